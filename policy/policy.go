@@ -1,0 +1,71 @@
+// Package policy says what code may do and how much of it may be used. It is
+// pure data and pure functions: it does no I/O and holds no state. A request
+// may tighten what the operator allows, never loosen it (Accept).
+package policy
+
+// Profile names a set of rules for the user's own code. Profiles are a
+// courtesy to agents, an early and helpful error; the wall is the kernel.
+type Profile string
+
+// The profiles. Unrestricted has no import rules at all; only an admin's key
+// may choose it.
+const (
+	ProfileAnalyst      Profile = "analyst"
+	ProfileStrict       Profile = "strict"
+	ProfileUnrestricted Profile = "unrestricted"
+)
+
+// WritePolicy says what becomes of a statement that would write.
+type WritePolicy string
+
+// WriteReject refuses it with a ReadOnlyError.
+const (
+	WriteReject  WritePolicy = "reject"
+	WriteCapture WritePolicy = "capture"
+)
+
+// Policy is the config of one sandbox. The struct tags are the API's schema;
+// where the operator's ceiling is lower than a maximum here, the ceiling holds.
+type Policy struct {
+	MaxExecutionTime int `json:"max_execution_time" required:"false" minimum:"1" maximum:"300" doc:"Wall-clock seconds for one run"`
+	MaxMemoryMB      int `json:"max_memory_mb" required:"false" minimum:"64" maximum:"1024" doc:"Memory of the sandbox's own, MiB; what it shares with the warm interpreter is not counted"`
+	CPUPercent       int `json:"cpu_percent" required:"false" minimum:"1" maximum:"6400" doc:"CPU time as a share of each second"`
+	MaxOpenFiles     int `json:"max_open_files" required:"false" minimum:"16" maximum:"1024"`
+	MaxThreads       int `json:"max_threads" required:"false" minimum:"1" maximum:"64"`
+	MaxProcesses     int `json:"max_processes" required:"false" minimum:"1" maximum:"5"`
+	MaxRows          int `json:"max_rows" required:"false" minimum:"1" maximum:"1000000" doc:"Rows of one query; more are cut and said to be"`
+	MaxOutputSize    int `json:"max_output_size" required:"false" minimum:"1024" maximum:"16777216" doc:"Bytes of stdout, and of stderr; head and tail are kept"`
+	MaxCodeSize      int `json:"max_code_size" required:"false" minimum:"1" maximum:"1048576" doc:"Bytes of code"`
+
+	UploadMaxBytes    int64 `json:"upload_max_bytes" required:"false" minimum:"0" maximum:"1073741824"`
+	WorkspaceMaxBytes int64 `json:"workspace_max_bytes" required:"false" minimum:"65536" maximum:"1073741824"`
+	FileMaxBytes      int64 `json:"file_max_bytes" required:"false" minimum:"4096" maximum:"1073741824"`
+
+	Lifetime    int `json:"lifetime" required:"false" minimum:"1" maximum:"604800" doc:"Seconds from creation"`
+	IdleTimeout int `json:"idle_timeout" required:"false" minimum:"1" maximum:"604800" doc:"Seconds from the last use"`
+
+	EnableDebugging         bool     `json:"enable_debugging" required:"false"`
+	SaveIntermediateResults bool     `json:"save_intermediate_results" required:"false" doc:"Keep notes and inspected values of each run in history"`
+	EnableFileAccess        bool     `json:"enable_file_access" required:"false"`
+	EnableNetworkAccess     bool     `json:"enable_network_access" required:"false"`
+	AllowedHosts            []string `json:"allowed_hosts" required:"false" nullable:"false"`
+
+	AllowedModules []string    `json:"allowed_modules" required:"false" nullable:"false" doc:"Only these modules; empty: those of the profile"`
+	BlockedModules []string    `json:"blocked_modules" required:"false" nullable:"false" doc:"Blocked on top of the profile"`
+	Profile        Profile     `json:"profile" required:"false" enum:"analyst,strict,unrestricted"`
+	WritePolicy    WritePolicy `json:"write_policy" required:"false" enum:"reject,capture"`
+}
+
+// Default is the config of a sandbox whose creator asks for nothing.
+func Default() Policy {
+	return Policy{
+		MaxExecutionTime: 30, MaxMemoryMB: 256, CPUPercent: 50,
+		MaxOpenFiles: 100, MaxThreads: 10, MaxProcesses: 5,
+		MaxRows: 100_000, MaxOutputSize: 1 << 20, MaxCodeSize: 100_000,
+		UploadMaxBytes: 5 << 20, WorkspaceMaxBytes: 64 << 20, FileMaxBytes: 50 << 20,
+		Lifetime: 3600, IdleTimeout: 600,
+		EnableDebugging: true, SaveIntermediateResults: true, EnableFileAccess: true,
+		AllowedHosts: []string{}, AllowedModules: []string{}, BlockedModules: []string{},
+		Profile: ProfileAnalyst, WritePolicy: WriteReject,
+	}
+}

@@ -1,0 +1,25 @@
+package sandbox
+
+import "time"
+
+// Role is what the bearer of a key may do.
+type Role string
+
+// The roles. An agent uses its own sandboxes; a developer also debugs and makes
+// keys of its own; an admin may do everything.
+const (
+	RoleAgent     Role = "agent"
+	RoleDeveloper Role = "developer"
+	RoleAdmin     Role = "admin"
+)
+
+// Key is an API key as it is kept: its secret is only ever stored hashed.
+type Key struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	User      string     `json:"user_id"`
+	Role      Role       `json:"role"`
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at"`
+	RevokedAt *time.Time `json:"revoked_at"`
+}

@@ -1,0 +1,73 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Query is one read-only statement with named parameters, as history keeps it.
+type Query struct {
+	SQL         string          `json:"query"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON object
+	Status      string          `json:"status"`               // "ok", "refused", "failed", "cancelled"
+	Reason      string          `json:"reason,omitempty"`     // the Refusal's reason code
+	Error       string          `json:"error,omitempty"`
+	Rows        int             `json:"rows"`
+	Bytes       int64           `json:"bytes"`
+	Truncated   bool            `json:"truncated"`
+	Fingerprint string          `json:"fingerprint,omitempty"`
+	DurationMS  float64         `json:"duration_ms"`
+	StartedAt   time.Time       `json:"started_at"`
+}
+
+// Column describes one output column of Rows. Kind says how each side renders
+// the plain values that stand for it:
+//
+//	bool int float string bytes      as they are (float may be NaN or infinite)
+//	decimal                          string, as PostgreSQL prints it
+//	date time timetz timestamp timestamptz   string, ISO 8601; "infinity" stays
+//	timedelta                        []any{months, days, microseconds}, int64 each
+//	uuid                             string
+//	json                             string, the JSON text untouched
+//	text                             string: any other type, as PostgreSQL prints it
+//
+// Array is true where a value is an array of Kind: a nested []any.
+type Column struct {
+	Name  string `json:"name"`
+	Type  string `json:"type"` // PostgreSQL's name for it, as in "numeric" or "int4[]"
+	Kind  string `json:"kind"`
+	Array bool   `json:"array,omitempty"`
+}
+
+// Rows is a result, column by column: Data[c][r]. Values are nil, bool, int64,
+// float64, string, []byte or nested []any, as Column says. Truncated is true
+// exactly where the statement had more rows, or bytes, than were allowed.
+type Rows struct {
+	Columns     []Column
+	Data        [][]any
+	Count       int
+	Bytes       int64 // of values, as they came over the wire
+	Truncated   bool
+	Fingerprint string // of the statement, whatever its constants
+}
+
+// TableColumn is one column of a table, as db_schema answers it.
+type TableColumn struct {
+	Name       string  `json:"column_name"`
+	Type       string  `json:"data_type"`
+	Nullable   bool    `json:"-"`
+	IsNullable string  `json:"is_nullable"` // "YES" or "NO", as information_schema has it
+	Default    *string `json:"column_default"`
+	Comment    *string `json:"comment"`
+	PrimaryKey bool    `json:"primary_key"`
+	References *string `json:"references"` // "table(column)"
+	Position   int     `json:"ordinal_position"`
+}
+
+// Limits bounds one statement. The zero value of a field means the reader's own
+// ceiling.
+type Limits struct {
+	MaxRows  int
+	MaxBytes int64
+	Timeout  time.Duration
+}
