@@ -1,0 +1,3 @@
+package policy
+// CodeRules placeholder
+type CodeRules struct{}

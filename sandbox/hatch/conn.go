@@ -1,0 +1,146 @@
+package hatch
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+
+	"glasshouse/sandbox"
+)
+
+// IllegalFrame is the error for a frame that no honest child sends.
+type IllegalFrame struct{ Why string }
+
+func (e *IllegalFrame) Error() string { return "illegal frame from the child: " + e.Why }
+
+// Conn is the host's end of a hatch. One goroutine reads; any may write.
+type Conn struct {
+	sock *net.UnixConn
+	in   *bufio.Reader
+	mu   sync.Mutex // guards writes
+}
+
+// NewConn wraps the host's end of the socket pair; it closes with Close.
+func NewConn(sock *net.UnixConn) *Conn {
+	return &Conn{sock: sock, in: bufio.NewReaderSize(sock, 16<<10)}
+}
+
+// Close closes the host's end.
+func (c *Conn) Close() error { return c.sock.Close() }
+
+// Write sends v as the JSON body of one frame, with file descriptors riding
+// along where there are any.
+func (c *Conn) Write(k Kind, v any, fds ...int) error {
+	var body bytes.Buffer
+	body.Write([]byte{0, 0, 0, 0, byte(k)})
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("hatch: encode %c: %w", k, err)
+	}
+	return c.send(body.Bytes(), fds)
+}
+
+// WriteRows answers the Ask id with rows.
+func (c *Conn) WriteRows(id uint32, rows sandbox.Rows) error {
+	body := make([]byte, 9, 64+rows.Bytes*2)
+	body[4] = byte(KindRows)
+	binary.BigEndian.PutUint32(body[5:], id)
+	body, err := appendRows(body, rows)
+	if err != nil {
+		return err
+	}
+	return c.send(body, nil)
+}
+
+func (c *Conn) send(frame []byte, fds []int) error {
+	binary.BigEndian.PutUint32(frame, uint32(len(frame)-5))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(fds) > 0 {
+		n, _, err := c.sock.WriteMsgUnix(frame, syscall.UnixRights(fds...), nil)
+		if err != nil {
+			return err
+		}
+		frame = frame[n:]
+	}
+	_, err := c.sock.Write(frame)
+	return err
+}
+
+// Read returns the next frame of the child: its kind and its body, which is
+// valid until the next Read is done with it. io.EOF is a closed hatch,
+// *IllegalFrame a child that must be ended.
+func (c *Conn) Read() (Kind, []byte, error) {
+	var head [5]byte
+	if _, err := io.ReadFull(c.in, head[:]); err != nil {
+		return 0, nil, err
+	}
+	return c.body(head, c.in)
+}
+
+func (c *Conn) body(head [5]byte, from io.Reader) (Kind, []byte, error) {
+	kind, size := Kind(head[4]), int64(binary.BigEndian.Uint32(head[:4]))
+	if max := kind.maxBody(); max < 0 {
+		return 0, nil, &IllegalFrame{fmt.Sprintf("kind %d", kind)}
+	} else if size > int64(max) {
+		return 0, nil, &IllegalFrame{fmt.Sprintf("%d bytes in a %c frame, at most %d", size, kind, max)}
+	}
+	// Grown as the bytes come: a forged length alone allocates nothing.
+	var body bytes.Buffer
+	if size <= 4096 {
+		body.Grow(int(size))
+	}
+	if n, err := io.CopyN(&body, from, size); err != nil {
+		if err == io.EOF && n < size {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, nil, err
+	}
+	return kind, body.Bytes(), nil
+}
+
+// ReadReady reads the child's Ready and the descriptor that came with it, or -1.
+// It must come before any Read.
+func (c *Conn) ReadReady() (Ready, int, error) {
+	buf, oob := make([]byte, 8192), make([]byte, syscall.CmsgSpace(4*4))
+	fd, got := -1, 0
+	var ready Ready
+	for {
+		n, oobn, _, _, err := c.sock.ReadMsgUnix(buf[got:], oob)
+		if err != nil {
+			return ready, fd, err
+		}
+		if n == 0 {
+			return ready, fd, io.EOF
+		}
+		got += n
+		if msgs, err := syscall.ParseSocketControlMessage(oob[:oobn]); err == nil {
+			for _, m := range msgs {
+				fds, _ := syscall.ParseUnixRights(&m)
+				for _, f := range fds {
+					if fd >= 0 {
+						_ = syscall.Close(fd)
+					}
+					fd = f
+				}
+			}
+		}
+		if got < 5 {
+			continue
+		}
+		size := int(binary.BigEndian.Uint32(buf))
+		if Kind(buf[4]) != KindReady || size > len(buf)-5 {
+			return ready, fd, &IllegalFrame{"not a ready"}
+		}
+		if got >= 5+size {
+			return ready, fd, json.Unmarshal(buf[5:5+size], &ready)
+		}
+	}
+}

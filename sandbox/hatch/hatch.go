@@ -1,0 +1,106 @@
+// Package hatch is the one opening in the wall: the protocol between the host
+// and a walled-in child, over one stream socket pair given to the child at its
+// birth.
+//
+// A frame is a length (4 bytes, big endian, of the body), a kind (1 byte) and a
+// body. Control is small JSON; rows are Python marshal data, which the child
+// decodes at C speed with its standard library. The other end is
+// sandbox/python/inside/hatch.py; both ship in one binary, so nothing is
+// negotiated.
+//
+//	host                        child
+//	enter (+ /session mount) ->
+//	                         <- ready (+ a fresh clone of that mount)
+//	run ->
+//	                         <- note*, step*, ask*      (answer or rows -> each ask)
+//	                         <- done
+//	look ->                  <- value                   (only between runs)
+//
+// User code shares the child with our code and can forge any frame, so the
+// reader believes nothing: sizes are capped before allocation, an illegal frame
+// is an error that ends the child, identity belongs to the connection.
+package hatch
+
+import (
+	"encoding/json"
+
+	"glasshouse/sandbox"
+)
+
+// Kind is a frame's kind.
+type Kind byte
+
+// The kinds of frames; the comment says which way each goes.
+const (
+	KindEnter  Kind = 'E' // host to child: Enter
+	KindReady  Kind = 'R' // child to host: Ready
+	KindRun    Kind = 'X' // host to child: Run
+	KindDone   Kind = 'D' // child to host: sandbox.Outcome
+	KindAsk    Kind = 'A' // child to host: Ask
+	KindAnswer Kind = 'J' // host to child: Answer, JSON
+	KindRows   Kind = 'M' // host to child: 4-byte id, then marshal data
+	KindNote   Kind = 'N' // child to host: sandbox.Note
+	KindStep   Kind = 'S' // child to host: sandbox.Step
+	KindLook   Kind = 'L' // host to child: empty
+	KindValue  Kind = 'V' // child to host: sandbox.Variables
+)
+
+// The largest bodies that a child may send, in bytes.
+const (
+	maxDone  = 32 << 20 // a bounded result and outputs
+	maxOther = 1 << 20  // notes, steps, asks, values
+)
+
+func (k Kind) maxBody() int {
+	switch k {
+	case KindDone:
+		return maxDone
+	case KindAsk, KindNote, KindStep, KindValue, KindReady:
+		return maxOther
+	}
+	return -1 // not a child's to send
+}
+
+// Enter assigns a waiting child to a sandbox: after it the child is locked down
+// for good.
+type Enter struct {
+	SandboxID string          `json:"sandbox_id"`
+	Policy    json.RawMessage `json:"policy"`
+	Rules     json.RawMessage `json:"rules"`
+	UID       int             `json:"uid"`    // inside the namespace
+	Filter    []byte          `json:"filter"` // struct sock_filter[], base64 in JSON
+	Landlock  bool            `json:"landlock"`
+	DataLimit int64           `json:"data_limit"` // RLIMIT_DATA, bytes
+	Inodes    int             `json:"inodes"`
+	Attach    bool            `json:"attach"` // a /session mount comes with it
+	NProc     int             `json:"nproc"`  // RLIMIT_NPROC; 0 leaves it
+}
+
+// Ready says that the child is locked down, or why it is not.
+type Ready struct {
+	Error string `json:"error"`
+}
+
+// Run is one piece of code.
+type Run struct {
+	ExecutionID string          `json:"execution_id"`
+	Code        string          `json:"code"`
+	Context     json.RawMessage `json:"context"`
+	Watch       bool            `json:"watch"`
+}
+
+// Ask is a question of running code to the host.
+type Ask struct {
+	ID     uint32         `json:"id"`
+	What   string         `json:"what"` // "query", "tables", "schema", "history"
+	SQL    string         `json:"sql"`
+	Params map[string]any `json:"params"` // numbers are json.Number
+	Table  string         `json:"table"`
+}
+
+// Answer is the host's answer to an Ask that has no rows.
+type Answer struct {
+	ID      uint32           `json:"id"`
+	Value   any              `json:"value,omitempty"`
+	Refused *sandbox.Refusal `json:"refused,omitempty"`
+}

@@ -1,0 +1,231 @@
+package isolate
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// cgroups is the subtree in which each child has a group of its own, on version
+// 1 (one folder a controller) or 2 (one folder).
+type cgroups struct {
+	version int
+	dirs    map[string]string // controller to our folder: memory, pids, cpu, cpuacct; on v2 all the same
+}
+
+// cgroup is one child's group.
+type cgroup struct {
+	in   *cgroups
+	name string
+}
+
+// openCgroups finds what this process may use by doing it: it makes a folder
+// and sets a limit. The error says why it is not to be.
+func openCgroups() (*cgroups, error) {
+	own := map[string]string{}
+	file, err := os.Open("/proc/self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		part := strings.SplitN(lines.Text(), ":", 3)
+		for _, controller := range strings.Split(part[1], ",") {
+			own[controller] = part[2]
+		}
+	}
+	name := fmt.Sprintf("glasshouse-%d", os.Getpid())
+	var c *cgroups
+	if _, v1 := own["memory"]; v1 {
+		c = &cgroups{version: 1, dirs: map[string]string{}}
+		for _, controller := range []string{"memory", "pids", "cpu", "cpuacct"} {
+			root := filepath.Join("/sys/fs/cgroup", controller)
+			if _, err := os.Stat(filepath.Join(root, own[controller])); err != nil {
+				own[controller] = "/"
+			}
+			c.dirs[controller] = filepath.Join(root, own[controller], name)
+		}
+	} else {
+		base := filepath.Join("/sys/fs/cgroup", own[""])
+		if os.Geteuid() == 0 {
+			base = "/sys/fs/cgroup" // a group with processes cannot have controllers below it
+		}
+		c = &cgroups{version: 2, dirs: map[string]string{}}
+		for _, controller := range []string{"memory", "pids", "cpu", "cpuacct"} {
+			c.dirs[controller] = filepath.Join(base, name)
+		}
+		for _, dir := range []string{base, filepath.Join(base, name)} {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return nil, err
+			}
+			if err := write(dir, "cgroup.subtree_control", "+memory +pids +cpu"); err != nil {
+				_ = os.Remove(filepath.Join(base, name))
+				return nil, err
+			}
+		}
+	}
+	for _, dir := range c.folders() {
+		sweep(filepath.Dir(dir))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			c.remove()
+			return nil, err
+		}
+	}
+	probe, err := c.make("probe")
+	if err == nil {
+		err = probe.limit(64<<20, 50, 16)
+		err = errors.Join(err, probe.remove())
+	}
+	if err != nil {
+		c.remove()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *cgroups) folders() []string {
+	if c.version == 2 {
+		return []string{c.dirs["memory"]}
+	}
+	return []string{c.dirs["memory"], c.dirs["pids"], c.dirs["cpu"], c.dirs["cpuacct"]}
+}
+
+func (c *cgroups) remove() {
+	for _, dir := range c.folders() {
+		_ = os.Remove(dir)
+	}
+}
+
+// sweep removes what services that were killed left: groups named after
+// processes that are no more.
+func sweep(parent string) {
+	left, _ := filepath.Glob(filepath.Join(parent, "glasshouse-*"))
+	for _, dir := range left {
+		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "glasshouse-"))
+		if err != nil || syscall.Kill(pid, 0) != syscall.ESRCH {
+			continue
+		}
+		children, _ := filepath.Glob(filepath.Join(dir, "*"))
+		for _, child := range children {
+			_ = os.Remove(child) // folders only: the kernel's own files refuse
+		}
+		_ = os.Remove(dir)
+	}
+}
+
+func (c *cgroups) make(name string) (*cgroup, error) {
+	for _, dir := range c.folders() {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return nil, err
+		}
+	}
+	return &cgroup{in: c, name: name}, nil
+}
+
+func (g *cgroup) dir(controller string) string { return filepath.Join(g.in.dirs[controller], g.name) }
+
+// join moves the process with this pid, as the host sees it, into the group.
+func (g *cgroup) join(pid int) error {
+	for _, dir := range g.in.folders() {
+		if err := write(filepath.Join(dir, g.name), "cgroup.procs", strconv.Itoa(pid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// limit sets memory in bytes, CPU in percent of one core, and the number of
+// threads and processes together.
+func (g *cgroup) limit(memory int64, cpuPercent, tasks int) error {
+	const period = 1_000_000 // microseconds: the share is of each second
+	quota := strconv.Itoa(cpuPercent * period / 100)
+	if g.in.version == 2 {
+		_ = write(g.dir("memory"), "memory.swap.max", "0") // absent without swap
+		return errors.Join(
+			write(g.dir("memory"), "memory.max", strconv.FormatInt(memory, 10)),
+			write(g.dir("cpu"), "cpu.max", quota+" "+strconv.Itoa(period)),
+			write(g.dir("pids"), "pids.max", strconv.Itoa(tasks)))
+	}
+	err := errors.Join(
+		write(g.dir("memory"), "memory.limit_in_bytes", strconv.FormatInt(memory, 10)),
+		write(g.dir("cpu"), "cpu.cfs_period_us", strconv.Itoa(period)),
+		write(g.dir("cpu"), "cpu.cfs_quota_us", quota),
+		write(g.dir("pids"), "pids.max", strconv.Itoa(tasks)))
+	_ = write(g.dir("memory"), "memory.memsw.limit_in_bytes", strconv.FormatInt(memory, 10)) // absent without swap accounting
+	return err
+}
+
+// oomKills is how often the kernel killed in this group for want of memory.
+func (g *cgroup) oomKills() int64 {
+	file := "memory.oom_control"
+	if g.in.version == 2 {
+		file = "memory.events"
+	}
+	data, _ := os.ReadFile(filepath.Join(g.dir("memory"), file))
+	for _, line := range strings.Split(string(data), "\n") {
+		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			v, _ := strconv.ParseInt(n, 10, 64)
+			return v
+		}
+	}
+	return 0
+}
+
+// peak is the most memory that the group had, now what it has, in bytes.
+func (g *cgroup) memory() (now, peak int64) {
+	if g.in.version == 2 {
+		return number(g.dir("memory"), "memory.current"), number(g.dir("memory"), "memory.peak")
+	}
+	return number(g.dir("memory"), "memory.usage_in_bytes"), number(g.dir("memory"), "memory.max_usage_in_bytes")
+}
+
+// cpu is the CPU time that the group has used.
+func (g *cgroup) cpu() time.Duration {
+	if g.in.version == 2 {
+		data, _ := os.ReadFile(filepath.Join(g.dir("cpu"), "cpu.stat"))
+		for _, line := range strings.Split(string(data), "\n") {
+			if n, ok := strings.CutPrefix(line, "usage_usec "); ok {
+				v, _ := strconv.ParseInt(n, 10, 64)
+				return time.Duration(v) * time.Microsecond
+			}
+		}
+		return 0
+	}
+	return time.Duration(number(g.dir("cpuacct"), "cpuacct.usage"))
+}
+
+// remove takes the group away; its processes must be gone, and the kernel may
+// need a moment more to see that they are.
+func (g *cgroup) remove() error {
+	var err error
+	for _, dir := range g.in.folders() {
+		path := filepath.Join(dir, g.name)
+		for try := 0; try < 100; try++ {
+			if err = os.Remove(path); err == nil || errors.Is(err, os.ErrNotExist) {
+				err = nil
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func write(dir, file, value string) error {
+	return os.WriteFile(filepath.Join(dir, file), []byte(value), 0o644)
+}
+
+func number(dir, file string) int64 {
+	data, _ := os.ReadFile(filepath.Join(dir, file))
+	v, _ := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	return v
+}

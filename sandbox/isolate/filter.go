@@ -1,0 +1,126 @@
+package isolate
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// Offsets in struct seccomp_data (linux/seccomp.h); arguments are 64 bit, and
+// the low half comes first on the little-endian machines that we run on.
+const (
+	dataNumber = 0
+	dataArch   = 4
+	dataArg0   = 16
+	dataArg1   = 24
+	dataArg2   = 32
+)
+
+// Filter builds the system call filter of user code, as the bytes of a
+// struct sock_filter array. What it does not know gets ENOSYS, so that libraries
+// fall back; what is known to be bad gets EPERM; a foreign ABI kills.
+func Filter() ([]byte, error) {
+	deny := func(errno unix.Errno) bpf.Instruction {
+		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
+	}
+	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
+	prog := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: dataArch, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
+		bpf.LoadAbsolute{Off: dataNumber, Size: 4},
+		// The x32 ABI shares the architecture and sets this bit.
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: 0x40000000, SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
+	}
+	for _, nr := range allowed {
+		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, allow)
+	}
+	for _, nr := range refused {
+		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, deny(unix.EPERM))
+	}
+	// clone makes threads only; the flags are argument 0.
+	const thread = unix.CLONE_THREAD | unix.CLONE_VM | unix.CLONE_SIGHAND
+	const fresh = unix.CLONE_NEWNS | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+	prog = append(prog,
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_CLONE, SkipFalse: 7},
+		bpf.LoadAbsolute{Off: dataArg0, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: fresh, SkipTrue: 4},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: thread},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: thread, SkipFalse: 1},
+		allow,
+		deny(unix.EAGAIN), // as where a limit on processes is reached
+		deny(unix.EPERM),
+	)
+	prog = append(prog, when(unix.SYS_SOCKETPAIR, dataArg0, unix.AF_UNIX)...)
+	prog = append(prog, when(unix.SYS_PRCTL, dataArg0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ)...)
+	// TIOCGWINSZ, TCGETS, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD: what Python asks of files.
+	prog = append(prog, when(unix.SYS_IOCTL, dataArg1, unix.TIOCGWINSZ, unix.TCGETS, 0x5421, 0x5451, 0x5450, 0x541b)...)
+	// A signal may be sent to oneself: PID 1 of this namespace, or a thread of it.
+	prog = append(prog, when(unix.SYS_KILL, dataArg0, 1)...)
+	prog = append(prog, when(unix.SYS_TGKILL, dataArg0, 1)...)
+	prog = append(prog, when(unix.SYS_FCNTL, dataArg1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC,
+		unix.F_SETLK, unix.F_SETLKW, unix.F_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW, unix.F_OFD_GETLK, 1033, 1034)...)
+	prog = append(prog, when(unix.SYS_PRLIMIT64, dataArg2, 0)...) // read only: no new limit
+	prog = append(prog, deny(unix.ENOSYS))
+	raw, err := bpf.Assemble(prog)
+	if err != nil {
+		return nil, err
+	}
+	var out []byte
+	for _, r := range raw {
+		out = binary.NativeEndian.AppendUint16(out, r.Op)
+		out = append(out, r.Jt, r.Jf)
+		out = binary.NativeEndian.AppendUint32(out, r.K)
+	}
+	return out, nil
+}
+
+// when allows call nr where the 32 low bits of an argument have one of the
+// values, and answers EPERM otherwise. The accumulator holds the number before
+// and, where the call is another one, after it.
+func when(nr uint32, arg uint32, values ...uint32) []bpf.Instruction {
+	n := uint8(len(values))
+	prog := []bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: n + 3},
+		bpf.LoadAbsolute{Off: arg, Size: 4},
+	}
+	for i, v := range values {
+		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipTrue: n - uint8(i)})
+	}
+	return append(prog,
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
+	)
+}
+
+// allowed are the calls that Python, numpy, pandas, matplotlib and pyarrow need;
+// none reaches beyond the process and its files.
+var allowed = append([]int{
+	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_CLOSE, unix.SYS_FSTAT, unix.SYS_LSEEK, unix.SYS_MMAP, unix.SYS_MPROTECT, unix.SYS_MUNMAP, unix.SYS_BRK,
+	unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK, unix.SYS_RT_SIGPENDING, unix.SYS_RT_SIGTIMEDWAIT,
+	unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREADV, unix.SYS_PWRITEV, unix.SYS_SENDFILE, unix.SYS_COPY_FILE_RANGE,
+	unix.SYS_SCHED_YIELD, unix.SYS_MREMAP, unix.SYS_MSYNC, unix.SYS_MINCORE, unix.SYS_MADVISE, unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
+	unix.SYS_GETPID, unix.SYS_GETTID, unix.SYS_GETPPID, unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_GETGROUPS, unix.SYS_GETRESUID, unix.SYS_GETRESGID,
+	unix.SYS_GETPGID, unix.SYS_GETSID, unix.SYS_UMASK, unix.SYS_UNAME, unix.SYS_GETRUSAGE, unix.SYS_TIMES, unix.SYS_SYSINFO,
+	unix.SYS_EXIT, unix.SYS_EXIT_GROUP, unix.SYS_FUTEX, unix.SYS_SET_ROBUST_LIST, unix.SYS_GET_ROBUST_LIST, unix.SYS_SET_TID_ADDRESS, unix.SYS_RSEQ, unix.SYS_MEMBARRIER,
+	unix.SYS_GETTIMEOFDAY, unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES, unix.SYS_GETITIMER, unix.SYS_SETITIMER,
+	unix.SYS_GETRANDOM, unix.SYS_SCHED_GETAFFINITY, unix.SYS_SCHED_GETPARAM, unix.SYS_SCHED_GETSCHEDULER, unix.SYS_GETPRIORITY, unix.SYS_GETCPU,
+	unix.SYS_OPENAT, unix.SYS_NEWFSTATAT, unix.SYS_STATX, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_READLINKAT, unix.SYS_GETDENTS64, unix.SYS_GETCWD, unix.SYS_CHDIR, unix.SYS_FCHDIR,
+	unix.SYS_MKDIRAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_LINKAT, unix.SYS_SYMLINKAT, unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_UTIMENSAT,
+	unix.SYS_FTRUNCATE, unix.SYS_TRUNCATE, unix.SYS_FALLOCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_FADVISE64, unix.SYS_FLOCK, unix.SYS_STATFS, unix.SYS_FSTATFS,
+	unix.SYS_PIPE2, unix.SYS_PPOLL, unix.SYS_PSELECT6, unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_EVENTFD2, unix.SYS_RESTART_SYSCALL,
+	// On the hatch and on socket pairs; no other socket can be made.
+	unix.SYS_SENDTO, unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_SHUTDOWN, unix.SYS_GETSOCKOPT, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME,
+}, allowedLegacy...)
+
+// refused are known to be of no good to user code: an honest EPERM, rather than
+// the ENOSYS that makes libraries look for another way.
+var refused = append([]int{
+	unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_SETSOCKOPT, unix.SYS_EXECVE, unix.SYS_EXECVEAT,
+	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_UNSHARE, unix.SYS_SETNS,
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_SETUID, unix.SYS_SETGID, unix.SYS_SETRESUID, unix.SYS_SETRESGID, unix.SYS_SETGROUPS,
+	unix.SYS_CAPSET, unix.SYS_SETRLIMIT, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_MKNODAT, unix.SYS_REBOOT, unix.SYS_SETHOSTNAME, unix.SYS_SECCOMP, unix.SYS_USERFAULTFD,
+	unix.SYS_PIDFD_OPEN, unix.SYS_PIDFD_GETFD, unix.SYS_PIDFD_SEND_SIGNAL, unix.SYS_MEMFD_CREATE, unix.SYS_SHMGET, unix.SYS_MSGGET, unix.SYS_SEMGET, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SETPRIORITY,
+}, refusedLegacy...)

@@ -1,0 +1,129 @@
+"""The child's end of the hatch; the other is package hatch in Go, which says what
+goes which way. A frame is a length (4 bytes, big endian), a kind and a body."""
+
+import json
+import marshal
+import socket
+import struct
+import threading
+
+ENTER, READY, RUN, DONE, ASK, ANSWER, ROWS, NOTE, STEP, LOOK, VALUE = (ord(c) for c in "ERXDAJMNSLV")
+
+# Bound at import: user code may replace the modules' functions later.
+dumps, loads = json.dumps, json.loads
+_unmarshal, _pack, _unpack = marshal.loads, struct.Struct(">IB").pack, struct.Struct(">IB").unpack_from
+
+
+class Refused(Exception):
+    """The host's no to a question: detail is a sandbox.Refusal."""
+
+    def __init__(self, detail: dict):
+        super().__init__(detail.get("message", "refused"))
+        self.detail = detail
+
+
+class Channel:
+    def __init__(self, fd: int):
+        self._socket = socket.socket(fileno=fd)
+        self._buffer = bytearray()
+        self._lock = threading.RLock()
+        self._next = 0
+        self._main = threading.get_ident()
+        self._guarded = False  # the main thread is in the middle of a frame
+        self._interrupted = False
+        self.running = False  # user code runs: an interrupt may be raised
+
+    def on_interrupt(self, *_) -> None:
+        """SIGINT: ends user code, but never in the middle of a frame."""
+        if not self.running:
+            return
+        if self._guarded:
+            self._interrupted = True
+            return
+        raise KeyboardInterrupt
+
+    # -- frames
+
+    def send(self, kind: int, value: object, fds: "list[int] | None" = None) -> None:
+        body = value if type(value) is bytes else dumps(value).encode("ascii")
+        frame = _pack(len(body), kind) + body
+        with self._lock:
+            if fds:
+                sent = socket.send_fds(self._socket, [frame], fds)
+                frame = frame[sent:]
+            self._socket.sendall(frame)
+
+    def receive(self) -> "tuple[int, bytes]":
+        while True:
+            if len(self._buffer) >= 5:
+                size, kind = _unpack(self._buffer)
+                if len(self._buffer) >= 5 + size:
+                    body = bytes(memoryview(self._buffer)[5 : 5 + size])
+                    del self._buffer[: 5 + size]
+                    return kind, body
+            data = self._socket.recv(1 << 18)
+            if not data:
+                raise EOFError("the host closed the hatch")
+            self._buffer += data
+
+    def receive_with_descriptors(self) -> "tuple[int, bytes, list[int]]":
+        data, fds, _, _ = socket.recv_fds(self._socket, 1 << 18, 1)
+        if not data:
+            raise EOFError("the host closed the hatch")
+        self._buffer += data
+        kind, body = self.receive()
+        return kind, body, fds
+
+    # -- questions of running code
+
+    def query(self, sql: str, params: dict) -> "tuple[list[dict], list[list], bool]":
+        """Rows, column by column: (columns, data, truncated). Raises Refused."""
+        columns, data, truncated = self._ask({"what": "query", "sql": sql, "params": params})
+        return [dict(zip(("name", "type", "kind", "array"), c)) for c in columns], list(data), truncated
+
+    def tables(self) -> "list[str]":
+        return self._ask({"what": "tables"})
+
+    def schema(self, table: str) -> "list[dict]":
+        return self._ask({"what": "schema", "table": table})
+
+    def history(self) -> "list[dict]":
+        return self._ask({"what": "history"})
+
+    def note(self, note: dict) -> None:
+        self._guard(self.send, NOTE, note)
+
+    def step(self, step: dict) -> None:
+        self._guard(self.send, STEP, step)
+
+    def _ask(self, question: dict):
+        return self._guard(self._exchange, question)
+
+    def _exchange(self, question: dict):
+        with self._lock:
+            self._next += 1
+            number = question["id"] = self._next
+            self.send(ASK, question)
+            while True:
+                kind, body = self.receive()
+                if kind == ROWS and int.from_bytes(body[:4], "big") == number:
+                    return _unmarshal(body[4:])
+                if kind == ANSWER:
+                    answer = loads(body)
+                    if answer["id"] == number:
+                        if answer.get("refused"):
+                            raise Refused(answer["refused"])
+                        return answer.get("value")
+
+    def _guard(self, call, *args):
+        """Runs call with interrupts held back until it is over."""
+        if threading.get_ident() != self._main:
+            return call(*args)
+        before, self._guarded = self._guarded, True
+        try:
+            return call(*args)
+        finally:
+            self._guarded = before
+            if self._interrupted and not before:
+                self._interrupted = False
+                raise KeyboardInterrupt

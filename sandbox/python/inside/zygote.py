@@ -1,0 +1,146 @@
+"""The zygote: imports the warm packages once and forks children that have them.
+
+It runs no user code and holds no secret. It reads its control socket (seqpacket,
+descriptor 3): {"op": "fork", "id": n} with three descriptors (hatch, stdout,
+stderr) makes a child; it answers {"op": "forked", "id": n} with the child's
+pidfd, or {"op": "failed", ...}, and later {"op": "exited", "id": n, "status": s}
+(a wait status). When the socket closes, it exits, and the kernel ends every child
+with it, for it is the init of their pid namespace.
+"""
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+
+CONTROL = 3
+CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID = 0x20000, 0x4000000, 0x8000000, 0x20000000
+
+
+def main() -> None:
+    config = json.loads(sys.argv[1])
+    sys.argv = [""]
+    sys.path[:0] = ["/glasshouse"]
+    sys.path += config["path"]
+    import lockdown
+
+    warm_up(config["warm"])
+    control = socket.socket(fileno=CONTROL)
+    if threading.active_count() != 1:
+        raise SystemExit("zygote: a warm package started a thread; forking would be unsafe")
+    wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    gc.collect()
+    gc.freeze()  # keeps a collection in a child from copying every page
+    own_pid_namespace = os.pidfd_open(os.getpid())
+    children: dict[int, int] = {}
+    control.send(json.dumps({"op": "ready", "python": list(sys.version_info[:3])}).encode())
+
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    poll.register(wake_read, select.POLLIN)
+    while True:
+        for fd, _ in poll.poll():
+            if fd == wake_read:
+                os.read(wake_read, 4096)
+                reap(control, children)
+                continue
+            message, fds, _, _ = socket.recv_fds(control, 4096, 3)
+            if not message:
+                os._exit(0)
+            request = json.loads(message)
+            try:
+                pid = fork(lockdown, own_pid_namespace, fds)
+            except OSError as error:
+                control.send(json.dumps({"op": "failed", "id": request["id"], "error": str(error)}).encode())
+            else:
+                children[pid] = request["id"]
+                pidfd = os.pidfd_open(pid)
+                socket.send_fds(control, [json.dumps({"op": "forked", "id": request["id"]}).encode()], [pidfd])
+                os.close(pidfd)
+            finally:
+                for each in fds:
+                    os.close(each)
+
+
+def warm_up(modules: list[str]) -> None:
+    for name in modules:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            print(f"zygote: {name} is not in this environment: {error}", file=sys.stderr, flush=True)
+    if "matplotlib.pyplot" in modules and "matplotlib.pyplot" in sys.modules:
+        # The first figure pays for fonts and backends; pay here, once.
+        import io
+
+        pyplot = sys.modules["matplotlib.pyplot"]
+        figure = pyplot.figure()
+        figure.add_subplot().plot([0, 1])
+        figure.savefig(io.BytesIO(), format="png")
+        pyplot.close("all")
+    if "pandas" in sys.modules:
+        pandas = sys.modules["pandas"]
+        frame = pandas.DataFrame({"k": ["a", "b"], "v": [1, 2]})
+        frame.groupby("k")["v"].sum()
+        repr(frame)
+    import asyncio
+
+    asyncio.new_event_loop().close()
+    sys.path_importer_cache.clear()
+
+
+def reap(control: socket.socket, children: dict[int, int]) -> None:
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        number = children.pop(pid, None)
+        if number is not None:
+            control.send(json.dumps({"op": "exited", "id": number, "status": status}).encode())
+
+
+def fork(lockdown, own_pid_namespace: int, fds: list[int]) -> int:
+    """Fork one child into a pid namespace of its own; returns its pid here.
+
+    unshare(CLONE_NEWPID) is good for one fork only: the way back is setns to the
+    namespace that this process is in.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    lockdown.unshare(CLONE_NEWPID)
+    try:
+        pid = os.fork()
+    except OSError:
+        lockdown.setns(own_pid_namespace, CLONE_NEWPID)
+        raise
+    if pid:
+        lockdown.setns(own_pid_namespace, CLONE_NEWPID)
+        return pid
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        lockdown.arrange_descriptors(fds)
+        lockdown.unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS)
+        import child
+
+        child.main()
+    except BaseException as error:  # a child must never return into the zygote's loop
+        try:
+            os.write(2, f"child: {type(error).__name__}: {error}\n".encode("utf-8", "replace"))
+        except BaseException:
+            pass
+    finally:
+        os._exit(71)
+
+
+if __name__ == "__main__":
+    main()

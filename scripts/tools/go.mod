@@ -1,0 +1,3 @@
+module glasshouse/scripts/tools
+
+go 1.26.0
