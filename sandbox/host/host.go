@@ -1,0 +1,159 @@
+package host
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/isolate"
+)
+
+// Isolator starts children behind the wall.
+type Isolator interface {
+	Start(context.Context, isolate.Spec) (*isolate.Process, int, error)
+	Isolation() sandbox.Isolation
+}
+
+// Desk answers what running code asks.
+type Desk interface {
+	Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error)
+	Schema(ctx context.Context, table string) ([]sandbox.TableColumn, error)
+	Tables(ctx context.Context) ([]string, error)
+	History(ctx context.Context) ([]sandbox.Execution, error)
+}
+
+// Watcher is told each step of a watched run, in order, from one goroutine.
+type Watcher interface {
+	Step(sandbox.Step)
+}
+
+// Host opens sessions.
+type Host struct {
+	isolator Isolator
+	queue    time.Duration // how long a start may wait for a free child
+
+	mu   sync.Mutex
+	slot int
+}
+
+// New returns a Host whose starts wait at most queue for a free child.
+func New(isolator Isolator, queue time.Duration) *Host {
+	return &Host{isolator: isolator, queue: queue}
+}
+
+// Session is one sandbox's live Python. It is safe for concurrent use, but runs
+// one thing at a time: the caller sees to that.
+type Session struct {
+	host  *Host
+	box   sandbox.Sandbox
+	slot  int
+	start sync.Mutex // one child is started at a time
+
+	mu      sync.Mutex
+	process *isolate.Process
+	mount   int // /session, or -1
+	closed  bool
+	cpu     time.Duration // used by the process before this run
+}
+
+// Open starts a child for the sandbox. FaultFull where none came free in time.
+func (h *Host) Open(ctx context.Context, box sandbox.Sandbox) (*Session, error) {
+	h.mu.Lock()
+	h.slot++
+	s := &Session{host: h, box: box, slot: h.slot, mount: -1}
+	h.mu.Unlock()
+	if _, err := s.child(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// child returns the live process, starting one where there is none. fresh says
+// that it is new.
+func (s *Session) child(ctx context.Context) (*isolate.Process, error) {
+	s.start.Lock()
+	defer s.start.Unlock()
+	s.mu.Lock()
+	p, mount := s.process, s.mount
+	s.mu.Unlock()
+	if p != nil {
+		select {
+		case <-p.Done(): // the kernel or the host's death took it between runs
+			_ = p.Close()
+		default:
+			return p, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.host.queue)
+	defer cancel()
+	p, fresh, err := s.host.isolator.Start(ctx, isolate.Spec{
+		SandboxID: s.box.ID, Policy: s.box.Policy, Rules: policy.Rules(s.box.Policy), Slot: s.slot, Session: mount,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.Freeze()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mount >= 0 {
+		_ = unix.Close(s.mount)
+	}
+	s.process, s.mount, s.cpu = p, fresh, 0
+	if s.closed {
+		s.release()
+		return nil, sandbox.Errorf(sandbox.FaultGone, "the sandbox was deleted")
+	}
+	return p, nil
+}
+
+// drop ends the child; /session stays for the next one.
+func (s *Session) drop(p *isolate.Process) error {
+	err := p.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == p {
+		s.process = nil
+	}
+	return err
+}
+
+// Close ends the session: its process and its files are gone when it returns.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return s.release()
+}
+
+func (s *Session) release() error {
+	var err error
+	if s.process != nil {
+		err = s.process.Close()
+		s.process = nil
+	}
+	if s.mount >= 0 {
+		_ = unix.Close(s.mount)
+		s.mount = -1
+	}
+	return err
+}
+
+// Usage is what the live process has now, as the kernel counts it.
+func (s *Session) Usage() map[string]any {
+	s.mu.Lock()
+	p := s.process
+	s.mu.Unlock()
+	if p == nil {
+		return map[string]any{"memory_mb": 0.0, "cpu_percent": 0.0, "num_threads": 0, "open_files": 0}
+	}
+	_, now, _ := p.Used()
+	threads, files := p.Counts()
+	// Between runs it is frozen: its share of the CPU is nothing.
+	return map[string]any{"memory_mb": mb(now), "cpu_percent": 0.0, "num_threads": threads, "open_files": files}
+}
+
+func mb(bytes int64) float64 { return float64(bytes*100>>20) / 100 }

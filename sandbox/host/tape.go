@@ -1,0 +1,99 @@
+package host
+
+import (
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// tape keeps the head and the tail of what is written to one pipe, and counts
+// what it had to drop between them.
+type tape struct {
+	pipe  *os.File
+	max   int
+	ended chan struct{} // record is over
+
+	head  []byte
+	tail  []byte // ring of max/2 bytes
+	at    int
+	total int64
+}
+
+// newTape starts to record the pipe.
+func newTape(pipe *os.File, max int) *tape {
+	t := &tape{pipe: pipe, max: max, ended: make(chan struct{})}
+	go t.record()
+	return t
+}
+
+// record reads the pipe until it is closed or stop ends it.
+func (t *tape) record() {
+	defer close(t.ended)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := t.pipe.Read(buf)
+		t.append(buf[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+// stop takes what is still in the pipe, whose writer is stopped or gone, and ends
+// record. The tape may be read afterwards.
+func (t *tape) stop() {
+	_ = t.pipe.SetReadDeadline(time.Unix(1, 0))
+	<-t.ended
+	_ = t.pipe.SetReadDeadline(time.Time{})
+	conn, err := t.pipe.SyscallConn()
+	if err != nil {
+		return
+	}
+	buf := make([]byte, 32<<10)
+	_ = conn.Control(func(fd uintptr) {
+		for {
+			n, err := unix.Read(int(fd), buf)
+			if err == unix.EINTR {
+				continue
+			}
+			if n <= 0 {
+				return
+			}
+			t.append(buf[:n])
+		}
+	})
+}
+
+func (t *tape) append(p []byte) {
+	t.total += int64(len(p))
+	if room := t.max - t.max/2 - len(t.head); room > 0 {
+		n := min(room, len(p))
+		t.head = append(t.head, p[:n]...)
+		p = p[n:]
+	}
+	size := t.max / 2
+	for len(p) > 0 {
+		if len(t.tail) < size {
+			n := min(size-len(t.tail), len(p))
+			t.tail = append(t.tail, p[:n]...)
+			p = p[n:]
+			continue
+		}
+		n := copy(t.tail[t.at:], p)
+		t.at = (t.at + n) % size
+		p = p[n:]
+	}
+}
+
+// text is what was kept, valid UTF-8, and how many bytes are missing from its
+// middle.
+func (t *tape) text() (string, int64) {
+	missing := t.total - int64(len(t.head)+len(t.tail))
+	if missing == 0 {
+		return strings.ToValidUTF8(string(t.head)+string(t.tail), "\uFFFD"), 0
+	}
+	tail := string(t.tail[t.at:]) + string(t.tail[:t.at])
+	return strings.ToValidUTF8(string(t.head), "\uFFFD") + "\n[... cut ...]\n" + strings.ToValidUTF8(tail, "\uFFFD"), missing
+}
