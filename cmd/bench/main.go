@@ -1,0 +1,108 @@
+// Bench measures a running Glasshouse from outside, over HTTP, as its callers
+// see it: with the wall and history on.
+//
+// The unit is B, the time of `/usr/bin/python3 -c pass`, taken beside every
+// single sample, so that a figure carries over from one noisy machine to
+// another. Peers that can be had are measured in the same run; the others are
+// quoted in B and marked as not run.
+//
+// One goroutine does the measuring; a throughput row or the count of wrong
+// statuses has its own clients, which end with it. The service is this
+// program's child and is stopped when main returns, as is the stand-in for a
+// forking server. Nothing is written but stdout; what goes on is told on stderr.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// options are the command line's.
+type options struct {
+	binary, python, dataDir string
+	quick, json             bool
+	wrongRuns               int
+	limit                   time.Duration
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.binary, "binary", "bin/glasshouse", "the service's binary")
+	flag.StringVar(&o.python, "python", os.Getenv("GLASSHOUSE_PYTHON"), "the Python that sandboxes use, which has pandas")
+	flag.StringVar(&o.dataDir, "data-dir", "", "where the service keeps its data (default: a temporary folder, removed afterwards)")
+	flag.BoolVar(&o.quick, "quick", false, "fewer samples: about a minute; its p99 says little")
+	flag.BoolVar(&o.json, "json", false, "print the report as JSON")
+	flag.IntVar(&o.wrongRuns, "wrong-runs", 0, "runs in the count of wrong statuses (default 10000, with --quick 500)")
+	flag.DurationVar(&o.limit, "limit", 15*time.Minute, "stop after this long, whatever is left")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "bench: %q is not an option; see --help\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	if o.wrongRuns <= 0 {
+		o.wrongRuns = 10_000
+		if o.quick {
+			o.wrongRuns = 500
+		}
+	}
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(o options) error {
+	if o.python == "" {
+		return fmt.Errorf("--python is needed: start it by scripts/bench, which finds it")
+	}
+	for _, p := range []string{o.binary, o.python, baseline} {
+		if _, err := exec.LookPath(p); err != nil {
+			return fmt.Errorf("%s can't be run: %w", p, err)
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, o.limit)
+	defer cancel()
+
+	progress("starting the service")
+	s, err := startService(ctx, o.binary, o.python, o.dataDir)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+
+	r := &report{Machine: machine(o.python), Quick: o.quick, Started: time.Now().UTC()}
+	b := &bench{client: s.client, report: r, size: full}
+	if o.quick {
+		b.size = quick
+	}
+	b.size.wrong = o.wrongRuns
+	b.service(ctx)
+	b.peers(ctx, o.python)
+	b.quoted()
+	if err := ctx.Err(); err != nil {
+		r.Stopped = "stopped early: " + context.Cause(ctx).Error()
+	}
+	if o.json {
+		enc := json.NewEncoder(os.Stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	}
+	r.print(os.Stdout)
+	return nil
+}
+
+var begun = time.Now()
+
+// progress tells on stderr what goes on.
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "[%5.1fs] %s\n", time.Since(begun).Seconds(), fmt.Sprintf(format, args...))
+}

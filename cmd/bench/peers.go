@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+)
+
+//go:embed forkserver.py
+var forkServer string
+
+// peers measures those that can be had here: a plain subprocess, bubblewrap,
+// and a stand-in for a server that forks a warm interpreter.
+func (b *bench) peers(ctx context.Context, python string) {
+	own := b.report
+	b.report = &report{}
+	defer func() {
+		own.Peers = append(own.Peers, b.report.Rows...)
+		b.report = own
+	}()
+	command := func(want string, args ...string) func() error {
+		return func() error { return output(ctx, want, args...) }
+	}
+
+	b.latency(ctx, "CPython subprocess, hello", b.size.latency, 0, 0, timed(command("hello\n", baseline, "-c", hello)))
+	b.latency(ctx, "CPython subprocess, pandas groupby", b.size.heavy/5, 0, 0, timed(command(groupbyOut, python, "-c", groupby)))
+	b.throughput(ctx, "CPython subprocess, hello, at a time: 4", 4, 0, 0, func(ctx context.Context, _ int) error {
+		return output(ctx, "hello\n", baseline, "-c", hello)
+	})
+
+	if wrap, err := exec.LookPath("bwrap"); err != nil {
+		b.report.add(row{Name: "bubblewrap, hello", Value: "not run: not installed", Note: "quoted from another machine: 22.7 ms, 1.3 B"})
+	} else {
+		jail := []string{wrap, "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--ro-bind-try", "/lib", "/lib",
+			"--ro-bind-try", "/lib64", "/lib64", "--tmpfs", "/tmp", baseline, "-c", hello}
+		b.latency(ctx, "bubblewrap, hello", b.size.latency, 0, 0, timed(command("hello\n", jail...)))
+		b.throughput(ctx, "bubblewrap, hello, at a time: 4", 4, 0, 0, func(ctx context.Context, _ int) error {
+			return output(ctx, "hello\n", jail...)
+		})
+	}
+	b.forking(ctx)
+}
+
+func output(ctx context.Context, want string, args ...string) error {
+	out, err := exec.CommandContext(ctx, args[0], args[1:]...).Output()
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	if string(out) != want {
+		return fmt.Errorf("%s said %.80q", args[0], out)
+	}
+	return nil
+}
+
+// forking measures the stand-in for a server that forks a warm interpreter.
+func (b *bench) forking(ctx context.Context) {
+	const name = "forking server (stand-in, no wall, no history)"
+	address, err := freeAddress()
+	if err != nil {
+		b.report.failed(name, err)
+		return
+	}
+	_, port, _ := strings.Cut(address, ":")
+	server := exec.CommandContext(ctx, baseline, "-c", forkServer, port)
+	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its workers end with it
+	if err := server.Start(); err != nil {
+		b.report.failed(name, err)
+		return
+	}
+	defer func() {
+		_ = syscall.Kill(-server.Process.Pid, syscall.SIGKILL)
+		_ = server.Wait()
+	}()
+
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	post := func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/", strings.NewReader(hello))
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		var said bytes.Buffer
+		if _, err := said.ReadFrom(resp.Body); err != nil {
+			return err
+		}
+		if said.String() != "hello\n" {
+			return fmt.Errorf("said %.80q", said.String())
+		}
+		return nil
+	}
+	for end := time.Now().Add(5 * time.Second); post(ctx) != nil && time.Now().Before(end) && ctx.Err() == nil; {
+		time.Sleep(20 * time.Millisecond)
+	}
+	b.latency(ctx, name+", hello", b.size.latency, 0, 0, timed(func() error { return post(ctx) }))
+	for _, clients := range []int{4, 16} {
+		b.throughput(ctx, fmt.Sprintf("%s, hello, clients: %d", name, clients), clients, 0, 0,
+			func(ctx context.Context, _ int) error { return post(ctx) })
+	}
+}
+
+// quoted adds the peers that are not run here, in B, as they were measured on a
+// machine with 2 shared virtual CPUs where B was 17 ms.
+func (b *bench) quoted() {
+	for _, q := range []struct {
+		name  string
+		ratio float64
+		note  string
+	}{
+		{"forking server (Flask, uWSGI; no wall), hello", 0.43, "groupby 15 B, PNG 27 B; 151, 283, 276 requests/s with 1, 4, 16 clients"},
+		{"go-judge, hello", 1.4, "groupby 22 B; 36, 73, 81 requests/s with 1, 4, 16 clients"},
+		{"runc, hello (a lower bound for Docker)", 2.5, ""},
+		{"gVisor, hello", 11.7, ""},
+		{"Jupyter kernel start", 44.5, "then 1+1 in 7.4 ms"},
+		{"Pyodide under Deno, hello", 147, ""},
+	} {
+		b.report.Peers = append(b.report.Peers, row{Name: q.name, Ratio: new(q.ratio), Value: "not run, quoted", Note: q.note})
+	}
+}

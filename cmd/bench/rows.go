@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// size is how much is measured.
+type size struct {
+	latency, heavy int           // samples of a short row, of one that takes tens of milliseconds
+	limit          time.Duration // of a latency row
+	rate           time.Duration // of a throughput row
+	wrong          int
+}
+
+var (
+	full  = size{latency: 400, heavy: 60, limit: 40 * time.Second, rate: 6 * time.Second}
+	quick = size{latency: 40, heavy: 10, limit: 10 * time.Second, rate: 2 * time.Second}
+)
+
+// The programs measured.
+const (
+	hello   = `print('hello')`
+	groupby = `import pandas as pd
+df = pd.DataFrame({'team': ['abcdefghij'[i % 10] for i in range(1000)], 'points': range(1000)})
+print(df.groupby('team')['points'].agg(['sum', 'mean', 'max']).shape)`
+	groupbyOut = "(10, 3)\n"
+	plot       = `import matplotlib.pyplot as plt
+fig, ax = plt.subplots()
+ax.plot([1, 2, 3], [3, 1, 2])
+ax.set_title('bench')`
+)
+
+// The goals. Those of throughput come from the fastest peer, a server that
+// forks a warm interpreter without any wall: 283 and 276 requests a second with
+// 4 and 16 clients where B was 17 ms, of which 1.3 times is asked for.
+const (
+	goalHello, goalHelloP99 = 0.12, 0.5
+	goalGroupby             = 1.0
+	goalStateful            = 0.02
+	goalCreate              = 0.25
+	goalPlotFresh           = 6.7
+	goalPlotWarm            = 5.0
+	goalRate4               = 1.3 * 283 * 0.017
+	goalRate16              = 1.3 * 276 * 0.017
+	goalStatefulRate        = 3000.0
+)
+
+// bench runs the rows one after another and fills the report.
+type bench struct {
+	client *client
+	report *report
+	size   size
+	recent []float64 // B's latest samples, ms
+}
+
+// latency adds a row of a subject and B taken alternately. A goal of 0 is none.
+func (b *bench) latency(ctx context.Context, name string, n int, goal, goalP99 float64, subject func() (time.Duration, error)) {
+	if ctx.Err() != nil {
+		return
+	}
+	progress("%s", name)
+	p, err := interleave(ctx, n, b.size.limit, subject)
+	if err != nil {
+		b.report.failed(name, err)
+		return
+	}
+	b.recent = p.b
+	r := row{Name: name, Samples: len(p.subject), P50: new(median(p.subject)), P99: new(quantile(p.subject, 0.99)), B: median(p.b)}
+	r.Ratio, r.RatioP99 = new(*r.P50/r.B), new(*r.P99/r.B)
+	if goal > 0 {
+		met := *r.Ratio <= goal
+		r.Goal = fmt.Sprintf("p50 %g B", goal)
+		if goalP99 > 0 {
+			met = met && *r.RatioP99 <= goalP99
+			r.Goal += fmt.Sprintf(", p99 %g B", goalP99)
+		}
+		r.Met = &met
+	}
+	b.report.add(r)
+}
+
+// throughput adds a row of requests a second, with B taken before and after.
+// goalPerB is in requests within one B, goalRate in requests a second; 0 is none.
+func (b *bench) throughput(ctx context.Context, name string, clients int, goalPerB, goalRate float64, f func(context.Context, int) error) {
+	if ctx.Err() != nil {
+		return
+	}
+	progress("%s", name)
+	var around []float64
+	take := func() {
+		for range 5 {
+			if d, err := takeB(ctx); err == nil {
+				around = append(around, ms(d))
+			}
+		}
+	}
+	take()
+	perSecond, err := rate(ctx, clients, b.size.rate, f)
+	if err != nil {
+		b.report.failed(name, err)
+		return
+	}
+	take()
+	r := row{Name: name, PerSecond: &perSecond, B: median(around)}
+	r.PerB = new(perSecond * r.B / 1000)
+	switch {
+	case goalPerB > 0:
+		r.Goal, r.Met = fmt.Sprintf("%.1f in B", goalPerB), new(*r.PerB >= goalPerB)
+	case goalRate > 0:
+		r.Goal, r.Met = fmt.Sprintf("%.0f/s", goalRate), new(perSecond >= goalRate)
+	}
+	b.report.add(r)
+}
+
+// service measures Glasshouse.
+func (b *bench) service(ctx context.Context) {
+	c := b.client
+	runHello := func(ctx context.Context) error {
+		return checked(c.quick(ctx, hello, nil))(expect{status: "completed", stdout: "hello\n"})
+	}
+	e, err := c.quick(ctx, hello, nil)
+	if err != nil {
+		b.report.failed("the first execution", err)
+		return
+	}
+	b.report.Machine["wall"] = e.Isolation.Level
+
+	b.latency(ctx, "ephemeral hello", b.size.latency, goalHello, goalHelloP99, timed(func() error { return runHello(ctx) }))
+	b.latency(ctx, "pandas groupby, fresh sandbox", b.size.latency, goalGroupby, 0, timed(func() error {
+		return checked(c.quick(ctx, groupby, nil))(expect{status: "completed", stdout: groupbyOut})
+	}))
+	b.latency(ctx, "plot to PNG, fresh sandbox", b.size.heavy, goalPlotFresh, 0, timed(func() error {
+		return hasPNG(c.quick(ctx, plot, nil))
+	}))
+	b.latency(ctx, "sandbox create", b.size.latency, goalCreate, 0, func() (time.Duration, error) {
+		begun := time.Now()
+		id, err := c.create(ctx, nil)
+		took := time.Since(begun)
+		if err != nil {
+			return 0, err
+		}
+		return took, c.remove(ctx, id)
+	})
+	b.inSandbox(ctx, "stateful 1+1", func(id string) {
+		b.latency(ctx, "stateful 1+1", b.size.latency, goalStateful, 0, timed(func() error {
+			return checked(c.execute(ctx, id, "1+1", nil))(expect{status: "completed", result: "2"})
+		}))
+		b.latency(ctx, "plot to PNG, warm", b.size.heavy, goalPlotWarm, 0, timed(func() error {
+			return hasPNG(c.execute(ctx, id, plot, nil))
+		}))
+	})
+
+	for _, r := range []struct {
+		clients int
+		goal    float64
+	}{{1, 0}, {4, goalRate4}, {16, goalRate16}} {
+		b.throughput(ctx, fmt.Sprintf("ephemeral hello, clients: %d", r.clients), r.clients, r.goal, 0,
+			func(ctx context.Context, _ int) error { return runHello(ctx) })
+	}
+	b.statefulRate(ctx)
+	b.wrongStatuses(ctx)
+	b.verdicts(ctx)
+}
+
+// statefulRate measures 16 sandboxes with one client each.
+func (b *bench) statefulRate(ctx context.Context) {
+	const name = "stateful 1+1, sessions: 16"
+	b.inSandboxes(ctx, 16, name, func(ids []string) {
+		b.throughput(ctx, name, len(ids), 0, goalStatefulRate, func(ctx context.Context, client int) error {
+			return checked(b.client.execute(ctx, ids[client], "1+1", nil))(expect{status: "completed", result: "2"})
+		})
+	})
+}
+
+// verdicts are the rows that end in a yes or a no.
+func (b *bench) verdicts(ctx context.Context) {
+	const megabyte = 1_000_000
+	b.verdict(ctx, "1 MB of stdout", "completed, whole", func() error {
+		e, err := b.client.quick(ctx, "for _ in range(1000):\n    print('x' * 999)", nil)
+		if err != nil {
+			return err
+		}
+		if e.Status != "completed" || len(e.Stdout) != megabyte {
+			return fmt.Errorf("status %q with %d bytes of %d", e.Status, len(e.Stdout), megabyte)
+		}
+		return nil
+	})
+	b.verdict(ctx, "sys.exit()", "answered", func() error {
+		id, err := b.client.create(ctx, map[string]any{"profile": "unrestricted"})
+		if err != nil {
+			return err
+		}
+		e, err := b.client.execute(ctx, id, "import sys\nprint('before', flush=True)\nsys.exit()", nil)
+		if err != nil {
+			return errors.Join(err, b.client.remove(ctx, id))
+		}
+		if e.Stdout != "before\n" {
+			err = fmt.Errorf("status %q, stdout %q", e.Status, e.Stdout)
+		}
+		if err == nil { // and the sandbox goes on
+			err = checked(b.client.execute(ctx, id, "1+1", nil))(expect{status: "completed", result: "2"})
+		}
+		return errors.Join(err, b.client.remove(ctx, id))
+	})
+}
+
+func (b *bench) verdict(ctx context.Context, name, goal string, f func() error) {
+	if ctx.Err() != nil {
+		return
+	}
+	progress("%s", name)
+	r := row{Name: name, Goal: goal, Met: new(true), Value: goal}
+	if err := f(); err != nil {
+		r.Met, r.Value, r.Note = new(false), "no", err.Error()
+	}
+	b.report.add(r)
+}
+
+// inSandbox calls use with the id of a new sandbox, which is gone afterwards.
+func (b *bench) inSandbox(ctx context.Context, name string, use func(id string)) {
+	b.inSandboxes(ctx, 1, name, func(ids []string) { use(ids[0]) })
+}
+
+func (b *bench) inSandboxes(ctx context.Context, n int, name string, use func(ids []string)) {
+	var ids []string
+	defer func() {
+		for _, id := range ids {
+			if err := b.client.remove(context.WithoutCancel(ctx), id); err != nil {
+				b.report.failed(name+", closing", err)
+			}
+		}
+	}()
+	for range n {
+		id, err := b.client.create(ctx, nil)
+		if err != nil {
+			b.report.failed(name, err)
+			return
+		}
+		ids = append(ids, id)
+	}
+	use(ids)
+}
+
+// checked joins an execution that may have failed to be had with what it must be.
+func checked(e *execution, err error) func(expect) error {
+	return func(x expect) error {
+		if err != nil {
+			return err
+		}
+		return x.check(e)
+	}
+}
+
+// hasPNG checks that an execution left a picture.
+func hasPNG(e *execution, err error) error {
+	if err := checked(e, err)(expect{status: "completed"}); err != nil {
+		return err
+	}
+	for _, o := range e.Outputs {
+		var png string
+		if json.Unmarshal(o.Data["image/png"], &png) == nil && len(png) > 1000 {
+			return nil
+		}
+	}
+	return fmt.Errorf("no image/png among %d outputs", len(e.Outputs))
+}
