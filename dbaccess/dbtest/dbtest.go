@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/dbaccess/embedded"
@@ -39,3 +40,7 @@ func Start(t testing.TB) *embedded.Server {
 	})
 	return s
 }
+
+// Connect opens a plain connection, with no check between: for proving that the
+// server itself refuses.
+func Connect(ctx context.Context, url string) (*pgx.Conn, error) { return pgx.Connect(ctx, url) }

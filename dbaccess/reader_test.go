@@ -1,0 +1,154 @@
+package dbaccess_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"glasshouse/dbaccess"
+	"glasshouse/dbaccess/dbtest"
+	"glasshouse/dbaccess/embedded"
+	"glasshouse/sandbox"
+)
+
+func reader(t *testing.T, role string, s *embedded.Server) *dbaccess.Reader {
+	t.Helper()
+	r, err := dbaccess.Open(context.Background(), dbaccess.Config{URL: s.URL(role, embedded.DatabaseKnowledge)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+func TestReader(t *testing.T) {
+	ctx := context.Background()
+	s := dbtest.Start(t)
+	if err := s.LoadDemo(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r := reader(t, embedded.RoleReader, s)
+	query := func(sql string, params map[string]any, l sandbox.Limits) (sandbox.Rows, error) {
+		return r.Query(ctx, sql, params, l)
+	}
+
+	t.Run("posture", func(t *testing.T) {
+		if err := r.Posture(ctx); err != nil {
+			t.Errorf("the reader's login is refused: %v", err)
+		}
+		for _, role := range []string{embedded.RoleAdmin, embedded.RoleOwner} {
+			if err := reader(t, role, s).Posture(ctx); err == nil || !strings.Contains(err.Error(), "CREATE ROLE") {
+				t.Errorf("%s: Posture = %v; want a refusal with the SQL of a right login", role, err)
+			}
+		}
+	})
+
+	t.Run("values", func(t *testing.T) {
+		rows, err := query(`SELECT 1::int8 AS i, 1.50::numeric AS d, 'NaN'::float8 AS f, true AS b, NULL AS n, 'é' AS t, '\x00ff'::bytea AS y, '{"a": 9007199254740993}'::jsonb AS j,
+			ARRAY[[1,NULL],[3,4]] AS a, '2026-01-02 03:04:05.6+00'::timestamptz AS z, 'infinity'::timestamptz AS inf, interval '1 year 2 days 03:04:05.6' AS v, 9223372036854775807 AS big, ARRAY['a "b"', 'NULL', NULL] AS s`, nil, sandbox.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]any{"i": int64(1), "d": "1.50", "b": true, "n": nil, "t": "é", "y": []byte{0, 255}, "j": `{"a": 9007199254740993}`, "a": []any{[]any{int64(1), nil}, []any{int64(3), int64(4)}},
+			"z": "2026-01-02T03:04:05.6+00:00", "inf": "infinity", "v": []any{int64(12), int64(2), int64(11045600000)}, "big": int64(9223372036854775807), "s": []any{`a "b"`, "NULL", nil}}
+		for i, c := range rows.Columns {
+			if w, ok := want[c.Name]; ok && !reflect.DeepEqual(rows.Data[i][0], w) {
+				t.Errorf("%s (%s): got %#v, want %#v", c.Name, c.Kind, rows.Data[i][0], w)
+			}
+		}
+	})
+
+	t.Run("parameters", func(t *testing.T) {
+		for _, c := range []struct {
+			sql    string
+			params map[string]any
+			want   any
+		}{
+			{`SELECT :x::text || ':x' -- :x`, map[string]any{"x": "a'b"}, "a'b:x"},
+			{`SELECT (ARRAY[1,2,3])[1:2]`, nil, []any{int64(1), int64(2)}},
+			{`SELECT count(*) FROM users WHERE id = ANY(:ids)`, map[string]any{"ids": []any{json.Number("1"), json.Number("2")}}, int64(2)},
+			{`SELECT :n`, map[string]any{"n": json.Number("9007199254740993")}, int64(9007199254740993)},
+			{`SELECT :j ->> 'k'`, map[string]any{"j": map[string]any{"k": "v"}}, "v"},
+			{`SELECT $$:no$$ || :a || :a`, map[string]any{"a": "z"}, ":nozz"},
+			{`SELECT :d::date + 1`, map[string]any{"d": "2026-01-31"}, "2026-02-01"},
+		} {
+			rows, err := query(c.sql, c.params, sandbox.Limits{})
+			if err != nil || !reflect.DeepEqual(rows.Data[0][0], c.want) {
+				t.Errorf("%s: %v, %v; want %v", c.sql, rows.Data, err, c.want)
+			}
+		}
+		if _, err := query(`SELECT :a`, nil, sandbox.Limits{}); reason(err) != "missing-parameter" {
+			t.Errorf("missing: %v", err)
+		}
+		if _, err := query(`SELECT 1`, map[string]any{"a": true}, sandbox.Limits{}); reason(err) != "unused-parameter" {
+			t.Errorf("unused: %v", err)
+		}
+	})
+
+	t.Run("truncated is exact", func(t *testing.T) {
+		for n, want := range map[int]bool{499: true, 500: false, 501: false} {
+			rows, err := query(`SELECT id FROM users`, nil, sandbox.Limits{MaxRows: n})
+			if err != nil || rows.Truncated != want || rows.Count != min(n, 500) {
+				t.Errorf("%d rows: count %d, truncated %v, %v", n, rows.Count, rows.Truncated, err)
+			}
+		}
+		rows, err := query(`SELECT repeat('x', 1000) FROM users`, nil, sandbox.Limits{MaxBytes: 10_000})
+		if err != nil || !rows.Truncated || rows.Count != 10 {
+			t.Errorf("bytes: count %d, truncated %v, %v", rows.Count, rows.Truncated, err)
+		}
+	})
+
+	t.Run("errors say where and what is near", func(t *testing.T) {
+		_, err := query("SELECT :p,\n nme FROM users", map[string]any{"p": json.Number("1")}, sandbox.Limits{})
+		var no *sandbox.Refusal
+		if !errors.As(err, &no) || no.Reason != "unknown-column" || no.Nearest != "name" || no.Line != 2 || no.Position != 13 {
+			t.Errorf("column: %+v", no)
+		}
+		if _, err = query("SELECT * FROM user_activity", nil, sandbox.Limits{}); !errors.As(err, &no) || no.Reason != "unknown-table" {
+			t.Errorf("table: %+v", no)
+		}
+		if _, err = query("SELECT 1/0", nil, sandbox.Limits{}); !errors.As(err, &no) || no.SQLState != "22012" {
+			t.Errorf("division: %+v", no)
+		}
+	})
+
+	t.Run("slow statements end", func(t *testing.T) {
+		began := time.Now()
+		_, err := query(`SELECT count(*) FROM generate_series(1, 10000000000)`, nil, sandbox.Limits{Timeout: 200 * time.Millisecond})
+		if reason(err) != "timeout" || time.Since(began) > 10*time.Second {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		if _, err := query(`SELECT 1`, nil, sandbox.Limits{}); err != nil {
+			t.Errorf("the next statement: %v", err)
+		}
+	})
+
+	// The login alone must hold: the checker is not asked here.
+	t.Run("the login cannot write", func(t *testing.T) {
+		conn, err := dbtest.Connect(ctx, s.URL(embedded.RoleReader, embedded.DatabaseKnowledge))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(ctx)
+		for _, sql := range []string{"UPDATE users SET name = ''", "CREATE TABLE x (a int)", "CREATE TEMP TABLE x (a int)", "COPY users TO '/tmp/x'", "SELECT pg_read_file('/etc/passwd')", "CREATE SCHEMA s", "SET ROLE glasshouse_owner"} {
+			if _, err := conn.Exec(ctx, sql); err == nil {
+				t.Errorf("%s was not refused by the server", sql)
+			}
+		}
+	})
+
+	t.Run("schema", func(t *testing.T) {
+		tables, err := r.Tables(ctx)
+		if err != nil || !strings.Contains(strings.Join(tables, " "), "user_activities") {
+			t.Fatalf("Tables = %v, %v", tables, err)
+		}
+		columns, err := r.Schema(ctx, "user_activities")
+		if err != nil || len(columns) != 6 || columns[0].Name != "id" || !columns[0].PrimaryKey || columns[1].References == nil || *columns[1].References != "users(id)" || columns[1].IsNullable != "NO" {
+			t.Errorf("Schema = %+v, %v", columns, err)
+		}
+	})
+}

@@ -1,0 +1,168 @@
+package dbaccess
+
+import (
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"glasshouse/sandbox"
+)
+
+// decoder makes a value of sandbox.Rows' closed set from PostgreSQL's text.
+type decoder func(text string) any
+
+var types = pgtype.NewMap()
+
+// kinds maps type names to the kinds of sandbox.Column; all others are text.
+var kinds = map[string]string{
+	"bool": "bool", "int2": "int", "int4": "int", "int8": "int", "oid": "int", "float4": "float", "float8": "float", "numeric": "decimal", "text": "string", "varchar": "string", "bpchar": "string", "name": "string",
+	"bytea": "bytes", "date": "date", "time": "time", "timetz": "timetz", "timestamp": "timestamp", "timestamptz": "timestamptz", "interval": "timedelta", "uuid": "uuid", "json": "json", "jsonb": "json",
+}
+
+var decoders = map[string]decoder{
+	"bool": func(s string) any { return s == "t" },
+	"int": func(s string) any {
+		n, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return s
+		}
+		return n
+	},
+	"float": func(s string) any {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return s
+		}
+		return f
+	},
+	"bytes": func(s string) any {
+		b, err := hex.DecodeString(strings.TrimPrefix(s, `\x`))
+		if err != nil {
+			return s
+		}
+		return b
+	},
+	"timestamp":   func(s string) any { return strings.Replace(s, " ", "T", 1) },
+	"timestamptz": instant,
+	"timedelta":   duration,
+}
+
+func columnOf(f pgconn.FieldDescription) (sandbox.Column, decoder) {
+	c := sandbox.Column{Name: f.Name, Type: "unknown", Kind: "text"}
+	if t, ok := types.TypeForOID(f.DataTypeOID); ok {
+		c.Type = t.Name
+		if codec, ok := t.Codec.(*pgtype.ArrayCodec); ok {
+			c.Type, c.Array = codec.ElementType.Name+"[]", true
+		}
+	}
+	if kind, ok := kinds[strings.TrimSuffix(c.Type, "[]")]; ok {
+		c.Kind = kind
+	}
+	one, ok := decoders[c.Kind]
+	if !ok {
+		one = func(s string) any { return s }
+	}
+	if !c.Array {
+		return c, one
+	}
+	return c, func(s string) any { return arrayOf(s, one) }
+}
+
+// instant writes the offset of a timestamptz in full: the session is in UTC.
+func instant(s string) any {
+	s = strings.Replace(s, " ", "T", 1)
+	if strings.HasSuffix(s, "+00") {
+		return s + ":00"
+	}
+	return s
+}
+
+// duration reads an ISO 8601 interval as months, days and microseconds.
+func duration(s string) any {
+	var months, days, micros int64
+	date, clock, _ := strings.Cut(strings.TrimPrefix(s, "P"), "T")
+	each(date, func(v string, unit byte) {
+		n, _ := strconv.ParseInt(v, 10, 64)
+		switch unit {
+		case 'Y':
+			months += 12 * n
+		case 'M':
+			months += n
+		case 'W':
+			days += 7 * n
+		case 'D':
+			days += n
+		}
+	})
+	each(clock, func(v string, unit byte) {
+		whole, fraction, _ := strings.Cut(v, ".")
+		n, _ := strconv.ParseInt(whole, 10, 64)
+		part, _ := strconv.ParseInt((fraction + "000000")[:6], 10, 64)
+		if strings.HasPrefix(v, "-") {
+			part = -part
+		}
+		micros += (n*1_000_000 + part) * map[byte]int64{'H': 3600, 'M': 60, 'S': 1}[unit]
+	})
+	return []any{months, days, micros}
+}
+
+func each(s string, take func(v string, unit byte)) {
+	from := 0
+	for i := range len(s) {
+		if s[i] >= 'A' && s[i] <= 'Z' {
+			take(s[from:i], s[i])
+			from = i + 1
+		}
+	}
+}
+
+// arrayOf reads PostgreSQL's array text, of any number of dimensions; bounds such
+// as [0:1]= are left out, as a list has none.
+func arrayOf(s string, one decoder) any {
+	if strings.HasPrefix(s, "[") {
+		_, s, _ = strings.Cut(s, "=")
+	}
+	list, _ := parseArray(s, one)
+	return list
+}
+
+func parseArray(s string, one decoder) ([]any, string) {
+	list := []any{}
+	s = strings.TrimPrefix(s, "{")
+	for s != "" && s[0] != '}' {
+		switch s[0] {
+		case ',':
+			s = s[1:]
+		case '{':
+			var inner []any
+			inner, s = parseArray(s, one)
+			list = append(list, inner)
+		case '"':
+			var text strings.Builder
+			i := 1
+			for ; i < len(s) && s[i] != '"'; i++ {
+				if s[i] == '\\' && i+1 < len(s) {
+					i++
+				}
+				text.WriteByte(s[i])
+			}
+			list = append(list, one(text.String()))
+			s = s[min(i+1, len(s)):]
+		default:
+			end := strings.IndexAny(s, ",}")
+			if end < 0 {
+				end = len(s)
+			}
+			if s[:end] == "NULL" {
+				list = append(list, nil)
+			} else {
+				list = append(list, one(s[:end]))
+			}
+			s = s[end:]
+		}
+	}
+	return list, strings.TrimPrefix(s, "}")
+}
