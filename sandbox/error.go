@@ -7,19 +7,21 @@ type Fault string
 
 // The faults, each with one HTTP status (httpapi has the table).
 const (
-	FaultInvalid      Fault = "invalid-input"  // 422
-	FaultMalformed    Fault = "malformed"      // 400
-	FaultTooLarge     Fault = "too-large"      // 413
-	FaultUnauthorized Fault = "unauthorized"   // 401
-	FaultForbidden    Fault = "forbidden"      // 403
-	FaultNotFound     Fault = "not-found"      // 404
-	FaultBusy         Fault = "busy"           // 409
-	FaultGone         Fault = "gone"           // 410
-	FaultRefused      Fault = "query-refused"  // 422, a Refusal asked for directly
-	FaultFull         Fault = "full"           // 503 with Retry-After
-	FaultUnavailable  Fault = "unavailable"    // 503: the database is down
-	FaultNotYet       Fault = "not-yet"        // 501, naming itself
-	FaultInternal     Fault = "internal-error" // 500
+	FaultInvalid      Fault = "invalid-input"      // 422
+	FaultMalformed    Fault = "malformed"          // 400
+	FaultTooLarge     Fault = "too-large"          // 413
+	FaultUnauthorized Fault = "unauthorized"       // 401
+	FaultForbidden    Fault = "forbidden"          // 403
+	FaultNotFound     Fault = "not-found"          // 404
+	FaultMethod       Fault = "method-not-allowed" // 405
+	FaultBusy         Fault = "busy"               // 409
+	FaultGone         Fault = "gone"               // 410
+	FaultRefused      Fault = "query-refused"      // 422, a Refusal asked for directly
+	FaultFull         Fault = "full"               // 503 with Retry-After
+	FaultLimit        Fault = "limit-reached"      // 429 with Retry-After
+	FaultUnavailable  Fault = "unavailable"        // 503: the database is down
+	FaultNotYet       Fault = "not-yet"            // 501, naming itself
+	FaultInternal     Fault = "internal-error"     // 500
 )
 
 // Error is an error that a caller can act on: what is wrong and what to do.

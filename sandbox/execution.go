@@ -30,6 +30,7 @@ const (
 	KindQuick   Kind = "quick-execute"
 	KindAnalyze Kind = "analyze-data"
 	KindDebug   Kind = "debug"
+	KindQuery   Kind = "database-query" // one statement, no code
 )
 
 // Execution is one run of one piece of code in one sandbox, from accepted to

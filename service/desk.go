@@ -1,0 +1,122 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"glasshouse/sandbox"
+)
+
+const maxQueries = 1000 // kept with one execution; more are counted
+
+// desk answers what one execution's code asks, and records it.
+type desk struct {
+	service   *Service
+	box       sandbox.Sandbox
+	execution *sandbox.Execution
+}
+
+func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error) {
+	q := sandbox.Query{SQL: sql, StartedAt: d.service.Clock()}
+	if len(params) > 0 {
+		q.Parameters, _ = json.Marshal(params)
+	}
+	began := time.Now()
+	rows, err := d.service.Reader.Query(ctx, sql, params, sandbox.Limits{MaxRows: d.box.Policy.MaxRows, Timeout: time.Duration(d.box.Policy.MaxExecutionTime) * time.Second})
+	q.DurationMS = float64(time.Since(began).Microseconds()) / 1000
+	q.Status, q.Rows, q.Bytes, q.Truncated, q.Fingerprint = "ok", rows.Count, rows.Bytes, rows.Truncated, rows.Fingerprint
+	var no *sandbox.Refusal
+	switch {
+	case errors.As(err, &no):
+		q.Status, q.Reason, q.Error = "refused", no.Reason, no.Message
+		if no.Failed {
+			q.Status = "failed"
+		}
+		if no.Reason == "cancelled" {
+			q.Status = "cancelled"
+		}
+	case err != nil:
+		q.Status, q.Error = "failed", err.Error()
+	}
+	if len(d.execution.Queries) >= maxQueries {
+		d.execution.Truncated["queries"]++
+	} else {
+		d.execution.Queries = append(d.execution.Queries, q)
+	}
+	return rows, err
+}
+
+func (d *desk) Schema(ctx context.Context, table string) ([]sandbox.TableColumn, error) {
+	return d.service.Reader.Schema(ctx, table)
+}
+
+func (d *desk) Tables(ctx context.Context) ([]string, error) { return d.service.Reader.Tables(ctx) }
+
+// History is the sandbox's last executions, without this one and without their bulk.
+func (d *desk) History(ctx context.Context) ([]sandbox.Execution, error) {
+	list, _, err := d.service.History.Executions(ctx, sandbox.Filter{SandboxID: d.box.ID, Limit: 50})
+	out := make([]sandbox.Execution, 0, len(list))
+	for _, e := range list {
+		if e.ID != d.execution.ID {
+			e.Stdout, e.Stderr, e.Outputs, e.Queries, e.Context = "", "", nil, nil, nil
+			out = append(out, e)
+		}
+	}
+	return out, err
+}
+
+// Query runs one statement for who in the name of a sandbox; it is in history as
+// an execution of its own.
+func (s *Service) Query(ctx context.Context, who sandbox.Key, id, sql string, params map[string]any) (sandbox.Rows, error) {
+	l, err := s.find(ctx, who, id)
+	if err != nil {
+		return sandbox.Rows{}, err
+	}
+	e, err := s.newExecution(l.box, who, Job{Code: sql, Kind: sandbox.KindQuery})
+	if err != nil {
+		return sandbox.Rows{}, err
+	}
+	if err := s.History.Begin(ctx, e); err != nil {
+		return sandbox.Rows{}, err
+	}
+	began := time.Now()
+	rows, err := (&desk{service: s, box: l.box, execution: e}).Query(ctx, sql, params)
+	e.Status, e.ExecutionTime = sandbox.StatusCompleted, time.Since(began).Seconds()
+	e.Usage.WallMS = e.ExecutionTime * 1000
+	if err != nil {
+		why := err.Error()
+		e.Status, e.Error = sandbox.StatusFailed, &why
+	}
+	s.mu.Lock()
+	l.box.LastUsed = s.Clock()
+	s.mu.Unlock()
+	return rows, errors.Join(err, s.finish(e, true))
+}
+
+// Table is one table of the knowledge database with its columns.
+type Table struct {
+	Name    string
+	Columns []sandbox.TableColumn
+}
+
+// Schema lists every table that may be read, with its columns.
+func (s *Service) Schema(ctx context.Context, who sandbox.Key, id string) ([]Table, error) {
+	if _, err := s.find(ctx, who, id); err != nil {
+		return nil, err
+	}
+	names, err := s.Reader.Tables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tables := make([]Table, 0, len(names))
+	for _, name := range names {
+		columns, err := s.Reader.Schema(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		tables = append(tables, Table{name, columns})
+	}
+	return tables, nil
+}

@@ -1,0 +1,248 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/host"
+)
+
+// Job is a piece of code to run.
+type Job struct {
+	Code    string
+	Context json.RawMessage // a JSON object, or empty
+	Kind    sandbox.Kind
+	Watch   host.Watcher // nil: no tracing
+}
+
+// Execute runs a job in a sandbox: THE main path. The answer is an execution,
+// however the code ended; the error is FaultBusy, FaultGone, FaultTooLarge,
+// FaultUnavailable, FaultFull, or the service's own.
+func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job Job) (*sandbox.Execution, error) {
+	l, err := s.find(ctx, who, id)
+	if err != nil {
+		return nil, err
+	}
+	if job.Watch != nil && !l.box.Policy.EnableDebugging {
+		return nil, &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_debugging", Detail: "this sandbox was created with debugging off"}
+	}
+	if !l.busy.TryLock() {
+		return nil, &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "this sandbox is running something else; wait for it, or cancel it", RetryAfter: 1}
+	}
+	defer l.busy.Unlock()
+	e, err := s.newExecution(l.box, who, job)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	l.last, l.box.LastUsed = e.ID, s.Clock()
+	s.mu.Unlock()
+	err = s.run(ctx, l.box, l.session, e, job.Watch)
+	s.mu.Lock()
+	l.box.LastUsed = s.Clock()
+	s.mu.Unlock()
+	return e, err
+}
+
+// QuickExecute runs a job in a fresh sandbox that is gone afterwards.
+func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, config []byte) (*sandbox.Execution, error) {
+	p, err := policy.Accept(config, s.Default, s.Ceiling, who.Role == sandbox.RoleAdmin)
+	if err != nil {
+		return nil, invalid(err)
+	}
+	now := s.Clock()
+	box := sandbox.Sandbox{ID: s.NewID(), Owner: who.User, Policy: p, Ephemeral: true, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
+	e, err := s.newExecution(box, who, job)
+	if err != nil {
+		return nil, err
+	}
+	lazy := &oneRun{host: s.Host, box: box}
+	err = s.run(ctx, box, lazy, e, job.Watch)
+	s.work.Add(1)
+	go func() { // the answer need not wait until the kernel has torn it down
+		defer s.work.Done()
+		if err := lazy.Close(); err != nil {
+			s.Log.WithError(err).Warn("close an ephemeral sandbox")
+		}
+	}()
+	return e, err
+}
+
+// oneRun opens its session when it is first run, after the execution has a row.
+type oneRun struct {
+	host Host
+	box  sandbox.Sandbox
+	Session
+}
+
+func (o *oneRun) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, watch host.Watcher) error {
+	session, err := o.host.Open(ctx, o.box)
+	if err != nil {
+		return err
+	}
+	o.Session = session
+	return session.Run(ctx, e, desk, watch)
+}
+
+func (o *oneRun) Close() error {
+	if o.Session == nil {
+		return nil
+	}
+	return o.Session.Close()
+}
+
+func (s *Service) newExecution(box sandbox.Sandbox, who sandbox.Key, job Job) (*sandbox.Execution, error) {
+	if n := len(job.Code); n > box.Policy.MaxCodeSize {
+		return nil, &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "code", Detail: fmt.Sprintf("the code has %d bytes, and max_code_size is %d", n, box.Policy.MaxCodeSize)}
+	}
+	if len(job.Context) == 0 {
+		job.Context = json.RawMessage("{}")
+	}
+	now := s.Clock()
+	return &sandbox.Execution{
+		ID: s.NewID(), SandboxID: box.ID, User: who.User, Kind: job.Kind, Status: sandbox.StatusRunning, Code: job.Code, Context: job.Context, Result: json.RawMessage("null"),
+		DebugInfo: sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}}, Outputs: []sandbox.Output{}, Artifacts: []sandbox.Artifact{},
+		ArtifactMap: map[string]string{}, Queries: []sandbox.Query{}, Truncated: map[string]int64{}, Timestamp: now, CreatedAt: now,
+	}, nil
+}
+
+// run takes an execution from its row to its durable end.
+func (s *Service) run(ctx context.Context, box sandbox.Sandbox, session Session, e *sandbox.Execution, watch host.Watcher) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	if s.draining {
+		s.mu.Unlock()
+		return stopping()
+	}
+	s.running[e.ID] = run{owner: box.Owner, cancel: cancel}
+	s.work.Add(1)
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.running, e.ID)
+		s.mu.Unlock()
+		s.work.Done()
+	}()
+	select {
+	case s.places <- struct{}{}:
+		defer func() { <-s.places }()
+	default:
+		select {
+		case s.places <- struct{}{}:
+			defer func() { <-s.places }()
+		case <-time.After(10 * time.Second):
+			return &sandbox.Error{Fault: sandbox.FaultFull, Detail: "too many runs at once; try again", RetryAfter: 2}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	begin, done := context.WithTimeout(ctx, 5*time.Second)
+	err := s.History.Begin(begin, e)
+	done()
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "the history database does not answer; nothing runs without history, try again soon", RetryAfter: 2, Cause: err}
+		}
+		return err
+	}
+	desk := &desk{service: s, box: box, execution: e}
+	ranErr := session.Run(ctx, e, desk, watch)
+	if ranErr != nil {
+		why := "the service could not run it: " + ranErr.Error()
+		e.Status, e.Error = sandbox.StatusFailed, &why
+		if ctx.Err() != nil {
+			e.Status = sandbox.StatusCancelled
+		}
+	}
+	return errors.Join(ranErr, s.finish(e, box.Policy.SaveIntermediateResults))
+}
+
+// finish writes the end of an execution, even when its caller is gone.
+func (s *Service) finish(e *sandbox.Execution, keepNotes bool) error {
+	now := s.Clock()
+	e.CompletedAt = &now
+	record := e
+	if !keepNotes {
+		copied := *e
+		copied.DebugInfo = sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}}
+		record = &copied
+	}
+	ctx, done := context.WithTimeout(context.Background(), 30*time.Second)
+	defer done()
+	if err := s.History.Finish(ctx, record); err != nil {
+		s.Log.WithError(err).WithField("execution_id", e.ID).Error("an execution could not be finished in history")
+		return err
+	}
+	return nil
+}
+
+// Cancel ends a running execution; it answers when the wish is passed on.
+func (s *Service) Cancel(ctx context.Context, who sandbox.Key, id string) error {
+	s.mu.Lock()
+	r, ok := s.running[id]
+	s.mu.Unlock()
+	if ok && may(who, r.owner) {
+		r.cancel()
+		return nil
+	}
+	e, err := s.Execution(ctx, who, id)
+	if err != nil {
+		return err
+	}
+	return sandbox.Errorf(sandbox.FaultBusy, "the execution has ended already: %s", e.Status)
+}
+
+// Execution returns one execution that who may see.
+func (s *Service) Execution(ctx context.Context, who sandbox.Key, id string) (sandbox.Execution, error) {
+	e, err := s.History.Execution(ctx, id)
+	if err == nil && !may(who, e.User) {
+		return sandbox.Execution{}, sandbox.Errorf(sandbox.FaultNotFound, "there is no such execution, or it is not yours")
+	}
+	return e, err
+}
+
+// Executions lists what the filter lets through; a user other than an admin sees
+// their own.
+func (s *Service) Executions(ctx context.Context, who sandbox.Key, f sandbox.Filter) ([]sandbox.Execution, string, error) {
+	if who.Role != sandbox.RoleAdmin {
+		f.User = who.User
+	}
+	return s.History.Executions(ctx, f)
+}
+
+// SandboxHistory lists a sandbox's executions, newest first, and counts them all;
+// it answers for sandboxes that have ended, too.
+func (s *Service) SandboxHistory(ctx context.Context, who sandbox.Key, id string, limit int, after string) ([]sandbox.Execution, string, int, error) {
+	if _, err := s.record(ctx, who, id); err != nil {
+		return nil, "", 0, err
+	}
+	list, next, err := s.History.Executions(ctx, sandbox.Filter{SandboxID: id, Limit: limit, After: after})
+	if err != nil {
+		return nil, "", 0, err
+	}
+	total, err := s.History.CountExecutions(ctx, id)
+	return list, next, total, err
+}
+
+// Statistics sums up the caller's executions; an admin's are everybody's.
+func (s *Service) Statistics(ctx context.Context, who sandbox.Key) (sandbox.Statistics, error) {
+	user := who.User
+	if who.Role == sandbox.RoleAdmin {
+		user = ""
+	}
+	st, err := s.History.Statistics(ctx, user)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.live {
+		if user == "" || l.box.Owner == user {
+			st.ActiveSandboxes++
+		}
+	}
+	return st, err
+}

@@ -1,0 +1,4 @@
+# What there is to read
+tables = await db_tables()
+columns = await db_schema("orders")
+__result__ = {"tables": tables, "orders": [c["column_name"] for c in columns]}

@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+// stepStream queues the steps of a run for its client. At most maxQueued wait: a
+// client that reads slower holds the program up.
+type stepStream struct {
+	ctx   context.Context
+	steps chan sandbox.Step
+}
+
+const maxQueued = 1024
+
+// Step hands one step over; it waits for a slow client, until that has gone.
+func (s *stepStream) Step(step sandbox.Step) {
+	select {
+	case s.steps <- step:
+	case <-s.ctx.Done():
+	}
+}
+
+func (a *api) debug(router *gin.Engine, prefix string) {
+	router.POST(prefix+"/sandbox/:id/debug", func(g *gin.Context) {
+		who := caller(g.Request.Context())
+		if who.Role == sandbox.RoleAgent {
+			a.problem(g, sandbox.Errorf(sandbox.FaultForbidden, "debugging needs a developer's or an admin's key"))
+			return
+		}
+		raw, err := io.ReadAll(g.Request.Body)
+		if err != nil {
+			a.problem(g, sandbox.Errorf(sandbox.FaultTooLarge, "the body has more than %d bytes", maxBody))
+			return
+		}
+		var body struct {
+			Code        *string        `json:"code"`
+			Context     map[string]any `json:"context"`
+			Breakpoints []any          `json:"breakpoints"`
+		}
+		if err := decodeStrict(raw, &body); err != nil {
+			a.problem(g, err)
+			return
+		}
+		if body.Code == nil {
+			a.problem(g, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "code", Detail: "expected required property code to be present"})
+			return
+		}
+		ctx, cancel := context.WithCancel(g.Request.Context())
+		defer cancel()
+		stream := &stepStream{ctx: ctx, steps: make(chan sandbox.Step, maxQueued)}
+		type end struct {
+			e   *sandbox.Execution
+			err error
+		}
+		ended := make(chan end, 1)
+		go func() {
+			e, err := a.service.Execute(ctx, who, g.Param("id"), service.Job{Code: *body.Code, Context: contextOf(raw), Kind: sandbox.KindDebug, Watch: stream})
+			close(stream.steps)
+			ended <- end{e, err}
+		}()
+		var last *sandbox.Step // held back: the last one carries the execution
+		for step := range stream.steps {
+			step.Timestamp = time.Now().UTC()
+			if last != nil {
+				event(g, last)
+			}
+			last = &step
+		}
+		done := <-ended
+		if done.err != nil {
+			if !g.Writer.Written() {
+				a.problem(g, done.err)
+				return
+			}
+			p, _ := toProblem(done.err, g.GetString(requestIDKey))
+			event(g, p)
+		} else {
+			if last == nil { // no line ran: a syntax error, or no code
+				last = &sandbox.Step{State: json.RawMessage(`{"variables":{}}`), Timestamp: time.Now().UTC()}
+				if done.e.Exception != nil {
+					last.LineNumber = done.e.Exception.Line
+				}
+			}
+			last.Result, _ = json.Marshal(done.e)
+			event(g, last)
+		}
+		_, _ = io.WriteString(g.Writer, "data: [DONE]\n\n")
+		g.Writer.Flush()
+	})
+}
+
+func event(g *gin.Context, v any) {
+	if !g.Writer.Written() {
+		g.Header("Content-Type", "text/event-stream")
+		g.Header("Cache-Control", "no-cache")
+		g.Status(http.StatusOK)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return
+	}
+	_, _ = g.Writer.Write(append(append([]byte("data: "), text...), "\n\n"...))
+	g.Writer.Flush()
+}
+
+// later answers the routes that are promised and not there yet.
+func (a *api) later(router *gin.Engine, prefix string) {
+	for what, routes := range map[string][]string{
+		"uploads and files":          {"POST /sandbox/:id/files", "GET /sandbox/:id/files", "GET /sandbox/:id/files/*path", "DELETE /sandbox/:id/files/*path"},
+		"artifacts":                  {"GET /sandbox/:id/artifacts", "GET /artifacts/:aid"},
+		"interactive debugging":      {"POST /sandbox/:id/debug/sessions", "GET /debug/sessions/:sid", "DELETE /debug/sessions/:sid", "POST /debug/sessions/:sid/:command", "GET /debug/sessions/:sid/events", "POST /executions/:id/debug/sessions"},
+		"capture of writes":          {"GET /pending-writes", "POST /pending-writes/:id/apply", "POST /pending-writes/:id/reject"},
+		"checking without running":   {"POST /sandbox/:id/check"},
+		"completion":                 {"POST /sandbox/:id/complete"},
+		"the variables on their own": {"GET /sandbox/:id/variables"},
+	} {
+		for _, r := range routes {
+			method, path := r[:indexSpace(r)], r[indexSpace(r)+1:]
+			router.Handle(method, prefix+path, func(g *gin.Context) {
+				a.problem(g, sandbox.Errorf(sandbox.FaultNotYet, "%s (%s): not built yet", what, r))
+			})
+		}
+	}
+}
+
+func indexSpace(s string) int {
+	for i := range len(s) {
+		if s[i] == ' ' {
+			return i
+		}
+	}
+	return 0
+}

@@ -1,0 +1,213 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+// accepts carries the Accept header: an event stream is not there yet.
+type accepts struct {
+	Accept string `header:"Accept"`
+	Prefer string `header:"Prefer"`
+}
+
+func (h accepts) check() error {
+	if strings.Contains(h.Accept, "text/event-stream") {
+		return &sandbox.Error{Fault: sandbox.FaultNotYet, Field: "Accept", Detail: "streaming of an execution is not built yet; ask for application/json"}
+	}
+	if strings.Contains(h.Prefer, "respond-async") {
+		return &sandbox.Error{Fault: sandbox.FaultNotYet, Field: "Prefer", Detail: "asynchronous executions are not built yet"}
+	}
+	return nil
+}
+
+type codeBody struct {
+	Code    string         `json:"code" doc:"One module body"`
+	Context map[string]any `json:"context,omitempty" doc:"Each key is a variable, and the whole is context"`
+	Files   []any          `json:"files,omitempty"`
+}
+
+type executeInput struct {
+	inSandbox
+	accepts
+	Body    codeBody
+	RawBody []byte
+}
+
+// contextOf takes the context from the body as it was sent, so that no number
+// loses digits on the way.
+func contextOf(raw []byte) json.RawMessage {
+	var body struct {
+		Context json.RawMessage `json:"context"`
+	}
+	_ = json.Unmarshal(raw, &body) // huma has read it already
+	if string(body.Context) == "null" {
+		return nil
+	}
+	return body.Context
+}
+
+func (b codeBody) job(raw []byte, kind sandbox.Kind) (service.Job, error) {
+	if len(b.Files) > 0 {
+		return service.Job{}, &sandbox.Error{Fault: sandbox.FaultNotYet, Field: "files", Detail: "files of a run are not built yet; write to /session from the code"}
+	}
+	return service.Job{Code: b.Code, Context: contextOf(raw), Kind: kind}, nil
+}
+
+type quickInput struct {
+	accepts
+	Body struct {
+		codeBody
+		Config *policy.Policy `json:"config,omitempty"`
+	}
+	RawBody []byte
+}
+
+type queryInput struct {
+	inSandbox
+	Body struct {
+		Query      string         `json:"query" minLength:"1"`
+		Parameters map[string]any `json:"parameters,omitempty"`
+	}
+	RawBody []byte
+}
+
+type queryAnswer struct {
+	Query      string          `json:"query"`
+	Parameters map[string]any  `json:"parameters"`
+	Results    json.RawMessage `json:"results" doc:"A list of objects, one a row"`
+	Count      int             `json:"count"`
+	Truncated  bool            `json:"truncated"`
+	Timestamp  time.Time       `json:"timestamp"`
+}
+
+type schemaAnswer struct {
+	SandboxID string     `json:"sandbox_id"`
+	Schema    schemaBody `json:"schema"`
+	Timestamp time.Time  `json:"timestamp"`
+}
+
+type schemaBody struct {
+	Tables []string                         `json:"tables"`
+	Schema map[string][]sandbox.TableColumn `json:"schema"`
+	Total  int                              `json:"total_tables"`
+}
+
+func (a *api) agents(group huma.API) {
+	route(a, group, "POST", "/sandbox/{id}/execute", "Run code in a sandbox", func(ctx context.Context, who sandbox.Key, in *executeInput) (*sandbox.Execution, error) {
+		job, err := in.Body.job(in.RawBody, sandbox.KindExecute)
+		if err == nil {
+			err = in.check()
+		}
+		if err != nil {
+			return nil, err
+		}
+		return a.service.Execute(ctx, who, in.ID, job)
+	})
+	route(a, group, "POST", "/sandbox/agent/quick-execute", "Run code in a fresh sandbox that is gone afterwards", func(ctx context.Context, who sandbox.Key, in *quickInput) (*sandbox.Execution, error) {
+		job, err := in.Body.job(in.RawBody, sandbox.KindQuick)
+		if err == nil {
+			err = in.check()
+		}
+		if err != nil {
+			return nil, err
+		}
+		var body struct {
+			Config json.RawMessage `json:"config"`
+		}
+		_ = json.Unmarshal(in.RawBody, &body)
+		return a.service.QuickExecute(ctx, who, job, body.Config)
+	})
+	type analyzeInput struct {
+		Table string `query:"table_name"`
+		Kind  string `query:"analysis_type"`
+		Limit int    `query:"limit" minimum:"0" maximum:"10000"`
+		Body  *struct {
+			Table string `json:"table_name,omitempty"`
+			Kind  string `json:"analysis_type,omitempty" doc:"summary, schema, or anything else for the list of tables"`
+			Limit int    `json:"limit,omitempty" minimum:"1" maximum:"10000"`
+		} `required:"false"`
+	}
+	route(a, group, "POST", "/sandbox/agent/analyze-data", "Look at a table", func(ctx context.Context, who sandbox.Key, in *analyzeInput) (*sandbox.Execution, error) {
+		if b := in.Body; b != nil {
+			in.Table, in.Kind, in.Limit = first(b.Table, in.Table), first(b.Kind, in.Kind), max(b.Limit, in.Limit)
+		}
+		if in.Limit == 0 {
+			in.Limit = 100
+		}
+		return a.service.Analyze(ctx, who, in.Table, first(in.Kind, "summary"), in.Limit)
+	})
+	route(a, group, "POST", "/sandbox/{id}/database/query", "Run one read-only statement", func(ctx context.Context, who sandbox.Key, in *queryInput) (*queryAnswer, error) {
+		var body struct {
+			Parameters map[string]any `json:"parameters"`
+		}
+		dec := json.NewDecoder(bytes.NewReader(in.RawBody))
+		dec.UseNumber()
+		_ = dec.Decode(&body)
+		rows, err := a.service.Query(ctx, who, in.ID, in.Body.Query, body.Parameters)
+		if err != nil {
+			return nil, err
+		}
+		if body.Parameters == nil {
+			body.Parameters = map[string]any{}
+		}
+		return &queryAnswer{in.Body.Query, body.Parameters, appendResults(nil, rows), rows.Count, rows.Truncated, time.Now().UTC()}, nil
+	})
+	route(a, group, "GET", "/sandbox/{id}/database/schema", "Every table that may be read, with its columns", func(ctx context.Context, who sandbox.Key, in *inSandbox) (*schemaAnswer, error) {
+		tables, err := a.service.Schema(ctx, who, in.ID)
+		out := &schemaAnswer{SandboxID: in.ID, Schema: schemaBody{Tables: []string{}, Schema: map[string][]sandbox.TableColumn{}, Total: len(tables)}, Timestamp: time.Now().UTC()}
+		for _, t := range tables {
+			out.Schema.Tables = append(out.Schema.Tables, t.Name)
+			out.Schema.Schema[t.Name] = t.Columns
+		}
+		return out, err
+	})
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+type executionList struct {
+	Executions []sandbox.Execution `json:"executions"`
+	Next       string              `json:"next,omitempty"`
+}
+
+func (a *api) executions(group huma.API) {
+	type one struct {
+		ID string `path:"id"`
+	}
+	route(a, group, "GET", "/executions/{id}", "One execution, whole", func(ctx context.Context, who sandbox.Key, in *one) (*sandbox.Execution, error) {
+		e, err := a.service.Execution(ctx, who, in.ID)
+		return &e, err
+	})
+	route(a, group, "POST", "/executions/{id}/cancel", "End a running execution", func(ctx context.Context, who sandbox.Key, in *one) (*message, error) {
+		return &message{"The execution is being cancelled"}, a.service.Cancel(ctx, who, in.ID)
+	})
+	type filter struct {
+		User    string    `query:"user_id" doc:"For admins"`
+		Sandbox string    `query:"sandbox_id"`
+		Status  string    `query:"status"`
+		Since   time.Time `query:"since"`
+		Until   time.Time `query:"until"`
+		Text    string    `query:"text" doc:"In the code or the error"`
+		Limit   int       `query:"limit" minimum:"1" maximum:"1000" default:"50"`
+		After   string    `query:"after"`
+	}
+	route(a, group, "GET", "/executions", "Executions, newest first", func(ctx context.Context, who sandbox.Key, in *filter) (*executionList, error) {
+		list, next, err := a.service.Executions(ctx, who, sandbox.Filter{User: in.User, SandboxID: in.Sandbox, Status: sandbox.Status(in.Status), Since: in.Since, Until: in.Until, Text: in.Text, Limit: in.Limit, After: in.After})
+		return &executionList{list, next}, err
+	})
+}

@@ -1,0 +1,258 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+// route registers one operation; what the handler returns as an error becomes a
+// problem.
+func route[I, O any](a *api, group huma.API, method, path, summary string, handle func(context.Context, sandbox.Key, *I) (*O, error)) {
+	huma.Register(group, huma.Operation{Method: method, Path: path, Summary: summary, OperationID: method + path, MaxBodyBytes: maxBody},
+		func(ctx context.Context, in *I) (*answer[O], error) {
+			out, err := handle(ctx, caller(ctx), in)
+			if err == nil {
+				return &answer[O]{Body: out}, nil
+			}
+			id, _ := ctx.Value(ctxRequestID{}).(string)
+			p, retry := toProblem(err, id)
+			if p.Status == http.StatusInternalServerError {
+				a.log.WithError(err).WithField("request_id", id).Error("a request failed")
+			}
+			if retry > 0 {
+				return nil, huma.ErrorWithHeaders(p, http.Header{"Retry-After": {strconv.Itoa(retry)}})
+			}
+			return nil, p
+		})
+}
+
+type answer[O any] struct{ Body *O }
+
+type inSandbox struct {
+	ID string `path:"id" doc:"The sandbox's id"`
+}
+
+type message struct {
+	Message string `json:"message"`
+}
+
+type createInput struct {
+	Body    *policy.Policy `required:"false"`
+	RawBody []byte
+}
+
+type created struct {
+	SandboxID string        `json:"sandbox_id"`
+	Status    string        `json:"status"`
+	Message   string        `json:"message"`
+	ExpiresAt time.Time     `json:"expires_at"`
+	Data      createdConfig `json:"data"`
+}
+
+type createdConfig struct {
+	Config policy.Policy `json:"config"`
+}
+
+type statusAnswer struct {
+	SandboxID string     `json:"sandbox_id"`
+	Status    string     `json:"status"`
+	Message   string     `json:"message"`
+	ExpiresAt time.Time  `json:"expires_at"`
+	Data      statusData `json:"data"`
+}
+
+type statusData struct {
+	ExecutionID   string                      `json:"execution_id"`
+	Status        string                      `json:"status" doc:"idle or running"`
+	Variables     map[string]sandbox.Variable `json:"variables"`
+	Globals       []string                    `json:"globals"`
+	DebugInfo     *sandbox.DebugInfo          `json:"debug_info"`
+	QueryLog      []sandbox.Query             `json:"query_log"`
+	ExecutionTime float64                     `json:"execution_time"`
+	Usage         map[string]any              `json:"resource_usage"`
+	Metadata      metadata                    `json:"sandbox_metadata"`
+}
+
+type metadata struct {
+	CreatedAt time.Time     `json:"created_at"`
+	Lifetime  float64       `json:"lifetime_seconds" doc:"Seconds since its creation"`
+	Limits    policy.Policy `json:"resource_limits"`
+}
+
+type history struct {
+	SandboxID string        `json:"sandbox_id"`
+	History   []historyLine `json:"history"`
+	Total     int           `json:"total_executions"`
+	Next      string        `json:"next,omitempty" doc:"Pass it as after for the next page"`
+}
+
+type historyLine struct {
+	ExecutionID   string         `json:"execution_id"`
+	Status        sandbox.Status `json:"status"`
+	Kind          sandbox.Kind   `json:"kind"`
+	ExecutionTime float64        `json:"execution_time"`
+	CreatedAt     time.Time      `json:"created_at"`
+	Error         *string        `json:"error"`
+	HasResult     bool           `json:"has_result"`
+}
+
+func (a *api) sandboxes(group huma.API) {
+	route(a, group, "POST", "/sandbox/create", "Create a sandbox", func(ctx context.Context, who sandbox.Key, in *createInput) (*created, error) {
+		box, err := a.service.Create(ctx, who, in.RawBody)
+		if err != nil {
+			return nil, err
+		}
+		return &created{box.ID, "created", "The sandbox is ready", box.ExpiresAt(), createdConfig{box.Policy}}, nil
+	})
+	route(a, group, "GET", "/sandbox/{id}/status", "What a sandbox holds now", func(ctx context.Context, who sandbox.Key, in *inSandbox) (*statusAnswer, error) {
+		look, err := a.service.Status(ctx, who, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		box := look.Sandbox
+		out := &statusAnswer{SandboxID: box.ID, Status: string(box.State), Message: "The sandbox is active", ExpiresAt: box.ExpiresAt()}
+		out.Data = statusData{Status: "idle", Variables: look.Variables.Variables, Globals: look.Variables.Globals, QueryLog: []sandbox.Query{}, Usage: look.Usage,
+			Metadata: metadata{box.CreatedAt, time.Since(box.CreatedAt).Seconds(), box.Policy}}
+		if look.Running {
+			out.Data.Status = "running"
+		}
+		if last := look.Last; last != nil {
+			out.Data.ExecutionID, out.Data.DebugInfo, out.Data.QueryLog, out.Data.ExecutionTime = last.ID, &last.DebugInfo, last.Queries, last.ExecutionTime
+		}
+		return out, nil
+	})
+	route(a, group, "DELETE", "/sandbox/{id}", "Delete a sandbox: its process and its files are gone when this answers", func(ctx context.Context, who sandbox.Key, in *inSandbox) (*message, error) {
+		return &message{"The sandbox is deleted"}, a.service.Delete(ctx, who, in.ID)
+	})
+	route(a, group, "POST", "/sandbox/cleanup-all", "Delete the caller's own sandboxes", func(ctx context.Context, who sandbox.Key, _ *struct{}) (*message, error) {
+		n, err := a.service.DeleteAll(ctx, who)
+		return &message{fmt.Sprintf("%d sandboxes are deleted", n)}, err
+	})
+	type historyInput struct {
+		inSandbox
+		Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50"`
+		After string `query:"after" doc:"The cursor that the page before ended with"`
+	}
+	route(a, group, "GET", "/sandbox/{id}/history", "A sandbox's executions, newest first; it answers for ended sandboxes, too", func(ctx context.Context, who sandbox.Key, in *historyInput) (*history, error) {
+		list, next, total, err := a.service.SandboxHistory(ctx, who, in.ID, in.Limit, in.After)
+		if err != nil {
+			return nil, err
+		}
+		out := &history{SandboxID: in.ID, History: []historyLine{}, Total: total, Next: next}
+		for _, e := range list {
+			out.History = append(out.History, historyLine{e.ID, e.Status, e.Kind, e.ExecutionTime, e.CreatedAt, e.Error, len(e.Result) > 0 && string(e.Result) != "null"})
+		}
+		return out, nil
+	})
+	type statistics struct {
+		Statistics sandbox.Statistics `json:"statistics"`
+		User       string             `json:"user_id"`
+		Timestamp  time.Time          `json:"timestamp"`
+	}
+	route(a, group, "GET", "/sandbox/statistics", "Sums over the caller's executions; an admin's are everybody's", func(ctx context.Context, who sandbox.Key, _ *struct{}) (*statistics, error) {
+		st, err := a.service.Statistics(ctx, who)
+		return &statistics{st, who.User, time.Now().UTC()}, err
+	})
+}
+
+type keyInput struct {
+	Body struct {
+		Name      string       `json:"name" minLength:"1" maxLength:"200"`
+		User      string       `json:"user_id,omitempty" maxLength:"200" doc:"The caller's own where it is left out"`
+		Role      sandbox.Role `json:"role,omitempty" enum:"agent,developer,admin" default:"agent"`
+		ExpiresAt *time.Time   `json:"expires_at,omitempty"`
+	}
+}
+
+type newKey struct {
+	sandbox.Key
+	Secret string `json:"key" doc:"Shown only now"`
+}
+
+type keyList struct {
+	Keys []sandbox.Key `json:"keys"`
+}
+
+func (a *api) keys(group huma.API) {
+	route(a, group, "POST", "/keys", "Make a key", func(ctx context.Context, who sandbox.Key, in *keyInput) (*newKey, error) {
+		key, secret, err := a.service.CreateKey(ctx, who, sandbox.Key{Name: in.Body.Name, User: in.Body.User, Role: in.Body.Role, ExpiresAt: in.Body.ExpiresAt})
+		return &newKey{key, secret}, err
+	})
+	route(a, group, "GET", "/keys", "The caller's keys; an admin sees all", func(ctx context.Context, who sandbox.Key, _ *struct{}) (*keyList, error) {
+		keys, err := a.service.ListKeys(ctx, who)
+		return &keyList{keys}, err
+	})
+	type revoke struct {
+		ID string `path:"id"`
+	}
+	route(a, group, "DELETE", "/keys/{id}", "Revoke a key", func(ctx context.Context, who sandbox.Key, in *revoke) (*message, error) {
+		return &message{"The key is revoked"}, a.service.RevokeKey(ctx, who, in.ID)
+	})
+}
+
+type helpFunctions struct {
+	Functions map[string][]service.Helper `json:"functions"`
+	Modules   modules                     `json:"modules"`
+	Limits    policy.Policy               `json:"limits"`
+}
+
+type modules struct {
+	Allowed []string          `json:"allowed"`
+	Blocked map[string]string `json:"blocked" doc:"Module to what to use instead"`
+	Calls   map[string]string `json:"blocked_calls"`
+	Note    string            `json:"note"`
+}
+
+type helpExamples struct {
+	Examples []service.Example `json:"examples"`
+	Notes    []string          `json:"usage_notes"`
+}
+
+type templateInput struct {
+	inSandbox
+	Body *struct {
+		Type string `json:"processor_type,omitempty" doc:"data_processor, text_analyzer or database_connector"`
+	} `required:"false"`
+}
+
+type template struct {
+	SandboxID    string    `json:"sandbox_id"`
+	Type         string    `json:"processor_type"`
+	Code         string    `json:"template_code"`
+	Instructions []string  `json:"instructions"`
+	Timestamp    time.Time `json:"timestamp"`
+}
+
+func (a *api) helps(group huma.API) {
+	route(a, group, "GET", "/sandbox/{id}/help/functions", "Helper functions, allowed modules and limits", func(ctx context.Context, who sandbox.Key, in *inSandbox) (*helpFunctions, error) {
+		rules, limits, err := a.service.Rules(ctx, who, in.ID)
+		note := "These rules are a courtesy: they tell an agent early what will not work. The wall is the kernel."
+		return &helpFunctions{service.Helpers(), modules{rules.Allowed, rules.Blocked, rules.Calls, note}, limits}, err
+	})
+	route(a, group, "GET", "/sandbox/{id}/help/examples", "Examples that run as they are on the demo data", func(ctx context.Context, who sandbox.Key, in *inSandbox) (*helpExamples, error) {
+		_, _, err := a.service.Rules(ctx, who, in.ID)
+		return &helpExamples{service.Examples(), []string{
+			"Variables, functions and imports stay from run to run in one sandbox.",
+			"The value of the last expression is the result; __result__ = ... overrides it.",
+			"db_query only reads. Values go in as :name parameters.",
+			"Write files to /session; they stay while the sandbox lives.",
+		}}, err
+	})
+	route(a, group, "POST", "/sandbox/{id}/templates/processor", "The code of a processor, to run or to change", func(ctx context.Context, who sandbox.Key, in *templateInput) (*template, error) {
+		kind := ""
+		if in.Body != nil {
+			kind = in.Body.Type
+		}
+		used, code, err := a.service.Template(ctx, who, in.ID, kind)
+		return &template{in.ID, used, code, []string{"Run it with execute as it is, or change the marked method.", "Pass {\"data\": ...} as the run's context to process your own data."}, time.Now().UTC()}, err
+	})
+}

@@ -1,0 +1,115 @@
+package service
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"time"
+
+	"glasshouse/sandbox"
+)
+
+// keyAge is how long a key is believed without asking history again: a key that
+// another process revokes still works so long.
+const keyAge = time.Second
+
+type seenKey struct {
+	key sandbox.Key
+	at  time.Time
+}
+
+// HashKey is what is kept of a secret. The secret has 256 random bits, so a plain
+// SHA-256 cannot be turned back by guessing.
+func HashKey(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
+
+// NewSecret makes the secret of a key.
+func NewSecret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:])
+	return "gh_" + base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// Authenticate returns the key that a secret stands for. FaultUnauthorized where
+// there is none, or it was revoked or has expired.
+func (s *Service) Authenticate(ctx context.Context, secret string) (sandbox.Key, error) {
+	hash := HashKey(secret)
+	now := s.Clock()
+	s.keysMu.Lock()
+	seen, ok := s.keys[hash]
+	s.keysMu.Unlock()
+	if !ok || now.Sub(seen.at) > keyAge {
+		key, err := s.History.KeyByHash(ctx, hash[:])
+		var known *sandbox.Error
+		if errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
+			return key, sandbox.Errorf(sandbox.FaultUnauthorized, "this key is not known")
+		}
+		if err != nil {
+			return key, err
+		}
+		seen = seenKey{key, now}
+		s.keysMu.Lock()
+		if len(s.keys) > 10_000 {
+			clear(s.keys)
+		}
+		s.keys[hash] = seen
+		s.keysMu.Unlock()
+	}
+	switch {
+	case seen.key.RevokedAt != nil:
+		return seen.key, sandbox.Errorf(sandbox.FaultUnauthorized, "this key was revoked")
+	case seen.key.ExpiresAt != nil && now.After(*seen.key.ExpiresAt):
+		return seen.key, sandbox.Errorf(sandbox.FaultUnauthorized, "this key has expired")
+	}
+	return seen.key, nil
+}
+
+// CreateKey makes a key and returns it with its secret, which is shown only now.
+// An agent makes none; a developer makes keys of its own that may do no more than
+// it may; an admin any.
+func (s *Service) CreateKey(ctx context.Context, who, want sandbox.Key) (sandbox.Key, string, error) {
+	if want.User == "" {
+		want.User = who.User
+	}
+	switch {
+	case who.Role == sandbox.RoleAdmin:
+	case who.Role != sandbox.RoleDeveloper:
+		return want, "", sandbox.Errorf(sandbox.FaultForbidden, "an agent's key cannot make keys; a developer or an admin can")
+	case want.User != who.User:
+		return want, "", &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "user_id", Detail: "a developer makes keys of its own only"}
+	case want.Role == sandbox.RoleAdmin:
+		return want, "", &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "role", Detail: "only an admin makes an admin's key"}
+	}
+	if want.ExpiresAt != nil && want.ExpiresAt.Before(s.Clock()) {
+		return want, "", &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "expires_at", Detail: "this time is past"}
+	}
+	secret := NewSecret()
+	hash := HashKey(secret)
+	want.ID, want.CreatedAt = s.NewID(), s.Clock()
+	return want, secret, s.History.CreateKey(ctx, want, hash[:])
+}
+
+// Keys lists the caller's keys; an admin's view has everybody's.
+func (s *Service) ListKeys(ctx context.Context, who sandbox.Key) ([]sandbox.Key, error) {
+	return s.History.Keys(ctx, scope(who))
+}
+
+// RevokeKey ends a key, at once in this process.
+func (s *Service) RevokeKey(ctx context.Context, who sandbox.Key, id string) error {
+	if who.Role == sandbox.RoleAgent {
+		return sandbox.Errorf(sandbox.FaultForbidden, "an agent's key cannot revoke keys; a developer or an admin can")
+	}
+	err := s.History.RevokeKey(ctx, id, scope(who))
+	s.keysMu.Lock()
+	clear(s.keys)
+	s.keysMu.Unlock()
+	return err
+}
+
+func scope(who sandbox.Key) string {
+	if who.Role == sandbox.RoleAdmin {
+		return ""
+	}
+	return who.User
+}

@@ -1,0 +1,239 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+)
+
+// Create opens a sandbox for who with the config in raw, a JSON object whose keys
+// are all optional. Errors name the key, FaultFull where there is no room.
+func (s *Service) Create(ctx context.Context, who sandbox.Key, raw []byte) (sandbox.Sandbox, error) {
+	p, err := policy.Accept(raw, s.Default, s.Ceiling, who.Role == sandbox.RoleAdmin)
+	if err != nil {
+		return sandbox.Sandbox{}, invalid(err)
+	}
+	if err := s.reserve(who.User); err != nil {
+		return sandbox.Sandbox{}, err
+	}
+	now := s.Clock()
+	box := sandbox.Sandbox{ID: s.NewID(), Owner: who.User, Policy: p, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
+	recorded := make(chan error, 1)
+	go func() { recorded <- s.History.CreateSandbox(ctx, box) }()
+	session, err := s.Host.Open(ctx, box)
+	if e := <-recorded; err == nil && e != nil {
+		_ = session.Close()
+		err = e
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.release(who.User)
+	if err != nil {
+		return sandbox.Sandbox{}, err
+	}
+	s.live[box.ID] = &live{box: box, session: session}
+	return box, nil
+}
+
+// reserve takes a place among the user's sandboxes; release gives it back, under
+// the lock.
+func (s *Service) reserve(user string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining {
+		return stopping()
+	}
+	own, all := s.opening[user], 0
+	for _, n := range s.opening {
+		all += n
+	}
+	for _, l := range s.live {
+		all++
+		if l.box.Owner == user {
+			own++
+		}
+	}
+	switch {
+	case own >= s.PerUser:
+		return &sandbox.Error{Fault: sandbox.FaultLimit, Detail: fmt.Sprintf("you have %d sandboxes, which is all that a user may have; delete one", own), RetryAfter: 10}
+	case all >= s.InAll:
+		return &sandbox.Error{Fault: sandbox.FaultFull, Detail: fmt.Sprintf("there are %d sandboxes, which is all that this service holds; try again soon", all), RetryAfter: 10}
+	}
+	s.opening[user]++
+	return nil
+}
+
+func (s *Service) release(user string) {
+	if s.opening[user]--; s.opening[user] <= 0 {
+		delete(s.opening, user)
+	}
+}
+
+func invalid(err error) error {
+	if field, ok := err.(*policy.FieldError); ok {
+		fault := map[policy.Why]sandbox.Fault{policy.WhyNotYet: sandbox.FaultNotYet, policy.WhyForbidden: sandbox.FaultForbidden, policy.WhyMalformed: sandbox.FaultMalformed}[field.Why]
+		if fault == "" {
+			fault = sandbox.FaultInvalid
+		}
+		return &sandbox.Error{Fault: fault, Field: field.Field, Detail: field.Detail}
+	}
+	return err
+}
+
+// find returns a live sandbox that who may use. A sandbox that has ended is
+// FaultGone with the reason to its owner and to admins; any other is not there.
+func (s *Service) find(ctx context.Context, who sandbox.Key, id string) (*live, error) {
+	s.mu.Lock()
+	l := s.live[id]
+	s.mu.Unlock()
+	if l != nil && may(who, l.box.Owner) {
+		return l, nil
+	}
+	if l == nil {
+		box, err := s.record(ctx, who, id)
+		if err != nil {
+			return nil, err
+		}
+		why := map[sandbox.State]string{sandbox.StateDeleted: "it was deleted", sandbox.StateExpired: "its lifetime or idle time ended", sandbox.StateLost: "the service was restarted"}[box.State]
+		return nil, sandbox.Errorf(sandbox.FaultGone, "this sandbox is gone: %s. Create another; its history can still be read", why)
+	}
+	return nil, sandbox.Errorf(sandbox.FaultNotFound, "there is no such sandbox, or it is not yours")
+}
+
+// record returns the record of a sandbox, live or ended, that who may see.
+func (s *Service) record(ctx context.Context, who sandbox.Key, id string) (sandbox.Sandbox, error) {
+	box, err := s.History.Sandbox(ctx, id)
+	if err == nil && !may(who, box.Owner) {
+		err = sandbox.Errorf(sandbox.FaultNotFound, "there is no such sandbox, or it is not yours")
+	}
+	if err == nil && box.State == sandbox.StateActive {
+		box.State = sandbox.StateLost // in the record only: nobody lives in it
+	}
+	return box, err
+}
+
+func may(who sandbox.Key, owner string) bool {
+	return who.Role == sandbox.RoleAdmin || who.User == owner
+}
+
+// Delete ends a sandbox: its process and its files are gone when it returns.
+func (s *Service) Delete(ctx context.Context, who sandbox.Key, id string) error {
+	l, err := s.find(ctx, who, id)
+	if err != nil {
+		return err
+	}
+	return s.end(l, sandbox.StateDeleted)
+}
+
+// DeleteAll ends the caller's own sandboxes and says how many there were.
+func (s *Service) DeleteAll(_ context.Context, who sandbox.Key) (int, error) {
+	s.mu.Lock()
+	var own []*live
+	for _, l := range s.live {
+		if l.box.Owner == who.User {
+			own = append(own, l)
+		}
+	}
+	s.mu.Unlock()
+	for _, l := range own {
+		if err := s.end(l, sandbox.StateDeleted); err != nil {
+			return 0, err
+		}
+	}
+	return len(own), nil
+}
+
+// end takes a sandbox away; what runs in it is cut off.
+func (s *Service) end(l *live, state sandbox.State) error {
+	s.mu.Lock()
+	if s.live[l.box.ID] != l {
+		s.mu.Unlock()
+		return nil
+	}
+	delete(s.live, l.box.ID)
+	if r, ok := s.running[l.last]; ok {
+		r.cancel()
+	}
+	s.mu.Unlock()
+	err := l.session.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if e := s.History.EndSandbox(ctx, l.box.ID, state, s.Clock()); err == nil {
+		err = e
+	}
+	return err
+}
+
+// janitor ends what has expired, once a second.
+func (s *Service) janitor() {
+	defer s.work.Done()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-tick.C:
+			s.Expire()
+		}
+	}
+}
+
+// Expire ends every sandbox whose time is over and in which nothing runs.
+func (s *Service) Expire() {
+	now := s.Clock()
+	s.mu.Lock()
+	var over []*live
+	for _, l := range s.live {
+		if now.After(l.box.ExpiresAt()) && l.busy.TryLock() {
+			over = append(over, l)
+		}
+	}
+	s.mu.Unlock()
+	for _, l := range over {
+		if err := s.end(l, sandbox.StateExpired); err != nil {
+			s.Log.WithError(err).Warn("end an expired sandbox")
+		}
+		l.busy.Unlock()
+	}
+}
+
+// Look is what a sandbox holds now.
+type Look struct {
+	Sandbox   sandbox.Sandbox
+	Running   bool
+	Variables sandbox.Variables
+	Usage     map[string]any
+	Last      *sandbox.Execution // nil where nothing ran yet
+}
+
+// Status pictures a sandbox; the variables are left out while it runs.
+func (s *Service) Status(ctx context.Context, who sandbox.Key, id string) (Look, error) {
+	l, err := s.find(ctx, who, id)
+	if err != nil {
+		return Look{}, err
+	}
+	s.mu.Lock()
+	look := Look{Sandbox: l.box, Variables: sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}}}
+	last := l.last
+	s.mu.Unlock()
+	if l.busy.TryLock() {
+		look.Variables, err = l.session.Look(ctx)
+		l.busy.Unlock()
+		if err != nil {
+			return look, err
+		}
+	} else {
+		look.Running = true
+	}
+	look.Usage = l.session.Usage()
+	if last != "" {
+		if e, err := s.History.Execution(ctx, last); err == nil {
+			look.Last = &e
+		}
+	}
+	return look, nil
+}

@@ -1,0 +1,198 @@
+// Package service is what Glasshouse does, with no HTTP and no SQL in it.
+//
+// Service keeps the live sandboxes in memory and their record in history. Each
+// live sandbox runs one thing at a time: who comes second is told that it is busy.
+// The janitor goroutine ends what expired. An execution has a row before its code
+// runs and is finished, durably, before its answer; that holds when the caller
+// has gone away, too. Drain ends it all and waits.
+package service
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/host"
+)
+
+// Session is a sandbox's live Python, as host.Session is one.
+type Session interface {
+	Run(context.Context, *sandbox.Execution, host.Desk, host.Watcher) error
+	Look(context.Context) (sandbox.Variables, error)
+	Usage() map[string]any
+	Close() error
+}
+
+// Host opens sessions.
+type Host interface {
+	Open(context.Context, sandbox.Sandbox) (Session, error)
+}
+
+// Reader reads the knowledge database.
+type Reader interface {
+	Query(ctx context.Context, sql string, params map[string]any, l sandbox.Limits) (sandbox.Rows, error)
+	Tables(context.Context) ([]string, error)
+	Schema(ctx context.Context, table string) ([]sandbox.TableColumn, error)
+	Ping(context.Context) error
+}
+
+// Records keeps executions.
+type Records interface {
+	Begin(context.Context, *sandbox.Execution) error
+	Finish(context.Context, *sandbox.Execution) error
+	Execution(ctx context.Context, id string) (sandbox.Execution, error)
+	Executions(context.Context, sandbox.Filter) ([]sandbox.Execution, string, error)
+}
+
+// Counts sums them up.
+type Counts interface {
+	CountExecutions(ctx context.Context, sandboxID string) (int, error)
+	Statistics(ctx context.Context, user string) (sandbox.Statistics, error)
+	Ping(context.Context) error
+}
+
+// Registry keeps sandboxes.
+type Registry interface {
+	CreateSandbox(context.Context, sandbox.Sandbox) error
+	EndSandbox(ctx context.Context, id string, state sandbox.State, at time.Time) error
+	Sandbox(ctx context.Context, id string) (sandbox.Sandbox, error)
+}
+
+// Keyring keeps keys.
+type Keyring interface {
+	CreateKey(ctx context.Context, k sandbox.Key, hash []byte) error
+	KeyByHash(ctx context.Context, hash []byte) (sandbox.Key, error)
+	Keys(ctx context.Context, user string) ([]sandbox.Key, error)
+	RevokeKey(ctx context.Context, id, user string) error
+}
+
+// History is all of door two.
+type History interface {
+	Records
+	Counts
+	Registry
+	Keyring
+}
+
+// Parts is what a Service is made of; all fields but Clock and NewID are needed.
+type Parts struct {
+	Host     Host
+	Reader   Reader
+	History  History
+	Default  policy.Policy // what a creator who asks for nothing gets
+	Ceiling  policy.Policy // what nobody may go beyond
+	PerUser  int           // live sandboxes of one user
+	InAll    int           // live sandboxes in all
+	Parallel int           // runs at a time; more wait a little, then 503
+	Log      logrus.FieldLogger
+	Clock    func() time.Time
+	NewID    func() string
+}
+
+// Service runs code and remembers it. Make it with New, end it with Drain.
+type Service struct {
+	Parts
+
+	mu       sync.Mutex
+	live     map[string]*live
+	opening  map[string]int // sandboxes being opened, by user
+	running  map[string]run // by execution
+	draining bool
+	work     sync.WaitGroup // runs and closings that Drain waits for
+
+	keysMu sync.Mutex
+	keys   map[[32]byte]seenKey
+
+	places chan struct{}
+	stop   chan struct{}
+}
+
+// live is a sandbox that is there.
+type live struct {
+	box     sandbox.Sandbox // LastUsed is guarded by Service.mu
+	session Session
+	busy    sync.Mutex // held while something runs in it
+	last    string     // its last execution, guarded by Service.mu
+}
+
+type run struct {
+	owner  string
+	cancel context.CancelFunc
+}
+
+// New starts a Service and its janitor.
+func New(p Parts) *Service {
+	if p.Clock == nil {
+		p.Clock = func() time.Time { return time.Now().UTC() }
+	}
+	if p.NewID == nil {
+		p.NewID = newID
+	}
+	s := &Service{Parts: p, live: map[string]*live{}, opening: map[string]int{}, running: map[string]run{}, keys: map[[32]byte]seenKey{}, places: make(chan struct{}, max(p.Parallel, 1)), stop: make(chan struct{})}
+	s.work.Add(1)
+	go s.janitor()
+	return s
+}
+
+// newID is 128 random bits.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	return hex.EncodeToString(b[:])
+}
+
+// Ready says whether executions would be taken now.
+func (s *Service) Ready(ctx context.Context) error {
+	s.mu.Lock()
+	draining := s.draining
+	s.mu.Unlock()
+	if draining {
+		return stopping()
+	}
+	if err := s.History.Ping(ctx); err != nil {
+		return err
+	}
+	return s.Reader.Ping(ctx)
+}
+
+func stopping() error {
+	return &sandbox.Error{Fault: sandbox.FaultFull, Detail: "the service is stopping; try again when it is back", RetryAfter: 5}
+}
+
+// Drain takes nothing new, lets what runs go on until ctx ends, then cancels it,
+// and closes every sandbox. When it returns nothing is left.
+func (s *Service) Drain(ctx context.Context) {
+	s.mu.Lock()
+	s.draining = true
+	s.mu.Unlock()
+	close(s.stop)
+	done := make(chan struct{})
+	go func() { s.work.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		s.mu.Lock()
+		for _, r := range s.running {
+			r.cancel()
+		}
+		s.mu.Unlock()
+		<-done
+	}
+	s.mu.Lock()
+	all := make([]*live, 0, len(s.live))
+	for _, l := range s.live {
+		all = append(all, l)
+	}
+	s.mu.Unlock()
+	for _, l := range all {
+		if err := s.end(l, sandbox.StateLost); err != nil {
+			s.Log.WithError(err).Warn("close a sandbox")
+		}
+	}
+}
