@@ -29,7 +29,7 @@ func (b *bench) peers(ctx context.Context, python string) {
 	}
 
 	b.latency(ctx, "CPython subprocess, hello", b.size.latency, 0, 0, timed(command("hello\n", baseline, "-c", hello)))
-	b.latency(ctx, "CPython subprocess, pandas groupby", b.size.heavy/5, 0, 0, timed(command(groupbyOut, python, "-c", groupby)))
+	b.latency(ctx, "CPython subprocess, pandas groupby", max(3, b.size.heavy/5), 0, 0, timed(command(groupbyOut, python, "-c", groupby)))
 	b.throughput(ctx, "CPython subprocess, hello, at a time: 4", 4, 0, 0, func(ctx context.Context, _ int) error {
 		return output(ctx, "hello\n", baseline, "-c", hello)
 	})

@@ -77,7 +77,11 @@ func (r *report) print(w io.Writer) {
 
 func table(w io.Writer, title string, rows []row) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight|tabwriter.DiscardEmptyColumns)
-	fmt.Fprintf(t, "%s\tn\tp50 ms\tp99 ms\tB ms\tp50/B\tp99/B\tper s\tin B\tgoal\t \t\n", title)
+	width := len(title)
+	for _, r := range rows {
+		width = max(width, len(r.Name))
+	}
+	fmt.Fprintf(t, "%-*s\tn\tp50 ms\tp99 ms\tB ms\tp50/B\tp99/B\tper s\tin B\tgoal\t \t\n", width, title)
 	var notes []string
 	for _, r := range rows {
 		verdict := ""
@@ -91,7 +95,7 @@ func table(w io.Writer, title string, rows []row) {
 		if r.Samples > 0 {
 			n = fmt.Sprint(r.Samples)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Name, n, number(r.P50, 2), number(r.P99, 2), number(&r.B, 1),
+		fmt.Fprintf(t, "%-*s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", width, r.Name, n, number(r.P50, 2), number(r.P99, 2), number(&r.B, 1),
 			number(r.Ratio, 3), number(r.RatioP99, 3), number(r.PerSecond, 0), number(r.PerB, 2), r.Goal, verdict)
 		if r.Note != "" {
 			notes = append(notes, fmt.Sprintf("  %s: %s", r.Name, r.Note))

@@ -72,8 +72,7 @@ func (h *Host) Open(ctx context.Context, box sandbox.Sandbox) (*Session, error) 
 	return s, nil
 }
 
-// child returns the live process, starting one where there is none. fresh says
-// that it is new.
+// child returns the live process, starting one where there is none.
 func (s *Session) child(ctx context.Context) (*isolate.Process, error) {
 	s.start.Lock()
 	defer s.start.Unlock()
@@ -102,7 +101,8 @@ func (s *Session) child(ctx context.Context) (*isolate.Process, error) {
 	if s.mount >= 0 {
 		_ = unix.Close(s.mount)
 	}
-	s.process, s.mount, s.cpu = p, fresh, 0
+	s.process, s.mount = p, fresh
+	s.cpu, _, _ = p.Used() // its birth is not the run's to pay
 	if s.closed {
 		s.release()
 		return nil, sandbox.Errorf(sandbox.FaultGone, "the sandbox was deleted")

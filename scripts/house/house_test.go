@@ -64,8 +64,8 @@ var homes = map[string][]string{
 	"github.com/pganalyze/pg_query_go":  {"dbaccess"},
 	"github.com/elastic/go-seccomp-bpf": {"sandbox/isolate"},
 	"golang.org/x/sys":                  {"sandbox/isolate", "sandbox/host"},
-	"golang.org/x/net":                  {"sandbox/isolate"}, // bpf, for the filter's bytes
-	"github.com/sirupsen/logrus":        {"cmd", "service/httpapi", "dbaccess/embedded"}, // a restart has no caller to tell
+	"golang.org/x/net":                  {"sandbox/isolate"},            // bpf, for the filter's bytes
+	"github.com/sirupsen/logrus":        {"cmd", "service", "dbaccess"}, // what runs below returns its errors
 	"github.com/google/uuid":            {"cmd", "service", "dbaccess"},
 	"google.golang.org/protobuf":        {"dbaccess"}, // the parse tree's reflection
 }

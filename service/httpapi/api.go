@@ -58,7 +58,8 @@ func New(c Config) http.Handler {
 	router.NoMethod(func(g *gin.Context) {
 		a.problem(g, sandbox.Errorf(sandbox.FaultMethod, "%s is not a method of %s; GET /docs shows what is", g.Request.Method, g.Request.URL.Path))
 	})
-	huma.NewError = newProblem
+	huma.NewErrorWithContext = newProblem
+	huma.NewError = func(status int, message string, errs ...error) huma.StatusError { return newProblem(nil, status, message, errs...) }
 	config := huma.DefaultConfig("Glasshouse", c.Version)
 	config.DocsPath, config.SchemasPath = "", ""
 	config.CreateHooks = nil // no $schema in answers
@@ -67,10 +68,7 @@ func New(c Config) http.Handler {
 	config.Security = []map[string][]string{{"key": {}}}
 	full := humagin.New(router, config)
 	for _, prefix := range []string{"", "/api/v1"} {
-		group := full
-		if prefix != "" {
-			group = huma.NewGroup(full, prefix)
-		}
+		group := place{full, prefix}
 		a.sandboxes(group)
 		a.executions(group)
 		a.agents(group)

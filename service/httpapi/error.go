@@ -91,7 +91,7 @@ func (a *api) problem(g *gin.Context, err error) {
 }
 
 // newProblem is huma's own errors, for bodies that do not fit the schema.
-func newProblem(status int, message string, errs ...error) huma.StatusError {
+func newProblem(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 	kind := sandbox.FaultInvalid
 	for f, s := range statuses {
 		if s == status && status != http.StatusUnprocessableEntity && status != http.StatusServiceUnavailable {
@@ -99,6 +99,9 @@ func newProblem(status int, message string, errs ...error) huma.StatusError {
 		}
 	}
 	p := &Problem{Type: "urn:glasshouse:problem:" + string(kind), Title: strings.ReplaceAll(string(kind), "-", " "), Status: status, Detail: message}
+	if ctx != nil {
+		p.RequestID, _ = ctx.Context().Value(ctxRequestID{}).(string)
+	}
 	for _, err := range errs {
 		var detail *huma.ErrorDetail
 		if errors.As(err, &detail) {

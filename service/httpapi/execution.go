@@ -7,20 +7,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/service"
 )
 
-// accepts carries the Accept header: an event stream is not there yet.
-type accepts struct {
+// Accepts carries the Accept header: an event stream is not there yet.
+type Accepts struct {
 	Accept string `header:"Accept"`
 	Prefer string `header:"Prefer"`
 }
 
-func (h accepts) check() error {
+func (h Accepts) check() error {
 	if strings.Contains(h.Accept, "text/event-stream") {
 		return &sandbox.Error{Fault: sandbox.FaultNotYet, Field: "Accept", Detail: "streaming of an execution is not built yet; ask for application/json"}
 	}
@@ -30,16 +28,17 @@ func (h accepts) check() error {
 	return nil
 }
 
-type codeBody struct {
+// CodeBody is a piece of code and what it is given.
+type CodeBody struct {
 	Code    string         `json:"code" doc:"One module body"`
 	Context map[string]any `json:"context,omitempty" doc:"Each key is a variable, and the whole is context"`
 	Files   []any          `json:"files,omitempty"`
 }
 
 type executeInput struct {
-	inSandbox
-	accepts
-	Body    codeBody
+	InSandbox
+	Accepts
+	Body    CodeBody
 	RawBody []byte
 }
 
@@ -56,7 +55,7 @@ func contextOf(raw []byte) json.RawMessage {
 	return body.Context
 }
 
-func (b codeBody) job(raw []byte, kind sandbox.Kind) (service.Job, error) {
+func (b CodeBody) job(raw []byte, kind sandbox.Kind) (service.Job, error) {
 	if len(b.Files) > 0 {
 		return service.Job{}, &sandbox.Error{Fault: sandbox.FaultNotYet, Field: "files", Detail: "files of a run are not built yet; write to /session from the code"}
 	}
@@ -64,16 +63,16 @@ func (b codeBody) job(raw []byte, kind sandbox.Kind) (service.Job, error) {
 }
 
 type quickInput struct {
-	accepts
+	Accepts
 	Body struct {
-		codeBody
+		CodeBody
 		Config *policy.Policy `json:"config,omitempty"`
 	}
 	RawBody []byte
 }
 
 type queryInput struct {
-	inSandbox
+	InSandbox
 	Body struct {
 		Query      string         `json:"query" minLength:"1"`
 		Parameters map[string]any `json:"parameters,omitempty"`
@@ -102,7 +101,7 @@ type schemaBody struct {
 	Total  int                              `json:"total_tables"`
 }
 
-func (a *api) agents(group huma.API) {
+func (a *api) agents(group place) {
 	route(a, group, "POST", "/sandbox/{id}/execute", "Run code in a sandbox", func(ctx context.Context, who sandbox.Key, in *executeInput) (*sandbox.Execution, error) {
 		job, err := in.Body.job(in.RawBody, sandbox.KindExecute)
 		if err == nil {
@@ -162,7 +161,7 @@ func (a *api) agents(group huma.API) {
 		}
 		return &queryAnswer{in.Body.Query, body.Parameters, appendResults(nil, rows), rows.Count, rows.Truncated, time.Now().UTC()}, nil
 	})
-	route(a, group, "GET", "/sandbox/{id}/database/schema", "Every table that may be read, with its columns", func(ctx context.Context, who sandbox.Key, in *inSandbox) (*schemaAnswer, error) {
+	route(a, group, "GET", "/sandbox/{id}/database/schema", "Every table that may be read, with its columns", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*schemaAnswer, error) {
 		tables, err := a.service.Schema(ctx, who, in.ID)
 		out := &schemaAnswer{SandboxID: in.ID, Schema: schemaBody{Tables: []string{}, Schema: map[string][]sandbox.TableColumn{}, Total: len(tables)}, Timestamp: time.Now().UTC()}
 		for _, t := range tables {
@@ -185,7 +184,7 @@ type executionList struct {
 	Next       string              `json:"next,omitempty"`
 }
 
-func (a *api) executions(group huma.API) {
+func (a *api) executions(group place) {
 	type one struct {
 		ID string `path:"id"`
 	}

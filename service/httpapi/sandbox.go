@@ -14,10 +14,16 @@ import (
 	"glasshouse/service"
 )
 
+// place is where routes are registered: the API, and what stands before each path.
+type place struct {
+	api    huma.API
+	prefix string
+}
+
 // route registers one operation; what the handler returns as an error becomes a
 // problem.
-func route[I, O any](a *api, group huma.API, method, path, summary string, handle func(context.Context, sandbox.Key, *I) (*O, error)) {
-	huma.Register(group, huma.Operation{Method: method, Path: path, Summary: summary, OperationID: method + path, MaxBodyBytes: maxBody},
+func route[I, O any](a *api, at place, method, path, summary string, handle func(context.Context, sandbox.Key, *I) (*O, error)) {
+	huma.Register(at.api, huma.Operation{Method: method, Path: at.prefix + path, Summary: summary, OperationID: method + at.prefix + path, MaxBodyBytes: maxBody},
 		func(ctx context.Context, in *I) (*answer[O], error) {
 			out, err := handle(ctx, caller(ctx), in)
 			if err == nil {
@@ -37,7 +43,8 @@ func route[I, O any](a *api, group huma.API, method, path, summary string, handl
 
 type answer[O any] struct{ Body *O }
 
-type inSandbox struct {
+// InSandbox is the path of a sandbox. Exported, as huma sees only such fields.
+type InSandbox struct {
 	ID string `path:"id" doc:"The sandbox's id"`
 }
 
@@ -105,7 +112,7 @@ type historyLine struct {
 	HasResult     bool           `json:"has_result"`
 }
 
-func (a *api) sandboxes(group huma.API) {
+func (a *api) sandboxes(group place) {
 	route(a, group, "POST", "/sandbox/create", "Create a sandbox", func(ctx context.Context, who sandbox.Key, in *createInput) (*created, error) {
 		box, err := a.service.Create(ctx, who, in.RawBody)
 		if err != nil {
@@ -113,7 +120,7 @@ func (a *api) sandboxes(group huma.API) {
 		}
 		return &created{box.ID, "created", "The sandbox is ready", box.ExpiresAt(), createdConfig{box.Policy}}, nil
 	})
-	route(a, group, "GET", "/sandbox/{id}/status", "What a sandbox holds now", func(ctx context.Context, who sandbox.Key, in *inSandbox) (*statusAnswer, error) {
+	route(a, group, "GET", "/sandbox/{id}/status", "What a sandbox holds now", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*statusAnswer, error) {
 		look, err := a.service.Status(ctx, who, in.ID)
 		if err != nil {
 			return nil, err
@@ -130,7 +137,7 @@ func (a *api) sandboxes(group huma.API) {
 		}
 		return out, nil
 	})
-	route(a, group, "DELETE", "/sandbox/{id}", "Delete a sandbox: its process and its files are gone when this answers", func(ctx context.Context, who sandbox.Key, in *inSandbox) (*message, error) {
+	route(a, group, "DELETE", "/sandbox/{id}", "Delete a sandbox: its process and its files are gone when this answers", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*message, error) {
 		return &message{"The sandbox is deleted"}, a.service.Delete(ctx, who, in.ID)
 	})
 	route(a, group, "POST", "/sandbox/cleanup-all", "Delete the caller's own sandboxes", func(ctx context.Context, who sandbox.Key, _ *struct{}) (*message, error) {
@@ -138,7 +145,7 @@ func (a *api) sandboxes(group huma.API) {
 		return &message{fmt.Sprintf("%d sandboxes are deleted", n)}, err
 	})
 	type historyInput struct {
-		inSandbox
+		InSandbox
 		Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 		After string `query:"after" doc:"The cursor that the page before ended with"`
 	}
@@ -153,14 +160,14 @@ func (a *api) sandboxes(group huma.API) {
 		}
 		return out, nil
 	})
-	type statistics struct {
+	type statisticsAnswer struct {
 		Statistics sandbox.Statistics `json:"statistics"`
 		User       string             `json:"user_id"`
 		Timestamp  time.Time          `json:"timestamp"`
 	}
-	route(a, group, "GET", "/sandbox/statistics", "Sums over the caller's executions; an admin's are everybody's", func(ctx context.Context, who sandbox.Key, _ *struct{}) (*statistics, error) {
+	route(a, group, "GET", "/sandbox/statistics", "Sums over the caller's executions; an admin's are everybody's", func(ctx context.Context, who sandbox.Key, _ *struct{}) (*statisticsAnswer, error) {
 		st, err := a.service.Statistics(ctx, who)
-		return &statistics{st, who.User, time.Now().UTC()}, err
+		return &statisticsAnswer{st, who.User, time.Now().UTC()}, err
 	})
 }
 
@@ -182,7 +189,7 @@ type keyList struct {
 	Keys []sandbox.Key `json:"keys"`
 }
 
-func (a *api) keys(group huma.API) {
+func (a *api) keys(group place) {
 	route(a, group, "POST", "/keys", "Make a key", func(ctx context.Context, who sandbox.Key, in *keyInput) (*newKey, error) {
 		key, secret, err := a.service.CreateKey(ctx, who, sandbox.Key{Name: in.Body.Name, User: in.Body.User, Role: in.Body.Role, ExpiresAt: in.Body.ExpiresAt})
 		return &newKey{key, secret}, err
@@ -218,7 +225,7 @@ type helpExamples struct {
 }
 
 type templateInput struct {
-	inSandbox
+	InSandbox
 	Body *struct {
 		Type string `json:"processor_type,omitempty" doc:"data_processor, text_analyzer or database_connector"`
 	} `required:"false"`
@@ -232,13 +239,13 @@ type template struct {
 	Timestamp    time.Time `json:"timestamp"`
 }
 
-func (a *api) helps(group huma.API) {
-	route(a, group, "GET", "/sandbox/{id}/help/functions", "Helper functions, allowed modules and limits", func(ctx context.Context, who sandbox.Key, in *inSandbox) (*helpFunctions, error) {
+func (a *api) helps(group place) {
+	route(a, group, "GET", "/sandbox/{id}/help/functions", "Helper functions, allowed modules and limits", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*helpFunctions, error) {
 		rules, limits, err := a.service.Rules(ctx, who, in.ID)
 		note := "These rules are a courtesy: they tell an agent early what will not work. The wall is the kernel."
 		return &helpFunctions{service.Helpers(), modules{rules.Allowed, rules.Blocked, rules.Calls, note}, limits}, err
 	})
-	route(a, group, "GET", "/sandbox/{id}/help/examples", "Examples that run as they are on the demo data", func(ctx context.Context, who sandbox.Key, in *inSandbox) (*helpExamples, error) {
+	route(a, group, "GET", "/sandbox/{id}/help/examples", "Examples that run as they are on the demo data", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*helpExamples, error) {
 		_, _, err := a.service.Rules(ctx, who, in.ID)
 		return &helpExamples{service.Examples(), []string{
 			"Variables, functions and imports stay from run to run in one sandbox.",

@@ -31,18 +31,19 @@ class ReadOnlyError(DatabaseError):
 
 
 class Rows(list):
-    """Rows as a list of dicts; `await` gives them too, as does a task made of them.
+    """Rows as a list of dicts; `await` gives a plain list of them, as does a task.
     truncated is True exactly where there were more rows or bytes than allowed."""
 
     truncated = False
+    __hash__ = object.__hash__  # asyncio keeps what it waits for in sets
 
     def __await__(self):
-        return self
+        return list(self)
         yield
 
     # What makes asyncio.create_task and gather take it: a coroutine that is done.
     def send(self, _value):
-        raise StopIteration(self)
+        raise StopIteration(list(self))
 
     def throw(self, error, value=None, trace=None):
         raise error

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// stub answers the programs of the benchmark as a right service would; spoil
+// may change an answer, given the number of the request.
+func stub(t *testing.T, spoil func(n int, answer map[string]any)) *client {
+	t.Helper()
+	var mu sync.Mutex
+	turns, requests := map[string]int{}, 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer key" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		var in struct {
+			Code    string
+			Context struct {
+				Mark string
+				I    int
+			}
+		}
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		mark := in.Context.Mark
+		out := map[string]any{"status": "completed", "result": nil, "stdout": "", "error": nil}
+		mu.Lock()
+		defer mu.Unlock()
+		requests++
+		switch {
+		case strings.Contains(in.Code, "ValueError"):
+			out["status"], out["stdout"], out["error"] = "failed", mark+"\n", "ValueError: "+mark
+		case strings.Contains(in.Code, "1 / 0"):
+			out["status"], out["stdout"], out["error"] = "failed", mark+"\n", "ZeroDivisionError: division by zero"
+		case strings.Contains(in.Code, "print(mark)"):
+			out["stdout"] = mark + "\n"
+		case strings.Contains(in.Code, "turns"):
+			turns[r.URL.Path]++
+			out["result"] = []any{mark, turns[r.URL.Path]}
+		default:
+			out["result"] = in.Context.I*7 + 1
+		}
+		if spoil != nil {
+			spoil(requests, out)
+		}
+		_ = json.NewEncoder(w).Encode(out)
+	}))
+	t.Cleanup(server.Close)
+	return newClient(server.URL, "key")
+}
+
+func ids(n int) []string {
+	var ids []string
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("s%d", i))
+	}
+	return ids
+}
+
+func TestCountWrongFindsNothingInRightAnswers(t *testing.T) {
+	wrong, done, examples := stub(t, nil).countWrong(t.Context(), 500, ids(16))
+	if wrong != 0 || done != 500 {
+		t.Fatalf("wrong %d of %d: %v", wrong, done, examples)
+	}
+}
+
+func TestCountWrongSeesEachKindOfWrongness(t *testing.T) {
+	for name, spoil := range map[string]func(map[string]any){
+		"status": func(a map[string]any) { a["status"] = "killed" },
+		"stdout": func(a map[string]any) { a["stdout"] = a["stdout"].(string) + " " },
+		"fields": func(a map[string]any) {
+			a["result"], a["error"] = 0, "SystemError: gone"
+			if a["status"] == "completed" && a["stdout"] != "" { // an output alone has no result to spoil
+				a["status"] = "failed"
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := stub(t, func(n int, a map[string]any) {
+				if n%50 == 0 {
+					spoil(a)
+				}
+			})
+			wrong, done, examples := c.countWrong(t.Context(), 500, ids(16))
+			if wrong != 10 || done != 500 || len(examples) != maxExamples {
+				t.Fatalf("wrong %d of %d, want 10: %v", wrong, done, examples)
+			}
+		})
+	}
+}
+
+func TestCountWrongCountsRefusedRequests(t *testing.T) {
+	c := stub(t, nil)
+	c.key = "another"
+	if wrong, _, examples := c.countWrong(t.Context(), 20, ids(2)); wrong != 20 || !strings.Contains(examples[0], "401") {
+		t.Fatalf("wrong %d: %v", wrong, examples)
+	}
+}
+
+func TestInterleaveTakesBothSidesAlike(t *testing.T) {
+	calls := 0
+	p, err := interleave(t.Context(), 5, time.Minute, func() (time.Duration, error) {
+		calls++
+		return time.Duration(calls) * time.Millisecond, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []float64{2, 3, 4, 5, 6}; !slices.Equal(p.subject, want) { // the first isn't counted
+		t.Errorf("subject %v, want %v", p.subject, want)
+	}
+	if len(p.b) != 5 || slices.Min(p.b) <= 0 {
+		t.Errorf("B %v", p.b)
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[i] = float64(100 - i)
+	}
+	if m, q := median(hundred), quantile(hundred, 0.99); m != 50.5 || q != 99 {
+		t.Errorf("median %v, p99 %v", m, q)
+	}
+	if m, q := median([]float64{3}), quantile([]float64{3}, 0.99); m != 3 || q != 3 {
+		t.Errorf("of one: median %v, p99 %v", m, q)
+	}
+	if !math.IsNaN(median(nil)) || !math.IsNaN(quantile(nil, 0.5)) {
+		t.Error("of nothing there is no quantile")
+	}
+}
+
+func TestReportSaysWhatWasMissed(t *testing.T) {
+	var r report
+	r.add(row{Name: "fast", P50: new(1.0), B: 17, Ratio: new(0.06), Goal: "p50 0.12 B", Met: new(true)})
+	r.add(row{Name: "slow", P50: new(40.0), B: 17, Ratio: new(2.3), Goal: "p50 1 B", Met: new(false)})
+	r.failed("broken", errors.New("HTTP 500"))
+	var text bytes.Buffer
+	r.print(&text)
+	for _, want := range []string{"1 of 3 goals met", "MISSED", "could not be measured", "HTTP 500"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in:\n%s", want, &text)
+		}
+	}
+}

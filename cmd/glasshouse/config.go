@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// config is every setting; each has a flag, and the environment variable
+// GLASSHOUSE_ with the flag's name in capitals, which the flag overrides.
+type config struct {
+	listen          string
+	allowRemote     bool
+	tlsCert, tlsKey string
+	dataDir         string
+	python          string
+	databaseURL     string
+	knowledgeURL    string
+	allowFunctions  string
+	adminKey        string
+	isolation       string
+	warm            string
+	pool            int
+	parallel        int
+	perUser, inAll  int
+	maxMemoryMB     int
+	maxCPUPercent   int
+	queue           time.Duration
+	drain           time.Duration
+	accessLog       bool
+	logJSON         bool
+}
+
+// parse reads args over the environment over the defaults. flag.ErrHelp where help
+// was asked for and printed.
+func parse(name string, args []string, more func(*flag.FlagSet)) (config, []string, error) {
+	var c config
+	f := flag.NewFlagSet("glasshouse "+name, flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.StringVar(&c.listen, "listen", "127.0.0.1:8080", "address to listen on")
+	f.BoolVar(&c.allowRemote, "allow-remote-plaintext", false, "listen beyond loopback without TLS: keys cross the network readable")
+	f.StringVar(&c.tlsCert, "tls-cert", "", "certificate file, for TLS")
+	f.StringVar(&c.tlsKey, "tls-key", "", "key file, for TLS")
+	f.StringVar(&c.dataDir, "data-dir", defaultDataDir(), "folder of the admin key and of the embedded database")
+	f.StringVar(&c.python, "python", "python3", "interpreter of the environment that code runs in")
+	f.StringVar(&c.databaseURL, "database-url", "", "history database (its owner's login); empty: the embedded one")
+	f.StringVar(&c.knowledgeURL, "knowledge-url", "", "database that agents read (a login with SELECT only); empty: the embedded demo")
+	f.StringVar(&c.allowFunctions, "allow-functions", "", "user-defined SQL functions that statements may call, by commas")
+	f.StringVar(&c.adminKey, "admin-key", "", "secret of the first admin key; empty: made once and kept in DATA_DIR/admin.key")
+	f.StringVar(&c.isolation, "isolation", "", "force a level of the wall: full or full-without-cgroups; empty: the strongest that this machine has")
+	f.StringVar(&c.warm, "warm", "numpy,pandas,matplotlib.pyplot", "modules that every sandbox has imported already, by commas")
+	f.IntVar(&c.pool, "pool", 6, "sandboxes that wait ready")
+	f.IntVar(&c.parallel, "parallel", 16*runtime.NumCPU(), "runs at a time; more wait up to 10 s")
+	f.IntVar(&c.perUser, "max-sandboxes-per-user", 50, "live sandboxes of one user")
+	f.IntVar(&c.inAll, "max-sandboxes", 200, "live sandboxes in all")
+	f.IntVar(&c.maxMemoryMB, "max-memory-mb", 1024, "the most that a sandbox may ask for as max_memory_mb")
+	f.IntVar(&c.maxCPUPercent, "max-cpu-percent", 100*runtime.NumCPU(), "the most that a sandbox may ask for as cpu_percent")
+	f.DurationVar(&c.queue, "queue", 10*time.Second, "how long a start waits for a free sandbox before 503")
+	f.DurationVar(&c.drain, "drain", 10*time.Second, "how long running executions may go on after SIGTERM")
+	f.BoolVar(&c.accessLog, "access-log", false, "log every request")
+	f.BoolVar(&c.logJSON, "log-json", false, "log in JSON")
+	if more != nil {
+		more(f)
+	}
+	var bad error
+	f.VisitAll(func(g *flag.Flag) {
+		key := "GLASSHOUSE_" + strings.ToUpper(strings.ReplaceAll(g.Name, "-", "_"))
+		if v, ok := os.LookupEnv(key); ok && v != "" {
+			if err := f.Set(g.Name, v); err != nil && bad == nil {
+				bad = fmt.Errorf("%s=%q: %w", key, v, err)
+			}
+		}
+	})
+	if bad != nil {
+		return c, nil, bad
+	}
+	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fmt.Printf("glasshouse %s takes these settings, each also as an environment variable:\n\n", name)
+		f.VisitAll(func(g *flag.Flag) {
+			fmt.Printf("  --%s  (GLASSHOUSE_%s, default %q)\n        %s\n", g.Name, strings.ToUpper(strings.ReplaceAll(g.Name, "-", "_")), g.DefValue, g.Usage)
+		})
+		return c, nil, err
+	} else if err != nil {
+		return c, nil, fmt.Errorf("%w; `glasshouse %s --help` lists the settings", err, name)
+	}
+	var err error
+	if c.dataDir, err = filepath.Abs(c.dataDir); err != nil {
+		return c, nil, err
+	}
+	return c, f.Args(), nil
+}
+
+func defaultDataDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/glasshouse"
+	}
+	if dir := os.Getenv("XDG_DATA_HOME"); dir != "" {
+		return filepath.Join(dir, "glasshouse")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "glasshouse-data"
+	}
+	return filepath.Join(home, ".local", "share", "glasshouse")
+}
+
+// exposed refuses an address beyond loopback without TLS.
+func (c config) exposed() error {
+	host, _, err := net.SplitHostPort(c.listen)
+	if err != nil {
+		return fmt.Errorf("--listen %q: %w", c.listen, err)
+	}
+	if (c.tlsCert == "") != (c.tlsKey == "") {
+		return errors.New("--tls-cert and --tls-key go together")
+	}
+	ip := net.ParseIP(host)
+	if host == "localhost" || ip != nil && ip.IsLoopback() || c.tlsCert != "" || c.allowRemote {
+		return nil
+	}
+	return fmt.Errorf("--listen %s is beyond loopback, and keys would cross the network readable: set --tls-cert and --tls-key, or --allow-remote-plaintext behind a proxy that has TLS", c.listen)
+}

@@ -1,0 +1,54 @@
+// Command glasshouse runs Python that agents write, next to PostgreSQL.
+//
+// main.go finds the sub-command, config.go is the only reader of flags and
+// environment, run.go builds and joins the parts; each sub-command has a file.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"glasshouse/sandbox/isolate"
+)
+
+// version is set when the binary is built (-ldflags "-X main.version=...").
+var version = "dev"
+
+const usage = `glasshouse runs Python that agents write, next to PostgreSQL, and shows everything that happened.
+
+  glasshouse serve              start the service (serve --help lists every setting)
+  glasshouse run FILE.py        run a file in a sandbox, from the terminal
+  glasshouse keys create|list|revoke
+  glasshouse role-sql           the SQL that makes a login which only reads
+  glasshouse version
+`
+
+func main() {
+	isolate.Stage() // in the re-executed binary this never returns
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	args := os.Args[1:]
+	if len(args) == 0 {
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
+	commands := map[string]func(context.Context, []string) error{"serve": serve, "run": runFile, "keys": keys, "role-sql": roleSQL}
+	command, ok := commands[args[0]]
+	switch {
+	case ok:
+		if err := command(ctx, args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, "glasshouse:", err)
+			os.Exit(1)
+		}
+	case args[0] == "version", args[0] == "--version":
+		fmt.Println("glasshouse", version)
+	case args[0] == "help", args[0] == "--help", args[0] == "-h":
+		fmt.Print(usage)
+	default:
+		fmt.Fprintf(os.Stderr, "glasshouse: there is no command %q\n\n%s", args[0], usage)
+		os.Exit(2)
+	}
+}

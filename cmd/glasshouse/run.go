@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/dbaccess"
+	"glasshouse/dbaccess/embedded"
+	"glasshouse/dbaccess/history"
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/host"
+	"glasshouse/sandbox/isolate"
+	"glasshouse/service"
+)
+
+// app is every part, joined.
+type app struct {
+	service  *service.Service
+	isolator *isolate.Isolator
+	store    *history.Store
+	reader   *dbaccess.Reader
+	postgres *embedded.Server // nil where databases were given
+	lock     *os.File
+	log      *logrus.Logger
+	secret   string // the admin key's
+}
+
+// sessions hands out host's sessions as service wants them.
+type sessions struct{ *host.Host }
+
+func (s sessions) Open(ctx context.Context, box sandbox.Sandbox) (service.Session, error) {
+	session, err := s.Host.Open(ctx, box)
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+func newLog(c config) *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(os.Stderr)
+	if c.logJSON {
+		log.SetFormatter(&logrus.JSONFormatter{})
+	} else {
+		log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "15:04:05"})
+	}
+	return log
+}
+
+// build starts every part; the wall and the databases come up side by side. say
+// is told each step. What was started is stopped again where a part fails.
+func build(ctx context.Context, c config, say func(string)) (a *app, err error) {
+	a = &app{log: newLog(c)}
+	defer func() {
+		if err != nil {
+			a.close(context.WithoutCancel(ctx), c)
+			a = nil
+		}
+	}()
+	if err = os.MkdirAll(c.dataDir, 0o755); err != nil {
+		return a, fmt.Errorf("make the data folder: %w; choose another with --data-dir", err)
+	}
+	if a.lock, err = lockFolder(c.dataDir); err != nil {
+		return a, err
+	}
+	var wall sync.WaitGroup
+	var wallErr error
+	wall.Add(1)
+	go func() {
+		defer wall.Done()
+		a.isolator, wallErr = isolate.Open(isolate.Config{Python: c.python, Warm: strings.Split(c.warm, ","), Pool: c.pool, Level: c.isolation, Log: a.log.Warnf})
+	}()
+	say("raising the wall and warming Python")
+	err = a.databases(ctx, c, say)
+	wall.Wait()
+	if err = errors.Join(err, wallErr); err != nil {
+		return a, err
+	}
+	ceiling := policy.Policy{MaxMemoryMB: c.maxMemoryMB, CPUPercent: c.maxCPUPercent}
+	a.service = service.New(service.Parts{
+		Host: sessions{host.New(a.isolator, c.queue)}, Reader: a.reader, History: a.store, Default: policy.Default(), Ceiling: ceiling,
+		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Log: a.log,
+	})
+	a.secret, err = a.adminKey(ctx, c)
+	return a, err
+}
+
+// databases starts the embedded server where one is needed and opens both doors.
+func (a *app) databases(ctx context.Context, c config, say func(string)) (err error) {
+	historyURL, knowledgeURL := c.databaseURL, c.knowledgeURL
+	if historyURL == "" || knowledgeURL == "" {
+		say("starting the private PostgreSQL in " + filepath.Join(c.dataDir, "postgres"))
+		if a.postgres, err = embedded.Start(ctx, embedded.Config{Dir: c.dataDir, Log: a.log}); err != nil {
+			return err
+		}
+		if historyURL == "" {
+			historyURL = a.postgres.URL(embedded.RoleHistory, embedded.DatabaseHistory)
+		}
+		if knowledgeURL == "" {
+			say("loading the demo data, up to today")
+			if err = a.postgres.LoadDemo(ctx); err != nil {
+				return err
+			}
+			knowledgeURL = a.postgres.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+		}
+	}
+	if a.store, err = history.Open(ctx, historyURL); err != nil {
+		return err
+	}
+	left, err := a.store.Recover(ctx)
+	if err != nil {
+		return err
+	}
+	if left > 0 {
+		a.log.Warnf("%d executions were open when the service last ended; they are recorded as cancelled", left)
+	}
+	functions := strings.FieldsFunc(c.allowFunctions, func(r rune) bool { return r == ',' || r == ' ' })
+	if a.reader, err = dbaccess.Open(ctx, dbaccess.Config{URL: knowledgeURL, AllowFunctions: functions}); err != nil {
+		return err
+	}
+	var away *sandbox.Error
+	if err = a.reader.Posture(ctx); errors.As(err, &away) {
+		return fmt.Errorf("the knowledge database does not answer: %w", away.Cause)
+	}
+	return err
+}
+
+// close ends every part, the service first.
+func (a *app) close(ctx context.Context, c config) {
+	if a.service != nil {
+		drain, cancel := context.WithTimeout(ctx, c.drain)
+		a.service.Drain(drain)
+		cancel()
+	}
+	if a.isolator != nil {
+		a.isolator.Close()
+	}
+	if a.reader != nil {
+		a.reader.Close()
+	}
+	if a.store != nil {
+		a.store.Close()
+	}
+	if a.postgres != nil {
+		if err := a.postgres.Close(); err != nil {
+			a.log.Warn(err)
+		}
+	}
+	if a.lock != nil {
+		_ = a.lock.Close()
+	}
+}
+
+// lockFolder sees that one service at a time uses the folder.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, errInUse{dir}
+	}
+	return f, nil
+}
+
+type errInUse struct{ dir string }
+
+func (e errInUse) Error() string {
+	return "another glasshouse uses " + e.dir + ": stop it, or choose another --data-dir"
+}
+
+// adminKey returns the secret of the first admin key, making it where it is
+// missing, and sees that history knows it.
+func (a *app) adminKey(ctx context.Context, c config) (string, error) {
+	path := filepath.Join(c.dataDir, "admin.key")
+	secret := c.adminKey
+	if secret == "" {
+		if body, err := os.ReadFile(path); err == nil {
+			secret = strings.TrimSpace(string(body))
+		}
+	}
+	if secret == "" {
+		secret = service.NewSecret()
+	}
+	if len(secret) < 16 {
+		return "", errors.New("the admin key is shorter than 16 characters: choose a longer --admin-key")
+	}
+	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return "", err
+	}
+	hash := service.HashKey(secret)
+	_, err := a.store.KeyByHash(ctx, hash[:])
+	var known *sandbox.Error
+	if errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
+		key := sandbox.Key{ID: "admin-" + fmt.Sprintf("%x", hash[:4]), Name: "first admin key", User: "admin", Role: sandbox.RoleAdmin, CreatedAt: a.service.Clock()}
+		err = a.store.CreateKey(ctx, key, hash[:])
+	}
+	return secret, err
+}

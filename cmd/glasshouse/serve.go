@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"glasshouse/service/httpapi"
+)
+
+func serve(ctx context.Context, args []string) error {
+	c, rest, err := parse("serve", args, nil)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("serve takes no argument, and there is %q", rest[0])
+	}
+	if err := c.exposed(); err != nil {
+		return err
+	}
+	began := time.Now()
+	// First: a port that is taken should be said before anything is started.
+	listener, err := net.Listen("tcp", c.listen)
+	if err != nil {
+		return fmt.Errorf("%w: choose another address with --listen", err)
+	}
+	a, err := build(ctx, c, func(step string) { fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step) })
+	if err != nil {
+		listener.Close()
+		return err
+	}
+	defer a.close(context.WithoutCancel(ctx), c)
+	scheme := "http"
+	if c.tlsCert != "" {
+		scheme = "https"
+	}
+	address := scheme + "://" + listener.Addr().String()
+	if err := os.WriteFile(filepath.Join(c.dataDir, "address"), []byte(address+"\n"), 0o644); err != nil {
+		return err
+	}
+	defer os.Remove(filepath.Join(c.dataDir, "address"))
+	server := &http.Server{Handler: httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version, Access: c.accessLog}), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	ended := make(chan error, 1)
+	go func() {
+		if c.tlsCert != "" {
+			ended <- server.ServeTLS(listener, c.tlsCert, c.tlsKey)
+		} else {
+			ended <- server.Serve(listener)
+		}
+	}()
+	greet(a, c, address, time.Since(began))
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	fmt.Fprintf(os.Stderr, "glasshouse: stopping; what runs has %s to end\n", c.drain)
+	// The service drains first: then the answers of cut-off runs still go out.
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.drain)
+	defer cancel()
+	a.service.Drain(drain)
+	a.service = nil
+	shut, cancelShut := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancelShut()
+	return server.Shutdown(shut)
+}
+
+func greet(a *app, c config, address string, took time.Duration) {
+	level, missing := a.isolator.Level()
+	fmt.Printf("Listening on %s (started in %.1f s)\n", address, took.Seconds())
+	fmt.Printf("Wall: %s", level)
+	if missing != "" {
+		fmt.Printf(" (no cgroups: %s)", missing)
+	}
+	fmt.Printf("\nAdmin key: %s (kept in %s)\n", a.secret, filepath.Join(c.dataDir, "admin.key"))
+	fmt.Printf(`
+Try next:
+  curl -s -H "Authorization: Bearer %[2]s" -d '{"code": "1 + 1"}' -H 'Content-Type: application/json' %[1]s/sandbox/agent/quick-execute
+  curl -s -H "Authorization: Bearer %[2]s" -X POST '%[1]s/sandbox/agent/analyze-data?table_name=users&analysis_type=summary&limit=3'
+  curl -s -H "Authorization: Bearer %[2]s" %[1]s/executions
+The documentation of the API is at %[1]s/docs
+`, address, a.secret)
+}
