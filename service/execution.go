@@ -31,10 +31,12 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 	if job.Watch != nil && !l.box.Policy.EnableDebugging {
 		return nil, &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_debugging", Detail: "this sandbox was created with debugging off"}
 	}
-	if !l.busy.TryLock() {
+	if !s.take(l) {
 		return nil, &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "this sandbox is running something else; wait for it, or cancel it", RetryAfter: 1}
 	}
-	defer l.busy.Unlock()
+	defer s.giveBack(l)
+	l.turn.Lock()
+	defer l.turn.Unlock()
 	e, err := s.newExecution(l.box, who, job)
 	if err != nil {
 		return nil, err
@@ -100,6 +102,9 @@ func (s *Service) newExecution(box sandbox.Sandbox, who sandbox.Key, job Job) (*
 	if n := len(job.Code); n > box.Policy.MaxCodeSize {
 		return nil, &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "code", Detail: fmt.Sprintf("the code has %d bytes, and max_code_size is %d", n, box.Policy.MaxCodeSize)}
 	}
+	if depth(job.Context) > maxDepth {
+		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "context", Detail: fmt.Sprintf("it nests deeper than %d lists and objects", maxDepth)}
+	}
 	if len(job.Context) == 0 {
 		job.Context = json.RawMessage("{}")
 	}
@@ -109,6 +114,29 @@ func (s *Service) newExecution(box sandbox.Sandbox, who sandbox.Key, job Job) (*
 		DebugInfo: sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}}, Outputs: []sandbox.Output{}, Artifacts: []sandbox.Artifact{},
 		ArtifactMap: map[string]string{}, Queries: []sandbox.Query{}, Truncated: map[string]int64{}, Timestamp: now, CreatedAt: now,
 	}, nil
+}
+
+// maxDepth is what Python's JSON reader takes with room to spare.
+const maxDepth = 500
+
+// depth is how deep valid JSON nests.
+func depth(text []byte) int {
+	now, most, quoted := 0, 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			now++
+			most = max(most, now)
+		case c == ']' || c == '}':
+			now--
+		}
+	}
+	return most
 }
 
 // run takes an execution from its row to its durable end.

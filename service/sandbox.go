@@ -188,7 +188,8 @@ func (s *Service) Expire() {
 	s.mu.Lock()
 	var over []*live
 	for _, l := range s.live {
-		if now.After(l.box.ExpiresAt()) && l.busy.TryLock() {
+		if now.After(l.box.ExpiresAt()) && !l.running {
+			l.running = true
 			over = append(over, l)
 		}
 	}
@@ -197,8 +198,22 @@ func (s *Service) Expire() {
 		if err := s.end(l, sandbox.StateExpired); err != nil {
 			s.Log.WithError(err).Warn("end an expired sandbox")
 		}
-		l.busy.Unlock()
 	}
+}
+
+// take claims a sandbox for a run, and says whether it was free.
+func (s *Service) take(l *live) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free := !l.running
+	l.running = true
+	return free
+}
+
+func (s *Service) giveBack(l *live) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.running = false
 }
 
 // Look is what a sandbox holds now.
@@ -218,11 +233,11 @@ func (s *Service) Status(ctx context.Context, who sandbox.Key, id string) (Look,
 	}
 	s.mu.Lock()
 	look := Look{Sandbox: l.box, Variables: sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}}}
-	last := l.last
+	last, running := l.last, l.running
 	s.mu.Unlock()
-	if l.busy.TryLock() {
+	if !running && l.turn.TryLock() {
 		look.Variables, err = l.session.Look(ctx)
-		l.busy.Unlock()
+		l.turn.Unlock()
 		if err != nil {
 			return look, err
 		}

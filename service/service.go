@@ -117,8 +117,9 @@ type Service struct {
 type live struct {
 	box     sandbox.Sandbox // LastUsed is guarded by Service.mu
 	session Session
-	busy    sync.Mutex // held while something runs in it
-	last    string     // its last execution, guarded by Service.mu
+	turn    sync.Mutex // held by a run, or by a look, which a run waits for
+	running bool       // a run has it, or it is being ended; guarded by Service.mu
+	last    string     // its last execution; guarded by Service.mu
 }
 
 type run struct {

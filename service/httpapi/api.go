@@ -59,7 +59,9 @@ func New(c Config) http.Handler {
 		a.problem(g, sandbox.Errorf(sandbox.FaultMethod, "%s is not a method of %s; GET /docs shows what is", g.Request.Method, g.Request.URL.Path))
 	})
 	huma.NewErrorWithContext = newProblem
-	huma.NewError = func(status int, message string, errs ...error) huma.StatusError { return newProblem(nil, status, message, errs...) }
+	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
+		return newProblem(nil, status, message, errs...)
+	}
 	config := huma.DefaultConfig("Glasshouse", c.Version)
 	config.DocsPath, config.SchemasPath = "", ""
 	config.CreateHooks = nil // no $schema in answers
@@ -74,7 +76,7 @@ func New(c Config) http.Handler {
 		a.agents(group)
 		a.helps(group)
 		a.keys(group)
-		a.debug(router, prefix)
+		a.debug(router, group)
 		a.later(router, prefix)
 	}
 	router.GET("/docs", func(g *gin.Context) { g.Data(http.StatusOK, "text/html; charset=utf-8", web.Docs) })

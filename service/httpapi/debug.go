@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"reflect"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
 
 	"glasshouse/sandbox"
@@ -30,8 +32,16 @@ func (s *stepStream) Step(step sandbox.Step) {
 	}
 }
 
-func (a *api) debug(router *gin.Engine, prefix string) {
-	router.POST(prefix+"/sandbox/:id/debug", func(g *gin.Context) {
+func (a *api) debug(router *gin.Engine, at place) {
+	schemas := at.api.OpenAPI().Components.Schemas
+	at.api.OpenAPI().AddOperation(&huma.Operation{
+		Method: "POST", Path: at.prefix + "/sandbox/{id}/debug", OperationID: "POST" + at.prefix + "/sandbox/{id}/debug", Summary: "Run code and stream each line that ran; needs a developer's or an admin's key",
+		Parameters:  []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}},
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(reflect.TypeFor[CodeBody](), true, "")}}},
+		Responses: map[string]*huma.Response{"200": {Description: "One data line a step, the last with the whole execution as its result, then data: [DONE]",
+			Content: map[string]*huma.MediaType{"text/event-stream": {Schema: schemas.Schema(reflect.TypeFor[sandbox.Step](), true, "")}}}},
+	})
+	router.POST(at.prefix+"/sandbox/:id/debug", func(g *gin.Context) {
 		who := caller(g.Request.Context())
 		if who.Role == sandbox.RoleAgent {
 			a.problem(g, sandbox.Errorf(sandbox.FaultForbidden, "debugging needs a developer's or an admin's key"))

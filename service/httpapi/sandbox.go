@@ -120,6 +120,8 @@ func (a *api) sandboxes(group place) {
 		}
 		return &created{box.ID, "created", "The sandbox is ready", box.ExpiresAt(), createdConfig{box.Policy}}, nil
 	})
+	// Every key is optional, and so is the body.
+	group.api.OpenAPI().Paths[group.prefix+"/sandbox/create"].Post.RequestBody.Required = false
 	route(a, group, "GET", "/sandbox/{id}/status", "What a sandbox holds now", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*statusAnswer, error) {
 		look, err := a.service.Status(ctx, who, in.ID)
 		if err != nil {

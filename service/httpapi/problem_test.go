@@ -1,0 +1,153 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+func contextOf(t testing.TB) (context.Context, context.CancelFunc) {
+	return context.WithCancel(t.Context())
+}
+
+func TestBadInputNamesItself(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	execute, create := "/sandbox/"+id+"/execute", "/sandbox/create"
+	big := strings.Repeat("#", 100_001)
+	for _, x := range []struct {
+		method, path, body string
+		status             int
+		kind, word         string
+	}{
+		{"POST", execute, `{"code":`, 400, "malformed", "JSON"},
+		{"POST", execute, `{"code": 1}`, 422, "invalid-input", `"code"`},
+		{"POST", execute, `{}`, 422, "invalid-input", "code"},
+		{"POST", execute, `[]`, 422, "invalid-input", "object"},
+		{"POST", execute, `{"code": "1", "speed": 9}`, 422, "invalid-input", "speed"},
+		{"POST", execute, `{"code": "1", "context": [1]}`, 422, "invalid-input", "context"},
+		{"POST", execute, `{"code": "1", "context": {"a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}`, 422, "invalid-input", "context"},
+		{"POST", execute, `{"code": "` + big + `"}`, 413, "too-large", "max_code_size"},
+		{"POST", execute, `{"code": "` + strings.Repeat("#", 20<<20) + `"}`, 413, "too-large", ""},
+		{"POST", execute, `{"code": "1", "files": [{}]}`, 501, "not-yet", "files"},
+		{"POST", "/sandbox/nobody/execute", `{"code":"1"}`, 404, "not-found", "sandbox"},
+		{"GET", "/sandbox/nobody/status", "", 404, "not-found", "sandbox"},
+		{"GET", "/executions/nobody", "", 404, "not-found", "execution"},
+		{"GET", "/nowhere", "", 404, "not-found", "/docs"},
+		{"PUT", execute, `{}`, 405, "method-not-allowed", "PUT"},
+		{"POST", create, `{"max_memory": 64}`, 422, "invalid-input", "max_memory"},
+		{"POST", create, `{"MAX_MEMORY_MB": 64}`, 422, "invalid-input", "MAX_MEMORY_MB"},
+		{"POST", create, `{"max_memory_mb": "64"}`, 422, "invalid-input", "max_memory_mb"},
+		{"POST", create, `{"max_memory_mb": 1}`, 422, "invalid-input", "max_memory_mb"},
+		{"POST", create, `{"max_memory_mb": 1024}`, 422, "invalid-input", "512"},
+		{"POST", create, `{"profile": "root"}`, 422, "invalid-input", "profile"},
+		{"POST", create, `{"profile": "unrestricted"}`, 403, "forbidden", "admin"},
+		{"POST", create, `{"enable_network_access": true}`, 501, "not-yet", "enable_network_access"},
+		{"POST", create, `{"allowed_hosts": ["example.com"]}`, 501, "not-yet", "allowed_hosts"},
+		{"POST", create, `{"write_policy": "capture"}`, 501, "not-yet", "write_policy"},
+		{"POST", "/sandbox/agent/quick-execute", `{"code":"1","config":{"max_rows":0}}`, 422, "invalid-input", "max_rows"},
+		{"POST", "/sandbox/agent/quick-execute", `{"code":"1","config":{"max_row":1}}`, 422, "invalid-input", "max_row"},
+		{"POST", "/sandbox/agent/analyze-data", `{"analysis_type":"summary"}`, 422, "invalid-input", "table_name"},
+		{"POST", "/sandbox/agent/analyze-data?table_name=users&limit=x", "", 422, "invalid-input", "limit"},
+		{"GET", "/sandbox/" + id + "/history?limit=0", "", 422, "invalid-input", "limit"},
+		{"POST", "/sandbox/" + id + "/check", `{}`, 501, "not-yet", "check"},
+		{"GET", "/sandbox/" + id + "/variables", "", 501, "not-yet", "variables"},
+		{"GET", "/sandbox/" + id + "/files/a/b.csv", "", 501, "not-yet", "files"},
+		{"POST", "/debug/sessions/s/stepIn", `{}`, 501, "not-yet", "debug"},
+		{"GET", "/pending-writes", "", 501, "not-yet", "writes"},
+	} {
+		for _, root := range []string{"", "/api/v1"} {
+			c.root = root
+			var body any
+			if x.body != "" {
+				body = x.body
+			}
+			a := c.do(t, x.method, x.path, body)
+			name := x.body
+			if len(name) > 60 {
+				name = name[:60]
+			}
+			t.Run(x.method+root+x.path+name, func(t *testing.T) { isProblem(t, a, x.status, x.kind, x.word) })
+		}
+	}
+	c.root = ""
+	isProblem(t, c.do(t, "POST", execute, `{"code":"1"}`, "Accept", "text/event-stream"), 501, "not-yet", "stream")
+	if a := c.run(t, id, "1+1"); a.get("result") != 2.0 {
+		t.Errorf("the sandbox does not go on: %s", a.text)
+	}
+}
+
+func TestKeysAndOwners(t *testing.T) {
+	for _, path := range []string{"/healthz", "/readyz", "/docs", "/openapi.json"} {
+		if a := (client{}).do(t, "GET", path, nil); a.status != http.StatusOK {
+			t.Errorf("%s without a key: HTTP %d %s", path, a.status, a.text)
+		}
+	}
+	for _, c := range []client{{}, {secret: "gh_wrong"}} {
+		a := c.do(t, "POST", "/sandbox/create", `{}`)
+		isProblem(t, a, http.StatusUnauthorized, "unauthorized")
+		if a.header.Get("WWW-Authenticate") == "" {
+			t.Error("no WWW-Authenticate")
+		}
+	}
+	agent, developer := user(t, sandbox.RoleAgent), user(t, sandbox.RoleDeveloper)
+	id := agent.create(t, nil)
+	eid, _ := agent.run(t, id, "1").get("execution_id").(string)
+	for _, path := range []string{"/sandbox/" + id + "/status", "/sandbox/" + id + "/history", "/executions/" + eid} {
+		isProblem(t, developer.do(t, "GET", path, nil), http.StatusNotFound, "not-found")
+		admin.ok(t, "GET", path, nil)
+	}
+	isProblem(t, agent.do(t, "POST", "/keys", `{"name":"more"}`), http.StatusForbidden, "forbidden")
+	isProblem(t, developer.do(t, "POST", "/keys", `{"name":"more","role":"admin"}`), http.StatusForbidden, "forbidden")
+	isProblem(t, developer.do(t, "POST", "/keys", `{"name":"more","user_id":"root"}`), http.StatusForbidden, "forbidden")
+	made := developer.ok(t, "POST", "/keys", `{"name":"more"}`)
+	secret, _ := made.get("key").(string)
+	more := client{secret: secret}
+	more.ok(t, "GET", "/executions", nil)
+	developer.ok(t, "DELETE", "/keys/"+made.get("id").(string), nil)
+	isProblem(t, more.do(t, "GET", "/executions", nil), http.StatusUnauthorized, "unauthorized", "revoked")
+	if a := admin.ok(t, "GET", "/keys", nil); strings.Contains(string(a.text), secret) {
+		t.Error("a list of keys shows a secret")
+	}
+}
+
+func TestPlacesAreBounded(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	for range 4 {
+		c.create(t, nil)
+	}
+	a := c.do(t, "POST", "/sandbox/create", `{}`)
+	isProblem(t, a, http.StatusTooManyRequests, "limit-reached")
+	if a.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	c.ok(t, "POST", "/sandbox/cleanup-all", nil)
+	c.create(t, nil)
+	if a := c.do(t, "POST", "/sandbox/create", nil); a.status != http.StatusOK {
+		t.Errorf("create with no body: %s", a.text)
+	}
+}
+
+func TestDocumentation(t *testing.T) {
+	a := (client{}).do(t, "GET", "/openapi.json", nil)
+	if version, _ := a.get("openapi").(string); !strings.HasPrefix(version, "3.1") {
+		t.Errorf("openapi %q", version)
+	}
+	paths, _ := a.get("paths").(map[string]any)
+	for _, path := range []string{"/sandbox/create", "/sandbox/{id}/execute", "/sandbox/{id}/debug", "/sandbox/agent/quick-execute", "/executions/{id}/cancel", "/keys"} {
+		if paths[path] == nil {
+			t.Errorf("%s is not described", path)
+		}
+	}
+	page := (client{}).do(t, "GET", "/docs", nil)
+	if strings.Contains(string(page.text), "://") {
+		t.Error("the page names another host")
+	}
+	metrics := admin.do(t, "GET", "/metrics", nil)
+	if !strings.Contains(string(metrics.text), "# TYPE glasshouse_") {
+		t.Errorf("metrics: %s", metrics.text)
+	}
+}

@@ -1,0 +1,327 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+func TestASessionKeepsItsVariablesAndItsHistory(t *testing.T) {
+	for _, root := range []string{"", "/api/v1"} {
+		c := user(t, sandbox.RoleAgent)
+		c.root = root
+		created := c.ok(t, "POST", "/sandbox/create", map[string]any{"max_rows": 5000})
+		id, _ := created.get("sandbox_id").(string)
+		if created.get("status") != "created" || created.get("data.config.max_rows") != 5000.0 || created.get("data.config.max_memory_mb") != 256.0 || created.get("expires_at") == nil {
+			t.Errorf("create: %s", created.text)
+		}
+		first := c.run(t, id, "import pandas as pd\nrows = await db_query('SELECT user_id, action FROM user_activities WHERE timestamp > :since', {'since': datetime.now(timezone.utc) - timedelta(days=7)})\n"+
+			"top = pd.DataFrame(rows).groupby('user_id').size().nlargest(10)\nprint(len(top))\ndebug('done')\n__result__ = top.to_dict()")
+		if result, _ := first.get("result").(map[string]any); first.get("status") != "completed" || len(result) != 10 || first.get("stdout") != "10\n" {
+			t.Fatalf("the analysis: %s", first.text)
+		}
+		if queries, _ := first.get("queries").([]any); len(queries) != 1 || !strings.Contains(string(first.text), `"debug_info":{"logs":[{`) {
+			t.Errorf("queries or notes are missing: %s", first.text)
+		}
+		if a := c.run(t, id, "len(top)"); a.get("result") != 10.0 {
+			t.Errorf("the variables did not stay: %s", a.text)
+		}
+		if a := c.run(t, id, "x = 1\nx.nothing"); a.get("status") != "failed" || a.get("exception.type") != "AttributeError" || a.get("exception.line") != 2.0 {
+			t.Errorf("a failure: %s", a.text)
+		}
+		if a := c.run(t, id, "await db_query('UPDATE documents SET processed = true')"); a.get("status") != "failed" || a.get("exception.type") != "ReadOnlyError" {
+			t.Errorf("an UPDATE: %s", a.text)
+		}
+		if a := c.run(t, id, "def f(:\n  pass"); a.get("exception.type") != "SyntaxError" || a.get("exception.line") != 1.0 || a.get("exception.column") == nil {
+			t.Errorf("a syntax error: %s", a.text)
+		}
+		status := c.ok(t, "GET", "/sandbox/"+id+"/status", nil)
+		if status.get("status") != "active" || status.get("data.variables.x") == nil || status.get("data.resource_usage.num_threads") == nil || status.get("data.sandbox_metadata.created_at") == nil {
+			t.Errorf("status: %s", status.text)
+		}
+		past := c.ok(t, "GET", "/sandbox/"+id+"/history?limit=2", nil)
+		if lines, _ := past.get("history").([]any); past.get("total_executions") != 5.0 || len(lines) != 2 {
+			t.Errorf("history: %s", past.text)
+		}
+		c.ok(t, "DELETE", "/sandbox/"+id, nil)
+		isProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`), http.StatusGone, "gone", "deleted")
+		if past := c.ok(t, "GET", "/sandbox/"+id+"/history", nil); past.get("total_executions") != 5.0 {
+			t.Errorf("history after the end: %s", past.text)
+		}
+		statistics := c.ok(t, "GET", "/sandbox/statistics", nil)
+		if statistics.get("statistics.active_sandboxes") != 0.0 || statistics.get("statistics.successful_executions").(float64) < 2 {
+			t.Errorf("statistics: %s", statistics.text)
+		}
+	}
+}
+
+// A run may take longer than the server waits for a request's body.
+func TestALongRunIsNotCutShort(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	a := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import time\ntime.sleep(6)\n'slept'"})
+	if a.get("status") != "completed" || a.get("result") != "slept" {
+		t.Errorf("%s", a.text)
+	}
+}
+
+func TestContextKeepsItsDigits(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	a := c.ok(t, "POST", "/sandbox/agent/quick-execute", `{"code":"[str(n), context['n'] == n, context.n == n]","context":{"n":12345678901234567890123}}`)
+	if string(mustJSON(t, a.get("result"))) != `["12345678901234567890123",true,true]` {
+		t.Errorf("%s", a.text)
+	}
+}
+
+func mustJSON(t testing.TB, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestExamplesAndTemplatesRunAsTheyAre(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	help := c.ok(t, "GET", "/sandbox/"+id+"/help/examples", nil)
+	examples, _ := help.get("examples").([]any)
+	if len(examples) < 5 || len(examples) != len(service.Examples()) {
+		t.Errorf("%d examples", len(examples))
+	}
+	for _, e := range examples {
+		example := e.(map[string]any)
+		if a := c.run(t, id, example["code"].(string)); a.get("status") != "completed" || a.get("result") == nil {
+			t.Errorf("%s: %s", example["title"], a.text)
+		}
+	}
+	for kind, used := range map[string]string{"data_processor": "data_processor", "text_analyzer": "text_analyzer", "database_connector": "database_connector", "no such": "data_processor"} {
+		template := c.ok(t, "POST", "/sandbox/"+id+"/templates/processor", map[string]any{"processor_type": kind})
+		code, _ := template.get("template_code").(string)
+		if template.get("processor_type") != used {
+			t.Errorf("%s: %s", kind, template.text)
+		}
+		if a := c.run(t, id, code); a.get("status") != "completed" || a.get("result") == nil {
+			t.Errorf("template %s: %s", kind, a.text)
+		}
+		if used == "data_processor" {
+			filled := strings.Replace(code, "# Add your transformation logic here", "data = [str(x).upper() for x in data]", 1)
+			a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": filled, "context": map[string]any{"data": []string{"a", "b"}}})
+			if filled == code || a.get("status") != "completed" || !strings.Contains(string(mustJSON(t, a.get("result"))), `["A","B"]`) {
+				t.Errorf("a filled-in template: %s", a.text)
+			}
+		}
+	}
+	functions := c.ok(t, "GET", "/sandbox/"+id+"/help/functions", nil)
+	for _, name := range []string{"db_query", "inspect_var", "get_sandbox_state", "pandas", "max_memory_mb"} {
+		if !strings.Contains(string(functions.text), name) {
+			t.Errorf("help does not speak of %s", name)
+		}
+	}
+}
+
+func TestAnalyzeData(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	a := c.ok(t, "POST", "/sandbox/agent/analyze-data?table_name=user_activities&analysis_type=summary&limit=7", nil)
+	if sample, _ := a.get("result.sample_data").([]any); len(sample) != 7 || a.get("result.total_rows") != 25000.0 || !strings.Contains(string(a.text), `"null_count":`) {
+		t.Errorf("summary: %.2000s", a.text)
+	}
+	a = c.ok(t, "POST", "/sandbox/agent/analyze-data", map[string]any{"table_name": "orders", "analysis_type": "schema"})
+	if a.get("result.column_count") != 5.0 || a.get("result.table_name") != "orders" {
+		t.Errorf("schema: %s", a.text)
+	}
+	a = c.ok(t, "POST", "/sandbox/agent/analyze-data", map[string]any{"analysis_type": "tables"})
+	if tables, _ := a.get("result.tables").([]any); len(tables) < 10 {
+		t.Errorf("tables: %s", a.text)
+	}
+	for _, table := range []string{"customers", "products", "documents", "users", "customer_revenue", "demo_anchor"} {
+		if a := c.ok(t, "POST", "/sandbox/agent/analyze-data", map[string]any{"table_name": table}); a.get("status") != "completed" {
+			t.Errorf("%s: %s", table, a.text)
+		}
+	}
+	a = c.ok(t, "POST", "/sandbox/agent/analyze-data", map[string]any{"table_name": `x"; DROP TABLE users; --`})
+	if a.get("status") != "failed" || !strings.Contains(string(a.text), "there is no table") {
+		t.Errorf("a hostile name: %s", a.text)
+	}
+}
+
+func TestDirectQueries(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	path := "/sandbox/" + id + "/database/query"
+	a := c.ok(t, "POST", path, `{"query":"SELECT 1 AS a, 2 AS a, 123456789012345678.1234567890::numeric AS n, 'NaN'::float8 AS f, '{\"k\":[1, 2]}'::jsonb AS j, NULL AS z, :big::int8 AS big","parameters":{"big":9007199254740993}}`)
+	for _, want := range []string{`"a":1`, `"a_2":2`, `"n":123456789012345678.1234567890`, `"type":"float"`, `"j":{"k":[1,2]}`, `"z":null`, `"big":9007199254740993`, `"count":1`, `"truncated":false`} {
+		if !strings.Contains(strings.ReplaceAll(string(a.text), `": `, `":`), want) {
+			t.Errorf("%s is not in %s", want, a.text)
+		}
+	}
+	isProblem(t, c.do(t, "POST", path, `{"query":"DELETE FROM users"}`), http.StatusUnprocessableEntity, "query-refused", "read-only")
+	isProblem(t, c.do(t, "POST", path, `{"query":"SELECT * FROM usrs"}`), http.StatusUnprocessableEntity, "query-refused", "users")
+	schema := c.ok(t, "GET", "/sandbox/"+id+"/database/schema", nil)
+	if schema.get("schema.total_tables").(float64) < 10 || schema.get("schema.schema.users") == nil {
+		t.Errorf("schema: %s", schema.text)
+	}
+	cut := c.create(t, map[string]any{"max_rows": 3})
+	if a := c.ok(t, "POST", "/sandbox/"+cut+"/database/query", `{"query":"SELECT id FROM users"}`); a.get("count") != 3.0 || a.get("truncated") != true {
+		t.Errorf("max_rows: %s", a.text)
+	}
+	list := c.ok(t, "GET", "/executions?text=usrs", nil)
+	if found, _ := list.get("executions").([]any); len(found) != 1 {
+		t.Errorf("a refused query is not on record: %s", list.text)
+	}
+}
+
+func TestDebugStreamsTheLinesThatRan(t *testing.T) {
+	isProblem(t, user(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/any/debug", `{"code":"1"}`), http.StatusForbidden, "forbidden", "developer")
+	c := user(t, sandbox.RoleDeveloper)
+	id := c.create(t, nil)
+	a := c.do(t, "POST", "/sandbox/"+id+"/debug", map[string]any{"code": "def double(n):\n    twice = n * 2\n    return twice\ny = double(21)\ny", "breakpoints": []int{2}})
+	if a.status != http.StatusOK || !strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream") {
+		t.Fatalf("HTTP %d %v: %s", a.status, a.header, a.text)
+	}
+	var lines []int
+	var last struct {
+		Line   int             `json:"line_number"`
+		Code   string          `json:"line_code"`
+		Result json.RawMessage `json:"result"`
+		State  struct {
+			Variables map[string]any `json:"variables"`
+		} `json:"state"`
+	}
+	final := ""
+	scan := bufio.NewScanner(strings.NewReader(string(a.text)))
+	scan.Buffer(nil, 1<<20)
+	for scan.Scan() {
+		text, ok := strings.CutPrefix(scan.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		if final = text; text == "[DONE]" {
+			break
+		}
+		if err := json.Unmarshal([]byte(text), &last); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		lines = append(lines, last.Line)
+		if last.Line == 3 && last.State.Variables["twice"] == nil {
+			t.Errorf("the variables of a function's frame are missing: %s", text)
+		}
+	}
+	if string(mustJSON(t, lines)) != "[1,2,3,4,5]" || final != "[DONE]" {
+		t.Errorf("lines %v, then %q: %s", lines, final, a.text)
+	}
+	var whole sandbox.Execution
+	if err := json.Unmarshal(last.Result, &whole); err != nil || whole.Status != sandbox.StatusCompleted || string(whole.Result) != "42" {
+		t.Errorf("the last step has not the whole execution: %s (%v)", last.Result, err)
+	}
+}
+
+func TestCancelABusySandbox(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	done := make(chan answer, 1)
+	go func() {
+		done <- c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"import time\nwhile True: time.sleep(0.01)"}`)
+	}()
+	var running []any
+	for len(running) == 0 { // its row is there as soon as it runs
+		running, _ = c.ok(t, "GET", "/executions?status=running&sandbox_id="+id, nil).get("executions").([]any)
+	}
+	isProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`), http.StatusConflict, "busy")
+	if a := c.ok(t, "GET", "/sandbox/"+id+"/status", nil); a.get("data.status") != "running" {
+		t.Errorf("status of a busy sandbox: %s", a.text)
+	}
+	eid := running[0].(map[string]any)["execution_id"].(string)
+	isProblem(t, user(t, sandbox.RoleDeveloper).do(t, "POST", "/executions/"+eid+"/cancel", nil), http.StatusNotFound, "not-found")
+	c.ok(t, "POST", "/executions/"+eid+"/cancel", nil)
+	if a := <-done; a.get("status") != "cancelled" {
+		t.Errorf("the cancelled run: %s", a.text)
+	}
+	if a := c.ok(t, "GET", "/executions/"+eid, nil); a.get("status") != "cancelled" || a.get("completed_at") == nil {
+		t.Errorf("its record: %s", a.text)
+	}
+	if a := c.run(t, id, "1+1"); a.get("result") != 2.0 {
+		t.Errorf("the run after: %s", a.text)
+	}
+}
+
+// Deleting cuts off what runs; the record says cancelled, whoever was first.
+func TestDeleteWhileRunning(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	done := make(chan answer, 1)
+	go func() { done <- c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"while True: pass"}`) }()
+	var running []any
+	for len(running) == 0 {
+		running, _ = c.ok(t, "GET", "/executions?status=running&sandbox_id="+id, nil).get("executions").([]any)
+	}
+	c.ok(t, "DELETE", "/sandbox/"+id, nil)
+	if a := <-done; a.get("status") != "cancelled" {
+		t.Errorf("the run that was cut off: %s", a.text)
+	}
+}
+
+// A look at the variables must not make a sandbox look busy to those who run code.
+func TestStatusDoesNotDisturb(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	stop, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				c.do(t, "GET", "/sandbox/"+id+"/status", nil)
+			}
+		}
+	}()
+	for range 100 {
+		if a := c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1+1"}`); a.get("result") != 2.0 {
+			t.Errorf("HTTP %d %s", a.status, a.text)
+			break
+		}
+	}
+	close(stop)
+	<-over
+}
+
+func TestAClientThatGoesAwayIsRecorded(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	req, err := http.NewRequest("POST", base+"/sandbox/"+id+"/execute", strings.NewReader(`{"code":"while True: pass"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.secret)
+	req.Header.Set("Content-Type", "application/json")
+	ctx, leave := contextOf(t)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		if resp, err := http.DefaultClient.Do(req.WithContext(ctx)); err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+	}()
+	list := func(status string) int {
+		found, _ := c.ok(t, "GET", "/executions?status="+status+"&sandbox_id="+id, nil).get("executions").([]any)
+		return len(found)
+	}
+	for list("running") == 0 {
+	}
+	leave()
+	<-gone
+	for list("running") > 0 {
+	}
+	if list("cancelled") != 1 {
+		t.Error("the run of a client that left is not recorded as cancelled")
+	}
+}

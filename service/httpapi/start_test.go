@@ -1,0 +1,230 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/dbaccess"
+	"glasshouse/dbaccess/embedded"
+	"glasshouse/dbaccess/history"
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/host"
+	"glasshouse/sandbox/isolate"
+	"glasshouse/service"
+	"glasshouse/service/httpapi"
+)
+
+// The whole service, as users have it: real walls, a real PostgreSQL with the demo
+// data, a real HTTP server. One for all tests; each test has a user of its own.
+var (
+	base  string
+	admin = client{secret: "gh_the-admin-of-the-tests"}
+)
+
+func TestMain(m *testing.M) {
+	isolate.Stage()
+	code, err := serve(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+type opener struct{ *host.Host }
+
+func (o opener) Open(ctx context.Context, box sandbox.Sandbox) (service.Session, error) {
+	return o.Host.Open(ctx, box)
+}
+
+func serve(m *testing.M) (int, error) {
+	python := os.Getenv("GLASSHOUSE_PYTHON")
+	if python == "" {
+		return 1, fmt.Errorf("GLASSHOUSE_PYTHON must name the sandboxes' Python; scripts/test sets it")
+	}
+	dir, err := os.MkdirTemp("", "gh")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return 1, err
+	}
+	ctx := context.Background()
+	log := logrus.New()
+	log.SetLevel(logrus.WarnLevel) // what the service logs belongs to the output of a failing test
+	db, err := embedded.Start(ctx, embedded.Config{Dir: dir, Log: log})
+	if err != nil {
+		return 1, err
+	}
+	defer db.Close()
+	if err := db.LoadDemo(ctx); err != nil {
+		return 1, err
+	}
+	store, err := history.Open(ctx, db.URL(embedded.RoleHistory, embedded.DatabaseHistory))
+	if err != nil {
+		return 1, err
+	}
+	defer store.Close()
+	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)})
+	if err != nil {
+		return 1, err
+	}
+	defer reader.Close()
+	wall, err := isolate.Open(isolate.Config{Python: python, Warm: []string{"numpy", "pandas", "matplotlib.pyplot"}, Pool: 2, Log: log.Warnf})
+	if err != nil {
+		return 1, err
+	}
+	defer wall.Close()
+	ceiling := policy.Default()
+	ceiling.MaxExecutionTime, ceiling.MaxMemoryMB, ceiling.CPUPercent, ceiling.MaxRows = 60, 512, 400, 1_000_000
+	ceiling.MaxOpenFiles, ceiling.MaxThreads, ceiling.MaxOutputSize, ceiling.MaxCodeSize = 1024, 64, 16<<20, 1<<20
+	ceiling.Lifetime, ceiling.IdleTimeout = 7*24*3600, 7*24*3600
+	s := service.New(service.Parts{
+		Host: opener{host.New(wall, 20*time.Second)}, Reader: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
+		PerUser: 4, InAll: 100, Parallel: 8, Log: log,
+	})
+	hash := service.HashKey(admin.secret)
+	if err := store.CreateKey(ctx, sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}, hash[:]); err != nil {
+		return 1, err
+	}
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
+	base = server.URL
+	code := m.Run()
+	stop, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	s.Drain(stop)
+	server.Close()
+	return code, nil
+}
+
+// client calls with one key; root is what stands before each path.
+type client struct{ secret, root string }
+
+// answer is what a call came back with.
+type answer struct {
+	status int
+	header http.Header
+	text   []byte
+	body   map[string]any // nil where it is no JSON object
+}
+
+func (c client) do(t testing.TB, method, path string, body any, headers ...string) answer {
+	t.Helper()
+	var in io.Reader
+	switch body := body.(type) {
+	case nil:
+	case string:
+		in = strings.NewReader(body)
+	default:
+		text, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, base+c.root+path, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.secret != "" {
+		req.Header.Set("Authorization", "Bearer "+c.secret)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	a := answer{status: resp.StatusCode, header: resp.Header}
+	if a.text, err = io.ReadAll(resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	_ = json.Unmarshal(a.text, &a.body) // a text answer has no fields to ask for
+	return a
+}
+
+// get is a value by a path such as "data.config.max_rows"; nil where there is none.
+func (a answer) get(path string) any {
+	var v any = a.body
+	for _, part := range strings.Split(path, ".") {
+		m, _ := v.(map[string]any)
+		v = m[part]
+	}
+	return v
+}
+
+func (c client) ok(t testing.TB, method, path string, body any) answer {
+	t.Helper()
+	a := c.do(t, method, path, body)
+	if a.status != http.StatusOK {
+		t.Fatalf("%s %s: HTTP %d %s", method, path, a.status, a.text)
+	}
+	return a
+}
+
+// user makes a key of a user of the test's own.
+func user(t testing.TB, role sandbox.Role) client {
+	t.Helper()
+	name := strings.ReplaceAll(t.Name(), "/", "-") + "-" + string(role)
+	a := admin.ok(t, "POST", "/keys", map[string]any{"name": name, "user_id": name, "role": role})
+	secret, _ := a.get("key").(string)
+	return client{secret: secret}
+}
+
+func (c client) create(t testing.TB, config map[string]any) string {
+	t.Helper()
+	if config == nil {
+		config = map[string]any{}
+	}
+	id, _ := c.ok(t, "POST", "/sandbox/create", config).get("sandbox_id").(string)
+	if id == "" {
+		t.Fatal("create answered no sandbox_id")
+	}
+	return id
+}
+
+func (c client) run(t testing.TB, id, code string) answer {
+	t.Helper()
+	return c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code})
+}
+
+// isProblem checks what every error has, and that its text has all of words.
+func isProblem(t testing.TB, a answer, status int, kind string, words ...string) {
+	t.Helper()
+	if a.status != status {
+		t.Errorf("HTTP %d, not %d: %s", a.status, status, a.text)
+		return
+	}
+	if ct := a.header.Get("Content-Type"); !strings.HasPrefix(ct, "application/problem+json") {
+		t.Errorf("the content type is %q: %s", ct, a.text)
+	}
+	if got, _ := a.get("type").(string); !strings.HasSuffix(got, kind) {
+		t.Errorf("the type is %q, not %q", got, kind)
+	}
+	if a.get("status") != float64(status) || a.get("title") == "" || a.get("detail") == "" || a.get("request_id") == nil || a.get("request_id") != a.header.Get("X-Request-ID") {
+		t.Errorf("a part is missing (request id in the header: %q): %s", a.header.Get("X-Request-ID"), a.text)
+	}
+	for _, word := range words {
+		if !strings.Contains(string(a.text), word) {
+			t.Errorf("%q is not in %s", word, a.text)
+		}
+	}
+}
