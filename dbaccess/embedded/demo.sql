@@ -1,15 +1,10 @@
 -- The demo knowledge base: a small shop with a help centre. Everything is derived
 -- from row numbers, so every installation has the same data; the dates are counted
 -- back from today.
-REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 CREATE FUNCTION pg_temp.pick(n bigint, salt text, words text[]) RETURNS text LANGUAGE sql IMMUTABLE AS
   $$ SELECT words[1 + abs(hashint8(n * 31 + hashtext(salt))::bigint) % cardinality(words)] $$;
 CREATE FUNCTION pg_temp.roll(n bigint, salt text, sides int) RETURNS int LANGUAGE sql IMMUTABLE AS
   $$ SELECT (abs(hashint8(n * 131 + hashtext(salt))::bigint) % sides)::int $$;
-
-CREATE TABLE demo_anchor (day date NOT NULL);
-COMMENT ON TABLE demo_anchor IS 'The day up to which the dates of this demo reach';
-INSERT INTO demo_anchor VALUES ((now() AT TIME ZONE 'UTC')::date);
 
 CREATE TABLE users (
   id integer PRIMARY KEY, name text NOT NULL, email text NOT NULL UNIQUE, country text NOT NULL, plan text NOT NULL DEFAULT 'free',
@@ -89,7 +84,3 @@ CREATE INDEX ON orders (customer_id);
 
 CREATE VIEW customer_revenue AS SELECT c.id, c.name, count(o.id) AS orders, coalesce(sum(o.total), 0) AS revenue FROM customers c LEFT JOIN orders o ON o.customer_id = c.id AND o.status <> 'cancelled' GROUP BY c.id, c.name;
 COMMENT ON VIEW customer_revenue IS 'Orders and revenue of each customer, cancelled ones left out';
-
-GRANT USAGE ON SCHEMA public TO glasshouse_reader;
-GRANT SELECT ON ALL TABLES IN SCHEMA public TO glasshouse_reader;
-ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO glasshouse_reader;

@@ -2,101 +2,81 @@ package embedded
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-//go:embed demo.sql
-var demo string
-
-// setUp makes the roles and the two databases, each where it is missing.
+// setUp makes the roles and the two databases, each where it is missing. Every
+// statement may be run again, so a service that is killed in the middle is no harm.
 func (s *Server) setUp(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, s.URL(RoleAdmin, "postgres"))
+	if err := s.admin(ctx, "postgres", s.makeRoles); err != nil {
+		return err
+	}
+	return s.admin(ctx, DatabaseKnowledge, s.closeKnowledge)
+}
+
+// admin runs f on a connection of the superuser's.
+func (s *Server) admin(ctx context.Context, database string, f func(context.Context, *pgx.Conn) error) error {
+	conn, err := pgx.Connect(ctx, s.URL(RoleAdmin, database))
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	return f(ctx, conn)
+}
+
+func (s *Server) makeRoles(ctx context.Context, conn *pgx.Conn) error {
 	for _, role := range []string{RoleHistory, RoleOwner, RoleReader} {
-		var there bool
-		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, role).Scan(&there); err != nil {
-			return err
-		}
-		if !there {
-			if _, err := conn.Exec(ctx, "CREATE ROLE "+role+" LOGIN"); err != nil {
-				return err
-			}
-		}
-	}
-	for database, owner := range map[string]string{DatabaseHistory: RoleHistory, DatabaseKnowledge: RoleOwner} {
-		var there bool
-		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, database).Scan(&there); err != nil {
-			return err
-		}
-		if there {
-			continue
-		}
-		if _, err := conn.Exec(ctx, "CREATE DATABASE "+database+" OWNER "+owner); err != nil {
-			return err
-		}
-		if _, err := conn.Exec(ctx, "REVOKE ALL ON DATABASE "+database+" FROM PUBLIC"); err != nil {
+		if err := unless(ctx, conn, `SELECT FROM pg_roles WHERE rolname = $1`, role, "CREATE ROLE "+role+" LOGIN"); err != nil {
 			return err
 		}
 	}
-	if _, err := conn.Exec(ctx, "GRANT CONNECT ON DATABASE "+DatabaseKnowledge+" TO "+RoleReader); err != nil {
-		return err
+	for _, d := range [][2]string{{DatabaseHistory, RoleHistory}, {DatabaseKnowledge, RoleOwner}} {
+		if err := unless(ctx, conn, `SELECT FROM pg_database WHERE datname = $1`, d[0], "CREATE DATABASE "+d[0]+" OWNER "+d[1]); err != nil {
+			return err
+		}
 	}
-	// The other databases of the cluster are not the reader's to enter.
-	_, err = conn.Exec(ctx, "REVOKE ALL ON DATABASE postgres, template1 FROM PUBLIC")
+	// PUBLIC would have TEMP everywhere, and entry to the other databases. The
+	// reader's settings are a second line: who connects as it sets its own.
+	_, err := conn.Exec(ctx, `
+		REVOKE ALL ON DATABASE postgres, template1, history, knowledge FROM PUBLIC;
+		GRANT CONNECT ON DATABASE knowledge TO glasshouse_reader;
+		ALTER ROLE glasshouse_reader SET default_transaction_read_only = on;
+		ALTER ROLE glasshouse_reader SET statement_timeout = '5min';
+		ALTER ROLE glasshouse_reader SET idle_in_transaction_session_timeout = '5min';
+		ALTER ROLE glasshouse_reader SET temp_file_limit = '1GB'`)
 	return err
 }
 
-// LoadDemo makes the demo knowledge base where it is missing, and moves its dates
-// up to today.
-func (s *Server) LoadDemo(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, s.URL(RoleOwner, DatabaseKnowledge))
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		var there bool
-		if err := tx.QueryRow(ctx, `SELECT to_regclass('public.demo_anchor') IS NOT NULL`).Scan(&there); err != nil {
-			return err
-		}
-		if !there {
-			if _, err := tx.Exec(ctx, demo); err != nil {
-				return fmt.Errorf("make the demo data: %w", err)
-			}
-			return nil
-		}
-		return shift(ctx, tx)
-	})
+// closeKnowledge leaves the reader SELECT on what the owner makes, and nothing else.
+// The functions below are executable by PUBLIC as PostgreSQL comes, and change
+// something even in a read-only transaction.
+func (s *Server) closeKnowledge(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `
+		ALTER SCHEMA public OWNER TO glasshouse_owner;
+		REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+		GRANT USAGE ON SCHEMA public TO glasshouse_reader;
+		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner IN SCHEMA public GRANT SELECT ON TABLES TO glasshouse_reader;
+		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner REVOKE EXECUTE ON ROUTINES FROM PUBLIC;
+		DO $$ DECLARE f regprocedure; BEGIN
+			FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace
+				AND (p.proname ~ '^(lo_|lo(read|write)$|pg_(try_)?advisory_(xact_)?lock|pg_logical_|pg_replication_)' OR p.proname IN
+					('pg_notify', 'pg_cancel_backend', 'pg_terminate_backend', 'pg_export_snapshot', 'pg_log_backend_memory_contexts', 'txid_current', 'pg_current_xact_id'))
+				AND has_function_privilege('glasshouse_reader', p.oid, 'EXECUTE')
+			LOOP EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f); END LOOP;
+		END $$`)
+	return err
 }
 
-// shift moves every date of the demo by the days that have passed.
-func shift(ctx context.Context, tx pgx.Tx) error {
-	var anchor time.Time
-	if err := tx.QueryRow(ctx, `SELECT day FROM demo_anchor`).Scan(&anchor); err != nil {
+// unless runs a statement where the query finds nothing.
+func unless(ctx context.Context, conn *pgx.Conn, query, name, statement string) error {
+	var there bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS ("+query+")", name).Scan(&there); err != nil || there {
 		return err
 	}
-	days := int(time.Now().UTC().Truncate(24*time.Hour).Sub(anchor).Hours() / 24)
-	if days <= 0 {
-		return nil
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("%s: %w", statement, err)
 	}
-	for _, c := range []string{"users.created_at", "user_activities.timestamp", "documents.created_at", "articles.published_at", "customers.created_at", "orders.ordered_at"} {
-		var table, column string
-		for i := range c {
-			if c[i] == '.' {
-				table, column = c[:i], c[i+1:]
-			}
-		}
-		if _, err := tx.Exec(ctx, fmt.Sprintf(`UPDATE %s SET %q = %q + make_interval(days => $1)`, table, column, column), days); err != nil {
-			return err
-		}
-	}
-	_, err := tx.Exec(ctx, `UPDATE demo_anchor SET day = day + $1::int`, days)
-	return err
+	return nil
 }

@@ -3,80 +3,119 @@ package history
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-const groupMax = 256 // statements of one commit
+const (
+	groupMax   = 256              // statements of one commit
+	groupBytes = 32 << 20         // of one commit's records, about
+	writeLimit = 30 * time.Second // of one commit; a server that hangs longer counts as lost
+	lastWait   = 250 * time.Millisecond
+)
+
+var errClosed = errors.New("history is closed")
 
 // job is one statement that waits for its commit.
 type job struct {
 	ctx  context.Context
 	sql  string
 	args []any
-	done chan error
+	size int
+	done chan error // has room for the one answer
 }
 
-// group commits what waits together.
+// group commits what waits together: one goroutine with one connection of its own.
+// A statement alone is its own transaction and one round trip; many are one
+// pipeline that the server runs as one transaction.
 type group struct {
-	pool *pgxpool.Pool
-	sync string // synchronous_commit
-	jobs chan job
-	stop chan struct{}
-	over chan struct{}
+	connect  func(context.Context) (*pgx.Conn, error)
+	patience time.Duration // how long a statement waits for a lost server; 0: until its context ends
+	jobs     chan job
+	over     chan struct{}
+	conn     *pgx.Conn // nil while there is none; the goroutine's alone
+
+	mu     sync.RWMutex // held for reading while a job is put into jobs
+	closed bool
 }
 
-func newGroup(pool *pgxpool.Pool, synchronous string) *group {
-	g := &group{pool: pool, sync: synchronous, jobs: make(chan job, 4*groupMax), stop: make(chan struct{}), over: make(chan struct{})}
+func newGroup(patience time.Duration, connect func(context.Context) (*pgx.Conn, error)) *group {
+	g := &group{connect: connect, patience: patience, jobs: make(chan job, groupMax), over: make(chan struct{})}
 	go g.run()
 	return g
 }
 
+// close ends the group after what waits in it is written or given up.
 func (g *group) close() {
-	close(g.stop)
+	g.mu.Lock()
+	if !g.closed {
+		g.closed = true
+		close(g.jobs)
+	}
+	g.mu.Unlock()
 	<-g.over
 }
 
-// do queues a statement and waits for its commit.
-func (g *group) do(ctx context.Context, sql string, args ...any) error {
-	j := job{ctx: ctx, sql: sql, args: args, done: make(chan error, 1)}
-	select {
-	case g.jobs <- j:
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-g.stop:
-		return errors.New("history is closed")
+// do queues a statement and waits for its commit. Where ctx ends first the
+// statement may still be committed.
+func (g *group) do(ctx context.Context, size int, sql string, args ...any) error {
+	if g.patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, g.patience)
+		defer cancel()
+	}
+	j := job{ctx: ctx, sql: sql, args: args, size: size, done: make(chan error, 1)}
+	if err := g.put(j); err != nil {
+		return err
 	}
 	select {
 	case err := <-j.done:
 		return err
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	select {
+	case err := <-j.done: // both were ready: the answer is the better news
+		return err
+	default:
+		return gaveUp(ctx, nil)
+	}
+}
+
+func (g *group) put(j job) error {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if g.closed {
+		return errClosed
+	}
+	select {
+	case g.jobs <- j:
+		return nil
+	case <-j.ctx.Done():
+		return gaveUp(j.ctx, nil)
+	}
+}
+
+// gaveUp is the error of a statement whose caller ended before its commit.
+func gaveUp(ctx context.Context, err error) error {
+	return fmt.Errorf("%w: %w", errLost, errors.Join(context.Cause(ctx), err))
 }
 
 func (g *group) run() {
 	defer close(g.over)
-	for {
-		var batch []job
-		select {
-		case j := <-g.jobs:
-			batch = append(batch, j)
-		case <-g.stop:
-			select {
-			case j := <-g.jobs:
-				batch = append(batch, j)
-			default:
-				return
-			}
-		}
+	defer g.drop()
+	for first := range g.jobs {
+		batch, size := []job{first}, first.size
 	gather:
-		for len(batch) < groupMax {
+		for len(batch) < groupMax && size < groupBytes {
 			select {
-			case j := <-g.jobs:
-				batch = append(batch, j)
+			case j, ok := <-g.jobs:
+				if !ok {
+					break gather
+				}
+				batch, size = append(batch, j), size+j.size
 			default:
 				break gather
 			}
@@ -85,29 +124,32 @@ func (g *group) run() {
 	}
 }
 
-// commit writes a batch. One bad statement must not take the others with it: then
-// each is written alone. A lost server is tried again while anyone waits.
+// commit writes a batch and answers its callers. One bad statement must not take
+// the others with it: then each is written alone. While the server is lost the
+// batch is tried again for as long as anyone waits; every statement may be run
+// twice, because the answer to a commit can be lost with the server.
 func (g *group) commit(batch []job) {
-	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, lastWait) {
 		err := g.write(batch)
-		if err == nil || !lost(err) {
-			if err != nil && len(batch) > 1 {
-				for _, j := range batch {
-					g.commit([]job{j})
-				}
-				return
-			}
+		if err == nil || len(batch) == 1 && !lost(err) {
 			for _, j := range batch {
 				j.done <- err
 			}
 			return
 		}
+		if !lost(err) {
+			for _, j := range batch {
+				g.commit([]job{j})
+			}
+			return
+		}
+		g.drop()
 		still := batch[:0]
 		for _, j := range batch {
 			if j.ctx.Err() == nil {
 				still = append(still, j)
 			} else {
-				j.done <- err
+				j.done <- gaveUp(j.ctx, err)
 			}
 		}
 		if batch = still; len(batch) == 0 {
@@ -118,21 +160,33 @@ func (g *group) commit(batch []job) {
 }
 
 func (g *group) write(batch []job) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
 	defer cancel()
+	if g.conn == nil {
+		conn, err := g.connect(ctx)
+		if err != nil {
+			return err
+		}
+		g.conn = conn
+	}
+	if len(batch) == 1 {
+		_, err := g.conn.Exec(ctx, batch[0].sql, batch[0].args...)
+		return err
+	}
 	var b pgx.Batch
-	b.Queue("BEGIN")
-	b.Queue("SET LOCAL synchronous_commit = " + g.sync)
 	for _, j := range batch {
 		b.Queue(j.sql, j.args...)
 	}
-	b.Queue("COMMIT")
-	results := g.pool.SendBatch(ctx, &b)
-	var first error
-	for range len(batch) + 3 {
-		if _, err := results.Exec(); err != nil && first == nil {
-			first = err
-		}
+	return g.conn.SendBatch(ctx, &b).Close() // the first error of any
+}
+
+// drop closes the connection; the next write makes another.
+func (g *group) drop() {
+	if g.conn == nil {
+		return
 	}
-	return errors.Join(first, results.Close())
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = g.conn.Close(ctx)
+	g.conn = nil
 }

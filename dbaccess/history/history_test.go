@@ -2,6 +2,7 @@ package history_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -59,6 +60,9 @@ func TestExecutionsSurviveACrash(t *testing.T) {
 	if err != nil || left.Status != sandbox.StatusCancelled || left.Error == nil || !strings.Contains(*left.Error, "service") {
 		t.Errorf("left open: %+v, %v", left, err)
 	}
+	if shown, err := json.Marshal(left); err != nil || !strings.Contains(string(shown), `"outputs":[]`) || !strings.Contains(string(shown), `"logs":[]`) {
+		t.Errorf("its lists are not empty ones: %s, %v", shown, err)
+	}
 	if got, err := h.Execution(ctx, "odd"); err != nil || got.Stdout != odd.Stdout || got.Code != odd.Code {
 		t.Errorf("odd bytes: %q %q, %v", got.Stdout, got.Code, err)
 	}
@@ -99,33 +103,5 @@ func TestConcurrentExecutionsAreAllKept(t *testing.T) {
 	}
 	if st, _ := h.Statistics(ctx, "grace"); st.TotalExecutions != 0 {
 		t.Errorf("another user sees %d executions", st.TotalExecutions)
-	}
-}
-
-func TestDemoLoadsTwice(t *testing.T) {
-	s := dbtest.Start(t)
-	for range 2 {
-		if err := s.LoadDemo(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkBeginFinish(b *testing.B) {
-	ctx := context.Background()
-	h := open(b, dbtest.Start(b))
-	defer h.Close()
-	now := time.Now()
-	n := 0
-	for b.Loop() {
-		n++
-		e := execution(fmt.Sprint(n))
-		if err := h.Begin(ctx, e); err != nil {
-			b.Fatal(err)
-		}
-		e.CompletedAt = &now
-		if err := h.Finish(ctx, e); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

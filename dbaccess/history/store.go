@@ -2,20 +2,28 @@
 //
 // Writes of executions are committed in groups: each of two goroutines (one for
 // openings, whose commit need not be on disk, one for closings, whose commit
-// must) takes everything that waits, writes it as one pipelined transaction and
-// answers all who wait. While one group commits, the next one gathers, so a
-// single caller pays one round trip and many share one flush. A group that the
-// server lost is written again until its callers give up.
+// must), with a connection of its own, takes everything that waits, writes it as
+// one pipelined transaction and answers all who wait. While one group commits,
+// the next one gathers, so a single caller pays one round trip and many share one
+// flush. What a lost server did not commit is written again: openings for a few
+// seconds, closings until their callers give up. A closing writes the whole row,
+// so it does not matter if its opening was lost.
+//
+// Reads go through a pool; one that meets a connection from before a restart of
+// the server is tried once more.
 package history
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"sort"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,7 +33,13 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Store keeps sandboxes, executions and keys.
+// openPatience is how long an opening rides out a restart of the server; nothing
+// has run yet, so its caller is told soon.
+const openPatience = 5 * time.Second
+
+// Store keeps sandboxes, executions and keys. Its methods may be called from many
+// goroutines at once. Their errors are a *sandbox.Error where the caller can act on
+// them: FaultNotFound, FaultInvalid, and FaultUnavailable while the server is away.
 type Store struct {
 	pool             *pgxpool.Pool
 	openings, closes *group
@@ -47,7 +61,12 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		pool.Close()
 		return nil, fmt.Errorf("history database: %w", err)
 	}
-	return &Store{pool: pool, openings: newGroup(pool, "off"), closes: newGroup(pool, "on")}, nil
+	connect := func(synchronous string) func(context.Context) (*pgx.Conn, error) {
+		own := config.ConnConfig.Copy()
+		own.RuntimeParams["synchronous_commit"] = synchronous
+		return func(ctx context.Context) (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, own) }
+	}
+	return &Store{pool: pool, openings: newGroup(openPatience, connect("off")), closes: newGroup(0, connect("on"))}, nil
 }
 
 // Close ends the groups, after what waits in them is written, and the pool.
@@ -58,7 +77,20 @@ func (s *Store) Close() {
 }
 
 // Ping says whether the database answers.
-func (s *Store) Ping(ctx context.Context) error { return unavailable(s.pool.Ping(ctx)) }
+func (s *Store) Ping(ctx context.Context) error {
+	return s.read(func() error { return s.pool.Ping(ctx) })
+}
+
+// read runs f, which must be harmless to repeat, once more where it met a dead
+// connection, on fresh ones.
+func (s *Store) read(f func() error) error {
+	err := f()
+	if lost(err) {
+		s.pool.Reset()
+		err = f()
+	}
+	return unavailable(err)
+}
 
 func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	names, err := fs.Glob(migrations.Files, "*.sql")
@@ -107,16 +139,25 @@ func unavailable(err error) error {
 	return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "the history database does not answer; nothing runs without history, try again soon", RetryAfter: 2, Cause: err}
 }
 
+// errLost marks the error of a write whose caller gave up while it waited.
+var errLost = errors.New("the write was not confirmed")
+
 // lost says whether err means that the server, not the statement, failed.
 func lost(err error) bool {
+	if err == nil {
+		return false
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
+		// Shut down or starting up, connection trouble, out of resources.
 		return strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "53")
 	}
 	var connect *pgconn.ConnectError
-	var op net.Error
-	return errors.As(err, &connect) || errors.As(err, &op) || errors.Is(err, net.ErrClosed) || pgconn.SafeToRetry(err) ||
-		strings.Contains(err.Error(), "EOF") || strings.Contains(err.Error(), "conn closed") || strings.Contains(err.Error(), "broken pipe") || strings.Contains(err.Error(), "reset by peer")
+	var network net.Error // a deadline is one too
+	return errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, errLost) || errors.Is(err, errClosed) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || pgconn.SafeToRetry(err) ||
+		strings.Contains(err.Error(), "conn closed") // pgx has no value for it
 }
 
 func notFound(what string) error {

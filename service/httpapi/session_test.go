@@ -140,7 +140,7 @@ func TestAnalyzeData(t *testing.T) {
 	if tables, _ := a.get("result.tables").([]any); len(tables) < 10 {
 		t.Errorf("tables: %s", a.text)
 	}
-	for _, table := range []string{"customers", "products", "documents", "users", "customer_revenue", "demo_anchor"} {
+	for _, table := range []string{"customers", "products", "documents", "users", "customer_revenue", "raw_data"} {
 		if a := c.ok(t, "POST", "/sandbox/agent/analyze-data", map[string]any{"table_name": table}); a.get("status") != "completed" {
 			t.Errorf("%s: %s", table, a.text)
 		}
@@ -213,7 +213,7 @@ func TestDebugStreamsTheLinesThatRan(t *testing.T) {
 			t.Errorf("the variables of a function's frame are missing: %s", text)
 		}
 	}
-	if string(mustJSON(t, lines)) != "[1,2,3,4,5]" || final != "[DONE]" {
+	if string(mustJSON(t, lines)) != "[1,4,2,3,4,5]" || final != "[DONE]" {
 		t.Errorf("lines %v, then %q: %s", lines, final, a.text)
 	}
 	var whole sandbox.Execution

@@ -1,34 +1,106 @@
 """Import and call rules for the user's own code: an early, helpful error for an
-agent, before anything runs. They are a courtesy and no wall."""
+agent, before anything runs. They are a courtesy and no wall: the wall is the kernel."""
 
 import ast
+import difflib
+import importlib.util
 import os
+import sys
+
+_walk, _exists = ast.walk, os.path.exists
 
 
 class PolicyError(Exception):
     """The code does what the sandbox's policy rules out; nothing of it has run."""
 
+    __module__ = "builtins"
 
-def check(tree: ast.AST, rules: dict) -> None:
-    """Raises PolicyError for the first import or bare call that rules do not allow."""
-    if not rules.get("enabled"):
-        return
-    allowed = set(rules.get("allowed") or ())
-    blocked = rules.get("blocked") or {}
-    refused = set(rules.get("blocked_modules") or ())
-    calls = rules.get("calls") or {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                _module(alias.name, node, allowed, blocked, refused)
-        elif isinstance(node, ast.ImportFrom):
-            if node.level:
-                _refuse(node, "a relative import", "there is no package around this code; import by full name", "")
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                _module(full if full in allowed else str(node.module), node, allowed, blocked, refused)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in calls:
-            _refuse(node, f"a call of {node.func.id}()", "use " + calls[node.func.id] + " instead", "profile")
+    def __init__(self, message: str, line: int, hint: str):
+        super().__init__(message)
+        self.lineno = line
+        self.hint = hint
+
+
+class Rules:
+    """The rules of one sandbox, made from what policy.Rules sends: enabled; allowed, a
+    list of modules ("*" is any); blocked and calls, which map a name to what to use
+    instead; blocked_modules, the request's; keys, the policy key behind a name where
+    it is not the profile; folder, whose modules may always be imported."""
+
+    def __init__(self, rules: dict, folder: str = "/session"):
+        self._enabled = bool(rules.get("enabled"))
+        self._allowed = set(rules.get("allowed") or ())
+        self._only = bool(rules.get("allowed_only"))
+        self._blocked = dict(rules.get("blocked") or {})
+        self._refused = set(rules.get("blocked_modules") or ())
+        self._calls = dict(rules.get("calls") or {})
+        self._keys = dict(rules.get("keys") or {})
+        self._folder = folder
+        self._words = ("import", *self._calls)
+
+    def check(self, source: str, tree: ast.AST, known=()) -> None:
+        """Raises PolicyError for the first import or bare call, in the order of the
+        lines, that the rules don't allow. known are names that the user has bound before."""
+        if not self._enabled:
+            return
+        # Most code that has none of the words needs no walk; other alphabets have
+        # letters that Python takes for these.
+        if source.isascii() and not any(word in source for word in self._words):
+            return
+        found = []
+        calls = []
+        for node in _walk(tree):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                found.append(node)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self._calls:
+                calls.append(node)
+        if calls:
+            bound = _bound(tree)
+            found += [call for call in calls if call.func.id not in bound and call.func.id not in known]  # type: ignore[misc,attr-defined]
+        for node in sorted(found, key=lambda node: (node.lineno, node.col_offset)):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    self._module(node, alias.name, alias.name)
+            elif isinstance(node, ast.ImportFrom):
+                self._from(node)
+            else:
+                name = node.func.id
+                self._refuse(node, f"calling {name}()", self._calls[name], self._keys.get(name, "profile"))
+
+    def _from(self, node: ast.ImportFrom) -> None:
+        if node.level:
+            self._refuse(node, "a relative import", "an import by the module's full name: this code is in no package", "profile")
+        module = str(node.module)
+        for alias in node.names:
+            self._module(node, module, f"{module}.{alias.name}")
+
+    def _module(self, node, name: str, full: str) -> None:
+        """full is name, or name and what is imported from it, which may be a module too."""
+        for part in _parents(full):
+            if part in self._refused:
+                self._refuse(node, f"import of {part}", "", "blocked_modules")
+        for part in _parents(full):
+            if part in self._allowed:
+                return
+            if part in self._blocked:
+                self._refuse(node, f"import of {name}", self._blocked[part], self._keys.get(part, "profile"))
+        if "*" in self._allowed or self._own(name):
+            return
+        top = name.partition(".")[0]
+        if not _installed(top):
+            return  # nothing to refuse: importing it says that it is not there, and try may catch that
+        near = difflib.get_close_matches(name, self._allowed, 1, 0.75)
+        instead = f"{near[0]}, if that was meant" if near else "one of the allowed modules"
+        self._refuse(node, f"import of {name}", instead, "allowed_modules" if self._only else "profile")
+
+    def _own(self, name: str) -> bool:
+        path = self._folder + "/" + name.partition(".")[0]
+        return _exists(path + ".py") or _exists(path)
+
+    def _refuse(self, node, what: str, instead: str, key: str):
+        rule = {"profile": "by the sandbox's profile"}.get(key, f"by {key}")
+        hint = f"use {instead}" if instead else "this sandbox was created without it"
+        raise PolicyError(f"line {node.lineno}: {what} is not allowed {rule}: {hint} (policy: {key})", node.lineno, hint)
 
 
 def _parents(name: str):
@@ -37,21 +109,26 @@ def _parents(name: str):
         name = name.rpartition(".")[0]
 
 
-def _module(name: str, node, allowed: set, blocked: dict, refused: set) -> None:
-    for part in _parents(name):
-        if part in refused:
-            _refuse(node, f"import of {name}", "this sandbox was created with it in blocked_modules", "blocked_modules")
-        if part in allowed and part not in blocked:
-            return
-        if part in blocked:
-            _refuse(node, f"import of {name}", "use " + blocked[part] + " instead", "profile")
-    top = name.partition(".")[0]
-    if os.path.exists(f"/session/{top}.py") or os.path.isdir(f"/session/{top}"):
-        return
-    _refuse(node, f"import of {name}", "it is not among the allowed modules; GET help/functions lists them", "allowed_modules")
+def _installed(top: str) -> bool:
+    if top in sys.modules or top in sys.stdlib_module_names:
+        return True
+    try:
+        return importlib.util.find_spec(top) is not None
+    except (ImportError, ValueError, AttributeError):
+        return False
 
 
-def _refuse(node, what: str, instead: str, key: str) -> None:
-    error = PolicyError(f"line {node.lineno}: {what} is not allowed: {instead}" + (f" (policy: {key})" if key else ""))
-    error.lineno = node.lineno  # type: ignore[attr-defined]
-    raise error
+def _bound(tree: ast.AST) -> set:
+    """Names that the code itself gives a meaning: a function of the user's own named
+    compile, or `from re import compile`, is not the built-in one."""
+    names = set()
+    for node in _walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
+    return names

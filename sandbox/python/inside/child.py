@@ -48,7 +48,7 @@ def _enter(channel: "hatch.Channel", enter: dict, fds: list[int]):
     _reseed()
     sys.stdin = open(0)
     sys.stdout, sys.stderr = _text(1), _text(2)
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
     signal.signal(signal.SIGINT, channel.on_interrupt)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past file_max_bytes raises OSError instead
     live = session.Session(channel, {"sandbox_id": enter["sandbox_id"], "policy": policy, "rules": enter["rules"]})

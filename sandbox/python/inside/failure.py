@@ -1,120 +1,263 @@
-"""What a failed run says: the exception, from the user's own lines, with a hint."""
+"""What a failed run says: the exception, seen from the user's own lines, with a hint."""
 
 import builtins
 import difflib
 import linecache
+import os
+import re
 import sys
 
-from values import _encodable
+import values
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 MAX_MESSAGE = 4000
 MAX_FRAMES = 50
+MAX_NAMES = 2000  # that a nearest one is looked for among
+
+# Files whose frames are the user's own.
+_OWN = ("<execution", "/session/", "/tmp/")
+_HERE = os.path.dirname(os.path.abspath(__file__)) + "/"
+_USUAL = {
+    "np": "import numpy as np",
+    "pd": "import pandas as pd",
+    "plt": "import matplotlib.pyplot as plt",
+    "sns": "import seaborn as sns",
+    "px": "import plotly.express as px",
+    "dt": "import datetime as dt",
+}
+_NETWORK = ("requests", "aiohttp", "urllib", "urllib3", "http", "socket", "ssl")
+
+_getline, _nearest = linecache.getline, difflib.get_close_matches
+_trace = vars(BaseException)["__traceback__"].__get__
+_cause = vars(BaseException)["__cause__"].__get__
+
+
+def _users(filename: str) -> bool:
+    """Whether code of this file is the user's own: ours may lie in a /tmp, too, where it is tested."""
+    return filename.startswith(_OWN) and not filename.startswith(_HERE)
 
 
 def describe(error: BaseException, filename: str, namespace: dict, policy: dict) -> dict:
-    """A sandbox.Exception for error, raised by code compiled under filename."""
-    frames = _frames(error, filename)
-    out = {"type": type(error).__name__, "message": message(error), "line": 0, "traceback": frames}
-    if isinstance(error, SyntaxError) and error.filename == filename:
-        out["line"], out["column"] = error.lineno or 0, error.offset or 0
-        out["message"] = _bounded(str(error.msg))
-    elif hasattr(error, "lineno") and type(error).__name__ == "PolicyError":
-        out["line"] = error.lineno
-    else:
-        own = [f for f in frames if "file" not in f]
-        if own:
-            out["line"] = own[-1]["line"]
+    """A sandbox.Exception for error, raised by code compiled under filename. It
+    runs the error's own __str__, and comes to an end whatever that does."""
+    out: dict = {"type": values.name_of(type(error)), "message": "", "line": 0, "traceback": []}
     try:
-        hint = _hint(error, namespace, policy)
-    except Exception:
+        steps = _steps(error)
+        out["traceback"] = _frames(steps, filename)
+        out["line"] = next((line for code, line, _ in reversed(steps) if code.co_filename == filename), 0)
+        out["message"] = message(error)
+        if isinstance(error, SyntaxError) and error.filename == filename:
+            out["line"], out["column"] = _position(error.lineno), _position(error.offset)
+            out["message"] = values.readable(str(error.msg), MAX_MESSAGE)
+            out["traceback"] = []
+        elif out["type"] == "PolicyError" and type(getattr(error, "lineno", None)) is int:
+            out["line"], out["traceback"] = error.lineno, []  # type: ignore[attr-defined]
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # a property of a hostile exception
+        pass
+    try:
+        hint = _hint(error, namespace, policy) or _because(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         hint = ""
     if hint:
-        out["hint"] = _bounded(hint)
+        out["hint"] = values.readable(hint, MAX_MESSAGE)
     return out
 
 
 def message(error: BaseException) -> str:
     try:
         text = str.__str__(str(error))
+        if issubclass(type(error), BaseExceptionGroup):
+            text += ": " + "; ".join(_brief(each) for each in error.exceptions[:10])  # type: ignore[attr-defined]
+    except KeyboardInterrupt:
+        raise
     except BaseException as inner:
-        text = f"<its __str__ raised {type(inner).__name__}>"
-    return _bounded(text)
+        text = f"<its __str__ raised {values.name_of(type(inner))}>"
+    return values.readable(text, MAX_MESSAGE)
 
 
-def _bounded(text: str) -> str:
-    if not _encodable(text):
-        text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."
+def _brief(error: BaseException) -> str:
+    text = message(error)
+    line = next((line for code, line, _ in reversed(_steps(error)) if code.co_filename.startswith("<execution")), 0)
+    name = values.name_of(type(error))
+    return (f"{name}: {text[:300]}" if text else name) + (f" (line {line})" if line else "")
 
 
-def _frames(error: BaseException, filename: str) -> list:
-    frames = []
-    step = error.__traceback__
+def _because(error: BaseException) -> str:
+    cause = _cause(error)
+    return "" if cause is None else "the cause was " + _brief(cause)
+
+
+def _position(n: object) -> int:
+    return max(n, 0) if type(n) is int else 0
+
+
+def _steps(error: BaseException) -> list:
+    """The traceback's user frames, outermost first: code, line, frame."""
+    steps = []
+    step = _trace(error)
     while step is not None:
         code = step.tb_frame.f_code
-        if code.co_filename.startswith(("<execution", "/session/", "/tmp/")):
-            line = step.tb_lineno or 0
-            frame = {"line": line, "function": code.co_name, "code": linecache.getline(code.co_filename, line).strip()[:500]}
-            if code.co_filename != filename:
-                frame["file"] = code.co_filename
-            frames.append(frame)
+        if _users(code.co_filename) and "/site-packages/" not in code.co_filename:
+            steps.append((code, step.tb_lineno or 0, step.tb_frame))
         step = step.tb_next
-    if len(frames) > MAX_FRAMES:
-        frames = frames[: MAX_FRAMES // 2] + frames[-MAX_FRAMES // 2 :]
+    return steps
+
+
+def _frames(steps: list, filename: str) -> list:
+    if len(steps) > MAX_FRAMES:
+        steps = steps[: MAX_FRAMES // 2] + steps[-MAX_FRAMES // 2 :]
+    frames = []
+    for code, line, _ in steps:
+        text = values.readable(_getline(code.co_filename, line).strip(), 500)
+        frame = {"line": line, "function": values.readable(code.co_name, 200), "code": text}
+        if code.co_filename != filename:
+            frame["file"] = values.readable(code.co_filename, 300)
+        frames.append(frame)
     return frames
 
 
-def _near(name: object, names) -> str:
-    close = difflib.get_close_matches(str(name), [str(n) for n in names], 1, 0.6)
-    return f"did you mean {close[0]!r}?" if close else ""
+def near(name: object, names) -> str:
+    """The one of names that is most like name, or "" where none is."""
+    listed = [n for n in list(names)[:MAX_NAMES] if type(n) is str]
+    folded = {n.lower(): n for n in reversed(listed)}
+    wanted = str(name)
+    if wanted.lower() in folded:
+        return folded[wanted.lower()]
+    close = _nearest(wanted, listed, 1, 0.6)
+    return close[0] if close else ""
+
+
+def _mean(name: object, names) -> str:
+    found = near(name, names)
+    return f"did you mean {found!r}?" if found else ""
+
+
+# -- hints
 
 
 def _hint(error: BaseException, namespace: dict, policy: dict) -> str:
     own = getattr(error, "hint", None)
-    if isinstance(own, str) and own:
+    if type(own) is str and own:
         return own
-    if isinstance(error, ModuleNotFoundError):
-        near = _near(error.name, [*sys.stdlib_module_names, *(m for m in sys.modules if "." not in m and m[0] != "_")])
-        return f"{error.name} is not installed in this environment. {near}".strip()
+    if isinstance(error, BaseExceptionGroup):
+        return next((h for h in (_hint(each, namespace, policy) for each in error.exceptions[:10]) if h), "")
+    if isinstance(error, ImportError):
+        return _import(error)
     if isinstance(error, NameError):
-        return _near(error.name, [*namespace, *dir(builtins)])
+        name = str(error.name)
+        if name in _USUAL:
+            return f"{_USUAL[name]} first"
+        if name in sys.modules or name in sys.stdlib_module_names:
+            return f"import {name} first"
+        return _mean(name, [*_locals(error), *namespace]) or _mean(name, vars(builtins))
     if isinstance(error, AttributeError) and error.name:
-        if type(error.obj).__name__ == "coroutine":
+        if type(error.obj).__name__ in ("coroutine", "async_generator"):
             return "an await is missing"
-        return _near(error.name, dir(error.obj))
-    if isinstance(error, KeyError) and error.args:
-        return _key_hint(error)
+        return _mean(error.name, dir(error.obj))
+    if isinstance(error, KeyError):
+        return _key(error)
     if isinstance(error, MemoryError):
         return f"max_memory_mb is {policy.get('max_memory_mb')}: work on less at a time, or ask for more when creating the sandbox"
     if isinstance(error, RecursionError):
-        return "a function calls itself without end, or too deep for Python"
-    text = message(error).lower()
-    module = type(error).__module__
-    if module.startswith(("requests", "aiohttp", "urllib", "http", "socket")) or "name resolution" in text or type(error).__name__ in ("gaierror", "URLError"):
-        return "the network is off in this sandbox; use db_query for data"
-    if isinstance(error, OSError):
-        if error.errno == 30:
-            return "only /session, /tmp and /work may be written"
-        if error.errno == 28:
-            return f"the workspace is full: workspace_max_bytes is {policy.get('workspace_max_bytes')}"
-        if error.errno == 27:
-            return f"a file may have file_max_bytes = {policy.get('file_max_bytes')} at most"
-        if error.errno == 24:
-            return f"max_open_files is {policy.get('max_open_files')}"
-    if isinstance(error, RuntimeError) and "can't start new thread" in text:
+        return "a function calls itself without end, or deeper than Python goes"
+    if isinstance(error, SyntaxError):
+        return _syntax(error)
+    text = message(error)
+    if isinstance(error, TypeError) and "'coroutine' object" in text:
+        return "an await is missing"
+    if isinstance(error, RuntimeError) and "start new thread" in text:
         return f"max_threads is {policy.get('max_threads')}"
+    if _network(error, text):
+        hosts = ", ".join(map(str, policy.get("allowed_hosts") or ()))
+        if policy.get("enable_network_access"):
+            return f"the network reaches only allowed_hosts: {hosts}"
+        return "the network is off in this sandbox (enable_network_access); use db_query for data"
+    return _system(error, policy) if isinstance(error, OSError) else ""
+
+
+def _import(error: ImportError) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        known = [*(m for m in sys.modules if "." not in m and m[0] != "_"), *sys.stdlib_module_names]
+        return f"{error.name} is not installed in this sandbox. {_mean(error.name, known)}".strip()
+    found = re.match(r"cannot import name '(\w+)' from '([\w.]+)'", str(error))
+    if found and found[2] in sys.modules:
+        return _mean(found[1], vars(sys.modules[found[2]]))
     return ""
 
 
-def _key_hint(error: KeyError) -> str:
-    """The nearest column or key, from the frame that looked it up."""
-    key, step, found = error.args[0], error.__traceback__, None
+def _locals(error: BaseException) -> list:
+    """Names of the innermost user frame."""
+    steps = _steps(error)
+    return list(steps[-1][0].co_varnames) if steps else []
+
+
+def _key(error: KeyError) -> str:
+    """The nearest key or column, from the innermost frame that has a likely one."""
+    if not error.args:
+        return ""
+    key, frames, step = error.args[0], [], _trace(error)
     while step is not None:
-        local = step.tb_frame.f_locals
-        for value in list(local.values())[:100]:
-            if type(value) is dict and len(value) < 10_000:
-                found = _near(key, value) or found
-            elif type(value).__name__ == "DataFrame":
-                found = _near(key, list(value.columns)[:1000]) or found
+        frames.append(step.tb_frame)
         step = step.tb_next
-    return found or ""
+    for frame in reversed(frames[-MAX_FRAMES:]):
+        for value in list(frame.f_locals.values())[:200]:
+            kind = type(value)
+            if kind is dict or kind in values.DICTS:
+                if "__builtins__" in value:
+                    continue
+                found = _mean(key, value)
+            elif values.name_of(kind) == "DataFrame" and values.shape(value) is not None:
+                columns = value.columns[:MAX_NAMES].tolist()
+                found = _mean(key, columns) or "the columns are " + ", ".join(map(repr, columns[:20]))
+            else:
+                continue
+            if found:
+                return found
+    return ""
+
+
+def _syntax(error: SyntaxError) -> str:
+    line = (error.text or "").strip()
+    if line.startswith("```"):
+        return "send the code without the Markdown fence"
+    if line.startswith(("!", "%")):
+        return "shell commands and IPython's magics are not Python; there is no shell here"
+    if "outside async function" in str(error.msg):
+        return "await works at the top level and in `async def`; make the function around it async"
+    return ""
+
+
+def _network(error: BaseException, text: str) -> bool:
+    module = type(error).__module__
+    if type(module) is str and module.partition(".")[0] in _NETWORK and isinstance(error, OSError | TimeoutError):
+        return True
+    if type(error).__name__ in ("gaierror", "URLError", "ClientConnectorError", "ClientConnectorDNSError"):
+        return True
+    if isinstance(error, OSError) and error.errno in (101, 113, 111):  # unreachable (network, host), refused
+        return True
+    if isinstance(error, PermissionError) and error.filename is None:
+        step = _trace(error)
+        while step is not None:
+            if re.search(r"(/|^)(socket|socketserver|asyncio/\w+|urllib3/.+|http/client)\.py$", step.tb_frame.f_code.co_filename):
+                return True
+            step = step.tb_next
+    return "name resolution" in text or "Name or service not known" in text
+
+
+def _system(error: OSError, policy: dict) -> str:
+    if isinstance(error, FileNotFoundError) and type(error.filename) is str:
+        folder, name = os.path.split(error.filename)
+        try:
+            return _mean(name, sorted(os.listdir(folder or "."))[:MAX_NAMES])
+        except OSError:
+            return f"there is no folder {folder!r}; /session is the working folder, /data has the data sets"
+    if error.errno in (13, 30):
+        return "only /session (the working folder) and /tmp may be written, and the rest of the machine is not there"
+    limits = {28: "workspace_max_bytes", 27: "file_max_bytes", 24: "max_open_files", 11: "max_processes"}
+    key = limits.get(error.errno or 0)
+    return f"{key} is {policy.get(key)}" if key else ""

@@ -1,16 +1,34 @@
-"""Rich outputs as Jupyter MIME bundles: figures, images and DataFrames."""
+"""Rich outputs as Jupyter MIME bundles: figures, images, tables and what describes itself."""
 
 import base64
+import builtins
 import io
+import json
 import sys
 
 import values
 
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
+
 MAX_OUTPUTS = 50
-MAX_BYTES = 8 << 20  # of all outputs of a run
+MAX_BYTES = 8 << 20  # of all outputs of a run, as JSON
+MAX_TEXT = 10_000
+
+_loads, _dumps = json.loads, json.dumps
+_METHODS = (
+    ("text/html", "_repr_html_"),
+    ("text/markdown", "_repr_markdown_"),
+    ("text/latex", "_repr_latex_"),
+    ("image/svg+xml", "_repr_svg_"),
+    ("image/png", "_repr_png_"),
+    ("image/jpeg", "_repr_jpeg_"),
+    ("application/json", "_repr_json_"),
+)
 
 
 class Outputs:
+    """The outputs of one run: bundles are sandbox.Outputs, cut counts those left out."""
+
     def __init__(self):
         self.bundles: list = []
         self.cut = 0
@@ -19,69 +37,113 @@ class Outputs:
     def begin(self) -> None:
         self.bundles, self.cut, self._bytes = [], 0, 0
         pyplot = sys.modules.get("matplotlib.pyplot")
-        if pyplot is not None and getattr(pyplot.show, "__self__", None) is not self:
-            pyplot.show = self.show
+        if pyplot is not None and getattr(getattr(pyplot, "show", None), "__self__", None) is not self:
+            pyplot.show = self.show  # type: ignore[attr-defined]
+
+    # -- figures
 
     def show(self, *_args, **_kwargs) -> None:
-        """plt.show(): what is open now becomes an output."""
+        """plt.show(): the figures that are open now become outputs, and are closed."""
         self.figures()
 
     def figures(self) -> None:
+        """Makes an output of each open figure and closes it, so none leaks into the next run."""
         pyplot = sys.modules.get("matplotlib.pyplot")
         if pyplot is None:
             return
-        for number in pyplot.get_fignums():
-            try:
-                self._figure(pyplot.figure(number))
-            except Exception as error:
-                self._add({"text/plain": f"<figure {number}: {type(error).__name__}: {error}>"})
-        pyplot.close("all")
+        try:
+            for number in pyplot.get_fignums():
+                self._add(self._figure(pyplot.figure(number)))
+        finally:
+            self.close()
 
-    def _figure(self, figure) -> None:
+    @staticmethod
+    def close() -> None:
+        """Closes the open figures, without an output."""
+        pyplot = sys.modules.get("matplotlib.pyplot")
+        try:
+            if pyplot is not None:
+                pyplot.close("all")
+        except Exception:
+            pass  # user code has replaced it
+
+    def _figure(self, figure) -> dict:
         held = io.BytesIO()
-        figure.savefig(held, format="png", bbox_inches="tight")
-        self._add({"image/png": base64.b64encode(held.getvalue()).decode(), "text/plain": f"<Figure with {len(figure.axes)} axes>"})
+        try:
+            figure.savefig(held, format="png", bbox_inches="tight")
+        except Exception as error:
+            return {"text/plain": f"<a figure that could not be drawn: {values.safe_repr(error, 500)}>"}
+        width, height = figure.get_size_inches() * figure.dpi
+        return {"image/png": _base64(held.getvalue()), "text/plain": f"<Figure size {width:.0f}x{height:.0f} with {len(figure.axes)} Axes>"}
 
-    def display(self, *objects) -> None:
+    # -- display
+
+    def display(self, *objects, **_options) -> None:
         """Adds each object as a rich output, as notebooks have it."""
         for each in objects:
             self._add(self._bundle(each))
 
     def last(self, value) -> None:
-        """The value of a last expression: a table is shown as well as returned."""
-        if type(value).__name__ == "DataFrame" and type(value).__module__.startswith("pandas."):
+        """The value of a last expression: a table or a picture is shown as well as returned."""
+        kind = values.type_name(value)
+        if kind.startswith(("pandas.", "PIL.", "plotly.")) and self._special(value, kind) is not None:
             self.display(value)
 
     def _bundle(self, v) -> dict:
-        bundle = {}
         kind = values.type_name(v)
         try:
-            if kind.startswith("pandas.") and type(v).__name__ == "DataFrame":
-                bundle["text/html"] = v.to_html(max_rows=20, max_cols=20)
-                bundle["text/plain"] = v.to_string(max_rows=20, max_cols=20)
-                return bundle
-            if kind.startswith("matplotlib.figure."):
-                held = io.BytesIO()
-                v.savefig(held, format="png", bbox_inches="tight")
-                sys.modules["matplotlib.pyplot"].close(v)
-                return {"image/png": base64.b64encode(held.getvalue()).decode(), "text/plain": "<Figure>"}
-            if kind.startswith("PIL.") and hasattr(v, "save"):
-                held = io.BytesIO()
-                v.save(held, format="PNG")
-                return {"image/png": base64.b64encode(held.getvalue()).decode(), "text/plain": values.safe_repr(v)}
-            if hasattr(type(v), "_repr_html_"):
-                html = v._repr_html_()
-                if isinstance(html, str):
-                    bundle["text/html"] = html
+            bundle = self._special(v, kind)
         except Exception:
-            pass
-        bundle["text/plain"] = v if type(v) is str else values.safe_repr(v, 10_000)
+            bundle = None
+        if bundle is not None:
+            return bundle
+        bundle = {}
+        if isinstance(v, type):  # its methods are not its own to be shown by
+            return {"text/plain": values.safe_repr(v, MAX_TEXT)}
+        for mime, method in _METHODS:
+            try:
+                made = getattr(v, method)() if hasattr(type(v), method) else None
+            except Exception:
+                continue
+            if isinstance(made, tuple):  # data and metadata
+                made = made[0] if made else None
+            if isinstance(made, bytes):
+                made = _base64(made)
+            if isinstance(made, str) or mime == "application/json" and made is not None:
+                bundle[mime] = made if isinstance(made, str) else values.plain(made)[0]
+        bundle["text/plain"] = values.readable(v, MAX_TEXT) if type(v) is str else values.safe_repr(v, MAX_TEXT)
         return bundle
 
+    def _special(self, v, kind: str) -> "dict | None":
+        """What notebooks have their own ways for; None for anything else."""
+        name = values.name_of(type(v))
+        if kind.startswith("pandas.") and name == "DataFrame":
+            bounds = {"max_rows": 20, "max_cols": 20}
+            return {"text/html": v.to_html(notebook=True, **bounds), "text/plain": v.to_string(**bounds)}
+        if kind.startswith("matplotlib.figure."):
+            bundle = self._figure(v)
+            sys.modules["matplotlib.pyplot"].close(v)
+            return bundle
+        if kind.startswith("PIL.") and hasattr(v, "save"):
+            held = io.BytesIO()
+            v.save(held, format="PNG")
+            return {"image/png": _base64(held.getvalue()), "text/plain": values.safe_repr(v)}
+        if kind.startswith("plotly.") and hasattr(v, "to_json"):
+            return {"application/vnd.plotly.v1+json": _loads(v.to_json()), "text/plain": f"<plotly {name}>"}
+        return None
+
     def _add(self, bundle: dict) -> None:
-        size = sum(len(part) for part in bundle.values())
-        if len(self.bundles) >= MAX_OUTPUTS or self._bytes + size > MAX_BYTES:
+        if len(self.bundles) >= MAX_OUTPUTS:
+            self.cut += 1
+            return
+        data = {mime: values.readable(part, len(part)) if isinstance(part, str) else part for mime, part in bundle.items()}
+        size = len(_dumps(data))
+        if self._bytes + size > MAX_BYTES:
             self.cut += 1
             return
         self._bytes += size
-        self.bundles.append({"data": {mime: part.encode("utf-8", "replace").decode() for mime, part in bundle.items()}})
+        self.bundles.append({"data": data})
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

@@ -1,11 +1,26 @@
-"""One sandbox's Python session: a namespace that lasts, and runs in it."""
+"""One sandbox's Python session: a namespace that lasts, and the runs in it.
+
+Code is compiled as a module body that may await at the top level. Code that doesn't
+is plainly exec'd; code that does is a task of the session's one event loop, which
+stands still between runs. The value of a last expression is the result, unless the
+code sets __result__.
+
+User code shares this process and can replace anything in it: what is used after it
+has run is bound at import, and what fails then fails this session alone.
+"""
 
 import ast
 import asyncio
 import builtins
+import contextvars
+import functools
 import inspect
+import io
+import json
+import keyword
 import linecache
 import sys
+import threading
 import types
 
 import check
@@ -16,9 +31,30 @@ import processor_pipeline  # noqa: F401 - in sys.modules, for the user's import
 import tracer
 import values
 
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
+
+MAX_VARIABLES = 200  # that look lists
+MAX_LOOK = 900_000  # bytes; the host takes 1 MiB
+KEPT_SOURCES = 1000  # of earlier runs, for the tracebacks of their functions
+
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-_HELPERS = "/glasshouse/"
-MAX_VARIABLES = 200
+_HOME = "/glasshouse"
+_compile, _exec, _eval, _print, _dumps = compile, exec, eval, print, json.dumps
+_get_digits, _set_digits = sys.get_int_max_str_digits, sys.set_int_max_str_digits
+_code_of = vars(SystemExit)["code"].__get__
+_swap_task = getattr(asyncio.tasks, "_swap_current_task", None)
+
+
+class Context(dict):
+    """The run's context: a dict whose keys are attributes too (context.data)."""
+
+    def __getattr__(self, name):
+        if name in self:
+            return self[name]
+        raise AttributeError(f"the context has no {name!r}; it has {sorted(map(str, self))[:20]}", name=name, obj=self)
+
+
+values.DICTS.add(Context)
 
 
 class Session:
@@ -27,23 +63,31 @@ class Session:
     def __init__(self, channel, config: dict):
         self._channel = channel
         self._policy = config["policy"]
-        self._rules = config["rules"]
+        self._rules = check.Rules(config["rules"])
         self._runs = 0
-        self._loop = None
+        self._thread = threading.get_ident()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._context = contextvars.copy_context()  # so that what code sets there stays
+        self._digits = _get_digits()
+        self._streams = sys.stdout, sys.stderr
         self._outputs = outputs.Outputs()
-        helpers = namespace.Helpers(channel, self.look)
-        helpers.display = self._outputs.display
+        helpers = namespace.Helpers(channel, self.look, self._outputs.display)
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main
         self._names = main.__dict__
         self._names.update(helpers.names())
-        self._given = {name: value for name, value in self._names.items()}
-        asyncio.run = _nested(asyncio.run)
-        sys.path.insert(0, "/session")
-        # The helpers' modules are not the user's to import by accident.
-        for name in [p for p in sys.path if p.startswith(_HELPERS[:-1])]:
-            sys.path.remove(name)
-        self._imported: set = set()
+        self._names["__builtins__"] = builtins
+        self._given = dict(self._names)
+        asyncio.run = asyncio.runners.run = _nested(asyncio.run, self._event_loop)
+        self._leave_home()
+
+    @staticmethod
+    def _leave_home() -> None:
+        """/session is where the user's modules are; ours can't be imported by accident."""
+        sys.path[:] = ["/session", *(p for p in sys.path if p not in ("/session", _HOME))]
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", "")).startswith(_HOME + "/") and name != "processor_pipeline":
+                del sys.modules[name]
 
     # -- running
 
@@ -51,132 +95,220 @@ class Session:
         """Runs job["code"]; returns a sandbox.Outcome. Never raises."""
         self._runs += 1
         filename = f"<execution {self._runs}>"
-        names, channel = self._names, self._channel
+        channel = self._channel
         outcome: dict = {"result": None, "exception": None, "outputs": [], "truncated": {}, "exit": None, "interrupt": False}
-        names.pop("__result__", None)
-        context = job.get("context") or {}
-        names["context"] = context if not isinstance(context, dict) else _Context(context)
-        for key, value in context.items():
-            if key.isidentifier():
-                names[key] = value
-        self._outputs.begin()
-        watch = None
+        error: BaseException | None = None
         value = None
         try:
-            code, last = self._compile(job["code"], filename)
-            if job.get("watch"):
-                watch = tracer.Tracer(channel, filename, set(self._given) | {"context"})
-                watch.start()
-            channel.running = True
+            # Within, an interrupt ends what runs: the code, and then what its objects
+            # do while they are described.
             try:
-                value = self._execute(code, last)
-                self._outputs.figures()
+                self._begin(job, filename)
+                channel.running = True
+                try:
+                    value = self._do(job, filename)
+                except BaseException as raised:
+                    error = raised
+                self._conclude(outcome, value, error, filename)
             finally:
                 channel.running = False
-                if watch:
-                    watch.stop()
-        except SystemExit as error:
-            outcome["exit"] = error.code if type(error.code) is int else 0 if error.code is None else 1
-            if outcome["exit"]:
-                outcome["exception"] = failure.describe(error, filename, names, self._policy)
-        except KeyboardInterrupt as error:
-            outcome["interrupt"] = True
-            outcome["exception"] = failure.describe(error, filename, names, self._policy)
-        except BaseException as error:
-            outcome["exception"] = failure.describe(error, filename, names, self._policy)
-        try:
-            self._conclude(outcome, value)
-        except BaseException as error:
-            outcome["result"] = values.opaque(error)
+        except BaseException as raised:
+            channel.running = False
+            kind = type(raised)
+            if error is not None and not issubclass(kind, KeyboardInterrupt):
+                kind = type(error)
+            outcome["interrupt"] = issubclass(kind, KeyboardInterrupt)
+            outcome["exception"] = {"type": values.name_of(kind), "message": "", "line": 0, "traceback": []}
+        error = value = None  # or the frames of a failure would live on, each holding the other
+        self._outputs.close()
         return outcome
 
-    def _conclude(self, outcome: dict, value) -> None:
-        if "__result__" in self._names:
-            value = self._names["__result__"]
-        elif outcome["exception"] is None:
-            self._outputs.last(value)
-        if value is not None:
-            outcome["result"], cut = values.to_json(value)
-            if cut:
-                outcome["truncated"]["result"] = cut
-        outcome["outputs"] = self._outputs.bundles
-        if self._outputs.cut:
-            outcome["truncated"]["outputs"] = self._outputs.cut
+    def _begin(self, job: dict, filename: str) -> None:
+        _set_digits(self._digits)
+        if sys.stdout is not self._streams[0] or sys.stderr is not self._streams[1] or sys.stdout.closed or sys.stderr.closed:
+            self._restore_streams()
+        sys.path_importer_cache.pop("/session", None)  # a module may just have been written there
+        linecache.cache.pop(f"<execution {self._runs - KEPT_SOURCES}>", None)
+        self._outputs.begin()
+        names = self._names
+        names.pop("__result__", None)
+        context = Context(job.get("context") or {})
+        names["context"] = context
+        for name, value in context.items():
+            if name.isidentifier() and not keyword.iskeyword(name) and name[:2] != "__":
+                names[name] = value
+
+    def _restore_streams(self) -> None:
+        """What a run before has put in the place of stdout or stderr, or closed, is not this one's."""
+        fresh = []
+        for fd, stream in enumerate(self._streams, 1):
+            if stream.closed:
+                stream = io.TextIOWrapper(
+                    io.FileIO(fd, "w", closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True
+                )
+            fresh.append(stream)
+        self._streams = sys.stdout, sys.stderr = fresh[0], fresh[1]
+
+    def _do(self, job: dict, filename: str):
+        """Compiles, checks and runs the code; returns the value of its last expression."""
+        code, last = self._compile(job["code"], filename)
+        if not job.get("watch"):
+            return self._execute(code, last)
+        watch = tracer.Tracer(self._channel, filename, self._names, {*self._given, "context"})
+        watch.start()
+        try:
+            return self._execute(code, last)
+        finally:
+            watch.stop()
 
     def _compile(self, source: str, filename: str):
-        linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-        tree = compile(source, filename, "exec", _FLAGS | ast.PyCF_ONLY_AST, dont_inherit=True)
-        check.check(tree, self._rules)
-        last = None
-        if tree.body and isinstance(tree.body[-1], ast.Expr):
-            last = compile(ast.Expression(tree.body.pop().value), filename, "eval", _FLAGS, dont_inherit=True)
-        return compile(tree, filename, "exec", _FLAGS, dont_inherit=True), last
+        lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        linecache.cache[filename] = (len(source), None, [line + "\n" for line in lines], filename)
+        try:
+            if "\0" in source:
+                raise SyntaxError("the code has a null byte", (filename, source.count("\n", 0, source.index("\0")) + 1, 1, ""))
+            tree = _compile(source, filename, "exec", _FLAGS | ast.PyCF_ONLY_AST, True)
+            self._rules.check(source, tree, self._names)
+            last = None
+            if tree.body and isinstance(tree.body[-1], ast.Expr):
+                last = _compile(ast.Expression(tree.body.pop().value), filename, "eval", _FLAGS, True)
+            return _compile(tree, filename, "exec", _FLAGS, True) if tree.body else None, last
+        except UnicodeEncodeError as error:
+            line = source.count("\n", 0, error.start) + 1
+            raise SyntaxError("the code has a lone surrogate, which is no character", (filename, line, 1, "")) from None
+        except (RecursionError, MemoryError):
+            raise SyntaxError("the code is nested too deep for Python", (filename, 1, 1, "")) from None
 
     def _execute(self, code, last):
-        if (code.co_flags | (last.co_flags if last else 0)) & inspect.CO_COROUTINE:
-            if self._loop is None or self._loop.is_closed():
-                self._loop = asyncio.new_event_loop()
-            asyncio.set_event_loop(self._loop)
-            return self._loop.run_until_complete(self._awaiting(code, last))
-        exec(code, self._names)
-        return eval(last, self._names) if last else None
+        flags = (code.co_flags if code else 0) | (last.co_flags if last else 0)
+        if flags & inspect.CO_COROUTINE:
+            return self._wait(self._awaiting(code, last))
+        if code:
+            self._context.run(_exec, code, self._names)
+        return self._context.run(_eval, last, self._names) if last else None
 
     async def _awaiting(self, code, last):
-        done = eval(code, self._names)
-        if inspect.iscoroutine(done):
-            await done
-        if last is None:
+        if code:
+            begun = _eval(code, self._names)
+            if code.co_flags & inspect.CO_COROUTINE:
+                await begun
+        if not last:
             return None
-        value = eval(last, self._names)
+        value = _eval(last, self._names)
         return await value if last.co_flags & inspect.CO_COROUTINE else value
+
+    def _event_loop(self):
+        if threading.get_ident() != self._thread:
+            return None
+        if self._loop is None or self._loop.is_closed():
+            self._loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self._loop)
+        return self._loop
+
+    def _wait(self, coroutine):
+        loop = self._event_loop()
+        task = loop.create_task(coroutine, context=self._context)
+        try:
+            return loop.run_until_complete(task)
+        finally:
+            if not task.done():  # interrupted, or another task has left by sys.exit()
+                self._cancel(loop)
+            elif not task.cancelled():
+                task.exception()  # is told by us, not by the task's end
+
+    def _cancel(self, loop) -> None:
+        """Ends the tasks of an interrupted run, so that none goes on in the next."""
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        try:
+            _, pending = loop.run_until_complete(asyncio.wait(tasks, timeout=0.02))
+        except BaseException:
+            pending = tasks
+        if pending:  # they would not: leave them, and their loop
+            self._loop = None
+
+    def _conclude(self, outcome: dict, value, error: "BaseException | None", filename: str) -> None:
+        self._digits = _get_digits()
+        _set_digits(0)  # the outcome's integers are written whole
+        # Not isinstance: it would ask a __class__ of the user's.
+        outcome["interrupt"] = issubclass(type(error), KeyboardInterrupt)
+        if issubclass(type(error), SystemExit):
+            code = _code_of(error)
+            outcome["exit"] = _exit_code(code)
+            if type(code) is str:
+                _print(values.readable(code, len(code)), file=sys.stderr)
+        if error is not None and outcome["exit"] != 0:
+            outcome["exception"] = failure.describe(error, filename, self._names, self._policy)
+        shown = self._outputs
+        try:
+            if not outcome["interrupt"]:
+                shown.figures()
+            if error is None:
+                shown.last(value)
+        except Exception:
+            shown.cut += 1
+        if "__result__" in self._names:
+            value = self._names["__result__"]
+        outcome["result"], cut = values.plain(value)
+        outcome["outputs"] = shown.bundles
+        for what, n in (("result", cut), ("outputs", shown.cut)):
+            if n > 0:
+                outcome["truncated"][what] = n
 
     # -- looking
 
     def look(self) -> dict:
         """A sandbox.Variables: a bounded picture that runs no code of the user's."""
-        shown, total = {}, 0
+        shown: dict = {}
+        total = 0
         for name, value in list(self._names.items()):
-            if name[:1] == "_" or self._given.get(name, self) is value or name == "context":
-                continue
-            if type(value) is types.ModuleType:
+            if name[:1] == "_" or name == "context" or self._given.get(name, self) is value or type(value) is types.ModuleType:
                 continue
             total += 1
             if len(shown) >= MAX_VARIABLES:
                 continue
-            shown[name] = {"type": values.type_name(value), "repr": values.preview(value)}
-            if values.type_name(value).startswith(("pandas.", "numpy.")) and hasattr(type(value), "shape"):
-                shown[name]["shape"] = [int(n) for n in value.shape]
-        public = [name for name in self._names if name[:1] != "_"]
-        return {"variables": shown, "globals": public[:1000], "total": total}
+            entry: dict = {"type": values.type_name(value), "repr": values.preview(value, 300)}
+            size = values.shape(value)
+            if size is not None:
+                entry["shape"] = size
+            shown[values.readable(name, 100)] = entry
+        public = [values.readable(name, 100) for name in list(self._names) if name[:1] != "_"][:1000]
+        picture = {"variables": shown, "globals": public, "total": total}
+        while len(_dumps(picture)) > MAX_LOOK and shown:
+            for name in list(shown)[len(shown) // 2 :]:
+                del shown[name]
+            del public[len(public) // 2 :]
+        return picture
 
 
-class _Context(dict):
-    """The run's context: a dict whose keys are attributes too (context.data)."""
-
-    def __getattr__(self, name):
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"the context has no {name!r}; it has {sorted(map(str, self))}", name=name, obj=self) from None
+def _exit_code(code) -> int:
+    """What the process would have left with."""
+    if code is None:
+        return 0
+    return int.__and__(code, 0xFF) if issubclass(type(code), int) else 1
 
 
-def _nested(run):
-    """asyncio.run that also works where a loop runs already, as under top-level await."""
+def _nested(run, event_loop):
+    """asyncio.run that also works where a loop runs already, as under a top-level await,
+    and leaves the thread its event loop."""
 
-    def nested(main, **kwargs):
+    @functools.wraps(run)
+    def nested(main, **options):
         outer = asyncio._get_running_loop()
         if outer is None:
-            return run(main, **kwargs)
+            try:
+                return run(main, **options)
+            finally:
+                event_loop()
+        task = _swap_task(outer, None) if _swap_task else None
         asyncio._set_running_loop(None)
         try:
-            return run(main, **kwargs)
+            return run(main, **options)
         finally:
             asyncio._set_running_loop(outer)
             asyncio.set_event_loop(outer)
+            if _swap_task:
+                _swap_task(outer, task)
 
-    nested.__doc__, nested.__name__, nested.__module__ = run.__doc__, "run", "asyncio"
     return nested
-
-
-# Bound now: user code may replace the builtins.
-compile, exec, eval = builtins.compile, builtins.exec, builtins.eval

@@ -1,135 +1,242 @@
-"""Values as JSON that any reader can hold: bounded, never an error, and never
-trusting the __repr__, __len__ or __iter__ of what user code made.
+"""Values as JSON that any reader can hold, and as short text.
 
 What JSON can't hold faithfully becomes {"type", "repr"}. Dates become ISO 8601
-strings, a Decimal a number where a float holds it exactly and else its digits as a
-string, a DataFrame {"type", "repr", "columns", "dtypes", "shape", "head"}.
+strings, a Decimal a number where a float holds its digits and else a string, a
+DataFrame {"type", "repr", "columns", "dtypes", "shape", "head"}, a dataclass or
+named tuple an object of its fields.
+
+Nothing here fails, whatever the value, and all of it is bounded in size, depth and
+time. plain() and safe_repr() may run the value's own __repr__; preview() runs no
+code of the user's at all.
 """
 
+import builtins
+import collections
 import datetime
 import decimal
+import itertools
 import json
 import math
+import sys
 import uuid
+import zoneinfo
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 MAX_DEPTH = 32
-MAX_ITEMS = 200_000  # of one result, over all its containers
+MAX_ITEMS = 200_000  # of one value, over all its containers
+MAX_BYTES = 10 << 20  # of one value as JSON
 MAX_REPR = 1000  # characters
 HEAD_ROWS = 10
+MAX_COLUMNS = 1000
 
 _dumps = json.dumps
-_SIMPLE = (int, str, float, bool, type(None))
+_digits = sys.get_int_max_str_digits
+_intern_name, _intern_qualname, _intern_module = (vars(type)[n].__get__ for n in ("__name__", "__qualname__", "__module__"))
+_SCALARS = {int, str, float, bool, bytes, complex, type(None), type(...)}
+_SAFE_REPR = {decimal.Decimal, datetime.datetime, datetime.date, datetime.time, datetime.timedelta, datetime.timezone, uuid.UUID, range}
+_ZONES = {type(None), datetime.timezone, zoneinfo.ZoneInfo}  # whose repr is not the user's
+_DATES = {datetime.datetime, datetime.date, datetime.time}
+
+# The lists and dicts that preview shows by value; a module adds its own.
+LISTS: set = {list, tuple, set, frozenset}
+DICTS: set = {dict}
 
 
-class Plain:
-    """Turns values into what json.dumps takes; cut counts the items left out."""
+def plain(v, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> "tuple[object, int]":
+    """What json.dumps takes for v, and how many items (characters of a str) were left out."""
+    maker = _Plain(max_items, max_bytes)
+    try:
+        out = maker.value(v, 0)
+        if type(out) in (list, dict) and len(_dumps(out)) > 2 * max_bytes:
+            return opaque(v), 1
+        return out, maker.cut
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # memory, recursion, a container that another thread changes
+        return {"type": name_of(type(v)), "repr": f"<{name_of(type(v))}>"}, 1
 
-    def __init__(self, items: int = MAX_ITEMS):
-        self.left = items
+
+class _Plain:
+    def __init__(self, items: int, room: int):
+        self.items, self.room = items, room
         self.cut = 0
         self._open: set = set()
 
-    def value(self, v, depth: int = 0):
+    def value(self, v, depth: int):
         kind = type(v)
-        if kind is int or kind is bool or v is None:
-            return v if kind is not int or v.bit_length() < 14000 else opaque(v)
+        if v is None or kind is bool:
+            return v
+        if kind is int:
+            self.room -= v.bit_length() >> 2
+            return v if _printable(v) else opaque(v)
         if kind is str:
-            return v if _encodable(v) else opaque(v)
+            return self._text(v)
         if kind is float:
             return v if math.isfinite(v) else opaque(v)
         if depth >= MAX_DEPTH:
-            return opaque(v)
-        if isinstance(v, (list, tuple)):
-            return self._container(v, depth, self._list)
-        if isinstance(v, dict):
+            self.room -= 1000  # there may be very many, where values share what they hold
+            return {"type": name_of(kind), "repr": safe_repr(v, 100)}
+        if issubclass(kind, dict):
             return self._container(v, depth, self._dict)
-        if kind is decimal.Decimal:
-            if not v.is_finite():
-                return opaque(v)
-            as_float = float(v)
-            return as_float if math.isfinite(as_float) and decimal.Decimal(repr(as_float)) == v else str(v)
-        if kind in (datetime.datetime, datetime.date, datetime.time):
-            return v.isoformat()
-        if kind is uuid.UUID:
-            return str(v)
-        module = kind.__module__
-        if isinstance(module, str) and module.partition(".")[0] in ("numpy", "pandas"):
-            try:
-                return self._array(v, kind, depth)
-            except Exception:
-                return opaque(v)
-        return opaque(v)
+        if issubclass(kind, (list, tuple)):
+            return self._container(v, depth, self._list)
+        try:
+            if kind is decimal.Decimal:
+                return _decimal(v)
+            if kind in _DATES:
+                return v.isoformat()
+            if kind is uuid.UUID:
+                return str(v)
+            if _library(kind, "numpy", "pandas"):
+                return self._array(v, name_of(kind), depth)
+            if "__dataclass_fields__" in vars(kind):
+                return self._container(v, depth, self._fields)
+        except Exception:
+            pass
+        return self._opaque(v)
 
-    def _container(self, v, depth, build):
+    def _opaque(self, v):
+        out = opaque(v)
+        self.room -= len(out["repr"])
+        return out
+
+    def _text(self, v: str):
+        if not encodable(v):
+            return self._opaque(v)
+        if len(v) > self.room:
+            self.cut += len(v) - MAX_REPR
+            return self._opaque(v)
+        self.room -= len(v) if v.isascii() else len(_dumps(v))
+        return v
+
+    def _container(self, v, depth: int, build):
         if id(v) in self._open:
-            return opaque(v, "<cycle>")
+            return {"type": name_of(type(v)), "repr": "<a cycle: it holds itself>"}
         self._open.add(id(v))
         try:
             return build(v, depth)
         finally:
             self._open.discard(id(v))
 
-    def _list(self, v, depth):
-        out = []
-        for item in list.__iter__(v) if isinstance(v, list) else tuple.__iter__(v):
-            if self.left <= 0:
-                self.cut += 1
-                continue
-            self.left -= 1
+    def _full(self) -> bool:
+        self.items -= 1
+        self.room -= 8  # what a short item takes, at the least
+        return self.items < 0 or self.room < 0
+
+    def _list(self, v, depth: int):
+        kind = type(v)
+        fields = getattr(kind, "_fields", None)
+        if issubclass(kind, tuple) and type(fields) is tuple and len(fields) == tuple.__len__(v):
+            return self._dict(dict(zip(fields, tuple.__iter__(v))), depth)
+        base = list if issubclass(kind, list) else tuple
+        out: list = []
+        for item in base.__iter__(v):
+            if self._full():
+                self.cut += base.__len__(v) - len(out)
+                break
             out.append(self.value(item, depth + 1))
         return out
 
-    def _dict(self, v, depth):
-        items = dict.items(v)
-        if not all(type(k) is str and _encodable(k) for k in dict.keys(v)):
-            if all(type(k) in (int, bool, str) and _encodable(str(k)) for k in dict.keys(v)) and len({str(k) for k in dict.keys(v)}) == len(items):
-                items = [(str(k), item) for k, item in items]
-            elif all(hasattr(type(k), "isoformat") for k in dict.keys(v)):
-                items = [(k.isoformat(), item) for k, item in items]
-            else:
-                return opaque(v)
-        out = {}
-        for key, item in items:
-            if self.left <= 0:
-                self.cut += 1
-                continue
-            self.left -= 1
-            out[key] = self.value(item, depth + 1)
+    def _dict(self, v, depth: int):
+        ordered = type(v) is collections.OrderedDict
+        out: dict = {}
+        size = dict.__len__(v)
+        for key, item in v.items() if ordered else dict.items(v):
+            name = _key(key)
+            if name is None or name in out:  # a key that JSON has not, or 1 beside "1"
+                return self._opaque(v)
+            self.room -= len(name)
+            if self._full():
+                self.cut += size - len(out)
+                break
+            out[name] = self.value(item, depth + 1)
         return out
 
-    def _array(self, v, kind, depth):
-        name = kind.__name__
-        if name in ("DataFrame", "Series"):
-            return self._frame(v, name, depth)
-        if name in ("Timestamp", "Timedelta"):
-            return v.isoformat()
+    def _fields(self, v, depth: int):
+        return self._dict({name: getattr(v, name) for name in vars(type(v))["__dataclass_fields__"]}, depth)
+
+    def _array(self, v, name: str, depth: int):
         if name == "ndarray":
-            return {"type": "ndarray", "repr": safe_repr(v), "dtype": str(v.dtype), "shape": list(v.shape), "head": self._list(v.ravel()[:HEAD_ROWS].tolist(), depth)}
-        item = getattr(v, "item", None)
-        if item is not None and getattr(v, "shape", None) == ():
-            plain = item()
-            return self.value(plain, depth) if type(plain) is not kind else opaque(v)
-        if name.endswith("Index"):
-            return {"type": name, "repr": safe_repr(v), "shape": list(v.shape), "head": self._list(v[:HEAD_ROWS].tolist(), depth)}
-        return opaque(v)
-
-    def _frame(self, v, name, depth):
-        out = {"type": name, "repr": safe_repr(v), "shape": list(v.shape)}
-        if name == "Series":
-            out["dtype"] = str(v.dtype)
-            out["name"] = None if v.name is None else str(v.name)
-            head = v.head(HEAD_ROWS)
-            out["head"] = [{"index": self.value(i, depth + 1), "value": self.value(x, depth + 1)} for i, x in head.items()]
+            out = self._opaque(v)
+            out.update(dtype=str(v.dtype), shape=list(v.shape), head=self.value(v.ravel()[:HEAD_ROWS].tolist(), depth + 1))
             return out
-        columns = [str(c) for c in v.columns[:1000]]
-        out["columns"] = columns
-        out["dtypes"] = {c: str(d) for c, d in zip(columns, v.dtypes)}
-        head = v.head(HEAD_ROWS).iloc[:, :1000]
-        out["head"] = [{c: self.value(x, depth + 1) for c, x in zip(columns, row)} for row in head.itertuples(index=False, name=None)]
+        if hasattr(v, "columns") and hasattr(v, "iloc"):
+            return self._frame(v, depth)
+        if hasattr(v, "iloc") or hasattr(v, "get_loc"):
+            return self._series(v, depth)
+        if name == "Timestamp":
+            return v.isoformat()
+        if name == "datetime64":
+            return self._opaque(v) if str(v) == "NaT" else str(v)
+        item = getattr(v, "item", None)
+        if item is not None and name != "timedelta64" and v.shape == ():
+            made = item()
+            if type(made) is not type(v):
+                return self.value(made, depth + 1)
+        return self._opaque(v)
+
+    def _frame(self, v, depth: int):
+        out = self._opaque(v)
+        columns = unique(str(c) for c in v.columns[:MAX_COLUMNS])
+        self.cut += len(v.columns) - len(columns)
+        head = v.head(HEAD_ROWS).iloc[:, :MAX_COLUMNS]
+        out.update(columns=columns, dtypes={c: str(d) for c, d in zip(columns, v.dtypes)}, shape=list(v.shape))
+        out["index"] = self.value(head.index.tolist(), depth + 1)
+        rows = [dict(zip(columns, row)) for row in head.itertuples(index=False, name=None)]
+        out["head"] = self.value(rows, depth + 1)
+        return out
+
+    def _series(self, v, depth: int):
+        out = self._opaque(v)
+        head = v[:HEAD_ROWS] if hasattr(v, "get_loc") else v.head(HEAD_ROWS)
+        name = v.name if v.name is None else str(v.name)
+        out.update(name=name, dtype=str(v.dtype), shape=list(v.shape))
+        if hasattr(v, "iloc"):
+            out["index"] = self.value(head.index.tolist(), depth + 1)
+        out["head"] = self.value(head.tolist(), depth + 1)
         return out
 
 
-def _encodable(s: str) -> bool:
+def _printable(v: int) -> bool:
+    """Whether int has a decimal text: Python limits its length, as may the user."""
+    bits = v.bit_length()
+    if bits < 2000:
+        return True
+    limit = _digits()
+    return bits < 332_000 and (limit == 0 or bits * 0.30103 + 2 < limit)
+
+
+def _decimal(v: decimal.Decimal):
+    if not v.is_finite():
+        return opaque(v)
+    near = float(v)
+    return near if math.isfinite(near) and decimal.Decimal(repr(near)) == v else str(v)
+
+
+def _key(key) -> "str | None":
+    """The key's text, as json.dumps spells it; None where it has none."""
+    kind = type(key)
+    if kind is str:
+        return key if encodable(key) else None
+    if kind is int:
+        return str(key) if _printable(key) else None
+    if kind is bool or key is None or kind is float and math.isfinite(key):
+        return _dumps(key)
+    if kind in _DATES:
+        return key.isoformat()
+    if kind in (uuid.UUID, decimal.Decimal):
+        return str(key)
+    if _library(kind, "numpy", "pandas"):
+        if name_of(kind) == "Timestamp":
+            return key.isoformat()
+        made = key.item() if hasattr(key, "item") else None
+        return _key(made) if type(made) in (int, str, float, bool) else None
+    return None
+
+
+def encodable(s: str) -> bool:
+    """Whether s can be UTF-8: a lone surrogate can't."""
     if s.isascii():
         return True
     try:
@@ -139,70 +246,149 @@ def _encodable(s: str) -> bool:
         return False
 
 
+def readable(s: str, limit: int) -> str:
+    """s as text that can be encoded, of limit characters at the most."""
+    s = str.__str__(s)
+    cut = len(s) > limit
+    s = s[:limit] if cut else s
+    if not encodable(s):
+        s = s.encode("utf-8", "backslashreplace").decode("utf-8")
+    return s[: limit - 3] + "..." if cut or len(s) > limit else s
+
+
+def unique(names) -> "list[str]":
+    """The names, with _2, _3 ... after those that have been there before."""
+    out: list = []
+    seen: set = set()
+    for name in names:
+        kept, n = name, 2
+        while kept in seen:
+            kept, n = f"{name}_{n}", n + 1
+        seen.add(kept)
+        out.append(kept)
+    return out
+
+
+def name_of(kind: type) -> str:
+    """A class's own name, asking no metaclass."""
+    return readable(_intern_name(kind), 200)
+
+
 def type_name(v) -> str:
+    """The name of v's class, with its module where that is not the user's own."""
     kind = type(v)
     try:
-        module, name = str(kind.__module__), str(kind.__qualname__)
+        module = _intern_module(kind)
     except Exception:
-        return "object"
-    return name if module in ("builtins", "__main__") else f"{module}.{name}"
+        module = ""
+    name = readable(_intern_qualname(kind), 200)
+    return name if type(module) is not str or module in ("builtins", "__main__", "") else f"{readable(module, 100)}.{name}"
+
+
+def _library(kind: type, *names: str) -> bool:
+    """Whether kind, or a class that it is made from, is of one of these packages."""
+    for base in type.__dict__["__mro__"].__get__(kind):
+        module = _intern_module(base) if base is not object else "builtins"
+        if type(module) is str and module.partition(".")[0] in names:
+            return True
+    return False
+
+
+def opaque(v) -> dict:
+    """{"type", "repr"} for what JSON can't hold."""
+    return {"type": name_of(type(v)), "repr": safe_repr(v)}
 
 
 def safe_repr(v, limit: int = MAX_REPR) -> str:
     """A bounded repr; what a hostile __repr__ does ends up as text."""
+    return readable(_show(v, limit, 0, _own_repr), limit)
+
+
+def preview(v, limit: int = 200) -> str:
+    """The value without running any code of it: what is not built in is a <Type>."""
     try:
-        if isinstance(v, (str, bytes)) and len(v) > limit:
-            text = repr(v[:limit]) + "..."
-        elif type(v) in (list, tuple, set, frozenset, dict) and len(v) > 200:
-            some = []
-            for item in v:
-                some.append(safe_repr(item, 40))
-                if len(some) == 20:
-                    break
-            text = f"<{type(v).__name__} of {len(v)}: {', '.join(some)}, ...>"
-        elif type(v) is int and v.bit_length() > 14000:
-            text = f"<int of {v.bit_length()} bits>"
-        else:
-            text = str.__str__(repr(v))
-    except RecursionError:
-        text = f"<{type_name(v)}: repr recurses too deep>"
-    except Exception as error:
-        text = f"<{type_name(v)}: repr raised {type(error).__name__}>"
-    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+        return readable(_show(v, limit, 0, _type_only), limit)
+    except Exception:  # another thread changes it
+        return f"<{type_name(v)}>"
 
 
-def opaque(v, text: "str | None" = None) -> dict:
-    kind = type(v).__name__
-    return {"type": kind, "repr": safe_repr(v) if text is None else text}
-
-
-def to_json(v, max_bytes: int = 10 << 20) -> "tuple[object, int]":
-    """What json.dumps holds for v, and how much of it was left out (items; 1 where
-    the whole was too large and became its repr)."""
-    plain = Plain()
-    try:
-        out = plain.value(v)
-    except RecursionError:
-        return opaque(v), 0
-    if type(out) in (list, dict, str):
-        size = len(_dumps(out))
-        if size > max_bytes:
-            return opaque(v), size
-    return out, plain.cut
-
-
-def preview(v) -> str:
-    """The value without running any code of it: exact built-in types only."""
+def shape(v) -> "list[int] | None":
+    """The shape of a DataFrame, Series or array, and of nothing that only looks like one."""
     kind = type(v)
-    if kind in (int, float, bool, type(None), complex, str, bytes):
-        return safe_repr(v, 200)
-    if kind in (list, tuple, set, frozenset, dict):
-        if all(type(x) in _SIMPLE for x in v) and len(v) <= 20 and kind is not dict:
-            return safe_repr(v, 200)
-        if kind is dict and len(v) <= 20 and all(type(k) in _SIMPLE and type(x) in _SIMPLE for k, x in v.items()):
-            return safe_repr(v, 200)
-        return f"<{kind.__name__} of {len(v)}>"
-    if type_name(v).startswith(("pandas.", "numpy.")) and hasattr(kind, "shape"):
-        return f"<{kind.__name__} {'x'.join(str(n) for n in v.shape)}>"
-    return f"<{type_name(v)}>"
+    try:
+        for package, names in (("pandas", ("DataFrame", "Series")), ("numpy", ("ndarray",))):
+            module = sys.modules.get(package)
+            if module is not None and any(vars(module).get(name) is kind for name in names):
+                return [int(n) for n in v.shape]
+    except Exception:  # user code has put something else in the package's place
+        pass
+    return None
+
+
+def _own_repr(v, limit: int) -> str:
+    try:
+        return str.__str__(repr(v))
+    except KeyboardInterrupt:
+        raise
+    except RecursionError:
+        return f"<{type_name(v)}: its repr recurses too deep>"
+    except BaseException as error:
+        return f"<{type_name(v)}: its repr raised {name_of(type(error))}>"
+
+
+def _type_only(v, limit: int) -> str:
+    kind = type(v)
+    if type(kind) is type and kind in _SAFE_REPR:
+        if type(getattr(v, "tzinfo", None)) in _ZONES:
+            return repr(v)
+        return f"<{type_name(v)}>"
+    size = shape(v)
+    return f"<{type_name(v)}>" if size is None else f"<{name_of(kind)} {'x'.join(str(n) for n in size)}>"
+
+
+def _show(v, limit: int, depth: int, other) -> str:
+    """The repr of built-in values, never much longer than limit nor slower than that."""
+    kind = type(v)
+    known = type(kind) is type  # a metaclass may have a __hash__ of the user's
+    if known and kind in _SCALARS:
+        if kind is int and (v.bit_length() > 14_000 or not _printable(v)):
+            return f"<int of {v.bit_length()} bits>"
+        return repr(v) if kind not in (str, bytes) or len(v) <= limit else repr(v[:limit])
+    if known and (kind in DICTS or kind in LISTS):
+        return _items(v, "", limit, depth, other)
+    if issubclass(kind, (list, tuple, set, frozenset, dict)) and other is _own_repr:
+        base = next(b for b in (list, tuple, set, frozenset, dict) if issubclass(kind, b))
+        if base.__len__(v) > 200 or depth > 20:  # its own repr would be of any length
+            return _items(v, name_of(kind), limit, depth, other)
+    return other(v, limit)
+
+
+def _items(v, name: str, limit: int, depth: int, other) -> str:
+    kind = type(v)
+    base = next(b for b in (list, tuple, frozenset, set, dict) if issubclass(kind, b))
+    start, end = {list: ("[", "]"), tuple: ("(", ")")}.get(base, ("{", "}"))
+    size = base.__len__(v)
+    if size == 0 and base in (set, frozenset):
+        return f"{base.__name__}()"
+    if depth >= 8 and size:
+        return f"{start}...{end}"
+    parts: list = []
+    used = 30  # the brackets and the count
+    for item in itertools.islice(dict.items(v) if base is dict else base.__iter__(v), limit):
+        room = max(limit - used, 8)
+        if base is dict:
+            text = _show(item[0], room, depth + 1, other) + ": " + _show(item[1], room, depth + 1, other)
+        else:
+            text = _show(item, room, depth + 1, other)
+        used += len(text) + 2
+        if used > limit and parts:
+            parts.append(f"... {size} in all")
+            break
+        parts.append(text)
+    inner = ", ".join(parts)
+    if base is tuple and size == 1:
+        inner += ","
+    text = start + inner + end
+    if base is frozenset and not name:
+        name = "frozenset"
+    return f"{name}({text})" if name else text

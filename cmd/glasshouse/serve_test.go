@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary builds the program once for a test.
+func binary(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "glasshouse")
+	if out, err := exec.Command("go", "build", "-trimpath", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v: %s", err, out)
+	}
+	return path
+}
+
+func dataDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "gh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { // the database's account must be able to enter
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// start starts the service on a free port and waits until it says where it listens.
+func start(t *testing.T, path, dir string) (*exec.Cmd, *remote) {
+	t.Helper()
+	if os.Getenv("GLASSHOUSE_PYTHON") == "" {
+		t.Fatal("GLASSHOUSE_PYTHON must name the sandboxes' Python; scripts/test sets it")
+	}
+	cmd := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if rest, ok := strings.CutPrefix(lines.Text(), "Listening on "); ok {
+			address, _, _ := strings.Cut(rest, " ")
+			key, err := os.ReadFile(filepath.Join(dir, "admin.key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				for lines.Scan() {
+				}
+			}()
+			return cmd, &remote{address, strings.TrimSpace(string(key))}
+		}
+	}
+	_ = cmd.Wait()
+	t.Fatalf("the service did not start: %s", said.String())
+	return nil, nil
+}
+
+func (r *remote) must(t *testing.T, method, path string, in any) map[string]any {
+	t.Helper()
+	out := map[string]any{}
+	if err := r.call(context.Background(), method, path, in, &out); err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return out
+}
+
+// A session outlives a restart in history, whether the service was asked to stop
+// or killed; what was running is recorded as cancelled.
+func TestHistoryOutlivesTheService(t *testing.T) {
+	path, dir := binary(t), dataDir(t)
+	cmd, r := start(t, path, dir)
+	if st, err := os.Stat(filepath.Join(dir, "admin.key")); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("admin.key: %v, %v", st, err)
+	}
+	id := fmt.Sprint(r.must(t, "POST", "/sandbox/create", map[string]any{})["sandbox_id"])
+	for _, code := range []string{"x = 41", "x + 1", "1 / 0", "await db_query('UPDATE documents SET processed = true')"} {
+		r.must(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code})
+	}
+	slow := func(r *remote) string {
+		id := fmt.Sprint(r.must(t, "POST", "/sandbox/create", map[string]any{})["sandbox_id"])
+		go func() {
+			_ = r.call(context.Background(), "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "import time\ntime.sleep(25)"}, &map[string]any{})
+		}()
+		for range 200 {
+			if fmt.Sprint(r.must(t, "GET", "/sandbox/"+id+"/history", nil)["total_executions"]) == "1" {
+				return id
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Fatal("the slow run did not begin")
+		return ""
+	}
+	statuses := func(r *remote, id string) string {
+		var h struct{ History []struct{ Status string } }
+		text, _ := json.Marshal(r.must(t, "GET", "/sandbox/"+id+"/history", nil))
+		_ = json.Unmarshal(text, &h)
+		var out []string
+		for _, line := range h.History {
+			out = append(out, line.Status)
+		}
+		return strings.Join(out, " ")
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		running := slow(r)
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		err := cmd.Wait()
+		if signal == syscall.SIGTERM && err != nil {
+			t.Errorf("after SIGTERM: %v", err)
+		}
+		cmd, r = start(t, path, dir)
+		if got := statuses(r, id); got != "failed failed completed completed" {
+			t.Errorf("after %s: history is %q", signal, got)
+		}
+		if got := statuses(r, running); got != "cancelled" {
+			t.Errorf("after %s: the run that was cut off is %q", signal, got)
+		}
+		err = r.call(context.Background(), "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "1"}, &map[string]any{})
+		if err == nil || !strings.Contains(err.Error(), "410") {
+			t.Errorf("after %s: a run in the old sandbox answers %v, not 410", signal, err)
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/*/glasshouse-%d", cmd.Process.Pid)); len(left) > 0 {
+		t.Errorf("cgroups are left: %v", left)
+	}
+}
+
+func TestRunAFile(t *testing.T) {
+	path, dir := binary(t), dataDir(t)
+	file := filepath.Join(dir, "x.py")
+	if err := os.WriteFile(file, []byte("print('out')\n6 * 7"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(path, "run", "--data-dir", dir, file).Output()
+	if err != nil || string(out) != "out\n42\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestBeyondLoopbackNeedsTLS(t *testing.T) {
+	for listen, ok := range map[string]bool{"127.0.0.1:1": true, "[::1]:1": true, "localhost:1": true, "0.0.0.0:1": false, ":1": false, "192.0.2.1:1": false} {
+		if err := (config{listen: listen}).exposed(); (err == nil) != ok {
+			t.Errorf("%s: %v", listen, err)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package embedded
+
+import (
+	"io"
+	"os"
+	"strings"
+	"sync"
+)
+
+const (
+	logMax  = 8 << 20 // bytes of one file; there are two, path and path.1
+	tailMax = 2 << 10 // bytes kept for error messages
+)
+
+// boundedLog is a log file that is moved aside when it is full. The server writes
+// into a pipe, one a life, and a goroutine a pipe copies it here: a server that
+// outlives the service for its last second writes into a closed pipe, which
+// PostgreSQL takes calmly.
+type boundedLog struct {
+	path string
+	wait sync.WaitGroup
+
+	mu   sync.Mutex
+	file *os.File
+	size int64
+	last []byte
+}
+
+func openLog(path string) (*boundedLog, error) {
+	l := &boundedLog{path: path}
+	return l, l.open()
+}
+
+func (l *boundedLog) open() error {
+	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	st, err := file.Stat()
+	if err != nil {
+		_ = file.Close()
+		return err
+	}
+	l.file, l.size = file, st.Size()
+	return nil
+}
+
+// writeEnd is a pipe's end for one process; the caller closes it after the start.
+func (l *boundedLog) writeEnd() (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	l.wait.Go(func() {
+		defer r.Close()
+		_, _ = io.Copy(l, r)
+	})
+	return w, nil
+}
+
+// Write never fails: a full disk must not stop the reading, or the server blocks.
+func (l *boundedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = append(l.last, p...)
+	l.last = l.last[max(0, len(l.last)-tailMax):]
+	if l.size+int64(len(p)) > logMax {
+		_ = l.file.Close()
+		_ = os.Rename(l.path, l.path+".1")
+		if err := l.open(); err != nil {
+			l.size = logMax // try again with the next line
+			return len(p), nil
+		}
+	}
+	n, _ := l.file.Write(p)
+	l.size += int64(n)
+	return len(p), nil
+}
+
+// tail is the end of what this run has logged, on one line.
+func (l *boundedLog) tail() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(strings.Fields(string(l.last)), " ")
+}
+
+func (l *boundedLog) close() {
+	l.wait.Wait() // the server is gone, so its pipes have ended
+	_ = l.file.Close()
+}

@@ -1,0 +1,301 @@
+package history_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"glasshouse/dbaccess/dbtest"
+	"glasshouse/dbaccess/embedded"
+	"glasshouse/dbaccess/history"
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+)
+
+func keep(t *testing.T, h *history.Store, e *sandbox.Execution) {
+	t.Helper()
+	if err := h.Begin(context.Background(), e); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Finish(context.Background(), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRows(t *testing.T) {
+	s := dbtest.Start(t)
+	h := open(t, s)
+	defer h.Close()
+	for name, test := range map[string]func(*testing.T, *history.Store){
+		"every field comes back": everyField, "any bytes come back": anyBytes, "a bad row spoils no other": badRow,
+		"list filters": listFilters, "large pages end early": largePages,
+		"sandboxes": sandboxes, "keys": keys, "statistics": statistics,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, h) })
+	}
+	t.Run("a newer database is refused", func(t *testing.T) {
+		conn, err := pgx.Connect(context.Background(), s.URL(embedded.RoleHistory, embedded.DatabaseHistory))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(context.Background())
+		if _, err := conn.Exec(context.Background(), `INSERT INTO schema_versions (name) VALUES ('9999_future.sql')`); err != nil {
+			t.Fatal(err)
+		}
+		if late, err := history.Open(context.Background(), s.URL(embedded.RoleHistory, embedded.DatabaseHistory)); err == nil {
+			late.Close()
+			t.Error("it was opened")
+		} else if !strings.Contains(err.Error(), "9999_future.sql") || !strings.Contains(err.Error(), "newer") {
+			t.Errorf("error = %v", err)
+		}
+	})
+}
+
+func everyField(t *testing.T, h *history.Store) {
+	e := execution("full")
+	done := e.CreatedAt.Add(time.Second)
+	why := "ValueError: no"
+	e.Status, e.CompletedAt, e.Error = sandbox.StatusFailed, &done, &why
+	e.Context, e.Result = json.RawMessage(`{"b":1,"a":2}`), json.RawMessage(`{"z":1,"a":[1e400,9007199254740993]}`)
+	e.Exception = &sandbox.Exception{Type: "ValueError", Message: "no", Line: 3, Traceback: []sandbox.Frame{{Line: 3, Function: "<module>", Code: "raise"}}}
+	e.ExecutionTime, e.MemoryUsage, e.Usage = 1.5, 12.25, sandbox.Usage{WallMS: 1500, CPUMS: 900, PeakMemoryMB: 12.25}
+	e.DebugInfo = sandbox.DebugInfo{Logs: []sandbox.Note{{Time: done, Level: "INFO", Message: "here", Line: 1, Function: "f"}}, Variables: map[string][]sandbox.Note{"x": {{Time: done, Name: "x", Type: "int", Repr: "1"}}}}
+	e.Outputs = []sandbox.Output{{Data: map[string]json.RawMessage{"text/plain": json.RawMessage(`"hi"`)}}}
+	e.Artifacts, e.ArtifactMap = []sandbox.Artifact{{Path: "a.csv", Size: 3}}, map[string]string{"a.csv": "/artifacts/1"}
+	e.Queries = []sandbox.Query{{SQL: "SELECT 1", Status: "ok", Rows: 1, StartedAt: done}}
+	e.Truncated, e.Isolation = map[string]int64{"stdout": 7}, sandbox.Isolation{Level: "full", EnforcedBy: map[string]string{"max_memory_mb": "cgroup"}}
+	keep(t, h, e)
+	got, err := h.Execution(context.Background(), "full")
+	if err != nil || !reflect.DeepEqual(got, *e) {
+		t.Errorf("%v\ngot  %+v\nwant %+v", err, got, *e)
+	}
+}
+
+func anyBytes(t *testing.T, h *history.Store) {
+	why := "bad \xff\x00 error"
+	e := execution("bytes")
+	e.Status, e.Code, e.Error = sandbox.StatusFailed, "print('\x00 \xc3(')", &why
+	e.Stdout, e.Stderr = "a\x00b\xff\xfe\u2028<&>", strings.Repeat("\x80", 1000)
+	e.Result = json.RawMessage(`"\u0000 \ud800"`)
+	keep(t, h, e)
+	got, err := h.Execution(context.Background(), "bytes")
+	if err != nil || got.Code != e.Code || got.Stdout != e.Stdout || got.Stderr != e.Stderr || *got.Error != why || string(got.Result) != string(e.Result) {
+		t.Errorf("%v: %q %q %.20q %s", err, got.Code, got.Stdout, got.Stderr, got.Result)
+	}
+}
+
+// badRow puts rows that cannot be kept among good ones, in the same groups.
+func badRow(t *testing.T, h *history.Store) {
+	type answer struct {
+		id  string
+		err error
+	}
+	answers := make(chan answer)
+	for n := range 40 {
+		go func() {
+			e := execution(fmt.Sprint("group", n))
+			e.SandboxID = "group"
+			if n%10 == 0 {
+				e.ID = "bad" + e.ID
+				e.CreatedAt = time.Date(300000, 1, 1, 0, 0, 0, 0, time.UTC) // beyond timestamptz
+				e.Timestamp = time.Now()
+			}
+			answers <- answer{e.ID, h.Finish(context.Background(), e)}
+		}()
+	}
+	for range 40 {
+		a := <-answers
+		if bad := strings.HasPrefix(a.id, "bad"); bad != (a.err != nil) {
+			t.Errorf("%s: %v", a.id, a.err)
+		}
+	}
+	if n, err := h.CountExecutions(context.Background(), "group"); err != nil || n != 36 {
+		t.Errorf("%d kept, %v", n, err)
+	}
+}
+
+func listFilters(t *testing.T, h *history.Store) {
+	ctx := context.Background()
+	base := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
+	for n := range 6 {
+		e := execution(fmt.Sprint("list", n))
+		e.User, e.SandboxID, e.CreatedAt = "lister", fmt.Sprint("box", n%2), base.Add(time.Duration(n/2)*time.Hour) // in pairs of the same time
+		e.Status, e.Code = sandbox.StatusCompleted, fmt.Sprintf("total = %d # 100%%_Sum", n)
+		if n == 5 {
+			why := "KeyError: 'Revenue'"
+			e.Status, e.Error = sandbox.StatusFailed, &why
+		}
+		keep(t, h, e)
+	}
+	for name, c := range map[string]struct {
+		f    sandbox.Filter
+		want string
+	}{
+		"user":      {sandbox.Filter{User: "lister"}, "543210"},
+		"sandbox":   {sandbox.Filter{User: "lister", SandboxID: "box1"}, "531"},
+		"status":    {sandbox.Filter{User: "lister", Status: sandbox.StatusFailed}, "5"},
+		"since":     {sandbox.Filter{User: "lister", Since: base.Add(time.Hour)}, "5432"},
+		"until":     {sandbox.Filter{User: "lister", Until: base.Add(time.Hour)}, "10"},
+		"code":      {sandbox.Filter{User: "lister", Text: "TOTAL = 3"}, "3"},
+		"wildcards": {sandbox.Filter{User: "lister", Text: "100%_sum"}, "543210"},
+		"error":     {sandbox.Filter{User: "lister", Text: "revenue"}, "5"},
+		"nobody":    {sandbox.Filter{User: "x' OR true --"}, ""},
+	} {
+		list, next, err := h.Executions(ctx, c.f)
+		if err != nil || next != "" || numbers(list) != c.want {
+			t.Errorf("%s: %s, %q, %v; want %s", name, numbers(list), next, err, c.want)
+		}
+	}
+	all, f := "", sandbox.Filter{User: "lister", Limit: 1}
+	for {
+		list, next, err := h.Executions(ctx, f)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%d, %v", len(list), err)
+		}
+		all += numbers(list)
+		if f.After = next; next == "" {
+			break
+		}
+	}
+	if all != "543210" {
+		t.Errorf("page by page: %s", all)
+	}
+	if _, _, err := h.Executions(ctx, sandbox.Filter{After: "nonsense"}); !isFault(err, sandbox.FaultInvalid) {
+		t.Errorf("a wrong cursor: %v", err)
+	}
+	if _, err := h.Execution(ctx, "nonsense"); !isFault(err, sandbox.FaultNotFound) {
+		t.Errorf("a wrong id: %v", err)
+	}
+}
+
+func numbers(list []sandbox.Execution) string {
+	out := ""
+	for _, e := range list {
+		out += strings.TrimPrefix(e.ID, "list")
+	}
+	return out
+}
+
+func largePages(t *testing.T, h *history.Store) {
+	sizes := []int{20 << 20, 1, 9 << 20, 9 << 20, 1}
+	for n, size := range sizes {
+		e := execution(fmt.Sprint("list", n, "L"))
+		e.User, e.Stdout, e.CreatedAt = "large", strings.Repeat("x", size), e.CreatedAt.Add(time.Duration(n)*time.Second)
+		keep(t, h, e)
+	}
+	got, f := []string{}, sandbox.Filter{User: "large"}
+	for {
+		list, next, err := h.Executions(context.Background(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, numbers(list))
+		if f.After = next; next == "" {
+			break
+		}
+	}
+	if want := []string{"4L3L", "2L1L", "0L"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("pages %v, want %v", got, want)
+	}
+}
+
+func sandboxes(t *testing.T, h *history.Store) {
+	ctx := context.Background()
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	b := sandbox.Sandbox{ID: "home", Owner: "ada", Policy: policy.Default(), State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
+	if err := h.CreateSandbox(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.Sandbox(ctx, "home"); err != nil || !reflect.DeepEqual(got, b) {
+		t.Errorf("%v\ngot  %+v\nwant %+v", err, got, b)
+	}
+	e := execution("athome")
+	e.SandboxID, e.CreatedAt = "home", now.Add(time.Minute)
+	keep(t, h, e)
+	if got, err := h.Sandbox(ctx, "home"); err != nil || !got.LastUsed.Equal(e.CreatedAt) {
+		t.Errorf("last used %s, %v; want %s", got.LastUsed, err, e.CreatedAt)
+	}
+	if err := h.EndSandbox(ctx, "home", sandbox.StateExpired, now.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.EndSandbox(ctx, "home", sandbox.StateDeleted, now.Add(2*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.Sandbox(ctx, "home"); err != nil || got.State != sandbox.StateExpired || got.EndedAt == nil || !got.EndedAt.Equal(now.Add(time.Hour)) {
+		t.Errorf("%+v, %v: its first end counts", got, err)
+	}
+	if err := h.CreateSandbox(ctx, sandbox.Sandbox{ID: "open", State: sandbox.StateActive, CreatedAt: now}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.Sandbox(ctx, "open"); err != nil || got.State != sandbox.StateLost || got.EndedAt == nil {
+		t.Errorf("after Recover %+v, %v", got, err)
+	}
+	if _, err := h.Sandbox(ctx, "no\x00where"); !isFault(err, sandbox.FaultNotFound) {
+		t.Errorf("a sandbox that is not there: %v", err)
+	}
+}
+
+func keys(t *testing.T, h *history.Store) {
+	ctx := context.Background()
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	for n, user := range []string{"kate", "liam"} {
+		k := sandbox.Key{ID: "key-" + user, Name: "first", User: user, Role: sandbox.RoleAgent, CreatedAt: now.Add(time.Duration(n) * time.Second)}
+		if err := h.CreateKey(ctx, k, []byte("hash of "+user)); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.CreateKey(ctx, k, []byte("hash of "+user)); !isFault(err, sandbox.FaultInvalid) {
+			t.Errorf("the same key twice: %v", err)
+		}
+	}
+	if k, err := h.KeyByHash(ctx, []byte("hash of kate")); err != nil || k.User != "kate" || k.Role != sandbox.RoleAgent || k.RevokedAt != nil {
+		t.Errorf("%+v, %v", k, err)
+	}
+	if err := h.RevokeKey(ctx, "key-kate", "liam"); !isFault(err, sandbox.FaultNotFound) {
+		t.Errorf("liam revokes kate's key: %v", err)
+	}
+	for range 2 {
+		if err := h.RevokeKey(ctx, "key-kate", "kate"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if k, err := h.KeyByHash(ctx, []byte("hash of kate")); err != nil || k.RevokedAt == nil {
+		t.Errorf("a revoked key: %+v, %v", k, err)
+	}
+	if _, err := h.KeyByHash(ctx, []byte("no hash")); !isFault(err, sandbox.FaultNotFound) {
+		t.Errorf("no such key: %v", err)
+	}
+	if own, err := h.Keys(ctx, "liam"); err != nil || len(own) != 1 || own[0].ID != "key-liam" {
+		t.Errorf("%+v, %v", own, err)
+	}
+	if all, err := h.Keys(ctx, ""); err != nil || len(all) != 2 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+func statistics(t *testing.T, h *history.Store) {
+	for n, status := range []sandbox.Status{sandbox.StatusCompleted, sandbox.StatusCompleted, sandbox.StatusFailed, sandbox.StatusKilled, sandbox.StatusTimeout} {
+		e := execution(fmt.Sprint("stat", n))
+		e.User, e.Status, e.ExecutionTime, e.MemoryUsage = "counted", status, float64(n), float64(10*n)
+		keep(t, h, e)
+	}
+	running := execution("stat-running")
+	running.User = "counted"
+	if err := h.Begin(context.Background(), running); err != nil {
+		t.Fatal(err)
+	}
+	got, err := h.Statistics(context.Background(), "counted")
+	got.Timestamp = time.Time{}
+	want := sandbox.Statistics{TotalExecutions: 6, SuccessfulExecutions: 2, FailedExecutions: 2, TimeoutExecutions: 1, SuccessRate: 40, AverageExecutionTime: 2, PeakMemoryUsage: 40}
+	if err != nil || got != want {
+		t.Errorf("%v\ngot  %+v\nwant %+v", err, got, want)
+	}
+}

@@ -1,0 +1,206 @@
+"""A session behind a fake hatch, as the child has it: what it sends is checked to be
+what the host takes (JSON without NaN, within a frame's size)."""
+
+import asyncio
+import json
+import pathlib
+import signal
+import sys
+
+import matplotlib
+import pytest
+
+matplotlib.use("Agg")
+import matplotlib.pyplot  # noqa: E402, F401 - imported ahead of the sessions, as the zygote has it
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "inside"))
+
+import matplotlib  # noqa: E402
+
+matplotlib.use("Agg")
+
+import hatch  # noqa: E402
+import matplotlib.pyplot  # noqa: E402
+import pandas  # noqa: E402, F401
+import session  # noqa: E402
+
+FRAME = 1 << 20
+
+POLICY = {
+    "max_memory_mb": 256,
+    "max_threads": 10,
+    "max_open_files": 100,
+    "workspace_max_bytes": 1 << 26,
+    "file_max_bytes": 50 << 20,
+    "max_rows": 2,
+}
+
+RULES = {
+    "enabled": True,
+    "allowed": [
+        "json",
+        "datetime",
+        "math",
+        "re",
+        "asyncio",
+        "decimal",
+        "collections",
+        "time",
+        "io",
+        "pathlib",
+        "urllib.parse",
+        "concurrent",
+        "dataclasses",
+        "enum",
+        "uuid",
+        "threading",
+        "traceback",
+        "contextlib",
+        "functools",
+        "typing",
+        "__future__",
+        "processor_pipeline",
+        "numpy",
+        "pandas",
+        "matplotlib",
+        "PIL",
+        "requests",
+        "random",
+        "warnings",
+        "statistics",
+        "logging",
+    ],
+    "allowed_only": False,
+    "blocked": {
+        "os": "pathlib for files in /session",
+        "sys": "print() for output",
+        "urllib": "urllib.parse",
+        "importlib": "a plain import statement",
+        "socket": "db_query for data",
+    },
+    "calls": {
+        "eval": "json.loads",
+        "exec": "functions",
+        "compile": "functions",
+        "__import__": "an import statement",
+        "open": "the run's result",
+    },
+    "keys": {"open": "enable_file_access"},
+    "blocked_modules": ["plotly"],
+}
+
+
+class FakeChannel:
+    """Answers questions from what a test put into it, and keeps what it was sent."""
+
+    def __init__(self):
+        self.running = False
+        self.notes, self.steps, self.asked = [], [], []
+        self.columns, self.data, self.truncated = [], [], False
+        self.refusal = None
+
+    @staticmethod
+    def _sent(value):
+        body = json.dumps(value, allow_nan=False)
+        assert len(body) < FRAME
+        return json.loads(body)
+
+    def query(self, sql, params):
+        self.asked.append(self._sent((sql, params)))
+        if self.refusal:
+            raise hatch.Refused(self.refusal)
+        return [dict(c) for c in self.columns], [list(c) for c in self.data], self.truncated
+
+    def tables(self):
+        return ["orders", "users"]
+
+    def schema(self, table):
+        if table != "users":
+            raise hatch.Refused(
+                {"reason": "unknown-table", "message": f"there is no table {table!r}", "nearest": "users", "hint": "did you mean users?"}
+            )
+        return [{"column_name": "id", "data_type": "integer", "is_nullable": "NO", "column_default": None}]
+
+    def history(self):
+        return [{"execution_id": "e1", "status": "completed"}]
+
+    def note(self, note):
+        self.notes.append(self._sent(note))
+
+    def step(self, step):
+        self.steps.append(self._sent(step))
+
+    def answers(self, **columns):
+        """name=(kind, values) a column; a kind ending in [] is an array."""
+        self.columns = [{"name": n, "type": k, "kind": k.removesuffix("[]"), "array": k.endswith("[]")} for n, (k, _) in columns.items()]
+        self.data = [values for _, values in columns.values()]
+
+    def interrupt(self, *_):
+        """The host's SIGINT, as the channel's handler takes it."""
+        if self.running:
+            raise KeyboardInterrupt
+
+
+class Runner:
+    """run(code) runs it in one session and answers the outcome; its keys are attributes too."""
+
+    def __init__(self, rules=None):
+        self.channel = FakeChannel()
+        self.rules = {"enabled": False} if rules is None else rules
+        self.session = session.Session(self.channel, {"sandbox_id": "s1", "policy": POLICY, "rules": self.rules})
+
+    def __call__(self, code, context=None, watch=False):
+        outcome = self.session.run({"execution_id": "e1", "code": code, "context": context or {}, "watch": watch, "breakpoints": []})
+        assert set(outcome) == {"result", "exception", "outputs", "truncated", "exit", "interrupt"}
+        return Outcome(json.loads(json.dumps(outcome, allow_nan=False)))
+
+
+class Outcome(dict):
+    __getattr__ = dict.__getitem__
+
+    @property
+    def ok(self):
+        assert self.exception is None, self.exception
+        return self.result
+
+    @property
+    def failure(self):
+        assert self.exception is not None, self.result
+        return Outcome({"column": 0, "hint": "", **self.exception})
+
+
+@pytest.fixture(autouse=True)
+def _as_before():
+    """A session changes the process that it is in; the next test has a fresh one."""
+    kept = (
+        sys.modules["__main__"],
+        asyncio.run,
+        sys.path[:],
+        sys.stdout,
+        sys.stderr,
+        signal.getsignal(signal.SIGINT),
+        sys.get_int_max_str_digits(),
+    )
+    yield
+    sys.modules["__main__"], asyncio.run, sys.path[:], sys.stdout, sys.stderr = kept[:5]
+    asyncio.runners.run = kept[1]
+    signal.signal(signal.SIGINT, kept[5])
+    sys.set_int_max_str_digits(kept[6])
+    matplotlib.pyplot.close("all")
+
+
+@pytest.fixture
+def run(_as_before):
+    """A session without import rules."""
+    return Runner()
+
+
+@pytest.fixture
+def ruled(_as_before):
+    """A session with import rules."""
+    return Runner(RULES)
+
+
+def pytest_make_parametrize_id(val):
+    """A huge int has no str."""
+    return "int" if type(val) is int and val.bit_length() > 1000 else None

@@ -1,0 +1,178 @@
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "line", "hint"),
+    [
+        ("lenght = 1\nlenth", "NameError", 2, "'lenght'"),
+        ("x = 1\n\npirnt(x)", "NameError", 3, "'print'"),
+        ("def f():\n    total = 1\n    return totl\nf()", "NameError", 3, "'total'"),
+        ("pd.DataFrame()", "NameError", 1, "import pandas as pd"),
+        ("math.pi", "NameError", 1, "import math"),
+        ("[].appendd(1)", "AttributeError", 1, "'append'"),
+        ("import math\nmath.squareroot(2)\n", "AttributeError", 2, ""),
+        ("{'colour': 1, 'size': 2}['color']", "KeyError", 1, ""),
+        ("d = {'colour': 1}\nd['color']", "KeyError", 2, "'colour'"),
+        ("d = {'Total': 1}\nd['total']", "KeyError", 2, "'Total'"),
+        ("import pandas as pd\ndf = pd.DataFrame({'amount': [1], 'name': ['x']})\ndf['amout']", "KeyError", 3, "'amount'"),
+        ("import pandas as pd\npd.DataFrame({'amount': [1]})['zzz']", "KeyError", 2, "'amount'"),
+        ("import pandas as pd\ndf = pd.DataFrame({'amount': [1]})\ndf.amout", "AttributeError", 3, "'amount'"),
+        ("import pandsa", "ModuleNotFoundError", 1, "'pandas'"),
+        ("from math import squrt", "ImportError", 1, "'sqrt'"),
+        ("async def f(): pass\nc = f()\nc.x\n", "AttributeError", 3, "await"),
+        ("async def f(): return [1]\nc = f()\nc[0]\n", "TypeError", 3, "await"),
+        ("raise MemoryError", "MemoryError", 1, "max_memory_mb is 256"),
+        ("def f(): f()\nf()", "RecursionError", 1, "calls itself"),
+        ("open('/etc/nothing/here')", "FileNotFoundError", 1, "/session"),
+        ("raise OSError(28, 'No space left')", "OSError", 1, "workspace_max_bytes is 67108864"),
+        ("raise OSError(24, 'Too many open files')", "OSError", 1, "max_open_files is 100"),
+        ("raise PermissionError(13, 'Permission denied', '/x')", "PermissionError", 1, "only /session"),
+        ("raise OSError(101, 'Network is unreachable')", "OSError", 1, "network is off"),
+        ("import socket\nraise socket.gaierror(-3, 'Temporary failure in name resolution')", "gaierror", 2, "network is off"),
+        ("import requests\nraise requests.exceptions.ConnectionError('no')", "ConnectionError", 2, "network is off"),
+        ('raise RuntimeError("can\'t start new thread")', "RuntimeError", 1, "max_threads is 10"),
+        (
+            "try:\n    int('x')\nexcept ValueError as e:\n    raise RuntimeError('bad input') from e",
+            "RuntimeError",
+            4,
+            "the cause was ValueError: invalid literal for int() with base 10: 'x' (line 2)",
+        ),
+        ("raise ExceptionGroup('two', [ValueError('a'), KeyError('b')])", "ExceptionGroup", 1, ""),
+    ],
+)
+def test_exceptions(run, code, kind, line, hint):
+    failure = run(code).failure
+    assert (failure.type, failure.line) == (kind, line)
+    assert hint in failure.hint
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "line", "column", "hint"),
+    [
+        ("x = 1\ny = (", "SyntaxError", 2, 5, ""),
+        ("if x:\nprint()", "IndentationError", 2, 1, ""),
+        ("a b", "SyntaxError", 1, 3, ""),
+        ("x = 'é'; a b", "SyntaxError", 1, 12, ""),
+        ("def f():\n    await g()", "SyntaxError", 2, 5, "async"),
+        ("return 5", "SyntaxError", 1, 1, ""),
+        ("```python\nx=1\n```", "SyntaxError", 1, 1, "fence"),
+        ("!pip install x", "SyntaxError", 1, 1, "shell"),
+        ("x = 1\ny = '\0'", "SyntaxError", 2, 1, ""),
+        ("x = 1\n# \ud800", "SyntaxError", 2, 1, ""),
+    ],
+)
+def test_syntax_errors(run, code, kind, line, column, hint):
+    failure = run(code).failure
+    assert (failure.type, failure.line) == (kind, line)
+    assert failure.column == column
+    assert hint in failure.hint and failure.message and failure.traceback == []
+
+
+def test_nothing_runs_before_a_syntax_error(run):
+    run("x = 1\nx = 2\n(")
+    assert run("x").failure.type == "NameError"
+
+
+def test_code_nested_too_deep(run):
+    assert run("(" * 5000 + ")" * 5000).failure.type == "SyntaxError"
+    assert run("-" * 200_000 + "1").failure.type == "SyntaxError"
+    assert run("1").ok == 1
+
+
+def test_a_syntax_error_in_text_that_code_compiles_is_at_the_codes_line(run):
+    failure = run("x = 1\nimport ast\nast.parse('(')").failure
+    assert (failure.type, failure.line) == ("SyntaxError", 3)
+
+
+def test_traceback_has_the_users_frames_with_their_lines(run):
+    failure = run("def inner(x):\n    return 1 / x\n\ndef outer():\n    return inner(0)\nouter()").failure
+    assert [(f["line"], f["function"], f["code"]) for f in failure.traceback] == [
+        (6, "<module>", "outer()"),
+        (5, "outer", "return inner(0)"),
+        (2, "inner", "return 1 / x"),
+    ]
+    assert failure.line == 2
+
+
+def test_library_frames_are_left_out(run):
+    failure = run("import pandas as pd\npd.DataFrame({'a': [1]})['b']").failure
+    assert [f["line"] for f in failure.traceback] == [2]
+
+
+def test_frames_of_earlier_runs_name_their_file(run):
+    run("def fail():\n    raise ValueError('old')")
+    failure = run("x = 1\nfail()").failure
+    assert [(f["line"], f.get("file")) for f in failure.traceback] == [(2, None), (2, "<execution 1>")]
+    assert (failure.line, failure.traceback[1]["code"]) == (2, "raise ValueError('old')")
+
+
+def test_top_level_await_has_the_same_frames(run):
+    failure = run("import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    raise ValueError\nawait f()").failure
+    assert [(f["line"], f["function"]) for f in failure.traceback] == [(5, "<module>"), (4, "f")]
+
+
+def test_recursion_is_bounded(run):
+    failure = run("def f(n): return f(n + 1)\nf(0)").failure
+    assert len(failure.traceback) == 50
+
+
+def test_lines_are_pythons_lines_not_unicodes(run):
+    failure = run("x = 'a\\x0c'\n# \u2028 \x0c\ny = 1\n1 / 0").failure
+    assert (failure.line, failure.traceback[0]["code"]) == (4, "1 / 0")
+
+
+def test_windows_line_ends(run):
+    failure = run("x = 1\r\ny = 2\r\n1 / 0\r\n").failure
+    assert (failure.line, failure.traceback[0]["code"]) == (3, "1 / 0")
+
+
+def test_users_own_traceback_shows_source(run):
+    out = run("import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    text = traceback.format_exc()\ntext").ok
+    assert "    1 / 0" in out
+
+
+def test_exception_group_names_its_parts(run):
+    failure = run(
+        "import asyncio\nasync def f(n):\n    raise ValueError(f'part {n}')\nasync with asyncio.TaskGroup() as g:\n    g.create_task(f(1))\n    g.create_task(f(2))"
+    ).failure
+    assert failure.type == "ExceptionGroup"
+    assert "ValueError: part 1 (line 3); ValueError: part 2 (line 3)" in failure.message
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def __str__(self): raise ValueError",
+        "def __str__(self): raise SystemExit",
+        "def __str__(self): return 5",
+        "def __str__(self): return 'x' * 10_000_000",
+        "def __str__(self): return '\\ud800'",
+        "def __str__(self): return str(self)",
+        "hint = property(lambda self: 1 / 0)",
+        "hint = 5",
+        "__traceback__ = property(lambda self: 1 / 0)",
+        "__cause__ = property(lambda self: 1 / 0)",
+        "__class__ = property(lambda self: SyntaxError)",
+        "def __getattribute__(self, name): raise ValueError",
+        "lineno = 10 ** 100",
+    ],
+)
+def test_hostile_exceptions(run, body):
+    failure = run(f"class Bad(Exception):\n    {body}\nraise Bad('x')").failure
+    assert (failure.type, failure.line) == ("Bad", 3)
+    assert len(failure.message) <= 4000
+    assert run("1").ok == 1
+
+
+def test_a_syntax_error_with_a_hostile_position(run):
+    failure = run("raise SyntaxError('m', ('<execution 1>', 10 ** 100, 'x', None))").failure
+    assert failure.type == "SyntaxError"
+
+
+def test_files_nearby(run, tmp_path):
+    (tmp_path / "sales.csv").write_text("")
+    assert "'sales.csv'" in run(f"open({str(tmp_path / 'sale.csv')!r})").failure.hint
+
+
+def test_an_error_that_has_a_hint_of_its_own_keeps_it(run):
+    assert run("e = ValueError('x')\ne.hint = 'do that'\nraise e").failure.hint == "do that"
