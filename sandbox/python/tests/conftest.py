@@ -13,9 +13,11 @@ import pytest
 matplotlib.use("Agg")
 import matplotlib.pyplot  # noqa: E402, F401 - imported ahead of the sessions, as the zygote has it
 
+matplotlib.pyplot.figure()  # settles the backend, as the warm-up does
+matplotlib.pyplot.close("all")
+
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "inside"))
 
-import matplotlib  # noqa: E402
 
 matplotlib.use("Agg")
 
