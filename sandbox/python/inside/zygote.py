@@ -30,6 +30,9 @@ def main() -> None:
     import lockdown
 
     warm_up(config["warm"])
+    import child  # compiled once, here: the root is read-only, so no bytecode is kept
+    import session  # noqa: F401 - what every child needs at its Enter
+    import tempfile  # noqa: F401
     control = socket.socket(fileno=CONTROL)
     if threading.active_count() != 1:
         raise SystemExit("zygote: a warm package started a thread; forking would be unsafe")
@@ -56,7 +59,7 @@ def main() -> None:
                 os._exit(0)
             request = json.loads(message)
             try:
-                pid = fork(lockdown, own_pid_namespace, fds)
+                pid = fork(lockdown, child, own_pid_namespace, fds)
             except OSError as error:
                 control.send(json.dumps({"op": "failed", "id": request["id"], "error": str(error)}).encode())
             else:
@@ -108,7 +111,7 @@ def reap(control: socket.socket, children: dict[int, int]) -> None:
             control.send(json.dumps({"op": "exited", "id": number, "status": status}).encode())
 
 
-def fork(lockdown, own_pid_namespace: int, fds: list[int]) -> int:
+def fork(lockdown, child, own_pid_namespace: int, fds: list[int]) -> int:
     """Fork one child into a pid namespace of its own; returns its pid here.
 
     unshare(CLONE_NEWPID) is good for one fork only: the way back is setns to the
@@ -130,8 +133,6 @@ def fork(lockdown, own_pid_namespace: int, fds: list[int]) -> int:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         lockdown.arrange_descriptors(fds)
         lockdown.unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS)
-        import child
-
         child.main()
     except BaseException as error:  # a child must never return into the zygote's loop
         try:
