@@ -30,9 +30,11 @@ def main() -> None:
     import lockdown
 
     warm_up(config["warm"])
-    import child  # compiled once, here: the root is read-only, so no bytecode is kept
-    import session  # noqa: F401 - what every child needs at its Enter
+    # Compiled once, here: the root is read-only, so no bytecode is kept.
     import tempfile  # noqa: F401
+
+    import child
+    import session  # noqa: F401
     control = socket.socket(fileno=CONTROL)
     if threading.active_count() != 1:
         raise SystemExit("zygote: a warm package started a thread; forking would be unsafe")
