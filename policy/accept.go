@@ -59,12 +59,21 @@ func Accept(raw []byte, def, ceiling Policy, admin bool) (Policy, error) {
 		if !ok {
 			return p, &FieldError{name, "there is no such key; GET /openapi.json lists them", WhyInvalid}
 		}
+		value.Field(i).SetZero() // a list must not be read into the default's own
 		if err := json.Unmarshal(given[name], value.Field(i).Addr().Interface()); err != nil || string(given[name]) == "null" {
 			return p, &FieldError{name, "it must be " + describe(value.Field(i).Kind()), WhyInvalid}
 		}
 		if err := inRange(value.Type().Field(i), value.Field(i), limits.Field(i)); err != nil {
 			return p, err
 		}
+	}
+	for _, m := range def.BlockedModules {
+		if !slices.Contains(p.BlockedModules, m) {
+			p.BlockedModules = append(slices.Clip(p.BlockedModules), m)
+		}
+	}
+	if len(p.AllowedModules) == 0 { // "those of the profile" must not mean more than the operator's
+		p.AllowedModules = slices.Clone(def.AllowedModules)
 	}
 	return p, judge(p, def, admin)
 }
@@ -89,12 +98,17 @@ func judge(p, def Policy, admin bool) error {
 	}
 	if p.Profile != ProfileUnrestricted {
 		for _, m := range p.AllowedModules {
-			if _, blocked := blockedModules[m]; blocked || !slices.ContainsFunc(allowedModules, func(a string) bool { return a == m || strings.HasPrefix(m, a+".") }) {
+			if _, blocked := blockedModules[m]; blocked || !among(allowedModules, m) || len(def.AllowedModules) > 0 && !among(def.AllowedModules, m) {
 				return &FieldError{"allowed_modules", m + " is not among the modules that the profile allows", WhyForbidden}
 			}
 		}
 	}
 	return nil
+}
+
+// among says whether a module, or a package around it, is in the list.
+func among(list []string, module string) bool {
+	return slices.ContainsFunc(list, func(m string) bool { return m == module || strings.HasPrefix(module, m+".") })
 }
 
 func describe(k reflect.Kind) string {

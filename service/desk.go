@@ -78,7 +78,7 @@ func (s *Service) Query(ctx context.Context, who sandbox.Key, id, sql string, pa
 	if err != nil {
 		return sandbox.Rows{}, err
 	}
-	if err := s.History.Begin(ctx, e); err != nil {
+	if err := s.begin(ctx, e); err != nil {
 		return sandbox.Rows{}, err
 	}
 	began := time.Now()
@@ -90,7 +90,7 @@ func (s *Service) Query(ctx context.Context, who sandbox.Key, id, sql string, pa
 		e.Status, e.Error = sandbox.StatusFailed, &why
 	}
 	s.mu.Lock()
-	l.box.LastUsed = s.Clock()
+	l.used = s.Clock()
 	s.mu.Unlock()
 	return rows, errors.Join(err, s.finish(e, true))
 }

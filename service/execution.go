@@ -42,11 +42,11 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 		return nil, err
 	}
 	s.mu.Lock()
-	l.last, l.box.LastUsed = e.ID, s.Clock()
+	l.last, l.used = e.ID, s.Clock()
 	s.mu.Unlock()
 	err = s.run(ctx, l.box, l.session, e, job.Watch)
 	s.mu.Lock()
-	l.box.LastUsed = s.Clock()
+	l.used = s.Clock()
 	s.mu.Unlock()
 	return e, err
 }
@@ -64,8 +64,14 @@ func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, co
 		return nil, err
 	}
 	lazy := &oneRun{host: s.Host, box: box}
+	s.mu.Lock()
+	if s.draining {
+		s.mu.Unlock()
+		return nil, stopping()
+	}
+	s.work.Add(1) // until it is closed; Drain waits for that, too
+	s.mu.Unlock()
 	err = s.run(ctx, box, lazy, e, job.Watch)
-	s.work.Add(1)
 	go func() { // the answer need not wait until the kernel has torn it down
 		defer s.work.Done()
 		if err := lazy.Close(); err != nil {
@@ -170,13 +176,7 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, session Session,
 			return ctx.Err()
 		}
 	}
-	begin, done := context.WithTimeout(ctx, 5*time.Second)
-	err := s.History.Begin(begin, e)
-	done()
-	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "the history database does not answer; nothing runs without history, try again soon", RetryAfter: 2, Cause: err}
-		}
+	if err := s.begin(ctx, e); err != nil {
 		return err
 	}
 	desk := &desk{service: s, box: box, execution: e}
@@ -189,6 +189,25 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, session Session,
 		}
 	}
 	return errors.Join(ranErr, s.finish(e, box.Policy.SaveIntermediateResults))
+}
+
+// openingTime is how long a history that is away may hold up what is about to run.
+const openingTime = 5 * time.Second
+
+// begin writes the opening row of an execution. FaultUnavailable where history is
+// away.
+func (s *Service) begin(ctx context.Context, e *sandbox.Execution) error {
+	ctx, done := context.WithTimeout(ctx, openingTime)
+	defer done()
+	return away(s.History.Begin(ctx, e))
+}
+
+// away says in a caller's terms that history did not answer in time.
+func away(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "the history database does not answer; nothing runs without history, try again soon", RetryAfter: 2, Cause: err}
+	}
+	return err
 }
 
 // finish writes the end of an execution, even when its caller is gone.

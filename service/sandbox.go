@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,20 +23,41 @@ func (s *Service) Create(ctx context.Context, who sandbox.Key, raw []byte) (sand
 	now := s.Clock()
 	box := sandbox.Sandbox{ID: s.NewID(), Owner: who.User, Policy: p, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
 	recorded := make(chan error, 1)
-	go func() { recorded <- s.History.CreateSandbox(ctx, box) }()
+	go func() {
+		recording, done := context.WithTimeout(context.WithoutCancel(ctx), openingTime)
+		defer done()
+		recorded <- away(s.History.CreateSandbox(recording, box))
+	}()
 	session, err := s.Host.Open(ctx, box)
-	if e := <-recorded; err == nil && e != nil {
-		_ = session.Close()
-		err = e
+	opened, noRecord := err == nil, <-recorded
+	if opened {
+		err = noRecord
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.release(who.User)
-	if err != nil {
-		return sandbox.Sandbox{}, err
+	if err == nil && s.draining {
+		err = stopping()
 	}
-	s.live[box.ID] = &live{box: box, session: session}
-	return box, nil
+	if err == nil {
+		s.live[box.ID] = &live{box: box, session: session, used: now}
+		s.mu.Unlock()
+		return box, nil
+	}
+	s.mu.Unlock()
+	if opened {
+		err = errors.Join(err, session.Close())
+	}
+	if noRecord == nil {
+		err = errors.Join(err, s.endRecord(box.ID, sandbox.StateLost))
+	}
+	return sandbox.Sandbox{}, err
+}
+
+// endRecord writes that a sandbox has ended, whoever waits for it.
+func (s *Service) endRecord(id string, state sandbox.State) error {
+	ctx, done := context.WithTimeout(context.Background(), 10*time.Second)
+	defer done()
+	return s.History.EndSandbox(ctx, id, state, s.Clock())
 }
 
 // reserve takes a place among the user's sandboxes; release gives it back, under
@@ -158,13 +180,7 @@ func (s *Service) end(l *live, state sandbox.State) error {
 		r.cancel()
 	}
 	s.mu.Unlock()
-	err := l.session.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if e := s.History.EndSandbox(ctx, l.box.ID, state, s.Clock()); err == nil {
-		err = e
-	}
-	return err
+	return errors.Join(l.session.Close(), s.endRecord(l.box.ID, state))
 }
 
 // janitor ends what has expired, once a second.
@@ -188,7 +204,7 @@ func (s *Service) Expire() {
 	s.mu.Lock()
 	var over []*live
 	for _, l := range s.live {
-		if now.After(l.box.ExpiresAt()) && !l.running {
+		if now.After(l.now().ExpiresAt()) && !l.running {
 			l.running = true
 			over = append(over, l)
 		}
@@ -232,7 +248,7 @@ func (s *Service) Status(ctx context.Context, who sandbox.Key, id string) (Look,
 		return Look{}, err
 	}
 	s.mu.Lock()
-	look := Look{Sandbox: l.box, Variables: sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}}}
+	look := Look{Sandbox: l.now(), Variables: sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}}}
 	last, running := l.last, l.running
 	s.mu.Unlock()
 	if !running && l.turn.TryLock() {

@@ -109,17 +109,26 @@ type Service struct {
 	keysMu sync.Mutex
 	keys   map[[32]byte]seenKey
 
-	places chan struct{}
-	stop   chan struct{}
+	places   chan struct{}
+	stop     chan struct{}
+	stopping sync.Once
 }
 
 // live is a sandbox that is there.
 type live struct {
-	box     sandbox.Sandbox // LastUsed is guarded by Service.mu
+	box     sandbox.Sandbox // as it was created; never written
 	session Session
 	turn    sync.Mutex // held by a run, or by a look, which a run waits for
 	running bool       // a run has it, or it is being ended; guarded by Service.mu
+	used    time.Time  // last; guarded by Service.mu
 	last    string     // its last execution; guarded by Service.mu
+}
+
+// now is the sandbox with its last use. The caller holds Service.mu.
+func (l *live) now() sandbox.Sandbox {
+	box := l.box
+	box.LastUsed = l.used
+	return box
 }
 
 type run struct {
@@ -172,7 +181,7 @@ func (s *Service) Drain(ctx context.Context) {
 	s.mu.Lock()
 	s.draining = true
 	s.mu.Unlock()
-	close(s.stop)
+	s.stopping.Do(func() { close(s.stop) })
 	done := make(chan struct{})
 	go func() { s.work.Wait(); close(done) }()
 	select {

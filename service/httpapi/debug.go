@@ -81,8 +81,8 @@ func (a *api) debug(router *gin.Engine, at place) {
 		var last *sandbox.Step // held back: the last one carries the execution
 		for step := range stream.steps {
 			step.Timestamp = time.Now().UTC()
-			if last != nil {
-				event(g, last)
+			if last != nil && event(g, last) != nil {
+				cancel() // nobody reads: what is queued is let go, and the run ends
 			}
 			last = &step
 		}
@@ -93,7 +93,7 @@ func (a *api) debug(router *gin.Engine, at place) {
 				return
 			}
 			p, _ := toProblem(done.err, g.GetString(requestIDKey))
-			event(g, p)
+			_ = event(g, p) // the client may have gone
 		} else {
 			if last == nil { // no line ran: a syntax error, or no code
 				last = &sandbox.Step{State: json.RawMessage(`{"variables":{}}`), Timestamp: time.Now().UTC()}
@@ -102,14 +102,19 @@ func (a *api) debug(router *gin.Engine, at place) {
 				}
 			}
 			last.Result, _ = json.Marshal(done.e)
-			event(g, last)
+			_ = event(g, last)
 		}
 		_, _ = io.WriteString(g.Writer, "data: [DONE]\n\n")
 		g.Writer.Flush()
 	})
 }
 
-func event(g *gin.Context, v any) {
+// patience is how long a client may take to read one event. Without it, one that
+// stops reading would hold its run, and one place among all runs, for ever.
+const patience = 5 * time.Second
+
+// event writes one event; the error says that the client does not read.
+func event(g *gin.Context, v any) error {
 	if !g.Writer.Written() {
 		g.Header("Content-Type", "text/event-stream")
 		g.Header("Cache-Control", "no-cache")
@@ -117,10 +122,16 @@ func event(g *gin.Context, v any) {
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
-		return
+		return err
 	}
-	_, _ = g.Writer.Write(append(append([]byte("data: "), text...), "\n\n"...))
-	g.Writer.Flush()
+	out := http.NewResponseController(g.Writer)
+	if err := out.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	if _, err := g.Writer.Write(append(append([]byte("data: "), text...), "\n\n"...)); err != nil {
+		return err
+	}
+	return out.Flush()
 }
 
 // later answers the routes that are promised and not there yet.

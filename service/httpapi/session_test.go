@@ -3,10 +3,14 @@ package httpapi_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"glasshouse/sandbox"
 	"glasshouse/service"
@@ -324,4 +328,66 @@ func TestAClientThatGoesAwayIsRecorded(t *testing.T) {
 	if list("cancelled") != 1 {
 		t.Error("the run of a client that left is not recorded as cancelled")
 	}
+}
+
+// A client that stops reading must not hold its run, nor its sandbox.
+func TestADebugClientThatStopsReading(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	id := c.create(t, map[string]any{"max_execution_time": 4, "cpu_percent": 100})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+	wide := map[string]string{} // so that the steps soon fill every buffer on the way
+	for n := range 45 {
+		wide[fmt.Sprint("v", n)] = strings.Repeat("x", 190)
+	}
+	body := mustJSON(t, map[string]any{"code": "i = 0\nwhile True:\n    i += 1", "context": wide})
+	if _, err := fmt.Fprintf(conn, "POST /sandbox/%s/debug HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", id, c.secret, len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	running := func() int {
+		list, _ := c.ok(t, "GET", "/executions?status=running&sandbox_id="+id, nil).get("executions").([]any)
+		return len(list)
+	}
+	for running() == 0 {
+	}
+	began := time.Now()
+	for running() > 0 && time.Since(began) < 20*time.Second {
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("the run still holds its sandbox after %s", took)
+	}
+	if a := c.run(t, id, "1+1"); a.get("result") != 2.0 {
+		t.Errorf("the run after: %s", a.text)
+	}
+}
+
+// Everything at once on one sandbox: each call gets its own clear answer.
+func TestManyCallsAtOnce(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for range 5 {
+				if a := c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"await db_query('SELECT 1 AS n')"}`); a.status != http.StatusOK && a.status != http.StatusConflict {
+					t.Errorf("execute: HTTP %d %s", a.status, a.text)
+				}
+				if a := c.do(t, "POST", "/sandbox/"+id+"/database/query", `{"query":"SELECT 1"}`); a.status != http.StatusOK {
+					t.Errorf("query: HTTP %d %s", a.status, a.text)
+				}
+				if a := c.do(t, "GET", "/sandbox/"+id+"/status", nil); a.status != http.StatusOK {
+					t.Errorf("status: HTTP %d %s", a.status, a.text)
+				}
+			}
+		}()
+	}
+	all.Wait()
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -180,10 +181,12 @@ func (c client) ok(t testing.TB, method, path string, body any) answer {
 	return a
 }
 
+var users atomic.Int64
+
 // user makes a key of a user of the test's own.
 func user(t testing.TB, role sandbox.Role) client {
 	t.Helper()
-	name := strings.ReplaceAll(t.Name(), "/", "-") + "-" + string(role)
+	name := fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), role, users.Add(1))
 	a := admin.ok(t, "POST", "/keys", map[string]any{"name": name, "user_id": name, "role": role})
 	secret, _ := a.get("key").(string)
 	return client{secret: secret}

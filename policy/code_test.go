@@ -1,0 +1,174 @@
+package policy
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// verdict says what the rules make of an import, as the child reads them: the
+// most specific name decides, and what is neither allowed nor blocked is not allowed.
+func verdict(r CodeRules, module string) string {
+	if !r.Enabled {
+		return "allowed"
+	}
+	for name := module; name != ""; name, _ = cutLast(name) {
+		if slices.Contains(r.BlockedByOwner, name) {
+			return "blocked by the request"
+		}
+	}
+	for name := module; name != ""; name, _ = cutLast(name) {
+		if slices.Contains(r.Allowed, name) {
+			return "allowed"
+		}
+		if _, ok := r.Blocked[name]; ok {
+			return "blocked"
+		}
+	}
+	if slices.Contains(r.Allowed, "*") {
+		return "allowed"
+	}
+	return "not allowed"
+}
+
+func cutLast(name string) (string, string) {
+	i := strings.LastIndexByte(name, '.')
+	if i < 0 {
+		return "", name
+	}
+	return name[:i], name[i+1:]
+}
+
+func TestRules(t *testing.T) {
+	with := func(change func(*Policy)) Policy {
+		p := Default()
+		change(&p)
+		return p
+	}
+	analyst := Default()
+	strict := with(func(p *Policy) { p.Profile = ProfileStrict })
+	noFiles := with(func(p *Policy) { p.EnableFileAccess = false })
+	unrestricted := with(func(p *Policy) { p.Profile = ProfileUnrestricted; p.EnableFileAccess = false })
+	only := with(func(p *Policy) { p.AllowedModules = []string{"json", "scipy.stats", "urllib", "os", "secrets"} })
+	none := with(func(p *Policy) { p.AllowedModules = []string{"os"} })
+	without := with(func(p *Policy) { p.BlockedModules = []string{"requests", "scipy.stats"} })
+	bare := with(func(p *Policy) { p.Profile = ProfileUnrestricted; p.BlockedModules = []string{"os"} })
+	bareOnly := with(func(p *Policy) { p.Profile = ProfileUnrestricted; p.AllowedModules = []string{"os"} })
+
+	for _, c := range []struct {
+		name   string
+		policy Policy
+		module string
+		want   string
+	}{
+		{"analyst", analyst, "json", "allowed"},
+		{"analyst", analyst, "pandas.api.types", "allowed"},
+		{"analyst", analyst, "concurrent.futures", "allowed"},
+		{"analyst", analyst, "__future__", "allowed"},
+		{"analyst", analyst, "processor_pipeline", "allowed"},
+		{"analyst", analyst, "urllib.parse", "allowed"},
+		{"analyst", analyst, "pathlib", "allowed"},
+		{"analyst", analyst, "urllib", "blocked"},
+		{"analyst", analyst, "urllib.request", "blocked"},
+		{"analyst", analyst, "os", "blocked"},
+		{"analyst", analyst, "os.path", "blocked"},
+		{"analyst", analyst, "sys", "blocked"},
+		{"analyst", analyst, "subprocess", "blocked"},
+		{"analyst", analyst, "importlib.util", "blocked"},
+		{"analyst", analyst, "socket", "blocked"},
+		{"analyst", analyst, "ctypes", "blocked"},
+		{"analyst", analyst, "http.client", "blocked"},
+		{"analyst", analyst, "smtplib", "blocked"},
+		{"analyst", analyst, "secrets", "not allowed"},
+		{"strict", strict, "json", "allowed"},
+		{"strict", strict, "pathlib", "blocked"},
+		{"strict", strict, "zipfile", "blocked"},
+		{"no files", noFiles, "pathlib", "blocked"},
+		{"unrestricted", unrestricted, "os", "allowed"},
+		{"unrestricted", unrestricted, "pathlib", "allowed"},
+		{"only", only, "json", "allowed"},
+		{"only", only, "scipy.stats", "allowed"},
+		{"only", only, "scipy", "not allowed"},
+		{"only", only, "pandas", "not allowed"},
+		{"only", only, "urllib.parse", "allowed"},
+		{"only", only, "urllib.request", "blocked"},
+		{"only", only, "os", "blocked"},
+		{"only", only, "secrets", "not allowed"},
+		{"only", only, "__future__", "allowed"},
+		{"nothing left", none, "json", "not allowed"},
+		{"nothing left", none, "os", "blocked"},
+		{"without", without, "requests", "blocked by the request"},
+		{"without", without, "requests.adapters", "blocked by the request"},
+		{"without", without, "scipy.stats", "blocked by the request"},
+		{"without", without, "scipy", "allowed"},
+		{"unrestricted without", bare, "os.path", "blocked by the request"},
+		{"unrestricted without", bare, "sys", "allowed"},
+		{"unrestricted only", bareOnly, "os", "allowed"},
+		{"unrestricted only", bareOnly, "sys", "not allowed"},
+	} {
+		if got := verdict(Rules(c.policy), c.module); got != c.want {
+			t.Errorf("%s: import %s: %s, want %s", c.name, c.module, got, c.want)
+		}
+	}
+
+	for _, c := range []struct {
+		name      string
+		policy    Policy
+		call, key string
+		blocked   bool
+	}{
+		{"analyst", analyst, "eval", "", true},
+		{"analyst", analyst, "__import__", "", true},
+		{"analyst", analyst, "input", "", true},
+		{"analyst", analyst, "vars", "", true},
+		{"analyst", analyst, "open", "", false},
+		{"analyst", analyst, "print", "", false},
+		{"strict", strict, "open", "", true},
+		{"no files", noFiles, "open", "enable_file_access", true},
+		{"unrestricted", unrestricted, "eval", "", false},
+		{"unrestricted without", bare, "eval", "", false},
+	} {
+		r := Rules(c.policy)
+		hint, blocked := r.Calls[c.call]
+		blocked = blocked && r.Enabled
+		if blocked != c.blocked || blocked && (hint == "" || r.Keys[c.call] != c.key) {
+			t.Errorf("%s: %s(): blocked %v, hint %q, key %q", c.name, c.call, blocked, hint, r.Keys[c.call])
+		}
+	}
+}
+
+// A policy's rules are its own: narrowing one must not narrow the next.
+func TestRulesShareNothing(t *testing.T) {
+	strict := Default()
+	strict.Profile = ProfileStrict
+	first := Rules(strict)
+	first.Allowed[0], first.Blocked["json"], first.Calls["print"] = "x", "x", "x"
+	second := Rules(Default())
+	if verdict(second, "json") != "allowed" || verdict(second, "pathlib") != "allowed" || second.Calls["open"] != "" || second.Calls["print"] != "" {
+		t.Errorf("one policy's rules changed another's")
+	}
+}
+
+func TestEveryBlockedNameSaysWhatToUseInstead(t *testing.T) {
+	r := Rules(Default())
+	for name, instead := range r.Blocked {
+		if instead == "" || slices.Contains(r.Allowed, name) {
+			t.Errorf("module %s: instead %q, allowed too: %v", name, instead, slices.Contains(r.Allowed, name))
+		}
+	}
+	for name, instead := range r.Calls {
+		if instead == "" {
+			t.Errorf("call %s has no hint", name)
+		}
+	}
+}
+
+func TestRulesAreListsAndObjectsInJSON(t *testing.T) {
+	for _, profile := range []Profile{ProfileAnalyst, ProfileStrict, ProfileUnrestricted} {
+		body, err := json.Marshal(Rules(Policy{Profile: profile}))
+		if err != nil || strings.Contains(string(body), "null") {
+			t.Errorf("%s: %v: %s", profile, err, body)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/dbaccess"
+	"glasshouse/dbaccess/dbtest"
+	"glasshouse/dbaccess/embedded"
+	"glasshouse/dbaccess/history"
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/host"
+	"glasshouse/service"
+)
+
+// script is a host whose runs last until they are cancelled, where the code is
+// "wait", and else complete at once: what service does around a run is looked at
+// here, not the run.
+type script struct {
+	started chan string
+	ran     int
+	closed  int
+}
+
+func (s *script) Open(context.Context, sandbox.Sandbox) (service.Session, error) { return s, nil }
+
+func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ host.Watcher) error {
+	s.ran++
+	e.Status = sandbox.StatusCompleted
+	if e.Code == "wait" {
+		s.started <- e.ID
+		<-ctx.Done()
+		e.Status = sandbox.StatusCancelled
+	}
+	return nil
+}
+
+func (s *script) Look(context.Context) (sandbox.Variables, error) { return sandbox.Variables{}, nil }
+func (s *script) Usage() map[string]any                           { return nil }
+func (s *script) Close() error                                    { s.closed++; return nil }
+
+var ada = sandbox.Key{User: "ada", Role: sandbox.RoleAgent}
+
+// start gives a service on a real PostgreSQL, with a clock that the test moves.
+func start(t *testing.T) (*service.Service, *script, *embedded.Server, *time.Time) {
+	t.Helper()
+	ctx := context.Background()
+	db := dbtest.Start(t)
+	store, err := history.Open(ctx, db.URL(embedded.RoleHistory, embedded.DatabaseHistory))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(reader.Close)
+	log := logrus.New()
+	log.SetOutput(os.Stderr)
+	log.SetLevel(logrus.ErrorLevel)
+	now := time.Now().UTC().Truncate(time.Second)
+	h := &script{started: make(chan string, 1)}
+	s := service.New(service.Parts{Host: h, Reader: reader, History: store, Default: policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log,
+		Clock: func() time.Time { return now }})
+	return s, h, db, &now
+}
+
+func isFault(t *testing.T, err error, want sandbox.Fault) {
+	t.Helper()
+	var known *sandbox.Error
+	if !errors.As(err, &known) || known.Fault != want {
+		t.Errorf("%v is not %s", err, want)
+	}
+}
+
+// What runs when the service stops is cancelled and on record, and nothing new is
+// taken.
+func TestDrainLeavesNothing(t *testing.T) {
+	s, h, _, _ := start(t)
+	ctx := context.Background()
+	box, err := s.Create(ctx, ada, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan *sandbox.Execution, 1)
+	go func() {
+		e, _ := s.Execute(ctx, ada, box.ID, service.Job{Code: "wait", Kind: sandbox.KindExecute})
+		done <- e
+	}()
+	id := <-h.started
+	stop, cancel := context.WithCancel(ctx)
+	cancel() // no patience
+	s.Drain(stop)
+	if e := <-done; e == nil || e.Status != sandbox.StatusCancelled {
+		t.Errorf("%+v", e)
+	}
+	if e, err := s.Execution(ctx, ada, id); err != nil || e.Status != sandbox.StatusCancelled || e.CompletedAt == nil {
+		t.Errorf("the record: %+v, %v", e, err)
+	}
+	if h.closed != 1 {
+		t.Errorf("%d sessions were closed", h.closed)
+	}
+	_, err = s.Execute(ctx, ada, box.ID, service.Job{Code: "1", Kind: sandbox.KindExecute})
+	isFault(t, err, sandbox.FaultGone)
+	_, err = s.Create(ctx, ada, nil)
+	isFault(t, err, sandbox.FaultFull)
+	_, err = s.QuickExecute(ctx, ada, service.Job{Code: "1", Kind: sandbox.KindQuick}, nil)
+	isFault(t, err, sandbox.FaultFull)
+	s.Drain(ctx) // twice is once
+}
+
+// Nothing runs without history: the caller is told within seconds.
+func TestNothingRunsWithoutHistory(t *testing.T) {
+	s, h, db, _ := start(t)
+	ctx := context.Background()
+	box, err := s.Create(ctx, ada, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	_, err = s.Execute(ctx, ada, box.ID, service.Job{Code: "1", Kind: sandbox.KindExecute})
+	isFault(t, err, sandbox.FaultUnavailable)
+	_, err = s.Query(ctx, ada, box.ID, "SELECT 1", nil)
+	isFault(t, err, sandbox.FaultUnavailable)
+	_, err = s.Create(ctx, ada, nil)
+	isFault(t, err, sandbox.FaultUnavailable)
+	if h.ran != 0 || time.Since(began) > 30*time.Second {
+		t.Errorf("%d runs, after %s", h.ran, time.Since(began))
+	}
+	if _, err := s.Authenticate(ctx, "gh_any"); err == nil {
+		t.Error("a key was believed without history")
+	} else {
+		isFault(t, err, sandbox.FaultUnavailable)
+	}
+}
+
+func TestSandboxesExpire(t *testing.T) {
+	s, h, _, now := start(t)
+	ctx := context.Background()
+	box, err := s.Create(ctx, ada, []byte(`{"idle_timeout": 60, "lifetime": 100}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // used each 50 s, it lives on until its lifetime ends
+		if _, err := s.Execute(ctx, ada, box.ID, service.Job{Code: "1", Kind: sandbox.KindExecute}); err != nil {
+			t.Fatal(err)
+		}
+		s.Expire()
+		if h.closed != 0 {
+			t.Fatal("it expired while it was used")
+		}
+		*now = now.Add(50 * time.Second)
+	}
+	*now = now.Add(time.Second)
+	s.Expire()
+	_, err = s.Execute(ctx, ada, box.ID, service.Job{Code: "1", Kind: sandbox.KindExecute})
+	isFault(t, err, sandbox.FaultGone)
+	if list, _, total, err := s.SandboxHistory(ctx, ada, box.ID, 10, ""); err != nil || len(list) != 2 || total != 2 {
+		t.Errorf("its history: %d of %d, %v", len(list), total, err)
+	}
+	s.Drain(ctx)
+}
+
+func TestPlacesAreGivenBack(t *testing.T) {
+	s, _, _, _ := start(t)
+	ctx := context.Background()
+	for range 3 {
+		var last sandbox.Sandbox
+		for range 2 {
+			box, err := s.Create(ctx, ada, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = box
+		}
+		_, err := s.Create(ctx, ada, nil)
+		isFault(t, err, sandbox.FaultLimit)
+		isFault(t, s.Delete(ctx, sandbox.Key{User: "grace", Role: sandbox.RoleDeveloper}, last.ID), sandbox.FaultNotFound)
+		if n, err := s.DeleteAll(ctx, ada); n != 2 || err != nil {
+			t.Errorf("%d were deleted, %v", n, err)
+		}
+	}
+	s.Drain(ctx)
+}
