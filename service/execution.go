@@ -194,12 +194,25 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, session Session,
 // openingTime is how long a history that is away may hold up what is about to run.
 const openingTime = 5 * time.Second
 
-// begin writes the opening row of an execution. FaultUnavailable where history is
-// away.
+// begin writes the opening row of an execution, whoever still waits for it.
+// FaultUnavailable where history is away; the row may have come through all the
+// same, so it is closed as soon as history is back: nothing may look as if it ran.
 func (s *Service) begin(ctx context.Context, e *sandbox.Execution) error {
-	ctx, done := context.WithTimeout(ctx, openingTime)
+	opening, done := context.WithTimeout(context.WithoutCancel(ctx), openingTime)
 	defer done()
-	return away(s.History.Begin(ctx, e))
+	err := away(s.History.Begin(opening, e))
+	if err == nil {
+		return nil
+	}
+	never := *e
+	why := "it did not run: history did not confirm its opening row"
+	never.Status, never.Error = sandbox.StatusCancelled, &why
+	s.work.Add(1)
+	go func() {
+		defer s.work.Done()
+		_ = s.finish(&never, true) // logged by it; the next start closes what stays open
+	}()
+	return err
 }
 
 // away says in a caller's terms that history did not answer in time.

@@ -50,6 +50,11 @@ var ada = sandbox.Key{User: "ada", Role: sandbox.RoleAgent}
 // start gives a service on a real PostgreSQL, with a clock that the test moves.
 func start(t *testing.T) (*service.Service, *script, *embedded.Server, *time.Time) {
 	t.Helper()
+	return startWith(t, func(h *history.Store) service.History { return h })
+}
+
+func startWith(t *testing.T, wrap func(*history.Store) service.History) (*service.Service, *script, *embedded.Server, *time.Time) {
+	t.Helper()
 	ctx := context.Background()
 	db := dbtest.Start(t)
 	store, err := history.Open(ctx, db.URL(embedded.RoleHistory, embedded.DatabaseHistory))
@@ -67,7 +72,7 @@ func start(t *testing.T) (*service.Service, *script, *embedded.Server, *time.Tim
 	log.SetLevel(logrus.ErrorLevel)
 	now := time.Now().UTC().Truncate(time.Second)
 	h := &script{started: make(chan string, 1)}
-	s := service.New(service.Parts{Host: h, Reader: reader, History: store, Default: policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log,
+	s := service.New(service.Parts{Host: h, Reader: reader, History: wrap(store), Default: policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log,
 		Clock: func() time.Time { return now }})
 	return s, h, db, &now
 }
@@ -141,6 +146,39 @@ func TestNothingRunsWithoutHistory(t *testing.T) {
 		t.Error("a key was believed without history")
 	} else {
 		isFault(t, err, sandbox.FaultUnavailable)
+	}
+}
+
+// impatient is a caller that leaves as soon as its opening row is committed.
+type impatient struct {
+	*history.Store
+	leave context.CancelFunc
+}
+
+func (i *impatient) Begin(ctx context.Context, e *sandbox.Execution) error {
+	if err := i.Store.Begin(context.WithoutCancel(ctx), e); err != nil {
+		return err
+	}
+	i.leave()
+	return ctx.Err()
+}
+
+// No row may stay open, however early its caller leaves.
+func TestACallerThatLeavesAtTheStart(t *testing.T) {
+	ctx, leave := context.WithCancel(context.Background())
+	s, _, _, _ := startWith(t, func(h *history.Store) service.History { return &impatient{h, leave} })
+	box, err := s.Create(ctx, ada, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.Execute(ctx, ada, box.ID, service.Job{Code: "1", Kind: sandbox.KindExecute})
+	if err != nil {
+		t.Error(err)
+	}
+	s.Drain(context.Background())
+	list, _, err := s.Executions(context.Background(), ada, sandbox.Filter{Limit: 10})
+	if err != nil || len(list) != 1 || list[0].ID != e.ID || list[0].CompletedAt == nil {
+		t.Errorf("the record: %+v, %v", list, err)
 	}
 }
 

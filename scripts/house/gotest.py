@@ -2,7 +2,7 @@
 
     gotest.py EVENTS SUMMARY
 
-Prints the output of every test and package that failed, and each skip with its
+Prints the output of every test and package that failed or never ended, and each skip with its
 reason; writes one line of counts to SUMMARY. Exits with 1 where anything
 failed or nothing ran.
 """
@@ -16,6 +16,7 @@ def read(path: str) -> tuple[list[str], str, bool]:
     """Return the lines to print, the summary and whether all went well."""
     output: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
     ended: dict[tuple[str, str], str] = {}
+    begun: list[tuple[str, str]] = []
     lines: list[str] = []
     with open(path, encoding="utf-8", errors="replace") as events:
         for raw in events:
@@ -27,10 +28,16 @@ def read(path: str) -> tuple[list[str], str, bool]:
             key = (event.get("Package") or event.get("ImportPath", ""), event.get("Test", ""))
             if event["Action"] in ("output", "build-output"):
                 output[key].append(event["Output"].rstrip())
+            elif event["Action"] == "run":
+                begun.append(key)
             elif event["Action"] in ("pass", "fail", "skip"):
                 ended[key] = event["Action"]
             elif event["Action"] == "build-fail":
                 ended[key] = "fail"
+    # A package that ran out of time says so in the output of the test it was at.
+    for key in begun:
+        if key not in ended:
+            ended[key] = "fail"
     for key, how in ended.items():
         test = key[1]
         if how == "fail" or (how == "skip" and test):
