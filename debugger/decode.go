@@ -1,0 +1,206 @@
+package debugger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"unicode/utf8"
+)
+
+// errShort says that the record's end is not there yet.
+var errShort = errors.New("the record is not whole")
+
+// reader takes fields from the front of b; after the first error the rest is zero.
+type reader struct {
+	b   []byte
+	off int
+	err error
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (r *reader) short() {
+	if r.err == nil {
+		r.err = errShort
+	}
+}
+
+func (r *reader) byte() byte {
+	if r.err != nil || r.off >= len(r.b) {
+		r.short()
+		return 0
+	}
+	r.off++
+	return r.b[r.off-1]
+}
+
+func (r *reader) n() uint64 {
+	if r.err != nil {
+		return 0
+	}
+	if r.off < len(r.b) && r.b[r.off] < 0x80 { // most are of one byte
+		r.off++
+		return uint64(r.b[r.off-1])
+	}
+	v, size := binary.Uvarint(r.b[r.off:])
+	switch {
+	case size == 0:
+		r.short()
+		return 0
+	case size < 0:
+		r.fail("a number has more than 64 bits")
+		return 0
+	}
+	r.off += size
+	return v
+}
+
+func (r *reader) z() int64 {
+	v := r.n()
+	return int64(v>>1) ^ -int64(v&1)
+}
+
+func (r *reader) raw(limit uint64) string {
+	size := r.n()
+	if size > limit {
+		r.fail("%d bytes, at most %d", size, limit)
+	}
+	if r.err == nil && uint64(len(r.b)-r.off) < size {
+		r.short()
+	}
+	if r.err != nil {
+		return ""
+	}
+	r.off += int(size)
+	return string(r.b[r.off-int(size) : r.off])
+}
+
+func (r *reader) text() string {
+	s := r.raw(maxText)
+	if !utf8.ValidString(s) {
+		r.fail("a text is not UTF-8")
+	}
+	return s
+}
+
+func (r *reader) double() uint64 {
+	if r.err != nil || len(r.b)-r.off < 8 {
+		r.short()
+		return 0
+	}
+	r.off += 8
+	return binary.LittleEndian.Uint64(r.b[r.off-8:])
+}
+
+func (r *reader) value() Value {
+	v := Value{Tag: Tag(r.byte())}
+	switch v.Tag {
+	case TagNone, TagTrue, TagFalse, TagEllipsis:
+	case TagInt:
+		v.Int = r.z()
+	case TagBigInt, TagSurrogates, TagBytes:
+		v.Text = r.raw(maxText)
+	case TagFloat:
+		v.Float = r.double()
+	case TagComplex:
+		v.Float, v.Imag = r.double(), r.double()
+	case TagText:
+		v.Text = r.text()
+	case TagTextCut:
+		v.Length, v.Text = r.n(), r.text()
+	case TagBytesCut:
+		v.Length, v.Text = r.n(), r.raw(maxText)
+	case TagObject:
+		v.Object = r.n()
+	default:
+		r.fail("no value begins with %#x", byte(v.Tag))
+	}
+	return v
+}
+
+func (r *reader) contents(o *Object) {
+	o.Version = r.n()
+	exactness, length, form, count := r.n(), r.n(), r.n(), r.n()
+	if exactness > uint64(Unread) || form > uint64(Tabular) || length > math.MaxInt64 || o.Version == 0 {
+		r.fail("an object's contents: exactness %d, form %d, length %d, version %d", exactness, form, length, o.Version)
+	}
+	if count > maxValues || Form(form) == Opaque && count > 0 || Form(form) > Items && count%2 != 0 {
+		r.fail("an object of form %d has %d values", form, count)
+	}
+	if r.err != nil {
+		return
+	}
+	o.Exactness, o.Form, o.Length = Exactness(exactness), Form(form), int64(length)-1
+	if uint64(len(r.b)-r.off) < count { // each takes a byte at the least
+		r.short()
+		return
+	}
+	if count > 0 {
+		o.Values = make([]Value, count)
+	}
+	for i := range o.Values {
+		o.Values[i] = r.value()
+	}
+}
+
+// decode takes one record from the front of b into rec and returns how many bytes it
+// has; errShort says that more bytes are needed.
+func decode(b []byte, rec *Record) (int, error) {
+	r := reader{b: b}
+	kind := r.byte()
+	*rec = Record{Kind: Kind(kind)}
+	switch rec.Kind {
+	case KindHead:
+		rec.Number, rec.Text, rec.Extra = r.n(), r.text(), r.text()
+	case KindName:
+		rec.Text = r.text()
+	case KindCode:
+		rec.File, rec.Name, rec.Number = r.n(), r.n(), r.n()
+	case KindLane:
+		rec.Number, rec.Parent, rec.Text = r.n(), r.n(), r.text()
+	case KindPush:
+		rec.Frame, rec.Code, rec.Lane, rec.Parent, rec.Number = r.n(), r.n(), r.n(), r.n(), r.n()
+	case KindResume:
+		rec.Frame, rec.Parent = r.n(), r.n()
+	case KindSuspend, KindReturn:
+		rec.Value = r.value()
+	case KindUnwind, KindRaise, KindSet, KindGlobal:
+		rec.Name, rec.Value = r.n(), r.value()
+	case KindFrame:
+		rec.Frame = r.n()
+	case KindLine:
+		rec.Delta = r.z()
+	case KindDelete, KindForget, KindUnread:
+		rec.Name = r.n()
+	case KindObject:
+		rec.Object.Number, rec.Object.Type = r.n(), r.n()
+		r.contents(&rec.Object)
+	case KindMutate:
+		rec.Object.Number = r.n()
+		r.contents(&rec.Object)
+	case KindFree:
+		rec.Number = r.n()
+	case KindHandled:
+	case KindOutput:
+		rec.Number, rec.From, rec.To = r.n(), r.n(), r.n()
+	case KindEvent:
+		rec.Name, rec.Number = r.n(), r.n()
+	case KindLost:
+		rec.Number, rec.Text = r.n(), r.text()
+	default:
+		if kind >= shortLine {
+			rec.Kind, rec.Delta = KindLine, int64(kind)-shortZero
+		} else {
+			r.fail("no record begins with %#x", kind)
+		}
+	}
+	if errors.Is(r.err, errShort) && len(b) >= maxRecord {
+		r.err = fmt.Errorf("a record of more than %d bytes", maxRecord)
+	}
+	return r.off, r.err
+}

@@ -1,0 +1,276 @@
+package debugger
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// A chunk ends behind a line, so that what a line has changed stands with the next
+// one: at chunkFull bytes of records, which leaves a step a quarter of chunkSize. Only
+// a step that is longer makes a chunk longer. The key frame comes on top.
+const (
+	chunkSize = 128 << 10
+	chunkFull = chunkSize * 3 / 4
+)
+
+// ErrForged is a recording that no recorder of ours writes.
+var ErrForged = errors.New("an illegal record")
+
+// ErrNoStep is a step that the recording has not: past its end, or lost.
+var ErrNoStep = errors.New("there is no such step in the recording")
+
+// Chunk is a part of a recording: a key frame and the records behind it, compressed,
+// and what is in it, so that a search opens few.
+type Chunk struct {
+	First, Last int // steps; First is Last+1 where it has none
+	Size        int // uncompressed
+	Data        []byte
+	lines       map[line]int    // how often each is a step
+	frames      map[uint64]bool // that have a step, are pushed or left
+	names       map[uint64]bool // set or deleted
+	objects     map[uint64]bool // new or mutated
+	raises      bool
+}
+
+type line struct {
+	file   uint64
+	number int64
+}
+
+// Journal is one recording, numbered by steps. It may be read while it grows; all its
+// methods may be called from any goroutine.
+type Journal struct {
+	mu     sync.RWMutex
+	table  Table
+	tip    *State
+	rest   []byte // the beginning of a record that is not whole
+	chunks []*Chunk
+	open   *Chunk
+	key    []byte // of the open chunk
+	raw    []byte // its records
+	bytes  int    // of all records so far
+	zip    *zstd.Encoder
+	unzip  *zstd.Decoder
+}
+
+// NewJournal returns an empty recording.
+func NewJournal() (*Journal, error) {
+	zip, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10))
+	if err != nil {
+		return nil, fmt.Errorf("zstd: %w", err)
+	}
+	unzip, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*maxHeld))
+	if err != nil {
+		return nil, fmt.Errorf("zstd: %w", err)
+	}
+	j := &Journal{tip: newState(), zip: zip, unzip: unzip}
+	j.begin()
+	return j, nil
+}
+
+func (j *Journal) begin() {
+	j.open = &Chunk{
+		First: j.tip.Step + 1, Last: j.tip.Step,
+		lines: map[line]int{}, frames: map[uint64]bool{}, names: map[uint64]bool{}, objects: map[uint64]bool{},
+	}
+	j.key, j.raw = j.tip.appendKey(nil), nil
+}
+
+// Append takes what a recorder has written, of any length. After an error the
+// recording stands as it was before the illegal record, and takes no more.
+func (j *Journal) Append(b []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.tip == nil {
+		return ErrForged
+	}
+	if len(j.rest) > 0 {
+		b = append(j.rest, b...)
+	}
+	var rec Record
+	for len(b) > 0 {
+		size, err := decode(b, &rec)
+		if errors.Is(err, errShort) {
+			break
+		}
+		if err == nil {
+			err = j.record(&rec, b[:size])
+		}
+		if err != nil {
+			j.rest = nil
+			j.seal()
+			j.tip = nil
+			return fmt.Errorf("%w, after step %d: %w", ErrForged, j.steps(), err)
+		}
+		b = b[size:]
+	}
+	j.rest = append([]byte(nil), b...)
+	return nil
+}
+
+func (j *Journal) record(rec *Record, raw []byte) error {
+	if (rec.Kind == KindHead) != (j.table.Recorder == "") {
+		return errors.New("the head is the first record, and only that")
+	}
+	j.bytes += len(raw)
+	if defined, err := j.table.define(rec); defined || err != nil {
+		return err
+	}
+	left := j.tip.Current
+	if err := j.tip.apply(&j.table, rec); err != nil {
+		return err
+	}
+	j.raw = append(j.raw, raw...)
+	j.note(rec, left)
+	if rec.Kind == KindLine && len(j.raw) >= chunkFull {
+		j.seal()
+		j.begin()
+	}
+	return nil
+}
+
+// note enters a record that has been applied in the open chunk's index.
+func (j *Journal) note(rec *Record, left uint64) {
+	c := j.open
+	switch rec.Kind {
+	case KindLine:
+		c.Last = j.tip.Step
+		f := j.tip.Frames[j.tip.Current]
+		c.lines[line{j.table.Code(f.Code).File, f.Line}]++
+		c.frames[f.Number] = true
+	case KindPush, KindResume:
+		c.frames[rec.Frame] = true
+	case KindReturn, KindUnwind, KindSuspend:
+		c.frames[left] = true
+	case KindSet, KindGlobal, KindDelete, KindForget:
+		c.names[rec.Name] = true
+	case KindObject, KindMutate:
+		c.objects[rec.Object.Number] = true
+	case KindRaise:
+		c.raises = true
+	case KindLost:
+		c.Last = j.tip.Step
+	}
+}
+
+// seal compresses the open chunk.
+func (j *Journal) seal() {
+	if j.open == nil || len(j.raw) == 0 {
+		return
+	}
+	whole := append(j.key, j.raw...)
+	j.open.Size = len(whole)
+	j.open.Data = j.zip.EncodeAll(whole, nil)
+	j.chunks = append(j.chunks, j.open)
+	j.open, j.key, j.raw = nil, nil, nil
+}
+
+func (j *Journal) steps() int {
+	if j.open != nil {
+		return j.open.Last
+	}
+	if n := len(j.chunks); n > 0 {
+		return j.chunks[n-1].Last
+	}
+	return 0
+}
+
+// Steps returns the number of the last step.
+func (j *Journal) Steps() int {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.steps()
+}
+
+// Table returns a copy of what the recording has defined so far.
+func (j *Journal) Table() Table {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	t := j.table // its slices only grow
+	t.byName = nil
+	return t
+}
+
+// Size returns the bytes of the records so far, and of the chunks that are compressed.
+func (j *Journal) Size() (raw, stored int) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	for _, c := range j.chunks {
+		stored += len(c.Data)
+	}
+	return j.bytes, stored
+}
+
+// all returns the chunks in order, the open one last.
+func (j *Journal) all() []*Chunk {
+	if j.open == nil || len(j.raw) == 0 {
+		return j.chunks
+	}
+	return append(j.chunks[:len(j.chunks):len(j.chunks)], j.open)
+}
+
+// replay calls visit for each record of a chunk, with the state behind it, until it
+// returns false. The state is visit's until the next record.
+func (j *Journal) replay(c *Chunk, visit func(s *State, rec *Record) bool) error {
+	key, raw := j.key, j.raw
+	if c != j.open {
+		var err error
+		if key, err = j.unzip.DecodeAll(c.Data, make([]byte, 0, c.Size)); err != nil {
+			return fmt.Errorf("chunk of steps %d to %d: %w", c.First, c.Last, err)
+		}
+	}
+	s, size, err := decodeKey(key)
+	if err != nil {
+		return err
+	}
+	if c != j.open {
+		raw = key[size:]
+	}
+	var rec Record
+	for len(raw) > 0 {
+		size, err := decode(raw, &rec)
+		if err != nil {
+			return fmt.Errorf("chunk of steps %d to %d: %w", c.First, c.Last, err)
+		}
+		raw = raw[size:]
+		if err := s.apply(&j.table, &rec); err != nil {
+			return fmt.Errorf("chunk of steps %d to %d: %w", c.First, c.Last, err)
+		}
+		if !visit(s, &rec) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// State returns what is known on arrival at a step.
+func (j *Journal) State(step int) (*State, error) {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.state(step)
+}
+
+func (j *Journal) state(step int) (*State, error) {
+	var found *State
+	for _, c := range j.all() {
+		if step < c.First || step > c.Last {
+			continue
+		}
+		err := j.replay(c, func(s *State, rec *Record) bool {
+			if rec.Kind == KindLine && s.Step == step {
+				found = s
+			}
+			return found == nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("step %d: %w", step, ErrNoStep)
+	}
+	return found, nil
+}
