@@ -165,6 +165,9 @@ func decode(b []byte, rec *Record) (int, error) {
 		rec.Number, rec.Parent, rec.Text = r.n(), r.n(), r.text()
 	case KindPush:
 		rec.Frame, rec.Code, rec.Lane, rec.Parent, rec.Number = r.n(), r.n(), r.n(), r.n(), r.n()
+		if rec.Number&FlagRestated != 0 {
+			rec.From = r.n()
+		}
 	case KindResume:
 		rec.Frame, rec.Parent = r.n(), r.n()
 	case KindSuspend, KindReturn:

@@ -56,7 +56,11 @@ func appendRecord(b []byte, rec *Record) []byte {
 	case KindLane:
 		return appendText(appendNumbers(b, rec.Number, rec.Parent), rec.Text)
 	case KindPush:
-		return appendNumbers(b, rec.Frame, rec.Code, rec.Lane, rec.Parent, rec.Number)
+		b = appendNumbers(b, rec.Frame, rec.Code, rec.Lane, rec.Parent, rec.Number)
+		if rec.Number&FlagRestated != 0 {
+			b = appendNumbers(b, rec.From)
+		}
+		return b
 	case KindResume:
 		return appendNumbers(b, rec.Frame, rec.Parent)
 	case KindSuspend, KindReturn:

@@ -54,6 +54,9 @@ func (t *tracker) see(s *State, rec *Record) {
 		}
 		if t.reach[rec.Object.Number] {
 			t.reach = nil // it may hold others now
+			if rec.Number == Deeper {
+				return
+			}
 			t.keep(s, Change{Value: v, Object: rec.Object.Number, Version: rec.Object.Version})
 		}
 	case KindLost:

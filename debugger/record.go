@@ -37,6 +37,9 @@ const (
 	FlagSuspended = 2
 )
 
+// Deeper is the Number of a mutate that has been applied and was no change.
+const Deeper = 1
+
 const (
 	formatVersion = 1
 	shortLine     = 0x80 // the first byte that is a line by itself
@@ -60,7 +63,7 @@ type Record struct {
 	Name   uint64 // of a code its name; of raise and unwind the type; of an event its kind
 	File   uint64 // a name
 	Number uint64 // version, first line, a lane's kind, flags, the lost steps, a stream, an event's number
-	From   uint64
+	From   uint64 // of output; of a push that is restated, the line
 	To     uint64
 	Delta  int64 // of a line
 	Text   string

@@ -271,8 +271,12 @@ func (s *State) push(t *Table, rec *Record) error {
 	if wrong || len(s.Frames) >= maxFrames {
 		return fmt.Errorf("frame %d pushed of code %d in lane %d from %d, flags %d, beside %d", rec.Frame, rec.Code, rec.Lane, rec.Parent, rec.Number, len(s.Frames))
 	}
+	line := t.Code(rec.Code).First
+	if rec.Number&FlagRestated != 0 {
+		line = int64(min(rec.From, 1<<31))
+	}
 	s.Frames[rec.Frame] = &Frame{
-		Number: rec.Frame, Code: rec.Code, Lane: rec.Lane, Parent: rec.Parent, Line: t.Code(rec.Code).First,
+		Number: rec.Frame, Code: rec.Code, Lane: rec.Lane, Parent: rec.Parent, Line: line,
 		Suspended: rec.Number&FlagSuspended != 0, Variables: map[uint64]Value{},
 	}
 	s.Current = rec.Frame
@@ -314,12 +318,15 @@ func (s *State) object(t *Table, rec *Record) error {
 	switch {
 	case rec.Kind == KindObject && (o.Number == 0 || !t.named(o.Type) || before != nil):
 		return fmt.Errorf("object %d of type %d", o.Number, o.Type)
-	case rec.Kind == KindMutate && (before == nil || o.Version <= before.Version):
+	case rec.Kind == KindMutate && (before == nil || o.Version < before.Version):
 		return fmt.Errorf("object %d is at version %d, which it is past or which is not there", o.Number, o.Version)
 	case len(s.Objects) >= maxObjects:
 		return fmt.Errorf("more than %d objects", maxObjects)
 	}
 	if before != nil {
+		if o.Version == before.Version {
+			rec.Number = Deeper
+		}
 		o.Type = before.Type
 		s.held -= before.weight()
 	}

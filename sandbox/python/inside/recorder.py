@@ -1,0 +1,414 @@
+"""The recorder: everything that user code does, as records, from start to stop.
+
+It must not change the program. No code of the user's objects runs here; before Python
+3.13 a frame that shares variables with a closure is left unread, since reading f_locals
+writes old values back there, and so is one that could keep its own locals(); near
+the recursion limit, where a hook in Python has no room, recording ends. Each of these
+the recording says. What it can't hide: its small objects may bring a collection of
+cycles forward, and sys.gettrace or sys.monitoring show it to those who ask.
+
+One lock keeps the records of threads apart. A hook that fails loses its records, never
+the program.
+"""
+
+import asyncio
+import builtins
+import dis
+import inspect
+import sys
+import threading
+import types
+
+import recorder_format as form
+import recorder_tail
+import recorder_values
+from recorder_format import n
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
+
+FLUSH = 32 << 10  # bytes of records that are sent at once
+MARGIN = 48  # frames that a hook may need
+
+_ident, _active, _getframe, _limit = threading.get_ident, threading._active, sys._getframe, sys.getrecursionlimit  # type: ignore[attr-defined]
+_INNER = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # no frames of their own
+_QUIET = {StopIteration, StopAsyncIteration, GeneratorExit}  # how iteration ends
+_PROXY = sys.version_info >= (3, 13)  # f_locals is a view that writes nothing back
+_CLOSURE = "it shares variables with a closure"
+_LOCALS = "it may keep its own locals()"
+_PREPARED = "its namespace is not a dict"
+_DYNAMIC = {"globals", "locals", "vars", "exec", "eval", "__dict__", "setattr"}
+_KEEPERS = {"locals", "vars", "dir", "exec", "eval", "_getframe", "currentframe", "f_locals"}
+_MISSING = object()
+_Proxy = type((lambda: _getframe().f_locals)()) if _PROXY else dict
+_TASK_STEP = asyncio.events.Handle._run.__code__
+_BUILTINS = frozenset(vars(builtins))
+_args_of = vars(BaseException)["args"].__get__
+
+
+class Code:
+    """What is known of one code object."""
+
+    __slots__ = ("number", "module", "unread", "reads", "stores", "task", "returns", "yields", "first")
+
+    def __init__(self, code, number: bytes, names: dict):
+        self.number, self.first = number, code.co_firstlineno
+        self.module = code.co_name == "<module>"
+        self.unread = _unreadable(code)
+        self.task = bool(code.co_flags & inspect.CO_COROUTINE)
+        self.stores, reads = set(), set()
+        self.returns, self.yields = set(), set()
+        for op in dis.get_instructions(code):
+            if op.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or self.module and op.opname in ("STORE_NAME", "DELETE_NAME"):
+                self.stores.add(op.argval)
+            elif op.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                reads.add(op.argval)
+            elif op.opname.startswith("RETURN_"):
+                self.returns.add(op.offset)
+            elif op.opname in ("YIELD_VALUE", "SEND"):
+                self.yields.add(op.offset)
+        kinds = types.FunctionType, types.BuiltinFunctionType, types.ModuleType
+        self.reads = tuple(
+            name
+            for name in sorted(reads | self.stores)
+            if name in self.stores or (name in names and type(names[name]) not in kinds) or name not in names and name not in _BUILTINS
+        )
+
+
+def _unreadable(code) -> str:
+    """Why the frame's variables can't be read without changing the program, or ""."""
+    if _PROXY or code.co_name == "<module>":
+        return ""
+    inner = {"__class__", "__classdict__"}  # the cells that super() needs never change
+    if not code.co_flags & inspect.CO_OPTIMIZED:  # a class's body: its names are a dict of its own
+        return "" if set(code.co_cellvars) <= inner else _CLOSURE
+    if code.co_cellvars or not set(code.co_freevars) <= inner:
+        return _CLOSURE
+    return "" if _KEEPERS.isdisjoint(code.co_names) else _LOCALS
+
+
+class Frame:
+    """A frame that runs or is suspended, as it was recorded last."""
+
+    __slots__ = ("number", "code", "lane", "parent", "line", "seen", "suspended", "raised", "thrown", "depth")
+
+
+class Recorder:
+    """Records code compiled under filename; hidden are the names of the helpers in names.
+    channel.records takes the bytes. The hooks are in recorder_trace and recorder_monitor."""
+
+    kind = "none"
+
+    def __init__(self, channel, filename: str, names: dict, hidden):
+        self._channel = channel
+        self._filename = filename
+        self._names = names
+        self._given = {name: names[name] for name in hidden if name in names}
+        self._writer = form.Writer()
+        self._objects = recorder_values.Objects(self._writer, names.get("__name__", "__main__"))
+        self._lock = threading.Lock()
+        self._codes: dict = {}
+        self._frames: dict = {}  # by frame
+        self._lanes: dict = {}
+        self._seen: dict = {}  # the namespace's variables
+        self._watched: tuple = ()  # names of it that this code can set, or that can change
+        self._whole = False  # all names can
+        self._current = 0
+        self._pushed = 0
+        self._tail = recorder_tail.Tail(self)
+        self.count = 0
+        self.over = False
+
+    def start(self) -> None:
+        self._writer.head(self.kind, sys.version.split()[0])
+        self._namespace(list(self._names))
+        self._install()
+
+    def stop(self) -> None:
+        why = self._uninstall()
+        with self._lock:
+            if why and not self.over:
+                self._end(why)
+            elif not self.over:
+                self._objects.tick += 1
+                self._namespace(list(self._names))
+            self.over = True
+            self._frames.clear()
+            self._tail.end()
+            self._flush()
+
+    def _end(self, why: str) -> None:
+        """Recording is over ahead of the program."""
+        self.over = True
+        self._writer.out += n(form.LOST) + n(0) + form.text(why)
+        self._frames.clear()
+
+    def _install(self) -> None:
+        raise NotImplementedError
+
+    def _uninstall(self) -> str:
+        """Ends the events; returns why they were not complete, or ""."""
+        raise NotImplementedError
+
+    def _flush(self) -> None:
+        out = self._writer.out
+        if out:
+            self._tail.sent += len(out)
+            data = bytes(out)
+            out.clear()
+            self._channel.records(data)
+
+    # -- what happens, each under the lock
+
+    def _enter(self, frame, resumed: bool) -> "Frame | None":
+        known = self._frames.get(frame)
+        if known is None:
+            return self._push(frame)
+        if known.suspended:
+            known.suspended = False
+            parent = self._caller(frame, known.code)
+            known.parent = parent.number if parent is not None else 0
+            self._writer.out += n(form.RESUME) + n(known.number) + n(known.parent)
+            self._current = known.number
+        return known
+
+    def _push(self, frame) -> Frame:
+        code = self._code(frame.f_code)
+        known = Frame()
+        parent = self._caller(frame, code)
+        self._pushed += 1
+        known.number, known.code, known.line, known.seen = self._pushed, code, code.first, {}
+        known.suspended = known.raised = False
+        known.thrown = None
+        known.depth = parent.depth + 1 if parent is not None else 1
+        if parent is not None:
+            known.parent, known.lane = parent.number, parent.lane
+        else:
+            known.parent, known.lane = 0, self._lane(frame, code)
+        self._frames[frame] = known
+        out = self._writer.out
+        out += n(form.PUSH) + n(known.number) + code.number + n(known.lane) + n(known.parent) + b"\0"
+        self._current = known.number
+        if code.unread:
+            out += n(form.UNREAD) + self._writer.name(code.unread)
+        return known
+
+    def _caller(self, frame, code: Code) -> "Frame | None":
+        """The user's frame that this one was called from. A task has none: the event
+        loop runs it, whoever runs the loop."""
+        back = frame.f_back
+        frames = self._frames
+        while back is not None:
+            if code.task and back.f_code is _TASK_STEP:
+                return None
+            known = frames.get(back)
+            if known is not None:
+                return known
+            back = back.f_back
+        return None
+
+    def _lane(self, frame, code: Code) -> int:
+        ident = _ident()
+        key = ident, id(_active.get(ident))
+        lane = self._lanes.get(key)
+        if lane is None:
+            first = not self._lanes
+            lane = self._lanes[key] = self._writer.lane(False, 0, "main" if first else f"thread {len(self._lanes) + 1}")
+        back = frame.f_back
+        if code.task and back is not None and back.f_code is _TASK_STEP:
+            return self._writer.lane(True, lane, frame.f_code.co_name[: form.MAX_NAME])
+        return lane
+
+    def _code(self, code) -> Code:
+        known = self._codes.get(id(code))
+        if known is None:
+            name = code.co_name if code.co_name == "<module>" else code.co_qualname
+            number = self._writer.code(code.co_filename, name, code.co_firstlineno)
+            known = Code(code, number, self._names)
+            self._codes[id(code)] = known, code
+            if known.module:
+                self._watch(code)
+        else:
+            known = known[0]
+        return known
+
+    def _watch(self, code) -> None:
+        """Which of the namespace's names this code can change: those that it or a function in it
+        sets, here or left by an earlier run, and those whose objects change."""
+        codes, stores = [code], set(self._watched)
+        for value in list(self._names.values()):
+            if type(value) is types.FunctionType and value.__globals__ is self._names:
+                codes.append(value.__code__)
+        while codes:
+            each = codes.pop()
+            codes.extend(c for c in each.co_consts if type(c) is types.CodeType)
+            if not _DYNAMIC.isdisjoint(each.co_names):
+                self._whole = True
+            module = each.co_name == "<module>"
+            for op in dis.get_instructions(each):
+                if op.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or module and op.opname in ("STORE_NAME", "DELETE_NAME"):
+                    stores.add(op.argval)
+        for name, seen in self._seen.items():
+            if type(seen) is recorder_values.Entry and seen.reader.peek is not None:
+                stores.add(name)
+        self._watched = tuple(sorted(stores))
+
+    def _at(self, known: Frame) -> bytearray:
+        """Where the frame's records go; said first, where the ones before were another's."""
+        out = self._writer.out
+        if self._current != known.number:
+            self._current = known.number
+            out += n(form.FRAME) + n(known.number)
+        return out
+
+    def _line(self, frame, known: Frame, line: int) -> None:
+        out = self._at(known)
+        if known.raised:
+            known.raised = False
+            out += n(form.HANDLED)
+        known.thrown = None
+        self._read(frame, known)
+        self._writer.out += form.line(line - known.line)
+        known.line = line
+        self.count += 1
+        self._tail.step()
+        if len(self._writer.out) >= FLUSH and not self._tail.on:
+            self._flush()
+
+    def _leave(self, frame, known: Frame, record: bytes, value=None, raised: bool = False) -> None:
+        self._at(known)
+        if not raised:
+            self._read(frame, known)
+        entry = None
+        if not raised:
+            data, entry = self._objects.value(value)
+            record += data
+        self._writer.out += record
+        if record[0] == form.SUSPEND:
+            known.suspended, self._current, known.parent = True, known.parent, 0
+        else:
+            self._frames.pop(frame, None)
+            self._current = known.parent
+            self._forget(known.seen)
+        if entry is not None and entry.held == 0:
+            self._objects.settle(entry)
+
+    def _forget(self, seen: dict) -> None:
+        for old in seen.values():
+            if type(old) is recorder_values.Entry:
+                self._objects.drop(old)
+
+    def _raise(self, frame, known: Frame, error) -> None:
+        kind = type(error)
+        if type(kind) is type and kind in _QUIET:
+            return
+        self._at(known)
+        self._read(frame, known)
+        self._at(known)
+        self._writer.out += n(form.RAISE) + self._failure(error)
+        known.raised = True
+
+    def _handled(self, known: Frame) -> None:
+        if known.raised:
+            known.raised = False
+            self._at(known)
+            self._writer.out += n(form.HANDLED)
+
+    def _failure(self, error) -> bytes:
+        """The exception's class, and its message where it is one scalar."""
+        args = _args_of(error)
+        data = form.scalar(args[0]) if len(args) == 1 else None
+        return self._writer.name(recorder_values.label(type(error))) + (data or b"N")
+
+    # -- variables
+
+    def _read(self, frame, known: Frame) -> None:
+        """Records what has changed in what the frame can reach."""
+        self._objects.tick += 1
+        code = known.code
+        if code.module:
+            self._namespace(list(self._names) if self._whole else self._watched)
+            return
+        if not code.unread:
+            seen, found = known.seen, frame.f_locals
+            if type(found) is not dict:
+                if not _PROXY or type(found) is not _Proxy:  # what a metaclass has prepared
+                    code.unread = _PREPARED
+                    self._writer.out += n(form.UNREAD) + self._writer.name(_PREPARED)
+                    return
+                found = dict(found)
+            for name, value in found.items():
+                old = seen.get(name, _MISSING)
+                if old is not value:
+                    self._set(form.SET, seen, name, old, value)
+            if not seen.keys() <= found.keys():
+                for name in [name for name in seen if name not in found]:
+                    self._delete(form.DELETE, seen, name)
+        if code.reads:
+            self._namespace(code.reads)
+
+    def _namespace(self, which) -> None:
+        names, seen, given = self._names, self._seen, self._given
+        for name in which:
+            value, old = names.get(name, _MISSING), seen.get(name, _MISSING)
+            if old is value:
+                continue
+            if value is _MISSING:
+                self._delete(form.FORGET, seen, name)
+            elif given.get(name, _MISSING) is not value and (name[:2] != "__" or name == "__result__"):
+                self._set(form.GLOBAL, seen, name, old, value)
+        if len(seen) > len(names):
+            for name in [name for name in seen if name not in names]:
+                self._delete(form.FORGET, seen, name)
+
+    def _set(self, record: int, seen: dict, name: str, old, value) -> None:
+        held = type(old) is recorder_values.Entry
+        if held and old.address == id(value) and old.kind == id(type(value)) and old.version > 0:
+            if old.reader.peek is not None:
+                self._objects.check(value, old)
+            return
+        if name[:1] == "." or name[:2] == "__" and record == form.SET:
+            return
+        data, entry = self._objects.value(value)
+        self._writer.out += n(record) + self._writer.name(name) + data
+        if entry is not None:
+            entry.held += 1
+            seen[name] = entry
+        else:
+            seen[name] = value
+        if held:
+            self._objects.drop(old)
+
+    def _delete(self, record: int, seen: dict, name: str) -> None:
+        old = seen.pop(name)
+        self._writer.out += n(record) + self._writer.name(name)
+        if type(old) is recorder_values.Entry:
+            self._objects.drop(old)
+
+    # -- the recursion limit
+
+    def _near_limit(self, known: Frame) -> bool:
+        """Whether a hook could soon have no room. C calls count too, so it is tried."""
+        if known.depth * 5 < _limit():
+            return False
+        try:
+            _deeper(MARGIN)
+        except RecursionError:
+            self._end("near the recursion limit; what follows is not recorded")
+            return True
+        return False
+
+
+def make(channel, filename: str, names: dict, hidden) -> Recorder:
+    """The recorder for this Python."""
+    if sys.version_info >= (3, 12):
+        import recorder_monitor
+
+        return recorder_monitor.MonitorRecorder(channel, filename, names, hidden)
+    import recorder_trace
+
+    return recorder_trace.TraceRecorder(channel, filename, names, hidden)
+
+
+def _deeper(frames: int) -> None:
+    if frames:
+        _deeper(frames - 1)

@@ -1,0 +1,74 @@
+"""The recorder on sys.settrace, for Python 3.11."""
+
+import sys
+import threading
+
+import recorder
+import recorder_format as form
+from recorder_format import n
+
+_settrace, _gettrace = sys.settrace, sys.gettrace
+_UNWIND, _RETURN, _SUSPEND = n(form.UNWIND), n(form.RETURN), n(form.SUSPEND)
+
+
+class TraceRecorder(recorder.Recorder):
+    kind = "settrace"
+
+    def _install(self) -> None:
+        self._hook = self._call
+        threading.settrace(self._hook)
+        _settrace(self._hook)
+
+    def _uninstall(self) -> str:
+        ours = _gettrace() is self._hook
+        _settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+        return "" if ours else "the program has taken the recorder away"
+
+    def _call(self, frame, event, _arg):
+        code = frame.f_code
+        if code.co_filename != self._filename or code.co_name in recorder._INNER:
+            return None
+        if self.over:
+            return None
+        try:
+            with self._lock:
+                known = self._enter(frame, True)
+                if self._near_limit(known):
+                    _settrace(None)
+                    threading.settrace(None)  # type: ignore[arg-type]
+                    return None
+        except Exception:
+            pass
+        return self._event
+
+    def _event(self, frame, event, arg):
+        if self.over:
+            return None
+        try:
+            with self._lock:
+                known = self._frames.get(frame)
+                if known is None or known.suspended:  # thrown into, or closed
+                    known = self._enter(frame, True)
+                if event == "line":
+                    self._line(frame, known, frame.f_lineno)
+                elif event == "exception":
+                    known.thrown = arg[1]
+                    self._raise(frame, known, arg[1])
+                elif event == "return":
+                    self._return(frame, known, arg)
+        except Exception:
+            pass
+        return self._event
+
+    def _return(self, frame, known, value) -> None:
+        at = frame.f_lasti
+        code = known.code
+        if at in code.returns:
+            self._leave(frame, known, _RETURN, value)
+        elif at in code.yields and known.thrown is None:
+            self._leave(frame, known, _SUSPEND, value)
+        else:
+            error = known.thrown
+            failure = self._failure(error) if error is not None else self._writer.name("BaseException") + b"N"
+            self._leave(frame, known, _UNWIND + failure, raised=True)
