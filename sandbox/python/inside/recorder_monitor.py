@@ -40,13 +40,16 @@ class MonitorRecorder(recorder.Recorder):
         m = _monitoring
         if m.get_tool(self._tool) != _TOOL:
             return "the program has taken the recorder away"
-        m.set_events(self._tool, 0)
-        for code in self._codes.values():
-            m.set_local_events(self._tool, code[1], 0)
+        self._silence()
         for event in ("PY_START", "PY_RESUME", "PY_THROW", "PY_RETURN", "PY_YIELD", "PY_UNWIND", "LINE", "RAISE", "EXCEPTION_HANDLED"):
             m.register_callback(self._tool, getattr(m.events, event), None)
         m.free_tool_id(self._tool)
         return ""
+
+    def _silence(self) -> None:
+        _monitoring.set_events(self._tool, 0)
+        for _, code in self._codes.values():
+            _monitoring.set_local_events(self._tool, code, 0)
 
     def _foreign(self, code) -> bool:
         return code.co_filename != self._filename or code.co_name in recorder._INNER or self.over
@@ -63,9 +66,9 @@ class MonitorRecorder(recorder.Recorder):
                 if new:
                     _monitoring.set_local_events(self._tool, code, self._local)
                 if self._near_limit(known):
-                    _monitoring.set_events(self._tool, 0)
-        except Exception:
-            pass
+                    self._silence()
+        except Exception as error:
+            self._failed(error)
         return None
 
     def _resume(self, code, _offset):
@@ -107,8 +110,8 @@ class MonitorRecorder(recorder.Recorder):
                 if known is None or known.suspended:
                     known = self._enter(frame, True)
                 what(frame, known, *args)
-        except Exception:
-            pass
+        except Exception as error:
+            self._failed(error)
 
     def _nothing(self, _frame, _known) -> None:
         pass

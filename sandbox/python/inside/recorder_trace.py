@@ -5,6 +5,7 @@ import threading
 
 import recorder
 import recorder_format as form
+import recorder_values
 from recorder_format import n
 
 _settrace, _gettrace = sys.settrace, sys.gettrace
@@ -38,8 +39,8 @@ class TraceRecorder(recorder.Recorder):
                     _settrace(None)
                     threading.settrace(None)  # type: ignore[arg-type]
                     return None
-        except Exception:
-            pass
+        except Exception as error:
+            self._failed(error)
         return self._event
 
     def _event(self, frame, event, arg):
@@ -53,22 +54,27 @@ class TraceRecorder(recorder.Recorder):
                 if event == "line":
                     self._line(frame, known, frame.f_lineno)
                 elif event == "exception":
-                    known.thrown = arg[1]
-                    self._raise(frame, known, arg[1])
+                    self._exception(frame, known, arg[0], arg[1])
                 elif event == "return":
                     self._return(frame, known, arg)
-        except Exception:
-            pass
+        except Exception as error:
+            self._failed(error)
         return self._event
+
+    def _exception(self, frame, known, kind, error) -> None:
+        if kind is StopIteration or kind is StopAsyncIteration:  # a plain value may be in the place of it
+            known.failure = self._writer.name(recorder_values.label(kind)) + b"N"
+            return
+        known.thrown, known.failure = True, self._failure(error)
+        self._raise(frame, known, error)
 
     def _return(self, frame, known, value) -> None:
         at = frame.f_lasti
         code = known.code
         if at in code.returns:
             self._leave(frame, known, _RETURN, value)
-        elif at in code.yields and known.thrown is None:
+        elif at in code.yields and not known.thrown:
             self._leave(frame, known, _SUSPEND, value)
         else:
-            error = known.thrown
-            failure = self._failure(error) if error is not None else self._writer.name("BaseException") + b"N"
+            failure = known.failure or self._writer.name("BaseException") + b"N"
             self._leave(frame, known, _UNWIND + failure, raised=True)

@@ -145,6 +145,7 @@ class Objects:
         self._user = user
         self._readers: dict = {}  # by id of the class, which the reader keeps
         self._count = 0
+        self._idle: list = []  # what nothing holds, unless the next line does
         self.table: dict = {}  # by address
         self.tick = 0  # of the event: an object is looked at once in each
 
@@ -272,13 +273,18 @@ class Objects:
         return Reader(kind, name, form.OPAQUE, None)
 
     def drop(self, entry: Entry) -> None:
-        """One holder less; without any the object is forgotten."""
+        """One holder less; without any the object is forgotten, unless the next line holds it."""
         entry.held -= 1
-        self.settle(entry)
+        if entry.held <= 0:
+            self._idle.append(entry)
 
-    def settle(self, entry: Entry) -> None:
-        """Forgets an object that nothing holds."""
-        waiting = [entry]
+    def idle(self, entry: Entry) -> None:
+        if entry.held <= 0:
+            self._idle.append(entry)
+
+    def settle(self) -> None:
+        """Forgets the objects that nothing holds."""
+        waiting = self._idle
         while waiting:
             entry = waiting.pop()
             if entry.held > 0 or entry.version < 0:

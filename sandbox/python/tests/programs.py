@@ -1,0 +1,79 @@
+"""Case files of programs, and the interpreters that there are to run them."""
+
+import base64
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import recording
+
+HERE = pathlib.Path(__file__).parent
+VERSIONS = ("3.11", "3.12", "3.13")
+
+
+def interpreters() -> "dict[str, str]":
+    """One Python for each version, this one first: on the path, or where pyenv puts them."""
+    found = {f"{sys.version_info[0]}.{sys.version_info[1]}": sys.executable}
+    pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv"))
+    for version in VERSIONS:
+        local = sorted(str(p) for p in pyenv.glob(f"versions/{version}.*/bin/python"))
+        for python in filter(None, (shutil.which(f"python{version}"), *local)):
+            if subprocess.run([python, "-c", ""], capture_output=True).returncode == 0:
+                found.setdefault(version, python)
+    return found
+
+
+def load(name: str) -> "dict[str, dict]":
+    """The programs of a case file, by name: {"code", "steps", "steps 3.11", "records"}."""
+    out = {}
+    for part in re.split(r"(?m)^== ", (HERE / name).read_text())[1:]:
+        title, _, rest = part.partition("\n")
+        sections = re.split(r"(?m)^-- ", rest)
+        out[title] = {"code": sections[0]}
+        for section in sections[1:]:
+            head, _, body = section.partition("\n")
+            out[title][head] = body.strip("\n")
+    return out
+
+
+def record(python: str, cases: list) -> list:
+    """What came of each case: without the recorder, and with it."""
+    done = subprocess.run(
+        [python, str(HERE / "record.py")], input=json.dumps(cases), capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    out = json.loads(done.stdout.splitlines()[-1])
+    for _, watched in out:
+        watched["reader"] = recording.Reader(base64.b64decode(watched["records"]))
+    return out
+
+
+def folded(steps: list) -> str:
+    """Steps as a case file has them."""
+    items, function = [], None
+    for name, line in steps:
+        items.append(str(line) if name == function else f"{name}:{line}")
+        function = name
+    return " ".join(fold(items))
+
+
+def fold(items: list) -> list:
+    """Repetitions, shortest first, as (...)*n."""
+    for size in range(1, len(items) // 2 + 1):
+        i, out = 0, []
+        while i < len(items):
+            n = 1
+            while items[i : i + size] == items[i + n * size : i + (n + 1) * size] != []:
+                n += 1
+            if n > 2 and i + size <= len(items):
+                out.append(f"({' '.join(items[i : i + size])})*{n}")
+                i += n * size
+            else:
+                out.append(items[i])
+                i += 1
+        items = out
+    return items

@@ -1,0 +1,183 @@
+"""A recording as lines of text, one a record: what debugger/transcript.go writes too."""
+
+import struct
+
+KINDS = (
+    "head name code lane push resume suspend return unwind frame line set global delete forget "
+    "object mutate free raise handled output event lost unread"
+).split()
+EXACTNESS = ("exact", "truncated", "sampled", "unread")
+FORMS = ("opaque", "items", "pairs", "attributes", "table")
+
+
+class Reader:
+    """Decodes what it is given; text is the transcript, steps the lines as (function, line)."""
+
+    def __init__(self, data: bytes):
+        self.data, self.off = bytes(data), 0
+        self.names, self.codes, self.frames = [""], [None], {}
+        self.current = 0
+        self.text, self.steps, self.lost = [], [], []
+        while self.off < len(self.data):
+            self.text.append(self.record())
+
+    def n(self):
+        out = shift = 0
+        while True:
+            byte = self.data[self.off]
+            self.off += 1
+            out |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return out
+
+    def z(self):
+        v = self.n()
+        return v >> 1 ^ -(v & 1)
+
+    def raw(self):
+        size = self.n()
+        self.off += size
+        assert self.off <= len(self.data)
+        return self.data[self.off - size : self.off]
+
+    def string(self):
+        return self.raw().decode()
+
+    def name(self):
+        return self.names[self.n()]
+
+    def double(self):
+        self.off += 8
+        return repr(struct.unpack_from("<d", self.data, self.off - 8)[0])
+
+    def value(self):
+        tag = chr(self.data[self.off])
+        self.off += 1
+        if tag in "NTF.":
+            return {"N": "None", "T": "True", "F": "False", ".": "..."}[tag]
+        if tag == "i":
+            return str(self.z())
+        if tag == "I":
+            return str(int.from_bytes(self.raw(), "little", signed=True))
+        if tag == "f":
+            return self.double()
+        if tag == "c":
+            return f"complex({self.double()}, {self.double()})"
+        if tag == "s":
+            return quoted(self.raw())
+        if tag == "S":
+            return f"{self.n()} chars {quoted(self.raw())}"
+        if tag in "ub":
+            return tag + quoted(self.raw())
+        if tag == "B":
+            return f"{self.n()} bytes {quoted(self.raw())}"
+        assert tag == "@", tag
+        return f"@{self.n()}"
+
+    def contents(self):
+        version, exactness, length, form = self.n(), self.n(), self.n() - 1, self.n()
+        values = [self.value() for _ in range(self.n())]
+        if form > 1:
+            values = [f"{k}: {v}" for k, v in zip(values[::2], values[1::2])]
+        return f"v{version} {EXACTNESS[exactness]} length {length} {FORMS[form]} [{', '.join(values)}]"
+
+    def record(self) -> str:
+        byte = self.data[self.off]
+        self.off += 1
+        if byte >= 0x80:
+            return self.take_line(byte - 0xC0)
+        kind = KINDS[byte - 1]
+        return f"{kind} {getattr(self, 'take_' + kind)()}".rstrip()
+
+    def take_line(self, delta=None):
+        frame = self.frames[self.current]
+        frame[1] += self.z() if delta is None else delta
+        self.steps.append((frame[0], frame[1]))
+        return f"line {frame[1]}" if delta is not None else str(frame[1])
+
+    def take_head(self):
+        return f"{self.n()} {self.string()} {self.string()}"
+
+    def take_name(self):
+        self.names.append(self.string())
+        return f"{len(self.names) - 1} {quoted(self.names[-1].encode())}"
+
+    def take_code(self):
+        file, name, first = self.name(), self.name(), self.n()
+        self.codes.append((name, first))
+        return f"{len(self.codes) - 1} {quoted(file.encode())} {quoted(name.encode())} line {first}"
+
+    def take_lane(self):
+        return f"{('', 'thread', 'task')[self.n()]} of {self.n()} {quoted(self.raw())}"
+
+    def take_push(self):
+        number, code, lane, parent, flags = (self.n() for _ in range(5))
+        self.frames[number] = [*self.codes[code], parent]
+        line = ""
+        if flags & 1:
+            self.frames[number][1] = self.n()
+            line = f" at {self.frames[number][1]}"
+        self.current = number
+        return f"{number} {quoted(self.codes[code][0].encode())} lane {lane} from {parent} flags {flags}{line}"
+
+    def take_resume(self):
+        number, parent = self.n(), self.n()
+        self.current, self.frames[number][2] = number, parent
+        return f"{number} from {parent}"
+
+    def take_suspend(self):
+        self.current = self.frames[self.current][2]
+        return self.value()
+
+    def take_return(self):
+        self.current = self.frames[self.current][2]
+        return self.value()
+
+    def take_unwind(self):
+        self.current = self.frames[self.current][2]
+        return f"{self.name()} {self.value()}"
+
+    def take_frame(self):
+        self.current = self.n()
+        return str(self.current)
+
+    def take_set(self):
+        return f"{self.name()} = {self.value()}"
+
+    take_global = take_set
+
+    def take_delete(self):
+        return self.name()
+
+    take_forget = take_unread = take_delete
+
+    def take_object(self):
+        return f"{self.n()} {self.name()} {self.contents()}"
+
+    def take_mutate(self):
+        return f"{self.n()} {self.contents()}"
+
+    def take_free(self):
+        return str(self.n())
+
+    def take_raise(self):
+        return f"{self.name()} {self.value()}"
+
+    def take_handled(self):
+        return ""
+
+    def take_output(self):
+        return f"{self.n()} {self.n()} {self.n()}"
+
+    def take_event(self):
+        return f"{self.name()} {self.n()}"
+
+    def take_lost(self):
+        self.lost.append((self.n(), self.string()))
+        self.frames.clear()
+        return f"{self.lost[-1][0]} {quoted(self.lost[-1][1].encode())}"
+
+
+def quoted(data: bytes) -> str:
+    return '"' + "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\x{b:02x}" for b in data) + '"'
