@@ -35,6 +35,7 @@ _QUIET = {StopIteration, StopAsyncIteration, GeneratorExit}  # how iteration end
 _PROXY = sys.version_info >= (3, 13)  # f_locals is a view that writes nothing back
 _CLOSURE = "it shares variables with a closure"
 _LOCALS = "it may keep its own locals()"
+_LIMIT = "near the recursion limit; what follows is not recorded"
 _PREPARED = "its namespace is not a dict"
 _DYNAMIC = {"globals", "locals", "vars", "exec", "eval", "__dict__", "setattr"}
 _KEEPERS = {"locals", "vars", "dir", "exec", "eval", "_getframe", "currentframe", "f_locals"}
@@ -139,6 +140,7 @@ class Recorder:
     def _end(self, why: str) -> None:
         """Recording is over ahead of the program."""
         self.over = True
+        self._silence()
         self._writer.out += n(form.LOST) + n(0) + form.text(why)
         self._frames.clear()
 
@@ -147,6 +149,10 @@ class Recorder:
 
     def _uninstall(self) -> str:
         """Ends the events; returns why they were not complete, or ""."""
+        raise NotImplementedError
+
+    def _silence(self) -> None:
+        """Ends the events that can be ended."""
         raise NotImplementedError
 
     def _flush(self) -> None:
@@ -324,7 +330,7 @@ class Recorder:
     def _failed(self, error: Exception) -> None:
         """What a hook of ours has raised never reaches the program."""
         if not self.over:
-            self._end(f"the recorder failed with a {type(error).__name__}")
+            self._end(_LIMIT if type(error) is RecursionError else f"the recorder failed with a {type(error).__name__}")
 
     # -- variables
 
@@ -400,7 +406,7 @@ class Recorder:
         try:
             _deeper(MARGIN)
         except RecursionError:
-            self._end("near the recursion limit; what follows is not recorded")
+            self._end(_LIMIT)
             return True
         return False
 

@@ -65,8 +65,7 @@ class MonitorRecorder(recorder.Recorder):
                 known = self._enter(_getframe(1), False)
                 if new:
                     _monitoring.set_local_events(self._tool, code, self._local)
-                if self._near_limit(known):
-                    self._silence()
+                self._near_limit(known)
         except Exception as error:
             self._failed(error)
         return None

@@ -22,9 +22,12 @@ class TraceRecorder(recorder.Recorder):
 
     def _uninstall(self) -> str:
         ours = _gettrace() is self._hook
+        self._silence()
+        return "" if ours else "the program has taken the recorder away"
+
+    def _silence(self) -> None:
         _settrace(None)
         threading.settrace(None)  # type: ignore[arg-type]
-        return "" if ours else "the program has taken the recorder away"
 
     def _call(self, frame, event, _arg):
         code = frame.f_code
@@ -36,8 +39,6 @@ class TraceRecorder(recorder.Recorder):
             with self._lock:
                 known = self._enter(frame, True)
                 if self._near_limit(known):
-                    _settrace(None)
-                    threading.settrace(None)  # type: ignore[arg-type]
                     return None
         except Exception as error:
             self._failed(error)
