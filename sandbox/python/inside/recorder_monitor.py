@@ -47,6 +47,8 @@ class MonitorRecorder(recorder.Recorder):
         return ""
 
     def _silence(self) -> None:
+        if _monitoring.get_tool(self._tool) != _TOOL:
+            return
         _monitoring.set_events(self._tool, 0)
         for _, code in self._codes.values():
             _monitoring.set_local_events(self._tool, code, 0)
