@@ -1,10 +1,15 @@
 """The recorder: everything that user code does, as records, from start to stop.
 
+A namespace of many names is looked at in part: with each line of the module those
+that it names, and all of them every EVERY lines. A change that comes by another way
+(a callback of a library's, a thread) may be seen that much later.
+
 It must not change the program. No code of the user's objects runs here; before Python
 3.13 a frame that shares variables with a closure is left unread, since reading f_locals
 writes old values back there, and so is one that could keep its own locals(); near
 the recursion limit, where a hook in Python has no room, recording ends. Each of these
-the recording says. What it can't hide: its small objects may bring a collection of
+the recording says. What it can't hide: on 3.11, without the extension, an object that
+loses its variable lives until the hook's next event, a line at the most; its small objects may bring a collection of
 cycles forward, and sys.gettrace or sys.monitoring show it to those who ask.
 
 One lock keeps the records of threads apart. A hook that fails ends the recording, and
@@ -27,12 +32,16 @@ from recorder_format import n
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 FLUSH = 32 << 10  # bytes of records that are sent at once
+FEW = 12  # names of the namespace that are looked at with each of its lines
+EVERY = 16  # lines, with more names: then the line's own, and all of them each so many
 MARGIN = 48  # frames that a hook may need
 
 _ident, _active, _getframe, _limit = threading.get_ident, threading._active, sys._getframe, sys.getrecursionlimit  # type: ignore[attr-defined]
 _INNER = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # no frames of their own
+_NAMED = {"LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"}
 _QUIET = {StopIteration, StopAsyncIteration, GeneratorExit}  # how iteration ends
 _PROXY = sys.version_info >= (3, 13)  # f_locals is a view that writes nothing back
+_CLEARED = (3, 12) <= sys.version_info < (3, 13)  # f_locals is a dict that nothing writes back from
 _CLOSURE = "it shares variables with a closure"
 _LOCALS = "it may keep its own locals()"
 _LIMIT = "near the recursion limit; what follows is not recorded"
@@ -49,7 +58,7 @@ _args_of = vars(BaseException)["args"].__get__
 class Code:
     """What is known of one code object."""
 
-    __slots__ = ("number", "module", "unread", "reads", "stores", "task", "returns", "yields", "first")
+    __slots__ = ("number", "module", "unread", "reads", "stores", "task", "returns", "yields", "first", "deletes", "named", "snapshot")
 
     def __init__(self, code, number: bytes, names: dict):
         self.number, self.first = number, code.co_firstlineno
@@ -58,7 +67,16 @@ class Code:
         self.task = bool(code.co_flags & inspect.CO_COROUTINE)
         self.stores, reads = set(), set()
         self.returns, self.yields = set(), set()
+        self.snapshot = bool(_CLEARED and code.co_flags & inspect.CO_OPTIMIZED)
+        self.deletes = not code.co_flags & inspect.CO_OPTIMIZED
+        line = code.co_firstlineno
+        named: dict = {}
         for op in dis.get_instructions(code):
+            line = op.positions.lineno or line if op.positions else line
+            if op.opname == "DELETE_FAST":
+                self.deletes = True
+            if self.module and op.opname in _NAMED:
+                named.setdefault(line, set()).add(op.argval)
             if op.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or self.module and op.opname in ("STORE_NAME", "DELETE_NAME"):
                 self.stores.add(op.argval)
             elif op.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
@@ -67,6 +85,7 @@ class Code:
                 self.returns.add(op.offset)
             elif op.opname in ("YIELD_VALUE", "SEND"):
                 self.yields.add(op.offset)
+        self.named = {line: tuple(sorted(each)) for line, each in named.items()}  # names of the namespace in a line
         kinds = types.FunctionType, types.BuiltinFunctionType, types.ModuleType
         self.reads = tuple(
             name
@@ -105,6 +124,7 @@ class Recorder:
         self._names = names
         self._given = {name: names[name] for name in hidden if name in names}
         self._writer = form.Writer()
+        self._out = self._writer.out  # for the extension
         self._objects = recorder_values.Objects(self._writer, names.get("__name__", "__main__"))
         self._lock = threading.Lock()
         self._codes: dict = {}
@@ -115,6 +135,7 @@ class Recorder:
         self._whole = False  # all names can
         self._current = 0
         self._pushed = 0
+        self._heads: dict = {form.SET: {}, form.GLOBAL: {}}  # the beginnings of set records, by name
         self._tail = recorder_tail.Tail(self)
         self.count = 0
         self.over = False
@@ -130,7 +151,7 @@ class Recorder:
             if why and not self.over:
                 self._end(why)
             elif not self.over:
-                self._objects.tick += 1
+                self._objects.next()
                 self._namespace(list(self._names))
             self.over = True
             self._frames.clear()
@@ -268,17 +289,20 @@ class Recorder:
         return out
 
     def _line(self, frame, known: Frame, line: int) -> None:
-        out = self._at(known)
+        if self._current != known.number:
+            self._at(known)
         if known.raised:
             known.raised = False
-            out += n(form.HANDLED)
+            self._writer.out += n(form.HANDLED)
         known.thrown = False
         self._read(frame, known)
-        self._objects.settle()
+        if self._objects.unheld:
+            self._objects.settle()
         self._writer.out += form.line(line - known.line)
         known.line = line
         self.count += 1
-        self._tail.step()
+        if self.count >= self._tail.mark or self._tail.on:
+            self._tail.step()
         if len(self._writer.out) >= FLUSH and not self._tail.on:
             self._flush()
 
@@ -336,10 +360,15 @@ class Recorder:
 
     def _read(self, frame, known: Frame) -> None:
         """Records what has changed in what the frame can reach."""
-        self._objects.tick += 1
+        self._objects.next()
         code = known.code
         if code.module:
-            self._namespace(list(self._names) if self._whole else self._watched)
+            if self._whole:
+                self._namespace(list(self._names))
+            elif len(self._watched) <= FEW or self.count % EVERY == 0:
+                self._namespace(self._watched)
+            else:
+                self._namespace(code.named.get(known.line, ()))
             return
         if not code.unread:
             seen, found = known.seen, frame.f_locals
@@ -353,9 +382,11 @@ class Recorder:
                 old = seen.get(name, _MISSING)
                 if old is not value:
                     self._set(form.SET, seen, name, old, value)
-            if not seen.keys() <= found.keys():
+            if code.deletes and not seen.keys() <= found.keys():
                 for name in [name for name in seen if name not in found]:
                     self._delete(form.DELETE, seen, name)
+            if code.snapshot:
+                found.clear()  # or what it holds would outlive its variable
         if code.reads:
             self._namespace(code.reads)
 
@@ -374,6 +405,10 @@ class Recorder:
                 self._delete(form.FORGET, seen, name)
 
     def _set(self, record: int, seen: dict, name: str, old, value) -> None:
+        kind = type(value)
+        if type(kind) is type and type(old) is kind and kind in form.SCALARS and (kind is int or kind is str) and old == value:
+            seen[name] = value
+            return
         held = type(old) is recorder_values.Entry
         if held and old.address == id(value) and old.kind == id(type(value)) and old.version > 0:
             if old.reader.peek is not None:
@@ -381,8 +416,14 @@ class Recorder:
             return
         if name[:1] == "." or name[:2] == "__" and record == form.SET:
             return
-        data, entry = self._objects.value(value)
-        self._writer.out += n(record) + self._writer.name(name) + data
+        head = self._heads[record].get(name)
+        if head is None:
+            head = self._heads[record][name] = n(record) + self._writer.name(name)
+        if type(kind) is type and kind in form.SCALARS and (data := form.SCALARS[kind](value)) is not None:
+            entry = None
+        else:
+            data, entry = self._objects.value(value)
+        self._writer.out += head + data
         if entry is not None:
             entry.held += 1
             seen[name] = entry
@@ -413,8 +454,13 @@ class Recorder:
 
 def make(channel, filename: str, names: dict, hidden, fast: bool = True) -> Recorder:
     """The recorder for this Python: fast, where the extension is there."""
-    if fast:
-        pass
+    if fast and sys.version_info < (3, 12):
+        import recorder_trace
+
+        try:
+            return recorder_trace.fast()(channel, filename, names, hidden)
+        except ImportError:
+            pass  # there was no compiler
     if sys.version_info >= (3, 12):
         import recorder_monitor
 

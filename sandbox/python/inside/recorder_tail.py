@@ -18,6 +18,7 @@ class Tail:
     def __init__(self, recorder):
         self._recorder = recorder
         self.on = False
+        self.mark = min(HEAD_STEPS, MAX_STEPS)  # the step from which on step has something to do
         self.sent = 0
         self._steps = self._dropped = 0
         self._key = self._old_key = b""
@@ -41,7 +42,7 @@ class Tail:
         self._key, self._steps = self._state(), 0
         if writer.defined is writer.out:
             writer.defined = bytearray()
-        writer.out = bytearray()
+        writer.out = self._recorder._out = bytearray()
 
     def _roll(self, out: bytearray) -> None:
         self._dropped += self._old_steps
@@ -57,7 +58,7 @@ class Tail:
         if self._dropped:
             out += n(form.LOST) + n(self._dropped) + form.text("the budget of steps is used; the last are kept") + self._old_key
         out += (self._old or b"") + writer.out
-        writer.out = writer.defined = out
+        writer.out = writer.defined = self._recorder._out = out
         self.on = False
 
     def _state(self) -> bytes:

@@ -79,3 +79,48 @@ class TraceRecorder(recorder.Recorder):
         else:
             failure = known.failure or self._writer.name("BaseException") + b"N"
             self._leave(frame, known, _UNWIND + failure, raised=True)
+
+
+def fast() -> "type[TraceRecorder]":
+    """The recorder with its line events in C; ImportError where that was not built."""
+    import recorder_fast
+
+    class FastRecorder(recorder_fast.State, TraceRecorder):  # type: ignore[misc, name-defined]
+        """Reads the frame's slots, so that every frame can be read; else as its base."""
+
+        kind = "extension"
+
+        def _install(self) -> None:
+            self._few, self._every, self._flush_at = recorder.FEW, recorder.EVERY, recorder.FLUSH
+            self._set_heads, self._global_heads = self._heads[form.SET], self._heads[form.GLOBAL]
+            self._out, self._unheld, self._mark = self._writer.out, self._objects.unheld, self._tail.mark
+            self.slots(recorder.Frame, recorder.Code, recorder_values.Entry, recorder_values.Reader)
+            threading.settrace(self._begin)
+            self.attach()
+
+        def _begin(self, frame, event, arg):
+            """The first event of a new thread."""
+            self.attach()
+            return self._call(frame, event, arg) and None
+
+        def _uninstall(self) -> str:
+            ours = self.attached()
+            self._silence()
+            return "" if ours else "the program has taken the recorder away"
+
+        def _silence(self) -> None:
+            self.detach()
+            threading.settrace(None)  # type: ignore[arg-type]
+
+        def _code(self, code):
+            known = super()._code(code)
+            if known.unread:
+                known.unread = ""
+            return known
+
+        def _read(self, frame, known) -> None:
+            self._objects.next()
+            if not self.read(frame, known):
+                super()._read(frame, known)
+
+    return FastRecorder

@@ -145,9 +145,13 @@ class Objects:
         self._user = user
         self._readers: dict = {}  # by id of the class, which the reader keeps
         self._count = 0
-        self._idle: list = []  # what nothing holds, unless the next line does
+        self.unheld: list = []  # what nothing holds, unless the next line does
         self.table: dict = {}  # by address
         self.tick = 0  # of the event: an object is looked at once in each
+
+    def next(self) -> None:
+        """Another event begins."""
+        self.tick += 1
 
     def value(self, v, depth: int = 0) -> "tuple[bytes, Entry | None]":
         """The value's bytes, behind the records that they need; for an object, its entry."""
@@ -276,15 +280,15 @@ class Objects:
         """One holder less; without any the object is forgotten, unless the next line holds it."""
         entry.held -= 1
         if entry.held <= 0:
-            self._idle.append(entry)
+            self.unheld.append(entry)
 
     def idle(self, entry: Entry) -> None:
         if entry.held <= 0:
-            self._idle.append(entry)
+            self.unheld.append(entry)
 
     def settle(self) -> None:
         """Forgets the objects that nothing holds."""
-        waiting = self._idle
+        waiting = self.unheld
         while waiting:
             entry = waiting.pop()
             if entry.held > 0 or entry.version < 0:
