@@ -29,9 +29,10 @@ type Session interface {
 	Close() error
 }
 
-// Host opens sessions.
+// Host opens sessions: one that lasts, or one that runs a single piece of code.
 type Host interface {
 	Open(context.Context, sandbox.Sandbox) (Session, error)
+	Once(ctx context.Context, box sandbox.Sandbox, code string) (Session, error)
 }
 
 // Reader reads the knowledge database.

@@ -30,6 +30,10 @@ type script struct {
 
 func (s *script) Open(context.Context, sandbox.Sandbox) (service.Session, error) { return s, nil }
 
+func (s *script) Once(context.Context, sandbox.Sandbox, string) (service.Session, error) {
+	return s, nil
+}
+
 func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ host.Watcher) error {
 	s.ran++
 	e.Status = sandbox.StatusCompleted

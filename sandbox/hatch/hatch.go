@@ -68,12 +68,11 @@ type Enter struct {
 	Policy    json.RawMessage `json:"policy"`
 	Rules     json.RawMessage `json:"rules"`
 	UID       int             `json:"uid"`    // inside the namespace
-	Filter    []byte          `json:"filter"` // struct sock_filter[], base64 in JSON
+	Filter    string          `json:"filter"` // the name of one of the zygote's filters
 	Landlock  bool            `json:"landlock"`
 	DataLimit int64           `json:"data_limit"` // RLIMIT_DATA, bytes
-	Inodes    int             `json:"inodes"`
-	Attach    bool            `json:"attach"` // a /session mount comes with it
-	NProc     int             `json:"nproc"`  // RLIMIT_NPROC; 0 leaves it
+	Attach    bool            `json:"attach"`     // a /session mount comes with it
+	NProc     int             `json:"nproc"`      // RLIMIT_NPROC; 0 leaves it
 }
 
 // Ready says that the child is locked down, or why it is not.

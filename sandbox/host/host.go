@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 
 // Isolator starts children behind the wall.
 type Isolator interface {
-	Start(context.Context, isolate.Spec) (*isolate.Process, int, error)
+	Start(context.Context, isolate.Spec) (*isolate.Process, error)
 	Isolation() sandbox.Isolation
 }
 
@@ -55,30 +56,51 @@ type Session struct {
 
 	mu      sync.Mutex
 	process *isolate.Process
-	mount   int // /session, or -1
+	mount   int  // /session, or -1
+	fresh   bool // process is not known to be locked down yet
 	closed  bool
 	cpu     time.Duration // used by the process before this run
 }
 
 // Open starts a child for the sandbox. FaultFull where none came free in time.
 func (h *Host) Open(ctx context.Context, box sandbox.Sandbox) (*Session, error) {
+	s, err := h.open(ctx, box, "")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.settle(s.process); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.process.Freeze()
+	return s, nil
+}
+
+// Once starts a child that runs code alone: it has the warm packages that code
+// seems to need, and need not be locked down when Once returns, since its Run waits
+// for that.
+func (h *Host) Once(ctx context.Context, box sandbox.Sandbox, code string) (*Session, error) {
+	return h.open(ctx, box, code)
+}
+
+func (h *Host) open(ctx context.Context, box sandbox.Sandbox, code string) (*Session, error) {
 	h.mu.Lock()
 	h.slot++
 	s := &Session{host: h, box: box, slot: h.slot, mount: -1}
 	h.mu.Unlock()
-	if _, err := s.child(ctx); err != nil {
-		return nil, err
-	}
-	return s, nil
+	_, err := s.child(ctx, code)
+	return s, err
 }
 
 // child returns the live process, starting one where there is none.
-func (s *Session) child(ctx context.Context) (*isolate.Process, error) {
+func (s *Session) child(ctx context.Context, code string) (*isolate.Process, error) {
 	s.start.Lock()
 	defer s.start.Unlock()
 	s.mu.Lock()
-	p, mount := s.process, s.mount
+	p, mount, closed := s.process, s.mount, s.closed
 	s.mu.Unlock()
+	if closed {
+		return nil, gone()
+	}
 	if p != nil {
 		select {
 		case <-p.Done(): // the kernel or the host's death took it between runs
@@ -89,25 +111,44 @@ func (s *Session) child(ctx context.Context) (*isolate.Process, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.host.queue)
 	defer cancel()
-	p, fresh, err := s.host.isolator.Start(ctx, isolate.Spec{
-		SandboxID: s.box.ID, Policy: s.box.Policy, Rules: policy.Rules(s.box.Policy), Slot: s.slot, Session: mount,
+	p, err := s.host.isolator.Start(ctx, isolate.Spec{
+		SandboxID: s.box.ID, Policy: s.box.Policy, Rules: policy.Rules(s.box.Policy), Slot: s.slot, Session: mount, Code: code,
 	})
 	if err != nil {
 		return nil, err
 	}
-	p.Freeze()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.process, s.fresh = p, true
+	s.cpu, _, _ = p.Used() // its birth is not the run's to pay
+	if s.closed {
+		_ = s.release()
+		return nil, gone()
+	}
+	return p, nil
+}
+
+func gone() error { return sandbox.Errorf(sandbox.FaultGone, "the sandbox was deleted") }
+
+// settle waits until a fresh child is locked down, and keeps its /session.
+func (s *Session) settle(p *isolate.Process) error {
+	mount, err := p.Ready()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed: // by another, who has ended the child
+		if err == nil {
+			_ = unix.Close(mount)
+		}
+		return gone()
+	case err != nil:
+		return err
+	}
 	if s.mount >= 0 {
 		_ = unix.Close(s.mount)
 	}
-	s.process, s.mount = p, fresh
-	s.cpu, _, _ = p.Used() // its birth is not the run's to pay
-	if s.closed {
-		s.release()
-		return nil, sandbox.Errorf(sandbox.FaultGone, "the sandbox was deleted")
-	}
-	return p, nil
+	s.mount, s.fresh = mount, false
+	return nil
 }
 
 // drop ends the child; /session stays for the next one.

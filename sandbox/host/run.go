@@ -36,9 +36,22 @@ type frame struct {
 // watch may be nil. The error is only ever the service's own, or FaultFull; a
 // failing, hanging or killed program is a status. A cancelled ctx cancels.
 func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watch Watcher) error {
-	p, err := s.child(ctx)
+	p, err := s.child(ctx, "")
 	if err != nil {
 		return err
+	}
+	job := hatch.Run{ExecutionID: e.ID, Code: e.Code, Context: e.Context, Watch: watch != nil}
+	s.mu.Lock()
+	fresh := s.fresh
+	s.mu.Unlock()
+	began := time.Now()
+	var sent error
+	if fresh { // the code is there already when the child is ready for it
+		if sent = p.Hatch.Write(hatch.KindRun, job); sent == nil {
+			if err := s.settle(p); err != nil {
+				return errors.Join(err, s.drop(p))
+			}
+		}
 	}
 	pol := s.box.Policy
 	out, errs := newTape(p.Stdout, pol.MaxOutputSize), newTape(p.Stderr, pol.MaxOutputSize)
@@ -47,14 +60,15 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	defer stopAsking()
 	deadline := time.NewTimer(time.Duration(pol.MaxExecutionTime) * time.Second)
 	defer deadline.Stop()
-	began := time.Now()
-	p.Thaw()
-	err = p.Hatch.Write(hatch.KindRun, hatch.Run{ExecutionID: e.ID, Code: e.Code, Context: e.Context, Watch: watch != nil})
+	if !fresh {
+		p.Thaw()
+		sent = p.Hatch.Write(hatch.KindRun, job)
+	}
 	said := make(chan frame, 1)
-	if err == nil {
+	if sent == nil {
 		go s.listen(askCtx, p, e, desk, watch, said)
 	} else {
-		said <- frame{err: err}
+		said <- frame{err: sent}
 	}
 
 	var end *frame

@@ -19,7 +19,9 @@ type stageSpec struct {
 	Python string            `json:"python"` // the interpreter, inside
 	Path   []string          `json:"path"`   // folders of packages, inside
 	Warm   []string          `json:"warm"`   // modules to import
-	TmpMB  int               `json:"tmp_mb"`
+
+	Filters   map[string][]byte `json:"filters"`   // seccomp programs by name
+	Workspace int64             `json:"workspace"` // bytes of most sessions' /session
 }
 
 // interpreter is what a Python says of itself.

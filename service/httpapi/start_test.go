@@ -50,6 +50,10 @@ func (o opener) Open(ctx context.Context, box sandbox.Sandbox) (service.Session,
 	return o.Host.Open(ctx, box)
 }
 
+func (o opener) Once(ctx context.Context, box sandbox.Sandbox, code string) (service.Session, error) {
+	return o.Host.Once(ctx, box, code)
+}
+
 func serve(m *testing.M) (int, error) {
 	python := os.Getenv("GLASSHOUSE_PYTHON")
 	if python == "" {
@@ -84,7 +88,7 @@ func serve(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer reader.Close()
-	wall, err := isolate.Open(isolate.Config{Python: python, Warm: []string{"numpy", "pandas", "matplotlib.pyplot"}, Pool: 2, Log: log.Warnf})
+	wall, err := isolate.Open(isolate.Config{Python: python, Sets: isolate.Sets(3), Workspace: policy.Default().WorkspaceMaxBytes, Log: log.Warnf})
 	if err != nil {
 		return 1, err
 	}

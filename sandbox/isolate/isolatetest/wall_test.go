@@ -38,7 +38,7 @@ func raise(t *testing.T, level string) *isolate.Isolator {
 	if python == "" {
 		t.Fatal("GLASSHOUSE_PYTHON must name the sandboxes' Python; scripts/test sets it")
 	}
-	i, err := isolate.Open(isolate.Config{Python: python, Warm: []string{"numpy"}, Pool: 2, Level: level, Log: t.Logf})
+	i, err := isolate.Open(isolate.Config{Python: python, Sets: []isolate.Set{{Name: "numpy", Modules: []string{"numpy"}, Pool: 2}}, Workspace: policy.Default().WorkspaceMaxBytes, Level: level, Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,133 @@
+package isolate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"glasshouse/sandbox/hatch"
+)
+
+// nursery is one warm set at work: its zygote, and the children that wait.
+type nursery struct {
+	set   Set
+	in    *Isolator
+	ready chan *Process
+
+	mu     sync.Mutex
+	zygote *zygote // replaced when it has died
+}
+
+// fill keeps the pool full, and the zygote alive, until the isolator closes. Two
+// of it run for each nursery: one child joins its cgroup while the next is forked.
+func (n *nursery) fill() {
+	defer n.in.over.Done()
+	for {
+		p, err := n.birth()
+		select {
+		case <-n.in.closing:
+			if err == nil {
+				_ = p.Close()
+			}
+			return
+		default:
+		}
+		if err != nil {
+			n.in.config.Log("cannot prepare a sandbox: %v", err)
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-n.in.closing:
+			}
+			continue
+		}
+		select {
+		case n.ready <- p:
+		case <-n.in.closing:
+			_ = p.Close()
+			return
+		}
+	}
+}
+
+// parent returns the living zygote, starting one where the last has died.
+func (n *nursery) parent() (*zygote, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.zygote != nil {
+		select {
+		case <-n.zygote.dead:
+			n.in.config.Log("the %s zygote died; starting another", n.set.Name)
+			n.zygote.control.Close()
+			n.zygote = nil
+		default:
+			return n.zygote, nil
+		}
+	}
+	select {
+	case <-n.in.closing:
+		return nil, errors.New("closed")
+	default:
+	}
+	spec := n.in.spec
+	spec.Warm = n.set.Modules
+	var err error
+	n.zygote, err = startZygote(spec, func(line string) { n.in.config.Log("zygote: %s", line) })
+	return n.zygote, err
+}
+
+// close ends the zygote, and with it its children.
+func (n *nursery) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.zygote != nil {
+		n.zygote.close()
+	}
+}
+
+// birth forks one child, unconfined as yet but with no user code to run, and
+// puts it into its cgroup.
+func (n *nursery) birth() (*Process, error) {
+	z, err := n.parent()
+	if err != nil {
+		return nil, err
+	}
+	sock, theirs, err := streamPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	p := &Process{Hatch: hatch.NewConn(sock), pidfd: -1, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
+	var writers [2]*os.File
+	for end, out := range []**os.File{&p.Stdout, &p.Stderr} {
+		var fds [2]int
+		if err = unix.Pipe2(fds[:], unix.O_CLOEXEC); err == nil {
+			err = unix.SetNonblock(fds[0], true)
+			*out, writers[end] = os.NewFile(uintptr(fds[0]), "output"), os.NewFile(uintptr(fds[1]), "output-child")
+			defer writers[end].Close()
+		}
+		if err != nil {
+			p.letGo()
+			return nil, err
+		}
+	}
+	if p.pidfd, err = z.fork(int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd()), p.exited); err != nil {
+		p.letGo()
+		return nil, err
+	}
+	p.pid = pidOf(p.pidfd)
+	if groups := n.in.groups; groups != nil {
+		if p.group, err = groups.make(strconv.FormatInt(n.in.serial.Add(1), 10)); err == nil {
+			err = p.group.join(p.pid)
+		}
+		if err != nil {
+			_ = p.Close()
+			return nil, fmt.Errorf("join the cgroup: %w", err)
+		}
+	}
+	return p, nil
+}
