@@ -72,7 +72,7 @@ func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, co
 	s.mu.Unlock()
 	var opened Session
 	err = s.run(ctx, box, func(ctx context.Context) (Session, error) {
-		session, err := s.Host.Once(ctx, box, job.Code)
+		session, err := s.Host.Open(ctx, box, job.Code)
 		if err == nil {
 			opened = session
 		}

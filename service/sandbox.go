@@ -28,7 +28,7 @@ func (s *Service) Create(ctx context.Context, who sandbox.Key, raw []byte) (sand
 		defer done()
 		recorded <- away(s.History.CreateSandbox(recording, box))
 	}()
-	session, err := s.Host.Open(ctx, box)
+	session, err := s.Host.Open(ctx, box, "")
 	opened, noRecord := err == nil, <-recorded
 	if opened {
 		err = noRecord

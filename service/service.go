@@ -29,10 +29,9 @@ type Session interface {
 	Close() error
 }
 
-// Host opens sessions: one that lasts, or one that runs a single piece of code.
+// Host opens sessions: for one piece of code, or where code is "" for any.
 type Host interface {
-	Open(context.Context, sandbox.Sandbox) (Session, error)
-	Once(ctx context.Context, box sandbox.Sandbox, code string) (Session, error)
+	Open(ctx context.Context, box sandbox.Sandbox, code string) (Session, error)
 }
 
 // Reader reads the knowledge database.

@@ -28,9 +28,7 @@ type script struct {
 	closed  int
 }
 
-func (s *script) Open(context.Context, sandbox.Sandbox) (service.Session, error) { return s, nil }
-
-func (s *script) Once(context.Context, sandbox.Sandbox, string) (service.Session, error) {
+func (s *script) Open(context.Context, sandbox.Sandbox, string) (service.Session, error) {
 	return s, nil
 }
 

@@ -2,13 +2,11 @@ package host
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
 )
@@ -36,9 +34,6 @@ type Watcher interface {
 type Host struct {
 	isolator Isolator
 	queue    time.Duration // how long a start may wait for a free child
-
-	mu   sync.Mutex
-	slot int
 }
 
 // New returns a Host whose starts wait at most queue for a free child.
@@ -51,42 +46,21 @@ func New(isolator Isolator, queue time.Duration) *Host {
 type Session struct {
 	host  *Host
 	box   sandbox.Sandbox
-	slot  int
 	start sync.Mutex // one child is started at a time
 
 	mu      sync.Mutex
 	process *isolate.Process
-	mount   int  // /session, or -1
-	fresh   bool // process is not known to be locked down yet
+	mount   int // /session, or -1
+	uid     int // that its files belong to
 	closed  bool
 	cpu     time.Duration // used by the process before this run
 }
 
-// Open starts a child for the sandbox. FaultFull where none came free in time.
-func (h *Host) Open(ctx context.Context, box sandbox.Sandbox) (*Session, error) {
-	s, err := h.open(ctx, box, "")
-	if err != nil {
-		return nil, err
-	}
-	if err := s.settle(s.process); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	s.process.Freeze()
-	return s, nil
-}
-
-// Once starts a child that runs code alone: it has the warm packages that code
-// seems to need, and need not be locked down when Once returns, since its Run waits
-// for that.
-func (h *Host) Once(ctx context.Context, box sandbox.Sandbox, code string) (*Session, error) {
-	return h.open(ctx, box, code)
-}
-
-func (h *Host) open(ctx context.Context, box sandbox.Sandbox, code string) (*Session, error) {
-	h.mu.Lock()
-	h.slot++
-	s := &Session{host: h, box: box, slot: h.slot, mount: -1}
-	h.mu.Unlock()
+// Open starts a child for the sandbox: one that has the warm packages that code
+// seems to need, where that is all it will run, and else, where code is "", all.
+// FaultFull where none came free in time.
+func (h *Host) Open(ctx context.Context, box sandbox.Sandbox, code string) (*Session, error) {
+	s := &Session{host: h, box: box, mount: -1}
 	_, err := s.child(ctx, code)
 	return s, err
 }
@@ -111,15 +85,16 @@ func (s *Session) child(ctx context.Context, code string) (*isolate.Process, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.host.queue)
 	defer cancel()
-	p, err := s.host.isolator.Start(ctx, isolate.Spec{
-		SandboxID: s.box.ID, Policy: s.box.Policy, Rules: policy.Rules(s.box.Policy), Slot: s.slot, Session: mount, Code: code,
-	})
+	p, err := s.host.isolator.Start(ctx, isolate.Spec{Policy: s.box.Policy, Session: mount, UID: s.uid, Code: code})
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.process, s.fresh = p, true
+	if s.mount >= 0 {
+		_ = unix.Close(s.mount)
+	}
+	s.process, s.mount, s.uid, p.Session = p, p.Session, p.UID, -1
 	s.cpu, _, _ = p.Used() // its birth is not the run's to pay
 	if s.closed {
 		_ = s.release()
@@ -129,27 +104,6 @@ func (s *Session) child(ctx context.Context, code string) (*isolate.Process, err
 }
 
 func gone() error { return sandbox.Errorf(sandbox.FaultGone, "the sandbox was deleted") }
-
-// settle waits until a fresh child is locked down, and keeps its /session.
-func (s *Session) settle(p *isolate.Process) error {
-	mount, err := p.Ready()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.closed: // by another, who has ended the child
-		if err == nil {
-			_ = unix.Close(mount)
-		}
-		return gone()
-	case err != nil:
-		return err
-	}
-	if s.mount >= 0 {
-		_ = unix.Close(s.mount)
-	}
-	s.mount, s.fresh = mount, false
-	return nil
-}
 
 // drop ends the child; /session stays for the next one.
 func (s *Session) drop(p *isolate.Process) error {

@@ -3,10 +3,13 @@ package isolate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
+	"reflect"
 	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
@@ -22,20 +25,19 @@ const (
 
 // Config says how to raise the wall.
 type Config struct {
-	Python    string                           // the interpreter of the environment
-	Sets      []Set                            // warm sets, from small to large; at least one
-	Level     string                           // force a level; "" is the best that the machine has
-	Workspace int64                            // bytes of most sessions' /session; another size costs a little more
-	Log       func(format string, args ...any) // never nil
+	Python  string                           // the interpreter of the environment
+	Sets    []Set                            // warm sets, from small to large; at least one
+	Level   string                           // force a level; "" is the best that the machine has
+	Default policy.Policy                    // of most sandboxes: what waits ready is ready for it
+	Log     func(format string, args ...any) // never nil
 }
 
 // Spec is what one child is started with.
 type Spec struct {
 	SandboxID string
 	Policy    policy.Policy
-	Rules     policy.CodeRules
-	Slot      int    // of the sandbox: its uid where a range is mapped
 	Session   int    // descriptor of the /session mount of an earlier child, or -1
+	UID       int    // that child's
 	Code      string // what it will run, where that is all: it chooses the warm set
 }
 
@@ -66,8 +68,11 @@ func Open(config Config) (*Isolator, error) {
 		return nil, err
 	}
 	i := &Isolator{config: config, version: py.Version, closing: make(chan struct{})}
-	i.spec = stageSpec{Files: files, Python: py.Executable, Workspace: config.Workspace}
+	i.spec = stageSpec{Files: files, Python: py.Executable}
 	i.spec.Binds, i.spec.Links, i.spec.Path = rootOf(py)
+	if i.spec.Policy, i.spec.Rules, err = encode(config.Default); err != nil {
+		return nil, err
+	}
 	filter, err := Filter()
 	if err != nil {
 		return nil, err
@@ -129,11 +134,18 @@ func (i *Isolator) Isolation() sandbox.Isolation {
 // Python is the version of the interpreter inside.
 func (i *Isolator) Python() []int { return i.version }
 
-// Start gives one waiting child to a sandbox. The child is locked down, for good,
-// when its Ready returns; what is written to its hatch meanwhile is read then. A
-// full machine is FaultFull.
+// Start gives a locked child to a sandbox. Most wait ready; one with a /session of
+// its own, or of another size than the default, is made. A full machine is
+// FaultFull.
 func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, error) {
 	n := i.nurseries[smallest(i.config.Sets, spec.Code)]
+	if spec.Session >= 0 || spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes {
+		p, err := n.birth(spec)
+		if err == nil {
+			err = i.assign(p, spec)
+		}
+		return p, err
+	}
 	for {
 		var p *Process
 		select {
@@ -153,44 +165,48 @@ func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, error) {
 			continue
 		default:
 		}
-		if err := i.enter(p, spec); err != nil {
-			_ = p.Close()
-			return nil, fmt.Errorf("lock down: %w", err)
-		}
-		return p, nil
+		return p, i.assign(p, spec)
 	}
 }
 
-// enter tells a waiting child whose it is.
-func (i *Isolator) enter(p *Process, spec Spec) error {
+// assign sets a locked child's limits, and tells it what it is to be. The child is
+// closed where that fails.
+func (i *Isolator) assign(p *Process, spec Spec) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("assign: %w", err), p.Close())
+		}
+	}()
 	pol := spec.Policy
-	policyJSON, err := json.Marshal(pol)
-	if err != nil {
-		return err
-	}
-	rules, err := json.Marshal(spec.Rules)
-	if err != nil {
-		return err
-	}
 	memory := int64(pol.MaxMemoryMB) << 20
 	if p.group != nil {
 		if err := p.group.limit(memory, pol.CPUPercent, pol.MaxThreads+1); err != nil {
 			return err
 		}
 	}
-	enter := hatch.Enter{
-		SandboxID: spec.SandboxID, Policy: policyJSON, Rules: rules, Filter: filterPlain, Landlock: true,
-		DataLimit: p.dataKB<<10 + memory + int64(pol.MaxThreads)*8<<20, // a stack for each thread
-		Attach:    spec.Session >= 0,
+	for resource, most := range map[int]int64{
+		unix.RLIMIT_NOFILE: int64(pol.MaxOpenFiles), unix.RLIMIT_FSIZE: pol.FileMaxBytes,
+		unix.RLIMIT_DATA: p.dataKB<<10 + memory + int64(pol.MaxThreads)*8<<20, // a stack for each thread
+	} {
+		if err := unix.Prlimit(p.pid, resource, &unix.Rlimit{Cur: uint64(most), Max: uint64(most)}, nil); err != nil {
+			return fmt.Errorf("prlimit: %w", err)
+		}
 	}
-	if os.Geteuid() == 0 {
-		enter.UID = firstIn + spec.Slot%uidSlots
+	var a hatch.Assign
+	if !reflect.DeepEqual(pol, i.config.Default) {
+		if a.Policy, a.Rules, err = encode(pol); err != nil {
+			return err
+		}
 	}
-	var fds []int
-	if enter.Attach {
-		fds = []int{spec.Session}
+	return p.Hatch.Write(hatch.KindAssign, a)
+}
+
+// encode is a policy, and the rules for code that come of it, as JSON.
+func encode(p policy.Policy) (pol, rules json.RawMessage, err error) {
+	if pol, err = json.Marshal(p); err == nil {
+		rules, err = json.Marshal(policy.Rules(p))
 	}
-	return p.Hatch.Write(hatch.KindEnter, enter, fds...)
+	return pol, rules, err
 }
 
 // Close ends the zygotes, and with them every child, and removes the cgroups.

@@ -23,12 +23,22 @@ type nursery struct {
 	zygote *zygote // replaced when it has died
 }
 
+// unhurried is how long a pool that is more than half full puts off a birth: it
+// takes a core for some milliseconds, which the run at hand needs.
+const unhurried = 10 * time.Millisecond
+
 // fill keeps the pool full, and the zygote alive, until the isolator closes. Two
 // of it run for each nursery: one child joins its cgroup while the next is forked.
 func (n *nursery) fill() {
 	defer n.in.over.Done()
 	for {
-		p, err := n.birth()
+		if len(n.ready) > cap(n.ready)/2 { // let the run that took one begin first
+			select {
+			case <-time.After(unhurried):
+			case <-n.in.closing:
+			}
+		}
+		p, err := n.birth(Spec{Session: -1, Policy: n.in.config.Default})
 		select {
 		case <-n.in.closing:
 			if err == nil {
@@ -89,9 +99,9 @@ func (n *nursery) close() {
 	}
 }
 
-// birth forks one child, unconfined as yet but with no user code to run, and
-// puts it into its cgroup.
-func (n *nursery) birth() (*Process, error) {
+// birth forks one child, puts it into its cgroup and has it lock itself down: it
+// can run user code when birth returns.
+func (n *nursery) birth(spec Spec) (*Process, error) {
 	z, err := n.parent()
 	if err != nil {
 		return nil, err
@@ -101,7 +111,7 @@ func (n *nursery) birth() (*Process, error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	p := &Process{Hatch: hatch.NewConn(sock), pidfd: -1, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
+	p := &Process{Hatch: hatch.NewConn(sock), pidfd: -1, Session: -1, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
 	var writers [2]*os.File
 	for end, out := range []**os.File{&p.Stdout, &p.Stderr} {
 		var fds [2]int
@@ -120,8 +130,9 @@ func (n *nursery) birth() (*Process, error) {
 		return nil, err
 	}
 	p.pid = pidOf(p.pidfd)
+	serial := n.in.serial.Add(1)
 	if groups := n.in.groups; groups != nil {
-		if p.group, err = groups.make(strconv.FormatInt(n.in.serial.Add(1), 10)); err == nil {
+		if p.group, err = groups.make(strconv.FormatInt(serial, 10)); err == nil {
 			err = p.group.join(p.pid)
 		}
 		if err != nil {
@@ -129,5 +140,17 @@ func (n *nursery) birth() (*Process, error) {
 			return nil, fmt.Errorf("join the cgroup: %w", err)
 		}
 	}
+	enter := hatch.Enter{Filter: filterPlain, Landlock: true, Workspace: spec.Policy.WorkspaceMaxBytes, Attach: spec.Session >= 0}
+	if os.Geteuid() == 0 {
+		enter.UID = firstIn + int(serial%uidSlots)
+	}
+	if spec.UID != 0 {
+		enter.UID = spec.UID
+	}
+	if p.Session, err = p.lock(enter, spec.Session); err != nil {
+		_ = p.Close()
+		return nil, fmt.Errorf("lock down: %w", err)
+	}
+	p.UID = enter.UID
 	return p, nil
 }

@@ -17,6 +17,8 @@ import (
 type Process struct {
 	Hatch          *hatch.Conn
 	Stdout, Stderr *os.File // read ends, non-blocking
+	Session        int      // a descriptor of its /session, which may outlive it; -1 where it was taken
+	UID            int      // inside, that files of /session belong to
 
 	pidfd  int
 	pid    int // as the host sees it
@@ -42,21 +44,20 @@ func (p *Process) exited(status int, spent time.Duration) {
 // lockTime is how long a child may take to lock itself down.
 const lockTime = 10 * time.Second
 
-// Ready waits until the child is locked down. It returns a descriptor of the
-// sandbox's /session, which outlives the child; the caller closes it. To be called
-// once after Start, before anything is read from the hatch.
-func (p *Process) Ready() (session int, err error) {
+// lock has the child lock itself down, and returns a descriptor of its /session.
+func (p *Process) lock(enter hatch.Enter, mount int) (session int, err error) {
+	var fds []int
+	if enter.Attach {
+		fds = []int{mount}
+	}
+	if err := p.Hatch.Write(hatch.KindEnter, enter, fds...); err != nil {
+		return -1, err
+	}
 	ready, session, err := p.Hatch.ReadReady(lockTime)
 	if err == nil && ready.Error != "" {
 		err = errors.New(ready.Error)
 	}
-	if err == nil {
-		return session, nil
-	}
-	if session >= 0 {
-		_ = unix.Close(session)
-	}
-	return -1, fmt.Errorf("lock down: %w", err)
+	return session, err
 }
 
 // Done is closed when the process has exited.
@@ -167,7 +168,9 @@ func (p *Process) letGo() {
 			_ = f.Close()
 		}
 	}
-	if p.pidfd >= 0 {
-		_ = unix.Close(p.pidfd)
+	for _, fd := range []int{p.pidfd, p.Session} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
 	}
 }

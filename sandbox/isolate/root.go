@@ -20,8 +20,9 @@ type stageSpec struct {
 	Path   []string          `json:"path"`   // folders of packages, inside
 	Warm   []string          `json:"warm"`   // modules to import
 
-	Filters   map[string][]byte `json:"filters"`   // seccomp programs by name
-	Workspace int64             `json:"workspace"` // bytes of most sessions' /session
+	Filters map[string][]byte `json:"filters"` // seccomp programs by name
+	Policy  json.RawMessage   `json:"policy"`  // of most sandboxes, and the rules for
+	Rules   json.RawMessage   `json:"rules"`   // their code
 }
 
 // interpreter is what a Python says of itself.

@@ -1,4 +1,4 @@
-"""A child's life: ready itself, wait for Enter, lock down, then run what the host sends.
+"""A child's life: lock down on Enter, wait for Assign, then run what the host sends.
 
 What can be made before the fork is made in the zygote, by Child: each page that a
 child writes to must be copied first, so the less it does, the faster it is and the
@@ -19,17 +19,17 @@ TMP_BYTES, INODES = 64 << 20, 16384
 
 class Child:
     """What all children of a zygote have in common. filters are seccomp programs by
-    name; workspace is the size in bytes that most sessions' /session has."""
+    name; policy and rules are those of most sandboxes."""
 
-    def __init__(self, filters: "dict[str, bytes]", workspace: int):
+    def __init__(self, filters: "dict[str, bytes]", policy: dict, rules: dict):
         self._filters = {name: lockdown.Filter(program) for name, program in filters.items()}
-        self._workspace = workspace
         os.umask(0o022)
         sys.stdin = open(0)
         sys.stdout, sys.stderr = _text(1), _text(2)
         sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
         self._channel = hatch.Channel()
         self._session = session.Session(self._channel)
+        self._session.enter(policy, rules)
         signal.signal(signal.SIGINT, self._channel.on_interrupt)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past file_max_bytes raises OSError instead
         lockdown.before_fork()
@@ -37,53 +37,47 @@ class Child:
 
     def live(self) -> None:
         """Never returns. The descriptors 0 to 3 are in their places."""
-        channel = self._channel
+        channel, live = self._channel, self._session
         channel.attach(3)
-        lockdown.mount_tmpfs("/tmp", mode="1777", size=TMP_BYTES, nr_inodes=INODES)
-        lockdown.mount_tmpfs("/session", mode="700", size=self._workspace, nr_inodes=INODES)
-        os.mkdir("/session/artifacts")
-        keep = lockdown.clone_mount("/session")
-        ruleset = lockdown.landlock_ruleset()
         _reseed()
         kind, body, fds = channel.receive_with_descriptors()
         if kind != hatch.ENTER:
             os._exit(0)
         try:
-            keep = self._enter(hatch.loads(body), fds, keep, ruleset)
+            keep = self._enter(hatch.loads(body), fds)
         except Exception as error:
             channel.send(hatch.READY, {"error": f"{type(error).__name__}: {error}"})
             os._exit(72)
         channel.send(hatch.READY, {"error": ""}, [keep])
         os.close(keep)
-        live = self._session
         while True:
             kind, body = channel.receive()
             if kind == hatch.RUN:
                 outcome = live.run(hatch.loads(body))
                 _flush()
                 channel.send(hatch.DONE, outcome)
+            elif kind == hatch.ASSIGN:
+                assigned = hatch.loads(body)
+                if assigned:
+                    live.enter(assigned["policy"], assigned["rules"])
             elif kind == hatch.LOOK:
                 channel.send(hatch.VALUE, live.look())
             else:
                 os._exit(0)
 
-    def _enter(self, enter: dict, fds: "list[int]", keep: int, ruleset: int) -> int:
-        """Locks down for one sandbox; returns the descriptor of a clone of its /session."""
-        uid, policy = enter["uid"], enter["policy"]
+    def _enter(self, enter: dict, fds: "list[int]") -> int:
+        """Locks down; returns the descriptor of a clone of the /session mount."""
+        uid = enter["uid"]
+        lockdown.mount_tmpfs("/tmp", mode="1777", size=TMP_BYTES, nr_inodes=INODES)
         if enter["attach"]:
-            os.close(keep)
             lockdown.attach(fds[0], "/session")
-            keep = lockdown.clone_mount("/session")
-            lockdown.landlock_writable(ruleset, "/session")
         else:
-            if policy["workspace_max_bytes"] != self._workspace:
-                lockdown.resize_tmpfs("/session", policy["workspace_max_bytes"])
-            if uid:
-                os.chown("/session", uid, uid)
-                os.chown("/session/artifacts", uid, uid)
+            lockdown.mount_tmpfs("/session", mode="700", uid=uid, gid=uid, size=enter["workspace"], nr_inodes=INODES)
+            os.mkdir("/session/artifacts")
+            os.chown("/session/artifacts", uid, uid)
+        keep = lockdown.clone_mount("/session")
         os.chdir("/session")
-        self._session.enter(policy, enter["rules"])
-        lockdown.lock(enter, ruleset if enter["landlock"] else -1, self._filters[enter["filter"]])
+        lockdown.lock(uid, lockdown.landlock_ruleset() if enter["landlock"] else -1, self._filters[enter["filter"]])
         return keep
 
 

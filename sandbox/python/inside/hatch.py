@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 
-ENTER, READY, RUN, DONE, ASK, ANSWER, ROWS, NOTE, STEP, LOOK, VALUE = (ord(c) for c in "ERXDAJMNSLV")
+ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, ROWS, NOTE, STEP, LOOK, VALUE = (ord(c) for c in "ERPXDAJMNSLV")
 
 # Bound at import: user code may replace the modules' functions later.
 dumps, loads = json.dumps, json.loads

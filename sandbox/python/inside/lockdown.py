@@ -16,7 +16,7 @@ _libc.syscall.restype = ctypes.c_long
 
 # System calls that libc has no wrapper for everywhere. These numbers are the same
 # on every architecture that Linux gained them on (asm-generic).
-_OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _FSPICK, _CLOSE_RANGE = 428, 429, 430, 431, 432, 433, 436
+_OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _CLOSE_RANGE = 428, 429, 430, 431, 432, 436
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 
 _AT_FDCWD = -100
@@ -82,13 +82,6 @@ def clone_mount(path: str) -> int:
     return _syscall("open_tree", _OPEN_TREE, _AT_FDCWD, path.encode(), 1 | 0o2000000)
 
 
-def resize_tmpfs(path: str, size: int) -> None:
-    fs = _syscall("fspick", _FSPICK, _AT_FDCWD, path.encode(), 0)
-    _syscall("tmpfs size", _FSCONFIG, fs, 1, b"size", str(size).encode(), 0)
-    _syscall("tmpfs reconfigure", _FSCONFIG, fs, 7, None, None, 0)
-    os.close(fs)
-
-
 def before_fork() -> None:
     """What the zygote gives up for itself and all that it forks: capabilities that it
     has can still be used, but none can ever be gained."""
@@ -99,12 +92,11 @@ def before_fork() -> None:
     _prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, 1)
 
 
-def lock(enter: dict, ruleset: int, filter: "Filter") -> None:
+def lock(uid: int, ruleset: int, filter: "Filter") -> None:
     """Give everything up, for good. Raises OSError where a wall can't be raised.
-    A ruleset of -1 leaves Landlock out."""
-    policy = enter["policy"]
-    uid = enter["uid"]
-    _limits(enter, policy)
+    A ruleset of -1 leaves Landlock out. The other limits are set from outside."""
+    for what in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
+        resource.setrlimit(what, (0, 0))
     if uid:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
@@ -129,24 +121,6 @@ class Filter:
         self.program = self._Program(len(instructions) // 8, ctypes.cast(self._held, ctypes.c_char_p))
 
 
-def _limits(enter: dict, policy: dict) -> None:
-    def bound(what: int, value: int) -> None:
-        hard = resource.getrlimit(what)[1]
-        if hard != resource.RLIM_INFINITY:
-            value = min(value, hard)
-        resource.setrlimit(what, (value, value))
-
-    bound(resource.RLIMIT_CORE, 0)
-    bound(resource.RLIMIT_MEMLOCK, 0)
-    bound(resource.RLIMIT_MSGQUEUE, 0)
-    bound(resource.RLIMIT_NOFILE, policy["max_open_files"])
-    bound(resource.RLIMIT_FSIZE, policy["file_max_bytes"])
-    if enter["data_limit"]:
-        bound(resource.RLIMIT_DATA, enter["data_limit"])
-    if enter["nproc"]:
-        bound(resource.RLIMIT_NPROC, enter["nproc"])
-
-
 def landlock_ruleset() -> int:
     """Read and execute everywhere in the root; write only in /session, /tmp and /dev/null."""
     abi = _syscall("landlock version", _LANDLOCK_CREATE, None, 0, 1)
@@ -160,16 +134,10 @@ def landlock_ruleset() -> int:
     ruleset = _syscall("landlock", _LANDLOCK_CREATE, ctypes.c_char_p(attr[:size]), size, 0)
     _landlock_rule(ruleset, "/", _EXECUTE | _READ | _READ_DIR)
     _landlock_rule(ruleset, "/dev/null", _READ | _WRITE)
+    writable = everything & ~(_EXECUTE | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11)  # no devices, sockets, FIFOs
     for path in ("/session", "/tmp"):
-        landlock_writable(ruleset, path)
+        _landlock_rule(ruleset, path, writable)
     return ruleset
-
-
-def landlock_writable(ruleset: int, path: str) -> None:
-    abi = _syscall("landlock version", _LANDLOCK_CREATE, None, 0, 1)
-    access = (1 << 13) - 1 | (1 << 13 if abi >= 2 else 0) | (1 << 14 if abi >= 3 else 0)
-    access &= ~(_EXECUTE | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11)  # no devices, sockets, FIFOs
-    _landlock_rule(ruleset, path, access)
 
 
 def _landlock_rule(ruleset: int, path: str, access: int) -> None:

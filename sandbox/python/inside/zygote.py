@@ -34,7 +34,7 @@ def main() -> None:
 
     warm_up(config["warm"])
     warm_session()
-    life = child.Child({name: base64.b64decode(program) for name, program in config["filters"].items()}, config["workspace"])
+    life = child.Child({name: base64.b64decode(program) for name, program in config["filters"].items()}, config["policy"], config["rules"])
     control = socket.socket(fileno=CONTROL)
     if threading.active_count() != 1:
         raise SystemExit("zygote: a warm package started a thread; forking would be unsafe")
