@@ -134,8 +134,8 @@ func depth(text []byte) int {
 // run takes an execution from its row to its durable end. Its session is opened
 // while the row is written; nothing runs in it before that is done.
 func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, watch host.Watcher) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	s.mu.Lock()
 	if s.draining {
 		s.mu.Unlock()
@@ -178,6 +178,9 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 		if ctx.Err() != nil {
 			e.Status = sandbox.StatusCancelled
 		}
+	}
+	if e.Status == sandbox.StatusCancelled && errors.Is(context.Cause(ctx), errShutdown) {
+		e.Usage.EndedBy = "shutdown"
 	}
 	return errors.Join(ranErr, s.finish(e, box.Policy.SaveIntermediateResults))
 }
@@ -239,7 +242,7 @@ func (s *Service) Cancel(ctx context.Context, who sandbox.Key, id string) error 
 	r, ok := s.running[id]
 	s.mu.Unlock()
 	if ok && may(who, r.owner) {
-		r.cancel()
+		r.cancel(nil)
 		return nil
 	}
 	e, err := s.Execution(ctx, who, id)

@@ -177,7 +177,7 @@ func (s *Service) end(l *live, state sandbox.State) error {
 	}
 	delete(s.live, l.box.ID)
 	if r, ok := s.running[l.last]; ok {
-		r.cancel()
+		r.cancel(nil)
 	}
 	s.mu.Unlock()
 	return errors.Join(l.session.Close(), s.endRecord(l.box.ID, state))

@@ -15,6 +15,7 @@ import (
 type Isolator interface {
 	Start(context.Context, isolate.Spec) (*isolate.Process, error)
 	Isolation() sandbox.Isolation
+	Ready() error
 }
 
 // Desk answers what running code asks.
@@ -40,6 +41,9 @@ type Host struct {
 func New(isolator Isolator, queue time.Duration) *Host {
 	return &Host{isolator: isolator, queue: queue}
 }
+
+// Ready says why no session could be opened now; nil where one could.
+func (h *Host) Ready() error { return h.isolator.Ready() }
 
 // Session is one sandbox's live Python. It is safe for concurrent use, but runs
 // one thing at a time: the caller sees to that.

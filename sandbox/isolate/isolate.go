@@ -131,6 +131,17 @@ func (i *Isolator) Isolation() sandbox.Isolation {
 	return sandbox.Isolation{Level: level, EnforcedBy: by}
 }
 
+// Ready says why no child could be started now: its zygote has died, and another
+// is not there yet.
+func (i *Isolator) Ready() error {
+	for _, n := range i.nurseries {
+		if err := n.alive(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Python is the version of the interpreter inside.
 func (i *Isolator) Python() []int { return i.version }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +21,8 @@ type nursery struct {
 	ready chan *Process
 
 	mu     sync.Mutex
-	zygote *zygote // replaced when it has died
+	zygote *zygote // replaced when it has died; nil before the first
+	born   atomic.Pointer[zygote]
 }
 
 // unhurried is how long a pool that is more than half full puts off a birth: it
@@ -87,7 +89,23 @@ func (n *nursery) parent() (*zygote, error) {
 	spec.Warm = n.set.Modules
 	var err error
 	n.zygote, err = startZygote(spec, func(line string) { n.in.config.Log("zygote: %s", line) })
-	return n.zygote, err
+	if err != nil {
+		return nil, err // and n.zygote is nil
+	}
+	n.born.Store(n.zygote)
+	return n.zygote, nil
+}
+
+// alive says why the nursery has no zygote. It never waits for one that is coming.
+func (n *nursery) alive() error {
+	if z := n.born.Load(); z != nil {
+		select {
+		case <-z.dead:
+		default:
+			return nil
+		}
+	}
+	return fmt.Errorf("the %s packages are being imported", n.set.Name)
 }
 
 // close ends the zygote, and with it its children.

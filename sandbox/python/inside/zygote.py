@@ -81,12 +81,17 @@ def warm_up(modules: list[str]) -> None:
         except ImportError as error:
             print(f"zygote: {name} is not in this environment: {error}", file=sys.stderr, flush=True)
     if "matplotlib.pyplot" in modules and "matplotlib.pyplot" in sys.modules:
-        # The first figure pays for fonts and backends; pay here, once.
+        # The first figures pay for fonts, backends and caches; pay here, once.
         pyplot = sys.modules["matplotlib.pyplot"]
-        figure = pyplot.figure()
-        figure.add_subplot().plot([0, 1])
-        figure.savefig(io.BytesIO(), format="png")
-        pyplot.close("all")
+        for _ in range(3):
+            _, axes = pyplot.subplots()
+            axes.plot([0, 1], label="a")
+            axes.bar([0, 1], [1, 2])
+            axes.set_title("Title")
+            axes.set_xlabel("x")
+            axes.legend()
+            pyplot.savefig(io.BytesIO(), format="png", bbox_inches="tight")
+            pyplot.close("all")
     if "numpy" in sys.modules:
         importlib.import_module("numpy.random")  # which numpy leaves for later
     if "pandas" in sys.modules:
