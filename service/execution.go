@@ -172,12 +172,13 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 	if ranErr == nil {
 		ranErr = session.Run(ctx, e, &desk{service: s, box: box, execution: e}, watch)
 	}
-	if ranErr != nil {
+	switch {
+	case ranErr != nil && ctx.Err() != nil: // cut off before its code began
+		why := "the run was cancelled"
+		e.Status, e.Error, ranErr = sandbox.StatusCancelled, &why, nil
+	case ranErr != nil:
 		why := "the service could not run it: " + ranErr.Error()
 		e.Status, e.Error = sandbox.StatusFailed, &why
-		if ctx.Err() != nil {
-			e.Status = sandbox.StatusCancelled
-		}
 	}
 	if e.Status == sandbox.StatusCancelled && errors.Is(context.Cause(ctx), errShutdown) {
 		e.Usage.EndedBy = "shutdown"

@@ -37,8 +37,8 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	pol := s.box.Policy
 	out, errs := newTape(p.Stdout, pol.MaxOutputSize), newTape(p.Stderr, pol.MaxOutputSize)
 	began := time.Now()
+	p.Thaw() // before anything may interrupt it
 	asking, stop := cutter(ctx, p, time.Duration(pol.MaxExecutionTime)*time.Second)
-	p.Thaw()
 	var body []byte
 	failed := p.Hatch.Write(hatch.KindRun, hatch.Run{ExecutionID: e.ID, Code: e.Code, Context: e.Context, Watch: watch != nil})
 	if failed == nil {

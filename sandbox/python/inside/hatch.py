@@ -26,7 +26,7 @@ class Channel:
     """Made in the zygote, without a socket; attach gives a child's its own."""
 
     def __init__(self):
-        self._socket: socket.socket | None = None
+        self._socket: socket.socket  # attach sets it
         self._buffer = bytearray()
         self._lock = threading.RLock()
         self._next = 0
