@@ -61,6 +61,7 @@ var homes = map[string][]string{
 	"github.com/gin-gonic/gin":          {"service/httpapi"},
 	"github.com/danielgtaylor/huma":     {"service/httpapi"},
 	"github.com/jackc/pgx":              {"dbaccess"},
+	"github.com/klauspost/compress":     {"debugger"}, // zstd, for chunks
 	"github.com/pganalyze/pg_query_go":  {"dbaccess"},
 	"github.com/elastic/go-seccomp-bpf": {"sandbox/isolate"},
 	"golang.org/x/sys":                  {"sandbox/isolate", "sandbox/host"},

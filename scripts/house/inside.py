@@ -1,7 +1,8 @@
 """Fails where code that runs inside imports what is not in the standard library.
 
 What runs inside is written into a root that has nothing else for certain, so a
-third-party import may stand there only behind a look at sys.modules.
+third-party import may stand there only behind a look at sys.modules. Our own
+extensions, whose sources are in ext beside it, are at home too.
 
     inside.py FOLDER
 """
@@ -14,7 +15,7 @@ import sys
 def foreign(folder: pathlib.Path) -> list[str]:
     """Return "file:line: module" for each import from elsewhere."""
     files = sorted(folder.glob("*.py"))
-    known = sys.stdlib_module_names | {f.stem for f in files}
+    known = sys.stdlib_module_names | {f.stem for f in [*files, *(folder.parent / "ext").glob("*.c")]}
     found = []
     for file in files:
         for node in ast.walk(ast.parse(file.read_text(), str(file))):

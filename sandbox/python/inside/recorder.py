@@ -18,15 +18,15 @@ says so, never the program.
 
 import asyncio
 import builtins
-import dis
-import inspect
 import sys
 import threading
 import types
 
+import recorder_code
 import recorder_format as form
 import recorder_tail
 import recorder_values
+from recorder_code import Code, Frame
 from recorder_format import n
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -38,78 +38,13 @@ MARGIN = 48  # frames that a hook may need
 
 _ident, _active, _getframe, _limit = threading.get_ident, threading._active, sys._getframe, sys.getrecursionlimit  # type: ignore[attr-defined]
 _INNER = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # no frames of their own
-_NAMED = {"LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"}
 _QUIET = {StopIteration, StopAsyncIteration, GeneratorExit}  # how iteration ends
-_PROXY = sys.version_info >= (3, 13)  # f_locals is a view that writes nothing back
-_CLEARED = (3, 12) <= sys.version_info < (3, 13)  # f_locals is a dict that nothing writes back from
-_CLOSURE = "it shares variables with a closure"
-_LOCALS = "it may keep its own locals()"
 _LIMIT = "near the recursion limit; what follows is not recorded"
 _PREPARED = "its namespace is not a dict"
-_DYNAMIC = {"globals", "locals", "vars", "exec", "eval", "__dict__", "setattr"}
-_KEEPERS = {"locals", "vars", "dir", "exec", "eval", "_getframe", "currentframe", "f_locals"}
 _MISSING = object()
-_Proxy = type((lambda: _getframe().f_locals)()) if _PROXY else dict
+_PROXY = type((lambda: _getframe().f_locals)()) if recorder_code.PROXY else dict
 _TASK_STEP = asyncio.events.Handle._run.__code__
-_BUILTINS = frozenset(vars(builtins))
 _args_of = vars(BaseException)["args"].__get__
-
-
-class Code:
-    """What is known of one code object."""
-
-    __slots__ = ("number", "module", "unread", "reads", "stores", "task", "returns", "yields", "first", "deletes", "named", "snapshot")
-
-    def __init__(self, code, number: bytes, names: dict):
-        self.number, self.first = number, code.co_firstlineno
-        self.module = code.co_name == "<module>"
-        self.unread = _unreadable(code)
-        self.task = bool(code.co_flags & inspect.CO_COROUTINE)
-        self.stores, reads = set(), set()
-        self.returns, self.yields = set(), set()
-        self.snapshot = bool(_CLEARED and code.co_flags & inspect.CO_OPTIMIZED)
-        self.deletes = not code.co_flags & inspect.CO_OPTIMIZED
-        line = code.co_firstlineno
-        named: dict = {}
-        for op in dis.get_instructions(code):
-            line = op.positions.lineno or line if op.positions else line
-            if op.opname == "DELETE_FAST":
-                self.deletes = True
-            if self.module and op.opname in _NAMED:
-                named.setdefault(line, set()).add(op.argval)
-            if op.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or self.module and op.opname in ("STORE_NAME", "DELETE_NAME"):
-                self.stores.add(op.argval)
-            elif op.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                reads.add(op.argval)
-            elif op.opname.startswith("RETURN_"):
-                self.returns.add(op.offset)
-            elif op.opname in ("YIELD_VALUE", "SEND"):
-                self.yields.add(op.offset)
-        self.named = {line: tuple(sorted(each)) for line, each in named.items()}  # names of the namespace in a line
-        kinds = types.FunctionType, types.BuiltinFunctionType, types.ModuleType
-        self.reads = tuple(
-            name
-            for name in sorted(reads | self.stores)
-            if name in self.stores or (name in names and type(names[name]) not in kinds) or name not in names and name not in _BUILTINS
-        )
-
-
-def _unreadable(code) -> str:
-    """Why the frame's variables can't be read without changing the program, or ""."""
-    if _PROXY or code.co_name == "<module>":
-        return ""
-    inner = {"__class__", "__classdict__"}  # the cells that super() needs never change
-    if not code.co_flags & inspect.CO_OPTIMIZED:  # a class's body: its names are a dict of its own
-        return "" if set(code.co_cellvars) <= inner else _CLOSURE
-    if code.co_cellvars or not set(code.co_freevars) <= inner:
-        return _CLOSURE
-    return "" if _KEEPERS.isdisjoint(code.co_names) else _LOCALS
-
-
-class Frame:
-    """A frame that runs or is suspended, as it was recorded last."""
-
-    __slots__ = ("number", "code", "lane", "parent", "line", "seen", "suspended", "raised", "thrown", "failure", "depth")
 
 
 class Recorder:
@@ -186,7 +121,7 @@ class Recorder:
 
     # -- what happens, each under the lock
 
-    def _enter(self, frame, resumed: bool) -> "Frame | None":
+    def _enter(self, frame) -> Frame:
         known = self._frames.get(frame)
         if known is None:
             return self._push(frame)
@@ -220,7 +155,7 @@ class Recorder:
             out += n(form.UNREAD) + self._writer.name(code.unread)
         return known
 
-    def _caller(self, frame, code: Code) -> "Frame | None":
+    def _caller(self, frame, code: Code) -> Frame | None:
         """The user's frame that this one was called from. A task has none: the event
         loop runs it, whoever runs the loop."""
         back = frame.f_back
@@ -262,19 +197,13 @@ class Recorder:
     def _watch(self, code) -> None:
         """Which of the namespace's names this code can change: those that it or a function in it
         sets, here or left by an earlier run, and those whose objects change."""
-        codes, stores = [code], set(self._watched)
+        codes = [code]
         for value in list(self._names.values()):
             if type(value) is types.FunctionType and value.__globals__ is self._names:
                 codes.append(value.__code__)
-        while codes:
-            each = codes.pop()
-            codes.extend(c for c in each.co_consts if type(c) is types.CodeType)
-            if not _DYNAMIC.isdisjoint(each.co_names):
-                self._whole = True
-            module = each.co_name == "<module>"
-            for op in dis.get_instructions(each):
-                if op.opname in ("STORE_GLOBAL", "DELETE_GLOBAL") or module and op.opname in ("STORE_NAME", "DELETE_NAME"):
-                    stores.add(op.argval)
+        found, anything = recorder_code.sets(codes)
+        stores = found.union(self._watched)
+        self._whole = self._whole or anything
         for name, seen in self._seen.items():
             if type(seen) is recorder_values.Entry and seen.reader.peek is not None:
                 stores.add(name)
@@ -373,7 +302,7 @@ class Recorder:
         if not code.unread:
             seen, found = known.seen, frame.f_locals
             if type(found) is not dict:
-                if not _PROXY or type(found) is not _Proxy:  # what a metaclass has prepared
+                if not recorder_code.PROXY or type(found) is not _PROXY:  # what a metaclass has prepared
                     code.unread = _PREPARED
                     self._writer.out += n(form.UNREAD) + self._writer.name(_PREPARED)
                     return
@@ -444,12 +373,10 @@ class Recorder:
         """Whether a hook could soon have no room. C calls count too, so it is tried."""
         if known.depth * 5 < _limit():
             return False
-        try:
-            _deeper(MARGIN)
-        except RecursionError:
-            self._end(_LIMIT)
-            return True
-        return False
+        if recorder_code.has_room(MARGIN):
+            return False
+        self._end(_LIMIT)
+        return True
 
 
 def make(channel, filename: str, names: dict, hidden, fast: bool = True) -> Recorder:
@@ -468,8 +395,3 @@ def make(channel, filename: str, names: dict, hidden, fast: bool = True) -> Reco
     import recorder_trace
 
     return recorder_trace.TraceRecorder(channel, filename, names, hidden)
-
-
-def _deeper(frames: int) -> None:
-    if frames:
-        _deeper(frames - 1)

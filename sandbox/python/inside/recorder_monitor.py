@@ -2,12 +2,13 @@
 are switched off where they come from, or cost a comparison."""
 
 import sys
+from typing import Any
 
 import recorder
 import recorder_format as form
 from recorder_format import n
 
-_monitoring = getattr(sys, "monitoring", None)
+_monitoring: Any = getattr(sys, "monitoring", None)
 _getframe = sys._getframe
 _TOOL = "glasshouse"
 _UNWIND, _RETURN, _SUSPEND = n(form.UNWIND), n(form.RETURN), n(form.SUSPEND)
@@ -64,7 +65,7 @@ class MonitorRecorder(recorder.Recorder):
         try:
             with self._lock:
                 new = id(code) not in self._codes
-                known = self._enter(_getframe(1), False)
+                known = self._enter(_getframe(1))
                 if new:
                     _monitoring.set_local_events(self._tool, code, self._local)
                 self._near_limit(known)
@@ -109,7 +110,7 @@ class MonitorRecorder(recorder.Recorder):
             with self._lock:
                 known = self._frames.get(frame)
                 if known is None or known.suspended:
-                    known = self._enter(frame, True)
+                    known = self._enter(frame)
                 what(frame, known, *args)
         except Exception as error:
             self._failed(error)

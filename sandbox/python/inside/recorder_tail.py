@@ -22,7 +22,7 @@ class Tail:
         self.sent = 0
         self._steps = self._dropped = 0
         self._key = self._old_key = b""
-        self._old: "bytearray | None" = None
+        self._old: bytearray | None = None
         self._old_steps = 0
 
     def step(self) -> None:

@@ -4,6 +4,7 @@ import sys
 import threading
 
 import recorder
+import recorder_code
 import recorder_format as form
 import recorder_values
 from recorder_format import n
@@ -27,7 +28,7 @@ class TraceRecorder(recorder.Recorder):
 
     def _silence(self) -> None:
         _settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
 
     def _call(self, frame, event, _arg):
         code = frame.f_code
@@ -37,7 +38,7 @@ class TraceRecorder(recorder.Recorder):
             return None
         try:
             with self._lock:
-                known = self._enter(frame, True)
+                known = self._enter(frame)
                 if self._near_limit(known):
                     return None
         except Exception as error:
@@ -51,7 +52,7 @@ class TraceRecorder(recorder.Recorder):
             with self._lock:
                 known = self._frames.get(frame)
                 if known is None or known.suspended:  # thrown into, or closed
-                    known = self._enter(frame, True)
+                    known = self._enter(frame)
                 if event == "line":
                     self._line(frame, known, frame.f_lineno)
                 elif event == "exception":
@@ -85,7 +86,7 @@ def fast() -> "type[TraceRecorder]":
     """The recorder with its line events in C; ImportError where that was not built."""
     import recorder_fast
 
-    class FastRecorder(recorder_fast.State, TraceRecorder):  # type: ignore[misc, name-defined]
+    class FastRecorder(recorder_fast.State, TraceRecorder):
         """Reads the frame's slots, so that every frame can be read; else as its base."""
 
         kind = "extension"
@@ -94,7 +95,7 @@ def fast() -> "type[TraceRecorder]":
             self._few, self._every, self._flush_at = recorder.FEW, recorder.EVERY, recorder.FLUSH
             self._set_heads, self._global_heads = self._heads[form.SET], self._heads[form.GLOBAL]
             self._out, self._unheld, self._mark = self._writer.out, self._objects.unheld, self._tail.mark
-            self.slots(recorder.Frame, recorder.Code, recorder_values.Entry, recorder_values.Reader)
+            self.slots(recorder_code.Frame, recorder_code.Code, recorder_values.Entry, recorder_values.Reader)
             threading.settrace(self._begin)
             self.attach()
 
@@ -110,7 +111,7 @@ def fast() -> "type[TraceRecorder]":
 
         def _silence(self) -> None:
             self.detach()
-            threading.settrace(None)  # type: ignore[arg-type]
+            threading.settrace(None)
 
         def _code(self, code):
             known = super()._code(code)

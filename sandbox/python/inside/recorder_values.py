@@ -30,6 +30,19 @@ class Entry:
     """One object as it was recorded last."""
 
     __slots__ = ("number", "address", "kind", "version", "length", "token", "kept", "body", "children", "held", "reader", "depth", "seen")
+    number: int
+    address: int
+    kind: int  # id of the class
+    version: int
+    length: int | None
+    token: list
+    kept: list
+    body: bytes
+    children: "list[Entry]"
+    held: int
+    reader: "Reader"
+    depth: int
+    seen: int
 
 
 class Reader:
@@ -153,7 +166,7 @@ class Objects:
         """Another event begins."""
         self.tick += 1
 
-    def value(self, v, depth: int = 0) -> "tuple[bytes, Entry | None]":
+    def value(self, v, depth: int = 0) -> tuple[bytes, Entry | None]:
         """The value's bytes, behind the records that they need; for an object, its entry."""
         data = form.scalar(v)
         if data is not None:
@@ -172,8 +185,8 @@ class Objects:
         entry = Entry()
         self._count += 1
         entry.number, entry.address, entry.kind = self._count, id(v), id(type(v))
-        entry.version, entry.held, entry.depth, entry.seen, entry.children = 0, 0, depth, self.tick, ()
-        entry.token = entry.body = entry.length = None
+        entry.version, entry.held, entry.depth, entry.seen = 0, 0, depth, self.tick
+        entry.length, entry.token, entry.body, entry.children = None, [], b"", []
         entry.reader = self._reader(type(v))
         self.table[entry.address] = entry
         self._look(v, entry)
@@ -237,7 +250,7 @@ class Objects:
             out += n(form.MUTATE) + n(entry.number) + n(entry.version) + body
 
     @staticmethod
-    def _shown(v, reader: Reader, length, sample: list) -> "tuple[list, int]":
+    def _shown(v, reader: Reader, length, sample: list) -> tuple[list, int]:
         """What is recorded of a sample, and how exact that is."""
         if reader.peek is _frame:
             return _columns(v)
@@ -290,7 +303,7 @@ class Objects:
         """Forgets the objects that nothing holds."""
         waiting = self.unheld
         while waiting:
-            entry = waiting.pop()
+            entry: Entry = waiting.pop()
             if entry.held > 0 or entry.version < 0:
                 continue
             if self.table.get(entry.address) is entry:
@@ -300,9 +313,9 @@ class Objects:
             for child in entry.children:
                 child.held -= 1
                 waiting.append(child)
-            entry.children = ()
+            entry.children = []
 
-    def restate(self, out: bytearray, live: "list[Entry]") -> None:
+    def restate(self, out: bytearray, live: list[Entry]) -> None:
         """Writes what is live as new."""
         waiting, seen = list(live), set()
         while waiting:
@@ -314,7 +327,7 @@ class Objects:
             waiting.extend(entry.children)
 
 
-def _columns(v) -> "tuple[list, int]":
+def _columns(v) -> tuple[list, int]:
     """A DataFrame's first columns and their types. Its cells are not looked at."""
     manager = object.__getattribute__(v, "_mgr")
     shown: list = []
