@@ -7,11 +7,16 @@ import socket
 import struct
 import threading
 
-ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, ROWS, NOTE, STEP, LOOK, VALUE = (ord(c) for c in "ERPXDAJMNSLV")
+ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, ROWS, NOTE, RECORDS, LOOK, VALUE = (ord(c) for c in "ERPXDAJMNTLV")
 
 # Bound at import: user code may replace the modules' functions later.
 dumps, loads = json.dumps, json.loads
 _unmarshal, _pack, _unpack = marshal.loads, struct.Struct(">IB").pack, struct.Struct(">IB").unpack_from
+
+
+MAX_RECORDS = 1 << 19  # bytes of one frame
+HOOKS: set[str] = set()  # files whose functions an interrupt must not cut short
+_CODE = "<execution "  # how the files of user code begin
 
 
 class Refused(Exception):
@@ -32,21 +37,33 @@ class Channel:
         self._next = 0
         self._main = threading.get_ident()
         self._guarded = False  # the main thread is in the middle of a frame
-        self._interrupted = False
+        self.interrupted = False  # one is held back
         self.running = False  # user code runs: an interrupt may be raised
 
     def attach(self, fd: int) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fd)
         self._main = threading.get_ident()
 
-    def on_interrupt(self, *_) -> None:
-        """SIGINT: ends user code, but never in the middle of a frame."""
+    def on_interrupt(self, _signal=None, frame=None) -> None:
+        """SIGINT: ends user code, but never in the middle of a frame or of a hook."""
         if not self.running:
             return
+        while frame is not None and not frame.f_code.co_filename.startswith(_CODE):
+            if frame.f_code.co_filename in HOOKS:
+                self.interrupted = True
+                return
+            frame = frame.f_back
         if self._guarded:
-            self._interrupted = True
+            self.interrupted = True
             return
         raise KeyboardInterrupt
+
+    def take_interrupt(self) -> bool:
+        """Whether one was held back that this thread must raise now."""
+        if not self.interrupted or self._guarded or threading.get_ident() != self._main:
+            return False
+        self.interrupted = False
+        return True
 
     # -- frames
 
@@ -99,8 +116,10 @@ class Channel:
     def note(self, note: dict) -> None:
         self._guard(self.send, NOTE, note)
 
-    def step(self, step: dict) -> None:
-        self._guard(self.send, STEP, step)
+    def records(self, data: bytes) -> None:
+        """What the recorder has written; called in its hooks alone."""
+        for at in range(0, len(data), MAX_RECORDS):
+            self.send(RECORDS, data[at : at + MAX_RECORDS])
 
     def _ask(self, question: dict):
         return self._guard(self._exchange, question)
@@ -130,6 +149,5 @@ class Channel:
             return call(*args)
         finally:
             self._guarded = before
-            if self._interrupted and not before:
-                self._interrupted = False
+            if self.take_interrupt():
                 raise KeyboardInterrupt

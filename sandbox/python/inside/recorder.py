@@ -13,7 +13,8 @@ loses its variable lives until the hook's next event, a line at the most; its sm
 cycles forward, and sys.gettrace or sys.monitoring show it to those who ask.
 
 One lock keeps the records of threads apart. A hook that fails ends the recording, and
-says so, never the program.
+says so, never the program. An interrupt never comes in the middle of a hook: the
+channel holds it back, and the hook raises it when its records are whole.
 """
 
 import asyncio
@@ -31,7 +32,6 @@ from recorder_format import n
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
-FLUSH = 32 << 10  # bytes of records that are sent at once
 FEW = 12  # names of the namespace that are looked at with each of its lines
 EVERY = 16  # lines, with more names: then the line's own, and all of them each so many
 MARGIN = 48  # frames that a hook may need
@@ -40,6 +40,7 @@ _ident, _active, _getframe, _limit = threading.get_ident, threading._active, sys
 _INNER = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # no frames of their own
 _QUIET = {StopIteration, StopAsyncIteration, GeneratorExit}  # how iteration ends
 _LIMIT = "near the recursion limit; what follows is not recorded"
+_INTERRUPTED = "interrupted; what follows is not recorded"
 _PREPARED = "its namespace is not a dict"
 _MISSING = object()
 _PROXY = type((lambda: _getframe().f_locals)()) if recorder_code.PROXY else dict
@@ -52,6 +53,7 @@ class Recorder:
     channel.records takes the bytes. The hooks are in recorder_trace and recorder_monitor."""
 
     kind = "none"
+    stops = False  # whether Python ends the events of a thread whose hook raises
 
     def __init__(self, channel, filename: str, names: dict, hidden):
         self._channel = channel
@@ -232,8 +234,8 @@ class Recorder:
         self.count += 1
         if self.count >= self._tail.mark or self._tail.on:
             self._tail.step()
-        if len(self._writer.out) >= FLUSH and not self._tail.on:
-            self._flush()
+        if not self._tail.on:
+            self._flush()  # what follows may last, or be killed
 
     def _leave(self, frame, known: Frame, record: bytes, value=None, raised: bool = False) -> None:
         self._at(known)
@@ -284,6 +286,15 @@ class Recorder:
         """What a hook of ours has raised never reaches the program."""
         if not self.over:
             self._end(_LIMIT if type(error) is RecursionError else f"the recorder failed with a {type(error).__name__}")
+
+    def _interrupt(self) -> None:
+        """Raises an interrupt that came while a hook ran, in the program's main thread."""
+        if self._channel.take_interrupt():
+            if not self.over and self.stops:
+                with self._lock:
+                    self._end(_INTERRUPTED)
+                    self._flush()
+            raise KeyboardInterrupt
 
     # -- variables
 
@@ -377,21 +388,3 @@ class Recorder:
             return False
         self._end(_LIMIT)
         return True
-
-
-def make(channel, filename: str, names: dict, hidden, fast: bool = True) -> Recorder:
-    """The recorder for this Python: fast, where the extension is there."""
-    if fast and sys.version_info < (3, 12):
-        import recorder_trace
-
-        try:
-            return recorder_trace.fast()(channel, filename, names, hidden)
-        except ImportError:
-            pass  # there was no compiler
-    if sys.version_info >= (3, 12):
-        import recorder_monitor
-
-        return recorder_monitor.MonitorRecorder(channel, filename, names, hidden)
-    import recorder_trace
-
-    return recorder_trace.TraceRecorder(channel, filename, names, hidden)

@@ -71,6 +71,8 @@ class MonitorRecorder(recorder.Recorder):
                 self._near_limit(known)
         except Exception as error:
             self._failed(error)
+        if self._channel.interrupted:
+            self._interrupt()
         return None
 
     def _resume(self, code, _offset):
@@ -114,6 +116,8 @@ class MonitorRecorder(recorder.Recorder):
                 what(frame, known, *args)
         except Exception as error:
             self._failed(error)
+        if self._channel.interrupted:
+            self._interrupt()
 
     def _nothing(self, _frame, _known) -> None:
         pass

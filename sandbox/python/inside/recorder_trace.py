@@ -15,6 +15,7 @@ _UNWIND, _RETURN, _SUSPEND = n(form.UNWIND), n(form.RETURN), n(form.SUSPEND)
 
 class TraceRecorder(recorder.Recorder):
     kind = "settrace"
+    stops = True
 
     def _install(self) -> None:
         self._hook = self._call
@@ -43,6 +44,8 @@ class TraceRecorder(recorder.Recorder):
                     return None
         except Exception as error:
             self._failed(error)
+        if self._channel.interrupted:
+            self._interrupt()
         return self._event
 
     def _event(self, frame, event, arg):
@@ -61,6 +64,8 @@ class TraceRecorder(recorder.Recorder):
                     self._return(frame, known, arg)
         except Exception as error:
             self._failed(error)
+        if self._channel.interrupted:
+            self._interrupt()
         return self._event
 
     def _exception(self, frame, known, kind, error) -> None:
@@ -92,7 +97,7 @@ def fast() -> "type[TraceRecorder]":
         kind = "extension"
 
         def _install(self) -> None:
-            self._few, self._every, self._flush_at = recorder.FEW, recorder.EVERY, recorder.FLUSH
+            self._few, self._every, self._flush_at = recorder.FEW, recorder.EVERY, 1
             self._set_heads, self._global_heads = self._heads[form.SET], self._heads[form.GLOBAL]
             self._out, self._unheld, self._mark = self._writer.out, self._objects.unheld, self._tail.mark
             self.slots(recorder_code.Frame, recorder_code.Code, recorder_values.Entry, recorder_values.Reader)

@@ -28,7 +28,7 @@ import failure
 import namespace
 import outputs
 import processor_pipeline  # noqa: F401 - in sys.modules, for the user's import
-import tracer
+import recorder_make
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -130,6 +130,7 @@ class Session:
         return outcome
 
     def _begin(self, job: dict, filename: str) -> None:
+        self._channel.interrupted = False
         _set_digits(self._digits)
         if sys.stdout is not self._streams[0] or sys.stderr is not self._streams[1] or sys.stdout.closed or sys.stderr.closed:
             self._restore_streams()
@@ -160,12 +161,14 @@ class Session:
         code, last = self._compile(job["code"], filename)
         if not job.get("watch"):
             return self._execute(code, last)
-        watch = tracer.Tracer(self._channel, filename, self._names, {*self._given, "context"})
+        watch = recorder_make.make(self._channel, filename, self._names, {*self._given, "context"})
         watch.start()
         try:
             return self._execute(code, last)
         finally:
             watch.stop()
+            if self._channel.take_interrupt():
+                raise KeyboardInterrupt
 
     def _compile(self, source: str, filename: str):
         lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")

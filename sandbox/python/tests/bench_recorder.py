@@ -9,7 +9,7 @@ import types
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "inside"))
 
-import recorder  # noqa: E402
+import recorder_make  # noqa: E402
 
 FILE = "<execution 1>"
 
@@ -99,6 +99,8 @@ out = json.dumps(report, sort_keys=True)
 
 
 class Channel:
+    interrupted = False
+
     size = 0
 
     def records(self, data: bytes) -> None:
@@ -118,7 +120,7 @@ def once(source: str, how: str) -> "tuple[float, int, int]":
     def empty(frame, event, arg):
         return local if frame.f_code.co_filename == FILE else None
 
-    watch = recorder.make(channel, FILE, names, (), fast=how == "extension") if how in ("python", "extension") else None
+    watch = recorder_make.make(channel, FILE, names, (), fast=how == "extension") if how in ("python", "extension") else None
     begun = time.perf_counter()
     if watch:
         watch.start()

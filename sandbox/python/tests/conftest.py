@@ -92,12 +92,13 @@ RULES = {
 }
 
 
-class FakeChannel:
+class FakeChannel(hatch.Channel):
     """Answers questions from what a test put into it, and keeps what it was sent."""
 
     def __init__(self):
-        self.running = False
-        self.notes, self.steps, self.asked = [], [], []
+        super().__init__()
+        self.recorded = bytearray()
+        self.notes, self.asked = [], []
         self.columns, self.data, self.truncated = [], [], False
         self.refusal = None
 
@@ -129,18 +130,13 @@ class FakeChannel:
     def note(self, note):
         self.notes.append(self._sent(note))
 
-    def step(self, step):
-        self.steps.append(self._sent(step))
+    def records(self, data):
+        self.recorded += data
 
     def answers(self, **columns):
         """name=(kind, values) a column; a kind ending in [] is an array."""
         self.columns = [{"name": n, "type": k, "kind": k.removesuffix("[]"), "array": k.endswith("[]")} for n, (k, _) in columns.items()]
         self.data = [values for _, values in columns.values()]
-
-    def interrupt(self, *_):
-        """The host's SIGINT, as the channel's handler takes it."""
-        if self.running:
-            raise KeyboardInterrupt
 
 
 class Runner:

@@ -13,13 +13,15 @@ import types
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "inside"))
 
-import recorder  # noqa: E402
+import recorder_make  # noqa: E402
 import recorder_tail  # noqa: E402
 
 FILE = "<execution 1>"
 
 
 class Channel:
+    interrupted = False
+
     def __init__(self):
         self.data = bytearray()
 
@@ -35,7 +37,7 @@ def run(source: str, watched: bool, fast: bool = False) -> dict:
     linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
     code = compile(source, FILE, "exec")
     program = types.FunctionType(code, names)  # exec takes more of the stack while it is traced
-    watch = recorder.make(channel, FILE, names, (), fast=fast) if watched else None
+    watch = recorder_make.make(channel, FILE, names, (), fast=fast) if watched else None
     printed, error = io.StringIO(), None
     with contextlib.redirect_stdout(printed):
         if watch:

@@ -136,7 +136,7 @@ def test_exit_zero_keeps_the_result(run):
 
 def interrupted(run, code):
     """Runs code, which calls ring() where the host's SIGINT is to come."""
-    signal.signal(signal.SIGINT, run.channel.interrupt)
+    signal.signal(signal.SIGINT, run.channel.on_interrupt)
     run.session._names["ring"] = lambda: os.kill(os.getpid(), signal.SIGINT)
     return run(code)
 

@@ -1,0 +1,32 @@
+"""Which recorder this Python has, with all that it needs: nothing is imported later."""
+
+import sys
+
+import hatch
+import recorder
+import recorder_code
+import recorder_format
+import recorder_tail
+import recorder_values
+
+if sys.version_info >= (3, 12):
+    import recorder_monitor as hooks
+
+    _kind: type[recorder.Recorder] = hooks.MonitorRecorder
+    _fast = None
+else:
+    import recorder_trace as hooks
+
+    _kind = hooks.TraceRecorder
+    try:
+        _fast = hooks.fast()
+    except ImportError:
+        _fast = None  # there was no compiler
+
+for _module in (recorder, recorder_code, recorder_format, recorder_tail, recorder_values, hooks):
+    hatch.HOOKS.add(str(_module.__file__))
+
+
+def make(channel, filename: str, names: dict, hidden, fast: bool = True) -> recorder.Recorder:
+    """Records code compiled under filename; fast, where the extension is there."""
+    return (_fast or _kind if fast else _kind)(channel, filename, names, hidden)

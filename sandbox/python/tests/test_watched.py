@@ -1,0 +1,99 @@
+"""Watched runs of a session: they are recorded whole, and are the same as others."""
+
+import signal
+import threading
+import time
+
+import pytest
+import recording
+
+
+def watched(run, code):
+    outcome = run(code, watch=True)
+    return outcome, recording.Reader(run.channel.recorded)
+
+
+def lines(reader):
+    return [line for _, line in reader.steps]
+
+
+def test_each_line_of_the_submitted_code_is_a_step(run):
+    run("def old():\n    return 1")
+    out, reader = watched(run, "import json\nx = old() + len(json.dumps([1]))\nfor i in range(2):\n    x += i\nx")
+    assert (out.ok, lines(reader)) == (5, [1, 2, 3, 4, 3, 4, 3, 5])
+
+
+def test_top_level_await(run):
+    code = (
+        "import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\nx = await f(3)\ny = await asyncio.gather(f(1), f(2))\nx"
+    )
+    out, reader = watched(run, code)
+    assert out.ok == 3
+    assert {1, 2, 3, 4, 5, 6, 7} == set(lines(reader))
+
+
+def test_not_watched_sends_nothing(run):
+    run("x = 1")
+    assert run.channel.recorded == b""
+
+
+def test_what_was_there_before_is_recorded_and_helpers_are_not(run):
+    run("old = 7")
+    _, reader = watched(run, "new = db_query")
+    assert "global old = 7" in reader.text[: reader.text.index("line 1")]
+    assert not any(text.startswith(("global db_query", "global context")) for text in reader.text)
+
+
+LOOPS = {
+    "a tight loop": "n = 0\nring()\nwhile True: n += 1",
+    "calls": "def f(n):\n    return [n]\nring()\nwhile True: f(1)",
+    "a library": "import pandas as pd\nring()\nwhile True: pd.DataFrame({'a': [1, 2]}).sum()",
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("attempt", range(5))
+def test_an_interrupt_ends_it_and_leaves_whole_records(run, name, attempt):
+    """It comes at any moment: mostly in a hook, where it must wait."""
+
+    def ring():
+        threading.Timer(0.02 + attempt / 1000, _kill).start()
+
+    run.session._names["ring"] = ring
+    signal.signal(signal.SIGINT, run.channel.on_interrupt)
+    began = time.monotonic()
+    out, reader = watched(run, LOOPS[name])
+    assert (out.interrupt, out.exception["type"]) == (True, "KeyboardInterrupt")
+    assert time.monotonic() - began < 5
+    assert any("raise KeyboardInterrupt" in text for text in reader.text) or any("interrupted" in why for _, why in reader.lost)
+    assert run("1 + 1").ok == 2
+
+
+def _kill():
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+
+SAME = {
+    "closure": "def make():\n    n = 0\n    def inc():\n        nonlocal n\n        n += 1\n        return n\n    return inc\ni = make()\n[i() for _ in range(5)]",
+    "threads and a closure": "import threading\ndef run():\n    n = 0\n    lock = threading.Lock()\n    def work():\n        nonlocal n\n        for _ in range(100):\n            with lock:\n                n += 1\n"
+    "    ts = [threading.Thread(target=work) for _ in range(4)]\n    for t in ts: t.start()\n    for t in ts: t.join()\n    return n\nrun()",
+    "generators": "def g():\n    x = yield 1\n    y = yield x\n    return y\na = g()\n[next(a), a.send(5), next(a, 'end')]",
+    "super": "class A:\n    def f(self): return 1\nclass B(A):\n    def f(self):\n        x = super().f()\n        return x + 1\nB().f()",
+    "del": "log = []\nclass D:\n    def __del__(self): log.append('gone')\ndef f():\n    d = D()\n    del d\n    log.append('after')\nf()\nlog",
+    "class body": "class C:\n    x = 1\n    y = [x for _ in range(2)] if False else x\n    z = x + 1\n[C.x, C.y, C.z]",
+    "recursion": "def f(n):\n    return 1 if n == 0 else n * f(n - 1)\nf(50)",
+    "recursion error": "def f():\n    return f()\ntry:\n    f()\nexcept RecursionError:\n    x = 'deep'\nx",
+    "contexts": "import contextlib\n@contextlib.contextmanager\ndef c():\n    yield 3\nwith c() as v:\n    w = v + 1\nw",
+    "exceptions": "def f():\n    try:\n        return 1 / 0\n    except ZeroDivisionError as e:\n        return str(e)\n    finally:\n        pass\nf()",
+    "async": "import asyncio\nout = []\nasync def w(n):\n    for i in range(2):\n        out.append((n, i))\n        await asyncio.sleep(0)\nawait asyncio.gather(w('a'), w('b'))\nout",
+    "match": "def f(x):\n    match x:\n        case [a, *rest]: return rest\n        case {'k': v}: return v\nf([1, 2]), f({'k': 3})",
+    "pandas": "import pandas as pd\ndf = pd.DataFrame({'g': ['a', 'b', 'a'], 'v': [1, 2, 3]})\ndef double(x):\n    y = x * 2\n    return y\ndf['w'] = df['v'].apply(double)\ndf.groupby('g')['w'].sum().to_dict()",
+    "exit": "x = 1\nexit(0)",
+    "syntax error": "x = (",
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_program_is_the_same_with_and_without(name, run):
+    plain, traced = type(run)()(SAME[name]), type(run)()(SAME[name], watch=True)
+    assert plain == traced
