@@ -9,7 +9,9 @@ type Change struct {
 	Value   Value  // what the variable is then
 	Version uint64 // of the object that changed, where the variable itself did not
 	Object  uint64
-	Gone    bool // deleted, or its frame has ended
+	Gone    bool  // deleted, or its frame has ended
+	Line    int64 // that made it, and its code; 0 like By
+	Code    uint64
 }
 
 // tracker sees, record by record, when a variable or what it holds changes.
@@ -66,7 +68,10 @@ func (t *tracker) see(s *State, rec *Record) {
 
 func (t *tracker) keep(s *State, c Change) {
 	if f := s.Frames[s.Current]; f != nil {
-		c.By = f.Step
+		c.By, c.Line, c.Code = f.Step, f.Line, f.Code
+		if c.By == 0 {
+			c.Line = 0
+		}
 	}
 	t.change = &c
 }
@@ -90,7 +95,7 @@ func (j *Journal) LastChange(v Variable, step int) (Change, bool, error) {
 			continue
 		}
 		var last *Change
-		err := j.changes(c, v, step, func(seen Change) bool { last = &seen; return true })
+		err := j.changes(c, v, step, func(_ *State, seen Change) bool { last = &seen; return true })
 		if err != nil || last != nil {
 			return deref(last), last != nil, err
 		}
@@ -114,7 +119,7 @@ func (j *Journal) History(v Variable, from, limit int) ([]Change, error) {
 		if c.Last < from || len(out) >= limit {
 			continue
 		}
-		err := j.changes(c, v, j.steps(), func(seen Change) bool {
+		err := j.changes(c, v, j.steps(), func(_ *State, seen Change) bool {
 			if seen.Seen >= from {
 				out = append(out, seen)
 			}
@@ -136,7 +141,7 @@ func (j *Journal) FirstValue(of Variable, want Value, from int) (Change, bool, e
 			continue
 		}
 		var first *Change
-		err := j.changes(c, of, j.steps(), func(seen Change) bool {
+		err := j.changes(c, of, j.steps(), func(_ *State, seen Change) bool {
 			if seen.Seen >= from && !seen.Gone && seen.Value == want {
 				first = &seen
 			}
@@ -151,7 +156,7 @@ func (j *Journal) FirstValue(of Variable, want Value, from int) (Change, bool, e
 
 // changes visits those of one chunk, up to a step. What is between the last line and
 // the recording's end is seen at no step, and left out.
-func (j *Journal) changes(c *Chunk, v Variable, until int, visit func(Change) bool) error {
+func (j *Journal) changes(c *Chunk, v Variable, until int, visit func(*State, Change) bool) error {
 	t := &tracker{frame: v.Frame, name: j.table.byName[v.Name]}
 	if t.name == 0 || !c.names[t.name] && len(c.objects) == 0 {
 		return nil
@@ -166,6 +171,6 @@ func (j *Journal) changes(c *Chunk, v Variable, until int, visit func(Change) bo
 		}
 		seen := *t.change
 		seen.Seen, t.change = s.Step, nil
-		return visit(seen)
+		return visit(s, seen)
 	})
 }

@@ -14,6 +14,7 @@ import (
 const (
 	chunkSize = 128 << 10
 	chunkFull = chunkSize * 3 / 4
+	maxBytes  = 192 << 20 // of one recording
 )
 
 // ErrForged is a recording that no recorder of ours writes.
@@ -21,6 +22,12 @@ var ErrForged = errors.New("an illegal record")
 
 // ErrNoStep is a step that the recording has not: past its end, or lost.
 var ErrNoStep = errors.New("there is no such step in the recording")
+
+// ErrNoFrame and ErrNoObject are what is not there at a step.
+var (
+	ErrNoFrame  = errors.New("there is no such frame at this step")
+	ErrNoObject = errors.New("there is no such object at this step")
+)
 
 // Chunk is a part of a recording: a key frame and the records behind it, compressed,
 // and what is in it, so that a search opens few.
@@ -33,6 +40,8 @@ type Chunk struct {
 	names       map[uint64]bool // set or deleted
 	objects     map[uint64]bool // new or mutated
 	raises      bool
+	defs        []byte // the records that define, since the chunk before
+	load        func() ([]byte, error)
 }
 
 type line struct {
@@ -52,6 +61,10 @@ type Journal struct {
 	key    []byte // of the open chunk
 	raw    []byte // its records
 	bytes  int    // of all records so far
+	defs   []byte // records that define, since the last chunk
+	taken  int    // chunks that Take has returned
+	follow func(*State, *Record)
+	cache  cache
 	zip    *zstd.Encoder
 	unzip  *zstd.Decoder
 }
@@ -116,7 +129,11 @@ func (j *Journal) record(rec *Record, raw []byte) error {
 		return errors.New("the head is the first record, and only that")
 	}
 	j.bytes += len(raw)
+	if j.bytes > maxBytes {
+		return fmt.Errorf("more than %d bytes", maxBytes)
+	}
 	if defined, err := j.table.define(rec); defined || err != nil {
+		j.defs = append(j.defs, raw...)
 		return err
 	}
 	left := j.tip.Current
@@ -125,6 +142,9 @@ func (j *Journal) record(rec *Record, raw []byte) error {
 	}
 	j.raw = append(j.raw, raw...)
 	j.note(rec, left)
+	if j.follow != nil {
+		j.follow(j.tip, rec)
+	}
 	if rec.Kind == KindLine && len(j.raw) >= chunkFull {
 		j.seal()
 		j.begin()
@@ -164,6 +184,7 @@ func (j *Journal) seal() {
 	whole := append(j.key, j.raw...)
 	j.open.Size = len(whole)
 	j.open.Data = j.zip.EncodeAll(whole, nil)
+	j.open.defs, j.defs = j.defs, nil
 	j.chunks = append(j.chunks, j.open)
 	j.open, j.key, j.raw = nil, nil, nil
 }
@@ -215,10 +236,15 @@ func (j *Journal) all() []*Chunk {
 // replay calls visit for each record of a chunk, with the state behind it, until it
 // returns false. The state is visit's until the next record.
 func (j *Journal) replay(c *Chunk, visit func(s *State, rec *Record) bool) error {
+	return j.replayFrom(c, func(*State) {}, visit)
+}
+
+// replayFrom calls begin with the state ahead of the chunk's first record, too.
+func (j *Journal) replayFrom(c *Chunk, begin func(*State), visit func(s *State, rec *Record) bool) error {
 	key, raw := j.key, j.raw
 	if c != j.open {
 		var err error
-		if key, err = j.unzip.DecodeAll(c.Data, make([]byte, 0, c.Size)); err != nil {
+		if key, err = j.unpacked(c); err != nil {
 			return fmt.Errorf("chunk of steps %d to %d: %w", c.First, c.Last, err)
 		}
 	}
@@ -229,6 +255,7 @@ func (j *Journal) replay(c *Chunk, visit func(s *State, rec *Record) bool) error
 	if c != j.open {
 		raw = key[size:]
 	}
+	begin(s)
 	var rec Record
 	for len(raw) > 0 {
 		size, err := decode(raw, &rec)

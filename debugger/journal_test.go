@@ -37,7 +37,7 @@ func long(n int) []byte {
 	var b []byte
 	add := func(rec Record) { b = appendRecord(b, &rec) }
 	add(Record{Kind: KindHead, Number: 1, Text: "test"})
-	for _, name := range []string{"file", "main", "x", "y", "list"} {
+	for _, name := range []string{"file", "<module>", "x", "y", "list"} {
 		add(Record{Kind: KindName, Text: name})
 	}
 	add(Record{Kind: KindCode, File: 1, Name: 2, Number: 1})

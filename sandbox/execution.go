@@ -43,7 +43,6 @@ type Execution struct {
 	Status    Status          `json:"status"`
 	Code      string          `json:"code,omitempty"`
 	Context   json.RawMessage `json:"context,omitempty"` // a JSON object
-	Watched   bool            `json:"-"`                 // steps are wanted
 
 	Result    json.RawMessage `json:"result"` // any JSON; null where there is none
 	Stdout    string          `json:"stdout"`
@@ -162,12 +161,21 @@ type Variable struct {
 	Shape []int  `json:"shape,omitempty"`
 }
 
-// Step is one line of user code that ran.
+// Step is one line of user code that ran. Number counts the lines as they were begun; a
+// line that calls others may be told when it calls, and once more when it is over.
 type Step struct {
 	Number     int64           `json:"step"`
 	LineNumber int             `json:"line_number"`
 	LineCode   string          `json:"line_code"`
 	Result     json.RawMessage `json:"result"` // {"status", ...}; on the last step the whole execution
-	State      json.RawMessage `json:"state"`  // {"variables", "changed", "function", ...}
+	State      StepState       `json:"state"`
 	Timestamp  time.Time       `json:"timestamp"`
+}
+
+// StepState is what a line left.
+type StepState struct {
+	Variables map[string]string `json:"variables"` // of the line's frame, as bounded previews
+	Changed   []string          `json:"changed"`   // what changed since the frame's step before
+	Function  string            `json:"function,omitempty"`
+	Unread    string            `json:"unread,omitempty"` // why variables are not here
 }

@@ -9,7 +9,6 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
 )
 
 // Job is a piece of code to run.
@@ -17,7 +16,7 @@ type Job struct {
 	Code    string
 	Context json.RawMessage // a JSON object, or empty
 	Kind    sandbox.Kind
-	Watch   host.Watcher // nil: no tracing
+	Steps   func(sandbox.Step) // nil: not debugged; else told each line, and may hold the run up
 }
 
 // Execute runs a job in a sandbox: THE main path. The answer is an execution,
@@ -28,7 +27,7 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 	if err != nil {
 		return nil, err
 	}
-	if job.Watch != nil && !l.box.Policy.EnableDebugging {
+	if job.Steps != nil && !l.box.Policy.EnableDebugging {
 		return nil, &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_debugging", Detail: "this sandbox was created with debugging off"}
 	}
 	if !s.take(l) {
@@ -44,7 +43,7 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 	s.mu.Lock()
 	l.last, l.used = e.ID, s.Clock()
 	s.mu.Unlock()
-	err = s.run(ctx, l.box, func(context.Context) (Session, error) { return l.session, nil }, e, job.Watch)
+	err = s.run(ctx, l.box, func(context.Context) (Session, error) { return l.session, nil }, e, job.Steps)
 	s.mu.Lock()
 	l.used = s.Clock()
 	s.mu.Unlock()
@@ -77,7 +76,7 @@ func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, co
 			opened = session
 		}
 		return session, err
-	}, e, job.Watch)
+	}, e, job.Steps)
 	go func() { // the answer need not wait until the kernel has torn it down
 		defer s.work.Done()
 		if opened == nil {
@@ -133,7 +132,7 @@ func depth(text []byte) int {
 
 // run takes an execution from its row to its durable end. Its session is opened
 // while the row is written; nothing runs in it before that is done.
-func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, watch host.Watcher) error {
+func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, steps func(sandbox.Step)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
@@ -170,7 +169,7 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 		return err
 	}
 	if ranErr == nil {
-		ranErr = session.Run(ctx, e, &desk{service: s, box: box, execution: e}, watch)
+		ranErr = s.runIn(ctx, session, box, e, steps)
 	}
 	switch {
 	case ranErr != nil && ctx.Err() != nil: // cut off before its code began

@@ -183,7 +183,7 @@ func (s *Service) end(l *live, state sandbox.State) error {
 	return errors.Join(l.session.Close(), s.endRecord(l.box.ID, state))
 }
 
-// janitor ends what has expired, once a second.
+// janitor ends what has expired, once a second, and forgets what is too old.
 func (s *Service) janitor() {
 	defer s.work.Done()
 	tick := time.NewTicker(time.Second)
@@ -194,6 +194,7 @@ func (s *Service) janitor() {
 			return
 		case <-tick.C:
 			s.Expire()
+			s.prune()
 		}
 	}
 }

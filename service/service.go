@@ -74,8 +74,17 @@ type Keyring interface {
 	RevokeKey(ctx context.Context, id, user string) error
 }
 
+// Recordings keeps what debugged runs did.
+type Recordings interface {
+	KeepChunk(ctx context.Context, execution string, c sandbox.Chunk) error
+	Chunks(ctx context.Context, execution string) ([]sandbox.Chunk, error) // without their Data
+	ChunkData(ctx context.Context, execution string, sequence int) ([]byte, error)
+	PruneRecordings(ctx context.Context, before time.Time, bytes int64) (int, error)
+}
+
 // History is all of door two.
 type History interface {
+	Recordings
 	Records
 	Counts
 	Registry
@@ -92,6 +101,7 @@ type Parts struct {
 	PerUser  int           // live sandboxes of one user
 	InAll    int           // live sandboxes in all
 	Parallel int           // runs at a time; more wait a little, then 503
+	Keep     Keep          // what is kept of debugged runs
 	Log      logrus.FieldLogger
 	Clock    func() time.Time
 	NewID    func() string
@@ -107,6 +117,8 @@ type Service struct {
 	running  map[string]run // by execution
 	draining bool
 	work     sync.WaitGroup // runs and closings that Drain waits for
+	recorded opened         // recordings that are being read
+	pruned   time.Time      // the janitor's
 
 	keysMu sync.Mutex
 	keys   map[[32]byte]seenKey

@@ -33,6 +33,8 @@ type config struct {
 	maxCPUPercent   int
 	queue           time.Duration
 	drain           time.Duration
+	keepAge         time.Duration
+	keepMB          int
 	accessLog       bool
 	logJSON         bool
 }
@@ -62,6 +64,8 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.IntVar(&c.maxCPUPercent, "max-cpu-percent", 100*runtime.NumCPU(), "the most that a sandbox may ask for as cpu_percent")
 	f.DurationVar(&c.queue, "queue", 10*time.Second, "how long a start waits for a free sandbox before 503")
 	f.DurationVar(&c.drain, "drain", 10*time.Second, "how long running executions may go on after SIGTERM")
+	f.DurationVar(&c.keepAge, "recordings-max-age", 30*24*time.Hour, "how long the recordings of debugged runs are kept; 0: for ever")
+	f.IntVar(&c.keepMB, "recordings-max-mb", 4096, "what all recordings together may take in history, the oldest go first; 0: no bound")
 	f.BoolVar(&c.accessLog, "access-log", false, "log every request")
 	f.BoolVar(&c.logJSON, "log-json", false, "log in JSON")
 	if more != nil {

@@ -89,6 +89,7 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	a.service = service.New(service.Parts{
 		Host: sessions{host.New(a.isolator, c.queue)}, Reader: a.reader, History: a.store, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Log: a.log,
+		Keep: service.Keep{Age: c.keepAge, Bytes: int64(c.keepMB) << 20},
 	})
 	a.secret, err = a.adminKey(ctx, c)
 	return a, err

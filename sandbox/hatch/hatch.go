@@ -13,7 +13,7 @@
 //	                         <- ready (+ a fresh clone of that mount)
 //	assign ->
 //	run ->
-//	                         <- note*, step*, ask*      (answer or rows -> each ask)
+//	                         <- note*, records*, ask*   (answer or rows -> each ask)
 //	                         <- done
 //	look ->                  <- value                   (only between runs)
 //
@@ -33,31 +33,31 @@ type Kind byte
 
 // The kinds of frames; the comment says which way each goes.
 const (
-	KindEnter  Kind = 'E' // host to child: Enter
-	KindReady  Kind = 'R' // child to host: Ready
-	KindAssign Kind = 'P' // host to child: Assign
-	KindRun    Kind = 'X' // host to child: Run
-	KindDone   Kind = 'D' // child to host: sandbox.Outcome
-	KindAsk    Kind = 'A' // child to host: Ask
-	KindAnswer Kind = 'J' // host to child: Answer, JSON
-	KindRows   Kind = 'M' // host to child: 4-byte id, then marshal data
-	KindNote   Kind = 'N' // child to host: sandbox.Note
-	KindStep   Kind = 'S' // child to host: sandbox.Step
-	KindLook   Kind = 'L' // host to child: empty
-	KindValue  Kind = 'V' // child to host: sandbox.Variables
+	KindEnter   Kind = 'E' // host to child: Enter
+	KindReady   Kind = 'R' // child to host: Ready
+	KindAssign  Kind = 'P' // host to child: Assign
+	KindRun     Kind = 'X' // host to child: Run
+	KindDone    Kind = 'D' // child to host: sandbox.Outcome
+	KindAsk     Kind = 'A' // child to host: Ask
+	KindAnswer  Kind = 'J' // host to child: Answer, JSON
+	KindRows    Kind = 'M' // host to child: 4-byte id, then marshal data
+	KindNote    Kind = 'N' // child to host: sandbox.Note
+	KindRecords Kind = 'T' // child to host: what the recorder of a watched run wrote
+	KindLook    Kind = 'L' // host to child: empty
+	KindValue   Kind = 'V' // child to host: sandbox.Variables
 )
 
 // The largest bodies that a child may send, in bytes.
 const (
 	maxDone  = 32 << 20 // a bounded result and outputs
-	maxOther = 1 << 20  // notes, steps, asks, values
+	maxOther = 1 << 20  // notes, records, asks, values
 )
 
 func (k Kind) maxBody() int {
 	switch k {
 	case KindDone:
 		return maxDone
-	case KindAsk, KindNote, KindStep, KindValue, KindReady:
+	case KindAsk, KindNote, KindRecords, KindValue, KindReady:
 		return maxOther
 	}
 	return -1 // not a child's to send

@@ -26,9 +26,11 @@ type Desk interface {
 	History(ctx context.Context) ([]sandbox.Execution, error)
 }
 
-// Watcher is told each step of a watched run, in order, from one goroutine.
+// Watcher takes what the recorder of a watched run wrote, in order, from one goroutine.
+// The bytes are its own. An error says that no recorder of ours wrote them; it ends
+// the run.
 type Watcher interface {
-	Step(sandbox.Step)
+	Records([]byte) error
 }
 
 // Host opens sessions.

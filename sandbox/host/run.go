@@ -185,10 +185,11 @@ func (s *Session) listen(ctx context.Context, p *isolate.Process, e *sandbox.Exe
 				return body, nil
 			case hatch.KindNote:
 				err = keepNote(e, body)
-			case hatch.KindStep:
-				var step sandbox.Step
-				if err = json.Unmarshal(body, &step); err == nil && watch != nil {
-					watch.Step(step)
+			case hatch.KindRecords:
+				if watch == nil {
+					err = &hatch.IllegalFrame{Why: "records of a run that is not watched"}
+				} else if wrong := watch.Records(body); wrong != nil {
+					err = &hatch.IllegalFrame{Why: wrong.Error()}
 				}
 			case hatch.KindAsk:
 				err = answer(ctx, p.Hatch, desk, body)

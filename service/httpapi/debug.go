@@ -43,8 +43,8 @@ func (a *api) debug(router *gin.Engine, at place) {
 	})
 	router.POST(at.prefix+"/sandbox/:id/debug", func(g *gin.Context) {
 		who := caller(g.Request.Context())
-		if who.Role == sandbox.RoleAgent {
-			a.problem(g, sandbox.Errorf(sandbox.FaultForbidden, "debugging needs a developer's or an admin's key"))
+		if err := debugs(who); err != nil {
+			a.problem(g, err)
 			return
 		}
 		raw, err := io.ReadAll(g.Request.Body)
@@ -74,13 +74,12 @@ func (a *api) debug(router *gin.Engine, at place) {
 		}
 		ended := make(chan end, 1)
 		go func() {
-			e, err := a.service.Execute(ctx, who, g.Param("id"), service.Job{Code: *body.Code, Context: contextOf(raw), Kind: sandbox.KindDebug, Watch: stream})
+			e, err := a.service.Execute(ctx, who, g.Param("id"), service.Job{Code: *body.Code, Context: contextOf(raw), Kind: sandbox.KindDebug, Steps: stream.Step})
 			close(stream.steps)
 			ended <- end{e, err}
 		}()
 		var last *sandbox.Step // held back: the last one carries the execution
 		for step := range stream.steps {
-			step.Timestamp = time.Now().UTC()
 			if last != nil && event(g, last) != nil {
 				cancel() // nobody reads: what is queued is let go, and the run ends
 			}
@@ -96,7 +95,7 @@ func (a *api) debug(router *gin.Engine, at place) {
 			_ = event(g, p) // the client may have gone
 		} else {
 			if last == nil { // no line ran: a syntax error, or no code
-				last = &sandbox.Step{State: json.RawMessage(`{"variables":{}}`), Timestamp: time.Now().UTC()}
+				last = &sandbox.Step{State: sandbox.StepState{Variables: map[string]string{}, Changed: []string{}}, Timestamp: time.Now().UTC()}
 				if done.e.Exception != nil {
 					last.LineNumber = done.e.Exception.Line
 				}

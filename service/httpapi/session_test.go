@@ -1,16 +1,12 @@
 package httpapi_test
 
 import (
-	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"glasshouse/sandbox"
 	"glasshouse/service"
@@ -181,51 +177,6 @@ func TestDirectQueries(t *testing.T) {
 	}
 }
 
-func TestDebugStreamsTheLinesThatRan(t *testing.T) {
-	isProblem(t, user(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/any/debug", `{"code":"1"}`), http.StatusForbidden, "forbidden", "developer")
-	c := user(t, sandbox.RoleDeveloper)
-	id := c.create(t, nil)
-	a := c.do(t, "POST", "/sandbox/"+id+"/debug", map[string]any{"code": "def double(n):\n    twice = n * 2\n    return twice\ny = double(21)\ny", "breakpoints": []int{2}})
-	if a.status != http.StatusOK || !strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream") {
-		t.Fatalf("HTTP %d %v: %s", a.status, a.header, a.text)
-	}
-	var lines []int
-	var last struct {
-		Line   int             `json:"line_number"`
-		Code   string          `json:"line_code"`
-		Result json.RawMessage `json:"result"`
-		State  struct {
-			Variables map[string]any `json:"variables"`
-		} `json:"state"`
-	}
-	final := ""
-	scan := bufio.NewScanner(strings.NewReader(string(a.text)))
-	scan.Buffer(nil, 1<<20)
-	for scan.Scan() {
-		text, ok := strings.CutPrefix(scan.Text(), "data: ")
-		if !ok {
-			continue
-		}
-		if final = text; text == "[DONE]" {
-			break
-		}
-		if err := json.Unmarshal([]byte(text), &last); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		lines = append(lines, last.Line)
-		if last.Line == 3 && last.State.Variables["twice"] == nil {
-			t.Errorf("the variables of a function's frame are missing: %s", text)
-		}
-	}
-	if string(mustJSON(t, lines)) != "[1,4,2,3,4,5]" || final != "[DONE]" {
-		t.Errorf("lines %v, then %q: %s", lines, final, a.text)
-	}
-	var whole sandbox.Execution
-	if err := json.Unmarshal(last.Result, &whole); err != nil || whole.Status != sandbox.StatusCompleted || string(whole.Result) != "42" {
-		t.Errorf("the last step has not the whole execution: %s (%v)", last.Result, err)
-	}
-}
-
 func TestCancelABusySandbox(t *testing.T) {
 	c := user(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
@@ -327,43 +278,6 @@ func TestAClientThatGoesAwayIsRecorded(t *testing.T) {
 	}
 	if list("cancelled") != 1 {
 		t.Error("the run of a client that left is not recorded as cancelled")
-	}
-}
-
-// A client that stops reading must not hold its run, nor its sandbox.
-func TestADebugClientThatStopsReading(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	id := c.create(t, map[string]any{"max_execution_time": 4, "cpu_percent": 100})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
-		t.Fatal(err)
-	}
-	wide := map[string]string{} // so that the steps soon fill every buffer on the way
-	for n := range 45 {
-		wide[fmt.Sprint("v", n)] = strings.Repeat("x", 190)
-	}
-	body := mustJSON(t, map[string]any{"code": "i = 0\nwhile True:\n    i += 1", "context": wide})
-	if _, err := fmt.Fprintf(conn, "POST /sandbox/%s/debug HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", id, c.secret, len(body), body); err != nil {
-		t.Fatal(err)
-	}
-	running := func() int {
-		list, _ := c.ok(t, "GET", "/executions?status=running&sandbox_id="+id, nil).get("executions").([]any)
-		return len(list)
-	}
-	for running() == 0 {
-	}
-	began := time.Now()
-	for running() > 0 && time.Since(began) < 20*time.Second {
-	}
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("the run still holds its sandbox after %s", took)
-	}
-	if a := c.run(t, id, "1+1"); a.get("result") != 2.0 {
-		t.Errorf("the run after: %s", a.text)
 	}
 }
 

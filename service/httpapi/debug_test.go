@@ -1,0 +1,203 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"glasshouse/sandbox"
+)
+
+// debugged is what the stream of a debugged run told: its steps, and the execution
+// that the last of them carries.
+type debugged struct {
+	steps     []sandbox.Step
+	execution sandbox.Execution
+}
+
+func (c client) debug(t testing.TB, id string, body map[string]any) debugged {
+	t.Helper()
+	a := c.do(t, "POST", "/sandbox/"+id+"/debug", body)
+	if a.status != http.StatusOK || !strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream") {
+		t.Fatalf("HTTP %d %v: %s", a.status, a.header, a.text)
+	}
+	events := strings.Split(strings.TrimSpace(string(a.text)), "\n\n")
+	if events[len(events)-1] != "data: [DONE]" {
+		t.Fatalf("the last event is %q", events[len(events)-1])
+	}
+	var out debugged
+	for _, event := range events[:len(events)-1] {
+		var step sandbox.Step
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(event, "data: ")), &step); err != nil {
+			t.Fatalf("%s: %v", event, err)
+		}
+		out.steps = append(out.steps, step)
+	}
+	if err := json.Unmarshal(out.steps[len(out.steps)-1].Result, &out.execution); err != nil || out.execution.ID == "" {
+		t.Fatalf("the last step has not the whole execution: %s (%v)", events[len(events)-2], err)
+	}
+	return out
+}
+
+// told writes steps as "line", "line*" where it was told during a call, and "line!"
+// where it failed; the last, which carries the execution, as "line".
+func told(steps []sandbox.Step) string {
+	var out []string
+	for _, s := range steps {
+		var result struct {
+			Status string `json:"status"`
+			During bool   `json:"during_call"`
+		}
+		_ = json.Unmarshal(s.Result, &result)
+		mark := map[string]string{"exception": "!", "lost": "~", "unfinished": "?"}[result.Status]
+		if result.During {
+			mark += "*"
+		}
+		out = append(out, fmt.Sprint(s.LineNumber, mark))
+	}
+	return strings.Join(out, " ")
+}
+
+func TestDebugStreamsTheLinesThatRan(t *testing.T) {
+	isProblem(t, user(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/any/debug", `{"code":"1"}`), http.StatusForbidden, "forbidden", "developer")
+	c := user(t, sandbox.RoleDeveloper)
+	id := c.create(t, nil)
+	for _, program := range []struct{ code, lines, result string }{
+		{"def double(n):\n    twice = n * 2\n    return twice\ny = double(21)\ny", "1 4* 2 3 4 5", "42"},
+		{"x = 1\nfor i in range(2):\n    x += i\nif x > 9:\n    x = 0\nx", "1 2 3 2 3 2 4 6", "2"},
+		{"def f():\n    raise KeyError('k')\ntry:\n    f()\nexcept KeyError:\n    z = 'caught'\nz", "1 3 4* 2! 4! 5 6 7", `"caught"`},
+		{"import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\nsum([await f(1), await f(2)])", "1 2 5* 3 4 3 4", "3"},
+	} {
+		d := c.debug(t, id, map[string]any{"code": program.code, "breakpoints": []int{2}})
+		if told(d.steps) != program.lines {
+			t.Errorf("%s\nlines %s, not %s", program.code, told(d.steps), program.lines)
+		}
+		if d.execution.Status != sandbox.StatusCompleted || string(d.execution.Result) != program.result {
+			t.Errorf("%s\n%+v", program.code, d.execution)
+		}
+	}
+}
+
+// What a step shows: the variables of its frame after the line, what changed, and
+// changes under another name too.
+func TestDebugShowsWhatEachLineLeft(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	id := c.create(t, nil)
+	c.run(t, id, "old = 7")
+	code := "a = [1]\nb = a\nb.append('x')\ndef f(n):\n    twice = n * 2\n    return twice\ny = f(3)\ndel a\nimport pandas as pd\ndf = pd.DataFrame({'v': [1, 2]})\ny"
+	d := c.debug(t, id, map[string]any{"code": code})
+	for i, want := range []struct {
+		line    int
+		shows   string
+		changed []string
+	}{
+		{1, `{"a":"[1]","old":"7"}`, []string{"a"}},
+		{2, `{"a":"[1]","b":"[1]","old":"7"}`, []string{"b"}},
+		{3, `{"a":"[1, 'x']","b":"[1, 'x']","old":"7"}`, []string{"a", "b"}},
+		{4, `{"a":"[1, 'x']","b":"[1, 'x']","old":"7"}`, []string{}},
+		{7, `{"a":"[1, 'x']","b":"[1, 'x']","old":"7"}`, []string{}}, // calls f
+		{5, `{"n":"3","twice":"6"}`, []string{"twice"}},
+		{6, `{"n":"3","twice":"6"}`, []string{}},
+		{8, `{"b":"[1, 'x']","old":"7","y":"6"}`, []string{"a", "y"}},
+		{9, `{"b":"[1, 'x']","old":"7","y":"6"}`, []string{}},
+		{10, `{"b":"[1, 'x']","df":"\u003cDataFrame of 2 rows: v int64\u003e","old":"7","y":"6"}`, []string{"df"}},
+	} {
+		s := d.steps[i]
+		slices.Sort(s.State.Changed)
+		if got := string(mustJSON(t, s.State.Variables)); s.LineNumber != want.line || got != want.shows || !slices.Equal(s.State.Changed, want.changed) {
+			t.Errorf("step %d: line %d, %s, changed %v; want %+v", s.Number, s.LineNumber, got, s.State.Changed, want)
+		}
+	}
+}
+
+// Each line is told as it runs, not when what follows is over.
+func TestDebugTellsLinesAsTheyRun(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	id := c.create(t, nil)
+	body := string(mustJSON(t, map[string]any{"code": "import time\nx = 1\ntime.sleep(25)"}))
+	req, err := http.NewRequestWithContext(t.Context(), "POST", base+"/sandbox/"+id+"/debug", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.secret)
+	began := time.Now()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	buf := make([]byte, 64<<10)
+	if n, err := resp.Body.Read(buf); err != nil || !strings.Contains(string(buf[:n]), `"line_number":1`) {
+		t.Errorf("%s, %v", buf[:n], err)
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("the first line came after %s", took)
+	}
+}
+
+// What a run did up to the moment in which a limit ended it is there, and says so.
+func TestDebugOfARunThatIsCutShort(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	id := c.create(t, map[string]any{"max_execution_time": 1, "cpu_percent": 100, "max_memory_mb": 64})
+	for _, program := range []struct {
+		code   string
+		status sandbox.Status
+		mark   string
+	}{
+		{"import time\nn = 3\ntime.sleep(9)", sandbox.StatusTimeout, "3!"},
+		{"n = 3\nx = bytearray(1 << 30)", sandbox.StatusFailed, "2!"},
+		{"import time\nn = 3\ndef f():\n    try:\n        time.sleep(9)\n    except KeyboardInterrupt:\n        time.sleep(9)\nf()", sandbox.StatusTimeout, "7?"},
+	} {
+		d := c.debug(t, id, map[string]any{"code": program.code})
+		list := c.ok(t, "GET", "/executions/"+d.execution.ID+"/steps", nil)
+		if d.execution.Status != program.status || list.get("total_steps").(float64) < 2 {
+			t.Errorf("%s\n%s, steps %s", program.code, d.execution.Status, list.text)
+		}
+		var page struct{ Steps []sandbox.Step }
+		if err := json.Unmarshal(list.text, &page); err != nil || !strings.Contains(" "+told(page.Steps)+" ", " "+program.mark+" ") {
+			t.Errorf("%s\nkept: %s", program.code, told(page.Steps))
+		}
+	}
+}
+
+// A client that stops reading must not hold its run, nor its sandbox.
+func TestADebugClientThatStopsReading(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	id := c.create(t, map[string]any{"max_execution_time": 4, "cpu_percent": 100})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+	wide := map[string]string{} // so that the steps soon fill every buffer on the way
+	for n := range 45 {
+		wide[fmt.Sprint("v", n)] = strings.Repeat("x", 190)
+	}
+	body := mustJSON(t, map[string]any{"code": "i = 0\nwhile True:\n    i += 1", "context": wide})
+	if _, err := fmt.Fprintf(conn, "POST /sandbox/%s/debug HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", id, c.secret, len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	running := func() int {
+		list, _ := c.ok(t, "GET", "/executions?status=running&sandbox_id="+id, nil).get("executions").([]any)
+		return len(list)
+	}
+	for running() == 0 {
+	}
+	began := time.Now()
+	for running() > 0 && time.Since(began) < 20*time.Second {
+	}
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("the run still holds its sandbox after %s", took)
+	}
+	if a := c.run(t, id, "1+1"); a.get("result") != 2.0 {
+		t.Errorf("the run after: %s", a.text)
+	}
+}

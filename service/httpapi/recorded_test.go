@@ -1,0 +1,117 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"glasshouse/debugger"
+	"glasshouse/sandbox"
+)
+
+const totals = `total = 0
+seen = []
+def add(n):
+    global total
+    half = n / 2
+    total += n
+    seen.append(half)
+    return total
+for i in range(200):
+    add(i)
+total`
+
+// steps of totals: the first three lines, and six for each turn.
+const perTurn = 6
+
+// A debugged run is read from history, step by step, as it was.
+func TestADebuggedRunIsReadFromHistory(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	id := c.create(t, nil)
+	d := c.debug(t, id, map[string]any{"code": totals})
+	c.ok(t, "DELETE", "/sandbox/"+id, nil) // what is kept outlives it
+	path := "/executions/" + d.execution.ID
+
+	var page struct {
+		Total int            `json:"total_steps"`
+		Steps []sandbox.Step `json:"steps"`
+		Next  int            `json:"next"`
+	}
+	read := func(from, limit int) {
+		t.Helper()
+		page.Next, page.Steps = 0, nil
+		if err := json.Unmarshal(c.ok(t, "GET", fmt.Sprintf("%s/steps?from=%d&limit=%d", path, from, limit), nil).text, &page); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read(1, 10)
+	if got := told(page.Steps); got != "1 2 3 9 10* 5 6 7 8 9" || page.Next != 11 || page.Total != 3+200*perTurn+2 {
+		t.Errorf("steps %s, then %d of %d", got, page.Next, page.Total)
+	}
+	read(page.Total-3, 100)
+	if got := told(page.Steps); got != "7 8 9 11" || page.Next != 0 {
+		t.Errorf("the last steps %s, then %d", got, page.Next)
+	}
+
+	var view debugger.StepView
+	at := 3 + 100*perTurn + 5 // the 101st turn, at seen.append
+	if err := json.Unmarshal(c.ok(t, "GET", fmt.Sprintf("%s/steps/%d", path, at), nil).text, &view); err != nil {
+		t.Fatal(err)
+	}
+	if len(view.Frames) != 2 || view.Frames[0].Function != "add" || view.Frames[0].Line != 7 || view.Frames[0].Code != "    seen.append(half)" || view.Frames[1].Line != 10 {
+		t.Errorf("frames %+v", view.Frames)
+	}
+	values := map[string]debugger.VariableView{}
+	for _, v := range append(view.Globals, view.Frames[0].Variables...) {
+		values[v.Name] = v
+	}
+	if values["n"].Value != "100" || values["half"].Value != "50.0" || values["total"].Value != "5050" || *values["seen"].Length != 100 || values["half"].Type != "float" {
+		t.Errorf("variables %+v", values)
+	}
+	if len(view.Source) != 7 || !view.Source[3].Current || view.Source[3].Line != 7 {
+		t.Errorf("source %+v", view.Source)
+	}
+	object := c.ok(t, "GET", fmt.Sprintf("%s/steps/%d/objects/%d?start=2&count=2", path, at, values["seen"].Ref), nil)
+	if items, _ := object.get("items").([]any); len(items) != 2 || items[0].(map[string]any)["value"] != "1.0" || object.get("length") != 100.0 || object.get("exactness") != "sampled" {
+		t.Errorf("the list: %s", object.text)
+	}
+	scope := c.ok(t, "GET", fmt.Sprintf("%s/steps/%d/variables?frame=%d&start=1&count=1", path, at, view.Frames[0].Frame), nil)
+	if string(mustJSON(t, scope.get("variables"))) != `[{"name":"n","type":"int","value":"100"}]` || scope.get("total") != 2.0 {
+		t.Errorf("a page of variables: %s", scope.text)
+	}
+
+	last := c.ok(t, "GET", fmt.Sprintf("%s/variables/total/changes?before=%d", path, at), nil)
+	var changes struct{ Changes []debugger.ChangeView }
+	if err := json.Unmarshal(last.text, &changes); err != nil || len(changes.Changes) != 1 {
+		t.Fatalf("%s, %v", last.text, err)
+	}
+	if got := changes.Changes[0]; got.Step != at-1 || got.Line != 6 || got.Value != "5050" || got.Function != "add" || got.Seen != at {
+		t.Errorf("who last changed total: %+v", got)
+	}
+	all := c.ok(t, "GET", path+"/variables/total/changes?limit=3&from=20", nil)
+	if err := json.Unmarshal(all.text, &changes); err != nil || len(changes.Changes) != 3 || changes.Changes[0].Value != "3" || changes.Changes[2].Value != "10" {
+		t.Errorf("the history of total: %s", all.text)
+	}
+	found := c.ok(t, "GET", path+"/find?condition="+url.QueryEscape("total > 5000 and n == 100 and seen[0] == 0"), nil)
+	if found.get("step") != float64(at) || found.get("at.step") != float64(at) {
+		t.Errorf("the first step where a condition holds: %s, not %d", found.text, at)
+	}
+	if found := c.ok(t, "GET", path+"/find?condition="+url.QueryEscape("total < 0"), nil); found.get("step") != 0.0 || found.get("at") != nil {
+		t.Errorf("a condition that never holds: %s", found.text)
+	}
+
+	isProblem(t, c.do(t, "GET", fmt.Sprintf("%s/steps/%d", path, page.Total+1), nil), http.StatusNotFound, "not-found", "no such step")
+	isProblem(t, c.do(t, "GET", path+"/steps/1/variables?frame=99", nil), http.StatusNotFound, "not-found", "no such frame")
+	isProblem(t, c.do(t, "GET", path+"/find?condition=f()", nil), http.StatusUnprocessableEntity, "invalid-input", "condition")
+	isProblem(t, user(t, sandbox.RoleDeveloper).do(t, "GET", path+"/steps", nil), http.StatusNotFound, "not-found")
+	isProblem(t, user(t, sandbox.RoleAgent).do(t, "GET", path+"/steps", nil), http.StatusForbidden, "forbidden")
+}
+
+func TestARunThatWasNotDebuggedHasNoSteps(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	id := c.create(t, nil)
+	e, _ := c.run(t, id, "1").get("execution_id").(string)
+	isProblem(t, c.do(t, "GET", "/executions/"+e+"/steps", nil), http.StatusNotFound, "not-found", "not debugged")
+}

@@ -1,0 +1,140 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"glasshouse/debugger"
+	"glasshouse/sandbox"
+)
+
+// Recorded is the recording of a debugged run, with the program that it is of. It can
+// be read while the run goes on.
+type Recorded struct {
+	*debugger.Journal
+	Source []string
+}
+
+// opened keeps the recordings that were read last, and those of runs that go on.
+type opened struct {
+	mu    sync.Mutex
+	live  map[string]*Recorded
+	kept  []string // most recent last
+	cache map[string]*Recorded
+}
+
+const maxOpened = 16
+
+func (o *opened) begin(id string, r *Recorded) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.live == nil {
+		o.live, o.cache = map[string]*Recorded{}, map[string]*Recorded{}
+	}
+	o.live[id] = r
+}
+
+func (o *opened) end(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.live, id)
+}
+
+func (o *opened) find(id string) *Recorded {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r := o.live[id]; r != nil {
+		return r
+	}
+	if r := o.cache[id]; r != nil {
+		o.kept = append(slices.DeleteFunc(o.kept, func(k string) bool { return k == id }), id)
+		return r
+	}
+	return nil
+}
+
+func (o *opened) keep(id string, r *Recorded) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.cache == nil {
+		o.live, o.cache = map[string]*Recorded{}, map[string]*Recorded{}
+	}
+	if o.cache[id] == nil {
+		o.kept = append(o.kept, id)
+	}
+	o.cache[id] = r
+	for len(o.kept) > maxOpened {
+		delete(o.cache, o.kept[0])
+		o.kept = o.kept[1:]
+	}
+}
+
+// readTime is how long history may take for one part of a recording.
+const readTime = 10 * time.Second
+
+// Recorded opens the recording of an execution that who may see, past or running.
+// FaultNotFound where it was not debugged, or its recording is no longer kept.
+func (s *Service) Recorded(ctx context.Context, who sandbox.Key, id string) (*Recorded, error) {
+	e, err := s.Execution(ctx, who, id)
+	if err != nil {
+		return nil, err
+	}
+	if r := s.recorded.find(id); r != nil {
+		return r, nil
+	}
+	chunks, err := s.History.Chunks(ctx, id)
+	var known *sandbox.Error
+	if errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
+		return nil, sandbox.Errorf(sandbox.FaultNotFound, "this execution has no recording: it was not debugged, or its recording is no longer kept")
+	}
+	if err != nil {
+		return nil, err
+	}
+	journal, err := debugger.Open(chunks, func(sequence int) ([]byte, error) {
+		ctx, done := context.WithTimeout(context.Background(), readTime)
+		defer done()
+		return s.History.ChunkData(ctx, id, sequence)
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &Recorded{journal, debugger.Source(e.Code)}
+	if e.CompletedAt != nil {
+		s.recorded.keep(id, r)
+	}
+	return r, nil
+}
+
+// Steps returns a page of a recording's steps as the plain stream showed them.
+func (s *Service) Steps(r *Recorded, from, limit int) ([]sandbox.Step, error) {
+	lines, err := r.Lines(from, from+limit-1, r.Source)
+	out := []sandbox.Step{}
+	for _, l := range lines {
+		step := s.step(l)
+		step.Timestamp = time.Time{}
+		out = append(out, step)
+	}
+	return out, err
+}
+
+// prune forgets recordings as Keep says, once an hour.
+func (s *Service) prune() {
+	if s.Keep.Age <= 0 && s.Keep.Bytes <= 0 || s.Clock().Before(s.pruned.Add(time.Hour)) {
+		return
+	}
+	s.pruned = s.Clock()
+	var before time.Time
+	if s.Keep.Age > 0 {
+		before = s.pruned.Add(-s.Keep.Age)
+	}
+	ctx, done := context.WithTimeout(context.Background(), time.Minute)
+	defer done()
+	if n, err := s.History.PruneRecordings(ctx, before, s.Keep.Bytes); err != nil {
+		s.Log.WithError(err).Warn("forget old recordings")
+	} else if n > 0 {
+		s.Log.Infof("%d old recordings are forgotten", n)
+	}
+}

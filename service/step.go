@@ -1,0 +1,124 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"glasshouse/debugger"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/host"
+)
+
+// Keep says what is kept of debugged runs.
+type Keep struct {
+	Age   time.Duration // 0: however old
+	Bytes int64         // of all recordings, the oldest go first; 0: however many
+}
+
+// chunkTime is how long a history that is away may hold up a debugged run, once.
+const chunkTime = 5 * time.Second
+
+// runIn runs e in its session, debugged where steps is given: then what the recorder
+// writes is kept while it runs, so that a kill, of the code or of the service, leaves
+// what was before.
+func (s *Service) runIn(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution, steps func(sandbox.Step)) error {
+	answers := &desk{service: s, box: box, execution: e}
+	if steps == nil {
+		return session.Run(ctx, e, answers, nil)
+	}
+	r, err := s.newRecording(e, steps)
+	if err != nil {
+		return err
+	}
+	err = session.Run(ctx, e, answers, r)
+	r.end()
+	return err
+}
+
+// recording is a debugged run that goes on: its host.Watcher.
+type recording struct {
+	service *Service
+	e       *sandbox.Execution
+	journal *debugger.Journal
+	plain   *debugger.Plain
+	waiting []sandbox.Chunk // that history has not taken
+	away    bool
+}
+
+var _ host.Watcher = (*recording)(nil)
+
+func (s *Service) newRecording(e *sandbox.Execution, steps func(sandbox.Step)) (*recording, error) {
+	journal, err := debugger.NewJournal()
+	if err != nil {
+		return nil, err
+	}
+	r := &recording{service: s, e: e, journal: journal}
+	source := debugger.Source(e.Code)
+	s.recorded.begin(e.ID, &Recorded{journal, source})
+	journal.Follow(func(t *debugger.Table, state *debugger.State, record *debugger.Record) {
+		if r.plain == nil {
+			r.plain = debugger.NewPlain(t, state, source, func(l debugger.Line) { steps(s.step(l)) })
+		}
+		r.plain.See(state, record)
+	})
+	return r, nil
+}
+
+// Records takes what the recorder wrote.
+func (r *recording) Records(b []byte) error {
+	err := r.journal.Append(b)
+	r.keep()
+	return err
+}
+
+// keep hands complete chunks to history. One that it did not take in time is tried
+// again at the end.
+func (r *recording) keep() {
+	r.waiting = append(r.waiting, r.journal.Take()...)
+	if r.away || len(r.waiting) == 0 {
+		return
+	}
+	ctx, done := context.WithTimeout(context.Background(), chunkTime)
+	defer done()
+	for len(r.waiting) > 0 {
+		if err := r.service.History.KeepChunk(ctx, r.e.ID, r.waiting[0]); err != nil {
+			r.service.Log.WithError(err).WithField("execution_id", r.e.ID).Warn("a part of a recording waits for history")
+			r.away = true
+			return
+		}
+		r.waiting = r.waiting[1:]
+	}
+}
+
+// end closes the recording; what could not be kept is said in the execution.
+func (r *recording) end() {
+	r.journal.End(func(last *debugger.State) {
+		if r.plain != nil {
+			r.plain.End(last)
+		}
+	})
+	r.away = false
+	r.keep()
+	r.service.recorded.end(r.e.ID)
+	if n := len(r.waiting); n > 0 {
+		r.e.Truncated["recording"] = int64(n)
+	}
+}
+
+// step is a line as the plain stream shows it.
+func (s *Service) step(l debugger.Line) sandbox.Step {
+	result := struct {
+		Status     string `json:"status"`
+		Error      string `json:"error,omitempty"`
+		DuringCall bool   `json:"during_call,omitempty"`
+	}{l.Status, l.Error, l.DuringCall}
+	text, _ := json.Marshal(result) // of two texts and a bool
+	if l.Changed == nil {
+		l.Changed = []string{}
+	}
+	return sandbox.Step{
+		Number: int64(l.Step), LineNumber: int(l.Number), LineCode: l.Code, Result: text, Timestamp: s.Clock(),
+		State: sandbox.StepState{Variables: l.Variables, Changed: l.Changed, Function: l.Function, Unread: l.Unread},
+	}
+}
