@@ -31,6 +31,7 @@ class Child:
         self._session = session.Session(self._channel)
         self._session.enter(policy, rules)
         signal.signal(signal.SIGINT, self._channel.on_interrupt)
+        signal.signal(signal.SIGUSR1, self._channel.on_attention)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past file_max_bytes raises OSError instead
         lockdown.before_fork()
         self._session.leave_home()

@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 
-ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, ROWS, NOTE, RECORDS, LOOK, VALUE = (ord(c) for c in "ERPXDAJMNTLV")
+ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, ROWS, NOTE, RECORDS, LOOK, VALUE, STOP, COMMAND, LOG = (ord(c) for c in "ERPXDAJMNTLVSCG")
 
 # Bound at import: user code may replace the modules' functions later.
 dumps, loads = json.dumps, json.loads
@@ -38,6 +38,7 @@ class Channel:
         self._main = threading.get_ident()
         self._guarded = False  # the main thread is in the middle of a frame
         self.interrupted = False  # one is held back
+        self.attention = False  # the host asks a program that runs to stop
         self.running = False  # user code runs: an interrupt may be raised
 
     def attach(self, fd: int) -> None:
@@ -57,6 +58,15 @@ class Channel:
             self.interrupted = True
             return
         raise KeyboardInterrupt
+
+    def on_attention(self, *_) -> None:
+        """SIGUSR1: the host wants the program to stop at its next line."""
+        self.attention = self.running
+
+    @property
+    def turn(self):
+        """Held by who waits for an answer of the host's."""
+        return self._lock
 
     def take_interrupt(self) -> bool:
         """Whether one was held back that this thread must raise now."""

@@ -22,6 +22,7 @@ import builtins
 import sys
 import threading
 import types
+from typing import Any
 
 import recorder_code
 import recorder_format as form
@@ -53,7 +54,7 @@ class Recorder:
     channel.records takes the bytes. The hooks are in recorder_trace and recorder_monitor."""
 
     kind = "none"
-    stops = False  # whether Python ends the events of a thread whose hook raises
+    fragile = False  # whether Python ends the events of a thread whose hook raises
 
     def __init__(self, channel, filename: str, names: dict, hidden):
         self._channel = channel
@@ -74,6 +75,7 @@ class Recorder:
         self._pushed = 0
         self._heads: dict = {form.SET: {}, form.GLOBAL: {}}  # the beginnings of set records, by name
         self._tail = recorder_tail.Tail(self)
+        self.control: Any = None  # a stops.Stops, where the program may be stopped
         self.count = 0
         self.over = False
 
@@ -236,6 +238,8 @@ class Recorder:
             self._tail.step()
         if not self._tail.on:
             self._flush()  # what follows may last, or be killed
+        if self.control is not None:
+            self.control.line(self, frame, known, line)
 
     def _leave(self, frame, known: Frame, record: bytes, value=None, raised: bool = False) -> None:
         self._at(known)
@@ -260,7 +264,7 @@ class Recorder:
             if type(old) is recorder_values.Entry:
                 self._objects.drop(old)
 
-    def _raise(self, frame, known: Frame, error) -> None:
+    def _raise(self, frame, known: Frame, error, trace=None) -> None:
         kind = type(error)
         if type(kind) is type and kind in _QUIET:
             return
@@ -269,6 +273,8 @@ class Recorder:
         self._at(known)
         self._writer.out += n(form.RAISE) + self._failure(error)
         known.raised = True
+        if self.control is not None:
+            self.control.raised(self, frame, known, error, trace)
 
     def _handled(self, known: Frame) -> None:
         if known.raised:
@@ -290,7 +296,7 @@ class Recorder:
     def _interrupt(self) -> None:
         """Raises an interrupt that came while a hook ran, in the program's main thread."""
         if self._channel.take_interrupt():
-            if not self.over and self.stops:
+            if not self.over and self.fragile:
                 with self._lock:
                     self._end(_INTERRUPTED)
                     self._flush()

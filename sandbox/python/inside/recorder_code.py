@@ -12,6 +12,7 @@ import types
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 PROXY = sys.version_info >= (3, 13)  # f_locals is a view that writes nothing back
+WRITTEN_BACK = sys.version_info < (3, 12)  # f_locals is a dict that is written back when a hook ends
 _CLEARED = (3, 12) <= sys.version_info < (3, 13)  # f_locals is a dict that nothing writes back from
 _NAMED = {"LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"}
 _CLOSURE = "it shares variables with a closure"
@@ -29,7 +30,7 @@ class Code:
     def __init__(self, code, number: bytes, names: dict):
         self.number, self.first = number, code.co_firstlineno
         self.module = code.co_name == "<module>"
-        self.unread = _unreadable(code)
+        self.unread = unreadable(code)
         self.task = bool(code.co_flags & inspect.CO_COROUTINE)
         self.stores, reads = set(), set()
         self.returns, self.yields = set(), set()
@@ -60,7 +61,7 @@ class Code:
         )
 
 
-def _unreadable(code) -> str:
+def unreadable(code) -> str:
     """Why the frame's variables can't be read without changing the program, or ""."""
     if PROXY or code.co_name == "<module>":
         return ""

@@ -8,12 +8,15 @@ import recorder_code
 import recorder_format
 import recorder_tail
 import recorder_values
+import stops
+
+_fast: type[recorder.Recorder] | None = None
+_kind: type[recorder.Recorder]
 
 if sys.version_info >= (3, 12):
     import recorder_monitor as hooks
 
-    _kind: type[recorder.Recorder] = hooks.MonitorRecorder
-    _fast = None
+    _kind = hooks.MonitorRecorder
 else:
     import recorder_trace as hooks
 
@@ -21,9 +24,9 @@ else:
     try:
         _fast = hooks.fast()
     except ImportError:
-        _fast = None  # there was no compiler
+        pass  # there was no compiler
 
-for _module in (recorder, recorder_code, recorder_format, recorder_tail, recorder_values, hooks):
+for _module in (recorder, recorder_code, recorder_format, recorder_tail, recorder_values, stops, hooks):
     hatch.HOOKS.add(str(_module.__file__))
 
 

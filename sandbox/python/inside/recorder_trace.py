@@ -15,7 +15,7 @@ _UNWIND, _RETURN, _SUSPEND = n(form.UNWIND), n(form.RETURN), n(form.SUSPEND)
 
 class TraceRecorder(recorder.Recorder):
     kind = "settrace"
-    stops = True
+    fragile = True
 
     def _install(self) -> None:
         self._hook = self._call
@@ -59,7 +59,7 @@ class TraceRecorder(recorder.Recorder):
                 if event == "line":
                     self._line(frame, known, frame.f_lineno)
                 elif event == "exception":
-                    self._exception(frame, known, arg[0], arg[1])
+                    self._exception(frame, known, *arg)
                 elif event == "return":
                     self._return(frame, known, arg)
         except Exception as error:
@@ -68,12 +68,12 @@ class TraceRecorder(recorder.Recorder):
             self._interrupt()
         return self._event
 
-    def _exception(self, frame, known, kind, error) -> None:
+    def _exception(self, frame, known, kind, error, trace) -> None:
         if kind is StopIteration or kind is StopAsyncIteration:  # a plain value may be in the place of it
             known.failure = self._writer.name(recorder_values.label(kind)) + b"N"
             return
         known.thrown, known.failure = True, self._failure(error)
-        self._raise(frame, known, error)
+        self._raise(frame, known, error, trace)
 
     def _return(self, frame, known, value) -> None:
         at = frame.f_lasti
@@ -99,7 +99,8 @@ def fast() -> "type[TraceRecorder]":
         def _install(self) -> None:
             self._few, self._every, self._flush_at = recorder.FEW, recorder.EVERY, 1
             self._set_heads, self._global_heads = self._heads[form.SET], self._heads[form.GLOBAL]
-            self._out, self._unheld, self._mark = self._writer.out, self._objects.unheld, self._tail.mark
+            self._out, self._unheld = self._writer.out, self._objects.unheld
+            self._mark = self._tail.mark if self.control is None else 0  # 0: every line is Python's
             self.slots(recorder_code.Frame, recorder_code.Code, recorder_values.Entry, recorder_values.Reader)
             threading.settrace(self._begin)
             self.attach()

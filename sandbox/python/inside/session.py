@@ -29,6 +29,7 @@ import namespace
 import outputs
 import processor_pipeline  # noqa: F401 - in sys.modules, for the user's import
 import recorder_make
+import stops
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -130,7 +131,7 @@ class Session:
         return outcome
 
     def _begin(self, job: dict, filename: str) -> None:
-        self._channel.interrupted = False
+        self._channel.interrupted = self._channel.attention = False
         _set_digits(self._digits)
         if sys.stdout is not self._streams[0] or sys.stderr is not self._streams[1] or sys.stdout.closed or sys.stderr.closed:
             self._restore_streams()
@@ -162,6 +163,8 @@ class Session:
         if not job.get("watch"):
             return self._execute(code, last)
         watch = recorder_make.make(self._channel, filename, self._names, {*self._given, "context"})
+        if job.get("stops") is not None:
+            watch.control = stops.Stops(self._channel, self._names, job["stops"])
         watch.start()
         try:
             return self._execute(code, last)

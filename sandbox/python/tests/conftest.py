@@ -98,6 +98,7 @@ class FakeChannel(hatch.Channel):
     def __init__(self):
         super().__init__()
         self.recorded = bytearray()
+        self.told, self.waiting, self.script, self.play = [], [], None, None
         self.notes, self.asked = [], []
         self.columns, self.data, self.truncated = [], [], False
         self.refusal = None
@@ -130,6 +131,18 @@ class FakeChannel(hatch.Channel):
     def note(self, note):
         self.notes.append(self._sent(note))
 
+    def send(self, kind, value, fds=None):
+        """What a program that stands tells, and what play answers with."""
+        self.told.append((kind, self._sent(value)))
+        if kind == hatch.STOP:
+            self.play = self.script(self.told[-1][1])
+            self.waiting.append(next(self.play))
+        elif kind == hatch.VALUE:
+            self.waiting.append(self.play.send(self.told[-1][1]))
+
+    def receive(self):
+        return hatch.COMMAND, json.dumps(self.waiting.pop(0)).encode()
+
     def records(self, data):
         self.recorded += data
 
@@ -149,8 +162,8 @@ class Runner:
         self.session.enter(POLICY, self.rules)
         self.session.leave_home()
 
-    def __call__(self, code, context=None, watch=False):
-        outcome = self.session.run({"execution_id": "e1", "code": code, "context": context or {}, "watch": watch, "breakpoints": []})
+    def __call__(self, code, context=None, watch=False, stops=None):
+        outcome = self.session.run({"execution_id": "e1", "code": code, "context": context or {}, "watch": watch, "stops": stops})
         assert set(outcome) == {"result", "exception", "outputs", "truncated", "exit", "interrupt"}
         return Outcome(json.loads(json.dumps(outcome, allow_nan=False)))
 
