@@ -39,11 +39,32 @@ type Breakpoints struct {
 	Data       []Variable
 }
 
-// LineBreak stops at a line; with Hits, only at the Hits-th time since the beginning.
+// LineBreak stops at a line; with Hits, only where the times that it was reached since
+// the beginning compare so with it (HitOp is ==, >=, >, <=, <, % or "" for ==); with a
+// Condition, only where the recording tells that it holds.
 type LineBreak struct {
-	File string
-	Line int
-	Hits int
+	File      string
+	Line      int
+	Hits      int
+	HitOp     string
+	Condition *Condition
+	ID        int // the caller's
+}
+
+func (b LineBreak) wants(hits int) bool {
+	switch b.HitOp {
+	case ">=":
+		return hits >= b.Hits
+	case ">":
+		return hits > b.Hits
+	case "<=":
+		return hits <= b.Hits
+	case "<":
+		return hits < b.Hits
+	case "%":
+		return b.Hits > 0 && hits%b.Hits == 0
+	}
+	return b.Hits == 0 || hits == b.Hits
 }
 
 // Variable is a name in a frame, or with Frame 0 in the run's namespace.
@@ -69,12 +90,16 @@ type rule struct {
 	breaks Breakpoints
 }
 
-// Move finds the stop for a verb at a step; 0 is ahead of the first.
+// Move finds the stop for a verb at a step; 0 is ahead of the first, and going back one
+// more than there are is behind the last.
 func (j *Journal) Move(from int, verb Verb, breaks Breakpoints) (Stop, error) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	r := rule{from: from, back: verb == StepBack || verb == ReverseContinue, breaks: breaks}
-	if from < 0 || from > j.steps() {
+	if last := j.steps(); from == last+1 && verb == StepBack {
+		_, err := j.state(last)
+		return Stop{Step: last, Reason: ReasonStep}, err
+	} else if from < 0 || from > last && (from > last+1 || !r.back) {
 		return Stop{}, fmt.Errorf("step %d: %w", from, ErrNoStep)
 	}
 	if from > 0 && verb != Continue && verb != ReverseContinue {
@@ -263,9 +288,16 @@ func (w *watcher) line(s *State, hits []int) {
 			continue
 		}
 		hits[i]++
-		if want := w.rule.breaks.Lines[i].Hits; want == 0 || want == hits[i] {
-			w.offer(Stop{Step: s.Step, Reason: ReasonLine, Break: i})
+		b := w.rule.breaks.Lines[i]
+		if !b.wants(hits[i]) {
+			continue
 		}
+		if b.Condition != nil {
+			if holds, err := b.Condition.Holds(s, &w.j.table); err != nil || !holds {
+				continue
+			}
+		}
+		w.offer(Stop{Step: s.Step, Reason: ReasonLine, Break: i})
 	}
 	if w.rule.frames[f.Number] || w.rule.lane != 0 && w.rule.lane == f.Lane {
 		w.offer(Stop{Step: s.Step, Reason: ReasonStep})

@@ -17,6 +17,8 @@ type Job struct {
 	Context json.RawMessage // a JSON object, or empty
 	Kind    sandbox.Kind
 	Steps   func(sandbox.Step) // nil: not debugged; else told each line, and may hold the run up
+
+	debug *interactive // of a debug session
 }
 
 // Execute runs a job in a sandbox: THE main path. The answer is an execution,
@@ -27,7 +29,7 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 	if err != nil {
 		return nil, err
 	}
-	if job.Steps != nil && !l.box.Policy.EnableDebugging {
+	if (job.Steps != nil || job.debug != nil) && !l.box.Policy.EnableDebugging {
 		return nil, &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_debugging", Detail: "this sandbox was created with debugging off"}
 	}
 	if !s.take(l) {
@@ -43,7 +45,7 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 	s.mu.Lock()
 	l.last, l.used = e.ID, s.Clock()
 	s.mu.Unlock()
-	err = s.run(ctx, l.box, func(context.Context) (Session, error) { return l.session, nil }, e, job.Steps)
+	err = s.run(ctx, l.box, func(context.Context) (Session, error) { return l.session, nil }, e, job)
 	s.mu.Lock()
 	l.used = s.Clock()
 	s.mu.Unlock()
@@ -76,7 +78,7 @@ func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, co
 			opened = session
 		}
 		return session, err
-	}, e, job.Steps)
+	}, e, job)
 	go func() { // the answer need not wait until the kernel has torn it down
 		defer s.work.Done()
 		if opened == nil {
@@ -132,7 +134,7 @@ func depth(text []byte) int {
 
 // run takes an execution from its row to its durable end. Its session is opened
 // while the row is written; nothing runs in it before that is done.
-func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, steps func(sandbox.Step)) error {
+func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, job Job) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
@@ -169,7 +171,7 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 		return err
 	}
 	if ranErr == nil {
-		ranErr = s.runIn(ctx, session, box, e, steps)
+		ranErr = s.runIn(ctx, session, box, e, job)
 	}
 	switch {
 	case ranErr != nil && ctx.Err() != nil: // cut off before its code began
@@ -181,6 +183,9 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 	}
 	if e.Status == sandbox.StatusCancelled && errors.Is(context.Cause(ctx), errShutdown) {
 		e.Usage.EndedBy = "shutdown"
+	}
+	if e.Status == sandbox.StatusCancelled && errors.Is(context.Cause(ctx), errIdle) {
+		e.Usage.EndedBy = "idle_timeout"
 	}
 	return errors.Join(ranErr, s.finish(e, box.Policy.SaveIntermediateResults))
 }

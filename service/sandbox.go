@@ -194,6 +194,7 @@ func (s *Service) janitor() {
 			return
 		case <-tick.C:
 			s.Expire()
+			s.sessions.expire(s.Clock())
 			s.prune()
 		}
 	}

@@ -117,8 +117,9 @@ type Service struct {
 	running  map[string]run // by execution
 	draining bool
 	work     sync.WaitGroup // runs and closings that Drain waits for
-	recorded opened         // recordings that are being read
-	pruned   time.Time      // the janitor's
+	sessions sessions
+	recorded opened    // recordings that are being read
+	pruned   time.Time // the janitor's
 
 	keysMu sync.Mutex
 	keys   map[[32]byte]seenKey

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"glasshouse/debugger"
@@ -22,18 +23,24 @@ const chunkTime = 5 * time.Second
 // runIn runs e in its session, debugged where steps is given: then what the recorder
 // writes is kept while it runs, so that a kill, of the code or of the service, leaves
 // what was before.
-func (s *Service) runIn(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution, steps func(sandbox.Step)) error {
+func (s *Service) runIn(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution, job Job) error {
 	answers := &desk{service: s, box: box, execution: e}
-	if steps == nil {
-		return session.Run(ctx, e, answers, nil)
+	switch {
+	case job.debug != nil:
+		job.debug.recording = s.newRecording(e, job.debug.journal, nil)
+		job.debug.session.began(e.ID)
+		defer job.debug.end()
+		return session.Run(ctx, e, answers, job.debug)
+	case job.Steps != nil:
+		journal, err := debugger.NewJournal()
+		if err != nil {
+			return err
+		}
+		r := s.newRecording(e, journal, job.Steps)
+		defer r.end()
+		return session.Run(ctx, e, answers, r)
 	}
-	r, err := s.newRecording(e, steps)
-	if err != nil {
-		return err
-	}
-	err = session.Run(ctx, e, answers, r)
-	r.end()
-	return err
+	return session.Run(ctx, e, answers, nil)
 }
 
 // recording is a debugged run that goes on: its host.Watcher.
@@ -48,21 +55,31 @@ type recording struct {
 
 var _ host.Watcher = (*recording)(nil)
 
-func (s *Service) newRecording(e *sandbox.Execution, steps func(sandbox.Step)) (*recording, error) {
-	journal, err := debugger.NewJournal()
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) newRecording(e *sandbox.Execution, journal *debugger.Journal, steps func(sandbox.Step)) *recording {
 	r := &recording{service: s, e: e, journal: journal}
 	source := debugger.Source(e.Code)
 	s.recorded.begin(e.ID, &Recorded{journal, source})
+	if steps == nil {
+		return r
+	}
 	journal.Follow(func(t *debugger.Table, state *debugger.State, record *debugger.Record) {
 		if r.plain == nil {
 			r.plain = debugger.NewPlain(t, state, source, func(l debugger.Line) { steps(s.step(l)) })
 		}
 		r.plain.See(state, record)
 	})
-	return r, nil
+	return r
+}
+
+// Begin says that the program never stops.
+func (r *recording) Begin(func()) json.RawMessage { return nil }
+
+// Logged takes nothing: such a program has no log points.
+func (r *recording) Logged([]byte) {}
+
+// Stopped is an error.
+func (r *recording) Stopped(context.Context, []byte, host.Ask) (any, error) {
+	return nil, errors.New("a stop of a run that has no breakpoints")
 }
 
 // Records takes what the recorder wrote.

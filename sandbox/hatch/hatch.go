@@ -14,6 +14,8 @@
 //	assign ->
 //	run ->
 //	                         <- note*, records*, ask*   (answer or rows -> each ask)
+//	                         <- stop                    (its program stands now)
+//	command ->               <- value                   (any number, the last a resume)
 //	                         <- done
 //	look ->                  <- value                   (only between runs)
 //
@@ -43,6 +45,9 @@ const (
 	KindRows    Kind = 'M' // host to child: 4-byte id, then marshal data
 	KindNote    Kind = 'N' // child to host: sandbox.Note
 	KindRecords Kind = 'T' // child to host: what the recorder of a watched run wrote
+	KindStop    Kind = 'S' // child to host: where the program stands, JSON of package debugger
+	KindCommand Kind = 'C' // host to child that stands: likewise; resume ends it, all else has a Value
+	KindLog     Kind = 'G' // child to host: what a log point says
 	KindLook    Kind = 'L' // host to child: empty
 	KindValue   Kind = 'V' // child to host: sandbox.Variables
 )
@@ -57,7 +62,7 @@ func (k Kind) maxBody() int {
 	switch k {
 	case KindDone:
 		return maxDone
-	case KindAsk, KindNote, KindRecords, KindValue, KindReady:
+	case KindAsk, KindNote, KindRecords, KindStop, KindLog, KindValue, KindReady:
 		return maxOther
 	}
 	return -1 // not a child's to send
@@ -90,6 +95,7 @@ type Run struct {
 	Code        string          `json:"code"`
 	Context     json.RawMessage `json:"context"`
 	Watch       bool            `json:"watch"`
+	Stops       json.RawMessage `json:"stops,omitempty"` // where it stops, of package debugger
 }
 
 // Ask is a question of running code to the host.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"time"
 
@@ -26,12 +27,23 @@ type Desk interface {
 	History(ctx context.Context) ([]sandbox.Execution, error)
 }
 
-// Watcher takes what the recorder of a watched run wrote, in order, from one goroutine.
-// The bytes are its own. An error says that no recorder of ours wrote them; it ends
-// the run.
+// Watcher takes what a watched run tells, in order, from one goroutine. An error says
+// that no child of ours tells such; it ends the run.
 type Watcher interface {
+	// Begin is told how to have the program stop at its next line, for as long as it
+	// runs, and says where else it is to stop; nil: it never stops.
+	Begin(attention func()) (stops json.RawMessage)
+	// Records takes what the recorder wrote; the bytes are the Watcher's own.
 	Records([]byte) error
+	// Logged takes what a log point said.
+	Logged([]byte)
+	// Stopped is called while the program stands: it may Ask, and returns with how to
+	// go on. The run's deadline waits as long. ctx ends when the run is to end.
+	Stopped(ctx context.Context, where []byte, ask Ask) (resume any, err error)
 }
+
+// Ask has a program that stands do something, within a limit, and returns its answer.
+type Ask func(command any, limit time.Duration) ([]byte, error)
 
 // Host opens sessions.
 type Host struct {

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/hatch"
@@ -19,10 +20,9 @@ const (
 	timeoutGrace = 300 * time.Millisecond
 	cancelGrace  = 30 * time.Millisecond
 
-	maxNotes      = 1000
-	maxInspected  = 200
-	maxPerName    = 50
-	lookTimeLimit = time.Second
+	maxNotes     = 1000
+	maxInspected = 200
+	maxPerName   = 50
 )
 
 // Run runs e.Code in the session and fills e's outcome: status, result, output,
@@ -38,14 +38,19 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	out, errs := newTape(p.Stdout, pol.MaxOutputSize), newTape(p.Stderr, pol.MaxOutputSize)
 	began := time.Now()
 	p.Thaw() // before anything may interrupt it
-	asking, stop := cutter(ctx, p, time.Duration(pol.MaxExecutionTime)*time.Second)
-	var body []byte
-	failed := p.Hatch.Write(hatch.KindRun, hatch.Run{ExecutionID: e.ID, Code: e.Code, Context: e.Context, Watch: watch != nil})
-	if failed == nil {
-		body, failed = s.listen(asking, p, e, desk, watch)
+	limits := newCutter(ctx, p, time.Duration(pol.MaxExecutionTime)*time.Second)
+	order := hatch.Run{ExecutionID: e.ID, Code: e.Code, Context: e.Context, Watch: watch != nil}
+	if watch != nil {
+		order.Stops = watch.Begin(func() { p.Signal(unix.SIGUSR1) })
 	}
-	limit, killed := stop()
-	wall := time.Since(began)
+	var body []byte
+	failed := p.Hatch.Write(hatch.KindRun, order)
+	if failed == nil {
+		l := listener{process: p, execution: e, desk: desk, watch: watch, cut: limits}
+		body, failed = l.listen(limits.asking)
+	}
+	limit, killed := limits.stop()
+	wall := time.Since(began) - limits.stood
 	p.Freeze()
 	out.stop()
 	errs.stop()
@@ -128,81 +133,6 @@ func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte
 	}
 }
 
-// What ends a run from outside.
-const (
-	limitTime   = "max_execution_time"
-	limitCancel = "cancel"
-)
-
-// cutter ends what runs in p when its time is over or ctx is cancelled: it
-// interrupts, and kills after a grace. asking ends with either, so that queries are
-// given up, too. stop ends the watch, and says what cut the run short, if anything,
-// and whether the child was killed.
-func cutter(ctx context.Context, p *isolate.Process, limit time.Duration) (asking context.Context, stop func() (by string, killed bool)) {
-	asking, stopAsking := context.WithCancel(context.WithoutCancel(ctx))
-	var mu sync.Mutex
-	var by string
-	var over, killed bool
-	cut := func(why string, grace time.Duration) {
-		mu.Lock()
-		defer mu.Unlock()
-		if over || by != "" {
-			return
-		}
-		by = why
-		stopAsking()
-		p.Interrupt()
-		time.AfterFunc(grace, func() {
-			mu.Lock()
-			defer mu.Unlock()
-			if !over {
-				killed = true
-				p.Kill()
-			}
-		})
-	}
-	deadline := time.AfterFunc(limit, func() { cut(limitTime, timeoutGrace) })
-	release := context.AfterFunc(ctx, func() { cut(limitCancel, cancelGrace) })
-	return asking, func() (string, bool) {
-		deadline.Stop()
-		release()
-		stopAsking()
-		mu.Lock()
-		defer mu.Unlock()
-		over = true
-		return by, killed
-	}
-}
-
-// listen reads what the child says until its outcome, whose body it returns; it
-// answers questions one by one, as the child asks them one by one.
-func (s *Session) listen(ctx context.Context, p *isolate.Process, e *sandbox.Execution, desk Desk, watch Watcher) ([]byte, error) {
-	for {
-		kind, body, err := p.Hatch.Read()
-		if err == nil {
-			switch kind {
-			case hatch.KindDone:
-				return body, nil
-			case hatch.KindNote:
-				err = keepNote(e, body)
-			case hatch.KindRecords:
-				if watch == nil {
-					err = &hatch.IllegalFrame{Why: "records of a run that is not watched"}
-				} else if wrong := watch.Records(body); wrong != nil {
-					err = &hatch.IllegalFrame{Why: wrong.Error()}
-				}
-			case hatch.KindAsk:
-				err = answer(ctx, p.Hatch, desk, body)
-			default:
-				err = &hatch.IllegalFrame{Why: fmt.Sprintf("%c in the middle of a run", kind)}
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
 func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error {
 	var ask hatch.Ask
 	if err := unmarshalNumbers(body, &ask); err != nil {
@@ -260,44 +190,4 @@ func keepNote(e *sandbox.Execution, body []byte) error {
 	}
 	e.DebugInfo.Variables[n.Name] = append(seen, n)
 	return nil
-}
-
-// Look pictures the session's variables; only between runs. A session whose
-// child cannot answer in a second has lost it.
-func (s *Session) Look(ctx context.Context) (sandbox.Variables, error) {
-	var v sandbox.Variables
-	s.mu.Lock()
-	p := s.process
-	s.mu.Unlock()
-	if p == nil {
-		return sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}}, nil
-	}
-	p.Thaw()
-	defer p.Freeze()
-	if err := p.Hatch.Write(hatch.KindLook, struct{}{}); err != nil {
-		return v, s.drop(p)
-	}
-	said := make(chan error, 1)
-	go func() {
-		kind, body, err := p.Hatch.Read()
-		if err == nil && kind != hatch.KindValue {
-			err = &hatch.IllegalFrame{Why: fmt.Sprintf("%c as an answer to a look", kind)}
-		}
-		if err == nil {
-			err = json.Unmarshal(body, &v)
-		}
-		said <- err
-	}()
-	select {
-	case err := <-said:
-		if err != nil {
-			return sandbox.Variables{}, errors.Join(s.drop(p), sandbox.Errorf(sandbox.FaultGone, "the session was lost; /session stays"))
-		}
-		return v, nil
-	case <-time.After(lookTimeLimit):
-	case <-ctx.Done():
-	}
-	err := s.drop(p)
-	<-said // its hatch is closed
-	return sandbox.Variables{}, errors.Join(err, sandbox.Errorf(sandbox.FaultGone, "the session did not answer within a second and was ended; /session stays"))
 }

@@ -174,9 +174,12 @@ class Stops:
                 if command["do"] == "resume":
                     break
                 channel.send(hatch.VALUE, self._answer(recorder, command))
+        self._changed(recorder)  # from here on
         self._current = None
         self._read.clear()
-        mode = self._mode = command.get("mode", "continue")
+        if "mode" not in command:
+            return  # goes on with what it was about
+        mode = self._mode = command["mode"]
         self._lane, self._frames = known.lane, frozenset()
         if mode in ("next", "stepOut"):
             by_number = {k.number: k for k in recorder._frames.values()}

@@ -4,7 +4,7 @@ import hatch
 import pytest
 import recording
 
-GO = {"do": "resume"}
+GO = {"do": "resume", "mode": "continue"}
 
 
 def stopped(run, code, stops, script=None):

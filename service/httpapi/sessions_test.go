@@ -1,0 +1,280 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+const stepped = `def double(n):
+    twice = n * 2
+    return twice
+total = 0
+for i in range(4):
+    total += double(i)
+big = list(range(1000000))
+done = total`
+
+// driver is a client with a debug session.
+type driver struct {
+	client
+	session, execution string
+}
+
+func (c client) open(t testing.TB, body map[string]any, config map[string]any) (driver, answer) {
+	t.Helper()
+	id := c.create(t, config)
+	a := c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions", body)
+	session, _ := a.get("session_id").(string)
+	execution, _ := a.get("execution_id").(string)
+	if session == "" || execution == "" {
+		t.Fatalf("open: %s", a.text)
+	}
+	return driver{c, session, execution}, a
+}
+
+func (d driver) command(t testing.TB, name string, arguments map[string]any) answer {
+	t.Helper()
+	return d.ok(t, "POST", "/debug/sessions/"+d.session+"/"+name, arguments)
+}
+
+// stands checks where a move came to: "reason line".
+func stands(t testing.TB, a answer, want string) {
+	t.Helper()
+	if got := fmt.Sprintf("%v %v", a.get("where.reason"), a.get("where.line_number")); got != want {
+		t.Errorf("it stands at %s, not %s: %s", got, want, a.text)
+	}
+}
+
+// variables returns the values of a scope by its name, and the whole answer.
+func (d driver) variables(t testing.TB, scope string) (map[string]any, map[string]any) {
+	t.Helper()
+	stack := d.command(t, "stackTrace", map[string]any{"threadId": 1})
+	frame := stack.get("stackFrames").([]any)[0].(map[string]any)["id"]
+	for _, s := range d.command(t, "scopes", map[string]any{"frameId": frame}).get("scopes").([]any) {
+		s := s.(map[string]any)
+		if s["name"] != scope {
+			continue
+		}
+		values, refs := map[string]any{"": s["variablesReference"]}, map[string]any{}
+		for _, v := range d.command(t, "variables", map[string]any{"variablesReference": s["variablesReference"]}).get("variables").([]any) {
+			v := v.(map[string]any)
+			values[v["name"].(string)], refs[v["name"].(string)] = v["value"], v["variablesReference"]
+		}
+		return values, refs
+	}
+	t.Fatalf("there is no scope %s", scope)
+	return nil, nil
+}
+
+func TestStepThroughAProgramBothWays(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	d, a := c.open(t, map[string]any{"code": stepped, "breakpoints": []any{2, map[string]any{"line": 8}, map[string]any{"line": 99}}}, nil)
+	stands(t, a, "breakpoint 2")
+	if views, _ := a.get("breakpoints").([]any); len(views) != 3 || views[2].(map[string]any)["verified"] != false {
+		t.Errorf("breakpoints: %s", a.text)
+	}
+	if a.get("where.function") != "double" || a.get("where.variables.n") != "0" || a.get("where.live") != true {
+		t.Errorf("the first stop: %s", a.text)
+	}
+	a = d.command(t, "next", nil)
+	stands(t, a, "step 3")
+	if a.get("where.variables.twice") != "0" || fmt.Sprint(a.get("where.changed")) != "[twice]" {
+		t.Errorf("what the line did: %s", a.text)
+	}
+	stands(t, d.command(t, "stepOut", nil), "step 5")
+	stands(t, d.command(t, "next", nil), "step 6")
+	stands(t, d.command(t, "stepIn", nil), "breakpoint 2")
+
+	values, _ := d.variables(t, "Locals")
+	if values["n"] != "1" {
+		t.Errorf("locals: %v", values)
+	}
+	if set := d.command(t, "setVariable", map[string]any{"variablesReference": values[""], "name": "n", "value": "n + 49"}); set.get("value") != "50" {
+		t.Errorf("setVariable: %s", set.text)
+	}
+	if values, _ := d.variables(t, "Locals"); values["n"] != "50" {
+		t.Errorf("what was set is not shown: %v", values)
+	}
+	if got := d.command(t, "evaluate", map[string]any{"expression": "total + i"}); got.get("result") != "1" {
+		t.Errorf("evaluate: %s", got.text)
+	}
+	isProblem(t, d.do(t, "POST", "/debug/sessions/"+d.session+"/evaluate", `{"expression":"1 / 0"}`), http.StatusUnprocessableEntity, "invalid-input", "ZeroDivisionError")
+
+	a = d.command(t, "stepBack", nil)
+	stands(t, a, "step 6")
+	if a.get("where.live") != false {
+		t.Errorf("a past step is not live: %s", a.text)
+	}
+	isProblem(t, d.do(t, "POST", "/debug/sessions/"+d.session+"/setVariable", `{"variablesReference":1,"name":"n","value":"1"}`), http.StatusConflict, "busy", "past step")
+	stands(t, d.command(t, "reverseContinue", nil), "breakpoint 2")
+	if got := d.command(t, "evaluate", map[string]any{"expression": "n"}); got.get("result") != "0" {
+		t.Errorf("a past value: %s", got.text)
+	}
+	stands(t, d.command(t, "goto", map[string]any{"step": 1}), "goto 1")
+	stands(t, d.command(t, "continue", nil), "breakpoint 2")
+	a = d.command(t, "continue", nil)
+	stands(t, a, "breakpoint 2")
+	if a.get("where.live") != true {
+		t.Errorf("the way forward leads to where the program stands: %s", a.text)
+	}
+
+	d.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 8}}})
+	stands(t, d.command(t, "continue", nil), "breakpoint 8")
+	_, refs := d.variables(t, "Globals")
+	page := d.command(t, "variables", map[string]any{"variablesReference": refs["big"], "start": 999998, "count": 5})
+	if items, _ := page.get("variables").([]any); len(items) != 2 || items[1].(map[string]any)["value"] != "999999" {
+		t.Errorf("a page of a long list: %s", page.text)
+	}
+	if got := d.command(t, "completions", map[string]any{"text": "tot", "column": 4}); !strings.Contains(string(got.text), `"label":"total"`) {
+		t.Errorf("completions: %s", got.text)
+	}
+	a = d.command(t, "continue", nil)
+	if a.get("where.state") != "ended" || a.get("result.status") != "completed" {
+		t.Errorf("the end: %s", a.text)
+	}
+	if got := d.command(t, "evaluate", map[string]any{"expression": "total"}); got.get("result") != "110" { // 0 + 100 + 4 + 6
+		t.Errorf("what was set counts: %s", got.text)
+	}
+	stands(t, d.command(t, "reverseContinue", nil), "breakpoint 8")
+
+	past := c.ok(t, "POST", "/executions/"+d.execution+"/debug/sessions", nil)
+	again := driver{c, past.get("session_id").(string), d.execution}
+	stands(t, past, "entry 1")
+	again.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 3, "condition": "twice > 50"}}})
+	a = again.command(t, "continue", nil)
+	stands(t, a, "breakpoint 3")
+	if a.get("where.variables.twice") != "100" {
+		t.Errorf("a condition in the past: %s", a.text)
+	}
+	again.ok(t, "DELETE", "/debug/sessions/"+again.session, nil)
+	isProblem(t, again.do(t, "GET", "/debug/sessions/"+again.session, nil), http.StatusNotFound, "not-found")
+}
+
+func TestStopsAtExceptionsAndChanges(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	d, a := c.open(t, map[string]any{"code": "x = 1\ntry:\n    int('a')\nexcept ValueError:\n    x = 2\nx = 3\n{}['k']", "exceptions": []string{"raised"}, "stop_on_entry": true}, nil)
+	stands(t, a, "entry 1")
+	info := d.command(t, "dataBreakpointInfo", map[string]any{"name": "x"})
+	d.command(t, "setDataBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"dataId": info.get("dataId")}}})
+	stands(t, d.command(t, "continue", nil), "data breakpoint 2")
+	stands(t, d.command(t, "continue", nil), "exception 3")
+	if got := d.command(t, "exceptionInfo", map[string]any{"threadId": 1}); got.get("exceptionId") != "ValueError" {
+		t.Errorf("exceptionInfo: %s", got.text)
+	}
+	stands(t, d.command(t, "continue", nil), "data breakpoint 6")
+	d.command(t, "setDataBreakpoints", map[string]any{"breakpoints": []any{}})
+	d.command(t, "setExceptionBreakpoints", map[string]any{"filters": []string{"uncaught"}})
+	stands(t, d.command(t, "continue", nil), "exception 7")
+	if a := d.command(t, "continue", nil); a.get("result.status") != "failed" || a.get("result.exception.type") != "KeyError" {
+		t.Errorf("the end: %s", a.text)
+	}
+}
+
+// A program that runs is paused, told new breakpoints, and ended; the time in which it
+// stands is not its own.
+func TestPauseAndTheClock(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	d, a := c.open(t, map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n"}, map[string]any{"max_execution_time": 1, "cpu_percent": 100})
+	if a.get("where.state") != "ended" || a.get("result.status") != "timeout" {
+		t.Errorf("an endless loop: %s", a.text)
+	}
+	id := c.create(t, map[string]any{"max_execution_time": 2, "cpu_percent": 100})
+	a = c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions?wait=0", map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n"})
+	d = driver{c, a.get("session_id").(string), a.get("execution_id").(string)}
+	isProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`), http.StatusConflict, "busy")
+	a = d.command(t, "pause", nil)
+	if a.get("where.reason") != "pause" || a.get("where.live") != true {
+		t.Errorf("pause: %s", a.text)
+	}
+	d.command(t, "evaluate", map[string]any{"expression": "__import__('time').sleep(2.5)"})
+	if hang := d.do(t, "POST", "/debug/sessions/"+d.session+"/evaluate", `{"expression":"[1 for _ in iter(int, 1)]"}`); !strings.Contains(string(hang.text), "too long") {
+		t.Errorf("an expression that hangs: %s", hang.text)
+	}
+	d.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 4, "condition": "n % 2 == 0"}}})
+	stands(t, d.command(t, "continue", nil), "breakpoint 4")
+	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
+	if a := c.ok(t, "GET", "/executions/"+d.execution, nil); a.get("status") != "cancelled" {
+		t.Errorf("the run of a session that was closed: %s", a.text)
+	}
+	if a := c.run(t, id, "1 + 1"); a.get("result") != 2.0 {
+		t.Errorf("the run after: %s", a.text)
+	}
+}
+
+func TestOneDrivesAndOthersWatch(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	d, _ := c.open(t, map[string]any{"code": stepped, "stop_on_entry": true}, nil)
+	path := "/debug/sessions/" + d.session
+	isProblem(t, c.do(t, "POST", path+"/next", nil, "X-Debug-Client", "other"), http.StatusConflict, "busy", "drive")
+	if a := c.do(t, "POST", path+"/threads", nil, "X-Debug-Client", "other"); a.status != http.StatusOK || !strings.Contains(string(a.text), "main") {
+		t.Errorf("looking: %s", a.text)
+	}
+	c.do(t, "POST", path+"/drive", nil, "X-Debug-Client", "other")
+	isProblem(t, c.do(t, "POST", path+"/next", nil), http.StatusConflict, "busy", "drive")
+	if a := c.do(t, "POST", path+"/next", nil, "X-Debug-Client", "other"); a.status != http.StatusOK {
+		t.Errorf("driving: %s", a.text)
+	}
+	isProblem(t, user(t, sandbox.RoleDeveloper).do(t, "GET", path, nil), http.StatusNotFound, "not-found")
+	isProblem(t, user(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/x/debug/sessions", `{"code":"1"}`), http.StatusForbidden, "forbidden")
+	isProblem(t, c.do(t, "POST", path+"/nonsense", nil), http.StatusUnprocessableEntity, "invalid-input", "nonsense")
+	d.ok(t, "DELETE", path, nil)
+}
+
+// Events come with ids; who comes back with the last one gets those that follow.
+func TestEventsAndTheirResume(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	d, _ := c.open(t, map[string]any{"code": "print('hello')\nx = 1\ny = 2", "stop_on_entry": true, "breakpoints": []any{map[string]any{"line": 2, "logMessage": "x is to come"}}}, nil)
+	d.command(t, "continue", nil)
+	read := func(last string) (kinds []string, text string) {
+		ctx, done := context.WithCancel(t.Context())
+		defer done()
+		req, err := http.NewRequestWithContext(ctx, "GET", base+"/debug/sessions/"+d.session+"/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+c.secret)
+		req.Header.Set("Last-Event-ID", last)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+			text += lines.Text() + "\n"
+			if kind, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				kinds = append(kinds, kind)
+			}
+		}
+		return kinds, text
+	}
+	kinds, text := read("")
+	if got := strings.Join(kinds, " "); got != "stopped continued output output exited terminated" || !strings.Contains(text, "x is to come") || !strings.Contains(text, `hello\n`) {
+		t.Errorf("events %s:\n%s", got, text)
+	}
+	if kinds, _ := read("4"); strings.Join(kinds, " ") != "exited terminated" {
+		t.Errorf("after the fourth: %v", kinds)
+	}
+}
+
+// A client that disappears while the program stands holds its sandbox no longer than
+// the idle limit.
+func TestAProgramThatNobodyComesBackTo(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	d, _ := c.open(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, map[string]any{"idle_timeout": 1})
+	for {
+		a := c.ok(t, "GET", "/executions/"+d.execution, nil)
+		if a.get("status") == "running" {
+			continue
+		}
+		if a.get("status") != "cancelled" || a.get("usage.ended_by") != "idle_timeout" {
+			t.Errorf("%s", a.text)
+		}
+		break
+	}
+}

@@ -1,0 +1,263 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"glasshouse/debugger"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/host"
+)
+
+// DebugSession is a debugger's session with what the service knows of it.
+type DebugSession struct {
+	*debugger.Session
+	ID        string
+	SandboxID string // "" for the recording of a past run
+
+	owner  string
+	cancel context.CancelCauseFunc // nil for a past run
+	over   chan struct{}           // closed when the run has ended
+
+	mu        sync.Mutex
+	execution string
+	driver    string
+	used      time.Time
+	idle      time.Duration
+	result    *sandbox.Execution
+}
+
+// maxSessions bounds the sessions of one user; past runs cost memory, too.
+const maxSessions = 20
+
+// pastIdle is how long the session of a past run, or of one that is over, is kept unused.
+const pastIdle = 10 * time.Minute
+
+var errIdle = errors.New("nobody used the debugger")
+
+// DebugStart is what a debug session begins with.
+type DebugStart struct {
+	Job         Job
+	Breakpoints []debugger.SourceBreakpoint
+	Exceptions  []string
+	StopOnEntry bool
+	Driver      string
+}
+
+// OpenDebug runs code in a sandbox under an interactive debugger, and returns when it
+// runs. The sandbox is busy until the run is over.
+func (s *Service) OpenDebug(ctx context.Context, who sandbox.Key, id string, start DebugStart) (*DebugSession, []debugger.BreakpointView, error) {
+	l, err := s.find(ctx, who, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	journal, err := debugger.NewJournal()
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &DebugSession{Session: debugger.NewSession(journal, debugger.Source(start.Job.Code), true), ID: s.NewID(), SandboxID: id, owner: who.User,
+		over: make(chan struct{}), driver: start.Driver, used: s.Clock(), idle: time.Duration(l.box.Policy.IdleTimeout) * time.Second}
+	d.OnUse(func() { d.use(s.Clock()) })
+	d.SetEntry(start.StopOnEntry)
+	views, err := d.SetLines(start.Breakpoints)
+	if err == nil {
+		err = d.SetExceptions(start.Exceptions)
+	}
+	if err != nil {
+		return nil, nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "breakpoints", Detail: err.Error()}
+	}
+	if err := s.sessions.add(d); err != nil {
+		return nil, nil, err
+	}
+	running, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	d.cancel = cancel
+	began := make(chan error, 1)
+	job := start.Job
+	job.debug = &interactive{session: d, journal: journal, began: began}
+	go func() {
+		e, err := s.Execute(running, who, id, job)
+		cancel(nil)
+		d.end(e)
+		began <- err // where it never began
+	}()
+	if err := <-began; err != nil {
+		s.sessions.remove(d.ID)
+		return nil, nil, err
+	}
+	return d, views, nil
+}
+
+// OpenPast opens the recording of an execution as a session.
+func (s *Service) OpenPast(ctx context.Context, who sandbox.Key, execution, driver string) (*DebugSession, error) {
+	r, err := s.Recorded(ctx, who, execution)
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.Execution(ctx, who, execution)
+	if err != nil {
+		return nil, err
+	}
+	if e.CompletedAt == nil {
+		return nil, &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "this run goes on; use its own session", RetryAfter: 1}
+	}
+	d := &DebugSession{Session: debugger.NewSession(r.Journal, r.Source, false), ID: s.NewID(), execution: execution, owner: who.User,
+		over: make(chan struct{}), driver: driver, used: s.Clock(), idle: pastIdle, result: &e}
+	d.OnUse(func() { d.use(s.Clock()) })
+	close(d.over)
+	return d, s.sessions.add(d)
+}
+
+// DebugSession returns a session that who may see.
+func (s *Service) DebugSession(who sandbox.Key, id string) (*DebugSession, error) {
+	s.sessions.mu.Lock()
+	d := s.sessions.all[id]
+	s.sessions.mu.Unlock()
+	if d == nil || !may(who, d.owner) {
+		return nil, sandbox.Errorf(sandbox.FaultNotFound, "there is no such debug session, or it is not yours")
+	}
+	d.use(s.Clock())
+	return d, nil
+}
+
+// CloseDebug ends a session, and its run with it.
+func (s *Service) CloseDebug(who sandbox.Key, id string) error {
+	d, err := s.DebugSession(who, id)
+	if err != nil {
+		return err
+	}
+	if d.cancel != nil {
+		d.cancel(nil)
+	}
+	<-d.over
+	s.sessions.remove(id)
+	return nil
+}
+
+// Drive makes a client the one whose commands are obeyed; with take, instead of
+// another. The name is the client's own.
+func (d *DebugSession) Drive(client string, take bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if take {
+		d.driver = client
+	}
+	if d.driver != client {
+		return &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "another client drives this session; yours may look, or take over with the command drive"}
+	}
+	return nil
+}
+
+// Execution is the execution's id; "" before the run has one.
+func (d *DebugSession) Execution() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.execution
+}
+
+// Result is the execution, once the run is over.
+func (d *DebugSession) Result() *sandbox.Execution {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.result
+}
+
+func (d *DebugSession) use(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.used = now
+}
+
+// began says which execution it is.
+func (d *DebugSession) began(execution string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.execution = execution
+}
+
+func (d *DebugSession) end(e *sandbox.Execution) {
+	output, body := map[string]string{}, map[string]any{"exitCode": 1}
+	if e != nil {
+		output["stdout"], output["stderr"] = e.Stdout, e.Stderr
+		body["status"], body["execution_id"] = e.Status, e.ID
+		if e.Status == sandbox.StatusCompleted {
+			body["exitCode"] = 0
+		}
+	}
+	d.mu.Lock()
+	d.result = e
+	d.mu.Unlock()
+	d.Ended(output, body)
+	close(d.over)
+}
+
+// sessions are the debug sessions that are open.
+type sessions struct {
+	mu  sync.Mutex
+	all map[string]*DebugSession
+}
+
+func (s *sessions) add(d *DebugSession) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, other := range s.all {
+		if other.owner == d.owner {
+			n++
+		}
+	}
+	if n >= maxSessions {
+		return &sandbox.Error{Fault: sandbox.FaultLimit, Detail: "you have 20 debug sessions open; close one", RetryAfter: 60}
+	}
+	if s.all == nil {
+		s.all = map[string]*DebugSession{}
+	}
+	s.all[d.ID] = d
+	return nil
+}
+
+func (s *sessions) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, id)
+}
+
+// expire ends the sessions that nobody has used: a run that stands is cancelled, one that
+// is over is forgotten. A program that runs is bounded by its own limit.
+func (s *sessions) expire(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, d := range s.all {
+		d.mu.Lock()
+		unused, over := now.Sub(d.used), d.result != nil
+		d.mu.Unlock()
+		switch {
+		case over && unused > pastIdle:
+			delete(s.all, id)
+		case !over && unused > d.idle && d.Where().State == debugger.StateStopped:
+			d.cancel(errIdle)
+		}
+	}
+}
+
+// interactive is the watcher of a debug session's run: the recording, and where it is
+// to stop.
+type interactive struct {
+	*recording
+	session *DebugSession
+	journal *debugger.Journal
+	began   chan error
+}
+
+func (i *interactive) Begin(attention func()) json.RawMessage {
+	i.began <- nil
+	return i.session.Session.Begin(attention)
+}
+
+func (i *interactive) Logged(body []byte) { i.session.Logged(body) }
+
+func (i *interactive) Stopped(ctx context.Context, where []byte, ask host.Ask) (any, error) {
+	return i.session.Stopped(ctx, where, ask)
+}
