@@ -283,10 +283,11 @@ func (s *Session) Stopped(ctx context.Context, body []byte, ask func(any, time.D
 			}
 			c.body["calm"] = ctx.Err() == nil
 			text, err := ask(c.body, expressionTime)
-			c.answer <- result{text, err}
 			if err != nil {
+				c.answer <- result{nil, fmt.Errorf("%w: the program was ended with it", ErrRequest)}
 				return nil, err
 			}
+			c.answer <- result{text, nil}
 		case <-ctx.Done():
 			s.mu.Lock()
 			s.state = StateRunning

@@ -60,8 +60,8 @@ class Channel:
         raise KeyboardInterrupt
 
     def on_attention(self, *_) -> None:
-        """SIGUSR1: the host wants the program to stop at its next line."""
-        self.attention = self.running
+        """SIGUSR1: the host wants the program to stop at its next line, or its first."""
+        self.attention = True
 
     @property
     def turn(self):

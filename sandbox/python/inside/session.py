@@ -126,12 +126,13 @@ class Session:
                 kind = type(error)
             outcome["interrupt"] = issubclass(kind, KeyboardInterrupt)
             outcome["exception"] = {"type": values.name_of(kind), "message": "", "line": 0, "traceback": []}
+        channel.attention = False
         error = value = None  # or the frames of a failure would live on, each holding the other
         self._outputs.close()
         return outcome
 
     def _begin(self, job: dict, filename: str) -> None:
-        self._channel.interrupted = self._channel.attention = False
+        self._channel.interrupted = False
         _set_digits(self._digits)
         if sys.stdout is not self._streams[0] or sys.stderr is not self._streams[1] or sys.stdout.closed or sys.stderr.closed:
             self._restore_streams()

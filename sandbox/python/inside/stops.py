@@ -22,7 +22,7 @@ import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
-FILE = "<execution: expression>"  # begins as user code's do: an interrupt ends it
+FILE = "<execution expression>"  # begins as user code's do: an interrupt ends it
 PREVIEW = 1000
 MAX_PAGE = 500
 IN_PAGE = 300
