@@ -75,6 +75,8 @@ type Exception struct {
 	Column    int     `json:"column,omitempty"` // from 1, for a syntax error
 	Traceback []Frame `json:"traceback"`        // outermost first, the user's frames only
 	Hint      string  `json:"hint,omitempty"`
+	Nearest   string  `json:"nearest,omitempty"` // the name, key or column that was perhaps meant
+	Queries   []Query `json:"queries,omitempty"` // the last ones before it; the host's
 }
 
 // Frame is one of the user's own frames in a traceback.
@@ -83,6 +85,8 @@ type Frame struct {
 	Function string `json:"function"`
 	Code     string `json:"code"`
 	File     string `json:"file,omitempty"` // set where it is not the submitted code
+
+	Variables map[string]string `json:"variables,omitempty"` // when it failed, as bounded previews; of the innermost frames
 }
 
 // Usage is what an execution used, as the kernel counted it.

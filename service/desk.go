@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"glasshouse/sandbox"
@@ -119,4 +120,26 @@ func (s *Service) Schema(ctx context.Context, who sandbox.Key, id string) ([]Tab
 		tables = append(tables, Table{name, columns})
 	}
 	return tables, nil
+}
+
+// What a failure is told with of the queries before it.
+const (
+	lastQueries = 3
+	lastSQL     = 500 // bytes
+)
+
+// explain adds the last queries to a failure, which often come before a column that is
+// not there; what the child says of them is not believed.
+func explain(e *sandbox.Execution) {
+	if e.Exception == nil {
+		return
+	}
+	e.Exception.Queries = nil
+	for _, q := range e.Queries[max(0, len(e.Queries)-lastQueries):] {
+		q.Parameters, q.Fingerprint = nil, ""
+		if len(q.SQL) > lastSQL {
+			q.SQL = strings.ToValidUTF8(q.SQL[:lastSQL], "") + "..."
+		}
+		e.Exception.Queries = append(e.Exception.Queries, q)
+	}
 }

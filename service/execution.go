@@ -172,6 +172,7 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 	}
 	if ranErr == nil {
 		ranErr = s.runIn(ctx, session, box, e, job)
+		explain(e)
 	}
 	switch {
 	case ranErr != nil && ctx.Err() != nil: // cut off before its code began

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 
+import postmortem
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -28,6 +29,7 @@ _USUAL = {
 }
 _NETWORK = ("requests", "aiohttp", "urllib", "urllib3", "http", "socket", "ssl")
 
+_NEAREST = re.compile(r"did you mean '([^']+)'\?")
 _getline, _nearest = linecache.getline, difflib.get_close_matches
 _trace = vars(BaseException)["__traceback__"].__get__
 _cause = vars(BaseException)["__cause__"].__get__
@@ -38,12 +40,15 @@ def _users(filename: str) -> bool:
     return filename.startswith(_OWN) and not filename.startswith(_HERE)
 
 
-def describe(error: BaseException, filename: str, namespace: dict, policy: dict) -> dict:
+def describe(error: BaseException, filename: str, namespace: dict, policy: dict, given: "dict | None" = None) -> dict:
     """A sandbox.Exception for error, raised by code compiled under filename. It
     runs the error's own __str__, and comes to an end whatever that does."""
     out: dict = {"type": values.name_of(type(error)), "message": "", "line": 0, "traceback": []}
+    steps: list = []
     try:
         steps = _steps(error)
+        if len(steps) > MAX_FRAMES:
+            steps = steps[: MAX_FRAMES // 2] + steps[-MAX_FRAMES // 2 :]
         out["traceback"] = _frames(steps, filename)
         out["line"] = next((line for code, line, _ in reversed(steps) if code.co_filename == filename), 0)
         out["message"] = message(error)
@@ -65,6 +70,16 @@ def describe(error: BaseException, filename: str, namespace: dict, policy: dict)
         hint = ""
     if hint:
         out["hint"] = values.readable(hint, MAX_MESSAGE)
+        found = _NEAREST.search(hint)
+        if found:
+            out["nearest"] = values.readable(found[1], 200)
+    try:
+        if out["traceback"]:
+            postmortem.fill(out["traceback"], steps, given or {})
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # what another thread changes just now
+        pass
     return out
 
 
@@ -109,8 +124,6 @@ def _steps(error: BaseException) -> list:
 
 
 def _frames(steps: list, filename: str) -> list:
-    if len(steps) > MAX_FRAMES:
-        steps = steps[: MAX_FRAMES // 2] + steps[-MAX_FRAMES // 2 :]
     frames = []
     for code, line, _ in steps:
         text = values.readable(_getline(code.co_filename, line).strip(), 500)

@@ -252,7 +252,7 @@ class Session:
             if type(code) is str:
                 _print(values.readable(code, len(code)), file=sys.stderr)
         if error is not None and outcome["exit"] != 0:
-            outcome["exception"] = failure.describe(error, filename, self._names, self._policy)
+            outcome["exception"] = failure.describe(error, filename, self._names, self._policy, self._given)
         shown = self._outputs
         try:
             if not outcome["interrupt"]:
