@@ -88,6 +88,10 @@ func (t *tracker) take() bool {
 func (j *Journal) LastChange(v Variable, step int) (Change, bool, error) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
+	return j.lastChange(v, step)
+}
+
+func (j *Journal) lastChange(v Variable, step int) (Change, bool, error) {
 	chunks := slices.Clone(j.all())
 	slices.Reverse(chunks)
 	for _, c := range chunks {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"strconv"
 
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
@@ -36,6 +37,12 @@ type findAnswer struct {
 	Step    int                `json:"step" doc:"0 where it never held"`
 	Unknown int                `json:"unknown" doc:"Steps at which the recording does not tell, or a name is not there"`
 	At      *debugger.StepView `json:"at,omitempty"`
+}
+
+type explainAnswer struct {
+	ExecutionID string `json:"execution_id"`
+	Total       int    `json:"total_steps"`
+	Explanation string `json:"explanation"`
 }
 
 // reading turns what a recording answers into the API's errors.
@@ -104,6 +111,22 @@ func (a *api) recordings(group place) {
 		}
 		view, err := r.Contents(in.Step, in.Ref, in.Start, in.Count)
 		return &view, reading(err)
+	})
+	type explainInput struct {
+		ID     string `path:"id"`
+		Budget string `query:"budget" pattern:"^[0-9]{2,5}$" doc:"Tokens that the answer may have; without it, 1000"`
+	}
+	route(a, group, "GET", "/executions/{id}/explain", "A debugged run in few words: how it ended, what led there, what functions returned and lines did", func(ctx context.Context, who sandbox.Key, in *explainInput) (*explainAnswer, error) {
+		r, err := open(ctx, who, in.ID)
+		if err != nil {
+			return nil, err
+		}
+		budget, err := strconv.Atoi(in.Budget)
+		if err != nil {
+			budget = 1000
+		}
+		text, err := r.Explain(r.Source, budget)
+		return &explainAnswer{in.ID, r.Journal.Steps(), text}, reading(err)
 	})
 	type changesInput struct {
 		ID     string `path:"id"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"glasshouse/debugger"
@@ -114,4 +115,36 @@ func TestARunThatWasNotDebuggedHasNoSteps(t *testing.T) {
 	id := c.create(t, nil)
 	e, _ := c.run(t, id, "1").get("execution_id").(string)
 	isProblem(t, c.do(t, "GET", "/executions/"+e+"/steps", nil), http.StatusNotFound, "not-found", "not debugged")
+}
+
+// A debugged run is told in few words, whatever its length, and a failure by what led
+// to it.
+func TestExplainADebuggedRun(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	id := c.create(t, map[string]any{"cpu_percent": 100})
+	d := c.debug(t, id, map[string]any{"code": `prices = {'a': 2, 'b': 3}
+unused = 1
+def cost(name, n):
+    each = prices[name]
+    return each * n
+total = 0
+for i in range(300):
+    total += cost('a', i)
+wanted = 'c'
+order = [wanted, 2]
+cost(order[0], order[1])`})
+	text, _ := c.ok(t, "GET", "/executions/"+d.execution.ID+"/explain", nil).get("explanation").(string)
+	for _, want := range []string{"line 4 in cost: KeyError: c", "each = prices[name]", "line 11: cost(order[0], order[1]) (calls cost)   # name = 'c'", "line 10: order = [wanted, 2]", "line 9: wanted = 'c'",
+		"called 301 times", "returned 0, 2, ..., 596, 598; left by an exception 1 times", "x300      total += cost('a', i)   # total = 2, 6, ..., 89102, 89700"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if chain, _, _ := strings.Cut(text, "Functions:"); strings.Contains(chain, "unused") || strings.Contains(text, "<function>") || len(text) > 3000 {
+		t.Errorf("%d bytes:\n%s", len(text), text)
+	}
+	short, _ := c.ok(t, "GET", "/executions/"+d.execution.ID+"/explain?budget=150", nil).get("explanation").(string)
+	if len(short) > 450 || !strings.Contains(short, "KeyError") || !strings.Contains(short, "more lines") {
+		t.Errorf("%d bytes:\n%s", len(short), short)
+	}
 }
