@@ -97,7 +97,8 @@ func NewSession(j *Journal, source []string, live bool) *Session {
 	if !live {
 		s.state = StateEnded
 		s.where = s.look(1, Where{Reason: "entry"})
-		s.state, s.where.State = StateStopped, StateStopped
+		s.state = StateStopped
+		s.stop(s.where)
 	}
 	return s
 }
@@ -132,6 +133,13 @@ func (s *Session) Events(ctx context.Context, after int) []Event {
 			return nil
 		}
 	}
+}
+
+// Last returns the number of the last event; 0 before the first.
+func (s *Session) Last() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dropped + len(s.events)
 }
 
 // Where returns where the session stands now.

@@ -25,6 +25,11 @@ type Job struct {
 // however the code ended; the error is FaultBusy, FaultGone, FaultTooLarge,
 // FaultUnavailable, FaultFull, or the service's own.
 func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job Job) (*sandbox.Execution, error) {
+	if job.Steps != nil {
+		if err := debugs(who); err != nil {
+			return nil, err
+		}
+	}
 	l, err := s.find(ctx, who, id)
 	if err != nil {
 		return nil, err

@@ -78,6 +78,9 @@ const readTime = 10 * time.Second
 // Recorded opens the recording of an execution that who may see, past or running.
 // FaultNotFound where it was not debugged, or its recording is no longer kept.
 func (s *Service) Recorded(ctx context.Context, who sandbox.Key, id string) (*Recorded, error) {
+	if err := debugs(who); err != nil {
+		return nil, err
+	}
 	e, err := s.Execution(ctx, who, id)
 	if err != nil {
 		return nil, err

@@ -50,6 +50,9 @@ type DebugStart struct {
 // OpenDebug runs code in a sandbox under an interactive debugger, and returns when it
 // runs. The sandbox is busy until the run is over.
 func (s *Service) OpenDebug(ctx context.Context, who sandbox.Key, id string, start DebugStart) (*DebugSession, []debugger.BreakpointView, error) {
+	if err := debugs(who); err != nil {
+		return nil, nil, err
+	}
 	l, err := s.find(ctx, who, id)
 	if err != nil {
 		return nil, nil, err
@@ -112,6 +115,9 @@ func (s *Service) OpenPast(ctx context.Context, who sandbox.Key, execution, driv
 
 // DebugSession returns a session that who may see.
 func (s *Service) DebugSession(who sandbox.Key, id string) (*DebugSession, error) {
+	if err := debugs(who); err != nil {
+		return nil, err
+	}
 	s.sessions.mu.Lock()
 	d := s.sessions.all[id]
 	s.sessions.mu.Unlock()
@@ -252,8 +258,9 @@ type interactive struct {
 }
 
 func (i *interactive) Begin(attention func()) json.RawMessage {
+	stops := i.session.Session.Begin(attention)
 	i.began <- nil
-	return i.session.Session.Begin(attention)
+	return stops
 }
 
 func (i *interactive) Logged(body []byte) { i.session.Logged(body) }

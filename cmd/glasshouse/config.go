@@ -19,6 +19,7 @@ type config struct {
 	listen          string
 	allowRemote     bool
 	tlsCert, tlsKey string
+	dapListen       string
 	dataDir         string
 	python          string
 	databaseURL     string
@@ -49,6 +50,7 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.BoolVar(&c.allowRemote, "allow-remote-plaintext", false, "listen beyond loopback without TLS: keys cross the network readable")
 	f.StringVar(&c.tlsCert, "tls-cert", "", "certificate file, for TLS")
 	f.StringVar(&c.tlsKey, "tls-key", "", "key file, for TLS")
+	f.StringVar(&c.dapListen, "dap-listen", "", "loopback address on which editors attach by the Debug Adapter Protocol, such as 127.0.0.1:8081; empty: none")
 	f.StringVar(&c.dataDir, "data-dir", defaultDataDir(), "folder of the admin key and of the embedded database")
 	f.StringVar(&c.python, "python", "python3", "interpreter of the environment that code runs in")
 	f.StringVar(&c.databaseURL, "database-url", "", "history database (its owner's login); empty: the embedded one")

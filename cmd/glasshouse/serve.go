@@ -58,6 +58,13 @@ func serve(ctx context.Context, args []string) error {
 			ended <- server.Serve(listener)
 		}
 	}()
+	editors := func() {}
+	if c.dapListen != "" {
+		if editors, err = serveDAP(ctx, c.dapListen, a.service.AttachDAP, a.log.Warnf); err != nil {
+			_ = server.Close()
+			return err
+		}
+	}
 	greet(a, c, address, time.Since(began))
 	select {
 	case err := <-ended:
@@ -65,6 +72,7 @@ func serve(ctx context.Context, args []string) error {
 	case <-ctx.Done():
 	}
 	fmt.Fprintf(os.Stderr, "glasshouse: stopping; what runs has %s to end\n", c.drain)
+	editors() // their sessions end with ctx
 	// The service drains first: then the answers of cut-off runs still go out.
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.drain)
 	defer cancel()

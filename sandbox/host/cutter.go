@@ -58,6 +58,15 @@ func (c *cutter) cut(why string, grace time.Duration) {
 	})
 }
 
+// interrupt ends an expression that runs while the program stands.
+func (c *cutter) interrupt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over && c.by == "" {
+		c.process.Interrupt()
+	}
+}
+
 // hold stops the clock until the func that it returns is called.
 func (c *cutter) hold() (letGo func()) {
 	began := time.Now()

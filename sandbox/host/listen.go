@@ -73,7 +73,7 @@ func (l *listener) stopped(ctx context.Context, where []byte) error {
 		if err := l.process.Hatch.Write(hatch.KindCommand, command); err != nil {
 			return nil, err
 		}
-		interrupt, kill := time.AfterFunc(limit, l.process.Interrupt), time.AfterFunc(limit+hanging, l.process.Kill)
+		interrupt, kill := time.AfterFunc(limit, l.cut.interrupt), time.AfterFunc(limit+hanging, l.process.Kill)
 		defer interrupt.Stop()
 		defer kill.Stop()
 		for {

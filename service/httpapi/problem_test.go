@@ -56,7 +56,7 @@ func TestBadInputNamesItself(t *testing.T) {
 		{"POST", "/sandbox/" + id + "/check", `{}`, 501, "not-yet", "check"},
 		{"GET", "/sandbox/" + id + "/variables", "", 501, "not-yet", "variables"},
 		{"GET", "/sandbox/" + id + "/files/a/b.csv", "", 501, "not-yet", "files"},
-		{"POST", "/debug/sessions/s/stepIn", `{}`, 501, "not-yet", "debug"},
+		{"POST", "/debug/sessions/s/stepIn", `{}`, 403, "forbidden", "developer"},
 		{"GET", "/pending-writes", "", 501, "not-yet", "writes"},
 	} {
 		for _, root := range []string{"", "/api/v1"} {

@@ -96,9 +96,6 @@ func (a *api) sessions(router *gin.Engine, group place) {
 		RawBody []byte
 	}
 	route(a, group, "POST", "/sandbox/{id}/debug/sessions", "Run code under an interactive debugger", func(ctx context.Context, who sandbox.Key, in *openInput) (*sessionAnswer, error) {
-		if err := debugs(who); err != nil {
-			return nil, err
-		}
 		d, views, err := a.service.OpenDebug(ctx, who, in.ID, service.DebugStart{
 			Job:         service.Job{Code: in.Body.Code, Context: contextOf(in.RawBody), Kind: sandbox.KindDebug},
 			Breakpoints: in.Body.Breakpoints, Exceptions: in.Body.Exceptions, StopOnEntry: in.Body.StopOnEntry, Driver: in.Client,
@@ -113,9 +110,6 @@ func (a *api) sessions(router *gin.Engine, group place) {
 		Client string `header:"X-Debug-Client" maxLength:"100"`
 	}
 	route(a, group, "POST", "/executions/{id}/debug/sessions", "Open the recording of a debugged run, to step through it both ways", func(ctx context.Context, who sandbox.Key, in *pastInput) (*sessionAnswer, error) {
-		if err := debugs(who); err != nil {
-			return nil, err
-		}
 		d, err := a.service.OpenPast(ctx, who, in.ID, in.Client)
 		if err != nil {
 			return nil, err

@@ -31,6 +31,7 @@ import (
 // data, a real HTTP server. One for all tests; each test has a user of its own.
 var (
 	base  string
+	whole *service.Service
 	admin = client{secret: "gh_the-admin-of-the-tests"}
 )
 
@@ -97,6 +98,7 @@ func serve(m *testing.M) (int, error) {
 		Host: opener{host.New(wall, 20*time.Second)}, Reader: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: 4, InAll: 100, Parallel: 8, Log: log,
 	})
+	whole = s
 	hash := service.HashKey(admin.secret)
 	if err := store.CreateKey(ctx, sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}, hash[:]); err != nil {
 		return 1, err

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+
+	"glasshouse/debugger/dap"
+)
+
+// serveDAP takes clients of the Debug Adapter Protocol until ctx ends, and waits for
+// those that are there. Only on loopback: a token would cross the network readable.
+func serveDAP(ctx context.Context, address string, open dap.Opener, warn func(string, ...any)) (wait func(), err error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("--dap-listen %q: %w", address, err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("--dap-listen %s is beyond loopback: editors elsewhere come through a tunnel", address)
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%w: choose another address with --dap-listen", err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
+	var all sync.WaitGroup
+	all.Add(1)
+	go func() {
+		defer all.Done()
+		defer stop()
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				if err := dap.Serve(ctx, conn, open); err != nil && ctx.Err() == nil {
+					warn("a debugger's client at %s: %v", conn.RemoteAddr(), err)
+				}
+			}()
+		}
+	}()
+	return all.Wait, nil
+}

@@ -1,0 +1,53 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"glasshouse/debugger/dap"
+	"glasshouse/sandbox"
+)
+
+// AttachDAP finds what a client of the Debug Adapter Protocol asks for: a session that
+// is open, which it then drives; the recording of an execution; or code, which is begun
+// in a sandbox and ends with the client.
+func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, error) {
+	who, err := s.Authenticate(ctx, in.Token)
+	if err != nil {
+		return nil, err
+	}
+	driver := "dap " + s.NewID()
+	switch {
+	case in.Session != "":
+		d, err := s.DebugSession(who, in.Session)
+		if err != nil {
+			return nil, err
+		}
+		return &dap.Target{Session: d.Session, Close: func() error { return s.CloseDebug(who, d.ID) }}, d.Drive(driver, true)
+	case in.Execution != "":
+		d, err := s.OpenPast(ctx, who, in.Execution, driver)
+		if err != nil {
+			return nil, err
+		}
+		return &dap.Target{Session: d.Session, Close: func() error { return s.CloseDebug(who, d.ID) }}, nil
+	case in.Sandbox != "":
+		d, _, err := s.OpenDebug(ctx, who, in.Sandbox, DebugStart{
+			Job: Job{Code: in.Code, Context: json.RawMessage("{}"), Kind: sandbox.KindDebug}, StopOnEntry: true, Driver: driver,
+		})
+		if err != nil {
+			return nil, err
+		}
+		d.Settled(ctx) // at its first line, or over where it has none
+		return &dap.Target{Session: d.Session, Fresh: true, Close: func() error { return s.CloseDebug(who, d.ID) }}, nil
+	}
+	return nil, fmt.Errorf("attach to a session, to an execution, or to a sandbox with code")
+}
+
+// debugs says whether who may debug.
+func debugs(who sandbox.Key) error {
+	if who.Role == sandbox.RoleAgent {
+		return sandbox.Errorf(sandbox.FaultForbidden, "debugging needs a developer's or an admin's key")
+	}
+	return nil
+}
