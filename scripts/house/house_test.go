@@ -60,6 +60,7 @@ var never = map[string][]string{
 var homes = map[string][]string{
 	"github.com/gin-gonic/gin":          {"service/httpapi"},
 	"github.com/danielgtaylor/huma":     {"service/httpapi"},
+	"github.com/coder/websocket":        {"service/httpapi"},
 	"github.com/jackc/pgx":              {"dbaccess"},
 	"github.com/klauspost/compress":     {"debugger"}, // zstd, for chunks
 	"github.com/pganalyze/pg_query_go":  {"dbaccess"},

@@ -79,6 +79,7 @@ func New(c Config) http.Handler {
 		a.keys(group)
 		a.debug(router, group)
 		a.sessions(router, group)
+		a.editors(router, group)
 		a.later(router, prefix)
 	}
 	router.GET("/docs", func(g *gin.Context) { g.Data(http.StatusOK, "text/html; charset=utf-8", web.Docs) })

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/coder/websocket"
 
 	"glasshouse/debugger/dap"
 	"glasshouse/sandbox"
@@ -197,6 +200,34 @@ func TestAnEditorAttachesAndSteps(t *testing.T) {
 	if a := c.run(t, id, "total"); a.get("result") != 48.0 {
 		t.Errorf("the sandbox afterwards: %s", a.text)
 	}
+}
+
+// The same over a WebSocket, which needs a key before it is one.
+func TestAnEditorOverAWebSocket(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	id := c.create(t, nil)
+	address := strings.Replace(base, "http", "ws", 1) + "/debug/dap"
+	if _, _, err := websocket.Dial(t.Context(), address, nil); err == nil {
+		t.Error("it opens without a key")
+	}
+	key := http.Header{"Authorization": {"Bearer " + c.secret}}
+	if _, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": key["Authorization"], "Origin": {"https://elsewhere.example"}}}); err == nil {
+		t.Error("it opens for a page of another origin")
+	}
+	socket, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := websocket.NetConn(t.Context(), socket, websocket.MessageBinary)
+	e := &editor{t: t, conn: conn, in: bufio.NewReader(conn)}
+	e.must("initialize", nil)
+	e.must("attach", map[string]any{"token": c.secret, "sandbox": id, "code": stepped, "stopOnEntry": true})
+	e.wait("initialized")
+	e.must("configurationDone", nil)
+	if body := e.wait("stopped"); body["reason"] != "entry" {
+		t.Errorf("the first stop: %v", body)
+	}
+	e.must("disconnect", nil)
 }
 
 // An editor opens a past run, and a session that was opened elsewhere; a client that
