@@ -49,6 +49,7 @@ type Plain struct {
 	scopes  map[uint64]*scope    // by frame; 0 is the namespace
 	current uint64
 	mutated []uint64 // objects, in the order of their changes
+	from    int      // steps before are not told, only followed
 }
 
 type openLine struct {
@@ -152,6 +153,12 @@ func (p *Plain) leave(s *State, left uint64, rec *Record) {
 // over completes a line and tells it.
 func (p *Plain) over(s *State, open *openLine, line Line) {
 	f := open.frame
+	if open.step < p.from {
+		key, _ := p.scope(s, f)
+		delete(p.scopes, key)
+		p.look(s, f)
+		return
+	}
 	code := p.table.Code(f.Code)
 	line.Step, line.Number, line.Function, line.Frame, line.Lane = open.step, open.line, p.table.Name(code.Name), f.Number, f.Lane
 	line.Code = SourceLine(p.source, open.line)

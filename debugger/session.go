@@ -192,20 +192,44 @@ func (s *Session) look(step int, w Where) Where {
 	for _, v := range shown {
 		w.Variables[v.Name] = v.Value
 	}
-	w.Lane = s.journal.laneOf(step)
-	if before, err := s.journal.Lines(step-1, step-1, s.source); err == nil && len(before) == 1 && before[0].Frame == f.Frame {
-		w.Changed = before[0].Changed
-	}
+	w.Lane, w.Changed = view.LaneID, s.journal.changedBy(step-1, f.Frame)
 	return w
 }
 
-func (j *Journal) laneOf(step int) uint64 {
+// changedBy returns the variables that the line of a step has changed by the next one,
+// where both are of one frame.
+func (j *Journal) changedBy(step int, frame uint64) []string {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	if st, err := j.state(step); err == nil {
-		return st.Frames[st.Current].Lane
+	names := map[uint64]bool{}
+	for _, c := range j.all() {
+		if step+1 < c.First || step > c.Last {
+			continue
+		}
+		_ = j.replay(c, func(s *State, rec *Record) bool { // what is damaged was said by State
+			if rec.Kind == KindLine && s.Step > step || s.Step < step || s.Current != frame {
+				return s.Step <= step
+			}
+			switch rec.Kind {
+			case KindSet, KindGlobal, KindDelete, KindForget:
+				names[rec.Name] = true
+			case KindMutate:
+				for _, scope := range []map[uint64]Value{s.Globals, s.Frames[frame].Variables} {
+					for name, v := range scope {
+						if slices.Contains(s.Reachable(v), rec.Object.Number) && rec.Number != Deeper {
+							names[name] = true
+						}
+					}
+				}
+			}
+			return true
+		})
 	}
-	return 0
+	var out []string
+	for _, n := range sortedKeys(names) {
+		out = append(out, j.table.Name(n))
+	}
+	return out
 }
 
 // stop makes a place the session's, and tells it. The caller holds mu.

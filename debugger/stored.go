@@ -193,7 +193,7 @@ func (j *Journal) Lines(first, last int, source []string) ([]Line, error) {
 		}
 		var p *Plain
 		var end *State
-		err := j.replayFrom(c, func(s *State) { p, end = NewPlain(&j.table, s, source, tell), s }, func(s *State, rec *Record) bool {
+		err := j.replayFrom(c, func(s *State) { p, end = NewPlain(&j.table, s, source, tell), s; p.from = first }, func(s *State, rec *Record) bool {
 			p.See(s, rec)
 			return len(steps) < wanted && s.Step < last+lookahead
 		})

@@ -40,6 +40,7 @@ type StepView struct {
 	Step    int            `json:"step"`
 	Steps   int            `json:"total_steps"`
 	Lane    string         `json:"lane" doc:"The thread or task"`
+	LaneID  uint64         `json:"lane_id"`
 	Frames  []FrameView    `json:"frames" doc:"Innermost first"`
 	Globals []VariableView `json:"globals"`
 	Total   int            `json:"total_globals"`
@@ -172,7 +173,7 @@ func (j *Journal) View(step int, source []string, limit int) (StepView, error) {
 	out := StepView{Step: step, Steps: j.steps(), Frames: s.frameViews(t, source, limit), Source: []SourceView{}}
 	out.Globals, out.Total, _ = s.Scope(t, 0, 0, limit)
 	f := s.Frames[s.Current]
-	out.Lane = t.Lane(f.Lane).Name
+	out.Lane, out.LaneID = t.Lane(f.Lane).Name, f.Lane
 	out.Source = Around(source, f.Line)
 	return out, nil
 }
