@@ -95,19 +95,6 @@ func newState() *State {
 	return &State{Frames: map[uint64]*Frame{}, Globals: map[uint64]Value{}, Objects: map[uint64]*Object{}}
 }
 
-// clone returns a State that shares nothing that changes.
-func (s *State) clone() *State {
-	out := *s
-	out.Globals, out.Objects = maps.Clone(s.Globals), maps.Clone(s.Objects)
-	out.Frames = make(map[uint64]*Frame, len(s.Frames))
-	for number, f := range s.Frames {
-		copied := *f
-		copied.Variables = maps.Clone(f.Variables)
-		out.Frames[number] = &copied
-	}
-	return &out
-}
-
 // Stack returns the frame and those that it was called from, innermost first.
 func (s *State) Stack(frame uint64) []*Frame {
 	var out []*Frame

@@ -180,13 +180,13 @@ func TestStopsAtExceptionsAndChanges(t *testing.T) {
 // stands is not its own.
 func TestPauseAndTheClock(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
-	d, a := c.open(t, map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n"}, map[string]any{"max_execution_time": 1, "cpu_percent": 100})
+	_, a := c.open(t, map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n"}, map[string]any{"max_execution_time": 1, "cpu_percent": 100})
 	if a.get("where.state") != "ended" || a.get("result.status") != "timeout" {
 		t.Errorf("an endless loop: %s", a.text)
 	}
 	id := c.create(t, map[string]any{"max_execution_time": 2, "cpu_percent": 100})
 	a = c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions?wait=0", map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n"})
-	d = driver{c, a.get("session_id").(string), a.get("execution_id").(string)}
+	d := driver{c, a.get("session_id").(string), a.get("execution_id").(string)}
 	isProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`), http.StatusConflict, "busy")
 	a = d.command(t, "pause", nil)
 	if a.get("where.reason") != "pause" || a.get("where.live") != true {
