@@ -128,7 +128,7 @@ func TestTheWallHolds(t *testing.T) {
 		"quotactl":                `return call(179, 0, None, 0, None)`,
 	}
 	helper := "import ctypes\ndef call(*a):\n    l = ctypes.CDLL(None, use_errno=True)\n    r = l.syscall(*a)\n    if r < 0: raise OSError(ctypes.get_errno())\n    return r\n"
-	for _, level := range []string{isolate.LevelFull, isolate.LevelWithoutCgroups} {
+	for _, level := range []string{isolate.LevelFull, isolate.LevelWithoutCgroups, isolate.LevelLandlock} {
 		t.Run(level, func(t *testing.T) {
 			s := open(t, raise(t, level), nil)
 			for name, body := range escapes {
