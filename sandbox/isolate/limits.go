@@ -2,6 +2,7 @@ package isolate
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -30,7 +31,10 @@ func (i *Isolator) limit(p *Process, pol policy.Policy) (byItself map[int]int64,
 			p.warden.threads = pol.MaxThreads + 1
 		}
 		if !i.rung.private {
-			p.warden.dir, p.warden.most = p.Home.dir, extent{pol.WorkspaceMaxBytes + tmpBytes, 2 * inodes}
+			p.warden.yards = []*yard{
+				{dir: filepath.Join(p.Home.dir, "session"), most: extent{pol.WorkspaceMaxBytes, inodes}},
+				{dir: filepath.Join(p.Home.dir, "tmp"), most: extent{tmpBytes, inodes}},
+			}
 		}
 	}
 	if !i.rung.private {

@@ -27,7 +27,7 @@ func (r Recycle) orDefault() Recycle {
 // start starts a zygote for the set, and waits until it is warm.
 func (n *nursery) start() (*zygote, error) {
 	spec := n.in.spec
-	spec.Warm = n.set.Modules
+	spec.Warm = append([]string{}, n.set.Modules...)
 	z, err := startZygote(spec, n.in.ids, func(line string) { n.in.config.Log("zygote: %s", line) })
 	if err == nil {
 		z.setMost(n.in.config.Recycle.Forks)

@@ -19,41 +19,46 @@ const pulse = 50 * time.Millisecond
 // much in its folder.
 type warden struct {
 	p       *Process
-	share   int    // of CPU, in percent
-	threads int    // at the most; -1 where the kernel counts them
-	dir     string // to measure; "" where the kernel does
-	most    extent // of dir
+	share   int     // of CPU, in percent
+	threads int     // at the most; -1 where the kernel counts them
+	yards   []*yard // folders to measure; none where the kernel does
 
 	mu      sync.Mutex
 	stop    chan struct{} // closed when the run is over; nil between runs
+	ended   chan struct{} // closed when nobody looks any more
 	stopped bool          // the child is, by us
 	lifted  bool          // no share of CPU until the next run
 	broke   string        // the limit that it was killed for
 	second  time.Time     // when the one began that is counted now
 	used    time.Duration // CPU time before it
-	allowed extent        // most, or what there was before the run where that is more
-	next    time.Time     // when dir is measured again
+	next    time.Time     // when the yards are measured again
+}
+
+// yard is a folder that a child writes to.
+type yard struct {
+	dir           string
+	most, allowed extent // allowed is most, or what there was before the run where that is more
 }
 
 // watch begins to look after a run.
 func (w *warden) watch() {
-	if w.dir != "" {
-		w.allowed, w.next = w.most, time.Now()
-		if now, err := measure(w.dir, 2*w.most.files); err == nil {
-			w.allowed = extent{max(now.bytes, w.most.bytes), max(now.files, w.most.files)}
+	w.rest()
+	w.next = time.Time{}
+	for _, y := range w.yards {
+		y.allowed = y.most
+		if now, err := measure(y.dir, 2*y.most.files); err == nil {
+			y.allowed = extent{max(now.bytes, y.most.bytes), max(now.files, y.most.files)}
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lifted = false
-	if w.stop != nil {
-		return
-	}
-	w.stop = make(chan struct{})
-	go w.run(w.stop)
+	w.stop, w.ended = make(chan struct{}), make(chan struct{})
+	go w.run(w.stop, w.ended)
 }
 
-func (w *warden) run(stop chan struct{}) {
+func (w *warden) run(stop, ended chan struct{}) {
+	defer close(ended)
 	tick := time.NewTicker(pulse)
 	defer tick.Stop()
 	for {
@@ -71,14 +76,15 @@ func (w *warden) run(stop chan struct{}) {
 // rest ends the looking, with a last look: when it returns, no signal of ours is to come.
 func (w *warden) rest() {
 	w.mu.Lock()
-	running := w.stop != nil
-	if running {
-		close(w.stop)
-		w.stop, w.stopped = nil, false
-	}
+	stop, ended := w.stop, w.ended
+	w.stop, w.stopped = nil, false
 	w.mu.Unlock()
-	if running && w.dir != "" && !w.p.over() {
-		w.next = time.Time{}
+	if stop == nil {
+		return
+	}
+	close(stop)
+	<-ended
+	if !w.p.over() {
 		w.size()
 	}
 }
@@ -110,7 +116,10 @@ func (w *warden) look() {
 		}
 	}
 	w.mu.Unlock()
-	w.size()
+	if began := time.Now(); !began.Before(w.next) {
+		w.size()
+		w.next = time.Now().Add(10 * time.Since(began)) // a tenth of a core at the most
+	}
 }
 
 // throttle stops the child where it has had its share of this second, and lets it go
@@ -134,23 +143,20 @@ func (w *warden) wake() {
 	}
 }
 
-// size measures the folder, as often as costs a tenth of a core at the most.
+// size measures the folders.
 func (w *warden) size() {
-	began := time.Now()
-	if w.dir == "" || began.Before(w.next) {
-		return
-	}
-	now, err := measure(w.dir, w.allowed.files)
-	w.next = time.Now().Add(10 * time.Since(began))
-	if err == nil && now.bytes <= w.allowed.bytes && now.files <= w.allowed.files {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if now.files > w.allowed.files {
-		w.end("workspace_max_inodes")
-	} else {
-		w.end("workspace_max_bytes")
+	for _, y := range w.yards {
+		now, err := measure(y.dir, y.allowed.files)
+		if err == nil && now.bytes <= y.allowed.bytes && now.files <= y.allowed.files {
+			continue
+		}
+		w.mu.Lock()
+		if now.files > y.allowed.files {
+			w.end("workspace_max_inodes")
+		} else {
+			w.end("workspace_max_bytes")
+		}
+		w.mu.Unlock()
 	}
 }
 
