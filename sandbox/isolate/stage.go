@@ -32,6 +32,13 @@ func Stage() {
 		return
 	}
 	runtime.LockOSThread()
+	if len(os.Args) > 1 {
+		if err := probing(os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	err := stage()
 	fmt.Fprintln(os.Stderr, "stage:", err)
 	os.Exit(70)
