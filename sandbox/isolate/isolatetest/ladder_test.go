@@ -3,16 +3,20 @@ package isolatetest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
@@ -34,51 +38,110 @@ func private(level string) bool {
 	return level == isolate.LevelFull || level == isolate.LevelWithoutCgroups
 }
 
+// user is whom the tests run as.
+type user struct {
+	name      string
+	id        int
+	container bool // with what Docker gives by default: few capabilities, no user namespaces
+}
+
+// users are those that this process can be.
+func users() []user {
+	if os.Geteuid() != 0 {
+		return []user{{"ordinary user", os.Geteuid(), false}}
+	}
+	return []user{{"root", 0, false}, {"ordinary user", nobody, false}, {"root in a container", 0, true}, {"ordinary user in a container", nobody, true}}
+}
+
 // Every test of this package again, on every level, as root and as an ordinary user.
 // What this machine can't do is counted and printed.
 func TestEveryLevel(t *testing.T) {
 	if os.Getenv(levelKey) != "" {
 		return // this is one of them
 	}
-	users := map[string]*syscall.Credential{"ordinary user": nil}
-	if os.Geteuid() == 0 {
-		users = map[string]*syscall.Credential{"root": nil, "ordinary user": {Uid: nobody, Gid: nobody}}
-	}
 	var missing []string
-	ran := 0
-	for user, credential := range users {
+	ran := map[string]bool{}
+	for _, u := range users() {
 		for _, level := range []string{isolate.LevelFull, isolate.LevelWithoutCgroups, isolate.LevelLandlock, isolate.LevelRLimits} {
-			t.Run(strings.ReplaceAll(user, " ", "-")+"/"+level, func(t *testing.T) {
-				out, err := again(t, level, credential)
+			if u.container && level == isolate.LevelRLimits {
+				continue // as without one
+			}
+			wall := level + " as " + u.name
+			t.Run(strings.ReplaceAll(wall, " ", "-"), func(t *testing.T) {
+				out, err := again(t, level, u)
 				var exit *exec.ExitError
 				if errors.As(err, &exit) && exit.ExitCode() == notHere {
-					missing = append(missing, fmt.Sprintf("%s as %s: %s", level, user, out))
+					missing = append(missing, wall+": "+out)
 					return
 				}
-				ran++
+				ran[wall] = true
 				if err != nil {
 					t.Errorf("%v\n%s", err, out)
 				}
 			})
 		}
 	}
-	t.Logf("%d of %d walls were tested", ran, ran+len(missing))
+	fmt.Printf("isolatetest: %d of %d walls were tested\n", len(ran), len(ran)+len(missing))
 	for _, m := range missing {
-		fmt.Printf("isolatetest: NOT TESTED here: %s\n", m)
+		fmt.Printf("isolatetest: not here: %s\n", m)
+	}
+	for wall := range ran {
+		if strings.Contains(wall, "container") && !strings.HasPrefix(wall, isolate.LevelLandlock) {
+			t.Errorf("%s: a container that has no namespaces had them", wall)
+		}
 	}
 }
 
 // again runs this binary's tests on one level.
-func again(t *testing.T, level string, as *syscall.Credential) (string, error) {
+func again(t *testing.T, level string, as user) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", "-test.count=1", "-test.timeout=170s")
 	cmd.Dir = "/"
 	cmd.Env = []string{levelKey + "=" + level, "GLASSHOUSE_PYTHON=" + os.Getenv("GLASSHOUSE_PYTHON"), "PATH=" + os.Getenv("PATH"), "HOME=/", "TMPDIR=/tmp"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	if as.container {
+		cmd.Env = append(cmd.Env, containKey+"="+strconv.Itoa(as.id))
+		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 65536}}
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings, cmd.SysProcAttr.GidMappings, cmd.SysProcAttr.GidMappingsEnableSetgroups = ids, ids, true
+	} else if as.id != os.Geteuid() {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(as.id), Gid: uint32(as.id)}
+	}
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
+}
+
+// containKey names, in the environment, the uid that this process is to have in
+// something like Docker's default container.
+const containKey = "GLASSHOUSE_TEST_CONTAIN"
+
+// contain makes this process, the root of a user namespace, what it would be in a
+// container: no namespaces can be made, and of the capabilities few are left.
+func contain() {
+	id, err := strconv.Atoi(os.Getenv(containKey))
+	if err != nil {
+		return
+	}
+	runtime.LockOSThread()
+	left := []int{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FSETID, unix.CAP_FOWNER, unix.CAP_MKNOD, unix.CAP_NET_RAW, unix.CAP_SETGID, unix.CAP_SETUID,
+		unix.CAP_SETFCAP, unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT, unix.CAP_KILL, unix.CAP_AUDIT_WRITE}
+	err = os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0)
+	for c := 0; c <= unix.CAP_LAST_CAP; c++ {
+		if !slices.Contains(left, c) {
+			err = errors.Join(err, unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0))
+		}
+	}
+	if id != 0 {
+		err = errors.Join(err, syscall.Setgroups(nil), syscall.Setgid(id), syscall.Setuid(id))
+	}
+	if err == nil {
+		env := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, containKey+"=") })
+		err = unix.Exec("/proc/self/exe", os.Args, env) // which leaves the capabilities of the bounding set
+	}
+	fmt.Println("contain:", err)
+	os.Exit(4)
 }
 
 // here ends the process where the level that this run is about can't be had.
@@ -258,19 +321,4 @@ os.chdir(os.environ["HOME"])
 	if body, err := os.ReadFile(outside); err != nil || !bytes.Equal(body, []byte("k")) {
 		t.Errorf("a file outside: %q %v", body, err)
 	}
-}
-
-// children are the processes below pid that live.
-func children(pid int) (all []int) {
-	body, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	var list []int
-	for _, word := range strings.Fields(string(body)) {
-		var n int
-		_ = json.Unmarshal([]byte(word), &n)
-		list = append(list, n)
-	}
-	for _, n := range list {
-		all = append(append(all, n), children(n)...)
-	}
-	return all
 }

@@ -19,6 +19,7 @@ import (
 
 func TestMain(m *testing.M) {
 	isolate.Stage()
+	contain()
 	here()
 	os.Exit(m.Run())
 }
