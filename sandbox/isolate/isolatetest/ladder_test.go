@@ -61,12 +61,17 @@ func TestEveryLevel(t *testing.T) {
 	}
 	var missing []string
 	ran := map[string]bool{}
+	best, _ := raise(t, "").Level()
 	for _, u := range users() {
 		for _, level := range []string{isolate.LevelFull, isolate.LevelWithoutCgroups, isolate.LevelLandlock, isolate.LevelRLimits} {
 			if u.container && level == isolate.LevelRLimits {
 				continue // as without one
 			}
 			wall := level + " as " + u.name
+			if u.id == os.Geteuid() && !u.container && level == best {
+				ran[wall] = true // in this process
+				continue
+			}
 			t.Run(strings.ReplaceAll(wall, " ", "-"), func(t *testing.T) {
 				out, err := again(t, level, u)
 				var exit *exec.ExitError
@@ -81,9 +86,9 @@ func TestEveryLevel(t *testing.T) {
 			})
 		}
 	}
-	fmt.Printf("isolatetest: %d of %d walls were tested\n", len(ran), len(ran)+len(missing))
+	fmt.Printf("report: %d of %d walls were tested\n", len(ran), len(ran)+len(missing))
 	for _, m := range missing {
-		fmt.Printf("isolatetest: not here: %s\n", m)
+		fmt.Printf("report: not tested, for it is not to be had here: %s\n", m)
 	}
 	for wall := range ran {
 		if strings.Contains(wall, "container") && !strings.HasPrefix(wall, isolate.LevelLandlock) {
