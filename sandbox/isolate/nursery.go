@@ -131,6 +131,7 @@ func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, 
 	if p.pidfd, err = z.fork(ctx, int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd()), p.exited); err != nil {
 		return nil, errors.Join(err, p.letGo())
 	}
+	_ = theirs.Close() // or the child's death, while it locks itself down, would go unseen
 	p.pid = pidOf(p.pidfd)
 	serial := n.in.serial.Add(1)
 	if groups := n.in.groups; groups != nil {
