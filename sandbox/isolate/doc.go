@@ -20,10 +20,11 @@
 //	full-without-cgroups  memory by RLIMIT_DATA; a warden holds CPU share and,
 //	                      where all children have one uid, threads
 //	landlock              no namespaces: the stage only execs Python. Landlock
-//	                      opens what the root would have, the filter forbids
-//	                      changes by path where the uid is shared, children ask
-//	                      to die with their zygote, and set their limits
-//	                      themselves when they are given to a sandbox. /session
+//	                      opens what the root would have; where the uid is
+//	                      shared, the filter keeps modes and times of files as
+//	                      they are; children ask to die with their zygote, and
+//	                      set their limits themselves when they are given to a
+//	                      sandbox. /session
 //	                      is a folder of the host (home.go), measured by the
 //	                      warden: what is open but has no name any more escapes
 //	                      it, and is bounded by max_open_files of file_max_bytes

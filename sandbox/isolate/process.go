@@ -1,6 +1,7 @@
 package isolate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -48,7 +49,7 @@ const lockTime = 10 * time.Second
 
 // lock has the child lock itself down, with an earlier child's mount of /session or
 // -1, and returns a descriptor of its own; -1 where there are no private mounts.
-func (p *Process) lock(enter hatch.Enter, mount int) (session int, err error) {
+func (p *Process) lock(ctx context.Context, enter hatch.Enter, mount int) (session int, err error) {
 	var fds []int
 	if mount >= 0 {
 		fds = []int{mount}
@@ -56,7 +57,14 @@ func (p *Process) lock(enter hatch.Enter, mount int) (session int, err error) {
 	if err := p.Hatch.Write(hatch.KindEnter, enter, fds...); err != nil {
 		return -1, err
 	}
-	ready, session, err := p.Hatch.ReadReady(lockTime)
+	limit := lockTime
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end))
+	}
+	ready, session, err := p.Hatch.ReadReady(limit)
+	if err != nil && ctx.Err() != nil {
+		err = full(err)
+	}
 	if err == nil && ready.Error != "" {
 		err = errors.New(ready.Error)
 	}

@@ -105,6 +105,9 @@ func serve(m *testing.M) (int, error) {
 	}
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
 	base = server.URL
+	for end := time.Now().Add(time.Minute); wall.Ready() != nil && time.Now().Before(end); { // every set is imported
+		time.Sleep(10 * time.Millisecond)
+	}
 	hurried := service.New(service.Parts{
 		Host: opener{host.New(wall, 100*time.Millisecond)}, Reader: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: 4, InAll: 100, Parallel: 8, Log: log,

@@ -61,6 +61,7 @@ func eventually(t *testing.T, what string, true func() bool) {
 
 func raiseSet(t *testing.T, set isolate.Set, recycle isolate.Recycle) *isolate.Isolator {
 	t.Helper()
+	closeShared() // zygotes finds this one's only
 	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: []isolate.Set{set}, Default: policy.Default(), Level: os.Getenv(levelKey), Recycle: recycle, Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
