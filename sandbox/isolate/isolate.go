@@ -56,8 +56,8 @@ type Isolator struct {
 	over    sync.WaitGroup
 }
 
-// Open raises the strongest wall that the machine has, by doing it with the largest
-// warm set, fills the pools in the background, and returns. *NoWall says what the
+// Open raises the strongest wall that the machine has, by doing it with the smallest
+// warm set, warms the others and fills the pools in the background, and returns. *NoWall says what the
 // machine lacks.
 func Open(config Config) (*Isolator, error) {
 	py, err := inspectPython(config.Python)

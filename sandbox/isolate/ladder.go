@@ -133,7 +133,8 @@ type noGroups struct{ error }
 
 func (e *noGroups) Unwrap() error { return e.error }
 
-// raise raises the level at hand with the largest warm set, and tries it.
+// raise raises the level at hand with the smallest warm set, and tries it; the others
+// warm up meanwhile.
 func (i *Isolator) raise() (err error) {
 	if i.rung.level == LevelGVisor {
 		return errors.New("not built yet")
@@ -152,16 +153,16 @@ func (i *Isolator) raise() (err error) {
 	if err = i.lay(); err != nil {
 		return err
 	}
-	largest := i.nurseries[len(i.nurseries)-1]
-	z, err := largest.start()
+	first := i.nurseries[0]
+	z, err := first.start()
 	if err != nil {
 		return err
 	}
-	if err = i.try(largest, z); err != nil {
+	if err = i.try(first, z); err != nil {
 		z.close()
 		return err
 	}
-	largest.turn(z)
+	first.turn(z)
 	return nil
 }
 
