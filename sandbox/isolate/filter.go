@@ -20,10 +20,23 @@ const (
 // The filters that a zygote is given, by the name that Enter chooses one with.
 const filterPlain = "plain"
 
-// Filter builds the system call filter of user code, as the bytes of a
+// ownPID stands in a filter for the process that it is put on: the child fills it
+// in, where it is not PID 1 of a namespace of its own. No pid is as large.
+const ownPID = 0x7fffffff
+
+// filterShape says where a filter differs from level to level.
+type filterShape struct {
+	shared bool // the pid namespace is not its own: PID 1 is not us
+	oneUID bool // the files of others have the same uid, and only Landlock is between
+}
+
+// Filter builds the system call filter of user code on the strongest level.
+func Filter() ([]byte, error) { return filterOf(filterShape{}) }
+
+// filterOf builds the system call filter of user code, as the bytes of a
 // struct sock_filter array. What it does not know gets ENOSYS, so that libraries
 // fall back; what is known to be bad gets EPERM; a foreign ABI kills.
-func Filter() ([]byte, error) {
+func filterOf(shape filterShape) ([]byte, error) {
 	deny := func(errno unix.Errno) bpf.Instruction {
 		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 	}
@@ -36,6 +49,9 @@ func Filter() ([]byte, error) {
 		// The x32 ABI shares the architecture and sets this bit.
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: 0x40000000, SkipTrue: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
+	}
+	if shape.oneUID {
+		prog = append(prog, ofOthers()...)
 	}
 	for _, nr := range allowed {
 		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, allow)
@@ -61,8 +77,14 @@ func Filter() ([]byte, error) {
 	// TIOCGWINSZ, TCGETS, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD: what Python asks of files.
 	prog = append(prog, when(unix.SYS_IOCTL, dataArg1, unix.TIOCGWINSZ, unix.TCGETS, 0x5421, 0x5451, 0x5450, 0x541b)...)
 	// A signal may be sent to oneself: PID 1 of this namespace, or a thread of it.
-	prog = append(prog, when(unix.SYS_KILL, dataArg0, 1)...)
-	prog = append(prog, when(unix.SYS_TGKILL, dataArg0, 1)...)
+	self := uint32(1)
+	if shape.shared {
+		self = ownPID
+		// Its own limits come at its assignment, by its own hand; it can't raise them again.
+		prog = append(prog, when(unix.SYS_PRLIMIT64, dataArg0, 0)...)
+	}
+	prog = append(prog, when(unix.SYS_KILL, dataArg0, self)...)
+	prog = append(prog, when(unix.SYS_TGKILL, dataArg0, self)...)
 	prog = append(prog, when(unix.SYS_FCNTL, dataArg1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC,
 		unix.F_SETLK, unix.F_SETLKW, unix.F_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW, unix.F_OFD_GETLK, 1033, 1034)...)
 	prog = append(prog, when(unix.SYS_PRLIMIT64, dataArg2, 0)...) // read only: no new limit
@@ -79,6 +101,33 @@ func Filter() ([]byte, error) {
 	}
 	return out, nil
 }
+
+// ofOthers is for what Landlock does not hold back: changes to files that are there,
+// by path, or by a descriptor that only reads. Modes and times stay as they are, and
+// the calls say that all is well: copying a file would fail on them otherwise.
+func ofOthers() []bpf.Instruction {
+	nothing := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}
+	deny := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
+	prog := []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_TRUNCATE, SkipFalse: 1}, deny}
+	for _, nr := range attributes {
+		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, nothing)
+	}
+	// An open for reading that truncates: older Landlocks see the reading only.
+	for nr, flags := range opens {
+		prog = append(prog,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 4},
+			bpf.LoadAbsolute{Off: flags, Size: 4},
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.O_ACCMODE | unix.O_TRUNC},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.O_RDONLY | unix.O_TRUNC, SkipFalse: 1},
+			deny,
+			bpf.LoadAbsolute{Off: dataNumber, Size: 4},
+		)
+	}
+	return prog
+}
+
+// attributes are the calls that change a file's mode or times.
+var attributes = append([]int{unix.SYS_FCHMODAT, unix.SYS_FCHMOD, unix.SYS_UTIMENSAT}, attributesLegacy...)
 
 // when allows call nr where the 32 low bits of an argument have one of the
 // values, and answers EPERM otherwise. The accumulator holds the number before
