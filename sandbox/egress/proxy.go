@@ -138,6 +138,9 @@ func pass(f *flow, to net.Conn, from io.Reader) {
 // forward sends one plain request on, over a connection that is its own.
 func (s *serving) forward(w http.ResponseWriter, r *http.Request, f *flow, to policy.Target, upstream net.Conn) (why *no) {
 	inside := client(r)
+	if err := http.NewResponseController(w).EnableFullDuplex(); err != nil { // or the answer would wait for the request's end
+		panic(http.ErrAbortHandler)
+	}
 	defer context.AfterFunc(f.ctx, func() { inside.SetDeadline(time.Now().Add(grace)) })()
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) { rewrite(p, to) },
