@@ -78,16 +78,19 @@ func (f *flow) through(c net.Conn, at netip.AddrPort) *counted {
 	return &counted{Conn: c, flow: f}
 }
 
-// passed counts bytes. Those of one buffer may pass beyond the broker's limit.
-func (f *flow) passed(way *atomic.Int64, n int) {
+// passed counts bytes of one Read or Write, and makes an error of those that are
+// too many; they are the last.
+func (f *flow) passed(way *atomic.Int64, n int, err error) error {
 	if n <= 0 {
-		return
+		return err
 	}
 	way.Add(int64(n))
 	f.idle.Reset(f.broker.Limits.Idle)
 	if f.broker.moved.Add(int64(n)) > f.broker.Limits.Bytes {
 		f.cancel(errBytes)
+		return errBytes
 	}
+	return err
 }
 
 // counted is a flow's connection to the host.
@@ -98,14 +101,12 @@ type counted struct {
 
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.flow.passed(&c.flow.received, n)
-	return n, err
+	return n, c.flow.passed(&c.flow.received, n, err)
 }
 
 func (c *counted) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
-	c.flow.passed(&c.flow.sent, n)
-	return n, err
+	return n, c.flow.passed(&c.flow.sent, n, err)
 }
 
 func (c *counted) CloseWrite() error { return closeWrite(c.Conn) }

@@ -47,7 +47,7 @@ func (i *internet) resolve(_ context.Context, name string) ([]netip.Addr, error)
 	for _, a := range i.names[name] {
 		addrs = append(addrs, netip.MustParseAddr(a))
 	}
-	if addrs == nil {
+	if _, known := i.names[name]; !known {
 		return nil, &net.DNSError{Err: "no such host", Name: name, Server: "10.9.8.7:53", IsNotFound: true}
 	}
 	return addrs, nil
@@ -200,8 +200,8 @@ func (s *served) tunnel(target string) *net.TCPConn {
 }
 
 // listen accepts connections as a host of the internet; each goes to f, and is
-// closed after it.
-func (i *internet) listen(t testing.TB, name, address, port string, f func(*net.TCPConn)) {
+// closed after it. The function returned ends it and waits for what is under way.
+func (i *internet) listen(t testing.TB, name, address, port string, f func(*net.TCPConn)) (gone func()) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -220,6 +220,8 @@ func (i *internet) listen(t testing.TB, name, address, port string, f func(*net.
 			})
 		}
 	})
-	t.Cleanup(func() { l.Close(); all.Wait() })
+	gone = func() { l.Close(); all.Wait() }
+	t.Cleanup(gone)
 	i.host(name, address, port, l.Addr())
+	return gone
 }
