@@ -105,7 +105,10 @@ func (b *Broker) Serve(ctx context.Context, l net.Listener) error {
 		ReadHeaderTimeout: b.Limits.Header, IdleTimeout: b.Limits.Idle, MaxHeaderBytes: b.Limits.HeaderBytes,
 		DisableGeneralOptionsHandler: true, ErrorLog: log.New(io.Discard, "", 0),
 	}
-	stop := context.AfterFunc(ctx, func() { server.Close() }) // which ends Serve
+	stop := context.AfterFunc(ctx, func() {
+		end(errEnded) // before a closed client can look like one that left
+		server.Close()
+	})
 	// Twice the flows: room for clients that wait between requests, and for saying no.
 	err := server.Serve(newGate(l, 2*b.Limits.Connections))
 	asked := !stop()

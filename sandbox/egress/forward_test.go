@@ -155,7 +155,7 @@ func TestKeepAlive(t *testing.T) {
 	if strings.Count(answer, "200 OK") != 3 || strings.Index(answer, "a.example") > strings.Index(answer, "b.example") {
 		t.Errorf("%q", answer)
 	}
-	if log := s.stop(); len(log) != 3 || log[1].Host != "b.example" {
+	if log := s.finished(3); len(log) != 3 || log[1].Host != "b.example" {
 		t.Errorf("%+v", log)
 	}
 }

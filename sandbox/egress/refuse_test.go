@@ -172,9 +172,11 @@ func TestSecondAddress(t *testing.T) {
 	world.listen(t, "data.example", "44.1.1.2", "443", func(c *net.TCPConn) { io.WriteString(c, "two") })
 	world.names["data.example"] = []string{"2a00::1", "44.1.1.2"}
 	s := serve(t, world, "data.example")
-	if said, err := io.ReadAll(s.tunnel("data.example:443")); string(said) != "two" || err != nil {
+	c := s.tunnel("data.example:443")
+	if said, err := io.ReadAll(c); string(said) != "two" || err != nil {
 		t.Errorf("%q %v", said, err)
 	}
+	c.Close()
 	if r := s.only(); r.Address != "44.1.1.2:443" {
 		t.Errorf("%+v", r)
 	}

@@ -90,6 +90,7 @@ type served struct {
 	done    chan error
 	mu      sync.Mutex
 	log     []sandbox.Connection
+	logged  chan struct{} // one for each in log
 }
 
 // serve starts a broker for some entries of allowed_hosts.
@@ -103,12 +104,13 @@ func serve(t testing.TB, i *internet, entries string, change ...func(*egress.Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &served{internet: i, t: t, address: l.Addr().String(), done: make(chan error, 1)}
+	s := &served{internet: i, t: t, address: l.Addr().String(), done: make(chan error, 1), logged: make(chan struct{}, 1000)}
 	c := egress.Config{Hosts: hosts, Resolve: i.resolve, Dial: i.dial, Own: func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("44.0.0.44")}, nil }}
 	c.Log = func(c sandbox.Connection) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.log = append(s.log, c)
+		s.logged <- struct{}{}
 	}
 	for _, f := range change {
 		f(&c)
@@ -143,14 +145,28 @@ func (s *served) stop() []sandbox.Connection {
 	return slices.Clone(s.log)
 }
 
-// only returns the one connection that was logged.
+// only returns the one connection that was logged, once it has ended by itself.
 func (s *served) only() sandbox.Connection {
 	s.t.Helper()
-	log := s.stop()
+	log := s.finished(1)
 	if len(log) != 1 {
 		s.t.Fatalf("%d connections were logged: %+v", len(log), log)
 	}
 	return log[0]
+}
+
+// finished waits until so many connections have ended by themselves.
+func (s *served) finished(n int) []sandbox.Connection {
+	s.t.Helper()
+	late := time.After(patience)
+	for count := 0; count < n; count++ {
+		select {
+		case <-s.logged:
+		case <-late:
+			s.t.Fatalf("%d connections have finished, not %d", count, n)
+		}
+	}
+	return s.stop()
 }
 
 // client is Go's own HTTP client, told of the proxy.
@@ -177,6 +193,7 @@ func (s *served) dialProxy() *net.TCPConn {
 func (s *served) say(text string) string {
 	s.t.Helper()
 	c := s.dialProxy()
+	defer c.Close()
 	go io.WriteString(c, text)
 	all, err := io.ReadAll(c)
 	var timeout net.Error
