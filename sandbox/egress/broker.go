@@ -89,7 +89,7 @@ func New(c Config) *Broker {
 // address, in both ways of writing them that are in use.
 func Environment(address string) map[string]string {
 	url := "http://" + address
-	return map[string]string{"HTTP_PROXY": url, "HTTPS_PROXY": url, "http_proxy": url, "https_proxy": url}
+	return map[string]string{"HTTP_PROXY": url, "HTTPS_PROXY": url, "http_proxy": url, "https_proxy": url, "NO_PROXY": "", "no_proxy": ""}
 }
 
 // Serve brokers what connects to the listener until ctx ends, which is no

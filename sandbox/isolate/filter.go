@@ -18,12 +18,16 @@ const (
 )
 
 // The filters that a zygote is given, by the name that Enter chooses one with.
-const filterPlain = "plain"
+const (
+	filterPlain   = "plain"
+	filterNetwork = "network"
+)
 
 // Filter builds the system call filter of user code, as the bytes of a
 // struct sock_filter array. What it does not know gets ENOSYS, so that libraries
-// fall back; what is known to be bad gets EPERM; a foreign ABI kills.
-func Filter() ([]byte, error) {
+// fall back; what is known to be bad gets EPERM; a foreign ABI kills. Where the
+// child has a network of its own it may be a TCP client there.
+func Filter(network bool) ([]byte, error) {
 	deny := func(errno unix.Errno) bpf.Instruction {
 		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 	}
@@ -39,6 +43,9 @@ func Filter() ([]byte, error) {
 	}
 	for _, nr := range allowed {
 		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, allow)
+	}
+	if network {
+		prog = append(prog, tcpClient()...)
 	}
 	for _, nr := range refused {
 		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, deny(unix.EPERM))
@@ -84,11 +91,15 @@ func Filter() ([]byte, error) {
 // values, and answers EPERM otherwise. The accumulator holds the number before
 // and, where the call is another one, after it.
 func when(nr uint32, arg uint32, values ...uint32) []bpf.Instruction {
+	rest := among(arg, values...)
+	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: uint8(len(rest))}}, rest...)
+}
+
+// among allows the call at hand where the 32 low bits of an argument have one of
+// the values, and answers EPERM otherwise.
+func among(arg uint32, values ...uint32) []bpf.Instruction {
 	n := uint8(len(values))
-	prog := []bpf.Instruction{
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: n + 3},
-		bpf.LoadAbsolute{Off: arg, Size: 4},
-	}
+	prog := []bpf.Instruction{bpf.LoadAbsolute{Off: arg, Size: 4}}
 	for i, v := range values {
 		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipTrue: n - uint8(i)})
 	}

@@ -25,11 +25,12 @@ const (
 
 // Config says how to raise the wall.
 type Config struct {
-	Python  string                           // the interpreter of the environment
-	Sets    []Set                            // warm sets, from small to large; at least one
-	Level   string                           // force a level; "" is the best that the machine has
-	Default policy.Policy                    // of most sandboxes: what waits ready is ready for it
-	Log     func(format string, args ...any) // never nil
+	Python   string                           // the interpreter of the environment
+	Sets     []Set                            // warm sets, from small to large; at least one
+	Level    string                           // force a level; "" is the best that the machine has
+	Default  policy.Policy                    // of most sandboxes: what waits ready is ready for it
+	CABundle string                           // certificates that code trusts, a PEM file; "" is the machine's
+	Log      func(format string, args ...any) // never nil
 }
 
 // Spec is what one child is started with.
@@ -73,11 +74,15 @@ func Open(config Config) (*Isolator, error) {
 	if i.spec.Policy, i.spec.Rules, err = encode(config.Default); err != nil {
 		return nil, err
 	}
-	filter, err := Filter()
-	if err != nil {
+	i.spec.Filters = map[string][]byte{}
+	for name, network := range map[string]bool{filterPlain: false, filterNetwork: true} {
+		if i.spec.Filters[name], err = Filter(network); err != nil {
+			return nil, err
+		}
+	}
+	if err = i.spec.certificates(config.CABundle, py.Packages); err != nil {
 		return nil, err
 	}
-	i.spec.Filters = map[string][]byte{filterPlain: filter}
 	switch config.Level {
 	case "", LevelFull:
 		if i.groups, err = openCgroups(); err != nil {
@@ -146,11 +151,11 @@ func (i *Isolator) Ready() error {
 func (i *Isolator) Python() []int { return i.version }
 
 // Start gives a locked child to a sandbox. Most wait ready; one with a /session of
-// its own, or of another size than the default, is made. A full machine is
-// FaultFull.
+// its own, or of another size than the default, or with a network, is made. A full
+// machine is FaultFull.
 func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, error) {
 	n := i.nurseries[smallest(i.config.Sets, spec.Code)]
-	if spec.Session >= 0 || spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes {
+	if spec.Session >= 0 || spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes || spec.Policy.EnableNetworkAccess {
 		p, err := n.birth(spec)
 		if err == nil {
 			err = i.assign(p, spec)

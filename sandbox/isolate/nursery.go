@@ -165,10 +165,12 @@ func (n *nursery) birth(spec Spec) (*Process, error) {
 	if spec.UID != 0 {
 		enter.UID = spec.UID
 	}
-	if p.Session, err = p.lock(enter, spec.Session); err != nil {
+	if spec.Policy.EnableNetworkAccess {
+		enter.Filter, enter.Network = filterNetwork, n.in.network()
+	}
+	if err = p.lock(enter, spec.Session); err != nil {
 		_ = p.Close()
 		return nil, fmt.Errorf("lock down: %w", err)
 	}
-	p.UID = enter.UID
 	return p, nil
 }

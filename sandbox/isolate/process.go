@@ -19,6 +19,7 @@ type Process struct {
 	Stdout, Stderr *os.File // read ends, non-blocking
 	Session        int      // a descriptor of its /session, which may outlive it; -1 where it was taken
 	UID            int      // inside, that files of /session belong to
+	Network        *os.File // the listener of its own network; nil where it has none
 
 	pidfd  int
 	pid    int // as the host sees it
@@ -44,20 +45,37 @@ func (p *Process) exited(status int, spent time.Duration) {
 // lockTime is how long a child may take to lock itself down.
 const lockTime = 10 * time.Second
 
-// lock has the child lock itself down, and returns a descriptor of its /session.
-func (p *Process) lock(enter hatch.Enter, mount int) (session int, err error) {
+// lock has the child lock itself down, and takes what it hands back: a descriptor
+// of its /session, and the listener of its network where it has one.
+func (p *Process) lock(enter hatch.Enter, mount int) error {
 	var fds []int
 	if enter.Attach {
 		fds = []int{mount}
 	}
 	if err := p.Hatch.Write(hatch.KindEnter, enter, fds...); err != nil {
-		return -1, err
+		return err
 	}
-	ready, session, err := p.Hatch.ReadReady(lockTime)
+	ready, fds, err := p.Hatch.ReadReady(lockTime)
+	want := 1
+	if enter.Network != nil {
+		want = 2
+	}
 	if err == nil && ready.Error != "" {
 		err = errors.New(ready.Error)
+	} else if err == nil && len(fds) != want {
+		err = fmt.Errorf("%d descriptors came with ready, not %d", len(fds), want)
 	}
-	return session, err
+	if err != nil {
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+		return err
+	}
+	p.Session, p.UID = fds[0], enter.UID
+	if enter.Network != nil {
+		p.Network = os.NewFile(uintptr(fds[1]), "network")
+	}
+	return nil
 }
 
 // Done is closed when the process has exited.
@@ -163,7 +181,7 @@ func (p *Process) Close() error {
 // letGo closes our ends.
 func (p *Process) letGo() {
 	_ = p.Hatch.Close()
-	for _, f := range []*os.File{p.Stdout, p.Stderr} {
+	for _, f := range []*os.File{p.Stdout, p.Stderr, p.Network} {
 		if f != nil {
 			_ = f.Close()
 		}

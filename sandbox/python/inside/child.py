@@ -12,6 +12,7 @@ import sys
 
 import hatch
 import lockdown
+import network
 import session
 
 TMP_BYTES, INODES = 64 << 20, 16384
@@ -32,6 +33,7 @@ class Child:
         self._session.enter(policy, rules)
         signal.signal(signal.SIGINT, self._channel.on_interrupt)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past file_max_bytes raises OSError instead
+        network.explain()
         lockdown.before_fork()
         self._session.leave_home()
 
@@ -48,8 +50,9 @@ class Child:
         except Exception as error:
             channel.send(hatch.READY, {"error": f"{type(error).__name__}: {error}"})
             os._exit(72)
-        channel.send(hatch.READY, {"error": ""}, [keep])
-        os.close(keep)
+        channel.send(hatch.READY, {"error": ""}, keep)
+        for fd in keep:
+            os.close(fd)
         while True:
             kind, body = channel.receive()
             if kind == hatch.RUN:
@@ -65,9 +68,10 @@ class Child:
             else:
                 os._exit(0)
 
-    def _enter(self, enter: dict, fds: "list[int]") -> int:
-        """Locks down; returns the descriptor of a clone of the /session mount."""
-        uid = enter["uid"]
+    def _enter(self, enter: dict, fds: "list[int]") -> "list[int]":
+        """Locks down; returns the descriptors that go with Ready: a clone of the
+        /session mount, and the listener of a network of its own."""
+        uid, own, listener = enter["uid"], enter.get("network"), []
         lockdown.mount_tmpfs("/tmp", mode="1777", size=TMP_BYTES, nr_inodes=INODES)
         if enter["attach"]:
             lockdown.attach(fds[0], "/session")
@@ -77,8 +81,11 @@ class Child:
             os.chown("/session/artifacts", uid, uid)
         keep = lockdown.clone_mount("/session")
         os.chdir("/session")
-        lockdown.lock(uid, lockdown.landlock_ruleset() if enter["landlock"] else -1, self._filters[enter["filter"]])
-        return keep
+        if own:
+            listener.append(network.switch_on(own["host"], own["port"], own["environment"]))
+        ruleset = lockdown.landlock_ruleset(own["port"] if own else 0) if enter["landlock"] else -1
+        lockdown.lock(uid, ruleset, self._filters[enter["filter"]])
+        return [keep, *listener]
 
 
 def _text(fd: int) -> io.TextIOWrapper:

@@ -121,8 +121,9 @@ class Filter:
         self.program = self._Program(len(instructions) // 8, ctypes.cast(self._held, ctypes.c_char_p))
 
 
-def landlock_ruleset() -> int:
-    """Read and execute everywhere in the root; write only in /session, /tmp and /dev/null."""
+def landlock_ruleset(port: int = 0) -> int:
+    """Read and execute everywhere in the root; write only in /session, /tmp and /dev/null.
+    Connect over TCP only to port; 0 is none."""
     abi = _syscall("landlock version", _LANDLOCK_CREATE, None, 0, 1)
     everything = (1 << 13) - 1  # ABI 1
     if abi >= 2:
@@ -137,6 +138,8 @@ def landlock_ruleset() -> int:
     writable = everything & ~(_EXECUTE | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11)  # no devices, sockets, FIFOs
     for path in ("/session", "/tmp"):
         _landlock_rule(ruleset, path, writable)
+    if port and abi >= 4:
+        _syscall("landlock port", _LANDLOCK_ADD, ruleset, 2, ctypes.c_char_p(struct.pack("=QQ", 2, port)), 0)
     return ruleset
 
 
