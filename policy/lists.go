@@ -51,9 +51,7 @@ func isModule(name string) bool {
 	return true
 }
 
-// acceptHosts holds the network to the operator's, which is the ceiling's. No
-// ceiling has it on until the wall gives a sandbox its way to the broker; from
-// then on an operator's no is WhyForbidden.
+// acceptHosts holds the network to the operator's, which is the ceiling's.
 func acceptHosts(p *Policy, ceiling Policy, asked func(string) bool) error {
 	hosts, err := ParseHosts(p.AllowedHosts)
 	if err != nil {
@@ -61,12 +59,12 @@ func acceptHosts(p *Policy, ceiling Policy, asked func(string) bool) error {
 	}
 	p.AllowedHosts = hosts.List()
 	if !ceiling.EnableNetworkAccess {
-		const notYet = "network access for sandboxes is not built yet"
+		const off = "the operator has the network off for all sandboxes"
 		switch {
 		case p.EnableNetworkAccess && asked("enable_network_access"):
-			return &FieldError{"enable_network_access", notYet, WhyNotYet}
+			return &FieldError{"enable_network_access", off, WhyForbidden}
 		case len(p.AllowedHosts) > 0 && asked("allowed_hosts"):
-			return &FieldError{"allowed_hosts", notYet, WhyNotYet}
+			return &FieldError{"allowed_hosts", off, WhyForbidden}
 		}
 		p.EnableNetworkAccess = false
 		return nil

@@ -57,7 +57,7 @@ func or[T comparable](given, otherwise T) T {
 	return given
 }
 
-// Broker connects one sandbox to its allowed hosts.
+// Broker connects one sandbox to its allowed hosts, for one run.
 type Broker struct {
 	Config
 	moved  atomic.Int64 // bytes, both ways, of all flows

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,8 +17,9 @@ import (
 var (
 	errIdle  = errors.New("cut: no byte for too long")
 	errWhole = errors.New("cut: open for too long")
-	errBytes = errors.New("cut: the sandbox has used all its bytes of network")
-	errEnded = errors.New("cut: the sandbox's network ended")
+	errBytes = errors.New("cut: the run has used all its bytes of network")
+	errEnded = errors.New("cut: the run ended")
+	errLeft  = errors.New("cut: the code did not wait for it")
 )
 
 // flow is one connection being brokered, from the request for it to its record.
@@ -28,6 +30,7 @@ type flow struct {
 	release  context.CancelFunc
 	idle     *time.Timer
 	record   sandbox.Connection
+	writing  sync.Mutex // a Write to the host, and the count of it
 	sent     atomic.Int64
 	received atomic.Int64
 }
@@ -65,6 +68,8 @@ func (f *flow) finish() {
 	}
 	f.cancel(nil)
 	f.release()
+	f.writing.Lock() // an answer may be faster than the return of the Write that it answers
+	defer f.writing.Unlock()
 	f.record.BytesSent, f.record.BytesReceived = f.sent.Load(), f.received.Load()
 	f.record.DurationMS = float64(f.broker.Clock().Sub(f.record.StartedAt)) / float64(time.Millisecond)
 	f.broker.Log(f.record)
@@ -105,6 +110,8 @@ func (c *counted) Read(p []byte) (int, error) {
 }
 
 func (c *counted) Write(p []byte) (int, error) {
+	c.flow.writing.Lock()
+	defer c.flow.writing.Unlock()
 	n, err := c.Conn.Write(p)
 	return n, c.flow.passed(&c.flow.sent, n, err)
 }

@@ -75,7 +75,7 @@ func malformed(reason string) *no { return &no{code: http.StatusBadRequest, reas
 // admit takes one of the places for connections, which the caller gives back.
 func (s *serving) admit(to policy.Target) *no {
 	if s.moved.Load() > s.Limits.Bytes {
-		return &no{http.StatusForbidden, sandbox.ConnectionRefused, fmt.Sprintf("%s: this sandbox has used all its %d bytes of network", to, s.Limits.Bytes), ""}
+		return &no{http.StatusForbidden, sandbox.ConnectionRefused, fmt.Sprintf("%s: this run has used all its %d bytes of network", to, s.Limits.Bytes), ""}
 	}
 	if s.active.Add(1) > int64(s.Limits.Connections) {
 		s.active.Add(-1)
@@ -156,7 +156,11 @@ func (s *serving) forward(w http.ResponseWriter, r *http.Request, f *flow, to po
 		FlushInterval: -1, BufferPool: buffers, ErrorLog: log.New(io.Discard, "", 0),
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
 			why = failed(http.StatusBadGateway, to.String()+" gave no answer that is HTTP")
-			if cause := f.cut(); cause != nil {
+			cause := f.cut()
+			if cause == nil && errors.Is(context.Cause(f.ctx), context.Canceled) {
+				cause = errLeft
+			}
+			if cause != nil {
 				why = failed(http.StatusGatewayTimeout, to.String()+" gave no answer; "+cause.Error())
 			}
 		},

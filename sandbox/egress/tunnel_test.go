@@ -273,7 +273,7 @@ func TestEnd(t *testing.T) {
 		t.Error("the host's connection goes on")
 	}
 	for _, c := range log {
-		if !strings.Contains(c.Reason, "network ended") {
+		if !strings.Contains(c.Reason, "the run ended") {
 			t.Errorf("%+v", c)
 		}
 	}
