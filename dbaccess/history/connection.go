@@ -2,6 +2,7 @@ package history
 
 import (
 	"encoding/json"
+	"slices"
 
 	"glasshouse/sandbox"
 )
@@ -13,7 +14,11 @@ func withConnections(finish string, args []any, e *sandbox.Execution) (string, [
 	if len(e.Connections) == 0 {
 		return finish, args, nil
 	}
-	list, err := json.Marshal(e.Connections)
+	rows := slices.Clone(e.Connections)
+	for i := range rows {
+		rows[i].Host, rows[i].Address, rows[i].Reason = clean(rows[i].Host), clean(rows[i].Address), clean(rows[i].Reason)
+	}
+	list, err := json.Marshal(rows)
 	if err != nil {
 		return "", nil, err
 	}
@@ -23,5 +28,5 @@ func withConnections(finish string, args []any, e *sandbox.Execution) (string, [
 		FROM ROWS FROM (jsonb_to_recordset($13::jsonb) AS (host text, port int, address text, status text, reason text,
 			bytes_sent bigint, bytes_received bigint, duration_ms double precision, started_at timestamptz)) WITH ORDINALITY
 			AS c (host, port, address, status, reason, bytes_sent, bytes_received, duration_ms, started_at, n)
-		ON CONFLICT DO NOTHING`, append(args, clean(string(list))), nil
+		ON CONFLICT DO NOTHING`, append(args, string(list)), nil
 }

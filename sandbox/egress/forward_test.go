@@ -207,6 +207,26 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
+// A client that leaves before the answer ends its request to the host.
+func TestLeft(t *testing.T) {
+	asked, left := make(chan struct{}), make(chan struct{})
+	world := newInternet()
+	world.web(t, "data.example", "44.1.1.1", func(_ http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-r.Context().Done()
+		close(left)
+	})
+	s := serve(t, world, "data.example")
+	c := s.dialProxy()
+	fmt.Fprint(c, "GET http://data.example/ HTTP/1.1\r\nHost: data.example\r\n\r\n")
+	<-asked
+	c.Close()
+	<-left
+	if c := s.only(); c.Status != sandbox.ConnectionFailed || !strings.Contains(c.Reason, "did not wait") || c.BytesSent == 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
 // An answer that breaks off must not look whole.
 func TestBrokenAnswer(t *testing.T) {
 	world := newInternet()
