@@ -9,7 +9,9 @@
 //	    zygote (Python)    imports the warm packages once, forks children; no
 //	                       secret, no user code
 //	      child (Python)   PID 1 of a pid namespace of its own; locks itself
-//	                       down on Enter, for good; then runs user code
+//	                       down on Enter, for good; then runs user code. Where
+//	                       the sandbox has the network on, it has moved to a
+//	                       network namespace of its own before
 //
 // Isolator owns the zygote and a pool of waiting children; one goroutine reads
 // the zygote's control socket, one refills the pool. Process is one child: its
