@@ -171,3 +171,23 @@ func TestBeyondLoopbackNeedsTLS(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatSandboxesMayReach(t *testing.T) {
+	for given, want := range map[string]string{"*": "true [*]", "none": "false []", "Example.org, 10.0.0.0/8:5000": "true [example.org 10.0.0.0/8:5000]"} {
+		c, _, err := parse("serve", []string{"--allowed-hosts", given}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		on, hosts, err := c.network()
+		if got := fmt.Sprint(on, " ", hosts); err != nil || got != want {
+			t.Errorf("%q: %s, %v", given, got, err)
+		}
+	}
+	c, _, err := parse("serve", []string{"--allowed-hosts", "http://example.org"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.network(); err == nil || !strings.Contains(err.Error(), "--allowed-hosts") || !strings.Contains(err.Error(), "not a URL") {
+		t.Errorf("a URL: %v", err)
+	}
+}
