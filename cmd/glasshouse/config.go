@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"glasshouse/policy"
+	"glasshouse/sandbox/isolate"
 )
 
 // config is every setting; each has a flag, and the environment variable
@@ -28,6 +29,8 @@ type config struct {
 	allowFunctions  string
 	adminKey        string
 	isolation       string
+	minLevel        string
+	zygotes         isolate.Recycle
 	pool            int
 	parallel        int
 	perUser, inAll  int
@@ -57,7 +60,10 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.StringVar(&c.knowledgeURL, "knowledge-url", "", "database that agents read (a login with SELECT only); empty: the embedded demo")
 	f.StringVar(&c.allowFunctions, "allow-functions", "", "user-defined SQL functions that statements may call, by commas")
 	f.StringVar(&c.adminKey, "admin-key", "", "secret of the first admin key; empty: made once and kept in DATA_DIR/admin.key")
-	f.StringVar(&c.isolation, "isolation", "", "force a level of the wall: full or full-without-cgroups; empty: the strongest that this machine has")
+	f.StringVar(&c.isolation, "isolation", "", "force a level of the wall: full, full-without-cgroups, landlock or rlimits; empty: the strongest that this machine has")
+	f.StringVar(&c.minLevel, "min-level", isolate.LevelLandlock, "refuse to start behind a weaker wall than this level; rlimits is taken only where it is named, here or as --isolation")
+	f.DurationVar(&c.zygotes.Age, "zygote-age", time.Hour, "how long a warm interpreter is forked before another takes its place")
+	f.IntVar(&c.zygotes.Forks, "zygote-forks", 10_000, "how often, likewise")
 	f.IntVar(&c.pool, "pool", 8, "sandboxes that wait ready with no packages imported; half as many wait with pandas, and with plotting")
 	f.IntVar(&c.parallel, "parallel", 16*runtime.NumCPU(), "runs at a time; more wait up to 10 s")
 	f.IntVar(&c.perUser, "max-sandboxes-per-user", 50, "live sandboxes of one user")
@@ -113,6 +119,14 @@ func defaultDataDir() string {
 		return "glasshouse-data"
 	}
 	return filepath.Join(home, ".local", "share", "glasshouse")
+}
+
+// wall is how the wall is to be raised.
+func (c config) wall(log func(string, ...any)) isolate.Config {
+	return isolate.Config{
+		Python: c.python, Sets: isolate.Sets(c.pool), Default: policy.Default(), Level: c.isolation, MinLevel: c.minLevel,
+		Folder: filepath.Join(c.dataDir, "sessions"), CABundle: c.caBundle, Recycle: c.zygotes, Log: log,
+	}
 }
 
 // exposed refuses an address beyond loopback without TLS.

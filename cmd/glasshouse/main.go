@@ -23,6 +23,7 @@ const usage = `glasshouse runs Python that agents write, next to PostgreSQL, and
   glasshouse run FILE.py        run a file in a sandbox, from the terminal
   glasshouse keys create|list|revoke
   glasshouse role-sql           the SQL that makes a login which only reads
+  glasshouse doctor             what this machine can do, how strong the wall is, and what would help
   glasshouse version
 `
 
@@ -35,7 +36,7 @@ func main() {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
-	commands := map[string]func(context.Context, []string) error{"serve": serve, "run": runFile, "keys": keys, "role-sql": roleSQL}
+	commands := map[string]func(context.Context, []string) error{"serve": serve, "run": runFile, "keys": keys, "role-sql": roleSQL, "doctor": doctor}
 	command, ok := commands[args[0]]
 	switch {
 	case ok:

@@ -81,7 +81,7 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	wall.Add(1)
 	go func() {
 		defer wall.Done()
-		a.isolator, wallErr = isolate.Open(isolate.Config{Python: c.python, Sets: isolate.Sets(c.pool), Default: policy.Default(), Level: c.isolation, CABundle: c.caBundle, Log: a.log.Warnf})
+		a.isolator, wallErr = isolate.Open(c.wall(a.log.Warnf))
 	}()
 	say("raising the wall and warming Python")
 	err = a.databases(ctx, c, say)

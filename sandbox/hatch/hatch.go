@@ -10,8 +10,8 @@
 //
 //	host                        child
 //	enter (+ /session mount) ->
-//	                         <- ready (+ a fresh clone of that mount, and the
-//	                            listener of the child's own network, if it has one)
+//	                         <- ready (+ a fresh clone of that mount, where it is one,
+//	                            and the listener of a network of the child's own)
 //	assign ->
 //	run ->
 //	                         <- note*, step*, ask*      (answer or rows -> each ask)
@@ -71,6 +71,7 @@ type Enter struct {
 	Landlock  bool     `json:"landlock"`          //
 	Workspace int64    `json:"workspace"`         // bytes of a fresh /session
 	Attach    bool     `json:"attach"`            // a /session mount comes with it
+	Folder    string   `json:"folder"`            // where session and tmp are; "" where it has mounts of its own
 	Network   *Network `json:"network,omitempty"` // one of its own; left out: none
 }
 
@@ -82,10 +83,11 @@ type Network struct {
 }
 
 // Assign gives a locked child to a sandbox. Where the policy is the default one, as
-// the zygote was told it, both fields are left out.
+// the zygote was told it, it and its rules are left out.
 type Assign struct {
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Rules  json.RawMessage `json:"rules,omitempty"`
+	Limits map[int]int64   `json:"limits,omitempty"` // of setrlimit, by number, where they can't be set from outside
 }
 
 // Ready says that the child is locked down, or why it is not.

@@ -51,6 +51,9 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	limit, killed := stop()
 	wall := time.Since(began)
 	p.Freeze()
+	if by := p.Overstepped(); by != "" && failed == nil { // found at the end
+		failed = errors.New("beyond " + by)
+	}
 	out.stop()
 	errs.stop()
 	offline := network.close(e)

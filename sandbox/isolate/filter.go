@@ -23,11 +23,25 @@ const (
 	filterNetwork = "network"
 )
 
-// Filter builds the system call filter of user code, as the bytes of a
+// ownPID stands in a filter for the process that it is put on: the child fills it
+// in, where it is not PID 1 of a namespace of its own. No pid is as large.
+const ownPID = 0x7fffffff
+
+// filterShape says where a filter differs from level to level.
+type filterShape struct {
+	shared bool // the pid namespace is not its own: PID 1 is not us
+	oneUID bool // the files of others have the same uid, and only Landlock is between
+
+	network bool // the child has a network of its own, and may be a TCP client there
+}
+
+// Filter builds the system call filter of user code on the strongest level.
+func Filter() ([]byte, error) { return filterOf(filterShape{}) }
+
+// filterOf builds the system call filter of user code, as the bytes of a
 // struct sock_filter array. What it does not know gets ENOSYS, so that libraries
-// fall back; what is known to be bad gets EPERM; a foreign ABI kills. Where the
-// child has a network of its own it may be a TCP client there.
-func Filter(network bool) ([]byte, error) {
+// fall back; what is known to be bad gets EPERM; a foreign ABI kills.
+func filterOf(shape filterShape) ([]byte, error) {
 	deny := func(errno unix.Errno) bpf.Instruction {
 		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 	}
@@ -41,10 +55,13 @@ func Filter(network bool) ([]byte, error) {
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: 0x40000000, SkipTrue: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
 	}
+	if shape.oneUID {
+		prog = append(prog, ofOthers()...)
+	}
 	for _, nr := range allowed {
 		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, allow)
 	}
-	if network {
+	if shape.network {
 		prog = append(prog, tcpClient()...)
 	}
 	for _, nr := range refused {
@@ -68,8 +85,14 @@ func Filter(network bool) ([]byte, error) {
 	// TIOCGWINSZ, TCGETS, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD: what Python asks of files.
 	prog = append(prog, when(unix.SYS_IOCTL, dataArg1, unix.TIOCGWINSZ, unix.TCGETS, 0x5421, 0x5451, 0x5450, 0x541b)...)
 	// A signal may be sent to oneself: PID 1 of this namespace, or a thread of it.
-	prog = append(prog, when(unix.SYS_KILL, dataArg0, 1)...)
-	prog = append(prog, when(unix.SYS_TGKILL, dataArg0, 1)...)
+	self := uint32(1)
+	if shape.shared {
+		self = ownPID
+		// Its own limits come at its assignment, by its own hand; it can't raise them again.
+		prog = append(prog, when(unix.SYS_PRLIMIT64, dataArg0, 0)...)
+	}
+	prog = append(prog, when(unix.SYS_KILL, dataArg0, self)...)
+	prog = append(prog, when(unix.SYS_TGKILL, dataArg0, self)...)
 	prog = append(prog, when(unix.SYS_FCNTL, dataArg1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC,
 		unix.F_SETLK, unix.F_SETLKW, unix.F_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW, unix.F_OFD_GETLK, 1033, 1034)...)
 	prog = append(prog, when(unix.SYS_PRLIMIT64, dataArg2, 0)...) // read only: no new limit
@@ -86,6 +109,42 @@ func Filter(network bool) ([]byte, error) {
 	}
 	return out, nil
 }
+
+// ofOthers refuses what Landlock does not hold back: changes to files by their path.
+// On an open file they stay allowed.
+func ofOthers() []bpf.Instruction {
+	deny := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
+	var prog []bpf.Instruction
+	for _, nr := range byPath {
+		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, deny)
+	}
+	// Times of an open file come without a path: both halves of the pointer are 0.
+	prog = append(prog,
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_UTIMENSAT, SkipFalse: 5},
+		bpf.LoadAbsolute{Off: dataArg1, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipFalse: 2},
+		bpf.LoadAbsolute{Off: dataArg1 + 4, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
+		deny,
+		bpf.LoadAbsolute{Off: dataNumber, Size: 4},
+	)
+	// An open for reading that truncates: older Landlocks see the reading only.
+	for nr, flags := range opens {
+		prog = append(prog,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 4},
+			bpf.LoadAbsolute{Off: flags, Size: 4},
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.O_ACCMODE | unix.O_TRUNC},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.O_RDONLY | unix.O_TRUNC, SkipFalse: 1},
+			deny,
+			bpf.LoadAbsolute{Off: dataNumber, Size: 4},
+		)
+	}
+	return prog
+}
+
+// byPath change files that need not be open; opens are the calls that open one, with
+// the place of their flags.
+var byPath = append([]int{unix.SYS_FCHMODAT, unix.SYS_TRUNCATE}, byPathLegacy...)
 
 // when allows call nr where the 32 low bits of an argument have one of the
 // values, and answers EPERM otherwise. The accumulator holds the number before

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/net/bpf"
@@ -28,7 +29,7 @@ const (
 // network is what a child with a network is told of it.
 func (i *Isolator) network() *hatch.Network {
 	env := egress.Environment(net.JoinHostPort(proxyHost, strconv.Itoa(proxyPort)))
-	if _, ok := i.spec.Binds[bundleInside]; ok {
+	if i.bundle != "" {
 		maps.Copy(env, map[string]string{"SSL_CERT_FILE": bundleInside, "REQUESTS_CA_BUNDLE": bundleInside})
 	}
 	return &hatch.Network{Host: proxyHost, Port: proxyPort, Environment: env}
@@ -40,31 +41,29 @@ const bundleInside = "/etc/ssl/certs/ca-certificates.crt"
 // bundles are where machines keep theirs: Debian, Fedora, SUSE, Alpine.
 var bundles = []string{bundleInside, "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}
 
-// certificates puts a bundle of certificates into the root: the given one, else the
-// machine's, else that of certifi among the packages. There may be none.
-func (s *stageSpec) certificates(given string, packages []string) error {
+// certificates is the bundle that code trusts: the given one, else the machine's, else
+// that of certifi among the packages, else "".
+func certificates(given string, packages []string) (string, error) {
 	if given != "" {
 		info, err := os.Stat(given)
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s is not a file", given)
+		}
 		if err != nil {
-			return fmt.Errorf("the CA bundle: %w", err)
+			return "", fmt.Errorf("the CA bundle: %w", err)
 		}
-		if !info.Mode().IsRegular() {
-			return fmt.Errorf("the CA bundle %s is not a file", given)
-		}
-		s.Binds[bundleInside] = given
-		return nil
+		return given, nil
 	}
-	from := bundles
+	from := slices.Clone(bundles)
 	for _, dir := range packages {
-		from = append(from[:len(from):len(from)], filepath.Join(dir, "certifi", "cacert.pem"))
+		from = append(from, filepath.Join(dir, "certifi", "cacert.pem"))
 	}
 	for _, path := range from {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			s.Binds[bundleInside] = path
-			return nil
+			return path, nil
 		}
 	}
-	return nil
+	return "", nil
 }
 
 // tcpClient are the instructions that let a child make TCP sockets, over IPv4 and

@@ -13,6 +13,7 @@ import sys
 import hatch
 import lockdown
 import network
+import place
 import session
 
 TMP_BYTES, INODES = 64 << 20, 16384
@@ -20,10 +21,12 @@ TMP_BYTES, INODES = 64 << 20, 16384
 
 class Child:
     """What all children of a zygote have in common. filters are seccomp programs by
-    name; policy and rules are those of most sandboxes."""
+    name; readable is what Landlock lets them read; policy and rules are those of most
+    sandboxes."""
 
-    def __init__(self, filters: "dict[str, bytes]", policy: dict, rules: dict):
+    def __init__(self, filters: "dict[str, bytes]", readable: "list[str]", policy: dict, rules: dict):
         self._filters = {name: lockdown.Filter(program) for name, program in filters.items()}
+        self._readable = readable
         os.umask(0o022)
         sys.stdin = open(0)
         sys.stdout, sys.stderr = _text(1), _text(2)
@@ -61,7 +64,9 @@ class Child:
                 channel.send(hatch.DONE, outcome)
             elif kind == hatch.ASSIGN:
                 assigned = hatch.loads(body)
-                if assigned:
+                for number, most in assigned.get("limits", {}).items():
+                    lockdown.limit(int(number), most)
+                if "policy" in assigned:
                     live.enter(assigned["policy"], assigned["rules"])
             elif kind == hatch.LOOK:
                 channel.send(hatch.VALUE, live.look())
@@ -69,9 +74,22 @@ class Child:
                 os._exit(0)
 
     def _enter(self, enter: dict, fds: "list[int]") -> "list[int]":
-        """Locks down; returns the descriptors that go with Ready: a clone of the
-        /session mount, and the listener of a network of its own."""
-        uid, own, listener = enter["uid"], enter.get("network"), []
+        """Locks down; returns the descriptors that go with Ready: a clone of the /session
+        mount, where it is one, and the listener of a network of its own."""
+        uid, folder, own = enter["uid"], enter["folder"], enter.get("network")
+        if folder:
+            place.settle(folder)
+        keep = [] if folder else [self._mount(enter, fds, uid)]
+        os.chdir(place.session)
+        if own:
+            keep.append(network.switch_on(own["host"], own["port"], own["environment"]))
+        ruleset = -1
+        if enter["landlock"]:
+            ruleset = lockdown.landlock_ruleset(self._readable, [place.session, place.tmp], own["port"] if own else 0)
+        lockdown.lock(uid, ruleset, self._filters[enter["filter"]], private=not folder)
+        return keep
+
+    def _mount(self, enter: dict, fds: "list[int]", uid: int) -> int:
         lockdown.mount_tmpfs("/tmp", mode="1777", size=TMP_BYTES, nr_inodes=INODES)
         if enter["attach"]:
             lockdown.attach(fds[0], "/session")
@@ -79,13 +97,7 @@ class Child:
             lockdown.mount_tmpfs("/session", mode="700", uid=uid, gid=uid, size=enter["workspace"], nr_inodes=INODES)
             os.mkdir("/session/artifacts")
             os.chown("/session/artifacts", uid, uid)
-        keep = lockdown.clone_mount("/session")
-        os.chdir("/session")
-        if own:
-            listener.append(network.switch_on(own["host"], own["port"], own["environment"]))
-        ruleset = lockdown.landlock_ruleset(own["port"] if own else 0) if enter["landlock"] else -1
-        lockdown.lock(uid, ruleset, self._filters[enter["filter"]])
-        return [keep, *listener]
+        return lockdown.clone_mount("/session")
 
 
 def _text(fd: int) -> io.TextIOWrapper:
