@@ -29,6 +29,9 @@ const usage = `glasshouse runs Python that agents write, next to PostgreSQL, and
 
 func main() {
 	isolate.Stage() // in the re-executed binary this never returns
+	if err := isolate.Harden(); err != nil {
+		fmt.Fprintln(os.Stderr, "glasshouse: this process keeps more privileges than it needs:", err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	args := os.Args[1:]

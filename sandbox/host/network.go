@@ -30,8 +30,8 @@ type network struct {
 }
 
 // open starts the broker of one run; nil where the child has no network.
-func (h *Host) open(p *os.File, allowed []string) (*network, error) {
-	if p == nil {
+func (h *Host) open(socket *os.File, allowed []string) (*network, error) {
+	if socket == nil {
 		return nil, nil
 	}
 	config := h.Network
@@ -39,7 +39,7 @@ func (h *Host) open(p *os.File, allowed []string) (*network, error) {
 	if config.Hosts, err = policy.ParseHosts(allowed); err != nil {
 		return nil, err
 	}
-	listener, err := net.FileListener(p) // a descriptor of its own: the next run has the same socket
+	listener, err := net.FileListener(socket) // a descriptor of its own: the next run has the same socket
 	if err != nil {
 		return nil, fmt.Errorf("the sandbox's listener: %w", err)
 	}
