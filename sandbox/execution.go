@@ -100,7 +100,7 @@ type Usage struct {
 
 // Isolation is the wall that an execution ran behind.
 type Isolation struct {
-	Level      string            `json:"level"`       // "full" or "full-without-cgroups"
+	Level      string            `json:"level"`       // full, full-without-cgroups, landlock or rlimits
 	EnforcedBy map[string]string `json:"enforced_by"` // limit's config key to mechanism
 }
 

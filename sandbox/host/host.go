@@ -49,6 +49,9 @@ func New(isolator Isolator, queue time.Duration) *Host {
 // Ready says why no session could be opened now; nil where one could.
 func (h *Host) Ready() error { return h.isolator.Ready() }
 
+// Isolation is the wall that every session is behind, and what holds each limit.
+func (h *Host) Isolation() sandbox.Isolation { return h.isolator.Isolation() }
+
 // Session is one sandbox's live Python. It is safe for concurrent use, but runs
 // one thing at a time: the caller sees to that.
 type Session struct {

@@ -110,24 +110,16 @@ func filterOf(shape filterShape) ([]byte, error) {
 	return out, nil
 }
 
-// ofOthers refuses what Landlock does not hold back: changes to files by their path.
-// On an open file they stay allowed.
+// ofOthers is for what Landlock does not hold back: changes to files that are there,
+// by path, or by a descriptor that only reads. Modes and times stay as they are, and
+// the calls say that all is well: copying a file would fail on them otherwise.
 func ofOthers() []bpf.Instruction {
+	nothing := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}
 	deny := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
-	var prog []bpf.Instruction
-	for _, nr := range byPath {
-		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, deny)
+	prog := []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_TRUNCATE, SkipFalse: 1}, deny}
+	for _, nr := range attributes {
+		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, nothing)
 	}
-	// Times of an open file come without a path: both halves of the pointer are 0.
-	prog = append(prog,
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_UTIMENSAT, SkipFalse: 5},
-		bpf.LoadAbsolute{Off: dataArg1, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipFalse: 2},
-		bpf.LoadAbsolute{Off: dataArg1 + 4, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
-		deny,
-		bpf.LoadAbsolute{Off: dataNumber, Size: 4},
-	)
 	// An open for reading that truncates: older Landlocks see the reading only.
 	for nr, flags := range opens {
 		prog = append(prog,
@@ -142,9 +134,8 @@ func ofOthers() []bpf.Instruction {
 	return prog
 }
 
-// byPath change files that need not be open; opens are the calls that open one, with
-// the place of their flags.
-var byPath = append([]int{unix.SYS_FCHMODAT, unix.SYS_TRUNCATE}, byPathLegacy...)
+// attributes are the calls that change a file's mode or times.
+var attributes = append([]int{unix.SYS_FCHMODAT, unix.SYS_FCHMOD, unix.SYS_UTIMENSAT}, attributesLegacy...)
 
 // when allows call nr where the 32 low bits of an argument have one of the
 // values, and answers EPERM otherwise. The accumulator holds the number before

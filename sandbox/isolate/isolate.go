@@ -52,7 +52,9 @@ type Isolator struct {
 	sessionPath bool   // "/session" is the session's folder
 
 	serial  atomic.Int64 // of children
-	closing chan struct{}
+	closing <-chan struct{}
+	life    context.Context // of what runs in the background; close ends it
+	close   context.CancelFunc
 	over    sync.WaitGroup
 }
 
@@ -65,7 +67,9 @@ func Open(config Config) (*Isolator, error) {
 		return nil, err
 	}
 	config.Recycle = config.Recycle.orDefault()
-	i := &Isolator{config: config, python: py, ids: findIdentities(), closing: make(chan struct{})}
+	i := &Isolator{config: config, python: py, ids: findIdentities()}
+	i.life, i.close = context.WithCancel(context.Background())
+	i.closing = i.life.Done()
 	i.spec = stageSpec{Python: py.Executable}
 	if i.spec.Files, err = python.Inside(); err != nil {
 		return nil, err
@@ -80,6 +84,7 @@ func Open(config Config) (*Isolator, error) {
 		i.nurseries = append(i.nurseries, newNursery(i, set))
 	}
 	if err = i.climb(); err != nil {
+		i.close()
 		i.clear()
 		return nil, err
 	}
@@ -178,7 +183,7 @@ func encode(p policy.Policy) (pol, rules json.RawMessage, err error) {
 
 // Close ends the zygotes, and with them every child, and removes what is left of them.
 func (i *Isolator) Close() {
-	close(i.closing)
+	i.close()
 	i.over.Wait()
 	for _, n := range i.nurseries {
 		n.close()

@@ -41,7 +41,7 @@ var ladder = []rung{
 			"kernel.apparmor_restrict_unprivileged_userns=0; in Docker, a seccomp and an AppArmor profile that allow unshare and mount"},
 	{level: LevelLandlock, landlock: true,
 		loses: "no private mounts and no namespaces: code sees that a file of the machine is there (not what is in it) and which processes there are; " +
-			"/session is a folder whose size is measured now and then; as an ordinary user all sandboxes have one uid",
+			"/session is a folder whose size is measured now and then; as an ordinary user all sandboxes have one uid, and modes and times of files stay as they are",
 		remedy: "run on Linux 5.13 or newer with Landlock among the kernel's security modules (/sys/kernel/security/lsm), as root with CAP_SETUID or as an ordinary user"},
 	{level: LevelRLimits, named: true,
 		loses:  "no wall around files: code reads what the service's user may read; system calls are filtered, and no more",

@@ -43,7 +43,7 @@ func (n *nursery) fill() {
 		if len(n.ready) > cap(n.ready)/2 { // let the run that took one begin first
 			n.in.pause(unhurried)
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), birthTime)
+		ctx, cancel := context.WithTimeout(n.in.life, birthTime)
 		p, err := n.birth(ctx, Spec{Policy: n.in.config.Default})
 		cancel()
 		if n.in.isClosing() {
@@ -131,6 +131,7 @@ func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, 
 	if p.pidfd, err = z.fork(ctx, int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd()), p.exited); err != nil {
 		return nil, errors.Join(err, p.letGo())
 	}
+	_ = theirs.Close() // or the child's death, while it locks itself down, would go unseen
 	p.pid = pidOf(p.pidfd)
 	serial := n.in.serial.Add(1)
 	if groups := n.in.groups; groups != nil {
@@ -141,14 +142,14 @@ func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, 
 			return nil, errors.Join(fmt.Errorf("join the cgroup: %w", err), p.Close())
 		}
 	}
-	if p.Home, err = n.in.settle(p, spec, serial); err != nil {
+	if p.Home, err = n.in.settle(ctx, p, spec, serial); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock down: %w", err), p.Close())
 	}
 	return p, nil
 }
 
 // settle gives a child its Home, and has it lock itself down there.
-func (i *Isolator) settle(p *Process, spec Spec, serial int64) (*Home, error) {
+func (i *Isolator) settle(ctx context.Context, p *Process, spec Spec, serial int64) (*Home, error) {
 	enter := hatch.Enter{Filter: filterPlain, Landlock: i.rung.landlock, Workspace: spec.Policy.WorkspaceMaxBytes}
 	if spec.Policy.EnableNetworkAccess {
 		enter.Filter, enter.Network = filterNetwork, i.network()
@@ -166,7 +167,7 @@ func (i *Isolator) settle(p *Process, spec Spec, serial int64) (*Home, error) {
 		enter.Attach = mount >= 0
 	}
 	if i.rung.private {
-		mount, err := p.lock(enter, mount)
+		mount, err := p.lock(ctx, enter, mount)
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +183,7 @@ func (i *Isolator) settle(p *Process, spec Spec, serial int64) (*Home, error) {
 		return nil, err
 	}
 	enter.Folder = home.dir
-	if _, err = p.lock(enter, -1); err != nil && home != spec.Home {
+	if _, err = p.lock(ctx, enter, -1); err != nil && home != spec.Home {
 		err = errors.Join(err, home.Close())
 	}
 	return home, err

@@ -1,6 +1,7 @@
 package isolate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -50,7 +51,7 @@ const lockTime = 10 * time.Second
 // lock has the child lock itself down, with an earlier child's mount of /session or
 // -1, and takes what it hands back: a descriptor of its own /session, -1 where there
 // are no private mounts, and the listener of its network where it has one.
-func (p *Process) lock(enter hatch.Enter, mount int) (session int, err error) {
+func (p *Process) lock(ctx context.Context, enter hatch.Enter, mount int) (session int, err error) {
 	var fds []int
 	if mount >= 0 {
 		fds = []int{mount}
@@ -58,7 +59,14 @@ func (p *Process) lock(enter hatch.Enter, mount int) (session int, err error) {
 	if err := p.Hatch.Write(hatch.KindEnter, enter, fds...); err != nil {
 		return -1, err
 	}
-	ready, fds, err := p.Hatch.ReadReady(lockTime)
+	limit := lockTime
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end))
+	}
+	ready, fds, err := p.Hatch.ReadReady(limit)
+	if err != nil && ctx.Err() != nil {
+		err = full(err)
+	}
 	want := 0
 	if enter.Folder == "" {
 		want++

@@ -3,7 +3,11 @@ package httpapi_test
 import (
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"glasshouse/sandbox"
@@ -128,6 +132,40 @@ func TestPlacesAreBounded(t *testing.T) {
 	c.create(t, nil)
 	if a := c.do(t, "POST", "/sandbox/create", nil); a.status != http.StatusOK {
 		t.Errorf("create with no body: %s", a.text)
+	}
+}
+
+// Where no sandbox comes free in time the answer is 503, and when to come again.
+func TestABurstIsToldToComeAgain(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	c.at = hasty
+	zygotes := 0
+	tasks, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, task := range tasks {
+		body, _ := os.ReadFile(task)
+		for _, word := range strings.Fields(string(body)) {
+			pid, _ := strconv.Atoi(word)
+			if line, _ := os.ReadFile("/proc/" + word + "/cmdline"); pid > 0 && strings.Contains(string(line), "zygote.py") {
+				zygotes++
+				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
+			}
+		}
+	}
+	if zygotes == 0 {
+		t.Fatal("no zygote was found")
+	}
+	var a answer
+	for range 10 { // the pool is empty after some
+		if a = c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1"}); a.status != http.StatusOK {
+			break
+		}
+	}
+	isProblem(t, a, http.StatusServiceUnavailable, "full")
+	if a.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
 	}
 }
 

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,6 +32,7 @@ import (
 // data, a real HTTP server. One for all tests; each test has a user of its own.
 var (
 	base  string
+	hasty string // the same service, but that a start waits for a tenth of a second only
 	admin = client{secret: "gh_the-admin-of-the-tests"}
 )
 
@@ -112,6 +114,12 @@ func serve(m *testing.M) (int, error) {
 	}
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
 	base = server.URL
+	hurried := service.New(service.Parts{
+		Host: opener{host.New(wall, 100*time.Millisecond)}, Reader: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
+		PerUser: 4, InAll: 100, Parallel: 8, Log: log,
+	})
+	second := httptest.NewServer(httpapi.New(httpapi.Config{Service: hurried, Log: log, Version: "test", Access: true}))
+	hasty = second.URL
 	code := 1
 	if err = ready(base); err == nil {
 		code = m.Run()
@@ -119,7 +127,9 @@ func serve(m *testing.M) (int, error) {
 	stop, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	s.Drain(stop)
+	hurried.Drain(stop)
 	server.Close()
+	second.Close()
 	return code, err
 }
 
@@ -143,7 +153,10 @@ func ready(url string) error {
 }
 
 // client calls with one key; root is what stands before each path.
-type client struct{ secret, root string }
+type client struct {
+	secret, root string
+	at           string // another server than base
+}
 
 // answer is what a call came back with.
 type answer struct {
@@ -167,7 +180,7 @@ func (c client) do(t testing.TB, method, path string, body any, headers ...strin
 		}
 		in = bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, base+c.root+path, in)
+	req, err := http.NewRequestWithContext(t.Context(), method, cmp.Or(c.at, base)+c.root+path, in)
 	if err != nil {
 		t.Fatal(err)
 	}

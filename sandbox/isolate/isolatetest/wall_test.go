@@ -21,7 +21,9 @@ func TestMain(m *testing.M) {
 	isolate.Stage()
 	contain()
 	here()
-	os.Exit(m.Run())
+	code := m.Run()
+	closeShared()
+	os.Exit(code)
 }
 
 // deaf is a desk with nobody at it.
@@ -41,14 +43,27 @@ func raise(t *testing.T, level string) *isolate.Isolator {
 		t.Fatal("GLASSHOUSE_PYTHON must name the sandboxes' Python; scripts/test sets it")
 	}
 	if level == "" {
+		if shared != nil {
+			return shared
+		}
 		level = os.Getenv(levelKey) // TestEveryLevel names it
 	}
 	i, err := isolate.Open(isolate.Config{Python: python, Sets: []isolate.Set{{Name: "numpy", Modules: []string{"numpy"}, Pool: 2}}, Default: policy.Default(), Level: level, Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(i.Close)
+	shared = i
 	return i
+}
+
+// shared is the wall of the tests that need no other.
+var shared *isolate.Isolator
+
+func closeShared() {
+	if shared != nil {
+		shared.Close()
+		shared = nil
+	}
 }
 
 func open(t *testing.T, i *isolate.Isolator, change func(*policy.Policy)) *host.Session {

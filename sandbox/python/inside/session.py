@@ -38,6 +38,7 @@ MAX_VARIABLES = 200  # that look lists
 MAX_LOOK = 900_000  # bytes; the host takes 1 MiB
 KEPT_SOURCES = 1000  # of earlier runs, for the tracebacks of their functions
 
+_HOME = place.HOME
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _compile, _exec, _eval, _print, _dumps = compile, exec, eval, print, json.dumps
 _get_digits, _set_digits = sys.get_int_max_str_digits, sys.set_int_max_str_digits
@@ -90,9 +91,9 @@ class Session:
     @staticmethod
     def leave_home() -> None:
         """The session's folder is where the user's modules are; ours can't be imported by accident."""
-        sys.path[:] = [place.session, *(p for p in sys.path if p not in (place.session, place.HOME))]
+        sys.path[:] = [place.session, *(p for p in sys.path if p not in (place.session, _HOME))]
         for name, module in list(sys.modules.items()):
-            if str(getattr(module, "__file__", "")).startswith(place.HOME + "/") and name != "processor_pipeline":
+            if str(getattr(module, "__file__", "")).startswith(_HOME + "/") and name != "processor_pipeline":
                 del sys.modules[name]
 
     # -- running
