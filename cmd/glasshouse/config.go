@@ -36,6 +36,8 @@ type config struct {
 	perUser, inAll  int
 	maxMemoryMB     int
 	maxCPUPercent   int
+	allowedHosts    string
+	caBundle        string
 	queue           time.Duration
 	drain           time.Duration
 	accessLog       bool
@@ -68,6 +70,8 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.IntVar(&c.inAll, "max-sandboxes", 200, "live sandboxes in all")
 	f.IntVar(&c.maxMemoryMB, "max-memory-mb", 1024, "the most that a sandbox may ask for as max_memory_mb")
 	f.IntVar(&c.maxCPUPercent, "max-cpu-percent", 100*runtime.NumCPU(), "the most that a sandbox may ask for as cpu_percent")
+	f.StringVar(&c.allowedHosts, "allowed-hosts", "*", "what sandboxes with a network may ask for as allowed_hosts, by commas: * is every name, on ports 80 and 443; an inner address must be named; none: no sandbox has a network")
+	f.StringVar(&c.caBundle, "ca-bundle", "", "PEM file of the certificates that code in sandboxes trusts; empty: the machine's")
 	f.DurationVar(&c.queue, "queue", 10*time.Second, "how long a start waits for a free sandbox before 503")
 	f.DurationVar(&c.drain, "drain", 10*time.Second, "how long running executions may go on after SIGTERM")
 	f.BoolVar(&c.accessLog, "access-log", false, "log every request")
@@ -121,7 +125,7 @@ func defaultDataDir() string {
 func (c config) wall(log func(string, ...any)) isolate.Config {
 	return isolate.Config{
 		Python: c.python, Sets: isolate.Sets(c.pool), Default: policy.Default(), Level: c.isolation, MinLevel: c.minLevel,
-		Folder: filepath.Join(c.dataDir, "sessions"), Recycle: c.zygotes, Log: log,
+		Folder: filepath.Join(c.dataDir, "sessions"), CABundle: c.caBundle, Recycle: c.zygotes, Log: log,
 	}
 }
 
@@ -139,4 +143,17 @@ func (c config) exposed() error {
 		return nil
 	}
 	return fmt.Errorf("--listen %s is beyond loopback, and keys would cross the network readable: set --tls-cert and --tls-key, or --allow-remote-plaintext behind a proxy that has TLS", c.listen)
+}
+
+// network is what the operator allows of it.
+func (c config) network() (on bool, hosts []string, err error) {
+	if c.allowedHosts == "none" {
+		return false, []string{}, nil
+	}
+	list := strings.FieldsFunc(c.allowedHosts, func(r rune) bool { return r == ',' || r == ' ' })
+	parsed, err := policy.ParseHosts(list)
+	if err != nil {
+		return false, nil, fmt.Errorf("--allowed-hosts: %w", err)
+	}
+	return true, parsed.List(), nil
 }

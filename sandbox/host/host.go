@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/egress"
 	"glasshouse/sandbox/isolate"
 )
 
@@ -32,6 +33,10 @@ type Watcher interface {
 
 // Host opens sessions.
 type Host struct {
+	// Network is what the broker of each run is made of where a sandbox has the network
+	// on, but for its hosts and its log. It is set before the first run, if at all.
+	Network egress.Config
+
 	isolator Isolator
 	queue    time.Duration // how long a start may wait for a free child
 }

@@ -11,7 +11,8 @@
 //	      child (Python)   PID 1 of a pid namespace of its own; locks itself
 //	                       down at its birth, for good, and waits; is given to a
 //	                       sandbox, its limits set from outside; then runs user
-//	                       code
+//	                       code. One whose sandbox has the network on is born for
+//	                       it, into a network namespace of its own
 //
 // That is the level full. The ladder (ladder.go) has weaker ones for machines that
 // have less; each is raised, and a child tries it (probe.go), before it is taken:

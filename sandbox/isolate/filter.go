@@ -18,7 +18,10 @@ const (
 )
 
 // The filters that a zygote is given, by the name that Enter chooses one with.
-const filterPlain = "plain"
+const (
+	filterPlain   = "plain"
+	filterNetwork = "network"
+)
 
 // ownPID stands in a filter for the process that it is put on: the child fills it
 // in, where it is not PID 1 of a namespace of its own. No pid is as large.
@@ -28,6 +31,8 @@ const ownPID = 0x7fffffff
 type filterShape struct {
 	shared bool // the pid namespace is not its own: PID 1 is not us
 	oneUID bool // the files of others have the same uid, and only Landlock is between
+
+	network bool // the child has a network of its own, and may be a TCP client there
 }
 
 // Filter builds the system call filter of user code on the strongest level.
@@ -55,6 +60,9 @@ func filterOf(shape filterShape) ([]byte, error) {
 	}
 	for _, nr := range allowed {
 		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, allow)
+	}
+	if shape.network {
+		prog = append(prog, tcpClient()...)
 	}
 	for _, nr := range refused {
 		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, deny(unix.EPERM))
@@ -133,11 +141,15 @@ var attributes = append([]int{unix.SYS_FCHMODAT, unix.SYS_FCHMOD, unix.SYS_UTIME
 // values, and answers EPERM otherwise. The accumulator holds the number before
 // and, where the call is another one, after it.
 func when(nr uint32, arg uint32, values ...uint32) []bpf.Instruction {
+	rest := among(arg, values...)
+	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: uint8(len(rest))}}, rest...)
+}
+
+// among allows the call at hand where the 32 low bits of an argument have one of
+// the values, and answers EPERM otherwise.
+func among(arg uint32, values ...uint32) []bpf.Instruction {
 	n := uint8(len(values))
-	prog := []bpf.Instruction{
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: n + 3},
-		bpf.LoadAbsolute{Off: arg, Size: 4},
-	}
+	prog := []bpf.Instruction{bpf.LoadAbsolute{Off: arg, Size: 4}}
 	for i, v := range values {
 		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipTrue: n - uint8(i)})
 	}

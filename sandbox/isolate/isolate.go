@@ -23,6 +23,7 @@ type Config struct {
 	MinLevel string                           // refuse a weaker one; "" is LevelLandlock
 	Folder   string                           // emptied and used where there are no private mounts; "" is a temporary one
 	Default  policy.Policy                    // of most sandboxes: what waits ready is ready for it
+	CABundle string                           // certificates that code trusts, a PEM file; "" is the machine's
 	Recycle  Recycle                          // when a zygote has served enough
 	Log      func(format string, args ...any) // never nil
 }
@@ -47,7 +48,8 @@ type Isolator struct {
 	python    interpreter
 	nurseries []*nursery // one for each warm set
 
-	sessionPath bool // "/session" is the session's folder
+	bundle      string // certificates that code trusts; "" where there are none
+	sessionPath bool   // "/session" is the session's folder
 
 	serial  atomic.Int64 // of children
 	closing <-chan struct{}
@@ -70,6 +72,9 @@ func Open(config Config) (*Isolator, error) {
 	i.closing = i.life.Done()
 	i.spec = stageSpec{Python: py.Executable}
 	if i.spec.Files, err = python.Inside(); err != nil {
+		return nil, err
+	}
+	if i.bundle, err = certificates(config.CABundle, py.Packages); err != nil {
 		return nil, err
 	}
 	if i.spec.Policy, i.spec.Rules, err = encode(config.Default); err != nil {
@@ -107,11 +112,15 @@ func (i *Isolator) Ready() error {
 func (i *Isolator) Python() []int { return i.python.Version }
 
 // Start gives a locked child to a sandbox. Most wait ready; one with a Home, or with
-// a /session of another size than the default, is made. Where ctx ends first it is
-// FaultFull.
+// a /session of another size than the default, or with a network, is made. Where ctx
+// ends first it is FaultFull; where the wall has no place for a network, FaultForbidden.
 func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, error) {
+	if spec.Policy.EnableNetworkAccess && !i.rung.private {
+		return nil, &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_network_access",
+			Detail: "on this machine no sandbox can have a network: the wall is of level " + i.rung.level + ", which has no network namespaces"}
+	}
 	n := i.nurseries[smallest(i.config.Sets, spec.Code)]
-	if spec.Home != nil || i.rung.private && spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes {
+	if spec.Home != nil || i.rung.private && spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes || spec.Policy.EnableNetworkAccess {
 		p, err := n.birth(ctx, spec)
 		if err == nil {
 			err = i.assign(p, spec.Policy)

@@ -172,11 +172,19 @@ func (i *Isolator) lay() (err error) {
 	i.spec.Private, i.spec.Readable = r.private, []string{"/"}
 	i.spec.Binds, i.spec.Links, i.spec.Path = rootOf(i.python)
 	i.spec.Filters = map[string][]byte{}
+	if i.bundle != "" {
+		i.spec.Binds[bundleInside] = i.bundle
+	}
 	shape := filterShape{shared: !r.private, oneUID: !r.private && i.ids.count == 0}
-	if i.spec.Filters[filterPlain], err = filterOf(shape); err != nil || r.private {
+	if i.spec.Filters[filterPlain], err = filterOf(shape); err != nil {
 		return err
 	}
-	return i.layFolder()
+	if !r.private { // and no namespace for a network
+		return i.layFolder()
+	}
+	shape.network = true
+	i.spec.Filters[filterNetwork], err = filterOf(shape)
+	return err
 }
 
 // Level is the wall's level, and why it is not a stronger one.

@@ -151,6 +151,9 @@ func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, 
 // settle gives a child its Home, and has it lock itself down there.
 func (i *Isolator) settle(ctx context.Context, p *Process, spec Spec, serial int64) (*Home, error) {
 	enter := hatch.Enter{Filter: filterPlain, Landlock: i.rung.landlock, Workspace: spec.Policy.WorkspaceMaxBytes}
+	if spec.Policy.EnableNetworkAccess {
+		enter.Filter, enter.Network = filterNetwork, i.network()
+	}
 	if i.ids.count > 0 {
 		first := i.ids.first
 		if i.rung.private {

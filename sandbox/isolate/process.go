@@ -19,6 +19,7 @@ type Process struct {
 	Hatch          *hatch.Conn
 	Stdout, Stderr *os.File // read ends, non-blocking
 	Home           *Home    // its /session, which may outlive it: who takes it, by setting nil, must Close it
+	Network        *os.File // the listener of its own network; nil where it has none
 
 	pidfd  int
 	pid    int // as the host sees it
@@ -48,7 +49,8 @@ func (p *Process) exited(status int, spent time.Duration) {
 const lockTime = 10 * time.Second
 
 // lock has the child lock itself down, with an earlier child's mount of /session or
-// -1, and returns a descriptor of its own; -1 where there are no private mounts.
+// -1, and takes what it hands back: a descriptor of its own /session, -1 where there
+// are no private mounts, and the listener of its network where it has one.
 func (p *Process) lock(ctx context.Context, enter hatch.Enter, mount int) (session int, err error) {
 	var fds []int
 	if mount >= 0 {
@@ -61,14 +63,36 @@ func (p *Process) lock(ctx context.Context, enter hatch.Enter, mount int) (sessi
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(end))
 	}
-	ready, session, err := p.Hatch.ReadReady(limit)
+	ready, fds, err := p.Hatch.ReadReady(limit)
 	if err != nil && ctx.Err() != nil {
 		err = full(err)
 	}
+	want := 0
+	if enter.Folder == "" {
+		want++
+	}
+	if enter.Network != nil {
+		want++
+	}
 	if err == nil && ready.Error != "" {
 		err = errors.New(ready.Error)
+	} else if err == nil && len(fds) != want {
+		err = fmt.Errorf("%d descriptors came with ready, not %d", len(fds), want)
 	}
-	return session, err
+	if err != nil {
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+		return -1, err
+	}
+	if enter.Network != nil {
+		want--
+		p.Network = os.NewFile(uintptr(fds[want]), "network")
+	}
+	if want == 0 {
+		return -1, nil
+	}
+	return fds[0], nil
 }
 
 // over says whether it has exited.
@@ -224,7 +248,7 @@ func (p *Process) gone() {
 // letGo closes our ends, and the Home where nobody took it.
 func (p *Process) letGo() (err error) {
 	_ = p.Hatch.Close()
-	for _, f := range []*os.File{p.Stdout, p.Stderr} {
+	for _, f := range []*os.File{p.Stdout, p.Stderr, p.Network} {
 		if f != nil {
 			_ = f.Close()
 		}

@@ -86,7 +86,13 @@ func serve(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer reader.Close()
-	wall, err := isolate.Open(isolate.Config{Python: python, Sets: isolate.Sets(3), Default: policy.Default(), Log: log.Warnf})
+	world = newOutside()
+	defer world.close()
+	bundle, err := world.certificate(dir)
+	if err != nil {
+		return 1, err
+	}
+	wall, err := isolate.Open(isolate.Config{Python: python, Sets: isolate.Sets(3), Default: policy.Default(), CABundle: bundle, Log: log.Warnf})
 	if err != nil {
 		return 1, err
 	}
@@ -95,8 +101,11 @@ func serve(m *testing.M) (int, error) {
 	ceiling.MaxExecutionTime, ceiling.MaxMemoryMB, ceiling.CPUPercent, ceiling.MaxRows = 60, 512, 400, 1_000_000
 	ceiling.MaxOpenFiles, ceiling.MaxThreads, ceiling.MaxOutputSize, ceiling.MaxCodeSize = 1024, 64, 16<<20, 1<<20
 	ceiling.Lifetime, ceiling.IdleTimeout = 7*24*3600, 7*24*3600
+	ceiling.EnableNetworkAccess, ceiling.AllowedHosts = true, []string{"*.example", world.plain(), world.secure(), "0.0.0.0/0"}
+	rooms := host.New(wall, 20*time.Second)
+	rooms.Network.Resolve, rooms.Network.Dial = world.resolve, world.dial
 	s := service.New(service.Parts{
-		Host: opener{host.New(wall, 20*time.Second)}, Reader: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
+		Host: opener{rooms}, Reader: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: 4, InAll: 100, Parallel: 8, Log: log,
 	})
 	hash := service.HashKey(admin.secret)

@@ -12,6 +12,7 @@ import sys
 
 import hatch
 import lockdown
+import network
 import place
 import session
 
@@ -35,6 +36,7 @@ class Child:
         self._session.enter(policy, rules)
         signal.signal(signal.SIGINT, self._channel.on_interrupt)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past file_max_bytes raises OSError instead
+        network.explain()
         lockdown.before_fork()
         self._session.leave_home()
 
@@ -72,13 +74,18 @@ class Child:
                 os._exit(0)
 
     def _enter(self, enter: dict, fds: "list[int]") -> "list[int]":
-        """Locks down; returns the descriptor of a clone of the /session mount, where it is one."""
-        uid, folder = enter["uid"], enter["folder"]
+        """Locks down; returns the descriptors that go with Ready: a clone of the /session
+        mount, where it is one, and the listener of a network of its own."""
+        uid, folder, own = enter["uid"], enter["folder"], enter.get("network")
         if folder:
             place.settle(folder)
         keep = [] if folder else [self._mount(enter, fds, uid)]
         os.chdir(place.session)
-        ruleset = lockdown.landlock_ruleset(self._readable, [place.session, place.tmp]) if enter["landlock"] else -1
+        if own:
+            keep.append(network.switch_on(own["host"], own["port"], own["environment"]))
+        ruleset = -1
+        if enter["landlock"]:
+            ruleset = lockdown.landlock_ruleset(self._readable, [place.session, place.tmp], own["port"] if own else 0)
         lockdown.lock(uid, ruleset, self._filters[enter["filter"]], private=not folder)
         return keep
 

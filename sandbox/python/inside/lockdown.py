@@ -143,9 +143,9 @@ class Filter:
         for at in self._own:
             struct.pack_into("=I", self._held, at + 4, pid)
 
-
-def landlock_ruleset(readable: "list[str]", writable: "list[str]") -> int:
-    """Read and execute below readable; write below writable, and in /dev/null; no more."""
+def landlock_ruleset(readable: "list[str]", writable: "list[str]", port: int = 0) -> int:
+    """Read and execute below readable; write below writable, and in /dev/null; connect
+    over TCP to port, where it is not 0; no more."""
     abi = _syscall("landlock version", _LANDLOCK_CREATE, None, 0, 1)
     everything = (1 << 13) - 1  # ABI 1
     if abi >= 2:
@@ -160,6 +160,8 @@ def landlock_ruleset(readable: "list[str]", writable: "list[str]") -> int:
     _landlock_rule(ruleset, "/dev/null", _READ | _WRITE)
     for path in writable:
         _landlock_rule(ruleset, path, everything & ~(_EXECUTE | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11))  # no devices, sockets, FIFOs
+    if port and abi >= 4:
+        _syscall("landlock port", _LANDLOCK_ADD, ruleset, 2, ctypes.c_char_p(struct.pack("=QQ", 2, port)), 0)
     return ruleset
 
 
