@@ -30,6 +30,7 @@ type Config struct {
 	Level   string                           // force a level; "" is the best that the machine has
 	Default policy.Policy                    // of most sandboxes: what waits ready is ready for it
 	Log     func(format string, args ...any) // never nil
+	Without []Wall                           // left out by the tests of the wall, and by nobody else
 }
 
 // Spec is what one child is started with.
@@ -68,7 +69,7 @@ func Open(config Config) (*Isolator, error) {
 		return nil, err
 	}
 	i := &Isolator{config: config, version: py.Version, closing: make(chan struct{})}
-	i.spec = stageSpec{Files: files, Python: py.Executable}
+	i.spec = stageSpec{Files: files, Python: py.Executable, Without: config.Without}
 	i.spec.Binds, i.spec.Links, i.spec.Path = rootOf(py)
 	if i.spec.Policy, i.spec.Rules, err = encode(config.Default); err != nil {
 		return nil, err
@@ -78,6 +79,9 @@ func Open(config Config) (*Isolator, error) {
 		return nil, err
 	}
 	i.spec.Filters = map[string][]byte{filterPlain: filter}
+	if i.spec.Without.lack(WallCgroups) {
+		config.Level = LevelWithoutCgroups
+	}
 	switch config.Level {
 	case "", LevelFull:
 		if i.groups, err = openCgroups(); err != nil {
@@ -195,10 +199,14 @@ func (i *Isolator) assign(p *Process, spec Spec) (err error) {
 			return err
 		}
 	}
-	for resource, most := range map[int]int64{
+	limits := map[int]int64{
 		unix.RLIMIT_NOFILE: int64(pol.MaxOpenFiles), unix.RLIMIT_FSIZE: pol.FileMaxBytes,
 		unix.RLIMIT_DATA: p.dataKB<<10 + memory + int64(pol.MaxThreads)*8<<20, // a stack for each thread
-	} {
+	}
+	if i.spec.Without.lack(WallRlimits) {
+		limits = nil
+	}
+	for resource, most := range limits {
 		if err := unix.Prlimit(p.pid, resource, &unix.Rlimit{Cur: uint64(most), Max: uint64(most)}, nil); err != nil {
 			return fmt.Errorf("prlimit: %w", err)
 		}

@@ -130,6 +130,7 @@ func (n *nursery) birth(spec Spec) (*Process, error) {
 	}
 	defer theirs.Close()
 	p := &Process{Hatch: hatch.NewConn(sock), pidfd: -1, Session: -1, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
+	p.Hatch.Trusting, p.restless = n.in.spec.Without.lack(WallFrames), n.in.spec.Without.lack(WallFreeze)
 	var writers [2]*os.File
 	for end, out := range []**os.File{&p.Stdout, &p.Stderr} {
 		var fds [2]int
@@ -159,12 +160,16 @@ func (n *nursery) birth(spec Spec) (*Process, error) {
 		}
 	}
 	enter := hatch.Enter{Filter: filterPlain, Landlock: true, Workspace: spec.Policy.WorkspaceMaxBytes, Attach: spec.Session >= 0}
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 && !n.in.spec.Without.lack(WallUID) {
 		enter.UID = firstIn + int(serial%uidSlots)
 	}
 	if spec.UID != 0 {
 		enter.UID = spec.UID
 	}
+	if n.in.spec.Without.lack(WallSeccomp) {
+		enter.Filter = ""
+	}
+	enter.Landlock = !n.in.spec.Without.lack(WallLandlock)
 	if p.Session, err = p.lock(enter, spec.Session); err != nil {
 		_ = p.Close()
 		return nil, fmt.Errorf("lock down: %w", err)

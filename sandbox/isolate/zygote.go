@@ -64,14 +64,18 @@ func startZygote(spec stageSpec, log func(string)) (*zygote, error) {
 	}
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{stageName}
-	cmd.Env = []string{}
+	if !spec.Without.lack(WallEnvironment) {
+		cmd.Env = []string{} // nil would be the service's own
+	}
 	cmd.Stderr, cmd.Stdout = errW, errW
 	cmd.ExtraFiles = []*os.File{theirs, specR}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP,
+		Cloneflags: spec.Without.namespaces(),
 		Setsid:     true,
 	}
-	if os.Geteuid() == 0 {
+	if spec.Without.lack(WallUser) {
+		// the ids are the host's
+	} else if os.Geteuid() == 0 {
 		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: firstIn, HostID: firstUID, Size: uidSlots}}
 		cmd.SysProcAttr.UidMappings, cmd.SysProcAttr.GidMappings = ids, ids
 		cmd.SysProcAttr.GidMappingsEnableSetgroups = true

@@ -68,16 +68,16 @@ class Child:
     def _enter(self, enter: dict, fds: "list[int]") -> int:
         """Locks down; returns the descriptor of a clone of the /session mount."""
         uid = enter["uid"]
-        lockdown.mount_tmpfs("/tmp", mode="1777", size=TMP_BYTES, nr_inodes=INODES)
+        lockdown.mount_tmpfs("/tmp", mode="1777", **lockdown.bounds(TMP_BYTES, INODES))
         if enter["attach"]:
             lockdown.attach(fds[0], "/session")
         else:
-            lockdown.mount_tmpfs("/session", mode="700", uid=uid, gid=uid, size=enter["workspace"], nr_inodes=INODES)
+            lockdown.mount_tmpfs("/session", mode="700", uid=uid, gid=uid, **lockdown.bounds(enter["workspace"], INODES))
             os.mkdir("/session/artifacts")
             os.chown("/session/artifacts", uid, uid)
         keep = lockdown.clone_mount("/session")
         os.chdir("/session")
-        lockdown.lock(uid, lockdown.landlock_ruleset() if enter["landlock"] else -1, self._filters[enter["filter"]])
+        lockdown.lock(uid, lockdown.landlock_ruleset() if enter["landlock"] else -1, self._filters.get(enter["filter"]))
         return keep
 
 
@@ -90,7 +90,7 @@ def _reseed() -> None:
     """What must differ between siblings, and was the same in the zygote. Python's own
     random does so by itself after a fork."""
     numpy = sys.modules.get("numpy")
-    if numpy is not None:
+    if numpy is not None and "reseed" not in lockdown.without:
         numpy.random.seed(int.from_bytes(os.urandom(4), "little"))
 
 

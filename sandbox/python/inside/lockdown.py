@@ -11,6 +11,8 @@ import os
 import resource
 import struct
 
+without: "frozenset[str]" = frozenset()  # walls that a test leaves out (isolate.Wall)
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
@@ -58,7 +60,13 @@ def arrange_descriptors(fds: list[int]) -> None:
     os.dup2(out, 1)
     os.dup2(err, 2)
     os.dup2(hatch, 3, inheritable=False)
-    _syscall("close_range", _CLOSE_RANGE, 4, 0x7FFFFFFF, 0)
+    if "descriptors" not in without:
+        _syscall("close_range", _CLOSE_RANGE, 4, 0x7FFFFFFF, 0)
+
+
+def bounds(size: int, inodes: int) -> "dict[str, int]":
+    """A tmpfs's options that hold it to so many bytes and files."""
+    return {} if "quota" in without else {"size": size, "nr_inodes": inodes}
 
 
 def mount_tmpfs(path: str, **options) -> None:
@@ -85,29 +93,34 @@ def clone_mount(path: str) -> int:
 def before_fork() -> None:
     """What the zygote gives up for itself and all that it forks: capabilities that it
     has can still be used, but none can ever be gained."""
-    for capability in range(64):
+    for capability in () if "capabilities" in without else range(64):
         if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
             break  # EINVAL: past the last one that this kernel knows
     _prctl("ambient capabilities", _PR_CAP_AMBIENT, 4)
-    _prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, 1)
+    if not without >= {"no_new_privs", "seccomp", "landlock"}:  # which need it
+        _prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, 1)
 
 
-def lock(uid: int, ruleset: int, filter: "Filter") -> None:
+def lock(uid: int, ruleset: int, filter: "Filter | None") -> None:
     """Give everything up, for good. Raises OSError where a wall can't be raised.
     A ruleset of -1 leaves Landlock out. The other limits are set from outside."""
-    for what in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
+    if filter is None and "seccomp" not in without:
+        raise OSError("no filter of that name")
+    for what in () if "rlimits" in without else (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
         resource.setrlimit(what, (0, 0))
     if uid:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-    _check(_libc.capset(_CAPABILITIES, _NONE), "capset")
-    _prctl("PDEATHSIG", _PR_SET_PDEATHSIG, 9)
-    _prctl("dumpable", _PR_SET_DUMPABLE, 0)
+    if "capabilities" not in without:
+        _check(_libc.capset(_CAPABILITIES, _NONE), "capset")
+    _prctl("PDEATHSIG", _PR_SET_PDEATHSIG, 0 if "death" in without else 9)
+    _prctl("dumpable", _PR_SET_DUMPABLE, 1 if "dumpable" in without else 0)
     if ruleset >= 0:
         _syscall("landlock restrict", _LANDLOCK_RESTRICT, ruleset, 0)
         os.close(ruleset)
-    _check(_libc.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(filter.program), 0, 0), "seccomp")
+    if filter is not None:
+        _check(_libc.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(filter.program), 0, 0), "seccomp")
 
 
 class Filter:

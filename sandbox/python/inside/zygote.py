@@ -32,6 +32,8 @@ def main() -> None:
     import child
     import lockdown
 
+    lockdown.without = frozenset(config.get("without") or ())
+
     warm_up(config["warm"])
     warm_session()
     life = child.Child({name: base64.b64decode(program) for name, program in config["filters"].items()}, config["policy"], config["rules"])
@@ -174,20 +176,23 @@ def fork(lockdown, life, own_pid_namespace: int, fds: list[int]) -> int:
     """
     sys.stdout.flush()
     sys.stderr.flush()
-    lockdown.unshare(CLONE_NEWPID)
+    apart = "pid" not in lockdown.without
+    if apart:
+        lockdown.unshare(CLONE_NEWPID)
     try:
         pid = os.fork()
     except OSError:
         lockdown.setns(own_pid_namespace, CLONE_NEWPID)
         raise
     if pid:
-        lockdown.setns(own_pid_namespace, CLONE_NEWPID)
+        if apart:
+            lockdown.setns(own_pid_namespace, CLONE_NEWPID)
         return pid
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         lockdown.arrange_descriptors(fds)
-        lockdown.unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS)
+        lockdown.unshare(CLONE_NEWNS | CLONE_NEWUTS | (0 if "ipc" in lockdown.without else CLONE_NEWIPC))
         life.live()
     except BaseException as error:  # a child must never return into the zygote's loop
         try:
