@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,6 +29,9 @@ type cgroup struct {
 	quota string // of CPU, as the kernel takes it
 }
 
+// opened counts the subtrees of this process: each Isolator has one.
+var opened atomic.Int64
+
 // openCgroups finds what this process may use by doing it: it makes a folder
 // and sets a limit. The error says why it is not to be.
 func openCgroups() (*cgroups, error) {
@@ -43,7 +47,7 @@ func openCgroups() (*cgroups, error) {
 			own[controller] = part[2]
 		}
 	}
-	name := fmt.Sprintf("glasshouse-%d", os.Getpid())
+	name := fmt.Sprintf("glasshouse-%d-%d", os.Getpid(), opened.Add(1))
 	var c *cgroups
 	if _, v1 := own["memory"]; v1 {
 		c = &cgroups{version: 1, dirs: map[string]string{}}
@@ -110,7 +114,8 @@ func (c *cgroups) remove() {
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, "glasshouse-*"))
 	for _, dir := range left {
-		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "glasshouse-"))
+		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), "glasshouse-"), "-")
+		pid, err := strconv.Atoi(owner)
 		if err != nil || syscall.Kill(pid, 0) != syscall.ESRCH {
 			continue
 		}

@@ -52,6 +52,10 @@ func stage() error {
 	for _, path := range devices {
 		spec.Binds[path] = path
 	}
+	var inherited []string // of the environment, where a test leaves ours out
+	if spec.Without.lack(WallEnvironment) {
+		inherited = spec.Without.environment()
+	}
 	var open []string // folders of the host, where a test leaves our root out
 	if spec.Without.lack(WallRoot) {
 		open = spec.Without.host()
@@ -110,9 +114,7 @@ func stage() error {
 		// One thread before the fork, and no surprise against max_threads after it.
 		"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "NUMEXPR_NUM_THREADS=1", "ARROW_DEFAULT_MEMORY_POOL=system", "OMP_THREAD_LIMIT=1",
 	}
-	if spec.Without.lack(WallEnvironment) {
-		env = append(env, spec.Without.environment()...)
-	}
+	env = append(env, inherited...)
 	return unix.Exec(spec.Python, []string{"python3", "-I", "-S", "/glasshouse/zygote.py", string(config)}, env)
 }
 

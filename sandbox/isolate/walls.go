@@ -61,7 +61,7 @@ func (w walls) namespaces() uintptr {
 func (w walls) host() (folders []string) {
 	entries, _ := os.ReadDir("/")
 	for _, e := range entries {
-		if e.IsDir() && !slices.Contains([]string{"tmp", "session", "data", "glasshouse", "packages"}, e.Name()) {
+		if e.IsDir() && !slices.Contains([]string{"tmp", "session", "data", "glasshouse", "packages", "work"}, e.Name()) {
 			folders = append(folders, "/"+e.Name())
 		}
 	}

@@ -135,7 +135,8 @@ class Filter:
 
 
 def landlock_ruleset() -> int:
-    """Read and execute everywhere in the root; write only in /session, /tmp and /dev/null."""
+    """Read everywhere in the root; write only in /session, /tmp and /dev/null; execute
+    nothing: the Python that runs needs no other program."""
     abi = _syscall("landlock version", _LANDLOCK_CREATE, None, 0, 1)
     everything = (1 << 13) - 1  # ABI 1
     if abi >= 2:
@@ -145,7 +146,7 @@ def landlock_ruleset() -> int:
     attr = struct.pack("QQQ", everything, 3 if abi >= 4 else 0, 3 if abi >= 6 else 0)
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
     ruleset = _syscall("landlock", _LANDLOCK_CREATE, ctypes.c_char_p(attr[:size]), size, 0)
-    _landlock_rule(ruleset, "/", _EXECUTE | _READ | _READ_DIR)
+    _landlock_rule(ruleset, "/", _READ | _READ_DIR)
     _landlock_rule(ruleset, "/dev/null", _READ | _WRITE)
     writable = everything & ~(_EXECUTE | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11)  # no devices, sockets, FIFOs
     for path in ("/session", "/tmp"):
