@@ -128,7 +128,7 @@ func (n *nursery) birth(spec Spec) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer theirs.Close()
+	defer theirs.Close() // once more does no harm
 	p := &Process{Hatch: hatch.NewConn(sock), pidfd: -1, Session: -1, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
 	p.Hatch.Trusting, p.restless = n.in.spec.Without.lack(WallFrames), n.in.spec.Without.lack(WallFreeze)
 	var writers [2]*os.File
@@ -144,7 +144,9 @@ func (n *nursery) birth(spec Spec) (*Process, error) {
 			return nil, err
 		}
 	}
-	if p.pidfd, err = z.fork(int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd()), p.exited); err != nil {
+	p.pidfd, err = z.fork(int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd()), p.exited)
+	theirs.Close() // or a child that dies while it locks itself down would not be seen to
+	if err != nil {
 		p.letGo()
 		return nil, err
 	}

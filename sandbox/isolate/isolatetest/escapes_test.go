@@ -129,6 +129,9 @@ func (a attempt) left() (walls []isolate.Wall) {
 	if slices.Contains(walls, isolate.WallUser) && !slices.Contains(walls, isolate.WallUID) {
 		walls = append(walls, isolate.WallRlimits) // of another user of the host, whose limits even root may not be able to set
 	}
+	if a.escape.proof == "left" && slices.Contains(walls, isolate.WallPID) {
+		walls = append(walls, isolate.WallCgroups) // whose folder couldn't be removed
+	}
 	slices.Sort(walls)
 	return slices.Compact(walls)
 }
@@ -168,11 +171,13 @@ func (a attempt) run(i *isolate.Isolator, at *targets) (escaped bool, how string
 		return false, "", err
 	}
 	var sessions []*host.Session
-	defer func() {
+	over := func() (err error) {
 		for _, s := range sessions {
 			err = errors.Join(err, s.Close())
 		}
-	}()
+		return err
+	}
+	defer func() { err = errors.Join(err, over()) }()
 	var e *sandbox.Execution
 	for n, part := range a.escape.parts {
 		if n == 0 || a.escape.neighbour && !slices.Contains(a.out, wallApart) {
@@ -195,6 +200,11 @@ func (a attempt) run(i *isolate.Isolator, at *targets) (escaped bool, how string
 	how = string(e.Status)
 	if e.Error != nil {
 		how += ": " + *e.Error
+	}
+	if a.escape.proof == "left" {
+		if err := over(); err != nil {
+			return false, "", err
+		}
 	}
 	return a.proven(e, at, mark), how, nil
 }
@@ -219,6 +229,8 @@ func (a attempt) proven(e *sandbox.Execution, at *targets, mark string) bool {
 		body, _ := os.ReadFile(at.folder + "/target")
 		_, err := os.Stat(at.folder + "/open/" + mark)
 		return strings.Contains(string(body), mark) || err == nil
+	case "left":
+		return running(mark[:15])
 	case "printed":
 		return strings.Contains(e.Stdout, mark)
 	case "root":
@@ -229,6 +241,17 @@ func (a attempt) proven(e *sandbox.Execution, at *targets, mark string) bool {
 		return len(e.Result) > 33<<20
 	}
 	panic("unknown proof " + a.escape.proof)
+}
+
+// running says whether a process that calls itself name is there.
+func running(name string) bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/comm")
+	for _, file := range files {
+		if comm, _ := os.ReadFile(file); strings.TrimSpace(string(comm)) == name {
+			return true
+		}
+	}
+	return false
 }
 
 // Every escape fails against all walls and against each of its walls alone, and
