@@ -9,7 +9,8 @@
 //	    zygote (Python)    imports the warm packages once, forks children; no
 //	                       secret, no user code
 //	      child (Python)   PID 1 of a pid namespace of its own; locks itself
-//	                       down on Enter, for good; then runs user code
+//	                       down at its birth, for good, and waits; given to a
+//	                       sandbox, it runs user code
 //
 // Isolator owns the zygote and a pool of waiting children; one goroutine reads
 // the zygote's control socket, one refills the pool. Process is one child: its
@@ -17,4 +18,7 @@
 // it. When the service dies, by whatever signal, the zygote reads EOF on its
 // control socket and exits; it is the init of its pid namespace, so the kernel
 // kills every child with it.
+//
+// Walls overlap. walls.go names them, so that the tests in isolatetest can leave
+// some out and show what each holds; nothing else can.
 package isolate

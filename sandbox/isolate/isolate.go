@@ -149,17 +149,34 @@ func (i *Isolator) Ready() error {
 // Python is the version of the interpreter inside.
 func (i *Isolator) Python() []int { return i.version }
 
+// tries is how often Start takes another child where one died before it was given,
+// with its zygote.
+const tries = 5
+
 // Start gives a locked child to a sandbox. Most wait ready; one with a /session of
 // its own, or of another size than the default, is made. A full machine is
 // FaultFull.
 func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, error) {
 	n := i.nurseries[smallest(i.config.Sets, spec.Code)]
-	if spec.Session >= 0 || spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes {
-		p, err := n.birth(spec)
+	for try := 1; ; try++ {
+		p, err := i.take(ctx, n, spec)
 		if err == nil {
 			err = i.assign(p, spec)
 		}
-		return p, err
+		if err == nil {
+			return p, nil
+		}
+		var refused *sandbox.Error
+		if errors.As(err, &refused) || try == tries || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// take is a child that waits, or one made for spec.
+func (i *Isolator) take(ctx context.Context, n *nursery, spec Spec) (*Process, error) {
+	if spec.Session >= 0 || spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes {
+		return n.birth(spec)
 	}
 	for {
 		var p *Process
@@ -177,10 +194,9 @@ func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, error) {
 		select {
 		case <-p.done: // died while it waited, with its zygote
 			_ = p.Close()
-			continue
 		default:
+			return p, nil
 		}
-		return p, i.assign(p, spec)
 	}
 }
 

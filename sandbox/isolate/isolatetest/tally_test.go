@@ -58,7 +58,7 @@ func (r *tally) print(t *testing.T, all []escape) {
 	}
 	sort.Strings(walls)
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%d escapes; for each invariant how many of them each wall held on its own, and how many succeeded with their walls out\n", len(all))
+	fmt.Fprintf(&b, "report: %d escapes; for each invariant how many of them each wall held on its own, and how many succeeded with their walls out\n", len(all))
 	fmt.Fprintf(&b, "%-20s", "invariant")
 	for n := 1; n <= 16; n++ {
 		fmt.Fprintf(&b, "%7d", n)
