@@ -272,6 +272,8 @@ func TestKillsLoseAndLeakNothing(t *testing.T) {
 	// At rest the service has what it had: zygotes, those that wait, and no more.
 	pid := cmd.Process.Pid
 	eventually(t, func() error {
+		// A group that was busy goes with the next one.
+		r.must(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1"})
 		waiting := 0
 		for _, zygote := range childrenOf(pid, "/glasshouse/zygote.py") {
 			waiting += len(below(zygote))

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -20,6 +21,9 @@ import (
 type cgroups struct {
 	version int
 	dirs    map[string]string // controller to our folder: memory, pids, cpu; on v2 all the same
+
+	mu   sync.Mutex
+	late []string // groups that were still busy when they were to go
 }
 
 // cgroup is one child's group.
@@ -104,6 +108,9 @@ func (c *cgroups) folders() []string {
 }
 
 func (c *cgroups) remove() {
+	for _, name := range c.late {
+		_ = c.rmdir(name, 1000)
+	}
 	for _, dir := range c.folders() {
 		_ = os.Remove(dir)
 	}
@@ -211,19 +218,41 @@ func (g *cgroup) memory() (now, peak int64) {
 }
 
 // remove takes the group away; its processes must be gone, and the kernel may
-// need a moment more to see that they are.
+// need a moment more to see that they are. On a busy machine that is a long one: the
+// group is then left to the next remove.
 func (g *cgroup) remove() error {
-	var err error
-	for _, dir := range g.in.folders() {
-		path := filepath.Join(dir, g.name)
-		for try := 0; try < 100; try++ {
-			if err = os.Remove(path); err == nil || errors.Is(err, os.ErrNotExist) {
-				err = nil
-				break
-			}
-			time.Sleep(time.Millisecond)
+	c := g.in
+	c.mu.Lock()
+	names := append(c.late, g.name)
+	c.late = nil
+	c.mu.Unlock()
+	var failed error
+	for _, name := range names {
+		tries := 1
+		if name == g.name {
+			tries = 100
 		}
-		if err != nil {
+		if err := c.rmdir(name, tries); errors.Is(err, unix.EBUSY) {
+			c.mu.Lock()
+			c.late = append(c.late, name)
+			c.mu.Unlock()
+		} else {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// rmdir removes the folders of a group, trying so often, a millisecond apart.
+func (c *cgroups) rmdir(name string, tries int) error {
+	for _, dir := range c.folders() {
+		path := filepath.Join(dir, name)
+		err := os.Remove(path)
+		for try := 1; errors.Is(err, unix.EBUSY) && try < tries; try++ {
+			time.Sleep(time.Millisecond)
+			err = os.Remove(path)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
