@@ -51,6 +51,7 @@ func (n *nursery) fill() {
 		}
 		if err != nil {
 			n.in.config.Log("cannot prepare a sandbox: %v", err)
+			n.clear()
 			select {
 			case <-time.After(100 * time.Millisecond):
 			case <-n.in.closing:
@@ -59,9 +60,33 @@ func (n *nursery) fill() {
 		}
 		select {
 		case n.ready <- p:
+		case <-p.done: // its zygote died, and with it those that wait: make others
+			_ = p.Close()
+			n.clear()
 		case <-n.in.closing:
 			_ = p.Close()
 			return
+		}
+	}
+}
+
+// clear takes the dead out of the pool.
+func (n *nursery) clear() {
+	for range len(n.ready) {
+		select {
+		case p := <-n.ready:
+			select {
+			case <-p.done:
+				_ = p.Close()
+				continue
+			default:
+			}
+			select {
+			case n.ready <- p:
+			default:
+				_ = p.Close()
+			}
+		default:
 		}
 	}
 }
