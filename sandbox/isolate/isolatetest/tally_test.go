@@ -69,7 +69,7 @@ func (r *tally) print(t *testing.T, all []escape) {
 			fmt.Fprintf(&b, "%7s", cell(fmt.Sprint(n, " ", name)))
 		}
 	}
-	for _, name := range append([]string{"all on", "without cgroups"}, walls...) {
+	for _, name := range append([]string{"all on", "without cgroups", "level landlock"}, walls...) {
 		row(name, func(key string) string {
 			if r.tried[key] == 0 {
 				return "."
@@ -93,6 +93,11 @@ func (r *tally) print(t *testing.T, all []escape) {
 	fmt.Fprintf(&b, "\nnot run on this machine: %d\n", len(r.skipped))
 	for name, why := range r.skipped {
 		fmt.Fprintf(&b, "  %s: %s\n", name, why)
+	}
+	for _, e := range all {
+		if e.open != "" {
+			fmt.Fprintf(&b, "not held at the level landlock: %s: %s\n", e.name, e.open)
+		}
 	}
 	t.Log(b.String())
 }

@@ -2,6 +2,7 @@
 # tries: to hold twice the memory that it may have, as shared
 # invariant: 10
 # walls: cgroups
+# landlock: shared memory is not counted by RLIMIT_DATA
 # policy: max_memory_mb=64
 
 import mmap
