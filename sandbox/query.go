@@ -70,4 +70,7 @@ type Limits struct {
 	MaxRows  int
 	MaxBytes int64
 	Timeout  time.Duration
+	// Whose statement it is, for budgets of concurrency; empty is nobody's.
+	User    string
+	Sandbox string
 }
