@@ -37,7 +37,7 @@ func (w *walker) attribute(name string, at int) {
 func (w *walker) reference(n *pg_query.ColumnRef) {
 	parts := strs(n.Fields)
 	of, name := parts[len(parts)-2], parts[len(parts)-1]
-	if w.known == nil {
+	if w.known == nil || w.written {
 		return
 	}
 	for _, f := range w.known.functions[name] {
@@ -50,6 +50,10 @@ func (w *walker) reference(n *pg_query.ColumnRef) {
 func (w *walker) found(f *function) bool {
 	return f.schema == "pg_catalog" || slices.Contains(w.path, f.schema)
 }
+
+// rowsOfFunction stands for a function in the FROM list: its rows may be of any
+// type.
+var rowsOfFunction = &relation{}
 
 // rowTypes are the pseudo-types that a row is one of.
 var rowTypes = words("record any anyelement anynonarray anycompatible anycompatiblenonarray")
@@ -66,7 +70,9 @@ func (w *walker) takesRow(f *function, of, name string) bool {
 		return false
 	}
 	for _, r := range w.aliases[of] {
-		if r == nil || !r.columns[name] && (first == nil || first.kind != 'c' || first.oid == r.row) {
+		if named := first != nil && first.kind == 'c'; r == nil && named {
+			continue // a subquery's or a join's rows are of no named type
+		} else if r == nil || r == rowsOfFunction || !r.columns[name] && (!named || first.oid == r.row) {
 			return true
 		}
 	}

@@ -78,7 +78,7 @@ func (w *walker) statement(tree []byte) *sandbox.Refusal {
 	if w.err == nil {
 		w.walk(parsed.Stmts[0].ProtoReflect())
 	}
-	if w.err == nil && !w.written {
+	if w.err == nil {
 		for _, n := range w.references {
 			w.reference(n)
 		}
@@ -158,7 +158,7 @@ func (w *walker) node(m any) {
 	case *pg_query.RangeSubselect:
 		w.alias(n.Alias, nil)
 	case *pg_query.RangeFunction:
-		w.alias(n.Alias, nil)
+		w.alias(n.Alias, rowsOfFunction)
 	case *pg_query.RangeTableFunc:
 		w.alias(n.Alias, nil)
 	case *pg_query.A_Indirection:
@@ -241,21 +241,19 @@ func (w *walker) casts() {
 		return
 	}
 	for _, c := range w.known.casts {
-		near := w.names[c.target.name]
-		if !c.explicit || c.target.name == "json" || c.target.name == "jsonb" {
-			near = near || w.mentions(c.source) || w.mentions(c.target)
-		}
+		implicit := !c.explicit || c.target.name == "json" || c.target.name == "jsonb" // to_json looks for casts itself
+		near := w.mentions(c.source) && (w.names[c.target.name] || implicit && w.mentions(c.target))
 		if near {
 			w.fail(-1, refuse("function-not-allowed", "the cast from %s to %s calls a function that is not known to only compute", c.source.name, c.target.name))
 		}
 	}
 }
 
-// mentions says that a value of a user's type may be about. (One of a built-in
-// type always may.)
+// mentions says that a value of the type may be about: one of a built-in type
+// always may.
 func (w *walker) mentions(t *typ) bool {
 	if t.schema == "pg_catalog" || w.names[t.name] {
-		return w.names[t.name]
+		return true
 	}
 	for r := range w.relations {
 		if slices.Contains(r.userTypes, t.oid) || r.row == t.oid {

@@ -19,11 +19,14 @@ func errorOf(err error) (*pgconn.PgError, bool) {
 
 // failure says what the server said, in terms of the caller's own text.
 func failure(ctx context.Context, err error, p *plan, l sandbox.Limits) error {
+	if ctx.Err() != nil {
+		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled", Failed: true}
+	}
 	pg, ok := errorOf(err)
+	if !ok && errors.Is(err, context.DeadlineExceeded) {
+		return timedOut(l) // the server did not end it in its own time
+	}
 	if !ok {
-		if ctx.Err() != nil {
-			return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled", Failed: true}
-		}
 		return unavailable(err)
 	}
 	out := &sandbox.Refusal{Reason: "failed", Message: pg.Message, SQLState: pg.Code, Hint: pg.Hint, Failed: true}
@@ -44,8 +47,7 @@ func failure(ctx context.Context, err error, p *plan, l sandbox.Limits) error {
 	case "25006":
 		out.Reason = "read-only"
 	case "57014":
-		out.Reason, out.Message = "timeout", fmt.Sprintf("the statement took longer than %s and was cancelled", l.Timeout)
-		out.Hint = "read less at a time: filter, aggregate or LIMIT"
+		return timedOut(l)
 	case "42601":
 		out.Reason = "syntax-error"
 	case "57P01", "57P02", "57P03":
@@ -68,4 +70,11 @@ func quoted(message string) string {
 		return name[strings.LastIndexByte(name, '.')+1:]
 	}
 	return ""
+}
+
+func timedOut(l sandbox.Limits) *sandbox.Refusal {
+	return &sandbox.Refusal{
+		Reason: "timeout", Message: fmt.Sprintf("the statement took longer than %s and was cancelled", l.Timeout), SQLState: "57014",
+		Hint: "read less at a time: filter, aggregate or LIMIT", Failed: true,
+	}
 }

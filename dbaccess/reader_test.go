@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +115,114 @@ func TestReader(t *testing.T) {
 		}
 		if _, err = query("SELECT 1/0", nil, sandbox.Limits{}); !errors.As(err, &no) || no.SQLState != "22012" {
 			t.Errorf("division: %+v", no)
+		}
+	})
+
+	t.Run("a cell over the budget is cut on the wire", func(t *testing.T) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		rows, err := query(`SELECT 1 AS n UNION ALL SELECT length(repeat('x', 200000000))`, nil, sandbox.Limits{})
+		if err != nil || rows.Count != 2 {
+			t.Fatalf("%d, %v", rows.Count, err)
+		}
+		rows, err = query(`SELECT repeat('x', 200000000) FROM users`, nil, sandbox.Limits{MaxBytes: 1 << 20})
+		runtime.ReadMemStats(&after)
+		if err != nil || !rows.Truncated || rows.Count != 0 {
+			t.Errorf("count %d, truncated %v, %v", rows.Count, rows.Truncated, err)
+		}
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 50<<20 {
+			t.Errorf("%d MB were allocated for it", grown>>20)
+		}
+	})
+
+	t.Run("a caller that leaves cancels on the server", func(t *testing.T) {
+		admin, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, embedded.DatabaseKnowledge))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer admin.Close(ctx)
+		running := func() (n int) {
+			if err := admin.QueryRow(ctx, `SELECT count(*)::int FROM pg_stat_activity WHERE query LIKE '%leaves%generate_series%' AND state = 'active' AND pid <> pg_backend_pid()`).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		left, leave := context.WithCancel(ctx)
+		done := make(chan error)
+		go func() {
+			_, err := r.Query(left, `SELECT count(*) AS leaves FROM generate_series(1, 10000000000)`, nil, sandbox.Limits{})
+			done <- err
+		}()
+		for running() == 0 {
+			runtime.Gosched()
+		}
+		leave()
+		began := time.Now()
+		if err := <-done; reason(err) != "cancelled" {
+			t.Errorf("got %v", err)
+		}
+		for running() > 0 {
+			if time.Since(began) > time.Second {
+				t.Fatal("it still runs a second later")
+			}
+		}
+	})
+
+	t.Run("nothing of a statement is left for the next", func(t *testing.T) {
+		one, err := dbaccess.Open(ctx, dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), MaxConns: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer one.Close()
+		pid := func() any {
+			rows, err := one.Query(ctx, `SELECT pg_backend_pid(), current_setting('search_path'), current_setting('statement_timeout')`, nil, sandbox.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprint(rows.Data)
+		}
+		first := pid()
+		for _, sql := range []string{"SELECT 1", "SELECT 1/0", "SELECT * FROM nowhere", "SELECT id FROM orders", "SELECT pg_sleep(1)"} {
+			_, _ = one.Query(ctx, sql, nil, sandbox.Limits{MaxRows: 3, Timeout: 5 * time.Second})
+			if now := pid(); now != first {
+				t.Errorf("after %s: %v, was %v", sql, now, first)
+			}
+		}
+	})
+
+	t.Run("one owner's statements take turns", func(t *testing.T) {
+		turns, err := dbaccess.Open(ctx, dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), PerUser: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer turns.Close()
+		slow, end := context.WithCancel(ctx)
+		done := make(chan struct{})
+		started := make(chan struct{})
+		go func() {
+			defer close(done)
+			close(started)
+			_, _ = turns.Query(slow, `SELECT count(*) FROM generate_series(1, 10000000000)`, nil, sandbox.Limits{User: "a"})
+		}()
+		<-started
+		waited := func(user string) bool {
+			brief, stop := context.WithTimeout(ctx, 300*time.Millisecond)
+			defer stop()
+			_, err := turns.Query(brief, `SELECT 1`, nil, sandbox.Limits{User: user})
+			return reason(err) == "cancelled"
+		}
+		for deadline := time.Now().Add(5 * time.Second); !waited("a"); {
+			if time.Now().After(deadline) {
+				t.Fatal("a second statement of the same user was let through")
+			}
+		}
+		if waited("b") {
+			t.Error("another user had to wait")
+		}
+		end()
+		<-done
+		if waited("a") {
+			t.Error("the place was not given back")
 		}
 	})
 

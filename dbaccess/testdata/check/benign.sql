@@ -186,7 +186,7 @@ SELECT * FROM (VALUES (1, 'a'), (2, 'b')) AS v(n, s) WHERE n > 1
 ### ok
 SELECT u FROM users u LIMIT 1
 ### ok
-SELECT (u).name, (u.preferences).* FROM (SELECT 1 AS a, u, ROW(1, 2) AS preferences FROM users u) u LIMIT 0
+SELECT (u).email, (u.preferences).* FROM (SELECT 1 AS a, u, ROW(1, 2) AS preferences FROM users u) u LIMIT 0
 ### ok
 SELECT ROW(1, 'a', NULL), (ROW(1, 2)) IS DISTINCT FROM ROW(1, 3), (1, 2) = (1, 2)
 ### ok

@@ -31,7 +31,7 @@ CREATE TABLE paints (id int, tint colour, amount positive);
 INSERT INTO paints VALUES (1, 'red', 5);
 CREATE TABLE shapes (id int, form shape);
 CREATE TABLE domains (id int, w watched);
-CREATE VIEW good_view AS SELECT p.id, upper(u.name) AS who, p.amount + 1 AS more FROM paints p JOIN users u ON u.id = p.id;
+CREATE VIEW good_view AS SELECT p.id, upper(u.name) AS who, p.amount AS more FROM paints p JOIN users u ON u.id = p.id;
 CREATE VIEW calls AS SELECT wrote(1) AS n;
 CREATE VIEW sleeps AS SELECT 1 AS n WHERE pg_sleep(0) IS NOT NULL;
 CREATE VIEW over_calls AS SELECT n + 1 AS n FROM calls;

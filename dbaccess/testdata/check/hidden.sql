@@ -46,7 +46,7 @@ SELECT (id).pg_sleep FROM users
 SELECT (ARRAY[1, 2])[1].wrote
 ### ok
 SELECT u.name, users.name FROM users u, users LIMIT 1
-### function-not-allowed
+### failed
 SELECT o.name FROM (SELECT * FROM orders) o
 ### function-not-allowed
 SELECT wrote(id) FROM users
