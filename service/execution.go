@@ -44,7 +44,7 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 	s.mu.Lock()
 	l.last, l.used = e.ID, s.Clock()
 	s.mu.Unlock()
-	err = s.run(ctx, l.box, l.session, e, job.Watch)
+	err = s.run(ctx, l.box, func(context.Context) (Session, error) { return l.session, nil }, e, job.Watch)
 	s.mu.Lock()
 	l.used = s.Clock()
 	s.mu.Unlock()
@@ -63,7 +63,6 @@ func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, co
 	if err != nil {
 		return nil, err
 	}
-	lazy := &oneRun{host: s.Host, box: box}
 	s.mu.Lock()
 	if s.draining {
 		s.mu.Unlock()
@@ -71,37 +70,24 @@ func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, co
 	}
 	s.work.Add(1) // until it is closed; Drain waits for that, too
 	s.mu.Unlock()
-	err = s.run(ctx, box, lazy, e, job.Watch)
+	var opened Session
+	err = s.run(ctx, box, func(ctx context.Context) (Session, error) {
+		session, err := s.Host.Open(ctx, box, job.Code)
+		if err == nil {
+			opened = session
+		}
+		return session, err
+	}, e, job.Watch)
 	go func() { // the answer need not wait until the kernel has torn it down
 		defer s.work.Done()
-		if err := lazy.Close(); err != nil {
+		if opened == nil {
+			return
+		}
+		if err := opened.Close(); err != nil {
 			s.Log.WithError(err).Warn("close an ephemeral sandbox")
 		}
 	}()
 	return e, err
-}
-
-// oneRun opens its session when it is first run, after the execution has a row.
-type oneRun struct {
-	host Host
-	box  sandbox.Sandbox
-	Session
-}
-
-func (o *oneRun) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, watch host.Watcher) error {
-	session, err := o.host.Open(ctx, o.box)
-	if err != nil {
-		return err
-	}
-	o.Session = session
-	return session.Run(ctx, e, desk, watch)
-}
-
-func (o *oneRun) Close() error {
-	if o.Session == nil {
-		return nil
-	}
-	return o.Session.Close()
 }
 
 func (s *Service) newExecution(box sandbox.Sandbox, who sandbox.Key, job Job) (*sandbox.Execution, error) {
@@ -145,10 +131,11 @@ func depth(text []byte) int {
 	return most
 }
 
-// run takes an execution from its row to its durable end.
-func (s *Service) run(ctx context.Context, box sandbox.Sandbox, session Session, e *sandbox.Execution, watch host.Watcher) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+// run takes an execution from its row to its durable end. Its session is opened
+// while the row is written; nothing runs in it before that is done.
+func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, watch host.Watcher) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	s.mu.Lock()
 	if s.draining {
 		s.mu.Unlock()
@@ -176,17 +163,25 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, session Session,
 			return ctx.Err()
 		}
 	}
-	if err := s.begin(ctx, e); err != nil {
+	began := make(chan error, 1)
+	go func() { began <- s.begin(ctx, e) }()
+	session, ranErr := open(ctx)
+	if err := <-began; err != nil {
 		return err
 	}
-	desk := &desk{service: s, box: box, execution: e}
-	ranErr := session.Run(ctx, e, desk, watch)
-	if ranErr != nil {
+	if ranErr == nil {
+		ranErr = session.Run(ctx, e, &desk{service: s, box: box, execution: e}, watch)
+	}
+	switch {
+	case ranErr != nil && ctx.Err() != nil: // cut off before its code began
+		why := "the run was cancelled"
+		e.Status, e.Error, ranErr = sandbox.StatusCancelled, &why, nil
+	case ranErr != nil:
 		why := "the service could not run it: " + ranErr.Error()
 		e.Status, e.Error = sandbox.StatusFailed, &why
-		if ctx.Err() != nil {
-			e.Status = sandbox.StatusCancelled
-		}
+	}
+	if e.Status == sandbox.StatusCancelled && errors.Is(context.Cause(ctx), errShutdown) {
+		e.Usage.EndedBy = "shutdown"
 	}
 	return errors.Join(ranErr, s.finish(e, box.Policy.SaveIntermediateResults))
 }
@@ -248,7 +243,7 @@ func (s *Service) Cancel(ctx context.Context, who sandbox.Key, id string) error 
 	r, ok := s.running[id]
 	s.mu.Unlock()
 	if ok && may(who, r.owner) {
-		r.cancel()
+		r.cancel(nil)
 		return nil
 	}
 	e, err := s.Execution(ctx, who, id)

@@ -28,7 +28,7 @@ func (s *Service) Create(ctx context.Context, who sandbox.Key, raw []byte) (sand
 		defer done()
 		recorded <- away(s.History.CreateSandbox(recording, box))
 	}()
-	session, err := s.Host.Open(ctx, box)
+	session, err := s.Host.Open(ctx, box, "")
 	opened, noRecord := err == nil, <-recorded
 	if opened {
 		err = noRecord
@@ -177,7 +177,7 @@ func (s *Service) end(l *live, state sandbox.State) error {
 	}
 	delete(s.live, l.box.ID)
 	if r, ok := s.running[l.last]; ok {
-		r.cancel()
+		r.cancel(nil)
 	}
 	s.mu.Unlock()
 	return errors.Join(l.session.Close(), s.endRecord(l.box.ID, state))

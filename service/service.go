@@ -11,6 +11,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"sync"
 	"time"
 
@@ -29,9 +30,10 @@ type Session interface {
 	Close() error
 }
 
-// Host opens sessions.
+// Host opens sessions: for one piece of code, or where code is "" for any.
 type Host interface {
-	Open(context.Context, sandbox.Sandbox) (Session, error)
+	Open(ctx context.Context, box sandbox.Sandbox, code string) (Session, error)
+	Ready() error // why none could be opened now
 }
 
 // Reader reads the knowledge database.
@@ -133,7 +135,7 @@ func (l *live) now() sandbox.Sandbox {
 
 type run struct {
 	owner  string
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 }
 
 // New starts a Service and its janitor.
@@ -165,11 +167,17 @@ func (s *Service) Ready(ctx context.Context) error {
 	if draining {
 		return stopping()
 	}
+	if err := s.Host.Ready(); err != nil {
+		return &sandbox.Error{Fault: sandbox.FaultFull, Detail: err.Error(), RetryAfter: 2, Cause: err}
+	}
 	if err := s.History.Ping(ctx); err != nil {
 		return err
 	}
 	return s.Reader.Ping(ctx)
 }
+
+// errShutdown is why Drain cancels what still runs.
+var errShutdown = errors.New("the service is stopping")
 
 func stopping() error {
 	return &sandbox.Error{Fault: sandbox.FaultFull, Detail: "the service is stopping; try again when it is back", RetryAfter: 5}
@@ -189,7 +197,7 @@ func (s *Service) Drain(ctx context.Context) {
 	case <-ctx.Done():
 		s.mu.Lock()
 		for _, r := range s.running {
-			r.cancel()
+			r.cancel(errShutdown)
 		}
 		s.mu.Unlock()
 		<-done

@@ -28,7 +28,11 @@ type script struct {
 	closed  int
 }
 
-func (s *script) Open(context.Context, sandbox.Sandbox) (service.Session, error) { return s, nil }
+func (s *script) Open(context.Context, sandbox.Sandbox, string) (service.Session, error) {
+	return s, nil
+}
+
+func (s *script) Ready() error { return nil }
 
 func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ host.Watcher) error {
 	s.ran++
@@ -103,7 +107,7 @@ func TestDrainLeavesNothing(t *testing.T) {
 	stop, cancel := context.WithCancel(ctx)
 	cancel() // no patience
 	s.Drain(stop)
-	if e := <-done; e == nil || e.Status != sandbox.StatusCancelled {
+	if e := <-done; e == nil || e.Status != sandbox.StatusCancelled || e.Usage.EndedBy != "shutdown" {
 		t.Errorf("%+v", e)
 	}
 	if e, err := s.Execution(ctx, ada, id); err != nil || e.Status != sandbox.StatusCancelled || e.CompletedAt == nil {

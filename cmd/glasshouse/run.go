@@ -37,8 +37,8 @@ type app struct {
 // sessions hands out host's sessions as service wants them.
 type sessions struct{ *host.Host }
 
-func (s sessions) Open(ctx context.Context, box sandbox.Sandbox) (service.Session, error) {
-	session, err := s.Host.Open(ctx, box)
+func (s sessions) Open(ctx context.Context, box sandbox.Sandbox, code string) (service.Session, error) {
+	session, err := s.Host.Open(ctx, box, code)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	wall.Add(1)
 	go func() {
 		defer wall.Done()
-		a.isolator, wallErr = isolate.Open(isolate.Config{Python: c.python, Warm: strings.Split(c.warm, ","), Pool: c.pool, Level: c.isolation, Log: a.log.Warnf})
+		a.isolator, wallErr = isolate.Open(isolate.Config{Python: c.python, Sets: isolate.Sets(c.pool), Default: policy.Default(), Level: c.isolation, Log: a.log.Warnf})
 	}()
 	say("raising the wall and warming Python")
 	err = a.databases(ctx, c, say)

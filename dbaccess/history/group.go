@@ -28,38 +28,41 @@ type job struct {
 	done chan error // has room for the one answer
 }
 
-// group commits what waits together: one goroutine with one connection of its own.
-// A statement alone is its own transaction and one round trip; many are one
-// pipeline that the server runs as one transaction.
+// group commits what waits together, over one connection of its own. There is no
+// goroutine of its own while all is well: who comes first writes, for itself and for
+// all who wait; who comes while it writes waits for the next. A statement alone is
+// its own transaction and one round trip; many are one pipeline that the server runs
+// as one transaction.
 type group struct {
 	connect  func(context.Context) (*pgx.Conn, error)
 	patience time.Duration // how long a statement waits for a lost server; 0: until its context ends
-	jobs     chan job
-	over     chan struct{}
-	conn     *pgx.Conn // nil while there is none; the goroutine's alone
+	conn     *pgx.Conn     // nil while there is none; the writer's alone
 
-	mu     sync.RWMutex // held for reading while a job is put into jobs
-	closed bool
+	mu      sync.Mutex
+	waiting []job
+	writing bool // somebody is the writer
+	closed  bool
+	idle    *sync.Cond // writing has become false
 }
 
 func newGroup(patience time.Duration, connect func(context.Context) (*pgx.Conn, error)) *group {
-	g := &group{connect: connect, patience: patience, jobs: make(chan job, groupMax), over: make(chan struct{})}
-	go g.run()
+	g := &group{connect: connect, patience: patience}
+	g.idle = sync.NewCond(&g.mu)
 	return g
 }
 
 // close ends the group after what waits in it is written or given up.
 func (g *group) close() {
 	g.mu.Lock()
-	if !g.closed {
-		g.closed = true
-		close(g.jobs)
+	defer g.mu.Unlock()
+	g.closed = true
+	for g.writing {
+		g.idle.Wait()
 	}
-	g.mu.Unlock()
-	<-g.over
+	g.drop()
 }
 
-// do queues a statement and waits for its commit. Where ctx ends first the
+// do writes a statement and waits for its commit. Where ctx ends first the
 // statement may still be committed.
 func (g *group) do(ctx context.Context, size int, sql string, args ...any) error {
 	if g.patience > 0 {
@@ -68,8 +71,27 @@ func (g *group) do(ctx context.Context, size int, sql string, args ...any) error
 		defer cancel()
 	}
 	j := job{ctx: ctx, sql: sql, args: args, size: size, done: make(chan error, 1)}
-	if err := g.put(j); err != nil {
-		return err
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return errClosed
+	}
+	if !g.writing {
+		g.writing = true
+		g.mu.Unlock()
+		err := g.write(ctx, []job{j})
+		if !lost(err) {
+			g.handOver()
+			return err
+		}
+		g.drop()
+		g.mu.Lock()
+		g.waiting = append([]job{j}, g.waiting...)
+		g.mu.Unlock()
+		go g.run()
+	} else {
+		g.waiting = append(g.waiting, j)
+		g.mu.Unlock()
 	}
 	select {
 	case err := <-j.done:
@@ -84,17 +106,38 @@ func (g *group) do(ctx context.Context, size int, sql string, args ...any) error
 	}
 }
 
-func (g *group) put(j job) error {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	if g.closed {
-		return errClosed
+// handOver ends the caller's turn as the writer; what came meanwhile is written by a
+// goroutine that lives as long as there is more.
+func (g *group) handOver() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.waiting) > 0 {
+		go g.run()
+		return
 	}
-	select {
-	case g.jobs <- j:
-		return nil
-	case <-j.ctx.Done():
-		return gaveUp(j.ctx, nil)
+	g.writing = false
+	g.idle.Broadcast()
+}
+
+// run is the writer until nothing waits.
+func (g *group) run() {
+	for {
+		g.mu.Lock()
+		n, size := 0, 0
+		for n < len(g.waiting) && n < groupMax && (n == 0 || size+g.waiting[n].size <= groupBytes) {
+			size += g.waiting[n].size
+			n++
+		}
+		if n == 0 {
+			g.writing = false
+			g.idle.Broadcast()
+			g.mu.Unlock()
+			return
+		}
+		batch := append([]job{}, g.waiting[:n]...)
+		g.waiting = append([]job{}, g.waiting[n:]...)
+		g.mu.Unlock()
+		g.commit(batch)
 	}
 }
 
@@ -103,34 +146,13 @@ func gaveUp(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", errLost, errors.Join(context.Cause(ctx), err))
 }
 
-func (g *group) run() {
-	defer close(g.over)
-	defer g.drop()
-	for first := range g.jobs {
-		batch, size := []job{first}, first.size
-	gather:
-		for len(batch) < groupMax && size < groupBytes {
-			select {
-			case j, ok := <-g.jobs:
-				if !ok {
-					break gather
-				}
-				batch, size = append(batch, j), size+j.size
-			default:
-				break gather
-			}
-		}
-		g.commit(batch)
-	}
-}
-
 // commit writes a batch and answers its callers. One bad statement must not take
 // the others with it: then each is written alone. While the server is lost the
 // batch is tried again for as long as anyone waits; every statement may be run
 // twice, because the answer to a commit can be lost with the server.
 func (g *group) commit(batch []job) {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, lastWait) {
-		err := g.write(batch)
+		err := g.write(context.Background(), batch)
 		if err == nil || len(batch) == 1 && !lost(err) {
 			for _, j := range batch {
 				j.done <- err
@@ -159,8 +181,9 @@ func (g *group) commit(batch []job) {
 	}
 }
 
-func (g *group) write(batch []job) error {
-	ctx, cancel := context.WithTimeout(context.Background(), writeLimit)
+// write is one attempt. Where it fails the connection may be gone with it.
+func (g *group) write(ctx context.Context, batch []job) error {
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	if g.conn == nil {
 		conn, err := g.connect(ctx)

@@ -1,11 +1,9 @@
 // Package history is door two: the service's own tables, under a role of its own.
 //
-// Writes of executions are committed in groups: each of two goroutines (one for
-// openings, whose commit need not be on disk, one for closings, whose commit
-// must), with a connection of its own, takes everything that waits, writes it as
-// one pipelined transaction and answers all who wait. While one group commits,
-// the next one gathers, so a single caller pays one round trip and many share one
-// flush. What a lost server did not commit is written again: openings for a few
+// Writes of executions are committed in groups, by two writers with a connection
+// each: one for openings, whose commit need not be on disk, one for closings, whose
+// commit must. While one group commits, the next one gathers, so a single caller
+// pays one round trip and many share one flush. What a lost server did not commit is written again: openings for a few
 // seconds, closings until their callers give up. A closing writes the whole row,
 // so it does not matter if its opening was lost.
 //

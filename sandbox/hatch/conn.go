@@ -10,6 +10,7 @@ import (
 	"net"
 	"sync"
 	"syscall"
+	"time"
 
 	"glasshouse/sandbox"
 )
@@ -106,12 +107,15 @@ func (c *Conn) body(head [5]byte, from io.Reader) (Kind, []byte, error) {
 	return kind, body.Bytes(), nil
 }
 
-// ReadReady reads the child's Ready and the descriptor that came with it, or -1.
-// It must come before any Read.
-func (c *Conn) ReadReady() (Ready, int, error) {
+// ReadReady reads the child's Ready, within limit, and the descriptor that came
+// with it, or -1. It must come before any Read.
+func (c *Conn) ReadReady(limit time.Duration) (Ready, int, error) {
 	buf, oob := make([]byte, 8192), make([]byte, syscall.CmsgSpace(4*4))
 	fd, got := -1, 0
 	var ready Ready
+	if err := c.sock.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		return ready, fd, err
+	}
 	for {
 		n, oobn, _, _, err := c.sock.ReadMsgUnix(buf[got:], oob)
 		if err != nil {
@@ -139,8 +143,14 @@ func (c *Conn) ReadReady() (Ready, int, error) {
 		if Kind(buf[4]) != KindReady || size > len(buf)-5 {
 			return ready, fd, &IllegalFrame{"not a ready"}
 		}
-		if got >= 5+size {
-			return ready, fd, json.Unmarshal(buf[5:5+size], &ready)
+		if got < 5+size {
+			continue
 		}
+		// What followed in the same message is the first of the frames.
+		c.in.Reset(io.MultiReader(bytes.NewReader(buf[5+size:got]), c.sock))
+		if err := c.sock.SetReadDeadline(time.Time{}); err != nil {
+			return ready, fd, err
+		}
+		return ready, fd, json.Unmarshal(buf[5:5+size], &ready)
 	}
 }

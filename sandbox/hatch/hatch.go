@@ -11,6 +11,7 @@
 //	host                        child
 //	enter (+ /session mount) ->
 //	                         <- ready (+ a fresh clone of that mount)
+//	assign ->
 //	run ->
 //	                         <- note*, step*, ask*      (answer or rows -> each ask)
 //	                         <- done
@@ -34,6 +35,7 @@ type Kind byte
 const (
 	KindEnter  Kind = 'E' // host to child: Enter
 	KindReady  Kind = 'R' // child to host: Ready
+	KindAssign Kind = 'P' // host to child: Assign
 	KindRun    Kind = 'X' // host to child: Run
 	KindDone   Kind = 'D' // child to host: sandbox.Outcome
 	KindAsk    Kind = 'A' // child to host: Ask
@@ -61,19 +63,20 @@ func (k Kind) maxBody() int {
 	return -1 // not a child's to send
 }
 
-// Enter assigns a waiting child to a sandbox: after it the child is locked down
-// for good.
+// Enter tells a child to lock itself down, for good.
 type Enter struct {
-	SandboxID string          `json:"sandbox_id"`
-	Policy    json.RawMessage `json:"policy"`
-	Rules     json.RawMessage `json:"rules"`
-	UID       int             `json:"uid"`    // inside the namespace
-	Filter    []byte          `json:"filter"` // struct sock_filter[], base64 in JSON
-	Landlock  bool            `json:"landlock"`
-	DataLimit int64           `json:"data_limit"` // RLIMIT_DATA, bytes
-	Inodes    int             `json:"inodes"`
-	Attach    bool            `json:"attach"` // a /session mount comes with it
-	NProc     int             `json:"nproc"`  // RLIMIT_NPROC; 0 leaves it
+	UID       int    `json:"uid"`       // inside the namespace
+	Filter    string `json:"filter"`    // the name of one of the zygote's filters
+	Landlock  bool   `json:"landlock"`  //
+	Workspace int64  `json:"workspace"` // bytes of a fresh /session
+	Attach    bool   `json:"attach"`    // a /session mount comes with it
+}
+
+// Assign gives a locked child to a sandbox. Where the policy is the default one, as
+// the zygote was told it, both fields are left out.
+type Assign struct {
+	Policy json.RawMessage `json:"policy,omitempty"`
+	Rules  json.RawMessage `json:"rules,omitempty"`
 }
 
 // Ready says that the child is locked down, or why it is not.

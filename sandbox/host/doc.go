@@ -3,8 +3,9 @@
 // run. What the child says is bounded and checked here; how a run ended comes
 // from the clock and from the kernel.
 //
-// For each run two goroutines copy stdout and stderr into tapes, one reads the
-// hatch, and the caller's own waits for the first of: outcome, exit, deadline,
-// cancel. They all end with the run: between runs the child is frozen, and
-// nothing of it executes.
+// A run is read from its hatch by the caller's own goroutine. Two timers, for the
+// deadline and for a cancel, interrupt the child and then kill it, which ends the
+// reading. Output waits in the pipes; only where a run lasts does a goroutine for
+// each pipe copy it into a tape. All of it ends with the run: between runs the child
+// is frozen, and nothing of it executes.
 package host

@@ -7,15 +7,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
 )
 
 // Isolator starts children behind the wall.
 type Isolator interface {
-	Start(context.Context, isolate.Spec) (*isolate.Process, int, error)
+	Start(context.Context, isolate.Spec) (*isolate.Process, error)
 	Isolation() sandbox.Isolation
+	Ready() error
 }
 
 // Desk answers what running code asks.
@@ -35,9 +35,6 @@ type Watcher interface {
 type Host struct {
 	isolator Isolator
 	queue    time.Duration // how long a start may wait for a free child
-
-	mu   sync.Mutex
-	slot int
 }
 
 // New returns a Host whose starts wait at most queue for a free child.
@@ -45,40 +42,43 @@ func New(isolator Isolator, queue time.Duration) *Host {
 	return &Host{isolator: isolator, queue: queue}
 }
 
+// Ready says why no session could be opened now; nil where one could.
+func (h *Host) Ready() error { return h.isolator.Ready() }
+
 // Session is one sandbox's live Python. It is safe for concurrent use, but runs
 // one thing at a time: the caller sees to that.
 type Session struct {
 	host  *Host
 	box   sandbox.Sandbox
-	slot  int
 	start sync.Mutex // one child is started at a time
 
 	mu      sync.Mutex
 	process *isolate.Process
 	mount   int // /session, or -1
+	uid     int // that its files belong to
 	closed  bool
 	cpu     time.Duration // used by the process before this run
 }
 
-// Open starts a child for the sandbox. FaultFull where none came free in time.
-func (h *Host) Open(ctx context.Context, box sandbox.Sandbox) (*Session, error) {
-	h.mu.Lock()
-	h.slot++
-	s := &Session{host: h, box: box, slot: h.slot, mount: -1}
-	h.mu.Unlock()
-	if _, err := s.child(ctx); err != nil {
-		return nil, err
-	}
-	return s, nil
+// Open starts a child for the sandbox: one that has the warm packages that code
+// seems to need, where that is all it will run, and else, where code is "", all.
+// FaultFull where none came free in time.
+func (h *Host) Open(ctx context.Context, box sandbox.Sandbox, code string) (*Session, error) {
+	s := &Session{host: h, box: box, mount: -1}
+	_, err := s.child(ctx, code)
+	return s, err
 }
 
 // child returns the live process, starting one where there is none.
-func (s *Session) child(ctx context.Context) (*isolate.Process, error) {
+func (s *Session) child(ctx context.Context, code string) (*isolate.Process, error) {
 	s.start.Lock()
 	defer s.start.Unlock()
 	s.mu.Lock()
-	p, mount := s.process, s.mount
+	p, mount, closed := s.process, s.mount, s.closed
 	s.mu.Unlock()
+	if closed {
+		return nil, gone()
+	}
 	if p != nil {
 		select {
 		case <-p.Done(): // the kernel or the host's death took it between runs
@@ -89,26 +89,25 @@ func (s *Session) child(ctx context.Context) (*isolate.Process, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.host.queue)
 	defer cancel()
-	p, fresh, err := s.host.isolator.Start(ctx, isolate.Spec{
-		SandboxID: s.box.ID, Policy: s.box.Policy, Rules: policy.Rules(s.box.Policy), Slot: s.slot, Session: mount,
-	})
+	p, err := s.host.isolator.Start(ctx, isolate.Spec{Policy: s.box.Policy, Session: mount, UID: s.uid, Code: code})
 	if err != nil {
 		return nil, err
 	}
-	p.Freeze()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mount >= 0 {
 		_ = unix.Close(s.mount)
 	}
-	s.process, s.mount = p, fresh
+	s.process, s.mount, s.uid, p.Session = p, p.Session, p.UID, -1
 	s.cpu, _, _ = p.Used() // its birth is not the run's to pay
 	if s.closed {
-		s.release()
-		return nil, sandbox.Errorf(sandbox.FaultGone, "the sandbox was deleted")
+		_ = s.release()
+		return nil, gone()
 	}
 	return p, nil
 }
+
+func gone() error { return sandbox.Errorf(sandbox.FaultGone, "the sandbox was deleted") }
 
 // drop ends the child; /session stays for the next one.
 func (s *Session) drop(p *isolate.Process) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"glasshouse/sandbox"
@@ -24,61 +25,26 @@ const (
 	lookTimeLimit = time.Second
 )
 
-// frame is one thing that the child said.
-type frame struct {
-	kind hatch.Kind
-	body []byte
-	err  error
-}
-
 // Run runs e.Code in the session and fills e's outcome: status, result, output,
 // exception, usage, notes, what was cut. desk answers the code's questions;
 // watch may be nil. The error is only ever the service's own, or FaultFull; a
 // failing, hanging or killed program is a status. A cancelled ctx cancels.
 func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watch Watcher) error {
-	p, err := s.child(ctx)
+	p, err := s.child(ctx, "")
 	if err != nil {
 		return err
 	}
 	pol := s.box.Policy
 	out, errs := newTape(p.Stdout, pol.MaxOutputSize), newTape(p.Stderr, pol.MaxOutputSize)
-
-	askCtx, stopAsking := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopAsking()
-	deadline := time.NewTimer(time.Duration(pol.MaxExecutionTime) * time.Second)
-	defer deadline.Stop()
 	began := time.Now()
-	p.Thaw()
-	err = p.Hatch.Write(hatch.KindRun, hatch.Run{ExecutionID: e.ID, Code: e.Code, Context: e.Context, Watch: watch != nil})
-	said := make(chan frame, 1)
-	if err == nil {
-		go s.listen(askCtx, p, e, desk, watch, said)
-	} else {
-		said <- frame{err: err}
+	p.Thaw() // before anything may interrupt it
+	asking, stop := cutter(ctx, p, time.Duration(pol.MaxExecutionTime)*time.Second)
+	var body []byte
+	failed := p.Hatch.Write(hatch.KindRun, hatch.Run{ExecutionID: e.ID, Code: e.Code, Context: e.Context, Watch: watch != nil})
+	if failed == nil {
+		body, failed = s.listen(asking, p, e, desk, watch)
 	}
-
-	var end *frame
-	var limit string // "max_execution_time" or "cancel"
-	var kill <-chan time.Time
-	cancelled := ctx.Done()
-	for end == nil {
-		select {
-		case f := <-said:
-			end = &f
-		case <-deadline.C:
-			limit, kill, cancelled = "max_execution_time", time.After(timeoutGrace), nil
-			stopAsking()
-			p.Interrupt()
-		case <-cancelled:
-			limit, kill, cancelled = "cancel", time.After(cancelGrace), nil
-			deadline.Stop()
-			stopAsking()
-			p.Interrupt()
-		case <-kill:
-			p.Kill()
-			kill = nil
-		}
-	}
+	limit, killed := stop()
 	wall := time.Since(began)
 	p.Freeze()
 	out.stop()
@@ -87,7 +53,8 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	e.Isolation = s.host.isolator.Isolation()
 	e.Usage.WallMS = ms(wall)
 	e.ExecutionTime = wall.Seconds()
-	s.conclude(e, p, *end, limit)
+	s.conclude(e, p, body, failed, limit)
+	e.SessionReset = e.SessionReset || killed // its outcome may have come just before
 	var missing int64
 	if e.Stdout, missing = out.text(); missing > 0 {
 		cut(e, "stdout", missing)
@@ -104,19 +71,19 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 }
 
 // conclude decides how the run ended, from the clock and the kernel first.
-func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, end frame, limit string) {
+func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte, failed error, limit string) {
 	cpu, _, peak := p.Used()
 	e.Usage.CPUMS, e.Usage.PeakMemoryMB = ms(cpu-s.cpu), mb(peak)
 	e.MemoryUsage = e.Usage.PeakMemoryMB
 	s.cpu = cpu
 
 	var outcome sandbox.Outcome
-	if end.err == nil {
-		end.err = json.Unmarshal(end.body, &outcome)
+	if failed == nil {
+		failed = json.Unmarshal(body, &outcome)
 	}
 	var illegal *hatch.IllegalFrame
 	switch {
-	case end.err == nil:
+	case failed == nil:
 		e.Result, e.Exception, e.Outputs = outcome.Result, outcome.Exception, outcome.Outputs
 		for what, n := range outcome.Truncated {
 			cut(e, what, n)
@@ -139,21 +106,21 @@ func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, end frame, 
 		why := "the process was ended by " + e.Usage.EndedBy
 		if e.Usage.EndedBy == "max_memory_mb" {
 			why = fmt.Sprintf("out of memory: the run needed more than max_memory_mb = %d; use less at a time, or ask for more when creating the sandbox", s.box.Policy.MaxMemoryMB)
-		} else if errors.As(end.err, &illegal) {
-			e.Usage.EndedBy, why = "protocol", end.err.Error()
+		} else if errors.As(failed, &illegal) {
+			e.Usage.EndedBy, why = "protocol", failed.Error()
 		} else if e.Usage.EndedBy == "exit" {
 			why = "the process left without an answer (os._exit or a crash of the interpreter)"
 		}
 		e.Error = &why
 	}
 	// An interrupted run may have completed after all: then nothing was cut short.
-	interrupted := outcome.Interrupt || end.err != nil
+	interrupted := outcome.Interrupt || failed != nil
 	switch {
-	case limit == "max_execution_time" && interrupted:
+	case limit == limitTime && interrupted:
 		e.Status, e.Usage.EndedBy = sandbox.StatusTimeout, limit
 		e.Error = text("the run took longer than max_execution_time = %d s", s.box.Policy.MaxExecutionTime)
-	case limit == "cancel" && interrupted:
-		e.Status, e.Usage.EndedBy = sandbox.StatusCancelled, "cancel"
+	case limit == limitCancel && interrupted:
+		e.Status, e.Usage.EndedBy = sandbox.StatusCancelled, limit
 		e.Error = text("the run was cancelled")
 	}
 	if len(e.Result) == 0 || !json.Valid(e.Result) {
@@ -161,16 +128,61 @@ func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, end frame, 
 	}
 }
 
-// listen reads what the child says until its outcome; it answers questions one
-// by one, as the child asks them one by one.
-func (s *Session) listen(ctx context.Context, p *isolate.Process, e *sandbox.Execution, desk Desk, watch Watcher, said chan<- frame) {
+// What ends a run from outside.
+const (
+	limitTime   = "max_execution_time"
+	limitCancel = "cancel"
+)
+
+// cutter ends what runs in p when its time is over or ctx is cancelled: it
+// interrupts, and kills after a grace. asking ends with either, so that queries are
+// given up, too. stop ends the watch, and says what cut the run short, if anything,
+// and whether the child was killed.
+func cutter(ctx context.Context, p *isolate.Process, limit time.Duration) (asking context.Context, stop func() (by string, killed bool)) {
+	asking, stopAsking := context.WithCancel(context.WithoutCancel(ctx))
+	var mu sync.Mutex
+	var by string
+	var over, killed bool
+	cut := func(why string, grace time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		if over || by != "" {
+			return
+		}
+		by = why
+		stopAsking()
+		p.Interrupt()
+		time.AfterFunc(grace, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			if !over {
+				killed = true
+				p.Kill()
+			}
+		})
+	}
+	deadline := time.AfterFunc(limit, func() { cut(limitTime, timeoutGrace) })
+	release := context.AfterFunc(ctx, func() { cut(limitCancel, cancelGrace) })
+	return asking, func() (string, bool) {
+		deadline.Stop()
+		release()
+		stopAsking()
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		return by, killed
+	}
+}
+
+// listen reads what the child says until its outcome, whose body it returns; it
+// answers questions one by one, as the child asks them one by one.
+func (s *Session) listen(ctx context.Context, p *isolate.Process, e *sandbox.Execution, desk Desk, watch Watcher) ([]byte, error) {
 	for {
 		kind, body, err := p.Hatch.Read()
 		if err == nil {
 			switch kind {
 			case hatch.KindDone:
-				said <- frame{kind: kind, body: body}
-				return
+				return body, nil
 			case hatch.KindNote:
 				err = keepNote(e, body)
 			case hatch.KindStep:
@@ -185,8 +197,7 @@ func (s *Session) listen(ctx context.Context, p *isolate.Process, e *sandbox.Exe
 			}
 		}
 		if err != nil {
-			said <- frame{err: err}
-			return
+			return nil, err
 		}
 	}
 }
@@ -265,22 +276,27 @@ func (s *Session) Look(ctx context.Context) (sandbox.Variables, error) {
 	if err := p.Hatch.Write(hatch.KindLook, struct{}{}); err != nil {
 		return v, s.drop(p)
 	}
-	said := make(chan frame, 1)
+	said := make(chan error, 1)
 	go func() {
 		kind, body, err := p.Hatch.Read()
-		said <- frame{kind, body, err}
+		if err == nil && kind != hatch.KindValue {
+			err = &hatch.IllegalFrame{Why: fmt.Sprintf("%c as an answer to a look", kind)}
+		}
+		if err == nil {
+			err = json.Unmarshal(body, &v)
+		}
+		said <- err
 	}()
 	select {
-	case f := <-said:
-		if f.err == nil && f.kind == hatch.KindValue {
-			f.err = json.Unmarshal(f.body, &v)
-		}
-		if f.err != nil || f.kind != hatch.KindValue {
-			return v, errors.Join(s.drop(p), sandbox.Errorf(sandbox.FaultGone, "the session was lost; /session stays"))
+	case err := <-said:
+		if err != nil {
+			return sandbox.Variables{}, errors.Join(s.drop(p), sandbox.Errorf(sandbox.FaultGone, "the session was lost; /session stays"))
 		}
 		return v, nil
 	case <-time.After(lookTimeLimit):
 	case <-ctx.Done():
 	}
-	return v, errors.Join(s.drop(p), sandbox.Errorf(sandbox.FaultGone, "the session did not answer within a second and was ended; /session stays"))
+	err := s.drop(p)
+	<-said // its hatch is closed
+	return sandbox.Variables{}, errors.Join(err, sandbox.Errorf(sandbox.FaultGone, "the session did not answer within a second and was ended; /session stays"))
 }

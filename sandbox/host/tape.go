@@ -13,6 +13,7 @@ import (
 type tape struct {
 	pipe  *os.File
 	max   int
+	timer *time.Timer   // that starts record
 	ended chan struct{} // record is over
 
 	head  []byte
@@ -21,10 +22,15 @@ type tape struct {
 	total int64
 }
 
-// newTape starts to record the pipe.
+// untilRecording is how long output may wait in its pipe: a short run needs no
+// goroutine to read it, and a long one is held up no longer than this when it has
+// filled the pipe.
+const untilRecording = 2 * time.Millisecond
+
+// newTape begins to keep what the pipe has, soon.
 func newTape(pipe *os.File, max int) *tape {
 	t := &tape{pipe: pipe, max: max, ended: make(chan struct{})}
-	go t.record()
+	t.timer = time.AfterFunc(untilRecording, t.record)
 	return t
 }
 
@@ -44,15 +50,18 @@ func (t *tape) record() {
 // stop takes what is still in the pipe, whose writer is stopped or gone, and ends
 // record. The tape may be read afterwards.
 func (t *tape) stop() {
-	_ = t.pipe.SetReadDeadline(time.Unix(1, 0))
-	<-t.ended
-	_ = t.pipe.SetReadDeadline(time.Time{})
+	if !t.timer.Stop() { // record has begun
+		_ = t.pipe.SetReadDeadline(time.Unix(1, 0))
+		<-t.ended
+		_ = t.pipe.SetReadDeadline(time.Time{})
+	}
 	conn, err := t.pipe.SyscallConn()
 	if err != nil {
 		return
 	}
-	buf := make([]byte, 32<<10)
 	_ = conn.Control(func(fd uintptr) {
+		var small [4096]byte
+		buf := small[:]
 		for {
 			n, err := unix.Read(int(fd), buf)
 			if err == unix.EINTR {
@@ -62,6 +71,9 @@ func (t *tape) stop() {
 				return
 			}
 			t.append(buf[:n])
+			if len(buf) == len(small) {
+				buf = make([]byte, 64<<10)
+			}
 		}
 	})
 }

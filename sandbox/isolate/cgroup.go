@@ -10,19 +10,22 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // cgroups is the subtree in which each child has a group of its own, on version
 // 1 (one folder a controller) or 2 (one folder).
 type cgroups struct {
 	version int
-	dirs    map[string]string // controller to our folder: memory, pids, cpu, cpuacct; on v2 all the same
+	dirs    map[string]string // controller to our folder: memory, pids, cpu; on v2 all the same
 }
 
 // cgroup is one child's group.
 type cgroup struct {
-	in   *cgroups
-	name string
+	in    *cgroups
+	name  string
+	quota string // of CPU, as the kernel takes it
 }
 
 // openCgroups finds what this process may use by doing it: it makes a folder
@@ -44,7 +47,7 @@ func openCgroups() (*cgroups, error) {
 	var c *cgroups
 	if _, v1 := own["memory"]; v1 {
 		c = &cgroups{version: 1, dirs: map[string]string{}}
-		for _, controller := range []string{"memory", "pids", "cpu", "cpuacct"} {
+		for _, controller := range []string{"memory", "pids", "cpu"} {
 			root := filepath.Join("/sys/fs/cgroup", controller)
 			if _, err := os.Stat(filepath.Join(root, own[controller])); err != nil {
 				own[controller] = "/"
@@ -57,7 +60,7 @@ func openCgroups() (*cgroups, error) {
 			base = "/sys/fs/cgroup" // a group with processes cannot have controllers below it
 		}
 		c = &cgroups{version: 2, dirs: map[string]string{}}
-		for _, controller := range []string{"memory", "pids", "cpu", "cpuacct"} {
+		for _, controller := range []string{"memory", "pids", "cpu"} {
 			c.dirs[controller] = filepath.Join(base, name)
 		}
 		for _, dir := range []string{base, filepath.Join(base, name)} {
@@ -93,7 +96,7 @@ func (c *cgroups) folders() []string {
 	if c.version == 2 {
 		return []string{c.dirs["memory"]}
 	}
-	return []string{c.dirs["memory"], c.dirs["pids"], c.dirs["cpu"], c.dirs["cpuacct"]}
+	return []string{c.dirs["memory"], c.dirs["pids"], c.dirs["cpu"]}
 }
 
 func (c *cgroups) remove() {
@@ -143,22 +146,40 @@ func (g *cgroup) join(pid int) error {
 // limit sets memory in bytes, CPU in percent of one core, and the number of
 // threads and processes together.
 func (g *cgroup) limit(memory int64, cpuPercent, tasks int) error {
-	const period = 1_000_000 // microseconds: the share is of each second
-	quota := strconv.Itoa(cpuPercent * period / 100)
 	if g.in.version == 2 {
+		g.quota = strconv.Itoa(cpuPercent*period/100) + " " + strconv.Itoa(period)
 		_ = write(g.dir("memory"), "memory.swap.max", "0") // absent without swap
 		return errors.Join(
 			write(g.dir("memory"), "memory.max", strconv.FormatInt(memory, 10)),
-			write(g.dir("cpu"), "cpu.max", quota+" "+strconv.Itoa(period)),
+			g.throttle(),
 			write(g.dir("pids"), "pids.max", strconv.Itoa(tasks)))
 	}
+	g.quota = strconv.Itoa(cpuPercent * period / 100)
 	err := errors.Join(
 		write(g.dir("memory"), "memory.limit_in_bytes", strconv.FormatInt(memory, 10)),
 		write(g.dir("cpu"), "cpu.cfs_period_us", strconv.Itoa(period)),
-		write(g.dir("cpu"), "cpu.cfs_quota_us", quota),
+		g.throttle(),
 		write(g.dir("pids"), "pids.max", strconv.Itoa(tasks)))
 	_ = write(g.dir("memory"), "memory.memsw.limit_in_bytes", strconv.FormatInt(memory, 10)) // absent without swap accounting
 	return err
+}
+
+// period is that of the CPU quota in microseconds: the share is of each second.
+const period = 1_000_000
+
+// throttle holds the group to its share of CPU; unthrottle lets it have all.
+func (g *cgroup) throttle() error {
+	if g.in.version == 2 {
+		return write(g.dir("cpu"), "cpu.max", g.quota)
+	}
+	return write(g.dir("cpu"), "cpu.cfs_quota_us", g.quota)
+}
+
+func (g *cgroup) unthrottle() error {
+	if g.in.version == 2 {
+		return write(g.dir("cpu"), "cpu.max", "max")
+	}
+	return write(g.dir("cpu"), "cpu.cfs_quota_us", "-1")
 }
 
 // oomKills is how often the kernel killed in this group for want of memory.
@@ -167,8 +188,7 @@ func (g *cgroup) oomKills() int64 {
 	if g.in.version == 2 {
 		file = "memory.events"
 	}
-	data, _ := os.ReadFile(filepath.Join(g.dir("memory"), file))
-	for _, line := range strings.Split(string(data), "\n") {
+	for _, line := range strings.Split(read(filepath.Join(g.dir("memory"), file)), "\n") {
 		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
 			v, _ := strconv.ParseInt(n, 10, 64)
 			return v
@@ -183,21 +203,6 @@ func (g *cgroup) memory() (now, peak int64) {
 		return number(g.dir("memory"), "memory.current"), number(g.dir("memory"), "memory.peak")
 	}
 	return number(g.dir("memory"), "memory.usage_in_bytes"), number(g.dir("memory"), "memory.max_usage_in_bytes")
-}
-
-// cpu is the CPU time that the group has used.
-func (g *cgroup) cpu() time.Duration {
-	if g.in.version == 2 {
-		data, _ := os.ReadFile(filepath.Join(g.dir("cpu"), "cpu.stat"))
-		for _, line := range strings.Split(string(data), "\n") {
-			if n, ok := strings.CutPrefix(line, "usage_usec "); ok {
-				v, _ := strconv.ParseInt(n, 10, 64)
-				return time.Duration(v) * time.Microsecond
-			}
-		}
-		return 0
-	}
-	return time.Duration(number(g.dir("cpuacct"), "cpuacct.usage"))
 }
 
 // remove takes the group away; its processes must be gone, and the kernel may
@@ -220,12 +225,33 @@ func (g *cgroup) remove() error {
 	return nil
 }
 
+// write and read go around os.File: the runtime would register each file with its
+// poller first, which costs more than the rest.
 func write(dir, file, value string) error {
-	return os.WriteFile(filepath.Join(dir, file), []byte(value), 0o644)
+	path := filepath.Join(dir, file)
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		_, err = unix.Write(fd, []byte(value))
+		_ = unix.Close(fd)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s to %s: %w", value, path, err)
+	}
+	return nil
+}
+
+func read(path string) string {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return ""
+	}
+	var buf [4096]byte // more than any of these files has
+	n, _ := unix.Read(fd, buf[:])
+	_ = unix.Close(fd)
+	return string(buf[:max(n, 0)])
 }
 
 func number(dir, file string) int64 {
-	data, _ := os.ReadFile(filepath.Join(dir, file))
-	v, _ := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	v, _ := strconv.ParseInt(strings.TrimSpace(read(filepath.Join(dir, file))), 10, 64)
 	return v
 }

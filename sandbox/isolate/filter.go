@@ -17,6 +17,9 @@ const (
 	dataArg2   = 32
 )
 
+// The filters that a zygote is given, by the name that Enter chooses one with.
+const filterPlain = "plain"
+
 // Filter builds the system call filter of user code, as the bytes of a
 // struct sock_filter array. What it does not know gets ENOSYS, so that libraries
 // fall back; what is known to be bad gets EPERM; a foreign ABI kills.

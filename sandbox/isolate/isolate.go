@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
+	"reflect"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -26,42 +25,39 @@ const (
 
 // Config says how to raise the wall.
 type Config struct {
-	Python string                           // the interpreter of the environment
-	Warm   []string                         // modules to import before the fork
-	Pool   int                              // children that wait ready
-	Level  string                           // force a level; "" is the best that the machine has
-	Log    func(format string, args ...any) // never nil
+	Python  string                           // the interpreter of the environment
+	Sets    []Set                            // warm sets, from small to large; at least one
+	Level   string                           // force a level; "" is the best that the machine has
+	Default policy.Policy                    // of most sandboxes: what waits ready is ready for it
+	Log     func(format string, args ...any) // never nil
 }
 
 // Spec is what one child is started with.
 type Spec struct {
 	SandboxID string
 	Policy    policy.Policy
-	Rules     policy.CodeRules
-	Slot      int // of the sandbox: its uid where a range is mapped
-	Session   int // descriptor of the /session mount of an earlier child, or -1
+	Session   int    // descriptor of the /session mount of an earlier child, or -1
+	UID       int    // that child's
+	Code      string // what it will run, where that is all: it chooses the warm set
 }
 
-// Isolator owns the zygote and the pool of waiting children.
+// Isolator owns the zygotes and the pools of waiting children.
 type Isolator struct {
-	config  Config
-	spec    stageSpec
-	filter  []byte
-	groups  *cgroups
-	why     string // why there are no cgroups
-	version []int
+	config    Config
+	spec      stageSpec
+	groups    *cgroups
+	why       string // why there are no cgroups
+	version   []int
+	nurseries []*nursery // one for each warm set
 
-	mu     sync.Mutex
-	zygote *zygote
-	serial int
-	closed bool
-	pool   chan *Process
-	refill chan struct{}
-	over   sync.WaitGroup
+	serial  atomic.Int64 // of cgroups
+	closing chan struct{}
+	over    sync.WaitGroup
 }
 
-// Open probes the machine by raising the wall once, fills the pool in the
-// background, and returns. The error says what the machine lacks.
+// Open probes the machine by raising the wall once, with the largest warm set,
+// fills the pools in the background, and returns. The error says what the machine
+// lacks.
 func Open(config Config) (*Isolator, error) {
 	py, err := inspectPython(config.Python)
 	if err != nil {
@@ -71,12 +67,17 @@ func Open(config Config) (*Isolator, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Isolator{config: config, version: py.Version, pool: make(chan *Process, max(config.Pool, 1)), refill: make(chan struct{}, 1)}
-	i.spec = stageSpec{Files: files, Python: py.Executable, Warm: config.Warm}
+	i := &Isolator{config: config, version: py.Version, closing: make(chan struct{})}
+	i.spec = stageSpec{Files: files, Python: py.Executable}
 	i.spec.Binds, i.spec.Links, i.spec.Path = rootOf(py)
-	if i.filter, err = Filter(); err != nil {
+	if i.spec.Policy, i.spec.Rules, err = encode(config.Default); err != nil {
 		return nil, err
 	}
+	filter, err := Filter()
+	if err != nil {
+		return nil, err
+	}
+	i.spec.Filters = map[string][]byte{filterPlain: filter}
 	switch config.Level {
 	case "", LevelFull:
 		if i.groups, err = openCgroups(); err != nil {
@@ -91,17 +92,20 @@ func Open(config Config) (*Isolator, error) {
 	default:
 		return nil, fmt.Errorf("isolation %q is not known: use %s or %s, or leave it out", config.Level, LevelFull, LevelWithoutCgroups)
 	}
-	if i.zygote, err = i.spawn(); err != nil {
+	for _, set := range config.Sets {
+		i.nurseries = append(i.nurseries, &nursery{set: set, in: i, ready: make(chan *Process, max(set.Pool-2, 1))})
+	}
+	largest := i.nurseries[len(i.nurseries)-1]
+	if _, err = largest.parent(); err != nil {
 		return nil, fmt.Errorf("%w; the wall needs user namespaces: check `unshare -Urm true`, the sysctls user.max_user_namespaces and "+
 			"kernel.apparmor_restrict_unprivileged_userns", err)
 	}
-	i.over.Add(1)
-	go i.fill()
+	for n := len(i.nurseries) - 1; n >= 0; n-- {
+		i.over.Add(2)
+		go i.nurseries[n].fill()
+		go i.nurseries[n].fill()
+	}
 	return i, nil
-}
-
-func (i *Isolator) spawn() (*zygote, error) {
-	return startZygote(i.spec, func(line string) { i.config.Log("zygote: %s", line) })
 }
 
 // Level is the wall's level, and what is not enforced by it and why.
@@ -127,110 +131,44 @@ func (i *Isolator) Isolation() sandbox.Isolation {
 	return sandbox.Isolation{Level: level, EnforcedBy: by}
 }
 
+// Ready says why no child could be started now: its zygote has died, and another
+// is not there yet.
+func (i *Isolator) Ready() error {
+	for _, n := range i.nurseries {
+		if err := n.alive(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Python is the version of the interpreter inside.
 func (i *Isolator) Python() []int { return i.version }
 
-// fill keeps the pool full, and the zygote alive.
-func (i *Isolator) fill() {
-	defer i.over.Done()
-	for {
-		p, err := i.birth()
-		if err != nil {
-			i.mu.Lock()
-			closed := i.closed
-			i.mu.Unlock()
-			if closed {
-				return
-			}
-			i.config.Log("cannot prepare a sandbox: %v", err)
-			time.Sleep(100 * time.Millisecond)
-			continue
-		}
-		i.mu.Lock()
-		if i.closed {
-			i.mu.Unlock()
-			_ = p.Close()
-			return
-		}
-		i.mu.Unlock()
-		i.pool <- p
-	}
-}
-
-// birth forks one child, unconfined as yet but with no user code to run, and
-// puts it into its cgroup.
-func (i *Isolator) birth() (*Process, error) {
-	i.mu.Lock()
-	if i.closed {
-		i.mu.Unlock()
-		return nil, errors.New("closed")
-	}
-	z := i.zygote
-	select {
-	case <-z.dead:
-		i.config.Log("the zygote died; starting another")
-		fresh, err := i.spawn()
-		if err != nil {
-			i.mu.Unlock()
-			return nil, err
-		}
-		z.control.Close()
-		i.zygote, z = fresh, fresh
-	default:
-	}
-	i.serial++
-	serial := i.serial
-	i.mu.Unlock()
-
-	sock, theirs, err := streamPair()
-	if err != nil {
-		return nil, err
-	}
-	defer theirs.Close()
-	p := &Process{Hatch: hatch.NewConn(sock), done: make(chan struct{}), baseKB: statusKB(z.pid, "VmRSS:")}
-	var writers [2]*os.File
-	for n, end := range []**os.File{&p.Stdout, &p.Stderr} {
-		var fds [2]int
-		if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-			return nil, err
-		}
-		if err := unix.SetNonblock(fds[0], true); err != nil {
-			return nil, err
-		}
-		*end, writers[n] = os.NewFile(uintptr(fds[0]), "output"), os.NewFile(uintptr(fds[1]), "output-child")
-		defer writers[n].Close()
-	}
-	p.pidfd, err = z.fork(int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd()), p.exited)
-	if err != nil {
-		_ = p.Hatch.Close()
-		_ = p.Stdout.Close()
-		_ = p.Stderr.Close()
-		return nil, err
-	}
-	p.pid = pidOf(p.pidfd)
-	if i.groups != nil {
-		p.group, err = i.groups.make(strconv.Itoa(serial))
+// Start gives a locked child to a sandbox. Most wait ready; one with a /session of
+// its own, or of another size than the default, is made. A full machine is
+// FaultFull.
+func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, error) {
+	n := i.nurseries[smallest(i.config.Sets, spec.Code)]
+	if spec.Session >= 0 || spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes {
+		p, err := n.birth(spec)
 		if err == nil {
-			err = p.group.join(p.pid)
+			err = i.assign(p, spec)
 		}
-		if err != nil {
-			_ = p.Close()
-			return nil, fmt.Errorf("join the cgroup: %w", err)
-		}
+		return p, err
 	}
-	return p, nil
-}
-
-// Start gives one waiting child to a sandbox: it is locked down when Start
-// returns. The second value is a descriptor of the sandbox's /session, which
-// outlives the child; the caller closes it. A full machine is FaultFull.
-func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, int, error) {
 	for {
 		var p *Process
 		select {
-		case p = <-i.pool:
-		case <-ctx.Done():
-			return nil, -1, &sandbox.Error{Fault: sandbox.FaultFull, Detail: "no sandbox became free in time; try again", RetryAfter: 1, Cause: ctx.Err()}
+		case p = <-n.ready:
+		default:
+			select {
+			case p = <-n.ready:
+			case <-ctx.Done():
+				return nil, &sandbox.Error{Fault: sandbox.FaultFull, Detail: "no sandbox became free in time; try again", RetryAfter: 1, Cause: ctx.Err()}
+			case <-i.closing:
+				return nil, &sandbox.Error{Fault: sandbox.FaultFull, Detail: "the service is stopping", RetryAfter: 5}
+			}
 		}
 		select {
 		case <-p.done: // died while it waited, with its zygote
@@ -238,71 +176,63 @@ func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, int, error) 
 			continue
 		default:
 		}
-		session, err := i.enter(p, spec)
-		if err != nil {
-			_ = p.Close()
-			return nil, -1, fmt.Errorf("lock down: %w", err)
-		}
-		return p, session, nil
+		return p, i.assign(p, spec)
 	}
 }
 
-func (i *Isolator) enter(p *Process, spec Spec) (int, error) {
+// assign sets a locked child's limits, and tells it what it is to be. The child is
+// closed where that fails.
+func (i *Isolator) assign(p *Process, spec Spec) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("assign: %w", err), p.Close())
+		}
+	}()
 	pol := spec.Policy
-	policyJSON, err := json.Marshal(pol)
-	if err != nil {
-		return -1, err
-	}
-	rules, err := json.Marshal(spec.Rules)
-	if err != nil {
-		return -1, err
-	}
 	memory := int64(pol.MaxMemoryMB) << 20
 	if p.group != nil {
 		if err := p.group.limit(memory, pol.CPUPercent, pol.MaxThreads+1); err != nil {
-			return -1, err
+			return err
 		}
 	}
-	enter := hatch.Enter{
-		SandboxID: spec.SandboxID, Policy: policyJSON, Rules: rules, Filter: i.filter, Landlock: true,
-		DataLimit: statusKB(p.pid, "VmData:")<<10 + memory + int64(pol.MaxThreads)*8<<20, // a stack for each thread
-		Inodes:    16384, Attach: spec.Session >= 0,
+	for resource, most := range map[int]int64{
+		unix.RLIMIT_NOFILE: int64(pol.MaxOpenFiles), unix.RLIMIT_FSIZE: pol.FileMaxBytes,
+		unix.RLIMIT_DATA: p.dataKB<<10 + memory + int64(pol.MaxThreads)*8<<20, // a stack for each thread
+	} {
+		if err := unix.Prlimit(p.pid, resource, &unix.Rlimit{Cur: uint64(most), Max: uint64(most)}, nil); err != nil {
+			return fmt.Errorf("prlimit: %w", err)
+		}
 	}
-	if os.Geteuid() == 0 {
-		enter.UID = firstIn + spec.Slot%uidSlots
+	var a hatch.Assign
+	if !reflect.DeepEqual(pol, i.config.Default) {
+		if a.Policy, a.Rules, err = encode(pol); err != nil {
+			return err
+		}
 	}
-	var fds []int
-	if enter.Attach {
-		fds = []int{spec.Session}
-	}
-	if err := p.Hatch.Write(hatch.KindEnter, enter, fds...); err != nil {
-		return -1, err
-	}
-	ready, session, err := p.Hatch.ReadReady()
-	if err == nil && ready.Error != "" {
-		err = errors.New(ready.Error)
-	}
-	if err != nil && session >= 0 {
-		_ = unix.Close(session)
-	}
-	return session, err
+	return p.Hatch.Write(hatch.KindAssign, a)
 }
 
-// Close ends the zygote, and with it every child, and removes the cgroups.
+// encode is a policy, and the rules for code that come of it, as JSON.
+func encode(p policy.Policy) (pol, rules json.RawMessage, err error) {
+	if pol, err = json.Marshal(p); err == nil {
+		rules, err = json.Marshal(policy.Rules(p))
+	}
+	return pol, rules, err
+}
+
+// Close ends the zygotes, and with them every child, and removes the cgroups.
 func (i *Isolator) Close() {
-	i.mu.Lock()
-	i.closed = true
-	i.zygote.close()
-	i.mu.Unlock()
-	for stop := false; !stop; {
-		select {
-		case p := <-i.pool:
-			_ = p.Close()
-		case <-time.After(200 * time.Millisecond):
-			stop = true
-		}
+	close(i.closing)
+	for _, n := range i.nurseries {
+		n.close()
 	}
 	i.over.Wait()
+	for _, n := range i.nurseries {
+		close(n.ready)
+		for p := range n.ready {
+			_ = p.Close()
+		}
+	}
 	if i.groups != nil {
 		i.groups.remove()
 	}

@@ -1,10 +1,10 @@
 package isolate
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,23 +17,47 @@ import (
 type Process struct {
 	Hatch          *hatch.Conn
 	Stdout, Stderr *os.File // read ends, non-blocking
+	Session        int      // a descriptor of its /session, which may outlive it; -1 where it was taken
+	UID            int      // inside, that files of /session belong to
 
 	pidfd  int
 	pid    int // as the host sees it
 	group  *cgroup
-	baseKB int64 // what it shared with the zygote at birth
+	baseKB int64 // resident memory that it shared with the zygote at birth
+	dataKB int64 // private writable memory then
+	lifted bool  // the CPU quota is off, so that an interrupted run can end
 
 	done   chan struct{} // closed when it has exited
 	status int           // wait status, valid once done is closed
+	spent  time.Duration // CPU time of its whole life, likewise
 	once   sync.Once
 	closed sync.Once
 }
 
-func (p *Process) exited(status int) {
+func (p *Process) exited(status int, spent time.Duration) {
 	p.once.Do(func() {
-		p.status = status
+		p.status, p.spent = status, spent
 		close(p.done)
 	})
+}
+
+// lockTime is how long a child may take to lock itself down.
+const lockTime = 10 * time.Second
+
+// lock has the child lock itself down, and returns a descriptor of its /session.
+func (p *Process) lock(enter hatch.Enter, mount int) (session int, err error) {
+	var fds []int
+	if enter.Attach {
+		fds = []int{mount}
+	}
+	if err := p.Hatch.Write(hatch.KindEnter, enter, fds...); err != nil {
+		return -1, err
+	}
+	ready, session, err := p.Hatch.ReadReady(lockTime)
+	if err == nil && ready.Error != "" {
+		err = errors.New(ready.Error)
+	}
+	return session, err
 }
 
 // Done is closed when the process has exited.
@@ -42,8 +66,14 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Signal sends a signal to the process, if it is still there.
 func (p *Process) Signal(s unix.Signal) { _ = unix.PidfdSendSignal(p.pidfd, s, nil, 0) }
 
-// Interrupt asks the running code to end (KeyboardInterrupt).
-func (p *Process) Interrupt() { p.Signal(unix.SIGINT) }
+// Interrupt asks the running code to end (KeyboardInterrupt). What had used up its
+// share of this second gets CPU time to do so, until the next Thaw.
+func (p *Process) Interrupt() {
+	if p.group != nil {
+		p.lifted = p.group.unthrottle() == nil
+	}
+	p.Signal(unix.SIGINT)
+}
 
 // Kill ends the process at once; nothing in it can refuse.
 func (p *Process) Kill() { p.Signal(unix.SIGKILL) }
@@ -52,7 +82,12 @@ func (p *Process) Kill() { p.Signal(unix.SIGKILL) }
 func (p *Process) Freeze() { p.Signal(unix.SIGSTOP) }
 
 // Thaw ends a Freeze.
-func (p *Process) Thaw() { p.Signal(unix.SIGCONT) }
+func (p *Process) Thaw() {
+	if p.lifted {
+		p.lifted = p.group.throttle() != nil
+	}
+	p.Signal(unix.SIGCONT)
+}
 
 // Ended says how the process ended: "max_memory_mb" where the kernel killed it
 // for want of memory, else a signal's name, or "exit". Only after Done.
@@ -69,22 +104,32 @@ func (p *Process) Ended() string {
 // Used is what the process has used since its birth, as the kernel counted it:
 // CPU time, and now and peak memory of its own in bytes.
 func (p *Process) Used() (cpu time.Duration, now, peak int64) {
+	select {
+	case <-p.done:
+		cpu = p.spent
+	default:
+		cpu = cpuOf(p.pid)
+	}
 	if p.group != nil {
 		now, peak = p.group.memory()
-		return p.group.cpu(), now, peak
-	}
-	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/stat")
-	if i := strings.LastIndexByte(string(stat), ')'); i > 0 {
-		if f := strings.Fields(string(stat[i+1:])); len(f) > 12 {
-			user, _ := strconv.ParseInt(f[11], 10, 64)
-			system, _ := strconv.ParseInt(f[12], 10, 64)
-			cpu = time.Duration(user+system) * 10 * time.Millisecond // USER_HZ is 100
-		}
+		return cpu, now, peak
 	}
 	// The high-water mark less what came from the warm interpreter: an estimate.
 	now = max(0, statusKB(p.pid, "VmRSS:")-p.baseKB) << 10
 	peak = max(0, statusKB(p.pid, "VmHWM:")-p.baseKB) << 10
 	return cpu, now, peak
+}
+
+// cpuOf is the CPU time of all threads that a process has and had, by its CPU-time
+// clock, whose number is made from the pid (clock_getcpuclockid(3)); 0 where it is
+// gone.
+func cpuOf(pid int) time.Duration {
+	const schedClock = 2 // CPUCLOCK_SCHED of the kernel's posix-timers.h
+	var t unix.Timespec
+	if pid <= 0 || unix.ClockGettime(int32(^pid)<<3|schedClock, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
 }
 
 // Counts is how many threads and open files the process has now.
@@ -105,10 +150,7 @@ func (p *Process) Close() error {
 		case <-time.After(10 * time.Second):
 			err = fmt.Errorf("process %d did not die within 10 s", p.pid)
 		}
-		_ = p.Hatch.Close()
-		_ = p.Stdout.Close()
-		_ = p.Stderr.Close()
-		_ = unix.Close(p.pidfd)
+		p.letGo()
 		if p.group != nil {
 			if e := p.group.remove(); err == nil {
 				err = e
@@ -116,4 +158,19 @@ func (p *Process) Close() error {
 		}
 	})
 	return err
+}
+
+// letGo closes our ends.
+func (p *Process) letGo() {
+	_ = p.Hatch.Close()
+	for _, f := range []*os.File{p.Stdout, p.Stderr} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+	for _, fd := range []int{p.pidfd, p.Session} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
 }

@@ -19,7 +19,10 @@ type stageSpec struct {
 	Python string            `json:"python"` // the interpreter, inside
 	Path   []string          `json:"path"`   // folders of packages, inside
 	Warm   []string          `json:"warm"`   // modules to import
-	TmpMB  int               `json:"tmp_mb"`
+
+	Filters map[string][]byte `json:"filters"` // seccomp programs by name
+	Policy  json.RawMessage   `json:"policy"`  // of most sandboxes, and the rules for
+	Rules   json.RawMessage   `json:"rules"`   // their code
 }
 
 // interpreter is what a Python says of itself.

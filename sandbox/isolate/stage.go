@@ -90,7 +90,7 @@ func stage() error {
 	if err := unix.CloseRange(controlFD+1, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}
-	config, err := json.Marshal(map[string]any{"path": spec.Path, "warm": spec.Warm})
+	config, err := json.Marshal(map[string]any{"path": spec.Path, "warm": spec.Warm, "filters": spec.Filters, "policy": spec.Policy, "rules": spec.Rules})
 	if err != nil {
 		return err
 	}

@@ -28,15 +28,16 @@ const (
 
 // zygote is one warm Python and the socket to it.
 type zygote struct {
-	cmd     *exec.Cmd
-	control *os.File
-	pid     int
-	dataKB  int64 // private writable memory after warm-up
+	cmd        *exec.Cmd
+	control    *os.File
+	pid        int
+	dataKB     int64 // private writable memory after warm-up
+	residentKB int64 // resident memory then
 
 	mu      sync.Mutex
 	next    int
 	waiting map[int]chan forked
-	exits   map[int]func(status int)
+	exits   map[int]func(status int, spent time.Duration)
 	dead    chan struct{} // closed when the zygote is gone
 }
 
@@ -98,7 +99,7 @@ func startZygote(spec stageSpec, log func(string)) (*zygote, error) {
 	}()
 	encodeErr := json.NewEncoder(specW).Encode(spec)
 	specW.Close()
-	z := &zygote{cmd: cmd, control: control, pid: cmd.Process.Pid, waiting: map[int]chan forked{}, exits: map[int]func(int){}, dead: make(chan struct{})}
+	z := &zygote{cmd: cmd, control: control, pid: cmd.Process.Pid, waiting: map[int]chan forked{}, exits: map[int]func(int, time.Duration){}, dead: make(chan struct{})}
 	buf := make([]byte, 4096)
 	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60})
 	n, err := readRetry(pair[0], buf)
@@ -110,7 +111,7 @@ func startZygote(spec stageSpec, log func(string)) (*zygote, error) {
 		return nil, fmt.Errorf("the wall stage ended: %s", last)
 	}
 	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{})
-	z.dataKB = statusKB(z.pid, "VmData:")
+	z.dataKB, z.residentKB = statusKB(z.pid, "VmData:"), statusKB(z.pid, "VmRSS:")
 	go z.read(pair[0])
 	return z, nil
 }
@@ -137,10 +138,11 @@ func (z *zygote) read(fd int) {
 			break
 		}
 		var m struct {
-			Op     string `json:"op"`
-			ID     int    `json:"id"`
-			Status int    `json:"status"`
-			Error  string `json:"error"`
+			Op     string  `json:"op"`
+			ID     int     `json:"id"`
+			Status int     `json:"status"`
+			CPU    float64 `json:"cpu"` // seconds
+			Error  string  `json:"error"`
 		}
 		if json.Unmarshal(buf[:n], &m) != nil {
 			continue
@@ -159,7 +161,7 @@ func (z *zygote) read(fd int) {
 		case "exited":
 			if f := z.exits[m.ID]; f != nil {
 				delete(z.exits, m.ID)
-				f(m.Status)
+				f(m.Status, time.Duration(m.CPU*float64(time.Second)))
 			}
 		}
 		z.mu.Unlock()
@@ -175,7 +177,7 @@ func (z *zygote) read(fd int) {
 	}
 	for id, f := range z.exits {
 		delete(z.exits, id)
-		f(int(unix.SIGKILL))
+		f(int(unix.SIGKILL), 0)
 	}
 }
 
@@ -193,7 +195,7 @@ func oneFD(oob []byte) int {
 }
 
 // fork asks for one child. exited is called once, with its wait status.
-func (z *zygote) fork(hatch, stdout, stderr int, exited func(status int)) (pidfd int, err error) {
+func (z *zygote) fork(hatch, stdout, stderr int, exited func(status int, spent time.Duration)) (pidfd int, err error) {
 	answer := make(chan forked, 1)
 	z.mu.Lock()
 	select {
@@ -230,8 +232,7 @@ func (z *zygote) close() {
 
 // statusKB reads one number of /proc/PID/status.
 func statusKB(pid int, field string) int64 {
-	data, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	for _, line := range strings.Split(string(data), "\n") {
+	for _, line := range strings.Split(read("/proc/"+strconv.Itoa(pid)+"/status"), "\n") {
 		if rest, ok := strings.CutPrefix(line, field); ok {
 			v, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
 			return v
@@ -243,8 +244,7 @@ func statusKB(pid int, field string) int64 {
 // pidOf is the pid, as the host sees it, of the process behind a pidfd; 0 where
 // it is gone.
 func pidOf(pidfd int) int {
-	data, _ := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(pidfd))
-	for _, line := range strings.Split(string(data), "\n") {
+	for _, line := range strings.Split(read("/proc/self/fdinfo/"+strconv.Itoa(pidfd)), "\n") {
 		if rest, ok := strings.CutPrefix(line, "Pid:"); ok {
 			pid, _ := strconv.Atoi(strings.TrimSpace(rest))
 			return max(pid, 0)

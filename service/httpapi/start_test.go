@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 
 type opener struct{ *host.Host }
 
-func (o opener) Open(ctx context.Context, box sandbox.Sandbox) (service.Session, error) {
-	return o.Host.Open(ctx, box)
+func (o opener) Open(ctx context.Context, box sandbox.Sandbox, code string) (service.Session, error) {
+	return o.Host.Open(ctx, box, code)
 }
 
 func serve(m *testing.M) (int, error) {
@@ -84,7 +84,7 @@ func serve(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer reader.Close()
-	wall, err := isolate.Open(isolate.Config{Python: python, Warm: []string{"numpy", "pandas", "matplotlib.pyplot"}, Pool: 2, Log: log.Warnf})
+	wall, err := isolate.Open(isolate.Config{Python: python, Sets: isolate.Sets(3), Default: policy.Default(), Log: log.Warnf})
 	if err != nil {
 		return 1, err
 	}

@@ -38,7 +38,7 @@ func raise(t *testing.T, level string) *isolate.Isolator {
 	if python == "" {
 		t.Fatal("GLASSHOUSE_PYTHON must name the sandboxes' Python; scripts/test sets it")
 	}
-	i, err := isolate.Open(isolate.Config{Python: python, Warm: []string{"numpy"}, Pool: 2, Level: level, Log: t.Logf})
+	i, err := isolate.Open(isolate.Config{Python: python, Sets: []isolate.Set{{Name: "numpy", Modules: []string{"numpy"}, Pool: 2}}, Default: policy.Default(), Level: level, Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func open(t *testing.T, i *isolate.Isolator, change func(*policy.Policy)) *host.
 	if change != nil {
 		change(&p)
 	}
-	s, err := host.New(i, 10*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p})
+	s, err := host.New(i, 10*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

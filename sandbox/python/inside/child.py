@@ -1,63 +1,84 @@
-"""A child's life: wait for Enter, lock down, then run what the host sends."""
+"""A child's life: lock down on Enter, wait for Assign, then run what the host sends.
+
+What can be made before the fork is made in the zygote, by Child: each page that a
+child writes to must be copied first, so the less it does, the faster it is and the
+less memory it has of its own.
+"""
 
 import io
 import os
-import random
 import signal
 import sys
 
 import hatch
 import lockdown
+import session
+
+TMP_BYTES, INODES = 64 << 20, 16384
 
 
-def main() -> None:
-    lockdown.mount_tmpfs("/tmp", mode="1777", size=64 << 20, nr_inodes=16384)
-    channel = hatch.Channel(3)
-    kind, body, fds = channel.receive_with_descriptors()
-    if kind != hatch.ENTER:
-        os._exit(0)
-    enter = hatch.loads(body)
-    try:
-        session = _enter(channel, enter, fds)
-    except Exception as error:
-        channel.send(hatch.READY, {"error": f"{type(error).__name__}: {error}"})
-        os._exit(72)
-    while True:
-        kind, body = channel.receive()
-        if kind == hatch.RUN:
-            outcome = session.run(hatch.loads(body))
-            _flush()
-            channel.send(hatch.DONE, outcome)
-        elif kind == hatch.LOOK:
-            channel.send(hatch.VALUE, session.look())
-        else:
+class Child:
+    """What all children of a zygote have in common. filters are seccomp programs by
+    name; policy and rules are those of most sandboxes."""
+
+    def __init__(self, filters: "dict[str, bytes]", policy: dict, rules: dict):
+        self._filters = {name: lockdown.Filter(program) for name, program in filters.items()}
+        os.umask(0o022)
+        sys.stdin = open(0)
+        sys.stdout, sys.stderr = _text(1), _text(2)
+        sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+        self._channel = hatch.Channel()
+        self._session = session.Session(self._channel)
+        self._session.enter(policy, rules)
+        signal.signal(signal.SIGINT, self._channel.on_interrupt)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past file_max_bytes raises OSError instead
+        lockdown.before_fork()
+        self._session.leave_home()
+
+    def live(self) -> None:
+        """Never returns. The descriptors 0 to 3 are in their places."""
+        channel, live = self._channel, self._session
+        channel.attach(3)
+        _reseed()
+        kind, body, fds = channel.receive_with_descriptors()
+        if kind != hatch.ENTER:
             os._exit(0)
+        try:
+            keep = self._enter(hatch.loads(body), fds)
+        except Exception as error:
+            channel.send(hatch.READY, {"error": f"{type(error).__name__}: {error}"})
+            os._exit(72)
+        channel.send(hatch.READY, {"error": ""}, [keep])
+        os.close(keep)
+        while True:
+            kind, body = channel.receive()
+            if kind == hatch.RUN:
+                outcome = live.run(hatch.loads(body))
+                _flush()
+                channel.send(hatch.DONE, outcome)
+            elif kind == hatch.ASSIGN:
+                assigned = hatch.loads(body)
+                if assigned:
+                    live.enter(assigned["policy"], assigned["rules"])
+            elif kind == hatch.LOOK:
+                channel.send(hatch.VALUE, live.look())
+            else:
+                os._exit(0)
 
-
-def _enter(channel: "hatch.Channel", enter: dict, fds: list[int]):
-    import session
-
-    uid, policy = enter["uid"], enter["policy"]
-    if enter["attach"]:
-        lockdown.attach(fds[0], "/session")
-    else:
-        lockdown.mount_tmpfs("/session", mode="700", uid=uid, gid=uid, size=policy["workspace_max_bytes"], nr_inodes=enter["inodes"])
-    keep = lockdown.clone_mount("/session")
-    os.umask(0o022)
-    os.chdir("/session")
-    _reseed()
-    sys.stdin = open(0)
-    sys.stdout, sys.stderr = _text(1), _text(2)
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
-    signal.signal(signal.SIGINT, channel.on_interrupt)
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past file_max_bytes raises OSError instead
-    live = session.Session(channel, {"sandbox_id": enter["sandbox_id"], "policy": policy, "rules": enter["rules"]})
-    lockdown.lock(enter)
-    if not enter["attach"]:
-        os.mkdir("/session/artifacts")
-    channel.send(hatch.READY, {"error": ""}, [keep])
-    os.close(keep)
-    return live
+    def _enter(self, enter: dict, fds: "list[int]") -> int:
+        """Locks down; returns the descriptor of a clone of the /session mount."""
+        uid = enter["uid"]
+        lockdown.mount_tmpfs("/tmp", mode="1777", size=TMP_BYTES, nr_inodes=INODES)
+        if enter["attach"]:
+            lockdown.attach(fds[0], "/session")
+        else:
+            lockdown.mount_tmpfs("/session", mode="700", uid=uid, gid=uid, size=enter["workspace"], nr_inodes=INODES)
+            os.mkdir("/session/artifacts")
+            os.chown("/session/artifacts", uid, uid)
+        keep = lockdown.clone_mount("/session")
+        os.chdir("/session")
+        lockdown.lock(uid, lockdown.landlock_ruleset() if enter["landlock"] else -1, self._filters[enter["filter"]])
+        return keep
 
 
 def _text(fd: int) -> io.TextIOWrapper:
@@ -66,11 +87,8 @@ def _text(fd: int) -> io.TextIOWrapper:
 
 
 def _reseed() -> None:
-    """What must differ between siblings, and was the same in the zygote."""
-    import tempfile
-
-    random.seed(os.urandom(32))
-    tempfile._name_sequence = None  # type: ignore[attr-defined]
+    """What must differ between siblings, and was the same in the zygote. Python's own
+    random does so by itself after a fork."""
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(int.from_bytes(os.urandom(4), "little"))

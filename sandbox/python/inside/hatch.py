@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 
-ENTER, READY, RUN, DONE, ASK, ANSWER, ROWS, NOTE, STEP, LOOK, VALUE = (ord(c) for c in "ERXDAJMNSLV")
+ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, ROWS, NOTE, STEP, LOOK, VALUE = (ord(c) for c in "ERPXDAJMNSLV")
 
 # Bound at import: user code may replace the modules' functions later.
 dumps, loads = json.dumps, json.loads
@@ -23,8 +23,10 @@ class Refused(Exception):
 
 
 class Channel:
-    def __init__(self, fd: int):
-        self._socket = socket.socket(fileno=fd)
+    """Made in the zygote, without a socket; attach gives a child's its own."""
+
+    def __init__(self):
+        self._socket: socket.socket  # attach sets it
         self._buffer = bytearray()
         self._lock = threading.RLock()
         self._next = 0
@@ -32,6 +34,10 @@ class Channel:
         self._guarded = False  # the main thread is in the middle of a frame
         self._interrupted = False
         self.running = False  # user code runs: an interrupt may be raised
+
+    def attach(self, fd: int) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fd)
+        self._main = threading.get_ident()
 
     def on_interrupt(self, *_) -> None:
         """SIGINT: ends user code, but never in the middle of a frame."""

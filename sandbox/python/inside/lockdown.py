@@ -6,7 +6,6 @@ capabilities that are dropped after them, PDEATHSIG is erased by setuid, seccomp
 is last because it forbids all of this.
 """
 
-import base64
 import ctypes
 import os
 import resource
@@ -21,6 +20,9 @@ _OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _CLOSE_RANGE = 428, 429, 
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 
 _AT_FDCWD = -100
+_EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8  # Landlock's access to files
+_CAPABILITIES = struct.pack("Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
+_NONE = struct.pack("6I", 0, 0, 0, 0, 0, 0)
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 1, 4, 24, 22, 38, 47
 
 
@@ -80,55 +82,48 @@ def clone_mount(path: str) -> int:
     return _syscall("open_tree", _OPEN_TREE, _AT_FDCWD, path.encode(), 1 | 0o2000000)
 
 
-def lock(enter: dict) -> None:
-    """Give everything up, for good. Raises OSError where a wall can't be raised."""
-    policy = enter["policy"]
-    uid = enter["uid"]
-    _limits(enter, policy)
+def before_fork() -> None:
+    """What the zygote gives up for itself and all that it forks: capabilities that it
+    has can still be used, but none can ever be gained."""
     for capability in range(64):
         if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
             break  # EINVAL: past the last one that this kernel knows
     _prctl("ambient capabilities", _PR_CAP_AMBIENT, 4)
+    _prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, 1)
+
+
+def lock(uid: int, ruleset: int, filter: "Filter") -> None:
+    """Give everything up, for good. Raises OSError where a wall can't be raised.
+    A ruleset of -1 leaves Landlock out. The other limits are set from outside."""
+    for what in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
+        resource.setrlimit(what, (0, 0))
     if uid:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-    _drop_capabilities()
+    _check(_libc.capset(_CAPABILITIES, _NONE), "capset")
     _prctl("PDEATHSIG", _PR_SET_PDEATHSIG, 9)
     _prctl("dumpable", _PR_SET_DUMPABLE, 0)
-    _prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, 1)
-    if enter["landlock"]:
-        _landlock()
-    _seccomp(base64.b64decode(enter["filter"]))
+    if ruleset >= 0:
+        _syscall("landlock restrict", _LANDLOCK_RESTRICT, ruleset, 0)
+        os.close(ruleset)
+    _check(_libc.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(filter.program), 0, 0), "seccomp")
 
 
-def _limits(enter: dict, policy: dict) -> None:
-    def bound(what: int, value: int) -> None:
-        hard = resource.getrlimit(what)[1]
-        if hard != resource.RLIM_INFINITY:
-            value = min(value, hard)
-        resource.setrlimit(what, (value, value))
+class Filter:
+    """A seccomp program, an array of struct sock_filter, as the kernel takes it."""
 
-    bound(resource.RLIMIT_CORE, 0)
-    bound(resource.RLIMIT_MEMLOCK, 0)
-    bound(resource.RLIMIT_MSGQUEUE, 0)
-    bound(resource.RLIMIT_NOFILE, policy["max_open_files"])
-    bound(resource.RLIMIT_FSIZE, policy["file_max_bytes"])
-    if enter["data_limit"]:
-        bound(resource.RLIMIT_DATA, enter["data_limit"])
-    if enter["nproc"]:
-        bound(resource.RLIMIT_NPROC, enter["nproc"])
+    class _Program(ctypes.Structure):
+        _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
+
+    def __init__(self, instructions: bytes):
+        self._held = ctypes.create_string_buffer(instructions, len(instructions))
+        self.program = self._Program(len(instructions) // 8, ctypes.cast(self._held, ctypes.c_char_p))
 
 
-def _drop_capabilities() -> None:
-    header = struct.pack("Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
-    _check(_libc.capset(header, struct.pack("6I", 0, 0, 0, 0, 0, 0)), "capset")
-
-
-def _landlock() -> None:
+def landlock_ruleset() -> int:
     """Read and execute everywhere in the root; write only in /session, /tmp and /dev/null."""
     abi = _syscall("landlock version", _LANDLOCK_CREATE, None, 0, 1)
-    execute, write, read, read_dir = 1, 2, 4, 8
     everything = (1 << 13) - 1  # ABI 1
     if abi >= 2:
         everything |= 1 << 13  # refer
@@ -137,20 +132,15 @@ def _landlock() -> None:
     attr = struct.pack("QQQ", everything, 3 if abi >= 4 else 0, 3 if abi >= 6 else 0)
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
     ruleset = _syscall("landlock", _LANDLOCK_CREATE, ctypes.c_char_p(attr[:size]), size, 0)
-    folders = everything & ~(1 << 6 | 1 << 9 | 1 << 10 | 1 << 11)  # no devices, sockets, FIFOs
-    folders &= ~execute
-    for path, access in (("/", execute | read | read_dir), ("/session", folders), ("/tmp", folders), ("/dev/null", read | write)):
-        fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        _syscall("landlock rule", _LANDLOCK_ADD, ruleset, 1, ctypes.c_char_p(struct.pack("=Qi", access, fd)), 0)
-        os.close(fd)
-    _syscall("landlock restrict", _LANDLOCK_RESTRICT, ruleset, 0)
-    os.close(ruleset)
+    _landlock_rule(ruleset, "/", _EXECUTE | _READ | _READ_DIR)
+    _landlock_rule(ruleset, "/dev/null", _READ | _WRITE)
+    writable = everything & ~(_EXECUTE | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11)  # no devices, sockets, FIFOs
+    for path in ("/session", "/tmp"):
+        _landlock_rule(ruleset, path, writable)
+    return ruleset
 
 
-def _seccomp(program: bytes) -> None:
-    class Program(ctypes.Structure):
-        _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
-
-    held = ctypes.create_string_buffer(program, len(program))
-    fprog = Program(len(program) // 8, ctypes.cast(held, ctypes.c_char_p))
-    _check(_libc.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(fprog), 0, 0), "seccomp")
+def _landlock_rule(ruleset: int, path: str, access: int) -> None:
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    _syscall("landlock rule", _LANDLOCK_ADD, ruleset, 1, ctypes.c_char_p(struct.pack("=Qi", access, fd)), 0)
+    os.close(fd)

@@ -42,6 +42,7 @@ _HOME = "/glasshouse"
 _compile, _exec, _eval, _print, _dumps = compile, exec, eval, print, json.dumps
 _get_digits, _set_digits = sys.get_int_max_str_digits, sys.set_int_max_str_digits
 _code_of = vars(SystemExit)["code"].__get__
+_asyncio_run = asyncio.run
 _swap_task = getattr(asyncio.tasks, "_swap_current_task", None)
 
 
@@ -58,12 +59,13 @@ values.DICTS.add(Context)
 
 
 class Session:
-    """config is {"sandbox_id", "policy", "rules"}; channel is a hatch.Channel."""
+    """channel is a hatch.Channel. It is made in the zygote, once for all children, so
+    that they share its memory; enter makes it the session of one sandbox."""
 
-    def __init__(self, channel, config: dict):
+    def __init__(self, channel):
         self._channel = channel
-        self._policy = config["policy"]
-        self._rules = check.Rules(config["rules"])
+        self._policy: dict = {}
+        self._rules = check.Rules({})
         self._runs = 0
         self._thread = threading.get_ident()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -78,11 +80,15 @@ class Session:
         self._names.update(helpers.names())
         self._names["__builtins__"] = builtins
         self._given = dict(self._names)
-        asyncio.run = asyncio.runners.run = _nested(asyncio.run, self._event_loop)
-        self._leave_home()
+        asyncio.run = asyncio.runners.run = _nested(_asyncio_run, self._event_loop)
+
+    def enter(self, policy: dict, rules: dict) -> None:
+        """The sandbox's policy, and what check.Rules takes."""
+        self._policy = policy
+        self._rules = check.Rules(rules)
 
     @staticmethod
-    def _leave_home() -> None:
+    def leave_home() -> None:
         """/session is where the user's modules are; ours can't be imported by accident."""
         sys.path[:] = ["/session", *(p for p in sys.path if p not in ("/session", _HOME))]
         for name, module in list(sys.modules.items()):

@@ -3,13 +3,15 @@
 It runs no user code and holds no secret. It reads its control socket (seqpacket,
 descriptor 3): {"op": "fork", "id": n} with three descriptors (hatch, stdout,
 stderr) makes a child; it answers {"op": "forked", "id": n} with the child's
-pidfd, or {"op": "failed", ...}, and later {"op": "exited", "id": n, "status": s}
-(a wait status). When the socket closes, it exits, and the kernel ends every child
+pidfd, or {"op": "failed", ...}, and later {"op": "exited", "id": n, "status": s,
+"cpu": t} (a wait status, and seconds). When the socket closes, it exits, and the kernel ends every child
 with it, for it is the init of their pid namespace.
 """
 
+import base64
 import gc
 import importlib
+import io
 import json
 import os
 import select
@@ -27,14 +29,12 @@ def main() -> None:
     sys.argv = [""]
     sys.path[:0] = ["/glasshouse"]
     sys.path += config["path"]
+    import child
     import lockdown
 
     warm_up(config["warm"])
-    # Compiled once, here: the root is read-only, so no bytecode is kept.
-    import tempfile  # noqa: F401
-
-    import child
-    import session  # noqa: F401
+    warm_session()
+    life = child.Child({name: base64.b64decode(program) for name, program in config["filters"].items()}, config["policy"], config["rules"])
     control = socket.socket(fileno=CONTROL)
     if threading.active_count() != 1:
         raise SystemExit("zygote: a warm package started a thread; forking would be unsafe")
@@ -61,7 +61,7 @@ def main() -> None:
                 os._exit(0)
             request = json.loads(message)
             try:
-                pid = fork(lockdown, child, own_pid_namespace, fds)
+                pid = fork(lockdown, life, own_pid_namespace, fds)
             except OSError as error:
                 control.send(json.dumps({"op": "failed", "id": request["id"], "error": str(error)}).encode())
             else:
@@ -81,39 +81,92 @@ def warm_up(modules: list[str]) -> None:
         except ImportError as error:
             print(f"zygote: {name} is not in this environment: {error}", file=sys.stderr, flush=True)
     if "matplotlib.pyplot" in modules and "matplotlib.pyplot" in sys.modules:
-        # The first figure pays for fonts and backends; pay here, once.
-        import io
-
+        # The first figures pay for fonts, backends and caches; pay here, once.
         pyplot = sys.modules["matplotlib.pyplot"]
-        figure = pyplot.figure()
-        figure.add_subplot().plot([0, 1])
-        figure.savefig(io.BytesIO(), format="png")
-        pyplot.close("all")
+        for _ in range(3):
+            _, axes = pyplot.subplots()
+            axes.plot([0, 1], label="a")
+            axes.bar([0, 1], [1, 2])
+            axes.set_title("Title")
+            axes.set_xlabel("x")
+            axes.legend()
+            pyplot.savefig(io.BytesIO(), format="png", bbox_inches="tight")
+            pyplot.close("all")
+    if "numpy" in sys.modules:
+        importlib.import_module("numpy.random")  # which numpy leaves for later
     if "pandas" in sys.modules:
         pandas = sys.modules["pandas"]
         frame = pandas.DataFrame({"k": ["a", "b"], "v": [1, 2]})
         frame.groupby("k")["v"].sum()
         repr(frame)
-    import asyncio
 
-    asyncio.new_event_loop().close()
+
+# What nearly every run does, done often enough that the interpreter has specialised
+# its code and filled its caches before the fork: after it, each costs a copied page.
+PROGRAMS = (
+    "print('hello')",
+    "total = sum(n * n for n in range(10))\nf'{total:.2f}'",
+    "import json\n[{'name': 'x', 'n': 1, 'part': 0.5, 'all': [1, 2]}, None, True]",
+    "rows = db_query('SELECT 1', {'n': 1})\nrows[0]['n']",
+    "import asyncio\nawait asyncio.sleep(0)\nawait db_query('SELECT 1')",
+    "debug('x')\ninspect_var('y', 1)",
+    "{}['missing']",
+    "1 +",
+    "class A:\n    def f(self): return 1\nA().f()",
+)
+
+
+def warm_session() -> None:
+    """Runs the PROGRAMS in a session that is thrown away."""
+    import asyncio
+    import linecache
+    import tempfile
+
+    import session
+
+    class Nobody:
+        running = False
+
+        def query(self, _sql, _params):
+            kinds = ("int", "text", "decimal", "timestamptz", "json")
+            columns = [{"name": n, "type": n, "kind": n, "array": False} for n in ("n", *kinds)]
+            return columns, [[1], [1], ["x"], ["1.5"], ["2024-01-01 00:00:00+00"], ["{}"]], False
+
+        def note(self, _note):
+            pass
+
+    before, streams = sys.modules["__main__"], (sys.stdout, sys.stderr)
+    sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
+    thrown = session.Session(Nobody())
+    thrown.enter({}, {"enabled": True, "allowed": ["json", "asyncio"]})
+    for code in PROGRAMS * 10:
+        thrown.run({"code": code, "context": {"given": 1}})
+    thrown.look()
+    loop = thrown._loop
+    if loop is not None:
+        loop.close()
+    asyncio.set_event_loop(None)
+    sys.modules["__main__"] = before
+    sys.stdout, sys.stderr = streams
+    linecache.cache.clear()
+    tempfile._name_sequence = None  # type: ignore[attr-defined]
     sys.path_importer_cache.clear()
 
 
 def reap(control: socket.socket, children: dict[int, int]) -> None:
     while True:
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status, used = os.wait4(-1, os.WNOHANG)
         except ChildProcessError:
             return
         if pid == 0:
             return
         number = children.pop(pid, None)
         if number is not None:
-            control.send(json.dumps({"op": "exited", "id": number, "status": status}).encode())
+            control.send(json.dumps({"op": "exited", "id": number, "status": status, "cpu": used.ru_utime + used.ru_stime}).encode())
 
 
-def fork(lockdown, child, own_pid_namespace: int, fds: list[int]) -> int:
+def fork(lockdown, life, own_pid_namespace: int, fds: list[int]) -> int:
     """Fork one child into a pid namespace of its own; returns its pid here.
 
     unshare(CLONE_NEWPID) is good for one fork only: the way back is setns to the
@@ -135,7 +188,7 @@ def fork(lockdown, child, own_pid_namespace: int, fds: list[int]) -> int:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         lockdown.arrange_descriptors(fds)
         lockdown.unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS)
-        child.main()
+        life.live()
     except BaseException as error:  # a child must never return into the zygote's loop
         try:
             os.write(2, f"child: {type(error).__name__}: {error}\n".encode("utf-8", "replace"))

@@ -149,7 +149,9 @@ class Runner:
     def __init__(self, rules=None):
         self.channel = FakeChannel()
         self.rules = {"enabled": False} if rules is None else rules
-        self.session = session.Session(self.channel, {"sandbox_id": "s1", "policy": POLICY, "rules": self.rules})
+        self.session = session.Session(self.channel)
+        self.session.enter(POLICY, self.rules)
+        self.session.leave_home()
 
     def __call__(self, code, context=None, watch=False):
         outcome = self.session.run({"execution_id": "e1", "code": code, "context": context or {}, "watch": watch, "breakpoints": []})
