@@ -24,7 +24,9 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sa
 		q.Parameters, _ = json.Marshal(params)
 	}
 	began := time.Now()
-	rows, err := d.service.Reader.Query(ctx, sql, params, sandbox.Limits{MaxRows: d.box.Policy.MaxRows, Timeout: time.Duration(d.box.Policy.MaxExecutionTime) * time.Second})
+	rows, err := d.service.Reader.Query(ctx, sql, params, sandbox.Limits{
+		MaxRows: d.box.Policy.MaxRows, Timeout: time.Duration(d.box.Policy.MaxExecutionTime) * time.Second, User: d.box.Owner, Sandbox: d.box.ID,
+	})
 	q.DurationMS = float64(time.Since(began).Microseconds()) / 1000
 	q.Status, q.Rows, q.Bytes, q.Truncated, q.Fingerprint = "ok", rows.Count, rows.Bytes, rows.Truncated, rows.Fingerprint
 	var no *sandbox.Refusal

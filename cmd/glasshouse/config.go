@@ -24,6 +24,9 @@ type config struct {
 	databaseURL     string
 	knowledgeURL    string
 	allowFunctions  string
+	queries         int
+	queriesPerUser  int
+	queriesPerBox   int
 	adminKey        string
 	isolation       string
 	pool            int
@@ -52,6 +55,9 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.StringVar(&c.databaseURL, "database-url", "", "history database (its owner's login); empty: the embedded one")
 	f.StringVar(&c.knowledgeURL, "knowledge-url", "", "database that agents read (a login with SELECT only); empty: the embedded demo")
 	f.StringVar(&c.allowFunctions, "allow-functions", "", "user-defined SQL functions that statements may call, by commas")
+	f.IntVar(&c.queries, "max-queries", 16, "SQL statements that run at a time, each on a connection of its own; more wait")
+	f.IntVar(&c.queriesPerUser, "max-queries-per-user", 8, "SQL statements of one user that run at a time; more wait")
+	f.IntVar(&c.queriesPerBox, "max-queries-per-sandbox", 4, "SQL statements of one sandbox that run at a time; more wait")
 	f.StringVar(&c.adminKey, "admin-key", "", "secret of the first admin key; empty: made once and kept in DATA_DIR/admin.key")
 	f.StringVar(&c.isolation, "isolation", "", "force a level of the wall: full or full-without-cgroups; empty: the strongest that this machine has")
 	f.IntVar(&c.pool, "pool", 8, "sandboxes that wait ready with no packages imported; half as many wait with pandas, and with plotting")

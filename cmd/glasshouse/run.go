@@ -124,7 +124,9 @@ func (a *app) databases(ctx context.Context, c config, say func(string)) (err er
 		a.log.Warnf("%d executions were open when the service last ended; they are recorded as cancelled", left)
 	}
 	functions := strings.FieldsFunc(c.allowFunctions, func(r rune) bool { return r == ',' || r == ' ' })
-	if a.reader, err = dbaccess.Open(ctx, dbaccess.Config{URL: knowledgeURL, AllowFunctions: functions}); err != nil {
+	if a.reader, err = dbaccess.Open(ctx, dbaccess.Config{
+		URL: knowledgeURL, AllowFunctions: functions, MaxConns: int32(c.queries), PerUser: c.queriesPerUser, PerSandbox: c.queriesPerBox,
+	}); err != nil {
 		return err
 	}
 	var away *sandbox.Error

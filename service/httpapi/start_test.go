@@ -103,6 +103,9 @@ func serve(m *testing.M) (int, error) {
 	}
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
 	base = server.URL
+	for began := time.Now(); wall.Ready() != nil && time.Since(began) < time.Minute; {
+		time.Sleep(20 * time.Millisecond) // the packages are being imported; a test says that it is ready
+	}
 	code := m.Run()
 	stop, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
