@@ -5,6 +5,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"glasshouse/sandbox"
 )
 
 // Object identifiers of pg_type.dat; they never change.
@@ -12,6 +14,13 @@ const (
 	oidBool, oidInt8, oidInt4, oidFloat8, oidNumeric, oidJSONB      = 16, 20, 23, 701, 1700, 3802
 	oidBools, oidInt4s, oidInt8s, oidFloat8s, oidNumerics, oidTexts = 1000, 1007, 1016, 1022, 1231, 1009
 )
+
+// typed are the types that a caller may give a parameter, each with its array's.
+var typed = map[string][2]uint32{
+	"bytea": {17, 1001}, "float8": {701, 1022}, "numeric": {1700, 1231}, "date": {1082, 1182}, "time": {1083, 1183}, "timetz": {1266, 1270}, "timestamp": {1114, 1115}, "timestamptz": {1184, 1185},
+	"interval": {1186, 1187}, "uuid": {2950, 2951}, "inet": {869, 1041}, "cidr": {650, 651}, "int4range": {3904, 3905}, "int8range": {3926, 3927}, "numrange": {3906, 3907}, "daterange": {3912, 3913},
+	"tsrange": {3908, 3909}, "tstzrange": {3910, 3911},
+}
 
 // encode gives a value in text format and its type; a string's is the server's
 // to infer, as psycopg does it.
@@ -28,6 +37,16 @@ func encode(name string, v any) ([]byte, uint32, error) {
 			return nil, 0, refuse("invalid-parameter", "the parameter :%s holds a NUL character, which PostgreSQL's text cannot", name)
 		}
 		return []byte(v), 0, nil
+	case sandbox.Typed:
+		text, _, err := encode(name, v.Value)
+		oids, ok := typed[v.Type]
+		if !ok {
+			return nil, 0, refuse("invalid-parameter", "the parameter :%s is of the type %q, which no parameter has", name, v.Type)
+		}
+		if _, list := v.Value.([]any); list {
+			return text, oids[1], err
+		}
+		return text, oids[0], err
 	case map[string]any:
 		text, err := json.Marshal(v)
 		return text, oidJSONB, err

@@ -17,6 +17,13 @@ func errorOf(err error) (*pgconn.PgError, bool) {
 	return pg, ok
 }
 
+// reasons are stable codes for what SQLSTATE says; all others are "failed".
+var reasons = map[string]string{
+	"42P01": "unknown-table", "42703": "unknown-column", "42883": "unknown-function", "42704": "unknown-name", "42601": "syntax-error", "42501": "permission", "25006": "read-only",
+	"42702": "ambiguous-name", "42725": "ambiguous-name", "42803": "grouping", "42804": "type-mismatch", "42P18": "type-mismatch", "22P02": "invalid-value", "22007": "invalid-value", "22008": "invalid-value",
+	"22003": "out-of-range", "22012": "division-by-zero", "21000": "too-many-rows", "53400": "too-large", "54001": "too-large", "53200": "too-large",
+}
+
 // failure says what the server said, in terms of the caller's own text.
 func failure(ctx context.Context, err error, p *plan, l sandbox.Limits) error {
 	if ctx.Err() != nil {
@@ -33,23 +40,21 @@ func failure(ctx context.Context, err error, p *plan, l sandbox.Limits) error {
 	if pg.Position > 0 {
 		out.Position, out.Line = p.locate(int(pg.Position))
 	}
+	if reason := reasons[pg.Code]; reason != "" {
+		out.Reason = reason
+	}
 	switch pg.Code {
 	case "42P01":
-		out.Reason, out.Nearest = "unknown-table", nearest(quoted(pg.Message), p.known.tables)
+		out.Nearest = nearest(quoted(pg.Message), p.known.tables)
 		out.Hint = "db_tables() lists the tables"
 	case "42703":
-		out.Reason, out.Nearest = "unknown-column", nearest(quoted(pg.Message), p.known.columns)
+		name := quoted(pg.Message)
+		if out.Nearest = nearest(name, p.columns); out.Nearest == "" {
+			out.Nearest = nearest(name, p.known.columns)
+		}
 		out.Hint = "db_schema(table) lists the columns"
-	case "42883":
-		out.Reason = "unknown-function"
-	case "42501":
-		out.Reason = "permission"
-	case "25006":
-		out.Reason = "read-only"
 	case "57014":
 		return timedOut(l)
-	case "42601":
-		out.Reason = "syntax-error"
 	case "57P01", "57P02", "57P03":
 		return unavailable(err)
 	}

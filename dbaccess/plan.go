@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ type plan struct {
 	sql         string // with names bound to what was judged: this is run
 	path        string // the search path to run it with
 	names       []string
+	columns     map[string]bool // of the tables in it
 	fingerprint string
 	toBound     []parse.Shift
 	toSQL       []parse.Shift
@@ -127,6 +129,10 @@ func draft(ctx context.Context, parsers *parse.Pool, sql string, names []string,
 			p.refusal.Position, p.refusal.Line = place(sql, back(p.toBound, p.refusal.Position-1))
 		}
 		return p, nil, nil
+	}
+	p.columns = map[string]bool{}
+	for r := range w.relations {
+		maps.Copy(p.columns, r.columns)
 	}
 	p.bindNames(w)
 	return p, w, nil

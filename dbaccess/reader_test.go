@@ -256,9 +256,29 @@ func TestReader(t *testing.T) {
 		if err != nil || !strings.Contains(strings.Join(tables, " "), "user_activities") {
 			t.Fatalf("Tables = %v, %v", tables, err)
 		}
-		columns, err := r.Schema(ctx, "user_activities")
-		if err != nil || len(columns) != 6 || columns[0].Name != "id" || !columns[0].PrimaryKey || columns[1].References == nil || *columns[1].References != "users(id)" || columns[1].IsNullable != "NO" {
-			t.Errorf("Schema = %+v, %v", columns, err)
+		described, err := r.Schema(ctx, "user_activities")
+		if err != nil || len(described) != 1 {
+			t.Fatalf("Schema = %+v, %v", described, err)
+		}
+		columns := described[0].Columns
+		if len(columns) != 6 || columns[0].Name != "id" || !columns[0].PrimaryKey || !columns[0].Unique || columns[1].References == nil || *columns[1].References != "users(id)" || columns[1].IsNullable != "NO" {
+			t.Errorf("columns = %+v", columns)
+		}
+		if n := described[0].RowEstimate; n == nil || *n < 20_000 || *n > 30_000 {
+			t.Errorf("the row estimate of 25000 rows is %v", n)
+		}
+		items, err := r.Schema(ctx, "order_items")
+		if err != nil || !reflect.DeepEqual(items[0].PrimaryKey, []string{"order_id", "line"}) ||
+			!reflect.DeepEqual(items[0].ForeignKeys[0], sandbox.ForeignKey{Columns: []string{"order_id"}, Table: "orders", ReferencedColumns: []string{"id"}}) || *items[0].Comment != "Lines of orders" || items[0].Kind != "table" {
+			t.Errorf("order_items = %+v, %v", items, err)
+		}
+		if all, err := r.Schema(ctx); err != nil || len(all) != len(tables) {
+			t.Errorf("%d of %d tables, %v", len(all), len(tables), err)
+		}
+		_, err = r.Schema(ctx, "user_activitie")
+		var no *sandbox.Refusal
+		if !errors.As(err, &no) || no.Nearest != "user_activities" {
+			t.Errorf("no such table: %v", err)
 		}
 	})
 }

@@ -14,7 +14,7 @@ type decoder func(text string) any
 // kinds maps type names to the kinds of sandbox.Column; all others are text.
 var kinds = map[string]string{
 	"bool": "bool", "int2": "int", "int4": "int", "int8": "int", "oid": "int", "float4": "float", "float8": "float", "numeric": "decimal", "text": "string", "varchar": "string", "bpchar": "string", "name": "string",
-	"bytea": "bytes", "date": "date", "time": "time", "timetz": "timetz", "timestamp": "timestamp", "timestamptz": "timestamptz", "interval": "timedelta", "uuid": "uuid", "json": "json", "jsonb": "json",
+	"bytea": "bytes", "date": "date", "time": "time", "timetz": "timetz", "timestamp": "timestamp", "timestamptz": "timestamptz", "interval": "timedelta", "uuid": "uuid", "json": "json", "jsonb": "json", "inet": "inet", "cidr": "cidr", "record": "record",
 }
 
 var decoders = map[string]decoder{
@@ -54,7 +54,7 @@ func (c *catalogue) column(name string, oid uint32) (sandbox.Column, decoder) {
 		return out, decoders[""]
 	}
 	out.Type = t.name
-	if t.of != 0 && t.kind == 'b' {
+	if t.of != 0 && t.kind == 'b' && !strings.HasSuffix(t.name, "vector") { // int2vector is a list, but not written as an array
 		if element := c.typeOf[t.of]; element != nil {
 			t = element
 			out.Type, out.Array = t.name+"[]", true
@@ -62,6 +62,8 @@ func (c *catalogue) column(name string, oid uint32) (sandbox.Column, decoder) {
 	}
 	if kind, ok := kinds[t.name]; ok && t.schema == "pg_catalog" {
 		out.Kind = kind
+	} else if (t.kind == 'r' || t.kind == 'm') && t.schema == "pg_catalog" {
+		out.Kind, out.Of = map[byte]string{'r': "range", 'm': "multirange"}[t.kind], kinds[c.typeOf[t.of].name]
 	}
 	one, ok := decoders[out.Kind]
 	if !ok {

@@ -50,8 +50,12 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sa
 	return rows, err
 }
 
-func (d *desk) Schema(ctx context.Context, table string) ([]sandbox.TableColumn, error) {
-	return d.service.Reader.Schema(ctx, table)
+func (d *desk) Schema(ctx context.Context, table string) (sandbox.Table, error) {
+	tables, err := d.service.Reader.Schema(ctx, table)
+	if err != nil {
+		return sandbox.Table{}, err
+	}
+	return tables[0], nil
 }
 
 func (d *desk) Tables(ctx context.Context) ([]string, error) { return d.service.Reader.Tables(ctx) }
@@ -97,28 +101,10 @@ func (s *Service) Query(ctx context.Context, who sandbox.Key, id, sql string, pa
 	return rows, errors.Join(err, s.finish(e, true))
 }
 
-// Table is one table of the knowledge database with its columns.
-type Table struct {
-	Name    string
-	Columns []sandbox.TableColumn
-}
-
 // Schema lists every table that may be read, with its columns.
-func (s *Service) Schema(ctx context.Context, who sandbox.Key, id string) ([]Table, error) {
+func (s *Service) Schema(ctx context.Context, who sandbox.Key, id string) ([]sandbox.Table, error) {
 	if _, err := s.find(ctx, who, id); err != nil {
 		return nil, err
 	}
-	names, err := s.Reader.Tables(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tables := make([]Table, 0, len(names))
-	for _, name := range names {
-		columns, err := s.Reader.Schema(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		tables = append(tables, Table{name, columns})
-	}
-	return tables, nil
+	return s.Reader.Schema(ctx)
 }

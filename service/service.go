@@ -40,7 +40,7 @@ type Host interface {
 type Reader interface {
 	Query(ctx context.Context, sql string, params map[string]any, l sandbox.Limits) (sandbox.Rows, error)
 	Tables(context.Context) ([]string, error)
-	Schema(ctx context.Context, table string) ([]sandbox.TableColumn, error)
+	Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) // all where none is named
 	Ping(context.Context) error
 }
 

@@ -9,15 +9,15 @@ import (
 )
 
 // appendRows encodes rows as the marshal data of
-// (columns, data, truncated): columns a tuple of (name, type, kind, array),
+// (columns, data, truncated): columns a tuple of (name, type, kind, of, array),
 // data a tuple of one list a column. The format is CPython's marshal, version
 // 2, whose codes have been stable since Python 2.5 (Python/marshal.c).
 func appendRows(b []byte, rows sandbox.Rows) ([]byte, error) {
 	b = appendSize(append(b, '('), 3)
 	b = appendSize(append(b, '('), len(rows.Columns))
 	for _, c := range rows.Columns {
-		b = appendSize(append(b, '('), 4)
-		b = appendText(appendText(appendText(b, c.Name), c.Type), c.Kind)
+		b = appendSize(append(b, '('), 5)
+		b = appendText(appendText(appendText(appendText(b, c.Name), c.Type), c.Kind), c.Of)
 		b = appendBool(b, c.Array)
 	}
 	b = appendSize(append(b, '('), len(rows.Data))

@@ -234,3 +234,9 @@ func isProblem(t testing.TB, a answer, status int, kind string, words ...string)
 		}
 	}
 }
+
+// compact is a value as JSON.
+func compact(v any) string {
+	text, _ := json.Marshal(v)
+	return string(text)
+}

@@ -82,15 +82,15 @@ class Channel:
 
     # -- questions of running code
 
-    def query(self, sql: str, params: dict) -> "tuple[list[dict], list[list], bool]":
+    def query(self, sql: str, params: dict, types: dict) -> "tuple[list[dict], list[list], bool]":
         """Rows, column by column: (columns, data, truncated). Raises Refused."""
-        columns, data, truncated = self._ask({"what": "query", "sql": sql, "params": params})
-        return [dict(zip(("name", "type", "kind", "array"), c)) for c in columns], list(data), truncated
+        columns, data, truncated = self._ask({"what": "query", "sql": sql, "params": params, "types": types})
+        return [dict(zip(("name", "type", "kind", "of", "array"), c)) for c in columns], list(data), truncated
 
     def tables(self) -> "list[str]":
         return self._ask({"what": "tables"})
 
-    def schema(self, table: str) -> "list[dict]":
+    def schema(self, table: str) -> dict:
         return self._ask({"what": "schema", "table": table})
 
     def history(self) -> "list[dict]":

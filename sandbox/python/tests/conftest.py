@@ -107,8 +107,8 @@ class FakeChannel:
         assert len(body) < FRAME
         return json.loads(body)
 
-    def query(self, sql, params):
-        self.asked.append(self._sent((sql, params)))
+    def query(self, sql, params, types):
+        self.asked.append(self._sent((sql, params, types)))
         if self.refusal:
             raise hatch.Refused(self.refusal)
         return [dict(c) for c in self.columns], [list(c) for c in self.data], self.truncated
@@ -121,7 +121,8 @@ class FakeChannel:
             raise hatch.Refused(
                 {"reason": "unknown-table", "message": f"there is no table {table!r}", "nearest": "users", "hint": "did you mean users?"}
             )
-        return [{"column_name": "id", "data_type": "integer", "is_nullable": "NO", "column_default": None}]
+        columns = [{"column_name": "id", "data_type": "integer", "is_nullable": "NO", "column_default": None}]
+        return {"table_name": "users", "row_estimate": 500, "columns": columns}
 
     def history(self):
         return [{"execution_id": "e1", "status": "completed"}]
@@ -133,8 +134,11 @@ class FakeChannel:
         self.steps.append(self._sent(step))
 
     def answers(self, **columns):
-        """name=(kind, values) a column; a kind ending in [] is an array."""
-        self.columns = [{"name": n, "type": k, "kind": k.removesuffix("[]"), "array": k.endswith("[]")} for n, (k, _) in columns.items()]
+        """name=(kind, values) a column; a kind ending in [] is an array, range:int a range of int."""
+        self.columns = []
+        for name, (given, _) in columns.items():
+            kind, _, of = given.removesuffix("[]").partition(":")
+            self.columns.append({"name": name, "type": kind, "kind": kind, "of": of, "array": given.endswith("[]")})
         self.data = [values for _, values in columns.values()]
 
     def interrupt(self, *_):
