@@ -190,9 +190,7 @@ class Database:
         if params is None:
             params = {}
         if not isinstance(params, dict):
-            raise TypeError(
-                f"{name} takes parameters as a dict, {{'name': value}} for :name in the statement, not {type(params).__name__}"
-            )
+            raise TypeError(f"{name} takes parameters as a dict, {{'name': value}} for :name in the statement, not {type(params).__name__}")
         given, types = {}, {}
         for key, value in params.items():
             given[str(key)], kind = convert.parameter(value)
