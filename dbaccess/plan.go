@@ -40,20 +40,20 @@ func NewChecker() *Checker { return &Checker{parse.Open(0)} }
 // Close ends the processes that it parses in.
 func (c *Checker) Close() { c.parsers.Close() }
 
-// Check judges a statement, whose parameters are the names: nil, or a
+// Check judges a statement, whatever its parameters are: nil, or a
 // *sandbox.Refusal.
-func (c *Checker) Check(ctx context.Context, sql string, names ...string) error {
-	p, _, err := draft(ctx, c.parsers, sql, names, nil)
+func (c *Checker) Check(ctx context.Context, sql string) error {
+	p, _, err := draft(ctx, c.parsers, parse.Request{SQL: sql, Any: true}, nil)
 	if err == nil && p.refusal != nil {
 		err = p.refusal
 	}
 	return err
 }
 
-// Check judges a statement against the live database, and does not run it: nil, or
-// a *sandbox.Refusal.
-func (r *Reader) Check(ctx context.Context, sql string, names ...string) error {
-	p, err := r.plan(ctx, sql, names)
+// Check judges a statement against the live database, whatever its parameters are,
+// and does not run it: nil, or a *sandbox.Refusal.
+func (r *Reader) Check(ctx context.Context, sql string) error {
+	p, err := r.plan(ctx, parse.Request{SQL: sql, Any: true})
 	if err == nil && p.refusal != nil {
 		err = p.refusal
 	}
@@ -62,20 +62,23 @@ func (r *Reader) Check(ctx context.Context, sql string, names ...string) error {
 
 // plan returns the plan of a statement, from the cache where the text was judged
 // against this very catalogue before.
-func (r *Reader) plan(ctx context.Context, sql string, names []string) (*plan, error) {
-	if bad := parse.Text(sql); bad != nil { // before its text is a key
+func (r *Reader) plan(ctx context.Context, q parse.Request) (*plan, error) {
+	if bad := parse.Text(q.SQL); bad != nil { // before its text is a key
 		return &plan{refusal: asRefusal(bad)}, nil
 	}
 	known, err := r.known(ctx)
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(names)
-	key := sql + "\x00" + strings.Join(names, "\x00")
+	slices.Sort(q.Names)
+	key := q.SQL + "\x00" + strings.Join(q.Names, "\x00")
+	if q.Any {
+		key += "\x00\x00" // no name is empty
+	}
 	if p := r.plans.get(key); p != nil && p.known == known {
 		return p, nil
 	}
-	p, w, err := draft(ctx, r.parsers, sql, names, known)
+	p, w, err := draft(ctx, r.parsers, q, known)
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +93,9 @@ func (r *Reader) plan(ctx context.Context, sql string, names []string) (*plan, e
 }
 
 // draft parses and judges a statement, its hidden calls left out.
-func draft(ctx context.Context, parsers *parse.Pool, sql string, names []string, known *catalogue) (*plan, *walker, error) {
-	p := &plan{known: known, given: sql}
-	parsed, err := parsers.Parse(ctx, parse.Request{SQL: sql, Names: names})
+func draft(ctx context.Context, parsers *parse.Pool, q parse.Request, known *catalogue) (*plan, *walker, error) {
+	p := &plan{known: known, given: q.SQL}
+	parsed, err := parsers.Parse(ctx, q)
 	if errors.Is(err, parse.ErrBroken) {
 		p.refusal = refuse("too-large", "%s: write it shorter, or pass data as parameters", parse.ErrBroken)
 		return p, nil, nil
@@ -103,7 +106,7 @@ func draft(ctx context.Context, parsers *parse.Pool, sql string, names []string,
 	if bad := parsed.Fault; bad != nil {
 		p.refusal = asRefusal(bad)
 		if bad.Name != "" {
-			p.refusal.Nearest = nearest(bad.Name, keys(set(names)))
+			p.refusal.Nearest = nearest(bad.Name, keys(set(q.Names)))
 			p.refusal.Hint = "pass it as {\"" + bad.Name + "\": ...}"
 		}
 		if bad.Position > 0 {
@@ -112,11 +115,11 @@ func draft(ctx context.Context, parsers *parse.Pool, sql string, names []string,
 				at = bytesOf(p.bound, bad.Position)
 				at = back(p.toBound, at)
 			}
-			p.refusal.Position, p.refusal.Line = place(sql, at)
+			p.refusal.Position, p.refusal.Line = place(q.SQL, at)
 		}
 		return p, nil, nil
 	}
-	for _, name := range names {
+	for _, name := range q.Names {
 		if !slices.Contains(p.names, name) {
 			p.refusal = refuse("unused-parameter", "the parameter %q is given, but the statement has no :%s", name, name)
 			p.refusal.Hint = "take it out, or use it"
@@ -126,7 +129,7 @@ func draft(ctx context.Context, parsers *parse.Pool, sql string, names []string,
 	w := newWalker(p.bound, known)
 	if p.refusal = w.statement(parsed.Tree); p.refusal != nil {
 		if p.refusal.Position > 0 {
-			p.refusal.Position, p.refusal.Line = place(sql, back(p.toBound, p.refusal.Position-1))
+			p.refusal.Position, p.refusal.Line = place(q.SQL, back(p.toBound, p.refusal.Position-1))
 		}
 		return p, nil, nil
 	}

@@ -3,6 +3,8 @@ package dbaccess
 import (
 	"context"
 	"fmt"
+
+	"glasshouse/policy"
 )
 
 // Posture refuses a login that could do more than read. The error says how, and
@@ -35,14 +37,20 @@ func (r *Reader) Posture(ctx context.Context) error {
 }
 
 // RoleSQL is the SQL that makes a login which may read the public schema of the
-// database and nothing else. An owner of the tables runs it.
+// database and nothing else. An owner of the tables runs it, and for the last part a
+// superuser: functions that PostgreSQL lets everybody call, and that change or hold
+// something even in a read-only transaction.
 func RoleSQL(role, database string) string {
 	return fmt.Sprintf(`CREATE ROLE %[1]s LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD 'choose-one';
+ALTER ROLE %[1]s SET default_transaction_read_only = on;
+ALTER ROLE %[1]s SET statement_timeout = '5min';
 REVOKE TEMPORARY ON DATABASE %[2]s FROM PUBLIC;
 REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 GRANT CONNECT ON DATABASE %[2]s TO %[1]s;
 GRANT USAGE ON SCHEMA public TO %[1]s;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %[1]s;
-`, role, database)
+-- As a superuser, in the database itself; whoever needs one of them is granted it again.
+%[3]s
+`, quote(role), quote(database), policy.SQLRevoke)
 }

@@ -49,6 +49,24 @@ func TestReader(t *testing.T) {
 		}
 	})
 
+	t.Run("the role that role-sql makes", func(t *testing.T) {
+		admin, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, embedded.DatabaseKnowledge))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer admin.Close(ctx)
+		if _, err := admin.Exec(ctx, dbaccess.RoleSQL("made Here", embedded.DatabaseKnowledge)); err != nil {
+			t.Fatal(err)
+		}
+		made := reader(t, "made Here", s)
+		if err := made.Posture(ctx); err != nil {
+			t.Error(err)
+		}
+		if rows, err := made.Query(ctx, "SELECT count(*) FROM users", nil, sandbox.Limits{}); err != nil || rows.Data[0][0] != int64(500) {
+			t.Errorf("%v, %v", rows.Data, err)
+		}
+	})
+
 	t.Run("values", func(t *testing.T) {
 		rows, err := query(`SELECT 1::int8 AS i, 1.50::numeric AS d, 'NaN'::float8 AS f, true AS b, NULL AS n, 'é' AS t, '\x00ff'::bytea AS y, '{"a": 9007199254740993}'::jsonb AS j,
 			ARRAY[[1,NULL],[3,4]] AS a, '2026-01-02 03:04:05.6+00'::timestamptz AS z, 'infinity'::timestamptz AS inf, interval '1 year 2 days 03:04:05.6' AS v, 9223372036854775807 AS big, ARRAY['a "b"', 'NULL', NULL] AS s`, nil, sandbox.Limits{})

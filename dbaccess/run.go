@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox"
 )
 
@@ -22,7 +23,7 @@ func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l
 	for name := range params {
 		names = append(names, name)
 	}
-	p, err := r.plan(ctx, sql, names)
+	p, err := r.plan(ctx, parse.Request{SQL: sql, Names: names})
 	if err != nil {
 		return sandbox.Rows{}, err
 	}

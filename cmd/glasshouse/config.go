@@ -101,6 +101,20 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	return c, f.Args(), nil
 }
 
+// functions are those of --allow-functions, by commas that are not in a signature.
+func (c config) functions() []string {
+	depth := 0
+	return strings.FieldsFunc(c.allowFunctions, func(r rune) bool {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		return depth == 0 && (r == ',' || r == ' ')
+	})
+}
+
 func defaultDataDir() string {
 	if os.Geteuid() == 0 {
 		return "/var/lib/glasshouse"

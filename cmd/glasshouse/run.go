@@ -123,17 +123,12 @@ func (a *app) databases(ctx context.Context, c config, say func(string)) (err er
 	if left > 0 {
 		a.log.Warnf("%d executions were open when the service last ended; they are recorded as cancelled", left)
 	}
-	functions := strings.FieldsFunc(c.allowFunctions, func(r rune) bool { return r == ',' || r == ' ' })
 	if a.reader, err = dbaccess.Open(ctx, dbaccess.Config{
-		URL: knowledgeURL, AllowFunctions: functions, MaxConns: int32(c.queries), PerUser: c.queriesPerUser, PerSandbox: c.queriesPerBox,
+		URL: knowledgeURL, AllowFunctions: c.functions(), MaxConns: int32(c.queries), PerUser: c.queriesPerUser, PerSandbox: c.queriesPerBox,
 	}); err != nil {
 		return err
 	}
-	var away *sandbox.Error
-	if err = a.reader.Posture(ctx); errors.As(err, &away) {
-		return fmt.Errorf("the knowledge database does not answer: %w", away.Cause)
-	}
-	return err
+	return because(a.reader.Posture(ctx))
 }
 
 // close ends every part, the service first.

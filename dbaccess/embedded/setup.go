@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"glasshouse/policy"
 )
 
 // setUp makes the roles and the two databases, each where it is missing. Every
@@ -59,13 +61,7 @@ func (s *Server) closeKnowledge(ctx context.Context, conn *pgx.Conn) error {
 		GRANT USAGE ON SCHEMA public TO glasshouse_reader;
 		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner IN SCHEMA public GRANT SELECT ON TABLES TO glasshouse_reader;
 		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner REVOKE EXECUTE ON ROUTINES FROM PUBLIC;
-		DO $$ DECLARE f regprocedure; BEGIN
-			FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace
-				AND (p.proname ~ '^(lo_|lo(read|write)$|pg_(try_)?advisory_(xact_)?lock|pg_logical_|pg_replication_)' OR p.proname IN
-					('pg_notify', 'pg_cancel_backend', 'pg_terminate_backend', 'pg_export_snapshot', 'pg_log_backend_memory_contexts', 'txid_current', 'pg_current_xact_id'))
-				AND has_function_privilege('glasshouse_reader', p.oid, 'EXECUTE')
-			LOOP EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f); END LOOP;
-		END $$`)
+		`+policy.SQLRevoke)
 	return err
 }
 

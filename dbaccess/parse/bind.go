@@ -14,7 +14,7 @@ type Shift struct{ At, Delta int }
 // bind makes $1, $2, ... of :name. The lexer finds them, so casts, strings,
 // comments, dollar quotes and array slices are never mistaken for one. It returns
 // the names in the order of their numbers.
-func bind(sql string, tokens []*pg_query.ScanToken, given map[string]bool) (text string, names []string, shifts []Shift, bad *Fault) {
+func bind(sql string, tokens []*pg_query.ScanToken, given map[string]bool, any bool) (text string, names []string, shifts []Shift, bad *Fault) {
 	var out strings.Builder
 	numbers := map[string]int{}
 	copied := 0
@@ -50,10 +50,10 @@ func bind(sql string, tokens []*pg_query.ScanToken, given map[string]bool) (text
 		if next.Start != t.End || !isName(name) || inSlice && i > 0 && !opens(tokens[i-1].Token) {
 			continue
 		}
-		if !given[name] {
-			if len(brackets) > 0 {
-				continue // arr[:n] is a slice where no n is given
-			}
+		if !given[name] && len(brackets) > 0 {
+			continue // arr[:n] is a slice where no n is given
+		}
+		if !given[name] && !any {
 			bad = fault("missing-parameter", "the parameter :%s has no value", name)
 			bad.Name, bad.Position = name, int(t.Start)+1
 			return

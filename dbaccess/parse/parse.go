@@ -11,6 +11,7 @@ import (
 type Request struct {
 	SQL   string
 	Names []string
+	Any   bool // every name is taken to have one
 }
 
 // Result is what a child makes of a Request. Where Fault is not nil the rest is
@@ -36,7 +37,7 @@ func Here(q Request) (out Result) {
 	for _, n := range q.Names {
 		given[n] = true
 	}
-	if out.SQL, out.Names, out.Shifts, out.Fault = bind(q.SQL, tokens, given); out.Fault != nil {
+	if out.SQL, out.Names, out.Shifts, out.Fault = bind(q.SQL, tokens, given, q.Any); out.Fault != nil {
 		return out
 	}
 	var err error
