@@ -30,7 +30,7 @@ const stampSQL = `SELECT concat_ws(' ', current_schemas(false)::text,
 	 WHERE attrelid >= 16384 AND relkind IN ('r', 'v', 'm', 'p', 'f', 'c') AND relpersistence <> 't'),
 	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_class WHERE oid >= 16384 AND relpersistence <> 't' AND relkind IN ('r', 'v', 'm', 'p', 'f')))`
 
-const typesSQL = `SELECT t.oid, nspname, typname, typtype::text, coalesce(extname, ''), CASE WHEN typtype = 'd' THEN typbasetype WHEN rngsubtype IS NOT NULL THEN rngsubtype WHEN typcategory = 'A' THEN typelem ELSE 0 END,
+const typesSQL = `SELECT t.oid, nspname, typname, typtype::text, coalesce(extname, ''), CASE WHEN typtype = 'd' THEN typbasetype WHEN rngsubtype IS NOT NULL THEN rngsubtype WHEN typcategory = 'A' OR t.oid = 'record[]'::regtype THEN typelem ELSE 0 END,
 	coalesce(rngcanonical <> 0 AND t.oid >= 16384, false), typrelid
 	FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace LEFT JOIN pg_range r ON r.rngtypid = t.oid OR r.rngmultitypid = t.oid
 	LEFT JOIN pg_depend d ON d.classid = 'pg_type'::regclass AND d.objid = t.oid AND d.deptype = 'e' LEFT JOIN pg_extension e ON e.oid = d.refobjid

@@ -54,7 +54,8 @@ func (c *catalogue) column(name string, oid uint32) (sandbox.Column, decoder) {
 		return out, decoders[""]
 	}
 	out.Type = t.name
-	if t.of != 0 && t.kind == 'b' && !strings.HasSuffix(t.name, "vector") { // int2vector is a list, but not written as an array
+	vector := t.name == "int2vector" || t.name == "oidvector" // lists that are not written as arrays
+	if t.of != 0 && (t.kind == 'b' || t.kind == 'p') && !vector {
 		if element := c.typeOf[t.of]; element != nil {
 			t = element
 			out.Type, out.Array = t.name+"[]", true

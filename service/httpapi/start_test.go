@@ -30,8 +30,9 @@ import (
 // The whole service, as users have it: real walls, a real PostgreSQL with the demo
 // data, a real HTTP server. One for all tests; each test has a user of its own.
 var (
-	base  string
-	admin = client{secret: "gh_the-admin-of-the-tests"}
+	base      string
+	knowledge string // the database that is read, by its reader's login
+	admin     = client{secret: "gh_the-admin-of-the-tests"}
 )
 
 func TestMain(m *testing.M) {
@@ -79,7 +80,8 @@ func serve(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer store.Close()
-	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)})
+	knowledge = db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: knowledge})
 	if err != nil {
 		return 1, err
 	}
