@@ -3,6 +3,7 @@ package dbaccess_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"glasshouse/dbaccess"
@@ -108,6 +109,17 @@ func BenchmarkTransaction(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
+	})
+	b.Run("safe, 16 readers", func(b *testing.B) {
+		b.SetParallelism((16 + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0))
+		b.RunParallel(func(p *testing.PB) {
+			for p.Next() {
+				if _, err := r.Query(ctx, sql, nil, sandbox.Limits{}); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
 	})
 	b.Run("rows", func(b *testing.B) {
 		const many = "SELECT n::int AS a, n::bigint * 7 AS b, (n / 3.0)::numeric(12, 3) AS c, 'row ' || n AS d, now() AS e, n % 2 = 0 AS f FROM generate_series(1, 100000) n"

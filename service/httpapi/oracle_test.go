@@ -37,7 +37,7 @@ var samples = map[string][]string{
 }
 
 // psycopg runs a program with psycopg's connection as conn, and reads what it prints.
-func psycopg(t *testing.T, program string, into any) {
+func psycopg(t testing.TB, program string, into any) {
 	t.Helper()
 	python := os.Getenv("GLASSHOUSE_DEV_PYTHON")
 	if python == "" {
