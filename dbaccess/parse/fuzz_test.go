@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"glasshouse/dbaccess/parse"
@@ -44,6 +45,9 @@ func FuzzParse(f *testing.F) {
 		if len(sql) > 64<<10 {
 			return
 		}
+		// In the pool a child that stalls is ended; here the input is to be found.
+		stalled := time.AfterFunc(10*time.Second, func() { panic("stalled") })
+		defer stalled.Stop()
 		r := parse.Here(parse.Request{SQL: sql, Names: []string{name}})
 		if r.Fault != nil {
 			if p := r.Fault.Position; p < 0 || p > len(sql)+len(r.SQL)+1 {

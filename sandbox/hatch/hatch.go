@@ -99,6 +99,7 @@ type Ask struct {
 	SQL    string            `json:"sql"`
 	Params map[string]any    `json:"params"` // numbers are json.Number
 	Types  map[string]string `json:"types"`  // of those parameters whose type is known
+	Packed bool              `json:"packed"` // rows for a frame: numbers and times as arrays of bytes
 	Table  string            `json:"table"`
 }
 

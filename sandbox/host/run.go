@@ -216,7 +216,7 @@ func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error
 		}
 		var rows sandbox.Rows
 		if rows, err = desk.Query(ctx, ask.SQL, ask.Params); err == nil {
-			return conn.WriteRows(ask.ID, rows)
+			return conn.WriteRows(ask.ID, rows, ask.Packed)
 		}
 	case "tables":
 		reply.Value, err = desk.Tables(ctx)

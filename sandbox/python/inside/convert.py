@@ -203,22 +203,13 @@ def series(pandas, described: dict, data):
     column as the objects that db_query gives."""
     kind = described["kind"]
     numpy = sys.modules["numpy"]
+    if type(data) is tuple:
+        return _packed(pandas, numpy, kind, *data)
     try:
         if described["array"]:
             pass
-        elif kind == "int" or kind == "bool":
-            if None in data:
-                return pandas.Series(pandas.array(data, dtype="Int64" if kind == "int" else "boolean"))
-            return pandas.Series(numpy.array(data, dtype="int64" if kind == "int" else "bool"))
-        elif kind == "float":
-            return pandas.Series(numpy.array(data, dtype="float64"))
         elif kind == "date":
             return pandas.Series(numpy.array(data, dtype="datetime64[s]"))
-        elif kind == "timestamp":
-            return pandas.Series(numpy.array(data, dtype="datetime64[us]"))
-        elif kind == "timestamptz":
-            bare = [None if v is None else _without_offset(v) for v in data]
-            return pandas.Series(numpy.array(bare, dtype="datetime64[us]")).dt.tz_localize(_UTC)
         elif kind == "timedelta":
             return pandas.Series(numpy.array([None if v is None else _timedelta(v) for v in data], dtype="timedelta64[us]"))
         elif kind in ("string", "text"):
@@ -228,10 +219,15 @@ def series(pandas, described: dict, data):
     return pandas.Series(column(described, data), dtype=object)
 
 
-def _without_offset(v: str) -> str:
-    if v[-6:] != "+00:00":
-        raise ValueError  # infinity, or BC
-    return v[:-6]
+_PACKED = {"int": "<i8", "bool": "?", "float": "<f8", "timestamp": "<M8[us]", "timestamptz": "<M8[us]"}
+
+
+def _packed(pandas, numpy, kind: str, raw: bytes, nulls: bytes):
+    values = numpy.frombuffer(raw, dtype=_PACKED[kind]).copy()  # or it could not be written to
+    if nulls:
+        array = pandas.arrays.IntegerArray if kind == "int" else pandas.arrays.BooleanArray
+        return pandas.Series(array(values, numpy.frombuffer(nulls, dtype="?").copy()))
+    return pandas.Series(values).dt.tz_localize(_UTC) if kind == "timestamptz" else pandas.Series(values)
 
 
 # -- parameters

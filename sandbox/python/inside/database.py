@@ -151,7 +151,7 @@ class Database:
     def db_frame(self, sql, params=None):
         """The same as a pandas DataFrame, made column by column; attrs["truncated"] says
         whether there was more."""
-        columns, data, truncated = self._query("db_frame", sql, params)
+        columns, data, truncated = self._query("db_frame", sql, params, packed=True)
         frame = to_frame(columns, data, truncated)
         if truncated:
             self._warn("db_frame", len(frame))
@@ -184,7 +184,7 @@ class Database:
         """This sandbox's earlier executions, newest first."""
         return Rows(self._ask(self._channel.history) or ())
 
-    def _query(self, name: str, sql, params) -> tuple:
+    def _query(self, name: str, sql, params, packed: bool = False) -> tuple:
         if not isinstance(sql, str):
             raise TypeError(f"{name} takes the statement as a str, not {type(sql).__name__}")
         if params is None:
@@ -203,7 +203,7 @@ class Database:
             raise ValueError(f"{name}: PostgreSQL can't take text with a lone surrogate; encode it with errors='replace' first") from None
         if size > MAX_ASK:
             raise ValueError(f"{name}: the statement and its parameters are {size} bytes, at most {MAX_ASK}; ask in smaller parts")
-        return self._ask(self._channel.query, str(sql), given, types)
+        return self._ask(self._channel.query, str(sql), given, types, packed)
 
     @staticmethod
     def _ask(question, *args):
