@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"glasshouse/sandbox"
@@ -21,7 +23,7 @@ type desk struct {
 func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error) {
 	q := sandbox.Query{SQL: sql, StartedAt: d.service.Clock()}
 	if len(params) > 0 {
-		q.Parameters, _ = json.Marshal(params)
+		q.Parameters, _ = json.Marshal(d.service.masked(params))
 	}
 	began := time.Now()
 	rows, err := d.service.Reader.Query(ctx, sql, params, sandbox.Limits{
@@ -48,6 +50,18 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sa
 		d.execution.Queries = append(d.execution.Queries, q)
 	}
 	return rows, err
+}
+
+// masked are the parameters as history keeps them.
+func (s *Service) masked(params map[string]any) map[string]any {
+	out := make(map[string]any, len(params))
+	for name, value := range params {
+		if slices.ContainsFunc(s.Mask, func(m string) bool { return m == "*" || strings.EqualFold(m, name) }) {
+			value = "***"
+		}
+		out[name] = value
+	}
+	return out
 }
 
 func (d *desk) Schema(ctx context.Context, table string) (sandbox.Table, error) {

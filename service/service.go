@@ -92,6 +92,7 @@ type Parts struct {
 	PerUser  int           // live sandboxes of one user
 	InAll    int           // live sandboxes in all
 	Parallel int           // runs at a time; more wait a little, then 503
+	Mask     []string      // parameters of statements whose values history does not keep; "*" is all
 	Log      logrus.FieldLogger
 	Clock    func() time.Time
 	NewID    func() string

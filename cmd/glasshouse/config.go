@@ -24,6 +24,7 @@ type config struct {
 	databaseURL     string
 	knowledgeURL    string
 	allowFunctions  string
+	maskParameters  string
 	queries         int
 	queriesPerUser  int
 	queriesPerBox   int
@@ -55,6 +56,7 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.StringVar(&c.databaseURL, "database-url", "", "history database (its owner's login); empty: the embedded one")
 	f.StringVar(&c.knowledgeURL, "knowledge-url", "", "database that agents read (a login with SELECT only); empty: the embedded demo")
 	f.StringVar(&c.allowFunctions, "allow-functions", "", "user-defined SQL functions that statements may call, by commas")
+	f.StringVar(&c.maskParameters, "mask-parameters", "", "SQL parameters whose values history does not keep, by commas; * is all")
 	f.IntVar(&c.queries, "max-queries", 16, "SQL statements that run at a time, each on a connection of its own; more wait")
 	f.IntVar(&c.queriesPerUser, "max-queries-per-user", 8, "SQL statements of one user that run at a time; more wait")
 	f.IntVar(&c.queriesPerBox, "max-queries-per-sandbox", 4, "SQL statements of one sandbox that run at a time; more wait")

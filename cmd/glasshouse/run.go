@@ -88,7 +88,7 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	ceiling := policy.Policy{MaxMemoryMB: c.maxMemoryMB, CPUPercent: c.maxCPUPercent}
 	a.service = service.New(service.Parts{
 		Host: sessions{host.New(a.isolator, c.queue)}, Reader: a.reader, History: a.store, Default: policy.Default(), Ceiling: ceiling,
-		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Log: a.log,
+		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Mask: strings.FieldsFunc(c.maskParameters, func(r rune) bool { return r == ',' || r == ' ' }), Log: a.log,
 	})
 	a.secret, err = a.adminKey(ctx, c)
 	return a, err

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -54,5 +55,38 @@ told`, `"read-only"`},
 		if !strings.Contains(detail, part) {
 			t.Errorf("%s is not in %s", part, detail)
 		}
+	}
+}
+
+// Every statement is on record, allowed or refused; what the operator masks is not.
+func TestStatementsAreLogged(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	a := c.run(t, id, `db_query("SELECT :a + 1 AS n FROM users LIMIT 3", {"a": 41})
+db_query("SELECT :Secret::text, :a", {"Secret": "hush", "a": 2})
+try:
+    db_query("DELETE FROM users WHERE id = :a", {"a": 7})
+except ReadOnlyError:
+    pass`)
+	type entry struct {
+		Query, Status, Reason, Fingerprint string
+		Parameters                         map[string]any
+		Rows, Bytes                        int
+		Duration                           float64 `json:"duration_ms"`
+	}
+	var kept struct{ Queries []entry }
+	one := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
+	if err := json.Unmarshal(one.text, &kept); err != nil || len(kept.Queries) != 3 {
+		t.Fatalf("%v: %s", err, one.text)
+	}
+	first, second, third := kept.Queries[0], kept.Queries[1], kept.Queries[2]
+	if first.Status != "ok" || first.Rows != 3 || first.Bytes != 6 || first.Duration <= 0 || first.Fingerprint == "" || first.Parameters["a"] != 41.0 {
+		t.Errorf("%+v", first)
+	}
+	if second.Parameters["Secret"] != "***" || second.Parameters["a"] != 2.0 || strings.Contains(compact(kept), "hush") {
+		t.Errorf("%+v", second)
+	}
+	if third.Status != "refused" || third.Reason != "read-only" || third.Fingerprint == "" || third.Fingerprint == first.Fingerprint {
+		t.Errorf("%+v", third)
 	}
 }

@@ -97,7 +97,7 @@ func serve(m *testing.M) (int, error) {
 	ceiling.Lifetime, ceiling.IdleTimeout = 7*24*3600, 7*24*3600
 	s := service.New(service.Parts{
 		Host: opener{host.New(wall, 20*time.Second)}, Reader: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
-		PerUser: 4, InAll: 100, Parallel: 8, Log: log,
+		PerUser: 4, InAll: 100, Parallel: 8, Mask: []string{"secret"}, Log: log,
 	})
 	hash := service.HashKey(admin.secret)
 	if err := store.CreateKey(ctx, sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}, hash[:]); err != nil {
