@@ -20,6 +20,7 @@ type walker struct {
 	// written says that the server itself wrote the text out (a view, a policy, a
 	// domain's check): it is judged for what it calls, not for what it shows.
 	written bool
+	writes  bool // the statement is one that writes, to be captured
 
 	err       *sandbox.Refusal
 	inserts   []insert        // what binds names to what was judged
@@ -66,6 +67,13 @@ func (w *walker) statement(tree []byte) *sandbox.Refusal {
 	}
 	top := parsed.Stmts[0].Stmt
 	switch {
+	case w.writes:
+		top.ProtoReflect().Range(func(_ protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+			if name := string(v.Message().Descriptor().Name()); !writingStatements[name] {
+				w.fail(location(v.Message()), refusedNode(name))
+			}
+			return false
+		})
 	case top.GetSelectStmt() != nil, top.GetExplainStmt() != nil:
 	case top.GetVariableShowStmt() != nil:
 		w.setting(top.GetVariableShowStmt().Name, -1)
@@ -98,7 +106,7 @@ func (w *walker) fail(at int, r *sandbox.Refusal) {
 
 func (w *walker) walk(m protoreflect.Message) {
 	name := string(m.Descriptor().Name())
-	if !allowedNodes[name] || len(m.GetUnknown()) > 0 {
+	if !allowedNodes[name] && !(w.writes && writtenNodes[name]) || len(m.GetUnknown()) > 0 {
 		w.fail(location(m), refusedNode(name))
 		return
 	}

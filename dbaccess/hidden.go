@@ -86,7 +86,7 @@ func (r *Reader) judge(ctx context.Context, known *catalogue, d definition) (str
 	if done {
 		return why, nil
 	}
-	texts, err := r.written(ctx, d)
+	texts, err := r.definitionOf(ctx, d)
 	if err != nil {
 		return "", err
 	}
@@ -120,7 +120,7 @@ func (r *Reader) judge(ctx context.Context, known *catalogue, d definition) (str
 	return why, nil
 }
 
-func (r *Reader) written(ctx context.Context, d definition) (texts []string, err error) {
+func (r *Reader) definitionOf(ctx context.Context, d definition) (texts []string, err error) {
 	err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_catalog"); err != nil {
 			return err

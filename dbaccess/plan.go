@@ -43,7 +43,7 @@ func (c *Checker) Close() { c.parsers.Close() }
 // Check judges a statement, whatever its parameters are: nil, or a
 // *sandbox.Refusal.
 func (c *Checker) Check(ctx context.Context, sql string) error {
-	p, _, err := draft(ctx, c.parsers, parse.Request{SQL: sql, Any: true}, nil)
+	p, _, err := draft(ctx, c.parsers, parse.Request{SQL: sql, Any: true}, nil, false)
 	if err == nil && p.refusal != nil {
 		err = p.refusal
 	}
@@ -53,7 +53,7 @@ func (c *Checker) Check(ctx context.Context, sql string) error {
 // Check judges a statement against the live database, whatever its parameters are,
 // and does not run it: nil, or a *sandbox.Refusal.
 func (r *Reader) Check(ctx context.Context, sql string) error {
-	p, err := r.plan(ctx, parse.Request{SQL: sql, Any: true})
+	p, err := r.plan(ctx, parse.Request{SQL: sql, Any: true}, false)
 	if err == nil && p.refusal != nil {
 		err = p.refusal
 	}
@@ -62,7 +62,7 @@ func (r *Reader) Check(ctx context.Context, sql string) error {
 
 // plan returns the plan of a statement, from the cache where the text was judged
 // against this very catalogue before.
-func (r *Reader) plan(ctx context.Context, q parse.Request) (*plan, error) {
+func (r *Reader) plan(ctx context.Context, q parse.Request, writes bool) (*plan, error) {
 	if bad := parse.Text(q.SQL); bad != nil { // before its text is a key
 		return &plan{refusal: asRefusal(bad)}, nil
 	}
@@ -72,13 +72,16 @@ func (r *Reader) plan(ctx context.Context, q parse.Request) (*plan, error) {
 	}
 	slices.Sort(q.Names)
 	key := q.SQL + "\x00" + strings.Join(q.Names, "\x00")
+	if writes {
+		key = "\x00" + key // no statement begins so
+	}
 	if q.Any {
 		key += "\x00\x00" // no name is empty
 	}
 	if p := r.plans.get(key); p != nil && p.known == known {
 		return p, nil
 	}
-	p, w, err := draft(ctx, r.parsers, q, known)
+	p, w, err := draft(ctx, r.parsers, q, known, writes)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +96,7 @@ func (r *Reader) plan(ctx context.Context, q parse.Request) (*plan, error) {
 }
 
 // draft parses and judges a statement, its hidden calls left out.
-func draft(ctx context.Context, parsers *parse.Pool, q parse.Request, known *catalogue) (*plan, *walker, error) {
+func draft(ctx context.Context, parsers *parse.Pool, q parse.Request, known *catalogue, writes bool) (*plan, *walker, error) {
 	p := &plan{known: known, given: q.SQL}
 	parsed, err := parsers.Parse(ctx, q)
 	if errors.Is(err, parse.ErrBroken) {
@@ -127,6 +130,7 @@ func draft(ctx context.Context, parsers *parse.Pool, q parse.Request, known *cat
 		}
 	}
 	w := newWalker(p.bound, known)
+	w.writes = writes
 	if p.refusal = w.statement(parsed.Tree); p.refusal != nil {
 		if p.refusal.Position > 0 {
 			p.refusal.Position, p.refusal.Line = place(q.SQL, back(p.toBound, p.refusal.Position-1))

@@ -20,6 +20,15 @@ func (r *Reader) Posture(ctx context.Context) error {
 	if err != nil {
 		return unavailable(err)
 	}
+	if r.writer != nil {
+		var powerful bool
+		if err := r.writer.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = current_user`).Scan(&powerful); err != nil {
+			return unavailable(err)
+		}
+		if powerful {
+			return fmt.Errorf("the login of --writer-url is a superuser, has BYPASSRLS, or may create roles or databases: give it one that may change the tables' rows and no more")
+		}
+	}
 	why := ""
 	switch {
 	case super:

@@ -35,6 +35,7 @@ import (
 // Config says what to read and how much of it.
 type Config struct {
 	URL            string
+	WriterURL      string         // a login that may write, for captured statements; "" is none
 	MaxConns       int32          // statements at a time; 0 is 16
 	PerUser        int            // of one user's; 0 is MaxConns
 	PerSandbox     int            // of one sandbox's; 0 is MaxConns
@@ -46,6 +47,7 @@ type Config struct {
 type Reader struct {
 	config  Config
 	pool    *pgxpool.Pool
+	writer  *pgxpool.Pool // nil where there is none
 	parsers *parse.Pool
 	listed  map[string]bool // AllowFunctions
 	plans   plans
@@ -94,6 +96,12 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 		return nil, fmt.Errorf("knowledge database: %w", err)
 	}
 	r := &Reader{config: c, pool: pool, parsers: parse.Open(0), listed: set(c.AllowFunctions)}
+	if c.WriterURL != "" {
+		if r.writer, err = openWriter(ctx, c.WriterURL); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
 	r.users.most, r.boxes.most = c.PerUser, c.PerSandbox
 	return r, nil
 }
@@ -101,6 +109,9 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 // Close closes the connections and ends the parsers.
 func (r *Reader) Close() {
 	r.pool.Close()
+	if r.writer != nil {
+		r.writer.Close()
+	}
 	r.parsers.Close()
 }
 

@@ -134,6 +134,7 @@ func (p *probe) effects(ctx context.Context, sql, path string) (ran bool, did st
 		return false, "", err
 	}
 	_, _ = pg.Exec(ctx, "ROLLBACK").ReadAll()
+	_, _ = pg.Exec(ctx, "DISCARD ALL").ReadAll()
 	if _ = p.conn.QueryRow(ctx, sequencesSQL).Scan(&after); ran && after != before {
 		did += " sequences"
 	}
@@ -147,7 +148,7 @@ func (p *probe) judge(ctx context.Context, file, sql string) {
 		p.r.askAgain, p.dirty = time.Time{}, false
 		p.r.mu.Unlock()
 	}
-	plan, err := p.r.plan(ctx, parse.Request{SQL: sql})
+	plan, err := p.r.plan(ctx, parse.Request{SQL: sql}, false)
 	if err != nil {
 		p.t.Fatalf("%s: %s: %v", file, sql, err)
 	}

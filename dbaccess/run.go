@@ -19,11 +19,7 @@ import (
 // as json.Number. The error is a *sandbox.Refusal where the statement was refused
 // or failed, and FaultUnavailable where the server is away.
 func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l sandbox.Limits) (sandbox.Rows, error) {
-	names := make([]string, 0, len(params))
-	for name := range params {
-		names = append(names, name)
-	}
-	p, err := r.plan(ctx, parse.Request{SQL: sql, Names: names})
+	p, err := r.plan(ctx, parse.Request{SQL: sql, Names: names(params)}, false)
 	if err != nil {
 		return sandbox.Rows{}, err
 	}

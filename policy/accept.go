@@ -85,8 +85,6 @@ func judge(p, def Policy, admin bool) error {
 		return &FieldError{"enable_network_access", "network access for sandboxes is not built yet", WhyNotYet}
 	case len(p.AllowedHosts) > 0:
 		return &FieldError{"allowed_hosts", "network access for sandboxes is not built yet", WhyNotYet}
-	case p.WritePolicy == WriteCapture:
-		return &FieldError{"write_policy", "capture of writes is not built yet; reject is", WhyNotYet}
 	case p.EnableFileAccess && !def.EnableFileAccess:
 		return &FieldError{"enable_file_access", "the operator has it off", WhyForbidden}
 	case p.EnableDebugging && !def.EnableDebugging:

@@ -9,7 +9,7 @@ import (
 type Query struct {
 	SQL         string          `json:"query"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON object
-	Status      string          `json:"status"`               // "ok", "refused", "failed", "cancelled"
+	Status      string          `json:"status"`               // "ok", "refused", "failed", "cancelled", "captured"
 	Reason      string          `json:"reason,omitempty"`     // the Refusal's reason code
 	Error       string          `json:"error,omitempty"`
 	Rows        int             `json:"rows"`

@@ -29,10 +29,22 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sa
 	rows, err := d.service.Reader.Query(ctx, sql, params, sandbox.Limits{
 		MaxRows: d.box.Policy.MaxRows, Timeout: time.Duration(d.box.Policy.MaxExecutionTime) * time.Second, User: d.box.Owner, Sandbox: d.box.ID,
 	})
+	var no *sandbox.Refusal
+	captured := false
+	if errors.As(err, &no) {
+		written, ok, wrong := d.capture(ctx, sql, params, no)
+		switch {
+		case ok:
+			rows, err, captured = written, nil, true
+		case wrong != nil:
+			err = wrong
+		}
+	}
 	q.DurationMS = float64(time.Since(began).Microseconds()) / 1000
 	q.Status, q.Rows, q.Bytes, q.Truncated, q.Fingerprint = "ok", rows.Count, rows.Bytes, rows.Truncated, rows.Fingerprint
-	var no *sandbox.Refusal
 	switch {
+	case captured:
+		q.Status = "captured"
 	case errors.As(err, &no):
 		q.Status, q.Reason, q.Error = "refused", no.Reason, no.Message
 		if no.Failed {

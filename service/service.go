@@ -44,6 +44,12 @@ type Reader interface {
 	Ping(context.Context) error
 }
 
+// Writer plans statements that would write, and runs those that an admin applies.
+type Writer interface {
+	Capture(ctx context.Context, sql string, params map[string]any) (sandbox.WritePlan, error)
+	Apply(ctx context.Context, sql string, params map[string]any) (int64, error)
+}
+
 // Records keeps executions.
 type Records interface {
 	Begin(context.Context, *sandbox.Execution) error
@@ -74,8 +80,17 @@ type Keyring interface {
 	RevokeKey(ctx context.Context, id, user string) error
 }
 
+// Writes keeps what waits for an admin.
+type Writes interface {
+	AddWrite(context.Context, sandbox.PendingWrite) error
+	MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sandbox.WriteStatus) error
+	Write(ctx context.Context, id string) (sandbox.PendingWrite, error)
+	Writes(ctx context.Context, status sandbox.WriteStatus) ([]sandbox.PendingWrite, error)
+}
+
 // History is all of door two.
 type History interface {
+	Writes
 	Records
 	Counts
 	Registry
@@ -86,6 +101,7 @@ type History interface {
 type Parts struct {
 	Host     Host
 	Reader   Reader
+	Writer   Writer
 	History  History
 	Default  policy.Policy // what a creator who asks for nothing gets
 	Ceiling  policy.Policy // what nobody may go beyond

@@ -23,6 +23,7 @@ type config struct {
 	python          string
 	databaseURL     string
 	knowledgeURL    string
+	writerURL       string
 	allowFunctions  string
 	maskParameters  string
 	queries         int
@@ -55,6 +56,7 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.StringVar(&c.python, "python", "python3", "interpreter of the environment that code runs in")
 	f.StringVar(&c.databaseURL, "database-url", "", "history database (its owner's login); empty: the embedded one")
 	f.StringVar(&c.knowledgeURL, "knowledge-url", "", "database that agents read (a login with SELECT only); empty: the embedded demo")
+	f.StringVar(&c.writerURL, "writer-url", "", "the same with a login that may write, for statements that an admin applies; empty: the embedded demo's, or none")
 	f.StringVar(&c.allowFunctions, "allow-functions", "", "user-defined SQL functions that statements may call, by commas")
 	f.StringVar(&c.maskParameters, "mask-parameters", "", "SQL parameters whose values history does not keep, by commas; * is all")
 	f.IntVar(&c.queries, "max-queries", 16, "SQL statements that run at a time, each on a connection of its own; more wait")

@@ -87,7 +87,7 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	}
 	ceiling := policy.Policy{MaxMemoryMB: c.maxMemoryMB, CPUPercent: c.maxCPUPercent}
 	a.service = service.New(service.Parts{
-		Host: sessions{host.New(a.isolator, c.queue)}, Reader: a.reader, History: a.store, Default: policy.Default(), Ceiling: ceiling,
+		Host: sessions{host.New(a.isolator, c.queue)}, Reader: a.reader, Writer: a.reader, History: a.store, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Mask: strings.FieldsFunc(c.maskParameters, func(r rune) bool { return r == ',' || r == ' ' }), Log: a.log,
 	})
 	a.secret, err = a.adminKey(ctx, c)
@@ -96,7 +96,7 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 
 // databases starts the embedded server where one is needed and opens both doors.
 func (a *app) databases(ctx context.Context, c config, say func(string)) (err error) {
-	historyURL, knowledgeURL := c.databaseURL, c.knowledgeURL
+	historyURL, knowledgeURL, writerURL := c.databaseURL, c.knowledgeURL, c.writerURL
 	if historyURL == "" || knowledgeURL == "" {
 		say("starting the private PostgreSQL in " + filepath.Join(c.dataDir, "postgres"))
 		if a.postgres, err = embedded.Start(ctx, embedded.Config{Dir: c.dataDir, Log: a.log}); err != nil {
@@ -111,6 +111,7 @@ func (a *app) databases(ctx context.Context, c config, say func(string)) (err er
 				return err
 			}
 			knowledgeURL = a.postgres.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+			writerURL = a.postgres.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)
 		}
 	}
 	if a.store, err = history.Open(ctx, historyURL); err != nil {
@@ -124,7 +125,7 @@ func (a *app) databases(ctx context.Context, c config, say func(string)) (err er
 		a.log.Warnf("%d executions were open when the service last ended; they are recorded as cancelled", left)
 	}
 	if a.reader, err = dbaccess.Open(ctx, dbaccess.Config{
-		URL: knowledgeURL, AllowFunctions: c.functions(), MaxConns: int32(c.queries), PerUser: c.queriesPerUser, PerSandbox: c.queriesPerBox,
+		URL: knowledgeURL, WriterURL: writerURL, AllowFunctions: c.functions(), MaxConns: int32(c.queries), PerUser: c.queriesPerUser, PerSandbox: c.queriesPerBox,
 	}); err != nil {
 		return err
 	}

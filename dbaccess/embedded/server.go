@@ -60,6 +60,7 @@ const (
 	RoleHistory = "glasshouse_history" // owns DatabaseHistory
 	RoleOwner   = "glasshouse_owner"   // owns DatabaseKnowledge
 	RoleReader  = "glasshouse_reader"  // SELECT in DatabaseKnowledge and nothing else
+	RoleWriter  = "glasshouse_writer"  // and INSERT, UPDATE and DELETE, for what an admin applies
 
 	DatabaseHistory   = "history"
 	DatabaseKnowledge = "knowledge"

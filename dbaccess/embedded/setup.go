@@ -29,7 +29,7 @@ func (s *Server) admin(ctx context.Context, database string, f func(context.Cont
 }
 
 func (s *Server) makeRoles(ctx context.Context, conn *pgx.Conn) error {
-	for _, role := range []string{RoleHistory, RoleOwner, RoleReader} {
+	for _, role := range []string{RoleHistory, RoleOwner, RoleReader, RoleWriter} {
 		if err := unless(ctx, conn, `SELECT FROM pg_roles WHERE rolname = $1`, role, "CREATE ROLE "+role+" LOGIN"); err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func (s *Server) makeRoles(ctx context.Context, conn *pgx.Conn) error {
 	// reader's settings are a second line: who connects as it sets its own.
 	_, err := conn.Exec(ctx, `
 		REVOKE ALL ON DATABASE postgres, template1, history, knowledge FROM PUBLIC;
-		GRANT CONNECT ON DATABASE knowledge TO glasshouse_reader;
+		GRANT CONNECT ON DATABASE knowledge TO glasshouse_reader, glasshouse_writer;
 		ALTER ROLE glasshouse_reader SET default_transaction_read_only = on;
 		ALTER ROLE glasshouse_reader SET statement_timeout = '5min';
 		ALTER ROLE glasshouse_reader SET idle_in_transaction_session_timeout = '5min';
@@ -60,6 +60,10 @@ func (s *Server) closeKnowledge(ctx context.Context, conn *pgx.Conn) error {
 		REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 		GRANT USAGE ON SCHEMA public TO glasshouse_reader;
 		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner IN SCHEMA public GRANT SELECT ON TABLES TO glasshouse_reader;
+		GRANT USAGE ON SCHEMA public TO glasshouse_writer;
+		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO glasshouse_writer;
+		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner IN SCHEMA public GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO glasshouse_writer;
+		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner IN SCHEMA public GRANT USAGE ON SEQUENCES TO glasshouse_writer;
 		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner REVOKE EXECUTE ON ROUTINES FROM PUBLIC;
 		`+policy.SQLRevoke)
 	return err

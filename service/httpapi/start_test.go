@@ -81,7 +81,7 @@ func serve(m *testing.M) (int, error) {
 	}
 	defer store.Close()
 	knowledge = db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
-	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: knowledge})
+	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: knowledge, WriterURL: db.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)})
 	if err != nil {
 		return 1, err
 	}
@@ -96,7 +96,7 @@ func serve(m *testing.M) (int, error) {
 	ceiling.MaxOpenFiles, ceiling.MaxThreads, ceiling.MaxOutputSize, ceiling.MaxCodeSize = 1024, 64, 16<<20, 1<<20
 	ceiling.Lifetime, ceiling.IdleTimeout = 7*24*3600, 7*24*3600
 	s := service.New(service.Parts{
-		Host: opener{host.New(wall, 20*time.Second)}, Reader: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
+		Host: opener{host.New(wall, 20*time.Second)}, Reader: reader, Writer: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: 4, InAll: 100, Parallel: 8, Mask: []string{"secret"}, Log: log,
 	})
 	hash := service.HashKey(admin.secret)
