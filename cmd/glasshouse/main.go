@@ -30,6 +30,9 @@ const usage = `glasshouse runs Python that agents write, next to PostgreSQL, and
 
 func main() {
 	isolate.Stage() // in the re-executed binary this never returns
+	if err := isolate.Harden(os.Environ()); err != nil {
+		fmt.Fprintln(os.Stderr, "glasshouse: this process keeps more privileges than it needs:", err)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	args := os.Args[1:]

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -169,5 +170,34 @@ func TestBeyondLoopbackNeedsTLS(t *testing.T) {
 		if err := (config{listen: listen}).exposed(); (err == nil) != ok {
 			t.Errorf("%s: %v", listen, err)
 		}
+	}
+}
+
+// What the service does not need it gives up before it does anything.
+func TestTheServiceGivesUpPrivileges(t *testing.T) {
+	cmd, _ := start(t, binary(t), dataDir(t))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		facts[name] = strings.TrimSpace(value)
+	}
+	if facts["NoNewPrivs"] != "1" {
+		t.Errorf("NoNewPrivs is %s", facts["NoNewPrivs"])
+	}
+	effective, err := strconv.ParseUint(facts["CapEff"], 16, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bit := range map[string]int{"SYS_MODULE": 16, "SYS_RAWIO": 17, "SYS_BOOT": 22, "SYS_TIME": 25, "MKNOD": 27, "BPF": 39, "NET_RAW": 13, "NET_ADMIN": 12} {
+		if effective&(1<<bit) != 0 {
+			t.Errorf("the service has CAP_%s", name)
+		}
+	}
+	if limits, _ := os.ReadFile(fmt.Sprintf("/proc/%d/limits", cmd.Process.Pid)); !strings.Contains(string(limits), "Max core file size        0                    0") {
+		t.Errorf("core files are on:\n%s", limits)
 	}
 }

@@ -95,8 +95,8 @@ func Open(config Config) (*Isolator, error) {
 	for _, set := range config.Sets {
 		i.nurseries = append(i.nurseries, &nursery{set: set, in: i, ready: make(chan *Process, max(set.Pool-2, 1))})
 	}
-	largest := i.nurseries[len(i.nurseries)-1]
-	if _, err = largest.parent(); err != nil {
+	// The smallest shows that a wall can be raised; the others warm up meanwhile.
+	if _, err = i.nurseries[0].parent(); err != nil {
 		return nil, fmt.Errorf("%w; the wall needs user namespaces: check `unshare -Urm true`, the sysctls user.max_user_namespaces and "+
 			"kernel.apparmor_restrict_unprivileged_userns", err)
 	}

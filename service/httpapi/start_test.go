@@ -105,15 +105,34 @@ func serve(m *testing.M) (int, error) {
 	}
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
 	base = server.URL
-	for began := time.Now(); wall.Ready() != nil && time.Since(began) < time.Minute; {
-		time.Sleep(20 * time.Millisecond) // the packages are being imported; a test says that it is ready
+	code := 1
+	if err = ready(base); err == nil {
+		code = m.Run()
 	}
-	code := m.Run()
 	stop, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	s.Drain(stop)
 	server.Close()
-	return code, nil
+	return code, err
+}
+
+// ready waits as an operator's load balancer would, until the service says that it is.
+func ready(url string) error {
+	last := time.Now().Add(time.Minute)
+	for tick := time.Tick(20 * time.Millisecond); ; <-tick {
+		answer, err := http.Get(url + "/readyz")
+		if err != nil {
+			return err
+		}
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode == http.StatusOK {
+			return nil
+		}
+		if time.Now().After(last) {
+			return fmt.Errorf("not ready within a minute: %s", text)
+		}
+	}
 }
 
 // client calls with one key; root is what stands before each path.
