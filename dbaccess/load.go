@@ -11,11 +11,9 @@ import (
 	"glasshouse/policy"
 )
 
-// firstUser is the first object identifier that a server gives to what users make.
-const firstUser = 16384
-
 // stampSQL changes when anything does that a name may mean. It reads what users
-// made, by index, and nothing of temporary tables, which come and go.
+// made, whose object identifiers begin at 16384, and nothing of temporary tables,
+// which come and go.
 const stampSQL = `SELECT concat_ws(' ', current_schemas(false)::text,
 	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_proc WHERE oid >= 16384),
 	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_operator WHERE oid >= 16384),

@@ -11,13 +11,17 @@ import (
 	"glasshouse/sandbox"
 )
 
-const maxQueries = 1000 // kept with one execution; more are counted
+const (
+	maxQueries  = 1000 // kept with one execution; more are counted
+	maxCaptured = 100  // writes of one execution
+)
 
 // desk answers what one execution's code asks, and records it.
 type desk struct {
 	service   *Service
 	box       sandbox.Sandbox
 	execution *sandbox.Execution
+	captured  int
 }
 
 func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error) {

@@ -16,6 +16,12 @@ func (d *desk) capture(ctx context.Context, sql string, params map[string]any, n
 	if d.box.Policy.WritePolicy != policy.WriteCapture || no.Reason != "read-only" {
 		return rows, false, nil
 	}
+	if d.captured == maxCaptured {
+		return rows, false, &sandbox.Refusal{
+			Reason: "too-many-writes", Message: "one run may leave 100 writes for an admin, and this is one more",
+			Hint: "say it in one statement, such as INSERT ... SELECT or UPDATE ... FROM",
+		}
+	}
 	plan, err := d.service.Writer.Capture(ctx, sql, params)
 	var other *sandbox.Refusal
 	if errors.As(err, &other) && (other.Reason == "read-only" || other.Reason == "statement-not-allowed") {
@@ -42,6 +48,7 @@ func (d *desk) capture(ctx context.Context, sql string, params map[string]any, n
 	if err := d.service.History.AddWrite(ctx, w); err != nil {
 		return rows, false, err
 	}
+	d.captured++
 	return sandbox.Rows{
 		Columns: []sandbox.Column{{Name: "affected_rows", Type: "int4", Kind: "int"}, {Name: "captured", Type: "bool", Kind: "bool"}},
 		Data:    [][]any{{int64(0)}, {true}}, Count: 1, Fingerprint: plan.Fingerprint,

@@ -93,6 +93,13 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 	}
 	isProblem(t, admin.do(t, "POST", "/pending-writes/none/apply", nil), 404, "not-found")
 
+	other := c.create(t, map[string]any{"write_policy": "capture"})
+	a = c.run(t, other, `for n in range(1000):
+    db_query("DELETE FROM raw_data WHERE id = :n", {"n": n})`)
+	if a.get("exception.type") != "DatabaseError" || !strings.Contains(string(a.text), "INSERT ... SELECT") {
+		t.Errorf("%s", a.text)
+	}
+
 	// Without the policy nothing is captured.
 	plain := c.create(t, nil)
 	a = c.run(t, plain, `db_query("DELETE FROM raw_data WHERE id = 9")`)
