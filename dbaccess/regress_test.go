@@ -50,6 +50,10 @@ func TestRegression(t *testing.T) {
 	p := &probe{t: t, r: r, url: url, dirty: true, refused: map[string]int{}, examples: map[string]string{}}
 	p.connect(ctx)
 	for _, file := range schedule(t, dir) {
+		if end, ok := t.Deadline(); ok && time.Until(end) < 30*time.Second {
+			t.Errorf("out of time before %s: give it more with -timeout", file)
+			break
+		}
 		main, err := pgconn.Connect(ctx, url)
 		if err != nil {
 			t.Fatal(err)
@@ -70,8 +74,8 @@ func TestRegression(t *testing.T) {
 			p.dirty = p.dirty || !reads.MatchString(st.sql)
 		}
 		_ = main.Close(ctx)
+		t.Logf("%s: so far %d statements, %d that run allowed, %d harmless ones refused", file, p.seen, p.allowed, p.harmless)
 	}
-	t.Logf("%d statements; %d that run were allowed, %d harmless ones refused", p.seen, p.allowed, p.harmless)
 	var reasons []string
 	for reason := range p.refused {
 		reasons = append(reasons, reason)
