@@ -96,7 +96,7 @@ func (d *desk) History(ctx context.Context) ([]sandbox.Execution, error) {
 	out := make([]sandbox.Execution, 0, len(list))
 	for _, e := range list {
 		if e.ID != d.execution.ID {
-			e.Stdout, e.Stderr, e.Outputs, e.Queries, e.Context = "", "", nil, nil, nil
+			e.Stdout, e.Stderr, e.Outputs, e.Queries, e.Connections, e.Context = "", "", nil, nil, nil, nil
 			out = append(out, e)
 		}
 	}

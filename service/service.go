@@ -33,7 +33,8 @@ type Session interface {
 // Host opens sessions: for one piece of code, or where code is "" for any.
 type Host interface {
 	Open(ctx context.Context, box sandbox.Sandbox, code string) (Session, error)
-	Ready() error // why none could be opened now
+	Ready() error                 // why none could be opened now
+	Isolation() sandbox.Isolation // of all of them
 }
 
 // Reader reads the knowledge database.

@@ -34,6 +34,8 @@ func (s *script) Open(context.Context, sandbox.Sandbox, string) (service.Session
 
 func (s *script) Ready() error { return nil }
 
+func (s *script) Isolation() sandbox.Isolation { return sandbox.Isolation{} }
+
 func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ host.Watcher) error {
 	s.ran++
 	e.Status = sandbox.StatusCompleted

@@ -66,6 +66,10 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 			a = nil
 		}
 	}()
+	ceiling := policy.Policy{MaxMemoryMB: c.maxMemoryMB, CPUPercent: c.maxCPUPercent}
+	if ceiling.EnableNetworkAccess, ceiling.AllowedHosts, err = c.network(); err != nil {
+		return a, err
+	}
 	if err = os.MkdirAll(c.dataDir, 0o755); err != nil {
 		return a, fmt.Errorf("make the data folder: %w; choose another with --data-dir", err)
 	}
@@ -77,7 +81,7 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	wall.Add(1)
 	go func() {
 		defer wall.Done()
-		a.isolator, wallErr = isolate.Open(isolate.Config{Python: c.python, Sets: isolate.Sets(c.pool), Default: policy.Default(), Level: c.isolation, Log: a.log.Warnf})
+		a.isolator, wallErr = isolate.Open(c.wall(a.log.Warnf))
 	}()
 	say("raising the wall and warming Python")
 	err = a.databases(ctx, c, say)
@@ -85,7 +89,6 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	if err = errors.Join(err, wallErr); err != nil {
 		return a, err
 	}
-	ceiling := policy.Policy{MaxMemoryMB: c.maxMemoryMB, CPUPercent: c.maxCPUPercent}
 	a.service = service.New(service.Parts{
 		Host: sessions{host.New(a.isolator, c.queue)}, Reader: a.reader, Writer: a.reader, History: a.store, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Mask: strings.FieldsFunc(c.maskParameters, func(r rune) bool { return r == ',' || r == ' ' }), Log: a.log,

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -170,6 +172,40 @@ func TestBeyondLoopbackNeedsTLS(t *testing.T) {
 		if err := (config{listen: listen}).exposed(); (err == nil) != ok {
 			t.Errorf("%s: %v", listen, err)
 		}
+	}
+}
+
+func TestWhatSandboxesMayReach(t *testing.T) {
+	for given, want := range map[string]string{"*": "true [*]", "none": "false []", "Example.org, 10.0.0.0/8:5000": "true [example.org 10.0.0.0/8:5000]"} {
+		c, _, err := parse("serve", []string{"--allowed-hosts", given}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		on, hosts, err := c.network()
+		if got := fmt.Sprint(on, " ", hosts); err != nil || got != want {
+			t.Errorf("%q: %s, %v", given, got, err)
+		}
+	}
+	c, _, err := parse("serve", []string{"--allowed-hosts", "http://example.org"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.network(); err == nil || !strings.Contains(err.Error(), "--allowed-hosts") || !strings.Contains(err.Error(), "not a URL") {
+		t.Errorf("a URL: %v", err)
+	}
+}
+
+// The service has given up its own rights over the network, and a sandbox's network
+// comes up all the same.
+func TestANetworkForASandbox(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) }))
+	defer server.Close()
+	t.Setenv("GLASSHOUSE_ALLOWED_HOSTS", server.Listener.Addr().String())
+	_, r := start(t, binary(t), dataDir(t))
+	config := map[string]any{"enable_network_access": true, "allowed_hosts": []string{server.Listener.Addr().String()}}
+	e := r.must(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import requests\nrequests.get('" + server.URL + "').text", "config": config})
+	if e["status"] != "completed" || e["result"] != "here" {
+		t.Errorf("%v", e)
 	}
 }
 

@@ -17,6 +17,12 @@ import (
 	"time"
 )
 
+// Find says where the programs are that a server with its Config.Dir at data would be
+// run by.
+func Find(data string) (bin string, err error) {
+	return findBin("", filepath.Join(data, "postgres", "data"))
+}
+
 // findBin finds the folder of the server's programs: dir, or the version that an
 // existing cluster was made by, or the newest installed.
 func findBin(dir, data string) (string, error) {

@@ -107,33 +107,27 @@ func (c *Conn) body(head [5]byte, from io.Reader) (Kind, []byte, error) {
 	return kind, body.Bytes(), nil
 }
 
-// ReadReady reads the child's Ready, within limit, and the descriptor that came
-// with it, or -1. It must come before any Read.
-func (c *Conn) ReadReady(limit time.Duration) (Ready, int, error) {
-	buf, oob := make([]byte, 8192), make([]byte, syscall.CmsgSpace(4*4))
-	fd, got := -1, 0
-	var ready Ready
+// ReadReady reads the child's Ready, within limit, and the descriptors that came
+// with it, which are the caller's even where there is an error. It must come before
+// any Read.
+func (c *Conn) ReadReady(limit time.Duration) (ready Ready, fds []int, err error) {
+	buf, oob, got := make([]byte, 8192), make([]byte, syscall.CmsgSpace(4*4)), 0
 	if err := c.sock.SetReadDeadline(time.Now().Add(limit)); err != nil {
-		return ready, fd, err
+		return ready, fds, err
 	}
 	for {
 		n, oobn, _, _, err := c.sock.ReadMsgUnix(buf[got:], oob)
 		if err != nil {
-			return ready, fd, err
+			return ready, fds, err
 		}
 		if n == 0 {
-			return ready, fd, io.EOF
+			return ready, fds, io.EOF
 		}
 		got += n
 		if msgs, err := syscall.ParseSocketControlMessage(oob[:oobn]); err == nil {
 			for _, m := range msgs {
-				fds, _ := syscall.ParseUnixRights(&m)
-				for _, f := range fds {
-					if fd >= 0 {
-						_ = syscall.Close(fd)
-					}
-					fd = f
-				}
+				more, _ := syscall.ParseUnixRights(&m)
+				fds = append(fds, more...)
 			}
 		}
 		if got < 5 {
@@ -141,7 +135,7 @@ func (c *Conn) ReadReady(limit time.Duration) (Ready, int, error) {
 		}
 		size := int(binary.BigEndian.Uint32(buf))
 		if Kind(buf[4]) != KindReady || size > len(buf)-5 {
-			return ready, fd, &IllegalFrame{"not a ready"}
+			return ready, fds, &IllegalFrame{"not a ready"}
 		}
 		if got < 5+size {
 			continue
@@ -149,8 +143,8 @@ func (c *Conn) ReadReady(limit time.Duration) (Ready, int, error) {
 		// What followed in the same message is the first of the frames.
 		c.in.Reset(io.MultiReader(bytes.NewReader(buf[5+size:got]), c.sock))
 		if err := c.sock.SetReadDeadline(time.Time{}); err != nil {
-			return ready, fd, err
+			return ready, fds, err
 		}
-		return ready, fd, json.Unmarshal(buf[5:5+size], &ready)
+		return ready, fds, json.Unmarshal(buf[5:5+size], &ready)
 	}
 }

@@ -25,13 +25,20 @@ const (
 const newRoot = "/tmp"
 
 // Stage must be the first call of main. In the service it returns at once; in
-// the re-executed binary it builds the root and becomes Python, and never
-// returns.
+// the re-executed binary it builds the root, where the level has one, and becomes
+// Python, and never returns.
 func Stage() {
 	if os.Args[0] != stageName {
 		return
 	}
 	runtime.LockOSThread()
+	if len(os.Args) > 1 {
+		if err := probing(os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	err := stage()
 	fmt.Fprintln(os.Stderr, "stage:", err)
 	os.Exit(70)
@@ -42,6 +49,17 @@ func stage() error {
 	if err := json.NewDecoder(os.NewFile(specFD, "spec")).Decode(&spec); err != nil {
 		return fmt.Errorf("read spec: %w", err)
 	}
+	if !spec.Private {
+		return become(spec, "/", filepath.Join(spec.Folder, "inside"), filepath.Join(spec.Folder, "warm"))
+	}
+	if err := buildRoot(spec); err != nil {
+		return err
+	}
+	return become(spec, "/", "/glasshouse", "/tmp")
+}
+
+// buildRoot makes the minimal root that the zygote and its children live in.
+func buildRoot(spec stageSpec) error {
 	if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("make / private: %w", err)
 	}
@@ -83,23 +101,29 @@ func stage() error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", 0, &readOnly); err != nil {
 		return fmt.Errorf("make the root read-only: %w", err)
 	}
-	if err := unix.Sethostname([]byte("glasshouse")); err != nil {
+	return unix.Sethostname([]byte("glasshouse"))
+}
+
+// become makes this process the zygote: Python, with our code in the folder inside
+// and a place of its own to write to.
+func become(spec stageSpec, cwd, inside, tmp string) error {
+	if err := os.Chdir(cwd); err != nil {
 		return err
 	}
 	// Nothing that the service had open may reach Python.
 	if err := unix.CloseRange(controlFD+1, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}
-	config, err := json.Marshal(map[string]any{"path": spec.Path, "warm": spec.Warm, "filters": spec.Filters, "policy": spec.Policy, "rules": spec.Rules})
+	config, err := json.Marshal(map[string]any{"path": spec.Path, "warm": spec.Warm, "filters": spec.Filters, "private": spec.Private, "readable": spec.Readable, "policy": spec.Policy, "rules": spec.Rules})
 	if err != nil {
 		return err
 	}
 	env := []string{
-		"LANG=C.UTF-8", "HOME=/session", "TMPDIR=/tmp", "PATH=/usr/bin", "TZ=UTC", "MPLBACKEND=Agg", "MPLCONFIGDIR=/tmp/.mpl",
+		"LANG=C.UTF-8", "HOME=/session", "TMPDIR=" + tmp, "PATH=/usr/bin", "TZ=UTC", "MPLBACKEND=Agg", "MPLCONFIGDIR=" + tmp + "/.mpl",
 		// One thread before the fork, and no surprise against max_threads after it.
 		"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "NUMEXPR_NUM_THREADS=1", "ARROW_DEFAULT_MEMORY_POOL=system", "OMP_THREAD_LIMIT=1",
 	}
-	return unix.Exec(spec.Python, []string{"python3", "-I", "-S", "/glasshouse/zygote.py", string(config)}, env)
+	return unix.Exec(spec.Python, []string{"python3", "-I", "-S", inside + "/zygote.py", string(config)}, env)
 }
 
 func fillRoot(spec stageSpec, trees map[string]int, devices []string) error {

@@ -3,7 +3,7 @@
     gotest.py EVENTS SUMMARY
 
 Prints the output of every test and package that failed or never ended, and each skip with its
-reason; writes one line of counts to SUMMARY. Exits with 1 where anything
+reason, and each line that a test began with "report: "; writes one line of counts to SUMMARY. Exits with 1 where anything
 failed or nothing ran.
 """
 
@@ -28,6 +28,8 @@ def read(path: str) -> tuple[list[str], str, bool]:
             key = (event.get("Package") or event.get("ImportPath", ""), event.get("Test", ""))
             if event["Action"] in ("output", "build-output"):
                 output[key].append(event["Output"].rstrip())
+                if event["Output"].startswith("report: "):
+                    lines.append(output[key][-1])
             elif event["Action"] == "run":
                 begun.append(key)
             elif event["Action"] in ("pass", "fail", "skip"):

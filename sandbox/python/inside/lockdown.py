@@ -9,6 +9,7 @@ is last because it forbids all of this.
 import ctypes
 import os
 import resource
+import stat
 import struct
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -20,6 +21,7 @@ _OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _CLOSE_RANGE = 428, 429, 
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
 
 _AT_FDCWD = -100
+_OWN_PID = 0x7FFFFFFF  # stands in a filter for the process that it is put on; no pid is as large
 _EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8  # Landlock's access to files
 _CAPABILITIES = struct.pack("Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
 _NONE = struct.pack("6I", 0, 0, 0, 0, 0, 0)
@@ -82,6 +84,17 @@ def clone_mount(path: str) -> int:
     return _syscall("open_tree", _OPEN_TREE, _AT_FDCWD, path.encode(), 1 | 0o2000000)
 
 
+def die_with(parent: int) -> None:
+    """Ends this process when parent does, which may have been already. setuid undoes it."""
+    _prctl("PDEATHSIG", _PR_SET_PDEATHSIG, 9)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def limit(number: int, most: int) -> None:
+    resource.setrlimit(number, (most, most))
+
+
 def before_fork() -> None:
     """What the zygote gives up for itself and all that it forks: capabilities that it
     has can still be used, but none can ever be gained."""
@@ -92,9 +105,11 @@ def before_fork() -> None:
     _prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, 1)
 
 
-def lock(uid: int, ruleset: int, filter: "Filter") -> None:
+def lock(uid: int, ruleset: int, filter: "Filter", private: bool) -> None:
     """Give everything up, for good. Raises OSError where a wall can't be raised.
-    A ruleset of -1 leaves Landlock out. The other limits are set from outside."""
+    A ruleset of -1 leaves Landlock out; private is a pid namespace of its own. The
+    other limits come with the sandbox that it is given to."""
+    parent = os.getppid()
     for what in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
         resource.setrlimit(what, (0, 0))
     if uid:
@@ -102,7 +117,9 @@ def lock(uid: int, ruleset: int, filter: "Filter") -> None:
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
     _check(_libc.capset(_CAPABILITIES, _NONE), "capset")
-    _prctl("PDEATHSIG", _PR_SET_PDEATHSIG, 9)
+    die_with(parent)
+    if not private:
+        filter.know(os.getpid())
     _prctl("dumpable", _PR_SET_DUMPABLE, 0)
     if ruleset >= 0:
         _syscall("landlock restrict", _LANDLOCK_RESTRICT, ruleset, 0)
@@ -118,11 +135,17 @@ class Filter:
 
     def __init__(self, instructions: bytes):
         self._held = ctypes.create_string_buffer(instructions, len(instructions))
+        self._own = [at for at in range(0, len(instructions), 8) if struct.unpack_from("=HBBI", instructions, at)[3] == _OWN_PID]
         self.program = self._Program(len(instructions) // 8, ctypes.cast(self._held, ctypes.c_char_p))
 
+    def know(self, pid: int) -> None:
+        """Fills in the process that signals may be sent to."""
+        for at in self._own:
+            struct.pack_into("=I", self._held, at + 4, pid)
 
-def landlock_ruleset() -> int:
-    """Read and execute everywhere in the root; write only in /session, /tmp and /dev/null."""
+def landlock_ruleset(readable: "list[str]", writable: "list[str]", port: int = 0) -> int:
+    """Read and execute below readable; write below writable, and in /dev/null; connect
+    over TCP to port, where it is not 0; no more."""
     abi = _syscall("landlock version", _LANDLOCK_CREATE, None, 0, 1)
     everything = (1 << 13) - 1  # ABI 1
     if abi >= 2:
@@ -132,15 +155,19 @@ def landlock_ruleset() -> int:
     attr = struct.pack("QQQ", everything, 3 if abi >= 4 else 0, 3 if abi >= 6 else 0)
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
     ruleset = _syscall("landlock", _LANDLOCK_CREATE, ctypes.c_char_p(attr[:size]), size, 0)
-    _landlock_rule(ruleset, "/", _EXECUTE | _READ | _READ_DIR)
+    for path in readable:
+        _landlock_rule(ruleset, path, _EXECUTE | _READ | _READ_DIR)
     _landlock_rule(ruleset, "/dev/null", _READ | _WRITE)
-    writable = everything & ~(_EXECUTE | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11)  # no devices, sockets, FIFOs
-    for path in ("/session", "/tmp"):
-        _landlock_rule(ruleset, path, writable)
+    for path in writable:
+        _landlock_rule(ruleset, path, everything & ~(_EXECUTE | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11))  # no devices, sockets, FIFOs
+    if port and abi >= 4:
+        _syscall("landlock port", _LANDLOCK_ADD, ruleset, 2, ctypes.c_char_p(struct.pack("=QQ", 2, port)), 0)
     return ruleset
 
 
 def _landlock_rule(ruleset: int, path: str, access: int) -> None:
     fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    if not stat.S_ISDIR(os.fstat(fd).st_mode):
+        access &= _EXECUTE | _READ | _WRITE
     _syscall("landlock rule", _LANDLOCK_ADD, ruleset, 1, ctypes.c_char_p(struct.pack("=Qi", access, fd)), 0)
     os.close(fd)
