@@ -115,6 +115,8 @@ func (p *probe) connect(ctx context.Context) {
 		p.t.Fatal(err)
 	}
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	// The files' own session may hold a lock for long.
+	config.RuntimeParams["statement_timeout"], config.RuntimeParams["lock_timeout"] = "5s", "200ms"
 	if p.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
 		p.t.Fatal(err)
 	}
@@ -126,7 +128,7 @@ func (p *probe) effects(ctx context.Context, sql, path string) (ran bool, did st
 	var before, after string
 	_ = p.conn.QueryRow(ctx, sequencesSQL).Scan(&before)
 	pg := p.conn.PgConn()
-	if _, err := pg.Exec(ctx, "BEGIN; SET LOCAL statement_timeout = '5s'; SET LOCAL lock_timeout = '200ms'; SET LOCAL search_path = "+path).ReadAll(); err != nil {
+	if _, err := pg.Exec(ctx, "BEGIN; SET LOCAL search_path = "+path).ReadAll(); err != nil {
 		return false, "", err
 	}
 	_, err = pg.ExecParams(ctx, sql, nil, nil, nil, nil).Close()
@@ -139,7 +141,7 @@ func (p *probe) effects(ctx context.Context, sql, path string) (ran bool, did st
 	}
 	_, _ = pg.Exec(ctx, "ROLLBACK").ReadAll()
 	_, _ = pg.Exec(ctx, "DISCARD ALL").ReadAll()
-	if _ = p.conn.QueryRow(ctx, sequencesSQL).Scan(&after); ran && after != before {
+	if _ = p.conn.QueryRow(ctx, sequencesSQL).Scan(&after); ran && before != "" && after != "" && after != before {
 		did += " sequences"
 	}
 	return ran, did, err
