@@ -42,12 +42,12 @@ func dataDir(t *testing.T) string {
 }
 
 // start starts the service on a free port and waits until it says where it listens.
-func start(t *testing.T, path, dir string) (*exec.Cmd, *remote) {
+func start(t *testing.T, path, dir string, more ...string) (*exec.Cmd, *remote) {
 	t.Helper()
 	if os.Getenv("GLASSHOUSE_PYTHON") == "" {
 		t.Fatal("GLASSHOUSE_PYTHON must name the sandboxes' Python; scripts/test sets it")
 	}
-	cmd := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s")
+	cmd := exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s"}, more...)...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()
@@ -150,7 +150,7 @@ func TestHistoryOutlivesTheService(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if left, _ := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/*/glasshouse-%d", cmd.Process.Pid)); len(left) > 0 {
+	if left := groupsOf(cmd.Process.Pid); len(left) > 0 {
 		t.Errorf("cgroups are left: %v", left)
 	}
 }

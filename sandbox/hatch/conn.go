@@ -25,6 +25,8 @@ type Conn struct {
 	sock *net.UnixConn
 	in   *bufio.Reader
 	mu   sync.Mutex // guards writes
+
+	Trusting bool // takes frames of any kind and size: only for tests of the wall, which show what would come of it
 }
 
 // NewConn wraps the host's end of the socket pair; it closes with Close.
@@ -88,7 +90,9 @@ func (c *Conn) Read() (Kind, []byte, error) {
 
 func (c *Conn) body(head [5]byte, from io.Reader) (Kind, []byte, error) {
 	kind, size := Kind(head[4]), int64(binary.BigEndian.Uint32(head[:4]))
-	if max := kind.maxBody(); max < 0 {
+	if max := kind.maxBody(); c.Trusting {
+		// a test left this wall out
+	} else if max < 0 {
 		return 0, nil, &IllegalFrame{fmt.Sprintf("kind %d", kind)}
 	} else if size > int64(max) {
 		return 0, nil, &IllegalFrame{fmt.Sprintf("%d bytes in a %c frame, at most %d", size, kind, max)}

@@ -49,4 +49,7 @@
 // sockets and exit; a zygote is the init of its pid namespace, so the kernel kills
 // every child with it, and where there is no such namespace the children's death
 // signal does. The folder of the lower levels is emptied at the next start.
+//
+// Walls overlap. walls.go names them, so that the tests in isolatetest can leave
+// some out and show what each holds; nothing else can.
 package isolate

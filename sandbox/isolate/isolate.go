@@ -26,6 +26,7 @@ type Config struct {
 	CABundle string                           // certificates that code trusts, a PEM file; "" is the machine's
 	Recycle  Recycle                          // when a zygote has served enough
 	Log      func(format string, args ...any) // never nil
+	Without  []Wall                           // left out by the tests of the wall, and by nobody else
 }
 
 // Spec is what one child is started with.
@@ -70,7 +71,7 @@ func Open(config Config) (*Isolator, error) {
 	i := &Isolator{config: config, python: py, ids: findIdentities()}
 	i.life, i.close = context.WithCancel(context.Background())
 	i.closing = i.life.Done()
-	i.spec = stageSpec{Python: py.Executable}
+	i.spec = stageSpec{Python: py.Executable, Without: config.Without}
 	if i.spec.Files, err = python.Inside(); err != nil {
 		return nil, err
 	}
@@ -111,6 +112,10 @@ func (i *Isolator) Ready() error {
 // Python is the version of the interpreter inside.
 func (i *Isolator) Python() []int { return i.python.Version }
 
+// tries is how often Start takes another child where one died before it was given,
+// with its zygote.
+const tries = 5
+
 // Start gives a locked child to a sandbox. Most wait ready; one with a Home, or with
 // a /session of another size than the default, or with a network, is made. Where ctx
 // ends first it is FaultFull; where the wall has no place for a network, FaultForbidden.
@@ -120,12 +125,25 @@ func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, error) {
 			Detail: "on this machine no sandbox can have a network: the wall is of level " + i.rung.level + ", which has no network namespaces"}
 	}
 	n := i.nurseries[smallest(i.config.Sets, spec.Code)]
-	if spec.Home != nil || i.rung.private && spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes || spec.Policy.EnableNetworkAccess {
-		p, err := n.birth(ctx, spec)
+	for try := 1; ; try++ {
+		p, err := i.take(ctx, n, spec)
 		if err == nil {
 			err = i.assign(p, spec.Policy)
 		}
-		return p, err
+		if err == nil {
+			return p, nil
+		}
+		var refused *sandbox.Error
+		if errors.As(err, &refused) || try == tries || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// take is a child that waits, or one made for spec.
+func (i *Isolator) take(ctx context.Context, n *nursery, spec Spec) (*Process, error) {
+	if spec.Home != nil || i.rung.private && spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes || spec.Policy.EnableNetworkAccess {
+		return n.birth(ctx, spec)
 	}
 	for {
 		var p *Process
@@ -144,7 +162,7 @@ func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, error) {
 			_ = p.Close()
 			continue
 		}
-		return p, i.assign(p, spec.Policy)
+		return p, nil
 	}
 }
 

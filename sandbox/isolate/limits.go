@@ -23,7 +23,7 @@ func (i *Isolator) limit(p *Process, pol policy.Policy) (byItself map[int]int64,
 		unix.RLIMIT_NOFILE: int64(pol.MaxOpenFiles), unix.RLIMIT_FSIZE: pol.FileMaxBytes,
 		unix.RLIMIT_DATA: p.dataKB<<10 + memory + int64(pol.MaxThreads)*8<<20, // a stack for each thread
 	}
-	if p.group == nil {
+	if p.group == nil && !i.spec.Without.lack(WallCgroups) { // nor what stands in for them
 		p.warden = &warden{p: p, share: pol.CPUPercent, threads: -1}
 		if i.ids.count > 0 { // counted for each uid, and each child has its own
 			limits[unix.RLIMIT_NPROC] = int64(pol.MaxThreads) + 1
@@ -36,6 +36,9 @@ func (i *Isolator) limit(p *Process, pol policy.Policy) (byItself map[int]int64,
 				{dir: filepath.Join(p.Home.dir, "tmp"), most: extent{tmpBytes, inodes}},
 			}
 		}
+	}
+	if i.spec.Without.lack(WallRlimits) {
+		return nil, nil
 	}
 	if !i.rung.private {
 		return limits, nil

@@ -59,6 +59,8 @@ func (n *nursery) fill() {
 		}
 		select {
 		case n.ready <- p:
+		case <-p.done: // with its zygote; keep sees to those that wait
+			_ = p.Close()
 		case <-n.in.closing:
 			_ = p.Close()
 			return
@@ -116,6 +118,7 @@ func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, 
 	}
 	defer theirs.Close()
 	p := &Process{Hatch: hatch.NewConn(sock), pidfd: -1, given: spec.Home, from: z, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
+	p.Hatch.Trusting, p.restless = n.in.spec.Without.lack(WallFrames), n.in.spec.Without.lack(WallFreeze)
 	var writers [2]*os.File
 	for end, out := range []**os.File{&p.Stdout, &p.Stderr} {
 		var fds [2]int
@@ -154,12 +157,18 @@ func (i *Isolator) settle(ctx context.Context, p *Process, spec Spec, serial int
 	if spec.Policy.EnableNetworkAccess {
 		enter.Filter, enter.Network = filterNetwork, i.network()
 	}
-	if i.ids.count > 0 {
+	if i.ids.count > 0 && !i.spec.Without.lack(WallUID) {
 		first := i.ids.first
 		if i.rung.private {
 			first = firstIn
 		}
 		enter.UID = first + int(serial%int64(i.ids.count))
+	}
+	if i.spec.Without.lack(WallSeccomp) {
+		enter.Filter = ""
+	}
+	if i.spec.Without.lack(WallLandlock) {
+		enter.Landlock = false
 	}
 	home, mount := spec.Home, -1
 	if home != nil {

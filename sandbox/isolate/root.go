@@ -27,6 +27,9 @@ type stageSpec struct {
 	Filters map[string][]byte `json:"filters"` // seccomp programs by name
 	Policy  json.RawMessage   `json:"policy"`  // of most sandboxes, and the rules for
 	Rules   json.RawMessage   `json:"rules"`   // their code
+	Without walls             `json:"without"` // by a test only
+
+	inherited []string // environment, where a test leaves ours out
 }
 
 // interpreter is what a Python says of itself.

@@ -71,12 +71,14 @@ func startZygote(spec stageSpec, ids identities, log func(string)) (*zygote, err
 	}
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{stageName}
-	cmd.Env = []string{}
+	if !spec.Without.lack(WallEnvironment) {
+		cmd.Env = []string{} // nil would be the service's own
+	}
 	cmd.Stderr, cmd.Stdout = errW, errW
 	cmd.ExtraFiles = []*os.File{theirs, specR}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if spec.Private {
-		namespaces(cmd.SysProcAttr, ids)
+		namespaces(cmd.SysProcAttr, ids, spec.Without)
 	}
 	err = cmd.Start()
 	theirs.Close()
@@ -121,8 +123,11 @@ func startZygote(spec stageSpec, ids identities, log func(string)) (*zygote, err
 
 // namespaces has a process start in namespaces of its own, where it is root and,
 // where there are ids, may give one to each of its children.
-func namespaces(attr *syscall.SysProcAttr, ids identities) {
-	attr.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+func namespaces(attr *syscall.SysProcAttr, ids identities, without walls) {
+	attr.Cloneflags = without.namespaces()
+	if without.lack(WallUser) {
+		return // the ids are the host's
+	}
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	if ids.count > 0 {

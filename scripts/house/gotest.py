@@ -45,6 +45,8 @@ def read(path: str) -> tuple[list[str], str, bool]:
         if how == "fail" or (how == "skip" and test):
             lines.append(f"--- {how} {key[0]} {test}")
             lines += output[key]
+        elif how == "pass" and any(": report: " in line for line in output[key]):
+            lines += [f"--- report {key[0]} {test}", *output[key]]
     counts = collections.Counter(how for (_, test), how in ended.items() if test)
     broken = sum(how == "fail" for (_, test), how in ended.items() if not test)
     summary = f"{counts['pass']} passed, {counts['fail']} failed, {counts['skip']} could not run (skipped)"

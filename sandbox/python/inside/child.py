@@ -86,15 +86,15 @@ class Child:
         ruleset = -1
         if enter["landlock"]:
             ruleset = lockdown.landlock_ruleset(self._readable, [place.session, place.tmp], own["port"] if own else 0)
-        lockdown.lock(uid, ruleset, self._filters[enter["filter"]], private=not folder)
+        lockdown.lock(uid, ruleset, self._filters.get(enter["filter"]), private=not folder)
         return keep
 
     def _mount(self, enter: dict, fds: "list[int]", uid: int) -> int:
-        lockdown.mount_tmpfs("/tmp", mode="1777", size=TMP_BYTES, nr_inodes=INODES)
+        lockdown.mount_tmpfs("/tmp", mode="1777", **lockdown.bounds(TMP_BYTES, INODES))
         if enter["attach"]:
             lockdown.attach(fds[0], "/session")
         else:
-            lockdown.mount_tmpfs("/session", mode="700", uid=uid, gid=uid, size=enter["workspace"], nr_inodes=INODES)
+            lockdown.mount_tmpfs("/session", mode="700", uid=uid, gid=uid, **lockdown.bounds(enter["workspace"], INODES))
             os.mkdir("/session/artifacts")
             os.chown("/session/artifacts", uid, uid)
         return lockdown.clone_mount("/session")
@@ -109,7 +109,7 @@ def _reseed() -> None:
     """What must differ between siblings, and was the same in the zygote. Python's own
     random does so by itself after a fork."""
     numpy = sys.modules.get("numpy")
-    if numpy is not None:
+    if numpy is not None and "reseed" not in lockdown.without:
         numpy.random.seed(int.from_bytes(os.urandom(4), "little"))
 
 

@@ -12,6 +12,8 @@ import resource
 import stat
 import struct
 
+without: "frozenset[str]" = frozenset()  # walls that a test leaves out (isolate.Wall)
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
@@ -60,7 +62,13 @@ def arrange_descriptors(fds: list[int]) -> None:
     os.dup2(out, 1)
     os.dup2(err, 2)
     os.dup2(hatch, 3, inheritable=False)
-    _syscall("close_range", _CLOSE_RANGE, 4, 0x7FFFFFFF, 0)
+    if "descriptors" not in without:
+        _syscall("close_range", _CLOSE_RANGE, 4, 0x7FFFFFFF, 0)
+
+
+def bounds(size: int, inodes: int) -> "dict[str, int]":
+    """A tmpfs's options that hold it to so many bytes and files."""
+    return {} if "quota" in without else {"size": size, "nr_inodes": inodes}
 
 
 def mount_tmpfs(path: str, **options) -> None:
@@ -98,33 +106,41 @@ def limit(number: int, most: int) -> None:
 def before_fork() -> None:
     """What the zygote gives up for itself and all that it forks: capabilities that it
     has can still be used, but none can ever be gained."""
-    for capability in range(64):
+    for capability in () if "capabilities" in without else range(64):
         if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
             break  # EINVAL: past the last one that this kernel knows
     _prctl("ambient capabilities", _PR_CAP_AMBIENT, 4)
-    _prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, 1)
+    if not without >= {"no_new_privs", "seccomp", "landlock"}:  # which need it
+        _prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, 1)
 
 
-def lock(uid: int, ruleset: int, filter: "Filter", private: bool) -> None:
+def lock(uid: int, ruleset: int, filter: "Filter | None", private: bool) -> None:
     """Give everything up, for good. Raises OSError where a wall can't be raised.
     A ruleset of -1 leaves Landlock out; private is a pid namespace of its own. The
     other limits come with the sandbox that it is given to."""
+    if filter is None and "seccomp" not in without:
+        raise OSError("no filter of that name")
     parent = os.getppid()
-    for what in (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
+    for what in () if "rlimits" in without else (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
         resource.setrlimit(what, (0, 0))
     if uid:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-    _check(_libc.capset(_CAPABILITIES, _NONE), "capset")
-    die_with(parent)
-    if not private:
+    if "capabilities" not in without:
+        _check(_libc.capset(_CAPABILITIES, _NONE), "capset")
+    if "death" in without:
+        _prctl("PDEATHSIG", _PR_SET_PDEATHSIG, 0)
+    else:
+        die_with(parent)
+    if filter is not None and not private:
         filter.know(os.getpid())
-    _prctl("dumpable", _PR_SET_DUMPABLE, 0)
+    _prctl("dumpable", _PR_SET_DUMPABLE, 1 if "dumpable" in without else 0)
     if ruleset >= 0:
         _syscall("landlock restrict", _LANDLOCK_RESTRICT, ruleset, 0)
         os.close(ruleset)
-    _check(_libc.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(filter.program), 0, 0), "seccomp")
+    if filter is not None:
+        _check(_libc.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(filter.program), 0, 0), "seccomp")
 
 
 class Filter:
@@ -144,8 +160,8 @@ class Filter:
             struct.pack_into("=I", self._held, at + 4, pid)
 
 def landlock_ruleset(readable: "list[str]", writable: "list[str]", port: int = 0) -> int:
-    """Read and execute below readable; write below writable, and in /dev/null; connect
-    over TCP to port, where it is not 0; no more."""
+    """Read below readable; write below writable, and in /dev/null; connect over TCP to
+    port, where it is not 0; execute nothing: the Python that runs needs no other program."""
     abi = _syscall("landlock version", _LANDLOCK_CREATE, None, 0, 1)
     everything = (1 << 13) - 1  # ABI 1
     if abi >= 2:
@@ -156,7 +172,7 @@ def landlock_ruleset(readable: "list[str]", writable: "list[str]", port: int = 0
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
     ruleset = _syscall("landlock", _LANDLOCK_CREATE, ctypes.c_char_p(attr[:size]), size, 0)
     for path in readable:
-        _landlock_rule(ruleset, path, _EXECUTE | _READ | _READ_DIR)
+        _landlock_rule(ruleset, path, _READ | _READ_DIR)
     _landlock_rule(ruleset, "/dev/null", _READ | _WRITE)
     for path in writable:
         _landlock_rule(ruleset, path, everything & ~(_EXECUTE | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11))  # no devices, sockets, FIFOs

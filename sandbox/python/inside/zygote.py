@@ -33,6 +33,8 @@ def main() -> None:
     import child
     import lockdown
 
+    lockdown.without = frozenset(config.get("without") or ())
+
     warm_up(config["warm"])
     warm_session()
     filters = {name: base64.b64decode(program) for name, program in config["filters"].items()}
@@ -178,16 +180,17 @@ def fork(lockdown, life, own_pid_namespace: int, fds: list[int]) -> int:
     private, zygote = own_pid_namespace >= 0, os.getpid()
     sys.stdout.flush()
     sys.stderr.flush()
-    if private:
+    apart = private and "pid" not in lockdown.without
+    if apart:
         lockdown.unshare(CLONE_NEWPID)
     try:
         pid = os.fork()
     except OSError:
-        if private:
+        if apart:
             lockdown.setns(own_pid_namespace, CLONE_NEWPID)
         raise
     if pid:
-        if private:
+        if apart:
             lockdown.setns(own_pid_namespace, CLONE_NEWPID)
         return pid
     try:
@@ -195,7 +198,7 @@ def fork(lockdown, life, own_pid_namespace: int, fds: list[int]) -> int:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         lockdown.arrange_descriptors(fds)
         if private:
-            lockdown.unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS)
+            lockdown.unshare(CLONE_NEWNS | CLONE_NEWUTS | (0 if "ipc" in lockdown.without else CLONE_NEWIPC))
         else:
             lockdown.die_with(zygote)
         life.live()
