@@ -176,8 +176,6 @@ func inRange(f reflect.StructField, v, ceiling reflect.Value) error {
 // judge applies the rules that are about what the operator has off.
 func judge(p, def Policy, admin bool) error {
 	switch {
-	case p.WritePolicy == WriteCapture:
-		return &FieldError{"write_policy", "capture of writes is not built yet; reject is", WhyNotYet}
 	case p.EnableFileAccess && !def.EnableFileAccess:
 		return &FieldError{"enable_file_access", "the operator has it off", WhyForbidden}
 	case p.EnableDebugging && !def.EnableDebugging:

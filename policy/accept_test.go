@@ -33,7 +33,6 @@ func TestAcceptNamesTheKey(t *testing.T) {
 		`{"allowed_modules": "json"}`:        {"allowed_modules", policy.WhyInvalid},
 		`{"enable_network_access": true}`:    {"enable_network_access", policy.WhyForbidden},
 		`{"allowed_hosts": ["example.com"]}`: {"allowed_hosts", policy.WhyForbidden},
-		`{"write_policy": "capture"}`:        {"write_policy", policy.WhyNotYet},
 		`[]`:                                 {"config", policy.WhyInvalid},
 	} {
 		_, err := policy.Accept([]byte(raw), policy.Default(), ceiling(), false)

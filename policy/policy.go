@@ -18,7 +18,8 @@ const (
 // WritePolicy says what becomes of a statement that would write.
 type WritePolicy string
 
-// WriteReject refuses it with a ReadOnlyError.
+// WriteReject refuses it with a ReadOnlyError; WriteCapture keeps it for an admin to
+// apply, and runs nothing.
 const (
 	WriteReject  WritePolicy = "reject"
 	WriteCapture WritePolicy = "capture"

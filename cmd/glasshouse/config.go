@@ -26,7 +26,12 @@ type config struct {
 	python          string
 	databaseURL     string
 	knowledgeURL    string
+	writerURL       string
 	allowFunctions  string
+	maskParameters  string
+	queries         int
+	queriesPerUser  int
+	queriesPerBox   int
 	adminKey        string
 	isolation       string
 	minLevel        string
@@ -58,7 +63,12 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.StringVar(&c.python, "python", "python3", "interpreter of the environment that code runs in")
 	f.StringVar(&c.databaseURL, "database-url", "", "history database (its owner's login); empty: the embedded one")
 	f.StringVar(&c.knowledgeURL, "knowledge-url", "", "database that agents read (a login with SELECT only); empty: the embedded demo")
+	f.StringVar(&c.writerURL, "writer-url", "", "the same with a login that may write, for statements that an admin applies; empty: the embedded demo's, or none")
 	f.StringVar(&c.allowFunctions, "allow-functions", "", "user-defined SQL functions that statements may call, by commas")
+	f.StringVar(&c.maskParameters, "mask-parameters", "", "SQL parameters whose values history does not keep, by commas; * is all")
+	f.IntVar(&c.queries, "max-queries", 16, "SQL statements that run at a time, each on a connection of its own; more wait")
+	f.IntVar(&c.queriesPerUser, "max-queries-per-user", 8, "SQL statements of one user that run at a time; more wait")
+	f.IntVar(&c.queriesPerBox, "max-queries-per-sandbox", 4, "SQL statements of one sandbox that run at a time; more wait")
 	f.StringVar(&c.adminKey, "admin-key", "", "secret of the first admin key; empty: made once and kept in DATA_DIR/admin.key")
 	f.StringVar(&c.isolation, "isolation", "", "force a level of the wall: full, full-without-cgroups, landlock or rlimits; empty: the strongest that this machine has")
 	f.StringVar(&c.minLevel, "min-level", isolate.LevelLandlock, "refuse to start behind a weaker wall than this level; rlimits is taken only where it is named, here or as --isolation")
@@ -105,6 +115,20 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 		return c, nil, err
 	}
 	return c, f.Args(), nil
+}
+
+// functions are those of --allow-functions, by commas that are not in a signature.
+func (c config) functions() []string {
+	depth := 0
+	return strings.FieldsFunc(c.allowFunctions, func(r rune) bool {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		return depth == 0 && (r == ',' || r == ' ')
+	})
 }
 
 func defaultDataDir() string {

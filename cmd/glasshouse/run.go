@@ -90,8 +90,8 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 		return a, err
 	}
 	a.service = service.New(service.Parts{
-		Host: sessions{host.New(a.isolator, c.queue)}, Reader: a.reader, History: a.store, Default: policy.Default(), Ceiling: ceiling,
-		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Log: a.log,
+		Host: sessions{host.New(a.isolator, c.queue)}, Reader: a.reader, Writer: a.reader, History: a.store, Default: policy.Default(), Ceiling: ceiling,
+		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Mask: strings.FieldsFunc(c.maskParameters, func(r rune) bool { return r == ',' || r == ' ' }), Log: a.log,
 	})
 	a.secret, err = a.adminKey(ctx, c)
 	return a, err
@@ -99,7 +99,7 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 
 // databases starts the embedded server where one is needed and opens both doors.
 func (a *app) databases(ctx context.Context, c config, say func(string)) (err error) {
-	historyURL, knowledgeURL := c.databaseURL, c.knowledgeURL
+	historyURL, knowledgeURL, writerURL := c.databaseURL, c.knowledgeURL, c.writerURL
 	if historyURL == "" || knowledgeURL == "" {
 		say("starting the private PostgreSQL in " + filepath.Join(c.dataDir, "postgres"))
 		if a.postgres, err = embedded.Start(ctx, embedded.Config{Dir: c.dataDir, Log: a.log}); err != nil {
@@ -114,6 +114,7 @@ func (a *app) databases(ctx context.Context, c config, say func(string)) (err er
 				return err
 			}
 			knowledgeURL = a.postgres.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+			writerURL = a.postgres.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)
 		}
 	}
 	if a.store, err = history.Open(ctx, historyURL); err != nil {
@@ -126,15 +127,12 @@ func (a *app) databases(ctx context.Context, c config, say func(string)) (err er
 	if left > 0 {
 		a.log.Warnf("%d executions were open when the service last ended; they are recorded as cancelled", left)
 	}
-	functions := strings.FieldsFunc(c.allowFunctions, func(r rune) bool { return r == ',' || r == ' ' })
-	if a.reader, err = dbaccess.Open(ctx, dbaccess.Config{URL: knowledgeURL, AllowFunctions: functions}); err != nil {
+	if a.reader, err = dbaccess.Open(ctx, dbaccess.Config{
+		URL: knowledgeURL, WriterURL: writerURL, AllowFunctions: c.functions(), MaxConns: int32(c.queries), PerUser: c.queriesPerUser, PerSandbox: c.queriesPerBox,
+	}); err != nil {
 		return err
 	}
-	var away *sandbox.Error
-	if err = a.reader.Posture(ctx); errors.As(err, &away) {
-		return fmt.Errorf("the knowledge database does not answer: %w", away.Cause)
-	}
-	return err
+	return because(a.reader.Posture(ctx))
 }
 
 // close ends every part, the service first.

@@ -50,12 +50,12 @@ func (c *Conn) Write(k Kind, v any, fds ...int) error {
 	return c.send(body.Bytes(), fds)
 }
 
-// WriteRows answers the Ask id with rows.
-func (c *Conn) WriteRows(id uint32, rows sandbox.Rows) error {
+// WriteRows answers the Ask id with rows, packed where it asked so.
+func (c *Conn) WriteRows(id uint32, rows sandbox.Rows, packed bool) error {
 	body := make([]byte, 9, 64+rows.Bytes*2)
 	body[4] = byte(KindRows)
 	binary.BigEndian.PutUint32(body[5:], id)
-	body, err := appendRows(body, rows)
+	body, err := appendRows(body, rows, packed)
 	if err != nil {
 		return err
 	}

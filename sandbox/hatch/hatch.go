@@ -105,11 +105,13 @@ type Run struct {
 
 // Ask is a question of running code to the host.
 type Ask struct {
-	ID     uint32         `json:"id"`
-	What   string         `json:"what"` // "query", "tables", "schema", "history"
-	SQL    string         `json:"sql"`
-	Params map[string]any `json:"params"` // numbers are json.Number
-	Table  string         `json:"table"`
+	ID     uint32            `json:"id"`
+	What   string            `json:"what"` // "query", "tables", "schema", "history"
+	SQL    string            `json:"sql"`
+	Params map[string]any    `json:"params"` // numbers are json.Number
+	Types  map[string]string `json:"types"`  // of those parameters whose type is known
+	Packed bool              `json:"packed"` // rows for a frame: numbers and times as arrays of bytes
+	Table  string            `json:"table"`
 }
 
 // Answer is the host's answer to an Ask that has no rows.

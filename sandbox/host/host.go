@@ -21,7 +21,7 @@ type Isolator interface {
 // Desk answers what running code asks.
 type Desk interface {
 	Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error)
-	Schema(ctx context.Context, table string) ([]sandbox.TableColumn, error)
+	Schema(ctx context.Context, table string) (sandbox.Table, error)
 	Tables(ctx context.Context) ([]string, error)
 	History(ctx context.Context) ([]sandbox.Execution, error)
 }

@@ -51,7 +51,6 @@ func TestBadInputNamesItself(t *testing.T) {
 		{"POST", create, `{"profile": "unrestricted"}`, 403, "forbidden", "admin"},
 		{"POST", create, `{"enable_network_access": true}`, 422, "invalid-input", "allowed_hosts"},
 		{"POST", create, `{"allowed_hosts": ["elsewhere.org"]}`, 403, "forbidden", "elsewhere.org"},
-		{"POST", create, `{"write_policy": "capture"}`, 501, "not-yet", "write_policy"},
 		{"POST", "/sandbox/agent/quick-execute", `{"code":"1","config":{"max_rows":0}}`, 422, "invalid-input", "max_rows"},
 		{"POST", "/sandbox/agent/quick-execute", `{"code":"1","config":{"max_row":1}}`, 422, "invalid-input", "max_row"},
 		{"POST", "/sandbox/agent/analyze-data", `{"analysis_type":"summary"}`, 422, "invalid-input", "table_name"},
@@ -61,7 +60,7 @@ func TestBadInputNamesItself(t *testing.T) {
 		{"GET", "/sandbox/" + id + "/variables", "", 501, "not-yet", "variables"},
 		{"GET", "/sandbox/" + id + "/files/a/b.csv", "", 501, "not-yet", "files"},
 		{"POST", "/debug/sessions/s/stepIn", `{}`, 501, "not-yet", "debug"},
-		{"GET", "/pending-writes", "", 501, "not-yet", "writes"},
+		{"GET", "/pending-writes", "", 403, "forbidden", "admin"},
 	} {
 		for _, root := range []string{"", "/api/v1"} {
 			c.root = root

@@ -31,9 +31,10 @@ import (
 // The whole service, as users have it: real walls, a real PostgreSQL with the demo
 // data, a real HTTP server. One for all tests; each test has a user of its own.
 var (
-	base  string
-	hasty string // the same service, but that a start waits for a tenth of a second only
-	admin = client{secret: "gh_the-admin-of-the-tests"}
+	base      string
+	hasty     string // the same service, but that a start waits for a tenth of a second only
+	knowledge string // the database that is read, by its reader's login
+	admin     = client{secret: "gh_the-admin-of-the-tests"}
 )
 
 func TestMain(m *testing.M) {
@@ -81,7 +82,8 @@ func serve(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer store.Close()
-	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)})
+	knowledge = db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: knowledge, WriterURL: db.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)})
 	if err != nil {
 		return 1, err
 	}
@@ -105,8 +107,8 @@ func serve(m *testing.M) (int, error) {
 	rooms := host.New(wall, 20*time.Second)
 	rooms.Network.Resolve, rooms.Network.Dial = world.resolve, world.dial
 	s := service.New(service.Parts{
-		Host: opener{rooms}, Reader: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
-		PerUser: 4, InAll: 100, Parallel: 8, Log: log,
+		Host: opener{rooms}, Reader: reader, Writer: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
+		PerUser: 4, InAll: 100, Parallel: 8, Mask: []string{"secret"}, Log: log,
 	})
 	hash := service.HashKey(admin.secret)
 	if err := store.CreateKey(ctx, sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}, hash[:]); err != nil {
@@ -115,7 +117,7 @@ func serve(m *testing.M) (int, error) {
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
 	base = server.URL
 	hurried := service.New(service.Parts{
-		Host: opener{host.New(wall, 100*time.Millisecond)}, Reader: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
+		Host: opener{host.New(wall, 100*time.Millisecond)}, Reader: reader, Writer: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: 4, InAll: 100, Parallel: 8, Log: log,
 	})
 	second := httptest.NewServer(httpapi.New(httpapi.Config{Service: hurried, Log: log, Version: "test", Access: true}))
@@ -274,4 +276,10 @@ func isProblem(t testing.TB, a answer, status int, kind string, words ...string)
 			t.Errorf("%q is not in %s", word, a.text)
 		}
 	}
+}
+
+// compact is a value as JSON.
+func compact(v any) string {
+	text, _ := json.Marshal(v)
+	return string(text)
 }

@@ -32,9 +32,9 @@ type deaf struct{}
 func (deaf) Query(context.Context, string, map[string]any) (sandbox.Rows, error) {
 	return sandbox.Rows{}, &sandbox.Refusal{Reason: "none"}
 }
-func (deaf) Schema(context.Context, string) ([]sandbox.TableColumn, error) { return nil, nil }
-func (deaf) Tables(context.Context) ([]string, error)                      { return nil, nil }
-func (deaf) History(context.Context) ([]sandbox.Execution, error)          { return nil, nil }
+func (deaf) Schema(context.Context, string) (sandbox.Table, error) { return sandbox.Table{}, nil }
+func (deaf) Tables(context.Context) ([]string, error)              { return nil, nil }
+func (deaf) History(context.Context) ([]sandbox.Execution, error)  { return nil, nil }
 
 func raise(t *testing.T, level string) *isolate.Isolator {
 	t.Helper()
