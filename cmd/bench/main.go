@@ -17,9 +17,12 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -28,7 +31,8 @@ import (
 type options struct {
 	binary, python, dataDir string
 	quick, json             bool
-	wrongRuns               int
+	wrongRuns, soakRuns     int
+	suite                   string
 	limit                   time.Duration
 }
 
@@ -40,10 +44,18 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "fewer samples: about a minute; its p99 says little")
 	flag.BoolVar(&o.json, "json", false, "print the report as JSON")
 	flag.IntVar(&o.wrongRuns, "wrong-runs", 0, "runs in the count of wrong statuses (default 10000, with --quick 500)")
+	flag.IntVar(&o.soakRuns, "soak-runs", 100_000, "runs of the soak")
 	flag.DurationVar(&o.limit, "limit", 15*time.Minute, "stop after this long, whatever is left")
+	flag.Usage = func() {
+		fmt.Fprintf(os.Stderr, "bench [SUITE] [OPTION...]; suites: %s; none: the API, over HTTP\n", strings.Join(names(), ", "))
+		flag.PrintDefaults()
+	}
 	flag.Parse()
-	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "bench: %q is not an option; see --help\n", flag.Arg(0))
+	if o.suite = flag.Arg(0); o.suite != "" { // options may stand on both sides of it
+		_ = flag.CommandLine.Parse(flag.Args()[1:]) // exits by itself
+	}
+	if suites[o.suite] == nil || flag.NArg() > 0 {
+		flag.Usage()
 		os.Exit(2)
 	}
 	if o.wrongRuns <= 0 {
@@ -84,10 +96,8 @@ func run(o options) error {
 	if o.quick {
 		b.size = quick
 	}
-	b.size.wrong = o.wrongRuns
-	b.service(ctx)
-	b.peers(ctx, o.python)
-	b.quoted()
+	b.size.wrong, b.size.soak = o.wrongRuns, o.soakRuns
+	suites[o.suite](b, ctx, s, o.python)
 	if err := ctx.Err(); err != nil {
 		r.Stopped = "stopped early: " + context.Cause(ctx).Error()
 	}
@@ -98,6 +108,25 @@ func run(o options) error {
 	}
 	r.print(os.Stdout)
 	return nil
+}
+
+// suites are what can be measured, by the command's first argument.
+var suites = map[string]func(b *bench, ctx context.Context, s *service, python string){
+	"": func(b *bench, ctx context.Context, _ *service, python string) {
+		b.service(ctx)
+		b.peers(ctx, python)
+		b.quoted()
+	},
+	"isolation": func(b *bench, ctx context.Context, s *service, python string) {
+		b.isolation(ctx, s)
+		b.isolationPeers(ctx, python)
+	},
+	"soak": func(b *bench, ctx context.Context, s *service, _ string) { b.soak(ctx, s) },
+}
+
+// names are the suites that have one.
+func names() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(suites)), func(name string) bool { return name == "" })
 }
 
 var begun = time.Now()

@@ -28,8 +28,8 @@ func (b *bench) peers(ctx context.Context, python string) {
 		return func() error { return output(ctx, want, args...) }
 	}
 
-	b.latency(ctx, "CPython subprocess, hello", b.size.latency, 0, 0, timed(command("hello\n", baseline, "-c", hello)))
-	b.latency(ctx, "CPython subprocess, pandas groupby", max(3, b.size.heavy/5), 0, 0, timed(command(groupbyOut, python, "-c", groupby)))
+	b.latency(ctx, "CPython subprocess, hello", b.size.latency, goal{}, timed(command("hello\n", baseline, "-c", hello)))
+	b.latency(ctx, "CPython subprocess, pandas groupby", max(3, b.size.heavy/5), goal{}, timed(command(groupbyOut, python, "-c", groupby)))
 	b.throughput(ctx, "CPython subprocess, hello, at a time: 4", 4, 0, 0, func(ctx context.Context, _ int) error {
 		return output(ctx, "hello\n", baseline, "-c", hello)
 	})
@@ -39,7 +39,7 @@ func (b *bench) peers(ctx context.Context, python string) {
 	} else {
 		jail := []string{wrap, "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr", "--ro-bind-try", "/lib", "/lib",
 			"--ro-bind-try", "/lib64", "/lib64", "--tmpfs", "/tmp", baseline, "-c", hello}
-		b.latency(ctx, "bubblewrap, hello", b.size.latency, 0, 0, timed(command("hello\n", jail...)))
+		b.latency(ctx, "bubblewrap, hello", b.size.latency, goal{}, timed(command("hello\n", jail...)))
 		b.throughput(ctx, "bubblewrap, hello, at a time: 4", 4, 0, 0, func(ctx context.Context, _ int) error {
 			return output(ctx, "hello\n", jail...)
 		})
@@ -101,7 +101,7 @@ func (b *bench) forking(ctx context.Context) {
 	for end := time.Now().Add(5 * time.Second); post(ctx) != nil && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(20 * time.Millisecond)
 	}
-	b.latency(ctx, name+", hello", b.size.latency, 0, 0, timed(func() error { return post(ctx) }))
+	b.latency(ctx, name+", hello", b.size.latency, goal{}, timed(func() error { return post(ctx) }))
 	for _, clients := range []int{4, 16} {
 		b.throughput(ctx, fmt.Sprintf("%s, hello, clients: %d", name, clients), clients, 0, 0,
 			func(ctx context.Context, _ int) error { return post(ctx) })

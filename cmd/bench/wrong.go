@@ -21,7 +21,7 @@ func (b *bench) wrongStatuses(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	b.inSandboxes(ctx, wrongClients, name, func(ids []string) {
+	b.inSandboxes(ctx, wrongClients, name, nil, func(ids []string) {
 		progress("%s", name)
 		wrong, done, examples := b.client.countWrong(ctx, b.size.wrong, ids)
 		r := row{Name: name, Samples: done, Value: fmt.Sprint(wrong), Goal: "0", Met: new(wrong == 0 && done == b.size.wrong)}

@@ -84,11 +84,11 @@ func serve(ctx context.Context, args []string) error {
 }
 
 func greet(a *app, c config, address string, took time.Duration) {
-	level, missing := a.isolator.Level()
+	level, why := a.isolator.Level()
 	fmt.Printf("Listening on %s (started in %.1f s)\n", address, took.Seconds())
 	fmt.Printf("Wall: %s", level)
-	if missing != "" {
-		fmt.Printf(" (no cgroups: %s)", missing)
+	if why != "" {
+		fmt.Printf(", which loses: %s\n  (%s; `glasshouse doctor` says what helps)", a.isolator.Loses(), why)
 	}
 	fmt.Printf("\nAdmin key: %s (kept in %s)\n", a.secret, filepath.Join(c.dataDir, "admin.key"))
 	fmt.Printf(`

@@ -3,12 +3,12 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/egress"
 	"glasshouse/sandbox/isolate"
 )
 
@@ -22,7 +22,7 @@ type Isolator interface {
 // Desk answers what running code asks.
 type Desk interface {
 	Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error)
-	Schema(ctx context.Context, table string) ([]sandbox.TableColumn, error)
+	Schema(ctx context.Context, table string) (sandbox.Table, error)
 	Tables(ctx context.Context) ([]string, error)
 	History(ctx context.Context) ([]sandbox.Execution, error)
 }
@@ -47,6 +47,10 @@ type Ask func(command any, limit time.Duration) ([]byte, error)
 
 // Host opens sessions.
 type Host struct {
+	// Network is what the broker of each run is made of where a sandbox has the network
+	// on, but for its hosts and its log. It is set before the first run, if at all.
+	Network egress.Config
+
 	isolator Isolator
 	queue    time.Duration // how long a start may wait for a free child
 }
@@ -59,6 +63,9 @@ func New(isolator Isolator, queue time.Duration) *Host {
 // Ready says why no session could be opened now; nil where one could.
 func (h *Host) Ready() error { return h.isolator.Ready() }
 
+// Isolation is the wall that every session is behind, and what holds each limit.
+func (h *Host) Isolation() sandbox.Isolation { return h.isolator.Isolation() }
+
 // Session is one sandbox's live Python. It is safe for concurrent use, but runs
 // one thing at a time: the caller sees to that.
 type Session struct {
@@ -68,8 +75,7 @@ type Session struct {
 
 	mu      sync.Mutex
 	process *isolate.Process
-	mount   int // /session, or -1
-	uid     int // that its files belong to
+	home    *isolate.Home // its /session, once there was a child
 	closed  bool
 	cpu     time.Duration // used by the process before this run
 }
@@ -78,7 +84,7 @@ type Session struct {
 // seems to need, where that is all it will run, and else, where code is "", all.
 // FaultFull where none came free in time.
 func (h *Host) Open(ctx context.Context, box sandbox.Sandbox, code string) (*Session, error) {
-	s := &Session{host: h, box: box, mount: -1}
+	s := &Session{host: h, box: box}
 	_, err := s.child(ctx, code)
 	return s, err
 }
@@ -88,7 +94,7 @@ func (s *Session) child(ctx context.Context, code string) (*isolate.Process, err
 	s.start.Lock()
 	defer s.start.Unlock()
 	s.mu.Lock()
-	p, mount, closed := s.process, s.mount, s.closed
+	p, home, closed := s.process, s.home, s.closed
 	s.mu.Unlock()
 	if closed {
 		return nil, gone()
@@ -103,16 +109,16 @@ func (s *Session) child(ctx context.Context, code string) (*isolate.Process, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.host.queue)
 	defer cancel()
-	p, err := s.host.isolator.Start(ctx, isolate.Spec{Policy: s.box.Policy, Session: mount, UID: s.uid, Code: code})
+	p, err := s.host.isolator.Start(ctx, isolate.Spec{Policy: s.box.Policy, Home: home, Code: code})
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mount >= 0 {
-		_ = unix.Close(s.mount)
+	if s.home != nil && s.home != p.Home {
+		_ = s.home.Close() // another descriptor of the same mount
 	}
-	s.process, s.mount, s.uid, p.Session = p, p.Session, p.UID, -1
+	s.process, s.home, p.Home = p, p.Home, nil
 	s.cpu, _, _ = p.Used() // its birth is not the run's to pay
 	if s.closed {
 		_ = s.release()
@@ -148,9 +154,9 @@ func (s *Session) release() error {
 		err = s.process.Close()
 		s.process = nil
 	}
-	if s.mount >= 0 {
-		_ = unix.Close(s.mount)
-		s.mount = -1
+	if s.home != nil {
+		err = errors.Join(err, s.home.Close())
+		s.home = nil
 	}
 	return err
 }

@@ -35,6 +35,10 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 		return err
 	}
 	pol := s.box.Policy
+	network, err := s.host.open(p.Network, pol.AllowedHosts)
+	if err != nil {
+		return err
+	}
 	out, errs := newTape(p.Stdout, pol.MaxOutputSize), newTape(p.Stderr, pol.MaxOutputSize)
 	began := time.Now()
 	p.Thaw() // before anything may interrupt it
@@ -52,10 +56,17 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	limit, killed := limits.stop()
 	wall := time.Since(began) - limits.stood
 	p.Freeze()
+	if by := p.Overstepped(); by != "" && failed == nil { // found at the end
+		failed = errors.New("beyond " + by)
+	}
 	out.stop()
 	errs.stop()
+	offline := network.close(e)
 
 	e.Isolation = s.host.isolator.Isolation()
+	if network != nil {
+		e.Isolation.EnforcedBy["network"] = "network namespace of its own, seccomp, broker"
+	}
 	e.Usage.WallMS = ms(wall)
 	e.ExecutionTime = wall.Seconds()
 	s.conclude(e, p, body, failed, limit)
@@ -69,10 +80,10 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	}
 	if e.SessionReset {
 		if err := s.drop(p); err != nil {
-			return fmt.Errorf("end the child: %w", err)
+			return errors.Join(fmt.Errorf("end the child: %w", err), offline)
 		}
 	}
-	return nil
+	return offline
 }
 
 // conclude decides how the run ended, from the clock and the kernel first.
@@ -135,16 +146,19 @@ func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte
 
 func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error {
 	var ask hatch.Ask
-	if err := unmarshalNumbers(body, &ask); err != nil {
+	if err := unmarshalNumbers(body, &ask); err != nil || len(ask.Types) > 0 && ask.Params == nil {
 		return &hatch.IllegalFrame{Why: "an unreadable question"}
 	}
 	reply := hatch.Answer{ID: ask.ID}
 	var err error
 	switch ask.What {
 	case "query":
+		for name, kind := range ask.Types {
+			ask.Params[name] = sandbox.Typed{Type: kind, Value: ask.Params[name]}
+		}
 		var rows sandbox.Rows
 		if rows, err = desk.Query(ctx, ask.SQL, ask.Params); err == nil {
-			return conn.WriteRows(ask.ID, rows)
+			return conn.WriteRows(ask.ID, rows, ask.Packed)
 		}
 	case "tables":
 		reply.Value, err = desk.Tables(ctx)

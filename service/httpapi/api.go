@@ -74,6 +74,7 @@ func New(c Config) http.Handler {
 		a.sandboxes(group)
 		a.executions(group)
 		a.recordings(group)
+		a.writes(group)
 		a.agents(group)
 		a.helps(group)
 		a.keys(group)

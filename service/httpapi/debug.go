@@ -134,7 +134,6 @@ func (a *api) later(router *gin.Engine, prefix string) {
 	for what, routes := range map[string][]string{
 		"uploads and files":          {"POST /sandbox/:id/files", "GET /sandbox/:id/files", "GET /sandbox/:id/files/*path", "DELETE /sandbox/:id/files/*path"},
 		"artifacts":                  {"GET /sandbox/:id/artifacts", "GET /artifacts/:aid"},
-		"capture of writes":          {"GET /pending-writes", "POST /pending-writes/:id/apply", "POST /pending-writes/:id/reject"},
 		"checking without running":   {"POST /sandbox/:id/check"},
 		"completion":                 {"POST /sandbox/:id/complete"},
 		"the variables on their own": {"GET /sandbox/:id/variables"},

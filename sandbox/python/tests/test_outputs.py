@@ -1,7 +1,9 @@
 import base64
+import io
 import json
 
 import pytest
+from PIL import Image
 
 
 def mimes(out):
@@ -20,6 +22,37 @@ def test_show_gives_each_figure_once_and_in_order(run):
 def test_show_warns_nothing(run, capsys):
     run(PLOT + "plt.show()")
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "",
+        "plt.legend(['a rather long name'], loc='upper left', bbox_to_anchor=(1.05, 1))",  # beyond the edge
+        "plt.gcf().set_facecolor('red')",
+        "plt.close(); plt.figure(dpi=50); plt.plot([1, 2])",
+        "plt.tight_layout(pad=0)",
+        "plt.rcParams['savefig.dpi'] = 40",
+        "plt.gca().remove()",
+    ],
+)
+def test_a_figure_looks_as_savefig_makes_it(run, change):
+    out = run(
+        PLOT
+        + change
+        + """
+import io
+from PIL import Image
+held = io.BytesIO()
+plt.savefig(held, format="png", bbox_inches="tight")
+image = Image.open(held)
+tint = image.convert("RGB").resize((1, 1)).getpixel((0, 0))
+[*image.size, *tint]"""
+    )
+    run("plt.rcParams['savefig.dpi'] = 'figure'")
+    picture = Image.open(io.BytesIO(base64.b64decode(out.outputs[0]["data"]["image/png"])))
+    drawn = [*picture.size, *picture.convert("RGB").resize((1, 1)).getpixel((0, 0))]
+    assert drawn == pytest.approx(out.ok, abs=2)
 
 
 def test_figures_of_a_failed_run_are_kept_and_closed(run):
