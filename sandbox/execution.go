@@ -142,7 +142,6 @@ type Artifact struct {
 type Outcome struct {
 	Result    json.RawMessage  `json:"result"`
 	Exception *Exception       `json:"exception"`
-	Outputs   []Output         `json:"outputs"`
 	Truncated map[string]int64 `json:"truncated"`
 	Exit      *int             `json:"exit"` // code of a sys.exit(), null where there was none
 	Interrupt bool             `json:"interrupt"`

@@ -16,6 +16,7 @@ type desk struct {
 	service   *Service
 	box       sandbox.Sandbox
 	execution *sandbox.Execution
+	feed      *Feed // nil: nobody follows it
 }
 
 func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error) {
@@ -44,6 +45,9 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sa
 		d.execution.Truncated["queries"]++
 	} else {
 		d.execution.Queries = append(d.execution.Queries, q)
+		if d.feed != nil {
+			d.feed.query(q)
+		}
 	}
 	return rows, err
 }

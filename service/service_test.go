@@ -34,7 +34,7 @@ func (s *script) Open(context.Context, sandbox.Sandbox, string) (service.Session
 
 func (s *script) Ready() error { return nil }
 
-func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ host.Watcher) error {
+func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ host.Watcher, _ host.Listener) error {
 	s.ran++
 	e.Status = sandbox.StatusCompleted
 	if e.Code == "wait" {

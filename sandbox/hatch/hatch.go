@@ -13,7 +13,7 @@
 //	                         <- ready (+ a fresh clone of that mount)
 //	assign ->
 //	run ->
-//	                         <- note*, step*, ask*      (answer or rows -> each ask)
+//	                         <- note*, output*, step*, ask*   (answer or rows -> each ask)
 //	                         <- done
 //	look ->                  <- value                   (only between runs)
 //
@@ -42,6 +42,7 @@ const (
 	KindAnswer Kind = 'J' // host to child: Answer, JSON
 	KindRows   Kind = 'M' // host to child: 4-byte id, then marshal data
 	KindNote   Kind = 'N' // child to host: sandbox.Note
+	KindOutput Kind = 'O' // child to host: sandbox.Output
 	KindStep   Kind = 'S' // child to host: sandbox.Step
 	KindLook   Kind = 'L' // host to child: empty
 	KindValue  Kind = 'V' // child to host: sandbox.Variables
@@ -49,13 +50,13 @@ const (
 
 // The largest bodies that a child may send, in bytes.
 const (
-	maxDone  = 32 << 20 // a bounded result and outputs
+	maxDone  = 32 << 20 // a bounded result, or one output
 	maxOther = 1 << 20  // notes, steps, asks, values
 )
 
 func (k Kind) maxBody() int {
 	switch k {
-	case KindDone:
+	case KindDone, KindOutput:
 		return maxDone
 	case KindAsk, KindNote, KindStep, KindValue, KindReady:
 		return maxOther

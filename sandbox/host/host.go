@@ -31,6 +31,15 @@ type Watcher interface {
 	Step(sandbox.Step)
 }
 
+// Listener is told what a run does while it does it, in the order of the program as
+// far as that can be known: of stdout and stderr each in its own. The two streams are
+// told from goroutines of their own; all is told before Run returns.
+type Listener interface {
+	Print(stream string, text []byte) // "stdout" or "stderr"; text is valid until it returns
+	Note(sandbox.Note)
+	Output(sandbox.Output)
+}
+
 // Host opens sessions.
 type Host struct {
 	isolator Isolator

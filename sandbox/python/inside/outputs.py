@@ -27,15 +27,16 @@ _METHODS = (
 
 
 class Outputs:
-    """The outputs of one run: bundles are sandbox.Outputs, cut counts those left out."""
+    """The outputs of one run: send gets each, a sandbox.Output, as it is shown; cut
+    counts those left out."""
 
-    def __init__(self):
-        self.bundles: list = []
+    def __init__(self, send):
+        self._send = send
         self.cut = 0
-        self._bytes = 0
+        self._sent = self._bytes = 0
 
     def begin(self) -> None:
-        self.bundles, self.cut, self._bytes = [], 0, 0
+        self.cut = self._sent = self._bytes = 0
         pyplot = sys.modules.get("matplotlib.pyplot")
         if pyplot is not None and getattr(getattr(pyplot, "show", None), "__self__", None) is not self:
             pyplot.show = self.show  # type: ignore[attr-defined]
@@ -132,7 +133,7 @@ class Outputs:
         return None
 
     def _add(self, bundle: dict) -> None:
-        if len(self.bundles) >= MAX_OUTPUTS:
+        if self._sent >= MAX_OUTPUTS:
             self.cut += 1
             return
         data = {mime: values.readable(part, len(part)) if isinstance(part, str) else part for mime, part in bundle.items()}
@@ -141,7 +142,8 @@ class Outputs:
             self.cut += 1
             return
         self._bytes += size
-        self.bundles.append({"data": data})
+        self._sent += 1
+        self._send({"data": data})
 
 
 def _tight_png(figure) -> bytes:

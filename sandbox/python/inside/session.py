@@ -72,7 +72,7 @@ class Session:
         self._context = contextvars.copy_context()  # so that what code sets there stays
         self._digits = _get_digits()
         self._streams = sys.stdout, sys.stderr
-        self._outputs = outputs.Outputs()
+        self._outputs = outputs.Outputs(channel.output)
         helpers = namespace.Helpers(channel, self.look, self._outputs.display)
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main
@@ -102,7 +102,7 @@ class Session:
         self._runs += 1
         filename = f"<execution {self._runs}>"
         channel = self._channel
-        outcome: dict = {"result": None, "exception": None, "outputs": [], "truncated": {}, "exit": None, "interrupt": False}
+        outcome: dict = {"result": None, "exception": None, "truncated": {}, "exit": None, "interrupt": False}
         error: BaseException | None = None
         value = None
         try:
@@ -257,7 +257,6 @@ class Session:
         if "__result__" in self._names:
             value = self._names["__result__"]
         outcome["result"], cut = values.plain(value)
-        outcome["outputs"] = shown.bundles
         for what, n in (("result", cut), ("outputs", shown.cut)):
             if n > 0:
                 outcome["truncated"][what] = n
