@@ -31,6 +31,7 @@ const (
 	KindAnalyze Kind = "analyze-data"
 	KindDebug   Kind = "debug"
 	KindQuery   Kind = "database-query" // one statement, no code
+	KindFacade  Kind = "facade"
 )
 
 // Execution is one run of one piece of code in one sandbox, from accepted to

@@ -16,6 +16,7 @@ type Isolator interface {
 	Start(context.Context, isolate.Spec) (*isolate.Process, error)
 	Isolation() sandbox.Isolation
 	Ready() error
+	Folder() (mount, uid int, ok bool, err error)
 }
 
 // Desk answers what running code asks.

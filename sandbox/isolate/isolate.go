@@ -28,6 +28,7 @@ type Config struct {
 	Python  string                           // the interpreter of the environment
 	Sets    []Set                            // warm sets, from small to large; at least one
 	Level   string                           // force a level; "" is the best that the machine has
+	Folder  string                           // of the host's, for a Folder; "" where there is none
 	Default policy.Policy                    // of most sandboxes: what waits ready is ready for it
 	Log     func(format string, args ...any) // never nil
 }
@@ -50,7 +51,9 @@ type Isolator struct {
 	version   []int
 	nurseries []*nursery // one for each warm set
 
-	serial  atomic.Int64 // of cgroups
+	serial   atomic.Int64 // of cgroups
+	folderMu sync.Mutex
+
 	closing chan struct{}
 	over    sync.WaitGroup
 }

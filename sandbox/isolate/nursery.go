@@ -75,6 +75,7 @@ func (n *nursery) parent() (*zygote, error) {
 		case <-n.zygote.dead:
 			n.in.config.Log("the %s zygote died; starting another", n.set.Name)
 			n.zygote.control.Close()
+			n.in.dropFolder(n.zygote)
 			n.zygote = nil
 		default:
 			return n.zygote, nil
@@ -87,6 +88,9 @@ func (n *nursery) parent() (*zygote, error) {
 	}
 	spec := n.in.spec
 	spec.Warm = n.set.Modules
+	if n == n.in.nurseries[len(n.in.nurseries)-1] {
+		spec.Folder = n.in.config.Folder
+	}
 	var err error
 	n.zygote, err = startZygote(spec, func(line string) { n.in.config.Log("zygote: %s", line) })
 	if err != nil {
@@ -114,6 +118,7 @@ func (n *nursery) close() {
 	defer n.mu.Unlock()
 	if n.zygote != nil {
 		n.zygote.close()
+		n.in.dropFolder(n.zygote)
 	}
 }
 

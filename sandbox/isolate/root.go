@@ -19,6 +19,7 @@ type stageSpec struct {
 	Python string            `json:"python"` // the interpreter, inside
 	Path   []string          `json:"path"`   // folders of packages, inside
 	Warm   []string          `json:"warm"`   // modules to import
+	Folder string            `json:"folder"` // on the host; a mount of it is handed back, and is not in the root
 
 	Filters map[string][]byte `json:"filters"` // seccomp programs by name
 	Policy  json.RawMessage   `json:"policy"`  // of most sandboxes, and the rules for

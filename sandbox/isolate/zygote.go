@@ -33,6 +33,7 @@ type zygote struct {
 	pid        int
 	dataKB     int64 // private writable memory after warm-up
 	residentKB int64 // resident memory then
+	folder     int   // a mount of the spec's folder, or -1; guarded by Isolator.folderMu
 
 	mu      sync.Mutex
 	next    int
@@ -99,11 +100,16 @@ func startZygote(spec stageSpec, log func(string)) (*zygote, error) {
 	}()
 	encodeErr := json.NewEncoder(specW).Encode(spec)
 	specW.Close()
-	z := &zygote{cmd: cmd, control: control, pid: cmd.Process.Pid, waiting: map[int]chan forked{}, exits: map[int]func(int, time.Duration){}, dead: make(chan struct{})}
-	buf := make([]byte, 4096)
+	z := &zygote{cmd: cmd, control: control, pid: cmd.Process.Pid, waiting: map[int]chan forked{}, exits: map[int]func(int, time.Duration){}, dead: make(chan struct{}), folder: -1}
+	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60})
-	n, err := readRetry(pair[0], buf)
+	n, oobn, err := recvRetry(pair[0], buf, oob)
+	if spec.Folder != "" && err == nil && n > 0 { // its mount comes first
+		z.folder = oneFD(oob[:oobn])
+		n, _, err = recvRetry(pair[0], buf, oob)
+	}
 	if err != nil || n == 0 || encodeErr != nil {
+		z.letFolderGo()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		said.Wait()
@@ -116,12 +122,19 @@ func startZygote(spec stageSpec, log func(string)) (*zygote, error) {
 	return z, nil
 }
 
-func readRetry(fd int, buf []byte) (int, error) {
+func recvRetry(fd int, buf, oob []byte) (n, oobn int, err error) {
 	for {
-		n, err := unix.Read(fd, buf)
+		n, oobn, _, _, err = unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
 		if err != unix.EINTR {
-			return n, err
+			return n, oobn, err
 		}
+	}
+}
+
+func (z *zygote) letFolderGo() {
+	if z.folder >= 0 {
+		_ = unix.Close(z.folder)
+		z.folder = -1
 	}
 }
 
@@ -130,10 +143,7 @@ func readRetry(fd int, buf []byte) (int, error) {
 func (z *zygote) read(fd int) {
 	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 	for {
-		n, oobn, _, _, err := unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
-		if err == unix.EINTR {
-			continue
-		}
+		n, oobn, err := recvRetry(fd, buf, oob)
 		if err != nil || n == 0 {
 			break
 		}

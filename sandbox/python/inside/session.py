@@ -24,6 +24,7 @@ import threading
 import types
 
 import check
+import compat
 import failure
 import namespace
 import outputs
@@ -66,6 +67,7 @@ class Session:
         self._channel = channel
         self._policy: dict = {}
         self._rules = check.Rules({})
+        self._plain = False
         self._runs = 0
         self._thread = threading.get_ident()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -86,6 +88,10 @@ class Session:
         """The sandbox's policy, and what check.Rules takes."""
         self._policy = policy
         self._rules = check.Rules(rules)
+        self._plain = policy.get("profile") == "compat"
+        if self._plain:  # Python as it is without us
+            for name in [name for name in self._given if name[:2] != "__" and name not in ("exit", "quit")]:
+                self._names.pop(name, None)
 
     @staticmethod
     def leave_home() -> None:
@@ -139,7 +145,8 @@ class Session:
         names = self._names
         names.pop("__result__", None)
         context = Context(job.get("context") or {})
-        names["context"] = context
+        if not self._plain:
+            names["context"] = context
         for name, value in context.items():
             if name.isidentifier() and not keyword.iskeyword(name) and name[:2] != "__":
                 names[name] = value
@@ -157,7 +164,7 @@ class Session:
 
     def _do(self, job: dict, filename: str):
         """Compiles, checks and runs the code; returns the value of its last expression."""
-        code, last = self._compile(job["code"], filename)
+        code, last = self._compile(compat.source(job["code"]) if self._plain else job["code"], filename)
         if not job.get("watch"):
             return self._execute(code, last)
         watch = tracer.Tracer(self._channel, filename, self._names, {*self._given, "context"})
