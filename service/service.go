@@ -24,10 +24,22 @@ import (
 
 // Session is a sandbox's live Python, as host.Session is one.
 type Session interface {
+	Program
+	Adviser
+}
+
+// Program is what runs.
+type Program interface {
 	Run(context.Context, *sandbox.Execution, host.Desk, host.Watcher, host.Listener) error
 	Look(context.Context) (sandbox.Variables, error)
 	Usage() map[string]any
 	Close() error
+}
+
+// Adviser reads code that does not run.
+type Adviser interface {
+	Check(ctx context.Context, code string) (sandbox.Verdict, error)
+	Complete(ctx context.Context, code string, cursor int) (c sandbox.Completion, settled bool, before string, err error)
 }
 
 // Host opens sessions: for one piece of code, or where code is "" for any.

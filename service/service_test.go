@@ -46,6 +46,12 @@ func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ h
 }
 
 func (s *script) Look(context.Context) (sandbox.Variables, error) { return sandbox.Variables{}, nil }
+func (s *script) Check(context.Context, string) (sandbox.Verdict, error) {
+	return sandbox.Verdict{}, nil
+}
+func (s *script) Complete(context.Context, string, int) (sandbox.Completion, bool, string, error) {
+	return sandbox.Completion{}, true, "", nil
+}
 func (s *script) Usage() map[string]any                           { return nil }
 func (s *script) Close() error                                    { s.closed++; return nil }
 

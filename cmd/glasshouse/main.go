@@ -21,6 +21,7 @@ const usage = `glasshouse runs Python that agents write, next to PostgreSQL, and
 
   glasshouse serve              start the service (serve --help lists every setting)
   glasshouse run FILE.py        run a file in a sandbox, from the terminal
+  glasshouse check code FILE.py what a sandbox would refuse of it; nothing runs
   glasshouse keys create|list|revoke
   glasshouse role-sql           the SQL that makes a login which only reads
   glasshouse version
@@ -38,7 +39,7 @@ func main() {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
-	commands := map[string]func(context.Context, []string) error{"serve": serve, "run": runFile, "keys": keys, "role-sql": roleSQL}
+	commands := map[string]func(context.Context, []string) error{"serve": serve, "run": runFile, "check": check, "keys": keys, "role-sql": roleSQL}
 	command, ok := commands[args[0]]
 	switch {
 	case ok:

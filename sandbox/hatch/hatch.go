@@ -44,8 +44,8 @@ const (
 	KindNote   Kind = 'N' // child to host: sandbox.Note
 	KindOutput Kind = 'O' // child to host: sandbox.Output
 	KindStep   Kind = 'S' // child to host: sandbox.Step
-	KindLook   Kind = 'L' // host to child: empty
-	KindValue  Kind = 'V' // child to host: sandbox.Variables
+	KindLook   Kind = 'L' // host to child: Look
+	KindValue  Kind = 'V' // child to host: sandbox.Variables, sandbox.Verdict or sandbox.Completion
 )
 
 // The largest bodies that a child may send, in bytes.
@@ -91,6 +91,14 @@ type Run struct {
 	Code        string          `json:"code"`
 	Context     json.RawMessage `json:"context"`
 	Watch       bool            `json:"watch"`
+}
+
+// Look is a question of the host's between runs: for the variables, or about code that
+// does not run.
+type Look struct {
+	What   string `json:"what"` // "", "check" or "complete"
+	Code   string `json:"code"`
+	Cursor int    `json:"cursor"` // in characters from 0
 }
 
 // Ask is a question of running code to the host.

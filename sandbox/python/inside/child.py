@@ -61,7 +61,7 @@ class Child:
                 if assigned:
                     live.enter(assigned["policy"], assigned["rules"])
             elif kind == hatch.LOOK:
-                channel.send(hatch.VALUE, live.look())
+                channel.send(hatch.VALUE, live.answer(hatch.loads(body)))
             else:
                 os._exit(0)
 
