@@ -122,8 +122,10 @@ type Note struct {
 	Function string          `json:"function"`
 }
 
-// Output is one rich output: a Jupyter MIME bundle. Binary types are base64.
+// Output is one rich output: a Jupyter MIME bundle, and one line of text that says to
+// a model what a person would see. Binary types are base64.
 type Output struct {
+	Summary  string                     `json:"summary"`
 	Data     map[string]json.RawMessage `json:"data"`
 	Metadata json.RawMessage            `json:"metadata,omitempty"`
 }

@@ -52,8 +52,8 @@ func (s *script) Check(context.Context, string) (sandbox.Verdict, error) {
 func (s *script) Complete(context.Context, string, int) (sandbox.Completion, bool, string, error) {
 	return sandbox.Completion{}, true, "", nil
 }
-func (s *script) Usage() map[string]any                           { return nil }
-func (s *script) Close() error                                    { s.closed++; return nil }
+func (s *script) Usage() map[string]any { return nil }
+func (s *script) Close() error          { s.closed++; return nil }
 
 var ada = sandbox.Key{User: "ada", Role: sandbox.RoleAgent}
 

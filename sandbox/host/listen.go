@@ -14,6 +14,7 @@ import (
 
 const (
 	maxOutputs     = 50
+	maxSummary     = 300 // characters
 	maxOutputBytes = 16 << 20 // of one run's outputs, twice what an honest child sends
 )
 
@@ -128,6 +129,9 @@ func (s *says) keepOutput(body []byte) error {
 	var o sandbox.Output
 	if err := json.Unmarshal(body, &o); err != nil || o.Data == nil {
 		return &hatch.IllegalFrame{Why: "an unreadable output"}
+	}
+	if runes := []rune(o.Summary); len(runes) > maxSummary {
+		o.Summary = string(runes[:maxSummary])
 	}
 	if s.room -= len(body); s.room < 0 || len(s.e.Outputs) >= maxOutputs {
 		cut(s.e, "outputs", 1)

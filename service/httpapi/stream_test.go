@@ -280,3 +280,23 @@ func TestAReaderThatStops(t *testing.T) {
 		t.Errorf("%d events, %d bytes", len(list), len(texts(list, "stdout")))
 	}
 }
+
+// Rich outputs come as they are shown, and what was shown stays of a run that is ended.
+func TestOutputsComeAsTheyAreShown(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	s := c.stream(t, "POST", "/sandbox/"+c.create(t, nil)+"/execute", map[string]any{"code": "import time\nimport pandas as pd\nimport matplotlib.pyplot as plt\ndisplay(pd.DataFrame({'n': [1, 2]}))\nplt.plot([1, 2])\nplt.title('Both')\nplt.show()\nwhile True: time.sleep(0.1)"})
+	list := append(s.until("output"), s.until("output")...)
+	table, figure := list[len(list)-2].data, list[len(list)-1].data
+	if !strings.HasPrefix(fmt.Sprint(table["summary"]), "table of 2 rows and 1 columns: n int64") || !strings.Contains(string(mustJSON(t, table["data"])), `"application/vnd.dataresource+json":{"data":`) {
+		t.Errorf("the table: %v", table)
+	}
+	if figure["summary"] != "figure: 'Both': 1 line" || !strings.Contains(string(mustJSON(t, figure["data"])), `"image/png":"iVBOR`) {
+		t.Errorf("the figure: %v", figure["summary"])
+	}
+	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
+	rest := s.all()
+	done := rest[len(rest)-1].data
+	if outputs, _ := done["outputs"].([]any); done["status"] != "cancelled" || len(outputs) != 2 {
+		t.Errorf("the end: %v with %d outputs", done["status"], len(outputs))
+	}
+}
