@@ -1,74 +1,128 @@
 package dbaccess
 
 import (
-	"context"
-	"time"
-
-	"github.com/jackc/pgx/v5"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 
 	"glasshouse/policy"
 )
 
-// catalogue is what the checker and the errors know of the live database. A nil
-// catalogue knows nothing: that is the offline check.
+// catalogue is what the check knows of the live database: everything that a name
+// in a statement may mean there. It is read whole, and again when the database's
+// own catalogue has changed. A nil catalogue is the offline check: only
+// pg_catalog, as policy lists it, exists.
 type catalogue struct {
-	at        time.Time
-	functions map[string]bool // defined by users, in any schema
-	operators map[string]bool
-	types     map[string]bool // users' types that are not enums
-	enums     map[string]bool
-	builtins  map[string]bool // of pg_catalog
+	stamp     string   // changes when the database's catalogue does
+	path      []string // where names are looked up, after pg_catalog
+	functions map[string][]*function
+	operators map[string][]*operator
+	types     map[string][]*typ
+	typeOf    map[uint32]*typ
+	relations map[string][]*relation
+	casts     []cast          // whose function is not allowed
+	tables    map[string]bool // names, to find the nearest
 	columns   map[string]bool
-	tables    map[string]bool
-	allowed   map[string]bool // functions that the operator lists
+
+	mu     sync.Mutex
+	judged map[string]string // of views, policies and domains: what they call, "" nothing
 }
 
-const catalogueAge = 30 * time.Second
-
-const catalogueSQL = `
-SELECT 'f', proname FROM pg_proc WHERE pronamespace <> 'pg_catalog'::regnamespace AND pronamespace <> 'information_schema'::regnamespace
-UNION SELECT 'b', proname FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace
-UNION SELECT 'o', oprname FROM pg_operator WHERE oprnamespace <> 'pg_catalog'::regnamespace
-UNION SELECT CASE typtype WHEN 'e' THEN 'e' ELSE 't' END, typname FROM pg_type WHERE typnamespace <> 'pg_catalog'::regnamespace AND typnamespace <> 'information_schema'::regnamespace AND typtype IN ('e', 'd', 'b', 'r')
-  AND typelem = 0
-UNION SELECT 'c', attname FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid WHERE relnamespace <> 'pg_catalog'::regnamespace AND attnum > 0 AND relkind IN ('r', 'v', 'm', 'p', 'f')
-UNION SELECT 'r', relname FROM pg_class WHERE relnamespace <> 'pg_catalog'::regnamespace AND relnamespace <> 'information_schema'::regnamespace AND relkind IN ('r', 'v', 'm', 'p', 'f')`
-
-// known returns the catalogue, read again where it is old.
-func (r *Reader) known(ctx context.Context) (*catalogue, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.catalogue != nil && time.Since(r.catalogue.at) < catalogueAge {
-		return r.catalogue, nil
-	}
-	rows, err := r.pool.Query(ctx, catalogueSQL)
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	c := &catalogue{at: time.Now(), functions: map[string]bool{}, operators: map[string]bool{}, types: map[string]bool{}, enums: map[string]bool{}, builtins: map[string]bool{}, columns: map[string]bool{}, tables: map[string]bool{}, allowed: map[string]bool{}}
-	sets := map[string]map[string]bool{"f": c.functions, "o": c.operators, "t": c.types, "e": c.enums, "b": c.builtins, "c": c.columns, "r": c.tables}
-	var kind, name string
-	if _, err = pgx.ForEachRow(rows, []any{&kind, &name}, func() error {
-		sets[kind][name] = true
-		return nil
-	}); err != nil {
-		return nil, unavailable(err)
-	}
-	for _, f := range r.config.AllowFunctions {
-		c.allowed[f] = true
-	}
-	r.catalogue = c
-	return c, nil
+type function struct {
+	schema, name, extension string
+	args                    []uint32
+	optional                int // arguments at the end that have defaults
+	variadic                bool
+	allowed                 bool
 }
 
-func (c *catalogue) listed(name string) bool       { return c != nil && c.allowed[name] }
-func (c *catalogue) userFunction(name string) bool { return c != nil && c.functions[name] }
-func (c *catalogue) userOperator(name string) bool { return c != nil && c.operators[name] }
-func (c *catalogue) userType(name string) bool     { return c != nil && c.types[name] }
-func (c *catalogue) enum(name string) bool         { return c != nil && c.enums[name] && !c.types[name] }
-func (c *catalogue) column(name string) bool       { return c != nil && c.columns[name] }
+type operator struct {
+	schema  string
+	allowed bool
+}
 
-// builtin says whether name is a function of pg_catalog; offline, any name may be.
-func (c *catalogue) builtin(name string) bool {
-	return c != nil && c.builtins[name] || c == nil && len(name) > 3 && (name[:3] == "pg_" || name[:3] == "lo_") && !policy.SQLFunctions[name]
+type typ struct {
+	oid          uint32
+	schema, name string
+	extension    string
+	kind         byte   // pg_type.typtype
+	of           uint32 // a domain's base, an array's element, a range's subtype
+	canonical    bool   // a range with a function of its own
+	relation     uint32
+	members      []uint32 // a composite's, as far as users defined them
+}
+
+type relation struct {
+	oid, row     uint32
+	schema, name string
+	view         bool
+	policies     bool
+	columns      map[string]bool
+	userTypes    []uint32 // of columns
+}
+
+type cast struct {
+	source, target *typ
+	explicit       bool
+}
+
+// allow says which functions may be called. Those of pg_catalog are listed by
+// signature; users' own are the operator's to list: name, schema.name, or either
+// with (argument,types).
+func (c *catalogue) allow(f *function, listed map[string]bool) bool {
+	if f.schema == "pg_catalog" {
+		return policy.SQLFunctions[f.name][c.signature(f)]
+	}
+	if policy.SQLExtensions[f.extension] && !policy.SQLExtensionFunctions[f.name] {
+		return true
+	}
+	if f.schema == "information_schema" {
+		return false
+	}
+	full := f.schema + "." + f.name
+	if listed[full] || listed[full+c.signature(f)] {
+		return true
+	}
+	return slices.Contains(c.path, f.schema) && (listed[f.name] || listed[f.name+c.signature(f)])
+}
+
+func (c *catalogue) signature(f *function) string {
+	names := make([]string, len(f.args))
+	for i, oid := range f.args {
+		names[i] = c.typeName(oid)
+	}
+	return "(" + strings.Join(names, ",") + ")"
+}
+
+func (c *catalogue) typeName(oid uint32) string {
+	if oid == 0 {
+		return ""
+	}
+	if t := c.typeOf[oid]; t != nil {
+		return t.name
+	}
+	return strconv.FormatUint(uint64(oid), 10)
+}
+
+// takes says that the function can be called with so many arguments.
+func (f *function) takes(n int) bool {
+	return n <= len(f.args) && n >= len(f.args)-f.optional || f.variadic && n >= len(f.args)-1
+}
+
+// find is what a name means: in the schema that it is qualified with, or in the
+// first of pg_catalog and path that has it. Nil where there is none.
+func find[T any](among []*T, schema string, path []string, schemaOf func(*T) string) *T {
+	order := []string{schema}
+	if schema == "" {
+		order = append([]string{"pg_catalog"}, path...)
+	}
+	for _, s := range order {
+		for _, t := range among {
+			if schemaOf(t) == s {
+				return t
+			}
+		}
+	}
+	return nil
 }

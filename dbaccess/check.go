@@ -1,165 +1,121 @@
 package dbaccess
 
 import (
+	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 )
 
-// allowedNodes are the only nodes that a statement's tree may hold. A node that
-// is not here is refused, so a parser that learns new tricks opens nothing.
-var allowedNodes = words(`Node RawStmt ParseResult SelectStmt ExplainStmt DefElem ResTarget ColumnRef A_Star A_Const Integer Float Boolean BitString String List FuncCall A_Expr BoolExpr NullTest BooleanTest
-SubLink ColumnDef CaseExpr CaseWhen CoalesceExpr MinMaxExpr RangeVar RangeSubselect RangeFunction RangeTableSample RangeTableFunc RangeTableFuncCol JoinExpr Alias SortBy WindowDef WithClause CommonTableExpr
-CTESearchClause CTECycleClause GroupingSet GroupingFunc TypeCast TypeName A_ArrayExpr A_Indirection A_Indices RowExpr SQLValueFunction CollateClause NamedArgExpr ParamRef XmlExpr XmlSerialize`)
-
-// writingNodes get the reason read-only: they would have an effect.
-var writingNodes = map[string]string{
-	"InsertStmt": "INSERT", "UpdateStmt": "UPDATE", "DeleteStmt": "DELETE", "MergeStmt": "MERGE", "IntoClause": "SELECT INTO", "LockingClause": "a row lock (FOR UPDATE or SHARE)", "CopyStmt": "COPY", "TruncateStmt": "TRUNCATE",
-	"DropStmt": "DROP", "CreateStmt": "CREATE TABLE", "CreateTableAsStmt": "CREATE TABLE AS", "ViewStmt": "CREATE VIEW", "IndexStmt": "CREATE INDEX", "AlterTableStmt": "ALTER", "GrantStmt": "GRANT or REVOKE", "VacuumStmt": "VACUUM",
-	"CreateFunctionStmt": "CREATE FUNCTION", "CreateRoleStmt": "CREATE ROLE", "AlterRoleStmt": "ALTER ROLE", "CreateSchemaStmt": "CREATE SCHEMA", "CreateExtensionStmt": "CREATE EXTENSION", "RefreshMatViewStmt": "REFRESH", "RenameStmt": "ALTER",
-	"CreateSeqStmt": "CREATE SEQUENCE", "CommentStmt": "COMMENT", "ReindexStmt": "REINDEX", "ClusterStmt": "CLUSTER", "CreateTrigStmt": "CREATE TRIGGER", "CreatedbStmt": "CREATE DATABASE", "DropdbStmt": "DROP DATABASE", "DropRoleStmt": "DROP ROLE",
-}
-
-var otherStatements = map[string]string{
-	"VariableSetStmt": "SET", "VariableShowStmt": "SHOW", "TransactionStmt": "transaction control", "PrepareStmt": "PREPARE", "ExecuteStmt": "EXECUTE", "DeallocateStmt": "DEALLOCATE", "DeclareCursorStmt": "DECLARE CURSOR", "FetchStmt": "FETCH",
-	"ListenStmt": "LISTEN", "NotifyStmt": "NOTIFY", "UnlistenStmt": "UNLISTEN", "DoStmt": "DO", "CallStmt": "CALL", "LockStmt": "LOCK", "DiscardStmt": "DISCARD", "LoadStmt": "LOAD", "CheckPointStmt": "CHECKPOINT", "ClosePortalStmt": "CLOSE",
-}
-
-func words(s string) map[string]bool {
-	out := map[string]bool{}
-	for _, w := range strings.Fields(s) {
-		out[w] = true
-	}
-	return out
-}
-
-// Check judges a statement offline: nil, or a *sandbox.Refusal. Against a live
-// catalogue, Reader.Query also knows user-defined functions, operators and types.
-func Check(sql string) error {
-	_, err := check(sql, nil)
-	return err
-}
-
-// check parses and walks the tree; it returns the statement's fingerprint.
-func check(sql string, known *catalogue) (string, error) {
-	if _, err := scan(sql); err != nil {
-		return "", err
-	}
-	fingerprint, _ := pg_query.Fingerprint(sql)
-	tree, err := pg_query.Parse(sql)
-	if err != nil {
-		return fingerprint, syntaxError(sql, err)
-	}
-	switch len(tree.Stmts) {
-	case 0:
-		return fingerprint, refuse("syntax-error", "the statement is empty")
-	case 1:
-	default:
-		r := refuse("multiple-statements", "there are %d statements, and one is run at a time", len(tree.Stmts))
-		r.Hint = "call db_query once for each"
-		return fingerprint, r
-	}
-	w := walker{sql: sql, known: known}
-	top := tree.Stmts[0].Stmt.ProtoReflect()
-	top.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		name := string(v.Message().Descriptor().Name())
-		if name != "SelectStmt" && name != "ExplainStmt" {
-			w.refuseNode(name, v.Message())
-		}
-		return false
-	})
-	if w.err == nil {
-		w.walk(top)
-	}
-	if w.err != nil {
-		return fingerprint, w.err
-	}
-	return fingerprint, nil
-}
-
-func syntaxError(sql string, err error) *sandbox.Refusal {
-	return refuse("syntax-error", "%s", err.Error())
-}
-
-// walker visits every field of every node.
+// walker visits every field of every node of one statement.
 type walker struct {
 	sql   string
-	known *catalogue
-	err   *sandbox.Refusal
+	known *catalogue // nil: offline
+	path  []string   // where unqualified names are looked for, after pg_catalog
+	// written says that the server itself wrote the text out (a view, a policy, a
+	// domain's check): it is judged for what it calls, not for what it shows.
+	written bool
+	writes  bool // the statement is one that writes, to be captured
+
+	err       *sandbox.Refusal
+	inserts   []insert        // what binds names to what was judged
+	tables    []insert        // what would qualify the tables and types
+	drop      map[string]bool // schemas whose operators must not be found
+	ctes      map[string]bool
+	names     map[string]bool // of types and functions mentioned: targets of casts
+	relations map[*relation]bool
+	used      map[*typ]bool
+	// What table.name may mean is known only when every table has been seen.
+	references []*pg_query.ColumnRef
+	aliases    map[string][]*relation // nil: rows of something else
+}
+
+// insert puts text before a byte of the statement.
+type insert struct {
+	at   int
+	text string
+	name string
+}
+
+func newWalker(sql string, known *catalogue) *walker {
+	w := &walker{sql: sql, known: known, drop: map[string]bool{}, ctes: map[string]bool{}, names: map[string]bool{}, relations: map[*relation]bool{}, used: map[*typ]bool{}, aliases: map[string][]*relation{}}
+	if known != nil {
+		w.path = known.path
+	}
+	return w
+}
+
+// statement walks a tree that must be of one statement.
+func (w *walker) statement(tree []byte) *sandbox.Refusal {
+	var parsed pg_query.ParseResult
+	if proto.Unmarshal(tree, &parsed) != nil {
+		return refuse("too-large", "the statement nests too deep")
+	}
+	switch len(parsed.Stmts) {
+	case 0:
+		return refuse("syntax-error", "the statement is empty")
+	case 1:
+	default:
+		r := refuse("multiple-statements", "there are %d statements, and one is run at a time", len(parsed.Stmts))
+		r.Hint = "call db_query once for each"
+		return r
+	}
+	top := parsed.Stmts[0].Stmt
+	switch {
+	case w.writes:
+		top.ProtoReflect().Range(func(_ protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+			if name := string(v.Message().Descriptor().Name()); !writingStatements[name] {
+				w.fail(location(v.Message()), refusedNode(name))
+			}
+			return false
+		})
+	case top.GetSelectStmt() != nil, top.GetExplainStmt() != nil:
+	case top.GetVariableShowStmt() != nil:
+		w.setting(top.GetVariableShowStmt().Name, -1)
+	default:
+		top.ProtoReflect().Range(func(_ protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+			w.fail(location(v.Message()), refusedNode(string(v.Message().Descriptor().Name())))
+			return false
+		})
+	}
+	if w.err == nil {
+		w.walk(parsed.Stmts[0].ProtoReflect())
+	}
+	if w.err == nil {
+		for _, n := range w.references {
+			w.reference(n)
+		}
+		w.casts()
+	}
+	return w.err
 }
 
 func (w *walker) fail(at int, r *sandbox.Refusal) {
 	if w.err == nil {
 		if at >= 0 && at <= len(w.sql) {
-			r.Position = at + 1 // in bytes of what was parsed; Query maps it to the caller's text
+			r.Position = at + 1 // in bytes of what was parsed; the plan maps it to the caller's text
 		}
 		w.err = r
 	}
 }
 
-func (w *walker) refuseNode(name string, m protoreflect.Message) {
-	at := location(m)
-	if what, ok := writingNodes[name]; ok {
-		w.fail(at, refuse("read-only", "%s is refused: db_query only reads", what))
-	} else if what, ok := otherStatements[name]; ok {
-		w.fail(at, refuse("statement-not-allowed", "%s is refused: only SELECT, VALUES, TABLE, WITH and plain EXPLAIN are run", what))
-	} else if strings.HasPrefix(name, "Create") || strings.HasPrefix(name, "Alter") || strings.HasPrefix(name, "Drop") {
-		w.fail(at, refuse("read-only", "%s is refused: db_query only reads", strings.TrimSuffix(name, "Stmt")))
-	} else {
-		w.fail(at, refuse("statement-not-allowed", "%s is refused: it is not known to be harmless", name))
-	}
-}
-
 func (w *walker) walk(m protoreflect.Message) {
 	name := string(m.Descriptor().Name())
-	if !allowedNodes[name] {
-		w.refuseNode(name, m)
+	if !allowedNodes[name] && !(w.writes && writtenNodes[name]) || len(m.GetUnknown()) > 0 {
+		w.fail(location(m), refusedNode(name))
 		return
 	}
-	switch n := m.Interface().(type) {
-	case *pg_query.FuncCall:
-		w.function(n)
-	case *pg_query.TypeName:
-		w.typeName(n)
-	case *pg_query.A_Expr:
-		w.operator(n.Name, int(n.Location))
-	case *pg_query.SubLink:
-		w.operator(n.OperName, int(n.Location))
-	case *pg_query.SortBy:
-		w.operator(n.UseOp, int(n.Location))
-	case *pg_query.RangeVar:
-		if policy.SQLHiddenRelations[n.Relname] && (n.Schemaname == "" || n.Schemaname == "pg_catalog") {
-			w.fail(int(n.Location), refuse("permission", "%s is refused: it shows what others do on this server", n.Relname))
-		}
-	case *pg_query.A_Indirection:
-		for _, part := range n.Indirection {
-			w.attribute(part.GetString_(), true)
-		}
-	case *pg_query.ColumnRef:
-		if len(n.Fields) > 1 {
-			w.attribute(n.Fields[len(n.Fields)-1].GetString_(), false)
-		}
-	case *pg_query.RangeTableSample:
-		if s := names(n.Method); len(s) != 1 || s[0] != "system" && s[0] != "bernoulli" {
-			w.fail(int(n.Location), refuse("function-not-allowed", "TABLESAMPLE takes SYSTEM or BERNOULLI"))
-		}
-	case *pg_query.ExplainStmt:
-		for _, o := range n.Options {
-			if d := o.GetDefElem(); d == nil || d.Defname != "format" && d.Defname != "costs" && d.Defname != "verbose" && d.Defname != "settings" && d.Defname != "summary" {
-				w.fail(-1, refuse("statement-not-allowed", "EXPLAIN takes no option that runs the statement"))
-			}
-		}
-		if n.Query.GetSelectStmt() == nil {
-			w.fail(-1, refuse("read-only", "EXPLAIN of a statement that would write is refused: db_query only reads"))
-		}
-	}
+	w.node(m.Interface())
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
-		case f.Kind() != protoreflect.MessageKind:
+		case f.Message() == nil:
+		case f.IsMap():
+			w.fail(-1, refusedNode(string(f.FullName())))
 		case f.IsList():
 			for i := range v.List().Len() {
 				if w.err == nil {
@@ -173,60 +129,149 @@ func (w *walker) walk(m protoreflect.Message) {
 	})
 }
 
-func (w *walker) function(n *pg_query.FuncCall) {
-	parts := names(n.Funcname)
-	name := parts[len(parts)-1]
-	full := strings.Join(parts, ".")
-	ours := len(parts) == 1 || len(parts) == 2 && parts[0] == "pg_catalog"
+// node judges what a node names; its children are walked whatever it is.
+func (w *walker) node(m any) {
+	switch n := m.(type) {
+	case *pg_query.FuncCall:
+		w.function(n)
+	case *pg_query.TypeName:
+		w.typeName(n)
+	case *pg_query.A_Expr:
+		w.expression(n)
+	case *pg_query.SubLink:
+		if len(n.OperName) > 0 {
+			w.operator(n.OperName, int(n.Location))
+		} else if n.SubLinkType == pg_query.SubLinkType_ANY_SUBLINK {
+			w.implied(int(n.Location), "=")
+		}
+	case *pg_query.CaseExpr:
+		if n.Arg != nil {
+			w.implied(int(n.Location), "=")
+		}
+	case *pg_query.JoinExpr:
+		w.alias(n.Alias, nil)
+		w.alias(n.JoinUsingAlias, nil)
+		if n.IsNatural || len(n.UsingClause) > 0 {
+			w.implied(-1, "=")
+		}
+	case *pg_query.SortBy:
+		if len(n.UseOp) > 0 {
+			w.operator(n.UseOp, int(n.Location))
+		}
+	case *pg_query.RangeVar:
+		w.table(n)
+	case *pg_query.CommonTableExpr:
+		w.ctes[n.Ctename] = true
+		w.aliases[n.Ctename] = append(w.aliases[n.Ctename], nil)
+	case *pg_query.RangeSubselect:
+		w.alias(n.Alias, nil)
+	case *pg_query.RangeFunction:
+		w.alias(n.Alias, rowsOfFunction)
+	case *pg_query.RangeTableFunc:
+		w.alias(n.Alias, nil)
+	case *pg_query.A_Indirection:
+		for _, part := range n.Indirection {
+			if s := part.GetString_(); s != nil {
+				w.attribute(s.Sval, locationOf(n.Arg))
+			}
+		}
+	case *pg_query.ColumnRef:
+		if last := len(n.Fields) - 1; last > 0 && n.Fields[last].GetString_() != nil {
+			w.references = append(w.references, n)
+		}
+	case *pg_query.RangeTableSample:
+		if s := strs(n.Method); len(s) != 1 || s[0] != "system" && s[0] != "bernoulli" {
+			w.fail(int(n.Location), refuse("function-not-allowed", "TABLESAMPLE takes SYSTEM or BERNOULLI"))
+		}
+	case *pg_query.ExplainStmt:
+		w.explain(n)
+	}
+}
+
+// explainOptions change what is printed; the others run the statement.
+var explainOptions = words("format costs verbose settings summary buffers generic_plan")
+
+func (w *walker) explain(n *pg_query.ExplainStmt) {
+	for _, o := range n.Options {
+		if d := o.GetDefElem(); d == nil || !explainOptions[d.Defname] {
+			w.fail(-1, refuse("statement-not-allowed", "EXPLAIN takes no option that runs the statement"))
+		}
+	}
+	if n.Query.GetSelectStmt() == nil {
+		w.fail(-1, refuse("read-only", "EXPLAIN of a statement that would write is refused: db_query only reads"))
+	}
+}
+
+// table sees which relation a name may mean.
+func (w *walker) table(n *pg_query.RangeVar) {
+	var r *relation
+	system := n.Schemaname == "pg_catalog" || n.Schemaname == "" && strings.HasPrefix(n.Relname, "pg_")
+	if w.known != nil {
+		r = find(w.known.relations[n.Relname], n.Schemaname, w.path, func(r *relation) string { return r.schema })
+		if r != nil {
+			system = r.schema == "pg_catalog"
+		}
+	}
+	if name := n.Alias.GetAliasname(); name != "" {
+		w.aliases[name] = append(w.aliases[name], r)
+	} else {
+		w.aliases[n.Relname] = append(w.aliases[n.Relname], r)
+	}
 	switch {
-	case w.known.listed(full):
-	case !ours || w.known.userFunction(name) && len(parts) == 1 || !policy.SQLFunctions[name]:
-		r := refuse("function-not-allowed", "the function %s is not on the list of functions that are known to only compute", full)
-		if ours {
-			r.Nearest = nearest(name, policy.SQLFunctions)
+	case w.written && system:
+	case system && !policy.SQLCatalogRelations[n.Relname]:
+		w.fail(int(n.Location), refuse("permission", "%s is refused: it shows what others do on this server", n.Relname))
+	case n.Schemaname != "pg_catalog" && strings.HasPrefix(n.Schemaname, "pg_"):
+		w.fail(int(n.Location), refuse("permission", "%s.%s is refused: it is the server's own", n.Schemaname, n.Relname))
+	case r != nil && !system && r.schema != "information_schema":
+		w.relations[r] = true
+		if n.Schemaname == "" {
+			w.tables = append(w.tables, insert{int(n.Location), quote(r.schema) + ".", n.Relname})
 		}
-		if r.Nearest != "" {
-			r.Hint = "did you mean " + r.Nearest + "?"
-		} else {
-			r.Hint = "compute it in Python instead, or ask the operator to list the function"
+	}
+}
+
+// setting refuses what is not on the list of settings that may be looked at.
+func (w *walker) setting(name string, at int) {
+	if w.written || policy.SQLSettings[strings.ToLower(name)] {
+		return
+	}
+	r := refuse("setting-not-allowed", "the setting %s is not on the list of those that may be looked at", name)
+	r.Nearest = nearest(strings.ToLower(name), policy.SQLSettings)
+	w.fail(at, r)
+}
+
+// casts refuses a statement in which a cast that calls an unlisted function may be
+// hidden: an implicit one where a value of its source or target can be, an
+// explicit one where its target is named.
+func (w *walker) casts() {
+	if w.known == nil {
+		return
+	}
+	for _, c := range w.known.casts {
+		implicit := !c.explicit || c.target.name == "json" || c.target.name == "jsonb" // to_json looks for casts itself
+		near := w.mentions(c.source) && (w.names[c.target.name] || implicit && w.mentions(c.target))
+		if near {
+			w.fail(-1, refuse("function-not-allowed", "the cast from %s to %s calls a function that is not known to only compute", c.source.name, c.target.name))
 		}
-		w.fail(int(n.Location), r)
 	}
 }
 
-func (w *walker) typeName(n *pg_query.TypeName) {
-	parts := names(n.Names)
-	if len(parts) == 0 {
-		return
+// mentions says that a value of the type may be about: one of a built-in type
+// always may.
+func (w *walker) mentions(t *typ) bool {
+	if t.schema == "pg_catalog" || w.names[t.name] {
+		return true
 	}
-	name := parts[len(parts)-1]
-	if policy.SQLTypes[name] && (len(parts) == 1 || parts[0] == "pg_catalog") && !w.known.userType(name) || w.known.enum(name) {
-		return
+	for r := range w.relations {
+		if slices.Contains(r.userTypes, t.oid) || r.row == t.oid {
+			return true
+		}
 	}
-	w.fail(int(n.Location), refuse("type-not-allowed", "a value of type %s cannot be made here: only built-in types and enums can", strings.Join(parts, ".")))
+	return false
 }
 
-func (w *walker) operator(op []*pg_query.Node, at int) {
-	parts := names(op)
-	if len(parts) == 0 {
-		return
-	}
-	if len(parts) > 1 && parts[0] != "pg_catalog" || len(parts) == 1 && w.known.userOperator(parts[0]) {
-		w.fail(at, refuse("function-not-allowed", "the operator %s is defined by a user, and is not known to only compute", strings.Join(parts, ".")))
-	}
-}
-
-// attribute sees the notation row.function, which calls function(row).
-func (w *walker) attribute(s *pg_query.String, anyValue bool) {
-	if s == nil {
-		return
-	}
-	if w.known.userFunction(s.Sval) && !w.known.column(s.Sval) || anyValue && !policy.SQLFunctions[s.Sval] && (w.known.builtin(s.Sval) && !w.known.column(s.Sval)) {
-		w.fail(-1, refuse("function-not-allowed", "%s in attribute notation calls a function that is not known to only compute", s.Sval))
-	}
-}
-
-func names(nodes []*pg_query.Node) []string {
+func strs(nodes []*pg_query.Node) []string {
 	var out []string
 	for _, n := range nodes {
 		out = append(out, n.GetString_().GetSval())
@@ -234,44 +279,15 @@ func names(nodes []*pg_query.Node) []string {
 	return out
 }
 
-func location(m protoreflect.Message) int {
-	if f := m.Descriptor().Fields().ByName("location"); f != nil && f.Kind() == protoreflect.Int32Kind {
-		return int(m.Get(f).Int())
+func locationOf(n *pg_query.Node) int {
+	at := -1
+	if n != nil {
+		n.ProtoReflect().Range(func(_ protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+			at = location(v.Message())
+			return false
+		})
 	}
-	return -1
+	return at
 }
 
-// nearest is the closest name by edits, or "".
-func nearest(name string, among map[string]bool) string {
-	best, cost := "", max(len(name)/3, 1)+1
-	for other := range among {
-		if d := distance(name, other, cost); d < cost || d == cost && other < best {
-			best, cost = other, d
-		}
-	}
-	return best
-}
-
-func distance(a, b string, bound int) int {
-	if len(a)-len(b) > bound || len(b)-len(a) > bound {
-		return bound + 1
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		last := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			keep := row[j]
-			if a[i-1] == b[j-1] {
-				row[j] = last
-			} else {
-				row[j] = 1 + min(last, row[j], row[j-1])
-			}
-			last = keep
-		}
-	}
-	return row[len(b)]
-}
+func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

@@ -1,42 +1,69 @@
 // Package dbaccess is door one: read-only SQL from user code, to the database
 // that agents read. (Door two, history, is a package below, with another role.)
 //
-// A statement passes, in this order: the gate (scan: bytes, nesting and chains,
-// judged by the lexer, before the C parser sees it), bind (:name to $n), the check
-// (every node of the tree allow-listed, functions, types and operators by name
-// against the live catalogue), a login with nothing but SELECT, and a READ ONLY
-// transaction with a timeout that always rolls back. Rows and bytes are counted
-// as they come over the wire. A connection that did not end idle is thrown away.
+// A statement passes, in this order: the gate and the parser, in a child process
+// (package parse: bytes, nesting and chains by the lexer, :name to $n, the tree);
+// the check (every node of the tree allow-listed; functions, operators, casts and
+// types by all that their names may mean in the live catalogue; and the same for
+// the views, policies and domains that it uses); a login with nothing but SELECT;
+// and a READ ONLY transaction with a timeout that always rolls back. What was
+// judged is bound: names that could mean something else are qualified in the
+// text, and the search path is set to the one that was judged.
+//
+// All of it is one round trip on a connection of its own: BEGIN, two SET LOCALs,
+// the statement, ROLLBACK, DISCARD ALL. Rows are counted by the server and bytes as
+// they come over the wire. A connection is used again only where it answered all
+// of that; else it is closed, and what it still does is cancelled on the server.
 package dbaccess
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox"
 )
 
 // Config says what to read and how much of it.
 type Config struct {
 	URL            string
-	MaxConns       int32          // 0 is 16
+	WriterURL      string         // a login that may write, for captured statements; "" is none
+	MaxConns       int32          // statements at a time; 0 is 16
+	PerUser        int            // of one user's; 0 is MaxConns
+	PerSandbox     int            // of one sandbox's; 0 is MaxConns
 	Limits         sandbox.Limits // ceilings; zero fields are 1 000 000 rows, 64 MiB, 30 s
-	AllowFunctions []string       // user-defined functions that the operator vouches for, "name" or "schema.name"
+	AllowFunctions []string       // user-defined functions that the operator vouches for: "name" or "schema.name", with "(type,type)" or without
 }
 
 // Reader runs read-only statements.
 type Reader struct {
-	config Config
-	pool   *pgxpool.Pool
+	config  Config
+	pool    *pgxpool.Pool
+	writer  *pgxpool.Pool // nil where there is none
+	parsers *parse.Pool
+	listed  map[string]bool // AllowFunctions
+	plans   plans
+	users   turnstile
+	boxes   turnstile
 
 	mu        sync.Mutex
 	catalogue *catalogue
+	askAgain  time.Time // when the database's own may have changed
+}
+
+// pinned are settings that the lexer and the decoders depend on; user SQL cannot
+// change them. Those that the server reports are looked at after every statement.
+var pinned = map[string]string{
+	"application_name": "glasshouse-reader", "default_transaction_read_only": "on", "standard_conforming_strings": "on", "client_encoding": "UTF8", "TimeZone": "UTC",
+	"DateStyle": "ISO, MDY", "IntervalStyle": "iso_8601", "bytea_output": "hex", "extra_float_digits": "1", "xmlbinary": "base64",
 }
 
 // Open makes a Reader; it connects when it is first used.
@@ -54,71 +81,42 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	if c.Limits.Timeout == 0 {
 		c.Limits.Timeout = 30 * time.Second
 	}
-	config.MaxConns = max(c.MaxConns, 0)
-	if config.MaxConns == 0 {
-		config.MaxConns = 16
+	if c.MaxConns <= 0 {
+		c.MaxConns = 16
 	}
-	// The lexer and the decoders depend on these; user SQL cannot change them.
-	for key, value := range map[string]string{
-		"application_name": "glasshouse-reader", "default_transaction_read_only": "on", "standard_conforming_strings": "on", "client_encoding": "UTF8", "TimeZone": "UTC",
-		"DateStyle": "ISO", "IntervalStyle": "iso_8601", "bytea_output": "hex", "extra_float_digits": "1",
-	} {
+	config.MaxConns = c.MaxConns
+	// DISCARD ALL would pull prepared statements from under pgx.
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	for key, value := range pinned {
 		config.ConnConfig.RuntimeParams[key] = value
 	}
+	config.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(c.Limits.Timeout.Milliseconds(), 10)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("knowledge database: %w", err)
 	}
-	return &Reader{config: c, pool: pool}, nil
+	r := &Reader{config: c, pool: pool, parsers: parse.Open(0), listed: set(c.AllowFunctions)}
+	if c.WriterURL != "" {
+		if r.writer, err = openWriter(ctx, c.WriterURL); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
+	r.users.most, r.boxes.most = c.PerUser, c.PerSandbox
+	return r, nil
 }
 
-// Close closes the connections.
-func (r *Reader) Close() { r.pool.Close() }
+// Close closes the connections and ends the parsers.
+func (r *Reader) Close() {
+	r.pool.Close()
+	if r.writer != nil {
+		r.writer.Close()
+	}
+	r.parsers.Close()
+}
 
 // Ping says whether the database answers.
 func (r *Reader) Ping(ctx context.Context) error { return unavailable(r.pool.Ping(ctx)) }
-
-// Posture refuses a login that could do more than read. The error says how, and
-// how to make a right one.
-func (r *Reader) Posture(ctx context.Context) error {
-	var role, database string
-	var super, bypass, create bool
-	var writable int
-	err := r.pool.QueryRow(ctx, `SELECT current_user::text, current_database()::text, rolsuper, rolbypassrls, rolcreaterole OR rolcreatedb OR rolreplication,
-		(SELECT count(*)::int FROM pg_class c WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND relnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname IN ('pg_catalog', 'information_schema') OR nspname LIKE 'pg\_toast%' OR nspname LIKE 'pg\_temp%')
-		 AND (pg_has_role(relowner, 'MEMBER') OR has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'))) FROM pg_roles WHERE rolname = current_user`).
-		Scan(&role, &database, &super, &bypass, &create, &writable)
-	if err != nil {
-		return unavailable(err)
-	}
-	why := ""
-	switch {
-	case super:
-		why = "is a superuser"
-	case bypass:
-		why = "has BYPASSRLS"
-	case create:
-		why = "may create roles or databases, or replicate"
-	case writable > 0:
-		why = fmt.Sprintf("owns or may write %d tables", writable)
-	default:
-		return nil
-	}
-	return fmt.Errorf("the login %q of the knowledge database %s, and agents must only read; make one that does, and use it in --knowledge-url:\n\n%s", role, why, RoleSQL("glasshouse_reader", database))
-}
-
-// RoleSQL is the SQL that makes a login which may read the public schema of the
-// database and nothing else. An owner of the tables runs it.
-func RoleSQL(role, database string) string {
-	return fmt.Sprintf(`CREATE ROLE %[1]s LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD 'choose-one';
-REVOKE TEMPORARY ON DATABASE %[2]s FROM PUBLIC;
-REVOKE CREATE ON SCHEMA public FROM PUBLIC;
-GRANT CONNECT ON DATABASE %[2]s TO %[1]s;
-GRANT USAGE ON SCHEMA public TO %[1]s;
-GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s;
-ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %[1]s;
-`, role, database)
-}
 
 // unavailable turns any failure to reach the server into what a caller can act on.
 func unavailable(err error) error {

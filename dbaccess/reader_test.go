@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,24 @@ func TestReader(t *testing.T) {
 			if err := reader(t, role, s).Posture(ctx); err == nil || !strings.Contains(err.Error(), "CREATE ROLE") {
 				t.Errorf("%s: Posture = %v; want a refusal with the SQL of a right login", role, err)
 			}
+		}
+	})
+
+	t.Run("the role that role-sql makes", func(t *testing.T) {
+		admin, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, embedded.DatabaseKnowledge))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer admin.Close(ctx)
+		if _, err := admin.Exec(ctx, dbaccess.RoleSQL("made Here", embedded.DatabaseKnowledge)); err != nil {
+			t.Fatal(err)
+		}
+		made := reader(t, "made Here", s)
+		if err := made.Posture(ctx); err != nil {
+			t.Error(err)
+		}
+		if rows, err := made.Query(ctx, "SELECT count(*) FROM users", nil, sandbox.Limits{}); err != nil || rows.Data[0][0] != int64(500) {
+			t.Errorf("%v, %v", rows.Data, err)
 		}
 	})
 
@@ -116,6 +136,114 @@ func TestReader(t *testing.T) {
 		}
 	})
 
+	t.Run("a cell over the budget is cut on the wire", func(t *testing.T) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		rows, err := query(`SELECT 1 AS n UNION ALL SELECT length(repeat('x', 200000000))`, nil, sandbox.Limits{})
+		if err != nil || rows.Count != 2 {
+			t.Fatalf("%d, %v", rows.Count, err)
+		}
+		rows, err = query(`SELECT repeat('x', 200000000) FROM users`, nil, sandbox.Limits{MaxBytes: 1 << 20})
+		runtime.ReadMemStats(&after)
+		if err != nil || !rows.Truncated || rows.Count != 0 {
+			t.Errorf("count %d, truncated %v, %v", rows.Count, rows.Truncated, err)
+		}
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 50<<20 {
+			t.Errorf("%d MB were allocated for it", grown>>20)
+		}
+	})
+
+	t.Run("a caller that leaves cancels on the server", func(t *testing.T) {
+		admin, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, embedded.DatabaseKnowledge))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer admin.Close(ctx)
+		running := func() (n int) {
+			if err := admin.QueryRow(ctx, `SELECT count(*)::int FROM pg_stat_activity WHERE query LIKE '%leaves%generate_series%' AND state = 'active' AND pid <> pg_backend_pid()`).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		left, leave := context.WithCancel(ctx)
+		done := make(chan error)
+		go func() {
+			_, err := r.Query(left, `SELECT count(*) AS leaves FROM generate_series(1, 10000000000)`, nil, sandbox.Limits{})
+			done <- err
+		}()
+		for running() == 0 {
+			runtime.Gosched()
+		}
+		leave()
+		began := time.Now()
+		if err := <-done; reason(err) != "cancelled" {
+			t.Errorf("got %v", err)
+		}
+		for running() > 0 {
+			if time.Since(began) > time.Second {
+				t.Fatal("it still runs a second later")
+			}
+		}
+	})
+
+	t.Run("nothing of a statement is left for the next", func(t *testing.T) {
+		one, err := dbaccess.Open(ctx, dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), MaxConns: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer one.Close()
+		pid := func() any {
+			rows, err := one.Query(ctx, `SELECT pg_backend_pid(), current_setting('search_path'), current_setting('statement_timeout')`, nil, sandbox.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprint(rows.Data)
+		}
+		first := pid()
+		for _, sql := range []string{"SELECT 1", "SELECT 1/0", "SELECT * FROM nowhere", "SELECT id FROM orders", "SELECT pg_sleep(1)"} {
+			_, _ = one.Query(ctx, sql, nil, sandbox.Limits{MaxRows: 3, Timeout: 5 * time.Second})
+			if now := pid(); now != first {
+				t.Errorf("after %s: %v, was %v", sql, now, first)
+			}
+		}
+	})
+
+	t.Run("one owner's statements take turns", func(t *testing.T) {
+		turns, err := dbaccess.Open(ctx, dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), PerUser: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer turns.Close()
+		slow, end := context.WithCancel(ctx)
+		done := make(chan struct{})
+		started := make(chan struct{})
+		go func() {
+			defer close(done)
+			close(started)
+			_, _ = turns.Query(slow, `SELECT count(*) FROM generate_series(1, 10000000000)`, nil, sandbox.Limits{User: "a"})
+		}()
+		<-started
+		waited := func(user string) bool {
+			brief, stop := context.WithTimeout(ctx, 300*time.Millisecond)
+			defer stop()
+			_, err := turns.Query(brief, `SELECT 1`, nil, sandbox.Limits{User: user})
+			return reason(err) == "cancelled"
+		}
+		for deadline := time.Now().Add(5 * time.Second); !waited("a"); {
+			if time.Now().After(deadline) {
+				t.Fatal("a second statement of the same user was let through")
+			}
+		}
+		if waited("b") {
+			t.Error("another user had to wait")
+		}
+		end()
+		<-done
+		if waited("a") {
+			t.Error("the place was not given back")
+		}
+	})
+
 	t.Run("slow statements end", func(t *testing.T) {
 		began := time.Now()
 		_, err := query(`SELECT count(*) FROM generate_series(1, 10000000000)`, nil, sandbox.Limits{Timeout: 200 * time.Millisecond})
@@ -146,9 +274,29 @@ func TestReader(t *testing.T) {
 		if err != nil || !strings.Contains(strings.Join(tables, " "), "user_activities") {
 			t.Fatalf("Tables = %v, %v", tables, err)
 		}
-		columns, err := r.Schema(ctx, "user_activities")
-		if err != nil || len(columns) != 6 || columns[0].Name != "id" || !columns[0].PrimaryKey || columns[1].References == nil || *columns[1].References != "users(id)" || columns[1].IsNullable != "NO" {
-			t.Errorf("Schema = %+v, %v", columns, err)
+		described, err := r.Schema(ctx, "user_activities")
+		if err != nil || len(described) != 1 {
+			t.Fatalf("Schema = %+v, %v", described, err)
+		}
+		columns := described[0].Columns
+		if len(columns) != 6 || columns[0].Name != "id" || !columns[0].PrimaryKey || !columns[0].Unique || columns[1].References == nil || *columns[1].References != "users(id)" || columns[1].IsNullable != "NO" {
+			t.Errorf("columns = %+v", columns)
+		}
+		if n := described[0].RowEstimate; n == nil || *n < 20_000 || *n > 30_000 {
+			t.Errorf("the row estimate of 25000 rows is %v", n)
+		}
+		items, err := r.Schema(ctx, "order_items")
+		if err != nil || !reflect.DeepEqual(items[0].PrimaryKey, []string{"order_id", "line"}) ||
+			!reflect.DeepEqual(items[0].ForeignKeys[0], sandbox.ForeignKey{Columns: []string{"order_id"}, Table: "orders", ReferencedColumns: []string{"id"}}) || *items[0].Comment != "Lines of orders" || items[0].Kind != "table" {
+			t.Errorf("order_items = %+v, %v", items, err)
+		}
+		if all, err := r.Schema(ctx); err != nil || len(all) != len(tables) {
+			t.Errorf("%d of %d tables, %v", len(all), len(tables), err)
+		}
+		_, err = r.Schema(ctx, "user_activitie")
+		var no *sandbox.Refusal
+		if !errors.As(err, &no) || no.Nearest != "user_activities" {
+			t.Errorf("no such table: %v", err)
 		}
 	})
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
+	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox"
 )
 
@@ -17,23 +19,38 @@ import (
 // as json.Number. The error is a *sandbox.Refusal where the statement was refused
 // or failed, and FaultUnavailable where the server is away.
 func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l sandbox.Limits) (sandbox.Rows, error) {
-	var rows sandbox.Rows
-	b, err := bind(sql, params)
+	p, err := r.plan(ctx, parse.Request{SQL: sql, Names: names(params)}, false)
+	if err != nil {
+		return sandbox.Rows{}, err
+	}
+	rows := sandbox.Rows{Fingerprint: p.fingerprint}
+	if p.refusal != nil {
+		no := *p.refusal
+		return rows, &no
+	}
+	b, err := bind(p.names, params)
 	if err != nil {
 		return rows, err
 	}
-	known, err := r.known(ctx)
+	r.ceilings(&l)
+	leave, err := r.enter(ctx, l)
 	if err != nil {
-		return rows, err
+		return rows, &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled while it waited for its turn", Failed: true}
 	}
-	rows.Fingerprint, err = check(b.sql, known)
-	var refusal *sandbox.Refusal
-	if errors.As(err, &refusal) {
-		if refusal.Position > 0 {
-			refusal.Position, refusal.Line = b.locate(refusal.Position)
-		}
-		return rows, refusal
+	defer leave()
+	conn, err := r.pool.Acquire(ctx)
+	if err != nil {
+		return rows, unavailable(err)
 	}
+	defer conn.Release() // one that was closed is not used again
+	t := transaction{pg: conn.Conn().PgConn(), plan: p, limits: l, rows: rows}
+	if err := t.run(ctx, b); err != nil {
+		return sandbox.Rows{Fingerprint: p.fingerprint}, failure(ctx, err, p, l)
+	}
+	return t.rows, nil
+}
+
+func (r *Reader) ceilings(l *sandbox.Limits) {
 	if l.MaxRows <= 0 || l.MaxRows > r.config.Limits.MaxRows {
 		l.MaxRows = r.config.Limits.MaxRows
 	}
@@ -43,173 +60,193 @@ func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l
 	if l.Timeout <= 0 || l.Timeout > r.config.Limits.Timeout {
 		l.Timeout = r.config.Limits.Timeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.Timeout+5*time.Second)
+}
+
+const (
+	grace    = 2 * time.Second // of the server's own timeout
+	slack    = 1 << 20         // of a message over the bytes of its row: an error's text
+	cutShort = time.Second     // for a cancel to reach the server
+)
+
+// transaction runs one plan on one connection, in one round trip.
+type transaction struct {
+	pg     *pgconn.PgConn
+	plan   *plan
+	limits sandbox.Limits
+	rows   sandbox.Rows
+
+	decoders []decoder
+	failed   error // the server's
+	cut      bool  // rows are over the budget of bytes
+}
+
+// run leaves the connection clean, or closed.
+func (t *transaction) run(ctx context.Context, b *values) error {
+	ctx, cancel := context.WithTimeout(ctx, t.limits.Timeout+grace)
 	defer cancel()
-	conn, err := r.pool.Acquire(ctx)
-	if err != nil {
-		return rows, unavailable(err)
+	gone := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(gone)
+		t.cancel()
+		_ = t.pg.Conn().SetDeadline(time.Unix(1, 0))
+	})
+	err := t.trip(b)
+	if !stop() {
+		<-gone // a cancel that is under way could hit the next statement
+		err = errors.Join(ctx.Err(), err)
 	}
-	defer conn.Release()
-	pg := conn.Conn().PgConn()
-	err = transact(ctx, pg, b, l, &rows)
-	if err == nil && !rows.Truncated && pg.TxStatus() == 'I' {
-		return rows, nil
+	if err == nil && !t.cut && t.clean() {
+		return t.failed
 	}
-	// Whatever is still going on is cancelled on the server, and the connection is
-	// not used again: it is clean by being new.
-	if err == nil || pg.TxStatus() != 'I' {
-		stop, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer done()
-		_ = pg.CancelRequest(stop)
-		_ = pg.Close(stop)
+	if !t.pg.IsClosed() || t.cut {
+		t.cancel()
 	}
-	if err == nil {
-		return rows, nil
+	t.close()
+	if t.cut {
+		return nil
 	}
-	return sandbox.Rows{Fingerprint: rows.Fingerprint}, r.failure(ctx, err, b, known, l)
+	return errors.Join(t.failed, err)
 }
 
-// transact does it all in one round trip: READ ONLY transaction, timeout,
-// statement, ROLLBACK.
-func transact(ctx context.Context, pg *pgconn.PgConn, b *bound, l sandbox.Limits, rows *sandbox.Rows) error {
-	p := pg.StartPipeline(ctx)
-	p.SendQueryParams("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", nil, nil, nil, nil)
-	p.SendQueryParams("SET LOCAL statement_timeout = "+strconv.FormatInt(l.Timeout.Milliseconds(), 10), nil, nil, nil, nil)
-	p.SendQueryParams(b.sql, b.values, b.oids, nil, nil)
-	p.SendQueryParams("ROLLBACK", nil, nil, nil, nil)
-	if err := p.Sync(); err != nil {
-		return errors.Join(err, p.Close())
+// cancel asks the server, on a connection of its own, to end what it does.
+func (t *transaction) cancel() {
+	ctx, cancel := context.WithTimeout(context.Background(), cutShort)
+	defer cancel()
+	_ = t.pg.CancelRequest(ctx)
+}
+
+func (t *transaction) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), cutShort)
+	defer cancel()
+	_ = t.pg.Conn().SetDeadline(time.Now().Add(cutShort))
+	_ = t.pg.Close(ctx)
+}
+
+// clean says that the connection is as it was: in no transaction, which all have
+// come to an end, with DISCARD ALL answered, and with the settings that the server
+// reports as they were pinned.
+func (t *transaction) clean() bool {
+	for _, key := range []string{"standard_conforming_strings", "client_encoding", "DateStyle", "IntervalStyle", "TimeZone"} {
+		if got := t.pg.ParameterStatus(key); got != "" && got != pinned[key] {
+			return false
+		}
 	}
-	var first error
-	for n := 0; ; n++ {
-		result, err := p.GetResults()
+	return t.pg.TxStatus() == 'I'
+}
+
+// trip sends everything at once and reads the answers. The statement is in one
+// group with BEGIN: were that refused, the rest of the group is skipped. The
+// error is the connection's; the statement's own is in failed.
+func (t *transaction) trip(b *values) error {
+	fe := t.pg.Frontend()
+	fe.SetMaxBodyLen(int(min(t.limits.MaxBytes+slack, math.MaxInt32)))
+	for _, sql := range []string{
+		"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+		"SET LOCAL search_path = " + t.plan.path,
+		"SET LOCAL statement_timeout = " + strconv.FormatInt(t.limits.Timeout.Milliseconds(), 10),
+	} {
+		fe.SendParse(&pgproto3.Parse{Query: sql})
+		fe.SendBind(&pgproto3.Bind{})
+		fe.SendExecute(&pgproto3.Execute{})
+	}
+	fe.SendParse(&pgproto3.Parse{Query: t.plan.sql, ParameterOIDs: b.oids})
+	fe.SendBind(&pgproto3.Bind{Parameters: b.texts})
+	fe.SendDescribe(&pgproto3.Describe{ObjectType: 'P'})
+	fe.SendExecute(&pgproto3.Execute{MaxRows: uint32(min(t.limits.MaxRows+1, math.MaxInt32))})
+	fe.SendSync(&pgproto3.Sync{})
+	fe.SendQuery(&pgproto3.Query{String: "ROLLBACK"})
+	fe.SendQuery(&pgproto3.Query{String: "DISCARD ALL"})
+	if err := fe.Flush(); err != nil {
+		return err
+	}
+	for ready := 0; ready < 3; {
+		message, err := t.pg.ReceiveMessage(context.Background())
 		if err != nil {
-			if first == nil {
-				first = err
-			}
-			if _, isPg := errorOf(err); !isPg {
-				return first
-			}
-			continue
+			return t.broken(err)
 		}
-		switch result := result.(type) {
-		case *pgconn.ResultReader:
-			if n == 2 {
-				if read(result, l, rows); rows.Truncated {
-					return nil // the rest is cut off with the connection
-				}
+		switch m := message.(type) {
+		case *pgproto3.RowDescription:
+			t.columns(m)
+		case *pgproto3.DataRow:
+			if t.take(m.Values); t.cut {
+				return nil
 			}
-			if _, err := result.Close(); err != nil && first == nil {
-				first = err
-			}
-		case *pgconn.PipelineSync:
-			closeErr := p.Close()
-			if first == nil {
-				first = closeErr
-			}
-			if pg.TxStatus() == 'E' || pg.TxStatus() == 'T' {
-				_ = pg.Exec(ctx, "ROLLBACK").Close() // a constant; user SQL never goes this way
-			}
-			return first
-		case nil:
-			return first
-		}
-	}
-}
-
-// read takes rows until there are none or a cap is reached.
-func read(result *pgconn.ResultReader, l sandbox.Limits, rows *sandbox.Rows) {
-	fields := result.FieldDescriptions()
-	decoders := make([]decoder, len(fields))
-	rows.Columns, rows.Data = make([]sandbox.Column, len(fields)), make([][]any, len(fields))
-	for i, f := range fields {
-		rows.Columns[i], decoders[i] = columnOf(f)
-		rows.Data[i] = []any{}
-	}
-	for result.NextRow() {
-		values := result.Values()
-		size := int64(0)
-		for _, v := range values {
-			size += int64(len(v))
-		}
-		if rows.Count >= l.MaxRows || rows.Bytes+size > l.MaxBytes {
-			rows.Truncated = true
-			return
-		}
-		for i, v := range values {
-			if v == nil {
-				rows.Data[i] = append(rows.Data[i], nil)
+		case *pgproto3.ErrorResponse:
+			if err := pgconn.ErrorResponseToPgError(m); t.failed == nil && ready == 0 {
+				t.failed = err
 			} else {
-				rows.Data[i] = append(rows.Data[i], decoders[i](string(v)))
+				return err // not the statement's
 			}
+		case *pgproto3.ReadyForQuery:
+			ready++
+		case *pgproto3.CopyInResponse, *pgproto3.CopyOutResponse, *pgproto3.CopyBothResponse:
+			return fmt.Errorf("the server began to copy")
 		}
-		rows.Count++
-		rows.Bytes += size
+	}
+	return nil
+}
+
+// broken is what reading came to: one row that is over the budget is a result that
+// was cut.
+func (t *transaction) broken(err error) error {
+	var long *pgproto3.ExceededMaxBodyLenErr
+	if errors.As(err, &long) {
+		t.rows.Truncated, t.cut = true, true
+		return nil
+	}
+	return err
+}
+
+func (t *transaction) columns(m *pgproto3.RowDescription) {
+	n := len(m.Fields)
+	t.decoders = make([]decoder, n)
+	t.rows.Columns, t.rows.Data = make([]sandbox.Column, n), make([][]any, n)
+	for i, f := range m.Fields {
+		t.rows.Columns[i], t.decoders[i] = t.plan.known.column(string(f.Name), f.DataTypeOID)
+		t.rows.Data[i] = []any{}
 	}
 }
 
-func errorOf(err error) (*pgconn.PgError, bool) {
-	var pg *pgconn.PgError
-	ok := errors.As(err, &pg)
-	return pg, ok
+// take adds a row, where there is room for it. The server sends one row more than
+// it may, to tell that there are more.
+func (t *transaction) take(row [][]byte) {
+	size := int64(0)
+	for _, v := range row {
+		size += int64(len(v))
+	}
+	switch {
+	case t.rows.Count >= t.limits.MaxRows:
+		t.rows.Truncated = true
+		return
+	case t.rows.Bytes+size > t.limits.MaxBytes:
+		t.rows.Truncated, t.cut = true, true
+		return
+	}
+	for i, v := range row {
+		if v == nil {
+			t.rows.Data[i] = append(t.rows.Data[i], nil)
+		} else {
+			t.rows.Data[i] = append(t.rows.Data[i], t.decoders[i](string(v)))
+		}
+	}
+	t.rows.Count++
+	t.rows.Bytes += size
 }
 
-// failure says what the server said, in terms of the caller's own text.
-func (r *Reader) failure(ctx context.Context, err error, b *bound, known *catalogue, l sandbox.Limits) error {
-	pg, ok := errorOf(err)
-	if !ok {
-		if ctx.Err() != nil {
-			return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled", Failed: true}
-		}
-		return unavailable(err)
-	}
-	out := &sandbox.Refusal{Reason: "failed", Message: pg.Message, SQLState: pg.Code, Hint: pg.Hint, Failed: true}
-	if pg.Position > 0 {
-		at := 0 // the server counts characters
-		for n := int32(1); n < pg.Position && at < len(b.sql); n++ {
-			at++
-			for at < len(b.sql) && b.sql[at]&0xC0 == 0x80 {
-				at++
-			}
-		}
-		out.Position, out.Line = b.locate(at + 1)
-	}
-	switch pg.Code {
-	case "42P01":
-		out.Reason, out.Nearest = "unknown-table", nearest(quoted(pg.Message), known.tables)
-		out.Hint = "db_tables() lists the tables"
-	case "42703":
-		out.Reason, out.Nearest = "unknown-column", nearest(quoted(pg.Message), known.columns)
-		out.Hint = "db_schema(table) lists the columns"
-	case "42883":
-		out.Reason = "unknown-function"
-	case "42501":
-		out.Reason = "permission"
-	case "25006":
-		out.Reason = "read-only"
-	case "57014":
-		out.Reason, out.Message = "timeout", fmt.Sprintf("the statement took longer than %s and was cancelled", l.Timeout)
-		out.Hint = "read less at a time: filter, aggregate or LIMIT"
-	case "42601":
-		out.Reason = "syntax-error"
-	case "57P01", "57P02", "57P03":
-		return unavailable(err)
-	}
-	if out.Nearest != "" {
-		out.Hint = "did you mean " + out.Nearest + "?"
-	}
-	return out
+// values are what a statement's parameters are bound to.
+type values struct {
+	texts [][]byte // nil is NULL
+	oids  []uint32 // 0 lets the server infer
 }
 
-// quoted is the name that a message of the server quotes, without its table.
-func quoted(message string) string {
-	if _, rest, ok := strings.Cut(message, `"`); ok {
-		name, _, _ := strings.Cut(rest, `"`)
-		return name[strings.LastIndexByte(name, '.')+1:]
+func bind(names []string, params map[string]any) (*values, error) {
+	b := &values{}
+	for _, name := range names {
+		text, oid, err := encode(name, params[name])
+		if err != nil {
+			return nil, err
+		}
+		b.texts, b.oids = append(b.texts, text), append(b.oids, oid)
 	}
-	if rest, ok := strings.CutPrefix(message, "column "); ok {
-		name, _, _ := strings.Cut(rest, " ")
-		return name[strings.LastIndexByte(name, '.')+1:]
-	}
-	return ""
+	return b, nil
 }

@@ -8,8 +8,14 @@ import (
 	"glasshouse/sandbox"
 )
 
+// tablesSQL lists what may be read; a row estimate is the planner's, or else the
+// statistics collector's.
 const tablesSQL = `
-SELECT c.oid::int8, CASE WHEN pg_table_is_visible(c.oid) THEN relname ELSE nspname || '.' || relname END
+SELECT c.oid::int8, CASE WHEN pg_table_is_visible(c.oid) THEN relname ELSE nspname || '.' || relname END,
+  CASE relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'p' THEN 'partitioned table' WHEN 'f' THEN 'foreign table' ELSE 'table' END, obj_description(c.oid, 'pg_class'),
+  CASE WHEN relkind IN ('r', 'm') THEN CASE WHEN reltuples >= 0 THEN reltuples::int8 ELSE pg_stat_get_live_tuples(c.oid) END
+    WHEN relkind = 'p' THEN (SELECT sum(greatest(leaf.reltuples, 0))::int8 FROM pg_partition_tree(c.oid) t JOIN pg_class leaf ON leaf.oid = t.relid WHERE t.isleaf) END,
+  relname
 FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
 WHERE relkind IN ('r', 'v', 'm', 'p', 'f') AND NOT relispartition AND nspname NOT IN ('pg_catalog', 'information_schema') AND nspname NOT LIKE 'pg\_%'
   AND has_schema_privilege(n.oid, 'USAGE') AND (has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))
@@ -21,48 +27,86 @@ func (r *Reader) Tables(ctx context.Context) ([]string, error) {
 	tables, err := r.tables(ctx)
 	names := make([]string, 0, len(tables))
 	for _, t := range tables {
-		names = append(names, t.name)
+		names = append(names, t.Name)
 	}
 	return names, err
 }
 
+// table is one with its object identifier and its name without a schema.
 type table struct {
+	sandbox.Table
 	oid  int64
-	name string
+	bare string
 }
 
 func (r *Reader) tables(ctx context.Context) ([]table, error) {
 	rows, _ := r.pool.Query(ctx, tablesSQL)
 	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (table, error) {
-		var t table
-		return t, row.Scan(&t.oid, &t.name)
+		t := table{Table: sandbox.Table{PrimaryKey: []string{}, ForeignKeys: []sandbox.ForeignKey{}, Columns: []sandbox.TableColumn{}}}
+		return t, row.Scan(&t.oid, &t.Name, &t.Kind, &t.Comment, &t.RowEstimate, &t.bare)
 	})
 	return tables, unavailable(err)
 }
 
 // pg_constraint, because information_schema shows no constraints to a role that
 // only reads.
-const schemaSQL = `
-SELECT a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, pg_get_expr(d.adbin, d.adrelid), col_description(a.attrelid, a.attnum), a.attnum::int,
+const columnsSQL = `
+SELECT a.attrelid::int8, a.attname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'NO' ELSE 'YES' END, pg_get_expr(d.adbin, d.adrelid), col_description(a.attrelid, a.attnum), a.attnum::int,
   EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'p' AND a.attnum = ANY (k.conkey)),
+  EXISTS (SELECT FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum AND i.indpred IS NULL),
   (SELECT k.confrelid::regclass || '(' || f.attname || ')' FROM pg_constraint k JOIN pg_attribute f ON f.attrelid = k.confrelid AND f.attnum = k.confkey[array_position(k.conkey, a.attnum)]
-   WHERE k.conrelid = a.attrelid AND k.contype = 'f' AND a.attnum = ANY (k.conkey) LIMIT 1)
+   WHERE k.conrelid = a.attrelid AND k.contype = 'f' AND a.attnum = ANY (k.conkey) ORDER BY k.oid LIMIT 1)
 FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
+WHERE a.attrelid = ANY ($1::int8[]::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND has_column_privilege(a.attrelid, a.attnum, 'SELECT') ORDER BY a.attrelid, a.attnum`
 
-// Schema lists the columns of a table, in order. The error is a Refusal with the
-// nearest name where there is no such table to read.
-func (r *Reader) Schema(ctx context.Context, name string) ([]sandbox.TableColumn, error) {
-	tables, err := r.tables(ctx)
+const keysSQL = `
+SELECT k.conrelid::int8, k.contype = 'p', coalesce(k.confrelid::regclass::text, ''),
+  ARRAY(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u(n, i) JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY i),
+  ARRAY(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u(n, i) JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY i)
+FROM pg_constraint k WHERE k.contype IN ('p', 'f') AND k.conrelid = ANY ($1::int8[]::oid[]) ORDER BY k.conrelid, k.conname`
+
+// Schema describes the named tables, or all where none is named, each with the
+// columns that may be read, in order. The error is a Refusal with the nearest name
+// where there is no such table to read.
+func (r *Reader) Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) {
+	all, err := r.tables(ctx)
 	if err != nil {
 		return nil, err
 	}
+	chosen := all
+	if len(names) > 0 {
+		chosen = nil
+		for _, name := range names {
+			t := named(all, name)
+			if t == nil {
+				return nil, unknownTable(all, name)
+			}
+			chosen = append(chosen, *t)
+		}
+	}
+	if err := r.describe(ctx, chosen); err != nil {
+		return nil, unavailable(err)
+	}
+	out := make([]sandbox.Table, 0, len(chosen))
+	for _, t := range chosen {
+		out = append(out, t.Table)
+	}
+	return out, nil
+}
+
+func named(tables []table, name string) *table {
+	for i, t := range tables {
+		if t.Name == name || t.Name == t.bare && "public."+t.bare == name {
+			return &tables[i]
+		}
+	}
+	return nil
+}
+
+func unknownTable(tables []table, name string) error {
 	among := map[string]bool{}
 	for _, t := range tables {
-		if t.name == name || "public."+t.name == name {
-			return r.columns(ctx, t.oid)
-		}
-		among[t.name] = true
+		among[t.Name] = true
 	}
 	no := refuse("unknown-table", "there is no table %q that may be read", name)
 	if no.Nearest = nearest(name, among); no.Nearest != "" {
@@ -70,19 +114,37 @@ func (r *Reader) Schema(ctx context.Context, name string) ([]sandbox.TableColumn
 	} else {
 		no.Hint = "db_tables() lists the tables"
 	}
-	return nil, no
+	return no
 }
 
-func (r *Reader) columns(ctx context.Context, oid int64) ([]sandbox.TableColumn, error) {
-	rows, _ := r.pool.Query(ctx, schemaSQL, oid)
-	columns, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (sandbox.TableColumn, error) {
-		var c sandbox.TableColumn
-		err := row.Scan(&c.Name, &c.Type, &c.Nullable, &c.Default, &c.Comment, &c.Position, &c.PrimaryKey, &c.References)
-		c.IsNullable = "NO"
-		if c.Nullable {
-			c.IsNullable = "YES"
+// describe adds the columns and keys.
+func (r *Reader) describe(ctx context.Context, tables []table) error {
+	oids := make([]int64, len(tables))
+	of := map[int64]*sandbox.Table{}
+	for i := range tables {
+		oids[i] = tables[i].oid
+		of[oids[i]] = &tables[i].Table
+	}
+	var oid int64
+	var c sandbox.TableColumn
+	rows, _ := r.pool.Query(ctx, columnsSQL, oids)
+	if _, err := pgx.ForEachRow(rows, []any{&oid, &c.Name, &c.Type, &c.IsNullable, &c.Default, &c.Comment, &c.Position, &c.PrimaryKey, &c.Unique, &c.References}, func() error {
+		of[oid].Columns = append(of[oid].Columns, c)
+		return nil
+	}); err != nil {
+		return err
+	}
+	var primary bool
+	var key sandbox.ForeignKey
+	rows, _ = r.pool.Query(ctx, keysSQL, oids)
+	_, err := pgx.ForEachRow(rows, []any{&oid, &primary, &key.Table, &key.Columns, &key.ReferencedColumns}, func() error {
+		if t := of[oid]; primary {
+			t.PrimaryKey = key.Columns
+		} else {
+			t.ForeignKeys = append(t.ForeignKeys, key)
 		}
-		return c, err
+		key.Columns, key.ReferencedColumns = nil, nil // the next row's are its own
+		return nil
 	})
-	return columns, unavailable(err)
+	return err
 }

@@ -5,24 +5,20 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
-
 	"glasshouse/sandbox"
 )
 
 // decoder makes a value of sandbox.Rows' closed set from PostgreSQL's text.
 type decoder func(text string) any
 
-var types = pgtype.NewMap()
-
 // kinds maps type names to the kinds of sandbox.Column; all others are text.
 var kinds = map[string]string{
 	"bool": "bool", "int2": "int", "int4": "int", "int8": "int", "oid": "int", "float4": "float", "float8": "float", "numeric": "decimal", "text": "string", "varchar": "string", "bpchar": "string", "name": "string",
-	"bytea": "bytes", "date": "date", "time": "time", "timetz": "timetz", "timestamp": "timestamp", "timestamptz": "timestamptz", "interval": "timedelta", "uuid": "uuid", "json": "json", "jsonb": "json",
+	"bytea": "bytes", "date": "date", "time": "time", "timetz": "timetz", "timestamp": "timestamp", "timestamptz": "timestamptz", "interval": "timedelta", "uuid": "uuid", "json": "json", "jsonb": "json", "inet": "inet", "cidr": "cidr", "record": "record",
 }
 
 var decoders = map[string]decoder{
+	"":     func(s string) any { return s },
 	"bool": func(s string) any { return s == "t" },
 	"int": func(s string) any {
 		n, err := strconv.ParseInt(s, 10, 64)
@@ -50,25 +46,38 @@ var decoders = map[string]decoder{
 	"timedelta":   duration,
 }
 
-func columnOf(f pgconn.FieldDescription) (sandbox.Column, decoder) {
-	c := sandbox.Column{Name: f.Name, Type: "unknown", Kind: "text"}
-	if t, ok := types.TypeForOID(f.DataTypeOID); ok {
-		c.Type = t.Name
-		if codec, ok := t.Codec.(*pgtype.ArrayCodec); ok {
-			c.Type, c.Array = codec.ElementType.Name+"[]", true
+// column describes an output column by the type that the server gives it.
+func (c *catalogue) column(name string, oid uint32) (sandbox.Column, decoder) {
+	out := sandbox.Column{Name: name, Type: "unknown", Kind: "text"}
+	t := c.typeOf[oid]
+	if t == nil {
+		return out, decoders[""]
+	}
+	out.Type = t.name
+	vector := t.name == "int2vector" || t.name == "oidvector" // lists that are not written as arrays
+	if t.of != 0 && (t.kind == 'b' || t.kind == 'p') && !vector {
+		if element := c.typeOf[t.of]; element != nil {
+			t = element
+			out.Type, out.Array = t.name+"[]", true
 		}
 	}
-	if kind, ok := kinds[strings.TrimSuffix(c.Type, "[]")]; ok {
-		c.Kind = kind
+	if kind, ok := kinds[t.name]; ok && t.schema == "pg_catalog" {
+		out.Kind = kind
+	} else if (t.kind == 'r' || t.kind == 'm') && t.schema == "pg_catalog" {
+		out.Kind, out.Of = map[byte]string{'r': "range", 'm': "multirange"}[t.kind], kinds[c.typeOf[t.of].name]
 	}
-	one, ok := decoders[c.Kind]
+	one, ok := decoders[out.Kind]
 	if !ok {
-		one = func(s string) any { return s }
+		one = decoders[""]
 	}
-	if !c.Array {
-		return c, one
+	if !out.Array {
+		return out, one
 	}
-	return c, func(s string) any { return arrayOf(s, one) }
+	separator := byte(',')
+	if t.name == "box" {
+		separator = ';'
+	}
+	return out, func(s string) any { return arrayOf(s, separator, one) }
 }
 
 // instant writes the offset of a timestamptz in full: the session is in UTC.
@@ -84,7 +93,7 @@ func instant(s string) any {
 func duration(s string) any {
 	var months, days, micros int64
 	date, clock, _ := strings.Cut(strings.TrimPrefix(s, "P"), "T")
-	each(date, func(v string, unit byte) {
+	parts(date, func(v string, unit byte) {
 		n, _ := strconv.ParseInt(v, 10, 64)
 		switch unit {
 		case 'Y':
@@ -97,7 +106,7 @@ func duration(s string) any {
 			days += n
 		}
 	})
-	each(clock, func(v string, unit byte) {
+	parts(clock, func(v string, unit byte) {
 		whole, fraction, _ := strings.Cut(v, ".")
 		n, _ := strconv.ParseInt(whole, 10, 64)
 		part, _ := strconv.ParseInt((fraction + "000000")[:6], 10, 64)
@@ -109,7 +118,7 @@ func duration(s string) any {
 	return []any{months, days, micros}
 }
 
-func each(s string, take func(v string, unit byte)) {
+func parts(s string, take func(v string, unit byte)) {
 	from := 0
 	for i := range len(s) {
 		if s[i] >= 'A' && s[i] <= 'Z' {
@@ -121,24 +130,24 @@ func each(s string, take func(v string, unit byte)) {
 
 // arrayOf reads PostgreSQL's array text, of any number of dimensions; bounds such
 // as [0:1]= are left out, as a list has none.
-func arrayOf(s string, one decoder) any {
+func arrayOf(s string, separator byte, one decoder) any {
 	if strings.HasPrefix(s, "[") {
 		_, s, _ = strings.Cut(s, "=")
 	}
-	list, _ := parseArray(s, one)
+	list, _ := parseArray(s, separator, one)
 	return list
 }
 
-func parseArray(s string, one decoder) ([]any, string) {
+func parseArray(s string, separator byte, one decoder) ([]any, string) {
 	list := []any{}
 	s = strings.TrimPrefix(s, "{")
 	for s != "" && s[0] != '}' {
 		switch s[0] {
-		case ',':
+		case separator:
 			s = s[1:]
 		case '{':
 			var inner []any
-			inner, s = parseArray(s, one)
+			inner, s = parseArray(s, separator, one)
 			list = append(list, inner)
 		case '"':
 			var text strings.Builder
@@ -152,7 +161,7 @@ func parseArray(s string, one decoder) ([]any, string) {
 			list = append(list, one(text.String()))
 			s = s[min(i+1, len(s)):]
 		default:
-			end := strings.IndexAny(s, ",}")
+			end := strings.IndexAny(s, string(separator)+"}")
 			if end < 0 {
 				end = len(s)
 			}

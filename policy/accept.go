@@ -3,10 +3,11 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 )
@@ -31,84 +32,110 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Detail }
 
-// Accept reads a config, a JSON object whose keys are all optional ("" and null
-// stand for {}), over the defaults. A value may not go beyond the ceiling, nor
-// loosen what the default forbids. The error is a *FieldError.
+// Accept reads a config, a JSON object whose keys are all optional (nothing and
+// null stand for {}), over the defaults. A number may not go beyond the ceiling,
+// where the ceiling has one, and a default that does is lowered to it. Nothing
+// loosens what the default forbids. The network alone is off by default and may be
+// asked for: what may be reached is in the ceiling's AllowedHosts, where its
+// EnableNetworkAccess is on. The error is a *FieldError.
 func Accept(raw []byte, def, ceiling Policy, admin bool) (Policy, error) {
 	p := def
-	if len(bytes.TrimSpace(raw)) == 0 || string(bytes.TrimSpace(raw)) == "null" {
-		return p, nil
-	}
-	var given map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &given); err != nil {
-		return p, &FieldError{"config", "it must be a JSON object", WhyInvalid}
-	}
-	value := reflect.ValueOf(&p).Elem()
-	limits := reflect.ValueOf(ceiling)
+	value, limits := reflect.ValueOf(&p).Elem(), reflect.ValueOf(ceiling)
 	fields := map[string]int{}
 	for i := range value.NumField() {
 		fields[value.Type().Field(i).Tag.Get("json")] = i
-	}
-	names := make([]string, 0, len(given))
-	for name := range given {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
-		i, ok := fields[name]
-		if !ok {
-			return p, &FieldError{name, "there is no such key; GET /openapi.json lists them", WhyInvalid}
+		if f, c := value.Field(i), limits.Field(i); f.CanInt() && c.Int() > 0 && f.Int() > c.Int() {
+			f.SetInt(c.Int())
 		}
-		value.Field(i).SetZero() // a list must not be read into the default's own
-		if err := json.Unmarshal(given[name], value.Field(i).Addr().Interface()); err != nil || string(given[name]) == "null" {
-			return p, &FieldError{name, "it must be " + describe(value.Field(i).Kind()), WhyInvalid}
+	}
+	given, err := members(raw)
+	if err != nil {
+		return p, err
+	}
+	for _, m := range given {
+		i, ok := fields[m.name]
+		if !ok {
+			return p, &FieldError{m.name, "there is no such key; GET /openapi.json lists them", WhyInvalid}
+		}
+		if err := assign(value.Field(i), m.value); err != nil {
+			return p, &FieldError{m.name, err.Error(), WhyInvalid}
 		}
 		if err := inRange(value.Type().Field(i), value.Field(i), limits.Field(i)); err != nil {
 			return p, err
 		}
 	}
-	for _, m := range def.BlockedModules {
-		if !slices.Contains(p.BlockedModules, m) {
-			p.BlockedModules = append(slices.Clip(p.BlockedModules), m)
-		}
+	asked := func(name string) bool {
+		return slices.ContainsFunc(given, func(m member) bool { return m.name == name })
 	}
-	if len(p.AllowedModules) == 0 { // "those of the profile" must not mean more than the operator's
-		p.AllowedModules = slices.Clone(def.AllowedModules)
+	if err := acceptModules(&p, def, asked); err != nil {
+		return p, err
+	}
+	if err := acceptHosts(&p, ceiling, asked); err != nil {
+		return p, err
 	}
 	return p, judge(p, def, admin)
 }
 
-// judge applies the rules that are about more than one number.
-func judge(p, def Policy, admin bool) error {
-	switch {
-	case p.EnableNetworkAccess:
-		return &FieldError{"enable_network_access", "network access for sandboxes is not built yet", WhyNotYet}
-	case len(p.AllowedHosts) > 0:
-		return &FieldError{"allowed_hosts", "network access for sandboxes is not built yet", WhyNotYet}
-	case p.WritePolicy == WriteCapture:
-		return &FieldError{"write_policy", "capture of writes is not built yet; reject is", WhyNotYet}
-	case p.EnableFileAccess && !def.EnableFileAccess:
-		return &FieldError{"enable_file_access", "the operator has it off", WhyForbidden}
-	case p.EnableDebugging && !def.EnableDebugging:
-		return &FieldError{"enable_debugging", "the operator has it off", WhyForbidden}
-	case p.Profile == ProfileUnrestricted && !admin:
-		return &FieldError{"profile", "only an admin's key may choose unrestricted", WhyForbidden}
-	case p.Profile == ProfileAnalyst && def.Profile == ProfileStrict && !admin:
-		return &FieldError{"profile", "the operator allows no more than strict", WhyForbidden}
-	}
-	if p.Profile != ProfileUnrestricted {
-		for _, m := range p.AllowedModules {
-			if _, blocked := blockedModules[m]; blocked || !among(allowedModules, m) || len(def.AllowedModules) > 0 && !among(def.AllowedModules, m) {
-				return &FieldError{"allowed_modules", m + " is not among the modules that the profile allows", WhyForbidden}
-			}
-		}
-	}
-	return nil
+// member is one key of a JSON object with its value.
+type member struct {
+	name  string
+	value json.RawMessage
 }
 
-// among says whether a module, or a package around it, is in the list.
-func among(list []string, module string) bool {
-	return slices.ContainsFunc(list, func(m string) bool { return m == module || strings.HasPrefix(module, m+".") })
+// members reads an object in its order. A key that stands twice is an error: which
+// of the two was meant, nobody knows.
+func members(raw []byte) ([]member, error) {
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || string(trimmed) == "null" {
+		return nil, nil
+	}
+	notObject := &FieldError{"config", "it must be a JSON object", WhyInvalid}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return nil, notObject
+	}
+	var list []member
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, notObject
+		}
+		m := member{name: key.(string)}
+		if err := dec.Decode(&m.value); err != nil {
+			return nil, notObject
+		}
+		if slices.ContainsFunc(list, func(other member) bool { return other.name == m.name }) {
+			return nil, &FieldError{m.name, "it is given twice", WhyInvalid}
+		}
+		list = append(list, m)
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, notObject
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, notObject
+	}
+	return list, nil
+}
+
+// assign reads one value into its field, never into the default's own list.
+func assign(field reflect.Value, value json.RawMessage) error {
+	wrong := errors.New("it must be " + describe(field.Kind()))
+	if field.Kind() != reflect.Slice {
+		if err := json.Unmarshal(value, field.Addr().Interface()); err != nil || string(value) == "null" {
+			return wrong
+		}
+		return nil
+	}
+	var list []*string // a null among them would pass for "" otherwise
+	if err := json.Unmarshal(value, &list); err != nil || list == nil || slices.Contains(list, nil) {
+		return wrong
+	}
+	words := make([]string, len(list))
+	for i, s := range list {
+		words[i] = *s
+	}
+	field.Set(reflect.ValueOf(words))
+	return nil
 }
 
 func describe(k reflect.Kind) string {
@@ -129,11 +156,14 @@ func inRange(f reflect.StructField, v, ceiling reflect.Value) error {
 	if enum := f.Tag.Get("enum"); enum != "" && !slices.Contains(strings.Split(enum, ","), v.String()) {
 		return &FieldError{name, "it must be one of " + strings.ReplaceAll(enum, ",", ", "), WhyInvalid}
 	}
+	high, _ := strconv.ParseInt(f.Tag.Get("maximum"), 10, 64)
+	if most, _ := strconv.Atoi(f.Tag.Get("maxItems")); v.Kind() == reflect.Slice && v.Len() > most {
+		return &FieldError{name, fmt.Sprintf("it may have at most %d entries", most), WhyInvalid}
+	}
 	if !v.CanInt() {
 		return nil
 	}
 	low, _ := strconv.ParseInt(f.Tag.Get("minimum"), 10, 64)
-	high, _ := strconv.ParseInt(f.Tag.Get("maximum"), 10, 64)
 	if c := ceiling.Int(); c > 0 && c < high {
 		high = c
 	}
@@ -141,4 +171,21 @@ func inRange(f reflect.StructField, v, ceiling reflect.Value) error {
 		return &FieldError{name, fmt.Sprintf("it must be from %d to %d", low, high), WhyInvalid}
 	}
 	return nil
+}
+
+// judge applies the rules that are about what the operator has off.
+func judge(p, def Policy, admin bool) error {
+	switch {
+	case p.EnableFileAccess && !def.EnableFileAccess:
+		return &FieldError{"enable_file_access", "the operator has it off", WhyForbidden}
+	case p.EnableDebugging && !def.EnableDebugging:
+		return &FieldError{"enable_debugging", "the operator has it off", WhyForbidden}
+	case p.SaveIntermediateResults && !def.SaveIntermediateResults:
+		return &FieldError{"save_intermediate_results", "the operator has it off", WhyForbidden}
+	case admin || p.Profile == def.Profile || p.Profile == ProfileStrict || def.Profile == ProfileUnrestricted:
+		return nil
+	case p.Profile == ProfileUnrestricted:
+		return &FieldError{"profile", "only an admin's key may choose unrestricted", WhyForbidden}
+	}
+	return &FieldError{"profile", "the operator allows no more than strict", WhyForbidden}
 }

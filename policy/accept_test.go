@@ -32,9 +32,8 @@ func TestAcceptNamesTheKey(t *testing.T) {
 		`{"allowed_modules": ["os"]}`:        {"allowed_modules", policy.WhyForbidden},
 		`{"allowed_modules": ["torch"]}`:     {"allowed_modules", policy.WhyForbidden},
 		`{"allowed_modules": "json"}`:        {"allowed_modules", policy.WhyInvalid},
-		`{"enable_network_access": true}`:    {"enable_network_access", policy.WhyNotYet},
-		`{"allowed_hosts": ["example.com"]}`: {"allowed_hosts", policy.WhyNotYet},
-		`{"write_policy": "capture"}`:        {"write_policy", policy.WhyNotYet},
+		`{"enable_network_access": true}`:    {"enable_network_access", policy.WhyForbidden},
+		`{"allowed_hosts": ["example.com"]}`: {"allowed_hosts", policy.WhyForbidden},
 		`[]`:                                 {"config", policy.WhyInvalid},
 	} {
 		_, err := policy.Accept([]byte(raw), policy.Default(), ceiling(), false)
@@ -80,5 +79,31 @@ func TestAcceptNeverLoosens(t *testing.T) {
 	}
 	if !slices.Equal(def.AllowedModules, []string{"json", "math", "numpy"}) || !slices.Equal(def.BlockedModules, []string{"requests", "aiohttp"}) {
 		t.Errorf("a request wrote into the operator's lists: %v %v", def.AllowedModules, def.BlockedModules)
+	}
+}
+
+// The network is asked for, with hosts that the operator allows.
+func TestAcceptHosts(t *testing.T) {
+	on := ceiling()
+	on.EnableNetworkAccess, on.AllowedHosts = true, []string{"*", "10.1.0.0/16:5000"}
+	p, err := policy.Accept([]byte(`{"enable_network_access": true, "allowed_hosts": ["Example.ORG", "*.example.com:443", "10.1.2.3:5000", "example.org"]}`), policy.Default(), on, false)
+	if err != nil || !p.EnableNetworkAccess || !slices.Equal(p.AllowedHosts, []string{"example.org", "*.example.com:443", "10.1.2.3:5000"}) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if p, err := policy.Accept(nil, policy.Default(), on, false); err != nil || p.EnableNetworkAccess {
+		t.Errorf("nobody asked for the network: %+v, %v", p, err)
+	}
+	for raw, want := range map[string]policy.FieldError{
+		`{"enable_network_access": true}`:                                        {Field: "allowed_hosts", Why: policy.WhyInvalid},
+		`{"enable_network_access": true, "allowed_hosts": ["http://a.example"]}`: {Field: "allowed_hosts", Why: policy.WhyInvalid},
+		`{"enable_network_access": true, "allowed_hosts": ["a.example:22"]}`:     {Field: "allowed_hosts", Why: policy.WhyForbidden},
+		`{"enable_network_access": true, "allowed_hosts": ["10.1.2.3"]}`:         {Field: "allowed_hosts", Why: policy.WhyForbidden},
+		`{"allowed_hosts": ["10.0.0.0/8:5000"]}`:                                 {Field: "allowed_hosts", Why: policy.WhyForbidden},
+	} {
+		_, err := policy.Accept([]byte(raw), policy.Default(), on, true)
+		var field *policy.FieldError
+		if !errors.As(err, &field) || field.Field != want.Field || field.Why != want.Why {
+			t.Errorf("%s: %v", raw, err)
+		}
 	}
 }

@@ -20,7 +20,8 @@ const (
 // WritePolicy says what becomes of a statement that would write.
 type WritePolicy string
 
-// WriteReject refuses it with a ReadOnlyError.
+// WriteReject refuses it with a ReadOnlyError; WriteCapture keeps it for an admin to
+// apply, and runs nothing.
 const (
 	WriteReject  WritePolicy = "reject"
 	WriteCapture WritePolicy = "capture"
@@ -49,11 +50,11 @@ type Policy struct {
 	EnableDebugging         bool     `json:"enable_debugging" required:"false"`
 	SaveIntermediateResults bool     `json:"save_intermediate_results" required:"false" doc:"Keep notes and inspected values of each run in history"`
 	EnableFileAccess        bool     `json:"enable_file_access" required:"false"`
-	EnableNetworkAccess     bool     `json:"enable_network_access" required:"false"`
-	AllowedHosts            []string `json:"allowed_hosts" required:"false" nullable:"false"`
+	EnableNetworkAccess     bool     `json:"enable_network_access" required:"false" doc:"Reach the hosts of allowed_hosts, through the service's broker"`
+	AllowedHosts            []string `json:"allowed_hosts" required:"false" nullable:"false" maxItems:"100" doc:"Names, *.names, addresses or ranges, each with an optional :port (80 and 443 without)"`
 
-	AllowedModules []string    `json:"allowed_modules" required:"false" nullable:"false" doc:"Only these modules; empty: those of the profile"`
-	BlockedModules []string    `json:"blocked_modules" required:"false" nullable:"false" doc:"Blocked on top of the profile"`
+	AllowedModules []string    `json:"allowed_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Only these modules; empty: those of the profile"`
+	BlockedModules []string    `json:"blocked_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Blocked on top of the profile"`
 	Profile        Profile     `json:"profile" required:"false" enum:"analyst,strict,unrestricted"`
 	WritePolicy    WritePolicy `json:"write_policy" required:"false" enum:"reject,capture"`
 }

@@ -1,53 +1,83 @@
 package policy
 
-import "strings"
+import (
+	_ "embed"
+	"strings"
+)
 
-// SQLFunctions are the functions of pg_catalog that a statement may call, by
-// name: pure, or reading no more than the tables that the login may read. What
-// reads files, sleeps, locks, signals, writes, changes settings or runs SQL from a
-// string is not among them.
-var SQLFunctions = set(`
-abs acos acosd acosh age any_value area array_agg array_append array_cat array_dims array_fill array_length array_lower array_ndims array_position array_positions
-array_prepend array_remove array_replace array_sample array_shuffle array_to_json array_to_string array_to_tsvector array_upper ascii asin asind asinh atan atan2 atan2d atand atanh avg
-bit_and bit_count bit_length bit_or bit_xor bool bool_and bool_or box broadcast btrim cardinality cbrt ceil ceiling center char_length character_length chr circle coalesce concat concat_ws
-convert convert_from convert_to corr cos cosd cosh cot cotd count covar_pop covar_samp cume_dist current_catalog current_database current_role current_schema current_schemas current_user
-date date_add date_bin date_part date_subtract date_trunc daterange datemultirange decode degrees dense_rank diagonal diameter div encode every exp extract factorial family first_value float4 float8 floor format format_type
-gcd generate_series generate_subscripts get_bit get_byte greatest grouping has_column_privilege has_schema_privilege has_table_privilege height host hostmask
-initcap inet_merge inet_same_family int2 int4 int4multirange int4range int8 int8multirange int8range interval isclosed isempty isfinite isopen
-json_agg json_array_elements json_array_elements_text json_array_length json_build_array json_build_object json_each json_each_text json_extract_path json_extract_path_text json_object json_object_agg
-json_object_keys json_populate_record json_populate_recordset json_strip_nulls json_to_record json_to_recordset json_typeof
-jsonb_agg jsonb_array_elements jsonb_array_elements_text jsonb_array_length jsonb_build_array jsonb_build_object jsonb_each jsonb_each_text jsonb_extract_path jsonb_extract_path_text jsonb_insert jsonb_object
-jsonb_object_agg jsonb_object_keys jsonb_path_exists jsonb_path_exists_tz jsonb_path_match jsonb_path_match_tz jsonb_path_query jsonb_path_query_array jsonb_path_query_array_tz jsonb_path_query_first
-jsonb_path_query_first_tz jsonb_path_query_tz jsonb_populate_record jsonb_populate_recordset jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_typeof
-justify_days justify_hours justify_interval lag last_value lcm lead least left length line ln localtime localtimestamp log log10 lower lower_inc lower_inf lpad lseg ltrim
-macaddr8_set7bit make_date make_interval make_time make_timestamp make_timestamptz masklen max md5 min min_scale mod mode multirange netmask network normalize now nth_value ntile nullif num_nonnulls num_nulls numeric numnode nummultirange numrange
-obj_description col_description octet_length overlay parse_ident path pclose percent_rank percentile_cont percentile_disc phraseto_tsquery pi plainto_tsquery point polygon popen position power
-pg_column_size pg_get_constraintdef pg_get_expr pg_get_indexdef pg_get_viewdef pg_table_is_visible pg_type_is_visible pg_typeof pg_relation_size pg_table_size pg_total_relation_size pg_size_pretty pg_indexes_size pg_database_size
-querytree quote_ident quote_literal quote_nullable radians radius random range_agg range_intersect_agg range_merge rank regexp_count regexp_instr regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array
-regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat replace reverse right round row_number row_to_json rpad rtrim
-scale session_user set_bit set_byte set_masklen setseed_none setweight sha224 sha256 sha384 sha512 sign similar_to_escape sin sind sinh slope split_part sqrt starts_with statement_timestamp stddev stddev_pop stddev_samp string_agg string_to_array
-string_to_table strip strpos substr substring substring_index sum tan tand tanh text timestamp timestamptz timezone to_ascii to_char to_date to_hex to_json to_jsonb to_number to_regclass to_regtype to_timestamp to_tsquery to_tsvector transaction_timestamp clock_timestamp
-translate trim trim_array trim_scale trunc ts_delete ts_filter ts_headline ts_lexize ts_rank ts_rank_cd ts_rewrite_none tsmultirange tsquery_phrase tsrange tstzmultirange tstzrange tsvector_to_array unaccent unistr unnest upper upper_inc upper_inf user
-gen_random_uuid var_pop var_samp variance version websearch_to_tsquery width width_bucket xmlagg hashtext like_escape timeofday bpchar varchar dexp dlog1 dlog10 dpow dsqrt overlaps like notlike pg_collation_for xmlconcat
-`)
+//go:embed sqlfunctions.txt
+var functionsText string
 
-// SQLTypes are the types that a value may be cast to.
+//go:embed sqloperators.txt
+var operatorsText string
+
+// SQLFunctions and SQLOperators are what a statement may call of pg_catalog: by
+// name, the signatures ("(int4,text)", an operator's with its left side first).
+// The files say how they are chosen.
+var (
+	SQLFunctions = signatures(functionsText)
+	SQLOperators = signatures(operatorsText)
+)
+
+// SQLExtensions are the well-known extensions whose functions, operators and types
+// only compute; SQLExtensionFunctions are those of them that do not, or that run
+// SQL from a string.
+var (
+	SQLExtensions         = set(`btree_gin btree_gist citext cube earthdistance fuzzystrmatch hstore intarray isn ltree pg_trgm postgis seg tablefunc unaccent uuid-ossp vector`)
+	SQLExtensionFunctions = set(`connectby crosstab crosstab2 crosstab3 crosstab4 crosstabn set_limit set_curcfg populate_geometry_columns updategeometrysrid addgeometrycolumn dropgeometrycolumn dropgeometrytable
+lockrow unlockrows addauth checkauth enablelongtransactions disablelongtransactions find_srid postgis_extensions_upgrade postgis_type_name st_estimatedextent st_findextent postgis_cache_bbox st_fromflatgeobuf st_fromflatgeobuftotable`)
+)
+
+// SQLTypes are the types of pg_catalog that a value may be cast to.
 var SQLTypes = set(`
-bool boolean int2 int4 int8 int integer bigint smallint float4 float8 real numeric decimal text varchar bpchar char name bytea date time timetz timestamp timestamptz interval uuid json jsonb jsonpath xml
-inet cidr macaddr macaddr8 bit varbit money point line lseg box path polygon circle tsvector tsquery oid regclass regtype regnamespace int4range int8range numrange tsrange tstzrange daterange
-int4multirange int8multirange nummultirange tsmultirange tstzmultirange datemultirange record unknown
+bool int2 int4 int8 float4 float8 numeric text varchar bpchar char name bytea date time timetz timestamp timestamptz interval uuid json jsonb jsonpath xml
+inet cidr macaddr macaddr8 bit varbit money point line lseg box path polygon circle tsvector tsquery oid xid xid8 cid tid pg_lsn pg_snapshot int2vector oidvector unknown record
+regclass regtype regnamespace regrole regproc regprocedure regoper regoperator regcollation regconfig regdictionary int4range int8range numrange tsrange tstzrange daterange
+int4multirange int8multirange nummultirange tsmultirange tstzmultirange datemultirange
 `)
 
-// SQLHiddenRelations show what others do on the same server.
-var SQLHiddenRelations = set(`
-pg_stat_activity pg_stat_statements pg_stat_ssl pg_stat_gssapi pg_stat_replication pg_stat_wal_receiver pg_locks pg_prepared_statements pg_prepared_xacts pg_cursors pg_settings pg_file_settings pg_hba_file_rules
-pg_authid pg_shadow pg_user pg_roles pg_auth_members pg_largeobject pg_largeobject_metadata pg_statistic pg_stats pg_stats_ext pg_user_mapping pg_user_mappings pg_foreign_server pg_subscription pg_config pg_backend_memory_contexts pg_shmem_allocations
+// SQLCatalogRelations are the relations of pg_catalog that a statement may read:
+// what describes the database, and nothing of what others do on the server.
+var SQLCatalogRelations = set(`
+pg_aggregate pg_am pg_amop pg_amproc pg_attrdef pg_attribute pg_available_extension_versions pg_available_extensions pg_cast pg_class pg_collation pg_constraint pg_conversion pg_database pg_depend pg_description pg_enum
+pg_extension pg_foreign_table pg_index pg_indexes pg_inherits pg_language pg_matviews pg_namespace pg_opclass pg_operator pg_opfamily pg_partitioned_table pg_policies pg_policy pg_proc pg_range pg_rewrite pg_rules
+pg_sequence pg_sequences pg_shdescription pg_stat_all_indexes pg_stat_all_tables pg_stat_user_indexes pg_stat_user_tables pg_stat_database pg_statio_user_indexes pg_statio_user_tables pg_statistic_ext pg_tables
+pg_tablespace pg_timezone_abbrevs pg_timezone_names pg_trigger pg_ts_config pg_ts_config_map pg_ts_dict pg_ts_parser pg_ts_template pg_type pg_views
 `)
+
+// SQLSettings are the settings that a statement may look at, with SHOW or
+// current_setting; none can be set.
+var SQLSettings = set(`
+timezone datestyle intervalstyle server_version server_version_num server_encoding client_encoding search_path statement_timeout lock_timeout transaction_isolation transaction_read_only default_transaction_read_only
+lc_collate lc_ctype lc_messages lc_monetary lc_numeric lc_time default_text_search_config standard_conforming_strings bytea_output extra_float_digits integer_datetimes max_identifier_length block_size work_mem
+max_parallel_workers_per_gather jit xmlbinary xmloption is_superuser session_authorization
+`)
+
+// SQLRevoke takes from PUBLIC the functions that have an effect in a read-only
+// transaction, too. A superuser runs it, and may again.
+const SQLRevoke = `DO $$ DECLARE f regprocedure; BEGIN
+  FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace
+    AND (p.proname ~ '^(lo_|lo(read|write)$|pg_(try_)?advisory_(xact_)?lock|pg_logical_|pg_replication_)' OR p.proname IN
+      ('pg_notify', 'pg_cancel_backend', 'pg_terminate_backend', 'pg_export_snapshot', 'pg_log_backend_memory_contexts', 'txid_current', 'pg_current_xact_id'))
+    AND EXISTS (SELECT FROM aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) WHERE grantee = 0)
+  LOOP EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f); END LOOP;
+END $$;`
 
 func set(words string) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.Fields(words) {
 		out[w] = true
+	}
+	return out
+}
+
+// signatures reads "name (a,b) (c)" lines; those that begin with "# " are prose.
+func signatures(text string) map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] != "#" || len(words) > 1 && strings.HasPrefix(words[1], "(") {
+			out[words[0]] = set(strings.Join(words[1:], " "))
+		}
 	}
 	return out
 }

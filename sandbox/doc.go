@@ -1,5 +1,5 @@
 // Package sandbox holds the nouns of Glasshouse: Sandbox, Execution, Query,
-// Rows, Note, Step, Refusal, Error. They are pure data. The API's JSON, the
+// Rows, Note, Step, Connection, Refusal, Error. They are pure data. The API's JSON, the
 // hatch's payload and the history row are the same struct wherever their
 // shapes agree, so a field is named and documented once, here.
 //

@@ -60,7 +60,8 @@ type Execution struct {
 	Artifacts     []Artifact        `json:"artifacts"`
 	ArtifactMap   map[string]string `json:"artifact_map"`
 	Queries       []Query           `json:"queries"`
-	Truncated     map[string]int64  `json:"truncated"` // what was cut: bytes (stdout, stderr, result) or items (logs, queries) missing
+	Connections   []Connection      `json:"connections"`
+	Truncated     map[string]int64  `json:"truncated"` // what was cut: bytes (stdout, stderr, result) or items (logs, queries, connections) missing
 	Isolation     Isolation         `json:"isolation"`
 	SessionReset  bool              `json:"session_reset"` // the variables are gone, /session stays
 
@@ -93,11 +94,14 @@ type Usage struct {
 	CPUMS        float64 `json:"cpu_ms"`
 	PeakMemoryMB float64 `json:"peak_memory_mb"`
 	EndedBy      string  `json:"ended_by,omitempty"` // the limit's config key, a signal's name, or "shutdown"
+
+	NetworkSent     int64 `json:"network_sent_bytes,omitempty"` // of all connections, as the broker counted them
+	NetworkReceived int64 `json:"network_received_bytes,omitempty"`
 }
 
 // Isolation is the wall that an execution ran behind.
 type Isolation struct {
-	Level      string            `json:"level"`       // "full" or "full-without-cgroups"
+	Level      string            `json:"level"`       // full, full-without-cgroups, landlock or rlimits
 	EnforcedBy map[string]string `json:"enforced_by"` // limit's config key to mechanism
 }
 

@@ -4,32 +4,52 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"glasshouse/sandbox"
 )
 
-const maxQueries = 1000 // kept with one execution; more are counted
+const (
+	maxQueries  = 1000 // kept with one execution; more are counted
+	maxCaptured = 100  // writes of one execution
+)
 
 // desk answers what one execution's code asks, and records it.
 type desk struct {
 	service   *Service
 	box       sandbox.Sandbox
 	execution *sandbox.Execution
+	captured  int
 	feed      *Feed // nil: nobody follows it
 }
 
 func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error) {
 	q := sandbox.Query{SQL: sql, StartedAt: d.service.Clock()}
 	if len(params) > 0 {
-		q.Parameters, _ = json.Marshal(params)
+		q.Parameters, _ = json.Marshal(d.service.masked(params))
 	}
 	began := time.Now()
-	rows, err := d.service.Reader.Query(ctx, sql, params, sandbox.Limits{MaxRows: d.box.Policy.MaxRows, Timeout: time.Duration(d.box.Policy.MaxExecutionTime) * time.Second})
+	rows, err := d.service.Reader.Query(ctx, sql, params, sandbox.Limits{
+		MaxRows: d.box.Policy.MaxRows, Timeout: time.Duration(d.box.Policy.MaxExecutionTime) * time.Second, User: d.box.Owner, Sandbox: d.box.ID,
+	})
+	var no *sandbox.Refusal
+	captured := false
+	if errors.As(err, &no) {
+		written, ok, wrong := d.capture(ctx, sql, params, no)
+		switch {
+		case ok:
+			rows, err, captured = written, nil, true
+		case wrong != nil:
+			err = wrong
+		}
+	}
 	q.DurationMS = float64(time.Since(began).Microseconds()) / 1000
 	q.Status, q.Rows, q.Bytes, q.Truncated, q.Fingerprint = "ok", rows.Count, rows.Bytes, rows.Truncated, rows.Fingerprint
-	var no *sandbox.Refusal
 	switch {
+	case captured:
+		q.Status = "captured"
 	case errors.As(err, &no):
 		q.Status, q.Reason, q.Error = "refused", no.Reason, no.Message
 		if no.Failed {
@@ -52,8 +72,24 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sa
 	return rows, err
 }
 
-func (d *desk) Schema(ctx context.Context, table string) ([]sandbox.TableColumn, error) {
-	return d.service.Reader.Schema(ctx, table)
+// masked are the parameters as history keeps them.
+func (s *Service) masked(params map[string]any) map[string]any {
+	out := make(map[string]any, len(params))
+	for name, value := range params {
+		if slices.ContainsFunc(s.Mask, func(m string) bool { return m == "*" || strings.EqualFold(m, name) }) {
+			value = "***"
+		}
+		out[name] = value
+	}
+	return out
+}
+
+func (d *desk) Schema(ctx context.Context, table string) (sandbox.Table, error) {
+	tables, err := d.service.Reader.Schema(ctx, table)
+	if err != nil {
+		return sandbox.Table{}, err
+	}
+	return tables[0], nil
 }
 
 func (d *desk) Tables(ctx context.Context) ([]string, error) { return d.service.Reader.Tables(ctx) }
@@ -64,7 +100,7 @@ func (d *desk) History(ctx context.Context) ([]sandbox.Execution, error) {
 	out := make([]sandbox.Execution, 0, len(list))
 	for _, e := range list {
 		if e.ID != d.execution.ID {
-			e.Stdout, e.Stderr, e.Outputs, e.Queries, e.Context = "", "", nil, nil, nil
+			e.Stdout, e.Stderr, e.Outputs, e.Queries, e.Connections, e.Context = "", "", nil, nil, nil, nil
 			out = append(out, e)
 		}
 	}
@@ -99,28 +135,10 @@ func (s *Service) Query(ctx context.Context, who sandbox.Key, id, sql string, pa
 	return rows, errors.Join(err, s.finish(e, true))
 }
 
-// Table is one table of the knowledge database with its columns.
-type Table struct {
-	Name    string
-	Columns []sandbox.TableColumn
-}
-
 // Schema lists every table that may be read, with its columns.
-func (s *Service) Schema(ctx context.Context, who sandbox.Key, id string) ([]Table, error) {
+func (s *Service) Schema(ctx context.Context, who sandbox.Key, id string) ([]sandbox.Table, error) {
 	if _, err := s.find(ctx, who, id); err != nil {
 		return nil, err
 	}
-	names, err := s.Reader.Tables(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tables := make([]Table, 0, len(names))
-	for _, name := range names {
-		columns, err := s.Reader.Schema(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		tables = append(tables, Table{name, columns})
-	}
-	return tables, nil
+	return s.Reader.Schema(ctx)
 }

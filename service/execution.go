@@ -106,7 +106,7 @@ func (s *Service) newExecution(box sandbox.Sandbox, who sandbox.Key, job Job) (*
 	return &sandbox.Execution{
 		ID: s.NewID(), SandboxID: box.ID, User: who.User, Kind: job.Kind, Status: sandbox.StatusRunning, Code: job.Code, Context: job.Context, Result: json.RawMessage("null"),
 		DebugInfo: sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}}, Outputs: []sandbox.Output{}, Artifacts: []sandbox.Artifact{},
-		ArtifactMap: map[string]string{}, Queries: []sandbox.Query{}, Truncated: map[string]int64{}, Timestamp: now, CreatedAt: now,
+		ArtifactMap: map[string]string{}, Queries: []sandbox.Query{}, Connections: []sandbox.Connection{}, Truncated: map[string]int64{}, Timestamp: now, CreatedAt: now,
 	}, nil
 }
 

@@ -113,9 +113,11 @@ func (silent) Query(context.Context, string, map[string]any) (sandbox.Rows, erro
 	return sandbox.Rows{}, errSilent
 }
 
-func (silent) Schema(context.Context, string) ([]sandbox.TableColumn, error) { return nil, errSilent }
-func (silent) Tables(context.Context) ([]string, error)                      { return nil, errSilent }
-func (silent) History(context.Context) ([]sandbox.Execution, error)          { return nil, errSilent }
+func (silent) Schema(context.Context, string) (sandbox.Table, error) {
+	return sandbox.Table{}, errSilent
+}
+func (silent) Tables(context.Context) ([]string, error)             { return nil, errSilent }
+func (silent) History(context.Context) ([]sandbox.Execution, error) { return nil, errSilent }
 
 // ended is an execution in a client's terms.
 func ended(e *sandbox.Execution) Ended {

@@ -51,8 +51,10 @@ func Helpers() map[string][]Helper {
 	return map[string][]Helper{
 		"database": {
 			{"db_query", "await db_query(sql, params={})", "Rows of one read-only statement as a list of dicts; :name parameters; works with and without await"},
+			{"db_frame", "await db_frame(sql, params={})", "The same as a pandas DataFrame with right dtypes, and quicker for many rows"},
+			{"db_explain", "await db_explain(sql, params={})", "How a statement would run, without running it: total_cost, rows (an estimate) and the plan"},
 			{"db_tables", "await db_tables()", "Names of the tables and views that may be read"},
-			{"db_schema", "await db_schema(table)", "Columns of a table: column_name, data_type, is_nullable, column_default, comment, keys"},
+			{"db_schema", "await db_schema(table)", "Columns of a table: column_name, data_type, is_nullable, column_default, comment, primary_key, unique, references, row_estimate"},
 		},
 		"debugging": {
 			{"debug", "debug(message, level=\"INFO\", data=None)", "Keeps a note; level is DEBUG, INFO, WARNING or ERROR"},

@@ -45,15 +45,22 @@ type Adviser interface {
 // Host opens sessions: for one piece of code, or where code is "" for any.
 type Host interface {
 	Open(ctx context.Context, box sandbox.Sandbox, code string) (Session, error)
-	Ready() error // why none could be opened now
+	Ready() error                 // why none could be opened now
+	Isolation() sandbox.Isolation // of all of them
 }
 
 // Reader reads the knowledge database.
 type Reader interface {
 	Query(ctx context.Context, sql string, params map[string]any, l sandbox.Limits) (sandbox.Rows, error)
 	Tables(context.Context) ([]string, error)
-	Schema(ctx context.Context, table string) ([]sandbox.TableColumn, error)
+	Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) // all where none is named
 	Ping(context.Context) error
+}
+
+// Writer plans statements that would write, and runs those that an admin applies.
+type Writer interface {
+	Capture(ctx context.Context, sql string, params map[string]any) (sandbox.WritePlan, error)
+	Apply(ctx context.Context, sql string, params map[string]any) (int64, error)
 }
 
 // Records keeps executions.
@@ -86,8 +93,17 @@ type Keyring interface {
 	RevokeKey(ctx context.Context, id, user string) error
 }
 
+// Writes keeps what waits for an admin.
+type Writes interface {
+	AddWrite(context.Context, sandbox.PendingWrite) error
+	MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sandbox.WriteStatus) error
+	Write(ctx context.Context, id string) (sandbox.PendingWrite, error)
+	Writes(ctx context.Context, status sandbox.WriteStatus) ([]sandbox.PendingWrite, error)
+}
+
 // History is all of door two.
 type History interface {
+	Writes
 	Records
 	Counts
 	Registry
@@ -98,12 +114,14 @@ type History interface {
 type Parts struct {
 	Host     Host
 	Reader   Reader
+	Writer   Writer
 	History  History
 	Default  policy.Policy // what a creator who asks for nothing gets
 	Ceiling  policy.Policy // what nobody may go beyond
 	PerUser  int           // live sandboxes of one user
 	InAll    int           // live sandboxes in all
 	Parallel int           // runs at a time; more wait a little, then 503
+	Mask     []string      // parameters of statements whose values history does not keep; "*" is all
 	Log      logrus.FieldLogger
 	Clock    func() time.Time
 	NewID    func() string

@@ -34,6 +34,8 @@ func (s *script) Open(context.Context, sandbox.Sandbox, string) (service.Session
 
 func (s *script) Ready() error { return nil }
 
+func (s *script) Isolation() sandbox.Isolation { return sandbox.Isolation{} }
+
 func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ host.Watcher, _ host.Listener) error {
 	s.ran++
 	e.Status = sandbox.StatusCompleted
@@ -82,7 +84,7 @@ func startWith(t *testing.T, wrap func(*history.Store) service.History) (*servic
 	log.SetLevel(logrus.ErrorLevel)
 	now := time.Now().UTC().Truncate(time.Second)
 	h := &script{started: make(chan string, 1)}
-	s := service.New(service.Parts{Host: h, Reader: reader, History: wrap(store), Default: policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log,
+	s := service.New(service.Parts{Host: h, Reader: reader, Writer: reader, History: wrap(store), Default: policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log,
 		Clock: func() time.Time { return now }})
 	return s, h, db, &now
 }

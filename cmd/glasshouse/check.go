@@ -12,9 +12,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// check reads a file as a sandbox would, and says what Python and the policy would
+// checkCode reads a file as a sandbox would, and says what Python and the policy would
 // refuse of it; nothing runs.
-func check(ctx context.Context, args []string) error {
+func checkCode(ctx context.Context, args []string) error {
 	const use = "usage: glasshouse check code [settings] FILE.py (- reads the code from standard input)"
 	if len(args) == 0 || args[0] != "code" {
 		return errors.New(use)

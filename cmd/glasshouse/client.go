@@ -15,7 +15,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"glasshouse/dbaccess"
 	"glasshouse/sandbox"
 	"glasshouse/service"
 )
@@ -202,13 +201,5 @@ func keys(ctx context.Context, args []string) error {
 	default:
 		return errors.New(use)
 	}
-	return nil
-}
-
-func roleSQL(_ context.Context, args []string) error {
-	if len(args) != 2 {
-		return errors.New("usage: glasshouse role-sql ROLE DATABASE")
-	}
-	fmt.Print(dbaccess.RoleSQL(args[0], args[1]))
 	return nil
 }

@@ -12,6 +12,9 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox/isolate"
 )
 
 // config is every setting; each has a flag, and the environment variable
@@ -24,14 +27,23 @@ type config struct {
 	python          string
 	databaseURL     string
 	knowledgeURL    string
+	writerURL       string
 	allowFunctions  string
+	maskParameters  string
+	queries         int
+	queriesPerUser  int
+	queriesPerBox   int
 	adminKey        string
 	isolation       string
+	minLevel        string
+	zygotes         isolate.Recycle
 	pool            int
 	parallel        int
 	perUser, inAll  int
 	maxMemoryMB     int
 	maxCPUPercent   int
+	allowedHosts    string
+	caBundle        string
 	queue           time.Duration
 	drain           time.Duration
 	accessLog       bool
@@ -55,15 +67,25 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.StringVar(&c.python, "python", "python3", "interpreter of the environment that code runs in")
 	f.StringVar(&c.databaseURL, "database-url", "", "history database (its owner's login); empty: the embedded one")
 	f.StringVar(&c.knowledgeURL, "knowledge-url", "", "database that agents read (a login with SELECT only); empty: the embedded demo")
+	f.StringVar(&c.writerURL, "writer-url", "", "the same with a login that may write, for statements that an admin applies; empty: the embedded demo's, or none")
 	f.StringVar(&c.allowFunctions, "allow-functions", "", "user-defined SQL functions that statements may call, by commas")
+	f.StringVar(&c.maskParameters, "mask-parameters", "", "SQL parameters whose values history does not keep, by commas; * is all")
+	f.IntVar(&c.queries, "max-queries", 16, "SQL statements that run at a time, each on a connection of its own; more wait")
+	f.IntVar(&c.queriesPerUser, "max-queries-per-user", 8, "SQL statements of one user that run at a time; more wait")
+	f.IntVar(&c.queriesPerBox, "max-queries-per-sandbox", 4, "SQL statements of one sandbox that run at a time; more wait")
 	f.StringVar(&c.adminKey, "admin-key", "", "secret of the first admin key; empty: made once and kept in DATA_DIR/admin.key")
-	f.StringVar(&c.isolation, "isolation", "", "force a level of the wall: full or full-without-cgroups; empty: the strongest that this machine has")
+	f.StringVar(&c.isolation, "isolation", "", "force a level of the wall: full, full-without-cgroups, landlock or rlimits; empty: the strongest that this machine has")
+	f.StringVar(&c.minLevel, "min-level", isolate.LevelLandlock, "refuse to start behind a weaker wall than this level; rlimits is taken only where it is named, here or as --isolation")
+	f.DurationVar(&c.zygotes.Age, "zygote-age", time.Hour, "how long a warm interpreter is forked before another takes its place")
+	f.IntVar(&c.zygotes.Forks, "zygote-forks", 10_000, "how often, likewise")
 	f.IntVar(&c.pool, "pool", 8, "sandboxes that wait ready with no packages imported; half as many wait with pandas, and with plotting")
 	f.IntVar(&c.parallel, "parallel", 16*runtime.NumCPU(), "runs at a time; more wait up to 10 s")
 	f.IntVar(&c.perUser, "max-sandboxes-per-user", 50, "live sandboxes of one user")
 	f.IntVar(&c.inAll, "max-sandboxes", 200, "live sandboxes in all")
 	f.IntVar(&c.maxMemoryMB, "max-memory-mb", 1024, "the most that a sandbox may ask for as max_memory_mb")
 	f.IntVar(&c.maxCPUPercent, "max-cpu-percent", 100*runtime.NumCPU(), "the most that a sandbox may ask for as cpu_percent")
+	f.StringVar(&c.allowedHosts, "allowed-hosts", "*", "what sandboxes with a network may ask for as allowed_hosts, by commas: * is every name, on ports 80 and 443; an inner address must be named; none: no sandbox has a network")
+	f.StringVar(&c.caBundle, "ca-bundle", "", "PEM file of the certificates that code in sandboxes trusts; empty: the machine's")
 	f.DurationVar(&c.queue, "queue", 10*time.Second, "how long a start waits for a free sandbox before 503")
 	f.DurationVar(&c.drain, "drain", 10*time.Second, "how long running executions may go on after SIGTERM")
 	f.BoolVar(&c.accessLog, "access-log", false, "log every request")
@@ -99,6 +121,11 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	if c.dataDir, err = filepath.Abs(c.dataDir); err != nil {
 		return c, nil, err
 	}
+	return c, f.Args(), c.facade()
+}
+
+// facade settles where the facade listens, and in which folder its code works.
+func (c *config) facade() (err error) {
 	if c.facadeListen == "" {
 		if host, port := os.Getenv("SANDBOX_HOST"), os.Getenv("SANDBOX_PORT"); host != "" || port != "" {
 			c.facadeListen = net.JoinHostPort(cmp.Or(host, "127.0.0.1"), cmp.Or(port, "6000"))
@@ -108,11 +135,23 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 		c.facadeFolder = os.Getenv("OUTPUT_DATA_PATH")
 	}
 	if c.facadeFolder != "" {
-		if c.facadeFolder, err = filepath.Abs(c.facadeFolder); err != nil {
-			return c, nil, err
-		}
+		c.facadeFolder, err = filepath.Abs(c.facadeFolder)
 	}
-	return c, f.Args(), nil
+	return err
+}
+
+// functions are those of --allow-functions, by commas that are not in a signature.
+func (c config) functions() []string {
+	depth := 0
+	return strings.FieldsFunc(c.allowFunctions, func(r rune) bool {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		return depth == 0 && (r == ',' || r == ' ')
+	})
 }
 
 func defaultDataDir() string {
@@ -127,6 +166,14 @@ func defaultDataDir() string {
 		return "glasshouse-data"
 	}
 	return filepath.Join(home, ".local", "share", "glasshouse")
+}
+
+// wall is how the wall is to be raised.
+func (c config) wall(log func(string, ...any)) isolate.Config {
+	return isolate.Config{
+		Python: c.python, Sets: isolate.Sets(c.pool), Default: policy.Default(), Level: c.isolation, MinLevel: c.minLevel,
+		Folder: filepath.Join(c.dataDir, "sessions"), Shared: c.facadeFolder, CABundle: c.caBundle, Recycle: c.zygotes, Log: log,
+	}
 }
 
 // loopback says whether an address is this machine's own.
@@ -152,4 +199,17 @@ func (c config) exposed() error {
 		return nil
 	}
 	return fmt.Errorf("--listen %s is beyond loopback, and keys would cross the network readable: set --tls-cert and --tls-key, or --allow-remote-plaintext behind a proxy that has TLS", c.listen)
+}
+
+// network is what the operator allows of it.
+func (c config) network() (on bool, hosts []string, err error) {
+	if c.allowedHosts == "none" {
+		return false, []string{}, nil
+	}
+	list := strings.FieldsFunc(c.allowedHosts, func(r rune) bool { return r == ',' || r == ' ' })
+	parsed, err := policy.ParseHosts(list)
+	if err != nil {
+		return false, nil, fmt.Errorf("--allowed-hosts: %w", err)
+	}
+	return true, parsed.List(), nil
 }

@@ -21,15 +21,18 @@ const usage = `glasshouse runs Python that agents write, next to PostgreSQL, and
 
   glasshouse serve              start the service (serve --help lists every setting)
   glasshouse run FILE.py        run a file in a sandbox, from the terminal
-  glasshouse check code FILE.py what a sandbox would refuse of it; nothing runs
   glasshouse keys create|list|revoke
-  glasshouse role-sql           the SQL that makes a login which only reads
+  glasshouse check code FILE.py what a sandbox would refuse of it; nothing runs
+  glasshouse check sql FILE     say whether the read-only door would run a statement (- reads it from standard input)
+  glasshouse prove              attack the database through the door and beside it; say what each layer stops
+  glasshouse role-sql           print the SQL that makes a login which only reads
+  glasshouse doctor             what this machine can do, how strong the wall is, and what would help
   glasshouse version
 `
 
 func main() {
 	isolate.Stage() // in the re-executed binary this never returns
-	if err := isolate.Harden(); err != nil {
+	if err := isolate.Harden(os.Environ()); err != nil {
 		fmt.Fprintln(os.Stderr, "glasshouse: this process keeps more privileges than it needs:", err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -39,7 +42,7 @@ func main() {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
-	commands := map[string]func(context.Context, []string) error{"serve": serve, "run": runFile, "check": check, "keys": keys, "role-sql": roleSQL}
+	commands := map[string]func(context.Context, []string) error{"serve": serve, "run": runFile, "keys": keys, "check": check, "prove": proveDoor, "role-sql": roleSQL, "doctor": doctor}
 	command, ok := commands[args[0]]
 	switch {
 	case ok:

@@ -80,6 +80,10 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 			a = nil
 		}
 	}()
+	ceiling := policy.Policy{MaxMemoryMB: c.maxMemoryMB, CPUPercent: c.maxCPUPercent}
+	if ceiling.EnableNetworkAccess, ceiling.AllowedHosts, err = c.network(); err != nil {
+		return a, err
+	}
 	if err = os.MkdirAll(c.dataDir, 0o755); err != nil {
 		return a, fmt.Errorf("make the data folder: %w; choose another with --data-dir", err)
 	}
@@ -96,7 +100,7 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	wall.Add(1)
 	go func() {
 		defer wall.Done()
-		a.isolator, wallErr = isolate.Open(isolate.Config{Python: c.python, Sets: isolate.Sets(c.pool), Default: policy.Default(), Folder: c.facadeFolder, Level: c.isolation, Log: a.log.Warnf})
+		a.isolator, wallErr = isolate.Open(c.wall(a.log.Warnf))
 	}()
 	say("raising the wall and warming Python")
 	err = a.databases(ctx, c, say)
@@ -105,10 +109,9 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 		return a, err
 	}
 	a.host = host.New(a.isolator, c.queue)
-	ceiling := policy.Policy{MaxMemoryMB: c.maxMemoryMB, CPUPercent: c.maxCPUPercent}
 	a.service = service.New(service.Parts{
-		Host: sessions{a.host}, Reader: a.reader, History: a.store, Default: policy.Default(), Ceiling: ceiling,
-		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Log: a.log,
+		Host: sessions{a.host}, Reader: a.reader, Writer: a.reader, History: a.store, Default: policy.Default(), Ceiling: ceiling,
+		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Mask: strings.FieldsFunc(c.maskParameters, func(r rune) bool { return r == ',' || r == ' ' }), Log: a.log,
 	})
 	a.secret, err = a.adminKey(ctx, c)
 	return a, err
@@ -116,7 +119,7 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 
 // databases starts the embedded server where one is needed and opens both doors.
 func (a *app) databases(ctx context.Context, c config, say func(string)) (err error) {
-	historyURL, knowledgeURL := c.databaseURL, c.knowledgeURL
+	historyURL, knowledgeURL, writerURL := c.databaseURL, c.knowledgeURL, c.writerURL
 	if historyURL == "" || knowledgeURL == "" {
 		say("starting the private PostgreSQL in " + filepath.Join(c.dataDir, "postgres"))
 		if a.postgres, err = embedded.Start(ctx, embedded.Config{Dir: c.dataDir, Log: a.log}); err != nil {
@@ -131,6 +134,7 @@ func (a *app) databases(ctx context.Context, c config, say func(string)) (err er
 				return err
 			}
 			knowledgeURL = a.postgres.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+			writerURL = a.postgres.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)
 		}
 	}
 	if a.store, err = history.Open(ctx, historyURL); err != nil {
@@ -143,15 +147,12 @@ func (a *app) databases(ctx context.Context, c config, say func(string)) (err er
 	if left > 0 {
 		a.log.Warnf("%d executions were open when the service last ended; they are recorded as cancelled", left)
 	}
-	functions := strings.FieldsFunc(c.allowFunctions, func(r rune) bool { return r == ',' || r == ' ' })
-	if a.reader, err = dbaccess.Open(ctx, dbaccess.Config{URL: knowledgeURL, AllowFunctions: functions}); err != nil {
+	if a.reader, err = dbaccess.Open(ctx, dbaccess.Config{
+		URL: knowledgeURL, WriterURL: writerURL, AllowFunctions: c.functions(), MaxConns: int32(c.queries), PerUser: c.queriesPerUser, PerSandbox: c.queriesPerBox,
+	}); err != nil {
 		return err
 	}
-	var away *sandbox.Error
-	if err = a.reader.Posture(ctx); errors.As(err, &away) {
-		return fmt.Errorf("the knowledge database does not answer: %w", away.Cause)
-	}
-	return err
+	return because(a.reader.Posture(ctx))
 }
 
 // close ends every part, the service first.

@@ -62,7 +62,7 @@ func serve(ctx context.Context, args []string) error {
 	ended := make(chan error, 2)
 	if facade != nil {
 		workshop := a.workshop()
-		defer workshop.Close()
+		defer func() { _ = workshop.Close() }()
 		local := &http.Server{Handler: httpapi.Facade(&service.Facade{Service: a.service, Workshop: workshop, MaxChars: c.facadeMaxChars}, a.log), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 		go func() { ended <- local.Serve(facade) }()
 		defer local.Close()
@@ -95,11 +95,11 @@ func serve(ctx context.Context, args []string) error {
 }
 
 func greet(a *app, c config, address string, took time.Duration) {
-	level, missing := a.isolator.Level()
+	level, why := a.isolator.Level()
 	fmt.Printf("Listening on %s (started in %.1f s)\n", address, took.Seconds())
 	fmt.Printf("Wall: %s", level)
-	if missing != "" {
-		fmt.Printf(" (no cgroups: %s)", missing)
+	if why != "" {
+		fmt.Printf(", which loses: %s\n  (%s; `glasshouse doctor` says what helps)", a.isolator.Loses(), why)
 	}
 	fmt.Printf("\nAdmin key: %s (kept in %s)\n", a.secret, filepath.Join(c.dataDir, "admin.key"))
 	fmt.Printf(`

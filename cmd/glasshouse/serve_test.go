@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,12 +42,12 @@ func dataDir(t *testing.T) string {
 }
 
 // start starts the service on a free port and waits until it says where it listens.
-func start(t *testing.T, path, dir string) (*exec.Cmd, *remote) {
+func start(t *testing.T, path, dir string, more ...string) (*exec.Cmd, *remote) {
 	t.Helper()
 	if os.Getenv("GLASSHOUSE_PYTHON") == "" {
 		t.Fatal("GLASSHOUSE_PYTHON must name the sandboxes' Python; scripts/test sets it")
 	}
-	cmd := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s")
+	cmd := exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s"}, more...)...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()
@@ -148,7 +150,7 @@ func TestHistoryOutlivesTheService(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if left, _ := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/*/glasshouse-%d", cmd.Process.Pid)); len(left) > 0 {
+	if left := groupsOf(cmd.Process.Pid); len(left) > 0 {
 		t.Errorf("cgroups are left: %v", left)
 	}
 }
@@ -189,6 +191,40 @@ func TestBeyondLoopbackNeedsTLS(t *testing.T) {
 		if err := (config{listen: listen}).exposed(); (err == nil) != ok {
 			t.Errorf("%s: %v", listen, err)
 		}
+	}
+}
+
+func TestWhatSandboxesMayReach(t *testing.T) {
+	for given, want := range map[string]string{"*": "true [*]", "none": "false []", "Example.org, 10.0.0.0/8:5000": "true [example.org 10.0.0.0/8:5000]"} {
+		c, _, err := parse("serve", []string{"--allowed-hosts", given}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		on, hosts, err := c.network()
+		if got := fmt.Sprint(on, " ", hosts); err != nil || got != want {
+			t.Errorf("%q: %s, %v", given, got, err)
+		}
+	}
+	c, _, err := parse("serve", []string{"--allowed-hosts", "http://example.org"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.network(); err == nil || !strings.Contains(err.Error(), "--allowed-hosts") || !strings.Contains(err.Error(), "not a URL") {
+		t.Errorf("a URL: %v", err)
+	}
+}
+
+// The service has given up its own rights over the network, and a sandbox's network
+// comes up all the same.
+func TestANetworkForASandbox(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) }))
+	defer server.Close()
+	t.Setenv("GLASSHOUSE_ALLOWED_HOSTS", server.Listener.Addr().String())
+	_, r := start(t, binary(t), dataDir(t))
+	config := map[string]any{"enable_network_access": true, "allowed_hosts": []string{server.Listener.Addr().String()}}
+	e := r.must(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import requests\nrequests.get('" + server.URL + "').text", "config": config})
+	if e["status"] != "completed" || e["result"] != "here" {
+		t.Errorf("%v", e)
 	}
 }
 

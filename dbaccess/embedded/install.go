@@ -17,6 +17,12 @@ import (
 	"time"
 )
 
+// Find says where the programs are that a server with its Config.Dir at data would be
+// run by.
+func Find(data string) (bin string, err error) {
+	return findBin("", filepath.Join(data, "postgres", "data"))
+}
+
 // findBin finds the folder of the server's programs: dir, or the version that an
 // existing cluster was made by, or the newest installed.
 func findBin(dir, data string) (string, error) {
@@ -94,12 +100,7 @@ func (s *Server) makeFolders(dir string) error {
 		return err
 	}
 	home := filepath.Join(dir, "postgres")
-	s.data, s.socket = filepath.Join(home, "data"), filepath.Join(home, "socket")
-	if len(s.socket)+len("/.s.PGSQL.5432.lock") > maxSocketPath {
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(home))
-		s.socket = filepath.Join(os.TempDir(), fmt.Sprintf("glasshouse-%d-%x", os.Geteuid(), h.Sum64()))
-	}
+	s.data, s.socket = filepath.Join(home, "data"), socketIn(home)
 	if s.cred != nil {
 		// The data folder is ours to open a crack; what is above it is not.
 		st, err := os.Stat(dir)
@@ -116,6 +117,18 @@ func (s *Server) makeFolders(dir string) error {
 		}
 	}
 	return nil
+}
+
+// socketIn is the folder of the socket: elsewhere where the kernel could not take
+// so long a path.
+func socketIn(home string) string {
+	socket := filepath.Join(home, "socket")
+	if len(socket)+len("/.s.PGSQL.5432.lock") > maxSocketPath {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(home))
+		socket = filepath.Join(os.TempDir(), fmt.Sprintf("glasshouse-%d-%x", os.Geteuid(), h.Sum64()))
+	}
+	return socket
 }
 
 // makePrivate makes one folder of mode 0700 that belongs to the server's account.

@@ -20,6 +20,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -59,6 +60,7 @@ const (
 	RoleHistory = "glasshouse_history" // owns DatabaseHistory
 	RoleOwner   = "glasshouse_owner"   // owns DatabaseKnowledge
 	RoleReader  = "glasshouse_reader"  // SELECT in DatabaseKnowledge and nothing else
+	RoleWriter  = "glasshouse_writer"  // and INSERT, UPDATE and DELETE, for what an admin applies
 
 	DatabaseHistory   = "history"
 	DatabaseKnowledge = "knowledge"
@@ -126,8 +128,18 @@ func (s *Server) launch(ctx context.Context, dir, bin string) (err error) {
 }
 
 // URL is a connection URL for a role and a database of the server.
-func (s *Server) URL(role, database string) string {
-	return "postgres:///" + url.PathEscape(database) + "?host=" + url.QueryEscape(s.socket) + "&user=" + url.QueryEscape(role)
+func (s *Server) URL(role, database string) string { return urlOf(s.socket, role, database) }
+
+// URL is the same for the server of a data folder, which another process runs.
+func URL(dir, role, database string) (string, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	return urlOf(socketIn(filepath.Join(dir, "postgres")), role, database), err
+}
+
+func urlOf(socket, role, database string) string {
+	// libpq's URLs know %20 only: a plus is a plus.
+	escape := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+	return "postgres:///" + escape(database) + "?host=" + escape(socket) + "&user=" + escape(role)
 }
 
 // Close shuts the server down (fast: open transactions are rolled back) and waits

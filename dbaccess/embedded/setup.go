@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"glasshouse/policy"
 )
 
 // setUp makes the roles and the two databases, each where it is missing. Every
@@ -27,7 +29,7 @@ func (s *Server) admin(ctx context.Context, database string, f func(context.Cont
 }
 
 func (s *Server) makeRoles(ctx context.Context, conn *pgx.Conn) error {
-	for _, role := range []string{RoleHistory, RoleOwner, RoleReader} {
+	for _, role := range []string{RoleHistory, RoleOwner, RoleReader, RoleWriter} {
 		if err := unless(ctx, conn, `SELECT FROM pg_roles WHERE rolname = $1`, role, "CREATE ROLE "+role+" LOGIN"); err != nil {
 			return err
 		}
@@ -41,7 +43,7 @@ func (s *Server) makeRoles(ctx context.Context, conn *pgx.Conn) error {
 	// reader's settings are a second line: who connects as it sets its own.
 	_, err := conn.Exec(ctx, `
 		REVOKE ALL ON DATABASE postgres, template1, history, knowledge FROM PUBLIC;
-		GRANT CONNECT ON DATABASE knowledge TO glasshouse_reader;
+		GRANT CONNECT ON DATABASE knowledge TO glasshouse_reader, glasshouse_writer;
 		ALTER ROLE glasshouse_reader SET default_transaction_read_only = on;
 		ALTER ROLE glasshouse_reader SET statement_timeout = '5min';
 		ALTER ROLE glasshouse_reader SET idle_in_transaction_session_timeout = '5min';
@@ -58,14 +60,12 @@ func (s *Server) closeKnowledge(ctx context.Context, conn *pgx.Conn) error {
 		REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 		GRANT USAGE ON SCHEMA public TO glasshouse_reader;
 		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner IN SCHEMA public GRANT SELECT ON TABLES TO glasshouse_reader;
+		GRANT USAGE ON SCHEMA public TO glasshouse_writer;
+		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO glasshouse_writer;
+		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner IN SCHEMA public GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO glasshouse_writer;
+		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner IN SCHEMA public GRANT USAGE ON SEQUENCES TO glasshouse_writer;
 		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner REVOKE EXECUTE ON ROUTINES FROM PUBLIC;
-		DO $$ DECLARE f regprocedure; BEGIN
-			FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace
-				AND (p.proname ~ '^(lo_|lo(read|write)$|pg_(try_)?advisory_(xact_)?lock|pg_logical_|pg_replication_)' OR p.proname IN
-					('pg_notify', 'pg_cancel_backend', 'pg_terminate_backend', 'pg_export_snapshot', 'pg_log_backend_memory_contexts', 'txid_current', 'pg_current_xact_id'))
-				AND has_function_privilege('glasshouse_reader', p.oid, 'EXECUTE')
-			LOOP EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', f); END LOOP;
-		END $$`)
+		`+policy.SQLRevoke)
 	return err
 }
 

@@ -40,11 +40,15 @@ func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
 		text := clean(*e.Error)
 		failure = &text
 	}
-	return unavailable(s.closes.do(ctx, len(body), `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record, error, seconds, memory_mb, completed_at)
+	statement, args, err := withConnections(`INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record, error, seconds, memory_mb, completed_at)
 		VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12) ON CONFLICT (id) DO UPDATE SET status = excluded.status, record = excluded.record, error = excluded.error,
 		seconds = excluded.seconds, memory_mb = excluded.memory_mb, completed_at = excluded.completed_at`,
-		clean(e.ID), clean(e.SandboxID), clean(e.User), string(e.Kind), string(e.Status), clean(e.Code), e.CreatedAt, body,
-		failure, e.ExecutionTime, e.MemoryUsage, done.CompletedAt))
+		[]any{clean(e.ID), clean(e.SandboxID), clean(e.User), string(e.Kind), string(e.Status), clean(e.Code), e.CreatedAt, body,
+			failure, e.ExecutionTime, e.MemoryUsage, done.CompletedAt}, e)
+	if err != nil {
+		return err
+	}
+	return unavailable(s.closes.do(ctx, len(body), statement, args...))
 }
 
 // Recover closes what a service that was killed left open: executions become

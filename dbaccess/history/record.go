@@ -67,6 +67,7 @@ func fill(e *sandbox.Execution) {
 	orEmpty(&e.Outputs)
 	orEmpty(&e.Artifacts)
 	orEmpty(&e.Queries)
+	orEmpty(&e.Connections)
 	orEmpty(&e.DebugInfo.Logs)
 	for _, m := range []*map[string]string{&e.ArtifactMap, &e.Isolation.EnforcedBy} {
 		if *m == nil {

@@ -35,7 +35,8 @@ func TestRows(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *history.Store){
 		"every field comes back": everyField, "any bytes come back": anyBytes, "a bad row spoils no other": badRow,
 		"list filters": listFilters, "large pages end early": largePages,
-		"sandboxes": sandboxes, "keys": keys, "statistics": statistics,
+		"connections have rows": func(t *testing.T, h *history.Store) { connections(t, h, s) },
+		"sandboxes":             sandboxes, "keys": keys, "statistics": statistics,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, h) })
 	}
@@ -69,11 +70,41 @@ func everyField(t *testing.T, h *history.Store) {
 	e.Outputs = []sandbox.Output{{Data: map[string]json.RawMessage{"text/plain": json.RawMessage(`"hi"`)}}}
 	e.Artifacts, e.ArtifactMap = []sandbox.Artifact{{Path: "a.csv", Size: 3}}, map[string]string{"a.csv": "/artifacts/1"}
 	e.Queries = []sandbox.Query{{SQL: "SELECT 1", Status: "ok", Rows: 1, StartedAt: done}}
+	e.Connections = []sandbox.Connection{{Host: "example.org", Port: 443, Address: "44.1.1.1:443", Status: sandbox.ConnectionAllowed, BytesSent: 1, BytesReceived: 1 << 40, DurationMS: 0.5, StartedAt: done}}
 	e.Truncated, e.Isolation = map[string]int64{"stdout": 7}, sandbox.Isolation{Level: "full", EnforcedBy: map[string]string{"max_memory_mb": "cgroup"}}
 	keep(t, h, e)
 	got, err := h.Execution(context.Background(), "full")
 	if err != nil || !reflect.DeepEqual(got, *e) {
 		t.Errorf("%v\ngot  %+v\nwant %+v", err, got, *e)
+	}
+}
+
+// connections are in the record and in rows, once, however often it is finished.
+func connections(t *testing.T, h *history.Store, s *embedded.Server) {
+	at := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
+	e := execution("connected")
+	e.SandboxID, e.User, e.Status = "box", "ada", sandbox.StatusCompleted
+	e.Connections = []sandbox.Connection{
+		{Host: "example.org", Port: 443, Address: "44.1.1.1:443", Status: sandbox.ConnectionAllowed, BytesSent: 1, BytesReceived: 1 << 40, DurationMS: 0.5, StartedAt: at},
+		{Host: "loop.example", Port: 80, Status: sandbox.ConnectionRefused, Reason: "a 'loopback' \"address\" \x00", StartedAt: at.Add(time.Second)},
+	}
+	keep(t, h, e)
+	keep(t, h, e)
+	got, err := h.Execution(context.Background(), "connected")
+	if err != nil || !reflect.DeepEqual(got.Connections, e.Connections) {
+		t.Errorf("%v: %+v", err, got.Connections)
+	}
+	conn, err := pgx.Connect(context.Background(), s.URL(embedded.RoleHistory, embedded.DatabaseHistory))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	rows, _ := conn.Query(context.Background(), `SELECT concat_ws('|', number, sandbox_id, owner, host, port, address, status, bytes_sent, bytes_received, milliseconds, extract(epoch FROM started_at))
+		FROM connections WHERE execution_id = 'connected' ORDER BY number`)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	want := []string{"1|box|ada|example.org|443|44.1.1.1:443|allowed|1|1099511627776|0.5|1772600767.000008", "2|box|ada|loop.example|80||refused|0|0|0|1772600768.000008"}
+	if err != nil || !reflect.DeepEqual(lines, want) {
+		t.Errorf("%v: %q", err, lines)
 	}
 }
 

@@ -25,6 +25,8 @@ type Conn struct {
 	sock *net.UnixConn
 	in   *bufio.Reader
 	mu   sync.Mutex // guards writes
+
+	Trusting bool // takes frames of any kind and size: only for tests of the wall, which show what would come of it
 }
 
 // NewConn wraps the host's end of the socket pair; it closes with Close.
@@ -48,12 +50,12 @@ func (c *Conn) Write(k Kind, v any, fds ...int) error {
 	return c.send(body.Bytes(), fds)
 }
 
-// WriteRows answers the Ask id with rows.
-func (c *Conn) WriteRows(id uint32, rows sandbox.Rows) error {
+// WriteRows answers the Ask id with rows, packed where it asked so.
+func (c *Conn) WriteRows(id uint32, rows sandbox.Rows, packed bool) error {
 	body := make([]byte, 9, 64+rows.Bytes*2)
 	body[4] = byte(KindRows)
 	binary.BigEndian.PutUint32(body[5:], id)
-	body, err := appendRows(body, rows)
+	body, err := appendRows(body, rows, packed)
 	if err != nil {
 		return err
 	}
@@ -88,7 +90,9 @@ func (c *Conn) Read() (Kind, []byte, error) {
 
 func (c *Conn) body(head [5]byte, from io.Reader) (Kind, []byte, error) {
 	kind, size := Kind(head[4]), int64(binary.BigEndian.Uint32(head[:4]))
-	if max := kind.maxBody(); max < 0 {
+	if max := kind.maxBody(); c.Trusting {
+		// a test left this wall out
+	} else if max < 0 {
 		return 0, nil, &IllegalFrame{fmt.Sprintf("kind %d", kind)}
 	} else if size > int64(max) {
 		return 0, nil, &IllegalFrame{fmt.Sprintf("%d bytes in a %c frame, at most %d", size, kind, max)}
@@ -107,33 +111,27 @@ func (c *Conn) body(head [5]byte, from io.Reader) (Kind, []byte, error) {
 	return kind, body.Bytes(), nil
 }
 
-// ReadReady reads the child's Ready, within limit, and the descriptor that came
-// with it, or -1. It must come before any Read.
-func (c *Conn) ReadReady(limit time.Duration) (Ready, int, error) {
-	buf, oob := make([]byte, 8192), make([]byte, syscall.CmsgSpace(4*4))
-	fd, got := -1, 0
-	var ready Ready
+// ReadReady reads the child's Ready, within limit, and the descriptors that came
+// with it, which are the caller's even where there is an error. It must come before
+// any Read.
+func (c *Conn) ReadReady(limit time.Duration) (ready Ready, fds []int, err error) {
+	buf, oob, got := make([]byte, 8192), make([]byte, syscall.CmsgSpace(4*4)), 0
 	if err := c.sock.SetReadDeadline(time.Now().Add(limit)); err != nil {
-		return ready, fd, err
+		return ready, fds, err
 	}
 	for {
 		n, oobn, _, _, err := c.sock.ReadMsgUnix(buf[got:], oob)
 		if err != nil {
-			return ready, fd, err
+			return ready, fds, err
 		}
 		if n == 0 {
-			return ready, fd, io.EOF
+			return ready, fds, io.EOF
 		}
 		got += n
 		if msgs, err := syscall.ParseSocketControlMessage(oob[:oobn]); err == nil {
 			for _, m := range msgs {
-				fds, _ := syscall.ParseUnixRights(&m)
-				for _, f := range fds {
-					if fd >= 0 {
-						_ = syscall.Close(fd)
-					}
-					fd = f
-				}
+				more, _ := syscall.ParseUnixRights(&m)
+				fds = append(fds, more...)
 			}
 		}
 		if got < 5 {
@@ -141,7 +139,7 @@ func (c *Conn) ReadReady(limit time.Duration) (Ready, int, error) {
 		}
 		size := int(binary.BigEndian.Uint32(buf))
 		if Kind(buf[4]) != KindReady || size > len(buf)-5 {
-			return ready, fd, &IllegalFrame{"not a ready"}
+			return ready, fds, &IllegalFrame{"not a ready"}
 		}
 		if got < 5+size {
 			continue
@@ -149,8 +147,8 @@ func (c *Conn) ReadReady(limit time.Duration) (Ready, int, error) {
 		// What followed in the same message is the first of the frames.
 		c.in.Reset(io.MultiReader(bytes.NewReader(buf[5+size:got]), c.sock))
 		if err := c.sock.SetReadDeadline(time.Time{}); err != nil {
-			return ready, fd, err
+			return ready, fds, err
 		}
-		return ready, fd, json.Unmarshal(buf[5:5+size], &ready)
+		return ready, fds, json.Unmarshal(buf[5:5+size], &ready)
 	}
 }

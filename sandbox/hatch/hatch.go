@@ -10,7 +10,8 @@
 //
 //	host                        child
 //	enter (+ /session mount) ->
-//	                         <- ready (+ a fresh clone of that mount)
+//	                         <- ready (+ a fresh clone of that mount, where it is one,
+//	                            and the listener of a network of the child's own)
 //	assign ->
 //	run ->
 //	                         <- note*, output*, step*, ask*   (answer or rows -> each ask)
@@ -66,18 +67,28 @@ func (k Kind) maxBody() int {
 
 // Enter tells a child to lock itself down, for good.
 type Enter struct {
-	UID       int    `json:"uid"`       // inside the namespace
-	Filter    string `json:"filter"`    // the name of one of the zygote's filters
-	Landlock  bool   `json:"landlock"`  //
-	Workspace int64  `json:"workspace"` // bytes of a fresh /session
-	Attach    bool   `json:"attach"`    // a /session mount comes with it
+	UID       int      `json:"uid"`               // inside the namespace
+	Filter    string   `json:"filter"`            // the name of one of the zygote's filters
+	Landlock  bool     `json:"landlock"`          //
+	Workspace int64    `json:"workspace"`         // bytes of a fresh /session
+	Attach    bool     `json:"attach"`            // a /session mount comes with it
+	Folder    string   `json:"folder"`            // where session and tmp are; "" where it has mounts of its own
+	Network   *Network `json:"network,omitempty"` // one of its own; left out: none
+}
+
+// Network is a network of the child's own: a loopback, and one listener on it.
+type Network struct {
+	Host        string            `json:"host"`
+	Port        int               `json:"port"`
+	Environment map[string]string `json:"environment"` // tells programs of the listener
 }
 
 // Assign gives a locked child to a sandbox. Where the policy is the default one, as
-// the zygote was told it, both fields are left out.
+// the zygote was told it, it and its rules are left out.
 type Assign struct {
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Rules  json.RawMessage `json:"rules,omitempty"`
+	Limits map[int]int64   `json:"limits,omitempty"` // of setrlimit, by number, where they can't be set from outside
 }
 
 // Ready says that the child is locked down, or why it is not.
@@ -103,11 +114,13 @@ type Look struct {
 
 // Ask is a question of running code to the host.
 type Ask struct {
-	ID     uint32         `json:"id"`
-	What   string         `json:"what"` // "query", "tables", "schema", "history"
-	SQL    string         `json:"sql"`
-	Params map[string]any `json:"params"` // numbers are json.Number
-	Table  string         `json:"table"`
+	ID     uint32            `json:"id"`
+	What   string            `json:"what"` // "query", "tables", "schema", "history"
+	SQL    string            `json:"sql"`
+	Params map[string]any    `json:"params"` // numbers are json.Number
+	Types  map[string]string `json:"types"`  // of those parameters whose type is known
+	Packed bool              `json:"packed"` // rows for a frame: numbers and times as arrays of bytes
+	Table  string            `json:"table"`
 }
 
 // Answer is the host's answer to an Ask that has no rows.

@@ -9,19 +9,25 @@ import (
 )
 
 // appendRows encodes rows as the marshal data of
-// (columns, data, truncated): columns a tuple of (name, type, kind, array),
-// data a tuple of one list a column. The format is CPython's marshal, version
+// (columns, data, truncated): columns a tuple of (name, type, kind, of, array),
+// data a tuple of one list a column, or of what pack makes of it. The format is CPython's marshal, version
 // 2, whose codes have been stable since Python 2.5 (Python/marshal.c).
-func appendRows(b []byte, rows sandbox.Rows) ([]byte, error) {
+func appendRows(b []byte, rows sandbox.Rows, packed bool) ([]byte, error) {
 	b = appendSize(append(b, '('), 3)
 	b = appendSize(append(b, '('), len(rows.Columns))
 	for _, c := range rows.Columns {
-		b = appendSize(append(b, '('), 4)
-		b = appendText(appendText(appendText(b, c.Name), c.Type), c.Kind)
+		b = appendSize(append(b, '('), 5)
+		b = appendText(appendText(appendText(appendText(b, c.Name), c.Type), c.Kind), c.Of)
 		b = appendBool(b, c.Array)
 	}
 	b = appendSize(append(b, '('), len(rows.Data))
-	for _, column := range rows.Data {
+	for i, column := range rows.Data {
+		if packed {
+			if values, nulls, ok := pack(rows.Columns[i], column); ok {
+				b = appendBytes(appendBytes(appendSize(append(b, '('), 2), values), nulls)
+				continue
+			}
+		}
 		var err error
 		if b, err = appendList(b, column); err != nil {
 			return nil, err
@@ -45,7 +51,7 @@ func appendList(b []byte, list []any) ([]byte, error) {
 		case string:
 			b = appendText(b, v)
 		case []byte:
-			b = append(appendSize(append(b, 's'), len(v)), v...)
+			b = appendBytes(b, v)
 		case []any:
 			var err error
 			if b, err = appendList(b, v); err != nil {
@@ -59,6 +65,8 @@ func appendList(b []byte, list []any) ([]byte, error) {
 }
 
 func appendSize(b []byte, n int) []byte { return binary.LittleEndian.AppendUint32(b, uint32(n)) }
+
+func appendBytes(b, v []byte) []byte { return append(appendSize(append(b, 's'), len(v)), v...) }
 
 func appendText(b []byte, s string) []byte {
 	return append(appendSize(append(b, 'u'), len(s)), s...)

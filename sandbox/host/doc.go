@@ -6,6 +6,7 @@
 // A run is read from its hatch by the caller's own goroutine. Two timers, for the
 // deadline and for a cancel, interrupt the child and then kill it, which ends the
 // reading. Output waits in the pipes; only where a run lasts does a goroutine for
-// each pipe copy it into a tape. All of it ends with the run: between runs the child
-// is frozen, and nothing of it executes.
+// each pipe copy it into a tape. Where the sandbox has the network on, a broker (package
+// egress) serves the child's listener. All of it ends with the run: between runs the child
+// is frozen, nothing of it executes, and no connection is open.
 package host

@@ -2,12 +2,12 @@ package host
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/egress"
 	"glasshouse/sandbox/isolate"
 )
 
@@ -16,13 +16,13 @@ type Isolator interface {
 	Start(context.Context, isolate.Spec) (*isolate.Process, error)
 	Isolation() sandbox.Isolation
 	Ready() error
-	Folder() (mount, uid int, ok bool, err error)
+	Shared(context.Context) (*isolate.Home, error)
 }
 
 // Desk answers what running code asks.
 type Desk interface {
 	Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error)
-	Schema(ctx context.Context, table string) ([]sandbox.TableColumn, error)
+	Schema(ctx context.Context, table string) (sandbox.Table, error)
 	Tables(ctx context.Context) ([]string, error)
 	History(ctx context.Context) ([]sandbox.Execution, error)
 }
@@ -43,6 +43,10 @@ type Listener interface {
 
 // Host opens sessions.
 type Host struct {
+	// Network is what the broker of each run is made of where a sandbox has the network
+	// on, but for its hosts and its log. It is set before the first run, if at all.
+	Network egress.Config
+
 	isolator Isolator
 	queue    time.Duration // how long a start may wait for a free child
 }
@@ -55,6 +59,9 @@ func New(isolator Isolator, queue time.Duration) *Host {
 // Ready says why no session could be opened now; nil where one could.
 func (h *Host) Ready() error { return h.isolator.Ready() }
 
+// Isolation is the wall that every session is behind, and what holds each limit.
+func (h *Host) Isolation() sandbox.Isolation { return h.isolator.Isolation() }
+
 // Session is one sandbox's live Python. It is safe for concurrent use, but runs
 // one thing at a time: the caller sees to that.
 type Session struct {
@@ -64,9 +71,9 @@ type Session struct {
 
 	mu      sync.Mutex
 	process *isolate.Process
-	mount   int // /session, or -1
-	uid     int // that its files belong to
+	home    *isolate.Home // its /session, once there was a child
 	closed  bool
+	leave   func()        // called once, when it is closed; may be nil
 	cpu     time.Duration // used by the process before this run
 }
 
@@ -74,7 +81,7 @@ type Session struct {
 // seems to need, where that is all it will run, and else, where code is "", all.
 // FaultFull where none came free in time.
 func (h *Host) Open(ctx context.Context, box sandbox.Sandbox, code string) (*Session, error) {
-	s := &Session{host: h, box: box, mount: -1}
+	s := &Session{host: h, box: box}
 	_, err := s.child(ctx, code)
 	return s, err
 }
@@ -84,7 +91,7 @@ func (s *Session) child(ctx context.Context, code string) (*isolate.Process, err
 	s.start.Lock()
 	defer s.start.Unlock()
 	s.mu.Lock()
-	p, mount, closed := s.process, s.mount, s.closed
+	p, home, closed := s.process, s.home, s.closed
 	s.mu.Unlock()
 	if closed {
 		return nil, gone()
@@ -99,16 +106,16 @@ func (s *Session) child(ctx context.Context, code string) (*isolate.Process, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.host.queue)
 	defer cancel()
-	p, err := s.host.isolator.Start(ctx, isolate.Spec{Policy: s.box.Policy, Session: mount, UID: s.uid, Code: code})
+	p, err := s.host.isolator.Start(ctx, isolate.Spec{Policy: s.box.Policy, Home: home, Code: code})
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mount >= 0 {
-		_ = unix.Close(s.mount)
+	if s.home != nil && s.home != p.Home {
+		_ = s.home.Close() // another descriptor of the same mount
 	}
-	s.process, s.mount, s.uid, p.Session = p, p.Session, p.UID, -1
+	s.process, s.home, p.Home = p, p.Home, nil
 	s.cpu, _, _ = p.Used() // its birth is not the run's to pay
 	if s.closed {
 		_ = s.release()
@@ -135,6 +142,10 @@ func (s *Session) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	if s.leave != nil {
+		defer s.leave()
+		s.leave = nil
+	}
 	return s.release()
 }
 
@@ -144,9 +155,9 @@ func (s *Session) release() error {
 		err = s.process.Close()
 		s.process = nil
 	}
-	if s.mount >= 0 {
-		_ = unix.Close(s.mount)
-		s.mount = -1
+	if s.home != nil {
+		err = errors.Join(err, s.home.Close())
+		s.home = nil
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxOutputs     = 50
-	maxSummary     = 300 // characters
+	maxSummary     = 300      // characters
 	maxOutputBytes = 16 << 20 // of one run's outputs, twice what an honest child sends
 )
 
@@ -63,16 +63,19 @@ func (s *says) listen(ctx context.Context, p *isolate.Process) ([]byte, error) {
 
 func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error {
 	var ask hatch.Ask
-	if err := unmarshalNumbers(body, &ask); err != nil {
+	if err := unmarshalNumbers(body, &ask); err != nil || len(ask.Types) > 0 && ask.Params == nil {
 		return &hatch.IllegalFrame{Why: "an unreadable question"}
 	}
 	reply := hatch.Answer{ID: ask.ID}
 	var err error
 	switch ask.What {
 	case "query":
+		for name, kind := range ask.Types {
+			ask.Params[name] = sandbox.Typed{Type: kind, Value: ask.Params[name]}
+		}
 		var rows sandbox.Rows
 		if rows, err = desk.Query(ctx, ask.SQL, ask.Params); err == nil {
-			return conn.WriteRows(ask.ID, rows)
+			return conn.WriteRows(ask.ID, rows, ask.Packed)
 		}
 	case "tables":
 		reply.Value, err = desk.Tables(ctx)

@@ -34,6 +34,10 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 		return err
 	}
 	pol := s.box.Policy
+	network, err := s.host.open(p.Network, pol.AllowedHosts)
+	if err != nil {
+		return err
+	}
 	out, errs := newTape(p.Stdout, pol.MaxOutputSize, printer(live, "stdout")), newTape(p.Stderr, pol.MaxOutputSize, printer(live, "stderr"))
 	began := time.Now()
 	p.Thaw() // before anything may interrupt it
@@ -50,10 +54,17 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	limit, killed := stop()
 	wall := time.Since(began)
 	p.Freeze()
+	if by := p.Overstepped(); by != "" && failed == nil { // found at the end
+		failed = errors.New("beyond " + by)
+	}
 	out.stop()
 	errs.stop()
+	offline := network.close(e)
 
 	e.Isolation = s.host.isolator.Isolation()
+	if network != nil {
+		e.Isolation.EnforcedBy["network"] = "network namespace of its own, seccomp, broker"
+	}
 	e.Usage.WallMS = ms(wall)
 	e.ExecutionTime = wall.Seconds()
 	s.conclude(e, p, body, failed, limit)
@@ -67,10 +78,10 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	}
 	if e.SessionReset {
 		if err := s.drop(p); err != nil {
-			return fmt.Errorf("end the child: %w", err)
+			return errors.Join(fmt.Errorf("end the child: %w", err), offline)
 		}
 	}
-	return nil
+	return offline
 }
 
 // conclude decides how the run ended, from the clock and the kernel first.

@@ -2,9 +2,8 @@ package host
 
 import (
 	"context"
+	"errors"
 	"sync"
-
-	"golang.org/x/sys/unix"
 
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
@@ -12,59 +11,79 @@ import (
 
 // Workshop is one /session that many sessions have, at the same time or one after
 // another; it lasts until Close. A mount can be put into one child only, which makes
-// the next one's as it is born: births are one by one, runs are not.
+// the next one's as it is born: births are one by one, runs are not. Where there are no
+// private mounts, sessions are one by one, too.
 type Workshop struct {
 	host *Host
+	turn sync.Mutex // held by a session where there are no private mounts
 
 	mu     sync.Mutex
-	mount  int // for the next child; -1 before the first
-	uid    int // that all of them have
+	home   *isolate.Home // for the next child; nil before the first
 	closed bool
 }
 
-// Workshop makes one, in the isolator's folder of the host's where it has one.
-func (h *Host) Workshop() *Workshop { return &Workshop{host: h, mount: -1} }
+// Workshop makes one, in the isolator's shared folder of the host's where it has one.
+func (h *Host) Workshop() *Workshop { return &Workshop{host: h} }
 
 // Open starts a child of its own for the sandbox, in this workshop. The session is
 // good for as long as the child lives.
-func (w *Workshop) Open(ctx context.Context, box sandbox.Sandbox) (*Session, error) {
+func (w *Workshop) Open(ctx context.Context, box sandbox.Sandbox) (s *Session, err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.host.queue)
 	defer cancel()
+	s = &Session{host: w.host, box: box}
+	if w.oneByOne() {
+		w.turn.Lock()
+		s.leave = w.turn.Unlock
+		defer func() {
+			if err != nil {
+				w.turn.Unlock()
+			}
+		}()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return nil, gone()
 	}
-	if w.mount < 0 {
-		mount, uid, ok, err := w.host.isolator.Folder()
-		if err != nil {
+	if w.home == nil {
+		if w.home, err = w.host.isolator.Shared(ctx); err != nil {
 			return nil, err
 		}
-		if ok {
-			w.mount, w.uid = mount, uid
-		}
 	}
-	p, err := w.host.isolator.Start(ctx, isolate.Spec{Policy: box.Policy, Session: w.mount, UID: w.uid})
-	if w.mount >= 0 { // a child has it, and what comes of that
-		_ = unix.Close(w.mount)
-		w.mount = -1
-	}
+	p, err := w.host.isolator.Start(ctx, isolate.Spec{Policy: box.Policy, Home: w.home})
 	if err != nil {
+		if w.home != nil && w.home.FD() >= 0 { // a child may have it, and what came of that is lost
+			err = errors.Join(err, w.home.Close())
+			w.home = nil
+		}
 		return nil, err
 	}
-	w.mount, w.uid, p.Session = p.Session, p.UID, -1
-	s := &Session{host: w.host, box: box, mount: -1, process: p, uid: p.UID}
+	if w.home != nil && w.home != p.Home {
+		_ = w.home.Close() // another descriptor of the same mount
+	}
+	w.home, p.Home = p.Home, nil
+	if w.home.FD() < 0 && s.leave == nil { // the first one
+		w.turn.Lock()
+		s.leave = w.turn.Unlock
+	}
+	s.process = p
 	s.cpu, _, _ = p.Used()
 	return s, nil
 }
 
+func (w *Workshop) oneByOne() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.home != nil && w.home.FD() < 0
+}
+
 // Close lets the folder go; sessions that are open keep it as long as they last.
-func (w *Workshop) Close() {
+func (w *Workshop) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
-	if w.mount >= 0 {
-		_ = unix.Close(w.mount)
-		w.mount = -1
+	if w.home == nil {
+		return nil
 	}
+	return w.home.Close()
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,6 +21,9 @@ import (
 type cgroups struct {
 	version int
 	dirs    map[string]string // controller to our folder: memory, pids, cpu; on v2 all the same
+
+	mu   sync.Mutex
+	late []string // groups that were still busy when they were to go
 }
 
 // cgroup is one child's group.
@@ -27,6 +32,9 @@ type cgroup struct {
 	name  string
 	quota string // of CPU, as the kernel takes it
 }
+
+// opened counts the subtrees of this process: each Isolator has one.
+var opened atomic.Int64
 
 // openCgroups finds what this process may use by doing it: it makes a folder
 // and sets a limit. The error says why it is not to be.
@@ -43,7 +51,7 @@ func openCgroups() (*cgroups, error) {
 			own[controller] = part[2]
 		}
 	}
-	name := fmt.Sprintf("glasshouse-%d", os.Getpid())
+	name := fmt.Sprintf("glasshouse-%d-%d", os.Getpid(), opened.Add(1))
 	var c *cgroups
 	if _, v1 := own["memory"]; v1 {
 		c = &cgroups{version: 1, dirs: map[string]string{}}
@@ -100,6 +108,9 @@ func (c *cgroups) folders() []string {
 }
 
 func (c *cgroups) remove() {
+	for _, name := range c.late {
+		_ = c.rmdir(name, 1000)
+	}
 	for _, dir := range c.folders() {
 		_ = os.Remove(dir)
 	}
@@ -110,7 +121,8 @@ func (c *cgroups) remove() {
 func sweep(parent string) {
 	left, _ := filepath.Glob(filepath.Join(parent, "glasshouse-*"))
 	for _, dir := range left {
-		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), "glasshouse-"))
+		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), "glasshouse-"), "-")
+		pid, err := strconv.Atoi(owner)
 		if err != nil || syscall.Kill(pid, 0) != syscall.ESRCH {
 			continue
 		}
@@ -206,19 +218,41 @@ func (g *cgroup) memory() (now, peak int64) {
 }
 
 // remove takes the group away; its processes must be gone, and the kernel may
-// need a moment more to see that they are.
+// need a moment more to see that they are. On a busy machine that is a long one: the
+// group is then left to the next remove.
 func (g *cgroup) remove() error {
-	var err error
-	for _, dir := range g.in.folders() {
-		path := filepath.Join(dir, g.name)
-		for try := 0; try < 100; try++ {
-			if err = os.Remove(path); err == nil || errors.Is(err, os.ErrNotExist) {
-				err = nil
-				break
-			}
-			time.Sleep(time.Millisecond)
+	c := g.in
+	c.mu.Lock()
+	names := append(c.late, g.name)
+	c.late = nil
+	c.mu.Unlock()
+	var failed error
+	for _, name := range names {
+		tries := 1
+		if name == g.name {
+			tries = 100
 		}
-		if err != nil {
+		if err := c.rmdir(name, tries); errors.Is(err, unix.EBUSY) {
+			c.mu.Lock()
+			c.late = append(c.late, name)
+			c.mu.Unlock()
+		} else {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return failed
+}
+
+// rmdir removes the folders of a group, trying so often, a millisecond apart.
+func (c *cgroups) rmdir(name string, tries int) error {
+	for _, dir := range c.folders() {
+		path := filepath.Join(dir, name)
+		err := os.Remove(path)
+		for try := 1; errors.Is(err, unix.EBUSY) && try < tries; try++ {
+			time.Sleep(time.Millisecond)
+			err = os.Remove(path)
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}

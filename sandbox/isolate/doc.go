@@ -9,12 +9,47 @@
 //	    zygote (Python)    imports the warm packages once, forks children; no
 //	                       secret, no user code
 //	      child (Python)   PID 1 of a pid namespace of its own; locks itself
-//	                       down on Enter, for good; then runs user code
+//	                       down at its birth, for good, and waits; is given to a
+//	                       sandbox, its limits set from outside; then runs user
+//	                       code. One whose sandbox has the network on is born for
+//	                       it, into a network namespace of its own
 //
-// Isolator owns the zygote and a pool of waiting children; one goroutine reads
-// the zygote's control socket, one refills the pool. Process is one child: its
-// hatch, its output pipes and its pidfd; whoever got it from Start must Close
-// it. When the service dies, by whatever signal, the zygote reads EOF on its
-// control socket and exits; it is the init of its pid namespace, so the kernel
-// kills every child with it.
+// That is the level full. The ladder (ladder.go) has weaker ones for machines that
+// have less; each is raised, and a child tries it (probe.go), before it is taken:
+//
+//	full                  all of the above, limits by cgroups
+//	full-without-cgroups  memory by RLIMIT_DATA; a warden holds CPU share and,
+//	                      where all children have one uid, threads
+//	landlock              no namespaces: the stage only execs Python. Landlock
+//	                      opens what the root would have; where the uid is
+//	                      shared, the filter keeps modes and times of files as
+//	                      they are; children ask to die with their zygote, and
+//	                      set their limits themselves when they are given to a
+//	                      sandbox. /session
+//	                      is a folder of the host (home.go), measured by the
+//	                      warden: what is open but has no name any more escapes
+//	                      it, and is bounded by max_open_files of file_max_bytes
+//	rlimits               the same without Landlock, which leaves files open;
+//	                      only where the operator names it
+//
+// A path is what it is: on the two lower levels the session's folder is the working
+// directory, HOME and, beside it, TMPDIR, and "/session" exists only where the
+// machine has a link /session to /proc/self/cwd, which is another folder for each
+// process. Relative paths mean the same on every level.
+//
+// Isolator owns a nursery for each warm set: a zygote, and a pool of waiting
+// children. For each nursery one goroutine keeps a living zygote (recycle.go): it
+// replaces at once one that died, and in the background one that is worn, which
+// lives as long as its children; two fill the pool. For each zygote one goroutine
+// reads its control socket, and one its stderr. Process is one child: its hatch, its
+// output pipes and its pidfd; whoever got it from Start must Close it, and the Home
+// that was taken from it. A warden has a goroutine while its child runs.
+//
+// When the service dies, by whatever signal, the zygotes read EOF on their control
+// sockets and exit; a zygote is the init of its pid namespace, so the kernel kills
+// every child with it, and where there is no such namespace the children's death
+// signal does. The folder of the lower levels is emptied at the next start.
+//
+// Walls overlap. walls.go names them, so that the tests in isolatetest can leave
+// some out and show what each holds; nothing else can.
 package isolate

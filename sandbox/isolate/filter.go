@@ -18,12 +18,30 @@ const (
 )
 
 // The filters that a zygote is given, by the name that Enter chooses one with.
-const filterPlain = "plain"
+const (
+	filterPlain   = "plain"
+	filterNetwork = "network"
+)
 
-// Filter builds the system call filter of user code, as the bytes of a
+// ownPID stands in a filter for the process that it is put on: the child fills it
+// in, where it is not PID 1 of a namespace of its own. No pid is as large.
+const ownPID = 0x7fffffff
+
+// filterShape says where a filter differs from level to level.
+type filterShape struct {
+	shared bool // the pid namespace is not its own: PID 1 is not us
+	oneUID bool // the files of others have the same uid, and only Landlock is between
+
+	network bool // the child has a network of its own, and may be a TCP client there
+}
+
+// Filter builds the system call filter of user code on the strongest level.
+func Filter() ([]byte, error) { return filterOf(filterShape{}) }
+
+// filterOf builds the system call filter of user code, as the bytes of a
 // struct sock_filter array. What it does not know gets ENOSYS, so that libraries
 // fall back; what is known to be bad gets EPERM; a foreign ABI kills.
-func Filter() ([]byte, error) {
+func filterOf(shape filterShape) ([]byte, error) {
 	deny := func(errno unix.Errno) bpf.Instruction {
 		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 	}
@@ -37,8 +55,14 @@ func Filter() ([]byte, error) {
 		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: 0x40000000, SkipTrue: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
 	}
+	if shape.oneUID {
+		prog = append(prog, ofOthers()...)
+	}
 	for _, nr := range allowed {
 		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, allow)
+	}
+	if shape.network {
+		prog = append(prog, tcpClient()...)
 	}
 	for _, nr := range refused {
 		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, deny(unix.EPERM))
@@ -61,8 +85,14 @@ func Filter() ([]byte, error) {
 	// TIOCGWINSZ, TCGETS, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD: what Python asks of files.
 	prog = append(prog, when(unix.SYS_IOCTL, dataArg1, unix.TIOCGWINSZ, unix.TCGETS, 0x5421, 0x5451, 0x5450, 0x541b)...)
 	// A signal may be sent to oneself: PID 1 of this namespace, or a thread of it.
-	prog = append(prog, when(unix.SYS_KILL, dataArg0, 1)...)
-	prog = append(prog, when(unix.SYS_TGKILL, dataArg0, 1)...)
+	self := uint32(1)
+	if shape.shared {
+		self = ownPID
+		// Its own limits come at its assignment, by its own hand; it can't raise them again.
+		prog = append(prog, when(unix.SYS_PRLIMIT64, dataArg0, 0)...)
+	}
+	prog = append(prog, when(unix.SYS_KILL, dataArg0, self)...)
+	prog = append(prog, when(unix.SYS_TGKILL, dataArg0, self)...)
 	prog = append(prog, when(unix.SYS_FCNTL, dataArg1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC,
 		unix.F_SETLK, unix.F_SETLKW, unix.F_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW, unix.F_OFD_GETLK, 1033, 1034)...)
 	prog = append(prog, when(unix.SYS_PRLIMIT64, dataArg2, 0)...) // read only: no new limit
@@ -80,15 +110,46 @@ func Filter() ([]byte, error) {
 	return out, nil
 }
 
+// ofOthers is for what Landlock does not hold back: changes to files that are there,
+// by path, or by a descriptor that only reads. Modes and times stay as they are, and
+// the calls say that all is well: copying a file would fail on them otherwise.
+func ofOthers() []bpf.Instruction {
+	nothing := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}
+	deny := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
+	prog := []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_TRUNCATE, SkipFalse: 1}, deny}
+	for _, nr := range attributes {
+		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, nothing)
+	}
+	// An open for reading that truncates: older Landlocks see the reading only.
+	for nr, flags := range opens {
+		prog = append(prog,
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 4},
+			bpf.LoadAbsolute{Off: flags, Size: 4},
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.O_ACCMODE | unix.O_TRUNC},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.O_RDONLY | unix.O_TRUNC, SkipFalse: 1},
+			deny,
+			bpf.LoadAbsolute{Off: dataNumber, Size: 4},
+		)
+	}
+	return prog
+}
+
+// attributes are the calls that change a file's mode or times.
+var attributes = append([]int{unix.SYS_FCHMODAT, unix.SYS_FCHMOD, unix.SYS_UTIMENSAT}, attributesLegacy...)
+
 // when allows call nr where the 32 low bits of an argument have one of the
 // values, and answers EPERM otherwise. The accumulator holds the number before
 // and, where the call is another one, after it.
 func when(nr uint32, arg uint32, values ...uint32) []bpf.Instruction {
+	rest := among(arg, values...)
+	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: uint8(len(rest))}}, rest...)
+}
+
+// among allows the call at hand where the 32 low bits of an argument have one of
+// the values, and answers EPERM otherwise.
+func among(arg uint32, values ...uint32) []bpf.Instruction {
 	n := uint8(len(values))
-	prog := []bpf.Instruction{
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: n + 3},
-		bpf.LoadAbsolute{Off: arg, Size: 4},
-	}
+	prog := []bpf.Instruction{bpf.LoadAbsolute{Off: arg, Size: 4}}
 	for i, v := range values {
 		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: v, SkipTrue: n - uint8(i)})
 	}

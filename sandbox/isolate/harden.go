@@ -22,8 +22,9 @@ var needed = []int{
 // that it starts: capabilities beyond the needed, new privileges by exec, and core
 // files, which would hold keys. It replaces the process by itself, as these belong to
 // threads, and must be called first in main, after Stage; where all is given up
-// already, it returns. The error says what could not be given up.
-func Harden() error {
+// already, it returns. environ is what it starts again with. The error says what could
+// not be given up.
+func Harden(environ []string) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
@@ -45,7 +46,7 @@ func Harden() error {
 			return fmt.Errorf("drop capability %d: %w", c, err)
 		}
 	}
-	return fmt.Errorf("start again with less: %w", unix.Exec("/proc/self/exe", os.Args, os.Environ()))
+	return fmt.Errorf("start again with less: %w", unix.Exec("/proc/self/exe", os.Args, environ))
 }
 
 // surplus are the capabilities that are not needed and that this process could use

@@ -1,12 +1,12 @@
 package isolate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,51 +14,53 @@ import (
 	"glasshouse/sandbox/hatch"
 )
 
-// nursery is one warm set at work: its zygote, and the children that wait.
+// nursery is one warm set at work: its zygote, and the children that wait. One
+// goroutine keeps a living zygote, two keep the pool full.
 type nursery struct {
 	set   Set
 	in    *Isolator
 	ready chan *Process
 
-	mu     sync.Mutex
-	zygote *zygote // replaced when it has died; nil before the first
-	born   atomic.Pointer[zygote]
+	mu      sync.Mutex
+	current *zygote       // nil before the first and after a death
+	turned  chan struct{} // closed, and replaced, when current changes
+	old     []*zygote     // retired, with children that still live
+}
+
+func newNursery(in *Isolator, set Set) *nursery {
+	return &nursery{set: set, in: in, ready: make(chan *Process, max(set.Pool-2, 1)), turned: make(chan struct{})}
 }
 
 // unhurried is how long a pool that is more than half full puts off a birth: it
 // takes a core for some milliseconds, which the run at hand needs.
 const unhurried = 10 * time.Millisecond
 
-// fill keeps the pool full, and the zygote alive, until the isolator closes. Two
-// of it run for each nursery: one child joins its cgroup while the next is forked.
+// fill keeps the pool full until the isolator closes. Two of it run for each
+// nursery: one child joins its cgroup while the next is forked.
 func (n *nursery) fill() {
 	defer n.in.over.Done()
 	for {
 		if len(n.ready) > cap(n.ready)/2 { // let the run that took one begin first
-			select {
-			case <-time.After(unhurried):
-			case <-n.in.closing:
-			}
+			n.in.pause(unhurried)
 		}
-		p, err := n.birth(Spec{Session: -1, Policy: n.in.config.Default})
-		select {
-		case <-n.in.closing:
+		ctx, cancel := context.WithTimeout(n.in.life, birthTime)
+		p, err := n.birth(ctx, Spec{Policy: n.in.config.Default})
+		cancel()
+		if n.in.isClosing() {
 			if err == nil {
 				_ = p.Close()
 			}
 			return
-		default:
 		}
 		if err != nil {
 			n.in.config.Log("cannot prepare a sandbox: %v", err)
-			select {
-			case <-time.After(100 * time.Millisecond):
-			case <-n.in.closing:
-			}
+			n.in.pause(100 * time.Millisecond)
 			continue
 		}
 		select {
 		case n.ready <- p:
+		case <-p.done: // with its zygote; keep sees to those that wait
+			_ = p.Close()
 		case <-n.in.closing:
 			_ = p.Close()
 			return
@@ -66,75 +68,58 @@ func (n *nursery) fill() {
 	}
 }
 
-// parent returns the living zygote, starting one where the last has died.
-func (n *nursery) parent() (*zygote, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.zygote != nil {
-		select {
-		case <-n.zygote.dead:
-			n.in.config.Log("the %s zygote died; starting another", n.set.Name)
-			n.zygote.control.Close()
-			n.in.dropFolder(n.zygote)
-			n.zygote = nil
-		default:
-			return n.zygote, nil
-		}
-	}
-	select {
-	case <-n.in.closing:
-		return nil, errors.New("closed")
-	default:
-	}
-	spec := n.in.spec
-	spec.Warm = n.set.Modules
-	if n == n.in.nurseries[len(n.in.nurseries)-1] {
-		spec.Folder = n.in.config.Folder
-	}
-	var err error
-	n.zygote, err = startZygote(spec, func(line string) { n.in.config.Log("zygote: %s", line) })
-	if err != nil {
-		return nil, err // and n.zygote is nil
-	}
-	n.born.Store(n.zygote)
-	return n.zygote, nil
-}
+// birthTime is how long the birth of a child that waits may take: a zygote may have
+// to import its packages first.
+const birthTime = time.Minute
 
 // alive says why the nursery has no zygote. It never waits for one that is coming.
 func (n *nursery) alive() error {
-	if z := n.born.Load(); z != nil {
-		select {
-		case <-z.dead:
-		default:
-			return nil
-		}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.current != nil && n.current.alive() {
+		return nil
 	}
 	return fmt.Errorf("the %s packages are being imported", n.set.Name)
 }
 
-// close ends the zygote, and with it its children.
+// close ends the zygotes, and with them their children, when keep and fill are over.
 func (n *nursery) close() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.zygote != nil {
-		n.zygote.close()
-		n.in.dropFolder(n.zygote)
+	for _, z := range append(n.old, n.current) {
+		if z != nil {
+			n.in.dropShared(z)
+			z.close()
+		}
+	}
+	close(n.ready)
+	for p := range n.ready {
+		_ = p.Close()
 	}
 }
 
 // birth forks one child, puts it into its cgroup and has it lock itself down: it
 // can run user code when birth returns.
-func (n *nursery) birth(spec Spec) (*Process, error) {
-	z, err := n.parent()
-	if err != nil {
-		return nil, err
+func (n *nursery) birth(ctx context.Context, spec Spec) (*Process, error) {
+	for {
+		z, err := n.parent(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p, err := n.birthOf(ctx, z, spec)
+		if err != nil && ctx.Err() == nil && !z.alive() { // it died, or retired, just then
+			continue
+		}
+		return p, err
 	}
+}
+
+func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, error) {
 	sock, theirs, err := streamPair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	p := &Process{Hatch: hatch.NewConn(sock), pidfd: -1, Session: -1, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
+	p := &Process{Hatch: hatch.NewConn(sock), pidfd: -1, given: spec.Home, from: z, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
+	p.Hatch.Trusting, p.restless = n.in.spec.Without.lack(WallFrames), n.in.spec.Without.lack(WallFreeze)
 	var writers [2]*os.File
 	for end, out := range []**os.File{&p.Stdout, &p.Stderr} {
 		var fds [2]int
@@ -144,14 +129,13 @@ func (n *nursery) birth(spec Spec) (*Process, error) {
 			defer writers[end].Close()
 		}
 		if err != nil {
-			p.letGo()
-			return nil, err
+			return nil, errors.Join(err, p.letGo())
 		}
 	}
-	if p.pidfd, err = z.fork(int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd()), p.exited); err != nil {
-		p.letGo()
-		return nil, err
+	if p.pidfd, err = z.fork(ctx, int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd()), p.exited); err != nil {
+		return nil, errors.Join(err, p.letGo())
 	}
+	_ = theirs.Close() // or the child's death, while it locks itself down, would go unseen
 	p.pid = pidOf(p.pidfd)
 	serial := n.in.serial.Add(1)
 	if groups := n.in.groups; groups != nil {
@@ -159,21 +143,75 @@ func (n *nursery) birth(spec Spec) (*Process, error) {
 			err = p.group.join(p.pid)
 		}
 		if err != nil {
-			_ = p.Close()
-			return nil, fmt.Errorf("join the cgroup: %w", err)
+			return nil, errors.Join(fmt.Errorf("join the cgroup: %w", err), p.Close())
 		}
 	}
-	enter := hatch.Enter{Filter: filterPlain, Landlock: true, Workspace: spec.Policy.WorkspaceMaxBytes, Attach: spec.Session >= 0}
-	if os.Geteuid() == 0 {
-		enter.UID = firstIn + int(serial%uidSlots)
+	if p.Home, err = n.in.settle(ctx, p, spec, serial); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock down: %w", err), p.Close())
 	}
-	if spec.UID != 0 {
-		enter.UID = spec.UID
-	}
-	if p.Session, err = p.lock(enter, spec.Session); err != nil {
-		_ = p.Close()
-		return nil, fmt.Errorf("lock down: %w", err)
-	}
-	p.UID = enter.UID
 	return p, nil
+}
+
+// settle gives a child its Home, and has it lock itself down there.
+func (i *Isolator) settle(ctx context.Context, p *Process, spec Spec, serial int64) (*Home, error) {
+	enter := hatch.Enter{Filter: filterPlain, Landlock: i.rung.landlock, Workspace: spec.Policy.WorkspaceMaxBytes}
+	if spec.Policy.EnableNetworkAccess {
+		enter.Filter, enter.Network = filterNetwork, i.network()
+	}
+	if i.ids.count > 0 && !i.spec.Without.lack(WallUID) {
+		first := i.ids.first
+		if i.rung.private {
+			first = firstIn
+		}
+		enter.UID = first + int(serial%int64(i.ids.count))
+	}
+	if i.spec.Without.lack(WallSeccomp) {
+		enter.Filter = ""
+	}
+	if i.spec.Without.lack(WallLandlock) {
+		enter.Landlock = false
+	}
+	home, mount := spec.Home, -1
+	if home != nil {
+		enter.UID, mount = home.uid, home.mount
+		enter.Attach = mount >= 0
+	}
+	if i.rung.private {
+		mount, err := p.lock(ctx, enter, mount)
+		if err != nil {
+			return nil, err
+		}
+		return &Home{uid: enter.UID, mount: mount}, nil
+	}
+	var err error
+	if home == nil {
+		home, err = i.makeHome(enter.UID)
+	} else {
+		err = home.renew(spec.Policy.WorkspaceMaxBytes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	enter.Folder = home.dir
+	if _, err = p.lock(ctx, enter, -1); err != nil && home != spec.Home {
+		err = errors.Join(err, home.Close())
+	}
+	return home, err
+}
+
+func (i *Isolator) isClosing() bool {
+	select {
+	case <-i.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// pause waits for d, or until the isolator closes.
+func (i *Isolator) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-i.closing:
+	}
 }

@@ -1,6 +1,7 @@
 package isolate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,8 +18,8 @@ import (
 type Process struct {
 	Hatch          *hatch.Conn
 	Stdout, Stderr *os.File // read ends, non-blocking
-	Session        int      // a descriptor of its /session, which may outlive it; -1 where it was taken
-	UID            int      // inside, that files of /session belong to
+	Home           *Home    // its /session, which may outlive it: who takes it, by setting nil, must Close it
+	Network        *os.File // the listener of its own network; nil where it has none
 
 	pidfd  int
 	pid    int // as the host sees it
@@ -26,6 +27,11 @@ type Process struct {
 	baseKB int64 // resident memory that it shared with the zygote at birth
 	dataKB int64 // private writable memory then
 	lifted bool  // the CPU quota is off, so that an interrupted run can end
+	given  *Home // the Home that it was started with, which is another's to close
+	from   *zygote
+	warden *warden // looks after limits that the kernel can't hold here; or nil
+
+	restless bool // never frozen: a test left that wall out
 
 	done   chan struct{} // closed when it has exited
 	status int           // wait status, valid once done is closed
@@ -44,20 +50,61 @@ func (p *Process) exited(status int, spent time.Duration) {
 // lockTime is how long a child may take to lock itself down.
 const lockTime = 10 * time.Second
 
-// lock has the child lock itself down, and returns a descriptor of its /session.
-func (p *Process) lock(enter hatch.Enter, mount int) (session int, err error) {
+// lock has the child lock itself down, with an earlier child's mount of /session or
+// -1, and takes what it hands back: a descriptor of its own /session, -1 where there
+// are no private mounts, and the listener of its network where it has one.
+func (p *Process) lock(ctx context.Context, enter hatch.Enter, mount int) (session int, err error) {
 	var fds []int
-	if enter.Attach {
+	if mount >= 0 {
 		fds = []int{mount}
 	}
 	if err := p.Hatch.Write(hatch.KindEnter, enter, fds...); err != nil {
 		return -1, err
 	}
-	ready, session, err := p.Hatch.ReadReady(lockTime)
+	limit := lockTime
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end))
+	}
+	ready, fds, err := p.Hatch.ReadReady(limit)
+	if err != nil && ctx.Err() != nil {
+		err = full(err)
+	}
+	want := 0
+	if enter.Folder == "" {
+		want++
+	}
+	if enter.Network != nil {
+		want++
+	}
 	if err == nil && ready.Error != "" {
 		err = errors.New(ready.Error)
+	} else if err == nil && len(fds) != want {
+		err = fmt.Errorf("%d descriptors came with ready, not %d", len(fds), want)
 	}
-	return session, err
+	if err != nil {
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+		return -1, err
+	}
+	if enter.Network != nil {
+		want--
+		p.Network = os.NewFile(uintptr(fds[want]), "network")
+	}
+	if want == 0 {
+		return -1, nil
+	}
+	return fds[0], nil
+}
+
+// over says whether it has exited.
+func (p *Process) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // Done is closed when the process has exited.
@@ -72,6 +119,9 @@ func (p *Process) Interrupt() {
 	if p.group != nil {
 		p.lifted = p.group.unthrottle() == nil
 	}
+	if p.warden != nil {
+		p.warden.lift()
+	}
 	p.Signal(unix.SIGINT)
 }
 
@@ -79,19 +129,41 @@ func (p *Process) Interrupt() {
 func (p *Process) Kill() { p.Signal(unix.SIGKILL) }
 
 // Freeze stops every thread of it; Thaw lets them go on.
-func (p *Process) Freeze() { p.Signal(unix.SIGSTOP) }
+func (p *Process) Freeze() {
+	if p.warden != nil {
+		p.warden.rest()
+	}
+	if !p.restless {
+		p.Signal(unix.SIGSTOP)
+	}
+}
 
 // Thaw ends a Freeze.
 func (p *Process) Thaw() {
 	if p.lifted {
 		p.lifted = p.group.throttle() != nil
 	}
+	if p.warden != nil {
+		p.warden.watch()
+	}
 	p.Signal(unix.SIGCONT)
 }
 
-// Ended says how the process ended: "max_memory_mb" where the kernel killed it
-// for want of memory, else a signal's name, or "exit". Only after Done.
+// Overstepped is the limit that the process went beyond where the service, not the
+// kernel, holds it to that limit, and for which it was killed; else "".
+func (p *Process) Overstepped() string {
+	if p.warden == nil {
+		return ""
+	}
+	return p.warden.overstepped()
+}
+
+// Ended says how the process ended: the limit for which the kernel or the service
+// killed it, else a signal's name, or "exit". Only after Done.
 func (p *Process) Ended() string {
+	if by := p.Overstepped(); by != "" {
+		return by
+	}
 	if p.group != nil && p.group.oomKills() > 0 {
 		return "max_memory_mb"
 	}
@@ -150,7 +222,13 @@ func (p *Process) Close() error {
 		case <-time.After(10 * time.Second):
 			err = fmt.Errorf("process %d did not die within 10 s", p.pid)
 		}
-		p.letGo()
+		if p.warden != nil {
+			p.warden.rest()
+		}
+		p.gone()
+		if e := p.letGo(); err == nil {
+			err = e
+		}
 		if p.group != nil {
 			if e := p.group.remove(); err == nil {
 				err = e
@@ -160,17 +238,30 @@ func (p *Process) Close() error {
 	return err
 }
 
-// letGo closes our ends.
-func (p *Process) letGo() {
+// gone waits until the kernel, too, says that the process is no more: a zygote that
+// died said so of all its children, which without a pid namespace die a little later.
+func (p *Process) gone() {
+	for wait := (10 * time.Second); p.pidfd >= 0; {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}, int(wait.Milliseconds()))
+		if n > 0 || err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// letGo closes our ends, and the Home where nobody took it.
+func (p *Process) letGo() (err error) {
 	_ = p.Hatch.Close()
-	for _, f := range []*os.File{p.Stdout, p.Stderr} {
+	for _, f := range []*os.File{p.Stdout, p.Stderr, p.Network} {
 		if f != nil {
 			_ = f.Close()
 		}
 	}
-	for _, fd := range []int{p.pidfd, p.Session} {
-		if fd >= 0 {
-			_ = unix.Close(fd)
-		}
+	if p.pidfd >= 0 {
+		_ = unix.Close(p.pidfd)
 	}
+	if p.Home != nil && p.Home != p.given {
+		err = p.Home.Close()
+	}
+	return err
 }

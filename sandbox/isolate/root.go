@@ -19,11 +19,18 @@ type stageSpec struct {
 	Python string            `json:"python"` // the interpreter, inside
 	Path   []string          `json:"path"`   // folders of packages, inside
 	Warm   []string          `json:"warm"`   // modules to import
-	Folder string            `json:"folder"` // on the host; a mount of it is handed back, and is not in the root
+	Shared string            `json:"shared"` // a folder of the host's; a mount of it is handed back, and is not in the root
+
+	Private  bool     `json:"private"`  // in namespaces, with a root of its own; else
+	Folder   string   `json:"folder"`   // a folder of the host stands in for it
+	Readable []string `json:"readable"` // what Landlock lets children read
 
 	Filters map[string][]byte `json:"filters"` // seccomp programs by name
 	Policy  json.RawMessage   `json:"policy"`  // of most sandboxes, and the rules for
 	Rules   json.RawMessage   `json:"rules"`   // their code
+	Without walls             `json:"without"` // by a test only
+
+	inherited []string // environment, where a test leaves ours out
 }
 
 // interpreter is what a Python says of itself.

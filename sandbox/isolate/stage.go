@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sort"
 
 	"golang.org/x/sys/unix"
@@ -25,13 +26,20 @@ const (
 const newRoot = "/tmp"
 
 // Stage must be the first call of main. In the service it returns at once; in
-// the re-executed binary it builds the root and becomes Python, and never
-// returns.
+// the re-executed binary it builds the root, where the level has one, and becomes
+// Python, and never returns.
 func Stage() {
 	if os.Args[0] != stageName {
 		return
 	}
 	runtime.LockOSThread()
+	if len(os.Args) > 1 {
+		if err := probing(os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	err := stage()
 	fmt.Fprintln(os.Stderr, "stage:", err)
 	os.Exit(70)
@@ -42,6 +50,20 @@ func stage() error {
 	if err := json.NewDecoder(os.NewFile(specFD, "spec")).Decode(&spec); err != nil {
 		return fmt.Errorf("read spec: %w", err)
 	}
+	if !spec.Private {
+		return become(spec, "/", filepath.Join(spec.Folder, "inside"), filepath.Join(spec.Folder, "warm"))
+	}
+	if spec.Without.lack(WallEnvironment) {
+		spec.inherited = spec.Without.environment() // while there is a /proc
+	}
+	if err := buildRoot(spec); err != nil {
+		return err
+	}
+	return become(spec, "/", "/glasshouse", "/tmp")
+}
+
+// buildRoot makes the minimal root that the zygote and its children live in.
+func buildRoot(spec stageSpec) error {
 	if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("make / private: %w", err)
 	}
@@ -51,6 +73,13 @@ func stage() error {
 	for _, path := range devices {
 		spec.Binds[path] = path
 	}
+	var open []string // folders of the host, where a test leaves our root out
+	if spec.Without.lack(WallRoot) {
+		open = spec.Without.host()
+		for _, path := range open {
+			spec.Binds[path] = path
+		}
+	}
 	for path, host := range spec.Binds {
 		fd, err := unix.OpenTree(unix.AT_FDCWD, host, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 		if err != nil {
@@ -58,15 +87,15 @@ func stage() error {
 		}
 		trees[path] = fd
 	}
-	if spec.Folder != "" {
-		if err := handBack(spec.Folder); err != nil {
+	if spec.Shared != "" {
+		if err := handBack(spec.Shared); err != nil {
 			return err
 		}
 	}
 	if err := unix.Mount("glasshouse", newRoot, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=16m,nr_inodes=4096"); err != nil {
 		return fmt.Errorf("mount the root: %w", err)
 	}
-	if err := fillRoot(spec, trees, devices); err != nil {
+	if err := fillRoot(spec, trees, devices, open); err != nil {
 		return err
 	}
 	if err := unix.Chdir(newRoot); err != nil {
@@ -85,26 +114,36 @@ func stage() error {
 		return fmt.Errorf("mount /tmp: %w", err)
 	}
 	readOnly := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if spec.Without.lack(WallReadOnly) {
+		readOnly = unix.MountAttr{}
+	}
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", 0, &readOnly); err != nil {
 		return fmt.Errorf("make the root read-only: %w", err)
 	}
-	if err := unix.Sethostname([]byte("glasshouse")); err != nil {
+	return unix.Sethostname([]byte("glasshouse"))
+}
+
+// become makes this process the zygote: Python, with our code in the folder inside
+// and a place of its own to write to.
+func become(spec stageSpec, cwd, inside, tmp string) error {
+	if err := os.Chdir(cwd); err != nil {
 		return err
 	}
 	// Nothing that the service had open may reach Python.
 	if err := unix.CloseRange(controlFD+1, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}
-	config, err := json.Marshal(map[string]any{"path": spec.Path, "warm": spec.Warm, "filters": spec.Filters, "policy": spec.Policy, "rules": spec.Rules})
+	config, err := json.Marshal(map[string]any{"path": spec.Path, "warm": spec.Warm, "filters": spec.Filters, "private": spec.Private, "readable": spec.Readable, "policy": spec.Policy, "rules": spec.Rules, "without": spec.Without})
 	if err != nil {
 		return err
 	}
 	env := []string{
-		"LANG=C.UTF-8", "HOME=/session", "TMPDIR=/tmp", "PATH=/usr/bin", "TZ=UTC", "MPLBACKEND=Agg", "MPLCONFIGDIR=/tmp/.mpl",
+		"LANG=C.UTF-8", "HOME=/session", "TMPDIR=" + tmp, "PATH=/usr/bin", "TZ=UTC", "MPLBACKEND=Agg", "MPLCONFIGDIR=" + tmp + "/.mpl",
 		// One thread before the fork, and no surprise against max_threads after it.
 		"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "NUMEXPR_NUM_THREADS=1", "ARROW_DEFAULT_MEMORY_POOL=system", "OMP_THREAD_LIMIT=1",
 	}
-	return unix.Exec(spec.Python, []string{"python3", "-I", "-S", "/glasshouse/zygote.py", string(config)}, env)
+	env = append(env, spec.inherited...)
+	return unix.Exec(spec.Python, []string{"python3", "-I", "-S", inside + "/zygote.py", string(config)}, env)
 }
 
 // handBack sends the service a mount of a folder of the host's, which it gives to
@@ -119,15 +158,20 @@ func handBack(folder string) error {
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
 		return fmt.Errorf("mount_setattr %s: %w", folder, err)
 	}
-	if err := unix.Sendmsg(controlFD, []byte(`{"op":"folder"}`), unix.UnixRights(fd), nil, 0); err != nil {
+	if err := unix.Sendmsg(controlFD, []byte(`{"op":"shared"}`), unix.UnixRights(fd), nil, 0); err != nil {
 		return fmt.Errorf("hand back %s: %w", folder, err)
 	}
 	return nil
 }
 
-func fillRoot(spec stageSpec, trees map[string]int, devices []string) error {
+func fillRoot(spec stageSpec, trees map[string]int, devices, open []string) error {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
-	device := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC}
+	// A device on a read-only mount can be written to, but its times and mode, which
+	// are the host's, can't be changed.
+	device := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC}
+	if spec.Without.lack(WallReadOnly) {
+		device.Attr_set &^= unix.MOUNT_ATTR_RDONLY
+	}
 	paths := make([]string, 0, len(trees))
 	for path := range trees {
 		paths = append(paths, path)
@@ -139,6 +183,9 @@ func fillRoot(spec stageSpec, trees map[string]int, devices []string) error {
 			if d == path {
 				a = &device
 			}
+		}
+		if slices.Contains(open, path) {
+			a = &unix.MountAttr{}
 		}
 		if err := unix.MountSetattr(trees[path], "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, a); err != nil {
 			return fmt.Errorf("mount_setattr %s: %w", path, err)
@@ -163,8 +210,10 @@ func fillRoot(spec stageSpec, trees map[string]int, devices []string) error {
 	if err := os.Symlink("session", newRoot+"/work"); err != nil {
 		return err
 	}
-	if err := os.WriteFile(newRoot+"/etc/passwd", []byte("agent:x:1000:1000::/session:/bin/false\n"), 0o644); err != nil {
-		return err
+	if len(open) == 0 { // or it would be the host's
+		if err := os.WriteFile(newRoot+"/etc/passwd", []byte("agent:x:1000:1000::/session:/bin/false\n"), 0o644); err != nil {
+			return err
+		}
 	}
 	for name, body := range spec.Files {
 		if err := os.WriteFile(newRoot+"/glasshouse/"+name, body, 0o644); err != nil {

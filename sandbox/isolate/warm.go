@@ -1,6 +1,9 @@
 package isolate
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 // Set is one warm set of packages: a zygote has them imported, and children of it
 // wait in a pool.
@@ -46,6 +49,9 @@ func smallest(sets []Set, code string) int {
 				wanted[module] = true
 			}
 		}
+	}
+	if strings.Contains(code, "db_frame") {
+		wanted["pandas"] = true
 	}
 	for n, set := range sets {
 		found := 0

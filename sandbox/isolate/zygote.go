@@ -2,6 +2,7 @@ package isolate
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,13 +34,19 @@ type zygote struct {
 	pid        int
 	dataKB     int64 // private writable memory after warm-up
 	residentKB int64 // resident memory then
-	folder     int   // a mount of the spec's folder, or -1; guarded by Isolator.folderMu
+	shared     int   // a mount of the spec's Shared, or -1; guarded by Isolator.sharing
 
 	mu      sync.Mutex
 	next    int
 	waiting map[int]chan forked
 	exits   map[int]func(status int, spent time.Duration)
 	dead    chan struct{} // closed when the zygote is gone
+
+	started time.Time
+	forks   int           // so far
+	most    int           // after these it is worn
+	worn    chan struct{} // closed then
+	retired bool          // another has taken its place: it ends with its last child
 }
 
 type forked struct {
@@ -47,9 +54,9 @@ type forked struct {
 	err   error
 }
 
-// startZygote starts the stage in new namespaces and waits until it is a warm
+// startZygote starts the stage, in new namespaces where the level has them, and waits until it is a warm
 // Python, or says why not. Lines that it writes to its stderr go to log.
-func startZygote(spec stageSpec, log func(string)) (*zygote, error) {
+func startZygote(spec stageSpec, ids identities, log func(string)) (*zygote, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -65,26 +72,23 @@ func startZygote(spec stageSpec, log func(string)) (*zygote, error) {
 	}
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args = []string{stageName}
-	cmd.Env = []string{}
+	if !spec.Without.lack(WallEnvironment) {
+		cmd.Env = []string{} // nil would be the service's own
+	}
 	cmd.Stderr, cmd.Stdout = errW, errW
 	cmd.ExtraFiles = []*os.File{theirs, specR}
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP,
-		Setsid:     true,
-	}
-	if os.Geteuid() == 0 {
-		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: firstIn, HostID: firstUID, Size: uidSlots}}
-		cmd.SysProcAttr.UidMappings, cmd.SysProcAttr.GidMappings = ids, ids
-		cmd.SysProcAttr.GidMappingsEnableSetgroups = true
-	} else {
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if spec.Private {
+		namespaces(cmd.SysProcAttr, ids, spec.Without)
 	}
 	err = cmd.Start()
 	theirs.Close()
 	specR.Close()
 	errW.Close()
 	if err != nil {
+		control.Close()
+		errR.Close()
+		specW.Close()
 		return nil, fmt.Errorf("make the namespaces: %w", err)
 	}
 	var said sync.WaitGroup
@@ -100,16 +104,17 @@ func startZygote(spec stageSpec, log func(string)) (*zygote, error) {
 	}()
 	encodeErr := json.NewEncoder(specW).Encode(spec)
 	specW.Close()
-	z := &zygote{cmd: cmd, control: control, pid: cmd.Process.Pid, waiting: map[int]chan forked{}, exits: map[int]func(int, time.Duration){}, dead: make(chan struct{}), folder: -1}
+	z := &zygote{cmd: cmd, control: control, pid: cmd.Process.Pid, waiting: map[int]chan forked{}, exits: map[int]func(int, time.Duration){}, dead: make(chan struct{}),
+		started: time.Now(), worn: make(chan struct{}), shared: -1}
 	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60})
 	n, oobn, err := recvRetry(pair[0], buf, oob)
-	if spec.Folder != "" && err == nil && n > 0 { // its mount comes first
-		z.folder = oneFD(oob[:oobn])
+	if spec.Shared != "" && err == nil && n > 0 { // its mount comes first
+		z.shared = oneFD(oob[:oobn])
 		n, _, err = recvRetry(pair[0], buf, oob)
 	}
 	if err != nil || n == 0 || encodeErr != nil {
-		z.letFolderGo()
+		z.letSharedGo()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		said.Wait()
@@ -122,19 +127,44 @@ func startZygote(spec stageSpec, log func(string)) (*zygote, error) {
 	return z, nil
 }
 
+// namespaces has a process start in namespaces of its own, where it is root and,
+// where there are ids, may give one to each of its children.
+func namespaces(attr *syscall.SysProcAttr, ids identities, without walls) {
+	attr.Cloneflags = without.namespaces()
+	if without.lack(WallUser) {
+		return // the ids are the host's
+	}
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	if ids.count > 0 {
+		slots := syscall.SysProcIDMap{ContainerID: firstIn, HostID: ids.first, Size: ids.count}
+		attr.UidMappings, attr.GidMappings = append(attr.UidMappings, slots), append(attr.GidMappings, slots)
+		attr.GidMappingsEnableSetgroups = true
+	}
+}
+
+// mayChangeIDs says whether this process has the capabilities for it.
+func mayChangeIDs() bool {
+	var data [2]unix.CapUserData
+	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0])
+	const need = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_CHOWN
+	return err == nil && data[0].Effective&need == need
+}
+
+// letSharedGo closes the mount that nobody took.
+func (z *zygote) letSharedGo() {
+	if z.shared >= 0 {
+		_ = unix.Close(z.shared)
+		z.shared = -1
+	}
+}
+
 func recvRetry(fd int, buf, oob []byte) (n, oobn int, err error) {
 	for {
 		n, oobn, _, _, err = unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
 		if err != unix.EINTR {
 			return n, oobn, err
 		}
-	}
-}
-
-func (z *zygote) letFolderGo() {
-	if z.folder >= 0 {
-		_ = unix.Close(z.folder)
-		z.folder = -1
 	}
 }
 
@@ -167,12 +197,19 @@ func (z *zygote) read(fd int) {
 			if c := z.waiting[m.ID]; c != nil {
 				delete(z.waiting, m.ID)
 				c <- answer
+			} else if answer.pidfd >= 0 { // nobody waits any more
+				_ = unix.Close(answer.pidfd)
+			}
+			if m.Op == "failed" {
+				delete(z.exits, m.ID)
+				z.leave()
 			}
 		case "exited":
 			if f := z.exits[m.ID]; f != nil {
 				delete(z.exits, m.ID)
 				f(m.Status, time.Duration(m.CPU*float64(time.Second)))
 			}
+			z.leave()
 		}
 		z.mu.Unlock()
 	}
@@ -181,6 +218,7 @@ func (z *zygote) read(fd int) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	close(z.dead)
+	_ = z.control.Close()
 	for id, c := range z.waiting {
 		delete(z.waiting, id)
 		c <- forked{pidfd: -1, err: errors.New("the zygote died")}
@@ -205,7 +243,7 @@ func oneFD(oob []byte) int {
 }
 
 // fork asks for one child. exited is called once, with its wait status.
-func (z *zygote) fork(hatch, stdout, stderr int, exited func(status int, spent time.Duration)) (pidfd int, err error) {
+func (z *zygote) fork(ctx context.Context, hatch, stdout, stderr int, exited func(status int, spent time.Duration)) (pidfd int, err error) {
 	answer := make(chan forked, 1)
 	z.mu.Lock()
 	select {
@@ -215,6 +253,9 @@ func (z *zygote) fork(hatch, stdout, stderr int, exited func(status int, spent t
 	default:
 	}
 	z.next++
+	if z.forks++; z.forks == z.most {
+		close(z.worn)
+	}
 	id := z.next
 	z.waiting[id], z.exits[id] = answer, exited
 	message := []byte(`{"op":"fork","id":` + strconv.Itoa(id) + `}`)
@@ -229,15 +270,54 @@ func (z *zygote) fork(hatch, stdout, stderr int, exited func(status int, spent t
 	select {
 	case a := <-answer:
 		return a.pidfd, a.err
-	case <-time.After(10 * time.Second):
-		return -1, errors.New("the zygote did not fork within 10 s")
+	case <-ctx.Done():
+	}
+	z.mu.Lock()
+	delete(z.waiting, id) // z.exits stays: the child may come, finds its hatch closed, and leaves
+	z.mu.Unlock()
+	select {
+	case a := <-answer: // it came just now
+		return a.pidfd, a.err
+	default:
+		return -1, full(ctx.Err())
+	}
+}
+
+// setMost says after how many forks it is worn.
+func (z *zygote) setMost(forks int) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.most = forks
+}
+
+// retire has it end with its last child.
+func (z *zygote) retire() {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	z.retired = true
+	z.leave()
+}
+
+// leave ends a retired zygote that has no child left. The caller holds z.mu.
+func (z *zygote) leave() {
+	if z.retired && len(z.exits) == 0 {
+		_ = z.cmd.Process.Kill()
+	}
+}
+
+// alive says whether it can still fork.
+func (z *zygote) alive() bool {
+	select {
+	case <-z.dead:
+		return false
+	default:
+		return true
 	}
 }
 
 func (z *zygote) close() {
 	_ = z.cmd.Process.Kill()
 	<-z.dead
-	z.control.Close()
 }
 
 // statusKB reads one number of /proc/PID/status.

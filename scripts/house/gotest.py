@@ -3,7 +3,7 @@
     gotest.py EVENTS SUMMARY
 
 Prints the output of every test and package that failed or never ended, and each skip with its
-reason; writes one line of counts to SUMMARY. Exits with 1 where anything
+reason, and each line that a test began with "report: "; writes one line of counts to SUMMARY. Exits with 1 where anything
 failed or nothing ran.
 """
 
@@ -28,6 +28,8 @@ def read(path: str) -> tuple[list[str], str, bool]:
             key = (event.get("Package") or event.get("ImportPath", ""), event.get("Test", ""))
             if event["Action"] in ("output", "build-output"):
                 output[key].append(event["Output"].rstrip())
+                if event["Output"].startswith("report: "):
+                    lines.append(output[key][-1])
             elif event["Action"] == "run":
                 begun.append(key)
             elif event["Action"] in ("pass", "fail", "skip"):
@@ -43,6 +45,8 @@ def read(path: str) -> tuple[list[str], str, bool]:
         if how == "fail" or (how == "skip" and test):
             lines.append(f"--- {how} {key[0]} {test}")
             lines += output[key]
+        elif how == "pass" and any(": report: " in line for line in output[key]):
+            lines += [f"--- report {key[0]} {test}", *output[key]]
     counts = collections.Counter(how for (_, test), how in ended.items() if test)
     broken = sum(how == "fail" for (_, test), how in ended.items() if not test)
     summary = f"{counts['pass']} passed, {counts['fail']} failed, {counts['skip']} could not run (skipped)"

@@ -73,6 +73,7 @@ func New(c Config) http.Handler {
 		group := place{full, prefix}
 		a.sandboxes(group)
 		a.executions(group)
+		a.writes(group)
 		a.agents(group)
 		a.helps(group)
 		a.looks(group)

@@ -140,7 +140,6 @@ func (a *api) later(router *gin.Engine, prefix string) {
 		"uploads and files":     {"POST /sandbox/:id/files", "GET /sandbox/:id/files", "GET /sandbox/:id/files/*path", "DELETE /sandbox/:id/files/*path"},
 		"artifacts":             {"GET /sandbox/:id/artifacts", "GET /artifacts/:aid"},
 		"interactive debugging": {"POST /sandbox/:id/debug/sessions", "GET /debug/sessions/:sid", "DELETE /debug/sessions/:sid", "POST /debug/sessions/:sid/:command", "GET /debug/sessions/:sid/events", "POST /executions/:id/debug/sessions"},
-		"capture of writes":     {"GET /pending-writes", "POST /pending-writes/:id/apply", "POST /pending-writes/:id/reject"},
 	} {
 		for _, r := range routes {
 			method, path := r[:indexSpace(r)], r[indexSpace(r)+1:]

@@ -79,9 +79,10 @@ type schemaAnswer struct {
 }
 
 type schemaBody struct {
-	Tables []string                         `json:"tables"`
-	Schema map[string][]sandbox.TableColumn `json:"schema"`
-	Total  int                              `json:"total_tables"`
+	Tables  []string                         `json:"tables"`
+	Schema  map[string][]sandbox.TableColumn `json:"schema" doc:"The columns of each table"`
+	Details map[string]sandbox.Table         `json:"details" doc:"Of each table: its type, comment, keys and row estimate"`
+	Total   int                              `json:"total_tables"`
 }
 
 func (a *api) agents(group place) {
@@ -148,10 +149,12 @@ func (a *api) agents(group place) {
 	})
 	route(a, group, "GET", "/sandbox/{id}/database/schema", "Every table that may be read, with its columns", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*schemaAnswer, error) {
 		tables, err := a.service.Schema(ctx, who, in.ID)
-		out := &schemaAnswer{SandboxID: in.ID, Schema: schemaBody{Tables: []string{}, Schema: map[string][]sandbox.TableColumn{}, Total: len(tables)}, Timestamp: time.Now().UTC()}
+		out := &schemaAnswer{SandboxID: in.ID, Schema: schemaBody{Tables: []string{}, Schema: map[string][]sandbox.TableColumn{}, Details: map[string]sandbox.Table{}, Total: len(tables)}, Timestamp: time.Now().UTC()}
 		for _, t := range tables {
 			out.Schema.Tables = append(out.Schema.Tables, t.Name)
 			out.Schema.Schema[t.Name] = t.Columns
+			t.Columns = nil
+			out.Schema.Details[t.Name] = t
 		}
 		return out, err
 	})

@@ -3,7 +3,11 @@ package httpapi_test
 import (
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"glasshouse/sandbox"
@@ -45,9 +49,8 @@ func TestBadInputNamesItself(t *testing.T) {
 		{"POST", create, `{"max_memory_mb": 1024}`, 422, "invalid-input", "512"},
 		{"POST", create, `{"profile": "root"}`, 422, "invalid-input", "profile"},
 		{"POST", create, `{"profile": "unrestricted"}`, 403, "forbidden", "admin"},
-		{"POST", create, `{"enable_network_access": true}`, 501, "not-yet", "enable_network_access"},
-		{"POST", create, `{"allowed_hosts": ["example.com"]}`, 501, "not-yet", "allowed_hosts"},
-		{"POST", create, `{"write_policy": "capture"}`, 501, "not-yet", "write_policy"},
+		{"POST", create, `{"enable_network_access": true}`, 422, "invalid-input", "allowed_hosts"},
+		{"POST", create, `{"allowed_hosts": ["elsewhere.org"]}`, 403, "forbidden", "elsewhere.org"},
 		{"POST", "/sandbox/agent/quick-execute", `{"code":"1","config":{"max_rows":0}}`, 422, "invalid-input", "max_rows"},
 		{"POST", "/sandbox/agent/quick-execute", `{"code":"1","config":{"max_row":1}}`, 422, "invalid-input", "max_row"},
 		{"POST", "/sandbox/agent/analyze-data", `{"analysis_type":"summary"}`, 422, "invalid-input", "table_name"},
@@ -59,7 +62,7 @@ func TestBadInputNamesItself(t *testing.T) {
 		{"GET", "/sandbox/nobody/variables", "", 404, "not-found", "sandbox"},
 		{"GET", "/sandbox/" + id + "/files/a/b.csv", "", 501, "not-yet", "files"},
 		{"POST", "/debug/sessions/s/stepIn", `{}`, 501, "not-yet", "debug"},
-		{"GET", "/pending-writes", "", 501, "not-yet", "writes"},
+		{"GET", "/pending-writes", "", 403, "forbidden", "admin"},
 	} {
 		for _, root := range []string{"", "/api/v1"} {
 			c.root = root
@@ -129,6 +132,40 @@ func TestPlacesAreBounded(t *testing.T) {
 	c.create(t, nil)
 	if a := c.do(t, "POST", "/sandbox/create", nil); a.status != http.StatusOK {
 		t.Errorf("create with no body: %s", a.text)
+	}
+}
+
+// Where no sandbox comes free in time the answer is 503, and when to come again.
+func TestABurstIsToldToComeAgain(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	c.at = hasty
+	zygotes := 0
+	tasks, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, task := range tasks {
+		body, _ := os.ReadFile(task)
+		for _, word := range strings.Fields(string(body)) {
+			pid, _ := strconv.Atoi(word)
+			if line, _ := os.ReadFile("/proc/" + word + "/cmdline"); pid > 0 && strings.Contains(string(line), "zygote.py") {
+				zygotes++
+				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = syscall.Kill(pid, syscall.SIGCONT) }()
+			}
+		}
+	}
+	if zygotes == 0 {
+		t.Fatal("no zygote was found")
+	}
+	var a answer
+	for range 10 { // the pool is empty after some
+		if a = c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1"}); a.status != http.StatusOK {
+			break
+		}
+	}
+	isProblem(t, a, http.StatusServiceUnavailable, "full")
+	if a.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
 	}
 }
 

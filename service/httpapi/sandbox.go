@@ -217,6 +217,7 @@ type helpFunctions struct {
 	Functions map[string][]service.Helper `json:"functions"`
 	Modules   modules                     `json:"modules"`
 	Limits    policy.Policy               `json:"limits"`
+	Isolation sandbox.Isolation           `json:"isolation" doc:"The wall, and what holds each limit"`
 }
 
 type modules struct {
@@ -250,7 +251,7 @@ func (a *api) helps(group place) {
 	route(a, group, "GET", "/sandbox/{id}/help/functions", "Helper functions, allowed modules and limits", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*helpFunctions, error) {
 		rules, limits, err := a.service.Rules(ctx, who, in.ID)
 		note := "These rules are a courtesy: they tell an agent early what will not work. The wall is the kernel."
-		return &helpFunctions{service.Helpers(), modules{rules.Allowed, rules.Blocked, rules.Calls, note}, limits}, err
+		return &helpFunctions{service.Helpers(), modules{rules.Allowed, rules.Blocked, rules.Calls, note}, limits, a.service.Host.Isolation()}, err
 	})
 	route(a, group, "GET", "/sandbox/{id}/help/examples", "Examples that run as they are on the demo data", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*helpExamples, error) {
 		_, _, err := a.service.Rules(ctx, who, in.ID)
@@ -258,7 +259,7 @@ func (a *api) helps(group place) {
 			"Variables, functions and imports stay from run to run in one sandbox.",
 			"The value of the last expression is the result; __result__ = ... overrides it.",
 			"db_query only reads. Values go in as :name parameters.",
-			"Write files to /session; they stay while the sandbox lives.",
+			"Files in the working folder, which is /session behind a full wall, stay while the sandbox lives; open('name') is in it.",
 		}}, err
 	})
 	route(a, group, "POST", "/sandbox/{id}/templates/processor", "The code of a processor, to run or to change", func(ctx context.Context, who sandbox.Key, in *templateInput) (*template, error) {

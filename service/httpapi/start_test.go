@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -30,8 +31,10 @@ import (
 // The whole service, as users have it: real walls, a real PostgreSQL with the demo
 // data, a real HTTP server. One for all tests; each test has a user of its own.
 var (
-	base  string
-	admin = client{secret: "gh_the-admin-of-the-tests"}
+	base      string
+	hasty     string // the same service, but that a start waits for a tenth of a second only
+	knowledge string // the database that is read, by its reader's login
+	admin     = client{secret: "gh_the-admin-of-the-tests"}
 )
 
 func TestMain(m *testing.M) {
@@ -79,12 +82,19 @@ func serve(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer store.Close()
-	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)})
+	knowledge = db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: knowledge, WriterURL: db.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)})
 	if err != nil {
 		return 1, err
 	}
 	defer reader.Close()
-	wall, err := isolate.Open(isolate.Config{Python: python, Sets: isolate.Sets(3), Default: policy.Default(), Log: log.Warnf})
+	world = newOutside()
+	defer world.close()
+	bundle, err := world.certificate(dir)
+	if err != nil {
+		return 1, err
+	}
+	wall, err := isolate.Open(isolate.Config{Python: python, Sets: isolate.Sets(3), Default: policy.Default(), CABundle: bundle, Log: log.Warnf})
 	if err != nil {
 		return 1, err
 	}
@@ -93,9 +103,12 @@ func serve(m *testing.M) (int, error) {
 	ceiling.MaxExecutionTime, ceiling.MaxMemoryMB, ceiling.CPUPercent, ceiling.MaxRows = 60, 512, 400, 1_000_000
 	ceiling.MaxOpenFiles, ceiling.MaxThreads, ceiling.MaxOutputSize, ceiling.MaxCodeSize = 1024, 64, 16<<20, 1<<20
 	ceiling.Lifetime, ceiling.IdleTimeout = 7*24*3600, 7*24*3600
+	ceiling.EnableNetworkAccess, ceiling.AllowedHosts = true, []string{"*.example", world.plain(), world.secure(), "0.0.0.0/0"}
+	rooms := host.New(wall, 20*time.Second)
+	rooms.Network.Resolve, rooms.Network.Dial = world.resolve, world.dial
 	s := service.New(service.Parts{
-		Host: opener{host.New(wall, 20*time.Second)}, Reader: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
-		PerUser: 4, InAll: 100, Parallel: 8, Log: log,
+		Host: opener{rooms}, Reader: reader, Writer: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
+		PerUser: 4, InAll: 100, Parallel: 8, Mask: []string{"secret"}, Log: log,
 	})
 	hash := service.HashKey(admin.secret)
 	if err := store.CreateKey(ctx, sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}, hash[:]); err != nil {
@@ -103,6 +116,12 @@ func serve(m *testing.M) (int, error) {
 	}
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
 	base = server.URL
+	hurried := service.New(service.Parts{
+		Host: opener{host.New(wall, 100*time.Millisecond)}, Reader: reader, Writer: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
+		PerUser: 4, InAll: 100, Parallel: 8, Log: log,
+	})
+	second := httptest.NewServer(httpapi.New(httpapi.Config{Service: hurried, Log: log, Version: "test", Access: true}))
+	hasty = second.URL
 	code := 1
 	if err = ready(base); err == nil {
 		code = m.Run()
@@ -110,7 +129,9 @@ func serve(m *testing.M) (int, error) {
 	stop, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	s.Drain(stop)
+	hurried.Drain(stop)
 	server.Close()
+	second.Close()
 	return code, err
 }
 
@@ -134,7 +155,10 @@ func ready(url string) error {
 }
 
 // client calls with one key; root is what stands before each path.
-type client struct{ secret, root string }
+type client struct {
+	secret, root string
+	at           string // another server than base
+}
 
 // answer is what a call came back with.
 type answer struct {
@@ -158,7 +182,7 @@ func (c client) do(t testing.TB, method, path string, body any, headers ...strin
 		}
 		in = bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, base+c.root+path, in)
+	req, err := http.NewRequestWithContext(t.Context(), method, cmp.Or(c.at, base)+c.root+path, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,4 +276,10 @@ func isProblem(t testing.TB, a answer, status int, kind string, words ...string)
 			t.Errorf("%q is not in %s", word, a.text)
 		}
 	}
+}
+
+// compact is a value as JSON.
+func compact(v any) string {
+	text, _ := json.Marshal(v)
+	return string(text)
 }

@@ -7,6 +7,8 @@ import importlib.util
 import os
 import sys
 
+import place
+
 _walk, _exists = ast.walk, os.path.exists
 
 
@@ -25,9 +27,10 @@ class Rules:
     """The rules of one sandbox, made from what policy.Rules sends: enabled; allowed, a
     list of modules ("*" is any); blocked and calls, which map a name to what to use
     instead; blocked_modules, the request's; keys, the policy key behind a name where
-    it is not the profile; folder, whose modules may always be imported."""
+    it is not the profile; folder, whose modules may always be imported: where it is
+    "", the session's."""
 
-    def __init__(self, rules: dict, folder: str = "/session"):
+    def __init__(self, rules: dict, folder: str = ""):
         self._enabled = bool(rules.get("enabled"))
         self._allowed = set(rules.get("allowed") or ())
         self._only = bool(rules.get("allowed_only"))
@@ -114,7 +117,7 @@ class Rules:
         self._refuse(node, f"import of {name}", instead, "allowed_modules" if self._only else "profile")
 
     def _own(self, name: str) -> bool:
-        path = self._folder + "/" + name.partition(".")[0]
+        path = (self._folder or place.session) + "/" + name.partition(".")[0]
         return _exists(path + ".py") or _exists(path)
 
     def _refuse(self, node, what: str, instead: str, key: str):

@@ -12,6 +12,8 @@ import sys
 
 import hatch
 import lockdown
+import network
+import place
 import session
 
 TMP_BYTES, INODES = 64 << 20, 16384
@@ -19,10 +21,12 @@ TMP_BYTES, INODES = 64 << 20, 16384
 
 class Child:
     """What all children of a zygote have in common. filters are seccomp programs by
-    name; policy and rules are those of most sandboxes."""
+    name; readable is what Landlock lets them read; policy and rules are those of most
+    sandboxes."""
 
-    def __init__(self, filters: "dict[str, bytes]", policy: dict, rules: dict):
+    def __init__(self, filters: "dict[str, bytes]", readable: "list[str]", policy: dict, rules: dict):
         self._filters = {name: lockdown.Filter(program) for name, program in filters.items()}
+        self._readable = readable
         os.umask(0o022)
         sys.stdin = open(0)
         sys.stdout, sys.stderr = _text(1), _text(2)
@@ -32,6 +36,7 @@ class Child:
         self._session.enter(policy, rules)
         signal.signal(signal.SIGINT, self._channel.on_interrupt)
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write past file_max_bytes raises OSError instead
+        network.explain()
         lockdown.before_fork()
         self._session.leave_home()
 
@@ -48,8 +53,9 @@ class Child:
         except Exception as error:
             channel.send(hatch.READY, {"error": f"{type(error).__name__}: {error}"})
             os._exit(72)
-        channel.send(hatch.READY, {"error": ""}, [keep])
-        os.close(keep)
+        channel.send(hatch.READY, {"error": ""}, keep)
+        for fd in keep:
+            os.close(fd)
         while True:
             kind, body = channel.receive()
             if kind == hatch.RUN:
@@ -58,27 +64,40 @@ class Child:
                 channel.send(hatch.DONE, outcome)
             elif kind == hatch.ASSIGN:
                 assigned = hatch.loads(body)
-                if assigned:
+                for number, most in assigned.get("limits", {}).items():
+                    lockdown.limit(int(number), most)
+                if "policy" in assigned:
                     live.enter(assigned["policy"], assigned["rules"])
             elif kind == hatch.LOOK:
                 channel.send(hatch.VALUE, live.answer(hatch.loads(body)))
             else:
                 os._exit(0)
 
-    def _enter(self, enter: dict, fds: "list[int]") -> int:
-        """Locks down; returns the descriptor of a clone of the /session mount."""
-        uid = enter["uid"]
-        lockdown.mount_tmpfs("/tmp", mode="1777", size=TMP_BYTES, nr_inodes=INODES)
+    def _enter(self, enter: dict, fds: "list[int]") -> "list[int]":
+        """Locks down; returns the descriptors that go with Ready: a clone of the /session
+        mount, where it is one, and the listener of a network of its own."""
+        uid, folder, own = enter["uid"], enter["folder"], enter.get("network")
+        if folder:
+            place.settle(folder)
+        keep = [] if folder else [self._mount(enter, fds, uid)]
+        os.chdir(place.session)
+        if own:
+            keep.append(network.switch_on(own["host"], own["port"], own["environment"]))
+        ruleset = -1
+        if enter["landlock"]:
+            ruleset = lockdown.landlock_ruleset(self._readable, [place.session, place.tmp], own["port"] if own else 0)
+        lockdown.lock(uid, ruleset, self._filters.get(enter["filter"]), private=not folder)
+        return keep
+
+    def _mount(self, enter: dict, fds: "list[int]", uid: int) -> int:
+        lockdown.mount_tmpfs("/tmp", mode="1777", **lockdown.bounds(TMP_BYTES, INODES))
         if enter["attach"]:
             lockdown.attach(fds[0], "/session")
         else:
-            lockdown.mount_tmpfs("/session", mode="700", uid=uid, gid=uid, size=enter["workspace"], nr_inodes=INODES)
+            lockdown.mount_tmpfs("/session", mode="700", uid=uid, gid=uid, **lockdown.bounds(enter["workspace"], INODES))
             os.mkdir("/session/artifacts")
             os.chown("/session/artifacts", uid, uid)
-        keep = lockdown.clone_mount("/session")
-        os.chdir("/session")
-        lockdown.lock(uid, lockdown.landlock_ruleset() if enter["landlock"] else -1, self._filters[enter["filter"]])
-        return keep
+        return lockdown.clone_mount("/session")
 
 
 def _text(fd: int) -> io.TextIOWrapper:
@@ -90,7 +109,7 @@ def _reseed() -> None:
     """What must differ between siblings, and was the same in the zygote. Python's own
     random does so by itself after a fork."""
     numpy = sys.modules.get("numpy")
-    if numpy is not None:
+    if numpy is not None and "reseed" not in lockdown.without:
         numpy.random.seed(int.from_bytes(os.urandom(4), "little"))
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 
+import place
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -15,9 +16,8 @@ MAX_MESSAGE = 4000
 MAX_FRAMES = 50
 MAX_NAMES = 2000  # that a nearest one is looked for among
 
-# Files whose frames are the user's own.
-_OWN = ("<execution", "/session/", "/tmp/")
-_HERE = os.path.dirname(os.path.abspath(__file__)) + "/"
+# Sources, besides those in its folders, whose frames are the user's own.
+_OWN = ("<execution",)
 _USUAL = {
     "np": "import numpy as np",
     "pd": "import pandas as pd",
@@ -35,7 +35,7 @@ _cause = vars(BaseException)["__cause__"].__get__
 
 def _users(filename: str) -> bool:
     """Whether code of this file is the user's own: ours may lie in a /tmp, too, where it is tested."""
-    return filename.startswith(_OWN) and not filename.startswith(_HERE)
+    return filename.startswith((*_OWN, place.session + "/", place.tmp + "/")) and not filename.startswith(place.HOME + "/")
 
 
 def describe(error: BaseException, filename: str, namespace: dict, policy: dict) -> dict:
@@ -255,9 +255,9 @@ def _system(error: OSError, policy: dict) -> str:
         try:
             return _mean(name, sorted(os.listdir(folder or "."))[:MAX_NAMES])
         except OSError:
-            return f"there is no folder {folder!r}; /session is the working folder, /data has the data sets"
+            return f"there is no folder {folder!r}; {place.session} is the working folder, /data has the data sets"
     if error.errno in (13, 30):
-        return "only /session (the working folder) and /tmp may be written, and the rest of the machine is not there"
+        return f"only {place.session} (the working folder) and {place.tmp} may be written, and the rest of the machine is not there"
     limits = {28: "workspace_max_bytes", 27: "file_max_bytes", 24: "max_open_files", 11: "max_processes"}
     key = limits.get(error.errno or 0)
     return f"{key} is {policy.get(key)}" if key else ""

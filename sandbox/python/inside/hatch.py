@@ -82,15 +82,17 @@ class Channel:
 
     # -- questions of running code
 
-    def query(self, sql: str, params: dict) -> "tuple[list[dict], list[list], bool]":
-        """Rows, column by column: (columns, data, truncated). Raises Refused."""
-        columns, data, truncated = self._ask({"what": "query", "sql": sql, "params": params})
-        return [dict(zip(("name", "type", "kind", "array"), c)) for c in columns], list(data), truncated
+    def query(self, sql: str, params: dict, types: dict, packed: bool) -> "tuple[list[dict], list, bool]":
+        """Rows, column by column: (columns, data, truncated). Data is lists, and where it
+        is packed, for a column of numbers or times (values, nulls), as package hatch
+        says. Raises Refused."""
+        columns, data, truncated = self._ask({"what": "query", "sql": sql, "params": params, "types": types, "packed": packed})
+        return [dict(zip(("name", "type", "kind", "of", "array"), c)) for c in columns], list(data), truncated
 
     def tables(self) -> "list[str]":
         return self._ask({"what": "tables"})
 
-    def schema(self, table: str) -> "list[dict]":
+    def schema(self, table: str) -> dict:
         return self._ask({"what": "schema", "table": table})
 
     def history(self) -> "list[dict]":

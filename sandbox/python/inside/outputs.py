@@ -205,8 +205,7 @@ def _tight_png(figure) -> bytes:
     if tight.x0 < 0 or tight.y0 < 0 or tight.x1 * dpi > width or tight.y1 * dpi > height:
         figure.savefig(held, format="png", bbox_inches=box)
         return held.getvalue()
-    from PIL import Image
-
+    Image = sys.modules["PIL.Image"]  # matplotlib needs it, so it is there
     drawn = Image.frombuffer("RGBA", (width, height), figure.canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
     ground = tuple(round(255 * part) for part in sys.modules["matplotlib"].colors.to_rgba(figure.get_facecolor()))
     left, top = round(box.x0 * dpi), height - round(box.y1 * dpi)

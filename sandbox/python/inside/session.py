@@ -30,6 +30,7 @@ import complete
 import failure
 import namespace
 import outputs
+import place
 import processor_pipeline  # noqa: F401 - in sys.modules, for the user's import
 import tracer
 import values
@@ -41,8 +42,8 @@ MAX_PROBLEMS = 100  # that a check lists
 MAX_LOOK = 900_000  # bytes; the host takes 1 MiB
 KEPT_SOURCES = 1000  # of earlier runs, for the tracebacks of their functions
 
+_HOME = place.HOME
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-_HOME = "/glasshouse"
 _compile, _exec, _eval, _print, _dumps = compile, exec, eval, print, json.dumps
 _get_digits, _set_digits = sys.get_int_max_str_digits, sys.set_int_max_str_digits
 _code_of = vars(SystemExit)["code"].__get__
@@ -98,8 +99,8 @@ class Session:
 
     @staticmethod
     def leave_home() -> None:
-        """/session is where the user's modules are; ours can't be imported by accident."""
-        sys.path[:] = ["/session", *(p for p in sys.path if p not in ("/session", _HOME))]
+        """The session's folder is where the user's modules are; ours can't be imported by accident."""
+        sys.path[:] = [place.session, *(p for p in sys.path if p not in (place.session, _HOME))]
         for name, module in list(sys.modules.items()):
             if str(getattr(module, "__file__", "")).startswith(_HOME + "/") and name != "processor_pipeline":
                 del sys.modules[name]
@@ -142,7 +143,7 @@ class Session:
         _set_digits(self._digits)
         if sys.stdout is not self._streams[0] or sys.stderr is not self._streams[1] or sys.stdout.closed or sys.stderr.closed:
             self._restore_streams()
-        sys.path_importer_cache.pop("/session", None)  # a module may just have been written there
+        sys.path_importer_cache.pop(place.session, None)  # a module may just have been written there
         linecache.cache.pop(f"<execution {self._runs - KEPT_SOURCES}>", None)
         self._outputs.begin()
         names = self._names

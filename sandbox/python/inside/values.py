@@ -40,6 +40,8 @@ _DATES = {datetime.datetime, datetime.date, datetime.time}
 
 # The lists and dicts that preview shows by value; a module adds its own.
 LISTS: set = {list, tuple, set, frozenset}
+# Types whose str is what JSON shows.
+TEXTS: set = {uuid.UUID}
 DICTS: set = {dict}
 
 
@@ -86,7 +88,7 @@ class _Plain:
                 return _decimal(v)
             if kind in _DATES:
                 return v.isoformat()
-            if kind is uuid.UUID:
+            if kind in TEXTS:
                 return str(v)
             if _library(kind, "numpy", "pandas"):
                 return self._array(v, name_of(kind), depth)
@@ -225,7 +227,7 @@ def _key(key) -> "str | None":
         return _dumps(key)
     if kind in _DATES:
         return key.isoformat()
-    if kind in (uuid.UUID, decimal.Decimal):
+    if kind in TEXTS or kind is decimal.Decimal:
         return str(key)
     if _library(kind, "numpy", "pandas"):
         if name_of(kind) == "Timestamp":

@@ -5,7 +5,8 @@ descriptor 3): {"op": "fork", "id": n} with three descriptors (hatch, stdout,
 stderr) makes a child; it answers {"op": "forked", "id": n} with the child's
 pidfd, or {"op": "failed", ...}, and later {"op": "exited", "id": n, "status": s,
 "cpu": t} (a wait status, and seconds). When the socket closes, it exits, and the kernel ends every child
-with it, for it is the init of their pid namespace.
+with it: it is the init of their pid namespace, or, where there is none, the parent
+whose death they asked to die of.
 """
 
 import base64
@@ -27,14 +28,17 @@ CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID = 0x20000, 0x4000000, 0x80
 def main() -> None:
     config = json.loads(sys.argv[1])
     sys.argv = [""]
-    sys.path[:0] = ["/glasshouse"]
+    sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
     sys.path += config["path"]
     import child
     import lockdown
 
+    lockdown.without = frozenset(config.get("without") or ())
+
     warm_up(config["warm"])
     warm_session()
-    life = child.Child({name: base64.b64decode(program) for name, program in config["filters"].items()}, config["policy"], config["rules"])
+    filters = {name: base64.b64decode(program) for name, program in config["filters"].items()}
+    life = child.Child(filters, config["readable"], config["policy"], config["rules"])
     control = socket.socket(fileno=CONTROL)
     if threading.active_count() != 1:
         raise SystemExit("zygote: a warm package started a thread; forking would be unsafe")
@@ -43,7 +47,7 @@ def main() -> None:
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     gc.collect()
     gc.freeze()  # keeps a collection in a child from copying every page
-    own_pid_namespace = os.pidfd_open(os.getpid())
+    own_pid_namespace = os.pidfd_open(os.getpid()) if config["private"] else -1
     children: dict[int, int] = {}
     control.send(json.dumps({"op": "ready", "python": list(sys.version_info[:3])}).encode())
 
@@ -169,27 +173,36 @@ def reap(control: socket.socket, children: dict[int, int]) -> None:
 
 
 def fork(lockdown, life, own_pid_namespace: int, fds: list[int]) -> int:
-    """Fork one child into a pid namespace of its own; returns its pid here.
+    """Fork one child, into namespaces of its own where there are any to be had (then
+    own_pid_namespace is not -1); returns its pid here.
 
     unshare(CLONE_NEWPID) is good for one fork only: the way back is setns to the
     namespace that this process is in.
     """
+    private, zygote = own_pid_namespace >= 0, os.getpid()
     sys.stdout.flush()
     sys.stderr.flush()
-    lockdown.unshare(CLONE_NEWPID)
+    apart = private and "pid" not in lockdown.without
+    if apart:
+        lockdown.unshare(CLONE_NEWPID)
     try:
         pid = os.fork()
     except OSError:
-        lockdown.setns(own_pid_namespace, CLONE_NEWPID)
+        if apart:
+            lockdown.setns(own_pid_namespace, CLONE_NEWPID)
         raise
     if pid:
-        lockdown.setns(own_pid_namespace, CLONE_NEWPID)
+        if apart:
+            lockdown.setns(own_pid_namespace, CLONE_NEWPID)
         return pid
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         lockdown.arrange_descriptors(fds)
-        lockdown.unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS)
+        if private:
+            lockdown.unshare(CLONE_NEWNS | CLONE_NEWUTS | (0 if "ipc" in lockdown.without else CLONE_NEWIPC))
+        else:
+            lockdown.die_with(zygote)
         life.live()
     except BaseException as error:  # a child must never return into the zygote's loop
         try:

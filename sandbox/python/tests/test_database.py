@@ -1,5 +1,6 @@
 import json
 
+import pandas
 import pytest
 
 
@@ -35,7 +36,22 @@ def one(run, kind, value, code="(await db_query('q'))[0]['v']"):
         ("timestamptz", "-infinity", "v == '-infinity'"),
         ("timestamptz", "0001-01-01T00:00:00+14:00", "type(v) is str"),
         ("timedelta", [1, 2, 3_000_000], "v == timedelta(days=32, seconds=3)"),
-        ("timedelta", [10**9, 0, 0], "v == '1000000000 mons 0 days 0 microseconds'"),
+        ("timedelta", [10**9, 0, 0], "v == '83333333 years 4 mons 0 days 0 microseconds'"),
+        ("timedelta", [14, 2, 0], "v == timedelta(days=365 + 60 + 2)"),
+        ("timedelta", [-14, 2, 0], "v == timedelta(days=-365 - 60 + 2)"),
+        ("inet", "10.0.0.1", "str(v) == '10.0.0.1' and v.is_private"),
+        ("inet", "10.0.0.1/8", "str(v.network) == '10.0.0.0/8'"),
+        ("cidr", "2001:db8::/32", "v.num_addresses == 2 ** 96"),
+        ("record", '(1,"a ""b"", c",,"")', "v == ('1', 'a \"b\", c', None, '')"),
+        ("record", "()", "v == ()"),
+        ("range:int", "[1,10)", "(v.lower, v.upper, v.bounds, 9 in v, 10 in v, v == Range(1, 10)) == (1, 10, '[)', True, False, True)"),
+        ("range:int", "empty", "v.isempty and 1 not in v and str(v) == 'empty'"),
+        ("range:decimal", "(,1.5]", "v.lower is None and decimal.Decimal('1.5') in v and not v.lower_inc and str(v) == '(,\"1.5\"]'"),
+        ("range:timestamp", '["2024-01-02 03:04:05","2024-01-03 00:00:00")', "datetime(2024, 1, 2, 12) in v"),
+        ("range:date", "[2024-01-01,infinity)", "v == '[2024-01-01,infinity)'"),
+        ("range:int[]", ["[1,2)", None], "v == [Range(1, 2), None]"),
+        ("multirange:int", "{[1,3),[5,)}", "v == [Range(1, 3), Range(5, None)]"),
+        ("multirange:int", "{}", "v == []"),
         ("uuid", "00000000-0000-0000-0000-000000000001", "v == uuid.UUID(int=1)"),
         ("json", '{"a": [1, null]}', "v == {'a': [1, None]}"),
         ("json", "9" * 5000, "type(v) is str"),
@@ -139,13 +155,13 @@ def test_read_only_error(run):
         ("None", {}),
         ("{'a': 1, 'b': 'x', 'c': None, 'd': True, 'e': 1.5}", {"a": 1, "b": "x", "c": None, "d": True, "e": 1.5}),
         ("{'a': [1, (2,)], 'b': {'k': 1}}", {"a": [1, [2]], "b": {"k": 1}}),
-        ("{'a': float('inf'), 'b': float('nan')}", {"a": "Infinity", "b": "NaN"}),
-        ("{'a': datetime(2024, 1, 2, tzinfo=timezone.utc)}", {"a": "2024-01-02T00:00:00+00:00"}),
-        ("{'a': timedelta(days=1, seconds=2)}", {"a": "1 days 2 seconds 0 microseconds"}),
-        ("{'a': b'\\x01\\xff', 'b': bytearray(b'x')}", {"a": "\\x01ff", "b": "\\x78"}),
+        ("{'a': float('inf'), 'b': float('nan')}", {"a": ("Infinity", "float8"), "b": ("NaN", "float8")}),
+        ("{'a': datetime(2024, 1, 2, tzinfo=timezone.utc)}", {"a": ("2024-01-02T00:00:00+00:00", "timestamptz")}),
+        ("{'a': timedelta(days=1, seconds=2)}", {"a": ("1 days 2 seconds 0 microseconds", "interval")}),
+        ("{'a': b'\\x01\\xff', 'b': bytearray(b'x')}", {"a": ("\\x01ff", "bytea"), "b": ("\\x78", "bytea")}),
         (
             "{'a': __import__('decimal').Decimal('1.10'), 'b': __import__('uuid').UUID(int=1)}",
-            {"a": "1.10", "b": "00000000-0000-0000-0000-000000000001"},
+            {"a": ("1.10", "numeric"), "b": ("00000000-0000-0000-0000-000000000001", "uuid")},
         ),
         (
             "{'a': __import__('numpy').int64(3), 'b': __import__('numpy').array([1, 2]), 'c': __import__('numpy').float64(2)}",
@@ -153,16 +169,24 @@ def test_read_only_error(run):
         ),
         (
             "{'a': __import__('pandas').Timestamp('2024-01-02'), 'b': __import__('pandas').NaT, 'c': __import__('pandas').Series(['x'])}",
-            {"a": "2024-01-02T00:00:00", "b": None, "c": ["x"]},
+            {"a": ("2024-01-02T00:00:00", "timestamp"), "b": None, "c": ["x"]},
         ),
-        ("{'a': __import__('numpy').datetime64('2024-01-02'), 'b': __import__('numpy').bool_(True)}", {"a": "2024-01-02", "b": True}),
+        ("{'a': __import__('numpy').datetime64('2024-01-02'), 'b': __import__('numpy').bool_(True)}", {"a": ("2024-01-02", "date"), "b": True}),
+        ("{'a': __import__('numpy').array(['2024-01-02T03', 'NaT'], 'M8[ns]')}", {"a": (["2024-01-02T03:00:00", None], "timestamp")}),
+        ("{'a': __import__('numpy').timedelta64(5, 'ns')}", {"a": ("0 days 0 seconds 0 microseconds", "interval")}),
+        ("{'a': [1, float('nan')], 'b': [True, None], 'c': [__import__('decimal').Decimal(1), 2]}", {"a": ([1, "NaN"], "float8"), "b": [True, None], "c": (["1", 2], "numeric")}),
+        ("{'a': [datetime(2024, 1, 2).date(), None], 'b': []}", {"a": (["2024-01-02", None], "date"), "b": []}),
+        ("{'a': Range(1, 5), 'b': Range(None, 2**40), 'c': Range(empty=True)}", {"a": ('["1","5")', "int4range"), "b": ('[,"1099511627776")', "int8range"), "c": "empty"}),
+        ("{'a': __import__('ipaddress').ip_address('::1'), 'b': __import__('ipaddress').ip_network('10.0.0.0/8')}", {"a": ("::1", "inet"), "b": ("10.0.0.0/8", "cidr")}),
         ("{'a': 2 ** 70}", {"a": 2**70}),
     ],
 )
 def test_parameters(run, params, sent):
     run.channel.answers(a=("int", [1]))
     run(f"await db_query('select :a', {params})").ok
-    assert run.channel.asked[-1] == ["select :a", sent]
+    plain = {k: v[0] if isinstance(v, tuple) else v for k, v in sent.items()}
+    types = {k: v[1] for k, v in sent.items() if isinstance(v, tuple)}
+    assert run.channel.asked[-1] == ["select :a", plain, types]
 
 
 @pytest.mark.parametrize(
@@ -187,6 +211,87 @@ def test_tables_schema_and_history(run):
     ).ok == [["orders", "users"], ["orders", "users"], "id", "e1", [{"execution_id": "e1", "status": "completed"}]]
     failure = run("await db_schema('user')").failure
     assert (failure.type, failure.hint) == ("DatabaseError", "did you mean users?")
+
+
+# -- frames
+
+
+def test_a_frame_has_the_right_types(run):
+    run.channel.answers(
+        i=("int", [1, 2]),
+        n=("int", [1, None]),
+        f=("float", [1.5, None]),
+        b=("bool", [True, False]),
+        m=("bool", [True, None]),
+        t=("string", ["x", None]),
+        d=("date", ["2024-01-02", None]),
+        s=("timestamp", ["2024-01-02T03:04:05.000006", None]),
+        z=("timestamptz", ["2024-01-02T03:04:05+00:00", None]),
+        v=("timedelta", [[0, 1, 0], None]),
+        c=("decimal", ["1.10", None]),
+        j=("json", ['{"a": 1}', None]),
+        a=("int[]", [[1, 2], [3, 4]]),
+        far=("timestamptz", ["infinity", "2024-01-02T03:04:05+00:00"]),
+        old=("date", ["0044-03-15 BC", "2024-01-02"]),
+    )
+    assert run("frame = db_frame('q', {})\n{k: str(v) for k, v in frame.dtypes.items()}").ok == {
+        "i": "int64",
+        "n": "Int64",
+        "f": "float64",
+        "b": "bool",
+        "m": "boolean",
+        "t": "str" if pandas.__version__ >= "3" else "object",
+        "d": "datetime64[s]",
+        "s": "datetime64[us]",
+        "z": "datetime64[us, UTC]",
+        "v": "timedelta64[us]",
+        "c": "object",
+        "j": "object",
+        "a": "object",
+        "far": "object",
+        "old": "object",
+    }
+    run("import pandas as pd, datetime as dt, decimal\nfirst, last = frame.iloc[0], frame.iloc[1]").ok
+    assert run("(first.s, first.z, first.v) == (pd.Timestamp('2024-01-02T03:04:05.000006'), pd.Timestamp('2024-01-02T03:04:05Z'), pd.Timedelta(days=1))").ok
+    assert run("(first.c, first.j, first.a, first.old) == (decimal.Decimal('1.10'), {'a': 1}, [1, 2], '0044-03-15 BC')").ok
+    assert run("(first.far, last.far) == ('infinity', datetime(2024, 1, 2, 3, 4, 5, tzinfo=timezone.utc))").ok
+    assert run("[k for k in frame if pd.isna(last[k]) is True]").ok == ["n", "f", "m", "t", "d", "s", "z", "v", "c", "j"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "await db_frame('q')",
+        "db_frame('q')",
+        "import asyncio\n(await asyncio.gather(db_frame('a'), db_frame('b')))[1]",
+        "import pickle\npickle.loads(pickle.dumps(db_frame('q')))",
+        "db_frame('q').copy()",
+    ],
+)
+def test_a_frame_with_and_without_await(run, code):
+    run.channel.answers(a=("int", [1, 2]), b=("string", ["x", None]))
+    what = run(f"import pandas as pd\n{code}").ok
+    assert (what["type"], what["shape"]) == ("DataFrame", [2, 2])
+
+
+def test_what_is_awaited_is_a_plain_frame(run):
+    run.channel.answers(a=("int", [1]))
+    assert run("import pandas as pd\ntype(await db_frame('q')) is pd.DataFrame and type(db_frame('q').head()) is pd.DataFrame").ok is True
+
+
+def test_a_frame_of_columns_of_one_name_and_of_no_rows(run):
+    run.channel.columns = [{"name": n, "type": "int4", "kind": "int", "of": "", "array": False} for n in ("id", "id")]
+    run.channel.data = [[], []]
+    run.channel.truncated = True
+    assert run("f = db_frame('q')\n[list(f), len(f), f.attrs['truncated'], str(f.dtypes['id_2'])]").ok == [["id", "id_2"], 0, True, "int64"]
+
+
+def test_explain(run):
+    run.channel.answers(**{"QUERY PLAN": ("json", ['[{"Plan": {"Node Type": "Result", "Total Cost": 0.5, "Plan Rows": 7}}]'])})
+    assert run("e = await db_explain('select :a', {'a': 1})\n[e['total_cost'], e['rows'], e['plan']['Node Type']]").ok == [0.5, 7, "Result"]
+    assert run.channel.asked[-1] == ["EXPLAIN (FORMAT JSON) select :a", {"a": 1}, {}]
+    run.channel.refusal = {**REFUSAL, "position": 30}
+    assert run("try:\n    db_explain('select totl')\nexcept DatabaseError as e:\n    at = e.position\nat").ok == 8
 
 
 def test_many_rows_are_quick(run):

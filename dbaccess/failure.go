@@ -1,0 +1,85 @@
+package dbaccess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"glasshouse/sandbox"
+)
+
+func errorOf(err error) (*pgconn.PgError, bool) {
+	var pg *pgconn.PgError
+	ok := errors.As(err, &pg)
+	return pg, ok
+}
+
+// reasons are stable codes for what SQLSTATE says; all others are "failed".
+var reasons = map[string]string{
+	"42P01": "unknown-table", "42703": "unknown-column", "42883": "unknown-function", "42704": "unknown-name", "42601": "syntax-error", "42501": "permission", "25006": "read-only",
+	"42702": "ambiguous-name", "42725": "ambiguous-name", "42803": "grouping", "42804": "type-mismatch", "42P18": "type-mismatch", "22P02": "invalid-value", "22007": "invalid-value", "22008": "invalid-value",
+	"22003": "out-of-range", "22012": "division-by-zero", "21000": "too-many-rows", "53400": "too-large", "54001": "too-large", "53200": "too-large",
+}
+
+// failure says what the server said, in terms of the caller's own text.
+func failure(ctx context.Context, err error, p *plan, l sandbox.Limits) error {
+	if ctx.Err() != nil {
+		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled", Failed: true}
+	}
+	pg, ok := errorOf(err)
+	if !ok && errors.Is(err, context.DeadlineExceeded) {
+		return timedOut(l) // the server did not end it in its own time
+	}
+	if !ok {
+		return unavailable(err)
+	}
+	out := &sandbox.Refusal{Reason: "failed", Message: pg.Message, SQLState: pg.Code, Hint: pg.Hint, Failed: true}
+	if pg.Position > 0 {
+		out.Position, out.Line = p.locate(int(pg.Position))
+	}
+	if reason := reasons[pg.Code]; reason != "" {
+		out.Reason = reason
+	}
+	switch pg.Code {
+	case "42P01":
+		out.Nearest = nearest(quoted(pg.Message), p.known.tables)
+		out.Hint = "db_tables() lists the tables"
+	case "42703":
+		name := quoted(pg.Message)
+		if out.Nearest = nearest(name, p.columns); out.Nearest == "" {
+			out.Nearest = nearest(name, p.known.columns)
+		}
+		out.Hint = "db_schema(table) lists the columns"
+	case "57014":
+		return timedOut(l)
+	case "57P01", "57P02", "57P03":
+		return unavailable(err)
+	}
+	if out.Nearest != "" {
+		out.Hint = "did you mean " + out.Nearest + "?"
+	}
+	return out
+}
+
+// quoted is the name that a message of the server quotes, without its table.
+func quoted(message string) string {
+	if _, rest, ok := strings.Cut(message, `"`); ok {
+		name, _, _ := strings.Cut(rest, `"`)
+		return name[strings.LastIndexByte(name, '.')+1:]
+	}
+	if rest, ok := strings.CutPrefix(message, "column "); ok {
+		name, _, _ := strings.Cut(rest, " ")
+		return name[strings.LastIndexByte(name, '.')+1:]
+	}
+	return ""
+}
+
+func timedOut(l sandbox.Limits) *sandbox.Refusal {
+	return &sandbox.Refusal{
+		Reason: "timeout", Message: fmt.Sprintf("the statement took longer than %s and was cancelled", l.Timeout), SQLState: "57014",
+		Hint: "read less at a time: filter, aggregate or LIMIT", Failed: true,
+	}
+}

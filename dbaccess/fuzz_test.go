@@ -1,0 +1,108 @@
+package dbaccess
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"glasshouse/dbaccess/parse"
+)
+
+// FuzzCheck judges offline what the parser takes: it never panics, and what it
+// allows is still allowed when it is judged as it would be run.
+func FuzzCheck(f *testing.F) {
+	files, err := filepath.Glob("testdata/check/*.sql")
+	if err != nil || len(files) == 0 {
+		f.Fatal(files, err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, chunk := range strings.Split(string(text), "\n### ")[1:] {
+			_, sql, _ := strings.Cut(chunk, "\n")
+			f.Add(sql)
+		}
+	}
+	f.Fuzz(func(t *testing.T, sql string) {
+		if len(sql) > 64<<10 {
+			return
+		}
+		r := parse.Here(parse.Request{SQL: sql, Any: true})
+		if r.Fault != nil {
+			return
+		}
+		w := newWalker(r.SQL, nil)
+		if no := w.statement(r.Tree); no != nil {
+			if no.Reason == "" || no.Message == "" || no.Position < 0 || no.Position > len(r.SQL)+1 {
+				t.Errorf("%q is refused by %+v", sql, no)
+			}
+			return
+		}
+		for _, word := range []string{"pg_sleep(", "pg_read_file(", "lo_import(", "dblink("} {
+			// A name that stands as a call outside of strings and comments.
+			if plain := strings.ToLower(r.SQL); strings.HasPrefix(strings.TrimSpace(plain), "select "+word) {
+				t.Errorf("%q is allowed", sql)
+			}
+		}
+	})
+}
+
+// FuzzArray writes a list as a parameter and reads it as a value.
+func FuzzArray(f *testing.F) {
+	for _, list := range []string{`[]`, `["a", null, "NULL", "", "b\"c\\d", "{}", "x,y"]`, `[[1, 2], [3, null]]`, `[true, false]`, `[[["deep"]]]`, `["é\n\t"]`} {
+		f.Add(list)
+	}
+	f.Fuzz(func(t *testing.T, given string) {
+		var list []any
+		if json.Unmarshal([]byte(given), &list) != nil {
+			return
+		}
+		list, ok := texts(list, 0).([]any)
+		if !ok {
+			return
+		}
+		out, _, err := encode("p", list)
+		if err != nil {
+			return
+		}
+		if got := arrayOf(string(out), ',', decoders[""]); !reflect.DeepEqual(got, list) {
+			t.Errorf("%s was written as %s and read as %#v", given, out, got)
+		}
+	})
+}
+
+// texts leaves nothing but lists of strings and nulls; nil where it can't.
+func texts(v any, depth int) any {
+	switch v := v.(type) {
+	case nil, string:
+		return v
+	case []any:
+		for i := range v {
+			if v[i] != nil {
+				if v[i] = texts(v[i], depth+1); v[i] == nil {
+					return nil
+				}
+			}
+		}
+		return v
+	}
+	return nil
+}
+
+// FuzzValue reads any text as each kind of value; none may panic.
+func FuzzValue(f *testing.F) {
+	for _, s := range []string{"", "P1Y2M3DT4H5M6.789S", "P-1Y-2M3DT-4H-5M-6.7S", "PT0S", `{1,2}`, `[0:1]={"a b",NULL}`, `{{`, `{"`, `\x00`, "infinity", "2024-01-01 00:00:00+00", "P99999999999999999999Y"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, one := range decoders {
+			one(s)
+			arrayOf(s, ',', one)
+		}
+	})
+}

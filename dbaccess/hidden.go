@@ -1,0 +1,133 @@
+package dbaccess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"glasshouse/dbaccess/parse"
+	"glasshouse/sandbox"
+)
+
+// Definitions of what a statement uses, which the server runs along with it: views,
+// the policies of tables, and the checks of domains. The server writes them out
+// with every name that is not pg_catalog's qualified, so what they call is known
+// for certain.
+const (
+	viewSQL   = `SELECT pg_get_viewdef($1::int8::oid)`
+	policySQL = `SELECT 'SELECT ' || pg_get_expr(polqual, polrelid) FROM pg_policy WHERE polrelid = $1::int8::oid AND polqual IS NOT NULL AND polcmd IN ('r', '*')`
+	domainSQL = `SELECT 'SELECT ' || pg_get_expr(conbin, 0) FROM pg_constraint WHERE contypid = $1::int8::oid AND conbin IS NOT NULL`
+)
+
+// definition names one, and says where it is.
+type definition struct {
+	what, name, sql string
+	oid             uint32
+}
+
+// definitions are those that the walker's statement uses.
+func (w *walker) definitions() []definition {
+	var out []definition
+	for r := range w.relations {
+		if r.view {
+			out = append(out, definition{"view", r.schema + "." + r.name, viewSQL, r.oid})
+		}
+		if r.policies {
+			out = append(out, definition{"table with the policy", r.schema + "." + r.name, policySQL, r.oid})
+		}
+		for _, oid := range r.userTypes {
+			if w.rowsMade() {
+				_ = w.typeAllowed(w.known.typeOf[oid], 0) // its domains are noted
+			}
+		}
+	}
+	for t := range w.used {
+		if t.kind == 'd' && t.schema != "information_schema" {
+			out = append(out, definition{"domain", t.schema + "." + t.name, domainSQL, t.oid})
+		}
+	}
+	return out
+}
+
+// rowsMade says that the statement may make rows of a table's type, whose columns'
+// domains are checked then.
+func (w *walker) rowsMade() bool {
+	for _, name := range []string{"jsonb_populate_record", "jsonb_populate_recordset", "json_populate_record", "json_populate_recordset"} {
+		if w.names[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// hidden refuses a statement whose views, policies or domains call what it may
+// not itself.
+func (r *Reader) hidden(ctx context.Context, w *walker) error {
+	for _, d := range w.definitions() {
+		why, err := r.judge(ctx, w.known, d)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			return refuse("function-not-allowed", "the %s %s is refused: in it, %s", d.what, d.name, why)
+		}
+	}
+	return nil
+}
+
+// judge says what is wrong with a definition, "" where nothing is, and keeps it.
+func (r *Reader) judge(ctx context.Context, known *catalogue, d definition) (string, error) {
+	key := fmt.Sprint(d.what, d.oid)
+	known.mu.Lock()
+	why, done := known.judged[key]
+	known.mu.Unlock()
+	if done {
+		return why, nil
+	}
+	texts, err := r.definitionOf(ctx, d)
+	if err != nil {
+		return "", err
+	}
+	for _, text := range texts {
+		parsed, err := r.parsers.Parse(ctx, parse.Request{SQL: text})
+		if err != nil {
+			return "", err
+		}
+		w := newWalker(parsed.SQL, known)
+		w.path, w.written = nil, true
+		if parsed.Fault != nil {
+			why = parsed.Fault.Message
+		} else if no := w.statement(parsed.Tree); no != nil {
+			why = no.Message
+		}
+		if why == "" {
+			var no *sandbox.Refusal
+			if err := r.hidden(ctx, w); errors.As(err, &no) { // views hang together without cycles
+				why = no.Message
+			} else if err != nil {
+				return "", err
+			}
+		}
+		if why != "" {
+			break
+		}
+	}
+	known.mu.Lock()
+	known.judged[key] = why
+	known.mu.Unlock()
+	return why, nil
+}
+
+func (r *Reader) definitionOf(ctx context.Context, d definition) (texts []string, err error) {
+	err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_catalog"); err != nil {
+			return err
+		}
+		rows, _ := tx.Query(ctx, d.sql, int64(d.oid))
+		texts, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	return texts, unavailable(err)
+}

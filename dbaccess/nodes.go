@@ -1,0 +1,62 @@
+package dbaccess
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"glasshouse/sandbox"
+)
+
+// allowedNodes are the only nodes that a statement's tree may hold. A node that
+// is not here is refused, so a parser that learns new tricks opens nothing; a
+// test holds every field that these have to the list that was looked at.
+var allowedNodes = words(`Node RawStmt SelectStmt ExplainStmt VariableShowStmt DefElem ResTarget ColumnRef A_Star A_Const Integer Float Boolean BitString String List FuncCall A_Expr BoolExpr NullTest BooleanTest
+SubLink ColumnDef CaseExpr CaseWhen CoalesceExpr MinMaxExpr RangeVar RangeSubselect RangeFunction RangeTableSample RangeTableFunc RangeTableFuncCol JoinExpr Alias SortBy WindowDef WithClause CommonTableExpr
+CTESearchClause CTECycleClause GroupingSet GroupingFunc TypeCast TypeName A_ArrayExpr A_Indirection A_Indices RowExpr SQLValueFunction CollateClause NamedArgExpr ParamRef XmlExpr XmlSerialize
+JsonObjectConstructor JsonArrayConstructor JsonArrayQueryConstructor JsonAggConstructor JsonObjectAgg JsonArrayAgg JsonIsPredicate JsonOutput JsonReturning JsonFormat JsonKeyValue JsonValueExpr`)
+
+// writingNodes get the reason read-only: they would have an effect.
+var writingNodes = map[string]string{
+	"InsertStmt": "INSERT", "UpdateStmt": "UPDATE", "DeleteStmt": "DELETE", "MergeStmt": "MERGE", "IntoClause": "SELECT INTO", "LockingClause": "a row lock (FOR UPDATE or SHARE)", "CopyStmt": "COPY", "TruncateStmt": "TRUNCATE",
+	"DropStmt": "DROP", "CreateStmt": "CREATE TABLE", "CreateTableAsStmt": "CREATE TABLE AS", "ViewStmt": "CREATE VIEW", "IndexStmt": "CREATE INDEX", "AlterTableStmt": "ALTER", "GrantStmt": "GRANT or REVOKE", "VacuumStmt": "VACUUM",
+	"CreateFunctionStmt": "CREATE FUNCTION", "CreateRoleStmt": "CREATE ROLE", "AlterRoleStmt": "ALTER ROLE", "CreateSchemaStmt": "CREATE SCHEMA", "CreateExtensionStmt": "CREATE EXTENSION", "RefreshMatViewStmt": "REFRESH", "RenameStmt": "ALTER",
+	"CreateSeqStmt": "CREATE SEQUENCE", "CommentStmt": "COMMENT", "ReindexStmt": "REINDEX", "ClusterStmt": "CLUSTER", "CreateTrigStmt": "CREATE TRIGGER", "CreatedbStmt": "CREATE DATABASE", "DropdbStmt": "DROP DATABASE", "DropRoleStmt": "DROP ROLE",
+	"GrantRoleStmt": "GRANT or REVOKE of a role", "ImportForeignSchemaStmt": "IMPORT FOREIGN SCHEMA", "SecLabelStmt": "SECURITY LABEL", "ReassignOwnedStmt": "REASSIGN OWNED", "RuleStmt": "CREATE RULE", "DefineStmt": "CREATE", "CompositeTypeStmt": "CREATE TYPE",
+}
+
+var otherStatements = map[string]string{
+	"VariableSetStmt": "SET", "TransactionStmt": "transaction control", "PrepareStmt": "PREPARE", "ExecuteStmt": "EXECUTE", "DeallocateStmt": "DEALLOCATE", "DeclareCursorStmt": "DECLARE CURSOR", "FetchStmt": "FETCH",
+	"ListenStmt": "LISTEN", "NotifyStmt": "NOTIFY", "UnlistenStmt": "UNLISTEN", "DoStmt": "DO", "CallStmt": "CALL", "LockStmt": "LOCK", "DiscardStmt": "DISCARD", "LoadStmt": "LOAD", "CheckPointStmt": "CHECKPOINT", "ClosePortalStmt": "CLOSE",
+	"ConstraintsSetStmt": "SET CONSTRAINTS", "AlterSystemStmt": "ALTER SYSTEM",
+}
+
+func words(s string) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(s) {
+		out[w] = true
+	}
+	return out
+}
+
+// refusedNode says why a node that is not allowed is not.
+func refusedNode(name string) *sandbox.Refusal {
+	if what, ok := otherStatements[name]; ok {
+		return refuse("statement-not-allowed", "%s is refused: only SELECT, VALUES, TABLE, WITH, plain EXPLAIN and SHOW are run", what)
+	}
+	if what, ok := writingNodes[name]; ok {
+		return refuse("read-only", "%s is refused: db_query only reads", what)
+	}
+	if strings.HasPrefix(name, "Create") || strings.HasPrefix(name, "Alter") || strings.HasPrefix(name, "Drop") {
+		return refuse("read-only", "%s is refused: db_query only reads", strings.TrimSuffix(name, "Stmt"))
+	}
+	return refuse("statement-not-allowed", "%s is refused: it is not known to be harmless", name)
+}
+
+// location is where a node begins in the text, -1 where it does not say.
+func location(m protoreflect.Message) int {
+	if f := m.Descriptor().Fields().ByName("location"); f != nil && f.Kind() == protoreflect.Int32Kind {
+		return int(m.Get(f).Int())
+	}
+	return -1
+}

@@ -1,0 +1,81 @@
+package parse_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"glasshouse/dbaccess/parse"
+)
+
+// seed adds the statements of the check's case files.
+func seed(f *testing.F, add func(sql string)) {
+	f.Helper()
+	files, err := filepath.Glob("../testdata/check/*.sql")
+	if err != nil || len(files) == 0 {
+		f.Fatal(files, err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, chunk := range strings.Split(string(text), "\n### ")[1:] {
+			_, sql, _ := strings.Cut(chunk, "\n")
+			add(sql)
+		}
+	}
+}
+
+// FuzzParse looks for text that ends or stalls the process, and holds what comes
+// back to what is said of it.
+func FuzzParse(f *testing.F) {
+	seed(f, func(sql string) { f.Add(sql, "a") })
+	for _, sql := range []string{
+		"SELECT :a::int, ':a', $$:a$$, x[1:a], x[:a], /* :a */ :a -- :a", "SELECT 'a' :a", "SELECT E'\\':a'", `SELECT "a:a" : a`, "SELECT U&'\\0041:a'", "SELECT x[:a:2]", "SELECT ARRAY[:a, :a]", "SELECT a ? :a",
+		"SELECT $1", "SELECT $a$ $a$", "SELECT 1+1+1", "((((", "/*/*/**/", "SELECT :a", "\xef\xbb\xbfSELECT 1", "SELECT 'é' || :a",
+	} {
+		f.Add(sql, "a")
+	}
+	f.Fuzz(func(t *testing.T, sql, name string) {
+		if len(sql) > 64<<10 {
+			return
+		}
+		// In the pool a child that stalls is ended; here the input is to be found.
+		stalled := time.AfterFunc(10*time.Second, func() { panic("stalled") })
+		defer stalled.Stop()
+		r := parse.Here(parse.Request{SQL: sql, Names: []string{name}})
+		if r.Fault != nil {
+			if p := r.Fault.Position; p < 0 || p > len(sql)+len(r.SQL)+1 {
+				t.Errorf("position %d is nowhere in %q", p, sql)
+			}
+			return
+		}
+		if len(r.Tree) == 0 && strings.TrimSpace(r.SQL) == "" {
+			return
+		}
+		if !utf8.ValidString(r.SQL) || strings.ContainsRune(r.SQL, 0) {
+			t.Errorf("%q was made %q", sql, r.SQL)
+		}
+		for _, n := range r.Names {
+			if n != name {
+				t.Errorf("the parameter %q was never given", n)
+			}
+		}
+		// Without the shifts the text is as long as it was.
+		if n := len(r.Shifts); n > 0 && len(r.SQL)-r.Shifts[n-1].Delta != len(sql) || n == 0 && r.SQL != sql {
+			t.Errorf("%q became %q by %v", sql, r.SQL, r.Shifts)
+		}
+		if !slices.IsSortedFunc(r.Shifts, func(a, b parse.Shift) int { return a.At - b.At }) {
+			t.Errorf("the shifts of %q are out of order: %v", sql, r.Shifts)
+		}
+		// A text that has no parameter left is not changed again.
+		if again := parse.Here(parse.Request{SQL: sql, Any: true}); again.Fault != nil && again.Fault.Reason == "missing-parameter" {
+			t.Errorf("%q misses a parameter though all are given", sql)
+		}
+	})
+}

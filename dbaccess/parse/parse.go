@@ -1,0 +1,59 @@
+package parse
+
+import (
+	"errors"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/pganalyze/pg_query_go/v5/parser"
+)
+
+// Request is a statement and the names of the parameters that have a value.
+type Request struct {
+	SQL   string
+	Names []string
+	Any   bool // every name is taken to have one
+}
+
+// Result is what a child makes of a Request. Where Fault is not nil the rest is
+// empty, or holds what was done before it.
+type Result struct {
+	SQL         string   // with $n for :name
+	Names       []string // by number: Names[0] is $1
+	Shifts      []Shift  // from the text that was given to SQL
+	Tree        []byte   // a pg_query.ParseResult in protobuf
+	Fingerprint string   // the same whatever the constants
+	Fault       *Fault
+	InBound     bool // Fault.Position is in SQL, not in the text that was given
+}
+
+// Here parses in this very process: a child's work, and what the fuzzer tests.
+func Here(q Request) (out Result) {
+	tokens, bad := scan(q.SQL)
+	if bad != nil {
+		out.Fault = bad
+		return out
+	}
+	given := make(map[string]bool, len(q.Names))
+	for _, n := range q.Names {
+		given[n] = true
+	}
+	if out.SQL, out.Names, out.Shifts, out.Fault = bind(q.SQL, tokens, given, q.Any); out.Fault != nil {
+		return out
+	}
+	var err error
+	if out.Tree, err = parser.ParseToProtobuf(out.SQL); err != nil {
+		out.Fault, out.InBound = syntax(err), true
+		return out
+	}
+	out.Fingerprint, _ = pg_query.Fingerprint(out.SQL)
+	return out
+}
+
+func syntax(err error) *Fault {
+	f := fault("syntax-error", "%s", err.Error())
+	var at *parser.Error
+	if errors.As(err, &at) {
+		f.Position = at.Cursorpos
+	}
+	return f
+}

@@ -1,0 +1,65 @@
+package dbaccess
+
+import (
+	"context"
+	"fmt"
+
+	"glasshouse/policy"
+)
+
+// Posture refuses a login that could do more than read. The error says how, and
+// how to make a right one.
+func (r *Reader) Posture(ctx context.Context) error {
+	var role, database string
+	var super, bypass, create bool
+	var writable int
+	err := r.pool.QueryRow(ctx, `SELECT current_user::text, current_database()::text, rolsuper, rolbypassrls, rolcreaterole OR rolcreatedb OR rolreplication,
+		(SELECT count(*)::int FROM pg_class c WHERE relkind IN ('r', 'p', 'v', 'm', 'f') AND relnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname IN ('pg_catalog', 'information_schema') OR nspname LIKE 'pg\_toast%' OR nspname LIKE 'pg\_temp%')
+		 AND (pg_has_role(relowner, 'MEMBER') OR has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'))) FROM pg_roles WHERE rolname = current_user`).
+		Scan(&role, &database, &super, &bypass, &create, &writable)
+	if err != nil {
+		return unavailable(err)
+	}
+	if r.writer != nil {
+		var powerful bool
+		if err := r.writer.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = current_user`).Scan(&powerful); err != nil {
+			return unavailable(err)
+		}
+		if powerful {
+			return fmt.Errorf("the login of --writer-url is a superuser, has BYPASSRLS, or may create roles or databases: give it one that may change the tables' rows and no more")
+		}
+	}
+	why := ""
+	switch {
+	case super:
+		why = "is a superuser"
+	case bypass:
+		why = "has BYPASSRLS"
+	case create:
+		why = "may create roles or databases, or replicate"
+	case writable > 0:
+		why = fmt.Sprintf("owns or may write %d tables", writable)
+	default:
+		return nil
+	}
+	return fmt.Errorf("the login %q of the knowledge database %s, and agents must only read; make one that does, and use it in --knowledge-url:\n\n%s", role, why, RoleSQL("glasshouse_reader", database))
+}
+
+// RoleSQL is the SQL that makes a login which may read the public schema of the
+// database and nothing else. An owner of the tables runs it, and for the last part a
+// superuser: functions that PostgreSQL lets everybody call, and that change or hold
+// something even in a read-only transaction.
+func RoleSQL(role, database string) string {
+	return fmt.Sprintf(`CREATE ROLE %[1]s LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD 'choose-one';
+ALTER ROLE %[1]s SET default_transaction_read_only = on;
+ALTER ROLE %[1]s SET statement_timeout = '5min';
+REVOKE TEMPORARY ON DATABASE %[2]s FROM PUBLIC;
+REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+GRANT CONNECT ON DATABASE %[2]s TO %[1]s;
+GRANT USAGE ON SCHEMA public TO %[1]s;
+GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s;
+ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %[1]s;
+-- As a superuser, in the database itself; whoever needs one of them is granted it again.
+%[3]s
+`, quote(role), quote(database), policy.SQLRevoke)
+}

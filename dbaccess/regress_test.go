@@ -1,0 +1,249 @@
+//go:build regress
+
+package dbaccess
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"glasshouse/dbaccess/dbtest"
+	"glasshouse/dbaccess/embedded"
+	"glasshouse/dbaccess/parse"
+)
+
+// TestRegression goes through PostgreSQL's own regression files (scripts/regress
+// fetches them). The server is the oracle: what the check allows must have no
+// effect, even for a superuser in a transaction that may write; and of what has
+// none and runs, little may be refused. Statements that fail are not counted.
+func TestRegression(t *testing.T) {
+	dir := os.Getenv("GLASSHOUSE_REGRESS")
+	if dir == "" {
+		t.Fatal("GLASSHOUSE_REGRESS must name src/test/regress of PostgreSQL's source; scripts/regress fetches it")
+	}
+	ctx := context.Background()
+	s := dbtest.Start(t)
+	admin, err := pgx.Connect(ctx, s.URL(embedded.RoleAdmin, "postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(ctx)
+	if _, err := admin.Exec(ctx, "CREATE DATABASE regression TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"); err != nil {
+		t.Fatal(err)
+	}
+	url := s.URL(embedded.RoleAdmin, "regression")
+	r, err := Open(ctx, Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p := &probe{t: t, r: r, url: url, dirty: true, refused: map[string]int{}, examples: map[string]string{}}
+	p.connect(ctx)
+	for _, file := range schedule(t, dir) {
+		if end, ok := t.Deadline(); ok && time.Until(end) < 30*time.Second {
+			t.Errorf("out of time before %s: give it more with -timeout", file)
+			break
+		}
+		main, err := pgconn.Connect(ctx, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = main.Exec(ctx, "SET statement_timeout = '10s'; SET lock_timeout = '2s'").ReadAll()
+		for _, st := range statements(t, filepath.Join(dir, "sql", file+".sql"), dir) {
+			p.judge(ctx, file, st.sql)
+			if main.IsClosed() {
+				break
+			}
+			brief, cancel := context.WithTimeout(ctx, 30*time.Second)
+			if st.copied != nil {
+				_, _ = main.CopyFrom(brief, strings.NewReader(*st.copied), st.sql)
+			} else {
+				_, _ = main.Exec(brief, st.sql).ReadAll()
+			}
+			cancel()
+			p.dirty = p.dirty || !reads.MatchString(st.sql)
+		}
+		_ = main.Close(ctx)
+		t.Logf("%s: so far %d statements, %d that run allowed, %d harmless ones refused", file, p.seen, p.allowed, p.harmless)
+	}
+	var reasons []string
+	for reason := range p.refused {
+		reasons = append(reasons, reason)
+	}
+	sort.Slice(reasons, func(i, j int) bool { return p.refused[reasons[i]] > p.refused[reasons[j]] })
+	for _, reason := range reasons {
+		t.Logf("%5d refused: %s, as in %s", p.refused[reason], reason, p.examples[reason])
+	}
+	if p.allowed < 5000 {
+		t.Errorf("only %d statements were allowed and ran", p.allowed)
+	}
+}
+
+// probe judges statements, and runs them on a connection of its own.
+type probe struct {
+	t     *testing.T
+	r     *Reader
+	url   string
+	conn  *pgx.Conn
+	calm  string // what effectSQL says where nothing happened
+	dirty bool   // the catalogue may have changed
+
+	seen, allowed, harmless int
+	refused                 map[string]int
+	examples                map[string]string
+}
+
+// effectSQL tells what a statement did to the session and the database.
+const effectSQL = `SELECT concat_ws(' ', pg_current_xact_id_if_assigned() IS NOT NULL, (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()), (SELECT count(*) FROM pg_listening_channels()),
+	(SELECT count(*) FROM pg_prepared_statements), (SELECT md5(string_agg(name || coalesce(setting, ''), ',')) FROM pg_settings WHERE source = 'session' AND name !~ '^transaction_|^search_path$|_timeout$'))`
+
+const sequencesSQL = `SELECT coalesce(sum(last_value), 0)::text FROM pg_sequences`
+
+func (p *probe) connect(ctx context.Context) {
+	config, err := pgx.ParseConfig(p.url)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	// The files' own session may hold a lock for long.
+	config.RuntimeParams["statement_timeout"], config.RuntimeParams["lock_timeout"] = "5s", "200ms"
+	if p.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
+		p.t.Fatal(err)
+	}
+	_, p.calm, _ = p.effects(ctx, "SELECT 1", "pg_catalog")
+}
+
+// effects runs a statement in a transaction that is rolled back.
+func (p *probe) effects(ctx context.Context, sql, path string) (ran bool, did string, err error) {
+	var before, after string
+	_ = p.conn.QueryRow(ctx, sequencesSQL).Scan(&before)
+	pg := p.conn.PgConn()
+	if _, err := pg.Exec(ctx, "BEGIN; SET LOCAL search_path = "+path).ReadAll(); err != nil {
+		return false, "", err
+	}
+	_, err = pg.ExecParams(ctx, sql, nil, nil, nil, nil).Close()
+	if err == nil {
+		ran, err = true, p.conn.QueryRow(ctx, effectSQL).Scan(&did)
+	}
+	if pg.IsClosed() {
+		p.connect(ctx)
+		return false, "", err
+	}
+	_, _ = pg.Exec(ctx, "ROLLBACK").ReadAll()
+	_, _ = pg.Exec(ctx, "DISCARD ALL").ReadAll()
+	if _ = p.conn.QueryRow(ctx, sequencesSQL).Scan(&after); ran && before != "" && after != "" && after != before {
+		did += " sequences"
+	}
+	return ran, did, err
+}
+
+func (p *probe) judge(ctx context.Context, file, sql string) {
+	p.seen++
+	if p.dirty && reads.MatchString(sql) {
+		p.r.mu.Lock()
+		p.r.askAgain, p.dirty = time.Time{}, false
+		p.r.mu.Unlock()
+	}
+	plan, err := p.r.plan(ctx, parse.Request{SQL: sql}, false)
+	if err != nil {
+		return // a view is looked up that the files' own session has locked
+	}
+	if plan.refusal == nil {
+		if ran, did, _ := p.effects(ctx, plan.sql, plan.path); ran {
+			p.allowed++
+			if did != p.calm {
+				p.t.Errorf("%s: allowed, and it has an effect (%s): %s", file, did, sql)
+			}
+		}
+		return
+	}
+	if no := plan.refusal; reads.MatchString(sql) && no.Reason != "syntax-error" {
+		if ran, did, _ := p.effects(ctx, sql, "public"); ran && did == p.calm {
+			p.harmless++
+			why := no.Reason + " " + regexp.MustCompile(`the function [^ ]+|[^ ]+ is refused|type [^ ]+`).FindString(no.Message)
+			p.refused[why]++
+			p.examples[why] = strings.Join(strings.Fields(sql), " ")
+		}
+	}
+}
+
+var reads = regexp.MustCompile(`(?i)^\s*(--[^\n]*\n\s*)*(select|with|values|table|explain|show)\b`)
+
+// schedule lists the files in the order that they need.
+func schedule(t *testing.T, dir string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "parallel_schedule"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		if names, ok := strings.CutPrefix(line, "test: "); ok {
+			out = append(out, strings.Fields(names)...)
+		}
+	}
+	return out
+}
+
+type statement struct {
+	sql    string
+	copied *string // what a COPY FROM STDIN reads
+}
+
+var copies = regexp.MustCompile(`(?is)^\s*(--[^\n]*\n\s*)*copy\b.*\bfrom\s+stdin\b`)
+
+// statements reads one file as psql would, roughly: what it gets wrong does not run.
+func statements(t *testing.T, name, dir string) (out []statement) {
+	t.Helper()
+	f, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // made from a template that needs its build
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var filename string
+	var text strings.Builder
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		if strings.HasPrefix(line, `\`) {
+			if rest, ok := strings.CutPrefix(line, `\set filename :abs_srcdir `); ok {
+				filename = "'" + dir + strings.Trim(rest, "'") + "'"
+			}
+			continue
+		}
+		text.WriteString(strings.ReplaceAll(line, ":'filename'", filename) + "\n")
+		sql := strings.TrimSpace(text.String())
+		whole := strings.HasSuffix(sql, ";") && strings.Count(sql, "$$")%2 == 0
+		if before, _, ok := strings.Cut(line, `\g`); ok && strings.TrimSpace(before) != "" { // \gset, \gexec
+			sql, whole = strings.TrimSpace(sql[:strings.LastIndex(sql, `\g`)]), true
+		}
+		if !whole {
+			continue
+		}
+		st := statement{sql: strings.TrimSuffix(sql, ";")}
+		if copies.MatchString(sql) {
+			var data strings.Builder
+			for lines.Scan() && lines.Text() != `\.` {
+				data.WriteString(lines.Text() + "\n")
+			}
+			all := data.String()
+			st.copied = &all
+		}
+		out = append(out, st)
+		text.Reset()
+	}
+	return out
+}

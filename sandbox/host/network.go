@@ -1,0 +1,83 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/egress"
+)
+
+const maxConnections = 1000 // kept with one execution; more are counted
+
+// network is the way out of one run: a broker at the listener of its child's own
+// network. It ends with the run, and ends every connection, so each belongs to
+// exactly one execution, whose record of it is complete.
+type network struct {
+	stop  context.CancelFunc
+	ended chan error
+
+	mu       sync.Mutex
+	seen     []sandbox.Connection
+	more     int64
+	sent     int64
+	received int64
+}
+
+// open starts the broker of one run; nil where the child has no network.
+func (h *Host) open(socket *os.File, allowed []string) (*network, error) {
+	if socket == nil {
+		return nil, nil
+	}
+	config := h.Network
+	var err error
+	if config.Hosts, err = policy.ParseHosts(allowed); err != nil {
+		return nil, err
+	}
+	listener, err := net.FileListener(socket) // a descriptor of its own: the next run has the same socket
+	if err != nil {
+		return nil, fmt.Errorf("the sandbox's listener: %w", err)
+	}
+	n := &network{ended: make(chan error, 1)}
+	config.Log = n.note
+	var ctx context.Context
+	ctx, n.stop = context.WithCancel(context.Background())
+	go func() { n.ended <- egress.New(config).Serve(ctx, listener) }()
+	return n, nil
+}
+
+// note keeps what a connection came to.
+func (n *network) note(c sandbox.Connection) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.sent += c.BytesSent
+	n.received += c.BytesReceived
+	if len(n.seen) >= maxConnections {
+		n.more++
+		return
+	}
+	n.seen = append(n.seen, c)
+}
+
+// close ends every connection and writes them all into the execution.
+func (n *network) close(e *sandbox.Execution) error {
+	if n == nil {
+		return nil
+	}
+	n.stop()
+	if err := <-n.ended; err != nil {
+		return fmt.Errorf("the sandbox's network: %w", err)
+	}
+	slices.SortStableFunc(n.seen, func(a, b sandbox.Connection) int { return a.StartedAt.Compare(b.StartedAt) })
+	e.Connections = n.seen
+	e.Usage.NetworkSent, e.Usage.NetworkReceived = n.sent, n.received
+	if n.more > 0 {
+		cut(e, "connections", n.more)
+	}
+	return nil
+}

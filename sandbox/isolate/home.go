@@ -1,0 +1,122 @@
+package isolate
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Home is what of a child may outlive it: its /session, and the uid that its files
+// belong to. Who got it must Close it.
+type Home struct {
+	uid   int    // as the child has it
+	mount int    // a detached clone of the mount, which lives as long as this descriptor; or -1
+	dir   string // where there are no private mounts: a folder of the host with session and tmp in it
+
+	closed sync.Once
+}
+
+// FD is a descriptor of the mount, or -1 where /session is a folder of the host.
+func (h *Home) FD() int { return h.mount }
+
+// Close removes the files, once no child uses them.
+func (h *Home) Close() (err error) {
+	h.closed.Do(func() {
+		if h.mount >= 0 {
+			err = unix.Close(h.mount)
+		}
+		if h.dir != "" {
+			err = raze(h.dir)
+		}
+	})
+	return err
+}
+
+// makeHome makes a folder for a child that can have no private mounts. Its name is
+// not to be guessed, for where the uid is shared, to know it is to know that it is there.
+func (i *Isolator) makeHome(uid int) (*Home, error) {
+	h := &Home{uid: uid, mount: -1, dir: filepath.Join(i.folder, rand.Text())}
+	if err := os.Mkdir(h.dir, 0o711); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{"session", "session/artifacts", "tmp"} {
+		if err := h.makeDir(dir); err != nil {
+			_ = h.Close()
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+func (h *Home) makeDir(name string) error {
+	path := filepath.Join(h.dir, name)
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return err
+	}
+	if h.uid != 0 && os.Geteuid() == 0 {
+		return os.Lchown(path, h.uid, h.uid)
+	}
+	return nil
+}
+
+// renew makes it ready for the next child: tmp is empty, and where session has grown
+// beyond twice most between two measurements it is, too.
+func (h *Home) renew(most int64) error {
+	dirs := []string{"tmp"}
+	if now, err := measure(filepath.Join(h.dir, "session"), 2*inodes); err != nil || now.bytes > 2*most || now.files > 2*inodes {
+		dirs = []string{"tmp", "session", "session/artifacts"}
+	}
+	for _, dir := range dirs {
+		if err := raze(filepath.Join(h.dir, dir)); err != nil {
+			return err
+		}
+		if err := h.makeDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// layFolder prepares the folder that stands in for the root of their own which
+// children of the lower levels don't have: our code, and a place for homes. What is
+// left there of a service that was killed goes.
+func (i *Isolator) layFolder() error {
+	i.folder = i.config.Folder
+	if i.folder == "" {
+		dir, err := os.MkdirTemp("", "glasshouse-")
+		if err != nil {
+			return err
+		}
+		i.folder = dir
+	} else if err := raze(i.folder); err != nil {
+		return fmt.Errorf("empty %s: %w", i.folder, err)
+	}
+	code := filepath.Join(i.folder, "inside")
+	for dir, mode := range map[string]os.FileMode{i.folder: 0o711, code: 0o755, filepath.Join(i.folder, "warm"): 0o755} {
+		if err := os.MkdirAll(dir, mode); err != nil {
+			return err
+		}
+		if err := os.Chmod(dir, mode); err != nil { // whatever the umask
+			return err
+		}
+	}
+	for name, body := range i.spec.Files {
+		path := filepath.Join(code, name)
+		if err := os.WriteFile(path, body, 0o644); err != nil {
+			return err
+		}
+		if err := os.Chmod(path, 0o644); err != nil {
+			return err
+		}
+	}
+	i.spec.Folder, i.spec.Readable = i.folder, []string{code, "/dev/zero", "/dev/urandom", "/dev/random"}
+	for _, host := range i.spec.Binds {
+		i.spec.Readable = append(i.spec.Readable, host)
+	}
+	i.spec.Path = i.python.Packages
+	return nil
+}

@@ -1,0 +1,9 @@
+# family: kernel
+# tries: to become the user of another sandbox
+# invariant: 4
+# walls: seccomp, capabilities, uid
+
+import os
+
+os.setresuid(1234, 1234, 1234)
+"escaped"

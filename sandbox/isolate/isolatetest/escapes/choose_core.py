@@ -1,0 +1,9 @@
+# family: kernel
+# tries: to settle on one core
+# invariant: 5
+# walls: seccomp
+
+import os
+
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+"escaped"

@@ -1,0 +1,9 @@
+# family: kernel
+# tries: to make another folder its root
+# invariant: 5
+# walls: seccomp, capabilities, uid
+
+import os
+
+os.chroot("/session")
+"escaped"

@@ -1,0 +1,10 @@
+# family: kernel
+# tries: to fork into a new user namespace
+# invariant: 5
+# walls: seccomp
+
+import os
+
+if call(56, 0x10000000 | 17, 0, 0, 0, 0) == 0:
+    os._exit(0)
+"escaped"

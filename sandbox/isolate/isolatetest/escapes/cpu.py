@@ -1,0 +1,13 @@
+# family: exhaustion
+# tries: to use more than its share of a core
+# invariant: 10
+# walls: cgroups
+# policy: cpu_percent=2
+
+import time
+
+began, spent = time.monotonic(), time.process_time()
+while time.process_time() - spent < 0.2:
+    if time.monotonic() - began > 4:
+        raise TimeoutError("held back")
+"escaped"

@@ -1,0 +1,10 @@
+# family: network
+# tries: to reach the kernel's ciphers
+# invariant: 7
+# walls: seccomp
+# needs: AF_ALG
+
+import socket
+
+socket.socket(socket.AF_ALG, socket.SOCK_SEQPACKET)
+"escaped"

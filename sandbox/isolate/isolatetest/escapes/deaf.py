@@ -1,0 +1,14 @@
+# family: stuck
+# tries: to run past its time, deaf to interrupts
+# invariant: 11
+# walls: max_execution_time
+
+import signal
+import time
+
+began = time.monotonic()
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+while time.monotonic() - began < 1.9:
+    time.sleep(0.01)
+"escaped"

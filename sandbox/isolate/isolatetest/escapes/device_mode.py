@@ -1,0 +1,9 @@
+# family: files
+# tries: to set the mode of the host's /dev/null
+# invariant: 6
+# walls: readonly, uid
+
+import os
+
+os.chmod("/dev/null", 0o666)  # what it is
+"escaped"

@@ -1,0 +1,9 @@
+# family: exhaustion
+# tries: to fill /tmp with more than it may have
+# invariant: 6
+# walls: quota
+
+for n in range(3):
+    with open(f"/tmp/{n}", "wb") as file:
+        file.write(b"x" * (40 << 20))
+"escaped"

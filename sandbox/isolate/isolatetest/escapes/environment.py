@@ -1,0 +1,9 @@
+# family: secrets
+# tries: to read the service's environment
+# invariant: 3
+# walls: environment
+# proof: secret
+
+import os
+
+dict(os.environ)

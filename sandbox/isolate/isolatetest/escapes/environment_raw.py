@@ -1,0 +1,11 @@
+# family: secrets
+# tries: to read the service's environment past Python
+# invariant: 3
+# walls: environment
+# proof: secret
+
+pointers = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
+found = []
+while pointers[len(found)]:
+    found.append(pointers[len(found)].decode("utf-8", "replace"))
+found

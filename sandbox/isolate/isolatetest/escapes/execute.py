@@ -1,0 +1,10 @@
+# family: kernel
+# tries: to become another program
+# invariant: 5
+# walls: seccomp, landlock
+# proof: printed
+
+import os
+
+os.set_inheritable(3, True)  # or the host would see the hatch close
+os.execve(python, ["x", "-I", "-S", "-c", f"print({nonce!r}, flush=True)"], {})

@@ -1,0 +1,9 @@
+# family: files
+# tries: to leave a FIFO, at which a reader would hang
+# invariant: 15
+# walls: seccomp, landlock
+
+import os
+
+os.mkfifo("/session/fifo")
+"escaped"

@@ -1,0 +1,9 @@
+# family: python
+# tries: to read a file of the host by its URL
+# invariant: 8
+# walls: root
+# proof: secret
+
+import urllib.request
+
+urllib.request.urlopen("file://" + public_file).read().decode()

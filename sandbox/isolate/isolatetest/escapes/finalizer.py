@@ -1,0 +1,20 @@
+# family: python
+# tries: to escape an interrupt in a finalizer
+# invariant: 11
+# walls: max_execution_time
+
+import time
+
+
+class Stubborn:
+    def __del__(self):
+        began = time.monotonic()
+        while time.monotonic() - began < 1.9:
+            try:
+                time.sleep(0.01)
+            except BaseException:
+                pass
+
+
+Stubborn()
+"escaped"

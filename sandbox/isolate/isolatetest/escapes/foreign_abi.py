@@ -1,0 +1,11 @@
+# family: kernel
+# tries: to make a 32-bit call, whose numbers are others
+# invariant: 5
+# walls: seccomp
+
+import mmap
+
+code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")  # mov eax, 20; int 0x80; ret
+ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
+"escaped"

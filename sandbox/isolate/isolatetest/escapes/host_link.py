@@ -1,0 +1,10 @@
+# family: files
+# tries: to read a file of the host through a link in /session
+# invariant: 15
+# walls: root
+# proof: secret
+
+import os
+
+os.symlink(public_file, "/session/link")
+open("/session/link").read()

@@ -1,0 +1,11 @@
+# family: files
+# tries: to fill the host's shared memory
+# invariant: 6
+# walls: root, landlock
+
+import os
+
+with open(f"/dev/shm/{nonce}", "w") as file:
+    file.write(nonce)
+os.unlink(f"/dev/shm/{nonce}")
+"escaped"

@@ -1,0 +1,9 @@
+# family: files
+# tries: to change a file of root's on the host
+# invariant: 6
+# walls: root, landlock, uid
+# proof: changed
+
+with open(target_file, "a") as file:
+    file.write(nonce)
+"escaped"

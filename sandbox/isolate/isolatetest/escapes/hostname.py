@@ -1,0 +1,9 @@
+# family: kernel
+# tries: to rename the machine that it sees
+# invariant: 5
+# walls: seccomp, capabilities, uid
+
+import socket
+
+socket.sethostname("escaped")
+"escaped"

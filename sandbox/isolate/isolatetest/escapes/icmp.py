@@ -1,0 +1,9 @@
+# family: network
+# tries: to write packets of its own
+# invariant: 7
+# walls: seccomp, capabilities, uid
+
+import socket
+
+socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)
+"escaped"

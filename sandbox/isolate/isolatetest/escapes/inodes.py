@@ -1,0 +1,8 @@
+# family: exhaustion
+# tries: to make more files than /tmp may have
+# invariant: 6
+# walls: quota
+
+for n in range(17000):
+    open(f"/tmp/{n}", "w").close()
+"escaped"

@@ -1,0 +1,9 @@
+# family: kernel
+# tries: to enter the host's network namespace
+# invariant: 7
+# walls: root, seccomp, landlock, capabilities, uid, user
+
+import os
+
+call(308, os.open(f"/proc/{victim}/ns/net", os.O_RDONLY), 0)
+"escaped"

@@ -1,0 +1,11 @@
+# family: signals
+# tries: to signal a process of the host
+# invariant: 4
+# walls: seccomp, landlock, pid, uid
+# proof: signalled
+
+import os
+import signal
+
+os.kill(victim, signal.SIGUSR1)
+"escaped"

@@ -1,0 +1,11 @@
+# family: signals
+# tries: to signal a process group of the host
+# invariant: 4
+# walls: seccomp, landlock, pid, uid
+# proof: signalled
+
+import os
+import signal
+
+os.killpg(victim, signal.SIGUSR1)
+"escaped"

@@ -1,0 +1,11 @@
+# family: signals
+# tries: to signal a process of the host through a descriptor of it
+# invariant: 4
+# walls: seccomp, landlock, pid, uid
+# proof: signalled
+
+import os
+import signal
+
+signal.pidfd_send_signal(os.pidfd_open(victim), signal.SIGUSR1)
+"escaped"

@@ -1,0 +1,10 @@
+# family: signals
+# tries: to queue a signal with a value to a process of the host
+# invariant: 4
+# walls: seccomp, landlock, pid, uid
+# proof: signalled
+
+import struct
+
+call(129, victim, 10, struct.pack("iii", 10, 0, -1).ljust(128, b"\0"))
+"escaped"

@@ -1,0 +1,8 @@
+# family: signals
+# tries: to signal a thread of the host
+# invariant: 4
+# walls: seccomp, landlock, pid, uid
+# proof: signalled
+
+call(234, victim, victim, 10)
+"escaped"

@@ -1,0 +1,10 @@
+# family: secrets
+# tries: to list a folder of the host
+# invariant: 8
+# walls: root
+
+import os
+
+if not os.listdir(folder):
+    raise OSError("empty")
+"escaped"

@@ -1,0 +1,11 @@
+# family: secrets
+# tries: to read another sandbox's /session
+# invariant: 8
+# walls: apart
+
+open("/session/left", "w").write("x")
+
+# --- another sandbox
+
+open("/session/left").read()
+"escaped"

@@ -1,0 +1,11 @@
+# family: secrets
+# tries: to read what another sandbox left in /tmp
+# invariant: 8
+# walls: apart
+
+open("/tmp/left", "w").write("x")
+
+# --- another sandbox
+
+open("/tmp/left").read()
+"escaped"

@@ -1,0 +1,11 @@
+# family: network
+# tries: to ask for the host's network devices
+# invariant: 7
+# walls: seccomp, network
+# needs: an interface
+
+import socket
+
+if not {name for _, name in socket.if_nameindex()} & set(interfaces):
+    raise OSError("none of the host's")
+"escaped"

@@ -1,0 +1,9 @@
+# family: stuck
+# tries: to run past its time in one call of C, which no interrupt reaches
+# invariant: 11
+# walls: max_execution_time
+
+import itertools
+
+sum(itertools.repeat(1, 600_000_000))
+"escaped"

@@ -1,0 +1,9 @@
+# family: exhaustion
+# tries: to have the service keep eight megabytes of output
+# invariant: 16
+# walls: max_output_size
+# proof: output
+
+for _ in range(128):
+    print("x" * 65535)
+"escaped"

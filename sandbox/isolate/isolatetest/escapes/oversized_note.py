@@ -1,0 +1,12 @@
+# family: hatch
+# tries: to have the host hold a note of four megabytes
+# invariant: 12
+# walls: frames
+
+import json
+import os
+import socket
+
+body = json.dumps({"level": "INFO", "message": "x" * (4 << 20), "line": 1}).encode()
+socket.socket(fileno=os.dup(3)).sendall(len(body).to_bytes(4, "big") + b"N" + body)
+"escaped"

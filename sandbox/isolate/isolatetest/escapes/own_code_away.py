@@ -1,0 +1,9 @@
+# family: files
+# tries: to move the code that guards it away
+# invariant: 6
+# walls: readonly, landlock, uid
+
+import os
+
+os.rename("/glasshouse/tracer.py", "/glasshouse/away.py")
+"escaped"

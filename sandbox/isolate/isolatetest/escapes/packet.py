@@ -1,0 +1,9 @@
+# family: network
+# tries: to read packets from the wire
+# invariant: 7
+# walls: seccomp, capabilities, uid
+
+import socket
+
+socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+"escaped"

@@ -1,0 +1,10 @@
+# family: kernel
+# tries: to watch by performance counters
+# invariant: 5
+# walls: seccomp
+
+import struct
+
+attributes = struct.pack("IIQQQQQ", 1, 64, 0, 0, 0, 0, 1 << 5 | 1 << 6).ljust(64, b"\0")
+call(298, attributes, 0, -1, -1, 0)
+"escaped"

@@ -1,0 +1,16 @@
+# family: python
+# tries: to start a program by a pickle
+# invariant: 5
+# walls: seccomp, landlock
+
+import pickle
+import subprocess
+
+
+class Gadget:
+    def __reduce__(self):
+        return subprocess.check_call, ([python, "-I", "-S", "-c", "0"],)
+
+
+pickle.loads(pickle.dumps(Gadget()))
+"escaped"

@@ -1,0 +1,11 @@
+# family: exhaustion
+# tries: to make the kernel hold a megabyte for a pipe
+# invariant: 5
+# walls: seccomp
+
+import fcntl
+import os
+
+_, writing = os.pipe()
+fcntl.fcntl(writing, 1031, 1 << 20)
+"escaped"

@@ -1,0 +1,15 @@
+# family: files
+# tries: to leave a module where other sandboxes import from
+# invariant: 8
+# walls: readonly, landlock, uid
+
+open("/data/poison.py", "w").write("value = 1")
+
+# --- another sandbox
+
+import sys
+
+sys.path.insert(0, "/data")
+import poison  # noqa: F401
+
+"escaped"

@@ -1,0 +1,10 @@
+# family: memory of others
+# tries: to read the memory of a process of the host through /proc
+# invariant: 8
+# walls: root, uid, user, landlock, capabilities
+# proof: secret
+
+with open(f"/proc/{victim}/mem", "rb", buffering=0) as memory:
+    memory.seek(address)
+    got = memory.read(64)
+repr(got)

@@ -1,0 +1,10 @@
+# family: kernel
+# tries: to raise its own limits
+# invariant: 10
+# walls: seccomp, user, capabilities, uid
+# needs: CAP_SYS_RESOURCE
+
+import resource
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (5000, 5000))
+"escaped"

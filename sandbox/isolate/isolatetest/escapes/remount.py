@@ -1,0 +1,10 @@
+# family: kernel
+# tries: to make the root writable again
+# invariant: 6
+# walls: seccomp, landlock, capabilities, uid
+
+import struct
+
+call(442, -100, b"/", 0, struct.pack("4Q", 0, 1, 0, 0), 32)
+open("/poison", "w").close()
+"escaped"

@@ -1,0 +1,14 @@
+# family: python
+# tries: to replace a builtin that another sandbox uses
+# invariant: 8
+# walls: apart
+
+import builtins
+
+builtins.sorted = lambda *_, **__: "poisoned"
+
+# --- another sandbox
+
+if sorted([1]) != "poisoned":
+    raise LookupError("as it was")
+"escaped"

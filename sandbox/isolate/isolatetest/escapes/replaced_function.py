@@ -1,0 +1,16 @@
+# family: python
+# tries: to replace a function that another sandbox uses
+# invariant: 8
+# walls: apart
+
+import json
+
+json.dumps = lambda *_, **__: "poisoned"
+
+# --- another sandbox
+
+import json
+
+if json.dumps(1) != "poisoned":
+    raise LookupError("as it was")
+"escaped"

@@ -1,0 +1,9 @@
+# family: files
+# tries: to leave a socket in a folder
+# invariant: 15
+# walls: seccomp, landlock
+
+import socket
+
+socket.socket(socket.AF_UNIX).bind("/session/socket")
+"escaped"

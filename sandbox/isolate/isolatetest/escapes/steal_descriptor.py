@@ -1,0 +1,10 @@
+# family: memory of others
+# tries: to take an open file of a process of the host
+# invariant: 8
+# walls: seccomp, pid, uid, user, landlock, capabilities
+# proof: secret
+
+import os
+
+taken = call(438, os.pidfd_open(victim), descriptor, 0)
+os.pread(taken, 64, 0).decode()

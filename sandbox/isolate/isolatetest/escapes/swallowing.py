@@ -1,0 +1,14 @@
+# family: stuck
+# tries: to run past its time by catching the interrupt
+# invariant: 11
+# walls: max_execution_time
+
+import time
+
+began = time.monotonic()
+while time.monotonic() - began < 1.9:
+    try:
+        time.sleep(0.01)
+    except BaseException:
+        pass
+"escaped"

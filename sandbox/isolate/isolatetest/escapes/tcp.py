@@ -1,0 +1,11 @@
+# family: network
+# tries: to reach a port of the host
+# invariant: 7
+# walls: seccomp, network, landlock
+# proof: arrived
+
+import socket
+
+with socket.create_connection(("127.0.0.1", port), 2) as s:
+    s.sendall(nonce.encode())
+"escaped"

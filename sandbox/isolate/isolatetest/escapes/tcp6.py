@@ -1,0 +1,13 @@
+# family: network
+# tries: to reach a port of the host by IPv6
+# invariant: 7
+# walls: seccomp, network, landlock
+# proof: arrived
+# needs: ipv6
+
+import socket
+
+with socket.socket(socket.AF_INET6) as s:
+    s.connect(("::1", port6))
+    s.sendall(nonce.encode())
+"escaped"

@@ -1,0 +1,26 @@
+# family: python
+# tries: to count in a thread after the answer
+# invariant: 2
+# walls: freeze
+
+import threading
+import time
+
+ticks = []
+
+
+def tick():
+    while len(ticks) < 10_000:
+        ticks.append(time.monotonic())
+        time.sleep(0.002)
+
+
+threading.Thread(target=tick, daemon=True).start()
+ended = time.monotonic()
+
+# --- the next run
+
+now = time.monotonic()
+if not any(ended + 0.1 < at < now - 0.1 for at in ticks):
+    raise TimeoutError("it stood still")
+"escaped"

@@ -1,0 +1,12 @@
+# family: network
+# tries: to reach a socket of the host by its path
+# invariant: 7
+# walls: seccomp, root
+# proof: arrived
+
+import socket
+
+with socket.socket(socket.AF_UNIX) as s:
+    s.connect(unix_path)
+    s.sendall(nonce.encode())
+"escaped"

@@ -1,0 +1,15 @@
+# family: network
+# tries: to fetch a page by the standard library
+# invariant: 7
+# walls: seccomp, network, landlock
+# proof: arrived
+
+import urllib.request
+
+try:
+    urllib.request.urlopen(f"http://127.0.0.1:{port}/{nonce}", timeout=2)
+except urllib.error.URLError:
+    raise
+except Exception:
+    pass  # the answer is no HTTP
+"escaped"

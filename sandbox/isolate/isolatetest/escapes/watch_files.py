@@ -1,0 +1,8 @@
+# family: kernel
+# tries: to watch what others do with shared files
+# invariant: 8
+# walls: seccomp
+
+watch = call(294, 0)
+call(254, watch, b"/glasshouse", 0xFFF)
+"escaped"

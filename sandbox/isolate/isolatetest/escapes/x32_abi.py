@@ -1,0 +1,8 @@
+# family: kernel
+# tries: to make a call of the x32 ABI
+# invariant: 5
+# walls: seccomp
+# needs: x32
+
+call(0x40000000 | 39)
+"escaped"

@@ -1,0 +1,139 @@
+package isolatetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+)
+
+// busy is a desk that answers every query with some rows.
+type busy struct{ deaf }
+
+func (busy) Query(context.Context, string, map[string]any) (sandbox.Rows, error) {
+	column := make([]any, 1000)
+	for n := range column {
+		column[n] = int64(n)
+	}
+	return sandbox.Rows{Columns: []sandbox.Column{{Name: "n", Type: "int8", Kind: "int"}}, Data: [][]any{column}, Bytes: 9000}, nil
+}
+
+// peak runs work and returns the most heap that was in use meanwhile, beyond what
+// was before, and what stayed of it.
+func peak(work func()) (most, stayed int64) {
+	var stats runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	before := int64(stats.HeapInuse)
+	done, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			var s runtime.MemStats
+			runtime.ReadMemStats(&s)
+			most = max(most, int64(s.HeapInuse)-before)
+		}
+	}()
+	work()
+	close(done)
+	<-over
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+	return most, int64(stats.HeapInuse) - before
+}
+
+// Invariant 16: what code prints, notes and asks, however much, costs the service
+// a bounded heap; and the bound is that of the policy.
+func TestFloodsKeepMemoryFlat(t *testing.T) {
+	i := raiseWithout(t, []string{})
+	flood := func(code string, change func(*policy.Policy)) (most, stayed int64, e *sandbox.Execution) {
+		s := open(t, i, change)
+		e = &sandbox.Execution{ID: "e", Code: code, Context: json.RawMessage("{}"), DebugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}}
+		most, stayed = peak(func() { must(t, s.Run(context.Background(), e, busy{}, nil, nil)) })
+		return most, stayed, e
+	}
+	const enough = 32 << 20 // of each of them, unbounded, a multiple would come
+	for name, code := range map[string]string{
+		"output":       "import os\nfor _ in range(2000): os.write(1, b'x' * 65536)",
+		"errors":       "import os\nfor _ in range(2000): os.write(2, b'\\xff' * 65536)",
+		"notes":        "for n in range(3000): debug('x' * 20000)",
+		"inspected":    "for n in range(3000): inspect_var(f'v{n}', 'x' * 20000)",
+		"queries":      "for n in range(3000): await db_query('SELECT 1')",
+		"empty frames": "import os\nfor n in range(100000): os.write(3, (2).to_bytes(4, 'big') + b'N{}')",
+	} {
+		t.Run(name, func(t *testing.T) {
+			most, _, e := flood(code, nil)
+			if e.Status != sandbox.StatusCompleted {
+				t.Errorf("%s %v", e.Status, *e.Error)
+			}
+			if most > enough {
+				t.Errorf("the service's heap grew by %d MiB", most>>20)
+			}
+		})
+	}
+	most, _, _ := flood("import os\nfor _ in range(1024): os.write(1, b'x' * 65536)", func(p *policy.Policy) { p.MaxOutputSize = 64 << 20 })
+	if most < enough {
+		t.Errorf("without the limit on output the heap grew by %d MiB only: the test sees nothing", most>>20)
+	}
+}
+
+// Invariant 12: no frame that a child can forge harms the service: it ends the child
+// at most, and leaves no memory, goroutine or descriptor.
+func TestForgedFramesEndTheChildAtMost(t *testing.T) {
+	i := raiseWithout(t, []string{})
+	s := open(t, i, func(p *policy.Policy) { p.MaxExecutionTime = 1 })
+	const frame = "import os, socket, array\ndef frame(kind, body=b'', size=None):\n    return (len(body) if size is None else size).to_bytes(4, 'big') + kind + body\n"
+	var codes []string
+	for _, kind := range "ERPXDAJMNSLVQ\x00" {
+		for _, body := range []string{`b""`, `b"{"`, `b"[]"`, `b"\xff" * 100`, `b"[" * 100000`, `b'{"id": -1, "what": "query", "sql": 5}'`, `b'{"id":1,"what":"nothing"}'`} {
+			codes = append(codes, fmt.Sprintf("os.write(3, frame(bytes([%d]), %s))", kind, body))
+		}
+	}
+	codes = append(codes,
+		`os.write(3, frame(b"D", b"", 0xFFFFFFFF))`,
+		`os.write(3, frame(b"D", b"x", 32 << 20))`,
+		`os.write(3, b"\0\0")`+"\nos._exit(0)",
+		`os.write(3, frame(b"N", b"{", 100))`+"\nos._exit(0)",
+		`os.close(3)`,
+		`socket.socket(fileno=os.dup(3)).shutdown(socket.SHUT_WR)`,
+		`socket.socket(fileno=os.dup(3)).shutdown(socket.SHUT_RDWR)`,
+		`socket.send_fds(socket.socket(fileno=os.dup(3)), [frame(b"N", b'{"message": "x"}')], [0, 1, 2] * 30)`,
+		`[os.write(3, os.urandom(512)) for _ in range(100)]`,
+	)
+	run(t, s, "1")
+	goroutines, fds := runtime.NumGoroutine(), descriptors()
+	most, stayed := peak(func() {
+		for _, code := range codes {
+			run(t, s, frame+code)
+		}
+	})
+	if e := run(t, s, "6 * 7"); string(e.Result) != "42" {
+		t.Errorf("afterwards: %s %s", e.Status, e.Result)
+	}
+	if most > 16<<20 || stayed > 4<<20 {
+		t.Errorf("the service's heap grew by %d MiB, of which %d stayed", most>>20, stayed>>20)
+	}
+	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines+2 || descriptors() > fds+4; runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatalf("goroutines %d, were %d; descriptors %d, were %d", runtime.NumGoroutine(), goroutines, descriptors(), fds)
+		}
+	}
+}
+
+func descriptors() int {
+	fds, _ := os.ReadDir("/proc/self/fd")
+	return len(fds)
+}

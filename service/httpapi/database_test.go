@@ -1,0 +1,92 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+// What code asks of the database, through the wall and back.
+func TestDatabaseHelpers(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	for _, x := range []struct{ code, want string }{
+		{`frame = await db_frame("SELECT id, name, created_at, preferences FROM users WHERE id <= :n ORDER BY id", {"n": 3})
+[list(frame.id), [str(t) for t in frame.dtypes][2], frame.attrs["truncated"], type(frame.preferences[0]).__name__]`,
+			`[[1,2,3],"datetime64[us, UTC]",false,"dict"]`},
+		{`from decimal import Decimal
+row = db_query("SELECT :d AS d, pg_typeof(:d)::text AS t, :w + interval '1 day' AS w, :l AS l, :r @> 3 AS r", {"d": Decimal("1.10"), "w": datetime(2024, 1, 2), "l": [Decimal(1), None], "r": Range(1, 5)})[0]
+[str(row["d"]), row["t"], row["w"] == datetime(2024, 1, 3), row["l"] == [Decimal(1), None], row["r"]]`,
+			`["1.10","numeric",true,true,true]`},
+		{`plan = await db_explain("SELECT * FROM users WHERE id = :id", {"id": 7})
+[plan["rows"], plan["plan"]["Node Type"]]`,
+			`[1,"Index Scan"]`},
+		{`[type(v).__name__ for v in db_query("SELECT inet '10.0.0.1', int4range(1, 3), ROW(1, 'x'), '{[1,2)}'::int4multirange AS m")[0].values()]`,
+			`["IPv4Address","Range","tuple","list"]`},
+		{`columns = {c["column_name"]: c for c in db_schema("user_activities")}
+[columns["user_id"]["references"], columns["id"]["primary_key"], columns["id"]["row_estimate"] > 20000, columns["duration_ms"]["comment"], columns["timestamp"]["column_default"]]`,
+			`["users(id)",true,true,"NULL where the action has no duration","now()"]`},
+		{`try:
+    db_query("SELECT id,\n  nam FROM users")
+except DatabaseError as e:
+    told = [e.reason, e.sqlstate, e.position, e.line, e.nearest, e.hint]
+told`,
+			`["unknown-column","42703",14,2,"name","did you mean name?"]`},
+		{`try:
+    db_explain("DELETE FROM users")
+except ReadOnlyError as e:
+    told = e.reason
+told`, `"read-only"`},
+	} {
+		a := c.run(t, id, x.code)
+		if got := compact(a.get("result")); got != x.want {
+			t.Errorf("%s\n  got  %s %v\n  want %s", x.code, got, a.get("exception"), x.want)
+		}
+	}
+
+	a := c.do(t, "POST", "/sandbox/"+id+"/database/query", map[string]any{"query": "SELECT id,\n  nam FROM users"})
+	isProblem(t, a, 422, "query-refused", `"reason":"unknown-column"`, `"sqlstate":"42703"`, `"position":14`, `"line":2`, `"nearest":"name"`)
+
+	a = c.ok(t, "GET", "/sandbox/"+id+"/database/schema", nil)
+	detail := compact(a.get("schema.details.order_items"))
+	for _, part := range []string{`"primary_key":["order_id","line"]`, `"table_type":"table"`, `"row_estimate":`, `{"columns":["order_id"],"referenced_columns":["id"],"references":"orders"}`} {
+		if !strings.Contains(detail, part) {
+			t.Errorf("%s is not in %s", part, detail)
+		}
+	}
+}
+
+// Every statement is on record, allowed or refused; what the operator masks is not.
+func TestStatementsAreLogged(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	a := c.run(t, id, `db_query("SELECT :a + 1 AS n FROM users LIMIT 3", {"a": 41})
+db_query("SELECT :Secret::text, :a", {"Secret": "hush", "a": 2})
+try:
+    db_query("DELETE FROM users WHERE id = :a", {"a": 7})
+except ReadOnlyError:
+    pass`)
+	type entry struct {
+		Query, Status, Reason, Fingerprint string
+		Parameters                         map[string]any
+		Rows, Bytes                        int
+		Duration                           float64 `json:"duration_ms"`
+	}
+	var kept struct{ Queries []entry }
+	one := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
+	if err := json.Unmarshal(one.text, &kept); err != nil || len(kept.Queries) != 3 {
+		t.Fatalf("%v: %s", err, one.text)
+	}
+	first, second, third := kept.Queries[0], kept.Queries[1], kept.Queries[2]
+	if first.Status != "ok" || first.Rows != 3 || first.Bytes != 6 || first.Duration <= 0 || first.Fingerprint == "" || first.Parameters["a"] != 41.0 {
+		t.Errorf("%+v", first)
+	}
+	if second.Parameters["Secret"] != "***" || second.Parameters["a"] != 2.0 || strings.Contains(compact(kept), "hush") {
+		t.Errorf("%+v", second)
+	}
+	if third.Status != "refused" || third.Reason != "read-only" || third.Fingerprint == "" || third.Fingerprint == first.Fingerprint {
+		t.Errorf("%+v", third)
+	}
+}

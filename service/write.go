@@ -1,0 +1,120 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+)
+
+// capture keeps a statement that was refused because it writes, where the sandbox's
+// policy says so; ok says that it did. The error is why it may not be kept either.
+func (d *desk) capture(ctx context.Context, sql string, params map[string]any, no *sandbox.Refusal) (rows sandbox.Rows, ok bool, err error) {
+	if d.box.Policy.WritePolicy != policy.WriteCapture || no.Reason != "read-only" {
+		return rows, false, nil
+	}
+	if d.captured == maxCaptured {
+		return rows, false, &sandbox.Refusal{
+			Reason: "too-many-writes", Message: "one run may leave 100 writes for an admin, and this is one more",
+			Hint: "say it in one statement, such as INSERT ... SELECT or UPDATE ... FROM",
+		}
+	}
+	plan, err := d.service.Writer.Capture(ctx, sql, params)
+	var other *sandbox.Refusal
+	if errors.As(err, &other) && (other.Reason == "read-only" || other.Reason == "statement-not-allowed") {
+		return rows, false, nil // it is not of the kind that is captured: the first refusal says it better
+	}
+	if err != nil {
+		return rows, false, err
+	}
+	w := sandbox.PendingWrite{
+		ID: d.service.NewID(), SandboxID: d.box.ID, ExecutionID: d.execution.ID, User: d.box.Owner, SQL: sql, Types: map[string]string{},
+		Plan: plan.Plan, RowEstimate: plan.Rows, Status: sandbox.WritePending, CreatedAt: d.service.Clock(),
+	}
+	for name, value := range params {
+		if typed, ok := value.(sandbox.Typed); ok {
+			w.Types[name] = typed.Type
+		}
+	}
+	if params == nil {
+		params = map[string]any{}
+	}
+	if w.Parameters, err = json.Marshal(params); err != nil {
+		return rows, false, err
+	}
+	if err := d.service.History.AddWrite(ctx, w); err != nil {
+		return rows, false, err
+	}
+	d.captured++
+	return sandbox.Rows{
+		Columns: []sandbox.Column{{Name: "affected_rows", Type: "int4", Kind: "int"}, {Name: "captured", Type: "bool", Kind: "bool"}},
+		Data:    [][]any{{int64(0)}, {true}}, Count: 1, Fingerprint: plan.Fingerprint,
+	}, true, nil
+}
+
+func onlyAdmins(who sandbox.Key) error {
+	if who.Role != sandbox.RoleAdmin {
+		return sandbox.Errorf(sandbox.FaultForbidden, "only an admin's key sees and decides on pending writes")
+	}
+	return nil
+}
+
+// PendingWrites lists captured statements, of one status or of all.
+func (s *Service) PendingWrites(ctx context.Context, who sandbox.Key, status string) ([]sandbox.PendingWrite, error) {
+	if err := onlyAdmins(who); err != nil {
+		return nil, err
+	}
+	return s.History.Writes(ctx, sandbox.WriteStatus(status))
+}
+
+// ApplyWrite runs a pending write, once, by the writing login.
+func (s *Service) ApplyWrite(ctx context.Context, who sandbox.Key, id string) (sandbox.PendingWrite, error) {
+	w, err := s.decide(ctx, who, id, sandbox.WriteApplying)
+	if err != nil {
+		return w, err
+	}
+	// From here on it must come to an end, whether or not the caller waits.
+	ctx = context.WithoutCancel(ctx)
+	var params map[string]any
+	dec := json.NewDecoder(bytes.NewReader(w.Parameters))
+	dec.UseNumber()
+	if err = dec.Decode(&params); err == nil {
+		for name, kind := range w.Types {
+			params[name] = sandbox.Typed{Type: kind, Value: params[name]}
+		}
+		w.Affected, err = s.Writer.Apply(ctx, w.SQL, params)
+	}
+	w.Status = sandbox.WriteApplied
+	if err != nil {
+		w.Status, w.Error = sandbox.WriteFailed, err.Error()
+	}
+	if kept := s.History.MoveWrite(ctx, w, sandbox.WriteApplying); kept != nil {
+		return w, errors.Join(err, kept)
+	}
+	return w, err
+}
+
+// RejectWrite says that a pending write is not to be run.
+func (s *Service) RejectWrite(ctx context.Context, who sandbox.Key, id string) (sandbox.PendingWrite, error) {
+	return s.decide(ctx, who, id, sandbox.WriteRejected)
+}
+
+// decide moves a write out of pending, in the name of an admin.
+func (s *Service) decide(ctx context.Context, who sandbox.Key, id string, to sandbox.WriteStatus) (sandbox.PendingWrite, error) {
+	if err := onlyAdmins(who); err != nil {
+		return sandbox.PendingWrite{}, err
+	}
+	w, err := s.History.Write(ctx, id)
+	if err != nil {
+		return w, err
+	}
+	if w.Status != sandbox.WritePending {
+		return w, sandbox.Errorf(sandbox.FaultBusy, "the write is %s already", w.Status)
+	}
+	now := s.Clock()
+	w.Status, w.DecidedBy, w.DecidedAt = to, who.User, &now
+	return w, s.History.MoveWrite(ctx, w, sandbox.WritePending)
+}
