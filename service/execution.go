@@ -18,6 +18,8 @@ type Job struct {
 	Context json.RawMessage // a JSON object, or empty
 	Kind    sandbox.Kind
 	Watch   host.Watcher // nil: no tracing
+
+	feed *Feed // nil: nobody follows it
 }
 
 // Execute runs a job in a sandbox: THE main path. The answer is an execution,
@@ -44,7 +46,7 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 	s.mu.Lock()
 	l.last, l.used = e.ID, s.Clock()
 	s.mu.Unlock()
-	err = s.run(ctx, l.box, func(context.Context) (Session, error) { return l.session, nil }, e, job.Watch)
+	err = s.run(ctx, l.box, func(context.Context) (Session, error) { return l.session, nil }, e, job)
 	s.mu.Lock()
 	l.used = s.Clock()
 	s.mu.Unlock()
@@ -77,7 +79,7 @@ func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, co
 			opened = session
 		}
 		return session, err
-	}, e, job.Watch)
+	}, e, job)
 	go func() { // the answer need not wait until the kernel has torn it down
 		defer s.work.Done()
 		if opened == nil {
@@ -133,7 +135,7 @@ func depth(text []byte) int {
 
 // run takes an execution from its row to its durable end. Its session is opened
 // while the row is written; nothing runs in it before that is done.
-func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, watch host.Watcher) error {
+func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, job Job) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
@@ -141,13 +143,15 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 		s.mu.Unlock()
 		return stopping()
 	}
-	s.running[e.ID] = run{owner: box.Owner, cancel: cancel}
+	over := make(chan struct{})
+	s.running[e.ID] = run{owner: box.Owner, cancel: cancel, over: over}
 	s.work.Add(1)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
 		delete(s.running, e.ID)
 		s.mu.Unlock()
+		close(over)
 		s.work.Done()
 	}()
 	select {
@@ -170,7 +174,13 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 		return err
 	}
 	if ranErr == nil {
-		ranErr = session.Run(ctx, e, &desk{service: s, box: box, execution: e}, watch)
+		var live host.Listener
+		if job.feed != nil {
+			job.feed.begin(e, box.Owner, box.Policy.MaxOutputSize)
+			s.keep(e.ID, job.feed)
+			live = job.feed
+		}
+		ranErr = session.Run(ctx, e, &desk{service: s, box: box, execution: e, feed: job.feed}, job.Watch, live)
 	}
 	switch {
 	case ranErr != nil && ctx.Err() != nil: // cut off before its code began

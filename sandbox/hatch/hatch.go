@@ -14,7 +14,7 @@
 //	                            and the listener of a network of the child's own)
 //	assign ->
 //	run ->
-//	                         <- note*, step*, ask*      (answer or rows -> each ask)
+//	                         <- note*, output*, step*, ask*   (answer or rows -> each ask)
 //	                         <- done
 //	look ->                  <- value                   (only between runs)
 //
@@ -43,20 +43,21 @@ const (
 	KindAnswer Kind = 'J' // host to child: Answer, JSON
 	KindRows   Kind = 'M' // host to child: 4-byte id, then marshal data
 	KindNote   Kind = 'N' // child to host: sandbox.Note
+	KindOutput Kind = 'O' // child to host: sandbox.Output
 	KindStep   Kind = 'S' // child to host: sandbox.Step
-	KindLook   Kind = 'L' // host to child: empty
-	KindValue  Kind = 'V' // child to host: sandbox.Variables
+	KindLook   Kind = 'L' // host to child: Look
+	KindValue  Kind = 'V' // child to host: sandbox.Variables, sandbox.Verdict or sandbox.Completion
 )
 
 // The largest bodies that a child may send, in bytes.
 const (
-	maxDone  = 32 << 20 // a bounded result and outputs
+	maxDone  = 32 << 20 // a bounded result, or one output
 	maxOther = 1 << 20  // notes, steps, asks, values
 )
 
 func (k Kind) maxBody() int {
 	switch k {
-	case KindDone:
+	case KindDone, KindOutput:
 		return maxDone
 	case KindAsk, KindNote, KindStep, KindValue, KindReady:
 		return maxOther
@@ -101,6 +102,14 @@ type Run struct {
 	Code        string          `json:"code"`
 	Context     json.RawMessage `json:"context"`
 	Watch       bool            `json:"watch"`
+}
+
+// Look is a question of the host's between runs: for the variables, or about code that
+// does not run.
+type Look struct {
+	What   string `json:"what"` // "", "check" or "complete"
+	Code   string `json:"code"`
+	Cursor int    `json:"cursor"` // in characters from 0
 }
 
 // Ask is a question of running code to the host.

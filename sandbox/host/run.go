@@ -19,17 +19,16 @@ const (
 	timeoutGrace = 300 * time.Millisecond
 	cancelGrace  = 30 * time.Millisecond
 
-	maxNotes      = 1000
-	maxInspected  = 200
-	maxPerName    = 50
-	lookTimeLimit = time.Second
+	maxNotes     = 1000
+	maxInspected = 200
+	maxPerName   = 50
 )
 
 // Run runs e.Code in the session and fills e's outcome: status, result, output,
 // exception, usage, notes, what was cut. desk answers the code's questions;
-// watch may be nil. The error is only ever the service's own, or FaultFull; a
+// watch and live may be nil. The error is only ever the service's own, or FaultFull; a
 // failing, hanging or killed program is a status. A cancelled ctx cancels.
-func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watch Watcher) error {
+func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watch Watcher, live Listener) error {
 	p, err := s.child(ctx, "")
 	if err != nil {
 		return err
@@ -39,14 +38,18 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	if err != nil {
 		return err
 	}
-	out, errs := newTape(p.Stdout, pol.MaxOutputSize), newTape(p.Stderr, pol.MaxOutputSize)
+	out, errs := newTape(p.Stdout, pol.MaxOutputSize, printer(live, "stdout")), newTape(p.Stderr, pol.MaxOutputSize, printer(live, "stderr"))
 	began := time.Now()
 	p.Thaw() // before anything may interrupt it
 	asking, stop := cutter(ctx, p, time.Duration(pol.MaxExecutionTime)*time.Second)
 	var body []byte
 	failed := p.Hatch.Write(hatch.KindRun, hatch.Run{ExecutionID: e.ID, Code: e.Code, Context: e.Context, Watch: watch != nil})
 	if failed == nil {
-		body, failed = s.listen(asking, p, e, desk, watch)
+		said := says{e: e, desk: desk, watch: watch, live: live}
+		if live != nil {
+			said.catchUp = func() { out.catchUp(); errs.catchUp() }
+		}
+		body, failed = said.listen(asking, p)
 	}
 	limit, killed := stop()
 	wall := time.Since(began)
@@ -95,7 +98,7 @@ func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte
 	var illegal *hatch.IllegalFrame
 	switch {
 	case failed == nil:
-		e.Result, e.Exception, e.Outputs = outcome.Result, outcome.Exception, outcome.Outputs
+		e.Result, e.Exception = outcome.Result, outcome.Exception
 		for what, n := range outcome.Truncated {
 			cut(e, what, n)
 		}
@@ -183,134 +186,4 @@ func cutter(ctx context.Context, p *isolate.Process, limit time.Duration) (askin
 		over = true
 		return by, killed
 	}
-}
-
-// listen reads what the child says until its outcome, whose body it returns; it
-// answers questions one by one, as the child asks them one by one.
-func (s *Session) listen(ctx context.Context, p *isolate.Process, e *sandbox.Execution, desk Desk, watch Watcher) ([]byte, error) {
-	for {
-		kind, body, err := p.Hatch.Read()
-		if err == nil {
-			switch kind {
-			case hatch.KindDone:
-				return body, nil
-			case hatch.KindNote:
-				err = keepNote(e, body)
-			case hatch.KindStep:
-				var step sandbox.Step
-				if err = json.Unmarshal(body, &step); err == nil && watch != nil {
-					watch.Step(step)
-				}
-			case hatch.KindAsk:
-				err = answer(ctx, p.Hatch, desk, body)
-			default:
-				err = &hatch.IllegalFrame{Why: fmt.Sprintf("%c in the middle of a run", kind)}
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error {
-	var ask hatch.Ask
-	if err := unmarshalNumbers(body, &ask); err != nil || len(ask.Types) > 0 && ask.Params == nil {
-		return &hatch.IllegalFrame{Why: "an unreadable question"}
-	}
-	reply := hatch.Answer{ID: ask.ID}
-	var err error
-	switch ask.What {
-	case "query":
-		for name, kind := range ask.Types {
-			ask.Params[name] = sandbox.Typed{Type: kind, Value: ask.Params[name]}
-		}
-		var rows sandbox.Rows
-		if rows, err = desk.Query(ctx, ask.SQL, ask.Params); err == nil {
-			return conn.WriteRows(ask.ID, rows, ask.Packed)
-		}
-	case "tables":
-		reply.Value, err = desk.Tables(ctx)
-	case "schema":
-		reply.Value, err = desk.Schema(ctx, ask.Table)
-	case "history":
-		reply.Value, err = desk.History(ctx)
-	default:
-		return &hatch.IllegalFrame{Why: "an unknown question"}
-	}
-	if err != nil && !errors.As(err, &reply.Refused) {
-		var known *sandbox.Error
-		message := "the database could not answer; the service's log says more"
-		if errors.As(err, &known) {
-			message = known.Detail
-		} else if ctx.Err() != nil {
-			message = "the run was interrupted"
-		}
-		reply.Refused = &sandbox.Refusal{Reason: "unavailable", Message: message, Failed: true}
-	}
-	return conn.Write(hatch.KindAnswer, reply)
-}
-
-// keepNote adds a note to the execution, within bounds.
-func keepNote(e *sandbox.Execution, body []byte) error {
-	var n sandbox.Note
-	if err := json.Unmarshal(body, &n); err != nil {
-		return &hatch.IllegalFrame{Why: "an unreadable note"}
-	}
-	n.Time = time.Now().UTC()
-	if n.Name == "" {
-		if len(e.DebugInfo.Logs) >= maxNotes {
-			cut(e, "logs", 1)
-			return nil
-		}
-		e.DebugInfo.Logs = append(e.DebugInfo.Logs, n)
-		return nil
-	}
-	seen, known := e.DebugInfo.Variables[n.Name]
-	if len(seen) >= maxPerName || !known && len(e.DebugInfo.Variables) >= maxInspected {
-		cut(e, "variables", 1)
-		return nil
-	}
-	e.DebugInfo.Variables[n.Name] = append(seen, n)
-	return nil
-}
-
-// Look pictures the session's variables; only between runs. A session whose
-// child cannot answer in a second has lost it.
-func (s *Session) Look(ctx context.Context) (sandbox.Variables, error) {
-	var v sandbox.Variables
-	s.mu.Lock()
-	p := s.process
-	s.mu.Unlock()
-	if p == nil {
-		return sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}}, nil
-	}
-	p.Thaw()
-	defer p.Freeze()
-	if err := p.Hatch.Write(hatch.KindLook, struct{}{}); err != nil {
-		return v, s.drop(p)
-	}
-	said := make(chan error, 1)
-	go func() {
-		kind, body, err := p.Hatch.Read()
-		if err == nil && kind != hatch.KindValue {
-			err = &hatch.IllegalFrame{Why: fmt.Sprintf("%c as an answer to a look", kind)}
-		}
-		if err == nil {
-			err = json.Unmarshal(body, &v)
-		}
-		said <- err
-	}()
-	select {
-	case err := <-said:
-		if err != nil {
-			return sandbox.Variables{}, errors.Join(s.drop(p), sandbox.Errorf(sandbox.FaultGone, "the session was lost; /session stays"))
-		}
-		return v, nil
-	case <-time.After(lookTimeLimit):
-	case <-ctx.Done():
-	}
-	err := s.drop(p)
-	<-said // its hatch is closed
-	return sandbox.Variables{}, errors.Join(err, sandbox.Errorf(sandbox.FaultGone, "the session did not answer within a second and was ended; /session stays"))
 }

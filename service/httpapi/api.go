@@ -76,6 +76,7 @@ func New(c Config) http.Handler {
 		a.writes(group)
 		a.agents(group)
 		a.helps(group)
+		a.looks(group)
 		a.keys(group)
 		a.debug(router, group)
 		a.later(router, prefix)

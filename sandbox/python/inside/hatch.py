@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 
-ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, ROWS, NOTE, STEP, LOOK, VALUE = (ord(c) for c in "ERPXDAJMNSLV")
+ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, ROWS, NOTE, OUTPUT, STEP, LOOK, VALUE = (ord(c) for c in "ERPXDAJMNOSLV")
 
 # Bound at import: user code may replace the modules' functions later.
 dumps, loads = json.dumps, json.loads
@@ -100,6 +100,9 @@ class Channel:
 
     def note(self, note: dict) -> None:
         self._guard(self.send, NOTE, note)
+
+    def output(self, output: dict) -> None:
+        self._guard(self.send, OUTPUT, output)
 
     def step(self, step: dict) -> None:
         self._guard(self.send, STEP, step)

@@ -111,7 +111,7 @@ class FakeChannel:
 
     def __init__(self):
         self.running = False
-        self.notes, self.steps, self.asked = [], [], []
+        self.notes, self.outputs, self.steps, self.asked = [], [], [], []
         self.columns, self.data, self.truncated = [], [], False
         self.refusal = None
 
@@ -144,6 +144,9 @@ class FakeChannel:
     def note(self, note):
         self.notes.append(self._sent(note))
 
+    def output(self, output):
+        self.outputs.append(json.loads(json.dumps(output, allow_nan=False)))
+
     def step(self, step):
         self.steps.append(self._sent(step))
 
@@ -172,8 +175,10 @@ class Runner:
         self.session.leave_home()
 
     def __call__(self, code, context=None, watch=False):
+        before = len(self.channel.outputs)
         outcome = self.session.run({"execution_id": "e1", "code": code, "context": context or {}, "watch": watch, "breakpoints": []})
-        assert set(outcome) == {"result", "exception", "outputs", "truncated", "exit", "interrupt"}
+        assert set(outcome) == {"result", "exception", "truncated", "exit", "interrupt"}
+        outcome["outputs"] = self.channel.outputs[before:]
         return Outcome(json.loads(json.dumps(outcome, allow_nan=False)))
 
 

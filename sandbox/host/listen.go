@@ -1,0 +1,162 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/hatch"
+	"glasshouse/sandbox/isolate"
+)
+
+const (
+	maxOutputs     = 50
+	maxSummary     = 300      // characters
+	maxOutputBytes = 16 << 20 // of one run's outputs, twice what an honest child sends
+)
+
+// says is one run, as its child tells it.
+type says struct {
+	e     *sandbox.Execution
+	desk  Desk
+	watch Watcher
+	live  Listener // nil: nobody listens
+
+	catchUp func() // takes what was printed so far; nil where nobody listens
+	room    int    // bytes left for outputs
+}
+
+// listen reads what the child says until its outcome, whose body it returns; it
+// answers questions one by one, as the child asks them one by one.
+func (s *says) listen(ctx context.Context, p *isolate.Process) ([]byte, error) {
+	s.room = maxOutputBytes
+	for {
+		kind, body, err := p.Hatch.Read()
+		if err == nil {
+			switch kind {
+			case hatch.KindDone:
+				return body, nil
+			case hatch.KindNote:
+				err = s.keepNote(body)
+			case hatch.KindOutput:
+				err = s.keepOutput(body)
+			case hatch.KindStep:
+				var step sandbox.Step
+				if err = json.Unmarshal(body, &step); err == nil && s.watch != nil {
+					s.watch.Step(step)
+				}
+			case hatch.KindAsk:
+				s.told(func(Listener) {})
+				err = answer(ctx, p.Hatch, s.desk, body)
+			default:
+				err = &hatch.IllegalFrame{Why: fmt.Sprintf("%c in the middle of a run", kind)}
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error {
+	var ask hatch.Ask
+	if err := unmarshalNumbers(body, &ask); err != nil || len(ask.Types) > 0 && ask.Params == nil {
+		return &hatch.IllegalFrame{Why: "an unreadable question"}
+	}
+	reply := hatch.Answer{ID: ask.ID}
+	var err error
+	switch ask.What {
+	case "query":
+		for name, kind := range ask.Types {
+			ask.Params[name] = sandbox.Typed{Type: kind, Value: ask.Params[name]}
+		}
+		var rows sandbox.Rows
+		if rows, err = desk.Query(ctx, ask.SQL, ask.Params); err == nil {
+			return conn.WriteRows(ask.ID, rows, ask.Packed)
+		}
+	case "tables":
+		reply.Value, err = desk.Tables(ctx)
+	case "schema":
+		reply.Value, err = desk.Schema(ctx, ask.Table)
+	case "history":
+		reply.Value, err = desk.History(ctx)
+	default:
+		return &hatch.IllegalFrame{Why: "an unknown question"}
+	}
+	if err != nil && !errors.As(err, &reply.Refused) {
+		var known *sandbox.Error
+		message := "the database could not answer; the service's log says more"
+		if errors.As(err, &known) {
+			message = known.Detail
+		} else if ctx.Err() != nil {
+			message = "the run was interrupted"
+		}
+		reply.Refused = &sandbox.Refusal{Reason: "unavailable", Message: message, Failed: true}
+	}
+	return conn.Write(hatch.KindAnswer, reply)
+}
+
+// keepNote adds a note to the execution, within bounds.
+func (s *says) keepNote(body []byte) error {
+	e := s.e
+	var n sandbox.Note
+	if err := json.Unmarshal(body, &n); err != nil {
+		return &hatch.IllegalFrame{Why: "an unreadable note"}
+	}
+	n.Time = time.Now().UTC()
+	if n.Name == "" {
+		if len(e.DebugInfo.Logs) >= maxNotes {
+			cut(e, "logs", 1)
+			return nil
+		}
+		e.DebugInfo.Logs = append(e.DebugInfo.Logs, n)
+		s.told(func(live Listener) { live.Note(n) })
+		return nil
+	}
+	seen, known := e.DebugInfo.Variables[n.Name]
+	if len(seen) >= maxPerName || !known && len(e.DebugInfo.Variables) >= maxInspected {
+		cut(e, "variables", 1)
+		return nil
+	}
+	e.DebugInfo.Variables[n.Name] = append(seen, n)
+	s.told(func(live Listener) { live.Note(n) })
+	return nil
+}
+
+// keepOutput adds a rich output to the execution, within bounds. It is kept as it
+// comes, so a run that is ended has what it had shown.
+func (s *says) keepOutput(body []byte) error {
+	var o sandbox.Output
+	if err := json.Unmarshal(body, &o); err != nil || o.Data == nil {
+		return &hatch.IllegalFrame{Why: "an unreadable output"}
+	}
+	if runes := []rune(o.Summary); len(runes) > maxSummary {
+		o.Summary = string(runes[:maxSummary])
+	}
+	if s.room -= len(body); s.room < 0 || len(s.e.Outputs) >= maxOutputs {
+		cut(s.e, "outputs", 1)
+		return nil
+	}
+	s.e.Outputs = append(s.e.Outputs, o)
+	s.told(func(live Listener) { live.Output(o) })
+	return nil
+}
+
+// told tells who listens, if anybody does, after all that was printed before.
+func (s *says) told(what func(Listener)) {
+	if s.live != nil {
+		s.catchUp()
+		what(s.live)
+	}
+}
+
+// printer is what a tape tells a listener with.
+func printer(live Listener, stream string) func([]byte) {
+	if live == nil {
+		return nil
+	}
+	return func(text []byte) { live.Print(stream, text) }
+}
