@@ -27,6 +27,7 @@ func TestAcceptNamesTheKey(t *testing.T) {
 		`{"MAX_MEMORY_MB": 64}`:              {"MAX_MEMORY_MB", policy.WhyInvalid},
 		`{"colour": 1}`:                      {"colour", policy.WhyInvalid},
 		`{"profile": "root"}`:                {"profile", policy.WhyInvalid},
+		`{"profile": "compat"}`:              {"profile", policy.WhyInvalid},
 		`{"profile": "unrestricted"}`:        {"profile", policy.WhyForbidden},
 		`{"allowed_modules": ["os"]}`:        {"allowed_modules", policy.WhyForbidden},
 		`{"allowed_modules": ["torch"]}`:     {"allowed_modules", policy.WhyForbidden},

@@ -60,7 +60,7 @@ func Rules(p Policy) CodeRules {
 		Enabled: true, Allowed: []string{"*"}, Blocked: map[string]string{}, Calls: map[string]string{}, Keys: map[string]string{},
 		BlockedByOwner: append([]string{}, p.BlockedModules...),
 	}
-	if p.Profile == ProfileUnrestricted {
+	if p.Profile == ProfileUnrestricted || p.Profile == ProfileCompat {
 		r.Enabled = len(p.AllowedModules)+len(p.BlockedModules) > 0
 	} else {
 		r.Allowed = slices.Clone(allowedModules)

@@ -8,11 +8,13 @@ package policy
 type Profile string
 
 // The profiles. Unrestricted has no import rules at all; only an admin's key
-// may choose it.
+// may choose it. Compat has none either, and none of the helpers: plain Python, for
+// the facade alone, so no request may choose it.
 const (
 	ProfileAnalyst      Profile = "analyst"
 	ProfileStrict       Profile = "strict"
 	ProfileUnrestricted Profile = "unrestricted"
+	ProfileCompat       Profile = "compat"
 )
 
 // WritePolicy says what becomes of a statement that would write.

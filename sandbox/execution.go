@@ -31,6 +31,7 @@ const (
 	KindAnalyze Kind = "analyze-data"
 	KindDebug   Kind = "debug"
 	KindQuery   Kind = "database-query" // one statement, no code
+	KindFacade  Kind = "facade"
 )
 
 // Execution is one run of one piece of code in one sandbox, from accepted to
@@ -128,8 +129,10 @@ type Note struct {
 	Function string          `json:"function"`
 }
 
-// Output is one rich output: a Jupyter MIME bundle. Binary types are base64.
+// Output is one rich output: a Jupyter MIME bundle, and one line of text that says to
+// a model what a person would see. Binary types are base64.
 type Output struct {
+	Summary  string                     `json:"summary"`
 	Data     map[string]json.RawMessage `json:"data"`
 	Metadata json.RawMessage            `json:"metadata,omitempty"`
 }
@@ -149,7 +152,6 @@ type Artifact struct {
 type Outcome struct {
 	Result    json.RawMessage  `json:"result"`
 	Exception *Exception       `json:"exception"`
-	Outputs   []Output         `json:"outputs"`
 	Truncated map[string]int64 `json:"truncated"`
 	Exit      *int             `json:"exit"` // code of a sys.exit(), null where there was none
 	Interrupt bool             `json:"interrupt"`

@@ -22,6 +22,7 @@ type desk struct {
 	box       sandbox.Sandbox
 	execution *sandbox.Execution
 	captured  int
+	feed      *Feed // nil: nobody follows it
 }
 
 func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error) {
@@ -64,6 +65,9 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sa
 		d.execution.Truncated["queries"]++
 	} else {
 		d.execution.Queries = append(d.execution.Queries, q)
+		if d.feed != nil {
+			d.feed.query(q)
+		}
 	}
 	return rows, err
 }

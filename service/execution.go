@@ -9,6 +9,7 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/host"
 )
 
 // Job is a piece of code to run.
@@ -19,6 +20,7 @@ type Job struct {
 	Steps   func(sandbox.Step) // nil: not debugged; else told each line, and may hold the run up
 
 	debug *interactive // of a debug session
+	feed  *Feed        // nil: nobody follows it
 }
 
 // Execute runs a job in a sandbox: THE main path. The answer is an execution,
@@ -147,13 +149,15 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 		s.mu.Unlock()
 		return stopping()
 	}
-	s.running[e.ID] = run{owner: box.Owner, cancel: cancel}
+	over := make(chan struct{})
+	s.running[e.ID] = run{owner: box.Owner, cancel: cancel, over: over}
 	s.work.Add(1)
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
 		delete(s.running, e.ID)
 		s.mu.Unlock()
+		close(over)
 		s.work.Done()
 	}()
 	select {
@@ -176,7 +180,13 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 		return err
 	}
 	if ranErr == nil {
-		ranErr = s.runIn(ctx, session, box, e, job)
+		var live host.Listener
+		if job.feed != nil {
+			job.feed.begin(e, box.Owner, box.Policy.MaxOutputSize)
+			s.keep(e.ID, job.feed)
+			live = job.feed
+		}
+		ranErr = s.runIn(ctx, session, box, e, job, live)
 		explain(e)
 	}
 	switch {

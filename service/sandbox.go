@@ -211,6 +211,7 @@ func (s *Service) Expire() {
 			over = append(over, l)
 		}
 	}
+	s.forget(now)
 	s.mu.Unlock()
 	for _, l := range over {
 		if err := s.end(l, sandbox.StateExpired); err != nil {

@@ -24,10 +24,22 @@ import (
 
 // Session is a sandbox's live Python, as host.Session is one.
 type Session interface {
-	Run(context.Context, *sandbox.Execution, host.Desk, host.Watcher) error
+	Program
+	Adviser
+}
+
+// Program is what runs.
+type Program interface {
+	Run(context.Context, *sandbox.Execution, host.Desk, host.Watcher, host.Listener) error
 	Look(context.Context) (sandbox.Variables, error)
 	Usage() map[string]any
 	Close() error
+}
+
+// Adviser reads code that does not run.
+type Adviser interface {
+	Check(ctx context.Context, code string) (sandbox.Verdict, error)
+	Complete(ctx context.Context, code string, cursor int) (c sandbox.Completion, settled bool, before string, err error)
 }
 
 // Host opens sessions: for one piece of code, or where code is "" for any.
@@ -133,6 +145,7 @@ type Service struct {
 	live     map[string]*live
 	opening  map[string]int // sandboxes being opened, by user
 	running  map[string]run // by execution
+	feeds    map[string]*Feed
 	draining bool
 	work     sync.WaitGroup // runs and closings that Drain waits for
 	sessions sessions
@@ -167,6 +180,7 @@ func (l *live) now() sandbox.Sandbox {
 type run struct {
 	owner  string
 	cancel context.CancelCauseFunc
+	over   chan struct{} // closed when its end is on record
 }
 
 // New starts a Service and its janitor.
@@ -177,7 +191,7 @@ func New(p Parts) *Service {
 	if p.NewID == nil {
 		p.NewID = newID
 	}
-	s := &Service{Parts: p, live: map[string]*live{}, opening: map[string]int{}, running: map[string]run{}, keys: map[[32]byte]seenKey{}, places: make(chan struct{}, max(p.Parallel, 1)), stop: make(chan struct{})}
+	s := &Service{Parts: p, live: map[string]*live{}, opening: map[string]int{}, running: map[string]run{}, feeds: map[string]*Feed{}, keys: map[[32]byte]seenKey{}, places: make(chan struct{}, max(p.Parallel, 1)), stop: make(chan struct{})}
 	s.work.Add(1)
 	go s.janitor()
 	return s

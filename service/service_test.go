@@ -36,7 +36,7 @@ func (s *script) Ready() error { return nil }
 
 func (s *script) Isolation() sandbox.Isolation { return sandbox.Isolation{} }
 
-func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ host.Watcher) error {
+func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ host.Watcher, _ host.Listener) error {
 	s.ran++
 	e.Status = sandbox.StatusCompleted
 	if e.Code == "wait" {
@@ -48,8 +48,14 @@ func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ h
 }
 
 func (s *script) Look(context.Context) (sandbox.Variables, error) { return sandbox.Variables{}, nil }
-func (s *script) Usage() map[string]any                           { return nil }
-func (s *script) Close() error                                    { s.closed++; return nil }
+func (s *script) Check(context.Context, string) (sandbox.Verdict, error) {
+	return sandbox.Verdict{}, nil
+}
+func (s *script) Complete(context.Context, string, int) (sandbox.Completion, bool, string, error) {
+	return sandbox.Completion{}, true, "", nil
+}
+func (s *script) Usage() map[string]any { return nil }
+func (s *script) Close() error          { s.closed++; return nil }
 
 var ada = sandbox.Key{User: "ada", Role: sandbox.RoleAgent}
 

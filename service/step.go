@@ -23,14 +23,14 @@ const chunkTime = 5 * time.Second
 // runIn runs e in its session, debugged where steps is given: then what the recorder
 // writes is kept while it runs, so that a kill, of the code or of the service, leaves
 // what was before.
-func (s *Service) runIn(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution, job Job) error {
-	answers := &desk{service: s, box: box, execution: e}
+func (s *Service) runIn(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution, job Job, live host.Listener) error {
+	answers := &desk{service: s, box: box, execution: e, feed: job.feed}
 	switch {
 	case job.debug != nil:
 		job.debug.recording = s.newRecording(e, job.debug.journal, nil)
 		job.debug.session.began(e.ID)
 		defer job.debug.end()
-		return session.Run(ctx, e, answers, job.debug)
+		return session.Run(ctx, e, answers, job.debug, live)
 	case job.Steps != nil:
 		journal, err := debugger.NewJournal()
 		if err != nil {
@@ -38,9 +38,9 @@ func (s *Service) runIn(ctx context.Context, session Session, box sandbox.Sandbo
 		}
 		r := s.newRecording(e, journal, job.Steps)
 		defer r.end()
-		return session.Run(ctx, e, answers, r)
+		return session.Run(ctx, e, answers, r, live)
 	}
-	return session.Run(ctx, e, answers, nil)
+	return session.Run(ctx, e, answers, nil, live)
 }
 
 // recording is a debugged run that goes on: its host.Watcher.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -50,6 +51,9 @@ type config struct {
 	keepMB          int
 	accessLog       bool
 	logJSON         bool
+	facadeListen    string
+	facadeFolder    string
+	facadeMaxChars  int
 }
 
 // parse reads args over the environment over the defaults. flag.ErrHelp where help
@@ -92,6 +96,9 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.IntVar(&c.keepMB, "recordings-max-mb", 4096, "what all recordings together may take in history, the oldest go first; 0: no bound")
 	f.BoolVar(&c.accessLog, "access-log", false, "log every request")
 	f.BoolVar(&c.logJSON, "log-json", false, "log in JSON")
+	f.StringVar(&c.facadeListen, "facade-listen", "", "loopback address for clients of a local code-execution server, which send no key; empty: SANDBOX_HOST and SANDBOX_PORT where one is set, else off. 127.0.0.1:6000 is what they try")
+	f.StringVar(&c.facadeFolder, "facade-folder", "", "folder of this machine that their code works in; empty: OUTPUT_DATA_PATH, else one in memory")
+	f.IntVar(&c.facadeMaxChars, "facade-max-output-chars", 1000, "characters of output that they get where they do not say")
 	if more != nil {
 		more(f)
 	}
@@ -120,7 +127,23 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	if c.dataDir, err = filepath.Abs(c.dataDir); err != nil {
 		return c, nil, err
 	}
-	return c, f.Args(), nil
+	return c, f.Args(), c.facade()
+}
+
+// facade settles where the facade listens, and in which folder its code works.
+func (c *config) facade() (err error) {
+	if c.facadeListen == "" {
+		if host, port := os.Getenv("SANDBOX_HOST"), os.Getenv("SANDBOX_PORT"); host != "" || port != "" {
+			c.facadeListen = net.JoinHostPort(cmp.Or(host, "127.0.0.1"), cmp.Or(port, "6000"))
+		}
+	}
+	if c.facadeFolder == "" && c.facadeListen != "" {
+		c.facadeFolder = os.Getenv("OUTPUT_DATA_PATH")
+	}
+	if c.facadeFolder != "" {
+		c.facadeFolder, err = filepath.Abs(c.facadeFolder)
+	}
+	return err
 }
 
 // functions are those of --allow-functions, by commas that are not in a signature.
@@ -155,21 +178,30 @@ func defaultDataDir() string {
 func (c config) wall(log func(string, ...any)) isolate.Config {
 	return isolate.Config{
 		Python: c.python, Sets: isolate.Sets(c.pool), Default: policy.Default(), Level: c.isolation, MinLevel: c.minLevel,
-		Folder: filepath.Join(c.dataDir, "sessions"), CABundle: c.caBundle, Recycle: c.zygotes, Log: log,
+		Folder: filepath.Join(c.dataDir, "sessions"), Shared: c.facadeFolder, CABundle: c.caBundle, Recycle: c.zygotes, Log: log,
 	}
 }
 
-// exposed refuses an address beyond loopback without TLS.
+// loopback says whether an address is this machine's own.
+func loopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// exposed refuses an address beyond loopback without TLS, and for the facade, which
+// asks for no key, any.
 func (c config) exposed() error {
-	host, _, err := net.SplitHostPort(c.listen)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(c.listen); err != nil {
 		return fmt.Errorf("--listen %q: %w", c.listen, err)
+	}
+	if c.facadeListen != "" && !loopback(c.facadeListen) {
+		return fmt.Errorf("the facade asks for no key, so it listens on loopback only, and %s is beyond it: set --facade-listen, or SANDBOX_HOST and SANDBOX_PORT, to an address such as 127.0.0.1:6000", c.facadeListen)
 	}
 	if (c.tlsCert == "") != (c.tlsKey == "") {
 		return errors.New("--tls-cert and --tls-key go together")
 	}
-	ip := net.ParseIP(host)
-	if host == "localhost" || ip != nil && ip.IsLoopback() || c.tlsCert != "" || c.allowRemote {
+	if loopback(c.listen) || c.tlsCert != "" || c.allowRemote {
 		return nil
 	}
 	return fmt.Errorf("--listen %s is beyond loopback, and keys would cross the network readable: set --tls-cert and --tls-key, or --allow-remote-plaintext behind a proxy that has TLS", c.listen)

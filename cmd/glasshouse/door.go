@@ -17,7 +17,10 @@ import (
 // check says whether a statement would be run: offline, or against the database
 // that --dsn names.
 func check(ctx context.Context, args []string) error {
-	const use = "usage: glasshouse check sql [--dsn URL] FILE (- reads the statement from standard input)"
+	if len(args) > 0 && args[0] == "code" {
+		return checkCode(ctx, args)
+	}
+	const use = "usage: glasshouse check code FILE.py, or glasshouse check sql [--dsn URL] FILE (- reads the statement from standard input)"
 	if len(args) == 0 || args[0] != "sql" {
 		return errors.New(use)
 	}

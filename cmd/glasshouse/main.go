@@ -22,6 +22,7 @@ const usage = `glasshouse runs Python that agents write, next to PostgreSQL, and
   glasshouse serve              start the service (serve --help lists every setting)
   glasshouse run FILE.py        run a file in a sandbox, from the terminal
   glasshouse keys create|list|revoke
+  glasshouse check code FILE.py what a sandbox would refuse of it; nothing runs
   glasshouse check sql FILE     say whether the read-only door would run a statement (- reads it from standard input)
   glasshouse prove              attack the database through the door and beside it; say what each layer stops
   glasshouse role-sql           print the SQL that makes a login which only reads

@@ -26,6 +26,7 @@ import (
 type app struct {
 	service  *service.Service
 	isolator *isolate.Isolator
+	host     *host.Host
 	store    *history.Store
 	reader   *dbaccess.Reader
 	postgres *embedded.Server // nil where databases were given
@@ -44,6 +45,19 @@ func (s sessions) Open(ctx context.Context, box sandbox.Sandbox, code string) (s
 	}
 	return session, nil
 }
+
+// workshop hands out sessions that share a folder, likewise.
+type workshop struct{ *host.Workshop }
+
+func (w workshop) Open(ctx context.Context, box sandbox.Sandbox) (service.Session, error) {
+	session, err := w.Workshop.Open(ctx, box)
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+func (a *app) workshop() workshop { return workshop{a.host.Workshop()} }
 
 func newLog(c config) *logrus.Logger {
 	log := logrus.New()
@@ -76,6 +90,11 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	if a.lock, err = lockFolder(c.dataDir); err != nil {
 		return a, err
 	}
+	if c.facadeFolder != "" {
+		if err = os.MkdirAll(c.facadeFolder, 0o755); err != nil {
+			return a, fmt.Errorf("make the facade's folder: %w; choose another with --facade-folder", err)
+		}
+	}
 	var wall sync.WaitGroup
 	var wallErr error
 	wall.Add(1)
@@ -89,8 +108,9 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	if err = errors.Join(err, wallErr); err != nil {
 		return a, err
 	}
+	a.host = host.New(a.isolator, c.queue)
 	a.service = service.New(service.Parts{
-		Host: sessions{host.New(a.isolator, c.queue)}, Reader: a.reader, Writer: a.reader, History: a.store, Default: policy.Default(), Ceiling: ceiling,
+		Host: sessions{a.host}, Reader: a.reader, Writer: a.reader, History: a.store, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Mask: strings.FieldsFunc(c.maskParameters, func(r rune) bool { return r == ',' || r == ' ' }), Log: a.log,
 		Keep: service.Keep{Age: c.keepAge, Bytes: int64(c.keepMB) << 20},
 	})

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"glasshouse/service"
 	"glasshouse/service/httpapi"
 )
 
@@ -34,6 +35,14 @@ func serve(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("%w: choose another address with --listen", err)
 	}
+	var facade net.Listener
+	if c.facadeListen != "" {
+		if facade, err = net.Listen("tcp", c.facadeListen); err != nil {
+			listener.Close()
+			return fmt.Errorf("%w: choose another address with --facade-listen", err)
+		}
+		defer facade.Close()
+	}
 	a, err := build(ctx, c, func(step string) { fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step) })
 	if err != nil {
 		listener.Close()
@@ -50,7 +59,14 @@ func serve(ctx context.Context, args []string) error {
 	}
 	defer os.Remove(filepath.Join(c.dataDir, "address"))
 	server := &http.Server{Handler: httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version, Access: c.accessLog}), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
-	ended := make(chan error, 1)
+	ended := make(chan error, 2)
+	if facade != nil {
+		workshop := a.workshop()
+		defer func() { _ = workshop.Close() }()
+		local := &http.Server{Handler: httpapi.Facade(&service.Facade{Service: a.service, Workshop: workshop, MaxChars: c.facadeMaxChars}, a.log), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+		go func() { ended <- local.Serve(facade) }()
+		defer local.Close()
+	}
 	go func() {
 		if c.tlsCert != "" {
 			ended <- server.ServeTLS(listener, c.tlsCert, c.tlsKey)
@@ -66,6 +82,9 @@ func serve(ctx context.Context, args []string) error {
 		}
 	}
 	greet(a, c, address, time.Since(began))
+	if facade != nil {
+		fmt.Printf("The facade for clients of a local code-execution server is at http://%s\n", facade.Addr())
+	}
 	select {
 	case err := <-ended:
 		return err

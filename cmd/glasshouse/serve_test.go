@@ -167,6 +167,25 @@ func TestRunAFile(t *testing.T) {
 	}
 }
 
+func TestCheckAFile(t *testing.T) {
+	path, dir := binary(t), dataDir(t)
+	file := filepath.Join(dir, "x.py")
+	for code, want := range map[string]string{
+		"print(await db_tables())":            "",
+		"import os\neval('1')\nprint(1)\n":    file + ":1:1: policy: line 1: import of os is not allowed",
+		"x = 1\nif x:\nprint(x)\n":            file + ":3:1: syntax: expected an indented block",
+		"raise SystemExit('it must not run')": "",
+	} {
+		if err := os.WriteFile(file, []byte(code), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(path, "check", "code", "--data-dir", dir, file).Output()
+		if (err != nil) != (want != "") || !strings.HasPrefix(string(out), want) || want == "" && len(out) > 0 {
+			t.Errorf("%q: %q, %v", code, out, err)
+		}
+	}
+}
+
 func TestBeyondLoopbackNeedsTLS(t *testing.T) {
 	for listen, ok := range map[string]bool{"127.0.0.1:1": true, "[::1]:1": true, "localhost:1": true, "0.0.0.0:1": false, ":1": false, "192.0.2.1:1": false} {
 		if err := (config{listen: listen}).exposed(); (err == nil) != ok {

@@ -137,8 +137,11 @@ func (s *Server) endOld(ctx context.Context) error {
 	s.endStrays()
 	// A zombie that nobody has reaped yet still counts as alive to postgres; none of
 	// the cluster's processes lives, so its lock means nothing.
-	if err := os.Remove(filepath.Join(s.data, "postmaster.pid")); err != nil && !os.IsNotExist(err) {
-		return err
+	locks, _ := filepath.Glob(filepath.Join(s.socket, ".s.PGSQL.*.lock"))
+	for _, lock := range append(locks, filepath.Join(s.data, "postmaster.pid")) {
+		if err := os.Remove(lock); err != nil && !os.IsNotExist(err) {
+			return err
+		}
 	}
 	return nil
 }

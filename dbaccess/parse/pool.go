@@ -95,7 +95,7 @@ func (p *Pool) ask(ctx context.Context, c **child, q Request) (result Result, er
 			return result, fmt.Errorf("start the parser: %w", err)
 		}
 	}
-	deadline := time.Now().Add(limit(q) + time.Second)
+	deadline := time.Now().Add(patience*limit(q) + time.Second)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}

@@ -4,16 +4,47 @@ import (
 	"bufio"
 	"encoding/gob"
 	"os"
+	"syscall"
 	"time"
 )
 
 // stageName is argv[0] of the binary when it is a child.
 const stageName = "glasshouse-parse"
 
-// limit is the longest that one statement may take, in a child's own eyes; the
-// pool waits a little longer. A legal list of 50 000 takes a sixth of a second.
+// limit is the CPU time that one statement may take, in a child's own eyes. A legal
+// list of 50 000 takes a sixth of a second.
 func limit(q Request) time.Duration {
 	return time.Second + time.Duration(len(q.SQL)>>10)*4*time.Millisecond
+}
+
+// patience is how many times its limit a statement may take by the clock, where the
+// machine has much else to do; the pool waits a little longer.
+const patience = 10
+
+// fuse ends this process when a statement has had its time, unless it is put out.
+func fuse(q Request) (out func()) {
+	most, began, start := limit(q), spent(), time.Now()
+	over := make(chan struct{})
+	go func() { // a hang in C stops no timer: even with the service gone, this ends it
+		for wait := most; ; wait = most / 4 {
+			select {
+			case <-over:
+				return
+			case <-time.After(wait):
+			}
+			if spent()-began >= most || time.Since(start) >= patience*most {
+				os.Exit(3)
+			}
+		}
+	}()
+	return func() { close(over) }
+}
+
+// spent is the CPU time that this process has had.
+func spent() time.Duration {
+	var used syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // fails for a wrong argument only
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // init makes a child of any binary that holds this package, tests' too, with no
@@ -25,18 +56,17 @@ func Stage() {
 	if os.Args[0] != stageName {
 		return
 	}
-	in, out := gob.NewDecoder(bufio.NewReader(os.Stdin)), bufio.NewWriter(os.Stdout)
-	answer := gob.NewEncoder(out)
+	in, buf := gob.NewDecoder(bufio.NewReader(os.Stdin)), bufio.NewWriter(os.Stdout)
+	answer := gob.NewEncoder(buf)
 	for {
 		var q Request
 		if in.Decode(&q) != nil {
 			os.Exit(0) // the service has gone
 		}
-		// A hang in C stops no timer: even with the service gone, this ends it.
-		bomb := time.AfterFunc(limit(q), func() { os.Exit(3) })
+		out := fuse(q)
 		result := Here(q)
-		bomb.Stop()
-		if answer.Encode(result) != nil || out.Flush() != nil {
+		out()
+		if answer.Encode(result) != nil || buf.Flush() != nil {
 			os.Exit(0)
 		}
 	}

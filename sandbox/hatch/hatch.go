@@ -14,7 +14,7 @@
 //	                            and the listener of a network of the child's own)
 //	assign ->
 //	run ->
-//	                         <- note*, records*, ask*   (answer or rows -> each ask)
+//	                         <- note*, output*, records*, ask*   (answer or rows -> each ask)
 //	                         <- stop                    (its program stands now)
 //	command ->               <- value                   (any number, the last a resume)
 //	                         <- done
@@ -45,23 +45,24 @@ const (
 	KindAnswer  Kind = 'J' // host to child: Answer, JSON
 	KindRows    Kind = 'M' // host to child: 4-byte id, then marshal data
 	KindNote    Kind = 'N' // child to host: sandbox.Note
+	KindOutput  Kind = 'O' // child to host: sandbox.Output
 	KindRecords Kind = 'T' // child to host: what the recorder of a watched run wrote
 	KindStop    Kind = 'S' // child to host: where the program stands, JSON of package debugger
 	KindCommand Kind = 'C' // host to child that stands: likewise; resume ends it, all else has a Value
 	KindLog     Kind = 'G' // child to host: what a log point says
-	KindLook    Kind = 'L' // host to child: empty
-	KindValue   Kind = 'V' // child to host: sandbox.Variables
+	KindLook    Kind = 'L' // host to child: Look
+	KindValue   Kind = 'V' // child to host: sandbox.Variables, sandbox.Verdict or sandbox.Completion
 )
 
 // The largest bodies that a child may send, in bytes.
 const (
-	maxDone  = 32 << 20 // a bounded result and outputs
+	maxDone  = 32 << 20 // a bounded result, or one output
 	maxOther = 1 << 20  // notes, records, asks, values
 )
 
 func (k Kind) maxBody() int {
 	switch k {
-	case KindDone:
+	case KindDone, KindOutput:
 		return maxDone
 	case KindAsk, KindNote, KindRecords, KindStop, KindLog, KindValue, KindReady:
 		return maxOther
@@ -107,6 +108,14 @@ type Run struct {
 	Context     json.RawMessage `json:"context"`
 	Watch       bool            `json:"watch"`
 	Stops       json.RawMessage `json:"stops,omitempty"` // where it stops, of package debugger
+}
+
+// Look is a question of the host's between runs: for the variables, or about code that
+// does not run.
+type Look struct {
+	What   string `json:"what"` // "", "check" or "complete"
+	Code   string `json:"code"`
+	Cursor int    `json:"cursor"` // in characters from 0
 }
 
 // Ask is a question of running code to the host.

@@ -17,6 +17,7 @@ type Isolator interface {
 	Start(context.Context, isolate.Spec) (*isolate.Process, error)
 	Isolation() sandbox.Isolation
 	Ready() error
+	Shared(context.Context) (*isolate.Home, error)
 }
 
 // Desk answers what running code asks.
@@ -44,6 +45,15 @@ type Watcher interface {
 
 // Ask has a program that stands do something, within a limit, and returns its answer.
 type Ask func(command any, limit time.Duration) ([]byte, error)
+
+// Listener is told what a run does while it does it, in the order of the program as
+// far as that can be known: of stdout and stderr each in its own. The two streams are
+// told from goroutines of their own; all is told before Run returns.
+type Listener interface {
+	Print(stream string, text []byte) // "stdout" or "stderr"; text is valid until it returns
+	Note(sandbox.Note)
+	Output(sandbox.Output)
+}
 
 // Host opens sessions.
 type Host struct {
@@ -77,6 +87,7 @@ type Session struct {
 	process *isolate.Process
 	home    *isolate.Home // its /session, once there was a child
 	closed  bool
+	leave   func()        // called once, when it is closed; may be nil
 	cpu     time.Duration // used by the process before this run
 }
 
@@ -145,6 +156,10 @@ func (s *Session) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	if s.leave != nil {
+		defer s.leave()
+		s.leave = nil
+	}
 	return s.release()
 }
 

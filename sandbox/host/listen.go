@@ -2,6 +2,8 @@ package host
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,28 +12,39 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// listener reads what a child says in one run.
-type listener struct {
-	process   *isolate.Process
-	execution *sandbox.Execution
-	desk      Desk
-	watch     Watcher
-	cut       *cutter
+const (
+	maxOutputs     = 50
+	maxSummary     = 300      // characters
+	maxOutputBytes = 16 << 20 // of one run's outputs, twice what an honest child sends
+)
+
+// says is one run, as its child tells it.
+type says struct {
+	process *isolate.Process
+	e       *sandbox.Execution
+	desk    Desk
+	watch   Watcher
+	cut     *cutter
+	live    Listener // nil: nobody listens
+
+	catchUp func() // takes what was printed so far; nil where nobody listens
+	room    int    // bytes left for outputs
 }
 
-// listen reads until the outcome, whose body it returns; it answers questions one by
-// one, as the child asks them one by one.
-func (l *listener) listen(ctx context.Context) ([]byte, error) {
+// listen reads what the child says until its outcome, whose body it returns; it
+// answers questions one by one, as the child asks them one by one.
+func (s *says) listen(ctx context.Context) ([]byte, error) {
+	s.room = maxOutputBytes
 	for {
-		kind, body, err := l.process.Hatch.Read()
+		kind, body, err := s.process.Hatch.Read()
 		if err == nil {
 			switch kind {
 			case hatch.KindDone:
 				return body, nil
 			case hatch.KindStop:
-				err = l.stopped(ctx, body)
+				err = s.stopped(ctx, body)
 			default:
-				err = l.take(ctx, kind, body)
+				err = s.take(ctx, kind, body)
 			}
 		}
 		if err != nil {
@@ -41,19 +54,22 @@ func (l *listener) listen(ctx context.Context) ([]byte, error) {
 }
 
 // take does what a frame asks for that may come at any time of a run.
-func (l *listener) take(ctx context.Context, kind hatch.Kind, body []byte) error {
+func (s *says) take(ctx context.Context, kind hatch.Kind, body []byte) error {
 	switch {
 	case kind == hatch.KindNote:
-		return keepNote(l.execution, body)
+		return s.keepNote(body)
+	case kind == hatch.KindOutput:
+		return s.keepOutput(body)
 	case kind == hatch.KindAsk:
-		return answer(ctx, l.process.Hatch, l.desk, body)
-	case kind == hatch.KindRecords && l.watch != nil:
-		if err := l.watch.Records(body); err != nil {
+		s.told(func(Listener) {})
+		return answer(ctx, s.process.Hatch, s.desk, body)
+	case kind == hatch.KindRecords && s.watch != nil:
+		if err := s.watch.Records(body); err != nil {
 			return &hatch.IllegalFrame{Why: err.Error()}
 		}
 		return nil
-	case kind == hatch.KindLog && l.watch != nil:
-		l.watch.Logged(body)
+	case kind == hatch.KindLog && s.watch != nil:
+		s.watch.Logged(body)
 		return nil
 	}
 	return &hatch.IllegalFrame{Why: fmt.Sprintf("%c in the middle of a run", kind)}
@@ -63,32 +79,132 @@ func (l *listener) take(ctx context.Context, kind hatch.Kind, body []byte) error
 const hanging = time.Second
 
 // stopped lets the watcher have the program that stands.
-func (l *listener) stopped(ctx context.Context, where []byte) error {
-	if l.watch == nil {
+func (s *says) stopped(ctx context.Context, where []byte) error {
+	if s.watch == nil {
 		return &hatch.IllegalFrame{Why: "a stop of a run that is not watched"}
 	}
-	letGo := l.cut.hold()
+	letGo := s.cut.hold()
 	defer letGo()
 	ask := func(command any, limit time.Duration) ([]byte, error) {
-		if err := l.process.Hatch.Write(hatch.KindCommand, command); err != nil {
+		if err := s.process.Hatch.Write(hatch.KindCommand, command); err != nil {
 			return nil, err
 		}
-		interrupt, kill := time.AfterFunc(limit, l.cut.interrupt), time.AfterFunc(limit+hanging, l.process.Kill)
+		interrupt, kill := time.AfterFunc(limit, s.cut.interrupt), time.AfterFunc(limit+hanging, s.process.Kill)
 		defer interrupt.Stop()
 		defer kill.Stop()
 		for {
-			kind, body, err := l.process.Hatch.Read()
+			kind, body, err := s.process.Hatch.Read()
 			if err != nil || kind == hatch.KindValue {
 				return body, err
 			}
-			if err := l.take(ctx, kind, body); err != nil {
+			if err := s.take(ctx, kind, body); err != nil {
 				return nil, err
 			}
 		}
 	}
-	resume, err := l.watch.Stopped(ctx, where, ask)
+	resume, err := s.watch.Stopped(ctx, where, ask)
 	if err != nil {
 		return err
 	}
-	return l.process.Hatch.Write(hatch.KindCommand, resume)
+	return s.process.Hatch.Write(hatch.KindCommand, resume)
+}
+
+func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error {
+	var ask hatch.Ask
+	if err := unmarshalNumbers(body, &ask); err != nil || len(ask.Types) > 0 && ask.Params == nil {
+		return &hatch.IllegalFrame{Why: "an unreadable question"}
+	}
+	reply := hatch.Answer{ID: ask.ID}
+	var err error
+	switch ask.What {
+	case "query":
+		for name, kind := range ask.Types {
+			ask.Params[name] = sandbox.Typed{Type: kind, Value: ask.Params[name]}
+		}
+		var rows sandbox.Rows
+		if rows, err = desk.Query(ctx, ask.SQL, ask.Params); err == nil {
+			return conn.WriteRows(ask.ID, rows, ask.Packed)
+		}
+	case "tables":
+		reply.Value, err = desk.Tables(ctx)
+	case "schema":
+		reply.Value, err = desk.Schema(ctx, ask.Table)
+	case "history":
+		reply.Value, err = desk.History(ctx)
+	default:
+		return &hatch.IllegalFrame{Why: "an unknown question"}
+	}
+	if err != nil && !errors.As(err, &reply.Refused) {
+		var known *sandbox.Error
+		message := "the database could not answer; the service's log says more"
+		if errors.As(err, &known) {
+			message = known.Detail
+		} else if ctx.Err() != nil {
+			message = "the run was interrupted"
+		}
+		reply.Refused = &sandbox.Refusal{Reason: "unavailable", Message: message, Failed: true}
+	}
+	return conn.Write(hatch.KindAnswer, reply)
+}
+
+// keepNote adds a note to the execution, within bounds.
+func (s *says) keepNote(body []byte) error {
+	e := s.e
+	var n sandbox.Note
+	if err := json.Unmarshal(body, &n); err != nil {
+		return &hatch.IllegalFrame{Why: "an unreadable note"}
+	}
+	n.Time = time.Now().UTC()
+	if n.Name == "" {
+		if len(e.DebugInfo.Logs) >= maxNotes {
+			cut(e, "logs", 1)
+			return nil
+		}
+		e.DebugInfo.Logs = append(e.DebugInfo.Logs, n)
+		s.told(func(live Listener) { live.Note(n) })
+		return nil
+	}
+	seen, known := e.DebugInfo.Variables[n.Name]
+	if len(seen) >= maxPerName || !known && len(e.DebugInfo.Variables) >= maxInspected {
+		cut(e, "variables", 1)
+		return nil
+	}
+	e.DebugInfo.Variables[n.Name] = append(seen, n)
+	s.told(func(live Listener) { live.Note(n) })
+	return nil
+}
+
+// keepOutput adds a rich output to the execution, within bounds. It is kept as it
+// comes, so a run that is ended has what it had shown.
+func (s *says) keepOutput(body []byte) error {
+	var o sandbox.Output
+	if err := json.Unmarshal(body, &o); err != nil || o.Data == nil {
+		return &hatch.IllegalFrame{Why: "an unreadable output"}
+	}
+	if runes := []rune(o.Summary); len(runes) > maxSummary {
+		o.Summary = string(runes[:maxSummary])
+	}
+	if s.room -= len(body); s.room < 0 || len(s.e.Outputs) >= maxOutputs {
+		cut(s.e, "outputs", 1)
+		return nil
+	}
+	s.e.Outputs = append(s.e.Outputs, o)
+	s.told(func(live Listener) { live.Output(o) })
+	return nil
+}
+
+// told tells who listens, if anybody does, after all that was printed before.
+func (s *says) told(what func(Listener)) {
+	if s.live != nil {
+		s.catchUp()
+		what(s.live)
+	}
+}
+
+// printer is what a tape tells a listener with.
+func printer(live Listener, stream string) func([]byte) {
+	if live == nil {
+		return nil
+	}
+	return func(text []byte) { live.Print(stream, text) }
 }

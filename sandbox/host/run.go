@@ -27,9 +27,9 @@ const (
 
 // Run runs e.Code in the session and fills e's outcome: status, result, output,
 // exception, usage, notes, what was cut. desk answers the code's questions;
-// watch may be nil. The error is only ever the service's own, or FaultFull; a
+// watch and live may be nil. The error is only ever the service's own, or FaultFull; a
 // failing, hanging or killed program is a status. A cancelled ctx cancels.
-func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watch Watcher) error {
+func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watch Watcher, live Listener) error {
 	p, err := s.child(ctx, "")
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	if err != nil {
 		return err
 	}
-	out, errs := newTape(p.Stdout, pol.MaxOutputSize), newTape(p.Stderr, pol.MaxOutputSize)
+	out, errs := newTape(p.Stdout, pol.MaxOutputSize, printer(live, "stdout")), newTape(p.Stderr, pol.MaxOutputSize, printer(live, "stderr"))
 	began := time.Now()
 	p.Thaw() // before anything may interrupt it
 	limits := newCutter(ctx, p, time.Duration(pol.MaxExecutionTime)*time.Second)
@@ -50,8 +50,11 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	var body []byte
 	failed := p.Hatch.Write(hatch.KindRun, order)
 	if failed == nil {
-		l := listener{process: p, execution: e, desk: desk, watch: watch, cut: limits}
-		body, failed = l.listen(limits.asking)
+		said := says{process: p, e: e, desk: desk, watch: watch, cut: limits, live: live}
+		if live != nil {
+			said.catchUp = func() { out.catchUp(); errs.catchUp() }
+		}
+		body, failed = said.listen(limits.asking)
 	}
 	limit, killed := limits.stop()
 	wall := time.Since(began) - limits.stood
@@ -100,7 +103,7 @@ func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte
 	var illegal *hatch.IllegalFrame
 	switch {
 	case failed == nil:
-		e.Result, e.Exception, e.Outputs = outcome.Result, outcome.Exception, outcome.Outputs
+		e.Result, e.Exception = outcome.Result, outcome.Exception
 		for what, n := range outcome.Truncated {
 			cut(e, what, n)
 		}
@@ -142,66 +145,4 @@ func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte
 	if len(e.Result) == 0 || !json.Valid(e.Result) {
 		e.Result = json.RawMessage("null")
 	}
-}
-
-func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error {
-	var ask hatch.Ask
-	if err := unmarshalNumbers(body, &ask); err != nil || len(ask.Types) > 0 && ask.Params == nil {
-		return &hatch.IllegalFrame{Why: "an unreadable question"}
-	}
-	reply := hatch.Answer{ID: ask.ID}
-	var err error
-	switch ask.What {
-	case "query":
-		for name, kind := range ask.Types {
-			ask.Params[name] = sandbox.Typed{Type: kind, Value: ask.Params[name]}
-		}
-		var rows sandbox.Rows
-		if rows, err = desk.Query(ctx, ask.SQL, ask.Params); err == nil {
-			return conn.WriteRows(ask.ID, rows, ask.Packed)
-		}
-	case "tables":
-		reply.Value, err = desk.Tables(ctx)
-	case "schema":
-		reply.Value, err = desk.Schema(ctx, ask.Table)
-	case "history":
-		reply.Value, err = desk.History(ctx)
-	default:
-		return &hatch.IllegalFrame{Why: "an unknown question"}
-	}
-	if err != nil && !errors.As(err, &reply.Refused) {
-		var known *sandbox.Error
-		message := "the database could not answer; the service's log says more"
-		if errors.As(err, &known) {
-			message = known.Detail
-		} else if ctx.Err() != nil {
-			message = "the run was interrupted"
-		}
-		reply.Refused = &sandbox.Refusal{Reason: "unavailable", Message: message, Failed: true}
-	}
-	return conn.Write(hatch.KindAnswer, reply)
-}
-
-// keepNote adds a note to the execution, within bounds.
-func keepNote(e *sandbox.Execution, body []byte) error {
-	var n sandbox.Note
-	if err := json.Unmarshal(body, &n); err != nil {
-		return &hatch.IllegalFrame{Why: "an unreadable note"}
-	}
-	n.Time = time.Now().UTC()
-	if n.Name == "" {
-		if len(e.DebugInfo.Logs) >= maxNotes {
-			cut(e, "logs", 1)
-			return nil
-		}
-		e.DebugInfo.Logs = append(e.DebugInfo.Logs, n)
-		return nil
-	}
-	seen, known := e.DebugInfo.Variables[n.Name]
-	if len(seen) >= maxPerName || !known && len(e.DebugInfo.Variables) >= maxInspected {
-		cut(e, "variables", 1)
-		return nil
-	}
-	e.DebugInfo.Variables[n.Name] = append(seen, n)
-	return nil
 }

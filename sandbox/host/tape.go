@@ -3,6 +3,7 @@ package host
 import (
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,9 +14,11 @@ import (
 type tape struct {
 	pipe  *os.File
 	max   int
+	tell  func([]byte)  // gets all that is written, as it is read; nil: nobody listens
 	timer *time.Timer   // that starts record
 	ended chan struct{} // record is over
 
+	mu    sync.Mutex // held while the pipe is read; guards what follows
 	head  []byte
 	tail  []byte // ring of max/2 bytes
 	at    int
@@ -28,8 +31,8 @@ type tape struct {
 const untilRecording = 2 * time.Millisecond
 
 // newTape begins to keep what the pipe has, soon.
-func newTape(pipe *os.File, max int) *tape {
-	t := &tape{pipe: pipe, max: max, ended: make(chan struct{})}
+func newTape(pipe *os.File, max int, tell func([]byte)) *tape {
+	t := &tape{pipe: pipe, max: max, tell: tell, ended: make(chan struct{})}
 	t.timer = time.AfterFunc(untilRecording, t.record)
 	return t
 }
@@ -37,13 +40,40 @@ func newTape(pipe *os.File, max int) *tape {
 // record reads the pipe until it is closed or stop ends it.
 func (t *tape) record() {
 	defer close(t.ended)
+	conn, err := t.pipe.SyscallConn()
+	if err != nil {
+		return
+	}
 	buf := make([]byte, 32<<10)
-	for {
-		n, err := t.pipe.Read(buf)
-		t.append(buf[:n])
-		if err != nil {
-			return
+	_ = conn.Read(func(fd uintptr) bool {
+		for {
+			if n, err := t.read(int(fd), buf); n <= 0 {
+				return err != unix.EAGAIN
+			}
 		}
+	})
+}
+
+// read takes one read's worth out of the pipe, if there is any.
+func (t *tape) read(fd int, buf []byte) (n int, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for {
+		if n, err = unix.Read(fd, buf); err != unix.EINTR {
+			break
+		}
+	}
+	if n > 0 {
+		t.append(buf[:n])
+	}
+	return n, err
+}
+
+// catchUp takes what the pipe holds now: what was written before something else
+// that the child did is told before it.
+func (t *tape) catchUp() {
+	if conn, err := t.pipe.SyscallConn(); err == nil {
+		_ = conn.Control(func(fd uintptr) { _, _ = t.read(int(fd), make([]byte, 64<<10)) })
 	}
 }
 
@@ -63,14 +93,9 @@ func (t *tape) stop() {
 		var small [4096]byte
 		buf := small[:]
 		for {
-			n, err := unix.Read(int(fd), buf)
-			if err == unix.EINTR {
-				continue
-			}
-			if n <= 0 {
+			if n, _ := t.read(int(fd), buf); n <= 0 {
 				return
 			}
-			t.append(buf[:n])
 			if len(buf) == len(small) {
 				buf = make([]byte, 64<<10)
 			}
@@ -80,6 +105,9 @@ func (t *tape) stop() {
 
 func (t *tape) append(p []byte) {
 	t.total += int64(len(p))
+	if t.tell != nil {
+		t.tell(p)
+	}
 	if room := t.max - t.max/2 - len(t.head); room > 0 {
 		n := min(room, len(p))
 		t.head = append(t.head, p[:n]...)

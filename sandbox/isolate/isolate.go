@@ -22,6 +22,7 @@ type Config struct {
 	Level    string                           // force a level; "" is the best that the machine has
 	MinLevel string                           // refuse a weaker one; "" is LevelLandlock
 	Folder   string                           // emptied and used where there are no private mounts; "" is a temporary one
+	Shared   string                           // a folder of the host's, for a Home that many children have; "" where there is none
 	Default  policy.Policy                    // of most sandboxes: what waits ready is ready for it
 	CABundle string                           // certificates that code trusts, a PEM file; "" is the machine's
 	Recycle  Recycle                          // when a zygote has served enough
@@ -53,6 +54,7 @@ type Isolator struct {
 	sessionPath bool   // "/session" is the session's folder
 
 	serial  atomic.Int64 // of children
+	sharing sync.Mutex   // guards the zygotes' shared
 	closing <-chan struct{}
 	life    context.Context // of what runs in the background; close ends it
 	close   context.CancelFunc

@@ -86,6 +86,7 @@ func (n *nursery) alive() error {
 func (n *nursery) close() {
 	for _, z := range append(n.old, n.current) {
 		if z != nil {
+			n.in.dropShared(z)
 			z.close()
 		}
 	}

@@ -28,6 +28,9 @@ func (r Recycle) orDefault() Recycle {
 func (n *nursery) start() (*zygote, error) {
 	spec := n.in.spec
 	spec.Warm = append([]string{}, n.set.Modules...)
+	if n == n.in.nurseries[len(n.in.nurseries)-1] {
+		spec.Shared = n.in.config.Shared
+	}
 	z, err := startZygote(spec, n.in.ids, func(line string) { n.in.config.Log("zygote: %s", line) })
 	if err == nil {
 		z.setMost(n.in.config.Recycle.Forks)
@@ -78,6 +81,9 @@ func (n *nursery) turn(z *zygote) {
 	defer n.mu.Unlock()
 	var living []*zygote
 	for _, o := range append(n.old, n.current) {
+		if o != nil {
+			n.in.dropShared(o)
+		}
 		if o != nil && o.alive() {
 			living = append(living, o)
 			o.retire()

@@ -19,6 +19,7 @@ type stageSpec struct {
 	Python string            `json:"python"` // the interpreter, inside
 	Path   []string          `json:"path"`   // folders of packages, inside
 	Warm   []string          `json:"warm"`   // modules to import
+	Shared string            `json:"shared"` // a folder of the host's; a mount of it is handed back, and is not in the root
 
 	Private  bool     `json:"private"`  // in namespaces, with a root of its own; else
 	Folder   string   `json:"folder"`   // a folder of the host stands in for it

@@ -87,6 +87,11 @@ func buildRoot(spec stageSpec) error {
 		}
 		trees[path] = fd
 	}
+	if spec.Shared != "" {
+		if err := handBack(spec.Shared); err != nil {
+			return err
+		}
+	}
 	if err := unix.Mount("glasshouse", newRoot, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=16m,nr_inodes=4096"); err != nil {
 		return fmt.Errorf("mount the root: %w", err)
 	}
@@ -139,6 +144,24 @@ func become(spec stageSpec, cwd, inside, tmp string) error {
 	}
 	env = append(env, spec.inherited...)
 	return unix.Exec(spec.Python, []string{"python3", "-I", "-S", inside + "/zygote.py", string(config)}, env)
+}
+
+// handBack sends the service a mount of a folder of the host's, which it gives to
+// some children as their /session. No other child can see it.
+func handBack(folder string) error {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, folder, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("open_tree %s: %w", folder, err)
+	}
+	defer unix.Close(fd)
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		return fmt.Errorf("mount_setattr %s: %w", folder, err)
+	}
+	if err := unix.Sendmsg(controlFD, []byte(`{"op":"shared"}`), unix.UnixRights(fd), nil, 0); err != nil {
+		return fmt.Errorf("hand back %s: %w", folder, err)
+	}
+	return nil
 }
 
 func fillRoot(spec stageSpec, trees map[string]int, devices, open []string) error {

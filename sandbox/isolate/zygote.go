@@ -34,6 +34,7 @@ type zygote struct {
 	pid        int
 	dataKB     int64 // private writable memory after warm-up
 	residentKB int64 // resident memory then
+	shared     int   // a mount of the spec's Shared, or -1; guarded by Isolator.sharing
 
 	mu      sync.Mutex
 	next    int
@@ -104,11 +105,16 @@ func startZygote(spec stageSpec, ids identities, log func(string)) (*zygote, err
 	encodeErr := json.NewEncoder(specW).Encode(spec)
 	specW.Close()
 	z := &zygote{cmd: cmd, control: control, pid: cmd.Process.Pid, waiting: map[int]chan forked{}, exits: map[int]func(int, time.Duration){}, dead: make(chan struct{}),
-		started: time.Now(), worn: make(chan struct{})}
-	buf := make([]byte, 4096)
+		started: time.Now(), worn: make(chan struct{}), shared: -1}
+	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60})
-	n, err := readRetry(pair[0], buf)
+	n, oobn, err := recvRetry(pair[0], buf, oob)
+	if spec.Shared != "" && err == nil && n > 0 { // its mount comes first
+		z.shared = oneFD(oob[:oobn])
+		n, _, err = recvRetry(pair[0], buf, oob)
+	}
 	if err != nil || n == 0 || encodeErr != nil {
+		z.letSharedGo()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		said.Wait()
@@ -145,11 +151,19 @@ func mayChangeIDs() bool {
 	return err == nil && data[0].Effective&need == need
 }
 
-func readRetry(fd int, buf []byte) (int, error) {
+// letSharedGo closes the mount that nobody took.
+func (z *zygote) letSharedGo() {
+	if z.shared >= 0 {
+		_ = unix.Close(z.shared)
+		z.shared = -1
+	}
+}
+
+func recvRetry(fd int, buf, oob []byte) (n, oobn int, err error) {
 	for {
-		n, err := unix.Read(fd, buf)
+		n, oobn, _, _, err = unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
 		if err != unix.EINTR {
-			return n, err
+			return n, oobn, err
 		}
 	}
 }
@@ -159,10 +173,7 @@ func readRetry(fd int, buf []byte) (int, error) {
 func (z *zygote) read(fd int) {
 	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 	for {
-		n, oobn, _, _, err := unix.Recvmsg(fd, buf, oob, unix.MSG_CMSG_CLOEXEC)
-		if err == unix.EINTR {
-			continue
-		}
+		n, oobn, err := recvRetry(fd, buf, oob)
 		if err != nil || n == 0 {
 			break
 		}

@@ -77,6 +77,7 @@ func New(c Config) http.Handler {
 		a.writes(group)
 		a.agents(group)
 		a.helps(group)
+		a.looks(group)
 		a.keys(group)
 		a.debug(router, group)
 		a.sessions(router, group)

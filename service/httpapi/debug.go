@@ -132,11 +132,8 @@ func event(g *gin.Context, v any) error {
 // later answers the routes that are promised and not there yet.
 func (a *api) later(router *gin.Engine, prefix string) {
 	for what, routes := range map[string][]string{
-		"uploads and files":          {"POST /sandbox/:id/files", "GET /sandbox/:id/files", "GET /sandbox/:id/files/*path", "DELETE /sandbox/:id/files/*path"},
-		"artifacts":                  {"GET /sandbox/:id/artifacts", "GET /artifacts/:aid"},
-		"checking without running":   {"POST /sandbox/:id/check"},
-		"completion":                 {"POST /sandbox/:id/complete"},
-		"the variables on their own": {"GET /sandbox/:id/variables"},
+		"uploads and files": {"POST /sandbox/:id/files", "GET /sandbox/:id/files", "GET /sandbox/:id/files/*path", "DELETE /sandbox/:id/files/*path"},
+		"artifacts":         {"GET /sandbox/:id/artifacts", "GET /artifacts/:aid"},
 	} {
 		for _, r := range routes {
 			method, path := r[:indexSpace(r)], r[indexSpace(r)+1:]

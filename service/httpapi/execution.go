@@ -4,29 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/service"
 )
-
-// Accepts carries the Accept header: an event stream is not there yet.
-type Accepts struct {
-	Accept string `header:"Accept"`
-	Prefer string `header:"Prefer"`
-}
-
-func (h Accepts) check() error {
-	if strings.Contains(h.Accept, "text/event-stream") {
-		return &sandbox.Error{Fault: sandbox.FaultNotYet, Field: "Accept", Detail: "streaming of an execution is not built yet; ask for application/json"}
-	}
-	if strings.Contains(h.Prefer, "respond-async") {
-		return &sandbox.Error{Fault: sandbox.FaultNotYet, Field: "Prefer", Detail: "asynchronous executions are not built yet"}
-	}
-	return nil
-}
 
 // CodeBody is a piece of code and what it is given.
 type CodeBody struct {
@@ -103,21 +86,19 @@ type schemaBody struct {
 }
 
 func (a *api) agents(group place) {
-	route(a, group, "POST", "/sandbox/{id}/execute", "Run code in a sandbox", func(ctx context.Context, who sandbox.Key, in *executeInput) (*sandbox.Execution, error) {
+	runRoute(a, group, "POST", "/sandbox/{id}/execute", "Run code in a sandbox", func(ctx context.Context, who sandbox.Key, in *executeInput) (*runAnswer, error) {
 		job, err := in.Body.job(in.RawBody, sandbox.KindExecute)
-		if err == nil {
-			err = in.check()
-		}
 		if err != nil {
 			return nil, err
 		}
-		return a.service.Execute(ctx, who, in.ID, job)
-	})
-	route(a, group, "POST", "/sandbox/agent/quick-execute", "Run code in a fresh sandbox that is gone afterwards", func(ctx context.Context, who sandbox.Key, in *quickInput) (*sandbox.Execution, error) {
-		job, err := in.Body.job(in.RawBody, sandbox.KindQuick)
-		if err == nil {
-			err = in.check()
+		if in.plain() {
+			return whole(a.service.Execute(ctx, who, in.ID, job))
 		}
+		f, err := a.service.Start(ctx, who, in.ID, job, nil)
+		return a.begun(ctx, group, in.Accepts, f, err)
+	})
+	runRoute(a, group, "POST", "/sandbox/agent/quick-execute", "Run code in a fresh sandbox that is gone afterwards", func(ctx context.Context, who sandbox.Key, in *quickInput) (*runAnswer, error) {
+		job, err := in.Body.job(in.RawBody, sandbox.KindQuick)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +106,11 @@ func (a *api) agents(group place) {
 			Config json.RawMessage `json:"config"`
 		}
 		_ = json.Unmarshal(in.RawBody, &body)
-		return a.service.QuickExecute(ctx, who, job, body.Config)
+		if in.plain() {
+			return whole(a.service.QuickExecute(ctx, who, job, body.Config))
+		}
+		f, err := a.service.Start(ctx, who, "", job, body.Config)
+		return a.begun(ctx, group, in.Accepts, f, err)
 	})
 	type analyzeInput struct {
 		Table string `query:"table_name"`
@@ -191,9 +176,18 @@ func (a *api) executions(group place) {
 	type one struct {
 		ID string `path:"id"`
 	}
-	route(a, group, "GET", "/executions/{id}", "One execution, whole", func(ctx context.Context, who sandbox.Key, in *one) (*sandbox.Execution, error) {
-		e, err := a.service.Execution(ctx, who, in.ID)
-		return &e, err
+	runRoute(a, group, "GET", "/executions/{id}", "One execution: as it is now, when it has ended, or as it goes on", func(ctx context.Context, who sandbox.Key, in *followInput) (*runAnswer, error) {
+		if in.events() {
+			return a.follow(ctx, who, in)
+		}
+		if in.Wait == 0 {
+			e, err := a.service.Execution(ctx, who, in.ID)
+			return whole(&e, err)
+		}
+		waiting, enough := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)
+		defer enough()
+		e, err := a.service.Wait(waiting, who, in.ID)
+		return whole(&e, err)
 	})
 	route(a, group, "POST", "/executions/{id}/cancel", "End a running execution", func(ctx context.Context, who sandbox.Key, in *one) (*message, error) {
 		return &message{"The execution is being cancelled"}, a.service.Cancel(ctx, who, in.ID)

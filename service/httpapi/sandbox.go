@@ -29,16 +29,21 @@ func route[I, O any](a *api, at place, method, path, summary string, handle func
 			if err == nil {
 				return &answer[O]{Body: out}, nil
 			}
-			id, _ := ctx.Value(ctxRequestID{}).(string)
-			p, retry := toProblem(err, id)
-			if p.Status == http.StatusInternalServerError {
-				a.log.WithError(err).WithField("request_id", id).Error("a request failed")
-			}
-			if retry > 0 {
-				return nil, huma.ErrorWithHeaders(p, http.Header{"Retry-After": {strconv.Itoa(retry)}})
-			}
-			return nil, p
+			return nil, a.refuse(ctx, err)
 		})
+}
+
+// refuse is an error as huma answers it; the service's own is logged.
+func (a *api) refuse(ctx context.Context, err error) error {
+	id, _ := ctx.Value(ctxRequestID{}).(string)
+	p, retry := toProblem(err, id)
+	if p.Status == http.StatusInternalServerError {
+		a.log.WithError(err).WithField("request_id", id).Error("a request failed")
+	}
+	if retry > 0 {
+		return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {strconv.Itoa(retry)}})
+	}
+	return p
 }
 
 type answer[O any] struct{ Body *O }

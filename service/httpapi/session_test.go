@@ -111,10 +111,15 @@ func TestExamplesAndTemplatesRunAsTheyAre(t *testing.T) {
 			t.Errorf("template %s: %s", kind, a.text)
 		}
 		if used == "data_processor" {
-			filled := strings.Replace(code, "# Add your transformation logic here", "data = [str(x).upper() for x in data]", 1)
-			a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": filled, "context": map[string]any{"data": []string{"a", "b"}}})
-			if filled == code || a.get("status") != "completed" || !strings.Contains(string(mustJSON(t, a.get("result"))), `["A","B"]`) {
-				t.Errorf("a filled-in template: %s", a.text)
+			for line, want := range map[string]string{
+				"data = [str(x).upper() for x in data]":                                `{"data":["A","B"],"processed":true}`,
+				"return {\"upper\": [str(x).upper() for x in data], \"n\": len(data)}": `{"n":2,"upper":["A","B"]}`,
+			} {
+				filled := strings.Replace(code, "# Add your transformation logic here", line, 1)
+				a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": filled, "context": map[string]any{"data": []string{"a", "b"}}})
+				if filled == code || a.get("status") != "completed" || string(mustJSON(t, a.get("result"))) != want {
+					t.Errorf("a filled-in template: %s", a.text)
+				}
 			}
 		}
 	}

@@ -204,9 +204,6 @@ func settled(ctx context.Context, d *service.DebugSession, wait string) debugger
 	return d.Settled(ctx)
 }
 
-// heartbeat is how often a stream without events says that it is there.
-const heartbeat = 15 * time.Second
-
 func (a *api) events(g *gin.Context) {
 	d, err := a.service.DebugSession(caller(g.Request.Context()), g.Param("sid"))
 	if err != nil {

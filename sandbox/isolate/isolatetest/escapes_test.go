@@ -196,7 +196,7 @@ func (a attempt) run(i *isolate.Isolator, at *targets) (escaped bool, how string
 			time.Sleep(stillness) // in which nothing may happen
 		}
 		e = &sandbox.Execution{ID: "e", Code: part, Context: given, DebugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}}
-		if err := sessions[len(sessions)-1].Run(context.Background(), e, deaf{}, nil); err != nil {
+		if err := sessions[len(sessions)-1].Run(context.Background(), e, deaf{}, nil, nil); err != nil {
 			return false, "", err
 		}
 		if n == 0 && len(a.escape.parts) > 1 && e.Status != sandbox.StatusCompleted {

@@ -62,7 +62,7 @@ func TestFloodsKeepMemoryFlat(t *testing.T) {
 	flood := func(code string, change func(*policy.Policy)) (most, stayed int64, e *sandbox.Execution) {
 		s := open(t, i, change)
 		e = &sandbox.Execution{ID: "e", Code: code, Context: json.RawMessage("{}"), DebugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}}
-		most, stayed = peak(func() { must(t, s.Run(context.Background(), e, busy{}, nil)) })
+		most, stayed = peak(func() { must(t, s.Run(context.Background(), e, busy{}, nil, nil)) })
 		return most, stayed, e
 	}
 	const enough = 32 << 20 // of each of them, unbounded, a multiple would come

@@ -287,7 +287,7 @@ func TestNoRunOutstaysItsTime(t *testing.T) {
 		var cancelled time.Time
 		time.AfterFunc(50*time.Millisecond, func() { cancelled = time.Now(); cancel() })
 		e := &sandbox.Execution{ID: "e", Code: deaf, Context: json.RawMessage("{}"), DebugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}}
-		must(t, s.Run(ctx, e, deafDesk, nil))
+		must(t, s.Run(ctx, e, deafDesk, nil, nil))
 		fastest = min(fastest, time.Since(cancelled))
 		if e.Status != sandbox.StatusCancelled {
 			t.Errorf("cancelled: %s", e.Status)

@@ -88,7 +88,7 @@ func open(t *testing.T, i *isolate.Isolator, change func(*policy.Policy)) *host.
 func run(t *testing.T, s *host.Session, code string) *sandbox.Execution {
 	t.Helper()
 	e := &sandbox.Execution{ID: "e", Code: code, Context: json.RawMessage("{}"), DebugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}}
-	if err := s.Run(context.Background(), e, deaf{}, nil); err != nil {
+	if err := s.Run(context.Background(), e, deaf{}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	return e

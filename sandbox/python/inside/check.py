@@ -44,6 +44,11 @@ class Rules:
     def check(self, source: str, tree: ast.AST, known=()) -> None:
         """Raises PolicyError for the first import or bare call, in the order of the
         lines, that the rules don't allow. known are names that the user has bound before."""
+        for error in self.problems(source, tree, known):
+            raise error
+
+    def problems(self, source: str, tree: ast.AST, known=()):
+        """Each PolicyError that there is, in that order."""
         if not self._enabled:
             return
         # Most code that has none of the words needs no walk; other alphabets have
@@ -61,14 +66,29 @@ class Rules:
             bound = _bound(tree)
             found += [call for call in calls if call.func.id not in bound and call.func.id not in known]  # type: ignore[misc,attr-defined]
         for node in sorted(found, key=lambda node: (node.lineno, node.col_offset)):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    self._module(node, alias.name, alias.name)
-            elif isinstance(node, ast.ImportFrom):
-                self._from(node)
-            else:
-                name = node.func.id
-                self._refuse(node, f"calling {name}()", self._calls[name], self._keys.get(name, "profile"))
+            try:
+                self._node(node)
+            except PolicyError as error:
+                yield error
+
+    def allows(self, module: str) -> bool:
+        """Whether an import of the module would pass."""
+        try:
+            if self._enabled:
+                self._module(ast.Import(names=[], lineno=0), module, module)
+        except PolicyError:
+            return False
+        return True
+
+    def _node(self, node) -> None:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                self._module(node, alias.name, alias.name)
+        elif isinstance(node, ast.ImportFrom):
+            self._from(node)
+        else:
+            name = node.func.id
+            self._refuse(node, f"calling {name}()", self._calls[name], self._keys.get(name, "profile"))
 
     def _from(self, node: ast.ImportFrom) -> None:
         if node.level:

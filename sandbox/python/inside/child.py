@@ -70,7 +70,7 @@ class Child:
                 if "policy" in assigned:
                     live.enter(assigned["policy"], assigned["rules"])
             elif kind == hatch.LOOK:
-                channel.send(hatch.VALUE, live.look())
+                channel.send(hatch.VALUE, live.answer(hatch.loads(body)))
             else:
                 os._exit(0)
 

@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 
-ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, ROWS, NOTE, RECORDS, LOOK, VALUE, STOP, COMMAND, LOG = (ord(c) for c in "ERPXDAJMNTLVSCG")
+ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, ROWS, NOTE, OUTPUT, RECORDS, LOOK, VALUE, STOP, COMMAND, LOG = (ord(c) for c in "ERPXDAJMNOTLVSCG")
 
 # Bound at import: user code may replace the modules' functions later.
 dumps, loads = json.dumps, json.loads
@@ -127,6 +127,9 @@ class Channel:
 
     def note(self, note: dict) -> None:
         self._guard(self.send, NOTE, note)
+
+    def output(self, output: dict) -> None:
+        self._guard(self.send, OUTPUT, output)
 
     def records(self, data: bytes) -> None:
         """What the recorder has written; called in its hooks alone."""

@@ -6,6 +6,8 @@ import io
 import json
 import sys
 
+import arrivals
+import summary
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -13,6 +15,8 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may
 MAX_OUTPUTS = 50
 MAX_BYTES = 8 << 20  # of all outputs of a run, as JSON
 MAX_TEXT = 10_000
+MAX_SUMMARY = 300
+TABLE = "application/vnd.dataresource+json"  # as notebooks name a table with its schema
 
 _loads, _dumps = json.loads, json.dumps
 _METHODS = (
@@ -27,18 +31,27 @@ _METHODS = (
 
 
 class Outputs:
-    """The outputs of one run: bundles are sandbox.Outputs, cut counts those left out."""
+    """The outputs of one run: send gets each, a sandbox.Output, as it is shown; cut
+    counts those left out."""
 
-    def __init__(self):
-        self.bundles: list = []
+    def __init__(self, send):
+        self._send = send
         self.cut = 0
-        self._bytes = 0
+        self._sent = self._bytes = 0
 
     def begin(self) -> None:
-        self.bundles, self.cut, self._bytes = [], 0, 0
-        pyplot = sys.modules.get("matplotlib.pyplot")
-        if pyplot is not None and getattr(getattr(pyplot, "show", None), "__self__", None) is not self:
-            pyplot.show = self.show  # type: ignore[attr-defined]
+        self.cut = self._sent = self._bytes = 0
+        arrivals.meet("matplotlib.pyplot", self._meet_pyplot)
+        for name in ("IPython.core.display_functions", "IPython.display"):  # which has its names from the other
+            arrivals.meet(name, self._meet_ipython)
+
+    def _meet_pyplot(self, pyplot) -> None:
+        if getattr(getattr(pyplot, "show", None), "__self__", None) is not self:
+            pyplot.show = self.show
+
+    def _meet_ipython(self, module) -> None:
+        """`from IPython.display import display` is this display, too."""
+        module.display = self.display
 
     # -- figures
 
@@ -73,7 +86,8 @@ class Outputs:
         except Exception as error:
             return {"text/plain": f"<a figure that could not be drawn: {values.safe_repr(error, 500)}>"}
         width, height = figure.get_size_inches() * figure.dpi
-        return {"image/png": _base64(png), "text/plain": f"<Figure size {width:.0f}x{height:.0f} with {len(figure.axes)} Axes>"}
+        text = f"<Figure size {width:.0f}x{height:.0f} with {len(figure.axes)} Axes>"
+        return {"image/png": _base64(png), "text/plain": text, None: summary.figure(figure)}
 
     # -- display
 
@@ -99,7 +113,13 @@ class Outputs:
         bundle = {}
         if isinstance(v, type):  # its methods are not its own to be shown by
             return {"text/plain": values.safe_repr(v, MAX_TEXT)}
+        try:
+            bundle.update(_mimebundle(v))
+        except Exception:
+            pass  # its own failure; what else it has is shown
         for mime, method in _METHODS:
+            if mime in bundle:
+                continue
             try:
                 made = getattr(v, method)() if hasattr(type(v), method) else None
             except Exception:
@@ -110,7 +130,8 @@ class Outputs:
                 made = _base64(made)
             if isinstance(made, str) or mime == "application/json" and made is not None:
                 bundle[mime] = made if isinstance(made, str) else values.plain(made)[0]
-        bundle["text/plain"] = values.readable(v, MAX_TEXT) if type(v) is str else values.safe_repr(v, MAX_TEXT)
+        if type(bundle.get("text/plain")) is not str:
+            bundle["text/plain"] = values.readable(v, MAX_TEXT) if type(v) is str else values.safe_repr(v, MAX_TEXT)
         return bundle
 
     def _special(self, v, kind: str) -> "dict | None":
@@ -118,7 +139,12 @@ class Outputs:
         name = values.name_of(type(v))
         if kind.startswith("pandas.") and name == "DataFrame":
             bounds = {"max_rows": 20, "max_cols": 20}
-            return {"text/html": v.to_html(notebook=True, **bounds), "text/plain": v.to_string(**bounds)}
+            bundle = {"text/html": v.to_html(notebook=True, **bounds), "text/plain": v.to_string(**bounds), None: summary.frame(v)}
+            try:
+                bundle[TABLE] = {**_loads(v.head(20).iloc[:, :20].to_json(orient="table", date_format="iso")), "shape": list(v.shape)}
+            except Exception:
+                pass  # labels that no schema has: the other two say it all
+            return bundle
         if kind.startswith("matplotlib.figure."):
             bundle = self._figure(v)
             sys.modules["matplotlib.pyplot"].close(v)
@@ -126,22 +152,41 @@ class Outputs:
         if kind.startswith("PIL.") and hasattr(v, "save"):
             held = io.BytesIO()
             v.save(held, format="PNG")
-            return {"image/png": _base64(held.getvalue()), "text/plain": values.safe_repr(v)}
+            text = f"image of {v.width}x{v.height} pixels, mode {v.mode}"
+            return {"image/png": _base64(held.getvalue()), "text/plain": values.safe_repr(v), None: text}
         if kind.startswith("plotly.") and hasattr(v, "to_json"):
-            return {"application/vnd.plotly.v1+json": _loads(v.to_json()), "text/plain": f"<plotly {name}>"}
+            made = _loads(v.to_json())
+            return {"application/vnd.plotly.v1+json": made, "text/plain": f"<plotly {name}>", None: summary.plotly(made)}
         return None
 
     def _add(self, bundle: dict) -> None:
-        if len(self.bundles) >= MAX_OUTPUTS:
+        if self._sent >= MAX_OUTPUTS:
             self.cut += 1
             return
+        line = bundle.pop(None, None) or summary.text(bundle)  # under no type: what a model is told
         data = {mime: values.readable(part, len(part)) if isinstance(part, str) else part for mime, part in bundle.items()}
         size = len(_dumps(data))
         if self._bytes + size > MAX_BYTES:
             self.cut += 1
             return
         self._bytes += size
-        self.bundles.append({"data": data})
+        self._sent += 1
+        self._send({"summary": values.readable(" ".join(line.split()), MAX_SUMMARY), "data": data})
+
+
+def _mimebundle(v) -> dict:
+    """What an object with _repr_mimebundle_ says of itself."""
+    if not hasattr(type(v), "_repr_mimebundle_"):
+        return {}
+    made = v._repr_mimebundle_(include=None, exclude=None)
+    if isinstance(made, tuple):  # data and metadata
+        made = made[0] if made else {}
+    out = {}
+    for mime, part in dict(made or {}).items():
+        if type(mime) is str and "/" in mime:
+            part = _base64(part) if isinstance(part, bytes) else part
+            out[mime] = part if isinstance(part, str) else values.plain(part)[0]
+    return out
 
 
 def _tight_png(figure) -> bytes:

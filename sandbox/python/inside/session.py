@@ -22,8 +22,11 @@ import linecache
 import sys
 import threading
 import types
+import warnings
 
 import check
+import compat
+import complete
 import failure
 import namespace
 import outputs
@@ -36,6 +39,7 @@ import values
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 MAX_VARIABLES = 200  # that look lists
+MAX_PROBLEMS = 100  # that a check lists
 MAX_LOOK = 900_000  # bytes; the host takes 1 MiB
 KEPT_SOURCES = 1000  # of earlier runs, for the tracebacks of their functions
 
@@ -68,13 +72,14 @@ class Session:
         self._channel = channel
         self._policy: dict = {}
         self._rules = check.Rules({})
+        self._plain = False
         self._runs = 0
         self._thread = threading.get_ident()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.copy_context()  # so that what code sets there stays
         self._digits = _get_digits()
         self._streams = sys.stdout, sys.stderr
-        self._outputs = outputs.Outputs()
+        self._outputs = outputs.Outputs(channel.output)
         helpers = namespace.Helpers(channel, self.look, self._outputs.display)
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main
@@ -88,6 +93,10 @@ class Session:
         """The sandbox's policy, and what check.Rules takes."""
         self._policy = policy
         self._rules = check.Rules(rules)
+        self._plain = policy.get("profile") == "compat"
+        if self._plain:  # Python as it is without us
+            for name in [name for name in self._given if name[:2] != "__" and name not in ("exit", "quit")]:
+                self._names.pop(name, None)
 
     @staticmethod
     def leave_home() -> None:
@@ -104,7 +113,7 @@ class Session:
         self._runs += 1
         filename = f"<execution {self._runs}>"
         channel = self._channel
-        outcome: dict = {"result": None, "exception": None, "outputs": [], "truncated": {}, "exit": None, "interrupt": False}
+        outcome: dict = {"result": None, "exception": None, "truncated": {}, "exit": None, "interrupt": False}
         error: BaseException | None = None
         value = None
         try:
@@ -143,7 +152,8 @@ class Session:
         names = self._names
         names.pop("__result__", None)
         context = Context(job.get("context") or {})
-        names["context"] = context
+        if not self._plain:
+            names["context"] = context
         for name, value in context.items():
             if name.isidentifier() and not keyword.iskeyword(name) and name[:2] != "__":
                 names[name] = value
@@ -161,7 +171,7 @@ class Session:
 
     def _do(self, job: dict, filename: str):
         """Compiles, checks and runs the code; returns the value of its last expression."""
-        code, last = self._compile(job["code"], filename)
+        code, last = self._compile(compat.source(job["code"]) if self._plain else job["code"], filename)
         if not job.get("watch"):
             return self._execute(code, last)
         watch = recorder_make.make(self._channel, filename, self._names, {*self._given, "context"})
@@ -175,21 +185,28 @@ class Session:
             if self._channel.take_interrupt():
                 raise KeyboardInterrupt
 
-    def _compile(self, source: str, filename: str):
-        lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        linecache.cache[filename] = (len(source), None, [line + "\n" for line in lines], filename)
+    @staticmethod
+    def _parse(source: str, filename: str):
         try:
             if "\0" in source:
                 raise SyntaxError("the code has a null byte", (filename, source.count("\n", 0, source.index("\0")) + 1, 1, ""))
-            tree = _compile(source, filename, "exec", _FLAGS | ast.PyCF_ONLY_AST, True)
-            self._rules.check(source, tree, self._names)
+            return _compile(source, filename, "exec", _FLAGS | ast.PyCF_ONLY_AST, True)
+        except UnicodeEncodeError as error:
+            line = source.count("\n", 0, error.start) + 1
+            raise SyntaxError("the code has a lone surrogate, which is no character", (filename, line, 1, "")) from None
+        except (RecursionError, MemoryError):
+            raise SyntaxError("the code is nested too deep for Python", (filename, 1, 1, "")) from None
+
+    def _compile(self, source: str, filename: str):
+        lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        linecache.cache[filename] = (len(source), None, [line + "\n" for line in lines], filename)
+        tree = self._parse(source, filename)
+        self._rules.check(source, tree, self._names)
+        try:
             last = None
             if tree.body and isinstance(tree.body[-1], ast.Expr):
                 last = _compile(ast.Expression(tree.body.pop().value), filename, "eval", _FLAGS, True)
             return _compile(tree, filename, "exec", _FLAGS, True) if tree.body else None, last
-        except UnicodeEncodeError as error:
-            line = source.count("\n", 0, error.start) + 1
-            raise SyntaxError("the code has a lone surrogate, which is no character", (filename, line, 1, "")) from None
         except (RecursionError, MemoryError):
             raise SyntaxError("the code is nested too deep for Python", (filename, 1, 1, "")) from None
 
@@ -265,12 +282,52 @@ class Session:
         if "__result__" in self._names:
             value = self._names["__result__"]
         outcome["result"], cut = values.plain(value)
-        outcome["outputs"] = shown.bundles
         for what, n in (("result", cut), ("outputs", shown.cut)):
             if n > 0:
                 outcome["truncated"][what] = n
 
     # -- looking
+
+    def answer(self, question: dict) -> dict:
+        """Answers a hatch.Look between runs; an interrupt ends what takes too long."""
+        what = {"check": self._check, "complete": self._complete}.get(question.get("what", ""))
+        if what is None:
+            return self.look()
+        try:
+            self._channel.running = True
+            try:
+                with warnings.catch_warnings():  # the code's own are for its run
+                    warnings.simplefilter("ignore")
+                    return what(question)
+            finally:
+                self._channel.running = False
+        except BaseException as error:
+            return {"failed": values.name_of(type(error))}
+
+    def _check(self, question: dict) -> dict:
+        """A sandbox.Verdict on code that does not run."""
+        source = question["code"]
+        problems: list = []
+        try:
+            tree = self._parse(source, "<code>")
+            for refusal in self._rules.problems(source, tree, self._names):
+                problems.append({"kind": "policy", "line": refusal.lineno, "message": str(refusal), "hint": refusal.hint})
+                if len(problems) == MAX_PROBLEMS:
+                    break
+            _compile(tree, "<code>", "exec", _FLAGS, True)  # some errors are only found now
+        except SyntaxError as error:
+            told = failure.describe(error, "<code>", self._names, self._policy)
+            problems.append({"kind": "syntax", **{key: told[key] for key in ("line", "column", "message", "hint") if key in told}})
+        except (RecursionError, MemoryError):
+            problems.append({"kind": "syntax", "line": 1, "message": "the code is nested too deep for Python"})
+        return {"problems": problems}
+
+    def _complete(self, question: dict) -> dict:
+        found = complete.complete(question["code"], question["cursor"], self._names, self._rules.allows)
+        if not found["settled"]:  # what ran before helps who reads the text alone
+            earlier = [linecache.cache.get(f"<execution {n}>") for n in range(max(self._runs - 20, 1), self._runs + 1)]
+            found["before"] = "\n".join("".join(kept[2]) for kept in earlier if kept is not None and len(kept) == 4)[-20_000:]
+        return found
 
     def look(self) -> dict:
         """A sandbox.Variables: a bounded picture that runs no code of the user's."""

@@ -139,6 +139,8 @@ def warm_session() -> None:
         def note(self, _note):
             pass
 
+        output = note
+
     before, streams = sys.modules["__main__"], (sys.stdout, sys.stderr)
     sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
     thrown = session.Session(Nobody())

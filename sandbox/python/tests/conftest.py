@@ -113,7 +113,7 @@ class FakeChannel(hatch.Channel):
         super().__init__()
         self.recorded = bytearray()
         self.told, self.waiting, self.script, self.play = [], [], None, None
-        self.notes, self.asked = [], []
+        self.notes, self.outputs, self.asked = [], [], []
         self.columns, self.data, self.truncated = [], [], False
         self.refusal = None
 
@@ -145,6 +145,9 @@ class FakeChannel(hatch.Channel):
 
     def note(self, note):
         self.notes.append(self._sent(note))
+
+    def output(self, output):
+        self.outputs.append(json.loads(json.dumps(output, allow_nan=False)))
 
     def send(self, kind, value, fds=None):
         """What a program that stands tells, and what play answers with."""
@@ -181,8 +184,10 @@ class Runner:
         self.session.leave_home()
 
     def __call__(self, code, context=None, watch=False, stops=None):
+        before = len(self.channel.outputs)
         outcome = self.session.run({"execution_id": "e1", "code": code, "context": context or {}, "watch": watch, "stops": stops})
-        assert set(outcome) == {"result", "exception", "outputs", "truncated", "exit", "interrupt"}
+        assert set(outcome) == {"result", "exception", "truncated", "exit", "interrupt"}
+        outcome["outputs"] = self.channel.outputs[before:]
         return Outcome(json.loads(json.dumps(outcome, allow_nan=False)))
 
 

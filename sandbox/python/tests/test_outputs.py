@@ -1,6 +1,7 @@
 import base64
 import io
 import json
+import sys
 
 import pytest
 from PIL import Image
@@ -75,7 +76,7 @@ def test_a_figure_as_the_last_expression_is_shown_once(run):
 def test_a_dataframe_is_shown_as_well_as_returned(run):
     out = run("import pandas as pd\npd.DataFrame({'a': ['<b>', 'y']})")
     assert out.ok["type"] == "DataFrame"
-    assert mimes(out) == [["text/html", "text/plain"]]
+    assert mimes(out) == [["application/vnd.dataresource+json", "text/html", "text/plain"]]
     assert "&lt;b&gt;" in out.outputs[0]["data"]["text/html"]
 
 
@@ -129,7 +130,7 @@ def test_too_many_outputs_are_counted(run):
 def test_too_large_outputs_are_counted(run):
     out = run("class Big:\n    def _repr_html_(self): return '\\u00e9' * 3_000_000\ndisplay(Big(), Big(), 'small')")
     assert out.truncated["outputs"] == 2
-    assert out.outputs == [{"data": {"text/plain": "small"}}]
+    assert out.outputs == [{"summary": "small", "data": {"text/plain": "small"}}]
 
 
 @pytest.mark.parametrize(
@@ -150,3 +151,65 @@ def test_hostile_objects(run, body):
 def test_nothing_of_an_earlier_run_is_shown_again(run):
     run("display(1)")
     assert run("1").outputs == []
+
+
+def test_a_table_has_its_schema_and_a_line_for_models(run):
+    out = run("import pandas as pd\ndisplay(pd.DataFrame({'n': range(30), 'when': pd.Timestamp('2024-01-02')}))").outputs[0]
+    table = out["data"]["application/vnd.dataresource+json"]
+    assert [(f["name"], f["type"]) for f in table["schema"]["fields"]] == [("index", "integer"), ("n", "integer"), ("when", "datetime")]
+    assert (len(table["data"]), table["shape"]) == (20, [30, 2])
+    assert out["summary"].startswith("table of 30 rows and 2 columns: n int64, when datetime64")
+    odd = run("pd.DataFrame([[1, 2]], columns=['a', 'a'])").outputs[0]["data"]
+    assert {"text/html", "text/plain"} <= set(odd)
+
+
+def test_every_output_has_a_line_for_models(run):
+    code = """
+import matplotlib.pyplot as plt, plotly.graph_objects as go
+from PIL import Image
+display(Image.new('RGB', (3, 2)), go.Figure(go.Bar(y=[1])), 'first\\nsecond', {'a': 1})
+fig, axes = plt.subplots(1, 2)
+axes[0].plot([1, 2]); axes[0].set_title('Sales'); axes[0].set_xlabel('day'); axes[1].bar(['a', 'b'], [1, 2])
+"""
+    assert [o["summary"] for o in run(code).outputs] == [
+        "image of 3x2 pixels, mode RGB",
+        "plotly figure: bar",
+        "first ... (2 lines)",
+        "{'a': 1}",
+        "figure of 2 plots: 'Sales': 1 line; x is 'day' | 2 bars",
+    ]
+
+
+def test_objects_that_say_what_they_are_in_one_bundle(run):
+    code = """
+class Both:
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {'text/html': '<i>x</i>', 'image/png': b'png', 'application/json': {'n': float('nan')}, 7: 'no'}, {'meta': 1}
+    def _repr_html_(self): return 'not this'
+class Broken:
+    def _repr_mimebundle_(self, **_): raise ValueError
+    def _repr_html_(self): return 'this'
+display(Both(), Broken())
+"""
+    both, broken = (o["data"] for o in run(code).outputs)
+    assert (both["text/html"], both["image/png"], broken["text/html"]) == ("<i>x</i>", "cG5n", "this")
+    assert both["application/json"] == {"n": {"type": "float", "repr": "nan"}} and "text/plain" in both
+
+
+def test_display_of_ipython_is_this_one(run):
+    pytest.importorskip("IPython")
+    out = run("from IPython.display import HTML, display as show\nshow(HTML('<b>x</b>'), 7)")
+    assert [o["data"].get("text/html") for o in out.outputs] == ["<b>x</b>", None]
+
+
+def test_a_module_is_met_when_it_comes(monkeypatch):
+    import arrivals
+
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    met = []
+    arrivals.meet("colorsys", met.append)
+    import colorsys
+
+    assert met == [colorsys] and type(colorsys.__loader__).__name__ == "SourceFileLoader"
+    arrivals.meet("colorsys", met.append)
+    assert len(met) == 2

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// answer is what a client of a local code-execution server gets.
+type answer struct {
+	code   int
+	Status string `json:"process_status"`
+	Stdout string `json:"stdout"`
+	Stderr string `json:"stderr"`
+}
+
+// facade starts the service with a facade, on a free port.
+func facade(t *testing.T, environment ...string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close() // the port stays free for the moment that it takes
+	for _, pair := range append(environment, "GLASSHOUSE_FACADE_LISTEN="+address) {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+	start(t, binary(t), dataDir(t))
+	return "http://" + address
+}
+
+// post sends a body as such clients do; headers come in pairs.
+func post(t testing.TB, url, body string, headers ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "POST", url+"/execute", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(headers); i += 2 {
+		if req.Header.Set(headers[i], headers[i+1]); headers[i] == "Host" {
+			req.Host = headers[i+1]
+		}
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	a := answer{code: resp.StatusCode}
+	if err == nil {
+		err = json.Unmarshal(text, &a)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return a
+}
+
+func request(code string, timeout any) string {
+	text, _ := json.Marshal(map[string]any{"generated_code": code, "timeout": timeout, "language": "python"})
+	return string(text)
+}
+
+// exchange is a request as a client of such a server was seen to send it, and what
+// that client then needs to find.
+type exchange struct {
+	Name     string            `json:"name"`
+	Method   string            `json:"method"`
+	Path     string            `json:"path"`
+	Headers  map[string]string `json:"headers"`
+	Body     string            `json:"body"`
+	Code     int               `json:"code"`
+	Answer   map[string]any    `json:"answer"`
+	Contains map[string]string `json:"contains"`
+}
+
+// The exchanges were recorded between a published client and the facade; the files say
+// which client.
+func TestRecordedClients(t *testing.T) {
+	url := facade(t)
+	files, err := filepath.Glob("testdata/facade/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var recorded struct {
+			Client    string     `json:"client"`
+			Exchanges []exchange `json:"exchanges"`
+		}
+		if err := json.Unmarshal(text, &recorded); err != nil || len(recorded.Exchanges) == 0 {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, x := range recorded.Exchanges {
+			t.Run(filepath.Base(file)+"/"+x.Name, func(t *testing.T) {
+				req, err := http.NewRequestWithContext(t.Context(), x.Method, url+x.Path, bytes.NewReader([]byte(x.Body)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for name, value := range x.Headers {
+					req.Header.Set(name, value)
+				}
+				resp, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				var got map[string]any
+				if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
+					t.Fatal(err)
+				}
+				if resp.StatusCode != x.Code {
+					t.Errorf("HTTP %d: %v", resp.StatusCode, got)
+				}
+				for key, want := range x.Answer {
+					if got[key] != want {
+						t.Errorf("%s is %q, not %q", key, got[key], want)
+					}
+				}
+				for key, part := range x.Contains {
+					if !strings.Contains(fmt.Sprint(got[key]), part) {
+						t.Errorf("%s is %q, without %q", key, got[key], part)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestTheFacade(t *testing.T) {
+	url := facade(t)
+	for _, c := range []struct {
+		name, code     string
+		timeout        any
+		status, stdout string
+		stderr         string // that it begins with
+	}{
+		{"plain", "print('hello')", 10, "completed", "hello\n", ""},
+		{"a dict", `{'generated_code': 'print("in a dict")'}`, 10, "completed", "in a dict\n", ""},
+		{"JSON", `{"generated_code": "print(\"in JSON\")\nprint(2)"}`, 10, "completed", "in JSON\n2\n", ""},
+		{"Markdown", "```python\nprint('fenced')\n```", 10, "completed", "fenced\n", ""},
+		{"Markdown in prose", "Here it is:\n\n```python\nx = 1\n```\nand then\n```\nprint(x)\n```\nDone.", 10, "completed", "1\n", ""},
+		{"a fence in a string", "s = '''\n```python\nprint('no')\n```\n'''\nprint(len(s.splitlines()))", 10, "completed", "4\n", ""},
+		{"a dict of its own", "{'generated_code': 1}\nprint('mine')", 10, "completed", "mine\n", ""},
+		{"os, sys and open", "import os, sys\nopen('f.txt', 'w').write('x')\nprint(os.getcwd(), sys.version_info[0], os.path.exists('f.txt'))", 10, "completed", "/session 3 True\n", ""},
+		{"exec and a main", "exec('y = 2')\nif __name__ == '__main__':\n    print(y, eval('y + 1'))", 10, "completed", "2 3\n", ""},
+		{"stderr", "import sys\nprint('e', file=sys.stderr)", 10, "completed", "", "e\n"},
+		{"an exit", "import sys\nprint('before')\nsys.exit()\nprint('after')", 10, "completed", "before\n", ""},
+		{"an exit with a number", "import sys\nsys.exit(3)", 10, "error", "", ""},
+		{"a failure", "def f():\n    return 1 / 0\nprint('before')\nf()", 10, "error", "before\n", "Traceback (most recent call last):\n  File \"<string>\", line 4, in <module>\n    f()\n  File \"<string>\", line 2, in f\n    return 1 / 0\nZeroDivisionError: division by zero\n"},
+		{"a syntax error", "print('x'\n", 10, "error", "", "  File \"<string>\", line 1\nSyntaxError: "},
+		{"no database", "db_query('SELECT 1')", 10, "error", "", "Traceback"},
+		{"no names of ours", "print([n for n in dir() if n[:2] != '__'])", 10, "completed", "['exit', 'quit']\n", ""},
+		{"a timeout", "import time\nprint('on')\ntime.sleep(30)", 1, "timeout", "on\n", "Timed out\n"},
+		{"part of a second", "import time\nprint('on')\ntime.sleep(30)", 0.5, "timeout", "on\n", "Timed out\n"},
+		{"a deaf one", "import signal\nprint('on')\nwhile True:\n    try:\n        while True: pass\n    except BaseException: pass", 1, "timeout", "on\n", "Timed out\n"},
+		{"memory", "x = b'x' * (1 << 33)", 20, "error", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := post(t, url, request(c.code, c.timeout))
+			if a.code != 200 || a.Status != c.status || a.Stdout != c.stdout || !strings.HasPrefix(a.Stderr, c.stderr) || c.stderr == "" && c.name != "memory" && a.Stderr != "" {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+	for body, want := range map[string]string{
+		`{"timeout": 1}`:                             "Missing required field: generated_code",
+		`{"generated_code": "1"}`:                    "Missing required field: timeout",
+		`{"generated_code": 1, "timeout": 1}`:        "Invalid field: generated_code",
+		`{"generated_code": "1", "timeout": 0}`:      "Invalid field: timeout",
+		`{"generated_code": "1", "timeout": "soon"}`: "Invalid field: timeout",
+		`{"generated_code":`:                         "Invalid JSON data",
+		`null`:                                       "Invalid JSON data",
+		`[1]`:                                        "Invalid JSON data",
+		`{"generated_code":"1","timeout":1,"language":"cobol"}`:   "Only python execution is supported",
+		`{"generated_code":"1","timeout":1,"max_output_chars":0}`: "Invalid field: max_output_chars",
+	} {
+		if a := post(t, url, body); a.code != 400 || a.Status != "error" || a.Stdout != "" || !strings.HasPrefix(a.Stderr, want) {
+			t.Errorf("%s: %+v", body, a)
+		}
+	}
+	ok := request("print(1)", 5)
+	if a := post(t, url, ok, "Content-Type", "text/plain"); a.code != 400 || a.Stderr != "Request must be JSON" {
+		t.Errorf("text: %+v", a)
+	}
+	for _, headers := range [][]string{{"Origin", "https://example.com"}, {"Host", "example.com"}, {"Sec-Fetch-Site", "cross-site"}, {"Origin", "null"}} {
+		if a := post(t, url, ok, headers...); a.code != 403 {
+			t.Errorf("%v: %+v", headers, a)
+		}
+	}
+	for _, path := range []string{"/", "/execute", "/any/path"} {
+		resp, err := http.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != 200 || string(text) != `{"status":"ok"}`+"\n" {
+			t.Errorf("GET %s: HTTP %d %s", path, resp.StatusCode, text)
+		}
+	}
+	// Output is cut with a mark; a request may ask for more of it.
+	long := "print('é' * 200_000)"
+	if a := post(t, url, request(long, 20)); a.Status != "completed" || a.Stdout != strings.Repeat("é", 1000)+"\n[... 199001 more characters were cut ...]\n" {
+		t.Errorf("a long output: %d bytes, ends in %q", len(a.Stdout), a.Stdout[max(0, len(a.Stdout)-60):])
+	}
+	whole := strings.Replace(request(long, 20), `{`, `{"max_output_chars":300000,`, 1)
+	if a := post(t, url, whole); a.Stdout != strings.Repeat("é", 200_000)+"\n" {
+		t.Errorf("the whole of it: %d bytes", len(a.Stdout))
+	}
+}
+
+// Every request has a process of its own, and all have one folder.
+func TestTheFacadesFolder(t *testing.T) {
+	url := facade(t)
+	post(t, url, request("import math\nmath.kept = leaked = 1\nopen('data.csv', 'w').write('a,b\\n1,2\\n')", 10))
+	if a := post(t, url, request("import math\nprint(open('data.csv').read(), hasattr(math, 'kept'), 'leaked' in globals())", 10)); a.Stdout != "a,b\n1,2\n False False\n" {
+		t.Errorf("the next one: %+v", a)
+	}
+	var all sync.WaitGroup
+	began := time.Now()
+	for n := range 4 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			if a := post(t, url, request(fmt.Sprintf("import time, pathlib\ntime.sleep(2)\npathlib.Path('%d.txt').write_text('x')\nprint(%d)", n, n), 30)); a.Stdout != fmt.Sprintf("%d\n", n) {
+				t.Errorf("%d: %+v", n, a)
+			}
+		}()
+	}
+	all.Wait()
+	if took := time.Since(began); took > 7*time.Second {
+		t.Errorf("four at once took %s: one waited for the other", took)
+	}
+	if a := post(t, url, request("import os\nprint(sorted(os.listdir()))", 10)); a.Stdout != "['0.txt', '1.txt', '2.txt', '3.txt', 'artifacts', 'data.csv']\n" {
+		t.Errorf("the folder: %+v", a)
+	}
+	// One that is killed takes nothing with it.
+	if a := post(t, url, request("import os\nos._exit(1)", 10)); a.Status != "error" || a.Stderr == "" {
+		t.Errorf("a hard exit: %+v", a)
+	}
+	if a := post(t, url, request("print(open('data.csv').read())", 10)); a.Stdout != "a,b\n1,2\n\n" {
+		t.Errorf("after it: %+v", a)
+	}
+}
+
+// With a folder of the machine's, both sides see what the other leaves there.
+func TestTheFacadesFolderOnTheHost(t *testing.T) {
+	folder := filepath.Join(dataDir(t), "out")
+	url := facade(t, "OUTPUT_DATA_PATH="+folder)
+	if err := os.WriteFile(filepath.Join(folder, "in.txt"), []byte("from outside"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if a := post(t, url, request("print(open('in.txt').read())\nopen('out.txt', 'a').write('inside ')", 10)); a.Stdout != "from outside\n" || a.Status != "completed" {
+			t.Errorf("%+v", a)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(folder, "out.txt")); err != nil || string(text) != "inside inside " {
+		t.Errorf("%q, %v", text, err)
+	}
+	// The folder is theirs alone: what is above it is not to be seen.
+	if a := post(t, url, request("import os\nprint(sorted(os.listdir('/session/..')), os.path.exists('"+folder+"'))", 10)); strings.Contains(a.Stdout, "admin.key") || !strings.HasSuffix(a.Stdout, "False\n") {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestTheFacadeIsLocal(t *testing.T) {
+	for listen, ok := range map[string]bool{"": true, "127.0.0.1:6000": true, "localhost:6000": true, "[::1]:6000": true, "0.0.0.0:6000": false, ":6000": false, "192.0.2.1:6000": false, "example.com:6000": false} {
+		if err := (config{listen: "127.0.0.1:1", facadeListen: listen, allowRemote: true}).exposed(); (err == nil) != ok {
+			t.Errorf("%s: %v", listen, err)
+		}
+	}
+	for _, c := range []struct{ host, port, listen string }{{"", "", ""}, {"", "6001", "127.0.0.1:6001"}, {"localhost", "", "localhost:6000"}, {"::1", "7", "[::1]:7"}} {
+		t.Setenv("SANDBOX_HOST", c.host)
+		t.Setenv("SANDBOX_PORT", c.port)
+		got, _, err := parse("serve", nil, nil)
+		if err != nil || got.facadeListen != c.listen {
+			t.Errorf("%v: %q, %v", c, got.facadeListen, err)
+		}
+	}
+}

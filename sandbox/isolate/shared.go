@@ -1,0 +1,49 @@
+package isolate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"glasshouse/sandbox"
+)
+
+// Shared hands out a Home in the config's Shared folder, for one child, from which the
+// next one's comes; nil where the config has none. It can be had once from each
+// zygote. What children leave there belongs, outside, to an account of its own where
+// they have one.
+func (i *Isolator) Shared(ctx context.Context) (*Home, error) {
+	if i.config.Shared == "" {
+		return nil, nil
+	}
+	if !i.rung.private {
+		return nil, sandbox.Errorf(sandbox.FaultForbidden, "on this machine code cannot work in %s: the wall is of level %s, which has no mounts of its own", i.config.Shared, i.rung.level)
+	}
+	z, err := i.nurseries[len(i.nurseries)-1].parent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i.sharing.Lock()
+	defer i.sharing.Unlock()
+	if z.shared < 0 {
+		return nil, errors.New("the mount of " + i.config.Shared + " was lost: start the service again")
+	}
+	h := &Home{mount: z.shared}
+	if i.ids.count > 0 {
+		last := i.ids.count - 1 // which no other child gets before all others have had theirs
+		h.uid = firstIn + last
+		if err := os.Chown(i.config.Shared, i.ids.first+last, i.ids.first+last); err != nil {
+			return nil, fmt.Errorf("give %s to the account that code runs as: %w", i.config.Shared, err)
+		}
+	}
+	z.shared = -1
+	return h, nil
+}
+
+// dropShared closes the mount of a zygote that forks no more.
+func (i *Isolator) dropShared(z *zygote) {
+	i.sharing.Lock()
+	defer i.sharing.Unlock()
+	z.letSharedGo()
+}

@@ -1,0 +1,48 @@
+"""The code in what clients of a local code-execution server send: raw Python, a Markdown
+code block, or the text of a dict with the key generated_code."""
+
+import ast
+import json
+import re
+import warnings
+
+_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*(?:python3?|py|ipython)?[ \t]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE | re.IGNORECASE)
+_LANGUAGE = re.compile(r"(?:python3?|py)\b[ \t]*\n", re.IGNORECASE)
+_KEY = "generated_code"
+
+
+def source(text: str) -> str:
+    """What to run. Text that is Python as it stands is left as it is."""
+    text = _unwrapped(text)
+    if _is_python(text):
+        return text
+    blocks = [body for _, body in _FENCE.findall(text + "\n")]
+    if blocks:
+        return "\n".join(blocks)
+    bare = text.strip().strip("`").strip()
+    bare = _LANGUAGE.sub("", bare, count=1) if _LANGUAGE.match(bare) else bare
+    return bare if _is_python(bare) else text
+
+
+def _unwrapped(text: str) -> str:
+    bare = text.strip()
+    if not (bare.startswith("{") and bare.endswith("}") and _KEY in bare):
+        return text
+    for read in (json.loads, ast.literal_eval):
+        try:
+            held = read(bare)
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+        if isinstance(held, dict) and isinstance(held.get(_KEY), str):
+            return held[_KEY]
+    return text
+
+
+def _is_python(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, "<code>", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True

@@ -1,0 +1,178 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/host"
+)
+
+// Workshop is a folder in which each session is a fresh process, as host.Workshop is.
+type Workshop interface {
+	Open(context.Context, sandbox.Sandbox) (Session, error)
+}
+
+// Facade runs code for clients of a local code-execution server: each request in a
+// fresh process of plain Python behind the same wall, all in one folder, with nothing
+// of the database. Its runs are in history, under the user "facade".
+type Facade struct {
+	Service  *Service
+	Workshop Workshop
+	MaxChars int // of stdout, and of stderr, in an answer, where a request does not say
+}
+
+// FacadeJob is what such a client sends.
+type FacadeJob struct {
+	Code     string
+	Timeout  time.Duration
+	MaxChars int // 0: the facade's
+}
+
+// Ended is what such a client gets. Status is completed, error or timeout.
+type Ended struct {
+	Status string `json:"process_status"`
+	Stdout string `json:"stdout"`
+	Stderr string `json:"stderr"`
+}
+
+const facadeUser = "facade"
+
+// Execute runs one job. An error is the service's own; however the code ended is an
+// answer.
+func (f *Facade) Execute(ctx context.Context, job FacadeJob) (Ended, error) {
+	s := f.Service
+	p := s.Default
+	p.Profile, p.EnableFileAccess, p.MaxCodeSize = policy.ProfileCompat, true, 1<<20
+	most := p.MaxExecutionTime
+	if top := s.Ceiling.MaxExecutionTime; top > 0 {
+		most = max(most, top)
+	} else {
+		most = max(most, 300)
+	}
+	p.MaxExecutionTime = min(int(math.Ceil(min(job.Timeout.Seconds(), 1e6))), most)
+	now := s.Clock()
+	box := sandbox.Sandbox{ID: s.NewID(), Owner: facadeUser, Policy: p, Ephemeral: true, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
+	e, err := s.newExecution(box, sandbox.Key{User: facadeUser}, Job{Code: job.Code, Kind: sandbox.KindFacade})
+	if err != nil {
+		return Ended{}, err
+	}
+	var opened Session
+	err = s.run(ctx, box, func(ctx context.Context) (Session, error) {
+		session, err := f.Workshop.Open(ctx, box)
+		if err != nil {
+			return nil, err
+		}
+		opened = apart{session, job.Timeout}
+		return opened, nil
+	}, e, Job{})
+	if opened != nil {
+		err = errors.Join(err, opened.Close())
+	}
+	if err != nil {
+		return Ended{}, err
+	}
+	if job.MaxChars <= 0 {
+		job.MaxChars = f.MaxChars
+	}
+	out := ended(e)
+	out.Stdout, out.Stderr = clip(out.Stdout, job.MaxChars), clip(out.Stderr, job.MaxChars)
+	return out, nil
+}
+
+// apart is a session whose runs may take a time that is no whole number of seconds,
+// and get no answer to what they ask.
+type apart struct {
+	Session
+	limit time.Duration
+}
+
+func (a apart) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ host.Watcher, _ host.Listener) error {
+	ctx, cancel := context.WithTimeout(ctx, a.limit)
+	defer cancel()
+	err := a.Session.Run(ctx, e, silent{}, nil, nil)
+	if e.Status == sandbox.StatusCancelled && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		why := fmt.Sprintf("the run took longer than its timeout of %s", a.limit)
+		e.Status, e.Usage.EndedBy, e.Error = sandbox.StatusTimeout, "timeout", &why
+	}
+	return err
+}
+
+// silent is a desk at which nobody sits.
+type silent struct{}
+
+var errSilent = &sandbox.Refusal{Reason: "no-database", Message: "there is no database here"}
+
+func (silent) Query(context.Context, string, map[string]any) (sandbox.Rows, error) {
+	return sandbox.Rows{}, errSilent
+}
+
+func (silent) Schema(context.Context, string) (sandbox.Table, error) {
+	return sandbox.Table{}, errSilent
+}
+func (silent) Tables(context.Context) ([]string, error)             { return nil, errSilent }
+func (silent) History(context.Context) ([]sandbox.Execution, error) { return nil, errSilent }
+
+// ended is an execution in a client's terms.
+func ended(e *sandbox.Execution) Ended {
+	out := Ended{"completed", e.Stdout, e.Stderr}
+	switch {
+	case e.Status == sandbox.StatusTimeout:
+		out.Status, out.Stderr = "timeout", "Timed out\n"
+	case e.Status != sandbox.StatusCompleted:
+		out.Status = "error"
+		if e.Exception == nil {
+			out.Stderr += *e.Error + "\n"
+		} else if e.Exception.Type != "SystemExit" { // of which Python says nothing, either
+			out.Stderr += traceback(e.Exception)
+		}
+	}
+	return out
+}
+
+// traceback is an exception as Python prints it.
+func traceback(x *sandbox.Exception) string {
+	var b strings.Builder
+	if len(x.Traceback) > 0 {
+		b.WriteString("Traceback (most recent call last):\n")
+		for _, f := range x.Traceback {
+			file := f.File
+			if file == "" {
+				file = "<string>"
+			}
+			fmt.Fprintf(&b, "  File %q, line %d, in %s\n", file, f.Line, f.Function)
+			if f.Code != "" {
+				fmt.Fprintf(&b, "    %s\n", f.Code)
+			}
+		}
+	} else if x.Line > 0 {
+		fmt.Fprintf(&b, "  File \"<string>\", line %d\n", x.Line)
+	}
+	b.WriteString(x.Type)
+	if x.Message != "" {
+		b.WriteString(": " + x.Message)
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// clip cuts text to so many characters, and says so.
+func clip(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	n := 0
+	for at := range text {
+		if n == most {
+			return fmt.Sprintf("%s\n[... %d more characters were cut ...]\n", text[:at], utf8.RuneCountInString(text[at:]))
+		}
+		n++
+	}
+	return text
+}

@@ -1,0 +1,15 @@
+# What could be written at a cursor, as jedi reads it from the text: context has code,
+# cursor, and before, which is what ran earlier in the same session.
+import jedi
+
+jedi.settings.cache_directory = "/tmp/jedi"
+text = context["code"][: context["cursor"]]
+before = context["before"] + "\n" if context["before"] else ""
+line = (before + text).count("\n") + 1
+column = len(text.rpartition("\n")[2])
+matches = []
+start = context["cursor"]
+for found in jedi.Script(before + context["code"]).complete(line, column):
+    start = context["cursor"] - found.get_completion_prefix_length()
+    matches.append({"text": found.name_with_symbols, "type": found.type})
+__result__ = {"matches": matches[:200], "cursor_start": start, "cursor_end": context["cursor"]}

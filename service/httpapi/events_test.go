@@ -1,0 +1,131 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// sseEvent is one event as a client reads it.
+type sseEvent struct {
+	id   int64
+	name string
+	data map[string]any
+}
+
+// events reads a stream as the standard's algorithm does; close hangs up.
+type events struct {
+	t     testing.TB
+	resp  *http.Response
+	lines *bufio.Scanner
+	close context.CancelFunc
+}
+
+func (c client) stream(t testing.TB, method, path string, body any, headers ...string) *events {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	var in *strings.Reader = strings.NewReader("")
+	if body != nil {
+		in = strings.NewReader(string(mustJSON(t, body)))
+	}
+	req, err := http.NewRequestWithContext(ctx, method, base+c.root+path, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Authorization", "Bearer "+c.secret)
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 64<<20)
+	return &events{t, resp, lines, cancel}
+}
+
+// next is the next event; false at the end of the stream, or where it broke off.
+func (e *events) next() (sseEvent, bool) {
+	var out sseEvent
+	var data string
+	for e.lines.Scan() {
+		field, value, _ := strings.Cut(e.lines.Text(), ": ")
+		switch field {
+		case "id":
+			out.id, _ = strconv.ParseInt(value, 10, 64)
+		case "event":
+			out.name = value
+		case "data":
+			data = value
+		case "":
+			if out.name == "" {
+				continue
+			}
+			if err := json.Unmarshal([]byte(data), &out.data); err != nil {
+				e.t.Errorf("%.200s: %v", data, err)
+			}
+			return out, true
+		}
+	}
+	return out, false
+}
+
+func (e *events) all() (list []sseEvent) {
+	for event, more := e.next(); more; event, more = e.next() {
+		list = append(list, event)
+	}
+	return list
+}
+
+// until reads on to the first event of a name.
+func (e *events) until(name string) (list []sseEvent) {
+	e.t.Helper()
+	for event, more := e.next(); more; event, more = e.next() {
+		if list = append(list, event); event.name == name {
+			return list
+		}
+	}
+	e.t.Fatalf("no %s in %v", name, list)
+	return nil
+}
+
+// texts joins what was printed to one stream.
+func texts(list []sseEvent, name string) string {
+	var b strings.Builder
+	for _, e := range list {
+		if e.name == name {
+			b.WriteString(fmt.Sprint(e.data["text"]))
+		}
+	}
+	return b.String()
+}
+
+// names are the events' names, with runs of one made one.
+func names(list []sseEvent) (out []string) {
+	for _, e := range list {
+		if len(out) == 0 || out[len(out)-1] != e.name {
+			out = append(out, e.name)
+		}
+	}
+	return out
+}
+
+// numbered checks that the ids count on from the one before.
+func numbered(t testing.TB, list []sseEvent, from int64) {
+	t.Helper()
+	for i, e := range list {
+		if e.id != from+int64(i)+1 {
+			t.Fatalf("event %d (%s) has the id %d", i, e.name, e.id)
+		}
+	}
+}

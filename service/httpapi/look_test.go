@@ -1,0 +1,171 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+// completions are the texts of the matches at the | in code.
+func (c client) completions(t testing.TB, id, code string) (texts []string, a answer) {
+	t.Helper()
+	before, after, marked := strings.Cut(code, "|")
+	body := map[string]any{"code": before + after}
+	if marked {
+		body["cursor"] = len([]rune(before))
+	}
+	a = c.ok(t, "POST", "/sandbox/"+id+"/complete", body)
+	matches, _ := a.get("matches").([]any)
+	for _, m := range matches {
+		texts = append(texts, fmt.Sprint(m.(map[string]any)["text"]))
+	}
+	return texts, a
+}
+
+func TestCompletion(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	c.run(t, id, `import pandas as pd, json
+df = pd.DataFrame({'price': [1.5], 'two words': [2]})
+settings = {'colour': 'red', 'shape': {'corners': 4}}
+class Shop:
+    """Whose attributes say when they are asked for."""
+    open_hours = 9
+    def __getattr__(self, name): raise SystemExit('asked for ' + name)
+    @property
+    def owner(self) -> str: raise SystemExit('asked')
+    def sell(self, article, amount=1) -> list: raise SystemExit('ran')
+shop = Shop()
+shop.__dict__['shelf'] = 'x'
+naïve = 1`)
+	for code, want := range map[string]string{
+		"json.du|":                              "dump dumps",
+		"df.pri|":                               "price",
+		"df.group|":                             "groupby",
+		"df.price.value_c|":                     "value_counts",
+		"df['pr|":                               "price",
+		`df["tw|`:                               "two words",
+		"df[['price']].descr|":                  "describe",
+		"df.head().to_par|":                     "to_parquet",
+		"df.price.str.upp|":                     "upper",
+		"settings['|":                           "colour shape",
+		"settings['shape']['|":                  "corners",
+		"shop.o|":                               "open_hours owner",
+		"shop.sh|":                              "shelf",
+		"shop.owner.upp|":                       "upper",
+		"shop.sell('x').app|":                   "append",
+		"shop.sell(a|":                          "amount= article=",
+		"'text'.splitl|":                        "splitlines",
+		"'a b'.split().ins|":                    "insert",
+		"x = [1]\nx.app|":                       "append",
+		"db_q|":                                 "db_query",
+		"na|":                                   "naïve",
+		"'é'; json.lo|ads":                      "load loads",
+		"import statist|":                       "statistics",
+		"from urllib.pa|":                       "parse",
+		"from json import JSOND|":               "JSONDecodeError JSONDecoder",
+		"def f(long_name):\n    return long_n|": "long_name",
+		"whi|":                                  "while",
+		"# json.du|":                            "",
+		"'json.du|":                             "",
+		"import os, subpro|":                    "",
+	} {
+		got, a := c.completions(t, id, code)
+		if strings.Join(got, " ") != want && !(want != "" && len(got) >= 1 && strings.HasPrefix(strings.Join(got, " "), want+" ")) {
+			t.Errorf("%q: %q, not %q: %s", code, got, want, a.text)
+		}
+	}
+	if _, a := c.completions(t, id, "é = json.du|mp()"); a.get("cursor_start") != 9.0 || a.get("cursor_end") != 11.0 {
+		t.Errorf("the place: %s", a.text)
+	}
+	// What only the text tells is read by jedi, which knows what ran before.
+	for code, want := range map[string]string{"def f():\n    for value in ['a']:\n        value.capit|": "capitalize", "for each in [Shop()]:\n    each.op|": "open_hours"} {
+		if got, a := c.completions(t, id, code); !slices.Contains(got, want) {
+			t.Errorf("by the text alone: %q: %s", code, a.text)
+		}
+	}
+	if a := c.run(t, id, "[shop.shelf, naïve]"); a.get("status") != "completed" {
+		t.Errorf("the session after that: %s", a.text)
+	}
+}
+
+func TestCheckRunsNothing(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	check := func(code string) answer {
+		return c.ok(t, "POST", "/sandbox/"+id+"/check", map[string]any{"code": code})
+	}
+	for _, code := range []string{"", "x = 1\nraise SystemExit", "await db_query('SELECT 1')", "def f():\n    return eval_it"} {
+		if a := check(code); a.get("ok") != true || a.get("problems") == nil {
+			t.Errorf("%q: %s", code, a.text)
+		}
+	}
+	a := check("import os\nprint(1)\neval('1')\nimport json, socket\n")
+	problems, _ := a.get("problems").([]any)
+	if len(problems) != 3 || a.get("ok") != false {
+		t.Fatalf("%s", a.text)
+	}
+	for n, line := range []float64{1, 3, 4} {
+		if p := problems[n].(map[string]any); p["line"] != line || p["kind"] != "policy" || p["hint"] == "" {
+			t.Errorf("problem %d: %v", n, p)
+		}
+	}
+	for code, place := range map[string][2]float64{"x = 1\ny = (1,\n": {2, 5}, "return 1": {1, 1}, "def f():\n  x = 1\n  nonlocal x": {3, 3}, "a\x00b": {1, 1}} {
+		a := check(code)
+		p, _ := a.get("problems").([]any)
+		if len(p) != 1 || p[0].(map[string]any)["kind"] != "syntax" || p[0].(map[string]any)["line"] != place[0] {
+			t.Errorf("%q: %s", code, a.text)
+		}
+	}
+	if a := check(strings.Repeat("(", 50_000)); a.get("ok") != false {
+		t.Errorf("too deep: %s", a.text)
+	}
+	// What the user has named so is the user's own.
+	c.run(t, id, "def compile(x): return x")
+	if a := check("compile(1)"); a.get("ok") != true {
+		t.Errorf("the user's own: %s", a.text)
+	}
+	isProblem(t, c.do(t, "POST", "/sandbox/"+id+"/check", map[string]any{"code": strings.Repeat("#", 100_001)}), http.StatusRequestEntityTooLarge, "too-large")
+	if past := c.ok(t, "GET", "/sandbox/"+id+"/history", nil); past.get("total_executions") != 1.0 {
+		t.Errorf("history: %s", past.text)
+	}
+}
+
+func TestVariablesOfASandbox(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	c.run(t, id, "import numpy as np\nx = 41\ngrid = np.zeros((3, 4))\nclass Loud:\n    def __repr__(self): raise SystemExit\nloud = Loud()")
+	a := c.ok(t, "GET", "/sandbox/"+id+"/variables", nil)
+	if a.get("variables.x.repr") != "41" || a.get("variables.grid.type") != "numpy.ndarray" || string(mustJSON(t, a.get("variables.grid.shape"))) != "[3,4]" || a.get("variables.loud.repr") != "<Loud>" || a.get("total") != 4.0 {
+		t.Errorf("%s", a.text)
+	}
+	// While something runs, there is nothing to look at.
+	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "import time\nprint('on')\nwhile True: time.sleep(0.1)"})
+	first := s.until("stdout")[0]
+	for _, path := range []string{"GET /variables", "POST /check", "POST /complete"} {
+		method, path, _ := strings.Cut(path, " ")
+		var body any
+		if method == "POST" {
+			body = `{"code":"1"}`
+		}
+		isProblem(t, c.do(t, method, "/sandbox/"+id+path, body), http.StatusConflict, "busy")
+	}
+	c.ok(t, "POST", "/executions/"+fmt.Sprint(first.data["execution_id"])+"/cancel", nil)
+	s.until("done")
+}
+
+func TestHighlight(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	a := c.ok(t, "POST", "/sandbox/highlight", map[string]any{"code": "def f(x):\n    return '<b>' + x  # done"})
+	html, _ := a.get("html").(string)
+	if !strings.HasPrefix(html, `<div class="highlight">`) || !strings.Contains(html, `<span class="k">def</span>`) || strings.Contains(html, "<b>") {
+		t.Errorf("%s", a.text)
+	}
+	if css, _ := a.get("css").(string); !strings.Contains(css, ".highlight .k ") {
+		t.Errorf("%.300s", css)
+	}
+}

@@ -1,0 +1,302 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+const busy = `import time
+print('one')
+debug('a note', data={'n': 1})
+rows = await db_query('SELECT 1 AS n')
+print('two é')
+display('shown')
+print('three')
+time.sleep(0.1)
+print('four')
+rows[0]['n'] + 41
+`
+
+func TestAStreamTellsWhatTheRunDoesInItsOrder(t *testing.T) {
+	for _, root := range []string{"", "/api/v1"} {
+		c := user(t, sandbox.RoleAgent)
+		c.root = root
+		id := c.create(t, nil)
+		for path, config := range map[string]any{"/sandbox/" + id + "/execute": nil, "/sandbox/agent/quick-execute": map[string]any{"max_rows": 10}} {
+			body := map[string]any{"code": busy, "context": map[string]any{"x": 1}}
+			if config != nil {
+				body["config"] = config
+			}
+			s := c.stream(t, "POST", path, body)
+			if ct := s.resp.Header.Get("Content-Type"); s.resp.StatusCode != http.StatusOK || ct != "text/event-stream" {
+				t.Fatalf("HTTP %d, %s", s.resp.StatusCode, ct)
+			}
+			list := s.all()
+			numbered(t, list, 0)
+			want := []string{"started", "stdout", "debug", "query", "stdout", "output", "stdout", "result", "done"}
+			if got := names(list); !reflect.DeepEqual(got, want) {
+				t.Errorf("the events are %v", got)
+			}
+			done := list[len(list)-1].data
+			if texts(list, "stdout") != "one\ntwo é\nthree\nfour\n" || done["stdout"] != "one\ntwo é\nthree\nfour\n" {
+				t.Errorf("printed: %q, %q", texts(list, "stdout"), done["stdout"])
+			}
+			if done["status"] != "completed" || done["result"] != 42.0 || list[len(list)-2].data["result"] != 42.0 || list[0].data["execution_id"] != done["execution_id"] {
+				t.Errorf("the end: %v", done)
+			}
+			location := s.resp.Header.Get("Location")
+			if want := root + "/executions/" + fmt.Sprint(done["execution_id"]); location != want {
+				t.Errorf("Location is %q, not %q", location, want)
+			}
+			same := client{secret: c.secret}.ok(t, "GET", location, nil)
+			if !reflect.DeepEqual(same.body["result"], done["result"]) || same.get("status") != "completed" {
+				t.Errorf("history has %s", same.text)
+			}
+		}
+	}
+}
+
+// A client that is cut off again and again gets every event once.
+func TestAnInterruptedClientResumes(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	const lines = 400
+	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": fmt.Sprintf(`import time
+for n in range(%d):
+    print(n, 'ä', flush=True)
+    if n %% 10 == 0:
+        debug(f'at {n}')
+        time.sleep(0.02)
+`, lines)})
+	location := s.resp.Header.Get("Location")
+	var list []sseEvent
+	last := "0"
+	for cuts := 0; ; cuts++ {
+		for range 3 + cuts%4 {
+			event, more := s.next()
+			if !more {
+				break
+			}
+			list = append(list, event)
+			last = strconv.FormatInt(event.id, 10)
+		}
+		s.close() // in the middle of whatever comes
+		if list[len(list)-1].name == "done" {
+			if cuts < 5 {
+				t.Errorf("only %d cuts", cuts)
+			}
+			break
+		}
+		s = c.stream(t, "GET", location, nil, "Last-Event-ID", last)
+		if s.resp.StatusCode != http.StatusOK {
+			t.Fatalf("HTTP %d", s.resp.StatusCode)
+		}
+	}
+	numbered(t, list, 0)
+	var want strings.Builder
+	for n := range lines {
+		fmt.Fprintf(&want, "%d ä\n", n)
+	}
+	if got := texts(list, "stdout"); got != want.String() {
+		t.Errorf("the text differs: %d bytes, not %d", len(got), want.Len())
+	}
+	notes := 0
+	for _, e := range list {
+		if e.name == "debug" {
+			if e.data["message"] != fmt.Sprintf("at %d", notes*10) {
+				t.Errorf("note %d is %v", notes, e.data["message"])
+			}
+			notes++
+		}
+	}
+	if notes != lines/10 {
+		t.Errorf("%d notes", notes)
+	}
+	// A late reader has the same from the start; who has all is told not to come again.
+	again := c.stream(t, "GET", location, nil).all()
+	if !reflect.DeepEqual(again, list) {
+		t.Errorf("a late reader has %d events, not the %d", len(again), len(list))
+	}
+	if s := c.stream(t, "GET", location, nil, "Last-Event-ID", last); s.resp.StatusCode != http.StatusNoContent {
+		t.Errorf("HTTP %d after the last event", s.resp.StatusCode)
+	}
+	for _, bad := range []string{"x", "-1", "999999", "9223372036854775808"} {
+		if s := c.stream(t, "GET", location, nil, "Last-Event-ID", bad); s.resp.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("Last-Event-ID %s: HTTP %d", bad, s.resp.StatusCode)
+		}
+	}
+	if s := user(t, sandbox.RoleAgent).stream(t, "GET", location, nil); s.resp.StatusCode != http.StatusNotFound {
+		t.Errorf("another user: HTTP %d", s.resp.StatusCode)
+	}
+}
+
+func TestAStreamOfAnExecutionThatWasNoneIsMadeOfItsRecord(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	done := c.run(t, c.create(t, nil), busy)
+	path := "/executions/" + fmt.Sprint(done.get("execution_id"))
+	list := c.stream(t, "GET", path, nil).all()
+	numbered(t, list, 0)
+	if got := names(list); !reflect.DeepEqual(got, []string{"started", "stdout", "debug", "query", "output", "result", "done"}) {
+		t.Errorf("the events are %v", got)
+	}
+	if rest := c.stream(t, "GET", path, nil, "Last-Event-ID", "3").all(); len(rest) != 1 || rest[0].name != "done" || rest[0].data["result"] != 42.0 {
+		t.Errorf("the rest is %v", rest)
+	}
+}
+
+func TestAStreamedRunIsCancelled(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "import time\nprint('on')\nwhile True: time.sleep(0.1)"})
+	list := s.until("stdout")
+	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
+	rest := s.all()
+	if end := rest[len(rest)-1]; end.name != "done" || end.data["status"] != "cancelled" || end.data["stdout"] != "on\n" {
+		t.Errorf("the end is %v", end)
+	}
+	if a := c.run(t, id, "1 + 1"); a.get("result") != 2.0 {
+		t.Errorf("the sandbox does not go on: %s", a.text)
+	}
+}
+
+// What keeps a run from beginning is a plain answer, not a stream.
+func TestAStreamThatCannotBeginIsAProblem(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	for path, status := range map[string]int{"/sandbox/nobody/execute": 404, "/sandbox/" + id + "/execute": 413} {
+		a := c.do(t, "POST", path, map[string]any{"code": strings.Repeat("#", 100_001)}, "Accept", "text/event-stream")
+		isProblem(t, a, status, map[int]string{404: "not-found", 413: "too-large"}[status])
+	}
+	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "import time\nprint('on')\ntime.sleep(30)"})
+	list := s.until("stdout")
+	isProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`, "Accept", "text/event-stream"), http.StatusConflict, "busy")
+	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
+	s.until("done")
+}
+
+// More than max_output_size is not streamed; the end has head and tail.
+func TestAStreamIsBounded(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	s := c.stream(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "for n in range(40000): print('é', n)\nprint('the end')", "config": map[string]any{"max_output_size": 20001}})
+	list := s.all()
+	numbered(t, list, 0)
+	done := list[len(list)-1].data
+	text := texts(list, "stdout")
+	if len(text) > 20001 || len(text) < 19990 || !strings.HasPrefix(text, "é 0\né 1\n") || strings.Contains(text, "\uFFFD") {
+		t.Errorf("%d bytes: %.20q", len(text), text)
+	}
+	cuts := 0
+	for _, e := range list {
+		if e.data["truncated"] == true {
+			cuts++
+		}
+	}
+	if kept := fmt.Sprint(done["stdout"]); cuts != 1 || !strings.HasSuffix(kept, "the end\n") {
+		t.Errorf("%d cuts; the end has %q", cuts, kept[len(kept)-20:])
+	}
+}
+
+func TestAsynchronousRuns(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	path := "/sandbox/" + id + "/execute"
+	slow := map[string]any{"code": "import time\nprint('on')\ntime.sleep(1)\n'slept'"}
+	a := c.do(t, "POST", path, slow, "Prefer", "respond-async")
+	location := a.header.Get("Location")
+	if a.status != http.StatusAccepted || location == "" || a.get("location") != location || a.get("status") != "running" || a.header.Get("Preference-Applied") != "respond-async" {
+		t.Fatalf("HTTP %d, %v, %s", a.status, a.header, a.text)
+	}
+	if now := c.ok(t, "GET", location, nil); now.get("status") != "running" {
+		t.Errorf("polled: %s", now.text)
+	}
+	if list := c.stream(t, "GET", location, nil).all(); list[len(list)-1].data["result"] != "slept" || texts(list, "stdout") != "on\n" {
+		t.Errorf("streamed: %v", list)
+	}
+	if end := c.ok(t, "GET", location+"?wait=20", nil); end.get("status") != "completed" || end.get("result") != "slept" {
+		t.Errorf("waited: %s", end.text)
+	}
+	a = c.do(t, "POST", "/sandbox/agent/quick-execute", slow, "Prefer", "respond-async, wait=0")
+	if end := c.ok(t, "GET", a.header.Get("Location")+"?wait=20", nil); a.status != http.StatusAccepted || end.get("result") != "slept" {
+		t.Errorf("HTTP %d, waited: %s", a.status, end.text)
+	}
+	// With wait it answers as soon as it has ended, if that is soon.
+	if a := c.do(t, "POST", path, `{"code":"6*7"}`, "Prefer", "respond-async, wait=20"); a.status != http.StatusOK || a.get("result") != 42.0 {
+		t.Errorf("HTTP %d: %s", a.status, a.text)
+	}
+	// A caller that has gone leaves the run alone.
+	s := c.stream(t, "POST", path, slow)
+	first := s.until("stdout")[0]
+	s.close()
+	if end := c.ok(t, "GET", "/executions/"+fmt.Sprint(first.data["execution_id"])+"?wait=20", nil); end.get("result") != "slept" {
+		t.Errorf("after its caller has gone: %s", end.text)
+	}
+	isProblem(t, c.do(t, "GET", location+"?wait=9999", nil), 422, "invalid-input", "wait")
+}
+
+// Progress bars redraw their line: the carriage returns come through, as they happen.
+func TestProgressBars(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	s := c.stream(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": `import time
+from tqdm import tqdm
+for n in tqdm(range(8), desc='work', mininterval=0):
+    time.sleep(0.1)
+'worked'
+`})
+	list := s.all()
+	pieces := 0
+	for _, e := range list {
+		if e.name == "stderr" {
+			pieces++
+		}
+	}
+	text := texts(list, "stderr")
+	done := list[len(list)-1].data
+	if done["result"] != "worked" || pieces < 4 || strings.Count(text, "\rwork: ") < 8 || !strings.Contains(text, "8/8") || done["stderr"] != text {
+		t.Errorf("%d pieces: %q; %v", pieces, text, done["error"])
+	}
+}
+
+// One that does not read holds nothing up but itself. When it is cut off for that, it
+// goes on where it was.
+func TestAReaderThatStops(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	s := c.stream(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "for n in range(300000): print('x' * 50)\n'printed'", "config": map[string]any{"max_output_size": 16 << 20}})
+	location := s.resp.Header.Get("Location")
+	if end := c.ok(t, "GET", location+"?wait=50", nil); end.get("result") != "printed" {
+		t.Errorf("%s: %v", end.get("status"), end.get("error"))
+	}
+	list := s.all()
+	for len(list) > 0 && list[len(list)-1].name != "done" {
+		list = append(list, c.stream(t, "GET", location, nil, "Last-Event-ID", strconv.FormatInt(list[len(list)-1].id, 10)).all()...)
+	}
+	numbered(t, list, 0)
+	if texts(list, "stdout") != strings.Repeat(strings.Repeat("x", 50)+"\n", 300000) {
+		t.Errorf("%d events, %d bytes", len(list), len(texts(list, "stdout")))
+	}
+}
+
+// Rich outputs come as they are shown, and what was shown stays of a run that is ended.
+func TestOutputsComeAsTheyAreShown(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	s := c.stream(t, "POST", "/sandbox/"+c.create(t, nil)+"/execute", map[string]any{"code": "import time\nimport pandas as pd\nimport matplotlib.pyplot as plt\ndisplay(pd.DataFrame({'n': [1, 2]}))\nplt.plot([1, 2])\nplt.title('Both')\nplt.show()\nwhile True: time.sleep(0.1)"})
+	list := append(s.until("output"), s.until("output")...)
+	table, figure := list[len(list)-2].data, list[len(list)-1].data
+	if !strings.HasPrefix(fmt.Sprint(table["summary"]), "table of 2 rows and 1 columns: n int64") || !strings.Contains(string(mustJSON(t, table["data"])), `"application/vnd.dataresource+json":{"data":`) {
+		t.Errorf("the table: %v", table)
+	}
+	if figure["summary"] != "figure: 'Both': 1 line" || !strings.Contains(string(mustJSON(t, figure["data"])), `"image/png":"iVBOR`) {
+		t.Errorf("the figure: %v", figure["summary"])
+	}
+	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
+	rest := s.all()
+	done := rest[len(rest)-1].data
+	if outputs, _ := done["outputs"].([]any); done["status"] != "cancelled" || len(outputs) != 2 {
+		t.Errorf("the end: %v with %d outputs", done["status"], len(outputs))
+	}
+}

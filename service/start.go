@@ -1,0 +1,117 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"glasshouse/sandbox"
+)
+
+// What is kept of feeds whose executions have ended, for readers who were cut off.
+const (
+	feedTime  = 5 * time.Minute
+	feedBytes = 64 << 20 // of all of them, about
+)
+
+// Start begins a job in a sandbox as Execute does, or where id is "" in a fresh one
+// with config as QuickExecute does, and returns its feed as soon as it is on record.
+// The run goes on whoever listens; Cancel ends it. What keeps it from running is an
+// error, as it is of those two.
+func (s *Service) Start(ctx context.Context, who sandbox.Key, id string, job Job, config []byte) (*Feed, error) {
+	running, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	f := newFeed()
+	job.feed = f
+	go func() {
+		defer giveUp()
+		var e *sandbox.Execution
+		var err error
+		if id == "" {
+			e, err = s.QuickExecute(running, who, job, config)
+		} else {
+			e, err = s.Execute(running, who, id, job)
+		}
+		f.end(e, err, s.Clock())
+	}()
+	select {
+	case <-f.begun:
+		return f, nil
+	case <-f.over:
+	case <-ctx.Done():
+		giveUp()
+		return nil, ctx.Err()
+	}
+	select {
+	case <-f.begun:
+		return f, nil
+	default:
+		return nil, f.failed
+	}
+}
+
+// keep holds a feed for those who come for it, and lets old ones go.
+func (s *Service) keep(id string, f *Feed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.feeds[id] = f
+	s.forget(s.Clock())
+}
+
+// forget lets go of feeds whose executions ended too long ago, or, the oldest first,
+// of which there are too many. The caller holds mu.
+func (s *Service) forget(now time.Time) {
+	for total := 0; ; total = 0 {
+		var oldest string
+		var since time.Time
+		for id, f := range s.feeds {
+			f.mu.Lock()
+			if f.ended {
+				total += f.bytes
+				if oldest == "" || f.endedAt.Before(since) {
+					oldest, since = id, f.endedAt
+				}
+			}
+			f.mu.Unlock()
+		}
+		if oldest == "" || total <= feedBytes && now.Sub(since) < feedTime {
+			return
+		}
+		delete(s.feeds, oldest)
+	}
+}
+
+// Follow is the feed of an execution, and where to go on in it for who has had its
+// events up to after. One that was not started as a stream, or ended some time ago,
+// has a feed made of its record when it has ended; of that, who has had some events
+// gets the last one, which is the whole execution.
+func (s *Service) Follow(ctx context.Context, who sandbox.Key, id string, after int64) (*Feed, int64, error) {
+	s.mu.Lock()
+	f := s.feeds[id]
+	s.mu.Unlock()
+	if f != nil && may(who, f.owner) {
+		return f, after, nil
+	}
+	e, err := s.Wait(ctx, who, id)
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return nil, 0, err
+	}
+	f = replay(e, s.Clock())
+	if after > 0 {
+		after = int64(len(f.events)) - 1
+	}
+	return f, after, nil
+}
+
+// Wait returns an execution when it has ended, or as it is when ctx ends.
+func (s *Service) Wait(ctx context.Context, who sandbox.Key, id string) (sandbox.Execution, error) {
+	s.mu.Lock()
+	r, running := s.running[id]
+	s.mu.Unlock()
+	if running && may(who, r.owner) {
+		select {
+		case <-r.over:
+		case <-ctx.Done():
+		}
+	}
+	return s.Execution(context.WithoutCancel(ctx), who, id)
+}
