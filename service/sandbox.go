@@ -217,6 +217,13 @@ func (s *Service) Expire() {
 	}
 }
 
+// touch says that a sandbox is used now, which puts its idle expiry off.
+func (s *Service) touch(l *live) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.used = s.Clock()
+}
+
 // take claims a sandbox for a run, and says whether it was free.
 func (s *Service) take(l *live) bool {
 	s.mu.Lock()

@@ -22,12 +22,23 @@ import (
 	"glasshouse/sandbox/host"
 )
 
-// Session is a sandbox's live Python, as host.Session is one.
+// Session is a sandbox's live Python with its files, as host.Session is one.
 type Session interface {
+	Program
+	Folders
+}
+
+// Program is what runs.
+type Program interface {
 	Run(context.Context, *sandbox.Execution, host.Desk, host.Watcher) error
 	Look(context.Context) (sandbox.Variables, error)
 	Usage() map[string]any
 	Close() error
+}
+
+// Folders are the files that it has.
+type Folders interface {
+	Uploads() *host.Uploads
 }
 
 // Host opens sessions: for one piece of code, or where code is "" for any.

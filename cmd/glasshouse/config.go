@@ -45,6 +45,7 @@ type config struct {
 	caBundle        string
 	queue           time.Duration
 	drain           time.Duration
+	data            dataSets
 	accessLog       bool
 	logJSON         bool
 }
@@ -84,6 +85,7 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.StringVar(&c.caBundle, "ca-bundle", "", "PEM file of the certificates that code in sandboxes trusts; empty: the machine's")
 	f.DurationVar(&c.queue, "queue", 10*time.Second, "how long a start waits for a free sandbox before 503")
 	f.DurationVar(&c.drain, "drain", 10*time.Second, "how long running executions may go on after SIGTERM")
+	f.Var(&c.data, "data", "NAME=PATH: a file or folder that every sandbox reads as /data/NAME; by commas, or given more than once")
 	f.BoolVar(&c.accessLog, "access-log", false, "log every request")
 	f.BoolVar(&c.logJSON, "log-json", false, "log in JSON")
 	if more != nil {
@@ -149,7 +151,7 @@ func defaultDataDir() string {
 func (c config) wall(log func(string, ...any)) isolate.Config {
 	return isolate.Config{
 		Python: c.python, Sets: isolate.Sets(c.pool), Default: policy.Default(), Level: c.isolation, MinLevel: c.minLevel,
-		Folder: filepath.Join(c.dataDir, "sessions"), CABundle: c.caBundle, Recycle: c.zygotes, Log: log,
+		Folder: filepath.Join(c.dataDir, "homes"), Data: c.data, CABundle: c.caBundle, Recycle: c.zygotes, Log: log,
 	}
 }
 

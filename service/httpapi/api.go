@@ -42,8 +42,12 @@ type api struct {
 	started  time.Time
 }
 
-// maxBody is what a request's body may hold, in bytes.
-const maxBody = 4 << 20
+// maxBody is what a request's body may hold, in bytes; an upload is held to its
+// sandbox's own bounds instead, below maxUpload.
+const (
+	maxBody   = 4 << 20
+	maxUpload = 2 << 30
+)
 
 // New returns the handler of the whole API.
 func New(c Config) http.Handler {
@@ -76,6 +80,7 @@ func New(c Config) http.Handler {
 		a.writes(group)
 		a.agents(group)
 		a.helps(group)
+		a.files(router, group)
 		a.keys(group)
 		a.debug(router, group)
 		a.later(router, prefix)
@@ -102,7 +107,11 @@ func (a *api) frame(g *gin.Context) {
 	g.Set(requestIDKey, id)
 	g.Header("X-Request-ID", id)
 	g.Request = g.Request.WithContext(context.WithValue(g.Request.Context(), ctxRequestID{}, id))
-	g.Request.Body = http.MaxBytesReader(g.Writer, g.Request.Body, maxBody)
+	most := int64(maxBody)
+	if uploads[strings.TrimPrefix(g.FullPath(), "/api/v1")] {
+		most = maxUpload
+	}
+	g.Request.Body = http.MaxBytesReader(g.Writer, g.Request.Body, most)
 	defer func() {
 		a.requests.Add(1)
 		if p := recover(); p != nil {

@@ -58,7 +58,7 @@ func TestBadInputNamesItself(t *testing.T) {
 		{"GET", "/sandbox/" + id + "/history?limit=0", "", 422, "invalid-input", "limit"},
 		{"POST", "/sandbox/" + id + "/check", `{}`, 501, "not-yet", "check"},
 		{"GET", "/sandbox/" + id + "/variables", "", 501, "not-yet", "variables"},
-		{"GET", "/sandbox/" + id + "/files/a/b.csv", "", 501, "not-yet", "files"},
+		{"GET", "/sandbox/" + id + "/files/a/b.csv", "", 404, "not-found", "a/b.csv"},
 		{"POST", "/debug/sessions/s/stepIn", `{}`, 501, "not-yet", "debug"},
 		{"GET", "/pending-writes", "", 403, "forbidden", "admin"},
 	} {

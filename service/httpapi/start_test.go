@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,7 +96,11 @@ func serve(m *testing.M) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	wall, err := isolate.Open(isolate.Config{Python: python, Sets: isolate.Sets(3), Default: policy.Default(), CABundle: bundle, Log: log.Warnf})
+	sets, err := dataSets(dir)
+	if err != nil {
+		return 1, err
+	}
+	wall, err := isolate.Open(isolate.Config{Python: python, Sets: isolate.Sets(3), Default: policy.Default(), Data: sets, CABundle: bundle, Log: log.Warnf})
 	if err != nil {
 		return 1, err
 	}
@@ -133,6 +139,13 @@ func serve(m *testing.M) (int, error) {
 	server.Close()
 	second.Close()
 	return code, err
+}
+
+// dataSets are an operator's: a folder and a file.
+func dataSets(dir string) (map[string]string, error) {
+	sets := map[string]string{"prices": filepath.Join(dir, "sets", "prices"), "units.csv": filepath.Join(dir, "sets", "units.csv")}
+	return sets, errors.Join(os.MkdirAll(filepath.Join(sets["prices"], "2024"), 0o755),
+		os.WriteFile(filepath.Join(sets["prices"], "2024", "may.csv"), []byte("day,price\n1,2.5\n"), 0o644), os.WriteFile(sets["units.csv"], []byte("unit\nkg\n"), 0o644))
 }
 
 // ready waits as an operator's load balancer would, until the service says that it is.
