@@ -131,15 +131,6 @@ type Output struct {
 	Metadata json.RawMessage            `json:"metadata,omitempty"`
 }
 
-// Artifact is one file an execution left, known by its hash.
-type Artifact struct {
-	Path   string `json:"path"`
-	Size   int64  `json:"size"`
-	SHA256 string `json:"sha256"`
-	MIME   string `json:"mime_type"`
-	URL    string `json:"url"`
-}
-
 // Outcome is what a child claims of the run it has just done. The host copies
 // it, bounded, into the Execution; everything else there comes from the host
 // or from the kernel.

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"path"
 	"strings"
 	"time"
@@ -71,14 +72,28 @@ var mimes = map[string]string{
 	".sqlite": "application/vnd.sqlite3", ".db": "application/vnd.sqlite3",
 }
 
+// Extension is one that files of a type have, with its dot; .bin where none is known.
+func Extension(mime string) string {
+	best := ".bin"
+	for ext, t := range mimes {
+		if kind, _, _ := strings.Cut(t, ";"); kind == mime && (best == ".bin" || len(ext) < len(best) || len(ext) == len(best) && ext < best) {
+			best = ext
+		}
+	}
+	return best
+}
+
 // MIMEType is the type of a file by its name, and where that says nothing by its
 // first bytes: text or not. It never depends on the machine.
 func MIMEType(name string, head []byte) string {
 	if t, ok := mimes[strings.ToLower(path.Ext(name))]; ok {
 		return t
 	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return "application/octet-stream"
+	}
 	for cut := 0; cut < utf8.UTFMax && cut < len(head); cut++ { // the last character may be cut off
-		if text := head[:len(head)-cut]; utf8.Valid(text) && !strings.ContainsRune(string(text), 0) {
+		if utf8.Valid(head[:len(head)-cut]) {
 			return "text/plain; charset=utf-8"
 		}
 	}

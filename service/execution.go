@@ -172,6 +172,9 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 	if ranErr == nil {
 		ranErr = session.Run(ctx, e, &desk{service: s, box: box, execution: e}, watch)
 	}
+	if ranErr == nil {
+		s.collect(ctx, session, box, e)
+	}
 	switch {
 	case ranErr != nil && ctx.Err() != nil: // cut off before its code began
 		why := "the run was cancelled"

@@ -2,7 +2,7 @@
 //
 // Service keeps the live sandboxes in memory and their record in history. Each
 // live sandbox runs one thing at a time: who comes second is told that it is busy.
-// The janitor goroutine ends what expired. An execution has a row before its code
+// The janitor goroutine ends what expired, the sweeper lets old artifacts go. An execution has a row before its code
 // runs and is finished, durably, before its answer; that holds when the caller
 // has gone away, too. Drain ends it all and waits.
 package service
@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -39,6 +40,7 @@ type Program interface {
 // Folders are the files that it has.
 type Folders interface {
 	Uploads() *host.Uploads
+	Collect(host.Keep) (found []sandbox.Artifact, missed int64, err error)
 }
 
 // Host opens sessions: for one piece of code, or where code is "" for any.
@@ -107,6 +109,7 @@ type History interface {
 	Counts
 	Registry
 	Keyring
+	Gallery
 }
 
 // Parts is what a Service is made of; all fields but Clock and NewID are needed.
@@ -115,6 +118,7 @@ type Parts struct {
 	Reader   Reader
 	Writer   Writer
 	History  History
+	Vault    Vault
 	Default  policy.Policy // what a creator who asks for nothing gets
 	Ceiling  policy.Policy // what nobody may go beyond
 	PerUser  int           // live sandboxes of one user
@@ -122,8 +126,13 @@ type Parts struct {
 	Parallel int           // runs at a time; more wait a little, then 503
 	Mask     []string      // parameters of statements whose values history does not keep; "*" is all
 	Log      logrus.FieldLogger
-	Clock    func() time.Time
-	NewID    func() string
+
+	SigningKey    []byte        // of URLs
+	ArtifactAge   time.Duration // how long artifacts are kept,
+	ArtifactBytes int64         // and how much of each user's
+
+	Clock func() time.Time
+	NewID func() string
 }
 
 // Service runs code and remembers it. Make it with New, end it with Drain.
@@ -139,6 +148,9 @@ type Service struct {
 
 	keysMu sync.Mutex
 	keys   map[[32]byte]seenKey
+
+	kept  atomic.Int64  // bytes of artifacts since the last sweep
+	sweep chan struct{} // has the sweeper do it now
 
 	places   chan struct{}
 	stop     chan struct{}
@@ -175,9 +187,10 @@ func New(p Parts) *Service {
 	if p.NewID == nil {
 		p.NewID = newID
 	}
-	s := &Service{Parts: p, live: map[string]*live{}, opening: map[string]int{}, running: map[string]run{}, keys: map[[32]byte]seenKey{}, places: make(chan struct{}, max(p.Parallel, 1)), stop: make(chan struct{})}
-	s.work.Add(1)
+	s := &Service{Parts: p, live: map[string]*live{}, opening: map[string]int{}, running: map[string]run{}, keys: map[[32]byte]seenKey{}, sweep: make(chan struct{}, 1), places: make(chan struct{}, max(p.Parallel, 1)), stop: make(chan struct{})}
+	s.work.Add(2)
 	go s.janitor()
+	go s.sweeper()
 	return s
 }
 

@@ -47,10 +47,11 @@ func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ h
 	return nil
 }
 
-func (s *script) Look(context.Context) (sandbox.Variables, error) { return sandbox.Variables{}, nil }
-func (s *script) Usage() map[string]any                           { return nil }
-func (s *script) Uploads() *host.Uploads                          { return nil }
-func (s *script) Close() error                                    { s.closed++; return nil }
+func (s *script) Look(context.Context) (sandbox.Variables, error)      { return sandbox.Variables{}, nil }
+func (s *script) Usage() map[string]any                                { return nil }
+func (s *script) Uploads() *host.Uploads                               { return nil }
+func (s *script) Collect(host.Keep) ([]sandbox.Artifact, int64, error) { return nil, 0, nil }
+func (s *script) Close() error                                         { s.closed++; return nil }
 
 var ada = sandbox.Key{User: "ada", Role: sandbox.RoleAgent}
 

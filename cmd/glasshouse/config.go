@@ -46,6 +46,8 @@ type config struct {
 	queue           time.Duration
 	drain           time.Duration
 	data            dataSets
+	artifactAge     time.Duration
+	artifactMB      int64
 	accessLog       bool
 	logJSON         bool
 }
@@ -60,7 +62,7 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.BoolVar(&c.allowRemote, "allow-remote-plaintext", false, "listen beyond loopback without TLS: keys cross the network readable")
 	f.StringVar(&c.tlsCert, "tls-cert", "", "certificate file, for TLS")
 	f.StringVar(&c.tlsKey, "tls-key", "", "key file, for TLS")
-	f.StringVar(&c.dataDir, "data-dir", defaultDataDir(), "folder of the admin key and of the embedded database")
+	f.StringVar(&c.dataDir, "data-dir", defaultDataDir(), "folder of the keys, of artifacts and of the embedded database")
 	f.StringVar(&c.python, "python", "python3", "interpreter of the environment that code runs in")
 	f.StringVar(&c.databaseURL, "database-url", "", "history database (its owner's login); empty: the embedded one")
 	f.StringVar(&c.knowledgeURL, "knowledge-url", "", "database that agents read (a login with SELECT only); empty: the embedded demo")
@@ -86,6 +88,8 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.DurationVar(&c.queue, "queue", 10*time.Second, "how long a start waits for a free sandbox before 503")
 	f.DurationVar(&c.drain, "drain", 10*time.Second, "how long running executions may go on after SIGTERM")
 	f.Var(&c.data, "data", "NAME=PATH: a file or folder that every sandbox reads as /data/NAME; by commas, or given more than once")
+	f.DurationVar(&c.artifactAge, "artifact-age", 30*24*time.Hour, "how long the files that executions left are kept")
+	f.Int64Var(&c.artifactMB, "artifact-mb", 1024, "how much of each user's is kept, in MiB; the oldest go first")
 	f.BoolVar(&c.accessLog, "access-log", false, "log every request")
 	f.BoolVar(&c.logJSON, "log-json", false, "log in JSON")
 	if more != nil {

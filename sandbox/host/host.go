@@ -63,6 +63,7 @@ type Session struct {
 	process *isolate.Process
 	home    *isolate.Home // its files, once there was a child
 	uploads *Uploads
+	marks   map[string]mark // of the artifacts that were collected; the run's alone
 	closed  bool
 	cpu     time.Duration // used by the process before this run
 }

@@ -137,7 +137,6 @@ func event(g *gin.Context, v any) error {
 // later answers the routes that are promised and not there yet.
 func (a *api) later(router *gin.Engine, prefix string) {
 	for what, routes := range map[string][]string{
-		"artifacts":                  {"GET /sandbox/:id/artifacts", "GET /artifacts/:aid"},
 		"interactive debugging":      {"POST /sandbox/:id/debug/sessions", "GET /debug/sessions/:sid", "DELETE /debug/sessions/:sid", "POST /debug/sessions/:sid/:command", "GET /debug/sessions/:sid/events", "POST /executions/:id/debug/sessions"},
 		"checking without running":   {"POST /sandbox/:id/check"},
 		"completion":                 {"POST /sandbox/:id/complete"},

@@ -26,6 +26,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/host"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/vault"
 	"glasshouse/service"
 	"glasshouse/service/httpapi"
 )
@@ -36,6 +37,8 @@ var (
 	base      string
 	hasty     string // the same service, but that a start waits for a tenth of a second only
 	knowledge string // the database that is read, by its reader's login
+	dataDir   string
+	served    *service.Service
 	admin     = client{secret: "gh_the-admin-of-the-tests"}
 )
 
@@ -110,22 +113,29 @@ func serve(m *testing.M) (int, error) {
 	ceiling.MaxOpenFiles, ceiling.MaxThreads, ceiling.MaxOutputSize, ceiling.MaxCodeSize = 1024, 64, 16<<20, 1<<20
 	ceiling.Lifetime, ceiling.IdleTimeout = 7*24*3600, 7*24*3600
 	ceiling.EnableNetworkAccess, ceiling.AllowedHosts = true, []string{"*.example", world.plain(), world.secure(), "0.0.0.0/0"}
+	kept, err := vault.Open(dir)
+	if err != nil {
+		return 1, err
+	}
+	defer kept.Close()
+	dataDir = dir
 	rooms := host.New(wall, 20*time.Second)
 	rooms.Network.Resolve, rooms.Network.Dial = world.resolve, world.dial
-	s := service.New(service.Parts{
-		Host: opener{rooms}, Reader: reader, Writer: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
+	parts := service.Parts{
+		Host: opener{rooms}, Reader: reader, Writer: reader, History: store, Vault: kept, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: 4, InAll: 100, Parallel: 8, Mask: []string{"secret"}, Log: log,
-	})
+		SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
+	}
+	s := service.New(parts)
+	served = s
 	hash := service.HashKey(admin.secret)
 	if err := store.CreateKey(ctx, sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}, hash[:]); err != nil {
 		return 1, err
 	}
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
 	base = server.URL
-	hurried := service.New(service.Parts{
-		Host: opener{host.New(wall, 100*time.Millisecond)}, Reader: reader, Writer: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
-		PerUser: 4, InAll: 100, Parallel: 8, Log: log,
-	})
+	parts.Host = opener{host.New(wall, 100*time.Millisecond)}
+	hurried := service.New(parts)
 	second := httptest.NewServer(httpapi.New(httpapi.Config{Service: hurried, Log: log, Version: "test", Access: true}))
 	hasty = second.URL
 	code := 1
