@@ -105,18 +105,23 @@ class Child:
 def _mount_data(uploads: int) -> int:
     """Puts the sandbox's uploads at /data, a fresh file system where the descriptor of
     one is -1, and the operator's data sets, which the stage has bound there, within it:
-    all read-only. Returns the descriptor of a clone that can be written, from outside."""
+    all read-only. Returns the descriptor of a clone that can be written, from outside.
+
+    The mount that came is the service's own, so it stays as it is: what the child sees
+    is another, read-only, on top."""
     sets = [(path, os.path.isdir(path), lockdown.clone_mount(path, within=True)) for path in map("/data/".__add__, os.listdir("/data"))]
     if uploads < 0:
         lockdown.mount_tmpfs("/data", mode="755", size=DATA_BYTES, nr_inodes=DATA_INODES)
     else:
         lockdown.attach(uploads, "/data")
     keep = lockdown.clone_mount("/data")
-    for path, folder, tree in sets:
+    for path, folder, _ in sets:
         if folder:
             os.makedirs(path, exist_ok=True)
         else:
             os.close(os.open(path, os.O_CREAT | os.O_RDONLY))
+    lockdown.attach(lockdown.clone_mount("/data"), "/data")
+    for path, _, tree in sets:
         lockdown.attach(tree, path)
     lockdown.read_only("/data")
     return keep
