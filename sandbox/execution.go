@@ -39,6 +39,7 @@ type Execution struct {
 	ID        string          `json:"execution_id"`
 	SandboxID string          `json:"sandbox_id"`
 	User      string          `json:"user_id"`
+	By        Key             `json:"-"` // whose limits it is held to, while it runs
 	Kind      Kind            `json:"kind"`
 	Status    Status          `json:"status"`
 	Code      string          `json:"code,omitempty"`

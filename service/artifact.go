@@ -257,15 +257,20 @@ func (s *Service) noteKept(size int64) {
 // sweepEvery is how often artifacts are looked at that have been kept long enough.
 const sweepEvery = 10 * time.Minute
 
-// sweeper is a goroutine that does, until the service stops.
+// sweeper is a goroutine that does, and that saves what keys have used, until the
+// service stops.
 func (s *Service) sweeper() {
 	defer s.work.Done()
-	tick := time.NewTicker(sweepEvery)
+	tick, save := time.NewTicker(sweepEvery), time.NewTicker(saveEvery)
 	defer tick.Stop()
+	defer save.Stop()
 	for {
 		select {
 		case <-s.stop:
 			return
+		case <-save.C:
+			s.save()
+			continue
 		case <-tick.C:
 		case <-s.sweep:
 		}

@@ -102,7 +102,7 @@ func (s *Service) newExecution(box sandbox.Sandbox, who sandbox.Key, job Job) (*
 	}
 	now := s.Clock()
 	return &sandbox.Execution{
-		ID: s.NewID(), SandboxID: box.ID, User: who.User, Kind: job.Kind, Status: sandbox.StatusRunning, Code: job.Code, Context: job.Context, Result: json.RawMessage("null"),
+		ID: s.NewID(), SandboxID: box.ID, User: who.User, By: who, Kind: job.Kind, Status: sandbox.StatusRunning, Code: job.Code, Context: job.Context, Result: json.RawMessage("null"),
 		DebugInfo: sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}}, Outputs: []sandbox.Output{}, Artifacts: []sandbox.Artifact{},
 		ArtifactMap: map[string]string{}, Queries: []sandbox.Query{}, Connections: []sandbox.Connection{}, Truncated: map[string]int64{}, Timestamp: now, CreatedAt: now,
 	}, nil
@@ -134,6 +134,11 @@ func depth(text []byte) int {
 // run takes an execution from its row to its durable end. Its session is opened
 // while the row is written; nothing runs in it before that is done.
 func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, watch host.Watcher) error {
+	leave, err := s.enter(ctx, e.By)
+	if err != nil {
+		return err
+	}
+	defer func() { leave(time.Duration(e.Usage.CPUMS * float64(time.Millisecond))) }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()

@@ -110,6 +110,7 @@ type History interface {
 	Registry
 	Keyring
 	Gallery
+	Meter
 }
 
 // Parts is what a Service is made of; all fields but Clock and NewID are needed.
@@ -127,7 +128,8 @@ type Parts struct {
 	Mask     []string      // parameters of statements whose values history does not keep; "*" is all
 	Log      logrus.FieldLogger
 
-	SigningKey    []byte        // of URLs
+	SigningKey    []byte // of URLs
+	KeyLimits     sandbox.KeyLimits
 	ArtifactAge   time.Duration // how long artifacts are kept,
 	ArtifactBytes int64         // and how much of each user's
 
@@ -145,6 +147,8 @@ type Service struct {
 	running  map[string]run // by execution
 	draining bool
 	work     sync.WaitGroup // runs and closings that Drain waits for
+
+	quotas quotas
 
 	keysMu sync.Mutex
 	keys   map[[32]byte]seenKey
@@ -250,6 +254,7 @@ func (s *Service) Drain(ctx context.Context) {
 		all = append(all, l)
 	}
 	s.mu.Unlock()
+	s.save()
 	for _, l := range all {
 		if err := s.end(l, sandbox.StateLost); err != nil {
 			s.Log.WithError(err).Warn("close a sandbox")

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"glasshouse/policy"
+	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
 )
 
@@ -48,6 +49,7 @@ type config struct {
 	data            dataSets
 	artifactAge     time.Duration
 	artifactMB      int64
+	keyLimits       sandbox.KeyLimits
 	accessLog       bool
 	logJSON         bool
 }
@@ -88,6 +90,9 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.DurationVar(&c.queue, "queue", 10*time.Second, "how long a start waits for a free sandbox before 503")
 	f.DurationVar(&c.drain, "drain", 10*time.Second, "how long running executions may go on after SIGTERM")
 	f.Var(&c.data, "data", "NAME=PATH: a file or folder that every sandbox reads as /data/NAME; by commas, or given more than once")
+	f.IntVar(&c.keyLimits.Requests, "key-requests", 6000, "requests a minute of one key, an admin's excepted, where it has no limit of its own; 0: no limit")
+	f.IntVar(&c.keyLimits.Concurrent, "key-concurrent", 0, "executions at once of one key, likewise")
+	f.IntVar(&c.keyLimits.CPUSeconds, "key-cpu-seconds", 0, "seconds of CPU time a day of one key, likewise")
 	f.DurationVar(&c.artifactAge, "artifact-age", 30*24*time.Hour, "how long the files that executions left are kept")
 	f.Int64Var(&c.artifactMB, "artifact-mb", 1024, "how much of each user's is kept, in MiB; the oldest go first")
 	f.BoolVar(&c.accessLog, "access-log", false, "log every request")

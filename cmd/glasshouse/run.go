@@ -102,7 +102,7 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	a.service = service.New(service.Parts{
 		Host: sessions{host.New(a.isolator, c.queue)}, Reader: a.reader, Writer: a.reader, History: a.store, Vault: a.vault, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Mask: strings.FieldsFunc(c.maskParameters, func(r rune) bool { return r == ',' || r == ' ' }), Log: a.log,
-		SigningKey: signing, ArtifactAge: c.artifactAge, ArtifactBytes: c.artifactMB << 20,
+		SigningKey: signing, KeyLimits: c.keyLimits, ArtifactAge: c.artifactAge, ArtifactBytes: c.artifactMB << 20,
 	})
 	a.secret, err = a.adminKey(ctx, c)
 	return a, err

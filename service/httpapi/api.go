@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -149,6 +150,17 @@ func (a *api) authenticate(g *gin.Context) {
 		if fault(err) == sandbox.FaultUnauthorized {
 			g.Header("WWW-Authenticate", `Bearer realm="glasshouse", error="invalid_token"`)
 		}
+		a.problem(g, err)
+		return
+	}
+	left, err := a.service.Admit(who)
+	if left.Limit > 0 {
+		for name, n := range map[string]int{"Limit": left.Limit, "Remaining": left.Remaining, "Reset": left.Reset} {
+			g.Header("RateLimit-"+name, strconv.Itoa(n))
+		}
+		g.Header("RateLimit-Policy", strconv.Itoa(left.Limit)+";w=60")
+	}
+	if err != nil {
 		a.problem(g, err)
 		return
 	}

@@ -175,10 +175,11 @@ func (a *api) sandboxes(group place) {
 
 type keyInput struct {
 	Body struct {
-		Name      string       `json:"name" minLength:"1" maxLength:"200"`
-		User      string       `json:"user_id,omitempty" maxLength:"200" doc:"The caller's own where it is left out"`
-		Role      sandbox.Role `json:"role,omitempty" enum:"agent,developer,admin" default:"agent"`
-		ExpiresAt *time.Time   `json:"expires_at,omitempty"`
+		Name      string            `json:"name" minLength:"1" maxLength:"200"`
+		User      string            `json:"user_id,omitempty" maxLength:"200" doc:"The caller's own where it is left out"`
+		Role      sandbox.Role      `json:"role,omitempty" enum:"agent,developer,admin" default:"agent"`
+		ExpiresAt *time.Time        `json:"expires_at,omitempty"`
+		Limits    sandbox.KeyLimits `json:"limits,omitempty" doc:"For admins; the operator's where they are left out"`
 	}
 }
 
@@ -193,7 +194,7 @@ type keyList struct {
 
 func (a *api) keys(group place) {
 	route(a, group, "POST", "/keys", "Make a key", func(ctx context.Context, who sandbox.Key, in *keyInput) (*newKey, error) {
-		key, secret, err := a.service.CreateKey(ctx, who, sandbox.Key{Name: in.Body.Name, User: in.Body.User, Role: in.Body.Role, ExpiresAt: in.Body.ExpiresAt})
+		key, secret, err := a.service.CreateKey(ctx, who, sandbox.Key{Name: in.Body.Name, User: in.Body.User, Role: in.Body.Role, ExpiresAt: in.Body.ExpiresAt, Limits: in.Body.Limits})
 		return &newKey{key, secret}, err
 	})
 	route(a, group, "GET", "/keys", "The caller's keys; an admin sees all", func(ctx context.Context, who sandbox.Key, _ *struct{}) (*keyList, error) {
