@@ -154,16 +154,21 @@ func (s *Service) Artifacts(ctx context.Context, who sandbox.Key, id string) ([]
 	if _, err := s.record(ctx, who, id); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	if l := s.live[id]; l != nil {
-		l.used = s.Clock()
-	}
-	s.mu.Unlock()
+	s.touchLive(id)
 	list, err := s.History.Artifacts(ctx, id)
 	for n := range list {
 		list[n].URL = "/artifacts/" + list[n].ID
 	}
 	return list, err
+}
+
+// touchLive uses a sandbox, if it is still there.
+func (s *Service) touchLive(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.live[id]; l != nil {
+		l.used = s.Clock()
+	}
 }
 
 // artifact is one that who may see.
@@ -181,6 +186,7 @@ func (s *Service) OpenArtifact(ctx context.Context, who sandbox.Key, id string) 
 	if err != nil {
 		return nil, a, err
 	}
+	s.touchLive(a.SandboxID)
 	return s.openArtifact(a)
 }
 

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,27 @@ type Job struct {
 	Code    string
 	Context json.RawMessage // a JSON object, or empty
 	Kind    sandbox.Kind
+	Files   []JobFile    // uploads that come with it
 	Watch   host.Watcher // nil: no tracing
+}
+
+// JobFile is an upload that comes with a job.
+type JobFile struct {
+	Path string // below /data
+	Body []byte
+}
+
+// bring puts the job's files in their places.
+func (j Job) bring(session Session, allowed bool) error {
+	if len(j.Files) > 0 && !allowed {
+		return &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_file_access", Detail: "this sandbox was created with file access off"}
+	}
+	for _, f := range j.Files {
+		if _, err := session.Uploads().Put(f.Path, bytes.NewReader(f.Body)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Execute runs a job in a sandbox: THE main path. The answer is an execution,
@@ -39,6 +60,9 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 	defer l.turn.Unlock()
 	e, err := s.newExecution(l.box, who, job)
 	if err != nil {
+		return nil, err
+	}
+	if err := job.bring(l.session, l.box.Policy.EnableFileAccess); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -75,6 +99,7 @@ func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, co
 		session, err := s.Host.Open(ctx, box, job.Code)
 		if err == nil {
 			opened = session
+			err = job.bring(session, box.Policy.EnableFileAccess)
 		}
 		return session, err
 	}, e, job.Watch)

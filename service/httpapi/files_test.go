@@ -283,6 +283,24 @@ files = [p for p in pathlib.Path("/data").rglob("*") if p.is_file() and p.parts[
 	isProblem(t, c.put(t, off, "x", "x"), 403, "forbidden", "enable_file_access")
 }
 
+// Files may come with the code, also with code that has no sandbox of its own.
+func TestFilesOfARun(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	body := map[string]any{"code": "[open('/data/in/a.txt').read(), open('/data/b', 'rb').read() == b'\\xff\\0']",
+		"files": []map[string]any{{"path": "in/a.txt", "content": "text é"}, {"path": "b", "content_base64": "/wA="}}}
+	id := c.create(t, nil)
+	for _, path := range []string{"/sandbox/" + id + "/execute", "/sandbox/agent/quick-execute"} {
+		if a := c.ok(t, "POST", path, body); fmt.Sprint(a.get("result")) != "[text é true]" {
+			t.Errorf("%s: %s", path, a.text)
+		}
+	}
+	if list := names(c.ok(t, "GET", "/sandbox/"+id+"/files", nil)); len(list) != 2 {
+		t.Errorf("%v", list)
+	}
+	body["config"] = map[string]any{"upload_max_bytes": 3}
+	isProblem(t, c.do(t, "POST", "/sandbox/agent/quick-execute", body), 413, "too-large", "upload_max_bytes")
+}
+
 // Data sets of the operator's are there, read-only, in every sandbox, and walked
 // like any folder.
 func TestDataSets(t *testing.T) {
