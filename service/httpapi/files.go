@@ -178,7 +178,25 @@ func send(g *gin.Context, c content) {
 	} {
 		g.Header(name, value)
 	}
-	http.ServeContent(g.Writer, g.Request, "", c.modified, c.ReadSeeker)
+	var w http.ResponseWriter = g.Writer
+	if inner, ok := g.Writer.(interface{ Unwrap() http.ResponseWriter }); ok {
+		if to, ok := inner.Unwrap().(io.ReaderFrom); ok {
+			w = passing{g.Writer, to}
+		}
+	}
+	http.ServeContent(w, g.Request, "", c.modified, c.ReadSeeker)
+}
+
+// passing lets a file go from the kernel to the kernel, which gin's writer hides.
+type passing struct {
+	gin.ResponseWriter
+	to io.ReaderFrom
+}
+
+// ReadFrom is what io.Copy looks for.
+func (p passing) ReadFrom(from io.Reader) (int64, error) {
+	p.WriteHeaderNow()
+	return p.to.ReadFrom(from)
 }
 
 // describeFiles tells of gin's own routes in the documentation.
