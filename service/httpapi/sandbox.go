@@ -256,6 +256,7 @@ func (a *api) helps(group place) {
 			"The value of the last expression is the result; __result__ = ... overrides it.",
 			"db_query only reads. Values go in as :name parameters.",
 			"Files in the working folder, which is /session behind a full wall, stay while the sandbox lives; open('name') is in it.",
+			"Uploads are in /data, to be read. What a run leaves in the folder artifacts of the working folder is kept, and has a URL.",
 		}}, err
 	})
 	route(a, group, "POST", "/sandbox/{id}/templates/processor", "The code of a processor, to run or to change", func(ctx context.Context, who sandbox.Key, in *templateInput) (*template, error) {
