@@ -20,7 +20,6 @@ const (
 	WhyInvalid   Why = "invalid"
 	WhyMalformed Why = "malformed"
 	WhyForbidden Why = "forbidden"
-	WhyNotYet    Why = "not-yet"
 )
 
 // FieldError names the key of a config that cannot be taken, and what to do.

@@ -40,7 +40,8 @@ type Policy struct {
 	MaxOutputSize    int `json:"max_output_size" required:"false" minimum:"1024" maximum:"16777216" doc:"Bytes of stdout, and of stderr; head and tail are kept"`
 	MaxCodeSize      int `json:"max_code_size" required:"false" minimum:"1" maximum:"1048576" doc:"Bytes of code"`
 
-	UploadMaxBytes    int64 `json:"upload_max_bytes" required:"false" minimum:"0" maximum:"1073741824"`
+	UploadMaxBytes    int64 `json:"upload_max_bytes" required:"false" minimum:"0" maximum:"1073741824" doc:"Bytes of all uploads"`
+	UploadMaxFiles    int   `json:"upload_max_files" required:"false" minimum:"0" maximum:"100000" doc:"Uploads, and the folders that they are in"`
 	WorkspaceMaxBytes int64 `json:"workspace_max_bytes" required:"false" minimum:"65536" maximum:"1073741824"`
 	FileMaxBytes      int64 `json:"file_max_bytes" required:"false" minimum:"4096" maximum:"1073741824"`
 
@@ -65,7 +66,7 @@ func Default() Policy {
 		MaxExecutionTime: 30, MaxMemoryMB: 256, CPUPercent: 50,
 		MaxOpenFiles: 100, MaxThreads: 10, MaxProcesses: 5,
 		MaxRows: 100_000, MaxOutputSize: 1 << 20, MaxCodeSize: 100_000,
-		UploadMaxBytes: 5 << 20, WorkspaceMaxBytes: 64 << 20, FileMaxBytes: 50 << 20,
+		UploadMaxBytes: 5 << 20, UploadMaxFiles: 2000, WorkspaceMaxBytes: 64 << 20, FileMaxBytes: 50 << 20,
 		Lifetime: 3600, IdleTimeout: 600,
 		EnableDebugging: true, SaveIntermediateResults: true, EnableFileAccess: true,
 		AllowedHosts: []string{}, AllowedModules: []string{}, BlockedModules: []string{},

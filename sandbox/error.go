@@ -20,7 +20,6 @@ const (
 	FaultFull         Fault = "full"               // 503 with Retry-After
 	FaultLimit        Fault = "limit-reached"      // 429 with Retry-After
 	FaultUnavailable  Fault = "unavailable"        // 503: the database is down
-	FaultNotYet       Fault = "not-yet"            // 501, naming itself
 	FaultInternal     Fault = "internal-error"     // 500
 )
 

@@ -40,6 +40,7 @@ type Execution struct {
 	ID        string          `json:"execution_id"`
 	SandboxID string          `json:"sandbox_id"`
 	User      string          `json:"user_id"`
+	By        Key             `json:"-"` // whose limits it is held to, while it runs
 	Kind      Kind            `json:"kind"`
 	Status    Status          `json:"status"`
 	Code      string          `json:"code,omitempty"`
@@ -135,15 +136,6 @@ type Output struct {
 	Summary  string                     `json:"summary"`
 	Data     map[string]json.RawMessage `json:"data"`
 	Metadata json.RawMessage            `json:"metadata,omitempty"`
-}
-
-// Artifact is one file an execution left, known by its hash.
-type Artifact struct {
-	Path   string `json:"path"`
-	Size   int64  `json:"size"`
-	SHA256 string `json:"sha256"`
-	MIME   string `json:"mime_type"`
-	URL    string `json:"url"`
 }
 
 // Outcome is what a child claims of the run it has just done. The host copies

@@ -22,4 +22,13 @@ type Key struct {
 	CreatedAt time.Time  `json:"created_at"`
 	ExpiresAt *time.Time `json:"expires_at"`
 	RevokedAt *time.Time `json:"revoked_at"`
+	Limits    KeyLimits  `json:"limits"`
+	Account   string     `json:"-"` // by which what it uses is counted: its own id, or that of the key it was made with
+}
+
+// KeyLimits is how much a key may use; 0 is what the operator has set for all.
+type KeyLimits struct {
+	Requests   int `json:"requests_per_minute,omitempty" minimum:"0"`
+	Concurrent int `json:"concurrent_executions,omitempty" minimum:"0"`
+	CPUSeconds int `json:"cpu_seconds_per_day,omitempty" minimum:"0"`
 }

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,10 +18,30 @@ type Job struct {
 	Code    string
 	Context json.RawMessage // a JSON object, or empty
 	Kind    sandbox.Kind
+	Files   []JobFile          // uploads that come with it
 	Steps   func(sandbox.Step) // nil: not debugged; else told each line, and may hold the run up
 
 	debug *interactive // of a debug session
 	feed  *Feed        // nil: nobody follows it
+}
+
+// JobFile is an upload that comes with a job.
+type JobFile struct {
+	Path string // below /data
+	Body []byte
+}
+
+// bring puts the job's files in their places.
+func (j Job) bring(session Session, allowed bool) error {
+	if len(j.Files) > 0 && !allowed {
+		return &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_file_access", Detail: "this sandbox was created with file access off"}
+	}
+	for _, f := range j.Files {
+		if _, err := session.Uploads().Put(f.Path, bytes.NewReader(f.Body)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Execute runs a job in a sandbox: THE main path. The answer is an execution,
@@ -47,6 +68,9 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 	defer l.turn.Unlock()
 	e, err := s.newExecution(l.box, who, job)
 	if err != nil {
+		return nil, err
+	}
+	if err := job.bring(l.session, l.box.Policy.EnableFileAccess); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -83,6 +107,7 @@ func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, co
 		session, err := s.Host.Open(ctx, box, job.Code)
 		if err == nil {
 			opened = session
+			err = job.bring(session, box.Policy.EnableFileAccess)
 		}
 		return session, err
 	}, e, job)
@@ -110,7 +135,7 @@ func (s *Service) newExecution(box sandbox.Sandbox, who sandbox.Key, job Job) (*
 	}
 	now := s.Clock()
 	return &sandbox.Execution{
-		ID: s.NewID(), SandboxID: box.ID, User: who.User, Kind: job.Kind, Status: sandbox.StatusRunning, Code: job.Code, Context: job.Context, Result: json.RawMessage("null"),
+		ID: s.NewID(), SandboxID: box.ID, User: who.User, By: who, Kind: job.Kind, Status: sandbox.StatusRunning, Code: job.Code, Context: job.Context, Result: json.RawMessage("null"),
 		DebugInfo: sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}}, Outputs: []sandbox.Output{}, Artifacts: []sandbox.Artifact{},
 		ArtifactMap: map[string]string{}, Queries: []sandbox.Query{}, Connections: []sandbox.Connection{}, Truncated: map[string]int64{}, Timestamp: now, CreatedAt: now,
 	}, nil
@@ -142,6 +167,11 @@ func depth(text []byte) int {
 // run takes an execution from its row to its durable end. Its session is opened
 // while the row is written; nothing runs in it before that is done.
 func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, job Job) error {
+	leave, err := s.enter(ctx, e.By)
+	if err != nil {
+		return err
+	}
+	defer func() { leave(time.Duration(e.Usage.CPUMS * float64(time.Millisecond))) }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
@@ -188,6 +218,9 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 		}
 		ranErr = s.runIn(ctx, session, box, e, job, live)
 		explain(e)
+	}
+	if ranErr == nil {
+		s.collect(ctx, session, box, e)
 	}
 	switch {
 	case ranErr != nil && ctx.Err() != nil: // cut off before its code began

@@ -78,11 +78,16 @@ func (s *Service) CreateKey(ctx context.Context, who, want sandbox.Key) (sandbox
 		return want, "", sandbox.Errorf(sandbox.FaultForbidden, "an agent's key cannot make keys; a developer or an admin can")
 	case want.User != who.User:
 		return want, "", &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "user_id", Detail: "a developer makes keys of its own only"}
+	case want.Limits != sandbox.KeyLimits{}:
+		return want, "", &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "limits", Detail: "only an admin sets the limits of a key; yours hold for the keys that you make, together"}
 	case want.Role == sandbox.RoleAdmin:
 		return want, "", &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "role", Detail: "only an admin makes an admin's key"}
 	}
 	if want.ExpiresAt != nil && want.ExpiresAt.Before(s.Clock()) {
 		return want, "", &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "expires_at", Detail: "this time is past"}
+	}
+	if who.Role != sandbox.RoleAdmin {
+		want.Account, want.Limits = who.Account, who.Limits
 	}
 	secret := NewSecret()
 	hash := HashKey(secret)

@@ -96,7 +96,7 @@ func (s *Service) release(user string) {
 
 func invalid(err error) error {
 	if field, ok := err.(*policy.FieldError); ok {
-		fault := map[policy.Why]sandbox.Fault{policy.WhyNotYet: sandbox.FaultNotYet, policy.WhyForbidden: sandbox.FaultForbidden, policy.WhyMalformed: sandbox.FaultMalformed}[field.Why]
+		fault := map[policy.Why]sandbox.Fault{policy.WhyForbidden: sandbox.FaultForbidden, policy.WhyMalformed: sandbox.FaultMalformed}[field.Why]
 		if fault == "" {
 			fault = sandbox.FaultInvalid
 		}
@@ -218,6 +218,13 @@ func (s *Service) Expire() {
 			s.Log.WithError(err).Warn("end an expired sandbox")
 		}
 	}
+}
+
+// touch says that a sandbox is used now, which puts its idle expiry off.
+func (s *Service) touch(l *live) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.used = s.Clock()
 }
 
 // take claims a sandbox for a run, and says whether it was free.

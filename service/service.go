@@ -2,7 +2,7 @@
 //
 // Service keeps the live sandboxes in memory and their record in history. Each
 // live sandbox runs one thing at a time: who comes second is told that it is busy.
-// The janitor goroutine ends what expired. An execution has a row before its code
+// The janitor goroutine ends what expired, the sweeper lets old artifacts go. An execution has a row before its code
 // runs and is finished, durably, before its answer; that holds when the caller
 // has gone away, too. Drain ends it all and waits.
 package service
@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -22,10 +23,11 @@ import (
 	"glasshouse/sandbox/host"
 )
 
-// Session is a sandbox's live Python, as host.Session is one.
+// Session is a sandbox's live Python with its files, as host.Session is one.
 type Session interface {
 	Program
 	Adviser
+	Folders
 }
 
 // Program is what runs.
@@ -40,6 +42,12 @@ type Program interface {
 type Adviser interface {
 	Check(ctx context.Context, code string) (sandbox.Verdict, error)
 	Complete(ctx context.Context, code string, cursor int) (c sandbox.Completion, settled bool, before string, err error)
+}
+
+// Folders are the files that it has.
+type Folders interface {
+	Uploads() *host.Uploads
+	Collect(host.Keep) (found []sandbox.Artifact, missed int64, err error)
 }
 
 // Host opens sessions: for one piece of code, or where code is "" for any.
@@ -117,6 +125,8 @@ type History interface {
 	Counts
 	Registry
 	Keyring
+	Gallery
+	Meter
 }
 
 // Parts is what a Service is made of; all fields but Clock and NewID are needed.
@@ -125,6 +135,7 @@ type Parts struct {
 	Reader   Reader
 	Writer   Writer
 	History  History
+	Vault    Vault
 	Default  policy.Policy // what a creator who asks for nothing gets
 	Ceiling  policy.Policy // what nobody may go beyond
 	PerUser  int           // live sandboxes of one user
@@ -133,8 +144,14 @@ type Parts struct {
 	Keep     Keep          // what is kept of debugged runs
 	Mask     []string      // parameters of statements whose values history does not keep; "*" is all
 	Log      logrus.FieldLogger
-	Clock    func() time.Time
-	NewID    func() string
+
+	SigningKey    []byte // of URLs
+	KeyLimits     sandbox.KeyLimits
+	ArtifactAge   time.Duration // how long artifacts are kept,
+	ArtifactBytes int64         // and how much of each user's
+
+	Clock func() time.Time
+	NewID func() string
 }
 
 // Service runs code and remembers it. Make it with New, end it with Drain.
@@ -152,8 +169,13 @@ type Service struct {
 	recorded opened    // recordings that are being read
 	pruned   time.Time // the janitor's
 
+	quotas quotas
+
 	keysMu sync.Mutex
 	keys   map[[32]byte]seenKey
+
+	kept  atomic.Int64  // bytes of artifacts since the last sweep
+	sweep chan struct{} // has the sweeper do it now
 
 	places   chan struct{}
 	stop     chan struct{}
@@ -191,9 +213,10 @@ func New(p Parts) *Service {
 	if p.NewID == nil {
 		p.NewID = newID
 	}
-	s := &Service{Parts: p, live: map[string]*live{}, opening: map[string]int{}, running: map[string]run{}, feeds: map[string]*Feed{}, keys: map[[32]byte]seenKey{}, places: make(chan struct{}, max(p.Parallel, 1)), stop: make(chan struct{})}
-	s.work.Add(1)
+	s := &Service{Parts: p, live: map[string]*live{}, opening: map[string]int{}, running: map[string]run{}, feeds: map[string]*Feed{}, keys: map[[32]byte]seenKey{}, sweep: make(chan struct{}, 1), places: make(chan struct{}, max(p.Parallel, 1)), stop: make(chan struct{})}
+	s.work.Add(2)
 	go s.janitor()
+	go s.sweeper()
 	return s
 }
 
@@ -253,6 +276,7 @@ func (s *Service) Drain(ctx context.Context) {
 		all = append(all, l)
 	}
 	s.mu.Unlock()
+	s.save()
 	for _, l := range all {
 		if err := s.end(l, sandbox.StateLost); err != nil {
 			s.Log.WithError(err).Warn("close a sandbox")

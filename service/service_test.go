@@ -16,6 +16,7 @@ import (
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/host"
+	"glasshouse/sandbox/vault"
 	"glasshouse/service"
 )
 
@@ -39,6 +40,9 @@ func (s *script) Isolation() sandbox.Isolation { return sandbox.Isolation{} }
 func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ host.Watcher, _ host.Listener) error {
 	s.ran++
 	e.Status = sandbox.StatusCompleted
+	if e.Code == "compute" {
+		e.Usage.CPUMS = 700
+	}
 	if e.Code == "wait" {
 		s.started <- e.ID
 		<-ctx.Done()
@@ -54,8 +58,10 @@ func (s *script) Check(context.Context, string) (sandbox.Verdict, error) {
 func (s *script) Complete(context.Context, string, int) (sandbox.Completion, bool, string, error) {
 	return sandbox.Completion{}, true, "", nil
 }
-func (s *script) Usage() map[string]any { return nil }
-func (s *script) Close() error          { s.closed++; return nil }
+func (s *script) Usage() map[string]any                                { return nil }
+func (s *script) Close() error                                         { s.closed++; return nil }
+func (s *script) Uploads() *host.Uploads                               { return nil }
+func (s *script) Collect(host.Keep) ([]sandbox.Artifact, int64, error) { return nil, 0, nil }
 
 var ada = sandbox.Key{User: "ada", Role: sandbox.RoleAgent}
 
@@ -84,7 +90,12 @@ func startWith(t *testing.T, wrap func(*history.Store) service.History) (*servic
 	log.SetLevel(logrus.ErrorLevel)
 	now := time.Now().UTC().Truncate(time.Second)
 	h := &script{started: make(chan string, 1)}
-	s := service.New(service.Parts{Host: h, Reader: reader, Writer: reader, History: wrap(store), Default: policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log,
+	kept, err := vault.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = kept.Close() })
+	s := service.New(service.Parts{Host: h, Reader: reader, Writer: reader, History: wrap(store), Vault: kept, Default: policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log,
 		Clock: func() time.Time { return now }})
 	return s, h, db, &now
 }

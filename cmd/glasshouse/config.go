@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"glasshouse/policy"
+	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
 )
 
@@ -49,6 +50,10 @@ type config struct {
 	drain           time.Duration
 	keepAge         time.Duration
 	keepMB          int
+	data            dataSets
+	artifactAge     time.Duration
+	artifactMB      int64
+	keyLimits       sandbox.KeyLimits
 	accessLog       bool
 	logJSON         bool
 	facadeListen    string
@@ -67,7 +72,7 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.StringVar(&c.tlsCert, "tls-cert", "", "certificate file, for TLS")
 	f.StringVar(&c.tlsKey, "tls-key", "", "key file, for TLS")
 	f.StringVar(&c.dapListen, "dap-listen", "", "loopback address on which editors attach by the Debug Adapter Protocol, such as 127.0.0.1:8081; empty: none")
-	f.StringVar(&c.dataDir, "data-dir", defaultDataDir(), "folder of the admin key and of the embedded database")
+	f.StringVar(&c.dataDir, "data-dir", defaultDataDir(), "folder of the keys, of artifacts and of the embedded database")
 	f.StringVar(&c.python, "python", "python3", "interpreter of the environment that code runs in")
 	f.StringVar(&c.databaseURL, "database-url", "", "history database (its owner's login); empty: the embedded one")
 	f.StringVar(&c.knowledgeURL, "knowledge-url", "", "database that agents read (a login with SELECT only); empty: the embedded demo")
@@ -94,6 +99,12 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.DurationVar(&c.drain, "drain", 10*time.Second, "how long running executions may go on after SIGTERM")
 	f.DurationVar(&c.keepAge, "recordings-max-age", 30*24*time.Hour, "how long the recordings of debugged runs are kept; 0: for ever")
 	f.IntVar(&c.keepMB, "recordings-max-mb", 4096, "what all recordings together may take in history, the oldest go first; 0: no bound")
+	f.Var(&c.data, "data", "NAME=PATH: a file or folder that every sandbox reads as /data/NAME; by commas, or given more than once")
+	f.IntVar(&c.keyLimits.Requests, "key-requests", 6000, "requests a minute of one key, an admin's excepted, where it has no limit of its own; 0: no limit")
+	f.IntVar(&c.keyLimits.Concurrent, "key-concurrent", 0, "executions at once of one key, likewise")
+	f.IntVar(&c.keyLimits.CPUSeconds, "key-cpu-seconds", 0, "seconds of CPU time a day of one key, likewise")
+	f.DurationVar(&c.artifactAge, "artifact-age", 30*24*time.Hour, "how long the files that executions left are kept")
+	f.Int64Var(&c.artifactMB, "artifact-mb", 1024, "how much of each user's is kept, in MiB; the oldest go first")
 	f.BoolVar(&c.accessLog, "access-log", false, "log every request")
 	f.BoolVar(&c.logJSON, "log-json", false, "log in JSON")
 	f.StringVar(&c.facadeListen, "facade-listen", "", "loopback address for clients of a local code-execution server, which send no key; empty: SANDBOX_HOST and SANDBOX_PORT where one is set, else off. 127.0.0.1:6000 is what they try")
@@ -178,7 +189,7 @@ func defaultDataDir() string {
 func (c config) wall(log func(string, ...any)) isolate.Config {
 	return isolate.Config{
 		Python: c.python, Sets: isolate.Sets(c.pool), Default: policy.Default(), Level: c.isolation, MinLevel: c.minLevel,
-		Folder: filepath.Join(c.dataDir, "sessions"), Shared: c.facadeFolder, CABundle: c.caBundle, Recycle: c.zygotes, Log: log,
+		Folder: filepath.Join(c.dataDir, "homes"), Shared: c.facadeFolder, Data: c.data, CABundle: c.caBundle, Recycle: c.zygotes, Log: log,
 	}
 }
 

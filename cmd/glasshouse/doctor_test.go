@@ -69,7 +69,7 @@ func TestALevelIsForced(t *testing.T) {
 	if string(e.Result) != "2" || e.Isolation.Level != isolate.LevelLandlock || e.Isolation.EnforcedBy["enable_file_access"] != "Landlock" {
 		t.Errorf("%+v", e)
 	}
-	if left, _ := os.ReadDir(filepath.Join(dir, "sessions")); len(left) == 0 {
+	if left, _ := os.ReadDir(filepath.Join(dir, "homes")); len(left) == 0 {
 		t.Error("a service on this level has no folder of sessions")
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -78,7 +78,7 @@ func TestALevelIsForced(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	if left, _ := os.ReadDir(filepath.Join(dir, "sessions")); len(left) > 0 {
+	if left, _ := os.ReadDir(filepath.Join(dir, "homes")); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 	out, err := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--min-level", "full").CombinedOutput()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/host"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/vault"
 	"glasshouse/service"
 )
 
@@ -30,6 +32,7 @@ type app struct {
 	store    *history.Store
 	reader   *dbaccess.Reader
 	postgres *embedded.Server // nil where databases were given
+	vault    *vault.Vault
 	lock     *os.File
 	log      *logrus.Logger
 	secret   string // the admin key's
@@ -108,11 +111,19 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	if err = errors.Join(err, wallErr); err != nil {
 		return a, err
 	}
+	if a.vault, err = vault.Open(c.dataDir); err != nil {
+		return a, err
+	}
+	signing, err := signingKey(c.dataDir)
+	if err != nil {
+		return a, err
+	}
 	a.host = host.New(a.isolator, c.queue)
 	a.service = service.New(service.Parts{
-		Host: sessions{a.host}, Reader: a.reader, Writer: a.reader, History: a.store, Default: policy.Default(), Ceiling: ceiling,
+		Host: sessions{a.host}, Reader: a.reader, Writer: a.reader, History: a.store, Vault: a.vault, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Mask: strings.FieldsFunc(c.maskParameters, func(r rune) bool { return r == ',' || r == ' ' }), Log: a.log,
-		Keep: service.Keep{Age: c.keepAge, Bytes: int64(c.keepMB) << 20},
+		Keep:       service.Keep{Age: c.keepAge, Bytes: int64(c.keepMB) << 20},
+		SigningKey: signing, KeyLimits: c.keyLimits, ArtifactAge: c.artifactAge, ArtifactBytes: c.artifactMB << 20,
 	})
 	a.secret, err = a.adminKey(ctx, c)
 	return a, err
@@ -166,6 +177,9 @@ func (a *app) close(ctx context.Context, c config) {
 	if a.isolator != nil {
 		a.isolator.Close()
 	}
+	if a.vault != nil {
+		_ = a.vault.Close()
+	}
 	if a.reader != nil {
 		a.reader.Close()
 	}
@@ -193,6 +207,21 @@ func lockFolder(dir string) (*os.File, error) {
 		return nil, errInUse{dir}
 	}
 	return f, nil
+}
+
+// signingKey returns what URLs are signed with, making it where it is missing: they
+// work after a restart, too.
+func signingKey(dir string) ([]byte, error) {
+	path := filepath.Join(dir, "signing.key")
+	key, err := os.ReadFile(path)
+	if err == nil && len(key) >= 32 {
+		return key, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	key = []byte(rand.Text() + rand.Text())
+	return key, os.WriteFile(path, key, 0o600)
 }
 
 type errInUse struct{ dir string }

@@ -59,8 +59,9 @@ func (s *Store) Sandbox(ctx context.Context, id string) (sandbox.Sandbox, error)
 
 // CreateKey keeps a key under the hash of its secret.
 func (s *Store) CreateKey(ctx context.Context, k sandbox.Key, hash []byte) error {
-	_, err := s.pool.Exec(ctx, `INSERT INTO keys (id, name, owner, role, hash, created_at, expires_at) VALUES ($1,$2,$3,$4,$5,$6,$7)`,
-		k.ID, clean(k.Name), clean(k.User), string(k.Role), hash, k.CreatedAt, k.ExpiresAt)
+	_, err := s.pool.Exec(ctx, `INSERT INTO keys (id, name, owner, role, hash, created_at, expires_at, account, requests_per_minute, concurrent_executions, cpu_seconds_per_day)
+		VALUES ($1,$2,$3,$4,$5,$6,$7,coalesce(nullif($8, ''), $1),$9,$10,$11)`,
+		k.ID, clean(k.Name), clean(k.User), string(k.Role), hash, k.CreatedAt, k.ExpiresAt, k.Account, k.Limits.Requests, k.Limits.Concurrent, k.Limits.CPUSeconds)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "23505" {
 		return sandbox.Errorf(sandbox.FaultInvalid, "a key with this secret or id is there already: make another")
@@ -68,11 +69,11 @@ func (s *Store) CreateKey(ctx context.Context, k sandbox.Key, hash []byte) error
 	return unavailable(err)
 }
 
-const keyColumns = `SELECT id, name, owner, role, created_at, expires_at, revoked_at FROM keys `
+const keyColumns = `SELECT id, name, owner, role, created_at, expires_at, revoked_at, account, requests_per_minute, concurrent_executions, cpu_seconds_per_day FROM keys `
 
 func scanKey(row pgx.CollectableRow) (sandbox.Key, error) {
 	var k sandbox.Key
-	err := row.Scan(&k.ID, &k.Name, &k.User, &k.Role, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt)
+	err := row.Scan(&k.ID, &k.Name, &k.User, &k.Role, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.Account, &k.Limits.Requests, &k.Limits.Concurrent, &k.Limits.CPUSeconds)
 	return k, err
 }
 

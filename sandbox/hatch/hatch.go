@@ -9,8 +9,8 @@
 // negotiated.
 //
 //	host                        child
-//	enter (+ /session mount) ->
-//	                         <- ready (+ a fresh clone of that mount, where it is one,
+//	enter (+ /session and /data mounts) ->
+//	                         <- ready (+ fresh clones of those mounts, where they are any,
 //	                            and the listener of a network of the child's own)
 //	assign ->
 //	run ->
@@ -76,8 +76,8 @@ type Enter struct {
 	Filter    string   `json:"filter"`            // the name of one of the zygote's filters
 	Landlock  bool     `json:"landlock"`          //
 	Workspace int64    `json:"workspace"`         // bytes of a fresh /session
-	Attach    bool     `json:"attach"`            // a /session mount comes with it
-	Folder    string   `json:"folder"`            // where session and tmp are; "" where it has mounts of its own
+	Attach    bool     `json:"attach"`            // mounts of /session and /data come with it
+	Folder    string   `json:"folder"`            // where session, data and tmp are; "" where it has mounts of its own
 	Network   *Network `json:"network,omitempty"` // one of its own; left out: none
 }
 

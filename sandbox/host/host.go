@@ -85,7 +85,9 @@ type Session struct {
 
 	mu      sync.Mutex
 	process *isolate.Process
-	home    *isolate.Home // its /session, once there was a child
+	home    *isolate.Home // its files, once there was a child
+	uploads *Uploads
+	marks   map[string]mark // of the artifacts that were collected; the run's alone
 	closed  bool
 	leave   func()        // called once, when it is closed; may be nil
 	cpu     time.Duration // used by the process before this run
@@ -95,7 +97,7 @@ type Session struct {
 // seems to need, where that is all it will run, and else, where code is "", all.
 // FaultFull where none came free in time.
 func (h *Host) Open(ctx context.Context, box sandbox.Sandbox, code string) (*Session, error) {
-	s := &Session{host: h, box: box}
+	s := &Session{host: h, box: box, uploads: newUploads(box.Policy)}
 	_, err := s.child(ctx, code)
 	return s, err
 }
@@ -130,6 +132,9 @@ func (s *Session) child(ctx context.Context, code string) (*isolate.Process, err
 		_ = s.home.Close() // another descriptor of the same mount
 	}
 	s.process, s.home, p.Home = p, p.Home, nil
+	if err := s.uploads.attach(s.home); err != nil {
+		return nil, errors.Join(err, s.release())
+	}
 	s.cpu, _, _ = p.Used() // its birth is not the run's to pay
 	if s.closed {
 		_ = s.release()
@@ -173,8 +178,12 @@ func (s *Session) release() error {
 		err = errors.Join(err, s.home.Close())
 		s.home = nil
 	}
+	s.uploads.close()
 	return err
 }
+
+// Uploads are the files at its /data.
+func (s *Session) Uploads() *Uploads { return s.uploads }
 
 // Usage is what the live process has now, as the kernel counts it.
 func (s *Session) Usage() map[string]any {

@@ -2,6 +2,7 @@ package isolate
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,12 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Home is what of a child may outlive it: its /session, and the uid that its files
-// belong to. Who got it must Close it.
+// Home is what of a child may outlive it: its /session, with the uid that its files
+// belong to, and its /data, which it only reads. Who got it must Close it.
 type Home struct {
 	uid   int    // as the child has it
-	mount int    // a detached clone of the mount, which lives as long as this descriptor; or -1
-	dir   string // where there are no private mounts: a folder of the host with session and tmp in it
+	mount int    // a detached clone of the /session mount, which lives as long as this descriptor; or -1
+	data  int    // likewise of /data, which can be written through this one
+	dir   string // where there are no private mounts: a folder of the host with session, data and tmp in it
 
 	closed sync.Once
 }
@@ -23,11 +25,27 @@ type Home struct {
 // FD is a descriptor of the mount, or -1 where /session is a folder of the host.
 func (h *Home) FD() int { return h.mount }
 
+// Session opens the folder that is the child's /session; the caller closes it.
+func (h *Home) Session() (fd int, err error) { return h.open(h.mount, "session") }
+
+// Data opens the folder that is the child's /data, to be written through; the caller
+// closes it.
+func (h *Home) Data() (fd int, err error) { return h.open(h.data, "data") }
+
+func (h *Home) open(mount int, name string) (int, error) {
+	if h.dir == "" {
+		return unix.FcntlInt(uintptr(mount), unix.F_DUPFD_CLOEXEC, 0)
+	}
+	return unix.Open(filepath.Join(h.dir, name), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+}
+
 // Close removes the files, once no child uses them.
 func (h *Home) Close() (err error) {
 	h.closed.Do(func() {
-		if h.mount >= 0 {
-			err = unix.Close(h.mount)
+		for _, fd := range []int{h.mount, h.data} {
+			if fd >= 0 {
+				err = errors.Join(err, unix.Close(fd))
+			}
 		}
 		if h.dir != "" {
 			err = raze(h.dir)
@@ -39,7 +57,7 @@ func (h *Home) Close() (err error) {
 // makeHome makes a folder for a child that can have no private mounts. Its name is
 // not to be guessed, for where the uid is shared, to know it is to know that it is there.
 func (i *Isolator) makeHome(uid int) (*Home, error) {
-	h := &Home{uid: uid, mount: -1, dir: filepath.Join(i.folder, rand.Text())}
+	h := &Home{uid: uid, mount: -1, data: -1, dir: filepath.Join(i.folder, rand.Text())}
 	if err := os.Mkdir(h.dir, 0o711); err != nil {
 		return nil, err
 	}
@@ -49,7 +67,26 @@ func (i *Isolator) makeHome(uid int) (*Home, error) {
 			return nil, err
 		}
 	}
+	if err := h.layData(i.config.Data); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
 	return h, nil
+}
+
+// layData makes its data folder, which stays the service's own, with the operator's
+// data sets in it.
+func (h *Home) layData(sets map[string]string) error {
+	path := filepath.Join(h.dir, "data")
+	err := os.Mkdir(path, 0o755)
+	if err == nil {
+		err = os.Chmod(path, 0o755) // whatever the umask
+	}
+	for name, host := range sets {
+		if err == nil {
+			err = os.Symlink(host, filepath.Join(path, name))
+		}
+	}
+	return err
 }
 
 func (h *Home) makeDir(name string) error {

@@ -19,6 +19,7 @@ import (
 type Config struct {
 	Python   string                           // the interpreter of the environment
 	Sets     []Set                            // warm sets, from small to large; at least one
+	Data     map[string]string                // data sets, seen read-only as /data/NAME: NAME to a path on the host
 	Level    string                           // force a level; "" is the best that the machine has
 	MinLevel string                           // refuse a weaker one; "" is LevelLandlock
 	Folder   string                           // emptied and used where there are no private mounts; "" is a temporary one

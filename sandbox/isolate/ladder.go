@@ -177,6 +177,9 @@ func (i *Isolator) lay() (err error) {
 	r := i.rung
 	i.spec.Private, i.spec.Readable = r.private, []string{"/"}
 	i.spec.Binds, i.spec.Links, i.spec.Path = rootOf(i.python)
+	for name, path := range i.config.Data {
+		i.spec.Binds["/data/"+name] = path
+	}
 	i.spec.Filters = map[string][]byte{}
 	if i.bundle != "" {
 		i.spec.Binds[bundleInside] = i.bundle

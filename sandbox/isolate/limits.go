@@ -69,7 +69,7 @@ func (i *Isolator) Isolation() sandbox.Isolation {
 		"max_open_files":     "RLIMIT_NOFILE",
 		"max_threads":        measured,
 		"max_processes":      "seccomp, which forbids processes altogether",
-		"max_output_size":    service, "max_rows": service, "max_code_size": service, "upload_max_bytes": service,
+		"max_output_size":    service, "max_rows": service, "max_code_size": service, "upload_max_bytes": service, "upload_max_files": service,
 		"lifetime": service, "idle_timeout": service,
 		"file_max_bytes":        "RLIMIT_FSIZE",
 		"workspace_max_bytes":   "tmpfs",

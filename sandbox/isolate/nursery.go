@@ -171,17 +171,20 @@ func (i *Isolator) settle(ctx context.Context, p *Process, spec Spec, serial int
 	if i.spec.Without.lack(WallLandlock) {
 		enter.Landlock = false
 	}
-	home, mount := spec.Home, -1
+	home := spec.Home
 	if home != nil {
-		enter.UID, mount = home.uid, home.mount
-		enter.Attach = mount >= 0
+		enter.UID = home.uid
 	}
 	if i.rung.private {
-		mount, err := p.lock(ctx, enter, mount)
+		var mounts []int
+		if enter.Attach = home != nil; enter.Attach {
+			mounts = []int{home.mount, home.data}
+		}
+		own, err := p.lock(ctx, enter, mounts...)
 		if err != nil {
 			return nil, err
 		}
-		return &Home{uid: enter.UID, mount: mount}, nil
+		return &Home{uid: enter.UID, mount: own[0], data: own[1]}, nil
 	}
 	var err error
 	if home == nil {
@@ -193,7 +196,7 @@ func (i *Isolator) settle(ctx context.Context, p *Process, spec Spec, serial int
 		return nil, err
 	}
 	enter.Folder = home.dir
-	if _, err = p.lock(ctx, enter, -1); err != nil && home != spec.Home {
+	if _, err = p.lock(ctx, enter); err != nil && home != spec.Home {
 		err = errors.Join(err, home.Close())
 	}
 	return home, err

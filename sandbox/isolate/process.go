@@ -18,7 +18,7 @@ import (
 type Process struct {
 	Hatch          *hatch.Conn
 	Stdout, Stderr *os.File // read ends, non-blocking
-	Home           *Home    // its /session, which may outlive it: who takes it, by setting nil, must Close it
+	Home           *Home    // its files, which may outlive it: who takes it, by setting nil, must Close it
 	Network        *os.File // the listener of its own network; nil where it has none
 
 	pidfd  int
@@ -50,16 +50,13 @@ func (p *Process) exited(status int, spent time.Duration) {
 // lockTime is how long a child may take to lock itself down.
 const lockTime = 10 * time.Second
 
-// lock has the child lock itself down, with an earlier child's mount of /session or
-// -1, and takes what it hands back: a descriptor of its own /session, -1 where there
-// are no private mounts, and the listener of its network where it has one.
-func (p *Process) lock(ctx context.Context, enter hatch.Enter, mount int) (session int, err error) {
-	var fds []int
-	if mount >= 0 {
-		fds = []int{mount}
-	}
-	if err := p.Hatch.Write(hatch.KindEnter, enter, fds...); err != nil {
-		return -1, err
+// lock has the child lock itself down, with an earlier child's mounts of /session and
+// /data where there are any, and takes what it hands back: descriptors of its own,
+// none where there are no private mounts, and the listener of its network where it
+// has one.
+func (p *Process) lock(ctx context.Context, enter hatch.Enter, mounts ...int) (own []int, err error) {
+	if err := p.Hatch.Write(hatch.KindEnter, enter, mounts...); err != nil {
+		return nil, err
 	}
 	limit := lockTime
 	if end, ok := ctx.Deadline(); ok {
@@ -71,7 +68,7 @@ func (p *Process) lock(ctx context.Context, enter hatch.Enter, mount int) (sessi
 	}
 	want := 0
 	if enter.Folder == "" {
-		want++
+		want += 2
 	}
 	if enter.Network != nil {
 		want++
@@ -85,16 +82,13 @@ func (p *Process) lock(ctx context.Context, enter hatch.Enter, mount int) (sessi
 		for _, fd := range fds {
 			_ = unix.Close(fd)
 		}
-		return -1, err
+		return nil, err
 	}
 	if enter.Network != nil {
 		want--
 		p.Network = os.NewFile(uintptr(fds[want]), "network")
 	}
-	if want == 0 {
-		return -1, nil
-	}
-	return fds[0], nil
+	return fds[:want], nil
 }
 
 // over says whether it has exited.

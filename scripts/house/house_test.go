@@ -38,6 +38,7 @@ var floors = map[string]int{
 	"sandbox/isolate":  23,
 	"sandbox/egress":   22,
 	"sandbox/hatch":    22,
+	"sandbox/vault":    22,
 	"sandbox/python":   22,
 	"sandbox":          20,
 	"policy":           10,
@@ -51,8 +52,8 @@ var never = map[string][]string{
 	"dbaccess":         {"sandbox/host", "sandbox/isolate", "sandbox/egress", "sandbox/hatch", "sandbox/python", "dbaccess/history"},
 	"dbaccess/history": {"dbaccess", "sandbox/host", "sandbox/isolate", "sandbox/egress", "sandbox/hatch", "sandbox/python"},
 	"debugger":         {"dbaccess", "sandbox/host", "sandbox/isolate", "sandbox/egress", "sandbox/hatch", "sandbox/python"},
-	"service":          {"dbaccess", "dbaccess/history", "sandbox/isolate", "sandbox/egress", "sandbox/hatch", "sandbox/python"},
-	"service/httpapi":  {"dbaccess", "dbaccess/history", "sandbox/host", "sandbox/isolate", "sandbox/egress", "sandbox/hatch", "sandbox/python"},
+	"service":          {"dbaccess", "dbaccess/history", "sandbox/vault", "sandbox/isolate", "sandbox/egress", "sandbox/hatch", "sandbox/python"},
+	"service/httpapi":  {"dbaccess", "dbaccess/history", "sandbox/host", "sandbox/vault", "sandbox/isolate", "sandbox/egress", "sandbox/hatch", "sandbox/python"},
 	// The benchmark speaks HTTP, as its peers do.
 	"cmd/bench": {"service", "dbaccess", "debugger", "sandbox", "policy", "migrations", "web"},
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -42,8 +43,12 @@ type api struct {
 	started  time.Time
 }
 
-// maxBody is what a request's body may hold, in bytes.
-const maxBody = 4 << 20
+// maxBody is what a request's body may hold, in bytes; an upload is held to its
+// sandbox's own bounds instead, below maxUpload.
+const (
+	maxBody   = 4 << 20
+	maxUpload = 2 << 30
+)
 
 // New returns the handler of the whole API.
 func New(c Config) http.Handler {
@@ -78,11 +83,12 @@ func New(c Config) http.Handler {
 		a.agents(group)
 		a.helps(group)
 		a.looks(group)
+		a.files(router, group)
+		a.artifacts(router, group)
 		a.keys(group)
 		a.debug(router, group)
 		a.sessions(router, group)
 		a.editors(router, group)
-		a.later(router, prefix)
 	}
 	router.GET("/docs", func(g *gin.Context) { g.Data(http.StatusOK, "text/html; charset=utf-8", web.Docs) })
 	router.GET("/healthz", func(g *gin.Context) { g.JSON(http.StatusOK, gin.H{"status": "ok"}) })
@@ -106,7 +112,11 @@ func (a *api) frame(g *gin.Context) {
 	g.Set(requestIDKey, id)
 	g.Header("X-Request-ID", id)
 	g.Request = g.Request.WithContext(context.WithValue(g.Request.Context(), ctxRequestID{}, id))
-	g.Request.Body = http.MaxBytesReader(g.Writer, g.Request.Body, maxBody)
+	most := int64(maxBody)
+	if uploads[strings.TrimPrefix(g.FullPath(), "/api/v1")] {
+		most = maxUpload
+	}
+	g.Request.Body = http.MaxBytesReader(g.Writer, g.Request.Body, most)
 	defer func() {
 		a.requests.Add(1)
 		if p := recover(); p != nil {
@@ -129,7 +139,7 @@ var open = map[string]bool{"/healthz": true, "/readyz": true, "/docs": true, "/o
 
 // authenticate finds the caller's key.
 func (a *api) authenticate(g *gin.Context) {
-	if open[g.Request.URL.Path] {
+	if open[g.Request.URL.Path] || signed(g) {
 		return
 	}
 	scheme, secret, _ := strings.Cut(g.GetHeader("Authorization"), " ")
@@ -143,6 +153,17 @@ func (a *api) authenticate(g *gin.Context) {
 		if fault(err) == sandbox.FaultUnauthorized {
 			g.Header("WWW-Authenticate", `Bearer realm="glasshouse", error="invalid_token"`)
 		}
+		a.problem(g, err)
+		return
+	}
+	left, err := a.service.Admit(who)
+	if left.Limit > 0 {
+		for name, n := range map[string]int{"Limit": left.Limit, "Remaining": left.Remaining, "Reset": left.Reset} {
+			g.Header("RateLimit-"+name, strconv.Itoa(n))
+		}
+		g.Header("RateLimit-Policy", strconv.Itoa(left.Limit)+";w=60")
+	}
+	if err != nil {
 		a.problem(g, err)
 		return
 	}

@@ -128,27 +128,3 @@ func event(g *gin.Context, v any) error {
 	}
 	return out.Flush()
 }
-
-// later answers the routes that are promised and not there yet.
-func (a *api) later(router *gin.Engine, prefix string) {
-	for what, routes := range map[string][]string{
-		"uploads and files": {"POST /sandbox/:id/files", "GET /sandbox/:id/files", "GET /sandbox/:id/files/*path", "DELETE /sandbox/:id/files/*path"},
-		"artifacts":         {"GET /sandbox/:id/artifacts", "GET /artifacts/:aid"},
-	} {
-		for _, r := range routes {
-			method, path := r[:indexSpace(r)], r[indexSpace(r)+1:]
-			router.Handle(method, prefix+path, func(g *gin.Context) {
-				a.problem(g, sandbox.Errorf(sandbox.FaultNotYet, "%s (%s): not built yet", what, r))
-			})
-		}
-	}
-}
-
-func indexSpace(s string) int {
-	for i := range len(s) {
-		if s[i] == ' ' {
-			return i
-		}
-	}
-	return 0
-}

@@ -45,7 +45,7 @@ var statuses = map[sandbox.Fault]int{
 	sandbox.FaultMalformed: http.StatusBadRequest, sandbox.FaultUnauthorized: http.StatusUnauthorized, sandbox.FaultForbidden: http.StatusForbidden, sandbox.FaultNotFound: http.StatusNotFound,
 	sandbox.FaultMethod: http.StatusMethodNotAllowed, sandbox.FaultBusy: http.StatusConflict, sandbox.FaultGone: http.StatusGone, sandbox.FaultTooLarge: http.StatusRequestEntityTooLarge,
 	sandbox.FaultInvalid: http.StatusUnprocessableEntity, sandbox.FaultRefused: http.StatusUnprocessableEntity, sandbox.FaultLimit: http.StatusTooManyRequests, sandbox.FaultInternal: http.StatusInternalServerError,
-	sandbox.FaultNotYet: http.StatusNotImplemented, sandbox.FaultFull: http.StatusServiceUnavailable, sandbox.FaultUnavailable: http.StatusServiceUnavailable,
+	sandbox.FaultFull: http.StatusServiceUnavailable, sandbox.FaultUnavailable: http.StatusServiceUnavailable,
 }
 
 func fault(err error) sandbox.Fault {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"glasshouse/policy"
@@ -15,7 +16,14 @@ import (
 type CodeBody struct {
 	Code    string         `json:"code" doc:"One module body"`
 	Context map[string]any `json:"context,omitempty" doc:"Each key is a variable, and the whole is context"`
-	Files   []any          `json:"files,omitempty"`
+	Files   []CodeFile     `json:"files,omitempty" doc:"Uploads that come with it, in /data before it runs"`
+}
+
+// CodeFile is an upload that comes with a piece of code.
+type CodeFile struct {
+	Path    string  `json:"path" doc:"Below /data"`
+	Content *string `json:"content,omitempty"`
+	Base64  []byte  `json:"content_base64,omitempty"`
 }
 
 type executeInput struct {
@@ -39,10 +47,18 @@ func contextOf(raw []byte) json.RawMessage {
 }
 
 func (b CodeBody) job(raw []byte, kind sandbox.Kind) (service.Job, error) {
-	if len(b.Files) > 0 {
-		return service.Job{}, &sandbox.Error{Fault: sandbox.FaultNotYet, Field: "files", Detail: "files of a run are not built yet; write to /session from the code"}
+	job := service.Job{Code: b.Code, Context: contextOf(raw), Kind: kind}
+	for n, f := range b.Files {
+		if (f.Content == nil) == (f.Base64 == nil) {
+			return job, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: fmt.Sprintf("files[%d]", n), Detail: "it needs content, which is text, or content_base64"}
+		}
+		body := f.Base64
+		if f.Content != nil {
+			body = []byte(*f.Content)
+		}
+		job.Files = append(job.Files, service.JobFile{Path: f.Path, Body: body})
 	}
-	return service.Job{Code: b.Code, Context: contextOf(raw), Kind: kind}, nil
+	return job, nil
 }
 
 type quickInput struct {

@@ -180,10 +180,11 @@ func (a *api) sandboxes(group place) {
 
 type keyInput struct {
 	Body struct {
-		Name      string       `json:"name" minLength:"1" maxLength:"200"`
-		User      string       `json:"user_id,omitempty" maxLength:"200" doc:"The caller's own where it is left out"`
-		Role      sandbox.Role `json:"role,omitempty" enum:"agent,developer,admin" default:"agent"`
-		ExpiresAt *time.Time   `json:"expires_at,omitempty"`
+		Name      string            `json:"name" minLength:"1" maxLength:"200"`
+		User      string            `json:"user_id,omitempty" maxLength:"200" doc:"The caller's own where it is left out"`
+		Role      sandbox.Role      `json:"role,omitempty" enum:"agent,developer,admin" default:"agent"`
+		ExpiresAt *time.Time        `json:"expires_at,omitempty"`
+		Limits    sandbox.KeyLimits `json:"limits,omitempty" doc:"For admins; the operator's where they are left out"`
 	}
 }
 
@@ -198,7 +199,7 @@ type keyList struct {
 
 func (a *api) keys(group place) {
 	route(a, group, "POST", "/keys", "Make a key", func(ctx context.Context, who sandbox.Key, in *keyInput) (*newKey, error) {
-		key, secret, err := a.service.CreateKey(ctx, who, sandbox.Key{Name: in.Body.Name, User: in.Body.User, Role: in.Body.Role, ExpiresAt: in.Body.ExpiresAt})
+		key, secret, err := a.service.CreateKey(ctx, who, sandbox.Key{Name: in.Body.Name, User: in.Body.User, Role: in.Body.Role, ExpiresAt: in.Body.ExpiresAt, Limits: in.Body.Limits})
 		return &newKey{key, secret}, err
 	})
 	route(a, group, "GET", "/keys", "The caller's keys; an admin sees all", func(ctx context.Context, who sandbox.Key, _ *struct{}) (*keyList, error) {
@@ -260,6 +261,7 @@ func (a *api) helps(group place) {
 			"The value of the last expression is the result; __result__ = ... overrides it.",
 			"db_query only reads. Values go in as :name parameters.",
 			"Files in the working folder, which is /session behind a full wall, stay while the sandbox lives; open('name') is in it.",
+			"Uploads are in /data, to be read. What a run leaves in the folder artifacts of the working folder is kept, and has a URL.",
 		}}, err
 	})
 	route(a, group, "POST", "/sandbox/{id}/templates/processor", "The code of a processor, to run or to change", func(ctx context.Context, who sandbox.Key, in *templateInput) (*template, error) {

@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,6 +26,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/host"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/vault"
 	"glasshouse/service"
 	"glasshouse/service/httpapi"
 )
@@ -35,6 +38,7 @@ var (
 	whole     *service.Service
 	hasty     string // the same service, but that a start waits for a tenth of a second only
 	knowledge string // the database that is read, by its reader's login
+	dataDir   string
 	admin     = client{secret: "gh_the-admin-of-the-tests"}
 )
 
@@ -95,7 +99,11 @@ func serve(m *testing.M) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	wall, err := isolate.Open(isolate.Config{Python: python, Sets: isolate.Sets(3), Default: policy.Default(), CABundle: bundle, Log: log.Warnf})
+	sets, err := dataSets(dir)
+	if err != nil {
+		return 1, err
+	}
+	wall, err := isolate.Open(isolate.Config{Python: python, Sets: isolate.Sets(3), Default: policy.Default(), Data: sets, CABundle: bundle, Log: log.Warnf})
 	if err != nil {
 		return 1, err
 	}
@@ -105,12 +113,20 @@ func serve(m *testing.M) (int, error) {
 	ceiling.MaxOpenFiles, ceiling.MaxThreads, ceiling.MaxOutputSize, ceiling.MaxCodeSize = 1024, 64, 16<<20, 1<<20
 	ceiling.Lifetime, ceiling.IdleTimeout = 7*24*3600, 7*24*3600
 	ceiling.EnableNetworkAccess, ceiling.AllowedHosts = true, []string{"*.example", world.plain(), world.secure(), "0.0.0.0/0"}
+	kept, err := vault.Open(dir)
+	if err != nil {
+		return 1, err
+	}
+	defer kept.Close()
+	dataDir = dir
 	rooms := host.New(wall, 20*time.Second)
 	rooms.Network.Resolve, rooms.Network.Dial = world.resolve, world.dial
-	s := service.New(service.Parts{
-		Host: opener{rooms}, Reader: reader, Writer: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
+	parts := service.Parts{
+		Host: opener{rooms}, Reader: reader, Writer: reader, History: store, Vault: kept, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: 4, InAll: 100, Parallel: 8, Mask: []string{"secret"}, Log: log,
-	})
+		SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
+	}
+	s := service.New(parts)
 	whole = s
 	hash := service.HashKey(admin.secret)
 	if err := store.CreateKey(ctx, sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}, hash[:]); err != nil {
@@ -118,10 +134,8 @@ func serve(m *testing.M) (int, error) {
 	}
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
 	base = server.URL
-	hurried := service.New(service.Parts{
-		Host: opener{host.New(wall, 100*time.Millisecond)}, Reader: reader, Writer: reader, History: store, Default: policy.Default(), Ceiling: ceiling,
-		PerUser: 4, InAll: 100, Parallel: 8, Log: log,
-	})
+	parts.Host = opener{host.New(wall, 100*time.Millisecond)}
+	hurried := service.New(parts)
 	second := httptest.NewServer(httpapi.New(httpapi.Config{Service: hurried, Log: log, Version: "test", Access: true}))
 	hasty = second.URL
 	code := 1
@@ -135,6 +149,13 @@ func serve(m *testing.M) (int, error) {
 	server.Close()
 	second.Close()
 	return code, err
+}
+
+// dataSets are an operator's: a folder and a file.
+func dataSets(dir string) (map[string]string, error) {
+	sets := map[string]string{"prices": filepath.Join(dir, "sets", "prices"), "units.csv": filepath.Join(dir, "sets", "units.csv")}
+	return sets, errors.Join(os.MkdirAll(filepath.Join(sets["prices"], "2024"), 0o755),
+		os.WriteFile(filepath.Join(sets["prices"], "2024", "may.csv"), []byte("day,price\n1,2.5\n"), 0o644), os.WriteFile(sets["units.csv"], []byte("unit\nkg\n"), 0o644))
 }
 
 // ready waits as an operator's load balancer would, until the service says that it is.

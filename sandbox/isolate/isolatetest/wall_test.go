@@ -48,7 +48,7 @@ func raise(t *testing.T, level string) *isolate.Isolator {
 		}
 		level = os.Getenv(levelKey) // TestEveryLevel names it
 	}
-	i, err := isolate.Open(isolate.Config{Python: python, Sets: []isolate.Set{{Name: "numpy", Modules: []string{"numpy"}, Pool: 2}}, Default: policy.Default(), Level: level, Log: t.Logf})
+	i, err := isolate.Open(isolate.Config{Python: python, Sets: []isolate.Set{{Name: "numpy", Modules: []string{"numpy"}, Pool: 2}}, Default: policy.Default(), Data: programs(), Level: level, Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import place
 import session
 
 TMP_BYTES, INODES = 64 << 20, 16384
+DATA_BYTES, DATA_INODES = 2 << 30, 1 << 18  # the service, which alone writes there, holds a sandbox to less
 
 
 class Child:
@@ -75,22 +76,23 @@ class Child:
                 os._exit(0)
 
     def _enter(self, enter: dict, fds: "list[int]") -> "list[int]":
-        """Locks down; returns the descriptors that go with Ready: a clone of the /session
-        mount, where it is one, and the listener of a network of its own."""
+        """Locks down; returns the descriptors that go with Ready: clones of the /session
+        and /data mounts, where they are any, and the listener of a network of its own."""
         uid, folder, own = enter["uid"], enter["folder"], enter.get("network")
         if folder:
             place.settle(folder)
-        keep = [] if folder else [self._mount(enter, fds, uid)]
+        keep = [] if folder else self._mount(enter, fds, uid)
         os.chdir(place.session)
         if own:
             keep.append(network.switch_on(own["host"], own["port"], own["environment"]))
         ruleset = -1
         if enter["landlock"]:
-            ruleset = lockdown.landlock_ruleset(self._readable, [place.session, place.tmp], own["port"] if own else 0)
+            readable = [*self._readable, folder + "/data"] if folder else self._readable
+            ruleset = lockdown.landlock_ruleset(readable, [place.session, place.tmp], own["port"] if own else 0)
         lockdown.lock(uid, ruleset, self._filters.get(enter["filter"]), private=not folder)
         return keep
 
-    def _mount(self, enter: dict, fds: "list[int]", uid: int) -> int:
+    def _mount(self, enter: dict, fds: "list[int]", uid: int) -> "list[int]":
         lockdown.mount_tmpfs("/tmp", mode="1777", **lockdown.bounds(TMP_BYTES, INODES))
         if enter["attach"]:
             lockdown.attach(fds[0], "/session")
@@ -98,7 +100,32 @@ class Child:
             lockdown.mount_tmpfs("/session", mode="700", uid=uid, gid=uid, **lockdown.bounds(enter["workspace"], INODES))
             os.mkdir("/session/artifacts")
             os.chown("/session/artifacts", uid, uid)
-        return lockdown.clone_mount("/session")
+        return [lockdown.clone_mount("/session"), _mount_data(fds[1] if enter["attach"] else -1)]
+
+
+def _mount_data(uploads: int) -> int:
+    """Puts the sandbox's uploads at /data, a fresh file system where the descriptor of
+    one is -1, and the operator's data sets, which the stage has bound there, within it:
+    all read-only. Returns the descriptor of a clone that can be written, from outside.
+
+    The mount that came is the service's own, so it stays as it is: what the child sees
+    is another, read-only, on top."""
+    sets = [(path, os.path.isdir(path), lockdown.clone_mount(path, within=True)) for path in map("/data/".__add__, os.listdir("/data"))]
+    if uploads < 0:
+        lockdown.mount_tmpfs("/data", mode="755", size=DATA_BYTES, nr_inodes=DATA_INODES)
+    else:
+        lockdown.attach(uploads, "/data")
+    keep = lockdown.clone_mount("/data")
+    for path, folder, _ in sets:
+        if folder:
+            os.makedirs(path, exist_ok=True)
+        else:
+            os.close(os.open(path, os.O_CREAT | os.O_RDONLY))
+    lockdown.attach(lockdown.clone_mount("/data"), "/data")
+    for path, _, tree in sets:
+        lockdown.attach(tree, path)
+    lockdown.read_only("/data")
+    return keep
 
 
 def _text(fd: int) -> io.TextIOWrapper:

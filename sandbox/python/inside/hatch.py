@@ -100,7 +100,7 @@ class Channel:
             self._buffer += data
 
     def receive_with_descriptors(self) -> "tuple[int, bytes, list[int]]":
-        data, fds, _, _ = socket.recv_fds(self._socket, 1 << 18, 1)
+        data, fds, _, _ = socket.recv_fds(self._socket, 1 << 18, 2)
         if not data:
             raise EOFError("the host closed the hatch")
         self._buffer += data

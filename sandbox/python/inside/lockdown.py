@@ -20,9 +20,9 @@ _libc.syscall.restype = ctypes.c_long
 # System calls that libc has no wrapper for everywhere. These numbers are the same
 # on every architecture that Linux gained them on (asm-generic).
 _OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _CLOSE_RANGE = 428, 429, 430, 431, 432, 436
-_LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
+_MOUNT_SETATTR, _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 442, 444, 445, 446
 
-_AT_FDCWD = -100
+_AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _OWN_PID = 0x7FFFFFFF  # stands in a filter for the process that it is put on; no pid is as large
 _EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8  # Landlock's access to files
 _CAPABILITIES = struct.pack("Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
@@ -87,9 +87,16 @@ def attach(mount: int, path: str) -> None:
     os.close(mount)
 
 
-def clone_mount(path: str) -> int:
-    """A detached clone of the mount at path: it outlives this mount namespace."""
-    return _syscall("open_tree", _OPEN_TREE, _AT_FDCWD, path.encode(), 1 | 0o2000000)
+def clone_mount(path: str, within: bool = False) -> int:
+    """A detached clone of the mount at path, and of the mounts within it where that is
+    asked for: it outlives this mount namespace."""
+    return _syscall("open_tree", _OPEN_TREE, _AT_FDCWD, path.encode(), 1 | 0o2000000 | (_AT_RECURSIVE if within else 0))
+
+
+def read_only(path: str) -> None:
+    """Make the mount at path read-only here; clones of it stay as they are."""
+    attributes = struct.pack("QQQQ", 1, 0, 0, 0)  # set MOUNT_ATTR_RDONLY
+    _syscall("mount_setattr", _MOUNT_SETATTR, _AT_FDCWD, path.encode(), 0, ctypes.c_char_p(attributes), len(attributes))
 
 
 def die_with(parent: int) -> None:

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// transferred is the size of the file that is sent to and fro.
+const transferred = 32 << 20
+
+const (
+	plotInSession  = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.savefig('/session/plot.png')\nplt.close('all')"
+	plotInArtifact = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.savefig('/session/artifacts/plot.png')\nplt.close('all')"
+)
+
+// work measures what a place to work costs: files in and out, beside what Go's
+// own file server and a plain copy to a file do, and a figure that is kept.
+func (b *bench) work(ctx context.Context) {
+	body := bytes.Repeat([]byte("0123456789abcdef"), transferred/16)
+	id, err := b.client.create(ctx, map[string]any{"upload_max_bytes": 2 * transferred})
+	if err != nil {
+		b.report.failed("files", err)
+		return
+	}
+	defer func() { _ = b.client.remove(context.WithoutCancel(ctx), id) }()
+	dir, err := os.MkdirTemp("", "bench")
+	if err != nil {
+		b.report.failed("files", err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	plain := httptest.NewServer(plainFiles(dir))
+	defer plain.Close()
+	peer := newClient(plain.URL, "")
+	path := "/sandbox/" + id + "/files/data.bin"
+	b.transfer(ctx, "upload, MB/s", func() error { return b.client.send(ctx, path, body) })
+	b.transfer(ctx, "upload to a plain file, MB/s", func() error { return peer.send(ctx, "/data.bin", body) })
+	b.transfer(ctx, "download, MB/s", func() error { return b.client.fetch(ctx, path, transferred) })
+	b.transfer(ctx, "download from http.FileServer, MB/s", func() error { return peer.fetch(ctx, "/data.bin", transferred) })
+	for name, code := range map[string]string{"a plot that stays in /session": plotInSession, "a plot that is kept as an artifact": plotInArtifact} {
+		b.latency(ctx, name, b.size.latency, goal{}, timed(func() error {
+			return checked(b.client.execute(ctx, id, code, nil))(expect{status: "completed"})
+		}))
+	}
+}
+
+// plainFiles is what a few lines of Go do: PUT copies to a file, GET is FileServer.
+func plainFiles(dir string) http.Handler {
+	get := http.FileServer(http.Dir(dir))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPut {
+			get.ServeHTTP(w, r)
+			return
+		}
+		f, err := os.Create(filepath.Join(dir, filepath.Base(r.URL.Path)))
+		if err == nil {
+			_, err = io.Copy(f, r.Body)
+			_ = f.Close()
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
+}
+
+// transfer adds a row with the throughput of f, which moves the file once.
+func (b *bench) transfer(ctx context.Context, name string, f func() error) {
+	if ctx.Err() != nil {
+		return
+	}
+	progress("%s", name)
+	var rates []float64
+	for range 1 + b.size.heavy {
+		begun := time.Now()
+		if err := f(); err != nil {
+			b.report.failed(name, err)
+			return
+		}
+		rates = append(rates, transferred/1e6/time.Since(begun).Seconds())
+	}
+	b.report.add(row{Name: name, Samples: len(rates) - 1, Value: fmt.Sprintf("%.0f", median(rates[1:]))})
+}
+
+// send uploads a file.
+func (c *client) send(ctx context.Context, path string, body []byte) error {
+	return c.stream(ctx, http.MethodPut, path, bytes.NewReader(body), nil)
+}
+
+// fetch downloads a file of a size.
+func (c *client) fetch(ctx context.Context, path string, size int64) error {
+	var got counter
+	err := c.stream(ctx, http.MethodGet, path, nil, &got)
+	if err == nil && int64(got) != size {
+		err = fmt.Errorf("%d bytes came, not %d", got, size)
+	}
+	return err
+}
+
+type counter int64
+
+func (n *counter) Write(p []byte) (int, error) { *n += counter(len(p)); return len(p), nil }
+
+func (c *client) stream(ctx context.Context, method, path string, body io.Reader, into io.Writer) error {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
+		return fmt.Errorf("%s %s: HTTP %d: %s", method, path, resp.StatusCode, text)
+	}
+	if into == nil {
+		into = io.Discard
+	}
+	_, err = io.CopyBuffer(into, struct{ io.Reader }{resp.Body}, make([]byte, 256<<10))
+	return err
+}

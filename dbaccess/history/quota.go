@@ -1,0 +1,27 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// CPUUsed is the CPU time that an account has used on a day, in UTC.
+func (s *Store) CPUUsed(ctx context.Context, account string, day time.Time) (time.Duration, error) {
+	var ms int64
+	err := s.read(func() error {
+		return s.pool.QueryRow(ctx, `SELECT ms FROM cpu_usage WHERE account = $1 AND day = $2::date`, clean(account), day.Format(time.DateOnly)).Scan(&ms)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return time.Duration(ms) * time.Millisecond, err
+}
+
+// AddCPU adds to it.
+func (s *Store) AddCPU(ctx context.Context, account string, day time.Time, used time.Duration) error {
+	return unavailable(s.closes.do(ctx, 0, `INSERT INTO cpu_usage (account, day, ms) VALUES ($1, $2::date, $3)
+		ON CONFLICT (account, day) DO UPDATE SET ms = cpu_usage.ms + excluded.ms`, clean(account), day.Format(time.DateOnly), used.Milliseconds()))
+}

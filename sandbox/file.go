@@ -1,0 +1,101 @@
+package sandbox
+
+import (
+	"bytes"
+	"path"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// File is one upload, which code finds at /data/Path.
+type File struct {
+	Path       string    `json:"path"`
+	Size       int64     `json:"size"`
+	SHA256     string    `json:"sha256"`
+	MIME       string    `json:"mime_type"`
+	UploadedAt time.Time `json:"uploaded_at"`
+}
+
+// The bounds of a path: those of Linux for a name, and a depth that no honest tree
+// reaches.
+const (
+	maxName  = 255
+	maxPath  = 1024
+	MaxDepth = 16
+)
+
+// CheckPath says what is wrong with a path that a caller names a file by, in words
+// for that caller; "" where nothing is. Every name that Linux can hold and JSON can
+// say is fine; only what would mean another place is not.
+func CheckPath(p string) string {
+	names := strings.Split(p, "/")
+	switch {
+	case p == "":
+		return "a file needs a name"
+	case len(p) > maxPath:
+		return "it is longer than 1024 bytes"
+	case len(names) > MaxDepth:
+		return "it is deeper than 16 folders"
+	case !utf8.ValidString(p):
+		return "it must be UTF-8"
+	case strings.ContainsRune(p, 0):
+		return "it has a null character"
+	}
+	for _, name := range names {
+		switch {
+		case name == "":
+			return "it must not begin or end with /, nor have // in it"
+		case name == "." || name == "..":
+			return "no part of it may be . or .."
+		case len(name) > maxName:
+			return "a name in it is longer than 255 bytes"
+		}
+	}
+	return ""
+}
+
+// mimes are the types of the files that data analysis knows, by extension.
+var mimes = map[string]string{
+	".csv": "text/csv; charset=utf-8", ".tsv": "text/tab-separated-values; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".log": "text/plain; charset=utf-8",
+	".md": "text/markdown; charset=utf-8", ".py": "text/x-python; charset=utf-8", ".html": "text/html; charset=utf-8", ".htm": "text/html; charset=utf-8",
+	".css": "text/css; charset=utf-8", ".xml": "application/xml", ".json": "application/json", ".jsonl": "application/jsonl", ".ndjson": "application/x-ndjson",
+	".geojson": "application/geo+json", ".yaml": "application/yaml", ".yml": "application/yaml", ".toml": "application/toml", ".sql": "application/sql",
+	".ipynb": "application/x-ipynb+json", ".js": "text/javascript; charset=utf-8", ".tex": "application/x-tex",
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".svg": "image/svg+xml", ".bmp": "image/bmp",
+	".tif": "image/tiff", ".tiff": "image/tiff", ".ico": "image/vnd.microsoft.icon", ".pdf": "application/pdf",
+	".mp3": "audio/mpeg", ".wav": "audio/wav", ".mp4": "video/mp4", ".webm": "video/webm",
+	".zip": "application/zip", ".gz": "application/gzip", ".bz2": "application/x-bzip2", ".xz": "application/x-xz", ".zst": "application/zstd", ".tar": "application/x-tar",
+	".parquet": "application/vnd.apache.parquet", ".arrow": "application/vnd.apache.arrow.file", ".feather": "application/vnd.apache.arrow.file",
+	".xls": "application/vnd.ms-excel", ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", ".ods": "application/vnd.oasis.opendocument.spreadsheet",
+	".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document", ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+	".sqlite": "application/vnd.sqlite3", ".db": "application/vnd.sqlite3",
+}
+
+// Extension is one that files of a type have, with its dot; .bin where none is known.
+func Extension(mime string) string {
+	best := ".bin"
+	for ext, t := range mimes {
+		if kind, _, _ := strings.Cut(t, ";"); kind == mime && (best == ".bin" || len(ext) < len(best) || len(ext) == len(best) && ext < best) {
+			best = ext
+		}
+	}
+	return best
+}
+
+// MIMEType is the type of a file by its name, and where that says nothing by its
+// first bytes: text or not. It never depends on the machine.
+func MIMEType(name string, head []byte) string {
+	if t, ok := mimes[strings.ToLower(path.Ext(name))]; ok {
+		return t
+	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return "application/octet-stream"
+	}
+	for cut := 0; cut < utf8.UTFMax && cut < len(head); cut++ { // the last character may be cut off
+		if utf8.Valid(head[:len(head)-cut]) {
+			return "text/plain; charset=utf-8"
+		}
+	}
+	return "application/octet-stream"
+}

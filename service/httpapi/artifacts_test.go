@@ -1,0 +1,307 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"glasshouse/sandbox"
+)
+
+// left are the artifacts of an answer, by path.
+func left(t testing.TB, a answer) map[string]sandbox.Artifact {
+	t.Helper()
+	var body struct {
+		Artifacts []sandbox.Artifact `json:"artifacts"`
+	}
+	if err := json.Unmarshal(a.text, &body); err != nil || a.status != http.StatusOK {
+		t.Fatalf("HTTP %d %s: %v", a.status, a.text, err)
+	}
+	out := map[string]sandbox.Artifact{}
+	for _, x := range body.Artifacts {
+		out[x.Path] = x
+	}
+	return out
+}
+
+func paths(m map[string]sandbox.Artifact) string {
+	var out []string
+	for path, a := range m {
+		out = append(out, path+":"+string(a.Change))
+	}
+	return strings.Join(sorted(out), " ")
+}
+
+func sorted(list []string) []string {
+	for i := range list {
+		for j := i; j > 0 && list[j] < list[j-1]; j-- {
+			list[j], list[j-1] = list[j-1], list[j]
+		}
+	}
+	return list
+}
+
+// What a run leaves is kept: what is new and what it changed, and not what was there
+// before; by URL, on the host, and after the sandbox.
+func TestArtifacts(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	a := c.run(t, id, `
+import pathlib, matplotlib.pyplot as plt
+out = pathlib.Path("/session/artifacts")
+(out / "a.csv").write_text("x\n1\n")
+(out / "deep" / "er").mkdir(parents=True)
+(out / "deep" / "er" / "odd\nnäme.json").write_text("{}")
+plt.plot([1, 2]); plt.savefig(out / "plot.png"); plt.close("all")
+pathlib.Path("/session/mine.txt").write_text("mine")`)
+	first := left(t, a)
+	if got := paths(first); got != "a.csv:new deep/er/odd\nnäme.json:new plot.png:new" {
+		t.Fatalf("%q: %s", got, a.text)
+	}
+	csv := first["a.csv"]
+	if csv.Size != 4 || csv.SHA256 != hexSum("x\n1\n") || csv.MIME != "text/csv; charset=utf-8" || first["plot.png"].MIME != "image/png" {
+		t.Errorf("%+v", csv)
+	}
+	host, _ := a.get("artifact_map").(map[string]any)["/session/artifacts/a.csv"].(string)
+	if want := filepath.Join(dataDir, "sessions", id, "artifacts", "a.csv"); host != want {
+		t.Errorf("on the host it is %q, not %q", host, want)
+	}
+	linked, err := os.Stat(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes, err := os.Stat(filepath.Join(dataDir, "artifacts", csv.SHA256[:2], csv.SHA256)); err != nil || !os.SameFile(linked, bytes) {
+		t.Errorf("it is no link to the bytes: %v", err)
+	}
+	got := c.do(t, "GET", csv.URL, nil)
+	if string(got.text) != "x\n1\n" || got.header.Get("ETag") != `"`+csv.SHA256+`"` || got.header.Get("Content-Disposition") != `attachment; filename=a.csv` {
+		t.Errorf("%q %v", got.text, got.header)
+	}
+	if part := c.do(t, "GET", csv.URL, nil, "Range", "bytes=2-2"); part.status != http.StatusPartialContent || string(part.text) != "1" {
+		t.Errorf("HTTP %d %q", part.status, part.text)
+	}
+	// At once, with the same size: no time need have passed on the file system's clock.
+	second := left(t, c.run(t, id, `open("/session/artifacts/a.csv", "w").write("x\n2\n"); open("/session/artifacts/b.txt", "w").write("b")`))
+	if paths(second) != "a.csv:changed b.txt:new" {
+		t.Errorf("%q", paths(second))
+	}
+	if third := left(t, c.run(t, id, `open("/session/artifacts/a.csv").read(); open("/session/artifacts/b.txt", "w").write("b")`)); len(third) != 0 {
+		t.Errorf("a run that changed nothing has %q", paths(third))
+	}
+	if old := c.do(t, "GET", csv.URL, nil); string(old.text) != "x\n1\n" {
+		t.Errorf("the first version is %q", old.text)
+	}
+	if now, _ := os.ReadFile(host); string(now) != "x\n2\n" {
+		t.Errorf("on the host there is %q", now)
+	}
+	c.run(t, id, `
+out.joinpath("a.csv").unlink(); out.joinpath("a.csv").mkdir(); out.joinpath("a.csv", "in").write_text("was a file")
+(out / "deep" / "er" / "odd\nnäme.json").unlink(); (out / "deep" / "er").rmdir(); (out / "deep").rmdir(); out.joinpath("deep").write_text("was a folder")`)
+	for path, want := range map[string]string{"a.csv/in": "was a file", "deep": "was a folder"} {
+		if body, err := os.ReadFile(filepath.Join(dataDir, "sessions", id, "artifacts", path)); string(body) != want {
+			t.Errorf("%s: %q, %v", path, body, err)
+		}
+	}
+
+	other := user(t, sandbox.RoleDeveloper)
+	isProblem(t, other.do(t, "GET", csv.URL, nil), 404, "not-found")
+	isProblem(t, other.do(t, "GET", "/sandbox/"+id+"/artifacts", nil), 404, "not-found")
+	isProblem(t, (client{}).do(t, "GET", csv.URL, nil), 401, "unauthorized")
+	c.ok(t, "DELETE", "/sandbox/"+id, nil)
+	list := left(t, c.ok(t, "GET", "/sandbox/"+id+"/artifacts", nil))
+	if len(list) != 6 || list["a.csv"].SHA256 != hexSum("x\n2\n") {
+		t.Errorf("of the deleted sandbox: %q", paths(list))
+	}
+	if got := c.do(t, "GET", list["plot.png"].URL, nil); got.header.Get("Content-Type") != "image/png" || string(got.text[1:4]) != "PNG" {
+		t.Errorf("the plot: %d %v", got.status, got.header)
+	}
+}
+
+func TestArtifactsOfARunOfItsOwn(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "open('/work/artifacts/x.txt', 'w').write('quick')"})
+	found := left(t, a)
+	eid, _ := a.get("execution_id").(string)
+	want := filepath.Join(dataDir, "outputs", eid, "x.txt")
+	if got := a.get("artifact_map").(map[string]any)["/work/artifacts/x.txt"]; got != want {
+		t.Errorf("%v is not %s", got, want)
+	}
+	if body, err := os.ReadFile(want); string(body) != "quick" {
+		t.Errorf("%q, %v", body, err)
+	}
+	if got := c.do(t, "GET", found["x.txt"].URL, nil); string(got.text) != "quick" {
+		t.Errorf("%d %q", got.status, got.text)
+	}
+	if again := c.ok(t, "GET", "/executions/"+eid, nil); left(t, again)["x.txt"].URL != found["x.txt"].URL {
+		t.Errorf("history has %s", again.text)
+	}
+}
+
+// Whatever the code leaves there: nothing outside the folder is taken, nothing makes
+// the service wait, and what is taken has bounds that are said.
+func TestHostileArtifacts(t *testing.T) {
+	c := user(t, sandbox.RoleAdmin)
+	for name, x := range map[string]struct {
+		code   string
+		paths  string
+		missed bool
+	}{
+		"links": {`
+os.symlink("/etc/passwd", out + "/passwd"); os.symlink("/session/secret", out + "/file"); os.symlink("/", out + "/root"); os.symlink(".", out + "/loop")
+open("/session/secret", "w").write("s"); os.link("/session/secret", out + "/hard")`, "hard:new", true},
+		"the folder a link":      {`os.rmdir(out); os.symlink("/", out)`, "", false},
+		"the folder a file":      {`os.rmdir(out); open(out, "w").write("x")`, "", false},
+		"the folder gone":        {`os.rmdir(out)`, "", false},
+		"the folder from before": {`os.rename(out, out + "2"); os.mkdir(out); open(out + "/x", "w").close()`, "x:new", false},
+		"deep":                   {`d = out` + "\n" + `for n in range(40):` + "\n" + `  d += "/d"; os.mkdir(d); open(d + "/f", "w").close()`, strings.TrimSpace(deep(15)), true},
+		"no permissions":         {`open(out + "/f", "w").write("x"); os.mkdir(out + "/d"); open(out + "/d/g", "w").write("y"); os.chmod(out + "/f", 0); os.chmod(out + "/d", 0); os.chmod(out, 0)`, "d/g:new f:new", false},
+		"not UTF-8":              {`open(out.encode() + b"/\xff\xfe.txt", "w").write("x")`, "%FF%FE.txt:new", false},
+		"sparse": {`
+for n in range(3):
+    with open(f"{out}/{n}", "w") as f: f.truncate(40 << 20)`, "0:new", true},
+		"device and FIFO": {`
+for make in (os.mkfifo, lambda p: os.mknod(p, 0o20666, 259), lambda p: os.mknod(p, 0o140666)):
+    try: make(out + "/x")
+    except OSError: pass`, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import os\nout = '/session/artifacts'\n" + x.code, "config": map[string]any{"profile": "unrestricted"}})
+			if a.get("status") != "completed" {
+				t.Fatalf("%s", a.text)
+			}
+			found := left(t, a)
+			if got := paths(found); got != x.paths {
+				t.Errorf("%q, not %q", got, x.paths)
+			}
+			if missed := a.get("truncated.artifacts") != nil; missed != x.missed {
+				t.Errorf("truncated is %v", a.get("truncated"))
+			}
+			if body, ok := found["passwd"]; ok {
+				t.Errorf("a link was followed: %v", body)
+			}
+		})
+	}
+	a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "for n in range(1500): open(f'/session/artifacts/{n}', 'w').close()"})
+	if n := len(left(t, a)); n != 1000 || a.get("truncated.artifacts") != 500.0 {
+		t.Errorf("%d are kept, and %v missed", n, a.get("truncated"))
+	}
+}
+
+// deep is the files of a tree so deep, as they are listed.
+func deep(n int) string {
+	var out []string
+	for i := 1; i <= n; i++ {
+		out = append(out, strings.Repeat("d/", i)+"f:new")
+	}
+	return strings.Join(sorted(out), " ")
+}
+
+func TestSignedURLs(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	found := left(t, c.run(t, id, "for n in 'ab': open('/session/artifacts/' + n, 'w').write(n)"))
+	made := c.ok(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": 60})
+	signed, _ := made.get("url").(string)
+	nobody := client{}
+	if a := nobody.do(t, "GET", signed, nil); string(a.text) != "a" {
+		t.Errorf("HTTP %d %s", a.status, a.text)
+	}
+	for name, url := range map[string]string{
+		"another artifact": strings.Replace(signed, found["a"].ID, found["b"].ID, 1),
+		"a longer time":    strings.Replace(signed, "expires=1", "expires=2", 1),
+		"no signature":     signed[:strings.Index(signed, "signature=")] + "signature=0",
+		"another route":    "/sandbox/" + id + "/artifacts" + signed[strings.Index(signed, "?"):],
+	} {
+		if a := nobody.do(t, "GET", url, nil); a.status != http.StatusForbidden && a.status != http.StatusUnauthorized {
+			t.Errorf("%s: HTTP %d %s", name, a.status, a.text)
+		}
+	}
+	other := user(t, sandbox.RoleAgent)
+	isProblem(t, other.do(t, "POST", found["a"].URL+"/url", nil), 404, "not-found")
+	isProblem(t, c.do(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": 1 << 30}), 422, "invalid-input", "expires_in")
+	brief, _ := c.ok(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": 1}).get("url").(string)
+	eventually(t, "the URL to expire", func() bool { return nobody.do(t, "GET", brief, nil).status == http.StatusForbidden })
+}
+
+// eventually looks until something is so, for ten seconds.
+func eventually(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	last := time.Now().Add(10 * time.Second)
+	for tick := time.Tick(20 * time.Millisecond); !so(); <-tick {
+		if time.Now().After(last) {
+			t.Fatalf("waited 10 s for %s", what)
+		}
+	}
+}
+
+// A large rich output is an artifact, and its execution says where; a small one stays.
+func TestLargeOutputsAreArtifacts(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": `
+import numpy as np
+from PIL import Image
+class Page:
+    def __init__(self, n): self.n = n
+    def _repr_html_(self): return "<p>" + "é" * self.n
+display(Image.fromarray(np.random.randint(0, 255, (400, 400, 3), np.uint8)))
+display(Page(300_000))
+display(Page(10))`})
+	found := left(t, a)
+	if got := paths(found); got != "output-1.png:new output-2.htm:new" {
+		t.Fatalf("%q %s", got, string(a.text[:min(len(a.text), 2000)]))
+	}
+	outputs := a.get("outputs").([]any)
+	picture := outputs[0].(map[string]any)["data"].(map[string]any)
+	reference, _ := picture["application/vnd.glasshouse.artifact+json"].(map[string]any)
+	if picture["image/png"] != nil || picture["text/plain"] == nil || reference["image/png"].(map[string]any)["url"] != found["output-1.png"].URL {
+		t.Errorf("%v", picture)
+	}
+	if got := c.do(t, "GET", found["output-1.png"].URL, nil); got.header.Get("Content-Type") != "image/png" || string(got.text[1:4]) != "PNG" {
+		t.Errorf("%d %v", got.status, got.header)
+	}
+	if got := c.do(t, "GET", found["output-2.htm"].URL, nil); string(got.text) != "<p>"+strings.Repeat("é", 300_000) || got.header.Get("Content-Security-Policy") == "" {
+		t.Errorf("%d: %d bytes, %v", got.status, len(got.text), got.header)
+	}
+	if small := outputs[2].(map[string]any)["data"].(map[string]any); small["text/html"] == nil {
+		t.Errorf("%v", small)
+	}
+}
+
+// Of each user only so much is kept; what goes is gone from the disk, too, and what is
+// newer stays.
+func TestRetention(t *testing.T) {
+	c, other := user(t, sandbox.RoleAgent), user(t, sandbox.RoleAgent)
+	id, hers := c.create(t, nil), other.create(t, nil)
+	kept := left(t, other.run(t, hers, "open('/session/artifacts/x', 'w').write('old and small')"))["x"]
+	var all []sandbox.Artifact
+	for n := range 4 {
+		all = append(all, left(t, c.run(t, id, fmt.Sprintf("open('/session/artifacts/%d', 'w').write('%d' * 900_000)", n, n)))[fmt.Sprint(n)])
+	}
+	if err := whole.Sweep(context.Background(), 0); err != nil {
+		t.Fatal(err)
+	}
+	for n, a := range all {
+		bytes := filepath.Join(dataDir, "artifacts", a.SHA256[:2], a.SHA256)
+		name := filepath.Join(dataDir, "sessions", id, "artifacts", a.Path)
+		answer := c.do(t, "GET", a.URL, nil)
+		for _, path := range []string{bytes, name} {
+			if _, err := os.Stat(path); (err == nil) != (n >= 2) {
+				t.Errorf("artifact %d: %s: %v", n, path, err)
+			}
+		}
+		if n < 2 {
+			isProblem(t, answer, 404, "not-found", "kept")
+		} else if answer.status != http.StatusOK {
+			t.Errorf("artifact %d: HTTP %d", n, answer.status)
+		}
+	}
+	if a := other.do(t, "GET", kept.URL, nil); string(a.text) != "old and small" {
+		t.Errorf("another user's: HTTP %d %s", a.status, a.text)
+	}
+}
