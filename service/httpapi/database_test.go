@@ -90,3 +90,42 @@ except ReadOnlyError:
 		t.Errorf("%+v", third)
 	}
 }
+
+// A column that the operator masks, by every way to read it.
+func TestMaskedColumns(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	for _, x := range []struct{ code, want string }{
+		{`db_query("SELECT id, email AS e FROM customers WHERE id <= 2 ORDER BY id")`, `[{"e":"***","id":1},{"e":"***","id":2}]`},
+		{`frame = db_frame("SELECT id, email FROM customers WHERE id <= 2 ORDER BY id")
+[list(frame.email), str(frame.id.dtype)]`, `[["***","***"],"int64"]`},
+		{`[c["column_name"] for c in db_schema("customers") if c["masked"]]`, `["email"]`},
+		{`db_explain("SELECT name FROM customers")["plan"]["Node Type"]`, `"Seq Scan"`},
+		{`told = []
+for ask, sql in [(db_query, "SELECT 1 FROM customers WHERE email = 'a'"), (db_frame, "SELECT upper(email) FROM customers"), (db_explain, "SELECT email FROM customers")]:
+    try:
+        ask(sql)
+    except DatabaseError as e:
+        told.append([e.reason, e.position])
+told`, `[["masked-column",31],["masked-column",14],["masked-column",0]]`},
+	} {
+		a := c.run(t, id, x.code)
+		if got := compact(a.get("result")); got != x.want {
+			t.Errorf("%s\n  got  %s %v\n  want %s", x.code, got, a.get("exception"), x.want)
+		}
+	}
+
+	a := c.ok(t, "POST", "/sandbox/"+id+"/database/query", map[string]any{"query": "SELECT email FROM customers LIMIT 1"})
+	if body := compact(a.body); !strings.Contains(body, `"***"`) || strings.Contains(body, "@") {
+		t.Error(body)
+	}
+	a = c.do(t, "POST", "/sandbox/"+id+"/database/query", map[string]any{"query": "SELECT email::text FROM customers"})
+	isProblem(t, a, 422, "query-refused", `"reason":"masked-column"`)
+	a = c.run(t, id, `try:
+    db_query("SELECT lower(email) FROM customers")
+except DatabaseError:
+    pass`)
+	if record := compact(a.get("queries")); !strings.Contains(record, `"reason":"masked-column"`) || !strings.Contains(record, `"status":"refused"`) {
+		t.Error("the refusal is not on record: " + record)
+	}
+}
