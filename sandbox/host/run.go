@@ -146,11 +146,18 @@ const (
 )
 
 // cutter ends what runs in p when its time is over or ctx is cancelled: it
-// interrupts, and kills after a grace. asking ends with either, so that queries are
-// given up, too. stop ends the watch, and says what cut the run short, if anything,
+// interrupts, and kills after a grace. asking ends with either, and with the child, so
+// that queries are given up, too. stop ends the watch, and says what cut the run short, if anything,
 // and whether the child was killed.
 func cutter(ctx context.Context, p *isolate.Process, limit time.Duration) (asking context.Context, stop func() (by string, killed bool)) {
 	asking, stopAsking := context.WithCancel(context.WithoutCancel(ctx))
+	go func() { // the hatch is not read while a question is answered
+		select {
+		case <-p.Done():
+			stopAsking()
+		case <-asking.Done():
+		}
+	}()
 	var mu sync.Mutex
 	var by string
 	var over, killed bool

@@ -1,10 +1,15 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	"glasshouse/dbaccess/dbtest"
 	"glasshouse/sandbox"
 )
 
@@ -127,5 +132,67 @@ except DatabaseError:
     pass`)
 	if record := compact(a.get("queries")); !strings.Contains(record, `"reason":"masked-column"`) || !strings.Contains(record, `"status":"refused"`) {
 		t.Error("the refusal is not on record: " + record)
+	}
+}
+
+// A statement whose asker is gone ends on the server within a second: the run was
+// cancelled, its sandbox deleted, or the child died.
+func TestStatementEndsWithItsAsker(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	look, err := dbtest.Connect(ctx, knowledge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.Close(ctx)
+	c := user(t, sandbox.RoleAdmin) // who alone may choose a profile in which code can end its process
+	for name, x := range map[string]struct {
+		before, status string
+		end            func(id string)
+	}{
+		"cancel": {"", "cancelled", func(id string) {
+			running, _ := c.ok(t, "GET", "/executions?status=running&sandbox_id="+id, nil).get("executions").([]any)
+			c.ok(t, "POST", "/executions/"+running[0].(map[string]any)["execution_id"].(string)+"/cancel", nil)
+		}},
+		"delete": {"", "cancelled", func(id string) { c.ok(t, "DELETE", "/sandbox/"+id, nil) }},
+		"death":  {"import os, threading\nthreading.Timer(2, os._exit, [3]).start()\n", "killed", func(string) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := c.create(t, map[string]any{"profile": "unrestricted"})
+			active := func() (n int) {
+				if err := look.QueryRow(ctx, `SELECT count(*)::int FROM pg_stat_activity WHERE query LIKE $1 AND state = 'active' AND pid <> pg_backend_pid()`, "%asked_by_"+name+"%").Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			done := make(chan answer, 1)
+			go func() {
+				code := x.before + fmt.Sprintf(`db_query("SELECT count(*) AS asked_by_%s FROM generate_series(1, 10000000000)")`, name)
+				done <- c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code})
+			}()
+			for active() == 0 {
+				select {
+				case a := <-done:
+					t.Fatalf("the run ended before its statement was seen: %s", a.text)
+				default:
+					runtime.Gosched()
+				}
+			}
+			x.end(id)
+			var a answer
+			select {
+			case a = <-done:
+			case <-time.After(10 * time.Second):
+				t.Fatal("the run goes on")
+			}
+			if a.get("status") != x.status {
+				t.Errorf("the run: %s", a.text)
+			}
+			for began := time.Now(); active() > 0; {
+				if time.Since(began) > time.Second {
+					t.Fatal("the statement still runs a second later")
+				}
+			}
+		})
 	}
 }
