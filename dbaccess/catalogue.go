@@ -25,8 +25,11 @@ type catalogue struct {
 	tables    map[string]bool // names, to find the nearest
 	columns   map[string]bool
 
+	masked map[origin]bool // columns of tables
+
 	mu     sync.Mutex
-	judged map[string]string // of views, policies and domains: what they call, "" nothing
+	judged map[string]string     // of views, policies and domains: what they call, "" nothing
+	traced map[*relation]*traced // of views: which of their columns are masked
 }
 
 type function struct {
@@ -57,9 +60,13 @@ type relation struct {
 	oid, row     uint32
 	schema, name string
 	view         bool
+	stored       bool // a materialized view
 	policies     bool
 	columns      map[string]bool
-	userTypes    []uint32 // of columns
+	order        []string        // of columns
+	masked       map[string]bool // columns that the operator listed, or that hold the same
+	tainted      bool            // it, or a relation that it reads, has a masked column
+	userTypes    []uint32        // of columns
 }
 
 type cast struct {

@@ -22,6 +22,7 @@ type walker struct {
 	written bool
 	writes  bool // the statement is one that writes, to be captured
 
+	top       *pg_query.Node // the statement
 	err       *sandbox.Refusal
 	inserts   []insert        // what binds names to what was judged
 	tables    []insert        // what would qualify the tables and types
@@ -66,6 +67,7 @@ func (w *walker) statement(tree []byte) *sandbox.Refusal {
 		return r
 	}
 	top := parsed.Stmts[0].Stmt
+	w.top = top
 	switch {
 	case w.writes:
 		top.ProtoReflect().Range(func(_ protoreflect.FieldDescriptor, v protoreflect.Value) bool {

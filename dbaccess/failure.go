@@ -29,6 +29,10 @@ func failure(ctx context.Context, err error, p *plan, l sandbox.Limits) error {
 	if ctx.Err() != nil {
 		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled", Failed: true}
 	}
+	var no *sandbox.Refusal
+	if errors.As(err, &no) {
+		return no
+	}
 	pg, ok := errorOf(err)
 	if !ok && errors.Is(err, context.DeadlineExceeded) {
 		return timedOut(l) // the server did not end it in its own time

@@ -41,9 +41,9 @@ const functionsSQL = `SELECT p.oid, nspname, proname, coalesce(extname, ''), pro
 
 const operatorsSQL = `SELECT nspname, oprname, oprleft, oprright, oprcode::oid FROM pg_operator o JOIN pg_namespace n ON n.oid = oprnamespace`
 
-const relationsSQL = `SELECT c.oid, nspname, relname, relkind = 'v', relrowsecurity, reltype, coalesce(string_agg(attname, E'\n'), ''), coalesce(string_agg(CASE WHEN atttypid >= 16384 THEN atttypid::text END, ' '), '')
+const relationsSQL = `SELECT c.oid, nspname, relname, relkind = 'v', relkind = 'm', relrowsecurity, reltype, coalesce(string_agg(attname, E'\n' ORDER BY attnum), ''), coalesce(string_agg(CASE WHEN atttypid >= 16384 THEN atttypid::text END, ' '), '')
 	FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_attribute a ON attrelid = c.oid AND attnum > 0 AND NOT attisdropped
-	WHERE relkind IN ('r', 'v', 'm', 'p', 'f', 'c') AND nspname NOT LIKE 'pg\_temp%' AND nspname NOT LIKE 'pg\_toast%' GROUP BY 1, 2, 3, 4, 5, 6`
+	WHERE relkind IN ('r', 'v', 'm', 'p', 'f', 'c') AND nspname NOT LIKE 'pg\_temp%' AND nspname NOT LIKE 'pg\_toast%' GROUP BY 1, 2, 3, 4, 5, 6, 7`
 
 const castsSQL = `SELECT castsource, casttarget, castfunc::oid, castcontext <> 'i' FROM pg_cast WHERE oid >= 16384 AND castmethod = 'f'`
 
@@ -66,7 +66,7 @@ func (r *Reader) known(ctx context.Context) (*catalogue, error) {
 	}
 	var c *catalogue
 	err := pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		c, err = load(ctx, tx, r.listed)
+		c, err = load(ctx, tx, r.listed, r.config.MaskColumns)
 		return err
 	})
 	if err != nil {
@@ -77,10 +77,11 @@ func (r *Reader) known(ctx context.Context) (*catalogue, error) {
 }
 
 // load reads the catalogue, all in one snapshot.
-func load(ctx context.Context, tx pgx.Tx, listed map[string]bool) (*catalogue, error) {
+func load(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked []string) (*catalogue, error) {
 	c := &catalogue{
 		functions: map[string][]*function{}, operators: map[string][]*operator{}, types: map[string][]*typ{}, typeOf: map[uint32]*typ{}, relations: map[string][]*relation{},
 		tables: map[string]bool{}, columns: map[string]bool{}, judged: map[string]string{},
+		traced: map[*relation]*traced{},
 	}
 	if err := tx.QueryRow(ctx, stampSQL).Scan(&c.stamp); err != nil {
 		return nil, err
@@ -124,11 +125,11 @@ func load(ctx context.Context, tx pgx.Tx, listed map[string]bool) (*catalogue, e
 	}
 	var rel relation
 	var columns, userTypes string
-	if err := each(ctx, tx, relationsSQL, []any{&rel.oid, &rel.schema, &rel.name, &rel.view, &rel.policies, &rel.row, &columns, &userTypes}, func() {
+	if err := each(ctx, tx, relationsSQL, []any{&rel.oid, &rel.schema, &rel.name, &rel.view, &rel.stored, &rel.policies, &rel.row, &columns, &userTypes}, func() {
 		one := rel
-		one.userTypes, one.columns = numbers(userTypes), map[string]bool{}
+		one.userTypes, one.columns, one.order = numbers(userTypes), map[string]bool{}, strings.Split(columns, "\n")
 		user := rel.schema != "pg_catalog" && rel.schema != "information_schema"
-		for _, column := range strings.Split(columns, "\n") {
+		for _, column := range one.order {
 			one.columns[column] = true
 			if user {
 				c.columns[column] = true
@@ -144,6 +145,9 @@ func load(ctx context.Context, tx pgx.Tx, listed map[string]bool) (*catalogue, e
 	}); err != nil {
 		return nil, err
 	}
+	if err := c.mask(ctx, tx, masked); err != nil {
+		return nil, err
+	}
 	var source, target uint32
 	var explicit bool
 	return c, each(ctx, tx, castsSQL, []any{&source, &target, &oid, &explicit}, func() {
@@ -153,8 +157,8 @@ func load(ctx context.Context, tx pgx.Tx, listed map[string]bool) (*catalogue, e
 	})
 }
 
-func each(ctx context.Context, tx pgx.Tx, sql string, into []any, take func()) error {
-	rows, err := tx.Query(ctx, sql)
+func each(ctx context.Context, tx pgx.Tx, sql string, into []any, take func(), args ...any) error {
+	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ type plan struct {
 	sql         string // with names bound to what was judged: this is run
 	path        string // the search path to run it with
 	names       []string
+	masked      []bool          // of the output columns; nil where none is
 	columns     map[string]bool // of the tables in it
 	fingerprint string
 	toBound     []parse.Shift
@@ -87,6 +88,9 @@ func (r *Reader) plan(ctx context.Context, q parse.Request, writes bool) (*plan,
 	}
 	if p.refusal == nil {
 		err := r.hidden(ctx, w)
+		if err == nil {
+			err = r.trace(ctx, p, w)
+		}
 		if err != nil && !errors.As(err, &p.refusal) {
 			return nil, err
 		}

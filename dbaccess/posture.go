@@ -20,6 +20,9 @@ func (r *Reader) Posture(ctx context.Context) error {
 	if err != nil {
 		return unavailable(err)
 	}
+	if _, err := r.known(ctx); err != nil { // a masked column that is not there
+		return err
+	}
 	if r.writer != nil {
 		var powerful bool
 		if err := r.writer.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = current_user`).Scan(&powerful); err != nil {

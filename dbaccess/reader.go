@@ -9,6 +9,8 @@
 // and a READ ONLY transaction with a timeout that always rolls back. What was
 // judged is bound: names that could mean something else are qualified in the
 // text, and the search path is set to the one that was judged.
+// A column that the operator masks is traced through the statement: it may be put
+// out, and stands for a mask then, and nothing be done with it.
 //
 // All of it is one round trip on a connection of its own: BEGIN, two SET LOCALs,
 // the statement, ROLLBACK, DISCARD ALL. Rows are counted by the server and bytes as
@@ -41,6 +43,7 @@ type Config struct {
 	PerSandbox     int            // of one sandbox's; 0 is MaxConns
 	Limits         sandbox.Limits // ceilings; zero fields are 1 000 000 rows, 64 MiB, 30 s
 	AllowFunctions []string       // user-defined functions that the operator vouches for: "name" or "schema.name", with "(type,type)" or without
+	MaskColumns    []string       // columns whose values agents must not see: "schema.table.column", or "table.column"
 }
 
 // Reader runs read-only statements.
@@ -121,7 +124,8 @@ func (r *Reader) Ping(ctx context.Context) error { return unavailable(r.pool.Pin
 // unavailable turns any failure to reach the server into what a caller can act on.
 func unavailable(err error) error {
 	var pg *pgconn.PgError
-	if err == nil || errors.As(err, &pg) && pg.Code[:2] != "57" && pg.Code[:2] != "08" && pg.Code[:2] != "53" && pg.Code[:2] != "28" {
+	var told *sandbox.Error
+	if err == nil || errors.As(err, &told) || errors.As(err, &pg) && pg.Code[:2] != "57" && pg.Code[:2] != "08" && pg.Code[:2] != "53" && pg.Code[:2] != "28" {
 		return err
 	}
 	return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "the knowledge database does not answer; try again soon", RetryAfter: 2, Cause: err}

@@ -76,8 +76,9 @@ type transaction struct {
 	rows   sandbox.Rows
 
 	decoders []decoder
-	failed   error // the server's
-	cut      bool  // rows are over the budget of bytes
+	masked   []bool // of the columns
+	failed   error  // the server's
+	cut      bool   // rows are over the budget of bytes
 }
 
 // run leaves the connection clean, or closed.
@@ -166,7 +167,9 @@ func (t *transaction) trip(b *values) error {
 		}
 		switch m := message.(type) {
 		case *pgproto3.RowDescription:
-			t.columns(m)
+			if t.failed = t.columns(m); t.failed != nil {
+				return t.failed
+			}
 		case *pgproto3.DataRow:
 			if t.take(m.Values); t.cut {
 				return nil
@@ -197,22 +200,35 @@ func (t *transaction) broken(err error) error {
 	return err
 }
 
-func (t *transaction) columns(m *pgproto3.RowDescription) {
+// columns sees what the statement gives. A masked column is known twice: by the
+// trace of the statement, and by where the server says that it comes from.
+func (t *transaction) columns(m *pgproto3.RowDescription) error {
 	n := len(m.Fields)
-	t.decoders = make([]decoder, n)
+	if t.plan.masked != nil && len(t.plan.masked) != n {
+		return refuse("masked-column", "the statement gives %d columns and not %d, as it was judged to, and one of them is masked: name them one by one", n, len(t.plan.masked))
+	}
+	t.decoders, t.masked = make([]decoder, n), make([]bool, n)
 	t.rows.Columns, t.rows.Data = make([]sandbox.Column, n), make([][]any, n)
 	for i, f := range m.Fields {
 		t.rows.Columns[i], t.decoders[i] = t.plan.known.column(string(f.Name), f.DataTypeOID)
+		if t.masked[i] = t.plan.masked != nil && t.plan.masked[i] || t.plan.known.masked[origin{f.TableOID, f.TableAttributeNumber}]; t.masked[i] {
+			t.rows.Columns[i].Kind, t.rows.Columns[i].Of, t.rows.Columns[i].Array, t.rows.Columns[i].Masked = "string", "", false, true
+		}
 		t.rows.Data[i] = []any{}
 	}
+	return nil
 }
 
 // take adds a row, where there is room for it. The server sends one row more than
 // it may, to tell that there are more.
 func (t *transaction) take(row [][]byte) {
 	size := int64(0)
-	for _, v := range row {
-		size += int64(len(v))
+	for i, v := range row {
+		if t.masked[i] {
+			size += int64(len(mask)) // how long it is would tell of it
+		} else {
+			size += int64(len(v))
+		}
 	}
 	switch {
 	case t.rows.Count >= t.limits.MaxRows:
@@ -223,7 +239,9 @@ func (t *transaction) take(row [][]byte) {
 		return
 	}
 	for i, v := range row {
-		if v == nil {
+		if t.masked[i] {
+			t.rows.Data[i] = append(t.rows.Data[i], mask)
+		} else if v == nil {
 			t.rows.Data[i] = append(t.rows.Data[i], nil)
 		} else {
 			t.rows.Data[i] = append(t.rows.Data[i], t.decoders[i](string(v)))

@@ -127,6 +127,10 @@ func (r *Reader) describe(ctx context.Context, tables []table) error {
 	}
 	var oid int64
 	var c sandbox.TableColumn
+	known, err := r.known(ctx)
+	if err != nil {
+		return err
+	}
 	rows, _ := r.pool.Query(ctx, columnsSQL, oids)
 	if _, err := pgx.ForEachRow(rows, []any{&oid, &c.Name, &c.Type, &c.IsNullable, &c.Default, &c.Comment, &c.Position, &c.PrimaryKey, &c.Unique, &c.References}, func() error {
 		of[oid].Columns = append(of[oid].Columns, c)
@@ -134,10 +138,13 @@ func (r *Reader) describe(ctx context.Context, tables []table) error {
 	}); err != nil {
 		return err
 	}
+	if err := r.maskColumns(ctx, known, of); err != nil {
+		return err
+	}
 	var primary bool
 	var key sandbox.ForeignKey
 	rows, _ = r.pool.Query(ctx, keysSQL, oids)
-	_, err := pgx.ForEachRow(rows, []any{&oid, &primary, &key.Table, &key.Columns, &key.ReferencedColumns}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&oid, &primary, &key.Table, &key.Columns, &key.ReferencedColumns}, func() error {
 		if t := of[oid]; primary {
 			t.PrimaryKey = key.Columns
 		} else {

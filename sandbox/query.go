@@ -39,6 +39,8 @@ type Column struct {
 	Kind  string `json:"kind"`
 	Of    string `json:"of,omitempty"`
 	Array bool   `json:"array,omitempty"`
+	// Masked says that the operator keeps the values back; each is "***".
+	Masked bool `json:"masked,omitempty"`
 }
 
 // Rows is a result, column by column: Data[c][r]. Values are nil, bool, int64,
@@ -92,6 +94,7 @@ type TableColumn struct {
 	Unique     bool    `json:"unique"`      // by itself
 	References *string `json:"references"`  // "table(column)"
 	Position   int     `json:"ordinal_position"`
+	Masked     bool    `json:"masked"` // its values are kept back: it may be selected, and nothing else be done with it
 }
 
 // Limits bounds one statement. The zero value of a field means the reader's own

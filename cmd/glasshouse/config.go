@@ -31,6 +31,7 @@ type config struct {
 	knowledgeURL    string
 	writerURL       string
 	allowFunctions  string
+	maskColumns     string
 	maskParameters  string
 	queries         int
 	queriesPerUser  int
@@ -78,6 +79,7 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.StringVar(&c.knowledgeURL, "knowledge-url", "", "database that agents read (a login with SELECT only); empty: the embedded demo")
 	f.StringVar(&c.writerURL, "writer-url", "", "the same with a login that may write, for statements that an admin applies; empty: the embedded demo's, or none")
 	f.StringVar(&c.allowFunctions, "allow-functions", "", "user-defined SQL functions that statements may call, by commas")
+	f.StringVar(&c.maskColumns, "mask-columns", "", "columns whose values agents never see, by commas: schema.table.column or table.column")
 	f.StringVar(&c.maskParameters, "mask-parameters", "", "SQL parameters whose values history does not keep, by commas; * is all")
 	f.IntVar(&c.queries, "max-queries", 16, "SQL statements that run at a time, each on a connection of its own; more wait")
 	f.IntVar(&c.queriesPerUser, "max-queries-per-user", 8, "SQL statements of one user that run at a time; more wait")
@@ -169,6 +171,11 @@ func (c config) functions() []string {
 		}
 		return depth == 0 && (r == ',' || r == ' ')
 	})
+}
+
+// hiddenColumns are those of --mask-columns.
+func (c config) hiddenColumns() []string {
+	return strings.FieldsFunc(c.maskColumns, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 func defaultDataDir() string {

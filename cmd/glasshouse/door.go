@@ -52,7 +52,7 @@ func check(ctx context.Context, args []string) error {
 		err = checker.Check(ctx, string(sql))
 	} else {
 		var r *dbaccess.Reader
-		if r, err = dbaccess.Open(ctx, dbaccess.Config{URL: dsn, AllowFunctions: c.functions()}); err != nil {
+		if r, err = dbaccess.Open(ctx, dbaccess.Config{URL: dsn, AllowFunctions: c.functions(), MaskColumns: c.hiddenColumns()}); err != nil {
 			return err
 		}
 		defer r.Close()
@@ -105,7 +105,7 @@ func proveDoor(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	r, err := dbaccess.Open(ctx, dbaccess.Config{URL: dsn, AllowFunctions: c.functions()})
+	r, err := dbaccess.Open(ctx, dbaccess.Config{URL: dsn, AllowFunctions: c.functions(), MaskColumns: c.hiddenColumns()})
 	if err != nil {
 		return err
 	}

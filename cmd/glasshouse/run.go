@@ -160,7 +160,7 @@ func (a *app) databases(ctx context.Context, c config, say func(string)) (err er
 		a.log.Warnf("%d executions were open when the service last ended; they are recorded as cancelled", left)
 	}
 	if a.reader, err = dbaccess.Open(ctx, dbaccess.Config{
-		URL: knowledgeURL, WriterURL: writerURL, AllowFunctions: c.functions(), MaxConns: int32(c.queries), PerUser: c.queriesPerUser, PerSandbox: c.queriesPerBox,
+		URL: knowledgeURL, WriterURL: writerURL, AllowFunctions: c.functions(), MaskColumns: c.hiddenColumns(), MaxConns: int32(c.queries), PerUser: c.queriesPerUser, PerSandbox: c.queriesPerBox,
 	}); err != nil {
 		return err
 	}

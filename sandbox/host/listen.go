@@ -62,7 +62,7 @@ func (s *says) take(ctx context.Context, kind hatch.Kind, body []byte) error {
 		return s.keepOutput(body)
 	case kind == hatch.KindAsk:
 		s.told(func(Listener) {})
-		return answer(ctx, s.process.Hatch, s.desk, body)
+		return s.answer(ctx, body)
 	case kind == hatch.KindRecords && s.watch != nil:
 		if err := s.watch.Records(body); err != nil {
 			return &hatch.IllegalFrame{Why: err.Error()}
@@ -107,6 +107,21 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 		return err
 	}
 	return s.process.Hatch.Write(hatch.KindCommand, resume)
+}
+
+// answer answers one question. The hatch is not read meanwhile, so a child that ends is
+// watched for: nobody waits for the answer then.
+func (s *says) answer(ctx context.Context, body []byte) error {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	go func() {
+		select {
+		case <-s.process.Done():
+			done()
+		case <-ctx.Done():
+		}
+	}()
+	return answer(ctx, s.process.Hatch, s.desk, body)
 }
 
 func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error {

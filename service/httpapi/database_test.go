@@ -1,10 +1,15 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	"glasshouse/dbaccess/dbtest"
 	"glasshouse/sandbox"
 )
 
@@ -88,5 +93,106 @@ except ReadOnlyError:
 	}
 	if third.Status != "refused" || third.Reason != "read-only" || third.Fingerprint == "" || third.Fingerprint == first.Fingerprint {
 		t.Errorf("%+v", third)
+	}
+}
+
+// A column that the operator masks, by every way to read it.
+func TestMaskedColumns(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	for _, x := range []struct{ code, want string }{
+		{`db_query("SELECT id, email AS e FROM customers WHERE id <= 2 ORDER BY id")`, `[{"e":"***","id":1},{"e":"***","id":2}]`},
+		{`frame = db_frame("SELECT id, email FROM customers WHERE id <= 2 ORDER BY id")
+[list(frame.email), str(frame.id.dtype)]`, `[["***","***"],"int64"]`},
+		{`[c["column_name"] for c in db_schema("customers") if c["masked"]]`, `["email"]`},
+		{`db_explain("SELECT name FROM customers")["plan"]["Node Type"]`, `"Seq Scan"`},
+		{`told = []
+for ask, sql in [(db_query, "SELECT 1 FROM customers WHERE email = 'a'"), (db_frame, "SELECT upper(email) FROM customers"), (db_explain, "SELECT email FROM customers")]:
+    try:
+        ask(sql)
+    except DatabaseError as e:
+        told.append([e.reason, e.position])
+told`, `[["masked-column",31],["masked-column",14],["masked-column",0]]`},
+	} {
+		a := c.run(t, id, x.code)
+		if got := compact(a.get("result")); got != x.want {
+			t.Errorf("%s\n  got  %s %v\n  want %s", x.code, got, a.get("exception"), x.want)
+		}
+	}
+
+	a := c.ok(t, "POST", "/sandbox/"+id+"/database/query", map[string]any{"query": "SELECT email FROM customers LIMIT 1"})
+	if body := compact(a.body); !strings.Contains(body, `"***"`) || strings.Contains(body, "@") {
+		t.Error(body)
+	}
+	a = c.do(t, "POST", "/sandbox/"+id+"/database/query", map[string]any{"query": "SELECT email::text FROM customers"})
+	isProblem(t, a, 422, "query-refused", `"reason":"masked-column"`)
+	a = c.run(t, id, `try:
+    db_query("SELECT lower(email) FROM customers")
+except DatabaseError:
+    pass`)
+	if record := compact(a.get("queries")); !strings.Contains(record, `"reason":"masked-column"`) || !strings.Contains(record, `"status":"refused"`) {
+		t.Error("the refusal is not on record: " + record)
+	}
+}
+
+// A statement whose asker is gone ends on the server within a second: the run was
+// cancelled, its sandbox deleted, or the child died.
+func TestStatementEndsWithItsAsker(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	look, err := dbtest.Connect(ctx, knowledge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer look.Close(ctx)
+	c := user(t, sandbox.RoleAdmin) // who alone may choose a profile in which code can end its process
+	for name, x := range map[string]struct {
+		before, status string
+		end            func(id string)
+	}{
+		"cancel": {"", "cancelled", func(id string) {
+			running, _ := c.ok(t, "GET", "/executions?status=running&sandbox_id="+id, nil).get("executions").([]any)
+			c.ok(t, "POST", "/executions/"+running[0].(map[string]any)["execution_id"].(string)+"/cancel", nil)
+		}},
+		"delete": {"", "cancelled", func(id string) { c.ok(t, "DELETE", "/sandbox/"+id, nil) }},
+		"death":  {"import os, threading\nthreading.Timer(2, os._exit, [3]).start()\n", "killed", func(string) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := c.create(t, map[string]any{"profile": "unrestricted"})
+			active := func() (n int) {
+				if err := look.QueryRow(ctx, `SELECT count(*)::int FROM pg_stat_activity WHERE query LIKE $1 AND state = 'active' AND pid <> pg_backend_pid()`, "%asked_by_"+name+"%").Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			done := make(chan answer, 1)
+			go func() {
+				code := x.before + fmt.Sprintf(`db_query("SELECT count(*) AS asked_by_%s FROM generate_series(1, 10000000000)")`, name)
+				done <- c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code})
+			}()
+			for active() == 0 {
+				select {
+				case a := <-done:
+					t.Fatalf("the run ended before its statement was seen: %s", a.text)
+				default:
+					runtime.Gosched()
+				}
+			}
+			x.end(id)
+			var a answer
+			select {
+			case a = <-done:
+			case <-time.After(10 * time.Second):
+				t.Fatal("the run goes on")
+			}
+			if a.get("status") != x.status {
+				t.Errorf("the run: %s", a.text)
+			}
+			for began := time.Now(); active() > 0; {
+				if time.Since(began) > time.Second {
+					t.Fatal("the statement still runs a second later")
+				}
+			}
+		})
 	}
 }

@@ -88,7 +88,7 @@ func serve(m *testing.M) (int, error) {
 	}
 	defer store.Close()
 	knowledge = db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
-	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: knowledge, WriterURL: db.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)})
+	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: knowledge, WriterURL: db.URL(embedded.RoleWriter, embedded.DatabaseKnowledge), MaskColumns: []string{"public.customers.email"}})
 	if err != nil {
 		return 1, err
 	}

@@ -138,3 +138,5 @@ SELECT p.amount + 1, 'red'::colour, vouched(1) + 1 FROM paints p, other.things
 SELECT ts_rewrite('a'::tsquery, 'SELECT t, s FROM x')
 ### ok
 SELECT ts_rewrite('a & b'::tsquery, 'a'::tsquery, 'c'::tsquery)
+### ok
+SELECT enum_range(NULL::colour), enum_range('red'::colour, NULL), enum_first(tint), enum_last(tint), pg_column_compression(tint), getdatabaseencoding() FROM paints

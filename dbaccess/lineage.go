@@ -1,0 +1,352 @@
+package dbaccess
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"glasshouse/sandbox"
+)
+
+// A masked column may leave a statement, as a bare output column, and may do
+// nothing else in it: whatever is computed, compared, sorted or grouped by it
+// tells of its values. So every name in a statement that reads a table with one
+// is traced to where it comes from, by the scopes that the server itself uses.
+// What can't be traced is refused.
+
+// output is one column of what a FROM item or a subquery gives.
+type output struct {
+	name   string // "" is a name that only the server works out, and never of a masked one that can be referred to
+	masked bool
+	many   bool // stands for any number of columns, none masked: a function's
+}
+
+// source is what a name of the FROM list stands for.
+type source struct {
+	name    string
+	columns []output
+	extra   []string // can be named, and are not in *
+	loose   bool     // has more columns than are listed, none masked
+}
+
+// scope is where names are looked up: what one query level, or an arm of it,
+// sees, and what is around it.
+type scope struct {
+	sources []source
+	outer   *scope
+	ctes    *cte
+}
+
+// cte is one of WITH; the next is one that it may hide.
+type cte struct {
+	source
+	next  *cte
+	later bool
+}
+
+func (s *scope) within() *scope {
+	in := &scope{outer: s}
+	if s != nil {
+		in.ctes = s.ctes
+	}
+	return in
+}
+
+// tracer traces one statement.
+type tracer struct {
+	w *walker
+	// columnsOf says what a relation gives: for a view, by its definition.
+	columnsOf func(*relation) ([]output, *sandbox.Refusal)
+	err       *sandbox.Refusal
+	failed    error // not the statement's
+}
+
+func (t *tracer) fail(at int, format string, args ...any) {
+	if t.err == nil {
+		t.err = refuse("masked-column", format, args...)
+		t.err.Hint = "a masked column can be selected as it is, and nothing else be done with it: leave it out of what is computed, compared, sorted or grouped"
+		if at >= 0 && at <= len(t.w.sql) {
+			t.err.Position = at + 1
+		}
+	}
+}
+
+// untraceable are what a source's columns are where it can't be told.
+func (t *tracer) untraceable(at int, what string) {
+	t.fail(at, "%s can't be traced to a column, and the statement reads a table with masked columns", what)
+}
+
+func masked(outs []output) bool {
+	return slices.ContainsFunc(outs, func(o output) bool { return o.masked })
+}
+
+// query traces a SELECT and what is in it, and returns its columns.
+func (t *tracer) query(n *pg_query.SelectStmt, around *scope) []output {
+	if n == nil || t.err != nil {
+		return nil
+	}
+	in := around.within()
+	t.with(n.WithClause, in)
+	var outs []output
+	switch {
+	case combines(n):
+		outs = t.query(n.Larg, in)
+		if masked(outs) || masked(t.query(n.Rarg, in)) {
+			t.fail(-1, "a masked column is in a UNION, INTERSECT or EXCEPT")
+		}
+		in.sources = []source{{columns: outs, loose: true}}
+	case len(n.ValuesLists) > 0:
+		for _, row := range n.ValuesLists {
+			t.clean(row, in)
+		}
+		if list := n.ValuesLists[0].GetList(); list != nil {
+			for i := range list.Items {
+				outs = append(outs, output{name: "column" + strconv.Itoa(i+1)})
+			}
+		}
+	default:
+		var stars []output
+		for _, item := range n.FromClause {
+			columns, sources := t.from(item, in.sources, in)
+			stars = append(stars, columns...)
+			in.sources = append(in.sources, sources...)
+		}
+		for _, target := range n.TargetList {
+			outs = append(outs, t.target(target.GetResTarget(), stars, in)...)
+		}
+	}
+	for _, part := range []*pg_query.Node{n.WhereClause, n.HavingClause, n.LimitCount, n.LimitOffset} {
+		t.clean(part, in)
+	}
+	for _, window := range n.WindowClause {
+		t.clean(window, in)
+	}
+	for _, key := range n.GroupClause {
+		t.key(key, outs, in, true)
+	}
+	for _, key := range n.SortClause {
+		t.key(key.GetSortBy().GetNode(), outs, in, false)
+	}
+	for _, key := range n.DistinctClause {
+		if key.GetNode() == nil { // plain DISTINCT, which is a list of nothing
+			if masked(outs) {
+				t.fail(-1, "a masked column is in SELECT DISTINCT")
+			}
+			continue
+		}
+		t.key(key, outs, in, false)
+	}
+	return outs
+}
+
+func combines(n *pg_query.SelectStmt) bool { return n.Larg != nil }
+
+func (t *tracer) with(n *pg_query.WithClause, in *scope) {
+	if n.GetRecursive() { // each sees all; what is not traced yet can't be
+		for _, node := range n.Ctes {
+			in.ctes = &cte{source: source{name: node.GetCommonTableExpr().GetCtename()}, next: in.ctes, later: true}
+		}
+	}
+	for _, node := range n.GetCtes() {
+		c := node.GetCommonTableExpr()
+		q := c.GetCtequery().GetSelectStmt()
+		if q == nil {
+			t.untraceable(int(c.GetLocation()), "what WITH gives")
+			return
+		}
+		made := source{name: c.Ctename}
+		if n.Recursive && combines(q) {
+			// It may refer to itself, by the names of its first arm. A set operation has no
+			// masked column, so neither has what it refers to.
+			first := t.query(q.Larg, &scope{outer: in, ctes: t.withOf(q, in)})
+			made.columns, made.loose = t.renamed(first, c.Aliascolnames, int(c.Location)), true
+			t.query(q, &scope{outer: in, ctes: &cte{source: made, next: in.ctes}})
+		} else {
+			made.columns = t.renamed(t.query(q, in), c.Aliascolnames, int(c.Location))
+		}
+		made.loose = made.loose || c.SearchClause != nil || c.CycleClause != nil
+		in.ctes = &cte{source: made, next: in.ctes}
+	}
+}
+
+// withOf are the common tables that a set operation's own WITH adds.
+func (t *tracer) withOf(q *pg_query.SelectStmt, in *scope) *cte {
+	own := in.within()
+	t.with(q.WithClause, own)
+	return own.ctes
+}
+
+// target is one entry of a SELECT list.
+func (t *tracer) target(n *pg_query.ResTarget, stars []output, in *scope) []output {
+	if n == nil || t.err != nil {
+		return nil
+	}
+	if ref := n.Val.GetColumnRef(); ref != nil {
+		if ref.Fields[len(ref.Fields)-1].GetAStar() != nil {
+			if len(ref.Fields) == 1 {
+				return stars
+			}
+			return t.allOf(ref, in)
+		}
+		name, hidden := t.reference(ref, in)
+		if n.Name != "" {
+			name = n.Name
+		}
+		return []output{{name: name, masked: hidden}}
+	}
+	if sub := n.Val.GetSubLink(); sub != nil && sub.SubLinkType == pg_query.SubLinkType_EXPR_SUBLINK {
+		if outs := t.query(sub.Subselect.GetSelectStmt(), in); masked(outs) {
+			return []output{{name: n.Name, masked: true}}
+		}
+		return []output{{name: n.Name}}
+	}
+	t.clean(n.Val, in)
+	out := output{name: n.Name}
+	if parts := strs(n.Val.GetFuncCall().GetFuncname()); out.name == "" && len(parts) > 0 {
+		out.name = parts[len(parts)-1]
+	}
+	if path := n.Val.GetAIndirection().GetIndirection(); len(path) > 0 {
+		out.many = path[len(path)-1].GetAStar() != nil
+	}
+	return []output{out}
+}
+
+// key is what is sorted, grouped or made distinct by: the number or the name of an
+// output column, or an expression.
+func (t *tracer) key(n *pg_query.Node, outs []output, in *scope, group bool) {
+	if n == nil || t.err != nil {
+		return
+	}
+	switch {
+	case group && n.GetGroupingSet() != nil:
+		for _, one := range n.GetGroupingSet().Content {
+			t.key(one, outs, in, group)
+		}
+		return
+	case group && n.GetRowExpr() != nil:
+		for _, one := range n.GetRowExpr().Args {
+			t.key(one, outs, in, group)
+		}
+		return
+	case n.GetAConst() != nil:
+		i := int(n.GetAConst().GetIval().GetIval()) - 1
+		if slices.ContainsFunc(outs, func(o output) bool { return o.many }) && masked(outs) || i >= 0 && i < len(outs) && outs[i].masked {
+			t.fail(int(n.GetAConst().Location), "output column %d is masked, and is sorted or grouped by", i+1)
+		}
+		return
+	}
+	ref := n.GetColumnRef()
+	if ref == nil || len(ref.Fields) != 1 || ref.Fields[0].GetString_() == nil {
+		t.clean(n, in)
+		return
+	}
+	name := ref.Fields[0].GetString_().Sval
+	known, unnamed := false, false
+	for _, o := range outs {
+		unnamed = unnamed || o.name == "" || o.many
+		if o.name == name {
+			known = true
+			if o.masked {
+				t.fail(int(ref.Location), "%s is masked, and is sorted or grouped by", name)
+			}
+		}
+	}
+	if known && !group {
+		return // an output column is meant before one of a table
+	}
+	if hit, _, _ := in.column("", name); hit || !known && !unnamed || in.named(name) != nil {
+		t.clean(n, in)
+	}
+}
+
+// clean refuses an expression that has a masked column anywhere in it.
+func (t *tracer) clean(n *pg_query.Node, in *scope) {
+	if n != nil && t.err == nil {
+		t.cleanMessage(n.ProtoReflect(), in)
+	}
+}
+
+func (t *tracer) cleanMessage(m protoreflect.Message, in *scope) {
+	if t.err != nil {
+		return
+	}
+	switch n := m.Interface().(type) {
+	case *pg_query.ColumnRef:
+		if n.Fields[len(n.Fields)-1].GetAStar() != nil {
+			var outs []output
+			if len(n.Fields) > 1 {
+				outs = t.allOf(n, in)
+			} else {
+				for _, s := range in.sources {
+					outs = append(outs, s.columns...)
+				}
+			}
+			if masked(outs) {
+				t.fail(int(n.Location), "a whole row with a masked column is used in an expression")
+			}
+		} else if name, hidden := t.reference(n, in); hidden {
+			t.fail(int(n.Location), "%s is masked, and is used in an expression or a condition", name)
+		}
+		return
+	case *pg_query.SubLink:
+		t.clean(n.Testexpr, in)
+		outs := t.query(n.Subselect.GetSelectStmt(), in)
+		if n.SubLinkType != pg_query.SubLinkType_EXISTS_SUBLINK && masked(outs) {
+			t.fail(int(n.Location), "a subquery in an expression gives a masked column")
+		}
+		return
+	case *pg_query.SelectStmt, *pg_query.RangeVar:
+		t.untraceable(-1, "what stands in an expression")
+		return
+	}
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				t.cleanMessage(v.List().Get(i).Message(), in)
+			}
+		default:
+			t.cleanMessage(v.Message(), in)
+		}
+		return t.err == nil
+	})
+}
+
+// reference is what a column's name means, and whether that is masked.
+func (t *tracer) reference(n *pg_query.ColumnRef, in *scope) (name string, hidden bool) {
+	parts := strs(n.Fields)
+	name, of := parts[len(parts)-1], ""
+	if len(parts) > 1 {
+		of = parts[len(parts)-2]
+	}
+	hit, hidden, loose := in.column(of, name)
+	if hit {
+		return name, hidden
+	}
+	if row := in.named(name); of == "" && row != nil {
+		if masked(row.columns) {
+			t.fail(int(n.Location), "%s is a whole row with a masked column", name)
+		}
+		return name, false
+	}
+	if !loose {
+		t.untraceable(int(n.Location), strings.Join(parts, "."))
+		t.err.Nearest = nearest(name, in.names())
+	}
+	return name, hidden
+}
+
+// allOf are the columns of table.*.
+func (t *tracer) allOf(n *pg_query.ColumnRef, in *scope) []output {
+	parts := strs(n.Fields)
+	s := in.named(parts[len(parts)-2])
+	if s == nil {
+		t.untraceable(int(n.Location), strings.Join(parts[:len(parts)-1], ".")+".*")
+		return nil
+	}
+	return s.columns
+}

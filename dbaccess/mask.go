@@ -1,0 +1,282 @@
+package dbaccess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"glasshouse/dbaccess/parse"
+	"glasshouse/sandbox"
+)
+
+// mask stands for every value of a masked column, NULL among them.
+const mask = "***"
+
+// origin is a column of a relation, as the server names the source of an output
+// column.
+type origin struct {
+	relation uint32
+	column   uint16
+}
+
+// maskedSQL finds the listed columns, and those that hold the same values: of
+// parents and children, and generated from them.
+const maskedSQL = `WITH RECURSIVE masked(listed, rel, att) AS (
+	SELECT l, c.oid, attnum FROM unnest($1::text[]) l JOIN pg_attribute a ON NOT attisdropped AND attnum > 0 AND l LIKE '%.' || replace(replace(attname, '\', '\\'), '_', '\_')
+	JOIN pg_class c ON c.oid = attrelid AND relkind IN ('r', 'v', 'm', 'p', 'f') JOIN pg_namespace n ON n.oid = relnamespace
+	WHERE l = nspname || '.' || relname || '.' || attname OR l = relname || '.' || attname AND nspname = ANY (current_schemas(false))
+	UNION SELECT listed, same.rel, same.att FROM masked m CROSS JOIN LATERAL (
+		SELECT a.attrelid AS rel, a.attnum AS att FROM pg_attribute mine JOIN pg_inherits i ON mine.attrelid IN (inhrelid, inhparent)
+		JOIN pg_attribute a ON a.attrelid IN (inhrelid, inhparent) AND a.attname = mine.attname AND NOT a.attisdropped WHERE mine.attrelid = m.rel AND mine.attnum = m.att
+		UNION ALL SELECT a.attrelid, a.attnum FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.objid AND a.attnum = d.objsubid
+		WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass AND refobjid = m.rel AND refobjsubid = m.att AND attgenerated = 's'
+		UNION ALL SELECT adrelid, adnum FROM pg_depend d JOIN pg_attrdef e ON e.oid = d.objid JOIN pg_attribute a ON a.attrelid = adrelid AND a.attnum = adnum
+		WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND refobjid = m.rel AND refobjsubid = m.att AND attgenerated = 's') same)
+	SELECT listed, rel, att, attname FROM masked JOIN pg_attribute ON attrelid = rel AND attnum = att`
+
+// taintedSQL finds all views over relations.
+const taintedSQL = `WITH RECURSIVE tainted(rel) AS (SELECT unnest($1::int8[])::oid
+	UNION SELECT ev_class FROM tainted JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = rel AND d.classid = 'pg_rewrite'::regclass JOIN pg_rewrite r ON r.oid = d.objid)
+	SELECT rel FROM tainted`
+
+// mask marks the columns that are listed. One that is not there would be shown
+// under another name, so that is an error.
+func (c *catalogue) mask(ctx context.Context, tx pgx.Tx, listed []string) error {
+	if len(listed) == 0 {
+		return nil
+	}
+	byOID := map[uint32]*relation{}
+	for _, all := range c.relations {
+		for _, r := range all {
+			byOID[r.oid] = r
+		}
+	}
+	c.masked = map[origin]bool{}
+	found := map[string]bool{}
+	var tainted []int64
+	var name, column string
+	var o origin
+	var att int16
+	if err := each(ctx, tx, maskedSQL, []any{&name, &o.relation, &att, &column}, func() {
+		o.column, found[name] = uint16(att), true
+		c.masked[o] = true
+		tainted = append(tainted, int64(o.relation))
+		if r := byOID[o.relation]; r != nil {
+			if r.masked == nil {
+				r.masked = map[string]bool{}
+			}
+			r.masked[column] = true
+		}
+	}, listed); err != nil {
+		return err
+	}
+	for _, name := range listed {
+		if !found[name] {
+			return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: fmt.Sprintf("the masked column %s (--mask-columns) is not in the knowledge database, so nothing is read", name)}
+		}
+	}
+	var oid uint32
+	return each(ctx, tx, taintedSQL, []any{&oid}, func() {
+		if r := byOID[oid]; r != nil {
+			r.tainted = true
+		}
+	}, tainted)
+}
+
+// traced is what a relation gives, or why that can't be told.
+type traced struct {
+	columns []output
+	refusal *sandbox.Refusal
+}
+
+// trace refuses a statement that does more with a masked column than to put it
+// out, and notes which output columns are masked. Most statements read no table
+// that has one.
+func (r *Reader) trace(ctx context.Context, p *plan, w *walker) error {
+	tainted := false
+	for rel := range w.relations {
+		tainted = tainted || rel.tainted
+	}
+	if !tainted {
+		return nil
+	}
+	t := r.tracer(ctx, w)
+	var outs []output
+	switch top := w.top; {
+	case w.writes:
+		t.write(top)
+	case top.GetExplainStmt() != nil:
+		if masked(t.query(top.GetExplainStmt().Query.GetSelectStmt(), nil)) {
+			t.fail(-1, "EXPLAIN of a statement with a masked column")
+		}
+	default:
+		outs = t.query(top.GetSelectStmt(), nil)
+	}
+	if masked(outs) {
+		if slices.ContainsFunc(outs, func(o output) bool { return o.many }) {
+			t.fail(-1, "the columns that * stands for are not known, and a masked one is among them: name them one by one")
+		}
+		for _, o := range outs {
+			p.masked = append(p.masked, o.masked)
+		}
+	}
+	if t.failed != nil {
+		return t.failed
+	}
+	if t.err == nil {
+		return nil
+	}
+	if t.err.Position > 0 {
+		t.err.Position, t.err.Line = place(p.given, back(p.toBound, t.err.Position-1))
+	}
+	return t.err
+}
+
+func (r *Reader) tracer(ctx context.Context, w *walker) *tracer {
+	t := &tracer{w: w}
+	t.columnsOf = func(rel *relation) ([]output, *sandbox.Refusal) {
+		out, err := r.columnsOf(ctx, w.known, rel)
+		if err != nil {
+			t.failed = err
+			return nil, refuse("masked-column", "%s can't be looked at", rel.name)
+		}
+		return out.columns, out.refusal
+	}
+	return t
+}
+
+// columnsOf is what a relation gives; a view over masked columns is traced by its
+// definition, once.
+func (r *Reader) columnsOf(ctx context.Context, known *catalogue, rel *relation) (*traced, error) {
+	out := &traced{}
+	for _, name := range rel.order {
+		out.columns = append(out.columns, output{name: name, masked: rel.masked[name]})
+	}
+	if !rel.tainted || !rel.view && !rel.stored {
+		return out, nil
+	}
+	known.mu.Lock()
+	done := known.traced[rel]
+	known.mu.Unlock()
+	if done != nil {
+		return done, nil
+	}
+	outs, why, err := r.viewColumns(ctx, known, rel)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case why != "":
+	case len(outs) != len(out.columns) || slices.ContainsFunc(outs, func(o output) bool { return o.many }):
+		why = "its columns can't be told apart"
+	default:
+		for i, o := range outs {
+			out.columns[i].masked = out.columns[i].masked || o.masked
+		}
+	}
+	if why != "" {
+		out.refusal = refuse("masked-column", "%s.%s is refused: in it, %s", rel.schema, rel.name, why)
+		out.refusal.Hint = "read the tables that it is made of"
+	}
+	known.mu.Lock()
+	known.traced[rel] = out
+	known.mu.Unlock()
+	return out, nil
+}
+
+// viewColumns traces the definition of a view, as the server writes it out.
+func (r *Reader) viewColumns(ctx context.Context, known *catalogue, rel *relation) (outs []output, why string, err error) {
+	texts, err := r.definitionOf(ctx, definition{"view", rel.name, viewSQL, rel.oid})
+	if err != nil || len(texts) != 1 {
+		return nil, "", errors.Join(err, ctx.Err())
+	}
+	parsed, err := r.parsers.Parse(ctx, parse.Request{SQL: texts[0]})
+	if err != nil {
+		return nil, "", err
+	}
+	if parsed.Fault != nil {
+		return nil, parsed.Fault.Message, nil
+	}
+	w := newWalker(parsed.SQL, known)
+	w.path, w.written = nil, true
+	if no := w.statement(parsed.Tree); no != nil {
+		return nil, no.Message, nil
+	}
+	t := r.tracer(ctx, w)
+	outs = t.query(w.top.GetSelectStmt(), nil)
+	if t.err != nil {
+		why = t.err.Message
+	}
+	return outs, why, t.failed
+}
+
+// write traces a statement that would write: no value of a masked column may go
+// where it can be read, nor say which rows are changed.
+func (t *tracer) write(n *pg_query.Node) {
+	in := (*scope)(nil).within()
+	var values []*pg_query.Node // assigned or returned
+	var where *pg_query.Node
+	reads := func(with *pg_query.WithClause, target *pg_query.RangeVar, from []*pg_query.Node) {
+		t.with(with, in)
+		in.sources = []source{t.table(target, &scope{})}
+		for _, item := range from {
+			_, sources := t.from(item, in.sources, in)
+			in.sources = append(in.sources, sources...)
+		}
+	}
+	switch {
+	case n.GetInsertStmt() != nil:
+		s := n.GetInsertStmt()
+		reads(s.WithClause, s.Relation, nil)
+		if masked(t.query(s.SelectStmt.GetSelectStmt(), &scope{ctes: in.ctes})) {
+			t.fail(-1, "a masked column is written elsewhere")
+		}
+		excluded := in.sources[0]
+		excluded.name = "excluded"
+		in.sources = append(in.sources, excluded)
+		c := s.OnConflictClause
+		values, where = append(s.ReturningList, c.GetTargetList()...), c.GetWhereClause()
+	case n.GetUpdateStmt() != nil:
+		s := n.GetUpdateStmt()
+		reads(s.WithClause, s.Relation, s.FromClause)
+		values, where = append(s.ReturningList, s.TargetList...), s.WhereClause
+	case n.GetDeleteStmt() != nil:
+		s := n.GetDeleteStmt()
+		reads(s.WithClause, s.Relation, s.UsingClause)
+		values, where = s.ReturningList, s.WhereClause
+	default:
+		t.untraceable(-1, "what MERGE does")
+	}
+	for _, v := range values {
+		t.clean(v, in)
+	}
+	t.clean(where, in)
+}
+
+// maskColumns says which columns of tables are masked.
+func (r *Reader) maskColumns(ctx context.Context, known *catalogue, tables map[int64]*sandbox.Table) error {
+	if len(known.masked) == 0 {
+		return nil
+	}
+	for _, all := range known.relations {
+		for _, rel := range all {
+			table := tables[int64(rel.oid)]
+			if table == nil || !rel.tainted {
+				continue
+			}
+			out, err := r.columnsOf(ctx, known, rel)
+			if err != nil {
+				return err
+			}
+			for i := range table.Columns {
+				c := &table.Columns[i]
+				c.Masked = out.refusal != nil || slices.ContainsFunc(out.columns, func(o output) bool { return o.masked && o.name == c.Name })
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,188 @@
+package dbaccess_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"glasshouse/dbaccess"
+	"glasshouse/dbaccess/dbtest"
+	"glasshouse/dbaccess/embedded"
+	"glasshouse/sandbox"
+)
+
+var masks = []string{"public.staff.ssn", "staff.pay", "shown.note", "parts.code"}
+
+func maskedReader(t *testing.T, s *embedded.Server, columns ...string) *dbaccess.Reader {
+	t.Helper()
+	r, err := dbaccess.Open(context.Background(), dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge),
+		WriterURL: s.URL(embedded.RoleWriter, embedded.DatabaseKnowledge), AllowFunctions: []string{"told"}, MaskColumns: columns})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+func maskFixture(t *testing.T) *embedded.Server {
+	t.Helper()
+	ctx := context.Background()
+	s := dbtest.Start(t)
+	if err := s.LoadDemo(ctx); err != nil { // makes the logins
+		t.Fatal(err)
+	}
+	owner, err := dbtest.Connect(ctx, s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Close(ctx)
+	fixture, err := os.ReadFile("testdata/mask/fixture.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := owner.Exec(ctx, string(fixture)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A masked column comes back masked or the statement is refused; what touches none
+// is as it was. Without a list of masked columns every statement that is refused
+// here for its sake runs.
+func TestMaskedColumns(t *testing.T) {
+	ctx := context.Background()
+	s := maskFixture(t)
+	r, open := maskedReader(t, s, masks...), maskedReader(t, s)
+	if err := r.Posture(ctx); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("testdata/mask/cases.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, chunk := range strings.Split(string(text), "\n### ")[1:] {
+		want, sql, _ := strings.Cut(strings.TrimSuffix(chunk, "\n"), "\n")
+		rows, err := r.Query(ctx, sql, nil, sandbox.Limits{})
+		if got := outcome(rows, err); got != want {
+			t.Errorf("%s\n  got  %s (%v)\n  want %s", sql, got, err, want)
+		}
+		all, _ := json.Marshal(rows.Data)
+		if strings.Contains(strings.ToUpper(string(all)), "SECRET") || strings.Contains(string(all), "0.5\"") {
+			t.Errorf("%s: gives %s", sql, all)
+		}
+		plain, err := open.Query(ctx, sql, nil, sandbox.Limits{})
+		if want == "masked-column" && err != nil && !strings.Contains(sql, "nothing") {
+			t.Errorf("%s: does not run where nothing is masked: %v", sql, err)
+		}
+		if want != "masked-column" {
+			if want == "none" && (err != nil || !sameRows(plain, rows)) {
+				t.Errorf("%s: gives %v where nothing is masked (%v), and %v", sql, plain.Data, err, rows.Data)
+			}
+			if err == nil && plain.Count != rows.Count {
+				t.Errorf("%s: %d rows, and %d where nothing is masked", sql, rows.Count, plain.Count)
+			}
+		}
+	}
+}
+
+func sameRows(a, b sandbox.Rows) bool {
+	x, _ := json.Marshal(a.Data)
+	y, _ := json.Marshal(b.Data)
+	return string(x) == string(y)
+}
+
+// outcome is what the case file says of a result. Every value of a masked column
+// is the mask.
+func outcome(rows sandbox.Rows, err error) string {
+	if err != nil {
+		return reason(err)
+	}
+	var at []string
+	for i, c := range rows.Columns {
+		if !c.Masked {
+			continue
+		}
+		at = append(at, strconv.Itoa(i+1))
+		if slices.ContainsFunc(rows.Data[i], func(v any) bool { return v != "***" }) {
+			return "shown: " + c.Name
+		}
+	}
+	if at == nil {
+		return "none"
+	}
+	return strings.Join(at, ",")
+}
+
+// What is refused says where, in the caller's own text, and what to do.
+func TestMaskedColumnRefusal(t *testing.T) {
+	ctx := context.Background()
+	s := maskFixture(t)
+	r := maskedReader(t, s, masks...)
+	_, err := r.Query(ctx, "SELECT id\nFROM staff WHERE id = :id AND ssn = 'x'", map[string]any{"id": json.Number("1")}, sandbox.Limits{})
+	no, ok := err.(*sandbox.Refusal)
+	if !ok || no.Line != 2 || no.Position != 41 || no.Hint == "" || !strings.Contains(no.Message, "ssn") {
+		t.Errorf("%#v", err)
+	}
+
+	tables, err := r.Schema(ctx, "staff", "directory", "names", "computed", "logs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown []string
+	for _, table := range tables {
+		for _, c := range table.Columns {
+			if c.Masked {
+				shown = append(shown, table.Name+"."+c.Name)
+			}
+		}
+	}
+	if want := "staff.ssn staff.pay staff.lower_ssn directory.number computed.id computed.u"; strings.Join(shown, " ") != want {
+		t.Errorf("masked columns of the schema: %v, want %s", shown, want)
+	}
+
+	// The bytes of what is masked would tell how long it is.
+	rows, err := r.Query(ctx, "SELECT ssn FROM staff", nil, sandbox.Limits{})
+	if err != nil || rows.Bytes != int64(3*rows.Count) {
+		t.Errorf("%d bytes, %v", rows.Bytes, err)
+	}
+
+	for sql, want := range map[string]string{
+		"UPDATE staff SET name = 'x', ssn = 'new' WHERE id = 1":                                         "ok",
+		"UPDATE staff SET name = ssn":                                                                   "masked-column",
+		"UPDATE logs SET text = s.ssn FROM staff s":                                                     "masked-column",
+		"UPDATE logs SET text = (SELECT ssn FROM staff LIMIT 1)":                                        "masked-column",
+		"DELETE FROM staff WHERE ssn > 'S'":                                                             "masked-column",
+		"DELETE FROM staff WHERE id = 4":                                                                "ok",
+		"DELETE FROM logs USING staff s WHERE s.ssn = text":                                             "masked-column",
+		"INSERT INTO staff (id, name, ssn) VALUES (5, 'x', 'y')":                                        "ok",
+		"INSERT INTO logs (text) SELECT ssn FROM staff":                                                 "masked-column",
+		"INSERT INTO staff (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET name = staff.ssn":             "masked-column",
+		"INSERT INTO staff (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET name = 'x'":                   "ok",
+		"INSERT INTO staff (id) VALUES (1) RETURNING upper(ssn)":                                        "masked-column",
+		"MERGE INTO logs l USING staff s ON s.id = l.id WHEN MATCHED THEN UPDATE SET text = s.ssn":      "masked-column",
+		"WITH w AS (SELECT ssn AS x FROM staff) INSERT INTO logs (text) SELECT x FROM w":                "masked-column",
+		"WITH w AS (SELECT name AS x FROM staff) INSERT INTO logs (text) SELECT x FROM w WHERE x <> ''": "ok",
+	} {
+		_, err := r.Capture(ctx, sql, nil)
+		if got := reason(err); got != want {
+			t.Errorf("%s: got %s (%v), want %s", sql, got, err, want)
+		}
+	}
+}
+
+// A listed column that is not there would be shown under another name: nothing is
+// read, at the start and later.
+func TestMaskedColumnMissing(t *testing.T) {
+	ctx := context.Background()
+	r := maskedReader(t, maskFixture(t), "staff.ssn", "staff.no_such")
+	if err := r.Posture(ctx); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
+		t.Errorf("Posture = %v", err)
+	}
+	if _, err := r.Query(ctx, "SELECT ssn FROM staff", nil, sandbox.Limits{}); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
+		t.Errorf("Query = %v", err)
+	}
+}

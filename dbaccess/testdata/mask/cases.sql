@@ -1,0 +1,358 @@
+-- A case is "### outcome", then the statement: the numbers of the output columns
+-- that come back masked, "none", or the reason of the refusal.
+### 1
+SELECT ssn FROM staff
+### 1,2
+SELECT ssn, pay FROM staff
+### 1
+SELECT ssn AS harmless FROM staff
+### 2
+SELECT name, s.ssn FROM staff s ORDER BY name
+### 2
+SELECT name, public.staff.ssn FROM public.staff
+### 3,4,6
+SELECT * FROM staff
+### 3,4,6
+TABLE staff
+### 4,5,7
+SELECT 1, s.* FROM staff AS s WHERE s.id = 1
+### 8,9,11
+SELECT l.*, s.* FROM logs l JOIN staff s ON s.id = l.staff_id
+### 8,9,11
+SELECT * FROM logs, staff
+### 7,8,10
+SELECT * FROM logs JOIN staff USING (id)
+### 3,4,6
+SELECT b, c, d, e, f, g FROM staff AS s(b, c, d, e, f, g)
+### 1
+SELECT d FROM staff AS s(b, c, d)
+### none
+SELECT ssn FROM staff AS s(ssn, name, hidden, more, boss, last)
+### 1
+SELECT x FROM (SELECT ssn AS x FROM staff) AS t
+### 1
+SELECT z FROM (SELECT y AS z FROM (SELECT ssn AS y FROM staff) AS a) AS b
+### 2
+SELECT * FROM (SELECT id, ssn FROM staff) AS t(a, b)
+### 1
+SELECT t.b FROM (SELECT id, ssn FROM staff) AS t(a, b) ORDER BY t.a
+### 2
+WITH w AS (SELECT id, ssn AS x FROM staff) SELECT id, x FROM w
+### 2
+WITH w(a, b) AS (SELECT id, ssn FROM staff) SELECT * FROM w ORDER BY 1
+### 1
+WITH w AS (SELECT ssn AS x FROM staff), v AS (SELECT x AS y FROM w) SELECT y FROM v
+### 1
+WITH w AS MATERIALIZED (SELECT ssn FROM staff) SELECT ssn FROM w
+### 1
+SELECT (SELECT ssn FROM staff WHERE id = 1)
+### 2
+SELECT l.id, (SELECT s.ssn FROM staff s WHERE s.id = l.staff_id) AS of FROM logs l
+### 1
+SELECT t.of FROM (SELECT (SELECT s.ssn FROM staff s WHERE s.id = 1) AS of) AS t
+### 2
+SELECT l.id, x.ssn FROM logs l CROSS JOIN LATERAL (SELECT s.ssn FROM staff s WHERE s.id = l.staff_id) x
+### 1
+SELECT x.v FROM staff s, LATERAL (SELECT s.ssn AS v) x
+### 1
+SELECT number FROM directory
+### 3
+SELECT * FROM directory ORDER BY id LIMIT 1
+### 1
+SELECT n FROM over_directory
+### 4,5,7
+SELECT * FROM joined
+### 2
+SELECT name, ssn FROM joined
+### 1
+SELECT kept_ssn FROM kept
+### 2
+SELECT id, note FROM shown
+### 1
+SELECT ssn FROM retired
+### 3,4,6
+SELECT * FROM retired
+### 1
+SELECT ssn FROM ONLY staff
+### 1
+SELECT lower_ssn FROM staff
+### 1
+SELECT code FROM parts
+### 1
+SELECT code FROM parts_1
+### 2
+SELECT count(*) OVER (), ssn FROM staff
+### 1
+SELECT ssn FROM staff GROUP BY id
+### 2
+SELECT s.name, s.ssn FROM staff s LEFT JOIN staff b ON b.id = s.boss WHERE b.name IS NOT NULL
+### 1
+SELECT ssn FROM staff TABLESAMPLE BERNOULLI (100)
+### 1
+SELECT s.ssn FROM staff s, generate_series(1, 2) AS g(n) WHERE g.n = s.id
+### 1
+SELECT ssn FROM staff LIMIT 1 OFFSET 1
+### 1
+SELECT j.ssn FROM (staff s JOIN (SELECT id AS log FROM logs) l ON l.log = s.id) AS j
+### 2
+SELECT DISTINCT ON (name) name, ssn FROM staff ORDER BY name
+### none
+SELECT id, name FROM staff WHERE name = 'Ann'
+### none
+SELECT count(*), min(name) FROM staff
+### none
+SELECT name, count(*) FROM staff GROUP BY name HAVING count(*) > 0 ORDER BY count DESC
+### none
+SELECT name AS ssn FROM staff ORDER BY ssn
+### none
+SELECT x.name FROM (SELECT * FROM staff) x ORDER BY x.name
+### none
+SELECT ssn FROM logs ORDER BY ssn
+### none
+SELECT l.ssn || 'x' FROM logs l JOIN staff s ON s.id = l.staff_id WHERE l.ssn = 'open'
+### none
+SELECT ssn, upper(ssn) FROM other.staff GROUP BY ssn
+### none
+WITH staff AS (SELECT 'open' AS ssn) SELECT upper(ssn) FROM staff
+### none
+SELECT id FROM logs WHERE EXISTS (SELECT ssn FROM staff WHERE staff.id = logs.staff_id)
+### none
+SELECT id FROM logs WHERE EXISTS (SELECT * FROM staff WHERE staff.id = logs.staff_id)
+### none
+SELECT id FROM logs WHERE staff_id IN (SELECT id FROM staff WHERE name LIKE 'A%')
+### none
+SELECT id FROM directory WHERE name = 'Ann'
+### none
+SELECT name FROM names WHERE id = 1
+### none
+SELECT upper(name) FROM joined WHERE text = 'in'
+### none
+SELECT l.meta->>'a', j.key FROM logs l, jsonb_each(l.meta) j, staff s WHERE s.id = l.id
+### none
+WITH RECURSIVE up AS (SELECT id, boss FROM staff WHERE id = 2 UNION ALL SELECT s.id, s.boss FROM staff s JOIN up ON up.boss = s.id) SELECT * FROM up
+### none
+SELECT id, rank() OVER (PARTITION BY boss ORDER BY name) FROM staff
+### none
+SELECT id FROM staff UNION ALL SELECT id FROM logs ORDER BY id
+### none
+EXPLAIN SELECT name FROM staff WHERE id = 1
+### none
+SELECT ctid, tableoid FROM staff
+### none
+SELECT to_jsonb(x) FROM (SELECT id, name FROM staff) x
+### none
+SELECT array_agg(name ORDER BY id) FILTER (WHERE boss IS NULL) FROM staff
+### none
+SELECT array(SELECT name FROM staff), (SELECT max(name) FROM staff)
+### none
+SELECT s FROM generate_series(1, 2) s, staff
+### masked-column
+SELECT id FROM staff WHERE ssn = 'SECRET-1'
+### masked-column
+SELECT id FROM staff WHERE ssn LIKE 'S%' OR name = 'x'
+### masked-column
+SELECT id FROM staff WHERE ssn IS NULL
+### masked-column
+SELECT id FROM staff WHERE pay BETWEEN 1 AND 15
+### masked-column
+SELECT id FROM staff s WHERE ssn IN (SELECT text FROM logs)
+### masked-column
+SELECT id FROM logs WHERE text IN (SELECT ssn FROM staff)
+### masked-column
+SELECT id FROM logs WHERE text = ANY (SELECT ssn FROM staff)
+### masked-column
+SELECT id FROM logs l WHERE EXISTS (SELECT FROM staff s WHERE s.ssn = l.text)
+### masked-column
+SELECT id FROM logs WHERE text = (SELECT ssn FROM staff LIMIT 1)
+### masked-column
+SELECT 1 FROM staff a JOIN staff b ON a.ssn = b.ssn
+### masked-column
+SELECT 1 FROM staff a JOIN logs b USING (ssn)
+### masked-column
+SELECT 1 FROM staff NATURAL JOIN logs
+### masked-column
+SELECT ssn FROM staff GROUP BY ssn
+### masked-column
+SELECT count(*) FROM staff GROUP BY id, ssn
+### masked-column
+SELECT ssn FROM staff GROUP BY 1
+### masked-column
+SELECT ssn, count(*) FROM staff GROUP BY ROLLUP (1)
+### masked-column
+SELECT count(*) FROM staff GROUP BY CUBE (id, ssn)
+### masked-column
+SELECT id FROM staff ORDER BY ssn
+### masked-column
+SELECT ssn AS x FROM staff ORDER BY x
+### masked-column
+SELECT id, ssn FROM staff ORDER BY 2
+### masked-column
+SELECT id FROM staff ORDER BY staff.ssn DESC NULLS LAST
+### masked-column
+SELECT x.* FROM (SELECT id, ssn AS y FROM staff) x ORDER BY y
+### masked-column
+SELECT DISTINCT ssn FROM staff
+### masked-column
+SELECT DISTINCT * FROM staff
+### masked-column
+SELECT DISTINCT ON (ssn) id FROM staff
+### masked-column
+SELECT DISTINCT ON (2) id, ssn FROM staff
+### masked-column
+SELECT ssn FROM staff UNION SELECT 'a'
+### masked-column
+SELECT 'a' UNION ALL SELECT ssn FROM staff
+### masked-column
+SELECT text FROM logs INTERSECT SELECT ssn FROM staff
+### masked-column
+SELECT text FROM logs EXCEPT SELECT kept_ssn FROM kept
+### masked-column
+SELECT ssn::text FROM staff
+### masked-column
+SELECT CAST(pay AS int) FROM staff
+### masked-column
+SELECT upper(ssn) FROM staff
+### masked-column
+SELECT ssn || '' FROM staff
+### masked-column
+SELECT ssn COLLATE "C" FROM staff
+### masked-column
+SELECT coalesce(ssn, 'x') FROM staff
+### masked-column
+SELECT CASE WHEN ssn > 'S' THEN 1 END FROM staff
+### masked-column
+SELECT CASE ssn WHEN 'SECRET-1' THEN 1 END FROM staff
+### masked-column
+SELECT max(ssn) FROM staff
+### masked-column
+SELECT count(ssn) FROM staff
+### masked-column
+SELECT count(*) FILTER (WHERE ssn > 'S') FROM staff
+### masked-column
+SELECT array_agg(id ORDER BY ssn) FROM staff
+### masked-column
+SELECT rank() OVER (ORDER BY ssn) FROM staff
+### masked-column
+SELECT rank() OVER w FROM staff WINDOW w AS (PARTITION BY ssn)
+### masked-column
+SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY pay) FROM staff
+### masked-column
+SELECT ARRAY[ssn] FROM staff
+### masked-column
+SELECT ARRAY(SELECT ssn FROM staff)
+### masked-column
+SELECT ROW(id, ssn) FROM staff
+### masked-column
+SELECT ROW(s.*) FROM staff s
+### masked-column
+SELECT (id, ssn) = (1, 'x') FROM staff
+### masked-column
+SELECT s FROM staff s
+### masked-column
+SELECT staff FROM staff
+### masked-column
+SELECT u FROM staff u, generate_series(1, 2) g
+### masked-column
+SELECT row_to_json(s) FROM staff s
+### masked-column
+SELECT to_jsonb(s.*) FROM staff s
+### masked-column
+SELECT s.*::text FROM staff s
+### masked-column
+SELECT s::text FROM staff s
+### masked-column
+SELECT (s).ssn FROM staff s
+### masked-column
+SELECT json_agg(x) FROM (SELECT id, ssn FROM staff) x
+### masked-column
+SELECT count(DISTINCT s) FROM staff s
+### masked-column
+SELECT s IS NULL FROM staff s
+### masked-column
+SELECT upper(name) FROM staff u GROUP BY u, name
+### masked-column
+SELECT upper(name) FROM staff u ORDER BY u
+### masked-column
+SELECT x.to_jsonb FROM (SELECT ssn, upper(name) FROM staff) x
+### masked-column
+SELECT x.row_to_json FROM (SELECT ssn FROM staff) x
+### masked-column
+SELECT s.told FROM staff s
+### masked-column
+SELECT told(s) FROM staff s
+### masked-column
+SELECT xmlforest(ssn) FROM staff
+### masked-column
+SELECT xmlelement(name a, ssn) FROM staff
+### masked-column
+SELECT * FROM staff s, unnest(ARRAY[s.ssn])
+### masked-column
+SELECT v FROM staff s, LATERAL (VALUES (s.ssn)) AS t(v)
+### masked-column
+SELECT length(v) FROM staff s, LATERAL (SELECT s.ssn AS v) x
+### masked-column
+SELECT generate_series(1, pay::int) FROM staff
+### masked-column
+SELECT id FROM staff LIMIT (SELECT pay FROM staff WHERE id = 1)
+### masked-column
+VALUES ((SELECT ssn FROM staff LIMIT 1))
+### masked-column
+SELECT x.y || '' FROM (SELECT ssn AS y FROM staff) x
+### masked-column
+WITH w AS (SELECT ssn AS x FROM staff) SELECT upper(x) FROM w
+### masked-column
+WITH RECURSIVE a AS (SELECT * FROM b), b AS (SELECT id, ssn FROM staff) SELECT upper(ssn) FROM a
+### masked-column
+WITH RECURSIVE r AS (SELECT 1 AS n, ssn FROM staff UNION ALL SELECT n + 1, ssn FROM r WHERE n < 2) SELECT * FROM r
+### masked-column
+WITH RECURSIVE r(v) AS (SELECT 'a' UNION SELECT ssn FROM staff) SELECT v FROM r
+### masked-column
+SELECT id FROM directory WHERE number = 'SECRET-1'
+### masked-column
+SELECT upper(n) FROM over_directory
+### masked-column
+SELECT id FROM computed
+### masked-column
+SELECT id FROM over_computed
+### masked-column
+SELECT id FROM filtered
+### masked-column
+SELECT 1 FROM rows_of
+### masked-column
+SELECT upper(kept_ssn) FROM kept
+### masked-column
+SELECT upper(note) FROM shown
+### masked-column
+SELECT upper(ssn) FROM retired
+### masked-column
+SELECT length(lower_ssn) FROM staff
+### masked-column
+SELECT code || '' FROM parts_1
+### masked-column
+SELECT s.ssn FROM (SELECT (SELECT ssn FROM staff LIMIT 1)) s
+### masked-column
+SELECT (jsonb_each(meta)).*, s.ssn FROM logs, staff s
+### masked-column
+SELECT * FROM jsonb_each('{"a": 1}'), staff
+### masked-column
+SELECT a.nothing FROM staff a
+### masked-column
+SELECT nothing FROM staff
+### masked-column
+EXPLAIN SELECT ssn FROM staff
+### masked-column
+EXPLAIN SELECT * FROM staff WHERE id = 1
+### masked-column
+EXPLAIN (VERBOSE) SELECT id FROM staff WHERE ssn = 'a'
+### permission
+SELECT most_common_vals FROM pg_stats WHERE tablename = 'staff'
+### permission
+SELECT stavalues1 FROM pg_statistic
+### permission
+SELECT * FROM pg_stats_ext
+### function-not-allowed
+SELECT query_to_xml('SELECT ssn FROM staff', true, true, '')
+### function-not-allowed
+SELECT * FROM ts_stat('SELECT to_tsvector(ssn) FROM staff')
+### function-not-allowed
+SELECT table_to_xml('staff', true, true, '')

@@ -1,0 +1,27 @@
+-- staff.ssn, staff.pay and shown.note are masked.
+CREATE TABLE staff (id int PRIMARY KEY, name text, ssn text, pay numeric, boss int, lower_ssn text GENERATED ALWAYS AS (lower(ssn)) STORED);
+INSERT INTO staff VALUES (1, 'Ann', 'SECRET-1', 10.5, NULL), (2, 'Bob', 'SECRET-2', 20.5, 1), (3, 'Cyd', NULL, NULL, 1);
+CREATE TABLE logs (id int, staff_id int, text text, ssn text, meta jsonb);
+INSERT INTO logs VALUES (1, 1, 'in', 'open', '{"a": 1}'), (2, 2, 'out', 'open', '{}');
+CREATE TABLE retired (since date) INHERITS (staff);
+INSERT INTO retired VALUES (9, 'Zoe', 'SECRET-9', 90.5, 1, DEFAULT, '2020-01-01');
+CREATE VIEW directory AS SELECT s.id, s.name, s.ssn AS number FROM staff s WHERE s.id > 0;
+CREATE VIEW over_directory AS SELECT number AS n, id FROM directory;
+CREATE VIEW joined AS SELECT l.text, s.* FROM logs l JOIN staff s ON s.id = l.staff_id;
+CREATE VIEW names AS SELECT id, name FROM staff;
+CREATE VIEW computed AS SELECT id, upper(ssn) AS u FROM staff;
+CREATE VIEW over_computed AS SELECT id FROM computed;
+CREATE VIEW filtered AS SELECT id FROM staff WHERE ssn = 'SECRET-1';
+CREATE VIEW rows_of AS SELECT s AS row FROM staff s;
+CREATE VIEW shown AS SELECT id, text AS note FROM logs;
+CREATE MATERIALIZED VIEW kept AS SELECT id, ssn AS kept_ssn FROM staff;
+CREATE TABLE parts (id int, code text) PARTITION BY RANGE (id);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (100);
+INSERT INTO parts VALUES (1, 'SECRET-P');
+CREATE SCHEMA other;
+GRANT USAGE ON SCHEMA other TO glasshouse_reader;
+CREATE TABLE other.staff (id int, ssn text);
+INSERT INTO other.staff VALUES (1, 'open');
+CREATE FUNCTION told(staff) RETURNS text LANGUAGE sql AS 'SELECT $1.ssn';
+GRANT SELECT ON ALL TABLES IN SCHEMA public, other TO glasshouse_reader;
+GRANT EXECUTE ON FUNCTION told TO glasshouse_reader;
