@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"regexp"
 )
 
 // childAnswer reads what the program answered, which says what failed as "error".
@@ -78,7 +79,12 @@ func (s *Session) setVariable(ctx context.Context, arguments json.RawMessage) (a
 	if err != nil {
 		return nil, err
 	}
-	text, err := s.do(ctx, map[string]any{"do": "set", "name": in.Name, "expression": in.Value, "frame": r.frame})
+	return s.set(ctx, r.frame, in.Name, in.Value)
+}
+
+// set gives a variable of a frame a value.
+func (s *Session) set(ctx context.Context, frame uint64, name, value string) (any, error) {
+	text, err := s.do(ctx, map[string]any{"do": "set", "name": name, "expression": value, "frame": frame})
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +94,36 @@ func (s *Session) setVariable(ctx context.Context, arguments json.RawMessage) (a
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.overlay[Variable{r.frame, in.Name}] = v
+	s.overlay[Variable{frame, name}] = v
 	return map[string]any{"value": v.Value, "type": v.Type, "variablesReference": 0}, nil
+}
+
+var identifier = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
+
+// setExpression assigns to what an expression names, and shows what it is then.
+func (s *Session) setExpression(ctx context.Context, arguments json.RawMessage) (any, error) {
+	in, err := take[struct {
+		Expression string `json:"expression"`
+		Value      string `json:"value"`
+		Frame      uint64 `json:"frameId"`
+	}](arguments)
+	if err != nil {
+		return nil, err
+	}
+	var v VariableView
+	if identifier.MatchString(in.Expression) { // of a function's locals an assignment reaches only a copy
+		return s.set(ctx, in.Frame, in.Expression, in.Value)
+	}
+	for _, text := range []string{in.Expression + " = (" + in.Value + "\n)", in.Expression} {
+		answer, err := s.do(ctx, map[string]any{"do": "evaluate", "expression": text, "frame": in.Frame, "statements": true})
+		if err == nil {
+			v, err = childAnswer[VariableView](answer)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return map[string]any{"value": v.Value, "type": v.Type}, nil
 }
 
 func (s *Session) completions(ctx context.Context, arguments json.RawMessage) (any, error) {

@@ -74,12 +74,9 @@ func (s *Session) SetLines(list []SourceBreakpoint) ([]BreakpointView, error) {
 		}
 		wish.ID = id
 		view := BreakpointView{ID: id, Line: b.Line}
-		text := strings.TrimSpace(SourceLine(s.source, int64(b.Line)))
 		switch {
-		case b.Line < 1 || b.Line > len(s.source):
-			view.Message = "the program has no such line"
-		case text == "" || strings.HasPrefix(text, "#"):
-			view.Message = "there is no code in this line"
+		case noCode(s.source, b.Line) != "":
+			view.Message = noCode(s.source, b.Line)
 		case b.HitCondition != "" && !hitCondition.MatchString(b.HitCondition):
 			view.Message = "a hit condition is a number, perhaps with ==, >=, >, <=, < or % before it"
 		default:
@@ -122,6 +119,18 @@ func (s *Session) SetData(list []Variable) ([]BreakpointView, error) {
 	}
 	s.tell()
 	return out, nil
+}
+
+// Inherit takes the breakpoints of a session over the same code; not the watched
+// variables, whose frames were the other run's.
+func (s *Session) Inherit(from *Session) {
+	from.mu.Lock()
+	wishes, next := from.wishes, from.nextID
+	from.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wishes.Lines, s.wishes.Exceptions, s.nextID = wishes.Lines, wishes.Exceptions, next
+	s.tell()
 }
 
 // SetEntry has a run that is about to begin stop at its first line.

@@ -48,6 +48,10 @@ func (s *Session) inspect(ctx context.Context, request string, arguments json.Ra
 		return map[string]any{"content": strings.Join(s.source, "\n"), "mimeType": "text/x-python"}, nil
 	case "loadedSources":
 		return map[string]any{"sources": []any{program}}, nil
+	case "modules": // the user's own: of libraries nothing is recorded
+		return map[string]any{"modules": []any{map[string]any{"id": 1, "name": "__main__", "isUserCode": true}}, "totalModules": 1}, nil
+	case "breakpointLocations":
+		return s.breakpointLocations(arguments)
 	}
 	s.mu.Lock()
 	if s.state == StateRunning {
@@ -67,16 +71,21 @@ func (s *Session) inspect(ctx context.Context, request string, arguments json.Ra
 		return s.variables(ctx, at, tip, arguments)
 	case "dataBreakpointInfo":
 		return s.dataBreakpointInfo(arguments)
+	case "gotoTargets":
+		return s.gotoTargets(arguments)
 	case "exceptionInfo":
 		return s.exceptionInfo(at)
 	case "evaluate":
 		return s.evaluate(ctx, at, tip, arguments)
-	case "setVariable", "completions":
+	case "setVariable", "setExpression", "completions":
 		if !tip {
 			return nil, ErrPast
 		}
-		if request == "setVariable" {
+		switch request {
+		case "setVariable":
 			return s.setVariable(ctx, arguments)
+		case "setExpression":
+			return s.setExpression(ctx, arguments)
 		}
 		return s.completions(ctx, arguments)
 	}

@@ -100,13 +100,24 @@ func Drives(request string) bool { return driving[request] }
 // Moves says whether a request changes where the session stands.
 func Moves(request string) bool { return moving[request] }
 
+// Requests are those that Do answers.
+func Requests() []string {
+	return []string{
+		"continue", "next", "stepIn", "stepOut", "stepBack", "reverseContinue", "goto", "gotoTargets", "restartFrame", "pause",
+		"setBreakpoints", "breakpointLocations", "setExceptionBreakpoints", "dataBreakpointInfo", "setDataBreakpoints",
+		"threads", "stackTrace", "scopes", "variables", "evaluate", "setVariable", "setExpression", "completions", "exceptionInfo",
+		"source", "loadedSources", "modules",
+	}
+}
+
 var moving = map[string]bool{
 	"continue": true, "next": true, "stepIn": true, "stepOut": true, "stepBack": true, "reverseContinue": true, "goto": true, "pause": true,
+	"restartFrame": true,
 }
 
 var driving = map[string]bool{
 	"continue": true, "next": true, "stepIn": true, "stepOut": true, "stepBack": true, "reverseContinue": true, "goto": true, "pause": true,
-	"setBreakpoints": true, "setExceptionBreakpoints": true, "setDataBreakpoints": true, "evaluate": true, "setVariable": true, "terminate": true,
+	"setBreakpoints": true, "setExceptionBreakpoints": true, "setDataBreakpoints": true, "evaluate": true, "setVariable": true, "setExpression": true, "restartFrame": true, "terminate": true,
 }
 
 // Do answers one request of the Debug Adapter Protocol with the body of its response.
@@ -128,6 +139,14 @@ func (s *Session) Do(ctx context.Context, request string, arguments json.RawMess
 			return nil, err
 		}
 		return moved{AllThreadsContinued: true}, s.Goto(max(in.Step, in.TargetID))
+	case "restartFrame":
+		in, err := take[struct {
+			Frame uint64 `json:"frameId"`
+		}](arguments)
+		if err != nil {
+			return nil, err
+		}
+		return empty{}, s.RestartFrame(in.Frame)
 	case "pause":
 		return empty{}, s.Pause()
 	case "setBreakpoints":

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"glasshouse/policy"
@@ -18,11 +19,14 @@ type Job struct {
 	Code    string
 	Context json.RawMessage // a JSON object, or empty
 	Kind    sandbox.Kind
-	Files   []JobFile          // uploads that come with it
-	Steps   func(sandbox.Step) // nil: not debugged; else told each line, and may hold the run up
+	Files   []JobFile // uploads that come with it
+	// Steps is told each line of a debugged run, and may hold it up; false: no more are
+	// wanted. Nil: the run is not debugged.
+	Steps func(sandbox.Step) bool
 
 	debug *interactive // of a debug session
 	feed  *Feed        // nil: nobody follows it
+	over  func()       // the code has ended; its durable end is next
 }
 
 // JobFile is an upload that comes with a job.
@@ -63,7 +67,10 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 	if !s.take(l) {
 		return nil, &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "this sandbox is running something else; wait for it, or cancel it", RetryAfter: 1}
 	}
-	defer s.giveBack(l)
+	// Whoever reads in history that a run has ended may begin the next one: that waits
+	// for its turn, and is not told that the sandbox is busy.
+	job.over = sync.OnceFunc(func() { s.giveBack(l) })
+	defer job.over()
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	e, err := s.newExecution(l.box, who, job)
@@ -235,6 +242,9 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 	}
 	if e.Status == sandbox.StatusCancelled && errors.Is(context.Cause(ctx), errIdle) {
 		e.Usage.EndedBy = "idle_timeout"
+	}
+	if job.over != nil {
+		job.over()
 	}
 	return errors.Join(ranErr, s.finish(e, box.Policy.SaveIntermediateResults))
 }

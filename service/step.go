@@ -49,13 +49,14 @@ type recording struct {
 	e       *sandbox.Execution
 	journal *debugger.Journal
 	plain   *debugger.Plain
+	alone   bool            // nobody wants the steps any more
 	waiting []sandbox.Chunk // that history has not taken
 	away    bool
 }
 
 var _ host.Watcher = (*recording)(nil)
 
-func (s *Service) newRecording(e *sandbox.Execution, journal *debugger.Journal, steps func(sandbox.Step)) *recording {
+func (s *Service) newRecording(e *sandbox.Execution, journal *debugger.Journal, steps func(sandbox.Step) bool) *recording {
 	r := &recording{service: s, e: e, journal: journal}
 	source := debugger.Source(e.Code)
 	s.recorded.begin(e.ID, &Recorded{journal, source})
@@ -63,8 +64,11 @@ func (s *Service) newRecording(e *sandbox.Execution, journal *debugger.Journal, 
 		return r
 	}
 	journal.Follow(func(t *debugger.Table, state *debugger.State, record *debugger.Record) {
+		if r.alone { // what is left would take its time for nothing
+			return
+		}
 		if r.plain == nil {
-			r.plain = debugger.NewPlain(t, state, source, func(l debugger.Line) { steps(s.step(l)) })
+			r.plain = debugger.NewPlain(t, state, source, func(l debugger.Line) { r.alone = r.alone || !steps(s.step(l)) })
 		}
 		r.plain.See(state, record)
 	})
@@ -111,7 +115,7 @@ func (r *recording) keep() {
 // end closes the recording; what could not be kept is said in the execution.
 func (r *recording) end() {
 	r.journal.End(func(last *debugger.State) {
-		if r.plain != nil {
+		if r.plain != nil && !r.alone {
 			r.plain.End(last)
 		}
 	})

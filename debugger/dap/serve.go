@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 
 	"glasshouse/debugger"
@@ -48,12 +49,19 @@ var capabilities = map[string]any{
 	"supportsConfigurationDoneRequest": true, "supportsConditionalBreakpoints": true, "supportsHitConditionalBreakpoints": true, "supportsLogPoints": true,
 	"supportsEvaluateForHovers": true, "supportsStepBack": true, "supportsSetVariable": true, "supportsCompletionsRequest": true,
 	"supportsExceptionInfoRequest": true, "supportsDataBreakpoints": true, "supportsTerminateRequest": true, "supportsLoadedSourcesRequest": true,
-	"supportTerminateDebuggee": true,
+	"supportTerminateDebuggee": true, "supportsGotoTargetsRequest": true, "supportsBreakpointLocationsRequest": true, "supportsRestartFrame": true,
+	"supportsSetExpression": true, "supportsModulesRequest": true, "supportsRestartRequest": true,
 	"exceptionBreakpointFilters": []any{
 		map[string]any{"filter": "uncaught", "label": "Uncaught exceptions", "default": true},
 		map[string]any{"filter": "raised", "label": "Raised exceptions", "default": false},
 	},
 }
+
+// own are the requests of a connection; the others are the session's.
+var own = []string{"initialize", "attach", "launch", "configurationDone", "restart", "terminate", "disconnect", "cancel"}
+
+// Requests are those that are answered.
+func Requests() []string { return append(slices.Clone(own), debugger.Requests()...) }
 
 var (
 	errFirst = errors.New("first comes initialize, then attach with a token")
@@ -142,6 +150,8 @@ func (c *conn) do(ctx context.Context, r request) (any, error) {
 			return nil, errors.New("the session was opened elsewhere; disconnect with terminateDebuggee, or close it there")
 		}
 		return nil, c.target.Close()
+	case "restart":
+		return nil, c.restart(ctx)
 	case "cancel":
 		return nil, nil // requests are answered one after the other: it is too late
 	}
@@ -150,6 +160,24 @@ func (c *conn) do(ctx context.Context, r request) (any, error) {
 		return map[string]any{"threads": []any{map[string]any{"id": 1, "name": "main"}}}, nil
 	}
 	return c.local(body), err
+}
+
+// restart begins the client's own program anew, with the breakpoints that it has.
+func (c *conn) restart(ctx context.Context) error {
+	if !c.target.Fresh {
+		return errors.New("only code that the client has brought can be run again: this was begun elsewhere")
+	}
+	old := c.target.Session
+	c.turn.Unlock() // the events' goroutine may be waiting for it
+	c.leave(true)
+	c.turn.Lock()
+	target, err := c.open(ctx, c.attach)
+	if err != nil {
+		return err // there is nothing to talk of: what comes is answered as ahead of attach
+	}
+	c.target = target
+	target.Inherit(old)
+	return c.configured(ctx)
 }
 
 // configured begins to tell events: where the program stands now, or, where it has stood

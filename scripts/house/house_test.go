@@ -64,7 +64,8 @@ var homes = map[string][]string{
 	"github.com/danielgtaylor/huma":     {"service/httpapi"},
 	"github.com/coder/websocket":        {"service/httpapi"},
 	"github.com/jackc/pgx":              {"dbaccess"},
-	"github.com/klauspost/compress":     {"debugger"}, // zstd, for chunks
+	"github.com/santhosh-tekuri":        {"service/httpapi"}, // its tests: JSON schema, for messages
+	"github.com/klauspost/compress":     {"debugger"},        // zstd, for chunks
 	"github.com/pganalyze/pg_query_go":  {"dbaccess"},
 	"github.com/elastic/go-seccomp-bpf": {"sandbox/isolate"},
 	"golang.org/x/sys":                  {"sandbox/isolate", "sandbox/host"},

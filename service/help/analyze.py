@@ -17,6 +17,9 @@ elif kind == "summary":
         q = quote(column["column_name"])
         numeric = column["data_type"].split("(")[0] in ("integer", "bigint", "smallint", "numeric", "double precision", "real")
         ordered = numeric or column["data_type"].startswith(("date", "timestamp", "text", "character varying"))
+        if column["masked"]:  # nothing may be computed of it
+            summary.append({"column_name": column["column_name"], "data_type": column["data_type"], "masked": True})
+            continue
         parts = [f"count(*) - count({q}) AS null_count"]
         if ordered:
             parts += [f"min({q}) AS min", f"max({q}) AS max", f"count(DISTINCT {q}) AS distinct_count"]

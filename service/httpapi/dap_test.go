@@ -72,9 +72,7 @@ func (e *editor) read() map[string]any {
 	if err := json.Unmarshal(body, &message); err != nil {
 		e.t.Fatalf("%s: %v", body, err)
 	}
-	if message["type"] != "response" && message["type"] != "event" || message["seq"] == nil {
-		e.t.Errorf("no message of the protocol: %s", body)
-	}
+	conforms(e.t, body)
 	return message
 }
 
@@ -82,7 +80,11 @@ func (e *editor) read() map[string]any {
 func (e *editor) ask(command string, arguments any) map[string]any {
 	e.t.Helper()
 	e.seq++
-	text := mustJSON(e.t, map[string]any{"seq": e.seq, "type": "request", "command": command, "arguments": arguments})
+	message := map[string]any{"seq": e.seq, "type": "request", "command": command}
+	if arguments != nil {
+		message["arguments"] = arguments
+	}
+	text := mustJSON(e.t, message)
 	if _, err := fmt.Fprintf(e.conn, "Content-Length: %d\r\n\r\n%s", len(text), text); err != nil {
 		e.t.Fatal(err)
 	}

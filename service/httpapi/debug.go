@@ -24,12 +24,13 @@ type stepStream struct {
 
 const maxQueued = 1024
 
-// Step hands one step over; it waits for a slow client, until that has gone.
-func (s *stepStream) Step(step sandbox.Step) {
+// Step hands one step over; it waits for a slow client, until that has gone: false.
+func (s *stepStream) Step(step sandbox.Step) bool {
 	select {
 	case s.steps <- step:
 	case <-s.ctx.Done():
 	}
+	return s.ctx.Err() == nil
 }
 
 func (a *api) debug(router *gin.Engine, at place) {
