@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ import (
 type script struct {
 	started chan string
 	ran     int
-	closed  int
+	closed  atomic.Int64
 }
 
 func (s *script) Open(context.Context, sandbox.Sandbox, string) (service.Session, error) {
@@ -59,7 +60,7 @@ func (s *script) Complete(context.Context, string, int) (sandbox.Completion, boo
 	return sandbox.Completion{}, true, "", nil
 }
 func (s *script) Usage() map[string]any                                { return nil }
-func (s *script) Close() error                                         { s.closed++; return nil }
+func (s *script) Close() error                                         { s.closed.Add(1); return nil }
 func (s *script) Uploads() *host.Uploads                               { return nil }
 func (s *script) Collect(host.Keep) ([]sandbox.Artifact, int64, error) { return nil, 0, nil }
 
@@ -132,8 +133,8 @@ func TestDrainLeavesNothing(t *testing.T) {
 	if e, err := s.Execution(ctx, ada, id); err != nil || e.Status != sandbox.StatusCancelled || e.CompletedAt == nil {
 		t.Errorf("the record: %+v, %v", e, err)
 	}
-	if h.closed != 1 {
-		t.Errorf("%d sessions were closed", h.closed)
+	if h.closed.Load() != 1 {
+		t.Errorf("%d sessions were closed", h.closed.Load())
 	}
 	_, err = s.Execute(ctx, ada, box.ID, service.Job{Code: "1", Kind: sandbox.KindExecute})
 	isFault(t, err, sandbox.FaultGone)
@@ -217,7 +218,7 @@ func TestSandboxesExpire(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Expire()
-		if h.closed != 0 {
+		if h.closed.Load() != 0 {
 			t.Fatal("it expired while it was used")
 		}
 		*now = now.Add(50 * time.Second)

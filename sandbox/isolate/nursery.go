@@ -178,7 +178,10 @@ func (i *Isolator) settle(ctx context.Context, p *Process, spec Spec, serial int
 	if i.rung.private {
 		var mounts []int
 		if enter.Attach = home != nil; enter.Attach {
-			mounts = []int{home.mount, home.data}
+			mounts = []int{home.mount}
+			if home.data >= 0 {
+				mounts = append(mounts, home.data)
+			}
 		}
 		own, err := p.lock(ctx, enter, mounts...)
 		if err != nil {

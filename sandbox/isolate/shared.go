@@ -29,7 +29,7 @@ func (i *Isolator) Shared(ctx context.Context) (*Home, error) {
 	if z.shared < 0 {
 		return nil, errors.New("the mount of " + i.config.Shared + " was lost: start the service again")
 	}
-	h := &Home{mount: z.shared}
+	h := &Home{mount: z.shared, data: -1}
 	if i.ids.count > 0 {
 		last := i.ids.count - 1 // which no other child gets before all others have had theirs
 		h.uid = firstIn + last

@@ -66,13 +66,14 @@ func TestExecutionsAtOnceAreLimited(t *testing.T) {
 	first, second := c.create(t, nil), c.create(t, nil)
 	var over sync.WaitGroup
 	over.Go(func() { c.run(t, first, "open('/session/started', 'w').close()\nimport time; time.sleep(20)") })
+	var list []any
 	eventually(t, "the run to begin", func() bool {
-		return c.ok(t, "GET", "/sandbox/"+first+"/status", nil).get("data.status") == "running"
+		list, _ = c.ok(t, "GET", "/executions?status=running", nil).get("executions").([]any)
+		return len(list) > 0
 	})
 	a := c.do(t, "POST", "/sandbox/"+second+"/execute", map[string]any{"code": "1"})
 	isProblem(t, a, http.StatusTooManyRequests, "limit-reached", "1 executions at once")
 	number(t, a, "Retry-After")
-	list := c.ok(t, "GET", "/executions?status=running", nil).get("executions").([]any)
 	c.ok(t, "POST", "/executions/"+list[0].(map[string]any)["execution_id"].(string)+"/cancel", nil)
 	over.Wait()
 	if a := c.run(t, second, "1"); a.get("status") != "completed" {

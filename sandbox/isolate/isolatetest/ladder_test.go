@@ -237,7 +237,11 @@ print(datetime.datetime.now(zoneinfo.ZoneInfo("Europe/Vienna")).tzname() is not 
 		}
 		e := run(t, s, code)
 		if string(e.Result) != "[2.0, 4, true, 42, true, true]" {
-			t.Errorf("%s %s %v\n%s", e.Status, e.Result, e.Error, e.Stderr)
+			why := ""
+			if e.Error != nil {
+				why = *e.Error
+			}
+			t.Errorf("%s %s %s\n%s", e.Status, e.Result, why, e.Stderr)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -100,7 +100,7 @@ class Child:
             lockdown.mount_tmpfs("/session", mode="700", uid=uid, gid=uid, **lockdown.bounds(enter["workspace"], INODES))
             os.mkdir("/session/artifacts")
             os.chown("/session/artifacts", uid, uid)
-        return [lockdown.clone_mount("/session"), _mount_data(fds[1] if enter["attach"] else -1)]
+        return [lockdown.clone_mount("/session"), _mount_data(fds[1] if len(fds) > 1 else -1)]
 
 
 def _mount_data(uploads: int) -> int:

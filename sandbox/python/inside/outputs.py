@@ -46,8 +46,14 @@ class Outputs:
             arrivals.meet(name, self._meet_ipython)
 
     def _meet_pyplot(self, pyplot) -> None:
-        if getattr(getattr(pyplot, "show", None), "__self__", None) is not self:
-            pyplot.show = self.show
+        if getattr(getattr(pyplot, "show", None), "of", None) is self:
+            return
+
+        def show(*_args, **_kwargs) -> None:  # a function: matplotlib gives it a signature
+            self.figures()
+
+        show.of = self  # type: ignore[attr-defined]
+        pyplot.show = show
 
     def _meet_ipython(self, module) -> None:
         """`from IPython.display import display` is this display, too."""
@@ -55,12 +61,8 @@ class Outputs:
 
     # -- figures
 
-    def show(self, *_args, **_kwargs) -> None:
-        """plt.show(): the figures that are open now become outputs, and are closed."""
-        self.figures()
-
     def figures(self) -> None:
-        """Makes an output of each open figure and closes it, so none leaks into the next run."""
+        """plt.show(), and the end of a run. Makes an output of each open figure and closes it, so none leaks into the next run."""
         pyplot = sys.modules.get("matplotlib.pyplot")
         if pyplot is None:
             return

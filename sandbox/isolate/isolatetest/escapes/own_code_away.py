@@ -5,5 +5,5 @@
 
 import os
 
-os.rename("/glasshouse/tracer.py", "/glasshouse/away.py")
+os.rename("/glasshouse/values.py", "/glasshouse/away.py")
 "escaped"
