@@ -121,7 +121,8 @@ var suites = map[string]func(b *bench, ctx context.Context, s *service, python s
 		b.isolation(ctx, s)
 		b.isolationPeers(ctx, python)
 	},
-	"soak": func(b *bench, ctx context.Context, s *service, _ string) { b.soak(ctx, s) },
+	"debug": func(b *bench, ctx context.Context, _ *service, _ string) { b.debug(ctx) },
+	"soak":  func(b *bench, ctx context.Context, s *service, _ string) { b.soak(ctx, s) },
 }
 
 // names are the suites that have one.
