@@ -89,10 +89,14 @@ func (b *bench) debug(ctx context.Context) {
 	b.report.add(row{Name: fmt.Sprintf("a tight loop of %d steps with a breakpoint behind it, µs a step in all", d.Where.Steps), Value: fmt.Sprintf("%.1f", perStep/1000)})
 	b.page(ctx, d)
 	b.look(ctx, d, "live")
-	if err := d.do(ctx, "goto", map[string]any{"step": d.Where.Steps}, nil); err == nil {
+	if err = d.do(ctx, "goto", map[string]any{"step": d.Where.Steps}, nil); err == nil {
 		err = d.do(ctx, "continue", nil, nil)
 	}
 	d.close(ctx)
+	if err != nil {
+		b.report.failed("the recording from history", err)
+		return
+	}
 	past := &debugging{client: b.client}
 	if err := b.client.do(ctx, "POST", "/executions/"+d.Execution+"/debug/sessions", nil, past); err != nil {
 		b.report.failed("the recording from history", err)
