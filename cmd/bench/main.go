@@ -121,8 +121,9 @@ var suites = map[string]func(b *bench, ctx context.Context, s *service, python s
 		b.isolation(ctx, s)
 		b.isolationPeers(ctx, python)
 	},
-	"work": func(b *bench, ctx context.Context, _ *service, _ string) { b.work(ctx) },
-	"soak": func(b *bench, ctx context.Context, s *service, _ string) { b.soak(ctx, s) },
+	"work":  func(b *bench, ctx context.Context, _ *service, _ string) { b.work(ctx) },
+	"debug": func(b *bench, ctx context.Context, _ *service, _ string) { b.debug(ctx) },
+	"soak":  func(b *bench, ctx context.Context, s *service, _ string) { b.soak(ctx, s) },
 }
 
 // names are the suites that have one.

@@ -21,6 +21,7 @@ const usage = `glasshouse runs Python that agents write, next to PostgreSQL, and
 
   glasshouse serve              start the service (serve --help lists every setting)
   glasshouse run FILE.py        run a file in a sandbox, from the terminal
+  glasshouse debug FILE.py      step through a file, forward and back, from the terminal
   glasshouse keys create|list|revoke
   glasshouse check code FILE.py what a sandbox would refuse of it; nothing runs
   glasshouse check sql FILE     say whether the read-only door would run a statement (- reads it from standard input)
@@ -42,7 +43,7 @@ func main() {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
-	commands := map[string]func(context.Context, []string) error{"serve": serve, "run": runFile, "keys": keys, "check": check, "prove": proveDoor, "role-sql": roleSQL, "doctor": doctor}
+	commands := map[string]func(context.Context, []string) error{"serve": serve, "run": runFile, "debug": debugFile, "keys": keys, "check": check, "prove": proveDoor, "role-sql": roleSQL, "doctor": doctor}
 	command, ok := commands[args[0]]
 	switch {
 	case ok:

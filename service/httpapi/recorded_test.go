@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -146,5 +148,24 @@ cost(order[0], order[1])`})
 	short, _ := c.ok(t, "GET", "/executions/"+d.execution.ID+"/explain?budget=150", nil).get("explanation").(string)
 	if len(short) > 450 || !strings.Contains(short, "KeyError") || !strings.Contains(short, "more lines") {
 		t.Errorf("%d bytes:\n%s", len(short), short)
+	}
+}
+
+// The Python that scripts/setup makes has the recorder in C: the wall lets it in.
+func TestWhichRecorderRecords(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	out, err := exec.Command(os.Getenv("GLASSHOUSE_PYTHON"), "-c", "import importlib.util as u; print(u.find_spec('recorder_fast') is not None)").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Only it can read the variables of a function that shares them, on Python 3.11.
+	const code = "def outer():\n    shared = 7\n    def inner():\n        return shared\n    return inner()\nouter()"
+	built := strings.TrimSpace(string(out)) == "True"
+	d, read := c.debug(t, c.create(t, nil), map[string]any{"code": code}), false
+	for _, step := range d.steps {
+		read = read || step.State.Variables["shared"] == "7"
+	}
+	if built && !read {
+		t.Errorf("the extension is there, and does not record: %+v", d.steps)
 	}
 }

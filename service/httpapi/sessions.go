@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -130,7 +131,7 @@ func (a *api) sessions(router *gin.Engine, group place) {
 	at.api.OpenAPI().AddOperation(&huma.Operation{
 		Method: "POST", Path: at.prefix + "/debug/sessions/{sid}/{command}", OperationID: "POST" + at.prefix + "/debug/sessions/{sid}/{command}",
 		Summary:     "One request of the Debug Adapter Protocol: its arguments in, its body out; a move also says where it came to",
-		Description: "continue, next, stepIn, stepOut, stepBack, reverseContinue, goto, pause, setBreakpoints, setExceptionBreakpoints, dataBreakpointInfo, setDataBreakpoints, threads, stackTrace, scopes, variables, evaluate, setVariable, completions, exceptionInfo, source, loadedSources; and drive, which takes the session over",
+		Description: strings.Join(debugger.Requests(), ", ") + "; and drive, which takes the session over",
 		Parameters: []*huma.Param{
 			{Name: "sid", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}, {Name: "command", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}},
 			{Name: "wait", In: "query", Description: "Seconds that a move may wait for the program to stop; without it, 10", Schema: &huma.Schema{Type: "integer"}},

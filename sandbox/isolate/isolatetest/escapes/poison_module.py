@@ -3,13 +3,13 @@
 # invariant: 8
 # walls: readonly, landlock, uid
 
-open("/data/poison.py", "w").write("value = 1")
+open("/glasshouse/poison.py", "w").write("value = 1")
 
 # --- another sandbox
 
 import sys
 
-sys.path.insert(0, "/data")
+sys.path.insert(0, "/glasshouse")
 import poison  # noqa: F401
 
 "escaped"
