@@ -60,20 +60,18 @@ var never = map[string][]string{
 
 // homes says where each third-party library lives, by prefix of its import path.
 var homes = map[string][]string{
-	"github.com/gin-gonic/gin":          {"service/httpapi"},
-	"github.com/danielgtaylor/huma":     {"service/httpapi"},
-	"github.com/coder/websocket":        {"service/httpapi"},
-	"github.com/jackc/pgx":              {"dbaccess"},
-	"github.com/santhosh-tekuri":        {"service/httpapi"}, // its tests: JSON schema, for messages
-	"github.com/klauspost/compress":     {"debugger"},        // zstd, for chunks
-	"github.com/pganalyze/pg_query_go":  {"dbaccess"},
-	"github.com/elastic/go-seccomp-bpf": {"sandbox/isolate"},
-	"golang.org/x/sys":                  {"sandbox/isolate", "sandbox/host"},
-	"golang.org/x/net":                  {"sandbox/isolate"},            // bpf, for the filter's bytes
-	"golang.org/x/net/idna":             {"policy"},                     // names of hosts, as the DNS has them
-	"github.com/sirupsen/logrus":        {"cmd", "service", "dbaccess"}, // what runs below returns its errors
-	"github.com/google/uuid":            {"cmd", "service", "dbaccess"},
-	"google.golang.org/protobuf":        {"dbaccess"}, // the parse tree's reflection
+	"github.com/gin-gonic/gin":         {"service/httpapi"},
+	"github.com/danielgtaylor/huma":    {"service/httpapi"},
+	"github.com/coder/websocket":       {"service/httpapi"},
+	"github.com/jackc/pgx":             {"dbaccess"},
+	"github.com/santhosh-tekuri":       {"service/httpapi"}, // its tests: JSON schema, for messages
+	"github.com/klauspost/compress":    {"debugger"},        // zstd, for chunks
+	"github.com/pganalyze/pg_query_go": {"dbaccess"},
+	"golang.org/x/sys":                 {"sandbox/isolate", "sandbox/host"},
+	"golang.org/x/net":                 {"sandbox/isolate"},            // bpf, for the filter's bytes
+	"golang.org/x/net/idna":            {"policy"},                     // names of hosts, as the DNS has them
+	"github.com/sirupsen/logrus":       {"cmd", "service", "dbaccess"}, // what runs below returns its errors
+	"google.golang.org/protobuf":       {"dbaccess"},                   // the parse tree's reflection
 }
 
 // banned are names that say nothing of what is in the room.
