@@ -5,7 +5,7 @@
 
 import sqlite3
 
-db = sqlite3.connect("/data/x.db")
+db = sqlite3.connect("/glasshouse/x.db")
 db.execute("CREATE TABLE t (x)")
 db.commit()
 "escaped"
