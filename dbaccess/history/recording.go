@@ -64,7 +64,7 @@ func (s *Store) PruneRecordings(ctx context.Context, before time.Time, bytes int
 			), newer AS (
 				SELECT execution_id, ended, sum(size) OVER (ORDER BY ended DESC, execution_id) AS size FROM each
 			), removed AS (
-				DELETE FROM recording_chunks USING newer WHERE recording_chunks.execution_id = newer.execution_id AND (newer.ended < $1 OR $2 > 0 AND newer.size > $2)
+				DELETE FROM recording_chunks USING newer WHERE recording_chunks.execution_id = newer.execution_id AND (newer.ended < $1 OR $2::bigint > 0 AND newer.size > $2)
 				RETURNING newer.execution_id
 			) SELECT count(DISTINCT execution_id) FROM removed`, before, bytes).Scan(&gone)
 	})

@@ -49,7 +49,7 @@ func TestRecordingsAreKeptAndForgotten(t *testing.T) {
 	if _, err := h.ChunkData(ctx, "new", 9); err == nil || !absent("none") {
 		t.Errorf("what is not there was found: %v", err)
 	}
-	if n, err := h.PruneRecordings(ctx, time.Now().Add(-time.Hour), 0); err != nil || n != 0 {
+	if n, err := h.PruneRecordings(ctx, time.Now().Add(-time.Hour), 4096<<20); err != nil || n != 0 {
 		t.Errorf("pruned %d, %v", n, err)
 	}
 	if n, err := h.PruneRecordings(ctx, time.Time{}, 5000); err != nil || n != 1 || !absent("old") || absent("new") {
