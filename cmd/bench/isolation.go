@@ -120,12 +120,7 @@ var plainFork string
 // isolationPeers measures what a wall is compared with: a new interpreter, one in
 // bubblewrap, and the bare fork of a warm one.
 func (b *bench) isolationPeers(ctx context.Context, python string) {
-	own := b.report
-	b.report = &report{}
-	defer func() {
-		own.Peers = append(own.Peers, b.report.Rows...)
-		b.report = own
-	}()
+	defer b.asPeers()()
 	command := func(want string, args ...string) func() error {
 		return func() error { return output(ctx, want, args...) }
 	}

@@ -18,12 +18,7 @@ var forkServer string
 // peers measures those that can be had here: a plain subprocess, bubblewrap,
 // and a stand-in for a server that forks a warm interpreter.
 func (b *bench) peers(ctx context.Context, python string) {
-	own := b.report
-	b.report = &report{}
-	defer func() {
-		own.Peers = append(own.Peers, b.report.Rows...)
-		b.report = own
-	}()
+	defer b.asPeers()()
 	command := func(want string, args ...string) func() error {
 		return func() error { return output(ctx, want, args...) }
 	}
@@ -45,6 +40,16 @@ func (b *bench) peers(ctx context.Context, python string) {
 		})
 	}
 	b.forking(ctx)
+}
+
+// asPeers makes what is measured until its end, which it returns, rows of peers.
+func (b *bench) asPeers() (end func()) {
+	own := b.report
+	b.report = &report{}
+	return func() {
+		own.Peers = append(own.Peers, b.report.Rows...)
+		b.report = own
+	}
 }
 
 func output(ctx context.Context, want string, args ...string) error {

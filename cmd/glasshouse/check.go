@@ -6,8 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"os"
 
 	"glasshouse/sandbox"
 )
@@ -29,15 +27,7 @@ func checkCode(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if len(rest) != 1 {
-		return errors.New(use)
-	}
-	var code []byte
-	if rest[0] == "-" {
-		code, err = io.ReadAll(os.Stdin)
-	} else {
-		code, err = os.ReadFile(rest[0])
-	}
+	code, err := one(rest, use)
 	if err != nil {
 		return err
 	}

@@ -32,15 +32,7 @@ func runFile(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if len(rest) != 1 {
-		return errors.New("usage: glasshouse run [settings] FILE.py (- reads the code from standard input)")
-	}
-	var code []byte
-	if rest[0] == "-" {
-		code, err = io.ReadAll(os.Stdin)
-	} else {
-		code, err = os.ReadFile(rest[0])
-	}
+	code, err := one(rest, "usage: glasshouse run [settings] FILE.py (- reads the code from standard input)")
 	if err != nil {
 		return err
 	}
@@ -202,4 +194,16 @@ func keys(ctx context.Context, args []string) error {
 		return errors.New(use)
 	}
 	return nil
+}
+
+// one reads the file that a command was given, - being standard input; use is the
+// error where it was given none, or more.
+func one(files []string, use string) ([]byte, error) {
+	if len(files) != 1 {
+		return nil, errors.New(use)
+	}
+	if files[0] == "-" {
+		return io.ReadAll(os.Stdin)
+	}
+	return os.ReadFile(files[0])
 }

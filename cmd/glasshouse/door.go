@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 
 	"glasshouse/dbaccess"
@@ -34,15 +33,7 @@ func check(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if len(rest) != 1 {
-		return errors.New(use)
-	}
-	var sql []byte
-	if rest[0] == "-" {
-		sql, err = io.ReadAll(os.Stdin)
-	} else {
-		sql, err = os.ReadFile(rest[0])
-	}
+	sql, err := one(rest, use)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ says so, never the program. An interrupt never comes in the middle of a hook: th
 channel holds it back, and the hook raises it when its records are whole.
 """
 
+import abc
 import asyncio
 import builtins
 import sys
@@ -49,7 +50,7 @@ _TASK_STEP = asyncio.events.Handle._run.__code__
 _args_of = vars(BaseException)["args"].__get__
 
 
-class Recorder:
+class Recorder(abc.ABC):
     """Records code compiled under filename; hidden are the names of the helpers in names.
     channel.records takes the bytes. The hooks are in recorder_trace and recorder_monitor."""
 
@@ -104,16 +105,17 @@ class Recorder:
         self._writer.out += n(form.LOST) + n(0) + form.text(why)
         self._frames.clear()
 
+    @abc.abstractmethod
     def _install(self) -> None:
-        raise NotImplementedError
+        """Has the events of Python's hooks come."""
 
+    @abc.abstractmethod
     def _uninstall(self) -> str:
         """Ends the events; returns why they were not complete, or ""."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _silence(self) -> None:
         """Ends the events that can be ended."""
-        raise NotImplementedError
 
     def _flush(self) -> None:
         out = self._writer.out
