@@ -108,6 +108,15 @@ class Session:
 
     # -- running
 
+    def rehearse(self) -> dict:
+        """Goes the way of a run, and leaves no trace of it: the pages that every run
+        writes to are copied before somebody waits for that. Returns its outcome."""
+        outcome = self.run({"code": "print(end='')\n0"})
+        linecache.cache.pop(f"<execution {self._runs}>", None)
+        self._runs = 0
+        self._names.pop("context", None)
+        return outcome
+
     def run(self, job: dict) -> dict:
         """Runs job["code"]; returns a sandbox.Outcome. Never raises."""
         self._runs += 1
