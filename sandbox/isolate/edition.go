@@ -20,10 +20,10 @@ import (
 // has the packages of.
 //
 // The default environment's is eager: its zygotes are always there, and its pools full.
-// Others start a zygote when they need one, have few children waiting, and let go what
-// nobody has used for a while. One that is retired, because its environment has changed or is gone, does
-// likewise, with no pool: it is there for the sandboxes that began in it, and ends with
-// the last of them.
+// Others start a zygote when they need one, have one child waiting, and let go what
+// nobody has used for a while. One that is retired, because its environment has changed
+// or is gone, does likewise, with no child waiting: it is there for the sandboxes that
+// began in it, and ends with the last of them.
 type edition struct {
 	in        *Isolator
 	held      *environment.Held
@@ -287,6 +287,7 @@ func (i *Isolator) dismiss(e *edition) {
 	e.filling.Wait()
 	for _, n := range e.nurseries {
 		n.discard(func(*Process) bool { return true }, 0)
+		n.rest()
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()

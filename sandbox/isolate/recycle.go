@@ -70,20 +70,15 @@ func (n *nursery) keep() {
 
 // called waits until a zygote is wanted; where one should always be there, that is now.
 func (n *nursery) called() bool {
-	always := n.of.ageing.Done()
 	if n.of.eager && n.of.ageing.Err() == nil {
 		return true
-	}
-	if n.of.ageing.Err() != nil {
-		always = nil
 	}
 	select {
 	case <-n.wanted:
 		return true
-	case <-always:
 	case <-n.of.life.Done():
+		return false
 	}
-	return false
 }
 
 // serve returns when the zygote is to be followed by another (true), or by none for now.
@@ -92,15 +87,14 @@ func (n *nursery) serve(z *zygote) bool {
 	defer age.Stop()
 	idle := time.NewTicker(unused)
 	defer idle.Stop()
-	retired := n.of.ageing.Done()
-	if n.of.ageing.Err() != nil {
-		retired = nil
-	}
 	for {
 		select {
 		case <-n.of.life.Done():
 			return false
 		case <-z.dead:
+			if now, _ := n.now(); now != z { // it was let go
+				return false
+			}
 			n.in.config.Log("the %s zygote died", n.set.Name)
 			n.turn(nil)
 			n.discard(func(p *Process) bool { return p.over() }, 0)
@@ -109,15 +103,19 @@ func (n *nursery) serve(z *zygote) bool {
 			return true
 		case <-age.C:
 			return true
-		case <-retired: // what it has forked lives on; who needs more of it says so
-			n.turn(nil)
-			return false
 		case <-idle.C:
 			if n.idle() {
 				n.discard(func(*Process) bool { return true }, 0)
 				return false
 			}
 		}
+	}
+}
+
+// rest takes the zygote away where it has no child left.
+func (n *nursery) rest() {
+	if z, _ := n.now(); z != nil && z.childless() {
+		n.turn(nil)
 	}
 }
 
