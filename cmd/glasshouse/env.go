@@ -155,8 +155,8 @@ func showEnvironment(shelf environment.Shelf, name string) error {
 	if len(h.Lock.Asked) > 0 {
 		fmt.Printf("added: %s\n", strings.Join(h.Lock.Asked, " "))
 	}
-	if len(h.Lock.Without) > 0 {
-		fmt.Printf("taken out: %s\n", strings.Join(h.Lock.Without, " "))
+	if len(h.Lock.Removed) > 0 {
+		fmt.Printf("taken out: %s\n", strings.Join(h.Lock.Removed, " "))
 	}
 	fmt.Println()
 	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)

@@ -112,7 +112,7 @@ func (w Workbench) Add(ctx context.Context, name string, specs []string) (sandbo
 		m.install = specs
 		m.lock.Asked = slices.DeleteFunc(slices.Clone(m.lock.Asked), func(old string) bool { return contains(specs, nameOf(old)) })
 		m.lock.Asked = append(m.lock.Asked, specs...)
-		m.lock.Without = slices.DeleteFunc(slices.Clone(m.lock.Without), func(old string) bool { return contains(specs, old) })
+		m.lock.Removed = slices.DeleteFunc(slices.Clone(m.lock.Removed), func(old string) bool { return contains(specs, old) })
 		return nil
 	})
 }
@@ -129,7 +129,7 @@ func (w Workbench) Remove(ctx context.Context, name string, names []string) (san
 				return fmt.Errorf("%s is not in the environment %s", each, name)
 			}
 			if len(pin.Hashes) == 0 {
-				m.lock.Without = append(slices.Clip(m.lock.Without), pin.Name)
+				m.lock.Removed = append(slices.Clip(m.lock.Removed), pin.Name)
 			}
 		}
 		m.lock.Asked = slices.DeleteFunc(slices.Clone(m.lock.Asked), func(old string) bool { return contains(names, nameOf(old)) })
@@ -158,7 +158,7 @@ func (w Workbench) Update(ctx context.Context, name string) (sandbox.Environment
 	if err != nil {
 		return sandbox.Environment{}, err
 	}
-	m := making{name: name, python: lock.Python, lock: Lock{Asked: lock.Asked, Without: lock.Without}, install: lock.Asked}
+	m := making{name: name, python: lock.Python, lock: Lock{Asked: lock.Asked, Removed: lock.Removed}, install: lock.Asked}
 	if name == Default {
 		m.python = w.Base
 	}
@@ -173,7 +173,7 @@ func (w Workbench) Update(ctx context.Context, name string) (sandbox.Environment
 			return sandbox.Environment{}, err
 		}
 		for _, p := range have {
-			if contains(lock.Without, p.Name) {
+			if contains(lock.Removed, p.Name) {
 				m.uninstall = append(m.uninstall, p.Name)
 			}
 		}

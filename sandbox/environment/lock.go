@@ -16,7 +16,7 @@ type Lock struct {
 	Python  string   // the interpreter that it was made from
 	Version string   // of that
 	Asked   []string // requirements, as the operator gave them
-	Without []string // packages of the interpreter's that the operator took out
+	Removed []string // packages of the interpreter's that the operator took out
 	Pins    []Pin    // all that is there, by name
 }
 
@@ -38,8 +38,8 @@ func (l Lock) String() string {
 	for _, spec := range l.Asked {
 		fmt.Fprintf(&b, "# asked %s\n", spec)
 	}
-	for _, name := range l.Without {
-		fmt.Fprintf(&b, "# without %s\n", name)
+	for _, name := range l.Removed {
+		fmt.Fprintf(&b, "# removed %s\n", name)
 	}
 	for _, p := range l.Pins {
 		b.WriteString(p.Name + "==" + p.Version)
@@ -89,8 +89,8 @@ func ParseLock(text []byte) (Lock, error) {
 				l.Version, l.Python, _ = strings.Cut(value, " ")
 			case "asked":
 				l.Asked = append(l.Asked, value)
-			case "without":
-				l.Without = append(l.Without, value)
+			case "removed":
+				l.Removed = append(l.Removed, value)
 			}
 			continue
 		}

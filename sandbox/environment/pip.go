@@ -87,7 +87,11 @@ func (w Workbench) pip(ctx context.Context, path string, py Interpreter, args ..
 		return ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("pip: %s", shortly(string(out)))
+		hint := ""
+		if !w.Source && strings.Contains(string(out), "No matching distribution") {
+			hint = "\n  (only wheels are taken: --source allows builds, which run code of the package on this machine)"
+		}
+		return fmt.Errorf("pip: %s%s", shortly(string(out)), hint)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 type Recycle struct {
 	Age   time.Duration // since it was started; an hour
 	Forks int           // children that it had; ten thousand
+	Idle  time.Duration // since it was last used, where it need not be there; ten minutes
 }
 
 func (r Recycle) orDefault() Recycle {
@@ -20,6 +21,9 @@ func (r Recycle) orDefault() Recycle {
 	}
 	if r.Forks == 0 {
 		r.Forks = 10_000
+	}
+	if r.Idle == 0 {
+		r.Idle = 10 * time.Minute
 	}
 	return r
 }
@@ -37,9 +41,6 @@ func (n *nursery) start() (*zygote, error) {
 	}
 	return z, err
 }
-
-// unused is how long a zygote that need not be there stays after its last use.
-const unused = 10 * time.Minute
 
 // keep keeps a living zygote until the edition ends: an eager one's always, else from when
 // it is wanted until nobody has used it for a while. One that is worn serves on
@@ -85,7 +86,7 @@ func (n *nursery) called() bool {
 func (n *nursery) serve(z *zygote) bool {
 	age := time.NewTimer(time.Until(z.started.Add(n.in.config.Recycle.Age)))
 	defer age.Stop()
-	idle := time.NewTicker(unused)
+	idle := time.NewTicker(n.in.config.Recycle.Idle)
 	defer idle.Stop()
 	for {
 		select {
@@ -122,7 +123,7 @@ func (n *nursery) rest() {
 // idle takes the zygote away where it need not be there and nobody has used it for a while.
 func (n *nursery) idle() bool {
 	n.mu.Lock()
-	away := (!n.of.eager || n.of.ageing.Err() != nil) && time.Since(n.used) >= unused
+	away := (!n.of.eager || n.of.ageing.Err() != nil) && time.Since(n.used) >= n.in.config.Recycle.Idle
 	n.mu.Unlock()
 	if away {
 		n.turn(nil)
