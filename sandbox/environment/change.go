@@ -85,18 +85,21 @@ func (w Workbench) Create(ctx context.Context, name, from, python string) (sandb
 			return sandbox.Environment{}, err
 		}
 		defer seed.Release()
-		m.python, m.lock, m.seed = seed.Lock.Python, seed.Lock, seed.Interpreter.Packages
+		m.begin(seed)
 	case python != "":
 		if python, err = filepath.Abs(python); err != nil {
 			return sandbox.Environment{}, err
 		}
-		var py Interpreter
-		if py, err = Inspect(python); err != nil {
+		m.lock.Python = python
+		if m.py, err = Inspect(python); err != nil {
 			return sandbox.Environment{}, err
 		}
-		m.python, m.seed = python, py.Packages
+		m.seed = m.py.Packages
 	default:
-		m.python = w.Base
+		m.lock.Python = w.Base
+		if m.py, err = Inspect(w.Base); err != nil {
+			return sandbox.Environment{}, err
+		}
 	}
 	return w.make(ctx, m)
 }
@@ -158,16 +161,15 @@ func (w Workbench) Update(ctx context.Context, name string) (sandbox.Environment
 	if err != nil {
 		return sandbox.Environment{}, err
 	}
-	m := making{name: name, python: lock.Python, lock: Lock{Asked: lock.Asked, Removed: lock.Removed}, install: lock.Asked}
+	m := making{name: name, lock: Lock{Python: lock.Python, Asked: lock.Asked, Removed: lock.Removed}, install: lock.Asked}
 	if name == Default {
-		m.python = w.Base
+		m.lock.Python = w.Base
+	}
+	if m.py, err = Inspect(m.lock.Python); err != nil {
+		return sandbox.Environment{}, err
 	}
 	if name == Default || slices.ContainsFunc(lock.Pins, func(p Pin) bool { return len(p.Hashes) == 0 }) {
-		py, err := Inspect(m.python)
-		if err != nil {
-			return sandbox.Environment{}, err
-		}
-		m.seed = py.Packages
+		m.seed = m.py.Packages
 		have, err := scan(m.seed)
 		if err != nil {
 			return sandbox.Environment{}, err
@@ -219,7 +221,8 @@ func (w Workbench) change(ctx context.Context, name string, how func(*making) er
 		}
 		w.sweep(name)
 	}()
-	m := making{name: name, python: now.Lock.Python, lock: now.Lock, seed: now.Interpreter.Packages}
+	m := making{name: name}
+	m.begin(now)
 	if err := how(&m); err != nil {
 		return sandbox.Environment{}, err
 	}
@@ -229,19 +232,20 @@ func (w Workbench) change(ctx context.Context, name string, how func(*making) er
 // making is an environment that is being made.
 type making struct {
 	name      string
-	python    string
+	py        Interpreter
 	seed      []string // folders whose packages it begins with
 	lock      Lock     // of what it begins with, and what was asked for
 	uninstall []string
 	install   []string
 }
 
+// begin has it begin as another one.
+func (m *making) begin(as *Held) {
+	m.py, m.lock, m.seed = as.Interpreter, as.Lock, as.Interpreter.Packages
+}
+
 // make makes an environment in a folder of its own, and then makes that the current one.
 func (w Workbench) make(ctx context.Context, m making) (sandbox.Environment, error) {
-	py, err := Inspect(m.python)
-	if err != nil {
-		return sandbox.Environment{}, err
-	}
 	top := filepath.Join(w.Dir, m.name)
 	if err := os.MkdirAll(top, 0o755); err != nil {
 		return sandbox.Environment{}, err
@@ -249,7 +253,7 @@ func (w Workbench) make(ctx context.Context, m making) (sandbox.Environment, err
 	defer os.Remove(top) // where nothing came of it
 	fresh := filepath.Join(top, ".new-"+rand.Text())
 	defer os.RemoveAll(fresh)
-	if err := w.fill(ctx, fresh, py, &m); err != nil {
+	if err := w.fill(ctx, fresh, &m); err != nil {
 		return sandbox.Environment{}, err
 	}
 	text := []byte(m.lock.String())
@@ -270,8 +274,9 @@ func (w Workbench) make(ctx context.Context, m making) (sandbox.Environment, err
 }
 
 // fill makes the environment in its folder, and settles its lock.
-func (w Workbench) fill(ctx context.Context, fresh string, py Interpreter, m *making) error {
-	if err := w.venv(ctx, m.python, fresh, "--without-pip"); err != nil {
+func (w Workbench) fill(ctx context.Context, fresh string, m *making) error {
+	py := m.py
+	if err := w.venv(ctx, py.Executable, fresh, "--without-pip"); err != nil {
 		return err
 	}
 	site := filepath.Join(fresh, sitePackages(py))
@@ -292,7 +297,7 @@ func (w Workbench) fill(ctx context.Context, fresh string, py Interpreter, m *ma
 	if len(m.install) > 0 {
 		w.Say("installing " + strings.Join(m.install, ", "))
 		var err error
-		if hashes, err = w.install(ctx, fresh, py, m); err != nil {
+		if hashes, err = w.install(ctx, fresh, m); err != nil {
 			return err
 		}
 	}
@@ -300,7 +305,7 @@ func (w Workbench) fill(ctx context.Context, fresh string, py Interpreter, m *ma
 	if err != nil {
 		return err
 	}
-	m.settle(py, packages, hashes)
+	m.settle(packages, hashes)
 	about := made{Interpreter: py}
 	about.Interpreter.Packages = []string{sitePackages(py)}
 	for _, p := range packages {
@@ -315,7 +320,7 @@ func (w Workbench) fill(ctx context.Context, fresh string, py Interpreter, m *ma
 
 // install has pip resolve and install what is asked for; what is there, and not named,
 // stays as it is. It returns the hashes of what was installed, by name.
-func (w Workbench) install(ctx context.Context, fresh string, py Interpreter, m *making) (map[string]string, error) {
+func (w Workbench) install(ctx context.Context, fresh string, m *making) (map[string]string, error) {
 	report, constraints := filepath.Join(fresh, ".report"), filepath.Join(fresh, ".constraints")
 	var keep strings.Builder
 	for _, p := range m.lock.Pins {
@@ -330,7 +335,7 @@ func (w Workbench) install(ctx context.Context, fresh string, py Interpreter, m 
 	if !w.Source {
 		args = append(args, "--only-binary", ":all:")
 	}
-	if err := w.pip(ctx, fresh, py, append(append(args, "--"), m.install...)...); err != nil {
+	if err := w.pip(ctx, fresh, m.py, append(append(args, "--"), m.install...)...); err != nil {
 		return nil, err
 	}
 	hashes, err := readReport(report)
@@ -338,9 +343,9 @@ func (w Workbench) install(ctx context.Context, fresh string, py Interpreter, m 
 }
 
 // settle writes down what is there now: hashes are those of what was just installed.
-func (m *making) settle(py Interpreter, packages []installed, hashes map[string]string) {
+func (m *making) settle(packages []installed, hashes map[string]string) {
 	before := m.lock
-	m.lock.Python, m.lock.Version, m.lock.Pins = m.python, py.Dotted(), nil
+	m.lock.Version, m.lock.Pins = m.py.Dotted(), nil
 	for _, p := range packages {
 		pin := Pin{Name: p.Name, Version: p.Version}
 		if hash := hashes[normal(p.Name)]; hash != "" {
