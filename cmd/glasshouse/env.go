@@ -112,6 +112,19 @@ func absolute(program string) (string, error) {
 	return filepath.Abs(path)
 }
 
+// remember writes down which interpreter the default environment is made from, for those
+// who change it, and says where it was made from another one.
+func remember(c config, warn func(string, ...any)) (err error) {
+	shelf := environment.Shelf{Dir: c.shelf()}
+	if shelf.Base, err = absolute(c.python); err != nil {
+		return err
+	}
+	if other := shelf.Outdated(); other != "" {
+		warn("the environment default was made from %s, not from %s: `glasshouse env update` makes it again", other, shelf.Base)
+	}
+	return shelf.Remember()
+}
+
 // takeUp tells the service that runs on the data folder, if one does.
 func takeUp(ctx context.Context, c config) error {
 	r := dial(c)

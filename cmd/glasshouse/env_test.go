@@ -254,3 +254,73 @@ func TestNamedEnvironments(t *testing.T) {
 		return os.IsNotExist(err)
 	})
 }
+
+// A change that is killed, or has no room, leaves what was there, and nothing else.
+func TestAChangeThatIsCutOff(t *testing.T) {
+	wheels := environmenttest.Pip(t)
+	environmenttest.Wheel(t, wheels, "tinypack", "1.0", map[string]string{"tinypack.py": ""})
+	environmenttest.Wheel(t, wheels, "large", "1.0", map[string]string{"large.py": strings.Repeat("#", 8<<20)})
+	o := operator{binary(t), dataDir(t)}
+	o.env(t, "create", "lab")
+	o.env(t, "add", "--env", "lab", "tinypack")
+	top := filepath.Join(o.dir, "environments", "lab")
+	was, err := os.ReadFile(filepath.Join(top, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := func() {
+		t.Helper()
+		if now, err := os.ReadFile(filepath.Join(top, "lock")); err != nil || !bytes.Equal(now, was) {
+			t.Errorf("the lock is another one: %s, %v", now, err)
+		}
+	}
+	cmd := exec.Command(o.path, "env", "add", "--data-dir", o.dir, "--env", "lab", "large")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fresh := filepath.Join(top, ".new-*")
+	in(t, "pip at work", func() bool {
+		return count(fresh) == 1 && len(childrenOf(cmd.Process.Pid, filepath.Join(top, ".new-"))) == 1
+	})
+	pip := childrenOf(cmd.Process.Pid, "")
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	same()
+	in(t, "pip ends with what started it", func() bool {
+		return !slices.ContainsFunc(pip, func(pid int) bool { line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); return len(line) > 0 })
+	})
+	limited := exec.Command("sh", "-c", `ulimit -f 2000; exec "$0" env add --data-dir "$1" --env lab large`, o.path, o.dir)
+	if out, err := limited.CombinedOutput(); err == nil || !strings.Contains(string(out), "File too large") || bytes.Count(out, []byte("\n")) > 10 {
+		t.Errorf("no room: %v: %s", err, out)
+	}
+	same()
+	if left := count(filepath.Join(top, ".*")); left > 0 {
+		t.Errorf("%d are left", left)
+	}
+	o.env(t, "add", "--env", "lab", "large")
+}
+
+// What odd names come to, on the command line and in the API.
+func TestOddNames(t *testing.T) {
+	o := operator{binary(t), dataDir(t)}
+	_, r := start(t, o.path, o.dir)
+	for _, name := range []string{"", "..", "../x", "/etc", ".pip", "Ä", "a b", strings.Repeat("a", 5000), "default\n"} {
+		for _, args := range [][]string{{"create", "--", name}, {"delete", "--", name}, {"show", "--", name}, {"add", "--env", name, "x"}, {"create", "--from", name + "x", "lab"}} {
+			if out, err := o.try(args...); err == nil || len(out) > 500 || !strings.Contains(out, "environment") {
+				t.Errorf("%.80q: %v: %s", args, err, out)
+			}
+		}
+		err := r.call(t.Context(), "POST", "/sandbox/create", map[string]any{"environment": name}, &struct{}{})
+		if err == nil || !strings.Contains(err.Error(), "422") {
+			t.Errorf("the environment %.80q of a sandbox: %v", name, err)
+		}
+	}
+	for _, no := range []string{"../default", "%2e%2e", "nowhere"} {
+		if err := r.call(t.Context(), "GET", "/environments/"+no+"/packages", nil, &struct{}{}); err == nil || !strings.Contains(err.Error(), "404") {
+			t.Errorf("packages of %s: %v", no, err)
+		}
+	}
+	if err := r.call(t.Context(), "POST", "/sandbox/create", map[string]any{"environment": 3}, &struct{}{}); err == nil || !strings.Contains(err.Error(), "422") {
+		t.Errorf("a number: %v", err)
+	}
+}

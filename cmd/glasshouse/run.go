@@ -18,7 +18,6 @@ import (
 	"glasshouse/dbaccess/history"
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/environment"
 	"glasshouse/sandbox/host"
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/vault"
@@ -119,9 +118,6 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	if err != nil {
 		return a, err
 	}
-	if err = a.remember(c); err != nil {
-		return a, err
-	}
 	a.host = host.New(a.isolator, c.queue)
 	a.service = service.New(service.Parts{
 		Host: sessions{a.host}, Shelf: a.isolator, Reader: a.reader, Writer: a.reader, History: a.store, Vault: a.vault, Default: policy.Default(), Ceiling: ceiling,
@@ -131,19 +127,6 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	})
 	a.secret, err = a.adminKey(ctx, c)
 	return a, err
-}
-
-// remember writes down which interpreter the default environment is made from, for those
-// who change it, and says where it was made from another one.
-func (a *app) remember(c config) (err error) {
-	shelf := environment.Shelf{Dir: c.shelf()}
-	if shelf.Base, err = absolute(c.python); err != nil {
-		return err
-	}
-	if other := shelf.Outdated(); other != "" {
-		a.log.Warnf("the environment default was made from %s, not from %s: `glasshouse env update` makes it again", other, shelf.Base)
-	}
-	return shelf.Remember()
 }
 
 // databases starts the embedded server where one is needed and opens both doors.

@@ -81,6 +81,9 @@ func serve(ctx context.Context, args []string) error {
 			return err
 		}
 	}
+	if err := remember(c, a.log.Warnf); err != nil {
+		return err
+	}
 	// Whoever changed an environment before the address was there has told nobody.
 	if err := a.isolator.Refresh(ctx); err != nil {
 		a.log.Warn(err)

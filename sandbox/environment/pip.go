@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 )
@@ -20,7 +21,7 @@ var pipProgram string
 // venv makes a virtual environment at path, which then has no packages.
 func (w Workbench) venv(ctx context.Context, python, path string, more ...string) error {
 	cmd := w.command(ctx, python, append([]string{"-I", "-m", "venv", path}, more...)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	if out, err := run(cmd); err != nil {
 		return fmt.Errorf("make a virtual environment with %s: %w: %s", python, err, shortly(string(out)))
 	}
 	return nil
@@ -30,9 +31,17 @@ func (w Workbench) venv(ctx context.Context, python, path string, more ...string
 func (w Workbench) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = w.Environ
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	return cmd
+}
+
+// run runs a command and returns what it said. The thread stays its parent: with that it
+// would die, too.
+func run(cmd *exec.Cmd) ([]byte, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return cmd.CombinedOutput()
 }
 
 // ownPip is a folder that has pip, for interpreters of this version: made once, and
@@ -82,7 +91,7 @@ func (w Workbench) pip(ctx context.Context, path string, py Interpreter, args ..
 	all := append([]string{"-I", "-S", "-c", pipProgram, path, site, own, args[0], "--no-input", "--disable-pip-version-check"}, args[1:]...)
 	cmd := w.command(ctx, filepath.Join(path, "bin", "python"), all...)
 	cmd.Dir = path // where no file is named as a package might be
-	out, err := cmd.CombinedOutput()
+	out, err := run(cmd)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
