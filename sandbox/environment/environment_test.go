@@ -184,7 +184,7 @@ func TestNoCodeOfPackagesRuns(t *testing.T) {
 	folder := wheels(t)
 	mark := filepath.Join(t.TempDir(), "ran")
 	evil := "open(" + "'" + mark + "', 'a').write(__name__ if '__name__' in globals() else 'pth')\n"
-	environmenttest.Wheel(t, folder, "evil", "1.0", map[string]string{"evil.pth": "import builtins; " + evil, "keyring.py": evil, "sitecustomize.py": evil, "pip/__init__.py": evil, "brotli.py": evil, "evil.py": evil})
+	environmenttest.Wheel(t, folder, "evil", "1.0", map[string]string{"evil.pth": "import builtins; " + evil, "keyring.py": evil, "sitecustomize.py": evil, "pip/__init__.py": evil, "socks.py": evil, "evil.py": evil})
 	w, ctx := bench(t), t.Context()
 	must[any](t)(w.Add(ctx, Default, []string{"evil"}))
 	must[any](t)(w.Add(ctx, Default, []string{"lower"}))

@@ -40,15 +40,29 @@ func shelf(t *testing.T) environment.Workbench {
 // An environment that nobody has used for a while costs nothing, and is there again when
 // it is; one whose zygotes can't start never takes the place of one whose can.
 func TestEnvironmentsComeWhenTheyAreWanted(t *testing.T) {
+	if os.Getenv(levelKey) != "" {
+		return // the run for the best level tries the levels that differ
+	}
 	closeShared() // zygotes finds this one's only
 	w := shelf(t)
-	i, err := isolate.Open(isolate.Config{Python: w.Base, Shelf: w.Dir, Sets: []isolate.Set{{Name: "bare", Pool: 1}, {Name: "numpy", Modules: []string{"numpy"}, Pool: 1}}, Default: policy.Default(), Level: os.Getenv(levelKey),
-		Recycle: isolate.Recycle{Idle: 300 * time.Millisecond}, Log: t.Logf})
-	if err != nil {
-		t.Fatal(err)
+	for _, level := range []string{isolate.LevelLandlock, ""} {
+		i, err := isolate.Open(isolate.Config{Python: w.Base, Shelf: w.Dir, Sets: []isolate.Set{{Name: "bare", Pool: 1}, {Name: "numpy", Modules: []string{"numpy"}, Pool: 1}}, Default: policy.Default(), Level: level,
+			Recycle: isolate.Recycle{Idle: 300 * time.Millisecond}, Log: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the default zygotes", func() bool { return i.Ready() == nil })
+		comeAndGo(t, i)
+		if level == "" {
+			breakDefault(t, i, w)
+		}
+		i.Close()
 	}
-	t.Cleanup(i.Close)
-	eventually(t, "the default zygotes", func() bool { return i.Ready() == nil })
+}
+
+// comeAndGo uses the environment lab twice.
+func comeAndGo(t *testing.T, i *isolate.Isolator) {
+	t.Helper()
 	const own = 2
 	if now := len(zygotes()); now != own {
 		t.Fatalf("%d zygotes before anybody wants one of lab", now-own)
@@ -63,6 +77,11 @@ func TestEnvironmentsComeWhenTheyAreWanted(t *testing.T) {
 		}
 		eventually(t, "the zygote of lab goes", func() bool { return len(zygotes()) == own })
 	}
+}
+
+// breakDefault puts a numpy into the default environment that can't be imported.
+func breakDefault(t *testing.T, i *isolate.Isolator, w environment.Workbench) {
+	t.Helper()
 	before := i.Environments()[0]
 	if _, err := w.Remove(t.Context(), environment.Default, []string{"numpy"}); err == nil {
 		t.Error("numpy was removed, and pandas needs it")
@@ -79,5 +98,8 @@ func TestEnvironmentsComeWhenTheyAreWanted(t *testing.T) {
 	s := open(t, i, nil)
 	if e := run(t, s, "import numpy\nint(numpy.arange(3).sum())"); string(e.Result) != "3" {
 		t.Errorf("%s %s", e.Status, e.Result)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
