@@ -92,7 +92,7 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 
 // QuickExecute runs a job in a fresh sandbox that is gone afterwards.
 func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, config []byte) (*sandbox.Execution, error) {
-	p, err := policy.Accept(config, s.Default, s.Ceiling, who.Role == sandbox.RoleAdmin)
+	p, err := policy.Accept(config, s.Default, s.Ceiling, s.environments(), who.Role == sandbox.RoleAdmin)
 	if err != nil {
 		return nil, invalid(err)
 	}

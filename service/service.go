@@ -28,6 +28,7 @@ type Session interface {
 	Program
 	Adviser
 	Folders
+	Environment() *sandbox.Edition // nil where nothing of it lives
 }
 
 // Program is what runs.
@@ -55,6 +56,13 @@ type Host interface {
 	Open(ctx context.Context, box sandbox.Sandbox, code string) (Session, error)
 	Ready() error                 // why none could be opened now
 	Isolation() sandbox.Isolation // of all of them
+}
+
+// Environments are what code may run with.
+type Environments interface {
+	Environments() []sandbox.Environment // the default one first
+	Packages(environment string) ([]sandbox.Package, error)
+	Refresh(context.Context) error // reads again what the operator has changed
 }
 
 // Reader reads the knowledge database.
@@ -132,6 +140,7 @@ type History interface {
 // Parts is what a Service is made of; all fields but Clock and NewID are needed.
 type Parts struct {
 	Host     Host
+	Shelf    Environments
 	Reader   Reader
 	Writer   Writer
 	History  History

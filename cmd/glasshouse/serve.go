@@ -89,6 +89,13 @@ func serve(ctx context.Context, args []string) error {
 			return err
 		}
 	}
+	if err := remember(c, a.log.Warnf); err != nil {
+		return err
+	}
+	// Whoever changed an environment before the address was there has told nobody.
+	if err := a.isolator.Refresh(ctx); err != nil {
+		a.log.Warn(err)
+	}
 	greet(a, c, address, time.Since(began))
 	if facade != nil {
 		fmt.Printf("The facade for clients of a local code-execution server is at http://%s\n", facade.Addr())

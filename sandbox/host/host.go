@@ -145,6 +145,17 @@ func (s *Session) child(ctx context.Context, code string) (*isolate.Process, err
 
 func gone() error { return sandbox.Errorf(sandbox.FaultGone, "the sandbox was deleted") }
 
+// Environment is that of its live child; nil where there is none.
+func (s *Session) Environment() *sandbox.Edition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return nil
+	}
+	edition := s.process.Edition()
+	return &edition
+}
+
 // drop ends the child; /session stays for the next one.
 func (s *Session) drop(p *isolate.Process) error {
 	err := p.Close()

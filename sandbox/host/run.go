@@ -66,7 +66,8 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	errs.stop()
 	offline := network.close(e)
 
-	e.Isolation = s.host.isolator.Isolation()
+	edition := p.Edition()
+	e.Isolation, e.Environment = s.host.isolator.Isolation(), &edition
 	if network != nil {
 		e.Isolation.EnforcedBy["network"] = "network namespace of its own, seccomp, broker"
 	}

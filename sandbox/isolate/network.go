@@ -27,9 +27,9 @@ const (
 )
 
 // network is what a child with a network is told of it.
-func (i *Isolator) network() *hatch.Network {
+func (e *edition) network() *hatch.Network {
 	env := egress.Environment(net.JoinHostPort(proxyHost, strconv.Itoa(proxyPort)))
-	if i.bundle != "" {
+	if e.bundle != "" {
 		maps.Copy(env, map[string]string{"SSL_CERT_FILE": bundleInside, "REQUESTS_CA_BUNDLE": bundleInside})
 	}
 	return &hatch.Network{Host: proxyHost, Port: proxyPort, Environment: env}

@@ -308,6 +308,13 @@ func (z *zygote) retire() {
 	z.leave()
 }
 
+// childless says whether it has no child.
+func (z *zygote) childless() bool {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	return len(z.exits) == 0
+}
+
 // leave ends a retired zygote that has no child left. The caller holds z.mu.
 func (z *zygote) leave() {
 	if z.retired && len(z.exits) == 0 {

@@ -122,7 +122,7 @@ func serve(m *testing.M) (int, error) {
 	rooms := host.New(wall, 20*time.Second)
 	rooms.Network.Resolve, rooms.Network.Dial = world.resolve, world.dial
 	parts := service.Parts{
-		Host: opener{rooms}, Reader: reader, Writer: reader, History: store, Vault: kept, Default: policy.Default(), Ceiling: ceiling,
+		Host: opener{rooms}, Shelf: wall, Reader: reader, Writer: reader, History: store, Vault: kept, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: 4, InAll: 100, Parallel: 8, Mask: []string{"secret"}, Log: log,
 		SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
 	}

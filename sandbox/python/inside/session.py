@@ -24,6 +24,7 @@ import threading
 import types
 import warnings
 
+import absent
 import check
 import compat
 import complete
@@ -326,6 +327,12 @@ class Session:
                 problems.append({"kind": "policy", "line": refusal.lineno, "message": str(refusal), "hint": refusal.hint})
                 if len(problems) == MAX_PROBLEMS:
                     break
+            for node, name in self._rules.missing(tree):
+                if len(problems) == MAX_PROBLEMS:
+                    break
+                told = {"message": f"No module named {name!r}", "hint": absent.hint(name, self._policy.get("environment", "default"))}
+                problems.append({"kind": "import", "line": node.lineno, "column": node.col_offset + 1, **told})
+            problems.sort(key=lambda found: found["line"])
             _compile(tree, "<code>", "exec", _FLAGS, True)  # some errors are only found now
         except SyntaxError as error:
             told = failure.describe(error, "<code>", self._names, self._policy)
