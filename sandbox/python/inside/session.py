@@ -280,7 +280,9 @@ class Session:
                 shown.figures()
             if error is None:
                 shown.last(value)
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # an object that leaves while it is shown
             shown.cut += 1
         if "__result__" in self._names:
             value = self._names["__result__"]
