@@ -4,19 +4,14 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"glasshouse/sandbox"
@@ -50,16 +45,8 @@ type Names interface {
 	Sweep(age time.Duration, used func(sums []string) ([]string, error)) (removed int, err error)
 }
 
-// maxInline is how large one part of a rich output may be to stay in its execution, in
-// bytes of JSON; what is larger becomes an artifact.
-const maxInline = 256 << 10
-
-// artifactMIME is the part of a rich output that stands for what became artifacts: by
-// the MIME type that it had, the artifact.
-const artifactMIME = "application/vnd.glasshouse.artifact+json"
-
-// collect keeps what a run has left: files, and rich outputs too large for its record.
-// What can't be kept is counted and logged: the run itself is as it is.
+// collect keeps the files that a run has left. What can't be kept is counted and
+// logged: the run itself is as it is.
 func (s *Service) collect(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution) {
 	found, missed, err := session.Collect(s.Vault.Keep)
 	place, inside := path.Join("sessions", box.ID, "artifacts"), "/session/artifacts/"
@@ -75,77 +62,41 @@ func (s *Service) collect(ctx context.Context, session Session, box sandbox.Sand
 		}
 		err = errors.Join(err, failed)
 	}
-	large, failed := s.unload(e)
-	found, err = append(found, large...), errors.Join(err, failed)
-	if len(found) > 0 {
-		keeping, done := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-		defer done()
-		if failed := s.History.KeepArtifacts(keeping, found); failed != nil {
-			err, missed = errors.Join(err, failed), missed+int64(len(found))
-			found, e.ArtifactMap = nil, map[string]string{}
-		}
+	if failed := s.keepArtifacts(ctx, e, found, 30*time.Second); failed != nil {
+		err, missed = errors.Join(err, failed), missed+int64(len(found))
+		e.ArtifactMap = map[string]string{}
 	}
-	e.Artifacts = append(e.Artifacts, found...)
 	if missed > 0 {
 		e.Truncated["artifacts"] += missed
 	}
-	var size int64
-	for _, a := range found {
-		size += a.Size
-	}
-	s.noteKept(size)
 	if err != nil {
 		s.Log.WithError(err).WithField("execution_id", e.ID).Error("artifacts could not be kept")
 	}
+}
+
+// keepArtifacts writes what an execution has left, whoever still waits for it.
+func (s *Service) keepArtifacts(ctx context.Context, e *sandbox.Execution, list []sandbox.Artifact, most time.Duration) error {
+	if len(list) == 0 {
+		return nil
+	}
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), most)
+	defer done()
+	if err := s.History.KeepArtifacts(ctx, list); err != nil {
+		return err
+	}
+	e.Artifacts = append(e.Artifacts, list...)
+	var size int64
+	for _, a := range list {
+		size += a.Size
+	}
+	s.noteKept(size)
+	return nil
 }
 
 // sign writes whose an artifact is.
 func (s *Service) sign(a *sandbox.Artifact, e *sandbox.Execution) {
 	a.ID, a.ExecutionID, a.SandboxID, a.User, a.CreatedAt = s.NewID(), e.ID, e.SandboxID, e.User, s.Clock()
 	a.URL = "/artifacts/" + a.ID
-}
-
-// unload turns the large parts of rich outputs into artifacts.
-func (s *Service) unload(e *sandbox.Execution) (found []sandbox.Artifact, err error) {
-	for n, out := range e.Outputs {
-		moved := map[string]sandbox.Artifact{}
-		for _, kind := range slices.Sorted(maps.Keys(out.Data)) {
-			part := out.Data[kind]
-			if len(part) <= maxInline || kind == "text/plain" {
-				continue
-			}
-			body := []byte(part)
-			var text string
-			if json.Unmarshal(part, &text) == nil {
-				body = []byte(text)
-				if binary, err := base64.StdEncoding.DecodeString(text); err == nil && !strings.HasPrefix(kind, "text/") {
-					body = binary
-				}
-			}
-			name := fmt.Sprintf("output-%d%s", n+1, sandbox.Extension(kind))
-			if len(moved) > 0 {
-				name = fmt.Sprintf("output-%d-%d%s", n+1, len(moved)+1, sandbox.Extension(kind))
-			}
-			a, failed := s.Vault.Keep(name, strings.NewReader(string(body)))
-			if failed != nil {
-				err = errors.Join(err, failed)
-				continue
-			}
-			a.Place, a.Path, a.MIME, a.Change = path.Join("outputs", e.ID), name, kind, sandbox.ChangeNew
-			s.sign(&a, e)
-			if _, failed := s.Vault.Link(a); failed != nil {
-				err = errors.Join(err, failed)
-			}
-			moved[kind] = a
-			found = append(found, a)
-			delete(out.Data, kind)
-		}
-		if len(moved) > 0 {
-			out.Data[artifactMIME], _ = json.Marshal(moved)
-		}
-	}
-	slices.SortFunc(found, func(a, b sandbox.Artifact) int { return strings.Compare(a.Path, b.Path) })
-	return found, err
 }
 
 // Artifacts lists what a sandbox's executions have left, the newest version of each

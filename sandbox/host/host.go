@@ -20,12 +20,20 @@ type Isolator interface {
 	Shared(context.Context) (*isolate.Home, error)
 }
 
-// Desk answers what running code asks.
+// Desk answers what running code asks, and is handed what it shows.
 type Desk interface {
+	Database
+	History(ctx context.Context) ([]sandbox.Execution, error)
+	// Show returns a rich output as the execution is to have it. It is called from the
+	// goroutine of Run, as all of a Desk is, and may write to the execution.
+	Show(context.Context, sandbox.Output) sandbox.Output
+}
+
+// Database is the one that code reads.
+type Database interface {
 	Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error)
 	Schema(ctx context.Context, table string) (sandbox.Table, error)
 	Tables(ctx context.Context) ([]string, error)
-	History(ctx context.Context) ([]sandbox.Execution, error)
 }
 
 // Watcher takes what a watched run tells, in order, from one goroutine. An error says
