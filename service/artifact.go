@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/host"
 )
 
 // Gallery keeps what is known of artifacts.
@@ -29,11 +30,13 @@ type Gallery interface {
 type Attic interface {
 	ExpireArtifacts(ctx context.Context, before time.Time, most int64) ([]sandbox.Artifact, error)
 	SumsInUse(ctx context.Context, sums []string) ([]string, error)
+	PlacesInUse(ctx context.Context, places []string) ([]string, error)
 }
 
 // Vault keeps their bytes, by their sums.
 type Vault interface {
 	Keep(name string, body io.Reader) (sandbox.Artifact, error)
+	Release(sums []string) // once history has what was kept, or nobody is to have it
 	Open(sum string) (*os.File, error)
 	Names
 }
@@ -42,61 +45,78 @@ type Vault interface {
 type Names interface {
 	Link(sandbox.Artifact) (host string, err error)
 	Unlink(sandbox.Artifact) error
-	Sweep(age time.Duration, used func(sums []string) ([]string, error)) (removed int, err error)
+	Sweep(sums, places func([]string) ([]string, error)) (removed int, err error)
 }
 
 // collect keeps the files that a run has left. What can't be kept is counted and
 // logged: the run itself is as it is.
 func (s *Service) collect(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution) {
-	found, missed, err := session.Collect(s.Vault.Keep)
+	keep, release := s.holding()
+	defer release()
+	found, missed, err := session.Collect(keep)
 	place, inside := path.Join("sessions", box.ID, "artifacts"), "/session/artifacts/"
 	if box.Ephemeral {
 		place, inside = path.Join("outputs", e.ID), "/work/artifacts/"
 	}
-	for n := range found {
-		found[n].Place = place
-		s.sign(&found[n], e)
-		host, failed := s.Vault.Link(found[n])
-		if failed == nil {
+	hosts, failed := s.keepArtifacts(ctx, e, place, found, 30*time.Second)
+	for n, host := range hosts {
+		if host != "" {
 			e.ArtifactMap[inside+found[n].Path] = host
 		}
-		err = errors.Join(err, failed)
 	}
-	if failed := s.keepArtifacts(ctx, e, found, 30*time.Second); failed != nil {
-		err, missed = errors.Join(err, failed), missed+int64(len(found))
-		e.ArtifactMap = map[string]string{}
+	if hosts == nil {
+		missed += int64(len(found))
 	}
 	if missed > 0 {
 		e.Truncated["artifacts"] += missed
 	}
-	if err != nil {
+	if err = errors.Join(err, failed); err != nil {
 		s.Log.WithError(err).WithField("execution_id", e.ID).Error("artifacts could not be kept")
 	}
 }
 
-// keepArtifacts writes what an execution has left, whoever still waits for it.
-func (s *Service) keepArtifacts(ctx context.Context, e *sandbox.Execution, list []sandbox.Artifact, most time.Duration) error {
+// holding is the vault's Keep, and what releases all that it kept.
+func (s *Service) holding() (keep host.Keep, release func()) {
+	var sums []string
+	keep = func(name string, body io.Reader) (sandbox.Artifact, error) {
+		a, err := s.Vault.Keep(name, body)
+		if err == nil {
+			sums = append(sums, a.SHA256)
+		}
+		return a, err
+	}
+	return keep, func() { s.Vault.Release(sums) }
+}
+
+// keepArtifacts writes down what an execution has left, whoever still waits for it, and
+// then names it on the host, in this order: what has a name is on record. It fills in
+// whose each is, and returns the names, "" for what could not have one; nil where
+// nothing is on record.
+func (s *Service) keepArtifacts(ctx context.Context, e *sandbox.Execution, place string, list []sandbox.Artifact, most time.Duration) (hosts []string, err error) {
 	if len(list) == 0 {
-		return nil
+		return nil, nil
+	}
+	var size int64
+	for n := range list {
+		a := &list[n]
+		a.ID, a.ExecutionID, a.SandboxID, a.User, a.Place, a.CreatedAt = s.NewID(), e.ID, e.SandboxID, e.User, place, s.Clock()
+		a.URL = "/artifacts/" + a.ID
+		size += a.Size
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer done()
 	if err := s.History.KeepArtifacts(ctx, list); err != nil {
-		return err
+		return nil, err
 	}
 	e.Artifacts = append(e.Artifacts, list...)
-	var size int64
-	for _, a := range list {
-		size += a.Size
+	hosts = make([]string, len(list))
+	for n, a := range list {
+		var failed error
+		hosts[n], failed = s.Vault.Link(a)
+		err = errors.Join(err, failed)
 	}
 	s.noteKept(size)
-	return nil
-}
-
-// sign writes whose an artifact is.
-func (s *Service) sign(a *sandbox.Artifact, e *sandbox.Execution) {
-	a.ID, a.ExecutionID, a.SandboxID, a.User, a.CreatedAt = s.NewID(), e.ID, e.SandboxID, e.User, s.Clock()
-	a.URL = "/artifacts/" + a.ID
+	return hosts, err
 }
 
 // Artifacts lists what a sandbox's executions have left, the newest version of each
@@ -231,19 +251,15 @@ func (s *Service) sweeper() {
 		case <-tick.C:
 		case <-s.sweep:
 		}
-		if err := s.Sweep(context.Background(), orphanAge); err != nil {
+		if err := s.Sweep(context.Background()); err != nil {
 			s.Log.WithError(err).Warn("let old artifacts go")
 		}
 	}
 }
 
-// orphanAge is how long bytes may lie in the vault without a row in history: longer
-// than any run takes to write it.
-const orphanAge = time.Hour
-
-// Sweep lets artifacts go that are too old or, of each user, too much; and bytes that
-// no artifact has, when nobody has kept them for the age.
-func (s *Service) Sweep(ctx context.Context, age time.Duration) error {
+// Sweep lets artifacts go that are too old or, of each user, too much; and bytes and
+// names that no artifact has.
+func (s *Service) Sweep(ctx context.Context) error {
 	s.kept.Store(0)
 	gone, err := s.History.ExpireArtifacts(ctx, s.Clock().Add(-s.ArtifactAge), s.ArtifactBytes)
 	if err != nil {
@@ -252,6 +268,7 @@ func (s *Service) Sweep(ctx context.Context, age time.Duration) error {
 	for _, a := range gone {
 		err = errors.Join(err, s.Vault.Unlink(a))
 	}
-	_, swept := s.Vault.Sweep(age, func(sums []string) ([]string, error) { return s.History.SumsInUse(ctx, sums) })
+	_, swept := s.Vault.Sweep(func(sums []string) ([]string, error) { return s.History.SumsInUse(ctx, sums) },
+		func(places []string) ([]string, error) { return s.History.PlacesInUse(ctx, places) })
 	return errors.Join(err, swept)
 }

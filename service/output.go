@@ -27,39 +27,37 @@ const artifactMIME = "application/vnd.glasshouse.artifact+json"
 // read at once, in the place of large parts. A part that can't be kept stays in it.
 func (d *desk) Show(ctx context.Context, out sandbox.Output) sandbox.Output {
 	s, e := d.service, d.execution
-	parts := maps.Clone(out.Data)
-	moved := map[string]sandbox.Artifact{}
-	var found []sandbox.Artifact
+	keep, release := s.holding()
+	defer release()
+	var large []sandbox.Artifact
 	var err error
 	for _, kind := range slices.Sorted(maps.Keys(out.Data)) {
 		if len(out.Data[kind]) <= maxInline || kind == "text/plain" {
 			continue
 		}
 		name := fmt.Sprintf("output-%d%s", len(e.Outputs)+1, sandbox.Extension(kind))
-		if len(moved) > 0 {
-			name = fmt.Sprintf("output-%d-%d%s", len(e.Outputs)+1, len(moved)+1, sandbox.Extension(kind))
+		if len(large) > 0 {
+			name = fmt.Sprintf("output-%d-%d%s", len(e.Outputs)+1, len(large)+1, sandbox.Extension(kind))
 		}
-		a, failed := s.Vault.Keep(name, strings.NewReader(content(kind, out.Data[kind])))
+		a, failed := keep(name, strings.NewReader(content(kind, out.Data[kind])))
 		if failed != nil {
 			err = errors.Join(err, failed)
 			continue
 		}
-		a.Place, a.Path, a.MIME, a.Change = path.Join("outputs", e.ID), name, kind, sandbox.ChangeNew
-		s.sign(&a, e)
-		if _, failed := s.Vault.Link(a); failed != nil {
-			err = errors.Join(err, failed)
-		}
-		moved[kind], found = a, append(found, a)
-		delete(parts, kind)
+		a.Path, a.MIME, a.Change = name, kind, sandbox.ChangeNew
+		large = append(large, a)
 	}
-	if len(found) > 0 {
-		failed := s.keepArtifacts(ctx, e, found, openingTime)
-		if err = errors.Join(err, failed); failed == nil {
-			parts[artifactMIME], _ = json.Marshal(moved)
-			out.Data = parts
+	hosts, failed := s.keepArtifacts(ctx, e, path.Join("outputs", e.ID), large, openingTime)
+	if hosts != nil {
+		parts, moved := maps.Clone(out.Data), map[string]sandbox.Artifact{}
+		for _, a := range large {
+			delete(parts, a.MIME)
+			moved[a.MIME] = a
 		}
+		parts[artifactMIME], _ = json.Marshal(moved)
+		out.Data = parts
 	}
-	if err != nil {
+	if err = errors.Join(err, failed); err != nil {
 		s.Log.WithError(err).WithField("execution_id", e.ID).Error("a rich output could not be kept as an artifact")
 	}
 	return out

@@ -92,9 +92,18 @@ func (s *Store) ExpireArtifacts(ctx context.Context, before time.Time, most int6
 
 // SumsInUse returns those of sums that an artifact has.
 func (s *Store) SumsInUse(ctx context.Context, sums []string) ([]string, error) {
+	return s.inUse(ctx, `SELECT DISTINCT sha256 FROM artifacts WHERE sha256 = ANY($1)`, sums)
+}
+
+// PlacesInUse returns those of places that an artifact is in.
+func (s *Store) PlacesInUse(ctx context.Context, places []string) ([]string, error) {
+	return s.inUse(ctx, `SELECT p FROM unnest($1::text[]) AS p WHERE EXISTS (SELECT FROM artifacts WHERE place = p)`, places)
+}
+
+func (s *Store) inUse(ctx context.Context, sql string, names []string) ([]string, error) {
 	var used []string
 	err := s.read(func() (err error) {
-		rows, _ := s.pool.Query(ctx, `SELECT DISTINCT sha256 FROM artifacts WHERE sha256 = ANY($1)`, sums)
+		rows, _ := s.pool.Query(ctx, sql, names)
 		used, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})

@@ -283,7 +283,7 @@ func TestRetention(t *testing.T) {
 	for n := range 4 {
 		all = append(all, left(t, c.run(t, id, fmt.Sprintf("open('/session/artifacts/%d', 'w').write('%d' * 900_000)", n, n)))[fmt.Sprint(n)])
 	}
-	if err := whole.Sweep(context.Background(), 0); err != nil {
+	if err := whole.Sweep(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	for n, a := range all {
