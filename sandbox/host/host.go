@@ -68,6 +68,8 @@ type Host struct {
 	// Network is what the broker of each run is made of where a sandbox has the network
 	// on, but for its hosts and its log. It is set before the first run, if at all.
 	Network egress.Config
+	// Uploads is what the uploads of all sessions may take; likewise.
+	Uploads Room
 
 	isolator Isolator
 	queue    time.Duration // how long a start may wait for a free child
@@ -105,7 +107,7 @@ type Session struct {
 // seems to need, where that is all it will run, and else, where code is "", all.
 // FaultFull where none came free in time.
 func (h *Host) Open(ctx context.Context, box sandbox.Sandbox, code string) (*Session, error) {
-	s := &Session{host: h, box: box, uploads: newUploads(box.Policy)}
+	s := &Session{host: h, box: box, uploads: newUploads(box, &h.Uploads)}
 	_, err := s.child(ctx, code)
 	return s, err
 }
