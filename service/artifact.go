@@ -36,6 +36,7 @@ type Attic interface {
 // Vault keeps their bytes, by their sums.
 type Vault interface {
 	Keep(name string, body io.Reader) (sandbox.Artifact, error)
+	Settle(sums []string) error
 	Release(sums []string) // once history has what was kept, or nobody is to have it
 	Open(sum string) (*os.File, error)
 	Names
@@ -89,7 +90,8 @@ func (s *Service) holding() (keep host.Keep, release func()) {
 }
 
 // keepArtifacts writes down what an execution has left, whoever still waits for it, and
-// then names it on the host, in this order: what has a name is on record. It fills in
+// then names it on the host, in this order: what has a name is on record, and what is on
+// record is on the disk. It fills in
 // whose each is, and returns the names, "" for what could not have one; nil where
 // nothing is on record.
 func (s *Service) keepArtifacts(ctx context.Context, e *sandbox.Execution, place string, list []sandbox.Artifact, most time.Duration) (hosts []string, err error) {
@@ -97,14 +99,19 @@ func (s *Service) keepArtifacts(ctx context.Context, e *sandbox.Execution, place
 		return nil, nil
 	}
 	var size int64
+	var sums []string
 	for n := range list {
 		a := &list[n]
 		a.ID, a.ExecutionID, a.SandboxID, a.User, a.Place, a.CreatedAt = s.NewID(), e.ID, e.SandboxID, e.User, place, s.Clock()
 		a.URL = "/artifacts/" + a.ID
-		size += a.Size
+		size += a.Size + 4096 // for its name
+		sums = append(sums, a.SHA256)
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer done()
+	if err := s.Vault.Settle(sums); err != nil {
+		return nil, err
+	}
 	if err := s.History.KeepArtifacts(ctx, list); err != nil {
 		return nil, err
 	}

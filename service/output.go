@@ -47,7 +47,7 @@ func (d *desk) Show(ctx context.Context, out sandbox.Output) sandbox.Output {
 		a.Path, a.MIME, a.Change = name, kind, sandbox.ChangeNew
 		large = append(large, a)
 	}
-	hosts, failed := s.keepArtifacts(ctx, e, path.Join("outputs", e.ID), large, openingTime)
+	hosts, failed := s.keepArtifacts(ctx, e, path.Join("shown", e.ID), large, openingTime)
 	if hosts != nil {
 		parts, moved := maps.Clone(out.Data), map[string]sandbox.Artifact{}
 		for _, a := range large {

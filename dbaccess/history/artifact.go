@@ -62,9 +62,9 @@ func (s *Store) Artifacts(ctx context.Context, sandboxID string) ([]sandbox.Arti
 }
 
 // ExpireArtifacts forgets artifacts from before a time, and of each user the oldest
-// beyond most bytes. It returns those of which no newer version has the same name.
+// beyond most bytes, counted in pages, with one for each. It returns those of which no newer version has the same name.
 func (s *Store) ExpireArtifacts(ctx context.Context, before time.Time, most int64) ([]sandbox.Artifact, error) {
-	rows, _ := s.pool.Query(ctx, `DELETE FROM artifacts USING (SELECT id AS old, sum(size) OVER (PARTITION BY owner ORDER BY created_at DESC, id DESC) AS upto FROM artifacts) AS ranked
+	rows, _ := s.pool.Query(ctx, `DELETE FROM artifacts USING (SELECT id AS old, sum(4096 + (size + 4095) / 4096 * 4096) OVER (PARTITION BY owner ORDER BY created_at DESC, id DESC) AS upto FROM artifacts) AS ranked
 		WHERE id = old AND (created_at < $1 OR upto > $2) RETURNING `+artifactColumns, before, most)
 	gone, err := pgx.CollectRows(rows, scanArtifact)
 	if err != nil || len(gone) == 0 {

@@ -4,9 +4,10 @@
 //	artifacts/ab/abcd...                 the bytes
 //	sessions/SANDBOX/artifacts/PATH      the newest of that name; a hard link to them
 //	outputs/EXECUTION/PATH               of a run in a sandbox of its own; likewise
+//	shown/EXECUTION/NAME                 large parts of what a run has shown; likewise
 //
-// What is kept, of whom and for how long is history's to know: bytes are kept first, then
-// written down there, then named, and what Keep has kept is held until Release says that
+// What is kept, of whom and for how long is history's to know: bytes are kept first and
+// settled on the disk, then written down there, then named, and what Keep has kept is held until Release says that
 // this is done, whatever Sweep finds written down. A folder belongs to one Vault. A Vault
 // has no goroutine; its methods may be called from many at once. Names come from user code: every path is walked within
 // an os.Root, which no name leaves.
@@ -54,7 +55,7 @@ func Open(dir string) (*Vault, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vault: %w", err)
 	}
-	for _, name := range []string{store, "sessions", "outputs"} {
+	for _, name := range []string{store, "sessions", "outputs", "shown"} {
 		if err := root.MkdirAll(name, 0o700); err != nil {
 			return nil, errors.Join(fmt.Errorf("vault: %w", err), root.Close())
 		}
@@ -67,8 +68,9 @@ func (v *Vault) Close() error { return v.root.Close() }
 
 func at(sum string) string { return path.Join(store, sum[:2], sum) }
 
-// Keep writes what body has, once, and says what it is. The bytes are on disk when
-// it returns, and held until they are given to Release. name says its type.
+// Keep writes what body has, once, and says what it is. The bytes are held until they are
+// given to Release, and on the disk for good once they are given to Settle. name says
+// its type.
 func (v *Vault) Keep(name string, body io.Reader) (a sandbox.Artifact, err error) {
 	temp := path.Join(store, ".new-"+rand.Text())
 	f, err := v.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o400)
@@ -100,13 +102,47 @@ func (v *Vault) Keep(name string, body io.Reader) (a sandbox.Artifact, err error
 	if !errors.Is(err, fs.ErrNotExist) {
 		return a, err
 	}
-	if err = f.Sync(); err != nil {
-		return a, err
-	}
 	if err = v.root.MkdirAll(path.Dir(at(a.SHA256)), 0o700); err != nil {
 		return a, err
 	}
 	return a, v.root.Rename(temp, at(a.SHA256))
+}
+
+// settlers is how many files are brought to the disk side by side: it writes many in
+// little more time than one.
+const settlers = 16
+
+// Settle returns when kept bytes, and that they are there, outlast a loss of power.
+func (v *Vault) Settle(sums []string) error {
+	var files, shelves []string
+	for _, sum := range sums {
+		files, shelves = append(files, at(sum)), append(shelves, path.Dir(at(sum)))
+	}
+	slices.Sort(shelves)
+	return errors.Join(v.sync(files), v.sync(slices.Compact(shelves)), v.sync([]string{store}))
+}
+
+func (v *Vault) sync(names []string) error {
+	var workers sync.WaitGroup
+	next := make(chan int)
+	failed := make([]error, len(names))
+	for range min(settlers, len(names)) {
+		workers.Go(func() {
+			for n := range next {
+				f, err := v.root.Open(names[n])
+				if err == nil {
+					err = errors.Join(f.Sync(), f.Close())
+				}
+				failed[n] = err
+			}
+		})
+	}
+	for n := range names {
+		next <- n
+	}
+	close(next)
+	workers.Wait()
+	return errors.Join(failed...)
 }
 
 // see tells a sweep that goes on. The caller holds mu.
@@ -228,7 +264,7 @@ func (v *Vault) Sweep(sums, places func([]string) ([]string, error)) (removed in
 		return 0, err
 	}
 	whole := func(name string) string { return name }
-	sweeps := []sweep{{"sessions", store, whole, places}, {"outputs", "", whole, places}}
+	sweeps := []sweep{{"sessions", store, whole, places}, {"outputs", "", whole, places}, {"shown", "", whole, places}}
 	for _, shelf := range shelves {
 		if shelf.IsDir() {
 			sweeps = append(sweeps, sweep{path.Join(store, shelf.Name()), "", path.Base, sums})

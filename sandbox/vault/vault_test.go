@@ -92,6 +92,17 @@ func TestBytesAreKeptOnce(t *testing.T) {
 	if got, want := tree(t, dir), []string{filepath.Join("artifacts", a.SHA256[:2], a.SHA256)}; !slices.Equal(got, want) {
 		t.Errorf("on disk: %q", got)
 	}
+	c := keep(t, v, "c", "another")
+	if err := v.Settle([]string{a.SHA256, b.SHA256, c.SHA256}); err != nil {
+		t.Error(err)
+	}
+	if err := v.Settle([]string{a.SHA256, strings.Repeat("0", 64)}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("settled what is not there: %v", err)
+	}
+	v.Release([]string{c.SHA256})
+	if n, err := v.Sweep(of(), of()); n != 1 || err != nil {
+		t.Errorf("%d went, %v", n, err)
+	}
 	if read(t, v, a.SHA256) != "x,y\n" {
 		t.Error("it does not come back")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"mime"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -159,9 +160,14 @@ open("/session/secret", "w").write("s"); os.link("/session/secret", out + "/hard
 		"the folder a file":      {`os.rmdir(out); open(out, "w").write("x")`, "", false},
 		"the folder gone":        {`os.rmdir(out)`, "", false},
 		"the folder from before": {`os.rename(out, out + "2"); os.mkdir(out); open(out + "/x", "w").close()`, "x:new", false},
-		"deep":                   {`d = out` + "\n" + `for n in range(40):` + "\n" + `  d += "/d"; os.mkdir(d); open(d + "/f", "w").close()`, strings.TrimSpace(deep(15)), true},
+		"deep":                   {`d = out` + "\n" + `for n in range(40):` + "\n" + `  d += "/d"; os.mkdir(d); open(d + "/f", "w").close()`, deep("d", 15), true},
 		"no permissions":         {`open(out + "/f", "w").write("x"); os.mkdir(out + "/d"); open(out + "/d/g", "w").write("y"); os.chmod(out + "/f", 0); os.chmod(out + "/d", 0); os.chmod(out, 0)`, "d/g:new f:new", false},
 		"not UTF-8":              {`open(out.encode() + b"/\xff\xfe.txt", "w").write("x")`, "%FF%FE.txt:new", false},
+		"long names": {`
+here = out
+for n in range(12):
+    here += "/" + "n" * 200; os.mkdir(here); open(here + "/f", "w").close()
+open(out.encode() + b"/" + b"\xff" * 100, "w").close()`, deep(strings.Repeat("n", 200), 5), true},
 		"sparse": {`
 for n in range(3):
     with open(f"{out}/{n}", "w") as f: f.truncate(40 << 20)`, "0:new", true},
@@ -187,17 +193,43 @@ for make in (os.mkfifo, lambda p: os.mknod(p, 0o20666, 259), lambda p: os.mknod(
 			}
 		})
 	}
-	a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "for n in range(1500): open(f'/session/artifacts/{n}', 'w').close()"})
-	if n := len(left(t, a)); n != 1000 || a.get("truncated.artifacts") != 500.0 {
-		t.Errorf("%d are kept, and %v missed", n, a.get("truncated"))
+	for made, missed := range map[int]float64{1500: 500, 10_000: 9000} {
+		a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": fmt.Sprintf("for n in range(%d): open(f'/session/artifacts/{n}', 'w').write(str(n) * 100)", made)})
+		if n := len(left(t, a)); n != 1000 || a.get("truncated.artifacts") != missed {
+			t.Errorf("of %d, %d are kept, and %v missed (%v)", made, n, a.get("truncated"), a.get("error"))
+		}
 	}
 }
 
-// deep is the files of a tree so deep, as they are listed.
-func deep(n int) string {
+// A thread that goes on writing when its run is over: what is kept is what its sum and
+// its size say, of some moment, and the next run has the next moment's.
+func TestArtifactsThatChangeMeanwhile(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, map[string]any{"cpu_percent": 100})
+	c.run(t, id, `
+import threading, itertools
+def write():
+    for n in itertools.count():
+        with open("/session/artifacts/x", "r+b" if n else "wb") as f:
+            f.truncate(n % 50_000)
+            f.write(bytes([n % 256]) * (n * 7 % 90_000))
+threading.Thread(target=write, daemon=True).start()`)
+	for range 5 {
+		a, ok := left(t, c.run(t, id, "import time; time.sleep(0.05)"))["x"]
+		if !ok {
+			t.Fatal("the file did not change")
+		}
+		if got := c.do(t, "GET", a.URL, nil); int64(len(got.text)) != a.Size || hexSum(string(got.text)) != a.SHA256 {
+			t.Errorf("%d bytes with the sum %s, not %+v", len(got.text), hexSum(string(got.text)), a)
+		}
+	}
+}
+
+// deep is the files of a tree so deep, of folders with that name, as they are listed.
+func deep(folder string, n int) string {
 	var out []string
 	for i := 1; i <= n; i++ {
-		out = append(out, strings.Repeat("d/", i)+"f:new")
+		out = append(out, strings.Repeat(folder+"/", i)+"f:new")
 	}
 	return strings.Join(sorted(out), " ")
 }
@@ -227,6 +259,35 @@ func TestSignedURLs(t *testing.T) {
 	isProblem(t, c.do(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": 1 << 30}), 422, "invalid-input", "expires_in")
 	brief, _ := c.ok(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": 1}).get("url").(string)
 	eventually(t, "the URL to expire", func() bool { return nobody.do(t, "GET", brief, nil).status == http.StatusForbidden })
+}
+
+// What user code left is data to a browser, whatever it says it is: nothing of it runs,
+// is taken for another type, or is shown as a page of this service.
+func TestServedArtifactsRunNothing(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	found := left(t, c.run(t, c.create(t, nil), `
+page = "<script>alert(document.domain)</script>"
+for name in ["a.html", "a.HTM", "a.svg", "a.xml", "a.js", "a.pdf", "a.unknown", "noname", "a.png", "a.jpg.html", "quote\"name.svg", "line\r\nX-Bad: 1.html", "größe.svg"]:
+    open("/session/artifacts/" + name, "w").write(page)`))
+	if len(found) != 13 {
+		t.Fatalf("%q", paths(found))
+	}
+	for name, a := range found {
+		signed, _ := c.ok(t, "POST", a.URL+"/url", nil).get("url").(string)
+		for _, got := range []answer{c.do(t, "GET", a.URL, nil), (client{}).do(t, "GET", signed, nil), c.do(t, "GET", a.URL, nil, "Range", "bytes=0-7"), c.do(t, "HEAD", a.URL, nil)} {
+			h := got.header
+			disposition, inline := h.Get("Content-Disposition"), name == "a.png"
+			if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Content-Security-Policy") != "default-src 'none'; sandbox" || strings.HasPrefix(disposition, "attachment; ") == inline || h.Get("X-Bad") != "" {
+				t.Errorf("%q: %v", name, h)
+			}
+			if inline && h.Get("Content-Type") != "image/png" {
+				t.Errorf("%q is shown as %s", name, h.Get("Content-Type"))
+			}
+			if _, parameters, err := mime.ParseMediaType(disposition); err != nil || parameters["filename"] != name {
+				t.Errorf("%q is to be saved by %q (%v)", name, disposition, err)
+			}
+		}
+	}
 }
 
 // eventually looks until something is so, for ten seconds.
@@ -300,6 +361,16 @@ func TestRetention(t *testing.T) {
 		} else if answer.status != http.StatusOK {
 			t.Errorf("artifact %d: HTTP %d", n, answer.status)
 		}
+	}
+	// Files with nothing in them take room, too: a page each.
+	third := user(t, sandbox.RoleAgent)
+	many := third.create(t, nil)
+	third.run(t, many, "for n in range(600): open(f'/session/artifacts/{n}', 'w').close()")
+	if err := whole.Sweep(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if list := left(t, third.ok(t, "GET", "/sandbox/"+many+"/artifacts", nil)); len(list) != 2<<20/4096 {
+		t.Errorf("of 600 empty files %d are kept", len(list))
 	}
 	if a := other.do(t, "GET", kept.URL, nil); string(a.text) != "old and small" {
 		t.Errorf("another user's: HTTP %d %s", a.status, a.text)
