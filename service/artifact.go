@@ -22,7 +22,7 @@ import (
 type Gallery interface {
 	KeepArtifacts(context.Context, []sandbox.Artifact) error
 	Artifact(ctx context.Context, id string) (sandbox.Artifact, error)
-	Artifacts(ctx context.Context, sandboxID string) ([]sandbox.Artifact, error)
+	Artifacts(ctx context.Context, sandboxID string, after sandbox.Artifact, limit int) ([]sandbox.Artifact, error)
 	Attic
 }
 
@@ -127,17 +127,32 @@ func (s *Service) keepArtifacts(ctx context.Context, e *sandbox.Execution, place
 }
 
 // Artifacts lists what a sandbox's executions have left, the newest version of each
-// file; it answers for sandboxes that have ended, too.
-func (s *Service) Artifacts(ctx context.Context, who sandbox.Key, id string) ([]sandbox.Artifact, error) {
+// file, limit at a time; next is where to go on after, "" at the end. It answers for
+// sandboxes that have ended, too.
+func (s *Service) Artifacts(ctx context.Context, who sandbox.Key, id string, limit int, after string) (list []sandbox.Artifact, next string, err error) {
 	if _, err := s.record(ctx, who, id); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	s.touchLive(id)
-	list, err := s.History.Artifacts(ctx, id)
+	var last sandbox.Artifact
+	if after != "" {
+		var none *sandbox.Error
+		last, err = s.History.Artifact(ctx, after)
+		if err == nil && last.SandboxID != id || errors.As(err, &none) && none.Fault == sandbox.FaultNotFound {
+			err = &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "after", Detail: "it is none of this sandbox's artifacts, or no longer kept: begin anew"}
+		}
+		if err != nil {
+			return nil, "", err
+		}
+	}
+	if list, err = s.History.Artifacts(ctx, id, last, limit+1); len(list) > limit {
+		list = list[:limit]
+		next = list[limit-1].ID
+	}
 	for n := range list {
 		list[n].URL = "/artifacts/" + list[n].ID
 	}
-	return list, err
+	return list, next, err
 }
 
 // touchLive uses a sandbox, if it is still there.

@@ -49,12 +49,14 @@ func (s *Store) Artifact(ctx context.Context, id string) (sandbox.Artifact, erro
 	return a, err
 }
 
-// Artifacts lists a sandbox's artifacts by path, the newest version of each.
-func (s *Store) Artifacts(ctx context.Context, sandboxID string) ([]sandbox.Artifact, error) {
+// Artifacts lists a sandbox's artifacts by path, the newest version of each: of those
+// after one, or where it is nothing of all, the first limit.
+func (s *Store) Artifacts(ctx context.Context, sandboxID string, after sandbox.Artifact, limit int) ([]sandbox.Artifact, error) {
 	var list []sandbox.Artifact
 	err := s.read(func() (err error) {
 		rows, _ := s.pool.Query(ctx, `SELECT DISTINCT ON (place, path) `+artifactColumns+` FROM artifacts WHERE sandbox_id = $1
-			ORDER BY place DESC, path, created_at DESC, id`, clean(sandboxID))
+			AND ($2 = '' OR place > $3 OR place = $3 AND path > $4) ORDER BY place, path, created_at DESC, id LIMIT $5`,
+			clean(sandboxID), after.ID, after.Place, after.Path, limit)
 		list, err = pgx.CollectRows(rows, scanArtifact)
 		return err
 	})
