@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,10 +25,11 @@ import (
 )
 
 // script is a host whose runs last until they are cancelled, where the code is
-// "wait", show a large page, where it is "show", and else complete at once: what service does around a run is looked at
+// "wait", show a large page, where it is "show", print, where it is "print", and else complete at once: what service does around a run is looked at
 // here, not the run.
 type script struct {
 	started chan string
+	prints  [][]byte // what is printed, in pieces, where the code is "print"
 	ran     int
 	closed  atomic.Int64
 }
@@ -40,7 +42,7 @@ func (s *script) Ready() error { return nil }
 
 func (s *script) Isolation() sandbox.Isolation { return sandbox.Isolation{} }
 
-func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, _ host.Watcher, _ host.Listener) error {
+func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, _ host.Watcher, live host.Listener) error {
 	s.ran++
 	e.Status = sandbox.StatusCompleted
 	if e.Code == "compute" {
@@ -49,6 +51,14 @@ func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, 
 	if e.Code == "show" {
 		page, _ := json.Marshal(strings.Repeat("x", 300_000))
 		e.Outputs = append(e.Outputs, desk.Show(ctx, sandbox.Output{Data: map[string]json.RawMessage{"text/html": page, "text/plain": []byte(`"page"`)}}))
+	}
+	if e.Code == "print" {
+		for n, piece := range s.prints {
+			live.Print("stdout", piece)
+			if n%50 == 49 {
+				live.Note(sandbox.Note{Message: strconv.Itoa(n)})
+			}
+		}
 	}
 	if e.Code == "wait" {
 		s.started <- e.ID
