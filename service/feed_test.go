@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -14,6 +15,12 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/service"
 )
+
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
 
 // Text that is printed in pieces which begin and end in the middle of characters, read
 // by some who stop and come back: each has the same events, and all of the text up to
@@ -36,11 +43,27 @@ func TestFeedsHaveNoGap(t *testing.T) {
 		}
 		bound := 1024 + random.IntN(60_000)
 		config, _ := json.Marshal(map[string]any{"max_output_size": bound})
+		// The first reader reads while the run waits, now and then.
+		var events []service.Event
+		began, over := make(chan *service.Feed, 1), canceled(t)
+		follow := sync.OnceValue(func() *service.Feed { return <-began })
+		h.printed = func() {
+			f := follow()
+			for random.IntN(3) == 0 {
+				event, err := f.Next(over, int64(len(events)))
+				if err != nil {
+					return
+				}
+				events = append(events, event)
+			}
+		}
 		f, err := s.Start(t.Context(), ada, "", service.Job{Code: "print", Kind: sandbox.KindQuick}, config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		read := make([][]service.Event, 4)
+		began <- f
+		<-f.Over()
+		read := [][]service.Event{events, nil, nil, nil}
 		var readers sync.WaitGroup
 		for reader := range read {
 			luck := rand.New(rand.NewPCG(seed, uint64(reader)))

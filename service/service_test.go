@@ -30,6 +30,7 @@ import (
 type script struct {
 	started chan string
 	prints  [][]byte // what is printed, in pieces, where the code is "print"
+	printed func()   // is called after each
 	ran     int
 	closed  atomic.Int64
 }
@@ -55,6 +56,7 @@ func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, 
 	if e.Code == "print" {
 		for n, piece := range s.prints {
 			live.Print("stdout", piece)
+			s.printed()
 			if n%50 == 49 {
 				live.Note(sandbox.Note{Message: strconv.Itoa(n)})
 			}
