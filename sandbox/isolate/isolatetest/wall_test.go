@@ -35,6 +35,9 @@ func (deaf) Query(context.Context, string, map[string]any) (sandbox.Rows, error)
 func (deaf) Schema(context.Context, string) (sandbox.Table, error) { return sandbox.Table{}, nil }
 func (deaf) Tables(context.Context) ([]string, error)              { return nil, nil }
 func (deaf) History(context.Context) ([]sandbox.Execution, error)  { return nil, nil }
+func (deaf) Show(_ context.Context, out sandbox.Output) sandbox.Output {
+	return out
+}
 
 func raise(t *testing.T, level string) *isolate.Isolator {
 	t.Helper()
