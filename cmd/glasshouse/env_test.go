@@ -39,15 +39,15 @@ func (o operator) env(t *testing.T, args ...string) string {
 	return out
 }
 
-// ran is what a test looks at of an execution.
-type ran struct {
+// inEnvironment is what a test looks at of an execution.
+type inEnvironment struct {
 	Status, ID  string
 	Result      any
 	Environment sandbox.Edition
 	Exception   *sandbox.Exception
 }
 
-func (r *remote) execute(t *testing.T, id, code, environment string) (e ran) {
+func (r *remote) execute(t *testing.T, id, code, environment string) (e inEnvironment) {
 	t.Helper()
 	path, body := "/sandbox/"+id+"/execute", map[string]any{"code": code}
 	if id == "" {
@@ -93,7 +93,7 @@ func TestPackagesChangeUnderWay(t *testing.T) {
 	environmenttest.Wheel(t, wheels, "tinypack-core", "1.5", map[string]string{"tinypack_core.py": ""})
 	o := operator{binary(t), dataDir(t)}
 	cmd, r := start(t, o.path, o.dir)
-	for _, e := range []ran{r.execute(t, "", versionOf, "default")} {
+	for _, e := range []inEnvironment{r.execute(t, "", versionOf, "default")} {
 		if e.Status != "failed" || e.Exception.Type != "ModuleNotFoundError" {
 			t.Fatalf("before it is installed: %+v", e)
 		}
@@ -133,7 +133,7 @@ func TestPackagesChangeUnderWay(t *testing.T) {
 			}
 		})
 	}
-	slow := make(chan ran, 1)
+	slow := make(chan inEnvironment, 1)
 	busy := r.open(t, "default")
 	go func() { slow <- r.execute(t, busy, "import time\ntime.sleep(8)\n"+versionOf, "") }()
 	o.env(t, "add", "tinypack==2.0")
