@@ -72,7 +72,7 @@ func (s *Session) inspect(ctx context.Context, request string, arguments json.Ra
 	case "dataBreakpointInfo":
 		return s.dataBreakpointInfo(arguments)
 	case "gotoTargets":
-		return s.gotoTargets(arguments)
+		return s.gotoTargets(ctx, arguments)
 	case "exceptionInfo":
 		return s.exceptionInfo(at)
 	case "evaluate":

@@ -58,6 +58,7 @@ type Session struct {
 	live      bool // the run goes on
 	tip       Where
 	where     Where
+	moves     int   // how often it was moved
 	refs      []ref // of variables, until the next move
 	wishes    wishes
 	nextID    int
@@ -206,7 +207,7 @@ func (j *Journal) changedBy(step int, frame uint64) []string {
 		if step+1 < c.First || step > c.Last {
 			continue
 		}
-		_ = j.replay(c, func(s *State, rec *Record) bool { // what is damaged was said by State
+		_ = j.replayFrom(c, step, func(*State) bool { return true }, func(s *State, rec *Record) bool { // what is damaged was said by State
 			if rec.Kind == KindLine && s.Step > step || s.Step < step || s.Current != frame {
 				return s.Step <= step
 			}
@@ -235,6 +236,7 @@ func (j *Journal) changedBy(step int, frame uint64) []string {
 // stop makes a place the session's, and tells it. The caller holds mu.
 func (s *Session) stop(w Where) {
 	s.where, s.refs = w, nil
+	s.moves++
 	if s.state != StateEnded {
 		s.state = StateStopped
 	}

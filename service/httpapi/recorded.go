@@ -164,7 +164,7 @@ func (a *api) recordings(group place) {
 			return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "condition", Detail: err.Error()}
 		}
 		out := &findAnswer{}
-		if out.Step, out.Unknown, err = r.FirstWhere(condition, in.From, in.Function); err != nil || out.Step == 0 {
+		if out.Step, out.Unknown, err = r.FirstWhere(ctx, condition, in.From, in.Function); err != nil || out.Step == 0 {
 			return out, reading(err)
 		}
 		view, err := r.View(out.Step, r.Source, 20)
