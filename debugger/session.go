@@ -68,16 +68,8 @@ type Session struct {
 	overlay   map[Variable]VariableView // what was set since it stands
 	events    []Event
 	dropped   int
+	taken     int // no event up to this one may change any more
 }
-
-// Event is something that happened, numbered from 1.
-type Event struct {
-	ID   int    `json:"id"`
-	Kind string `json:"event"` // as the Debug Adapter Protocol names them
-	Body any    `json:"body"`
-}
-
-const maxEvents = 10_000
 
 // command is what the run's goroutine is to do; its answer is the child's JSON.
 type command struct {
@@ -106,42 +98,6 @@ func NewSession(j *Journal, source []string, live bool) *Session {
 
 // OnUse has f called whenever somebody uses the session.
 func (s *Session) OnUse(f func()) { s.touch = f }
-
-// emit adds an event. The caller holds mu.
-func (s *Session) emit(kind string, body any) {
-	s.events = append(s.events, Event{s.dropped + len(s.events) + 1, kind, body})
-	if len(s.events) > maxEvents {
-		s.events = slices.Clone(s.events[maxEvents/2:])
-		s.dropped += maxEvents / 2
-	}
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// Events returns the events after one, waiting for the first until ctx ends.
-func (s *Session) Events(ctx context.Context, after int) []Event {
-	for {
-		s.mu.Lock()
-		from := min(max(after-s.dropped, 0), len(s.events))
-		list, changed := slices.Clone(s.events[from:]), s.changed
-		s.mu.Unlock()
-		if len(list) > 0 {
-			return list
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// Last returns the number of the last event; 0 before the first.
-func (s *Session) Last() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dropped + len(s.events)
-}
 
 // Where returns where the session stands now.
 func (s *Session) Where() Where {
@@ -277,7 +233,7 @@ func (s *Session) Logged(body []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.emit("output", map[string]any{"category": "console", "output": log.Text + "\n", "line": log.Line})
+	s.emit("output", output{"console", log.Text + "\n", log.Line})
 }
 
 // expressionTime is how long an expression may take in the program.
@@ -332,17 +288,12 @@ func (s *Session) Stopped(ctx context.Context, body []byte, ask func(any, time.D
 }
 
 // Ended says that the run is over; body is told with it.
-func (s *Session) Ended(output map[string]string, body any) {
+func (s *Session) Ended(body any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live, s.state = false, StateEnded
 	s.where, s.refs = s.look(s.journal.Steps(), Where{Reason: "end"}), nil
 	s.tip = s.where
-	for _, category := range []string{"stdout", "stderr"} {
-		if output[category] != "" {
-			s.emit("output", map[string]any{"category": category, "output": output[category]})
-		}
-	}
 	s.emit("exited", body)
 	s.emit("terminated", map[string]any{})
 }

@@ -42,6 +42,7 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 			case hatch.KindDone:
 				return body, nil
 			case hatch.KindStop:
+				s.told(func(Listener) {})
 				err = s.stopped(ctx, body)
 			default:
 				err = s.take(ctx, kind, body)
@@ -69,6 +70,7 @@ func (s *says) take(ctx context.Context, kind hatch.Kind, body []byte) error {
 		}
 		return nil
 	case kind == hatch.KindLog && s.watch != nil:
+		s.told(func(Listener) {})
 		s.watch.Logged(body)
 		return nil
 	}
