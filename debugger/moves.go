@@ -175,15 +175,28 @@ func (s *Session) Do(ctx context.Context, request string, arguments json.RawMess
 	case "setExceptionBreakpoints":
 		in, err := take[struct {
 			Filters []string `json:"filters"`
+			Options []struct {
+				Filter    string `json:"filterId"`
+				Condition string `json:"condition"`
+			} `json:"filterOptions"`
 		}](arguments)
 		if err != nil {
 			return nil, err
+		}
+		for _, o := range in.Options {
+			if o.Condition != "" {
+				return nil, fmt.Errorf("%w: the exception filters take no condition", ErrRequest)
+			}
+			in.Filters = append(in.Filters, o.Filter)
 		}
 		return empty{}, s.SetExceptions(in.Filters)
 	case "setDataBreakpoints":
 		in, err := take[struct {
 			Breakpoints []struct {
-				DataID string `json:"dataId"`
+				DataID       string `json:"dataId"`
+				Access       string `json:"accessType"`
+				Condition    string `json:"condition"`
+				HitCondition string `json:"hitCondition"`
 			} `json:"breakpoints"`
 		}](arguments)
 		if err != nil {
@@ -191,6 +204,9 @@ func (s *Session) Do(ctx context.Context, request string, arguments json.RawMess
 		}
 		var list []Variable
 		for _, b := range in.Breakpoints {
+			if b.Condition != "" || b.HitCondition != "" || b.Access != "" && b.Access != "write" {
+				return nil, fmt.Errorf("%w: a variable is watched for each change, without a condition", ErrRequest)
+			}
 			v, err := parseDataID(b.DataID)
 			if err != nil {
 				return nil, err

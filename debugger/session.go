@@ -71,8 +71,10 @@ type Session struct {
 	taken     int // no event up to this one may change any more
 }
 
-// command is what the run's goroutine is to do; its answer is the child's JSON.
+// command is what the run's goroutine is to do while somebody waits; its answer is the
+// child's JSON.
 type command struct {
+	ctx    context.Context
 	body   map[string]any
 	answer chan result
 }
@@ -240,7 +242,7 @@ func (s *Session) Logged(body []byte) {
 const expressionTime = 5 * time.Second
 
 // Stopped serves the others while the program stands, until one has it go on.
-func (s *Session) Stopped(ctx context.Context, body []byte, ask func(any, time.Duration) ([]byte, error)) (any, error) {
+func (s *Session) Stopped(ctx context.Context, body []byte, ask func(context.Context, any) ([]byte, error)) (any, error) {
 	var at struct {
 		Reason string `json:"reason"`
 		IDs    []int  `json:"ids"`
@@ -267,12 +269,14 @@ func (s *Session) Stopped(ctx context.Context, body []byte, ask func(any, time.D
 	for {
 		select {
 		case c := <-s.commands:
+			c.body["calm"] = ctx.Err() == nil
 			if c.body["do"] == "resume" {
 				c.answer <- result{}
 				return c.body, nil
 			}
-			c.body["calm"] = ctx.Err() == nil
-			text, err := ask(c.body, expressionTime)
+			patience, done := context.WithTimeout(c.ctx, expressionTime)
+			text, err := ask(patience, c.body)
+			done()
 			if err != nil {
 				c.answer <- result{nil, fmt.Errorf("%w: the program was ended with it", ErrRequest)}
 				return nil, err
@@ -298,10 +302,10 @@ func (s *Session) Ended(body any) {
 	s.emit("terminated", map[string]any{})
 }
 
-// do has the run's goroutine do something while the program stands at its tip. The
-// caller does not hold mu.
+// do has the run's goroutine do something while the program stands at its tip, and
+// interrupts it when ctx ends. The caller does not hold mu.
 func (s *Session) do(ctx context.Context, body map[string]any) ([]byte, error) {
-	c := command{body, make(chan result, 1)}
+	c := command{ctx, body, make(chan result, 1)}
 	select {
 	case s.commands <- c:
 	case <-ctx.Done():

@@ -25,6 +25,7 @@ type DebugSession struct {
 	mu        sync.Mutex
 	execution string
 	driver    string
+	editor    bool // the driver is an editor that is there
 	used      time.Time
 	idle      time.Duration
 	result    *sandbox.Execution
@@ -150,12 +151,28 @@ func (d *DebugSession) Drive(client string, take bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if take {
-		d.driver = client
+		d.driver, d.editor = client, false
 	}
 	if d.driver != client {
-		return &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "another client drives this session; yours may look, or take over with the command drive"}
+		return &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "another client drives this session; yours may look, or take over: with the command drive, or in an editor by attaching with drive"}
 	}
 	return nil
+}
+
+// edit makes an editor the driver, unless another editor is that; with take, even then.
+func (d *DebugSession) edit(client string, take bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if take || !d.editor {
+		d.driver, d.editor = client, true
+	}
+}
+
+// leave says that an editor is gone.
+func (d *DebugSession) leave(client string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.editor = d.editor && d.driver != client
 }
 
 // Execution is the execution's id; "" before the run has one.
