@@ -314,7 +314,7 @@ var effects = map[string]func(*testing.T, client){
 				t.Errorf("%s: %v", what, m)
 			}
 		}
-		endless := map[string]any{"expression": "[0 for _ in iter(int, 1)]", "frameId": frame}
+		endless := map[string]any{"expression": "[0 for _ in iter(int, 1) if 0]", "frameId": frame}
 		seq := e.send("evaluate", endless)
 		next := e.send("threads", nil)
 		e.must("cancel", map[string]any{"requestId": seq})

@@ -15,6 +15,7 @@ import (
 
 	"glasshouse/debugger/dap"
 	"glasshouse/sandbox"
+	"glasshouse/service"
 )
 
 // editor is a client of the Debug Adapter Protocol, as an editor is one: it sends
@@ -32,6 +33,12 @@ type editor struct {
 
 func edit(t testing.TB) *editor {
 	t.Helper()
+	return editOf(t, whole)
+}
+
+// editOf is edit of one of the services.
+func editOf(t testing.TB, of *service.Service) *editor {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -46,9 +53,22 @@ func edit(t testing.TB) *editor {
 		t.Fatal(err)
 	}
 	e := &editor{t: t, conn: conn, in: bufio.NewReader(conn), over: make(chan error, 1), answers: map[int]map[string]any{}}
-	go func() { e.over <- dap.Serve(t.Context(), served, whole.AttachDAP) }()
+	go func() { e.over <- dap.Serve(t.Context(), served, of.AttachDAP) }()
 	t.Cleanup(func() { conn.Close() })
 	return e
+}
+
+// editOverWeb is the same over a WebSocket of a server.
+func editOverWeb(t testing.TB, c client, server string) *editor {
+	t.Helper()
+	address := strings.Replace(server, "http", "ws", 1) + "/debug/dap"
+	socket, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + c.secret}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := websocket.NetConn(t.Context(), socket, websocket.MessageBinary)
+	t.Cleanup(func() { conn.Close() })
+	return &editor{t: t, conn: conn, in: bufio.NewReader(conn), answers: map[int]map[string]any{}}
 }
 
 func (e *editor) read() map[string]any {
@@ -233,12 +253,7 @@ func TestAnEditorOverAWebSocket(t *testing.T) {
 	if _, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": key["Authorization"], "Origin": {"https://elsewhere.example"}}}); err == nil {
 		t.Error("it opens for a page of another origin")
 	}
-	socket, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: key})
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn := websocket.NetConn(t.Context(), socket, websocket.MessageBinary)
-	e := &editor{t: t, conn: conn, in: bufio.NewReader(conn), answers: map[int]map[string]any{}}
+	e := editOverWeb(t, c, base)
 	e.must("initialize", nil)
 	e.must("attach", map[string]any{"token": c.secret, "sandbox": id, "code": stepped, "stopOnEntry": true})
 	e.wait("initialized")

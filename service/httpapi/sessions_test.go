@@ -261,20 +261,3 @@ func TestEventsAndTheirResume(t *testing.T) {
 		t.Errorf("after the fourth: %v", kinds)
 	}
 }
-
-// A client that disappears while the program stands holds its sandbox no longer than
-// the idle limit.
-func TestAProgramThatNobodyComesBackTo(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	d, _ := c.open(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, map[string]any{"idle_timeout": 1})
-	for {
-		a := c.ok(t, "GET", "/executions/"+d.execution, nil)
-		if a.get("status") == "running" {
-			continue
-		}
-		if a.get("status") != "cancelled" || a.get("usage.ended_by") != "idle_timeout" {
-			t.Errorf("%s", a.text)
-		}
-		break
-	}
-}
