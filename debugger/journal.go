@@ -214,16 +214,6 @@ func (j *Journal) Table() Table {
 	return t
 }
 
-// Size returns the bytes of the records so far, and of the chunks that are compressed.
-func (j *Journal) Size() (raw, stored int) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	for _, c := range j.chunks {
-		stored += len(c.Data)
-	}
-	return j.bytes, stored
-}
-
 // all returns the chunks in order, the open one last.
 func (j *Journal) all() []*Chunk {
 	if j.open == nil || len(j.ahead.raw) == 0 {

@@ -64,6 +64,14 @@ func long(n int) []byte {
 	return b
 }
 
+// stored is what the chunks have that are complete.
+func stored(j *Journal) (bytes int) {
+	for _, c := range j.chunks {
+		bytes += len(c.Data)
+	}
+	return bytes
+}
+
 func TestAnyStepOfManyChunks(t *testing.T) {
 	j := journal(t, long(100_000))
 	if j.Steps() != 300_000 || len(j.chunks) < 5 {
@@ -91,9 +99,8 @@ func TestAnyStepOfManyChunks(t *testing.T) {
 	if _, err := j.State(300_001); !errors.Is(err, ErrNoStep) {
 		t.Error(err)
 	}
-	raw, stored := j.Size()
-	if perStep := float64(stored) / 300_000; perStep > 3 {
-		t.Errorf("%.2f bytes a step are stored, of %.2f", perStep, float64(raw)/300_000)
+	if perStep := float64(stored(j)) / 300_000; perStep > 3 {
+		t.Errorf("%.2f bytes a step are stored, of %.2f", perStep, float64(j.bytes)/300_000)
 	}
 }
 
@@ -255,8 +262,7 @@ func BenchmarkAppend(b *testing.B) {
 	data := long(300_000)
 	for b.Loop() {
 		j := journal(b, data)
-		_, stored := j.Size()
-		b.ReportMetric(float64(stored)/900_000, "bytes/step")
+		b.ReportMetric(float64(stored(j))/900_000, "bytes/step")
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/900_000, "ns/step")
 }
