@@ -19,9 +19,9 @@ var (
 const goalStored = 3.0 // bytes a step
 
 const (
-	stepping  = "def work(n):\n    t = 0\n    for i in range(n):\n        t += i\n        half = t // 2\n    return t\nwork(100000)"
-	longLoop  = "big = list(range(1000000))\ntotal = 0\nfor i in range(%d):\n    total += i\nlast = total"
-	lastLine  = 5
+	stepping = "def work(n):\n    t = 0\n    for i in range(n):\n        t += i\n        half = t // 2\n    return t\nwork(100000)"
+	longLoop = "big = list(range(1000000))\ntotal = 0\nfor i in range(%d):\n    total += i\nlast = total"
+	lastLine = 5
 	// Some 25 000 steps of what agents write: records, small functions, objects, text.
 	records = `import pandas as pd
 class Stats:
@@ -190,6 +190,15 @@ func (b *bench) look(ctx context.Context, d *debugging, where string) {
 		return
 	}
 	b.latency(ctx, "step back, "+where, b.size.latency, goalBack, timed(func() error { return d.do(ctx, "stepBack", nil, nil) }))
+	if err := d.do(ctx, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": lastLine - 1, "condition": "i % 100 == 7"}}}, nil); err != nil {
+		b.report.failed("back to a condition, "+where, err)
+		return
+	}
+	b.latency(ctx, "back to where a condition held, 200 steps before, "+where, b.size.latency, goalBack, timed(func() error { return d.do(ctx, "reverseContinue", nil, nil) }))
+	if err := d.do(ctx, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": lastLine}}}, nil); err != nil {
+		b.report.failed("back to a condition, "+where, err)
+		return
+	}
 	b.latency(ctx, "go to any step, "+where, b.size.latency, goalGoto, timed(func() error {
 		return d.do(ctx, "goto", map[string]any{"step": 1 + rand.IntN(d.Where.Steps)}, nil)
 	}))
