@@ -59,7 +59,9 @@ func (s *Session) evaluate(ctx context.Context, at int, tip bool, arguments json
 	defer s.mu.Unlock()
 	v.Name = in.Expression
 	shown := s.shown(in.format(v), ref{scope: true, frame: in.Frame})
-	return map[string]any{"result": shown.Value, "type": shown.Type, "variablesReference": shown.VariablesReference, "indexedVariables": shown.IndexedVariables}, nil
+	return map[string]any{
+		"result": shown.Value, "type": shown.Type, "variablesReference": shown.VariablesReference, "indexedVariables": shown.IndexedVariables, "namedVariables": shown.NamedVariables,
+	}, nil
 }
 
 func (s *Session) setVariable(ctx context.Context, arguments json.RawMessage) (any, error) {

@@ -26,6 +26,7 @@ type DAPVariable struct {
 	Type               string `json:"type,omitempty"`
 	VariablesReference int    `json:"variablesReference"`
 	IndexedVariables   int64  `json:"indexedVariables,omitempty"`
+	NamedVariables     int64  `json:"namedVariables,omitempty"`
 	EvaluateName       string `json:"evaluateName,omitempty"`
 }
 
@@ -310,11 +311,14 @@ func (s *Session) shown(v VariableView, parent ref) DAPVariable {
 		}
 	}
 	out.EvaluateName = expression
-	if v.Length != nil {
+	switch {
+	case v.Length != nil && v.named:
+		out.NamedVariables = *v.Length
+	case v.Length != nil:
 		out.IndexedVariables = *v.Length
 	}
 	if v.Ref != 0 || v.Length != nil {
-		out.VariablesReference = s.refer(ref{frame: parent.frame, object: v.Ref, indexed: v.Length != nil, expression: expression})
+		out.VariablesReference = s.refer(ref{frame: parent.frame, object: v.Ref, indexed: v.Length != nil && !v.named, expression: expression})
 	}
 	return out
 }

@@ -22,6 +22,7 @@ type VariableView struct {
 	Type   string `json:"type"`
 	Ref    uint64 `json:"ref,omitempty" doc:"The object's number, where it can be opened"`
 	Length *int64 `json:"length,omitempty"`
+	named  bool   // its parts are attributes
 }
 
 // FrameView is a call at one step.
@@ -84,7 +85,7 @@ func (s *State) variable(t *Table, name string, v Value) VariableView {
 		out.Ref = o.Number
 		if o.Length >= 0 {
 			length := o.Length
-			out.Length = &length
+			out.Length, out.named = &length, o.Form == Attributes
 		}
 	}
 	return out

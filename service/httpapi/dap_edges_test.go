@@ -102,6 +102,38 @@ func TestAnEditorThatCountsFromZero(t *testing.T) {
 	e.must("disconnect", nil)
 }
 
+// An editor that pages gets the part that it asks for, of the kind that there is.
+func TestAnEditorPagesVariables(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	e := attached(t, c, "big = list(range(10**6))\nmany = {n: n * n for n in range(5000)}\nclass P:\n    def __init__(self):\n        self.x, self.y = 3, 4\np = P()\nend = 1").breaks(at(7))
+	frame := e.stands("breakpoint", 7)
+	ref := e.must("scopes", map[string]any{"frameId": frame})["scopes"].([]any)[0].(map[string]any)["variablesReference"]
+	page := func(of any, more map[string]any) (out []string) {
+		t.Helper()
+		more["variablesReference"] = of
+		for _, v := range e.must("variables", more)["variables"].([]any) {
+			v := v.(map[string]any)
+			out = append(out, fmt.Sprint(v["name"], "=", v["value"]))
+		}
+		return out
+	}
+	refs := map[string]any{}
+	for _, v := range e.must("variables", map[string]any{"variablesReference": ref})["variables"].([]any) {
+		v := v.(map[string]any)
+		refs[v["name"].(string)] = v["variablesReference"]
+		if length := map[string]any{"big": 1e6, "many": 5000.0}[v["name"].(string)]; v["indexedVariables"] != length {
+			t.Errorf("how many it says: %v", v)
+		}
+	}
+	e.same("a list", page(refs["big"], map[string]any{"filter": "indexed", "start": 700_000, "count": 2}), "[[700000]=700000 [700001]=700001]")
+	e.same("a dict", page(refs["many"], map[string]any{"filter": "indexed", "start": 4999, "count": 5}), "[4999=24990001]")
+	e.same("an object", page(refs["p"], map[string]any{"filter": "named"}), "[x=3 y=4]")
+	e.same("what a list has by name", page(refs["big"], map[string]any{"filter": "named"}), "[]")
+	e.same("what a scope has by number", page(ref, map[string]any{"filter": "indexed"}), "[]")
+	e.same("a part of a scope", page(ref, map[string]any{"filter": "named", "start": 2, "count": 1, "format": map[string]any{"hex": true}}), "[p=<P x=3, y=4>]")
+	e.must("disconnect", nil)
+}
+
 // One editor drives; another looks and is told, until it asks for more or the first one
 // is gone.
 func TestTwoEditors(t *testing.T) {
