@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"glasshouse/sandbox"
 )
@@ -260,4 +261,41 @@ func TestEventsAndTheirResume(t *testing.T) {
 	if kinds, _ := read("4"); strings.Join(kinds, " ") != "exited terminated" {
 		t.Errorf("after the fourth: %v", kinds)
 	}
+}
+
+// Who gives up a request lets the next one come to its turn: what goes on for nobody is
+// interrupted.
+func TestARequestThatIsGivenUp(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	d, _ := c.open(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, nil)
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
+	go func() { // it says when it has begun
+		for {
+			if e, ok := stream.next(); !ok || e.name == "output" {
+				giveUp()
+				return
+			}
+		}
+	}()
+	body := strings.NewReader(`{"expression":"print('begun') or [0 for _ in iter(int, 1) if 0]"}`)
+	req, err := http.NewRequestWithContext(ctx, "POST", base+"/debug/sessions/"+d.session+"/evaluate", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.secret)
+	began := time.Now()
+	if resp, err := http.DefaultClient.Do(req); err == nil {
+		resp.Body.Close()
+		t.Errorf("an expression without an end: HTTP %d", resp.StatusCode)
+	}
+	if a := d.command(t, "evaluate", map[string]any{"expression": "x + 1 if 'x' in globals() else 0"}); a.status != http.StatusOK {
+		t.Errorf("the next one: %s", a.text)
+	}
+	if took := time.Since(began); took > 4*time.Second { // by itself it would go on for five
+		t.Errorf("the next one was answered after %s", took)
+	}
+	stands(t, d.command(t, "next", nil), "step 2")
+	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
 }
