@@ -1,39 +1,187 @@
 package hatch
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
+	"net"
 
 	"glasshouse/sandbox"
 )
 
-// appendRows encodes rows as the marshal data of
-// (columns, data, truncated): columns a tuple of (name, type, kind, of, array),
-// data a tuple of one list a column, or of what pack makes of it. The format is CPython's marshal, version
-// 2, whose codes have been stable since Python 2.5 (Python/marshal.c).
-func appendRows(b []byte, rows sandbox.Rows, packed bool) ([]byte, error) {
-	b = appendSize(append(b, '('), 3)
-	b = appendSize(append(b, '('), len(rows.Columns))
-	for _, c := range rows.Columns {
-		b = appendSize(append(b, '('), 5)
-		b = appendText(appendText(appendText(appendText(b, c.Name), c.Type), c.Kind), c.Of)
-		b = appendBool(b, c.Array)
+// The forms in which a child may want a result.
+const (
+	FormPlain = ""      // for dicts
+	FormFrame = "frame" // times as numpy has them
+	FormArrow = "arrow" // and texts as Arrow has them
+)
+
+const (
+	flushAt = 128 << 10 // bytes that are sent at once
+	large   = 64 << 10  // bytes that are sent from where they are
+)
+
+// Rows answers one Ask with a result, part by part: a frame of its columns, one a part
+// with rows, and an Answer at the end. A small result is sent at once.
+//
+// A part is the marshal data of (count, columns), columns a list. One of them is
+// a list of values, or a tuple (form, values, nulls) of a string and bytes:
+//
+//	"q" "d" "?"  int64, float64 and bool, as C has them; times of a frame are int64
+//	"t"          texts, with NUL between them, which no text has
+//	"a"          texts with nothing between them, and a fourth in the tuple: how long each is, int32
+//
+// nulls is a byte a value that is 1 where it is NULL; empty where none is. The format
+// is CPython's marshal, version 2, whose codes have been stable since Python 2.5
+// (Python/marshal.c).
+type Rows struct {
+	conn  *Conn
+	id    uint32
+	form  string
+	begun bool
+	out   output
+}
+
+// Rows makes one; form is what the Ask says.
+func (c *Conn) Rows(id uint32, form string) *Rows { return &Rows{conn: c, id: id, form: form} }
+
+// Take is a sandbox.Take; it waits for a child that is slow.
+func (r *Rows) Take(rows sandbox.Rows) error {
+	if !r.begun {
+		r.begun = true
+		if err := r.out.json(KindColumns, Columns{r.id, rows.Columns}); err != nil {
+			return err
+		}
 	}
-	b = appendSize(append(b, '('), len(rows.Data))
-	for i, column := range rows.Data {
-		if packed {
-			if values, nulls, ok := pack(rows.Columns[i], column); ok {
-				b = appendBytes(appendBytes(appendSize(append(b, '('), 2), values), nulls)
-				continue
+	if rows.Count == 0 {
+		return nil
+	}
+	r.out.begin(KindRows)
+	r.out.b = binary.BigEndian.AppendUint32(r.out.b, r.id)
+	r.out.b = appendInt(appendSize(append(r.out.b, '('), 2), int64(rows.Count))
+	r.out.b = appendSize(append(r.out.b, '['), len(rows.Data))
+	for i := range rows.Data {
+		if err := r.column(rows.Columns[i], &rows.Data[i], rows.Count); err != nil {
+			return err
+		}
+	}
+	r.out.end()
+	if len(r.out.before) == 0 && len(r.out.b) < flushAt {
+		return nil
+	}
+	return r.conn.flush(&r.out)
+}
+
+// End says that this was all.
+func (r *Rows) End(truncated bool) error {
+	if err := r.out.json(KindAnswer, Answer{ID: r.id, Value: truncated}); err != nil {
+		return err
+	}
+	return r.conn.flush(&r.out)
+}
+
+// column encodes the count values of one column.
+func (r *Rows) column(c sandbox.Column, v *sandbox.Values, count int) error {
+	if r.form != FormPlain {
+		if times, ok := times(c, v); ok {
+			r.tuple("q", times, v.Nulls, 3)
+			return nil
+		}
+	}
+	switch {
+	case len(v.Ints) > 0:
+		r.tuple("q", int64s(v.Ints), v.Nulls, 3)
+	case len(v.Floats) > 0:
+		raw := make([]byte, 0, 8*len(v.Floats))
+		for i, f := range v.Floats {
+			if v.Nulls != nil && v.Nulls[i] {
+				f = math.NaN() // which is what it is in a frame
 			}
+			raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(f))
 		}
+		r.tuple("d", raw, v.Nulls, 3)
+	case len(v.Bools) > 0:
+		r.tuple("?", bools(v.Bools), v.Nulls, 3)
+	case len(v.Ends) > 0 && r.form == FormArrow && (c.Kind == "string" || c.Kind == "text"):
+		r.tuple("a", v.Text, v.Nulls, 4)
+		lengths, from := make([]byte, 0, 4*len(v.Ends)), 0
+		for _, end := range v.Ends {
+			lengths = appendSize(lengths, end-from)
+			from = end
+		}
+		r.out.bytes(lengths)
+	case len(v.Ends) == 1:
+		r.tuple("t", v.Text, v.Nulls, 3)
+	case len(v.Ends) > 0:
+		joined := make([]byte, 0, len(v.Text)+len(v.Ends))
+		for i := range v.Ends {
+			joined = append(append(joined, v.Each(i)...), 0)
+		}
+		r.tuple("t", joined[:len(joined)-1], v.Nulls, 3)
+	default:
 		var err error
-		if b, err = appendList(b, column); err != nil {
-			return nil, err
-		}
+		r.out.b, err = appendList(r.out.b, v.Others[:count])
+		return err
 	}
-	return appendBool(b, rows.Truncated), nil
+	return nil
+}
+
+// tuple begins one of size parts, and writes the first three.
+func (r *Rows) tuple(form string, values []byte, nulls []bool, size int) {
+	r.out.b = appendText(appendSize(append(r.out.b, '('), size), form)
+	r.out.bytes(values)
+	r.out.bytes(bools(nulls))
+}
+
+// output is frames that are sent together. What is large is not copied into it, and so
+// must be there until it is sent.
+type output struct {
+	b      []byte
+	before net.Buffers // what comes before b
+	size   int         // of that
+
+	part, at, from int // where the frame begins that is not ended: in which of before, or in b; and in all
+}
+
+func (o *output) begin(k Kind) {
+	o.part, o.at, o.from = len(o.before), len(o.b), o.size+len(o.b)
+	o.b = append(o.b, 0, 0, 0, 0, byte(k))
+}
+
+func (o *output) end() {
+	head := o.b
+	if o.part < len(o.before) {
+		head = o.before[o.part]
+	}
+	binary.BigEndian.PutUint32(head[o.at:], uint32(o.size+len(o.b)-o.from-5))
+}
+
+// json writes a whole frame.
+func (o *output) json(k Kind, v any) error {
+	o.begin(k)
+	body := bytes.NewBuffer(o.b)
+	enc := json.NewEncoder(body)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("hatch: encode %c: %w", k, err)
+	}
+	o.b = body.Bytes()
+	o.end()
+	return nil
+}
+
+// bytes writes a bytes object.
+func (o *output) bytes(v []byte) {
+	o.b = appendSize(append(o.b, 's'), len(v))
+	if len(v) < large {
+		o.b = append(o.b, v...)
+		return
+	}
+	o.size += len(o.b) + len(v)
+	o.before = append(o.before, o.b, v)
+	o.b = nil
 }
 
 func appendList(b []byte, list []any) ([]byte, error) {
@@ -51,22 +199,20 @@ func appendList(b []byte, list []any) ([]byte, error) {
 		case string:
 			b = appendText(b, v)
 		case []byte:
-			b = appendBytes(b, v)
+			b = append(appendSize(append(b, 's'), len(v)), v...)
 		case []any:
 			var err error
 			if b, err = appendList(b, v); err != nil {
 				return nil, err
 			}
 		default:
-			return nil, fmt.Errorf("hatch: a value of type %T is not of the closed set of sandbox.Rows", v)
+			return nil, fmt.Errorf("hatch: a value of type %T is not of the closed set of sandbox.Values", v)
 		}
 	}
 	return b, nil
 }
 
 func appendSize(b []byte, n int) []byte { return binary.LittleEndian.AppendUint32(b, uint32(n)) }
-
-func appendBytes(b, v []byte) []byte { return append(appendSize(append(b, 's'), len(v)), v...) }
 
 func appendText(b []byte, s string) []byte {
 	return append(appendSize(append(b, 'u'), len(s)), s...)

@@ -22,7 +22,7 @@ type Isolator interface {
 
 // Desk answers what running code asks.
 type Desk interface {
-	Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error)
+	Query(ctx context.Context, sql string, params map[string]any, take sandbox.Take) (sandbox.Total, error)
 	Schema(ctx context.Context, table string) (sandbox.Table, error)
 	Tables(ctx context.Context) ([]string, error)
 	History(ctx context.Context) ([]sandbox.Execution, error)
