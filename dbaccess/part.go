@@ -8,9 +8,13 @@ import (
 	"glasshouse/sandbox"
 )
 
-// partSize is when the rows that were read are handed over: their bytes on the
-// wire, and eight more a value.
-const partSize = 256 << 10
+const (
+	// partSize is when the rows that were read are handed over: their bytes on the
+	// wire, and eight more a value.
+	partSize = 256 << 10
+	// huge is a text that is handed over from where it was read, in a part of its own.
+	huge = 1 << 20
+)
 
 // part is the rows that were read and not handed over yet. Its memory is used again for
 // the next ones.
@@ -81,7 +85,7 @@ func (p *part) put(i int, text []byte) error {
 	var err error
 	switch c.slot {
 	case inText:
-		if len(v.Text) == 0 && len(text) >= partSize { // alone in its part: not copied
+		if len(v.Text) == 0 && len(text) >= huge {
 			v.Text = text[:len(text):len(text)]
 		} else {
 			v.Text = append(v.Text, text...)
@@ -145,10 +149,10 @@ func (p *part) handOver() error {
 	return nil
 }
 
-// again is the memory of a list for the next, unless it is much more than a part
-// needs: the text of one large value, which is not even ours.
+// again is the memory of a list for the next, unless it is that of a huge text, which is
+// not ours, or much more than a part needs.
 func again[T any](list []T) []T {
-	if cap(list) >= partSize {
+	if cap(list) >= huge {
 		return nil
 	}
 	return list[:0]

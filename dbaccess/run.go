@@ -103,7 +103,7 @@ func (t *transaction) run(ctx context.Context, b *values) error {
 	stop := context.AfterFunc(ctx, func() {
 		defer close(gone)
 		t.cancel()
-		_ = t.pg.Conn().SetDeadline(time.Unix(1, 0))
+		_ = t.pg.Conn().Close() // a server that waits for a reader hears of no cancel
 	})
 	err := t.trip(b)
 	if !stop() {

@@ -48,7 +48,9 @@ func (c *Conn) Write(k Kind, v any, fds ...int) error {
 // flush sends what was put out.
 func (c *Conn) flush(o *output) error {
 	frames := append(o.before, o.b)
-	*o = output{b: o.b[:0]}
+	if *o = (output{b: o.b[:0]}); cap(o.b) > large {
+		o.b = nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, err := frames.WriteTo(c.sock)

@@ -10,14 +10,13 @@ import (
 
 const notATime = math.MinInt64 // numpy's NaT
 
-// times makes one array of a column of times, as numpy has it: microseconds, since 1970
-// for instants, and seconds for dates. A NULL is NaT. Not ok where the column is of another
-// kind, or has a value that does not fit, such as infinity.
-func times(c sandbox.Column, v *sandbox.Values) (raw []byte, ok bool) {
+// times writes one array of a column of times, as numpy has it: microseconds, since 1970
+// for instants, and seconds for dates. A NULL is NaT. Not ok, and nothing written, where
+// the column is of another kind, or has a value that does not fit, such as infinity.
+func (o *output) times(c sandbox.Column, v *sandbox.Values) (ok bool) {
 	if c.Array {
-		return nil, false
+		return false
 	}
-	n := len(v.Ends) + len(v.Others)
 	var one func(i int) (int64, bool)
 	switch c.Kind {
 	case "date":
@@ -27,19 +26,21 @@ func times(c sandbox.Column, v *sandbox.Values) (raw []byte, ok bool) {
 	case "timedelta":
 		one = func(i int) (int64, bool) { return span(v.Others[i]) }
 	default:
-		return nil, false
+		return false
 	}
-	raw = make([]byte, 0, 8*n)
-	for i := range n {
+	before, count := len(o.b), len(v.Ends)+len(v.Others)
+	o.tuple(3, "q", 8*count)
+	for i := range count {
 		t := int64(notATime)
 		if v.Nulls == nil || !v.Nulls[i] {
 			if t, ok = one(i); !ok {
-				return nil, false
+				o.b = o.b[:before]
+				return false
 			}
 		}
-		raw = binary.LittleEndian.AppendUint64(raw, uint64(t))
+		o.b = binary.LittleEndian.AppendUint64(o.b, uint64(t))
 	}
-	return raw, true
+	return true
 }
 
 // microseconds reads 2006-01-02T15:04:05[.999999][+00:00], and no other form.
@@ -107,22 +108,4 @@ func span(v any) (int64, bool) {
 		return 0, false
 	}
 	return days*day + micros, true
-}
-
-func int64s(list []int64) []byte {
-	raw := make([]byte, 0, 8*len(list))
-	for _, n := range list {
-		raw = binary.LittleEndian.AppendUint64(raw, uint64(n))
-	}
-	return raw
-}
-
-func bools(list []bool) []byte {
-	raw := make([]byte, len(list))
-	for i, yes := range list {
-		if yes {
-			raw[i] = 1
-		}
-	}
-	return raw
 }

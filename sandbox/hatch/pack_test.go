@@ -56,7 +56,10 @@ func TestTimes(t *testing.T) {
 		{"timedelta", span(0, math.MinInt64, math.MinInt64), nil},
 		{"string", texts("2024-01-01"), nil},
 	} {
-		raw, ok := times(sandbox.Column{Kind: c.kind}, &c.values)
+		var o, empty output
+		ok := o.times(sandbox.Column{Kind: c.kind}, &c.values)
+		empty.tuple(3, "q", 8*len(c.want))
+		raw := o.b[min(len(empty.b), len(o.b)):]
 		if ok != (c.want != nil) || len(raw) != 8*len(c.want) {
 			t.Errorf("%s %q: %v %v", c.kind, c.values.Text, raw, ok)
 			continue
@@ -68,7 +71,8 @@ func TestTimes(t *testing.T) {
 		}
 	}
 	dates := texts("2024-01-01")
-	if _, ok := times(sandbox.Column{Kind: "date", Array: true}, &dates); ok {
+	var o output
+	if o.times(sandbox.Column{Kind: "date", Array: true}, &dates) {
 		t.Error("an array is packed")
 	}
 }

@@ -20,7 +20,7 @@ const (
 
 const (
 	flushAt = 128 << 10 // bytes that are sent at once
-	large   = 64 << 10  // bytes that are sent from where they are
+	large   = 1 << 20   // bytes that are sent from where they are
 )
 
 // Rows answers one Ask with a result, part by part: a frame of its columns, one a part
@@ -84,55 +84,55 @@ func (r *Rows) End(truncated bool) error {
 
 // column encodes the count values of one column.
 func (r *Rows) column(c sandbox.Column, v *sandbox.Values, count int) error {
-	if r.form != FormPlain {
-		if times, ok := times(c, v); ok {
-			r.tuple("q", times, v.Nulls, 3)
-			return nil
-		}
-	}
+	o := &r.out
 	switch {
+	case r.form != FormPlain && o.times(c, v):
 	case len(v.Ints) > 0:
-		r.tuple("q", int64s(v.Ints), v.Nulls, 3)
+		o.tuple(3, "q", 8*count)
+		for _, n := range v.Ints {
+			o.b = binary.LittleEndian.AppendUint64(o.b, uint64(n))
+		}
 	case len(v.Floats) > 0:
-		raw := make([]byte, 0, 8*len(v.Floats))
+		o.tuple(3, "d", 8*count)
 		for i, f := range v.Floats {
 			if v.Nulls != nil && v.Nulls[i] {
 				f = math.NaN() // which is what it is in a frame
 			}
-			raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(f))
+			o.b = binary.LittleEndian.AppendUint64(o.b, math.Float64bits(f))
 		}
-		r.tuple("d", raw, v.Nulls, 3)
 	case len(v.Bools) > 0:
-		r.tuple("?", bools(v.Bools), v.Nulls, 3)
+		o.tuple(3, "?", count)
+		o.bools(v.Bools)
 	case len(v.Ends) > 0 && r.form == FormArrow && (c.Kind == "string" || c.Kind == "text"):
-		r.tuple("a", v.Text, v.Nulls, 4)
-		lengths, from := make([]byte, 0, 4*len(v.Ends)), 0
-		for _, end := range v.Ends {
-			lengths = appendSize(lengths, end-from)
-			from = end
-		}
-		r.out.bytes(lengths)
+		o.tuple(4, "a", len(v.Text))
+		o.raw(v.Text)
 	case len(v.Ends) == 1:
-		r.tuple("t", v.Text, v.Nulls, 3)
+		o.tuple(3, "t", len(v.Text))
+		o.raw(v.Text)
 	case len(v.Ends) > 0:
-		joined := make([]byte, 0, len(v.Text)+len(v.Ends))
+		o.tuple(3, "t", len(v.Text)+count-1)
 		for i := range v.Ends {
-			joined = append(append(joined, v.Each(i)...), 0)
+			if i > 0 {
+				o.b = append(o.b, 0)
+			}
+			o.b = append(o.b, v.Each(i)...)
 		}
-		r.tuple("t", joined[:len(joined)-1], v.Nulls, 3)
 	default:
 		var err error
-		r.out.b, err = appendList(r.out.b, v.Others[:count])
+		o.b, err = appendList(o.b, v.Others[:count])
 		return err
 	}
+	o.b = appendSize(append(o.b, 's'), len(v.Nulls))
+	o.bools(v.Nulls)
+	if len(v.Ends) > 0 && r.form == FormArrow && (c.Kind == "string" || c.Kind == "text") {
+		o.b = appendSize(append(o.b, 's'), 4*count)
+		from := 0
+		for _, end := range v.Ends {
+			o.b = appendSize(o.b, end-from)
+			from = end
+		}
+	}
 	return nil
-}
-
-// tuple begins one of size parts, and writes the first three.
-func (r *Rows) tuple(form string, values []byte, nulls []bool, size int) {
-	r.out.b = appendText(appendSize(append(r.out.b, '('), size), form)
-	r.out.bytes(values)
-	r.out.bytes(bools(nulls))
 }
 
 // output is frames that are sent together. What is large is not copied into it, and so
@@ -172,9 +172,14 @@ func (o *output) json(k Kind, v any) error {
 	return nil
 }
 
-// bytes writes a bytes object.
-func (o *output) bytes(v []byte) {
-	o.b = appendSize(append(o.b, 's'), len(v))
+// tuple begins one of n, with its form and a bytes object of so many bytes, which are
+// to follow.
+func (o *output) tuple(n int, form string, size int) {
+	o.b = appendText(appendSize(append(o.b, '('), n), form)
+	o.b = appendSize(append(o.b, 's'), size)
+}
+
+func (o *output) raw(v []byte) {
 	if len(v) < large {
 		o.b = append(o.b, v...)
 		return
@@ -182,6 +187,16 @@ func (o *output) bytes(v []byte) {
 	o.size += len(o.b) + len(v)
 	o.before = append(o.before, o.b, v)
 	o.b = nil
+}
+
+func (o *output) bools(list []bool) {
+	for _, yes := range list {
+		var b byte
+		if yes {
+			b = 1
+		}
+		o.b = append(o.b, b)
+	}
 }
 
 func appendList(b []byte, list []any) ([]byte, error) {
