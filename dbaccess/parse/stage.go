@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"encoding/gob"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -56,6 +58,11 @@ func Stage() {
 	if os.Args[0] != stageName {
 		return
 	}
+	// One statement at a time, of a few kilobytes: a second processor would be woken for
+	// nothing, and a collection after every few megabytes takes longer than most statements.
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(256 << 20)
 	in, buf := gob.NewDecoder(bufio.NewReader(os.Stdin)), bufio.NewWriter(os.Stdout)
 	answer := gob.NewEncoder(buf)
 	for {
