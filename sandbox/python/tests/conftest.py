@@ -130,6 +130,7 @@ class FakeChannel(hatch.Channel):
         self.notes, self.outputs, self.asked = [], [], []
         self.columns, self.data, self.truncated = [], [], False
         self.refusal, self.refuses_late, self.count, self.part = None, False, 0, 2
+        self.raw, self.form = None, ""
 
     @staticmethod
     def _sent(value):
@@ -146,7 +147,7 @@ class FakeChannel(hatch.Channel):
         many = len(self.data[0]) if self.data else self.count
         for at, end in [(0, 1), *((i, i + self.part) for i in range(1, many, self.part))] if many else []:
             parts = [d[at:end] for d in self.data]
-            result.take(min(end, many) - at, [pack(c, d, result.form) for c, d in zip(self.columns, parts)])
+            result.take(min(end, many) - at, [self.raw or pack(c, d, self.form or result.form) for c, d in zip(self.columns, parts)])
         if self.refusal:
             raise hatch.Refused(self.refusal)
         return self.truncated

@@ -2,6 +2,9 @@ import json
 
 import pandas
 import pytest
+import rows
+
+begin = rows.Framing.begin
 
 
 def one(run, kind, value, code="(await db_query('q'))[0]['v']"):
@@ -142,6 +145,19 @@ def test_database_error(run):
     assert run(code).ok == ["unknown-column", "42703", 8, 1, "total", "did you mean total?", False]
 
 
+@pytest.mark.parametrize("helper", ["db_query", "db_frame"])
+def test_an_error_after_rows_voids_them(run, helper):
+    run.channel.answers(a=("int", [1, 2, 3, 4, 5]))
+    run.channel.refusal, run.channel.refuses_late = {**REFUSAL, "reason": "division-by-zero"}, True
+    code = f"seen = None\ntry:\n    seen = {helper}('q')\nexcept DatabaseError as e:\n    reason = e.reason\n[seen, reason]"
+    assert run(code).ok == [None, "division-by-zero"]
+
+
+def test_no_columns(run):
+    run.channel.count = 5
+    assert run("[db_query('q'), db_frame('q').shape]").ok == [[{}] * 5, [5, 0]]
+
+
 def test_read_only_error(run):
     run.channel.refusal = {"reason": "read-only", "message": "UPDATE writes; db_query only reads"}
     failure = run("await db_query('UPDATE t SET x = 1')").failure
@@ -272,6 +288,28 @@ def test_a_frame_with_and_without_await(run, code):
     run.channel.answers(a=("int", [1, 2]), b=("string", ["x", None]))
     what = run(f"import pandas as pd\n{code}").ok
     assert (what["type"], what["shape"]) == ("DataFrame", [2, 2])
+
+
+@pytest.mark.parametrize("arrow", [True, False])
+def test_texts_of_a_frame(run, arrow, monkeypatch):
+    """In Arrow's memory, and where it can't be had in Python's."""
+    if not arrow:
+        monkeypatch.setattr(rows.Framing, "begin", lambda self, columns: (setattr(self, "_texts", None), begin(self, columns))[1])
+    texts = ["", "x", None, "é\n\t", "\U0001f600" * 3, None, "last"]
+    run.channel.answers(a=("string", texts), b=("text", texts[::-1]), c=("string", [None] * 7))
+    if not arrow:
+        run.channel.form = "frame"
+    code = "f = db_frame('q')\nf['d'] = f.a + 'y'\nf.loc[0, 'a'] = 'new'\n[[None if x != x else x for x in f[k]] for k in 'abcd'], [str(t) for t in f.dtypes]"
+    (a, b, c, d), types = run(code).ok
+    assert (a, b, c) == (["new", *texts[1:]], texts[::-1], [None] * 7)
+    assert d == [None if x is None else x + "y" for x in texts]
+    assert set(types) == {"str" if pandas.__version__ >= "3" else "object"}
+
+
+def test_a_frame_of_bytes_that_are_no_text(run):
+    run.channel.answers(a=("string", ["x"]))
+    run.channel.raw = ("a", b"\xff\xfe", b"", (2).to_bytes(4, "little"))
+    assert run("db_frame('q')").failure.type in ("ArrowInvalid", "UnicodeDecodeError")
 
 
 def test_what_is_awaited_is_a_plain_frame(run):
