@@ -1,13 +1,43 @@
 package dbaccess
 
 import (
+	"maps"
+	"os"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
+
+// Each field of the nodes that are allowed was looked at: a new one must be, too, and
+// then goes into the list.
+func TestFieldsOfAllowedNodes(t *testing.T) {
+	var out strings.Builder
+	messages := (&pg_query.Node{}).ProtoReflect().Descriptor().ParentFile().Messages()
+	for _, name := range slices.Sorted(maps.Keys(allowedNodes)) {
+		if name == "Node" { // which has one of each
+			continue
+		}
+		described := messages.ByName(protoreflect.Name(name))
+		if described == nil {
+			t.Errorf("there is no node %s", name)
+			continue
+		}
+		out.WriteString(name + ":")
+		for i := range described.Fields().Len() {
+			out.WriteString(" " + string(described.Fields().Get(i).Name()))
+		}
+		out.WriteByte('\n')
+	}
+	want, err := os.ReadFile("testdata/fields.txt")
+	if err != nil || out.String() != string(want) {
+		t.Errorf("%v; the fields are now:\n%s", err, out.String())
+	}
+}
 
 // The walk sees every message of every kind of node that the parser's library
 // describes, so nothing can stand where it is not judged.

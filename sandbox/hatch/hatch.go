@@ -4,9 +4,9 @@
 //
 // A frame is a length (4 bytes, big endian, of the body), a kind (1 byte) and a
 // body. Control is small JSON; rows are parts of Python marshal data, which the
-// child decodes at C speed with its standard library while the next are read. The other end is
-// sandbox/python/inside/hatch.py; both ship in one binary, so nothing is
-// negotiated.
+// child decodes at C speed with its standard library while the next are read. The
+// other end is sandbox/python/inside/hatch.py; both ship in one binary, so nothing
+// is negotiated.
 //
 //	host                        child
 //	enter (+ /session and /data mounts) ->
@@ -14,7 +14,7 @@
 //	                            and the listener of a network of the child's own)
 //	assign ->
 //	run ->
-//	                         <- note*, output*, records*, ask*   (answer -> each ask, after columns and rows*)
+//	                         <- note*, output*, records*, ask*   (answer -> each ask; columns and rows* before it)
 //	                         <- stop                    (its program stands now)
 //	command ->               <- value                   (any number, the last a resume)
 //	                         <- done
