@@ -3,7 +3,9 @@ package hatch
 import (
 	"encoding/binary"
 	"math"
+	"strings"
 	"testing"
+	"time"
 
 	"glasshouse/sandbox"
 )
@@ -75,4 +77,25 @@ func TestTimes(t *testing.T) {
 	if o.times(sandbox.Column{Kind: "date", Array: true}, &dates) {
 		t.Error("an array is packed")
 	}
+}
+
+// FuzzTimes reads any text as a time: what is taken is the time that the text says.
+func FuzzTimes(f *testing.F) {
+	for _, s := range []string{"", "2024-02-29T12:34:56.000001+00:00", "2024-01-01T00:00:00", "2024-01-01", "infinity", "0044-03-15 BC", "2024-01-01T00:00:00.-5", "9999-99-99"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if got, ok := microseconds([]byte(s)); ok {
+			want, err := time.Parse("2006-01-02T15:04:05", strings.TrimSuffix(s, "+00:00"))
+			if err == nil && got != want.UnixMicro() {
+				t.Errorf("%q: %d, want %d", s, got, want.UnixMicro())
+			}
+		}
+		if got, ok := seconds([]byte(s)); ok {
+			want, err := time.Parse("2006-01-02", s)
+			if err == nil && got != want.Unix() {
+				t.Errorf("%q: %d, want %d", s, got, want.Unix())
+			}
+		}
+	})
 }
