@@ -31,7 +31,7 @@ type Desk interface {
 
 // Database is the one that code reads.
 type Database interface {
-	Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error)
+	Query(ctx context.Context, sql string, params map[string]any, take sandbox.Take) (sandbox.Total, error)
 	Schema(ctx context.Context, table string) (sandbox.Table, error)
 	Tables(ctx context.Context) ([]string, error)
 }

@@ -168,9 +168,10 @@ func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error
 		for name, kind := range ask.Types {
 			ask.Params[name] = sandbox.Typed{Type: kind, Value: ask.Params[name]}
 		}
-		var rows sandbox.Rows
-		if rows, err = desk.Query(ctx, ask.SQL, ask.Params); err == nil {
-			return conn.WriteRows(ask.ID, rows, ask.Packed)
+		rows := conn.Rows(ask.ID, ask.Form)
+		var total sandbox.Total
+		if total, err = desk.Query(ctx, ask.SQL, ask.Params, rows.Take); err == nil {
+			return rows.End(total.Truncated)
 		}
 	case "tables":
 		reply.Value, err = desk.Tables(ctx)

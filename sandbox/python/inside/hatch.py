@@ -7,7 +7,9 @@ import socket
 import struct
 import threading
 
-ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, ROWS, NOTE, OUTPUT, RECORDS, LOOK, VALUE, STOP, COMMAND, LOG = (ord(c) for c in "ERPXDAJMNOTLVSCG")
+ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, COLUMNS, ROWS, NOTE, OUTPUT, RECORDS, LOOK, VALUE, STOP, COMMAND, LOG = (
+    ord(c) for c in "ERPXDAJHMNOTLVSCG"
+)
 
 # Bound at import: user code may replace the modules' functions later.
 dumps, loads = json.dumps, json.loads
@@ -15,6 +17,7 @@ _unmarshal, _pack, _unpack = marshal.loads, struct.Struct(">IB").pack, struct.St
 
 
 MAX_RECORDS = 1 << 19  # bytes of one frame
+_LARGE = 1 << 16  # bytes of a frame that is read in place
 HOOKS: set[str] = set()  # files whose functions an interrupt must not cut short
 _CODE = "<execution "  # how the files of user code begin
 
@@ -44,6 +47,7 @@ class Channel:
         self._buffer = bytearray()
         self._lock = threading.RLock()
         self._next = 0
+        self._asking = False
         self._main = threading.get_ident()
         self._guarded = False  # the main thread is in the middle of a frame
         self.interrupted = False  # one is held back
@@ -88,7 +92,7 @@ class Channel:
         with self._lock:
             self._socket.sendall(whole)
 
-    def receive(self) -> "tuple[int, bytes]":
+    def receive(self) -> "tuple[int, bytes | bytearray]":
         while True:
             if len(self._buffer) >= 5:
                 size, kind = _unpack(self._buffer)
@@ -96,12 +100,34 @@ class Channel:
                     body = bytes(memoryview(self._buffer)[5 : 5 + size])
                     del self._buffer[: 5 + size]
                     return kind, body
+                if size > _LARGE:
+                    return kind, self._receive_large(size)
             data = self._socket.recv(1 << 18)
             if not data:
                 raise EOFError("the host closed the hatch")
             self._buffer += data
 
-    def receive_with_descriptors(self) -> "tuple[int, bytes, list[int]]":
+    def _receive_large(self, size: int) -> bytearray:
+        """The body of a frame whose begin is in the buffer, with no copy of it made."""
+        have = len(self._buffer) - 5
+        try:
+            body = bytearray(size)
+        except MemoryError:
+            self._buffer = bytearray()
+            while have < size:
+                have += len(self._socket.recv(min(size - have, _LARGE))) or size
+            raise
+        body[:have] = memoryview(self._buffer)[5:]
+        self._buffer = bytearray()
+        with memoryview(body) as view:
+            while have < size:
+                more = self._socket.recv_into(view[have:])
+                if not more:
+                    raise EOFError("the host closed the hatch")
+                have += more
+        return body
+
+    def receive_with_descriptors(self) -> "tuple[int, bytes | bytearray, list[int]]":
         data, fds, _, _ = socket.recv_fds(self._socket, 1 << 18, 2)
         if not data:
             raise EOFError("the host closed the hatch")
@@ -111,12 +137,11 @@ class Channel:
 
     # -- questions of running code
 
-    def query(self, sql: str, params: dict, types: dict, packed: bool) -> "tuple[list[dict], list, bool]":
-        """Rows, column by column: (columns, data, truncated). Data is lists, and where it
-        is packed, for a column of numbers or times (values, nulls), as package hatch
-        says. Raises Refused."""
-        columns, data, truncated = self._ask({"what": "query", "sql": sql, "params": params, "types": types, "packed": packed})
-        return [dict(zip(("name", "type", "kind", "of", "array"), c)) for c in columns], list(data), truncated
+    def query(self, sql: str, params: dict, types: dict, result) -> bool:
+        """Gives a statement's columns to result.begin, and its rows part by part to
+        result.take(count, columns) while they come, in the form that result.form names.
+        Whether they were truncated. Where it raises Refused, what came before is void."""
+        return self._ask({"what": "query", "sql": sql, "params": params, "types": types, "form": result.form}, result)
 
     def tables(self) -> "list[str]":
         return self._ask({"what": "tables"})
@@ -138,24 +163,53 @@ class Channel:
         for at in range(0, len(data), MAX_RECORDS):
             self.send(RECORDS, data[at : at + MAX_RECORDS])
 
-    def _ask(self, question: dict):
-        return self._guard(self._exchange, question)
+    def _ask(self, question: dict, result=None):
+        return self._guard(self._exchange, question, result)
 
-    def _exchange(self, question: dict):
+    def _exchange(self, question: dict, result):
         with self._lock:
-            self._next += 1
-            number = question["id"] = self._next
-            self.send(ASK, question)
-            while True:
+            if self._asking:  # a finalizer, or what user code has put in the way of a conversion
+                raise RuntimeError("the answer to another question is being read")
+            self._asking = True
+            try:
+                self._next += 1
+                question["id"] = self._next
+                self.send(ASK, question)
+                return self._answer(self._next, result)
+            finally:
+                self._asking = False
+
+    def _answer(self, number: int, result):
+        failed: BaseException | None = None  # in taking rows: the host is heard out first
+        while True:
+            try:
                 kind, body = self.receive()
-                if kind == ROWS and int.from_bytes(body[:4], "big") == number:
-                    return _unmarshal(body[4:])
-                if kind == ANSWER:
-                    answer = loads(body)
-                    if answer["id"] == number:
-                        if answer.get("refused"):
-                            raise Refused(answer["refused"])
-                        return answer.get("value")
+            except MemoryError as error:  # the frame was skipped
+                failed = error
+                continue
+            if kind != ANSWER:
+                try:
+                    if failed is None:
+                        self._hand(kind, body, number, result)
+                except BaseException as error:
+                    failed = error
+                continue
+            answer = loads(body)
+            if answer["id"] == number:
+                if failed is not None:
+                    raise failed
+                if answer.get("refused"):
+                    raise Refused(answer["refused"])
+                return answer.get("value")
+
+    @staticmethod
+    def _hand(kind: int, body: "bytes | bytearray", number: int, result) -> None:
+        if kind == COLUMNS:
+            answer = loads(body)
+            if answer["id"] == number:
+                result.begin([{"of": "", "array": False, **column} for column in answer["columns"]])
+        elif kind == ROWS and int.from_bytes(body[:4], "big") == number:
+            result.take(*_unmarshal(memoryview(body)[4:]))
 
     def _guard(self, call, *args):
         """Runs call with interrupts held back until it is over."""
