@@ -47,11 +47,11 @@ class Child:
         channel, live = self._channel, self._session
         channel.attach(3)
         _reseed()
-        kind, body, fds = channel.receive_with_descriptors()
+        kind, body = channel.receive_with_descriptors()
         if kind != hatch.ENTER:
             os._exit(0)
         try:
-            keep = self._enter(hatch.loads(body), fds)
+            keep = self._enter(hatch.loads(body), channel.take_descriptors())
         except Exception as error:
             channel.send(hatch.READY, {"error": f"{type(error).__name__}: {error}"})
             os._exit(72)
@@ -59,7 +59,7 @@ class Child:
         for fd in keep:
             os.close(fd)
         while True:
-            kind, body = channel.receive()
+            kind, body = channel.receive_with_descriptors()
             if kind == hatch.RUN:
                 outcome = live.run(hatch.loads(body))
                 _flush()

@@ -3,9 +3,14 @@ goes which way. A frame is a length (4 bytes, big endian), a kind and a body."""
 
 import json
 import marshal
+import mmap
+import os
 import socket
 import struct
 import threading
+from collections.abc import Callable
+
+import recorder_ring
 
 ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, ROWS, NOTE, OUTPUT, RECORDS, LOOK, VALUE, STOP, COMMAND, LOG = (ord(c) for c in "ERPXDAJMNOTLVSCG")
 
@@ -14,7 +19,6 @@ dumps, loads = json.dumps, json.loads
 _unmarshal, _pack, _unpack = marshal.loads, struct.Struct(">IB").pack, struct.Struct(">IB").unpack_from
 
 
-MAX_RECORDS = 1 << 19  # bytes of one frame
 HOOKS: set[str] = set()  # files whose functions an interrupt must not cut short
 _CODE = "<execution "  # how the files of user code begin
 
@@ -33,6 +37,7 @@ class Channel:
     def __init__(self):
         self._socket: socket.socket  # attach sets it
         self._buffer = bytearray()
+        self._descriptors: list[int] = []  # that came and were not taken
         self._lock = threading.RLock()
         self._next = 0
         self._main = threading.get_ident()
@@ -86,7 +91,8 @@ class Channel:
                 frame = frame[sent:]
             self._socket.sendall(frame)
 
-    def receive(self) -> "tuple[int, bytes]":
+    def receive(self, more: "Callable[[], bytes] | None" = None) -> "tuple[int, bytes]":
+        """The next frame; more is what takes bytes from the socket."""
         while True:
             if len(self._buffer) >= 5:
                 size, kind = _unpack(self._buffer)
@@ -94,18 +100,25 @@ class Channel:
                     body = bytes(memoryview(self._buffer)[5 : 5 + size])
                     del self._buffer[: 5 + size]
                     return kind, body
-            data = self._socket.recv(1 << 18)
+            data = more() if more else self._socket.recv(1 << 18)
             if not data:
                 raise EOFError("the host closed the hatch")
             self._buffer += data
 
-    def receive_with_descriptors(self) -> "tuple[int, bytes, list[int]]":
+    def receive_with_descriptors(self) -> "tuple[int, bytes]":
+        """The next frame between runs; take_descriptors has what came with it."""
+        for fd in self.take_descriptors():  # of a run that had no use for them
+            os.close(fd)
+        return self.receive(self._bytes_with_descriptors)
+
+    def _bytes_with_descriptors(self) -> bytes:
         data, fds, _, _ = socket.recv_fds(self._socket, 1 << 18, 2)
-        if not data:
-            raise EOFError("the host closed the hatch")
-        self._buffer += data
-        kind, body = self.receive()
-        return kind, body, fds
+        self._descriptors += fds
+        return data
+
+    def take_descriptors(self) -> "list[int]":
+        taken, self._descriptors = self._descriptors, []
+        return taken
 
     # -- questions of running code
 
@@ -131,10 +144,20 @@ class Channel:
     def output(self, output: dict) -> None:
         self._guard(self.send, OUTPUT, output)
 
-    def records(self, data: bytes) -> None:
-        """What the recorder has written; called in its hooks alone."""
-        for at in range(0, len(data), MAX_RECORDS):
-            self.send(RECORDS, data[at : at + MAX_RECORDS])
+    def ring(self) -> recorder_ring.Ring:
+        """What the recorder of this run writes to; its memory came with the frame."""
+        (fd,) = self.take_descriptors()
+        try:
+            return recorder_ring.Ring(mmap.mmap(fd, recorder_ring.HEAD + recorder_ring.SIZE), self._emptied)
+        finally:
+            os.close(fd)
+
+    def _emptied(self) -> None:
+        """Has the host empty the ring."""
+        with self._lock:
+            self.send(RECORDS, b"")
+            while self.receive()[0] != RECORDS:
+                pass
 
     def _ask(self, question: dict):
         return self._guard(self._exchange, question)

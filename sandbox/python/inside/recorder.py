@@ -52,13 +52,14 @@ _args_of = vars(BaseException)["args"].__get__
 
 class Recorder(abc.ABC):
     """Records code compiled under filename; hidden are the names of the helpers in names.
-    channel.records takes the bytes. The hooks are in recorder_trace and recorder_monitor."""
+    channel.ring() takes the bytes. The hooks are in recorder_trace and recorder_monitor."""
 
     kind = "none"
     fragile = False  # whether Python ends the events of a thread whose hook raises
 
     def __init__(self, channel, filename: str, names: dict, hidden):
         self._channel = channel
+        self._ring = channel.ring()
         self._filename = filename
         self._names = names
         self._given = {name: names[name] for name in hidden if name in names}
@@ -97,6 +98,7 @@ class Recorder(abc.ABC):
             self._frames.clear()
             self._tail.end()
             self._flush()
+            self._ring.close()
 
     def _end(self, why: str) -> None:
         """Recording is over ahead of the program."""
@@ -121,9 +123,8 @@ class Recorder(abc.ABC):
         out = self._writer.out
         if out:
             self._tail.sent += len(out)
-            data = bytes(out)
+            self._ring.put(out)
             out.clear()
-            self._channel.records(data)
 
     # -- what happens, each under the lock
 

@@ -23,6 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "inside"))
 matplotlib.use("Agg")
 
 import hatch  # noqa: E402
+import host  # noqa: E402
 import matplotlib.pyplot  # noqa: E402
 import pandas  # noqa: E402, F401
 import session  # noqa: E402
@@ -111,7 +112,7 @@ class FakeChannel(hatch.Channel):
 
     def __init__(self):
         super().__init__()
-        self.recorded = bytearray()
+        self._recorded, self.rings = bytearray(), []
         self.told, self.waiting, self.script, self.play = [], [], None, None
         self.notes, self.outputs, self.asked = [], [], []
         self.columns, self.data, self.truncated = [], [], False
@@ -161,8 +162,16 @@ class FakeChannel(hatch.Channel):
     def receive(self):
         return hatch.COMMAND, json.dumps(self.waiting.pop(0)).encode()
 
-    def records(self, data):
-        self.recorded += data
+    def ring(self):
+        self.rings.append(host.Ring(self._recorded))
+        return self.rings[-1]
+
+    @property
+    def recorded(self):
+        for ring in self.rings:
+            if not ring.memory.closed:
+                ring.take()
+        return self._recorded
 
     def answers(self, **columns):
         """name=(kind, values) a column; a kind ending in [] is an array, range:int a range of int."""

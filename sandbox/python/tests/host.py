@@ -1,0 +1,25 @@
+"""The host's end of a recorder's ring, in the same process."""
+
+import mmap
+
+import recorder_ring as form
+
+
+class Ring(form.Ring):
+    """Emptied into data, a bytearray, when it is full and when it is closed."""
+
+    def __init__(self, data):
+        super().__init__(mmap.mmap(-1, form.HEAD + form.SIZE), self.take)
+        self.data, self.taken = data, 0
+
+    def take(self) -> None:
+        written = int.from_bytes(self.memory[:8], "little")
+        assert 0 <= written - self.taken <= form.SIZE
+        for at in range(self.taken, written):
+            self.data.append(self.memory[form.HEAD + at % form.SIZE])
+        self.taken = written
+        self.memory[64:72] = written.to_bytes(8, "little")
+
+    def close(self) -> None:
+        self.take()
+        super().close()
