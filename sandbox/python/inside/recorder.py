@@ -64,7 +64,6 @@ class Recorder(abc.ABC):
         self._names = names
         self._given = {name: names[name] for name in hidden if name in names}
         self._writer = form.Writer()
-        self._out = self._writer.out  # for the extension
         self._objects = recorder_values.Objects(self._writer, names.get("__name__", "__main__"))
         self._lock = threading.Lock()
         self._codes: dict = {}
@@ -77,8 +76,11 @@ class Recorder(abc.ABC):
         self._pushed = 0
         self._heads: dict = {form.SET: {}, form.GLOBAL: {}}  # the beginnings of set records, by name
         self._tail = recorder_tail.Tail(self)
+        self._mark = recorder_tail.MAX_STEPS
         self.control: Any = None  # a stops.Stops, where the program may be stopped
         self.count = 0
+        self.sent = 0  # bytes
+        self.kept = False  # records are, and not handed over
         self.over = False
 
     def start(self) -> None:
@@ -92,20 +94,20 @@ class Recorder(abc.ABC):
             if why and not self.over:
                 self._end(why)
             elif not self.over:
-                self._objects.next()
+                self._next()
                 self._namespace(list(self._names))
             self.over = True
-            self._frames.clear()
+            self._abandon()
             self._tail.end()
             self._flush()
-            self._ring.close()
+            self._close()
 
     def _end(self, why: str) -> None:
         """Recording is over ahead of the program."""
         self.over = True
         self._silence()
         self._writer.out += n(form.LOST) + n(0) + form.text(why)
-        self._frames.clear()
+        self._abandon()
 
     @abc.abstractmethod
     def _install(self) -> None:
@@ -122,9 +124,23 @@ class Recorder(abc.ABC):
     def _flush(self) -> None:
         out = self._writer.out
         if out:
-            self._tail.sent += len(out)
+            self.sent += len(out)
             self._ring.put(out)
             out.clear()
+
+    def _close(self) -> None:
+        self._ring.close()
+
+    def _next(self) -> None:
+        """Another event begins."""
+        self._objects.next()
+
+    def _live(self) -> list:
+        """The frames that run or are suspended, each with what is known of it."""
+        return list(self._frames.items())
+
+    def _abandon(self) -> None:
+        self._frames.clear()
 
     # -- what happens, each under the lock
 
@@ -212,7 +228,7 @@ class Recorder(abc.ABC):
         stores = found.union(self._watched)
         self._whole = self._whole or anything
         for name, seen in self._seen.items():
-            if type(seen) is recorder_values.Entry and seen.reader.peek is not None:
+            if type(seen) in recorder_values.ENTRIES and seen.reader.peek is not None:
                 stores.add(name)
         self._watched = tuple(sorted(stores))
 
@@ -237,12 +253,13 @@ class Recorder(abc.ABC):
         self._writer.out += form.line(line - known.line)
         known.line = line
         self.count += 1
-        if self.count >= self._tail.mark or self._tail.on:
+        if self.count >= self._mark or self.kept or self.sent >= recorder_tail.MAX_BYTES:
             self._tail.step()
-        if not self._tail.on:
+        if not self.kept:
             self._flush()  # what follows may last, or be killed
-        if self.control is not None:
-            self.control.line(self, frame, known, line)
+        control = self.control
+        if control is not None and (control.everywhere or line in control.lines or self._channel.attention):
+            control.line(self, frame, known, line)
 
     def _leave(self, frame, known: Frame, record: bytes, value=None, raised: bool = False) -> None:
         self._at(known)
@@ -309,7 +326,7 @@ class Recorder(abc.ABC):
 
     def _read(self, frame, known: Frame) -> None:
         """Records what has changed in what the frame can reach."""
-        self._objects.next()
+        self._next()
         code = known.code
         if code.module:
             if self._whole:
@@ -365,9 +382,7 @@ class Recorder(abc.ABC):
             return
         if name[:1] == "." or name[:2] == "__" and record == form.SET:
             return
-        head = self._heads[record].get(name)
-        if head is None:
-            head = self._heads[record][name] = n(record) + self._writer.name(name)
+        head = self._heads[record].get(name) or self._head(record, name)
         if type(kind) is type and kind in form.SCALARS and (data := form.SCALARS[kind](value)) is not None:
             entry = None
         else:
@@ -380,6 +395,11 @@ class Recorder(abc.ABC):
             seen[name] = value
         if held:
             self._objects.drop(old)
+
+    def _head(self, record: int, name: str) -> bytes:
+        """How a record begins that sets a name."""
+        head = self._heads[record][name] = n(record) + self._writer.name(name)
+        return head
 
     def _delete(self, record: int, seen: dict, name: str) -> None:
         old = seen.pop(name)

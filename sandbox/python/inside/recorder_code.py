@@ -15,8 +15,8 @@ PROXY = sys.version_info >= (3, 13)  # f_locals is a view that writes nothing ba
 WRITTEN_BACK = sys.version_info < (3, 12)  # f_locals is a dict that is written back when a hook ends
 _CLEARED = (3, 12) <= sys.version_info < (3, 13)  # f_locals is a dict that nothing writes back from
 _NAMED = {"LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"}
-_CLOSURE = "it shares variables with a closure"
-_LOCALS = "it may keep its own locals()"
+CLOSURE = "it shares variables with a closure"
+LOCALS = "it may keep its own locals()"
 _DYNAMIC = {"globals", "locals", "vars", "exec", "eval", "__dict__", "setattr"}
 _KEEPERS = {"locals", "vars", "dir", "exec", "eval", "_getframe", "currentframe", "f_locals"}
 _BUILTINS = frozenset(vars(builtins))
@@ -67,10 +67,10 @@ def unreadable(code) -> str:
         return ""
     inner = {"__class__", "__classdict__"}  # the cells that super() needs never change
     if not code.co_flags & inspect.CO_OPTIMIZED:  # a class's body: its names are a dict of its own
-        return "" if set(code.co_cellvars) <= inner else _CLOSURE
+        return "" if set(code.co_cellvars) <= inner else CLOSURE
     if code.co_cellvars or not set(code.co_freevars) <= inner:
-        return _CLOSURE
-    return "" if _KEEPERS.isdisjoint(code.co_names) else _LOCALS
+        return CLOSURE
+    return "" if _KEEPERS.isdisjoint(code.co_names) else LOCALS
 
 
 class Frame:

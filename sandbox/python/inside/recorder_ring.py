@@ -46,10 +46,14 @@ class Ring:
     def _make_room(self, size: int) -> None:
         self._room = SIZE - (self._written - self._counters[_READ])
         if size > self._room:
-            self._wait()
+            self.wait()
             self._room = SIZE - (self._written - self._counters[_READ])
             if size > self._room:
                 raise BufferError("the ring stays full")
+
+    def wait(self) -> None:
+        """Here, and not there, since no interrupt comes into the midst of this file."""
+        self._wait()
 
     def close(self) -> None:
         self._counters.release()

@@ -6,10 +6,12 @@ import threading
 import recorder
 import recorder_code
 import recorder_format as form
+import recorder_tail
 import recorder_values
 from recorder_format import n
 
 _settrace, _gettrace = sys.settrace, sys.gettrace
+FORM = 2  # of what the extension and FastRecorder have of each other; recorder_fast.h has the same
 _UNWIND, _RETURN, _SUSPEND = n(form.UNWIND), n(form.RETURN), n(form.SUSPEND)
 
 
@@ -91,24 +93,33 @@ def fast() -> "type[TraceRecorder]":
     """The recorder with its line events in C; ImportError where that was not built."""
     import recorder_fast
 
+    if getattr(recorder_fast, "FORM", 0) != FORM:
+        raise ImportError("the extension was built for another version of this file")
+    recorder_values.ENTRIES.add(recorder_fast.Entry)
+
     class FastRecorder(recorder_fast.State, TraceRecorder):
-        """Reads the frame's slots, so that every frame can be read; else as its base."""
+        """Reads the frame's slots, so that every frame can be read."""
 
         kind = "extension"
+        fragile = False
+
+        def start(self) -> None:
+            self._lock = self
+            self._few, self._every, self._format = recorder.FEW, recorder.EVERY, form
+            self._set_heads, self._global_heads = self._heads[form.SET], self._heads[form.GLOBAL]
+            self._head_steps, self._most = recorder_tail.HEAD_STEPS, recorder_tail.MAX_BYTES
+            self._task_step, self._out = recorder._TASK_STEP, self._writer.out
+            self._wait = self._ring.wait
+            self._open(self._ring.memory)
+            super().start()
 
         def _install(self) -> None:
-            self._few, self._every, self._flush_at = recorder.FEW, recorder.EVERY, 1
-            self._set_heads, self._global_heads = self._heads[form.SET], self._heads[form.GLOBAL]
-            self._out, self._unheld = self._writer.out, self._objects.unheld
-            self._mark = self._tail.mark if self.control is None else 0  # 0: every line is Python's
-            self.slots(recorder_code.Frame, recorder_code.Code, recorder_values.Entry, recorder_values.Reader)
             threading.settrace(self._begin)
             self.attach()
 
         def _begin(self, frame, event, arg):
             """The first event of a new thread."""
             self.attach()
-            return self._call(frame, event, arg) and None
 
         def _uninstall(self) -> str:
             ours = self.attached()
@@ -119,15 +130,35 @@ def fast() -> "type[TraceRecorder]":
             self.detach()
             threading.settrace(None)
 
+        def _close(self) -> None:
+            recorder_fast.State._close(self)
+            TraceRecorder._close(self)
+
         def _code(self, code):
             known = super()._code(code)
-            if known.unread:
+            if known.unread in (recorder_code.CLOSURE, recorder_code.LOCALS):
                 known.unread = ""
             return known
 
-        def _read(self, frame, known) -> None:
-            self._objects.next()
-            if not self.read(frame, known):
-                super()._read(frame, known)
+        # -- what the hooks leave to Python
+
+        def _tell_unread(self, code) -> None:
+            if code.unread:
+                self._writer.out += n(form.UNREAD) + self._writer.name(code.unread)
+
+        def _fail(self, known, kind=BaseException, error=None) -> None:
+            known.failure = self._writer.name(recorder_values.label(kind)) + b"N" if error is None else self._failure(error)
+
+        def _at_limit(self) -> None:
+            self._end(recorder._LIMIT)
+
+        def _budget(self) -> None:
+            self._tail.step()
+
+        def _stop_at(self, frame, known, line: int) -> None:
+            self.control.line(self, frame, known, line)
+
+        def _stop_raised(self, frame, known, raised) -> None:
+            self.control.raised(self, frame, known, raised[1], raised[2])
 
     return FastRecorder

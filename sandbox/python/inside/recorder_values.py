@@ -45,6 +45,9 @@ class Entry:
     seen: int
 
 
+ENTRIES: set[type] = {Entry}  # and the extension's, where it is there
+
+
 class Reader:
     """How objects of one class are read. peek gives a length and the sample of items
     (for pairs, the keys and then the values); it is None where there is nothing to see.
@@ -98,31 +101,37 @@ def _array(v):
 def _frame(v):
     """A DataFrame: the identity of its columns and blocks stands for what is in them."""
     manager = object.__getattribute__(v, "_mgr")
-    return len(manager.axes[-1]), [*manager.axes, *manager.blocks]
+    return len(manager.axes[-1]), [*manager.axes, *manager.blocks][: 2 * SAMPLE]
 
 
-def _attributes(kind: type):
+class Attributes:
     """Peeks at what instances of a class of the user's hold in __dict__ and __slots__."""
-    of_dict, slots = None, []
-    for base in _mro(kind):
-        for name, member in list(type.__dict__["__dict__"].__get__(base).items()):
-            if type(member) is types.GetSetDescriptorType and name == "__dict__":
-                of_dict = of_dict or member.__get__
-            elif type(member) is types.MemberDescriptorType:
-                slots.append((name, member.__get__))
 
-    def peek(v):
-        held = of_dict(v) if of_dict else {}
+    __slots__ = ("of_dict", "members")
+
+    def __init__(self, kind: type):
+        self.of_dict, self.members = None, []
+        for base in _mro(kind):
+            for name, member in list(type.__dict__["__dict__"].__get__(base).items()):
+                if type(member) is types.GetSetDescriptorType and name == "__dict__":
+                    self.of_dict = self.of_dict or member.__get__
+                elif type(member) is types.MemberDescriptorType:
+                    self.members.append((name, member))
+
+    def __call__(self, v):
+        held = self.of_dict(v) if self.of_dict else {}
+        length = dict.__len__(held)
         names, items = [*_islice(dict.keys(held), SAMPLE)], [*_islice(dict.values(held), SAMPLE)]
-        for name, get in slots:
+        for name, member in self.members:
             try:
-                items.append(get(v))
-                names.append(name)
+                item = member.__get__(v)
             except AttributeError:
-                pass
-        return len(names), names + items
-
-    return peek
+                continue
+            length += 1
+            if len(names) < SAMPLE:
+                items.append(item)
+                names.append(name)
+        return length, names + items
 
 
 _BASES = (
@@ -133,6 +142,7 @@ _BASES = (
     (frozenset, form.ITEMS, _frozenset),
     (bytearray, form.ITEMS, _bytearray),
 )
+_IN_C = {_list: 1, _tuple: 2, _dict: 3, _set: 4, _frozenset: 4, _frame: 6, _array: 7}  # what recorder_fast.h calls them
 
 
 def _own_module(kind: type) -> str:
@@ -286,8 +296,16 @@ class Objects:
             if any(b is base for b in _mro(kind)):
                 return Reader(kind, name, shape, peek)
         if module == self._user and not any(b is type for b in _mro(kind)):
-            return Reader(kind, name, form.ATTRIBUTES, _attributes(kind))
+            return Reader(kind, name, form.ATTRIBUTES, Attributes(kind))
         return Reader(kind, name, form.OPAQUE, None)
+
+    def described(self, kind: type) -> tuple:
+        """A class's reader, for the extension: with how it reads the objects itself."""
+        reader = self._reader(kind)
+        peek = reader.peek
+        slots = peek if type(peek) is Attributes else None
+        how = 0 if peek is None else 5 if slots else _IN_C.get(peek, 8)
+        return reader, reader.name, reader.form, how, peek, tuple(slots.members) if slots else (), bool(slots and slots.of_dict)
 
     def drop(self, entry: Entry) -> None:
         """One holder less; without any the object is forgotten, unless the next line holds it."""

@@ -60,7 +60,7 @@ class Stops:
     def __init__(self, channel, names: dict, wishes: dict):
         self._channel = channel
         self._names = names
-        self._lines: dict = {}
+        self.lines: dict = {}
         self._data: list = []
         self._tokens: dict = {}
         self._current = None  # the frame that it stands in
@@ -68,16 +68,22 @@ class Stops:
         self._raised = self._uncaught = False
         self._mode, self._lane = "entry" if wishes.get("entry") else "continue", 0
         self._frames: frozenset = frozenset()
+        self.everywhere = True  # line is to be called at each line, and not only at those in lines
         self.set(wishes)
 
     def set(self, wishes: dict) -> None:
-        before = {b.id: b.hits for each in self._lines.values() for b in each}
-        self._lines = {}
+        before = {b.id: b.hits for each in self.lines.values() for b in each}
+        self.lines = {}
         for wish in wishes.get("lines") or ():
-            self._lines.setdefault(wish["line"], []).append(Line(wish, before.get(wish["id"], 0)))
+            self.lines.setdefault(wish["line"], []).append(Line(wish, before.get(wish["id"], 0)))
         self._raised, self._uncaught = "raised" in (wishes.get("exceptions") or ()), "uncaught" in (wishes.get("exceptions") or ())
         self._data = [(d["id"], d["frame"], d["name"]) for d in wishes.get("data") or ()]
+        self._look()
         self._tokens = {i: token for i, token in self._tokens.items() if any(i == d[0] for d in self._data)}
+
+    def _look(self) -> None:
+        """Says where line is to be called; besides, where a stop is asked for."""
+        self.everywhere = bool(self._data or self._frames) or self._mode in ("entry", "stepIn")
 
     # -- deciding
 
@@ -86,7 +92,7 @@ class Stops:
         if self._data:
             ids = self._changed(recorder)
             reason = "data breakpoint" if ids else ""
-        for b in self._lines.get(line, ()):
+        for b in self.lines.get(line, ()):
             said = self._hit(b, recorder, frame)
             if said is not None:
                 ids.append(b.id)
@@ -145,7 +151,7 @@ class Stops:
                 recorder._namespace((name,))
                 seen = recorder._seen
             else:
-                seen = next((k.seen for k in recorder._frames.values() if k.number == holder), {})
+                seen = next((k.seen for _, k in recorder._live() if k.number == holder), {})
             token = _token(seen.get(name), 0) if name in seen else None
             if self._tokens.setdefault(number, token) != token:
                 self._tokens[number] = token
@@ -182,18 +188,19 @@ class Stops:
         mode = self._mode = command["mode"]
         self._lane, self._frames = known.lane, frozenset()
         if mode in ("next", "stepOut"):
-            by_number = {k.number: k for k in recorder._frames.values()}
+            by_number = {k.number: k for _, k in recorder._live()}
             each, stack = known if mode == "next" else by_number.get(known.parent), []
             while each is not None:
                 if each.lane == known.lane:
                     stack.append(each.number)
                 each = by_number.get(each.parent)
             self._frames = frozenset(stack)
+        self._look()
 
     def _answer(self, recorder, command: dict) -> dict:
         try:
             number = command.get("frame", 0)
-            frame = next((f for f, known in recorder._frames.items() if known.number == number), None)
+            frame = next((f for f, known in recorder._live() if known.number == number), None)
             if number and frame is None:
                 return {"error": "this frame has ended"}
             return self._DO[command["do"]](self, frame, command)
@@ -277,7 +284,7 @@ class Stops:
 
 def _token(held, depth: int):
     """What changes when a recorded variable, or what it holds, does."""
-    if type(held) is not recorder_values.Entry:
+    if type(held) not in recorder_values.ENTRIES:
         return (type(held).__name__, held)
     return held.number, held.version, tuple(_token(child, depth + 1) for child in held.children) if depth < recorder_values.DEPTH else ()
 
