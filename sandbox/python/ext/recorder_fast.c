@@ -11,8 +11,7 @@
  *         recorder_fast.c -o recorder_fast$(python -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
  *
  * Records are gathered in pending, and handed over when a hook ends. Whatever calls Python
- * that may write records drains pending first, so that the order stays. A hook holds lock:
- * Python of ours that it calls may let another thread run, whose hook then waits.
+ * that may write records drains pending first, so that the order stays.
  */
 #include "recorder_fast.h"
 #include "recorder_fast_bytes.h"
@@ -20,13 +19,28 @@
 #include "recorder_fast_values.h"
 #include "recorder_fast_frames.h"
 
+/* One hook at a time. The GIL guards busy itself: it is set for as long as Python that
+ * a hook calls may let other threads run. */
 static void acquire(State *s)
 {
-    if (PyThread_acquire_lock(s->lock, NOWAIT_LOCK))
-        return;
-    Py_BEGIN_ALLOW_THREADS
-    PyThread_acquire_lock(s->lock, WAIT_LOCK);
-    Py_END_ALLOW_THREADS
+    while (s->busy) {
+        s->waiting++;
+        Py_BEGIN_ALLOW_THREADS
+        PyThread_acquire_lock(s->wake, WAIT_LOCK);
+        Py_END_ALLOW_THREADS
+        s->waiting--;
+        s->woken = 0;
+    }
+    s->busy = 1;
+}
+
+static void release(State *s)
+{
+    s->busy = 0;
+    if (s->waiting && !s->woken) {
+        s->woken = 1;
+        PyThread_release_lock(s->wake);
+    }
 }
 
 /* Calls a method of the recorder's Python side, which may write records. */
@@ -163,7 +177,7 @@ static int ended(State *s, int failed)
         s->over = 1;
         failed = 0;
     }
-    PyThread_release_lock(s->lock);
+    release(s);
     if (failed || !s->called)
         return failed ? -1 : 0;
     s->called = 0;
@@ -178,11 +192,11 @@ static int ended(State *s, int failed)
 static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
 {
     State *s = (State *)self;
-    if (s->over || what == PyTrace_OPCODE || foreign(s, frame->f_frame->f_code))
+    if (s->over || what == PyTrace_OPCODE || (frame != s->last_frame && foreign(s, frame->f_frame->f_code)))
         return 0;
     acquire(s);
     if (s->over) {
-        PyThread_release_lock(s->lock);
+        release(s);
         return 0;
     }
     Frame *known = enter(s, frame);

@@ -98,7 +98,8 @@ typedef struct {
     Py_ssize_t unheld_used, unheld_size;
     PyFrameObject *last_frame;
     Frame *last_known;
-    PyThread_type_lock lock;
+    PyThread_type_lock wake; /* held, but for a moment when a hook ends that others wait for */
+    int busy, waiting, woken;
     Py_buffer ring;
     unsigned long long written;
     long long room;

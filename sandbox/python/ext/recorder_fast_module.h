@@ -26,7 +26,7 @@ static PyObject *lock(PyObject *self, PyObject *none)
 
 static PyObject *unlock(PyObject *self, PyObject *error)
 {
-    PyThread_release_lock(((State *)self)->lock);
+    release((State *)self);
     Py_RETURN_NONE;
 }
 
@@ -44,7 +44,7 @@ static PyObject *set_name(PyObject *self, PyObject *args)
 {
     PyObject *seen, *name, *old, *value;
     int record;
-    if (!PyArg_ParseTuple(args, "iO!OOO", &record, &PyDict_Type, &seen, &name, &old, &value) || set_in((State *)self, record, seen, name, value) < 0)
+    if (!PyArg_ParseTuple(args, "iO!OOO", &record, &PyDict_Type, &seen, &name, &old, &value) || set_in((State *)self, record, seen, name, value, NULL) < 0)
         return NULL;
     return drain_all(self, NULL);
 }
@@ -214,8 +214,10 @@ static PyMemberDef members[] = {
 static PyObject *new_state(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     State *s = (State *)type->tp_alloc(type, 0);
-    if (s != NULL && (s->lock = PyThread_allocate_lock()) == NULL)
+    if (s != NULL && (s->wake = PyThread_allocate_lock()) == NULL)
         Py_CLEAR(s);
+    else if (s != NULL)
+        PyThread_acquire_lock(s->wake, NOWAIT_LOCK);
     return (PyObject *)s;
 }
 
@@ -275,7 +277,10 @@ static void dealloc(PyObject *self)
     empty(&s->codes);
     empty(&s->shapes);
     PyMem_Free(s->pending.at);
-    PyThread_free_lock(s->lock);
+    if (s->wake != NULL) {
+        PyThread_release_lock(s->wake);
+        PyThread_free_lock(s->wake);
+    }
     Py_TYPE(self)->tp_free(self);
 }
 

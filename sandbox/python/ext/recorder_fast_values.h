@@ -189,21 +189,33 @@ static int hidden(int record, PyObject *name)
     return record == SET || PyUnicode_CompareWithASCIIString(name, "__result__") != 0;
 }
 
+/* Whether what was recorded last of a variable is this object. */
+static inline int holds(PyObject *old, PyObject *value)
+{
+    Entry *e = (Entry *)old;
+    return IS_ENTRY(old) && e->address == value && e->shape->kind == Py_TYPE(value) && e->version > 0;
+}
+
+/* Whether two integers or two texts are: others are told again. */
+static int equal(PyTypeObject *kind, PyObject *a, PyObject *b)
+{
+    if (kind == &PyLong_Type)
+        return Py_SIZE(a) == Py_SIZE(b) &&
+               memcmp(((PyLongObject *)a)->ob_digit, ((PyLongObject *)b)->ob_digit, Py_ABS(Py_SIZE(a)) * sizeof(digit)) == 0;
+    return kind == &PyUnicode_Type && PyUnicode_GET_LENGTH(a) == PyUnicode_GET_LENGTH(b) && PyUnicode_Compare(a, b) == 0;
+}
+
 /* Records that a variable is value, where that is new. old is what was recorded last, a
  * scalar, an Entry or NULL; returns 1 with a new reference in fresh where it is another now. */
 static int variable(State *s, int record, PyObject *head, PyObject *old, PyObject *value, PyObject **fresh)
 {
     PyTypeObject *kind = Py_TYPE(value);
-    Entry *e = old != NULL && IS_ENTRY(old) ? (Entry *)old : NULL;
-    if (e != NULL && e->address == value && e->shape->kind == kind && e->version > 0)
-        return check(s, value, e, 0);
+    if (old != NULL && holds(old, value))
+        return check(s, value, (Entry *)old, 0);
     *fresh = value;
-    if (old != NULL && Py_TYPE(old) == kind && (kind == &PyLong_Type || kind == &PyUnicode_Type)) {
-        int same = PyObject_RichCompareBool(old, value, Py_EQ);
-        if (same) {
-            Py_INCREF(value);
-            return same;
-        }
+    if (old != NULL && Py_TYPE(old) == kind && equal(kind, old, value)) {
+        Py_INCREF(value);
+        return 1;
     }
     int written = scalar(s, &s->pending, head, value);
     if (written == 0) {
@@ -218,18 +230,26 @@ static int variable(State *s, int record, PyObject *head, PyObject *old, PyObjec
     } else if (written < 0)
         return -1;
     Py_INCREF(*fresh);
-    return e != NULL && drop(s, e) < 0 ? -1 : 1;
+    return old != NULL && IS_ENTRY(old) && drop(s, (Entry *)old) < 0 ? -1 : 1;
 }
 
-/* recorder.Recorder._set on a dict. */
-static int set_in(State *s, int record, PyObject *seen, PyObject *name, PyObject *value)
+/* recorder.Recorder._set on a dict. given is what is left out, or NULL. */
+static int set_in(State *s, int record, PyObject *seen, PyObject *name, PyObject *value, PyObject *given)
 {
     PyObject *old = PyDict_GetItemWithError(seen, name), *fresh, *head;
-    if (old == value || hidden(record, name))
+    if (old == value)
+        return 0;
+    if (old != NULL && holds(old, value)) {
+        Py_INCREF(value); /* while Python of ours may run */
+        int failed = check(s, value, (Entry *)old, 0);
+        Py_DECREF(value);
+        return failed;
+    }
+    if (hidden(record, name) || (given != NULL && PyDict_GetItemWithError(given, name) == value))
         return 0;
     if ((head = head_of(s, record, name)) == NULL)
         return -1;
-    Py_INCREF(value); /* while Python of ours may run */
+    Py_INCREF(value);
     Py_XINCREF(old);
     int got = variable(s, record, head, old, value, &fresh);
     if (got > 0) {
@@ -268,8 +288,7 @@ static int namespace(State *s, PyObject *which)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(which); i++) {
         PyObject *name = PyTuple_GET_ITEM(which, i), *value = PyDict_GetItemWithError(s->names, name);
-        if (value == NULL ? delete_in(s, FORGET, s->seen, name) < 0
-                          : PyDict_GetItemWithError(s->given, name) != value && set_in(s, GLOBAL, s->seen, name, value) < 0)
+        if ((value == NULL ? delete_in(s, FORGET, s->seen, name) : set_in(s, GLOBAL, s->seen, name, value, s->given)) < 0)
             return -1;
     }
     return PyErr_Occurred() ? -1 : 0;

@@ -15,9 +15,11 @@ class Ring(form.Ring):
     def take(self) -> None:
         written = int.from_bytes(self.memory[:8], "little")
         assert 0 <= written - self.taken <= form.SIZE
-        for at in range(self.taken, written):
-            self.data.append(self.memory[form.HEAD + at % form.SIZE])
-        self.taken = written
+        while self.taken < written:
+            at = self.taken % form.SIZE
+            size = min(written - self.taken, form.SIZE - at)
+            self.data += self.memory[form.HEAD + at : form.HEAD + at + size]
+            self.taken += size
         self.memory[64:72] = written.to_bytes(8, "little")
 
     def close(self) -> None:
