@@ -142,6 +142,19 @@ class Recorder(abc.ABC):
     def _abandon(self) -> None:
         self._frames.clear()
 
+    # -- for stops.Stops
+
+    def variables(self, frame, alone: bool) -> dict:
+        """A frame's variables: what can be read of them while no other thread runs (alone), or any does."""
+        return frame.f_locals if alone or not recorder_code.unreadable(frame.f_code) else {}
+
+    def can_set(self, frame, name: str, value, innermost: bool) -> bool:
+        """Whether a variable that is set in what variables gave is set in the frame."""
+        return recorder_code.PROXY or innermost and recorder_code.WRITTEN_BACK
+
+    def keep(self, frame, local: dict, before: dict) -> None:
+        """What was set in local, which variables gave, is for the frame; Python does that itself."""
+
     # -- what happens, each under the lock
 
     def _enter(self, frame) -> Frame:
@@ -259,7 +272,7 @@ class Recorder(abc.ABC):
             self._flush()  # what follows may last, or be killed
         control = self.control
         if control is not None and (control.everywhere or line in control.lines or self._channel.attention):
-            control.line(self, frame, known, line)
+            control.line(frame, known, line)
 
     def _leave(self, frame, known: Frame, record: bytes, value=None, raised: bool = False) -> None:
         self._at(known)
@@ -294,7 +307,7 @@ class Recorder(abc.ABC):
         self._writer.out += n(form.RAISE) + self._failure(error)
         known.raised = True
         if self.control is not None:
-            self.control.raised(self, frame, known, error, trace)
+            self.control.raised(frame, known, error, trace)
 
     def _handled(self, known: Frame) -> None:
         if known.raised:

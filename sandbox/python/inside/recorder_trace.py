@@ -1,5 +1,6 @@
 """The recorder on sys.settrace, for Python 3.11."""
 
+import inspect
 import sys
 import threading
 
@@ -140,6 +141,17 @@ def fast() -> "type[TraceRecorder]":
                 known.unread = ""
             return known
 
+        def variables(self, frame, alone) -> dict:
+            return self._locals(frame)
+
+        def can_set(self, frame, name, value, innermost) -> bool:
+            return self._assign(frame, name, value) or not frame.f_code.co_flags & inspect.CO_OPTIMIZED
+
+        def keep(self, frame, local, before) -> None:
+            for name, value in local.items():
+                if before.get(name, self) is not value:
+                    self._assign(frame, name, value)
+
         # -- what the hooks leave to Python
 
         def _tell_unread(self, code) -> None:
@@ -156,9 +168,9 @@ def fast() -> "type[TraceRecorder]":
             self._tail.step()
 
         def _stop_at(self, frame, known, line: int) -> None:
-            self.control.line(self, frame, known, line)
+            self.control.line(frame, known, line)
 
         def _stop_raised(self, frame, known, raised) -> None:
-            self.control.raised(self, frame, known, raised[1], raised[2])
+            self.control.raised(frame, known, raised[1], raised[2])
 
     return FastRecorder

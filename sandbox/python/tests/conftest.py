@@ -6,6 +6,7 @@ import json
 import pathlib
 import signal
 import sys
+import tempfile
 
 import matplotlib
 import numpy
@@ -19,8 +20,14 @@ matplotlib.pyplot.close("all")
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "inside"))
 
-
 matplotlib.use("Agg")
+
+import programs  # noqa: E402
+
+if sys.version_info[:2] == (3, 11):  # the extension as it is here, whatever else is installed
+    _built = tempfile.TemporaryDirectory(prefix="recorder")
+    programs.extension(sys.executable, pathlib.Path(_built.name))
+    sys.path.insert(0, _built.name)
 
 import hatch  # noqa: E402
 import host  # noqa: E402
