@@ -178,10 +178,10 @@ def test_what_is_set_in_frames_is_what_the_program_goes_on_with(run, recorder):
 
     def script(stop, n):
         for command in (
-            {"do": "evaluate", "expression": "b = 20\nnew = 5", "frame": 3, "statements": True},
-            {"do": "set", "name": "shared", "expression": "1000", "frame": 3},
-            {"do": "set", "name": "a", "expression": "100", "frame": 2},
-            {"do": "evaluate", "expression": "b + shared", "frame": 3},
+            {"do": "evaluate", "expression": "b = 20\nnew = 5", "frame": 4, "statements": True},
+            {"do": "set", "name": "shared", "expression": "1000", "frame": 4},
+            {"do": "set", "name": "a", "expression": "100", "frame": 3},
+            {"do": "evaluate", "expression": "b + shared", "frame": 4},
         ):
             answers.append((yield command))
         yield GO
