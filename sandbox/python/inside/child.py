@@ -62,6 +62,8 @@ class Child:
             kind, body = channel.receive_with_descriptors()
             if kind == hatch.RUN:
                 outcome = live.run(hatch.loads(body))
+                for fd in channel.take_descriptors():  # it never came to be recorded
+                    os.close(fd)
                 _flush()
                 channel.send(hatch.DONE, outcome)
             elif kind == hatch.ASSIGN:

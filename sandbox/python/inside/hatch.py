@@ -106,9 +106,8 @@ class Channel:
             self._buffer += data
 
     def receive_with_descriptors(self) -> "tuple[int, bytes]":
-        """The next frame between runs; take_descriptors has what came with it."""
-        for fd in self.take_descriptors():  # of a run that had no use for them
-            os.close(fd)
+        """The next frame between runs; take_descriptors has what came with it, or already with
+        the one before."""
         return self.receive(self._bytes_with_descriptors)
 
     def _bytes_with_descriptors(self) -> bytes:
