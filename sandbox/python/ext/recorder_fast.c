@@ -95,7 +95,7 @@ static int on_line(State *s, PyFrameObject *frame, Frame *known)
     }
     known->line = now;
     s->count++;
-    if ((s->kept || s->count >= s->mark || (s->sent >= s->most && s->count >= s->head)) && call(s, "_budget", NULL, NULL, NULL) < 0)
+    if (s->count >= s->mark && call(s, "_budget", NULL, NULL, NULL) < 0)
         return -1;
     if (s->control == Py_None)
         return 0;

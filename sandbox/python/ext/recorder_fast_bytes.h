@@ -154,7 +154,6 @@ static int hand_over(State *s, const unsigned char *data, Py_ssize_t size)
             memcpy(ring, data + first, now - first);
         s->room -= now;
         s->written += now;
-        s->sent += now;
         __atomic_store_n(counter(s, 0), s->written, __ATOMIC_RELEASE);
         data += now;
         size -= now;

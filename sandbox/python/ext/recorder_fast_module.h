@@ -40,6 +40,8 @@ static PyObject *drain_all(PyObject *self, PyObject *none) { return drain((State
 
 static PyObject *flush_all(PyObject *self, PyObject *none) { return flush((State *)self) < 0 ? NULL : Py_NewRef(Py_None); }
 
+static PyObject *sent(PyObject *self, PyObject *none) { return PyLong_FromUnsignedLongLong(((State *)self)->written); }
+
 static PyObject *set_name(PyObject *self, PyObject *args)
 {
     PyObject *seen, *name, *old, *value;
@@ -165,6 +167,7 @@ static PyMethodDef methods[] = {
     {"_next", next_tick, METH_NOARGS, "Another event begins."},
     {"_drain", drain_all, METH_NOARGS, "Puts what is pending where Python writes."},
     {"_flush", flush_all, METH_NOARGS, "Hands over all that was written."},
+    {"_sent", sent, METH_NOARGS, "How many bytes were handed over."},
     {"_set", set_name, METH_VARARGS, "recorder.Recorder._set"},
     {"_delete", delete_name, METH_VARARGS, "recorder.Recorder._delete"},
     {"_live", live, METH_NOARGS, "recorder.Recorder._live"},
@@ -180,11 +183,8 @@ static PyMethodDef methods[] = {
 
 static PyMemberDef members[] = {
     {"count", T_LONGLONG, offsetof(State, count), 0, NULL},
-    {"sent", T_LONGLONG, offsetof(State, sent), 0, NULL},
     {"_current", T_LONGLONG, offsetof(State, current), 0, NULL},
-    {"_mark", T_LONGLONG, offsetof(State, mark), 0, NULL},
-    {"_head_steps", T_LONGLONG, offsetof(State, head), 0, NULL},
-    {"_most", T_LONGLONG, offsetof(State, most), 0, NULL},
+    {"mark", T_LONGLONG, offsetof(State, mark), 0, NULL},
     {"over", T_BOOL, offsetof(State, over), 0, NULL},
     {"kept", T_BOOL, offsetof(State, kept), 0, NULL},
     {"_whole", T_BOOL, offsetof(State, whole), 0, NULL},

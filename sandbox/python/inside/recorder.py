@@ -60,6 +60,7 @@ class Recorder(abc.ABC):
     def __init__(self, channel, filename: str, names: dict, hidden):
         self._channel = channel
         self._ring = channel.ring()
+        self._put = self._ring.put
         self._filename = filename
         self._names = names
         self._given = {name: names[name] for name in hidden if name in names}
@@ -76,10 +77,9 @@ class Recorder(abc.ABC):
         self._pushed = 0
         self._heads: dict = {form.SET: {}, form.GLOBAL: {}}  # the beginnings of set records, by name
         self._tail = recorder_tail.Tail(self)
-        self._mark = recorder_tail.MAX_STEPS
+        self.mark = 0  # the step from which on the tail has something to do
         self.control: Any = None  # a stops.Stops, where the program may be stopped
         self.count = 0
-        self.sent = 0  # bytes
         self.kept = False  # records are, and not handed over
         self.over = False
 
@@ -124,12 +124,15 @@ class Recorder(abc.ABC):
     def _flush(self) -> None:
         out = self._writer.out
         if out:
-            self.sent += len(out)
-            self._ring.put(out)
+            self._put(out)
             out.clear()
 
     def _close(self) -> None:
         self._ring.close()
+
+    def _sent(self) -> int:
+        """How many bytes were handed over."""
+        return self._ring.sent()
 
     def _next(self) -> None:
         """Another event begins."""
@@ -263,13 +266,18 @@ class Recorder(abc.ABC):
         self._read(frame, known)
         if self._objects.unheld:
             self._objects.settle()
-        self._writer.out += form.line(line - known.line)
+        out, delta = self._writer.out, line - known.line
+        if -64 <= delta < 64:
+            out.append(delta + 0xC0)
+        else:
+            out += form.line(delta)
         known.line = line
-        self.count += 1
-        if self.count >= self._mark or self.kept or self.sent >= recorder_tail.MAX_BYTES:
+        self.count = count = self.count + 1
+        if count >= self.mark:
             self._tail.step()
-        if not self.kept:
-            self._flush()  # what follows may last, or be killed
+        if not self.kept:  # what follows may last, or be killed
+            self._put(out)
+            out.clear()
         control = self.control
         if control is not None and (control.everywhere or line in control.lines or self._channel.attention):
             control.line(frame, known, line)
@@ -339,7 +347,7 @@ class Recorder(abc.ABC):
 
     def _read(self, frame, known: Frame) -> None:
         """Records what has changed in what the frame can reach."""
-        self._next()
+        self._objects.tick += 1
         code = known.code
         if code.module:
             if self._whole:
@@ -384,21 +392,20 @@ class Recorder(abc.ABC):
                 self._delete(form.FORGET, seen, name)
 
     def _set(self, record: int, seen: dict, name: str, old, value) -> None:
-        kind = type(value)
-        if type(kind) is type and type(old) is kind and kind in form.SCALARS and (kind is int or kind is str) and old == value:
-            seen[name] = value
-            return
-        held = type(old) is recorder_values.Entry
-        if held and old.address == id(value) and old.kind == id(type(value)) and old.version > 0:
+        kind, data, entry = type(value), None, None
+        if kind is int or kind is str:
+            if type(old) is kind and old == value:
+                seen[name] = value
+                return
+            data = form.integer(value) if kind is int else form.scalar(value)
+        elif type(old) is recorder_values.Entry and old.address == id(value) and old.kind == id(kind) and old.version > 0:
             if old.reader.peek is not None:
                 self._objects.check(value, old)
             return
         if name[:1] == "." or name[:2] == "__" and record == form.SET:
             return
         head = self._heads[record].get(name) or self._head(record, name)
-        if type(kind) is type and kind in form.SCALARS and (data := form.SCALARS[kind](value)) is not None:
-            entry = None
-        else:
+        if data is None:
             data, entry = self._objects.value(value)
         self._writer.out += head + data
         if entry is not None:
@@ -406,7 +413,7 @@ class Recorder(abc.ABC):
             seen[name] = entry
         else:
             seen[name] = value
-        if held:
+        if type(old) is recorder_values.Entry:
             self._objects.drop(old)
 
     def _head(self, record: int, name: str) -> bytes:

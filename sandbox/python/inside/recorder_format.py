@@ -51,10 +51,23 @@ def text(value: str) -> bytes:
 # -- values: what no class of the user's can be
 
 
-def _int(v) -> "bytes | None":
+_TINY = [b"i" + bytes([v << 1]) for v in range(64)] + [b"i" + bytes([~(v << 1)]) for v in range(-64, 0)]  # by v, from either end
+
+
+def integer(v) -> "bytes | None":
+    """The bytes of an int."""
+    if -64 <= v < 64:
+        return _TINY[v]
+    u = v << 1 if v >= 0 else ~(v << 1)
+    if u < 1 << 14:
+        return bytes((105, u & 127 | 128, u >> 7))
+    if u < 1 << 21:
+        return bytes((105, u & 127 | 128, u >> 7 & 127 | 128, u >> 14))
+    if u < 1 << 35:
+        return bytes((105, u & 127 | 128, u >> 7 & 127 | 128, u >> 14 & 127 | 128)) + n(u >> 21)
     bits = v.bit_length()
     if bits < 63:
-        return b"i" + z(v)
+        return b"i" + n(u)
     if bits >= 8 * MAX_TEXT:
         return None
     size = bits // 8 + 1
@@ -79,7 +92,7 @@ def _bytes(v) -> bytes:
 
 
 SCALARS = {
-    int: _int,
+    int: integer,
     str: _str,
     bytes: _bytes,
     bool: lambda v: b"T" if v else b"F",

@@ -7,6 +7,7 @@ import mmap
 
 HEAD = 4096
 SIZE = 256 << 10
+END = HEAD + SIZE
 MOST = SIZE // 2  # bytes that are handed over as a whole
 _WRITTEN, _READ = 0, 8  # which eight bytes of the head are the counters
 
@@ -19,37 +20,48 @@ class Ring:
         self.memory = memory
         self._counters = memoryview(memory)[:HEAD].cast("Q")
         self._wait = wait
-        self._written = 0
-        self._room = SIZE
+        self._base = -HEAD  # the count of a byte less its place in memory
+        self._at = HEAD  # where the next byte goes
+        self._until = END  # as far as there is room
 
-    def put(self, data: bytearray) -> None:
-        """Hands over some bytes; as a whole, but for very many."""
-        size = len(data)
-        if size > self._room:
-            if size > MOST:
-                for at in range(0, size, MOST):
-                    self.put(data[at : at + MOST])
-                return
-            self._make_room(size)
-        at = HEAD + self._written % SIZE
-        end = at + size
-        if end <= HEAD + SIZE:
-            self.memory[at:end] = data
-        else:
-            first = HEAD + SIZE - at
-            self.memory[at:] = data[:first]
-            self.memory[HEAD : end - SIZE] = data[first:]
-        self._room -= size
-        self._written += size
-        self._counters[_WRITTEN] = self._written
+    def put(self, data) -> None:
+        """Hands over some bytes; as a whole, but for very many, or where the memory ends."""
+        end = self._at + len(data)
+        if end > self._until:
+            self._put_slowly(bytes(data))
+            return
+        self.memory[self._at : end] = data
+        self._at = end
+        self._counters[_WRITTEN] = self._base + end
+
+    def _put_slowly(self, data: bytes) -> None:
+        for at in range(0, len(data), MOST):
+            part = data[at : at + MOST]
+            self._make_room(len(part))
+            if self._at + len(part) <= self._until:
+                self.put(part)
+                continue
+            first = END - self._at
+            self.memory[self._at : END] = part[:first]
+            self._base += SIZE
+            self._at = HEAD + len(part) - first
+            self.memory[HEAD : self._at] = part[first:]
+            self._counters[_WRITTEN] = self._base + self._at
+            self._make_room(0)
 
     def _make_room(self, size: int) -> None:
-        self._room = SIZE - (self._written - self._counters[_READ])
-        if size > self._room:
+        """Sees to it that so many bytes can be written."""
+        for _ in range(2):
+            room = SIZE - (self._base + self._at - self._counters[_READ])
+            self._until = min(END, self._at + room)
+            if size <= room:
+                return
             self.wait()
-            self._room = SIZE - (self._written - self._counters[_READ])
-            if size > self._room:
-                raise BufferError("the ring stays full")
+        raise BufferError("the ring stays full")
+
+    def sent(self) -> int:
+        """How many bytes were handed over."""
+        return self._base + self._at
 
     def wait(self) -> None:
         """Here, and not there, since no interrupt comes into the midst of this file."""

@@ -10,6 +10,7 @@ from recorder_format import n
 HEAD_STEPS = 10_000  # that are always kept
 MAX_STEPS = 1_000_000
 MAX_BYTES = 64 << 20
+LOOK = 1000  # steps from one look at the bytes to the next
 SEGMENT = 2000  # steps of a segment
 SEGMENT_BYTES = 1 << 20
 
@@ -23,16 +24,19 @@ class Tail:
         self._old_steps = 0
 
     def step(self) -> None:
+        """Called with the steps from recorder.mark on; says when it wants to be called next."""
         recorder = self._recorder
         out = recorder._writer.out
         if recorder.kept:
             self._steps += 1
             if self._steps >= SEGMENT or len(out) >= SEGMENT_BYTES:
                 self._roll(out)
-        elif recorder.count >= HEAD_STEPS and (recorder.count >= MAX_STEPS or recorder.sent + len(out) >= MAX_BYTES):
+        elif recorder.count >= HEAD_STEPS and (recorder.count >= MAX_STEPS or recorder._sent() >= MAX_BYTES):
             recorder._flush()
             recorder.kept = True
             self._begin()
+        else:
+            recorder.mark = max(HEAD_STEPS, min(recorder.count + LOOK, MAX_STEPS))
 
     def _begin(self) -> None:
         writer = self._recorder._writer

@@ -7,7 +7,6 @@ import threading
 import recorder
 import recorder_code
 import recorder_format as form
-import recorder_tail
 import recorder_values
 from recorder_format import n
 
@@ -108,7 +107,6 @@ def fast() -> "type[TraceRecorder]":
             self._lock = self
             self._few, self._every, self._format = recorder.FEW, recorder.EVERY, form
             self._set_heads, self._global_heads = self._heads[form.SET], self._heads[form.GLOBAL]
-            self._head_steps, self._most = recorder_tail.HEAD_STEPS, recorder_tail.MAX_BYTES
             self._task_step, self._out = recorder._TASK_STEP, self._writer.out
             self._wait = self._ring.wait
             self._open(self._ring.memory)
