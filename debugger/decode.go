@@ -103,7 +103,9 @@ func (r *reader) value() Value {
 	case TagNone, TagTrue, TagFalse, TagEllipsis:
 	case TagInt:
 		v.Int = r.z()
-	case TagBigInt, TagSurrogates, TagBytes:
+	case TagBigInt:
+		v = integer(r.raw(maxText))
+	case TagSurrogates, TagBytes:
 		v.Text = r.raw(maxText)
 	case TagFloat:
 		v.Float = r.double()
@@ -121,6 +123,19 @@ func (r *reader) value() Value {
 		r.fail("no value begins with %#x", byte(v.Tag))
 	}
 	return v
+}
+
+// integer is a signed little-endian one: equal values are equal Values, however they came.
+func integer(raw string) Value {
+	if len(raw) > 8 {
+		return Value{Tag: TagBigInt, Text: raw}
+	}
+	var n int64
+	for i := len(raw) - 1; i >= 0; i-- {
+		n = n<<8 | int64(raw[i])
+	}
+	unused := 64 - 8*len(raw) // bits above the sign
+	return Value{Tag: TagInt, Int: n << unused >> unused}
 }
 
 func (r *reader) contents(o *Object) {

@@ -50,11 +50,12 @@
 // parent. A frame that is suspended keeps its variables.
 //
 // Values: 'N' None, 'T' True, 'F' False, '.' Ellipsis; 'i' z; 'I' n and as many bytes,
-// a signed little-endian integer; 'f' a double's eight bytes, little-endian; 'c' two of
-// them; 's' text; 'S' n characters in all, then text, its beginning; 'u' n and bytes,
-// text with lone surrogates as UTF-8 would write them; 'b' n and bytes; 'B' n bytes in
-// all, then n and bytes, the beginning; '@' n object. Scalars are lossless, but for
-// 'S' and 'B', which say so, and integers too long for 'I', which are objects.
+// a signed little-endian integer, which may be small; 'f' a double's eight bytes,
+// little-endian; 'c' two of them; 's' text; 'S' n characters in all, then text, its
+// beginning; 'u' n and bytes, text with lone surrogates as UTF-8 would write them; 'b' n
+// and bytes; 'B' n bytes in all, then n and bytes, the beginning; '@' n object. Scalars
+// are lossless, but for 'S' and 'B', which say so, and integers too long for 'I', which
+// are objects.
 //
 // Contents: n version (from 1), n exactness (0 exact, 1 truncated, 2 sampled, 3
 // unread), n length and one (0 where it has none), n form (0 opaque, 1 items, 2 pairs,

@@ -27,6 +27,7 @@ from typing import Any
 
 import recorder_code
 import recorder_format as form
+import recorder_line
 import recorder_tail
 import recorder_values
 from recorder_code import Code, Frame
@@ -60,13 +61,13 @@ class Recorder(abc.ABC):
     def __init__(self, channel, filename: str, names: dict, hidden):
         self._channel = channel
         self._ring = channel.ring()
-        self._put = self._ring.put
         self._filename = filename
         self._names = names
         self._given = {name: names[name] for name in hidden if name in names}
         self._writer = form.Writer()
         self._objects = recorder_values.Objects(self._writer, names.get("__name__", "__main__"))
         self._lock = threading.Lock()
+        self._acquire, self._release = self._lock.acquire, self._lock.release
         self._codes: dict = {}
         self._frames: dict = {}  # by frame
         self._lanes: dict = {}
@@ -77,6 +78,7 @@ class Recorder(abc.ABC):
         self._pushed = 0
         self._heads: dict = {form.SET: {}, form.GLOBAL: {}}  # the beginnings of set records, by name
         self._tail = recorder_tail.Tail(self)
+        self._line = recorder_line.make(self, self._ring)
         self.mark = 0  # the step from which on the tail has something to do
         self.control: Any = None  # a stops.Stops, where the program may be stopped
         self.count = 0
@@ -124,7 +126,7 @@ class Recorder(abc.ABC):
     def _flush(self) -> None:
         out = self._writer.out
         if out:
-            self._put(out)
+            self._ring.put(out)
             out.clear()
 
     def _close(self) -> None:
@@ -256,31 +258,13 @@ class Recorder(abc.ABC):
             out += n(form.FRAME) + n(known.number)
         return out
 
-    def _line(self, frame, known: Frame, line: int) -> None:
-        if self._current != known.number:
-            self._at(known)
+    def _put_back(self, known: Frame) -> None:
+        """The frame goes on: after another, or after an exception that it has caught."""
+        self._at(known)
+        known.thrown = False
         if known.raised:
             known.raised = False
             self._writer.out += n(form.HANDLED)
-        known.thrown = False
-        self._read(frame, known)
-        if self._objects.unheld:
-            self._objects.settle()
-        out, delta = self._writer.out, line - known.line
-        if -64 <= delta < 64:
-            out.append(delta + 0xC0)
-        else:
-            out += form.line(delta)
-        known.line = line
-        self.count = count = self.count + 1
-        if count >= self.mark:
-            self._tail.step()
-        if not self.kept:  # what follows may last, or be killed
-            self._put(out)
-            out.clear()
-        control = self.control
-        if control is not None and (control.everywhere or line in control.lines or self._channel.attention):
-            control.line(frame, known, line)
 
     def _leave(self, frame, known: Frame, record: bytes, value=None, raised: bool = False) -> None:
         self._at(known)
@@ -313,7 +297,7 @@ class Recorder(abc.ABC):
         self._read(frame, known)
         self._at(known)
         self._writer.out += n(form.RAISE) + self._failure(error)
-        known.raised = True
+        known.raised = known.thrown = True
         if self.control is not None:
             self.control.raised(frame, known, error, trace)
 

@@ -25,7 +25,7 @@ _BUILTINS = frozenset(vars(builtins))
 class Code:
     """What is known of one code object."""
 
-    __slots__ = ("number", "module", "unread", "reads", "stores", "task", "returns", "yields", "first", "deletes", "named", "snapshot")
+    __slots__ = ("number", "module", "unread", "reads", "stores", "task", "returns", "yields", "first", "deletes", "named", "snapshot", "plain", "more")
 
     def __init__(self, code, number: bytes, names: dict):
         self.number, self.first = number, code.co_firstlineno
@@ -52,6 +52,7 @@ class Code:
                 self.returns.add(op.offset)
             elif op.opname in ("YIELD_VALUE", "SEND"):
                 self.yields.add(op.offset)
+        self.plain = bool(code.co_flags & inspect.CO_OPTIMIZED) and not (self.unread or self.deletes)  # its variables are simply read
         self.named = {line: tuple(sorted(each)) for line, each in named.items()}  # names of the namespace in a line
         kinds = types.FunctionType, types.BuiltinFunctionType, types.ModuleType
         self.reads = tuple(
@@ -59,6 +60,7 @@ class Code:
             for name in sorted(reads | self.stores)
             if name in self.stores or (name in names and type(names[name]) not in kinds) or name not in names and name not in _BUILTINS
         )
+        self.more = bool(self.reads or self.snapshot)  # than its own variables is looked at
 
 
 def unreadable(code) -> str:

@@ -15,7 +15,7 @@ CUT_TEXT = 1000  # what is kept of a longer one
 MAX_NAME = 200
 
 _ONE = [bytes([i]) for i in range(128)]
-_SHORT = [bytes([i]) for i in range(0x80, 0x100)]
+SHORT = [bytes([i]) for i in range(0x80, 0x100)]
 _double = struct.Struct("<d").pack
 _complex = struct.Struct("<dd").pack
 
@@ -39,7 +39,7 @@ def z(value: int) -> bytes:
 
 def line(delta: int) -> bytes:
     """A whole line record."""
-    return _SHORT[delta + 64] if -64 <= delta < 64 else _ONE[LINE] + z(delta)
+    return SHORT[delta + 64] if -64 <= delta < 64 else _ONE[LINE] + z(delta)
 
 
 def text(value: str) -> bytes:
@@ -54,23 +54,20 @@ def text(value: str) -> bytes:
 _TINY = [b"i" + bytes([v << 1]) for v in range(64)] + [b"i" + bytes([~(v << 1)]) for v in range(-64, 0)]  # by v, from either end
 
 
+_fits16, _fits32 = struct.Struct("<BBh").pack, struct.Struct("<BBi").pack
+
+
 def integer(v) -> "bytes | None":
-    """The bytes of an int."""
+    """The bytes of an int: the fewest, where that is quick."""
     if -64 <= v < 64:
         return _TINY[v]
-    u = v << 1 if v >= 0 else ~(v << 1)
-    if u < 1 << 14:
-        return bytes((105, u & 127 | 128, u >> 7))
-    if u < 1 << 21:
-        return bytes((105, u & 127 | 128, u >> 7 & 127 | 128, u >> 14))
-    if u < 1 << 35:
-        return bytes((105, u & 127 | 128, u >> 7 & 127 | 128, u >> 14 & 127 | 128)) + n(u >> 21)
-    bits = v.bit_length()
-    if bits < 63:
-        return b"i" + n(u)
-    if bits >= 8 * MAX_TEXT:
+    if -32768 <= v < 32768:
+        return _fits16(73, 2, v)
+    if -0x80000000 <= v < 0x80000000:
+        return _fits32(73, 4, v)
+    size = v.bit_length() // 8 + 1
+    if size > MAX_TEXT:
         return None
-    size = bits // 8 + 1
     return b"I" + n(size) + v.to_bytes(size, "little", signed=True)
 
 

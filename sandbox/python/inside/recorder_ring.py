@@ -9,7 +9,7 @@ HEAD = 4096
 SIZE = 256 << 10
 END = HEAD + SIZE
 MOST = SIZE // 2  # bytes that are handed over as a whole
-_WRITTEN, _READ = 0, 8  # which eight bytes of the head are the counters
+WRITTEN, READ = 0, 8  # which eight bytes of the head are the counters
 
 
 class Ring:
@@ -18,42 +18,42 @@ class Ring:
 
     def __init__(self, memory: mmap.mmap, wait):
         self.memory = memory
-        self._counters = memoryview(memory)[:HEAD].cast("Q")
+        self.counters = memoryview(memory)[:HEAD].cast("Q")
         self._wait = wait
-        self._base = -HEAD  # the count of a byte less its place in memory
-        self._at = HEAD  # where the next byte goes
-        self._until = END  # as far as there is room
+        self.base = -HEAD  # the count of a byte less its place in memory
+        self.at = HEAD  # where the next byte goes
+        self.until = END  # as far as there is room
 
     def put(self, data) -> None:
         """Hands over some bytes; as a whole, but for very many, or where the memory ends."""
-        end = self._at + len(data)
-        if end > self._until:
+        end = self.at + len(data)
+        if end > self.until:
             self._put_slowly(bytes(data))
             return
-        self.memory[self._at : end] = data
-        self._at = end
-        self._counters[_WRITTEN] = self._base + end
+        self.memory[self.at : end] = data
+        self.at = end
+        self.counters[WRITTEN] = self.base + end
 
     def _put_slowly(self, data: bytes) -> None:
         for at in range(0, len(data), MOST):
             part = data[at : at + MOST]
             self._make_room(len(part))
-            if self._at + len(part) <= self._until:
+            if self.at + len(part) <= self.until:
                 self.put(part)
                 continue
-            first = END - self._at
-            self.memory[self._at : END] = part[:first]
-            self._base += SIZE
-            self._at = HEAD + len(part) - first
-            self.memory[HEAD : self._at] = part[first:]
-            self._counters[_WRITTEN] = self._base + self._at
+            first = END - self.at
+            self.memory[self.at : END] = part[:first]
+            self.base += SIZE
+            self.at = HEAD + len(part) - first
+            self.memory[HEAD : self.at] = part[first:]
+            self.counters[WRITTEN] = self.base + self.at
             self._make_room(0)
 
     def _make_room(self, size: int) -> None:
         """Sees to it that so many bytes can be written."""
         for _ in range(2):
-            room = SIZE - (self._base + self._at - self._counters[_READ])
-            self._until = min(END, self._at + room)
+            room = SIZE - (self.base + self.at - self.counters[READ])
+            self.until = min(END, self.at + room)
             if size <= room:
                 return
             self.wait()
@@ -61,12 +61,12 @@ class Ring:
 
     def sent(self) -> int:
         """How many bytes were handed over."""
-        return self._base + self._at
+        return self.base + self.at
 
     def wait(self) -> None:
         """Here, and not there, since no interrupt comes into the midst of this file."""
         self._wait()
 
     def close(self) -> None:
-        self._counters.release()
+        self.counters.release()
         self.memory.close()

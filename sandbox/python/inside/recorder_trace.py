@@ -20,7 +20,7 @@ class TraceRecorder(recorder.Recorder):
     fragile = True
 
     def _install(self) -> None:
-        self._hook = self._call
+        self._hook, self._event = self._call, self._events()
         threading.settrace(self._hook)
         _settrace(self._hook)
 
@@ -50,25 +50,35 @@ class TraceRecorder(recorder.Recorder):
             self._interrupt()
         return self._event
 
-    def _event(self, frame, event, arg):
-        if self.over:
-            return None
-        try:
-            with self._lock:
-                known = self._frames.get(frame)
+    def _events(self):
+        """The hook of each frame's events. It is a function of its own: those of a recorder
+        cost more to reach."""
+        acquire, release, channel = self._lock.acquire, self._lock.release, self._channel
+        known_of, line = self._frames.get, self._line
+
+        def hook(frame, event, arg):
+            if self.over:
+                return None
+            acquire()
+            try:
+                known = known_of(frame)
                 if known is None or known.suspended:  # thrown into, or closed
                     known = self._enter(frame)
                 if event == "line":
-                    self._line(frame, known, frame.f_lineno)
+                    line(frame, known, frame.f_lineno)
                 elif event == "exception":
                     self._exception(frame, known, *arg)
                 elif event == "return":
                     self._return(frame, known, arg)
-        except Exception as error:
-            self._failed(error)
-        if self._channel.interrupted:
-            self._interrupt()
-        return self._event
+            except Exception as error:
+                self._failed(error)
+            finally:
+                release()
+            if channel.interrupted:
+                self._interrupt()
+            return hook
+
+        return hook
 
     def _exception(self, frame, known, kind, error, trace) -> None:
         if kind is StopIteration or kind is StopAsyncIteration:  # a plain value may be in the place of it

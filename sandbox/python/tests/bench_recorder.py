@@ -105,15 +105,15 @@ class Ring(recorder_ring.Ring):
 
     def __init__(self):
         super().__init__(mmap.mmap(-1, recorder_ring.HEAD + recorder_ring.SIZE), self.empty)
-        self.counters = memoryview(self.memory)[: recorder_ring.HEAD].cast("Q")
+        self.places = memoryview(self.memory)[: recorder_ring.HEAD].cast("Q")
         self.size = 0
 
     def empty(self) -> None:
-        self.counters[8] = self.counters[0]
+        self.places[8] = self.places[0]
 
     def close(self) -> None:
-        self.size = self.counters[0]
-        self.counters.release()
+        self.size = self.places[0]
+        self.places.release()
         super().close()
 
 
