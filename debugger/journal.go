@@ -34,6 +34,7 @@ var (
 type Chunk struct {
 	First, Last int // steps; First is Last+1 where it has none
 	Size        int // uncompressed
+	stored      int // bytes, as it is kept
 	Data        []byte
 	lines       map[line]int    // how often each is a step
 	frames      map[uint64]bool // that have a step, are pushed or left
@@ -185,6 +186,7 @@ func (j *Journal) seal() {
 	j.open.Size = len(whole)
 	j.open.Data = j.zip.EncodeAll(whole, nil)
 	j.open.defs, j.defs = j.defs, nil
+	j.open.stored = len(j.open.Data) + len(j.open.defs) + len(j.open.appendIndex(nil))
 	j.chunks = append(j.chunks, j.open)
 	j.open, j.key, j.raw = nil, nil, nil
 }
@@ -215,12 +217,13 @@ func (j *Journal) Table() Table {
 	return t
 }
 
-// Size returns the bytes of the records so far, and of the chunks that are compressed.
+// Size returns the bytes of the records so far, and of the chunks that are compressed, as
+// they are kept.
 func (j *Journal) Size() (raw, stored int) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	for _, c := range j.chunks {
-		stored += len(c.Data)
+		stored += c.stored
 	}
 	return j.bytes, stored
 }

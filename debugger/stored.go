@@ -37,7 +37,7 @@ func (j *Journal) Take() []sandbox.Chunk {
 	var out []sandbox.Chunk
 	for ; j.taken < len(j.chunks); j.taken++ {
 		c := j.chunks[j.taken]
-		out = append(out, sandbox.Chunk{Sequence: j.taken, First: c.First, Last: c.Last, Definitions: c.defs, Index: c.appendIndex(nil), Data: c.Data})
+		out = append(out, sandbox.Chunk{Sequence: j.taken, First: c.First, Last: c.Last, Definitions: c.defs, Index: c.appendIndex(nil), Data: c.Data, Stored: c.stored})
 	}
 	return out
 }
@@ -54,7 +54,7 @@ func Open(chunks []sandbox.Chunk, load func(sequence int) ([]byte, error)) (*Jou
 		if kept.Sequence != i {
 			return nil, fmt.Errorf("chunk %d of the recording is missing", i)
 		}
-		c := &Chunk{First: kept.First, Last: kept.Last, load: func() ([]byte, error) { return load(i) }}
+		c := &Chunk{First: kept.First, Last: kept.Last, stored: kept.Stored, load: func() ([]byte, error) { return load(i) }}
 		if err := c.readIndex(kept.Index); err != nil {
 			return nil, err
 		}

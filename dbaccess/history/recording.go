@@ -28,9 +28,10 @@ func notNil(b []byte) []byte {
 func (s *Store) Chunks(ctx context.Context, execution string) ([]sandbox.Chunk, error) {
 	var list []sandbox.Chunk
 	err := s.read(func() (err error) {
-		rows, _ := s.pool.Query(ctx, `SELECT sequence, first_step, last_step, definitions, index FROM recording_chunks WHERE execution_id = $1 ORDER BY sequence`, clean(execution))
+		rows, _ := s.pool.Query(ctx, `SELECT sequence, first_step, last_step, definitions, index,
+			pg_column_size(definitions) + pg_column_size(index) + pg_column_size(data) FROM recording_chunks WHERE execution_id = $1 ORDER BY sequence`, clean(execution))
 		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c sandbox.Chunk, err error) {
-			err = row.Scan(&c.Sequence, &c.First, &c.Last, &c.Definitions, &c.Index)
+			err = row.Scan(&c.Sequence, &c.First, &c.Last, &c.Definitions, &c.Index, &c.Stored)
 			return c, err
 		})
 		return err

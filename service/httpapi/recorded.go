@@ -12,6 +12,7 @@ import (
 type stepPage struct {
 	ExecutionID string         `json:"execution_id"`
 	Total       int            `json:"total_steps"`
+	Stored      int            `json:"stored_bytes" doc:"What the recording takes up in history; of a run that goes on, so far"`
 	Steps       []sandbox.Step `json:"steps"`
 	Next        int            `json:"next,omitempty" doc:"The from of the next page"`
 }
@@ -65,6 +66,7 @@ func (a *api) recordings(group place) {
 			return nil, err
 		}
 		out := &stepPage{ExecutionID: in.ID, Total: r.Journal.Steps()}
+		_, out.Stored = r.Journal.Size()
 		if out.Steps, err = a.service.Steps(r, in.From, in.Limit); err == nil && in.From+in.Limit <= out.Total {
 			out.Next = in.From + in.Limit
 		}
