@@ -109,6 +109,8 @@ func (r *reader) value() Value {
 		v.Text = r.raw(maxText)
 	case TagFloat:
 		v.Float = r.double()
+	case tagDecimal:
+		v = r.decimal()
 	case TagComplex:
 		v.Float, v.Imag = r.double(), r.double()
 	case TagText:
@@ -123,6 +125,18 @@ func (r *reader) value() Value {
 		r.fail("no value begins with %#x", byte(v.Tag))
 	}
 	return v
+}
+
+// powers of ten by which a decimal is divided: doubles hold them exactly.
+var powers = [...]float64{1, 10, 100, 1e3, 1e4}
+
+func (r *reader) decimal() Value {
+	places, whole := r.byte(), r.z()
+	if int(places) >= len(powers) {
+		r.fail("a decimal with %d places", places)
+		return Value{}
+	}
+	return Value{Tag: TagFloat, Float: math.Float64bits(float64(whole) / powers[places])}
 }
 
 // integer is a signed little-endian one: equal values are equal Values, however they came.

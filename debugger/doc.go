@@ -36,7 +36,7 @@
 //	10 object   n object, n type (a name), contents: first seen
 //	11 mutate   n object, contents: it has changed, under all its names; with the
 //	            version as before, it is only looked at deeper
-//	12 free     n object: no variable that is recorded holds it now
+//	12 free     n object: no variable that is recorded holds it now; another may get its number
 //	13 raise    n type (a name), value message: in the frame
 //	14 handled  the frame has caught it
 //	15 output   n stream (1, 2), n from, n to: bytes written, by offset
@@ -51,11 +51,11 @@
 //
 // Values: 'N' None, 'T' True, 'F' False, '.' Ellipsis; 'i' z; 'I' n and as many bytes,
 // a signed little-endian integer, which may be small; 'f' a double's eight bytes,
-// little-endian; 'c' two of them; 's' text; 'S' n characters in all, then text, its
-// beginning; 'u' n and bytes, text with lone surrogates as UTF-8 would write them; 'b' n
-// and bytes; 'B' n bytes in all, then n and bytes, the beginning; '@' n object. Scalars
-// are lossless, but for 'S' and 'B', which say so, and integers too long for 'I', which
-// are objects.
+// little-endian; 'd' n places (up to 4) and z, a double that is z with so many decimals;
+// 'c' two doubles; 's' text; 'S' n characters in all, then text, its beginning; 'u' n and
+// bytes, text with lone surrogates as UTF-8 would write them; 'b' n and bytes; 'B' n bytes
+// in all, then n and bytes, the beginning; '@' n object. Scalars are lossless, but for 'S'
+// and 'B', which say so, and integers too long for 'I', which are objects.
 //
 // Contents: n version (from 1), n exactness (0 exact, 1 truncated, 2 sampled, 3
 // unread), n length and one (0 where it has none), n form (0 opaque, 1 items, 2 pairs,

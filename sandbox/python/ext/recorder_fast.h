@@ -50,7 +50,7 @@ typedef struct {
  * addresses; of scalars, which are held, the lowest bit is set. */
 typedef struct Entry {
     PyObject_HEAD
-    long long number, version, held;
+    long long number, serial, version, held;
     unsigned long long seen;
     PyObject *address; /* of the object: not a reference to it */
     Shape *shape;
@@ -96,6 +96,8 @@ typedef struct {
     Map frames, codes, shapes, table;
     Entry **unheld;
     Py_ssize_t unheld_used, unheld_size;
+    long long *free, numbers; /* of objects: those that are to be given again, and the last that is new */
+    Py_ssize_t free_used, free_size;
     PyFrameObject *last_frame;
     Frame *last_known;
     PyThread_type_lock wake; /* held, but for a moment when a hook ends that others wait for */

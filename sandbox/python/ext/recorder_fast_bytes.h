@@ -185,6 +185,27 @@ static inline int is_scalar(PyTypeObject *kind)
            kind == &PyBytes_Type || kind == &PyComplex_Type || kind == &PyEllipsis_Type;
 }
 
+/* Appends a float: as a decimal, where it is a short one. */
+static void floating(Bytes *b, double d)
+{
+    static const double powers[] = {1, 10, 100, 1e3, 1e4};
+    for (int i = 0; d != 0 && i < 5; i++) {
+        double m = d * powers[i];
+        if (!(m > -1e9 && m < 1e9))
+            break;
+        long long whole = (long long)(m < 0 ? m - 0.5 : m + 0.5);
+        if ((double)whole / powers[i] == d) {
+            byte(b, 'd');
+            byte(b, i);
+            zigzag(b, whole);
+            return;
+        }
+    }
+    byte(b, 'f');
+    PyFloat_Pack8(d, (char *)b->at + b->used, 1);
+    b->used += 8;
+}
+
 /* Appends a scalar after head, which may be NULL; 0 where it is an object here. */
 static int scalar(State *s, Bytes *b, PyObject *head, PyObject *value)
 {
@@ -236,13 +257,14 @@ static int scalar(State *s, Bytes *b, PyObject *head, PyObject *value)
         Py_DECREF(made);
         return 1;
     }
+    if (tag == 'f') {
+        floating(b, PyFloat_AS_DOUBLE(value));
+        return 1;
+    }
     byte(b, tag);
     if (tag == 'i')
         zigzag(b, integer);
-    else if (tag == 'f') {
-        PyFloat_Pack8(PyFloat_AS_DOUBLE(value), (char *)b->at + b->used, 1);
-        b->used += 8;
-    } else if (data) {
+    else if (data) {
         number(b, (unsigned long long)size);
         raw(b, data, size);
     }

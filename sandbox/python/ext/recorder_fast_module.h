@@ -247,6 +247,7 @@ static void dealloc(PyObject *self)
     while (s->unheld_used > 0)
         Py_DECREF(s->unheld[--s->unheld_used]);
     PyMem_Free(s->unheld);
+    PyMem_Free(s->free);
     for (size_t i = 0; i < s->table.size; i++)
         if (s->table.values[i] != NULL)
             forget_children(s->table.values[i]); /* which may be a cycle */

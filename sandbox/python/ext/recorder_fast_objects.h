@@ -256,6 +256,22 @@ static void forget_token(Entry *e)
     Py_CLEAR(e->dtype);
 }
 
+static int reusable(State *s, long long number)
+{
+    if (s->free_used == s->free_size) {
+        Py_ssize_t size = 2 * s->free_size + 64;
+        long long *at = PyMem_Realloc(s->free, size * sizeof *at);
+        if (at == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        s->free = at;
+        s->free_size = size;
+    }
+    s->free[s->free_used++] = number;
+    return 0;
+}
+
 /* Forgets the objects that nothing holds. */
 static int settle(State *s)
 {
@@ -270,6 +286,8 @@ static int settle(State *s)
                 return -1;
             byte(&s->pending, FREE);
             number(&s->pending, e->number);
+            if (reusable(s, e->number) < 0)
+                return -1;
             e->version = -1;
             for (Py_ssize_t i = 0; i < e->childs; i++) {
                 e->children[i]->held--;

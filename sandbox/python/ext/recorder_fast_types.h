@@ -25,6 +25,7 @@ static void entry_dealloc(PyObject *self)
 
 static PyMemberDef entry_members[] = {
     {"number", T_LONGLONG, offsetof(Entry, number), READONLY, NULL},
+    {"serial", T_LONGLONG, offsetof(Entry, serial), READONLY, NULL},
     {"version", T_LONGLONG, offsetof(Entry, version), READONLY, NULL},
     {NULL},
 };

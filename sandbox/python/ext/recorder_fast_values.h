@@ -151,7 +151,8 @@ static Entry *object(State *s, PyObject *v, int depth)
     if (fresh == NULL)
         return NULL;
     memset((char *)fresh + sizeof(PyObject), 0, sizeof *fresh - sizeof(PyObject));
-    fresh->number = ++s->objects_count;
+    fresh->serial = ++s->objects_count;
+    fresh->number = s->free_used > 0 ? s->free[--s->free_used] : ++s->numbers;
     fresh->address = v;
     fresh->shape = shape;
     fresh->depth = depth;

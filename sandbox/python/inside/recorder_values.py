@@ -29,8 +29,9 @@ _modules = sys.modules
 class Entry:
     """One object as it was recorded last."""
 
-    __slots__ = ("number", "address", "kind", "version", "length", "token", "kept", "body", "children", "held", "reader", "depth", "seen")
-    number: int
+    __slots__ = ("number", "serial", "address", "kind", "version", "length", "token", "kept", "body", "children", "held", "reader", "depth", "seen")
+    number: int  # of those that are known now: it is given again
+    serial: int  # of all that there ever were
     address: int
     kind: int  # id of the class
     version: int
@@ -167,7 +168,8 @@ class Objects:
         self._writer = writer
         self._user = user
         self._readers: dict = {}  # by id of the class, which the reader keeps
-        self._count = 0
+        self._count = self._numbers = 0
+        self._free: list = []  # numbers of objects that were forgotten: recordings of loops are the shorter for it
         self.unheld: list = []  # what nothing holds, unless the next line does
         self.table: dict = {}  # by address
         self.tick = 0  # of the event: an object is looked at once in each
@@ -194,7 +196,10 @@ class Objects:
     def _new(self, v, depth: int) -> Entry:
         entry = Entry()
         self._count += 1
-        entry.number, entry.address, entry.kind = self._count, id(v), id(type(v))
+        if not self._free:
+            self._numbers += 1
+        entry.number, entry.serial = self._free.pop() if self._free else self._numbers, self._count
+        entry.address, entry.kind = id(v), id(type(v))
         entry.version, entry.held, entry.depth, entry.seen = 0, 0, depth, self.tick
         entry.length, entry.token, entry.body, entry.children = None, [], b"", []
         entry.reader = self._reader(type(v))
@@ -327,6 +332,7 @@ class Objects:
             if self.table.get(entry.address) is entry:
                 del self.table[entry.address]
             self._writer.out += n(form.FREE) + n(entry.number)
+            self._free.append(entry.number)
             entry.version = -1
             for child in entry.children:
                 child.held -= 1

@@ -288,7 +288,7 @@ def _token(held, depth: int):
     """What changes when a recorded variable, or what it holds, does."""
     if type(held) not in recorder_values.ENTRIES:
         return (type(held).__name__, held)
-    return held.number, held.version, tuple(_token(child, depth + 1) for child in held.children) if depth < recorder_values.DEPTH else ()
+    return held.serial, held.version, tuple(_token(child, depth + 1) for child in held.children) if depth < recorder_values.DEPTH else ()
 
 
 def _caught(frame, filename: str) -> bool:

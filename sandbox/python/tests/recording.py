@@ -62,6 +62,10 @@ class Reader:
             return str(int.from_bytes(self.raw(), "little", signed=True))
         if tag == "f":
             return self.double()
+        if tag == "d":
+            self.off += 1
+            power = 10.0 ** self.data[self.off - 1]
+            return repr(self.z() / power)
         if tag == "c":
             return f"complex({self.double()}, {self.double()})"
         if tag == "s":
