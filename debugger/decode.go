@@ -155,7 +155,7 @@ func integer(raw string) Value {
 func (r *reader) contents(o *Object) {
 	o.Version = r.n()
 	exactness, length, form, count := r.n(), r.n(), r.n(), r.n()
-	if exactness > uint64(Unread) || form > uint64(Tabular) || length > math.MaxInt64 || o.Version == 0 {
+	if exactness > uint64(Unread) || form > uint64(Tabular) || length > math.MaxInt64 {
 		r.fail("an object's contents: exactness %d, form %d, length %d, version %d", exactness, form, length, o.Version)
 	}
 	if count > maxValues || Form(form) == Opaque && count > 0 || Form(form) > Items && count%2 != 0 {
@@ -211,7 +211,9 @@ func decode(b []byte, rec *Record) (int, error) {
 		rec.Name = r.n()
 	case KindObject:
 		rec.Object.Number, rec.Object.Type = r.n(), r.n()
-		r.contents(&rec.Object)
+		if r.contents(&rec.Object); rec.Object.Version == 0 {
+			r.fail("a new object has no version")
+		}
 	case KindMutate:
 		rec.Object.Number = r.n()
 		r.contents(&rec.Object)

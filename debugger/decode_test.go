@@ -71,7 +71,7 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 }
 
 func TestWhatNoRecorderWrites(t *testing.T) {
-	head := appendRecord(nil, &Record{Kind: KindHead, Number: 1, Text: "test"})
+	head := appendRecord(nil, &Record{Kind: KindHead, Number: formatVersion, Text: "test"})
 	begin := head
 	for _, rec := range []Record{
 		{Kind: KindName, Text: "f"}, {Kind: KindCode, File: 1, Name: 1, Number: 1}, {Kind: KindLane, Number: 1},
@@ -81,7 +81,7 @@ func TestWhatNoRecorderWrites(t *testing.T) {
 	}
 	for name, b := range map[string][]byte{
 		"no head":                    {byte(KindHandled)},
-		"another version":            {byte(KindHead), 2, 1, 'x', 0},
+		"another version":            {byte(KindHead), 9, 1, 'x', 0},
 		"two heads":                  append(bytes.Clone(head), head...),
 		"no such kind":               append(bytes.Clone(head), 0x7f),
 		"a line outside a frame":     append(bytes.Clone(head), 0xc1),

@@ -17,11 +17,11 @@
 // it says. Names, codes and lanes are numbered from 1 in the order in which they are
 // defined, and are never forgotten; 0 is none.
 //
-//	01 head     n version (1), text recorder, text Python's version: the first record
+//	01 head     n version (2), text recorder, text Python's version: the first record
 //	02 name     text: the next name
 //	03 code     n file, n name (both names), n first line: the next code object
 //	04 lane     n kind (1 thread, 2 task), n parent lane, text: the next lane
-//	05 push     n frame, n code, n lane, n parent frame, n flags (1 restated, 2 suspended),
+//	05 push     n frame (0: one more than the highest so far), n code, n lane, n parent frame, n flags (1 restated, 2 suspended),
 //	            and where it is restated, n line
 //	06 resume   n frame, n parent frame: a generator or coroutine goes on
 //	07 suspend  value: it has yielded or awaits
@@ -34,8 +34,8 @@
 //	0e delete   n name: of the frame
 //	0f forget   n name: of the namespace
 //	10 object   n object, n type (a name), contents: first seen
-//	11 mutate   n object, contents: it has changed, under all its names; with the
-//	            version as before, it is only looked at deeper
+//	11 mutate   n object, contents: it has changed, under all its names; version 0 is one
+//	            more than before; with the version as before, it is only looked at deeper
 //	12 free     n object: no variable that is recorded holds it now; another may get its number
 //	13 raise    n type (a name), value message: in the frame
 //	14 handled  the frame has caught it

@@ -90,7 +90,7 @@ static Frame *push(State *s, PyFrameObject *frame)
     Py_INCREF(frame);
     Bytes *b = &s->pending;
     byte(b, PUSH);
-    number(b, known->number);
+    number(b, s->kept ? known->number : 0);
     append(b, code->number);
     if (more(b, 32) < 0)
         return NULL;

@@ -124,11 +124,12 @@ static int look(State *s, PyObject *v, Entry *e, int again)
     e->body = body.at;
     e->bodies = body.used;
     e->version += !again;
-    byte(&s->pending, e->version == 1 ? OBJECT : MUTATE);
+    int fresh = !again && e->version == 1;
+    byte(&s->pending, fresh ? OBJECT : MUTATE);
     number(&s->pending, e->number);
-    if (e->version == 1)
+    if (fresh)
         raw(&s->pending, PyBytes_AS_STRING(e->shape->name), PyBytes_GET_SIZE(e->shape->name));
-    number(&s->pending, e->version);
+    number(&s->pending, fresh || again ? e->version : 0);
     raw(&s->pending, body.at, body.used);
     return 0;
 }

@@ -190,7 +190,7 @@ class Recorder(abc.ABC):
             known.parent, known.lane = 0, self._lane(frame, code)
         self._frames[frame] = known
         out = self._writer.out
-        out += n(form.PUSH) + n(known.number) + code.number + n(known.lane) + n(known.parent) + b"\0"
+        out += n(form.PUSH) + n(known.number if self.kept else 0) + code.number + n(known.lane) + n(known.parent) + b"\0"
         self._current = known.number
         if code.unread:
             out += n(form.UNREAD) + self._writer.name(code.unread)

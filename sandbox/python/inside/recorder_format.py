@@ -118,7 +118,7 @@ class Writer:
         self._codes = self._lanes = 0
 
     def head(self, recorder: str, python: str) -> None:
-        self.defined += _ONE[HEAD] + n(1) + text(recorder) + text(python)
+        self.defined += _ONE[HEAD] + n(2) + text(recorder) + text(python)
 
     def name(self, name: str) -> bytes:
         """The name's number, as bytes."""

@@ -259,10 +259,10 @@ class Objects:
         entry.body = body
         entry.version += not again
         out = self._writer.out
-        if entry.version == 1:
+        if not again and entry.version == 1:
             out += n(form.OBJECT) + n(entry.number) + reader.name + b"\x01" + body
         else:
-            out += n(form.MUTATE) + n(entry.number) + n(entry.version) + body
+            out += n(form.MUTATE) + n(entry.number) + n(entry.version if again else 0) + body
 
     @staticmethod
     def _shown(v, reader: Reader, length, sample: list) -> tuple[list, int]:
