@@ -13,8 +13,10 @@
 //	                         <- ready (+ fresh clones of those mounts, where they are any,
 //	                            and the listener of a network of the child's own)
 //	assign ->
-//	run ->
-//	                         <- note*, output*, records*, ask*   (answer -> each ask; columns and rows* before it)
+//	run (+ the memory of a Ring, where it is watched) ->
+//	                         <- note*, output*, ask*    (answer -> each ask; columns and rows* before it)
+//	                         <- records                 (the Ring is full)
+//	records ->                                          (it is empty)
 //	                         <- stop                    (its program stands now)
 //	command ->               <- value                   (any number, the last a resume)
 //	                         <- done
@@ -47,7 +49,7 @@ const (
 	KindRows    Kind = 'M' // host to child: 4-byte id, then marshal data, as Rows says
 	KindNote    Kind = 'N' // child to host: sandbox.Note
 	KindOutput  Kind = 'O' // child to host: sandbox.Output
-	KindRecords Kind = 'T' // child to host: what the recorder of a watched run wrote
+	KindRecords Kind = 'T' // child to host, and back: the Ring is full, and empty
 	KindStop    Kind = 'S' // child to host: where the program stands, JSON of package debugger
 	KindCommand Kind = 'C' // host to child that stands: likewise; resume ends it, all else has a Value
 	KindLog     Kind = 'G' // child to host: what a log point says

@@ -3,9 +3,14 @@ goes which way. A frame is a length (4 bytes, big endian), a kind and a body."""
 
 import json
 import marshal
+import mmap
+import os
 import socket
 import struct
 import threading
+from collections.abc import Callable
+
+import recorder_ring
 
 ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, COLUMNS, ROWS, NOTE, OUTPUT, RECORDS, LOOK, VALUE, STOP, COMMAND, LOG = (
     ord(c) for c in "ERPXDAJHMNOTLVSCG"
@@ -16,7 +21,7 @@ dumps, loads = json.dumps, json.loads
 _unmarshal, _pack, _unpack = marshal.loads, struct.Struct(">IB").pack, struct.Struct(">IB").unpack_from
 
 
-MAX_RECORDS = 1 << 19  # bytes of one frame
+_ROOM = socket.CMSG_SPACE(2 * 4)  # two descriptors at a time
 _LARGE = 1 << 16  # bytes of a frame that is read in place
 HOOKS: set[str] = set()  # files whose functions an interrupt must not cut short
 _CODE = "<execution "  # how the files of user code begin
@@ -45,6 +50,7 @@ class Channel:
     def __init__(self, fd: int):
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fd)
         self._buffer = bytearray()
+        self._descriptors: list[int] = []  # that came and were not taken
         self._lock = threading.RLock()
         self._next = 0
         self._asking = False
@@ -92,7 +98,8 @@ class Channel:
         with self._lock:
             self._socket.sendall(whole)
 
-    def receive(self) -> "tuple[int, bytes | bytearray]":
+    def receive(self, more: "Callable[[], bytes] | None" = None) -> "tuple[int, bytes | bytearray]":
+        """The next frame; more is what takes bytes from the socket."""
         while True:
             if len(self._buffer) >= 5:
                 size, kind = _unpack(self._buffer)
@@ -102,7 +109,7 @@ class Channel:
                     return kind, body
                 if size > _LARGE:
                     return kind, self._receive_large(size)
-            data = self._socket.recv(1 << 18)
+            data = more() if more else self._socket.recv(1 << 18)
             if not data:
                 raise EOFError("the host closed the hatch")
             self._buffer += data
@@ -127,13 +134,20 @@ class Channel:
                 have += more
         return body
 
-    def receive_with_descriptors(self) -> "tuple[int, bytes | bytearray, list[int]]":
-        data, fds, _, _ = socket.recv_fds(self._socket, 1 << 18, 2)
-        if not data:
-            raise EOFError("the host closed the hatch")
-        self._buffer += data
-        kind, body = self.receive()
-        return kind, body, fds
+    def receive_with_descriptors(self) -> "tuple[int, bytes | bytearray]":
+        """The next frame between runs; take_descriptors has what came with it, or already with
+        the one before."""
+        return self.receive(self._bytes_with_descriptors)
+
+    def _bytes_with_descriptors(self) -> bytes:
+        data, sent, _, _ = self._socket.recvmsg(1 << 18, _ROOM)
+        for _, _, rights in sent:
+            self._descriptors += struct.unpack(f"{len(rights) // 4}i", rights)
+        return data
+
+    def take_descriptors(self) -> "list[int]":
+        taken, self._descriptors = self._descriptors, []
+        return taken
 
     # -- questions of running code
 
@@ -158,10 +172,20 @@ class Channel:
     def output(self, output: dict) -> None:
         self._guard(self.send, OUTPUT, output)
 
-    def records(self, data: bytes) -> None:
-        """What the recorder has written; called in its hooks alone."""
-        for at in range(0, len(data), MAX_RECORDS):
-            self.send(RECORDS, data[at : at + MAX_RECORDS])
+    def ring(self) -> recorder_ring.Ring:
+        """What the recorder of this run writes to; its memory came with the frame."""
+        (fd,) = self.take_descriptors()
+        try:
+            return recorder_ring.Ring(mmap.mmap(fd, recorder_ring.HEAD + recorder_ring.SIZE), self._emptied)
+        finally:
+            os.close(fd)
+
+    def _emptied(self) -> None:
+        """Has the host empty the ring."""
+        with self._lock:
+            self.send(RECORDS, b"")
+            while self.receive()[0] != RECORDS:
+                pass
 
     def _ask(self, question: dict, result=None):
         return self._guard(self._exchange, question, result)

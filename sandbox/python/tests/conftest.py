@@ -7,6 +7,7 @@ import pathlib
 import signal
 import socket
 import sys
+import tempfile
 
 import matplotlib
 import numpy
@@ -20,10 +21,17 @@ matplotlib.pyplot.close("all")
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "inside"))
 
-
 matplotlib.use("Agg")
 
+import programs  # noqa: E402
+
+if sys.version_info[:2] == (3, 11):  # the extension as it is here, whatever else is installed
+    _built = tempfile.TemporaryDirectory(prefix="recorder")
+    programs.extension(sys.executable, pathlib.Path(_built.name))
+    sys.path.insert(0, _built.name)
+
 import hatch  # noqa: E402
+import host  # noqa: E402
 import matplotlib.pyplot  # noqa: E402
 import pandas  # noqa: E402, F401
 import session  # noqa: E402
@@ -126,7 +134,7 @@ class FakeChannel(hatch.Channel):
 
     def __init__(self):
         super().__init__(socket.socket(socket.AF_UNIX).detach())  # where nobody is
-        self.recorded = bytearray()
+        self._recorded, self.rings = bytearray(), []
         self.told, self.waiting, self.script, self.play = [], [], None, None
         self.notes, self.outputs, self.asked = [], [], []
         self.columns, self.data, self.truncated = [], [], False
@@ -185,8 +193,16 @@ class FakeChannel(hatch.Channel):
     def receive(self):
         return hatch.COMMAND, json.dumps(self.waiting.pop(0)).encode()
 
-    def records(self, data):
-        self.recorded += data
+    def ring(self):
+        self.rings.append(host.Ring(self._recorded))
+        return self.rings[-1]
+
+    @property
+    def recorded(self):
+        for ring in self.rings:
+            if not ring.memory.closed:
+                ring.take()
+        return self._recorded
 
     def answers(self, **columns):
         """name=(kind, values) a column; a kind ending in [] is an array, range:int a range of int."""
