@@ -13,9 +13,9 @@
 //	                         <- ready (+ fresh clones of those mounts, where they are any,
 //	                            and the listener of a network of the child's own)
 //	assign ->
-//	run (+ the memory of a Ring, where it is watched) ->
+//	run (+ memory for records, where it is watched) ->
 //	                         <- note*, output*, ask*    (answer -> each ask; columns and rows* before it)
-//	                         <- records                 (the Ring is full)
+//	                         <- records                 (that memory is full)
 //	records ->                                          (it is empty)
 //	                         <- stop                    (its program stands now)
 //	command ->               <- value                   (any number, the last a resume)
@@ -49,7 +49,7 @@ const (
 	KindRows    Kind = 'M' // host to child: 4-byte id, then marshal data, as Rows says
 	KindNote    Kind = 'N' // child to host: sandbox.Note
 	KindOutput  Kind = 'O' // child to host: sandbox.Output
-	KindRecords Kind = 'T' // child to host, and back: the Ring is full, and empty
+	KindRecords Kind = 'T' // child to host, and back: the memory for records is full, and empty
 	KindStop    Kind = 'S' // child to host: where the program stands, JSON of package debugger
 	KindCommand Kind = 'C' // host to child that stands: likewise; resume ends it, all else has a Value
 	KindLog     Kind = 'G' // child to host: what a log point says

@@ -22,7 +22,7 @@ const (
 type reel struct {
 	process *isolate.Process
 	watch   Watcher
-	ring    *hatch.Ring
+	ring    *ring
 	over    chan struct{}
 	ended   chan struct{}
 
@@ -33,11 +33,11 @@ type reel struct {
 
 // newReel begins to watch a new ring. It is to be stopped.
 func newReel(process *isolate.Process, watch Watcher) (*reel, error) {
-	ring, err := hatch.NewRing()
+	shared, err := newRing()
 	if err != nil {
 		return nil, err
 	}
-	r := &reel{process: process, watch: watch, ring: ring, over: make(chan struct{}), ended: make(chan struct{})}
+	r := &reel{process: process, watch: watch, ring: shared, over: make(chan struct{}), ended: make(chan struct{})}
 	go r.turn()
 	return r, nil
 }
@@ -72,7 +72,7 @@ func (r *reel) take() (some bool, err error) {
 	if r.failed != nil {
 		return false, r.failed
 	}
-	r.buf, err = r.ring.Take(r.buf[:0])
+	r.buf, err = r.ring.take(r.buf[:0])
 	if err == nil && len(r.buf) > 0 {
 		if err = r.watch.Records(r.buf); err != nil {
 			err = &hatch.IllegalFrame{Why: err.Error()}
@@ -88,5 +88,5 @@ func (r *reel) stop() error {
 	close(r.over)
 	<-r.ended
 	_, err := r.take()
-	return errors.Join(err, r.ring.Close())
+	return errors.Join(err, r.ring.close())
 }

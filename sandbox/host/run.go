@@ -53,7 +53,7 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	var fds []int
 	if watch != nil {
 		order.Stops = watch.Begin(func() { p.Signal(unix.SIGUSR1) })
-		fds = []int{records.ring.FD()}
+		fds = []int{records.ring.fd()}
 	}
 	var body []byte
 	failed := p.Hatch.Write(hatch.KindRun, order, fds...)

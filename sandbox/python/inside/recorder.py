@@ -28,6 +28,7 @@ from typing import Any
 import recorder_code
 import recorder_format as form
 import recorder_line
+import recorder_names
 import recorder_tail
 import recorder_values
 from recorder_code import Code, Frame
@@ -35,8 +36,6 @@ from recorder_format import n
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
-FEW = 12  # names of the namespace that are looked at with each of its lines
-EVERY = 16  # lines, with more names: then the line's own, and all of them each so many
 MARGIN = 48  # frames that a hook may need
 
 _ident, _active, _getframe, _limit = threading.get_ident, threading._active, sys._getframe, sys.getrecursionlimit  # type: ignore[attr-defined]
@@ -44,18 +43,16 @@ _INNER = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # no frames of 
 _QUIET = {StopIteration, StopAsyncIteration, GeneratorExit}  # how iteration ends
 _LIMIT = "near the recursion limit; what follows is not recorded"
 _INTERRUPTED = "interrupted; what follows is not recorded"
-_PREPARED = "its namespace is not a dict"
-_MISSING = object()
-_PROXY = type((lambda: _getframe().f_locals)()) if recorder_code.PROXY else dict
 _TASK_STEP = asyncio.events.Handle._run.__code__
 _args_of = vars(BaseException)["args"].__get__
 
 
-class Recorder(abc.ABC):
+class Recorder(recorder_names.Names, abc.ABC):
     """Records code compiled under filename; hidden are the names of the helpers in names.
     channel.ring() takes the bytes. The hooks are in recorder_trace and recorder_monitor."""
 
     kind = "none"
+    copies = False  # whether what variables gives is a copy
     fragile = False  # whether Python ends the events of a thread whose hook raises
 
     def __init__(self, channel, filename: str, names: dict, hidden):
@@ -156,9 +153,6 @@ class Recorder(abc.ABC):
     def can_set(self, frame, name: str, value, innermost: bool) -> bool:
         """Whether a variable that is set in what variables gave is set in the frame."""
         return recorder_code.PROXY or innermost and recorder_code.WRITTEN_BACK
-
-    def keep(self, frame, local: dict, before: dict) -> None:
-        """What was set in local, which variables gave, is for the frame; Python does that itself."""
 
     # -- what happens, each under the lock
 
@@ -326,90 +320,6 @@ class Recorder(abc.ABC):
                     self._end(_INTERRUPTED)
                     self._flush()
             raise KeyboardInterrupt
-
-    # -- variables
-
-    def _read(self, frame, known: Frame) -> None:
-        """Records what has changed in what the frame can reach."""
-        self._objects.tick += 1
-        code = known.code
-        if code.module:
-            if self._whole:
-                self._namespace(list(self._names))
-            elif len(self._watched) <= FEW or self.count % EVERY == 0:
-                self._namespace(self._watched)
-            else:
-                self._namespace(code.named.get(known.line, ()))
-            return
-        if not code.unread:
-            seen, found = known.seen, frame.f_locals
-            if type(found) is not dict:
-                if not recorder_code.PROXY or type(found) is not _PROXY:  # what a metaclass has prepared
-                    code.unread = _PREPARED
-                    self._writer.out += n(form.UNREAD) + self._writer.name(_PREPARED)
-                    return
-                found = dict(found)
-            for name, value in found.items():
-                old = seen.get(name, _MISSING)
-                if old is not value:
-                    self._set(form.SET, seen, name, old, value)
-            if code.deletes and not seen.keys() <= found.keys():
-                for name in [name for name in seen if name not in found]:
-                    self._delete(form.DELETE, seen, name)
-            if code.snapshot:
-                found.clear()  # or what it holds would outlive its variable
-        if code.reads:
-            self._namespace(code.reads)
-
-    def _namespace(self, which) -> None:
-        names, seen, given = self._names, self._seen, self._given
-        for name in which:
-            value, old = names.get(name, _MISSING), seen.get(name, _MISSING)
-            if old is value:
-                continue
-            if value is _MISSING:
-                self._delete(form.FORGET, seen, name)
-            elif given.get(name, _MISSING) is not value and (name[:2] != "__" or name == "__result__"):
-                self._set(form.GLOBAL, seen, name, old, value)
-        if len(seen) > len(names):
-            for name in [name for name in seen if name not in names]:
-                self._delete(form.FORGET, seen, name)
-
-    def _set(self, record: int, seen: dict, name: str, old, value) -> None:
-        kind, data, entry = type(value), None, None
-        if kind is int or kind is str:
-            if type(old) is kind and old == value:
-                seen[name] = value
-                return
-            data = form.integer(value) if kind is int else form.scalar(value)
-        elif type(old) is recorder_values.Entry and old.address == id(value) and old.kind == id(kind) and old.version > 0:
-            if old.reader.peek is not None:
-                self._objects.check(value, old)
-            return
-        if name[:1] == "." or name[:2] == "__" and record == form.SET:
-            return
-        head = self._heads[record].get(name) or self._head(record, name)
-        if data is None:
-            data, entry = self._objects.value(value)
-        self._writer.out += head + data
-        if entry is not None:
-            entry.held += 1
-            seen[name] = entry
-        else:
-            seen[name] = value
-        if type(old) is recorder_values.Entry:
-            self._objects.drop(old)
-
-    def _head(self, record: int, name: str) -> bytes:
-        """How a record begins that sets a name."""
-        head = self._heads[record][name] = n(record) + self._writer.name(name)
-        return head
-
-    def _delete(self, record: int, seen: dict, name: str) -> None:
-        old = seen.pop(name)
-        self._writer.out += n(record) + self._writer.name(name)
-        if type(old) is recorder_values.Entry:
-            self._objects.drop(old)
 
     # -- the recursion limit
 

@@ -25,7 +25,10 @@ _BUILTINS = frozenset(vars(builtins))
 class Code:
     """What is known of one code object."""
 
-    __slots__ = ("number", "module", "unread", "reads", "stores", "task", "returns", "yields", "first", "deletes", "named", "snapshot", "plain", "more")
+    __slots__ = (
+        *("number", "first", "module", "task", "unread", "plain", "more", "snapshot", "deletes"),
+        *("reads", "stores", "named", "returns", "yields"),
+    )
 
     def __init__(self, code, number: bytes, names: dict):
         self.number, self.first = number, code.co_firstlineno

@@ -1,6 +1,6 @@
 """Where the recorder's bytes go: memory that the host shares and empties, so that handing
 over a record costs a store and no system call, and what was handed over outlives a kill.
-Package hatch in Go is its other end, and says how it is laid out.
+Package host in Go is its other end, and says how it is laid out.
 """
 
 import mmap

@@ -7,6 +7,7 @@ import threading
 import recorder
 import recorder_code
 import recorder_format as form
+import recorder_names
 import recorder_values
 from recorder_format import n
 
@@ -111,11 +112,12 @@ def fast() -> "type[TraceRecorder]":
         """Reads the frame's slots, so that every frame can be read."""
 
         kind = "extension"
+        copies = True
         fragile = False
 
         def start(self) -> None:
             self._lock = self
-            self._few, self._every, self._format = recorder.FEW, recorder.EVERY, form
+            self._few, self._every, self._format = recorder_names.FEW, recorder_names.EVERY, form
             self._set_heads, self._global_heads = self._heads[form.SET], self._heads[form.GLOBAL]
             self._task_step, self._out = recorder._TASK_STEP, self._writer.out
             self._wait = self._ring.wait
@@ -154,11 +156,6 @@ def fast() -> "type[TraceRecorder]":
 
         def can_set(self, frame, name, value, innermost) -> bool:
             return self._assign(frame, name, value) or not frame.f_code.co_flags & inspect.CO_OPTIMIZED
-
-        def keep(self, frame, local, before) -> None:
-            for name, value in local.items():
-                if before.get(name, self) is not value:
-                    self._assign(frame, name, value)
 
         # -- what the hooks leave to Python
 

@@ -238,8 +238,9 @@ class Stops:
             names, local = self._scope(frame)
             before = dict(local)
             _exec(_compile(text, FILE, "exec"), names, local)
-            if local is not names:
-                self._recorder.keep(frame, local, before)
+            for name, value in list(local.items()) if local is not names and self._recorder.copies else ():
+                if before.get(name, self) is not value:
+                    self._recorder.can_set(frame, name, value, frame is self._current)
             return {"value": "", "type": ""}
         return self._described(self._value(code, frame))
 

@@ -1,4 +1,4 @@
-package hatch
+package host
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"glasshouse/sandbox/hatch"
 )
 
 // The ring's memory: two counters of bytes, both only ever growing, and behind
@@ -20,25 +22,25 @@ const (
 	ringRead    = 64 // where the host says how many it has taken
 )
 
-// Ring takes what the recorder of one watched run writes: memory that the child
+// ring takes what the recorder of one watched run writes: memory that the child
 // shares, so that handing over a record is a store, and a kill takes nothing with it.
 //
 // The child can write anything there at any time. So its counter is read once, checked
 // and copied by, and only the copy is looked at. It can't make the memory smaller, which
 // would end the process that reads it, or larger, which nothing would bound.
-type Ring struct {
+type ring struct {
 	file   *os.File
 	memory []byte
 	read   uint64
 }
 
-// NewRing returns an empty ring; it is to be closed.
-func NewRing() (*Ring, error) {
+// newRing returns an empty ring; it is to be closed.
+func newRing() (*ring, error) {
 	fd, err := unix.MemfdCreate("records", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("the memory of a ring: %w", err)
 	}
-	r := &Ring{file: os.NewFile(uintptr(fd), "records")}
+	r := &ring{file: os.NewFile(uintptr(fd), "records")}
 	if err = unix.Ftruncate(fd, ringHead+ringSize); err == nil {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	}
@@ -51,19 +53,19 @@ func NewRing() (*Ring, error) {
 	return r, nil
 }
 
-// FD is the descriptor that goes to the child with its Run.
-func (r *Ring) FD() int { return int(r.file.Fd()) }
+// fd is the descriptor that goes to the child with its Run.
+func (r *ring) fd() int { return int(r.file.Fd()) }
 
-// Close gives up the host's share of the memory.
-func (r *Ring) Close() error { return errors.Join(unix.Munmap(r.memory), r.file.Close()) }
+// close gives up the host's share of the memory.
+func (r *ring) close() error { return errors.Join(unix.Munmap(r.memory), r.file.Close()) }
 
-// Take appends to b what the child has written since the last Take, and makes room for
+// take appends to b what the child has written since the last take, and makes room for
 // as much.
-func (r *Ring) Take(b []byte) ([]byte, error) {
+func (r *ring) take(b []byte) ([]byte, error) {
 	written := r.counter(ringWritten).Load()
 	size := written - r.read
 	if size > ringSize {
-		return b, &IllegalFrame{fmt.Sprintf("%d bytes in a ring of %d", size, ringSize)}
+		return b, &hatch.IllegalFrame{Why: fmt.Sprintf("%d bytes in a ring of %d", size, ringSize)}
 	}
 	if size == 0 {
 		return b, nil
@@ -80,6 +82,6 @@ func (r *Ring) Take(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-func (r *Ring) counter(at int) *atomic.Uint64 {
+func (r *ring) counter(at int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&r.memory[at]))
 }

@@ -1,4 +1,4 @@
-package hatch
+package host
 
 import "golang.org/x/sys/unix"
 
