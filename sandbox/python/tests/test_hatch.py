@@ -45,8 +45,7 @@ class Result:
 def talk():
     """A channel, and a way to have the host send what it will."""
     ours, theirs = socket.socketpair()
-    channel = hatch.Channel()
-    channel.attach(ours.detach())
+    channel = hatch.Channel(ours.detach())
     threads = []
 
     def say(*frames, piece=1 << 20):
