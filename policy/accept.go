@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -31,13 +32,21 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Detail }
 
+// Environments are those that a sandbox may choose, each with the modules that the
+// operator has added to it.
+type Environments map[string][]string
+
+// String lists their names.
+func (e Environments) String() string { return strings.Join(slices.Sorted(maps.Keys(e)), ", ") }
+
 // Accept reads a config, a JSON object whose keys are all optional (nothing and
 // null stand for {}), over the defaults. A number may not go beyond the ceiling,
 // where the ceiling has one, and a default that does is lowered to it. Nothing
 // loosens what the default forbids. The network alone is off by default and may be
 // asked for: what may be reached is in the ceiling's AllowedHosts, where its
-// EnableNetworkAccess is on. The error is a *FieldError.
-func Accept(raw []byte, def, ceiling Policy, admin bool) (Policy, error) {
+// EnableNetworkAccess is on. An environment must be one of those that there are. The
+// error is a *FieldError.
+func Accept(raw []byte, def, ceiling Policy, there Environments, admin bool) (Policy, error) {
 	p := def
 	value, limits := reflect.ValueOf(&p).Elem(), reflect.ValueOf(ceiling)
 	fields := map[string]int{}
@@ -66,7 +75,10 @@ func Accept(raw []byte, def, ceiling Policy, admin bool) (Policy, error) {
 	asked := func(name string) bool {
 		return slices.ContainsFunc(given, func(m member) bool { return m.name == name })
 	}
-	if err := acceptModules(&p, def, asked); err != nil {
+	if _, ok := there[p.Environment]; !ok && asked("environment") {
+		return p, &FieldError{"environment", fmt.Sprintf("there is no environment %.80q; there are: %s", p.Environment, there), WhyInvalid}
+	}
+	if err := acceptModules(&p, def, there[p.Environment], asked); err != nil {
 		return p, err
 	}
 	if err := acceptHosts(&p, ceiling, asked); err != nil {

@@ -36,7 +36,7 @@ func TestAcceptNamesTheKey(t *testing.T) {
 		`{"allowed_hosts": ["example.com"]}`: {"allowed_hosts", policy.WhyForbidden},
 		`[]`:                                 {"config", policy.WhyInvalid},
 	} {
-		_, err := policy.Accept([]byte(raw), policy.Default(), ceiling(), false)
+		_, err := policy.Accept([]byte(raw), policy.Default(), ceiling(), nil, false)
 		var field *policy.FieldError
 		if !errors.As(err, &field) || field.Field != want.field || field.Why != want.why {
 			t.Errorf("%s: %#v", raw, err)
@@ -46,7 +46,7 @@ func TestAcceptNamesTheKey(t *testing.T) {
 
 func TestAcceptKeepsWhatIsNotAsked(t *testing.T) {
 	for _, raw := range []string{``, `null`, `{}`, `{"max_rows": 7, "profile": "strict", "allowed_modules": ["json", "numpy.linalg"]}`} {
-		p, err := policy.Accept([]byte(raw), policy.Default(), ceiling(), false)
+		p, err := policy.Accept([]byte(raw), policy.Default(), ceiling(), nil, false)
 		if err != nil || p.MaxMemoryMB != 256 || p.Lifetime != 3600 || !p.EnableDebugging {
 			t.Errorf("%s: %+v, %v", raw, p, err)
 		}
@@ -54,7 +54,7 @@ func TestAcceptKeepsWhatIsNotAsked(t *testing.T) {
 			t.Errorf("%s: %+v", raw, p)
 		}
 	}
-	if p, err := policy.Accept([]byte(`{"profile": "unrestricted"}`), policy.Default(), ceiling(), true); err != nil || p.Profile != policy.ProfileUnrestricted {
+	if p, err := policy.Accept([]byte(`{"profile": "unrestricted"}`), policy.Default(), ceiling(), nil, true); err != nil || p.Profile != policy.ProfileUnrestricted {
 		t.Errorf("an admin's: %v", err)
 	}
 }
@@ -66,15 +66,15 @@ func TestAcceptNeverLoosens(t *testing.T) {
 	def.Profile, def.EnableFileAccess, def.EnableDebugging = policy.ProfileStrict, false, false
 	def.AllowedModules, def.BlockedModules = []string{"json", "math", "numpy"}, []string{"requests", "aiohttp"}
 	for _, raw := range []string{`{"profile": "analyst"}`, `{"enable_file_access": true}`, `{"enable_debugging": true}`, `{"allowed_modules": ["pandas"]}`} {
-		if _, err := policy.Accept([]byte(raw), def, ceiling(), false); err == nil {
+		if _, err := policy.Accept([]byte(raw), def, ceiling(), nil, false); err == nil {
 			t.Errorf("%s was accepted", raw)
 		}
 	}
-	p, err := policy.Accept([]byte(`{"allowed_modules": [], "blocked_modules": ["csv"]}`), def, ceiling(), false)
+	p, err := policy.Accept([]byte(`{"allowed_modules": [], "blocked_modules": ["csv"]}`), def, ceiling(), nil, false)
 	if err != nil || !slices.Equal(p.AllowedModules, def.AllowedModules) || !slices.Contains(p.BlockedModules, "requests") || !slices.Contains(p.BlockedModules, "csv") {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if _, err := policy.Accept([]byte(`{"allowed_modules": ["math"], "blocked_modules": ["csv", "json"]}`), def, ceiling(), false); err != nil {
+	if _, err := policy.Accept([]byte(`{"allowed_modules": ["math"], "blocked_modules": ["csv", "json"]}`), def, ceiling(), nil, false); err != nil {
 		t.Error(err)
 	}
 	if !slices.Equal(def.AllowedModules, []string{"json", "math", "numpy"}) || !slices.Equal(def.BlockedModules, []string{"requests", "aiohttp"}) {
@@ -86,11 +86,11 @@ func TestAcceptNeverLoosens(t *testing.T) {
 func TestAcceptHosts(t *testing.T) {
 	on := ceiling()
 	on.EnableNetworkAccess, on.AllowedHosts = true, []string{"*", "10.1.0.0/16:5000"}
-	p, err := policy.Accept([]byte(`{"enable_network_access": true, "allowed_hosts": ["Example.ORG", "*.example.com:443", "10.1.2.3:5000", "example.org"]}`), policy.Default(), on, false)
+	p, err := policy.Accept([]byte(`{"enable_network_access": true, "allowed_hosts": ["Example.ORG", "*.example.com:443", "10.1.2.3:5000", "example.org"]}`), policy.Default(), on, nil, false)
 	if err != nil || !p.EnableNetworkAccess || !slices.Equal(p.AllowedHosts, []string{"example.org", "*.example.com:443", "10.1.2.3:5000"}) {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if p, err := policy.Accept(nil, policy.Default(), on, false); err != nil || p.EnableNetworkAccess {
+	if p, err := policy.Accept(nil, policy.Default(), on, nil, false); err != nil || p.EnableNetworkAccess {
 		t.Errorf("nobody asked for the network: %+v, %v", p, err)
 	}
 	for raw, want := range map[string]policy.FieldError{
@@ -100,7 +100,7 @@ func TestAcceptHosts(t *testing.T) {
 		`{"enable_network_access": true, "allowed_hosts": ["10.1.2.3"]}`:         {Field: "allowed_hosts", Why: policy.WhyForbidden},
 		`{"allowed_hosts": ["10.0.0.0/8:5000"]}`:                                 {Field: "allowed_hosts", Why: policy.WhyForbidden},
 	} {
-		_, err := policy.Accept([]byte(raw), policy.Default(), on, true)
+		_, err := policy.Accept([]byte(raw), policy.Default(), on, nil, true)
 		var field *policy.FieldError
 		if !errors.As(err, &field) || field.Field != want.Field || field.Why != want.Why {
 			t.Errorf("%s: %v", raw, err)

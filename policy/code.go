@@ -53,9 +53,10 @@ var (
 	fileCalls   = []string{"open"}
 )
 
-// Rules derives the code rules of a policy. allowed_modules narrows what the
-// profile allows, and blocked_modules takes from that; neither adds anything.
-func Rules(p Policy) CodeRules {
+// Rules derives the code rules of a policy, in an environment to which the operator has
+// added modules: those are allowed, too. allowed_modules narrows what the profile and the
+// environment allow, and blocked_modules takes from that; neither adds anything.
+func Rules(p Policy, added []string) CodeRules {
 	r := CodeRules{
 		Enabled: true, Allowed: []string{"*"}, Blocked: map[string]string{}, Calls: map[string]string{}, Keys: map[string]string{},
 		BlockedByOwner: append([]string{}, p.BlockedModules...),
@@ -63,7 +64,7 @@ func Rules(p Policy) CodeRules {
 	if p.Profile == ProfileUnrestricted || p.Profile == ProfileCompat {
 		r.Enabled = len(p.AllowedModules)+len(p.BlockedModules) > 0
 	} else {
-		r.Allowed = slices.Clone(allowedModules)
+		r.Allowed = withAdded(added)
 		copyInto(r.Blocked, blockedModules)
 		copyInto(r.Calls, blockedCalls)
 		if p.Profile == ProfileStrict || !p.EnableFileAccess {
@@ -75,6 +76,21 @@ func Rules(p Policy) CodeRules {
 		r.Allowed = narrow(r.Allowed, p.AllowedModules)
 	}
 	return r
+}
+
+// installable are the blocked modules that are none of Python's own: an operator who adds
+// one means it to be used.
+var installable = []string{"asyncpg", "cffi", "pip", "psycopg", "psycopg2", "sqlalchemy"}
+
+// withAdded are the modules that the profiles allow, and those of added that may be allowed.
+func withAdded(added []string) []string {
+	all := slices.Clone(allowedModules)
+	for _, m := range added {
+		if _, blocked := blockedModules[m]; !slices.Contains(all, m) && (!blocked || slices.Contains(installable, m)) {
+			all = append(all, m)
+		}
+	}
+	return all
 }
 
 func (r *CodeRules) withoutFiles(p Policy) {

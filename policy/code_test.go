@@ -107,7 +107,7 @@ func TestRules(t *testing.T) {
 		{"unrestricted only", bareOnly, "os", "allowed"},
 		{"unrestricted only", bareOnly, "sys", "not allowed"},
 	} {
-		if got := verdict(Rules(c.policy), c.module); got != c.want {
+		if got := verdict(Rules(c.policy, nil), c.module); got != c.want {
 			t.Errorf("%s: import %s: %s, want %s", c.name, c.module, got, c.want)
 		}
 	}
@@ -129,7 +129,7 @@ func TestRules(t *testing.T) {
 		{"unrestricted", unrestricted, "eval", "", false},
 		{"unrestricted without", bare, "eval", "", false},
 	} {
-		r := Rules(c.policy)
+		r := Rules(c.policy, nil)
 		hint, blocked := r.Calls[c.call]
 		blocked = blocked && r.Enabled
 		if blocked != c.blocked || blocked && (hint == "" || r.Keys[c.call] != c.key) {
@@ -142,16 +142,16 @@ func TestRules(t *testing.T) {
 func TestRulesShareNothing(t *testing.T) {
 	strict := Default()
 	strict.Profile = ProfileStrict
-	first := Rules(strict)
+	first := Rules(strict, nil)
 	first.Allowed[0], first.Blocked["json"], first.Calls["print"] = "x", "x", "x"
-	second := Rules(Default())
+	second := Rules(Default(), nil)
 	if verdict(second, "json") != "allowed" || verdict(second, "pathlib") != "allowed" || second.Calls["open"] != "" || second.Calls["print"] != "" {
 		t.Errorf("one policy's rules changed another's")
 	}
 }
 
 func TestEveryBlockedNameSaysWhatToUseInstead(t *testing.T) {
-	r := Rules(Default())
+	r := Rules(Default(), nil)
 	for name, instead := range r.Blocked {
 		if instead == "" || slices.Contains(r.Allowed, name) {
 			t.Errorf("module %s: instead %q, allowed too: %v", name, instead, slices.Contains(r.Allowed, name))
@@ -166,7 +166,7 @@ func TestEveryBlockedNameSaysWhatToUseInstead(t *testing.T) {
 
 func TestRulesAreListsAndObjectsInJSON(t *testing.T) {
 	for _, profile := range []Profile{ProfileAnalyst, ProfileStrict, ProfileUnrestricted} {
-		body, err := json.Marshal(Rules(Policy{Profile: profile}))
+		body, err := json.Marshal(Rules(Policy{Profile: profile}, nil))
 		if err != nil || strings.Contains(string(body), "null") {
 			t.Errorf("%s: %v: %s", profile, err, body)
 		}

@@ -9,7 +9,8 @@ import (
 // acceptModules holds the module lists to the operator's and the profile's.
 // What the operator allows or blocks is the operator's affair: only what was
 // asked for is judged.
-func acceptModules(p *Policy, def Policy, asked func(string) bool) error {
+func acceptModules(p *Policy, def Policy, added []string, asked func(string) bool) error {
+	allowed := withAdded(added)
 	for _, m := range p.BlockedModules {
 		if asked("blocked_modules") && !isModule(m) {
 			return &FieldError{"blocked_modules", fmt.Sprintf("%q is not the name of a module, as in scipy.stats", m), WhyInvalid}
@@ -21,7 +22,7 @@ func acceptModules(p *Policy, def Policy, asked func(string) bool) error {
 				return &FieldError{"allowed_modules", fmt.Sprintf("%q is not the name of a module, as in scipy.stats", m), WhyInvalid}
 			}
 			_, blocked := blockedModules[m]
-			byProfile := p.Profile == ProfileUnrestricted || !blocked && covers(allowedModules, m)
+			byProfile := p.Profile == ProfileUnrestricted || (!blocked || slices.Contains(allowed, m)) && covers(allowed, m)
 			if !byProfile || len(def.AllowedModules) > 0 && !covers(def.AllowedModules, m) {
 				return &FieldError{"allowed_modules", m + " is not among the modules that the profile and the operator allow", WhyForbidden}
 			}

@@ -56,6 +56,7 @@ type Policy struct {
 
 	AllowedModules []string    `json:"allowed_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Only these modules; empty: those of the profile"`
 	BlockedModules []string    `json:"blocked_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Blocked on top of the profile"`
+	Environment    string      `json:"environment" required:"false" maxLength:"63" doc:"Which packages there are: an environment of the operator's; GET /environments lists them"`
 	Profile        Profile     `json:"profile" required:"false" enum:"analyst,strict,unrestricted"`
 	WritePolicy    WritePolicy `json:"write_policy" required:"false" enum:"reject,capture"`
 }
@@ -70,6 +71,6 @@ func Default() Policy {
 		Lifetime: 3600, IdleTimeout: 600,
 		EnableDebugging: true, SaveIntermediateResults: true, EnableFileAccess: true,
 		AllowedHosts: []string{}, AllowedModules: []string{}, BlockedModules: []string{},
-		Profile: ProfileAnalyst, WritePolicy: WriteReject,
+		Environment: "default", Profile: ProfileAnalyst, WritePolicy: WriteReject,
 	}
 }

@@ -63,7 +63,8 @@ type Execution struct {
 	Connections   []Connection      `json:"connections"`
 	Truncated     map[string]int64  `json:"truncated"` // what was cut: bytes (stdout, stderr, result) or items (logs, queries, connections) missing
 	Isolation     Isolation         `json:"isolation"`
-	SessionReset  bool              `json:"session_reset"` // the variables are gone, /session stays
+	Environment   *Edition          `json:"environment,omitempty"` // that its code ran with
+	SessionReset  bool              `json:"session_reset"`         // the variables are gone, /session stays
 
 	Timestamp   time.Time  `json:"timestamp"` // when it was accepted
 	CreatedAt   time.Time  `json:"created_at"`

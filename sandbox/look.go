@@ -9,7 +9,7 @@ type Verdict struct {
 
 // Finding is one thing that is wrong with code.
 type Finding struct {
-	Kind    string `json:"kind"` // "syntax" or "policy"
+	Kind    string `json:"kind"` // "syntax", "policy", or "import" of what is not installed
 	Line    int    `json:"line"`
 	Column  int    `json:"column,omitempty"` // from 1; 0 where none is known
 	Message string `json:"message"`

@@ -92,7 +92,7 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 
 // QuickExecute runs a job in a fresh sandbox that is gone afterwards.
 func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, config []byte) (*sandbox.Execution, error) {
-	p, err := policy.Accept(config, s.Default, s.Ceiling, who.Role == sandbox.RoleAdmin)
+	p, err := policy.Accept(config, s.Default, s.Ceiling, s.environments(), who.Role == sandbox.RoleAdmin)
 	if err != nil {
 		return nil, invalid(err)
 	}
@@ -222,6 +222,9 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 			job.feed.begin(e, box.Owner, box.Policy.MaxOutputSize)
 			s.keep(e.ID, job.feed)
 			live = job.feed
+		} else if job.debug != nil {
+			job.debug.room(box.Policy.MaxOutputSize)
+			live = job.debug
 		}
 		ranErr = s.runIn(ctx, session, box, e, job, live)
 		explain(e)

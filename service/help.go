@@ -76,7 +76,7 @@ func (s *Service) Rules(ctx context.Context, who sandbox.Key, id string) (policy
 	if err != nil {
 		return policy.CodeRules{}, policy.Policy{}, err
 	}
-	return policy.Rules(l.box.Policy), l.box.Policy, nil
+	return policy.Rules(l.box.Policy, s.environments()[l.box.Policy.Environment]), l.box.Policy, nil
 }
 
 // Template is the code of a processor and how to use it. An unknown kind falls

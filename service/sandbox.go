@@ -13,7 +13,7 @@ import (
 // Create opens a sandbox for who with the config in raw, a JSON object whose keys
 // are all optional. Errors name the key, FaultFull where there is no room.
 func (s *Service) Create(ctx context.Context, who sandbox.Key, raw []byte) (sandbox.Sandbox, error) {
-	p, err := policy.Accept(raw, s.Default, s.Ceiling, who.Role == sandbox.RoleAdmin)
+	p, err := policy.Accept(raw, s.Default, s.Ceiling, s.environments(), who.Role == sandbox.RoleAdmin)
 	if err != nil {
 		return sandbox.Sandbox{}, invalid(err)
 	}
@@ -244,11 +244,12 @@ func (s *Service) giveBack(l *live) {
 
 // Look is what a sandbox holds now.
 type Look struct {
-	Sandbox   sandbox.Sandbox
-	Running   bool
-	Variables sandbox.Variables
-	Usage     map[string]any
-	Last      *sandbox.Execution // nil where nothing ran yet
+	Sandbox     sandbox.Sandbox
+	Running     bool
+	Variables   sandbox.Variables
+	Usage       map[string]any
+	Environment *sandbox.Edition   // nil where nothing of it lives
+	Last        *sandbox.Execution // nil where nothing ran yet
 }
 
 // Status pictures a sandbox; the variables are left out while it runs.
@@ -270,7 +271,7 @@ func (s *Service) Status(ctx context.Context, who sandbox.Key, id string) (Look,
 	} else {
 		look.Running = true
 	}
-	look.Usage = l.session.Usage()
+	look.Usage, look.Environment = l.session.Usage(), l.session.Environment()
 	if last != "" {
 		if e, err := s.History.Execution(ctx, last); err == nil {
 			look.Last = &e

@@ -28,6 +28,7 @@ type Session interface {
 	Program
 	Adviser
 	Folders
+	Environment() *sandbox.Edition // nil where nothing of it lives
 }
 
 // Program is what runs.
@@ -57,9 +58,16 @@ type Host interface {
 	Isolation() sandbox.Isolation // of all of them
 }
 
+// Environments are what code may run with.
+type Environments interface {
+	Environments() []sandbox.Environment // the default one first
+	Packages(environment string) ([]sandbox.Package, error)
+	Refresh(context.Context) error // reads again what the operator has changed
+}
+
 // Reader reads the knowledge database.
 type Reader interface {
-	Query(ctx context.Context, sql string, params map[string]any, l sandbox.Limits) (sandbox.Rows, error)
+	Query(ctx context.Context, sql string, params map[string]any, l sandbox.Limits, take sandbox.Take) (sandbox.Total, error)
 	Tables(context.Context) ([]string, error)
 	Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) // all where none is named
 	Ping(context.Context) error
@@ -132,6 +140,7 @@ type History interface {
 // Parts is what a Service is made of; all fields but Clock and NewID are needed.
 type Parts struct {
 	Host     Host
+	Shelf    Environments
 	Reader   Reader
 	Writer   Writer
 	History  History

@@ -77,9 +77,15 @@ func (s *script) Check(context.Context, string) (sandbox.Verdict, error) {
 func (s *script) Complete(context.Context, string, int) (sandbox.Completion, bool, string, error) {
 	return sandbox.Completion{}, true, "", nil
 }
-func (s *script) Usage() map[string]any                                { return nil }
-func (s *script) Close() error                                         { s.closed.Add(1); return nil }
-func (s *script) Uploads() *host.Uploads                               { return nil }
+func (s *script) Usage() map[string]any         { return nil }
+func (s *script) Close() error                  { s.closed.Add(1); return nil }
+func (s *script) Uploads() *host.Uploads        { return nil }
+func (s *script) Environment() *sandbox.Edition { return nil }
+func (s *script) Environments() []sandbox.Environment {
+	return []sandbox.Environment{{Name: "default"}}
+}
+func (s *script) Packages(string) ([]sandbox.Package, error)           { return nil, nil }
+func (s *script) Refresh(context.Context) error                        { return nil }
 func (s *script) Collect(host.Keep) ([]sandbox.Artifact, int64, error) { return nil, 0, nil }
 
 var ada = sandbox.Key{User: "ada", Role: sandbox.RoleAgent}
@@ -114,7 +120,7 @@ func startWith(t *testing.T, wrap func(*history.Store) service.History) (*servic
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = kept.Close() })
-	s := service.New(service.Parts{Host: h, Reader: reader, Writer: reader, History: wrap(store), Vault: kept, Default: policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log,
+	s := service.New(service.Parts{Host: h, Shelf: h, Reader: reader, Writer: reader, History: wrap(store), Vault: kept, Default: policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log,
 		Clock: func() time.Time { return now }})
 	return s, h, db, &now
 }
@@ -177,7 +183,7 @@ func TestNothingRunsWithoutHistory(t *testing.T) {
 	began := time.Now()
 	_, err = s.Execute(ctx, ada, box.ID, service.Job{Code: "1", Kind: sandbox.KindExecute})
 	isFault(t, err, sandbox.FaultUnavailable)
-	_, err = s.Query(ctx, ada, box.ID, "SELECT 1", nil)
+	_, err = s.Query(ctx, ada, box.ID, "SELECT 1", nil, nil)
 	isFault(t, err, sandbox.FaultUnavailable)
 	_, err = s.Create(ctx, ada, nil)
 	isFault(t, err, sandbox.FaultUnavailable)

@@ -76,7 +76,7 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.StringVar(&c.tlsKey, "tls-key", "", "key file, for TLS")
 	f.StringVar(&c.dapListen, "dap-listen", "", "loopback address on which editors attach by the Debug Adapter Protocol, such as 127.0.0.1:8081; empty: none")
 	f.StringVar(&c.dataDir, "data-dir", defaultDataDir(), "folder of the keys, of artifacts and of the embedded database")
-	f.StringVar(&c.python, "python", "python3", "interpreter of the environment that code runs in")
+	f.StringVar(&c.python, "python", "python3", "interpreter that the default environment is, or was made from; its packages are what code may import")
 	f.StringVar(&c.databaseURL, "database-url", "", "history database (its owner's login); empty: the embedded one")
 	f.StringVar(&c.knowledgeURL, "knowledge-url", "", "database that agents read (a login with SELECT only); empty: the embedded demo")
 	f.StringVar(&c.writerURL, "writer-url", "", "the same with a login that may write, for statements that an admin applies; empty: the embedded demo's, or none")
@@ -196,10 +196,13 @@ func defaultDataDir() string {
 	return filepath.Join(home, ".local", "share", "glasshouse")
 }
 
+// shelf is the folder of the environments.
+func (c config) shelf() string { return filepath.Join(c.dataDir, "environments") }
+
 // wall is how the wall is to be raised.
 func (c config) wall(log func(string, ...any)) isolate.Config {
 	return isolate.Config{
-		Python: c.python, Sets: isolate.Sets(c.pool), Default: policy.Default(), Level: c.isolation, MinLevel: c.minLevel,
+		Python: c.python, Shelf: c.shelf(), Sets: isolate.Sets(c.pool), Default: policy.Default(), Level: c.isolation, MinLevel: c.minLevel,
 		Folder: filepath.Join(c.dataDir, "homes"), Shared: c.facadeFolder, Data: c.data, CABundle: c.caBundle, Recycle: c.zygotes, Log: log,
 	}
 }

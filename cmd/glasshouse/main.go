@@ -23,6 +23,8 @@ const usage = `glasshouse runs Python that agents write, next to PostgreSQL, and
   glasshouse run FILE.py        run a file in a sandbox, from the terminal
   glasshouse debug FILE.py      step through a file, forward and back, from the terminal
   glasshouse keys create|list|revoke
+  glasshouse env list|show|add|remove|create|update|delete
+                                the environments that sandboxes choose from, and their packages
   glasshouse check code FILE.py what a sandbox would refuse of it; nothing runs
   glasshouse check sql FILE     say whether the read-only door would run a statement (- reads it from standard input)
   glasshouse prove              attack the database through the door and beside it; say what each layer stops
@@ -43,7 +45,7 @@ func main() {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
-	commands := map[string]func(context.Context, []string) error{"serve": serve, "run": runFile, "debug": debugFile, "keys": keys, "check": check, "prove": proveDoor, "role-sql": roleSQL, "doctor": doctor}
+	commands := map[string]func(context.Context, []string) error{"serve": serve, "run": runFile, "debug": debugFile, "keys": keys, "env": env, "check": check, "prove": proveDoor, "role-sql": roleSQL, "doctor": doctor}
 	command, ok := commands[args[0]]
 	switch {
 	case ok:

@@ -31,18 +31,19 @@ type Desk interface {
 
 // Database is the one that code reads.
 type Database interface {
-	Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error)
+	Query(ctx context.Context, sql string, params map[string]any, take sandbox.Take) (sandbox.Total, error)
 	Schema(ctx context.Context, table string) (sandbox.Table, error)
 	Tables(ctx context.Context) ([]string, error)
 }
 
-// Watcher takes what a watched run tells, in order, from one goroutine. An error says
-// that no child of ours tells such; it ends the run.
+// Watcher takes what a watched run tells, in order, one thing at a time, but for Records
+// while the program stands. An error says that no child of ours tells such; it ends the
+// run.
 type Watcher interface {
 	// Begin is told how to have the program stop at its next line, for as long as it
 	// runs, and says where else it is to stop; nil: it never stops.
 	Begin(attention func()) (stops json.RawMessage)
-	// Records takes what the recorder wrote; the bytes are the Watcher's own.
+	// Records takes what the recorder wrote; the bytes are valid until it returns.
 	Records([]byte) error
 	// Logged takes what a log point said.
 	Logged([]byte)
@@ -51,8 +52,9 @@ type Watcher interface {
 	Stopped(ctx context.Context, where []byte, ask Ask) (resume any, err error)
 }
 
-// Ask has a program that stands do something, within a limit, and returns its answer.
-type Ask func(command any, limit time.Duration) ([]byte, error)
+// Ask has a program that stands do something, and returns its answer. What goes on when
+// ctx ends is interrupted, and answers that; what goes on even then ends the run.
+type Ask func(ctx context.Context, command any) ([]byte, error)
 
 // Listener is told what a run does while it does it, in the order of the program as
 // far as that can be known: of stdout and stderr each in its own. The two streams are
@@ -154,6 +156,17 @@ func (s *Session) child(ctx context.Context, code string) (*isolate.Process, err
 }
 
 func gone() error { return sandbox.Errorf(sandbox.FaultGone, "the sandbox was deleted") }
+
+// Environment is that of its live child; nil where there is none.
+func (s *Session) Environment() *sandbox.Edition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return nil
+	}
+	edition := s.process.Edition()
+	return &edition
+}
 
 // drop ends the child; /session stays for the next one.
 func (s *Session) drop(p *isolate.Process) error {

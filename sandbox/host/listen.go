@@ -23,7 +23,8 @@ type says struct {
 	process *isolate.Process
 	e       *sandbox.Execution
 	desk    Desk
-	watch   Watcher
+	watch   Watcher // nil, with reel: it is not watched
+	reel    *reel
 	cut     *cutter
 	live    Listener // nil: nobody listens
 
@@ -38,10 +39,14 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 	for {
 		kind, body, err := s.process.Hatch.Read()
 		if err == nil {
+			err = s.records()
+		}
+		if err == nil {
 			switch kind {
 			case hatch.KindDone:
 				return body, nil
 			case hatch.KindStop:
+				s.told(func(Listener) {})
 				err = s.stopped(ctx, body)
 			default:
 				err = s.take(ctx, kind, body)
@@ -51,6 +56,15 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// records hands over what was recorded before the frame that has come.
+func (s *says) records() error {
+	if s.reel == nil {
+		return nil
+	}
+	_, err := s.reel.take()
+	return err
 }
 
 // take does what a frame asks for that may come at any time of a run.
@@ -64,19 +78,21 @@ func (s *says) take(ctx context.Context, kind hatch.Kind, body []byte) error {
 		s.told(func(Listener) {})
 		return s.answer(ctx, body)
 	case kind == hatch.KindRecords && s.watch != nil:
-		if err := s.watch.Records(body); err != nil {
-			return &hatch.IllegalFrame{Why: err.Error()}
-		}
-		return nil
+		return s.process.Hatch.Write(hatch.KindRecords, struct{}{}) // the ring is empty now
 	case kind == hatch.KindLog && s.watch != nil:
+		s.told(func(Listener) {})
 		s.watch.Logged(body)
 		return nil
 	}
 	return &hatch.IllegalFrame{Why: fmt.Sprintf("%c in the middle of a run", kind)}
 }
 
-// hanging is how long an expression may go on that was interrupted.
-const hanging = time.Second
+// hanging is how long an expression may go on that was interrupted, and insisting how
+// long until it is interrupted again: the first time it may not have begun.
+const (
+	hanging   = time.Second
+	insisting = 50 * time.Millisecond
+)
 
 // stopped lets the watcher have the program that stands.
 func (s *says) stopped(ctx context.Context, where []byte) error {
@@ -85,15 +101,16 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 	}
 	letGo := s.cut.hold()
 	defer letGo()
-	ask := func(command any, limit time.Duration) ([]byte, error) {
+	ask := func(patience context.Context, command any) ([]byte, error) {
 		if err := s.process.Hatch.Write(hatch.KindCommand, command); err != nil {
 			return nil, err
 		}
-		interrupt, kill := time.AfterFunc(limit, s.cut.interrupt), time.AfterFunc(limit+hanging, s.process.Kill)
-		defer interrupt.Stop()
-		defer kill.Stop()
+		defer s.interruptAfter(patience)()
 		for {
 			kind, body, err := s.process.Hatch.Read()
+			if err == nil {
+				err = s.records()
+			}
 			if err != nil || kind == hatch.KindValue {
 				return body, err
 			}
@@ -107,6 +124,34 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 		return err
 	}
 	return s.process.Hatch.Write(hatch.KindCommand, resume)
+}
+
+// interruptAfter interrupts what the program does when ctx ends, and kills it where that
+// does not help, until the func that it returns is called.
+func (s *says) interruptAfter(ctx context.Context) (answered func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	release := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		again, kill := time.NewTicker(insisting), time.After(hanging)
+		defer again.Stop()
+		for {
+			s.cut.interrupt()
+			select {
+			case <-again.C:
+			case <-kill:
+				s.process.Kill()
+				return
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		if !release() {
+			<-ended
+		}
+	}
 }
 
 // answer answers one question. The hatch is not read meanwhile, so a child that ends is
@@ -136,9 +181,10 @@ func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error
 		for name, kind := range ask.Types {
 			ask.Params[name] = sandbox.Typed{Type: kind, Value: ask.Params[name]}
 		}
-		var rows sandbox.Rows
-		if rows, err = desk.Query(ctx, ask.SQL, ask.Params); err == nil {
-			return conn.WriteRows(ask.ID, rows, ask.Packed)
+		rows := conn.Rows(ask.ID, ask.Form)
+		var total sandbox.Total
+		if total, err = desk.Query(ctx, ask.SQL, ask.Params, rows.Take); err == nil {
+			return rows.End(total.Truncated)
 		}
 	case "tables":
 		reply.Value, err = desk.Tables(ctx)

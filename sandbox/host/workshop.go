@@ -50,7 +50,7 @@ func (w *Workshop) Open(ctx context.Context, box sandbox.Sandbox) (s *Session, e
 			return nil, err
 		}
 	}
-	p, err := w.host.isolator.Start(ctx, isolate.Spec{Policy: box.Policy, Home: w.home})
+	p, err := w.host.isolator.Start(ctx, isolate.Spec{Policy: box.Policy, Home: w.home, Roaming: true})
 	if err != nil {
 		if w.home != nil && w.home.FD() >= 0 { // a child may have it, and what came of that is lost
 			err = errors.Join(err, w.home.Close())

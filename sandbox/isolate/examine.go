@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/environment"
 )
 
 // Probe is one thing that was tried on this machine.
@@ -54,7 +55,7 @@ func Examine(config Config) Report {
 	config.Sets, config.Log = []Set{{Name: "bare", Pool: 1}}, func(string, ...any) {}
 	for _, r := range ladder {
 		forced := config
-		forced.Level, forced.MinLevel, forced.Folder = r.level, LevelRLimits, ""
+		forced.Level, forced.MinLevel, forced.Folder, forced.Shelf = r.level, LevelRLimits, "", ""
 		p := Probe{Name: r.level, OK: true, Found: "raised, and held; loses: " + r.loses}
 		if i, err := Open(forced); err == nil {
 			if !r.private && !i.sessionPath {
@@ -131,7 +132,7 @@ print(json.dumps(found))`
 func probePython(config Config) Probe {
 	const remedy = "name the interpreter of an environment that has the packages of sandbox/python/requirements.txt with --python; scripts/run makes one"
 	p := Probe{Name: "Python and its packages", Remedy: remedy}
-	py, err := inspectPython(config.Python)
+	py, err := environment.Inspect(config.Python)
 	if err != nil {
 		p.Found = err.Error()
 		return p

@@ -19,6 +19,8 @@ type Home struct {
 	data  int    // likewise of /data, which can be written through this one
 	dir   string // where there are no private mounts: a folder of the host with session, data and tmp in it
 
+	edition *edition // that its next child is of; nil: the current one of its environment
+
 	closed sync.Once
 }
 
@@ -49,6 +51,9 @@ func (h *Home) Close() (err error) {
 		}
 		if h.dir != "" {
 			err = raze(h.dir)
+		}
+		if h.edition != nil {
+			h.edition.leave()
 		}
 	})
 	return err
@@ -151,9 +156,5 @@ func (i *Isolator) layFolder() error {
 		}
 	}
 	i.spec.Folder, i.spec.Readable = i.folder, []string{code, "/dev/zero", "/dev/urandom", "/dev/random"}
-	for _, host := range i.spec.Binds {
-		i.spec.Readable = append(i.spec.Readable, host)
-	}
-	i.spec.Path = i.python.Packages
 	return nil
 }

@@ -5,19 +5,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/environment"
 	"glasshouse/sandbox/hatch"
 	"glasshouse/sandbox/python"
 )
 
 // Config says how to raise the wall.
 type Config struct {
-	Python   string                           // the interpreter of the environment
+	Python   string                           // the interpreter that the default environment is, or was made from
+	Shelf    string                           // folder of the environments; "" where there is the default one alone
 	Sets     []Set                            // warm sets, from small to large; at least one
 	Data     map[string]string                // data sets, seen read-only as /data/NAME: NAME to a path on the host
 	Level    string                           // force a level; "" is the best that the machine has
@@ -37,83 +43,93 @@ type Spec struct {
 	Policy    policy.Policy
 	Home      *Home  // of an earlier child of the sandbox, or nil
 	Code      string // what it will run, where that is all: it chooses the warm set
+	Roaming   bool   // the Home is not held to the environment as it is now: its next child has the one of then
 }
 
 // Isolator owns the zygotes and the pools of waiting children.
 type Isolator struct {
-	config    Config
-	rung      rung // the level taken
-	tried     []Attempt
-	spec      stageSpec
-	ids       identities
-	groups    *cgroups // nil on levels without
-	folder    string   // of homes, on levels without private mounts
-	python    interpreter
-	nurseries []*nursery // one for each warm set
+	config Config
+	rung   rung // the level taken
+	tried  []Attempt
+	spec   stageSpec // what all editions have in common
+	ids    identities
+	groups *cgroups // nil on levels without
+	folder string   // of homes, on levels without private mounts
+	shelf  environment.Shelf
 
-	bundle      string // certificates that code trusts; "" where there are none
-	sessionPath bool   // "/session" is the session's folder
+	sessionPath bool // "/session" is the session's folder
 
-	serial  atomic.Int64 // of children
-	sharing sync.Mutex   // guards the zygotes' shared
-	closing <-chan struct{}
+	refreshing sync.Mutex
+	mu         sync.Mutex
+	current    map[string]*edition // by the environment's name; guarded by mu
+	editions   map[*edition]bool   // all that run; guarded by mu
+	ending     sync.WaitGroup      // of those that have been let go
+
+	serial  atomic.Int64    // of children
+	sharing sync.Mutex      // guards the zygotes' shared
 	life    context.Context // of what runs in the background; close ends it
 	close   context.CancelFunc
-	over    sync.WaitGroup
 }
 
 // Open raises the strongest wall that the machine has, by doing it with the smallest
 // warm set, warms the others and fills the pools in the background, and returns. *NoWall says what the
 // machine lacks.
 func Open(config Config) (*Isolator, error) {
-	py, err := inspectPython(config.Python)
+	config.Recycle = config.Recycle.orDefault()
+	i := &Isolator{config: config, ids: findIdentities(), shelf: environment.Shelf{Dir: config.Shelf, Base: config.Python},
+		current: map[string]*edition{}, editions: map[*edition]bool{}}
+	i.life, i.close = context.WithCancel(context.Background())
+	held, err := i.shelf.Take(environment.Default)
 	if err != nil {
 		return nil, err
 	}
-	config.Recycle = config.Recycle.orDefault()
-	i := &Isolator{config: config, python: py, ids: findIdentities()}
-	i.life, i.close = context.WithCancel(context.Background())
-	i.closing = i.life.Done()
-	i.spec = stageSpec{Python: py.Executable, Without: config.Without}
-	if i.spec.Files, err = python.Inside(); err != nil {
+	i.spec = stageSpec{Without: config.Without}
+	if i.spec.Files, err = inside(held.Interpreter); err != nil {
 		return nil, err
 	}
-	if i.bundle, err = certificates(config.CABundle, py.Packages); err != nil {
-		return nil, err
+	first, err := i.open(held)
+	if err == nil {
+		err = i.climb(first)
 	}
-	if i.spec.Policy, i.spec.Rules, err = encode(config.Default); err != nil {
-		return nil, err
-	}
-	for _, set := range config.Sets {
-		i.nurseries = append(i.nurseries, newNursery(i, set))
-	}
-	if err = i.climb(); err != nil {
+	if err != nil {
 		i.close()
+		held.Release()
 		i.clear()
 		return nil, err
 	}
-	for n := len(i.nurseries) - 1; n >= 0; n-- {
-		i.over.Add(3)
-		go i.nurseries[n].keep()
-		go i.nurseries[n].fill()
-		go i.nurseries[n].fill()
+	i.admit(first)
+	if err = i.Refresh(i.life); err != nil { // the others, which cost nothing yet
+		config.Log("%v", err)
 	}
 	return i, nil
+}
+
+// inside are our files that run inside, with the fast recorder where the interpreter has it.
+func inside(py environment.Interpreter) (map[string][]byte, error) {
+	files, err := python.Inside()
+	for _, folder := range py.Packages {
+		found, _ := filepath.Glob(filepath.Join(folder, "recorder_fast*.so"))
+		for _, path := range found {
+			body, readErr := os.ReadFile(path)
+			files[filepath.Base(path)], err = body, errors.Join(err, readErr)
+		}
+	}
+	return files, err
 }
 
 // Ready says why no child could be started now: its zygote has died, and another
 // is not there yet.
 func (i *Isolator) Ready() error {
-	for _, n := range i.nurseries {
+	i.mu.Lock()
+	first := i.current[environment.Default]
+	i.mu.Unlock()
+	for _, n := range first.nurseries {
 		if err := n.alive(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// Python is the version of the interpreter inside.
-func (i *Isolator) Python() []int { return i.python.Version }
 
 // tries is how often Start takes another child where one died before it was given,
 // with its zygote.
@@ -127,12 +143,8 @@ func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, error) {
 		return nil, &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_network_access",
 			Detail: "on this machine no sandbox can have a network: the wall is of level " + i.rung.level + ", which has no network namespaces"}
 	}
-	n := i.nurseries[smallest(i.config.Sets, spec.Code)]
 	for try := 1; ; try++ {
-		p, err := i.take(ctx, n, spec)
-		if err == nil {
-			err = i.assign(p, spec.Policy)
-		}
+		p, err := i.attempt(ctx, spec)
 		if err == nil {
 			return p, nil
 		}
@@ -143,12 +155,39 @@ func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, error) {
 	}
 }
 
+// attempt is one attempt to start a child.
+func (i *Isolator) attempt(ctx context.Context, spec Spec) (*Process, error) {
+	e, err := i.enter(spec)
+	if err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	p, err := i.take(ctx, e.nurseries[smallest(e.sets, spec.Code)], spec)
+	if err == nil {
+		err = e.assign(p, spec.Policy)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e.stay()
+	p.edition = e
+	if p.Home.edition == nil && !spec.Roaming {
+		e.stay()
+		p.Home.edition = e
+	}
+	return p, nil
+}
+
+// errRetired is why a child did not come: its environment has changed while it was waited for.
+var errRetired = errors.New("the environment has changed")
+
 // take is a child that waits, or one made for spec.
 func (i *Isolator) take(ctx context.Context, n *nursery, spec Spec) (*Process, error) {
 	if spec.Home != nil || i.rung.private && spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes || spec.Policy.EnableNetworkAccess {
 		return n.birth(ctx, spec)
 	}
 	for {
+		n.want()
 		var p *Process
 		select {
 		case p = <-n.ready:
@@ -157,8 +196,10 @@ func (i *Isolator) take(ctx context.Context, n *nursery, spec Spec) (*Process, e
 			case p = <-n.ready:
 			case <-ctx.Done():
 				return nil, full(ctx.Err())
-			case <-i.closing:
+			case <-i.life.Done():
 				return nil, &sandbox.Error{Fault: sandbox.FaultFull, Detail: "the service is stopping", RetryAfter: 5}
+			case <-n.of.ageing.Done():
+				return nil, errRetired
 			}
 		}
 		if p.over() { // died while it waited, with its zygote
@@ -176,18 +217,18 @@ func full(cause error) error {
 
 // assign sets a locked child's limits, and tells it what it is to be. The child is
 // closed where that fails.
-func (i *Isolator) assign(p *Process, pol policy.Policy) (err error) {
+func (e *edition) assign(p *Process, pol policy.Policy) (err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("assign: %w", err), p.Close())
 		}
 	}()
 	var a hatch.Assign
-	if a.Limits, err = i.limit(p, pol); err != nil {
+	if a.Limits, err = e.in.limit(p, pol); err != nil {
 		return err
 	}
-	if !reflect.DeepEqual(pol, i.config.Default) {
-		if a.Policy, a.Rules, err = encode(pol); err != nil {
+	if !reflect.DeepEqual(pol, e.policy) {
+		if a.Policy, a.Rules, err = e.encode(pol); err != nil {
 			return err
 		}
 	}
@@ -195,9 +236,9 @@ func (i *Isolator) assign(p *Process, pol policy.Policy) (err error) {
 }
 
 // encode is a policy, and the rules for code that come of it, as JSON.
-func encode(p policy.Policy) (pol, rules json.RawMessage, err error) {
+func (e *edition) encode(p policy.Policy) (pol, rules json.RawMessage, err error) {
 	if pol, err = json.Marshal(p); err == nil {
-		rules, err = json.Marshal(policy.Rules(p))
+		rules, err = json.Marshal(policy.Rules(p, e.held.Modules))
 	}
 	return pol, rules, err
 }
@@ -205,10 +246,16 @@ func encode(p policy.Policy) (pol, rules json.RawMessage, err error) {
 // Close ends the zygotes, and with them every child, and removes what is left of them.
 func (i *Isolator) Close() {
 	i.close()
-	i.over.Wait()
-	for _, n := range i.nurseries {
-		n.close()
+	i.refreshing.Lock() // nothing is to come any more
+	defer i.refreshing.Unlock()
+	i.mu.Lock()
+	all := slices.Collect(maps.Keys(i.editions))
+	clear(i.editions)
+	i.mu.Unlock()
+	for _, e := range all {
+		e.over()
 	}
+	i.ending.Wait()
 	i.clear()
 }
 

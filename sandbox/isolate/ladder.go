@@ -102,8 +102,8 @@ func rungs(forced, least string) (wanted string, try []rung, err error) {
 }
 
 // climb raises the strongest of the levels that may be tried, by doing it: a zygote
-// is started behind it, and a child of that zygote tries the wall.
-func (i *Isolator) climb() error {
+// of the edition is started behind it, and a child of that zygote tries the wall.
+func (i *Isolator) climb(e *edition) error {
 	if i.config.Level == "" && i.spec.Without.lack(WallCgroups) {
 		i.config.Level = LevelWithoutCgroups
 	}
@@ -116,7 +116,7 @@ func (i *Isolator) climb() error {
 		i.rung = r
 		err := unshared
 		if err == nil || !r.private {
-			err = i.raise()
+			err = i.raise(e)
 		}
 		if err == nil {
 			return nil
@@ -138,7 +138,7 @@ func (e *noGroups) Unwrap() error { return e.error }
 
 // raise raises the level at hand with the smallest warm set, and tries it; the others
 // warm up meanwhile.
-func (i *Isolator) raise() (err error) {
+func (i *Isolator) raise(e *edition) (err error) {
 	if i.rung.level == LevelGVisor {
 		return errors.New("not built yet")
 	}
@@ -153,10 +153,10 @@ func (i *Isolator) raise() (err error) {
 			i.groups = nil
 		}
 	}()
-	if err = i.lay(); err != nil {
+	if err = errors.Join(i.lay(), e.dress()); err != nil {
 		return err
 	}
-	first := i.nurseries[0]
+	first := e.nurseries[0]
 	z, err := first.start()
 	if err != nil {
 		return err
@@ -176,14 +176,7 @@ func (i *Isolator) raise() (err error) {
 func (i *Isolator) lay() (err error) {
 	r := i.rung
 	i.spec.Private, i.spec.Readable = r.private, []string{"/"}
-	i.spec.Binds, i.spec.Links, i.spec.Path = rootOf(i.python)
-	for name, path := range i.config.Data {
-		i.spec.Binds["/data/"+name] = path
-	}
 	i.spec.Filters = map[string][]byte{}
-	if i.bundle != "" {
-		i.spec.Binds[bundleInside] = i.bundle
-	}
 	shape := filterShape{shared: !r.private, oneUID: !r.private && i.ids.count == 0}
 	if i.spec.Filters[filterPlain], err = filterOf(shape); err != nil {
 		return err

@@ -15,38 +15,71 @@ import (
 )
 
 // nursery is one warm set at work: its zygote, and the children that wait. One
-// goroutine keeps a living zygote, two keep the pool full.
+// goroutine keeps a living zygote, two at the most keep the pool full.
 type nursery struct {
-	set   Set
-	in    *Isolator
-	ready chan *Process
+	set    Set
+	in     *Isolator
+	of     *edition
+	ready  chan *Process
+	wanted chan struct{} // has an element where a zygote is wanted, and there is none
 
 	mu      sync.Mutex
-	current *zygote       // nil before the first and after a death
+	current *zygote       // nil before the first, after a death, and where none is needed
 	turned  chan struct{} // closed, and replaced, when current changes
 	old     []*zygote     // retired, with children that still live
+	used    time.Time     // when a child was last wanted
 }
 
-func newNursery(in *Isolator, set Set) *nursery {
-	return &nursery{set: set, in: in, ready: make(chan *Process, max(set.Pool-2, 1)), turned: make(chan struct{})}
+func newNursery(of *edition, set Set) *nursery {
+	n := &nursery{set: set, in: of.in, of: of, wanted: make(chan struct{}, 1), turned: make(chan struct{})}
+	n.ready = make(chan *Process, max(set.Pool-2, 1))
+	if !of.eager {
+		n.ready = make(chan *Process) // what waits is in the hand of who fills
+	}
+	return n
+}
+
+// want says that a child is wanted, for which a zygote must be there.
+func (n *nursery) want() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.used = time.Now()
+	if n.current != nil && n.current.alive() {
+		return
+	}
+	select {
+	case n.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// now is the zygote that forks, or nil, and what is closed when it is another.
+func (n *nursery) now() (*zygote, <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.current, n.turned
 }
 
 // unhurried is how long a pool that is more than half full puts off a birth: it
 // takes a core for some milliseconds, which the run at hand needs.
 const unhurried = 10 * time.Millisecond
 
-// fill keeps the pool full until the isolator closes. Two of it run for each
-// nursery: one child joins its cgroup while the next is forked.
+// fill keeps the pool full until the edition is retired. Two of it run for each large
+// pool: one child joins its cgroup while the next is forked.
 func (n *nursery) fill() {
-	defer n.in.over.Done()
+	ageing := n.of.ageing
+	defer n.of.filling.Done()
 	for {
 		if len(n.ready) > cap(n.ready)/2 { // let the run that took one begin first
-			n.in.pause(unhurried)
+			n.of.pause(unhurried)
 		}
-		ctx, cancel := context.WithTimeout(n.in.life, birthTime)
-		p, err := n.birth(ctx, Spec{Policy: n.in.config.Default})
+		if !n.awake(ageing) {
+			return
+		}
+		ctx, cancel := context.WithTimeout(ageing, birthTime)
+		p, err := n.birth(ctx, Spec{Policy: n.of.policy})
 		cancel()
-		if n.in.isClosing() {
+		if ageing.Err() != nil {
 			if err == nil {
 				_ = p.Close()
 			}
@@ -54,18 +87,35 @@ func (n *nursery) fill() {
 		}
 		if err != nil {
 			n.in.config.Log("cannot prepare a sandbox: %v", err)
-			n.in.pause(100 * time.Millisecond)
+			n.of.pause(100 * time.Millisecond)
 			continue
 		}
 		select {
 		case n.ready <- p:
 		case <-p.done: // with its zygote; keep sees to those that wait
 			_ = p.Close()
-		case <-n.in.closing:
+		case <-ageing.Done():
 			_ = p.Close()
 			return
 		}
 	}
+}
+
+// awake waits until there is a zygote, or, where there should always be one, does not;
+// false where the edition is retired.
+func (n *nursery) awake(ageing context.Context) bool {
+	for !n.of.eager {
+		z, turned := n.now()
+		if z != nil {
+			break
+		}
+		select {
+		case <-turned:
+		case <-ageing.Done():
+			return false
+		}
+	}
+	return ageing.Err() == nil
 }
 
 // birthTime is how long the birth of a child that waits may take: a zygote may have
@@ -90,10 +140,7 @@ func (n *nursery) close() {
 			z.close()
 		}
 	}
-	close(n.ready)
-	for p := range n.ready {
-		_ = p.Close()
-	}
+	n.discard(func(*Process) bool { return true }, 0)
 }
 
 // birth forks one child, puts it into its cgroup and has it lock itself down: it
@@ -132,12 +179,18 @@ func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, 
 			return nil, errors.Join(err, p.letGo())
 		}
 	}
-	if p.pidfd, err = z.fork(ctx, int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd()), p.exited); err != nil {
+	serial := n.in.serial.Add(1)
+	enter := n.of.enter(spec, serial)
+	var told *hatch.Enter // what can be said before it is there needs no work of the child's
+	if n.in.rung.private && spec.Home == nil && enter.Network == nil {
+		told = &enter
+	}
+	ends := [3]int{int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd())}
+	if p.pidfd, err = z.fork(ctx, ends, told, p.exited); err != nil {
 		return nil, errors.Join(err, p.letGo())
 	}
 	_ = theirs.Close() // or the child's death, while it locks itself down, would go unseen
 	p.pid = pidOf(p.pidfd)
-	serial := n.in.serial.Add(1)
 	if groups := n.in.groups; groups != nil {
 		if p.group, err = groups.make(strconv.FormatInt(serial, 10)); err == nil {
 			err = p.group.join(p.pid)
@@ -146,17 +199,18 @@ func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, 
 			return nil, errors.Join(fmt.Errorf("join the cgroup: %w", err), p.Close())
 		}
 	}
-	if p.Home, err = n.in.settle(ctx, p, spec, serial); err != nil {
+	if p.Home, err = n.of.settle(ctx, p, spec, enter, told != nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock down: %w", err), p.Close())
 	}
 	return p, nil
 }
 
-// settle gives a child its Home, and has it lock itself down there.
-func (i *Isolator) settle(ctx context.Context, p *Process, spec Spec, serial int64) (*Home, error) {
+// enter is how a child locks itself down, but for where it has its Home from.
+func (e *edition) enter(spec Spec, serial int64) hatch.Enter {
+	i := e.in
 	enter := hatch.Enter{Filter: filterPlain, Landlock: i.rung.landlock, Workspace: spec.Policy.WorkspaceMaxBytes}
 	if spec.Policy.EnableNetworkAccess {
-		enter.Filter, enter.Network = filterNetwork, i.network()
+		enter.Filter, enter.Network = filterNetwork, e.network()
 	}
 	if i.ids.count > 0 && !i.spec.Without.lack(WallUID) {
 		first := i.ids.first
@@ -171,6 +225,12 @@ func (i *Isolator) settle(ctx context.Context, p *Process, spec Spec, serial int
 	if i.spec.Without.lack(WallLandlock) {
 		enter.Landlock = false
 	}
+	return enter
+}
+
+// settle gives a child its Home, and has it lock itself down there. told: it knows how.
+func (e *edition) settle(ctx context.Context, p *Process, spec Spec, enter hatch.Enter, told bool) (*Home, error) {
+	i := e.in
 	home := spec.Home
 	if home != nil {
 		enter.UID = home.uid
@@ -183,7 +243,7 @@ func (i *Isolator) settle(ctx context.Context, p *Process, spec Spec, serial int
 				mounts = append(mounts, home.data)
 			}
 		}
-		own, err := p.lock(ctx, enter, mounts...)
+		own, err := p.lock(ctx, enter, told, mounts...)
 		if err != nil {
 			return nil, err
 		}
@@ -199,25 +259,16 @@ func (i *Isolator) settle(ctx context.Context, p *Process, spec Spec, serial int
 		return nil, err
 	}
 	enter.Folder = home.dir
-	if _, err = p.lock(ctx, enter); err != nil && home != spec.Home {
+	if _, err = p.lock(ctx, enter, false); err != nil && home != spec.Home {
 		err = errors.Join(err, home.Close())
 	}
 	return home, err
 }
 
-func (i *Isolator) isClosing() bool {
-	select {
-	case <-i.closing:
-		return true
-	default:
-		return false
-	}
-}
-
-// pause waits for d, or until the isolator closes.
-func (i *Isolator) pause(d time.Duration) {
+// pause waits for d, or until the edition ends.
+func (e *edition) pause(d time.Duration) {
 	select {
 	case <-time.After(d):
-	case <-i.closing:
+	case <-e.life.Done():
 	}
 }

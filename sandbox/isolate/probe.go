@@ -89,7 +89,7 @@ func (i *Isolator) try(n *nursery, z *zygote) (err error) {
 		return fmt.Errorf("a child can't be locked down: %w", err)
 	}
 	defer func() { err = errors.Join(err, p.Close()) }()
-	if err := i.assign(p, pol); err != nil {
+	if err := n.of.assign(p, pol); err != nil {
 		return err
 	}
 	if err := p.Hatch.Write(hatch.KindRun, hatch.Run{ExecutionID: "probe", Code: fmt.Sprintf(trial, canary), Context: json.RawMessage("{}")}); err != nil {

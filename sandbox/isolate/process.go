@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"glasshouse/sandbox"
 	"glasshouse/sandbox/hatch"
 )
 
@@ -21,15 +22,16 @@ type Process struct {
 	Home           *Home    // its files, which may outlive it: who takes it, by setting nil, must Close it
 	Network        *os.File // the listener of its own network; nil where it has none
 
-	pidfd  int
-	pid    int // as the host sees it
-	group  *cgroup
-	baseKB int64 // resident memory that it shared with the zygote at birth
-	dataKB int64 // private writable memory then
-	lifted bool  // the CPU quota is off, so that an interrupted run can end
-	given  *Home // the Home that it was started with, which is another's to close
-	from   *zygote
-	warden *warden // looks after limits that the kernel can't hold here; or nil
+	pidfd   int
+	pid     int // as the host sees it
+	group   *cgroup
+	baseKB  int64 // resident memory that it shared with the zygote at birth
+	dataKB  int64 // private writable memory then
+	lifted  bool  // the CPU quota is off, so that an interrupted run can end
+	given   *Home // the Home that it was started with, which is another's to close
+	from    *zygote
+	edition *edition // nil until it is given to a sandbox
+	warden  *warden  // looks after limits that the kernel can't hold here; or nil
 
 	restless bool // never frozen: a test left that wall out
 
@@ -51,11 +53,16 @@ func (p *Process) exited(status int, spent time.Duration) {
 const lockTime = 10 * time.Second
 
 // lock has the child lock itself down, with an earlier child's mounts of /session and
-// /data where there are any, and takes what it hands back: descriptors of its own,
+// /data where there are any, as it was told at its birth or is now, and takes what it hands back: descriptors of its own,
 // none where there are no private mounts, and the listener of its network where it
 // has one.
-func (p *Process) lock(ctx context.Context, enter hatch.Enter, mounts ...int) (own []int, err error) {
-	if err := p.Hatch.Write(hatch.KindEnter, enter, mounts...); err != nil {
+func (p *Process) lock(ctx context.Context, enter hatch.Enter, told bool, mounts ...int) (own []int, err error) {
+	if told {
+		err = p.Hatch.WriteGo()
+	} else {
+		err = p.Hatch.Write(hatch.KindEnter, enter, mounts...)
+	}
+	if err != nil {
 		return nil, err
 	}
 	limit := lockTime
@@ -89,6 +96,11 @@ func (p *Process) lock(ctx context.Context, enter hatch.Enter, mounts ...int) (o
 		p.Network = os.NewFile(uintptr(fds[want]), "network")
 	}
 	return fds[:want], nil
+}
+
+// Edition is the environment that it has, as it was when it was started.
+func (p *Process) Edition() sandbox.Edition {
+	return sandbox.Edition{Name: p.edition.held.Name, Digest: p.edition.held.Digest}
 }
 
 // over says whether it has exited.
@@ -227,6 +239,9 @@ func (p *Process) Close() error {
 			if e := p.group.remove(); err == nil {
 				err = e
 			}
+		}
+		if p.edition != nil {
+			p.edition.leave()
 		}
 	})
 	return err

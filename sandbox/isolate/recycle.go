@@ -12,6 +12,7 @@ import (
 type Recycle struct {
 	Age   time.Duration // since it was started; an hour
 	Forks int           // children that it had; ten thousand
+	Idle  time.Duration // since it was last used, where it need not be there; ten minutes
 }
 
 func (r Recycle) orDefault() Recycle {
@@ -21,14 +22,17 @@ func (r Recycle) orDefault() Recycle {
 	if r.Forks == 0 {
 		r.Forks = 10_000
 	}
+	if r.Idle == 0 {
+		r.Idle = 10 * time.Minute
+	}
 	return r
 }
 
 // start starts a zygote for the set, and waits until it is warm.
 func (n *nursery) start() (*zygote, error) {
-	spec := n.in.spec
+	spec := n.of.spec
 	spec.Warm = append([]string{}, n.set.Modules...)
-	if n == n.in.nurseries[len(n.in.nurseries)-1] {
+	if n.of.eager && n == n.of.nurseries[len(n.of.nurseries)-1] {
 		spec.Shared = n.in.config.Shared
 	}
 	z, err := startZygote(spec, n.in.ids, func(line string) { n.in.config.Log("zygote: %s", line) })
@@ -38,40 +42,93 @@ func (n *nursery) start() (*zygote, error) {
 	return z, err
 }
 
-// keep keeps a living zygote until the isolator closes. One that is worn serves on
+// keep keeps a living zygote until the edition ends: an eager one's always, else from when
+// it is wanted until nobody has used it for a while. One that is worn serves on
 // until another is warm, and then lives as long as its children: no request waits.
 func (n *nursery) keep() {
-	defer n.in.over.Done()
-	for !n.in.isClosing() {
-		n.mu.Lock()
-		z := n.current
-		n.mu.Unlock()
-		if z != nil {
-			age := time.NewTimer(time.Until(z.started.Add(n.in.config.Recycle.Age)))
-			select {
-			case <-n.in.closing:
-				age.Stop()
-				return
-			case <-z.dead:
-				n.in.config.Log("the %s zygote died; starting another", n.set.Name)
-				n.turn(nil)
-				n.discard(func(p *Process) bool { return p.over() }, 0)
-			case <-z.worn:
-			case <-age.C:
-			}
-			age.Stop()
+	defer n.of.work.Done()
+	for n.of.life.Err() == nil {
+		z, _ := n.now()
+		if z == nil && !n.called() || z != nil && !n.serve(z) {
+			continue
 		}
 		fresh, err := n.start()
 		if err != nil {
 			n.in.config.Log("cannot start a %s zygote: %v", n.set.Name, err)
-			n.in.pause(time.Second)
+			n.of.pause(time.Second)
 			continue
 		}
 		n.turn(fresh)
+		select {
+		case <-n.wanted: // it is there
+		default:
+		}
 		if z != nil {
 			n.discard(func(p *Process) bool { return p.from == z }, 2*unhurried)
 		}
 	}
+}
+
+// called waits until a zygote is wanted; where one should always be there, that is now.
+func (n *nursery) called() bool {
+	if n.of.eager && n.of.ageing.Err() == nil {
+		return true
+	}
+	select {
+	case <-n.wanted:
+		return true
+	case <-n.of.life.Done():
+		return false
+	}
+}
+
+// serve returns when the zygote is to be followed by another (true), or by none for now.
+func (n *nursery) serve(z *zygote) bool {
+	age := time.NewTimer(time.Until(z.started.Add(n.in.config.Recycle.Age)))
+	defer age.Stop()
+	idle := time.NewTicker(n.in.config.Recycle.Idle)
+	defer idle.Stop()
+	for {
+		select {
+		case <-n.of.life.Done():
+			return false
+		case <-z.dead:
+			if now, _ := n.now(); now != z { // it was let go
+				return false
+			}
+			n.in.config.Log("the %s zygote died", n.set.Name)
+			n.turn(nil)
+			n.discard(func(p *Process) bool { return p.over() }, 0)
+			return n.of.eager && n.of.ageing.Err() == nil
+		case <-z.worn:
+			return true
+		case <-age.C:
+			return true
+		case <-idle.C:
+			if n.idle() {
+				n.discard(func(*Process) bool { return true }, 0)
+				return false
+			}
+		}
+	}
+}
+
+// rest takes the zygote away where it has no child left.
+func (n *nursery) rest() {
+	if z, _ := n.now(); z != nil && z.childless() {
+		n.turn(nil)
+	}
+}
+
+// idle takes the zygote away where it need not be there and nobody has used it for a while.
+func (n *nursery) idle() bool {
+	n.mu.Lock()
+	away := (!n.of.eager || n.of.ageing.Err() != nil) && time.Since(n.used) >= n.in.config.Recycle.Idle
+	n.mu.Unlock()
+	if away {
+		n.turn(nil)
+	}
+	return away
 }
 
 // turn makes z the zygote that forks, or nil where there is none; the one before
@@ -108,7 +165,7 @@ func (n *nursery) discard(worn func(*Process) bool, each time.Duration) {
 				}
 			}
 			_ = p.Close()
-			n.in.pause(each)
+			n.of.pause(each)
 		default:
 			return
 		}
@@ -118,9 +175,8 @@ func (n *nursery) discard(worn func(*Process) bool, each time.Duration) {
 // parent returns the living zygote; where there is none it waits for one.
 func (n *nursery) parent(ctx context.Context) (*zygote, error) {
 	for {
-		n.mu.Lock()
-		z, turned := n.current, n.turned
-		n.mu.Unlock()
+		n.want()
+		z, turned := n.now()
 		if z != nil && z.alive() {
 			return z, nil
 		}
@@ -128,7 +184,7 @@ func (n *nursery) parent(ctx context.Context) (*zygote, error) {
 		case <-turned:
 		case <-ctx.Done():
 			return nil, full(ctx.Err())
-		case <-n.in.closing:
+		case <-n.of.life.Done():
 			return nil, errors.New("closed")
 		}
 	}

@@ -2,13 +2,13 @@ package isolate
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
+
+	"glasshouse/sandbox/environment"
 )
 
 // stageSpec is what the stage is told, as JSON on descriptor 4.
@@ -33,44 +33,11 @@ type stageSpec struct {
 	inherited []string // environment, where a test leaves ours out
 }
 
-// interpreter is what a Python says of itself.
-type interpreter struct {
-	Executable string   `json:"executable"`
-	Version    []int    `json:"version"`
-	Prefix     string   `json:"prefix"` // of the base installation, not of a virtual environment
-	Stdlib     []string `json:"stdlib"`
-	Packages   []string `json:"packages"`
-}
-
-const askPython = `import json,sys,sysconfig,os
-p=sysconfig.get_paths()
-print(json.dumps(dict(executable=os.path.realpath(sys.executable),version=list(sys.version_info[:3]),
-prefix=sys.base_prefix,stdlib=sorted({p["stdlib"],p["platstdlib"]}),
-packages=sorted({p["purelib"],p["platlib"]}))))`
-
-// inspectPython asks the interpreter at path for its version and folders.
-func inspectPython(path string) (interpreter, error) {
-	var py interpreter
-	cmd := exec.Command(path, "-I", "-c", askPython)
-	cmd.Env = []string{"LANG=C.UTF-8"}
-	out, err := cmd.Output()
-	if err != nil {
-		return py, fmt.Errorf("ask %s what it is: %w", path, err)
-	}
-	if err := json.Unmarshal(out, &py); err != nil {
-		return py, fmt.Errorf("ask %s what it is: %w", path, err)
-	}
-	if len(py.Version) < 2 || py.Version[0] != 3 || py.Version[1] < 11 {
-		return py, fmt.Errorf("%s is Python %v; 3.11 or newer is needed: name another with --python", path, py.Version)
-	}
-	return py, nil
-}
-
 // rootOf says what the minimal root binds and links so that py can run: its
 // standard library, its packages, the system's shared libraries and loader, time
 // zones, and nothing else of the host. Packages move to /packages, so that an
 // environment may lie anywhere, and its path on the host is not seen.
-func rootOf(py interpreter) (binds, links map[string]string, packages []string) {
+func rootOf(py environment.Interpreter) (binds, links map[string]string, packages []string) {
 	binds, links = map[string]string{}, map[string]string{}
 	want := append([]string{py.Executable}, py.Stdlib...)
 	// An interpreter outside /usr keeps its own shared libraries.

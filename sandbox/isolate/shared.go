@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/environment"
 )
 
 // Shared hands out a Home in the config's Shared folder, for one child, from which the
@@ -20,7 +21,10 @@ func (i *Isolator) Shared(ctx context.Context) (*Home, error) {
 	if !i.rung.private {
 		return nil, sandbox.Errorf(sandbox.FaultForbidden, "on this machine code cannot work in %s: the wall is of level %s, which has no mounts of its own", i.config.Shared, i.rung.level)
 	}
-	z, err := i.nurseries[len(i.nurseries)-1].parent(ctx)
+	i.mu.Lock()
+	of := i.current[environment.Default].nurseries
+	i.mu.Unlock()
+	z, err := of[len(of)-1].parent(ctx)
 	if err != nil {
 		return nil, err
 	}

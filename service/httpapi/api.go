@@ -83,6 +83,7 @@ func New(c Config) http.Handler {
 		a.agents(group)
 		a.helps(group)
 		a.looks(group)
+		a.environments(group)
 		a.files(router, group)
 		a.artifacts(router, group)
 		a.keys(group)

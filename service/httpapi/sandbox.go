@@ -95,9 +95,10 @@ type statusData struct {
 }
 
 type metadata struct {
-	CreatedAt time.Time     `json:"created_at"`
-	Lifetime  float64       `json:"lifetime_seconds" doc:"Seconds since its creation"`
-	Limits    policy.Policy `json:"resource_limits"`
+	CreatedAt   time.Time        `json:"created_at"`
+	Lifetime    float64          `json:"lifetime_seconds" doc:"Seconds since its creation"`
+	Limits      policy.Policy    `json:"resource_limits"`
+	Environment *sandbox.Edition `json:"environment,omitempty" doc:"What the live process has; the next one has the same"`
 }
 
 type history struct {
@@ -135,7 +136,7 @@ func (a *api) sandboxes(group place) {
 		box := look.Sandbox
 		out := &statusAnswer{SandboxID: box.ID, Status: string(box.State), Message: "The sandbox is active", ExpiresAt: box.ExpiresAt()}
 		out.Data = statusData{Status: "idle", Variables: look.Variables.Variables, Globals: look.Variables.Globals, QueryLog: []sandbox.Query{}, Usage: look.Usage,
-			Metadata: metadata{box.CreatedAt, time.Since(box.CreatedAt).Seconds(), box.Policy}}
+			Metadata: metadata{box.CreatedAt, time.Since(box.CreatedAt).Seconds(), box.Policy, look.Environment}}
 		if look.Running {
 			out.Data.Status = "running"
 		}

@@ -9,7 +9,7 @@ import sys
 
 import place
 
-_walk, _exists = ast.walk, os.path.exists
+_walk, _children, _exists = ast.walk, ast.iter_child_nodes, os.path.exists
 
 
 class PolicyError(Exception):
@@ -80,6 +80,16 @@ class Rules:
             return False
         return True
 
+    def missing(self, tree: ast.AST):
+        """The import statements of modules that are not there, each with the module's
+        name, but those that the code is ready for and those that problems tells."""
+        for node, ready in _imports(tree):
+            if ready or isinstance(node, ast.ImportFrom) and node.level:
+                continue
+            for name in [str(node.module)] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]:
+                if not _installed(name.partition(".")[0]) and not self._own(name) and self.allows(name):
+                    yield node, name
+
     def _node(self, node) -> None:
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -124,6 +134,31 @@ class Rules:
         rule = {"profile": "by the sandbox's profile"}.get(key, f"by {key}")
         hint = f"use {instead}" if instead else "this sandbox was created without it"
         raise PolicyError(f"line {node.lineno}: {what} is not allowed {rule}: {hint} (policy: {key})", node.lineno, hint)
+
+
+_CATCHES = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+
+
+def _imports(tree: ast.AST) -> list:
+    """Each import statement of a module, and whether a failure of it is caught."""
+    found = []
+    todo: list = [(tree, False)]
+    while todo:
+        node, ready = todo.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found.append((node, ready))
+        caught: list = []
+        if isinstance(node, (ast.Try, ast.TryStar)):
+            caught = node.body if any(handler.type is None or _CATCHES & _named(handler.type) for handler in node.handlers) else []
+        elif isinstance(node, (ast.With, ast.AsyncWith)):
+            names: set = set().union(*(_named(item.context_expr) for item in node.items))
+            caught = node.body if "suppress" in names and _CATCHES & names else []
+        todo += [(each, ready or each in caught) for each in _children(node) if isinstance(each, (ast.stmt, ast.excepthandler, ast.match_case))]
+    return sorted(found, key=lambda each: (each[0].lineno, each[0].col_offset))
+
+
+def _named(node: ast.AST) -> set:
+    return {getattr(each, "id", getattr(each, "attr", "")) for each in _walk(node)}
 
 
 def _parents(name: str):

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 
+import absent
 import place
 import postmortem
 import values
@@ -160,7 +161,7 @@ def _hint(error: BaseException, namespace: dict, policy: dict) -> str:
     if isinstance(error, BaseExceptionGroup):
         return next((h for h in (_hint(each, namespace, policy) for each in error.exceptions[:10]) if h), "")
     if isinstance(error, ImportError):
-        return _import(error)
+        return _import(error, policy)
     if isinstance(error, NameError):
         name = str(error.name)
         if name in _USUAL:
@@ -193,10 +194,9 @@ def _hint(error: BaseException, namespace: dict, policy: dict) -> str:
     return _system(error, policy) if isinstance(error, OSError) else ""
 
 
-def _import(error: ImportError) -> str:
+def _import(error: ImportError, policy: dict) -> str:
     if isinstance(error, ModuleNotFoundError):
-        known = [*(m for m in sys.modules if "." not in m and m[0] != "_"), *sys.stdlib_module_names]
-        return f"{error.name} is not installed in this sandbox. {_mean(error.name, known)}".strip()
+        return absent.hint(error.name, policy.get("environment", "default"))
     found = re.match(r"cannot import name '(\w+)' from '([\w.]+)'", str(error))
     if found and found[2] in sys.modules:
         return _mean(found[1], vars(sys.modules[found[2]]))

@@ -1,0 +1,71 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ours are files in a folder of packages that are none: pip is kept apart, and the fast
+// recorder belongs to the version of Glasshouse that built it.
+func ours(name string) bool {
+	return name == "pip" || strings.HasPrefix(name, "pip-") && strings.HasSuffix(name, ".dist-info") || strings.HasPrefix(name, "recorder_fast")
+}
+
+// link puts the packages of one folder into another, as hard links where that can be:
+// pip replaces files, and never writes into one.
+func link(ctx context.Context, from, to string) error {
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if ours(name) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		target := filepath.Join(to, name)
+		switch {
+		case d.IsDir():
+			err = os.MkdirAll(target, 0o755)
+		case d.Type()&fs.ModeSymlink != 0:
+			var goal string
+			if goal, err = os.Readlink(path); err == nil {
+				err = errors.Join(ignoreMissing(os.Remove(target)), os.Symlink(goal, target))
+			}
+		case d.Type().IsRegular():
+			if err = errors.Join(ignoreMissing(os.Remove(target)), os.Link(path, target)); err != nil {
+				err = copyFile(path, target)
+			}
+		}
+		return err
+	})
+}
+
+// copyFile copies a file with its time, by which Python knows its compiled form.
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close(), os.Chtimes(to, info.ModTime(), info.ModTime()))
+}

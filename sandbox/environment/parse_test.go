@@ -1,0 +1,93 @@
+package environment
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestWhatIsAPackage(t *testing.T) {
+	for spec, ok := range map[string]bool{
+		"pandas": true, "pandas==2.2.3": true, "pandas >= 2, <3": true, "scikit-learn": true, "zope.interface~=5.0": true, "uvicorn[standard, x]==0.30": true,
+		"torch==2.4.0+cpu": true, "a": true, "x===weird": true, "django!=4.0.*": true,
+		"": false, " ": false, "-r": false, "-rfile": false, "--index-url=http://x": false, "-e": false, "--": false, "http://x/y.whl": false, "git+https://x/y": false,
+		"x @ file:///y": false, "./x": false, "../x": false, "/x": false, ".": false, `a\b`: false, "x.whl": false, "x.tar.gz": false, "reqs.txt": false, "a b": false,
+		"a;python_version<'3'": false, "a\n--index-url=x": false, "a==1 --hash=sha256:ab": false, "ä": false, "a[": false, "a==": false, "==1": false, "a==1 # x": false,
+		strings.Repeat("a", 300): false,
+	} {
+		if err := checkSpec(spec); (err == nil) != ok {
+			t.Errorf("%q: %v", spec, err)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for name, ok := range map[string]bool{"default": true, "lab-2": true, "py3.12": true, "a_b": true, strings.Repeat("a", 63): true,
+		"": false, "..": false, ".": false, ".pip": false, "../x": false, "a/b": false, "A": false, "ä": false, "a b": false, "-x": false, "a\n": false, strings.Repeat("a", 64): false} {
+		if err := CheckName(name); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func FuzzLock(f *testing.F) {
+	f.Add("# python 3.11.2 /usr/bin/python3\n# asked a>=1\n# removed b\na==1 --hash=sha256:" + strings.Repeat("0a", 32) + "\nb==2  # came with the interpreter\n")
+	f.Add("a==1 \\\n --hash=x")
+	f.Fuzz(func(t *testing.T, text string) {
+		lock, err := ParseLock([]byte(text))
+		if err != nil {
+			return
+		}
+		again, err := ParseLock([]byte(lock.String()))
+		if err != nil || !reflect.DeepEqual(lock, again) {
+			t.Errorf("%q: %+v is written as %q, which is %+v, %v", text, lock, lock.String(), again, err)
+		}
+	})
+}
+
+func FuzzMetadata(f *testing.F) {
+	f.Add("Name: a\nVersion: 1\nSummary: x\nRequires-Dist: b (>=1) ; extra == 'c'\n\nbody", "a/__init__.py,sha256=x,1\n../../../bin/x,,\na.so,,\n")
+	f.Fuzz(func(t *testing.T, metadata, record string) {
+		p := parseMetadata([]byte(metadata))
+		for _, text := range []string{p.Name, p.Version, p.Summary} {
+			if strings.ContainsAny(text, "\n\r\x00") {
+				t.Errorf("%q gives %q", metadata, text)
+			}
+		}
+		// What a package says of itself can't say anything else in a lock.
+		if p.Name != "" {
+			lock := Lock{Python: "/p", Pins: []Pin{{Name: p.Name, Version: p.Version}}}
+			if again, err := ParseLock([]byte(lock.String())); err != nil || !reflect.DeepEqual(lock.Pins, again.Pins) {
+				t.Errorf("%q makes the lock %q: %v", metadata, lock, err)
+			}
+		}
+		for _, module := range modulesOf([]byte(record)) {
+			if !moduleName.MatchString(module) {
+				t.Errorf("%q gives the module %q", record, module)
+			}
+		}
+	})
+}
+
+func TestModules(t *testing.T) {
+	record := "pkg/__init__.py,,\npkg/sub/x.py,,\nsingle.py,,\n_fast.cpython-311-x86_64-linux-gnu.so,,\npkg-1.0.dist-info/METADATA,,\n../../../bin/tool,,\n__pycache__/single.cpython-311.pyc,,\ndata/x.txt,,\n"
+	if got := modulesOf([]byte(record)); !slices.Equal(got, []string{"_fast", "pkg", "single"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestWhatPipSaidShortly(t *testing.T) {
+	said := "Looking in indexes: https://user:****@host/simple\nCollecting a\n  Downloading a.whl (1 kB)\nERROR: Cannot install a because these package versions have conflicting dependencies.\n\nThe conflict is caused by:\n    The user requested b==1\n    a 2 depends on b>2\n\nTo fix this you could try to:\n1. loosen the range\n\n[notice] A new release of pip is available\n"
+	got := shortly(said)
+	for _, want := range []string{"Cannot install a", "The user requested b==1"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in %q", want, got)
+		}
+	}
+	for _, no := range []string{"host", "Downloading", "notice", "ERROR"} {
+		if strings.Contains(got, no) {
+			t.Errorf("%q is in %q", no, got)
+		}
+	}
+}
