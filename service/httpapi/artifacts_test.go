@@ -257,6 +257,29 @@ display(Page(10))`})
 	}
 }
 
+// A file may have the name that a large output gets: both are there.
+func TestALargeOutputAndAFileOfItsName(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": `
+class Page:
+    def _repr_html_(self): return "shown" * 100_000
+open("/work/artifacts/output-1.htm", "w").write("written")
+display(Page())`})
+	bodies := map[string]bool{}
+	for _, x := range a.get("artifacts").([]any) {
+		one := x.(map[string]any)
+		bodies[fmt.Sprint(one["path"], " ", string(c.do(t, "GET", fmt.Sprint(one["url"]), nil).text[:5]))] = true
+	}
+	if len(bodies) != 2 || !bodies["output-1.htm shown"] || !bodies["output-1.htm writt"] {
+		t.Errorf("%v", bodies)
+	}
+	if host, _ := a.get("artifact_map").(map[string]any)["/work/artifacts/output-1.htm"].(string); host == "" {
+		t.Errorf("%v", a.get("artifact_map"))
+	} else if body, err := os.ReadFile(host); string(body) != "written" {
+		t.Errorf("on the host: %.20q, %v", body, err)
+	}
+}
+
 // Of each user only so much is kept; what goes is gone from the disk, too, and what is
 // newer stays.
 func TestRetention(t *testing.T) {

@@ -13,7 +13,6 @@ import ast
 import asyncio
 import builtins
 import contextvars
-import functools
 import inspect
 import io
 import json
@@ -30,6 +29,7 @@ import compat
 import complete
 import failure
 import namespace
+import nested
 import outputs
 import place
 import processor_pipeline
@@ -50,7 +50,6 @@ _compile, _exec, _eval, _print, _dumps = compile, exec, eval, print, json.dumps
 _get_digits, _set_digits = sys.get_int_max_str_digits, sys.set_int_max_str_digits
 _code_of = vars(SystemExit)["code"].__get__
 _asyncio_run = asyncio.run
-_swap_task = getattr(asyncio.tasks, "_swap_current_task", None)
 
 
 class Context(dict):
@@ -88,7 +87,7 @@ class Session:
         self._names.update(helpers.names())
         self._names["__builtins__"] = builtins
         self._given = dict(self._names)
-        asyncio.run = asyncio.runners.run = _nested(_asyncio_run, self._event_loop)
+        asyncio.run = asyncio.runners.run = nested.run_within(_asyncio_run, self._event_loop)
 
     def enter(self, policy: dict, rules: dict) -> None:
         """The sandbox's policy, and what check.Rules takes."""
@@ -384,28 +383,3 @@ def _exit_code(code) -> int:
     if code is None:
         return 0
     return int.__and__(code, 0xFF) if issubclass(type(code), int) else 1
-
-
-def _nested(run, event_loop):
-    """asyncio.run that also works where a loop runs already, as under a top-level await,
-    and leaves the thread its event loop."""
-
-    @functools.wraps(run)
-    def nested(main, **options):
-        outer = asyncio._get_running_loop()
-        if outer is None:
-            try:
-                return run(main, **options)
-            finally:
-                event_loop()
-        task = _swap_task(outer, None) if _swap_task else None
-        asyncio._set_running_loop(None)
-        try:
-            return run(main, **options)
-        finally:
-            asyncio._set_running_loop(outer)
-            asyncio.set_event_loop(outer)
-            if _swap_task:
-                _swap_task(outer, task)
-
-    return nested
