@@ -120,6 +120,12 @@ func (j *Journal) unpacked(c *Chunk) (*unpacked, error) {
 		return nil, err
 	}
 	u := &unpacked{chunk: c, key: whole[:size], raw: whole[size:]}
+	if c.packed {
+		if u.raw, err = unpack(u.raw); err != nil {
+			return nil, err
+		}
+		u.key = slices.Clone(u.key) // the packed ones need not stay
+	}
 	j.cache.kept = append(j.cache.kept, u)
 	room := maxCached
 	for i, each := range slices.Backward(j.cache.kept[:len(kept)]) {

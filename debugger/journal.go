@@ -29,8 +29,8 @@ var (
 	ErrNoObject = errors.New("there is no such object at this step")
 )
 
-// Chunk is a part of a recording: a key frame and the records behind it, compressed,
-// and what is in it, so that a search opens few.
+// Chunk is a part of a recording: a key frame and the records behind it, packed and
+// compressed, and what is in it, so that a search opens few.
 type Chunk struct {
 	First, Last int // steps; First is Last+1 where it has none
 	Size        int // uncompressed
@@ -40,6 +40,7 @@ type Chunk struct {
 	names       map[uint64]bool // set or deleted
 	objects     map[uint64]bool // new or mutated
 	raises      bool
+	packed      bool   // its records are; those of older recordings are not
 	defs        []byte // the records that define, since the chunk before
 	load        func() ([]byte, error)
 }
@@ -180,7 +181,11 @@ func (j *Journal) seal() {
 	if j.open == nil || len(j.ahead.raw) == 0 {
 		return
 	}
-	whole := append(j.ahead.key, j.ahead.raw...)
+	records, err := pack(j.ahead.raw)
+	if j.open.packed = err == nil; !j.open.packed { // it was decoded before: that can't be
+		records = j.ahead.raw
+	}
+	whole := append(j.ahead.key, records...)
 	j.open.Size = len(whole)
 	j.open.Data = j.zip.EncodeAll(whole, nil)
 	j.open.defs, j.defs = j.defs, nil

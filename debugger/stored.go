@@ -81,11 +81,12 @@ func (t *Table) read(b []byte) error {
 	return nil
 }
 
-// The index of a chunk: lines as file, line and count; frames; names; objects; raises;
-// its uncompressed size. Each list is its length and the numbers, less the one before.
+// The index of a chunk: its uncompressed size; 1 where it has a raise, and 2 where it is
+// packed; lines as file, line and count; frames; names; objects. Each list is its
+// length and the numbers, less the one before.
 
 func (c *Chunk) appendIndex(b []byte) []byte {
-	b = appendNumbers(b, uint64(c.Size), bit(c.raises), uint64(len(c.lines)))
+	b = appendNumbers(b, uint64(c.Size), bit(c.raises)|bit(c.packed)<<1, uint64(len(c.lines)))
 	lines := make([]line, 0, len(c.lines))
 	for l := range c.lines {
 		lines = append(lines, l)
@@ -112,7 +113,9 @@ func (c *Chunk) appendIndex(b []byte) []byte {
 
 func (c *Chunk) readIndex(b []byte) error {
 	r := &reader{b: b}
-	c.Size, c.raises = int(r.n()), r.n() == 1
+	c.Size = int(r.n())
+	flags := r.n()
+	c.raises, c.packed = flags&1 != 0, flags&2 != 0
 	c.lines = map[line]int{}
 	for count := r.n(); count > 0 && r.err == nil; count-- {
 		l := line{file: r.n(), number: int64(r.n())}

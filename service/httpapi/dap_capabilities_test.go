@@ -348,6 +348,9 @@ var effects = map[string]func(*testing.T, client){
 	},
 }
 
+// tidy ends the client's sandboxes: all tests together may have so many.
+func (c client) tidy(t testing.TB) { c.ok(t, "POST", "/sandbox/cleanup-all", nil) }
+
 // What is announced has an effect, and what has none is not announced.
 func TestEachAnnouncedCapabilityHasItsEffect(t *testing.T) {
 	announced := edit(t).must("initialize", map[string]any{"adapterID": "glasshouse"})
@@ -360,7 +363,9 @@ func TestEachAnnouncedCapabilityHasItsEffect(t *testing.T) {
 			if announced[name] == false {
 				t.Fatalf("%s is announced as false: leave it out", name)
 			}
-			effect(t, user(t, sandbox.RoleDeveloper))
+			c := user(t, sandbox.RoleDeveloper)
+			defer c.tidy(t)
+			effect(t, c)
 		})
 	}
 	for name := range effects {

@@ -57,6 +57,7 @@ func (e *editor) tour(past bool) {
 // has not made it, as after a restart.
 func TestEachWayToAProgramAnswersTheSame(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
+	defer c.tidy(t)
 	id := c.create(t, nil)
 	recorded := c.debug(t, id, map[string]any{"code": stepped}).execution.ID
 	for name, way := range map[string]struct {
@@ -89,6 +90,7 @@ func TestEachWayToAProgramAnswersTheSame(t *testing.T) {
 // Places are counted as the client counts them.
 func TestAnEditorThatCountsFromZero(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
+	defer c.tidy(t)
 	e := edit(t)
 	e.must("initialize", map[string]any{"adapterID": "glasshouse", "linesStartAt1": false, "columnsStartAt1": false})
 	e.must("attach", map[string]any{"token": c.secret, "sandbox": c.create(t, nil), "code": stepped})
@@ -105,6 +107,7 @@ func TestAnEditorThatCountsFromZero(t *testing.T) {
 // An editor that pages gets the part that it asks for, of the kind that there is.
 func TestAnEditorPagesVariables(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
+	defer c.tidy(t)
 	e := attached(t, c, "big = list(range(10**6))\nmany = {n: n * n for n in range(5000)}\nclass P:\n    def __init__(self):\n        self.x, self.y = 3, 4\np = P()\nend = 1").breaks(at(7))
 	frame := e.stands("breakpoint", 7)
 	ref := e.must("scopes", map[string]any{"frameId": frame})["scopes"].([]any)[0].(map[string]any)["variablesReference"]
@@ -138,6 +141,7 @@ func TestAnEditorPagesVariables(t *testing.T) {
 // is gone.
 func TestTwoEditors(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
+	defer c.tidy(t)
 	d, _ := c.open(t, map[string]any{"code": stepped, "stop_on_entry": true}, nil)
 	come := func(drive bool) *editor {
 		e := edit(t)
@@ -181,6 +185,7 @@ func TestTwoEditors(t *testing.T) {
 // time is not spent, whichever way they had come.
 func TestAClientThatDisappears(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
+	defer c.tidy(t)
 	for _, editor := range []bool{false, true} {
 		d, _ := c.open(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, map[string]any{"idle_timeout": 3, "max_execution_time": 1})
 		if editor {
@@ -205,6 +210,7 @@ func TestAClientThatDisappears(t *testing.T) {
 // later.
 func TestALimitThatKillsASession(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
+	defer c.tidy(t)
 	code := "import time\nfor i in range(5):\n    n = i\ntry:\n    time.sleep(9)\nexcept KeyboardInterrupt:\n    time.sleep(9)"
 	d, a := c.open(t, map[string]any{"code": code}, map[string]any{"max_execution_time": 1})
 	if a.get("where.state") != "ended" || a.get("result.status") != "timeout" || a.get("result.session_reset") != true {

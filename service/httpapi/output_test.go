@@ -21,6 +21,7 @@ done = True`
 // What a program prints is told as it prints it, ahead of the stop that comes behind.
 func TestOutputComesAheadOfTheStopBehindIt(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
+	defer c.tidy(t)
 	d, a := c.open(t, map[string]any{"code": printing, "breakpoints": []any{4, 9}}, nil)
 	stands(t, a, "breakpoint 4")
 	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
@@ -59,6 +60,7 @@ func TestOutputComesAheadOfTheStopBehindIt(t *testing.T) {
 // Each of many lines is told ahead of the stop right behind it.
 func TestOutputAndStopsStayInTheirOrder(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
+	defer c.tidy(t)
 	const turns = 40
 	d, _ := c.open(t, map[string]any{"code": fmt.Sprintf("for i in range(%d):\n    print(i)\n    x = i", turns), "breakpoints": []any{3}}, nil)
 	for range turns {
@@ -90,6 +92,7 @@ func TestOutputAndStopsStayInTheirOrder(t *testing.T) {
 // A program that floods is told of as far as max_output_size, and that it is cut.
 func TestOutputThatFloods(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
+	defer c.tidy(t)
 	d, _ := c.open(t, map[string]any{"code": "for i in range(300):\n    print('x' * 99)\n    y = i"}, map[string]any{"max_output_size": 10_000})
 	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
 	size, said := 0, ""
@@ -113,6 +116,7 @@ func TestOutputThatFloods(t *testing.T) {
 
 func TestAnEditorSeesOutputWhileTheProgramStands(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
+	defer c.tidy(t)
 	id := c.create(t, nil)
 	e := edit(t)
 	e.must("initialize", map[string]any{"adapterID": "glasshouse"})

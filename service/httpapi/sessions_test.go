@@ -267,6 +267,7 @@ func TestEventsAndTheirResume(t *testing.T) {
 // interrupted.
 func TestARequestThatIsGivenUp(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
+	defer c.tidy(t)
 	d, _ := c.open(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, nil)
 	ctx, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
