@@ -4,29 +4,25 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/host"
 )
 
 // Gallery keeps what is known of artifacts.
 type Gallery interface {
 	KeepArtifacts(context.Context, []sandbox.Artifact) error
 	Artifact(ctx context.Context, id string) (sandbox.Artifact, error)
-	Artifacts(ctx context.Context, sandboxID string) ([]sandbox.Artifact, error)
+	Artifacts(ctx context.Context, sandboxID string, after sandbox.Artifact, limit int) ([]sandbox.Artifact, error)
 	Attic
 }
 
@@ -34,11 +30,14 @@ type Gallery interface {
 type Attic interface {
 	ExpireArtifacts(ctx context.Context, before time.Time, most int64) ([]sandbox.Artifact, error)
 	SumsInUse(ctx context.Context, sums []string) ([]string, error)
+	PlacesInUse(ctx context.Context, places []string) ([]string, error)
 }
 
 // Vault keeps their bytes, by their sums.
 type Vault interface {
 	Keep(name string, body io.Reader) (sandbox.Artifact, error)
+	Settle(sums []string) error
+	Release(sums []string) // once history has what was kept, or nobody is to have it
 	Open(sum string) (*os.File, error)
 	Names
 }
@@ -47,119 +46,113 @@ type Vault interface {
 type Names interface {
 	Link(sandbox.Artifact) (host string, err error)
 	Unlink(sandbox.Artifact) error
-	Sweep(age time.Duration, used func(sums []string) ([]string, error)) (removed int, err error)
+	Sweep(sums, places func([]string) ([]string, error)) (removed int, err error)
 }
 
-// maxInline is how large one part of a rich output may be to stay in its execution, in
-// bytes of JSON; what is larger becomes an artifact.
-const maxInline = 256 << 10
-
-// artifactMIME is the part of a rich output that stands for what became artifacts: by
-// the MIME type that it had, the artifact.
-const artifactMIME = "application/vnd.glasshouse.artifact+json"
-
-// collect keeps what a run has left: files, and rich outputs too large for its record.
-// What can't be kept is counted and logged: the run itself is as it is.
+// collect keeps the files that a run has left. What can't be kept is counted and
+// logged: the run itself is as it is.
 func (s *Service) collect(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution) {
-	found, missed, err := session.Collect(s.Vault.Keep)
+	keep, release := s.holding()
+	defer release()
+	found, missed, err := session.Collect(keep)
 	place, inside := path.Join("sessions", box.ID, "artifacts"), "/session/artifacts/"
 	if box.Ephemeral {
 		place, inside = path.Join("outputs", e.ID), "/work/artifacts/"
 	}
-	for n := range found {
-		found[n].Place = place
-		s.sign(&found[n], e)
-		host, failed := s.Vault.Link(found[n])
-		if failed == nil {
+	hosts, failed := s.keepArtifacts(ctx, e, place, found, 30*time.Second)
+	for n, host := range hosts {
+		if host != "" {
 			e.ArtifactMap[inside+found[n].Path] = host
 		}
-		err = errors.Join(err, failed)
 	}
-	large, failed := s.unload(e)
-	found, err = append(found, large...), errors.Join(err, failed)
-	if len(found) > 0 {
-		keeping, done := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-		defer done()
-		if failed := s.History.KeepArtifacts(keeping, found); failed != nil {
-			err, missed = errors.Join(err, failed), missed+int64(len(found))
-			found, e.ArtifactMap = nil, map[string]string{}
-		}
+	if hosts == nil {
+		missed += int64(len(found))
 	}
-	e.Artifacts = append(e.Artifacts, found...)
 	if missed > 0 {
 		e.Truncated["artifacts"] += missed
 	}
-	var size int64
-	for _, a := range found {
-		size += a.Size
-	}
-	s.noteKept(size)
-	if err != nil {
+	if err = errors.Join(err, failed); err != nil {
 		s.Log.WithError(err).WithField("execution_id", e.ID).Error("artifacts could not be kept")
 	}
 }
 
-// sign writes whose an artifact is.
-func (s *Service) sign(a *sandbox.Artifact, e *sandbox.Execution) {
-	a.ID, a.ExecutionID, a.SandboxID, a.User, a.CreatedAt = s.NewID(), e.ID, e.SandboxID, e.User, s.Clock()
-	a.URL = "/artifacts/" + a.ID
+// holding is the vault's Keep, and what releases all that it kept.
+func (s *Service) holding() (keep host.Keep, release func()) {
+	var sums []string
+	keep = func(name string, body io.Reader) (sandbox.Artifact, error) {
+		a, err := s.Vault.Keep(name, body)
+		if err == nil {
+			sums = append(sums, a.SHA256)
+		}
+		return a, err
+	}
+	return keep, func() { s.Vault.Release(sums) }
 }
 
-// unload turns the large parts of rich outputs into artifacts.
-func (s *Service) unload(e *sandbox.Execution) (found []sandbox.Artifact, err error) {
-	for n, out := range e.Outputs {
-		moved := map[string]sandbox.Artifact{}
-		for _, kind := range slices.Sorted(maps.Keys(out.Data)) {
-			part := out.Data[kind]
-			if len(part) <= maxInline || kind == "text/plain" {
-				continue
-			}
-			body := []byte(part)
-			var text string
-			if json.Unmarshal(part, &text) == nil {
-				body = []byte(text)
-				if binary, err := base64.StdEncoding.DecodeString(text); err == nil && !strings.HasPrefix(kind, "text/") {
-					body = binary
-				}
-			}
-			name := fmt.Sprintf("output-%d%s", n+1, sandbox.Extension(kind))
-			if len(moved) > 0 {
-				name = fmt.Sprintf("output-%d-%d%s", n+1, len(moved)+1, sandbox.Extension(kind))
-			}
-			a, failed := s.Vault.Keep(name, strings.NewReader(string(body)))
-			if failed != nil {
-				err = errors.Join(err, failed)
-				continue
-			}
-			a.Place, a.Path, a.MIME, a.Change = path.Join("outputs", e.ID), name, kind, sandbox.ChangeNew
-			s.sign(&a, e)
-			if _, failed := s.Vault.Link(a); failed != nil {
-				err = errors.Join(err, failed)
-			}
-			moved[kind] = a
-			found = append(found, a)
-			delete(out.Data, kind)
-		}
-		if len(moved) > 0 {
-			out.Data[artifactMIME], _ = json.Marshal(moved)
-		}
+// keepArtifacts writes down what an execution has left, whoever still waits for it, and
+// then names it on the host, in this order: what has a name is on record, and what is on
+// record is on the disk. It fills in
+// whose each is, and returns the names, "" for what could not have one; nil where
+// nothing is on record.
+func (s *Service) keepArtifacts(ctx context.Context, e *sandbox.Execution, place string, list []sandbox.Artifact, most time.Duration) (hosts []string, err error) {
+	if len(list) == 0 {
+		return nil, nil
 	}
-	slices.SortFunc(found, func(a, b sandbox.Artifact) int { return strings.Compare(a.Path, b.Path) })
-	return found, err
+	var size int64
+	var sums []string
+	for n := range list {
+		a := &list[n]
+		a.ID, a.ExecutionID, a.SandboxID, a.User, a.Place, a.CreatedAt = s.NewID(), e.ID, e.SandboxID, e.User, place, s.Clock()
+		a.URL = "/artifacts/" + a.ID
+		size += a.Size + 4096 // for its name
+		sums = append(sums, a.SHA256)
+	}
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), most)
+	defer done()
+	if err := s.Vault.Settle(sums); err != nil {
+		return nil, err
+	}
+	if err := s.History.KeepArtifacts(ctx, list); err != nil {
+		return nil, err
+	}
+	e.Artifacts = append(e.Artifacts, list...)
+	hosts = make([]string, len(list))
+	for n, a := range list {
+		var failed error
+		hosts[n], failed = s.Vault.Link(a)
+		err = errors.Join(err, failed)
+	}
+	s.noteKept(size)
+	return hosts, err
 }
 
 // Artifacts lists what a sandbox's executions have left, the newest version of each
-// file; it answers for sandboxes that have ended, too.
-func (s *Service) Artifacts(ctx context.Context, who sandbox.Key, id string) ([]sandbox.Artifact, error) {
+// file, limit at a time; next is where to go on after, "" at the end. It answers for
+// sandboxes that have ended, too.
+func (s *Service) Artifacts(ctx context.Context, who sandbox.Key, id string, limit int, after string) (list []sandbox.Artifact, next string, err error) {
 	if _, err := s.record(ctx, who, id); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	s.touchLive(id)
-	list, err := s.History.Artifacts(ctx, id)
+	var last sandbox.Artifact
+	if after != "" {
+		var none *sandbox.Error
+		last, err = s.History.Artifact(ctx, after)
+		if err == nil && last.SandboxID != id || errors.As(err, &none) && none.Fault == sandbox.FaultNotFound {
+			err = &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "after", Detail: "it is none of this sandbox's artifacts, or no longer kept: begin anew"}
+		}
+		if err != nil {
+			return nil, "", err
+		}
+	}
+	if list, err = s.History.Artifacts(ctx, id, last, limit+1); len(list) > limit {
+		list = list[:limit]
+		next = list[limit-1].ID
+	}
 	for n := range list {
 		list[n].URL = "/artifacts/" + list[n].ID
 	}
-	return list, err
+	return list, next, err
 }
 
 // touchLive uses a sandbox, if it is still there.
@@ -280,19 +273,15 @@ func (s *Service) sweeper() {
 		case <-tick.C:
 		case <-s.sweep:
 		}
-		if err := s.Sweep(context.Background(), orphanAge); err != nil {
+		if err := s.Sweep(context.Background()); err != nil {
 			s.Log.WithError(err).Warn("let old artifacts go")
 		}
 	}
 }
 
-// orphanAge is how long bytes may lie in the vault without a row in history: longer
-// than any run takes to write it.
-const orphanAge = time.Hour
-
-// Sweep lets artifacts go that are too old or, of each user, too much; and bytes that
-// no artifact has, when nobody has kept them for the age.
-func (s *Service) Sweep(ctx context.Context, age time.Duration) error {
+// Sweep lets artifacts go that are too old or, of each user, too much; and bytes and
+// names that no artifact has.
+func (s *Service) Sweep(ctx context.Context) error {
 	s.kept.Store(0)
 	gone, err := s.History.ExpireArtifacts(ctx, s.Clock().Add(-s.ArtifactAge), s.ArtifactBytes)
 	if err != nil {
@@ -301,6 +290,7 @@ func (s *Service) Sweep(ctx context.Context, age time.Duration) error {
 	for _, a := range gone {
 		err = errors.Join(err, s.Vault.Unlink(a))
 	}
-	_, swept := s.Vault.Sweep(age, func(sums []string) ([]string, error) { return s.History.SumsInUse(ctx, sums) })
+	_, swept := s.Vault.Sweep(func(sums []string) ([]string, error) { return s.History.SumsInUse(ctx, sums) },
+		func(places []string) ([]string, error) { return s.History.PlacesInUse(ctx, places) })
 	return errors.Join(err, swept)
 }

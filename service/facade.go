@@ -93,10 +93,10 @@ type apart struct {
 	limit time.Duration
 }
 
-func (a apart) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ host.Watcher, _ host.Listener) error {
+func (a apart) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, _ host.Watcher, _ host.Listener) error {
 	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
-	err := a.Session.Run(ctx, e, silent{}, nil, nil)
+	err := a.Session.Run(ctx, e, silent{desk}, nil, nil)
 	if e.Status == sandbox.StatusCancelled && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		why := fmt.Sprintf("the run took longer than its timeout of %s", a.limit)
 		e.Status, e.Usage.EndedBy, e.Error = sandbox.StatusTimeout, "timeout", &why
@@ -104,8 +104,10 @@ func (a apart) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ hos
 	return err
 }
 
-// silent is a desk at which nobody sits.
-type silent struct{}
+// silent is a desk at which nobody answers. What is shown there is handed on.
+type silent struct {
+	behind host.Desk // nil: it stays as it is
+}
 
 var errSilent = &sandbox.Refusal{Reason: "no-database", Message: "there is no database here"}
 
@@ -118,6 +120,13 @@ func (silent) Schema(context.Context, string) (sandbox.Table, error) {
 }
 func (silent) Tables(context.Context) ([]string, error)             { return nil, errSilent }
 func (silent) History(context.Context) ([]sandbox.Execution, error) { return nil, errSilent }
+
+func (s silent) Show(ctx context.Context, out sandbox.Output) sandbox.Output {
+	if s.behind == nil {
+		return out
+	}
+	return s.behind.Show(ctx, out)
+}
 
 // ended is an execution in a client's terms.
 func ended(e *sandbox.Execution) Ended {

@@ -2,8 +2,11 @@ package service_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,10 +25,12 @@ import (
 )
 
 // script is a host whose runs last until they are cancelled, where the code is
-// "wait", and else complete at once: what service does around a run is looked at
+// "wait", show a large page, where it is "show", print, where it is "print", and else complete at once: what service does around a run is looked at
 // here, not the run.
 type script struct {
 	started chan string
+	prints  [][]byte // what is printed, in pieces, where the code is "print"
+	printed func()   // is called after each
 	ran     int
 	closed  atomic.Int64
 }
@@ -38,11 +43,24 @@ func (s *script) Ready() error { return nil }
 
 func (s *script) Isolation() sandbox.Isolation { return sandbox.Isolation{} }
 
-func (s *script) Run(ctx context.Context, e *sandbox.Execution, _ host.Desk, _ host.Watcher, _ host.Listener) error {
+func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, _ host.Watcher, live host.Listener) error {
 	s.ran++
 	e.Status = sandbox.StatusCompleted
 	if e.Code == "compute" {
 		e.Usage.CPUMS = 700
+	}
+	if e.Code == "show" {
+		page, _ := json.Marshal(strings.Repeat("x", 300_000))
+		e.Outputs = append(e.Outputs, desk.Show(ctx, sandbox.Output{Data: map[string]json.RawMessage{"text/html": page, "text/plain": []byte(`"page"`)}}))
+	}
+	if e.Code == "print" {
+		for n, piece := range s.prints {
+			live.Print("stdout", piece)
+			s.printed()
+			if n%50 == 49 {
+				live.Note(sandbox.Note{Message: strconv.Itoa(n)})
+			}
+		}
 	}
 	if e.Code == "wait" {
 		s.started <- e.ID

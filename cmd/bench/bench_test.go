@@ -158,3 +158,28 @@ func TestReportSaysWhatWasMissed(t *testing.T) {
 		}
 	}
 }
+
+// Two subjects beside each other: each goes first every other time, and the ratio is
+// that of each pair, so that what slows both down changes nothing.
+func TestBeside(t *testing.T) {
+	b := &bench{report: &report{}, size: size{latency: 10, limit: time.Minute}}
+	order, slow := "", time.Duration(0)
+	takes := func(name string, d time.Duration) func() (time.Duration, error) {
+		return func() (time.Duration, error) {
+			order += name
+			slow = time.Duration(len(order)/2) * time.Millisecond
+			return d * max(slow, 1), nil
+		}
+	}
+	b.beside(t.Context(), "a pair", "other", takes("s", 3), takes("w", 2))
+	if want := "sw" + strings.Repeat("swws", 5); order != want {
+		t.Errorf("they went %s, not %s", order, want)
+	}
+	if r := b.report.Rows[0]; r.Samples != 10 || !strings.HasPrefix(r.Value, "1.50 of one other (quartiles 1.") {
+		t.Errorf("%+v", r)
+	}
+	b.beside(t.Context(), "a broken pair", "other", takes("s", 3), func() (time.Duration, error) { return 0, errors.New("broken") })
+	if r := b.report.Rows[1]; r.Note != "broken" || r.Met == nil || *r.Met {
+		t.Errorf("%+v", r)
+	}
+}

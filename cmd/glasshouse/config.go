@@ -54,6 +54,8 @@ type config struct {
 	data            dataSets
 	artifactAge     time.Duration
 	artifactMB      int64
+	uploadsMB       int64
+	uploadsUserMB   int64
 	keyLimits       sandbox.KeyLimits
 	accessLog       bool
 	logJSON         bool
@@ -107,6 +109,8 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.IntVar(&c.keyLimits.CPUSeconds, "key-cpu-seconds", 0, "seconds of CPU time a day of one key, likewise")
 	f.DurationVar(&c.artifactAge, "artifact-age", 30*24*time.Hour, "how long the files that executions left are kept")
 	f.Int64Var(&c.artifactMB, "artifact-mb", 1024, "how much of each user's is kept, in MiB; the oldest go first")
+	f.Int64Var(&c.uploadsMB, "max-uploads-mb", 1024, "what the uploads of all sandboxes may take of the machine's memory, in MiB; 0: no bound")
+	f.Int64Var(&c.uploadsUserMB, "max-uploads-mb-per-user", 512, "what those of one user's may, likewise")
 	f.BoolVar(&c.accessLog, "access-log", false, "log every request")
 	f.BoolVar(&c.logJSON, "log-json", false, "log in JSON")
 	f.StringVar(&c.facadeListen, "facade-listen", "", "loopback address for clients of a local code-execution server, which send no key; empty: SANDBOX_HOST and SANDBOX_PORT where one is set, else off. 127.0.0.1:6000 is what they try")

@@ -119,6 +119,7 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 		return a, err
 	}
 	a.host = host.New(a.isolator, c.queue)
+	a.host.Uploads.All, a.host.Uploads.User = c.uploadsMB<<20, c.uploadsUserMB<<20
 	a.service = service.New(service.Parts{
 		Host: sessions{a.host}, Shelf: a.isolator, Reader: a.reader, Writer: a.reader, History: a.store, Vault: a.vault, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Mask: strings.FieldsFunc(c.maskParameters, func(r rune) bool { return r == ',' || r == ' ' }), Log: a.log,

@@ -49,12 +49,14 @@ func (s *Store) Artifact(ctx context.Context, id string) (sandbox.Artifact, erro
 	return a, err
 }
 
-// Artifacts lists a sandbox's artifacts by path, the newest version of each.
-func (s *Store) Artifacts(ctx context.Context, sandboxID string) ([]sandbox.Artifact, error) {
+// Artifacts lists a sandbox's artifacts by path, the newest version of each: of those
+// after one, or where it is nothing of all, the first limit.
+func (s *Store) Artifacts(ctx context.Context, sandboxID string, after sandbox.Artifact, limit int) ([]sandbox.Artifact, error) {
 	var list []sandbox.Artifact
 	err := s.read(func() (err error) {
 		rows, _ := s.pool.Query(ctx, `SELECT DISTINCT ON (place, path) `+artifactColumns+` FROM artifacts WHERE sandbox_id = $1
-			ORDER BY place DESC, path, created_at DESC, id`, clean(sandboxID))
+			AND ($2 = '' OR place > $3 OR place = $3 AND path > $4) ORDER BY place, path, created_at DESC, id LIMIT $5`,
+			clean(sandboxID), after.ID, after.Place, after.Path, limit)
 		list, err = pgx.CollectRows(rows, scanArtifact)
 		return err
 	})
@@ -62,9 +64,9 @@ func (s *Store) Artifacts(ctx context.Context, sandboxID string) ([]sandbox.Arti
 }
 
 // ExpireArtifacts forgets artifacts from before a time, and of each user the oldest
-// beyond most bytes. It returns those of which no newer version has the same name.
+// beyond most bytes, counted in pages, with one for each. It returns those of which no newer version has the same name.
 func (s *Store) ExpireArtifacts(ctx context.Context, before time.Time, most int64) ([]sandbox.Artifact, error) {
-	rows, _ := s.pool.Query(ctx, `DELETE FROM artifacts USING (SELECT id AS old, sum(size) OVER (PARTITION BY owner ORDER BY created_at DESC, id DESC) AS upto FROM artifacts) AS ranked
+	rows, _ := s.pool.Query(ctx, `DELETE FROM artifacts USING (SELECT id AS old, sum(4096 + (size + 4095) / 4096 * 4096) OVER (PARTITION BY owner ORDER BY created_at DESC, id DESC) AS upto FROM artifacts) AS ranked
 		WHERE id = old AND (created_at < $1 OR upto > $2) RETURNING `+artifactColumns, before, most)
 	gone, err := pgx.CollectRows(rows, scanArtifact)
 	if err != nil || len(gone) == 0 {
@@ -92,9 +94,18 @@ func (s *Store) ExpireArtifacts(ctx context.Context, before time.Time, most int6
 
 // SumsInUse returns those of sums that an artifact has.
 func (s *Store) SumsInUse(ctx context.Context, sums []string) ([]string, error) {
+	return s.inUse(ctx, `SELECT DISTINCT sha256 FROM artifacts WHERE sha256 = ANY($1)`, sums)
+}
+
+// PlacesInUse returns those of places that an artifact is in.
+func (s *Store) PlacesInUse(ctx context.Context, places []string) ([]string, error) {
+	return s.inUse(ctx, `SELECT p FROM unnest($1::text[]) AS p WHERE EXISTS (SELECT FROM artifacts WHERE place = p)`, places)
+}
+
+func (s *Store) inUse(ctx context.Context, sql string, names []string) ([]string, error) {
 	var used []string
 	err := s.read(func() (err error) {
-		rows, _ := s.pool.Query(ctx, `SELECT DISTINCT sha256 FROM artifacts WHERE sha256 = ANY($1)`, sums)
+		rows, _ := s.pool.Query(ctx, sql, names)
 		used, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})

@@ -50,6 +50,10 @@ func (c *Conn) Write(k Kind, v any, fds ...int) error {
 	return c.send(body.Bytes(), fds)
 }
 
+// WriteGo sends an Enter without a body: the child was told at its birth how to lock
+// itself down, and may now.
+func (c *Conn) WriteGo() error { return c.send([]byte{0, 0, 0, 0, byte(KindEnter)}, nil) }
+
 // WriteRows answers the Ask id with rows, packed where it asked so.
 func (c *Conn) WriteRows(id uint32, rows sandbox.Rows, packed bool) error {
 	body := make([]byte, 9, 64+rows.Bytes*2)

@@ -36,7 +36,7 @@ type Kind byte
 
 // The kinds of frames; the comment says which way each goes.
 const (
-	KindEnter   Kind = 'E' // host to child: Enter
+	KindEnter   Kind = 'E' // host to child: Enter, or nothing where the child has it from its zygote
 	KindReady   Kind = 'R' // child to host: Ready
 	KindAssign  Kind = 'P' // host to child: Assign
 	KindRun     Kind = 'X' // host to child: Run

@@ -20,12 +20,20 @@ type Isolator interface {
 	Shared(context.Context) (*isolate.Home, error)
 }
 
-// Desk answers what running code asks.
+// Desk answers what running code asks, and is handed what it shows.
 type Desk interface {
+	Database
+	History(ctx context.Context) ([]sandbox.Execution, error)
+	// Show returns a rich output as the execution is to have it. It is called from the
+	// goroutine of Run, as all of a Desk is, and may write to the execution.
+	Show(context.Context, sandbox.Output) sandbox.Output
+}
+
+// Database is the one that code reads.
+type Database interface {
 	Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error)
 	Schema(ctx context.Context, table string) (sandbox.Table, error)
 	Tables(ctx context.Context) ([]string, error)
-	History(ctx context.Context) ([]sandbox.Execution, error)
 }
 
 // Watcher takes what a watched run tells, in order, from one goroutine. An error says
@@ -60,6 +68,8 @@ type Host struct {
 	// Network is what the broker of each run is made of where a sandbox has the network
 	// on, but for its hosts and its log. It is set before the first run, if at all.
 	Network egress.Config
+	// Uploads is what the uploads of all sessions may take; likewise.
+	Uploads Room
 
 	isolator Isolator
 	queue    time.Duration // how long a start may wait for a free child
@@ -97,7 +107,7 @@ type Session struct {
 // seems to need, where that is all it will run, and else, where code is "", all.
 // FaultFull where none came free in time.
 func (h *Host) Open(ctx context.Context, box sandbox.Sandbox, code string) (*Session, error) {
-	s := &Session{host: h, box: box, uploads: newUploads(box.Policy)}
+	s := &Session{host: h, box: box, uploads: newUploads(box, &h.Uploads)}
 	_, err := s.child(ctx, code)
 	return s, err
 }

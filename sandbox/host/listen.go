@@ -59,7 +59,7 @@ func (s *says) take(ctx context.Context, kind hatch.Kind, body []byte) error {
 	case kind == hatch.KindNote:
 		return s.keepNote(body)
 	case kind == hatch.KindOutput:
-		return s.keepOutput(body)
+		return s.keepOutput(ctx, body)
 	case kind == hatch.KindAsk:
 		s.told(func(Listener) {})
 		return s.answer(ctx, body)
@@ -191,7 +191,7 @@ func (s *says) keepNote(body []byte) error {
 
 // keepOutput adds a rich output to the execution, within bounds. It is kept as it
 // comes, so a run that is ended has what it had shown.
-func (s *says) keepOutput(body []byte) error {
+func (s *says) keepOutput(ctx context.Context, body []byte) error {
 	var o sandbox.Output
 	if err := json.Unmarshal(body, &o); err != nil || o.Data == nil {
 		return &hatch.IllegalFrame{Why: "an unreadable output"}
@@ -203,6 +203,7 @@ func (s *says) keepOutput(body []byte) error {
 		cut(s.e, "outputs", 1)
 		return nil
 	}
+	o = s.desk.Show(ctx, o)
 	s.e.Outputs = append(s.e.Outputs, o)
 	s.told(func(live Listener) { live.Output(o) })
 	return nil

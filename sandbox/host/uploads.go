@@ -29,6 +29,8 @@ import (
 // of a file under the file's name.
 type Uploads struct {
 	most policy.Policy
+	room *Room // of all sandboxes
+	user string
 
 	mu      sync.Mutex
 	dir     int // the folder, -1 before there is one
@@ -36,11 +38,12 @@ type Uploads struct {
 	files   map[string]sandbox.File
 	folders map[string]int // how many files and folders each holds
 	bytes   int64          // of files, and of what is on its way
+	taken   int64          // of room
 	coming  int            // files on their way
 }
 
-func newUploads(most policy.Policy) *Uploads {
-	return &Uploads{most: most, dir: -1, files: map[string]sandbox.File{}, folders: map[string]int{}}
+func newUploads(box sandbox.Sandbox, room *Room) *Uploads {
+	return &Uploads{most: box.Policy, room: room, user: box.Owner, dir: -1, files: map[string]sandbox.File{}, folders: map[string]int{}}
 }
 
 // attach opens the folder of the sandbox's first child. Those after it have the same.
@@ -64,6 +67,13 @@ func (u *Uploads) close() {
 		_ = unix.Close(u.dir)
 	}
 	u.dir, u.closed = -1, true
+	u.give(u.taken)
+}
+
+// give gives room back, and what is negative takes it. The caller holds the lock.
+func (u *Uploads) give(n int64) {
+	u.room.give(u.user, n)
+	u.taken -= n
 }
 
 // open returns the folder's descriptor, for as long as the caller holds the lock.
@@ -126,6 +136,7 @@ func (u *Uploads) Remove(name string) error {
 	}
 	delete(u.files, name)
 	u.bytes -= f.Size
+	u.give(cost(f.Size))
 	return u.thin(dir, path.Dir(name))
 }
 
@@ -136,6 +147,7 @@ func (u *Uploads) thin(dir int, folder string) error {
 			return nil
 		}
 		delete(u.folders, folder)
+		u.give(page)
 		if err := unlink(dir, folder, unix.AT_REMOVEDIR); err != nil {
 			return fmt.Errorf("remove an empty folder: %w", err)
 		}
@@ -171,9 +183,14 @@ func (u *Uploads) begin(name string) (*incoming, error) {
 	if err := u.fits(dir, name); err != nil {
 		return nil, err
 	}
-	in := &incoming{to: u, temp: ".upload-" + rand.Text(), hash: sha256.New()}
+	in := &incoming{to: u, temp: ".upload-" + rand.Text(), hash: sha256.New(), taken: cost(0)}
+	if err := u.room.take(u.user, in.taken); err != nil {
+		return nil, err
+	}
+	u.taken += in.taken
 	fd, err := unix.Openat(dir, in.temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
+		u.give(in.taken)
 		return nil, fmt.Errorf("make a file for an upload: %w", err)
 	}
 	in.file = os.NewFile(uintptr(fd), in.temp)
@@ -221,6 +238,7 @@ type incoming struct {
 	file  *os.File
 	hash  hash.Hash
 	size  int64
+	taken int64 // of room
 	head  []byte
 	saved bool
 }
@@ -256,8 +274,12 @@ func (in *incoming) reserve(n int64) error {
 		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "upload_max_bytes",
 			Detail: fmt.Sprintf("all uploads of this sandbox may have %d bytes, and %d are taken; delete some, or ask for more when creating it", u.most.UploadMaxBytes, u.bytes-in.size)}
 	}
-	u.bytes += n
-	in.size += n
+	more := cost(in.size+n) - in.taken
+	if err := u.room.take(u.user, more); err != nil {
+		return err
+	}
+	u.bytes, u.taken = u.bytes+n, u.taken+more
+	in.size, in.taken = in.size+n, in.taken+more
 	return nil
 }
 
@@ -299,7 +321,10 @@ func (in *incoming) commit(name string) (sandbox.File, error) {
 	}
 	in.saved = true
 	u.files[name] = f
-	u.bytes -= old.Size
+	if replaced {
+		u.bytes -= old.Size
+		u.give(cost(old.Size))
+	}
 	return f, nil
 }
 
@@ -324,6 +349,7 @@ func (u *Uploads) settle(dir int, folder string) error {
 		return errors.Join(fmt.Errorf("make a folder for an upload: %w", err), u.thin(dir, path.Dir(folder)))
 	}
 	u.folders[folder] = 1
+	u.give(-page)
 	return nil
 }
 
@@ -334,13 +360,12 @@ func (in *incoming) abandon() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.coming--
-	if in.saved {
+	if in.saved || u.closed { // it is a file now, or all are gone
 		return
 	}
 	u.bytes -= in.size
-	if u.dir >= 0 {
-		_ = unix.Unlinkat(u.dir, in.temp, 0)
-	}
+	u.give(in.taken)
+	_ = unix.Unlinkat(u.dir, in.temp, 0)
 }
 
 // unlink removes what name, a path, is below dir, following no link.

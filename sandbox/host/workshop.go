@@ -30,7 +30,7 @@ func (h *Host) Workshop() *Workshop { return &Workshop{host: h} }
 func (w *Workshop) Open(ctx context.Context, box sandbox.Sandbox) (s *Session, err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.host.queue)
 	defer cancel()
-	s = &Session{host: w.host, box: box, uploads: newUploads(box.Policy)}
+	s = &Session{host: w.host, box: box, uploads: newUploads(box, &w.host.Uploads)}
 	if w.oneByOne() {
 		w.turn.Lock()
 		s.leave = w.turn.Unlock

@@ -46,32 +46,18 @@ func filterOf(shape filterShape) ([]byte, error) {
 		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 	}
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
-	prog := []bpf.Instruction{
-		bpf.LoadAbsolute{Off: dataArch, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
-		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
-		bpf.LoadAbsolute{Off: dataNumber, Size: 4},
-		// The x32 ABI shares the architecture and sets this bit.
-		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: 0x40000000, SkipTrue: 1},
-		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
-	}
-	if shape.oneUID {
-		prog = append(prog, ofOthers()...)
-	}
-	for _, nr := range allowed {
-		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, allow)
-	}
-	if shape.network {
-		prog = append(prog, tcpClient()...)
-	}
-	for _, nr := range refused {
-		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, deny(unix.EPERM))
-	}
-	// clone makes threads only; the flags are argument 0.
 	const thread = unix.CLONE_THREAD | unix.CLONE_VM | unix.CLONE_SIGHAND
 	const fresh = unix.CLONE_NEWNS | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
-	prog = append(prog,
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_CLONE, SkipFalse: 7},
+	calls := verdicts{}
+	if shape.oneUID {
+		ofOthers(calls)
+	}
+	calls.add([]bpf.Instruction{allow}, allowed...)
+	if shape.network {
+		tcpClient(calls)
+	}
+	calls.add([]bpf.Instruction{deny(unix.EPERM)}, refused...)
+	calls.add([]bpf.Instruction{ // threads only; the flags are argument 0
 		bpf.LoadAbsolute{Off: dataArg0, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: fresh, SkipTrue: 4},
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: thread},
@@ -79,24 +65,31 @@ func filterOf(shape filterShape) ([]byte, error) {
 		allow,
 		deny(unix.EAGAIN), // as where a limit on processes is reached
 		deny(unix.EPERM),
-	)
-	prog = append(prog, when(unix.SYS_SOCKETPAIR, dataArg0, unix.AF_UNIX)...)
-	prog = append(prog, when(unix.SYS_PRCTL, dataArg0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ)...)
+	}, unix.SYS_CLONE)
+	calls.add(among(dataArg0, unix.AF_UNIX), unix.SYS_SOCKETPAIR)
+	calls.add(among(dataArg0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ), unix.SYS_PRCTL)
 	// TIOCGWINSZ, TCGETS, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD: what Python asks of files.
-	prog = append(prog, when(unix.SYS_IOCTL, dataArg1, unix.TIOCGWINSZ, unix.TCGETS, 0x5421, 0x5451, 0x5450, 0x541b)...)
+	calls.add(among(dataArg1, unix.TIOCGWINSZ, unix.TCGETS, 0x5421, 0x5451, 0x5450, 0x541b), unix.SYS_IOCTL)
 	// A signal may be sent to oneself: PID 1 of this namespace, or a thread of it.
 	self := uint32(1)
 	if shape.shared {
 		self = ownPID
 		// Its own limits come at its assignment, by its own hand; it can't raise them again.
-		prog = append(prog, when(unix.SYS_PRLIMIT64, dataArg0, 0)...)
+		calls.add(among(dataArg0, 0), unix.SYS_PRLIMIT64)
 	}
-	prog = append(prog, when(unix.SYS_KILL, dataArg0, self)...)
-	prog = append(prog, when(unix.SYS_TGKILL, dataArg0, self)...)
-	prog = append(prog, when(unix.SYS_FCNTL, dataArg1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC,
-		unix.F_SETLK, unix.F_SETLKW, unix.F_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW, unix.F_OFD_GETLK, 1033, 1034)...)
-	prog = append(prog, when(unix.SYS_PRLIMIT64, dataArg2, 0)...) // read only: no new limit
-	prog = append(prog, deny(unix.ENOSYS))
+	calls.add(among(dataArg0, self), unix.SYS_KILL, unix.SYS_TGKILL)
+	calls.add(among(dataArg1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC,
+		unix.F_SETLK, unix.F_SETLKW, unix.F_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW, unix.F_OFD_GETLK, 1033, 1034), unix.SYS_FCNTL)
+	calls.add(among(dataArg2, 0), unix.SYS_PRLIMIT64) // read only: no new limit
+	prog := append([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: dataArch, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
+		bpf.LoadAbsolute{Off: dataNumber, Size: 4},
+		// The x32 ABI shares the architecture and sets this bit.
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: 0x40000000, SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
+	}, calls.tree(deny(unix.ENOSYS))...)
 	raw, err := bpf.Assemble(prog)
 	if err != nil {
 		return nil, err
@@ -113,37 +106,24 @@ func filterOf(shape filterShape) ([]byte, error) {
 // ofOthers is for what Landlock does not hold back: changes to files that are there,
 // by path, or by a descriptor that only reads. Modes and times stay as they are, and
 // the calls say that all is well: copying a file would fail on them otherwise.
-func ofOthers() []bpf.Instruction {
-	nothing := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}
+func ofOthers(calls verdicts) {
 	deny := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
-	prog := []bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_TRUNCATE, SkipFalse: 1}, deny}
-	for _, nr := range attributes {
-		prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 1}, nothing)
-	}
+	calls.add([]bpf.Instruction{deny}, unix.SYS_TRUNCATE)
+	calls.add([]bpf.Instruction{bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}}, attributes...)
 	// An open for reading that truncates: older Landlocks see the reading only.
 	for nr, flags := range opens {
-		prog = append(prog,
-			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(nr), SkipFalse: 4},
+		calls.add([]bpf.Instruction{
 			bpf.LoadAbsolute{Off: flags, Size: 4},
 			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.O_ACCMODE | unix.O_TRUNC},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.O_RDONLY | unix.O_TRUNC, SkipFalse: 1},
 			deny,
-			bpf.LoadAbsolute{Off: dataNumber, Size: 4},
-		)
+			bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
+		}, nr)
 	}
-	return prog
 }
 
 // attributes are the calls that change a file's mode or times.
 var attributes = append([]int{unix.SYS_FCHMODAT, unix.SYS_FCHMOD, unix.SYS_UTIMENSAT}, attributesLegacy...)
-
-// when allows call nr where the 32 low bits of an argument have one of the
-// values, and answers EPERM otherwise. The accumulator holds the number before
-// and, where the call is another one, after it.
-func when(nr uint32, arg uint32, values ...uint32) []bpf.Instruction {
-	rest := among(arg, values...)
-	return append([]bpf.Instruction{bpf.JumpIf{Cond: bpf.JumpEqual, Val: nr, SkipFalse: uint8(len(rest))}}, rest...)
-}
 
 // among allows the call at hand where the 32 low bits of an argument have one of
 // the values, and answers EPERM otherwise.

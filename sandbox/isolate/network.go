@@ -66,16 +66,12 @@ func certificates(given string, packages []string) (string, error) {
 	return "", nil
 }
 
-// tcpClient are the instructions that let a child make TCP sockets, over IPv4 and
-// IPv6, tune and connect them. The accumulator holds the number before and, where the
-// call is another one, after them.
-func tcpClient() []bpf.Instruction {
+// tcpClient lets a child make TCP sockets, over IPv4 and IPv6, tune and connect them.
+func tcpClient(calls verdicts) {
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	deny := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
-	prog := []bpf.Instruction{
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_CONNECT, SkipFalse: 1},
-		allow,
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SOCKET, SkipFalse: 11},
+	calls.add([]bpf.Instruction{allow}, unix.SYS_CONNECT)
+	calls.add([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: dataArg0, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 1},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipFalse: 7},
@@ -87,16 +83,13 @@ func tcpClient() []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipFalse: 1}, // not SCTP, MPTCP, SMC
 		allow,
 		deny,
-	}
+	}, unix.SYS_SOCKET)
 	socket := among(dataArg2, unix.SO_KEEPALIVE, unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_LINGER, unix.SO_REUSEADDR, unix.SO_RCVTIMEO, unix.SO_SNDTIMEO)
 	tcp := among(dataArg2, unix.TCP_NODELAY, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT, unix.TCP_USER_TIMEOUT, unix.TCP_QUICKACK)
-	prog = append(prog,
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SYS_SETSOCKOPT, SkipFalse: uint8(4 + len(socket) + len(tcp))},
+	calls.add(slices.Concat([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: dataArg1, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOL_SOCKET, SkipFalse: uint8(len(socket))},
-	)
-	prog = append(prog, socket...)
-	prog = append(prog, bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipFalse: uint8(len(tcp))})
-	prog = append(prog, tcp...)
-	return append(prog, deny)
+	}, socket, []bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipFalse: uint8(len(tcp))},
+	}, tcp, []bpf.Instruction{deny}), unix.SYS_SETSOCKOPT)
 }

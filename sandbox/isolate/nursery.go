@@ -179,12 +179,18 @@ func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, 
 			return nil, errors.Join(err, p.letGo())
 		}
 	}
-	if p.pidfd, err = z.fork(ctx, int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd()), p.exited); err != nil {
+	serial := n.in.serial.Add(1)
+	enter := n.of.enter(spec, serial)
+	var told *hatch.Enter // what can be said before it is there needs no work of the child's
+	if n.in.rung.private && spec.Home == nil && enter.Network == nil {
+		told = &enter
+	}
+	ends := [3]int{int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd())}
+	if p.pidfd, err = z.fork(ctx, ends, told, p.exited); err != nil {
 		return nil, errors.Join(err, p.letGo())
 	}
 	_ = theirs.Close() // or the child's death, while it locks itself down, would go unseen
 	p.pid = pidOf(p.pidfd)
-	serial := n.in.serial.Add(1)
 	if groups := n.in.groups; groups != nil {
 		if p.group, err = groups.make(strconv.FormatInt(serial, 10)); err == nil {
 			err = p.group.join(p.pid)
@@ -193,14 +199,14 @@ func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, 
 			return nil, errors.Join(fmt.Errorf("join the cgroup: %w", err), p.Close())
 		}
 	}
-	if p.Home, err = n.of.settle(ctx, p, spec, serial); err != nil {
+	if p.Home, err = n.of.settle(ctx, p, spec, enter, told != nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock down: %w", err), p.Close())
 	}
 	return p, nil
 }
 
-// settle gives a child its Home, and has it lock itself down there.
-func (e *edition) settle(ctx context.Context, p *Process, spec Spec, serial int64) (*Home, error) {
+// enter is how a child locks itself down, but for where it has its Home from.
+func (e *edition) enter(spec Spec, serial int64) hatch.Enter {
 	i := e.in
 	enter := hatch.Enter{Filter: filterPlain, Landlock: i.rung.landlock, Workspace: spec.Policy.WorkspaceMaxBytes}
 	if spec.Policy.EnableNetworkAccess {
@@ -219,6 +225,12 @@ func (e *edition) settle(ctx context.Context, p *Process, spec Spec, serial int6
 	if i.spec.Without.lack(WallLandlock) {
 		enter.Landlock = false
 	}
+	return enter
+}
+
+// settle gives a child its Home, and has it lock itself down there. told: it knows how.
+func (e *edition) settle(ctx context.Context, p *Process, spec Spec, enter hatch.Enter, told bool) (*Home, error) {
+	i := e.in
 	home := spec.Home
 	if home != nil {
 		enter.UID = home.uid
@@ -231,7 +243,7 @@ func (e *edition) settle(ctx context.Context, p *Process, spec Spec, serial int6
 				mounts = append(mounts, home.data)
 			}
 		}
-		own, err := p.lock(ctx, enter, mounts...)
+		own, err := p.lock(ctx, enter, told, mounts...)
 		if err != nil {
 			return nil, err
 		}
@@ -247,7 +259,7 @@ func (e *edition) settle(ctx context.Context, p *Process, spec Spec, serial int6
 		return nil, err
 	}
 	enter.Folder = home.dir
-	if _, err = p.lock(ctx, enter); err != nil && home != spec.Home {
+	if _, err = p.lock(ctx, enter, false); err != nil && home != spec.Home {
 		err = errors.Join(err, home.Close())
 	}
 	return home, err

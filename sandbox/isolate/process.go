@@ -53,11 +53,16 @@ func (p *Process) exited(status int, spent time.Duration) {
 const lockTime = 10 * time.Second
 
 // lock has the child lock itself down, with an earlier child's mounts of /session and
-// /data where there are any, and takes what it hands back: descriptors of its own,
+// /data where there are any, as it was told at its birth or is now, and takes what it hands back: descriptors of its own,
 // none where there are no private mounts, and the listener of its network where it
 // has one.
-func (p *Process) lock(ctx context.Context, enter hatch.Enter, mounts ...int) (own []int, err error) {
-	if err := p.Hatch.Write(hatch.KindEnter, enter, mounts...); err != nil {
+func (p *Process) lock(ctx context.Context, enter hatch.Enter, told bool, mounts ...int) (own []int, err error) {
+	if told {
+		err = p.Hatch.WriteGo()
+	} else {
+		err = p.Hatch.Write(hatch.KindEnter, enter, mounts...)
+	}
+	if err != nil {
 		return nil, err
 	}
 	limit := lockTime

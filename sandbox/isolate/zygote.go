@@ -3,6 +3,7 @@ package isolate
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"glasshouse/sandbox/hatch"
 )
 
 // firstUID is the first host uid of the range that children get where the
@@ -177,37 +180,31 @@ func (z *zygote) read(fd int) {
 		if err != nil || n == 0 {
 			break
 		}
-		var m struct {
-			Op     string  `json:"op"`
-			ID     int     `json:"id"`
-			Status int     `json:"status"`
-			CPU    float64 `json:"cpu"` // seconds
-			Error  string  `json:"error"`
-		}
-		if json.Unmarshal(buf[:n], &m) != nil {
+		if n < 5 {
 			continue
 		}
+		kind, id, rest := buf[0], int(binary.BigEndian.Uint32(buf[1:])), buf[5:n]
 		z.mu.Lock()
-		switch m.Op {
-		case "forked", "failed":
-			answer := forked{pidfd: -1, err: errors.New(m.Error)}
-			if m.Op == "forked" {
+		switch kind {
+		case 'f', 'e': // forked, or an error
+			answer := forked{pidfd: -1, err: errors.New(string(rest))}
+			if kind == 'f' {
 				answer = forked{pidfd: oneFD(oob[:oobn])}
 			}
-			if c := z.waiting[m.ID]; c != nil {
-				delete(z.waiting, m.ID)
+			if c := z.waiting[id]; c != nil {
+				delete(z.waiting, id)
 				c <- answer
 			} else if answer.pidfd >= 0 { // nobody waits any more
 				_ = unix.Close(answer.pidfd)
 			}
-			if m.Op == "failed" {
-				delete(z.exits, m.ID)
+			if kind == 'e' {
+				delete(z.exits, id)
 				z.leave()
 			}
-		case "exited":
-			if f := z.exits[m.ID]; f != nil {
-				delete(z.exits, m.ID)
-				f(m.Status, time.Duration(m.CPU*float64(time.Second)))
+		case 'x': // ended
+			if f := z.exits[id]; f != nil && len(rest) == 12 {
+				delete(z.exits, id)
+				f(int(binary.BigEndian.Uint32(rest)), time.Duration(binary.BigEndian.Uint64(rest[4:]))*time.Microsecond)
 			}
 			z.leave()
 		}
@@ -242,8 +239,10 @@ func oneFD(oob []byte) int {
 	return -1
 }
 
-// fork asks for one child. exited is called once, with its wait status.
-func (z *zygote) fork(ctx context.Context, hatch, stdout, stderr int, exited func(status int, spent time.Duration)) (pidfd int, err error) {
+// fork asks for one child, with its ends of the hatch, stdout and stderr; enter, if not
+// nil, is how it is to lock itself down when it is told to. exited is called once, with
+// its wait status.
+func (z *zygote) fork(ctx context.Context, ends [3]int, enter *hatch.Enter, exited func(status int, spent time.Duration)) (pidfd int, err error) {
 	answer := make(chan forked, 1)
 	z.mu.Lock()
 	select {
@@ -258,8 +257,19 @@ func (z *zygote) fork(ctx context.Context, hatch, stdout, stderr int, exited fun
 	}
 	id := z.next
 	z.waiting[id], z.exits[id] = answer, exited
-	message := []byte(`{"op":"fork","id":` + strconv.Itoa(id) + `}`)
-	err = unix.Sendmsg(int(z.control.Fd()), message, unix.UnixRights(hatch, stdout, stderr), nil, unix.MSG_NOSIGNAL)
+	message, uid := []byte{'F'}, 0
+	var told []byte
+	if enter != nil { // but for the uid it is the same for most
+		uid = enter.UID
+		common := *enter
+		common.UID = min(uid, 1)
+		told, err = json.Marshal(common)
+	}
+	message = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(message, uint32(id)), uint32(uid))
+	message = append(message, told...)
+	if err == nil {
+		err = unix.Sendmsg(int(z.control.Fd()), message, unix.UnixRights(ends[:]...), nil, unix.MSG_NOSIGNAL)
+	}
 	if err != nil {
 		delete(z.waiting, id)
 		delete(z.exits, id)

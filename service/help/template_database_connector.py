@@ -13,6 +13,7 @@ class DatabaseConnector(AsyncProcessor):
     async def process(self, data):
         rows = await db_query(data["query"], data.get("parameters", {}))
         debug(f"{len(rows)} rows")
+        # Add your transformation logic here
         return {"rows": rows, "count": len(rows)}
 
 

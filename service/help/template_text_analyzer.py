@@ -12,6 +12,7 @@ class TextAnalyzer(AsyncProcessor):
     async def process(self, data):
         texts = [data] if isinstance(data, str) else [str(t) for t in data]
         words = re.findall(r"[\w']+", " ".join(texts).lower())
+        # Add your transformation logic here
         return {
             "texts": len(texts),
             "words": len(words),

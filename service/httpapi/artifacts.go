@@ -15,12 +15,19 @@ import (
 type artifactList struct {
 	SandboxID string             `json:"sandbox_id"`
 	Artifacts []sandbox.Artifact `json:"artifacts"`
+	Next      string             `json:"next,omitempty" doc:"There are more: ask for those after this one"`
+}
+
+type artifactsInput struct {
+	InSandbox
+	Limit int    `query:"limit" minimum:"1" maximum:"10000" default:"1000"`
+	After string `query:"after"`
 }
 
 func (a *api) artifacts(router *gin.Engine, at place) {
-	route(a, at, "GET", "/sandbox/{id}/artifacts", "What a sandbox's executions have left, the newest version of each file; it answers for ended sandboxes, too", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*artifactList, error) {
-		list, err := a.service.Artifacts(ctx, who, in.ID)
-		return &artifactList{in.ID, list}, err
+	route(a, at, "GET", "/sandbox/{id}/artifacts", "What a sandbox's executions have left, the newest version of each file; it answers for ended sandboxes, too", func(ctx context.Context, who sandbox.Key, in *artifactsInput) (*artifactList, error) {
+		list, next, err := a.service.Artifacts(ctx, who, in.ID, in.Limit, in.After)
+		return &artifactList{in.ID, list, next}, err
 	})
 	type signInput struct {
 		ID   string `path:"aid"`

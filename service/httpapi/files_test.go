@@ -343,6 +343,11 @@ func TestExpiryIsRenewedByUse(t *testing.T) {
 			c.ok(t, "POST", "/sandbox/"+id+"/database/query", map[string]any{"query": "SELECT 1"})
 		},
 		"download": func(id string) { c.do(t, "GET", "/sandbox/"+id+"/files/x", nil) },
+		"artifact": func(id string) {
+			for _, a := range left(t, c.ok(t, "GET", "/sandbox/"+id+"/artifacts", nil)) {
+				c.do(t, "GET", a.URL, nil)
+			}
+		},
 	} {
 		use(idle)
 		use(brief)

@@ -249,6 +249,12 @@ type template struct {
 	Timestamp    time.Time `json:"timestamp"`
 }
 
+var templateUse = []string{
+	"Run it with execute as it is, or write your own return at the line \"# Add your transformation logic here\".",
+	"Pass {\"data\": ...} as the run's context to process your own data.",
+	"Code that defines a processor and makes none has process called with that data; what it returns is the result.",
+}
+
 func (a *api) helps(group place) {
 	route(a, group, "GET", "/sandbox/{id}/help/functions", "Helper functions, allowed modules and limits", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*helpFunctions, error) {
 		rules, limits, err := a.service.Rules(ctx, who, in.ID)
@@ -271,6 +277,6 @@ func (a *api) helps(group place) {
 			kind = in.Body.Type
 		}
 		used, code, err := a.service.Template(ctx, who, in.ID, kind)
-		return &template{in.ID, used, code, []string{"Run it with execute as it is, or change the marked method.", "Pass {\"data\": ...} as the run's context to process your own data."}, time.Now().UTC()}, err
+		return &template{in.ID, used, code, templateUse, time.Now().UTC()}, err
 	})
 }

@@ -36,7 +36,7 @@ import (
 var (
 	base      string
 	whole     *service.Service
-	hasty     string // the same service, but that a start waits for a tenth of a second only
+	hasty     string // the same service, but that a start waits for a tenth of a second only, and has little room for uploads
 	knowledge string // the database that is read, by its reader's login
 	dataDir   string
 	admin     = client{secret: "gh_the-admin-of-the-tests"}
@@ -112,6 +112,7 @@ func serve(m *testing.M) (int, error) {
 	ceiling.MaxExecutionTime, ceiling.MaxMemoryMB, ceiling.CPUPercent, ceiling.MaxRows = 60, 512, 400, 1_000_000
 	ceiling.MaxOpenFiles, ceiling.MaxThreads, ceiling.MaxOutputSize, ceiling.MaxCodeSize = 1024, 64, 16<<20, 1<<20
 	ceiling.Lifetime, ceiling.IdleTimeout = 7*24*3600, 7*24*3600
+	ceiling.UploadMaxBytes, ceiling.FileMaxBytes = 64<<20, 64<<20
 	ceiling.EnableNetworkAccess, ceiling.AllowedHosts = true, []string{"*.example", world.plain(), world.secure(), "0.0.0.0/0"}
 	kept, err := vault.Open(dir)
 	if err != nil {
@@ -121,6 +122,7 @@ func serve(m *testing.M) (int, error) {
 	dataDir = dir
 	rooms := host.New(wall, 20*time.Second)
 	rooms.Network.Resolve, rooms.Network.Dial = world.resolve, world.dial
+	rooms.Uploads.User = 16 << 20
 	parts := service.Parts{
 		Host: opener{rooms}, Shelf: wall, Reader: reader, Writer: reader, History: store, Vault: kept, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: 4, InAll: 100, Parallel: 8, Mask: []string{"secret"}, Log: log,
@@ -134,7 +136,9 @@ func serve(m *testing.M) (int, error) {
 	}
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
 	base = server.URL
-	parts.Host = opener{host.New(wall, 100*time.Millisecond)}
+	narrow := host.New(wall, 100*time.Millisecond)
+	narrow.Uploads.All = 4 << 20
+	parts.Host = opener{narrow}
 	hurried := service.New(parts)
 	second := httptest.NewServer(httpapi.New(httpapi.Config{Service: hurried, Log: log, Version: "test", Access: true}))
 	hasty = second.URL

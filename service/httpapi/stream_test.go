@@ -300,3 +300,73 @@ func TestOutputsComeAsTheyAreShown(t *testing.T) {
 		t.Errorf("the end: %v with %d outputs", done["status"], len(outputs))
 	}
 }
+
+// What is too large for an execution is by reference in the stream, too: the very
+// artifact that the end has, and it can be read while the run goes on. Whoever comes
+// back after any event has the same from there.
+func TestLargeOutputsAreReferencesInAStream(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": `
+import time
+import numpy as np
+from PIL import Image
+class Page:
+    def __init__(self, n): self.n = n
+    def _repr_html_(self): return "<p>" + "é" * self.n
+    def _repr_latex_(self): return "x" * self.n
+    def __repr__(self): return "page"
+display(Page(10))
+display(Image.fromarray(np.random.randint(0, 255, (400, 400, 3), np.uint8)))
+print("between")
+display(Page(300_000))
+while True: time.sleep(0.01)`})
+	list := s.until("output")
+	list = append(list, s.until("output")...)
+	list = append(list, s.until("output")...)
+	references := func(event sseEvent) map[string]any {
+		data, _ := event.data["data"].(map[string]any)
+		found, _ := data["application/vnd.glasshouse.artifact+json"].(map[string]any)
+		return found
+	}
+	var shown []sseEvent
+	for _, event := range list {
+		if size := len(mustJSON(t, event.data)); size > 16<<10 {
+			t.Errorf("the event %s has %d bytes", event.name, size)
+		}
+		if event.name == "output" {
+			shown = append(shown, event)
+		}
+	}
+	if len(references(shown[0])) != 0 || shown[0].data["data"].(map[string]any)["text/html"] != "<p>éééééééééé" {
+		t.Errorf("the small one: %v", shown[0].data)
+	}
+	for kind, want := range map[string]string{"image/png": "\x89PNG", "text/html": "<p>" + strings.Repeat("é", 300_000), "text/latex": strings.Repeat("x", 300_000)} {
+		event := shown[1]
+		if kind != "image/png" {
+			event = shown[2]
+		}
+		a, _ := references(event)[kind].(map[string]any)
+		if got := c.do(t, "GET", fmt.Sprint(a["url"]), nil); !strings.HasPrefix(string(got.text), want) || float64(len(got.text)) != a["size"] || !strings.HasPrefix(got.header.Get("Content-Type"), kind) {
+			t.Errorf("%s, while it runs: HTTP %d, %d bytes, %v", kind, got.status, len(got.text), got.header)
+		}
+	}
+	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
+	list = append(list, s.all()...)
+	numbered(t, list, 0)
+	done := list[len(list)-1].data
+	for n, out := range done["outputs"].([]any) {
+		if !reflect.DeepEqual(out, any(shown[n].data)) {
+			t.Errorf("output %d is another at the end: %.300s", n, compact(out))
+		}
+	}
+	if artifacts, _ := done["artifacts"].([]any); len(artifacts) != 3 || done["status"] != "cancelled" {
+		t.Errorf("%v with %d artifacts", done["status"], len(artifacts))
+	}
+	for after := range list[:len(list)-1] {
+		again := c.stream(t, "GET", s.resp.Header.Get("Location"), nil, "Last-Event-ID", strconv.Itoa(after)).all()
+		if numbered(t, again, int64(after)); !reflect.DeepEqual(again, list[after:]) {
+			t.Errorf("after %d came %d events, not %d", after, len(again), len(list)-after)
+		}
+	}
+}

@@ -27,11 +27,20 @@ class Refused(Exception):
         self.detail = detail
 
 
-class Channel:
-    """Made in the zygote, without a socket; attach gives a child's its own."""
+def pack(value: object) -> bytes:
+    """A frame's body."""
+    return dumps(value).encode("ascii")
 
-    def __init__(self):
-        self._socket: socket.socket  # attach sets it
+
+def frame(kind: int, body: bytes) -> bytes:
+    return _pack(len(body), kind) + body
+
+
+class Channel:
+    """Made in the zygote; the descriptor is the hatch in each child, and in none else."""
+
+    def __init__(self, fd: int):
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fd)
         self._buffer = bytearray()
         self._lock = threading.RLock()
         self._next = 0
@@ -40,10 +49,6 @@ class Channel:
         self.interrupted = False  # one is held back
         self.attention = False  # the host asks a program that runs to stop
         self.running = False  # user code runs: an interrupt may be raised
-
-    def attach(self, fd: int) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fd)
-        self._main = threading.get_ident()
 
     def on_interrupt(self, _signal=None, frame=None) -> None:
         """SIGINT: ends user code, but never in the middle of a frame or of a hook."""
@@ -77,14 +82,11 @@ class Channel:
 
     # -- frames
 
-    def send(self, kind: int, value: object, fds: "list[int] | None" = None) -> None:
+    def send(self, kind: int, value: object) -> None:
         body = value if type(value) is bytes else dumps(value).encode("ascii")
-        frame = _pack(len(body), kind) + body
+        whole = _pack(len(body), kind) + body
         with self._lock:
-            if fds:
-                sent = socket.send_fds(self._socket, [frame], fds)
-                frame = frame[sent:]
-            self._socket.sendall(frame)
+            self._socket.sendall(whole)
 
     def receive(self) -> "tuple[int, bytes]":
         while True:

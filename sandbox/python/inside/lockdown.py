@@ -1,45 +1,41 @@
 """What a child does to itself before user code: mounts, limits, identity, filter.
 
-Every call is made by number through libc's syscall(); nothing here trusts a
-return value that it did not check. The order matters: mounts need the
+All of it is system calls by number, in batches that are made before the fork where
+that is possible; each result is checked. The order matters: mounts need the
 capabilities that are dropped after them, PDEATHSIG is erased by setuid, seccomp
 is last because it forbids all of this.
 """
 
 import ctypes
+import errno
 import os
 import resource
 import stat
 import struct
 
+from batch import Batch, Slot, Step
+
 without: "frozenset[str]" = frozenset()  # walls that a test leaves out (isolate.Wall)
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
 
-# System calls that libc has no wrapper for everywhere. These numbers are the same
-# on every architecture that Linux gained them on (asm-generic).
-_OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _CLOSE_RANGE = 428, 429, 430, 431, 432, 436
-_MOUNT_SETATTR, _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 442, 444, 445, 446
-
+HATCH = 3  # a child's descriptor of it
+_MSG_NOSIGNAL = 0x4000
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
+_CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x20000, 0x4000000, 0x8000000
 _OWN_PID = 0x7FFFFFFF  # stands in a filter for the process that it is put on; no pid is as large
 _EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8  # Landlock's access to files
 _CAPABILITIES = struct.pack("Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
 _NONE = struct.pack("6I", 0, 0, 0, 0, 0, 0)
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 1, 4, 24, 22, 38, 47
+_SIG_SETMASK = 2
 
 
 def _check(result: int, what: str) -> int:
     if result < 0:
-        errno = ctypes.get_errno()
-        raise OSError(errno, f"{what}: {os.strerror(errno)}")
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
     return result
-
-
-def _syscall(what: str, number: int, *args) -> int:
-    wide = [ctypes.c_long(a) if isinstance(a, int) else a for a in args]
-    return _check(_libc.syscall(ctypes.c_long(number), *wide), what)
 
 
 def _prctl(what: str, option: int, a: int = 0, b: int = 0) -> None:
@@ -50,20 +46,22 @@ def unshare(flags: int) -> None:
     _check(_libc.unshare(flags), "unshare")
 
 
-def setns(fd: int, kind: int) -> None:
-    _check(_libc.setns(fd, kind), "setns")
+# -- what goes into a batch
 
 
-def arrange_descriptors(fds: list[int]) -> None:
-    """Leave exactly 0 /dev/null, 1 stdout, 2 stderr, 3 hatch."""
-    hatch, out, err = (os.dup2(fd, 100 + i) for i, fd in enumerate(fds))
-    null = os.open("/dev/null", os.O_RDONLY)
-    os.dup2(null, 0)
-    os.dup2(out, 1)
-    os.dup2(err, 2)
-    os.dup2(hatch, 3, inheritable=False)
+def arrive(batch: Batch, hatch: Slot, out: Slot, err: Slot, private: bool) -> None:
+    """Leaves exactly 0 /dev/null, 1 stdout, 2 stderr and 3 the hatch open, no signal
+    blocked, and takes namespaces of its own, or the death of this process for its own."""
+    null = batch.call("/dev/null", "openat", _AT_FDCWD, b"/dev/null", os.O_RDONLY)
+    for fd, target, flags in ((null, 0, 0), (out, 1, 0), (err, 2, 0), (hatch, HATCH, os.O_CLOEXEC)):
+        batch.call("descriptors", "dup3", fd, target, flags)
     if "descriptors" not in without:
-        _syscall("close_range", _CLOSE_RANGE, 4, 0x7FFFFFFF, 0)
+        batch.call("close_range", "close_range", HATCH + 1, 0x7FFFFFFF, 0)
+    batch.call("signals", "rt_sigprocmask", _SIG_SETMASK, bytes(8), None, 8)
+    if private:
+        batch.call("unshare", "unshare", _CLONE_NEWNS | _CLONE_NEWUTS | (0 if "ipc" in without else _CLONE_NEWIPC))
+    else:
+        die_with(batch, os.getpid())
 
 
 def bounds(size: int, inodes: int) -> "dict[str, int]":
@@ -71,39 +69,51 @@ def bounds(size: int, inodes: int) -> "dict[str, int]":
     return {} if "quota" in without else {"size": size, "nr_inodes": inodes}
 
 
-def mount_tmpfs(path: str, **options) -> None:
-    """Mount a fresh tmpfs, nosuid and nodev, with the given options, at path."""
-    fs = _syscall("fsopen", _FSOPEN, b"tmpfs", 1)
+def mount_tmpfs(batch: Batch, path: str, **options: "str | int | Slot") -> None:
+    """A fresh tmpfs, nosuid and nodev, with the given options, at path."""
+    fs = batch.call("fsopen", "fsopen", b"tmpfs", 1)
     for key, value in options.items():
-        _syscall(f"tmpfs {key}", _FSCONFIG, fs, 1, key.encode(), str(value).encode(), 0)
-    _syscall("tmpfs", _FSCONFIG, fs, 6, None, None, 0)
-    mount = _syscall("fsmount", _FSMOUNT, fs, 1, 2 | 4)
-    os.close(fs)
-    attach(mount, path)
+        text = value.text() if isinstance(value, Slot) else str(value).encode()
+        batch.call(f"tmpfs {key}", "fsconfig", fs, 1, key.encode(), text, 0)
+    batch.call("tmpfs", "fsconfig", fs, 6, None, None, 0)
+    mount = batch.call("fsmount", "fsmount", fs, 1, 2 | 4)
+    batch.call("close", "close", fs)
+    attach(batch, mount, path)
 
 
-def attach(mount: int, path: str) -> None:
-    _syscall("move_mount", _MOVE_MOUNT, mount, b"", _AT_FDCWD, path.encode(), 4)
-    os.close(mount)
+def attach(batch: Batch, mount: int, path: str) -> None:
+    batch.call("move_mount", "move_mount", mount, b"", _AT_FDCWD, path.encode(), 4)
+    batch.call("close", "close", mount)
 
 
-def clone_mount(path: str, within: bool = False) -> int:
+def clone_mount(batch: Batch, path: str, within: bool = False) -> Step:
     """A detached clone of the mount at path, and of the mounts within it where that is
     asked for: it outlives this mount namespace."""
-    return _syscall("open_tree", _OPEN_TREE, _AT_FDCWD, path.encode(), 1 | 0o2000000 | (_AT_RECURSIVE if within else 0))
+    return batch.call("open_tree", "open_tree", _AT_FDCWD, path.encode(), 1 | 0o2000000 | (_AT_RECURSIVE if within else 0))
 
 
-def read_only(path: str) -> None:
-    """Make the mount at path read-only here; clones of it stay as they are."""
+def read_only(batch: Batch, path: str) -> None:
+    """The mount at path is read-only here; clones of it stay as they are."""
     attributes = struct.pack("QQQQ", 1, 0, 0, 0)  # set MOUNT_ATTR_RDONLY
-    _syscall("mount_setattr", _MOUNT_SETATTR, _AT_FDCWD, path.encode(), 0, ctypes.c_char_p(attributes), len(attributes))
+    batch.call("mount_setattr", "mount_setattr", _AT_FDCWD, path.encode(), 0, attributes, len(attributes))
 
 
-def die_with(parent: int) -> None:
+def make_dir(batch: Batch, path: str, owner: "int | Slot" = 0) -> None:
+    """A folder, where there is none yet."""
+    batch.call("mkdir", "mkdirat", _AT_FDCWD, path.encode(), 0o777, tolerate=errno.EEXIST)
+    if owner:
+        batch.call("chown", "fchownat", _AT_FDCWD, path.encode(), owner, owner, 0)
+
+
+def make_file(batch: Batch, path: str) -> None:
+    """An empty file, where there is none yet."""
+    batch.call("close", "close", batch.call("open", "openat", _AT_FDCWD, path.encode(), os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o777))
+
+
+def die_with(batch: Batch, parent: int) -> None:
     """Ends this process when parent does, which may have been already. setuid undoes it."""
-    _prctl("PDEATHSIG", _PR_SET_PDEATHSIG, 9)
-    if os.getppid() != parent:
-        os._exit(0)
+    batch.call("PDEATHSIG", "prctl", _PR_SET_PDEATHSIG, 9, 0, 0, 0)
+    batch.expect("the parent", batch.call("getppid", "getppid"), parent, errno.ESRCH)
 
 
 def limit(number: int, most: int) -> None:
@@ -121,33 +131,42 @@ def before_fork() -> None:
         _prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, 1)
 
 
-def lock(uid: int, ruleset: int, filter: "Filter | None", private: bool) -> None:
-    """Give everything up, for good. Raises OSError where a wall can't be raised.
-    A ruleset of -1 leaves Landlock out; private is a pid namespace of its own. The
-    other limits come with the sandbox that it is given to."""
+def lock(batch: Batch, uid: "int | Slot", parent: int, ruleset: "Step | None", filter: "Filter | None") -> None:
+    """Gives everything up, for good. parent is the zygote as this process sees it, 0 from
+    a pid namespace of its own. The other limits come with the sandbox that it is given to."""
     if filter is None and "seccomp" not in without:
         raise OSError("no filter of that name")
-    parent = os.getppid()
     for what in () if "rlimits" in without else (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
-        resource.setrlimit(what, (0, 0))
+        batch.call("setrlimit", "prlimit64", 0, what, bytes(16), None)
     if uid:
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
+        batch.call("setgroups", "setgroups", 0, None)
+        batch.call("setresgid", "setresgid", uid, uid, uid)
+        batch.call("setresuid", "setresuid", uid, uid, uid)
     if "capabilities" not in without:
-        _check(_libc.capset(_CAPABILITIES, _NONE), "capset")
+        batch.call("capset", "capset", _CAPABILITIES, _NONE)
     if "death" in without:
-        _prctl("PDEATHSIG", _PR_SET_PDEATHSIG, 0)
+        batch.call("PDEATHSIG", "prctl", _PR_SET_PDEATHSIG, 0, 0, 0, 0)
     else:
-        die_with(parent)
-    if filter is not None and not private:
-        filter.know(os.getpid())
-    _prctl("dumpable", _PR_SET_DUMPABLE, 1 if "dumpable" in without else 0)
-    if ruleset >= 0:
-        _syscall("landlock restrict", _LANDLOCK_RESTRICT, ruleset, 0)
-        os.close(ruleset)
+        die_with(batch, parent)
+    batch.call("dumpable", "prctl", _PR_SET_DUMPABLE, 1 if "dumpable" in without else 0, 0, 0, 0)
+    if ruleset is not None:
+        batch.call("landlock restrict", "landlock_restrict_self", ruleset, 0)
+        batch.call("close", "close", ruleset)
     if filter is not None:
-        _check(_libc.prctl(_PR_SET_SECCOMP, 2, ctypes.byref(filter.program), 0, 0), "seccomp")
+        batch.call("seccomp", "prctl", _PR_SET_SECCOMP, 2, filter.program, 0, 0)
+
+
+def tell(batch: Batch, message: bytes, keep: "list[int | Step]") -> None:
+    """A message over the hatch, with descriptors, which are closed then."""
+    rights = ctypes.create_string_buffer(struct.pack("Nii", 16 + 4 * len(keep), 1, 1), 16 + 4 * len(keep))  # SOL_SOCKET, SCM_RIGHTS
+    for i, fd in enumerate(keep):
+        batch.store(rights, 16 + 4 * i, fd)
+    text = ctypes.create_string_buffer(message, len(message))
+    vector = ctypes.create_string_buffer(struct.pack("PN", ctypes.addressof(text), len(message)))
+    header = struct.pack("PIPNPNi4x", 0, 0, ctypes.addressof(vector), 1, ctypes.addressof(rights), len(rights), 0)
+    batch.call("send", "sendmsg", HATCH, header, _MSG_NOSIGNAL, text, vector)  # which the header points to
+    for fd in keep:
+        batch.call("close", "close", fd)
 
 
 class Filter:
@@ -166,10 +185,21 @@ class Filter:
         for at in self._own:
             struct.pack_into("=I", self._held, at + 4, pid)
 
-def landlock_ruleset(readable: "list[str]", writable: "list[str]", port: int = 0) -> int:
+
+def landlock_abi() -> int:
+    """The version of Landlock that the kernel has; 0: none."""
+    batch = Batch()
+    version = batch.call("landlock version", "landlock_create_ruleset", None, 0, 1)
+    try:
+        batch.run()
+    except OSError:
+        return 0
+    return batch.result(version)
+
+
+def landlock_ruleset(batch: Batch, abi: int, readable: "list[str]", writable: "list[str]", port: int = 0) -> Step:
     """Read below readable; write below writable, and in /dev/null; connect over TCP to
     port, where it is not 0; execute nothing: the Python that runs needs no other program."""
-    abi = _syscall("landlock version", _LANDLOCK_CREATE, None, 0, 1)
     everything = (1 << 13) - 1  # ABI 1
     if abi >= 2:
         everything |= 1 << 13  # refer
@@ -177,20 +207,24 @@ def landlock_ruleset(readable: "list[str]", writable: "list[str]", port: int = 0
         everything |= 1 << 14  # truncate
     attr = struct.pack("QQQ", everything, 3 if abi >= 4 else 0, 3 if abi >= 6 else 0)
     size = 24 if abi >= 6 else 16 if abi >= 4 else 8
-    ruleset = _syscall("landlock", _LANDLOCK_CREATE, ctypes.c_char_p(attr[:size]), size, 0)
+    ruleset = batch.call("landlock", "landlock_create_ruleset", attr[:size], size, 0)
     for path in readable:
-        _landlock_rule(ruleset, path, _READ | _READ_DIR)
-    _landlock_rule(ruleset, "/dev/null", _READ | _WRITE)
+        access = _READ | _READ_DIR
+        if not stat.S_ISDIR(os.stat(path).st_mode):
+            access = _READ
+        _landlock_rule(batch, ruleset, path, access)
+    _landlock_rule(batch, ruleset, "/dev/null", _READ | _WRITE)
     for path in writable:
-        _landlock_rule(ruleset, path, everything & ~(_EXECUTE | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11))  # no devices, sockets, FIFOs
+        access = everything & ~(_EXECUTE | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11)  # no devices, sockets, FIFOs
+        _landlock_rule(batch, ruleset, path, access)
     if port and abi >= 4:
-        _syscall("landlock port", _LANDLOCK_ADD, ruleset, 2, ctypes.c_char_p(struct.pack("=QQ", 2, port)), 0)
+        batch.call("landlock port", "landlock_add_rule", ruleset, 2, struct.pack("=QQ", 2, port), 0)
     return ruleset
 
 
-def _landlock_rule(ruleset: int, path: str, access: int) -> None:
-    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    if not stat.S_ISDIR(os.fstat(fd).st_mode):
-        access &= _EXECUTE | _READ | _WRITE
-    _syscall("landlock rule", _LANDLOCK_ADD, ruleset, 1, ctypes.c_char_p(struct.pack("=Qi", access, fd)), 0)
-    os.close(fd)
+def _landlock_rule(batch: Batch, ruleset: Step, path: str, access: int) -> None:
+    rule = ctypes.create_string_buffer(struct.pack("=Qi", access, -1), 12)
+    fd = batch.call(f"landlock {path}", "openat", _AT_FDCWD, path.encode(), os.O_PATH | os.O_CLOEXEC)
+    batch.store(rule, 8, fd)
+    batch.call("landlock rule", "landlock_add_rule", ruleset, 1, rule, 0)
+    batch.call("close", "close", fd)

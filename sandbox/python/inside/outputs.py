@@ -99,22 +99,27 @@ class Outputs:
             self._add(self._bundle(each))
 
     def last(self, value) -> None:
-        """The value of a last expression: a table or a picture is shown as well as returned."""
-        kind = values.type_name(value)
-        if kind.startswith(("pandas.", "PIL.", "plotly.")) and self._special(value, kind) is not None:
-            self.display(value)
+        """The value of a last expression is shown as well as returned, where there is
+        more of it to see than its text. Its figures have been shown."""
+        if not values.type_name(value).startswith("matplotlib.figure."):
+            bundle = self._rich(value)
+            if bundle.keys() - {"text/plain"}:
+                self._add(_with_text(bundle, value))
 
     def _bundle(self, v) -> dict:
-        kind = values.type_name(v)
+        return _with_text(self._rich(v), v)
+
+    def _rich(self, v) -> dict:
+        """What there is of v beside its text; empty where that is all."""
         try:
-            bundle = self._special(v, kind)
+            bundle = self._special(v, values.type_name(v))
         except Exception:
             bundle = None
         if bundle is not None:
             return bundle
         bundle = {}
         if isinstance(v, type):  # its methods are not its own to be shown by
-            return {"text/plain": values.safe_repr(v, MAX_TEXT)}
+            return bundle
         try:
             bundle.update(_mimebundle(v))
         except Exception:
@@ -132,8 +137,6 @@ class Outputs:
                 made = _base64(made)
             if isinstance(made, str) or mime == "application/json" and made is not None:
                 bundle[mime] = made if isinstance(made, str) else values.plain(made)[0]
-        if type(bundle.get("text/plain")) is not str:
-            bundle["text/plain"] = values.readable(v, MAX_TEXT) if type(v) is str else values.safe_repr(v, MAX_TEXT)
         return bundle
 
     def _special(self, v, kind: str) -> "dict | None":
@@ -174,6 +177,13 @@ class Outputs:
         self._bytes += size
         self._sent += 1
         self._send({"summary": values.readable(" ".join(line.split()), MAX_SUMMARY), "data": data})
+
+
+def _with_text(bundle: dict, v) -> dict:
+    """The bundle, with the text that each has."""
+    if type(bundle.get("text/plain")) is not str:
+        bundle["text/plain"] = values.readable(v, MAX_TEXT) if type(v) is str else values.safe_repr(v, MAX_TEXT)
+    return bundle
 
 
 def _mimebundle(v) -> dict:

@@ -32,7 +32,7 @@ import failure
 import namespace
 import outputs
 import place
-import processor_pipeline  # noqa: F401 - in sys.modules, for the user's import
+import processor_pipeline
 import recorder_make
 import stops
 import values
@@ -109,6 +109,15 @@ class Session:
 
     # -- running
 
+    def rehearse(self) -> dict:
+        """Goes the way of a run, and leaves no trace of it: the pages that every run
+        writes to are copied before somebody waits for that. Returns its outcome."""
+        outcome = self.run({"code": "print(end='')\n0"})
+        linecache.cache.pop(f"<execution {self._runs}>", None)
+        self._runs = 0
+        self._names.pop("context", None)
+        return outcome
+
     def run(self, job: dict) -> dict:
         """Runs job["code"]; returns a sandbox.Outcome. Never raises."""
         self._runs += 1
@@ -150,6 +159,7 @@ class Session:
         sys.path_importer_cache.pop(place.session, None)  # a module may just have been written there
         linecache.cache.pop(f"<execution {self._runs - KEPT_SOURCES}>", None)
         self._outputs.begin()
+        processor_pipeline.begin()
         names = self._names
         names.pop("__result__", None)
         context = Context(job.get("context") or {})
@@ -215,6 +225,13 @@ class Session:
             raise SyntaxError("the code is nested too deep for Python", (filename, 1, 1, "")) from None
 
     def _execute(self, code, last):
+        value = self._evaluate(code, last)
+        if value is not None or self._plain or "__result__" in self._names:
+            return value
+        left = processor_pipeline.left(self._names.get("context"))
+        return None if left is None else self._wait(left)
+
+    def _evaluate(self, code, last):
         flags = (code.co_flags if code else 0) | (last.co_flags if last else 0)
         if flags & inspect.CO_COROUTINE:
             return self._wait(self._awaiting(code, last))
@@ -281,7 +298,9 @@ class Session:
                 shown.figures()
             if error is None:
                 shown.last(value)
-        except Exception:
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # an object that leaves while it is shown
             shown.cut += 1
         if "__result__" in self._names:
             value = self._names["__result__"]

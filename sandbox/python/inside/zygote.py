@@ -1,15 +1,22 @@
 """The zygote: imports the warm packages once and forks children that have them.
 
-It runs no user code and holds no secret. It reads its control socket (seqpacket,
-descriptor 3): {"op": "fork", "id": n} with three descriptors (hatch, stdout,
-stderr) makes a child; it answers {"op": "forked", "id": n} with the child's
-pidfd, or {"op": "failed", ...}, and later {"op": "exited", "id": n, "status": s,
-"cpu": t} (a wait status, and seconds). When the socket closes, it exits, and the kernel ends every child
-with it: it is the init of their pid namespace, or, where there is none, the parent
-whose death they asked to die of.
+It runs no user code and holds no secret. It speaks with the service over its control
+socket (seqpacket, descriptor 3), in messages that begin with a kind and a child's number:
+
+    F number uid enter    with three descriptors (hatch, stdout, stderr): make a child, which
+                          locks itself down as enter, JSON, says, or is told later
+    f number              with its pidfd: it is made
+    e number why          it is not
+    x number status time  it has ended: a wait status, and microseconds of CPU time
+
+When the socket closes, it exits, and the kernel ends every child with it: it is the
+init of their pid namespace, or, where there is none, the parent whose death they
+asked to die of. After each fork it copies, like the child, each page that it writes
+to; so its loop does little.
 """
 
 import base64
+import ctypes
 import gc
 import importlib
 import io
@@ -18,11 +25,14 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 import threading
 
 CONTROL = 3
-CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWPID = 0x20000, 0x4000000, 0x8000000, 0x20000000
+_FORK, _HEAD, _EXITED = struct.Struct(">cII"), struct.Struct(">cI"), struct.Struct(">cIIQ")
+_SA_NOCLDSTOP = 1
+_ENDS, _ONE = struct.Struct("3i"), struct.Struct("i")  # descriptors
 
 
 def main() -> None:
@@ -30,6 +40,8 @@ def main() -> None:
     sys.argv = [""]
     sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
     sys.path += config["path"]
+    register = os.register_at_fork
+    hooked = watch_hooks()
     import child
     import lockdown
 
@@ -37,45 +49,87 @@ def main() -> None:
 
     warm_up(config["warm"])
     warm_session()
+    os.register_at_fork = register
     filters = {name: base64.b64decode(program) for name, program in config["filters"].items()}
-    life = child.Child(filters, config["readable"], config["policy"], config["rules"])
+    life = child.Child(filters, config["readable"], config["policy"], config["rules"], config["private"])
     control = socket.socket(fileno=CONTROL)
     if threading.active_count() != 1:
         raise SystemExit("zygote: a warm package started a thread; forking would be unsafe")
-    wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    ended = child_signals()
     gc.collect()
+    use_huge_pages(gc.get_objects())
     gc.freeze()  # keeps a collection in a child from copying every page
-    own_pid_namespace = os.pidfd_open(os.getpid()) if config["private"] else -1
+    home = os.pidfd_open(os.getpid()) if config["private"] and "pid" not in lockdown.without else -1
     children: dict[int, int] = {}
     control.send(json.dumps({"op": "ready", "python": list(sys.version_info[:3])}).encode())
 
     poll = select.poll()
-    poll.register(control, select.POLLIN)
-    poll.register(wake_read, select.POLLIN)
+    poll.register(CONTROL, select.POLLIN)
+    poll.register(ended, select.POLLIN)
+    room = socket.CMSG_SPACE(_ENDS.size)
     while True:
         for fd, _ in poll.poll():
-            if fd == wake_read:
-                os.read(wake_read, 4096)
+            if fd == ended:
+                os.read(ended, 4096)
                 reap(control, children)
                 continue
-            message, fds, _, _ = socket.recv_fds(control, 4096, 3)
+            message, sent, _, _ = control.recvmsg(4096, room)
             if not message:
                 os._exit(0)
-            request = json.loads(message)
+            _, number, uid = _FORK.unpack_from(message)
+            ends = _ENDS.unpack(sent[0][2])
             try:
-                pid = fork(lockdown, life, own_pid_namespace, fds)
+                pid = fork(life, message[_FORK.size :], uid, ends, home, bool(hooked))
             except OSError as error:
-                control.send(json.dumps({"op": "failed", "id": request["id"], "error": str(error)}).encode())
+                control.send(_HEAD.pack(b"e", number) + str(error).encode())
             else:
-                children[pid] = request["id"]
+                children[pid] = number
                 pidfd = os.pidfd_open(pid)
-                socket.send_fds(control, [json.dumps({"op": "forked", "id": request["id"]}).encode()], [pidfd])
+                control.sendmsg([_HEAD.pack(b"f", number)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _ONE.pack(pidfd))])
                 os.close(pidfd)
-            finally:
-                for each in fds:
-                    os.close(each)
+            for each in ends:
+                os.close(each)
+
+
+def watch_hooks() -> "list[str]":
+    """The modules that ask Python to be told of forks, from here on, other than those of the
+    standard library. Of these we know what their hooks do, and a child of one thread
+    needs none but what child.py does itself: they would touch, and so copy, 200 pages."""
+    register, foreign = os.register_at_fork, []
+
+    def register_at_fork(**hooks) -> None:
+        caller = str(sys._getframe(1).f_globals.get("__name__"))
+        if caller.partition(".")[0] not in sys.stdlib_module_names:
+            foreign.append(caller)
+        register(**hooks)
+
+    os.register_at_fork = register_at_fork
+    return foreign
+
+
+def use_huge_pages(objects: list) -> None:
+    """Moves the memory that these are in to huge pages, as far as the kernel can and will:
+    a fork, and a child's end, take one entry for each where they took 512. A child
+    that writes copies a small page all the same."""
+    collapse, shift = 25, 21  # MADV_COLLAPSE, since Linux 6.1; 2 MiB
+    madvise = ctypes.CDLL(None).madvise
+    for page in {id(each) >> shift for each in objects}:
+        madvise(ctypes.c_void_p(page << shift), ctypes.c_size_t(1 << shift), collapse)
+
+
+def child_signals() -> int:
+    """A descriptor that can be read when a child has ended; that one was stopped, or goes on, as
+    each session does around its runs, tells nothing. There is no handler that a
+    child would have to take away."""
+    libc = ctypes.CDLL(None)
+    no_stops = struct.pack("P128siP", 0, bytes(128), _SA_NOCLDSTOP, 0)  # a struct sigaction: SIG_DFL
+    libc.sigaction(signal.SIGCHLD, no_stops, None)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    mask = (ctypes.c_uint64 * 16)(1 << signal.SIGCHLD - 1)  # a sigset_t
+    fd = libc.signalfd(-1, mask, os.O_CLOEXEC | os.O_NONBLOCK)
+    if fd < 0:
+        raise SystemExit("zygote: there is no signalfd")
+    return fd
 
 
 def warm_up(modules: list[str]) -> None:
@@ -169,41 +223,25 @@ def reap(control: socket.socket, children: dict[int, int]) -> None:
             return
         number = children.pop(pid, None)
         if number is not None:
-            control.send(json.dumps({"op": "exited", "id": number, "status": status, "cpu": used.ru_utime + used.ru_stime}).encode())
+            control.send(_EXITED.pack(b"x", number, status, round((used.ru_utime + used.ru_stime) * 1e6)))
 
 
-def fork(lockdown, life, own_pid_namespace: int, fds: list[int]) -> int:
-    """Fork one child, into namespaces of its own where there are any to be had (then
-    own_pid_namespace is not -1); returns its pid here.
+def fork(life, enter: bytes, uid: int, ends: "tuple[int, ...]", home: int, hooks: bool) -> int:
+    """Forks one child, into namespaces of its own where there are any to be had (then
+    home, a pidfd of this process, is not -1); returns its pid here.
 
-    unshare(CLONE_NEWPID) is good for one fork only: the way back is setns to the
-    namespace that this process is in.
+    A new pid namespace is good for one fork only: the way back is home.
     """
-    private, zygote = own_pid_namespace >= 0, os.getpid()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    apart = private and "pid" not in lockdown.without
-    if apart:
-        lockdown.unshare(CLONE_NEWPID)
-    try:
-        pid = os.fork()
-    except OSError:
-        if apart:
-            lockdown.setns(own_pid_namespace, CLONE_NEWPID)
-        raise
+    birth = life.birth(enter)
+    birth.hatch.set(ends[0])
+    birth.out.set(ends[1])
+    birth.err.set(ends[2])
+    birth.uid.set(uid)
+    pid = birth.batch.fork(home, hooks)
     if pid:
-        if apart:
-            lockdown.setns(own_pid_namespace, CLONE_NEWPID)
         return pid
     try:
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        lockdown.arrange_descriptors(fds)
-        if private:
-            lockdown.unshare(CLONE_NEWNS | CLONE_NEWUTS | (0 if "ipc" in lockdown.without else CLONE_NEWIPC))
-        else:
-            lockdown.die_with(zygote)
-        life.live()
+        life.live(birth)
     except BaseException as error:  # a child must never return into the zygote's loop
         try:
             os.write(2, f"child: {type(error).__name__}: {error}\n".encode("utf-8", "replace"))

@@ -5,6 +5,7 @@ import asyncio
 import json
 import pathlib
 import signal
+import socket
 import sys
 
 import matplotlib
@@ -110,7 +111,7 @@ class FakeChannel(hatch.Channel):
     """Answers questions from what a test put into it, and keeps what it was sent."""
 
     def __init__(self):
-        super().__init__()
+        super().__init__(socket.socket(socket.AF_UNIX).detach())  # where nobody is
         self.recorded = bytearray()
         self.told, self.waiting, self.script, self.play = [], [], None, None
         self.notes, self.outputs, self.asked = [], [], []

@@ -86,8 +86,27 @@ def test_a_large_dataframe_is_bounded(run):
     assert out.ok["shape"] == [100_000, 300]
 
 
-def test_other_last_expressions_are_not_shown(run):
-    assert run("'text'").outputs == run("5").outputs == run("x = 1").outputs == []
+def test_last_expressions_that_are_all_text_are_not_shown(run):
+    for code in ("'text'", "5", "x = 1", "None", "[1]", "import pandas as pd\npd.Series([1])", "class C: pass\nC()", "C"):
+        assert run(code).outputs == []
+
+
+def test_a_last_expression_that_says_how_it_looks_is_shown(run):
+    looks = "class Card:\n    def _repr_html_(self): return '<b>x</b>'\n"
+    assert mimes(run(looks + "Card()")) == [["text/html", "text/plain"]]
+    assert run(looks + "Card").outputs == []
+    assert mimes(run("import pandas as pd\npd.DataFrame({'a': [1]}).style")) == [["text/html", "text/plain"]]
+
+
+@pytest.mark.parametrize("how", ["SystemExit", "GeneratorExit", "ValueError", "RecursionError"])
+def test_a_last_expression_that_fails_to_show_itself_is_the_result_all_the_same(run, how):
+    out = run(f"class Card:\n    def _repr_html_(self): raise {how}\n    def __repr__(self): return 'card'\nCard()")
+    assert (out.ok, out.outputs) == ({"type": "Card", "repr": "card"}, [])
+
+
+def test_a_last_expression_is_not_asked_for_its_text_twice(run):
+    out = run("asked = []\nclass Quiet:\n    def __repr__(self): asked.append(1); return 'quiet'\nQuiet()")
+    assert (out.ok["repr"], run("len(asked)").ok) == ("quiet", 1)
 
 
 def test_display(run):

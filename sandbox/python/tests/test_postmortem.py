@@ -44,4 +44,4 @@ slow / 2
 """
     began = time.monotonic()
     assert variables(run, code) == [{"slow": "[<Slow>, {1: <Slow>}]"}]
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60

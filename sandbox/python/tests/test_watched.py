@@ -64,7 +64,7 @@ def test_an_interrupt_ends_it_and_leaves_whole_records(run, name, attempt):
     began = time.monotonic()
     out, reader = watched(run, LOOPS[name])
     assert (out.interrupt, out.exception["type"]) == (True, "KeyboardInterrupt")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
     assert any("raise KeyboardInterrupt" in text for text in reader.text) or any("interrupted" in why for _, why in reader.lost)
     assert run("1 + 1").ok == 2
 

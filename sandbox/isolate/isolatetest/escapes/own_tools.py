@@ -6,7 +6,10 @@
 import sys
 
 sys.path.append("/glasshouse")
+import batch
 import lockdown
 
-lockdown.mount_tmpfs("/tmp", size=1 << 30)
+calls = batch.Batch()
+lockdown.mount_tmpfs(calls, "/tmp", size=1 << 30)
+calls.run()
 "escaped"

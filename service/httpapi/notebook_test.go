@@ -1,0 +1,197 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+// cell is one exercise of a notebook, and what it has to give.
+type cell struct {
+	title, code   string
+	result, has   string // JSON; has: only the fields that it names
+	stdout        string
+	stderr        []string // parts of it
+	shown         []string // the MIME types of each rich output
+	left, changed []string // artifacts
+	fails         string
+}
+
+// readNotebook reads one in the percent format.
+func readNotebook(t *testing.T, name string) (cells []cell) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range strings.Split(string(text), "\n# %% ")[1:] {
+		c := cell{result: "null"}
+		c.title, c.code, _ = strings.Cut(part, "\n")
+		for line := range strings.Lines(c.code) {
+			word, rest, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(line, "# "), "\n"), " ")
+			switch {
+			case !strings.HasPrefix(line, "# "):
+			case word == "->":
+				c.result = rest
+			case word == "has:":
+				c.result, c.has = "", rest
+			case word == "stdout:":
+				c.stdout += rest + "\n"
+			case word == "stderr:":
+				c.stderr = append(c.stderr, rest)
+			case word == "shown:":
+				c.shown = append(c.shown, rest)
+			case word == "left:":
+				c.left = append(c.left, rest)
+			case word == "changed:":
+				c.changed = append(c.changed, rest)
+			case word == "fails:":
+				c.fails = rest
+			default:
+				t.Fatalf("cell %s: what is %q?", c.title, line)
+			}
+		}
+		cells = append(cells, c)
+	}
+	return cells
+}
+
+// check compares what a cell gave with what it had to give.
+func (c cell) check(t *testing.T, e sandbox.Execution) {
+	t.Helper()
+	var fails string
+	if x := e.Exception; x != nil {
+		fails = fmt.Sprintf("%s at %d: %s", x.Type, x.Line, x.Message)
+	}
+	if (c.fails == "") != (fails == "") || (fails == "") != (e.Status == sandbox.StatusCompleted) {
+		t.Fatalf("it is %s: %s", e.Status, fails)
+	}
+	if head, said, _ := strings.Cut(c.fails, ": "); c.fails != "" && (!strings.HasPrefix(fails, head+": ") || !strings.Contains(fails, said)) {
+		t.Errorf("it failed with %q", fails)
+	}
+	if c.result != "" && !sameJSON(t, c.result, e.Result) {
+		t.Errorf("the result is %s", e.Result)
+	}
+	if c.has != "" {
+		var want, got map[string]json.RawMessage
+		_ = json.Unmarshal(e.Result, &got) // an empty map has none of the fields
+		if err := json.Unmarshal([]byte(c.has), &want); err != nil {
+			t.Fatal(err)
+		}
+		for key := range want {
+			if got[key] == nil || !sameJSON(t, string(want[key]), got[key]) {
+				t.Errorf("its %s is %s", key, got[key])
+			}
+		}
+	}
+	if e.Stdout != c.stdout || len(e.Truncated) > 0 {
+		t.Errorf("it printed %q; %v", e.Stdout, e.Truncated)
+	}
+	for _, part := range c.stderr {
+		if !strings.Contains(e.Stderr, part) {
+			t.Errorf("%q is not in stderr: %q", part, e.Stderr)
+		}
+	}
+	if len(c.stderr) == 0 && e.Stderr != "" {
+		t.Errorf("stderr is %q", e.Stderr)
+	}
+	var shown, left, changed []string
+	for _, out := range e.Outputs {
+		var types []string
+		for kind := range out.Data {
+			types = append(types, kind)
+		}
+		slices.Sort(types)
+		if at := slices.Index(types, "text/plain"); at < 0 || out.Summary == "" {
+			t.Errorf("an output with no text: %v %q", types, out.Summary)
+		} else {
+			types = slices.Delete(types, at, at+1)
+		}
+		shown = append(shown, strings.Join(types, " "))
+	}
+	for _, a := range e.Artifacts {
+		if line := a.Path + " " + a.MIME; a.Change == sandbox.ChangeNew {
+			left = append(left, line)
+		} else {
+			changed = append(changed, line)
+		}
+		if a.Size == 0 {
+			t.Errorf("%s is empty", a.Path)
+		}
+	}
+	if !slices.Equal(shown, c.shown) {
+		t.Errorf("shown is %q", shown)
+	}
+	if !slices.Equal(left, c.left) || !slices.Equal(changed, c.changed) {
+		t.Errorf("it left %q and changed %q", left, changed)
+	}
+}
+
+func sameJSON(t *testing.T, want string, got []byte) bool {
+	t.Helper()
+	var a, b any
+	if err := json.Unmarshal([]byte(want), &a); err != nil {
+		t.Fatalf("%s: %v", want, err)
+	}
+	return json.Unmarshal(got, &b) == nil && reflect.DeepEqual(a, b)
+}
+
+// A notebook as analysts write them, cell by cell in one session, followed as a
+// stream: each cell gives what it has to and nothing of another's, and the stream, the
+// answer and history agree.
+func TestNotebook(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, map[string]any{"max_memory_mb": 512, "cpu_percent": 100})
+	made := t.TempDir()
+	if out, err := exec.Command(os.Getenv("GLASSHOUSE_PYTHON"), "testdata/notebook/tables.py", made).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, name := range []string{"testdata/notebook/sales.csv", made + "/stores.xlsx", made + "/readings.parquet"} {
+		body, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := c.put(t, id, filepath.Base(name), string(body)); a.status != 200 {
+			t.Fatalf("%s: %s", name, a.text)
+		}
+	}
+	cells := readNotebook(t, "testdata/notebook/exercises.py")
+	if len(cells) < 30 {
+		t.Fatalf("only %d cells", len(cells))
+	}
+	for _, x := range cells {
+		t.Run(x.title, func(t *testing.T) {
+			list := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": x.code}).all()
+			numbered(t, list, 0)
+			if len(list) == 0 || list[len(list)-1].name != "done" {
+				t.Fatalf("the events are %v", names(list))
+			}
+			done := list[len(list)-1].data
+			var e sandbox.Execution
+			if err := json.Unmarshal(mustJSON(t, done), &e); err != nil {
+				t.Fatal(err)
+			}
+			x.check(t, e)
+			var shown []any
+			for _, event := range list {
+				if event.name == "output" {
+					shown = append(shown, event.data)
+				}
+			}
+			if texts(list, "stdout") != e.Stdout || texts(list, "stderr") != e.Stderr || compact(shown) != compact(done["outputs"]) && len(shown)+len(e.Outputs) > 0 {
+				t.Errorf("the stream told %q, %q and %d outputs", texts(list, "stdout"), texts(list, "stderr"), len(shown))
+			}
+			if kept := c.ok(t, "GET", "/executions/"+e.ID, nil); compact(kept.get("outputs")) != compact(done["outputs"]) || !reflect.DeepEqual(kept.get("result"), done["result"]) {
+				t.Errorf("history has %s", kept.text)
+			}
+		})
+	}
+}
