@@ -32,6 +32,7 @@ func (s *Session) evaluate(ctx context.Context, at int, tip bool, arguments json
 		Expression string `json:"expression"`
 		Frame      uint64 `json:"frameId"`
 		Context    string `json:"context"`
+		formatted
 	}](arguments)
 	if err != nil {
 		return nil, err
@@ -57,8 +58,10 @@ func (s *Session) evaluate(ctx context.Context, at int, tip bool, arguments json
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v.Name = in.Expression
-	shown := s.shown(v, ref{scope: true, frame: in.Frame})
-	return map[string]any{"result": shown.Value, "type": shown.Type, "variablesReference": shown.VariablesReference, "indexedVariables": shown.IndexedVariables}, nil
+	shown := s.shown(in.format(v), ref{scope: true, frame: in.Frame})
+	return map[string]any{
+		"result": shown.Value, "type": shown.Type, "variablesReference": shown.VariablesReference, "indexedVariables": shown.IndexedVariables, "namedVariables": shown.NamedVariables,
+	}, nil
 }
 
 func (s *Session) setVariable(ctx context.Context, arguments json.RawMessage) (any, error) {
@@ -66,6 +69,7 @@ func (s *Session) setVariable(ctx context.Context, arguments json.RawMessage) (a
 		Ref   int    `json:"variablesReference"`
 		Name  string `json:"name"`
 		Value string `json:"value"`
+		formatted
 	}](arguments)
 	if err != nil {
 		return nil, err
@@ -79,11 +83,11 @@ func (s *Session) setVariable(ctx context.Context, arguments json.RawMessage) (a
 	if err != nil {
 		return nil, err
 	}
-	return s.set(ctx, r.frame, in.Name, in.Value)
+	return s.set(ctx, r.frame, in.Name, in.Value, in.formatted)
 }
 
 // set gives a variable of a frame a value.
-func (s *Session) set(ctx context.Context, frame uint64, name, value string) (any, error) {
+func (s *Session) set(ctx context.Context, frame uint64, name, value string, shown formatted) (any, error) {
 	text, err := s.do(ctx, map[string]any{"do": "set", "name": name, "expression": value, "frame": frame})
 	if err != nil {
 		return nil, err
@@ -95,6 +99,7 @@ func (s *Session) set(ctx context.Context, frame uint64, name, value string) (an
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.overlay[Variable{frame, name}] = v
+	v = shown.format(v)
 	return map[string]any{"value": v.Value, "type": v.Type, "variablesReference": 0}, nil
 }
 
@@ -106,13 +111,14 @@ func (s *Session) setExpression(ctx context.Context, arguments json.RawMessage) 
 		Expression string `json:"expression"`
 		Value      string `json:"value"`
 		Frame      uint64 `json:"frameId"`
+		formatted
 	}](arguments)
 	if err != nil {
 		return nil, err
 	}
 	var v VariableView
 	if identifier.MatchString(in.Expression) { // of a function's locals an assignment reaches only a copy
-		return s.set(ctx, in.Frame, in.Expression, in.Value)
+		return s.set(ctx, in.Frame, in.Expression, in.Value, in.formatted)
 	}
 	for _, text := range []string{in.Expression + " = (" + in.Value + "\n)", in.Expression} {
 		answer, err := s.do(ctx, map[string]any{"do": "evaluate", "expression": text, "frame": in.Frame, "statements": true})
@@ -123,6 +129,7 @@ func (s *Session) setExpression(ctx context.Context, arguments json.RawMessage) 
 			return nil, err
 		}
 	}
+	v = in.format(v)
 	return map[string]any{"value": v.Value, "type": v.Type}, nil
 }
 

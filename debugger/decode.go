@@ -202,7 +202,7 @@ func decode(b []byte, rec *Record) (int, error) {
 			r.fail("no record begins with %#x", kind)
 		}
 	}
-	if errors.Is(r.err, errShort) && len(b) >= maxRecord {
+	if r.err == errShort && len(b) >= maxRecord {
 		r.err = fmt.Errorf("a record of more than %d bytes", maxRecord)
 	}
 	return r.off, r.err

@@ -143,7 +143,7 @@ func FuzzJournal(f *testing.F) {
 			t.Fatal(errA)
 		}
 		for _, verb := range []Verb{Next, StepIn, StepOut, Continue, StepBack, ReverseContinue} {
-			stop, err := whole.Move(min(1, last), verb, Breakpoints{Exceptions: true, Data: []Variable{{Name: "x"}}})
+			stop, err := whole.Move(t.Context(), min(1, last), verb, Breakpoints{Exceptions: true, Data: []Variable{{Name: "x"}}})
 			if err == nil && stop.Step > last {
 				t.Fatalf("%s stops at %d of %d", verb, stop.Step, last)
 			}

@@ -99,7 +99,7 @@ func (j *Journal) lastChange(v Variable, step int) (Change, bool, error) {
 			continue
 		}
 		var last *Change
-		err := j.changes(c, v, step, func(_ *State, seen Change) bool { last = &seen; return true })
+		err := j.latest(c, v, step, func(_ *State, seen Change) { last = &seen })
 		if err != nil || last != nil {
 			return deref(last), last != nil, err
 		}
@@ -123,7 +123,7 @@ func (j *Journal) History(v Variable, from, limit int) ([]Change, error) {
 		if c.Last < from || len(out) >= limit {
 			continue
 		}
-		err := j.changes(c, v, j.steps(), func(_ *State, seen Change) bool {
+		err := j.changes(c, v, from, j.steps(), func(_ *State, seen Change) bool {
 			if seen.Seen >= from {
 				out = append(out, seen)
 			}
@@ -145,7 +145,7 @@ func (j *Journal) FirstValue(of Variable, want Value, from int) (Change, bool, e
 			continue
 		}
 		var first *Change
-		err := j.changes(c, of, j.steps(), func(_ *State, seen Change) bool {
+		err := j.changes(c, of, from, j.steps(), func(_ *State, seen Change) bool {
 			if seen.Seen >= from && !seen.Gone && seen.Value == want {
 				first = &seen
 			}
@@ -158,14 +158,14 @@ func (j *Journal) FirstValue(of Variable, want Value, from int) (Change, bool, e
 	return Change{}, false, nil
 }
 
-// changes visits those of one chunk, up to a step. What is between the last line and
-// the recording's end is seen at no step, and left out.
-func (j *Journal) changes(c *Chunk, v Variable, until int, visit func(*State, Change) bool) error {
+// changes visits those of one chunk, perhaps from a step on, and up to another. What is
+// between the last line and the recording's end is seen at no step, and left out.
+func (j *Journal) changes(c *Chunk, v Variable, from, until int, visit func(*State, Change) bool) error {
 	t := &tracker{frame: v.Frame, name: j.table.byName[v.Name]}
-	if t.name == 0 || !c.names[t.name] && len(c.objects) == 0 {
+	if !c.changes(t.name) {
 		return nil
 	}
-	return j.replay(c, func(s *State, rec *Record) bool {
+	return j.replayFrom(c, from-1, func(*State) bool { return true }, func(s *State, rec *Record) bool {
 		if rec.Kind == KindLine && s.Step > until {
 			return false
 		}
@@ -177,4 +177,31 @@ func (j *Journal) changes(c *Chunk, v Variable, until int, visit func(*State, Ch
 		seen.Seen, t.change = s.Step, nil
 		return visit(s, seen)
 	})
+}
+
+// changes says whether a variable of this name may change in the chunk.
+func (c *Chunk) changes(name uint64) bool { return name != 0 && (c.names[name] || len(c.objects) > 0) }
+
+// latest visits changes of one chunk up to a step, the last one at the end.
+func (j *Journal) latest(c *Chunk, v Variable, until int, visit func(*State, Change)) error {
+	if !c.changes(j.table.byName[v.Name]) {
+		return nil
+	}
+	starts, err := j.spans(c, until)
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, start := range starts {
+		err := j.changes(c, v, start+1, until, func(s *State, seen Change) bool {
+			found = true
+			visit(s, seen)
+			return true
+		})
+		if err != nil || found {
+			return err
+		}
+		until = start
+	}
+	return nil
 }

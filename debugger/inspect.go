@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -13,6 +15,7 @@ type ref struct {
 	scope      bool
 	frame      uint64
 	object     uint64
+	indexed    bool // it has a length, and its parts are numbered
 	expression string
 }
 
@@ -23,6 +26,7 @@ type DAPVariable struct {
 	Type               string `json:"type,omitempty"`
 	VariablesReference int    `json:"variablesReference"`
 	IndexedVariables   int64  `json:"indexedVariables,omitempty"`
+	NamedVariables     int64  `json:"namedVariables,omitempty"`
 	EvaluateName       string `json:"evaluateName,omitempty"`
 }
 
@@ -72,7 +76,7 @@ func (s *Session) inspect(ctx context.Context, request string, arguments json.Ra
 	case "dataBreakpointInfo":
 		return s.dataBreakpointInfo(arguments)
 	case "gotoTargets":
-		return s.gotoTargets(arguments)
+		return s.gotoTargets(ctx, arguments)
 	case "exceptionInfo":
 		return s.exceptionInfo(at)
 	case "evaluate":
@@ -90,6 +94,20 @@ func (s *Session) inspect(ctx context.Context, request string, arguments json.Ra
 		return s.completions(ctx, arguments)
 	}
 	return nil, fmt.Errorf("%w: %q is no request here", ErrRequest, request)
+}
+
+// formatted is how a client wants values.
+type formatted struct {
+	Format struct {
+		Hex bool `json:"hex"`
+	} `json:"format"`
+}
+
+func (f formatted) format(v VariableView) VariableView {
+	if n, ok := new(big.Int).SetString(v.Value, 10); ok && f.Format.Hex && v.Type == "int" {
+		v.Value = fmt.Sprintf("%#x", n)
+	}
+	return v
 }
 
 // program is the source that every frame is of.
@@ -123,6 +141,10 @@ func (s *Session) stackTrace(at int, arguments json.RawMessage) (any, error) {
 		Thread uint64 `json:"threadId"`
 		Start  int    `json:"startFrame"`
 		Levels int    `json:"levels"`
+		Format struct {
+			Line   bool `json:"line"`
+			Module bool `json:"module"`
+		} `json:"format"`
 	}](arguments)
 	if err != nil {
 		return nil, err
@@ -157,7 +179,14 @@ func (s *Session) stackTrace(at int, arguments json.RawMessage) (any, error) {
 	}
 	frames := []stackFrame{}
 	for _, f := range page(stack, in.Start, levels) {
-		frames = append(frames, stackFrame{f.Number, j.table.Name(j.table.Code(f.Code).Name), f.Line, 1, program})
+		name := j.table.Name(j.table.Code(f.Code).Name)
+		if in.Format.Module {
+			name = "__main__." + name
+		}
+		if in.Format.Line {
+			name += fmt.Sprintf(", line %d", f.Line)
+		}
+		frames = append(frames, stackFrame{f.Number, name, f.Line, 1, program})
 	}
 	return map[string]any{"stackFrames": frames, "totalFrames": len(stack)}, nil
 }
@@ -198,9 +227,11 @@ func (s *Session) scopes(at int, arguments json.RawMessage) (any, error) {
 
 func (s *Session) variables(ctx context.Context, at int, tip bool, arguments json.RawMessage) (any, error) {
 	in, err := take[struct {
-		Ref   int `json:"variablesReference"`
-		Start int `json:"start"`
-		Count int `json:"count"`
+		Ref    int    `json:"variablesReference"`
+		Filter string `json:"filter"`
+		Start  int    `json:"start"`
+		Count  int    `json:"count"`
+		formatted
 	}](arguments)
 	if err != nil {
 		return nil, err
@@ -215,6 +246,9 @@ func (s *Session) variables(ctx context.Context, at int, tip bool, arguments jso
 		return nil, err
 	}
 	var list []VariableView
+	if kind := map[bool]string{true: "indexed", false: "named"}[r.indexed]; in.Filter != "" && in.Filter != kind {
+		return map[string]any{"variables": []DAPVariable{}}, nil
+	}
 	if r.scope {
 		list, _, err = s.journal.Scope(at, r.frame, in.Start, in.Count)
 	} else {
@@ -230,7 +264,7 @@ func (s *Session) variables(ctx context.Context, at int, tip bool, arguments jso
 		if set, ok := s.overlay[Variable{r.frame, v.Name}]; ok && r.scope && tip {
 			v.Value, v.Type, v.Ref, v.Length = set.Value, set.Type, 0, nil
 		}
-		out = append(out, s.shown(v, r))
+		out = append(out, s.shown(in.format(v), r))
 	}
 	return map[string]any{"variables": out}, nil
 }
@@ -277,11 +311,14 @@ func (s *Session) shown(v VariableView, parent ref) DAPVariable {
 		}
 	}
 	out.EvaluateName = expression
-	if v.Length != nil {
+	switch {
+	case v.Length != nil && v.named:
+		out.NamedVariables = *v.Length
+	case v.Length != nil:
 		out.IndexedVariables = *v.Length
 	}
 	if v.Ref != 0 || v.Length != nil {
-		out.VariablesReference = s.refer(ref{frame: parent.frame, object: v.Ref, expression: expression})
+		out.VariablesReference = s.refer(ref{frame: parent.frame, object: v.Ref, indexed: v.Length != nil && !v.named, expression: expression})
 	}
 	return out
 }
@@ -314,10 +351,13 @@ func (s *Session) dataBreakpointInfo(arguments json.RawMessage) (any, error) {
 
 func (s *Session) exceptionInfo(at int) (any, error) {
 	s.mu.Lock()
-	w := s.where
+	w, mode := s.where, "unhandled"
+	if slices.Contains(s.wishes.Exceptions, "raised") {
+		mode = "always"
+	}
 	s.mu.Unlock()
 	if w.Reason == string(ReasonException) && w.Description != "" && w.Tip {
-		return map[string]any{"exceptionId": w.Description, "breakMode": "always"}, nil
+		return map[string]any{"exceptionId": w.Description, "breakMode": mode}, nil
 	}
 	lines, err := s.journal.Lines(at, at, s.source)
 	if err != nil {
@@ -327,5 +367,5 @@ func (s *Session) exceptionInfo(at int) (any, error) {
 		return nil, fmt.Errorf("%w: there is no exception at this step", ErrRequest)
 	}
 	name, _, _ := strings.Cut(lines[0].Error, ":")
-	return map[string]any{"exceptionId": name, "description": lines[0].Error, "breakMode": "always"}, nil
+	return map[string]any{"exceptionId": name, "description": lines[0].Error, "breakMode": mode}, nil
 }

@@ -58,11 +58,10 @@ type Journal struct {
 	rest   []byte // the beginning of a record that is not whole
 	chunks []*Chunk
 	open   *Chunk
-	key    []byte // of the open chunk
-	raw    []byte // its records
-	bytes  int    // of all records so far
-	defs   []byte // records that define, since the last chunk
-	taken  int    // chunks that Take has returned
+	ahead  *unpacked // the open chunk
+	bytes  int       // of all records so far
+	defs   []byte    // records that define, since the last chunk
+	taken  int       // chunks that Take has returned
 	follow func(*State, *Record)
 	cache  cache
 	zip    *zstd.Encoder
@@ -89,7 +88,7 @@ func (j *Journal) begin() {
 		First: j.tip.Step + 1, Last: j.tip.Step,
 		lines: map[line]int{}, frames: map[uint64]bool{}, names: map[uint64]bool{}, objects: map[uint64]bool{},
 	}
-	j.key, j.raw = j.tip.appendKey(nil), nil
+	j.ahead = &unpacked{chunk: j.open, key: j.tip.appendKey(nil)}
 }
 
 // Append takes what a recorder has written, of any length. After an error the
@@ -140,12 +139,12 @@ func (j *Journal) record(rec *Record, raw []byte) error {
 	if err := j.tip.apply(&j.table, rec); err != nil {
 		return err
 	}
-	j.raw = append(j.raw, raw...)
+	j.ahead.raw = append(j.ahead.raw, raw...)
 	j.note(rec, left)
 	if j.follow != nil {
 		j.follow(j.tip, rec)
 	}
-	if rec.Kind == KindLine && len(j.raw) >= chunkFull {
+	if rec.Kind == KindLine && len(j.ahead.raw) >= chunkFull {
 		j.seal()
 		j.begin()
 	}
@@ -178,15 +177,15 @@ func (j *Journal) note(rec *Record, left uint64) {
 
 // seal compresses the open chunk.
 func (j *Journal) seal() {
-	if j.open == nil || len(j.raw) == 0 {
+	if j.open == nil || len(j.ahead.raw) == 0 {
 		return
 	}
-	whole := append(j.key, j.raw...)
+	whole := append(j.ahead.key, j.ahead.raw...)
 	j.open.Size = len(whole)
 	j.open.Data = j.zip.EncodeAll(whole, nil)
 	j.open.defs, j.defs = j.defs, nil
 	j.chunks = append(j.chunks, j.open)
-	j.open, j.key, j.raw = nil, nil, nil
+	j.open, j.ahead = nil, nil
 }
 
 func (j *Journal) steps() int {
@@ -215,19 +214,9 @@ func (j *Journal) Table() Table {
 	return t
 }
 
-// Size returns the bytes of the records so far, and of the chunks that are compressed.
-func (j *Journal) Size() (raw, stored int) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	for _, c := range j.chunks {
-		stored += len(c.Data)
-	}
-	return j.bytes, stored
-}
-
 // all returns the chunks in order, the open one last.
 func (j *Journal) all() []*Chunk {
-	if j.open == nil || len(j.raw) == 0 {
+	if j.open == nil || len(j.ahead.raw) == 0 {
 		return j.chunks
 	}
 	return append(j.chunks[:len(j.chunks):len(j.chunks)], j.open)
@@ -236,35 +225,37 @@ func (j *Journal) all() []*Chunk {
 // replay calls visit for each record of a chunk, with the state behind it, until it
 // returns false. The state is visit's until the next record.
 func (j *Journal) replay(c *Chunk, visit func(s *State, rec *Record) bool) error {
-	return j.replayFrom(c, func(*State) {}, visit)
+	return j.replayFrom(c, 0, func(*State) bool { return true }, visit)
 }
 
-// replayFrom calls begin with the state ahead of the chunk's first record, too.
-func (j *Journal) replayFrom(c *Chunk, begin func(*State), visit func(s *State, rec *Record) bool) error {
-	key, raw := j.key, j.raw
-	if c != j.open {
-		var err error
-		if key, err = j.unpacked(c); err != nil {
-			return fmt.Errorf("chunk of steps %d to %d: %w", c.First, c.Last, err)
-		}
-	}
-	s, size, err := decodeKey(key)
+// replayFrom does so for the records behind a step, and perhaps some that are ahead of
+// it; begin is called with the state ahead of the first, and may be enough.
+func (j *Journal) replayFrom(c *Chunk, step int, begin func(*State) bool, visit func(s *State, rec *Record) bool) error {
+	wrong := func(err error) error { return fmt.Errorf("chunk of steps %d to %d: %w", c.First, c.Last, err) }
+	u, err := j.unpacked(c)
 	if err != nil {
-		return err
+		return wrong(err)
 	}
-	if c != j.open {
-		raw = key[size:]
+	from := u.span(step)
+	s, _, err := decodeKey(from.key)
+	if err != nil {
+		return wrong(err)
 	}
-	begin(s)
+	if !begin(s) {
+		return nil
+	}
 	var rec Record
-	for len(raw) > 0 {
-		size, err := decode(raw, &rec)
-		if err != nil {
-			return fmt.Errorf("chunk of steps %d to %d: %w", c.First, c.Last, err)
+	for at := from.offset; at < len(u.raw); {
+		size, err := decode(u.raw[at:], &rec)
+		if err == nil {
+			err = s.apply(&j.table, &rec)
 		}
-		raw = raw[size:]
-		if err := s.apply(&j.table, &rec); err != nil {
-			return fmt.Errorf("chunk of steps %d to %d: %w", c.First, c.Last, err)
+		if err != nil {
+			return wrong(err)
+		}
+		at += size
+		if rec.Kind == KindLine {
+			u.pass(s, at)
 		}
 		if !visit(s, &rec) {
 			return nil
@@ -286,12 +277,13 @@ func (j *Journal) state(step int) (*State, error) {
 		if step < c.First || step > c.Last {
 			continue
 		}
-		err := j.replay(c, func(s *State, rec *Record) bool {
-			if rec.Kind == KindLine && s.Step == step {
+		arrived := func(s *State) (further bool) {
+			if s.Step == step {
 				found = s
 			}
 			return found == nil
-		})
+		}
+		err := j.replayFrom(c, step, arrived, func(s *State, rec *Record) bool { return rec.Kind != KindLine || arrived(s) })
 		if err != nil {
 			return nil, err
 		}

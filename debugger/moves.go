@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // recordedFile is the file that the steps of a recording are of.
@@ -17,7 +18,8 @@ func (j *Journal) recordedFile() string {
 }
 
 // Move moves the session: in the recording where it stands at a past step, the program
-// where it stands itself. It answers at once; Settled waits for the stop.
+// where it stands itself. It answers at once, but for a search through the recording,
+// which ends with ctx; Settled waits for the stop.
 func (s *Session) Move(ctx context.Context, verb Verb) error {
 	s.mu.Lock()
 	if s.state == StateRunning {
@@ -27,6 +29,7 @@ func (s *Session) Move(ctx context.Context, verb Verb) error {
 	back := verb == StepBack || verb == ReverseContinue
 	if s.live && s.where.Tip && !back {
 		s.state, s.refs = StateRunning, nil
+		s.moves++
 		s.wishes.Entry = false
 		resume := map[string]any{"do": "resume", "mode": string(verb), "stops": s.wishes}
 		s.emit("continued", map[string]any{"threadId": max(s.where.Lane, 1), "allThreadsContinued": true})
@@ -34,15 +37,20 @@ func (s *Session) Move(ctx context.Context, verb Verb) error {
 		_, err := s.do(ctx, resume)
 		return err
 	}
-	defer s.mu.Unlock()
-	breaks := s.recorded(s.journal.recordedFile())
+	breaks, data, moves := s.recorded(s.journal.recordedFile()), slices.Clone(s.wishes.Data), s.moves
 	from := s.where.Step
 	if back && s.where.Reason == string(ReasonEnd) {
 		from = s.journal.Steps() + 1
 	}
-	stop, err := s.journal.Move(from, verb, breaks)
+	s.mu.Unlock()
+	stop, err := s.journal.Move(ctx, from, verb, breaks)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err != nil {
 		return err
+	}
+	if s.moves != moves {
+		return fmt.Errorf("%w: the session was moved meanwhile", ErrRequest)
 	}
 	if s.live && stop.Reason == ReasonEnd || s.live && stop.Step == s.tip.Step {
 		s.stop(s.tip)
@@ -53,7 +61,7 @@ func (s *Session) Move(ctx context.Context, verb Verb) error {
 	case ReasonLine:
 		w.HitIDs = []int{breaks.Lines[stop.Break].ID}
 	case ReasonData:
-		w.HitIDs = []int{s.wishes.Data[stop.Break].ID}
+		w.HitIDs = []int{data[stop.Break].ID}
 	case ReasonStart:
 		w.Description = "the beginning of the recording"
 	case ReasonEnd:
@@ -167,15 +175,28 @@ func (s *Session) Do(ctx context.Context, request string, arguments json.RawMess
 	case "setExceptionBreakpoints":
 		in, err := take[struct {
 			Filters []string `json:"filters"`
+			Options []struct {
+				Filter    string `json:"filterId"`
+				Condition string `json:"condition"`
+			} `json:"filterOptions"`
 		}](arguments)
 		if err != nil {
 			return nil, err
+		}
+		for _, o := range in.Options {
+			if o.Condition != "" {
+				return nil, fmt.Errorf("%w: the exception filters take no condition", ErrRequest)
+			}
+			in.Filters = append(in.Filters, o.Filter)
 		}
 		return empty{}, s.SetExceptions(in.Filters)
 	case "setDataBreakpoints":
 		in, err := take[struct {
 			Breakpoints []struct {
-				DataID string `json:"dataId"`
+				DataID       string `json:"dataId"`
+				Access       string `json:"accessType"`
+				Condition    string `json:"condition"`
+				HitCondition string `json:"hitCondition"`
 			} `json:"breakpoints"`
 		}](arguments)
 		if err != nil {
@@ -183,6 +204,9 @@ func (s *Session) Do(ctx context.Context, request string, arguments json.RawMess
 		}
 		var list []Variable
 		for _, b := range in.Breakpoints {
+			if b.Condition != "" || b.HitCondition != "" || b.Access != "" && b.Access != "write" {
+				return nil, fmt.Errorf("%w: a variable is watched for each change, without a condition", ErrRequest)
+			}
 			v, err := parseDataID(b.DataID)
 			if err != nil {
 				return nil, err

@@ -1,6 +1,7 @@
 package debugger
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -15,7 +16,7 @@ type gotoTarget struct {
 
 // gotoTargets are the times that a line was reached: the first, and those around where
 // the session stands. Of what is to come nothing can be shown: no line is passed over.
-func (s *Session) gotoTargets(arguments json.RawMessage) (any, error) {
+func (s *Session) gotoTargets(ctx context.Context, arguments json.RawMessage) (any, error) {
 	in, err := take[struct {
 		Line int `json:"line"`
 	}](arguments)
@@ -32,7 +33,7 @@ func (s *Session) gotoTargets(arguments json.RawMessage) (any, error) {
 		verb Verb
 		name string
 	}{{0, Continue, "first reached"}, {at, ReverseContinue, "reached before"}, {at, Continue, "reached next"}} {
-		stop, err := s.journal.Move(way.from, way.verb, line)
+		stop, err := s.journal.Move(ctx, way.from, way.verb, line)
 		if err != nil {
 			return nil, err
 		}

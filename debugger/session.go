@@ -58,6 +58,7 @@ type Session struct {
 	live      bool // the run goes on
 	tip       Where
 	where     Where
+	moves     int   // how often it was moved
 	refs      []ref // of variables, until the next move
 	wishes    wishes
 	nextID    int
@@ -67,19 +68,13 @@ type Session struct {
 	overlay   map[Variable]VariableView // what was set since it stands
 	events    []Event
 	dropped   int
+	taken     int // no event up to this one may change any more
 }
 
-// Event is something that happened, numbered from 1.
-type Event struct {
-	ID   int    `json:"id"`
-	Kind string `json:"event"` // as the Debug Adapter Protocol names them
-	Body any    `json:"body"`
-}
-
-const maxEvents = 10_000
-
-// command is what the run's goroutine is to do; its answer is the child's JSON.
+// command is what the run's goroutine is to do while somebody waits; its answer is the
+// child's JSON.
 type command struct {
+	ctx    context.Context
 	body   map[string]any
 	answer chan result
 }
@@ -105,42 +100,6 @@ func NewSession(j *Journal, source []string, live bool) *Session {
 
 // OnUse has f called whenever somebody uses the session.
 func (s *Session) OnUse(f func()) { s.touch = f }
-
-// emit adds an event. The caller holds mu.
-func (s *Session) emit(kind string, body any) {
-	s.events = append(s.events, Event{s.dropped + len(s.events) + 1, kind, body})
-	if len(s.events) > maxEvents {
-		s.events = slices.Clone(s.events[maxEvents/2:])
-		s.dropped += maxEvents / 2
-	}
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
-
-// Events returns the events after one, waiting for the first until ctx ends.
-func (s *Session) Events(ctx context.Context, after int) []Event {
-	for {
-		s.mu.Lock()
-		from := min(max(after-s.dropped, 0), len(s.events))
-		list, changed := slices.Clone(s.events[from:]), s.changed
-		s.mu.Unlock()
-		if len(list) > 0 {
-			return list
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// Last returns the number of the last event; 0 before the first.
-func (s *Session) Last() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.dropped + len(s.events)
-}
 
 // Where returns where the session stands now.
 func (s *Session) Where() Where {
@@ -206,7 +165,7 @@ func (j *Journal) changedBy(step int, frame uint64) []string {
 		if step+1 < c.First || step > c.Last {
 			continue
 		}
-		_ = j.replay(c, func(s *State, rec *Record) bool { // what is damaged was said by State
+		_ = j.replayFrom(c, step, func(*State) bool { return true }, func(s *State, rec *Record) bool { // what is damaged was said by State
 			if rec.Kind == KindLine && s.Step > step || s.Step < step || s.Current != frame {
 				return s.Step <= step
 			}
@@ -235,6 +194,7 @@ func (j *Journal) changedBy(step int, frame uint64) []string {
 // stop makes a place the session's, and tells it. The caller holds mu.
 func (s *Session) stop(w Where) {
 	s.where, s.refs = w, nil
+	s.moves++
 	if s.state != StateEnded {
 		s.state = StateStopped
 	}
@@ -275,14 +235,14 @@ func (s *Session) Logged(body []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.emit("output", map[string]any{"category": "console", "output": log.Text + "\n", "line": log.Line})
+	s.emit("output", output{"console", log.Text + "\n", log.Line})
 }
 
 // expressionTime is how long an expression may take in the program.
 const expressionTime = 5 * time.Second
 
 // Stopped serves the others while the program stands, until one has it go on.
-func (s *Session) Stopped(ctx context.Context, body []byte, ask func(any, time.Duration) ([]byte, error)) (any, error) {
+func (s *Session) Stopped(ctx context.Context, body []byte, ask func(context.Context, any) ([]byte, error)) (any, error) {
 	var at struct {
 		Reason string `json:"reason"`
 		IDs    []int  `json:"ids"`
@@ -309,12 +269,14 @@ func (s *Session) Stopped(ctx context.Context, body []byte, ask func(any, time.D
 	for {
 		select {
 		case c := <-s.commands:
+			c.body["calm"] = ctx.Err() == nil
 			if c.body["do"] == "resume" {
 				c.answer <- result{}
 				return c.body, nil
 			}
-			c.body["calm"] = ctx.Err() == nil
-			text, err := ask(c.body, expressionTime)
+			patience, done := context.WithTimeout(c.ctx, expressionTime)
+			text, err := ask(patience, c.body)
+			done()
 			if err != nil {
 				c.answer <- result{nil, fmt.Errorf("%w: the program was ended with it", ErrRequest)}
 				return nil, err
@@ -330,25 +292,20 @@ func (s *Session) Stopped(ctx context.Context, body []byte, ask func(any, time.D
 }
 
 // Ended says that the run is over; body is told with it.
-func (s *Session) Ended(output map[string]string, body any) {
+func (s *Session) Ended(body any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live, s.state = false, StateEnded
 	s.where, s.refs = s.look(s.journal.Steps(), Where{Reason: "end"}), nil
 	s.tip = s.where
-	for _, category := range []string{"stdout", "stderr"} {
-		if output[category] != "" {
-			s.emit("output", map[string]any{"category": category, "output": output[category]})
-		}
-	}
 	s.emit("exited", body)
 	s.emit("terminated", map[string]any{})
 }
 
-// do has the run's goroutine do something while the program stands at its tip. The
-// caller does not hold mu.
+// do has the run's goroutine do something while the program stands at its tip, and
+// interrupts it when ctx ends. The caller does not hold mu.
 func (s *Session) do(ctx context.Context, body map[string]any) ([]byte, error) {
-	c := command{body, make(chan result, 1)}
+	c := command{ctx, body, make(chan result, 1)}
 	select {
 	case s.commands <- c:
 	case <-ctx.Done():

@@ -287,7 +287,9 @@ func (s *State) set(scope map[uint64]Value, rec *Record) error {
 	if rec.Value.Tag == TagObject && s.Objects[rec.Value.Object] == nil {
 		return fmt.Errorf("a variable holds object %d, which is not there", rec.Value.Object)
 	}
-	s.remove(scope, rec.Name)
+	if before, ok := scope[rec.Name]; ok {
+		s.held -= weigh(before)
+	}
 	scope[rec.Name] = rec.Value
 	return s.weigh(weigh(rec.Value))
 }

@@ -1,7 +1,10 @@
 package debugger
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -91,8 +94,8 @@ type rule struct {
 }
 
 // Move finds the stop for a verb at a step; 0 is ahead of the first, and going back one
-// more than there are is behind the last.
-func (j *Journal) Move(from int, verb Verb, breaks Breakpoints) (Stop, error) {
+// more than there are is behind the last. It gives up when ctx ends.
+func (j *Journal) Move(ctx context.Context, from int, verb Verb, breaks Breakpoints) (Stop, error) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	r := rule{from: from, back: verb == StepBack || verb == ReverseContinue, breaks: breaks}
@@ -114,7 +117,7 @@ func (j *Journal) Move(from int, verb Verb, breaks Breakpoints) (Stop, error) {
 		}
 		return j.first()
 	}
-	return j.find(r)
+	return j.find(ctx, r)
 }
 
 // Goto checks that a step can be shown.
@@ -154,8 +157,9 @@ func (r *rule) aim(s *State, verb Verb) {
 	}
 }
 
-// find applies a rule. A chunk in which nothing can match is not opened.
-func (j *Journal) find(r rule) (Stop, error) {
+// find applies a rule. A chunk in which nothing can match is not opened. What is sought
+// among a million steps can take seconds, unless ctx ends first.
+func (j *Journal) find(ctx context.Context, r rule) (Stop, error) {
 	w, err := j.watch(r)
 	if err != nil {
 		return Stop{}, err
@@ -174,12 +178,15 @@ func (j *Journal) find(r rule) (Stop, error) {
 			w.pass(c)
 			continue
 		}
-		if err := w.search(c); err != nil {
+		if err := w.search(ctx, c); err != nil {
 			return Stop{}, err
 		}
-		if w.found.Step > 0 {
+		if w.found.Step > 0 && (!r.back || w.found.Step >= c.First) {
 			return w.found, nil
 		}
+	}
+	if w.found.Step > 0 {
+		return w.found, nil
 	}
 	if r.back {
 		stop, err := j.first()
@@ -231,7 +238,7 @@ func (w *watcher) pass(c *Chunk) {
 }
 
 func (w *watcher) may(c *Chunk) bool {
-	if w.rule.lane != 0 || w.rule.breaks.Exceptions && c.raises || len(w.names) > 0 {
+	if w.rule.lane != 0 || w.rule.breaks.Exceptions && c.raises {
 		return true
 	}
 	for f := range w.rule.frames {
@@ -239,23 +246,57 @@ func (w *watcher) may(c *Chunk) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(w.lines, func(l line) bool { return c.lines[l] > 0 })
+	return slices.ContainsFunc(w.names, c.changes) || slices.ContainsFunc(w.lines, func(l line) bool { return c.lines[l] > 0 })
 }
 
 // search finds the nearest match in a chunk: going back, the last one before from.
-func (w *watcher) search(c *Chunk) error {
-	if w.rule.back {
-		w.count(c, -1) // what was counted is ahead of the chunk's end
+func (w *watcher) search(ctx context.Context, c *Chunk) error {
+	counted := slices.ContainsFunc(w.rule.breaks.Lines, func(b LineBreak) bool { return b.Hits > 0 || b.HitOp != "" })
+	if !w.rule.back {
+		from := w.rule.from
+		if counted {
+			from = 0
+		}
+		return errors.Join(w.see(c, from, math.MaxInt), ctx.Err())
 	}
+	w.count(c, -1) // what was counted is ahead of the chunk's end
+	starts := []int{0}
+	if !counted {
+		var err error
+		if starts, err = w.j.spans(c, w.rule.from); err != nil {
+			return err
+		}
+	}
+	end := w.rule.from
+	for _, start := range starts {
+		later := w.found
+		w.found = Stop{}
+		if err := errors.Join(w.see(c, start, end), ctx.Err()); err != nil {
+			return err
+		}
+		if w.found.Step < later.Step { // an exception of a line that is further back
+			w.found = later
+		}
+		if w.found.Step > max(start, c.First-1) {
+			return nil
+		}
+		end = start
+	}
+	return nil
+}
+
+// see offers the matches in a chunk behind a step, up to the line of another; going
+// forward, the first.
+func (w *watcher) see(c *Chunk, from, until int) error {
 	hits := slices.Clone(w.hits)
 	trackers := make([]*tracker, len(w.names))
 	for i, v := range w.rule.breaks.Data {
 		trackers[i] = &tracker{frame: v.Frame, name: w.names[i]}
 	}
 	left := false // by an exception, which then is raised again in the caller
-	err := w.j.replay(c, func(s *State, rec *Record) bool {
+	err := w.j.replayFrom(c, from, func(*State) bool { return true }, func(s *State, rec *Record) bool {
 		if rec.Kind == KindRaise && w.rule.breaks.Exceptions && !left {
-			if step := s.Frames[s.Current].Step; step >= c.First-1 && step > 0 {
+			if step := s.Frames[s.Current].Step; step > 0 {
 				w.offer(Stop{Step: step, Reason: ReasonException})
 			}
 		}
@@ -271,7 +312,7 @@ func (w *watcher) search(c *Chunk) error {
 				}
 			}
 		}
-		return w.rule.back && s.Step < w.rule.from || !w.rule.back && w.found.Step == 0
+		return s.Step < until && (w.rule.back || w.found.Step == 0)
 	})
 	if !w.rule.back {
 		w.hits = hits

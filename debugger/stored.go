@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"glasshouse/sandbox"
 )
@@ -49,7 +48,7 @@ func Open(chunks []sandbox.Chunk, load func(sequence int) ([]byte, error)) (*Jou
 	if err != nil {
 		return nil, err
 	}
-	j.open, j.tip = nil, nil
+	j.open, j.ahead, j.tip = nil, nil, nil
 	for i, kept := range chunks {
 		if kept.Sequence != i {
 			return nil, fmt.Errorf("chunk %d of the recording is missing", i)
@@ -133,37 +132,6 @@ func (c *Chunk) readIndex(b []byte) error {
 	return nil
 }
 
-// cache keeps the chunks that were unpacked last: who steps stays near.
-type cache struct {
-	mu     sync.Mutex
-	chunks [4]*Chunk
-	raw    [4][]byte
-	next   int
-}
-
-// unpacked returns a chunk's key frame and records.
-func (j *Journal) unpacked(c *Chunk) ([]byte, error) {
-	j.cache.mu.Lock()
-	defer j.cache.mu.Unlock()
-	if i := slices.Index(j.cache.chunks[:], c); i >= 0 {
-		return j.cache.raw[i], nil
-	}
-	data := c.Data
-	if data == nil {
-		var err error
-		if data, err = c.load(); err != nil {
-			return nil, err
-		}
-	}
-	raw, err := j.unzip.DecodeAll(data, make([]byte, 0, min(c.Size, 2*maxHeld)))
-	if err != nil {
-		return nil, err
-	}
-	j.cache.chunks[j.cache.next], j.cache.raw[j.cache.next] = c, raw
-	j.cache.next = (j.cache.next + 1) % len(j.cache.raw)
-	return raw, nil
-}
-
 // lookahead is how many steps of others a line may wait for its end in a page.
 const lookahead = 10_000
 
@@ -193,7 +161,7 @@ func (j *Journal) Lines(first, last int, source []string) ([]Line, error) {
 		}
 		var p *Plain
 		var end *State
-		err := j.replayFrom(c, func(s *State) { p, end = NewPlain(&j.table, s, source, tell), s; p.from = first }, func(s *State, rec *Record) bool {
+		err := j.replayFrom(c, 0, func(s *State) bool { p, end = NewPlain(&j.table, s, source, tell), s; p.from = first; return true }, func(s *State, rec *Record) bool {
 			p.See(s, rec)
 			return len(steps) < wanted && s.Step < last+lookahead
 		})

@@ -67,7 +67,7 @@ func TestASearchLoadsFewChunks(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Value != fmt.Sprint(290_000/3-1) || *loads > 2 {
 		t.Errorf("the last change: %+v, %d loads, %v", list, *loads, err)
 	}
-	stop, err := j.Move(1, Continue, Breakpoints{Lines: []LineBreak{{File: "file", Line: 99}}})
+	stop, err := j.Move(t.Context(), 1, Continue, Breakpoints{Lines: []LineBreak{{File: "file", Line: 99}}})
 	if err != nil || stop.Reason != ReasonEnd || *loads > 2 {
 		t.Errorf("a line that never runs: %+v, %d loads, %v", stop, *loads, err)
 	}

@@ -1,6 +1,8 @@
 package debugger
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +22,7 @@ type VariableView struct {
 	Type   string `json:"type"`
 	Ref    uint64 `json:"ref,omitempty" doc:"The object's number, where it can be opened"`
 	Length *int64 `json:"length,omitempty"`
+	named  bool   // its parts are attributes
 }
 
 // FrameView is a call at one step.
@@ -82,7 +85,7 @@ func (s *State) variable(t *Table, name string, v Value) VariableView {
 		out.Ref = o.Number
 		if o.Length >= 0 {
 			length := o.Length
-			out.Length = &length
+			out.Length, out.named = &length, o.Form == Attributes
 		}
 	}
 	return out
@@ -245,22 +248,18 @@ func (j *Journal) Changes(v Variable, step, limit int, last bool, source []strin
 		slices.Reverse(chunks)
 	}
 	for _, c := range chunks {
-		if last && c.First > step || !last && c.Last < step {
-			continue
+		var err error
+		switch {
+		case last && c.First <= step:
+			err = j.latest(c, v, step, func(s *State, seen Change) { out = append(out[:0], show(s, seen)) })
+		case !last && c.Last >= step:
+			err = j.changes(c, v, step, j.steps(), func(s *State, seen Change) bool {
+				if seen.Seen >= step {
+					out = append(out, show(s, seen))
+				}
+				return len(out) < limit
+			})
 		}
-		until := j.steps()
-		if last {
-			until = step
-		}
-		err := j.changes(c, v, until, func(s *State, seen Change) bool {
-			switch {
-			case last:
-				out = append(out[:0], show(s, seen))
-			case seen.Seen >= step:
-				out = append(out, show(s, seen))
-			}
-			return last || len(out) < limit
-		})
 		if err != nil || last && len(out) > 0 || len(out) >= limit {
 			return out, err
 		}
@@ -271,14 +270,14 @@ func (j *Journal) Changes(v Variable, step, limit int, last bool, source []strin
 // FirstWhere returns the first step from a step on, in a function where one is named,
 // on whose arrival a condition held; 0 where it never did. unknown counts the steps
 // where the recording does not tell.
-func (j *Journal) FirstWhere(c *Condition, from int, function string) (step, unknown int, err error) {
+func (j *Journal) FirstWhere(ctx context.Context, c *Condition, from int, function string) (step, unknown int, err error) {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	for _, chunk := range j.all() {
 		if chunk.Last < from {
 			continue
 		}
-		err := j.replay(chunk, func(s *State, rec *Record) bool {
+		err := j.replayFrom(chunk, from-1, func(*State) bool { return true }, func(s *State, rec *Record) bool {
 			if rec.Kind != KindLine || s.Step < from {
 				return true
 			}
@@ -293,7 +292,7 @@ func (j *Journal) FirstWhere(c *Condition, from int, function string) (step, unk
 			}
 			return step == 0
 		})
-		if err != nil || step > 0 {
+		if err = errors.Join(err, ctx.Err()); err != nil || step > 0 {
 			return step, unknown, err
 		}
 	}

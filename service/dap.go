@@ -10,8 +10,8 @@ import (
 )
 
 // AttachDAP finds what a client of the Debug Adapter Protocol asks for: a session that
-// is open, which it then drives; the recording of an execution; or code, which is begun
-// in a sandbox and ends with the client.
+// is open, which it then drives, or watches where another editor drives it; the recording
+// of an execution; or code, which is begun in a sandbox and ends with the client.
 func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, error) {
 	who, err := s.Authenticate(ctx, in.Token)
 	if err != nil {
@@ -24,7 +24,13 @@ func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, er
 		if err != nil {
 			return nil, err
 		}
-		return &dap.Target{Session: d.Session, Close: func() error { return s.CloseDebug(who, d.ID) }}, d.Drive(driver, true)
+		d.edit(driver, in.Drive)
+		return &dap.Target{
+			Session: d.Session,
+			Close:   func() error { return s.CloseDebug(who, d.ID) },
+			May:     func() error { return d.Drive(driver, false) },
+			Leave:   func() { d.leave(driver) },
+		}, nil
 	case in.Execution != "":
 		d, err := s.OpenPast(ctx, who, in.Execution, driver)
 		if err != nil {

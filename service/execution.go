@@ -222,6 +222,9 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 			job.feed.begin(e, box.Owner, box.Policy.MaxOutputSize)
 			s.keep(e.ID, job.feed)
 			live = job.feed
+		} else if job.debug != nil {
+			job.debug.room(box.Policy.MaxOutputSize)
+			live = job.debug
 		}
 		ranErr = s.runIn(ctx, session, box, e, job, live)
 		explain(e)

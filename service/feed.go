@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"glasshouse/sandbox"
 )
@@ -72,13 +71,6 @@ type printed struct {
 	truncated bool
 }
 
-// stream is stdout or stderr.
-type stream struct {
-	room    int    // bytes that may still be streamed
-	over    bool   // and none may
-	partial []byte // of a character whose end has not come
-}
-
 // maxPiece is how much text one event has at the most.
 const maxPiece = 32 << 10
 
@@ -125,18 +117,7 @@ func (f *Feed) Print(name string, text []byte) {
 	if s == nil || s.over || len(text) == 0 {
 		return
 	}
-	text = append(s.partial, text...) // a copy: the caller's is its own
-	s.partial = nil
-	if len(text) > s.room {
-		s.over = true
-		text = text[:s.room]
-	}
-	whole := len(text) - cutOff(text)
-	if !s.over {
-		s.partial = append(s.partial, text[whole:]...)
-	}
-	s.room -= whole
-	f.print(name, text[:whole], s.over)
+	f.print(name, s.take(text), s.over)
 }
 
 // print adds text, to the event before where that is nobody's yet. The caller holds mu.
@@ -152,19 +133,6 @@ func (f *Feed) print(name string, text []byte, truncated bool) {
 		}
 	}
 	f.add(name, &printed{text, truncated}, len(text))
-}
-
-// cutOff is how many bytes at the end of text begin a character that is not whole.
-func cutOff(text []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-		if c := text[len(text)-n]; utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(text[len(text)-n:]) {
-				return n
-			}
-			return 0
-		}
-	}
-	return 0
 }
 
 // Note is host.Listener's.

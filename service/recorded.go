@@ -16,6 +16,7 @@ import (
 type Recorded struct {
 	*debugger.Journal
 	Source []string
+	Bytes  int64 // that history keeps of it; 0 while the run goes on
 }
 
 // opened keeps the recordings that were read last, and those of runs that go on.
@@ -104,7 +105,10 @@ func (s *Service) Recorded(ctx context.Context, who sandbox.Key, id string) (*Re
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorded{journal, debugger.Source(e.Code)}
+	r := &Recorded{Journal: journal, Source: debugger.Source(e.Code)}
+	for _, c := range chunks {
+		r.Bytes += c.Bytes
+	}
 	if e.CompletedAt != nil {
 		s.recorded.keep(id, r)
 	}

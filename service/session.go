@@ -25,6 +25,7 @@ type DebugSession struct {
 	mu        sync.Mutex
 	execution string
 	driver    string
+	editor    bool // the driver is an editor that is there
 	used      time.Time
 	idle      time.Duration
 	result    *sandbox.Execution
@@ -79,10 +80,12 @@ func (s *Service) OpenDebug(ctx context.Context, who sandbox.Key, id string, sta
 	d.cancel = cancel
 	began := make(chan error, 1)
 	job := start.Job
-	job.debug = &interactive{session: d, journal: journal, began: began}
+	watcher := &interactive{session: d, journal: journal, began: began}
+	job.debug = watcher
 	go func() {
 		e, err := s.Execute(running, who, id, job)
 		cancel(nil)
+		watcher.flush()
 		d.end(e)
 		began <- err // where it never began
 	}()
@@ -148,12 +151,28 @@ func (d *DebugSession) Drive(client string, take bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if take {
-		d.driver = client
+		d.driver, d.editor = client, false
 	}
 	if d.driver != client {
-		return &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "another client drives this session; yours may look, or take over with the command drive"}
+		return &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "another client drives this session; yours may look, or take over: with the command drive, or in an editor by attaching with drive"}
 	}
 	return nil
+}
+
+// edit makes an editor the driver, unless another editor is that; with take, even then.
+func (d *DebugSession) edit(client string, take bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if take || !d.editor {
+		d.driver, d.editor = client, true
+	}
+}
+
+// leave says that an editor is gone.
+func (d *DebugSession) leave(client string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.editor = d.editor && d.driver != client
 }
 
 // Execution is the execution's id; "" before the run has one.
@@ -184,9 +203,8 @@ func (d *DebugSession) began(execution string) {
 }
 
 func (d *DebugSession) end(e *sandbox.Execution) {
-	output, body := map[string]string{}, map[string]any{"exitCode": 1}
+	body := map[string]any{"exitCode": 1}
 	if e != nil {
-		output["stdout"], output["stderr"] = e.Stdout, e.Stderr
 		body["status"], body["execution_id"] = e.Status, e.ID
 		if e.Status == sandbox.StatusCompleted {
 			body["exitCode"] = 0
@@ -195,7 +213,7 @@ func (d *DebugSession) end(e *sandbox.Execution) {
 	d.mu.Lock()
 	d.result = e
 	d.mu.Unlock()
-	d.Ended(output, body)
+	d.Ended(body)
 	close(d.over)
 }
 
@@ -255,7 +273,44 @@ type interactive struct {
 	session *DebugSession
 	journal *debugger.Journal
 	began   chan error
+
+	mu      sync.Mutex // stdout and stderr come from goroutines of their own
+	streams map[string]*stream
 }
+
+var _ host.Listener = (*interactive)(nil)
+
+// room says how much of each stream is told.
+func (i *interactive) room(bytes int) {
+	i.streams = map[string]*stream{"stdout": {room: bytes}, "stderr": {room: bytes}}
+}
+
+// Print is host.Listener's.
+func (i *interactive) Print(name string, text []byte) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s := i.streams[name]
+	if s.over || len(text) == 0 {
+		return
+	}
+	i.session.Printed(name, string(s.take(text)))
+	if s.over {
+		i.session.Printed("console", "more than max_output_size was written to "+name+": the rest is not shown here\n")
+	}
+}
+
+// flush tells what is left of a character that never became whole.
+func (i *interactive) flush() {
+	for name, s := range i.streams {
+		i.session.Printed(name, string(s.partial))
+	}
+}
+
+// Note is host.Listener's; the execution has it at the end.
+func (i *interactive) Note(sandbox.Note) {}
+
+// Output is host.Listener's; the execution has it at the end.
+func (i *interactive) Output(sandbox.Output) {}
 
 func (i *interactive) Begin(attention func()) json.RawMessage {
 	stops := i.session.Session.Begin(attention)

@@ -59,7 +59,7 @@ var _ host.Watcher = (*recording)(nil)
 func (s *Service) newRecording(e *sandbox.Execution, journal *debugger.Journal, steps func(sandbox.Step) bool) *recording {
 	r := &recording{service: s, e: e, journal: journal}
 	source := debugger.Source(e.Code)
-	s.recorded.begin(e.ID, &Recorded{journal, source})
+	s.recorded.begin(e.ID, &Recorded{Journal: journal, Source: source})
 	if steps == nil {
 		return r
 	}

@@ -16,10 +16,35 @@ var (
 	goalPage = goal{p50: 5, absolute: true}
 )
 
+const goalStored = 3.0 // bytes a step
+
 const (
-	stepping  = "def work(n):\n    t = 0\n    for i in range(n):\n        t += i\n        half = t // 2\n    return t\nwork(100000)"
-	longLoop  = "big = list(range(1000000))\ntotal = 0\nfor i in range(%d):\n    total += i\nlast = total"
-	lastLine  = 5
+	stepping = "def work(n):\n    t = 0\n    for i in range(n):\n        t += i\n        half = t // 2\n    return t\nwork(100000)"
+	longLoop = "big = list(range(1000000))\ntotal = 0\nfor i in range(%d):\n    total += i\nlast = total"
+	lastLine = 5
+	// Some 25 000 steps of what agents write: records, small functions, objects, text.
+	records = `import pandas as pd
+class Stats:
+    def __init__(self):
+        self.count = 0
+        self.total = 0.0
+        self.seen = []
+    def add(self, value):
+        self.count += 1
+        self.total += value
+        if value > 30:
+            self.seen.append(value)
+raw = pd.DataFrame({'user': [i % 49 for i in range(3000)], 'action': ['login', 'view', 'buy'] * 1000, 'amount': [(i * 7919 % 4001) / 100 for i in range(3000)]})
+stats = {name: Stats() for name in ('login', 'view', 'buy')}
+log = []
+for row in raw.to_dict('records'):
+    name = row['action'].strip().upper().lower()
+    amount = row['amount']
+    stats[name].add(amount)
+    if amount > 38:
+        log.append((row['user'], name, amount))
+totals = raw.groupby(['user', 'action'])['amount'].sum()
+last = len(totals)`
 	fullTurns = 450_000 // two steps each: the budget is a million
 )
 
@@ -97,6 +122,13 @@ func (b *bench) debug(ctx context.Context) {
 		b.report.failed("the recording from history", err)
 		return
 	}
+	b.stored(ctx, "a tight loop", d.Execution)
+	if realistic, err := b.opened(ctx, map[string]any{"code": records}); err != nil {
+		b.report.failed("a realistic recording", err)
+	} else {
+		realistic.close(ctx) // when it is over
+		b.stored(ctx, "a pandas script", realistic.Execution)
+	}
 	past := &debugging{client: b.client}
 	if err := b.client.do(ctx, "POST", "/executions/"+d.Execution+"/debug/sessions", nil, past); err != nil {
 		b.report.failed("the recording from history", err)
@@ -105,6 +137,25 @@ func (b *bench) debug(ctx context.Context) {
 	past.Execution = d.Execution
 	b.look(ctx, past, "from history")
 	past.close(ctx)
+}
+
+// stored tells what history keeps of a recording, its index included.
+func (b *bench) stored(ctx context.Context, of, execution string) {
+	name := "bytes a step in PostgreSQL, " + of
+	var kept struct {
+		Steps int   `json:"total_steps"`
+		Bytes int64 `json:"stored_bytes"`
+	}
+	err := b.client.do(ctx, "GET", "/executions/"+execution+"/steps?limit=1", nil, &kept)
+	if err == nil && (kept.Bytes == 0 || kept.Steps < 10_000) {
+		err = fmt.Errorf("%d steps in %d bytes", kept.Steps, kept.Bytes)
+	}
+	if err != nil {
+		b.report.failed(name, err)
+		return
+	}
+	perStep := float64(kept.Bytes) / float64(kept.Steps)
+	b.report.add(row{Name: name, Value: fmt.Sprintf("%.2f of %d steps", perStep, kept.Steps), Goal: fmt.Sprintf("%g bytes", goalStored), Met: new(perStep <= goalStored)})
 }
 
 // page opens ten items in the middle of a long list of the program that stands.
@@ -139,6 +190,15 @@ func (b *bench) look(ctx context.Context, d *debugging, where string) {
 		return
 	}
 	b.latency(ctx, "step back, "+where, b.size.latency, goalBack, timed(func() error { return d.do(ctx, "stepBack", nil, nil) }))
+	if err := d.do(ctx, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": lastLine - 1, "condition": "i % 100 == 7"}}}, nil); err != nil {
+		b.report.failed("back to a condition, "+where, err)
+		return
+	}
+	b.latency(ctx, "back to where a condition held, 200 steps before, "+where, b.size.latency, goalBack, timed(func() error { return d.do(ctx, "reverseContinue", nil, nil) }))
+	if err := d.do(ctx, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": lastLine}}}, nil); err != nil {
+		b.report.failed("back to a condition, "+where, err)
+		return
+	}
 	b.latency(ctx, "go to any step, "+where, b.size.latency, goalGoto, timed(func() error {
 		return d.do(ctx, "goto", map[string]any{"step": 1 + rand.IntN(d.Where.Steps)}, nil)
 	}))

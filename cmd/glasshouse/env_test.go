@@ -39,15 +39,15 @@ func (o operator) env(t *testing.T, args ...string) string {
 	return out
 }
 
-// ran is what a test looks at of an execution.
-type ran struct {
+// inEnvironment is what a test looks at of an execution.
+type inEnvironment struct {
 	Status, ID  string
 	Result      any
 	Environment sandbox.Edition
 	Exception   *sandbox.Exception
 }
 
-func (r *remote) execute(t *testing.T, id, code, environment string) (e ran) {
+func (r *remote) executeIn(t *testing.T, id, code, environment string) (e inEnvironment) {
 	t.Helper()
 	path, body := "/sandbox/"+id+"/execute", map[string]any{"code": code}
 	if id == "" {
@@ -94,13 +94,13 @@ func TestPackagesChangeUnderWay(t *testing.T) {
 	o := operator{binary(t), dataDir(t)}
 	clients := facadeOf(t)
 	cmd, r := start(t, o.path, o.dir)
-	if e := r.execute(t, "", versionOf, "default"); e.Status != "failed" || e.Exception.Type != "ModuleNotFoundError" || !strings.Contains(e.Exception.Hint, "`glasshouse env add tinypack`") {
+	if e := r.executeIn(t, "", versionOf, "default"); e.Status != "failed" || e.Exception.Type != "ModuleNotFoundError" || !strings.Contains(e.Exception.Hint, "`glasshouse env add tinypack`") {
 		t.Fatalf("before it is installed: %+v", e)
 	}
-	before := r.execute(t, "", "1", "default").Environment
+	before := r.executeIn(t, "", "1", "default").Environment
 	o.env(t, "add", "tinypack==1.0")
 	old := r.open(t, "default")
-	first := r.execute(t, old, "kept = 41\n"+versionOf, "")
+	first := r.executeIn(t, old, "kept = 41\n"+versionOf, "")
 	if first.Result != "1.0" || first.Environment.Name != "default" || first.Environment.Digest == before.Digest {
 		t.Fatalf("after it is installed: %+v", first)
 	}
@@ -135,10 +135,10 @@ func TestPackagesChangeUnderWay(t *testing.T) {
 			}
 		})
 	}
-	slow := make(chan ran, 1)
+	slow := make(chan inEnvironment, 1)
 	busy := fmt.Sprint(r.must(t, "POST", "/sandbox/create", map[string]any{"max_execution_time": 200})["sandbox_id"])
 	go func() {
-		slow <- r.execute(t, busy, "import pathlib, time\nwhile not pathlib.Path('/data/go').exists():\n    time.sleep(0.05)\n"+versionOf, "")
+		slow <- r.executeIn(t, busy, "import pathlib, time\nwhile not pathlib.Path('/data/go').exists():\n    time.sleep(0.05)\n"+versionOf, "")
 	}()
 	o.env(t, "add", "tinypack==2.0")
 	in(t, "a run with the new package", func() bool { return news.Load() > 3 })
@@ -157,16 +157,16 @@ func TestPackagesChangeUnderWay(t *testing.T) {
 		t.Errorf("a client of the facade, whose folder stays: %+v", a)
 	}
 	fresh := r.open(t, "default")
-	if e := r.execute(t, fresh, versionOf, ""); e.Result != "2.0" || e.Environment == first.Environment {
+	if e := r.executeIn(t, fresh, versionOf, ""); e.Result != "2.0" || e.Environment == first.Environment {
 		t.Errorf("a new session: %+v", e)
 	}
-	if e := r.execute(t, old, "import tinypack\nkept, tinypack.version", ""); fmt.Sprint(e.Result) != "[41 1.0]" || e.Environment != first.Environment {
+	if e := r.executeIn(t, old, "import tinypack\nkept, tinypack.version", ""); fmt.Sprint(e.Result) != "[41 1.0]" || e.Environment != first.Environment {
 		t.Errorf("the old session: %+v", e)
 	}
-	if e := r.execute(t, old, "x = []\nwhile True: x.append(' ' * 10_000_000)", ""); e.Status != "killed" {
+	if e := r.executeIn(t, old, "x = []\nwhile True: x.append(' ' * 10_000_000)", ""); e.Status != "killed" {
 		t.Fatalf("%+v", e)
 	}
-	if e := r.execute(t, old, versionOf, ""); e.Result != "1.0" || e.Environment != first.Environment {
+	if e := r.executeIn(t, old, versionOf, ""); e.Result != "1.0" || e.Environment != first.Environment {
 		t.Errorf("the old session's next process: %+v", e)
 	}
 	var status struct {
@@ -215,11 +215,11 @@ func TestNamedEnvironments(t *testing.T) {
 	if now := zygotesOf(cmd.Process.Pid); now != zygotes {
 		t.Errorf("ten environments that nobody uses have %d zygotes", now-zygotes)
 	}
-	if e := r.execute(t, "", versionOf, "tiny"); e.Result != "1.0" || e.Environment.Name != "tiny" {
+	if e := r.executeIn(t, "", versionOf, "tiny"); e.Result != "1.0" || e.Environment.Name != "tiny" {
 		t.Errorf("%+v", e)
 	}
 	id := r.open(t, "tiny")
-	if e := r.execute(t, id, "try:\n    import pandas\nexcept ImportError as error:\n    found = error.name\nfound", ""); e.Result != "pandas" {
+	if e := r.executeIn(t, id, "try:\n    import pandas\nexcept ImportError as error:\n    found = error.name\nfound", ""); e.Result != "pandas" {
 		t.Errorf("%+v", e)
 	}
 	if now := zygotesOf(cmd.Process.Pid); now != zygotes+1 {
@@ -249,7 +249,7 @@ func TestNamedEnvironments(t *testing.T) {
 	}
 	// One that is deleted is there for those who have it, and for nobody else.
 	o.env(t, "delete", "tiny")
-	if e := r.execute(t, id, versionOf, ""); e.Result != "1.0" {
+	if e := r.executeIn(t, id, versionOf, ""); e.Result != "1.0" {
 		t.Errorf("a session of an environment that was deleted: %+v", e)
 	}
 	if err := r.call(context.Background(), "POST", "/sandbox/create", map[string]any{"environment": "tiny"}, &struct{}{}); err == nil || !strings.Contains(err.Error(), "422") {

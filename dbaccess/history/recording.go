@@ -23,14 +23,15 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-// Chunks returns the parts of a recording in order, without their Data. FaultNotFound
+// Chunks returns the parts of a recording in order, without their Data, but with their
+// Bytes. FaultNotFound
 // where there are none.
 func (s *Store) Chunks(ctx context.Context, execution string) ([]sandbox.Chunk, error) {
 	var list []sandbox.Chunk
 	err := s.read(func() (err error) {
-		rows, _ := s.pool.Query(ctx, `SELECT sequence, first_step, last_step, definitions, index FROM recording_chunks WHERE execution_id = $1 ORDER BY sequence`, clean(execution))
+		rows, _ := s.pool.Query(ctx, `SELECT sequence, first_step, last_step, definitions, index, length(definitions) + length(index) + length(data) FROM recording_chunks WHERE execution_id = $1 ORDER BY sequence`, clean(execution))
 		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c sandbox.Chunk, err error) {
-			err = row.Scan(&c.Sequence, &c.First, &c.Last, &c.Definitions, &c.Index)
+			err = row.Scan(&c.Sequence, &c.First, &c.Last, &c.Definitions, &c.Index, &c.Bytes)
 			return c, err
 		})
 		return err

@@ -35,7 +35,7 @@ func TestRecordingsAreKeptAndForgotten(t *testing.T) {
 	h = open(t, s) // as after a restart
 	defer h.Close()
 	list, err := h.Chunks(ctx, "new")
-	if err != nil || len(list) != 4 || list[2].First != 21 || !bytes.Equal(list[2].Index, []byte{2}) || list[2].Data != nil {
+	if err != nil || len(list) != 4 || list[2].First != 21 || !bytes.Equal(list[2].Index, []byte{2}) || list[2].Data != nil || list[2].Bytes != 1003 || list[3].Bytes != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if data, err := h.ChunkData(ctx, "new", 2); err != nil || !bytes.Equal(data, chunk(2).Data) {

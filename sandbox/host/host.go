@@ -51,8 +51,9 @@ type Watcher interface {
 	Stopped(ctx context.Context, where []byte, ask Ask) (resume any, err error)
 }
 
-// Ask has a program that stands do something, within a limit, and returns its answer.
-type Ask func(command any, limit time.Duration) ([]byte, error)
+// Ask has a program that stands do something, and returns its answer. What goes on when
+// ctx ends is interrupted, and answers that; what goes on even then ends the run.
+type Ask func(ctx context.Context, command any) ([]byte, error)
 
 // Listener is told what a run does while it does it, in the order of the program as
 // far as that can be known: of stdout and stderr each in its own. The two streams are

@@ -42,6 +42,7 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 			case hatch.KindDone:
 				return body, nil
 			case hatch.KindStop:
+				s.told(func(Listener) {})
 				err = s.stopped(ctx, body)
 			default:
 				err = s.take(ctx, kind, body)
@@ -69,14 +70,19 @@ func (s *says) take(ctx context.Context, kind hatch.Kind, body []byte) error {
 		}
 		return nil
 	case kind == hatch.KindLog && s.watch != nil:
+		s.told(func(Listener) {})
 		s.watch.Logged(body)
 		return nil
 	}
 	return &hatch.IllegalFrame{Why: fmt.Sprintf("%c in the middle of a run", kind)}
 }
 
-// hanging is how long an expression may go on that was interrupted.
-const hanging = time.Second
+// hanging is how long an expression may go on that was interrupted, and insisting how
+// long until it is interrupted again: the first time it may not have begun.
+const (
+	hanging   = time.Second
+	insisting = 50 * time.Millisecond
+)
 
 // stopped lets the watcher have the program that stands.
 func (s *says) stopped(ctx context.Context, where []byte) error {
@@ -85,13 +91,11 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 	}
 	letGo := s.cut.hold()
 	defer letGo()
-	ask := func(command any, limit time.Duration) ([]byte, error) {
+	ask := func(patience context.Context, command any) ([]byte, error) {
 		if err := s.process.Hatch.Write(hatch.KindCommand, command); err != nil {
 			return nil, err
 		}
-		interrupt, kill := time.AfterFunc(limit, s.cut.interrupt), time.AfterFunc(limit+hanging, s.process.Kill)
-		defer interrupt.Stop()
-		defer kill.Stop()
+		defer s.interruptAfter(patience)()
 		for {
 			kind, body, err := s.process.Hatch.Read()
 			if err != nil || kind == hatch.KindValue {
@@ -107,6 +111,34 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 		return err
 	}
 	return s.process.Hatch.Write(hatch.KindCommand, resume)
+}
+
+// interruptAfter interrupts what the program does when ctx ends, and kills it where that
+// does not help, until the func that it returns is called.
+func (s *says) interruptAfter(ctx context.Context) (answered func()) {
+	done, ended := make(chan struct{}), make(chan struct{})
+	release := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		again, kill := time.NewTicker(insisting), time.After(hanging)
+		defer again.Stop()
+		for {
+			s.cut.interrupt()
+			select {
+			case <-again.C:
+			case <-kill:
+				s.process.Kill()
+				return
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		if !release() {
+			<-ended
+		}
+	}
 }
 
 // answer answers one question. The hatch is not read meanwhile, so a child that ends is

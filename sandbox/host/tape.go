@@ -17,6 +17,7 @@ type tape struct {
 	tell  func([]byte)  // gets all that is written, as it is read; nil: nobody listens
 	timer *time.Timer   // that starts record
 	ended chan struct{} // record is over
+	spare []byte        // catchUp's
 
 	mu    sync.Mutex // held while the pipe is read; guards what follows
 	head  []byte
@@ -70,10 +71,13 @@ func (t *tape) read(fd int, buf []byte) (n int, err error) {
 }
 
 // catchUp takes what the pipe holds now: what was written before something else
-// that the child did is told before it.
+// that the child did is told before it. It is called by one goroutine.
 func (t *tape) catchUp() {
+	if t.spare == nil {
+		t.spare = make([]byte, 64<<10)
+	}
 	if conn, err := t.pipe.SyscallConn(); err == nil {
-		_ = conn.Control(func(fd uintptr) { _, _ = t.read(int(fd), make([]byte, 64<<10)) })
+		_ = conn.Control(func(fd uintptr) { _, _ = t.read(int(fd), t.spare) })
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"glasshouse/debugger/dap"
 	"glasshouse/sandbox"
+	"glasshouse/service"
 )
 
 // editor is a client of the Debug Adapter Protocol, as an editor is one: it sends
@@ -26,9 +27,17 @@ type editor struct {
 	seq  int
 	over chan error
 	kept []map[string]any // events that came while a response was waited for
+
+	answers map[int]map[string]any // that came while another was waited for
 }
 
 func edit(t testing.TB) *editor {
+	t.Helper()
+	return editOf(t, whole)
+}
+
+// editOf is edit of one of the services.
+func editOf(t testing.TB, of *service.Service) *editor {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -43,10 +52,23 @@ func edit(t testing.TB) *editor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &editor{t: t, conn: conn, in: bufio.NewReader(conn), over: make(chan error, 1)}
-	go func() { e.over <- dap.Serve(t.Context(), served, whole.AttachDAP) }()
+	e := &editor{t: t, conn: conn, in: bufio.NewReader(conn), over: make(chan error, 1), answers: map[int]map[string]any{}}
+	go func() { e.over <- dap.Serve(t.Context(), served, of.AttachDAP) }()
 	t.Cleanup(func() { conn.Close() })
 	return e
+}
+
+// editOverWeb is the same over a WebSocket of a server.
+func editOverWeb(t testing.TB, c client, server string) *editor {
+	t.Helper()
+	address := strings.Replace(server, "http", "ws", 1) + "/debug/dap"
+	socket, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + c.secret}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := websocket.NetConn(t.Context(), socket, websocket.MessageBinary)
+	t.Cleanup(func() { conn.Close() })
+	return &editor{t: t, conn: conn, in: bufio.NewReader(conn), answers: map[int]map[string]any{}}
 }
 
 func (e *editor) read() map[string]any {
@@ -76,8 +98,8 @@ func (e *editor) read() map[string]any {
 	return message
 }
 
-// ask sends a request and returns its response.
-func (e *editor) ask(command string, arguments any) map[string]any {
+// send sends a request, and returns its number.
+func (e *editor) send(command string, arguments any) int {
 	e.t.Helper()
 	e.seq++
 	message := map[string]any{"seq": e.seq, "type": "request", "command": command}
@@ -88,17 +110,32 @@ func (e *editor) ask(command string, arguments any) map[string]any {
 	if _, err := fmt.Fprintf(e.conn, "Content-Length: %d\r\n\r\n%s", len(text), text); err != nil {
 		e.t.Fatal(err)
 	}
-	for {
+	return e.seq
+}
+
+// answer returns the response to a request.
+func (e *editor) answer(seq int) map[string]any {
+	e.t.Helper()
+	for e.answers[seq] == nil {
 		m := e.read()
 		if m["type"] == "event" {
 			e.kept = append(e.kept, m)
 			continue
 		}
-		if m["request_seq"] != float64(e.seq) || m["command"] != command {
-			e.t.Errorf("%v answers %s", m, command)
-		}
-		return m
+		e.answers[int(m["request_seq"].(float64))] = m
 	}
+	defer delete(e.answers, seq)
+	return e.answers[seq]
+}
+
+// ask sends a request and returns its response.
+func (e *editor) ask(command string, arguments any) map[string]any {
+	e.t.Helper()
+	m := e.answer(e.send(command, arguments))
+	if m["command"] != command {
+		e.t.Errorf("%v answers %s", m, command)
+	}
+	return m
 }
 
 // must is ask where the answer is no error; it returns the body.
@@ -216,12 +253,7 @@ func TestAnEditorOverAWebSocket(t *testing.T) {
 	if _, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": key["Authorization"], "Origin": {"https://elsewhere.example"}}}); err == nil {
 		t.Error("it opens for a page of another origin")
 	}
-	socket, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: key})
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn := websocket.NetConn(t.Context(), socket, websocket.MessageBinary)
-	e := &editor{t: t, conn: conn, in: bufio.NewReader(conn)}
+	e := editOverWeb(t, c, base)
 	e.must("initialize", nil)
 	e.must("attach", map[string]any{"token": c.secret, "sandbox": id, "code": stepped, "stopOnEntry": true})
 	e.wait("initialized")

@@ -14,6 +14,7 @@ type stepPage struct {
 	Total       int            `json:"total_steps"`
 	Steps       []sandbox.Step `json:"steps"`
 	Next        int            `json:"next,omitempty" doc:"The from of the next page"`
+	Bytes       int64          `json:"stored_bytes,omitempty" doc:"What history keeps of the recording, once the run is over"`
 }
 
 // InStep is the path of one step.
@@ -64,7 +65,7 @@ func (a *api) recordings(group place) {
 		if err != nil {
 			return nil, err
 		}
-		out := &stepPage{ExecutionID: in.ID, Total: r.Journal.Steps()}
+		out := &stepPage{ExecutionID: in.ID, Total: r.Journal.Steps(), Bytes: r.Bytes}
 		if out.Steps, err = a.service.Steps(r, in.From, in.Limit); err == nil && in.From+in.Limit <= out.Total {
 			out.Next = in.From + in.Limit
 		}
@@ -164,7 +165,7 @@ func (a *api) recordings(group place) {
 			return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "condition", Detail: err.Error()}
 		}
 		out := &findAnswer{}
-		if out.Step, out.Unknown, err = r.FirstWhere(condition, in.From, in.Function); err != nil || out.Step == 0 {
+		if out.Step, out.Unknown, err = r.FirstWhere(ctx, condition, in.From, in.Function); err != nil || out.Step == 0 {
 			return out, reading(err)
 		}
 		view, err := r.View(out.Step, r.Source, 20)

@@ -41,6 +41,7 @@ func TestADebuggedRunIsReadFromHistory(t *testing.T) {
 		Total int            `json:"total_steps"`
 		Steps []sandbox.Step `json:"steps"`
 		Next  int            `json:"next"`
+		Bytes int            `json:"stored_bytes"`
 	}
 	read := func(from, limit int) {
 		t.Helper()
@@ -50,6 +51,9 @@ func TestADebuggedRunIsReadFromHistory(t *testing.T) {
 		}
 	}
 	read(1, 10)
+	if perStep := float64(page.Bytes) / float64(page.Total); perStep < 0.1 || perStep > 6 {
+		t.Errorf("%.2f bytes a step are kept", perStep)
+	}
 	if got := told(page.Steps); got != "1 2 3 9 10* 5 6 7 8 9" || page.Next != 11 || page.Total != 3+200*perTurn+2 {
 		t.Errorf("steps %s, then %d of %d", got, page.Next, page.Total)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"glasshouse/sandbox"
 )
@@ -262,19 +263,39 @@ func TestEventsAndTheirResume(t *testing.T) {
 	}
 }
 
-// A client that disappears while the program stands holds its sandbox no longer than
-// the idle limit.
-func TestAProgramThatNobodyComesBackTo(t *testing.T) {
+// Who gives up a request lets the next one come to its turn: what goes on for nobody is
+// interrupted.
+func TestARequestThatIsGivenUp(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
-	d, _ := c.open(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, map[string]any{"idle_timeout": 1})
-	for {
-		a := c.ok(t, "GET", "/executions/"+d.execution, nil)
-		if a.get("status") == "running" {
-			continue
+	d, _ := c.open(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, nil)
+	ctx, giveUp := context.WithCancel(t.Context())
+	defer giveUp()
+	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
+	go func() { // it says when it has begun
+		for {
+			if e, ok := stream.next(); !ok || e.name == "output" {
+				giveUp()
+				return
+			}
 		}
-		if a.get("status") != "cancelled" || a.get("usage.ended_by") != "idle_timeout" {
-			t.Errorf("%s", a.text)
-		}
-		break
+	}()
+	body := strings.NewReader(`{"expression":"print('begun') or [0 for _ in iter(int, 1) if 0]"}`)
+	req, err := http.NewRequestWithContext(ctx, "POST", base+"/debug/sessions/"+d.session+"/evaluate", body)
+	if err != nil {
+		t.Fatal(err)
 	}
+	req.Header.Set("Authorization", "Bearer "+c.secret)
+	began := time.Now()
+	if resp, err := http.DefaultClient.Do(req); err == nil {
+		resp.Body.Close()
+		t.Errorf("an expression without an end: HTTP %d", resp.StatusCode)
+	}
+	if a := d.command(t, "evaluate", map[string]any{"expression": "x + 1 if 'x' in globals() else 0"}); a.status != http.StatusOK {
+		t.Errorf("the next one: %s", a.text)
+	}
+	if took := time.Since(began); took > 4*time.Second { // by itself it would go on for five
+		t.Errorf("the next one was answered after %s", took)
+	}
+	stands(t, d.command(t, "next", nil), "step 2")
+	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
 }

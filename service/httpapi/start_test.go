@@ -36,8 +36,9 @@ import (
 var (
 	base      string
 	whole     *service.Service
-	hasty     string // the same service, but that a start waits for a tenth of a second only, and has little room for uploads
-	knowledge string // the database that is read, by its reader's login
+	hasty     string           // the same service, but that a start waits for a tenth of a second only, and has little room for uploads
+	later     *service.Service // that of hasty: over the same history, as after a restart
+	knowledge string           // the database that is read, by its reader's login
 	dataDir   string
 	admin     = client{secret: "gh_the-admin-of-the-tests"}
 )
@@ -140,6 +141,7 @@ func serve(m *testing.M) (int, error) {
 	narrow.Uploads.All = 4 << 20
 	parts.Host = opener{narrow}
 	hurried := service.New(parts)
+	later = hurried
 	second := httptest.NewServer(httpapi.New(httpapi.Config{Service: hurried, Log: log, Version: "test", Access: true}))
 	hasty = second.URL
 	code := 1

@@ -1,0 +1,129 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+const printing = `import time
+print("before")
+print("half", end="")
+x = 1
+def late():
+    time.sleep(0.05)
+    print("é", end="")
+late()
+done = True`
+
+// What a program prints is told as it prints it, ahead of the stop that comes behind.
+func TestOutputComesAheadOfTheStopBehindIt(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	d, a := c.open(t, map[string]any{"code": printing, "breakpoints": []any{4, 9}}, nil)
+	stands(t, a, "breakpoint 4")
+	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
+	until := func(kind string) (printed string) {
+		t.Helper()
+		for {
+			e, ok := stream.next()
+			if !ok {
+				t.Fatalf("no %s came behind %q", kind, printed)
+			}
+			if e.name == "output" && e.data["category"] == "stdout" {
+				printed += e.data["output"].(string)
+			}
+			if e.name == kind {
+				return printed
+			}
+		}
+	}
+	if got := until("stopped"); got != "before\nhalf" {
+		t.Errorf("ahead of the first stop: %q", got)
+	}
+	d.command(t, "evaluate", map[string]any{"expression": "print('asked', flush=True)", "context": "repl"})
+	d.command(t, "continue", nil)
+	if got := until("stopped"); got != "asked\né" {
+		t.Errorf("ahead of the second: %q", got)
+	}
+	d.command(t, "continue", nil)
+	if got := until("terminated"); got != "" {
+		t.Errorf("told again at the end: %q", got)
+	}
+	if e := c.ok(t, "GET", "/executions/"+d.execution, nil); e.get("stdout") != "before\nhalfasked\né" {
+		t.Errorf("the execution: %s", e.text)
+	}
+}
+
+// Each of many lines is told ahead of the stop right behind it.
+func TestOutputAndStopsStayInTheirOrder(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	const turns = 40
+	d, _ := c.open(t, map[string]any{"code": fmt.Sprintf("for i in range(%d):\n    print(i)\n    x = i", turns), "breakpoints": []any{3}}, nil)
+	for range turns {
+		d.command(t, "continue", nil)
+	}
+	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
+	told, stops := "", 0
+	for {
+		e, ok := stream.next()
+		if !ok || e.name == "terminated" {
+			break
+		}
+		if e.name == "output" {
+			told += e.data["output"].(string)
+		}
+		if e.name == "stopped" {
+			if want := fmt.Sprintf("%d\n", stops); told != want {
+				t.Errorf("ahead of stop %d: %q", stops, told)
+			}
+			told = ""
+			stops++
+		}
+	}
+	if stops != turns {
+		t.Errorf("%d stops", stops)
+	}
+}
+
+// A program that floods is told of as far as max_output_size, and that it is cut.
+func TestOutputThatFloods(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	d, _ := c.open(t, map[string]any{"code": "for i in range(300):\n    print('x' * 99)\n    y = i"}, map[string]any{"max_output_size": 10_000})
+	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
+	size, said := 0, ""
+	for {
+		e, ok := stream.next()
+		if !ok || e.name == "terminated" {
+			break
+		}
+		if e.name == "output" {
+			if text := e.data["output"].(string); e.data["category"] == "stdout" {
+				size += len(text)
+			} else {
+				said += text
+			}
+		}
+	}
+	if size != 10_000 || strings.Count(said, "max_output_size") != 1 {
+		t.Errorf("%d bytes, and %q", size, said)
+	}
+}
+
+func TestAnEditorSeesOutputWhileTheProgramStands(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	id := c.create(t, nil)
+	e := edit(t)
+	e.must("initialize", map[string]any{"adapterID": "glasshouse"})
+	e.must("attach", map[string]any{"token": c.secret, "sandbox": id, "code": printing})
+	e.must("setBreakpoints", map[string]any{"source": map[string]any{}, "breakpoints": []any{map[string]any{"line": 4}}})
+	e.must("configurationDone", nil)
+	for printed := ""; printed != "before\nhalf"; { // in however many pieces
+		printed += e.wait("output")["output"].(string)
+	}
+	if body := e.wait("stopped"); body["reason"] != "breakpoint" {
+		t.Errorf("the stop: %v", body)
+	}
+	e.must("disconnect", nil)
+}
