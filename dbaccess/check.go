@@ -1,12 +1,12 @@
 package dbaccess
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
@@ -70,23 +70,18 @@ func (w *walker) statement(tree []byte) *sandbox.Refusal {
 	w.top = top
 	switch {
 	case w.writes:
-		top.ProtoReflect().Range(func(_ protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-			if name := string(v.Message().Descriptor().Name()); !writingStatements[name] {
-				w.fail(location(v.Message()), refusedNode(name))
-			}
-			return false
-		})
+		if name, at := kindOf(top); !writingStatements[name] {
+			w.fail(at, refusedNode(name))
+		}
 	case top.GetSelectStmt() != nil, top.GetExplainStmt() != nil:
 	case top.GetVariableShowStmt() != nil:
 		w.setting(top.GetVariableShowStmt().Name, -1)
 	default:
-		top.ProtoReflect().Range(func(_ protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-			w.fail(location(v.Message()), refusedNode(string(v.Message().Descriptor().Name())))
-			return false
-		})
+		name, at := kindOf(top)
+		w.fail(at, refusedNode(name))
 	}
 	if w.err == nil {
-		w.walk(parsed.Stmts[0].ProtoReflect())
+		w.walk(reflect.ValueOf(parsed.Stmts[0]))
 	}
 	if w.err == nil {
 		for _, n := range w.references {
@@ -106,28 +101,18 @@ func (w *walker) fail(at int, r *sandbox.Refusal) {
 	}
 }
 
-func (w *walker) walk(m protoreflect.Message) {
-	name := string(m.Descriptor().Name())
-	if !allowedNodes[name] && !(w.writes && writtenNodes[name]) || len(m.GetUnknown()) > 0 {
-		w.fail(location(m), refusedNode(name))
+// walk visits a node, a pointer to a struct of the parser's, and all below it.
+func (w *walker) walk(node reflect.Value) {
+	s, node := shapeOf(node.Type().Elem()), node.Elem()
+	if !s.allowed && !(w.writes && writtenNodes[s.name]) || s.odd != "" || node.Field(s.unknown).Len() > 0 {
+		w.fail(s.at(node), refusedNode(s.name))
 		return
 	}
-	w.node(m.Interface())
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.Message() == nil:
-		case f.IsMap():
-			w.fail(-1, refusedNode(string(f.FullName())))
-		case f.IsList():
-			for i := range v.List().Len() {
-				if w.err == nil {
-					w.walk(v.List().Get(i).Message())
-				}
-			}
-		default:
-			w.walk(v.Message())
+	w.node(node.Addr().Interface())
+	s.each(node, func(below reflect.Value) {
+		if w.err == nil {
+			w.walk(below)
 		}
-		return w.err == nil
 	})
 }
 
@@ -282,13 +267,7 @@ func strs(nodes []*pg_query.Node) []string {
 }
 
 func locationOf(n *pg_query.Node) int {
-	at := -1
-	if n != nil {
-		n.ProtoReflect().Range(func(_ protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-			at = location(v.Message())
-			return false
-		})
-	}
+	_, at := kindOf(n)
 	return at
 }
 

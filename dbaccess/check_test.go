@@ -87,7 +87,7 @@ func TestCheckLive(t *testing.T) {
 		if one.file == "fixture.sql" {
 			continue
 		}
-		_, err := r.Query(ctx, one.sql, nil, sandbox.Limits{})
+		_, err := all(ctx, r, one.sql, nil, sandbox.Limits{})
 		if reason(err) != one.want {
 			t.Errorf("%s: %s\n  got  %s (%v)\n  want %s", one.file, one.sql, reason(err), err, one.want)
 		}

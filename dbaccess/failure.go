@@ -29,6 +29,10 @@ func failure(ctx context.Context, err error, p *plan, l sandbox.Limits) error {
 	if ctx.Err() != nil {
 		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled", Failed: true}
 	}
+	var left *leftError
+	if errors.As(err, &left) {
+		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled, for nobody takes its rows any more", Failed: true}
+	}
 	var no *sandbox.Refusal
 	if errors.As(err, &no) {
 		return no

@@ -1,12 +1,12 @@
 package dbaccess
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"glasshouse/sandbox"
 )
@@ -265,15 +265,15 @@ func (t *tracer) key(n *pg_query.Node, outs []output, in *scope, group bool) {
 // clean refuses an expression that has a masked column anywhere in it.
 func (t *tracer) clean(n *pg_query.Node, in *scope) {
 	if n != nil && t.err == nil {
-		t.cleanMessage(n.ProtoReflect(), in)
+		t.cleanNode(reflect.ValueOf(n), in)
 	}
 }
 
-func (t *tracer) cleanMessage(m protoreflect.Message, in *scope) {
+func (t *tracer) cleanNode(node reflect.Value, in *scope) {
 	if t.err != nil {
 		return
 	}
-	switch n := m.Interface().(type) {
+	switch n := node.Interface().(type) {
 	case *pg_query.ColumnRef:
 		if n.Fields[len(n.Fields)-1].GetAStar() != nil {
 			var outs []output
@@ -302,18 +302,7 @@ func (t *tracer) cleanMessage(m protoreflect.Message, in *scope) {
 		t.untraceable(-1, "what stands in an expression")
 		return
 	}
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.Message() == nil:
-		case f.IsList():
-			for i := range v.List().Len() {
-				t.cleanMessage(v.List().Get(i).Message(), in)
-			}
-		default:
-			t.cleanMessage(v.Message(), in)
-		}
-		return t.err == nil
-	})
+	shapeOf(node.Type().Elem()).each(node.Elem(), func(below reflect.Value) { t.cleanNode(below, in) })
 }
 
 // reference is what a column's name means, and whether that is masked.

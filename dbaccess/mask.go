@@ -16,6 +16,8 @@ import (
 // mask stands for every value of a masked column, NULL among them.
 const mask = "***"
 
+var maskText = []byte(mask)
+
 // origin is a column of a relation, as the server names the source of an output
 // column.
 type origin struct {

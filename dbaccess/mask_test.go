@@ -66,15 +66,15 @@ func TestMaskedColumns(t *testing.T) {
 	}
 	for _, chunk := range strings.Split(string(text), "\n### ")[1:] {
 		want, sql, _ := strings.Cut(strings.TrimSuffix(chunk, "\n"), "\n")
-		rows, err := r.Query(ctx, sql, nil, sandbox.Limits{})
+		rows, err := all(ctx, r, sql, nil, sandbox.Limits{})
 		if got := outcome(rows, err); got != want {
 			t.Errorf("%s\n  got  %s (%v)\n  want %s", sql, got, err, want)
 		}
-		all, _ := json.Marshal(rows.Data)
-		if strings.Contains(strings.ToUpper(string(all)), "SECRET") || strings.Contains(string(all), "0.5\"") {
-			t.Errorf("%s: gives %s", sql, all)
+		given, _ := json.Marshal(rows.Data)
+		if strings.Contains(strings.ToUpper(string(given)), "SECRET") || strings.Contains(string(given), "0.5\"") {
+			t.Errorf("%s: gives %s", sql, given)
 		}
-		plain, err := open.Query(ctx, sql, nil, sandbox.Limits{})
+		plain, err := all(ctx, open, sql, nil, sandbox.Limits{})
 		if want == "masked-column" && err != nil && !strings.Contains(sql, "nothing") {
 			t.Errorf("%s: does not run where nothing is masked: %v", sql, err)
 		}
@@ -82,14 +82,14 @@ func TestMaskedColumns(t *testing.T) {
 			if want == "none" && (err != nil || !sameRows(plain, rows)) {
 				t.Errorf("%s: gives %v where nothing is masked (%v), and %v", sql, plain.Data, err, rows.Data)
 			}
-			if err == nil && plain.Count != rows.Count {
-				t.Errorf("%s: %d rows, and %d where nothing is masked", sql, rows.Count, plain.Count)
+			if err == nil && plain.Rows != rows.Rows {
+				t.Errorf("%s: %d rows, and %d where nothing is masked", sql, rows.Rows, plain.Rows)
 			}
 		}
 	}
 }
 
-func sameRows(a, b sandbox.Rows) bool {
+func sameRows(a, b result) bool {
 	x, _ := json.Marshal(a.Data)
 	y, _ := json.Marshal(b.Data)
 	return string(x) == string(y)
@@ -97,7 +97,7 @@ func sameRows(a, b sandbox.Rows) bool {
 
 // outcome is what the case file says of a result. Every value of a masked column
 // is the mask.
-func outcome(rows sandbox.Rows, err error) string {
+func outcome(rows result, err error) string {
 	if err != nil {
 		return reason(err)
 	}
@@ -122,7 +122,7 @@ func TestMaskedColumnRefusal(t *testing.T) {
 	ctx := context.Background()
 	s := maskFixture(t)
 	r := maskedReader(t, s, masks...)
-	_, err := r.Query(ctx, "SELECT id\nFROM staff WHERE id = :id AND ssn = 'x'", map[string]any{"id": json.Number("1")}, sandbox.Limits{})
+	_, err := all(ctx, r, "SELECT id\nFROM staff WHERE id = :id AND ssn = 'x'", map[string]any{"id": json.Number("1")}, sandbox.Limits{})
 	no, ok := err.(*sandbox.Refusal)
 	if !ok || no.Line != 2 || no.Position != 41 || no.Hint == "" || !strings.Contains(no.Message, "ssn") {
 		t.Errorf("%#v", err)
@@ -145,8 +145,8 @@ func TestMaskedColumnRefusal(t *testing.T) {
 	}
 
 	// The bytes of what is masked would tell how long it is.
-	rows, err := r.Query(ctx, "SELECT ssn FROM staff", nil, sandbox.Limits{})
-	if err != nil || rows.Bytes != int64(3*rows.Count) {
+	rows, err := all(ctx, r, "SELECT ssn FROM staff", nil, sandbox.Limits{})
+	if err != nil || rows.Bytes != int64(3*rows.Rows) {
 		t.Errorf("%d bytes, %v", rows.Bytes, err)
 	}
 
@@ -182,7 +182,7 @@ func TestMaskedColumnMissing(t *testing.T) {
 	if err := r.Posture(ctx); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
 		t.Errorf("Posture = %v", err)
 	}
-	if _, err := r.Query(ctx, "SELECT ssn FROM staff", nil, sandbox.Limits{}); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
+	if _, err := all(ctx, r, "SELECT ssn FROM staff", nil, sandbox.Limits{}); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
 		t.Errorf("Query = %v", err)
 	}
 }

@@ -1,9 +1,10 @@
 package dbaccess
 
 import (
+	"reflect"
 	"strings"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
+	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"glasshouse/sandbox"
 )
@@ -53,10 +54,15 @@ func refusedNode(name string) *sandbox.Refusal {
 	return refuse("statement-not-allowed", "%s is refused: it is not known to be harmless", name)
 }
 
-// location is where a node begins in the text, -1 where it does not say.
-func location(m protoreflect.Message) int {
-	if f := m.Descriptor().Fields().ByName("location"); f != nil && f.Kind() == protoreflect.Int32Kind {
-		return int(m.Get(f).Int())
+// kindOf is the name of what is in a Node, and where it begins, -1 where it does not say.
+func kindOf(n *pg_query.Node) (name string, at int) {
+	if n == nil || n.Node == nil {
+		return "", -1
 	}
-	return -1
+	one := chosen(reflect.ValueOf(n).Elem().FieldByName("Node"))
+	if !one.IsValid() || one.IsNil() {
+		return "", -1
+	}
+	s := shapeOf(one.Type().Elem())
+	return s.name, s.at(one.Elem())
 }

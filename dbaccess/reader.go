@@ -16,6 +16,9 @@
 // the statement, ROLLBACK, DISCARD ALL. Rows are counted by the server and bytes as
 // they come over the wire. A connection is used again only where it answered all
 // of that; else it is closed, and what it still does is cancelled on the server.
+//
+// Rows are handed over while they come, in parts that are bounded, by the goroutine
+// that reads them: it holds one part, and who takes it slowly slows the server.
 package dbaccess
 
 import (

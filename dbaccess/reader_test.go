@@ -34,8 +34,8 @@ func TestReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := reader(t, embedded.RoleReader, s)
-	query := func(sql string, params map[string]any, l sandbox.Limits) (sandbox.Rows, error) {
-		return r.Query(ctx, sql, params, l)
+	query := func(sql string, params map[string]any, l sandbox.Limits) (result, error) {
+		return all(ctx, r, sql, params, l)
 	}
 
 	t.Run("posture", func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestReader(t *testing.T) {
 		if err := made.Posture(ctx); err != nil {
 			t.Error(err)
 		}
-		if rows, err := made.Query(ctx, "SELECT count(*) FROM users", nil, sandbox.Limits{}); err != nil || rows.Data[0][0] != int64(500) {
+		if rows, err := all(ctx, made, "SELECT count(*) FROM users", nil, sandbox.Limits{}); err != nil || rows.Data[0][0] != int64(500) {
 			t.Errorf("%v, %v", rows.Data, err)
 		}
 	})
@@ -112,13 +112,13 @@ func TestReader(t *testing.T) {
 	t.Run("truncated is exact", func(t *testing.T) {
 		for n, want := range map[int]bool{499: true, 500: false, 501: false} {
 			rows, err := query(`SELECT id FROM users`, nil, sandbox.Limits{MaxRows: n})
-			if err != nil || rows.Truncated != want || rows.Count != min(n, 500) {
-				t.Errorf("%d rows: count %d, truncated %v, %v", n, rows.Count, rows.Truncated, err)
+			if err != nil || rows.Truncated != want || rows.Rows != min(n, 500) {
+				t.Errorf("%d rows: count %d, truncated %v, %v", n, rows.Rows, rows.Truncated, err)
 			}
 		}
 		rows, err := query(`SELECT repeat('x', 1000) FROM users`, nil, sandbox.Limits{MaxBytes: 10_000})
-		if err != nil || !rows.Truncated || rows.Count != 10 {
-			t.Errorf("bytes: count %d, truncated %v, %v", rows.Count, rows.Truncated, err)
+		if err != nil || !rows.Truncated || rows.Rows != 10 {
+			t.Errorf("bytes: count %d, truncated %v, %v", rows.Rows, rows.Truncated, err)
 		}
 	})
 
@@ -140,13 +140,13 @@ func TestReader(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		rows, err := query(`SELECT 1 AS n UNION ALL SELECT length(repeat('x', 200000000))`, nil, sandbox.Limits{})
-		if err != nil || rows.Count != 2 {
-			t.Fatalf("%d, %v", rows.Count, err)
+		if err != nil || rows.Rows != 2 {
+			t.Fatalf("%d, %v", rows.Rows, err)
 		}
 		rows, err = query(`SELECT repeat('x', 200000000) FROM users`, nil, sandbox.Limits{MaxBytes: 1 << 20})
 		runtime.ReadMemStats(&after)
-		if err != nil || !rows.Truncated || rows.Count != 0 {
-			t.Errorf("count %d, truncated %v, %v", rows.Count, rows.Truncated, err)
+		if err != nil || !rows.Truncated || rows.Rows != 0 {
+			t.Errorf("count %d, truncated %v, %v", rows.Rows, rows.Truncated, err)
 		}
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 50<<20 {
 			t.Errorf("%d MB were allocated for it", grown>>20)
@@ -168,7 +168,7 @@ func TestReader(t *testing.T) {
 		left, leave := context.WithCancel(ctx)
 		done := make(chan error)
 		go func() {
-			_, err := r.Query(left, `SELECT count(*) AS leaves FROM generate_series(1, 10000000000)`, nil, sandbox.Limits{})
+			_, err := all(left, r, `SELECT count(*) AS leaves FROM generate_series(1, 10000000000)`, nil, sandbox.Limits{})
 			done <- err
 		}()
 		for running() == 0 {
@@ -193,7 +193,7 @@ func TestReader(t *testing.T) {
 		}
 		defer one.Close()
 		pid := func() any {
-			rows, err := one.Query(ctx, `SELECT pg_backend_pid(), current_setting('search_path'), current_setting('statement_timeout')`, nil, sandbox.Limits{})
+			rows, err := all(ctx, one, `SELECT pg_backend_pid(), current_setting('search_path'), current_setting('statement_timeout')`, nil, sandbox.Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +201,7 @@ func TestReader(t *testing.T) {
 		}
 		first := pid()
 		for _, sql := range []string{"SELECT 1", "SELECT 1/0", "SELECT * FROM nowhere", "SELECT id FROM orders", "SELECT pg_sleep(1)"} {
-			_, _ = one.Query(ctx, sql, nil, sandbox.Limits{MaxRows: 3, Timeout: 5 * time.Second})
+			_, _ = all(ctx, one, sql, nil, sandbox.Limits{MaxRows: 3, Timeout: 5 * time.Second})
 			if now := pid(); now != first {
 				t.Errorf("after %s: %v, was %v", sql, now, first)
 			}
@@ -220,13 +220,13 @@ func TestReader(t *testing.T) {
 		go func() {
 			defer close(done)
 			close(started)
-			_, _ = turns.Query(slow, `SELECT count(*) FROM generate_series(1, 10000000000)`, nil, sandbox.Limits{User: "a"})
+			_, _ = all(slow, turns, `SELECT count(*) FROM generate_series(1, 10000000000)`, nil, sandbox.Limits{User: "a"})
 		}()
 		<-started
 		waited := func(user string) bool {
 			brief, stop := context.WithTimeout(ctx, 300*time.Millisecond)
 			defer stop()
-			_, err := turns.Query(brief, `SELECT 1`, nil, sandbox.Limits{User: user})
+			_, err := all(brief, turns, `SELECT 1`, nil, sandbox.Limits{User: user})
 			return reason(err) == "cancelled"
 		}
 		for deadline := time.Now().Add(5 * time.Second); !waited("a"); {

@@ -15,39 +15,54 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Query checks and runs one read-only statement. params are JSON values, numbers
-// as json.Number. The error is a *sandbox.Refusal where the statement was refused
-// or failed, and FaultUnavailable where the server is away.
-func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l sandbox.Limits) (sandbox.Rows, error) {
+// Query checks and runs one read-only statement, and hands over its rows while the
+// server still sends: a take that is slow slows the server, and what is held here is
+// bounded. params are JSON values, numbers as json.Number. The error is a
+// *sandbox.Refusal where the statement was refused or failed, be it after some rows,
+// and FaultUnavailable where the server is away.
+func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l sandbox.Limits, take sandbox.Take) (sandbox.Total, error) {
 	p, err := r.plan(ctx, parse.Request{SQL: sql, Names: names(params)}, false)
 	if err != nil {
-		return sandbox.Rows{}, err
+		return sandbox.Total{}, err
 	}
-	rows := sandbox.Rows{Fingerprint: p.fingerprint}
+	none := sandbox.Total{Fingerprint: p.fingerprint}
 	if p.refusal != nil {
 		no := *p.refusal
-		return rows, &no
+		return none, &no
 	}
 	b, err := bind(p.names, params)
 	if err != nil {
-		return rows, err
+		return none, err
 	}
 	r.ceilings(&l)
-	leave, err := r.enter(ctx, l)
+	t := transaction{plan: p, limits: l, total: none, part: part{take: take}}
+	if err := r.transact(ctx, &t, b); err != nil {
+		return none, err
+	}
+	// The last rows, which are all of a small result, need no connection any more.
+	if err := t.part.end(); err != nil {
+		return none, failure(ctx, err, p, l)
+	}
+	return t.total, nil
+}
+
+// transact runs a transaction, in its turn, on a connection of the pool.
+func (r *Reader) transact(ctx context.Context, t *transaction, b *values) error {
+	leave, err := r.enter(ctx, t.limits)
 	if err != nil {
-		return rows, &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled while it waited for its turn", Failed: true}
+		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled while it waited for its turn", Failed: true}
 	}
 	defer leave()
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
-		return rows, unavailable(err)
+		return unavailable(err)
 	}
 	defer conn.Release() // one that was closed is not used again
-	t := transaction{pg: conn.Conn().PgConn(), plan: p, limits: l, rows: rows}
+	t.pg = conn.Conn().PgConn()
 	if err := t.run(ctx, b); err != nil {
-		return sandbox.Rows{Fingerprint: p.fingerprint}, failure(ctx, err, p, l)
+		return failure(ctx, err, t.plan, t.limits)
 	}
-	return t.rows, nil
+	return nil
 }
 
 func (r *Reader) ceilings(l *sandbox.Limits) {
@@ -73,12 +88,11 @@ type transaction struct {
 	pg     *pgconn.PgConn
 	plan   *plan
 	limits sandbox.Limits
-	rows   sandbox.Rows
+	total  sandbox.Total
+	part   part
 
-	decoders []decoder
-	masked   []bool // of the columns
-	failed   error  // the server's
-	cut      bool   // rows are over the budget of bytes
+	failed error // the server's
+	cut    bool  // rows are over the budget of bytes
 }
 
 // run leaves the connection clean, or closed.
@@ -89,7 +103,7 @@ func (t *transaction) run(ctx context.Context, b *values) error {
 	stop := context.AfterFunc(ctx, func() {
 		defer close(gone)
 		t.cancel()
-		_ = t.pg.Conn().SetDeadline(time.Unix(1, 0))
+		_ = t.pg.Conn().Close() // a server that waits for a reader hears of no cancel
 	})
 	err := t.trip(b)
 	if !stop() {
@@ -171,8 +185,8 @@ func (t *transaction) trip(b *values) error {
 				return t.failed
 			}
 		case *pgproto3.DataRow:
-			if t.take(m.Values); t.cut {
-				return nil
+			if err := t.row(m.Values); err != nil || t.cut {
+				return err
 			}
 		case *pgproto3.ErrorResponse:
 			if err := pgconn.ErrorResponseToPgError(m); t.failed == nil && ready == 0 {
@@ -194,7 +208,7 @@ func (t *transaction) trip(b *values) error {
 func (t *transaction) broken(err error) error {
 	var long *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &long) {
-		t.rows.Truncated, t.cut = true, true
+		t.total.Truncated, t.cut = true, true
 		return nil
 	}
 	return err
@@ -207,48 +221,40 @@ func (t *transaction) columns(m *pgproto3.RowDescription) error {
 	if t.plan.masked != nil && len(t.plan.masked) != n {
 		return refuse("masked-column", "the statement gives %d columns and not %d, as it was judged to, and one of them is masked: name them one by one", n, len(t.plan.masked))
 	}
-	t.decoders, t.masked = make([]decoder, n), make([]bool, n)
-	t.rows.Columns, t.rows.Data = make([]sandbox.Column, n), make([][]any, n)
+	columns, how := make([]sandbox.Column, n), make([]column, n)
 	for i, f := range m.Fields {
-		t.rows.Columns[i], t.decoders[i] = t.plan.known.column(string(f.Name), f.DataTypeOID)
-		if t.masked[i] = t.plan.masked != nil && t.plan.masked[i] || t.plan.known.masked[origin{f.TableOID, f.TableAttributeNumber}]; t.masked[i] {
-			t.rows.Columns[i].Kind, t.rows.Columns[i].Of, t.rows.Columns[i].Array, t.rows.Columns[i].Masked = "string", "", false, true
+		columns[i], how[i] = t.plan.known.column(string(f.Name), f.DataTypeOID)
+		if t.plan.masked != nil && t.plan.masked[i] || t.plan.known.masked[origin{f.TableOID, f.TableAttributeNumber}] {
+			columns[i].Kind, columns[i].Of, columns[i].Array, columns[i].Masked = "string", "", false, true
+			how[i] = column{masked: true}
 		}
-		t.rows.Data[i] = []any{}
 	}
+	t.part.describe(columns, how)
 	return nil
 }
 
-// take adds a row, where there is room for it. The server sends one row more than
+// row adds a row, where there is room for it. The server sends one row more than
 // it may, to tell that there are more.
-func (t *transaction) take(row [][]byte) {
+func (t *transaction) row(row [][]byte) error {
 	size := int64(0)
 	for i, v := range row {
-		if t.masked[i] {
+		if t.part.columns[i].masked {
 			size += int64(len(mask)) // how long it is would tell of it
 		} else {
 			size += int64(len(v))
 		}
 	}
 	switch {
-	case t.rows.Count >= t.limits.MaxRows:
-		t.rows.Truncated = true
-		return
-	case t.rows.Bytes+size > t.limits.MaxBytes:
-		t.rows.Truncated, t.cut = true, true
-		return
+	case t.total.Rows >= t.limits.MaxRows:
+		t.total.Truncated = true
+		return nil
+	case t.total.Bytes+size > t.limits.MaxBytes:
+		t.total.Truncated, t.cut = true, true
+		return nil
 	}
-	for i, v := range row {
-		if t.masked[i] {
-			t.rows.Data[i] = append(t.rows.Data[i], mask)
-		} else if v == nil {
-			t.rows.Data[i] = append(t.rows.Data[i], nil)
-		} else {
-			t.rows.Data[i] = append(t.rows.Data[i], t.decoders[i](string(v)))
-		}
-	}
-	t.rows.Count++
-	t.rows.Bytes += size
+	t.total.Rows++
+	t.total.Bytes += size
+	return t.part.add(row)
 }
 
 // values are what a statement's parameters are bound to.

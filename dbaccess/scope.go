@@ -1,6 +1,7 @@
 package dbaccess
 
 import (
+	"reflect"
 	"slices"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -102,7 +103,7 @@ func (t *tracer) from(n *pg_query.Node, left []source, in *scope) ([]output, []s
 		return s.columns, []source{s}
 	case n.GetRangeTableFunc() != nil:
 		x := n.GetRangeTableFunc()
-		t.cleanMessage(x.ProtoReflect(), lateral)
+		t.cleanNode(reflect.ValueOf(x), lateral)
 		s := t.aliased(source{name: "xmltable", columns: []output{{many: true}}, loose: true}, x.Alias)
 		return s.columns, []source{s}
 	case n.GetRangeTableSample() != nil:

@@ -8,7 +8,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// decoder makes a value of sandbox.Rows' closed set from PostgreSQL's text.
+// decoder makes a value of sandbox.Values' closed set from PostgreSQL's text.
 type decoder func(text string) any
 
 // kinds maps type names to the kinds of sandbox.Column; all others are text.
@@ -41,17 +41,20 @@ var decoders = map[string]decoder{
 		}
 		return b
 	},
-	"timestamp":   func(s string) any { return strings.Replace(s, " ", "T", 1) },
+	"timestamp":   instant,
 	"timestamptz": instant,
 	"timedelta":   duration,
 }
 
-// column describes an output column by the type that the server gives it.
-func (c *catalogue) column(name string, oid uint32) (sandbox.Column, decoder) {
+var slots = map[string]slot{"int": inInts, "float": inFloats, "bool": inBools, "timestamp": inTime, "timestamptz": inTime, "bytes": inOthers, "timedelta": inOthers}
+
+// column describes an output column by the type that the server gives it, and says
+// how it is read.
+func (c *catalogue) column(name string, oid uint32) (sandbox.Column, column) {
 	out := sandbox.Column{Name: name, Type: "unknown", Kind: "text"}
 	t := c.typeOf[oid]
 	if t == nil {
-		return out, decoders[""]
+		return out, column{}
 	}
 	out.Type = t.name
 	vector := t.name == "int2vector" || t.name == "oidvector" // lists that are not written as arrays
@@ -71,23 +74,16 @@ func (c *catalogue) column(name string, oid uint32) (sandbox.Column, decoder) {
 		one = decoders[""]
 	}
 	if !out.Array {
-		return out, one
+		return out, column{slot: slots[out.Kind], decode: one}
 	}
 	separator := byte(',')
 	if t.name == "box" {
 		separator = ';'
 	}
-	return out, func(s string) any { return arrayOf(s, separator, one) }
+	return out, column{slot: inOthers, decode: func(s string) any { return arrayOf(s, separator, one) }}
 }
 
-// instant writes the offset of a timestamptz in full: the session is in UTC.
-func instant(s string) any {
-	s = strings.Replace(s, " ", "T", 1)
-	if strings.HasSuffix(s, "+00") {
-		return s + ":00"
-	}
-	return s
-}
+func instant(s string) any { return string(appendTime(nil, []byte(s))) }
 
 // duration reads an ISO 8601 interval as months, days and microseconds.
 func duration(s string) any {

@@ -13,7 +13,7 @@ func evaluated(t testing.TB) (*State, *Table) {
 	t.Helper()
 	var b []byte
 	add := func(rec Record) { b = appendRecord(b, &rec) }
-	add(Record{Kind: KindHead, Number: 1, Text: "test"})
+	add(Record{Kind: KindHead, Number: formatVersion, Text: "test"})
 	names := strings.Fields("file f n s yes none list dict p long P k")
 	number := map[string]uint64{}
 	for i, name := range names {

@@ -103,10 +103,14 @@ func (r *reader) value() Value {
 	case TagNone, TagTrue, TagFalse, TagEllipsis:
 	case TagInt:
 		v.Int = r.z()
-	case TagBigInt, TagSurrogates, TagBytes:
+	case TagBigInt:
+		v = integer(r.raw(maxText))
+	case TagSurrogates, TagBytes:
 		v.Text = r.raw(maxText)
 	case TagFloat:
 		v.Float = r.double()
+	case tagDecimal:
+		v = r.decimal()
 	case TagComplex:
 		v.Float, v.Imag = r.double(), r.double()
 	case TagText:
@@ -123,10 +127,35 @@ func (r *reader) value() Value {
 	return v
 }
 
+// powers of ten by which a decimal is divided: doubles hold them exactly.
+var powers = [...]float64{1, 10, 100, 1e3, 1e4}
+
+func (r *reader) decimal() Value {
+	places, whole := r.byte(), r.z()
+	if int(places) >= len(powers) {
+		r.fail("a decimal with %d places", places)
+		return Value{}
+	}
+	return Value{Tag: TagFloat, Float: math.Float64bits(float64(whole) / powers[places])}
+}
+
+// integer is a signed little-endian one: equal values are equal Values, however they came.
+func integer(raw string) Value {
+	if len(raw) > 8 {
+		return Value{Tag: TagBigInt, Text: raw}
+	}
+	var n int64
+	for i := len(raw) - 1; i >= 0; i-- {
+		n = n<<8 | int64(raw[i])
+	}
+	unused := 64 - 8*len(raw) // bits above the sign
+	return Value{Tag: TagInt, Int: n << unused >> unused}
+}
+
 func (r *reader) contents(o *Object) {
 	o.Version = r.n()
 	exactness, length, form, count := r.n(), r.n(), r.n(), r.n()
-	if exactness > uint64(Unread) || form > uint64(Tabular) || length > math.MaxInt64 || o.Version == 0 {
+	if exactness > uint64(Unread) || form > uint64(Tabular) || length > math.MaxInt64 {
 		r.fail("an object's contents: exactness %d, form %d, length %d, version %d", exactness, form, length, o.Version)
 	}
 	if count > maxValues || Form(form) == Opaque && count > 0 || Form(form) > Items && count%2 != 0 {
@@ -182,7 +211,9 @@ func decode(b []byte, rec *Record) (int, error) {
 		rec.Name = r.n()
 	case KindObject:
 		rec.Object.Number, rec.Object.Type = r.n(), r.n()
-		r.contents(&rec.Object)
+		if r.contents(&rec.Object); rec.Object.Version == 0 {
+			r.fail("a new object has no version")
+		}
 	case KindMutate:
 		rec.Object.Number = r.n()
 		r.contents(&rec.Object)

@@ -17,11 +17,11 @@
 // it says. Names, codes and lanes are numbered from 1 in the order in which they are
 // defined, and are never forgotten; 0 is none.
 //
-//	01 head     n version (1), text recorder, text Python's version: the first record
+//	01 head     n version (2), text recorder, text Python's version: the first record
 //	02 name     text: the next name
 //	03 code     n file, n name (both names), n first line: the next code object
 //	04 lane     n kind (1 thread, 2 task), n parent lane, text: the next lane
-//	05 push     n frame, n code, n lane, n parent frame, n flags (1 restated, 2 suspended),
+//	05 push     n frame (0: one more than the highest so far), n code, n lane, n parent frame, n flags (1 restated, 2 suspended),
 //	            and where it is restated, n line
 //	06 resume   n frame, n parent frame: a generator or coroutine goes on
 //	07 suspend  value: it has yielded or awaits
@@ -34,9 +34,9 @@
 //	0e delete   n name: of the frame
 //	0f forget   n name: of the namespace
 //	10 object   n object, n type (a name), contents: first seen
-//	11 mutate   n object, contents: it has changed, under all its names; with the
-//	            version as before, it is only looked at deeper
-//	12 free     n object: no variable that is recorded holds it now
+//	11 mutate   n object, contents: it has changed, under all its names; version 0 is one
+//	            more than before; with the version as before, it is only looked at deeper
+//	12 free     n object: no variable that is recorded holds it now; another may get its number
 //	13 raise    n type (a name), value message: in the frame
 //	14 handled  the frame has caught it
 //	15 output   n stream (1, 2), n from, n to: bytes written, by offset
@@ -50,11 +50,12 @@
 // parent. A frame that is suspended keeps its variables.
 //
 // Values: 'N' None, 'T' True, 'F' False, '.' Ellipsis; 'i' z; 'I' n and as many bytes,
-// a signed little-endian integer; 'f' a double's eight bytes, little-endian; 'c' two of
-// them; 's' text; 'S' n characters in all, then text, its beginning; 'u' n and bytes,
-// text with lone surrogates as UTF-8 would write them; 'b' n and bytes; 'B' n bytes in
-// all, then n and bytes, the beginning; '@' n object. Scalars are lossless, but for
-// 'S' and 'B', which say so, and integers too long for 'I', which are objects.
+// a signed little-endian integer, which may be small; 'f' a double's eight bytes,
+// little-endian; 'd' n places (up to 4) and z, a double that is z with so many decimals;
+// 'c' two doubles; 's' text; 'S' n characters in all, then text, its beginning; 'u' n and
+// bytes, text with lone surrogates as UTF-8 would write them; 'b' n and bytes; 'B' n bytes
+// in all, then n and bytes, the beginning; '@' n object. Scalars are lossless, but for 'S'
+// and 'B', which say so, and integers too long for 'I', which are objects.
 //
 // Contents: n version (from 1), n exactness (0 exact, 1 truncated, 2 sampled, 3
 // unread), n length and one (0 where it has none), n form (0 opaque, 1 items, 2 pairs,

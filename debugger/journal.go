@@ -70,7 +70,7 @@ type Journal struct {
 
 // NewJournal returns an empty recording.
 func NewJournal() (*Journal, error) {
-	zip, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10))
+	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10))
 	if err != nil {
 		return nil, fmt.Errorf("zstd: %w", err)
 	}

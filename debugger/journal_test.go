@@ -36,7 +36,7 @@ func at(t *testing.T, j *Journal, step int, name string) (function string, line 
 func long(n int) []byte {
 	var b []byte
 	add := func(rec Record) { b = appendRecord(b, &rec) }
-	add(Record{Kind: KindHead, Number: 1, Text: "test"})
+	add(Record{Kind: KindHead, Number: formatVersion, Text: "test"})
 	for _, name := range []string{"file", "<module>", "x", "y", "list"} {
 		add(Record{Kind: KindName, Text: name})
 	}

@@ -9,7 +9,7 @@ import "errors"
 var errKey = errors.New("a key frame is damaged")
 
 func (s *State) appendKey(b []byte) []byte {
-	b = appendNumbers(b, uint64(s.Step), s.Current, uint64(len(s.Objects)), uint64(len(s.Globals)), uint64(len(s.Frames)))
+	b = appendNumbers(b, uint64(s.Step), s.Current, s.pushed, uint64(len(s.Objects)), uint64(len(s.Globals)), uint64(len(s.Frames)))
 	for _, number := range sortedKeys(s.Objects) {
 		o := s.Objects[number]
 		b = appendContents(appendNumbers(b, o.Number, o.Type), o)
@@ -43,7 +43,7 @@ func appendScope(b []byte, scope map[uint64]Value) []byte {
 func decodeKey(b []byte) (*State, int, error) {
 	r := &reader{b: b}
 	s := newState()
-	s.Step, s.Current = int(r.n()), r.n()
+	s.Step, s.Current, s.pushed = int(r.n()), r.n(), r.n()
 	objects, globals, frames := r.n(), r.n(), r.n()
 	for ; objects > 0 && r.err == nil; objects-- {
 		o := &Object{Number: r.n(), Type: r.n()}

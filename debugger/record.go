@@ -41,7 +41,7 @@ const (
 const Deeper = 1
 
 const (
-	formatVersion = 1
+	formatVersion = 2
 	shortLine     = 0x80 // the first byte that is a line by itself
 	shortZero     = 0xc0 // of them, the line that is the frame's line before
 )

@@ -88,6 +88,7 @@ type State struct {
 	Frames  map[uint64]*Frame
 	Globals map[uint64]Value
 	Objects map[uint64]*Object // those that a variable holds; never changed, only replaced
+	pushed  uint64             // the highest number of a frame so far
 	held    int                // bytes of Globals, Frames' variables and Objects
 }
 
@@ -231,7 +232,7 @@ func (s *State) apply(t *Table, rec *Record) error {
 		if rec.Number > 1<<40 {
 			return fmt.Errorf("%d lost steps", rec.Number)
 		}
-		*s = State{Step: s.Step + int(rec.Number), Frames: map[uint64]*Frame{}, Globals: map[uint64]Value{}, Objects: map[uint64]*Object{}}
+		*s = State{Step: s.Step + int(rec.Number), pushed: s.pushed, Frames: map[uint64]*Frame{}, Globals: map[uint64]Value{}, Objects: map[uint64]*Object{}}
 	case KindUnread:
 		current.Unread = rec.Name
 	}
@@ -253,6 +254,9 @@ func kinds(list ...Kind) (out [256]bool) {
 func (s *State) known(frame uint64) bool { return frame == 0 || s.Frames[frame] != nil }
 
 func (s *State) push(t *Table, rec *Record) error {
+	if rec.Frame == 0 {
+		rec.Frame = s.pushed + 1
+	}
 	wrong := rec.Frame == 0 || s.Frames[rec.Frame] != nil || !s.known(rec.Parent) || rec.Code == 0 || rec.Code > uint64(len(t.codes)) ||
 		rec.Lane == 0 || rec.Lane > uint64(len(t.lanes)) || rec.Number > FlagRestated|FlagSuspended
 	if wrong || len(s.Frames) >= maxFrames {
@@ -266,7 +270,7 @@ func (s *State) push(t *Table, rec *Record) error {
 		Number: rec.Frame, Code: rec.Code, Lane: rec.Lane, Parent: rec.Parent, Line: line,
 		Suspended: rec.Number&FlagSuspended != 0, Variables: map[uint64]Value{},
 	}
-	s.Current = rec.Frame
+	s.Current, s.pushed = rec.Frame, max(s.pushed, rec.Frame)
 	return nil
 }
 
@@ -304,6 +308,10 @@ func (s *State) remove(scope map[uint64]Value, name uint64) {
 func (s *State) object(t *Table, rec *Record) error {
 	o := rec.Object
 	before := s.Objects[o.Number]
+	if before != nil && o.Version == 0 {
+		o.Version = before.Version + 1
+		rec.Object.Version = o.Version
+	}
 	switch {
 	case rec.Kind == KindObject && (o.Number == 0 || !t.named(o.Type) || before != nil):
 		return fmt.Errorf("object %d of type %d", o.Number, o.Type)

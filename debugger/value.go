@@ -24,6 +24,8 @@ const (
 	TagBytes      Tag = 'b'
 	TagBytesCut   Tag = 'B'
 	TagObject     Tag = '@'
+
+	tagDecimal Tag = 'd' // a float in a recording; no Value has it
 )
 
 // Value is a scalar, whole, or the number of an object. It is comparable.

@@ -43,18 +43,6 @@ type Column struct {
 	Masked bool `json:"masked,omitempty"`
 }
 
-// Rows is a result, column by column: Data[c][r]. Values are nil, bool, int64,
-// float64, string, []byte or nested []any, as Column says. Truncated is true
-// exactly where the statement had more rows, or bytes, than were allowed.
-type Rows struct {
-	Columns     []Column
-	Data        [][]any
-	Count       int
-	Bytes       int64 // of values, as they came over the wire
-	Truncated   bool
-	Fingerprint string // of the statement, whatever its constants
-}
-
 // Typed is a parameter whose PostgreSQL type the caller knows: that of a list's
 // elements where Value is a list.
 type Typed struct {

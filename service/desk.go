@@ -25,28 +25,36 @@ type desk struct {
 	feed      *Feed // nil: nobody follows it
 }
 
-func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error) {
+// Query records the time that the statement took without that of its taker, for which
+// it waits.
+func (d *desk) Query(ctx context.Context, sql string, params map[string]any, take sandbox.Take) (sandbox.Total, error) {
 	q := sandbox.Query{SQL: sql, StartedAt: d.service.Clock()}
 	if len(params) > 0 {
 		q.Parameters, _ = json.Marshal(d.service.masked(params))
 	}
+	var waited time.Duration
+	timed := func(rows sandbox.Rows) error {
+		began := time.Now()
+		defer func() { waited += time.Since(began) }()
+		return take(rows)
+	}
 	began := time.Now()
-	rows, err := d.service.Reader.Query(ctx, sql, params, sandbox.Limits{
+	total, err := d.service.Reader.Query(ctx, sql, params, sandbox.Limits{
 		MaxRows: d.box.Policy.MaxRows, Timeout: time.Duration(d.box.Policy.MaxExecutionTime) * time.Second, User: d.box.Owner, Sandbox: d.box.ID,
-	})
+	}, timed)
 	var no *sandbox.Refusal
 	captured := false
 	if errors.As(err, &no) {
-		written, ok, wrong := d.capture(ctx, sql, params, no)
+		written, ok, wrong := d.capture(ctx, sql, params, no, timed)
 		switch {
 		case ok:
-			rows, err, captured = written, nil, true
+			total, err, captured = written, nil, true
 		case wrong != nil:
 			err = wrong
 		}
 	}
-	q.DurationMS = float64(time.Since(began).Microseconds()) / 1000
-	q.Status, q.Rows, q.Bytes, q.Truncated, q.Fingerprint = "ok", rows.Count, rows.Bytes, rows.Truncated, rows.Fingerprint
+	q.DurationMS = float64((time.Since(began) - waited).Microseconds()) / 1000
+	q.Status, q.Rows, q.Bytes, q.Truncated, q.Fingerprint = "ok", total.Rows, total.Bytes, total.Truncated, total.Fingerprint
 	switch {
 	case captured:
 		q.Status = "captured"
@@ -69,7 +77,7 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any) (sa
 			d.feed.query(q)
 		}
 	}
-	return rows, err
+	return total, err
 }
 
 // masked are the parameters as history keeps them.
@@ -108,21 +116,21 @@ func (d *desk) History(ctx context.Context) ([]sandbox.Execution, error) {
 }
 
 // Query runs one statement for who in the name of a sandbox; it is in history as
-// an execution of its own.
-func (s *Service) Query(ctx context.Context, who sandbox.Key, id, sql string, params map[string]any) (sandbox.Rows, error) {
+// an execution of its own. The rows are void where there is an error.
+func (s *Service) Query(ctx context.Context, who sandbox.Key, id, sql string, params map[string]any, take sandbox.Take) (sandbox.Total, error) {
 	l, err := s.find(ctx, who, id)
 	if err != nil {
-		return sandbox.Rows{}, err
+		return sandbox.Total{}, err
 	}
 	e, err := s.newExecution(l.box, who, Job{Code: sql, Kind: sandbox.KindQuery})
 	if err != nil {
-		return sandbox.Rows{}, err
+		return sandbox.Total{}, err
 	}
 	if err := s.begin(ctx, e); err != nil {
-		return sandbox.Rows{}, err
+		return sandbox.Total{}, err
 	}
 	began := time.Now()
-	rows, err := (&desk{service: s, box: l.box, execution: e}).Query(ctx, sql, params)
+	total, err := (&desk{service: s, box: l.box, execution: e}).Query(ctx, sql, params, take)
 	e.Status, e.ExecutionTime = sandbox.StatusCompleted, time.Since(began).Seconds()
 	e.Usage.WallMS = e.ExecutionTime * 1000
 	if err != nil {
@@ -132,7 +140,7 @@ func (s *Service) Query(ctx context.Context, who sandbox.Key, id, sql string, pa
 	s.mu.Lock()
 	l.used = s.Clock()
 	s.mu.Unlock()
-	return rows, errors.Join(err, s.finish(e, true))
+	return total, errors.Join(err, s.finish(e, true))
 }
 
 // Schema lists every table that may be read, with its columns.

@@ -111,8 +111,8 @@ type silent struct {
 
 var errSilent = &sandbox.Refusal{Reason: "no-database", Message: "there is no database here"}
 
-func (silent) Query(context.Context, string, map[string]any) (sandbox.Rows, error) {
-	return sandbox.Rows{}, errSilent
+func (silent) Query(context.Context, string, map[string]any, sandbox.Take) (sandbox.Total, error) {
+	return sandbox.Total{}, errSilent
 }
 
 func (silent) Schema(context.Context, string) (sandbox.Table, error) {

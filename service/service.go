@@ -67,7 +67,7 @@ type Environments interface {
 
 // Reader reads the knowledge database.
 type Reader interface {
-	Query(ctx context.Context, sql string, params map[string]any, l sandbox.Limits) (sandbox.Rows, error)
+	Query(ctx context.Context, sql string, params map[string]any, l sandbox.Limits, take sandbox.Take) (sandbox.Total, error)
 	Tables(context.Context) ([]string, error)
 	Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) // all where none is named
 	Ping(context.Context) error

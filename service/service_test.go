@@ -183,7 +183,7 @@ func TestNothingRunsWithoutHistory(t *testing.T) {
 	began := time.Now()
 	_, err = s.Execute(ctx, ada, box.ID, service.Job{Code: "1", Kind: sandbox.KindExecute})
 	isFault(t, err, sandbox.FaultUnavailable)
-	_, err = s.Query(ctx, ada, box.ID, "SELECT 1", nil)
+	_, err = s.Query(ctx, ada, box.ID, "SELECT 1", nil, nil)
 	isFault(t, err, sandbox.FaultUnavailable)
 	_, err = s.Create(ctx, ada, nil)
 	isFault(t, err, sandbox.FaultUnavailable)

@@ -12,12 +12,12 @@ import (
 
 // capture keeps a statement that was refused because it writes, where the sandbox's
 // policy says so; ok says that it did. The error is why it may not be kept either.
-func (d *desk) capture(ctx context.Context, sql string, params map[string]any, no *sandbox.Refusal) (rows sandbox.Rows, ok bool, err error) {
+func (d *desk) capture(ctx context.Context, sql string, params map[string]any, no *sandbox.Refusal, take sandbox.Take) (total sandbox.Total, ok bool, err error) {
 	if d.box.Policy.WritePolicy != policy.WriteCapture || no.Reason != "read-only" {
-		return rows, false, nil
+		return total, false, nil
 	}
 	if d.captured == maxCaptured {
-		return rows, false, &sandbox.Refusal{
+		return total, false, &sandbox.Refusal{
 			Reason: "too-many-writes", Message: "one run may leave 100 writes for an admin, and this is one more",
 			Hint: "say it in one statement, such as INSERT ... SELECT or UPDATE ... FROM",
 		}
@@ -25,10 +25,10 @@ func (d *desk) capture(ctx context.Context, sql string, params map[string]any, n
 	plan, err := d.service.Writer.Capture(ctx, sql, params)
 	var other *sandbox.Refusal
 	if errors.As(err, &other) && (other.Reason == "read-only" || other.Reason == "statement-not-allowed") {
-		return rows, false, nil // it is not of the kind that is captured: the first refusal says it better
+		return total, false, nil // it is not of the kind that is captured: the first refusal says it better
 	}
 	if err != nil {
-		return rows, false, err
+		return total, false, err
 	}
 	w := sandbox.PendingWrite{
 		ID: d.service.NewID(), SandboxID: d.box.ID, ExecutionID: d.execution.ID, User: d.box.Owner, SQL: sql, Types: map[string]string{},
@@ -43,16 +43,17 @@ func (d *desk) capture(ctx context.Context, sql string, params map[string]any, n
 		params = map[string]any{}
 	}
 	if w.Parameters, err = json.Marshal(params); err != nil {
-		return rows, false, err
+		return total, false, err
 	}
 	if err := d.service.History.AddWrite(ctx, w); err != nil {
-		return rows, false, err
+		return total, false, err
 	}
 	d.captured++
-	return sandbox.Rows{
+	err = take(sandbox.Rows{
 		Columns: []sandbox.Column{{Name: "affected_rows", Type: "int4", Kind: "int"}, {Name: "captured", Type: "bool", Kind: "bool"}},
-		Data:    [][]any{{int64(0)}, {true}}, Count: 1, Fingerprint: plan.Fingerprint,
-	}, true, nil
+		Data:    []sandbox.Values{{Ints: []int64{0}}, {Bools: []bool{true}}}, Count: 1,
+	})
+	return sandbox.Total{Rows: 1, Fingerprint: plan.Fingerprint}, err == nil, err
 }
 
 func onlyAdmins(who sandbox.Key) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed" // of the analysis
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -16,7 +17,16 @@ var (
 	goalPage = goal{p50: 5, absolute: true}
 )
 
-const goalStored = 3.0 // bytes a step
+// script is an ordinary analysis of some 70 000 steps.
+//
+//go:embed script.py
+var script string
+
+const (
+	goalStored = 3.0 // bytes a step
+	goalSlower = 3 // times as long as the same run that is not debugged
+	scriptRuns = 5
+)
 
 const (
 	stepping = "def work(n):\n    t = 0\n    for i in range(n):\n        t += i\n        half = t // 2\n    return t\nwork(100000)"
@@ -91,6 +101,7 @@ func (b *bench) debug(ctx context.Context) {
 	}
 	b.latency(ctx, "next, with what changed and all variables", b.size.latency, goalStep, timed(func() error { return d.do(ctx, "next", nil, nil) }))
 	d.close(ctx)
+	b.script(ctx)
 
 	turns := fullTurns
 	if b.size.latency < full.latency {
@@ -135,6 +146,7 @@ func (b *bench) debug(ctx context.Context) {
 		return
 	}
 	past.Execution = d.Execution
+	b.stored(ctx, "the loop", d.Execution)
 	b.look(ctx, past, "from history")
 	past.close(ctx)
 }
@@ -156,6 +168,82 @@ func (b *bench) stored(ctx context.Context, of, execution string) {
 	}
 	perStep := float64(kept.Bytes) / float64(kept.Steps)
 	b.report.add(row{Name: name, Value: fmt.Sprintf("%.2f of %d steps", perStep, kept.Steps), Goal: fmt.Sprintf("%g bytes", goalStored), Met: new(perStep <= goalStored)})
+}
+
+// ran returns how long an execution has taken.
+func (b *bench) ran(ctx context.Context, execution string) (time.Duration, error) {
+	var e struct {
+		Status string `json:"status"`
+		Usage  struct {
+			WallMS float64 `json:"wall_ms"`
+		} `json:"usage"`
+	}
+	err := b.client.do(ctx, "GET", "/executions/"+execution, nil, &e)
+	if err == nil && e.Status != "completed" {
+		err = errors.New("it is " + e.Status)
+	}
+	return time.Duration(e.Usage.WallMS * float64(time.Millisecond)), err
+}
+
+// ended waits until a debug session's program has.
+func (d *debugging) ended(ctx context.Context) error {
+	for d.Where.State != "ended" {
+		if err := d.client.do(ctx, "GET", "/debug/sessions/"+d.Session, nil, d); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return nil
+}
+
+// script runs an ordinary analysis, debugged and not, in turn: how much longer it takes,
+// and what its recording takes up. What is given is the least of some runs.
+func (b *bench) script(ctx context.Context) {
+	progress("an analysis, debugged and not")
+	var plain, debugged time.Duration
+	var execution string
+	for i := range scriptRuns {
+		id, err := b.client.create(ctx, map[string]any{"max_execution_time": 300, "cpu_percent": 100, "max_memory_mb": 1024})
+		var e struct {
+			ID string `json:"execution_id"`
+		}
+		if err == nil {
+			err = b.client.do(ctx, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": script}, &e)
+		}
+		var alone, slower time.Duration
+		if err == nil {
+			alone, err = b.ran(ctx, e.ID)
+		}
+		var d *debugging
+		if err == nil {
+			d, err = b.opened(ctx, map[string]any{"code": script})
+		}
+		if err == nil {
+			err = d.ended(ctx)
+			d.close(ctx)
+		}
+		if err == nil {
+			slower, err = b.ran(ctx, d.Execution)
+		}
+		if err != nil {
+			b.report.failed("an analysis", err)
+			return
+		}
+		execution = d.Execution
+		if i == 0 || alone < plain {
+			plain = alone
+		}
+		if i == 0 || slower < debugged {
+			debugged = slower
+		}
+	}
+	times := float64(debugged) / float64(plain)
+	b.report.add(row{Name: fmt.Sprintf("an analysis of %.0f ms, debugged, in times", float64(plain.Microseconds())/1000),
+		Value: fmt.Sprintf("%.1f", times), Goal: fmt.Sprint(goalSlower), Met: new(times <= goalSlower)})
+	b.stored(ctx, "the analysis", execution)
 }
 
 // page opens ten items in the middle of a long list of the program that stands.

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"encoding/gob"
 	"os"
+
+	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -21,12 +23,14 @@ func limit(q Request) time.Duration {
 // machine has much else to do; the pool waits a little longer.
 const patience = 10
 
-// fuse ends this process when a statement has had its time, unless it is put out.
+// fuse ends this process when a statement has had its time, unless it is put out. A
+// hang in C stops no timer, so even with the service gone this ends it; and before
+// its time is over nothing runs beside the statement.
 func fuse(q Request) (out func()) {
 	most, began, start := limit(q), spent(), time.Now()
 	over := make(chan struct{})
-	go func() { // a hang in C stops no timer: even with the service gone, this ends it
-		for wait := most; ; wait = most / 4 {
+	timer := time.AfterFunc(most, func() {
+		for wait := time.Duration(0); ; wait = most / 4 {
 			select {
 			case <-over:
 				return
@@ -36,8 +40,11 @@ func fuse(q Request) (out func()) {
 				os.Exit(3)
 			}
 		}
-	}()
-	return func() { close(over) }
+	})
+	return func() {
+		timer.Stop()
+		close(over)
+	}
 }
 
 // spent is the CPU time that this process has had.
@@ -56,6 +63,9 @@ func Stage() {
 	if os.Args[0] != stageName {
 		return
 	}
+	// A collection after every few megabytes would take longer than most statements.
+	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(256 << 20)
 	in, buf := gob.NewDecoder(bufio.NewReader(os.Stdin)), bufio.NewWriter(os.Stdout)
 	answer := gob.NewEncoder(buf)
 	for {

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"glasshouse/sandbox"
 )
 
 // IllegalFrame is the error for a frame that no honest child sends.
@@ -40,34 +38,30 @@ func (c *Conn) Close() error { return c.sock.Close() }
 // Write sends v as the JSON body of one frame, with file descriptors riding
 // along where there are any.
 func (c *Conn) Write(k Kind, v any, fds ...int) error {
-	var body bytes.Buffer
-	body.Write([]byte{0, 0, 0, 0, byte(k)})
-	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("hatch: encode %c: %w", k, err)
+	var o output
+	if err := o.json(k, v); err != nil {
+		return err
 	}
-	return c.send(body.Bytes(), fds)
+	return c.send(o.b, fds)
 }
 
 // WriteGo sends an Enter without a body: the child was told at its birth how to lock
 // itself down, and may now.
 func (c *Conn) WriteGo() error { return c.send([]byte{0, 0, 0, 0, byte(KindEnter)}, nil) }
 
-// WriteRows answers the Ask id with rows, packed where it asked so.
-func (c *Conn) WriteRows(id uint32, rows sandbox.Rows, packed bool) error {
-	body := make([]byte, 9, 64+rows.Bytes*2)
-	body[4] = byte(KindRows)
-	binary.BigEndian.PutUint32(body[5:], id)
-	body, err := appendRows(body, rows, packed)
-	if err != nil {
-		return err
+// flush sends what was put out.
+func (c *Conn) flush(o *output) error {
+	frames := append(o.before, o.b)
+	if *o = (output{b: o.b[:0]}); cap(o.b) > large {
+		o.b = nil
 	}
-	return c.send(body, nil)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err := frames.WriteTo(c.sock)
+	return err
 }
 
 func (c *Conn) send(frame []byte, fds []int) error {
-	binary.BigEndian.PutUint32(frame, uint32(len(frame)-5))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(fds) > 0 {

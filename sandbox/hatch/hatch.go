@@ -3,18 +3,20 @@
 // birth.
 //
 // A frame is a length (4 bytes, big endian, of the body), a kind (1 byte) and a
-// body. Control is small JSON; rows are Python marshal data, which the child
-// decodes at C speed with its standard library. The other end is
-// sandbox/python/inside/hatch.py; both ship in one binary, so nothing is
-// negotiated.
+// body. Control is small JSON; rows are parts of Python marshal data, which the
+// child decodes at C speed with its standard library while the next are read. The
+// other end is sandbox/python/inside/hatch.py; both ship in one binary, so nothing
+// is negotiated.
 //
 //	host                        child
 //	enter (+ /session and /data mounts) ->
 //	                         <- ready (+ fresh clones of those mounts, where they are any,
 //	                            and the listener of a network of the child's own)
 //	assign ->
-//	run ->
-//	                         <- note*, output*, records*, ask*   (answer or rows -> each ask)
+//	run (+ memory for records, where it is watched) ->
+//	                         <- note*, output*, ask*    (answer -> each ask; columns and rows* before it)
+//	                         <- records                 (that memory is full)
+//	records ->                                          (it is empty)
 //	                         <- stop                    (its program stands now)
 //	command ->               <- value                   (any number, the last a resume)
 //	                         <- done
@@ -43,10 +45,11 @@ const (
 	KindDone    Kind = 'D' // child to host: sandbox.Outcome
 	KindAsk     Kind = 'A' // child to host: Ask
 	KindAnswer  Kind = 'J' // host to child: Answer, JSON
-	KindRows    Kind = 'M' // host to child: 4-byte id, then marshal data
+	KindColumns Kind = 'H' // host to child: Columns
+	KindRows    Kind = 'M' // host to child: 4-byte id, then marshal data, as Rows says
 	KindNote    Kind = 'N' // child to host: sandbox.Note
 	KindOutput  Kind = 'O' // child to host: sandbox.Output
-	KindRecords Kind = 'T' // child to host: what the recorder of a watched run wrote
+	KindRecords Kind = 'T' // child to host, and back: the memory for records is full, and empty
 	KindStop    Kind = 'S' // child to host: where the program stands, JSON of package debugger
 	KindCommand Kind = 'C' // host to child that stands: likewise; resume ends it, all else has a Value
 	KindLog     Kind = 'G' // child to host: what a log point says
@@ -125,11 +128,18 @@ type Ask struct {
 	SQL    string            `json:"sql"`
 	Params map[string]any    `json:"params"` // numbers are json.Number
 	Types  map[string]string `json:"types"`  // of those parameters whose type is known
-	Packed bool              `json:"packed"` // rows for a frame: numbers and times as arrays of bytes
+	Form   string            `json:"form"`   // of rows: FormPlain, FormFrame or FormArrow
 	Table  string            `json:"table"`
 }
 
-// Answer is the host's answer to an Ask that has no rows.
+// Columns begins the answer to an Ask that has rows.
+type Columns struct {
+	ID      uint32           `json:"id"`
+	Columns []sandbox.Column `json:"columns"`
+}
+
+// Answer is the host's answer to an Ask, or the end of one that has rows: Value says
+// whether they were truncated. Where it is refused the rows are void.
 type Answer struct {
 	ID      uint32           `json:"id"`
 	Value   any              `json:"value,omitempty"`

@@ -3,107 +3,109 @@ package hatch
 import (
 	"encoding/binary"
 	"math"
-	"strconv"
 	"time"
 
 	"glasshouse/sandbox"
 )
 
-// pack makes one array of a column of numbers or times, as numpy has it: int64 or
-// float64, little-endian, a byte a bool, and microseconds since 1970 for times.
-// Nulls is a byte a row that is 1 where the value is NULL, and empty where none is,
-// or where the value itself says so (NaN, and the least integer for a time). Not ok
-// where the column is of another kind, or has a value that does not fit, such as
-// infinity.
-func pack(c sandbox.Column, column []any) (values, nulls []byte, ok bool) {
-	var one func(b []byte, v any) ([]byte, bool)
-	var null uint64
-	switch {
-	case c.Array:
-		return nil, nil, false
-	case c.Kind == "int":
-		one = packInt
-	case c.Kind == "bool":
-		one = packBool
-	case c.Kind == "float":
-		one, null = packFloat, math.Float64bits(math.NaN())
-	case c.Kind == "timestamp", c.Kind == "timestamptz":
-		one, null = packTime, 1<<63 // numpy's NaT
+const notATime = math.MinInt64 // numpy's NaT
+
+// times writes one array of a column of times, as numpy has it: microseconds, since 1970
+// for instants, and seconds for dates. A NULL is NaT. Not ok, and nothing written, where
+// the column is of another kind, or has a value that does not fit, such as infinity.
+func (o *output) times(c sandbox.Column, v *sandbox.Values) (ok bool) {
+	if c.Array {
+		return false
+	}
+	var one func(i int) (int64, bool)
+	switch c.Kind {
+	case "date":
+		one = func(i int) (int64, bool) { return seconds(v.Each(i)) }
+	case "timestamp", "timestamptz":
+		one = func(i int) (int64, bool) { return microseconds(v.Each(i)) }
+	case "timedelta":
+		one = func(i int) (int64, bool) { return span(v.Others[i]) }
 	default:
-		return nil, nil, false
+		return false
 	}
-	masked := null == 0
-	values = make([]byte, 0, 8*len(column))
-	for i, v := range column {
-		if v != nil {
-			if values, ok = one(values, v); !ok {
-				return nil, nil, false
+	before, count := len(o.b), len(v.Ends)+len(v.Others)
+	o.tuple(3, "q", 8*count)
+	for i := range count {
+		t := int64(notATime)
+		if v.Nulls == nil || !v.Nulls[i] {
+			if t, ok = one(i); !ok {
+				o.b = o.b[:before]
+				return false
 			}
-			continue
 		}
-		if masked && nulls == nil {
-			nulls = make([]byte, len(column))
-		}
-		if masked {
-			nulls[i] = 1
-		}
-		if c.Kind == "bool" {
-			values = append(values, 0)
-		} else {
-			values = binary.LittleEndian.AppendUint64(values, null)
-		}
+		o.b = binary.LittleEndian.AppendUint64(o.b, uint64(t))
 	}
-	return values, nulls, true
-}
-
-func packInt(b []byte, v any) ([]byte, bool) {
-	n, ok := v.(int64)
-	return binary.LittleEndian.AppendUint64(b, uint64(n)), ok
-}
-
-func packBool(b []byte, v any) ([]byte, bool) {
-	yes, ok := v.(bool)
-	if yes {
-		return append(b, 1), ok
-	}
-	return append(b, 0), ok
-}
-
-func packFloat(b []byte, v any) ([]byte, bool) {
-	f, ok := v.(float64)
-	return binary.LittleEndian.AppendUint64(b, math.Float64bits(f)), ok
-}
-
-func packTime(b []byte, v any) ([]byte, bool) {
-	s, ok := v.(string)
-	if !ok {
-		return b, false
-	}
-	micros, ok := microseconds(s)
-	return binary.LittleEndian.AppendUint64(b, uint64(micros)), ok
+	return true
 }
 
 // microseconds reads 2006-01-02T15:04:05[.999999][+00:00], and no other form.
-func microseconds(s string) (int64, bool) {
-	if len(s) > 6 && s[len(s)-6:] == "+00:00" {
+func microseconds(s []byte) (int64, bool) {
+	if len(s) > 6 && string(s[len(s)-6:]) == "+00:00" {
 		s = s[:len(s)-6]
 	}
-	const form = "2006-01-02T15:04:05"
-	if len(s) < len(form) || len(s) > len(form)+7 || len(s) == len(form)+1 {
+	const date, clock = len("2006-01-02"), len("2006-01-02T15:04:05")
+	if len(s) < clock || len(s) == clock+1 || len(s) > clock+7 || s[10] != 'T' || s[13] != ':' || s[16] != ':' {
 		return 0, false
 	}
-	var fraction int64
-	if len(s) > len(form) {
-		digits := s[len(form)+1:]
-		n, err := strconv.ParseUint(digits, 10, 32)
-		if s[len(form)] != '.' || err != nil {
+	t, ok1 := seconds(s[:date])
+	hour, ok2 := number(s[11:13])
+	minute, ok3 := number(s[14:16])
+	second, ok4 := number(s[17:19])
+	fraction, ok5 := int64(0), true
+	if len(s) > clock {
+		fraction, ok5 = number(s[clock+1:])
+		ok5 = ok5 && s[clock] == '.'
+		for range 6 - len(s[clock+1:]) {
+			fraction *= 10
+		}
+	}
+	return (t+3600*hour+60*minute+second)*1_000_000 + fraction, ok1 && ok2 && ok3 && ok4 && ok5
+}
+
+// seconds reads 2006-01-02, and no other form.
+func seconds(s []byte) (int64, bool) {
+	if len(s) != 10 || s[4] != '-' || s[7] != '-' {
+		return 0, false
+	}
+	year, ok1 := number(s[:4])
+	month, ok2 := number(s[5:7])
+	day, ok3 := number(s[8:])
+	return time.Date(int(year), time.Month(month), int(day), 0, 0, 0, 0, time.UTC).Unix(), ok1 && ok2 && ok3
+}
+
+// number reads digits alone.
+func number(s []byte) (n int64, ok bool) {
+	for _, c := range s {
+		if c < '0' || c > '9' {
 			return 0, false
 		}
-		for range 6 - len(digits) {
-			n *= 10
-		}
-		fraction = int64(n)
+		n = 10*n + int64(c-'0')
 	}
-	t, err := time.Parse(form, s[:len(form)])
-	return t.Unix()*1_000_000 + fraction, err == nil
+	return n, true
+}
+
+// span is an interval in microseconds, as Python's side counts it: a year is 365
+// days, and a month 30.
+func span(v any) (int64, bool) {
+	parts, _ := v.([]any)
+	if len(parts) != 3 {
+		return 0, false
+	}
+	months, ok1 := parts[0].(int64)
+	days, ok2 := parts[1].(int64)
+	micros, ok3 := parts[2].(int64)
+	if !ok1 || !ok2 || !ok3 || max(months, -months) > 1<<40 || max(days, -days) > 1<<40 {
+		return 0, false
+	}
+	days += months/12*365 + months%12*30
+	const day, most = 24 * 3600 * 1_000_000, 100_000_000 // as many days fit, with any time
+	if max(days, -days) > most || max(micros, -micros) > math.MaxInt64-most*day || micros == notATime {
+		return 0, false
+	}
+	return days*day + micros, true
 }

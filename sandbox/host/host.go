@@ -31,18 +31,19 @@ type Desk interface {
 
 // Database is the one that code reads.
 type Database interface {
-	Query(ctx context.Context, sql string, params map[string]any) (sandbox.Rows, error)
+	Query(ctx context.Context, sql string, params map[string]any, take sandbox.Take) (sandbox.Total, error)
 	Schema(ctx context.Context, table string) (sandbox.Table, error)
 	Tables(ctx context.Context) ([]string, error)
 }
 
-// Watcher takes what a watched run tells, in order, from one goroutine. An error says
-// that no child of ours tells such; it ends the run.
+// Watcher takes what a watched run tells, in order, one thing at a time, but for Records
+// while the program stands. An error says that no child of ours tells such; it ends the
+// run.
 type Watcher interface {
 	// Begin is told how to have the program stop at its next line, for as long as it
 	// runs, and says where else it is to stop; nil: it never stops.
 	Begin(attention func()) (stops json.RawMessage)
-	// Records takes what the recorder wrote; the bytes are the Watcher's own.
+	// Records takes what the recorder wrote; the bytes are valid until it returns.
 	Records([]byte) error
 	// Logged takes what a log point said.
 	Logged([]byte)

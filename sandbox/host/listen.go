@@ -23,7 +23,8 @@ type says struct {
 	process *isolate.Process
 	e       *sandbox.Execution
 	desk    Desk
-	watch   Watcher
+	watch   Watcher // nil, with reel: it is not watched
+	reel    *reel
 	cut     *cutter
 	live    Listener // nil: nobody listens
 
@@ -37,6 +38,9 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 	s.room = maxOutputBytes
 	for {
 		kind, body, err := s.process.Hatch.Read()
+		if err == nil {
+			err = s.records()
+		}
 		if err == nil {
 			switch kind {
 			case hatch.KindDone:
@@ -54,6 +58,15 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 	}
 }
 
+// records hands over what was recorded before the frame that has come.
+func (s *says) records() error {
+	if s.reel == nil {
+		return nil
+	}
+	_, err := s.reel.take()
+	return err
+}
+
 // take does what a frame asks for that may come at any time of a run.
 func (s *says) take(ctx context.Context, kind hatch.Kind, body []byte) error {
 	switch {
@@ -65,10 +78,7 @@ func (s *says) take(ctx context.Context, kind hatch.Kind, body []byte) error {
 		s.told(func(Listener) {})
 		return s.answer(ctx, body)
 	case kind == hatch.KindRecords && s.watch != nil:
-		if err := s.watch.Records(body); err != nil {
-			return &hatch.IllegalFrame{Why: err.Error()}
-		}
-		return nil
+		return s.process.Hatch.Write(hatch.KindRecords, struct{}{}) // the ring is empty now
 	case kind == hatch.KindLog && s.watch != nil:
 		s.told(func(Listener) {})
 		s.watch.Logged(body)
@@ -98,6 +108,9 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 		defer s.interruptAfter(patience)()
 		for {
 			kind, body, err := s.process.Hatch.Read()
+			if err == nil {
+				err = s.records()
+			}
 			if err != nil || kind == hatch.KindValue {
 				return body, err
 			}
@@ -168,9 +181,10 @@ func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error
 		for name, kind := range ask.Types {
 			ask.Params[name] = sandbox.Typed{Type: kind, Value: ask.Params[name]}
 		}
-		var rows sandbox.Rows
-		if rows, err = desk.Query(ctx, ask.SQL, ask.Params); err == nil {
-			return conn.WriteRows(ask.ID, rows, ask.Packed)
+		rows := conn.Rows(ask.ID, ask.Form)
+		var total sandbox.Total
+		if total, err = desk.Query(ctx, ask.SQL, ask.Params, rows.Take); err == nil {
+			return rows.End(total.Truncated)
 		}
 	case "tables":
 		reply.Value, err = desk.Tables(ctx)

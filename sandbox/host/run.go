@@ -39,18 +39,26 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	if err != nil {
 		return err
 	}
+	var records *reel
+	if watch != nil {
+		if records, err = newReel(p, watch); err != nil {
+			return errors.Join(err, network.close(e))
+		}
+	}
 	out, errs := newTape(p.Stdout, pol.MaxOutputSize, printer(live, "stdout")), newTape(p.Stderr, pol.MaxOutputSize, printer(live, "stderr"))
 	began := time.Now()
 	p.Thaw() // before anything may interrupt it
 	limits := newCutter(ctx, p, time.Duration(pol.MaxExecutionTime)*time.Second)
 	order := hatch.Run{ExecutionID: e.ID, Code: e.Code, Context: e.Context, Watch: watch != nil}
+	var fds []int
 	if watch != nil {
 		order.Stops = watch.Begin(func() { p.Signal(unix.SIGUSR1) })
+		fds = []int{records.ring.fd()}
 	}
 	var body []byte
-	failed := p.Hatch.Write(hatch.KindRun, order)
+	failed := p.Hatch.Write(hatch.KindRun, order, fds...)
 	if failed == nil {
-		said := says{process: p, e: e, desk: desk, watch: watch, cut: limits, live: live}
+		said := says{process: p, e: e, desk: desk, watch: watch, reel: records, cut: limits, live: live}
 		if live != nil {
 			said.catchUp = func() { out.catchUp(); errs.catchUp() }
 		}
@@ -64,7 +72,15 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	}
 	out.stop()
 	errs.stop()
-	offline := network.close(e)
+	ours := network.close(e)
+	if records != nil {
+		var illegal *hatch.IllegalFrame
+		if err := records.stop(); errors.As(err, &illegal) {
+			failed = illegal
+		} else {
+			ours = errors.Join(ours, err)
+		}
+	}
 
 	edition := p.Edition()
 	e.Isolation, e.Environment = s.host.isolator.Isolation(), &edition
@@ -84,10 +100,10 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	}
 	if e.SessionReset {
 		if err := s.drop(p); err != nil {
-			return errors.Join(fmt.Errorf("end the child: %w", err), offline)
+			return errors.Join(fmt.Errorf("end the child: %w", err), ours)
 		}
 	}
-	return offline
+	return ours
 }
 
 // conclude decides how the run ended, from the clock and the kernel first.

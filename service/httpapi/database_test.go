@@ -146,28 +146,43 @@ func TestStatementEndsWithItsAsker(t *testing.T) {
 	}
 	defer look.Close(ctx)
 	c := user(t, sandbox.RoleAdmin) // who alone may choose a profile in which code can end its process
+	const (
+		counting = "SELECT count(*) AS asked_by_%s FROM generate_series(1, 10000000000)"
+		stalling = "SELECT repeat('x', 1000), CASE WHEN n > 3000 THEN (SELECT count(*) FROM generate_series(1, 10000000000 + n)) END AS asked_by_%s FROM generate_series(1, 5000) n"
+		flowing  = "SELECT gen_random_uuid(), repeat('x', 500) AS asked_by_%s FROM generate_series(1, 100000)"
+		mortal   = "import os, threading\nthreading.Timer(2, os._exit, [3]).start()\n"
+		hanging  = "import time, uuid\ndef hang(*_, **__): time.sleep(3600)\nuuid.UUID.__init__ = hang\n"
+	)
+	cancelled := func(id string) {
+		running, _ := c.ok(t, "GET", "/executions?status=running&sandbox_id="+id, nil).get("executions").([]any)
+		c.ok(t, "POST", "/executions/"+running[0].(map[string]any)["execution_id"].(string)+"/cancel", nil)
+	}
 	for name, x := range map[string]struct {
-		before, status string
-		end            func(id string)
+		sql, before, status string
+		end                 func(id string)
 	}{
-		"cancel": {"", "cancelled", func(id string) {
-			running, _ := c.ok(t, "GET", "/executions?status=running&sandbox_id="+id, nil).get("executions").([]any)
-			c.ok(t, "POST", "/executions/"+running[0].(map[string]any)["execution_id"].(string)+"/cancel", nil)
-		}},
-		"delete": {"", "cancelled", func(id string) { c.ok(t, "DELETE", "/sandbox/"+id, nil) }},
-		"death":  {"import os, threading\nthreading.Timer(2, os._exit, [3]).start()\n", "killed", func(string) {}},
+		"cancel":            {counting, "", "cancelled", cancelled},
+		"cancel after rows": {stalling, "", "cancelled", cancelled},
+		"death after rows":  {stalling, mortal, "killed", func(string) {}},
+		// The child takes no more: the server waits, and so does who reads from it.
+		"cancel of one that hangs":   {flowing, hanging, "cancelled", cancelled},
+		"death of one that hangs":    {flowing, mortal + hanging, "killed", func(string) {}},
+		"deadline of one that hangs": {flowing, hanging, "timeout", func(string) {}},
+		"delete":                     {counting, "", "cancelled", func(id string) { c.ok(t, "DELETE", "/sandbox/"+id, nil) }},
+		"death":                      {counting, mortal, "killed", func(string) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			id := c.create(t, map[string]any{"profile": "unrestricted"})
+			id := c.create(t, map[string]any{"profile": "unrestricted", "max_execution_time": 4})
+			label := strings.ReplaceAll(name, " ", "_")
 			active := func() (n int) {
-				if err := look.QueryRow(ctx, `SELECT count(*)::int FROM pg_stat_activity WHERE query LIKE $1 AND state = 'active' AND pid <> pg_backend_pid()`, "%asked_by_"+name+"%").Scan(&n); err != nil {
+				if err := look.QueryRow(ctx, `SELECT count(*)::int FROM pg_stat_activity WHERE query LIKE $1 AND state = 'active' AND pid <> pg_backend_pid()`, "%asked_by_"+label+" %").Scan(&n); err != nil {
 					t.Fatal(err)
 				}
 				return n
 			}
 			done := make(chan answer, 1)
 			go func() {
-				code := x.before + fmt.Sprintf(`db_query("SELECT count(*) AS asked_by_%s FROM generate_series(1, 10000000000)")`, name)
+				code := x.before + fmt.Sprintf("db_query(%q)", fmt.Sprintf(x.sql, label))
 				done <- c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code})
 			}()
 			for active() == 0 {
@@ -192,6 +207,9 @@ func TestStatementEndsWithItsAsker(t *testing.T) {
 				if time.Since(began) > time.Second {
 					t.Fatal("the statement still runs a second later")
 				}
+			}
+			if name != "delete" {
+				c.ok(t, "DELETE", "/sandbox/"+id, nil)
 			}
 		})
 	}

@@ -154,14 +154,15 @@ func (a *api) agents(group place) {
 		dec := json.NewDecoder(bytes.NewReader(in.RawBody))
 		dec.UseNumber()
 		_ = dec.Decode(&body)
-		rows, err := a.service.Query(ctx, who, in.ID, in.Body.Query, body.Parameters)
+		var list results
+		total, err := a.service.Query(ctx, who, in.ID, in.Body.Query, body.Parameters, list.take)
 		if err != nil {
 			return nil, err
 		}
 		if body.Parameters == nil {
 			body.Parameters = map[string]any{}
 		}
-		return &queryAnswer{in.Body.Query, body.Parameters, appendResults(nil, rows), rows.Count, rows.Truncated, time.Now().UTC()}, nil
+		return &queryAnswer{in.Body.Query, body.Parameters, list.json(), total.Rows, total.Truncated, time.Now().UTC()}, nil
 	})
 	route(a, group, "GET", "/sandbox/{id}/database/schema", "Every table that may be read, with its columns", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*schemaAnswer, error) {
 		tables, err := a.service.Schema(ctx, who, in.ID)

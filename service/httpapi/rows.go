@@ -10,37 +10,51 @@ import (
 	"glasshouse/sandbox"
 )
 
-// appendResults writes rows as a JSON list of objects: decimals as numbers with
-// all their digits, JSON columns as they are, columns of one name kept apart as
-// name, name_2; what JSON cannot hold as {"type", "repr"}.
-func appendResults(b []byte, rows sandbox.Rows) []byte {
-	names := make([][]byte, len(rows.Columns))
+// results is a JSON list of objects, a row each: decimals as numbers with all their
+// digits, JSON columns as they are, columns of one name kept apart as name, name_2;
+// what JSON cannot hold as {"type", "repr"}.
+type results struct {
+	b     []byte
+	names [][]byte
+}
+
+// take is a sandbox.Take.
+func (l *results) take(rows sandbox.Rows) error {
+	if l.names == nil {
+		l.begin(rows.Columns)
+	}
+	for r := range rows.Count {
+		if len(l.b) > 1 {
+			l.b = append(l.b, ',')
+		}
+		l.b = append(l.b, '{')
+		for i, name := range l.names {
+			if i > 0 {
+				l.b = append(l.b, ',')
+			}
+			l.b = append(append(l.b, name...), ':')
+			l.b = appendValue(l.b, rows.Data[i].At(r), rows.Columns[i].Kind)
+		}
+		l.b = append(l.b, '}')
+	}
+	return nil
+}
+
+func (l *results) begin(columns []sandbox.Column) {
+	l.b, l.names = []byte{'['}, make([][]byte, len(columns))
 	seen := map[string]bool{}
-	for i, c := range rows.Columns {
+	for i, c := range columns {
 		name := c.Name
 		for n := 2; seen[name]; n++ {
 			name = fmt.Sprintf("%s_%d", c.Name, n)
 		}
 		seen[name] = true
-		names[i], _ = json.Marshal(name)
+		l.names[i], _ = json.Marshal(name)
 	}
-	b = append(b, '[')
-	for r := range rows.Count {
-		if r > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, '{')
-		for i, name := range names {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = append(append(b, name...), ':')
-			b = appendValue(b, rows.Data[i][r], rows.Columns[i].Kind)
-		}
-		b = append(b, '}')
-	}
-	return append(b, ']')
 }
+
+// json is the whole list; every statement that is answered has columns.
+func (l *results) json() json.RawMessage { return append(l.b, ']') }
 
 func appendValue(b []byte, v any, kind string) []byte {
 	switch v := v.(type) {

@@ -16,12 +16,13 @@ import (
 // busy is a desk that answers every query with some rows.
 type busy struct{ deaf }
 
-func (busy) Query(context.Context, string, map[string]any) (sandbox.Rows, error) {
-	column := make([]any, 1000)
+func (busy) Query(_ context.Context, _ string, _ map[string]any, take sandbox.Take) (sandbox.Total, error) {
+	column := make([]int64, 1000)
 	for n := range column {
 		column[n] = int64(n)
 	}
-	return sandbox.Rows{Columns: []sandbox.Column{{Name: "n", Type: "int8", Kind: "int"}}, Data: [][]any{column}, Bytes: 9000}, nil
+	err := take(sandbox.Rows{Columns: []sandbox.Column{{Name: "n", Type: "int8", Kind: "int"}}, Data: []sandbox.Values{{Ints: column}}, Count: 1000})
+	return sandbox.Total{Rows: 1000, Bytes: 9000}, err
 }
 
 // peak runs work and returns the most heap that was in use meanwhile, beyond what

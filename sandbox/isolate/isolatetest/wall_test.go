@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 // deaf is a desk with nobody at it.
 type deaf struct{}
 
-func (deaf) Query(context.Context, string, map[string]any) (sandbox.Rows, error) {
-	return sandbox.Rows{}, &sandbox.Refusal{Reason: "none"}
+func (deaf) Query(context.Context, string, map[string]any, sandbox.Take) (sandbox.Total, error) {
+	return sandbox.Total{}, &sandbox.Refusal{Reason: "none"}
 }
 func (deaf) Schema(context.Context, string) (sandbox.Table, error) { return sandbox.Table{}, nil }
 func (deaf) Tables(context.Context) ([]string, error)              { return nil, nil }

@@ -104,9 +104,11 @@ class Child:
         _differ()
         hatch.pack(live.rehearse())
         while True:
-            kind, body = channel.receive()
+            kind, body = channel.receive_with_descriptors()
             if kind == hatch.RUN:
                 outcome = live.run(hatch.loads(body))
+                for fd in channel.take_descriptors():  # it never came to be recorded
+                    os.close(fd)
                 _flush()
                 channel.send(hatch.DONE, outcome)
             elif kind == hatch.ASSIGN:
@@ -122,10 +124,10 @@ class Child:
 
     def _enter(self) -> None:
         """Is told how to lock down, and does."""
-        kind, body, fds = self._channel.receive_with_descriptors()
+        kind, body = self._channel.receive_with_descriptors()
         if kind != hatch.ENTER:
             os._exit(0)
-        enter = hatch.loads(body)
+        enter, fds = hatch.loads(body), self._channel.take_descriptors()
         if enter["folder"]:
             place.settle(enter["folder"])
         batch = Batch()

@@ -6,7 +6,6 @@ import decimal
 import ipaddress
 import json
 import re
-import sys
 import uuid
 from collections.abc import Callable
 
@@ -14,7 +13,7 @@ import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
-_UTC = datetime.UTC
+UTC = datetime.UTC
 _WRONG = (ValueError, OverflowError, ArithmeticError, RecursionError)  # Python has no such value
 
 
@@ -87,7 +86,7 @@ def _timedelta(v):
 
 
 def _timestamptz(v):
-    return datetime.datetime.fromisoformat(v).astimezone(_UTC)
+    return datetime.datetime.fromisoformat(v).astimezone(UTC)
 
 
 def _time(v):
@@ -161,8 +160,8 @@ _CONVERT: dict = {
 }
 
 
-def column(described: dict, data) -> list:
-    """One column's plain values as Python's."""
+def column(described: dict, data: list, nulls: bool) -> list:
+    """One column's plain values as Python's; nulls says whether None may be among them."""
     kind = described["kind"]
     convert: Callable | None
     if kind == "range":
@@ -176,7 +175,7 @@ def column(described: dict, data) -> list:
     if described["array"]:
         return [_array(convert, v, kind == "timedelta") for v in data]
     try:
-        return [None if v is None else convert(v) for v in data]
+        return [None if v is None else convert(v) for v in data] if nulls else list(map(convert, data))
     except _WRONG:
         return [_one(convert, v) for v in data]
 
@@ -193,41 +192,6 @@ def _array(convert, v, interval: bool):
     if isinstance(v, (list, tuple)) and not (interval and len(v) == 3 and all(type(x) is int for x in v)):
         return [_array(convert, x, interval) for x in v]
     return _one(convert, v)
-
-
-# -- columns of a frame
-
-
-def series(pandas, described: dict, data):
-    """One column as pandas has it. A date or time that does not fit leaves the whole
-    column as the objects that db_query gives."""
-    kind = described["kind"]
-    numpy = sys.modules["numpy"]
-    if type(data) is tuple:
-        return _packed(pandas, numpy, kind, *data)
-    try:
-        if described["array"]:
-            pass
-        elif kind == "date":
-            return pandas.Series(numpy.array(data, dtype="datetime64[s]"))
-        elif kind == "timedelta":
-            return pandas.Series(numpy.array([None if v is None else _timedelta(v) for v in data], dtype="timedelta64[us]"))
-        elif kind in ("string", "text"):
-            return pandas.Series(data, dtype="str" if int(pandas.__version__.split(".")[0]) > 2 else object)
-    except _WRONG:
-        pass
-    return pandas.Series(column(described, data), dtype=object)
-
-
-_PACKED = {"int": "<i8", "bool": "?", "float": "<f8", "timestamp": "<M8[us]", "timestamptz": "<M8[us]"}
-
-
-def _packed(pandas, numpy, kind: str, raw: bytes, nulls: bytes):
-    values = numpy.frombuffer(raw, dtype=_PACKED[kind]).copy()  # or it could not be written to
-    if nulls:
-        array = pandas.arrays.IntegerArray if kind == "int" else pandas.arrays.BooleanArray
-        return pandas.Series(array(values, numpy.frombuffer(nulls, dtype="?").copy()))
-    return pandas.Series(values).dt.tz_localize(_UTC) if kind == "timestamptz" else pandas.Series(values)
 
 
 # -- parameters

@@ -1,18 +1,17 @@
 """The database, as code inside has it: statements out, values in.
 
-The hatch gives a result column by column, as plain values; what is made of them is
-what psycopg 3 makes. Where it would fail (infinity, BC, a year past 9999), the
+What is made of values is what psycopg 3 makes of them. Where it would fail (infinity, BC, a year past 9999), the
 value stays the text that PostgreSQL prints.
 """
 
 import builtins
-import gc
 import json
 import sys
 
 import convert
 import hatch
 import values
+from rows import Framing, Listing, Rows
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
@@ -48,32 +47,6 @@ class ReadOnlyError(DatabaseError):
     __module__ = "builtins"
 
 
-class Rows(list):
-    """A list as a helper answers it. It may also be awaited, gathered or made a task of,
-    for to asyncio it is a coroutine that is done; what comes of that is a plain list.
-    truncated is True exactly where there were more rows or bytes than allowed."""
-
-    __module__ = "builtins"  # what its type is called
-    __hash__ = object.__hash__  # type: ignore[assignment]  # asyncio keeps what it waits for in sets
-    truncated = False
-
-    def __await__(self):
-        return list(self)
-        yield
-
-    def send(self, _value):
-        raise StopIteration(list(self))
-
-    def throw(self, error, value=None, trace=None):
-        raise error
-
-    def close(self):
-        pass
-
-    def __reduce_ex__(self, _protocol):  # a copy, or a pickle, is a plain list
-        return list, (list(self),)
-
-
 class State(dict):
     """A dict that may also be awaited."""
 
@@ -84,53 +57,7 @@ class State(dict):
         yield
 
 
-values.LISTS.add(Rows)
 values.DICTS.add(State)
-
-
-def to_rows(columns: list, data: list, truncated: bool) -> Rows:
-    """Columns of plain values, as the hatch gives them, as a list of dicts. Of columns
-    with one name the second is name_2."""
-    names = values.unique(column["name"] for column in columns)
-    collecting = gc.isenabled()
-    gc.disable()  # it would look again and again at rows that can't be garbage yet
-    try:
-        ready = [convert.column(column, each) for column, each in zip(columns, data)]
-        rows = Rows(dict(zip(names, row)) for row in zip(*ready))
-    finally:
-        if collecting:
-            gc.enable()
-    rows.truncated = truncated
-    return rows
-
-
-_frames: list = []  # the class, once pandas is there
-
-
-def _plain_frame(frame):
-    plain = __import__("pandas").DataFrame(frame)
-    plain.attrs = frame.attrs
-    return plain
-    yield
-
-
-def to_frame(columns: list, data: list, truncated: bool):
-    """The same as a DataFrame, column by column; it may be awaited as Rows may, and what
-    comes of that is a plain one."""
-    pandas = __import__("pandas")
-    if not _frames:
-        body = {
-            "__module__": "pandas",
-            "__hash__": object.__hash__,
-            "__await__": _plain_frame,
-            "__reduce_ex__": lambda self, _protocol: (pandas.DataFrame, (), self.__getstate__()),
-        }
-        _frames.append(type("DataFrame", (pandas.DataFrame,), body))
-    names = values.unique(column["name"] for column in columns)
-    series = {name: convert.series(pandas, column, each) for name, column, each in zip(names, columns, data)}
-    frame = _frames[0](series, columns=names, copy=False)
-    frame.attrs["truncated"] = truncated
-    return frame
 
 
 class Database:
@@ -142,18 +69,19 @@ class Database:
     def db_query(self, sql, params=None):
         """Rows of one read-only statement as a list of dicts, with :name parameters;
         works with and without await. Raises ReadOnlyError or DatabaseError."""
-        columns, data, truncated = self._query("db_query", sql, params)
-        rows = to_rows(columns, data, truncated)
-        if truncated:
+        result = Listing()
+        rows = result.rows
+        rows.truncated = self._query("db_query", sql, params, result)
+        if rows.truncated:
             self._warn("db_query", len(rows))
         return rows
 
     def db_frame(self, sql, params=None):
         """The same as a pandas DataFrame, made column by column; attrs["truncated"] says
         whether there was more."""
-        columns, data, truncated = self._query("db_frame", sql, params, packed=True)
-        frame = to_frame(columns, data, truncated)
-        if truncated:
+        result = Framing()
+        frame = result.frame(self._query("db_frame", sql, params, result))
+        if frame.attrs["truncated"]:
             self._warn("db_frame", len(frame))
         return frame
 
@@ -162,13 +90,14 @@ class Database:
         estimate) and plan, the tree of EXPLAIN (FORMAT JSON)."""
         if isinstance(sql, str):
             sql = _EXPLAIN + sql
+        result = Listing()
         try:
-            _, data, _ = self._query("db_explain", sql, params)
+            self._query("db_explain", sql, params, result)
         except DatabaseError as error:
             error.position = max(error.position - len(_EXPLAIN), 0)
             raise
-        plan = json.loads(data[0][0])[0]["Plan"]
-        return State(total_cost=plan["Total Cost"], rows=plan["Plan Rows"], plan=plan)
+        ((plan,),) = result.rows[0].values()
+        return State(total_cost=plan["Plan"]["Total Cost"], rows=plan["Plan"]["Plan Rows"], plan=plan["Plan"])
 
     def db_tables(self):
         """Names of the tables and views that may be read; works with and without await."""
@@ -184,7 +113,7 @@ class Database:
         """This sandbox's earlier executions, newest first."""
         return Rows(self._ask(self._channel.history) or ())
 
-    def _query(self, name: str, sql, params, packed: bool = False) -> tuple:
+    def _query(self, name: str, sql, params, result: "Listing | Framing") -> bool:
         if not isinstance(sql, str):
             raise TypeError(f"{name} takes the statement as a str, not {type(sql).__name__}")
         if params is None:
@@ -203,7 +132,7 @@ class Database:
             raise ValueError(f"{name}: PostgreSQL can't take text with a lone surrogate; encode it with errors='replace' first") from None
         if size > MAX_ASK:
             raise ValueError(f"{name}: the statement and its parameters are {size} bytes, at most {MAX_ASK}; ask in smaller parts")
-        return self._ask(self._channel.query, str(sql), given, types, packed)
+        return self._ask(self._channel.query, str(sql), given, types, result)
 
     @staticmethod
     def _ask(question, *args):

@@ -3,18 +3,26 @@ goes which way. A frame is a length (4 bytes, big endian), a kind and a body."""
 
 import json
 import marshal
+import mmap
+import os
 import socket
 import struct
 import threading
+from collections.abc import Callable
 
-ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, ROWS, NOTE, OUTPUT, RECORDS, LOOK, VALUE, STOP, COMMAND, LOG = (ord(c) for c in "ERPXDAJMNOTLVSCG")
+import recorder_ring
+
+ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, COLUMNS, ROWS, NOTE, OUTPUT, RECORDS, LOOK, VALUE, STOP, COMMAND, LOG = (
+    ord(c) for c in "ERPXDAJHMNOTLVSCG"
+)
 
 # Bound at import: user code may replace the modules' functions later.
 dumps, loads = json.dumps, json.loads
 _unmarshal, _pack, _unpack = marshal.loads, struct.Struct(">IB").pack, struct.Struct(">IB").unpack_from
 
 
-MAX_RECORDS = 1 << 19  # bytes of one frame
+_ROOM = socket.CMSG_SPACE(2 * 4)  # two descriptors at a time
+_LARGE = 1 << 16  # bytes of a frame that is read in place
 HOOKS: set[str] = set()  # files whose functions an interrupt must not cut short
 _CODE = "<execution "  # how the files of user code begin
 
@@ -42,8 +50,10 @@ class Channel:
     def __init__(self, fd: int):
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fd)
         self._buffer = bytearray()
+        self._descriptors: list[int] = []  # that came and were not taken
         self._lock = threading.RLock()
         self._next = 0
+        self._asking = False
         self._main = threading.get_ident()
         self._guarded = False  # the main thread is in the middle of a frame
         self.interrupted = False  # one is held back
@@ -88,7 +98,8 @@ class Channel:
         with self._lock:
             self._socket.sendall(whole)
 
-    def receive(self) -> "tuple[int, bytes]":
+    def receive(self, more: "Callable[[], bytes] | None" = None) -> "tuple[int, bytes | bytearray]":
+        """The next frame; more is what takes bytes from the socket."""
         while True:
             if len(self._buffer) >= 5:
                 size, kind = _unpack(self._buffer)
@@ -96,27 +107,55 @@ class Channel:
                     body = bytes(memoryview(self._buffer)[5 : 5 + size])
                     del self._buffer[: 5 + size]
                     return kind, body
-            data = self._socket.recv(1 << 18)
+                if size > _LARGE:
+                    return kind, self._receive_large(size)
+            data = more() if more else self._socket.recv(1 << 18)
             if not data:
                 raise EOFError("the host closed the hatch")
             self._buffer += data
 
-    def receive_with_descriptors(self) -> "tuple[int, bytes, list[int]]":
-        data, fds, _, _ = socket.recv_fds(self._socket, 1 << 18, 2)
-        if not data:
-            raise EOFError("the host closed the hatch")
-        self._buffer += data
-        kind, body = self.receive()
-        return kind, body, fds
+    def _receive_large(self, size: int) -> bytearray:
+        """The body of a frame whose begin is in the buffer, with no copy of it made."""
+        have = len(self._buffer) - 5
+        try:
+            body = bytearray(size)
+        except MemoryError:
+            self._buffer = bytearray()
+            while have < size:
+                have += len(self._socket.recv(min(size - have, _LARGE))) or size
+            raise
+        body[:have] = memoryview(self._buffer)[5:]
+        self._buffer = bytearray()
+        with memoryview(body) as view:
+            while have < size:
+                more = self._socket.recv_into(view[have:])
+                if not more:
+                    raise EOFError("the host closed the hatch")
+                have += more
+        return body
+
+    def receive_with_descriptors(self) -> "tuple[int, bytes | bytearray]":
+        """The next frame between runs; take_descriptors has what came with it, or already with
+        the one before."""
+        return self.receive(self._bytes_with_descriptors)
+
+    def _bytes_with_descriptors(self) -> bytes:
+        data, sent, _, _ = self._socket.recvmsg(1 << 18, _ROOM)
+        for _, _, rights in sent:
+            self._descriptors += struct.unpack(f"{len(rights) // 4}i", rights)
+        return data
+
+    def take_descriptors(self) -> "list[int]":
+        taken, self._descriptors = self._descriptors, []
+        return taken
 
     # -- questions of running code
 
-    def query(self, sql: str, params: dict, types: dict, packed: bool) -> "tuple[list[dict], list, bool]":
-        """Rows, column by column: (columns, data, truncated). Data is lists, and where it
-        is packed, for a column of numbers or times (values, nulls), as package hatch
-        says. Raises Refused."""
-        columns, data, truncated = self._ask({"what": "query", "sql": sql, "params": params, "types": types, "packed": packed})
-        return [dict(zip(("name", "type", "kind", "of", "array"), c)) for c in columns], list(data), truncated
+    def query(self, sql: str, params: dict, types: dict, result) -> bool:
+        """Gives a statement's columns to result.begin, and its rows part by part to
+        result.take(count, columns) while they come, in the form that result.form names.
+        Whether they were truncated. Where it raises Refused, what came before is void."""
+        return self._ask({"what": "query", "sql": sql, "params": params, "types": types, "form": result.form}, result)
 
     def tables(self) -> "list[str]":
         return self._ask({"what": "tables"})
@@ -133,29 +172,68 @@ class Channel:
     def output(self, output: dict) -> None:
         self._guard(self.send, OUTPUT, output)
 
-    def records(self, data: bytes) -> None:
-        """What the recorder has written; called in its hooks alone."""
-        for at in range(0, len(data), MAX_RECORDS):
-            self.send(RECORDS, data[at : at + MAX_RECORDS])
+    def ring(self) -> recorder_ring.Ring:
+        """What the recorder of this run writes to; its memory came with the frame."""
+        (fd,) = self.take_descriptors()
+        try:
+            return recorder_ring.Ring(mmap.mmap(fd, recorder_ring.HEAD + recorder_ring.SIZE), self._emptied)
+        finally:
+            os.close(fd)
 
-    def _ask(self, question: dict):
-        return self._guard(self._exchange, question)
-
-    def _exchange(self, question: dict):
+    def _emptied(self) -> None:
+        """Has the host empty the ring."""
         with self._lock:
-            self._next += 1
-            number = question["id"] = self._next
-            self.send(ASK, question)
-            while True:
+            self.send(RECORDS, b"")
+            while self.receive()[0] != RECORDS:
+                pass
+
+    def _ask(self, question: dict, result=None):
+        return self._guard(self._exchange, question, result)
+
+    def _exchange(self, question: dict, result):
+        with self._lock:
+            if self._asking:  # a finalizer, or what user code has put in the way of a conversion
+                raise RuntimeError("the answer to another question is being read")
+            self._asking = True
+            try:
+                self._next += 1
+                question["id"] = self._next
+                self.send(ASK, question)
+                return self._answer(self._next, result)
+            finally:
+                self._asking = False
+
+    def _answer(self, number: int, result):
+        failed: BaseException | None = None  # in taking rows: the host is heard out first
+        while True:
+            try:
                 kind, body = self.receive()
-                if kind == ROWS and int.from_bytes(body[:4], "big") == number:
-                    return _unmarshal(body[4:])
-                if kind == ANSWER:
-                    answer = loads(body)
-                    if answer["id"] == number:
-                        if answer.get("refused"):
-                            raise Refused(answer["refused"])
-                        return answer.get("value")
+            except MemoryError as error:  # the frame was skipped
+                failed = error
+                continue
+            if kind != ANSWER:
+                try:
+                    if failed is None:
+                        self._hand(kind, body, number, result)
+                except BaseException as error:
+                    failed = error
+                continue
+            answer = loads(body)
+            if answer["id"] == number:
+                if failed is not None:
+                    raise failed
+                if answer.get("refused"):
+                    raise Refused(answer["refused"])
+                return answer.get("value")
+
+    @staticmethod
+    def _hand(kind: int, body: "bytes | bytearray", number: int, result) -> None:
+        if kind == COLUMNS:
+            answer = loads(body)
+            if answer["id"] == number:
+                result.begin([{"of": "", "array": False, **column} for column in answer["columns"]])
+        elif kind == ROWS and int.from_bytes(body[:4], "big") == number:
+            result.take(*_unmarshal(memoryview(body)[4:]))
 
     def _guard(self, call, *args):
         """Runs call with interrupts held back until it is over."""

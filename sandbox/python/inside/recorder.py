@@ -27,6 +27,8 @@ from typing import Any
 
 import recorder_code
 import recorder_format as form
+import recorder_line
+import recorder_names
 import recorder_tail
 import recorder_values
 from recorder_code import Code, Frame
@@ -34,8 +36,6 @@ from recorder_format import n
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
-FEW = 12  # names of the namespace that are looked at with each of its lines
-EVERY = 16  # lines, with more names: then the line's own, and all of them each so many
 MARGIN = 48  # frames that a hook may need
 
 _ident, _active, _getframe, _limit = threading.get_ident, threading._active, sys._getframe, sys.getrecursionlimit  # type: ignore[attr-defined]
@@ -43,29 +43,28 @@ _INNER = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # no frames of 
 _QUIET = {StopIteration, StopAsyncIteration, GeneratorExit}  # how iteration ends
 _LIMIT = "near the recursion limit; what follows is not recorded"
 _INTERRUPTED = "interrupted; what follows is not recorded"
-_PREPARED = "its namespace is not a dict"
-_MISSING = object()
-_PROXY = type((lambda: _getframe().f_locals)()) if recorder_code.PROXY else dict
 _TASK_STEP = asyncio.events.Handle._run.__code__
 _args_of = vars(BaseException)["args"].__get__
 
 
-class Recorder(abc.ABC):
+class Recorder(recorder_names.Names, abc.ABC):
     """Records code compiled under filename; hidden are the names of the helpers in names.
-    channel.records takes the bytes. The hooks are in recorder_trace and recorder_monitor."""
+    channel.ring() takes the bytes. The hooks are in recorder_trace and recorder_monitor."""
 
     kind = "none"
+    copies = False  # whether what variables gives is a copy
     fragile = False  # whether Python ends the events of a thread whose hook raises
 
     def __init__(self, channel, filename: str, names: dict, hidden):
         self._channel = channel
+        self._ring = channel.ring()
         self._filename = filename
         self._names = names
         self._given = {name: names[name] for name in hidden if name in names}
         self._writer = form.Writer()
-        self._out = self._writer.out  # for the extension
         self._objects = recorder_values.Objects(self._writer, names.get("__name__", "__main__"))
         self._lock = threading.Lock()
+        self._acquire, self._release = self._lock.acquire, self._lock.release
         self._codes: dict = {}
         self._frames: dict = {}  # by frame
         self._lanes: dict = {}
@@ -76,8 +75,11 @@ class Recorder(abc.ABC):
         self._pushed = 0
         self._heads: dict = {form.SET: {}, form.GLOBAL: {}}  # the beginnings of set records, by name
         self._tail = recorder_tail.Tail(self)
+        self._line = recorder_line.make(self, self._ring)
+        self.mark = 0  # the step from which on the tail has something to do
         self.control: Any = None  # a stops.Stops, where the program may be stopped
         self.count = 0
+        self.kept = False  # records are, and not handed over
         self.over = False
 
     def start(self) -> None:
@@ -91,19 +93,20 @@ class Recorder(abc.ABC):
             if why and not self.over:
                 self._end(why)
             elif not self.over:
-                self._objects.next()
+                self._next()
                 self._namespace(list(self._names))
             self.over = True
-            self._frames.clear()
+            self._abandon()
             self._tail.end()
             self._flush()
+            self._close()
 
     def _end(self, why: str) -> None:
         """Recording is over ahead of the program."""
         self.over = True
         self._silence()
         self._writer.out += n(form.LOST) + n(0) + form.text(why)
-        self._frames.clear()
+        self._abandon()
 
     @abc.abstractmethod
     def _install(self) -> None:
@@ -120,10 +123,36 @@ class Recorder(abc.ABC):
     def _flush(self) -> None:
         out = self._writer.out
         if out:
-            self._tail.sent += len(out)
-            data = bytes(out)
+            self._ring.put(out)
             out.clear()
-            self._channel.records(data)
+
+    def _close(self) -> None:
+        self._ring.close()
+
+    def _sent(self) -> int:
+        """How many bytes were handed over."""
+        return self._ring.sent()
+
+    def _next(self) -> None:
+        """Another event begins."""
+        self._objects.next()
+
+    def _live(self) -> list:
+        """The frames that run or are suspended, each with what is known of it."""
+        return list(self._frames.items())
+
+    def _abandon(self) -> None:
+        self._frames.clear()
+
+    # -- for stops.Stops
+
+    def variables(self, frame, alone: bool) -> dict:
+        """A frame's variables: what can be read of them while no other thread runs (alone), or any does."""
+        return frame.f_locals if alone or not recorder_code.unreadable(frame.f_code) else {}
+
+    def can_set(self, frame, name: str, value, innermost: bool) -> bool:
+        """Whether a variable that is set in what variables gave is set in the frame."""
+        return recorder_code.PROXY or innermost and recorder_code.WRITTEN_BACK
 
     # -- what happens, each under the lock
 
@@ -155,7 +184,7 @@ class Recorder(abc.ABC):
             known.parent, known.lane = 0, self._lane(frame, code)
         self._frames[frame] = known
         out = self._writer.out
-        out += n(form.PUSH) + n(known.number) + code.number + n(known.lane) + n(known.parent) + b"\0"
+        out += n(form.PUSH) + n(known.number if self.kept else 0) + code.number + n(known.lane) + n(known.parent) + b"\0"
         self._current = known.number
         if code.unread:
             out += n(form.UNREAD) + self._writer.name(code.unread)
@@ -211,7 +240,7 @@ class Recorder(abc.ABC):
         stores = found.union(self._watched)
         self._whole = self._whole or anything
         for name, seen in self._seen.items():
-            if type(seen) is recorder_values.Entry and seen.reader.peek is not None:
+            if type(seen) in recorder_values.ENTRIES and seen.reader.peek is not None:
                 stores.add(name)
         self._watched = tuple(sorted(stores))
 
@@ -223,25 +252,13 @@ class Recorder(abc.ABC):
             out += n(form.FRAME) + n(known.number)
         return out
 
-    def _line(self, frame, known: Frame, line: int) -> None:
-        if self._current != known.number:
-            self._at(known)
+    def _put_back(self, known: Frame) -> None:
+        """The frame goes on: after another, or after an exception that it has caught."""
+        self._at(known)
+        known.thrown = False
         if known.raised:
             known.raised = False
             self._writer.out += n(form.HANDLED)
-        known.thrown = False
-        self._read(frame, known)
-        if self._objects.unheld:
-            self._objects.settle()
-        self._writer.out += form.line(line - known.line)
-        known.line = line
-        self.count += 1
-        if self.count >= self._tail.mark or self._tail.on:
-            self._tail.step()
-        if not self._tail.on:
-            self._flush()  # what follows may last, or be killed
-        if self.control is not None:
-            self.control.line(self, frame, known, line)
 
     def _leave(self, frame, known: Frame, record: bytes, value=None, raised: bool = False) -> None:
         self._at(known)
@@ -274,9 +291,9 @@ class Recorder(abc.ABC):
         self._read(frame, known)
         self._at(known)
         self._writer.out += n(form.RAISE) + self._failure(error)
-        known.raised = True
+        known.raised = known.thrown = True
         if self.control is not None:
-            self.control.raised(self, frame, known, error, trace)
+            self.control.raised(frame, known, error, trace)
 
     def _handled(self, known: Frame) -> None:
         if known.raised:
@@ -303,88 +320,6 @@ class Recorder(abc.ABC):
                     self._end(_INTERRUPTED)
                     self._flush()
             raise KeyboardInterrupt
-
-    # -- variables
-
-    def _read(self, frame, known: Frame) -> None:
-        """Records what has changed in what the frame can reach."""
-        self._objects.next()
-        code = known.code
-        if code.module:
-            if self._whole:
-                self._namespace(list(self._names))
-            elif len(self._watched) <= FEW or self.count % EVERY == 0:
-                self._namespace(self._watched)
-            else:
-                self._namespace(code.named.get(known.line, ()))
-            return
-        if not code.unread:
-            seen, found = known.seen, frame.f_locals
-            if type(found) is not dict:
-                if not recorder_code.PROXY or type(found) is not _PROXY:  # what a metaclass has prepared
-                    code.unread = _PREPARED
-                    self._writer.out += n(form.UNREAD) + self._writer.name(_PREPARED)
-                    return
-                found = dict(found)
-            for name, value in found.items():
-                old = seen.get(name, _MISSING)
-                if old is not value:
-                    self._set(form.SET, seen, name, old, value)
-            if code.deletes and not seen.keys() <= found.keys():
-                for name in [name for name in seen if name not in found]:
-                    self._delete(form.DELETE, seen, name)
-            if code.snapshot:
-                found.clear()  # or what it holds would outlive its variable
-        if code.reads:
-            self._namespace(code.reads)
-
-    def _namespace(self, which) -> None:
-        names, seen, given = self._names, self._seen, self._given
-        for name in which:
-            value, old = names.get(name, _MISSING), seen.get(name, _MISSING)
-            if old is value:
-                continue
-            if value is _MISSING:
-                self._delete(form.FORGET, seen, name)
-            elif given.get(name, _MISSING) is not value and (name[:2] != "__" or name == "__result__"):
-                self._set(form.GLOBAL, seen, name, old, value)
-        if len(seen) > len(names):
-            for name in [name for name in seen if name not in names]:
-                self._delete(form.FORGET, seen, name)
-
-    def _set(self, record: int, seen: dict, name: str, old, value) -> None:
-        kind = type(value)
-        if type(kind) is type and type(old) is kind and kind in form.SCALARS and (kind is int or kind is str) and old == value:
-            seen[name] = value
-            return
-        held = type(old) is recorder_values.Entry
-        if held and old.address == id(value) and old.kind == id(type(value)) and old.version > 0:
-            if old.reader.peek is not None:
-                self._objects.check(value, old)
-            return
-        if name[:1] == "." or name[:2] == "__" and record == form.SET:
-            return
-        head = self._heads[record].get(name)
-        if head is None:
-            head = self._heads[record][name] = n(record) + self._writer.name(name)
-        if type(kind) is type and kind in form.SCALARS and (data := form.SCALARS[kind](value)) is not None:
-            entry = None
-        else:
-            data, entry = self._objects.value(value)
-        self._writer.out += head + data
-        if entry is not None:
-            entry.held += 1
-            seen[name] = entry
-        else:
-            seen[name] = value
-        if held:
-            self._objects.drop(old)
-
-    def _delete(self, record: int, seen: dict, name: str) -> None:
-        old = seen.pop(name)
-        self._writer.out += n(record) + self._writer.name(name)
-        if type(old) is recorder_values.Entry:
-            self._objects.drop(old)
 
     # -- the recursion limit
 

@@ -15,8 +15,8 @@ PROXY = sys.version_info >= (3, 13)  # f_locals is a view that writes nothing ba
 WRITTEN_BACK = sys.version_info < (3, 12)  # f_locals is a dict that is written back when a hook ends
 _CLEARED = (3, 12) <= sys.version_info < (3, 13)  # f_locals is a dict that nothing writes back from
 _NAMED = {"LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL"}
-_CLOSURE = "it shares variables with a closure"
-_LOCALS = "it may keep its own locals()"
+CLOSURE = "it shares variables with a closure"
+LOCALS = "it may keep its own locals()"
 _DYNAMIC = {"globals", "locals", "vars", "exec", "eval", "__dict__", "setattr"}
 _KEEPERS = {"locals", "vars", "dir", "exec", "eval", "_getframe", "currentframe", "f_locals"}
 _BUILTINS = frozenset(vars(builtins))
@@ -25,7 +25,10 @@ _BUILTINS = frozenset(vars(builtins))
 class Code:
     """What is known of one code object."""
 
-    __slots__ = ("number", "module", "unread", "reads", "stores", "task", "returns", "yields", "first", "deletes", "named", "snapshot")
+    __slots__ = (
+        *("number", "first", "module", "task", "unread", "plain", "more", "snapshot", "deletes"),
+        *("reads", "stores", "named", "returns", "yields"),
+    )
 
     def __init__(self, code, number: bytes, names: dict):
         self.number, self.first = number, code.co_firstlineno
@@ -52,6 +55,7 @@ class Code:
                 self.returns.add(op.offset)
             elif op.opname in ("YIELD_VALUE", "SEND"):
                 self.yields.add(op.offset)
+        self.plain = bool(code.co_flags & inspect.CO_OPTIMIZED) and not (self.unread or self.deletes)  # its variables are simply read
         self.named = {line: tuple(sorted(each)) for line, each in named.items()}  # names of the namespace in a line
         kinds = types.FunctionType, types.BuiltinFunctionType, types.ModuleType
         self.reads = tuple(
@@ -59,6 +63,7 @@ class Code:
             for name in sorted(reads | self.stores)
             if name in self.stores or (name in names and type(names[name]) not in kinds) or name not in names and name not in _BUILTINS
         )
+        self.more = bool(self.reads or self.snapshot)  # than its own variables is looked at
 
 
 def unreadable(code) -> str:
@@ -67,10 +72,10 @@ def unreadable(code) -> str:
         return ""
     inner = {"__class__", "__classdict__"}  # the cells that super() needs never change
     if not code.co_flags & inspect.CO_OPTIMIZED:  # a class's body: its names are a dict of its own
-        return "" if set(code.co_cellvars) <= inner else _CLOSURE
+        return "" if set(code.co_cellvars) <= inner else CLOSURE
     if code.co_cellvars or not set(code.co_freevars) <= inner:
-        return _CLOSURE
-    return "" if _KEEPERS.isdisjoint(code.co_names) else _LOCALS
+        return CLOSURE
+    return "" if _KEEPERS.isdisjoint(code.co_names) else LOCALS
 
 
 class Frame:

@@ -15,7 +15,7 @@ CUT_TEXT = 1000  # what is kept of a longer one
 MAX_NAME = 200
 
 _ONE = [bytes([i]) for i in range(128)]
-_SHORT = [bytes([i]) for i in range(0x80, 0x100)]
+SHORT = [bytes([i]) for i in range(0x80, 0x100)]
 _double = struct.Struct("<d").pack
 _complex = struct.Struct("<dd").pack
 
@@ -39,7 +39,7 @@ def z(value: int) -> bytes:
 
 def line(delta: int) -> bytes:
     """A whole line record."""
-    return _SHORT[delta + 64] if -64 <= delta < 64 else _ONE[LINE] + z(delta)
+    return SHORT[delta + 64] if -64 <= delta < 64 else _ONE[LINE] + z(delta)
 
 
 def text(value: str) -> bytes:
@@ -51,13 +51,23 @@ def text(value: str) -> bytes:
 # -- values: what no class of the user's can be
 
 
-def _int(v) -> "bytes | None":
-    bits = v.bit_length()
-    if bits < 63:
-        return b"i" + z(v)
-    if bits >= 8 * MAX_TEXT:
+_TINY = [b"i" + bytes([v << 1]) for v in range(64)] + [b"i" + bytes([~(v << 1)]) for v in range(-64, 0)]  # by v, from either end
+
+
+_fits16, _fits32 = struct.Struct("<BBh").pack, struct.Struct("<BBi").pack
+
+
+def integer(v) -> "bytes | None":
+    """The bytes of an int: the fewest, where that is quick."""
+    if -64 <= v < 64:
+        return _TINY[v]
+    if -32768 <= v < 32768:
+        return _fits16(73, 2, v)
+    if -0x80000000 <= v < 0x80000000:
+        return _fits32(73, 4, v)
+    size = v.bit_length() // 8 + 1
+    if size > MAX_TEXT:
         return None
-    size = bits // 8 + 1
     return b"I" + n(size) + v.to_bytes(size, "little", signed=True)
 
 
@@ -79,7 +89,7 @@ def _bytes(v) -> bytes:
 
 
 SCALARS = {
-    int: _int,
+    int: integer,
     str: _str,
     bytes: _bytes,
     bool: lambda v: b"T" if v else b"F",
@@ -108,7 +118,7 @@ class Writer:
         self._codes = self._lanes = 0
 
     def head(self, recorder: str, python: str) -> None:
-        self.defined += _ONE[HEAD] + n(1) + text(recorder) + text(python)
+        self.defined += _ONE[HEAD] + n(2) + text(recorder) + text(python)
 
     def name(self, name: str) -> bytes:
         """The name's number, as bytes."""

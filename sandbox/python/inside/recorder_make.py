@@ -6,6 +6,9 @@ import hatch
 import recorder
 import recorder_code
 import recorder_format
+import recorder_line
+import recorder_names
+import recorder_ring
 import recorder_tail
 import recorder_values
 import stops
@@ -26,7 +29,7 @@ else:
     except ImportError:
         pass  # there was no compiler
 
-for _module in (recorder, recorder_code, recorder_format, recorder_tail, recorder_values, stops, hooks):
+for _module in (recorder, recorder_code, recorder_format, recorder_line, recorder_names, recorder_ring, recorder_tail, recorder_values, stops, hooks):
     hatch.HOOKS.add(str(_module.__file__))
 
 

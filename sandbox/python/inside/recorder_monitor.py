@@ -108,14 +108,16 @@ class MonitorRecorder(recorder.Recorder):
             self._do(_getframe(1), self._catch)
 
     def _do(self, frame, what, *args) -> None:
+        self._acquire()
         try:
-            with self._lock:
-                known = self._frames.get(frame)
-                if known is None or known.suspended:
-                    known = self._enter(frame)
-                what(frame, known, *args)
+            known = self._frames.get(frame)
+            if known is None or known.suspended:
+                known = self._enter(frame)
+            what(frame, known, *args)
         except Exception as error:
             self._failed(error)
+        finally:
+            self._release()
         if self._channel.interrupted:
             self._interrupt()
 

@@ -10,6 +10,7 @@ from recorder_format import n
 HEAD_STEPS = 10_000  # that are always kept
 MAX_STEPS = 1_000_000
 MAX_BYTES = 64 << 20
+LOOK = 1000  # steps from one look at the bytes to the next
 SEGMENT = 2000  # steps of a segment
 SEGMENT_BYTES = 1 << 20
 
@@ -17,25 +18,25 @@ SEGMENT_BYTES = 1 << 20
 class Tail:
     def __init__(self, recorder):
         self._recorder = recorder
-        self.on = False
-        self.mark = min(HEAD_STEPS, MAX_STEPS)  # the step from which on step has something to do
-        self.sent = 0
         self._steps = self._dropped = 0
         self._key = self._old_key = b""
         self._old: bytearray | None = None
         self._old_steps = 0
 
     def step(self) -> None:
+        """Called with the steps from recorder.mark on; says when it wants to be called next."""
         recorder = self._recorder
         out = recorder._writer.out
-        if self.on:
+        if recorder.kept:
             self._steps += 1
             if self._steps >= SEGMENT or len(out) >= SEGMENT_BYTES:
                 self._roll(out)
-        elif recorder.count >= HEAD_STEPS and (recorder.count >= MAX_STEPS or self.sent + len(out) >= MAX_BYTES):
+        elif recorder.count >= HEAD_STEPS and (recorder.count >= MAX_STEPS or recorder._sent() >= MAX_BYTES):
             recorder._flush()
-            self.on = True
+            recorder.kept = True
             self._begin()
+        else:
+            recorder.mark = max(HEAD_STEPS, min(recorder.count + LOOK, MAX_STEPS))
 
     def _begin(self) -> None:
         writer = self._recorder._writer
@@ -52,14 +53,14 @@ class Tail:
     def end(self) -> None:
         """Puts what was kept where it will be sent."""
         writer = self._recorder._writer
-        if not self.on:
+        if not self._recorder.kept:
             return
         out = bytearray(writer.defined)
         if self._dropped:
             out += n(form.LOST) + n(self._dropped) + form.text("the budget of steps is used; the last are kept") + self._old_key
         out += (self._old or b"") + writer.out
         writer.out = writer.defined = self._recorder._out = out
-        self.on = False
+        self._recorder.kept = False
 
     def _state(self) -> bytes:
         """What lives now, as the records that state it again."""
@@ -68,7 +69,7 @@ class Tail:
 
         def state(record: int, seen: dict) -> None:
             for name, value in seen.items():
-                if type(value) is recorder_values.Entry:
+                if type(value) in recorder_values.ENTRIES:
                     live.append(value)
                     data = b"@" + n(value.number)
                 else:
@@ -76,7 +77,7 @@ class Tail:
                 body.extend(n(record) + recorder._writer.name(name) + data)
 
         state(form.GLOBAL, recorder._seen)
-        waiting = sorted(recorder._frames.values(), key=lambda known: known.number)
+        waiting = sorted((known for _, known in recorder._live()), key=lambda known: known.number)
         stated = {0}
         while waiting:
             later = []

@@ -29,8 +29,9 @@ _modules = sys.modules
 class Entry:
     """One object as it was recorded last."""
 
-    __slots__ = ("number", "address", "kind", "version", "length", "token", "kept", "body", "children", "held", "reader", "depth", "seen")
-    number: int
+    __slots__ = ("number", "serial", "address", "kind", "version", "length", "token", "kept", "body", "children", "held", "reader", "depth", "seen")
+    number: int  # of those that are known now: it is given again
+    serial: int  # of all that there ever were
     address: int
     kind: int  # id of the class
     version: int
@@ -43,6 +44,9 @@ class Entry:
     reader: "Reader"
     depth: int
     seen: int
+
+
+ENTRIES: set[type] = {Entry}  # and the extension's, where it is there
 
 
 class Reader:
@@ -98,31 +102,37 @@ def _array(v):
 def _frame(v):
     """A DataFrame: the identity of its columns and blocks stands for what is in them."""
     manager = object.__getattribute__(v, "_mgr")
-    return len(manager.axes[-1]), [*manager.axes, *manager.blocks]
+    return len(manager.axes[-1]), [*manager.axes, *manager.blocks][: 2 * SAMPLE]
 
 
-def _attributes(kind: type):
+class Attributes:
     """Peeks at what instances of a class of the user's hold in __dict__ and __slots__."""
-    of_dict, slots = None, []
-    for base in _mro(kind):
-        for name, member in list(type.__dict__["__dict__"].__get__(base).items()):
-            if type(member) is types.GetSetDescriptorType and name == "__dict__":
-                of_dict = of_dict or member.__get__
-            elif type(member) is types.MemberDescriptorType:
-                slots.append((name, member.__get__))
 
-    def peek(v):
-        held = of_dict(v) if of_dict else {}
+    __slots__ = ("of_dict", "members")
+
+    def __init__(self, kind: type):
+        self.of_dict, self.members = None, []
+        for base in _mro(kind):
+            for name, member in list(type.__dict__["__dict__"].__get__(base).items()):
+                if type(member) is types.GetSetDescriptorType and name == "__dict__":
+                    self.of_dict = self.of_dict or member.__get__
+                elif type(member) is types.MemberDescriptorType:
+                    self.members.append((name, member))
+
+    def __call__(self, v):
+        held = self.of_dict(v) if self.of_dict else {}
+        length = dict.__len__(held)
         names, items = [*_islice(dict.keys(held), SAMPLE)], [*_islice(dict.values(held), SAMPLE)]
-        for name, get in slots:
+        for name, member in self.members:
             try:
-                items.append(get(v))
-                names.append(name)
+                item = member.__get__(v)
             except AttributeError:
-                pass
-        return len(names), names + items
-
-    return peek
+                continue
+            length += 1
+            if len(names) < SAMPLE:
+                items.append(item)
+                names.append(name)
+        return length, names + items
 
 
 _BASES = (
@@ -133,6 +143,7 @@ _BASES = (
     (frozenset, form.ITEMS, _frozenset),
     (bytearray, form.ITEMS, _bytearray),
 )
+_IN_C = {_list: 1, _tuple: 2, _dict: 3, _set: 4, _frozenset: 4, _frame: 6, _array: 7}  # what recorder_fast.h calls them
 
 
 def _own_module(kind: type) -> str:
@@ -157,7 +168,8 @@ class Objects:
         self._writer = writer
         self._user = user
         self._readers: dict = {}  # by id of the class, which the reader keeps
-        self._count = 0
+        self._count = self._numbers = 0
+        self._free: list = []  # numbers of objects that were forgotten: recordings of loops are the shorter for it
         self.unheld: list = []  # what nothing holds, unless the next line does
         self.table: dict = {}  # by address
         self.tick = 0  # of the event: an object is looked at once in each
@@ -184,7 +196,10 @@ class Objects:
     def _new(self, v, depth: int) -> Entry:
         entry = Entry()
         self._count += 1
-        entry.number, entry.address, entry.kind = self._count, id(v), id(type(v))
+        if not self._free:
+            self._numbers += 1
+        entry.number, entry.serial = self._free.pop() if self._free else self._numbers, self._count
+        entry.address, entry.kind = id(v), id(type(v))
         entry.version, entry.held, entry.depth, entry.seen = 0, 0, depth, self.tick
         entry.length, entry.token, entry.body, entry.children = None, [], b"", []
         entry.reader = self._reader(type(v))
@@ -244,10 +259,10 @@ class Objects:
         entry.body = body
         entry.version += not again
         out = self._writer.out
-        if entry.version == 1:
+        if not again and entry.version == 1:
             out += n(form.OBJECT) + n(entry.number) + reader.name + b"\x01" + body
         else:
-            out += n(form.MUTATE) + n(entry.number) + n(entry.version) + body
+            out += n(form.MUTATE) + n(entry.number) + n(entry.version if again else 0) + body
 
     @staticmethod
     def _shown(v, reader: Reader, length, sample: list) -> tuple[list, int]:
@@ -286,8 +301,16 @@ class Objects:
             if any(b is base for b in _mro(kind)):
                 return Reader(kind, name, shape, peek)
         if module == self._user and not any(b is type for b in _mro(kind)):
-            return Reader(kind, name, form.ATTRIBUTES, _attributes(kind))
+            return Reader(kind, name, form.ATTRIBUTES, Attributes(kind))
         return Reader(kind, name, form.OPAQUE, None)
+
+    def described(self, kind: type) -> tuple:
+        """A class's reader, for the extension: with how it reads the objects itself."""
+        reader = self._reader(kind)
+        peek = reader.peek
+        slots = peek if type(peek) is Attributes else None
+        how = 0 if peek is None else 5 if slots else _IN_C.get(peek, 8)
+        return reader, reader.name, reader.form, how, peek, tuple(slots.members) if slots else (), bool(slots and slots.of_dict)
 
     def drop(self, entry: Entry) -> None:
         """One holder less; without any the object is forgotten, unless the next line holds it."""
@@ -309,6 +332,7 @@ class Objects:
             if self.table.get(entry.address) is entry:
                 del self.table[entry.address]
             self._writer.out += n(form.FREE) + n(entry.number)
+            self._free.append(entry.number)
             entry.version = -1
             for child in entry.children:
                 child.held -= 1

@@ -185,12 +185,9 @@ class Session:
         code, last = self._compile(compat.source(job["code"]) if self._plain else job["code"], filename)
         if not job.get("watch"):
             return self._execute(code, last)
-        # Where a program may stop, every line is looked at in Python; and what is set
-        # there reaches a function's locals only by way of Python's own tracer.
-        stepped = job.get("stops") is not None
-        watch = recorder_make.make(self._channel, filename, self._names, {*self._given, "context"}, fast=not stepped)
-        if stepped:
-            watch.control = stops.Stops(self._channel, self._names, job["stops"])
+        watch = recorder_make.make(self._channel, filename, self._names, {*self._given, "context"})
+        if job.get("stops") is not None:
+            watch.control = stops.Stops(watch, self._channel, self._names, job["stops"])
         watch.start()
         try:
             return self._execute(code, last)

@@ -16,7 +16,6 @@ import re
 import threading
 
 import hatch
-import recorder_code
 import recorder_values
 import values
 
@@ -57,10 +56,11 @@ class Line:
 
 
 class Stops:
-    def __init__(self, channel, names: dict, wishes: dict):
+    def __init__(self, recorder, channel, names: dict, wishes: dict):
+        self._recorder = recorder
         self._channel = channel
         self._names = names
-        self._lines: dict = {}
+        self.lines: dict = {}
         self._data: list = []
         self._tokens: dict = {}
         self._current = None  # the frame that it stands in
@@ -68,26 +68,32 @@ class Stops:
         self._raised = self._uncaught = False
         self._mode, self._lane = "entry" if wishes.get("entry") else "continue", 0
         self._frames: frozenset = frozenset()
+        self.everywhere = True  # line is to be called at each line, and not only at those in lines
         self.set(wishes)
 
     def set(self, wishes: dict) -> None:
-        before = {b.id: b.hits for each in self._lines.values() for b in each}
-        self._lines = {}
+        before = {b.id: b.hits for each in self.lines.values() for b in each}
+        self.lines = {}
         for wish in wishes.get("lines") or ():
-            self._lines.setdefault(wish["line"], []).append(Line(wish, before.get(wish["id"], 0)))
+            self.lines.setdefault(wish["line"], []).append(Line(wish, before.get(wish["id"], 0)))
         self._raised, self._uncaught = "raised" in (wishes.get("exceptions") or ()), "uncaught" in (wishes.get("exceptions") or ())
         self._data = [(d["id"], d["frame"], d["name"]) for d in wishes.get("data") or ()]
+        self._look()
         self._tokens = {i: token for i, token in self._tokens.items() if any(i == d[0] for d in self._data)}
+
+    def _look(self) -> None:
+        """Says where line is to be called; besides, where a stop is asked for."""
+        self.everywhere = bool(self._data or self._frames) or self._mode in ("entry", "stepIn")
 
     # -- deciding
 
-    def line(self, recorder, frame, known, line: int) -> None:
+    def line(self, frame, known, line: int) -> None:
         reason, ids, text = "", [], ""
         if self._data:
-            ids = self._changed(recorder)
+            ids = self._changed()
             reason = "data breakpoint" if ids else ""
-        for b in self._lines.get(line, ()):
-            said = self._hit(b, recorder, frame)
+        for b in self.lines.get(line, ()):
+            said = self._hit(b, frame)
             if said is not None:
                 ids.append(b.id)
                 reason, text = "breakpoint", text or said
@@ -98,11 +104,11 @@ class Stops:
         if not reason and self._channel.attention:
             reason = "attention"
         if reason:
-            self._stand(recorder, frame, known, {"reason": reason, "ids": ids, "text": text, "step": recorder.count})
+            self._stand(frame, known, {"reason": reason, "ids": ids, "text": text})
 
-    def raised(self, recorder, frame, known, error, trace=None) -> None:
+    def raised(self, frame, known, error, trace=None) -> None:
         """An exception is in this frame; one that comes from a frame of the user's was told there."""
-        filename = recorder._filename
+        filename = self._recorder._filename
         if issubclass(type(error), KeyboardInterrupt):  # a cancel's, or a limit's
             return
         trace = trace or _traceback_of(error)
@@ -112,9 +118,9 @@ class Stops:
             trace = trace.tb_next
         if self._raised or self._uncaught and not _caught(frame, filename):
             text = values.name_of(type(error))
-            self._stand(recorder, frame, known, {"reason": "exception", "ids": [], "text": text, "step": recorder.count})
+            self._stand(frame, known, {"reason": "exception", "ids": [], "text": text})
 
-    def _hit(self, b: Line, recorder, frame) -> str | None:
+    def _hit(self, b: Line, frame) -> str | None:
         """Whether to stop, and what is to be said; a log point says it and goes on."""
         b.hits += 1
         if b.wrong:
@@ -138,14 +144,14 @@ class Stops:
         except Exception as error:
             return f"<{values.name_of(type(error))}>"
 
-    def _changed(self, recorder) -> list:
-        ids = []
+    def _changed(self) -> list:
+        ids, recorder = [], self._recorder
         for number, holder, name in self._data:
             if holder == 0:
                 recorder._namespace((name,))
                 seen = recorder._seen
             else:
-                seen = next((k.seen for k in recorder._frames.values() if k.number == holder), {})
+                seen = next((k.seen for _, k in recorder._live() if k.number == holder), {})
             token = _token(seen.get(name), 0) if name in seen else None
             if self._tokens.setdefault(number, token) != token:
                 self._tokens[number] = token
@@ -154,10 +160,11 @@ class Stops:
 
     # -- standing
 
-    def _stand(self, recorder, frame, known, why: dict) -> None:
+    def _stand(self, frame, known, why: dict) -> None:
         """Waits for the host's resume, and does what it asks for until then."""
-        channel = self._channel
+        channel, recorder = self._channel, self._recorder
         recorder._flush()
+        why["step"] = recorder.count
         channel.attention = False
         self._current = frame
         with channel.turn:
@@ -173,8 +180,8 @@ class Stops:
                     self.set(command["stops"])
                 if command["do"] == "resume":
                     break
-                channel.send(hatch.VALUE, self._answer(recorder, command))
-        self._changed(recorder)  # from here on
+                channel.send(hatch.VALUE, self._answer(command))
+        self._changed()  # from here on
         self._current = None
         self._read.clear()
         if "mode" not in command:
@@ -182,18 +189,19 @@ class Stops:
         mode = self._mode = command["mode"]
         self._lane, self._frames = known.lane, frozenset()
         if mode in ("next", "stepOut"):
-            by_number = {k.number: k for k in recorder._frames.values()}
+            by_number = {k.number: k for _, k in recorder._live()}
             each, stack = known if mode == "next" else by_number.get(known.parent), []
             while each is not None:
                 if each.lane == known.lane:
                     stack.append(each.number)
                 each = by_number.get(each.parent)
             self._frames = frozenset(stack)
+        self._look()
 
-    def _answer(self, recorder, command: dict) -> dict:
+    def _answer(self, command: dict) -> dict:
         try:
             number = command.get("frame", 0)
-            frame = next((f for f, known in recorder._frames.items() if known.number == number), None)
+            frame = next((f for f, known in self._recorder._live() if known.number == number), None)
             if number and frame is None:
                 return {"error": "this frame has ended"}
             return self._DO[command["do"]](self, frame, command)
@@ -209,12 +217,10 @@ class Stops:
         """The global and local names of a frame; locals of one that can't be read are left out."""
         if frame is None or frame.f_code.co_name == "<module>":
             return self._names, self._names
-        if self._current is None and len(_active) > 1 and recorder_code.unreadable(frame.f_code):
-            return frame.f_globals, {}  # as the program runs, reading them could change it
         if self._current is None:
-            return frame.f_globals, frame.f_locals
+            return frame.f_globals, self._recorder.variables(frame, len(_active) == 1)
         if frame not in self._read:  # once: reading them again would undo what was set
-            self._read[frame] = frame.f_locals
+            self._read[frame] = self._recorder.variables(frame, True)
         return frame.f_globals, self._read[frame]
 
     def _value(self, code, frame):
@@ -230,7 +236,11 @@ class Stops:
             if not command.get("statements"):
                 raise
             names, local = self._scope(frame)
+            before = dict(local)
             _exec(_compile(text, FILE, "exec"), names, local)
+            for name, value in list(local.items()) if local is not names and self._recorder.copies else ():
+                if before.get(name, self) is not value:
+                    self._recorder.can_set(frame, name, value, frame is self._current)
             return {"value": "", "type": ""}
         return self._described(self._value(code, frame))
 
@@ -253,8 +263,8 @@ class Stops:
             raise ValueError(f"{name!r} is not a variable's name")
         value = self._value(_compile(command["expression"].strip(), FILE, "eval"), frame)
         names, local = self._scope(frame)
-        if local is not names and (name not in local or not recorder_code.PROXY and (frame is not self._current or not recorder_code.WRITTEN_BACK)):
-            raise ValueError("only variables of the innermost frame can be set, and those of the namespace")
+        if local is not names and not (name in local and self._recorder.can_set(frame, name, value, frame is self._current)):
+            raise ValueError("only variables of the innermost frame can be set here, and those of the namespace")
         local[name] = value
         return self._described(value)
 
@@ -277,9 +287,9 @@ class Stops:
 
 def _token(held, depth: int):
     """What changes when a recorded variable, or what it holds, does."""
-    if type(held) is not recorder_values.Entry:
+    if type(held) not in recorder_values.ENTRIES:
         return (type(held).__name__, held)
-    return held.number, held.version, tuple(_token(child, depth + 1) for child in held.children) if depth < recorder_values.DEPTH else ()
+    return held.serial, held.version, tuple(_token(child, depth + 1) for child in held.children) if depth < recorder_values.DEPTH else ()
 
 
 def _caught(frame, filename: str) -> bool:

@@ -7,6 +7,7 @@ import pathlib
 import signal
 import socket
 import sys
+import tempfile
 
 import matplotlib
 import numpy
@@ -20,10 +21,17 @@ matplotlib.pyplot.close("all")
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "inside"))
 
-
 matplotlib.use("Agg")
 
+import programs  # noqa: E402
+
+if sys.version_info[:2] == (3, 11):  # the extension as it is here, whatever else is installed
+    _built = tempfile.TemporaryDirectory(prefix="recorder")
+    programs.extension(sys.executable, pathlib.Path(_built.name))
+    sys.path.insert(0, _built.name)
+
 import hatch  # noqa: E402
+import host  # noqa: E402
 import matplotlib.pyplot  # noqa: E402
 import pandas  # noqa: E402, F401
 import session  # noqa: E402
@@ -96,15 +104,29 @@ RULES = {
 }
 
 
-def pack(column, data):
-    """A column of a frame, as the host packs it; a time that does not fit stays text."""
-    kinds = {"int": "<i8", "bool": "?", "float": "<f8", "timestamp": "<M8[us]", "timestamptz": "<M8[us]"}
-    kind = column["kind"]
-    if kind not in kinds or column["array"] or "infinity" in data:
+_FORMS = {"int": ("q", "<i8"), "bool": ("?", "?"), "float": ("d", "<f8")}
+_TIMES = {"date": "<M8[s]", "timestamp": "<M8[us]", "timestamptz": "<M8[us]", "timedelta": "<m8[us]"}
+
+
+def pack(column, data, form):
+    """Values of a column, as the host packs them; a time that does not fit stays text."""
+    kind, nulls = column["kind"], bytes(v is None for v in data) if None in data else b""
+    if column["array"] or kind == "bytes":
         return list(data)
-    masked = kind in ("int", "bool") and None in data
-    bare = [0 if masked and v is None else v[:26].removesuffix("+00:00") if type(v) is str else v for v in data]
-    return numpy.array(bare, dtype=kinds[kind]).tobytes(), bytes(v is None for v in data) if masked else b""
+    if kind in _FORMS:
+        return _FORMS[kind][0], numpy.array([(float("nan") if kind == "float" else 0) if v is None else v for v in data], dtype=_FORMS[kind][1]).tobytes(), nulls
+    if form and kind == "timedelta":
+        bare = [None if v is None else (v[0] * 30 + v[1]) * 86_400_000_000 + v[2] for v in data]
+        return "q", numpy.array(["NaT" if v is None else v for v in bare], dtype=_TIMES[kind]).tobytes(), nulls
+    if form and kind in _TIMES and all(v is None or v[:2] == "20" and "BC" not in v for v in data):
+        return "q", numpy.array(["NaT" if v is None else v.removesuffix("+00:00") for v in data], dtype=_TIMES[kind]).tobytes(), nulls
+    if kind == "timedelta":
+        return list(data)
+    texts = ["" if v is None else v for v in data]
+    if form == "arrow" and kind in ("string", "text"):
+        each = [v.encode() for v in texts]
+        return "a", b"".join(each), nulls, numpy.array([len(v) for v in each], dtype="<i4").tobytes()
+    return "t", "\0".join(texts).encode(), nulls
 
 
 class FakeChannel(hatch.Channel):
@@ -112,11 +134,12 @@ class FakeChannel(hatch.Channel):
 
     def __init__(self):
         super().__init__(socket.socket(socket.AF_UNIX).detach())  # where nobody is
-        self.recorded = bytearray()
+        self._recorded, self.rings = bytearray(), []
         self.told, self.waiting, self.script, self.play = [], [], None, None
         self.notes, self.outputs, self.asked = [], [], []
         self.columns, self.data, self.truncated = [], [], False
-        self.refusal = None
+        self.refusal, self.refuses_late, self.count, self.part = None, False, 0, 2
+        self.raw, self.form = None, ""
 
     @staticmethod
     def _sent(value):
@@ -124,11 +147,19 @@ class FakeChannel(hatch.Channel):
         assert len(body) < FRAME
         return json.loads(body)
 
-    def query(self, sql, params, types, packed):
+    def query(self, sql, params, types, result):
+        """Rows come one or two at a time, to show that a result is made of its parts."""
         self.asked.append(self._sent((sql, params, types)))
+        if self.refusal and not self.refuses_late:
+            raise hatch.Refused(self.refusal)
+        result.begin([dict(c) for c in self.columns])
+        many = len(self.data[0]) if self.data else self.count
+        for at, end in [(0, 1), *((i, i + self.part) for i in range(1, many, self.part))] if many else []:
+            parts = [d[at:end] for d in self.data]
+            result.take(min(end, many) - at, [self.raw or pack(c, d, self.form or result.form) for c, d in zip(self.columns, parts)])
         if self.refusal:
             raise hatch.Refused(self.refusal)
-        return [dict(c) for c in self.columns], [pack(c, d) if packed else list(d) for c, d in zip(self.columns, self.data)], self.truncated
+        return self.truncated
 
     def tables(self):
         return ["orders", "users"]
@@ -162,8 +193,16 @@ class FakeChannel(hatch.Channel):
     def receive(self):
         return hatch.COMMAND, json.dumps(self.waiting.pop(0)).encode()
 
-    def records(self, data):
-        self.recorded += data
+    def ring(self):
+        self.rings.append(host.Ring(self._recorded))
+        return self.rings[-1]
+
+    @property
+    def recorded(self):
+        for ring in self.rings:
+            if not ring.memory.closed:
+                ring.take()
+        return self._recorded
 
     def answers(self, **columns):
         """name=(kind, values) a column; a kind ending in [] is an array, range:int a range of int."""

@@ -13,6 +13,7 @@ import types
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "inside"))
 
+import host  # noqa: E402
 import recorder_make  # noqa: E402
 import recorder_tail  # noqa: E402
 
@@ -25,8 +26,8 @@ class Channel:
     def __init__(self):
         self.data = bytearray()
 
-    def records(self, data: bytes) -> None:
-        self.data += data
+    def ring(self):
+        return host.Ring(self.data)
 
 
 def run(source: str, watched: bool, fast: bool = False) -> dict:

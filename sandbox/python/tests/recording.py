@@ -16,7 +16,8 @@ class Reader:
     def __init__(self, data: bytes):
         self.data, self.off = bytes(data), 0
         self.names, self.codes, self.frames = [""], [None], {}
-        self.current = 0
+        self.current = self.pushed = 0
+        self.versions = {}
         self.text, self.steps, self.lost = [], [], []
         while self.off < len(self.data):
             self.text.append(self.record())
@@ -62,6 +63,10 @@ class Reader:
             return str(int.from_bytes(self.raw(), "little", signed=True))
         if tag == "f":
             return self.double()
+        if tag == "d":
+            self.off += 1
+            power = 10.0 ** self.data[self.off - 1]
+            return repr(self.z() / power)
         if tag == "c":
             return f"complex({self.double()}, {self.double()})"
         if tag == "s":
@@ -75,8 +80,9 @@ class Reader:
         assert tag == "@", tag
         return f"@{self.n()}"
 
-    def contents(self):
+    def contents(self, number):
         version, exactness, length, form = self.n(), self.n(), self.n() - 1, self.n()
+        version = self.versions[number] = version or self.versions[number] + 1
         values = [self.value() for _ in range(self.n())]
         if form > 1:
             values = [f"{k}: {v}" for k, v in zip(values[::2], values[1::2])]
@@ -113,6 +119,8 @@ class Reader:
 
     def take_push(self):
         number, code, lane, parent, flags = (self.n() for _ in range(5))
+        number = number or self.pushed + 1
+        self.pushed = max(number, self.pushed)
         self.frames[number] = [*self.codes[code], parent]
         line = ""
         if flags & 1:
@@ -153,10 +161,12 @@ class Reader:
     take_forget = take_unread = take_delete
 
     def take_object(self):
-        return f"{self.n()} {self.name()} {self.contents()}"
+        number, kind = self.n(), self.name()
+        return f"{number} {kind} {self.contents(number)}"
 
     def take_mutate(self):
-        return f"{self.n()} {self.contents()}"
+        number = self.n()
+        return f"{number} {self.contents(number)}"
 
     def take_free(self):
         return str(self.n())

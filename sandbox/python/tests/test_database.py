@@ -1,6 +1,5 @@
 import json
 
-import pandas
 import pytest
 
 
@@ -142,6 +141,19 @@ def test_database_error(run):
     assert run(code).ok == ["unknown-column", "42703", 8, 1, "total", "did you mean total?", False]
 
 
+@pytest.mark.parametrize("helper", ["db_query", "db_frame"])
+def test_an_error_after_rows_voids_them(run, helper):
+    run.channel.answers(a=("int", [1, 2, 3, 4, 5]))
+    run.channel.refusal, run.channel.refuses_late = {**REFUSAL, "reason": "division-by-zero"}, True
+    code = f"seen = None\ntry:\n    seen = {helper}('q')\nexcept DatabaseError as e:\n    reason = e.reason\n[seen, reason]"
+    assert run(code).ok == [None, "division-by-zero"]
+
+
+def test_no_columns(run):
+    run.channel.count = 5
+    assert run("[db_query('q'), db_frame('q').shape]").ok == [[{}] * 5, [5, 0]]
+
+
 def test_read_only_error(run):
     run.channel.refusal = {"reason": "read-only", "message": "UPDATE writes; db_query only reads"}
     failure = run("await db_query('UPDATE t SET x = 1')").failure
@@ -213,79 +225,6 @@ def test_tables_schema_and_history(run):
     assert (failure.type, failure.hint) == ("DatabaseError", "did you mean users?")
 
 
-# -- frames
-
-
-def test_a_frame_has_the_right_types(run):
-    run.channel.answers(
-        i=("int", [1, 2]),
-        n=("int", [1, None]),
-        f=("float", [1.5, None]),
-        b=("bool", [True, False]),
-        m=("bool", [True, None]),
-        t=("string", ["x", None]),
-        d=("date", ["2024-01-02", None]),
-        s=("timestamp", ["2024-01-02T03:04:05.000006", None]),
-        z=("timestamptz", ["2024-01-02T03:04:05+00:00", None]),
-        v=("timedelta", [[0, 1, 0], None]),
-        c=("decimal", ["1.10", None]),
-        j=("json", ['{"a": 1}', None]),
-        a=("int[]", [[1, 2], [3, 4]]),
-        far=("timestamptz", ["infinity", "2024-01-02T03:04:05+00:00"]),
-        old=("date", ["0044-03-15 BC", "2024-01-02"]),
-    )
-    assert run("frame = db_frame('q', {})\n{k: str(v) for k, v in frame.dtypes.items()}").ok == {
-        "i": "int64",
-        "n": "Int64",
-        "f": "float64",
-        "b": "bool",
-        "m": "boolean",
-        "t": "str" if pandas.__version__ >= "3" else "object",
-        "d": "datetime64[s]",
-        "s": "datetime64[us]",
-        "z": "datetime64[us, UTC]",
-        "v": "timedelta64[us]",
-        "c": "object",
-        "j": "object",
-        "a": "object",
-        "far": "object",
-        "old": "object",
-    }
-    run("import pandas as pd, datetime as dt, decimal\nfirst, last = frame.iloc[0], frame.iloc[1]").ok
-    assert run("(first.s, first.z, first.v) == (pd.Timestamp('2024-01-02T03:04:05.000006'), pd.Timestamp('2024-01-02T03:04:05Z'), pd.Timedelta(days=1))").ok
-    assert run("(first.c, first.j, first.a, first.old) == (decimal.Decimal('1.10'), {'a': 1}, [1, 2], '0044-03-15 BC')").ok
-    assert run("(first.far, last.far) == ('infinity', datetime(2024, 1, 2, 3, 4, 5, tzinfo=timezone.utc))").ok
-    assert run("[k for k in frame if pd.isna(last[k]) is True]").ok == ["n", "f", "m", "t", "d", "s", "z", "v", "c", "j"]
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "await db_frame('q')",
-        "db_frame('q')",
-        "import asyncio\n(await asyncio.gather(db_frame('a'), db_frame('b')))[1]",
-        "import pickle\npickle.loads(pickle.dumps(db_frame('q')))",
-        "db_frame('q').copy()",
-    ],
-)
-def test_a_frame_with_and_without_await(run, code):
-    run.channel.answers(a=("int", [1, 2]), b=("string", ["x", None]))
-    what = run(f"import pandas as pd\n{code}").ok
-    assert (what["type"], what["shape"]) == ("DataFrame", [2, 2])
-
-
-def test_what_is_awaited_is_a_plain_frame(run):
-    run.channel.answers(a=("int", [1]))
-    assert run("import pandas as pd\ntype(await db_frame('q')) is pd.DataFrame and type(db_frame('q').head()) is pd.DataFrame").ok is True
-
-
-def test_a_frame_of_columns_of_one_name_and_of_no_rows(run):
-    run.channel.columns = [{"name": n, "type": "int4", "kind": "int", "of": "", "array": False} for n in ("id", "id")]
-    run.channel.data = [[], []]
-    run.channel.truncated = True
-    assert run("f = db_frame('q')\n[list(f), len(f), f.attrs['truncated'], str(f.dtypes['id_2'])]").ok == [["id", "id_2"], 0, True, "int64"]
-
-
 def test_explain(run):
     run.channel.answers(**{"QUERY PLAN": ("json", ['[{"Plan": {"Node Type": "Result", "Total Cost": 0.5, "Plan Rows": 7}}]'])})
     assert run("e = await db_explain('select :a', {'a': 1})\n[e['total_cost'], e['rows'], e['plan']['Node Type']]").ok == [0.5, 7, "Result"]
@@ -297,7 +236,7 @@ def test_explain(run):
 def test_many_rows_are_quick(run):
     import time
 
-    n = 100_000
+    n = run.channel.part = 100_000
     run.channel.answers(**{f"c{i}": ("int", list(range(n))) for i in range(5)})
     began = time.process_time()
     assert run("len(await db_query('q'))").ok == n

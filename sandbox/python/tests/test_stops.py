@@ -2,9 +2,18 @@
 
 import hatch
 import pytest
+import recorder_make
 import recording
 
 GO = {"do": "resume", "mode": "continue"}
+
+
+@pytest.fixture(autouse=True, params=["extension", "python"] if recorder_make._fast else ["python"])
+def recorder(request, monkeypatch):
+    """Each with both recorders."""
+    if request.param == "python":
+        monkeypatch.setattr(recorder_make, "_fast", None)
+    return request.param
 
 
 def stopped(run, code, stops, script=None):
@@ -162,3 +171,25 @@ def test_a_closure_is_evaluated_and_its_program_stays_right(run):
     code = "def make():\n    n = 0\n    def inc():\n        nonlocal n\n        n += 1\n        return n\n    return inc\ninc = make()\n[inc() for _ in range(5)]"
     out, seen = stopped(run, code, at(6, condition="n % 2 == 0"))
     assert (out.ok, len(seen)) == ([1, 2, 3, 4, 5], 2)
+
+
+def test_what_is_set_in_frames_is_what_the_program_goes_on_with(run, recorder):
+    answers = []
+
+    def script(stop, n):
+        for command in (
+            {"do": "evaluate", "expression": "b = 20\nnew = 5", "frame": 4, "statements": True},
+            {"do": "set", "name": "shared", "expression": "1000", "frame": 4},
+            {"do": "set", "name": "a", "expression": "100", "frame": 3},
+            {"do": "evaluate", "expression": "b + shared", "frame": 4},
+        ):
+            answers.append((yield command))
+        yield GO
+
+    code = "def outer(a):\n    def inner(b):\n        c = b\n        return c + shared\n    shared = 1\n    d = inner(a)\n    return d + a\nouter(1)"
+    out, seen = stopped(run, code, at(3), script)
+    assert (seen, answers[3]["value"]) == ([("breakpoint", 3)], "1020")
+    if recorder == "extension":
+        assert (answers[2]["value"], out.ok) == ("100", 1120)
+    else:
+        assert "innermost" in answers[2]["error"] and out.ok == 1021

@@ -1,0 +1,31 @@
+package dbaccess_test
+
+import (
+	"context"
+
+	"glasshouse/dbaccess"
+	"glasshouse/sandbox"
+)
+
+// result is a whole one, column by column.
+type result struct {
+	sandbox.Total
+	Columns []sandbox.Column
+	Data    [][]any
+}
+
+// all reads a whole result.
+func all(ctx context.Context, r *dbaccess.Reader, sql string, params map[string]any, l sandbox.Limits) (out result, err error) {
+	out.Total, err = r.Query(ctx, sql, params, l, func(rows sandbox.Rows) error {
+		if out.Columns == nil {
+			out.Columns, out.Data = rows.Columns, make([][]any, len(rows.Columns))
+		}
+		for i := range rows.Data {
+			for n := range rows.Count {
+				out.Data[i] = append(out.Data[i], rows.Data[i].At(n))
+			}
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,99 @@
+package dbaccess
+
+import (
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+)
+
+// Each field of the nodes that are allowed was looked at: a new one must be, too, and
+// then goes into the list.
+func TestFieldsOfAllowedNodes(t *testing.T) {
+	var out strings.Builder
+	messages := (&pg_query.Node{}).ProtoReflect().Descriptor().ParentFile().Messages()
+	for _, name := range slices.Sorted(maps.Keys(allowedNodes)) {
+		if name == "Node" { // which has one of each
+			continue
+		}
+		described := messages.ByName(protoreflect.Name(name))
+		if described == nil {
+			t.Errorf("there is no node %s", name)
+			continue
+		}
+		out.WriteString(name + ":")
+		for i := range described.Fields().Len() {
+			out.WriteString(" " + string(described.Fields().Get(i).Name()))
+		}
+		out.WriteByte('\n')
+	}
+	want, err := os.ReadFile("testdata/fields.txt")
+	if err != nil || out.String() != string(want) {
+		t.Errorf("%v; the fields are now:\n%s", err, out.String())
+	}
+}
+
+// The walk sees every message of every kind of node that the parser's library
+// describes, so nothing can stand where it is not judged.
+func TestShapesHoldEveryMessage(t *testing.T) {
+	var node pg_query.Node
+	messages := node.ProtoReflect().Descriptor().ParentFile().Messages()
+	if messages.Len() < 200 {
+		t.Fatalf("only %d kinds of nodes", messages.Len())
+	}
+	for i := range messages.Len() {
+		described := messages.Get(i)
+		kind, err := protoregistry.GlobalTypes.FindMessageByName(described.FullName())
+		if err != nil {
+			t.Fatal(err)
+		}
+		goType := reflect.TypeOf(kind.New().Interface()).Elem()
+		s := shapeOf(goType)
+		want, choices := 0, map[string]bool{}
+		for j := range described.Fields().Len() {
+			f := described.Fields().Get(j)
+			one := kind.New()
+			switch {
+			case f.Message() == nil:
+				continue
+			case f.IsMap():
+				if s.odd == "" {
+					t.Errorf("%s.%s is a map, and not refused", s.name, f.Name())
+				}
+				continue
+			case f.IsList():
+				one.Mutable(f).List().AppendMutable()
+			default:
+				one.Mutable(f)
+			}
+			if of := f.ContainingOneof(); of == nil {
+				want++
+			} else if !choices[string(of.Name())] {
+				choices[string(of.Name())] = true
+				want++
+			}
+			seen := 0
+			s.each(reflect.ValueOf(one.Interface()).Elem(), func(below reflect.Value) {
+				if got := shapeOf(below.Type().Elem()).name; got != string(f.Message().Name()) {
+					t.Errorf("%s.%s is seen as %s", s.name, f.Name(), got)
+				}
+				seen++
+			})
+			if seen != 1 {
+				t.Errorf("%s.%s is seen %d times", s.name, f.Name(), seen)
+			}
+		}
+		if s.name != string(described.Name()) || len(s.fields) != want || goType.Field(s.unknown).Name != "unknownFields" {
+			t.Errorf("%s: %+v, want %d fields", described.Name(), s, want)
+		}
+		if at := described.Fields().ByName("location"); (at != nil && at.Kind() == protoreflect.Int32Kind) != (s.location >= 0) {
+			t.Errorf("%s: the place of its location is %d", s.name, s.location)
+		}
+	}
+}
