@@ -26,6 +26,14 @@ type answer struct {
 // facade starts the service with a facade, on a free port.
 func facade(t *testing.T, environment ...string) string {
 	t.Helper()
+	url := facadeOf(t, environment...)
+	start(t, binary(t), dataDir(t))
+	return url
+}
+
+// facadeOf is the facade that a service of this test will have.
+func facadeOf(t *testing.T, environment ...string) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +44,6 @@ func facade(t *testing.T, environment ...string) string {
 		name, value, _ := strings.Cut(pair, "=")
 		t.Setenv(name, value)
 	}
-	start(t, binary(t), dataDir(t))
 	return "http://" + address
 }
 

@@ -81,6 +81,7 @@ func readSome(path string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
+var versionText = regexp.MustCompile(`^[A-Za-z0-9.!+_*-]+$`)
 var requirement = regexp.MustCompile(`^\s*(` + packagePart + `)[^;]*(;?)(.*)$`)
 
 // parseMetadata reads the head of a METADATA file; the package writes it.
@@ -96,7 +97,9 @@ func parseMetadata(text []byte) (p installed) {
 				p.Name = value
 			}
 		case "version":
-			p.Version = value
+			if versionText.MatchString(value) {
+				p.Version = value
+			}
 		case "summary":
 			p.Summary = oneLine(value, 300)
 		case "requires-dist":
@@ -108,7 +111,7 @@ func parseMetadata(text []byte) (p installed) {
 			}
 		}
 	}
-	if p.Version == "" || strings.ContainsAny(p.Version, " \t#") {
+	if p.Version == "" {
 		p.Name = ""
 	}
 	return p

@@ -6,8 +6,12 @@ import difflib
 import importlib.util
 import os
 import sys
+from itertools import islice
 
+import absent
 import place
+
+MAX_PROBLEMS = 100  # that a check lists
 
 _walk, _children, _exists = ast.walk, ast.iter_child_nodes, os.path.exists
 
@@ -79,6 +83,17 @@ class Rules:
         except PolicyError:
             return False
         return True
+
+    def findings(self, source: str, tree: ast.AST, known, environment: str) -> list:
+        """What is wrong with code as far as its imports and calls tell: as sandbox.Finding
+        has it, in the order of the lines, MAX_PROBLEMS at the most."""
+        found: list = []
+        for refusal in islice(self.problems(source, tree, known), MAX_PROBLEMS):
+            found.append({"kind": "policy", "line": refusal.lineno, "message": str(refusal), "hint": refusal.hint})
+        for node, name in islice(self.missing(tree), MAX_PROBLEMS):
+            told = {"message": f"No module named {name!r}", "hint": absent.hint(name, environment)}
+            found.append({"kind": "import", "line": node.lineno, "column": node.col_offset + 1, **told})
+        return sorted(found, key=lambda each: each["line"])[:MAX_PROBLEMS]
 
     def missing(self, tree: ast.AST):
         """The import statements of modules that are not there, each with the module's

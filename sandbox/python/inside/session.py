@@ -23,7 +23,6 @@ import threading
 import types
 import warnings
 
-import absent
 import check
 import compat
 import complete
@@ -40,7 +39,6 @@ import values
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 MAX_VARIABLES = 200  # that look lists
-MAX_PROBLEMS = 100  # that a check lists
 MAX_LOOK = 900_000  # bytes; the host takes 1 MiB
 KEPT_SOURCES = 1000  # of earlier runs, for the tracebacks of their functions
 
@@ -329,16 +327,7 @@ class Session:
         problems: list = []
         try:
             tree = self._parse(source, "<code>")
-            for refusal in self._rules.problems(source, tree, self._names):
-                problems.append({"kind": "policy", "line": refusal.lineno, "message": str(refusal), "hint": refusal.hint})
-                if len(problems) == MAX_PROBLEMS:
-                    break
-            for node, name in self._rules.missing(tree):
-                if len(problems) == MAX_PROBLEMS:
-                    break
-                told = {"message": f"No module named {name!r}", "hint": absent.hint(name, self._policy.get("environment", "default"))}
-                problems.append({"kind": "import", "line": node.lineno, "column": node.col_offset + 1, **told})
-            problems.sort(key=lambda found: found["line"])
+            problems += self._rules.findings(source, tree, self._names, self._policy.get("environment", "default"))
             _compile(tree, "<code>", "exec", _FLAGS, True)  # some errors are only found now
         except SyntaxError as error:
             told = failure.describe(error, "<code>", self._names, self._policy)
