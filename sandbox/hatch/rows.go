@@ -85,6 +85,7 @@ func (r *Rows) End(truncated bool) error {
 // column encodes the count values of one column.
 func (r *Rows) column(c sandbox.Column, v *sandbox.Values, count int) error {
 	o := &r.out
+	arrow := r.form == FormArrow && len(v.Ends) > 0 && (c.Kind == "string" || c.Kind == "text")
 	switch {
 	case r.form != FormPlain && o.times(c, v):
 	case len(v.Ints) > 0:
@@ -103,7 +104,7 @@ func (r *Rows) column(c sandbox.Column, v *sandbox.Values, count int) error {
 	case len(v.Bools) > 0:
 		o.tuple(3, "?", count)
 		o.bools(v.Bools)
-	case len(v.Ends) > 0 && r.form == FormArrow && (c.Kind == "string" || c.Kind == "text"):
+	case arrow:
 		o.tuple(4, "a", len(v.Text))
 		o.raw(v.Text)
 	case len(v.Ends) == 1:
@@ -124,7 +125,7 @@ func (r *Rows) column(c sandbox.Column, v *sandbox.Values, count int) error {
 	}
 	o.b = appendSize(append(o.b, 's'), len(v.Nulls))
 	o.bools(v.Nulls)
-	if len(v.Ends) > 0 && r.form == FormArrow && (c.Kind == "string" || c.Kind == "text") {
+	if arrow {
 		o.b = appendSize(append(o.b, 's'), 4*count)
 		from := 0
 		for _, end := range v.Ends {

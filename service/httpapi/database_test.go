@@ -172,7 +172,11 @@ func TestStatementEndsWithItsAsker(t *testing.T) {
 		"death":                      {counting, mortal, "killed", func(string) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			id := c.create(t, map[string]any{"profile": "unrestricted", "max_execution_time": 4})
+			limit := 60
+			if x.status == "timeout" {
+				limit = 5
+			}
+			id := c.create(t, map[string]any{"profile": "unrestricted", "max_execution_time": limit})
 			label := strings.ReplaceAll(name, " ", "_")
 			active := func() (n int) {
 				if err := look.QueryRow(ctx, `SELECT count(*)::int FROM pg_stat_activity WHERE query LIKE $1 AND state = 'active' AND pid <> pg_backend_pid()`, "%asked_by_"+label+" %").Scan(&n); err != nil {
