@@ -20,6 +20,9 @@ const (
 // ErrForged is a recording that no recorder of ours writes.
 var ErrForged = errors.New("an illegal record")
 
+// ErrVersion is a recording in the format of another version of this program.
+var ErrVersion = errors.New("a recording of another version")
+
 // ErrNoStep is a step that the recording has not: past its end, or lost.
 var ErrNoStep = errors.New("there is no such step in the recording")
 

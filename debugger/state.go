@@ -139,8 +139,11 @@ func (o *Object) weight() int {
 func (t *Table) define(rec *Record) (bool, error) {
 	switch rec.Kind {
 	case KindHead:
-		if rec.Number != formatVersion || t.Recorder != "" || rec.Text == "" {
-			return true, fmt.Errorf("a head of version %d, recorder %q", rec.Number, rec.Text)
+		if rec.Number != formatVersion {
+			return true, fmt.Errorf("%w: %d", ErrVersion, rec.Number)
+		}
+		if t.Recorder != "" || rec.Text == "" {
+			return true, fmt.Errorf("a second head, or one of recorder %q", rec.Text)
 		}
 		t.Recorder, t.Python = rec.Text, rec.Extra
 	case KindName:

@@ -120,3 +120,11 @@ func TestPagesOfLines(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+func TestARecordingOfAnotherVersion(t *testing.T) {
+	head := appendRecord(nil, &Record{Kind: KindHead, Number: formatVersion - 1, Text: "old"})
+	empty := (&Chunk{}).appendIndex(nil)
+	if _, err := Open([]sandbox.Chunk{{Definitions: head, Index: empty}}, nil); !errors.Is(err, ErrVersion) {
+		t.Error(err)
+	}
+}

@@ -102,6 +102,9 @@ func (s *Service) Recorded(ctx context.Context, who sandbox.Key, id string) (*Re
 		defer done()
 		return s.History.ChunkData(ctx, id, sequence)
 	})
+	if errors.Is(err, debugger.ErrVersion) {
+		return nil, sandbox.Errorf(sandbox.FaultNotFound, "the recording of this execution was made by another version of the service, which wrote it otherwise")
+	}
 	if err != nil {
 		return nil, err
 	}

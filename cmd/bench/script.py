@@ -1,8 +1,12 @@
-# What an analysis is like: tables, a loop over their rows, classes, text, a report.
-import math, json, re
+"""What an analysis is like: tables, a loop over their rows, classes, text, a report."""
+
+import json
+import re
 from collections import defaultdict
+
 import numpy as np
 import pandas as pd
+
 rng = np.random.default_rng(1)
 N = 6000
 raw = pd.DataFrame({

@@ -85,7 +85,7 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    long long count, current, pushed, mark, objects_count;
+    long long count, current, pushed, mark, objects_count, most_objects;
     unsigned long long tick;
     char over, whole, kept, called;
     Py_ssize_t few, every;

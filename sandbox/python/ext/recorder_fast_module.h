@@ -184,6 +184,7 @@ static PyMethodDef methods[] = {
 static PyMemberDef members[] = {
     {"count", T_LONGLONG, offsetof(State, count), 0, NULL},
     {"_current", T_LONGLONG, offsetof(State, current), 0, NULL},
+    {"_most_objects", T_LONGLONG, offsetof(State, most_objects), 0, NULL},
     {"mark", T_LONGLONG, offsetof(State, mark), 0, NULL},
     {"over", T_BOOL, offsetof(State, over), 0, NULL},
     {"kept", T_BOOL, offsetof(State, kept), 0, NULL},

@@ -147,6 +147,10 @@ static Entry *object(State *s, PyObject *v, int depth)
             failed = check(s, v, e, depth);
         return failed < 0 ? NULL : e;
     }
+    if (s->numbers - s->free_used >= s->most_objects) {
+        Py_XDECREF(PyObject_CallMethod(s->objects, "full", NULL)); /* raises */
+        return NULL;
+    }
     Shape *shape = shape_of(s, Py_TYPE(v));
     Entry *fresh = shape ? PyObject_New(Entry, &EntryType) : NULL;
     if (fresh == NULL)

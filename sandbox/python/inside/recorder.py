@@ -42,6 +42,7 @@ _ident, _active, _getframe, _limit = threading.get_ident, threading._active, sys
 _INNER = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # no frames of their own
 _QUIET = {StopIteration, StopAsyncIteration, GeneratorExit}  # how iteration ends
 _LIMIT = "near the recursion limit; what follows is not recorded"
+_FULL = "too many objects at a time; what follows is not recorded"
 _INTERRUPTED = "interrupted; what follows is not recorded"
 _TASK_STEP = asyncio.events.Handle._run.__code__
 _args_of = vars(BaseException)["args"].__get__
@@ -63,6 +64,7 @@ class Recorder(recorder_names.Names, abc.ABC):
         self._given = {name: names[name] for name in hidden if name in names}
         self._writer = form.Writer()
         self._objects = recorder_values.Objects(self._writer, names.get("__name__", "__main__"))
+        self._objects.most = recorder_tail.MAX_OBJECTS
         self._lock = threading.Lock()
         self._acquire, self._release = self._lock.acquire, self._lock.release
         self._codes: dict = {}
@@ -310,7 +312,8 @@ class Recorder(recorder_names.Names, abc.ABC):
     def _failed(self, error: Exception) -> None:
         """What a hook of ours has raised never reaches the program."""
         if not self.over:
-            self._end(_LIMIT if type(error) is RecursionError else f"the recorder failed with a {type(error).__name__}")
+            known = {RecursionError: _LIMIT, recorder_values.Full: _FULL}
+            self._end(known.get(type(error)) or f"the recorder failed with a {type(error).__name__}")
 
     def _interrupt(self) -> None:
         """Raises an interrupt that came while a hook ran, in the program's main thread."""

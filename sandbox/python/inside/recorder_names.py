@@ -2,7 +2,6 @@
 
 import builtins
 import sys
-from typing import Any
 
 import recorder_code
 import recorder_format as form

@@ -10,6 +10,7 @@ from recorder_format import n
 HEAD_STEPS = 10_000  # that are always kept
 MAX_STEPS = 1_000_000
 MAX_BYTES = 64 << 20
+MAX_OBJECTS = 100_000  # that are known at a time; those of a cycle are, to the end
 LOOK = 1000  # steps from one look at the bytes to the next
 SEGMENT = 2000  # steps of a segment
 SEGMENT_BYTES = 1 << 20

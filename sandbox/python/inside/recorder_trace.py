@@ -120,7 +120,7 @@ def fast() -> "type[TraceRecorder]":
             self._few, self._every, self._format = recorder_names.FEW, recorder_names.EVERY, form
             self._set_heads, self._global_heads = self._heads[form.SET], self._heads[form.GLOBAL]
             self._task_step, self._out = recorder._TASK_STEP, self._writer.out
-            self._wait = self._ring.wait
+            self._wait, self._most_objects = self._ring.wait, self._objects.most
             self._open(self._ring.memory)
             super().start()
 

@@ -26,6 +26,10 @@ _islice = itertools.islice
 _modules = sys.modules
 
 
+class Full(Exception):
+    """There are more objects than are recorded."""
+
+
 class Entry:
     """One object as it was recorded last."""
 
@@ -172,7 +176,12 @@ class Objects:
         self._free: list = []  # numbers of objects that were forgotten: recordings of loops are the shorter for it
         self.unheld: list = []  # what nothing holds, unless the next line does
         self.table: dict = {}  # by address
+        self.most = 0  # objects that may be known at a time
         self.tick = 0  # of the event: an object is looked at once in each
+
+    @staticmethod
+    def full() -> None:
+        raise Full
 
     def next(self) -> None:
         """Another event begins."""
@@ -196,6 +205,8 @@ class Objects:
     def _new(self, v, depth: int) -> Entry:
         entry = Entry()
         self._count += 1
+        if self._numbers - len(self._free) >= self.most:
+            self.full()
         if not self._free:
             self._numbers += 1
         entry.number, entry.serial = self._free.pop() if self._free else self._numbers, self._count

@@ -18,6 +18,7 @@ SAME = programs.load("recorder_same.txt")
 LOST = {
     "budget": ("for i in range(3000):\n    x = i\n", {"HEAD_STEPS": 50, "MAX_STEPS": 100, "SEGMENT": 40}),
     "removed": ("import sys\nx = 1\nsys.settrace(None)\nsys.monitoring.free_tool_id(0) if sys.version_info > (3, 12) else 0\ny = 2\n", {}),
+    "objects": ("class N: pass\nfor i in range(300):\n    a = N()\n    a.me = a\nr = i\n", {"MAX_OBJECTS": 50}),
     "limit": ("def f(n):\n    return f(n + 1)\ntry:\n    f(0)\nexcept RecursionError:\n    r = 1\n", {}),
 }
 
@@ -96,6 +97,12 @@ def test_what_a_budget_leaves(recorded):
 def test_a_program_that_removes_the_recorder(recorded):
     reader = recorded["removed"][1]["reader"]
     assert any("taken the recorder away" in why for _, why in reader.lost)
+
+
+def test_too_many_objects_are_said(recorded):
+    reader = recorded["objects"][1]["reader"]
+    assert any("too many objects" in why for _, why in reader.lost)
+    assert len(reader.steps) > 100
 
 
 def test_the_recursion_limit_is_said(recorded):
