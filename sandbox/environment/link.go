@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// ours are files in a folder of packages that are none: pip is kept apart, and the fast
-// recorder belongs to the version of Glasshouse that built it.
+// ours are files in a folder of packages that are none: pip is kept apart, and the
+// extensions belong to the version of Glasshouse that built them.
 func ours(name string) bool {
-	return name == "pip" || strings.HasPrefix(name, "pip-") && strings.HasSuffix(name, ".dist-info") || strings.HasPrefix(name, "recorder_fast")
+	return name == "pip" || strings.HasPrefix(name, "pip-") && strings.HasSuffix(name, ".dist-info") ||
+		strings.HasPrefix(name, "recorder_fast") || strings.HasPrefix(name, "syscall_batch")
 }
 
 // link puts the packages of one folder into another, as hard links where that can be:

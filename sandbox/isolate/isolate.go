@@ -84,7 +84,8 @@ func Open(config Config) (*Isolator, error) {
 		return nil, err
 	}
 	i.spec = stageSpec{Without: config.Without}
-	if i.spec.Files, err = inside(held.Interpreter); err != nil {
+	if i.spec.Files, err = inside(config.Python); err != nil {
+		held.Release()
 		return nil, err
 	}
 	first, err := i.open(held)
@@ -104,14 +105,22 @@ func Open(config Config) (*Isolator, error) {
 	return i, nil
 }
 
-// inside are our files that run inside, with the fast recorder where the interpreter has it.
-func inside(py environment.Interpreter) (map[string][]byte, error) {
+// inside are our files that run inside, with the extensions that scripts/setup has built into
+// the packages of the interpreter at base. They serve every environment of its version,
+// and an interpreter of another does not see them.
+func inside(base string) (map[string][]byte, error) {
 	files, err := python.Inside()
+	if err != nil {
+		return nil, err
+	}
+	py, err := environment.Inspect(base)
 	for _, folder := range py.Packages {
-		found, _ := filepath.Glob(filepath.Join(folder, "recorder_fast*.so"))
-		for _, path := range found {
-			body, readErr := os.ReadFile(path)
-			files[filepath.Base(path)], err = body, errors.Join(err, readErr)
+		for _, name := range []string{"recorder_fast", "syscall_batch"} {
+			found, _ := filepath.Glob(filepath.Join(folder, name+".*.so"))
+			for _, path := range found {
+				body, readErr := os.ReadFile(path)
+				files[filepath.Base(path)], err = body, errors.Join(err, readErr)
+			}
 		}
 	}
 	return files, err
