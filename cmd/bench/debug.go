@@ -24,7 +24,7 @@ var script string
 
 const (
 	goalStored = 3.0 // bytes a step
-	goalSlower = 3 // times as long as the same run that is not debugged
+	goalSlower = 3   // times as long as the same run that is not debugged
 	scriptRuns = 5
 )
 
