@@ -46,17 +46,19 @@ func TestEnvironmentsComeWhenTheyAreWanted(t *testing.T) {
 	closeShared() // zygotes finds this one's only
 	w := shelf(t)
 	for _, level := range []string{isolate.LevelLandlock, ""} {
-		i, err := isolate.Open(isolate.Config{Python: w.Base, Shelf: w.Dir, Sets: []isolate.Set{{Name: "bare", Pool: 1}, {Name: "numpy", Modules: []string{"numpy"}, Pool: 1}}, Default: policy.Default(), Level: level,
-			Recycle: isolate.Recycle{Idle: 300 * time.Millisecond}, Log: t.Logf})
-		if err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the default zygotes", func() bool { return i.Ready() == nil })
-		comeAndGo(t, i)
-		if level == "" {
-			breakDefault(t, i, w)
-		}
-		i.Close()
+		t.Run("level "+level, func(t *testing.T) {
+			i, err := isolate.Open(isolate.Config{Python: w.Base, Shelf: w.Dir, Sets: []isolate.Set{{Name: "bare", Pool: 1}, {Name: "numpy", Modules: []string{"numpy"}, Pool: 1}}, Default: policy.Default(), Level: level,
+				Recycle: isolate.Recycle{Idle: 300 * time.Millisecond}, Log: t.Logf})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(i.Close)
+			eventually(t, "the default zygotes", func() bool { return i.Ready() == nil })
+			comeAndGo(t, i)
+			if level == "" {
+				breakDefault(t, i, w)
+			}
+		})
 	}
 }
 

@@ -164,7 +164,7 @@ def tell(batch: Batch, message: bytes, keep: "list[int | Step]") -> None:
     text = ctypes.create_string_buffer(message, len(message))
     vector = ctypes.create_string_buffer(struct.pack("PN", ctypes.addressof(text), len(message)))
     header = struct.pack("PIPNPNi4x", 0, 0, ctypes.addressof(vector), 1, ctypes.addressof(rights), len(rights), 0)
-    batch.call("send", "sendmsg", HATCH, header, _MSG_NOSIGNAL, text, vector)  # which the header points to
+    batch.call("send", "sendmsg", HATCH, header, _MSG_NOSIGNAL, text, vector, rights)  # which the header points to
     for fd in keep:
         batch.call("close", "close", fd)
 
