@@ -15,7 +15,7 @@ func winding(turns int) []byte {
 	var b []byte
 	add := func(rec Record) { b = appendRecord(b, &rec) }
 	number := func(n int) Value { return Value{Tag: TagInt, Int: int64(n)} }
-	add(Record{Kind: KindHead, Number: 1, Text: "test"})
+	add(Record{Kind: KindHead, Number: formatVersion, Text: "test"})
 	for _, name := range []string{"file", "<module>", "x", "y", "list", "call", "E"} {
 		add(Record{Kind: KindName, Text: name})
 	}
@@ -133,7 +133,7 @@ func TestCheckpointsChangeNoAnswer(t *testing.T) {
 func TestWhatIsKeptOfReadingIsBounded(t *testing.T) {
 	var b []byte
 	add := func(rec Record) { b = appendRecord(b, &rec) }
-	add(Record{Kind: KindHead, Number: 1, Text: "test"})
+	add(Record{Kind: KindHead, Number: formatVersion, Text: "test"})
 	for _, name := range []string{"file", "<module>", "list"} {
 		add(Record{Kind: KindName, Text: name})
 	}

@@ -1,6 +1,9 @@
 package debugger
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
@@ -19,6 +22,10 @@ func appendValue(b []byte, v Value) []byte {
 	case TagInt:
 		return binary.AppendVarint(b, v.Int)
 	case TagFloat:
+		if places, whole, short := decimal(math.Float64frombits(v.Float)); short {
+			b[len(b)-1] = byte(tagDecimal)
+			return binary.AppendVarint(append(b, places), whole)
+		}
 		return binary.LittleEndian.AppendUint64(b, v.Float)
 	case TagComplex:
 		return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, v.Float), v.Imag)
@@ -30,6 +37,21 @@ func appendValue(b []byte, v Value) []byte {
 		return binary.AppendUvarint(b, v.Object)
 	}
 	return b
+}
+
+// decimal is a float as a whole number and so many decimal places, where that is short
+// and exact: as the recorders write it.
+func decimal(f float64) (places byte, whole int64, short bool) {
+	const most = 1e9
+	for i, power := range powers {
+		if m := f * power; f != 0 && m > -most && m < most {
+			whole = int64(m + math.Copysign(0.5, m))
+			if float64(whole)/power == f {
+				return byte(i), whole, true
+			}
+		}
+	}
+	return 0, 0, false
 }
 
 func appendContents(b []byte, o *Object) []byte {
