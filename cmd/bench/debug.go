@@ -29,32 +29,9 @@ const (
 )
 
 const (
-	stepping = "def work(n):\n    t = 0\n    for i in range(n):\n        t += i\n        half = t // 2\n    return t\nwork(100000)"
-	longLoop = "big = list(range(1000000))\ntotal = 0\nfor i in range(%d):\n    total += i\nlast = total"
-	lastLine = 5
-	// Some 25 000 steps of what agents write: records, small functions, objects, text.
-	records = `import pandas as pd
-class Stats:
-    def __init__(self):
-        self.count = 0
-        self.total = 0.0
-        self.seen = []
-    def add(self, value):
-        self.count += 1
-        self.total += value
-        if value > 30:
-            self.seen.append(value)
-raw = pd.DataFrame({'user': [i % 49 for i in range(3000)], 'action': ['login', 'view', 'buy'] * 1000, 'amount': [(i * 7919 % 4001) / 100 for i in range(3000)]})
-stats = {name: Stats() for name in ('login', 'view', 'buy')}
-log = []
-for row in raw.to_dict('records'):
-    name = row['action'].strip().upper().lower()
-    amount = row['amount']
-    stats[name].add(amount)
-    if amount > 38:
-        log.append((row['user'], name, amount))
-totals = raw.groupby(['user', 'action'])['amount'].sum()
-last = len(totals)`
+	stepping  = "def work(n):\n    t = 0\n    for i in range(n):\n        t += i\n        half = t // 2\n    return t\nwork(100000)"
+	longLoop  = "big = list(range(1000000))\ntotal = 0\nfor i in range(%d):\n    total += i\nlast = total"
+	lastLine  = 5
 	fullTurns = 450_000 // two steps each: the budget is a million
 )
 
@@ -133,20 +110,13 @@ func (b *bench) debug(ctx context.Context) {
 		b.report.failed("the recording from history", err)
 		return
 	}
-	b.stored(ctx, "a tight loop", d.Execution)
-	if realistic, err := b.opened(ctx, map[string]any{"code": records}); err != nil {
-		b.report.failed("a realistic recording", err)
-	} else {
-		realistic.close(ctx) // when it is over
-		b.stored(ctx, "a pandas script", realistic.Execution)
-	}
 	past := &debugging{client: b.client}
 	if err := b.client.do(ctx, "POST", "/executions/"+d.Execution+"/debug/sessions", nil, past); err != nil {
 		b.report.failed("the recording from history", err)
 		return
 	}
 	past.Execution = d.Execution
-	b.stored(ctx, "the loop", d.Execution)
+	b.stored(ctx, "the tight loop", d.Execution)
 	b.look(ctx, past, "from history")
 	past.close(ctx)
 }
