@@ -68,6 +68,7 @@ type Journal struct {
 	taken  int       // chunks that Take has returned
 	follow func(*State, *Record)
 	cache  cache
+	roots  roots
 	zip    *zstd.Encoder
 	unzip  *zstd.Decoder
 }

@@ -206,6 +206,46 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
+// A run's last expression has a frame of its own; who steps does not notice.
+func TestSteppingFromTheStatementsToTheLastExpression(t *testing.T) {
+	var b []byte
+	add := func(rec Record) { b = appendRecord(b, &rec) }
+	add(Record{Kind: KindHead, Number: formatVersion, Text: "test"})
+	for _, name := range []string{"file", "<module>", "f"} {
+		add(Record{Kind: KindName, Text: name})
+	}
+	for _, name := range []uint64{2, 2, 3} {
+		add(Record{Kind: KindCode, File: 1, Name: name, Number: 1})
+	}
+	add(Record{Kind: KindLane, Number: 1, Text: "main"})
+	add(Record{Kind: KindPush, Frame: 1, Code: 1, Lane: 1})
+	add(Record{Kind: KindLine})
+	add(Record{Kind: KindLine, Delta: 1})
+	add(Record{Kind: KindPush, Frame: 2, Code: 3, Lane: 1, Parent: 1})
+	add(Record{Kind: KindLine})
+	add(Record{Kind: KindReturn, Value: Value{Tag: TagNone}})
+	add(Record{Kind: KindReturn, Value: Value{Tag: TagNone}})
+	add(Record{Kind: KindPush, Frame: 3, Code: 2, Lane: 1})
+	add(Record{Kind: KindLine, Delta: 2})
+	j := journal(t, b)
+	for _, c := range []struct {
+		from int
+		verb Verb
+		want Stop
+	}{
+		{4, StepBack, Stop{Step: 2, Reason: ReasonStep}},
+		{2, Next, Stop{Step: 4, Reason: ReasonStep}},
+		{3, Next, Stop{Step: 4, Reason: ReasonStep}},
+		{3, StepOut, Stop{Step: 4, Reason: ReasonStep}},
+		{4, Next, Stop{Step: 4, Reason: ReasonEnd}},
+		{1, StepBack, Stop{Step: 1, Reason: ReasonStart}},
+	} {
+		if got, err := j.Move(t.Context(), c.from, c.verb, Breakpoints{}); err != nil || got != c.want {
+			t.Errorf("%s at %d: %+v, %v", c.verb, c.from, got, err)
+		}
+	}
+}
+
 func TestExceptionAndDataBreakpoints(t *testing.T) {
 	j := journal(t, recording(t, "exception_through_frames")) // 1 3 5 6 g:4 f:2 7 8
 	raised := Breakpoints{Exceptions: true}

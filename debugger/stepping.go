@@ -111,6 +111,10 @@ func (j *Journal) Move(ctx context.Context, from int, verb Verb, breaks Breakpoi
 			return Stop{}, err
 		}
 		r.aim(s, verb)
+		stack := s.Stack(s.Current)
+		if err := j.join(&r, stack[len(stack)-1]); err != nil {
+			return Stop{}, err
+		}
 	} else if from == 0 && verb != Continue {
 		if verb == StepBack || verb == ReverseContinue {
 			return Stop{Reason: ReasonStart}, nil
