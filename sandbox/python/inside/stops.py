@@ -68,6 +68,7 @@ class Stops:
         self._raised = self._uncaught = False
         self._mode, self._lane = "entry" if wishes.get("entry") else "continue", 0
         self._frames: frozenset = frozenset()
+        self._rooted = False  # the run's last expression, which has a frame of its own, is meant with its statements
         self.everywhere = True  # line is to be called at each line, and not only at those in lines
         self.set(wishes)
 
@@ -98,7 +99,10 @@ class Stops:
                 ids.append(b.id)
                 reason, text = "breakpoint", text or said
         if not reason and (
-            self._mode == "entry" or self._lane == known.lane and self._mode == "stepIn" or known.number in self._frames
+            self._mode == "entry"
+            or known.number in self._frames
+            or self._lane == known.lane
+            and (self._mode == "stepIn" or self._rooted and not known.parent)
         ):
             reason = "entry" if self._mode == "entry" else "step"
         if not reason and self._channel.attention:
@@ -187,13 +191,14 @@ class Stops:
         if "mode" not in command:
             return  # goes on with what it was about
         mode = self._mode = command["mode"]
-        self._lane, self._frames = known.lane, frozenset()
+        self._lane, self._frames, self._rooted = known.lane, frozenset(), False
         if mode in ("next", "stepOut"):
             by_number = {k.number: k for _, k in recorder._live()}
             each, stack = known if mode == "next" else by_number.get(known.parent), []
             while each is not None:
                 if each.lane == known.lane:
                     stack.append(each.number)
+                    self._rooted = not each.parent
                 each = by_number.get(each.parent)
             self._frames = frozenset(stack)
         self._look()

@@ -85,6 +85,15 @@ def test_stepping(run, mode, want):
     assert seen[:5] == want
 
 
+@pytest.mark.parametrize("mode, first, want", [("next", 4, 5), ("stepIn", 2, 5), ("stepOut", 2, 5), ("next", 2, 5)])
+def test_the_last_expression_is_stepped_to_like_a_statement(run, mode, first, want):
+    def script(stop, n):
+        yield {"do": "resume", "mode": mode} if n == 1 else GO
+
+    out, seen = stopped(run, "def f():\n    return 1\na = 2\nb = f()\na + b", {"lines": [{"id": 1, "line": first, "hits": "1"}]}, script)
+    assert (out.ok, [line for _, line in seen]) == (3, [first, want])
+
+
 def test_step_out_comes_to_the_caller(run):
     def script(stop, n):
         yield {"do": "resume", "mode": "stepOut", "stops": {}} if n == 1 else GO
