@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -129,7 +130,8 @@ func (b *bench) isolationPeers(ctx context.Context, python string) {
 	if wrap, err := exec.LookPath("bwrap"); err != nil {
 		b.report.add(row{Name: "bubblewrap", Value: "not run: not installed", Note: "quoted from another machine: 12.5 / 18 ms bare, 375 / 451 with pandas"})
 	} else {
-		jail := []string{wrap, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--tmpfs", "/tmp"}
+		packages := filepath.Dir(filepath.Dir(python)) // which may be in /tmp
+		jail := []string{wrap, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--tmpfs", "/tmp", "--ro-bind", packages, packages}
 		b.latency(ctx, "bubblewrap, python3 -c", b.size.latency, goal{}, timed(command("", append(jail, baseline, "-I", "-S", "-c", "pass")...)))
 		b.latency(ctx, "bubblewrap, pandas groupby", max(3, b.size.heavy/5), goal{}, timed(command(groupbyOut, append(jail, python, "-c", groupby)...)))
 	}
