@@ -163,7 +163,7 @@ func TestNotebook(t *testing.T) {
 			t.Fatalf("%s: %s", name, a.text)
 		}
 	}
-	cells := readNotebook(t, "testdata/notebook/exercises.py")
+	cells := append(readNotebook(t, "testdata/notebook/exercises.py"), readNotebook(t, "testdata/notebook/shown.py")...)
 	if len(cells) < 30 {
 		t.Fatalf("only %d cells", len(cells))
 	}
