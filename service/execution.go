@@ -35,6 +35,9 @@ type JobFile struct {
 	Body []byte
 }
 
+// alone says that nobody sees what it does before it has ended.
+func (j Job) alone() bool { return j.Steps == nil && j.debug == nil && j.feed == nil }
+
 // bring puts the job's files in their places.
 func (j Job) bring(session Session, allowed bool) error {
 	if len(j.Files) > 0 && !allowed {
@@ -172,7 +175,8 @@ func depth(text []byte) int {
 }
 
 // run takes an execution from its row to its durable end. Its session is opened
-// while the row is written; nothing runs in it before that is done.
+// while the row is written; what runs in it before that is done, in a sandbox of its own
+// alone, can neither be seen nor leave anything.
 func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, job Job) error {
 	leave, err := s.enter(ctx, e.By)
 	if err != nil {
@@ -210,11 +214,12 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 			return ctx.Err()
 		}
 	}
-	began := make(chan error, 1)
-	go func() { began <- s.begin(ctx, e) }()
+	row := s.beginWhile(ctx, e, cancel)
 	session, ranErr := open(ctx)
-	if err := <-began; err != nil {
-		return err
+	if !(box.Ephemeral && job.alone() && !box.Policy.EnableNetworkAccess) {
+		if err := row.written(); err != nil {
+			return err
+		}
 	}
 	if ranErr == nil {
 		var live host.Listener
@@ -226,8 +231,11 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 			job.debug.room(box.Policy.MaxOutputSize)
 			live = job.debug
 		}
-		ranErr = s.runIn(ctx, session, box, e, job, live)
+		ranErr = s.runIn(ctx, session, box, e, job, row, live)
 		explain(e)
+	}
+	if err := row.written(); err != nil {
+		return err
 	}
 	if ranErr == nil {
 		s.collect(ctx, session, box, e)
@@ -250,38 +258,6 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 		job.over()
 	}
 	return errors.Join(ranErr, s.finish(e, box.Policy.SaveIntermediateResults))
-}
-
-// openingTime is how long a history that is away may hold up what is about to run.
-const openingTime = 5 * time.Second
-
-// begin writes the opening row of an execution, whoever still waits for it.
-// FaultUnavailable where history is away; the row may have come through all the
-// same, so it is closed as soon as history is back: nothing may look as if it ran.
-func (s *Service) begin(ctx context.Context, e *sandbox.Execution) error {
-	opening, done := context.WithTimeout(context.WithoutCancel(ctx), openingTime)
-	defer done()
-	err := away(s.History.Begin(opening, e))
-	if err == nil {
-		return nil
-	}
-	never := *e
-	why := "it did not run: history did not confirm its opening row"
-	never.Status, never.Error = sandbox.StatusCancelled, &why
-	s.work.Add(1)
-	go func() {
-		defer s.work.Done()
-		_ = s.finish(&never, true) // logged by it; the next start closes what stays open
-	}()
-	return err
-}
-
-// away says in a caller's terms that history did not answer in time.
-func away(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "the history database does not answer; nothing runs without history, try again soon", RetryAfter: 2, Cause: err}
-	}
-	return err
 }
 
 // finish writes the end of an execution, even when its caller is gone.

@@ -27,6 +27,9 @@ const artifactMIME = "application/vnd.glasshouse.artifact+json"
 // read at once, in the place of large parts. A part that can't be kept stays in it.
 func (d *desk) Show(ctx context.Context, out sandbox.Output) sandbox.Output {
 	s, e := d.service, d.execution
+	if d.row.written() != nil {
+		return out // nobody is going to see it
+	}
 	keep, release := s.holding()
 	defer release()
 	var large []sandbox.Artifact
