@@ -91,8 +91,9 @@ type Network struct {
 	Environment map[string]string `json:"environment"` // tells programs of the listener
 }
 
-// Assign gives a locked child to a sandbox. Where the policy is the default one, as
-// the zygote was told it, it and its rules are left out.
+// Assign tells a locked child what it is given to a sandbox with. Where the policy is
+// the default one, as the zygote was told it, it and its rules are left out; where
+// nothing is left, so is the frame.
 type Assign struct {
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Rules  json.RawMessage `json:"rules,omitempty"`

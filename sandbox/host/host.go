@@ -147,7 +147,7 @@ func (s *Session) child(ctx context.Context, code string) (*isolate.Process, err
 	if err := s.uploads.attach(s.home); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
-	s.cpu, _, _ = p.Used() // its birth is not the run's to pay
+	s.cpu = p.CPU() // its birth is not the run's to pay
 	if s.closed {
 		_ = s.release()
 		return nil, gone()
@@ -216,10 +216,9 @@ func (s *Session) Usage() map[string]any {
 	if p == nil {
 		return map[string]any{"memory_mb": 0.0, "cpu_percent": 0.0, "num_threads": 0, "open_files": 0}
 	}
-	_, now, _ := p.Used()
 	threads, files := p.Counts()
 	// Between runs it is frozen: its share of the CPU is nothing.
-	return map[string]any{"memory_mb": mb(now), "cpu_percent": 0.0, "num_threads": threads, "open_files": files}
+	return map[string]any{"memory_mb": mb(p.Memory()), "cpu_percent": 0.0, "num_threads": threads, "open_files": files}
 }
 
 func mb(bytes int64) float64 { return float64(bytes*100>>20) / 100 }

@@ -108,8 +108,8 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 
 // conclude decides how the run ended, from the clock and the kernel first.
 func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte, failed error, limit string) {
-	cpu, _, peak := p.Used()
-	e.Usage.CPUMS, e.Usage.PeakMemoryMB = ms(cpu-s.cpu), mb(peak)
+	cpu := p.CPU()
+	e.Usage.CPUMS, e.Usage.PeakMemoryMB = ms(cpu-s.cpu), mb(p.Peak())
 	e.MemoryUsage = e.Usage.PeakMemoryMB
 	s.cpu = cpu
 

@@ -67,7 +67,7 @@ func (w *Workshop) Open(ctx context.Context, box sandbox.Sandbox) (s *Session, e
 		s.leave = w.turn.Unlock
 	}
 	s.process = p
-	s.cpu, _, _ = p.Used()
+	s.cpu = p.CPU()
 	return s, nil
 }
 

@@ -31,6 +31,14 @@ type cgroup struct {
 	in    *cgroups
 	name  string
 	quota string // of CPU, as the kernel takes it
+	held  bounds // what it was last held to
+}
+
+// bounds of a group: memory in bytes, CPU in percent of one core, and the number of
+// threads and processes together.
+type bounds struct {
+	memory     int64
+	cpu, tasks int
 }
 
 // opened counts the subtrees of this process: each Isolator has one.
@@ -90,7 +98,7 @@ func openCgroups() (*cgroups, error) {
 	}
 	probe, err := c.make("probe")
 	if err == nil {
-		err = probe.limit(64<<20, 50, 16)
+		err = probe.limit(bounds{64 << 20, 50, 16})
 		err = errors.Join(err, probe.remove())
 	}
 	if err != nil {
@@ -155,24 +163,33 @@ func (g *cgroup) join(pid int) error {
 	return nil
 }
 
-// limit sets memory in bytes, CPU in percent of one core, and the number of
-// threads and processes together.
-func (g *cgroup) limit(memory int64, cpuPercent, tasks int) error {
-	if g.in.version == 2 {
-		g.quota = strconv.Itoa(cpuPercent*period/100) + " " + strconv.Itoa(period)
-		_ = write(g.dir("memory"), "memory.swap.max", "0") // absent without swap
-		return errors.Join(
-			write(g.dir("memory"), "memory.max", strconv.FormatInt(memory, 10)),
-			g.throttle(),
-			write(g.dir("pids"), "pids.max", strconv.Itoa(tasks)))
+// limit holds the group to bounds, unless it is held to them already.
+func (g *cgroup) limit(b bounds) error {
+	if b == g.held {
+		return nil
 	}
-	g.quota = strconv.Itoa(cpuPercent * period / 100)
-	err := errors.Join(
-		write(g.dir("memory"), "memory.limit_in_bytes", strconv.FormatInt(memory, 10)),
-		write(g.dir("cpu"), "cpu.cfs_period_us", strconv.Itoa(period)),
-		g.throttle(),
-		write(g.dir("pids"), "pids.max", strconv.Itoa(tasks)))
-	_ = write(g.dir("memory"), "memory.memsw.limit_in_bytes", strconv.FormatInt(memory, 10)) // absent without swap accounting
+	memory, quota := strconv.FormatInt(b.memory, 10), strconv.Itoa(b.cpu*period/100)
+	var err error
+	if g.in.version == 2 {
+		g.quota = quota + " " + strconv.Itoa(period)
+		_ = write(g.dir("memory"), "memory.swap.max", "0") // absent without swap
+		err = write(g.dir("memory"), "memory.max", memory)
+	} else {
+		g.quota = quota
+		if b.memory > g.held.memory && g.held.memory > 0 { // never less than memory alone
+			_ = write(g.dir("memory"), "memory.memsw.limit_in_bytes", memory)
+		}
+		err = errors.Join(
+			write(g.dir("memory"), "memory.limit_in_bytes", memory),
+			write(g.dir("cpu"), "cpu.cfs_period_us", strconv.Itoa(period)))
+	}
+	err = errors.Join(err, g.throttle(), write(g.dir("pids"), "pids.max", strconv.Itoa(b.tasks)))
+	if g.in.version == 1 {
+		_ = write(g.dir("memory"), "memory.memsw.limit_in_bytes", memory) // absent without swap accounting
+	}
+	if err == nil {
+		g.held = b
+	}
 	return err
 }
 
@@ -196,11 +213,7 @@ func (g *cgroup) unthrottle() error {
 
 // oomKills is how often the kernel killed in this group for want of memory.
 func (g *cgroup) oomKills() int64 {
-	file := "memory.oom_control"
-	if g.in.version == 2 {
-		file = "memory.events"
-	}
-	for _, line := range strings.Split(read(filepath.Join(g.dir("memory"), file)), "\n") {
+	for _, line := range strings.Split(read(filepath.Join(g.dir("memory"), g.in.file("memory.oom_control", "memory.events"))), "\n") {
 		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
 			v, _ := strconv.ParseInt(n, 10, 64)
 			return v
@@ -209,12 +222,21 @@ func (g *cgroup) oomKills() int64 {
 	return 0
 }
 
-// peak is the most memory that the group had, now what it has, in bytes.
-func (g *cgroup) memory() (now, peak int64) {
-	if g.in.version == 2 {
-		return number(g.dir("memory"), "memory.current"), number(g.dir("memory"), "memory.peak")
+// memory is what the group has now, peak the most that it had, in bytes.
+func (g *cgroup) memory() int64 {
+	return number(g.dir("memory"), g.in.file("memory.usage_in_bytes", "memory.current"))
+}
+
+func (g *cgroup) peak() int64 {
+	return number(g.dir("memory"), g.in.file("memory.max_usage_in_bytes", "memory.peak"))
+}
+
+// file is the name of one in version 1, or in version 2.
+func (c *cgroups) file(one, two string) string {
+	if c.version == 2 {
+		return two
 	}
-	return number(g.dir("memory"), "memory.usage_in_bytes"), number(g.dir("memory"), "memory.max_usage_in_bytes")
+	return one
 }
 
 // remove takes the group away; its processes must be gone, and the kernel may

@@ -240,6 +240,8 @@ func (e *edition) assign(p *Process, pol policy.Policy) (err error) {
 		if a.Policy, a.Rules, err = e.encode(pol); err != nil {
 			return err
 		}
+	} else if a.Limits == nil {
+		return nil // it is what it is to be
 	}
 	return p.Hatch.Write(hatch.KindAssign, a)
 }

@@ -10,25 +10,30 @@ import (
 	"glasshouse/sandbox"
 )
 
+// boundsOf a policy, for its child's cgroup.
+func boundsOf(pol policy.Policy) bounds {
+	return bounds{memory: int64(pol.MaxMemoryMB) << 20, cpu: pol.CPUPercent, tasks: pol.MaxThreads + 1}
+}
+
 // limit holds a locked child to its policy. What is returned the child must set
 // itself: a process without CAP_SYS_RESOURCE can't set the limits of another uid's.
 func (i *Isolator) limit(p *Process, pol policy.Policy) (byItself map[int]int64, err error) {
-	memory := int64(pol.MaxMemoryMB) << 20
+	of := boundsOf(pol)
 	if p.group != nil {
-		if err := p.group.limit(memory, pol.CPUPercent, pol.MaxThreads+1); err != nil {
+		if err := p.group.limit(of); err != nil {
 			return nil, err
 		}
 	}
 	limits := map[int]int64{
 		unix.RLIMIT_NOFILE: int64(pol.MaxOpenFiles), unix.RLIMIT_FSIZE: pol.FileMaxBytes,
-		unix.RLIMIT_DATA: p.dataKB<<10 + memory + int64(pol.MaxThreads)*8<<20, // a stack for each thread
+		unix.RLIMIT_DATA: p.dataKB<<10 + of.memory + int64(pol.MaxThreads)*8<<20, // a stack for each thread
 	}
 	if p.group == nil && !i.spec.Without.lack(WallCgroups) { // nor what stands in for them
 		p.warden = &warden{p: p, share: pol.CPUPercent, threads: -1}
 		if i.ids.count > 0 { // counted for each uid, and each child has its own
-			limits[unix.RLIMIT_NPROC] = int64(pol.MaxThreads) + 1
+			limits[unix.RLIMIT_NPROC] = int64(of.tasks)
 		} else {
-			p.warden.threads = pol.MaxThreads + 1
+			p.warden.threads = of.tasks
 		}
 		if !i.rung.private {
 			p.warden.yards = []*yard{

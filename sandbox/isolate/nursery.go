@@ -193,10 +193,10 @@ func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, 
 	p.pid = pidOf(p.pidfd)
 	if groups := n.in.groups; groups != nil {
 		if p.group, err = groups.make(strconv.FormatInt(serial, 10)); err == nil {
-			err = p.group.join(p.pid)
+			err = errors.Join(p.group.join(p.pid), p.group.limit(boundsOf(spec.Policy))) // so that most have theirs before they are wanted
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("join the cgroup: %w", err), p.Close())
+			return nil, errors.Join(fmt.Errorf("a cgroup of its own: %w", err), p.Close())
 		}
 	}
 	if p.Home, err = n.of.settle(ctx, p, spec, enter, told != nil); err != nil {

@@ -179,24 +179,33 @@ func (p *Process) Ended() string {
 	return "exit"
 }
 
-// Used is what the process has used since its birth, as the kernel counted it:
-// CPU time, and now and peak memory of its own in bytes.
-func (p *Process) Used() (cpu time.Duration, now, peak int64) {
-	select {
-	case <-p.done:
-		cpu = p.spent
-	default:
-		cpu = cpuOf(p.pid)
+// CPU is the time that the process has used since its birth, as the kernel counts it.
+func (p *Process) CPU() time.Duration {
+	if p.over() {
+		return p.spent
 	}
-	if p.group != nil {
-		now, peak = p.group.memory()
-		return cpu, now, peak
-	}
-	// The high-water mark less what came from the warm interpreter: an estimate.
-	now = max(0, statusKB(p.pid, "VmRSS:")-p.baseKB) << 10
-	peak = max(0, statusKB(p.pid, "VmHWM:")-p.baseKB) << 10
-	return cpu, now, peak
+	return cpuOf(p.pid)
 }
+
+// Memory is what the process has of its own, in bytes, as the kernel counts it.
+func (p *Process) Memory() int64 {
+	if p.group != nil {
+		return p.group.memory()
+	}
+	return p.own("VmRSS:")
+}
+
+// Peak is the most memory of its own that the process had, in bytes.
+func (p *Process) Peak() int64 {
+	if p.group != nil {
+		return p.group.peak()
+	}
+	return p.own("VmHWM:")
+}
+
+// own is a mark of /proc/PID/status less what came from the warm interpreter, in
+// bytes: an estimate.
+func (p *Process) own(mark string) int64 { return max(0, statusKB(p.pid, mark)-p.baseKB) << 10 }
 
 // cpuOf is the CPU time of all threads that a process has and had, by its CPU-time
 // clock, whose number is made from the pid (clock_getcpuclockid(3)); 0 where it is
