@@ -24,6 +24,7 @@ TMP_BYTES, INODES = 64 << 20, 16384
 DATA_BYTES, DATA_INODES = 2 << 30, 1 << 18  # the service, which alone writes there, holds a sandbox to less
 _GO = hatch.frame(hatch.ENTER, b"")  # to one that knows already how to lock down
 _KEPT_BIRTHS = 8
+_REHEARSED = rb"""{"execution_id": "", "code": "print('', end='')\n0", "context": {}}"""  # a sandbox.hatch.Run
 
 
 class Birth:
@@ -102,7 +103,7 @@ class Child:
             channel.send(hatch.READY, {"error": f"{type(error).__name__}: {error}"})
             os._exit(72)
         _differ()
-        hatch.pack(live.rehearse())
+        hatch.pack(live.rehearse(hatch.loads(_REHEARSED)))
         while True:
             kind, body = channel.receive_with_descriptors()
             if kind == hatch.RUN:

@@ -19,6 +19,8 @@ MAX_SUMMARY = 300
 TABLE = "application/vnd.dataresource+json"  # as notebooks name a table with its schema
 
 _loads, _dumps = json.loads, json.dumps
+# Their text is all that there is to see of them.
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset))
 _METHODS = (
     ("text/html", "_repr_html_"),
     ("text/markdown", "_repr_markdown_"),
@@ -101,7 +103,7 @@ class Outputs:
     def last(self, value) -> None:
         """The value of a last expression is shown as well as returned, where there is
         more of it to see than its text. Its figures have been shown."""
-        if not values.type_name(value).startswith("matplotlib.figure."):
+        if type(value) not in _PLAIN and not values.type_name(value).startswith("matplotlib.figure."):
             bundle = self._rich(value)
             if bundle.keys() - {"text/plain"}:
                 self._add(_with_text(bundle, value))
