@@ -48,7 +48,8 @@
 // one when its packages have changed. An edition owns a nursery for each warm set: a
 // zygote, and a pool of waiting children. For each nursery one goroutine keeps a living
 // zygote (recycle.go): it replaces at once one that died, and in the background one that
-// is worn, which lives as long as its children; two at the most fill the pool. An edition
+// is worn, which lives as long as its children; two at the most fill the pool; one
+// keeps a spare, a child that is only forked, for what none of the pool is fit for. An edition
 // that was replaced ends with the last process and the last Home that it has. For each
 // zygote one goroutine reads its control socket, and one its stderr. Process is one child: its hatch, its
 // output pipes and its pidfd; whoever got it from Start must Close it, and the Home

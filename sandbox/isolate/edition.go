@@ -89,8 +89,9 @@ func (e *edition) start() {
 	for _, n := range slices.Backward(e.nurseries) {
 		fillers := min(2, n.set.Pool)
 		e.work.Add(1)
-		e.filling.Add(fillers)
+		e.filling.Add(fillers + 1)
 		go n.keep()
+		go n.forkSpares()
 		for range fillers {
 			go n.fill()
 		}

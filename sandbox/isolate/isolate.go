@@ -65,7 +65,8 @@ type Isolator struct {
 	editions   map[*edition]bool   // all that run; guarded by mu
 	ending     sync.WaitGroup      // of those that have been let go
 
-	serial  atomic.Int64    // of children
+	serial  atomic.Int64    // of cgroups
+	uids    atomic.Int64    // given so far
 	sharing sync.Mutex      // guards the zygotes' shared
 	life    context.Context // of what runs in the background; close ends it
 	close   context.CancelFunc
@@ -193,7 +194,7 @@ var errRetired = errors.New("the environment has changed")
 // take is a child that waits, or one made for spec.
 func (i *Isolator) take(ctx context.Context, n *nursery, spec Spec) (*Process, error) {
 	if spec.Home != nil || i.rung.private && spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes || spec.Policy.EnableNetworkAccess {
-		return n.birth(ctx, spec)
+		return n.birthAtOnce(ctx, spec)
 	}
 	for {
 		n.want()

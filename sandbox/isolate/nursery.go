@@ -15,12 +15,13 @@ import (
 )
 
 // nursery is one warm set at work: its zygote, and the children that wait. One
-// goroutine keeps a living zygote, two at the most keep the pool full.
+// goroutine keeps a living zygote, two at the most keep the pool full, one a spare.
 type nursery struct {
 	set    Set
 	in     *Isolator
 	of     *edition
 	ready  chan *Process
+	spare  chan *Process // forked, and no more
 	wanted chan struct{} // has an element where a zygote is wanted, and there is none
 
 	mu      sync.Mutex
@@ -31,7 +32,7 @@ type nursery struct {
 }
 
 func newNursery(of *edition, set Set) *nursery {
-	n := &nursery{set: set, in: of.in, of: of, wanted: make(chan struct{}, 1), turned: make(chan struct{})}
+	n := &nursery{set: set, in: of.in, of: of, spare: make(chan *Process), wanted: make(chan struct{}, 1), turned: make(chan struct{})}
 	n.ready = make(chan *Process, max(set.Pool-2, 1))
 	if !of.eager {
 		n.ready = make(chan *Process) // what waits is in the hand of who fills
@@ -143,8 +144,8 @@ func (n *nursery) close() {
 	n.discard(func(*Process) bool { return true }, 0)
 }
 
-// birth forks one child, puts it into its cgroup and has it lock itself down: it
-// can run user code when birth returns.
+// birth forks one child and has it lock itself down: it can run user code when birth
+// returns.
 func (n *nursery) birth(ctx context.Context, spec Spec) (*Process, error) {
 	for {
 		z, err := n.parent(ctx)
@@ -160,12 +161,75 @@ func (n *nursery) birth(ctx context.Context, spec Spec) (*Process, error) {
 }
 
 func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, error) {
+	enter := n.of.enter(spec)
+	var told *hatch.Enter // what can be said before it is there needs no work of the child's
+	if n.in.rung.private && spec.Home == nil && enter.Network == nil {
+		told = &enter
+	}
+	p, err := n.fork(ctx, z, told)
+	if err != nil {
+		return nil, err
+	}
+	return n.lock(ctx, p, spec, enter, told != nil)
+}
+
+// birthAtOnce is a birth that somebody waits for, of a child that is forked already, where
+// one is.
+func (n *nursery) birthAtOnce(ctx context.Context, spec Spec) (*Process, error) {
+	select {
+	case p := <-n.spare:
+		p, err := n.lock(ctx, p, spec, n.of.enter(spec), false)
+		if err == nil || ctx.Err() != nil {
+			return p, err
+		}
+		// it died, with its zygote
+	default:
+	}
+	return n.birth(ctx, spec)
+}
+
+// forkSpares keeps one child ready that is forked and in its cgroup, which on version 1
+// can take many times as long as all the rest, and has not been told how to lock itself
+// down: for a sandbox that none of the pool is fit for.
+func (n *nursery) forkSpares() {
+	ageing := n.of.ageing
+	defer n.of.filling.Done()
+	for ageing.Err() == nil {
+		z, turned := n.now()
+		if z == nil {
+			select {
+			case <-turned:
+			case <-ageing.Done():
+			}
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ageing, birthTime)
+		p, err := n.fork(ctx, z, nil)
+		cancel()
+		if err != nil {
+			n.of.pause(100 * time.Millisecond) // whoever needs one is told why
+			continue
+		}
+		select {
+		case n.spare <- p:
+			n.of.pause(unhurried)
+			continue
+		case <-p.done:
+		case <-turned:
+		case <-ageing.Done():
+		}
+		_ = p.Close()
+	}
+}
+
+// fork has the zygote fork a child, and puts it into a cgroup of its own.
+func (n *nursery) fork(ctx context.Context, z *zygote, told *hatch.Enter) (*Process, error) {
 	sock, theirs, err := streamPair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	p := &Process{Hatch: hatch.NewConn(sock), pidfd: -1, given: spec.Home, from: z, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
+	p := &Process{Hatch: hatch.NewConn(sock), pidfd: -1, from: z, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
 	p.Hatch.Trusting, p.restless = n.in.spec.Without.lack(WallFrames), n.in.spec.Without.lack(WallFreeze)
 	var writers [2]*os.File
 	for end, out := range []**os.File{&p.Stdout, &p.Stderr} {
@@ -179,12 +243,6 @@ func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, 
 			return nil, errors.Join(err, p.letGo())
 		}
 	}
-	serial := n.in.serial.Add(1)
-	enter := n.of.enter(spec, serial)
-	var told *hatch.Enter // what can be said before it is there needs no work of the child's
-	if n.in.rung.private && spec.Home == nil && enter.Network == nil {
-		told = &enter
-	}
 	ends := [3]int{int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd())}
 	if p.pidfd, err = z.fork(ctx, ends, told, p.exited); err != nil {
 		return nil, errors.Join(err, p.letGo())
@@ -192,21 +250,34 @@ func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, 
 	_ = theirs.Close() // or the child's death, while it locks itself down, would go unseen
 	p.pid = pidOf(p.pidfd)
 	if groups := n.in.groups; groups != nil {
-		if p.group, err = groups.make(strconv.FormatInt(serial, 10)); err == nil {
-			err = errors.Join(p.group.join(p.pid), p.group.limit(boundsOf(spec.Policy))) // so that most have theirs before they are wanted
+		if p.group, err = groups.make(strconv.FormatInt(n.in.serial.Add(1), 10)); err == nil {
+			err = p.group.join(p.pid)
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("a cgroup of its own: %w", err), p.Close())
+			return nil, errors.Join(fmt.Errorf("join the cgroup: %w", err), p.Close())
 		}
 	}
-	if p.Home, err = n.of.settle(ctx, p, spec, enter, told != nil); err != nil {
+	return p, nil
+}
+
+// lock gives a child its limits and its Home, and has it lock itself down there. told: it
+// knows how. The child is closed where that fails.
+func (n *nursery) lock(ctx context.Context, p *Process, spec Spec, enter hatch.Enter, told bool) (_ *Process, err error) {
+	p.given = spec.Home
+	if p.group != nil {
+		err = p.group.limit(boundsOf(spec.Policy)) // so that most have theirs before they are wanted
+	}
+	if err == nil {
+		p.Home, err = n.of.settle(ctx, p, spec, enter, told)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock down: %w", err), p.Close())
 	}
 	return p, nil
 }
 
 // enter is how a child locks itself down, but for where it has its Home from.
-func (e *edition) enter(spec Spec, serial int64) hatch.Enter {
+func (e *edition) enter(spec Spec) hatch.Enter {
 	i := e.in
 	enter := hatch.Enter{Filter: filterPlain, Landlock: i.rung.landlock, Workspace: spec.Policy.WorkspaceMaxBytes}
 	if spec.Policy.EnableNetworkAccess {
@@ -217,7 +288,7 @@ func (e *edition) enter(spec Spec, serial int64) hatch.Enter {
 		if i.rung.private {
 			first = firstIn
 		}
-		enter.UID = first + int(serial%int64(i.ids.count))
+		enter.UID = first + int(i.uids.Add(1)%int64(i.ids.count))
 	}
 	if i.spec.Without.lack(WallSeccomp) {
 		enter.Filter = ""

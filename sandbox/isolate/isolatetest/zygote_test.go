@@ -133,10 +133,12 @@ func TestADeadZygoteIsReplaced(t *testing.T) {
 	}
 }
 
-// A burst beyond the pool waits, and is told after its deadline to come again.
+// A burst beyond the pool waits, and is told after its deadline to come again. One that
+// none of the pool is fit for gets the child that is forked beside it.
 func TestABurstQueues(t *testing.T) {
 	i := raiseSet(t, isolate.Set{Name: "bare", Pool: 3}, isolate.Recycle{})
 	zygote := zygotes()[0]
+	eventually(t, "a full pool and one more", func() bool { return len(below(zygote)) >= 4 })
 	if err := unix.Kill(zygote, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -154,6 +156,14 @@ func TestABurstQueues(t *testing.T) {
 		t.Errorf("beyond the pool: %v", err)
 	}
 	p.WorkspaceMaxBytes /= 2 // which none of the waiting has
+	spare, err := host.New(i, 30*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, "")
+	if err != nil {
+		t.Fatalf("the one that is forked already: %v", err)
+	}
+	defer spare.Close()
+	if e := run(t, spare, "6 * 7"); string(e.Result) != "42" {
+		t.Errorf("in it: %s %s %v", e.Status, e.Result, e.Error)
+	}
 	began := time.Now()
 	if _, err = short.Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, ""); !errors.As(err, &known) || known.Fault != sandbox.FaultFull || time.Since(began) > 5*time.Second {
 		t.Errorf("one that is made to measure: %v after %s", err, time.Since(began))
