@@ -140,14 +140,17 @@ def warm_up(modules: list[str]) -> None:
             print(f"zygote: {name} is not in this environment: {error}", file=sys.stderr, flush=True)
     if "matplotlib.pyplot" in modules and "matplotlib.pyplot" in sys.modules:
         # The first figures pay for fonts, backends and caches; pay here, once.
+        import figures
+
         pyplot = sys.modules["matplotlib.pyplot"]
         for _ in range(3):
-            _, axes = pyplot.subplots()
+            figure, axes = pyplot.subplots()
             axes.plot([0, 1], label="a")
             axes.bar([0, 1], [1, 2])
             axes.set_title("Title")
             axes.set_xlabel("x")
             axes.legend()
+            figures.png(figure)
             pyplot.savefig(io.BytesIO(), format="png", bbox_inches="tight")
             pyplot.close("all")
     if "numpy" in sys.modules:
