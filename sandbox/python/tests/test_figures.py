@@ -1,4 +1,5 @@
 import contextlib
+import gc
 import io
 
 import matplotlib.pyplot as plt
@@ -79,6 +80,19 @@ def test_a_figure_is_as_it_was(name):
     figures.png(figure)
     after = [set(vars(axis)) for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
     assert after == drawn and len(before) == len(after)
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_is_collected_again_where_it_was(collects):
+    figure = made(PLOTS["lines"])
+    seen = []
+    figure.canvas.mpl_connect("draw_event", lambda _: seen.append(gc.isenabled()))
+    (gc.enable if collects else gc.disable)()
+    try:
+        figures.png(figure)
+        assert (seen, gc.isenabled()) == ([False], collects)
+    finally:
+        gc.enable()
 
 
 def test_an_axis_works_its_ticks_out_once():
