@@ -37,7 +37,7 @@ def held() -> "Iterator[list[str]]":
         names.append(file)
         return font
 
-    io.open = hold  # type: ignore[assignment]  # matplotlib's extension looks for it there
+    io.open = hold  # matplotlib's extension looks for it there
     try:
         yield names
     finally:

@@ -2,12 +2,11 @@ import contextlib
 import gc
 import io
 
+import figures
 import matplotlib.pyplot as plt
 import numpy
 import pytest
 from PIL import Image
-
-import figures
 
 # Each leaves a figure open whose ticks and labels depend on something else.
 PLOTS = {
@@ -40,10 +39,10 @@ PLOTS = {
     "beyond": "fig, ax = plt.subplots()\nax.plot([1, 2], label='a rather long name')\nax.legend(loc='upper left', bbox_to_anchor=(1.05, 1))",
     "transparent": "fig, ax = plt.subplots(facecolor=(1, 0, 0, 0.3))\nax.plot([1, 2])\nax.patch.set_alpha(0.5)",
     "fine": "fig, ax = plt.subplots(dpi=57.3)\nax.plot([1, 2])",
-    "a listener": "fig, ax = plt.subplots()\nax.plot([1, 2])\nfig.canvas.mpl_connect('draw_event', lambda _: ax.set_xticks([0, 0.5]))",
+    "a listener": "fig, ax = plt.subplots()\nax.plot([1, 2])\nfig.canvas.mpl_connect('draw_event', lambda _: ax.set_yticks([1.5], ['quite wide']))",
     "ticks that change": (
         "fig, (first, second) = plt.subplots(1, 2)\nfirst.plot([1, 2]); second.plot([1, 2])\n"
-        "second.callbacks.connect('xlim_changed', lambda _: first.set_xticks([0, 1], ['none', 'one and all']))"
+        "second.callbacks.connect('xlim_changed', lambda _: first.set_yticks([1.5], ['quite wide']))"
     ),
 }
 

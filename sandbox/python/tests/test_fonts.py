@@ -1,12 +1,11 @@
 import io
 import os
 
+import fonts
 import matplotlib
 import matplotlib.font_manager as manager
 import pytest
 from matplotlib import ft2font
-
-import fonts
 
 FILE = matplotlib.get_data_path() + "/fonts/ttf/DejaVuSans.ttf"
 
@@ -23,25 +22,25 @@ def measured(font):
 
 
 def test_a_font_is_held_in_memory():
+    before = files().count(FILE)
     from_file = ft2font.FT2Font(FILE)
-    assert FILE in files()
-    wide = measured(from_file)
-    del from_file
+    assert files().count(FILE) == before + 1
     with fonts.held() as names:
         font = ft2font.FT2Font(FILE)
-    assert FILE not in files() and names == [FILE]
-    assert (font.fname, measured(font)) == (FILE, wide)
+    assert (files().count(FILE), names) == (before + 1, [FILE])
+    assert (font.fname, measured(font)) == (FILE, measured(from_file))
 
 
 def test_nothing_else_is(tmp_path):
     other = tmp_path / "x.txt"
     with fonts.held() as names:
-        with io.open(other, "w") as opened:
+        opener = io.open  # which it is, within
+        with opener(other, "w") as opened:
             opened.write("x")
-        with io.open(other, "rb") as opened:
+        with opener(other, "rb") as opened:
             assert type(opened) is io.BufferedReader
         with pytest.raises(FileNotFoundError):
-            io.open("/none.ttf", "rb")
+            opener("/none.ttf", "rb")
     assert names == [] and io.open is open
 
 
