@@ -22,14 +22,13 @@ def png(figure) -> bytes:
     paint; here the one drawing is cropped, where nothing lies beyond its edges."""
     matplotlib = sys.modules["matplotlib"]
     settings = matplotlib.rcParams
-    pad = settings["savefig.pad_inches"]
-    plain = pad != "layout" and all(settings["savefig." + name] == usual for name, usual in _USUAL)
+    plain = all(settings["savefig." + name] == usual for name, usual in _USUAL)
     if not plain or not hasattr(figure.canvas, "buffer_rgba"):
         return _saved(figure, "tight")
     with _settled(figure):
         figure.canvas.draw()
         tight = figure.get_tightbbox()
-    box, dpi = tight.padded(pad), figure.dpi
+    box, dpi = tight.padded(settings["savefig.pad_inches"]), figure.dpi
     width, height = figure.canvas.get_width_height()
     if tight.x0 < 0 or tight.y0 < 0 or tight.x1 * dpi > width or tight.y1 * dpi > height:
         return _saved(figure, box)

@@ -133,11 +133,3 @@ def test_pictures_are_not_much_larger_than_pillow_makes_them():
     held = io.BytesIO()
     Image.open(io.BytesIO(made_here)).convert("RGBA").save(held, "png")
     assert len(made_here) < 1.3 * len(held.getvalue())
-
-
-def test_padding_that_the_layout_gives():
-    with plt.rc_context({"savefig.pad_inches": "layout"}):
-        figure = made(PLOTS["constrained"])
-        held = io.BytesIO()
-        figure.savefig(held, format="png", bbox_inches="tight")
-        assert numpy.array_equal(opened(figures.png(figure)), opened(held.getvalue()))
