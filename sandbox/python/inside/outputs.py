@@ -7,6 +7,7 @@ import json
 import sys
 
 import arrivals
+import figures
 import summary
 import values
 
@@ -86,7 +87,7 @@ class Outputs:
 
     def _figure(self, figure) -> dict:
         try:
-            png = _tight_png(figure)
+            png = figures.png(figure)
         except Exception as error:
             return {"text/plain": f"<a figure that could not be drawn: {values.safe_repr(error, 500)}>"}
         width, height = figure.get_size_inches() * figure.dpi
@@ -201,32 +202,6 @@ def _mimebundle(v) -> dict:
             part = _base64(part) if isinstance(part, bytes) else part
             out[mime] = part if isinstance(part, str) else values.plain(part)[0]
     return out
-
-
-def _tight_png(figure) -> bytes:
-    """What savefig(bbox_inches="tight") writes. That draws twice, to measure and to
-    paint; here the one drawing is cropped, where nothing lies beyond its edges."""
-    held = io.BytesIO()
-    settings = sys.modules["matplotlib"].rcParams
-    plain = all(settings["savefig." + name] == usual for name, usual in (("dpi", "figure"), ("facecolor", "auto"), ("transparent", False)))
-    if not plain or not hasattr(figure.canvas, "buffer_rgba"):
-        figure.savefig(held, format="png", bbox_inches="tight")
-        return held.getvalue()
-    figure.canvas.draw()
-    tight = figure.get_tightbbox()
-    box, dpi = tight.padded(settings["savefig.pad_inches"]), figure.dpi
-    width, height = figure.canvas.get_width_height()
-    if tight.x0 < 0 or tight.y0 < 0 or tight.x1 * dpi > width or tight.y1 * dpi > height:
-        figure.savefig(held, format="png", bbox_inches=box)
-        return held.getvalue()
-    Image = sys.modules["PIL.Image"]  # matplotlib needs it, so it is there
-    drawn = Image.frombuffer("RGBA", (width, height), figure.canvas.buffer_rgba(), "raw", "RGBA", 0, 1)
-    ground = tuple(round(255 * part) for part in sys.modules["matplotlib"].colors.to_rgba(figure.get_facecolor()))
-    left, top = round(box.x0 * dpi), height - round(box.y1 * dpi)
-    page = Image.new("RGBA", (int(box.width * dpi), int(box.height * dpi)), ground)
-    page.paste(drawn, (-left, -top))
-    page.save(held, "png", dpi=(dpi, dpi))
-    return held.getvalue()
 
 
 def _base64(data: bytes) -> str:

@@ -43,13 +43,18 @@ def main() -> None:
     register = os.register_at_fork
     hooked = watch_hooks()
     import child
+    import fonts
     import lockdown
 
     lockdown.without = frozenset(config.get("without") or ())
 
-    warm_up(config["warm"])
+    with fonts.held() as held:
+        warm_up(config["warm"])
     warm_session()
     os.register_at_fork = register
+    hooked = [(caller, hooks) for caller, hooks in hooked if not (held and caller == fonts.HOOKED)]
+    for _, hooks in hooked:
+        register(**hooks)
     filters = {name: base64.b64decode(program) for name, program in config["filters"].items()}
     life = child.Child(filters, config["readable"], config["policy"], config["rules"], config["private"])
     control = socket.socket(fileno=CONTROL)
@@ -91,17 +96,18 @@ def main() -> None:
                 os.close(each)
 
 
-def watch_hooks() -> "list[str]":
-    """The modules that ask Python to be told of forks, from here on, other than those of the
-    standard library. Of these we know what their hooks do, and a child of one thread
+def watch_hooks() -> "list[tuple[str, dict]]":
+    """The hooks for forks that modules ask for from here on, with the module, other than those of the
+    standard library. They are put off. Of the others we know what they do, and a child of one thread
     needs none but what child.py does itself: they would touch, and so copy, 200 pages."""
     register, foreign = os.register_at_fork, []
 
     def register_at_fork(**hooks) -> None:
         caller = str(sys._getframe(1).f_globals.get("__name__"))
-        if caller.partition(".")[0] not in sys.stdlib_module_names:
-            foreign.append(caller)
-        register(**hooks)
+        if caller.partition(".")[0] in sys.stdlib_module_names:
+            register(**hooks)
+        else:
+            foreign.append((caller, hooks))
 
     os.register_at_fork = register_at_fork
     return foreign
@@ -140,16 +146,24 @@ def warm_up(modules: list[str]) -> None:
             print(f"zygote: {name} is not in this environment: {error}", file=sys.stderr, flush=True)
     if "matplotlib.pyplot" in modules and "matplotlib.pyplot" in sys.modules:
         # The first figures pay for fonts, backends and caches; pay here, once.
+        import figures
+
         pyplot = sys.modules["matplotlib.pyplot"]
         for _ in range(3):
-            _, axes = pyplot.subplots()
+            figure, (axes, other) = pyplot.subplots(1, 2)
             axes.plot([0, 1], label="a")
             axes.bar([0, 1], [1, 2])
             axes.set_title("Title")
             axes.set_xlabel("x")
             axes.legend()
+            other.scatter([0, 1], [1, 100])
+            other.set_yscale("log")  # its labels are formulas
+            figures.png(figure)
             pyplot.savefig(io.BytesIO(), format="png", bbox_inches="tight")
             pyplot.close("all")
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
+        if trim is not None:
+            trim(ctypes.c_size_t(0))  # a child that draws there gets empty pages, which are cheaper than copies
     if "numpy" in sys.modules:
         importlib.import_module("numpy.random")  # which numpy leaves for later
     if "pandas" in sys.modules:

@@ -1,0 +1,53 @@
+import io
+import os
+
+import fonts
+import matplotlib
+import matplotlib.font_manager as manager
+import pytest
+from matplotlib import ft2font
+
+FILE = matplotlib.get_data_path() + "/fonts/ttf/DejaVuSans.ttf"
+
+
+def files():
+    """What this process has open."""
+    return [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{fd}")]
+
+
+def measured(font):
+    font.set_size(12, 100)
+    font.set_text("some text")
+    return font.get_width_height()
+
+
+def test_a_font_is_held_in_memory():
+    before = files().count(FILE)
+    from_file = ft2font.FT2Font(FILE)
+    assert files().count(FILE) == before + 1
+    with fonts.held() as names:
+        font = ft2font.FT2Font(FILE)
+    assert (files().count(FILE), names) == (before + 1, [FILE])
+    assert (font.fname, measured(font)) == (FILE, measured(from_file))
+
+
+def test_nothing_else_is(tmp_path):
+    other = tmp_path / "x.txt"
+    with fonts.held() as names:
+        opener = io.open  # which it is, within
+        with opener(other, "w") as opened:
+            opened.write("x")
+        with opener(other, "rb") as opened:
+            assert type(opened) is io.BufferedReader
+        with pytest.raises(FileNotFoundError):
+            opener("/none.ttf", "rb")
+    assert names == [] and io.open is open
+
+
+def test_the_module_with_the_hook_is_the_one_that_keeps_fonts():
+    assert manager.__name__ == fonts.HOOKED
+    with fonts.held() as names:
+        manager._get_font.cache_clear()
+        manager.get_font(FILE)
+    manager._get_font.cache_clear()
+    assert FILE in names
