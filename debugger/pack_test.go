@@ -25,6 +25,20 @@ func records(t testing.TB, b []byte) (out []byte) {
 	return out
 }
 
+// pack returns records as they are kept.
+func pack(raw []byte) ([]byte, error) {
+	p, out := newPacker(), []byte(nil)
+	var rec Record
+	for len(raw) > 0 {
+		size, err := decode(raw, &rec)
+		if err != nil {
+			return nil, err
+		}
+		raw, out = raw[size:], p.record(out, &rec)
+	}
+	return out, nil
+}
+
 func TestWhatIsPackedComesBack(t *testing.T) {
 	names, _ := filepath.Glob("testdata/*.rec")
 	all := map[string][]byte{"long": long(1000), "winding": winding(5000)}
