@@ -41,14 +41,15 @@ static void set_evaluator(_PyFrameEvalFunction f) { _PyInterpreterState_SetEvalF
 
 static int is_evaluator(_PyFrameEvalFunction f) { return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == f; }
 
-/* Has Python do without the evaluator: then what runs already is traced as well. */
+/* Has Python do without the evaluator: then what runs already, and so is not come back
+ * to from an evaluator, is traced as well. */
 static void set_aside(void)
 {
     aside = 1;
     set_evaluator(_PyEval_EvalFrameDefault);
     for (PyThreadState *t = PyInterpreterState_ThreadHead(PyInterpreterState_Get()); t != NULL; t = PyThreadState_Next(t))
-        for (_PyCFrame *c = t->c_tracefunc == trace ? t->cframe : NULL; c != NULL; c = c->previous)
-            c->use_tracing = 255;
+        if (t->c_tracefunc == trace)
+            t->cframe->use_tracing = 255;
 }
 
 /* Runs a frame, traced or not. A tracer or profiler of the program's sees all. */
