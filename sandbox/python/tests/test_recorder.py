@@ -158,3 +158,18 @@ def test_stopping_leaves_nothing():
     )
     for python in FOUND.values():
         subprocess.run([python, "-c", code, str(here)], check=True, timeout=60)
+
+
+def test_instructions_are_those_of_dis():
+    here = pathlib.Path(__file__)
+    code = (
+        "import dis, sys, types, argparse; sys.path.insert(0, sys.argv[1]); import recorder_code as r\n"
+        "waiting = [compile(open(f, 'rb').read(), f, 'exec') for f in (dis.__file__, argparse.__file__, sys.argv[2])]\n"
+        "while waiting:\n"
+        "    code = waiting.pop()\n"
+        "    waiting += [c for c in code.co_consts if type(c) is types.CodeType]\n"
+        "    theirs = [(i.offset, i.opcode, i.argval if i.opcode in r._NAMED else None) for i in dis.get_instructions(code)]\n"
+        "    assert [i for i in r._instructions(code) if i[1] != dis.opmap['CACHE']] == theirs, code\n"
+    )
+    for python in FOUND.values():
+        subprocess.run([python, "-c", code, str(here.parents[1] / "inside"), str(here)], check=True, timeout=60)
