@@ -13,9 +13,22 @@ var errShort = errors.New("the record is not whole")
 
 // reader takes fields from the front of b; after the first error the rest is zero.
 type reader struct {
-	b   []byte
-	off int
-	err error
+	b     []byte
+	off   int
+	err   error
+	texts *texts // nil: none are known
+}
+
+// texts are some that came last, by their looks: most come again and again.
+type texts [256]string
+
+const longText = 64 // bytes of one that is not kept
+
+func (t *texts) place(b []byte) *string {
+	if t == nil || len(b) == 0 || len(b) > longText {
+		return nil
+	}
+	return &t[byte(len(b)*113+int(b[0])*31+int(b[len(b)/2])*17+int(b[len(b)-1]))]
 }
 
 func (r *reader) fail(format string, args ...any) {
@@ -65,25 +78,34 @@ func (r *reader) z() int64 {
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-func (r *reader) raw(limit uint64) string {
+func (r *reader) raw() []byte {
 	size := r.n()
-	if size > limit {
-		r.fail("%d bytes, at most %d", size, limit)
+	if size > maxText {
+		r.fail("%d bytes, at most %d", size, maxText)
 	}
 	if r.err == nil && uint64(len(r.b)-r.off) < size {
 		r.short()
 	}
 	if r.err != nil {
-		return ""
+		return nil
 	}
 	r.off += int(size)
-	return string(r.b[r.off-int(size) : r.off])
+	return r.b[r.off-int(size) : r.off]
 }
 
 func (r *reader) text() string {
-	s := r.raw(maxText)
-	if !utf8.ValidString(s) {
+	b := r.raw()
+	known := r.texts.place(b)
+	if known != nil && *known == string(b) {
+		return *known
+	}
+	if !utf8.Valid(b) {
 		r.fail("a text is not UTF-8")
+		return ""
+	}
+	s := string(b)
+	if known != nil {
+		*known = s
 	}
 	return s
 }
@@ -104,9 +126,9 @@ func (r *reader) value() Value {
 	case TagInt:
 		v.Int = r.z()
 	case TagBigInt:
-		v = integer(r.raw(maxText))
+		v = integer(string(r.raw()))
 	case TagSurrogates, TagBytes:
-		v.Text = r.raw(maxText)
+		v.Text = string(r.raw())
 	case TagFloat:
 		v.Float = r.double()
 	case tagDecimal:
@@ -118,7 +140,7 @@ func (r *reader) value() Value {
 	case TagTextCut:
 		v.Length, v.Text = r.n(), r.text()
 	case TagBytesCut:
-		v.Length, v.Text = r.n(), r.raw(maxText)
+		v.Length, v.Text = r.n(), string(r.raw())
 	case TagObject:
 		v.Object = r.n()
 	default:
@@ -179,8 +201,11 @@ func (r *reader) contents(o *Object) {
 
 // decode takes one record from the front of b into rec and returns how many bytes it
 // has; errShort says that more bytes are needed.
-func decode(b []byte, rec *Record) (int, error) {
-	r := reader{b: b}
+func decode(b []byte, rec *Record) (int, error) { return (*texts)(nil).decode(b, rec) }
+
+// decode is the same with texts that may come again.
+func (t *texts) decode(b []byte, rec *Record) (int, error) {
+	r := reader{b: b, texts: t}
 	kind := r.byte()
 	*rec = Record{Kind: Kind(kind)}
 	switch rec.Kind {

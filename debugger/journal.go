@@ -38,7 +38,7 @@ type Chunk struct {
 	First, Last int // steps; First is Last+1 where it has none
 	Size        int // uncompressed
 	Data        []byte
-	lines       map[line]int    // how often each is a step
+	lines       map[line]*int   // how often each is a step
 	frames      map[uint64]bool // that have a step, are pushed or left
 	names       map[uint64]bool // set or deleted
 	objects     map[uint64]bool // new or mutated
@@ -63,9 +63,13 @@ type Journal struct {
 	chunks []*Chunk
 	open   *Chunk
 	ahead  *unpacked // the open chunk
-	bytes  int       // of all records so far
-	defs   []byte    // records that define, since the last chunk
-	taken  int       // chunks that Take has returned
+	packed []byte    // the open chunk's records, as they are kept
+	packer *packer
+	noted  noted
+	texts  texts
+	bytes  int    // of all records so far
+	defs   []byte // records that define, since the last chunk
+	taken  int    // chunks that Take has returned
 	follow func(*State, *Record)
 	cache  cache
 	roots  roots
@@ -91,8 +95,9 @@ func NewJournal() (*Journal, error) {
 func (j *Journal) begin() {
 	j.open = &Chunk{
 		First: j.tip.Step + 1, Last: j.tip.Step,
-		lines: map[line]int{}, frames: map[uint64]bool{}, names: map[uint64]bool{}, objects: map[uint64]bool{},
+		lines: map[line]*int{}, frames: map[uint64]bool{}, names: map[uint64]bool{}, objects: map[uint64]bool{},
 	}
+	j.packed, j.packer, j.noted = j.packed[:0], newPacker(), noted{}
 	j.ahead = &unpacked{chunk: j.open, key: j.tip.appendKey(nil)}
 }
 
@@ -109,8 +114,8 @@ func (j *Journal) Append(b []byte) error {
 	}
 	var rec Record
 	for len(b) > 0 {
-		size, err := decode(b, &rec)
-		if errors.Is(err, errShort) {
+		size, err := j.texts.decode(b, &rec)
+		if err == errShort {
 			break
 		}
 		if err == nil {
@@ -140,8 +145,10 @@ func (j *Journal) record(rec *Record, raw []byte) error {
 		j.defs = append(j.defs, raw...)
 		return err
 	}
-	left := j.tip.Current
+	left, kept := j.tip.Current, len(j.packed)
+	j.packed = j.packer.record(j.packed, rec)
 	if err := j.tip.apply(&j.table, rec); err != nil {
+		j.packed = j.packed[:kept]
 		return err
 	}
 	j.ahead.raw = append(j.ahead.raw, raw...)
@@ -156,41 +163,13 @@ func (j *Journal) record(rec *Record, raw []byte) error {
 	return nil
 }
 
-// note enters a record that has been applied in the open chunk's index.
-func (j *Journal) note(rec *Record, left uint64) {
-	c := j.open
-	switch rec.Kind {
-	case KindLine:
-		c.Last = j.tip.Step
-		f := j.tip.Frames[j.tip.Current]
-		c.lines[line{j.table.Code(f.Code).File, f.Line}]++
-		c.frames[f.Number] = true
-	case KindPush, KindResume:
-		c.frames[rec.Frame] = true
-	case KindReturn, KindUnwind, KindSuspend:
-		c.frames[left] = true
-	case KindSet, KindGlobal, KindDelete, KindForget:
-		c.names[rec.Name] = true
-	case KindObject, KindMutate:
-		c.objects[rec.Object.Number] = true
-	case KindRaise:
-		c.raises = true
-	case KindLost:
-		c.Last = j.tip.Step
-	}
-}
-
 // seal compresses the open chunk.
 func (j *Journal) seal() {
 	if j.open == nil || len(j.ahead.raw) == 0 {
 		return
 	}
-	records, err := pack(j.ahead.raw)
-	if j.open.packed = err == nil; !j.open.packed { // it was decoded before: that can't be
-		records = j.ahead.raw
-	}
-	whole := append(j.ahead.key, records...)
-	j.open.Size = len(whole)
+	whole := append(j.ahead.key, j.packed...)
+	j.open.Size, j.open.packed = len(whole), true
 	j.open.Data = j.zip.EncodeAll(whole, nil)
 	j.open.defs, j.defs = j.defs, nil
 	j.chunks = append(j.chunks, j.open)

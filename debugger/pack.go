@@ -1,9 +1,6 @@
 package debugger
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // Records are packed before they are compressed, as what they tell is mostly a little
 // more than what was told before: numbers of frames and objects are counted from the
@@ -32,37 +29,30 @@ func newPacker() *packer {
 func zigzag(n int64) uint64   { return uint64(n<<1) ^ uint64(n>>63) }
 func unzigzag(n uint64) int64 { return int64(n>>1) ^ -int64(n&1) }
 
-// pack returns records as they are kept.
-func pack(raw []byte) ([]byte, error) {
-	p := newPacker()
-	out := make([]byte, 0, len(raw))
-	var rec Record
-	for len(raw) > 0 {
-		size, err := decode(raw, &rec)
-		if err != nil {
-			return nil, fmt.Errorf("pack: %w", err)
-		}
-		raw = raw[size:]
-		switch rec.Kind {
-		case KindObject:
-			p.object = rec.Object.Number
-			out = p.contents(appendNumbers(append(out, byte(rec.Kind)), rec.Object.Number, rec.Object.Type), rec.Object, p.types[rec.Object.Type])
-		case KindMutate:
-			out = p.contents(appendNumbers(append(out, byte(rec.Kind)), p.back(rec.Object.Number)), rec.Object, p.objects[rec.Object.Number])
-		case KindSet, KindGlobal:
-			at := variable(&rec)
-			out = p.value(appendNumbers(append(out, byte(rec.Kind)), rec.Name), rec.Value, p.variables[at])
+// record appends a record as it is kept.
+func (p *packer) record(out []byte, rec *Record) []byte {
+	switch rec.Kind {
+	case KindLine:
+		return appendRecord(out, rec)
+	case KindObject:
+		p.object = rec.Object.Number
+		return p.contents(appendNumbers(append(out, byte(rec.Kind)), rec.Object.Number, rec.Object.Type), rec.Object, p.types[rec.Object.Type])
+	case KindMutate:
+		return p.contents(appendNumbers(append(out, byte(rec.Kind)), p.back(rec.Object.Number)), rec.Object, p.objects[rec.Object.Number])
+	case KindSet, KindGlobal:
+		at := variable(rec)
+		before := p.variables[at]
+		if rec.Value != before {
 			p.variables[at] = rec.Value
-		default:
-			frame := rec.Frame
-			p.relate(&rec, func(n, to uint64) uint64 { return zigzag(int64(to - n)) })
-			out = appendRecord(out, &rec)
-			if rec.Kind == KindPush {
-				p.frame = frame
-			}
 		}
+		return p.value(appendNumbers(append(out, byte(rec.Kind)), rec.Name), rec.Value, before)
 	}
-	return out, nil
+	related := *rec
+	p.relate(&related, func(n, to uint64) uint64 { return zigzag(int64(to - n)) })
+	if rec.Kind == KindPush {
+		p.frame = rec.Frame
+	}
+	return appendRecord(out, &related)
 }
 
 // unpack returns what was packed.

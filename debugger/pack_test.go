@@ -2,6 +2,7 @@ package debugger
 
 import (
 	"bytes"
+	"errors"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -23,6 +24,20 @@ func records(t testing.TB, b []byte) (out []byte) {
 		b = b[size:]
 	}
 	return out
+}
+
+// pack returns records as they are kept.
+func pack(raw []byte) ([]byte, error) {
+	p, out := newPacker(), []byte(nil)
+	var rec Record
+	for len(raw) > 0 {
+		size, err := decode(raw, &rec)
+		if err != nil {
+			return nil, err
+		}
+		raw, out = raw[size:], p.record(out, &rec)
+	}
+	return out, nil
 }
 
 func TestWhatIsPackedComesBack(t *testing.T) {
@@ -125,6 +140,45 @@ func TestAChunkThatIsNotPacked(t *testing.T) {
 		got, err := again.State(step)
 		if (err == nil) != (wantErr == nil) || !reflect.DeepEqual(got, want) {
 			t.Fatalf("step %d: %v, %v", step, err, wantErr)
+		}
+	}
+}
+
+// A recording stands as it was before a record that is refused.
+func TestARefusedRecordIsNotKept(t *testing.T) {
+	b := winding(100)
+	j := journal(t, b)
+	if err := j.Append(appendRecord(nil, &Record{Kind: KindGlobal, Name: maxNames, Value: Value{Tag: TagNone}})); !errors.Is(err, ErrForged) {
+		t.Fatal(err)
+	}
+	u, err := j.unpacked(j.chunks[len(j.chunks)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	alike(t, records(t, b), u.raw)
+}
+
+// Every name, object and frame of a chunk is in its index, however they take turns.
+func TestTheIndexHasAll(t *testing.T) {
+	var n noted
+	seen, again := map[uint64]bool{}, map[uint64]bool{}
+	c := &Chunk{lines: map[line]*int{}}
+	counts := map[line]int{}
+	for i := range uint64(5000) {
+		for _, number := range []uint64{1 + i%200, 1 + i%7, 65, 1} {
+			n.names.add(seen, number)
+			again[number] = true
+			l := line{number % 3, int64(number)}
+			n.line(c, l)
+			counts[l]++
+		}
+	}
+	if !reflect.DeepEqual(seen, again) {
+		t.Errorf("%d numbers of %d", len(seen), len(again))
+	}
+	for l, count := range counts {
+		if c.count(l) != count {
+			t.Errorf("%v: %d times, not %d", l, c.count(l), count)
 		}
 	}
 }

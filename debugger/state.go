@@ -175,7 +175,10 @@ func (t *Table) named(n uint64) bool { return n > 0 && n <= uint64(len(t.names))
 
 // apply brings s to behind rec, whose numbers it checks.
 func (s *State) apply(t *Table, rec *Record) error {
-	current := s.Frames[s.Current]
+	var current *Frame
+	if needsFrame[rec.Kind] {
+		current = s.Frames[s.Current]
+	}
 	if needsFrame[rec.Kind] && current == nil {
 		return fmt.Errorf("a record of kind %#x outside a frame", byte(rec.Kind))
 	}

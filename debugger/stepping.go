@@ -229,7 +229,7 @@ func (j *Journal) watch(r rule) (*watcher, error) {
 
 func (w *watcher) count(c *Chunk, sign int) {
 	for i, l := range w.lines {
-		w.hits[i] += sign * c.lines[l]
+		w.hits[i] += sign * c.count(l)
 	}
 }
 
@@ -250,7 +250,7 @@ func (w *watcher) may(c *Chunk) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(w.names, c.changes) || slices.ContainsFunc(w.lines, func(l line) bool { return c.lines[l] > 0 })
+	return slices.ContainsFunc(w.names, c.changes) || slices.ContainsFunc(w.lines, func(l line) bool { return c.count(l) > 0 })
 }
 
 // search finds the nearest match in a chunk: going back, the last one before from.

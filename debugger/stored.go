@@ -98,7 +98,7 @@ func (c *Chunk) appendIndex(b []byte) []byte {
 		return int(a.number - b.number)
 	})
 	for _, l := range lines {
-		b = appendNumbers(b, l.file, uint64(l.number), uint64(c.lines[l]))
+		b = appendNumbers(b, l.file, uint64(l.number), uint64(c.count(l)))
 	}
 	for _, set := range []map[uint64]bool{c.frames, c.names, c.objects} {
 		b = appendNumbers(b, uint64(len(set)))
@@ -116,10 +116,10 @@ func (c *Chunk) readIndex(b []byte) error {
 	c.Size = int(r.n())
 	flags := r.n()
 	c.raises, c.packed = flags&1 != 0, flags&2 != 0
-	c.lines = map[line]int{}
+	c.lines = map[line]*int{}
 	for count := r.n(); count > 0 && r.err == nil; count-- {
 		l := line{file: r.n(), number: int64(r.n())}
-		c.lines[l] = int(r.n())
+		c.lines[l] = new(int(r.n()))
 	}
 	for _, set := range []*map[uint64]bool{&c.frames, &c.names, &c.objects} {
 		*set = map[uint64]bool{}

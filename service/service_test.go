@@ -34,6 +34,7 @@ type script struct {
 	ran     int
 	asked   error    // of the code "ask"
 	closed  atomic.Int64
+	records func(host.Watcher) error // has a debugged run recorded
 }
 
 func (s *script) Open(context.Context, sandbox.Sandbox, string) (service.Session, error) {
@@ -44,9 +45,12 @@ func (s *script) Ready() error { return nil }
 
 func (s *script) Isolation() sandbox.Isolation { return sandbox.Isolation{} }
 
-func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, _ host.Watcher, live host.Listener) error {
+func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, watch host.Watcher, live host.Listener) error {
 	s.ran++
 	e.Status = sandbox.StatusCompleted
+	if watch != nil {
+		return s.records(watch)
+	}
 	if e.Code == "compute" {
 		e.Usage.CPUMS = 700
 	}

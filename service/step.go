@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"glasshouse/debugger"
@@ -17,7 +18,7 @@ type Keep struct {
 	Bytes int64         // of all recordings, the oldest go first; 0: however many
 }
 
-// chunkTime is how long a history that is away may hold up a debugged run, once.
+// chunkTime is how long history may take for a part of a recording.
 const chunkTime = 5 * time.Second
 
 // runIn runs e in its session, debugged where steps is given: then what the recorder
@@ -49,9 +50,12 @@ type recording struct {
 	e       *sandbox.Execution
 	journal *debugger.Journal
 	plain   *debugger.Plain
-	alone   bool            // nobody wants the steps any more
+	alone   bool // nobody wants the steps any more
+
+	mu      sync.Mutex      // guards what follows
 	waiting []sandbox.Chunk // that history has not taken
 	away    bool
+	keeping chan struct{} // closed when there is nothing more to keep for now
 }
 
 var _ host.Watcher = (*recording)(nil)
@@ -93,23 +97,56 @@ func (r *recording) Records(b []byte) error {
 	return err
 }
 
-// keep hands complete chunks to history. One that it did not take in time is tried
-// again at the end.
+// keep hands complete chunks to history, which the program does not wait for. One that
+// it did not take in time is tried again at the end.
 func (r *recording) keep() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.waiting = append(r.waiting, r.journal.Take()...)
-	if r.away || len(r.waiting) == 0 {
+	if r.away || len(r.waiting) == 0 || r.keeping != nil {
 		return
 	}
-	ctx, done := context.WithTimeout(context.Background(), chunkTime)
-	defer done()
-	for len(r.waiting) > 0 {
-		if err := r.service.History.KeepChunk(ctx, r.e.ID, r.waiting[0]); err != nil {
-			r.service.Log.WithError(err).WithField("execution_id", r.e.ID).Warn("a part of a recording waits for history")
-			r.away = true
-			return
+	r.keeping = make(chan struct{})
+	go func() {
+		for r.keepOne() {
 		}
-		r.waiting = r.waiting[1:]
+	}()
+}
+
+// keepOne keeps the first chunk that waits, and says whether to go on.
+func (r *recording) keepOne() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) > 0 && !r.away {
+		chunk := r.waiting[0]
+		r.mu.Unlock()
+		ctx, done := context.WithTimeout(context.Background(), chunkTime)
+		err := r.service.History.KeepChunk(ctx, r.e.ID, chunk)
+		done()
+		r.mu.Lock()
+		if err == nil {
+			r.waiting = r.waiting[1:]
+			return true
+		}
+		r.service.Log.WithError(err).WithField("execution_id", r.e.ID).Warn("a part of a recording waits for history")
+		r.away = true
 	}
+	close(r.keeping)
+	r.keeping = nil
+	return false
+}
+
+// kept waits until history has all that it takes for now, and returns how many chunks
+// it has not.
+func (r *recording) kept() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if keeping := r.keeping; keeping != nil {
+		r.mu.Unlock()
+		<-keeping
+		r.mu.Lock()
+	}
+	return len(r.waiting)
 }
 
 // end closes the recording; what could not be kept is said in the execution.
@@ -119,10 +156,14 @@ func (r *recording) end() {
 			r.plain.End(last)
 		}
 	})
-	r.away = false
+	r.kept()
+	r.mu.Lock()
+	r.away = false // it is tried once more
+	r.mu.Unlock()
 	r.keep()
+	n := r.kept()
 	r.service.recorded.end(r.e.ID)
-	if n := len(r.waiting); n > 0 {
+	if n > 0 {
 		r.e.Truncated["recording"] = int64(n)
 	}
 }

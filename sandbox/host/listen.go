@@ -39,7 +39,7 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 	for {
 		kind, body, err := s.process.Hatch.Read()
 		if err == nil {
-			err = s.records()
+			err = s.records(kind)
 		}
 		if err == nil {
 			switch kind {
@@ -58,10 +58,14 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// records hands over what was recorded before the frame that has come.
-func (s *says) records() error {
-	if s.reel == nil {
+// records hands over what was recorded before the frame that has come, unless it only
+// asks for room.
+func (s *says) records(kind hatch.Kind) error {
+	switch {
+	case s.reel == nil:
 		return nil
+	case kind == hatch.KindRecords:
+		return s.reel.makeRoom()
 	}
 	_, err := s.reel.take()
 	return err
@@ -78,7 +82,7 @@ func (s *says) take(ctx context.Context, kind hatch.Kind, body []byte) error {
 		s.told(func(Listener) {})
 		return s.answer(ctx, body)
 	case kind == hatch.KindRecords && s.watch != nil:
-		return s.process.Hatch.Write(hatch.KindRecords, struct{}{}) // the ring is empty now
+		return s.process.Hatch.Write(hatch.KindRecords, struct{}{}) // there is room in the ring now
 	case kind == hatch.KindLog && s.watch != nil:
 		s.told(func(Listener) {})
 		s.watch.Logged(body)
@@ -109,7 +113,7 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 		for {
 			kind, body, err := s.process.Hatch.Read()
 			if err == nil {
-				err = s.records()
+				err = s.records(kind)
 			}
 			if err != nil || kind == hatch.KindValue {
 				return body, err

@@ -16,9 +16,12 @@ const (
 	reelLate = 16 * time.Millisecond
 )
 
+// maxWaiting is how many bytes may wait for the watcher before the child does.
+const maxWaiting = 1 << 20
+
 // reel hands what the recorder of a watched run writes to its watcher: now and then,
-// when the child says that the ring is full, ahead of all else that is told of the
-// program, and at the end, however that came.
+// ahead of all else that is told of the program, and at the end, however that came. When
+// the child says that the ring is full, it is emptied, and the watcher is not waited for.
 type reel struct {
 	process *isolate.Process
 	watch   Watcher
@@ -26,9 +29,12 @@ type reel struct {
 	over    chan struct{}
 	ended   chan struct{}
 
-	mu     sync.Mutex // held while records are handed over; guards what follows
-	buf    []byte
-	failed error // no child of ours writes such
+	handing sync.Mutex // held while records are handed over; guards spare and failed
+	spare   []byte
+	failed  error // no child of ours writes such
+
+	mu  sync.Mutex // guards the ring, and buf, which is what it had
+	buf []byte
 }
 
 // newReel begins to watch a new ring. It is to be stopped.
@@ -67,19 +73,40 @@ func (r *reel) turn() {
 
 // take hands over what is there, and says whether there was any.
 func (r *reel) take() (some bool, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.handing.Lock()
+	defer r.handing.Unlock()
 	if r.failed != nil {
 		return false, r.failed
 	}
-	r.buf, err = r.ring.take(r.buf[:0])
-	if err == nil && len(r.buf) > 0 {
-		if err = r.watch.Records(r.buf); err != nil {
-			err = &hatch.IllegalFrame{Why: err.Error()}
+	if _, err = r.empty(); err == nil {
+		r.mu.Lock()
+		r.buf, r.spare = r.spare[:0], r.buf
+		r.mu.Unlock()
+		if some = len(r.spare) > 0; some {
+			if err = r.watch.Records(r.spare); err != nil {
+				err = &hatch.IllegalFrame{Why: err.Error()}
+			}
 		}
 	}
 	r.failed = err
-	return len(r.buf) > 0, err
+	return some, err
+}
+
+// empty makes room in the ring, and says how much waits to be handed over.
+func (r *reel) empty() (waiting int, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.buf, err = r.ring.take(r.buf)
+	return len(r.buf), err
+}
+
+// makeRoom is what the child waits for when the ring is full.
+func (r *reel) makeRoom() error {
+	waiting, err := r.empty()
+	if err == nil && waiting > maxWaiting {
+		_, err = r.take()
+	}
+	return err
 }
 
 // stop hands over the last; the child is stopped or gone. The error is the child's

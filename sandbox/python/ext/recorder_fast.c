@@ -3,7 +3,7 @@
  * State is a base class of recorder_trace.FastRecorder, which has what is rare: the first
  * sight of a code object or a class, lanes, exceptions, the budget's end, and standing
  * still. The records are the same as Python's. Variables are read from the frame's slots:
- * nothing is written back, so frames of closures are read as well.
+ * nothing is written back, so frames of closures are read as well. Libraries run untraced.
  *
  * Built where a compiler is there, for the Python that will load it:
  *
@@ -214,5 +214,6 @@ static int trace(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
     return ended(s, got < 0);
 }
 
+#include "recorder_fast_library.h"
 #include "recorder_fast_types.h"
 #include "recorder_fast_module.h"

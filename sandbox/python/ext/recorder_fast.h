@@ -1,6 +1,7 @@
 /* What the parts of the recorder's extension share; recorder_fast.c says what it is. */
 #define PY_SSIZE_T_CLEAN
 #define Py_BUILD_CORE
+#define NEED_OPCODE_TABLES
 #include <Python.h>
 #include <structmember.h>
 #include <opcode.h>
@@ -8,6 +9,7 @@
 #include <internal/pycore_dict.h>
 #include <internal/pycore_frame.h>
 #include <internal/pycore_object.h>
+#include <internal/pycore_opcode.h>
 #undef Py_BUILD_CORE
 
 #if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030c0000

@@ -3,11 +3,13 @@
 static PyObject *attach(PyObject *self, PyObject *none)
 {
     PyEval_SetTrace(trace, self);
+    begin_evaluating();
     Py_RETURN_NONE;
 }
 
 static PyObject *detach(PyObject *self, PyObject *none)
 {
+    end_evaluating();
     PyEval_SetTrace(NULL, NULL);
     Py_RETURN_NONE;
 }
@@ -15,7 +17,7 @@ static PyObject *detach(PyObject *self, PyObject *none)
 static PyObject *attached(PyObject *self, PyObject *none)
 {
     PyThreadState *t = PyThreadState_Get();
-    return PyBool_FromLong(t->c_tracefunc == trace && t->c_traceobj == self);
+    return PyBool_FromLong(t->c_tracefunc == trace && t->c_traceobj == self && !evaluator_lost());
 }
 
 static PyObject *lock(PyObject *self, PyObject *none)

@@ -366,6 +366,7 @@ def _columns(v) -> tuple[list, int]:
     """A DataFrame's first columns and their types. Its cells are not looked at."""
     manager = object.__getattribute__(v, "_mgr")
     shown: list = []
-    for i, column in enumerate(manager.axes[0][:SHOWN].tolist()):
+    columns = manager.axes[0]
+    for i, column in enumerate((columns if len(columns) <= SHOWN else columns[:SHOWN]).tolist()):
         shown += [column if form.scalar(column) is not None else "?", str(manager.blocks[manager.blknos[i]].dtype)]
     return shown, form.SAMPLED

@@ -18,6 +18,11 @@ SAME = programs.load("recorder_same.txt")
 LOST = {
     "budget": ("for i in range(3000):\n    x = i\n", {"HEAD_STEPS": 50, "MAX_STEPS": 100, "SEGMENT": 40}),
     "removed": ("import sys\nx = 1\nsys.settrace(None)\nsys.monitoring.free_tool_id(0) if sys.version_info > (3, 12) else 0\ny = 2\n", {}),
+    "evaluator": (
+        "import ctypes\nx = 1\nto = ctypes.pythonapi\nto.PyInterpreterState_Get.restype = ctypes.c_void_p\n"
+        "to._PyInterpreterState_SetEvalFrameFunc(ctypes.c_void_p(to.PyInterpreterState_Get()), to._PyEval_EvalFrameDefault)\ny = 2\n",
+        {},
+    ),
     "objects": ("class N: pass\nfor i in range(300):\n    a = N()\n    a.me = a\nr = i\n", {"MAX_OBJECTS": 50}),
     "limit": ("def f(n):\n    return f(n + 1)\ntry:\n    f(0)\nexcept RecursionError:\n    r = 1\n", {}),
 }
@@ -99,6 +104,12 @@ def test_a_program_that_removes_the_recorder(recorded):
     assert any("taken the recorder away" in why for _, why in reader.lost)
 
 
+def test_somebody_else_who_evaluates_frames_is_said(recorded, version):
+    """Past whom the extension, which has libraries run untraced, would miss what they call."""
+    reader = recorded["evaluator"][1]["reader"]
+    assert any("taken the recorder away" in why for _, why in reader.lost) == (version == EXTENSION)
+
+
 def test_too_many_objects_are_said(recorded):
     reader = recorded["objects"][1]["reader"]
     assert any("too many objects" in why for _, why in reader.lost)
@@ -147,3 +158,18 @@ def test_stopping_leaves_nothing():
     )
     for python in FOUND.values():
         subprocess.run([python, "-c", code, str(here)], check=True, timeout=60)
+
+
+def test_instructions_are_those_of_dis():
+    here = pathlib.Path(__file__)
+    code = (
+        "import dis, sys, types, argparse; sys.path.insert(0, sys.argv[1]); import recorder_code as r\n"
+        "waiting = [compile(open(f, 'rb').read(), f, 'exec') for f in (dis.__file__, argparse.__file__, sys.argv[2])]\n"
+        "while waiting:\n"
+        "    code = waiting.pop()\n"
+        "    waiting += [c for c in code.co_consts if type(c) is types.CodeType]\n"
+        "    theirs = [(i.offset, i.opcode, i.argval if i.opcode in r._NAMED else None) for i in dis.get_instructions(code)]\n"
+        "    assert [i for i in r._instructions(code) if i[1] != dis.opmap['CACHE']] == theirs, code\n"
+    )
+    for python in FOUND.values():
+        subprocess.run([python, "-c", code, str(here.parents[1] / "inside"), str(here)], check=True, timeout=60)
