@@ -9,6 +9,6 @@
 //
 // In a child a statement passes the gate first, which judges by the lexer alone
 // (bytes, tokens, nesting, chains); then :name becomes $n; then it is parsed. What
-// comes back is bytes: the tree as protobuf, read in Go by who asked. The C code
+// comes back is bytes: the tree as JSON, read in Go by who asked. The C code
 // never runs in the service itself.
 package parse

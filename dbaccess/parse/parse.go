@@ -20,7 +20,7 @@ type Result struct {
 	SQL         string   // with $n for :name
 	Names       []string // by number: Names[0] is $1
 	Shifts      []Shift  // from the text that was given to SQL
-	Tree        []byte   // a pg_query.ParseResult in protobuf
+	Tree        string   // a pg_query.ParseResult in JSON
 	Fingerprint string   // the same whatever the constants
 	Fault       *Fault
 	InBound     bool // Fault.Position is in SQL, not in the text that was given
@@ -41,7 +41,7 @@ func Here(q Request) (out Result) {
 		return out
 	}
 	var err error
-	if out.Tree, err = parser.ParseToProtobuf(out.SQL); err != nil {
+	if out.Tree, err = parser.ParseToJSON(out.SQL); err != nil {
 		out.Fault, out.InBound = syntax(err), true
 		return out
 	}
