@@ -4,7 +4,8 @@
 // The parser is C, recurses, and is handed text by strangers; no recover() holds
 // a fault in it. So it runs in children: the service's own binary, started again
 // under another name, which serve reads requests from standard input in and answers
-// on standard output, one at a time. A Pool keeps a few of them. One that dies
+// on standard output, one at a time: first the tree, and while that is judged, the
+// fingerprint. A Pool keeps a few of them. One that dies
 // or takes too long is replaced, and the statement that did it is refused.
 //
 // In a child a statement passes the gate first, which judges by the lexer alone
