@@ -302,7 +302,7 @@ func (t *tracer) cleanNode(node reflect.Value, in *scope) {
 		t.untraceable(-1, "what stands in an expression")
 		return
 	}
-	shapeOf(node.Type().Elem()).each(node.Elem(), func(below reflect.Value) { t.cleanNode(below, in) })
+	shapeOf(node.Type().Elem()).each(node.Elem(), func(_ *shape, below reflect.Value) { t.cleanNode(below, in) })
 }
 
 // reference is what a column's name means, and whether that is masked.

@@ -151,21 +151,23 @@ func chosen(choice reflect.Value) reflect.Value {
 	return reflect.Value{}
 }
 
-// each visits the nodes right below one.
-func (s *shape) each(node reflect.Value, visit func(reflect.Value)) {
+// each visits the nodes right below one, which are pointers.
+func (s *shape) each(node reflect.Value, visit func(*shape, reflect.Value)) {
 	for _, f := range s.below {
-		v := node.Field(f.index)
+		v, below := node.Field(f.index), f.below
 		switch f.form {
 		case aList:
 			for i := range v.Len() {
-				visit(v.Index(i))
+				visit(below, v.Index(i))
 			}
 			continue
 		case aChoice:
-			v = chosen(v)
+			if v = chosen(v); v.IsValid() {
+				below = shapeOf(v.Type().Elem())
+			}
 		}
 		if v.IsValid() && !v.IsNil() {
-			visit(v)
+			visit(below, v)
 		}
 	}
 }

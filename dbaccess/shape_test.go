@@ -82,8 +82,8 @@ func TestShapesHoldEveryField(t *testing.T) {
 				want++
 			}
 			seen := 0
-			s.each(reflect.ValueOf(one.Interface()).Elem(), func(below reflect.Value) {
-				if got := shapeOf(below.Type().Elem()).name; got != string(f.Message().Name()) {
+			s.each(reflect.ValueOf(one.Interface()).Elem(), func(is *shape, below reflect.Value) {
+				if got := shapeOf(below.Type().Elem()).name; is.name != got || got != string(f.Message().Name()) {
 					t.Errorf("%s.%s is seen as %s", s.name, f.Name(), got)
 				}
 				seen++
