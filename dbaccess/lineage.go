@@ -324,7 +324,7 @@ func (t *tracer) reference(n *pg_query.ColumnRef, in *scope) (name string, hidde
 	}
 	if !loose {
 		t.untraceable(int(n.Location), strings.Join(parts, "."))
-		t.err.Nearest = nearest(name, in.names())
+		t.err.Nearest = strings.Clone(nearest(name, in.names())) // or it would keep the whole tree's text
 	}
 	return name, hidden
 }

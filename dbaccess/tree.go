@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
@@ -20,7 +21,8 @@ var (
 
 // treeOf reads the parser's tree, in the form of JSON that it writes: no space between
 // the tokens, and the names of protobuf. What has no place in the tree's Go types, or
-// has one twice, is an error, so all that was parsed is judged.
+// has one twice, is an error, so all that was parsed is judged. (The writer leaves out
+// whole numbers below zero; nothing is judged by one.) Its strings are parts of the text.
 func treeOf(text string) (*pg_query.ParseResult, error) {
 	r, tree := treeReader{text: text}, &pg_query.ParseResult{}
 	node := reflect.ValueOf(tree).Elem()
@@ -104,9 +106,8 @@ func (r *treeReader) field(f *field, node reflect.Value, depth int) error {
 			ok = n >= 0 && into.Uint() == uint64(n)
 		}
 	case aFlag:
-		word := "true"
-		ok = len(r.text)-r.at >= len(word) && r.text[r.at:r.at+len(word)] == word
-		r.at += len(word)
+		ok = strings.HasPrefix(r.text[r.at:], "true") // the writer leaves out what is false
+		r.at += len("true")
 		into.SetBool(ok)
 	}
 	if !ok {
@@ -180,5 +181,5 @@ func (r *treeReader) number() (int64, bool) {
 	return n, err == nil
 }
 
-// assign does what reflection takes longer for.
+// assign sets an interface, for which reflection takes much longer.
 func assign[T any](into *T, one any) { *into = one.(T) }
