@@ -58,17 +58,31 @@ func TestPoolReplacesChildren(t *testing.T) {
 	p.small <- c
 	well(t, p)
 
+	// now is the child of the moment.
+	now := func() *child {
+		c := <-p.small
+		p.small <- c
+		return c
+	}
+	c = now()
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := p.Parse(ctx, Request{SQL: "SELECT 1"}, func(Result) { cancel() })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled statement: %v", err)
 	}
+	if c.cmd.ProcessState == nil {
+		t.Error("the child of a cancelled statement is there")
+	}
 	well(t, p)
 
+	c = now()
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = p.Parse(t.Context(), Request{SQL: "SELECT 1"}, func(Result) { panic("judging") })
 	}()
+	if c.cmd.ProcessState == nil {
+		t.Error("the child of a judge that panicked is there")
+	}
 	well(t, p)
 }
 
