@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
-	"google.golang.org/protobuf/proto"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
@@ -52,10 +51,14 @@ func newWalker(sql string, known *catalogue) *walker {
 }
 
 // statement walks a tree that must be of one statement.
-func (w *walker) statement(tree []byte) *sandbox.Refusal {
-	var parsed pg_query.ParseResult
-	if proto.Unmarshal(tree, &parsed) != nil {
-		return refuse("too-large", "the statement nests too deep")
+func (w *walker) statement(tree string) *sandbox.Refusal {
+	parsed, err := treeOf(tree)
+	if err != nil {
+		reason := "statement-not-allowed"
+		if err == errDeep {
+			reason = "too-large"
+		}
+		return refuse(reason, "%s", err)
 	}
 	switch len(parsed.Stmts) {
 	case 0:
@@ -81,7 +84,8 @@ func (w *walker) statement(tree []byte) *sandbox.Refusal {
 		w.fail(at, refusedNode(name))
 	}
 	if w.err == nil {
-		w.walk(reflect.ValueOf(parsed.Stmts[0]))
+		one := reflect.ValueOf(parsed.Stmts[0])
+		w.walk(shapeOf(one.Type().Elem()), one)
 	}
 	if w.err == nil {
 		for _, n := range w.references {
@@ -102,18 +106,16 @@ func (w *walker) fail(at int, r *sandbox.Refusal) {
 }
 
 // walk visits a node, a pointer to a struct of the parser's, and all below it.
-func (w *walker) walk(node reflect.Value) {
-	s, node := shapeOf(node.Type().Elem()), node.Elem()
-	if !s.allowed && !(w.writes && writtenNodes[s.name]) || s.odd != "" || node.Field(s.unknown).Len() > 0 {
-		w.fail(s.at(node), refusedNode(s.name))
+func (w *walker) walk(s *shape, node reflect.Value) {
+	if w.err != nil {
 		return
 	}
-	w.node(node.Addr().Interface())
-	s.each(node, func(below reflect.Value) {
-		if w.err == nil {
-			w.walk(below)
-		}
-	})
+	if !s.allowed && !(w.writes && writtenNodes[s.name]) {
+		w.fail(s.at(node.Elem()), refusedNode(s.name))
+		return
+	}
+	w.node(node.Interface())
+	s.each(node.Elem(), w.walk)
 }
 
 // node judges what a node names; its children are walked whatever it is.

@@ -11,10 +11,10 @@ import (
 	"glasshouse/dbaccess/parse"
 )
 
-// FuzzCheck judges offline what the parser takes: it never panics, and what it
-// allows is still allowed when it is judged as it would be run.
-func FuzzCheck(f *testing.F) {
-	files, err := filepath.Glob("testdata/check/*.sql")
+// seedStatements adds the statements of case files.
+func seedStatements(f *testing.F, pattern string) {
+	f.Helper()
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		f.Fatal(files, err)
 	}
@@ -28,6 +28,12 @@ func FuzzCheck(f *testing.F) {
 			f.Add(sql)
 		}
 	}
+}
+
+// FuzzCheck judges offline what the parser takes: it never panics, and what it
+// allows is still allowed when it is judged as it would be run.
+func FuzzCheck(f *testing.F) {
+	seedStatements(f, "testdata/check/*.sql")
 	f.Fuzz(func(t *testing.T, sql string) {
 		if len(sql) > 64<<10 {
 			return
@@ -54,14 +60,7 @@ func FuzzCheck(f *testing.F) {
 
 // FuzzTrace traces what the check takes: it never panics, and says where it refuses.
 func FuzzTrace(f *testing.F) {
-	text, err := os.ReadFile("testdata/mask/cases.sql")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, chunk := range strings.Split(string(text), "\n### ")[1:] {
-		_, sql, _ := strings.Cut(chunk, "\n")
-		f.Add(sql)
-	}
+	seedStatements(f, "testdata/mask/cases.sql")
 	known := &catalogue{path: []string{"public"}, relations: map[string][]*relation{}, tables: map[string]bool{}}
 	for name, order := range map[string][]string{"staff": {"id", "name", "ssn", "pay", "boss"}, "logs": {"id", "staff_id", "text", "ssn", "meta"}} {
 		known.relations[name] = []*relation{{schema: "public", name: name, order: order, tainted: name == "staff", masked: map[string]bool{"ssn": name == "staff"}}}

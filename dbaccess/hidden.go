@@ -91,16 +91,9 @@ func (r *Reader) judge(ctx context.Context, known *catalogue, d definition) (str
 		return "", err
 	}
 	for _, text := range texts {
-		parsed, err := r.parsers.Parse(ctx, parse.Request{SQL: text})
-		if err != nil {
+		var w *walker
+		if w, why, err = r.walked(ctx, known, text); err != nil {
 			return "", err
-		}
-		w := newWalker(parsed.SQL, known)
-		w.path, w.written = nil, true
-		if parsed.Fault != nil {
-			why = parsed.Fault.Message
-		} else if no := w.statement(parsed.Tree); no != nil {
-			why = no.Message
 		}
 		if why == "" {
 			var no *sandbox.Refusal
@@ -118,6 +111,20 @@ func (r *Reader) judge(ctx context.Context, known *catalogue, d definition) (str
 	known.judged[key] = why
 	known.mu.Unlock()
 	return why, nil
+}
+
+// walked judges what the server wrote out.
+func (r *Reader) walked(ctx context.Context, known *catalogue, text string) (w *walker, why string, err error) {
+	_, err = r.parsers.Parse(ctx, parse.Request{SQL: text}, func(parsed parse.Result) {
+		w, why = newWalker(parsed.SQL, known), ""
+		w.path, w.written = nil, true
+		if parsed.Fault != nil {
+			why = parsed.Fault.Message
+		} else if no := w.statement(parsed.Tree); no != nil {
+			why = no.Message
+		}
+	})
+	return w, why, err
 }
 
 func (r *Reader) definitionOf(ctx context.Context, d definition) (texts []string, err error) {

@@ -302,7 +302,7 @@ func (t *tracer) cleanNode(node reflect.Value, in *scope) {
 		t.untraceable(-1, "what stands in an expression")
 		return
 	}
-	shapeOf(node.Type().Elem()).each(node.Elem(), func(below reflect.Value) { t.cleanNode(below, in) })
+	shapeOf(node.Type().Elem()).each(node.Elem(), func(_ *shape, below reflect.Value) { t.cleanNode(below, in) })
 }
 
 // reference is what a column's name means, and whether that is masked.
@@ -324,7 +324,7 @@ func (t *tracer) reference(n *pg_query.ColumnRef, in *scope) (name string, hidde
 	}
 	if !loose {
 		t.untraceable(int(n.Location), strings.Join(parts, "."))
-		t.err.Nearest = nearest(name, in.names())
+		t.err.Nearest = strings.Clone(nearest(name, in.names())) // or it would keep the whole tree's text
 	}
 	return name, hidden
 }

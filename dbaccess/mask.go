@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
-	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox"
 )
 
@@ -196,17 +195,9 @@ func (r *Reader) viewColumns(ctx context.Context, known *catalogue, rel *relatio
 	if err != nil || len(texts) != 1 {
 		return nil, "", errors.Join(err, ctx.Err())
 	}
-	parsed, err := r.parsers.Parse(ctx, parse.Request{SQL: texts[0]})
-	if err != nil {
-		return nil, "", err
-	}
-	if parsed.Fault != nil {
-		return nil, parsed.Fault.Message, nil
-	}
-	w := newWalker(parsed.SQL, known)
-	w.path, w.written = nil, true
-	if no := w.statement(parsed.Tree); no != nil {
-		return nil, no.Message, nil
+	w, why, err := r.walked(ctx, known, texts[0])
+	if err != nil || why != "" {
+		return nil, why, err
 	}
 	t := r.tracer(ctx, w)
 	outs = t.query(w.top.GetSelectStmt(), nil)

@@ -100,16 +100,21 @@ func (r *Reader) plan(ctx context.Context, q parse.Request, writes bool) (*plan,
 }
 
 // draft parses and judges a statement, its hidden calls left out.
-func draft(ctx context.Context, parsers *parse.Pool, q parse.Request, known *catalogue, writes bool) (*plan, *walker, error) {
-	p := &plan{known: known, given: q.SQL}
-	parsed, err := parsers.Parse(ctx, q)
+func draft(ctx context.Context, parsers *parse.Pool, q parse.Request, known *catalogue, writes bool) (p *plan, w *walker, err error) {
+	fingerprint, err := parsers.Parse(ctx, q, func(parsed parse.Result) { p, w = drafted(q, parsed, known, writes) })
 	if errors.Is(err, parse.ErrBroken) {
-		p.refusal = refuse("too-large", "%s: write it shorter, or pass data as parameters", parse.ErrBroken)
-		return p, nil, nil
+		no := refuse("too-large", "%s: write it shorter, or pass data as parameters", parse.ErrBroken)
+		return &plan{known: known, given: q.SQL, refusal: no}, nil, nil
 	} else if err != nil {
 		return nil, nil, err
 	}
-	p.bound, p.names, p.toBound, p.fingerprint = parsed.SQL, parsed.Names, parsed.Shifts, parsed.Fingerprint
+	p.fingerprint = fingerprint
+	return p, w, nil
+}
+
+// drafted judges what was parsed; the walker is nil where it is refused.
+func drafted(q parse.Request, parsed parse.Result, known *catalogue, writes bool) (*plan, *walker) {
+	p := &plan{known: known, given: q.SQL, bound: parsed.SQL, names: parsed.Names, toBound: parsed.Shifts}
 	if bad := parsed.Fault; bad != nil {
 		p.refusal = asRefusal(bad)
 		if bad.Name != "" {
@@ -124,13 +129,13 @@ func draft(ctx context.Context, parsers *parse.Pool, q parse.Request, known *cat
 			}
 			p.refusal.Position, p.refusal.Line = place(q.SQL, at)
 		}
-		return p, nil, nil
+		return p, nil
 	}
 	for _, name := range q.Names {
 		if !slices.Contains(p.names, name) {
 			p.refusal = refuse("unused-parameter", "the parameter %q is given, but the statement has no :%s", name, name)
 			p.refusal.Hint = "take it out, or use it"
-			return p, nil, nil
+			return p, nil
 		}
 	}
 	w := newWalker(p.bound, known)
@@ -139,14 +144,14 @@ func draft(ctx context.Context, parsers *parse.Pool, q parse.Request, known *cat
 		if p.refusal.Position > 0 {
 			p.refusal.Position, p.refusal.Line = place(q.SQL, back(p.toBound, p.refusal.Position-1))
 		}
-		return p, nil, nil
+		return p, nil
 	}
 	p.columns = map[string]bool{}
 	for r := range w.relations {
 		maps.Copy(p.columns, r.columns)
 	}
 	p.bindNames(w)
-	return p, w, nil
+	return p, w
 }
 
 // bindNames writes the statement as it is run: with what the walker inserts, and,

@@ -2,25 +2,35 @@ package dbaccess
 
 import (
 	"reflect"
+	"strings"
 	"sync"
 
+	pg_query "github.com/pganalyze/pg_query_go/v5"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// shape is what the walk needs to know of one of the parser's Go types: it is found
-// by reflection once, and not at every node. Fields that hold no message are not in it.
+// shape is what is to be known of one of the parser's Go types: how its JSON is read
+// into it, and where the nodes below it are. It is found by reflection once, and not at
+// every node.
 type shape struct {
 	name     string // of the node
+	goType   reflect.Type
 	allowed  bool
-	fields   []field
-	odd      string // a field of a form that no node had when this was written; such a node is refused
-	unknown  int    // where what the parser's library does not know is kept
-	location int    // -1: there is none
+	byName   map[string]*field // all, by their names in JSON
+	below    []*field          // those that hold nodes; of a choice, one
+	location int               // -1: there is none
 }
 
+// field is one of a type's. One of a form that no node had when this was written is
+// not known, and a tree that has it can't be read.
 type field struct {
-	index int
-	form  form
+	index   int // in the Go type
+	form    form
+	below   *shape           // aNode, aList
+	numbers map[string]int32 // aName
+	choice  reflect.Type     // aChoice: the struct that holds what was chosen, as
+	chosen  *field
 }
 
 type form byte
@@ -29,57 +39,97 @@ const (
 	aNode form = iota
 	aList
 	aChoice // one of several, each in a struct of its own
+	aName   // of an enumeration
+	aText
+	aWhole
+	aFlag
 )
 
-var shapes sync.Map // of reflect.Type, that of a struct
+// shapes are those of a tree's type and all below it.
+var shapes = sync.OnceValue(func() map[reflect.Type]*shape {
+	all := map[reflect.Type]*shape{}
+	addShape(all, reflect.TypeFor[pg_query.ParseResult]())
+	return all
+})
 
-func shapeOf(t reflect.Type) *shape {
-	if s, ok := shapes.Load(t); ok {
-		return s.(*shape)
-	}
-	s, _ := shapes.LoadOrStore(t, newShape(t))
-	return s.(*shape)
-}
+func shapeOf(t reflect.Type) *shape { return shapes()[t] }
 
 var aMessage = reflect.TypeFor[proto.Message]()
 
-func newShape(t reflect.Type) *shape {
-	message := reflect.New(t).Interface().(proto.Message)
-	s := &shape{name: string(message.ProtoReflect().Descriptor().Name()), location: -1}
+func addShape(all map[reflect.Type]*shape, t reflect.Type) *shape {
+	if s := all[t]; s != nil {
+		return s
+	}
+	message := reflect.New(t).Interface().(proto.Message).ProtoReflect()
+	s := &shape{name: string(message.Descriptor().Name()), goType: t, byName: map[string]*field{}, location: -1}
 	s.allowed = allowedNodes[s.name]
+	all[t] = s
 	for i := range t.NumField() {
-		f := t.Field(i)
-		if !f.IsExported() {
-			if f.Name == "unknownFields" {
-				s.unknown = i
+		goField := t.Field(i)
+		if !goField.IsExported() {
+			continue
+		}
+		if goField.Name == "Location" && goField.Type.Kind() == reflect.Int32 {
+			s.location = i
+		}
+		of := goField.Tag.Get("protobuf_oneof")
+		if of == "" {
+			if f := newField(all, goField, i); f != nil {
+				s.byName[jsonName(goField)] = f
+				if f.below != nil {
+					s.below = append(s.below, f)
+				}
 			}
 			continue
 		}
-		switch kind := f.Type.Kind(); {
-		case f.Name == "Location" && kind == reflect.Int32:
-			s.location = i
-		case f.Type.Implements(aMessage):
-			s.fields = append(s.fields, field{i, aNode})
-		case kind == reflect.Slice && f.Type.Elem().Implements(aMessage):
-			s.fields = append(s.fields, field{i, aList})
-		case kind == reflect.Interface:
-			s.fields = append(s.fields, field{i, aChoice})
-		case !plain(f.Type):
-			s.odd = f.Name
+		s.below = append(s.below, &field{index: i, form: aChoice})
+		choices := message.Descriptor().Oneofs().ByName(protoreflect.Name(of)).Fields()
+		for j := range choices.Len() {
+			one := message.New()
+			one.Set(choices.Get(j), one.NewField(choices.Get(j)))
+			choice := reflect.ValueOf(one.Interface()).Elem().Field(i).Elem().Type().Elem()
+			if f := newField(all, choice.Field(0), 0); f != nil {
+				s.byName[jsonName(choice.Field(0))] = &field{index: i, form: aChoice, choice: choice, chosen: f}
+			}
 		}
 	}
 	return s
 }
 
-// plain says that a type can hold no message.
-func plain(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.Bool, reflect.Int32, reflect.Int64, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64, reflect.String:
-		return true
-	case reflect.Slice:
-		return plain(t.Elem()) || t.Elem().Kind() == reflect.Uint8
+// newField is nil for one that can't be read.
+func newField(all map[reflect.Type]*shape, f reflect.StructField, index int) *field {
+	switch kind := f.Type.Kind(); {
+	case f.Type.Implements(aMessage):
+		return &field{index: index, form: aNode, below: addShape(all, f.Type.Elem())}
+	case kind == reflect.Slice && f.Type.Elem().Implements(aMessage):
+		return &field{index: index, form: aList, below: addShape(all, f.Type.Elem().Elem())}
+	case f.Type.Implements(reflect.TypeFor[protoreflect.Enum]()):
+		values := reflect.Zero(f.Type).Interface().(protoreflect.Enum).Descriptor().Values()
+		numbers := map[string]int32{}
+		for i := range values.Len() {
+			numbers[string(values.Get(i).Name())] = int32(values.Get(i).Number())
+		}
+		return &field{index: index, form: aName, numbers: numbers}
+	case kind == reflect.String:
+		return &field{index: index, form: aText}
+	case kind == reflect.Int32 || kind == reflect.Int64 || kind == reflect.Uint32 || kind == reflect.Uint64:
+		return &field{index: index, form: aWhole}
+	case kind == reflect.Bool:
+		return &field{index: index, form: aFlag}
 	}
-	return false
+	return nil
+}
+
+// jsonName is what a field is called in JSON.
+func jsonName(f reflect.StructField) (name string) {
+	for _, part := range strings.Split(f.Tag.Get("protobuf"), ",") {
+		if as, ok := strings.CutPrefix(part, "name="); ok && name == "" {
+			name = as
+		} else if as, ok := strings.CutPrefix(part, "json="); ok {
+			name = as
+		}
+	}
+	return name
 }
 
 // at is where a node begins in the text, -1 where it does not say.
@@ -101,21 +151,23 @@ func chosen(choice reflect.Value) reflect.Value {
 	return reflect.Value{}
 }
 
-// each visits the nodes right below one.
-func (s *shape) each(node reflect.Value, visit func(reflect.Value)) {
-	for _, f := range s.fields {
-		v := node.Field(f.index)
+// each visits the nodes right below one, which are pointers.
+func (s *shape) each(node reflect.Value, visit func(*shape, reflect.Value)) {
+	for _, f := range s.below {
+		v, below := node.Field(f.index), f.below
 		switch f.form {
 		case aList:
 			for i := range v.Len() {
-				visit(v.Index(i))
+				visit(below, v.Index(i))
 			}
 			continue
 		case aChoice:
-			v = chosen(v)
+			if v = chosen(v); v.IsValid() {
+				below = shapeOf(v.Type().Elem())
+			}
 		}
 		if v.IsValid() && !v.IsNil() {
-			visit(v)
+			visit(below, v)
 		}
 	}
 }

@@ -14,16 +14,16 @@ type Shift struct{ At, Delta int }
 // bind makes $1, $2, ... of :name. The lexer finds them, so casts, strings,
 // comments, dollar quotes and array slices are never mistaken for one. It returns
 // the names in the order of their numbers.
-func bind(sql string, tokens []*pg_query.ScanToken, given map[string]bool, any bool) (text string, names []string, shifts []Shift, bad *Fault) {
+func bind(sql string, tokens []token, given map[string]bool, any bool) (text string, names []string, shifts []Shift, bad *Fault) {
 	var out strings.Builder
 	numbers := map[string]int{}
 	copied := 0
 	var brackets []bool // of each open bracket: is it a subscript with something before the colon?
 	for i, t := range tokens {
-		switch t.Token {
+		switch t.kind {
 		case pg_query.Token_PARAM:
-			bad = fault("syntax-error", "parameters are named: write :name and pass {\"name\": value}, not %s", sql[t.Start:t.End])
-			bad.Position = int(t.Start) + 1
+			bad = fault("syntax-error", "parameters are named: write :name and pass {\"name\": value}, not %s", sql[t.start:t.end])
+			bad.Position = t.start + 1
 			return
 		case pg_query.Token_ASCII_91:
 			brackets = append(brackets, false)
@@ -42,12 +42,12 @@ func bind(sql string, tokens []*pg_query.ScanToken, given map[string]bool, any b
 		if len(brackets) > 0 {
 			brackets[len(brackets)-1] = true
 		}
-		if t.Token != pg_query.Token_ASCII_58 || i+1 == len(tokens) {
+		if t.kind != pg_query.Token_ASCII_58 || i+1 == len(tokens) {
 			continue
 		}
 		next := tokens[i+1]
-		name := sql[next.Start:next.End]
-		if next.Start != t.End || !isName(name) || inSlice && i > 0 && !opens(tokens[i-1].Token) {
+		name := sql[next.start:next.end]
+		if next.start != t.end || !isName(name) || inSlice && i > 0 && !opens(tokens[i-1].kind) {
 			continue
 		}
 		if !given[name] && len(brackets) > 0 {
@@ -55,7 +55,7 @@ func bind(sql string, tokens []*pg_query.ScanToken, given map[string]bool, any b
 		}
 		if !given[name] && !any {
 			bad = fault("missing-parameter", "the parameter :%s has no value", name)
-			bad.Name, bad.Position = name, int(t.Start)+1
+			bad.Name, bad.Position = name, t.start+1
 			return
 		}
 		n := numbers[name]
@@ -64,9 +64,9 @@ func bind(sql string, tokens []*pg_query.ScanToken, given map[string]bool, any b
 			n = len(names)
 			numbers[name] = n
 		}
-		out.WriteString(sql[copied:t.Start])
+		out.WriteString(sql[copied:t.start])
 		out.WriteString("$" + strconv.Itoa(n))
-		copied = int(next.End)
+		copied = next.end
 		shifts = append(shifts, Shift{At: out.Len(), Delta: out.Len() - copied})
 	}
 	if copied == 0 {

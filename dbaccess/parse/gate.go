@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/pganalyze/pg_query_go/v5/parser"
 )
 
 // Bounds that keep the parser, which recurses, far from the end of its stack, and
@@ -55,20 +56,24 @@ func Text(sql string) *Fault {
 }
 
 // scan lexes the statement and refuses what must not reach the parser.
-func scan(sql string) ([]*pg_query.ScanToken, *Fault) {
+func scan(sql string) ([]token, *Fault) {
 	if f := Text(sql); f != nil {
 		return nil, f
 	}
-	result, err := pg_query.Scan(sql)
+	scanned, err := parser.ScanToProtobuf(sql)
 	if err != nil {
 		return nil, syntax(err)
 	}
-	if len(result.Tokens) > maxTokens {
-		return nil, fault("too-large", "the statement has %d tokens, at most %d are taken: pass data as parameters", len(result.Tokens), maxTokens)
+	tokens, err := tokensOf(scanned)
+	if err != nil {
+		return nil, syntax(err)
+	}
+	if len(tokens) > maxTokens {
+		return nil, fault("too-large", "the statement has %d tokens, at most %d are taken: pass data as parameters", len(tokens), maxTokens)
 	}
 	depth, chain, keywords := 0, 0, 0
-	for _, t := range result.Tokens {
-		switch t.Token {
+	for _, t := range tokens {
+		switch t.kind {
 		case pg_query.Token_ASCII_40, pg_query.Token_ASCII_91, pg_query.Token_CASE:
 			depth++
 			chain++
@@ -79,7 +84,7 @@ func scan(sql string) ([]*pg_query.ScanToken, *Fault) {
 		case pg_query.Token_IDENT, pg_query.Token_ICONST, pg_query.Token_FCONST, pg_query.Token_SCONST, pg_query.Token_PARAM:
 		default:
 			chain++
-			if t.KeywordKind != pg_query.KeywordKind_NO_KEYWORD {
+			if t.keyword {
 				keywords++
 			}
 		}
@@ -87,5 +92,5 @@ func scan(sql string) ([]*pg_query.ScanToken, *Fault) {
 			return nil, fault("too-large", "the statement nests deeper than %d or chains more than %d operators: use a list, a CTE or parameters", maxNesting, maxChain)
 		}
 	}
-	return result.Tokens, nil
+	return tokens, nil
 }

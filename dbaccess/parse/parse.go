@@ -17,13 +17,12 @@ type Request struct {
 // Result is what a child makes of a Request. Where Fault is not nil the rest is
 // empty, or holds what was done before it.
 type Result struct {
-	SQL         string   // with $n for :name
-	Names       []string // by number: Names[0] is $1
-	Shifts      []Shift  // from the text that was given to SQL
-	Tree        []byte   // a pg_query.ParseResult in protobuf
-	Fingerprint string   // the same whatever the constants
-	Fault       *Fault
-	InBound     bool // Fault.Position is in SQL, not in the text that was given
+	SQL     string   // with $n for :name
+	Names   []string // by number: Names[0] is $1
+	Shifts  []Shift  // from the text that was given to SQL
+	Tree    string   // a pg_query.ParseResult in JSON
+	Fault   *Fault
+	InBound bool // Fault.Position is in SQL, not in the text that was given
 }
 
 // Here parses in this very process: a child's work, and what the fuzzer tests.
@@ -41,11 +40,16 @@ func Here(q Request) (out Result) {
 		return out
 	}
 	var err error
-	if out.Tree, err = parser.ParseToProtobuf(out.SQL); err != nil {
+	if out.Tree, err = parser.ParseToJSON(out.SQL); err != nil {
 		out.Fault, out.InBound = syntax(err), true
 		return out
 	}
-	out.Fingerprint, _ = pg_query.Fingerprint(out.SQL)
+	return out
+}
+
+// Fingerprint is that of a statement that was parsed before.
+func Fingerprint(bound string) string {
+	out, _ := pg_query.Fingerprint(bound)
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -23,6 +24,11 @@ type Pool struct {
 // milliseconds.
 const largest = 16 << 10
 
+// mostAnswer is the most bytes of an answer: a child that its statement broke may send
+// anything. The largest tree has some eighty bytes for each of the tokens that the gate
+// lets pass.
+const mostAnswer = 64 << 20
+
 // ErrBroken says that the parser broke on a statement, or took too long for it.
 var ErrBroken = errors.New("the parser could not take the statement")
 
@@ -33,6 +39,7 @@ type child struct {
 	out  *os.File
 	send *gob.Encoder
 	buf  *bufio.Writer
+	left *io.LimitedReader // of out, for this answer
 	read *gob.Decoder
 }
 
@@ -61,11 +68,15 @@ func (p *Pool) Close() {
 	}
 }
 
-// Parse has a child parse the statement. The error is ErrBroken where the child
-// died of it, and the context's where nobody waits any more.
-func (p *Pool) Parse(ctx context.Context, q Request) (Result, error) {
+// Parse has a child parse the statement, and hands over what came of it, to be judged
+// while the child works out the fingerprint, which is returned: the same whatever the
+// constants, and none where there is a fault. The error is ErrBroken where the child
+// died of it, and the context's where nobody waits any more; what was taken is void then,
+// and may be handed over once more.
+func (p *Pool) Parse(ctx context.Context, q Request, take func(Result)) (fingerprint string, err error) {
 	if bad := Text(q.SQL); bad != nil {
-		return Result{Fault: bad}, nil
+		take(Result{Fault: bad})
+		return "", nil
 	}
 	slots := p.small
 	if len(q.SQL) > largest {
@@ -75,51 +86,70 @@ func (p *Pool) Parse(ctx context.Context, q Request) (Result, error) {
 	select {
 	case c = <-slots:
 	case <-ctx.Done():
-		return Result{}, ctx.Err()
+		return "", ctx.Err()
 	}
+	defer func() { slots <- c }()
 	fresh := c == nil
-	result, err := p.ask(ctx, &c, q)
+	fingerprint, err = p.ask(ctx, &c, q, take)
 	if errors.Is(err, ErrBroken) && !fresh {
 		// It may have been ended by somebody else since it last answered.
-		result, err = p.ask(ctx, &c, q)
+		fingerprint, err = p.ask(ctx, &c, q, take)
 	}
-	slots <- c
-	return result, err
+	return fingerprint, err
 }
 
-// ask sends one statement; a child that does not answer is ended, and *c nil.
-func (p *Pool) ask(ctx context.Context, c **child, q Request) (result Result, err error) {
-	if *c == nil {
-		if *c, err = start(); err != nil {
-			*c = nil
-			return result, fmt.Errorf("start the parser: %w", err)
+// ask sends one statement; a child that does not answer in full is ended, and *slot nil.
+func (p *Pool) ask(ctx context.Context, slot **child, q Request, take func(Result)) (fingerprint string, err error) {
+	c := *slot
+	if c == nil {
+		if c, err = start(); err != nil {
+			return "", fmt.Errorf("start the parser: %w", err)
 		}
 	}
+	*slot = nil
+	defer func() { // where take panics, too
+		if *slot == nil {
+			c.end()
+		}
+	}()
 	deadline := time.Now().Add(patience*limit(q) + time.Second)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
-	_ = (*c).in.SetDeadline(deadline)
-	_ = (*c).out.SetDeadline(deadline)
-	stop := context.AfterFunc(ctx, func() { _ = (*c).out.SetReadDeadline(time.Unix(1, 0)) })
-	if err = (*c).send.Encode(q); err == nil {
-		err = (*c).buf.Flush()
-	}
-	if err == nil {
-		err = (*c).read.Decode(&result)
-	}
+	_ = c.in.SetDeadline(deadline)
+	_ = c.out.SetDeadline(deadline)
+	stop := context.AfterFunc(ctx, func() { _ = c.out.SetReadDeadline(time.Unix(1, 0)) })
+	fingerprint, err = c.ask(q, take)
 	if !stop() && err == nil {
 		err = ctx.Err() // the deadline may still be about to be set: not to be used again
 	}
-	if err == nil {
-		return result, nil
+	switch {
+	case err == nil:
+		*slot = c
+		return fingerprint, nil
+	case ctx.Err() != nil:
+		return "", ctx.Err()
 	}
-	(*c).end()
-	*c = nil
-	if ctx.Err() != nil {
-		return Result{}, ctx.Err()
+	return "", fmt.Errorf("%w: %w", ErrBroken, err)
+}
+
+func (c *child) ask(q Request, take func(Result)) (fingerprint string, err error) {
+	if err := c.send.Encode(q); err != nil {
+		return "", err
 	}
-	return Result{}, fmt.Errorf("%w: %w", ErrBroken, err)
+	if err := c.buf.Flush(); err != nil {
+		return "", err
+	}
+	c.left.N = mostAnswer
+	var result Result
+	if err := c.read.Decode(&result); err != nil {
+		return "", err
+	}
+	take(result)
+	if result.Fault == nil {
+		err = c.read.Decode(&fingerprint)
+	}
+	return fingerprint, err
 }
 
 func start() (*child, error) {
@@ -141,8 +171,8 @@ func start() (*child, error) {
 		_, _ = in.Close(), out.Close()
 		return nil, err
 	}
-	buf := bufio.NewWriter(in)
-	return &child{cmd: cmd, in: in, out: out, buf: buf, send: gob.NewEncoder(buf), read: gob.NewDecoder(bufio.NewReader(out))}, nil
+	buf, left := bufio.NewWriter(in), &io.LimitedReader{R: out}
+	return &child{cmd: cmd, in: in, out: out, buf: buf, send: gob.NewEncoder(buf), left: left, read: gob.NewDecoder(bufio.NewReader(left))}, nil
 }
 
 func (c *child) end() {

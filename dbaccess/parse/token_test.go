@@ -1,0 +1,41 @@
+package parse
+
+import (
+	"testing"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/pganalyze/pg_query_go/v5/parser"
+)
+
+// FuzzTokens holds the tokens to those that the library reads.
+func FuzzTokens(f *testing.F) {
+	for _, sql := range []string{"", "SELECT", "SELECT a, :b FROM c -- d", "/* */ SELECT U&'\\0041' || E'\\n' || $$x$$ ~ $1 AND x[1:2] <> 'é'", "\ufeffSELECT 1;;", "SELECT CASE WHEN 1e5 > .5 THEN x'1f' END", "SELECT 'a"} {
+		f.Add(sql)
+	}
+	f.Fuzz(func(t *testing.T, sql string) {
+		if Text(sql) != nil {
+			return
+		}
+		want, err := pg_query.Scan(sql)
+		if err != nil {
+			return
+		}
+		scanned, err := parser.ScanToProtobuf(sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := tokensOf(scanned)
+		if err != nil || len(got) != len(want.Tokens) {
+			t.Fatalf("%d tokens of %q, want %d: %v", len(got), sql, len(want.Tokens), err)
+		}
+		for i, w := range want.Tokens {
+			if want := (token{int(w.Start), int(w.End), w.Token, w.KeywordKind != pg_query.KeywordKind_NO_KEYWORD}); got[i] != want {
+				t.Errorf("token %d of %q is %+v, want %+v", i, sql, got[i], want)
+			}
+		}
+		// What is cut short is an error, and no panic.
+		for n := range min(len(scanned), 100) {
+			_, _ = tokensOf(scanned[:n])
+		}
+	})
+}

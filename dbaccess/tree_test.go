@@ -1,0 +1,95 @@
+package dbaccess
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+	"github.com/pganalyze/pg_query_go/v5/parser"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"glasshouse/dbaccess/parse"
+)
+
+// FuzzTree holds the tree that is read from JSON to the one that the parser's library
+// reads from protobuf.
+func FuzzTree(f *testing.F) {
+	seedStatements(f, "testdata/*/*.sql")
+	for _, sql := range []string{"", ";", `SELECT E'\b\f\n\r\t\x01\x7f\\"<é>', "a""b\c"`, "SELECT -1, 2147483648, 1e5, x'1f', NULL, TRUE", "CREATE TABLE t (a int PRIMARY KEY) PARTITION BY RANGE (a)", "SELECT 1; SELECT 2",
+		"GRANT SELECT ON t TO PUBLIC", "ALTER TABLE t ADD CHECK (a > 0)", "MERGE INTO a USING b ON a.x = b.x WHEN MATCHED THEN DELETE", "CREATE TRIGGER t BEFORE UPDATE ON t EXECUTE FUNCTION f()", "EXPLAIN (ANALYZE) SELECT 1"} {
+		f.Add(sql)
+	}
+	f.Fuzz(func(t *testing.T, sql string) {
+		if len(sql) > 16<<10 {
+			return
+		}
+		r := parse.Here(parse.Request{SQL: sql, Any: true})
+		if r.Fault != nil {
+			return
+		}
+		packed, err := parser.ParseToProtobuf(r.SQL)
+		var want pg_query.ParseResult
+		if err != nil || proto.Unmarshal(packed, &want) != nil {
+			return
+		}
+		withoutNegative(shapeOf(reflect.TypeFor[pg_query.ParseResult]()), reflect.ValueOf(&want))
+		got, err := treeOf(r.Tree)
+		if err != nil {
+			t.Fatalf("%v\n%q\n%s", err, sql, r.Tree)
+		}
+		if !proto.Equal(got, &want) {
+			t.Errorf("%q\nis read as %v\nand is    %v", sql, got, &want)
+		}
+	})
+}
+
+// withoutNegative does to a tree what writing it as JSON does: whole numbers below zero
+// are lost. Nothing is judged by one.
+func withoutNegative(s *shape, node reflect.Value) {
+	if n, ok := node.Interface().(*pg_query.Integer); ok {
+		n.Ival = max(n.Ival, 0)
+	}
+	s.each(node.Elem(), withoutNegative)
+}
+
+// FuzzTreeText reads anything as a tree. It never panics, and what it takes for one is
+// the one that it is.
+func FuzzTreeText(f *testing.F) {
+	for _, text := range []string{`{"version":160001,"stmts":[{"stmt":{"SelectStmt":{"targetList":[{"ResTarget":{"val":{"A_Const":{"sval":{"sval":"a\u003c\"b"},"location":7}},"location":7}}],"all":true,"op":"SETOP_NONE"}},"stmt_len":9}]}`,
+		`{"stmts":[{"stmt":{"Integer":{"ival":99999999999}}}]}`, `{"stmts":[{}]}`, `{"stmts":[{"stmt":null}]}`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := treeOf(text)
+		var want pg_query.ParseResult
+		if err != nil || protojson.Unmarshal([]byte(text), &want) != nil {
+			return
+		}
+		if !proto.Equal(got, &want) {
+			t.Errorf("%s\nis read as %v\nand is    %v", text, got, &want)
+		}
+	})
+}
+
+// What has no place in a tree, or is in one place twice, is refused, and not left out.
+func TestTreeIsWhole(t *testing.T) {
+	const whole = `{"version":160001,"stmts":[{"stmt":{"SelectStmt":{"op":"SETOP_NONE","all":true}},"stmt_len":9}]}`
+	if _, err := treeOf(whole); err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range [][2]string{
+		{`"all"`, `"new"`}, {`SelectStmt`, `NewStmt`}, {`SETOP_NONE`, `SETOP_NEW`}, {`"all":true`, `"all":true,"op":"SETOP_UNION"`}, {`{"SelectStmt"`, `{"String":{},"SelectStmt"`},
+		{`"stmt_len"`, `"stmt":{},"stmt_len"`}, {`"version":160001`, `"version":160001,"stmts":[{}]`}, {`160001`, `2160001160001`}, {`true`, `1`}, {`:9`, `:"9"`}, {`:9`, `: 9`}, {`:9}`, `:9,}`}, {`]}`, `]}{}`}, {`]}`, `]`}, {`SETOP_NONE"`, "SETOP_NONE"}, {`"all"`, "\"all\xff\""},
+	} {
+		changed := strings.Replace(whole, change[0], change[1], 1)
+		if _, err := treeOf(changed); changed == whole || err == nil {
+			t.Errorf("%s was read", changed)
+		}
+	}
+	deep := strings.Repeat(`{"List":{"items":[`, 20_000)
+	if _, err := treeOf(`{"stmts":[{"stmt":` + deep); err != errDeep {
+		t.Errorf("a deep tree: %v", err)
+	}
+}
