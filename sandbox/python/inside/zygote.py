@@ -23,6 +23,7 @@ import typing
 CONTROL = 3
 _SA_NOCLDSTOP = 1
 _SMALL_OBJECT, _POOL, _POOL_HEAD = 512, 1 << 14, 48  # of CPython's allocator, in bytes
+_HOLES = 1 << 18  # bytes; sizes of object that have left more keep the rest
 
 
 def main() -> None:
@@ -86,13 +87,17 @@ def fill_pools() -> None:
     """Takes the memory that Python has left over here and there for small objects, so that a
     child gets it from new pools, one beside the other: where it were scattered, each size of
     object would cost a page of its own, and one more for the pool's head."""
-    malloc = ctypes.pythonapi.PyObject_Malloc
+    malloc, got = ctypes.pythonapi.PyObject_Malloc, (ctypes.c_size_t * 5)()
     malloc.restype, size = ctypes.c_size_t, 0
     while sys.getallocatedblocks() and size < _SMALL_OBJECT:  # 0 blocks: another allocator is used
         size += 16
-        for _ in range((2 << 20) // size):
-            if malloc(size) % _POOL == _POOL_HEAD:  # the first of a new one
-                break
+        for _ in range(_HOLES // size):
+            got[0] = malloc(size)
+            if got[0] % _POOL <= _POOL_HEAD + size:  # the first, or ctypes has it: a pool is new
+                for n in range(1, 5):  # where the next ones are side by side
+                    got[n] = malloc(size)
+                if got[4] - got[0] == 4 * size:
+                    break
 
 
 def use_huge_pages(objects: list) -> None:
