@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 10, REFERENCES = 1, TOLERATED = 2, ARGUMENTS = 3, RESULT = 9, GIVEN = 4 };
+enum { FORM = 2 /* batch.py has the same */, WORDS = 10, REFERENCES = 1, TOLERATED = 2, ARGUMENTS = 3, RESULT = 9, GIVEN = 4 };
 
 /* What is not the number of a system call. */
 enum {
@@ -314,4 +314,10 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "syscall_batch", "Makes prepared system calls.", -1, methods, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit_syscall_batch(void) { return PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit_syscall_batch(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddIntConstant(module, "FORM", FORM) < 0)
+        Py_CLEAR(module);
+    return module;
+}

@@ -17,6 +17,9 @@ try:
     import syscall_batch
 except ImportError:
     syscall_batch = None
+FORM = 2  # of what the extension and this have of each other; syscall_batch.c has the same
+if getattr(syscall_batch, "FORM", 0) != FORM:  # another version of Glasshouse has built it
+    syscall_batch = None
 
 _libc = ctypes.PyDLL(None, use_errno=True)  # which keeps the interpreter's lock
 _libc.syscall.restype = ctypes.c_long

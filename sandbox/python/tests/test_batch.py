@@ -2,8 +2,10 @@
 
 import ctypes
 import errno
+import importlib.util
 import os
 import sys
+import types
 
 import batch
 import pytest
@@ -84,3 +86,13 @@ def test_only_a_batch_is_one(extension):
             extension.run(wrong)
     with pytest.raises(BufferError):
         extension.run(bytes(88))
+
+
+def test_an_extension_of_another_version_is_not_used(extension, monkeypatch):
+    assert extension.FORM == batch.FORM
+    for form, used in ((batch.FORM, True), (batch.FORM - 1, False), (None, False)):
+        monkeypatch.setitem(sys.modules, "syscall_batch", types.SimpleNamespace(run=len, **({} if form is None else {"FORM": form})))
+        spec = importlib.util.spec_from_file_location("another_batch", batch.__file__)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        assert (module.syscall_batch is not None) == used and (module.run is len) == used
