@@ -40,9 +40,11 @@
 // A child's lockdown is a batch of system calls that its zygote has prepared
 // (batch.py, lockdown.py) and that the extension syscall_batch, where it is built,
 // makes without Python. For a forked Python copies each page whose objects it looks at: that,
-// the fork and the end are most of what a short run costs. For the same reason a
-// zygote does little between forks, and keeps its memory on huge pages; and a
-// child that waits has rehearsed a run, so that those copies are not the user's to wait for.
+// the fork and the end are most of what a short run costs. For the same reason the
+// extension goes round in the zygote's loop (nursery.py), too, so that its memory stays
+// on huge pages; the zygote has gone a child's way before, so that what it runs is
+// specialised already; and a child that waits rehearses a run, so that those copies are
+// not the user's to wait for.
 //
 // Isolator owns an edition (edition.go) of each environment of the operator's, another
 // one when its packages have changed. An edition owns a nursery for each warm set: a

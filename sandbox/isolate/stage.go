@@ -142,7 +142,8 @@ func become(spec stageSpec, cwd, inside, tmp string) error {
 		// One thread before the fork, and no surprise against max_threads after it.
 		"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "NUMEXPR_NUM_THREADS=1", "ARROW_DEFAULT_MEMORY_POOL=system", "OMP_THREAD_LIMIT=1",
 	}
-	env = append(env, spec.inherited...)
+	// What is linked when it is first called is linked again in each child.
+	env = append(append(env, "LD_BIND_NOW=1"), spec.inherited...)
 	return unix.Exec(spec.Python, []string{"python3", "-I", "-S", inside + "/zygote.py", string(config)}, env)
 }
 

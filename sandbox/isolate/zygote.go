@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,8 +44,9 @@ type zygote struct {
 	mu      sync.Mutex
 	next    int
 	waiting map[int]chan forked
-	exits   map[int]func(status int, spent time.Duration)
-	dead    chan struct{} // closed when the zygote is gone
+	unborn  map[int]exited    // by the number that they were asked for with
+	living  map[uint32]exited // by their pid in the zygote's namespace
+	dead    chan struct{}     // closed when the zygote is gone
 
 	started time.Time
 	forks   int           // so far
@@ -51,6 +54,9 @@ type zygote struct {
 	worn    chan struct{} // closed then
 	retired bool          // another has taken its place: it ends with its last child
 }
+
+// exited is told of a child's end.
+type exited func(status int, spent time.Duration)
 
 type forked struct {
 	pidfd int
@@ -107,7 +113,7 @@ func startZygote(spec stageSpec, ids identities, log func(string)) (*zygote, err
 	}()
 	encodeErr := json.NewEncoder(specW).Encode(spec)
 	specW.Close()
-	z := &zygote{cmd: cmd, control: control, pid: cmd.Process.Pid, waiting: map[int]chan forked{}, exits: map[int]func(int, time.Duration){}, dead: make(chan struct{}),
+	z := &zygote{cmd: cmd, control: control, pid: cmd.Process.Pid, waiting: map[int]chan forked{}, unborn: map[int]exited{}, living: map[uint32]exited{}, dead: make(chan struct{}),
 		started: time.Now(), worn: make(chan struct{}), shared: -1}
 	buf, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 60})
@@ -183,27 +189,21 @@ func (z *zygote) read(fd int) {
 		if n < 5 {
 			continue
 		}
-		kind, id, rest := buf[0], int(binary.BigEndian.Uint32(buf[1:])), buf[5:n]
+		kind, id, rest := buf[0], binary.BigEndian.Uint32(buf[1:]), buf[5:n]
 		z.mu.Lock()
-		switch kind {
-		case 'f', 'e': // forked, or an error
-			answer := forked{pidfd: -1, err: errors.New(string(rest))}
-			if kind == 'f' {
-				answer = forked{pidfd: oneFD(oob[:oobn])}
-			}
-			if c := z.waiting[id]; c != nil {
-				delete(z.waiting, id)
-				c <- answer
-			} else if answer.pidfd >= 0 { // nobody waits any more
-				_ = unix.Close(answer.pidfd)
-			}
-			if kind == 'e' {
-				delete(z.exits, id)
-				z.leave()
-			}
-		case 'x': // ended
-			if f := z.exits[id]; f != nil && len(rest) == 12 {
-				delete(z.exits, id)
+		switch {
+		case kind == 'f' && len(rest) == 4:
+			pid := binary.BigEndian.Uint32(rest)
+			z.living[pid] = z.unborn[int(id)]
+			delete(z.unborn, int(id))
+			z.tell(int(id), forked{pidfd: oneFD(oob[:oobn])})
+		case kind == 'e':
+			delete(z.unborn, int(id))
+			z.tell(int(id), forked{pidfd: -1, err: errors.New(string(rest))})
+			z.leave()
+		case kind == 'x' && len(rest) == 12:
+			if f := z.living[id]; f != nil {
+				delete(z.living, id)
 				f(int(binary.BigEndian.Uint32(rest)), time.Duration(binary.BigEndian.Uint64(rest[4:]))*time.Microsecond)
 			}
 			z.leave()
@@ -220,9 +220,20 @@ func (z *zygote) read(fd int) {
 		delete(z.waiting, id)
 		c <- forked{pidfd: -1, err: errors.New("the zygote died")}
 	}
-	for id, f := range z.exits {
-		delete(z.exits, id)
+	for _, f := range slices.Concat(slices.Collect(maps.Values(z.unborn)), slices.Collect(maps.Values(z.living))) {
 		f(int(unix.SIGKILL), 0)
+	}
+	clear(z.unborn)
+	clear(z.living)
+}
+
+// tell answers who waits for a child, if anybody still does. The caller holds z.mu.
+func (z *zygote) tell(id int, answer forked) {
+	if c := z.waiting[id]; c != nil {
+		delete(z.waiting, id)
+		c <- answer
+	} else if answer.pidfd >= 0 {
+		_ = unix.Close(answer.pidfd)
 	}
 }
 
@@ -240,9 +251,8 @@ func oneFD(oob []byte) int {
 }
 
 // fork asks for one child, with its ends of the hatch, stdout and stderr; enter, if not
-// nil, is how it is to lock itself down when it is told to. exited is called once, with
-// its wait status.
-func (z *zygote) fork(ctx context.Context, ends [3]int, enter *hatch.Enter, exited func(status int, spent time.Duration)) (pidfd int, err error) {
+// nil, is how it is to lock itself down when it is told to. over is called once.
+func (z *zygote) fork(ctx context.Context, ends [3]int, enter *hatch.Enter, over exited) (pidfd int, err error) {
 	answer := make(chan forked, 1)
 	z.mu.Lock()
 	select {
@@ -256,7 +266,7 @@ func (z *zygote) fork(ctx context.Context, ends [3]int, enter *hatch.Enter, exit
 		close(z.worn)
 	}
 	id := z.next
-	z.waiting[id], z.exits[id] = answer, exited
+	z.waiting[id], z.unborn[id] = answer, over
 	message, uid := []byte{'F'}, 0
 	var told []byte
 	if enter != nil { // but for the uid it is the same for most
@@ -272,7 +282,7 @@ func (z *zygote) fork(ctx context.Context, ends [3]int, enter *hatch.Enter, exit
 	}
 	if err != nil {
 		delete(z.waiting, id)
-		delete(z.exits, id)
+		delete(z.unborn, id)
 		z.mu.Unlock()
 		return -1, err
 	}
@@ -283,7 +293,7 @@ func (z *zygote) fork(ctx context.Context, ends [3]int, enter *hatch.Enter, exit
 	case <-ctx.Done():
 	}
 	z.mu.Lock()
-	delete(z.waiting, id) // z.exits stays: the child may come, finds its hatch closed, and leaves
+	delete(z.waiting, id) // z.unborn stays: the child may come, finds its hatch closed, and leaves
 	z.mu.Unlock()
 	select {
 	case a := <-answer: // it came just now
@@ -312,12 +322,12 @@ func (z *zygote) retire() {
 func (z *zygote) childless() bool {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	return len(z.exits) == 0
+	return len(z.unborn)+len(z.living) == 0
 }
 
 // leave ends a retired zygote that has no child left. The caller holds z.mu.
 func (z *zygote) leave() {
-	if z.retired && len(z.exits) == 0 {
+	if z.retired && len(z.unborn)+len(z.living) == 0 {
 		_ = z.cmd.Process.Kill()
 	}
 }

@@ -1,38 +1,65 @@
-/* Makes prepared system calls, one after the other, without touching a Python object
- * in between: in a forked child each object touched is a page copied. What the calls
- * are, and in which order, batch.py says; where this is not built, batch.py makes them
- * itself.
+/* What a zygote and its children do without Python: a forked process copies each page
+ * that it writes to, and Python writes to every object that it looks at. batch.py says
+ * what the calls are, and in which order, and nursery.py what the service asks for; where this
+ * is not built, they do the same themselves.
  *
  * A batch is a buffer of 64-bit words: the index of the step that failed, or -1, and
- * then ten words for each step: what to do, a bit for each argument that is the result of an
- * earlier step and not a value, an errno that is no failure, six arguments, the result. */
+ * then ten words for each step: what to do, a bit for each argument that is a result and not
+ * a value, an errno that is no failure, six arguments, the result. A result is that of an
+ * earlier step, by its index, or, from -1 down, what the whole batch is given. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS = 10, REFERENCES = 1, TOLERATED = 2, ARGUMENTS = 3, RESULT = 9 };
+enum { FORM = 2 /* batch.py has the same */, WORDS = 10, REFERENCES = 1, TOLERATED = 2, ARGUMENTS = 3, RESULT = 9, GIVEN = 4 };
 
 /* What is not the number of a system call. */
-enum { STORE = -1 /* the second argument at the first, an address, as 32 bits */, EXPECT = -2 /* the first to be the second, else fails with the errno of the third */ };
+enum {
+    STORE = -1,  /* the second argument at the first, an address, as 32 bits */
+    EXPECT = -2, /* the first to be the second, else fails with the errno of the third */
+    WRITE = -3,  /* the second at the first, an address, in decimal digits, as a C string */
+};
 
-static void perform(int64_t *batch, Py_ssize_t steps)
+static void write_digits(char *to, uint64_t value)
+{
+    char digits[24];
+    int n = 0;
+    do
+        digits[n++] = '0' + value % 10;
+    while (value /= 10);
+    while (n)
+        *to++ = digits[--n];
+    *to = 0;
+}
+
+static void perform(int64_t *batch, Py_ssize_t steps, const int64_t *given)
 {
     int64_t *first = batch + 1;
     batch[0] = -1;
     for (Py_ssize_t i = 0; i < steps; i++) {
         int64_t *step = first + i * WORDS, a[6], result = 0;
-        for (int j = 0; j < 6; j++)
-            a[j] = step[REFERENCES] >> j & 1 ? first[step[ARGUMENTS + j] * WORDS + RESULT] : step[ARGUMENTS + j];
+        for (int j = 0; j < 6; j++) {
+            a[j] = step[ARGUMENTS + j];
+            if (step[REFERENCES] >> j & 1)
+                a[j] = a[j] < 0 ? given[-1 - a[j]] : first[a[j] * WORDS + RESULT];
+        }
         if (step[0] == STORE)
             *(int32_t *)(intptr_t)a[0] = (int32_t)a[1];
         else if (step[0] == EXPECT)
             result = a[0] == a[1] ? 0 : -a[2];
+        else if (step[0] == WRITE)
+            write_digits((char *)(intptr_t)a[0], a[1]);
         else {
             do
                 result = syscall(step[0], a[0], a[1], a[2], a[3], a[4], a[5]);
@@ -63,44 +90,234 @@ static PyObject *batch_run(PyObject *module, PyObject *args)
 {
     PyObject *object;
     Py_buffer view;
-    if (!PyArg_ParseTuple(args, "O", &object) || take(object, &view) < 0)
+    long long a[GIVEN] = {0};
+    if (!PyArg_ParseTuple(args, "O|LLLL", &object, &a[0], &a[1], &a[2], &a[3]) || take(object, &view) < 0)
         return NULL;
-    perform(view.buf, view.len / 8 / WORDS);
+    int64_t given[GIVEN] = {a[0], a[1], a[2], a[3]};
+    perform(view.buf, view.len / 8 / WORDS, given);
     PyBuffer_Release(&view);
     Py_RETURN_NONE;
 }
 
-static PyObject *batch_fork(PyObject *module, PyObject *args)
+/* -- the zygote's loop */
+
+enum { MESSAGE = 4096, HEAD = 9, ENDS = 3, MOST = 64 };
+
+static void put32(unsigned char *to, uint32_t value)
 {
-    PyObject *object;
-    Py_buffer view;
-    int home;
-    if (!PyArg_ParseTuple(args, "Oi", &object, &home) || take(object, &view) < 0)
-        return NULL;
+    for (int i = 0; i < 4; i++)
+        to[i] = value >> (24 - 8 * i);
+}
+
+static uint32_t get32(const unsigned char *from)
+{
+    return (uint32_t)from[0] << 24 | from[1] << 16 | from[2] << 8 | from[3];
+}
+
+static ssize_t receive(int control, unsigned char *message, int *ends, int flags)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(ENDS * sizeof(int))];
+    } rights;
+    struct iovec vector = {message, MESSAGE};
+    struct msghdr header = {.msg_iov = &vector, .msg_iovlen = 1};
+    if (ends) {
+        header.msg_control = &rights;
+        header.msg_controllen = sizeof rights;
+    }
+    ssize_t n;
+    do
+        n = recvmsg(control, &header, flags);
+    while (n < 0 && errno == EINTR);
+    struct cmsghdr *sent = ends && n > 0 ? CMSG_FIRSTHDR(&header) : NULL;
+    if (ends && n > 0 && (!sent || sent->cmsg_type != SCM_RIGHTS || sent->cmsg_len != CMSG_LEN(ENDS * sizeof(int))))
+        return -1;
+    if (sent)
+        memcpy(ends, CMSG_DATA(sent), ENDS * sizeof(int));
+    return n;
+}
+
+/* Sends a message, with a descriptor that is closed then where it is not -1. */
+static void say(int control, const void *message, size_t size, int fd)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } rights = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    struct iovec vector = {(void *)message, size};
+    struct msghdr header = {.msg_iov = &vector, .msg_iovlen = 1};
+    if (fd >= 0) {
+        memcpy(CMSG_DATA(&rights.head), &fd, sizeof fd);
+        header.msg_control = &rights;
+        header.msg_controllen = sizeof rights;
+    }
+    while (sendmsg(control, &header, MSG_NOSIGNAL) < 0 && errno == EINTR)
+        ;
+    if (fd >= 0)
+        close(fd);
+}
+
+static void reap(int control, int ended)
+{
+    char signals[1024];
+    if (read(ended, signals, sizeof signals) < 0 && errno != EAGAIN && errno != EINTR)
+        _exit(70);
+    int status;
+    struct rusage used;
+    for (pid_t pid; (pid = wait4(-1, &status, WNOHANG, &used)) > 0;) {
+        uint64_t time = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000ull + used.ru_utime.tv_usec + used.ru_stime.tv_usec;
+        unsigned char message[17] = "x";
+        put32(message + 1, pid);
+        put32(message + 5, status);
+        put32(message + 9, time >> 32);
+        put32(message + 13, time);
+        say(control, message, sizeof message, -1);
+    }
+}
+
+/* Forks one child, and makes its batch there. Its pid, and 0 in it. */
+static pid_t make(int control, uint32_t number, Py_buffer *batch, const int64_t *given, int home)
+{
     pid_t pid = -1;
     if (home < 0 || unshare(CLONE_NEWPID) == 0)
         pid = fork();
     int failed = errno;
-    if (pid == 0)
-        perform(view.buf, view.len / 8 / WORDS);
-    else if (home >= 0 && setns(home, CLONE_NEWPID) < 0)
-        Py_FatalError("there is no way back to the own pid namespace");
-    PyBuffer_Release(&view);
-    if (pid < 0) {
-        errno = failed;
-        return PyErr_SetFromErrno(PyExc_OSError);
+    if (pid == 0) {
+        perform(batch->buf, batch->len / 8 / WORDS, given);
+        return 0;
     }
-    return PyLong_FromLong(pid);
+    if (home >= 0 && setns(home, CLONE_NEWPID) < 0)
+        _exit(70); /* there is no way back */
+    unsigned char answer[256] = "e";
+    put32(answer + 1, number);
+    int pidfd = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pid >= 0)
+        failed = errno;
+    if (pidfd >= 0) {
+        answer[0] = 'f';
+        put32(answer + 5, pid);
+        say(control, answer, 9, pidfd);
+    } else {
+        int length = snprintf((char *)answer + 5, sizeof answer - 5, "fork: %s", strerror(failed));
+        say(control, answer, 5 + length, -1);
+    }
+    return pid;
+}
+
+static PyObject *serve(int control, int ended, int home, PyObject *births, Py_buffer *views, Py_ssize_t count)
+{
+    unsigned char message[MESSAGE];
+    for (;;) {
+        struct pollfd ready[2] = {{control, POLLIN, 0}, {ended, POLLIN, 0}};
+        if (poll(ready, 2, -1) < 0) {
+            if (errno == EINTR)
+                continue;
+            return PyErr_SetFromErrno(PyExc_OSError);
+        }
+        if (ready[1].revents)
+            reap(control, ended);
+        if (!ready[0].revents)
+            continue;
+        ssize_t n = receive(control, message, NULL, MSG_PEEK);
+        if (n < HEAD)
+            _exit(0);
+        Py_ssize_t i = 0;
+        for (; i < count; i++) {
+            PyObject *told = PyTuple_GET_ITEM(PyList_GET_ITEM(births, i), 0);
+            if (PyBytes_GET_SIZE(told) == n - HEAD && memcmp(PyBytes_AS_STRING(told), message + HEAD, n - HEAD) == 0)
+                break;
+        }
+        if (i == count)
+            return PyBytes_FromStringAndSize((char *)message + HEAD, n - HEAD);
+        int ends[ENDS];
+        if (receive(control, message, ends, MSG_CMSG_CLOEXEC) < 0)
+            _exit(0);
+        int64_t given[GIVEN] = {ends[0], ends[1], ends[2], get32(message + 5)};
+        if (make(control, get32(message + 1), &views[i], given, home) == 0)
+            return PyLong_FromSsize_t(i);
+        for (int j = 0; j < ENDS; j++)
+            close(ends[j]);
+    }
+}
+
+static PyObject *batch_serve(PyObject *module, PyObject *args)
+{
+    PyObject *births, *result = NULL;
+    Py_buffer views[MOST];
+    int control, ended, home;
+    if (!PyArg_ParseTuple(args, "iiiO!", &control, &ended, &home, &PyList_Type, &births))
+        return NULL;
+    Py_ssize_t count = PyList_GET_SIZE(births), taken = 0;
+    for (; taken < count && taken < MOST; taken++) {
+        PyObject *birth = PyList_GET_ITEM(births, taken);
+        if (!PyTuple_Check(birth) || PyTuple_GET_SIZE(birth) != 2 || !PyBytes_Check(PyTuple_GET_ITEM(birth, 0))) {
+            PyErr_SetString(PyExc_TypeError, "a birth is bytes and a batch");
+            break;
+        }
+        if (take(PyTuple_GET_ITEM(birth, 1), &views[taken]) < 0)
+            break;
+    }
+    if (!PyErr_Occurred())
+        result = serve(control, ended, home, births, views, taken);
+    if (result && PyLong_Check(result)) /* a child: it goes without writing to all of these */
+        return result;
+    while (taken)
+        PyBuffer_Release(&views[--taken]);
+    return result;
+}
+
+/* -- memory */
+
+enum { ARENA = 1 << 20, HUGE = 2 * ARENA };
+
+static char *second; /* the arena that the last huge page still has */
+
+/* An arena for Python's small objects: two of them fill a huge page. */
+static void *arena(void *context, size_t size)
+{
+    char *got = size == ARENA ? second : NULL;
+    if (got) {
+        second = NULL;
+        return got;
+    }
+    size_t room = size == ARENA ? 2 * HUGE : size;
+    got = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (got == MAP_FAILED)
+        return NULL;
+    if (size != ARENA)
+        return got;
+    size_t before = -(uintptr_t)got % HUGE;
+    if (before)
+        munmap(got, before);
+    if (before < HUGE)
+        munmap(got + before + HUGE, HUGE - before);
+    second = got + before + ARENA;
+    return got + before;
+}
+
+static void free_arena(void *context, void *at, size_t size) { munmap(at, size); }
+
+static PyObject *batch_pair_arenas(PyObject *module, PyObject *nothing)
+{
+    PyObjectArenaAllocator allocator = {NULL, arena, free_arena};
+    PyObject_SetArenaAllocator(&allocator);
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef methods[] = {
-    {"run", batch_run, METH_VARARGS, "run(batch): makes the calls"},
-    {"fork", batch_fork, METH_VARARGS,
-     "fork(batch, home): forks, and makes the calls in the child. home is a pidfd of this process, and the child "
-     "is in a pid namespace of its own then; or -1. Returns the child's pid, and 0 there. None of Python's own hooks for a fork run."},
+    {"run", batch_run, METH_VARARGS, "run(batch, *given): makes the calls"},
+    {"pair_arenas", batch_pair_arenas, METH_NOARGS, "pair_arenas(): from here on, Python's memory for small objects comes in whole huge pages"},
+    {"serve", batch_serve, METH_VARARGS, "serve(control, ended, home, births): what nursery.serve does"},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "syscall_batch", "Makes prepared system calls.", -1, methods, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit_syscall_batch(void) { return PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit_syscall_batch(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddIntConstant(module, "FORM", FORM) < 0)
+        Py_CLEAR(module);
+    return module;
+}

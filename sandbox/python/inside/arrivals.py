@@ -19,6 +19,14 @@ def meet(name: str, greet: "Callable[[types.ModuleType], None]") -> None:
             sys.meta_path.insert(0, _Finder)
 
 
+def awaited(names: "tuple[str, ...]") -> bool:
+    """Whether all of these are still to come, and will be met."""
+    for name in names:
+        if name not in _awaited:
+            return False
+    return _Finder in sys.meta_path
+
+
 class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):

@@ -10,18 +10,19 @@ outcome.
 import array
 import ctypes
 import errno
-import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 try:
     import syscall_batch
 except ImportError:
     syscall_batch = None
+FORM = 2  # of what the extension and this have of each other; syscall_batch.c has the same
+if getattr(syscall_batch, "FORM", 0) != FORM:  # another version of Glasshouse has built it
+    syscall_batch = None
 
 _libc = ctypes.PyDLL(None, use_errno=True)  # which keeps the interpreter's lock
 _libc.syscall.restype = ctypes.c_long
-_CLONE_NEWPID = 0x20000000
 
 # The numbers of the system calls that are used, on x86-64 and ARM64, the architectures that there is a filter for.
 _NUMBERS = {
@@ -63,7 +64,7 @@ _NUMBERS = {
     }.items()
 }
 
-_STORE, _EXPECT = -1, -2
+_STORE, _EXPECT, _WRITE = -1, -2, -3
 _WORDS, _REFERENCES, _TOLERATED, _ARGUMENTS, _RESULT = 10, 1, 2, 3, 9
 
 
@@ -71,30 +72,12 @@ class Step(int):
     """A step of a batch by its index; as an argument of a later one, its result."""
 
 
-class Slot:
-    """A number that is filled in when the batch is ready: set."""
-
-    def __init__(self, batch: "Batch"):
-        self._batch = batch
-        self._words: list[int] = []
-        self._texts: list[ctypes.Array] = []
-
-    def text(self) -> ctypes.Array:
-        """It as decimal digits, of a C string."""
-        self._texts.append(ctypes.create_string_buffer(24))
-        return self._texts[-1]
-
-    def used(self, word: int) -> None:
-        self._words.append(word)
-
-    def set(self, value: int) -> None:
-        for word in self._words:
-            self._batch.words[word] = value
-        for text in self._texts:
-            text.value = b"%d" % value
+def given(n: int) -> Step:
+    """What the batch is given when it is made, the nth of four numbers, as an argument."""
+    return Step(-1 - n)
 
 
-Argument = int | bytes | ctypes.Array | ctypes.Structure | Slot | None
+Argument = int | bytes | ctypes.Array | ctypes.Structure | None
 
 
 class Batch:
@@ -116,6 +99,12 @@ class Batch:
         self._held.append(target)
         self._add("store", _STORE, (ctypes.addressof(target) + offset, value))
 
+    def digits(self, value: int) -> ctypes.Array:
+        """Adds the writing of a number as decimal digits; returns the C string that it will be."""
+        text = ctypes.create_string_buffer(24)
+        self._add("digits", _WRITE, (text, value))
+        return text
+
     def expect(self, what: str, value: Step, equal: int, error: int) -> Step:
         """Adds a comparison: where the result is another, the batch fails with error."""
         return self._add(what, _EXPECT, (value, equal, error))
@@ -124,13 +113,9 @@ class Batch:
         at = len(self.words)
         self.words.extend([number, 0, tolerate, 0, 0, 0, 0, 0, 0, 0])
         for i, arg in enumerate(args):
-            word = at + _ARGUMENTS + i
-            if isinstance(arg, Slot):
-                arg.used(word)
-                continue
             if isinstance(arg, Step):
                 self.words[at + _REFERENCES] |= 1 << i
-            self.words[word] = self._value(arg)
+            self.words[at + _ARGUMENTS + i] = self._value(arg)
         self._what.append(what)
         return Step(len(self._what) - 1)
 
@@ -165,31 +150,27 @@ class Batch:
             number = -self.result(Step(step))
             raise OSError(number, f"{self._what[step]}: {os.strerror(number)}")
 
-    def run(self) -> None:
+    def run(self, *given: int) -> None:
         """Makes the calls. Raises OSError for the first that fails; none is made after it."""
-        _run(self.words)
+        run(self.words, *given)
         self.check()
 
-    def fork(self, home: int, hooks: bool) -> int:
-        """Forks, and makes the calls in the child, where check says how it went. home is a
-        pidfd of this process, for a child in a pid namespace of its own, or -1. Returns the
-        child's pid, and 0 there. hooks has Python's own hooks for a fork run."""
-        return fork_slowly(self.words, home) if hooks else _fork(self.words, home)
 
-
-def run_slowly(words: "array.array") -> None:
+def run_slowly(words: "array.array", *given: int) -> None:
     """What syscall_batch.run does."""
     words[0] = -1
     for at in range(1, len(words), _WORDS):
-        a = [
-            words[1 + words[at + _ARGUMENTS + i] * _WORDS + _RESULT] if words[at + _REFERENCES] >> i & 1 else words[at + _ARGUMENTS + i]
-            for i in range(6)
-        ]
+        a = list(words[at + _ARGUMENTS : at + _RESULT])
+        for i, n in enumerate(a):
+            if words[at + _REFERENCES] >> i & 1:
+                a[i] = given[-1 - n] if n < 0 else words[1 + n * _WORDS + _RESULT]
         result = 0
         if words[at] == _STORE:
             ctypes.c_int32.from_address(a[0]).value = a[1]
         elif words[at] == _EXPECT:
             result = 0 if a[0] == a[1] else -a[2]
+        elif words[at] == _WRITE:
+            ctypes.memmove(a[0], b"%d\0" % a[1], len(b"%d\0" % a[1]))
         else:
             while True:
                 result = _libc.syscall(ctypes.c_long(words[at]), *map(ctypes.c_long, a))
@@ -204,27 +185,4 @@ def run_slowly(words: "array.array") -> None:
             return
 
 
-def fork_slowly(words: "array.array", home: int, fork: Callable[[], int] = os.fork) -> int:
-    """What syscall_batch.fork does, with a fork that may be Python's own."""
-    if home >= 0 and _libc.unshare(_CLONE_NEWPID) < 0:
-        raise OSError(ctypes.get_errno(), "unshare")
-    pid = -1
-    try:
-        pid = fork()
-    finally:
-        if pid and home >= 0 and _libc.setns(home, _CLONE_NEWPID) < 0:
-            os._exit(70)  # there is no way back
-    if pid == 0:
-        run_slowly(words)
-    return pid
-
-
-def _plain_fork() -> int:
-    pid = _libc.fork()
-    if pid < 0:
-        raise OSError(ctypes.get_errno(), "fork")
-    return pid
-
-
-_run = syscall_batch.run if syscall_batch else run_slowly
-_fork = syscall_batch.fork if syscall_batch else functools.partial(fork_slowly, fork=_plain_fork)
+run = syscall_batch.run if syscall_batch else run_slowly

@@ -48,16 +48,13 @@ class Rules:
     def check(self, source: str, tree: ast.AST, known=()) -> None:
         """Raises PolicyError for the first import or bare call, in the order of the
         lines, that the rules don't allow. known are names that the user has bound before."""
-        for error in self.problems(source, tree, known):
-            raise error
+        if self._enabled and not self._plain(source):
+            for error in self.problems(source, tree, known):
+                raise error
 
     def problems(self, source: str, tree: ast.AST, known=()):
         """Each PolicyError that there is, in that order."""
-        if not self._enabled:
-            return
-        # Most code that has none of the words needs no walk; other alphabets have
-        # letters that Python takes for these.
-        if source.isascii() and not any(word in source for word in self._words):
+        if not self._enabled or self._plain(source):
             return
         found = []
         calls = []
@@ -74,6 +71,14 @@ class Rules:
                 self._node(node)
             except PolicyError as error:
                 yield error
+
+    def _plain(self, source: str) -> bool:
+        """Whether it has none of the words, as most code, and needs no walk; other alphabets
+        have letters that Python takes for these."""
+        for word in self._words:
+            if word in source:
+                return False
+        return source.isascii()
 
     def allows(self, module: str) -> bool:
         """Whether an import of the module would pass."""

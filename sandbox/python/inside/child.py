@@ -1,4 +1,4 @@
-"""A child's life: lock down on Enter, then do what the host sends.
+"""A child's life: lock down on Enter, wait for Assign, then run what the host sends.
 
 What can be made before the fork is made in the zygote, by Child: each page that a
 child writes to must be copied first, so the less it does, the faster it is and the
@@ -10,30 +10,38 @@ import io
 import os
 import random
 import signal
+import socket
 import sys
 import threading
 
 import hatch
 import lockdown
 import network
+import nursery
 import place
 import session
-from batch import Batch, Slot, Step
+from batch import Batch, Step, given
 
 TMP_BYTES, INODES = 64 << 20, 16384
 DATA_BYTES, DATA_INODES = 2 << 30, 1 << 18  # the service, which alone writes there, holds a sandbox to less
 _GO = hatch.frame(hatch.ENTER, b"")  # to one that knows already how to lock down
 _KEPT_BIRTHS = 8
-_REHEARSED = rb"""{"execution_id": "", "code": "print('', end='')\n0", "context": {}}"""  # a sandbox.hatch.Run
+_REHEARSAL = {"code": "print(end='')"}
+_PRACTICE = 20  # times after which the interpreter has specialised what it runs
+_IDLE = 20  # milliseconds after which a child that nobody wanted yet rehearses
+
+
+# Bound here, as a child looks at little more: names, modules and methods are pages.
+_MAIN, _native_id, _urandom, _modules = threading.main_thread(), threading.get_native_id, os.urandom, sys.modules
+_seed = super(random.Random, random._inst).seed  # that the module's functions have
+_ENDS, _UID = (given(0), given(1), given(2)), given(3)  # the hatch, stdout and stderr; the uid
 
 
 class Birth:
-    """What a child does before it comes to Python: the batch, and what is filled in for
-    each child."""
+    """What a child does before it comes to Python: the batch."""
 
     def __init__(self) -> None:
         self.batch = Batch()
-        self.hatch, self.out, self.err, self.uid = (Slot(self.batch) for _ in range(4))
         self.arrived = 0  # so many steps come before it has its descriptors
         self.go: Step | None = None  # the host's word that it may; None: it is told later how
 
@@ -49,7 +57,8 @@ class Child:
         self._private = private
         self._parent = 0 if private and "pid" not in lockdown.without else os.getpid()
         self._abi = lockdown.landlock_abi()
-        self._births: dict[bytes, Birth] = {}
+        self._births: list[Birth] = []
+        self.batches: nursery.Births = []  # theirs
         os.umask(0o022)
         sys.stdin = open(0)
         sys.stdout, sys.stderr = _text(1), _text(2)
@@ -63,33 +72,33 @@ class Child:
         network.explain()
         lockdown.before_fork()
         self._session.leave_home()
+        self._practise()
 
-    def birth(self, told: bytes) -> Birth:
-        """The Birth of a child that locks itself down as is told, in JSON; b"": that comes
+    def prepare(self, told: bytes) -> None:
+        """Adds the Birth of a child that locks itself down as is told, in JSON; b"": that comes
         later, over the hatch."""
-        birth = self._births.get(told)
-        if birth is None:
-            while len(self._births) >= _KEPT_BIRTHS:
-                del self._births[next(iter(self._births))]
-            birth = self._births[told] = self._prepare(hatch.loads(told) if told else None)
-        return birth
+        if len(self._births) == _KEPT_BIRTHS:
+            del self._births[0], self.batches[0]
+        birth = self._prepare(hatch.loads(told) if told else None)
+        self._births.append(birth)
+        self.batches.append((told, birth.batch.words))
 
     def _prepare(self, enter: "dict | None") -> Birth:
         birth = Birth()
         batch = birth.batch
-        lockdown.arrive(batch, birth.hatch, birth.out, birth.err, self._private)
+        lockdown.arrive(batch, *_ENDS, self._private)
         birth.arrived = batch.steps()
         if enter:
             birth.go = batch.call("the host's word", "read", lockdown.HATCH, bytes(len(_GO)), len(_GO))
             batch.expect("the host's word", birth.go, len(_GO), errno.EPIPE)
-            keep = self._lock(batch, {**enter, "uid": birth.uid if enter["uid"] else 0}, [])
+            keep = self._lock(batch, {**enter, "uid": _UID if enter["uid"] else 0}, [])
             lockdown.tell(batch, hatch.frame(hatch.READY, hatch.pack({"error": ""})), keep)
         return birth
 
-    def live(self, birth: Birth) -> None:
-        """Never returns. The birth's batch has been made, or has failed; raises OSError
+    def live(self, number: int) -> None:
+        """Never returns. The batch of this number has been made, or has failed; raises OSError
         where it failed so early that there is no hatch."""
-        channel, live = self._channel, self._session
+        channel, birth = self._channel, self._births[number]
         failed = birth.batch.failed()
         if failed < birth.arrived:
             birth.batch.check()
@@ -103,25 +112,57 @@ class Child:
             channel.send(hatch.READY, {"error": f"{type(error).__name__}: {error}"})
             os._exit(72)
         _differ()
-        hatch.pack(live.rehearse(hatch.loads(_REHEARSED)))
-        while True:
-            kind, body = channel.receive_with_descriptors()
-            if kind == hatch.RUN:
-                outcome = live.run(hatch.loads(body))
-                for fd in channel.take_descriptors():  # it never came to be recorded
-                    os.close(fd)
-                _flush()
-                channel.send(hatch.DONE, outcome)
-            elif kind == hatch.ASSIGN:
-                assigned = hatch.loads(body)
-                for number, most in assigned.get("limits", {}).items():
-                    lockdown.limit(int(number), most)
-                if "policy" in assigned:
-                    live.enter(assigned["policy"], assigned["rules"])
-            elif kind == hatch.LOOK:
-                channel.send(hatch.VALUE, live.answer(hatch.loads(body)))
-            else:
-                os._exit(0)
+        if not channel.waits(_IDLE):
+            self._rehearse()
+        while self._serve(channel):
+            pass
+        os._exit(0)
+
+    def _rehearse(self) -> None:
+        """Goes the way of a run, and leaves no trace of it: the pages that every run
+        writes to are copied before somebody waits for that."""
+        hatch.pack(self._session.run(_REHEARSAL))
+        self._session.forget()
+
+    def _serve(self, channel: hatch.Channel) -> bool:
+        """Does what the next frame asks for; False where that is nothing."""
+        kind, body = channel.receive_with_descriptors()
+        live = self._session
+        if kind == hatch.RUN:
+            outcome = live.run(hatch.loads(body))
+            for fd in channel.take_descriptors():  # it never came to be recorded
+                os.close(fd)
+            _flush()
+            channel.send(hatch.DONE, outcome)
+        elif kind == hatch.ASSIGN:
+            assigned = hatch.loads(body)
+            for number, most in assigned.get("limits", {}).items():
+                lockdown.limit(int(number), most)
+            if "policy" in assigned:
+                live.enter(assigned["policy"], assigned["rules"])
+        elif kind == hatch.LOOK:
+            channel.send(hatch.VALUE, live.answer(hatch.loads(body)))
+        else:
+            return False
+        return True
+
+    def _practise(self) -> None:
+        """Goes a child's way here: code that is specialised and caches that are filled are
+        not written to in each child."""
+        random.seed()  # forgets what gauss kept, once for all
+        ours, theirs = socket.socketpair()
+        channel = hatch.Channel(theirs.detach())
+        for _ in range(_PRACTICE):
+            _differ()
+            channel.waits(0)
+            self._rehearse()
+            for kind, value in ((hatch.ASSIGN, {}), (hatch.RUN, {**_REHEARSAL, "context": {}})):
+                ours.sendall(hatch.frame(kind, hatch.pack(value)))
+                self._serve(channel)
+            ours.recv(1 << 16)
+            self._session.forget()
+        ours.close()
+        channel.close()
 
     def _enter(self) -> None:
         """Is told how to lock down, and does."""
@@ -151,7 +192,7 @@ class Child:
         lockdown.lock(batch, uid, self._parent, ruleset, self._filters.get(enter["filter"]))
         return keep
 
-    def _mount(self, batch: Batch, enter: dict, fds: "list[int]", uid: "int | Slot") -> "list[int | Step]":
+    def _mount(self, batch: Batch, enter: dict, fds: "list[int]", uid: int) -> "list[int | Step]":
         lockdown.mount_tmpfs(batch, "/tmp", mode="1777", **lockdown.bounds(TMP_BYTES, INODES))
         if enter["attach"]:
             lockdown.attach(batch, fds[0], "/session")
@@ -192,13 +233,12 @@ def _text(fd: int) -> io.TextIOWrapper:
 def _differ() -> None:
     """What must differ between siblings, and was the same in the zygote. Python's own
     hooks for a fork, which the zygote's goes without, would do the first and the last."""
-    threading.main_thread()._set_native_id()  # type: ignore[attr-defined]
-    if "reseed" in lockdown.without:
-        return
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed(int.from_bytes(os.urandom(4), "little"))
-    random.seed()
+    _MAIN._native_id = _native_id()  # type: ignore[attr-defined]
+    if "reseed" not in lockdown.without:
+        numpy = _modules.get("numpy")
+        if numpy is not None:
+            numpy.random.seed(int.from_bytes(_urandom(4), "little"))
+        _seed()
 
 
 def _flush() -> None:

@@ -2,13 +2,16 @@
 goes which way. A frame is a length (4 bytes, big endian), a kind and a body."""
 
 import json
+import json.encoder
 import marshal
 import mmap
 import os
+import select
 import socket
 import struct
 import threading
-from collections.abc import Callable
+import typing
+from collections.abc import Callable, Iterable
 
 import recorder_ring
 
@@ -17,11 +20,11 @@ ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, COLUMNS, ROWS, NOTE, OUTPUT, RECOR
 )
 
 # Bound at import: user code may replace the modules' functions later.
-dumps, _scan = json.dumps, json.JSONDecoder().scan_once
 _unmarshal, _pack, _unpack = marshal.loads, struct.Struct(">IB").pack, struct.Struct(">IB").unpack_from
 
 
 _ROOM = socket.CMSG_SPACE(2 * 4)  # two descriptors at a time
+_SMALL = 1 << 13  # bytes that a frame between runs hardly exceeds, and malloc has at hand
 _LARGE = 1 << 16  # bytes of a frame that is read in place
 HOOKS: set[str] = set()  # files whose functions an interrupt must not cut short
 _CODE = "<execution "  # how the files of user code begin
@@ -35,15 +38,26 @@ class Refused(Exception):
         self.detail = detail
 
 
-def loads(body: "bytes | bytearray"):
-    """What a frame's body says: JSON of the host's, with nothing around it. Python's own
-    way to it looks for more than that, at the begin of each run."""
-    return _scan(str(body, "utf-8"), 0)[0]
+def _encoder() -> "Callable[[object, int], Iterable[str]]":
+    """What json.dumps makes anew each time, by way of two more functions."""
+    of, plain = json.encoder, json.JSONEncoder()
+    if of.c_make_encoder is None:  # type: ignore[attr-defined]
+        return lambda value, _: plain.iterencode(value)
+    return of.c_make_encoder(None, plain.default, of.encode_basestring_ascii, None, ": ", ", ", False, False, True)  # type: ignore[attr-defined]
+
+
+_encode, _decode = _encoder(), json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+
+
+def loads(body: "bytes | bytearray") -> typing.Any:
+    """A frame's JSON, which the host sends with nothing around it: json.loads does as much
+    again to see to that."""
+    return _decode(body.decode(), 0)[0]
 
 
 def pack(value: object) -> bytes:
     """A frame's body."""
-    return dumps(value).encode("ascii")
+    return "".join(_encode(value, 0)).encode("ascii")
 
 
 def frame(kind: int, body: bytes) -> bytes:
@@ -55,6 +69,8 @@ class Channel:
 
     def __init__(self, fd: int):
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fd)
+        self._poll = select.poll()
+        self._poll.register(fd, select.POLLIN)
         self._buffer = bytearray()
         self._descriptors: list[int] = []  # that came and were not taken
         self._lock = threading.RLock()
@@ -96,10 +112,17 @@ class Channel:
         self.interrupted = False
         return True
 
+    def close(self) -> None:
+        self._socket.close()
+
     # -- frames
 
+    def waits(self, milliseconds: int) -> bool:
+        """Whether a frame is there, or comes within this time."""
+        return bool(self._buffer or self._poll.poll(milliseconds))
+
     def send(self, kind: int, value: object) -> None:
-        body = value if type(value) is bytes else dumps(value).encode("ascii")
+        body = value if type(value) is bytes else pack(value)
         whole = _pack(len(body), kind) + body
         with self._lock:
             self._socket.sendall(whole)
@@ -146,7 +169,7 @@ class Channel:
         return self.receive(self._bytes_with_descriptors)
 
     def _bytes_with_descriptors(self) -> bytes:
-        data, sent, _, _ = self._socket.recvmsg(1 << 18, _ROOM)
+        data, sent, _, _ = self._socket.recvmsg(_SMALL, _ROOM)
         for _, _, rights in sent:
             self._descriptors += struct.unpack(f"{len(rights) // 4}i", rights)
         return data

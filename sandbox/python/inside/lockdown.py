@@ -13,7 +13,7 @@ import resource
 import stat
 import struct
 
-from batch import Batch, Slot, Step
+from batch import Batch, Step
 
 without: "frozenset[str]" = frozenset()  # walls that a test leaves out (isolate.Wall)
 
@@ -49,7 +49,7 @@ def unshare(flags: int) -> None:
 # -- what goes into a batch
 
 
-def arrive(batch: Batch, hatch: Slot, out: Slot, err: Slot, private: bool) -> None:
+def arrive(batch: Batch, hatch: Step, out: Step, err: Step, private: bool) -> None:
     """Leaves exactly 0 /dev/null, 1 stdout, 2 stderr and 3 the hatch open, no signal
     blocked, and takes namespaces of its own, or the death of this process for its own."""
     null = batch.call("/dev/null", "openat", _AT_FDCWD, b"/dev/null", os.O_RDONLY)
@@ -69,11 +69,11 @@ def bounds(size: int, inodes: int) -> "dict[str, int]":
     return {} if "quota" in without else {"size": size, "nr_inodes": inodes}
 
 
-def mount_tmpfs(batch: Batch, path: str, **options: "str | int | Slot") -> None:
+def mount_tmpfs(batch: Batch, path: str, **options: "str | int") -> None:
     """A fresh tmpfs, nosuid and nodev, with the given options, at path."""
     fs = batch.call("fsopen", "fsopen", b"tmpfs", 1)
     for key, value in options.items():
-        text = value.text() if isinstance(value, Slot) else str(value).encode()
+        text = batch.digits(value) if isinstance(value, Step) else str(value).encode()
         batch.call(f"tmpfs {key}", "fsconfig", fs, 1, key.encode(), text, 0)
     batch.call("tmpfs", "fsconfig", fs, 6, None, None, 0)
     mount = batch.call("fsmount", "fsmount", fs, 1, 2 | 4)
@@ -98,7 +98,7 @@ def read_only(batch: Batch, path: str) -> None:
     batch.call("mount_setattr", "mount_setattr", _AT_FDCWD, path.encode(), 0, attributes, len(attributes))
 
 
-def make_dir(batch: Batch, path: str, owner: "int | Slot" = 0) -> None:
+def make_dir(batch: Batch, path: str, owner: int = 0) -> None:
     """A folder, where there is none yet."""
     batch.call("mkdir", "mkdirat", _AT_FDCWD, path.encode(), 0o777, tolerate=errno.EEXIST)
     if owner:
@@ -131,7 +131,7 @@ def before_fork() -> None:
         _prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, 1)
 
 
-def lock(batch: Batch, uid: "int | Slot", parent: int, ruleset: "Step | None", filter: "Filter | None") -> None:
+def lock(batch: Batch, uid: int, parent: int, ruleset: "Step | None", filter: "Filter | None") -> None:
     """Gives everything up, for good. parent is the zygote as this process sees it, 0 from
     a pid namespace of its own. The other limits come with the sandbox that it is given to."""
     if filter is None and "seccomp" not in without:

@@ -20,6 +20,7 @@ MAX_SUMMARY = 300
 TABLE = "application/vnd.dataresource+json"  # as notebooks name a table with its schema
 
 _loads, _dumps = json.loads, json.dumps
+_MET = ("matplotlib.pyplot", "IPython.core.display_functions", "IPython.display")  # the last has its names from the one before
 # Their text is all that there is to see of them.
 _PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset))
 _METHODS = (
@@ -44,8 +45,10 @@ class Outputs:
 
     def begin(self) -> None:
         self.cut = self._sent = self._bytes = 0
+        if arrivals.awaited(_MET):
+            return
         arrivals.meet("matplotlib.pyplot", self._meet_pyplot)
-        for name in ("IPython.core.display_functions", "IPython.display"):  # which has its names from the other
+        for name in _MET[1:]:
             arrivals.meet(name, self._meet_ipython)
 
     def _meet_pyplot(self, pyplot) -> None:

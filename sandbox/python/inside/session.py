@@ -106,14 +106,11 @@ class Session:
 
     # -- running
 
-    def rehearse(self, job: dict) -> dict:
-        """Goes the way of a run, and leaves no trace of it: the pages that every run
-        writes to are copied before somebody waits for that. Returns its outcome."""
-        outcome = self.run(job)
+    def forget(self) -> None:
+        """There has been no run."""
         linecache.cache.pop(f"<execution {self._runs}>", None)
         self._runs = 0
         self._names.pop("context", None)
-        return outcome
 
     def run(self, job: dict) -> dict:
         """Runs job["code"]; returns a sandbox.Outcome. Never raises."""
@@ -206,8 +203,9 @@ class Session:
             raise SyntaxError("the code is nested too deep for Python", (filename, 1, 1, "")) from None
 
     def _compile(self, source: str, filename: str):
-        lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        linecache.cache[filename] = (len(source), None, [line + "\n" for line in lines], filename)
+        text = source.replace("\r\n", "\n").replace("\r", "\n") + "\n"
+        lines = text.replace("\n", "\n\0").split("\0")[:-1]  # with their ends; code has no null byte
+        linecache.cache[filename] = (len(source), None, lines, filename)
         tree = self._parse(source, filename)
         self._rules.check(source, tree, self._names)
         try:
@@ -290,7 +288,7 @@ class Session:
         try:
             if not outcome["interrupt"]:
                 shown.figures()
-            if error is None:
+            if value is not None:
                 shown.last(value)
         except KeyboardInterrupt:
             raise

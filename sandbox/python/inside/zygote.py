@@ -1,18 +1,9 @@
 """The zygote: imports the warm packages once and forks children that have them.
 
 It runs no user code and holds no secret. It speaks with the service over its control
-socket (seqpacket, descriptor 3), in messages that begin with a kind and a child's number:
-
-    F number uid enter    with three descriptors (hatch, stdout, stderr): make a child, which
-                          locks itself down as enter, JSON, says, or is told later
-    f number              with its pidfd: it is made
-    e number why          it is not
-    x number status time  it has ended: a wait status, and microseconds of CPU time
-
-When the socket closes, it exits, and the kernel ends every child with it: it is the
-init of their pid namespace, or, where there is none, the parent whose death they
-asked to die of. After each fork it copies, like the child, each page that it writes
-to; so its loop does little.
+socket, descriptor 3, as nursery.py says. When that closes, it exits, and the kernel
+ends every child with it: it is the init of their pid namespace, or, where there is
+none, the parent whose death they asked to die of.
 """
 
 import base64
@@ -22,29 +13,35 @@ import importlib
 import io
 import json
 import os
-import select
 import signal
 import socket
 import struct
 import sys
 import threading
+import typing
 
 CONTROL = 3
-_FORK, _HEAD, _EXITED = struct.Struct(">cII"), struct.Struct(">cI"), struct.Struct(">cIIQ")
 _SA_NOCLDSTOP = 1
-_ENDS, _ONE = struct.Struct("3i"), struct.Struct("i")  # descriptors
+_SMALL_OBJECT, _POOL, _POOL_HEAD = 512, 1 << 14, 48  # of CPython's allocator, in bytes
+_HOLES = 1 << 18  # bytes; sizes of object that have left more keep the rest
 
 
 def main() -> None:
     config = json.loads(sys.argv[1])
     sys.argv = [""]
+    os.environ.pop("LD_BIND_NOW", None)  # it has had its effect
     sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
     sys.path += config["path"]
+    import batch
+
+    if batch.syscall_batch:  # before the packages come, for they take most of it
+        batch.syscall_batch.pair_arenas()
     register = os.register_at_fork
     hooked = watch_hooks()
     import child
     import fonts
     import lockdown
+    import nursery
 
     lockdown.without = frozenset(config.get("without") or ())
 
@@ -62,38 +59,17 @@ def main() -> None:
         raise SystemExit("zygote: a warm package started a thread; forking would be unsafe")
     ended = child_signals()
     gc.collect()
+    fill_pools()
     use_huge_pages(gc.get_objects())
     gc.freeze()  # keeps a collection in a child from copying every page
     home = os.pidfd_open(os.getpid()) if config["private"] and "pid" not in lockdown.without else -1
-    children: dict[int, int] = {}
     control.send(json.dumps({"op": "ready", "python": list(sys.version_info[:3])}).encode())
-
-    poll = select.poll()
-    poll.register(CONTROL, select.POLLIN)
-    poll.register(ended, select.POLLIN)
-    room = socket.CMSG_SPACE(_ENDS.size)
     while True:
-        for fd, _ in poll.poll():
-            if fd == ended:
-                os.read(ended, 4096)
-                reap(control, children)
-                continue
-            message, sent, _, _ = control.recvmsg(4096, room)
-            if not message:
-                os._exit(0)
-            _, number, uid = _FORK.unpack_from(message)
-            ends = _ENDS.unpack(sent[0][2])
-            try:
-                pid = fork(life, message[_FORK.size :], uid, ends, home, bool(hooked))
-            except OSError as error:
-                control.send(_HEAD.pack(b"e", number) + str(error).encode())
-            else:
-                children[pid] = number
-                pidfd = os.pidfd_open(pid)
-                control.sendmsg([_HEAD.pack(b"f", number)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _ONE.pack(pidfd))])
-                os.close(pidfd)
-            for each in ends:
-                os.close(each)
+        got = nursery.serve(CONTROL, ended, home, life.batches, os.fork if hooked else None)
+        if isinstance(got, int):
+            live(life, got)
+        life.prepare(got)
+        fill_pools()
 
 
 def watch_hooks() -> "list[tuple[str, dict]]":
@@ -111,6 +87,23 @@ def watch_hooks() -> "list[tuple[str, dict]]":
 
     os.register_at_fork = register_at_fork
     return foreign
+
+
+def fill_pools() -> None:
+    """Takes the memory that Python has left over here and there for small objects, so that a
+    child gets it from new pools, one beside the other: where it were scattered, each size of
+    object would cost a page of its own, and one more for the pool's head."""
+    malloc, got = ctypes.pythonapi.PyObject_Malloc, (ctypes.c_size_t * 5)()
+    malloc.restype, size = ctypes.c_size_t, 0
+    while sys.getallocatedblocks() and size < _SMALL_OBJECT:  # 0 blocks: another allocator is used
+        size += 16
+        for _ in range(_HOLES // size):
+            got[0] = malloc(size)
+            if got[0] % _POOL <= _POOL_HEAD + size:  # the first, or ctypes has it: a pool is new
+                for n in range(1, 5):  # where the next ones are side by side
+                    got[n] = malloc(size)
+                if got[4] - got[0] == 4 * size:
+                    break
 
 
 def use_huge_pages(objects: list) -> None:
@@ -227,33 +220,8 @@ def warm_session() -> None:
     sys.path_importer_cache.clear()
 
 
-def reap(control: socket.socket, children: dict[int, int]) -> None:
-    while True:
-        try:
-            pid, status, used = os.wait4(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
-        number = children.pop(pid, None)
-        if number is not None:
-            control.send(_EXITED.pack(b"x", number, status, round((used.ru_utime + used.ru_stime) * 1e6)))
-
-
-def fork(life, enter: bytes, uid: int, ends: "tuple[int, ...]", home: int, hooks: bool) -> int:
-    """Forks one child, into namespaces of its own where there are any to be had (then
-    home, a pidfd of this process, is not -1); returns its pid here.
-
-    A new pid namespace is good for one fork only: the way back is home.
-    """
-    birth = life.birth(enter)
-    birth.hatch.set(ends[0])
-    birth.out.set(ends[1])
-    birth.err.set(ends[2])
-    birth.uid.set(uid)
-    pid = birth.batch.fork(home, hooks)
-    if pid:
-        return pid
+def live(life, birth: int) -> typing.NoReturn:
+    """A child's life."""
     try:
         life.live(birth)
     except BaseException as error:  # a child must never return into the zygote's loop

@@ -2,11 +2,15 @@
 what the host takes (JSON without NaN, within a frame's size)."""
 
 import asyncio
+import importlib.util
 import json
+import os
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
+import sysconfig
 import tempfile
 
 import matplotlib
@@ -39,6 +43,20 @@ import session  # noqa: E402
 session._HOME = "/glasshouse"  # the tests go on importing our modules after leave_home
 
 FRAME = 1 << 20
+
+
+@pytest.fixture(scope="session")
+def extension(tmp_path_factory):
+    """syscall_batch as it is here, whatever else is installed."""
+    target = tmp_path_factory.mktemp("ext") / f"syscall_batch{sysconfig.get_config_var('EXT_SUFFIX')}"
+    source = pathlib.Path(__file__).parent.parent / "ext/syscall_batch.c"
+    cc = [os.environ.get("CC", "gcc"), "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-I" + sysconfig.get_paths()["include"]]
+    subprocess.run([*cc, str(source), "-o", str(target)], check=True, timeout=120)
+    spec = importlib.util.spec_from_file_location("syscall_batch", target)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
 
 POLICY = {
     "max_memory_mb": 256,

@@ -4,39 +4,17 @@ import ctypes
 import errno
 import importlib.util
 import os
-import pathlib
-import subprocess
 import sys
-import sysconfig
+import types
 
 import batch
 import pytest
 
-EXT = pathlib.Path(__file__).parent.parent / "ext"
 
-
-@pytest.fixture(scope="session")
-def extension(tmp_path_factory):
-    target = tmp_path_factory.mktemp("ext") / f"syscall_batch{sysconfig.get_config_var('EXT_SUFFIX')}"
-    cc = [os.environ.get("CC", "gcc"), "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-I" + sysconfig.get_paths()["include"]]
-    subprocess.run([*cc, str(EXT / "syscall_batch.c"), "-o", str(target)], check=True, timeout=120)
-    spec = importlib.util.spec_from_file_location("syscall_batch", target)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(params=["extension", "python", "hooks"])
+@pytest.fixture(params=["extension", "python"])
 def way(request, monkeypatch):
-    """How batches are made; True where Python's hooks for a fork run."""
-    if request.param == "extension":
-        module = request.getfixturevalue("extension")
-        monkeypatch.setattr(batch, "_run", module.run)
-        monkeypatch.setattr(batch, "_fork", module.fork)
-    else:
-        monkeypatch.setattr(batch, "_run", batch.run_slowly)
-        monkeypatch.setattr(batch, "_fork", lambda words, home: batch.fork_slowly(words, home, batch._plain_fork))
-    return request.param == "hooks"
+    """How batches are made."""
+    monkeypatch.setattr(batch, "run", request.getfixturevalue("extension").run if request.param == "extension" else batch.run_slowly)
 
 
 def test_results_are_arguments_of_later_calls(way, tmp_path):
@@ -75,18 +53,17 @@ def test_what_is_expected_is_compared(way):
         made.run()
 
 
-def test_slots_and_stores(way, tmp_path):
+def test_what_is_given_and_stores(way, tmp_path):
     made = batch.Batch()
-    number, buffer = batch.Slot(made), ctypes.create_string_buffer(8)
+    number, buffer = batch.given(3), ctypes.create_string_buffer(8)
     opened = made.call("open", "openat", -100, str(tmp_path).encode(), os.O_RDONLY | os.O_CLOEXEC)
     made.store(buffer, 4, opened)
-    made.call("make", "mkdirat", -100, number.text(), 0o700)
+    made.call("make", "mkdirat", -100, made.digits(number), 0o700)
     made.call("close", "close", number)
     os.chdir(tmp_path)
     for want in (950, 951):
         os.dup2(0, want)
-        number.set(want)
-        made.run()
+        made.run(-1, -1, -1, want)
         assert os.path.isdir(tmp_path / str(want))
         with pytest.raises(OSError):
             os.fstat(want)
@@ -95,43 +72,12 @@ def test_slots_and_stores(way, tmp_path):
         os.close(fd)
 
 
-def test_the_child_makes_the_calls(way):
-    out, into = os.pipe()
+@pytest.mark.parametrize("number", [0, 7, 10, 65535, (1 << 63) - 1])
+def test_digits(way, number):
     made = batch.Batch()
-    made.call("descriptors", "dup3", into, 900, 0)
-    made.call("close", "close", 901)
-    pid = made.fork(-1, way)
-    if pid == 0:
-        try:
-            made.check()
-        except OSError as error:
-            os.write(900, f"{made.failed()} {error.errno}".encode())
-        os._exit(7)
-    os.close(into)
-    assert os.read(out, 100) == f"1 {errno.EBADF}".encode()
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
-    os.close(out)
-    assert made.failed() == -1  # here none was made
-    with pytest.raises(OSError):
-        os.fstat(900)
-
-
-def test_a_pid_namespace_of_its_own(way):
-    home = os.pidfd_open(os.getpid())
-    if os.geteuid() != 0:  # only root makes one without a user namespace
-        with pytest.raises(PermissionError):
-            batch.Batch().fork(home, way)
-        return
-    for _ in range(2):  # and there is a way back
-        pid = batch.Batch().fork(home, way)
-        if pid == 0:
-            os._exit(os.getpid())
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
-    pid = os.fork()
-    if pid == 0:
-        os._exit(1 if os.getpid() == 1 else 0)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    os.close(home)
+    text = made.digits(batch.given(0))
+    made.run(number)
+    assert text.value == str(number).encode()
 
 
 def test_only_a_batch_is_one(extension):
@@ -140,3 +86,13 @@ def test_only_a_batch_is_one(extension):
             extension.run(wrong)
     with pytest.raises(BufferError):
         extension.run(bytes(88))
+
+
+def test_an_extension_of_another_version_is_not_used(extension, monkeypatch):
+    assert extension.FORM == batch.FORM
+    for form, used in ((batch.FORM, True), (batch.FORM - 1, False), (None, False)):
+        monkeypatch.setitem(sys.modules, "syscall_batch", types.SimpleNamespace(run=len, **({} if form is None else {"FORM": form})))
+        spec = importlib.util.spec_from_file_location("another_batch", batch.__file__)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        assert (module.syscall_batch is not None) == used and (module.run is len) == used

@@ -139,3 +139,27 @@ def test_no_question_in_the_middle_of_another(talk):
         channel.query("q", {}, {}, Nested())
     say(answer(2, value=[]))
     assert channel.tables() == []
+
+
+@pytest.mark.parametrize("value", [{}, {"error": ""}, [1, 0.5, 1e300, -2, True, None, "é\u2028\x00\"\\"], {"a": {"b": [[], {}]}}, "text", 10**30])
+def test_frames_have_what_json_makes_of_it(value):
+    assert hatch.pack(value) == json.dumps(value).encode("ascii")
+    for body in (hatch.pack(value), bytearray(hatch.pack(value)), json.dumps(value, ensure_ascii=False).encode()):
+        assert hatch.loads(body) == value
+
+
+def test_what_json_cannot_hold_is_refused():
+    for value in ({1j}, {"a": object()}):
+        with pytest.raises(TypeError):
+            hatch.pack(value)
+
+
+def test_a_frame_is_waited_for(talk):
+    channel, say = talk
+    assert not channel.waits(0)
+    say(frame(hatch.RUN, b"1") + frame(hatch.LOOK, b"2"))
+    assert channel.waits(10_000)
+    assert channel.receive() == (hatch.RUN, b"1")
+    assert channel.waits(0), "the next has come with it"
+    assert channel.receive() == (hatch.LOOK, b"2")
+    assert not channel.waits(0)

@@ -227,6 +227,7 @@ def test_a_module_is_met_when_it_comes(monkeypatch):
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
     met = []
     arrivals.meet("colorsys", met.append)
+    assert arrivals.awaited(("colorsys",)) and not arrivals.awaited(("colorsys", "another"))
     import colorsys
 
     assert met == [colorsys] and type(colorsys.__loader__).__name__ == "SourceFileLoader"

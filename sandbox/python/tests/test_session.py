@@ -349,3 +349,23 @@ def test_a_processor_that_fails_names_the_users_line(run):
     failure = run(PIPELINE.replace("data * 2", "data['n']"), context=DATA).failure
     assert (failure.type, failure.line, [f["function"] for f in failure.traceback]) == ("TypeError", 7, ["process"])
     assert run(PIPELINE, context={"data": "text"}).failure.type == "ValueError"
+
+
+def test_a_run_that_is_forgotten_leaves_nothing(run):
+    import linecache
+
+    before = dict(run.session._names)
+    for _ in range(2):
+        assert run("print(end='')", context={}).ok is None
+        run.session.forget()
+    assert run.session._names == before and "<execution 1>" not in linecache.cache
+    run("def f(): pass")
+    assert run.session._names["f"].__code__.co_filename == "<execution 1>"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_source_of_each_line_is_kept(run, end):
+    import linecache
+
+    run(end.join(["a = 1", "", "b = '\u2028\x0c'", "c = 2"]))
+    assert linecache.getlines("<execution 1>") == ["a = 1\n", "\n", "b = '\u2028\x0c'\n", "c = 2\n"]

@@ -1,0 +1,121 @@
+"""The zygote's loop: what the service asks for, and what it is told.
+
+Both go over the control socket (seqpacket), in messages that begin with a kind:
+
+    F number uid enter    with three descriptors (hatch, stdout, stderr): make a child, which
+                          locks itself down as enter, JSON, says, or is told later
+    f number pid          with its pidfd: it is made; the pid is that of the zygote's namespace
+    e number why          it is not
+    x pid status time     it has ended: a wait status, and microseconds of CPU time
+
+After each fork the zygote copies, like the child, each page that it writes to, and
+memory on huge pages falls apart for all forks to come. So the extension
+syscall_batch goes round in this loop without Python; where it is not built, this module
+does, with the same outcome.
+"""
+
+import array
+import ctypes
+import os
+import select
+import socket
+import struct
+from collections.abc import Callable
+
+import batch
+
+_HEAD, _FORKED, _EXITED = struct.Struct(">cI"), struct.Struct(">cII"), struct.Struct(">cIIQ")
+_ENDS, _ONE = struct.Struct("3i"), struct.Struct("i")  # descriptors
+_CLONE_NEWPID = 0x20000000
+_ROOM = socket.CMSG_SPACE(_ENDS.size)
+
+_libc = ctypes.PyDLL(None, use_errno=True)  # which keeps the interpreter's lock
+
+Births = list[tuple[bytes, "array.array"]]
+
+
+def serve(control: int, ended: int, home: int, births: Births, fork: "Callable[[], int] | None" = None) -> "int | bytes":
+    """Serves until there is a child, where this returns the index of its birth, or until
+    one is asked for that births has no batch for: then it returns what such
+    a child is to be told, and serves it when it is called again. When the socket closes, it exits.
+
+    births are what children are told, and the batches that they make then; a batch is given the
+    three descriptors and the uid. ended is a signalfd of SIGCHLD. home is a pidfd of this
+    process, where children are to have pid namespaces of their own, or -1: such a namespace is good for
+    one fork only, and the way back is home. fork is one that must be used."""
+    if batch.syscall_batch and not fork:
+        return batch.syscall_batch.serve(control, ended, home, births)
+    return serve_slowly(control, ended, home, births, fork or _plain_fork)
+
+
+def serve_slowly(control: int, ended: int, home: int, births: Births, fork: "Callable[[], int]") -> "int | bytes":
+    """What syscall_batch.serve does."""
+    sock = socket.socket(fileno=control)
+    try:
+        poll = select.poll()
+        poll.register(control, select.POLLIN)
+        poll.register(ended, select.POLLIN)
+        while True:
+            ready = [fd for fd, _ in poll.poll()]
+            if ended in ready:
+                os.read(ended, 1024)
+                _reap(sock)
+            if control not in ready:
+                continue
+            message = sock.recv(4096, socket.MSG_PEEK)
+            if len(message) < _FORKED.size:
+                os._exit(0)
+            _, number, uid = _FORKED.unpack_from(message)
+            told = message[_FORKED.size :]
+            at = next((i for i, birth in enumerate(births) if birth[0] == told), -1)
+            if at < 0:
+                return told
+            _, sent, _, _ = sock.recvmsg(4096, _ROOM)
+            ends = _ENDS.unpack(sent[0][2])
+            if _make(sock, number, births[at][1], (*ends, uid), home, fork) == 0:
+                return at
+            for end in ends:
+                os.close(end)
+    finally:
+        sock.detach()
+
+
+def _make(sock: socket.socket, number: int, words: "array.array", given: "tuple[int, ...]", home: int, fork: "Callable[[], int]") -> int:
+    pid = -1
+    try:
+        try:
+            if home >= 0 and _libc.unshare(_CLONE_NEWPID) < 0:
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+            pid = fork()
+        finally:
+            if pid and home >= 0 and _libc.setns(home, _CLONE_NEWPID) < 0:
+                os._exit(70)  # there is no way back
+        if pid == 0:
+            batch.run(words, *given)
+            return 0
+        pidfd = os.pidfd_open(pid)
+    except OSError as error:
+        sock.send(_HEAD.pack(b"e", number) + f"fork: {error.strerror}".encode())
+        return -1
+    sock.sendmsg([_FORKED.pack(b"f", number, pid)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _ONE.pack(pidfd))])
+    os.close(pidfd)
+    return pid
+
+
+def _reap(sock: socket.socket) -> None:
+    while True:
+        try:
+            pid, status, used = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        sock.send(_EXITED.pack(b"x", pid, status, round((used.ru_utime + used.ru_stime) * 1e6)))
+
+
+def _plain_fork() -> int:
+    """A fork without Python's own hooks."""
+    pid = _libc.fork()
+    if pid < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return pid

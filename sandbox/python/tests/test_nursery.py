@@ -1,0 +1,188 @@
+"""The zygote's loop, by the extension and without it: the outcome is the same."""
+
+import contextlib
+import errno
+import os
+import select
+import signal
+import socket
+import struct
+
+import batch
+import nursery
+import pytest
+import zygote
+
+EXIT = struct.Struct(">IIQ")
+
+
+@pytest.fixture(params=["extension", "python", "a fork of its own"])
+def serving(request, monkeypatch):
+    """Starts a process that serves births, a list, and does with each child, by the index
+    of its birth, what life does. Gives the other end of its control socket."""
+    fork = None
+    if request.param == "extension":
+        monkeypatch.setattr(batch, "syscall_batch", request.getfixturevalue("extension"))
+    else:
+        monkeypatch.setattr(batch, "syscall_batch", None)
+        monkeypatch.setattr(batch, "run", batch.run_slowly)
+        fork = None if request.param == "python" else os.fork
+
+    @contextlib.contextmanager
+    def start(births, life, later=(), private=False):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                ours.close()
+                ended = zygote.child_signals()
+                home = os.pidfd_open(os.getpid()) if private else -1
+                births, later = list(births), list(later)
+                while isinstance(got := nursery.serve(theirs.fileno(), ended, home, births, fork), bytes):
+                    assert got == later[0][0]
+                    births.append(later.pop(0))
+                life(got)
+            finally:
+                os._exit(99)
+        theirs.close()
+        ours.settimeout(20)
+        with ours:
+            yield ours
+            ours.close()
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0  # it leaves when nobody listens any more
+
+    return start
+
+
+def ask(control, number, told, uid=0):
+    """Asks for a child; returns our ends of its three descriptors."""
+    pairs = [socket.socketpair() for _ in range(3)]
+    socket.send_fds(control, [struct.pack(">cII", b"F", number, uid) + told], [theirs.fileno() for _, theirs in pairs])
+    for _, theirs in pairs:
+        theirs.close()
+    return [ours for ours, _ in pairs]
+
+
+def born(control, number):
+    """The child's pid as the zygote has it, and its pidfd."""
+    message, fds, _, _ = socket.recv_fds(control, 100, 1)
+    assert message[:5] == struct.pack(">cI", b"f", number)
+    return int.from_bytes(message[5:], "big"), fds[0]
+
+
+def ended(control):
+    message = control.recv(100)
+    assert message[:1] == b"x" and len(message) == 17
+    pid, status, time = EXIT.unpack(message[1:])
+    return pid, os.waitstatus_to_exitcode(status), time
+
+
+def greeting(text):
+    """A batch that copies the descriptors that it is given to 900, 901 and 902, and writes its uid."""
+    made = batch.Batch()
+    for n in range(3):
+        made.call("descriptors", "dup3", batch.given(n), 900 + n, 0)
+    digits = made.digits(batch.given(3))
+    made.call(text, "chdir", b"/")
+    return made, digits
+
+
+def test_each_is_born_as_it_is_told_to(serving):
+    (one, first), (two, second) = greeting("one"), greeting("two")
+
+    def life(n):
+        for fd in (900, 901, 902):
+            os.write(fd, b"%d %s" % (n, (first, second)[n].value))
+        os._exit(40 + n)
+
+    with serving([(b"", one.words), (b'{"a": 1}', two.words)], life) as control:
+        for number, (told, n, uid) in enumerate([(b'{"a": 1}', 1, 7), (b"", 0, 0), (b'{"a": 1}', 1, 65535)]):
+            ends = ask(control, number, told, uid)
+            pid, pidfd = born(control, number)
+            for end in ends:
+                assert end.recv(100) == b"%d %d" % (n, uid)
+                assert end.recv(100) == b"", "the zygote has kept its end"
+            assert ended(control)[:2] == (pid, 40 + n)
+            assert select.select([pidfd], [], [], 20)[0]
+            os.close(pidfd)
+
+
+def test_who_is_told_what_nobody_was_is_prepared_for_and_then_served(serving):
+    made, _ = greeting("late")
+
+    def life(n):
+        os.write(900, b"%d" % n)
+        os._exit(0)
+
+    with serving([(b"other", made.words)], life, later=[(b"new", made.words)]) as control:
+        for number in range(2):
+            ends = ask(control, number, b"new")
+            born(control, number)
+            assert ends[0].recv(100) == b"1"
+            ended(control)
+
+
+def test_what_fails_in_a_child_is_the_childs(serving):
+    made, _ = greeting("fails")
+    made.call("below nothing", "chdir", b"/nowhere/at/all")
+
+    def life(n):
+        try:
+            made.check()
+        except OSError as error:
+            os.write(901, str(error).encode())
+        os._exit(5)
+
+    with serving([(b"", made.words)], life) as control:
+        ends = ask(control, 1, b"")
+        born(control, 1)
+        assert b"below nothing" in ends[1].recv(200)
+        assert ended(control)[1] == 5
+
+
+def test_many_at_once_and_their_time(serving):
+    made, _ = greeting("many")
+
+    def life(_n):
+        os.read(900, 1)  # each waits for its word
+        sum(range(200_000))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with serving([(b"", made.words)], life) as control:
+        alive = {}
+        for number in range(10):
+            ends = ask(control, number, b"")
+            pid, _ = born(control, number)
+            alive[pid] = ends
+        for ends in alive.values():
+            ends[0].send(b"x")
+        for _ in range(10):
+            pid, code, time = ended(control)
+            assert alive.pop(pid) and code == -signal.SIGKILL and time > 0
+
+
+def test_a_pid_namespace_of_its_own(serving):
+    made, _ = greeting("alone")
+
+    def life(_n):
+        os.write(900, b"%d" % os.getpid())
+        os._exit(0)
+
+    with serving([(b"", made.words)], life, private=True) as control:
+        for number in range(2):  # and there is a way back
+            ends = ask(control, number, b"")
+            if os.geteuid() != 0:  # only root makes one without a user namespace
+                message = control.recv(100)
+                assert message[:5] == struct.pack(">cI", b"e", number) and os.strerror(errno.EPERM).encode() in message
+                continue
+            pid, _ = born(control, number)
+            assert ends[0].recv(100) == b"1" and pid > 1
+            assert ended(control)[:2] == (pid, 0)
+
+
+def test_only_births_are_served(extension):
+    for wrong in ([b""], [(b"",)], [("", batch.Batch().words)]):
+        with pytest.raises(TypeError, match="a birth is bytes and a batch"):
+            extension.serve(-1, -1, -1, wrong)
+    with pytest.raises(ValueError, match="not a batch"):
+        extension.serve(-1, -1, -1, [(b"", bytearray(80))])
