@@ -32,7 +32,7 @@ type script struct {
 	prints  [][]byte // what is printed, in pieces, where the code is "print"
 	printed func()   // is called after each
 	ran     int
-	asked   error    // of the code "ask"
+	asked   error // of the code "ask"
 	closed  atomic.Int64
 	records func(host.Watcher) error // has a debugged run recorded
 }
