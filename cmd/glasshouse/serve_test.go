@@ -57,7 +57,16 @@ func start(t *testing.T, path, dir string, more ...string) (*exec.Cmd, *remote) 
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() {
+		if !t.Failed() {
+			_ = cmd.Process.Kill()
+			return
+		}
+		_ = cmd.Process.Signal(syscall.SIGQUIT) // it says what its goroutines do
+		defer time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() }).Stop()
+		_ = cmd.Wait()
+		t.Logf("the service said:\n%s", said.String()[max(0, said.Len()-30_000):])
+	})
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if rest, ok := strings.CutPrefix(lines.Text(), "Listening on "); ok {

@@ -155,14 +155,16 @@ func TestABurstQueues(t *testing.T) {
 	if !errors.As(err, &known) || known.Fault != sandbox.FaultFull || known.RetryAfter < 1 {
 		t.Errorf("beyond the pool: %v", err)
 	}
-	p.WorkspaceMaxBytes /= 2 // which none of the waiting has
-	spare, err := host.New(i, 30*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, "")
-	if err != nil {
-		t.Fatalf("the one that is forked already: %v", err)
-	}
-	defer spare.Close()
-	if e := run(t, spare, "6 * 7"); string(e.Result) != "42" {
-		t.Errorf("in it: %s %s %v", e.Status, e.Result, e.Error)
+	p.WorkspaceMaxBytes /= 2                            // which none of the waiting has
+	if strings.HasPrefix(i.Isolation().Level, "full") { // elsewhere each of the pool is fit for any size
+		spare, err := host.New(i, 30*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, "")
+		if err != nil {
+			t.Fatalf("the one that is forked already: %v", err)
+		}
+		defer spare.Close()
+		if e := run(t, spare, "6 * 7"); string(e.Result) != "42" {
+			t.Errorf("in it: %s %s %v", e.Status, e.Result, e.Error)
+		}
 	}
 	began := time.Now()
 	if _, err = short.Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, ""); !errors.As(err, &known) || known.Fault != sandbox.FaultFull || time.Since(began) > 5*time.Second {
