@@ -153,8 +153,14 @@ func (c *cgroups) make(name string) (*cgroup, error) {
 
 func (g *cgroup) dir(controller string) string { return filepath.Join(g.in.dirs[controller], g.name) }
 
+// errGone is a child that died before it had its limits.
+var errGone = errors.New("the child died as soon as it was forked")
+
 // join moves the process with this pid, as the host sees it, into the group.
 func (g *cgroup) join(pid int) error {
+	if pid <= 0 { // the kernel takes 0 for who writes it: the service itself
+		return errGone
+	}
 	for _, dir := range g.in.folders() {
 		if err := write(filepath.Join(dir, g.name), "cgroup.procs", strconv.Itoa(pid)); err != nil {
 			return err

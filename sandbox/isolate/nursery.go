@@ -248,7 +248,9 @@ func (n *nursery) fork(ctx context.Context, z *zygote, told *hatch.Enter) (*Proc
 		return nil, errors.Join(err, p.letGo())
 	}
 	_ = theirs.Close() // or the child's death, while it locks itself down, would go unseen
-	p.pid = pidOf(p.pidfd)
+	if p.pid = pidOf(p.pidfd); p.pid == 0 {
+		return nil, errors.Join(errGone, p.Close())
+	}
 	if groups := n.in.groups; groups != nil {
 		if p.group, err = groups.make(strconv.FormatInt(n.in.serial.Add(1), 10)); err == nil {
 			err = p.group.join(p.pid)
