@@ -1,4 +1,4 @@
-"""A child's life: lock down on Enter, wait for Assign, then run what the host sends.
+"""A child's life: lock down on Enter, then do what the host sends.
 
 What can be made before the fork is made in the zygote, by Child: each page that a
 child writes to must be copied first, so the less it does, the faster it is and the
