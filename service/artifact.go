@@ -100,9 +100,10 @@ func (s *Service) keepArtifacts(ctx context.Context, e *sandbox.Execution, place
 	}
 	var size int64
 	var sums []string
+	now := s.Clock().Truncate(time.Microsecond) // as the database has it
 	for n := range list {
 		a := &list[n]
-		a.ID, a.ExecutionID, a.SandboxID, a.User, a.Place, a.CreatedAt = s.NewID(), e.ID, e.SandboxID, e.User, place, s.Clock()
+		a.ID, a.ExecutionID, a.SandboxID, a.User, a.Place, a.CreatedAt = s.NewID(), e.ID, e.SandboxID, e.User, place, now.Add(time.Duration(n)*time.Microsecond) // no two at once: the oldest go first
 		a.URL = "/artifacts/" + a.ID
 		size += a.Size + 4096 // for its name
 		sums = append(sums, a.SHA256)

@@ -16,13 +16,11 @@ const (
 	maxCaptured = 100  // writes of one execution
 )
 
-// desk answers what one execution's code asks, and records it: not before the execution
-// itself is on record.
+// desk answers what one execution's code asks, and records it.
 type desk struct {
 	service   *Service
 	box       sandbox.Sandbox
 	execution *sandbox.Execution
-	row       *opening
 	captured  int
 	feed      *Feed // nil: nobody follows it
 }
@@ -30,9 +28,6 @@ type desk struct {
 // Query records the time that the statement took without that of its taker, for which
 // it waits.
 func (d *desk) Query(ctx context.Context, sql string, params map[string]any, take sandbox.Take) (sandbox.Total, error) {
-	if err := d.row.written(); err != nil {
-		return sandbox.Total{}, err
-	}
 	q := sandbox.Query{SQL: sql, StartedAt: d.service.Clock()}
 	if len(params) > 0 {
 		q.Parameters, _ = json.Marshal(d.service.masked(params))
@@ -98,9 +93,6 @@ func (s *Service) masked(params map[string]any) map[string]any {
 }
 
 func (d *desk) Schema(ctx context.Context, table string) (sandbox.Table, error) {
-	if err := d.row.written(); err != nil {
-		return sandbox.Table{}, err
-	}
 	tables, err := d.service.Reader.Schema(ctx, table)
 	if err != nil {
 		return sandbox.Table{}, err
@@ -109,17 +101,11 @@ func (d *desk) Schema(ctx context.Context, table string) (sandbox.Table, error) 
 }
 
 func (d *desk) Tables(ctx context.Context) ([]string, error) {
-	if err := d.row.written(); err != nil {
-		return nil, err
-	}
 	return d.service.Reader.Tables(ctx)
 }
 
 // History is the sandbox's last executions, without this one and without their bulk.
 func (d *desk) History(ctx context.Context) ([]sandbox.Execution, error) {
-	if err := d.row.written(); err != nil {
-		return nil, err
-	}
 	list, _, err := d.service.History.Executions(ctx, sandbox.Filter{SandboxID: d.box.ID, Limit: 50})
 	out := make([]sandbox.Execution, 0, len(list))
 	for _, e := range list {
@@ -142,7 +128,7 @@ func (s *Service) Query(ctx context.Context, who sandbox.Key, id, sql string, pa
 	if err != nil {
 		return sandbox.Total{}, err
 	}
-	if err := s.begin(ctx, e); err != nil {
+	if err := s.History.Begin(context.WithoutCancel(ctx), e); err != nil {
 		return sandbox.Total{}, err
 	}
 	began := time.Now()

@@ -35,9 +35,6 @@ type JobFile struct {
 	Body []byte
 }
 
-// alone says that nobody sees what it does before it has ended.
-func (j Job) alone() bool { return j.Steps == nil && j.debug == nil && j.feed == nil }
-
 // bring puts the job's files in their places.
 func (j Job) bring(session Session, allowed bool) error {
 	if len(j.Files) > 0 && !allowed {
@@ -174,9 +171,7 @@ func depth(text []byte) int {
 	return most
 }
 
-// run takes an execution from its row to its durable end. Its session is opened
-// while the row is written; what runs in it before that is done, in a sandbox of its own
-// alone, can neither be seen nor leave anything.
+// run takes an execution from its row to its durable end.
 func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, job Job) error {
 	leave, err := s.enter(ctx, e.By)
 	if err != nil {
@@ -214,13 +209,10 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 			return ctx.Err()
 		}
 	}
-	row := s.beginWhile(ctx, e, cancel)
-	session, ranErr := open(ctx)
-	if !(box.Ephemeral && job.alone() && !box.Policy.EnableNetworkAccess) {
-		if err := row.written(); err != nil {
-			return err
-		}
+	if err := s.History.Begin(context.WithoutCancel(ctx), e); err != nil {
+		return err
 	}
+	session, ranErr := open(ctx)
 	if ranErr == nil {
 		var live host.Listener
 		if job.feed != nil {
@@ -231,11 +223,8 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 			job.debug.room(box.Policy.MaxOutputSize)
 			live = job.debug
 		}
-		ranErr = s.runIn(ctx, session, box, e, job, row, live)
+		ranErr = s.runIn(ctx, session, box, e, job, live)
 		explain(e)
-	}
-	if err := row.written(); err != nil {
-		return err
 	}
 	if ranErr == nil {
 		s.collect(ctx, session, box, e)

@@ -27,9 +27,6 @@ const artifactMIME = "application/vnd.glasshouse.artifact+json"
 // read at once, in the place of large parts. A part that can't be kept stays in it.
 func (d *desk) Show(ctx context.Context, out sandbox.Output) sandbox.Output {
 	s, e := d.service, d.execution
-	if d.row.written() != nil {
-		return out // nobody is going to see it
-	}
 	keep, release := s.holding()
 	defer release()
 	var large []sandbox.Artifact
@@ -50,7 +47,7 @@ func (d *desk) Show(ctx context.Context, out sandbox.Output) sandbox.Output {
 		a.Path, a.MIME, a.Change = name, kind, sandbox.ChangeNew
 		large = append(large, a)
 	}
-	hosts, failed := s.keepArtifacts(ctx, e, path.Join("shown", e.ID), large, openingTime)
+	hosts, failed := s.keepArtifacts(ctx, e, path.Join("shown", e.ID), large, recordTime)
 	if hosts != nil {
 		parts, moved := maps.Clone(out.Data), map[string]sandbox.Artifact{}
 		for _, a := range large {

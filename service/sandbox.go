@@ -10,6 +10,17 @@ import (
 	"glasshouse/sandbox"
 )
 
+// recordTime is how long a history that is away may hold up what is about to be.
+const recordTime = 5 * time.Second
+
+// away says in a caller's terms that history did not answer in time.
+func away(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "the history database does not answer; nothing runs without history, try again soon", RetryAfter: 2, Cause: err}
+	}
+	return err
+}
+
 // Create opens a sandbox for who with the config in raw, a JSON object whose keys
 // are all optional. Errors name the key, FaultFull where there is no room.
 func (s *Service) Create(ctx context.Context, who sandbox.Key, raw []byte) (sandbox.Sandbox, error) {
@@ -24,7 +35,7 @@ func (s *Service) Create(ctx context.Context, who sandbox.Key, raw []byte) (sand
 	box := sandbox.Sandbox{ID: s.NewID(), Owner: who.User, Policy: p, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
 	recorded := make(chan error, 1)
 	go func() {
-		recording, done := context.WithTimeout(context.WithoutCancel(ctx), openingTime)
+		recording, done := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 		defer done()
 		recorded <- away(s.History.CreateSandbox(recording, box))
 	}()

@@ -2,9 +2,9 @@
 //
 // Service keeps the live sandboxes in memory and their record in history. Each
 // live sandbox runs one thing at a time: who comes second is told that it is busy.
-// The janitor goroutine ends what expired, the sweeper lets old artifacts go. An execution has a row before anything
-// of it can be seen or stay, and is finished, durably, before its answer; that holds
-// when the caller has gone away, too. Drain ends it all and waits.
+// The janitor goroutine ends what expired, the sweeper lets old artifacts go. An execution is on record
+// before its code runs and finished, durably, before its answer; that holds when the
+// caller has gone away, too. Drain ends it all and waits.
 package service
 
 import (

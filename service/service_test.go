@@ -58,13 +58,6 @@ func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, 
 		page, _ := json.Marshal(strings.Repeat("x", 300_000))
 		e.Outputs = append(e.Outputs, desk.Show(ctx, sandbox.Output{Data: map[string]json.RawMessage{"text/html": page, "text/plain": []byte(`"page"`)}}))
 	}
-	if e.Code == "ask" {
-		s.started <- e.ID
-		if _, s.asked = desk.Tables(ctx); s.asked != nil {
-			<-ctx.Done()
-			e.Status = sandbox.StatusCancelled
-		}
-	}
 	if e.Code == "print" {
 		for n, piece := range s.prints {
 			live.Print("stdout", piece)
@@ -112,19 +105,19 @@ func startWith(t *testing.T, wrap func(*history.Store) service.History) (*servic
 	t.Helper()
 	ctx := context.Background()
 	db := dbtest.Start(t)
-	store, err := history.Open(ctx, db.URL(embedded.RoleHistory, embedded.DatabaseHistory))
+	log := logrus.New()
+	log.SetOutput(os.Stderr)
+	log.SetLevel(logrus.ErrorLevel)
+	store, err := history.Open(ctx, db.URL(embedded.RoleHistory, embedded.DatabaseHistory), t.TempDir(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(store.Close)
+	t.Cleanup(func() { _ = store.Close() })
 	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(reader.Close)
-	log := logrus.New()
-	log.SetOutput(os.Stderr)
-	log.SetLevel(logrus.ErrorLevel)
 	now := time.Now().UTC().Truncate(time.Second)
 	h := &script{started: make(chan string, 1)}
 	kept, err := vault.Open(t.TempDir())
@@ -206,54 +199,6 @@ func TestNothingRunsWithoutHistory(t *testing.T) {
 		t.Error("a key was believed without history")
 	} else {
 		isFault(t, err, sandbox.FaultUnavailable)
-	}
-}
-
-// late is a history whose opening rows are written when it is let, or fail.
-type late struct {
-	*history.Store
-	rows chan error
-}
-
-func (l *late) Begin(ctx context.Context, e *sandbox.Execution) error {
-	if err := <-l.rows; err != nil {
-		return err
-	}
-	return l.Store.Begin(ctx, e)
-}
-
-// What runs in a sandbox of its own may begin before its row is there, but nothing of it
-// can be seen: no answer to what it asks, and none to its caller.
-func TestNothingIsSeenBeforeItsRow(t *testing.T) {
-	l := &late{rows: make(chan error)}
-	s, h, _, _ := startWith(t, func(h *history.Store) service.History { l.Store = h; return l })
-	ctx := context.Background()
-	answered := make(chan error, 1)
-	quick := func(code string) {
-		_, err := s.QuickExecute(ctx, ada, service.Job{Code: code, Kind: sandbox.KindQuick}, nil)
-		answered <- err
-	}
-	away := &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "away"}
-	for _, code := range []string{"1", "ask"} {
-		go quick(code)
-		if code == "ask" {
-			<-h.started
-		}
-		l.rows <- away
-		isFault(t, <-answered, sandbox.FaultUnavailable)
-	}
-	if !errors.Is(h.asked, away) {
-		t.Errorf("what it asked was answered: %v", h.asked)
-	}
-	go quick("ask")
-	<-h.started
-	l.rows <- nil
-	if err := <-answered; err != nil || h.asked != nil {
-		t.Errorf("%v, %v", err, h.asked)
-	}
-	s.Drain(ctx)
-	if h.closed.Load() != 3 {
-		t.Errorf("%d of 3 sandboxes were closed", h.closed.Load())
 	}
 }
 

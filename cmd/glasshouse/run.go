@@ -150,7 +150,7 @@ func (a *app) databases(ctx context.Context, c config, say func(string)) (err er
 			writerURL = a.postgres.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)
 		}
 	}
-	if a.store, err = history.Open(ctx, historyURL); err != nil {
+	if a.store, err = history.Open(ctx, historyURL, filepath.Join(c.dataDir, "history"), a.log); err != nil {
 		return err
 	}
 	left, err := a.store.Recover(ctx)
@@ -185,7 +185,9 @@ func (a *app) close(ctx context.Context, c config) {
 		a.reader.Close()
 	}
 	if a.store != nil {
-		a.store.Close()
+		if err := a.store.Close(); err != nil {
+			a.log.Warn(err)
+		}
 	}
 	if a.postgres != nil {
 		if err := a.postgres.Close(); err != nil {

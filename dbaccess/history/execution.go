@@ -10,45 +10,61 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Begin writes the row of an execution that is about to run. Its commit may not
-// be on disk yet when it returns: a crash of the server may lose it, never its
-// closing.
+// Begin writes the row of an execution that is about to run. It is in the log when it
+// returns, so that the end of this process does not lose it. FaultUnavailable where the
+// database has been away for a while; then there is no row, or one that says that it
+// did not run.
 func (s *Store) Begin(ctx context.Context, e *sandbox.Execution) error {
-	body, err := encode(e)
+	if err := s.queue.room(); err != nil {
+		return unavailable(err)
+	}
+	r, err := rowOf(e, false)
 	if err != nil {
 		return err
 	}
-	return unavailable(s.openings.do(ctx, len(body), `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record)
-		VALUES ($1,$2,$3,$4,$5,$6,$7,$8) ON CONFLICT (id) DO NOTHING`,
-		clean(e.ID), clean(e.SandboxID), clean(e.User), string(e.Kind), string(e.Status), clean(e.Code), e.CreatedAt, body))
+	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	if err = s.keep(ctx, r, false); err == nil {
+		return nil
+	}
+	why, now, never := "it did not run: history did not take its opening row", time.Now().UTC(), *e
+	never.Status, never.Error, never.CompletedAt = sandbox.StatusCancelled, &why, &now
+	if r, failed := rowOf(&never, true); failed == nil {
+		_, _ = s.queue.add(r)
+	}
+	return unavailable(err)
 }
 
-// Finish writes how an execution ended; it is on disk when it returns. While the
-// database is away it tries again until ctx ends.
+// Finish writes how an execution ended; it is on disk when it returns.
 func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
-	done := *e
-	if done.CompletedAt == nil { // a row without it counts as open
-		now := time.Now().UTC()
-		done.CompletedAt = &now
-	}
-	body, err := encode(&done)
+	r, err := rowOf(e, true)
 	if err != nil {
 		return err
 	}
-	var failure *string
-	if e.Error != nil {
-		text := clean(*e.Error)
-		failure = &text
+	return unavailable(s.keep(ctx, r, true))
+}
+
+// keep puts a row into the log, and flushes it where it must be on disk. Where the log
+// can't be written it waits for the database, until ctx ends.
+func (s *Store) keep(ctx context.Context, r row, flush bool) error {
+	mark, err := s.queue.add(r)
+	if err == nil && flush {
+		err = s.queue.log.Sync(mark)
 	}
-	statement, args, err := withConnections(`INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record, error, seconds, memory_mb, completed_at)
-		VALUES ($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12) ON CONFLICT (id) DO UPDATE SET status = excluded.status, record = excluded.record, error = excluded.error,
-		seconds = excluded.seconds, memory_mb = excluded.memory_mb, completed_at = excluded.completed_at`,
-		[]any{clean(e.ID), clean(e.SandboxID), clean(e.User), string(e.Kind), string(e.Status), clean(e.Code), e.CreatedAt, body,
-			failure, e.ExecutionTime, e.MemoryUsage, done.CompletedAt}, e)
-	if err != nil {
+	if err == nil || errors.Is(err, errClosed) {
 		return err
 	}
-	return unavailable(s.closes.do(ctx, len(body), statement, args...))
+	s.say.WithError(err).WithField("execution_id", r.e.ID).Error("history's log can't be written; the service waits for the database instead")
+	for {
+		if err = s.queue.settled(ctx); err == nil || errors.Is(err, errClosed) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return gaveUp(ctx, err)
+		case <-time.After(lastWait):
+		}
+	}
 }
 
 // Recover closes what a service that was killed left open: executions become
@@ -76,6 +92,9 @@ func (s *Store) Recover(ctx context.Context) (int, error) {
 			return 0, err
 		}
 	}
+	if err := s.queue.settled(ctx); err != nil {
+		return 0, err
+	}
 	err = s.read(func() error {
 		_, err := s.pool.Exec(ctx, `UPDATE sandboxes SET state = $1, ended_at = $2 WHERE state = $3`, string(sandbox.StateLost), now, string(sandbox.StateActive))
 		return err
@@ -86,7 +105,7 @@ func (s *Store) Recover(ctx context.Context) (int, error) {
 // Execution returns one execution. FaultNotFound where there is none.
 func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, error) {
 	var body []byte
-	err := s.read(func() error {
+	err := s.readExecutions(ctx, func() error {
 		return s.pool.QueryRow(ctx, `SELECT record FROM executions WHERE id = $1`, clean(id)).Scan(&body)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -101,7 +120,7 @@ func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, er
 // CountExecutions is how many executions a sandbox has had.
 func (s *Store) CountExecutions(ctx context.Context, sandboxID string) (int, error) {
 	var n int
-	err := s.read(func() error {
+	err := s.readExecutions(ctx, func() error {
 		return s.pool.QueryRow(ctx, `SELECT count(*) FROM executions WHERE sandbox_id = $1`, clean(sandboxID)).Scan(&n)
 	})
 	return n, err
@@ -113,7 +132,7 @@ func (s *Store) CountExecutions(ctx context.Context, sandboxID string) (int, err
 func (s *Store) Statistics(ctx context.Context, user string) (sandbox.Statistics, error) {
 	st := sandbox.Statistics{Timestamp: time.Now().UTC()}
 	var ended int
-	err := s.read(func() error {
+	err := s.readExecutions(ctx, func() error {
 		return s.pool.QueryRow(ctx, `SELECT count(*), count(completed_at), count(*) FILTER (WHERE status = 'completed'),
 			count(*) FILTER (WHERE status IN ('failed', 'killed')), count(*) FILTER (WHERE status = 'timeout'),
 			coalesce(avg(seconds) FILTER (WHERE completed_at IS NOT NULL), 0), coalesce(max(memory_mb), 0)

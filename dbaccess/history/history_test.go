@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"glasshouse/dbaccess/dbtest"
 	"glasshouse/dbaccess/embedded"
@@ -17,7 +20,15 @@ import (
 
 func open(t testing.TB, s *embedded.Server) *history.Store {
 	t.Helper()
-	h, err := history.Open(context.Background(), s.URL(embedded.RoleHistory, embedded.DatabaseHistory))
+	return openIn(t, s, t.TempDir())
+}
+
+// openIn opens a store with its log in a folder; what it says goes nowhere.
+func openIn(t testing.TB, s *embedded.Server, dir string) *history.Store {
+	t.Helper()
+	say := logrus.New()
+	say.SetOutput(io.Discard)
+	h, err := history.Open(context.Background(), s.URL(embedded.RoleHistory, embedded.DatabaseHistory), dir, say)
 	if err != nil {
 		t.Fatal(err)
 	}

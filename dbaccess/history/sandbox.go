@@ -36,7 +36,7 @@ func (s *Store) Sandbox(ctx context.Context, id string) (sandbox.Sandbox, error)
 	var b sandbox.Sandbox
 	var policy []byte
 	var state string
-	err := s.read(func() error {
+	err := s.readExecutions(ctx, func() error {
 		return s.pool.QueryRow(ctx, `SELECT id, owner, policy, ephemeral, state, created_at, ended_at,
 			greatest(created_at, (SELECT max(e.created_at) FROM executions e WHERE e.sandbox_id = sandboxes.id)) FROM sandboxes WHERE id = $1`, clean(id)).
 			Scan(&b.ID, &b.Owner, &policy, &b.Ephemeral, &state, &b.CreatedAt, &b.EndedAt, &b.LastUsed)

@@ -1,11 +1,17 @@
 // Package history is door two: the service's own tables, under a role of its own.
 //
-// Writes of executions are committed in groups, by two writers with a connection
-// each: one for openings, whose commit need not be on disk, one for closings, whose
-// commit must. While one group commits, the next one gathers, so a single caller
-// pays one round trip and many share one flush. What a lost server did not commit is written again: openings for a few
-// seconds, closings until their callers give up. A closing writes the whole row,
-// so it does not matter if its opening was lost.
+// An execution's row is first in a log on this machine (package wal): its opening
+// before its code runs, its end, flushed to disk, before its answer. From there it goes
+// to the database 50 ms later, with all that came meanwhile, in one transaction: so a
+// run waits for no server, and one that is short is one row written once. Who reads
+// executions waits until those that came before are there. While the database is away
+// runs go on for some seconds; then none begins until it is back. What it missed is
+// written when it is back, or at the next start.
+//
+// Other writes are committed in groups, by two writers with a connection each: one for
+// what need not be on disk at once, one for what must. While one group commits, the
+// next one gathers. What a lost server did not commit is written again: the first for a
+// few seconds, the second until their callers give up.
 //
 // Reads go through a pool; one that meets a connection from before a restart of
 // the server is tried once more.
@@ -18,6 +24,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"path/filepath"
 	"sort"
 	"strings"
 	"syscall"
@@ -26,6 +33,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/sirupsen/logrus"
 
 	"glasshouse/migrations"
 	"glasshouse/sandbox"
@@ -40,11 +48,14 @@ const openPatience = 5 * time.Second
 // them: FaultNotFound, FaultInvalid, and FaultUnavailable while the server is away.
 type Store struct {
 	pool             *pgxpool.Pool
+	queue            *queue
 	openings, closes *group
+	say              logrus.FieldLogger
 }
 
-// Open connects to url and runs the migrations that are missing, under a lock.
-func Open(ctx context.Context, url string) (*Store, error) {
+// Open connects to url, runs the migrations that are missing, under a lock, and writes
+// what is left in the log that is in the folder dir, which no other process may use.
+func Open(ctx context.Context, url, dir string, say logrus.FieldLogger) (*Store, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("history database: %w", err)
@@ -64,19 +75,35 @@ func Open(ctx context.Context, url string) (*Store, error) {
 		own.RuntimeParams["synchronous_commit"] = synchronous
 		return func(ctx context.Context) (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, own) }
 	}
-	return &Store{pool: pool, openings: newGroup(openPatience, connect("off")), closes: newGroup(0, connect("on"))}, nil
+	q, err := openQueue(dir, &scribe{connect: connect("on"), refused: filepath.Join(dir, "refused"), say: say})
+	if err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	return &Store{pool: pool, queue: q, openings: newGroup(openPatience, connect("off")), closes: newGroup(0, connect("on")), say: say}, nil
 }
 
-// Close ends the groups, after what waits in them is written, and the pool.
-func (s *Store) Close() {
+// Close ends all after what waits is written. Its error says what could not be; that
+// is in the log, for the next Open.
+func (s *Store) Close() error {
+	err := s.queue.close()
 	s.openings.close()
 	s.closes.close()
 	s.pool.Close()
+	return err
 }
 
 // Ping says whether the database answers.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.read(func() error { return s.pool.Ping(ctx) })
+}
+
+// readExecutions is read for what depends on executions: all that came before are there.
+func (s *Store) readExecutions(ctx context.Context, f func() error) error {
+	if err := s.queue.settled(ctx); err != nil {
+		return unavailable(err)
+	}
+	return s.read(f)
 }
 
 // read runs f, which must be harmless to repeat, once more where it met a dead
