@@ -133,6 +133,9 @@ func (b *bench) throughput(ctx context.Context, name string, clients int, goalPe
 	b.report.add(r)
 }
 
+// inARow is how many runs make one sample of a loop; the sample is their median.
+const inARow = 20
+
 // service measures Glasshouse.
 func (b *bench) service(ctx context.Context) {
 	c := b.client
@@ -163,9 +166,22 @@ func (b *bench) service(ctx context.Context) {
 		return took, c.remove(ctx, id)
 	})
 	b.inSandbox(ctx, "stateful 1+1", nil, func(id string) {
-		b.latency(ctx, "stateful 1+1", b.size.latency, goal{p50: goalStateful}, timed(func() error {
+		once := timed(func() error {
 			return checked(c.execute(ctx, id, "1+1", nil))(expect{status: "completed", result: "2"})
-		}))
+		})
+		b.latency(ctx, "stateful 1+1", b.size.latency, goal{p50: goalStateful}, once)
+		// What others publish was timed in a loop, which no sleeping core has to be woken for.
+		b.latency(ctx, "stateful 1+1, one after another", b.size.latency, goal{p50: goalStateful}, func() (time.Duration, error) {
+			times := make([]float64, inARow)
+			for n := range times {
+				took, err := once()
+				if err != nil {
+					return 0, err
+				}
+				times[n] = float64(took)
+			}
+			return time.Duration(median(times)), nil
+		})
 	})
 	// Plot after plot is all CPU, and the default share of half a core would be what is timed.
 	b.inSandbox(ctx, "plot to PNG, warm", map[string]any{"cpu_percent": 100}, func(id string) {

@@ -22,9 +22,7 @@ func (s *Store) Begin(ctx context.Context, e *sandbox.Execution) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, openPatience)
-	defer cancel()
-	if err = s.keep(ctx, r, false); err == nil {
+	if err = s.keep(ctx, r, openPatience); err == nil {
 		return nil
 	}
 	why, now, never := "it did not run: history did not take its opening row", time.Now().UTC(), *e
@@ -41,19 +39,21 @@ func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
 	if err != nil {
 		return err
 	}
-	return unavailable(s.keep(ctx, r, true))
+	return unavailable(s.keep(ctx, r, closePatience))
 }
 
-// keep puts a row into the log, and flushes it where it must be on disk. Where the log
-// can't be written it waits for the database, until ctx ends.
-func (s *Store) keep(ctx context.Context, r row, flush bool) error {
+// keep puts a row into the log, and flushes one that has ended. Where the log can't be
+// written it waits for the database, until ctx ends or its patience.
+func (s *Store) keep(ctx context.Context, r row, patience time.Duration) error {
 	mark, err := s.queue.add(r)
-	if err == nil && flush {
+	if err == nil && r.completed != nil {
 		err = s.queue.log.Sync(mark)
 	}
 	if err == nil || errors.Is(err, errClosed) {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	s.say.WithError(err).WithField("execution_id", r.e.ID).Error("history's log can't be written; the service waits for the database instead")
 	for {
 		if err = s.queue.settled(ctx); err == nil || errors.Is(err, errClosed) {

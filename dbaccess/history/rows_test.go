@@ -2,8 +2,11 @@ package history_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -30,12 +33,14 @@ func keep(t *testing.T, h *history.Store, e *sandbox.Execution) {
 }
 
 func TestRows(t *testing.T) {
-	s := dbtest.Start(t)
-	h := open(t, s)
+	s, folder := dbtest.Start(t), t.TempDir()
+	h := openIn(t, s, folder)
 	defer h.Close()
 	for name, test := range map[string]func(*testing.T, *history.Store){
-		"every field comes back": everyField, "any bytes come back": anyBytes, "a bad row spoils no other": badRow,
-		"list filters": listFilters, "large pages end early": largePages,
+		"every field comes back": everyField, "any bytes come back": anyBytes,
+		"a bad row spoils no other":   func(t *testing.T, h *history.Store) { badRow(t, h, folder) },
+		"a short run is written once": func(t *testing.T, h *history.Store) { shortRun(t, h, s) },
+		"list filters":                listFilters, "large pages end early": largePages,
 		"connections have rows": func(t *testing.T, h *history.Store) { connections(t, h, s) },
 		"sandboxes":             sandboxes, "keys": keys, "statistics": statistics,
 	} {
@@ -123,32 +128,78 @@ func anyBytes(t *testing.T, h *history.Store) {
 }
 
 // badRow puts rows that cannot be kept among good ones, in the same groups.
-func badRow(t *testing.T, h *history.Store) {
-	type answer struct {
-		id  string
-		err error
-	}
-	answers := make(chan answer)
+// badRow has rows that only the database can refuse: an index does not take that much.
+func badRow(t *testing.T, h *history.Store, folder string) {
+	ctx := context.Background()
 	for n := range 40 {
-		go func() {
-			e := execution(fmt.Sprint("group", n))
-			e.SandboxID = "group"
-			if n%10 == 0 {
-				e.ID = "bad" + e.ID
-				e.CreatedAt = time.Date(300000, 1, 1, 0, 0, 0, 0, time.UTC) // beyond timestamptz
-				e.Timestamp = time.Now()
+		e := execution(fmt.Sprint("group", n))
+		e.SandboxID = "group"
+		if n%10 == 0 {
+			e.ID, e.User = "bad"+e.ID, ""
+			for range 1000 { // which no compression makes small
+				e.User += rand.Text()
 			}
-			answers <- answer{e.ID, h.Finish(context.Background(), e)}
-		}()
-	}
-	for range 40 {
-		a := <-answers
-		if bad := strings.HasPrefix(a.id, "bad"); bad != (a.err != nil) {
-			t.Errorf("%s: %v", a.id, a.err)
+		}
+		if err := h.Finish(ctx, e); err != nil {
+			t.Error(err)
 		}
 	}
-	if n, err := h.CountExecutions(context.Background(), "group"); err != nil || n != 36 {
+	if n, err := h.CountExecutions(ctx, "group"); err != nil || n != 36 {
 		t.Errorf("%d kept, %v", n, err)
+	}
+	for _, id := range []string{"badgroup0", "badgroup30"} {
+		text, err := os.ReadFile(filepath.Join(folder, "refused", id+".json"))
+		if err != nil || !strings.Contains(string(text), id) {
+			t.Errorf("what was refused is %.100q, %v", text, err)
+		}
+	}
+	far := execution("far")
+	far.CreatedAt = time.Date(300000, 1, 1, 0, 0, 0, 0, time.UTC)
+	if err := h.Finish(ctx, far); err == nil {
+		t.Error("a time that no record can hold has no error")
+	}
+}
+
+// shortRun is one that is over before its row is on its way: written once.
+func shortRun(t *testing.T, h *history.Store, s *embedded.Server) {
+	ctx := context.Background()
+	if _, err := h.Statistics(ctx, ""); err != nil { // all before is there
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(ctx, s.URL(embedded.RoleHistory, embedded.DatabaseHistory))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	rows := func() (all, open int) {
+		if err := conn.QueryRow(ctx, `SELECT count(*), count(*) FILTER (WHERE completed_at IS NULL) FROM executions WHERE sandbox_id = 'short'`).Scan(&all, &open); err != nil {
+			t.Fatal(err)
+		}
+		return all, open
+	}
+	for n := range 200 {
+		e := execution(fmt.Sprint("short", n))
+		e.SandboxID = "short"
+		keep(t, h, e)
+	}
+	long := execution("long")
+	long.SandboxID = "short"
+	if err := h.Begin(ctx, long); err != nil {
+		t.Fatal(err)
+	}
+	for all, open := rows(); all != 201; all, open = rows() { // nobody asks the store: it comes by itself
+		if open > 1 {
+			t.Fatalf("%d of %d rows are open", open, all)
+		}
+	}
+	if e, err := h.Execution(ctx, "long"); err != nil || e.Status != sandbox.StatusRunning {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if err := h.Finish(ctx, long); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := h.Execution(ctx, "long"); err != nil || e.CompletedAt == nil {
+		t.Errorf("%+v, %v", e, err)
 	}
 }
 

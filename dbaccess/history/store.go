@@ -39,9 +39,12 @@ import (
 	"glasshouse/sandbox"
 )
 
-// openPatience is how long an opening rides out a restart of the server; nothing
-// has run yet, so its caller is told soon.
-const openPatience = 5 * time.Second
+const (
+	// openPatience is how long an opening rides out a restart of the server; nothing
+	// has run yet, so its caller is told soon.
+	openPatience  = 5 * time.Second
+	closePatience = 30 * time.Second
+)
 
 // Store keeps sandboxes, executions and keys. Its methods may be called from many
 // goroutines at once. Their errors are a *sandbox.Error where the caller can act on

@@ -1,0 +1,59 @@
+package history
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/dbaccess/dbtest"
+	"glasshouse/dbaccess/embedded"
+	"glasshouse/sandbox"
+)
+
+// Where the log can't be written, an answer waits for the database; nothing is lost.
+func TestABrokenLog(t *testing.T) {
+	ctx := context.Background()
+	s := dbtest.Start(t)
+	say := logrus.New()
+	say.SetOutput(io.Discard)
+	h, err := Open(ctx, s.URL(embedded.RoleHistory, embedded.DatabaseHistory), t.TempDir(), say)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.queue.log.Close(); err != nil { // as a disk that is full
+		t.Fatal(err)
+	}
+	e := &sandbox.Execution{ID: "e", SandboxID: "s", User: "ada", Status: sandbox.StatusRunning, CreatedAt: time.Now()}
+	there := func() (n int) {
+		if err := h.pool.QueryRow(ctx, `SELECT count(*) FROM executions WHERE status = $1`, string(e.Status)).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	if err := h.Begin(ctx, e); err != nil || there() != 1 {
+		t.Errorf("Begin: %v, %d rows", err, there())
+	}
+	e.Status = sandbox.StatusCompleted
+	if err := h.Finish(ctx, e); err != nil || there() != 1 {
+		t.Errorf("Finish: %v, %d rows", err, there())
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := h.Finish(gone, e); !lost(err) {
+		t.Errorf("with neither log nor database: %v", err)
+	}
+	if err := h.Begin(gone, &sandbox.Execution{ID: "never", CreatedAt: time.Now()}); !lost(err) {
+		t.Errorf("with neither log nor database: %v", err)
+	}
+	h.queue.mu.Lock()
+	defer h.queue.mu.Unlock()
+	if n, waits := h.queue.at["never"]; !waits || h.queue.rows[n].e.Status != sandbox.StatusCancelled {
+		t.Errorf("what never ran is not on record as that: %v", h.queue.rows)
+	}
+}
