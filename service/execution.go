@@ -134,7 +134,7 @@ func (s *Service) newExecution(box sandbox.Sandbox, who sandbox.Key, job Job) (*
 	if n := len(job.Code); n > box.Policy.MaxCodeSize {
 		return nil, &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "code", Detail: fmt.Sprintf("the code has %d bytes, and max_code_size is %d", n, box.Policy.MaxCodeSize)}
 	}
-	if depth(job.Context) > maxDepth {
+	if sandbox.Depth(job.Context) > maxDepth {
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "context", Detail: fmt.Sprintf("it nests deeper than %d lists and objects", maxDepth)}
 	}
 	if len(job.Context) == 0 {
@@ -150,26 +150,6 @@ func (s *Service) newExecution(box sandbox.Sandbox, who sandbox.Key, job Job) (*
 
 // maxDepth is what Python's JSON reader takes with room to spare.
 const maxDepth = 500
-
-// depth is how deep valid JSON nests.
-func depth(text []byte) int {
-	now, most, quoted := 0, 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[' || c == '{':
-			now++
-			most = max(most, now)
-		case c == ']' || c == '}':
-			now--
-		}
-	}
-	return most
-}
 
 // run takes an execution from its row to its durable end.
 func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, job Job) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"glasshouse/dbaccess/dbtest"
 	"glasshouse/dbaccess/embedded"
 	"glasshouse/dbaccess/history"
+	"glasshouse/dbaccess/history/wal"
 	"glasshouse/sandbox"
 )
 
@@ -83,6 +85,31 @@ func TestExecutionsSurviveACrash(t *testing.T) {
 	}
 	if list, next, err = h.Executions(ctx, sandbox.Filter{SandboxID: "s1", Limit: 1, After: next}); err != nil || len(list) != 1 || next != "" || list[0].ID != "odd" {
 		t.Errorf("second page: %+v, %q, %v", list, next, err)
+	}
+}
+
+// A record that can't be read keeps no other, nor the service, from coming back.
+func TestAnUnreadableRecord(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	log, err := wal.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{`{"outputs":` + strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001) + `}`, `{"execution_id":"good","status":"completed","created_at":"2026-01-02T03:04:05Z","completed_at":"2026-01-02T03:04:06Z"}`} {
+		if _, err := log.Append([]byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h := openIn(t, dbtest.Start(t), dir)
+	defer h.Close()
+	if e, err := h.Execution(ctx, "good"); err != nil || e.Status != sandbox.StatusCompleted {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if kept, err := filepath.Glob(filepath.Join(dir, "refused", "unread-*.json")); err != nil || len(kept) != 1 {
+		t.Errorf("%q, %v", kept, err)
 	}
 }
 

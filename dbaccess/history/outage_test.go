@@ -168,7 +168,7 @@ func TestAnOutage(t *testing.T) {
 	if err := h.Finish(ctx, ended); err != nil {
 		t.Errorf("Finish: %v", err)
 	}
-	if err := h.Close(); err == nil || !strings.Contains(err.Error(), "2 executions stay in the log") {
+	if err := h.Close(); err == nil || !strings.Contains(err.Error(), "2 executions are not in the history database") {
 		t.Errorf("Close says %v", err)
 	}
 	if err := h.Begin(ctx, execution("late")); !isFault(err, sandbox.FaultUnavailable) {

@@ -26,13 +26,15 @@ type queue struct {
 	mu      sync.Mutex
 	rows    []row          // that wait for the next attempt
 	at      map[string]int // in rows, by id
-	size    int            // bytes of rows and of those that are on their way
+	size    int            // their bytes
 	oldest  time.Time      // when the first of them all came; zero: there is none
 	mark    wal.Mark       // of the last
 	added   uint64         // how many came,
 	kept    uint64         // and how many of these are in the database
 	attempt uint64         // how many have begun
-	failed  error          // of the last one
+	failed  error          // of the last one that has ended,
+	ended   uint64         // which was this
+	endedAt time.Time      // then
 	changed chan struct{}  // closed, and made anew, when one has ended
 	urgent  bool           // somebody waits for the next one
 	closing bool
@@ -68,7 +70,7 @@ func (q *queue) close() error {
 	<-q.over
 	err := q.log.Close()
 	if q.kept < q.added {
-		err = errors.Join(err, fmt.Errorf("%d executions stay in the log until the next start: %w", len(q.rows), q.failed))
+		err = errors.Join(fmt.Errorf("%d executions are not in the history database, but in the log, for the next start: %w", len(q.rows), q.failed), err)
 	}
 	return err
 }
@@ -131,8 +133,8 @@ func (q *queue) settled(ctx context.Context) error {
 	defer q.mu.Unlock()
 	target, before := q.added, q.attempt
 	for q.kept < target {
-		if q.failed != nil && q.attempt > before {
-			return q.failed
+		if q.failed != nil && q.ended > before {
+			return fmt.Errorf("%w: %w", errLost, q.failed)
 		}
 		q.urgent = true
 		q.nudge()
@@ -157,8 +159,7 @@ func (q *queue) settled(ctx context.Context) error {
 func (q *queue) run() {
 	defer close(q.over)
 	defer q.out.close()
-	wait := lag
-	for {
+	for wait := lag; ; {
 		q.mu.Lock()
 		nothing, last := len(q.rows) == 0, q.closing
 		q.mu.Unlock()
@@ -170,6 +171,9 @@ func (q *queue) run() {
 			continue
 		}
 		q.pause(wait)
+		q.mu.Lock()
+		last = q.closing
+		q.mu.Unlock()
 		err := q.try()
 		switch {
 		case err == nil:
@@ -188,7 +192,8 @@ func (q *queue) pause(wait time.Duration) {
 	defer timer.Stop()
 	for {
 		q.mu.Lock()
-		now := q.urgent || q.closing || q.size > soon && q.failed == nil
+		// While the database is away those who ask do not make it more attempts than that.
+		now := q.closing || q.urgent && (q.failed == nil || time.Since(q.endedAt) > lag) || q.size > soon && q.failed == nil
 		q.mu.Unlock()
 		if now {
 			return
@@ -204,9 +209,10 @@ func (q *queue) pause(wait time.Duration) {
 // try is one attempt to write all that waits.
 func (q *queue) try() error {
 	q.mu.Lock()
-	rows, size, target, mark, began := q.rows, q.size, q.added, q.mark, time.Now()
-	q.rows, q.at, q.urgent = nil, make(map[string]int, len(rows)), false
+	rows, target, mark, began := q.rows, q.added, q.mark, time.Now()
+	q.rows, q.at, q.size, q.urgent = nil, make(map[string]int, len(rows)), 0, false
 	q.attempt++
+	attempt := q.attempt
 	q.mu.Unlock()
 	left, err := q.out.write(rows)
 	q.mu.Lock()
@@ -214,7 +220,7 @@ func (q *queue) try() error {
 	if err != nil {
 		q.putBack(left)
 	} else {
-		q.kept, q.size = target, q.size-size
+		q.kept = target
 		if q.oldest = began; len(q.rows) == 0 { // what came meanwhile came after that
 			q.oldest = time.Time{}
 		}
@@ -222,7 +228,7 @@ func (q *queue) try() error {
 			q.out.say.WithError(failed).Warn("release a part of history's log")
 		}
 	}
-	q.failed = err
+	q.failed, q.ended, q.endedAt = err, attempt, time.Now()
 	close(q.changed)
 	q.changed = make(chan struct{})
 	return err

@@ -153,6 +153,20 @@ func badRow(t *testing.T, h *history.Store, folder string) {
 			t.Errorf("what was refused is %.100q, %v", text, err)
 		}
 	}
+	// What is refused for its record alone is on record as that.
+	e := execution("badhost")
+	e.Status = sandbox.StatusCompleted
+	keep(t, h, e)
+	for range 1000 {
+		e.Stdout += rand.Text()
+	}
+	e.Connections = []sandbox.Connection{{Host: e.Stdout}}
+	if err := h.Finish(ctx, e); err != nil {
+		t.Error(err)
+	}
+	if got, err := h.Execution(ctx, e.ID); err != nil || got.Status != sandbox.StatusCompleted || got.CompletedAt == nil || got.Error == nil || !strings.Contains(*got.Error, "refused/badhost.json") {
+		t.Errorf("what points to it is %+v, %v", got, err)
+	}
 	far := execution("far")
 	far.CreatedAt = time.Date(300000, 1, 1, 0, 0, 0, 0, time.UTC)
 	if err := h.Finish(ctx, far); err == nil {

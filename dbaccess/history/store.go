@@ -175,6 +175,9 @@ func lost(err error) bool {
 	if err == nil {
 		return false
 	}
+	if errors.Is(err, errLost) || errors.Is(err, errClosed) {
+		return true
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		// Shut down or starting up, connection trouble, out of resources.
@@ -182,7 +185,7 @@ func lost(err error) bool {
 	}
 	var connect *pgconn.ConnectError
 	var network net.Error // a deadline is one too
-	return errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, errLost) || errors.Is(err, errClosed) ||
+	return errors.As(err, &connect) || errors.As(err, &network) ||
 		errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || pgconn.SafeToRetry(err) ||
 		strings.Contains(err.Error(), "conn closed") // pgx has no value for it

@@ -15,6 +15,7 @@ import (
 const (
 	maxOutputs     = 50
 	maxSummary     = 300      // characters
+	maxDepth       = 5000     // of a note's or an output's JSON: history, which has it some levels deeper, can be read to 10000
 	maxOutputBytes = 16 << 20 // of one run's outputs, twice what an honest child sends
 )
 
@@ -216,8 +217,8 @@ func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error
 func (s *says) keepNote(body []byte) error {
 	e := s.e
 	var n sandbox.Note
-	if err := json.Unmarshal(body, &n); err != nil {
-		return &hatch.IllegalFrame{Why: "an unreadable note"}
+	if err := json.Unmarshal(body, &n); err != nil || sandbox.Depth(body) > maxDepth {
+		return &hatch.IllegalFrame{Why: "a note that can't be read, or nests too deep"}
 	}
 	n.Time = time.Now().UTC()
 	if n.Name == "" {
@@ -243,8 +244,8 @@ func (s *says) keepNote(body []byte) error {
 // comes, so a run that is ended has what it had shown.
 func (s *says) keepOutput(ctx context.Context, body []byte) error {
 	var o sandbox.Output
-	if err := json.Unmarshal(body, &o); err != nil || o.Data == nil {
-		return &hatch.IllegalFrame{Why: "an unreadable output"}
+	if err := json.Unmarshal(body, &o); err != nil || o.Data == nil || sandbox.Depth(body) > maxDepth {
+		return &hatch.IllegalFrame{Why: "an output that can't be read, or nests too deep"}
 	}
 	if runes := []rune(o.Summary); len(runes) > maxSummary {
 		o.Summary = string(runes[:maxSummary])

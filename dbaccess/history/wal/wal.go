@@ -103,14 +103,11 @@ func (l *Log) restart(replay func([][]byte) error) error {
 	number := l.files[l.now].turn + 1
 	for _, f := range l.files {
 		f.free = true
-		if err := f.release(f.end); err != nil {
+		if err := errors.Join(f.release(f.end), f.flush()); err != nil {
 			return err
 		}
 	}
-	if err := l.turn(number); err != nil {
-		return err
-	}
-	return l.Sync(l.last)
+	return l.turn(number)
 }
 
 func (l *Log) open(dir string) error {
@@ -163,19 +160,31 @@ func parse(text []byte) (turn uint64, end int64, payloads [][]byte) {
 	at := uint64(begin)
 	if header := text[:headerSize]; string(header[:8]) == magic && crc32.Checksum(header[:24], castagnoli) == binary.LittleEndian.Uint32(header[24:]) {
 		turn, at = binary.LittleEndian.Uint64(header[8:]), binary.LittleEndian.Uint64(header[16:])
-	} else { // it is new, or its header was being written: then its first record says it
-		turn = binary.LittleEndian.Uint64(text[begin:])
+	} else if payload, whole := recordAt(text, begin, binary.LittleEndian.Uint64(text[begin:])); whole && len(payload) > 0 {
+		turn = binary.LittleEndian.Uint64(text[begin:]) // its header was being written: its first record says it
 	}
-	for turn > 0 && at <= uint64(len(text))-recordSize {
-		head, rest := text[at:at+recordSize], text[at+recordSize:]
-		length := uint64(binary.LittleEndian.Uint32(head[8:]))
-		if binary.LittleEndian.Uint64(head) != turn || length > uint64(len(rest)) || sum(head[:12], rest[:length]) != binary.LittleEndian.Uint32(head[12:]) {
+	for turn > 0 {
+		payload, whole := recordAt(text, at, turn)
+		if !whole {
 			break
 		}
-		payloads = append(payloads, rest[:length])
-		at += recordSize + length
+		payloads = append(payloads, payload)
+		at += recordSize + uint64(len(payload))
 	}
 	return turn, int64(at), payloads
+}
+
+// recordAt is the payload of a turn's record.
+func recordAt(text []byte, at, turn uint64) (payload []byte, whole bool) {
+	if at < begin || at > uint64(len(text))-recordSize {
+		return nil, false
+	}
+	head, rest := text[at:at+recordSize], text[at+recordSize:]
+	length := uint64(binary.LittleEndian.Uint32(head[8:]))
+	if binary.LittleEndian.Uint64(head) != turn || length > uint64(len(rest)) || sum(head[:12], rest[:length]) != binary.LittleEndian.Uint32(head[12:]) {
+		return nil, false
+	}
+	return rest[:length], true
 }
 
 func sum(head, payload []byte) uint32 {
@@ -196,8 +205,27 @@ func (l *Log) turn(number uint64) error {
 	if err := next.release(begin); err != nil {
 		return err
 	}
+	// Flushed before any record of the turn: a crash that kept records and lost this would
+	// have the next start use the number again.
+	if err := next.flush(); err != nil {
+		return err
+	}
 	l.now, l.last = 1-l.now, Mark{number, begin}
 	return nil
+}
+
+// flush is fdatasync(2).
+func (f *file) flush() error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	failed := raw.Control(func(fd uintptr) {
+		for err = syscall.EINTR; err == syscall.EINTR; {
+			err = syscall.Fdatasync(int(fd))
+		}
+	})
+	return errors.Join(failed, err)
 }
 
 // release writes the header: nothing before the end is needed.
@@ -224,7 +252,7 @@ func (l *Log) Append(payload []byte) (Mark, error) {
 	f := l.files[l.now]
 	if size := int64(recordSize + len(payload)); f.end > begin && f.end+size > fileSize && l.files[1-l.now].free {
 		// Whoever waits for a mark of the turn that ends here need not look for its file.
-		if err := syscall.Fdatasync(int(f.Fd())); err != nil {
+		if err := f.flush(); err != nil {
 			return Mark{}, l.fail(err)
 		}
 		if err := l.turn(f.turn + 1); err != nil {
@@ -269,10 +297,14 @@ func (l *Log) Sync(m Mark) error {
 		return err
 	}
 	if last.turn == m.turn { // or it was flushed as its turn ended
-		if err := syscall.Fdatasync(int(f.Fd())); err != nil {
-			l.mu.Lock()
-			defer l.mu.Unlock()
+		err := f.flush()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if err != nil {
 			return l.fail(err)
+		}
+		if l.bad != nil { // the kernel tells of a failure once: perhaps it told Append
+			return l.bad
 		}
 		l.synced = last
 	}
@@ -286,12 +318,13 @@ func (l *Log) Release(m Mark) error {
 	defer l.mu.Unlock()
 	now, other := l.files[l.now], l.files[1-l.now]
 	var err error
-	if end := (Mark{other.turn, other.end}); !other.free && !m.After(end) {
-		err = other.release(m.end)
-		other.free = m == end
-	} else if !other.free {
+	switch end := (Mark{other.turn, other.end}); {
+	case other.free:
+	case m.After(end) || m == end:
 		err = other.release(other.end)
 		other.free = true
+	case m.turn == other.turn:
+		err = other.release(m.end)
 	}
 	if m.turn == now.turn {
 		err = errors.Join(err, now.release(m.end))
@@ -301,6 +334,11 @@ func (l *Log) Release(m Mark) error {
 
 // Close ends the log. What was not released is replayed by the next Open.
 func (l *Log) Close() error {
+	l.syncing.Lock()
+	defer l.syncing.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bad = errors.Join(l.bad, os.ErrClosed)
 	var err error
 	for _, f := range l.files {
 		if f != nil {

@@ -86,6 +86,24 @@ func TestWhatWasNotReleasedIsReplayedOnce(t *testing.T) {
 	}
 }
 
+// A mark that is older than all that is there releases nothing.
+func TestAnOldMarkReleasesNothing(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := open(t, dir)
+	large := strings.Repeat("x", 3<<20)
+	add(t, l, "1"+large)
+	add(t, l, "2"+large) // in the next turn
+	if err := l.Release(wal.Mark{}); err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	l, got := open(t, dir)
+	defer l.Close()
+	if len(got) != 2 {
+		t.Errorf("%d records of 2", len(got))
+	}
+}
+
 // A replay that fails loses nothing.
 func TestAFailedReplayIsTriedAgain(t *testing.T) {
 	dir := t.TempDir()
