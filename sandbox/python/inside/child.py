@@ -26,7 +26,8 @@ TMP_BYTES, INODES = 64 << 20, 16384
 DATA_BYTES, DATA_INODES = 2 << 30, 1 << 18  # the service, which alone writes there, holds a sandbox to less
 _GO = hatch.frame(hatch.ENTER, b"")  # to one that knows already how to lock down
 _KEPT_BIRTHS = 8
-_REHEARSAL = {"code": "print(end='')"}
+# What most code does, and nothing that is seen afterwards.
+_REHEARSAL = {"code": "import time\nfor n in [n for n in (0,)]:\n    print(end=f'{n!r}'[:0])\ndel n, time"}
 _PRACTICE = 20  # times after which the interpreter has specialised what it runs
 _IDLE = 20  # milliseconds after which a child that nobody wanted yet rehearses
 
@@ -119,8 +120,8 @@ class Child:
         os._exit(0)
 
     def _rehearse(self) -> None:
-        """Goes the way of a run, and leaves no trace of it: the pages that every run
-        writes to are copied before somebody waits for that."""
+        """Goes the way of a run, and leaves no trace of it: the pages that most runs write to,
+        with an import, a loop and a print, are copied before somebody waits for that."""
         hatch.pack(self._session.run(_REHEARSAL))
         self._session.forget()
 
