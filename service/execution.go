@@ -239,9 +239,7 @@ func (s *Service) finish(e *sandbox.Execution, keepNotes bool) error {
 		copied.DebugInfo = sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}}
 		record = &copied
 	}
-	ctx, done := context.WithTimeout(context.Background(), 30*time.Second)
-	defer done()
-	if err := s.History.Finish(ctx, record); err != nil {
+	if err := s.History.Finish(context.Background(), record); err != nil { // it has patience of its own
 		s.Log.WithError(err).WithField("execution_id", e.ID).Error("an execution could not be finished in history")
 		return err
 	}
