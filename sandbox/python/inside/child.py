@@ -27,7 +27,7 @@ DATA_BYTES, DATA_INODES = 2 << 30, 1 << 18  # the service, which alone writes th
 _GO = hatch.frame(hatch.ENTER, b"")  # to one that knows already how to lock down
 _KEPT_BIRTHS = 8
 # What most code does, and nothing that is seen afterwards.
-_REHEARSAL = {"code": "import time\nfor n in [n for n in (0,)]:\n    print(end=f'{n!r}'[:0])\ndel n, time"}
+_REHEARSAL = {"code": "import time\nfor n in [n for n in (0,)]:\n    print(end=f'{n!r}'[:0])\ndel n, time", "context": {}}
 _PRACTICE = 20  # times after which the interpreter has specialised what it runs
 _IDLE = 20  # milliseconds after which a child that nobody wanted yet rehearses
 
@@ -122,7 +122,7 @@ class Child:
     def _rehearse(self) -> None:
         """Goes the way of a run, and leaves no trace of it: the pages that most runs write to,
         with an import, a loop and a print, are copied before somebody waits for that."""
-        hatch.pack(self._session.run(_REHEARSAL))
+        self._serve(hatch.Unheard(hatch.frame(hatch.RUN, hatch.pack(_REHEARSAL))))
         self._session.forget()
 
     def _serve(self, channel: hatch.Channel) -> bool:
@@ -157,7 +157,7 @@ class Child:
             _differ()
             channel.waits(0)
             self._rehearse()
-            for kind, value in ((hatch.ASSIGN, {}), (hatch.RUN, {**_REHEARSAL, "context": {}})):
+            for kind, value in ((hatch.ASSIGN, {}), (hatch.RUN, _REHEARSAL)):
                 ours.sendall(hatch.frame(kind, hatch.pack(value)))
                 self._serve(channel)
             ours.recv(1 << 16)

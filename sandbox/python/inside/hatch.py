@@ -275,3 +275,14 @@ class Channel:
             self._guarded = before
             if self.take_interrupt():
                 raise KeyboardInterrupt
+
+
+class Unheard(Channel):
+    """Frames that nobody sent, and whose answers go nowhere: for a rehearsal."""
+
+    def __init__(self, frames: bytes):
+        self._buffer = bytearray(frames)
+        self._descriptors = []
+
+    def send(self, kind: int, value: object) -> None:
+        frame(kind, pack(value))
