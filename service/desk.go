@@ -22,7 +22,17 @@ type desk struct {
 	box       sandbox.Sandbox
 	execution *sandbox.Execution
 	captured  int
-	feed      *Feed // nil: nobody follows it
+	record    func() error // writes its row, once; nil: it is there
+	refused   error        // why there is none
+	feed      *Feed        // nil: nobody follows it
+}
+
+// Record is host.Desk's.
+func (d *desk) Record(context.Context) error {
+	if d.record != nil {
+		d.refused = d.record()
+	}
+	return d.refused
 }
 
 // Query records the time that the statement took without that of its taker, for which
