@@ -22,17 +22,7 @@ type desk struct {
 	box       sandbox.Sandbox
 	execution *sandbox.Execution
 	captured  int
-	record    func() error // writes its row, once; nil: it is there
-	refused   error        // why there is none
-	feed      *Feed        // nil: nobody follows it
-}
-
-// Record is host.Desk's.
-func (d *desk) Record(context.Context) error {
-	if d.record != nil {
-		d.refused = d.record()
-	}
-	return d.refused
+	feed      *Feed // nil: nobody follows it
 }
 
 // Query records the time that the statement took without that of its taker, for which

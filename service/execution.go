@@ -35,9 +35,6 @@ type JobFile struct {
 	Body []byte
 }
 
-// alone says that nobody sees anything of it before it has ended.
-func (j Job) alone() bool { return j.Steps == nil && j.debug == nil && j.feed == nil }
-
 // bring puts the job's files in their places.
 func (j Job) bring(session Session, allowed bool) error {
 	if len(j.Files) > 0 && !allowed {
@@ -192,11 +189,7 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 			return ctx.Err()
 		}
 	}
-	answers := &desk{service: s, box: box, execution: e, feed: job.feed}
-	begin := func() error { return s.History.Begin(context.WithoutCancel(ctx), e) }
-	if job.alone() && !box.Policy.EnableNetworkAccess {
-		answers.record = begin
-	} else if err := begin(); err != nil { // who follows it is told of it before it runs
+	if err := s.History.Begin(context.WithoutCancel(ctx), e); err != nil {
 		return err
 	}
 	session, ranErr := open(ctx)
@@ -210,11 +203,8 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 			job.debug.room(box.Policy.MaxOutputSize)
 			live = job.debug
 		}
-		ranErr = s.runIn(ctx, session, answers, job, live)
+		ranErr = s.runIn(ctx, session, box, e, job, live)
 		explain(e)
-	}
-	if answers.refused != nil {
-		return ranErr // nothing ran, and there is no row to finish
 	}
 	if ranErr == nil {
 		s.collect(ctx, session, box, e)

@@ -111,13 +111,6 @@ type silent struct {
 
 var errSilent = &sandbox.Refusal{Reason: "no-database", Message: "there is no database here"}
 
-func (s silent) Record(ctx context.Context) error {
-	if s.behind == nil {
-		return nil
-	}
-	return s.behind.Record(ctx)
-}
-
 func (silent) Query(context.Context, string, map[string]any, sandbox.Take) (sandbox.Total, error) {
 	return sandbox.Total{}, errSilent
 }

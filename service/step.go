@@ -24,8 +24,8 @@ const chunkTime = 5 * time.Second
 // runIn runs e in its session, debugged where steps is given: then what the recorder
 // writes is kept while it runs, so that a kill, of the code or of the service, leaves
 // what was before.
-func (s *Service) runIn(ctx context.Context, session Session, answers *desk, job Job, live host.Listener) error {
-	e := answers.execution
+func (s *Service) runIn(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution, job Job, live host.Listener) error {
+	answers := &desk{service: s, box: box, execution: e, feed: job.feed}
 	switch {
 	case job.debug != nil:
 		job.debug.recording = s.newRecording(e, job.debug.journal, nil)

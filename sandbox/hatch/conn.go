@@ -49,14 +49,6 @@ func (c *Conn) Write(k Kind, v any, fds ...int) error {
 // itself down, and may now.
 func (c *Conn) WriteGo() error { return c.send([]byte{0, 0, 0, 0, byte(KindEnter)}, nil) }
 
-// WriteRun says whether what Run brought may run.
-func (c *Conn) WriteRun(may bool) error {
-	if may {
-		return c.send([]byte{0, 0, 0, 0, byte(KindGo)}, nil)
-	}
-	return c.send([]byte{0, 0, 0, 1, byte(KindGo), 0}, nil)
-}
-
 // flush sends what was put out.
 func (c *Conn) flush(o *output) error {
 	frames := append(o.before, o.b)

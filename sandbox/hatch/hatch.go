@@ -13,8 +13,7 @@
 //	                         <- ready (+ fresh clones of those mounts, where they are any,
 //	                            and the listener of a network of the child's own)
 //	assign ->
-//	run (+ memory for records, where it is watched) ->   (it compiles the code)
-//	go ->                                               (it runs the code, or does not)
+//	run (+ memory for records, where it is watched) ->
 //	                         <- note*, output*, ask*    (answer -> each ask; columns and rows* before it)
 //	                         <- records                 (that memory is full)
 //	records ->                                          (it is empty)
@@ -43,7 +42,6 @@ const (
 	KindReady   Kind = 'R' // child to host: Ready
 	KindAssign  Kind = 'P' // host to child: Assign
 	KindRun     Kind = 'X' // host to child: Run
-	KindGo      Kind = 'K' // host to child: what was sent with Run may run; with a body: may not
 	KindDone    Kind = 'D' // child to host: sandbox.Outcome
 	KindAsk     Kind = 'A' // child to host: Ask
 	KindAnswer  Kind = 'J' // host to child: Answer, JSON

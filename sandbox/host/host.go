@@ -23,9 +23,6 @@ type Isolator interface {
 // Desk answers what running code asks, and is handed what it shows.
 type Desk interface {
 	Database
-	// Record is called once a run, when its code is on its way and before any of it runs;
-	// where it fails none does.
-	Record(context.Context) error
 	History(ctx context.Context) ([]sandbox.Execution, error)
 	// Show returns a rich output as the execution is to have it. It is called from the
 	// goroutine of Run, as all of a Desk is, and may write to the execution.

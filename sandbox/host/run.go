@@ -28,7 +28,7 @@ const (
 // Run runs e.Code in the session and fills e's outcome: status, result, output,
 // exception, usage, notes, what was cut. desk answers the code's questions;
 // watch and live may be nil. The error is only ever the service's own, or FaultFull; a
-// failing, hanging or killed program is a status, and desk's where nothing ran as there is no record of it. A cancelled ctx cancels.
+// failing, hanging or killed program is a status. A cancelled ctx cancels.
 func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watch Watcher, live Listener) error {
 	p, err := s.child(ctx, "")
 	if err != nil {
@@ -57,10 +57,6 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	}
 	var body []byte
 	failed := p.Hatch.Write(hatch.KindRun, order, fds...)
-	unrecorded := desk.Record(ctx) // while the child wakes up and compiles
-	if failed == nil {
-		failed = p.Hatch.WriteRun(unrecorded == nil)
-	}
 	if failed == nil {
 		said := says{process: p, e: e, desk: desk, watch: watch, reel: records, cut: limits, live: live}
 		if live != nil {
@@ -104,10 +100,10 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	}
 	if e.SessionReset {
 		if err := s.drop(p); err != nil {
-			ours = errors.Join(fmt.Errorf("end the child: %w", err), ours)
+			return errors.Join(fmt.Errorf("end the child: %w", err), ours)
 		}
 	}
-	return errors.Join(unrecorded, ours)
+	return ours
 }
 
 // conclude decides how the run ended, from the clock and the kernel first.

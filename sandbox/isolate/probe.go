@@ -92,8 +92,7 @@ func (i *Isolator) try(n *nursery, z *zygote) (err error) {
 	if err := n.of.assign(p, pol); err != nil {
 		return err
 	}
-	err = p.Hatch.Write(hatch.KindRun, hatch.Run{ExecutionID: "probe", Code: fmt.Sprintf(trial, canary), Context: json.RawMessage("{}")})
-	if err = errors.Join(err, p.Hatch.WriteRun(true)); err != nil {
+	if err := p.Hatch.Write(hatch.KindRun, hatch.Run{ExecutionID: "probe", Code: fmt.Sprintf(trial, canary), Context: json.RawMessage("{}")}); err != nil {
 		return err
 	}
 	watchdog := time.AfterFunc(10*time.Second, p.Kill)

@@ -5,10 +5,8 @@ package isolatetest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +29,6 @@ func TestMain(m *testing.M) {
 // deaf is a desk with nobody at it.
 type deaf struct{}
 
-func (deaf) Record(context.Context) error { return nil }
 func (deaf) Query(context.Context, string, map[string]any, sandbox.Take) (sandbox.Total, error) {
 	return sandbox.Total{}, &sandbox.Refusal{Reason: "none"}
 }
@@ -40,18 +37,6 @@ func (deaf) Tables(context.Context) ([]string, error)              { return nil,
 func (deaf) History(context.Context) ([]sandbox.Execution, error)  { return nil, nil }
 func (deaf) Show(_ context.Context, out sandbox.Output) sandbox.Output {
 	return out
-}
-
-// strict is a desk that records a run, or does not, when it is asked to.
-type strict struct {
-	deaf
-	err  error
-	time time.Time
-}
-
-func (s *strict) Record(context.Context) error {
-	s.time = time.Now()
-	return s.err
 }
 
 func raise(t *testing.T, level string) *isolate.Isolator {
@@ -310,32 +295,6 @@ func TestNothingRunsAfterTheAnswer(t *testing.T) {
 	var a, b float64
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil || b-a > 3_000_000 {
 		t.Errorf("a thread counted from %s to %s between runs", before, after)
-	}
-}
-
-// Not a line runs before its record is there, nor where it can't be; the session goes on.
-func TestNothingRunsUnrecorded(t *testing.T) {
-	s := open(t, raise(t, ""), nil)
-	run(t, s, "x = 1")
-	no := errors.New("no record")
-	for _, code := range []string{"x = 2; open('/session/ran', 'w')", "1 +", "x = 3\nawait x", ""} {
-		e := &sandbox.Execution{ID: "e", Code: code, Context: json.RawMessage("{}")}
-		if err := s.Run(context.Background(), e, &strict{err: no}, nil, nil); !errors.Is(err, no) || e.SessionReset {
-			t.Errorf("%q: %v, the session is reset: %v", code, err, e.SessionReset)
-		}
-	}
-	if e := run(t, s, "import os; [x, os.path.exists('/session/ran')]"); string(e.Result) != "[1, false]" {
-		t.Errorf("afterwards: %s %v", e.Result, e.Error)
-	}
-	for range 20 {
-		desk := &strict{}
-		e := &sandbox.Execution{ID: "e", Code: "import time; time.time_ns()", Context: json.RawMessage("{}")}
-		if err := s.Run(context.Background(), e, desk, nil, nil); err != nil {
-			t.Fatal(err)
-		}
-		if ran, err := strconv.ParseInt(string(e.Result), 10, 64); err != nil || ran < desk.time.UnixNano() {
-			t.Errorf("it ran at %s, %v, and was recorded at %d", e.Result, err, desk.time.UnixNano())
-		}
 	}
 }
 

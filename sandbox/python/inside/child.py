@@ -130,9 +130,7 @@ class Child:
         kind, body = channel.receive_with_descriptors()
         live = self._session
         if kind == hatch.RUN:
-            self._channel.held = channel is self._channel  # which a rehearsal's is not
             outcome = live.run(hatch.loads(body))
-            self._channel.cleared()  # where it came to nothing before
             for fd in channel.take_descriptors():  # it never came to be recorded
                 os.close(fd)
             _flush()

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable
 
 import recorder_ring
 
-ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, COLUMNS, ROWS, NOTE, OUTPUT, RECORDS, LOOK, VALUE, STOP, COMMAND, LOG, GO = (
-    ord(c) for c in "ERPXDAJHMNOTLVSCGK"
+ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, COLUMNS, ROWS, NOTE, OUTPUT, RECORDS, LOOK, VALUE, STOP, COMMAND, LOG = (
+    ord(c) for c in "ERPXDAJHMNOTLVSCG"
 )
 
 # Bound at import: user code may replace the modules' functions later.
@@ -81,8 +81,6 @@ class Channel:
         self.interrupted = False  # one is held back
         self.attention = False  # the host asks a program that runs to stop
         self.running = False  # user code runs: an interrupt may be raised
-        self.held = False  # what is to run waits for the host's word
-        self._may = True
 
     def on_interrupt(self, _signal=None, frame=None) -> None:
         """SIGINT: ends user code, but never in the middle of a frame or of a hook."""
@@ -175,13 +173,6 @@ class Channel:
         for _, _, rights in sent:
             self._descriptors += struct.unpack(f"{len(rights) // 4}i", rights)
         return data
-
-    def cleared(self) -> bool:
-        """Waits for the host's word on what it sent with RUN: whether that may run. Once."""
-        if self.held:
-            self.held = False
-            self._may = self._guard(self.receive) == (GO, b"")
-        return self._may
 
     def take_descriptors(self) -> "list[int]":
         taken, self._descriptors = self._descriptors, []

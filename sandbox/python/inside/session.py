@@ -176,11 +176,7 @@ class Session:
 
     def _do(self, job: dict, filename: str):
         """Compiles, checks and runs the code; returns the value of its last expression."""
-        try:
-            code, last = self._compile(compat.source(job["code"]) if self._plain else job["code"], filename)
-        finally:
-            if not self._channel.cleared():
-                raise KeyboardInterrupt  # the host knows why
+        code, last = self._compile(compat.source(job["code"]) if self._plain else job["code"], filename)
         if not job.get("watch"):
             return self._execute(code, last)
         watch = recorder_make.make(self._channel, filename, self._names, {*self._given, "context"})
