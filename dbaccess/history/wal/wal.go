@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -146,11 +145,16 @@ func (f *file) fill() error {
 
 // read returns the records that were not released, and finds the file's turn and end.
 func (f *file) read() (payloads [][]byte, err error) {
-	text, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<62))
-	if err == nil {
-		f.turn, f.end, payloads = parse(text)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
 	}
-	return payloads, err
+	text := make([]byte, info.Size())
+	if _, err := f.ReadAt(text, 0); err != nil {
+		return nil, err
+	}
+	f.turn, f.end, payloads = parse(text)
+	return payloads, nil
 }
 
 // parse reads a file of at least begin+recordSize bytes. It ends before the first record
