@@ -38,7 +38,7 @@ func scanArtifact(row pgx.CollectableRow) (sandbox.Artifact, error) {
 // Artifact returns one artifact. FaultNotFound where there is none.
 func (s *Store) Artifact(ctx context.Context, id string) (sandbox.Artifact, error) {
 	var a sandbox.Artifact
-	err := s.read(func() (err error) {
+	err := s.read(ctx, func(ctx context.Context) (err error) {
 		rows, _ := s.pool.Query(ctx, `SELECT `+artifactColumns+` FROM artifacts WHERE id = $1`, clean(id))
 		a, err = pgx.CollectExactlyOneRow(rows, scanArtifact)
 		return err
@@ -53,7 +53,7 @@ func (s *Store) Artifact(ctx context.Context, id string) (sandbox.Artifact, erro
 // after one, or where it is nothing of all, the first limit.
 func (s *Store) Artifacts(ctx context.Context, sandboxID string, after sandbox.Artifact, limit int) ([]sandbox.Artifact, error) {
 	var list []sandbox.Artifact
-	err := s.read(func() (err error) {
+	err := s.read(ctx, func(ctx context.Context) (err error) {
 		rows, _ := s.pool.Query(ctx, `SELECT DISTINCT ON (place, path) `+artifactColumns+` FROM artifacts WHERE sandbox_id = $1
 			AND ($2 = '' OR place > $3 OR place = $3 AND path > $4) ORDER BY place, path, created_at DESC, id LIMIT $5`,
 			clean(sandboxID), after.ID, after.Place, after.Path, limit)
@@ -104,7 +104,7 @@ func (s *Store) PlacesInUse(ctx context.Context, places []string) ([]string, err
 
 func (s *Store) inUse(ctx context.Context, sql string, names []string) ([]string, error) {
 	var used []string
-	err := s.read(func() (err error) {
+	err := s.readWithin(ctx, func(ctx context.Context) (err error) {
 		rows, _ := s.pool.Query(ctx, sql, names)
 		used, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err

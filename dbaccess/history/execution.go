@@ -72,7 +72,7 @@ func (s *Store) keep(ctx context.Context, r row, patience time.Duration) error {
 // once, at the start, before anything is begun.
 func (s *Store) Recover(ctx context.Context) (int, error) {
 	var records [][]byte
-	err := s.read(func() (err error) {
+	err := s.readWithin(ctx, func(ctx context.Context) (err error) {
 		rows, _ := s.pool.Query(ctx, `SELECT record FROM executions WHERE completed_at IS NULL`)
 		records, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
 		return err
@@ -95,7 +95,7 @@ func (s *Store) Recover(ctx context.Context) (int, error) {
 	if err := s.queue.settled(ctx); err != nil {
 		return 0, err
 	}
-	err = s.read(func() error {
+	err = s.readWithin(ctx, func(ctx context.Context) error {
 		_, err := s.pool.Exec(ctx, `UPDATE sandboxes SET state = $1, ended_at = $2 WHERE state = $3`, string(sandbox.StateLost), now, string(sandbox.StateActive))
 		return err
 	})
@@ -105,7 +105,7 @@ func (s *Store) Recover(ctx context.Context) (int, error) {
 // Execution returns one execution. FaultNotFound where there is none.
 func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, error) {
 	var body []byte
-	err := s.readExecutions(ctx, func() error {
+	err := s.readExecutions(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT record FROM executions WHERE id = $1`, clean(id)).Scan(&body)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -120,7 +120,7 @@ func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, er
 // CountExecutions is how many executions a sandbox has had.
 func (s *Store) CountExecutions(ctx context.Context, sandboxID string) (int, error) {
 	var n int
-	err := s.readExecutions(ctx, func() error {
+	err := s.readExecutions(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT count(*) FROM executions WHERE sandbox_id = $1`, clean(sandboxID)).Scan(&n)
 	})
 	return n, err
@@ -132,7 +132,7 @@ func (s *Store) CountExecutions(ctx context.Context, sandboxID string) (int, err
 func (s *Store) Statistics(ctx context.Context, user string) (sandbox.Statistics, error) {
 	st := sandbox.Statistics{Timestamp: time.Now().UTC()}
 	var ended int
-	err := s.readExecutions(ctx, func() error {
+	err := s.readExecutions(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT count(*), count(completed_at), count(*) FILTER (WHERE status = 'completed'),
 			count(*) FILTER (WHERE status IN ('failed', 'killed')), count(*) FILTER (WHERE status = 'timeout'),
 			coalesce(avg(seconds) FILTER (WHERE completed_at IS NOT NULL), 0), coalesce(max(memory_mb), 0)

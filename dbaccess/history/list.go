@@ -79,7 +79,7 @@ func (s *Store) Executions(ctx context.Context, f sandbox.Filter) ([]sandbox.Exe
 	c := conditionsOf(f)
 	var list []sandbox.Execution
 	var next string
-	err := s.readExecutions(ctx, func() error {
+	err := s.readExecutions(ctx, func(ctx context.Context) error {
 		// Sizes first, from the row alone: a large record lies elsewhere, and is
 		// fetched only where it is within the page. One row more says if there are more.
 		rows, err := s.pool.Query(ctx, `SELECT e.record FROM executions e JOIN (

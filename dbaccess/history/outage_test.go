@@ -46,17 +46,21 @@ func server(t *testing.T) (*embedded.Server, string) {
 	return s, dir
 }
 
+func postmaster(dir string) (pid int, err error) {
+	body, err := os.ReadFile(filepath.Join(dir, "postgres", "data", "postmaster.pid"))
+	if err == nil {
+		pid, err = strconv.Atoi(strings.SplitN(string(body), "\n", 2)[0])
+	}
+	return pid, err
+}
+
 func kill(t *testing.T, dir string) {
 	t.Helper()
-	body, err := os.ReadFile(filepath.Join(dir, "postgres", "data", "postmaster.pid"))
-	if err != nil {
-		t.Fatal(err)
+	pid, err := postmaster(dir)
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	pid, err := strconv.Atoi(strings.SplitN(string(body), "\n", 2)[0])
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -194,6 +198,49 @@ func TestAnOutage(t *testing.T) {
 		if e, err := h.Execution(ctx, id); err != nil || e.Status != want || e.CompletedAt == nil || id == "ended" && e.Stdout != "kept" {
 			t.Errorf("%s: %+v, %v", id, e, err)
 		}
+	}
+}
+
+// A server that hangs, and closes no connection, hangs nobody.
+func TestAHangingServer(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s, dir := server(t)
+	h := open(t, s)
+	defer h.Close()
+	if err := h.Ping(ctx); err != nil {
+		t.Fatal(err)
+	}
+	signal := func(what syscall.Signal) {
+		own, err := postmaster(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", own, own))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, field := range append(strings.Fields(string(children)), strconv.Itoa(own)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				_ = syscall.Kill(pid, what)
+			}
+		}
+	}
+	signal(syscall.SIGSTOP)
+	defer signal(syscall.SIGCONT)
+	e := execution("e")
+	if err := errors.Join(h.Begin(ctx, e), h.Finish(ctx, e)); err != nil {
+		t.Errorf("a run: %v", err)
+	}
+	if _, err := h.KeyByHash(ctx, []byte("x")); !isFault(err, sandbox.FaultUnavailable) {
+		t.Errorf("a key: %v", err)
+	}
+	if err := h.Begin(ctx, execution("late")); !isFault(err, sandbox.FaultUnavailable) {
+		t.Errorf("a run, ten seconds later: %v", err)
+	}
+	signal(syscall.SIGCONT)
+	if e, err := h.Execution(ctx, "e"); err != nil || e.CompletedAt == nil {
+		t.Errorf("%+v, %v", e, err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // CPUUsed is the CPU time that an account has used on a day, in UTC.
 func (s *Store) CPUUsed(ctx context.Context, account string, day time.Time) (time.Duration, error) {
 	var ms int64
-	err := s.read(func() error {
+	err := s.read(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT ms FROM cpu_usage WHERE account = $1 AND day = $2::date`, clean(account), day.Format(time.DateOnly)).Scan(&ms)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -28,7 +28,7 @@ func notNil(b []byte) []byte {
 // where there are none.
 func (s *Store) Chunks(ctx context.Context, execution string) ([]sandbox.Chunk, error) {
 	var list []sandbox.Chunk
-	err := s.read(func() (err error) {
+	err := s.read(ctx, func(ctx context.Context) (err error) {
 		rows, _ := s.pool.Query(ctx, `SELECT sequence, first_step, last_step, definitions, index, length(definitions) + length(index) + length(data) FROM recording_chunks WHERE execution_id = $1 ORDER BY sequence`, clean(execution))
 		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c sandbox.Chunk, err error) {
 			err = row.Scan(&c.Sequence, &c.First, &c.Last, &c.Definitions, &c.Index, &c.Bytes)
@@ -45,7 +45,7 @@ func (s *Store) Chunks(ctx context.Context, execution string) ([]sandbox.Chunk, 
 // ChunkData returns one part's Data.
 func (s *Store) ChunkData(ctx context.Context, execution string, sequence int) ([]byte, error) {
 	var data []byte
-	err := s.read(func() error {
+	err := s.read(ctx, func(ctx context.Context) error {
 		err := s.pool.QueryRow(ctx, `SELECT data FROM recording_chunks WHERE execution_id = $1 AND sequence = $2`, clean(execution), sequence).Scan(&data)
 		if err == pgx.ErrNoRows {
 			return notFound("recording")
@@ -59,7 +59,7 @@ func (s *Store) ChunkData(ctx context.Context, execution string, sequence int) (
 // oldest until bytes are left; with 0, however many. It returns how many are gone.
 func (s *Store) PruneRecordings(ctx context.Context, before time.Time, bytes int64) (int, error) {
 	var gone int
-	err := s.read(func() error {
+	err := s.readWithin(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `WITH each AS (
 				SELECT execution_id, max(created_at) AS ended, sum(length(definitions) + length(index) + length(data)) AS size FROM recording_chunks GROUP BY 1
 			), newer AS (

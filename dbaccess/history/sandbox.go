@@ -36,7 +36,7 @@ func (s *Store) Sandbox(ctx context.Context, id string) (sandbox.Sandbox, error)
 	var b sandbox.Sandbox
 	var policy []byte
 	var state string
-	err := s.readExecutions(ctx, func() error {
+	err := s.readExecutions(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT id, owner, policy, ephemeral, state, created_at, ended_at,
 			greatest(created_at, (SELECT max(e.created_at) FROM executions e WHERE e.sandbox_id = sandboxes.id)) FROM sandboxes WHERE id = $1`, clean(id)).
 			Scan(&b.ID, &b.Owner, &policy, &b.Ephemeral, &state, &b.CreatedAt, &b.EndedAt, &b.LastUsed)
@@ -81,7 +81,7 @@ func scanKey(row pgx.CollectableRow) (sandbox.Key, error) {
 // is none; expiry and revocation are the caller's to judge.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (sandbox.Key, error) {
 	var k sandbox.Key
-	err := s.read(func() (err error) {
+	err := s.read(ctx, func(ctx context.Context) (err error) {
 		rows, _ := s.pool.Query(ctx, keyColumns+`WHERE hash = $1`, hash)
 		k, err = pgx.CollectExactlyOneRow(rows, scanKey)
 		return err
@@ -95,7 +95,7 @@ func (s *Store) KeyByHash(ctx context.Context, hash []byte) (sandbox.Key, error)
 // Keys lists a user's keys, or everybody's where user is "", oldest first.
 func (s *Store) Keys(ctx context.Context, user string) ([]sandbox.Key, error) {
 	var keys []sandbox.Key
-	err := s.read(func() (err error) {
+	err := s.read(ctx, func(ctx context.Context) (err error) {
 		rows, _ := s.pool.Query(ctx, keyColumns+`WHERE $1 = '' OR owner = $1 ORDER BY created_at, id`, clean(user))
 		keys, err = pgx.CollectRows(rows, scanKey)
 		return err
@@ -106,7 +106,7 @@ func (s *Store) Keys(ctx context.Context, user string) ([]sandbox.Key, error) {
 // RevokeKey ends a key of the user, or anyone's where user is "".
 func (s *Store) RevokeKey(ctx context.Context, id, user string) error {
 	var n int64
-	err := s.read(func() error { // a second revocation changes nothing
+	err := s.read(ctx, func(ctx context.Context) error { // a second revocation changes nothing
 		tag, err := s.pool.Exec(ctx, `UPDATE keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 AND ($2 = '' OR owner = $2)`, clean(id), clean(user))
 		n = tag.RowsAffected()
 		return err

@@ -14,7 +14,8 @@
 // few seconds, the second until their callers give up.
 //
 // Reads go through a pool; one that meets a connection from before a restart of
-// the server is tried once more.
+// the server is tried once more, and none waits for a server that hangs for longer than
+// some seconds, or a minute where it looks through executions.
 package history
 
 import (
@@ -44,6 +45,9 @@ const (
 	// has run yet, so its caller is told soon.
 	openPatience  = 5 * time.Second
 	closePatience = 30 * time.Second
+
+	readPatience   = 10 * time.Second // for a key, a sandbox, an artifact
+	searchPatience = time.Minute      // for executions
 )
 
 // Store keeps sandboxes, executions and keys. Its methods may be called from many
@@ -98,24 +102,34 @@ func (s *Store) Close() error {
 
 // Ping says whether the database answers.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.read(func() error { return s.pool.Ping(ctx) })
+	return s.read(ctx, func(ctx context.Context) error { return s.pool.Ping(ctx) })
 }
 
-// readExecutions is read for what depends on executions: all that came before are there.
-func (s *Store) readExecutions(ctx context.Context, f func() error) error {
+// readExecutions is read for what depends on executions, of which there may be many: all
+// that came before are there.
+func (s *Store) readExecutions(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, searchPatience)
+	defer cancel()
 	if err := s.queue.settled(ctx); err != nil {
 		return unavailable(err)
 	}
-	return s.read(f)
+	return s.readWithin(ctx, f)
 }
 
 // read runs f, which must be harmless to repeat, once more where it met a dead
-// connection, on fresh ones.
-func (s *Store) read(f func() error) error {
-	err := f()
+// connection, on fresh ones. A server that hangs does not hang its caller.
+func (s *Store) read(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	return s.readWithin(ctx, f)
+}
+
+// readWithin is read for as long as ctx lets it.
+func (s *Store) readWithin(ctx context.Context, f func(context.Context) error) error {
+	err := f(ctx)
 	if lost(err) {
 		s.pool.Reset()
-		err = f()
+		err = f(ctx)
 	}
 	return unavailable(err)
 }

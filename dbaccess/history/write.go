@@ -53,7 +53,7 @@ func (s *Store) Writes(ctx context.Context, status sandbox.WriteStatus) ([]sandb
 }
 
 func (s *Store) writes(ctx context.Context, where, arg string) (list []sandbox.PendingWrite, err error) {
-	err = s.read(func() error {
+	err = s.read(ctx, func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, `SELECT record FROM pending_writes `+where, arg)
 		if err != nil {
 			return err
