@@ -9,8 +9,8 @@ CREATE TABLE sandboxes (
 );
 CREATE INDEX ON sandboxes (state) WHERE state = 'active';
 
--- One row an execution, written before its code runs and finished before its
--- answer is sent. record is the execution as the API shows it, as JSON text in
+-- One row an execution, which comes here by way of the service's log: when it has
+-- begun, or, where it is over by then, when it has ended. record is the execution as the API shows it, as JSON text in
 -- bytea: neither text nor jsonb can hold U+0000, and nothing may be lost. The
 -- other columns are what lists, statistics and searches need.
 CREATE TABLE executions (
