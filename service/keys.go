@@ -15,6 +15,13 @@ import (
 // another process revokes still works so long.
 const keyAge = time.Second
 
+// While history does not answer, within keyPatience, a key that it knew is believed for
+// keyGrace: as long as runs may begin then.
+const (
+	keyGrace    = 5 * time.Second
+	keyPatience = time.Second
+)
+
 type seenKey struct {
 	key sandbox.Key
 	at  time.Time
@@ -39,22 +46,31 @@ func (s *Service) Authenticate(ctx context.Context, secret string) (sandbox.Key,
 	s.keysMu.Lock()
 	seen, ok := s.keys[hash]
 	s.keysMu.Unlock()
-	if !ok || now.Sub(seen.at) > keyAge {
+	if age := now.Sub(seen.at); !ok || age > keyAge {
+		grace := ok && age <= keyGrace
+		if grace {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, keyPatience)
+			defer cancel()
+		}
 		key, err := s.History.KeyByHash(ctx, hash[:])
 		var known *sandbox.Error
-		if errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
+		switch {
+		case err == nil:
+			seen = seenKey{key, now}
+			s.keysMu.Lock()
+			if len(s.keys) > 10_000 {
+				clear(s.keys)
+			}
+			s.keys[hash] = seen
+			s.keysMu.Unlock()
+		case !errors.As(err, &known):
+			return key, err
+		case known.Fault == sandbox.FaultNotFound:
 			return key, sandbox.Errorf(sandbox.FaultUnauthorized, "this key is not known")
-		}
-		if err != nil {
+		case !grace || known.Fault != sandbox.FaultUnavailable:
 			return key, err
 		}
-		seen = seenKey{key, now}
-		s.keysMu.Lock()
-		if len(s.keys) > 10_000 {
-			clear(s.keys)
-		}
-		s.keys[hash] = seen
-		s.keysMu.Unlock()
 	}
 	switch {
 	case seen.key.RevokedAt != nil:

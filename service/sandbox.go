@@ -13,14 +13,6 @@ import (
 // recordTime is how long a history that is away may hold up what is about to be.
 const recordTime = 5 * time.Second
 
-// away says in a caller's terms that history did not answer in time.
-func away(err error) error {
-	if errors.Is(err, context.DeadlineExceeded) {
-		return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "the history database does not answer; nothing runs without history, try again soon", RetryAfter: 2, Cause: err}
-	}
-	return err
-}
-
 // Create opens a sandbox for who with the config in raw, a JSON object whose keys
 // are all optional. Errors name the key, FaultFull where there is no room.
 func (s *Service) Create(ctx context.Context, who sandbox.Key, raw []byte) (sandbox.Sandbox, error) {
@@ -37,7 +29,7 @@ func (s *Service) Create(ctx context.Context, who sandbox.Key, raw []byte) (sand
 	go func() {
 		recording, done := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 		defer done()
-		recorded <- away(s.History.CreateSandbox(recording, box))
+		recorded <- s.History.CreateSandbox(recording, box)
 	}()
 	session, err := s.Host.Open(ctx, box, "")
 	opened, noRecord := err == nil, <-recorded

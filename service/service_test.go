@@ -176,16 +176,31 @@ func TestDrainLeavesNothing(t *testing.T) {
 // Without its database history goes on for some seconds; then nothing runs, and the
 // caller is told.
 func TestNothingRunsWithoutHistory(t *testing.T) {
-	s, h, db, _ := start(t)
+	s, h, db, now := start(t)
 	ctx := context.Background()
 	box, err := s.Create(ctx, ada, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, secret, err := s.CreateKey(ctx, sandbox.Key{User: "root", Role: sandbox.RoleAdmin}, sandbox.Key{Name: "k", User: "ada", Role: sandbox.RoleAgent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Authenticate(ctx, secret); err != nil {
+		t.Fatal(err)
+	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
+	*now = now.Add(4 * time.Second)
+	if who, err := s.Authenticate(ctx, secret); err != nil || who.User != "ada" {
+		t.Errorf("a key that was known is %+v, %v", who, err)
+	}
+	*now = now.Add(2 * time.Second)
+	_, err = s.Authenticate(ctx, secret)
+	isFault(t, err, sandbox.FaultUnavailable)
 	began, ran := time.Now(), 0
+	err = nil
 	for ran = 0; err == nil && time.Since(began) < 30*time.Second; ran++ {
 		_, err = s.Execute(ctx, ada, box.ID, service.Job{Code: "1", Kind: sandbox.KindExecute})
 		_, _ = s.Statistics(ctx, ada) // some time passes

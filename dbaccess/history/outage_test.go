@@ -32,6 +32,12 @@ func server(t *testing.T) (*embedded.Server, string) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	return serverIn(t, dir), dir
+}
+
+// serverIn starts the server of a folder, once more where it was there before.
+func serverIn(t *testing.T, dir string) *embedded.Server {
+	t.Helper()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	s, err := embedded.Start(context.Background(), embedded.Config{Dir: dir, Log: log})
@@ -43,7 +49,7 @@ func server(t *testing.T) (*embedded.Server, string) {
 			t.Error(err)
 		}
 	})
-	return s, dir
+	return s
 }
 
 func postmaster(dir string) (pid int, err error) {
@@ -182,13 +188,7 @@ func TestAnOutage(t *testing.T) {
 		t.Errorf("Finish after Close: %v", err)
 	}
 
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	again, err := embedded.Start(ctx, embedded.Config{Dir: dir, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
+	again := serverIn(t, dir)
 	h = openIn(t, again, logs)
 	defer h.Close()
 	if n, err := h.Recover(ctx); n != 1 || err != nil {
@@ -262,13 +262,7 @@ func TestTheServerComesBack(t *testing.T) {
 	if _, err := h.Execution(ctx, "patient"); !isFault(err, sandbox.FaultUnavailable) {
 		t.Errorf("before it is back: %v", err)
 	}
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	again, err := embedded.Start(ctx, embedded.Config{Dir: dir, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
+	serverIn(t, dir)
 	if e, err := h.Execution(ctx, "patient"); err != nil || e.Status != sandbox.StatusCompleted || e.CompletedAt == nil {
 		t.Errorf("%+v, %v", e, err)
 	}
