@@ -176,6 +176,10 @@ func TestTheChildIsBare(t *testing.T) {
 	i := raise(t, "")
 	level, _ := i.Level()
 	s := open(t, i, nil)
+	// Of the runs that were rehearsed nothing is seen: neither names nor sources.
+	if e := run(t, s, `[name for name in ("n", "time") if name in globals()] + [f for f in __import__("linecache").cache if f.startswith("<exec")]`); string(e.Result) != `["<execution 1>"]` {
+		t.Errorf("what a first run finds: %s %v", e.Result, e.Error)
+	}
 	e := run(t, s, `
 import ctypes, os, socket
 libc = ctypes.CDLL(None)
