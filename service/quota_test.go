@@ -29,7 +29,7 @@ func TestCPUTimeOutlivesTheService(t *testing.T) {
 	again := service.New(s.Parts)
 	defer again.Drain(ctx)
 	isFault(t, compute(again), sandbox.FaultLimit)
-	*now = now.Add(24 * time.Hour)
+	now.move(24 * time.Hour)
 	if err := compute(again); err != nil {
 		t.Errorf("the day after: %v", err)
 	}
@@ -53,7 +53,7 @@ func TestRequestsComeBack(t *testing.T) {
 		wait time.Duration
 		want int
 	}{{0, 60}, {0, 0}, {time.Second, 1}, {10 * time.Second, 10}, {time.Hour, 60}} {
-		*now = now.Add(x.wait)
+		now.move(x.wait)
 		if n := admitted(); n != x.want {
 			t.Errorf("after %s more %d were admitted, not %d", x.wait, n, x.want)
 		}

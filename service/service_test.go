@@ -94,13 +94,24 @@ func (s *script) Collect(host.Keep) ([]sandbox.Artifact, int64, error) { return 
 
 var ada = sandbox.Key{User: "ada", Role: sandbox.RoleAgent}
 
+// clock stands still but where the test moves it; the service's janitor reads it beside
+// the test.
+type clock struct{ now atomic.Pointer[time.Time] }
+
+func (c *clock) Now() time.Time { return *c.now.Load() }
+
+func (c *clock) move(by time.Duration) {
+	now := c.Now().Add(by)
+	c.now.Store(&now)
+}
+
 // start gives a service on a real PostgreSQL, with a clock that the test moves.
-func start(t *testing.T) (*service.Service, *script, *embedded.Server, *time.Time) {
+func start(t *testing.T) (*service.Service, *script, *embedded.Server, *clock) {
 	t.Helper()
 	return startWith(t, func(h *history.Store) service.History { return h })
 }
 
-func startWith(t *testing.T, wrap func(*history.Store) service.History) (*service.Service, *script, *embedded.Server, *time.Time) {
+func startWith(t *testing.T, wrap func(*history.Store) service.History) (*service.Service, *script, *embedded.Server, *clock) {
 	t.Helper()
 	ctx := context.Background()
 	db := dbtest.Start(t)
@@ -117,7 +128,8 @@ func startWith(t *testing.T, wrap func(*history.Store) service.History) (*servic
 		t.Fatal(err)
 	}
 	t.Cleanup(reader.Close)
-	now := time.Now().UTC().Truncate(time.Second)
+	began, now := time.Now().UTC().Truncate(time.Second), &clock{}
+	now.now.Store(&began)
 	h := &script{started: make(chan string, 1)}
 	kept, err := vault.Open(t.TempDir())
 	if err != nil {
@@ -125,8 +137,8 @@ func startWith(t *testing.T, wrap func(*history.Store) service.History) (*servic
 	}
 	t.Cleanup(func() { _ = kept.Close() })
 	s := service.New(service.Parts{Host: h, Shelf: h, Reader: reader, Writer: reader, History: wrap(store), Vault: kept, Default: policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log,
-		Clock: func() time.Time { return now }})
-	return s, h, db, &now
+		Clock: now.Now})
+	return s, h, db, now
 }
 
 func isFault(t *testing.T, err error, want sandbox.Fault) {
@@ -192,11 +204,11 @@ func TestNothingRunsWithoutHistory(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	*now = now.Add(4 * time.Second)
+	now.move(4 * time.Second)
 	if who, err := s.Authenticate(ctx, secret); err != nil || who.User != "ada" {
 		t.Errorf("a key that was known is %+v, %v", who, err)
 	}
-	*now = now.Add(2 * time.Second)
+	now.move(2 * time.Second)
 	_, err = s.Authenticate(ctx, secret)
 	isFault(t, err, sandbox.FaultUnavailable)
 	began, ran := time.Now(), 0
@@ -268,9 +280,9 @@ func TestSandboxesExpire(t *testing.T) {
 		if h.closed.Load() != 0 {
 			t.Fatal("it expired while it was used")
 		}
-		*now = now.Add(50 * time.Second)
+		now.move(50 * time.Second)
 	}
-	*now = now.Add(time.Second)
+	now.move(time.Second)
 	s.Expire()
 	_, err = s.Execute(ctx, ada, box.ID, service.Job{Code: "1", Kind: sandbox.KindExecute})
 	isFault(t, err, sandbox.FaultGone)
