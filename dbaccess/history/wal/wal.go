@@ -131,14 +131,21 @@ func (l *Log) open(dir string) error {
 	return folder.Sync() // the names of the files are in it
 }
 
-// fill gives the file the length that it has from the start.
+// fill gives the file the length that it has from the start, a page at a time: the kernel
+// keeps what is written at once together, up to megabytes (a large folio), and goes
+// through all of that for each record that is written to it, and for each flush.
 func (f *file) fill() error {
 	info, err := f.Stat()
 	if err != nil || info.Size() >= fileSize {
 		return err
 	}
-	if _, err := f.WriteAt(make([]byte, fileSize-info.Size()), info.Size()); err != nil {
-		return err
+	var page [4096]byte
+	for at := info.Size(); at < fileSize; {
+		n, err := f.WriteAt(page[:min(fileSize-at, int64(len(page)))], at)
+		if err != nil {
+			return err
+		}
+		at += int64(n)
 	}
 	return f.Sync()
 }
