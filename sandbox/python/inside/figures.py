@@ -2,6 +2,7 @@
 
 import builtins
 import contextlib
+import copy
 import gc
 import io
 import struct
@@ -49,22 +50,42 @@ def _saved(figure, box) -> bytes:
 
 @contextlib.contextmanager
 def _settled(figure):
-    """Within, the figure's axes remember their ticks, and no garbage is collected: what a
-    drawing makes is nearly all still in use."""
+    """Within, the figure's axes remember their ticks, plain markers are copied the short
+    way, and no garbage is collected: what a drawing makes is nearly all still in use."""
     kept = []
     collects = gc.isenabled()
-    gc.disable()
+    markers: typing.Any = sys.modules.get("matplotlib.markers")
+    short = getattr(markers, "copy", None) is copy
     try:
+        gc.disable()
+        if short:
+            markers.copy = _Copies()
         for axes in figure.axes:
             for axis in (axes.xaxis, axes.yaxis):
                 if _Ticks.suits(axis):
                     kept.append(_Ticks(axis))
         yield
     finally:
-        for each in kept:
-            each.forget()
+        if short:
+            markers.copy = copy
         if collects:
             gc.enable()
+        for each in kept:
+            each.forget()
+
+
+class _Copies:
+    """The module copy, for matplotlib's markers. Each tick has three lines, of which each
+    copies a marker in all its depth: a tenth of a drawing. A marker that only has a name
+    shares with its copy what neither ever changes in place."""
+
+    def __getattr__(self, name):
+        return getattr(copy, name)
+
+    @staticmethod
+    def deepcopy(style):
+        named = type(style) is dict and type(style.get("_marker")) in (str, int) and style.get("_user_transform", style) is None
+        return style.copy() if named else copy.deepcopy(style)
 
 
 class _Ticks:

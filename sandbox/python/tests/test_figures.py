@@ -1,4 +1,5 @@
 import contextlib
+import copy
 import gc
 import io
 
@@ -6,6 +7,7 @@ import figures
 import matplotlib.pyplot as plt
 import numpy
 import pytest
+from matplotlib import markers, transforms
 from PIL import Image
 
 # Each leaves a figure open whose ticks and labels depend on something else.
@@ -39,6 +41,11 @@ PLOTS = {
     "beyond": "fig, ax = plt.subplots()\nax.plot([1, 2], label='a rather long name')\nax.legend(loc='upper left', bbox_to_anchor=(1.05, 1))",
     "transparent": "fig, ax = plt.subplots(facecolor=(1, 0, 0, 0.3))\nax.plot([1, 2])\nax.patch.set_alpha(0.5)",
     "fine": "fig, ax = plt.subplots(dpi=57.3)\nax.plot([1, 2])",
+    "markers": (
+        "from matplotlib.markers import MarkerStyle\nfrom matplotlib.transforms import Affine2D\nfig, ax = plt.subplots()\n"
+        "for n, m in enumerate(['o', '$x^2$', (5, 1, 20), [[-1, -1], [1, 0], [0, 1]], MarkerStyle('^', transform=Affine2D().rotate_deg(40)), 4]):\n"
+        "    ax.plot([0, 1, 2], [n, n + 1, n], marker=m, fillstyle='left' if n % 2 else 'full', label=str(n))\nax.legend()\nax.tick_params(length=20, width=3, direction='inout')"
+    ),
     "a listener": "fig, ax = plt.subplots()\nax.plot([1, 2])\nfig.canvas.mpl_connect('draw_event', lambda _: ax.set_yticks([1.5], ['quite wide']))",
     "ticks that change": (
         "fig, (first, second) = plt.subplots(1, 2)\nfirst.plot([1, 2]); second.plot([1, 2])\n"
@@ -94,6 +101,27 @@ def test_garbage_is_collected_again_where_it_was(collects):
         gc.enable()
 
 
+def test_markers_are_copied_all_the_same():
+    """What is drawn may make markers of others, and change them."""
+    figure = made(PLOTS["markers"])
+    turned = markers.MarkerStyle("^", transform=transforms.Affine2D().rotate_deg(40))
+    plain = markers.MarkerStyle("o", "left")
+    before = [m.get_transform().get_matrix() for m in (turned, plain)]
+    seen = []
+
+    def listen(_):
+        for m in turned, plain:
+            seen.append([markers.MarkerStyle(m), m.rotated(deg=30), m.scaled(2)])
+
+    figure.canvas.mpl_connect("draw_event", listen)
+    figures.png(figure)
+    assert markers.copy is copy
+    assert all(numpy.array_equal(m.get_transform().get_matrix(), was) for m, was in zip((turned, plain), before))
+    for (same, *changed), was in zip(seen, before, strict=True):
+        assert numpy.array_equal(same.get_transform().get_matrix(), was)
+        assert not any(numpy.array_equal(m.get_transform().get_matrix(), was) for m in changed)
+
+
 def test_an_axis_works_its_ticks_out_once():
     figure = made(PLOTS["lines"])
     asked = []
@@ -111,6 +139,7 @@ def test_an_axis_that_fails_to_draw_forgets_all_the_same():
     with pytest.raises(ValueError, match="nothing"):
         figures.png(figure)
     assert not {"_update_ticks", "_get_ticklabel_bboxes"} & vars(figure.axes[0].xaxis).keys()
+    assert markers.copy is copy
 
 
 @pytest.mark.parametrize("left, top, width, height", [(3, 5, 20, 150), (-4, -6, 60, 170), (-9, 10, 30, 7), (10, 140, 60, 60), (0, 0, 50, 64)])
