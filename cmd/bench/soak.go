@@ -97,8 +97,8 @@ func (b *bench) soak(ctx context.Context, s *service) {
 		}
 		flat("memory of the service, MB", before.memoryMB, after.memoryMB, max(16, before.memoryMB/4))
 		flat("descriptors of the service", float64(before.files), float64(after.files), 16)
-		flat("processes", float64(before.processes), float64(after.processes), 16) // connections to the database come and go
-		flat("control groups", float64(before.cgroups), float64(after.cgroups), 12)
+		flat("processes", float64(before.processes), float64(after.processes), 16)  // connections to the database come and go
+		flat("control groups", float64(before.cgroups), float64(after.cgroups), 36) // eight triples of them are kept for the next children, or fewer
 		flat("mounts", float64(before.mounts), float64(after.mounts), 0)
 	})
 }

@@ -22,8 +22,10 @@ type cgroups struct {
 	version int
 	dirs    map[string]string // controller to our folder: memory, pids, cpu; on v2 all the same
 
-	mu   sync.Mutex
-	late []string // groups that were still busy when they were to go
+	mu     sync.Mutex
+	late   []string  // groups that were still busy when they were to go
+	spare  []*cgroup // of nobody, for the next children
+	closed bool      // no more of them
 }
 
 // cgroup is one child's group.
@@ -32,6 +34,10 @@ type cgroup struct {
 	name  string
 	quota string // of CPU, as the kernel takes it
 	held  bounds // what it was last held to
+
+	mu   sync.Mutex // held while its files are used
+	over bool       // it was removed: its files are gone, or another child's
+	high int        // a descriptor of the peak's file, open once that was read; else 0
 }
 
 // bounds of a group: memory in bytes, CPU in percent of one core, and the number of
@@ -99,7 +105,7 @@ func openCgroups() (*cgroups, error) {
 	probe, err := c.make("probe")
 	if err == nil {
 		err = probe.limit(bounds{64 << 20, 50, 16})
-		err = errors.Join(err, probe.remove())
+		err = errors.Join(err, c.rmdir(probe.name, 100))
 	}
 	if err != nil {
 		c.remove()
@@ -116,7 +122,14 @@ func (c *cgroups) folders() []string {
 }
 
 func (c *cgroups) remove() {
-	for _, name := range c.late {
+	c.mu.Lock()
+	names := c.late
+	for _, g := range c.spare {
+		names = append(names, g.name)
+	}
+	c.late, c.spare, c.closed = nil, nil, true
+	c.mu.Unlock()
+	for _, name := range names {
 		_ = c.rmdir(name, 1000)
 	}
 	for _, dir := range c.folders() {
@@ -142,7 +155,11 @@ func sweep(parent string) {
 	}
 }
 
+// make returns a group without a process: one of this name, or one that was made before.
 func (c *cgroups) make(name string) (*cgroup, error) {
+	if g := c.again(); g != nil {
+		return g, nil
+	}
 	for _, dir := range c.folders() {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, err
@@ -169,8 +186,22 @@ func (g *cgroup) join(pid int) error {
 	return nil
 }
 
+// within does something with the group's files, unless it was removed.
+func (g *cgroup) within(use func() error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.over {
+		return errRemoved
+	}
+	return use()
+}
+
+var errRemoved = errors.New("the control group is removed")
+
 // limit holds the group to bounds, unless it is held to them already.
-func (g *cgroup) limit(b bounds) error {
+func (g *cgroup) limit(b bounds) error { return g.within(func() error { return g.hold(b) }) }
+
+func (g *cgroup) hold(b bounds) error {
 	if b == g.held {
 		return nil
 	}
@@ -189,12 +220,12 @@ func (g *cgroup) limit(b bounds) error {
 			write(g.dir("memory"), "memory.limit_in_bytes", memory),
 			write(g.dir("cpu"), "cpu.cfs_period_us", strconv.Itoa(period)))
 	}
-	err = errors.Join(err, g.throttle(), write(g.dir("pids"), "pids.max", strconv.Itoa(b.tasks)))
+	err = errors.Join(err, g.share(), write(g.dir("pids"), "pids.max", strconv.Itoa(b.tasks)))
 	if g.in.version == 1 {
 		_ = write(g.dir("memory"), "memory.memsw.limit_in_bytes", memory) // absent without swap accounting
 	}
-	if err == nil {
-		g.held = b
+	if g.held = b; err != nil {
+		g.held = bounds{} // or some of both
 	}
 	return err
 }
@@ -203,22 +234,25 @@ func (g *cgroup) limit(b bounds) error {
 const period = 1_000_000
 
 // throttle holds the group to its share of CPU; unthrottle lets it have all.
-func (g *cgroup) throttle() error {
-	if g.in.version == 2 {
-		return write(g.dir("cpu"), "cpu.max", g.quota)
-	}
-	return write(g.dir("cpu"), "cpu.cfs_quota_us", g.quota)
+func (g *cgroup) throttle() error { return g.within(g.share) }
+
+func (g *cgroup) share() error {
+	return write(g.dir("cpu"), g.in.file("cpu.cfs_quota_us", "cpu.max"), g.quota)
 }
 
 func (g *cgroup) unthrottle() error {
-	if g.in.version == 2 {
-		return write(g.dir("cpu"), "cpu.max", "max")
-	}
-	return write(g.dir("cpu"), "cpu.cfs_quota_us", "-1")
+	return g.within(func() error {
+		return write(g.dir("cpu"), g.in.file("cpu.cfs_quota_us", "cpu.max"), g.in.file("-1", "max"))
+	})
 }
 
 // oomKills is how often the kernel killed in this group for want of memory.
-func (g *cgroup) oomKills() int64 {
+func (g *cgroup) oomKills() (n int64) {
+	_ = g.within(func() error { n = g.killed(); return nil })
+	return n
+}
+
+func (g *cgroup) killed() int64 {
 	for _, line := range strings.Split(read(filepath.Join(g.dir("memory"), g.in.file("memory.oom_control", "memory.events"))), "\n") {
 		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
 			v, _ := strconv.ParseInt(n, 10, 64)
@@ -228,13 +262,32 @@ func (g *cgroup) oomKills() int64 {
 	return 0
 }
 
-// memory is what the group has now, peak the most that it had, in bytes.
-func (g *cgroup) memory() int64 {
-	return number(g.dir("memory"), g.in.file("memory.usage_in_bytes", "memory.current"))
+// memory is what the group has now, in bytes.
+func (g *cgroup) memory() (n int64) {
+	_ = g.within(func() error {
+		n = number(g.dir("memory"), g.in.file("memory.usage_in_bytes", "memory.current"))
+		return nil
+	})
+	return n
 }
 
-func (g *cgroup) peak() int64 {
-	return number(g.dir("memory"), g.in.file("memory.max_usage_in_bytes", "memory.peak"))
+// peak is the most memory that the group had, in bytes; 0 where it is removed. Each run
+// asks for it, so its file stays open: to open it takes most of the time.
+func (g *cgroup) peak() (bytes int64) {
+	_ = g.within(func() (err error) {
+		if g.high == 0 {
+			path := filepath.Join(g.dir("memory"), g.in.file("memory.max_usage_in_bytes", "memory.peak"))
+			if g.high, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+				g.high = 0
+				return err
+			}
+		}
+		var digits [32]byte
+		n, err := unix.Pread(g.high, digits[:], 0)
+		bytes, _ = strconv.ParseInt(strings.TrimSpace(string(digits[:max(n, 0)])), 10, 64)
+		return err
+	})
+	return bytes
 }
 
 // file is the name of one in version 1, or in version 2.
@@ -245,15 +298,26 @@ func (c *cgroups) file(one, two string) string {
 	return one
 }
 
-// remove takes the group away; its processes must be gone, and the kernel may
+// remove takes the group away, or makes it another child's; its processes must be gone, and the kernel may
 // need a moment more to see that they are. On a busy machine that is a long one: the
 // group is then left to the next remove.
 func (g *cgroup) remove() error {
+	g.mu.Lock()
+	g.over = true
+	if g.high > 0 {
+		_ = unix.Close(g.high)
+		g.high = 0
+	}
+	g.mu.Unlock()
+	reused := g.reuse()
 	c := g.in
 	c.mu.Lock()
-	names := append(c.late, g.name)
+	names := c.late
 	c.late = nil
 	c.mu.Unlock()
+	if !reused {
+		names = append(names, g.name)
+	}
 	var failed error
 	for _, name := range names {
 		tries := 1
