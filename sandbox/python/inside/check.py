@@ -48,13 +48,12 @@ class Rules:
     def check(self, source: str, tree: ast.AST, known=()) -> None:
         """Raises PolicyError for the first import or bare call, in the order of the
         lines, that the rules don't allow. known are names that the user has bound before."""
-        if self._enabled and not self._plain(source):
-            for error in self.problems(source, tree, known):
-                raise error
+        for error in self.problems(source, tree, known):
+            raise error
 
     def problems(self, source: str, tree: ast.AST, known=()):
         """Each PolicyError that there is, in that order."""
-        if not self._enabled or self._plain(source):
+        if self.passes(source):
             return
         found = []
         calls = []
@@ -72,9 +71,11 @@ class Rules:
             except PolicyError as error:
                 yield error
 
-    def _plain(self, source: str) -> bool:
-        """Whether it has none of the words, as most code, and needs no walk; other alphabets
+    def passes(self, source: str) -> bool:
+        """Whether it needs no walk: it has none of the words, as most code; other alphabets
         have letters that Python takes for these."""
+        if not self._enabled:
+            return True
         for word in self._words:
             if word in source:
                 return False

@@ -134,7 +134,8 @@ class Child:
             for fd in channel.take_descriptors():  # it never came to be recorded
                 os.close(fd)
             _flush()
-            channel.send(hatch.DONE, outcome)
+            told = {what: outcome[what] for what in ("exception", "truncated", "interrupt") if outcome[what]}
+            channel.send(hatch.DONE, {"result": outcome["result"], **told})
         elif kind == hatch.ASSIGN:
             assigned = hatch.loads(body)
             for number, most in assigned.get("limits", {}).items():

@@ -69,7 +69,7 @@ class Outputs:
 
     def figures(self) -> None:
         """plt.show(), and the end of a run. Makes an output of each open figure and closes it, so none leaks into the next run."""
-        pyplot = sys.modules.get("matplotlib.pyplot")
+        pyplot = _with_figures()
         if pyplot is None:
             return
         try:
@@ -81,8 +81,8 @@ class Outputs:
     @staticmethod
     def close() -> None:
         """Closes the open figures, without an output."""
-        pyplot = sys.modules.get("matplotlib.pyplot")
         try:
+            pyplot = _with_figures()
             if pyplot is not None:
                 pyplot.close("all")
         except Exception:
@@ -183,6 +183,12 @@ class Outputs:
         self._bytes += size
         self._sent += 1
         self._send({"summary": values.readable(" ".join(line.split()), MAX_SUMMARY), "data": data})
+
+
+def _with_figures():
+    """matplotlib.pyplot, where it has open figures."""
+    helpers = sys.modules.get("matplotlib._pylab_helpers")
+    return sys.modules.get("matplotlib.pyplot") if helpers is not None and helpers.Gcf.figs else None
 
 
 def _with_text(bundle: dict, v) -> dict:

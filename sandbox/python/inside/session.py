@@ -206,6 +206,11 @@ class Session:
         text = source.replace("\r\n", "\n").replace("\r", "\n") + "\n"
         lines = text.replace("\n", "\n\0").split("\0")[:-1]  # with their ends; code has no null byte
         linecache.cache[filename] = (len(source), None, lines, filename)
+        if "\n" not in source and "\\" not in source and self._rules.passes(source):  # or a bad escape is warned of twice
+            try:  # an expression, as much code is, needs no tree
+                return None, _compile(source, filename, "eval", _FLAGS, True)
+            except Exception:
+                pass  # a statement; or what is wrong is told below
         tree = self._parse(source, filename)
         self._rules.check(source, tree, self._names)
         try:

@@ -2,6 +2,7 @@ import asyncio
 import os
 import signal
 import sys
+import warnings
 
 import pytest
 
@@ -35,6 +36,23 @@ import pytest
 )
 def test_what_a_run_returns(run, code, result):
     assert run(code).ok == result
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["*[1], 2", " 1", "1 +", "1 1", "yield 1", "a = 1", "(b := 2)", "1; 2", "(lambda: (yield)).__name__", "x\0y", "'\udc80'", "1 is 1", "1 / 0", "1 # one"]
+    + ["await 1", "print('\\d'); x = 1", "[x async for x in 5]", "compile('1', '', 'eval')", "(" * 300 + ")" * 300, "-" * 100_000 + "1", "1\r2", "0777", "f'{'"],
+)
+def test_one_line_is_as_good_as_two(run, code):
+    """An expression alone is compiled in a way of its own."""
+    told = []
+    for source in (code, code + "\n"):
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            made = run(source)
+        of_syntax = [each for each in warned if each.category in (SyntaxWarning, DeprecationWarning)]
+        told.append((made.result, str(made.exception).replace("<execution 2>", "<execution 1>"), len(of_syntax)))
+    assert told[0] == told[1]
 
 
 def test_names_functions_and_imports_stay(run):
