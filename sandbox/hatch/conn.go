@@ -5,12 +5,15 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // IllegalFrame is the error for a frame that no honest child sends.
@@ -45,6 +48,36 @@ func (c *Conn) Write(k Kind, v any, fds ...int) error {
 	return c.send(o.b, fds)
 }
 
+// Offer begins a Write without waiting, as a child that is stopped does not read: as much
+// goes as there is room for. rest sends what is left, and must be called, as other writes
+// wait for it.
+func (c *Conn) Offer(k Kind, v any, fds ...int) (rest func() error) {
+	var o output
+	err := o.json(k, v)
+	raw, failed := c.sock.SyscallConn()
+	if err = errors.Join(err, failed); err != nil {
+		return func() error { return err }
+	}
+	c.mu.Lock()
+	var rights []byte
+	if len(fds) > 0 {
+		rights = unix.UnixRights(fds...)
+	}
+	sent := 0
+	_ = raw.Control(func(fd uintptr) {
+		if n, err := unix.SendmsgN(int(fd), o.b, rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL); err == nil {
+			sent = n
+		}
+	})
+	if sent > 0 {
+		fds = nil // they went with the first bytes
+	}
+	return func() error {
+		defer c.mu.Unlock()
+		return c.transmit(o.b[sent:], fds)
+	}
+}
+
 // WriteGo sends an Enter without a body: the child was told at its birth how to lock
 // itself down, and may now.
 func (c *Conn) WriteGo() error { return c.send([]byte{0, 0, 0, 0, byte(KindEnter)}, nil) }
@@ -64,15 +97,50 @@ func (c *Conn) flush(o *output) error {
 func (c *Conn) send(frame []byte, fds []int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.transmit(frame, fds)
+}
+
+// transmit sends bytes; the caller holds mu.
+func (c *Conn) transmit(bytes []byte, fds []int) error {
 	if len(fds) > 0 {
-		n, _, err := c.sock.WriteMsgUnix(frame, syscall.UnixRights(fds...), nil)
+		n, _, err := c.sock.WriteMsgUnix(bytes, unix.UnixRights(fds...), nil)
 		if err != nil {
 			return err
 		}
-		frame = frame[n:]
+		bytes = bytes[n:]
 	}
-	_, err := c.sock.Write(frame)
+	if len(bytes) == 0 {
+		return nil
+	}
+	_, err := c.sock.Write(bytes)
 	return err
+}
+
+// Await waits for the child's next word for no longer than limit, and says whether it
+// has come. It takes the calling thread for that, which is then woken by the child
+// itself, and not by another thread that was; so it is for one that has nothing else to
+// do. Who reads may call it.
+func (c *Conn) Await(limit time.Duration) (came bool) {
+	if c.in.Buffered() > 0 {
+		return true
+	}
+	raw, err := c.sock.SyscallConn()
+	if err != nil {
+		return false
+	}
+	end := time.Now().Add(limit)
+	_ = raw.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		for left := limit; left > 0; left = time.Until(end) {
+			timeout := unix.NsecToTimespec(int64(left))
+			n, err := unix.Ppoll(fds, &timeout, nil)
+			if err != unix.EINTR {
+				came = n > 0
+				return
+			}
+		}
+	})
+	return came
 }
 
 // Read returns the next frame of the child: its kind and its body, which is

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"glasshouse/sandbox"
@@ -15,7 +16,7 @@ import (
 // Isolator starts children behind the wall.
 type Isolator interface {
 	Start(context.Context, isolate.Spec) (*isolate.Process, error)
-	Isolation() sandbox.Isolation
+	Isolation() sandbox.Isolation // its map is not to be changed
 	Ready() error
 	Shared(context.Context) (*isolate.Home, error)
 }
@@ -75,6 +76,7 @@ type Host struct {
 
 	isolator Isolator
 	queue    time.Duration // how long a start may wait for a free child
+	runs     atomic.Int64  // that go on
 }
 
 // New returns a Host whose starts wait at most queue for a free child.

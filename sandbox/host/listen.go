@@ -29,18 +29,31 @@ type says struct {
 	cut     *cutter
 	live    Listener // nil: nobody listens
 
+	alone   bool   // no other run goes on
+	record  func() // begins to keep what is printed; called once, or where the run is short not at all
 	catchUp func() // takes what was printed so far; nil where nobody listens
 	room    int    // bytes left for outputs
 }
+
+// aloneTime is how long a run that is alone may keep the thread of who waits for it.
+const aloneTime = time.Millisecond
 
 // listen reads what the child says until its outcome, whose body it returns; it
 // answers questions one by one, as the child asks them one by one.
 func (s *says) listen(ctx context.Context) ([]byte, error) {
 	s.room = maxOutputBytes
+	short := s.alone && s.process.Hatch.Await(aloneTime)
+	if !short {
+		s.record()
+	}
 	for {
 		kind, body, err := s.process.Hatch.Read()
 		if err == nil {
 			err = s.records(kind)
+		}
+		if short && kind != hatch.KindDone {
+			short = false
+			s.record()
 		}
 		if err == nil {
 			switch kind {

@@ -90,14 +90,17 @@ func unread(failed string) error {
 // ask puts one question to the child. One that takes too long is interrupted; a child
 // that does not answer then, either, is ended, and the session has lost it.
 func (s *Session) ask(ctx context.Context, p *isolate.Process, question hatch.Look, limit time.Duration, v any) error {
+	p.Guard()
 	p.Thaw()
 	defer p.Freeze()
-	if err := p.Hatch.Write(hatch.KindLook, question); err != nil {
-		return errors.Join(s.drop(p), lost())
-	}
 	said := make(chan error, 1)
-	go func() {
-		kind, body, err := p.Hatch.Read()
+	go func() { // as one that does not read has perhaps no room for it
+		var kind hatch.Kind
+		var body []byte
+		err := p.Hatch.Write(hatch.KindLook, question)
+		if err == nil {
+			kind, body, err = p.Hatch.Read()
+		}
 		if err == nil && kind != hatch.KindValue {
 			err = &hatch.IllegalFrame{Why: fmt.Sprintf("%c as an answer to a look", kind)}
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -46,19 +47,24 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 		}
 	}
 	out, errs := newTape(p.Stdout, pol.MaxOutputSize, printer(live, "stdout")), newTape(p.Stderr, pol.MaxOutputSize, printer(live, "stderr"))
-	began := time.Now()
-	p.Thaw() // before anything may interrupt it
-	limits := newCutter(ctx, p, time.Duration(pol.MaxExecutionTime)*time.Second)
 	order := hatch.Run{ExecutionID: e.ID, Code: e.Code, Context: e.Context, Watch: watch != nil}
 	var fds []int
 	if watch != nil {
 		order.Stops = watch.Begin(func() { p.Signal(unix.SIGUSR1) })
 		fds = []int{records.ring.fd()}
 	}
+	alone := s.host.runs.Add(1) == 1
+	defer s.host.runs.Add(-1)
+	began := time.Now()
+	p.Guard()                                           // before anything may interrupt it
+	rest := p.Hatch.Offer(hatch.KindRun, order, fds...) // before it goes on, so that it need wake up once only
+	p.Thaw()
+	limits := newCutter(ctx, p, time.Duration(pol.MaxExecutionTime)*time.Second)
+	failed := rest()
 	var body []byte
-	failed := p.Hatch.Write(hatch.KindRun, order, fds...)
 	if failed == nil {
-		said := says{process: p, e: e, desk: desk, watch: watch, reel: records, cut: limits, live: live}
+		said := says{process: p, e: e, desk: desk, watch: watch, reel: records, cut: limits, live: live, alone: alone}
+		said.record = func() { out.begin(); errs.begin() }
 		if live != nil {
 			said.catchUp = func() { out.catchUp(); errs.catchUp() }
 		}
@@ -85,6 +91,7 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	edition := p.Edition()
 	e.Isolation, e.Environment = s.host.isolator.Isolation(), &edition
 	if network != nil {
+		e.Isolation = sandbox.Isolation{Level: e.Isolation.Level, EnforcedBy: maps.Clone(e.Isolation.EnforcedBy)}
 		e.Isolation.EnforcedBy["network"] = "network namespace of its own, seccomp, broker"
 	}
 	e.Usage.WallMS = ms(wall)
@@ -108,15 +115,21 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 
 // conclude decides how the run ended, from the clock and the kernel first.
 func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte, failed error, limit string) {
-	cpu := p.CPU()
-	e.Usage.CPUMS, e.Usage.PeakMemoryMB = ms(cpu-s.cpu), mb(p.Peak())
-	e.MemoryUsage = e.Usage.PeakMemoryMB
-	s.cpu = cpu
-
 	var outcome sandbox.Outcome
 	if failed == nil {
 		failed = json.Unmarshal(body, &outcome)
 	}
+	peak := p.Peak()
+	if failed != nil {
+		p.Kill()
+		<-p.Done() // while it ends, its CPU time is not to be had
+		peak = max(peak, p.Peak())
+	}
+	cpu := p.CPU()
+	e.Usage.CPUMS, e.Usage.PeakMemoryMB = ms(max(cpu-s.cpu, 0)), mb(peak) // none is known of one that died with its zygote
+	e.MemoryUsage = e.Usage.PeakMemoryMB
+	s.cpu = cpu
+
 	var illegal *hatch.IllegalFrame
 	switch {
 	case failed == nil:
@@ -135,8 +148,6 @@ func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte
 		}
 	default:
 		e.SessionReset = true
-		p.Kill()
-		<-p.Done()
 		e.Status = sandbox.StatusKilled
 		e.Usage.EndedBy = p.Ended()
 		why := "the process was ended by " + e.Usage.EndedBy

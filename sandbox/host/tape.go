@@ -15,7 +15,7 @@ type tape struct {
 	pipe  *os.File
 	max   int
 	tell  func([]byte)  // gets all that is written, as it is read; nil: nobody listens
-	timer *time.Timer   // that starts record
+	timer *time.Timer   // that starts record; nil before begin
 	ended chan struct{} // record is over
 	spare []byte        // catchUp's
 
@@ -26,17 +26,18 @@ type tape struct {
 	total int64
 }
 
-// untilRecording is how long output may wait in its pipe: a short run needs no
-// goroutine to read it, and a long one is held up no longer than this when it has
-// filled the pipe.
+// untilRecording is how long output may wait in its pipe: a short run needs no goroutine
+// to read it, and a long one of an honest child is held up no longer than this, and
+// aloneTime before it, when it has filled the pipe.
 const untilRecording = 2 * time.Millisecond
 
-// newTape begins to keep what the pipe has, soon.
+// newTape is to keep what the pipe has.
 func newTape(pipe *os.File, max int, tell func([]byte)) *tape {
-	t := &tape{pipe: pipe, max: max, tell: tell, ended: make(chan struct{})}
-	t.timer = time.AfterFunc(untilRecording, t.record)
-	return t
+	return &tape{pipe: pipe, max: max, tell: tell, ended: make(chan struct{})}
 }
+
+// begin begins to keep it, soon. It is called once, before stop, or not at all.
+func (t *tape) begin() { t.timer = time.AfterFunc(untilRecording, t.record) }
 
 // record reads the pipe until it is closed or stop ends it.
 func (t *tape) record() {
@@ -84,7 +85,7 @@ func (t *tape) catchUp() {
 // stop takes what is still in the pipe, whose writer is stopped or gone, and ends
 // record. The tape may be read afterwards.
 func (t *tape) stop() {
-	if !t.timer.Stop() { // record has begun
+	if t.timer != nil && !t.timer.Stop() { // record has begun
 		_ = t.pipe.SetReadDeadline(time.Unix(1, 0))
 		<-t.ended
 		_ = t.pipe.SetReadDeadline(time.Time{})

@@ -134,7 +134,7 @@ func (p *Process) Interrupt() {
 // Kill ends the process at once; nothing in it can refuse.
 func (p *Process) Kill() { p.Signal(unix.SIGKILL) }
 
-// Freeze stops every thread of it; Thaw lets them go on.
+// Freeze stops every thread of it; Guard and Thaw let them go on.
 func (p *Process) Freeze() {
 	if p.warden != nil {
 		p.warden.rest()
@@ -144,16 +144,20 @@ func (p *Process) Freeze() {
 	}
 }
 
-// Thaw ends a Freeze.
-func (p *Process) Thaw() {
+// Guard has the limits hold that an Interrupt lifted, and begins to measure it where the
+// service holds it to some. It comes before anything that the process is given to do, as
+// one that has never been frozen acts on that at once.
+func (p *Process) Guard() {
 	if p.lifted {
 		p.lifted = p.group.throttle() != nil
 	}
 	if p.warden != nil {
 		p.warden.watch()
 	}
-	p.Signal(unix.SIGCONT)
 }
+
+// Thaw ends a Freeze.
+func (p *Process) Thaw() { p.Signal(unix.SIGCONT) }
 
 // Overstepped is the limit that the process went beyond where the service, not the
 // kernel, holds it to that limit, and for which it was killed; else "".
@@ -227,7 +231,7 @@ func (p *Process) Counts() (threads, files int) {
 	return len(tasks), len(fds)
 }
 
-// Close kills the process and waits until it and its cgroup are gone.
+// Close kills the process and waits until it is gone, and its cgroup, too, or free for another.
 func (p *Process) Close() error {
 	var err error
 	p.closed.Do(func() {

@@ -68,7 +68,7 @@ var homes = map[string][]string{
 	"github.com/santhosh-tekuri":       {"service/httpapi"}, // its tests: JSON schema, for messages
 	"github.com/klauspost/compress":    {"debugger"},        // zstd, for chunks
 	"github.com/pganalyze/pg_query_go": {"dbaccess"},
-	"golang.org/x/sys":                 {"sandbox/isolate", "sandbox/host"},
+	"golang.org/x/sys":                 {"sandbox/isolate", "sandbox/host", "sandbox/hatch"},
 	"golang.org/x/net":                 {"sandbox/isolate"},            // bpf, for the filter's bytes
 	"golang.org/x/net/idna":            {"policy"},                     // names of hosts, as the DNS has them
 	"github.com/sirupsen/logrus":       {"cmd", "service", "dbaccess"}, // what runs below returns its errors

@@ -187,7 +187,7 @@ func TestAClientThatDisappears(t *testing.T) {
 	c := user(t, sandbox.RoleDeveloper)
 	defer c.tidy(t)
 	for _, editor := range []bool{false, true} {
-		d, _ := c.open(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, map[string]any{"idle_timeout": 3, "max_execution_time": 1})
+		d, _ := c.open(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, map[string]any{"idle_timeout": 4, "max_execution_time": 3})
 		if editor {
 			e := edit(t)
 			e.must("initialize", map[string]any{"adapterID": "glasshouse"})
@@ -200,7 +200,7 @@ func TestAClientThatDisappears(t *testing.T) {
 			<-e.over
 		}
 		a := c.ok(t, "GET", "/executions/"+d.execution+"?wait=30", nil)
-		if a.get("status") != "cancelled" || a.get("usage.ended_by") != "idle_timeout" || a.get("usage.wall_ms").(float64) > 1000 {
+		if a.get("status") != "cancelled" || a.get("usage.ended_by") != "idle_timeout" || a.get("usage.wall_ms").(float64) > 3000 {
 			t.Errorf("an editor %v: %s", editor, a.text)
 		}
 	}

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -57,6 +58,36 @@ func TestASessionKeepsItsVariablesAndItsHistory(t *testing.T) {
 		statistics := c.ok(t, "GET", "/sandbox/statistics", nil)
 		if statistics.get("statistics.active_sandboxes") != 0.0 || statistics.get("statistics.successful_executions").(float64) < 2 {
 			t.Errorf("statistics: %s", statistics.text)
+		}
+	}
+}
+
+// A child that stands between runs is told code of any size, however JSON writes it, and
+// what it prints at once is all there.
+func TestCodeOfAnySize(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	for _, size := range []int{1, 8 << 10, 8<<10 + 1, 16 << 10, 99_000} {
+		for _, one := range []string{"x", "\x01", "\u2028"} {
+			n := max((size-len("len('')"))/len(one), 1)
+			if a := c.run(t, id, "len('"+strings.Repeat(one, n)+"')"); a.get("result") != float64(n) {
+				t.Errorf("%d of %q: %.300s", n, one, a.text)
+			}
+			if a := c.run(t, id, fmt.Sprintf("print('x' * %d, end='')", 3*n)); a.get("stdout") != strings.Repeat("x", 3*n) {
+				t.Errorf("%d printed: %.300s", 3*n, a.text)
+			}
+		}
+	}
+}
+
+// A run that says something else first is not taken for a short one: what it prints then
+// is read while it goes on, and fills no pipe.
+func TestWhatIsPrintedAfterANote(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	id := c.create(t, map[string]any{"max_execution_time": 5})
+	for range 5 { // the note comes soon in most of them
+		if a := c.run(t, id, "debug('first')\nprint('x' * 300_000, end='')"); a.get("status") != "completed" || a.get("stdout") != strings.Repeat("x", 300_000) {
+			t.Errorf("%.300s", a.text)
 		}
 	}
 }

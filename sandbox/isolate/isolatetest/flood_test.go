@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +55,58 @@ func peak(work func()) (most, stayed int64) {
 	runtime.GC()
 	runtime.ReadMemStats(&stats)
 	return most, int64(stats.HeapInuse) - before
+}
+
+// A child that says it is done and reads nothing has no room for more: its next run ends
+// when its time is over, as any other, and so does a question.
+func TestAChildThatReadsNothing(t *testing.T) {
+	s := open(t, raiseWithout(t, []string{}), func(p *policy.Policy) { p.Profile, p.MaxExecutionTime = "unrestricted", 1 })
+	ends := func(do func() error) error {
+		t.Helper()
+		over := make(chan error, 1)
+		go func() { over <- do() }()
+		select {
+		case err := <-over:
+			return err
+		case <-time.After(30 * time.Second):
+			t.Fatal("it goes on and on")
+			return nil
+		}
+	}
+	ask := func(code string) *sandbox.Execution {
+		t.Helper()
+		e := &sandbox.Execution{ID: "e", Code: code, Context: json.RawMessage("{}"), DebugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}}
+		must(t, ends(func() error { return s.Run(context.Background(), e, busy{}, nil, nil) }))
+		return e
+	}
+	large := "'" + strings.Repeat("x", 4<<20) + "'"
+	for _, next := range []func(){
+		func() {
+			if e := ask(large); e.Status != sandbox.StatusTimeout || !e.SessionReset {
+				t.Errorf("%s %v", e.Status, text(e.Error))
+			}
+		},
+		func() {
+			if err := ends(func() error { _, err := s.Check(context.Background(), large); return err }); err == nil {
+				t.Error("it has an answer")
+			}
+		},
+	} {
+		e := ask(`import os, time
+os.write(3, (23).to_bytes(4, "big") + b'D{"result": "I am done"}')
+while True:
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        pass`)
+		if string(e.Result) != `"I am done"` {
+			t.Fatalf("%s %s %v", e.Status, e.Result, text(e.Error))
+		}
+		next()
+	}
+	if e := ask("1 + 1"); string(e.Result) != "2" {
+		t.Errorf("the next one: %s %v", e.Status, text(e.Error))
+	}
 }
 
 // Invariant 16: what code prints, notes and asks, however much, costs the service

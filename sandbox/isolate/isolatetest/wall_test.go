@@ -237,7 +237,7 @@ func TestLimitsAreNamed(t *testing.T) {
 		{"files", "held = [open('/dev/null') for _ in range(1000)]", "failed", "", "Too many open files", nil},
 		{"workspace", "open('big', 'wb').write(b'x' * (80 << 20))", "failed", "", "OSError", nil},
 		inodes,
-		{"exit", "import os\nos._exit(3)", "killed", "exit", "", nil},
+		{"exit", "import os\nsum(range(10**6))\nos._exit(3)", "killed", "exit", "", nil},
 		{"crash", "import ctypes\nctypes.string_at(0)", "killed", "SIGSEGV", "", nil},
 		{"forged frame", "import os\nos.write(3, b'\\xff' * 4096)\nwhile True: pass", "killed", "protocol", "", nil},
 	} {
@@ -247,6 +247,9 @@ func TestLimitsAreNamed(t *testing.T) {
 			e := run(t, s, c.code)
 			if string(e.Status) != c.status || e.Usage.EndedBy != c.endedBy || c.says != "" && (e.Error == nil || !strings.Contains(*e.Error, c.says)) {
 				t.Errorf("%s, ended by %q, %v (%s)", e.Status, e.Usage.EndedBy, e.Error, e.Stderr)
+			}
+			if e.Usage.CPUMS <= 0 || level == isolate.LevelFull && e.Usage.PeakMemoryMB <= 0 {
+				t.Errorf("it used %+v", e.Usage)
 			}
 			if took := time.Since(began); c.status == "timeout" && took > 10*time.Second { // a busy machine may take its time
 				t.Errorf("a limit of 1 s ended after %s", took)
