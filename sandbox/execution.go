@@ -69,6 +69,10 @@ type Execution struct {
 	Timestamp   time.Time  `json:"timestamp"` // when it was accepted
 	CreatedAt   time.Time  `json:"created_at"`
 	CompletedAt *time.Time `json:"completed_at"`
+
+	// Whole is all of this as JSON, once it has ended and is in history, where that is
+	// known; else nil. Who changes the rest sets it to nil.
+	Whole []byte `json:"-"`
 }
 
 // Exception is what the code raised, seen from the user's own lines.
@@ -108,6 +112,8 @@ type Usage struct {
 type Isolation struct {
 	Level      string            `json:"level"`       // full, full-without-cgroups, landlock or rlimits
 	EnforcedBy map[string]string `json:"enforced_by"` // limit's config key to mechanism
+
+	written []byte // all of this as JSON, once it is Written
 }
 
 // DebugInfo is what the code noted with debug and inspect_var.
@@ -141,12 +147,11 @@ type Output struct {
 
 // Outcome is what a child claims of the run it has just done. The host copies
 // it, bounded, into the Execution; everything else there comes from the host
-// or from the kernel.
+// or from the kernel. What is left out is null, empty or false.
 type Outcome struct {
 	Result    json.RawMessage  `json:"result"`
 	Exception *Exception       `json:"exception"`
 	Truncated map[string]int64 `json:"truncated"`
-	Exit      *int             `json:"exit"` // code of a sys.exit(), null where there was none
 	Interrupt bool             `json:"interrupt"`
 }
 

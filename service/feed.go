@@ -167,6 +167,7 @@ func (f *Feed) end(e *sandbox.Execution, err error, now time.Time) {
 				f.print(name, s.partial, false)
 			}
 		}
+		e.Whole = nil // a feed is kept for a while, and has it all in its events
 		f.execution = e
 		f.add("result", Result{e.Status, e.Result, e.Error, e.Exception}, len(e.Result))
 		f.add("done", e, len(e.Stdout)+len(e.Stderr))

@@ -33,13 +33,19 @@ func (s *Store) Begin(ctx context.Context, e *sandbox.Execution) error {
 	return unavailable(err)
 }
 
-// Finish writes how an execution ended; it is on disk when it returns.
+// Finish writes how an execution ended; it is on disk when it returns, and e is Whole.
 func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
 	r, err := rowOf(e, true)
 	if err != nil {
 		return err
 	}
-	return unavailable(s.keep(ctx, r, closePatience))
+	if err := s.keep(ctx, r, closePatience); err != nil {
+		return unavailable(err)
+	}
+	if r.plain && e.CompletedAt != nil {
+		e.Whole = r.body
+	}
+	return nil
 }
 
 // keep puts a row into the log, and flushes one that has ended. Where the log can't be

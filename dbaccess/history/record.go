@@ -1,9 +1,11 @@
 package history
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"glasshouse/sandbox"
@@ -30,21 +32,52 @@ func texts(e *sandbox.Execution) map[string]*string {
 	return all
 }
 
-func encode(e *sandbox.Execution) ([]byte, error) {
-	r := record{Execution: *e}
-	for name, text := range texts(&r.Execution) {
+// opening is the record of an execution that goes on: all that there is of it yet.
+type opening struct {
+	ID        string            `json:"execution_id"`
+	SandboxID string            `json:"sandbox_id"`
+	User      string            `json:"user_id"`
+	Kind      sandbox.Kind      `json:"kind"`
+	Status    sandbox.Status    `json:"status"`
+	Code      string            `json:"code,omitempty"`
+	Context   json.RawMessage   `json:"context,omitempty"`
+	Timestamp time.Time         `json:"timestamp"`
+	CreatedAt time.Time         `json:"created_at"`
+	Error     *string           `json:"error,omitempty"` // why its row has no more of it
+	Exact     map[string][]byte `json:"exact,omitempty"`
+}
+
+// usual is how many bytes a record has at least, about, beside what is of its own length.
+const usual = 1600
+
+// encode writes the record of e, and says whether it is just what the API shows.
+func encode(e *sandbox.Execution, ended bool) (body []byte, plain bool, err error) {
+	exact := map[string][]byte(nil)
+	for name, text := range texts(e) {
 		if !utf8.ValidString(*text) {
-			if r.Exact == nil {
-				r.Exact = map[string][]byte{}
+			if exact == nil {
+				exact = map[string][]byte{}
 			}
-			r.Exact[name] = []byte(*text)
+			exact[name] = []byte(*text)
 		}
 	}
-	body, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("write an execution's record: %w", err)
+	if ended && exact == nil {
+		if body, err = e.AppendJSON(make([]byte, 0, usual+len(e.Code)+len(e.Stdout)+len(e.Stderr))); err != nil {
+			return nil, false, fmt.Errorf("write an execution's record: %w", err)
+		}
+		return body, true, nil
 	}
-	return body, nil
+	var r any = opening{e.ID, e.SandboxID, e.User, e.Kind, e.Status, e.Code, e.Context, e.Timestamp, e.CreatedAt, e.Error, exact}
+	if ended {
+		r = record{*e, exact}
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(r); err != nil {
+		return nil, false, fmt.Errorf("write an execution's record: %w", err)
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), false, nil
 }
 
 func decode(body []byte) (sandbox.Execution, error) {
@@ -64,6 +97,9 @@ func decode(body []byte) (sandbox.Execution, error) {
 // fill makes lists and objects that were not there empty ones: the API's are never
 // null, and a row that a crash left open has none yet.
 func fill(e *sandbox.Execution) {
+	if e.Result == nil {
+		e.Result = json.RawMessage("null")
+	}
 	orEmpty(&e.Outputs)
 	orEmpty(&e.Artifacts)
 	orEmpty(&e.Queries)

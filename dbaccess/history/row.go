@@ -18,6 +18,7 @@ type row struct {
 	completed   *time.Time         // nil: it goes on
 	failure     *string
 	body        []byte
+	plain       bool   // the body is just what the API shows
 	connections []byte // JSON; nil: it has none
 }
 
@@ -40,7 +41,7 @@ func rowOf(e *sandbox.Execution, ended bool) (row, error) {
 		}
 	}
 	var err error
-	if r.body, err = encode(&short); err != nil {
+	if r.body, r.plain, err = encode(&short, ended); err != nil {
 		return r, err
 	}
 	if len(r.body) > maxRecord {

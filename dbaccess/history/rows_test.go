@@ -3,7 +3,6 @@ package history_test
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,27 +63,6 @@ func TestRows(t *testing.T) {
 	})
 }
 
-func everyField(t *testing.T, h *history.Store) {
-	e := execution("full")
-	done := e.CreatedAt.Add(time.Second)
-	why := "ValueError: no"
-	e.Status, e.CompletedAt, e.Error = sandbox.StatusFailed, &done, &why
-	e.Context, e.Result = json.RawMessage(`{"b":1,"a":2}`), json.RawMessage(`{"z":1,"a":[1e400,9007199254740993]}`)
-	e.Exception = &sandbox.Exception{Type: "ValueError", Message: "no", Line: 3, Traceback: []sandbox.Frame{{Line: 3, Function: "<module>", Code: "raise"}}}
-	e.ExecutionTime, e.MemoryUsage, e.Usage = 1.5, 12.25, sandbox.Usage{WallMS: 1500, CPUMS: 900, PeakMemoryMB: 12.25}
-	e.DebugInfo = sandbox.DebugInfo{Logs: []sandbox.Note{{Time: done, Level: "INFO", Message: "here", Line: 1, Function: "f"}}, Variables: map[string][]sandbox.Note{"x": {{Time: done, Name: "x", Type: "int", Repr: "1"}}}}
-	e.Outputs = []sandbox.Output{{Data: map[string]json.RawMessage{"text/plain": json.RawMessage(`"hi"`)}}}
-	e.Artifacts, e.ArtifactMap = []sandbox.Artifact{{Path: "a.csv", Size: 3}}, map[string]string{"a.csv": "/artifacts/1"}
-	e.Queries = []sandbox.Query{{SQL: "SELECT 1", Status: "ok", Rows: 1, StartedAt: done}}
-	e.Connections = []sandbox.Connection{{Host: "example.org", Port: 443, Address: "44.1.1.1:443", Status: sandbox.ConnectionAllowed, BytesSent: 1, BytesReceived: 1 << 40, DurationMS: 0.5, StartedAt: done}}
-	e.Truncated, e.Isolation = map[string]int64{"stdout": 7}, sandbox.Isolation{Level: "full", EnforcedBy: map[string]string{"max_memory_mb": "cgroup"}}
-	keep(t, h, e)
-	got, err := h.Execution(context.Background(), "full")
-	if err != nil || !reflect.DeepEqual(got, *e) {
-		t.Errorf("%v\ngot  %+v\nwant %+v", err, got, *e)
-	}
-}
-
 // connections are in the record and in rows, once, however often it is finished.
 func connections(t *testing.T, h *history.Store, s *embedded.Server) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 8000, time.UTC)
@@ -111,19 +89,6 @@ func connections(t *testing.T, h *history.Store, s *embedded.Server) {
 	want := []string{"1|box|ada|example.org|443|44.1.1.1:443|allowed|1|1099511627776|0.5|1772600767.000008", "2|box|ada|loop.example|80||refused|0|0|0|1772600768.000008"}
 	if err != nil || !reflect.DeepEqual(lines, want) {
 		t.Errorf("%v: %q", err, lines)
-	}
-}
-
-func anyBytes(t *testing.T, h *history.Store) {
-	why := "bad \xff\x00 error"
-	e := execution("bytes")
-	e.Status, e.Code, e.Error = sandbox.StatusFailed, "print('\x00 \xc3(')", &why
-	e.Stdout, e.Stderr = "a\x00b\xff\xfe\u2028<&>", strings.Repeat("\x80", 1000)
-	e.Result = json.RawMessage(`"\u0000 \ud800"`)
-	keep(t, h, e)
-	got, err := h.Execution(context.Background(), "bytes")
-	if err != nil || got.Code != e.Code || got.Stdout != e.Stdout || got.Stderr != e.Stderr || *got.Error != why || string(got.Result) != string(e.Result) {
-		t.Errorf("%v: %q %q %.20q %s", err, got.Code, got.Stdout, got.Stderr, got.Result)
 	}
 }
 

@@ -48,14 +48,15 @@ type Spec struct {
 
 // Isolator owns the zygotes and the pools of waiting children.
 type Isolator struct {
-	config Config
-	rung   rung // the level taken
-	tried  []Attempt
-	spec   stageSpec // what all editions have in common
-	ids    identities
-	groups *cgroups // nil on levels without
-	folder string   // of homes, on levels without private mounts
-	shelf  environment.Shelf
+	config    Config
+	rung      rung              // the level taken
+	isolation sandbox.Isolation // which is told of it
+	tried     []Attempt
+	spec      stageSpec // what all editions have in common
+	ids       identities
+	groups    *cgroups // nil on levels without
+	folder    string   // of homes, on levels without private mounts
+	shelf     environment.Shelf
 
 	sessionPath bool // "/session" is the session's folder
 

@@ -119,6 +119,7 @@ func (i *Isolator) climb(e *edition) error {
 			err = i.raise(e)
 		}
 		if err == nil {
+			i.isolation = i.describe()
 			return nil
 		}
 		remedy := r.remedy

@@ -63,8 +63,10 @@ const (
 )
 
 // Isolation is what an execution behind this wall reports: the level, and for each
-// limit what holds it.
-func (i *Isolator) Isolation() sandbox.Isolation {
+// limit what holds it. The map is everybody's, and is not to be changed.
+func (i *Isolator) Isolation() sandbox.Isolation { return i.isolation }
+
+func (i *Isolator) describe() sandbox.Isolation {
 	const service = "the service"
 	measured := "SIGKILL by the service, which measures every " + pulse.String()
 	by := map[string]string{
@@ -96,5 +98,5 @@ func (i *Isolator) Isolation() sandbox.Isolation {
 	if !i.rung.landlock {
 		by["enable_file_access"] = "none"
 	}
-	return sandbox.Isolation{Level: i.rung.level, EnforcedBy: by}
+	return sandbox.Isolation{Level: i.rung.level, EnforcedBy: by}.Written()
 }

@@ -47,7 +47,10 @@ func contextOf(raw []byte) json.RawMessage {
 }
 
 func (b CodeBody) job(raw []byte, kind sandbox.Kind) (service.Job, error) {
-	job := service.Job{Code: b.Code, Context: contextOf(raw), Kind: kind}
+	job := service.Job{Code: b.Code, Kind: kind}
+	if b.Context != nil {
+		job.Context = contextOf(raw)
+	}
 	for n, f := range b.Files {
 		if (f.Content == nil) == (f.Base64 == nil) {
 			return job, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: fmt.Sprintf("files[%d]", n), Detail: "it needs content, which is text, or content_base64"}
@@ -121,7 +124,9 @@ func (a *api) agents(group place) {
 		var body struct {
 			Config json.RawMessage `json:"config"`
 		}
-		_ = json.Unmarshal(in.RawBody, &body)
+		if in.Body.Config != nil {
+			_ = json.Unmarshal(in.RawBody, &body)
+		}
 		if in.plain() {
 			return whole(a.service.QuickExecute(ctx, who, job, body.Config))
 		}

@@ -103,7 +103,15 @@ func whole(e *sandbox.Execution, err error) (*runAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return inJSON(http.StatusOK, e), nil
+	if e.Whole == nil {
+		return inJSON(http.StatusOK, e), nil
+	}
+	return &runAnswer{func(ctx huma.Context) {
+		ctx.SetHeader("Content-Type", "application/json")
+		ctx.SetStatus(http.StatusOK)
+		_, _ = ctx.BodyWriter().Write(e.Whole)
+		_, _ = ctx.BodyWriter().Write([]byte("\n")) // as inJSON ends
+	}}, nil
 }
 
 // begun answers for a run that goes on by itself.

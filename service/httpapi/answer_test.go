@@ -1,0 +1,35 @@
+package httpapi_test
+
+import (
+	"reflect"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+// What a run answers is what history has of it, but for the notes that history is not to keep.
+func TestTheAnswerIsWhatHistoryHas(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	for name, body := range map[string]map[string]any{
+		"artifact": {"code": "print('<a & b>')\nopen('/session/artifacts/x', 'w').write('1')\ndebug('n')\n{'k': [1, 2.5, None]}"},
+		"failure":  {"code": "1 / 0"},
+		"no UTF-8": {"code": "print('\\udc80')"},
+		"context":  {"code": "context", "context": map[string]any{"a": 1e300}},
+		"no notes": {"code": "debug('n')", "config": map[string]any{"save_intermediate_results": false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := c.ok(t, "POST", "/sandbox/agent/quick-execute", body)
+			kept := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
+			if name == "no notes" {
+				none := map[string]any{"logs": []any{}, "variables": map[string]any{}}
+				if reflect.DeepEqual(a.body["debug_info"], none) || !reflect.DeepEqual(kept.body["debug_info"], none) {
+					t.Errorf("notes: %v; in history: %v", a.body["debug_info"], kept.body["debug_info"])
+				}
+				kept.body["debug_info"] = a.body["debug_info"]
+			}
+			if !reflect.DeepEqual(a.body, kept.body) {
+				t.Errorf("answered:\n%s\nhistory has:\n%s", a.text, kept.text)
+			}
+		})
+	}
+}
