@@ -83,7 +83,8 @@ func (t *tape) catchUp() {
 }
 
 // stop takes what is still in the pipe, whose writer is stopped or gone, and ends
-// record. The tape may be read afterwards.
+// record. One that goes on all the same holds nobody up: what the pipe can hold is taken
+// and no more. The tape may be read afterwards.
 func (t *tape) stop() {
 	if t.timer != nil && !t.timer.Stop() { // record has begun
 		_ = t.pipe.SetReadDeadline(time.Unix(1, 0))
@@ -97,12 +98,14 @@ func (t *tape) stop() {
 	_ = conn.Control(func(fd uintptr) {
 		var small [4096]byte
 		buf := small[:]
-		for {
-			if n, _ := t.read(int(fd), buf); n <= 0 {
+		for left := len(small) + 1; left > 0; {
+			n, _ := t.read(int(fd), buf)
+			if n <= 0 {
 				return
 			}
-			if len(buf) == len(small) {
+			if left -= n; n == len(small) && len(buf) == len(small) {
 				buf = make([]byte, 64<<10)
+				left, _ = unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0)
 			}
 		}
 	})

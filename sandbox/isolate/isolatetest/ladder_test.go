@@ -81,7 +81,7 @@ func TestEveryLevel(t *testing.T) {
 				}
 				ran[wall] = true
 				if err != nil {
-					t.Errorf("%v\n%s", err, out)
+					t.Errorf("%v\n%s\n\nin short:\n%s", err, out, gist(out))
 				}
 			})
 		}
@@ -100,9 +100,9 @@ func TestEveryLevel(t *testing.T) {
 // again runs this binary's tests on one level.
 func again(t *testing.T, level string, as user) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute) // one to two are usual
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", "-test.count=1", "-test.timeout=170s")
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", "-test.count=1", "-test.timeout=350s")
 	cmd.Dir = "/"
 	cmd.Env = []string{levelKey + "=" + level, "GLASSHOUSE_PYTHON=" + os.Getenv("GLASSHOUSE_PYTHON"), "PATH=" + os.Getenv("PATH"), "HOME=/", "TMPDIR=/tmp"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -116,6 +116,18 @@ func again(t *testing.T, level string, as user) (string, error) {
 	}
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
+}
+
+// gist is what tells most of a test binary's output: which test was not over in time,
+// and where it was.
+func gist(out string) string {
+	var tell []string
+	for _, part := range strings.Split(out, "\n\n") {
+		if strings.Contains(part, "running tests:") || strings.Contains(part, "_test.go:") {
+			tell = append(tell, part)
+		}
+	}
+	return strings.Join(tell, "\n\n")
 }
 
 // containKey names, in the environment, the uid that this process is to have in
