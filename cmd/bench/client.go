@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 )
@@ -17,14 +16,12 @@ const maxAnswer = 16 << 20
 // client speaks the API, with keep-alive, as an agent's does.
 type client struct {
 	base, key string
-	http      *http.Client
+	wires     wires
+	http      *http.Client // for streams
 }
 
 func newClient(base, key string) *client {
-	return &client{base: base, key: key, http: &http.Client{
-		Timeout:   60 * time.Second,
-		Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true},
-	}}
+	return &client{base: base, key: key, wires: newWires(base), http: &http.Client{Timeout: patience, Transport: &http.Transport{DisableCompression: true}}}
 }
 
 // execution is what the benchmark looks at of an answer.
@@ -45,38 +42,29 @@ type execution struct {
 // do sends one request; an HTTP status other than 2xx is an error with the
 // answer's beginning.
 func (c *client) do(ctx context.Context, method, path string, body, into any) error {
-	var in io.Reader
-	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		in = bytes.NewReader(text)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, in)
-	if err != nil {
+	text, err := c.send(ctx, method, path, body)
+	if err != nil || into == nil {
 		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+c.key)
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode/100 != 2 {
-		return fmt.Errorf("%s %s: HTTP %d: %.300s", method, path, resp.StatusCode, text)
-	}
-	if into == nil {
-		return nil
 	}
 	return json.Unmarshal(text, into)
+}
+
+// send sends one request and returns the answer, as do does.
+func (c *client) send(ctx context.Context, method, path string, body any) ([]byte, error) {
+	header := "Authorization: Bearer " + c.key + "\r\n"
+	var in []byte
+	if body != nil {
+		header += "Content-Type: application/json\r\n"
+		var err error
+		if in, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+	}
+	status, text, err := c.wires.exchange(ctx, method, path, header, in)
+	if err == nil && status/100 != 2 {
+		err = fmt.Errorf("%s %s: HTTP %d: %.300s", method, path, status, text)
+	}
+	return text, err
 }
 
 // create opens a sandbox with the given config (nil: the default) and returns
@@ -96,26 +84,48 @@ func (c *client) remove(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/sandbox/"+id, nil, nil)
 }
 
+// quickly is the path of runs in a fresh sandbox that is gone afterwards.
+const quickly = "/sandbox/agent/quick-execute"
+
+// in is the path of runs in a sandbox.
+func in(id string) string { return "/sandbox/" + id + "/execute" }
+
 // execute runs code in a sandbox.
 func (c *client) execute(ctx context.Context, id, code string, values map[string]any) (*execution, error) {
-	return c.run(ctx, "/sandbox/"+id+"/execute", code, values)
+	return read(c.run(ctx, in(id), code, values))
 }
 
 // quick runs code in a fresh sandbox that is gone afterwards.
 func (c *client) quick(ctx context.Context, code string, values map[string]any) (*execution, error) {
-	return c.run(ctx, "/sandbox/agent/quick-execute", code, values)
+	return read(c.run(ctx, quickly, code, values))
 }
 
-func (c *client) run(ctx context.Context, path, code string, values map[string]any) (*execution, error) {
+// run runs code at the path of a kind of run, and returns the answer.
+func (c *client) run(ctx context.Context, path, code string, values map[string]any) ([]byte, error) {
 	body := map[string]any{"code": code}
 	if values != nil {
 		body["context"] = values
 	}
-	var e execution
-	if err := c.do(ctx, http.MethodPost, path, body, &e); err != nil {
-		return nil, err
+	return c.send(ctx, http.MethodPost, path, body)
+}
+
+// timed is a subject: a run, from the request to the last byte of the answer, which is
+// looked at after that.
+func (c *client) timed(ctx context.Context, path, code string, check func(*execution, error) error) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		begun := time.Now()
+		text, err := c.run(ctx, path, code, nil)
+		took := time.Since(begun)
+		return took, check(read(text, err))
 	}
-	return &e, nil
+}
+
+func read(answer []byte, err error) (*execution, error) {
+	var e execution
+	if err == nil {
+		err = json.Unmarshal(answer, &e)
+	}
+	return &e, err
 }
 
 // expect is what an execution must be. Zero fields other than status are not
@@ -125,7 +135,10 @@ type expect struct {
 }
 
 // check says how an execution differs, or nil.
-func (x expect) check(e *execution) error {
+func (x expect) check(e *execution, err error) error {
+	if err != nil {
+		return err
+	}
 	said := ""
 	if e.Error != nil {
 		said = *e.Error
@@ -139,6 +152,24 @@ func (x expect) check(e *execution) error {
 		return fmt.Errorf("result is %.80s, not %.80s", e.Result, x.result)
 	case x.errorHas != "" && !bytes.Contains([]byte(said), []byte(x.errorHas)):
 		return fmt.Errorf("error is %.200q, without %q", said, x.errorHas)
+	}
+	return nil
+}
+
+// glance is check for rates, where the client must not take the machine's time: it looks
+// for what is expected among the bytes of an answer.
+func (x expect) glance(answer []byte, err error) error {
+	if err != nil {
+		return err
+	}
+	want := []string{fmt.Sprintf(`"status":%q`, x.status), fmt.Sprintf(`"stdout":%q`, x.stdout)}
+	if x.result != "" {
+		want = append(want, `"result":`+x.result)
+	}
+	for _, part := range want {
+		if !bytes.Contains(answer, []byte(part+",")) {
+			return fmt.Errorf("%s is not in %.300s", part, answer)
+		}
 	}
 	return nil
 }

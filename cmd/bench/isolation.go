@@ -51,7 +51,7 @@ func (b *bench) isolation(ctx context.Context, s *service) {
 	b.idleMemory(ctx, s)
 	for _, clients := range []int{2, 4} {
 		b.throughput(ctx, fmt.Sprintf("with pandas loaded, a fresh jail each, clients: %d", clients), clients, 0, goalJailed, func(ctx context.Context, _ int) error {
-			return checked(b.client.quick(ctx, pandasHello, nil))(expect{status: "completed", stdout: "hello\n"})
+			return expect{status: "completed", stdout: "hello\n"}.glance(b.client.run(ctx, quickly, pandasHello, nil))
 		})
 	}
 	b.latency(ctx, "kill to empty: DELETE of an endless loop", b.size.heavy, goalKill, func() (time.Duration, error) { return b.killToEmpty(ctx, s) })

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
@@ -83,25 +82,13 @@ func (b *bench) forking(ctx context.Context) {
 		_ = server.Wait()
 	}()
 
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	way := newWires("http://" + address)
 	post := func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/", strings.NewReader(hello))
-		if err != nil {
-			return err
+		_, said, err := way.exchange(ctx, http.MethodPost, "/", "", []byte(hello))
+		if err == nil && string(said) != "hello\n" {
+			err = fmt.Errorf("said %.80q", said)
 		}
-		resp, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		var said bytes.Buffer
-		if _, err := said.ReadFrom(resp.Body); err != nil {
-			return err
-		}
-		if said.String() != "hello\n" {
-			return fmt.Errorf("said %.80q", said.String())
-		}
-		return nil
+		return err
 	}
 	for end := time.Now().Add(5 * time.Second); post(ctx) != nil && time.Now().Before(end) && ctx.Err() == nil; {
 		time.Sleep(20 * time.Millisecond)

@@ -139,9 +139,6 @@ const inARow = 20
 // service measures Glasshouse.
 func (b *bench) service(ctx context.Context) {
 	c := b.client
-	runHello := func(ctx context.Context) error {
-		return checked(c.quick(ctx, hello, nil))(expect{status: "completed", stdout: "hello\n"})
-	}
 	e, err := c.quick(ctx, hello, nil)
 	if err != nil {
 		b.report.failed("the first execution", err)
@@ -149,13 +146,11 @@ func (b *bench) service(ctx context.Context) {
 	}
 	b.report.Machine["wall"] = e.Isolation.Level
 
-	b.latency(ctx, "ephemeral hello", b.size.latency, goal{p50: goalHello, p99: goalHelloP99}, timed(func() error { return runHello(ctx) }))
-	b.latency(ctx, "pandas groupby, fresh sandbox", b.size.latency, goal{p50: goalGroupby}, timed(func() error {
-		return checked(c.quick(ctx, groupby, nil))(expect{status: "completed", stdout: groupbyOut})
-	}))
-	b.latency(ctx, "plot to PNG, fresh sandbox", b.size.heavy, goal{p50: goalPlotFresh}, timed(func() error {
-		return hasPNG(c.quick(ctx, plot, nil))
-	}))
+	said := expect{status: "completed", stdout: "hello\n"}
+	b.latency(ctx, "ephemeral hello", b.size.latency, goal{p50: goalHello, p99: goalHelloP99}, c.timed(ctx, quickly, hello, said.check))
+	b.latency(ctx, "pandas groupby, fresh sandbox", b.size.latency, goal{p50: goalGroupby},
+		c.timed(ctx, quickly, groupby, expect{status: "completed", stdout: groupbyOut}.check))
+	b.latency(ctx, "plot to PNG, fresh sandbox", b.size.heavy, goal{p50: goalPlotFresh}, c.timed(ctx, quickly, plot, hasPNG))
 	b.latency(ctx, "sandbox create", b.size.latency, goal{p50: goalCreate}, func() (time.Duration, error) {
 		begun := time.Now()
 		id, err := c.create(ctx, nil)
@@ -166,9 +161,7 @@ func (b *bench) service(ctx context.Context) {
 		return took, c.remove(ctx, id)
 	})
 	b.inSandbox(ctx, "stateful 1+1", nil, func(id string) {
-		once := timed(func() error {
-			return checked(c.execute(ctx, id, "1+1", nil))(expect{status: "completed", result: "2"})
-		})
+		once := c.timed(ctx, in(id), "1+1", expect{status: "completed", result: "2"}.check)
 		b.latency(ctx, "stateful 1+1", b.size.latency, goal{p50: goalStateful}, once)
 		// What others publish was timed in a loop, which no sleeping core has to be woken for.
 		b.latency(ctx, "stateful 1+1, one after another", b.size.latency, goal{p50: goalStateful}, func() (time.Duration, error) {
@@ -185,9 +178,7 @@ func (b *bench) service(ctx context.Context) {
 	})
 	// Plot after plot is all CPU, and the default share of half a core would be what is timed.
 	b.inSandbox(ctx, "plot to PNG, warm", map[string]any{"cpu_percent": 100}, func(id string) {
-		b.latency(ctx, "plot to PNG, warm", b.size.heavy, goal{p50: goalPlotWarm}, timed(func() error {
-			return hasPNG(c.execute(ctx, id, plot, nil))
-		}))
+		b.latency(ctx, "plot to PNG, warm", b.size.heavy, goal{p50: goalPlotWarm}, c.timed(ctx, in(id), plot, hasPNG))
 	})
 
 	for _, r := range []struct {
@@ -195,7 +186,7 @@ func (b *bench) service(ctx context.Context) {
 		goal    float64
 	}{{1, 0}, {4, goalRate4}, {16, goalRate16}} {
 		b.throughput(ctx, fmt.Sprintf("ephemeral hello, clients: %d", r.clients), r.clients, r.goal, 0,
-			func(ctx context.Context, _ int) error { return runHello(ctx) })
+			func(ctx context.Context, _ int) error { return said.glance(c.run(ctx, quickly, hello, nil)) })
 	}
 	b.statefulRate(ctx)
 	b.wrongStatuses(ctx)
@@ -207,7 +198,7 @@ func (b *bench) statefulRate(ctx context.Context) {
 	const name = "stateful 1+1, sessions: 16"
 	b.inSandboxes(ctx, 16, name, nil, func(ids []string) {
 		b.throughput(ctx, name, len(ids), 0, goalStatefulRate, func(ctx context.Context, client int) error {
-			return checked(b.client.execute(ctx, ids[client], "1+1", nil))(expect{status: "completed", result: "2"})
+			return expect{status: "completed", result: "2"}.glance(b.client.run(ctx, in(ids[client]), "1+1", nil))
 		})
 	})
 }
@@ -238,7 +229,7 @@ func (b *bench) verdicts(ctx context.Context) {
 			err = fmt.Errorf("status %q, stdout %q", e.Status, e.Stdout)
 		}
 		if err == nil { // and the sandbox goes on
-			err = checked(b.client.execute(ctx, id, "1+1", nil))(expect{status: "completed", result: "2"})
+			err = expect{status: "completed", result: "2"}.check(b.client.execute(ctx, id, "1+1", nil))
 		}
 		return errors.Join(err, b.client.remove(ctx, id))
 	})
@@ -281,19 +272,9 @@ func (b *bench) inSandboxes(ctx context.Context, n int, name string, config map[
 	use(ids)
 }
 
-// checked joins an execution that may have failed to be had with what it must be.
-func checked(e *execution, err error) func(expect) error {
-	return func(x expect) error {
-		if err != nil {
-			return err
-		}
-		return x.check(e)
-	}
-}
-
 // hasPNG checks that an execution left a picture.
 func hasPNG(e *execution, err error) error {
-	if err := checked(e, err)(expect{status: "completed"}); err != nil {
+	if err := (expect{status: "completed"}).check(e, err); err != nil {
 		return err
 	}
 	for _, o := range e.Outputs {

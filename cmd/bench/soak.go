@@ -150,10 +150,10 @@ func (c *client) soakRun(ctx context.Context, i, client int, id string) error {
 	given := map[string]any{"mark": mark}
 	switch i % 3 {
 	case 0:
-		return checked(c.quick(ctx, "print(mark)", given))(expect{status: "completed", stdout: mark + "\n"})
+		return expect{status: "completed", stdout: mark + "\n"}.check(c.quick(ctx, "print(mark)", given))
 	case 1:
-		return checked(c.execute(ctx, id, "mark", given))(expect{status: "completed", result: fmt.Sprintf("%q", mark)})
+		return expect{status: "completed", result: fmt.Sprintf("%q", mark)}.check(c.execute(ctx, id, "mark", given))
 	default:
-		return checked(c.execute(ctx, id, "print(mark)\n1 / 0", given))(expect{status: "failed", stdout: mark + "\n", errorHas: "ZeroDivisionError"})
+		return expect{status: "failed", stdout: mark + "\n", errorHas: "ZeroDivisionError"}.check(c.execute(ctx, id, "print(mark)\n1 / 0", given))
 	}
 }

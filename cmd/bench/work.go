@@ -43,18 +43,16 @@ func (b *bench) work(ctx context.Context) {
 	defer plain.Close()
 	peer := newClient(plain.URL, "")
 	path := "/sandbox/" + id + "/files/data.bin"
-	b.transfer(ctx, "upload, MB/s", func() error { return b.client.send(ctx, path, body) })
-	b.transfer(ctx, "upload to a plain file, MB/s", func() error { return peer.send(ctx, "/data.bin", body) })
-	b.transfer(ctx, "download, MB/s", func() error { return b.client.fetch(ctx, path, transferred) })
-	b.transfer(ctx, "download from http.FileServer, MB/s", func() error { return peer.fetch(ctx, "/data.bin", transferred) })
+	b.transfer(ctx, "upload, MB/s", func() error { return b.client.upload(ctx, path, body) })
+	b.transfer(ctx, "upload to a plain file, MB/s", func() error { return peer.upload(ctx, "/data.bin", body) })
+	b.transfer(ctx, "download, MB/s", func() error { return b.client.download(ctx, path, transferred) })
+	b.transfer(ctx, "download from http.FileServer, MB/s", func() error { return peer.download(ctx, "/data.bin", transferred) })
 	plot := func(code string) func() (time.Duration, error) {
-		return timed(func() error { return checked(b.client.execute(ctx, id, code, nil))(expect{status: "completed"}) })
+		return b.client.timed(ctx, in(id), code, expect{status: "completed"}.check)
 	}
 	b.latency(ctx, "a plot that stays in /session", b.size.latency, goal{}, plot(plotInSession))
 	b.beside(ctx, "the same kept as an artifact", "that stays", plot(plotInArtifact), plot(plotInSession))
-	b.beside(ctx, "a figure left open, which comes back", "saved to PNG in the code, and dropped", timed(func() error {
-		return hasPNG(b.client.execute(ctx, id, figureLeftOpen, nil))
-	}), plot(figureByHand))
+	b.beside(ctx, "a figure left open, which comes back", "saved to PNG in the code, and dropped", b.client.timed(ctx, in(id), figureLeftOpen, hasPNG), plot(figureByHand))
 }
 
 // beside adds a row with how many times as long a subject takes as another that it is
@@ -132,13 +130,13 @@ func (b *bench) transfer(ctx context.Context, name string, f func() error) {
 	b.report.add(row{Name: name, Samples: len(rates) - 1, Value: fmt.Sprintf("%.0f", median(rates[1:]))})
 }
 
-// send uploads a file.
-func (c *client) send(ctx context.Context, path string, body []byte) error {
+// upload uploads a file.
+func (c *client) upload(ctx context.Context, path string, body []byte) error {
 	return c.stream(ctx, http.MethodPut, path, bytes.NewReader(body), nil)
 }
 
-// fetch downloads a file of a size.
-func (c *client) fetch(ctx context.Context, path string, size int64) error {
+// download downloads a file of a size.
+func (c *client) download(ctx context.Context, path string, size int64) error {
 	var got counter
 	err := c.stream(ctx, http.MethodGet, path, nil, &got)
 	if err == nil && int64(got) != size {

@@ -75,19 +75,19 @@ func (c *client) mixed(ctx context.Context, i, client int, id string, turns *int
 	given := map[string]any{"mark": mark, "i": i}
 	switch i % 5 {
 	case 0: // a result, ephemeral
-		return checked(c.quick(ctx, "i * 7 + 1", given))(expect{status: "completed", result: fmt.Sprint(i*7 + 1)})
+		return expect{status: "completed", result: fmt.Sprint(i*7 + 1)}.check(c.quick(ctx, "i * 7 + 1", given))
 	case 1: // an output, ephemeral
-		return checked(c.quick(ctx, "print(mark)", given))(expect{status: "completed", stdout: mark + "\n"})
+		return expect{status: "completed", stdout: mark + "\n"}.check(c.quick(ctx, "print(mark)", given))
 	case 2: // a failure after an output, ephemeral
-		return checked(c.quick(ctx, "print(mark)\nraise ValueError(mark)", given))(
-			expect{status: "failed", stdout: mark + "\n", errorHas: "ValueError: " + mark})
+		return expect{status: "failed", stdout: mark + "\n", errorHas: "ValueError: " + mark}.check(
+			c.quick(ctx, "print(mark)\nraise ValueError(mark)", given))
 	case 3: // a state, which lasts
-		err := checked(c.execute(ctx, id, "try:\n    turns += 1\nexcept NameError:\n    turns = 1\n[mark, turns]", given))(
-			expect{status: "completed", result: fmt.Sprintf("[%q, %d]", mark, *turns+1)})
+		err := expect{status: "completed", result: fmt.Sprintf("[%q, %d]", mark, *turns+1)}.check(
+			c.execute(ctx, id, "try:\n    turns += 1\nexcept NameError:\n    turns = 1\n[mark, turns]", given))
 		*turns++
 		return err
 	default: // a failure that the state survives
-		return checked(c.execute(ctx, id, "print(mark)\n1 / 0", given))(
-			expect{status: "failed", stdout: mark + "\n", errorHas: "ZeroDivisionError"})
+		return expect{status: "failed", stdout: mark + "\n", errorHas: "ZeroDivisionError"}.check(
+			c.execute(ctx, id, "print(mark)\n1 / 0", given))
 	}
 }

@@ -17,7 +17,6 @@ type tape struct {
 	tell  func([]byte)  // gets all that is written, as it is read; nil: nobody listens
 	timer *time.Timer   // that starts record; nil before begin
 	ended chan struct{} // record is over
-	spare []byte        // catchUp's
 
 	mu    sync.Mutex // held while the pipe is read; guards what follows
 	head  []byte
@@ -26,10 +25,15 @@ type tape struct {
 	total int64
 }
 
+// buffer takes what a pipe has of usual size.
+type buffer [64 << 10]byte
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
 // untilRecording is how long output may wait in its pipe: a short run needs no goroutine
 // to read it, and a long one of an honest child is held up no longer than this, and
 // aloneTime before it, when it has filled the pipe.
-const untilRecording = 2 * time.Millisecond
+const untilRecording = 10 * time.Millisecond
 
 // newTape is to keep what the pipe has.
 func newTape(pipe *os.File, max int, tell func([]byte)) *tape {
@@ -46,10 +50,11 @@ func (t *tape) record() {
 	if err != nil {
 		return
 	}
-	buf := make([]byte, 32<<10)
 	_ = conn.Read(func(fd uintptr) bool {
+		buf := buffers.Get().(*buffer)
+		defer buffers.Put(buf)
 		for {
-			if n, err := t.read(int(fd), buf); n <= 0 {
+			if n, err := t.read(int(fd), buf[:]); n <= 0 {
 				return err != unix.EAGAIN
 			}
 		}
@@ -74,11 +79,10 @@ func (t *tape) read(fd int, buf []byte) (n int, err error) {
 // catchUp takes what the pipe holds now: what was written before something else
 // that the child did is told before it. It is called by one goroutine.
 func (t *tape) catchUp() {
-	if t.spare == nil {
-		t.spare = make([]byte, 64<<10)
-	}
 	if conn, err := t.pipe.SyscallConn(); err == nil {
-		_ = conn.Control(func(fd uintptr) { _, _ = t.read(int(fd), t.spare) })
+		buf := buffers.Get().(*buffer)
+		defer buffers.Put(buf)
+		_ = conn.Control(func(fd uintptr) { _, _ = t.read(int(fd), buf[:]) })
 	}
 }
 
@@ -96,17 +100,17 @@ func (t *tape) stop() {
 		return
 	}
 	_ = conn.Control(func(fd uintptr) {
-		var small [4096]byte
-		buf := small[:]
-		for left := len(small) + 1; left > 0; {
-			n, _ := t.read(int(fd), buf)
+		buf := buffers.Get().(*buffer)
+		defer buffers.Put(buf)
+		for left := -1; left != 0; {
+			n, _ := t.read(int(fd), buf[:])
 			if n <= 0 {
 				return
 			}
-			if left -= n; n == len(small) && len(buf) == len(small) {
-				buf = make([]byte, 64<<10)
+			if left < 0 {
 				left, _ = unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0)
 			}
+			left = max(left-n, 0)
 		}
 	})
 }
