@@ -134,7 +134,7 @@ func (b *bench) throughput(ctx context.Context, name string, clients int, goalPe
 }
 
 // inARow is how many runs make one sample of a loop; the sample is their median.
-const inARow = 20
+const inARow = 100
 
 // service measures Glasshouse.
 func (b *bench) service(ctx context.Context) {

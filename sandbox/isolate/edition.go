@@ -29,6 +29,7 @@ type edition struct {
 	held      *environment.Held
 	policy    policy.Policy // of most of its sandboxes: what waits ready is ready for it
 	spec      stageSpec
+	usual     string // the birth of those; "" where it is told each child by itself
 	bundle    string // certificates that code trusts; "" where there are none
 	sets      []Set  // from small to large
 	nurseries []*nursery
@@ -79,6 +80,11 @@ func (e *edition) dress() (err error) {
 	if !i.rung.private {
 		e.spec.Readable = slices.AppendSeq(slices.Clip(e.spec.Readable), maps.Values(e.spec.Binds))
 		e.spec.Path = py.Packages
+	}
+	e.spec.Births = []string{""}
+	if enter := e.enter(Spec{Policy: e.policy}); i.rung.private && enter.Network == nil {
+		e.usual = usual(enter)
+		e.spec.Births = append(e.spec.Births, e.usual)
 	}
 	e.spec.Policy, e.spec.Rules, err = e.encode(e.policy)
 	return err

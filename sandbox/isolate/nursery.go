@@ -162,15 +162,16 @@ func (n *nursery) birth(ctx context.Context, spec Spec) (*Process, error) {
 
 func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, error) {
 	enter := n.of.enter(spec)
-	var told *hatch.Enter // what can be said before it is there needs no work of the child's
-	if n.in.rung.private && spec.Home == nil && enter.Network == nil {
-		told = &enter
+	// What was said before it is there needs no work of the child's.
+	told, uid := "", 0
+	if n.in.rung.private && spec.Home == nil && usual(enter) == n.of.usual {
+		told, uid = n.of.usual, enter.UID
 	}
-	p, err := n.fork(ctx, z, told)
+	p, err := n.fork(ctx, z, told, uid)
 	if err != nil {
 		return nil, err
 	}
-	return n.lock(ctx, p, spec, enter, told != nil)
+	return n.lock(ctx, p, spec, enter, told != "")
 }
 
 // birthAtOnce is a birth that somebody waits for, of a child that is forked already, where
@@ -204,7 +205,7 @@ func (n *nursery) forkSpares() {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ageing, birthTime)
-		p, err := n.fork(ctx, z, nil)
+		p, err := n.fork(ctx, z, "", 0)
 		cancel()
 		if err != nil {
 			n.of.pause(100 * time.Millisecond) // whoever needs one is told why
@@ -223,7 +224,7 @@ func (n *nursery) forkSpares() {
 }
 
 // fork has the zygote fork a child, and puts it into a cgroup of its own.
-func (n *nursery) fork(ctx context.Context, z *zygote, told *hatch.Enter) (*Process, error) {
+func (n *nursery) fork(ctx context.Context, z *zygote, told string, uid int) (*Process, error) {
 	sock, theirs, err := streamPair()
 	if err != nil {
 		return nil, err
@@ -244,7 +245,7 @@ func (n *nursery) fork(ctx context.Context, z *zygote, told *hatch.Enter) (*Proc
 		}
 	}
 	ends := [3]int{int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd())}
-	if p.pidfd, err = z.fork(ctx, ends, told, p.exited); err != nil {
+	if p.pidfd, err = z.fork(ctx, ends, told, uid, p.exited); err != nil {
 		return nil, errors.Join(err, p.letGo())
 	}
 	_ = theirs.Close() // or the child's death, while it locks itself down, would go unseen

@@ -133,7 +133,7 @@ func become(spec stageSpec, cwd, inside, tmp string) error {
 	if err := unix.CloseRange(controlFD+1, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}
-	config, err := json.Marshal(map[string]any{"path": spec.Path, "warm": spec.Warm, "filters": spec.Filters, "private": spec.Private, "readable": spec.Readable, "policy": spec.Policy, "rules": spec.Rules, "without": spec.Without})
+	config, err := json.Marshal(map[string]any{"path": spec.Path, "warm": spec.Warm, "filters": spec.Filters, "private": spec.Private, "readable": spec.Readable, "policy": spec.Policy, "rules": spec.Rules, "births": spec.Births, "without": spec.Without})
 	if err != nil {
 		return err
 	}

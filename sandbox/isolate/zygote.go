@@ -250,9 +250,17 @@ func oneFD(oob []byte) int {
 	return -1
 }
 
-// fork asks for one child, with its ends of the hatch, stdout and stderr; enter, if not
-// nil, is how it is to lock itself down when it is told to. over is called once.
-func (z *zygote) fork(ctx context.Context, ends [3]int, enter *hatch.Enter, over exited) (pidfd int, err error) {
+// usual is how a child of these locks itself down, as the zygote is told of it: but for
+// the uid, which it gets beside that, it is the same for most.
+func usual(enter hatch.Enter) string {
+	enter.UID = min(enter.UID, 1)
+	told, _ := json.Marshal(enter) // of such fields nothing fails
+	return string(told)
+}
+
+// fork asks for one child, with its ends of the hatch, stdout and stderr. told is one of
+// the zygote's births, and uid the child's, or 0 where it is told that later. over is called once.
+func (z *zygote) fork(ctx context.Context, ends [3]int, told string, uid int, over exited) (pidfd int, err error) {
 	answer := make(chan forked, 1)
 	z.mu.Lock()
 	select {
@@ -267,19 +275,8 @@ func (z *zygote) fork(ctx context.Context, ends [3]int, enter *hatch.Enter, over
 	}
 	id := z.next
 	z.waiting[id], z.unborn[id] = answer, over
-	message, uid := []byte{'F'}, 0
-	var told []byte
-	if enter != nil { // but for the uid it is the same for most
-		uid = enter.UID
-		common := *enter
-		common.UID = min(uid, 1)
-		told, err = json.Marshal(common)
-	}
-	message = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(message, uint32(id)), uint32(uid))
-	message = append(message, told...)
-	if err == nil {
-		err = unix.Sendmsg(int(z.control.Fd()), message, unix.UnixRights(ends[:]...), nil, unix.MSG_NOSIGNAL)
-	}
+	message := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte{'F'}, uint32(id)), uint32(uid))
+	err = unix.Sendmsg(int(z.control.Fd()), append(message, told...), unix.UnixRights(ends[:]...), nil, unix.MSG_NOSIGNAL)
 	if err != nil {
 		delete(z.waiting, id)
 		delete(z.unborn, id)

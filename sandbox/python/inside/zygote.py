@@ -54,6 +54,8 @@ def main() -> None:
         register(**hooks)
     filters = {name: base64.b64decode(program) for name, program in config["filters"].items()}
     life = child.Child(filters, config["readable"], config["policy"], config["rules"], config["private"])
+    for told in config["births"]:  # here, as what is written after a fork makes all later ones dearer
+        life.prepare(told.encode())
     control = socket.socket(fileno=CONTROL)
     if threading.active_count() != 1:
         raise SystemExit("zygote: a warm package started a thread; forking would be unsafe")
