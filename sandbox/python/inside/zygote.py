@@ -183,6 +183,9 @@ PROGRAMS = (
 )
 
 
+TABLE = "import pandas\npandas.DataFrame({'k': ['a', 'b'], 'v': [1, 0.5]})"  # shown as text, HTML and data
+
+
 def warm_session() -> None:
     """Runs the PROGRAMS in a session that is thrown away."""
     import asyncio
@@ -207,8 +210,8 @@ def warm_session() -> None:
     before, streams = sys.modules["__main__"], (sys.stdout, sys.stderr)
     sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
     thrown = session.Session(Nobody())
-    thrown.enter({}, {"enabled": True, "allowed": ["json", "asyncio"]})
-    for code in PROGRAMS * 10:
+    thrown.enter({}, {"enabled": True, "allowed": ["json", "asyncio", "pandas"]})
+    for code in (PROGRAMS + (TABLE,) if "pandas" in sys.modules else PROGRAMS) * 10:
         thrown.run({"code": code, "context": {"given": 1}})
     thrown.look()
     loop = thrown._loop
