@@ -14,6 +14,7 @@ import (
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/environment"
+	"glasshouse/sandbox/hatch"
 )
 
 // edition is one environment at one time, at work: a nursery for each warm set that it
@@ -29,7 +30,6 @@ type edition struct {
 	held      *environment.Held
 	policy    policy.Policy // of most of its sandboxes: what waits ready is ready for it
 	spec      stageSpec
-	usual     string // the birth of those; "" where it is told each child by itself
 	bundle    string // certificates that code trusts; "" where there are none
 	sets      []Set  // from small to large
 	nurseries []*nursery
@@ -65,6 +65,22 @@ func (i *Isolator) open(held *environment.Held) (e *edition, err error) {
 	return e, nil
 }
 
+// The births of a stageSpec, by their index.
+const (
+	untold = iota // how it locks itself down comes over the hatch
+	usual         // it knows, as it is for a sandbox of the edition's policy
+)
+
+// isUsual says whether a child that is to lock itself down so knows how from its birth.
+func (e *edition) isUsual(enter hatch.Enter) bool {
+	if len(e.spec.Births) <= usual {
+		return false
+	}
+	same := *e.spec.Births[usual]
+	same.UID = enter.UID
+	return same == enter
+}
+
 // dress fills in what the stage needs for the edition, when the level is laid.
 func (e *edition) dress() (err error) {
 	i, py := e.in, e.held.Interpreter
@@ -81,10 +97,9 @@ func (e *edition) dress() (err error) {
 		e.spec.Readable = slices.AppendSeq(slices.Clip(e.spec.Readable), maps.Values(e.spec.Binds))
 		e.spec.Path = py.Packages
 	}
-	e.spec.Births = []string{""}
+	e.spec.Births = []*hatch.Enter{untold: nil}
 	if enter := e.enter(Spec{Policy: e.policy}); i.rung.private && enter.Network == nil {
-		e.usual = usual(enter)
-		e.spec.Births = append(e.spec.Births, e.usual)
+		e.spec.Births = append(e.spec.Births, &enter)
 	}
 	e.spec.Policy, e.spec.Rules, err = e.encode(e.policy)
 	return err

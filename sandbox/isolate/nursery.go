@@ -162,16 +162,15 @@ func (n *nursery) birth(ctx context.Context, spec Spec) (*Process, error) {
 
 func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, error) {
 	enter := n.of.enter(spec)
-	// What was said before it is there needs no work of the child's.
-	told, uid := "", 0
-	if n.in.rung.private && spec.Home == nil && usual(enter) == n.of.usual {
-		told, uid = n.of.usual, enter.UID
+	birth, uid := untold, 0
+	if spec.Home == nil && n.of.isUsual(enter) {
+		birth, uid = usual, enter.UID
 	}
-	p, err := n.fork(ctx, z, told, uid)
+	p, err := n.fork(ctx, z, birth, uid)
 	if err != nil {
 		return nil, err
 	}
-	return n.lock(ctx, p, spec, enter, told != "")
+	return n.lock(ctx, p, spec, enter, birth == usual)
 }
 
 // birthAtOnce is a birth that somebody waits for, of a child that is forked already, where
@@ -205,7 +204,7 @@ func (n *nursery) forkSpares() {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(ageing, birthTime)
-		p, err := n.fork(ctx, z, "", 0)
+		p, err := n.fork(ctx, z, untold, 0)
 		cancel()
 		if err != nil {
 			n.of.pause(100 * time.Millisecond) // whoever needs one is told why
@@ -224,7 +223,7 @@ func (n *nursery) forkSpares() {
 }
 
 // fork has the zygote fork a child, and puts it into a cgroup of its own.
-func (n *nursery) fork(ctx context.Context, z *zygote, told string, uid int) (*Process, error) {
+func (n *nursery) fork(ctx context.Context, z *zygote, birth, uid int) (*Process, error) {
 	sock, theirs, err := streamPair()
 	if err != nil {
 		return nil, err
@@ -245,7 +244,7 @@ func (n *nursery) fork(ctx context.Context, z *zygote, told string, uid int) (*P
 		}
 	}
 	ends := [3]int{int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd())}
-	if p.pidfd, err = z.fork(ctx, ends, told, uid, p.exited); err != nil {
+	if p.pidfd, err = z.fork(ctx, ends, birth, uid, p.exited); err != nil {
 		return nil, errors.Join(err, p.letGo())
 	}
 	_ = theirs.Close() // or the child's death, while it locks itself down, would go unseen

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"glasshouse/sandbox/environment"
+	"glasshouse/sandbox/hatch"
 )
 
 // stageSpec is what the stage is told, as JSON on descriptor 4.
@@ -28,7 +29,7 @@ type stageSpec struct {
 	Filters map[string][]byte `json:"filters"` // seccomp programs by name
 	Policy  json.RawMessage   `json:"policy"`  // of most sandboxes, and the rules for
 	Rules   json.RawMessage   `json:"rules"`   // their code
-	Births  []string          `json:"births"`  // how its children lock themselves down, in JSON; "" for those that are told later
+	Births  []*hatch.Enter    `json:"births"`  // how its children lock themselves down, but for the uid; nil: they are told later
 	Without walls             `json:"without"` // by a test only
 
 	inherited []string // environment, where a test leaves ours out

@@ -20,8 +20,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"glasshouse/sandbox/hatch"
 )
 
 // firstUID is the first host uid of the range that children get where the
@@ -250,17 +248,10 @@ func oneFD(oob []byte) int {
 	return -1
 }
 
-// usual is how a child of these locks itself down, as the zygote is told of it: but for
-// the uid, which it gets beside that, it is the same for most.
-func usual(enter hatch.Enter) string {
-	enter.UID = min(enter.UID, 1)
-	told, _ := json.Marshal(enter) // of such fields nothing fails
-	return string(told)
-}
-
-// fork asks for one child, with its ends of the hatch, stdout and stderr. told is one of
-// the zygote's births, and uid the child's, or 0 where it is told that later. over is called once.
-func (z *zygote) fork(ctx context.Context, ends [3]int, told string, uid int, over exited) (pidfd int, err error) {
+// fork asks for one child, with its ends of the hatch, stdout and stderr. birth is the
+// index of one of its stageSpec's, and uid the child's, or 0 where it is told that later.
+// over is called once.
+func (z *zygote) fork(ctx context.Context, ends [3]int, birth, uid int, over exited) (pidfd int, err error) {
 	answer := make(chan forked, 1)
 	z.mu.Lock()
 	select {
@@ -275,8 +266,11 @@ func (z *zygote) fork(ctx context.Context, ends [3]int, told string, uid int, ov
 	}
 	id := z.next
 	z.waiting[id], z.unborn[id] = answer, over
-	message := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32([]byte{'F'}, uint32(id)), uint32(uid))
-	err = unix.Sendmsg(int(z.control.Fd()), append(message, told...), unix.UnixRights(ends[:]...), nil, unix.MSG_NOSIGNAL)
+	message := []byte{'F'}
+	for _, word := range []int{id, uid, birth} {
+		message = binary.BigEndian.AppendUint32(message, uint32(word))
+	}
+	err = unix.Sendmsg(int(z.control.Fd()), message, unix.UnixRights(ends[:]...), nil, unix.MSG_NOSIGNAL)
 	if err != nil {
 		delete(z.waiting, id)
 		delete(z.unborn, id)

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FORM = 2 /* batch.py has the same */, WORDS = 10, REFERENCES = 1, TOLERATED = 2, ARGUMENTS = 3, RESULT = 9, GIVEN = 4 };
+enum { FORM = 3 /* batch.py has the same */, WORDS = 10, REFERENCES = 1, TOLERATED = 2, ARGUMENTS = 3, RESULT = 9, GIVEN = 4 };
 
 /* What is not the number of a system call. */
 enum {
@@ -101,7 +101,7 @@ static PyObject *batch_run(PyObject *module, PyObject *args)
 
 /* -- the zygote's loop */
 
-enum { MESSAGE = 4096, HEAD = 9, ENDS = 3, MOST = 64 };
+enum { ASK = 13 /* bytes */, ENDS = 3, MOST = 64 };
 
 static void put32(unsigned char *to, uint32_t value)
 {
@@ -114,28 +114,25 @@ static uint32_t get32(const unsigned char *from)
     return (uint32_t)from[0] << 24 | from[1] << 16 | from[2] << 8 | from[3];
 }
 
-static ssize_t receive(int control, unsigned char *message, int *ends, int flags)
+/* Takes what a child is asked for with, and the descriptors that it is given; 0 where nobody
+ * asks any more. */
+static int receive(int control, unsigned char *message, int *ends)
 {
     union {
         struct cmsghdr head;
         char room[CMSG_SPACE(ENDS * sizeof(int))];
     } rights;
-    struct iovec vector = {message, MESSAGE};
-    struct msghdr header = {.msg_iov = &vector, .msg_iovlen = 1};
-    if (ends) {
-        header.msg_control = &rights;
-        header.msg_controllen = sizeof rights;
-    }
+    struct iovec vector = {message, ASK};
+    struct msghdr header = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof rights};
     ssize_t n;
     do
-        n = recvmsg(control, &header, flags);
+        n = recvmsg(control, &header, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
-    struct cmsghdr *sent = ends && n > 0 ? CMSG_FIRSTHDR(&header) : NULL;
-    if (ends && n > 0 && (!sent || sent->cmsg_type != SCM_RIGHTS || sent->cmsg_len != CMSG_LEN(ENDS * sizeof(int))))
-        return -1;
-    if (sent)
-        memcpy(ends, CMSG_DATA(sent), ENDS * sizeof(int));
-    return n;
+    struct cmsghdr *sent = n == ASK ? CMSG_FIRSTHDR(&header) : NULL;
+    if (!sent || sent->cmsg_type != SCM_RIGHTS || sent->cmsg_len != CMSG_LEN(ENDS * sizeof(int)))
+        return 0;
+    memcpy(ends, CMSG_DATA(sent), ENDS * sizeof(int));
+    return 1;
 }
 
 /* Sends a message, with a descriptor that is closed then where it is not -1. */
@@ -205,9 +202,9 @@ static pid_t make(int control, uint32_t number, Py_buffer *batch, const int64_t 
     return pid;
 }
 
-static PyObject *serve(int control, int ended, int home, PyObject *births, Py_buffer *views, Py_ssize_t count)
+static PyObject *serve(int control, int ended, int home, Py_buffer *births, uint32_t count)
 {
-    unsigned char message[MESSAGE];
+    unsigned char message[ASK];
     for (;;) {
         struct pollfd ready[2] = {{control, POLLIN, 0}, {ended, POLLIN, 0}};
         if (poll(ready, 2, -1) < 0) {
@@ -219,23 +216,15 @@ static PyObject *serve(int control, int ended, int home, PyObject *births, Py_bu
             reap(control, ended);
         if (!ready[0].revents)
             continue;
-        ssize_t n = receive(control, message, NULL, MSG_PEEK);
-        if (n < HEAD)
-            _exit(0);
-        Py_ssize_t i = 0;
-        for (; i < count; i++) {
-            PyObject *told = PyTuple_GET_ITEM(PyList_GET_ITEM(births, i), 0);
-            if (PyBytes_GET_SIZE(told) == n - HEAD && memcmp(PyBytes_AS_STRING(told), message + HEAD, n - HEAD) == 0)
-                break;
-        }
-        if (i == count)
-            return PyBytes_FromStringAndSize((char *)message + HEAD, n - HEAD);
         int ends[ENDS];
-        if (receive(control, message, ends, MSG_CMSG_CLOEXEC) < 0)
+        if (!receive(control, message, ends))
             _exit(0);
+        uint32_t birth = get32(message + 9);
+        if (birth >= count)
+            _exit(70);
         int64_t given[GIVEN] = {ends[0], ends[1], ends[2], get32(message + 5)};
-        if (make(control, get32(message + 1), &views[i], given, home) == 0)
-            return PyLong_FromSsize_t(i);
+        if (make(control, get32(message + 1), &births[birth], given, home) == 0)
+            return PyLong_FromUnsignedLong(birth);
         for (int j = 0; j < ENDS; j++)
             close(ends[j]);
     }
@@ -249,18 +238,11 @@ static PyObject *batch_serve(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "iiiO!", &control, &ended, &home, &PyList_Type, &births))
         return NULL;
     Py_ssize_t count = PyList_GET_SIZE(births), taken = 0;
-    for (; taken < count && taken < MOST; taken++) {
-        PyObject *birth = PyList_GET_ITEM(births, taken);
-        if (!PyTuple_Check(birth) || PyTuple_GET_SIZE(birth) != 2 || !PyBytes_Check(PyTuple_GET_ITEM(birth, 0))) {
-            PyErr_SetString(PyExc_TypeError, "a birth is bytes and a batch");
-            break;
-        }
-        if (take(PyTuple_GET_ITEM(birth, 1), &views[taken]) < 0)
-            break;
-    }
+    while (taken < count && taken < MOST && take(PyList_GET_ITEM(births, taken), &views[taken]) == 0)
+        taken++;
     if (!PyErr_Occurred())
-        result = serve(control, ended, home, births, views, taken);
-    if (result && PyLong_Check(result)) /* a child: it goes without writing to all of these */
+        result = serve(control, ended, home, views, taken);
+    if (result) /* a child: it goes without writing to all of these */
         return result;
     while (taken)
         PyBuffer_Release(&views[--taken]);

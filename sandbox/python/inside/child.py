@@ -25,7 +25,6 @@ from batch import Batch, Step, given
 TMP_BYTES, INODES = 64 << 20, 16384
 DATA_BYTES, DATA_INODES = 2 << 30, 1 << 18  # the service, which alone writes there, holds a sandbox to less
 _GO = hatch.frame(hatch.ENTER, b"")  # to one that knows already how to lock down
-_KEPT_BIRTHS = 8
 # What most code does, and nothing that is seen afterwards.
 _REHEARSAL = {"code": "import time\nfor n in [n for n in (0,)]:\n    print(end=f'{n!r}'[:0])\ndel n, time", "context": {}}
 _PRACTICE = 20  # times after which the interpreter has specialised what it runs
@@ -75,16 +74,9 @@ class Child:
         self._session.leave_home()
         self._practise()
 
-    def prepare(self, told: bytes) -> None:
-        """Adds the Birth of a child that locks itself down as is told, in JSON; b"": that comes
-        later, over the hatch."""
-        if len(self._births) == _KEPT_BIRTHS:
-            del self._births[0], self.batches[0]
-        birth = self._prepare(hatch.loads(told) if told else None)
-        self._births.append(birth)
-        self.batches.append((told, birth.batch.words))
-
-    def _prepare(self, enter: "dict | None") -> Birth:
+    def prepare(self, enter: "dict | None") -> None:
+        """Adds the Birth of a child that locks itself down as enter says; None: that comes later,
+        over the hatch."""
         birth = Birth()
         batch = birth.batch
         lockdown.arrive(batch, *_ENDS, self._private)
@@ -94,7 +86,8 @@ class Child:
             batch.expect("the host's word", birth.go, len(_GO), errno.EPIPE)
             keep = self._lock(batch, {**enter, "uid": _UID if enter["uid"] else 0}, [])
             lockdown.tell(batch, hatch.frame(hatch.READY, hatch.pack({"error": ""})), keep)
-        return birth
+        self._births.append(birth)
+        self.batches.append(batch.words)
 
     def live(self, number: int) -> None:
         """Never returns. The batch of this number has been made, or has failed; raises OSError

@@ -2,8 +2,8 @@
 
 Both go over the control socket (seqpacket), in messages that begin with a kind:
 
-    F number uid enter    with three descriptors (hatch, stdout, stderr): make a child, which
-                          locks itself down as enter, JSON, says, or is told later
+    F number uid birth    with three descriptors (hatch, stdout, stderr): make a child, and there
+                          the batch of that birth
     f number pid          with its pidfd: it is made; the pid is that of the zygote's namespace
     e number why          it is not
     x pid status time     it has ended: a wait status, and microseconds of CPU time
@@ -24,22 +24,21 @@ from collections.abc import Callable
 
 import batch
 
-_HEAD, _FORKED, _EXITED = struct.Struct(">cI"), struct.Struct(">cII"), struct.Struct(">cIIQ")
+_ASK, _HEAD, _FORKED, _EXITED = struct.Struct(">cIII"), struct.Struct(">cI"), struct.Struct(">cII"), struct.Struct(">cIIQ")
 _ENDS, _ONE = struct.Struct("3i"), struct.Struct("i")  # descriptors
 _CLONE_NEWPID = 0x20000000
 _ROOM = socket.CMSG_SPACE(_ENDS.size)
 
 _libc = ctypes.PyDLL(None, use_errno=True)  # which keeps the interpreter's lock
 
-Births = list[tuple[bytes, "array.array"]]
+Births = list["array.array"]  # batches
 
 
-def serve(control: int, ended: int, home: int, births: Births, fork: "Callable[[], int] | None" = None) -> "int | bytes":
-    """Serves until there is a child, where this returns the index of its birth, or until
-    one is asked for that births has no batch for: then it returns what such
-    a child is to be told, and serves it when it is called again. When the socket closes, it exits.
+def serve(control: int, ended: int, home: int, births: Births, fork: "Callable[[], int] | None" = None) -> int:
+    """Serves until there is a child, where this returns the index of its birth. When the socket
+    closes, it exits.
 
-    births are what children are told, and the batches that they make then; a batch is given the
+    births are the batches that children make first; each is given the
     three descriptors and the uid. ended is a signalfd of SIGCHLD. home is a pidfd of this
     process, where children are to have pid namespaces of their own, or -1: such a namespace is good for
     one fork only, and the way back is home. fork is one that must be used."""
@@ -48,7 +47,7 @@ def serve(control: int, ended: int, home: int, births: Births, fork: "Callable[[
     return serve_slowly(control, ended, home, births, fork or _plain_fork)
 
 
-def serve_slowly(control: int, ended: int, home: int, births: Births, fork: "Callable[[], int]") -> "int | bytes":
+def serve_slowly(control: int, ended: int, home: int, births: Births, fork: "Callable[[], int]") -> int:
     """What syscall_batch.serve does."""
     sock = socket.socket(fileno=control)
     try:
@@ -62,17 +61,14 @@ def serve_slowly(control: int, ended: int, home: int, births: Births, fork: "Cal
                 _reap(sock)
             if control not in ready:
                 continue
-            message = sock.recv(4096, socket.MSG_PEEK)
-            if len(message) < _FORKED.size:
+            message, sent, _, _ = sock.recvmsg(_ASK.size, _ROOM)
+            if len(message) != _ASK.size or not sent:
                 os._exit(0)
-            _, number, uid = _FORKED.unpack_from(message)
-            told = message[_FORKED.size :]
-            at = next((i for i, birth in enumerate(births) if birth[0] == told), -1)
-            if at < 0:
-                return told
-            _, sent, _, _ = sock.recvmsg(4096, _ROOM)
+            _, number, uid, at = _ASK.unpack(message)
+            if at >= len(births):
+                os._exit(70)
             ends = _ENDS.unpack(sent[0][2])
-            if _make(sock, number, births[at][1], (*ends, uid), home, fork) == 0:
+            if _make(sock, number, births[at], (*ends, uid), home, fork) == 0:
                 return at
             for end in ends:
                 os.close(end)

@@ -54,8 +54,8 @@ def main() -> None:
         register(**hooks)
     filters = {name: base64.b64decode(program) for name, program in config["filters"].items()}
     life = child.Child(filters, config["readable"], config["policy"], config["rules"], config["private"])
-    for told in config["births"]:  # here, as what is written after a fork makes all later ones dearer
-        life.prepare(told.encode())
+    for enter in config["births"]:
+        life.prepare(enter)
     control = socket.socket(fileno=CONTROL)
     if threading.active_count() != 1:
         raise SystemExit("zygote: a warm package started a thread; forking would be unsafe")
@@ -66,12 +66,7 @@ def main() -> None:
     gc.freeze()  # keeps a collection in a child from copying every page
     home = os.pidfd_open(os.getpid()) if config["private"] and "pid" not in lockdown.without else -1
     control.send(json.dumps({"op": "ready", "python": list(sys.version_info[:3])}).encode())
-    while True:
-        got = nursery.serve(CONTROL, ended, home, life.batches, os.fork if hooked else None)
-        if isinstance(got, int):
-            live(life, got)
-        life.prepare(got)
-        fill_pools()
+    live(life, nursery.serve(CONTROL, ended, home, life.batches, os.fork if hooked else None))
 
 
 def watch_hooks() -> "list[tuple[str, dict]]":

@@ -29,7 +29,7 @@ def serving(request, monkeypatch):
         fork = None if request.param == "python" else os.fork
 
     @contextlib.contextmanager
-    def start(births, life, later=(), private=False):
+    def start(births, life, private=False):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid == 0:
@@ -37,11 +37,7 @@ def serving(request, monkeypatch):
                 ours.close()
                 ended = zygote.child_signals()
                 home = os.pidfd_open(os.getpid()) if private else -1
-                births, later = list(births), list(later)
-                while isinstance(got := nursery.serve(theirs.fileno(), ended, home, births, fork), bytes):
-                    assert got == later[0][0]
-                    births.append(later.pop(0))
-                life(got)
+                life(nursery.serve(theirs.fileno(), ended, home, births, fork))
             finally:
                 os._exit(99)
         theirs.close()
@@ -54,10 +50,10 @@ def serving(request, monkeypatch):
     return start
 
 
-def ask(control, number, told, uid=0):
+def ask(control, number, birth=0, uid=0):
     """Asks for a child; returns our ends of its three descriptors."""
     pairs = [socket.socketpair() for _ in range(3)]
-    socket.send_fds(control, [struct.pack(">cII", b"F", number, uid) + told], [theirs.fileno() for _, theirs in pairs])
+    socket.send_fds(control, [struct.pack(">cIII", b"F", number, uid, birth)], [theirs.fileno() for _, theirs in pairs])
     for _, theirs in pairs:
         theirs.close()
     return [ours for ours, _ in pairs]
@@ -95,9 +91,9 @@ def test_each_is_born_as_it_is_told_to(serving):
             os.write(fd, b"%d %s" % (n, (first, second)[n].value))
         os._exit(40 + n)
 
-    with serving([(b"", one.words), (b'{"a": 1}', two.words)], life) as control:
-        for number, (told, n, uid) in enumerate([(b'{"a": 1}', 1, 7), (b"", 0, 0), (b'{"a": 1}', 1, 65535)]):
-            ends = ask(control, number, told, uid)
+    with serving([one.words, two.words], life) as control:
+        for number, (n, uid) in enumerate([(1, 7), (0, 0), (1, 65535)]):
+            ends = ask(control, number, n, uid)
             pid, pidfd = born(control, number)
             for end in ends:
                 assert end.recv(100) == b"%d %d" % (n, uid)
@@ -105,21 +101,6 @@ def test_each_is_born_as_it_is_told_to(serving):
             assert ended(control)[:2] == (pid, 40 + n)
             assert select.select([pidfd], [], [], 20)[0]
             os.close(pidfd)
-
-
-def test_who_is_told_what_nobody_was_is_prepared_for_and_then_served(serving):
-    made, _ = greeting("late")
-
-    def life(n):
-        os.write(900, b"%d" % n)
-        os._exit(0)
-
-    with serving([(b"other", made.words)], life, later=[(b"new", made.words)]) as control:
-        for number in range(2):
-            ends = ask(control, number, b"new")
-            born(control, number)
-            assert ends[0].recv(100) == b"1"
-            ended(control)
 
 
 def test_what_fails_in_a_child_is_the_childs(serving):
@@ -133,8 +114,8 @@ def test_what_fails_in_a_child_is_the_childs(serving):
             os.write(901, str(error).encode())
         os._exit(5)
 
-    with serving([(b"", made.words)], life) as control:
-        ends = ask(control, 1, b"")
+    with serving([made.words], life) as control:
+        ends = ask(control, 1)
         born(control, 1)
         assert b"below nothing" in ends[1].recv(200)
         assert ended(control)[1] == 5
@@ -148,10 +129,10 @@ def test_many_at_once_and_their_time(serving):
         sum(range(200_000))
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with serving([(b"", made.words)], life) as control:
+    with serving([made.words], life) as control:
         alive = {}
         for number in range(10):
-            ends = ask(control, number, b"")
+            ends = ask(control, number)
             pid, _ = born(control, number)
             alive[pid] = ends
         for ends in alive.values():
@@ -168,9 +149,9 @@ def test_a_pid_namespace_of_its_own(serving):
         os.write(900, b"%d" % os.getpid())
         os._exit(0)
 
-    with serving([(b"", made.words)], life, private=True) as control:
+    with serving([made.words], life, private=True) as control:
         for number in range(2):  # and there is a way back
-            ends = ask(control, number, b"")
+            ends = ask(control, number)
             if os.geteuid() != 0:  # only root makes one without a user namespace
                 message = control.recv(100)
                 assert message[:5] == struct.pack(">cI", b"e", number) and os.strerror(errno.EPERM).encode() in message
@@ -180,9 +161,15 @@ def test_a_pid_namespace_of_its_own(serving):
             assert ended(control)[:2] == (pid, 0)
 
 
-def test_only_births_are_served(extension):
-    for wrong in ([b""], [(b"",)], [("", batch.Batch().words)]):
-        with pytest.raises(TypeError, match="a birth is bytes and a batch"):
-            extension.serve(-1, -1, -1, wrong)
+def test_only_batches_are_served(extension):
+    with pytest.raises(TypeError):
+        extension.serve(-1, -1, -1, [""])
     with pytest.raises(ValueError, match="not a batch"):
-        extension.serve(-1, -1, -1, [(b"", bytearray(80))])
+        extension.serve(-1, -1, -1, [bytearray(80)])
+
+
+def test_a_birth_that_is_none_ends_the_zygote(serving):
+    made, _ = greeting("never")
+    with pytest.raises(AssertionError, match="70 == 0"), serving([made.words], os._exit) as control:
+        ask(control, 1, birth=1)
+        assert control.recv(100) == b""
