@@ -22,6 +22,7 @@ const patience = time.Minute
 type wire struct {
 	conn net.Conn
 	in   *bufio.Reader
+	used time.Time
 }
 
 func dial(ctx context.Context, address string) (*wire, error) {
@@ -30,7 +31,7 @@ func dial(ctx context.Context, address string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wire{conn, bufio.NewReader(conn)}, nil
+	return &wire{conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
 // exchange sends a request, which is all of its bytes, and returns the answer's status
@@ -74,20 +75,31 @@ func newWires(url string) wires {
 	return wires{strings.TrimPrefix(url, "http://"), make(chan *wire, 64)}
 }
 
-// exchange is a wire's, on one that is idle or on a new one. header is of whole lines.
-func (s wires) exchange(ctx context.Context, method, path, header string, body []byte) (int, []byte, error) {
-	var w *wire
-	select {
-	case w = <-s.idle:
-	default:
-		var err error
-		if w, err = dial(ctx, s.address); err != nil {
-			return 0, nil, err
+// get is one of them, or a new one. One that nobody used for long is let go: the server may
+// be about to.
+func (s wires) get(ctx context.Context) (*wire, error) {
+	for {
+		select {
+		case w := <-s.idle:
+			if time.Since(w.used) < patience {
+				return w, nil
+			}
+			_ = w.conn.Close()
+		default:
+			return dial(ctx, s.address)
 		}
+	}
+}
+
+// exchange is a wire's. header is of whole lines.
+func (s wires) exchange(ctx context.Context, method, path, header string, body []byte) (int, []byte, error) {
+	w, err := s.get(ctx)
+	if err != nil {
+		return 0, nil, err
 	}
 	request := fmt.Appendf(make([]byte, 0, 512+len(body)), "%s %s HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n", method, path, s.address, header, len(body))
 	status, answer, again, err := w.exchange(ctx, append(request, body...))
-	if again {
+	if w.used = time.Now(); again {
 		select {
 		case s.idle <- w:
 			return status, answer, nil
