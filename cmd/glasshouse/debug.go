@@ -53,7 +53,7 @@ func debugFile(ctx context.Context, args []string) error {
 	}
 	r := dial(c)
 	if r == nil {
-		a, err := build(ctx, c, func(string) {})
+		a, err := forOne(ctx, c)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -71,6 +72,16 @@ func newLog(c config) *logrus.Logger {
 		log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "15:04:05"})
 	}
 	return log
+}
+
+// coldStart is how long a command waits for its sandbox: Python imports its packages
+// first, which takes a slow machine longer than a request should wait.
+const coldStart = time.Minute
+
+// forOne builds what one command needs, which is the only one that asks.
+func forOne(ctx context.Context, c config) (*app, error) {
+	c.queue = max(c.queue, coldStart)
+	return build(ctx, c, func(string) {})
 }
 
 // build starts every part; the wall and the databases come up side by side. say

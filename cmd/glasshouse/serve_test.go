@@ -192,9 +192,12 @@ func TestCheckAFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(code), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.Command(path, "check", "code", "--data-dir", dir, file).Output()
+		var said strings.Builder
+		cmd := exec.Command(path, "check", "code", "--data-dir", dir, file)
+		cmd.Stderr = &said
+		out, err := cmd.Output()
 		if (err != nil) != (want != "") || !strings.HasPrefix(string(out), want) || want == "" && len(out) > 0 {
-			t.Errorf("%q: %q, %v", code, out, err)
+			t.Errorf("%q: %q, %v, %s", code, out, err, said.String())
 		}
 	}
 }
