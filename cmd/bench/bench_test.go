@@ -183,3 +183,57 @@ func TestBeside(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// A rate counts only what is expected, though it only glances at it.
+func TestAGlanceSeesWhatIsWrong(t *testing.T) {
+	const answer = `{"status":"completed","code":"x","result":22,"stdout":"hello\n","stderr":""}`
+	for _, c := range []struct {
+		x    expect
+		good bool
+	}{
+		{expect{status: "completed", result: "22", stdout: "hello\n"}, true},
+		{expect{status: "completed", stdout: "hello\n"}, true},
+		{expect{status: "failed", stdout: "hello\n"}, false},
+		{expect{status: "completed", result: "2", stdout: "hello\n"}, false},
+		{expect{status: "completed", stdout: ""}, false},
+	} {
+		if err := c.x.glance([]byte(answer), nil); (err == nil) != c.good {
+			t.Errorf("%+v: %v", c.x, err)
+		}
+	}
+	if (expect{status: "completed", stdout: "hello\n"}).glance([]byte(answer), errors.New("no")) == nil {
+		t.Error("what failed is counted")
+	}
+}
+
+// A connection is used again while the server keeps it, and an answer that is cut short is none.
+func TestWires(t *testing.T) {
+	from := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from[r.RemoteAddr]++
+		switch r.URL.Path {
+		case "/last":
+			w.Header().Set("Connection", "close")
+		case "/short":
+			w.Header().Set("Content-Length", "100")
+		case "/long":
+			_, _ = w.Write(bytes.Repeat([]byte("x"), 100_000)) // in chunks
+		}
+		_, _ = fmt.Fprint(w, "answer")
+	}))
+	defer server.Close()
+	way := newWires(server.URL)
+	for path, size := range map[string]int{"/": 6, "/last": 6, "/long": 100_006} {
+		for range 3 {
+			if status, body, err := way.exchange(t.Context(), "POST", path, "", []byte("{}")); err != nil || status != 200 || len(body) != size {
+				t.Errorf("%s: %d, %d bytes, %v", path, status, len(body), err)
+			}
+		}
+	}
+	if _, _, err := way.exchange(t.Context(), "POST", "/short", "", nil); err == nil {
+		t.Error("an answer that is cut short is taken for one")
+	}
+	if n := len(from); n < 3 || n > 5 { // each /last ends one
+		t.Errorf("it took %d connections", n)
+	}
+}
