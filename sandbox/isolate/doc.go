@@ -42,7 +42,7 @@
 // makes without Python. For a forked Python copies each page whose objects it looks at: that,
 // the fork and the end are most of what a short run costs. For the same reason the
 // extension goes round in the zygote's loop (nursery.py), too, so that its memory stays
-// on huge pages; the zygote has gone a child's way before, so that what it runs is
+// on huge pages; it is there before Python is (LD_PRELOAD), to place that from the first object on; the zygote has gone a child's way before, so that what it runs is
 // specialised already; and a child that waits rehearses a run, so that those copies are
 // not the user's to wait for.
 //

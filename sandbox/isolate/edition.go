@@ -85,7 +85,7 @@ func (e *edition) isUsual(enter hatch.Enter) bool {
 func (e *edition) dress() (err error) {
 	i, py := e.in, e.held.Interpreter
 	e.spec = i.spec
-	e.spec.Python = py.Executable
+	e.spec.Python, e.spec.Before = py.Executable, batchFor(py, e.spec.Files)
 	e.spec.Binds, e.spec.Links, e.spec.Path = rootOf(py)
 	for name, path := range i.config.Data {
 		e.spec.Binds["/data/"+name] = path
@@ -103,6 +103,18 @@ func (e *edition) dress() (err error) {
 	}
 	e.spec.Policy, e.spec.Rules, err = e.encode(e.policy)
 	return err
+}
+
+// batchFor is the file that has the extension syscall_batch for an interpreter, "" where
+// there is none. Loaded before that, it also places Python's memory from the first object on.
+func batchFor(py environment.Interpreter, files map[string][]byte) string {
+	want := fmt.Sprintf("syscall_batch.cpython-%d%d-", py.Version[0], py.Version[1])
+	for name := range files {
+		if strings.HasPrefix(name, want) {
+			return name
+		}
+	}
+	return ""
 }
 
 // start starts what is to run in it.

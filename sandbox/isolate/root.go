@@ -18,6 +18,7 @@ type stageSpec struct {
 	Links  map[string]string `json:"links"`  // symbolic links of the root: path to target
 	Files  map[string][]byte `json:"files"`  // written under /glasshouse
 	Python string            `json:"python"` // the interpreter, inside
+	Before string            `json:"before"` // of Files, what is loaded before it; or ""
 	Path   []string          `json:"path"`   // folders of packages, inside
 	Warm   []string          `json:"warm"`   // modules to import
 	Shared string            `json:"shared"` // a folder of the host's; a mount of it is handed back, and is not in the root

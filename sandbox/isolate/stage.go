@@ -144,6 +144,9 @@ func become(spec stageSpec, cwd, inside, tmp string) error {
 	}
 	// What is linked when it is first called is linked again in each child.
 	env = append(append(env, "LD_BIND_NOW=1"), spec.inherited...)
+	if spec.Before != "" {
+		env = append(env, "LD_PRELOAD="+inside+"/"+spec.Before)
+	}
 	return unix.Exec(spec.Python, []string{"python3", "-I", "-S", inside + "/zygote.py", string(config)}, env)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/environment"
 	"glasshouse/sandbox/host"
 	"glasshouse/sandbox/isolate"
 )
@@ -183,5 +184,29 @@ func TestABurstQueues(t *testing.T) {
 	}
 	if err := <-queued; err != nil {
 		t.Errorf("one that waited: %v", err)
+	}
+}
+
+// The extension is in a zygote before its Python, which asks it for its first memory; and
+// what loaded it is not in the environment of children.
+func TestTheExtensionComesBeforePython(t *testing.T) {
+	i := raiseSet(t, isolate.Set{Name: "bare", Pool: 1}, isolate.Recycle{})
+	py, err := environment.Inspect(os.Getenv("GLASSHOUSE_PYTHON"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var built []string
+	for _, folder := range py.Packages {
+		found, _ := filepath.Glob(filepath.Join(folder, "syscall_batch.*.so"))
+		built = append(built, found...)
+	}
+	for _, pid := range zygotes() {
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if loaded := strings.Contains(string(environ), "/syscall_batch."); err != nil || loaded != (len(built) > 0) {
+			t.Errorf("loaded: %v; built: %v; %v", loaded, built, err)
+		}
+	}
+	if e := run(t, open(t, i, nil), "import os\n[name for name in os.environ if name.startswith('LD_')]"); string(e.Result) != "[]" {
+		t.Errorf("%s %s %v", e.Status, e.Result, e.Error)
 	}
 }

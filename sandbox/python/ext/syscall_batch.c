@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FORM = 3 /* batch.py has the same */, WORDS = 10, REFERENCES = 1, TOLERATED = 2, ARGUMENTS = 3, RESULT = 9, GIVEN = 4 };
+enum { FORM = 4 /* batch.py has the same */, WORDS = 10, REFERENCES = 1, TOLERATED = 2, ARGUMENTS = 3, RESULT = 9, GIVEN = 4 };
 
 /* What is not the number of a system call. */
 enum {
@@ -280,16 +280,17 @@ static void *arena(void *context, size_t size)
 
 static void free_arena(void *context, void *at, size_t size) { munmap(at, size); }
 
-static PyObject *batch_pair_arenas(PyObject *module, PyObject *nothing)
+/* The stage has this loaded before Python (LD_PRELOAD): the arenas that it begins with are
+ * 2 MB, and a fork would copy an entry for each page of them. */
+__attribute__((constructor)) static void pair_arenas(void)
 {
     PyObjectArenaAllocator allocator = {NULL, arena, free_arena};
-    PyObject_SetArenaAllocator(&allocator);
-    Py_RETURN_NONE;
+    if (!Py_IsInitialized())
+        PyObject_SetArenaAllocator(&allocator);
 }
 
 static PyMethodDef methods[] = {
     {"run", batch_run, METH_VARARGS, "run(batch, *given): makes the calls"},
-    {"pair_arenas", batch_pair_arenas, METH_NOARGS, "pair_arenas(): from here on, Python's memory for small objects comes in whole huge pages"},
     {"serve", batch_serve, METH_VARARGS, "serve(control, ended, home, births): what nursery.serve does"},
     {NULL, NULL, 0, NULL},
 };

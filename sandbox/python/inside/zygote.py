@@ -29,13 +29,10 @@ _HOLES = 1 << 18  # bytes; sizes of object that have left more keep the rest
 def main() -> None:
     config = json.loads(sys.argv[1])
     sys.argv = [""]
-    os.environ.pop("LD_BIND_NOW", None)  # it has had its effect
+    for name in ("LD_BIND_NOW", "LD_PRELOAD"):  # they have had their effect
+        os.environ.pop(name, None)
     sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
     sys.path += config["path"]
-    import batch
-
-    if batch.syscall_batch:  # before the packages come, for they take most of it
-        batch.syscall_batch.pair_arenas()
     register = os.register_at_fork
     hooked = watch_hooks()
     import child

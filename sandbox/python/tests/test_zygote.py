@@ -7,8 +7,8 @@ import sys
 INSIDE = pathlib.Path(__file__).parents[1] / "inside"
 
 
-def printed(code: str) -> str:
-    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=60)
+def printed(code: str, **environment: str) -> str:
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=60, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -27,18 +27,19 @@ print(max(len({{id(each) >> 14 for each in kind}}) for kind in fresh) <= 2)
     assert out == "True"  # one pool a size, or the next, too: scattered they were in many
 
 
-def test_arenas_fill_huge_pages(extension):
-    out = printed(f"""
-import importlib.util
-spec = importlib.util.spec_from_file_location("syscall_batch", {extension.__file__!r})
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-before = {{id(each) >> 20 for each in [bytes(450) for _ in range(5_000)]}}
-module.pair_arenas()
+def test_arenas_are_on_whole_huge_pages(extension):
+    out = printed(
+        """
+import gc, sys
 held = [bytes(450) for _ in range(100_000)]
-arenas = {{id(each) >> 20 for each in held}} - before
-print(len(arenas) >= 40, sum(each ^ 1 not in arenas for each in arenas) <= 3)
+first = [each for each in gc.get_objects() if sys.getsizeof(each) < 400]  # the interpreter's own
+arenas = id(held[0]) >> 40  # as opposed to the program's data and heap
+pages = {id(each) >> 21 for each in held + first if id(each) >> 40 == arenas}
+maps = [[int(end, 16) for end in line.split()[0].split("-")] for line in open("/proc/self/maps")]
+print(len(pages) >= 20, all(any(low <= page << 21 and page + 1 << 21 <= high for low, high in maps) for page in pages))
 del held
 print(sum(len(bytes(300)) for _ in range(100_000)))  # what was freed can be had again
-""")
+""",
+        LD_PRELOAD=extension.__file__,
+    )
     assert out == "True True\n30000000"
