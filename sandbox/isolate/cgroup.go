@@ -37,7 +37,7 @@ type cgroup struct {
 
 	mu   sync.Mutex // held while its files are used
 	over bool       // it was removed: its files are gone, or another child's
-	high int        // a descriptor of the peak's file, open once that was read; else 0
+	kept files
 }
 
 // bounds of a group: memory in bytes, CPU in percent of one core, and the number of
@@ -105,6 +105,7 @@ func openCgroups() (*cgroups, error) {
 	probe, err := c.make("probe")
 	if err == nil {
 		err = probe.limit(bounds{64 << 20, 50, 16})
+		probe.kept.close()
 		err = errors.Join(err, c.rmdir(probe.name, 100))
 	}
 	if err != nil {
@@ -125,6 +126,7 @@ func (c *cgroups) remove() {
 	c.mu.Lock()
 	names := c.late
 	for _, g := range c.spare {
+		g.kept.close()
 		names = append(names, g.name)
 	}
 	c.late, c.spare, c.closed = nil, nil, true
@@ -178,12 +180,18 @@ func (g *cgroup) join(pid int) error {
 	if pid <= 0 { // the kernel takes 0 for who writes it: the service itself
 		return errGone
 	}
-	for _, dir := range g.in.folders() {
-		if err := write(filepath.Join(dir, g.name), "cgroup.procs", strconv.Itoa(pid)); err != nil {
-			return err
-		}
+	controllers := []string{"memory", "pids", "cpu"}
+	if g.in.version == 2 {
+		controllers = controllers[:1]
 	}
-	return nil
+	return g.within(func() error {
+		for _, controller := range controllers {
+			if err := g.write(controller, "cgroup.procs", strconv.Itoa(pid)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // within does something with the group's files, unless it was removed.
@@ -237,12 +245,12 @@ const period = 1_000_000
 func (g *cgroup) throttle() error { return g.within(g.share) }
 
 func (g *cgroup) share() error {
-	return write(g.dir("cpu"), g.in.file("cpu.cfs_quota_us", "cpu.max"), g.quota)
+	return g.write("cpu", g.in.file("cpu.cfs_quota_us", "cpu.max"), g.quota)
 }
 
 func (g *cgroup) unthrottle() error {
 	return g.within(func() error {
-		return write(g.dir("cpu"), g.in.file("cpu.cfs_quota_us", "cpu.max"), g.in.file("-1", "max"))
+		return g.write("cpu", g.in.file("cpu.cfs_quota_us", "cpu.max"), g.in.file("-1", "max"))
 	})
 }
 
@@ -253,7 +261,7 @@ func (g *cgroup) oomKills() (n int64) {
 }
 
 func (g *cgroup) killed() int64 {
-	for _, line := range strings.Split(read(filepath.Join(g.dir("memory"), g.in.file("memory.oom_control", "memory.events"))), "\n") {
+	for _, line := range strings.Split(g.read("memory", g.in.file("memory.oom_control", "memory.events")), "\n") {
 		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
 			v, _ := strconv.ParseInt(n, 10, 64)
 			return v
@@ -263,31 +271,22 @@ func (g *cgroup) killed() int64 {
 }
 
 // memory is what the group has now, in bytes.
-func (g *cgroup) memory() (n int64) {
-	_ = g.within(func() error {
-		n = number(g.dir("memory"), g.in.file("memory.usage_in_bytes", "memory.current"))
-		return nil
-	})
-	return n
+func (g *cgroup) memory() int64 {
+	return g.number(g.in.file("memory.usage_in_bytes", "memory.current"))
 }
 
-// peak is the most memory that the group had, in bytes; 0 where it is removed. Each run
-// asks for it, so its file stays open: to open it takes most of the time.
-func (g *cgroup) peak() (bytes int64) {
+// peak is the most memory that the group had, in bytes; 0 where it is removed.
+func (g *cgroup) peak() int64 {
+	return g.number(g.in.file("memory.max_usage_in_bytes", "memory.peak"))
+}
+
+// number is what a file of memory says.
+func (g *cgroup) number(file string) (n int64) {
 	_ = g.within(func() (err error) {
-		if g.high == 0 {
-			path := filepath.Join(g.dir("memory"), g.in.file("memory.max_usage_in_bytes", "memory.peak"))
-			if g.high, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
-				g.high = 0
-				return err
-			}
-		}
-		var digits [32]byte
-		n, err := unix.Pread(g.high, digits[:], 0)
-		bytes, _ = strconv.ParseInt(strings.TrimSpace(string(digits[:max(n, 0)])), 10, 64)
+		n, err = strconv.ParseInt(strings.TrimSpace(g.read("memory", file)), 10, 64)
 		return err
 	})
-	return bytes
+	return n
 }
 
 // file is the name of one in version 1, or in version 2.
@@ -304,12 +303,11 @@ func (c *cgroups) file(one, two string) string {
 func (g *cgroup) remove() error {
 	g.mu.Lock()
 	g.over = true
-	if g.high > 0 {
-		_ = unix.Close(g.high)
-		g.high = 0
+	reused := g.reuse()
+	if !reused {
+		g.kept.close()
 	}
 	g.mu.Unlock()
-	reused := g.reuse()
 	c := g.in
 	c.mu.Lock()
 	names := c.late
@@ -349,35 +347,4 @@ func (c *cgroups) rmdir(name string, tries int) error {
 		}
 	}
 	return nil
-}
-
-// write and read go around os.File: the runtime would register each file with its
-// poller first, which costs more than the rest.
-func write(dir, file, value string) error {
-	path := filepath.Join(dir, file)
-	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err == nil {
-		_, err = unix.Write(fd, []byte(value))
-		_ = unix.Close(fd)
-	}
-	if err != nil {
-		return fmt.Errorf("write %s to %s: %w", value, path, err)
-	}
-	return nil
-}
-
-func read(path string) string {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return ""
-	}
-	var buf [4096]byte // more than any of these files has
-	n, _ := unix.Read(fd, buf[:])
-	_ = unix.Close(fd)
-	return string(buf[:max(n, 0)])
-}
-
-func number(dir, file string) int64 {
-	v, _ := strconv.ParseInt(strings.TrimSpace(read(filepath.Join(dir, file))), 10, 64)
-	return v
 }

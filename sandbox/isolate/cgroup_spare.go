@@ -1,7 +1,6 @@
 package isolate
 
 import (
-	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -33,13 +32,14 @@ func (c *cgroups) again() *cgroup {
 // reuse keeps a group that is over for another child, as far as that child can't tell it
 // from a fresh one: no process is in it, none was killed in it for want of memory, it has
 // no memory, nor any that is swapped out, and its share of CPU and its peak begin anew.
-// False: it is to be removed. On version 2 the peak can't begin anew for all who read it.
+// False: it is to be removed. On version 2 the peak can't begin anew for all who read it. The
+// caller holds mu, and leaves the group's files to the next one.
 func (g *cgroup) reuse() bool {
 	c := g.in
 	if c.version != 1 || g.held == (bounds{}) || !g.empty() {
 		return false
 	}
-	if g.share() != nil || write(g.dir("memory"), "memory.max_usage_in_bytes", "0") != nil {
+	if g.share() != nil || g.write("memory", "memory.max_usage_in_bytes", "0") != nil {
 		return false
 	}
 	c.mu.Lock()
@@ -47,20 +47,20 @@ func (g *cgroup) reuse() bool {
 	if c.closed || len(c.spare) >= spares {
 		return false
 	}
-	c.spare = append(c.spare, &cgroup{in: c, name: g.name, quota: g.quota, held: g.held})
+	c.spare = append(c.spare, &cgroup{in: c, name: g.name, quota: g.quota, held: g.held, kept: g.kept})
+	g.kept = nil
 	return true
 }
 
 // empty says whether the group of version 1 has nothing and remembers nothing. What
 // can't be read is taken for the worst.
 func (g *cgroup) empty() bool {
-	says := func(controller, file string) string { return read(filepath.Join(g.dir(controller), file)) }
 	few := func(text string) bool {
 		bytes, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 		return err == nil && bytes <= leftover
 	}
-	swap := says("memory", "memory.memsw.usage_in_bytes") // absent without swap accounting
-	return strings.TrimSpace(says("pids", "pids.current")) == "0" &&
-		strings.Contains(says("memory", "memory.oom_control"), "oom_kill 0\n") &&
-		few(says("memory", "memory.usage_in_bytes")) && (swap == "" || few(swap))
+	swap := g.read("memory", "memory.memsw.usage_in_bytes") // absent without swap accounting
+	return g.read("pids", "pids.current") == "0\n" &&
+		strings.Contains(g.read("memory", "memory.oom_control"), "oom_kill 0\n") &&
+		few(g.read("memory", "memory.usage_in_bytes")) && (swap == "" || few(swap))
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -116,8 +117,8 @@ func TestGroupsAreUsedAgain(t *testing.T) {
 	if err := first.unthrottle(); !errors.Is(err, errRemoved) || first.peak() != 0 || first.limit(bounds{64 << 20, 100, 99}) == nil {
 		t.Errorf("what was removed is used: %v", err)
 	}
-	if quota := number(second.dir("cpu"), "cpu.cfs_quota_us"); quota != period/2 {
-		t.Errorf("it may use %d us of CPU each second", quota)
+	if quota := second.read("cpu", "cpu.cfs_quota_us"); quota != strconv.Itoa(period/2)+"\n" {
+		t.Errorf("it may use %s us of CPU each second", quota)
 	}
 	inGroup(t, second, "tail /dev/zero", false)
 	if second.oomKills() == 0 {
