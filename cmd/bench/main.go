@@ -8,8 +8,8 @@
 //
 // One goroutine does the measuring; a throughput row or the count of wrong
 // statuses has its own clients, which end with it. The service is this
-// program's child and is stopped when main returns, as is the stand-in for a
-// forking server. Nothing is written but stdout; what goes on is told on stderr.
+// program's child and is stopped when main returns; each peer that is a server is stopped when its
+// rows are done. Nothing is written but stdout; what goes on is told on stderr.
 package main
 
 import (
@@ -30,6 +30,7 @@ import (
 // options are the command line's.
 type options struct {
 	binary, python, dataDir string
+	peers                   string
 	quick, json             bool
 	wrongRuns, soakRuns     int
 	suite                   string
@@ -40,6 +41,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.binary, "binary", "bin/glasshouse", "the service's binary")
 	flag.StringVar(&o.python, "python", os.Getenv("GLASSHOUSE_PYTHON"), "the Python that sandboxes use, which has pandas")
+	flag.StringVar(&o.peers, "peers", "", "a Python that has what cmd/bench/peers/requirements.txt names; without it these servers are not run")
 	flag.StringVar(&o.dataDir, "data-dir", "", "where the service keeps its data (default: a temporary folder, removed afterwards)")
 	flag.BoolVar(&o.quick, "quick", false, "fewer samples: about a minute; its p99 says little")
 	flag.BoolVar(&o.json, "json", false, "print the report as JSON")
@@ -92,7 +94,7 @@ func run(o options) error {
 	defer s.Close()
 
 	r := &report{Machine: machine(o.python), Quick: o.quick, Started: time.Now().UTC()}
-	b := &bench{client: s.client, report: r, size: full}
+	b := &bench{client: s.client, report: r, size: full, servers: o.peers}
 	if o.quick {
 		b.size = quick
 	}
@@ -114,9 +116,11 @@ func run(o options) error {
 var suites = map[string]func(b *bench, ctx context.Context, s *service, python string){
 	"": func(b *bench, ctx context.Context, _ *service, python string) {
 		b.service(ctx)
+		b.versus(ctx)
 		b.peers(ctx, python)
 		b.quoted()
 	},
+	"peers": func(b *bench, ctx context.Context, _ *service, _ string) { b.versus(ctx) },
 	"isolation": func(b *bench, ctx context.Context, s *service, python string) {
 		b.isolation(ctx, s)
 		b.isolationPeers(ctx, python)

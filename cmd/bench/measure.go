@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os/exec"
@@ -48,6 +49,29 @@ func interleave(ctx context.Context, n int, limit time.Duration, subject func() 
 		p.subject = append(p.subject, ms(d))
 	}
 	return p, nil
+}
+
+// inTurn takes at most n pairs of a subject and another within the time limit, after one of
+// each that isn't counted; the other goes first every second time, so that a machine that is busy
+// is so for both. It returns the subject's times in milliseconds, and the ratio of each to
+// the other's of its pair.
+func inTurn(ctx context.Context, n int, limit time.Duration, subject, other func() (time.Duration, error)) (took, ratios []float64, err error) {
+	both := [2]func() (time.Duration, error){subject, other}
+	var times [2]float64
+	for pair, end := -1, time.Now().Add(limit); pair < n && (pair < 3 || time.Now().Before(end)); pair++ {
+		for k := range both {
+			which := (k + max(pair, 0)) % 2
+			d, err := both[which]()
+			if err = errors.Join(err, ctx.Err()); err != nil {
+				return nil, nil, err
+			}
+			times[which] = ms(d)
+		}
+		if pair >= 0 {
+			took, ratios = append(took, times[0]), append(ratios, times[0]/times[1])
+		}
+	}
+	return took, ratios, nil
 }
 
 // timed makes a subject of a function that is all to be timed.

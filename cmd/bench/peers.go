@@ -2,20 +2,11 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
-	"net/http"
 	"os/exec"
-	"strings"
-	"syscall"
-	"time"
 )
 
-//go:embed forkserver.py
-var forkServer string
-
-// peers measures those that can be had here: a plain subprocess, bubblewrap,
-// and a stand-in for a server that forks a warm interpreter.
+// peers measures what has no server: a plain subprocess, and bubblewrap.
 func (b *bench) peers(ctx context.Context, python string) {
 	defer b.asPeers()()
 	command := func(want string, args ...string) func() error {
@@ -38,7 +29,6 @@ func (b *bench) peers(ctx context.Context, python string) {
 			return output(ctx, "hello\n", jail...)
 		})
 	}
-	b.forking(ctx)
 }
 
 // asPeers makes what is measured until its end, which it returns, rows of peers.
@@ -62,44 +52,6 @@ func output(ctx context.Context, want string, args ...string) error {
 	return nil
 }
 
-// forking measures the stand-in for a server that forks a warm interpreter.
-func (b *bench) forking(ctx context.Context) {
-	const name = "forking server (stand-in, no wall, no history)"
-	address, err := freeAddress()
-	if err != nil {
-		b.report.failed(name, err)
-		return
-	}
-	_, port, _ := strings.Cut(address, ":")
-	server := exec.CommandContext(ctx, baseline, "-c", forkServer, port)
-	server.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its workers end with it
-	if err := server.Start(); err != nil {
-		b.report.failed(name, err)
-		return
-	}
-	defer func() {
-		_ = syscall.Kill(-server.Process.Pid, syscall.SIGKILL)
-		_ = server.Wait()
-	}()
-
-	way := newWires("http://" + address)
-	post := func(ctx context.Context) error {
-		_, said, err := way.exchange(ctx, http.MethodPost, "/", "", []byte(hello))
-		if err == nil && string(said) != "hello\n" {
-			err = fmt.Errorf("said %.80q", said)
-		}
-		return err
-	}
-	for end := time.Now().Add(5 * time.Second); post(ctx) != nil && time.Now().Before(end) && ctx.Err() == nil; {
-		time.Sleep(20 * time.Millisecond)
-	}
-	b.latency(ctx, name+", hello", b.size.latency, goal{}, timed(func() error { return post(ctx) }))
-	for _, clients := range []int{4, 16} {
-		b.throughput(ctx, fmt.Sprintf("%s, hello, clients: %d", name, clients), clients, 0, 0,
-			func(ctx context.Context, _ int) error { return post(ctx) })
-	}
-}
-
 // quoted adds the peers that are not run here, in B, as they were measured on a
 // machine with 2 shared virtual CPUs where B was 17 ms.
 func (b *bench) quoted() {
@@ -108,7 +60,7 @@ func (b *bench) quoted() {
 		ratio float64
 		note  string
 	}{
-		{"forking server (Flask, uWSGI; no wall), hello", 0.43, "groupby 15 B, PNG 27 B; 151, 283, 276 requests/s with 1, 4, 16 clients"},
+		{"forking server of others (Flask, uWSGI; no wall), hello", 0.43, "groupby 15 B, PNG 27 B; 151, 283, 276 requests/s with 1, 4, 16 clients"},
 		{"go-judge, hello", 1.4, "groupby 22 B; 36, 73, 81 requests/s with 1, 4, 16 clients"},
 		{"runc, hello (a lower bound for Docker)", 2.5, ""},
 		{"gVisor, hello", 11.7, ""},

@@ -47,6 +47,10 @@ const (
 	goalRate4               = 1.3 * 283 * 0.017
 	goalRate16              = 1.3 * 276 * 0.017
 	goalStatefulRate        = 3000.0
+
+	// Beside a peer in the same minutes: so many times as fast, or as many.
+	goalFork, goalForkGroupby, goalForkRate = 3.0, 15.0, 1.3
+	goalKernel, goalREPL                    = 15.0, 1.0
 )
 
 // bench runs the rows one after another and fills the report.
@@ -55,6 +59,8 @@ type bench struct {
 	report *report
 	size   size
 	recent []float64 // B's latest samples, ms
+
+	servers string // the Python that runs peers; "" where there is none
 }
 
 // goal is what a latency row must reach, in B, or in milliseconds where absolute;

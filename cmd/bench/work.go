@@ -56,38 +56,16 @@ func (b *bench) work(ctx context.Context) {
 }
 
 // beside adds a row with how many times as long a subject takes as another that it is
-// taken beside, which goes first every other time: a machine that is busy is so for both.
+// taken beside.
 func (b *bench) beside(ctx context.Context, name, other string, subject, with func() (time.Duration, error)) {
 	if ctx.Err() != nil {
 		return
 	}
 	progress("%s", name)
-	var ratios, took []float64
-	for _, once := range []func() (time.Duration, error){subject, with} { // which are not counted
-		if _, err := once(); err != nil {
-			b.report.failed(name, err)
-			return
-		}
-	}
-	for end := time.Now().Add(b.size.limit); len(ratios) < b.size.latency && (len(ratios) < 3 || time.Now().Before(end)); {
-		first, second := subject, with
-		if len(ratios)%2 == 1 {
-			first, second = with, subject
-		}
-		one, err := first()
-		if err != nil {
-			b.report.failed(name, err)
-			return
-		}
-		two, err := second()
-		if err != nil {
-			b.report.failed(name, err)
-			return
-		}
-		if len(ratios)%2 == 1 {
-			one, two = two, one
-		}
-		ratios, took = append(ratios, ms(one)/ms(two)), append(took, ms(one))
+	took, ratios, err := inTurn(ctx, b.size.latency, b.size.limit, subject, with)
+	if err != nil {
+		b.report.failed(name, err)
+		return
 	}
 	b.report.add(row{Name: name, Samples: len(ratios), P50: new(median(took)), P99: new(quantile(took, 0.99)),
 		Value: fmt.Sprintf("%.2f of one %s (quartiles %.2f and %.2f)", median(ratios), other, quantile(ratios, 0.25), quantile(ratios, 0.75))})
