@@ -41,7 +41,7 @@ func runFile(ctx context.Context, args []string) error {
 		err = remote.call(ctx, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": string(code)}, &e)
 	} else {
 		var a *app
-		if a, err = forOne(ctx, c); err != nil {
+		if a, err = forOne(ctx, c, string(code)); err != nil {
 			return err
 		}
 		defer a.close(context.WithoutCancel(ctx), c)

@@ -41,6 +41,7 @@ type config struct {
 	minLevel        string
 	zygotes         isolate.Recycle
 	pool            int
+	sets            []isolate.Set // instead of all, with the pool; set by no flag
 	parallel        int
 	perUser, inAll  int
 	maxMemoryMB     int
@@ -201,8 +202,12 @@ func (c config) shelf() string { return filepath.Join(c.dataDir, "environments")
 
 // wall is how the wall is to be raised.
 func (c config) wall(log func(string, ...any)) isolate.Config {
+	sets := c.sets
+	if sets == nil {
+		sets = isolate.Sets(c.pool)
+	}
 	return isolate.Config{
-		Python: c.python, Shelf: c.shelf(), Sets: isolate.Sets(c.pool), Default: policy.Default(), Level: c.isolation, MinLevel: c.minLevel,
+		Python: c.python, Shelf: c.shelf(), Sets: sets, Default: policy.Default(), Level: c.isolation, MinLevel: c.minLevel,
 		Folder: filepath.Join(c.dataDir, "homes"), Shared: c.facadeFolder, Data: c.data, CABundle: c.caBundle, Recycle: c.zygotes, Log: log,
 	}
 }

@@ -53,7 +53,7 @@ func debugFile(ctx context.Context, args []string) error {
 	}
 	r := dial(c)
 	if r == nil {
-		a, err := forOne(ctx, c)
+		a, err := forOne(ctx, c, string(code))
 		if err != nil {
 			return err
 		}

@@ -78,9 +78,9 @@ func newLog(c config) *logrus.Logger {
 // first, which takes a slow machine longer than a request should wait.
 const coldStart = time.Minute
 
-// forOne builds what one command needs, which is the only one that asks.
-func forOne(ctx context.Context, c config) (*app, error) {
-	c.queue = max(c.queue, coldStart)
+// forOne builds what one command needs, which is the only one that asks, for this code.
+func forOne(ctx context.Context, c config, code string) (*app, error) {
+	c.queue, c.sets = max(c.queue, coldStart), isolate.SetFor(code)
 	return build(ctx, c, func(string) {})
 }
 

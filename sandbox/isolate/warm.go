@@ -25,6 +25,14 @@ func Sets(pool int) []Set {
 	}
 }
 
+// SetFor is the one set that code needs, of which one child waits: for who runs nothing else.
+func SetFor(code string) []Set {
+	all := Sets(1)
+	one := all[smallest(all, code)]
+	one.Pool = 1
+	return []Set{one}
+}
+
 // needs says which packages bring which others with them; what is not here is
 // imported from disk, which always works and takes its time.
 var needs = map[string]string{
