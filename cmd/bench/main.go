@@ -43,7 +43,7 @@ func main() {
 	flag.StringVar(&o.python, "python", os.Getenv("GLASSHOUSE_PYTHON"), "the Python that sandboxes use, which has pandas")
 	flag.StringVar(&o.peers, "peers", "", "a Python that has what cmd/bench/peers/requirements.txt names; without it these servers are not run")
 	flag.StringVar(&o.dataDir, "data-dir", "", "where the service keeps its data (default: a temporary folder, removed afterwards)")
-	flag.BoolVar(&o.quick, "quick", false, "fewer samples: about a minute; its p99 says little")
+	flag.BoolVar(&o.quick, "quick", false, "fewer samples: two minutes; its p99 says little")
 	flag.BoolVar(&o.json, "json", false, "print the report as JSON")
 	flag.IntVar(&o.wrongRuns, "wrong-runs", 0, "runs in the count of wrong statuses (default 10000, with --quick 500)")
 	flag.IntVar(&o.soakRuns, "soak-runs", 100_000, "runs of the soak")

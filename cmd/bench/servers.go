@@ -101,8 +101,8 @@ func startREPL(ctx context.Context, python string) (*server, error) {
 
 // kernel is a Jupyter kernel and its client.
 type kernel struct {
-	*peer
-	ask   io.Writer
+	*peer // the client
+	ask   io.WriteCloser
 	times *bufio.Scanner
 }
 
@@ -119,6 +119,16 @@ func startKernel(ctx context.Context, python string) (*kernel, error) {
 		return err
 	}, python, "kernel.py")
 	return &k, err
+}
+
+// stop lets the client end its kernel, which is in a session of its own.
+func (k *kernel) stop() {
+	_ = k.ask.Close()
+	late := time.AfterFunc(10*time.Second, func() { _ = k.cmd.Process.Kill() })
+	for k.times.Scan() {
+	}
+	late.Stop()
+	k.peer.stop()
 }
 
 // once runs 1+1 once.
