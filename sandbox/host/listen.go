@@ -17,6 +17,7 @@ const (
 	maxSummary     = 300      // characters
 	maxDepth       = 5000     // of a note's or an output's JSON: history, which has it some levels deeper, can be read to 10000
 	maxOutputBytes = 16 << 20 // of one run's outputs, twice what an honest child sends
+	maxNoteBytes   = 16 << 20 // of its notes
 )
 
 // says is one run, as its child tells it.
@@ -32,7 +33,8 @@ type says struct {
 	alone   bool   // no other run goes on
 	record  func() // begins to keep what is printed; called once, or where the run is short not at all
 	catchUp func() // takes what was printed so far; nil where nobody listens
-	room    int    // bytes left for outputs
+	room    int    // bytes left for outputs,
+	notes   int    // and for notes
 }
 
 // aloneTime is how long a run that is alone may keep the thread of who waits for it.
@@ -41,7 +43,7 @@ const aloneTime = time.Millisecond
 // listen reads what the child says until its outcome, whose body it returns; it
 // answers questions one by one, as the child asks them one by one.
 func (s *says) listen(ctx context.Context) ([]byte, error) {
-	s.room = maxOutputBytes
+	s.room, s.notes = maxOutputBytes, maxNoteBytes
 	short := s.alone && s.process.Hatch.Await(aloneTime)
 	if !short {
 		s.record()
@@ -119,7 +121,12 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 	}
 	letGo := s.cut.hold()
 	defer letGo()
+	// It stands because it is stopped, all its threads, whatever it says of itself: no clock runs.
+	s.process.Freeze()
+	defer s.goOn()
 	ask := func(patience context.Context, command any) ([]byte, error) {
+		s.goOn()
+		defer s.process.Freeze()
 		if err := s.process.Hatch.Write(hatch.KindCommand, command); err != nil {
 			return nil, err
 		}
@@ -141,7 +148,13 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 	if err != nil {
 		return err
 	}
+	s.goOn() // so that it reads
 	return s.process.Hatch.Write(hatch.KindCommand, resume)
+}
+
+func (s *says) goOn() {
+	s.process.Guard()
+	s.process.Thaw()
 }
 
 // interruptAfter interrupts what the program does when ctx ends, and kills it where that
@@ -226,9 +239,14 @@ func answer(ctx context.Context, conn *hatch.Conn, desk Desk, body []byte) error
 	return conn.Write(hatch.KindAnswer, reply)
 }
 
-// keepNote adds a note to the execution, within bounds.
+// keepNote adds a note to the execution, within bounds. What is beyond them is not even
+// read, which is work that nobody would be charged for.
 func (s *says) keepNote(body []byte) error {
 	e := s.e
+	if s.notes -= len(body); s.notes < 0 {
+		cut(e, "notes", 1)
+		return nil
+	}
 	var n sandbox.Note
 	if err := json.Unmarshal(body, &n); err != nil || sandbox.Depth(body) > maxDepth {
 		return &hatch.IllegalFrame{Why: "a note that can't be read, or nests too deep"}
@@ -256,16 +274,16 @@ func (s *says) keepNote(body []byte) error {
 // keepOutput adds a rich output to the execution, within bounds. It is kept as it
 // comes, so a run that is ended has what it had shown.
 func (s *says) keepOutput(ctx context.Context, body []byte) error {
+	if s.room -= len(body); s.room < 0 || len(s.e.Outputs) >= maxOutputs {
+		cut(s.e, "outputs", 1)
+		return nil
+	}
 	var o sandbox.Output
 	if err := json.Unmarshal(body, &o); err != nil || o.Data == nil || sandbox.Depth(body) > maxDepth {
 		return &hatch.IllegalFrame{Why: "an output that can't be read, or nests too deep"}
 	}
 	if runes := []rune(o.Summary); len(runes) > maxSummary {
 		o.Summary = string(runes[:maxSummary])
-	}
-	if s.room -= len(body); s.room < 0 || len(s.e.Outputs) >= maxOutputs {
-		cut(s.e, "outputs", 1)
-		return nil
 	}
 	o = s.desk.Show(ctx, o)
 	s.e.Outputs = append(s.e.Outputs, o)

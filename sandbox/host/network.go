@@ -74,7 +74,7 @@ func (n *network) close(e *sandbox.Execution) error {
 		return fmt.Errorf("the sandbox's network: %w", err)
 	}
 	slices.SortStableFunc(n.seen, func(a, b sandbox.Connection) int { return a.StartedAt.Compare(b.StartedAt) })
-	e.Connections = n.seen
+	e.Connections = append(e.Connections, n.seen...)
 	e.Usage.NetworkSent, e.Usage.NetworkReceived = n.sent, n.received
 	if n.more > 0 {
 		cut(e, "connections", n.more)

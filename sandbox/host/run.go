@@ -113,11 +113,35 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	return ours
 }
 
+// maxException is of an outcome's exception as JSON, in bytes: an honest one has fifty
+// frames at the most, whose lines and values are bounded.
+const maxException = 1 << 20
+
+// outcome is what the child says of the run, which it may have made up.
+type outcome struct {
+	sandbox.Outcome
+	Exception json.RawMessage `json:"exception"`
+}
+
+// read reads it; its parts stay small, or are not read.
+func (o *outcome) read(body []byte) error {
+	if err := json.Unmarshal(body, o); err != nil {
+		return err
+	}
+	if len(o.Exception) > maxException || len(o.Truncated) > 10 {
+		return &hatch.IllegalFrame{Why: "an outcome that no run has"}
+	}
+	if len(o.Exception) == 0 {
+		return nil
+	}
+	return json.Unmarshal(o.Exception, &o.Outcome.Exception)
+}
+
 // conclude decides how the run ended, from the clock and the kernel first.
 func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte, failed error, limit string) {
-	var outcome sandbox.Outcome
+	var outcome outcome
 	if failed == nil {
-		failed = json.Unmarshal(body, &outcome)
+		failed = outcome.read(body)
 	}
 	peak := p.Peak()
 	if failed != nil {
@@ -133,16 +157,18 @@ func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte
 	var illegal *hatch.IllegalFrame
 	switch {
 	case failed == nil:
-		e.Result, e.Exception = outcome.Result, outcome.Exception
-		for what, n := range outcome.Truncated {
-			cut(e, what, n)
+		e.Result, e.Exception = outcome.Result, outcome.Outcome.Exception
+		for _, what := range []string{"result", "outputs"} { // what else was cut the service has counted itself
+			if n := outcome.Truncated[what]; n > 0 {
+				cut(e, what, n)
+			}
 		}
 		e.Status = sandbox.StatusCompleted
-		if outcome.Exception != nil {
+		if e.Exception != nil {
 			e.Status = sandbox.StatusFailed
-			text := outcome.Exception.Type
-			if outcome.Exception.Message != "" {
-				text += ": " + outcome.Exception.Message
+			text := e.Exception.Type
+			if e.Exception.Message != "" {
+				text += ": " + e.Exception.Message
 			}
 			e.Error = &text
 		}

@@ -42,12 +42,21 @@ func (g *cgroup) open(controller, file string) (fd int, err error) {
 func (g *cgroup) write(controller, file, value string) error {
 	fd, err := g.open(controller, file)
 	if err == nil {
-		_, err = unix.Pwrite(fd, []byte(value), 0)
+		err = put(fd, value)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s to %s: %w", value, filepath.Join(g.dir(controller), file), err)
 	}
 	return nil
+}
+
+// put writes to the beginning of such a file. The kernel gives up to make room for a
+// limit of memory when a signal comes, as the runtime sends itself many.
+func put(fd int, value string) (err error) {
+	for err = unix.EINTR; err == unix.EINTR; {
+		_, err = unix.Pwrite(fd, []byte(value), 0)
+	}
+	return err
 }
 
 // read reads such a file; "" is also one that can't be read. The caller holds mu.
@@ -67,7 +76,7 @@ func write(dir, file, value string) error {
 	path := filepath.Join(dir, file)
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
-		_, err = unix.Write(fd, []byte(value))
+		err = put(fd, value)
 		_ = unix.Close(fd)
 	}
 	if err != nil {

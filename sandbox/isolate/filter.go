@@ -79,7 +79,8 @@ func filterOf(shape filterShape) ([]byte, error) {
 	}
 	calls.add(among(dataArg0, self), unix.SYS_KILL, unix.SYS_TGKILL)
 	calls.add(among(dataArg1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC,
-		unix.F_SETLK, unix.F_SETLKW, unix.F_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW, unix.F_OFD_GETLK, 1033, 1034), unix.SYS_FCNTL)
+		unix.F_GETLK, unix.F_OFD_GETLK, 1033, 1034), unix.SYS_FCNTL)
+	locks(calls)
 	calls.add(among(dataArg2, 0), unix.SYS_PRLIMIT64) // read only: no new limit
 	prog := append([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: dataArch, Size: 4},
@@ -122,6 +123,19 @@ func ofOthers(calls verdicts) {
 	}
 }
 
+// locks has the calls that lock a file say that all is well, and do nothing: files that
+// sandboxes share with each other and the host could be locked against these, or tell
+// things by what is locked. In its own a sandbox is the only process.
+func locks(calls verdicts) {
+	well := bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}
+	calls.add([]bpf.Instruction{well}, unix.SYS_FLOCK)
+	fcntl := []bpf.Instruction{bpf.LoadAbsolute{Off: dataArg1, Size: 4}}
+	for _, command := range []uint32{unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_SETLK, unix.F_OFD_SETLKW} {
+		fcntl = append(fcntl, bpf.JumpIf{Cond: bpf.JumpEqual, Val: command, SkipFalse: 1}, well)
+	}
+	calls[unix.SYS_FCNTL] = append(fcntl, calls[unix.SYS_FCNTL]...)
+}
+
 // attributes are the calls that change a file's mode or times.
 var attributes = append([]int{unix.SYS_FCHMODAT, unix.SYS_FCHMOD, unix.SYS_UTIMENSAT}, attributesLegacy...)
 
@@ -153,7 +167,7 @@ var allowed = append([]int{
 	unix.SYS_GETRANDOM, unix.SYS_SCHED_GETAFFINITY, unix.SYS_SCHED_GETPARAM, unix.SYS_SCHED_GETSCHEDULER, unix.SYS_GETPRIORITY, unix.SYS_GETCPU,
 	unix.SYS_OPENAT, unix.SYS_NEWFSTATAT, unix.SYS_STATX, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_READLINKAT, unix.SYS_GETDENTS64, unix.SYS_GETCWD, unix.SYS_CHDIR, unix.SYS_FCHDIR,
 	unix.SYS_MKDIRAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_LINKAT, unix.SYS_SYMLINKAT, unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_UTIMENSAT,
-	unix.SYS_FTRUNCATE, unix.SYS_TRUNCATE, unix.SYS_FALLOCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_FADVISE64, unix.SYS_FLOCK, unix.SYS_STATFS, unix.SYS_FSTATFS,
+	unix.SYS_FTRUNCATE, unix.SYS_TRUNCATE, unix.SYS_FALLOCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_FADVISE64, unix.SYS_STATFS, unix.SYS_FSTATFS,
 	unix.SYS_PIPE2, unix.SYS_PPOLL, unix.SYS_PSELECT6, unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_EVENTFD2, unix.SYS_RESTART_SYSCALL,
 	// On the hatch and on socket pairs; no other socket can be made.
 	unix.SYS_SENDTO, unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_SHUTDOWN, unix.SYS_GETSOCKOPT, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME,

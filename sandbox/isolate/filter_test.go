@@ -94,6 +94,8 @@ func TestFilterJudgesEveryCall(t *testing.T) {
 					want = allow
 				case slices.Contains(refused, nr):
 					want = eperm
+				case nr == unix.SYS_FLOCK:
+					want = nothing
 				}
 				is(want, nr)
 				_, steps := judge(t, program, auditArch, uint32(nr))
@@ -108,6 +110,9 @@ func TestFilterJudgesEveryCall(t *testing.T) {
 			is(allow, unix.SYS_SOCKETPAIR, unix.AF_UNIX)
 			is(eperm, unix.SYS_SOCKETPAIR, unix.AF_INET)
 			is(allow, unix.SYS_PRCTL, unix.PR_SET_NAME)
+			is(allow, unix.SYS_FCNTL, 3, unix.F_GETLK)
+			is(nothing, unix.SYS_FCNTL, 3, unix.F_SETLK)
+			is(nothing, unix.SYS_FCNTL, 3, unix.F_OFD_SETLKW)
 			is(eperm, unix.SYS_PRCTL, unix.PR_SET_SECCOMP)
 			is(allow, unix.SYS_IOCTL, 1, unix.TIOCGWINSZ)
 			is(eperm, unix.SYS_IOCTL, 1, unix.TIOCSTI)

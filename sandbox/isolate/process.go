@@ -22,8 +22,9 @@ type Process struct {
 	Home           *Home    // its files, which may outlive it: who takes it, by setting nil, must Close it
 	Network        *os.File // the listener of its own network; nil where it has none
 
-	pidfd   int
-	pid     int // as the host sees it
+	mu      sync.Mutex // held while the pidfd is used or closed: its number is soon another process's
+	pidfd   int        // -1: closed
+	pid     int        // as the host sees it
 	group   *cgroup
 	baseKB  int64 // resident memory that it shared with the zygote at birth
 	dataKB  int64 // private writable memory then
@@ -116,8 +117,14 @@ func (p *Process) over() bool {
 // Done is closed when the process has exited.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Signal sends a signal to the process, if it is still there.
-func (p *Process) Signal(s unix.Signal) { _ = unix.PidfdSendSignal(p.pidfd, s, nil, 0) }
+// Signal sends a signal to the process, if it is still there. It may come after Close.
+func (p *Process) Signal(s unix.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pidfd >= 0 {
+		_ = unix.PidfdSendSignal(p.pidfd, s, nil, 0)
+	}
+}
 
 // Interrupt asks the running code to end (KeyboardInterrupt). What had used up its
 // share of this second gets CPU time to do so, until the next Thaw.
@@ -279,9 +286,12 @@ func (p *Process) letGo() (err error) {
 			_ = f.Close()
 		}
 	}
+	p.mu.Lock()
 	if p.pidfd >= 0 {
 		_ = unix.Close(p.pidfd)
+		p.pidfd = -1
 	}
+	p.mu.Unlock()
 	if p.Home != nil && p.Home != p.given {
 		err = p.Home.Close()
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -102,7 +103,8 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 	if ctx != nil {
 		p.RequestID, _ = ctx.Context().Value(ctxRequestID{}).(string)
 	}
-	for _, err := range errs {
+	more := max(len(errs)-maxErrors, 0)
+	for _, err := range errs[:len(errs)-more] {
 		var detail *huma.ErrorDetail
 		if errors.As(err, &detail) {
 			p.Errors = append(p.Errors, FieldProblem{strings.TrimPrefix(detail.Location, "body."), detail.Message})
@@ -116,8 +118,14 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 	for _, e := range p.Errors {
 		p.Detail += "; " + strings.TrimPrefix(e.Field+": "+e.Message, ": ")
 	}
+	if more > 0 {
+		p.Detail += fmt.Sprintf("; and %d more", more)
+	}
 	return p
 }
+
+// maxErrors is how many of a request's errors are told: a body can have a million.
+const maxErrors = 20
 
 // newRequestID keeps a sane id of the caller's, or makes one.
 func newRequestID(given string) string {

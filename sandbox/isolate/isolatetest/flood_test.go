@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"strings"
@@ -181,6 +182,7 @@ func TestForgedFramesEndTheChildAtMost(t *testing.T) {
 		t.Errorf("the service's heap grew by %d MiB, of which %d stayed", most>>20, stayed>>20)
 	}
 	// One child more may wait in the pool than then, with its descriptors; each program that left one would be seen.
+	// Control groups that are used again keep their files open, and are counted for themselves.
 	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines+2 || descriptors() > fds+8; runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatalf("goroutines %d, were %d; descriptors %d, were %d", runtime.NumGoroutine(), goroutines, descriptors(), fds)
@@ -188,7 +190,32 @@ func TestForgedFramesEndTheChildAtMost(t *testing.T) {
 	}
 }
 
-func descriptors() int {
+// descriptors are those of this process, but for the files of control groups.
+func descriptors() (n int) {
 	fds, _ := os.ReadDir("/proc/self/fd")
-	return len(fds)
+	for _, fd := range fds {
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && !strings.HasPrefix(to, "/sys/fs/cgroup/") {
+			n++
+		}
+	}
+	return n
+}
+
+// What is forged does not change what the service has counted itself, and takes no more of
+// history than what is honest.
+func TestForgedNotesAndCounts(t *testing.T) {
+	const frame = "import os, struct, time\ndef frame(kind, body): os.write(3, struct.pack('>IB', len(body), ord(kind)) + body)\n"
+	s := open(t, raiseWithout(t, []string{}), nil)
+	e := run(t, s, frame+`for _ in range(40): frame("N", b'{"message": "' + b"x" * 1_000_000 + b'"}')`)
+	if e.Status != sandbox.StatusCompleted || len(e.DebugInfo.Logs) != 16 || e.Truncated["notes"] != 24 {
+		t.Errorf("%s, %d notes, %v", e.Status, len(e.DebugInfo.Logs), e.Truncated)
+	}
+	e = run(t, s, frame+`frame("D", b'{"result": 1, "truncated": {"outputs": 2, "result": -3, "queries": -4, "nonsense": 5}}')`)
+	if want := map[string]int64{"outputs": 2}; !maps.Equal(e.Truncated, want) {
+		t.Errorf("truncated %v, not %v", e.Truncated, want)
+	}
+	e = run(t, open(t, raiseWithout(t, []string{}), nil), frame+`frame("D", b'{"exception": {"type": "X", "traceback": [' + b"{}," * 1_000_000 + b"{}]}}"); time.sleep(10)`)
+	if e.Status != sandbox.StatusKilled || e.Usage.EndedBy != "protocol" {
+		t.Errorf("a million frames: %s, %s", e.Status, e.Usage.EndedBy)
+	}
 }
