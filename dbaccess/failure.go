@@ -61,6 +61,9 @@ func failure(ctx context.Context, err error, p *plan, l sandbox.Limits) error {
 			out.Nearest = nearest(name, p.known.columns)
 		}
 		out.Hint = "db_schema(table) lists the columns"
+		if out.Nearest == name {
+			out.Nearest, out.Hint = "", "only tables that are not in this statement have a column of that name; "+out.Hint
+		}
 	case "57014":
 		return timedOut(l)
 	case "57P01", "57P02", "57P03":

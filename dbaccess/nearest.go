@@ -1,6 +1,6 @@
 package dbaccess
 
-// nearest is the closest name by edits, or "".
+// nearest is the closest name by edits, of which two letters that changed places are one, or "".
 func nearest(name string, among map[string]bool) string {
 	best, cost := "", max(len(name)/3, 1)+1
 	for other := range among {
@@ -15,21 +15,22 @@ func distance(a, b string, bound int) int {
 	if len(a)-len(b) > bound || len(b)-len(a) > bound {
 		return bound + 1
 	}
-	row := make([]int, len(b)+1)
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1) // of the letters of a so far
 	for j := range row {
 		row[j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		last := row[0]
+		before, last, row = last, row, before
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
-			keep := row[j]
 			if a[i-1] == b[j-1] {
-				row[j] = last
+				row[j] = last[j-1]
 			} else {
-				row[j] = 1 + min(last, row[j], row[j-1])
+				row[j] = 1 + min(last[j-1], last[j], row[j-1])
 			}
-			last = keep
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
 		}
 	}
 	return row[len(b)]

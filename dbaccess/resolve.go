@@ -73,9 +73,29 @@ func (w *walker) function(n *pg_query.FuncCall) {
 	case args == 1 && find(w.known.types[name], schema, w.path, schemaOfType) != nil:
 	case w.any(schema, name):
 		// A function of that name takes another number of arguments: the server says so.
+	case len(w.known.functions[name]) == 0:
+		w.fail(at, unknown(strings.Join(parts, "."), name))
 	default:
 		w.fail(at, unlisted(strings.Join(parts, "."), schema == "" || schema == "pg_catalog"))
 	}
+}
+
+// elsewhere is what functions of other databases are here.
+var elsewhere = map[string]string{
+	"ifnull": "coalesce", "isnull": "coalesce", "nvl": "coalesce", "len": "length", "getdate": "now", "curdate": "now", "group_concat": "string_agg",
+	"listagg": "string_agg", "date_format": "to_char", "strftime": "to_char", "datetrunc": "date_trunc", "json_extract": "jsonb_path_query",
+}
+
+// unknown refuses a function that no schema has.
+func unknown(full, name string) *sandbox.Refusal {
+	r := refuse("unknown-function", "there is no function %s", full)
+	if r.Nearest = elsewhere[name]; r.Nearest == "" {
+		r.Nearest = nearest(name, keys(policy.SQLFunctions))
+	}
+	if r.Hint = "write it with PostgreSQL's functions, or compute it in Python instead"; r.Nearest != "" {
+		r.Hint = "did you mean " + r.Nearest + "?"
+	}
+	return r
 }
 
 // verdict sums up the functions that a name may mean.

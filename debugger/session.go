@@ -170,7 +170,11 @@ func (j *Journal) changedBy(step int, frame uint64) []string {
 				return s.Step <= step
 			}
 			switch rec.Kind {
-			case KindSet, KindGlobal, KindDelete, KindForget:
+			case KindGlobal:
+				if !hidden(s, &j.table, rec.Value) { // as it is not among the variables
+					names[rec.Name] = true
+				}
+			case KindSet, KindDelete, KindForget:
 				names[rec.Name] = true
 			case KindMutate:
 				for _, scope := range []map[uint64]Value{s.Globals, s.Frames[frame].Variables} {

@@ -177,7 +177,7 @@ type Step struct {
 	LineCode   string          `json:"line_code"`
 	Result     json.RawMessage `json:"result"` // {"status", ...}; on the last step the whole execution
 	State      StepState       `json:"state"`
-	Timestamp  time.Time       `json:"timestamp"`
+	Timestamp  time.Time       `json:"timestamp,omitzero"` // when the stream told it; a recording has none
 }
 
 // StepState is what a line left.

@@ -37,6 +37,9 @@ func checkCode(ctx context.Context, args []string) error {
 	}
 	for _, p := range v.Problems {
 		fmt.Printf("%s:%d:%d: %s: %s\n", rest[0], p.Line, max(p.Column, 1), p.Kind, p.Message)
+		if p.Hint != "" {
+			fmt.Println("  hint:", p.Hint)
+		}
 	}
 	switch n := len(v.Problems); n {
 	case 0:

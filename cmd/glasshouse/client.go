@@ -8,9 +8,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -59,11 +61,16 @@ func runFile(ctx context.Context, args []string) error {
 		fmt.Fprintf(os.Stderr, "glasshouse: %s: %d were cut\n", what, n)
 	}
 	if string(e.Result) != "null" && len(e.Result) > 0 {
-		fmt.Println(string(e.Result))
+		fmt.Println(shown(e.Result))
+	}
+	if left := leftBy(&e); left != "" {
+		fmt.Fprintf(os.Stderr, "glasshouse: it left %s; history has them, as %s\n", left, e.ID)
 	}
 	if e.Exception != nil {
-		fmt.Fprintln(os.Stderr, "Traceback (most recent call last):")
-		for _, f := range e.Exception.Traceback {
+		for n, f := range e.Exception.Traceback {
+			if n == 0 {
+				fmt.Fprintln(os.Stderr, "Traceback (most recent call last):")
+			}
 			fmt.Fprintf(os.Stderr, "  line %d, in %s\n    %s\n", f.Line, f.Function, f.Code)
 		}
 		if e.Exception.Hint != "" {
@@ -74,6 +81,32 @@ func runFile(ctx context.Context, args []string) error {
 		return fmt.Errorf("%s: %s", e.Status, *e.Error)
 	}
 	return nil
+}
+
+// shown is a result for a terminal: what JSON has no form for is an object with its repr.
+func shown(result json.RawMessage) string {
+	var object struct{ Type, Repr string }
+	if json.Unmarshal(result, &object) == nil && object.Type != "" && object.Repr != "" {
+		return object.Repr
+	}
+	return string(result)
+}
+
+// leftBy names what a terminal does not show of a run: outputs that are no plain text, and files.
+func leftBy(e *sandbox.Execution) string {
+	var all []string
+	for _, o := range e.Outputs {
+		for _, kind := range slices.Sorted(maps.Keys(o.Data)) {
+			if strings.HasPrefix(kind, "image/") {
+				all = append(all, "a picture ("+kind+")")
+				break
+			}
+		}
+	}
+	for _, a := range e.Artifacts {
+		all = append(all, a.Path)
+	}
+	return strings.Join(all, ", ")
 }
 
 // remote is the service that runs on a data folder.

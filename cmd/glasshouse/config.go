@@ -77,7 +77,7 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.StringVar(&c.tlsKey, "tls-key", "", "key file, for TLS")
 	f.StringVar(&c.dapListen, "dap-listen", "", "loopback address on which editors attach by the Debug Adapter Protocol, such as 127.0.0.1:8081; empty: none")
 	f.StringVar(&c.dataDir, "data-dir", defaultDataDir(), "folder of the keys, of artifacts and of the embedded database")
-	f.StringVar(&c.python, "python", "python3", "interpreter that the default environment is, or was made from; its packages are what code may import")
+	f.StringVar(&c.python, "python", "", "interpreter that the default environment is, or was made from; its packages are what code may import; empty: the one that scripts/setup made in the data folder, else python3")
 	f.StringVar(&c.databaseURL, "database-url", "", "history database (its owner's login); empty: the embedded one")
 	f.StringVar(&c.knowledgeURL, "knowledge-url", "", "database that agents read (a login with SELECT only); empty: the embedded demo")
 	f.StringVar(&c.writerURL, "writer-url", "", "the same with a login that may write, for statements that an admin applies; empty: the embedded demo's, or none")
@@ -145,7 +145,20 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	if c.dataDir, err = filepath.Abs(c.dataDir); err != nil {
 		return c, nil, err
 	}
+	if c.python == "" {
+		c.python = madePython(c.dataDir)
+	}
 	return c, f.Args(), c.facade()
+}
+
+// madePython is the interpreter of the environment that scripts/setup made last in a data
+// folder, or where there is none the system's.
+func madePython(dataDir string) string {
+	made, err := filepath.EvalSymlinks(filepath.Join(dataDir, "env", "current"))
+	if err != nil {
+		return "python3"
+	}
+	return filepath.Join(made, "bin", "python")
 }
 
 // facade settles where the facade listens, and in which folder its code works.

@@ -64,6 +64,9 @@ func Examine(config Config) Report {
 			i.Close()
 		} else {
 			p = Probe{Name: r.level, Found: reason(err), Remedy: r.remedy}
+			if none, ok := err.(*NoWall); ok && len(none.Attempts) > 0 {
+				p.Remedy = none.Attempts[0].Remedy
+			}
 		}
 		report.Levels = append(report.Levels, p)
 	}

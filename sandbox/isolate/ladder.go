@@ -124,7 +124,10 @@ func (i *Isolator) climb(e *edition) error {
 		}
 		remedy := r.remedy
 		var none *noGroups
-		if r.private && !errors.As(err, &none) {
+		var python *noPython
+		if errors.As(err, &python) {
+			remedy = "name another interpreter with --python, which every user of this machine can read; scripts/setup makes one"
+		} else if r.private && !errors.As(err, &none) {
 			unshared, remedy = err, ladder[2].remedy
 		}
 		i.tried = append(i.tried, Attempt{r.level, err.Error(), remedy})

@@ -53,6 +53,11 @@ type zygote struct {
 	retired bool          // another has taken its place: it ends with its last child
 }
 
+// noPython is why an interpreter does not serve behind a wall, which may be had with another.
+type noPython struct{ error }
+
+func (e *noPython) Unwrap() error { return e.error }
+
 // exited is told of a child's end.
 type exited func(status int, spent time.Duration)
 
@@ -100,11 +105,13 @@ func startZygote(spec stageSpec, ids identities, log func(string)) (*zygote, err
 	}
 	var said sync.WaitGroup
 	var last string
+	var raised bool // Python's own, which the stage had started
 	said.Add(1)
 	go func() {
 		defer said.Done()
 		for lines := bufio.NewScanner(errR); lines.Scan(); {
 			last = lines.Text()
+			raised = raised || strings.HasPrefix(last, "Traceback ")
 			log(last)
 		}
 		errR.Close()
@@ -126,6 +133,9 @@ func startZygote(spec stageSpec, ids identities, log func(string)) (*zygote, err
 		_ = cmd.Wait()
 		said.Wait()
 		control.Close()
+		if raised {
+			return nil, &noPython{fmt.Errorf("the interpreter ended: %s", last)}
+		}
 		return nil, fmt.Errorf("the wall stage ended: %s", last)
 	}
 	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{})

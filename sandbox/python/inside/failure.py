@@ -210,7 +210,8 @@ def _locals(error: BaseException) -> list:
 
 
 def _key(error: KeyError) -> str:
-    """The nearest key or column, from the innermost frame that has a likely one."""
+    """The nearest key or column, from the innermost frame that has a likely one. All columns are
+    told only where pandas itself did not find one."""
     if not error.args:
         return ""
     key, frames, step = error.args[0], [], _trace(error)
@@ -219,6 +220,8 @@ def _key(error: KeyError) -> str:
         step = step.tb_next
     for frame in reversed(frames[-MAX_FRAMES:]):
         for value in list(frame.f_locals.values())[:200]:
+            if issubclass(type(value), list) and list.__len__(value):  # rows
+                value = list.__getitem__(value, 0)
             kind = type(value)
             if kind is dict or kind in values.DICTS:
                 if "__builtins__" in value:
@@ -226,7 +229,9 @@ def _key(error: KeyError) -> str:
                 found = _mean(key, value)
             elif values.name_of(kind) == "DataFrame" and values.shape(value) is not None:
                 columns = value.columns[:MAX_NAMES].tolist()
-                found = _mean(key, columns) or "the columns are " + ", ".join(map(repr, columns[:20]))
+                found = _mean(key, columns)
+                if not found and str(frames[-1].f_globals.get("__name__")).startswith("pandas."):
+                    found = "the columns are " + ", ".join(map(repr, columns[:20]))
             else:
                 continue
             if found:

@@ -17,6 +17,7 @@ import pytest
         ("import pandas as pd\ndf = pd.DataFrame({'amount': [1], 'name': ['x']})\ndf['amout']", "KeyError", 3, "'amount'"),
         ("import pandas as pd\npd.DataFrame({'amount': [1]})['zzz']", "KeyError", 2, "'amount'"),
         ("import pandas as pd\ndf = pd.DataFrame({'amount': [1]})\ndf.amout", "AttributeError", 3, "'amount'"),
+        ("rows = [{'name': 1}]\nrows[0]['nmae']", "KeyError", 2, "'name'"),
         ("import pandsa", "ModuleNotFoundError", 1, "'pandas'"),
         ("from math import squrt", "ImportError", 1, "'sqrt'"),
         ("async def f(): pass\nc = f()\nc.x\n", "AttributeError", 3, "await"),
@@ -44,6 +45,11 @@ def test_exceptions(run, code, kind, line, hint):
     failure = run(code).failure
     assert (failure.type, failure.line) == (kind, line)
     assert hint in failure.hint
+
+
+def test_what_one_thing_lacks_says_nothing_of_another(run):
+    table = "import pandas as pd\ndf = pd.DataFrame({'amount': [1]})\n"
+    assert run(table + "d = {'host': 1}\nd['missing']").failure.hint == ""
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Without --python it is the interpreter that set-up made in the data folder.
+func TestTheInterpreterThatSetUpMade(t *testing.T) {
+	t.Setenv("GLASSHOUSE_PYTHON", "")
+	dir := t.TempDir()
+	took := func(args ...string) string {
+		t.Helper()
+		c, _, err := parse("run", append([]string{"--data-dir", dir}, args...), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.python
+	}
+	if got := took(); got != "python3" {
+		t.Errorf("where nothing was made: %s", got)
+	}
+	made := filepath.Join(dir, "env", "abc")
+	if err := os.MkdirAll(made, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(made, filepath.Join(dir, "env", "current")); err != nil {
+		t.Fatal(err)
+	}
+	if got := took(); got != filepath.Join(made, "bin", "python") {
+		t.Errorf("where one was made: %s", got)
+	}
+	if got := took("--python", "/other"); got != "/other" {
+		t.Errorf("where one is named: %s", got)
+	}
+}
