@@ -21,7 +21,7 @@ func (shown) Show(_ context.Context, o sandbox.Output) sandbox.Output { return o
 func TestDeepFrames(t *testing.T) {
 	for _, depth := range []int{maxDepth - 2, maxDepth + 1} {
 		e := &sandbox.Execution{DebugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}}
-		s := &says{e: e, desk: shown{}, room: 1 << 20}
+		s := &says{e: e, desk: shown{}, room: 1 << 20, notes: 1 << 20}
 		deep := strings.Repeat("[", depth) + strings.Repeat("]", depth)
 		for name, err := range map[string]error{
 			"note":   s.keepNote([]byte(`{"level":"INFO","data":` + deep + `}`)),
