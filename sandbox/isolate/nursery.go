@@ -290,7 +290,7 @@ func (e *edition) enter(spec Spec) hatch.Enter {
 		if i.rung.private {
 			first = firstIn
 		}
-		enter.UID = first + int(i.uids.Add(1)%int64(i.ids.count))
+		enter.UID = first + int(i.uids.Add(1)%int64(i.ids.count-1)) // the last is for what is shared
 	}
 	if i.spec.Without.lack(WallSeccomp) {
 		enter.Filter = ""

@@ -35,7 +35,7 @@ func (i *Isolator) Shared(ctx context.Context) (*Home, error) {
 	}
 	h := &Home{mount: z.shared, data: -1}
 	if i.ids.count > 0 {
-		last := i.ids.count - 1 // which no other child gets before all others have had theirs
+		last := i.ids.count - 1 // which no other child gets
 		h.uid = firstIn + last
 		if err := os.Chown(i.config.Shared, i.ids.first+last, i.ids.first+last); err != nil {
 			return nil, fmt.Errorf("give %s to the account that code runs as: %w", i.config.Shared, err)
