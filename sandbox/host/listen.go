@@ -123,9 +123,9 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 	defer letGo()
 	// It stands because it is stopped, all its threads, whatever it says of itself: no clock runs.
 	s.process.Freeze()
-	defer s.goOn()
+	defer s.process.GoOn()
 	ask := func(patience context.Context, command any) ([]byte, error) {
-		s.goOn()
+		s.process.GoOn()
 		defer s.process.Freeze()
 		if err := s.process.Hatch.Write(hatch.KindCommand, command); err != nil {
 			return nil, err
@@ -148,13 +148,8 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 	if err != nil {
 		return err
 	}
-	s.goOn() // so that it reads
+	s.process.GoOn() // so that it reads
 	return s.process.Hatch.Write(hatch.KindCommand, resume)
-}
-
-func (s *says) goOn() {
-	s.process.Guard()
-	s.process.Thaw()
 }
 
 // interruptAfter interrupts what the program does when ctx ends, and kills it where that

@@ -166,6 +166,15 @@ func (p *Process) Guard() {
 // Thaw ends a Freeze.
 func (p *Process) Thaw() { p.Signal(unix.SIGCONT) }
 
+// GoOn ends a Freeze in the middle of a run. The share of CPU that an Interrupt lifted from its
+// control group stays lifted, as the run is to end.
+func (p *Process) GoOn() {
+	if p.warden != nil {
+		p.warden.watch()
+	}
+	p.Thaw()
+}
+
 // Overstepped is the limit that the process went beyond where the service, not the
 // kernel, holds it to that limit, and for which it was killed; else "".
 func (p *Process) Overstepped() string {
