@@ -170,17 +170,7 @@ func (b *bench) service(ctx context.Context) {
 		once := c.timed(ctx, in(id), "1+1", expect{status: "completed", result: "2"}.check)
 		b.latency(ctx, "stateful 1+1", b.size.latency, goal{p50: goalStateful}, once)
 		// What others publish was timed in a loop, which no sleeping core has to be woken for.
-		b.latency(ctx, "stateful 1+1, one after another", b.size.latency, goal{p50: goalStateful}, func() (time.Duration, error) {
-			times := make([]float64, inARow)
-			for n := range times {
-				took, err := once()
-				if err != nil {
-					return 0, err
-				}
-				times[n] = float64(took)
-			}
-			return time.Duration(median(times)), nil
-		})
+		b.latency(ctx, "stateful 1+1, one after another", b.size.latency, goal{p50: goalStateful}, loop(once))
 	})
 	// Plot after plot is all CPU, and the default share of half a core would be what is timed.
 	b.inSandbox(ctx, "plot to PNG, warm", map[string]any{"cpu_percent": 100}, func(id string) {

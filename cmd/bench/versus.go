@@ -104,8 +104,7 @@ func (b *bench) against(ctx context.Context, what, peer string, goal float64, ou
 		return
 	}
 	progress("%s", name)
-	n := b.size.latency
-	took, ratios, err := inTurn(ctx, n, b.size.limit, theirs, ours)
+	took, ratios, err := inTurn(ctx, b.size.latency, b.size.limit, theirs, ours)
 	if err != nil {
 		b.report.failed(name, err)
 		return
@@ -145,16 +144,6 @@ func timesAs(what, name string, goal float64, ratios []float64, r row) row {
 		r.Goal, r.Met = fmt.Sprintf("%gx", goal), new(median(ratios) >= goal)
 	}
 	return r
-}
-
-// timed is a subject, as client's.
-func (s *server) timed(ctx context.Context, path, code string, check func(*execution, error) error) once {
-	return func() (time.Duration, error) {
-		begun := time.Now()
-		text, err := s.run(ctx, path, code, nil)
-		took := time.Since(begun)
-		return took, check(read(text, err))
-	}
 }
 
 // ready waits until the server answers at all.

@@ -37,7 +37,7 @@ type cgroup struct {
 
 	mu   sync.Mutex // held while its files are used
 	over bool       // it was removed: its files are gone, or another child's
-	kept files
+	kept files      // open, for the next child as well
 }
 
 // bounds of a group: memory in bytes, CPU in percent of one core, and the number of

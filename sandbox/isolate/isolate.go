@@ -81,7 +81,9 @@ func Open(config Config) (*Isolator, error) {
 	config.Recycle = config.Recycle.orDefault()
 	i := &Isolator{config: config, ids: findIdentities(), shelf: environment.Shelf{Dir: config.Shelf, Base: config.Python},
 		current: map[string]*edition{}, editions: map[*edition]bool{}}
-	if i.ids.count > 1 { // not from the first on: services and tests of one machine would have the same uids, and one limit of threads for each
+	if i.ids.count > 1 {
+		// Not from the first on: two services of a machine would have the same uids, and
+		// share what the kernel counts by uid.
 		i.uids.Store(rand.Int64N(int64(i.ids.count)))
 	}
 	i.life, i.close = context.WithCancel(context.Background())
