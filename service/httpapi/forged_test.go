@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -33,5 +34,15 @@ while True:
 	kept := c.ok(t, "GET", "/executions/"+opened.get("execution_id").(string), nil)
 	if cpu, _ := kept.get("usage.cpu_ms").(float64); kept.get("status") == "running" || cpu > 200 {
 		t.Errorf("%v, with %v ms of CPU", kept.get("status"), cpu)
+	}
+}
+
+// A function is not shown among the variables, so it is not told as changed either.
+func TestWhatIsNotShownHasNotChanged(t *testing.T) {
+	d, _ := user(t, sandbox.RoleDeveloper).open(t, map[string]any{"code": "def f():\n    pass\nx = 1\ny = 2", "stop_on_entry": true}, nil)
+	for _, want := range []string{"<nil>", "[x]"} {
+		if a := d.command(t, "next", nil); fmt.Sprint(a.get("where.changed")) != want {
+			t.Errorf("%v is told as changed, not %s", a.get("where.changed"), want)
+		}
 	}
 }
