@@ -70,6 +70,8 @@ func New(c Config) http.Handler {
 	config := huma.DefaultConfig("Glasshouse", c.Version)
 	config.DocsPath, config.SchemasPath = "", ""
 	config.CreateHooks = nil // no $schema in answers
+	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode}
+	config.Formats = map[string]huma.Format{"application/json": format, "json": format}
 	config.Info.Description = "Runs Python that agents write, next to PostgreSQL, and shows everything that happened."
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer"}}
 	config.Security = []map[string][]string{{"key": {}}}

@@ -50,9 +50,9 @@ func (a *api) debug(router *gin.Engine, at place) {
 			return
 		}
 		var body struct {
-			Code        *string        `json:"code"`
-			Context     map[string]any `json:"context"`
-			Breakpoints []any          `json:"breakpoints"`
+			Code        *string `json:"code"`
+			Context     object  `json:"context"`
+			Breakpoints []any   `json:"breakpoints"`
 		}
 		if err := decodeStrict(raw, &body); err != nil {
 			a.problem(g, err)
@@ -71,7 +71,7 @@ func (a *api) debug(router *gin.Engine, at place) {
 		}
 		ended := make(chan end, 1)
 		go func() {
-			e, err := a.service.Execute(ctx, who, g.Param("id"), service.Job{Code: *body.Code, Context: contextOf(raw), Kind: sandbox.KindDebug, Steps: stream.Step})
+			e, err := a.service.Execute(ctx, who, g.Param("id"), service.Job{Code: *body.Code, Context: json.RawMessage(body.Context), Kind: sandbox.KindDebug, Steps: stream.Step})
 			close(stream.steps)
 			ended <- end{e, err}
 		}()

@@ -14,9 +14,9 @@ import (
 
 // CodeBody is a piece of code and what it is given.
 type CodeBody struct {
-	Code    string         `json:"code" doc:"One module body"`
-	Context map[string]any `json:"context,omitempty" doc:"Each key is a variable, and the whole is context"`
-	Files   []CodeFile     `json:"files,omitempty" doc:"Uploads that come with it, in /data before it runs"`
+	Code    string     `json:"code" doc:"One module body"`
+	Context object     `json:"context,omitempty" doc:"Each key is a variable, and the whole is context"`
+	Files   []CodeFile `json:"files,omitempty" doc:"Uploads that come with it, in /data before it runs"`
 }
 
 // CodeFile is an upload that comes with a piece of code.
@@ -29,28 +29,11 @@ type CodeFile struct {
 type executeInput struct {
 	InSandbox
 	Accepts
-	Body    CodeBody
-	RawBody []byte
+	Body CodeBody
 }
 
-// contextOf takes the context from the body as it was sent, so that no number
-// loses digits on the way.
-func contextOf(raw []byte) json.RawMessage {
-	var body struct {
-		Context json.RawMessage `json:"context"`
-	}
-	_ = json.Unmarshal(raw, &body) // huma has read it already
-	if string(body.Context) == "null" {
-		return nil
-	}
-	return body.Context
-}
-
-func (b CodeBody) job(raw []byte, kind sandbox.Kind) (service.Job, error) {
-	job := service.Job{Code: b.Code, Kind: kind}
-	if b.Context != nil {
-		job.Context = contextOf(raw)
-	}
+func (b CodeBody) job(kind sandbox.Kind) (service.Job, error) {
+	job := service.Job{Code: b.Code, Context: json.RawMessage(b.Context), Kind: kind}
 	for n, f := range b.Files {
 		if (f.Content == nil) == (f.Base64 == nil) {
 			return job, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: fmt.Sprintf("files[%d]", n), Detail: "it needs content, which is text, or content_base64"}
@@ -106,7 +89,7 @@ type schemaBody struct {
 
 func (a *api) agents(group place) {
 	runRoute(a, group, "POST", "/sandbox/{id}/execute", "Run code in a sandbox", func(ctx context.Context, who sandbox.Key, in *executeInput) (*runAnswer, error) {
-		job, err := in.Body.job(in.RawBody, sandbox.KindExecute)
+		job, err := in.Body.job(sandbox.KindExecute)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +100,7 @@ func (a *api) agents(group place) {
 		return a.begun(ctx, group, in.Accepts, f, err)
 	})
 	runRoute(a, group, "POST", "/sandbox/agent/quick-execute", "Run code in a fresh sandbox that is gone afterwards", func(ctx context.Context, who sandbox.Key, in *quickInput) (*runAnswer, error) {
-		job, err := in.Body.job(in.RawBody, sandbox.KindQuick)
+		job, err := in.Body.job(sandbox.KindQuick)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -11,11 +12,34 @@ import (
 
 // However much of a request is wrong, its answer is short, and soon there.
 func TestAThousandErrorsAreToldInFew(t *testing.T) {
-	a := user(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/agent/quick-execute", `{"code":"1","files":[`+strings.Repeat(`{},`, 100_000)+`{}]}`)
-	isProblem(t, a, http.StatusUnprocessableEntity, "invalid-input", "files[0]", "; and 99981 more")
+	a := user(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/agent/quick-execute", `{"code":"1","files":[`+strings.Repeat(`{},`, 40_000)+`{}]}`)
+	isProblem(t, a, http.StatusUnprocessableEntity, "invalid-input", "files[0]", "; and 39981 more")
 	if len(a.text) > 10_000 {
 		t.Errorf("%d bytes", len(a.text))
 	}
+}
+
+// A body's values take many times its size, so most of a large one's are not made.
+func TestALargeBodyTakesLittle(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	numbers := strings.Repeat("1,", 2_000_000) + "1]}"
+	took := func(body string) (answer, uint64) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		a := c.do(t, "POST", "/sandbox/agent/quick-execute", body)
+		runtime.ReadMemStats(&after)
+		return a, (after.TotalAlloc - before.TotalAlloc) >> 20
+	}
+	a, wrong := took(`{"code":"1","files":[` + numbers)
+	isProblem(t, a, http.StatusBadRequest, "malformed", "more than 100000 values")
+	a, right := took(`{"code":"sum(context.n)","context":{"n":[` + numbers + `}`)
+	if a.status != http.StatusOK || a.get("result") != 2000001.0 {
+		t.Errorf("HTTP %d: %.300s", a.status, a.text)
+	}
+	if wrong > 100 || right > 400 {
+		t.Errorf("%d MB for a body of wrong items, %d for a context", wrong, right)
+	}
+	isProblem(t, c.do(t, "POST", "/sandbox/agent/quick-execute", "["+strings.Repeat("1,", 100_000)+"1]"), http.StatusBadRequest, "malformed", "it must be an object")
 }
 
 // What says that it stands is stopped, and runs no further while no clock runs.

@@ -89,16 +89,15 @@ func (a *api) sessions(router *gin.Engine, group place) {
 		Wait   string `query:"wait" pattern:"^[0-9]{1,2}$" doc:"Seconds to wait for the first stop; without it, 10"`
 		Body   struct {
 			Code        string         `json:"code"`
-			Context     map[string]any `json:"context,omitempty"`
+			Context     object         `json:"context,omitempty"`
 			Breakpoints breakpointList `json:"breakpoints,omitempty"`
 			Exceptions  []string       `json:"exceptions,omitempty" enum:"raised,uncaught" doc:"Stop where an exception is raised, or only where nobody handles it"`
 			StopOnEntry bool           `json:"stop_on_entry,omitempty"`
 		}
-		RawBody []byte
 	}
 	route(a, group, "POST", "/sandbox/{id}/debug/sessions", "Run code under an interactive debugger", func(ctx context.Context, who sandbox.Key, in *openInput) (*sessionAnswer, error) {
 		d, views, err := a.service.OpenDebug(ctx, who, in.ID, service.DebugStart{
-			Job:         service.Job{Code: in.Body.Code, Context: contextOf(in.RawBody), Kind: sandbox.KindDebug},
+			Job:         service.Job{Code: in.Body.Code, Context: json.RawMessage(in.Body.Context), Kind: sandbox.KindDebug},
 			Breakpoints: in.Body.Breakpoints, Exceptions: in.Body.Exceptions, StopOnEntry: in.Body.StopOnEntry, Driver: in.Client,
 		})
 		if err != nil {
