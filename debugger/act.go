@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"regexp"
+	"strings"
 )
 
 // childAnswer reads what the program answered, which says what failed as "error".
@@ -36,6 +37,9 @@ func (s *Session) evaluate(ctx context.Context, at int, tip bool, arguments json
 	}](arguments)
 	if err != nil {
 		return nil, err
+	}
+	if strings.TrimSpace(in.Expression) == "" {
+		return nil, fmt.Errorf("%w: evaluate needs an expression", ErrRequest)
 	}
 	var v VariableView
 	if tip {

@@ -10,18 +10,18 @@ import (
 )
 
 // serveDAP takes clients of the Debug Adapter Protocol until ctx ends, and waits for
-// those that are there. Only on loopback: a token would cross the network readable.
-func serveDAP(ctx context.Context, address string, open dap.Opener, warn func(string, ...any)) (wait func(), err error) {
+// those that are there. at is the address. Only on loopback: a token would cross the network readable.
+func serveDAP(ctx context.Context, address string, open dap.Opener, warn func(string, ...any)) (at net.Addr, wait func(), err error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("--dap-listen %q: %w", address, err)
+		return nil, nil, fmt.Errorf("--dap-listen %q: %w", address, err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("--dap-listen %s is beyond loopback: editors elsewhere come through a tunnel", address)
+		return nil, nil, fmt.Errorf("--dap-listen %s is beyond loopback: editors elsewhere come through a tunnel", address)
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%w: choose another address with --dap-listen", err)
+		return nil, nil, fmt.Errorf("%w: choose another address with --dap-listen", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
 	var all sync.WaitGroup
@@ -43,5 +43,5 @@ func serveDAP(ctx context.Context, address string, open dap.Opener, warn func(st
 			}()
 		}
 	}()
-	return all.Wait, nil
+	return listener.Addr(), all.Wait, nil
 }

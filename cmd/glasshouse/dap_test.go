@@ -12,7 +12,7 @@ import (
 func TestEditorsComeOnlyFromHere(t *testing.T) {
 	refuse := func(context.Context, dap.Attach) (*dap.Target, error) { return nil, errors.New("no") }
 	for _, address := range []string{"0.0.0.0:0", ":0", "192.0.2.1:0", "example.org:0", "nonsense"} {
-		if _, err := serveDAP(t.Context(), address, refuse, t.Logf); err == nil {
+		if _, _, err := serveDAP(t.Context(), address, refuse, t.Logf); err == nil {
 			t.Errorf("%s was taken", address)
 		}
 	}
@@ -22,11 +22,11 @@ func TestEditorsComeOnlyFromHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := taken.Addr().String()
-	if _, err := serveDAP(ctx, address, refuse, t.Logf); err == nil {
+	if _, _, err := serveDAP(ctx, address, refuse, t.Logf); err == nil {
 		t.Error("an address that is taken was taken")
 	}
 	taken.Close()
-	wait, err := serveDAP(ctx, address, refuse, t.Logf)
+	_, wait, err := serveDAP(ctx, address, refuse, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,9 +82,10 @@ func serve(ctx context.Context, args []string) error {
 			ended <- server.Serve(listener)
 		}
 	}()
+	var dapAt net.Addr
 	editors := func() {}
 	if c.dapListen != "" {
-		if editors, err = serveDAP(ctx, c.dapListen, a.service.AttachDAP, a.log.Warnf); err != nil {
+		if dapAt, editors, err = serveDAP(ctx, c.dapListen, a.service.AttachDAP, a.log.Warnf); err != nil {
 			_ = server.Close()
 			return err
 		}
@@ -97,6 +98,9 @@ func serve(ctx context.Context, args []string) error {
 		a.log.Warn(err)
 	}
 	greet(a, c, address, time.Since(began))
+	if dapAt != nil {
+		fmt.Printf("Editors attach by the Debug Adapter Protocol at %s\n", dapAt)
+	}
 	if facade != nil {
 		fmt.Printf("The facade for clients of a local code-execution server is at http://%s\n", facade.Addr())
 	}

@@ -72,6 +72,7 @@ func New(c Config) http.Handler {
 	config.CreateHooks = nil // no $schema in answers
 	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode}
 	config.Formats = map[string]huma.Format{"application/json": format, "json": format}
+	config.RejectUnknownQueryParameters = true // a filter that is misspelt would let everything through
 	config.Info.Description = "Runs Python that agents write, next to PostgreSQL, and shows everything that happened."
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer"}}
 	config.Security = []map[string][]string{{"key": {}}}
@@ -93,6 +94,7 @@ func New(c Config) http.Handler {
 		a.sessions(router, group)
 		a.editors(router, group)
 	}
+	router.GET("/", func(g *gin.Context) { g.Redirect(http.StatusFound, "/docs") })
 	router.GET("/docs", func(g *gin.Context) { g.Data(http.StatusOK, "text/html; charset=utf-8", web.Docs) })
 	router.GET("/healthz", func(g *gin.Context) { g.JSON(http.StatusOK, gin.H{"status": "ok"}) })
 	router.GET("/readyz", func(g *gin.Context) {
@@ -138,7 +140,7 @@ func (a *api) frame(g *gin.Context) {
 	g.Next()
 }
 
-var open = map[string]bool{"/healthz": true, "/readyz": true, "/docs": true, "/openapi.json": true, "/openapi.yaml": true}
+var open = map[string]bool{"/": true, "/healthz": true, "/readyz": true, "/docs": true, "/openapi.json": true, "/openapi.yaml": true}
 
 // authenticate finds the caller's key.
 func (a *api) authenticate(g *gin.Context) {

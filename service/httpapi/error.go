@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
@@ -107,7 +108,7 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 	for _, err := range errs[:len(errs)-more] {
 		var detail *huma.ErrorDetail
 		if errors.As(err, &detail) {
-			p.Errors = append(p.Errors, FieldProblem{strings.TrimPrefix(detail.Location, "body."), detail.Message})
+			p.Errors = append(p.Errors, FieldProblem{strings.TrimPrefix(detail.Location, "body."), inPlain.Replace(detail.Message)})
 		} else if err != nil {
 			p.Errors = append(p.Errors, FieldProblem{"", err.Error()})
 			if strings.Contains(err.Error(), "too large") {
@@ -123,6 +124,12 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 	}
 	return p
 }
+
+// inPlain says in the caller's words what huma says in Go's.
+var inPlain = strings.NewReplacer(
+	"invalid date/time for format "+time.RFC3339Nano, "expected a time as RFC 3339 has it, such as 2026-01-31T12:00:00Z",
+	"unknown content type: ", "send Content-Type: application/json, and a body of that; this was ",
+)
 
 // maxErrors is how many of a request's errors are told: a body can have a million.
 const maxErrors = 20

@@ -200,7 +200,7 @@ func (a *api) executions(group place) {
 	type filter struct {
 		User    string    `query:"user_id" doc:"For admins"`
 		Sandbox string    `query:"sandbox_id"`
-		Status  string    `query:"status"`
+		Status  string    `query:"status" enum:"created,running,completed,failed,timeout,cancelled,killed"`
 		Since   time.Time `query:"since"`
 		Until   time.Time `query:"until"`
 		Text    string    `query:"text" doc:"In the code or the error"`

@@ -63,6 +63,9 @@ func TestBadInputNamesItself(t *testing.T) {
 		{"POST", "/sandbox/nobody/check", `{"code": "1"}`, 404, "not-found", "sandbox"},
 		{"GET", "/sandbox/nobody/variables", "", 404, "not-found", "sandbox"},
 		{"GET", "/sandbox/" + id + "/files/a/b.csv", "", 404, "not-found", "a/b.csv"},
+		{"GET", "/executions?status=foo", "", 422, "invalid-input", "completed"},
+		{"GET", "/executions?user=somebody", "", 422, "invalid-input", "user"},
+		{"GET", "/executions?since=yesterday", "", 422, "invalid-input", "RFC 3339"},
 		{"POST", "/debug/sessions/s/stepIn", `{}`, 403, "forbidden", "developer"},
 		{"GET", "/pending-writes", "", 403, "forbidden", "admin"},
 	} {
@@ -81,13 +84,14 @@ func TestBadInputNamesItself(t *testing.T) {
 		}
 	}
 	c.root = ""
+	isProblem(t, c.do(t, "POST", execute, `{"code":"1"}`, "Content-Type", "text/plain"), http.StatusUnsupportedMediaType, "invalid-input", "send Content-Type: application/json")
 	if a := c.run(t, id, "1+1"); a.get("result") != 2.0 {
 		t.Errorf("the sandbox does not go on: %s", a.text)
 	}
 }
 
 func TestKeysAndOwners(t *testing.T) {
-	for _, path := range []string{"/healthz", "/readyz", "/docs", "/openapi.json"} {
+	for _, path := range []string{"/", "/healthz", "/readyz", "/docs", "/openapi.json"} {
 		if a := (client{}).do(t, "GET", path, nil); a.status != http.StatusOK {
 			t.Errorf("%s without a key: HTTP %d %s", path, a.status, a.text)
 		}

@@ -166,6 +166,10 @@ func (a *api) command(g *gin.Context) (map[string]any, error) {
 	if err != nil {
 		return nil, sandbox.Errorf(sandbox.FaultTooLarge, "the body has more than %d bytes", maxBody)
 	}
+	var whole object
+	if len(arguments) > 0 && json.Unmarshal(arguments, &whole) != nil {
+		return nil, sandbox.Errorf(sandbox.FaultMalformed, "the body is not a JSON object")
+	}
 	if name == "drive" || debugger.Drives(name) {
 		if err := d.Drive(client, name == "drive"); err != nil {
 			return nil, err

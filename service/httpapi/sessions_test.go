@@ -39,6 +39,18 @@ func (c client) open(t testing.TB, body map[string]any, config map[string]any) (
 	return driver{c, session, execution}, a
 }
 
+func TestCommandsThatAreNone(t *testing.T) {
+	d, _ := user(t, sandbox.RoleDeveloper).open(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, nil)
+	path := "/debug/sessions/" + d.session
+	for _, body := range []string{`{"x":`, `[]`, `next`} {
+		isProblem(t, d.do(t, "POST", path+"/next", body), http.StatusBadRequest, "malformed", "JSON object")
+	}
+	isProblem(t, d.do(t, "POST", path+"/evaluate", `{}`), http.StatusUnprocessableEntity, "invalid-input", "an expression")
+	if a := d.command(t, "next", nil); a.get("where.line_number") != 2.0 {
+		t.Errorf("it is at %v", a.get("where.line_number"))
+	}
+}
+
 func (d driver) command(t testing.TB, name string, arguments map[string]any) answer {
 	t.Helper()
 	return d.ok(t, "POST", "/debug/sessions/"+d.session+"/"+name, arguments)
