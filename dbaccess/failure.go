@@ -72,6 +72,7 @@ func failure(ctx context.Context, err error, p *plan, l sandbox.Limits) error {
 	if out.Nearest != "" {
 		out.Hint = "did you mean " + out.Nearest + "?"
 	}
+	habitual(out, p.given)
 	return out
 }
 

@@ -109,6 +109,9 @@ func draft(ctx context.Context, parsers *parse.Pool, q parse.Request, known *cat
 		return nil, nil, err
 	}
 	p.fingerprint = fingerprint
+	if p.refusal != nil {
+		habitual(p.refusal, q.SQL)
+	}
 	return p, w, nil
 }
 

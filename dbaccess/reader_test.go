@@ -82,6 +82,27 @@ func TestReader(t *testing.T) {
 		}
 	})
 
+	t.Run("habits of other databases", func(t *testing.T) {
+		for sql, hint := range map[string]string{
+			"show tables": "db_tables()", "DESCRIBE users": "db_schema(table)", "PRAGMA table_info(users)": "db_schema(table)",
+			"SELECT TOP 5 * FROM users": "LIMIT", "SELECT * FROM users LIMIT 5, 10": "OFFSET", "SELECT `name` FROM users": `"name"`,
+			"SELECT * FROM users WHERE id = %s": ":name", "SELECT * FROM users WHERE id = %(id)s": ":name", "SELECT * FROM users WHERE id = ? AND true": ":name",
+			"SELECT * FROM users WHERE id IN ?": ":name", "SELECT id, FROM users": "comma", "SELECT * FROM users WHERE id IN (:ids)": "= ANY(:name)",
+			`SELECT * FROM users WHERE name = "Bob"`: "'Bob'", "SELECT '2026-13-45'::date": "'2026-01-31'",
+			"SELECT `nam` FROM": `"name"`, "SELECT name FROM users WHERE": "", `SELECT "nam" FROM users`: "did you mean name?", "SELECT '%s, ?' + FROM users": "",
+		} {
+			params := map[string]any{}
+			if strings.Contains(sql, ":ids") {
+				params["ids"] = []any{json.Number("1")}
+			}
+			_, err := query(sql, params, sandbox.Limits{})
+			var no *sandbox.Refusal
+			if !errors.As(err, &no) || hint == "" && no.Hint != "" || !strings.Contains(no.Hint, hint) {
+				t.Errorf("%s: %+v, %v; want a hint with %q", sql, no, err, hint)
+			}
+		}
+	})
+
 	t.Run("parameters", func(t *testing.T) {
 		for _, c := range []struct {
 			sql    string
