@@ -159,7 +159,7 @@ func (r *remote) call(ctx context.Context, method, path string, in, out any) err
 // runs, in the database itself.
 func keys(ctx context.Context, args []string) error {
 	const use = "usage: glasshouse keys create --name NAME [--user USER] [--role agent|developer|admin] [--expires 720h] | list | revoke ID"
-	if len(args) == 0 {
+	if len(args) == 0 || !slices.Contains([]string{"create", "list", "revoke"}, args[0]) {
 		return errors.New(use)
 	}
 	var name, user, role string
@@ -223,8 +223,6 @@ func keys(ctx context.Context, args []string) error {
 			return errors.New(use)
 		}
 		return r.call(ctx, "DELETE", "/keys/"+rest[0], nil, &map[string]any{})
-	default:
-		return errors.New(use)
 	}
 	return nil
 }

@@ -65,6 +65,9 @@ type config struct {
 	facadeMaxChars  int
 }
 
+// everywhere are settings that each command's help lists.
+var everywhere = map[string]bool{"data-dir": true, "python": true}
+
 // parse reads args over the environment over the defaults. flag.ErrHelp where help
 // was asked for and printed.
 func parse(name string, args []string, more func(*flag.FlagSet)) (config, []string, error) {
@@ -117,6 +120,8 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.StringVar(&c.facadeListen, "facade-listen", "", "loopback address for clients of a local code-execution server, which send no key; empty: SANDBOX_HOST and SANDBOX_PORT where one is set, else off. 127.0.0.1:6000 is what they try")
 	f.StringVar(&c.facadeFolder, "facade-folder", "", "folder of this machine that their code works in; empty: OUTPUT_DATA_PATH, else one in memory")
 	f.IntVar(&c.facadeMaxChars, "facade-max-output-chars", 1000, "characters of output that they get where they do not say")
+	settings := map[string]bool{}
+	f.VisitAll(func(g *flag.Flag) { settings[g.Name] = true })
 	if more != nil {
 		more(f)
 	}
@@ -135,8 +140,13 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
 		fmt.Printf("glasshouse %s takes these settings, each also as an environment variable:\n\n", name)
 		f.VisitAll(func(g *flag.Flag) {
-			fmt.Printf("  --%s  (GLASSHOUSE_%s, default %q)\n        %s\n", g.Name, strings.ToUpper(strings.ReplaceAll(g.Name, "-", "_")), g.DefValue, g.Usage)
+			if name == "serve" || !settings[g.Name] || everywhere[g.Name] {
+				fmt.Printf("  --%s  (GLASSHOUSE_%s, default %q)\n        %s\n", g.Name, strings.ToUpper(strings.ReplaceAll(g.Name, "-", "_")), g.DefValue, g.Usage)
+			}
 		})
+		if name != "serve" {
+			fmt.Println("\nand those of `glasshouse serve --help`, where they matter to it.")
+		}
 		return c, nil, err
 	} else if err != nil {
 		return c, nil, fmt.Errorf("%w; `glasshouse %s --help` lists the settings", err, name)

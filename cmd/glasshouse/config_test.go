@@ -2,7 +2,9 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -33,5 +35,24 @@ func TestTheInterpreterThatSetUpMade(t *testing.T) {
 	}
 	if got := took("--python", "/other"); got != "/other" {
 		t.Errorf("where one is named: %s", got)
+	}
+}
+
+// A command's help is of that command; serve's has every setting.
+func TestHelpIsOfTheCommand(t *testing.T) {
+	path := binary(t)
+	for command, want := range map[string][2]string{
+		"serve --help":       {"--allowed-hosts", "where they matter"},
+		"keys create --help": {"--role", "--allowed-hosts"},
+		"run --help":         {"--python", "--allowed-hosts"},
+		"check sql --help":   {"--dsn", "--allowed-hosts"},
+	} {
+		out, err := exec.Command(path, strings.Fields(command)...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want[0]) || strings.Contains(string(out), want[1]) {
+			t.Errorf("%s: %v\n%s", command, err, out)
+		}
+	}
+	if out, err := exec.Command(path, "keys", "--help").CombinedOutput(); err == nil || !strings.Contains(string(out), "keys create --name NAME") {
+		t.Errorf("keys --help: %v %s", err, out)
 	}
 }
