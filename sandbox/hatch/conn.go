@@ -38,6 +38,10 @@ func NewConn(sock *net.UnixConn) *Conn {
 // Close closes the host's end.
 func (c *Conn) Close() error { return c.sock.Close() }
 
+// Deaf fails all writes, now and later: the child is dead. That is not left to its end of the
+// socket pair, which a child can put on its way to the host, and so keep open.
+func (c *Conn) Deaf() { _ = c.sock.SetWriteDeadline(time.Unix(1, 0)) }
+
 // Write sends v as the JSON body of one frame, with file descriptors riding
 // along where there are any.
 func (c *Conn) Write(k Kind, v any, fds ...int) error {

@@ -15,6 +15,7 @@ const (
 	dataArg0   = 16
 	dataArg1   = 24
 	dataArg2   = 32
+	dataArg3   = 40
 )
 
 // The filters that a zygote is given, by the name that Enter chooses one with.
@@ -46,7 +47,8 @@ func filterOf(shape filterShape) ([]byte, error) {
 		return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 	}
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
-	const thread = unix.CLONE_THREAD | unix.CLONE_VM | unix.CLONE_SIGHAND
+	// With descriptors of its own a thread would have as many again as the limit allows.
+	const thread = unix.CLONE_THREAD | unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_FILES | unix.CLONE_FS
 	const fresh = unix.CLONE_NEWNS | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	calls := verdicts{}
 	if shape.oneUID {
@@ -66,7 +68,8 @@ func filterOf(shape filterShape) ([]byte, error) {
 		deny(unix.EAGAIN), // as where a limit on processes is reached
 		deny(unix.EPERM),
 	}, unix.SYS_CLONE)
-	calls.add(among(dataArg0, unix.AF_UNIX), unix.SYS_SOCKETPAIR)
+	// Of streams, which are connected for good: a datagram may be sent to any path.
+	calls.add(append(both(dataArg0, unix.AF_UNIX), masked(dataArg1, 0xf, unix.SOCK_STREAM)...), unix.SYS_SOCKETPAIR)
 	calls.add(among(dataArg0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ), unix.SYS_PRCTL)
 	// TIOCGWINSZ, TCGETS, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD: what Python asks of files.
 	calls.add(among(dataArg1, unix.TIOCGWINSZ, unix.TCGETS, 0x5421, 0x5451, 0x5450, 0x541b), unix.SYS_IOCTL)
@@ -77,10 +80,21 @@ func filterOf(shape filterShape) ([]byte, error) {
 		// Its own limits come at its assignment, by its own hand; it can't raise them again.
 		calls.add(among(dataArg0, 0), unix.SYS_PRLIMIT64)
 	}
-	calls.add(among(dataArg0, self), unix.SYS_KILL, unix.SYS_TGKILL)
+	// SIGCONT would undo the stop between runs, even while it is on its way.
+	calls.add(append(both(dataArg0, self), besides(dataArg1, uint32(unix.SIGCONT))...), unix.SYS_KILL)
+	calls.add(append(both(dataArg0, self), besides(dataArg2, uint32(unix.SIGCONT))...), unix.SYS_TGKILL)
 	calls.add(among(dataArg1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC,
 		unix.F_GETLK, unix.F_OFD_GETLK, 1033, 1034), unix.SYS_FCNTL)
 	locks(calls)
+	// The cache is everybody's: nobody empties it of what all read.
+	calls.add([]bpf.Instruction{bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}}, unix.SYS_FADVISE64)
+	// Huge pages that the host set aside are counted nowhere.
+	calls.add([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: dataArg3, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.MAP_HUGETLB, SkipFalse: 1},
+		deny(unix.ENOMEM),
+		allow,
+	}, unix.SYS_MMAP)
 	calls.add(among(dataArg2, 0), unix.SYS_PRLIMIT64) // read only: no new limit
 	prog := append([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: dataArch, Size: 4},
@@ -153,10 +167,41 @@ func among(arg uint32, values ...uint32) []bpf.Instruction {
 	)
 }
 
+// both goes on with what follows where the 32 low bits of an argument have a value, and
+// answers EPERM otherwise.
+func both(arg, value uint32) []bpf.Instruction {
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: arg, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+	}
+}
+
+// masked is among, of the bits of an argument that mask has, and one value.
+func masked(arg, mask, value uint32) []bpf.Instruction {
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: arg, Size: 4},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: mask},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
+	}
+}
+
+// besides allows the call at hand unless the 32 low bits of an argument have a value.
+func besides(arg, value uint32) []bpf.Instruction {
+	return []bpf.Instruction{
+		bpf.LoadAbsolute{Off: arg, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipFalse: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
+	}
+}
+
 // allowed are the calls that Python, numpy, pandas, matplotlib and pyarrow need;
 // none reaches beyond the process and its files.
 var allowed = append([]int{
-	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_CLOSE, unix.SYS_FSTAT, unix.SYS_LSEEK, unix.SYS_MMAP, unix.SYS_MPROTECT, unix.SYS_MUNMAP, unix.SYS_BRK,
+	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_CLOSE, unix.SYS_FSTAT, unix.SYS_LSEEK, unix.SYS_MPROTECT, unix.SYS_MUNMAP, unix.SYS_BRK,
 	unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_SIGALTSTACK, unix.SYS_RT_SIGPENDING, unix.SYS_RT_SIGTIMEDWAIT,
 	unix.SYS_PREAD64, unix.SYS_PWRITE64, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREADV, unix.SYS_PWRITEV, unix.SYS_SENDFILE, unix.SYS_COPY_FILE_RANGE,
 	unix.SYS_SCHED_YIELD, unix.SYS_MREMAP, unix.SYS_MSYNC, unix.SYS_MINCORE, unix.SYS_MADVISE, unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
@@ -167,7 +212,7 @@ var allowed = append([]int{
 	unix.SYS_GETRANDOM, unix.SYS_SCHED_GETAFFINITY, unix.SYS_SCHED_GETPARAM, unix.SYS_SCHED_GETSCHEDULER, unix.SYS_GETPRIORITY, unix.SYS_GETCPU,
 	unix.SYS_OPENAT, unix.SYS_NEWFSTATAT, unix.SYS_STATX, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_READLINKAT, unix.SYS_GETDENTS64, unix.SYS_GETCWD, unix.SYS_CHDIR, unix.SYS_FCHDIR,
 	unix.SYS_MKDIRAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2, unix.SYS_LINKAT, unix.SYS_SYMLINKAT, unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_UTIMENSAT,
-	unix.SYS_FTRUNCATE, unix.SYS_TRUNCATE, unix.SYS_FALLOCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_FADVISE64, unix.SYS_STATFS, unix.SYS_FSTATFS,
+	unix.SYS_FTRUNCATE, unix.SYS_TRUNCATE, unix.SYS_FALLOCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_STATFS, unix.SYS_FSTATFS,
 	unix.SYS_PIPE2, unix.SYS_PPOLL, unix.SYS_PSELECT6, unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_EVENTFD2, unix.SYS_RESTART_SYSCALL,
 	// On the hatch and on socket pairs; no other socket can be made.
 	unix.SYS_SENDTO, unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_SHUTDOWN, unix.SYS_GETSOCKOPT, unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME,

@@ -60,8 +60,8 @@ func TestFilterJudgesEveryCall(t *testing.T) {
 		eperm, enosys, again = nothing | uint32(unix.EPERM), nothing | uint32(unix.ENOSYS), nothing | uint32(unix.EAGAIN)
 	)
 	// What depends on arguments, and is told apart below.
-	special := []int{unix.SYS_CLONE, unix.SYS_SOCKETPAIR, unix.SYS_PRCTL, unix.SYS_IOCTL, unix.SYS_KILL, unix.SYS_TGKILL, unix.SYS_FCNTL, unix.SYS_PRLIMIT64}
-	thread := uint64(unix.CLONE_THREAD | unix.CLONE_VM | unix.CLONE_SIGHAND)
+	special := []int{unix.SYS_CLONE, unix.SYS_SOCKETPAIR, unix.SYS_PRCTL, unix.SYS_IOCTL, unix.SYS_KILL, unix.SYS_TGKILL, unix.SYS_FCNTL, unix.SYS_PRLIMIT64, unix.SYS_MMAP}
+	thread := uint64(unix.CLONE_THREAD | unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_FILES | unix.CLONE_FS)
 	for name, shape := range map[string]filterShape{
 		"full": {}, "network": {network: true}, "shared": {shared: true}, "one uid": {shared: true, oneUID: true}, "one uid, network": {shared: true, oneUID: true, network: true},
 	} {
@@ -94,7 +94,7 @@ func TestFilterJudgesEveryCall(t *testing.T) {
 					want = allow
 				case slices.Contains(refused, nr):
 					want = eperm
-				case nr == unix.SYS_FLOCK:
+				case nr == unix.SYS_FLOCK, nr == unix.SYS_FADVISE64:
 					want = nothing
 				}
 				is(want, nr)
@@ -107,8 +107,13 @@ func TestFilterJudgesEveryCall(t *testing.T) {
 			is(allow, unix.SYS_CLONE, thread|unix.CLONE_SYSVSEM)
 			is(again, unix.SYS_CLONE, uint64(unix.SIGCHLD))
 			is(eperm, unix.SYS_CLONE, thread|unix.CLONE_NEWUSER)
-			is(allow, unix.SYS_SOCKETPAIR, unix.AF_UNIX)
-			is(eperm, unix.SYS_SOCKETPAIR, unix.AF_INET)
+			is(again, unix.SYS_CLONE, thread&^unix.CLONE_FILES)
+			is(again, unix.SYS_CLONE, thread&^unix.CLONE_FS)
+			is(allow, unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC)
+			is(eperm, unix.SYS_SOCKETPAIR, unix.AF_INET, unix.SOCK_STREAM)
+			is(eperm, unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC)
+			is(allow, unix.SYS_MMAP, 0, 4096, 3, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+			is(nothing|uint32(unix.ENOMEM), unix.SYS_MMAP, 0, 4096, 3, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_HUGETLB)
 			is(allow, unix.SYS_PRCTL, unix.PR_SET_NAME)
 			is(allow, unix.SYS_FCNTL, 3, unix.F_GETLK)
 			is(nothing, unix.SYS_FCNTL, 3, unix.F_SETLK)
@@ -122,6 +127,10 @@ func TestFilterJudgesEveryCall(t *testing.T) {
 			if shape.shared {
 				self, limited = ownPID, allow
 			}
+			is(allow, unix.SYS_KILL, self, uint64(unix.SIGTERM))
+			is(eperm, unix.SYS_KILL, self, uint64(unix.SIGCONT))
+			is(allow, unix.SYS_TGKILL, self, uint64(unix.SIGCONT), uint64(unix.SIGTERM))
+			is(eperm, unix.SYS_TGKILL, self, 2, uint64(unix.SIGCONT))
 			for _, nr := range []int{unix.SYS_KILL, unix.SYS_TGKILL} {
 				is(allow, nr, self)
 				is(eperm, nr, self+1)

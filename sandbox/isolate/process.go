@@ -47,6 +47,7 @@ func (p *Process) exited(status int, spent time.Duration) {
 	p.once.Do(func() {
 		p.status, p.spent = status, spent
 		close(p.done)
+		p.Hatch.Deaf()
 	})
 }
 

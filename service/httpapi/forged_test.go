@@ -42,6 +42,25 @@ func TestALargeBodyTakesLittle(t *testing.T) {
 	isProblem(t, c.do(t, "POST", "/sandbox/agent/quick-execute", "["+strings.Repeat("1,", 100_000)+"1]"), http.StatusBadRequest, "malformed", "it must be an object")
 }
 
+// A child can put its own end of the hatch on its way to the service, which holds it open when
+// the child is dead: who writes to it is told all the same.
+func TestAHatchThatHoldsItself(t *testing.T) {
+	c := user(t, sandbox.RoleAdmin)
+	id := c.create(t, map[string]any{"profile": "unrestricted", "max_execution_time": 1})
+	a := c.run(t, id, `
+import array, json, os, socket, struct, time
+body = json.dumps({"id": 77, "what": "query", "sql": "SELECT repeat('x', 1000) AS a FROM generate_series(1, 5000)", "params": {}, "form": "plain"}).encode()
+s = socket.socket(fileno=os.dup(3))
+s.sendall(struct.pack(">IB", len(body), ord("A")) + body)
+time.sleep(0.3)  # the service writes rows now, and reads nothing
+s.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [3]))])
+time.sleep(60)
+`)
+	if a.get("status") != "timeout" {
+		t.Errorf("%s", a.text)
+	}
+}
+
 // What says that it stands is stopped, and runs no further while no clock runs.
 func TestAForgedStopStands(t *testing.T) {
 	c := user(t, sandbox.RoleAdmin)

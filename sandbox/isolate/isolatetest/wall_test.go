@@ -295,13 +295,40 @@ func TestNothingRunsAfterTheAnswer(t *testing.T) {
 	s := open(t, raise(t, ""), nil)
 	run(t, s, "import threading, time\nn = 0\ndef count():\n    global n\n    while True: n += 1\nthreading.Thread(target=count, daemon=True).start()")
 	before := run(t, s, "n").Result
-	cpu := s.Usage()
 	time.Sleep(300 * time.Millisecond) // the time in which a thread would count
-	_ = cpu
 	after := run(t, s, "n").Result
 	var a, b float64
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil || b-a > 3_000_000 {
 		t.Errorf("a thread counted from %s to %s between runs", before, after)
+	}
+}
+
+// What a run leaves behind can't undo the stop that comes after it.
+func TestTheStopIsNotUndone(t *testing.T) {
+	s := open(t, raise(t, ""), nil)
+	run(t, s, `
+import os, signal, threading, time
+n = 0
+def go_on():
+    global n
+    while True:
+        for go in (lambda: os.kill(os.getpid(), signal.SIGCONT), lambda: signal.pthread_kill(threading.get_ident(), signal.SIGCONT)):
+            try:
+                go()
+            except OSError:
+                pass
+        n += 1
+for _ in range(2):
+    threading.Thread(target=go_on, daemon=True).start()
+time.sleep(0.1)
+`)
+	for range 5 {
+		before := run(t, s, "n").Result
+		time.Sleep(200 * time.Millisecond) // in which they would go on
+		var a, b float64
+		if after := run(t, s, "n").Result; json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil || b-a > 20_000 {
+			t.Errorf("they went on from %s to %s between runs", before, after)
+		}
 	}
 }
 
