@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,8 +13,10 @@ import (
 )
 
 const (
-	maxQueries  = 1000 // kept with one execution; more are counted
-	maxCaptured = 100  // writes of one execution
+	maxQueries    = 1000     // kept with one execution; beyond it those whose text is new, and the rest is counted
+	maxStatements = 2000     // kept in all: what would be more is not run
+	maxQueryBytes = 16 << 20 // of their texts and parameters, likewise
+	maxCaptured   = 100      // writes of one execution
 )
 
 // desk answers what one execution's code asks, and records it.
@@ -22,7 +25,9 @@ type desk struct {
 	box       sandbox.Sandbox
 	execution *sandbox.Execution
 	captured  int
-	feed      *Feed // nil: nobody follows it
+	texts     map[string]bool // of the statements that are kept, where there are many
+	bytes     int             // of them and their parameters
+	feed      *Feed           // nil: nobody follows it
 }
 
 // Query records the time that the statement took without that of its taker, for which
@@ -31,6 +36,9 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 	q := sandbox.Query{SQL: sql, StartedAt: d.service.Clock()}
 	if len(params) > 0 {
 		q.Parameters, _ = json.Marshal(d.service.masked(params))
+	}
+	if no := d.room(&q); no != nil {
+		return sandbox.Total{}, no
 	}
 	var waited time.Duration
 	timed := func(rows sandbox.Rows) error {
@@ -69,15 +77,35 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 	case err != nil:
 		q.Status, q.Error = "failed", err.Error()
 	}
-	if len(d.execution.Queries) >= maxQueries {
+	if len(d.execution.Queries) >= maxQueries && d.texts[q.SQL] {
 		d.execution.Truncated["queries"]++
-	} else {
-		d.execution.Queries = append(d.execution.Queries, q)
-		if d.feed != nil {
-			d.feed.query(q)
-		}
+		return total, err
+	}
+	d.execution.Queries = append(d.execution.Queries, q)
+	if d.texts[q.SQL] = true; d.feed != nil {
+		d.feed.query(q)
 	}
 	return total, err
+}
+
+// room refuses a statement that there would be no room for in the execution: none runs whose
+// text history does not have.
+func (d *desk) room(q *sandbox.Query) error {
+	if d.texts == nil {
+		d.texts = map[string]bool{}
+	}
+	kept := len(d.execution.Queries)
+	if kept >= maxQueries && d.texts[q.SQL] {
+		return nil
+	}
+	if d.bytes += len(q.SQL) + len(q.Parameters); kept < maxStatements && d.bytes <= maxQueryBytes {
+		return nil
+	}
+	d.execution.Truncated["queries"]++
+	return &sandbox.Refusal{
+		Reason: "too-many-statements", Message: fmt.Sprintf("a run may have %d different statements, of %d MiB with their parameters, and this one is beyond that", maxStatements, maxQueryBytes>>20),
+		Hint: "read more rows with each, or pass what differs as parameters", Failed: true,
+	}
 }
 
 // masked are the parameters as history keeps them.

@@ -17,7 +17,7 @@ import (
 
 // Bounds of one collection; what is beyond them is counted as missed.
 const (
-	maxArtifacts = 1000   // new or changed files
+	maxArtifacts = 1000   // new or changed files, or that may be
 	maxEntries   = 20_000 // of any kind that are looked at
 )
 
@@ -66,7 +66,8 @@ func (s *Session) Collect(keep Keep) (found []sandbox.Artifact, missed int64, er
 type collection struct {
 	keep          Keep
 	before, after map[string]mark
-	room          int64 // bytes that may still be kept
+	room          int64 // bytes that may still be read
+	read          int   // files that were
 	looked        int
 	found         []sandbox.Artifact
 	missed        int64
@@ -144,10 +145,12 @@ func (c *collection) file(dir int, entry, name string) {
 		c.after[name] = now
 		return
 	}
-	if len(c.found) >= maxArtifacts || st.Size > c.room {
+	if c.read >= maxArtifacts || st.Size > c.room || hollow(st) {
 		c.missed++
 		return
 	}
+	c.read, c.room = c.read+1, c.room-st.Size // whether it turns out to have changed or not
+
 	a, err := c.keep(entry, io.LimitReader(f, st.Size)) // a thread may not have stopped yet: never more than was looked at
 	if err != nil {
 		c.err = fmt.Errorf("collect artifacts: %w", err)
@@ -158,13 +161,16 @@ func (c *collection) file(dir int, entry, name string) {
 	if known && old.sum == a.SHA256 {
 		return
 	}
-	c.room -= a.Size
 	a.Path, a.Change = readable(name), sandbox.ChangeNew
 	if known {
 		a.Change = sandbox.ChangeChanged
 	}
 	c.found = append(c.found, a)
 }
+
+// hollow says whether a file is mostly holes: it costs the code that makes it nothing, and
+// whoever reads and keeps it its whole size.
+func hollow(st unix.Stat_t) bool { return st.Size > 1<<20 && st.Size > 4*512*st.Blocks }
 
 // readable writes the bytes of a name that are not UTF-8 as %XX.
 func readable(name string) string {

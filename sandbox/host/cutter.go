@@ -67,6 +67,16 @@ func (c *cutter) interrupt() {
 	}
 }
 
+// throttle has the share of CPU hold again after an expression that was interrupted; a run
+// that is to end needs what it was given for that.
+func (c *cutter) throttle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.by == "" {
+		c.process.Throttle()
+	}
+}
+
 // hold stops the clock until the func that it returns is called.
 func (c *cutter) hold() (letGo func()) {
 	began := time.Now()

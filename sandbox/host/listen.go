@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"glasshouse/sandbox"
@@ -35,6 +36,26 @@ type says struct {
 	catchUp func() // takes what was printed so far; nil where nobody listens
 	room    int    // bytes left for outputs,
 	notes   int    // and for notes
+	frames  int    // that have come
+
+	before time.Duration // its CPU time when the run began
+}
+
+// Python takes ten times frameTime and more to send a frame, and to read one takes the service
+// about as long as that. So frames that come faster were not sent by Python, and would cost
+// others more than whoever sends them.
+const (
+	frameTime = time.Microsecond
+	frameLot  = 5000 // of which the first is free, and after each of which is looked
+)
+
+// forged says whether more frames have come than the process has had the CPU time for.
+func (s *says) forged() bool {
+	if s.frames++; s.frames%frameLot != 0 {
+		return false
+	}
+	used := s.process.CPU() // 0 where it is not to be had
+	return used > 0 && used-s.before < time.Duration(s.frames-frameLot)*frameTime
 }
 
 // aloneTime is how long a run that is alone may keep the thread of who waits for it.
@@ -50,6 +71,9 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 	}
 	for {
 		kind, body, err := s.process.Hatch.Read()
+		if err == nil && s.forged() {
+			err = &hatch.IllegalFrame{Why: "more of them than it had the time to send"}
+		}
 		if err == nil {
 			err = s.records(kind)
 		}
@@ -119,20 +143,24 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 	if s.watch == nil {
 		return &hatch.IllegalFrame{Why: "a stop of a run that is not watched"}
 	}
-	letGo := s.cut.hold()
+	letGo := sync.OnceFunc(s.cut.hold())
 	defer letGo()
 	// It stands because it is stopped, all its threads, whatever it says of itself: no clock runs.
 	s.process.Freeze()
 	defer s.process.GoOn()
 	ask := func(patience context.Context, command any) ([]byte, error) {
+		answered := s.interruptAfter(patience) // before anything that the program may not take
 		s.process.GoOn()
 		defer s.process.Freeze()
+		defer answered()
 		if err := s.process.Hatch.Write(hatch.KindCommand, command); err != nil {
 			return nil, err
 		}
-		defer s.interruptAfter(patience)()
 		for {
 			kind, body, err := s.process.Hatch.Read()
+			if err == nil && s.forged() {
+				err = &hatch.IllegalFrame{Why: "more of them than it had the time to send"}
+			}
 			if err == nil {
 				err = s.records(kind)
 			}
@@ -148,7 +176,9 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 	if err != nil {
 		return err
 	}
-	s.process.GoOn() // so that it reads
+	s.cut.throttle()
+	letGo() // the clock runs when it does: it may not read at all
+	s.process.GoOn()
 	return s.process.Hatch.Write(hatch.KindCommand, resume)
 }
 

@@ -63,7 +63,7 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	failed := rest()
 	var body []byte
 	if failed == nil {
-		said := says{process: p, e: e, desk: desk, watch: watch, reel: records, cut: limits, live: live, alone: alone}
+		said := says{process: p, e: e, desk: desk, watch: watch, reel: records, cut: limits, live: live, alone: alone, before: s.cpu}
 		said.record = func() { out.begin(); errs.begin() }
 		if live != nil {
 			said.catchUp = func() { out.catchUp(); errs.catchUp() }
@@ -117,6 +117,9 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 // frames at the most, whose lines and values are bounded.
 const maxException = 1 << 20
 
+// maxResult is of its result: an honest child holds a value to 20 MiB of JSON (values.py).
+const maxResult = 21 << 20
+
 // outcome is what the child says of the run, which it may have made up.
 type outcome struct {
 	sandbox.Outcome
@@ -128,7 +131,7 @@ func (o *outcome) read(body []byte) error {
 	if err := json.Unmarshal(body, o); err != nil {
 		return err
 	}
-	if len(o.Exception) > maxException || len(o.Truncated) > 10 {
+	if len(o.Result) > maxResult || len(o.Exception) > maxException || len(o.Truncated) > 10 {
 		return &hatch.IllegalFrame{Why: "an outcome that no run has"}
 	}
 	if len(o.Exception) == 0 {

@@ -156,11 +156,16 @@ func (p *Process) Freeze() {
 // service holds it to some. It comes before anything that the process is given to do, as
 // one that has never been frozen acts on that at once.
 func (p *Process) Guard() {
-	if p.lifted {
-		p.lifted = p.group.throttle() != nil
-	}
+	p.Throttle()
 	if p.warden != nil {
 		p.warden.watch()
+	}
+}
+
+// Throttle has its share of CPU hold again, where an Interrupt lifted it in the control group.
+func (p *Process) Throttle() {
+	if p.lifted {
+		p.lifted = p.group.throttle() != nil
 	}
 }
 
@@ -168,7 +173,7 @@ func (p *Process) Guard() {
 func (p *Process) Thaw() { p.Signal(unix.SIGCONT) }
 
 // GoOn ends a Freeze in the middle of a run. The share of CPU that an Interrupt lifted from its
-// control group stays lifted, as the run is to end.
+// control group stays lifted, until Throttle.
 func (p *Process) GoOn() {
 	if p.warden != nil {
 		p.warden.watch()
