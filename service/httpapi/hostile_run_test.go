@@ -1,0 +1,104 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+// What a program sends faster than Python could, it sends at the cost of others.
+func TestFramesFasterThanTheirSender(t *testing.T) {
+	c := user(t, sandbox.RoleAdmin)
+	id := c.create(t, map[string]any{"profile": "unrestricted", "max_execution_time": 20})
+	a := c.run(t, id, `
+import os, struct
+note = struct.pack(">IB", 2, ord("N")) + b"{}"
+while True:
+    os.write(3, note * 17_000)
+`)
+	if a.get("status") != "killed" || a.get("usage.ended_by") != "protocol" {
+		t.Errorf("%.500s", a.text)
+	}
+	if cpu, _ := a.get("usage.cpu_ms").(float64); cpu > 5000 {
+		t.Errorf("it took %v ms", cpu)
+	}
+	if a := c.run(t, id, "for n in range(30_000):\n    debug(n)\n'well'"); a.get("result") != "well" {
+		t.Errorf("an honest program: %.500s", a.text)
+	}
+}
+
+// A stop that is forged holds the clock no longer than the program stands.
+func TestForgedStopsHoldNoClock(t *testing.T) {
+	c := user(t, sandbox.RoleAdmin)
+	id := c.create(t, map[string]any{"profile": "unrestricted", "max_execution_time": 1})
+	opened := c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions?wait=0", map[string]any{"code": `
+import os, struct, threading
+body = b'{"reason":"attention","ids":[],"text":"","step":0}'
+def flood():
+    for _ in range(3000):
+        os.write(3, struct.pack(">IB", len(body), ord("S")) + body)
+threading.Thread(target=flood, daemon=True).start()
+while True:
+    pass
+`})
+	kept := c.ok(t, "GET", "/executions/"+opened.get("execution_id").(string)+"?wait=30", nil)
+	if kept.get("status") != "timeout" && kept.get("status") != "killed" {
+		t.Errorf("%.500s", kept.text)
+	}
+}
+
+// The share of CPU that an expression had to end is not the program's.
+func TestTheShareHoldsAfterAnExpression(t *testing.T) {
+	d, _ := user(t, sandbox.RoleDeveloper).open(t, map[string]any{"code": `
+import time
+began, used = time.time(), time.process_time()
+while time.time() - began < 3:
+    pass
+print(time.process_time() - used)
+`, "stop_on_entry": true}, map[string]any{"cpu_percent": 10})
+	d.do(t, "POST", "/debug/sessions/"+d.session+"/evaluate", map[string]any{"expression": "[0 for _ in iter(int, 1)]"})
+	d.command(t, "continue", nil)
+	kept := d.ok(t, "GET", "/executions/"+d.execution+"?wait=30", nil)
+	var used float64
+	if err := json.Unmarshal([]byte(kept.get("stdout").(string)), &used); err != nil || used > 1.5 {
+		t.Errorf("%v s of CPU of three, with a share of 10 %% (%v)", used, err)
+	}
+}
+
+// A file that is mostly holes costs its maker nothing, and is not kept.
+func TestAHollowArtifact(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	a := c.run(t, c.create(t, nil), `
+with open("/session/artifacts/hollow", "wb") as f:
+    f.truncate(10 << 20)
+with open("/session/artifacts/full", "wb") as f:
+    f.write(b"x" * (2 << 20))
+with open("/session/artifacts/part", "wb") as f:
+    f.write(b"x" * (1 << 20))
+    f.truncate(3 << 20)
+`)
+	if a.get("truncated.artifacts") != 1.0 || !strings.Contains(string(a.text), `"path":"full"`) || !strings.Contains(string(a.text), `"path":"part"`) {
+		t.Errorf("%.1000s", a.text)
+	}
+}
+
+// However many statements a run has, the text of each is in history.
+func TestNoStatementWithoutItsText(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	a := c.run(t, c.create(t, map[string]any{"max_execution_time": 60}), `
+for n in range(1100):
+    db_query("SELECT 1")
+db_query("SELECT 'another'")
+try:
+    for n in range(1100):
+        db_query(f"SELECT {n}, 'many'")
+except DatabaseError as e:
+    told = e.reason, n
+told`)
+	queries, _ := a.get("queries").([]any)
+	if len(queries) != 2000 || !strings.Contains(string(a.text), "SELECT 'another'") || a.get("truncated.queries") != 101.0 || !strings.Contains(string(a.text), `"result":["too-many-statements",999]`) {
+		t.Errorf("%d kept, %v left out, %v", len(queries), a.get("truncated.queries"), a.get("result"))
+	}
+}
