@@ -15,6 +15,9 @@ import (
 // database has been away for a while; then there is no row, or one that says that it
 // did not run.
 func (s *Store) Begin(ctx context.Context, e *sandbox.Execution) error {
+	if err := s.queue.disk.room(); err != nil {
+		return err
+	}
 	if err := s.queue.room(); err != nil {
 		return unavailable(err)
 	}

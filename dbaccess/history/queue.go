@@ -20,8 +20,9 @@ const (
 // queue is the executions that are in the log and not yet in the database. One
 // goroutine takes them there, many at a time: of one that is over by then, its end alone.
 type queue struct {
-	log *wal.Log
-	out *scribe // the goroutine's alone
+	log  *wal.Log
+	disk disk
+	out  *scribe // the goroutine's alone
 
 	mu      sync.Mutex
 	rows    []row          // that wait for the next attempt
@@ -46,7 +47,7 @@ type queue struct {
 // openQueue opens the log in the folder, and writes what is in it to the database before
 // it returns.
 func openQueue(dir string, out *scribe) (*queue, error) {
-	q := &queue{out: out, at: map[string]int{}, changed: make(chan struct{}), wake: make(chan struct{}, 1), over: make(chan struct{})}
+	q := &queue{disk: disk{folder: dir, least: leastFree}, out: out, at: map[string]int{}, changed: make(chan struct{}), wake: make(chan struct{}, 1), over: make(chan struct{})}
 	var err error
 	if q.log, err = wal.Open(dir, out.replay); err != nil {
 		out.close()
