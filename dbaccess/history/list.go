@@ -64,10 +64,13 @@ func conditionsOf(f sandbox.Filter) *conditions {
 // the cursor is not one.
 func (s *Store) Executions(ctx context.Context, f sandbox.Filter) ([]sandbox.Execution, string, error) {
 	if f.After != "" {
-		if _, err := s.Execution(ctx, f.After); err != nil {
-			if fault, ok := err.(*sandbox.Error); ok && fault.Fault == sandbox.FaultNotFound {
-				return nil, "", &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "after", Detail: "is not a cursor: use the one that the page before ended with"}
-			}
+		last, err := s.Execution(ctx, f.After)
+		fault, ok := err.(*sandbox.Error)
+		// One of another list is as good as none: or it would tell that it is there.
+		if ok && fault.Fault == sandbox.FaultNotFound || err == nil && (f.User != "" && last.User != f.User || f.SandboxID != "" && last.SandboxID != f.SandboxID) {
+			return nil, "", &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "after", Detail: "is not a cursor: use the one that the page before ended with"}
+		}
+		if err != nil {
 			return nil, "", err
 		}
 	}

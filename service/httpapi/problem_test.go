@@ -110,6 +110,8 @@ func TestKeysAndOwners(t *testing.T) {
 		isProblem(t, developer.do(t, "GET", path, nil), http.StatusNotFound, "not-found")
 		admin.ok(t, "GET", path, nil)
 	}
+	isProblem(t, developer.do(t, "GET", "/executions?after="+eid, nil), http.StatusUnprocessableEntity, "invalid-input", "cursor")
+	agent.ok(t, "GET", "/executions?after="+eid, nil)
 	isProblem(t, agent.do(t, "POST", "/keys", `{"name":"more"}`), http.StatusForbidden, "forbidden")
 	isProblem(t, developer.do(t, "POST", "/keys", `{"name":"more","role":"admin"}`), http.StatusForbidden, "forbidden")
 	isProblem(t, developer.do(t, "POST", "/keys", `{"name":"more","user_id":"root"}`), http.StatusForbidden, "forbidden")
