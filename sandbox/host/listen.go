@@ -51,7 +51,7 @@ const (
 
 // forged says whether more frames have come than the process has had the CPU time for.
 func (s *says) forged() bool {
-	if s.frames++; s.frames%frameLot != 0 || s.process.Hatch.Trusting {
+	if s.frames++; s.frames%frameLot != 0 {
 		return false
 	}
 	used := s.process.CPU() // 0 where it is not to be had
@@ -72,7 +72,7 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 	for {
 		kind, body, err := s.process.Hatch.Read()
 		if err == nil && s.forged() {
-			err = &hatch.IllegalFrame{Why: "more of them than it had the time to send"}
+			err = s.process.Hatch.Illegal("more of them than it had the time to send")
 		}
 		if err == nil {
 			err = s.records(kind)
@@ -159,7 +159,7 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 		for {
 			kind, body, err := s.process.Hatch.Read()
 			if err == nil && s.forged() {
-				err = &hatch.IllegalFrame{Why: "more of them than it had the time to send"}
+				err = s.process.Hatch.Illegal("more of them than it had the time to send")
 			}
 			if err == nil {
 				err = s.records(kind)

@@ -126,13 +126,15 @@ type outcome struct {
 	Exception json.RawMessage `json:"exception"`
 }
 
-// read reads it; its parts stay small, or are not read, unless a test left that wall out.
-func (o *outcome) read(body []byte, trusting bool) error {
+// read reads it; its parts stay small, or are not read.
+func (o *outcome) read(body []byte, from *hatch.Conn) error {
 	if err := json.Unmarshal(body, o); err != nil {
 		return err
 	}
-	if !trusting && len(o.Result) > maxResult || len(o.Exception) > maxException || len(o.Truncated) > 10 {
-		return &hatch.IllegalFrame{Why: "an outcome that no run has"}
+	if len(o.Result) > maxResult || len(o.Exception) > maxException || len(o.Truncated) > 10 {
+		if err := from.Illegal("an outcome that no run has"); err != nil {
+			return err
+		}
 	}
 	if len(o.Exception) == 0 {
 		return nil
@@ -144,7 +146,7 @@ func (o *outcome) read(body []byte, trusting bool) error {
 func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte, failed error, limit string) {
 	var outcome outcome
 	if failed == nil {
-		failed = outcome.read(body, p.Hatch.Trusting)
+		failed = outcome.read(body, p.Hatch)
 	}
 	peak := p.Peak()
 	if failed != nil {
