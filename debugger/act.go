@@ -62,7 +62,10 @@ func (s *Session) evaluate(ctx context.Context, at int, tip bool, arguments json
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v.Name = in.Expression
-	shown := s.shown(in.format(v), ref{scope: true, frame: in.Frame})
+	shown, err := s.shown(in.format(v), ref{scope: true, frame: in.Frame})
+	if err != nil {
+		return nil, err
+	}
 	return map[string]any{
 		"result": shown.Value, "type": shown.Type, "variablesReference": shown.VariablesReference, "indexedVariables": shown.IndexedVariables, "namedVariables": shown.NamedVariables,
 	}, nil

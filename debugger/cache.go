@@ -26,7 +26,11 @@ type unpacked struct {
 	chunk *Chunk
 	key   []byte
 	raw   []byte // its records
+	*checkpoints
+}
 
+// checkpoints are those of a chunk.
+type checkpoints struct {
 	mu    sync.Mutex
 	marks []mark // in order
 }
@@ -119,7 +123,7 @@ func (j *Journal) unpacked(c *Chunk) (*unpacked, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &unpacked{chunk: c, key: whole[:size], raw: whole[size:]}
+	u := &unpacked{c, whole[:size], whole[size:], &checkpoints{}}
 	if c.packed {
 		if u.raw, err = unpack(u.raw); err != nil {
 			return nil, err

@@ -22,6 +22,7 @@ type node struct {
 	text  string
 	value any
 	parts []node
+	chain []string // of a comparison: what is between its parts
 }
 
 const maxCondition = 2000
@@ -186,10 +187,9 @@ func (p *parser) not() node {
 	return p.comparison()
 }
 
-// comparison reads a < b < c as a < b and b < c.
+// comparison reads a < b < c as one node: b is worked out once.
 func (p *parser) comparison() node {
-	left := p.sum()
-	var all []node
+	n := node{op: "comparison", parts: []node{p.sum()}}
 	for {
 		op, ok := p.took("==", "!=", "<=", ">=", "<", ">", "in", "is", "not")
 		if !ok {
@@ -206,17 +206,12 @@ func (p *parser) comparison() node {
 				op = "is not"
 			}
 		}
-		right := p.sum()
-		all = append(all, node{op: op, parts: []node{left, right}})
-		left = right
+		n.chain, n.parts = append(n.chain, op), append(n.parts, p.sum())
 	}
-	switch len(all) {
-	case 0:
-		return left
-	case 1:
-		return all[0]
+	if len(n.chain) == 0 {
+		return n.parts[0]
 	}
-	return node{op: "all", parts: all}
+	return n
 }
 
 func (p *parser) sum() node {

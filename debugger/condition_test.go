@@ -2,19 +2,20 @@ package debugger
 
 import (
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // evaluated is what expressions come to in a frame where n = 7, f = 0.5, s = "it's",
-// yes = True, none = None, list = [1, 2, 3], dict = {"k": 4}, p = <P x=9> and long is a
-// list of 100 of which two are known.
+// yes = True, none = None, list = [1, 2, 3], dict = {"k": 4}, p = <P x=9>, long is a
+// list of 100 of which two are known, and many is a list of 1000.
 func evaluated(t testing.TB) (*State, *Table) {
 	t.Helper()
 	var b []byte
 	add := func(rec Record) { b = appendRecord(b, &rec) }
 	add(Record{Kind: KindHead, Number: formatVersion, Text: "test"})
-	names := strings.Fields("file f n s yes none list dict p long P k")
+	names := strings.Fields("file f n s yes none list dict p long P k many")
 	number := map[string]uint64{}
 	for i, name := range names {
 		number[name] = uint64(i + 1)
@@ -30,13 +31,14 @@ func evaluated(t testing.TB) (*State, *Table) {
 		{Type: number["dict"], Form: Pairs, Length: 1, Values: []Value{text("k"), integer(4)}},
 		{Type: number["P"], Form: Attributes, Length: 1, Values: []Value{text("x"), integer(9)}},
 		{Type: number["list"], Form: Items, Length: 100, Exactness: Sampled, Values: []Value{integer(1), integer(2)}},
+		{Type: number["list"], Form: Items, Length: 1000, Values: slices.Repeat([]Value{integer(1)}, 1000)},
 	} {
 		o.Number, o.Version = uint64(i+1), 1
 		add(Record{Kind: KindObject, Object: o})
 	}
 	for name, v := range map[string]Value{
 		"n": integer(7), "f": {Tag: TagFloat, Float: 0x3fe0000000000000}, "s": text("it's"), "yes": {Tag: TagTrue}, "none": {Tag: TagNone},
-		"list": {Tag: TagObject, Object: 1}, "dict": {Tag: TagObject, Object: 2}, "p": {Tag: TagObject, Object: 3}, "long": {Tag: TagObject, Object: 4},
+		"list": {Tag: TagObject, Object: 1}, "dict": {Tag: TagObject, Object: 2}, "p": {Tag: TagObject, Object: 3}, "long": {Tag: TagObject, Object: 4}, "many": {Tag: TagObject, Object: 5},
 	} {
 		add(Record{Kind: KindSet, Name: number[name], Value: v})
 	}
@@ -60,7 +62,8 @@ func TestConditions(t *testing.T) {
 		"list == [1, 2, 3]": "true", "list == (1, 2)": "false", "2 in list": "true", "9 in list": "false", "list[0] == 1 and list[-1] == 3": "true", "len(list) == 3": "true", "list": "true",
 		"dict['k'] == 4": "true", "'k' in dict": "true", "'z' in dict": "false", "p.x == 9": "true", "n in (1, 7)": "true", "[] or n": "true",
 		"list[9]": "error", "p.y": "error", "missing": "error", "n < 'a'": "error", "n / 0": "error", "9 in long": "error", "long[1] == 2": "true", "long[50] == 1": "error", "len(long) == 100": "true",
-		"dict == dict": "error", "n.x": "error",
+		"dict == dict": "error", "n.x": "error", "8 < n < missing": "false", "6 < n < missing": "error", "1 < 2 < 3 != 4": "true",
+		strings.Repeat("9 in many or ", 5) + "yes": "true", strings.Repeat("9 in many or ", 50) + "yes": "error",
 	} {
 		c, err := ParseCondition(text)
 		got := ""
@@ -88,6 +91,23 @@ func TestConditions(t *testing.T) {
 		t.Error(err)
 	} else if v, err := c.Value(s, table, 1); err != nil || v.(*big.Int).String() != "70000000000000000000000" {
 		t.Errorf("%v, %v", v, err)
+	}
+}
+
+// However deep comparisons are nested, each operand is worked out once.
+func TestAChainIsWorkedOutOnce(t *testing.T) {
+	s, table := evaluated(t)
+	text := "n"
+	for range 45 {
+		text = "-1 < (" + text + ") < 2"
+	}
+	c, err := ParseCondition(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := evaluator{s, table, s.Frames[1], new(int)}
+	if v, err := e.eval(c.node); err != nil || v != true || *e.done > len(text) {
+		t.Errorf("%v, %v, with %d operations", v, err, *e.done)
 	}
 }
 

@@ -22,13 +22,12 @@ func (c *Condition) Holds(s *State, t *Table) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	e := evaluator{s, t, nil}
-	return e.truth(v)
+	return evaluator{state: s, table: t}.truth(v)
 }
 
 // Value returns what the expression comes to in a frame.
 func (c *Condition) Value(s *State, t *Table, frame uint64) (any, error) {
-	return evaluator{s, t, s.Frames[frame]}.eval(c.node)
+	return evaluator{s, t, s.Frames[frame], new(int)}.eval(c.node)
 }
 
 // Look returns a variable of a frame, or of the namespace.
@@ -43,13 +42,30 @@ func (s *State) Look(t *Table, frame uint64, name string) (Value, bool) {
 	return v, ok && number != 0
 }
 
+// maxWork bounds one evaluation, in nodes and in items that are looked at: a search
+// evaluates at each of very many steps.
+const maxWork = 10_000
+
+var errWork = errors.New("this is too long to work out")
+
 type evaluator struct {
 	state *State
 	table *Table
 	frame *Frame
+	done  *int // of maxWork
+}
+
+func (e evaluator) work(n int) error {
+	if *e.done += n; *e.done > maxWork {
+		return errWork
+	}
+	return nil
 }
 
 func (e evaluator) eval(n node) (any, error) {
+	if err := e.work(1); err != nil {
+		return nil, err
+	}
 	switch n.op {
 	case "value":
 		return n.value, nil
@@ -74,6 +90,8 @@ func (e evaluator) eval(n node) (any, error) {
 			return v, err
 		}
 		return e.eval(n.parts[1])
+	case "comparison":
+		return e.comparison(n)
 	}
 	parts := make([]any, len(n.parts))
 	for i, part := range n.parts {
@@ -85,13 +103,6 @@ func (e evaluator) eval(n node) (any, error) {
 	switch n.op {
 	case "list":
 		return parts, nil
-	case "all":
-		for _, v := range parts {
-			if yes, err := e.truth(v); err != nil || !yes {
-				return false, err
-			}
-		}
-		return true, nil
 	case "not":
 		yes, err := e.truth(parts[0])
 		return !yes, err
@@ -109,10 +120,27 @@ func (e evaluator) eval(n node) (any, error) {
 			return parts[0], err
 		}
 		return arithmetic("-", new(big.Int), parts[0])
-	case "+", "-", "*", "/", "//", "%":
-		return arithmetic(n.op, parts[0], parts[1])
 	}
-	return e.compare(n.op, parts[0], parts[1])
+	return arithmetic(n.op, parts[0], parts[1])
+}
+
+// comparison goes along a chain as far as it holds.
+func (e evaluator) comparison(n node) (any, error) {
+	left, err := e.eval(n.parts[0])
+	if err != nil {
+		return nil, err
+	}
+	for i, op := range n.chain {
+		right, err := e.eval(n.parts[i+1])
+		if err != nil {
+			return nil, err
+		}
+		if yes, err := e.compare(op, left, right); err != nil || !yes {
+			return false, err
+		}
+		left = right
+	}
+	return true, nil
 }
 
 // take turns a recorded value into one of ours.
@@ -177,6 +205,9 @@ func (e evaluator) member(of any, key any, form Form) (any, error) {
 	o := e.state.Objects[uint64(number)]
 	if !ok || o == nil || o.Form != form {
 		return nil, errUnknown
+	}
+	if err := e.work(len(o.Values)); err != nil {
+		return nil, err
 	}
 	for i := 0; i+1 < len(o.Values); i += 2 {
 		k, err := e.take(o.Values[i])
@@ -324,12 +355,15 @@ func (e evaluator) equal(a, b any) (bool, error) {
 // list returns the items of a list, or the keys of a dict, that is wholly known.
 func (e evaluator) list(v any, keys bool) ([]any, error) {
 	if list, ok := v.([]any); ok {
-		return list, nil
+		return list, e.work(len(list))
 	}
 	number, ok := v.(object)
 	o := e.state.Objects[uint64(number)]
 	if !ok || o == nil || o.Form != Items && (o.Form != Pairs || !keys) || o.Exactness != Exact {
 		return nil, errUnknown
+	}
+	if err := e.work(len(o.Values)); err != nil {
+		return nil, err
 	}
 	step := 1
 	if o.Form == Pairs {
@@ -356,8 +390,9 @@ func (e evaluator) contains(in, what any) (bool, error) {
 		return false, err
 	}
 	for _, item := range items {
-		if same, err := e.equal(item, what); err == nil && same {
-			return true, nil
+		same, err := e.equal(item, what)
+		if err == errWork || err == nil && same {
+			return same, err
 		}
 	}
 	return false, nil

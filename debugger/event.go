@@ -2,6 +2,7 @@ package debugger
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -14,9 +15,23 @@ type Event struct {
 }
 
 const (
-	maxEvents = 10_000
+	maxEvents = 10_000   // are kept,
+	maxKept   = 16 << 20 // bytes in all
 	maxPiece  = 32 << 10 // of what was printed, in one event
+	maxSaid   = 10_000   // characters of what a log point or a stop says: the program can forge it
+	maxReason = 100
 )
+
+// cut shortens a text to a number of characters, and says so.
+func cut(text string, most int) string {
+	n := 0
+	for at := range text {
+		if n++; n > most {
+			return text[:at] + fmt.Sprintf("... (cut: %d bytes in all)", len(text))
+		}
+	}
+	return text
+}
 
 // output is the body of an event of what was printed or said.
 type output struct {
@@ -28,12 +43,31 @@ type output struct {
 // emit adds an event. The caller holds mu.
 func (s *Session) emit(kind string, body any) {
 	s.events = append(s.events, Event{s.dropped + len(s.events) + 1, kind, body})
-	if len(s.events) > maxEvents {
-		s.events = slices.Clone(s.events[maxEvents/2:])
-		s.dropped += maxEvents / 2
+	s.kept += weightOf(body)
+	if len(s.events) > maxEvents || s.kept > maxKept {
+		n := 0
+		for ; n < len(s.events)-1 && (len(s.events)-n > maxEvents/2 || s.kept > maxKept/2); n++ {
+			s.kept -= weightOf(s.events[n].Body)
+		}
+		s.events = slices.Clone(s.events[n:])
+		s.dropped += n
 	}
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// weightOf is about how many bytes an event takes.
+func weightOf(body any) int {
+	n := 500
+	switch body := body.(type) {
+	case output:
+		n += len(body.Output)
+	case map[string]any:
+		text, _ := body["text"].(string)
+		hits, _ := body["hitBreakpointIds"].([]int)
+		n += len(text) + 8*len(hits)
+	}
+	return n
 }
 
 // Events returns the events after one, waiting for the first until ctx ends.
@@ -76,6 +110,7 @@ func (s *Session) Printed(category, text string) {
 		if before, is := last.Body.(output); is && before.Category == category && before.Line == 0 && len(before.Output)+len(text) <= maxPiece {
 			before.Output += text
 			last.Body = before
+			s.kept += len(text)
 			return // who waits for an event was woken by it
 		}
 	}

@@ -11,8 +11,7 @@ import (
 // there, what each function returned, and what each line did, loops folded. It keeps to
 // a budget of tokens, of about bytesPerToken each; what it leaves out it counts.
 func (j *Journal) Explain(source []string, budget int) (string, error) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
+	j = j.still()
 	d := digest{j: j, lines: map[place]*lineDigest{}, calls: map[uint64]*callDigest{}, entered: map[uint64]int{}}
 	for _, c := range j.all() {
 		if err := j.replay(c, d.see); err != nil {

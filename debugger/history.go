@@ -86,8 +86,7 @@ func (t *tracker) take() bool {
 // LastChange returns the last change of a variable that was there on arrival at step,
 // and whether there is one.
 func (j *Journal) LastChange(v Variable, step int) (Change, bool, error) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
+	j = j.still()
 	return j.lastChange(v, step)
 }
 
@@ -116,8 +115,7 @@ func deref(c *Change) Change {
 
 // History returns the changes of a variable from a step on, limit at the most.
 func (j *Journal) History(v Variable, from, limit int) ([]Change, error) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
+	j = j.still()
 	var out []Change
 	for _, c := range j.all() {
 		if c.Last < from || len(out) >= limit {
@@ -138,8 +136,7 @@ func (j *Journal) History(v Variable, from, limit int) ([]Change, error) {
 
 // FirstValue returns the first step, from from on, on whose arrival the variable was v.
 func (j *Journal) FirstValue(of Variable, want Value, from int) (Change, bool, error) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
+	j = j.still()
 	for _, c := range j.all() {
 		if c.Last < from {
 			continue

@@ -9,16 +9,6 @@ import (
 	"strings"
 )
 
-// ref is what a variablesReference means until the next move: a scope, or an object by
-// its number and by the expression that comes to it.
-type ref struct {
-	scope      bool
-	frame      uint64
-	object     uint64
-	indexed    bool // it has a length, and its parts are numbered
-	expression string
-}
-
 // DAPVariable is a variable in DAP's words.
 type DAPVariable struct {
 	Name               string `json:"name"`
@@ -31,19 +21,6 @@ type DAPVariable struct {
 }
 
 const maxVariables = 500 // of one page
-
-// refer gives a number to something that can be opened. The caller holds mu.
-func (s *Session) refer(r ref) int {
-	s.refs = append(s.refs, r)
-	return len(s.refs)
-}
-
-func (s *Session) referred(number int) (ref, error) {
-	if number < 1 || number > len(s.refs) {
-		return ref{}, fmt.Errorf("%w: there is no variablesReference %d since the last move", ErrRequest, number)
-	}
-	return s.refs[number-1], nil
-}
 
 // inspect answers what only looks, and what acts on the program that stands.
 func (s *Session) inspect(ctx context.Context, request string, arguments json.RawMessage) (any, error) {
@@ -218,10 +195,18 @@ func (s *Session) scopes(at int, arguments json.RawMessage) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if table.Name(table.Code(f.Code).Name) != module {
-		list = append(list, scopeView{"Locals", "locals", s.refer(ref{scope: true, frame: in.Frame}), len(f.Variables), false})
+		number, err := s.refer(ref{scope: true, frame: in.Frame})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, scopeView{"Locals", "locals", number, len(f.Variables), false})
 	}
 	_, total, _ := st.Scope(&table, 0, 0, 0)
-	list = append(list, scopeView{"Globals", "globals", s.refer(ref{scope: true}), total, false})
+	number, err := s.refer(ref{scope: true})
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, scopeView{"Globals", "globals", number, total, false})
 	return map[string]any{"scopes": list}, nil
 }
 
@@ -264,7 +249,11 @@ func (s *Session) variables(ctx context.Context, at int, tip bool, arguments jso
 		if set, ok := s.overlay[Variable{r.frame, v.Name}]; ok && r.scope && tip {
 			v.Value, v.Type, v.Ref, v.Length = set.Value, set.Type, 0, nil
 		}
-		out = append(out, s.shown(in.format(v), r))
+		shown, err := s.shown(in.format(v), r)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, shown)
 	}
 	return map[string]any{"variables": out}, nil
 }
@@ -295,8 +284,8 @@ func (s *Session) contents(ctx context.Context, at int, tip bool, r ref, start, 
 }
 
 // shown is a variable in DAP's words, with a reference where it can be opened.
-func (s *Session) shown(v VariableView, parent ref) DAPVariable {
-	out := DAPVariable{Name: v.Name, Value: v.Value, Type: v.Type}
+func (s *Session) shown(v VariableView, parent ref) (out DAPVariable, err error) {
+	out = DAPVariable{Name: v.Name, Value: v.Value, Type: v.Type}
 	expression := v.Name
 	if !parent.scope {
 		switch {
@@ -318,9 +307,9 @@ func (s *Session) shown(v VariableView, parent ref) DAPVariable {
 		out.IndexedVariables = *v.Length
 	}
 	if v.Ref != 0 || v.Length != nil {
-		out.VariablesReference = s.refer(ref{frame: parent.frame, object: v.Ref, indexed: v.Length != nil && !v.named, expression: expression})
+		out.VariablesReference, err = s.refer(ref{frame: parent.frame, object: v.Ref, indexed: v.Length != nil && !v.named, expression: expression})
 	}
-	return out
+	return out, err
 }
 
 func (s *Session) dataBreakpointInfo(arguments json.RawMessage) (any, error) {

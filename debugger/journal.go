@@ -3,6 +3,7 @@ package debugger
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -71,8 +72,8 @@ type Journal struct {
 	defs   []byte // records that define, since the last chunk
 	taken  int    // chunks that Take has returned
 	follow func(*State, *Record)
-	cache  cache
-	roots  roots
+	cache  *cache
+	roots  *roots
 	zip    *zstd.Encoder
 	unzip  *zstd.Decoder
 }
@@ -87,7 +88,7 @@ func NewJournal() (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zstd: %w", err)
 	}
-	j := &Journal{tip: newState(), zip: zip, unzip: unzip}
+	j := &Journal{tip: newState(), cache: &cache{}, roots: &roots{}, zip: zip, unzip: unzip}
 	j.begin()
 	return j, nil
 }
@@ -98,7 +99,7 @@ func (j *Journal) begin() {
 		lines: map[line]*int{}, frames: map[uint64]bool{}, names: map[uint64]bool{}, objects: map[uint64]bool{},
 	}
 	j.packed, j.packer, j.noted = j.packed[:0], newPacker(), noted{}
-	j.ahead = &unpacked{chunk: j.open, key: j.tip.appendKey(nil)}
+	j.ahead = &unpacked{chunk: j.open, key: j.tip.appendKey(nil), checkpoints: &checkpoints{}}
 }
 
 // Append takes what a recorder has written, of any length. After an error the
@@ -141,9 +142,11 @@ func (j *Journal) record(rec *Record, raw []byte) error {
 	if j.bytes > maxBytes {
 		return fmt.Errorf("more than %d bytes", maxBytes)
 	}
-	if defined, err := j.table.define(rec); defined || err != nil {
+	if defined, err := j.table.define(rec); err != nil {
+		return err // and it is not kept: with it, nothing of the recording could be read
+	} else if defined {
 		j.defs = append(j.defs, raw...)
-		return err
+		return nil
 	}
 	left, kept := j.tip.Current, len(j.packed)
 	j.packed = j.packer.record(j.packed, rec)
@@ -200,6 +203,32 @@ func (j *Journal) Table() Table {
 	t := j.table // its slices only grow
 	t.byName = nil
 	return t
+}
+
+// still is the recording so far, for a search: it does not grow, so the search needs no
+// lock, for which the program's next record would wait, and all readers behind that.
+func (j *Journal) still() *Journal {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	out := &Journal{table: j.table, chunks: j.chunks, cache: j.cache, roots: j.roots, unzip: j.unzip}
+	if j.open == nil { // nothing more comes
+		return out
+	}
+	out.table.byName = maps.Clone(j.table.byName) // the slices only grow
+	out.open = j.open.clone()
+	out.ahead = &unpacked{out.open, j.ahead.key, j.ahead.raw, j.ahead.checkpoints}
+	return out
+}
+
+// clone copies what a chunk that is open goes on to change.
+func (c *Chunk) clone() *Chunk {
+	out := *c
+	out.lines = make(map[line]*int, len(c.lines))
+	for l, n := range c.lines {
+		out.lines[l] = new(*n)
+	}
+	out.frames, out.names, out.objects = maps.Clone(c.frames), maps.Clone(c.names), maps.Clone(c.objects)
+	return &out
 }
 
 // all returns the chunks in order, the open one last.

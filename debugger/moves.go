@@ -28,7 +28,7 @@ func (s *Session) Move(ctx context.Context, verb Verb) error {
 	}
 	back := verb == StepBack || verb == ReverseContinue
 	if s.live && s.where.Tip && !back {
-		s.state, s.refs = StateRunning, nil
+		s.state, s.refs = StateRunning, refs{}
 		s.moves++
 		s.wishes.Entry = false
 		resume := map[string]any{"do": "resume", "mode": string(verb), "stops": s.wishes}

@@ -58,8 +58,8 @@ type Session struct {
 	live      bool // the run goes on
 	tip       Where
 	where     Where
-	moves     int   // how often it was moved
-	refs      []ref // of variables, until the next move
+	moves     int  // how often it was moved
+	refs      refs // of variables, until the next move
 	wishes    wishes
 	nextID    int
 	pausing   bool
@@ -67,6 +67,7 @@ type Session struct {
 	commands  chan command
 	overlay   map[Variable]VariableView // what was set since it stands
 	events    []Event
+	kept      int // bytes of events
 	dropped   int
 	taken     int // no event up to this one may change any more
 }
@@ -155,49 +156,9 @@ func (s *Session) look(step int, w Where) Where {
 	return w
 }
 
-// changedBy returns the variables that the line of a step has changed by the next one,
-// where both are of one frame.
-func (j *Journal) changedBy(step int, frame uint64) []string {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	names := map[uint64]bool{}
-	for _, c := range j.all() {
-		if step+1 < c.First || step > c.Last {
-			continue
-		}
-		_ = j.replayFrom(c, step, func(*State) bool { return true }, func(s *State, rec *Record) bool { // what is damaged was said by State
-			if rec.Kind == KindLine && s.Step > step || s.Step < step || s.Current != frame {
-				return s.Step <= step
-			}
-			switch rec.Kind {
-			case KindGlobal:
-				if !hidden(s, &j.table, rec.Value) { // as it is not among the variables
-					names[rec.Name] = true
-				}
-			case KindSet, KindDelete, KindForget:
-				names[rec.Name] = true
-			case KindMutate:
-				for _, scope := range []map[uint64]Value{s.Globals, s.Frames[frame].Variables} {
-					for name, v := range scope {
-						if slices.Contains(s.Reachable(v), rec.Object.Number) && rec.Number != Deeper {
-							names[name] = true
-						}
-					}
-				}
-			}
-			return true
-		})
-	}
-	var out []string
-	for _, n := range sortedKeys(names) {
-		out = append(out, j.table.Name(n))
-	}
-	return out
-}
-
 // stop makes a place the session's, and tells it. The caller holds mu.
 func (s *Session) stop(w Where) {
-	s.where, s.refs = w, nil
+	s.where, s.refs = w, refs{}
 	s.moves++
 	if s.state != StateEnded {
 		s.state = StateStopped
@@ -239,7 +200,7 @@ func (s *Session) Logged(body []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.emit("output", output{"console", log.Text + "\n", log.Line})
+	s.emit("output", output{"console", cut(log.Text, maxSaid) + "\n", log.Line})
 }
 
 // expressionTime is how long an expression may take in the program.
@@ -256,6 +217,7 @@ func (s *Session) Stopped(ctx context.Context, body []byte, ask func(context.Con
 	if err := json.Unmarshal(body, &at); err != nil {
 		return nil, fmt.Errorf("where the program stands: %w", err)
 	}
+	at.Reason, at.Text, at.IDs = cut(at.Reason, maxReason), cut(at.Text, maxSaid), slices.Clone(at.IDs[:min(len(at.IDs), maxBreakpoints)])
 	s.mu.Lock()
 	if at.Reason == "attention" {
 		at.Reason = "pause"
@@ -300,7 +262,7 @@ func (s *Session) Ended(body any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live, s.state = false, StateEnded
-	s.where, s.refs = s.look(s.journal.Steps(), Where{Reason: "end"}), nil
+	s.where, s.refs = s.look(s.journal.Steps(), Where{Reason: "end"}), refs{}
 	s.tip = s.where
 	s.emit("exited", body)
 	s.emit("terminated", map[string]any{})

@@ -96,8 +96,7 @@ type rule struct {
 // Move finds the stop for a verb at a step; 0 is ahead of the first, and going back one
 // more than there are is behind the last. It gives up when ctx ends.
 func (j *Journal) Move(ctx context.Context, from int, verb Verb, breaks Breakpoints) (Stop, error) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
+	j = j.still()
 	r := rule{from: from, back: verb == StepBack || verb == ReverseContinue, breaks: breaks}
 	if last := j.steps(); from == last+1 && verb == StepBack {
 		_, err := j.state(last)
@@ -261,7 +260,7 @@ func (w *watcher) search(ctx context.Context, c *Chunk) error {
 		if counted {
 			from = 0
 		}
-		return errors.Join(w.see(c, from, math.MaxInt), ctx.Err())
+		return w.see(ctx, c, from, math.MaxInt)
 	}
 	w.count(c, -1) // what was counted is ahead of the chunk's end
 	starts := []int{0}
@@ -275,7 +274,7 @@ func (w *watcher) search(ctx context.Context, c *Chunk) error {
 	for _, start := range starts {
 		later := w.found
 		w.found = Stop{}
-		if err := errors.Join(w.see(c, start, end), ctx.Err()); err != nil {
+		if err := w.see(ctx, c, start, end); err != nil {
 			return err
 		}
 		if w.found.Step < later.Step { // an exception of a line that is further back
@@ -291,7 +290,7 @@ func (w *watcher) search(ctx context.Context, c *Chunk) error {
 
 // see offers the matches in a chunk behind a step, up to the line of another; going
 // forward, the first.
-func (w *watcher) see(c *Chunk, from, until int) error {
+func (w *watcher) see(ctx context.Context, c *Chunk, from, until int) error {
 	hits := slices.Clone(w.hits)
 	trackers := make([]*tracker, len(w.names))
 	for i, v := range w.rule.breaks.Data {
@@ -316,12 +315,12 @@ func (w *watcher) see(c *Chunk, from, until int) error {
 				}
 			}
 		}
-		return s.Step < until && (w.rule.back || w.found.Step == 0)
+		return s.Step < until && (w.rule.back || w.found.Step == 0) && ctx.Err() == nil
 	})
 	if !w.rule.back {
 		w.hits = hits
 	}
-	return err
+	return errors.Join(err, ctx.Err())
 }
 
 // line looks at one step.

@@ -55,6 +55,20 @@ func TestWhatIsKeptIsWhatWasRecorded(t *testing.T) {
 	}
 }
 
+// What was recorded ahead of an illegal record stays readable, be that a definition.
+func TestAnIllegalDefinitionIsNotKept(t *testing.T) {
+	for _, forged := range []Record{{Kind: KindCode, File: 99, Name: 2}, {Kind: KindLane, Number: 7}, {Kind: KindHead, Number: formatVersion, Text: "again"}} {
+		j := journal(t, long(10))
+		if err := j.Append(appendRecord(nil, &forged)); !errors.Is(err, ErrForged) {
+			t.Fatal(err)
+		}
+		again, _ := kept(t, j)
+		if _, err := again.State(30); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestASearchLoadsFewChunks(t *testing.T) {
 	j, loads := kept(t, journal(t, long(100_000)))
 	if _, err := j.State(150_000); err != nil || *loads != 1 {

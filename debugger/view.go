@@ -231,8 +231,7 @@ func (j *Journal) Resolve(step int, name string) (Variable, error) {
 // Changes returns the changes of a variable that were seen from a step on, limit at the
 // most; with last, only the last one until that step.
 func (j *Journal) Changes(v Variable, step, limit int, last bool, source []string) ([]ChangeView, error) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
+	j = j.still()
 	out := []ChangeView{}
 	show := func(s *State, c Change) ChangeView {
 		view := ChangeView{
@@ -271,13 +270,15 @@ func (j *Journal) Changes(v Variable, step, limit int, last bool, source []strin
 // on whose arrival a condition held; 0 where it never did. unknown counts the steps
 // where the recording does not tell.
 func (j *Journal) FirstWhere(ctx context.Context, c *Condition, from int, function string) (step, unknown int, err error) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
+	j = j.still()
 	for _, chunk := range j.all() {
 		if chunk.Last < from {
 			continue
 		}
 		err := j.replayFrom(chunk, from-1, func(*State) bool { return true }, func(s *State, rec *Record) bool {
+			if ctx.Err() != nil {
+				return false
+			}
 			if rec.Kind != KindLine || s.Step < from {
 				return true
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -253,14 +254,15 @@ func (s *sessions) remove(id string) {
 // is over is forgotten. A program that runs is bounded by its own limit.
 func (s *sessions) expire(now time.Time) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for id, d := range s.all {
+	all := maps.Clone(s.all)
+	s.mu.Unlock() // to ask a session may take a while, in which the others go on
+	for id, d := range all {
 		d.mu.Lock()
 		unused, over := now.Sub(d.used), d.result != nil
 		d.mu.Unlock()
 		switch {
 		case over && unused > pastIdle:
-			delete(s.all, id)
+			s.remove(id)
 		case !over && unused > d.idle && d.Where().State == debugger.StateStopped:
 			d.cancel(errIdle)
 		}

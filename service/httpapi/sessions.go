@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -218,28 +219,26 @@ func (a *api) events(g *gin.Context) {
 	g.Header("Content-Type", "text/event-stream")
 	g.Header("Cache-Control", "no-cache")
 	g.Status(http.StatusOK)
-	out := http.NewResponseController(g.Writer)
+	out, text := http.NewResponseController(g.Writer), bufio.NewWriterSize(g.Writer, 32<<10)
 	for g.Request.Context().Err() == nil {
-		text := ": here\n\n"
 		ctx, done := context.WithTimeout(g.Request.Context(), heartbeat)
 		list := d.Events(ctx, after)
 		done()
 		over := false
-		if len(list) > 0 {
-			text = ""
+		if len(list) == 0 {
+			_, _ = text.WriteString(": here\n\n") // Flush has its error
 		}
-		for _, e := range list {
+		for _, e := range list { // one by one: together they may be many megabytes
 			body, err := json.Marshal(e.Body)
-			if err != nil {
+			if err != nil || g.Request.Context().Err() != nil || out.SetWriteDeadline(time.Now().Add(patience)) != nil {
 				return
 			}
-			text += fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", e.ID, e.Kind, body)
+			if _, err := fmt.Fprintf(text, "id: %d\nevent: %s\ndata: %s\n\n", e.ID, e.Kind, body); err != nil {
+				return
+			}
 			after, over = e.ID, over || e.Kind == "terminated"
 		}
-		if out.SetWriteDeadline(time.Now().Add(patience)) != nil {
-			return
-		}
-		if _, err := io.WriteString(g.Writer, text); err != nil || out.Flush() != nil || over {
+		if out.SetWriteDeadline(time.Now().Add(patience)) != nil || text.Flush() != nil || out.Flush() != nil || over {
 			return
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -272,6 +273,37 @@ func TestEventsAndTheirResume(t *testing.T) {
 	}
 	if kinds, _ := read("4"); strings.Join(kinds, " ") != "exited terminated" {
 		t.Errorf("after the fourth: %v", kinds)
+	}
+}
+
+// However much log points say, what a session keeps of it is bounded, and told without much
+// more memory than that has.
+func TestManyLongLogPoints(t *testing.T) {
+	c := user(t, sandbox.RoleDeveloper)
+	defer c.tidy(t)
+	d, a := c.open(t, map[string]any{
+		"code": "x = 'A' * 15000\nfor i in range(2000):\n    pass", "breakpoints": []any{map[string]any{"line": 3, "logMessage": "{i}" + strings.Repeat("{x}", 15)}},
+	}, nil)
+	for a.get("where.state") == "running" {
+		a = d.ok(t, "GET", "/debug/sessions/"+d.session, nil)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	list := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil).all()
+	runtime.ReadMemStats(&after)
+	size := 0
+	for _, e := range list {
+		text, _ := e.data["output"].(string)
+		if size += len(text); len(text) > 10_100 {
+			t.Fatalf("%d bytes: %.20s", len(text), text)
+		}
+	}
+	numbered(t, list, list[0].id-1)
+	if last := list[len(list)-1]; last.name != "terminated" || size < 4<<20 || size > 16<<20 {
+		t.Errorf("%d bytes in %d events, the last %s", size, len(list), last.name)
+	}
+	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 400 {
+		t.Errorf("%d MB for events of %d", took, size>>20)
 	}
 }
 
