@@ -83,7 +83,7 @@ func (s *Service) Authenticate(ctx context.Context, secret string) (sandbox.Key,
 
 // CreateKey makes a key and returns it with its secret, which is shown only now.
 // An agent makes none; a developer makes keys of its own that may do no more than
-// it may; an admin any.
+// it may; an admin any. None outlives its maker.
 func (s *Service) CreateKey(ctx context.Context, who, want sandbox.Key) (sandbox.Key, string, error) {
 	if want.User == "" {
 		want.User = who.User
@@ -101,6 +101,9 @@ func (s *Service) CreateKey(ctx context.Context, who, want sandbox.Key) (sandbox
 	}
 	if want.ExpiresAt != nil && want.ExpiresAt.Before(s.Clock()) {
 		return want, "", &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "expires_at", Detail: "this time is past"}
+	}
+	if end := who.ExpiresAt; end != nil && (want.ExpiresAt == nil || want.ExpiresAt.After(*end)) {
+		want.ExpiresAt = end // or a key that is to end could go on as another, for ever
 	}
 	if who.Role != sandbox.RoleAdmin {
 		want.Account, want.Limits = who.Account, who.Limits

@@ -9,9 +9,12 @@ import (
 	"glasshouse/debugger/dap"
 )
 
+// maxEditors is how many connections there may be at a time: they come without a key.
+const maxEditors = 100
+
 // serveDAP takes clients of the Debug Adapter Protocol until ctx ends, and waits for
 // those that are there. at is the address. Only on loopback: a token would cross the network readable.
-func serveDAP(ctx context.Context, address string, open dap.Opener, warn func(string, ...any)) (at net.Addr, wait func(), err error) {
+func serveDAP(ctx context.Context, address string, open dap.Opener, debugf func(string, ...any)) (at net.Addr, wait func(), err error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--dap-listen %q: %w", address, err)
@@ -29,16 +32,24 @@ func serveDAP(ctx context.Context, address string, open dap.Opener, warn func(st
 	go func() {
 		defer all.Done()
 		defer stop()
+		places := make(chan struct{}, maxEditors)
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
+			select {
+			case places <- struct{}{}:
+			default:
+				_ = conn.Close()
+				continue
+			}
 			all.Add(1)
 			go func() {
 				defer all.Done()
+				defer func() { <-places }()
 				if err := dap.Serve(ctx, conn, open); err != nil && ctx.Err() == nil {
-					warn("a debugger's client at %s: %v", conn.RemoteAddr(), err)
+					debugf("a debugger's client at %s: %v", conn.RemoteAddr(), err)
 				}
 			}()
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"glasshouse/service"
@@ -39,13 +40,14 @@ func serve(ctx context.Context, args []string) error {
 		debug.SetGCPercent(garbagePercent)
 	}
 	// First: a port that is taken should be said before anything is started.
-	listener, err := net.Listen("tcp", c.listen)
+	sockets := sockets()
+	listener, err := sockets.Listen(ctx, "tcp", c.listen)
 	if err != nil {
 		return fmt.Errorf("%w: choose another address with --listen", err)
 	}
 	var facade net.Listener
 	if c.facadeListen != "" {
-		if facade, err = net.Listen("tcp", c.facadeListen); err != nil {
+		if facade, err = sockets.Listen(ctx, "tcp", c.facadeListen); err != nil {
 			listener.Close()
 			return fmt.Errorf("%w: choose another address with --facade-listen", err)
 		}
@@ -71,7 +73,7 @@ func serve(ctx context.Context, args []string) error {
 	if facade != nil {
 		workshop := a.workshop()
 		defer func() { _ = workshop.Close() }()
-		local := &http.Server{Handler: httpapi.Facade(&service.Facade{Service: a.service, Workshop: workshop, MaxChars: c.facadeMaxChars}, a.log), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+		local := &http.Server{Handler: httpapi.Paced(httpapi.Facade(&service.Facade{Service: a.service, Workshop: workshop, MaxChars: c.facadeMaxChars}, a.log), httpapi.Stall), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 		go func() { ended <- local.Serve(facade) }()
 		defer local.Close()
 	}
@@ -85,7 +87,7 @@ func serve(ctx context.Context, args []string) error {
 	var dapAt net.Addr
 	editors := func() {}
 	if c.dapListen != "" {
-		if dapAt, editors, err = serveDAP(ctx, c.dapListen, a.service.AttachDAP, a.log.Warnf); err != nil {
+		if dapAt, editors, err = serveDAP(ctx, c.dapListen, a.service.AttachDAP, a.log.Debugf); err != nil {
 			_ = server.Close()
 			return err
 		}
@@ -119,6 +121,19 @@ func serve(ctx context.Context, args []string) error {
 	shut, cancelShut := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancelShut()
 	return server.Shutdown(shut)
+}
+
+// sockets has the kernel hold little that a client has not asked for. It would take
+// megabytes, and say only when a third of them is gone that a slow client goes on.
+func sockets() net.ListenConfig {
+	const notSentLowat = 25 // TCP_NOTSENT_LOWAT, which syscall lacks
+	all := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		return raw.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, notSentLowat, 128<<10) // without it, all goes well but for very slow clients
+		})
+	}}
+	all.SetMultipathTCP(false) // whose connections don't inherit it
+	return all
 }
 
 func greet(a *app, c config, address string, took time.Duration) {

@@ -26,8 +26,13 @@ func (c *conn) handle(ctx context.Context, r request) (over bool, err error) {
 		}
 		return false, c.respond(ctx, r, capabilities, nil)
 	case "attach", "launch":
-		failed := c.attached(ctx, r.Arguments)
-		if err := c.respond(ctx, r, nil, failed); err != nil || failed != nil {
+		c.clock.Stop() // to open may take longer, and what has no key is refused before
+		failed := c.attachTo(ctx, r.Arguments)
+		err := c.respond(ctx, r, nil, failed)
+		if !c.attached {
+			c.clock.Reset(time.Until(c.by))
+		}
+		if err != nil || failed != nil {
 			return false, err
 		}
 		return false, c.out.tell("initialized", nil)
@@ -49,7 +54,7 @@ func (c *conn) handle(ctx context.Context, r request) (over bool, err error) {
 	return false, c.respond(ctx, r, body, failed)
 }
 
-func (c *conn) attached(ctx context.Context, arguments json.RawMessage) error {
+func (c *conn) attachTo(ctx context.Context, arguments json.RawMessage) error {
 	if c.target != nil {
 		return errTwice
 	}
@@ -61,6 +66,9 @@ func (c *conn) attached(ctx context.Context, arguments json.RawMessage) error {
 		return err
 	}
 	c.target = target
+	c.mu.Lock()
+	c.attached = true // only this goroutine writes it
+	c.mu.Unlock()
 	return nil
 }
 

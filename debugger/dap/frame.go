@@ -9,13 +9,18 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
-// What a client may send: headers in all, and one message.
+// What a client may send: headers in all, and one message. MaxFrame is both.
 const (
 	maxHeader  = 4 << 10
 	maxMessage = 4 << 20
+	MaxFrame   = maxHeader + maxMessage
 )
+
+// writeTime is how long a client may take to read one message.
+const writeTime = 30 * time.Second
 
 // request is what a client sends. Seq is any number.
 type request struct {
@@ -26,8 +31,9 @@ type request struct {
 }
 
 // readFrame reads one message: headers, an empty line, and as many bytes as
-// Content-Length says.
-func readFrame(in *bufio.Reader) ([]byte, error) {
+// Content-Length says. most is asked for once that is known. Other headers are none of
+// the protocol's: a page in a browser could send them, as HTTP.
+func readFrame(in *bufio.Reader, most func() int) ([]byte, error) {
 	size, header := -1, 0
 	for {
 		line, err := in.ReadSlice('\n')
@@ -45,11 +51,11 @@ func readFrame(in *bufio.Reader) ([]byte, error) {
 			break
 		}
 		name, value, ok := strings.Cut(text, ":")
-		if !ok {
+		switch name = strings.TrimSpace(name); {
+		case !ok || !strings.EqualFold(name, "Content-Length") && !strings.EqualFold(name, "Content-Type"):
 			return nil, fmt.Errorf("%.40q is no header", text)
-		}
-		if strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
-			if size, err = strconv.Atoi(strings.TrimSpace(value)); err != nil || size < 0 || size > maxMessage {
+		case strings.EqualFold(name, "Content-Length"):
+			if size, err = strconv.Atoi(strings.TrimSpace(value)); err != nil || size < 0 || size > most() {
 				return nil, fmt.Errorf("a message of %.20s bytes", value)
 			}
 		}
@@ -110,6 +116,9 @@ func (w *writer) send(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
+	}
+	if out, ok := w.out.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		_ = out.SetWriteDeadline(time.Now().Add(writeTime)) // of a connection that is closed, which writing says, too
 	}
 	_, err = w.out.Write(append(fmt.Appendf(nil, "Content-Length: %d\r\n\r\n", len(text)), text...))
 	return err

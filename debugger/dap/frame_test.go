@@ -10,16 +10,19 @@ import (
 	"testing"
 )
 
+func all() int { return maxMessage }
+
 func TestFramesThatAreRefused(t *testing.T) {
 	for _, text := range []string{
 		"\r\n", "Content-Length: x\r\n\r\n", "Content-Length: -1\r\n\r\n", "Content-Length: 99999999\r\n\r\n", "nonsense\r\n\r\n",
-		"Content-Length: 5\r\n\r\nabc", strings.Repeat("A: b\r\n", 2000) + "\r\n", "X: " + strings.Repeat("y", 20_000),
+		"Content-Length: 5\r\n\r\nabc", strings.Repeat("Content-Type: b\r\n", 2000) + "Content-Length: 0\r\n\r\n",
+		"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "POST /a:b HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "Host: x\r\nContent-Length: 2\r\n\r\n{}", "X: " + strings.Repeat("y", 20_000),
 	} {
-		if body, err := readFrame(bufio.NewReader(strings.NewReader(text))); err == nil {
+		if body, err := readFrame(bufio.NewReader(strings.NewReader(text)), all); err == nil {
 			t.Errorf("%.40q was taken as %q", text, body)
 		}
 	}
-	body, err := readFrame(bufio.NewReader(strings.NewReader("content-length:2\r\nOther: 1\r\n\r\n{}")))
+	body, err := readFrame(bufio.NewReader(strings.NewReader("content-length:2\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n{}")), all)
 	if err != nil || string(body) != "{}" {
 		t.Errorf("%q, %v", body, err)
 	}

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"sync"
+	"time"
 
 	"glasshouse/debugger"
 )
@@ -49,16 +51,38 @@ type conn struct {
 	stop   context.CancelFunc
 	told   chan struct{} // the events' goroutine is over
 
-	mu      sync.Mutex
-	pending map[int]context.CancelFunc // of the requests that have no answer yet
+	clock *time.Timer // ends the connection of a client that does not attach
+	by    time.Time   // when it does
+
+	mu       sync.Mutex
+	pending  map[int]context.CancelFunc // of the requests that have no answer yet
+	waits    int                        // how many they are, and of how many bytes
+	bytes    int
+	attached bool          // once; it has shown a token then
+	freed    chan struct{} // has one when there may be room for more
 }
 
-// maxPending is how many requests may wait for their turn; more are not read.
-const maxPending = 1000
+// What may wait for its turn; more is not read. Who has not attached has shown no key,
+// and gets little, for a short time.
+const (
+	maxPending = 1000
+	maxWaiting = 16 << 20
+
+	maxEarly     = 256 << 10 // a message; attach may have code with it
+	earlyPending = 10
+	earlyWaiting = 512 << 10
+)
+
+// attachTime is how long a client may take from connecting to attaching.
+const attachTime = 10 * time.Second
+
+// maxCommand is how much of a command is kept, in characters: answers repeat it.
+const maxCommand = 100
 
 // waiting is a request whose turn comes; its ctx ends when it is cancelled.
 type waiting struct {
 	request
+	size   int
 	ctx    context.Context
 	cancel context.CancelFunc
 }
@@ -69,7 +93,9 @@ func Serve(ctx context.Context, stream io.ReadWriteCloser, open Opener) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = stream.Close() })()
 	defer stream.Close()
-	c := &conn{ctx: ctx, open: open, out: &writer{out: stream}, pending: map[int]context.CancelFunc{}}
+	c := &conn{ctx: ctx, open: open, out: &writer{out: stream}, pending: map[int]context.CancelFunc{}, freed: make(chan struct{}, 1), by: time.Now().Add(attachTime)}
+	c.clock = time.AfterFunc(attachTime, cancel)
+	defer c.clock.Stop()
 	queue, answered := make(chan waiting, maxPending), make(chan error, 1)
 	go func() {
 		err := c.answer(queue)
@@ -91,7 +117,7 @@ func Serve(ctx context.Context, stream io.ReadWriteCloser, open Opener) error {
 // read takes requests until the stream ends. What cancels does not wait for its turn.
 func (c *conn) read(in *bufio.Reader, queue chan<- waiting) error {
 	for {
-		body, err := readFrame(in)
+		body, err := readFrame(in, c.most)
 		if err != nil {
 			return err
 		}
@@ -102,11 +128,19 @@ func (c *conn) read(in *bufio.Reader, queue chan<- waiting) error {
 		if r.Type != "request" {
 			continue
 		}
+		r.Command = fmt.Sprintf("%.*s", maxCommand, r.Command)
 		if r.Command == "cancel" {
 			if err := c.out.respond(r, nil, c.cancel(r.Arguments)); err != nil {
 				return err
 			}
 			continue
+		}
+		for !c.room(len(body)) {
+			select {
+			case <-c.freed:
+			case <-c.ctx.Done():
+				return c.ctx.Err()
+			}
 		}
 		ctx, cancel := context.WithCancel(c.ctx)
 		c.mu.Lock()
@@ -117,12 +151,34 @@ func (c *conn) read(in *bufio.Reader, queue chan<- waiting) error {
 		}
 		c.pending[r.Seq] = cancel
 		c.mu.Unlock()
-		select {
-		case queue <- waiting{r, ctx, cancel}:
-		case <-c.ctx.Done():
-			return c.ctx.Err()
-		}
+		queue <- waiting{r, len(body), ctx, cancel} // it holds all that there is room for
 	}
+}
+
+// most is how large a message may be now.
+func (c *conn) most() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.attached {
+		return maxMessage
+	}
+	return maxEarly
+}
+
+// room takes the room that a request needs while it waits, if there is some.
+func (c *conn) room(size int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pending, most := maxPending, maxWaiting
+	if !c.attached {
+		pending, most = earlyPending, earlyWaiting
+	}
+	if c.waits >= pending || c.bytes+size > most {
+		return false
+	}
+	c.waits++
+	c.bytes += size
+	return true
 }
 
 // cancel ends the wait for a request, by its number or by its progress.
@@ -154,7 +210,13 @@ func (c *conn) answer(queue <-chan waiting) error {
 		r.cancel()
 		c.mu.Lock()
 		delete(c.pending, r.Seq)
+		c.waits--
+		c.bytes -= r.size
 		c.mu.Unlock()
+		select {
+		case c.freed <- struct{}{}:
+		default:
+		}
 		if err != nil || over {
 			return err
 		}

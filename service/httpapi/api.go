@@ -8,8 +8,11 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -32,6 +35,8 @@ type Config struct {
 	Log     logrus.FieldLogger
 	Version string
 	Access  bool // log every request
+
+	Stall time.Duration // see Paced; Stall where it is 0
 }
 
 type api struct {
@@ -55,7 +60,7 @@ func New(c Config) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	router := gin.New()
 	router.HandleMethodNotAllowed = true
-	a := &api{service: c.Service, log: c.Log, access: c.Access, started: time.Now()}
+	a := &api{service: c.Service, log: unlessGone{c.Log}, access: c.Access, started: time.Now()}
 	router.Use(a.frame, a.authenticate)
 	router.NoRoute(func(g *gin.Context) {
 		a.problem(g, sandbox.Errorf(sandbox.FaultNotFound, "there is no %s here; GET /docs shows what there is", g.Request.URL.Path))
@@ -107,7 +112,7 @@ func New(c Config) http.Handler {
 		g.JSON(http.StatusOK, gin.H{"status": "ready"})
 	})
 	router.GET("/metrics", a.metrics)
-	return router
+	return Paced(router, cmp.Or(c.Stall, Stall))
 }
 
 // frame is around every request: an id, the size cap, the guard, the log.
@@ -130,7 +135,7 @@ func (a *api) frame(g *gin.Context) {
 				a.problem(g, fmt.Errorf("panic"))
 			}
 		}
-		if g.Writer.Status() >= 500 {
+		if g.Writer.Status() >= 500 && g.Request.Context().Err() == nil { // a client that has left reads no status
 			a.failures.Add(1)
 		}
 		if a.access {
@@ -208,4 +213,16 @@ func (a *api) metrics(g *gin.Context) {
 	} {
 		fmt.Fprintf(g.Writer, "# HELP %s %s\n# TYPE %s %s\n%s %g\n", m.name, m.help, m.name, m.kind, m.name, m.value)
 	}
+}
+
+// unlessGone logs nothing of what failed only because its client has left.
+type unlessGone struct{ logrus.FieldLogger }
+
+var nowhere = &logrus.Logger{Out: io.Discard, Formatter: &logrus.TextFormatter{}, Level: logrus.PanicLevel}
+
+func (l unlessGone) WithError(err error) *logrus.Entry {
+	if errors.Is(err, context.Canceled) {
+		return logrus.NewEntry(nowhere)
+	}
+	return l.FieldLogger.WithError(err)
 }

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -252,6 +253,20 @@ func TestAnEditorOverAWebSocket(t *testing.T) {
 	key := http.Header{"Authorization": {"Bearer " + c.secret}}
 	if _, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": key["Authorization"], "Origin": {"https://elsewhere.example"}}}); err == nil {
 		t.Error("it opens for a page of another origin")
+	}
+	agent := http.Header{"Authorization": {"Bearer " + user(t, sandbox.RoleAgent).secret}}
+	if _, resp, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: agent}); err == nil || resp == nil || resp.StatusCode != http.StatusForbidden {
+		t.Errorf("with a key that may not debug: %v, %v", resp, err)
+	}
+	large, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer large.CloseNow()
+	// A type that is none, so that only the whole message's length can be too much.
+	_ = large.Write(t.Context(), websocket.MessageBinary, bytes.Repeat([]byte("Content-Length: 2\r\n\r\n{}"), dap.MaxFrame/20))
+	if _, _, err := large.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
+		t.Errorf("a message that is too large: %v", err)
 	}
 	e := editOverWeb(t, c, base)
 	e.must("initialize", nil)

@@ -129,6 +129,8 @@ func uploadError(err error) error {
 		return err
 	case errors.As(err, &large):
 		return sandbox.Errorf(sandbox.FaultTooLarge, "the body has more than %d bytes", large.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return sandbox.Errorf(sandbox.FaultMalformed, "the body has stopped to come")
 	case errors.As(err, &header), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), strings.HasPrefix(err.Error(), "multipart: "), strings.HasPrefix(err.Error(), "mime: "):
 		return sandbox.Errorf(sandbox.FaultMalformed, "the body ends too soon, or is no multipart form: %s", err)
 	}
@@ -142,9 +144,10 @@ const (
 )
 
 func drain(g *gin.Context) {
-	_ = http.NewResponseController(g.Writer).SetReadDeadline(time.Now().Add(drainTime))
+	if p, ok := g.Request.Context().Value(ctxPace{}).(*pacing); ok {
+		p.last = time.Now().Add(drainTime)
+	}
 	_, _ = io.CopyN(io.Discard, g.Request.Body, drainBytes)
-	_ = http.NewResponseController(g.Writer).SetReadDeadline(time.Time{})
 }
 
 func (a *api) download(g *gin.Context) {

@@ -18,13 +18,19 @@ func (a *api) editors(router *gin.Engine, at place) {
 		Responses: map[string]*huma.Response{"101": {Description: "Binary messages, together the stream that TCP would have"}},
 	})
 	router.GET(at.prefix+"/debug/dap", func(g *gin.Context) {
+		if err := a.service.MayDebug(caller(g.Request.Context())); err != nil {
+			a.problem(g, err)
+			return
+		}
 		socket, err := websocket.Accept(g.Writer, g.Request, nil)
 		if err != nil {
 			return // it has answered
 		}
 		ctx := g.Request.Context()
-		if err := dap.Serve(ctx, websocket.NetConn(ctx, socket, websocket.MessageBinary), a.service.AttachDAP); err != nil {
-			a.log.WithError(err).Info("a debugger's client")
+		stream := websocket.NetConn(ctx, socket, websocket.MessageBinary)
+		socket.SetReadLimit(dap.MaxFrame) // behind NetConn, which takes the limit away
+		if err := dap.Serve(ctx, stream, a.service.AttachDAP); err != nil {
+			a.log.WithError(err).Debug("a debugger's client")
 		}
 	})
 }

@@ -1,0 +1,194 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/sandbox"
+	"glasshouse/service/httpapi"
+)
+
+// stall is the time of the server that brisk starts.
+const stall = 300 * time.Millisecond
+
+// brisk is the service with little patience for clients that stand still.
+func brisk(t *testing.T) string {
+	t.Helper()
+	log := logrus.New()
+	log.SetLevel(logrus.PanicLevel)
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: whole, Log: log, Version: "test", Stall: stall}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func dial(t *testing.T, url, head string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil { // what is held for ever fails
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, strings.ReplaceAll(head, "\n", "\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	return conn.(*net.TCPConn)
+}
+
+// A body that does not come holds no connection, with a key or without; the answer comes first.
+func TestABodyThatDoesNotCome(t *testing.T) {
+	url, c := brisk(t), user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	local := httptest.NewServer(httpapi.Paced(httpapi.Facade(nil, logrus.New()), stall))
+	defer local.Close()
+	key := "Authorization: Bearer " + c.secret + "\n"
+	for name, each := range map[string]struct {
+		url, head, status string
+	}{
+		"no key":   {url, "POST /sandbox/agent/quick-execute HTTP/1.1\nHost: x\nContent-Length: 200000\n\n", "401"},
+		"chunks":   {url, "POST /sandbox/agent/quick-execute HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\n", "401"},
+		"open":     {url, "GET /healthz HTTP/1.1\nHost: x\nContent-Length: 200000\n\n", "200"},
+		"no route": {url, "POST /nothing HTTP/1.1\nHost: x\nContent-Length: 10\n" + key + "\n", "404"},
+		"code":     {url, "POST /sandbox/agent/quick-execute HTTP/1.1\nHost: x\nContent-Type: application/json\nContent-Length: 200000\n" + key + "\n{", "408"},
+		"upload":   {url, "PUT /sandbox/" + id + "/files/x HTTP/1.1\nHost: x\nContent-Length: 200000\n" + key + "\nx", "400"},
+		"facade":   {local.URL, "POST /execute HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: 200000\n\n{", "413"},
+		"no page":  {local.URL, "POST /execute HTTP/1.1\nHost: elsewhere\nContent-Length: 200000\n\n", "403"},
+	} {
+		said, err := io.ReadAll(dial(t, each.url, each.head))
+		if err != nil || !strings.HasPrefix(string(said), "HTTP/1.1 "+each.status) || !strings.Contains(string(said), "Connection: close") {
+			t.Errorf("%s: %v, %.300s", name, err, said)
+		}
+	}
+}
+
+// A run goes on for longer than a body may stand still, with a body or without one, and
+// so does the connection.
+func TestARunOutlastsTheWaitForItsBody(t *testing.T) {
+	url, c := brisk(t), user(t, sandbox.RoleAgent)
+	c.at = url
+	long := `{"code": "import time\ntime.sleep(1.5)\nprint('whole')"}`
+	for range 2 {
+		if a := c.do(t, "POST", "/sandbox/agent/quick-execute", long); a.status != 200 || a.get("stdout") != "whole\n" {
+			t.Errorf("HTTP %d %s", a.status, a.text)
+		}
+	}
+	if a := c.do(t, "POST", "/sandbox/agent/quick-execute", long, "Accept", "text/event-stream"); !strings.Contains(string(a.text), "event: done") {
+		t.Errorf("the stream is cut: %s", a.text)
+	}
+}
+
+// What a handler takes its time for is not cut, where its request might have had a body.
+func TestABodyThatIsNone(t *testing.T) {
+	server := httptest.NewServer(httpapi.Paced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(stall)) // as huma does
+		select {
+		case <-r.Context().Done():
+			w.WriteHeader(http.StatusTeapot)
+		case <-time.After(3 * stall):
+		}
+	}), stall))
+	defer server.Close()
+	resp, err := http.Post(server.URL, "text/plain", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Error("a request was ended for a body that it does not have")
+	}
+}
+
+// A body that comes slowly, but comes, is taken.
+func TestASlowUpload(t *testing.T) {
+	url, c := brisk(t), user(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	conn := dial(t, url, fmt.Sprintf("PUT /sandbox/%s/files/slow HTTP/1.1\nHost: x\nContent-Length: 12\nAuthorization: Bearer %s\n\n", id, c.secret))
+	for tick, n := time.Tick(stall/3), 0; n < 12; n++ {
+		<-tick
+		if _, err := conn.Write([]byte{'x'}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("%v, %v", resp, err)
+	}
+}
+
+// An answer that nobody reads ends; one that is read slowly comes whole.
+func TestAnAnswerThatIsNotRead(t *testing.T) {
+	ended := make(chan error, 1)
+	text := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
+	for name, answer := range map[string]func(http.ResponseWriter) error{
+		"text": func(w http.ResponseWriter) error { _, err := w.Write(text); return err },
+		"file": func(w http.ResponseWriter) error {
+			_, err := io.Copy(w, bytes.NewReader(text))
+			return err
+		},
+	} {
+		server := httptest.NewServer(httpapi.Paced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ended <- answer(w) }), stall))
+		dial(t, server.URL, "GET / HTTP/1.1\nHost: x\n\n")
+		select {
+		case err := <-ended:
+			if err == nil {
+				t.Errorf("%s: all was taken by nobody", name)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s: it is held", name)
+		}
+		conn := dial(t, server.URL, "GET / HTTP/1.0\nHost: x\n\n")
+		in, had := bufio.NewReader(conn), 0
+		for tick, part := time.Tick(stall/20), make([]byte, 256<<10); ; <-tick { // longer than stall in all
+			n, err := in.Read(part)
+			had += n
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := <-ended; err != nil || had < len(text) {
+			t.Errorf("%s: a slow reader had %d bytes: %v", name, had, err)
+		}
+		server.Close()
+	}
+}
+
+// A client that has left is no failure of the service.
+func TestAClientThatLeavesIsNoFailure(t *testing.T) {
+	var said bytes.Buffer
+	log := logrus.New()
+	log.SetOutput(&said)
+	face := httpapi.New(httpapi.Config{Service: whole, Log: log, Version: "test"})
+	ask := func(ctx context.Context, secret, path string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(ctx, "GET", path, nil)
+		r.Header.Set("Authorization", "Bearer "+secret)
+		w := httptest.NewRecorder()
+		face.ServeHTTP(w, r)
+		return w
+	}
+	unseen, seen := user(t, sandbox.RoleAgent), user(t, sandbox.RoleAgent)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	ask(gone, unseen.secret, "/executions")
+	ask(t.Context(), seen.secret, "/executions")
+	for _, path := range []string{"/executions", "/sandbox/statistics", "/executions/none", "/keys"} {
+		ask(gone, seen.secret, path)
+	}
+	if w := ask(t.Context(), seen.secret, "/metrics"); said.Len() > 0 || !strings.Contains(w.Body.String(), "glasshouse_http_errors_total 0\n") {
+		t.Errorf("the log: %s\n%s", said.String(), w.Body)
+	}
+}
