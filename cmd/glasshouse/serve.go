@@ -6,11 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"glasshouse/service"
@@ -68,12 +66,12 @@ func serve(ctx context.Context, args []string) error {
 		return err
 	}
 	defer os.Remove(filepath.Join(c.dataDir, "address"))
-	server := &http.Server{Handler: httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version, Access: c.accessLog}), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	server := serving(httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version, Access: c.accessLog}), connections())
 	ended := make(chan error, 2)
 	if facade != nil {
 		workshop := a.workshop()
 		defer func() { _ = workshop.Close() }()
-		local := &http.Server{Handler: httpapi.Paced(httpapi.Facade(&service.Facade{Service: a.service, Workshop: workshop, MaxChars: c.facadeMaxChars}, a.log), httpapi.Stall), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+		local := serving(httpapi.Paced(httpapi.Facade(&service.Facade{Service: a.service, Workshop: workshop, MaxChars: c.facadeMaxChars}, a.log), httpapi.Stall), connections())
 		go func() { ended <- local.Serve(facade) }()
 		defer local.Close()
 	}
@@ -121,19 +119,6 @@ func serve(ctx context.Context, args []string) error {
 	shut, cancelShut := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancelShut()
 	return server.Shutdown(shut)
-}
-
-// sockets has the kernel hold little that a client has not asked for. It would take
-// megabytes, and say only when a third of them is gone that a slow client goes on.
-func sockets() net.ListenConfig {
-	const notSentLowat = 25 // TCP_NOTSENT_LOWAT, which syscall lacks
-	all := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
-		return raw.Control(func(fd uintptr) {
-			_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, notSentLowat, 128<<10) // without it, all goes well but for very slow clients
-		})
-	}}
-	all.SetMultipathTCP(false) // whose connections don't inherit it
-	return all
 }
 
 func greet(a *app, c config, address string, took time.Duration) {

@@ -50,3 +50,45 @@ func TestServeASlowReader(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Who comes when as many are there as may be is let go, and has room again when one has gone.
+func TestConnectionsAreBounded(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := serving(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), 2)
+	defer server.Close()
+	go func() { _ = server.Serve(listener) }()
+	answered := func(conn net.Conn) bool {
+		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+		_, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		return err == nil
+	}
+	var conns []net.Conn
+	for n := range 3 {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conns = append(conns, conn)
+		if got := answered(conn); got != (n < 2) {
+			t.Errorf("connection %d is answered: %v", n+1, got)
+		}
+	}
+	conns[0].Close()
+	for {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if answered(conn) {
+			return
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("there is no room again")
+		}
+	}
+}
