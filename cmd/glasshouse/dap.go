@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"glasshouse/debugger/dap"
 )
@@ -35,8 +37,15 @@ func serveDAP(ctx context.Context, address string, open dap.Opener, debugf func(
 		places := make(chan struct{}, maxEditors)
 		for {
 			conn, err := listener.Accept()
-			if err != nil {
+			if errors.Is(err, net.ErrClosed) {
 				return
+			}
+			if err != nil { // as when no descriptor is left, which passes
+				select {
+				case <-ctx.Done():
+				case <-time.After(100 * time.Millisecond):
+				}
+				continue
 			}
 			select {
 			case places <- struct{}{}:
