@@ -20,7 +20,7 @@ import (
 )
 
 // stall is the time of the server that brisk starts.
-const stall = 300 * time.Millisecond
+const stall = 900 * time.Millisecond
 
 // brisk is the service with little patience for clients that stand still.
 func brisk(t *testing.T) string {
