@@ -2,20 +2,41 @@ package sandbox
 
 // Depth is how deep valid JSON nests, in lists and objects.
 func Depth(text []byte) int {
-	now, most, quoted := 0, 0, false
+	now, most := 0, 0
+	structure(text, func(c byte) {
+		switch c {
+		case '[', '{':
+			now++
+			most = max(most, now)
+		case ']', '}':
+			now--
+		}
+	})
+	return most
+}
+
+// Within is how many values valid JSON has within, at the most.
+func Within(text []byte) int {
+	n := 0
+	structure(text, func(c byte) {
+		if c == ',' || c == '[' || c == '{' {
+			n++
+		}
+	})
+	return n
+}
+
+// structure hands over what of valid JSON stands outside of its texts.
+func structure(text []byte, take func(c byte)) {
+	quoted := false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case quoted && c == '\\':
 			i++
 		case c == '"':
 			quoted = !quoted
-		case quoted:
-		case c == '[' || c == '{':
-			now++
-			most = max(most, now)
-		case c == ']' || c == '}':
-			now--
+		case !quoted:
+			take(c)
 		}
 	}
-	return most
 }

@@ -70,13 +70,7 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 		s.record()
 	}
 	for {
-		kind, body, err := s.process.Hatch.Read()
-		if err == nil && s.forged() {
-			err = s.process.Hatch.Illegal("more of them than it had the time to send")
-		}
-		if err == nil {
-			err = s.records(kind)
-		}
+		kind, body, err := s.next()
 		if short && kind != hatch.KindDone {
 			short = false
 			s.record()
@@ -96,6 +90,18 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// next is the child's next frame, all that was recorded before it handed over.
+func (s *says) next() (hatch.Kind, []byte, error) {
+	kind, body, err := s.process.Hatch.Read()
+	if err == nil && s.forged() {
+		err = s.process.Hatch.Illegal("more of them than it had the time to send")
+	}
+	if err == nil {
+		err = s.records(kind)
+	}
+	return kind, body, err
 }
 
 // records hands over what was recorded before the frame that has come, unless it only
@@ -157,13 +163,7 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 			return nil, err
 		}
 		for {
-			kind, body, err := s.process.Hatch.Read()
-			if err == nil && s.forged() {
-				err = s.process.Hatch.Illegal("more of them than it had the time to send")
-			}
-			if err == nil {
-				err = s.records(kind)
-			}
+			kind, body, err := s.next()
 			if err != nil || kind == hatch.KindValue {
 				return body, err
 			}

@@ -2,6 +2,7 @@ package isolate
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
@@ -69,7 +70,8 @@ func filterOf(shape filterShape) ([]byte, error) {
 		deny(unix.EPERM),
 	}, unix.SYS_CLONE)
 	// Of streams, which are connected for good: a datagram may be sent to any path.
-	calls.add(append(both(dataArg0, unix.AF_UNIX), masked(dataArg1, 0xf, unix.SOCK_STREAM)...), unix.SYS_SOCKETPAIR)
+	const kinds, all = 0xf, 0xffffffff
+	calls.add(slices.Concat(must(dataArg0, all, bpf.JumpEqual, unix.AF_UNIX), must(dataArg1, kinds, bpf.JumpEqual, unix.SOCK_STREAM), []bpf.Instruction{allow}), unix.SYS_SOCKETPAIR)
 	calls.add(among(dataArg0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ), unix.SYS_PRCTL)
 	// TIOCGWINSZ, TCGETS, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD: what Python asks of files.
 	calls.add(among(dataArg1, unix.TIOCGWINSZ, unix.TCGETS, 0x5421, 0x5451, 0x5450, 0x541b), unix.SYS_IOCTL)
@@ -81,8 +83,9 @@ func filterOf(shape filterShape) ([]byte, error) {
 		calls.add(among(dataArg0, 0), unix.SYS_PRLIMIT64)
 	}
 	// SIGCONT would undo the stop between runs, even while it is on its way.
-	calls.add(append(both(dataArg0, self), besides(dataArg1, uint32(unix.SIGCONT))...), unix.SYS_KILL)
-	calls.add(append(both(dataArg0, self), besides(dataArg2, uint32(unix.SIGCONT))...), unix.SYS_TGKILL)
+	for nr, signal := range map[int]uint32{unix.SYS_KILL: dataArg1, unix.SYS_TGKILL: dataArg2} {
+		calls.add(slices.Concat(must(dataArg0, all, bpf.JumpEqual, self), must(signal, all, bpf.JumpNotEqual, uint32(unix.SIGCONT)), []bpf.Instruction{allow}), nr)
+	}
 	calls.add(among(dataArg1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC,
 		unix.F_GETLK, unix.F_OFD_GETLK, 1033, 1034), unix.SYS_FCNTL)
 	locks(calls)
@@ -167,34 +170,14 @@ func among(arg uint32, values ...uint32) []bpf.Instruction {
 	)
 }
 
-// both goes on with what follows where the 32 low bits of an argument have a value, and
-// answers EPERM otherwise.
-func both(arg, value uint32) []bpf.Instruction {
-	return []bpf.Instruction{
-		bpf.LoadAbsolute{Off: arg, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipTrue: 1},
-		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
-	}
-}
-
-// masked is among, of the bits of an argument that mask has, and one value.
-func masked(arg, mask, value uint32) []bpf.Instruction {
+// must goes on with what follows where the bits of mask in an argument's low half are, or
+// are not, a value, and answers EPERM otherwise.
+func must(arg, mask uint32, is bpf.JumpTest, value uint32) []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: arg, Size: 4},
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: mask},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipTrue: 1},
+		bpf.JumpIf{Cond: is, Val: value, SkipTrue: 1},
 		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
-		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
-	}
-}
-
-// besides allows the call at hand unless the 32 low bits of an argument have a value.
-func besides(arg, value uint32) []bpf.Instruction {
-	return []bpf.Instruction{
-		bpf.LoadAbsolute{Off: arg, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipFalse: 1},
-		bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
-		bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW},
 	}
 }
 
