@@ -6,11 +6,12 @@ import "time"
 type ConnectionStatus string
 
 // Allowed was made, whatever ended it then; Refused is the policy's no; Failed
-// was allowed and could not be made or used.
+// was allowed and could not be made or used. Open is allowed, and goes on.
 const (
 	ConnectionAllowed ConnectionStatus = "allowed"
 	ConnectionRefused ConnectionStatus = "refused"
 	ConnectionFailed  ConnectionStatus = "failed"
+	ConnectionOpen    ConnectionStatus = "open"
 )
 
 // Connection is one connection that code asked for out of its sandbox, as

@@ -9,7 +9,7 @@ import (
 type Query struct {
 	SQL         string          `json:"query"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON object
-	Status      string          `json:"status"`               // "ok", "refused", "failed", "cancelled", "captured"
+	Status      string          `json:"status"`               // "ok", "refused", "failed", "cancelled", "captured", "running"
 	Reason      string          `json:"reason,omitempty"`     // the Refusal's reason code
 	Error       string          `json:"error,omitempty"`
 	Rows        int             `json:"rows"`
@@ -19,6 +19,9 @@ type Query struct {
 	DurationMS  float64         `json:"duration_ms"`
 	StartedAt   time.Time       `json:"started_at"`
 }
+
+// QueryRunning is the status of one that has begun and has not ended.
+const QueryRunning = "running"
 
 // Column describes one output column of Rows. Kind says how each side renders
 // the plain values that stand for it:

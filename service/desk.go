@@ -30,15 +30,18 @@ type desk struct {
 	feed      *Feed           // nil: nobody follows it
 }
 
-// Query records the time that the statement took without that of its taker, for which
-// it waits.
+// Query records the statement before it runs, and the time that it took without that of
+// its taker, for which it waits.
 func (d *desk) Query(ctx context.Context, sql string, params map[string]any, take sandbox.Take) (sandbox.Total, error) {
-	q := sandbox.Query{SQL: sql, StartedAt: d.service.Clock()}
+	q := sandbox.Query{SQL: sql, Status: sandbox.QueryRunning, StartedAt: d.service.Clock()}
 	if len(params) > 0 {
 		q.Parameters, _ = json.Marshal(d.service.masked(params))
 	}
 	if no := d.room(&q); no != nil {
 		return sandbox.Total{}, no
+	}
+	if err := d.progress(ctx, &q); err != nil {
+		return sandbox.Total{}, err
 	}
 	var waited time.Duration
 	timed := func(rows sandbox.Rows) error {
@@ -77,9 +80,12 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 	case err != nil:
 		q.Status, q.Error = "failed", err.Error()
 	}
-	if len(d.execution.Queries) >= maxQueries && d.texts[q.SQL] {
+	if d.counted(&q) {
 		d.execution.Truncated["queries"]++
 		return total, err
+	}
+	if kept := d.progress(context.WithoutCancel(ctx), &q); kept != nil { // its beginning is in history, and its end will be
+		d.service.Log.WithError(kept).WithField("execution_id", d.execution.ID).Warn("how a statement ended could not be kept")
 	}
 	d.execution.Queries = append(d.execution.Queries, q)
 	if d.texts[q.SQL] = true; d.feed != nil {
@@ -88,17 +94,34 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 	return total, err
 }
 
+// counted says of a statement that is one of many that it is not kept, but counted.
+func (d *desk) counted(q *sandbox.Query) bool {
+	return len(d.execution.Queries) >= maxQueries && d.texts[q.SQL]
+}
+
+// progress keeps the statement that comes next, for the case that the service ends first.
+func (d *desk) progress(ctx context.Context, q *sandbox.Query) error {
+	if d.counted(q) {
+		return nil
+	}
+	return d.service.History.Progress(ctx, sandbox.Progress{Execution: d.execution.ID, Number: int64(len(d.execution.Queries)), Query: q})
+}
+
+// Connection is called from goroutines of its own.
+func (d *desk) Connection(number int64, c sandbox.Connection) error {
+	return d.service.History.Progress(context.Background(), sandbox.Progress{Execution: d.execution.ID, Number: number, Connection: &c})
+}
+
 // room refuses a statement that there would be no room for in the execution: none runs whose
 // text history does not have.
 func (d *desk) room(q *sandbox.Query) error {
 	if d.texts == nil {
 		d.texts = map[string]bool{}
 	}
-	kept := len(d.execution.Queries)
-	if kept >= maxQueries && d.texts[q.SQL] {
+	if d.counted(q) {
 		return nil
 	}
-	if d.bytes += len(q.SQL) + len(q.Parameters); kept < maxStatements && d.bytes <= maxQueryBytes {
+	if d.bytes += len(q.SQL) + len(q.Parameters); len(d.execution.Queries) < maxStatements && d.bytes <= maxQueryBytes {
 		return nil
 	}
 	d.execution.Truncated["queries"]++

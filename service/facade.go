@@ -128,6 +128,13 @@ func (s silent) Show(ctx context.Context, out sandbox.Output) sandbox.Output {
 	return s.behind.Show(ctx, out)
 }
 
+func (s silent) Connection(number int64, c sandbox.Connection) error {
+	if s.behind == nil {
+		return nil
+	}
+	return s.behind.Connection(number, c)
+}
+
 // ended is an execution in a client's terms.
 func ended(e *sandbox.Execution) Ended {
 	out := Ended{"completed", e.Stdout, e.Stderr}

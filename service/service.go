@@ -82,6 +82,7 @@ type Writer interface {
 // Records keeps executions.
 type Records interface {
 	Begin(context.Context, *sandbox.Execution) error
+	Progress(context.Context, sandbox.Progress) error
 	Finish(context.Context, *sandbox.Execution) error
 	Execution(ctx context.Context, id string) (sandbox.Execution, error)
 	Executions(context.Context, sandbox.Filter) ([]sandbox.Execution, string, error)

@@ -80,23 +80,24 @@ func (s *Store) keep(ctx context.Context, r row, patience time.Duration) error {
 // cancelled, sandboxes lost. It returns how many executions there were. It is run
 // once, at the start, before anything is begun.
 func (s *Store) Recover(ctx context.Context) (int, error) {
-	var records [][]byte
+	var left []string
 	err := s.readWithin(ctx, func(ctx context.Context) (err error) {
-		rows, _ := s.pool.Query(ctx, `SELECT record FROM executions WHERE completed_at IS NULL`)
-		records, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
+		rows, _ := s.pool.Query(ctx, `SELECT id FROM executions WHERE completed_at IS NULL`)
+		left, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
 	now := time.Now().UTC()
-	for _, record := range records {
-		e, err := decode(record)
+	for _, id := range left {
+		e, err := s.Execution(ctx, id)
 		if err != nil {
 			return 0, err
 		}
 		why := "the service ended while this ran: run it again in a new sandbox"
 		e.Status, e.Error, e.CompletedAt, e.Usage.EndedBy, e.SessionReset = sandbox.StatusCancelled, &why, &now, "shutdown", true
+		cutShort(&e)
 		if err := s.Finish(ctx, &e); err != nil {
 			return 0, err
 		}
@@ -105,17 +106,23 @@ func (s *Store) Recover(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	err = s.readWithin(ctx, func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, `UPDATE sandboxes SET state = $1, ended_at = $2 WHERE state = $3`, string(sandbox.StateLost), now, string(sandbox.StateActive))
-		return err
+		var b pgx.Batch
+		b.Queue(`UPDATE sandboxes SET state = $1, ended_at = $2 WHERE state = $3`, string(sandbox.StateLost), now, string(sandbox.StateActive))
+		b.Queue(`DELETE FROM progress`) // no execution goes on
+		return s.pool.SendBatch(ctx, &b).Close()
 	})
-	return len(records), err
+	return len(left), err
 }
 
-// Execution returns one execution. FaultNotFound where there is none.
+// Execution returns one execution; of one that goes on, what it has done so far.
+// FaultNotFound where there is none.
 func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, error) {
 	var body []byte
+	var progress [][]byte
 	err := s.readExecutions(ctx, func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, `SELECT record FROM executions WHERE id = $1`, clean(id)).Scan(&body)
+		return s.pool.QueryRow(ctx, `SELECT record, CASE WHEN completed_at IS NULL THEN
+			ARRAY(SELECT p.record FROM progress p WHERE p.execution_id = e.id ORDER BY p.kind, p.number) END
+			FROM executions e WHERE id = $1`, clean(id)).Scan(&body, &progress)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return sandbox.Execution{}, notFound("execution")
@@ -123,7 +130,11 @@ func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, er
 	if err != nil {
 		return sandbox.Execution{}, err
 	}
-	return decode(body)
+	e, err := decode(body)
+	if err == nil {
+		err = addProgress(&e, progress)
+	}
+	return e, err
 }
 
 // CountExecutions is how many executions a sandbox has had.

@@ -26,7 +26,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	rows    []row          // that wait for the next attempt
-	at      map[string]int // in rows, by id
+	at      map[string]int // in rows, by place
 	size    int            // their bytes
 	oldest  time.Time      // when the first of them all came; zero: there is none
 	mark    wal.Mark       // of the last
@@ -90,6 +90,13 @@ func (q *queue) room() error {
 	return fmt.Errorf("%w: %w", errLost, errors.Join(q.failed, fmt.Errorf("%d executions wait for the database", len(q.rows))))
 }
 
+// full says that what waits is all that should.
+func (q *queue) full() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.size >= maxWaiting
+}
+
 // add puts a row into the log and the queue. Where the log fails, the row is in the
 // queue all the same.
 func (q *queue) add(r row) (wal.Mark, error) {
@@ -103,11 +110,12 @@ func (q *queue) add(r row) (wal.Mark, error) {
 		q.mark = mark
 	}
 	q.size += len(r.body)
-	if n, waits := q.at[r.e.ID]; waits {
+	place := r.place()
+	if n, waits := q.at[place]; waits {
 		q.size -= len(q.rows[n].body)
 		q.rows[n] = r
 	} else {
-		q.at[r.e.ID] = len(q.rows)
+		q.at[place] = len(q.rows)
 		q.rows = append(q.rows, r)
 	}
 	q.added++
@@ -215,7 +223,7 @@ func (q *queue) try() error {
 	q.attempt++
 	attempt := q.attempt
 	q.mu.Unlock()
-	left, err := q.out.write(rows)
+	left, err := q.out.write(withoutOver(rows))
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err != nil {
@@ -239,13 +247,13 @@ func (q *queue) try() error {
 func (q *queue) putBack(left []row) {
 	all := make([]row, 0, len(left)+len(q.rows))
 	for _, r := range left {
-		if _, again := q.at[r.e.ID]; !again {
+		if _, again := q.at[r.place()]; !again {
 			all = append(all, r)
 		}
 	}
 	q.rows, q.size = append(all, q.rows...), 0
 	for n, r := range q.rows {
-		q.at[r.e.ID] = n
+		q.at[r.place()] = n
 		q.size += len(r.body)
 	}
 }

@@ -12,14 +12,24 @@ import (
 	"glasshouse/sandbox"
 )
 
-// row is an execution as its table has it.
+// row is an execution as its table has it, or a thing that a running one does.
 type row struct {
 	e           *sandbox.Execution // for its short columns alone
+	kind        string             // of the thing; "": it is the execution
+	number      int64              // of the thing
 	completed   *time.Time         // nil: it goes on
 	failure     *string
 	body        []byte
 	plain       bool   // the body is just what the API shows
 	connections []byte // JSON; nil: it has none
+}
+
+// place is the same for rows of which the later one is all that matters.
+func (r row) place() string {
+	if r.kind == "" {
+		return r.e.ID
+	}
+	return fmt.Sprint(r.e.ID, "/", r.kind, "/", r.number)
 }
 
 // maxRecord is what the table and the protocol take with room to spare, in bytes.
@@ -77,12 +87,35 @@ const connect = `INSERT INTO connections (execution_id, number, sandbox_id, owne
 		AS c (host, port, address, status, reason, bytes_sent, bytes_received, duration_ms, started_at, n)
 	ON CONFLICT DO NOTHING`
 
-// writeRows writes rows of different executions as one transaction.
-func writeRows(ctx context.Context, conn *pgx.Conn, rows []row) error {
+const progressed = `INSERT INTO progress (execution_id, kind, number, record) VALUES ($1, $2, $3, $4)
+	ON CONFLICT (execution_id, kind, number) DO UPDATE SET record = excluded.record`
+
+// writeRows writes rows of different places as one transaction, in which the executions
+// over, whose ends are among them, lose their progress.
+func writeRows(ctx context.Context, conn *pgx.Conn, all []row, over []string) error {
+	var b pgx.Batch
+	rows := make([]row, 0, len(all))
+	for _, r := range all {
+		if r.kind == "" {
+			rows = append(rows, r)
+		} else {
+			b.Queue(progressed, clean(r.e.ID), r.kind, r.number, r.body)
+		}
+	}
+	if len(over) > 0 {
+		b.Queue(`DELETE FROM progress WHERE execution_id = ANY($1)`, over)
+	}
+	if len(rows) > 0 {
+		writeExecutions(&b, rows)
+	}
+	return conn.SendBatch(ctx, &b).Close() // the first error of any
+}
+
+// writeExecutions adds rows of different executions to a batch.
+func writeExecutions(b *pgx.Batch, rows []row) {
 	texts, bodies := make([][]string, 6), make([][]byte, len(rows))
 	created, completed := make([]time.Time, len(rows)), make([]*time.Time, len(rows))
 	failures, seconds, memory := make([]*string, len(rows)), make([]float64, len(rows)), make([]float64, len(rows))
-	var b pgx.Batch
 	for n, r := range rows {
 		for c, text := range []string{r.e.ID, r.e.SandboxID, r.e.User, string(r.e.Kind), string(r.e.Status), r.e.Code} {
 			texts[c] = append(texts[c], clean(text))
@@ -96,5 +129,4 @@ func writeRows(ctx context.Context, conn *pgx.Conn, rows []row) error {
 			b.Queue(connect, texts[0][n], texts[1][n], texts[2][n], string(r.connections))
 		}
 	}
-	return conn.SendBatch(ctx, &b).Close() // the first error of any
 }

@@ -32,6 +32,7 @@ type scribe struct {
 	say     logrus.FieldLogger
 	conn    *pgx.Conn // nil while there is none
 	away    bool
+	told    map[string]bool // the executions whose progress may be in the database
 }
 
 // write is one attempt. It returns the rows that are not written, and why.
@@ -62,7 +63,7 @@ func (s *scribe) write(rows []row) (left []row, err error) {
 	return nil, nil
 }
 
-// commit writes rows of different executions as one transaction. A connection that is
+// commit writes rows of different places as one transaction. A connection that is
 // found dead, after a restart of the server, is replaced once.
 func (s *scribe) commit(rows []row) error {
 	fresh := s.conn == nil
@@ -87,7 +88,24 @@ func (s *scribe) attempt(rows []row) error {
 			return err
 		}
 	}
-	return writeRows(ctx, s.conn, rows)
+	var over []string
+	for _, r := range rows {
+		switch {
+		case r.kind != "":
+			s.told[r.e.ID] = true
+		case r.completed != nil && s.told[r.e.ID]:
+			over = append(over, clean(r.e.ID))
+		}
+	}
+	if err := writeRows(ctx, s.conn, rows, over); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.completed != nil {
+			delete(s.told, r.e.ID)
+		}
+	}
+	return nil
 }
 
 // commitOrEach writes rows together or, where the database answers that it does not take
@@ -123,7 +141,9 @@ func (s *scribe) commitOrEach(rows []row) (left []row, err error) {
 // refuse keeps what the database does not take as a file, and has a row point to it.
 func (s *scribe) refuse(r row, why error) error {
 	name := clean(r.e.ID) + ".json"
-	if r.completed == nil {
+	if r.kind != "" {
+		name = fmt.Sprintf("%s.%s.%d.json", clean(r.e.ID), r.kind, r.number)
+	} else if r.completed == nil {
 		name = clean(r.e.ID) + ".opening.json"
 	}
 	path := filepath.Join(s.refused, name)
@@ -131,6 +151,9 @@ func (s *scribe) refuse(r row, why error) error {
 		return err
 	}
 	s.say.WithError(why).WithField("execution_id", r.e.ID).Error("the history database refuses an execution; it is kept in " + path)
+	if r.kind != "" {
+		return nil // its end will have it
+	}
 	text := "the history database refused this execution (" + why.Error() + "); the service's folder has it: history/refused/" + name
 	short := sandbox.Execution{
 		ID: r.e.ID, SandboxID: r.e.SandboxID, User: r.e.User, Kind: r.e.Kind, Status: r.e.Status, CreatedAt: r.e.CreatedAt, Timestamp: r.e.CreatedAt,
@@ -182,11 +205,7 @@ func (s *scribe) replay(payloads [][]byte) error {
 	var rows []row
 	at := map[string]int{}
 	for n, body := range payloads {
-		e, err := decode(body)
-		var r row
-		if err == nil {
-			r, err = rowOf(&e, e.CompletedAt != nil)
-		}
+		r, err := rowIn(body)
 		if err != nil { // one record may not keep the service from its start
 			path := filepath.Join(s.refused, fmt.Sprintf("unread-%d-%d.json", time.Now().Unix(), n))
 			if failed := keepFile(path, body); failed != nil {
@@ -195,16 +214,16 @@ func (s *scribe) replay(payloads [][]byte) error {
 			s.say.WithError(err).Error("a record of history's log can't be read; it is kept in " + path)
 			continue
 		}
-		if n, earlier := at[e.ID]; earlier {
+		if n, earlier := at[r.place()]; earlier {
 			rows[n] = r
 			continue
 		}
-		at[e.ID] = len(rows)
+		at[r.place()] = len(rows)
 		rows = append(rows, r)
 	}
-	_, err := s.write(rows)
+	_, err := s.write(withoutOver(rows))
 	if err == nil {
-		s.say.Infof("%d executions were in the log when the service last ended; they are in history now", len(rows))
+		s.say.Infof("%d records of executions were in the log when the service last ended; they are in history now", len(rows))
 	}
 	return err
 }

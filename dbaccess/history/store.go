@@ -8,6 +8,10 @@
 // runs go on for some seconds; then none begins until it is back. What it missed is
 // written when it is back, or at the next start.
 //
+// What a running execution does goes the same way, each thing before it is done: a table
+// of its own has it until the execution's end, and a service that was killed closes the
+// execution with it.
+//
 // Other writes are committed in groups, by two writers with a connection each: one for
 // what need not be on disk at once, one for what must. While one group commits, the
 // next one gathers. What a lost server did not commit is written again: the first for a
@@ -82,7 +86,7 @@ func Open(ctx context.Context, url, dir string, say logrus.FieldLogger) (*Store,
 		own.RuntimeParams["synchronous_commit"] = synchronous
 		return func(ctx context.Context) (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, own) }
 	}
-	q, err := openQueue(dir, &scribe{connect: connect("on"), refused: filepath.Join(dir, "refused"), say: say})
+	q, err := openQueue(dir, &scribe{told: map[string]bool{}, connect: connect("on"), refused: filepath.Join(dir, "refused"), say: say})
 	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("history: %w", err)

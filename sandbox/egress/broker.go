@@ -21,9 +21,12 @@ type Config struct {
 	Hosts  policy.Hosts
 	Limits Limits
 
-	// Log is called once for each finished connection, before Serve returns, from
-	// many goroutines.
-	Log func(sandbox.Connection)
+	// Opened is called when a connection has been made, before anything passes; an error
+	// keeps it from being used. Log is called once for each that is over, refused ones
+	// too, before Serve returns. Both are called from many goroutines, and told the number
+	// of the connection, from 0.
+	Opened func(number int64, c sandbox.Connection) error
+	Log    func(number int64, c sandbox.Connection)
 
 	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)   // nil: the machine's resolver
 	Dial    func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // nil: TCP
@@ -62,13 +65,17 @@ type Broker struct {
 	Config
 	moved  atomic.Int64 // bytes, both ways, of all flows
 	active atomic.Int64 // flows
+	flows  atomic.Int64 // in all
 }
 
 // New makes a Broker; it does nothing until Serve.
 func New(c Config) *Broker {
 	c.Limits = c.Limits.orDefaults()
 	if c.Log == nil {
-		c.Log = func(sandbox.Connection) {}
+		c.Log = func(int64, sandbox.Connection) {}
+	}
+	if c.Opened == nil {
+		c.Opened = func(int64, sandbox.Connection) error { return nil }
 	}
 	if c.Resolve == nil {
 		c.Resolve = resolve

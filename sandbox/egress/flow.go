@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,7 @@ type flow struct {
 	cancel   context.CancelCauseFunc
 	release  context.CancelFunc
 	idle     *time.Timer
+	number   int64
 	record   sandbox.Connection
 	writing  sync.Mutex // a Write to the host, and the count of it
 	sent     atomic.Int64
@@ -36,7 +38,7 @@ type flow struct {
 }
 
 func (b *Broker) begin(ctx context.Context, to policy.Target) *flow {
-	f := &flow{broker: b, record: sandbox.Connection{Host: to.Name, Port: int(to.Port), Status: sandbox.ConnectionAllowed, StartedAt: b.Clock()}}
+	f := &flow{broker: b, number: b.flows.Add(1) - 1, record: sandbox.Connection{Host: to.Name, Port: int(to.Port), Status: sandbox.ConnectionAllowed, StartedAt: b.Clock()}}
 	if to.Name == "" {
 		f.record.Host = to.Addr.String()
 	}
@@ -72,15 +74,25 @@ func (f *flow) finish() {
 	defer f.writing.Unlock()
 	f.record.BytesSent, f.record.BytesReceived = f.sent.Load(), f.received.Load()
 	f.record.DurationMS = float64(f.broker.Clock().Sub(f.record.StartedAt)) / float64(time.Millisecond)
-	f.broker.Log(f.record)
+	f.broker.Log(f.number, f.record)
 }
 
 // through wraps the connection that was made for the flow: what passes is counted
 // and keeps the flow awake, and the flow's end closes it.
-func (f *flow) through(c net.Conn, at netip.AddrPort) *counted {
-	f.record.Address = at.String()
+func (f *flow) through(c net.Conn) *counted {
 	context.AfterFunc(f.ctx, func() { c.Close() })
 	return &counted{Conn: c, flow: f}
+}
+
+// open tells that the flow goes to an address from now on, or why it may not.
+func (f *flow) open(to policy.Target, at netip.AddrPort) *no {
+	f.record.Address = at.String()
+	now := f.record
+	now.Status = sandbox.ConnectionOpen
+	if err := f.broker.Opened(f.number, now); err != nil {
+		return failed(http.StatusServiceUnavailable, to.String()+" is not connected to: the connection could not be logged")
+	}
+	return nil
 }
 
 // passed counts bytes of one Read or Write, and makes an error of those that are

@@ -94,8 +94,11 @@ func (s *serving) carry(w http.ResponseWriter, r *http.Request, f *flow, to poli
 		}
 		return why
 	}
-	upstream := f.through(c, at)
+	upstream := f.through(c)
 	defer upstream.Close()
+	if why := f.open(to, at); why != nil {
+		return why
+	}
 	if r.Method == http.MethodConnect {
 		tunnel(w, f, upstream)
 		return nil

@@ -3,6 +3,7 @@ package egress_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -179,5 +180,40 @@ func TestSecondAddress(t *testing.T) {
 	c.Close()
 	if r := s.only(); r.Address != "44.1.1.2:443" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A connection that can't be logged is not used, and one that is used is logged first.
+func TestOpenedBeforeItIsUsed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() { // of a server that hangs up
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			c.Close()
+		}
+	}()
+	for _, way := range []string{"CONNECT 44.1.1.1:443", "GET http://44.1.1.1:443/"} {
+		for _, kept := range []error{nil, errors.New("the log is full")} {
+			world := newInternet()
+			world.host("a.example", "44.1.1.1", "443", l.Addr())
+			told := make(chan sandbox.Connection, 1)
+			s := serve(t, world, "44.1.1.1", func(c *egress.Config) {
+				c.Opened = func(_ int64, c sandbox.Connection) error {
+					told <- c
+					return kept
+				}
+			})
+			answer := s.say(way + " HTTP/1.1\r\nHost: a.example\r\n\r\n")
+			log := s.only()
+			if c := <-told; c.Status != sandbox.ConnectionOpen || c.Address != log.Address || log.Address == "" {
+				t.Errorf("%s: told of %+v, and logged %+v", way, c, log)
+			}
+			if refused := strings.Contains(answer, "503") && log.Status == sandbox.ConnectionFailed && log.BytesSent == 0; refused != (kept != nil) {
+				t.Errorf("%s, %v: %q, %+v", way, kept, answer, log)
+			}
+		}
 	}
 }

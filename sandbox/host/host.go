@@ -28,6 +28,10 @@ type Desk interface {
 	// Show returns a rich output as the execution is to have it. It is called from the
 	// goroutine of Run, as all of a Desk is, and may write to the execution.
 	Show(context.Context, sandbox.Output) sandbox.Output
+	// Connection is told of a connection out as it opens and when it is over, with its
+	// number. An error keeps it from being used. It is called from many goroutines, all
+	// before Run returns.
+	Connection(number int64, c sandbox.Connection) error
 }
 
 // Database is the one that code reads.
@@ -69,7 +73,7 @@ type Listener interface {
 // Host opens sessions.
 type Host struct {
 	// Network is what the broker of each run is made of where a sandbox has the network
-	// on, but for its hosts and its log. It is set before the first run, if at all.
+	// on, but for its hosts and its logs. It is set before the first run, if at all.
 	Network egress.Config
 	// Uploads is what the uploads of all sessions may take; likewise.
 	Uploads Room

@@ -21,6 +21,7 @@ const maxConnections = 1000 // kept with one execution; more are counted
 type network struct {
 	stop  context.CancelFunc
 	ended chan error
+	desk  Desk
 
 	mu       sync.Mutex
 	seen     []sandbox.Connection
@@ -30,7 +31,7 @@ type network struct {
 }
 
 // open starts the broker of one run; nil where the child has no network.
-func (h *Host) open(socket *os.File, allowed []string) (*network, error) {
+func (h *Host) open(socket *os.File, allowed []string, desk Desk) (*network, error) {
 	if socket == nil {
 		return nil, nil
 	}
@@ -43,16 +44,25 @@ func (h *Host) open(socket *os.File, allowed []string) (*network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the sandbox's listener: %w", err)
 	}
-	n := &network{ended: make(chan error, 1)}
-	config.Log = n.note
+	n := &network{ended: make(chan error, 1), desk: desk}
+	config.Opened, config.Log = n.opened, n.note
 	var ctx context.Context
 	ctx, n.stop = context.WithCancel(context.Background())
 	go func() { n.ended <- egress.New(config).Serve(ctx, listener) }()
 	return n, nil
 }
 
+// opened tells of a connection that may be used now.
+func (n *network) opened(number int64, c sandbox.Connection) error {
+	if number >= maxConnections {
+		return nil
+	}
+	return n.desk.Connection(number, c)
+}
+
 // note keeps what a connection came to.
-func (n *network) note(c sandbox.Connection) {
+func (n *network) note(number int64, c sandbox.Connection) {
+	_ = n.opened(number, c) // the execution has it at its end
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.sent += c.BytesSent

@@ -36,7 +36,7 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 		return err
 	}
 	pol := s.box.Policy
-	network, err := s.host.open(p.Network, pol.AllowedHosts)
+	network, err := s.host.open(p.Network, pol.AllowedHosts, desk)
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,7 @@ func (deaf) History(context.Context) ([]sandbox.Execution, error)  { return nil,
 func (deaf) Show(_ context.Context, out sandbox.Output) sandbox.Output {
 	return out
 }
+func (deaf) Connection(int64, sandbox.Connection) error { return nil }
 
 func raise(t *testing.T, level string) *isolate.Isolator {
 	t.Helper()
