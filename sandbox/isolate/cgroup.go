@@ -69,7 +69,7 @@ func openCgroups() (*cgroups, error) {
 	var c *cgroups
 	if _, v1 := own["memory"]; v1 {
 		c = &cgroups{version: 1, dirs: map[string]string{}}
-		for _, controller := range []string{"memory", "pids", "cpu"} {
+		for _, controller := range controllers {
 			root := filepath.Join("/sys/fs/cgroup", controller)
 			if _, err := os.Stat(filepath.Join(root, own[controller])); err != nil {
 				own[controller] = "/"
@@ -82,7 +82,7 @@ func openCgroups() (*cgroups, error) {
 			base = "/sys/fs/cgroup" // a group with processes cannot have controllers below it
 		}
 		c = &cgroups{version: 2, dirs: map[string]string{}}
-		for _, controller := range []string{"memory", "pids", "cpu"} {
+		for _, controller := range controllers {
 			c.dirs[controller] = filepath.Join(base, name)
 		}
 		for _, dir := range []string{base, filepath.Join(base, name)} {
@@ -175,17 +175,35 @@ func (g *cgroup) dir(controller string) string { return filepath.Join(g.in.dirs[
 // errGone is a child that died before it had its limits.
 var errGone = errors.New("the child died as soon as it was forked")
 
+// doors are the descriptors by which a process of one thread joins the group, with a 0 that it
+// writes there; they are the group's. On version 1 that takes the kernel's lock of one process, where
+// join takes that of all forks, execs and exits, and waits until all CPUs have seen it. None on version 2.
+func (g *cgroup) doors() (fds []int, err error) {
+	if g.in.version == 2 {
+		return nil, nil
+	}
+	err = g.within(func() error {
+		for _, controller := range controllers {
+			fd, err := g.open(controller, "tasks")
+			if err != nil {
+				return err
+			}
+			fds = append(fds, fd)
+		}
+		return nil
+	})
+	return fds, err
+}
+
+var controllers = []string{"memory", "pids", "cpu"}
+
 // join moves the process with this pid, as the host sees it, into the group.
 func (g *cgroup) join(pid int) error {
 	if pid <= 0 { // the kernel takes 0 for who writes it: the service itself
 		return errGone
 	}
-	controllers := []string{"memory", "pids", "cpu"}
-	if g.in.version == 2 {
-		controllers = controllers[:1]
-	}
 	return g.within(func() error {
-		for _, controller := range controllers {
+		for _, controller := range controllers[:len(g.in.folders())] {
 			if err := g.write(controller, "cgroup.procs", strconv.Itoa(pid)); err != nil {
 				return err
 			}
@@ -300,10 +318,15 @@ func (c *cgroups) file(one, two string) string {
 // remove takes the group away, or makes it another child's; its processes must be gone, and the kernel may
 // need a moment more to see that they are. On a busy machine that is a long one: the
 // group is then left to the next remove.
-func (g *cgroup) remove() error {
+func (g *cgroup) remove() error { return g.end(true) }
+
+// abandon takes the group away though a process may be about to join it, which then can't.
+func (g *cgroup) abandon() error { return g.end(false) }
+
+func (g *cgroup) end(again bool) error {
 	g.mu.Lock()
 	g.over = true
-	reused := g.reuse()
+	reused := again && g.reuse()
 	if !reused {
 		g.kept.close()
 	}

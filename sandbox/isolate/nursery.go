@@ -243,19 +243,30 @@ func (n *nursery) fork(ctx context.Context, z *zygote, birth, uid int) (*Process
 			return nil, errors.Join(err, p.letGo())
 		}
 	}
-	ends := [3]int{int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd())}
+	ends := []int{int(theirs.Fd()), int(writers[0].Fd()), int(writers[1].Fd())}
+	if groups := n.in.groups; groups != nil {
+		var doors []int
+		if p.group, err = groups.make(strconv.FormatInt(n.in.serial.Add(1), 10)); err == nil {
+			doors, err = p.group.doors()
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("make the cgroup: %w", err), p.letGo())
+		}
+		ends = append(ends, doors...)
+	}
 	if p.pidfd, err = z.fork(ctx, ends, birth, uid, p.exited); err != nil {
-		return nil, errors.Join(err, p.letGo())
+		err = errors.Join(err, p.letGo())
+		if p.group != nil {
+			err = errors.Join(err, p.group.abandon())
+		}
+		return nil, err
 	}
 	_ = theirs.Close() // or the child's death, while it locks itself down, would go unseen
 	if p.pid = pidOf(p.pidfd); p.pid == 0 {
 		return nil, errors.Join(errGone, p.Close())
 	}
-	if groups := n.in.groups; groups != nil {
-		if p.group, err = groups.make(strconv.FormatInt(n.in.serial.Add(1), 10)); err == nil {
-			err = p.group.join(p.pid)
-		}
-		if err != nil {
+	if p.group != nil && p.group.in.version == 2 {
+		if err = p.group.join(p.pid); err != nil {
 			return nil, errors.Join(fmt.Errorf("join the cgroup: %w", err), p.Close())
 		}
 	}

@@ -258,10 +258,11 @@ func oneFD(oob []byte) int {
 	return -1
 }
 
-// fork asks for one child, with its ends of the hatch, stdout and stderr. birth is the
+// fork asks for one child, with its ends of the hatch, stdout and stderr, and the doors of its
+// control group. birth is the
 // index of one of its stageSpec's, and uid the child's, or 0 where it is told that later.
 // over is called once.
-func (z *zygote) fork(ctx context.Context, ends [3]int, birth, uid int, over exited) (pidfd int, err error) {
+func (z *zygote) fork(ctx context.Context, ends []int, birth, uid int, over exited) (pidfd int, err error) {
 	answer := make(chan forked, 1)
 	z.mu.Lock()
 	select {
@@ -280,7 +281,7 @@ func (z *zygote) fork(ctx context.Context, ends [3]int, birth, uid int, over exi
 	for _, word := range []int{id, uid, birth} {
 		message = binary.BigEndian.AppendUint32(message, uint32(word))
 	}
-	err = unix.Sendmsg(int(z.control.Fd()), message, unix.UnixRights(ends[:]...), nil, unix.MSG_NOSIGNAL)
+	err = unix.Sendmsg(int(z.control.Fd()), message, unix.UnixRights(ends...), nil, unix.MSG_NOSIGNAL)
 	if err != nil {
 		delete(z.waiting, id)
 		delete(z.unborn, id)

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FORM = 4 /* batch.py has the same */, WORDS = 10, REFERENCES = 1, TOLERATED = 2, ARGUMENTS = 3, RESULT = 9, GIVEN = 4 };
+enum { FORM = 5 /* batch.py has the same */, WORDS = 10, REFERENCES = 1, TOLERATED = 2, ARGUMENTS = 3, RESULT = 9, GIVEN = 4 };
 
 /* What is not the number of a system call. */
 enum {
@@ -101,7 +101,7 @@ static PyObject *batch_run(PyObject *module, PyObject *args)
 
 /* -- the zygote's loop */
 
-enum { ASK = 13 /* bytes */, ENDS = 3, MOST = 64 };
+enum { ASK = 13 /* bytes */, ENDS = 3, GROUPS = 3, MOST = 64 };
 
 static void put32(unsigned char *to, uint32_t value)
 {
@@ -114,13 +114,13 @@ static uint32_t get32(const unsigned char *from)
     return (uint32_t)from[0] << 24 | from[1] << 16 | from[2] << 8 | from[3];
 }
 
-/* Takes what a child is asked for with, and the descriptors that it is given; 0 where nobody
- * asks any more. */
+/* Takes what a child is asked for with, and the descriptors that it is given; their number, and 0
+ * where nobody asks any more. */
 static int receive(int control, unsigned char *message, int *ends)
 {
     union {
         struct cmsghdr head;
-        char room[CMSG_SPACE(ENDS * sizeof(int))];
+        char room[CMSG_SPACE((ENDS + GROUPS) * sizeof(int))];
     } rights;
     struct iovec vector = {message, ASK};
     struct msghdr header = {.msg_iov = &vector, .msg_iovlen = 1, .msg_control = &rights, .msg_controllen = sizeof rights};
@@ -129,10 +129,11 @@ static int receive(int control, unsigned char *message, int *ends)
         n = recvmsg(control, &header, MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
     struct cmsghdr *sent = n == ASK ? CMSG_FIRSTHDR(&header) : NULL;
-    if (!sent || sent->cmsg_type != SCM_RIGHTS || sent->cmsg_len != CMSG_LEN(ENDS * sizeof(int)))
+    if (!sent || sent->cmsg_type != SCM_RIGHTS || sent->cmsg_len < CMSG_LEN(ENDS * sizeof(int)))
         return 0;
-    memcpy(ends, CMSG_DATA(sent), ENDS * sizeof(int));
-    return 1;
+    size_t bytes = sent->cmsg_len - CMSG_LEN(0);
+    memcpy(ends, CMSG_DATA(sent), bytes);
+    return bytes / sizeof(int);
 }
 
 /* Sends a message, with a descriptor that is closed then where it is not -1. */
@@ -173,14 +174,29 @@ static void reap(int control, int ended)
     }
 }
 
-/* Forks one child, and makes its batch there. Its pid, and 0 in it. */
-static pid_t make(int control, uint32_t number, Py_buffer *batch, const int64_t *given, int home)
+/* Has a child join control groups, by descriptors of their files, which it closes. */
+static void join(const int *groups, int count)
+{
+    for (int i = 0; i < count; i++) {
+        ssize_t n;
+        do
+            n = write(groups[i], "0", 1);
+        while (n < 0 && errno == EINTR);
+        if (n != 1)
+            _exit(72);
+        close(groups[i]);
+    }
+}
+
+/* Forks one child, which joins its groups, and makes its batch there. Its pid, and 0 in it. */
+static pid_t make(int control, uint32_t number, Py_buffer *batch, const int64_t *given, int home, const int *groups, int count)
 {
     pid_t pid = -1;
     if (home < 0 || unshare(CLONE_NEWPID) == 0)
         pid = fork();
     int failed = errno;
     if (pid == 0) {
+        join(groups, count);
         perform(batch->buf, batch->len / 8 / WORDS, given);
         return 0;
     }
@@ -216,16 +232,16 @@ static PyObject *serve(int control, int ended, int home, Py_buffer *births, uint
             reap(control, ended);
         if (!ready[0].revents)
             continue;
-        int ends[ENDS];
-        if (!receive(control, message, ends))
+        int ends[ENDS + GROUPS], had = receive(control, message, ends);
+        if (!had)
             _exit(0);
         uint32_t birth = get32(message + 9);
         if (birth >= count)
             _exit(70);
         int64_t given[GIVEN] = {ends[0], ends[1], ends[2], get32(message + 5)};
-        if (make(control, get32(message + 1), &births[birth], given, home) == 0)
+        if (make(control, get32(message + 1), &births[birth], given, home, ends + ENDS, had - ENDS) == 0)
             return PyLong_FromUnsignedLong(birth);
-        for (int j = 0; j < ENDS; j++)
+        for (int j = 0; j < had; j++)
             close(ends[j]);
     }
 }

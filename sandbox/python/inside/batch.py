@@ -17,7 +17,7 @@ try:
     import syscall_batch
 except ImportError:
     syscall_batch = None
-FORM = 4  # of what the extension and this have of each other; syscall_batch.c has the same
+FORM = 5  # of what the extension and this have of each other; syscall_batch.c has the same
 if getattr(syscall_batch, "FORM", 0) != FORM:  # another version of Glasshouse has built it
     syscall_batch = None
 

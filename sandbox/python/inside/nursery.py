@@ -2,7 +2,8 @@
 
 Both go over the control socket (seqpacket), in messages that begin with a kind:
 
-    F number uid birth    with three descriptors (hatch, stdout, stderr): make a child, and there
+    F number uid birth    with three descriptors (hatch, stdout, stderr), and those of the files by
+                          which it joins its control groups: make a child, and there
                           the batch of that birth
     f number pid          with its pidfd: it is made; the pid is that of the zygote's namespace
     e number why          it is not
@@ -25,9 +26,9 @@ from collections.abc import Callable
 import batch
 
 _ASK, _HEAD, _FORKED, _EXITED = struct.Struct(">cIII"), struct.Struct(">cI"), struct.Struct(">cII"), struct.Struct(">cIIQ")
-_ENDS, _ONE = struct.Struct("3i"), struct.Struct("i")  # descriptors
+_ONE, _ENDS, _GROUPS = struct.Struct("i"), 3, 3  # descriptors
 _CLONE_NEWPID = 0x20000000
-_ROOM = socket.CMSG_SPACE(_ENDS.size)
+_ROOM = socket.CMSG_SPACE((_ENDS + _GROUPS) * _ONE.size)
 
 _libc = ctypes.PyDLL(None, use_errno=True)  # which keeps the interpreter's lock
 
@@ -67,8 +68,8 @@ def serve_slowly(control: int, ended: int, home: int, births: Births, fork: "Cal
             _, number, uid, at = _ASK.unpack(message)
             if at >= len(births):
                 os._exit(70)
-            ends = _ENDS.unpack(sent[0][2])
-            if _make(sock, number, births[at], (*ends, uid), home, fork) == 0:
+            ends = [end for (end,) in _ONE.iter_unpack(sent[0][2])]
+            if _make(sock, number, births[at], (*ends[:_ENDS], uid), home, fork, ends[_ENDS:]) == 0:
                 return at
             for end in ends:
                 os.close(end)
@@ -76,7 +77,9 @@ def serve_slowly(control: int, ended: int, home: int, births: Births, fork: "Cal
         sock.detach()
 
 
-def _make(sock: socket.socket, number: int, words: "array.array", given: "tuple[int, ...]", home: int, fork: "Callable[[], int]") -> int:
+def _make(
+    sock: socket.socket, number: int, words: "array.array", given: "tuple[int, ...]", home: int, fork: "Callable[[], int]", groups: list[int]
+) -> int:
     pid = -1
     try:
         try:
@@ -87,6 +90,7 @@ def _make(sock: socket.socket, number: int, words: "array.array", given: "tuple[
             if pid and home >= 0 and _libc.setns(home, _CLONE_NEWPID) < 0:
                 os._exit(70)  # there is no way back
         if pid == 0:
+            _join(groups)
             batch.run(words, *given)
             return 0
         pidfd = os.pidfd_open(pid)
@@ -96,6 +100,17 @@ def _make(sock: socket.socket, number: int, words: "array.array", given: "tuple[
     sock.sendmsg([_FORKED.pack(b"f", number, pid)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _ONE.pack(pidfd))])
     os.close(pidfd)
     return pid
+
+
+def _join(groups: list[int]) -> None:
+    """Joins control groups: 0 is whoever writes it, and moves one thread without holding up every
+    fork and exit of the machine, as the number of a process does."""
+    try:
+        for group in groups:
+            os.write(group, b"0")
+            os.close(group)
+    except OSError:
+        os._exit(72)
 
 
 def _reap(sock: socket.socket) -> None:

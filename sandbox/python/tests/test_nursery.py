@@ -50,10 +50,10 @@ def serving(request, monkeypatch):
     return start
 
 
-def ask(control, number, birth=0, uid=0):
-    """Asks for a child; returns our ends of its three descriptors."""
+def ask(control, number, birth=0, uid=0, groups=()):
+    """Asks for a child in groups; returns our ends of its three descriptors."""
     pairs = [socket.socketpair() for _ in range(3)]
-    socket.send_fds(control, [struct.pack(">cIII", b"F", number, uid, birth)], [theirs.fileno() for _, theirs in pairs])
+    socket.send_fds(control, [struct.pack(">cIII", b"F", number, uid, birth)], [*(theirs.fileno() for _, theirs in pairs), *groups])
     for _, theirs in pairs:
         theirs.close()
     return [ours for ours, _ in pairs]
@@ -119,6 +119,28 @@ def test_what_fails_in_a_child_is_the_childs(serving):
         born(control, 1)
         assert b"below nothing" in ends[1].recv(200)
         assert ended(control)[1] == 5
+
+
+def test_a_child_joins_its_groups_first(serving):
+    made, _ = greeting("joins")
+
+    def life(_n):
+        os.write(900, b"lives")
+        os._exit(0)
+
+    with serving([made.words], life) as control:
+        pipes = [os.pipe() for _ in range(3)]
+        ends = ask(control, 1, groups=[theirs for _, theirs in pipes])
+        born(control, 1)
+        for ours, theirs in pipes:
+            os.close(theirs)
+            assert os.read(ours, 10) == b"0" and os.read(ours, 10) == b"", "nobody has kept it open"
+        assert ends[0].recv(10) == b"lives" and ended(control)[1] == 0
+        ends = ask(control, 2, groups=[pipes[0][0]])  # which can't be written to
+        born(control, 2)
+        assert ended(control)[1] == 72 and ends[0].recv(10) == b"", "it lives outside its group"
+        for ours, _ in pipes:
+            os.close(ours)
 
 
 def test_many_at_once_and_their_time(serving):
