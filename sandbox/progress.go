@@ -10,6 +10,14 @@ type Progress struct {
 	Connection *Connection `json:"connection,omitempty"`
 }
 
+// Begins says whether it is at its beginning.
+func (p Progress) Begins() bool {
+	if p.Query != nil {
+		return p.Query.Status == QueryRunning
+	}
+	return p.Connection != nil && p.Connection.Status == ConnectionOpen
+}
+
 // Kind is "query" or "connection".
 func (p Progress) Kind() string {
 	if p.Query != nil {

@@ -16,6 +16,7 @@ const (
 	maxQueries    = 1000     // kept with one execution; beyond it those whose text is new, and the rest is counted
 	maxStatements = 2000     // kept in all: what would be more is not run
 	maxQueryBytes = 16 << 20 // of their texts and parameters, likewise
+	maxQueryError = 16 << 10 // of what is kept of one's error: PostgreSQL's may have a value of any size in it
 	maxCaptured   = 100      // writes of one execution
 )
 
@@ -40,9 +41,6 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 	if no := d.room(&q); no != nil {
 		return sandbox.Total{}, no
 	}
-	if err := d.progress(ctx, &q); err != nil {
-		return sandbox.Total{}, err
-	}
 	var waited time.Duration
 	timed := func(rows sandbox.Rows) error {
 		began := time.Now()
@@ -50,27 +48,15 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 		return take(rows)
 	}
 	began := time.Now()
-	total, err := d.service.Reader.Query(ctx, sql, params, sandbox.Limits{
-		MaxRows: d.box.Policy.MaxRows, Timeout: time.Duration(d.box.Policy.MaxExecutionTime) * time.Second, User: d.box.Owner, Sandbox: d.box.ID,
-	}, timed)
+	total, captured, err := d.ask(ctx, &q, params, timed)
 	var no *sandbox.Refusal
-	captured := false
-	if errors.As(err, &no) {
-		written, ok, wrong := d.capture(ctx, sql, params, no, timed)
-		switch {
-		case ok:
-			total, err, captured = written, nil, true
-		case wrong != nil:
-			err = wrong
-		}
-	}
 	q.DurationMS = float64((time.Since(began) - waited).Microseconds()) / 1000
 	q.Status, q.Rows, q.Bytes, q.Truncated, q.Fingerprint = "ok", total.Rows, total.Bytes, total.Truncated, total.Fingerprint
 	switch {
 	case captured:
 		q.Status = "captured"
 	case errors.As(err, &no):
-		q.Status, q.Reason, q.Error = "refused", no.Reason, no.Message
+		q.Status, q.Reason, q.Error = "refused", no.Reason, clip(no.Message, maxQueryError)
 		if no.Failed {
 			q.Status = "failed"
 		}
@@ -78,7 +64,7 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 			q.Status = "cancelled"
 		}
 	case err != nil:
-		q.Status, q.Error = "failed", err.Error()
+		q.Status, q.Error = "failed", clip(err.Error(), maxQueryError)
 	}
 	if d.counted(&q) {
 		d.execution.Truncated["queries"]++
@@ -92,6 +78,31 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 		d.feed.query(q)
 	}
 	return total, err
+}
+
+// ask has a statement on record, and runs it.
+func (d *desk) ask(ctx context.Context, q *sandbox.Query, params map[string]any, take sandbox.Take) (total sandbox.Total, captured bool, err error) {
+	if sandbox.Depth(q.Parameters) > maxDepth {
+		q.Parameters = nil
+		return total, false, &sandbox.Refusal{Reason: "invalid-parameter", Message: fmt.Sprintf("the parameters nest deeper than %d lists and objects", maxDepth)}
+	}
+	if err = d.progress(ctx, q); err != nil {
+		return total, false, err
+	}
+	total, err = d.service.Reader.Query(ctx, q.SQL, params, sandbox.Limits{
+		MaxRows: d.box.Policy.MaxRows, Timeout: time.Duration(d.box.Policy.MaxExecutionTime) * time.Second, User: d.box.Owner, Sandbox: d.box.ID,
+	}, take)
+	var no *sandbox.Refusal
+	if errors.As(err, &no) {
+		written, ok, wrong := d.capture(ctx, q.SQL, params, no, take)
+		switch {
+		case ok:
+			return written, true, nil
+		case wrong != nil:
+			err = wrong
+		}
+	}
+	return total, false, err
 }
 
 // counted says of a statement that is one of many that it is not kept, but counted.
@@ -187,7 +198,7 @@ func (s *Service) Query(ctx context.Context, who sandbox.Key, id, sql string, pa
 	e.Status, e.ExecutionTime = sandbox.StatusCompleted, time.Since(began).Seconds()
 	e.Usage.WallMS = e.ExecutionTime * 1000
 	if err != nil {
-		why := err.Error()
+		why := clip(err.Error(), maxQueryError)
 		e.Status, e.Error = sandbox.StatusFailed, &why
 	}
 	s.mu.Lock()

@@ -91,14 +91,7 @@ func (s *Store) Recover(ctx context.Context) (int, error) {
 	}
 	now := time.Now().UTC()
 	for _, id := range left {
-		e, err := s.Execution(ctx, id)
-		if err != nil {
-			return 0, err
-		}
-		why := "the service ended while this ran: run it again in a new sandbox"
-		e.Status, e.Error, e.CompletedAt, e.Usage.EndedBy, e.SessionReset = sandbox.StatusCancelled, &why, &now, "shutdown", true
-		cutShort(&e)
-		if err := s.Finish(ctx, &e); err != nil {
+		if err := s.closeLeft(ctx, id, now); err != nil {
 			return 0, err
 		}
 	}
@@ -112,6 +105,38 @@ func (s *Store) Recover(ctx context.Context) (int, error) {
 		return s.pool.SendBatch(ctx, &b).Close()
 	})
 	return len(left), err
+}
+
+// closeLeft closes an execution that a killed service left open. What of it can't be read, or
+// does not fit, is left out and said: no record keeps the service from its start.
+func (s *Store) closeLeft(ctx context.Context, id string, now time.Time) error {
+	say := s.say.WithField("execution_id", id)
+	e, err := s.Execution(ctx, id)
+	if isUnavailable(err) {
+		return err
+	}
+	if err != nil {
+		say.WithError(err).Error("what history has of an execution that was cut off can't be read")
+		err = s.readWithin(ctx, func(ctx context.Context) error {
+			return s.pool.QueryRow(ctx, `SELECT id, sandbox_id, owner, kind, code, created_at FROM executions WHERE id = $1`, id).
+				Scan(&e.ID, &e.SandboxID, &e.User, &e.Kind, &e.Code, &e.CreatedAt)
+		})
+		if err != nil {
+			return err
+		}
+		e.Timestamp = e.CreatedAt
+		fill(&e)
+	}
+	why := "the service ended while this ran: run it again in a new sandbox"
+	e.Status, e.Error, e.CompletedAt, e.Usage.EndedBy, e.SessionReset = sandbox.StatusCancelled, &why, &now, "shutdown", true
+	cutShort(&e)
+	if err = s.Finish(ctx, &e); err == nil || isUnavailable(err) {
+		return err
+	}
+	say.WithError(err).Error("what an execution that was cut off had done can't be kept")
+	e.Truncated = map[string]int64{"queries": int64(len(e.Queries)), "connections": int64(len(e.Connections))}
+	e.Queries, e.Connections = []sandbox.Query{}, []sandbox.Connection{}
+	return s.Finish(ctx, &e)
 }
 
 // Execution returns one execution; of one that goes on, what it has done so far.
@@ -132,7 +157,9 @@ func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, er
 	}
 	e, err := decode(body)
 	if err == nil {
-		err = addProgress(&e, progress)
+		if wrong := addProgress(&e, progress); wrong != nil {
+			s.say.WithError(wrong).WithField("execution_id", id).Error("a part of what an execution does is left out")
+		}
 	}
 	return e, err
 }

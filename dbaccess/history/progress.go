@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"glasshouse/sandbox"
@@ -15,9 +14,12 @@ var ofProgress = []byte(`{"progress_of":`)
 
 // progressRow is the row of what a running execution does.
 func progressRow(p sandbox.Progress) (row, error) {
-	body, err := json.Marshal(p)
+	body, err := plainJSON(p)
 	if err != nil {
 		return row{}, fmt.Errorf("write an execution's progress: %w", err)
+	}
+	if len(body) > maxRecord {
+		return row{}, fmt.Errorf("the progress of execution %s has %d bytes, more than history takes", p.Execution, len(body))
 	}
 	return row{e: &sandbox.Execution{ID: p.Execution}, kind: p.Kind(), number: p.Number, body: body}, nil
 }
@@ -39,20 +41,26 @@ func rowIn(body []byte) (row, error) {
 }
 
 // Progress keeps what a running execution does. It is in the log when it returns, as
-// Begin's row is; FaultUnavailable where it could not be.
+// Begin's row is; FaultUnavailable where it could not be, or where what begins finds no room
+// on the disk, or too much that waits for the database.
 func (s *Store) Progress(ctx context.Context, p sandbox.Progress) error {
 	r, err := progressRow(p)
-	if err != nil {
+	if err == nil && p.Begins() {
+		err = s.progressRoom(ctx)
+	}
+	if err == nil {
+		err = s.keep(ctx, r, openPatience)
+	}
+	return unavailable(err)
+}
+
+func (s *Store) progressRoom(ctx context.Context) error {
+	if err := s.queue.disk.room(); err != nil || !s.queue.full() {
 		return err
 	}
-	if err := s.keep(ctx, r, openPatience); err != nil {
-		return unavailable(err)
-	}
-	// One run may do much, and a slow database has all that waits stay in memory.
-	if s.queue.full() {
-		return unavailable(s.queue.settled(ctx))
-	}
-	return nil
+	ctx, cancel := context.WithTimeout(ctx, openPatience)
+	defer cancel()
+	return s.queue.settled(ctx)
 }
 
 // withoutOver leaves out the progress of executions whose end is among the rows.
@@ -76,12 +84,15 @@ func withoutOver(rows []row) []row {
 	return left
 }
 
-// addProgress adds to e, which goes on, what it has done so far.
-func addProgress(e *sandbox.Execution, bodies [][]byte) error {
-	var wrong error
+// addProgress adds to e, which goes on, what it has done so far. The error is of what can't
+// be read.
+func addProgress(e *sandbox.Execution, bodies [][]byte) (wrong error) {
 	for _, body := range bodies {
 		var p sandbox.Progress
-		wrong = errors.Join(wrong, json.Unmarshal(body, &p))
+		if err := json.Unmarshal(body, &p); err != nil {
+			wrong = fmt.Errorf("read an execution's progress: %w", err)
+			continue
+		}
 		if p.Query != nil {
 			e.Queries = append(e.Queries, *p.Query)
 		}
@@ -92,7 +103,7 @@ func addProgress(e *sandbox.Execution, bodies [][]byte) error {
 	return wrong
 }
 
-// cutShort says of what was under way that nobody knows how it ended.
+// cutShort says of what was under way that nobody knows how it ended, and sums up what is known.
 func cutShort(e *sandbox.Execution) {
 	const why = "the service ended meanwhile"
 	for n := range e.Queries {
@@ -102,7 +113,9 @@ func cutShort(e *sandbox.Execution) {
 	}
 	for n := range e.Connections {
 		if c := &e.Connections[n]; c.Status == sandbox.ConnectionOpen {
-			c.Status, c.Reason = sandbox.ConnectionAllowed, "cut: "+why
+			c.Status, c.Reason = sandbox.ConnectionAllowed, "cut: "+why+"; how much passed is not known"
 		}
+		e.Usage.NetworkSent += e.Connections[n].BytesSent
+		e.Usage.NetworkReceived += e.Connections[n].BytesReceived
 	}
 }

@@ -78,7 +78,7 @@ func TestWhatARunningExecutionDoes(t *testing.T) {
 		t.Fatalf("Recover = %d, %v", n, err)
 	}
 	const why = "the service ended meanwhile"
-	shows("after a restart", "left", "SELECT 1 ok ", "SELECT 2 cancelled "+why, "a.example allowed ", "b.example allowed cut: "+why)
+	shows("after a restart", "left", "SELECT 1 ok ", "SELECT 2 cancelled "+why, "a.example allowed ", "b.example allowed cut: "+why+"; how much passed is not known")
 	if n := progressRows(t, server, "left"); n != 0 {
 		t.Errorf("%d things are kept beside the end that has them", n)
 	}
@@ -120,6 +120,47 @@ func TestProgressInTheLog(t *testing.T) {
 	for id, want := range map[string][]string{"left": {"SELECT 1 ok ", "SELECT 2 cancelled the service ended meanwhile"}, "over": {"SELECT 1 ok "}} {
 		if e, err := h.Execution(ctx, id); err != nil || fmt.Sprintf("%q", did(e)) != fmt.Sprintf("%q", want) {
 			t.Errorf("%s: %q, %v; want %q", id, did(e), err, want)
+		}
+	}
+}
+
+// What can't be read of an execution that was cut off keeps the service from no start.
+func TestRecoverIsNotHeldUp(t *testing.T) {
+	ctx, server := context.Background(), dbtest.Start(t)
+	h := open(t, server)
+	for _, id := range []string{"opening", "progress", "good"} {
+		if err := errors.Join(h.Begin(ctx, execution(id)), h.Progress(ctx, statement(id, 0, "SELECT 1", "ok"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := h.Execution(ctx, "good"); err != nil { // all of it is in the database
+		t.Fatal(err)
+	}
+	h.Close()
+	conn, err := pgx.Connect(ctx, server.URL(embedded.RoleHistory, embedded.DatabaseHistory))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		`UPDATE executions SET record = '{"broken' WHERE id = 'opening'`,
+		`INSERT INTO progress VALUES ('progress', 'query', 1, '{"broken')`,
+	} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conn.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	h = open(t, server)
+	defer h.Close()
+	if n, err := h.Recover(ctx); n != 3 || err != nil {
+		t.Fatalf("Recover = %d, %v", n, err)
+	}
+	for id, want := range map[string]string{"opening": "[]", "progress": `["SELECT 1 ok "]`, "good": `["SELECT 1 ok "]`} {
+		e, err := h.Execution(ctx, id)
+		if err != nil || e.Status != sandbox.StatusCancelled || e.Code != "1+1" || e.User != "ada" || fmt.Sprintf("%q", did(e)) != want {
+			t.Errorf("%s: %+v, %v", id, e, err)
 		}
 	}
 }

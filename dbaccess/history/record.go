@@ -71,13 +71,19 @@ func encode(e *sandbox.Execution, ended bool) (body []byte, plain bool, err erro
 	if ended {
 		r = record{*e, exact}
 	}
+	if body, err = plainJSON(r); err != nil {
+		return nil, false, fmt.Errorf("write an execution's record: %w", err)
+	}
+	return body, false, nil
+}
+
+// plainJSON is v as JSON in which < is one byte, and not six.
+func plainJSON(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
-		return nil, false, fmt.Errorf("write an execution's record: %w", err)
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), false, nil
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
 func decode(body []byte) (sandbox.Execution, error) {

@@ -185,6 +185,11 @@ func unavailable(err error) error {
 	return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "the history database does not answer; nothing runs without history, try again soon", RetryAfter: 2, Cause: err}
 }
 
+func isUnavailable(err error) bool {
+	var known *sandbox.Error
+	return errors.As(err, &known) && known.Fault == sandbox.FaultUnavailable
+}
+
 // errLost marks the error of a write whose caller gave up while it waited.
 var errLost = errors.New("the write was not confirmed")
 

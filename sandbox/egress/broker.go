@@ -21,8 +21,8 @@ type Config struct {
 	Hosts  policy.Hosts
 	Limits Limits
 
-	// Opened is called when a connection has been made, before anything passes; an error
-	// keeps it from being used. Log is called once for each that is over, refused ones
+	// Opened is called when a connection has been made, before anything passes; an error,
+	// which the code is told, keeps it from being used. Log is called once for each that is over, refused ones
 	// too, before Serve returns. Both are called from many goroutines, and told the number
 	// of the connection, from 0.
 	Opened func(number int64, c sandbox.Connection) error

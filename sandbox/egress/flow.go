@@ -90,7 +90,7 @@ func (f *flow) open(to policy.Target, at netip.AddrPort) *no {
 	now := f.record
 	now.Status = sandbox.ConnectionOpen
 	if err := f.broker.Opened(f.number, now); err != nil {
-		return failed(http.StatusServiceUnavailable, to.String()+" is not connected to: the connection could not be logged")
+		return failed(http.StatusServiceUnavailable, to.String()+" is not connected to: "+err.Error())
 	}
 	return nil
 }

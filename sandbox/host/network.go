@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -25,6 +26,7 @@ type network struct {
 
 	mu       sync.Mutex
 	seen     []sandbox.Connection
+	known    map[string]bool // what the kept ones go to
 	more     int64
 	sent     int64
 	received int64
@@ -44,7 +46,7 @@ func (h *Host) open(socket *os.File, allowed []string, desk Desk) (*network, err
 	if err != nil {
 		return nil, fmt.Errorf("the sandbox's listener: %w", err)
 	}
-	n := &network{ended: make(chan error, 1), desk: desk}
+	n := &network{ended: make(chan error, 1), desk: desk, known: map[string]bool{}}
 	config.Opened, config.Log = n.opened, n.note
 	var ctx context.Context
 	ctx, n.stop = context.WithCancel(context.Background())
@@ -52,26 +54,46 @@ func (h *Host) open(socket *os.File, allowed []string, desk Desk) (*network, err
 	return n, nil
 }
 
-// opened tells of a connection that may be used now.
+// opened tells of a connection that is to be used now. Of those that are counted, and not kept,
+// none goes where no kept one went: history has every host.
 func (n *network) opened(number int64, c sandbox.Connection) error {
-	if number >= maxConnections {
-		return nil
+	place := fmt.Sprint(c.Host, " ", c.Port)
+	n.mu.Lock()
+	known := n.known[place]
+	if number < maxConnections {
+		n.known[place] = true
 	}
-	return n.desk.Connection(number, c)
+	n.mu.Unlock()
+	switch {
+	case number < maxConnections && n.desk.Connection(number, c) != nil:
+		return errUnkept
+	case number >= maxConnections && !known:
+		return errMany
+	}
+	return nil
 }
+
+// These are told to the code, in one line.
+var (
+	errUnkept = errors.New("history does not take it, and nothing runs without history; try again soon")
+	errMany   = fmt.Errorf("this run has asked for %d connections, and gets no more to where it had none", maxConnections)
+)
 
 // note keeps what a connection came to.
 func (n *network) note(number int64, c sandbox.Connection) {
-	_ = n.opened(number, c) // the execution has it at its end
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.sent += c.BytesSent
 	n.received += c.BytesReceived
-	if len(n.seen) >= maxConnections {
+	kept := number < maxConnections
+	if kept {
+		n.seen = append(n.seen, c)
+	} else {
 		n.more++
-		return
 	}
-	n.seen = append(n.seen, c)
+	n.mu.Unlock()
+	if kept {
+		_ = n.desk.Connection(number, c) // the execution has it at its end
+	}
 }
 
 // close ends every connection and writes them all into the execution.

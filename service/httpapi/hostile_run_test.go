@@ -102,3 +102,36 @@ told`)
 		t.Errorf("%d kept, %v left out, %v", len(queries), a.get("truncated.queries"), a.get("result"))
 	}
 }
+
+// An error may have a value of any size in it, and parameters may nest as deep as a program
+// makes them up: the record of either stays small, and can be read.
+func TestStatementsWhoseRecordIsLarge(t *testing.T) {
+	c := user(t, sandbox.RoleAdmin)
+	id := c.create(t, map[string]any{"profile": "unrestricted"})
+	a := c.run(t, id, `
+for _ in range(3):
+    try:
+        await db_query("SELECT repeat('<', 20000000)::int")
+    except Exception as error:
+        print(len(str(error)) > 10)
+import os, struct
+deep = b'{"what":"query","sql":"SELECT 1","params":{"x":' + b"[" * 9990 + b"]" * 9990 + b"}}"
+os.write(3, struct.pack(">IB", len(deep), ord("A")) + deep)
+`)
+	if len(a.text) > 1<<20 {
+		t.Errorf("the answer has %d bytes", len(a.text))
+	}
+	kept := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
+	var e struct{ Queries []sandbox.Query }
+	if err := json.Unmarshal([]byte(kept.text), &e); err != nil || len(e.Queries) < 4 {
+		t.Fatalf("%d statements, %v: %.2000s", len(e.Queries), err, kept.text)
+	}
+	for n, q := range e.Queries[:3] {
+		if q.Status != "failed" || len(q.Error) > 70_000 || !strings.Contains(q.Error, "more characters were cut") {
+			t.Errorf("%d: %s, %d bytes of error", n, q.Status, len(q.Error))
+		}
+	}
+	if q := e.Queries[3]; q.Status != "refused" || q.Reason != "invalid-parameter" || q.Parameters != nil {
+		t.Errorf("%.300v", q)
+	}
+}
