@@ -256,6 +256,20 @@ func TestTheServiceGivesUpPrivileges(t *testing.T) {
 		name, value, _ := strings.Cut(line, ":")
 		facts[name] = strings.TrimSpace(value)
 	}
+	slack := func(pid int) string {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", pid))
+		return strings.TrimSpace(string(text))
+	}
+	if got := slack(cmd.Process.Pid); got != "500000" {
+		t.Errorf("the service's timers are late by %s ns", got)
+	}
+	eventually(t, func() error {
+		zygotes := childrenOf(cmd.Process.Pid, "/glasshouse/zygote.py")
+		if len(zygotes) == 0 || slack(zygotes[0]) != "50000" {
+			return fmt.Errorf("zygotes %v, whose timers are not late by 50000 ns", zygotes)
+		}
+		return nil
+	})
 	if facts["NoNewPrivs"] != "1" {
 		t.Errorf("NoNewPrivs is %s", facts["NoNewPrivs"])
 	}
