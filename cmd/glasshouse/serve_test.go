@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -244,6 +245,33 @@ func TestANetworkForASandbox(t *testing.T) {
 	}
 }
 
+// The service's timers are coarse, and those of sandboxes are not.
+func TestTimers(t *testing.T) {
+	cmd, _ := start(t, binary(t), dataDir(t))
+	late := func(pid int) (string, error) {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", pid))
+		return strings.TrimSpace(string(text)), err
+	}
+	got, err := late(cmd.Process.Pid)
+	if errors.Is(err, os.ErrPermission) {
+		t.Log("report: how late the service's timers may be is not to be seen without CAP_SYS_NICE")
+		return
+	}
+	if got != "500000" {
+		t.Errorf("the service's timers are late by %s ns, %v", got, err)
+	}
+	eventually(t, func() error {
+		zygotes := childrenOf(cmd.Process.Pid, "/zygote.py")
+		if len(zygotes) == 0 {
+			return errors.New("there is no zygote")
+		}
+		if got, err := late(zygotes[0]); got != "50000" {
+			return fmt.Errorf("a sandbox's timers are late by %s ns, %w", got, err)
+		}
+		return nil
+	})
+}
+
 // What the service does not need it gives up before it does anything.
 func TestTheServiceGivesUpPrivileges(t *testing.T) {
 	cmd, _ := start(t, binary(t), dataDir(t))
@@ -256,20 +284,6 @@ func TestTheServiceGivesUpPrivileges(t *testing.T) {
 		name, value, _ := strings.Cut(line, ":")
 		facts[name] = strings.TrimSpace(value)
 	}
-	slack := func(pid int) string {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", pid))
-		return strings.TrimSpace(string(text))
-	}
-	if got := slack(cmd.Process.Pid); got != "500000" {
-		t.Errorf("the service's timers are late by %s ns", got)
-	}
-	eventually(t, func() error {
-		zygotes := childrenOf(cmd.Process.Pid, "/glasshouse/zygote.py")
-		if len(zygotes) == 0 || slack(zygotes[0]) != "50000" {
-			return fmt.Errorf("zygotes %v, whose timers are not late by 50000 ns", zygotes)
-		}
-		return nil
-	})
 	if facts["NoNewPrivs"] != "1" {
 		t.Errorf("NoNewPrivs is %s", facts["NoNewPrivs"])
 	}

@@ -159,8 +159,12 @@ func sweep(parent string) {
 
 // make returns a group without a process: one of this name, or one that was made before.
 func (c *cgroups) make(name string) (*cgroup, error) {
-	if g := c.again(); g != nil {
+	g, closed := c.again()
+	if g != nil {
 		return g, nil
+	}
+	if closed {
+		return nil, errRemoved
 	}
 	for _, dir := range c.folders() {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil && !errors.Is(err, os.ErrExist) {
@@ -323,6 +327,7 @@ func (g *cgroup) remove() error { return g.end(true) }
 // abandon takes the group away though a process may be about to join it, which then can't.
 func (g *cgroup) abandon() error { return g.end(false) }
 
+// end is remove, or abandon where the group may not be used again.
 func (g *cgroup) end(again bool) error {
 	g.mu.Lock()
 	g.over = true

@@ -26,16 +26,18 @@ func (g *cgroup) open(controller, file string) (fd int, err error) {
 		return fd, nil
 	}
 	path := filepath.Join(g.dir(controller), file)
-	for _, mode := range []int{unix.O_RDWR, unix.O_RDONLY} { // root, too, may not open for writing what can't be written
-		if fd, err = unix.Open(path, mode|unix.O_CLOEXEC, 0); err == nil {
-			if g.kept == nil {
-				g.kept = files{}
-			}
-			g.kept[key] = fd
-			return fd, nil
-		}
+	fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err == unix.EACCES || err == unix.EPERM { // root, too, may not open for writing what can't be written
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	}
-	return 0, err
+	if err != nil {
+		return 0, err
+	}
+	if g.kept == nil {
+		g.kept = files{}
+	}
+	g.kept[key] = fd
+	return fd, nil
 }
 
 // write writes one of the group's files that each child needs. The caller holds mu.

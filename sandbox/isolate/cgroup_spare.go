@@ -16,17 +16,17 @@ const (
 	leftover = 512 << 10
 )
 
-// again is a group that was used before; nil where there is none.
-func (c *cgroups) again() *cgroup {
+// again is a group that was used before; nil where there is none. closed: nor are there any others.
+func (c *cgroups) again() (g *cgroup, closed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.spare) == 0 {
-		return nil
+		return nil, c.closed
 	}
 	last := len(c.spare) - 1
-	g := c.spare[last]
+	g = c.spare[last]
 	c.spare = c.spare[:last]
-	return g
+	return g, c.closed
 }
 
 // reuse keeps a group that is over for another child, as far as that child can't tell it

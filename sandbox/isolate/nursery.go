@@ -215,6 +215,7 @@ func (n *nursery) forkSpares() {
 			n.of.pause(unhurried)
 			continue
 		case <-p.done:
+			n.of.pause(unhurried)
 		case <-turned:
 		case <-ageing.Done():
 		}
@@ -250,16 +251,12 @@ func (n *nursery) fork(ctx context.Context, z *zygote, birth, uid int) (*Process
 			doors, err = p.group.doors()
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("make the cgroup: %w", err), p.letGo())
+			return nil, errors.Join(fmt.Errorf("make the cgroup: %w", err), p.unborn())
 		}
 		ends = append(ends, doors...)
 	}
 	if p.pidfd, err = z.fork(ctx, ends, birth, uid, p.exited); err != nil {
-		err = errors.Join(err, p.letGo())
-		if p.group != nil {
-			err = errors.Join(err, p.group.abandon())
-		}
-		return nil, err
+		return nil, errors.Join(err, p.unborn())
 	}
 	_ = theirs.Close() // or the child's death, while it locks itself down, would go unseen
 	if p.pid = pidOf(p.pidfd); p.pid == 0 {
@@ -284,7 +281,11 @@ func (n *nursery) lock(ctx context.Context, p *Process, spec Spec, enter hatch.E
 		p.Home, err = n.of.settle(ctx, p, spec, enter, told)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock down: %w", err), p.Close())
+		err = errors.Join(fmt.Errorf("lock down: %w", err), p.Close())
+		if p.unjoined() {
+			err = errors.Join(errors.New("it could not join its control groups"), err)
+		}
+		return nil, err
 	}
 	return p, nil
 }

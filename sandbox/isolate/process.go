@@ -115,6 +115,14 @@ func (p *Process) over() bool {
 	}
 }
 
+// noGroup is how a child leaves that could not join its control groups (syscall_batch.c and
+// nursery.py have the same).
+const noGroup = 73
+
+func (p *Process) unjoined() bool {
+	return p.over() && unix.WaitStatus(p.status).ExitStatus() == noGroup
+}
+
 // Done is closed when the process has exited.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
@@ -271,7 +279,7 @@ func (p *Process) Close() error {
 			err = e
 		}
 		if p.group != nil {
-			if e := p.group.remove(); err == nil {
+			if e := p.group.end(!p.unjoined()); err == nil {
 				err = e
 			}
 		}
@@ -279,6 +287,15 @@ func (p *Process) Close() error {
 			p.edition.leave()
 		}
 	})
+	return err
+}
+
+// unborn lets go of what was made for a child that did not come, or may come too late.
+func (p *Process) unborn() error {
+	err := p.letGo()
+	if p.group != nil {
+		err = errors.Join(err, p.group.abandon())
+	}
 	return err
 }
 

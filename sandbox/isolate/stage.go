@@ -147,9 +147,7 @@ func become(spec stageSpec, cwd, inside, tmp string) error {
 	if spec.Before != "" {
 		env = append(env, "LD_PRELOAD="+inside+"/"+spec.Before)
 	}
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, slackUsual, 0, 0, 0); err != nil { // the service's is not for a program's sleeps
-		return fmt.Errorf("timer slack: %w", err)
-	}
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, slackUsual, 0, 0, 0) // the service's, where it could have one, is not for a program's sleeps
 	return unix.Exec(spec.Python, []string{"python3", "-I", "-S", inside + "/zygote.py", string(config)}, env)
 }
 

@@ -101,7 +101,7 @@ static PyObject *batch_run(PyObject *module, PyObject *args)
 
 /* -- the zygote's loop */
 
-enum { ASK = 13 /* bytes */, ENDS = 3, GROUPS = 3, MOST = 64 };
+enum { ASK = 13 /* bytes */, ENDS = 3, GROUPS = 3, MOST = 64, NO_GROUP = 73 /* a child's exit status */ };
 
 static void put32(unsigned char *to, uint32_t value)
 {
@@ -131,6 +131,8 @@ static int receive(int control, unsigned char *message, int *ends)
     struct cmsghdr *sent = n == ASK ? CMSG_FIRSTHDR(&header) : NULL;
     if (!sent || sent->cmsg_type != SCM_RIGHTS || sent->cmsg_len < CMSG_LEN(ENDS * sizeof(int)))
         return 0;
+    if (header.msg_flags & MSG_CTRUNC) /* not all came: the child would be outside its groups */
+        _exit(70);
     size_t bytes = sent->cmsg_len - CMSG_LEN(0);
     memcpy(ends, CMSG_DATA(sent), bytes);
     return bytes / sizeof(int);
@@ -183,7 +185,7 @@ static void join(const int *groups, int count)
             n = write(groups[i], "0", 1);
         while (n < 0 && errno == EINTR);
         if (n != 1)
-            _exit(72);
+            _exit(NO_GROUP);
         close(groups[i]);
     }
 }

@@ -27,6 +27,7 @@ import batch
 
 _ASK, _HEAD, _FORKED, _EXITED = struct.Struct(">cIII"), struct.Struct(">cI"), struct.Struct(">cII"), struct.Struct(">cIIQ")
 _ONE, _ENDS, _GROUPS = struct.Struct("i"), 3, 3  # descriptors
+_NO_GROUP = 73  # a child's exit status
 _CLONE_NEWPID = 0x20000000
 _ROOM = socket.CMSG_SPACE((_ENDS + _GROUPS) * _ONE.size)
 
@@ -62,9 +63,11 @@ def serve_slowly(control: int, ended: int, home: int, births: Births, fork: "Cal
                 _reap(sock)
             if control not in ready:
                 continue
-            message, sent, _, _ = sock.recvmsg(_ASK.size, _ROOM)
+            message, sent, flags, _ = sock.recvmsg(_ASK.size, _ROOM)
             if len(message) != _ASK.size or not sent:
                 os._exit(0)
+            if flags & socket.MSG_CTRUNC:  # not all came: the child would be outside its groups
+                os._exit(70)
             _, number, uid, at = _ASK.unpack(message)
             if at >= len(births):
                 os._exit(70)
@@ -110,7 +113,7 @@ def _join(groups: list[int]) -> None:
             os.write(group, b"0")
             os.close(group)
     except OSError:
-        os._exit(72)
+        os._exit(_NO_GROUP)
 
 
 def _reap(sock: socket.socket) -> None:

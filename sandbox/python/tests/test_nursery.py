@@ -138,7 +138,7 @@ def test_a_child_joins_its_groups_first(serving):
         assert ends[0].recv(10) == b"lives" and ended(control)[1] == 0
         ends = ask(control, 2, groups=[pipes[0][0]])  # which can't be written to
         born(control, 2)
-        assert ended(control)[1] == 72 and ends[0].recv(10) == b"", "it lives outside its group"
+        assert ended(control)[1] == 73 and ends[0].recv(10) == b"", "it lives outside its group"
         for ours, _ in pipes:
             os.close(ours)
 
