@@ -47,10 +47,9 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 		defer func() { waited += time.Since(began) }()
 		return take(rows)
 	}
-	began := time.Now()
-	total, captured, err := d.ask(ctx, &q, params, timed)
+	total, captured, kept, err := d.ask(ctx, &q, params, timed)
 	var no *sandbox.Refusal
-	q.DurationMS = float64((time.Since(began) - waited).Microseconds()) / 1000
+	q.DurationMS = max(0, q.DurationMS-float64(waited.Microseconds())/1000)
 	q.Status, q.Rows, q.Bytes, q.Truncated, q.Fingerprint = "ok", total.Rows, total.Bytes, total.Truncated, total.Fingerprint
 	switch {
 	case captured:
@@ -70,8 +69,11 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 		d.execution.Truncated["queries"]++
 		return total, err
 	}
-	if kept := d.progress(context.WithoutCancel(ctx), &q); kept != nil { // its beginning is in history, and its end will be
-		d.service.Log.WithError(kept).WithField("execution_id", d.execution.ID).Warn("how a statement ended could not be kept")
+	d.bytes += len(q.Error)
+	if kept { // else history may have no room now, and has it at the run's end
+		if err := d.progress(context.WithoutCancel(ctx), &q); err != nil {
+			d.service.Log.WithError(err).WithField("execution_id", d.execution.ID).Warn("how a statement ended could not be kept")
+		}
 	}
 	d.execution.Queries = append(d.execution.Queries, q)
 	if d.texts[q.SQL] = true; d.feed != nil {
@@ -80,15 +82,17 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 	return total, err
 }
 
-// ask has a statement on record, and runs it.
-func (d *desk) ask(ctx context.Context, q *sandbox.Query, params map[string]any, take sandbox.Take) (total sandbox.Total, captured bool, err error) {
+// ask has a statement on record, and runs it; kept says that it is there.
+func (d *desk) ask(ctx context.Context, q *sandbox.Query, params map[string]any, take sandbox.Take) (total sandbox.Total, captured, kept bool, err error) {
 	if sandbox.Depth(q.Parameters) > maxDepth {
 		q.Parameters = nil
-		return total, false, &sandbox.Refusal{Reason: "invalid-parameter", Message: fmt.Sprintf("the parameters nest deeper than %d lists and objects", maxDepth)}
+		return total, false, false, &sandbox.Refusal{Reason: "invalid-parameter", Message: fmt.Sprintf("the parameters nest deeper than %d lists and objects", maxDepth)}
 	}
 	if err = d.progress(ctx, q); err != nil {
-		return total, false, err
+		return total, false, false, err
 	}
+	began := time.Now()
+	defer func() { q.DurationMS = float64(time.Since(began).Microseconds()) / 1000 }()
 	total, err = d.service.Reader.Query(ctx, q.SQL, params, sandbox.Limits{
 		MaxRows: d.box.Policy.MaxRows, Timeout: time.Duration(d.box.Policy.MaxExecutionTime) * time.Second, User: d.box.Owner, Sandbox: d.box.ID,
 	}, take)
@@ -97,12 +101,12 @@ func (d *desk) ask(ctx context.Context, q *sandbox.Query, params map[string]any,
 		written, ok, wrong := d.capture(ctx, q.SQL, params, no, take)
 		switch {
 		case ok:
-			return written, true, nil
+			return written, true, true, nil
 		case wrong != nil:
 			err = wrong
 		}
 	}
-	return total, false, err
+	return total, false, true, err
 }
 
 // counted says of a statement that is one of many that it is not kept, but counted.

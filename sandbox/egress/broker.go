@@ -21,10 +21,12 @@ type Config struct {
 	Hosts  policy.Hosts
 	Limits Limits
 
-	// Opened is called when a connection has been made, before anything passes; an error,
-	// which the code is told, keeps it from being used. Log is called once for each that is over, refused ones
-	// too, before Serve returns. Both are called from many goroutines, and told the number
-	// of the connection, from 0.
+	// Asked is called for each connection that is asked for, before its name is looked up,
+	// and Opened when it has been made, before anything passes; an error, which the code
+	// is told, ends it there. Log is called once for each that is over, refused ones too,
+	// before Serve returns. They are called from many goroutines, and told the number of
+	// the connection, from 0.
+	Asked  func(number int64, c sandbox.Connection) error
 	Opened func(number int64, c sandbox.Connection) error
 	Log    func(number int64, c sandbox.Connection)
 
@@ -74,8 +76,12 @@ func New(c Config) *Broker {
 	if c.Log == nil {
 		c.Log = func(int64, sandbox.Connection) {}
 	}
+	none := func(int64, sandbox.Connection) error { return nil }
+	if c.Asked == nil {
+		c.Asked = none
+	}
 	if c.Opened == nil {
-		c.Opened = func(int64, sandbox.Connection) error { return nil }
+		c.Opened = none
 	}
 	if c.Resolve == nil {
 		c.Resolve = resolve

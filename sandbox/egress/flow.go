@@ -84,6 +84,14 @@ func (f *flow) through(c net.Conn) *counted {
 	return &counted{Conn: c, flow: f}
 }
 
+// ask tells that the flow is wanted, or why it may not be.
+func (f *flow) ask(to policy.Target) *no {
+	if err := f.broker.Asked(f.number, f.record); err != nil {
+		return refused(to.String()+" is not connected to: "+err.Error(), "")
+	}
+	return nil
+}
+
 // open tells that the flow goes to an address from now on, or why it may not.
 func (f *flow) open(to policy.Target, at netip.AddrPort) *no {
 	f.record.Address = at.String()

@@ -87,6 +87,9 @@ func (s *serving) admit(to policy.Target) *no {
 // carry connects and passes everything on. It returns a no only while nothing of an
 // answer has been sent.
 func (s *serving) carry(w http.ResponseWriter, r *http.Request, f *flow, to policy.Target) *no {
+	if why := f.ask(to); why != nil {
+		return why
+	}
 	c, at, why := s.connect(f.ctx, to)
 	if why != nil {
 		if cause := f.cut(); cause != nil {

@@ -217,3 +217,18 @@ func TestOpenedBeforeItIsUsed(t *testing.T) {
 		}
 	}
 }
+
+// What is refused when it is asked for is not looked up, nor connected to.
+func TestAskedBeforeItIsLookedUp(t *testing.T) {
+	world := newInternet()
+	s := serve(t, world, "*", func(c *egress.Config) {
+		c.Asked = func(_ int64, c sandbox.Connection) error { return fmt.Errorf("%s is one too many", c.Host) }
+	})
+	answer := s.say("CONNECT secret.example:443 HTTP/1.1\r\nHost: a.example\r\n\r\n")
+	if c := s.only(); !strings.Contains(answer, "403") || !strings.Contains(answer, "secret.example is one too many") || c.Status != sandbox.ConnectionRefused {
+		t.Errorf("%q, %+v", answer, c)
+	}
+	if len(world.looked)+len(world.dialled) > 0 {
+		t.Errorf("looked up %q, dialled %q", world.looked, world.dialled)
+	}
+}

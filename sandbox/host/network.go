@@ -26,7 +26,7 @@ type network struct {
 
 	mu       sync.Mutex
 	seen     []sandbox.Connection
-	known    map[string]bool // what the kept ones go to
+	known    map[string]bool // where the kept ones were to go
 	more     int64
 	sent     int64
 	received int64
@@ -47,28 +47,32 @@ func (h *Host) open(socket *os.File, allowed []string, desk Desk) (*network, err
 		return nil, fmt.Errorf("the sandbox's listener: %w", err)
 	}
 	n := &network{ended: make(chan error, 1), desk: desk, known: map[string]bool{}}
-	config.Opened, config.Log = n.opened, n.note
+	config.Asked, config.Opened, config.Log = n.asked, n.opened, n.note
 	var ctx context.Context
 	ctx, n.stop = context.WithCancel(context.Background())
 	go func() { n.ended <- egress.New(config).Serve(ctx, listener) }()
 	return n, nil
 }
 
-// opened tells of a connection that is to be used now. Of those that are counted, and not kept,
-// none goes where no kept one went: history has every host.
-func (n *network) opened(number int64, c sandbox.Connection) error {
+// asked says whether a connection may be made: of those that are counted, and not kept, none
+// goes where no kept one was to go, so that history has every host.
+func (n *network) asked(number int64, c sandbox.Connection) error {
 	place := fmt.Sprint(c.Host, " ", c.Port)
 	n.mu.Lock()
-	known := n.known[place]
+	defer n.mu.Unlock()
 	if number < maxConnections {
 		n.known[place] = true
 	}
-	n.mu.Unlock()
-	switch {
-	case number < maxConnections && n.desk.Connection(number, c) != nil:
-		return errUnkept
-	case number >= maxConnections && !known:
+	if !n.known[place] {
 		return errMany
+	}
+	return nil
+}
+
+// opened tells of a connection that is to be used now.
+func (n *network) opened(number int64, c sandbox.Connection) error {
+	if number < maxConnections && n.desk.Connection(number, c) != nil {
+		return errUnkept
 	}
 	return nil
 }
@@ -76,7 +80,7 @@ func (n *network) opened(number int64, c sandbox.Connection) error {
 // These are told to the code, in one line.
 var (
 	errUnkept = errors.New("history does not take it, and nothing runs without history; try again soon")
-	errMany   = fmt.Errorf("this run has asked for %d connections, and gets no more to where it had none", maxConnections)
+	errMany   = fmt.Errorf("this run has asked for %d connections already, and not for one to there", maxConnections)
 )
 
 // note keeps what a connection came to.

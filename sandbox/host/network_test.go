@@ -30,17 +30,20 @@ func TestConnectionsOnRecord(t *testing.T) {
 	to := func(host string, port int, status sandbox.ConnectionStatus) sandbox.Connection {
 		return sandbox.Connection{Host: host, Port: port, Status: status}
 	}
-	if err := n.opened(0, to("long.example", 443, sandbox.ConnectionOpen)); err != nil {
+	use := func(number int64, c sandbox.Connection) error {
+		return errors.Join(n.asked(number, c), n.opened(number, c))
+	}
+	if err := use(0, to("long.example", 443, sandbox.ConnectionOpen)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range int64(maxConnections + 10) {
-		if err := n.opened(i+1, to("a.example", 443, sandbox.ConnectionOpen)); err != nil {
+		if err := use(i+1, to("a.example", 443, sandbox.ConnectionOpen)); err != nil {
 			t.Fatalf("%d: %v", i, err)
 		}
 		n.note(i+1, to("a.example", 443, sandbox.ConnectionAllowed))
 	}
 	for _, c := range []sandbox.Connection{to("b.example", 443, sandbox.ConnectionOpen), to("a.example", 80, sandbox.ConnectionOpen)} {
-		if err := n.opened(maxConnections+20, c); !errors.Is(err, errMany) {
+		if err := n.asked(maxConnections+20, c); !errors.Is(err, errMany) {
 			t.Errorf("%s:%d is used off the record: %v", c.Host, c.Port, err)
 		}
 	}
