@@ -11,6 +11,10 @@ import (
 	"glasshouse/sandbox"
 )
 
+// maxMessage is how much of a message of PostgreSQL's is told, in characters: a value of any size
+// may be in it.
+const maxMessage = 16 << 10
+
 func errorOf(err error) (*pgconn.PgError, bool) {
 	var pg *pgconn.PgError
 	ok := errors.As(err, &pg)
@@ -44,7 +48,7 @@ func failure(ctx context.Context, err error, p *plan, l sandbox.Limits) error {
 	if !ok {
 		return unavailable(err)
 	}
-	out := &sandbox.Refusal{Reason: "failed", Message: pg.Message, SQLState: pg.Code, Hint: pg.Hint, Failed: true}
+	out := &sandbox.Refusal{Reason: "failed", Message: sandbox.Clip(pg.Message, maxMessage), SQLState: pg.Code, Hint: sandbox.Clip(pg.Hint, maxMessage), Failed: true}
 	if pg.Position > 0 {
 		out.Position, out.Line = p.locate(int(pg.Position))
 	}
@@ -53,10 +57,10 @@ func failure(ctx context.Context, err error, p *plan, l sandbox.Limits) error {
 	}
 	switch pg.Code {
 	case "42P01":
-		out.Nearest = nearest(quoted(pg.Message), p.known.tables)
+		out.Nearest = nearest(quoted(out.Message), p.known.tables)
 		out.Hint = "db_tables() lists the tables"
 	case "42703":
-		name := quoted(pg.Message)
+		name := quoted(out.Message)
 		if out.Nearest = nearest(name, p.columns); out.Nearest == "" {
 			out.Nearest = nearest(name, p.known.columns)
 		}

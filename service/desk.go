@@ -16,7 +16,7 @@ const (
 	maxQueries    = 1000     // kept with one execution; beyond it those whose text is new, and the rest is counted
 	maxStatements = 2000     // kept in all: what would be more is not run
 	maxQueryBytes = 16 << 20 // of their texts and parameters, likewise
-	maxQueryError = 16 << 10 // of what is kept of one's error: PostgreSQL's may have a value of any size in it
+	maxQueryError = 16 << 10 // characters that are kept of one's error
 	maxCaptured   = 100      // writes of one execution
 )
 
@@ -55,7 +55,7 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 	case captured:
 		q.Status = "captured"
 	case errors.As(err, &no):
-		q.Status, q.Reason, q.Error = "refused", no.Reason, clip(no.Message, maxQueryError)
+		q.Status, q.Reason, q.Error = "refused", no.Reason, sandbox.Clip(no.Message, maxQueryError)
 		if no.Failed {
 			q.Status = "failed"
 		}
@@ -63,7 +63,7 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 			q.Status = "cancelled"
 		}
 	case err != nil:
-		q.Status, q.Error = "failed", clip(err.Error(), maxQueryError)
+		q.Status, q.Error = "failed", sandbox.Clip(err.Error(), maxQueryError)
 	}
 	if d.counted(&q) {
 		d.execution.Truncated["queries"]++
@@ -202,7 +202,7 @@ func (s *Service) Query(ctx context.Context, who sandbox.Key, id, sql string, pa
 	e.Status, e.ExecutionTime = sandbox.StatusCompleted, time.Since(began).Seconds()
 	e.Usage.WallMS = e.ExecutionTime * 1000
 	if err != nil {
-		why := clip(err.Error(), maxQueryError)
+		why := sandbox.Clip(err.Error(), maxQueryError)
 		e.Status, e.Error = sandbox.StatusFailed, &why
 	}
 	s.mu.Lock()

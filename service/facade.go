@@ -7,7 +7,6 @@ import (
 	"math"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
@@ -82,7 +81,7 @@ func (f *Facade) Execute(ctx context.Context, job FacadeJob) (Ended, error) {
 		job.MaxChars = f.MaxChars
 	}
 	out := ended(e)
-	out.Stdout, out.Stderr = clip(out.Stdout, job.MaxChars), clip(out.Stderr, job.MaxChars)
+	out.Stdout, out.Stderr = sandbox.Clip(out.Stdout, job.MaxChars), sandbox.Clip(out.Stderr, job.MaxChars)
 	return out, nil
 }
 
@@ -176,19 +175,4 @@ func traceback(x *sandbox.Exception) string {
 	}
 	b.WriteByte('\n')
 	return b.String()
-}
-
-// clip cuts text to so many characters, and says so.
-func clip(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	n := 0
-	for at := range text {
-		if n == most {
-			return fmt.Sprintf("%s\n[... %d more characters were cut ...]\n", text[:at], utf8.RuneCountInString(text[at:]))
-		}
-		n++
-	}
-	return text
 }
