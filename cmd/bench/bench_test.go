@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -206,34 +209,53 @@ func TestAGlanceSeesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A connection is used again while the server keeps it, and an answer that is cut short is none.
+// A connection is used again while the server keeps it, an answer that is cut short is none,
+// and who no longer wants one does not wait for it.
 func TestWires(t *testing.T) {
-	from := map[string]int{}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		from[r.RemoteAddr]++
-		switch r.URL.Path {
-		case "/last":
-			w.Header().Set("Connection", "close")
-		case "/short":
-			w.Header().Set("Content-Length", "100")
-		case "/long":
-			_, _ = w.Write(bytes.Repeat([]byte("x"), 100_000)) // in chunks
-		}
-		_, _ = fmt.Fprint(w, "answer")
-	}))
-	defer server.Close()
-	way := newWires(server.URL)
-	for path, size := range map[string]int{"/": 6, "/last": 6, "/long": 100_006} {
-		for range 3 {
-			if status, body, err := way.exchange(t.Context(), "POST", path, "", []byte("{}")); err != nil || status != 200 || len(body) != size {
-				t.Errorf("%s: %d, %d bytes, %v", path, status, len(body), err)
+	// A direct connection keeps a thread, and stops the world from being stopped, and here the server is in the same world.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	for _, direct := range []bool{false, true} {
+		var mu sync.Mutex
+		from, asked := map[string]int{}, make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			from[r.RemoteAddr]++
+			mu.Unlock()
+			switch r.URL.Path {
+			case "/last":
+				w.Header().Set("Connection", "close")
+			case "/short":
+				w.Header().Set("Content-Length", "100")
+			case "/long":
+				_, _ = w.Write(bytes.Repeat([]byte("x"), 100_000)) // in chunks
+			case "/never":
+				close(asked)
+				<-r.Context().Done()
+			}
+			_, _ = fmt.Fprint(w, "answer")
+		}))
+		defer server.Close()
+		way := newWires(server.URL, direct)
+		for path, size := range map[string]int{"/": 6, "/last": 6, "/long": 100_006} {
+			for range 3 {
+				if status, body, err := way.exchange(t.Context(), "POST", path, "", []byte("{}")); err != nil || status != 200 || len(body) != size {
+					t.Errorf("%s: %d, %d bytes, %v", path, status, len(body), err)
+				}
 			}
 		}
-	}
-	if _, _, err := way.exchange(t.Context(), "POST", "/short", "", nil); err == nil {
-		t.Error("an answer that is cut short is taken for one")
-	}
-	if n := len(from); n < 3 || n > 5 { // each /last ends one
-		t.Errorf("it took %d connections", n)
+		if _, _, err := way.exchange(t.Context(), "POST", "/short", "", nil); err == nil {
+			t.Error("an answer that is cut short is taken for one")
+		}
+		mu.Lock()
+		if n := len(from); n < 3 || n > 5 { // each /last ends one
+			t.Errorf("it took %d connections", n)
+		}
+		mu.Unlock()
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-asked; cancel() }()
+		if _, _, err := way.exchange(ctx, "POST", "/never", "", nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
 	}
 }

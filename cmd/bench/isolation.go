@@ -38,7 +38,7 @@ func (b *bench) isolation(ctx context.Context, s *service) {
 		return func() (time.Duration, error) {
 			begun := time.Now()
 			var e execution
-			err := b.client.do(ctx, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": firstLine, "config": config}, &e)
+			err := b.client.alone().do(ctx, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": firstLine, "config": config}, &e)
 			if err != nil {
 				return 0, err
 			}

@@ -83,11 +83,11 @@ func serve(ctx context.Context, path string, command func(address string) []stri
 	return s, nil
 }
 
-// startForking starts a server that forks, with two workers a core.
-func startForking(ctx context.Context, python string) (*server, error) {
+// startForking starts a server that forks, one of our programs, with two workers a core.
+func startForking(ctx context.Context, python, program string) (*server, error) {
 	return serve(ctx, "/execute", func(address string) []string {
 		return []string{python, filepath.Join(filepath.Dir(python), "uwsgi"), "--http-socket", address, "--add-header", "Connection: close", "--master", "--processes", strconv.Itoa(2 * runtime.NumCPU()),
-			"--wsgi-file", "forking.py", "--callable", "app", "--disable-logging"}
+			"--wsgi-file", program, "--callable", "app", "--disable-logging"}
 	})
 }
 

@@ -23,19 +23,23 @@ func (b *bench) versus(ctx context.Context) {
 }
 
 func (b *bench) versusForking(ctx context.Context) {
-	const name = "a server that forks (Flask, uWSGI)"
-	server, err := startForking(ctx, b.servers)
+	b.besideForking(ctx, "a server that forks (Flask, uWSGI)", "forking.py", goalFork, goalForkGroupby, goalForkRate)
+	b.besideForking(ctx, "the least that forks (Flask, uWSGI)", "leanest.py", 0, 0, 0)
+}
+
+func (b *bench) besideForking(ctx context.Context, name, program string, fast, groupbyFast, many float64) {
+	server, err := startForking(ctx, b.servers, program)
 	if err != nil {
 		b.report.failed(name, err)
 		return
 	}
 	defer server.stop()
 	printed := expect{status: "completed", stdout: "hello\n"}
-	b.against(ctx, "hello", name, goalFork, b.client.timed(ctx, quickly, hello, printed.check), server.timed(ctx, "/execute", hello, printed.check))
+	b.against(ctx, "hello", name, fast, b.client.timed(ctx, quickly, hello, printed.check), server.timed(ctx, "/execute", hello, printed.check))
 	frame := expect{status: "completed", stdout: groupbyOut}
-	b.against(ctx, "pandas groupby", name, goalForkGroupby, b.client.timed(ctx, quickly, groupby, frame.check), server.timed(ctx, "/execute", groupby, frame.check))
+	b.against(ctx, "pandas groupby", name, groupbyFast, b.client.timed(ctx, quickly, groupby, frame.check), server.timed(ctx, "/execute", groupby, frame.check))
 	for _, clients := range []int{4, 16} {
-		b.ratesAgainst(ctx, "hello", name, clients, goalForkRate,
+		b.ratesAgainst(ctx, "hello", name, clients, many,
 			func(ctx context.Context, _ int) error { return printed.glance(b.client.run(ctx, quickly, hello, nil)) },
 			func(ctx context.Context, _ int) error { return printed.glance(server.run(ctx, "/execute", hello, nil)) })
 	}

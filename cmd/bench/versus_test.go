@@ -48,7 +48,7 @@ func TestWithoutPeers(t *testing.T) {
 	}
 	b.servers = "/nowhere/python"
 	b.versus(t.Context())
-	if len(b.report.Rows) != 3 || *b.report.Rows[0].Met {
+	if len(b.report.Rows) != 4 || *b.report.Rows[0].Met {
 		t.Errorf("%+v", b.report.Rows)
 	}
 }

@@ -15,6 +15,10 @@ import (
 // patience is how long one exchange may take.
 const patience = time.Minute
 
+// fresh is for how long an unused connection is still thought to be kept: servers let one go after
+// some seconds, uvicorn after five.
+const fresh = 2 * time.Second
+
 // wire is a connection that carries one request after another. It runs on the machine
 // that it measures, so it must cost little: an http.Transport's connections have two
 // goroutines each, through which a request and its answer go, and that is a third of the
@@ -25,9 +29,13 @@ type wire struct {
 	used time.Time
 }
 
-func dial(ctx context.Context, address string) (*wire, error) {
+// dial connects; direct is for who asks one thing at a time.
+func dial(ctx context.Context, address string, direct bool) (*wire, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", address)
+	if err == nil && direct {
+		conn, err = straight(conn.(*net.TCPConn))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +76,12 @@ func (w *wire) exchange(ctx context.Context, request []byte) (status int, body [
 // wires are a server's connections that nobody uses.
 type wires struct {
 	address string
+	direct  bool
 	idle    chan *wire
 }
 
-func newWires(url string) wires {
-	return wires{strings.TrimPrefix(url, "http://"), make(chan *wire, 64)}
+func newWires(url string, direct bool) wires {
+	return wires{strings.TrimPrefix(url, "http://"), direct, make(chan *wire, 64)}
 }
 
 // get is one of them, or a new one. One that nobody used for long is let go: the server may
@@ -81,12 +90,12 @@ func (s wires) get(ctx context.Context) (*wire, error) {
 	for {
 		select {
 		case w := <-s.idle:
-			if time.Since(w.used) < patience {
+			if time.Since(w.used) < fresh {
 				return w, nil
 			}
 			_ = w.conn.Close()
 		default:
-			return dial(ctx, s.address)
+			return dial(ctx, s.address, s.direct)
 		}
 	}
 }

@@ -1,35 +1,45 @@
 """A server that forks a warm interpreter for each request: Flask under uWSGI.
 
-The child runs the code and hands back what it printed. There is no wall, no limit, no
-history and no database. Each request has a connection of its own, as uWSGI's HTTP socket
-has it.
+As such servers do, it has multiprocessing make the child, which has limits of memory and a
+process group of its own, and hands back what was printed, or why it failed, through a queue;
+one that takes too long is killed. There is no wall, no history and no database. Each request
+has a connection of its own, as uWSGI's HTTP socket has it.
 """
 
 import contextlib
 import io
-import json
+import multiprocessing
 import os
+import resource
 
-from flask import Flask, Response, request
+from flask import Flask, request
 
 app = Flask(__name__)
+app.json.sort_keys = False  # as FastAPI and Glasshouse answer
+PATIENCE = 30  # seconds
+MEMORY = 10 << 30  # bytes
+
+
+def child(code: str, answers: multiprocessing.Queue) -> None:
+    for limit in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+        resource.setrlimit(limit, (MEMORY, MEMORY))
+    os.setsid()
+    error = None
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        try:
+            exec(code, {"__name__": "__main__"})
+        except Exception as raised:
+            error = f"{type(raised).__name__}: {raised}"
+    answers.put({"status": "failed" if error else "completed", "stdout": printed.getvalue(), "error": error})
 
 
 @app.post("/execute")
-def execute() -> Response:
-    code = request.get_json()["code"]
-    ours, theirs = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            with contextlib.redirect_stdout(io.StringIO()) as printed:
-                exec(compile(code, "request", "exec"), {"__name__": "__main__"})
-            with open(theirs, "w") as answer:
-                json.dump({"status": "completed", "stdout": printed.getvalue(), "error": None}, answer, separators=(",", ":"))
-        finally:
-            os._exit(0)
-    os.close(theirs)
-    with open(ours) as answer:
-        body = answer.read()
-    os.waitpid(pid, 0)
-    return Response(body, mimetype="application/json")
+def execute() -> dict:
+    answers: multiprocessing.Queue = multiprocessing.Queue()
+    process = multiprocessing.Process(target=child, args=(request.get_json()["code"], answers))
+    process.start()
+    process.join(PATIENCE)
+    if process.is_alive():
+        process.kill()
+        return {"status": "timeout", "stdout": "", "error": "it took too long"}
+    return answers.get(timeout=1)

@@ -1,0 +1,34 @@
+"""The least that a server can do which forks a warm interpreter for each request: Flask under uWSGI.
+
+The child runs the code and hands back what it printed, and whatever it does, it is waited for:
+there is no limit of any kind, and no server in use is this. What one does is in forking.py.
+"""
+
+import contextlib
+import io
+import json
+import os
+
+from flask import Flask, Response, request
+
+app = Flask(__name__)
+
+
+@app.post("/execute")
+def execute() -> Response:
+    code = request.get_json()["code"]
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                exec(compile(code, "request", "exec"), {"__name__": "__main__"})
+            with open(theirs, "w") as answer:
+                json.dump({"status": "completed", "stdout": printed.getvalue(), "error": None}, answer, separators=(",", ":"))
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    with open(ours) as answer:
+        body = answer.read()
+    os.waitpid(pid, 0)
+    return Response(body, mimetype="application/json")
