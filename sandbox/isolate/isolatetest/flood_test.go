@@ -122,7 +122,7 @@ func TestFloodsKeepMemoryFlat(t *testing.T) {
 		most, stayed = peak(func() { must(t, s.Run(context.Background(), e, busy{}, nil, nil)) })
 		return most, stayed, e
 	}
-	const enough = 32 << 20 // of each of them, unbounded, a multiple would come
+	const enough = 24 << 20 // of each of them, unbounded, a multiple would come
 	for name, code := range map[string]string{
 		"output":       "import os\nfor _ in range(2000): os.write(1, b'x' * 65536)",
 		"errors":       "import os\nfor _ in range(2000): os.write(2, b'\\xff' * 65536)",
