@@ -155,6 +155,9 @@ func TestReader(t *testing.T) {
 		if _, err = query("SELECT 1/0", nil, sandbox.Limits{}); !errors.As(err, &no) || no.SQLState != "22012" {
 			t.Errorf("division: %+v", no)
 		}
+		if _, err = query("SELECT repeat('é', 5000000)::int", nil, sandbox.Limits{}); !errors.As(err, &no) || no.SQLState != "22P02" || len(no.Message) > 40_000 || !strings.Contains(no.Message, "more characters were cut") {
+			t.Errorf("a value of any size in the message: %.300v", err)
+		}
 	})
 
 	t.Run("a cell over the budget is cut on the wire", func(t *testing.T) {

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"io"
 	"testing"
 	"time"
@@ -55,5 +56,40 @@ func TestABrokenLog(t *testing.T) {
 	defer h.queue.mu.Unlock()
 	if n, waits := h.queue.at["never"]; !waits || h.queue.rows[n].e.Status != sandbox.StatusCancelled {
 		t.Errorf("what never ran is not on record as that: %v", h.queue.rows)
+	}
+}
+
+// On a full disk nothing begins, nor does a running execution begin anything; what goes on may end.
+func TestAFullDiskTakesEndsOnly(t *testing.T) {
+	ctx := context.Background()
+	s := dbtest.Start(t)
+	h, err := Open(ctx, s.URL(embedded.RoleHistory, embedded.DatabaseHistory), t.TempDir(), logrus.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	e := &sandbox.Execution{ID: "e", SandboxID: "s", User: "ada", Status: sandbox.StatusRunning, CreatedAt: time.Now()}
+	does := func(number int64, status string) error {
+		return h.Progress(ctx, sandbox.Progress{Execution: e.ID, Number: number, Query: &sandbox.Query{SQL: "SELECT 1", Status: status}})
+	}
+	if err := errors.Join(h.Begin(ctx, e), does(0, sandbox.QueryRunning)); err != nil {
+		t.Fatal(err)
+	}
+	h.queue.disk = disk{folder: h.queue.disk.folder, least: 1 << 62}
+	if err := does(1, sandbox.QueryRunning); !isUnavailable(err) {
+		t.Errorf("a statement begins: %v", err)
+	}
+	if err := h.Begin(ctx, &sandbox.Execution{ID: "another", CreatedAt: time.Now()}); !isUnavailable(err) {
+		t.Errorf("an execution begins: %v", err)
+	}
+	if err := does(0, "ok"); err != nil {
+		t.Errorf("a statement does not end: %v", err)
+	}
+	if got, err := h.Execution(ctx, e.ID); err != nil || len(got.Queries) != 1 || got.Queries[0].Status != "ok" {
+		t.Errorf("%+v, %v", got.Queries, err)
+	}
+	e.Status = sandbox.StatusCompleted
+	if err := h.Finish(ctx, e); err != nil {
+		t.Errorf("the execution does not end: %v", err)
 	}
 }

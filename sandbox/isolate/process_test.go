@@ -1,8 +1,6 @@
 package isolate
 
 import (
-	"net"
-	"os"
 	"os/exec"
 	"syscall"
 	"testing"
@@ -27,27 +25,28 @@ func started(t *testing.T) (*exec.Cmd, int) {
 	return cmd, fd
 }
 
+// hosts is the service's end of a hatch whose other end is there until the test's end.
+func hosts(t *testing.T) *hatch.Conn {
+	t.Helper()
+	conn, theirs, err := streamPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { theirs.Close() })
+	return hatch.NewConn(conn)
+}
+
 // A signal that comes after the end reaches nobody: the number of the descriptor is
 // another process's by then.
 func TestASignalAfterTheEnd(t *testing.T) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(pair[1])
-	file := os.NewFile(uintptr(pair[0]), "hatch")
-	conn, err := net.FileConn(file)
-	file.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
 	_, first := started(t)
-	p := &Process{Hatch: hatch.NewConn(conn.(*net.UnixConn)), pidfd: first}
+	p := &Process{Hatch: hosts(t), pidfd: first}
 	if err := p.letGo(); err != nil {
 		t.Fatal(err)
 	}
 	other, second := started(t)
 	defer unix.Close(second)
+	var err error
 	for second != first { // whatever took the number
 		if second, err = unix.Dup(second); err != nil || second > first+100 {
 			t.Fatalf("the descriptor %d is not to be had: %v", first, err)
@@ -61,5 +60,41 @@ func TestASignalAfterTheEnd(t *testing.T) {
 	_ = other.Wait()
 	if status := other.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != unix.SIGTERM { // one that was there before it wins
 		t.Errorf("another process was signalled: it ended by %s", status.Signal())
+	}
+}
+
+// The group of a child that could not join it is not another's.
+func TestAGroupThatCouldNotBeJoined(t *testing.T) {
+	c, err := openCgroups()
+	if err == nil {
+		defer c.remove()
+	}
+	if err != nil || c.version == 2 {
+		t.Logf("report: no group is used again here: %v", err)
+		return
+	}
+	for exit, again := range map[int]bool{0: true, noGroup: false} {
+		g, err := c.make("first")
+		if err == nil {
+			err = g.limit(bounds{32 << 20, 50, 16})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &Process{Hatch: hosts(t), pidfd: -1, group: g, status: exit << 8, done: make(chan struct{})}
+		close(p.done)
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		next, err := c.make("second")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (next.name == g.name) != again {
+			t.Errorf("after the exit status %d the next group is %s, and it was %s", exit, next.name, g.name)
+		}
+		if err := next.abandon(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -29,7 +29,7 @@ def serving(request, monkeypatch):
         fork = None if request.param == "python" else os.fork
 
     @contextlib.contextmanager
-    def start(births, life, private=False):
+    def start(births, life, private=False, leaves=0):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid == 0:
@@ -45,7 +45,7 @@ def serving(request, monkeypatch):
         with ours:
             yield ours
             ours.close()
-            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0  # it leaves when nobody listens any more
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == leaves  # when nobody listens any more
 
     return start
 
@@ -141,6 +141,20 @@ def test_a_child_joins_its_groups_first(serving):
         assert ended(control)[1] == 73 and ends[0].recv(10) == b"", "it lives outside its group"
         for ours, _ in pipes:
             os.close(ours)
+
+
+def test_more_than_there_is_room_for_makes_no_child(serving):
+    made, _ = greeting("outside its groups")
+
+    def life(_n):
+        os._exit(0)
+
+    with serving([made.words], life, leaves=70) as control:
+        null = os.open(os.devnull, os.O_WRONLY)
+        ask(control, 1, groups=[null] * 4)
+        os.close(null)
+        with contextlib.suppress(ConnectionResetError):
+            assert control.recv(100) == b"", "a child is made"
 
 
 def test_many_at_once_and_their_time(serving):
