@@ -5,9 +5,11 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +24,7 @@ var (
 
 const (
 	goalIdleMB = 1.5
+	goalUsedMB = 8.0
 	goalJailed = 200.0
 
 	// firstLine says when it ran, by the clock that both sides of the wall share.
@@ -49,6 +52,7 @@ func (b *bench) isolation(ctx context.Context, s *service) {
 	b.latency(ctx, "request to first line, a child waits", b.size.latency, goalHit, first(map[string]any{}))
 	b.latency(ctx, "request to first line, none waits", b.size.latency, goalMiss, first(map[string]any{"workspace_max_bytes": aSize}))
 	b.idleMemory(ctx, s)
+	b.usedMemory(ctx, s)
 	for _, clients := range []int{2, 4} {
 		b.throughput(ctx, fmt.Sprintf("with pandas loaded, a fresh jail each, clients: %d", clients), clients, 0, goalJailed, func(ctx context.Context, _ int) error {
 			return expect{status: "completed", stdout: "hello\n"}.glance(b.client.run(ctx, quickly, pandasHello, nil))
@@ -65,18 +69,40 @@ func (b *bench) idleMemory(ctx context.Context, s *service) {
 	}
 	progress("%s", name)
 	time.Sleep(time.Second) // until the pool is full again
-	var sizes []float64
-	for _, pid := range s.children() {
-		if kb, err := privateKB(pid); err == nil {
-			sizes = append(sizes, float64(kb)/1024)
-		}
-	}
+	sizes := slices.Collect(maps.Values(privateMB(s.children())))
 	if len(sizes) == 0 {
 		b.report.failed(name, errors.New("no child is seen in /proc"))
 		return
 	}
 	half, most := median(sizes), quantile(sizes, 1)
 	b.report.add(row{Name: name, Samples: len(sizes), Value: fmt.Sprintf("%.2f, %.2f", half, most), Goal: fmt.Sprint(goalIdleMB), Met: new(half <= goalIdleMB)})
+}
+
+// usedMemory adds a row with the memory that children have for themselves which have grouped a
+// table, in a sandbox that goes on.
+func (b *bench) usedMemory(ctx context.Context, s *service) {
+	const name = "private memory after a pandas groupby, MB: median, largest"
+	var sizes []float64
+	for range 5 {
+		b.inSandbox(ctx, name, nil, func(id string) {
+			before := privateMB(s.children())
+			if err := (expect{status: "completed", stdout: groupbyOut}).check(b.client.execute(ctx, id, groupby, nil)); err != nil {
+				b.report.failed(name, err)
+				return
+			}
+			size, grown := 0.0, 0.0
+			for pid, now := range privateMB(s.children()) { // the one that ran has grown most
+				if was, waited := before[pid]; waited && now-was > grown {
+					size, grown = now, now-was
+				}
+			}
+			sizes = append(sizes, size)
+		})
+	}
+	if len(sizes) > 0 {
+		half, most := median(sizes), quantile(sizes, 1)
+		b.report.add(row{Name: name, Samples: len(sizes), Value: fmt.Sprintf("%.2f, %.2f", half, most), Goal: fmt.Sprint(goalUsedMB), Met: new(half <= goalUsedMB)})
+	}
 }
 
 // killToEmpty is the time from the request that deletes a sandbox, in which an

@@ -80,18 +80,20 @@ func cpuTicks(pids []int) map[int]int {
 	return ticks
 }
 
-// privateKB is the memory that a process shares with no other.
-func privateKB(pid int) (int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		return 0, err
-	}
-	sum := 0
-	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); len(fields) == 3 && strings.HasPrefix(fields[0], "Private_") {
-			kb, _ := strconv.Atoi(fields[1])
-			sum += kb
+// privateMB is the memory that each process shares with no other; those that have ended are left out.
+func privateMB(pids []int) map[int]float64 {
+	sizes := map[int]float64{}
+	for _, pid := range pids {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if fields := strings.Fields(line); len(fields) == 3 && strings.HasPrefix(fields[0], "Private_") {
+				kb, _ := strconv.ParseFloat(fields[1], 64)
+				sizes[pid] += kb / 1024
+			}
 		}
 	}
-	return sum, nil
+	return sizes
 }
