@@ -82,19 +82,27 @@ func (b *bench) idleMemory(ctx context.Context, s *service) {
 // table, in a sandbox that goes on.
 func (b *bench) usedMemory(ctx context.Context, s *service) {
 	const name = "private memory after a pandas groupby, MB: median, largest"
+	if ctx.Err() != nil {
+		return
+	}
+	progress("%s", name)
 	var sizes []float64
 	for range 5 {
 		b.inSandbox(ctx, name, nil, func(id string) {
 			before := privateMB(s.children())
-			if err := (expect{status: "completed", stdout: groupbyOut}).check(b.client.execute(ctx, id, groupby, nil)); err != nil {
-				b.report.failed(name, err)
-				return
-			}
+			err := expect{status: "completed", stdout: groupbyOut}.check(b.client.execute(ctx, id, groupby, nil))
 			size, grown := 0.0, 0.0
 			for pid, now := range privateMB(s.children()) { // the one that ran has grown most
 				if was, waited := before[pid]; waited && now-was > grown {
 					size, grown = now, now-was
 				}
+			}
+			if err == nil && size == 0 {
+				err = errors.New("the child that ran had not waited")
+			}
+			if err != nil {
+				b.report.failed(name, err)
+				return
 			}
 			sizes = append(sizes, size)
 		})
