@@ -12,7 +12,7 @@ import (
 
 // direct is a connection whose reads hold their thread, and of which Go's scheduler is told
 // nothing: it would look after the others meanwhile, on the cores that the server answers with,
-// which is a tenth of the time of a short run. So one process can have but few of them in use.
+// which is an eighth of the time of a short run. So one process can have but few of them in use.
 type direct struct {
 	net.Conn // for all but reads, writes and the deadline
 	file     *os.File
