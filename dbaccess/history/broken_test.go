@@ -14,16 +14,23 @@ import (
 	"glasshouse/sandbox"
 )
 
+// silent is a server's history, which tells nobody what goes wrong.
+func silent(t *testing.T, s *embedded.Server) *Store {
+	t.Helper()
+	say := logrus.New()
+	say.SetOutput(io.Discard)
+	h, err := Open(context.Background(), s.URL(embedded.RoleHistory, embedded.DatabaseHistory), t.TempDir(), say)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 // Where the log can't be written, an answer waits for the database; nothing is lost.
 func TestABrokenLog(t *testing.T) {
 	ctx := context.Background()
 	s := dbtest.Start(t)
-	say := logrus.New()
-	say.SetOutput(io.Discard)
-	h, err := Open(ctx, s.URL(embedded.RoleHistory, embedded.DatabaseHistory), t.TempDir(), say)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := silent(t, s)
 	if err := h.queue.log.Close(); err != nil { // as a disk that is full
 		t.Fatal(err)
 	}
@@ -63,10 +70,7 @@ func TestABrokenLog(t *testing.T) {
 func TestAFullDiskTakesEndsOnly(t *testing.T) {
 	ctx := context.Background()
 	s := dbtest.Start(t)
-	h, err := Open(ctx, s.URL(embedded.RoleHistory, embedded.DatabaseHistory), t.TempDir(), logrus.New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := silent(t, s)
 	defer h.Close()
 	e := &sandbox.Execution{ID: "e", SandboxID: "s", User: "ada", Status: sandbox.StatusRunning, CreatedAt: time.Now()}
 	does := func(number int64, status string) error {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,25 +66,41 @@ func inGroup(t *testing.T, g *cgroup, command string, kill bool) {
 	_ = cmd.Wait()
 }
 
+// groups are the machine's, until the test's end; nil, and a report, where it gives none of a version
+// that will do.
+func groups(t *testing.T, versions ...int) *cgroups {
+	t.Helper()
+	c, err := openCgroups()
+	if err == nil {
+		t.Cleanup(c.remove)
+	}
+	if err != nil || !slices.Contains(versions, c.version) {
+		t.Logf("report: no control groups of version %v here, so they are not tested: %v", versions, err)
+		return nil
+	}
+	return c
+}
+
+// fresh is a group of this name, or one that was made before.
+func fresh(t *testing.T, c *cgroups, name string) *cgroup {
+	t.Helper()
+	g, err := c.make(name)
+	if err == nil {
+		err = g.limit(bounds{32 << 20, 50, 16})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
 // A group is used again where the next child can't tell, and only there.
 func TestGroupsAreUsedAgain(t *testing.T) {
-	c, err := openCgroups()
-	if err != nil {
-		t.Logf("report: this machine gives no control groups, so none are used again here: %v", err)
+	c := groups(t, 1, 2)
+	if c == nil {
 		return
 	}
-	defer c.remove()
-	fresh := func(name string) *cgroup {
-		t.Helper()
-		g, err := c.make(name)
-		if err == nil {
-			err = g.limit(bounds{32 << 20, 50, 16})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return g
-	}
+	fresh := func(name string) *cgroup { t.Helper(); return fresh(t, c, name) }
 	// emptied removes the group; the kernel may need a moment to see that it is empty.
 	emptied := func(g *cgroup) {
 		t.Helper()
@@ -169,25 +186,18 @@ func TestGroupsAreUsedAgain(t *testing.T) {
 			t.Errorf("%s is left: %v", dir, err)
 		}
 	}
+	if _, err := c.make("late"); !errors.Is(err, errRemoved) {
+		t.Errorf("a group after the last: %v", err)
+	}
 }
 
 // A group that is given up can't be joined by a child that is born too late, nor is it another's.
 func TestNobodyJoinsWhatWasAbandoned(t *testing.T) {
-	c, err := openCgroups()
-	if err == nil {
-		defer c.remove()
-	}
-	if err != nil || c.version == 2 {
-		t.Logf("report: children do not join control groups by themselves here: %v", err)
+	c := groups(t, 1) // of the other, children do not join by themselves
+	if c == nil {
 		return
 	}
-	g, err := c.make("1")
-	if err == nil {
-		err = g.limit(bounds{32 << 20, 50, 16})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := fresh(t, c, "1")
 	doors, err := g.doors()
 	if err != nil || len(doors) != 3 {
 		t.Fatalf("%d doors, %v", len(doors), err)

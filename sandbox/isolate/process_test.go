@@ -65,31 +65,18 @@ func TestASignalAfterTheEnd(t *testing.T) {
 
 // The group of a child that could not join it is not another's.
 func TestAGroupThatCouldNotBeJoined(t *testing.T) {
-	c, err := openCgroups()
-	if err == nil {
-		defer c.remove()
-	}
-	if err != nil || c.version == 2 {
-		t.Logf("report: no group is used again here: %v", err)
+	c := groups(t, 1) // of the other, none is used again
+	if c == nil {
 		return
 	}
 	for exit, again := range map[int]bool{0: true, noGroup: false} {
-		g, err := c.make("first")
-		if err == nil {
-			err = g.limit(bounds{32 << 20, 50, 16})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := fresh(t, c, "first")
 		p := &Process{Hatch: hosts(t), pidfd: -1, group: g, status: exit << 8, done: make(chan struct{})}
 		close(p.done)
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-		next, err := c.make("second")
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := fresh(t, c, "second")
 		if (next.name == g.name) != again {
 			t.Errorf("after the exit status %d the next group is %s, and it was %s", exit, next.name, g.name)
 		}

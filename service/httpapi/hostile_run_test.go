@@ -135,3 +135,36 @@ os.write(3, struct.pack(">IB", len(deep), ord("A")) + deep)
 		t.Errorf("%.300v", q)
 	}
 }
+
+// The errors of statements count towards what a run may have of them.
+func TestErrorsTakeRoom(t *testing.T) {
+	c := user(t, sandbox.RoleAgent)
+	a := c.run(t, c.create(t, map[string]any{"max_execution_time": 60}), `
+for n in range(1000):
+    try:
+        db_query(f"SELECT {n}, repeat('é', 17000)::int")
+    except DatabaseError as e:
+        if e.reason == "too-many-statements":
+            break
+n`)
+	if n, _ := a.get("result").(float64); n < 400 || n > 600 { // 16 MiB of 32 KiB each
+		t.Errorf("%v statements: %.300s", a.get("result"), a.text)
+	}
+}
+
+// How long a statement took is without the time that the code leaves its rows lying.
+func TestAStatementIsNotItsTaker(t *testing.T) {
+	c := user(t, sandbox.RoleAdmin)
+	a := c.run(t, c.create(t, map[string]any{"profile": "unrestricted"}), `
+import json, os, select, struct, time
+ask = json.dumps({"id": 1, "what": "query", "sql": "SELECT g, repeat('x', 5000) FROM generate_series(1, 1000) g"}).encode()
+os.write(3, struct.pack(">IB", len(ask), ord("A")) + ask)
+time.sleep(3)
+while select.select([3], [], [], 0.5)[0]:
+    os.read(3, 1 << 20)`)
+	kept := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
+	var e struct{ Queries []sandbox.Query }
+	if err := json.Unmarshal([]byte(kept.text), &e); err != nil || len(e.Queries) != 1 || e.Queries[0].Rows != 1000 || e.Queries[0].DurationMS > 1500 {
+		t.Errorf("%v, %.1000s", err, kept.text)
+	}
+}
