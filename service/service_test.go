@@ -118,7 +118,7 @@ func startWith(t *testing.T, wrap func(*history.Store) service.History) (*servic
 	log := logrus.New()
 	log.SetOutput(os.Stderr)
 	log.SetLevel(logrus.ErrorLevel)
-	store, err := history.Open(ctx, db.URL(embedded.RoleHistory, embedded.DatabaseHistory), t.TempDir(), log)
+	store, err := history.Open(ctx, history.Config{URL: db.URL(embedded.RoleHistory, embedded.DatabaseHistory), Dir: t.TempDir()}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

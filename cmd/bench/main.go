@@ -94,7 +94,9 @@ func run(o options) error {
 	defer s.Close()
 
 	r := &report{Machine: machine(o.python), Quick: o.quick, Started: time.Now().UTC()}
-	b := &bench{client: s.client, report: r, size: full, servers: o.peers}
+	b := &bench{client: s.client, report: r, size: full, servers: o.peers, start: func(ctx context.Context, settings ...string) (*service, error) {
+		return startService(ctx, o.binary, o.python, "", settings...)
+	}}
 	if o.quick {
 		b.size = quick
 	}
@@ -116,6 +118,7 @@ func run(o options) error {
 var suites = map[string]func(b *bench, ctx context.Context, s *service, python string){
 	"": func(b *bench, ctx context.Context, _ *service, python string) {
 		b.service(ctx)
+		b.asynchronously(ctx, func() { b.stateful(ctx); b.statefulRate(ctx) })
 		b.versus(ctx)
 		b.peers(ctx, python)
 		b.quoted()

@@ -61,6 +61,7 @@ type bench struct {
 	recent []float64 // B's latest samples, ms
 
 	servers string // the Python that runs peers; "" where there is none
+	start   func(ctx context.Context, settings ...string) (*service, error)
 }
 
 // goal is what a latency row must reach, in B, or in milliseconds where absolute;
@@ -166,12 +167,7 @@ func (b *bench) service(ctx context.Context) {
 		}
 		return took, c.remove(ctx, id)
 	})
-	b.inSandbox(ctx, "stateful 1+1", nil, func(id string) {
-		once := c.timed(ctx, in(id), "1+1", expect{status: "completed", result: "2"}.check)
-		b.latency(ctx, "stateful 1+1", b.size.latency, goal{p50: goalStateful}, once)
-		// What others publish was timed in a loop, which no sleeping core has to be woken for.
-		b.latency(ctx, "stateful 1+1, one after another", b.size.latency, goal{p50: goalStateful}, loop(once))
-	})
+	b.stateful(ctx)
 	// Plot after plot is all CPU, and the default share of half a core would be what is timed.
 	b.inSandbox(ctx, "plot to PNG, warm", map[string]any{"cpu_percent": 100}, func(id string) {
 		b.latency(ctx, "plot to PNG, warm", b.size.heavy, goal{p50: goalPlotWarm}, c.timed(ctx, in(id), plot, hasPNG))
@@ -187,6 +183,16 @@ func (b *bench) service(ctx context.Context) {
 	b.statefulRate(ctx)
 	b.wrongStatuses(ctx)
 	b.verdicts(ctx)
+}
+
+// stateful measures runs in a sandbox that is there.
+func (b *bench) stateful(ctx context.Context) {
+	b.inSandbox(ctx, "stateful 1+1", nil, func(id string) {
+		once := b.client.timed(ctx, in(id), "1+1", expect{status: "completed", result: "2"}.check)
+		b.latency(ctx, "stateful 1+1", b.size.latency, goal{p50: goalStateful}, once)
+		// What others publish was timed in a loop, which no sleeping core has to be woken for.
+		b.latency(ctx, "stateful 1+1, one after another", b.size.latency, goal{p50: goalStateful}, loop(once))
+	})
 }
 
 // statefulRate measures 16 sandboxes with one client each.

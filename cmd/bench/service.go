@@ -26,9 +26,9 @@ type service struct {
 	dir    string // removed by Close, "" where it is the caller's own
 }
 
-// startService starts the binary on a free port of the loopback and returns
-// when it is ready. dataDir "" means a temporary folder.
-func startService(ctx context.Context, binary, python, dataDir string) (*service, error) {
+// startService starts the binary on a free port of the loopback, with the settings, and
+// returns when it is ready. dataDir "" means a temporary folder.
+func startService(ctx context.Context, binary, python, dataDir string, settings ...string) (*service, error) {
 	s := &service{exited: make(chan struct{})}
 	if dataDir == "" {
 		dir, err := os.MkdirTemp("", "glasshouse-bench-")
@@ -46,7 +46,7 @@ func startService(ctx context.Context, binary, python, dataDir string) (*service
 		return nil, err
 	}
 	words := &tail{}
-	s.cmd = exec.Command(binary, "serve", "--listen", address, "--data-dir", dataDir, "--python", python)
+	s.cmd = exec.Command(binary, append([]string{"serve", "--listen", address, "--data-dir", dataDir, "--python", python}, settings...)...)
 	s.cmd.Env = plainEnviron()
 	s.cmd.Stdout, s.cmd.Stderr = words, words
 	if err := s.cmd.Start(); err != nil {

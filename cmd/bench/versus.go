@@ -19,6 +19,7 @@ func (b *bench) versus(ctx context.Context) {
 	}
 	b.versusForking(ctx)
 	b.versusREPL(ctx)
+	b.asynchronously(ctx, func() { b.versusREPL(ctx) })
 	b.versusKernel(ctx)
 }
 

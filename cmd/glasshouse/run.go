@@ -161,7 +161,7 @@ func (a *app) databases(ctx context.Context, c config, say func(string)) (err er
 			writerURL = a.postgres.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)
 		}
 	}
-	if a.store, err = history.Open(ctx, historyURL, filepath.Join(c.dataDir, "history"), a.log); err != nil {
+	if a.store, err = history.Open(ctx, history.Config{URL: historyURL, Dir: filepath.Join(c.dataDir, "history"), AsynchronousCommit: !c.synchronous}, a.log); err != nil {
 		return err
 	}
 	left, err := a.store.Recover(ctx)

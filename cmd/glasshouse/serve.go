@@ -128,6 +128,9 @@ func greet(a *app, c config, address string, took time.Duration) {
 	if why != "" {
 		fmt.Printf(", which loses: %s\n  (%s; `glasshouse doctor` says what helps)", a.isolator.Loses(), why)
 	}
+	if !c.synchronous {
+		fmt.Print("\nHistory: a run is answered up to 10 ms before its record is on disk (--synchronous-commit=false); if the machine crashes, those may be lost")
+	}
 	fmt.Printf("\nAdmin key: %s (kept in %s)\n", a.secret, filepath.Join(c.dataDir, "admin.key"))
 	fmt.Printf(`
 Try next:

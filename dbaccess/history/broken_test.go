@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"time"
@@ -17,9 +18,15 @@ import (
 // silent is a server's history, which tells nobody what goes wrong.
 func silent(t *testing.T, s *embedded.Server) *Store {
 	t.Helper()
+	return silentAs(t, s, Config{})
+}
+
+func silentAs(t *testing.T, s *embedded.Server, c Config) *Store {
+	t.Helper()
+	c.URL, c.Dir = s.URL(embedded.RoleHistory, embedded.DatabaseHistory), t.TempDir()
 	say := logrus.New()
 	say.SetOutput(io.Discard)
-	h, err := Open(context.Background(), s.URL(embedded.RoleHistory, embedded.DatabaseHistory), t.TempDir(), say)
+	h, err := Open(context.Background(), c, say)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,5 +102,35 @@ func TestAFullDiskTakesEndsOnly(t *testing.T) {
 	e.Status = sandbox.StatusCompleted
 	if err := h.Finish(ctx, e); err != nil {
 		t.Errorf("the execution does not end: %v", err)
+	}
+}
+
+// The end of an execution is on disk before Finish returns, or where commits are
+// asynchronous soon afterwards, without another word.
+func TestTheEndIsOnDisk(t *testing.T) {
+	ctx := context.Background()
+	s := dbtest.Start(t)
+	for _, asynchronous := range []bool{false, true} {
+		h := silentAs(t, s, Config{AsynchronousCommit: asynchronous})
+		for n := range 3 {
+			now := time.Now()
+			e := &sandbox.Execution{ID: fmt.Sprintf("%t-%d", asynchronous, n), SandboxID: "s", User: "ada", Status: sandbox.StatusCompleted, CreatedAt: now, CompletedAt: &now}
+			if err := h.Finish(ctx, e); err != nil {
+				t.Fatal(err)
+			}
+			h.queue.mu.Lock()
+			mark := h.queue.mark
+			h.queue.mu.Unlock()
+			onDisk := func() bool { return !mark.After(h.queue.log.Synced()) }
+			for end := time.Now().Add(30 * time.Second); asynchronous && !onDisk() && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
+			if !onDisk() {
+				t.Fatalf("asynchronous %t: the end of execution %d is not on disk", asynchronous, n)
+			}
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

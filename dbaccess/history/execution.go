@@ -36,7 +36,8 @@ func (s *Store) Begin(ctx context.Context, e *sandbox.Execution) error {
 	return unavailable(err)
 }
 
-// Finish writes how an execution ended; it is on disk when it returns, and e is Whole.
+// Finish writes how an execution ended; it is on disk when it returns, or soon after where
+// the store's commits are asynchronous, and e is Whole.
 func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
 	r, err := rowOf(e, true)
 	if err != nil {
@@ -55,7 +56,11 @@ func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
 // written it waits for the database, until ctx ends or its patience.
 func (s *Store) keep(ctx context.Context, r row, patience time.Duration) error {
 	mark, err := s.queue.add(r)
-	if err == nil && r.completed != nil {
+	switch {
+	case err != nil || r.completed == nil:
+	case s.asynchronous:
+		s.queue.log.SyncSoon()
+	default:
 		err = s.queue.log.Sync(mark)
 	}
 	if err == nil || errors.Is(err, errClosed) {

@@ -30,7 +30,7 @@ func openIn(t testing.TB, s *embedded.Server, dir string) *history.Store {
 	t.Helper()
 	say := logrus.New()
 	say.SetOutput(io.Discard)
-	h, err := history.Open(context.Background(), s.URL(embedded.RoleHistory, embedded.DatabaseHistory), dir, say)
+	h, err := history.Open(context.Background(), history.Config{URL: s.URL(embedded.RoleHistory, embedded.DatabaseHistory), Dir: dir}, say)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func TestRows(t *testing.T) {
 		if _, err := conn.Exec(context.Background(), `INSERT INTO schema_versions (name) VALUES ('9999_future.sql')`); err != nil {
 			t.Fatal(err)
 		}
-		if late, err := history.Open(context.Background(), s.URL(embedded.RoleHistory, embedded.DatabaseHistory), t.TempDir(), logrus.New()); err == nil {
+		if late, err := history.Open(context.Background(), history.Config{URL: s.URL(embedded.RoleHistory, embedded.DatabaseHistory), Dir: t.TempDir()}, logrus.New()); err == nil {
 			late.Close()
 			t.Error("it was opened")
 		} else if !strings.Contains(err.Error(), "9999_future.sql") || !strings.Contains(err.Error(), "newer") {

@@ -1,7 +1,8 @@
 // Package history is door two: the service's own tables, under a role of its own.
 //
 // An execution's row is first in a log on this machine (package wal): its opening
-// before its code runs, its end, flushed to disk, before its answer. From there it goes
+// before its code runs, its end, flushed to disk, before its answer (10 ms after it, where
+// commits are asynchronous). From there it goes
 // to the database 50 ms later, with all that came meanwhile, in one transaction: so a
 // run waits for no server, and one that is short is one row written once. Who reads
 // executions waits until those that came before are there. While the database is away
@@ -60,14 +61,26 @@ const (
 type Store struct {
 	pool             *pgxpool.Pool
 	queue            *queue
+	asynchronous     bool
 	openings, closes *group
 	say              logrus.FieldLogger
 }
 
-// Open connects to url, runs the migrations that are missing, under a lock, and writes
-// what is left in the log that is in the folder dir, which no other process may use.
-func Open(ctx context.Context, url, dir string, say logrus.FieldLogger) (*Store, error) {
-	config, err := pgxpool.ParseConfig(url)
+// Config is where a Store keeps what it is given, and how safely.
+type Config struct {
+	URL string // of the database, with its owner's login
+	Dir string // of the log; no other process may use it
+
+	// AsynchronousCommit has an execution's end flushed to disk some 10 ms after Finish returns,
+	// not before: what PostgreSQL calls synchronous_commit off. The death of this process loses
+	// nothing all the same; a crash of the machine may lose what ended in those 10 ms.
+	AsynchronousCommit bool
+}
+
+// Open connects to the database, runs the migrations that are missing, under a lock, and
+// writes what is left in the log.
+func Open(ctx context.Context, c Config, say logrus.FieldLogger) (*Store, error) {
+	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
 		return nil, fmt.Errorf("history database: %w", err)
 	}
@@ -86,12 +99,12 @@ func Open(ctx context.Context, url, dir string, say logrus.FieldLogger) (*Store,
 		own.RuntimeParams["synchronous_commit"] = synchronous
 		return func(ctx context.Context) (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, own) }
 	}
-	q, err := openQueue(dir, &scribe{told: map[string]bool{}, connect: connect("on"), refused: filepath.Join(dir, "refused"), say: say})
+	q, err := openQueue(c.Dir, &scribe{told: map[string]bool{}, connect: connect("on"), refused: filepath.Join(c.Dir, "refused"), say: say})
 	if err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("history: %w", err)
 	}
-	return &Store{pool: pool, queue: q, openings: newGroup(openPatience, connect("off")), closes: newGroup(0, connect("on")), say: say}, nil
+	return &Store{pool: pool, queue: q, asynchronous: c.AsynchronousCommit, openings: newGroup(openPatience, connect("off")), closes: newGroup(0, connect("on")), say: say}, nil
 }
 
 // Close ends all after what waits is written. Its error says what could not be; that

@@ -83,7 +83,7 @@ func serve(m *testing.M) (int, error) {
 	if err := db.LoadDemo(ctx); err != nil {
 		return 1, err
 	}
-	store, err := history.Open(ctx, db.URL(embedded.RoleHistory, embedded.DatabaseHistory), filepath.Join(dir, "history"), log)
+	store, err := history.Open(ctx, history.Config{URL: db.URL(embedded.RoleHistory, embedded.DatabaseHistory), Dir: filepath.Join(dir, "history")}, log)
 	if err != nil {
 		return 1, err
 	}
