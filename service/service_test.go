@@ -25,7 +25,7 @@ import (
 )
 
 // script is a host whose runs last until they are cancelled, where the code is
-// "wait", show a large page, where it is "show", print, where it is "print", and else complete at once: what service does around a run is looked at
+// "wait", show a large page, where it is "show", print, where it is "print", ask for a row, where it is "ask", and else complete at once: what service does around a run is looked at
 // here, not the run.
 type script struct {
 	started chan string
@@ -65,6 +65,10 @@ func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, 
 				live.Note(sandbox.Note{Message: strconv.Itoa(n)})
 			}
 		}
+	}
+	if e.Code == "ask" {
+		_, err := desk.Query(ctx, "SELECT 1", nil, func(sandbox.Rows) error { return nil })
+		return err
 	}
 	if e.Code == "wait" {
 		s.started <- e.ID
@@ -262,6 +266,37 @@ func TestACallerThatLeavesAtTheStart(t *testing.T) {
 	list, _, err := s.Executions(context.Background(), ada, sandbox.Filter{Limit: 10})
 	if err != nil || len(list) != 1 || list[0].ID != e.ID || list[0].CompletedAt == nil {
 		t.Errorf("the record: %+v, %v", list, err)
+	}
+}
+
+// full is a history that has room for the ends of things only.
+type full struct {
+	*history.Store
+	told []bool // of what begins, or not
+}
+
+func (f *full) Progress(_ context.Context, p sandbox.Progress) error {
+	f.told = append(f.told, p.Begins())
+	return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "no room"}
+}
+
+// A statement whose beginning history has no room for does not run; of its end history is
+// told with the run's, not before: it would be the end of what has not begun.
+func TestAStatementThatHistoryHasNoRoomFor(t *testing.T) {
+	ctx := context.Background()
+	var h *full
+	s, _, _, _ := startWith(t, func(store *history.Store) service.History { h = &full{Store: store}; return h })
+	box, err := s.Create(ctx, ada, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.Execute(ctx, ada, box.ID, service.Job{Code: "ask", Kind: sandbox.KindExecute})
+	if len(h.told) != 1 || !h.told[0] {
+		t.Errorf("history was told of things that begin, or not: %v, %v", h.told, err)
+	}
+	kept, err := s.Execution(ctx, ada, e.ID)
+	if err != nil || len(kept.Queries) != 1 || kept.Queries[0].Status != "failed" || kept.Queries[0].Rows != 0 {
+		t.Errorf("the record has %+v, %v", kept.Queries, err)
 	}
 }
 

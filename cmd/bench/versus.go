@@ -60,8 +60,9 @@ func (b *bench) versusREPL(ctx context.Context) {
 		for _, way := range []string{"thread", "loop"} {
 			path := func(client int) string { return fmt.Sprintf("/%s/%d", way, client) }
 			name := name + ", code in its " + way
-			b.against(ctx, "stateful 1+1", name, goalREPL,
-				loop(b.client.timed(ctx, in(ids[0]), "1+1", two.check)), loop(server.timed(ctx, path(0), "1+1", two.check)))
+			ours, theirs := b.client.timed(ctx, in(ids[0]), "1+1", two.check), server.timed(ctx, path(0), "1+1", two.check)
+			b.against(ctx, "stateful 1+1", name, goalREPL, loop(ours), loop(theirs))
+			b.against(ctx, "stateful 1+1 after an idle gap", name, goalREPL, rested(ctx, ours), rested(ctx, theirs))
 			b.ratesAgainst(ctx, "stateful 1+1", name, sessions, 0,
 				func(ctx context.Context, n int) error {
 					return two.glance(b.client.run(ctx, in(ids[n]), "1+1", nil))
@@ -85,6 +86,16 @@ func (b *bench) versusKernel(ctx context.Context) {
 		ours := b.client.timed(ctx, in(id), "1+1", expect{status: "completed", result: "2"}.check)
 		b.against(ctx, "stateful 1+1", name, goalKernel, loop(ours), loop(kernel.once))
 	})
+}
+
+// rested has each sample follow B, as the samples of the rows above do.
+func rested(ctx context.Context, one once) once {
+	return func() (time.Duration, error) {
+		if _, err := takeB(ctx); err != nil {
+			return 0, err
+		}
+		return one()
+	}
 }
 
 // loop makes one sample of many in a row: their median.

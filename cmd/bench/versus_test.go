@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -41,14 +42,40 @@ func TestVersusAPeer(t *testing.T) {
 
 // Where the servers of others can't be had, the report says so, and measures the rest.
 func TestWithoutPeers(t *testing.T) {
-	b := &bench{report: &report{}}
+	b := &bench{report: &report{}, start: func(context.Context, ...string) (*service, error) { return nil, errors.New("no service") }}
 	b.versus(t.Context())
 	if len(b.report.Rows) != 0 || len(b.report.Peers) != 1 || !strings.HasPrefix(b.report.Peers[0].Value, "not run") {
 		t.Errorf("%+v", b.report)
 	}
 	b.servers = "/nowhere/python"
 	b.versus(t.Context())
-	if len(b.report.Rows) != 4 || *b.report.Rows[0].Met {
+	if len(b.report.Rows) != 5 || *b.report.Rows[0].Met {
 		t.Errorf("%+v", b.report.Rows)
+	}
+}
+
+// Rows of another service are told by its setting, those that come after are not; where it does
+// not start that is a row.
+func TestAsynchronously(t *testing.T) {
+	var started []string
+	own := &client{}
+	b := &bench{report: &report{}, client: own, start: func(_ context.Context, settings ...string) (*service, error) {
+		started = settings
+		return &service{client: &client{}, cmd: &exec.Cmd{}}, nil
+	}}
+	b.asynchronously(t.Context(), func() {
+		if b.client == own {
+			t.Error("the rows are of the same service")
+		}
+		b.report.add(row{Name: "a"})
+	})
+	b.report.add(row{Name: "b"})
+	if len(b.report.Rows) != 2 || b.report.Rows[0].Name != "a, "+unflushed || b.report.Rows[1].Name != "b" || b.client != own || len(started) != 1 || started[0] != unflushed {
+		t.Errorf("%+v, started with %q", b.report.Rows, started)
+	}
+	b.start = func(context.Context, ...string) (*service, error) { return nil, errors.New("no") }
+	b.asynchronously(t.Context(), func() { t.Error("there is no service to measure") })
+	if last := b.report.Rows[len(b.report.Rows)-1]; last.Met == nil || *last.Met || last.Note != "no" {
+		t.Errorf("%+v", last)
 	}
 }
