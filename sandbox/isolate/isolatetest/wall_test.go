@@ -309,26 +309,33 @@ func TestTheStopIsNotUndone(t *testing.T) {
 	s := open(t, raise(t, ""), nil)
 	run(t, s, `
 import os, signal, threading, time
-n = 0
-def go_on():
-    global n
+turns, halts = [0, 0], [0, 0]
+def go_on(k):
+    last = time.monotonic()
     while True:
         for go in (lambda: os.kill(os.getpid(), signal.SIGCONT), lambda: signal.pthread_kill(threading.get_ident(), signal.SIGCONT)):
             try:
                 go()
             except OSError:
                 pass
-        n += 1
-for _ in range(2):
-    threading.Thread(target=go_on, daemon=True).start()
-time.sleep(0.1)
+        now = time.monotonic()
+        halts[k] += now - last > 0.15
+        turns[k] += 1
+        last = now
+def stood():
+    had = list(turns)
+    while any(now < then + 2 for now, then in zip(turns, had)): # each has seen how long it stood
+        time.sleep(0.001)
+    return min(halts)
+for k in range(2):
+    threading.Thread(target=go_on, args=(k,), daemon=True).start()
 `)
 	for range 5 {
-		before := run(t, s, "n").Result
-		time.Sleep(200 * time.Millisecond) // in which they would go on
-		var a, b float64
-		if after := run(t, s, "n").Result; json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil || b-a > 20_000 {
-			t.Errorf("they went on from %s to %s between runs", before, after)
+		before := run(t, s, "stood()").Result
+		time.Sleep(300 * time.Millisecond) // in which they would go on
+		var a, b int
+		if after := run(t, s, "stood()").Result; json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil || b <= a {
+			t.Errorf("between runs they went on: they have stood still %s times before, and %s after", before, after)
 		}
 	}
 }
