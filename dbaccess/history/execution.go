@@ -150,9 +150,7 @@ func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, er
 	var body []byte
 	var progress [][]byte
 	err := s.readExecutions(ctx, func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, `SELECT record, CASE WHEN completed_at IS NULL THEN
-			ARRAY(SELECT p.record FROM progress p WHERE p.execution_id = e.id ORDER BY p.kind, p.number) END
-			FROM executions e WHERE id = $1`, clean(id)).Scan(&body, &progress)
+		return s.pool.QueryRow(ctx, `SELECT `+bodies+` FROM executions e WHERE id = $1`, clean(id)).Scan(&body, &progress)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return sandbox.Execution{}, notFound("execution")
@@ -160,10 +158,19 @@ func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, er
 	if err != nil {
 		return sandbox.Execution{}, err
 	}
+	return s.executionOf(body, progress)
+}
+
+// bodies are an execution's record and, where it goes on, those of what it has done so far.
+const bodies = `e.record, CASE WHEN e.completed_at IS NULL THEN
+	ARRAY(SELECT p.record FROM progress p WHERE p.execution_id = e.id ORDER BY p.kind, p.number) END`
+
+// executionOf is the execution that has these bodies.
+func (s *Store) executionOf(body []byte, progress [][]byte) (sandbox.Execution, error) {
 	e, err := decode(body)
 	if err == nil {
 		if wrong := addProgress(&e, progress); wrong != nil {
-			s.say.WithError(wrong).WithField("execution_id", id).Error("a part of what an execution does is left out")
+			s.say.WithError(wrong).WithField("execution_id", e.ID).Error("a part of what an execution does is left out")
 		}
 	}
 	return e, err

@@ -58,9 +58,9 @@ func conditionsOf(f sandbox.Filter) *conditions {
 	return &c
 }
 
-// Executions lists what the filter lets through, newest first, whole, and the
-// cursor of the next page, "" where there is none. A page has the limit's number of
-// executions or, where they are very large, fewer with a cursor. FaultInvalid where
+// Executions lists what the filter lets through, newest first, whole, with what those that go
+// on have done so far, and the cursor of the next page, "" where there is none. A page has the
+// limit's number of executions or, where they are very large, fewer with a cursor. FaultInvalid where
 // the cursor is not one.
 func (s *Store) Executions(ctx context.Context, f sandbox.Filter) ([]sandbox.Execution, string, error) {
 	if f.After != "" {
@@ -85,15 +85,17 @@ func (s *Store) Executions(ctx context.Context, f sandbox.Filter) ([]sandbox.Exe
 	err := s.readExecutions(ctx, func(ctx context.Context) error {
 		// Sizes first, from the row alone: a large record lies elsewhere, and is
 		// fetched only where it is within the page. One row more says if there are more.
-		rows, err := s.pool.Query(ctx, `SELECT e.record FROM executions e JOIN (
-				SELECT id, sum(octet_length(record)) OVER newest - octet_length(record) AS before, row_number() OVER newest AS n FROM (
-					SELECT id, created_at, record FROM executions WHERE `+c.String()+fmt.Sprintf(` ORDER BY created_at DESC, id DESC LIMIT %d) page
+		rows, err := s.pool.Query(ctx, `SELECT `+bodies+` FROM executions e JOIN (
+				SELECT id, sum(size) OVER newest - size AS before, row_number() OVER newest AS n FROM (
+					SELECT id, created_at, octet_length(record) + CASE WHEN completed_at IS NULL THEN
+						(SELECT coalesce(sum(octet_length(p.record)), 0) FROM progress p WHERE p.execution_id = executions.id) ELSE 0 END AS size
+					FROM executions WHERE `+c.String()+fmt.Sprintf(` ORDER BY created_at DESC, id DESC LIMIT %d) page
 				WINDOW newest AS (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING)) sized ON sized.id = e.id
 			WHERE sized.before <= %d OR sized.n <= 2 ORDER BY e.created_at DESC, e.id DESC`, limit+1, pageBytes), c.args...)
 		if err != nil {
 			return err
 		}
-		list, next, err = page(rows, limit)
+		list, next, err = s.page(rows, limit)
 		return err
 	})
 	if err != nil {
@@ -104,22 +106,27 @@ func (s *Store) Executions(ctx context.Context, f sandbox.Filter) ([]sandbox.Exe
 
 // page decodes rows until the page is full. The rows end past pageBytes, or past
 // the limit, or with the last execution there is.
-func page(rows pgx.Rows, limit int) ([]sandbox.Execution, string, error) {
+func (s *Store) page(rows pgx.Rows, limit int) ([]sandbox.Execution, string, error) {
 	defer rows.Close()
 	list, size := []sandbox.Execution{}, 0
 	for rows.Next() {
 		var body []byte
-		if err := rows.Scan(&body); err != nil {
+		var progress [][]byte
+		if err := rows.Scan(&body, &progress); err != nil {
 			return nil, "", err
 		}
-		if len(list) == limit || size > 0 && size+len(body) > pageBytes {
+		more := len(body)
+		for _, p := range progress {
+			more += len(p)
+		}
+		if len(list) == limit || size > 0 && size+more > pageBytes {
 			return list, list[len(list)-1].ID, nil
 		}
-		e, err := decode(body)
+		e, err := s.executionOf(body, progress)
 		if err != nil {
 			return nil, "", err
 		}
-		list, size = append(list, e), size+len(body)
+		list, size = append(list, e), size+more
 	}
 	return list, "", rows.Err()
 }

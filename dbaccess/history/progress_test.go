@@ -44,6 +44,15 @@ func TestWhatARunningExecutionDoes(t *testing.T) {
 		if e, err := h.Execution(ctx, id); err != nil || fmt.Sprintf("%q", did(e)) != fmt.Sprintf("%q", want) {
 			t.Errorf("%s: %q, %v; want %q", when, did(e), err, want)
 		}
+		list, _, err := h.Executions(ctx, sandbox.Filter{})
+		for _, e := range list {
+			if e.ID == id && fmt.Sprintf("%q", did(e)) != fmt.Sprintf("%q", want) {
+				t.Errorf("%s, in the list: %q; want %q", when, did(e), want)
+			}
+		}
+		if err != nil || len(list) == 0 {
+			t.Errorf("%s: a list of %d, %v", when, len(list), err)
+		}
 	}
 	for _, id := range []string{"ends", "left"} {
 		if err := h.Begin(ctx, execution(id)); err != nil {
