@@ -18,9 +18,9 @@ func (b *bench) versus(ctx context.Context) {
 		return
 	}
 	b.versusForking(ctx)
-	b.versusREPL(ctx)
-	b.asynchronously(ctx, func() { b.versusREPL(ctx) })
-	b.versusKernel(ctx)
+	stateful := func() { b.versusREPL(ctx); b.versusKernel(ctx) }
+	stateful()
+	b.asynchronously(ctx, stateful)
 }
 
 func (b *bench) versusForking(ctx context.Context) {
