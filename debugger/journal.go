@@ -11,7 +11,7 @@ import (
 
 // A chunk ends behind a line, so that what a line has changed stands with the next
 // one: at chunkFull bytes of records, which leaves a step a quarter of chunkSize. Only
-// a step that is longer makes a chunk longer. The key frame comes on top.
+// a step that is longer makes a chunk longer, or a large key frame, which comes on top.
 const (
 	chunkSize = 128 << 10
 	chunkFull = chunkSize * 3 / 4
@@ -159,7 +159,8 @@ func (j *Journal) record(rec *Record, raw []byte) error {
 	if j.follow != nil {
 		j.follow(j.tip, rec)
 	}
-	if rec.Kind == KindLine && len(j.ahead.raw) >= chunkFull {
+	// Each chunk begins with all that is held: where that is much, more follows it.
+	if rec.Kind == KindLine && len(j.ahead.raw) >= max(chunkFull, len(j.ahead.key)/4) {
 		j.seal()
 		j.begin()
 	}

@@ -1,8 +1,10 @@
 package debugger
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -66,6 +68,37 @@ func TestAnIllegalDefinitionIsNotKept(t *testing.T) {
 		if _, err := again.State(30); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Each chunk begins with all that lives: where that is much, and steps are short, a
+// recording is a few times what was recorded all the same.
+func TestALargeStateIsKeptFewTimes(t *testing.T) {
+	var b []byte
+	add := func(rec Record) { b = appendRecord(b, &rec) }
+	add(Record{Kind: KindHead, Number: formatVersion, Text: "test"})
+	for _, name := range []string{"file", "<module>", "list"} {
+		add(Record{Kind: KindName, Text: name})
+	}
+	add(Record{Kind: KindCode, File: 1, Name: 2, Number: 1})
+	add(Record{Kind: KindLane, Number: 1, Text: "main"})
+	add(Record{Kind: KindPush, Frame: 1, Code: 1, Lane: 1})
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 1000 { // 4 MB, which hardly compress
+		noise := make([]byte, 4000)
+		for n := range noise {
+			noise[n] = byte(' ' + random.IntN(94))
+		}
+		add(Record{Kind: KindObject, Object: Object{Number: uint64(i + 1), Type: 3, Version: 1, Form: Items, Length: 1, Values: []Value{{Tag: TagText, Text: string(noise)}}}})
+	}
+	add(Record{Kind: KindLine})
+	b = append(b, bytes.Repeat([]byte{shortZero}, 4<<20)...)
+	stored := 0
+	for _, c := range journal(t, b).Take() {
+		stored += len(c.Data)
+	}
+	if stored > 3*len(b) {
+		t.Errorf("a recording of %d MB is stored in %d", len(b)>>20, stored>>20)
 	}
 }
 

@@ -26,6 +26,25 @@ func Within(text []byte) int {
 	return n
 }
 
+// Members is how many values stand directly in a list or an object of valid JSON, at the
+// most: an empty one has one.
+func Members(text []byte) int {
+	n, depth := 1, 0
+	structure(text, func(c byte) {
+		switch c {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		case ',':
+			if depth == 1 {
+				n++
+			}
+		}
+	})
+	return n
+}
+
 // structure hands over what of valid JSON stands outside of its texts.
 func structure(text []byte, take func(c byte)) {
 	quoted := false

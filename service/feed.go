@@ -137,14 +137,14 @@ func (f *Feed) print(name string, text []byte, truncated bool) {
 
 // Note is host.Listener's.
 func (f *Feed) Note(n sandbox.Note) {
-	f.tell("debug", n, len(n.Message)+len(n.Data)+len(n.Repr)+200)
+	f.tell("debug", n, len(n.Message)+len(n.Data)+len(n.Repr)+len(n.Function)+len(n.Name)+len(n.Type)+len(n.Level)+200)
 }
 
 // Output is host.Listener's.
 func (f *Feed) Output(o sandbox.Output) {
-	size := 0
-	for _, part := range o.Data {
-		size += len(part)
+	size := len(o.Summary) + len(o.Metadata)
+	for kind, part := range o.Data {
+		size += len(kind) + len(part)
 	}
 	f.tell("output", o, size)
 }
@@ -169,7 +169,8 @@ func (f *Feed) end(e *sandbox.Execution, err error, now time.Time) {
 		}
 		e.Whole = nil // a feed is kept for a while, and has it all in its events
 		f.execution = e
-		f.add("result", Result{e.Status, e.Result, e.Error, e.Exception}, len(e.Result))
+		exception, _ := json.Marshal(e.Exception) // for its size alone
+		f.add("result", Result{e.Status, e.Result, e.Error, e.Exception}, len(e.Result)+len(exception))
 		f.add("done", e, len(e.Stdout)+len(e.Stderr))
 	}
 	f.ended, f.endedAt, f.failed = true, now, err

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/host"
 	"glasshouse/service"
 )
 
@@ -110,5 +111,33 @@ func TestFeedsHaveNoGap(t *testing.T) {
 				t.Errorf("seed %d: reader %d has other events", seed, reader)
 			}
 		}
+	}
+}
+
+// What a feed holds is counted whole, whatever part of a note or an output it is in: those
+// that have ended are let go of by that.
+func TestFeedsCountAllThatTheyHold(t *testing.T) {
+	s, h, _, _ := start(t)
+	long := strings.Repeat("x", 3<<20)
+	h.tells = func(live host.Listener) {
+		for range 4 {
+			live.Note(sandbox.Note{Function: long, Message: "m"})
+			live.Output(sandbox.Output{Data: map[string]json.RawMessage{long: []byte("0")}})
+		}
+	}
+	var first *service.Feed
+	for range 4 { // of 24 MB each
+		f, err := s.Start(t.Context(), ada, "", service.Job{Code: "tell", Kind: sandbox.KindQuick}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-f.Over()
+		if first == nil {
+			first = f
+		}
+	}
+	e, _ := first.Execution()
+	if again, _, err := s.Follow(t.Context(), ada, e.ID, 0); err != nil || again == first {
+		t.Errorf("a feed is kept beside others of 72 MB, %v", err)
 	}
 }

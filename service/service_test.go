@@ -25,12 +25,13 @@ import (
 )
 
 // script is a host whose runs last until they are cancelled, where the code is
-// "wait", show a large page, where it is "show", print, where it is "print", ask for a row, where it is "ask", and else complete at once: what service does around a run is looked at
+// "wait", show a large page, where it is "show", print, where it is "print", ask for a row, where it is "ask", tell what the test says, where it is "tell", and else complete at once: what service does around a run is looked at
 // here, not the run.
 type script struct {
 	started chan string
-	prints  [][]byte // what is printed, in pieces, where the code is "print"
-	printed func()   // is called after each
+	prints  [][]byte            // what is printed, in pieces, where the code is "print"
+	printed func()              // is called after each
+	tells   func(host.Listener) // what a run tells, where the code is "tell"
 	ran     int
 	closed  atomic.Int64
 	records func(host.Watcher) error // has a debugged run recorded
@@ -56,6 +57,9 @@ func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, 
 	if e.Code == "show" {
 		page, _ := json.Marshal(strings.Repeat("x", 300_000))
 		e.Outputs = append(e.Outputs, desk.Show(ctx, sandbox.Output{Data: map[string]json.RawMessage{"text/html": page, "text/plain": []byte(`"page"`)}}))
+	}
+	if e.Code == "tell" {
+		s.tells(live)
 	}
 	if e.Code == "print" {
 		for n, piece := range s.prints {

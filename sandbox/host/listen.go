@@ -16,7 +16,8 @@ import (
 const (
 	maxOutputs     = 50
 	maxSummary     = 300      // characters
-	maxDepth       = 5000     // of a note's or an output's JSON: history, which has it some levels deeper, can be read to 10000
+	maxTypes       = 50       // of one output: each is kept and looked at by itself
+	maxDepth       = 500      // of JSON: history has it some levels deeper, and Python reads no more than 1000
 	maxOutputBytes = 16 << 20 // of one run's outputs, twice what an honest child sends
 	maxNoteBytes   = 16 << 20 // of its notes
 )
@@ -303,9 +304,19 @@ func (s *says) keepOutput(ctx context.Context, body []byte) error {
 		cut(s.e, "outputs", 1)
 		return nil
 	}
+	var parts struct { // not read further before it is known how many they are
+		Data json.RawMessage `json:"data"`
+	}
+	if err := json.Unmarshal(body, &parts); err != nil || len(parts.Data) == 0 || parts.Data[0] != '{' {
+		return &hatch.IllegalFrame{Why: "an output that can't be read"}
+	}
+	if sandbox.Members(parts.Data) > maxTypes || sandbox.Depth(body) > maxDepth {
+		cut(s.e, "outputs", 1)
+		return nil
+	}
 	var o sandbox.Output
-	if err := json.Unmarshal(body, &o); err != nil || o.Data == nil || sandbox.Depth(body) > maxDepth {
-		return &hatch.IllegalFrame{Why: "an output that can't be read, or nests too deep"}
+	if err := json.Unmarshal(body, &o); err != nil {
+		return &hatch.IllegalFrame{Why: "an output that can't be read"}
 	}
 	if runes := []rune(o.Summary); len(runes) > maxSummary {
 		o.Summary = string(runes[:maxSummary])

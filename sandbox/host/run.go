@@ -120,10 +120,18 @@ const maxException = 1 << 20
 // maxResult is of its result: an honest child holds a value to 20 MiB of JSON (values.py).
 const maxResult = 21 << 20
 
+// maxTruncated is of what it says was cut, as JSON; and maxMissing, which two of them can't
+// overflow, the most that is believed of one thing.
+const (
+	maxTruncated = 1000
+	maxMissing   = 1 << 50
+)
+
 // outcome is what the child says of the run, which it may have made up.
 type outcome struct {
 	sandbox.Outcome
 	Exception json.RawMessage `json:"exception"`
+	Truncated json.RawMessage `json:"truncated"`
 }
 
 // read reads it; its parts stay small, or are not read.
@@ -131,8 +139,13 @@ func (o *outcome) read(body []byte, from *hatch.Conn) error {
 	if err := json.Unmarshal(body, o); err != nil {
 		return err
 	}
-	if len(o.Result) > maxResult || len(o.Exception) > maxException || len(o.Truncated) > 10 {
+	if len(o.Result) > maxResult || len(o.Exception) > maxException || len(o.Truncated) > maxTruncated || sandbox.Depth(o.Result) > maxDepth {
 		if err := from.Illegal("an outcome that no run has"); err != nil {
+			return err
+		}
+	}
+	if len(o.Truncated) > 0 {
+		if err := json.Unmarshal(o.Truncated, &o.Outcome.Truncated); err != nil {
 			return err
 		}
 	}
@@ -164,8 +177,8 @@ func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte
 	case failed == nil:
 		e.Result, e.Exception = outcome.Result, outcome.Outcome.Exception
 		for _, what := range []string{"result", "outputs"} { // what else was cut the service has counted itself
-			if n := outcome.Truncated[what]; n > 0 {
-				cut(e, what, n)
+			if n := outcome.Outcome.Truncated[what]; n > 0 {
+				cut(e, what, min(n, maxMissing))
 			}
 		}
 		e.Status = sandbox.StatusCompleted

@@ -206,7 +206,7 @@ func descriptors() (n int) {
 // What is forged does not change what the service has counted itself, and takes no more of
 // history than what is honest.
 func TestForgedNotesAndCounts(t *testing.T) {
-	const frame = "import os, struct, time\ndef frame(kind, body): os.write(3, struct.pack('>IB', len(body), ord(kind)) + body)\n"
+	const frame = "import os, struct, time\ndef frame(kind, body):\n    rest = memoryview(struct.pack('>IB', len(body), ord(kind)) + body)\n    while rest: rest = rest[os.write(3, rest):]\n"
 	s := open(t, raiseWithout(t, []string{}), nil)
 	e := run(t, s, frame+`for _ in range(40): frame("N", b'{"message": "' + b"x" * 1_000_000 + b'"}')`)
 	if e.Status != sandbox.StatusCompleted || len(e.DebugInfo.Logs) != 16 || e.Truncated["notes"] != 24 {
@@ -215,6 +215,26 @@ func TestForgedNotesAndCounts(t *testing.T) {
 	e = run(t, s, frame+`frame("D", b'{"result": 1, "truncated": {"outputs": 2, "result": -3, "queries": -4, "nonsense": 5}}')`)
 	if want := map[string]int64{"outputs": 2}; !maps.Equal(e.Truncated, want) {
 		t.Errorf("truncated %v, not %v", e.Truncated, want)
+	}
+	e = run(t, open(t, raiseWithout(t, []string{}), nil), frame+`
+for _ in range(60): frame("O", b'{"data": {"text/plain": "x"}}')
+frame("D", b'{"truncated": {"outputs": 9223372036854775807}}')`)
+	if len(e.Outputs) != 50 || e.Truncated["outputs"] < 1<<50 {
+		t.Errorf("%d outputs, truncated %v", len(e.Outputs), e.Truncated)
+	}
+	e = run(t, open(t, raiseWithout(t, []string{}), nil), frame+`
+for n in (50, 51, 1_000_000): frame("O", b'{"data": {' + b",".join(b'"%x": 0' % i for i in range(n)) + b'}}')
+frame("O", b'{"data": {"application/json": ' + b"[" * 600 + b"]" * 600 + b'}}')`)
+	if e.Status != sandbox.StatusCompleted || len(e.Outputs) != 1 || len(e.Outputs[0].Data) != 50 || e.Truncated["outputs"] != 3 {
+		t.Errorf("%s, %d outputs, truncated %v", e.Status, len(e.Outputs), e.Truncated)
+	}
+	for name, forged := range map[string]string{
+		"a deep result": `b'{"result": ' + b"[" * 600 + b"]" * 600 + b'}'`, "much that is missing": `b'{"truncated": {' + b",".join(b'"%x": 1' % i for i in range(1000)) + b'}}'`,
+	} {
+		e = run(t, open(t, raiseWithout(t, []string{}), nil), frame+`frame("D", `+forged+`); time.sleep(10)`)
+		if e.Status != sandbox.StatusKilled || e.Usage.EndedBy != "protocol" {
+			t.Errorf("%s: %s, %s", name, e.Status, e.Usage.EndedBy)
+		}
 	}
 	e = run(t, open(t, raiseWithout(t, []string{}), nil), frame+`frame("D", b'{"exception": {"type": "X", "traceback": [' + b"{}," * 1_000_000 + b"{}]}}"); time.sleep(10)`)
 	if e.Status != sandbox.StatusKilled || e.Usage.EndedBy != "protocol" {
