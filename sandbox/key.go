@@ -28,7 +28,7 @@ type Key struct {
 
 // KeyLimits is how much a key may use; 0 is what the operator has set for all.
 type KeyLimits struct {
-	Requests   int `json:"requests_per_minute,omitempty" minimum:"0"`
-	Concurrent int `json:"concurrent_executions,omitempty" minimum:"0"`
-	CPUSeconds int `json:"cpu_seconds_per_day,omitempty" minimum:"0"`
+	Requests   int `json:"requests_per_minute,omitempty" minimum:"0" maximum:"2147483647"`
+	Concurrent int `json:"concurrent_executions,omitempty" minimum:"0" maximum:"2147483647"`
+	CPUSeconds int `json:"cpu_seconds_per_day,omitempty" minimum:"0" maximum:"2147483647"`
 }

@@ -186,7 +186,10 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 		case <-time.After(10 * time.Second):
 			return &sandbox.Error{Fault: sandbox.FaultFull, Detail: "too many runs at once; try again", RetryAfter: 2}
 		case <-ctx.Done():
-			return ctx.Err()
+			if errors.Is(context.Cause(ctx), errShutdown) {
+				return stopping()
+			}
+			return sandbox.Errorf(sandbox.FaultGone, "it was cancelled before it began, or its sandbox deleted: nothing of it has run")
 		}
 	}
 	if err := s.History.Begin(context.WithoutCancel(ctx), e); err != nil {

@@ -85,7 +85,7 @@ func (f *Feed) begin(e *sandbox.Execution, owner string, maxOutput int) {
 	first := *e // the run writes on into its own
 	f.execution, f.owner = &first, owner
 	f.streams = map[string]*stream{"stdout": {room: maxOutput}, "stderr": {room: maxOutput}}
-	f.add("started", Started{e.ID, e.SandboxID, sandbox.StatusRunning, e.CreatedAt}, 0)
+	f.add("started", Started{e.ID, e.SandboxID, sandbox.StatusRunning, e.CreatedAt}, len(e.Code)+len(e.Context)+1000)
 	close(f.begun)
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -329,6 +330,33 @@ func TestSandboxesExpire(t *testing.T) {
 		t.Errorf("its history: %d of %d, %v", len(list), total, err)
 	}
 	s.Drain(ctx)
+}
+
+// A run that waits for a place and is cancelled is told so, by an error that can be acted on.
+func TestARunThatNeverBegan(t *testing.T) {
+	s, h, _, _ := start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for n := range 4 { // as many as have a place
+		who := sandbox.Key{User: strconv.Itoa(n), Role: sandbox.RoleAgent}
+		box, err := s.Create(ctx, who, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() { _, _ = s.Execute(ctx, who, box.ID, service.Job{Code: "wait", Kind: sandbox.KindExecute}) })
+		<-h.started
+	}
+	box, err := s.Create(ctx, ada, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	soon, leave := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer leave()
+	_, err = s.Execute(soon, ada, box.ID, service.Job{Code: "1", Kind: sandbox.KindExecute})
+	isFault(t, err, sandbox.FaultGone)
+	cancel()
+	all.Wait()
+	s.Drain(t.Context())
 }
 
 func TestPlacesAreGivenBack(t *testing.T) {

@@ -117,8 +117,14 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Ping says whether the database answers.
+// Ping says whether the database answers, and an execution could begin.
 func (s *Store) Ping(ctx context.Context) error {
+	if err := s.queue.disk.room(); err != nil {
+		return err
+	}
+	if err := s.queue.room(); err != nil {
+		return unavailable(err)
+	}
 	return s.read(ctx, func(ctx context.Context) error { return s.pool.Ping(ctx) })
 }
 

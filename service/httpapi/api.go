@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -78,6 +79,7 @@ func New(c Config) http.Handler {
 	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode}
 	config.Formats = map[string]huma.Format{"application/json": format, "json": format}
 	config.RejectUnknownQueryParameters = true // a filter that is misspelt would let everything through
+	huma.ValidateStrictCasing = true           // Go's reader of JSON takes ROLE for role, past all that is asked of role
 	config.Info.Description = "Runs Python that agents write, next to PostgreSQL, and shows everything that happened."
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer"}}
 	config.Security = []map[string][]string{{"key": {}}}
@@ -142,7 +144,29 @@ func (a *api) frame(g *gin.Context) {
 			a.log.WithFields(logrus.Fields{"request_id": id, "method": g.Request.Method, "path": g.Request.URL.Path, "status": g.Writer.Status(), "ms": float64(time.Since(began).Microseconds()) / 1000}).Info("request")
 		}
 	}()
+	if err := readable(g.Request.URL.RawQuery); err != nil {
+		a.problem(g, err)
+		return
+	}
 	g.Next()
+}
+
+// readable refuses a query of which a part would be left out: of filters, it would let through
+// what they keep back.
+func readable(query string) error {
+	if query == "" {
+		return nil
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return sandbox.Errorf(sandbox.FaultInvalid, "the query can't be read: %s; ; and %% are written %%3B and %%25", err)
+	}
+	for name, given := range values {
+		if len(given) > 1 {
+			return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: name, Detail: "it is given more than once"}
+		}
+	}
+	return nil
 }
 
 var open = map[string]bool{"/": true, "/healthz": true, "/readyz": true, "/docs": true, "/openapi.json": true, "/openapi.yaml": true}

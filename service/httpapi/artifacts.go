@@ -38,7 +38,7 @@ func (a *api) artifacts(router *gin.Engine, at place) {
 	route(a, at, "POST", "/artifacts/{aid}/url", "A URL of an artifact that needs no key until it expires", func(ctx context.Context, who sandbox.Key, in *signInput) (*service.Signed, error) {
 		var last time.Duration
 		if in.Body != nil {
-			last = time.Duration(in.Body.Seconds) * time.Second
+			last = time.Duration(max(-1, min(in.Body.Seconds, 1<<30))) * time.Second // beyond the most that is given, either way
 		}
 		signed, err := a.service.SignArtifact(ctx, who, in.ID, last)
 		signed.URL = at.prefix + signed.URL
