@@ -91,7 +91,8 @@ func (s *Service) Follow(ctx context.Context, who sandbox.Key, id string, after 
 	if f != nil && may(who, f.owner) {
 		return f, after, nil
 	}
-	e, err := s.Wait(ctx, who, id)
+	s.Await(ctx, who, id)
+	e, err := s.Execution(context.WithoutCancel(ctx), who, id)
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return nil, 0, err
 	}
@@ -102,8 +103,9 @@ func (s *Service) Follow(ctx context.Context, who sandbox.Key, id string, after 
 	return f, after, nil
 }
 
-// Wait returns an execution when it has ended, or as it is when ctx ends.
-func (s *Service) Wait(ctx context.Context, who sandbox.Key, id string) (sandbox.Execution, error) {
+// Await returns when an execution that who may see has ended, or is none that goes on, or
+// when ctx ends.
+func (s *Service) Await(ctx context.Context, who sandbox.Key, id string) {
 	s.mu.Lock()
 	r, running := s.running[id]
 	s.mu.Unlock()
@@ -113,5 +115,4 @@ func (s *Service) Wait(ctx context.Context, who sandbox.Key, id string) (sandbox
 		case <-ctx.Done():
 		}
 	}
-	return s.Execution(context.WithoutCancel(ctx), who, id)
 }

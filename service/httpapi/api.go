@@ -46,6 +46,7 @@ type api struct {
 	access   bool
 	requests atomic.Int64
 	failures atomic.Int64
+	readers  readers
 	started  time.Time
 }
 
@@ -189,6 +190,13 @@ func (a *api) authenticate(g *gin.Context) {
 		}
 		a.problem(g, err)
 		return
+	}
+	if err := a.readers.behind(who.Account); err != nil {
+		a.problem(g, err)
+		return
+	}
+	if p, ok := g.Request.Context().Value(ctxPace{}).(*pacing); ok {
+		p.sending = func(n int) func() { return a.readers.sending(who.Account, n) }
 	}
 	left, err := a.service.Admit(who)
 	if left.Limit > 0 {

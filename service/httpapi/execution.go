@@ -185,13 +185,15 @@ func (a *api) executions(group place) {
 		if in.events() {
 			return a.follow(ctx, who, in)
 		}
-		if in.Wait == 0 {
-			e, err := a.service.Execution(ctx, who, in.ID)
-			return whole(&e, err)
+		if in.Wait > 0 {
+			waiting, enough := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)
+			a.service.Await(waiting, who, in.ID)
+			enough()
 		}
-		waiting, enough := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)
-		defer enough()
-		e, err := a.service.Wait(waiting, who, in.ID)
+		if err := a.reading(ctx, who); err != nil {
+			return nil, err
+		}
+		e, err := a.service.Execution(ctx, who, in.ID)
 		return whole(&e, err)
 	})
 	route(a, group, "POST", "/executions/{id}/cancel", "End a running execution", func(ctx context.Context, who sandbox.Key, in *one) (*message, error) {
@@ -208,6 +210,9 @@ func (a *api) executions(group place) {
 		After   string    `query:"after"`
 	}
 	route(a, group, "GET", "/executions", "Executions, newest first", func(ctx context.Context, who sandbox.Key, in *filter) (*executionList, error) {
+		if err := a.reading(ctx, who); err != nil {
+			return nil, err
+		}
 		list, next, err := a.service.Executions(ctx, who, sandbox.Filter{User: in.User, SandboxID: in.Sandbox, Status: sandbox.Status(in.Status), Since: in.Since, Until: in.Until, Text: in.Text, Limit: in.Limit, After: in.After})
 		return &executionList{list, next}, err
 	})

@@ -28,6 +28,11 @@ func Paced(next http.Handler, stall time.Duration) http.Handler {
 		if !p.read {
 			r.Body = p
 		}
+		defer func() {
+			if p.done != nil {
+				p.done()
+			}
+		}()
 		next.ServeHTTP(p, r)
 		p.settle(http.StatusOK)
 		p.due() // net/http sends what it still holds, and then takes the deadline away
@@ -46,6 +51,9 @@ type pacing struct {
 	read  bool      // the body, to its end: net/http now waits for the client to leave, and a deadline would end the request
 	begun bool      // the answer
 	own   bool      // the handler sets the deadlines of what it writes
+
+	sending func(int) (done func()) // counts what is on its way; nil: it is nobody's
+	done    func()                  // gives back what the request holds until its answer is taken; nil: nothing
 }
 
 // Read is the body's. Each piece of it has the time anew.
@@ -99,6 +107,9 @@ func (p *pacing) WriteHeader(status int) {
 
 func (p *pacing) Write(b []byte) (n int, err error) {
 	p.settle(http.StatusOK)
+	if p.sending != nil && len(b) > largeAnswer {
+		defer p.sending(len(b))()
+	}
 	for {
 		p.due()
 		m, err := p.ResponseWriter.Write(b[n:min(len(b), n+piece)])

@@ -129,6 +129,9 @@ func (a *api) sandboxes(group place) {
 	// Every key is optional, and so is the body.
 	group.api.OpenAPI().Paths[group.prefix+"/sandbox/create"].Post.RequestBody.Required = false
 	route(a, group, "GET", "/sandbox/{id}/status", "What a sandbox holds now", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*statusAnswer, error) {
+		if err := a.reading(ctx, who); err != nil {
+			return nil, err
+		}
 		look, err := a.service.Status(ctx, who, in.ID)
 		if err != nil {
 			return nil, err
@@ -158,6 +161,9 @@ func (a *api) sandboxes(group place) {
 		After string `query:"after" doc:"The cursor that the page before ended with"`
 	}
 	route(a, group, "GET", "/sandbox/{id}/history", "A sandbox's executions, newest first; it answers for ended sandboxes, too", func(ctx context.Context, who sandbox.Key, in *historyInput) (*history, error) {
+		if err := a.reading(ctx, who); err != nil {
+			return nil, err
+		}
 		list, next, total, err := a.service.SandboxHistory(ctx, who, in.ID, in.Limit, in.After)
 		if err != nil {
 			return nil, err

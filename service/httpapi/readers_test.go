@@ -1,0 +1,96 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/sandbox"
+	"glasshouse/service/httpapi"
+)
+
+// slow is a reader that takes nothing of its answer until it is let.
+type slow struct {
+	header http.Header
+	once   sync.Once
+	begun  chan struct{} // closed when an answer comes
+	let    chan struct{}
+	took   int
+}
+
+func (s *slow) Header() http.Header { return s.header }
+func (s *slow) WriteHeader(int)     {}
+func (s *slow) Write(b []byte) (int, error) {
+	s.once.Do(func() { close(s.begun) })
+	<-s.let
+	s.took += len(b)
+	return len(b), nil
+}
+
+// Who asks for records and does not read them has few of them made, and where they are
+// large no other answer; others read on, and so does the one who has read.
+func TestAnswersThatNobodyReads(t *testing.T) {
+	log := logrus.New()
+	log.SetLevel(logrus.PanicLevel)
+	handler := httpapi.New(httpapi.Config{Service: whole, Log: log, Version: "test"})
+	get := func(ctx context.Context, c client, path string, w http.ResponseWriter) {
+		r := httptest.NewRequestWithContext(ctx, "GET", path, nil)
+		r.Header.Set("Authorization", "Bearer "+c.secret)
+		handler.ServeHTTP(w, r)
+	}
+	status := func(ctx context.Context, c client, path string) int {
+		w := httptest.NewRecorder()
+		get(ctx, c, path, w)
+		return w.Code
+	}
+	for _, size := range []int{100_000, 16_000_000} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			c, other := user(t, sandbox.RoleAgent), user(t, sandbox.RoleAgent)
+			e := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": fmt.Sprintf("print('x' * %d)\n'x' * 1_500_000", size), "config": map[string]any{"max_output_size": 16 << 20}})
+			id, _ := e.get("execution_id").(string)
+			if len(e.text) < size {
+				t.Fatalf("%.300s", e.text)
+			}
+			path, let := "/executions/"+id, make(chan struct{})
+			var all sync.WaitGroup
+			readers := make([]*slow, 4)
+			for n := range readers {
+				w := &slow{header: http.Header{}, begun: make(chan struct{}), let: let}
+				readers[n] = w
+				all.Go(func() { get(t.Context(), c, path, w) })
+				<-w.begun
+			}
+			ctx, enough := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer enough()
+			if got := status(ctx, c, path); got == http.StatusOK {
+				t.Error("a fifth is made")
+			}
+			want := http.StatusOK
+			if 4*size > 60_000_000 {
+				want = http.StatusTooManyRequests
+			}
+			if got := status(t.Context(), c, "/sandbox/statistics"); got != want {
+				t.Errorf("another answer: HTTP %d, not %d", got, want)
+			}
+			if got := status(t.Context(), other, "/executions"); got != http.StatusOK {
+				t.Errorf("another user: HTTP %d", got)
+			}
+			close(let)
+			all.Wait()
+			for n, w := range readers {
+				if w.took < size {
+					t.Errorf("reader %d had %d bytes", n, w.took)
+				}
+			}
+			if got := status(t.Context(), c, path); got != http.StatusOK {
+				t.Errorf("who has read: HTTP %d", got)
+			}
+		})
+	}
+}
