@@ -128,10 +128,8 @@ func TestCheckpointsChangeNoAnswer(t *testing.T) {
 	}
 }
 
-// However much lives, and wherever was looked, what is kept of it is bounded; and a step
-// back reads little.
-func TestWhatIsKeptOfReadingIsBounded(t *testing.T) {
-	var b []byte
+// ofLists is the beginning of a recording whose objects are lists: their type is 3.
+func ofLists() (b []byte) {
 	add := func(rec Record) { b = appendRecord(b, &rec) }
 	add(Record{Kind: KindHead, Number: formatVersion, Text: "test"})
 	for _, name := range []string{"file", "<module>", "list"} {
@@ -140,6 +138,14 @@ func TestWhatIsKeptOfReadingIsBounded(t *testing.T) {
 	add(Record{Kind: KindCode, File: 1, Name: 2, Number: 1})
 	add(Record{Kind: KindLane, Number: 1, Text: "main"})
 	add(Record{Kind: KindPush, Frame: 1, Code: 1, Lane: 1})
+	return b
+}
+
+// However much lives, and wherever was looked, what is kept of it is bounded; and a step
+// back reads little.
+func TestWhatIsKeptOfReadingIsBounded(t *testing.T) {
+	b := ofLists()
+	add := func(rec Record) { b = appendRecord(b, &rec) }
 	for i := range 300 { // each chunk has more alive than the one before
 		add(Record{Kind: KindLine})
 		add(Record{Kind: KindObject, Object: Object{Number: uint64(i + 1), Type: 3, Version: 1, Form: Items, Length: 1, Values: []Value{{Tag: TagText, Text: strings.Repeat("y", 2000)}}}})

@@ -74,15 +74,8 @@ func TestAnIllegalDefinitionIsNotKept(t *testing.T) {
 // Each chunk begins with all that lives: where that is much, and steps are short, a
 // recording is a few times what was recorded all the same.
 func TestALargeStateIsKeptFewTimes(t *testing.T) {
-	var b []byte
+	b := ofLists()
 	add := func(rec Record) { b = appendRecord(b, &rec) }
-	add(Record{Kind: KindHead, Number: formatVersion, Text: "test"})
-	for _, name := range []string{"file", "<module>", "list"} {
-		add(Record{Kind: KindName, Text: name})
-	}
-	add(Record{Kind: KindCode, File: 1, Name: 2, Number: 1})
-	add(Record{Kind: KindLane, Number: 1, Text: "main"})
-	add(Record{Kind: KindPush, Frame: 1, Code: 1, Lane: 1})
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 1000 { // 4 MB, which hardly compress
 		noise := make([]byte, 4000)

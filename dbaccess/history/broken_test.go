@@ -93,6 +93,9 @@ func TestAFullDiskTakesEndsOnly(t *testing.T) {
 	if err := h.Begin(ctx, &sandbox.Execution{ID: "another", CreatedAt: time.Now()}); !isUnavailable(err) {
 		t.Errorf("an execution begins: %v", err)
 	}
+	if err := h.Ping(ctx); !isUnavailable(err) {
+		t.Errorf("and it is said that one could: %v", err)
+	}
 	if err := does(0, "ok"); err != nil {
 		t.Errorf("a statement does not end: %v", err)
 	}

@@ -160,7 +160,7 @@ func readable(query string) error {
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return sandbox.Errorf(sandbox.FaultInvalid, "the query can't be read: %s; ; and %% are written %%3B and %%25", err)
+		return sandbox.Errorf(sandbox.FaultInvalid, "the query can't be read: %s. Write ; as %%3B, and %% as %%25", err)
 	}
 	for name, given := range values {
 		if len(given) > 1 {

@@ -208,7 +208,9 @@ func TestSignedURLs(t *testing.T) {
 	}
 	other := user(t, sandbox.RoleAgent)
 	isProblem(t, other.do(t, "POST", found["a"].URL+"/url", nil), 404, "not-found")
-	isProblem(t, c.do(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": 1 << 30}), 422, "invalid-input", "expires_in")
+	for _, seconds := range []int{1 << 30, 18446744075, -18446744072} { // of the last two as many nanoseconds are 1 s, in 64 bits
+		isProblem(t, c.do(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": seconds}), 422, "invalid-input", "expires_in")
+	}
 	brief, _ := c.ok(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": 1}).get("url").(string)
 	eventually(t, "the URL to expire", func() bool { return nobody.do(t, "GET", brief, nil).status == http.StatusForbidden })
 }
