@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// wishes are where the program is to stop, as sandbox/python/inside/stops.py takes it.
+// wishes are where the program is to stop, as sandbox/python/guest/stops.py takes it.
 type wishes struct {
 	Entry      bool       `json:"entry,omitempty"`
 	Lines      []lineWish `json:"lines,omitempty"`

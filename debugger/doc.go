@@ -10,7 +10,7 @@
 //
 // # Records
 //
-// This is the one description of the format; sandbox/python/inside/recorder_format.py
+// This is the one description of the format; sandbox/python/guest/recorder_format.py
 // and sandbox/python/ext write it. A recording is a sequence of records, each a kind
 // (one byte) and its fields. n is an unsigned LEB128 number of at most 64 bits, z the
 // same with zigzag, text is n and as many bytes of UTF-8, value is a tag byte and what

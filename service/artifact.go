@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
+	"glasshouse/sandbox/supervisor"
 )
 
 // Gallery keeps what is known of artifacts.
@@ -77,7 +77,7 @@ func (s *Service) collect(ctx context.Context, session Session, box sandbox.Sand
 }
 
 // holding is the vault's Keep, and what releases all that it kept.
-func (s *Service) holding() (keep host.Keep, release func()) {
+func (s *Service) holding() (keep supervisor.Keep, release func()) {
 	var sums []string
 	keep = func(name string, body io.Reader) (sandbox.Artifact, error) {
 		a, err := s.Vault.Keep(name, body)

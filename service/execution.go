@@ -11,7 +11,7 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
+	"glasshouse/sandbox/supervisor"
 )
 
 // Job is a piece of code to run.
@@ -197,7 +197,7 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 	}
 	session, ranErr := open(ctx)
 	if ranErr == nil {
-		var live host.Listener
+		var live supervisor.Listener
 		if job.feed != nil {
 			job.feed.begin(e, box.Owner, box.Policy.MaxOutputSize)
 			s.keep(e.ID, job.feed)

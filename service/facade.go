@@ -10,7 +10,7 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
+	"glasshouse/sandbox/supervisor"
 )
 
 // Workshop is a folder in which each session is a fresh process, as host.Workshop is.
@@ -92,7 +92,7 @@ type apart struct {
 	limit time.Duration
 }
 
-func (a apart) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, _ host.Watcher, _ host.Listener) error {
+func (a apart) Run(ctx context.Context, e *sandbox.Execution, desk supervisor.Desk, _ supervisor.Watcher, _ supervisor.Listener) error {
 	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
 	err := a.Session.Run(ctx, e, silent{desk}, nil, nil)
@@ -105,7 +105,7 @@ func (a apart) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, _ 
 
 // silent is a desk at which nobody answers. What is shown there is handed on.
 type silent struct {
-	behind host.Desk // nil: it stays as it is
+	behind supervisor.Desk // nil: it stays as it is
 }
 
 var errSilent = &sandbox.Refusal{Reason: "no-database", Message: "there is no database here"}

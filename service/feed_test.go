@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
+	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
 )
 
@@ -119,7 +119,7 @@ func TestFeedsHaveNoGap(t *testing.T) {
 func TestFeedsCountAllThatTheyHold(t *testing.T) {
 	s, h, _, _ := start(t)
 	long := strings.Repeat("x", 3<<20)
-	h.tells = func(live host.Listener) {
+	h.tells = func(live supervisor.Listener) {
 		for range 4 {
 			live.Note(sandbox.Note{Function: long, Message: "m"})
 			live.Output(sandbox.Output{Data: map[string]json.RawMessage{long: []byte("0")}})

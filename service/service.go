@@ -20,7 +20,7 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
+	"glasshouse/sandbox/supervisor"
 )
 
 // Session is a sandbox's live Python with its files, as host.Session is one.
@@ -33,7 +33,7 @@ type Session interface {
 
 // Program is what runs.
 type Program interface {
-	Run(context.Context, *sandbox.Execution, host.Desk, host.Watcher, host.Listener) error
+	Run(context.Context, *sandbox.Execution, supervisor.Desk, supervisor.Watcher, supervisor.Listener) error
 	Look(context.Context) (sandbox.Variables, error)
 	Usage() map[string]any
 	Close() error
@@ -47,8 +47,8 @@ type Adviser interface {
 
 // Folders are the files that it has.
 type Folders interface {
-	Uploads() *host.Uploads
-	Collect(host.Keep) (found []sandbox.Artifact, missed int64, err error)
+	Uploads() *supervisor.Uploads
+	Collect(supervisor.Keep) (found []sandbox.Artifact, missed int64, err error)
 }
 
 // Host opens sessions: for one piece of code, or where code is "" for any.

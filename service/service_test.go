@@ -20,8 +20,8 @@ import (
 	"glasshouse/dbaccess/history"
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
-	"glasshouse/sandbox/vault"
+	"glasshouse/sandbox/blob"
+	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
 )
 
@@ -30,12 +30,12 @@ import (
 // here, not the run.
 type script struct {
 	started chan string
-	prints  [][]byte            // what is printed, in pieces, where the code is "print"
-	printed func()              // is called after each
-	tells   func(host.Listener) // what a run tells, where the code is "tell"
+	prints  [][]byte                  // what is printed, in pieces, where the code is "print"
+	printed func()                    // is called after each
+	tells   func(supervisor.Listener) // what a run tells, where the code is "tell"
 	ran     int
 	closed  atomic.Int64
-	records func(host.Watcher) error // has a debugged run recorded
+	records func(supervisor.Watcher) error // has a debugged run recorded
 }
 
 func (s *script) Open(context.Context, sandbox.Sandbox, string) (service.Session, error) {
@@ -46,7 +46,7 @@ func (s *script) Ready() error { return nil }
 
 func (s *script) Isolation() sandbox.Isolation { return sandbox.Isolation{} }
 
-func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk host.Desk, watch host.Watcher, live host.Listener) error {
+func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk supervisor.Desk, watch supervisor.Watcher, live supervisor.Listener) error {
 	s.ran++
 	e.Status = sandbox.StatusCompleted
 	if watch != nil {
@@ -92,14 +92,14 @@ func (s *script) Complete(context.Context, string, int) (sandbox.Completion, boo
 }
 func (s *script) Usage() map[string]any         { return nil }
 func (s *script) Close() error                  { s.closed.Add(1); return nil }
-func (s *script) Uploads() *host.Uploads        { return nil }
+func (s *script) Uploads() *supervisor.Uploads  { return nil }
 func (s *script) Environment() *sandbox.Edition { return nil }
 func (s *script) Environments() []sandbox.Environment {
 	return []sandbox.Environment{{Name: "default"}}
 }
-func (s *script) Packages(string) ([]sandbox.Package, error)           { return nil, nil }
-func (s *script) Refresh(context.Context) error                        { return nil }
-func (s *script) Collect(host.Keep) ([]sandbox.Artifact, int64, error) { return nil, 0, nil }
+func (s *script) Packages(string) ([]sandbox.Package, error)                 { return nil, nil }
+func (s *script) Refresh(context.Context) error                              { return nil }
+func (s *script) Collect(supervisor.Keep) ([]sandbox.Artifact, int64, error) { return nil, 0, nil }
 
 var ada = sandbox.Key{User: "ada", Role: sandbox.RoleAgent}
 
@@ -140,7 +140,7 @@ func startWith(t *testing.T, wrap func(*history.Store) service.History) (*servic
 	began, now := time.Now().UTC().Truncate(time.Second), &clock{}
 	now.now.Store(&began)
 	h := &script{started: make(chan string, 1)}
-	kept, err := vault.Open(t.TempDir())
+	kept, err := blob.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

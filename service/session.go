@@ -10,7 +10,7 @@ import (
 
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
+	"glasshouse/sandbox/supervisor"
 )
 
 // DebugSession is a debugger's session with what the service knows of it.
@@ -281,7 +281,7 @@ type interactive struct {
 	streams map[string]*stream
 }
 
-var _ host.Listener = (*interactive)(nil)
+var _ supervisor.Listener = (*interactive)(nil)
 
 // room says how much of each stream is told.
 func (i *interactive) room(bytes int) {
@@ -323,6 +323,6 @@ func (i *interactive) Begin(attention func()) json.RawMessage {
 
 func (i *interactive) Logged(body []byte) { i.session.Logged(body) }
 
-func (i *interactive) Stopped(ctx context.Context, where []byte, ask host.Ask) (any, error) {
+func (i *interactive) Stopped(ctx context.Context, where []byte, ask supervisor.Ask) (any, error) {
 	return i.session.Stopped(ctx, where, ask)
 }

@@ -9,7 +9,7 @@ import (
 
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
+	"glasshouse/sandbox/supervisor"
 )
 
 // Keep says what is kept of debugged runs.
@@ -24,7 +24,7 @@ const chunkTime = 5 * time.Second
 // runIn runs e in its session, debugged where steps is given: then what the recorder
 // writes is kept while it runs, so that a kill, of the code or of the service, leaves
 // what was before.
-func (s *Service) runIn(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution, job Job, live host.Listener) error {
+func (s *Service) runIn(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution, job Job, live supervisor.Listener) error {
 	answers := &desk{service: s, box: box, execution: e, feed: job.feed}
 	switch {
 	case job.debug != nil:
@@ -58,7 +58,7 @@ type recording struct {
 	keeping chan struct{} // closed when there is nothing more to keep for now
 }
 
-var _ host.Watcher = (*recording)(nil)
+var _ supervisor.Watcher = (*recording)(nil)
 
 func (s *Service) newRecording(e *sandbox.Execution, journal *debugger.Journal, steps func(sandbox.Step) bool) *recording {
 	r := &recording{service: s, e: e, journal: journal}
@@ -86,7 +86,7 @@ func (r *recording) Begin(func()) json.RawMessage { return nil }
 func (r *recording) Logged([]byte) {}
 
 // Stopped is an error.
-func (r *recording) Stopped(context.Context, []byte, host.Ask) (any, error) {
+func (r *recording) Stopped(context.Context, []byte, supervisor.Ask) (any, error) {
 	return nil, errors.New("a stop of a run that has no breakpoints")
 }
 

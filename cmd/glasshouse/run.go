@@ -19,9 +19,9 @@ import (
 	"glasshouse/dbaccess/history"
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
+	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/isolate"
-	"glasshouse/sandbox/vault"
+	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
 )
 
@@ -29,18 +29,18 @@ import (
 type app struct {
 	service  *service.Service
 	isolator *isolate.Isolator
-	host     *host.Host
+	host     *supervisor.Host
 	store    *history.Store
 	reader   *dbaccess.Reader
 	postgres *embedded.Server // nil where databases were given
-	vault    *vault.Vault
+	vault    *blob.Vault
 	lock     *os.File
 	log      *logrus.Logger
 	secret   string // the admin key's
 }
 
 // sessions hands out host's sessions as service wants them.
-type sessions struct{ *host.Host }
+type sessions struct{ *supervisor.Host }
 
 func (s sessions) Open(ctx context.Context, box sandbox.Sandbox, code string) (service.Session, error) {
 	session, err := s.Host.Open(ctx, box, code)
@@ -51,7 +51,7 @@ func (s sessions) Open(ctx context.Context, box sandbox.Sandbox, code string) (s
 }
 
 // workshop hands out sessions that share a folder, likewise.
-type workshop struct{ *host.Workshop }
+type workshop struct{ *supervisor.Workshop }
 
 func (w workshop) Open(ctx context.Context, box sandbox.Sandbox) (service.Session, error) {
 	session, err := w.Workshop.Open(ctx, box)
@@ -122,14 +122,14 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	if err = errors.Join(err, wallErr); err != nil {
 		return a, err
 	}
-	if a.vault, err = vault.Open(c.dataDir); err != nil {
+	if a.vault, err = blob.Open(c.dataDir); err != nil {
 		return a, err
 	}
 	signing, err := signingKey(c.dataDir)
 	if err != nil {
 		return a, err
 	}
-	a.host = host.New(a.isolator, c.queue)
+	a.host = supervisor.New(a.isolator, c.queue)
 	a.host.Uploads.All, a.host.Uploads.User = c.uploadsMB<<20, c.uploadsUserMB<<20
 	a.service = service.New(service.Parts{
 		Host: sessions{a.host}, Shelf: a.isolator, Reader: a.reader, Writer: a.reader, History: a.store, Vault: a.vault, Default: policy.Default(), Ceiling: ceiling,

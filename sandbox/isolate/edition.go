@@ -14,7 +14,7 @@ import (
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/environment"
-	"glasshouse/sandbox/hatch"
+	"glasshouse/sandbox/protocol"
 )
 
 // edition is one environment at one time, at work: a nursery for each warm set that it
@@ -72,7 +72,7 @@ const (
 )
 
 // isUsual says whether a child that is to lock itself down so knows how from its birth.
-func (e *edition) isUsual(enter hatch.Enter) bool {
+func (e *edition) isUsual(enter protocol.Enter) bool {
 	if len(e.spec.Births) <= usual {
 		return false
 	}
@@ -97,7 +97,7 @@ func (e *edition) dress() (err error) {
 		e.spec.Readable = slices.AppendSeq(slices.Clip(e.spec.Readable), maps.Values(e.spec.Binds))
 		e.spec.Path = py.Packages
 	}
-	e.spec.Births = []*hatch.Enter{untold: nil}
+	e.spec.Births = []*protocol.Enter{untold: nil}
 	if enter := e.enter(Spec{Policy: e.policy}); i.rung.private && enter.Network == nil {
 		e.spec.Births = append(e.spec.Births, &enter)
 	}

@@ -17,7 +17,7 @@ import (
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/environment"
-	"glasshouse/sandbox/hatch"
+	"glasshouse/sandbox/protocol"
 	"glasshouse/sandbox/python"
 )
 
@@ -117,7 +117,7 @@ func Open(config Config) (*Isolator, error) {
 // the packages of the interpreter at base. They serve every environment of its version,
 // and an interpreter of another does not see them.
 func inside(base string) (map[string][]byte, error) {
-	files, err := python.Inside()
+	files, err := python.Guest()
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func (e *edition) assign(p *Process, pol policy.Policy) (err error) {
 			err = errors.Join(fmt.Errorf("assign: %w", err), p.Close())
 		}
 	}()
-	var a hatch.Assign
+	var a protocol.Assign
 	if a.Limits, err = e.in.limit(p, pol); err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (e *edition) assign(p *Process, pol policy.Policy) (err error) {
 	} else if a.Limits == nil {
 		return nil // it is what it is to be
 	}
-	return p.Hatch.Write(hatch.KindAssign, a)
+	return p.Hatch.Write(protocol.KindAssign, a)
 }
 
 // encode is a policy, and the rules for code that come of it, as JSON.

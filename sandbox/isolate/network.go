@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"glasshouse/sandbox/egress"
-	"glasshouse/sandbox/hatch"
+	"glasshouse/sandbox/protocol"
 )
 
 // A child whose sandbox has the network on is made when it is asked for. Before it
@@ -27,12 +27,12 @@ const (
 )
 
 // network is what a child with a network is told of it.
-func (e *edition) network() *hatch.Network {
+func (e *edition) network() *protocol.Network {
 	env := egress.Environment(net.JoinHostPort(proxyHost, strconv.Itoa(proxyPort)))
 	if e.bundle != "" {
 		maps.Copy(env, map[string]string{"SSL_CERT_FILE": bundleInside, "REQUESTS_CA_BUNDLE": bundleInside})
 	}
-	return &hatch.Network{Host: proxyHost, Port: proxyPort, Environment: env}
+	return &protocol.Network{Host: proxyHost, Port: proxyPort, Environment: env}
 }
 
 // bundleInside is where code finds the certificates that it trusts.

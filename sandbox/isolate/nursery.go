@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"glasshouse/sandbox/hatch"
+	"glasshouse/sandbox/protocol"
 )
 
 // nursery is one warm set at work: its zygote, and the children that wait. One
@@ -230,7 +230,7 @@ func (n *nursery) fork(ctx context.Context, z *zygote, birth, uid int) (*Process
 		return nil, err
 	}
 	defer theirs.Close()
-	p := &Process{Hatch: hatch.NewConn(sock), pidfd: -1, from: z, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
+	p := &Process{Hatch: protocol.NewConn(sock), pidfd: -1, from: z, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
 	p.Hatch.Trusting, p.restless = n.in.spec.Without.lack(WallFrames), n.in.spec.Without.lack(WallFreeze)
 	var writers [2]*os.File
 	for end, out := range []**os.File{&p.Stdout, &p.Stderr} {
@@ -272,7 +272,7 @@ func (n *nursery) fork(ctx context.Context, z *zygote, birth, uid int) (*Process
 
 // lock gives a child its limits and its Home, and has it lock itself down there. told: it
 // knows how. The child is closed where that fails.
-func (n *nursery) lock(ctx context.Context, p *Process, spec Spec, enter hatch.Enter, told bool) (_ *Process, err error) {
+func (n *nursery) lock(ctx context.Context, p *Process, spec Spec, enter protocol.Enter, told bool) (_ *Process, err error) {
 	p.given = spec.Home
 	if p.group != nil {
 		err = p.group.limit(boundsOf(spec.Policy)) // so that most have theirs before they are wanted
@@ -291,9 +291,9 @@ func (n *nursery) lock(ctx context.Context, p *Process, spec Spec, enter hatch.E
 }
 
 // enter is how a child locks itself down, but for where it has its Home from.
-func (e *edition) enter(spec Spec) hatch.Enter {
+func (e *edition) enter(spec Spec) protocol.Enter {
 	i := e.in
-	enter := hatch.Enter{Filter: filterPlain, Landlock: i.rung.landlock, Workspace: spec.Policy.WorkspaceMaxBytes}
+	enter := protocol.Enter{Filter: filterPlain, Landlock: i.rung.landlock, Workspace: spec.Policy.WorkspaceMaxBytes}
 	if spec.Policy.EnableNetworkAccess {
 		enter.Filter, enter.Network = filterNetwork, e.network()
 	}
@@ -314,7 +314,7 @@ func (e *edition) enter(spec Spec) hatch.Enter {
 }
 
 // settle gives a child its Home, and has it lock itself down there. told: it knows how.
-func (e *edition) settle(ctx context.Context, p *Process, spec Spec, enter hatch.Enter, told bool) (*Home, error) {
+func (e *edition) settle(ctx context.Context, p *Process, spec Spec, enter protocol.Enter, told bool) (*Home, error) {
 	i := e.in
 	home := spec.Home
 	if home != nil {

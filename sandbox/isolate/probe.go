@@ -12,7 +12,7 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/hatch"
+	"glasshouse/sandbox/protocol"
 )
 
 // trial is what a child tries at its wall: the outcome of each is "done", or the
@@ -92,13 +92,13 @@ func (i *Isolator) try(n *nursery, z *zygote) (err error) {
 	if err := n.of.assign(p, pol); err != nil {
 		return err
 	}
-	if err := p.Hatch.Write(hatch.KindRun, hatch.Run{ExecutionID: "probe", Code: fmt.Sprintf(trial, canary), Context: json.RawMessage("{}")}); err != nil {
+	if err := p.Hatch.Write(protocol.KindRun, protocol.Run{ExecutionID: "probe", Code: fmt.Sprintf(trial, canary), Context: json.RawMessage("{}")}); err != nil {
 		return err
 	}
 	watchdog := time.AfterFunc(10*time.Second, p.Kill)
 	defer watchdog.Stop()
 	kind, body, err := p.Hatch.Read()
-	if err != nil || kind != hatch.KindDone {
+	if err != nil || kind != protocol.KindDone {
 		return fmt.Errorf("a child that tries the wall gave no answer: %w", err)
 	}
 	var outcome sandbox.Outcome

@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/hatch"
+	"glasshouse/sandbox/protocol"
 )
 
 // Process is one child behind the wall. Who got it must Close it.
 type Process struct {
-	Hatch          *hatch.Conn
+	Hatch          *protocol.Conn
 	Stdout, Stderr *os.File // read ends, non-blocking
 	Home           *Home    // its files, which may outlive it: who takes it, by setting nil, must Close it
 	Network        *os.File // the listener of its own network; nil where it has none
@@ -58,11 +58,11 @@ const lockTime = 10 * time.Second
 // /data where there are any, as it was told at its birth or is now, and takes what it hands back: descriptors of its own,
 // none where there are no private mounts, and the listener of its network where it
 // has one.
-func (p *Process) lock(ctx context.Context, enter hatch.Enter, told bool, mounts ...int) (own []int, err error) {
+func (p *Process) lock(ctx context.Context, enter protocol.Enter, told bool, mounts ...int) (own []int, err error) {
 	if told {
 		err = p.Hatch.WriteGo()
 	} else {
-		err = p.Hatch.Write(hatch.KindEnter, enter, mounts...)
+		err = p.Hatch.Write(protocol.KindEnter, enter, mounts...)
 	}
 	if err != nil {
 		return nil, err

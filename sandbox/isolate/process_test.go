@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"glasshouse/sandbox/hatch"
+	"glasshouse/sandbox/protocol"
 )
 
 // started is a process that only waits, and a descriptor of it.
@@ -26,14 +26,14 @@ func started(t *testing.T) (*exec.Cmd, int) {
 }
 
 // hosts is the service's end of a hatch whose other end is there until the test's end.
-func hosts(t *testing.T) *hatch.Conn {
+func hosts(t *testing.T) *protocol.Conn {
 	t.Helper()
 	conn, theirs, err := streamPair()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { theirs.Close() })
-	return hatch.NewConn(conn)
+	return protocol.NewConn(conn)
 }
 
 // A signal that comes after the end reaches nobody: the number of the descriptor is

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"glasshouse/sandbox/environment"
-	"glasshouse/sandbox/hatch"
+	"glasshouse/sandbox/protocol"
 )
 
 // stageSpec is what the stage is told, as JSON on descriptor 4.
@@ -30,7 +30,7 @@ type stageSpec struct {
 	Filters map[string][]byte `json:"filters"` // seccomp programs by name
 	Policy  json.RawMessage   `json:"policy"`  // of most sandboxes, and the rules for
 	Rules   json.RawMessage   `json:"rules"`   // their code
-	Births  []*hatch.Enter    `json:"births"`  // how its children lock themselves down, but for the uid; nil: they are told later
+	Births  []*protocol.Enter `json:"births"`  // how its children lock themselves down, but for the uid; nil: they are told later
 	Without walls             `json:"without"` // by a test only
 
 	inherited []string // environment, where a test leaves ours out

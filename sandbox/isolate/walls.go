@@ -11,7 +11,7 @@ import (
 // Wall is one of the walls around a child. They overlap: most attacks meet several.
 // Config.Without leaves some out, so that a test can show what each holds on its
 // own, and that an attack succeeds where none of them stands. Only tests may set it
-// (scripts/house sees to that): no flag and no variable of the environment does.
+// (scripts/archtest sees to that): no flag and no variable of the environment does.
 type Wall string
 
 // The walls, from the root of the file system to the host's end of the hatch.

@@ -7,18 +7,18 @@ import (
 	"io/fs"
 )
 
-//go:embed inside/*.py
+//go:embed guest/*.py
 var files embed.FS
 
-// Inside returns the files that run inside, by base name.
-func Inside() (map[string][]byte, error) {
+// Guest returns the files that run inside, by base name.
+func Guest() (map[string][]byte, error) {
 	out := map[string][]byte{}
-	names, err := fs.Glob(files, "inside/*.py")
+	names, err := fs.Glob(files, "guest/*.py")
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		if out[name[len("inside/"):]], err = files.ReadFile(name); err != nil {
+		if out[name[len("guest/"):]], err = files.ReadFile(name); err != nil {
 			return nil, err
 		}
 	}

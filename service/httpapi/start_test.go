@@ -24,9 +24,9 @@ import (
 	"glasshouse/dbaccess/history"
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
+	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/isolate"
-	"glasshouse/sandbox/vault"
+	"glasshouse/sandbox/supervisor"
 	"glasshouse/service"
 	"glasshouse/service/httpapi"
 )
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-type opener struct{ *host.Host }
+type opener struct{ *supervisor.Host }
 
 func (o opener) Open(ctx context.Context, box sandbox.Sandbox, code string) (service.Session, error) {
 	return o.Host.Open(ctx, box, code)
@@ -115,13 +115,13 @@ func serve(m *testing.M) (int, error) {
 	ceiling.Lifetime, ceiling.IdleTimeout = 7*24*3600, 7*24*3600
 	ceiling.UploadMaxBytes, ceiling.FileMaxBytes = 64<<20, 64<<20
 	ceiling.EnableNetworkAccess, ceiling.AllowedHosts = true, []string{"*.example", world.plain(), world.secure(), "0.0.0.0/0"}
-	kept, err := vault.Open(dir)
+	kept, err := blob.Open(dir)
 	if err != nil {
 		return 1, err
 	}
 	defer kept.Close()
 	dataDir = dir
-	rooms := host.New(wall, 20*time.Second)
+	rooms := supervisor.New(wall, 20*time.Second)
 	rooms.Network.Resolve, rooms.Network.Dial = world.resolve, world.dial
 	rooms.Uploads.User = 16 << 20
 	parts := service.Parts{
@@ -137,7 +137,7 @@ func serve(m *testing.M) (int, error) {
 	}
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
 	base = server.URL
-	narrow := host.New(wall, 100*time.Millisecond)
+	narrow := supervisor.New(wall, 100*time.Millisecond)
 	narrow.Uploads.All = 4 << 20
 	parts.Host = opener{narrow}
 	hurried := service.New(parts)

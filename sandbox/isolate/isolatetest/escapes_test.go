@@ -17,8 +17,8 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/supervisor"
 )
 
 // escape is one program of escapes/: what it tries, and which walls stop it, each
@@ -176,7 +176,7 @@ func (a attempt) run(i *isolate.Isolator, at *targets) (escaped bool, how string
 	if err != nil {
 		return false, "", err
 	}
-	var sessions []*host.Session
+	var sessions []*supervisor.Session
 	over := func() (err error) {
 		for _, s := range sessions {
 			err = errors.Join(err, s.Close())
@@ -187,7 +187,7 @@ func (a attempt) run(i *isolate.Isolator, at *targets) (escaped bool, how string
 	var e *sandbox.Execution
 	for n, part := range a.escape.parts {
 		if n == 0 || a.escape.neighbour && !slices.Contains(a.out, wallApart) {
-			s, err := host.New(i, 20*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: pol}, "")
+			s, err := supervisor.New(i, 20*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: pol}, "")
 			if err != nil {
 				return false, "", err
 			}

@@ -20,8 +20,8 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/supervisor"
 )
 
 // levelKey names, in the environment, the level that raise takes where a test asks
@@ -243,7 +243,7 @@ print(datetime.datetime.now(zoneinfo.ZoneInfo("Europe/Vienna")).tzname() is not 
 	for _, hint := range []string{"", "import math"} { // from the largest set, and imported on the spot
 		p := policy.Default()
 		p.Profile, p.CPUPercent, p.MaxExecutionTime, p.MaxMemoryMB = policy.ProfileUnrestricted, 200, 60, 512
-		s, err := host.New(i, 30*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p}, hint)
+		s, err := supervisor.New(i, 30*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p}, hint)
 		if err != nil {
 			t.Fatal(err)
 		}

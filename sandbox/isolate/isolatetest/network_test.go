@@ -11,8 +11,8 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/supervisor"
 )
 
 // A child with the network on has the one listener of its own; it may be a TCP client
@@ -43,7 +43,7 @@ said = proxy.recv(100).decode()
 	if level, _ := i.Level(); level == isolate.LevelLandlock || level == isolate.LevelRLimits {
 		p := policy.Default()
 		online(&p)
-		_, err := host.New(i, 10*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p}, "")
+		_, err := supervisor.New(i, 10*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p}, "")
 		var no *sandbox.Error
 		if !errors.As(err, &no) || no.Fault != sandbox.FaultForbidden || no.Field != "enable_network_access" || !strings.Contains(no.Detail, level) {
 			t.Errorf("a network without a namespace: %v", err)

@@ -13,8 +13,8 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/host"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/supervisor"
 )
 
 func TestMain(m *testing.M) {
@@ -70,14 +70,14 @@ func closeShared() {
 	}
 }
 
-func open(t *testing.T, i *isolate.Isolator, change func(*policy.Policy)) *host.Session {
+func open(t *testing.T, i *isolate.Isolator, change func(*policy.Policy)) *supervisor.Session {
 	t.Helper()
 	p := policy.Default()
 	p.Profile, p.CPUPercent, p.MaxExecutionTime = policy.ProfileUnrestricted, 200, 20
 	if change != nil {
 		change(&p)
 	}
-	s, err := host.New(i, 10*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p}, "")
+	s, err := supervisor.New(i, 10*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func open(t *testing.T, i *isolate.Isolator, change func(*policy.Policy)) *host.
 	return s
 }
 
-func run(t *testing.T, s *host.Session, code string) *sandbox.Execution {
+func run(t *testing.T, s *supervisor.Session, code string) *sandbox.Execution {
 	t.Helper()
 	e := &sandbox.Execution{ID: "e", Code: code, Context: json.RawMessage("{}"), DebugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}}
 	if err := s.Run(context.Background(), e, deaf{}, nil, nil); err != nil {

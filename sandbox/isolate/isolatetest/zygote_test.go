@@ -15,8 +15,8 @@ import (
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/environment"
-	"glasshouse/sandbox/host"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/supervisor"
 )
 
 // below are the living processes that pid has started.
@@ -144,10 +144,10 @@ func TestABurstQueues(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := policy.Default()
-	short := host.New(i, 200*time.Millisecond)
+	short := supervisor.New(i, 200*time.Millisecond)
 	var err error
 	for n := 0; n < 10 && err == nil; n++ { // the pool is empty after some
-		var s *host.Session
+		var s *supervisor.Session
 		if s, err = short.Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, ""); err == nil {
 			defer s.Close()
 		}
@@ -158,7 +158,7 @@ func TestABurstQueues(t *testing.T) {
 	}
 	p.WorkspaceMaxBytes /= 2                            // which none of the waiting has
 	if strings.HasPrefix(i.Isolation().Level, "full") { // elsewhere each of the pool is fit for any size
-		spare, err := host.New(i, 30*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, "")
+		spare, err := supervisor.New(i, 30*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, "")
 		if err != nil {
 			t.Fatalf("the one that is forked already: %v", err)
 		}
@@ -173,7 +173,7 @@ func TestABurstQueues(t *testing.T) {
 	}
 	queued := make(chan error)
 	go func() {
-		s, err := host.New(i, 30*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, "")
+		s, err := supervisor.New(i, 30*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, "")
 		if err == nil {
 			err = s.Close()
 		}

@@ -8,7 +8,7 @@ import sys
 import time
 import types
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "inside"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "guest"))
 
 import recorder_make  # noqa: E402
 import recorder_ring  # noqa: E402

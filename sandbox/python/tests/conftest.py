@@ -23,7 +23,7 @@ import matplotlib.pyplot  # noqa: E402, F401 - imported ahead of the sessions, a
 matplotlib.pyplot.figure()  # settles the backend, as the warm-up does
 matplotlib.pyplot.close("all")
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "inside"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "guest"))
 
 matplotlib.use("Agg")
 
@@ -34,7 +34,7 @@ if sys.version_info[:2] == (3, 11):  # the extension as it is here, whatever els
     programs.extension(sys.executable, pathlib.Path(_built.name))
     sys.path.insert(0, _built.name)
 
-import hatch  # noqa: E402
+import protocol  # noqa: E402
 import host  # noqa: E402
 import matplotlib.pyplot  # noqa: E402
 import pandas  # noqa: E402, F401
@@ -147,7 +147,7 @@ def pack(column, data, form):
     return "t", "\0".join(texts).encode(), nulls
 
 
-class FakeChannel(hatch.Channel):
+class FakeChannel(protocol.Channel):
     """Answers questions from what a test put into it, and keeps what it was sent."""
 
     def __init__(self):
@@ -169,14 +169,14 @@ class FakeChannel(hatch.Channel):
         """Rows come one or two at a time, to show that a result is made of its parts."""
         self.asked.append(self._sent((sql, params, types)))
         if self.refusal and not self.refuses_late:
-            raise hatch.Refused(self.refusal)
+            raise protocol.Refused(self.refusal)
         result.begin([dict(c) for c in self.columns])
         many = len(self.data[0]) if self.data else self.count
         for at, end in [(0, 1), *((i, i + self.part) for i in range(1, many, self.part))] if many else []:
             parts = [d[at:end] for d in self.data]
             result.take(min(end, many) - at, [self.raw or pack(c, d, self.form or result.form) for c, d in zip(self.columns, parts)])
         if self.refusal:
-            raise hatch.Refused(self.refusal)
+            raise protocol.Refused(self.refusal)
         return self.truncated
 
     def tables(self):
@@ -184,7 +184,7 @@ class FakeChannel(hatch.Channel):
 
     def schema(self, table):
         if table != "users":
-            raise hatch.Refused(
+            raise protocol.Refused(
                 {"reason": "unknown-table", "message": f"there is no table {table!r}", "nearest": "users", "hint": "did you mean users?"}
             )
         columns = [{"column_name": "id", "data_type": "integer", "is_nullable": "NO", "column_default": None}]
@@ -202,14 +202,14 @@ class FakeChannel(hatch.Channel):
     def send(self, kind, value, fds=None):
         """What a program that stands tells, and what play answers with."""
         self.told.append((kind, self._sent(value)))
-        if kind == hatch.STOP:
+        if kind == protocol.STOP:
             self.play = self.script(self.told[-1][1])
             self.waiting.append(next(self.play))
-        elif kind == hatch.VALUE:
+        elif kind == protocol.VALUE:
             self.waiting.append(self.play.send(self.told[-1][1]))
 
     def receive(self):
-        return hatch.COMMAND, json.dumps(self.waiting.pop(0)).encode()
+        return protocol.COMMAND, json.dumps(self.waiting.pop(0)).encode()
 
     def ring(self):
         self.rings.append(host.Ring(self._recorded))

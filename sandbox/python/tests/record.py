@@ -11,7 +11,7 @@ import pathlib
 import sys
 import types
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "inside"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "guest"))
 
 import host  # noqa: E402
 import recorder_make  # noqa: E402

@@ -172,4 +172,4 @@ def test_instructions_are_those_of_dis():
         "    assert [i for i in r._instructions(code) if i[1] != dis.opmap['CACHE']] == theirs, code\n"
     )
     for python in FOUND.values():
-        subprocess.run([python, "-c", code, str(here.parents[1] / "inside"), str(here)], check=True, timeout=60)
+        subprocess.run([python, "-c", code, str(here.parents[1] / "guest"), str(here)], check=True, timeout=60)

@@ -1,6 +1,6 @@
 """Where a program stops, and what can be done in it meanwhile."""
 
-import hatch
+import protocol
 import pytest
 import recorder_make
 import recording
@@ -59,7 +59,7 @@ def test_stops(run, stops, want):
 
 def test_a_log_point_says_what_it_is_asked_for(run):
     stopped(run, LOOP, at(2, log="n is {n} and {n +}", hits="2"))
-    assert run.channel.told == [(hatch.LOG, {"text": "n is 1 and <SyntaxError>", "line": 2})]
+    assert run.channel.told == [(protocol.LOG, {"text": "n is 1 and <SyntaxError>", "line": 2})]
 
 
 def test_a_condition_that_fails_stops_and_says_so(run):

@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 import sys
 
-INSIDE = pathlib.Path(__file__).parents[1] / "inside"
+INSIDE = pathlib.Path(__file__).parents[1] / "guest"
 
 
 def printed(code: str, **environment: str) -> str:

@@ -1,0 +1,151 @@
+"""The database, as code inside has it: statements out, values in.
+
+What is made of values is what psycopg 3 makes of them. Where it would fail (infinity, BC, a year past 9999), the
+value stays the text that PostgreSQL prints.
+"""
+
+import builtins
+import json
+import sys
+
+import convert
+import protocol
+import values
+from rows import Framing, Listing, Rows
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
+
+MAX_ASK = 900_000  # bytes of a question; the host ends a child that sends more than 1 MiB
+_EXPLAIN = "EXPLAIN (FORMAT JSON) "
+
+_dumps, _print = json.dumps, print
+
+
+class DatabaseError(Exception):
+    """A statement failed or was refused. The attributes say why and where: reason (a
+    stable code), sqlstate, position and line (from 1, 0 where unknown), nearest, hint."""
+
+    __module__ = "builtins"  # what a traceback calls it
+
+    def __init__(self, refusal: "dict | str" = ""):
+        detail: dict = refusal if isinstance(refusal, dict) else {"message": refusal}
+        self.reason = detail.get("reason", "")
+        self.sqlstate = detail.get("sqlstate", "")
+        self.position = detail.get("position", 0)
+        self.line = detail.get("line", 0)
+        self.nearest = detail.get("nearest", "")
+        self.hint = detail.get("hint", "")
+        message = detail.get("message", "refused")
+        if self.line > 1:
+            message += f" (line {self.line} of the statement)"
+        super().__init__(f"{message} (hint: {self.hint})" if self.hint and self.hint not in message else message)
+
+
+class ReadOnlyError(DatabaseError):
+    """The statement would write, and db_query only reads."""
+
+    __module__ = "builtins"
+
+
+class State(dict):
+    """A dict that may also be awaited."""
+
+    __module__ = "builtins"
+
+    def __await__(self):
+        return dict(self)
+        yield
+
+
+values.DICTS.add(State)
+
+
+class Database:
+    """The helpers that ask the database; channel is a protocol.Channel."""
+
+    def __init__(self, channel):
+        self._channel = channel
+
+    def db_query(self, sql, params=None):
+        """Rows of one read-only statement as a list of dicts, with :name parameters;
+        works with and without await. Raises ReadOnlyError or DatabaseError."""
+        result = Listing()
+        rows = result.rows
+        rows.truncated = self._query("db_query", sql, params, result)
+        if rows.truncated:
+            self._warn("db_query", len(rows))
+        return rows
+
+    def db_frame(self, sql, params=None):
+        """The same as a pandas DataFrame, made column by column; attrs["truncated"] says
+        whether there was more."""
+        result = Framing()
+        frame = result.frame(self._query("db_frame", sql, params, result))
+        if frame.attrs["truncated"]:
+            self._warn("db_frame", len(frame))
+        return frame
+
+    def db_explain(self, sql, params=None):
+        """How the server would run a statement, which it does not: total_cost, rows (an
+        estimate) and plan, the tree of EXPLAIN (FORMAT JSON)."""
+        if isinstance(sql, str):
+            sql = _EXPLAIN + sql
+        result = Listing()
+        try:
+            self._query("db_explain", sql, params, result)
+        except DatabaseError as error:
+            error.position = max(error.position - len(_EXPLAIN), 0)
+            raise
+        ((plan,),) = result.rows[0].values()
+        return State(total_cost=plan["Plan"]["Total Cost"], rows=plan["Plan"]["Plan Rows"], plan=plan["Plan"])
+
+    def db_tables(self):
+        """Names of the tables and views that may be read; works with and without await."""
+        return Rows(self._ask(self._channel.tables) or ())
+
+    def db_schema(self, table):
+        """A table's columns: column_name, data_type, is_nullable, column_default, comment,
+        primary_key, unique, references, and the table's row_estimate."""
+        found = self._ask(self._channel.schema, str(table)) or {"columns": []}
+        return Rows({**column, "row_estimate": found["row_estimate"]} for column in found["columns"])
+
+    def get_execution_history(self):
+        """This sandbox's earlier executions, newest first."""
+        return Rows(self._ask(self._channel.history) or ())
+
+    def _query(self, name: str, sql, params, result: "Listing | Framing") -> bool:
+        if not isinstance(sql, str):
+            raise TypeError(f"{name} takes the statement as a str, not {type(sql).__name__}")
+        if params is None:
+            params = {}
+        if not isinstance(params, dict):
+            raise TypeError(f"{name} takes parameters as a dict, {{'name': value}} for :name in the statement, not {type(params).__name__}")
+        given, types = {}, {}
+        for key, value in params.items():
+            given[str(key)], kind = convert.parameter(value)
+            if kind:
+                types[str(key)] = kind
+        try:
+            size = len(_dumps(sql)) + len(_dumps(given)) + len(_dumps(types))
+            sql.encode(), _dumps(given, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"{name}: PostgreSQL can't take text with a lone surrogate; encode it with errors='replace' first") from None
+        if size > MAX_ASK:
+            raise ValueError(f"{name}: the statement and its parameters are {size} bytes, at most {MAX_ASK}; ask in smaller parts")
+        return self._ask(self._channel.query, str(sql), given, types, result)
+
+    @staticmethod
+    def _ask(question, *args):
+        try:
+            return question(*args)
+        except protocol.Refused as refused:
+            detail = refused.detail if isinstance(refused.detail, dict) else {}
+        raise (ReadOnlyError if detail.get("reason") == "read-only" else DatabaseError)(detail)
+
+    @staticmethod
+    def _warn(name: str, count: int) -> None:
+        text = f"{name}: only the first {count} rows are here, there are more; max_rows bounds it. Aggregate in SQL, or use LIMIT\n"
+        try:
+            _print(text, end="", file=sys.stderr)
+        except Exception:
+            pass  # user code has replaced or closed it
