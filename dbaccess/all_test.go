@@ -9,14 +9,14 @@ import (
 
 // result is a whole one, column by column.
 type result struct {
-	sandbox.Total
+	sandbox.QuerySummary
 	Columns []sandbox.Column
 	Data    [][]any
 }
 
 // all reads a whole result.
-func all(ctx context.Context, r *dbaccess.Reader, sql string, params map[string]any, l sandbox.Limits) (out result, err error) {
-	out.Total, err = r.Query(ctx, sql, params, l, func(rows sandbox.Rows) error {
+func all(ctx context.Context, r *dbaccess.Reader, sql string, params map[string]any, l sandbox.QueryLimits) (out result, err error) {
+	out.QuerySummary, err = r.Query(ctx, sql, params, l, func(rows sandbox.RowBatch) error {
 		if out.Columns == nil {
 			out.Columns, out.Data = rows.Columns, make([][]any, len(rows.Columns))
 		}

@@ -85,7 +85,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-func dropped(sandbox.Rows) error { return nil }
+func dropped(sandbox.RowBatch) error { return nil }
 
 // BenchmarkTransaction measures the whole safe transaction beside the bare
 // statement on a connection of the same kind.
@@ -107,7 +107,7 @@ func BenchmarkTransaction(b *testing.B) {
 	})
 	b.Run("safe", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := r.Query(ctx, sql, nil, sandbox.Limits{}, dropped); err != nil {
+			if _, err := r.Query(ctx, sql, nil, sandbox.QueryLimits{}, dropped); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -116,7 +116,7 @@ func BenchmarkTransaction(b *testing.B) {
 		b.SetParallelism((16 + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0))
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
-				if _, err := r.Query(ctx, sql, nil, sandbox.Limits{}, dropped); err != nil {
+				if _, err := r.Query(ctx, sql, nil, sandbox.QueryLimits{}, dropped); err != nil {
 					b.Error(err)
 					return
 				}
@@ -126,7 +126,7 @@ func BenchmarkTransaction(b *testing.B) {
 	b.Run("rows", func(b *testing.B) {
 		const many = "SELECT n::int AS a, n::bigint * 7 AS b, (n / 3.0)::numeric(12, 3) AS c, 'row ' || n AS d, now() AS e, n % 2 = 0 AS f FROM generate_series(1, 100000) n"
 		for b.Loop() {
-			if rows, err := r.Query(ctx, many, nil, sandbox.Limits{}, dropped); err != nil || rows.Rows != 100_000 {
+			if rows, err := r.Query(ctx, many, nil, sandbox.QueryLimits{}, dropped); err != nil || rows.Rows != 100_000 {
 				b.Fatal(err)
 			}
 		}

@@ -37,7 +37,7 @@ func encode(name string, v any) ([]byte, uint32, error) {
 			return nil, 0, refuse("invalid-parameter", "the parameter :%s holds a NUL character, which PostgreSQL's text cannot", name)
 		}
 		return []byte(v), 0, nil
-	case sandbox.Typed:
+	case sandbox.TypedParameter:
 		text, _, err := encode(name, v.Value)
 		oids, ok := typed[v.Type]
 		if !ok {

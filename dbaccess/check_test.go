@@ -87,7 +87,7 @@ func TestCheckLive(t *testing.T) {
 		if one.file == "fixture.sql" {
 			continue
 		}
-		_, err := all(ctx, r, one.sql, nil, sandbox.Limits{})
+		_, err := all(ctx, r, one.sql, nil, sandbox.QueryLimits{})
 		got := reason(err)
 		if got == "unknown-function" && one.want == "function-not-allowed" {
 			got = one.want // of an extension, or a version, that this server has not
@@ -120,7 +120,7 @@ func TestWhatWasMeant(t *testing.T) {
 		"SELECT d.titel FROM documents d":         {"unknown-column", "title"},
 		"SELECT created_at FROM orders":           {"unknown-column", ""}, // another table's
 	} {
-		_, err := all(ctx, r, sql, nil, sandbox.Limits{})
+		_, err := all(ctx, r, sql, nil, sandbox.QueryLimits{})
 		var no *sandbox.Refusal
 		if !errors.As(err, &no) || no.Reason != want[0] || no.Nearest != want[1] || no.Hint == "" {
 			t.Errorf("%s: %+v, not %v", sql, no, want)

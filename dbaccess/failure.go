@@ -29,7 +29,7 @@ var reasons = map[string]string{
 }
 
 // failure says what the server said, in terms of the caller's own text.
-func failure(ctx context.Context, err error, p *plan, l sandbox.Limits) error {
+func failure(ctx context.Context, err error, p *plan, l sandbox.QueryLimits) error {
 	if ctx.Err() != nil {
 		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled", Failed: true}
 	}
@@ -48,7 +48,7 @@ func failure(ctx context.Context, err error, p *plan, l sandbox.Limits) error {
 	if !ok {
 		return unavailable(err)
 	}
-	out := &sandbox.Refusal{Reason: "failed", Message: sandbox.Clip(pg.Message, maxMessage), SQLState: pg.Code, Hint: sandbox.Clip(pg.Hint, maxMessage), Failed: true}
+	out := &sandbox.Refusal{Reason: "failed", Message: sandbox.Shorten(pg.Message, maxMessage), SQLState: pg.Code, Hint: sandbox.Shorten(pg.Hint, maxMessage), Failed: true}
 	if pg.Position > 0 {
 		out.Position, out.Line = p.locate(int(pg.Position))
 	}
@@ -93,7 +93,7 @@ func quoted(message string) string {
 	return ""
 }
 
-func timedOut(l sandbox.Limits) *sandbox.Refusal {
+func timedOut(l sandbox.QueryLimits) *sandbox.Refusal {
 	return &sandbox.Refusal{
 		Reason: "timeout", Message: fmt.Sprintf("the statement took longer than %s and was cancelled", l.Timeout), SQLState: "57014",
 		Hint: "read less at a time: filter, aggregate or LIMIT", Failed: true,

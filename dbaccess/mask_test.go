@@ -66,7 +66,7 @@ func TestMaskedColumns(t *testing.T) {
 	}
 	for _, chunk := range strings.Split(string(text), "\n### ")[1:] {
 		want, sql, _ := strings.Cut(strings.TrimSuffix(chunk, "\n"), "\n")
-		rows, err := all(ctx, r, sql, nil, sandbox.Limits{})
+		rows, err := all(ctx, r, sql, nil, sandbox.QueryLimits{})
 		if got := outcome(rows, err); got != want {
 			t.Errorf("%s\n  got  %s (%v)\n  want %s", sql, got, err, want)
 		}
@@ -74,7 +74,7 @@ func TestMaskedColumns(t *testing.T) {
 		if strings.Contains(strings.ToUpper(string(given)), "SECRET") || strings.Contains(string(given), "0.5\"") {
 			t.Errorf("%s: gives %s", sql, given)
 		}
-		plain, err := all(ctx, open, sql, nil, sandbox.Limits{})
+		plain, err := all(ctx, open, sql, nil, sandbox.QueryLimits{})
 		if want == "masked-column" && err != nil && !strings.Contains(sql, "nothing") {
 			t.Errorf("%s: does not run where nothing is masked: %v", sql, err)
 		}
@@ -122,7 +122,7 @@ func TestMaskedColumnRefusal(t *testing.T) {
 	ctx := context.Background()
 	s := maskFixture(t)
 	r := maskedReader(t, s, masks...)
-	_, err := all(ctx, r, "SELECT id\nFROM staff WHERE id = :id AND ssn = 'x'", map[string]any{"id": json.Number("1")}, sandbox.Limits{})
+	_, err := all(ctx, r, "SELECT id\nFROM staff WHERE id = :id AND ssn = 'x'", map[string]any{"id": json.Number("1")}, sandbox.QueryLimits{})
 	no, ok := err.(*sandbox.Refusal)
 	if !ok || no.Line != 2 || no.Position != 41 || no.Hint == "" || !strings.Contains(no.Message, "ssn") {
 		t.Errorf("%#v", err)
@@ -145,7 +145,7 @@ func TestMaskedColumnRefusal(t *testing.T) {
 	}
 
 	// The bytes of what is masked would tell how long it is.
-	rows, err := all(ctx, r, "SELECT ssn FROM staff", nil, sandbox.Limits{})
+	rows, err := all(ctx, r, "SELECT ssn FROM staff", nil, sandbox.QueryLimits{})
 	if err != nil || rows.Bytes != int64(3*rows.Rows) {
 		t.Errorf("%d bytes, %v", rows.Bytes, err)
 	}
@@ -182,7 +182,7 @@ func TestMaskedColumnMissing(t *testing.T) {
 	if err := r.Posture(ctx); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
 		t.Errorf("Posture = %v", err)
 	}
-	if _, err := all(ctx, r, "SELECT ssn FROM staff", nil, sandbox.Limits{}); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
+	if _, err := all(ctx, r, "SELECT ssn FROM staff", nil, sandbox.QueryLimits{}); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
 		t.Errorf("Query = %v", err)
 	}
 }

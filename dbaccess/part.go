@@ -19,8 +19,8 @@ const (
 // part is the rows that were read and not handed over yet. Its memory is used again for
 // the next ones.
 type part struct {
-	take    sandbox.Take
-	rows    sandbox.Rows
+	take    sandbox.RowSink
+	rows    sandbox.RowBatch
 	columns []column
 	size    int
 	taken   bool // some were handed over
@@ -46,7 +46,7 @@ const (
 )
 
 func (p *part) describe(columns []sandbox.Column, how []column) {
-	p.columns, p.rows.Columns, p.rows.Data = how, columns, make([]sandbox.Values, len(columns))
+	p.columns, p.rows.Columns, p.rows.Data = how, columns, make([]sandbox.ColumnValues, len(columns))
 }
 
 // add adds a row, whose bytes are valid until it returns, and hands over what is there
@@ -143,7 +143,7 @@ func (p *part) handOver() error {
 	for i := range p.rows.Data {
 		v := &p.rows.Data[i]
 		clear(v.Others) // or what they hold would stay
-		*v = sandbox.Values{Nulls: again(v.Nulls), Ints: again(v.Ints), Floats: again(v.Floats), Bools: again(v.Bools), Text: again(v.Text), Ends: again(v.Ends), Others: again(v.Others)}
+		*v = sandbox.ColumnValues{Nulls: again(v.Nulls), Ints: again(v.Ints), Floats: again(v.Floats), Bools: again(v.Bools), Text: again(v.Text), Ends: again(v.Ends), Others: again(v.Others)}
 	}
 	p.rows.Count, p.size, p.taken = 0, 0, true
 	return nil

@@ -40,13 +40,13 @@ import (
 // Config says what to read and how much of it.
 type Config struct {
 	URL            string
-	WriterURL      string         // a login that may write, for captured statements; "" is none
-	MaxConns       int32          // statements at a time; 0 is 16
-	PerUser        int            // of one user's; 0 is MaxConns
-	PerSandbox     int            // of one sandbox's; 0 is MaxConns
-	Limits         sandbox.Limits // ceilings; zero fields are 1 000 000 rows, 64 MiB, 30 s
-	AllowFunctions []string       // user-defined functions that the operator vouches for: "name" or "schema.name", with "(type,type)" or without
-	MaskColumns    []string       // columns whose values agents must not see: "schema.table.column", or "table.column"
+	WriterURL      string              // a login that may write, for captured statements; "" is none
+	MaxConns       int32               // statements at a time; 0 is 16
+	PerUser        int                 // of one user's; 0 is MaxConns
+	PerSandbox     int                 // of one sandbox's; 0 is MaxConns
+	Limits         sandbox.QueryLimits // ceilings; zero fields are 1 000 000 rows, 64 MiB, 30 s
+	AllowFunctions []string            // user-defined functions that the operator vouches for: "name" or "schema.name", with "(type,type)" or without
+	MaskColumns    []string            // columns whose values agents must not see: "schema.table.column", or "table.column"
 }
 
 // Reader runs read-only statements.

@@ -34,7 +34,7 @@ func TestReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := reader(t, embedded.RoleReader, s)
-	query := func(sql string, params map[string]any, l sandbox.Limits) (result, error) {
+	query := func(sql string, params map[string]any, l sandbox.QueryLimits) (result, error) {
 		return all(ctx, r, sql, params, l)
 	}
 
@@ -62,14 +62,14 @@ func TestReader(t *testing.T) {
 		if err := made.Posture(ctx); err != nil {
 			t.Error(err)
 		}
-		if rows, err := all(ctx, made, "SELECT count(*) FROM users", nil, sandbox.Limits{}); err != nil || rows.Data[0][0] != int64(500) {
+		if rows, err := all(ctx, made, "SELECT count(*) FROM users", nil, sandbox.QueryLimits{}); err != nil || rows.Data[0][0] != int64(500) {
 			t.Errorf("%v, %v", rows.Data, err)
 		}
 	})
 
 	t.Run("values", func(t *testing.T) {
 		rows, err := query(`SELECT 1::int8 AS i, 1.50::numeric AS d, 'NaN'::float8 AS f, true AS b, NULL AS n, 'é' AS t, '\x00ff'::bytea AS y, '{"a": 9007199254740993}'::jsonb AS j,
-			ARRAY[[1,NULL],[3,4]] AS a, '2026-01-02 03:04:05.6+00'::timestamptz AS z, 'infinity'::timestamptz AS inf, interval '1 year 2 days 03:04:05.6' AS v, 9223372036854775807 AS big, ARRAY['a "b"', 'NULL', NULL] AS s`, nil, sandbox.Limits{})
+			ARRAY[[1,NULL],[3,4]] AS a, '2026-01-02 03:04:05.6+00'::timestamptz AS z, 'infinity'::timestamptz AS inf, interval '1 year 2 days 03:04:05.6' AS v, 9223372036854775807 AS big, ARRAY['a "b"', 'NULL', NULL] AS s`, nil, sandbox.QueryLimits{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestReader(t *testing.T) {
 			if strings.Contains(sql, ":ids") {
 				params["ids"] = []any{json.Number("1")}
 			}
-			_, err := query(sql, params, sandbox.Limits{})
+			_, err := query(sql, params, sandbox.QueryLimits{})
 			var no *sandbox.Refusal
 			if !errors.As(err, &no) || hint == "" && no.Hint != "" || !strings.Contains(no.Hint, hint) {
 				t.Errorf("%s: %+v, %v; want a hint with %q", sql, no, err, hint)
@@ -117,45 +117,45 @@ func TestReader(t *testing.T) {
 			{`SELECT $$:no$$ || :a || :a`, map[string]any{"a": "z"}, ":nozz"},
 			{`SELECT :d::date + 1`, map[string]any{"d": "2026-01-31"}, "2026-02-01"},
 		} {
-			rows, err := query(c.sql, c.params, sandbox.Limits{})
+			rows, err := query(c.sql, c.params, sandbox.QueryLimits{})
 			if err != nil || !reflect.DeepEqual(rows.Data[0][0], c.want) {
 				t.Errorf("%s: %v, %v; want %v", c.sql, rows.Data, err, c.want)
 			}
 		}
-		if _, err := query(`SELECT :a`, nil, sandbox.Limits{}); reason(err) != "missing-parameter" {
+		if _, err := query(`SELECT :a`, nil, sandbox.QueryLimits{}); reason(err) != "missing-parameter" {
 			t.Errorf("missing: %v", err)
 		}
-		if _, err := query(`SELECT 1`, map[string]any{"a": true}, sandbox.Limits{}); reason(err) != "unused-parameter" {
+		if _, err := query(`SELECT 1`, map[string]any{"a": true}, sandbox.QueryLimits{}); reason(err) != "unused-parameter" {
 			t.Errorf("unused: %v", err)
 		}
 	})
 
 	t.Run("truncated is exact", func(t *testing.T) {
 		for n, want := range map[int]bool{499: true, 500: false, 501: false} {
-			rows, err := query(`SELECT id FROM users`, nil, sandbox.Limits{MaxRows: n})
+			rows, err := query(`SELECT id FROM users`, nil, sandbox.QueryLimits{MaxRows: n})
 			if err != nil || rows.Truncated != want || rows.Rows != min(n, 500) {
 				t.Errorf("%d rows: count %d, truncated %v, %v", n, rows.Rows, rows.Truncated, err)
 			}
 		}
-		rows, err := query(`SELECT repeat('x', 1000) FROM users`, nil, sandbox.Limits{MaxBytes: 10_000})
+		rows, err := query(`SELECT repeat('x', 1000) FROM users`, nil, sandbox.QueryLimits{MaxBytes: 10_000})
 		if err != nil || !rows.Truncated || rows.Rows != 10 {
 			t.Errorf("bytes: count %d, truncated %v, %v", rows.Rows, rows.Truncated, err)
 		}
 	})
 
 	t.Run("errors say where and what is near", func(t *testing.T) {
-		_, err := query("SELECT :p,\n nme FROM users", map[string]any{"p": json.Number("1")}, sandbox.Limits{})
+		_, err := query("SELECT :p,\n nme FROM users", map[string]any{"p": json.Number("1")}, sandbox.QueryLimits{})
 		var no *sandbox.Refusal
 		if !errors.As(err, &no) || no.Reason != "unknown-column" || no.Nearest != "name" || no.Line != 2 || no.Position != 13 {
 			t.Errorf("column: %+v", no)
 		}
-		if _, err = query("SELECT * FROM user_activity", nil, sandbox.Limits{}); !errors.As(err, &no) || no.Reason != "unknown-table" {
+		if _, err = query("SELECT * FROM user_activity", nil, sandbox.QueryLimits{}); !errors.As(err, &no) || no.Reason != "unknown-table" {
 			t.Errorf("table: %+v", no)
 		}
-		if _, err = query("SELECT 1/0", nil, sandbox.Limits{}); !errors.As(err, &no) || no.SQLState != "22012" {
+		if _, err = query("SELECT 1/0", nil, sandbox.QueryLimits{}); !errors.As(err, &no) || no.SQLState != "22012" {
 			t.Errorf("division: %+v", no)
 		}
-		if _, err = query("SELECT repeat('é', 5000000)::int", nil, sandbox.Limits{}); !errors.As(err, &no) || no.SQLState != "22P02" || len(no.Message) > 40_000 || !strings.Contains(no.Message, "more characters were cut") {
+		if _, err = query("SELECT repeat('é', 5000000)::int", nil, sandbox.QueryLimits{}); !errors.As(err, &no) || no.SQLState != "22P02" || len(no.Message) > 40_000 || !strings.Contains(no.Message, "more characters were cut") {
 			t.Errorf("a value of any size in the message: %.300v", err)
 		}
 	})
@@ -163,11 +163,11 @@ func TestReader(t *testing.T) {
 	t.Run("a cell over the budget is cut on the wire", func(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		rows, err := query(`SELECT 1 AS n UNION ALL SELECT length(repeat('x', 200000000))`, nil, sandbox.Limits{})
+		rows, err := query(`SELECT 1 AS n UNION ALL SELECT length(repeat('x', 200000000))`, nil, sandbox.QueryLimits{})
 		if err != nil || rows.Rows != 2 {
 			t.Fatalf("%d, %v", rows.Rows, err)
 		}
-		rows, err = query(`SELECT repeat('x', 200000000) FROM users`, nil, sandbox.Limits{MaxBytes: 1 << 20})
+		rows, err = query(`SELECT repeat('x', 200000000) FROM users`, nil, sandbox.QueryLimits{MaxBytes: 1 << 20})
 		runtime.ReadMemStats(&after)
 		if err != nil || !rows.Truncated || rows.Rows != 0 {
 			t.Errorf("count %d, truncated %v, %v", rows.Rows, rows.Truncated, err)
@@ -192,7 +192,7 @@ func TestReader(t *testing.T) {
 		left, leave := context.WithCancel(ctx)
 		done := make(chan error)
 		go func() {
-			_, err := all(left, r, `SELECT count(*) AS leaves FROM generate_series(1, 10000000000)`, nil, sandbox.Limits{})
+			_, err := all(left, r, `SELECT count(*) AS leaves FROM generate_series(1, 10000000000)`, nil, sandbox.QueryLimits{})
 			done <- err
 		}()
 		for running() == 0 {
@@ -217,7 +217,7 @@ func TestReader(t *testing.T) {
 		}
 		defer one.Close()
 		pid := func() any {
-			rows, err := all(ctx, one, `SELECT pg_backend_pid(), current_setting('search_path'), current_setting('statement_timeout')`, nil, sandbox.Limits{})
+			rows, err := all(ctx, one, `SELECT pg_backend_pid(), current_setting('search_path'), current_setting('statement_timeout')`, nil, sandbox.QueryLimits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +225,7 @@ func TestReader(t *testing.T) {
 		}
 		first := pid()
 		for _, sql := range []string{"SELECT 1", "SELECT 1/0", "SELECT * FROM nowhere", "SELECT id FROM orders", "SELECT pg_sleep(1)"} {
-			_, _ = all(ctx, one, sql, nil, sandbox.Limits{MaxRows: 3, Timeout: 5 * time.Second})
+			_, _ = all(ctx, one, sql, nil, sandbox.QueryLimits{MaxRows: 3, Timeout: 5 * time.Second})
 			if now := pid(); now != first {
 				t.Errorf("after %s: %v, was %v", sql, now, first)
 			}
@@ -244,13 +244,13 @@ func TestReader(t *testing.T) {
 		go func() {
 			defer close(done)
 			close(started)
-			_, _ = all(slow, turns, `SELECT count(*) FROM generate_series(1, 10000000000)`, nil, sandbox.Limits{User: "a"})
+			_, _ = all(slow, turns, `SELECT count(*) FROM generate_series(1, 10000000000)`, nil, sandbox.QueryLimits{User: "a"})
 		}()
 		<-started
 		waited := func(user string) bool {
 			brief, stop := context.WithTimeout(ctx, 300*time.Millisecond)
 			defer stop()
-			_, err := all(brief, turns, `SELECT 1`, nil, sandbox.Limits{User: user})
+			_, err := all(brief, turns, `SELECT 1`, nil, sandbox.QueryLimits{User: user})
 			return reason(err) == "cancelled"
 		}
 		for deadline := time.Now().Add(5 * time.Second); !waited("a"); {
@@ -270,11 +270,11 @@ func TestReader(t *testing.T) {
 
 	t.Run("slow statements end", func(t *testing.T) {
 		began := time.Now()
-		_, err := query(`SELECT count(*) FROM generate_series(1, 10000000000)`, nil, sandbox.Limits{Timeout: 200 * time.Millisecond})
+		_, err := query(`SELECT count(*) FROM generate_series(1, 10000000000)`, nil, sandbox.QueryLimits{Timeout: 200 * time.Millisecond})
 		if reason(err) != "timeout" || time.Since(began) > 10*time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
-		if _, err := query(`SELECT 1`, nil, sandbox.Limits{}); err != nil {
+		if _, err := query(`SELECT 1`, nil, sandbox.QueryLimits{}); err != nil {
 			t.Errorf("the next statement: %v", err)
 		}
 	})

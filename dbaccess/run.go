@@ -20,12 +20,12 @@ import (
 // bounded. params are JSON values, numbers as json.Number. The error is a
 // *sandbox.Refusal where the statement was refused or failed, be it after some rows,
 // and FaultUnavailable where the server is away.
-func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l sandbox.Limits, take sandbox.Take) (sandbox.Total, error) {
+func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, sink sandbox.RowSink) (sandbox.QuerySummary, error) {
 	p, err := r.plan(ctx, parse.Request{SQL: sql, Names: names(params)}, false)
 	if err != nil {
-		return sandbox.Total{}, err
+		return sandbox.QuerySummary{}, err
 	}
-	none := sandbox.Total{Fingerprint: p.fingerprint}
+	none := sandbox.QuerySummary{Fingerprint: p.fingerprint}
 	if p.refusal != nil {
 		no := *p.refusal
 		return none, &no
@@ -35,7 +35,7 @@ func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l
 		return none, err
 	}
 	r.ceilings(&l)
-	t := transaction{plan: p, limits: l, total: none, part: part{take: take}}
+	t := transaction{plan: p, limits: l, total: none, part: part{take: sink}}
 	if err := r.transact(ctx, &t, b); err != nil {
 		return none, err
 	}
@@ -65,7 +65,7 @@ func (r *Reader) transact(ctx context.Context, t *transaction, b *values) error 
 	return nil
 }
 
-func (r *Reader) ceilings(l *sandbox.Limits) {
+func (r *Reader) ceilings(l *sandbox.QueryLimits) {
 	if l.MaxRows <= 0 || l.MaxRows > r.config.Limits.MaxRows {
 		l.MaxRows = r.config.Limits.MaxRows
 	}
@@ -87,8 +87,8 @@ const (
 type transaction struct {
 	pg     *pgconn.PgConn
 	plan   *plan
-	limits sandbox.Limits
-	total  sandbox.Total
+	limits sandbox.QueryLimits
+	total  sandbox.QuerySummary
 	part   part
 
 	failed error // the server's

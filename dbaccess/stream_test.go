@@ -31,7 +31,7 @@ func TestRowsFlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := all(ctx, r, "SELECT 1", nil, sandbox.Limits{}); err != nil {
+	if _, err := all(ctx, r, "SELECT 1", nil, sandbox.QueryLimits{}); err != nil {
 		t.Fatal(err)
 	}
 	look, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, embedded.DatabaseKnowledge))
@@ -61,7 +61,7 @@ func TestRowsFlow(t *testing.T) {
 				t.Fatal("it still runs a second later")
 			}
 		}
-		if got, err := all(ctx, r, "SELECT 7", nil, sandbox.Limits{}); err != nil || got.Data[0][0] != int64(7) {
+		if got, err := all(ctx, r, "SELECT 7", nil, sandbox.QueryLimits{}); err != nil || got.Data[0][0] != int64(7) {
 			t.Errorf("the next: %v, %v", got.Data, err)
 		}
 	}
@@ -70,12 +70,12 @@ func TestRowsFlow(t *testing.T) {
 		var was, is runtime.MemStats
 		runtime.ReadMemStats(&was)
 		parts, rows, bytes, largest := 0, 0, 0, 0
-		total, err := r.Query(ctx, bulk, nil, sandbox.Limits{}, func(part sandbox.Rows) error {
+		total, err := r.Query(ctx, bulk, nil, sandbox.QueryLimits{}, func(part sandbox.RowBatch) error {
 			if parts++; parts%20 == 1 {
 				stuck()
 			}
 			for i := range part.Count {
-				if v := &part.Data[1]; int(v.Each(i)[0]) != 'a'+(rows+i+1)%26 || part.Data[0].Ints[i] != int64(rows+i+1) {
+				if v := &part.Data[1]; int(v.TextAt(i)[0]) != 'a'+(rows+i+1)%26 || part.Data[0].Ints[i] != int64(rows+i+1) {
 					return errors.New("another value")
 				}
 			}
@@ -97,7 +97,7 @@ func TestRowsFlow(t *testing.T) {
 		left, leave := context.WithCancel(ctx)
 		defer leave()
 		var began time.Time
-		_, err := r.Query(left, bulk, nil, sandbox.Limits{}, func(sandbox.Rows) error {
+		_, err := r.Query(left, bulk, nil, sandbox.QueryLimits{}, func(sandbox.RowBatch) error {
 			if began.IsZero() {
 				stuck()
 				leave()
@@ -111,7 +111,7 @@ func TestRowsFlow(t *testing.T) {
 	t.Run("one that fails ends it", func(t *testing.T) {
 		parts := 0
 		var began time.Time
-		_, err := r.Query(ctx, bulk, nil, sandbox.Limits{}, func(sandbox.Rows) error {
+		_, err := r.Query(ctx, bulk, nil, sandbox.QueryLimits{}, func(sandbox.RowBatch) error {
 			if parts++; parts == 3 {
 				stuck()
 				began = time.Now()
@@ -126,7 +126,7 @@ func TestRowsFlow(t *testing.T) {
 	})
 
 	t.Run("one that hangs is waited for no longer than the statement may take", func(t *testing.T) {
-		_, err := r.Query(ctx, bulk, nil, sandbox.Limits{Timeout: 100 * time.Millisecond}, func(sandbox.Rows) error {
+		_, err := r.Query(ctx, bulk, nil, sandbox.QueryLimits{Timeout: 100 * time.Millisecond}, func(sandbox.RowBatch) error {
 			for state("%") > 0 {
 				runtime.Gosched()
 			}
@@ -139,7 +139,7 @@ func TestRowsFlow(t *testing.T) {
 
 	t.Run("an error may come after rows", func(t *testing.T) {
 		rows := 0
-		_, err := r.Query(ctx, "SELECT repeat('x', 100), 1 / (50001 - n) FROM generate_series(1, 100000) n", nil, sandbox.Limits{}, func(part sandbox.Rows) error {
+		_, err := r.Query(ctx, "SELECT repeat('x', 100), 1 / (50001 - n) FROM generate_series(1, 100000) n", nil, sandbox.QueryLimits{}, func(part sandbox.RowBatch) error {
 			rows += part.Count
 			return nil
 		})
@@ -152,7 +152,7 @@ func TestRowsFlow(t *testing.T) {
 		var was, is runtime.MemStats
 		runtime.ReadMemStats(&was)
 		var sizes []int
-		_, err := r.Query(ctx, "SELECT n, repeat('x', CASE n WHEN 2 THEN 60 * 1048576 ELSE 10 END), NULL FROM generate_series(1, 3) n", nil, sandbox.Limits{}, func(part sandbox.Rows) error {
+		_, err := r.Query(ctx, "SELECT n, repeat('x', CASE n WHEN 2 THEN 60 * 1048576 ELSE 10 END), NULL FROM generate_series(1, 3) n", nil, sandbox.QueryLimits{}, func(part sandbox.RowBatch) error {
 			v := &part.Data[1]
 			sizes = append(sizes, len(v.Text))
 			if strings.Trim(string(v.Text[:9]), "x") != "" || part.Data[2].At(0) != nil {
@@ -172,7 +172,7 @@ func TestRowsFlow(t *testing.T) {
 	t.Run("columns are told where there are no rows", func(t *testing.T) {
 		for sql, want := range map[string]int{"SELECT id, name FROM users WHERE false": 2, "SELECT FROM users WHERE false": 0} {
 			calls := 0
-			total, err := r.Query(ctx, sql, nil, sandbox.Limits{}, func(part sandbox.Rows) error {
+			total, err := r.Query(ctx, sql, nil, sandbox.QueryLimits{}, func(part sandbox.RowBatch) error {
 				if calls++; len(part.Columns) != want || part.Count != 0 {
 					t.Errorf("%s: %+v", sql, part)
 				}
@@ -182,7 +182,7 @@ func TestRowsFlow(t *testing.T) {
 				t.Errorf("%s: %d calls, %+v, %v", sql, calls, total, err)
 			}
 		}
-		if got, err := all(ctx, r, "SELECT FROM generate_series(1, 5)", nil, sandbox.Limits{}); err != nil || got.Rows != 5 {
+		if got, err := all(ctx, r, "SELECT FROM generate_series(1, 5)", nil, sandbox.QueryLimits{}); err != nil || got.Rows != 5 {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})

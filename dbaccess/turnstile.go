@@ -53,7 +53,7 @@ func (t *turnstile) enter(ctx context.Context, owner string) (leave func(), err 
 }
 
 // enter waits for a place of the sandbox's and one of the user's.
-func (r *Reader) enter(ctx context.Context, l sandbox.Limits) (leave func(), err error) {
+func (r *Reader) enter(ctx context.Context, l sandbox.QueryLimits) (leave func(), err error) {
 	box, err := r.boxes.enter(ctx, l.Sandbox)
 	if err != nil {
 		return nil, err

@@ -188,7 +188,7 @@ func (j *Journal) evaluate(c *Condition, step int, frame uint64) (VariableView, 
 		frame = s.Current
 	}
 	if c.node.op == "name" {
-		v, ok := s.Look(&j.table, frame, c.node.text)
+		v, ok := s.LookUp(&j.table, frame, c.node.text)
 		if !ok {
 			return VariableView{}, fmt.Errorf("there is no %s here", c.node.text)
 		}

@@ -21,7 +21,7 @@ func winding(turns int) []byte {
 	}
 	add(Record{Kind: KindCode, File: 1, Name: 2, Number: 1})
 	add(Record{Kind: KindCode, File: 1, Name: 6, Number: 10})
-	add(Record{Kind: KindLane, Number: 1, Text: "main"})
+	add(Record{Kind: KindThread, Number: 1, Text: "main"})
 	random := rand.New(rand.NewPCG(1, 2))
 	version, line := uint64(1), int64(1)
 	begin := func(flags uint64) {
@@ -136,7 +136,7 @@ func ofLists() (b []byte) {
 		add(Record{Kind: KindName, Text: name})
 	}
 	add(Record{Kind: KindCode, File: 1, Name: 2, Number: 1})
-	add(Record{Kind: KindLane, Number: 1, Text: "main"})
+	add(Record{Kind: KindThread, Number: 1, Text: "main"})
 	add(Record{Kind: KindPush, Frame: 1, Code: 1, Lane: 1})
 	return b
 }

@@ -22,7 +22,7 @@ func shared(t *testing.T, objects, names int) *Journal {
 		add(Record{Kind: KindName, Text: fmt.Sprintf("x%05d", i)})
 	}
 	add(Record{Kind: KindCode, File: 1, Name: 2, Number: 1})
-	add(Record{Kind: KindLane, Number: 1, Text: "main"})
+	add(Record{Kind: KindThread, Number: 1, Text: "main"})
 	add(Record{Kind: KindPush, Frame: 1, Code: 1, Lane: 1})
 	row := func(i int, version uint64) Object {
 		o := Object{Number: uint64(i), Type: 3, Version: version, Form: Items, Length: 1}

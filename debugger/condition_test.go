@@ -22,7 +22,7 @@ func evaluated(t testing.TB) (*State, *Table) {
 		add(Record{Kind: KindName, Text: name})
 	}
 	add(Record{Kind: KindCode, File: 1, Name: 2, Number: 1})
-	add(Record{Kind: KindLane, Number: 1, Text: "main"})
+	add(Record{Kind: KindThread, Number: 1, Text: "main"})
 	add(Record{Kind: KindPush, Frame: 1, Code: 1, Lane: 1})
 	integer := func(n int64) Value { return Value{Tag: TagInt, Int: n} }
 	text := func(s string) Value { return Value{Tag: TagText, Text: s} }

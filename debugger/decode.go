@@ -215,7 +215,7 @@ func (t *texts) decode(b []byte, rec *Record) (int, error) {
 		rec.Text = r.text()
 	case KindCode:
 		rec.File, rec.Name, rec.Number = r.n(), r.n(), r.n()
-	case KindLane:
+	case KindThread:
 		rec.Number, rec.Parent, rec.Text = r.n(), r.n(), r.text()
 	case KindPush:
 		rec.Frame, rec.Code, rec.Lane, rec.Parent, rec.Number = r.n(), r.n(), r.n(), r.n(), r.n()

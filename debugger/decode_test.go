@@ -74,7 +74,7 @@ func TestWhatNoRecorderWrites(t *testing.T) {
 	head := appendRecord(nil, &Record{Kind: KindHead, Number: formatVersion, Text: "test"})
 	begin := head
 	for _, rec := range []Record{
-		{Kind: KindName, Text: "f"}, {Kind: KindCode, File: 1, Name: 1, Number: 1}, {Kind: KindLane, Number: 1},
+		{Kind: KindName, Text: "f"}, {Kind: KindCode, File: 1, Name: 1, Number: 1}, {Kind: KindThread, Number: 1},
 		{Kind: KindPush, Frame: 1, Code: 1, Lane: 1},
 	} {
 		begin = appendRecord(begin, &rec)

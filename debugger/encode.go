@@ -75,7 +75,7 @@ func appendRecord(b []byte, rec *Record) []byte {
 		return appendText(b, rec.Text)
 	case KindCode:
 		return appendNumbers(b, rec.File, rec.Name, rec.Number)
-	case KindLane:
+	case KindThread:
 		return appendText(appendNumbers(b, rec.Number, rec.Parent), rec.Text)
 	case KindPush:
 		b = appendNumbers(b, rec.Frame, rec.Code, rec.Lane, rec.Parent, rec.Number)

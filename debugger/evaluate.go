@@ -30,8 +30,8 @@ func (c *Condition) Value(s *State, t *Table, frame uint64) (any, error) {
 	return evaluator{s, t, s.Frames[frame], new(int)}.eval(c.node)
 }
 
-// Look returns a variable of a frame, or of the namespace.
-func (s *State) Look(t *Table, frame uint64, name string) (Value, bool) {
+// LookUp returns a variable of a frame, or of the namespace.
+func (s *State) LookUp(t *Table, frame uint64, name string) (Value, bool) {
 	number := t.byName[name]
 	if f := s.Frames[frame]; f != nil && number != 0 {
 		if v, ok := f.Variables[number]; ok {
@@ -76,7 +76,7 @@ func (e evaluator) eval(n node) (any, error) {
 		} else {
 			number = e.state.Current
 		}
-		v, ok := e.state.Look(e.table, number, n.text)
+		v, ok := e.state.LookUp(e.table, number, n.text)
 		if !ok {
 			return nil, fmt.Errorf("there is no %s here", n.text)
 		}

@@ -107,7 +107,7 @@ func (s *Session) threads(at int) (any, error) {
 	for _, number := range sortedKeys(st.Frames) {
 		if lane := st.Frames[number].Lane; !seen[lane] {
 			seen[lane] = true
-			list = append(list, thread{lane, j.table.Lane(lane).Name})
+			list = append(list, thread{lane, j.table.Thread(lane).Name})
 		}
 	}
 	return map[string]any{"threads": list}, nil

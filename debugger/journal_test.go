@@ -41,7 +41,7 @@ func long(n int) []byte {
 		add(Record{Kind: KindName, Text: name})
 	}
 	add(Record{Kind: KindCode, File: 1, Name: 2, Number: 1})
-	add(Record{Kind: KindLane, Number: 1, Text: "main"})
+	add(Record{Kind: KindThread, Number: 1, Text: "main"})
 	add(Record{Kind: KindPush, Frame: 1, Code: 1, Lane: 1})
 	object := Object{Number: 1, Type: 5, Version: 1, Form: Items, Length: 1, Values: []Value{{Tag: TagInt, Int: -1}}}
 	add(Record{Kind: KindObject, Object: object})
@@ -217,7 +217,7 @@ func TestSteppingFromTheStatementsToTheLastExpression(t *testing.T) {
 	for _, name := range []uint64{2, 2, 3} {
 		add(Record{Kind: KindCode, File: 1, Name: name, Number: 1})
 	}
-	add(Record{Kind: KindLane, Number: 1, Text: "main"})
+	add(Record{Kind: KindThread, Number: 1, Text: "main"})
 	add(Record{Kind: KindPush, Frame: 1, Code: 1, Lane: 1})
 	add(Record{Kind: KindLine})
 	add(Record{Kind: KindLine, Delta: 1})

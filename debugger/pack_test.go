@@ -18,7 +18,7 @@ func records(t testing.TB, b []byte) (out []byte) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rec.Kind > KindLane {
+		if rec.Kind > KindThread {
 			out = append(out, b[:size]...)
 		}
 		b = b[size:]

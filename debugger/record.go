@@ -8,7 +8,7 @@ const (
 	KindHead Kind = iota + 1
 	KindName
 	KindCode
-	KindLane
+	KindThread
 	KindPush
 	KindResume
 	KindSuspend

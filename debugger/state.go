@@ -20,8 +20,8 @@ type Code struct {
 	First      int64  // line
 }
 
-// Lane is a thread or a task.
-type Lane struct {
+// Thread is a thread or a task.
+type Thread struct {
 	Task   bool
 	Parent uint64
 	Name   string
@@ -33,7 +33,7 @@ type Table struct {
 	Python   string
 	names    []string
 	codes    []Code
-	lanes    []Lane
+	lanes    []Thread
 	byName   map[string]uint64
 }
 
@@ -53,10 +53,10 @@ func (t *Table) Code(n uint64) Code {
 	return t.codes[n-1]
 }
 
-// Lane returns a lane by its number.
-func (t *Table) Lane(n uint64) Lane {
+// Thread returns a lane by its number.
+func (t *Table) Thread(n uint64) Thread {
 	if n == 0 || n > uint64(len(t.lanes)) {
-		return Lane{}
+		return Thread{}
 	}
 	return t.lanes[n-1]
 }
@@ -160,11 +160,11 @@ func (t *Table) define(rec *Record) (bool, error) {
 			return true, fmt.Errorf("code %d of names %d and %d", len(t.codes)+1, rec.File, rec.Name)
 		}
 		t.codes = append(t.codes, Code{File: rec.File, Name: rec.Name, First: int64(rec.Number)})
-	case KindLane:
+	case KindThread:
 		if len(t.lanes) >= maxNames || rec.Number != 1 && rec.Number != 2 || rec.Parent > uint64(len(t.lanes)) {
 			return true, fmt.Errorf("lane %d of kind %d and parent %d", len(t.lanes)+1, rec.Number, rec.Parent)
 		}
-		t.lanes = append(t.lanes, Lane{Task: rec.Number == 2, Parent: rec.Parent, Name: rec.Text})
+		t.lanes = append(t.lanes, Thread{Task: rec.Number == 2, Parent: rec.Parent, Name: rec.Text})
 	default:
 		return false, nil
 	}

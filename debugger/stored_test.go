@@ -59,7 +59,7 @@ func TestWhatIsKeptIsWhatWasRecorded(t *testing.T) {
 
 // What was recorded ahead of an illegal record stays readable, be that a definition.
 func TestAnIllegalDefinitionIsNotKept(t *testing.T) {
-	for _, forged := range []Record{{Kind: KindCode, File: 99, Name: 2}, {Kind: KindLane, Number: 7}, {Kind: KindHead, Number: formatVersion, Text: "again"}} {
+	for _, forged := range []Record{{Kind: KindCode, File: 99, Name: 2}, {Kind: KindThread, Number: 7}, {Kind: KindHead, Number: formatVersion, Text: "again"}} {
 		j := journal(t, long(10))
 		if err := j.Append(appendRecord(nil, &forged)); !errors.Is(err, ErrForged) {
 			t.Fatal(err)

@@ -49,7 +49,7 @@ func (t *Table) text(rec *Record, s *State) string {
 		return fmt.Sprintf("%d %s", len(t.names), quote(rec.Text))
 	case KindCode:
 		return fmt.Sprintf("%d %s %s line %d", len(t.codes), quote(t.Name(rec.File)), quote(t.Name(rec.Name)), rec.Number)
-	case KindLane:
+	case KindThread:
 		return fmt.Sprintf("%s of %d %s", [...]string{"", "thread", "task"}[rec.Number], rec.Parent, quote(rec.Text))
 	case KindPush:
 		line := ""

@@ -176,7 +176,7 @@ func (j *Journal) View(step int, source []string, limit int) (StepView, error) {
 	out := StepView{Step: step, Steps: j.steps(), Frames: s.frameViews(t, source, limit), Source: []SourceView{}}
 	out.Globals, out.Total, _ = s.Scope(t, 0, 0, limit)
 	f := s.Frames[s.Current]
-	out.Lane, out.LaneID = t.Lane(f.Lane).Name, f.Lane
+	out.Lane, out.LaneID = t.Thread(f.Lane).Name, f.Lane
 	out.Source = Around(source, f.Line)
 	return out, nil
 }

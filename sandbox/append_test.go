@@ -106,7 +106,7 @@ func FuzzAppendJSON(f *testing.F) {
 	f.Add("", "", -1e-7)
 	f.Fuzz(func(t *testing.T, text, raw string, number float64) {
 		e := sandbox.Execution{ID: text, Code: text, Stdout: text + "\n" + text, Error: &text, Result: json.RawMessage(raw), ExecutionTime: number,
-			Usage: sandbox.Usage{WallMS: -number, EndedBy: text}, Environment: &sandbox.Edition{Name: text}}
+			Usage: sandbox.Usage{WallMS: -number, EndedBy: text}, Environment: &sandbox.EnvironmentVersion{Name: text}}
 		same(t, &e)
 	})
 }
@@ -120,7 +120,7 @@ func BenchmarkAppendJSON(b *testing.B) {
 		Code: "1+1", Context: json.RawMessage("{}"), Result: json.RawMessage("2"), ExecutionTime: 0.000176448, MemoryUsage: 2.54, Usage: sandbox.Usage{WallMS: 0.176, CPUMS: 0.149, PeakMemoryMB: 2.54},
 		DebugInfo: sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}}, Outputs: []sandbox.Output{}, Artifacts: []sandbox.Artifact{}, ArtifactMap: map[string]string{},
 		Queries: []sandbox.Query{}, Connections: []sandbox.Connection{}, Truncated: map[string]int64{}, Isolation: sandbox.Isolation{Level: "full", EnforcedBy: by}.Written(),
-		Environment: &sandbox.Edition{Name: "default", Digest: "63f734a0631c09c8c68d8c8966b6db3bd7e445579b7a97cc86c219ec09075f1f"}, Timestamp: time.Now().UTC(), CreatedAt: time.Now().UTC(), CompletedAt: new(time.Now().UTC())}
+		Environment: &sandbox.EnvironmentVersion{Name: "default", Digest: "63f734a0631c09c8c68d8c8966b6db3bd7e445579b7a97cc86c219ec09075f1f"}, Timestamp: time.Now().UTC(), CreatedAt: time.Now().UTC(), CompletedAt: new(time.Now().UTC())}
 	b.Run("append", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := e.AppendJSON(make([]byte, 0, 2048)); err != nil {

@@ -8,7 +8,7 @@ type Artifact struct {
 	ExecutionID string    `json:"execution_id"`
 	SandboxID   string    `json:"sandbox_id"`
 	User        string    `json:"-"`
-	Place       string    `json:"-"`    // the folder below the data folder that it is linked in
+	Folder      string    `json:"-"`    // the folder below the data folder that it is linked in
 	Path        string    `json:"path"` // below the sandbox's artifacts folder; a byte that is not UTF-8 is %XX
 	Size        int64     `json:"size"`
 	SHA256      string    `json:"sha256"`

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Clip cuts text to so many characters, and says so.
-func Clip(text string, most int) string {
+// Shorten cuts text to so many characters, and says so.
+func Shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

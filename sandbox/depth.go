@@ -1,7 +1,7 @@
 package sandbox
 
-// Depth is how deep valid JSON nests, in lists and objects.
-func Depth(text []byte) int {
+// JSONDepth is how deep valid JSON nests, in lists and objects.
+func JSONDepth(text []byte) int {
 	now, most := 0, 0
 	structure(text, func(c byte) {
 		switch c {
@@ -15,8 +15,8 @@ func Depth(text []byte) int {
 	return most
 }
 
-// Within is how many values valid JSON has within, at the most.
-func Within(text []byte) int {
+// JSONValueCount is how many values valid JSON has within, at the most.
+func JSONValueCount(text []byte) int {
 	n := 0
 	structure(text, func(c byte) {
 		if c == ',' || c == '[' || c == '{' {
@@ -26,9 +26,9 @@ func Within(text []byte) int {
 	return n
 }
 
-// Members is how many values stand directly in a list or an object of valid JSON, at the
+// JSONMemberCount is how many values stand directly in a list or an object of valid JSON, at the
 // most: an empty one has one.
-func Members(text []byte) int {
+func JSONMemberCount(text []byte) int {
 	n, depth := 1, 0
 	structure(text, func(c byte) {
 		switch c {

@@ -9,8 +9,8 @@ type Environment struct {
 	Modules  []string `json:"modules" doc:"What code may import beyond the modules of a profile: those of the packages that the operator added"`
 }
 
-// Edition is an environment at one time: the one that something ran with.
-type Edition struct {
+// EnvironmentVersion is an environment at one time: the one that something ran with.
+type EnvironmentVersion struct {
 	Name   string `json:"name"`
 	Digest string `json:"digest" doc:"SHA-256 of its lock"`
 }

@@ -31,7 +31,7 @@ const (
 	KindAnalyze Kind = "analyze-data"
 	KindDebug   Kind = "debug"
 	KindQuery   Kind = "database-query" // one statement, no code
-	KindFacade  Kind = "facade"
+	KindCompat  Kind = "facade"
 )
 
 // Execution is one run of one piece of code in one sandbox, from accepted to
@@ -40,7 +40,7 @@ type Execution struct {
 	ID        string          `json:"execution_id"`
 	SandboxID string          `json:"sandbox_id"`
 	User      string          `json:"user_id"`
-	By        Key             `json:"-"` // whose limits it is held to, while it runs
+	Caller    Key             `json:"-"` // whose limits it is held to, while it runs
 	Kind      Kind            `json:"kind"`
 	Status    Status          `json:"status"`
 	Code      string          `json:"code,omitempty"`
@@ -52,19 +52,19 @@ type Execution struct {
 	Error     *string         `json:"error"` // "TypeError: ..." or why a limit ended it
 	Exception *Exception      `json:"exception,omitempty"`
 
-	ExecutionTime float64           `json:"execution_time"` // seconds
-	MemoryUsage   float64           `json:"memory_usage"`   // peak, MB of its own
-	Usage         Usage             `json:"usage"`
-	DebugInfo     DebugInfo         `json:"debug_info"`
-	Outputs       []Output          `json:"outputs"`
-	Artifacts     []Artifact        `json:"artifacts"`
-	ArtifactMap   map[string]string `json:"artifact_map"`
-	Queries       []Query           `json:"queries"`
-	Connections   []Connection      `json:"connections"`
-	Truncated     map[string]int64  `json:"truncated"` // what was cut: bytes (stdout, stderr, result) or items (logs, queries, connections) missing
-	Isolation     Isolation         `json:"isolation"`
-	Environment   *Edition          `json:"environment,omitempty"` // that its code ran with
-	SessionReset  bool              `json:"session_reset"`         // the variables are gone, /session stays
+	ExecutionTime float64             `json:"execution_time"` // seconds
+	MemoryUsage   float64             `json:"memory_usage"`   // peak, MB of its own
+	Usage         Usage               `json:"usage"`
+	DebugInfo     DebugInfo           `json:"debug_info"`
+	Outputs       []Output            `json:"outputs"`
+	Artifacts     []Artifact          `json:"artifacts"`
+	ArtifactMap   map[string]string   `json:"artifact_map"`
+	Queries       []Query             `json:"queries"`
+	Connections   []Connection        `json:"connections"`
+	Truncated     map[string]int64    `json:"truncated"` // what was cut: bytes (stdout, stderr, result) or items (logs, queries, connections) missing
+	Isolation     Isolation           `json:"isolation"`
+	Environment   *EnvironmentVersion `json:"environment,omitempty"` // that its code ran with
+	SessionReset  bool                `json:"session_reset"`         // the variables are gone, /session stays
 
 	Timestamp   time.Time  `json:"timestamp"` // when it was accepted
 	CreatedAt   time.Time  `json:"created_at"`

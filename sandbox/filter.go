@@ -2,9 +2,9 @@ package sandbox
 
 import "time"
 
-// Filter says which executions a list holds, newest first. Zero fields do not
+// ExecutionFilter says which executions a list holds, newest first. Zero fields do not
 // filter; Limit 0 is 50.
-type Filter struct {
+type ExecutionFilter struct {
 	User      string
 	SandboxID string
 	Status    Status

@@ -1,14 +1,14 @@
 package sandbox
 
-// Verdict is what is wrong with code that did not run: how far Python could read it,
+// CheckResult is what is wrong with code that did not run: how far Python could read it,
 // and what the sandbox's policy refuses.
-type Verdict struct {
-	OK       bool      `json:"ok"`
-	Problems []Finding `json:"problems"`
+type CheckResult struct {
+	OK       bool          `json:"ok"`
+	Problems []CodeProblem `json:"problems"`
 }
 
-// Finding is one thing that is wrong with code.
-type Finding struct {
+// CodeProblem is one thing that is wrong with code.
+type CodeProblem struct {
 	Kind    string `json:"kind"` // "syntax", "policy", or "import" of what is not installed
 	Line    int    `json:"line"`
 	Column  int    `json:"column,omitempty"` // from 1; 0 where none is known
@@ -19,13 +19,13 @@ type Finding struct {
 // Completion is what could be written at a cursor. Each match takes the place of the
 // characters from CursorStart to CursorEnd, counted from 0.
 type Completion struct {
-	Matches     []Match `json:"matches"`
-	CursorStart int     `json:"cursor_start"`
-	CursorEnd   int     `json:"cursor_end"`
+	Matches     []CompletionMatch `json:"matches"`
+	CursorStart int               `json:"cursor_start"`
+	CursorEnd   int               `json:"cursor_end"`
 }
 
-// Match is one of them.
-type Match struct {
+// CompletionMatch is one of them.
+type CompletionMatch struct {
 	Text string `json:"text"`
 	Type string `json:"type" doc:"function, class, module, instance, property, param, key, keyword or statement"`
 }

@@ -10,8 +10,8 @@ type Progress struct {
 	Connection *Connection `json:"connection,omitempty"`
 }
 
-// Begins says whether it is at its beginning.
-func (p Progress) Begins() bool {
+// IsStart says whether it is at its beginning.
+func (p Progress) IsStart() bool {
 	if p.Query != nil {
 		return p.Query.Status == QueryRunning
 	}

@@ -46,15 +46,15 @@ type Column struct {
 	Masked bool `json:"masked,omitempty"`
 }
 
-// Typed is a parameter whose PostgreSQL type the caller knows: that of a list's
+// TypedParameter is a parameter whose PostgreSQL type the caller knows: that of a list's
 // elements where Value is a list.
-type Typed struct {
+type TypedParameter struct {
 	Type  string // as in "numeric"
 	Value any    // text in PostgreSQL's own form, a number, or a list of them
 }
 
 // MarshalJSON leaves the type out: history keeps parameters as they were given.
-func (t Typed) MarshalJSON() ([]byte, error) { return json.Marshal(t.Value) }
+func (t TypedParameter) MarshalJSON() ([]byte, error) { return json.Marshal(t.Value) }
 
 // Table is one table or view that may be read.
 type Table struct {
@@ -88,9 +88,9 @@ type TableColumn struct {
 	Masked     bool    `json:"masked"` // its values are kept back: it may be selected, and nothing else be done with it
 }
 
-// Limits bounds one statement. The zero value of a field means the reader's own
+// QueryLimits bounds one statement. The zero value of a field means the reader's own
 // ceiling.
-type Limits struct {
+type QueryLimits struct {
 	MaxRows  int
 	MaxBytes int64
 	Timeout  time.Duration

@@ -1,31 +1,31 @@
 package sandbox
 
-// Rows are some rows of a result, column by column. They are valid until the Take
+// RowBatch are some rows of a result, column by column. They are valid until the Take
 // that they were given to returns.
-type Rows struct {
-	Columns []Column // the same of every part of a result
-	Data    []Values // of each column
-	Count   int      // of rows, which may have no columns
+type RowBatch struct {
+	Columns []Column       // the same of every part of a result
+	Data    []ColumnValues // of each column
+	Count   int            // of rows, which may have no columns
 }
 
-// Take takes a result part by part, from one goroutine, and is waited for. Where a
+// RowSink takes a result part by part, from one goroutine, and is waited for. Where a
 // statement gives columns it is called at least once, with no rows where there are
 // none. An error of its ends the statement; one of the statement may come after rows.
-type Take func(Rows) error
+type RowSink func(RowBatch) error
 
-// Total is what a statement came to. Truncated is true exactly where it had more
+// QuerySummary is what a statement came to. Truncated is true exactly where it had more
 // rows, or bytes, than were allowed.
-type Total struct {
+type QuerySummary struct {
 	Rows        int
 	Bytes       int64 // of values, as they came over the wire
 	Truncated   bool
 	Fingerprint string // of the statement, whatever its constants
 }
 
-// Values are those of one column. Where it is no array, its Kind says where they are:
+// ColumnValues are those of one column. Where it is no array, its Kind says where they are:
 // Ints for int, Floats for float, Bools for bool, Others for bytes and timedelta, and
 // Text for all else. Those of an array are Others. A place is kept for each NULL.
-type Values struct {
+type ColumnValues struct {
 	Nulls  []bool // one a value; nil where none is NULL
 	Ints   []int64
 	Floats []float64
@@ -37,7 +37,7 @@ type Values struct {
 
 // At is one value: nil, bool, int64, float64, string, []byte or nested []any, as
 // Column says.
-func (v *Values) At(i int) any {
+func (v *ColumnValues) At(i int) any {
 	switch {
 	case v.Nulls != nil && v.Nulls[i]:
 		return nil
@@ -48,13 +48,13 @@ func (v *Values) At(i int) any {
 	case len(v.Bools) > 0:
 		return v.Bools[i]
 	case len(v.Ends) > 0:
-		return string(v.Each(i))
+		return string(v.TextAt(i))
 	}
 	return v.Others[i]
 }
 
-// Each is one text.
-func (v *Values) Each(i int) []byte {
+// TextAt is one text.
+func (v *ColumnValues) TextAt(i int) []byte {
 	if i == 0 {
 		return v.Text[:v.Ends[0]]
 	}

@@ -18,32 +18,32 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// Gallery keeps what is known of artifacts.
-type Gallery interface {
+// ArtifactIndex keeps what is known of artifacts.
+type ArtifactIndex interface {
 	KeepArtifacts(context.Context, []sandbox.Artifact) error
 	Artifact(ctx context.Context, id string) (sandbox.Artifact, error)
 	Artifacts(ctx context.Context, sandboxID string, after sandbox.Artifact, limit int) ([]sandbox.Artifact, error)
-	Attic
+	ArtifactRetention
 }
 
-// Attic says which of them have been kept long enough.
-type Attic interface {
+// ArtifactRetention says which of them have been kept long enough.
+type ArtifactRetention interface {
 	ExpireArtifacts(ctx context.Context, before time.Time, most int64) ([]sandbox.Artifact, error)
 	SumsInUse(ctx context.Context, sums []string) ([]string, error)
 	PlacesInUse(ctx context.Context, places []string) ([]string, error)
 }
 
-// Vault keeps their bytes, by their sums.
-type Vault interface {
-	Keep(name string, body io.Reader) (sandbox.Artifact, error)
-	Settle(sums []string) error
-	Release(sums []string) // once history has what was kept, or nobody is to have it
+// BlobStore keeps their bytes, by their sums.
+type BlobStore interface {
+	Put(name string, body io.Reader) (sandbox.Artifact, error)
+	Sync(sums []string) error
+	Unpin(sums []string) // once history has what was kept, or nobody is to have it
 	Open(sum string) (*os.File, error)
-	Names
+	ArtifactLinks
 }
 
-// Names gives them names on the host.
-type Names interface {
+// ArtifactLinks gives them names on the host.
+type ArtifactLinks interface {
 	Link(sandbox.Artifact) (host string, err error)
 	Unlink(sandbox.Artifact) error
 	Sweep(sums, places func([]string) ([]string, error)) (removed int, err error)
@@ -77,16 +77,16 @@ func (s *Service) collect(ctx context.Context, session Session, box sandbox.Sand
 }
 
 // holding is the vault's Keep, and what releases all that it kept.
-func (s *Service) holding() (keep supervisor.Keep, release func()) {
+func (s *Service) holding() (keep supervisor.StoreArtifact, release func()) {
 	var sums []string
 	keep = func(name string, body io.Reader) (sandbox.Artifact, error) {
-		a, err := s.Vault.Keep(name, body)
+		a, err := s.Blobs.Put(name, body)
 		if err == nil {
 			sums = append(sums, a.SHA256)
 		}
 		return a, err
 	}
-	return keep, func() { s.Vault.Release(sums) }
+	return keep, func() { s.Blobs.Unpin(sums) }
 }
 
 // keepArtifacts writes down what an execution has left, whoever still waits for it, and
@@ -103,14 +103,14 @@ func (s *Service) keepArtifacts(ctx context.Context, e *sandbox.Execution, place
 	now := s.Clock().Truncate(time.Microsecond) // as the database has it
 	for n := range list {
 		a := &list[n]
-		a.ID, a.ExecutionID, a.SandboxID, a.User, a.Place, a.CreatedAt = s.NewID(), e.ID, e.SandboxID, e.User, place, now.Add(time.Duration(n)*time.Microsecond) // no two at once: the oldest go first
+		a.ID, a.ExecutionID, a.SandboxID, a.User, a.Folder, a.CreatedAt = s.NewID(), e.ID, e.SandboxID, e.User, place, now.Add(time.Duration(n)*time.Microsecond) // no two at once: the oldest go first
 		a.URL = "/artifacts/" + a.ID
 		size += a.Size + 4096 // for its name
 		sums = append(sums, a.SHA256)
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), most)
 	defer done()
-	if err := s.Vault.Settle(sums); err != nil {
+	if err := s.Blobs.Sync(sums); err != nil {
 		return nil, err
 	}
 	if err := s.History.KeepArtifacts(ctx, list); err != nil {
@@ -120,7 +120,7 @@ func (s *Service) keepArtifacts(ctx context.Context, e *sandbox.Execution, place
 	hosts = make([]string, len(list))
 	for n, a := range list {
 		var failed error
-		hosts[n], failed = s.Vault.Link(a)
+		hosts[n], failed = s.Blobs.Link(a)
 		err = errors.Join(err, failed)
 	}
 	s.noteKept(size)
@@ -130,8 +130,8 @@ func (s *Service) keepArtifacts(ctx context.Context, e *sandbox.Execution, place
 // Artifacts lists what a sandbox's executions have left, the newest version of each
 // file, limit at a time; next is where to go on after, "" at the end. It answers for
 // sandboxes that have ended, too.
-func (s *Service) Artifacts(ctx context.Context, who sandbox.Key, id string, limit int, after string) (list []sandbox.Artifact, next string, err error) {
-	if _, err := s.record(ctx, who, id); err != nil {
+func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, id string, limit int, after string) (list []sandbox.Artifact, next string, err error) {
+	if _, err := s.record(ctx, caller, id); err != nil {
 		return nil, "", err
 	}
 	s.touchLive(id)
@@ -166,17 +166,17 @@ func (s *Service) touchLive(id string) {
 }
 
 // artifact is one that who may see.
-func (s *Service) artifact(ctx context.Context, who sandbox.Key, id string) (sandbox.Artifact, error) {
+func (s *Service) artifact(ctx context.Context, caller sandbox.Key, id string) (sandbox.Artifact, error) {
 	a, err := s.History.Artifact(ctx, id)
-	if err == nil && !may(who, a.User) {
+	if err == nil && !may(caller, a.User) {
 		err = sandbox.Errorf(sandbox.FaultNotFound, "there is no such artifact, or it is not yours, or its time to be kept is over")
 	}
 	return a, err
 }
 
 // OpenArtifact opens an artifact for reading; the caller closes it.
-func (s *Service) OpenArtifact(ctx context.Context, who sandbox.Key, id string) (*os.File, sandbox.Artifact, error) {
-	a, err := s.artifact(ctx, who, id)
+func (s *Service) OpenArtifact(ctx context.Context, caller sandbox.Key, id string) (*os.File, sandbox.Artifact, error) {
+	a, err := s.artifact(ctx, caller, id)
 	if err != nil {
 		return nil, a, err
 	}
@@ -185,7 +185,7 @@ func (s *Service) OpenArtifact(ctx context.Context, who sandbox.Key, id string) 
 }
 
 func (s *Service) openArtifact(a sandbox.Artifact) (*os.File, sandbox.Artifact, error) {
-	f, err := s.Vault.Open(a.SHA256)
+	f, err := s.Blobs.Open(a.SHA256)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = sandbox.Errorf(sandbox.FaultGone, "the bytes of this artifact are no longer kept")
 	}
@@ -198,27 +198,27 @@ const (
 	defaultSigned = time.Hour
 )
 
-// Signed is the URL of an artifact that needs no key until it expires.
-type Signed struct {
+// SignedURL is the URL of an artifact that needs no key until it expires.
+type SignedURL struct {
 	URL       string    `json:"url"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
 // SignArtifact makes such a URL, which works for as long as is asked, or an hour.
-func (s *Service) SignArtifact(ctx context.Context, who sandbox.Key, id string, last time.Duration) (Signed, error) {
+func (s *Service) SignArtifact(ctx context.Context, caller sandbox.Key, id string, last time.Duration) (SignedURL, error) {
 	if last == 0 {
 		last = defaultSigned
 	}
 	if last < time.Second || last > MaxSigned {
-		return Signed{}, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "expires_in", Detail: fmt.Sprintf("it must be from 1 to %d seconds", int(MaxSigned.Seconds()))}
+		return SignedURL{}, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "expires_in", Detail: fmt.Sprintf("it must be from 1 to %d seconds", int(MaxSigned.Seconds()))}
 	}
-	a, err := s.artifact(ctx, who, id)
+	a, err := s.artifact(ctx, caller, id)
 	if err != nil {
-		return Signed{}, err
+		return SignedURL{}, err
 	}
 	end := s.Clock().Add(last).Truncate(time.Second)
 	expires := strconv.FormatInt(end.Unix(), 10)
-	return Signed{"/artifacts/" + a.ID + "?expires=" + expires + "&signature=" + s.signature(a.ID, expires), end}, nil
+	return SignedURL{"/artifacts/" + a.ID + "?expires=" + expires + "&signature=" + s.signature(a.ID, expires), end}, nil
 }
 
 func (s *Service) signature(id, expires string) string {
@@ -289,9 +289,9 @@ func (s *Service) Sweep(ctx context.Context) error {
 		return err
 	}
 	for _, a := range gone {
-		err = errors.Join(err, s.Vault.Unlink(a))
+		err = errors.Join(err, s.Blobs.Unlink(a))
 	}
-	_, swept := s.Vault.Sweep(func(sums []string) ([]string, error) { return s.History.SumsInUse(ctx, sums) },
+	_, swept := s.Blobs.Sweep(func(sums []string) ([]string, error) { return s.History.SumsInUse(ctx, sums) },
 		func(places []string) ([]string, error) { return s.History.PlacesInUse(ctx, places) })
 	return errors.Join(err, swept)
 }

@@ -28,24 +28,24 @@ type desk struct {
 	captured  int
 	texts     map[string]bool // of the statements that are kept, where there are many
 	bytes     int             // of them and their parameters
-	feed      *Feed           // nil: nobody follows it
+	feed      *EventLog       // nil: nobody follows it
 }
 
 // Query records the statement before it runs, and the time that it took without that of
 // its taker, for which it waits.
-func (d *desk) Query(ctx context.Context, sql string, params map[string]any, take sandbox.Take) (sandbox.Total, error) {
+func (d *desk) Query(ctx context.Context, sql string, params map[string]any, sink sandbox.RowSink) (sandbox.QuerySummary, error) {
 	q := sandbox.Query{SQL: sql, Status: sandbox.QueryRunning, StartedAt: d.service.Clock()}
 	if len(params) > 0 {
 		q.Parameters, _ = json.Marshal(d.service.masked(params))
 	}
 	if no := d.room(&q); no != nil {
-		return sandbox.Total{}, no
+		return sandbox.QuerySummary{}, no
 	}
 	var waited time.Duration
-	timed := func(rows sandbox.Rows) error {
+	timed := func(rows sandbox.RowBatch) error {
 		began := time.Now()
 		defer func() { waited += time.Since(began) }()
-		return take(rows)
+		return sink(rows)
 	}
 	total, captured, kept, err := d.ask(ctx, &q, params, timed)
 	var no *sandbox.Refusal
@@ -55,7 +55,7 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 	case captured:
 		q.Status = "captured"
 	case errors.As(err, &no):
-		q.Status, q.Reason, q.Error = "refused", no.Reason, sandbox.Clip(no.Message, maxQueryError)
+		q.Status, q.Reason, q.Error = "refused", no.Reason, sandbox.Shorten(no.Message, maxQueryError)
 		if no.Failed {
 			q.Status = "failed"
 		}
@@ -63,7 +63,7 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 			q.Status = "cancelled"
 		}
 	case err != nil:
-		q.Status, q.Error = "failed", sandbox.Clip(err.Error(), maxQueryError)
+		q.Status, q.Error = "failed", sandbox.Shorten(err.Error(), maxQueryError)
 	}
 	if d.counted(&q) {
 		d.execution.Truncated["queries"]++
@@ -83,8 +83,8 @@ func (d *desk) Query(ctx context.Context, sql string, params map[string]any, tak
 }
 
 // ask has a statement on record, and runs it; kept says that it is there.
-func (d *desk) ask(ctx context.Context, q *sandbox.Query, params map[string]any, take sandbox.Take) (total sandbox.Total, captured, kept bool, err error) {
-	if sandbox.Depth(q.Parameters) > maxDepth {
+func (d *desk) ask(ctx context.Context, q *sandbox.Query, params map[string]any, sink sandbox.RowSink) (total sandbox.QuerySummary, captured, kept bool, err error) {
+	if sandbox.JSONDepth(q.Parameters) > maxDepth {
 		q.Parameters = nil
 		return total, false, false, &sandbox.Refusal{Reason: "invalid-parameter", Message: fmt.Sprintf("the parameters nest deeper than %d lists and objects", maxDepth)}
 	}
@@ -93,12 +93,12 @@ func (d *desk) ask(ctx context.Context, q *sandbox.Query, params map[string]any,
 	}
 	began := time.Now()
 	defer func() { q.DurationMS = float64(time.Since(began).Microseconds()) / 1000 }()
-	total, err = d.service.Reader.Query(ctx, q.SQL, params, sandbox.Limits{
+	total, err = d.service.Reader.Query(ctx, q.SQL, params, sandbox.QueryLimits{
 		MaxRows: d.box.Policy.MaxRows, Timeout: time.Duration(d.box.Policy.MaxExecutionTime) * time.Second, User: d.box.Owner, Sandbox: d.box.ID,
-	}, take)
+	}, sink)
 	var no *sandbox.Refusal
 	if errors.As(err, &no) {
-		written, ok, wrong := d.capture(ctx, q.SQL, params, no, take)
+		written, ok, wrong := d.capture(ctx, q.SQL, params, no, sink)
 		switch {
 		case ok:
 			return written, true, true, nil
@@ -172,7 +172,7 @@ func (d *desk) Tables(ctx context.Context) ([]string, error) {
 
 // History is the sandbox's last executions, without this one and without their bulk.
 func (d *desk) History(ctx context.Context) ([]sandbox.Execution, error) {
-	list, _, err := d.service.History.Executions(ctx, sandbox.Filter{SandboxID: d.box.ID, Limit: 50})
+	list, _, err := d.service.History.Executions(ctx, sandbox.ExecutionFilter{SandboxID: d.box.ID, Limit: 50})
 	out := make([]sandbox.Execution, 0, len(list))
 	for _, e := range list {
 		if e.ID != d.execution.ID {
@@ -185,24 +185,24 @@ func (d *desk) History(ctx context.Context) ([]sandbox.Execution, error) {
 
 // Query runs one statement for who in the name of a sandbox; it is in history as
 // an execution of its own. The rows are void where there is an error.
-func (s *Service) Query(ctx context.Context, who sandbox.Key, id, sql string, params map[string]any, take sandbox.Take) (sandbox.Total, error) {
-	l, err := s.find(ctx, who, id)
+func (s *Service) Query(ctx context.Context, caller sandbox.Key, id, sql string, params map[string]any, sink sandbox.RowSink) (sandbox.QuerySummary, error) {
+	l, err := s.find(ctx, caller, id)
 	if err != nil {
-		return sandbox.Total{}, err
+		return sandbox.QuerySummary{}, err
 	}
-	e, err := s.newExecution(l.box, who, Job{Code: sql, Kind: sandbox.KindQuery})
+	e, err := s.newExecution(l.box, caller, Job{Code: sql, Kind: sandbox.KindQuery})
 	if err != nil {
-		return sandbox.Total{}, err
+		return sandbox.QuerySummary{}, err
 	}
 	if err := s.History.Begin(context.WithoutCancel(ctx), e); err != nil {
-		return sandbox.Total{}, err
+		return sandbox.QuerySummary{}, err
 	}
 	began := time.Now()
-	total, err := (&desk{service: s, box: l.box, execution: e}).Query(ctx, sql, params, take)
+	total, err := (&desk{service: s, box: l.box, execution: e}).Query(ctx, sql, params, sink)
 	e.Status, e.ExecutionTime = sandbox.StatusCompleted, time.Since(began).Seconds()
 	e.Usage.WallMS = e.ExecutionTime * 1000
 	if err != nil {
-		why := sandbox.Clip(err.Error(), maxQueryError)
+		why := sandbox.Shorten(err.Error(), maxQueryError)
 		e.Status, e.Error = sandbox.StatusFailed, &why
 	}
 	s.mu.Lock()
@@ -212,8 +212,8 @@ func (s *Service) Query(ctx context.Context, who sandbox.Key, id, sql string, pa
 }
 
 // Schema lists every table that may be read, with its columns.
-func (s *Service) Schema(ctx context.Context, who sandbox.Key, id string) ([]sandbox.Table, error) {
-	if _, err := s.find(ctx, who, id); err != nil {
+func (s *Service) Schema(ctx context.Context, caller sandbox.Key, id string) ([]sandbox.Table, error) {
+	if _, err := s.find(ctx, caller, id); err != nil {
 		return nil, err
 	}
 	return s.Reader.Schema(ctx)

@@ -11,7 +11,7 @@ import (
 // operator has added to it.
 func (s *Service) environments() policy.Environments {
 	all := policy.Environments{}
-	for _, e := range s.Shelf.Environments() {
+	for _, e := range s.Environments.Environments() {
 		all[e.Name] = e.Modules
 	}
 	return all
@@ -19,13 +19,13 @@ func (s *Service) environments() policy.Environments {
 
 // RefreshEnvironments has the service see what the operator has changed, and says what
 // there is then. Nothing that runs is interrupted.
-func (s *Service) RefreshEnvironments(ctx context.Context, who sandbox.Key) ([]sandbox.Environment, error) {
-	if who.Role != sandbox.RoleAdmin {
+func (s *Service) RefreshEnvironments(ctx context.Context, caller sandbox.Key) ([]sandbox.Environment, error) {
+	if caller.Role != sandbox.RoleAdmin {
 		return nil, sandbox.Errorf(sandbox.FaultForbidden, "only an admin's key may change what code runs with; GET /environments lists it")
 	}
-	err := s.Shelf.Refresh(context.WithoutCancel(ctx))
+	err := s.Environments.Refresh(context.WithoutCancel(ctx))
 	if err != nil {
 		err = &sandbox.Error{Fault: sandbox.FaultInvalid, Detail: "what was there stays: " + err.Error(), Cause: err}
 	}
-	return s.Shelf.Environments(), err
+	return s.Environments.Environments(), err
 }

@@ -25,7 +25,7 @@ type Job struct {
 	Steps func(sandbox.Step) bool
 
 	debug *interactive // of a debug session
-	feed  *Feed        // nil: nobody follows it
+	feed  *EventLog    // nil: nobody follows it
 	over  func()       // the code has ended; its durable end is next
 }
 
@@ -51,13 +51,13 @@ func (j Job) bring(session Session, allowed bool) error {
 // Execute runs a job in a sandbox: THE main path. The answer is an execution,
 // however the code ended; the error is FaultBusy, FaultGone, FaultTooLarge,
 // FaultUnavailable, FaultFull, or the service's own.
-func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job Job) (*sandbox.Execution, error) {
+func (s *Service) Execute(ctx context.Context, caller sandbox.Key, id string, job Job) (*sandbox.Execution, error) {
 	if job.Steps != nil {
-		if err := debugs(who); err != nil {
+		if err := debugs(caller); err != nil {
 			return nil, err
 		}
 	}
-	l, err := s.find(ctx, who, id)
+	l, err := s.find(ctx, caller, id)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 	defer job.over()
 	l.turn.Lock()
 	defer l.turn.Unlock()
-	e, err := s.newExecution(l.box, who, job)
+	e, err := s.newExecution(l.box, caller, job)
 	if err != nil {
 		return nil, err
 	}
@@ -91,14 +91,14 @@ func (s *Service) Execute(ctx context.Context, who sandbox.Key, id string, job J
 }
 
 // QuickExecute runs a job in a fresh sandbox that is gone afterwards.
-func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, config []byte) (*sandbox.Execution, error) {
-	p, err := policy.Accept(config, s.Default, s.Ceiling, s.environments(), who.Role == sandbox.RoleAdmin)
+func (s *Service) QuickExecute(ctx context.Context, caller sandbox.Key, job Job, config []byte) (*sandbox.Execution, error) {
+	p, err := policy.Accept(config, s.Default, s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
 	if err != nil {
 		return nil, invalid(err)
 	}
 	now := s.Clock()
-	box := sandbox.Sandbox{ID: s.NewID(), Owner: who.User, Policy: p, Ephemeral: true, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
-	e, err := s.newExecution(box, who, job)
+	box := sandbox.Sandbox{ID: s.NewID(), Owner: caller.User, Policy: p, Ephemeral: true, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
+	e, err := s.newExecution(box, caller, job)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, co
 	s.mu.Unlock()
 	var opened Session
 	err = s.run(ctx, box, func(ctx context.Context) (Session, error) {
-		session, err := s.Host.Open(ctx, box, job.Code)
+		session, err := s.Supervisor.Open(ctx, box, job.Code)
 		if err == nil {
 			opened = session
 			err = job.bring(session, box.Policy.EnableFileAccess)
@@ -130,11 +130,11 @@ func (s *Service) QuickExecute(ctx context.Context, who sandbox.Key, job Job, co
 	return e, err
 }
 
-func (s *Service) newExecution(box sandbox.Sandbox, who sandbox.Key, job Job) (*sandbox.Execution, error) {
+func (s *Service) newExecution(box sandbox.Sandbox, caller sandbox.Key, job Job) (*sandbox.Execution, error) {
 	if n := len(job.Code); n > box.Policy.MaxCodeSize {
 		return nil, &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "code", Detail: fmt.Sprintf("the code has %d bytes, and max_code_size is %d", n, box.Policy.MaxCodeSize)}
 	}
-	if sandbox.Depth(job.Context) > maxDepth {
+	if sandbox.JSONDepth(job.Context) > maxDepth {
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "context", Detail: fmt.Sprintf("it nests deeper than %d lists and objects", maxDepth)}
 	}
 	if len(job.Context) == 0 {
@@ -142,7 +142,7 @@ func (s *Service) newExecution(box sandbox.Sandbox, who sandbox.Key, job Job) (*
 	}
 	now := s.Clock()
 	return &sandbox.Execution{
-		ID: s.NewID(), SandboxID: box.ID, User: who.User, By: who, Kind: job.Kind, Status: sandbox.StatusRunning, Code: job.Code, Context: job.Context, Result: json.RawMessage("null"),
+		ID: s.NewID(), SandboxID: box.ID, User: caller.User, Caller: caller, Kind: job.Kind, Status: sandbox.StatusRunning, Code: job.Code, Context: job.Context, Result: json.RawMessage("null"),
 		DebugInfo: sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}}, Outputs: []sandbox.Output{}, Artifacts: []sandbox.Artifact{},
 		ArtifactMap: map[string]string{}, Queries: []sandbox.Query{}, Connections: []sandbox.Connection{}, Truncated: map[string]int64{}, Timestamp: now, CreatedAt: now,
 	}, nil
@@ -153,7 +153,7 @@ const maxDepth = 500
 
 // run takes an execution from its row to its durable end.
 func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, job Job) error {
-	leave, err := s.enter(ctx, e.By)
+	leave, err := s.enter(ctx, e.Caller)
 	if err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 	}
 	session, ranErr := open(ctx)
 	if ranErr == nil {
-		var live supervisor.Listener
+		var live supervisor.OutputListener
 		if job.feed != nil {
 			job.feed.begin(e, box.Owner, box.Policy.MaxOutputSize)
 			s.keep(e.ID, job.feed)
@@ -250,15 +250,15 @@ func (s *Service) finish(e *sandbox.Execution, keepNotes bool) error {
 }
 
 // Cancel ends a running execution; it answers when the wish is passed on.
-func (s *Service) Cancel(ctx context.Context, who sandbox.Key, id string) error {
+func (s *Service) Cancel(ctx context.Context, caller sandbox.Key, id string) error {
 	s.mu.Lock()
 	r, ok := s.running[id]
 	s.mu.Unlock()
-	if ok && may(who, r.owner) {
+	if ok && may(caller, r.owner) {
 		r.cancel(nil)
 		return nil
 	}
-	e, err := s.Execution(ctx, who, id)
+	e, err := s.Execution(ctx, caller, id)
 	if err != nil {
 		return err
 	}
@@ -266,9 +266,9 @@ func (s *Service) Cancel(ctx context.Context, who sandbox.Key, id string) error 
 }
 
 // Execution returns one execution that who may see.
-func (s *Service) Execution(ctx context.Context, who sandbox.Key, id string) (sandbox.Execution, error) {
+func (s *Service) Execution(ctx context.Context, caller sandbox.Key, id string) (sandbox.Execution, error) {
 	e, err := s.History.Execution(ctx, id)
-	if err == nil && !may(who, e.User) {
+	if err == nil && !may(caller, e.User) {
 		return sandbox.Execution{}, sandbox.Errorf(sandbox.FaultNotFound, "there is no such execution, or it is not yours")
 	}
 	return e, err
@@ -276,20 +276,20 @@ func (s *Service) Execution(ctx context.Context, who sandbox.Key, id string) (sa
 
 // Executions lists what the filter lets through; a user other than an admin sees
 // their own.
-func (s *Service) Executions(ctx context.Context, who sandbox.Key, f sandbox.Filter) ([]sandbox.Execution, string, error) {
-	if who.Role != sandbox.RoleAdmin {
-		f.User = who.User
+func (s *Service) Executions(ctx context.Context, caller sandbox.Key, f sandbox.ExecutionFilter) ([]sandbox.Execution, string, error) {
+	if caller.Role != sandbox.RoleAdmin {
+		f.User = caller.User
 	}
 	return s.History.Executions(ctx, f)
 }
 
 // SandboxHistory lists a sandbox's executions, newest first, and counts them all;
 // it answers for sandboxes that have ended, too.
-func (s *Service) SandboxHistory(ctx context.Context, who sandbox.Key, id string, limit int, after string) ([]sandbox.Execution, string, int, error) {
-	if _, err := s.record(ctx, who, id); err != nil {
+func (s *Service) SandboxHistory(ctx context.Context, caller sandbox.Key, id string, limit int, after string) ([]sandbox.Execution, string, int, error) {
+	if _, err := s.record(ctx, caller, id); err != nil {
 		return nil, "", 0, err
 	}
-	list, next, err := s.History.Executions(ctx, sandbox.Filter{SandboxID: id, Limit: limit, After: after})
+	list, next, err := s.History.Executions(ctx, sandbox.ExecutionFilter{SandboxID: id, Limit: limit, After: after})
 	if err != nil {
 		return nil, "", 0, err
 	}
@@ -298,9 +298,9 @@ func (s *Service) SandboxHistory(ctx context.Context, who sandbox.Key, id string
 }
 
 // Statistics sums up the caller's executions; an admin's are everybody's.
-func (s *Service) Statistics(ctx context.Context, who sandbox.Key) (sandbox.Statistics, error) {
-	user := who.User
-	if who.Role == sandbox.RoleAdmin {
+func (s *Service) Statistics(ctx context.Context, caller sandbox.Key) (sandbox.Statistics, error) {
+	user := caller.User
+	if caller.Role == sandbox.RoleAdmin {
 		user = ""
 	}
 	st, err := s.History.Statistics(ctx, user)

@@ -13,29 +13,29 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// Workshop is a folder in which each session is a fresh process, as host.Workshop is.
-type Workshop interface {
+// CompatRunner is a folder in which each session is a fresh process, as host.Workshop is.
+type CompatRunner interface {
 	Open(context.Context, sandbox.Sandbox) (Session, error)
 }
 
-// Facade runs code for clients of a local code-execution server: each request in a
+// CompatService runs code for clients of a local code-execution server: each request in a
 // fresh process of plain Python behind the same wall, all in one folder, with nothing
 // of the database. Its runs are in history, under the user "facade".
-type Facade struct {
+type CompatService struct {
 	Service  *Service
-	Workshop Workshop
+	Runner   CompatRunner
 	MaxChars int // of stdout, and of stderr, in an answer, where a request does not say
 }
 
-// FacadeJob is what such a client sends.
-type FacadeJob struct {
+// CompatJob is what such a client sends.
+type CompatJob struct {
 	Code     string
 	Timeout  time.Duration
 	MaxChars int // 0: the facade's
 }
 
-// Ended is what such a client gets. Status is completed, error or timeout.
-type Ended struct {
+// CompatResult is what such a client gets. Status is completed, error or timeout.
+type CompatResult struct {
 	Status string `json:"process_status"`
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
@@ -45,7 +45,7 @@ const facadeUser = "facade"
 
 // Execute runs one job. An error is the service's own; however the code ended is an
 // answer.
-func (f *Facade) Execute(ctx context.Context, job FacadeJob) (Ended, error) {
+func (f *CompatService) Execute(ctx context.Context, job CompatJob) (CompatResult, error) {
 	s := f.Service
 	p := s.Default
 	p.Profile, p.EnableFileAccess, p.MaxCodeSize = policy.ProfileCompat, true, 1<<20
@@ -58,13 +58,13 @@ func (f *Facade) Execute(ctx context.Context, job FacadeJob) (Ended, error) {
 	p.MaxExecutionTime = min(int(math.Ceil(min(job.Timeout.Seconds(), 1e6))), most)
 	now := s.Clock()
 	box := sandbox.Sandbox{ID: s.NewID(), Owner: facadeUser, Policy: p, Ephemeral: true, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
-	e, err := s.newExecution(box, sandbox.Key{User: facadeUser}, Job{Code: job.Code, Kind: sandbox.KindFacade})
+	e, err := s.newExecution(box, sandbox.Key{User: facadeUser}, Job{Code: job.Code, Kind: sandbox.KindCompat})
 	if err != nil {
-		return Ended{}, err
+		return CompatResult{}, err
 	}
 	var opened Session
 	err = s.run(ctx, box, func(ctx context.Context) (Session, error) {
-		session, err := f.Workshop.Open(ctx, box)
+		session, err := f.Runner.Open(ctx, box)
 		if err != nil {
 			return nil, err
 		}
@@ -75,13 +75,13 @@ func (f *Facade) Execute(ctx context.Context, job FacadeJob) (Ended, error) {
 		err = errors.Join(err, opened.Close())
 	}
 	if err != nil {
-		return Ended{}, err
+		return CompatResult{}, err
 	}
 	if job.MaxChars <= 0 {
 		job.MaxChars = f.MaxChars
 	}
 	out := ended(e)
-	out.Stdout, out.Stderr = sandbox.Clip(out.Stdout, job.MaxChars), sandbox.Clip(out.Stderr, job.MaxChars)
+	out.Stdout, out.Stderr = sandbox.Shorten(out.Stdout, job.MaxChars), sandbox.Shorten(out.Stderr, job.MaxChars)
 	return out, nil
 }
 
@@ -92,7 +92,7 @@ type apart struct {
 	limit time.Duration
 }
 
-func (a apart) Run(ctx context.Context, e *sandbox.Execution, desk supervisor.Desk, _ supervisor.Watcher, _ supervisor.Listener) error {
+func (a apart) Run(ctx context.Context, e *sandbox.Execution, desk supervisor.RequestHandler, _ supervisor.DebugDriver, _ supervisor.OutputListener) error {
 	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
 	err := a.Session.Run(ctx, e, silent{desk}, nil, nil)
@@ -105,13 +105,13 @@ func (a apart) Run(ctx context.Context, e *sandbox.Execution, desk supervisor.De
 
 // silent is a desk at which nobody answers. What is shown there is handed on.
 type silent struct {
-	behind supervisor.Desk // nil: it stays as it is
+	behind supervisor.RequestHandler // nil: it stays as it is
 }
 
 var errSilent = &sandbox.Refusal{Reason: "no-database", Message: "there is no database here"}
 
-func (silent) Query(context.Context, string, map[string]any, sandbox.Take) (sandbox.Total, error) {
-	return sandbox.Total{}, errSilent
+func (silent) Query(context.Context, string, map[string]any, sandbox.RowSink) (sandbox.QuerySummary, error) {
+	return sandbox.QuerySummary{}, errSilent
 }
 
 func (silent) Schema(context.Context, string) (sandbox.Table, error) {
@@ -135,8 +135,8 @@ func (s silent) Connection(number int64, c sandbox.Connection) error {
 }
 
 // ended is an execution in a client's terms.
-func ended(e *sandbox.Execution) Ended {
-	out := Ended{"completed", e.Stdout, e.Stderr}
+func ended(e *sandbox.Execution) CompatResult {
+	out := CompatResult{"completed", e.Stdout, e.Stderr}
 	switch {
 	case e.Status == sandbox.StatusTimeout:
 		out.Status, out.Stderr = "timeout", "Timed out\n"

@@ -44,10 +44,10 @@ type Result struct {
 	Exception *sandbox.Exception `json:"exception,omitempty"`
 }
 
-// Feed is what one execution did, in order. The run adds to it and waits for nobody:
+// EventLog is what one execution did, in order. The run adds to it and waits for nobody:
 // readers may be slow, go away, and come back. It keeps no more than the execution
 // itself does.
-type Feed struct {
+type EventLog struct {
 	owner string
 	begun chan struct{} // closed when the execution is on record and about to run
 	over  chan struct{} // closed when it has ended, and that is on record
@@ -74,12 +74,12 @@ type printed struct {
 // maxPiece is how much text one event has at the most.
 const maxPiece = 32 << 10
 
-func newFeed() *Feed {
-	return &Feed{begun: make(chan struct{}), over: make(chan struct{}), more: make(chan struct{})}
+func newFeed() *EventLog {
+	return &EventLog{begun: make(chan struct{}), over: make(chan struct{}), more: make(chan struct{})}
 }
 
 // begin is the first event. A feed begins once.
-func (f *Feed) begin(e *sandbox.Execution, owner string, maxOutput int) {
+func (f *EventLog) begin(e *sandbox.Execution, owner string, maxOutput int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	first := *e // the run writes on into its own
@@ -90,18 +90,18 @@ func (f *Feed) begin(e *sandbox.Execution, owner string, maxOutput int) {
 }
 
 // add appends an event and wakes who waits. The caller holds mu.
-func (f *Feed) add(name string, data any, size int) {
+func (f *EventLog) add(name string, data any, size int) {
 	f.events = append(f.events, Event{int64(len(f.events) + 1), name, data})
 	f.changed(size)
 }
 
-func (f *Feed) changed(size int) {
+func (f *EventLog) changed(size int) {
 	f.bytes += size
 	close(f.more)
 	f.more = make(chan struct{})
 }
 
-func (f *Feed) tell(name string, data any, size int) {
+func (f *EventLog) tell(name string, data any, size int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.ended {
@@ -110,7 +110,7 @@ func (f *Feed) tell(name string, data any, size int) {
 }
 
 // Print is host.Listener's.
-func (f *Feed) Print(name string, text []byte) {
+func (f *EventLog) Print(name string, text []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.streams[name]
@@ -121,7 +121,7 @@ func (f *Feed) Print(name string, text []byte) {
 }
 
 // print adds text, to the event before where that is nobody's yet. The caller holds mu.
-func (f *Feed) print(name string, text []byte, truncated bool) {
+func (f *EventLog) print(name string, text []byte, truncated bool) {
 	if len(text) == 0 && !truncated {
 		return
 	}
@@ -136,12 +136,12 @@ func (f *Feed) print(name string, text []byte, truncated bool) {
 }
 
 // Note is host.Listener's.
-func (f *Feed) Note(n sandbox.Note) {
+func (f *EventLog) Note(n sandbox.Note) {
 	f.tell("debug", n, len(n.Message)+len(n.Data)+len(n.Repr)+len(n.Function)+len(n.Name)+len(n.Type)+len(n.Level)+200)
 }
 
 // Output is host.Listener's.
-func (f *Feed) Output(o sandbox.Output) {
+func (f *EventLog) Output(o sandbox.Output) {
 	size := len(o.Summary) + len(o.Metadata)
 	for kind, part := range o.Data {
 		size += len(kind) + len(part)
@@ -150,12 +150,12 @@ func (f *Feed) Output(o sandbox.Output) {
 }
 
 // query tells of one that was answered.
-func (f *Feed) query(q sandbox.Query) {
+func (f *EventLog) query(q sandbox.Query) {
 	f.tell("query", q, len(q.SQL)+len(q.Parameters)+len(q.Error)+200)
 }
 
 // end tells how it ended, or what kept the service from knowing.
-func (f *Feed) end(e *sandbox.Execution, err error, now time.Time) {
+func (f *EventLog) end(e *sandbox.Execution, err error, now time.Time) {
 	if began, _ := f.Execution(); began == nil && err == nil { // cut off before its code ran
 		f.begin(e, e.User, 0)
 	}
@@ -179,12 +179,12 @@ func (f *Feed) end(e *sandbox.Execution, err error, now time.Time) {
 }
 
 // Over is closed when the execution has ended and that is on record.
-func (f *Feed) Over() <-chan struct{} { return f.over }
+func (f *EventLog) Over() <-chan struct{} { return f.over }
 
 // Next is the first event after the one with this id (0: the first of all), as soon
 // as there is one. The error is io.EOF where there will be none, what the service
 // failed with, or FaultInvalid for an id that no event has had.
-func (f *Feed) Next(ctx context.Context, after int64) (Event, error) {
+func (f *EventLog) Next(ctx context.Context, after int64) (Event, error) {
 	for {
 		event, there, more, err := f.peek(after)
 		if there || err != nil {
@@ -199,12 +199,12 @@ func (f *Feed) Next(ctx context.Context, after int64) (Event, error) {
 }
 
 // Check is the error that Next would return at once, if any.
-func (f *Feed) Check(after int64) error {
+func (f *EventLog) Check(after int64) error {
 	_, _, _, err := f.peek(after)
 	return err
 }
 
-func (f *Feed) peek(after int64) (event Event, there bool, more <-chan struct{}, err error) {
+func (f *EventLog) peek(after int64) (event Event, there bool, more <-chan struct{}, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := int64(len(f.events))
@@ -226,7 +226,7 @@ func (f *Feed) peek(after int64) (event Event, there bool, more <-chan struct{},
 }
 
 // Err is what the service failed with, once it is over.
-func (f *Feed) Err() error {
+func (f *EventLog) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.failed
@@ -234,14 +234,14 @@ func (f *Feed) Err() error {
 
 // Execution is the execution as it is known: as it began, or where it has ended,
 // whole.
-func (f *Feed) Execution() (e *sandbox.Execution, ended bool) {
+func (f *EventLog) Execution() (e *sandbox.Execution, ended bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.execution, f.ended
 }
 
 // replay is the feed of an execution that has ended, made from its record.
-func replay(e sandbox.Execution, now time.Time) *Feed {
+func replay(e sandbox.Execution, now time.Time) *EventLog {
 	f := newFeed()
 	f.begin(&e, e.User, len(e.Stdout)+len(e.Stderr))
 	f.Print("stdout", []byte(e.Stdout))

@@ -46,8 +46,8 @@ func TestFeedsHaveNoGap(t *testing.T) {
 		config, _ := json.Marshal(map[string]any{"max_output_size": bound})
 		// The first reader reads while the run waits, now and then.
 		var events []service.Event
-		began, over := make(chan *service.Feed, 1), canceled(t)
-		follow := sync.OnceValue(func() *service.Feed { return <-began })
+		began, over := make(chan *service.EventLog, 1), canceled(t)
+		follow := sync.OnceValue(func() *service.EventLog { return <-began })
 		h.printed = func() {
 			f := follow()
 			for random.IntN(3) == 0 {
@@ -119,13 +119,13 @@ func TestFeedsHaveNoGap(t *testing.T) {
 func TestFeedsCountAllThatTheyHold(t *testing.T) {
 	s, h, _, _ := start(t)
 	long := strings.Repeat("x", 3<<20)
-	h.tells = func(live supervisor.Listener) {
+	h.tells = func(live supervisor.OutputListener) {
 		for range 4 {
 			live.Note(sandbox.Note{Function: long, Message: "m"})
 			live.Output(sandbox.Output{Data: map[string]json.RawMessage{long: []byte("0")}})
 		}
 	}
-	var first *service.Feed
+	var first *service.EventLog
 	for range 4 { // of 24 MB each
 		f, err := s.Start(t.Context(), ada, "", service.Job{Code: "tell", Kind: sandbox.KindQuick}, nil)
 		if err != nil {

@@ -18,8 +18,8 @@ type Files struct {
 }
 
 // files finds a live sandbox whose files who may use, and uses it.
-func (s *Service) files(ctx context.Context, who sandbox.Key, id string) (*live, error) {
-	l, err := s.find(ctx, who, id)
+func (s *Service) files(ctx context.Context, caller sandbox.Key, id string) (*live, error) {
+	l, err := s.find(ctx, caller, id)
 	if err != nil {
 		return nil, err
 	}
@@ -31,8 +31,8 @@ func (s *Service) files(ctx context.Context, who sandbox.Key, id string) (*live,
 }
 
 // Upload writes what body has to /data/path of a sandbox, also while it runs.
-func (s *Service) Upload(ctx context.Context, who sandbox.Key, id, path string, body io.Reader) (sandbox.File, error) {
-	l, err := s.files(ctx, who, id)
+func (s *Service) Upload(ctx context.Context, caller sandbox.Key, id, path string, body io.Reader) (sandbox.File, error) {
+	l, err := s.files(ctx, caller, id)
 	if err != nil {
 		return sandbox.File{}, err
 	}
@@ -52,8 +52,8 @@ func (u using) Read(p []byte) (int, error) {
 }
 
 // Files lists a sandbox's uploads.
-func (s *Service) Files(ctx context.Context, who sandbox.Key, id string) (Files, error) {
-	l, err := s.files(ctx, who, id)
+func (s *Service) Files(ctx context.Context, caller sandbox.Key, id string) (Files, error) {
+	l, err := s.files(ctx, caller, id)
 	if err != nil {
 		return Files{}, err
 	}
@@ -65,8 +65,8 @@ func (s *Service) Files(ctx context.Context, who sandbox.Key, id string) (Files,
 }
 
 // OpenFile opens an upload for reading; the caller closes it.
-func (s *Service) OpenFile(ctx context.Context, who sandbox.Key, id, path string) (*os.File, sandbox.File, error) {
-	l, err := s.files(ctx, who, id)
+func (s *Service) OpenFile(ctx context.Context, caller sandbox.Key, id, path string) (*os.File, sandbox.File, error) {
+	l, err := s.files(ctx, caller, id)
 	if err != nil {
 		return nil, sandbox.File{}, err
 	}
@@ -74,8 +74,8 @@ func (s *Service) OpenFile(ctx context.Context, who sandbox.Key, id, path string
 }
 
 // RemoveFile removes an upload.
-func (s *Service) RemoveFile(ctx context.Context, who sandbox.Key, id, path string) error {
-	l, err := s.files(ctx, who, id)
+func (s *Service) RemoveFile(ctx context.Context, caller sandbox.Key, id, path string) error {
+	l, err := s.files(ctx, caller, id)
 	if err != nil {
 		return err
 	}

@@ -71,8 +71,8 @@ func Helpers() map[string][]Helper {
 }
 
 // Rules are what code in a sandbox may import and call.
-func (s *Service) Rules(ctx context.Context, who sandbox.Key, id string) (policy.CodeRules, policy.Policy, error) {
-	l, err := s.find(ctx, who, id)
+func (s *Service) Rules(ctx context.Context, caller sandbox.Key, id string) (policy.CodeRules, policy.Policy, error) {
+	l, err := s.find(ctx, caller, id)
 	if err != nil {
 		return policy.CodeRules{}, policy.Policy{}, err
 	}
@@ -81,8 +81,8 @@ func (s *Service) Rules(ctx context.Context, who sandbox.Key, id string) (policy
 
 // Template is the code of a processor and how to use it. An unknown kind falls
 // back to data_processor.
-func (s *Service) Template(ctx context.Context, who sandbox.Key, id, kind string) (used, code string, err error) {
-	if _, err := s.find(ctx, who, id); err != nil {
+func (s *Service) Template(ctx context.Context, caller sandbox.Key, id, kind string) (used, code string, err error) {
+	if _, err := s.find(ctx, caller, id); err != nil {
 		return "", "", err
 	}
 	if code := helpFile("template_" + kind + ".py"); code != "" && !strings.ContainsAny(kind, "/.") {
@@ -93,7 +93,7 @@ func (s *Service) Template(ctx context.Context, who sandbox.Key, id, kind string
 
 // Analyze looks at a table in a sandbox of its own: kind summary or schema, or
 // anything else for the list of tables; limit bounds the sample.
-func (s *Service) Analyze(ctx context.Context, who sandbox.Key, table, kind string, limit int) (*sandbox.Execution, error) {
+func (s *Service) Analyze(ctx context.Context, caller sandbox.Key, table, kind string, limit int) (*sandbox.Execution, error) {
 	if table == "" && (kind == "summary" || kind == "schema") {
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "table_name", Detail: "name the table to look at; analysis_type \"tables\" lists them"}
 	}
@@ -101,5 +101,5 @@ func (s *Service) Analyze(ctx context.Context, who sandbox.Key, table, kind stri
 	if err != nil {
 		return nil, err
 	}
-	return s.QuickExecute(ctx, who, Job{Code: helpFile("analyze.py"), Context: input, Kind: sandbox.KindAnalyze}, nil)
+	return s.QuickExecute(ctx, caller, Job{Code: helpFile("analyze.py"), Context: input, Kind: sandbox.KindAnalyze}, nil)
 }

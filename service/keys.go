@@ -84,15 +84,15 @@ func (s *Service) Authenticate(ctx context.Context, secret string) (sandbox.Key,
 // CreateKey makes a key and returns it with its secret, which is shown only now.
 // An agent makes none; a developer makes keys of its own that may do no more than
 // it may; an admin any. None outlives its maker.
-func (s *Service) CreateKey(ctx context.Context, who, want sandbox.Key) (sandbox.Key, string, error) {
+func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sandbox.Key, string, error) {
 	if want.User == "" {
-		want.User = who.User
+		want.User = caller.User
 	}
 	switch {
-	case who.Role == sandbox.RoleAdmin:
-	case who.Role != sandbox.RoleDeveloper:
+	case caller.Role == sandbox.RoleAdmin:
+	case caller.Role != sandbox.RoleDeveloper:
 		return want, "", sandbox.Errorf(sandbox.FaultForbidden, "an agent's key cannot make keys; a developer or an admin can")
-	case want.User != who.User:
+	case want.User != caller.User:
 		return want, "", &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "user_id", Detail: "a developer makes keys of its own only"}
 	case want.Limits != sandbox.KeyLimits{}:
 		return want, "", &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "limits", Detail: "only an admin sets the limits of a key; yours hold for the keys that you make, together"}
@@ -102,11 +102,11 @@ func (s *Service) CreateKey(ctx context.Context, who, want sandbox.Key) (sandbox
 	if want.ExpiresAt != nil && want.ExpiresAt.Before(s.Clock()) {
 		return want, "", &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "expires_at", Detail: "this time is past"}
 	}
-	if end := who.ExpiresAt; end != nil && (want.ExpiresAt == nil || want.ExpiresAt.After(*end)) {
+	if end := caller.ExpiresAt; end != nil && (want.ExpiresAt == nil || want.ExpiresAt.After(*end)) {
 		want.ExpiresAt = end // or a key that is to end could go on as another, for ever
 	}
-	if who.Role != sandbox.RoleAdmin {
-		want.Account, want.Limits = who.Account, who.Limits
+	if caller.Role != sandbox.RoleAdmin {
+		want.Account, want.Limits = caller.Account, caller.Limits
 	}
 	secret := NewSecret()
 	hash := HashKey(secret)
@@ -115,25 +115,25 @@ func (s *Service) CreateKey(ctx context.Context, who, want sandbox.Key) (sandbox
 }
 
 // Keys lists the caller's keys; an admin's view has everybody's.
-func (s *Service) ListKeys(ctx context.Context, who sandbox.Key) ([]sandbox.Key, error) {
-	return s.History.Keys(ctx, scope(who))
+func (s *Service) ListKeys(ctx context.Context, caller sandbox.Key) ([]sandbox.Key, error) {
+	return s.History.Keys(ctx, scope(caller))
 }
 
 // RevokeKey ends a key, at once in this process.
-func (s *Service) RevokeKey(ctx context.Context, who sandbox.Key, id string) error {
-	if who.Role == sandbox.RoleAgent {
+func (s *Service) RevokeKey(ctx context.Context, caller sandbox.Key, id string) error {
+	if caller.Role == sandbox.RoleAgent {
 		return sandbox.Errorf(sandbox.FaultForbidden, "an agent's key cannot revoke keys; a developer or an admin can")
 	}
-	err := s.History.RevokeKey(ctx, id, scope(who))
+	err := s.History.RevokeKey(ctx, id, scope(caller))
 	s.keysMu.Lock()
 	clear(s.keys)
 	s.keysMu.Unlock()
 	return err
 }
 
-func scope(who sandbox.Key) string {
-	if who.Role == sandbox.RoleAdmin {
+func scope(caller sandbox.Key) string {
+	if caller.Role == sandbox.RoleAdmin {
 		return ""
 	}
-	return who.User
+	return caller.User
 }

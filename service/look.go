@@ -12,8 +12,8 @@ import (
 
 // quiet claims a sandbox in which nothing runs for a look at it; FaultBusy where
 // something does. A run that comes meanwhile waits for release.
-func (s *Service) quiet(ctx context.Context, who sandbox.Key, id string) (l *live, release func(), err error) {
-	l, err = s.find(ctx, who, id)
+func (s *Service) quiet(ctx context.Context, caller sandbox.Key, id string) (l *live, release func(), err error) {
+	l, err = s.find(ctx, caller, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -30,25 +30,25 @@ func (s *Service) quiet(ctx context.Context, who sandbox.Key, id string) (l *liv
 }
 
 // Variables pictures what a sandbox holds, without running anything of the user's.
-func (s *Service) Variables(ctx context.Context, who sandbox.Key, id string) (sandbox.Variables, error) {
-	l, release, err := s.quiet(ctx, who, id)
+func (s *Service) Variables(ctx context.Context, caller sandbox.Key, id string) (sandbox.Variables, error) {
+	l, release, err := s.quiet(ctx, caller, id)
 	if err != nil {
 		return sandbox.Variables{}, err
 	}
 	defer release()
-	return l.session.Look(ctx)
+	return l.session.InspectVariables(ctx)
 }
 
 // Check says what Python and the sandbox's policy would refuse of code, and runs
 // nothing.
-func (s *Service) Check(ctx context.Context, who sandbox.Key, id, code string) (sandbox.Verdict, error) {
-	l, release, err := s.quiet(ctx, who, id)
+func (s *Service) Check(ctx context.Context, caller sandbox.Key, id, code string) (sandbox.CheckResult, error) {
+	l, release, err := s.quiet(ctx, caller, id)
 	if err != nil {
-		return sandbox.Verdict{}, err
+		return sandbox.CheckResult{}, err
 	}
 	defer release()
 	if err := fits(code, l.box.Policy); err != nil {
-		return sandbox.Verdict{}, err
+		return sandbox.CheckResult{}, err
 	}
 	return l.session.Check(ctx, code)
 }
@@ -56,7 +56,7 @@ func (s *Service) Check(ctx context.Context, who sandbox.Key, id, code string) (
 // Complete says what could be written at a cursor: first from the values that the
 // sandbox holds; where they do not tell, from the text, with jedi, in a process of
 // its own, as it needs more memory than a sandbox may have left.
-func (s *Service) Complete(ctx context.Context, who sandbox.Key, id, code string, cursor *int) (sandbox.Completion, error) {
+func (s *Service) Complete(ctx context.Context, caller sandbox.Key, id, code string, cursor *int) (sandbox.Completion, error) {
 	length := utf8.RuneCountInString(code)
 	at := length
 	if cursor != nil {
@@ -65,7 +65,7 @@ func (s *Service) Complete(ctx context.Context, who sandbox.Key, id, code string
 	if at < 0 || at > length {
 		return sandbox.Completion{}, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "cursor", Detail: fmt.Sprintf("it counts characters of the code, from 0 to %d", length)}
 	}
-	l, release, err := s.quiet(ctx, who, id)
+	l, release, err := s.quiet(ctx, caller, id)
 	if err != nil {
 		return sandbox.Completion{}, err
 	}
@@ -135,7 +135,7 @@ func (s *Service) tool(ctx context.Context, name string, input, out any) error {
 	p.MaxExecutionTime, p.CPUPercent = 8, 100
 	box := sandbox.Sandbox{ID: s.NewID(), Policy: p, Ephemeral: true, CreatedAt: s.Clock()}
 	code := helpFile(name)
-	session, err := s.Host.Open(ctx, box, code)
+	session, err := s.Supervisor.Open(ctx, box, code)
 	if err != nil {
 		return err
 	}

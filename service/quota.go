@@ -11,14 +11,14 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Meter keeps what keys have used.
-type Meter interface {
+// UsageStore keeps what keys have used.
+type UsageStore interface {
 	CPUUsed(ctx context.Context, account string, day time.Time) (time.Duration, error)
 	AddCPU(ctx context.Context, account string, day time.Time, used time.Duration) error
 }
 
-// Allowance is what a key has left of its requests.
-type Allowance struct {
+// RateLimitState is what a key has left of its requests.
+type RateLimitState struct {
 	Limit     int // a minute; 0 is no limit
 	Remaining int
 	Reset     int // seconds until all of it is there again
@@ -41,9 +41,9 @@ type account struct {
 }
 
 // limits are a key's own, or else the operator's for all keys but an admin's.
-func (s *Service) limits(who sandbox.Key) sandbox.KeyLimits {
-	l := who.Limits
-	if who.Role == sandbox.RoleAdmin {
+func (s *Service) limits(caller sandbox.Key) sandbox.KeyLimits {
+	l := caller.Limits
+	if caller.Role == sandbox.RoleAdmin {
 		return l
 	}
 	for own, all := range map[*int]int{&l.Requests: s.KeyLimits.Requests, &l.Concurrent: s.KeyLimits.Concurrent, &l.CPUSeconds: s.KeyLimits.CPUSeconds} {
@@ -55,28 +55,28 @@ func (s *Service) limits(who sandbox.Key) sandbox.KeyLimits {
 }
 
 // of is the account of a key. The caller holds the lock.
-func (q *quotas) of(who sandbox.Key) *account {
+func (q *quotas) of(caller sandbox.Key) *account {
 	if q.accounts == nil {
 		q.accounts = map[string]*account{}
 	}
-	a := q.accounts[who.Account]
+	a := q.accounts[caller.Account]
 	if a == nil {
 		a = &account{}
-		q.accounts[who.Account] = a
+		q.accounts[caller.Account] = a
 	}
 	return a
 }
 
 // Admit counts one request of a key. FaultLimit where it has had all of its share.
-func (s *Service) Admit(who sandbox.Key) (Allowance, error) {
-	limit := s.limits(who).Requests
+func (s *Service) Admit(caller sandbox.Key) (RateLimitState, error) {
+	limit := s.limits(caller).Requests
 	if limit == 0 {
-		return Allowance{}, nil
+		return RateLimitState{}, nil
 	}
 	q, now, most := &s.quotas, s.Clock(), float64(limit)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a, rate := q.of(who), most/60
+	a, rate := q.of(caller), most/60
 	if a.at.IsZero() {
 		a.tokens = most
 	} else {
@@ -90,27 +90,27 @@ func (s *Service) Admit(who sandbox.Key) (Allowance, error) {
 	} else {
 		a.tokens--
 	}
-	return Allowance{Limit: limit, Remaining: int(a.tokens), Reset: int(math.Ceil((most - a.tokens) / rate))}, err
+	return RateLimitState{Limit: limit, Remaining: int(a.tokens), Reset: int(math.Ceil((most - a.tokens) / rate))}, err
 }
 
 // enter counts an execution that is about to run, and leave what it came to.
 // FaultLimit where the key's are too many, or have used its CPU time of the day.
-func (s *Service) enter(ctx context.Context, who sandbox.Key) (leave func(used time.Duration), err error) {
-	limits := s.limits(who)
+func (s *Service) enter(ctx context.Context, caller sandbox.Key) (leave func(used time.Duration), err error) {
+	limits := s.limits(caller)
 	if limits.Concurrent == 0 && limits.CPUSeconds == 0 {
 		return func(time.Duration) {}, nil
 	}
 	now := s.Clock()
 	today := now.Truncate(24 * time.Hour)
 	if limits.CPUSeconds > 0 {
-		if err := s.recall(ctx, who, today); err != nil {
+		if err := s.recall(ctx, caller, today); err != nil {
 			return nil, err
 		}
 	}
 	q := &s.quotas
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a := q.of(who)
+	a := q.of(caller)
 	if limits.Concurrent > 0 && a.running >= limits.Concurrent {
 		return nil, &sandbox.Error{Fault: sandbox.FaultLimit, Detail: fmt.Sprintf("this key may run %d executions at once, and they are running", limits.Concurrent), RetryAfter: 1}
 	}
@@ -131,10 +131,10 @@ func (s *Service) enter(ctx context.Context, who sandbox.Key) (leave func(used t
 }
 
 // recall asks history what an account has used on a day that is new here.
-func (s *Service) recall(ctx context.Context, who sandbox.Key, today time.Time) error {
+func (s *Service) recall(ctx context.Context, caller sandbox.Key, today time.Time) error {
 	q := &s.quotas
 	q.mu.Lock()
-	known := q.of(who).day.Equal(today)
+	known := q.of(caller).day.Equal(today)
 	q.mu.Unlock()
 	if known {
 		return nil
@@ -142,13 +142,13 @@ func (s *Service) recall(ctx context.Context, who sandbox.Key, today time.Time) 
 	if err := s.saveUsage(ctx); err != nil { // of the day before
 		return err
 	}
-	used, err := s.History.CPUUsed(ctx, who.Account, today)
+	used, err := s.History.CPUUsed(ctx, caller.Account, today)
 	if err != nil {
 		return err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if a := q.of(who); !a.day.Equal(today) {
+	if a := q.of(caller); !a.day.Equal(today) {
 		a.day, a.cpu = today, used+a.unsaved
 	}
 	return nil

@@ -14,9 +14,9 @@ import (
 func TestCPUTimeOutlivesTheService(t *testing.T) {
 	s, _, _, now := start(t)
 	ctx := context.Background()
-	who := sandbox.Key{ID: "k", Account: "k", User: "ada", Role: sandbox.RoleAgent, Limits: sandbox.KeyLimits{CPUSeconds: 1}}
+	caller := sandbox.Key{ID: "k", Account: "k", User: "ada", Role: sandbox.RoleAgent, Limits: sandbox.KeyLimits{CPUSeconds: 1}}
 	compute := func(s *service.Service) error {
-		_, err := s.QuickExecute(ctx, who, service.Job{Code: "compute", Kind: sandbox.KindQuick}, nil)
+		_, err := s.QuickExecute(ctx, caller, service.Job{Code: "compute", Kind: sandbox.KindQuick}, nil)
 		return err
 	}
 	for range 2 {
@@ -26,7 +26,7 @@ func TestCPUTimeOutlivesTheService(t *testing.T) {
 	}
 	isFault(t, compute(s), sandbox.FaultLimit)
 	s.Drain(ctx)
-	again := service.New(s.Parts)
+	again := service.New(s.Config)
 	defer again.Drain(ctx)
 	isFault(t, compute(again), sandbox.FaultLimit)
 	now.move(24 * time.Hour)
@@ -39,10 +39,10 @@ func TestCPUTimeOutlivesTheService(t *testing.T) {
 func TestRequestsComeBack(t *testing.T) {
 	s, _, _, now := start(t)
 	defer s.Drain(context.Background())
-	who := sandbox.Key{ID: "k", Account: "k", Role: sandbox.RoleAgent, Limits: sandbox.KeyLimits{Requests: 60}}
+	caller := sandbox.Key{ID: "k", Account: "k", Role: sandbox.RoleAgent, Limits: sandbox.KeyLimits{Requests: 60}}
 	admitted := func() (n int) {
 		for {
-			if _, err := s.Admit(who); err != nil {
+			if _, err := s.Admit(caller); err != nil {
 				isFault(t, err, sandbox.FaultLimit)
 				return n
 			}

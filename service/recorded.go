@@ -11,9 +11,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Recorded is the recording of a debugged run, with the program that it is of. It can
+// OpenRecording is the recording of a debugged run, with the program that it is of. It can
 // be read while the run goes on.
-type Recorded struct {
+type OpenRecording struct {
 	*debugger.Journal
 	Source []string
 	Bytes  int64 // that history keeps of it; 0 while the run goes on
@@ -22,18 +22,18 @@ type Recorded struct {
 // opened keeps the recordings that were read last, and those of runs that go on.
 type opened struct {
 	mu    sync.Mutex
-	live  map[string]*Recorded
+	live  map[string]*OpenRecording
 	kept  []string // most recent last
-	cache map[string]*Recorded
+	cache map[string]*OpenRecording
 }
 
 const maxOpened = 16
 
-func (o *opened) begin(id string, r *Recorded) {
+func (o *opened) begin(id string, r *OpenRecording) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.live == nil {
-		o.live, o.cache = map[string]*Recorded{}, map[string]*Recorded{}
+		o.live, o.cache = map[string]*OpenRecording{}, map[string]*OpenRecording{}
 	}
 	o.live[id] = r
 }
@@ -44,7 +44,7 @@ func (o *opened) end(id string) {
 	delete(o.live, id)
 }
 
-func (o *opened) find(id string) *Recorded {
+func (o *opened) find(id string) *OpenRecording {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if r := o.live[id]; r != nil {
@@ -57,11 +57,11 @@ func (o *opened) find(id string) *Recorded {
 	return nil
 }
 
-func (o *opened) keep(id string, r *Recorded) {
+func (o *opened) keep(id string, r *OpenRecording) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.cache == nil {
-		o.live, o.cache = map[string]*Recorded{}, map[string]*Recorded{}
+		o.live, o.cache = map[string]*OpenRecording{}, map[string]*OpenRecording{}
 	}
 	if o.cache[id] == nil {
 		o.kept = append(o.kept, id)
@@ -78,11 +78,11 @@ const readTime = 10 * time.Second
 
 // Recorded opens the recording of an execution that who may see, past or running.
 // FaultNotFound where it was not debugged, or its recording is no longer kept.
-func (s *Service) Recorded(ctx context.Context, who sandbox.Key, id string) (*Recorded, error) {
-	if err := debugs(who); err != nil {
+func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, id string) (*OpenRecording, error) {
+	if err := debugs(caller); err != nil {
 		return nil, err
 	}
-	e, err := s.Execution(ctx, who, id)
+	e, err := s.Execution(ctx, caller, id)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (s *Service) Recorded(ctx context.Context, who sandbox.Key, id string) (*Re
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorded{Journal: journal, Source: debugger.Source(e.Code)}
+	r := &OpenRecording{Journal: journal, Source: debugger.Source(e.Code)}
 	for _, c := range chunks {
 		r.Bytes += c.Bytes
 	}
@@ -119,7 +119,7 @@ func (s *Service) Recorded(ctx context.Context, who sandbox.Key, id string) (*Re
 }
 
 // Steps returns a page of a recording's steps as the plain stream showed them.
-func (s *Service) Steps(r *Recorded, from, limit int) ([]sandbox.Step, error) {
+func (s *Service) Steps(r *OpenRecording, from, limit int) ([]sandbox.Step, error) {
 	lines, err := r.Lines(from, from+limit-1, r.Source)
 	out := []sandbox.Step{}
 	for _, l := range lines {
@@ -132,17 +132,17 @@ func (s *Service) Steps(r *Recorded, from, limit int) ([]sandbox.Step, error) {
 
 // prune forgets recordings as Keep says, once an hour.
 func (s *Service) prune() {
-	if s.Keep.Age <= 0 && s.Keep.Bytes <= 0 || s.Clock().Before(s.pruned.Add(time.Hour)) {
+	if s.RecordingRetention.Age <= 0 && s.RecordingRetention.Bytes <= 0 || s.Clock().Before(s.pruned.Add(time.Hour)) {
 		return
 	}
 	s.pruned = s.Clock()
 	var before time.Time
-	if s.Keep.Age > 0 {
-		before = s.pruned.Add(-s.Keep.Age)
+	if s.RecordingRetention.Age > 0 {
+		before = s.pruned.Add(-s.RecordingRetention.Age)
 	}
 	ctx, done := context.WithTimeout(context.Background(), time.Minute)
 	defer done()
-	if n, err := s.History.PruneRecordings(ctx, before, s.Keep.Bytes); err != nil {
+	if n, err := s.History.PruneRecordings(ctx, before, s.RecordingRetention.Bytes); err != nil {
 		s.Log.WithError(err).Warn("forget old recordings")
 	} else if n > 0 {
 		s.Log.Infof("%d old recordings are forgotten", n)

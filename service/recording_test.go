@@ -57,7 +57,7 @@ func TestARecordingIsKeptBesideTheRun(t *testing.T) {
 	r := &reluctant{asked: make(chan int, 100), take: make(chan error)}
 	s, h, _, _ := startWith(t, func(store *history.Store) service.History { r.Store = store; return r })
 	const parts, steps = 5, 2000
-	h.records = func(watch supervisor.Watcher) error {
+	h.records = func(watch supervisor.DebugDriver) error {
 		for i := range parts {
 			if err := watch.Records(lines(i > 0, steps)); err != nil {
 				return err
@@ -98,7 +98,7 @@ func TestARecordingIsKeptBesideTheRun(t *testing.T) {
 func TestARecordingThatCouldNotBeKept(t *testing.T) {
 	r := &reluctant{asked: make(chan int, 100), take: make(chan error)}
 	s, h, _, _ := startWith(t, func(store *history.Store) service.History { r.Store = store; return r })
-	h.records = func(watch supervisor.Watcher) error { return watch.Records(lines(false, 2000)) }
+	h.records = func(watch supervisor.DebugDriver) error { return watch.Records(lines(false, 2000)) }
 	go func() {
 		for {
 			r.take <- errors.New("away")

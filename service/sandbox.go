@@ -15,29 +15,29 @@ const recordTime = 5 * time.Second
 
 // Create opens a sandbox for who with the config in raw, a JSON object whose keys
 // are all optional. Errors name the key, FaultFull where there is no room.
-func (s *Service) Create(ctx context.Context, who sandbox.Key, raw []byte) (sandbox.Sandbox, error) {
-	p, err := policy.Accept(raw, s.Default, s.Ceiling, s.environments(), who.Role == sandbox.RoleAdmin)
+func (s *Service) Create(ctx context.Context, caller sandbox.Key, raw []byte) (sandbox.Sandbox, error) {
+	p, err := policy.Accept(raw, s.Default, s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
 	if err != nil {
 		return sandbox.Sandbox{}, invalid(err)
 	}
-	if err := s.reserve(who.User); err != nil {
+	if err := s.reserve(caller.User); err != nil {
 		return sandbox.Sandbox{}, err
 	}
 	now := s.Clock()
-	box := sandbox.Sandbox{ID: s.NewID(), Owner: who.User, Policy: p, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
+	box := sandbox.Sandbox{ID: s.NewID(), Owner: caller.User, Policy: p, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
 	recorded := make(chan error, 1)
 	go func() {
 		recording, done := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 		defer done()
 		recorded <- s.History.CreateSandbox(recording, box)
 	}()
-	session, err := s.Host.Open(ctx, box, "")
+	session, err := s.Supervisor.Open(ctx, box, "")
 	opened, noRecord := err == nil, <-recorded
 	if opened {
 		err = noRecord
 	}
 	s.mu.Lock()
-	s.release(who.User)
+	s.release(caller.User)
 	if err == nil && s.draining {
 		err = stopping()
 	}
@@ -110,15 +110,15 @@ func invalid(err error) error {
 
 // find returns a live sandbox that who may use. A sandbox that has ended is
 // FaultGone with the reason to its owner and to admins; any other is not there.
-func (s *Service) find(ctx context.Context, who sandbox.Key, id string) (*live, error) {
+func (s *Service) find(ctx context.Context, caller sandbox.Key, id string) (*live, error) {
 	s.mu.Lock()
 	l := s.live[id]
 	s.mu.Unlock()
-	if l != nil && may(who, l.box.Owner) {
+	if l != nil && may(caller, l.box.Owner) {
 		return l, nil
 	}
 	if l == nil {
-		box, err := s.record(ctx, who, id)
+		box, err := s.record(ctx, caller, id)
 		if err != nil {
 			return nil, err
 		}
@@ -129,9 +129,9 @@ func (s *Service) find(ctx context.Context, who sandbox.Key, id string) (*live, 
 }
 
 // record returns the record of a sandbox, live or ended, that who may see.
-func (s *Service) record(ctx context.Context, who sandbox.Key, id string) (sandbox.Sandbox, error) {
+func (s *Service) record(ctx context.Context, caller sandbox.Key, id string) (sandbox.Sandbox, error) {
 	box, err := s.History.Sandbox(ctx, id)
-	if err == nil && !may(who, box.Owner) {
+	if err == nil && !may(caller, box.Owner) {
 		err = sandbox.Errorf(sandbox.FaultNotFound, "there is no such sandbox, or it is not yours")
 	}
 	if err == nil && box.State == sandbox.StateActive {
@@ -140,13 +140,13 @@ func (s *Service) record(ctx context.Context, who sandbox.Key, id string) (sandb
 	return box, err
 }
 
-func may(who sandbox.Key, owner string) bool {
-	return who.Role == sandbox.RoleAdmin || who.User == owner
+func may(caller sandbox.Key, owner string) bool {
+	return caller.Role == sandbox.RoleAdmin || caller.User == owner
 }
 
 // Delete ends a sandbox: its process and its files are gone when it returns.
-func (s *Service) Delete(ctx context.Context, who sandbox.Key, id string) error {
-	l, err := s.find(ctx, who, id)
+func (s *Service) Delete(ctx context.Context, caller sandbox.Key, id string) error {
+	l, err := s.find(ctx, caller, id)
 	if err != nil {
 		return err
 	}
@@ -154,11 +154,11 @@ func (s *Service) Delete(ctx context.Context, who sandbox.Key, id string) error 
 }
 
 // DeleteAll ends the caller's own sandboxes and says how many there were.
-func (s *Service) DeleteAll(_ context.Context, who sandbox.Key) (int, error) {
+func (s *Service) DeleteAll(_ context.Context, caller sandbox.Key) (int, error) {
 	s.mu.Lock()
 	var own []*live
 	for _, l := range s.live {
-		if l.box.Owner == who.User {
+		if l.box.Owner == caller.User {
 			own = append(own, l)
 		}
 	}
@@ -245,28 +245,28 @@ func (s *Service) giveBack(l *live) {
 	l.running = false
 }
 
-// Look is what a sandbox holds now.
-type Look struct {
+// SandboxStatus is what a sandbox holds now.
+type SandboxStatus struct {
 	Sandbox     sandbox.Sandbox
 	Running     bool
 	Variables   sandbox.Variables
 	Usage       map[string]any
-	Environment *sandbox.Edition   // nil where nothing of it lives
-	Last        *sandbox.Execution // nil where nothing ran yet
+	Environment *sandbox.EnvironmentVersion // nil where nothing of it lives
+	Last        *sandbox.Execution          // nil where nothing ran yet
 }
 
 // Status pictures a sandbox; the variables are left out while it runs.
-func (s *Service) Status(ctx context.Context, who sandbox.Key, id string) (Look, error) {
-	l, err := s.find(ctx, who, id)
+func (s *Service) Status(ctx context.Context, caller sandbox.Key, id string) (SandboxStatus, error) {
+	l, err := s.find(ctx, caller, id)
 	if err != nil {
-		return Look{}, err
+		return SandboxStatus{}, err
 	}
 	s.mu.Lock()
-	look := Look{Sandbox: l.now(), Variables: sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}}}
+	look := SandboxStatus{Sandbox: l.now(), Variables: sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}}}
 	last, running := l.last, l.running
 	s.mu.Unlock()
 	if !running && l.turn.TryLock() {
-		look.Variables, err = l.session.Look(ctx)
+		look.Variables, err = l.session.InspectVariables(ctx)
 		l.turn.Unlock()
 		if err != nil {
 			return look, err

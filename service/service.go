@@ -25,34 +25,34 @@ import (
 
 // Session is a sandbox's live Python with its files, as host.Session is one.
 type Session interface {
-	Program
-	Adviser
-	Folders
-	Environment() *sandbox.Edition // nil where nothing of it lives
+	Runner
+	CodeAnalyzer
+	SessionFiles
+	Environment() *sandbox.EnvironmentVersion // nil where nothing of it lives
 }
 
-// Program is what runs.
-type Program interface {
-	Run(context.Context, *sandbox.Execution, supervisor.Desk, supervisor.Watcher, supervisor.Listener) error
-	Look(context.Context) (sandbox.Variables, error)
+// Runner is what runs.
+type Runner interface {
+	Run(context.Context, *sandbox.Execution, supervisor.RequestHandler, supervisor.DebugDriver, supervisor.OutputListener) error
+	InspectVariables(context.Context) (sandbox.Variables, error)
 	Usage() map[string]any
 	Close() error
 }
 
-// Adviser reads code that does not run.
-type Adviser interface {
-	Check(ctx context.Context, code string) (sandbox.Verdict, error)
+// CodeAnalyzer reads code that does not run.
+type CodeAnalyzer interface {
+	Check(ctx context.Context, code string) (sandbox.CheckResult, error)
 	Complete(ctx context.Context, code string, cursor int) (c sandbox.Completion, settled bool, before string, err error)
 }
 
-// Folders are the files that it has.
-type Folders interface {
+// SessionFiles are the files that it has.
+type SessionFiles interface {
 	Uploads() *supervisor.Uploads
-	Collect(supervisor.Keep) (found []sandbox.Artifact, missed int64, err error)
+	Collect(supervisor.StoreArtifact) (found []sandbox.Artifact, missed int64, err error)
 }
 
-// Host opens sessions: for one piece of code, or where code is "" for any.
-type Host interface {
+// Supervisor opens sessions: for one piece of code, or where code is "" for any.
+type Supervisor interface {
 	Open(ctx context.Context, box sandbox.Sandbox, code string) (Session, error)
 	Ready() error                 // why none could be opened now
 	Isolation() sandbox.Isolation // of all of them
@@ -67,7 +67,7 @@ type Environments interface {
 
 // Reader reads the knowledge database.
 type Reader interface {
-	Query(ctx context.Context, sql string, params map[string]any, l sandbox.Limits, take sandbox.Take) (sandbox.Total, error)
+	Query(ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, sink sandbox.RowSink) (sandbox.QuerySummary, error)
 	Tables(context.Context) ([]string, error)
 	Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) // all where none is named
 	Ping(context.Context) error
@@ -79,47 +79,47 @@ type Writer interface {
 	Apply(ctx context.Context, sql string, params map[string]any) (int64, error)
 }
 
-// Records keeps executions.
-type Records interface {
+// ExecutionStore keeps executions.
+type ExecutionStore interface {
 	Begin(context.Context, *sandbox.Execution) error
 	Progress(context.Context, sandbox.Progress) error
 	Finish(context.Context, *sandbox.Execution) error
 	Execution(ctx context.Context, id string) (sandbox.Execution, error)
-	Executions(context.Context, sandbox.Filter) ([]sandbox.Execution, string, error)
+	Executions(context.Context, sandbox.ExecutionFilter) ([]sandbox.Execution, string, error)
 }
 
-// Counts sums them up.
-type Counts interface {
+// ExecutionCounts sums them up.
+type ExecutionCounts interface {
 	CountExecutions(ctx context.Context, sandboxID string) (int, error)
 	Statistics(ctx context.Context, user string) (sandbox.Statistics, error)
 	Ping(context.Context) error
 }
 
-// Registry keeps sandboxes.
-type Registry interface {
+// SandboxStore keeps sandboxes.
+type SandboxStore interface {
 	CreateSandbox(context.Context, sandbox.Sandbox) error
 	EndSandbox(ctx context.Context, id string, state sandbox.State, at time.Time) error
 	Sandbox(ctx context.Context, id string) (sandbox.Sandbox, error)
 }
 
-// Keyring keeps keys.
-type Keyring interface {
+// KeyStore keeps keys.
+type KeyStore interface {
 	CreateKey(ctx context.Context, k sandbox.Key, hash []byte) error
 	KeyByHash(ctx context.Context, hash []byte) (sandbox.Key, error)
 	Keys(ctx context.Context, user string) ([]sandbox.Key, error)
 	RevokeKey(ctx context.Context, id, user string) error
 }
 
-// Recordings keeps what debugged runs did.
-type Recordings interface {
+// RecordingStore keeps what debugged runs did.
+type RecordingStore interface {
 	KeepChunk(ctx context.Context, execution string, c sandbox.Chunk) error
 	Chunks(ctx context.Context, execution string) ([]sandbox.Chunk, error) // without their Data
 	ChunkData(ctx context.Context, execution string, sequence int) ([]byte, error)
 	PruneRecordings(ctx context.Context, before time.Time, bytes int64) (int, error)
 }
 
-// Writes keeps what waits for an admin.
-type Writes interface {
+// PendingWriteStore keeps what waits for an admin.
+type PendingWriteStore interface {
 	AddWrite(context.Context, sandbox.PendingWrite) error
 	MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sandbox.WriteStatus) error
 	Write(ctx context.Context, id string) (sandbox.PendingWrite, error)
@@ -128,32 +128,32 @@ type Writes interface {
 
 // History is all of door two.
 type History interface {
-	Recordings
-	Writes
-	Records
-	Counts
-	Registry
-	Keyring
-	Gallery
-	Meter
+	RecordingStore
+	PendingWriteStore
+	ExecutionStore
+	ExecutionCounts
+	SandboxStore
+	KeyStore
+	ArtifactIndex
+	UsageStore
 }
 
-// Parts is what a Service is made of; all fields but Clock and NewID are needed.
-type Parts struct {
-	Host     Host
-	Shelf    Environments
-	Reader   Reader
-	Writer   Writer
-	History  History
-	Vault    Vault
-	Default  policy.Policy // what a creator who asks for nothing gets
-	Ceiling  policy.Policy // what nobody may go beyond
-	PerUser  int           // live sandboxes of one user
-	InAll    int           // live sandboxes in all
-	Parallel int           // runs at a time; more wait a little, then 503
-	Keep     Keep          // what is kept of debugged runs
-	Mask     []string      // parameters of statements whose values history does not keep; "*" is all
-	Log      logrus.FieldLogger
+// Config is what a Service is made of; all fields but Clock and NewID are needed.
+type Config struct {
+	Supervisor         Supervisor
+	Environments       Environments
+	Reader             Reader
+	Writer             Writer
+	History            History
+	Blobs              BlobStore
+	Default            policy.Policy      // what a creator who asks for nothing gets
+	Ceiling            policy.Policy      // what nobody may go beyond
+	PerUser            int                // live sandboxes of one user
+	InAll              int                // live sandboxes in all
+	Parallel           int                // runs at a time; more wait a little, then 503
+	RecordingRetention RecordingRetention // what is kept of debugged runs
+	Mask               []string           // parameters of statements whose values history does not keep; "*" is all
+	Log                logrus.FieldLogger
 
 	SigningKey    []byte // of URLs
 	KeyLimits     sandbox.KeyLimits
@@ -166,13 +166,13 @@ type Parts struct {
 
 // Service runs code and remembers it. Make it with New, end it with Drain.
 type Service struct {
-	Parts
+	Config
 
 	mu       sync.Mutex
 	live     map[string]*live
 	opening  map[string]int // sandboxes being opened, by user
 	running  map[string]run // by execution
-	feeds    map[string]*Feed
+	feeds    map[string]*EventLog
 	draining bool
 	work     sync.WaitGroup // runs and closings that Drain waits for
 	sessions sessions
@@ -216,14 +216,14 @@ type run struct {
 }
 
 // New starts a Service and its janitor.
-func New(p Parts) *Service {
+func New(p Config) *Service {
 	if p.Clock == nil {
 		p.Clock = func() time.Time { return time.Now().UTC() }
 	}
 	if p.NewID == nil {
 		p.NewID = newID
 	}
-	s := &Service{Parts: p, live: map[string]*live{}, opening: map[string]int{}, running: map[string]run{}, feeds: map[string]*Feed{}, keys: map[[32]byte]seenKey{}, sweep: make(chan struct{}, 1), places: make(chan struct{}, max(p.Parallel, 1)), stop: make(chan struct{})}
+	s := &Service{Config: p, live: map[string]*live{}, opening: map[string]int{}, running: map[string]run{}, feeds: map[string]*EventLog{}, keys: map[[32]byte]seenKey{}, sweep: make(chan struct{}, 1), places: make(chan struct{}, max(p.Parallel, 1)), stop: make(chan struct{})}
 	s.work.Add(2)
 	go s.janitor()
 	go s.sweeper()
@@ -245,7 +245,7 @@ func (s *Service) Ready(ctx context.Context) error {
 	if draining {
 		return stopping()
 	}
-	if err := s.Host.Ready(); err != nil {
+	if err := s.Supervisor.Ready(); err != nil {
 		return &sandbox.Error{Fault: sandbox.FaultFull, Detail: err.Error(), RetryAfter: 2, Cause: err}
 	}
 	if err := s.History.Ping(ctx); err != nil {

@@ -30,12 +30,12 @@ import (
 // here, not the run.
 type script struct {
 	started chan string
-	prints  [][]byte                  // what is printed, in pieces, where the code is "print"
-	printed func()                    // is called after each
-	tells   func(supervisor.Listener) // what a run tells, where the code is "tell"
+	prints  [][]byte                        // what is printed, in pieces, where the code is "print"
+	printed func()                          // is called after each
+	tells   func(supervisor.OutputListener) // what a run tells, where the code is "tell"
 	ran     int
 	closed  atomic.Int64
-	records func(supervisor.Watcher) error // has a debugged run recorded
+	records func(supervisor.DebugDriver) error // has a debugged run recorded
 }
 
 func (s *script) Open(context.Context, sandbox.Sandbox, string) (service.Session, error) {
@@ -46,7 +46,7 @@ func (s *script) Ready() error { return nil }
 
 func (s *script) Isolation() sandbox.Isolation { return sandbox.Isolation{} }
 
-func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk supervisor.Desk, watch supervisor.Watcher, live supervisor.Listener) error {
+func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk supervisor.RequestHandler, watch supervisor.DebugDriver, live supervisor.OutputListener) error {
 	s.ran++
 	e.Status = sandbox.StatusCompleted
 	if watch != nil {
@@ -72,7 +72,7 @@ func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk supervisor.
 		}
 	}
 	if e.Code == "ask" {
-		_, err := desk.Query(ctx, "SELECT 1", nil, func(sandbox.Rows) error { return nil })
+		_, err := desk.Query(ctx, "SELECT 1", nil, func(sandbox.RowBatch) error { return nil })
 		return err
 	}
 	if e.Code == "wait" {
@@ -83,23 +83,25 @@ func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk supervisor.
 	return nil
 }
 
-func (s *script) Look(context.Context) (sandbox.Variables, error) { return sandbox.Variables{}, nil }
-func (s *script) Check(context.Context, string) (sandbox.Verdict, error) {
-	return sandbox.Verdict{}, nil
+func (s *script) InspectVariables(context.Context) (sandbox.Variables, error) { return sandbox.Variables{}, nil }
+func (s *script) Check(context.Context, string) (sandbox.CheckResult, error) {
+	return sandbox.CheckResult{}, nil
 }
 func (s *script) Complete(context.Context, string, int) (sandbox.Completion, bool, string, error) {
 	return sandbox.Completion{}, true, "", nil
 }
-func (s *script) Usage() map[string]any         { return nil }
-func (s *script) Close() error                  { s.closed.Add(1); return nil }
-func (s *script) Uploads() *supervisor.Uploads  { return nil }
-func (s *script) Environment() *sandbox.Edition { return nil }
+func (s *script) Usage() map[string]any                    { return nil }
+func (s *script) Close() error                             { s.closed.Add(1); return nil }
+func (s *script) Uploads() *supervisor.Uploads             { return nil }
+func (s *script) Environment() *sandbox.EnvironmentVersion { return nil }
 func (s *script) Environments() []sandbox.Environment {
 	return []sandbox.Environment{{Name: "default"}}
 }
-func (s *script) Packages(string) ([]sandbox.Package, error)                 { return nil, nil }
-func (s *script) Refresh(context.Context) error                              { return nil }
-func (s *script) Collect(supervisor.Keep) ([]sandbox.Artifact, int64, error) { return nil, 0, nil }
+func (s *script) Packages(string) ([]sandbox.Package, error) { return nil, nil }
+func (s *script) Refresh(context.Context) error              { return nil }
+func (s *script) Collect(supervisor.StoreArtifact) ([]sandbox.Artifact, int64, error) {
+	return nil, 0, nil
+}
 
 var ada = sandbox.Key{User: "ada", Role: sandbox.RoleAgent}
 
@@ -145,7 +147,7 @@ func startWith(t *testing.T, wrap func(*history.Store) service.History) (*servic
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = kept.Close() })
-	s := service.New(service.Parts{Host: h, Shelf: h, Reader: reader, Writer: reader, History: wrap(store), Vault: kept, Default: policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log,
+	s := service.New(service.Config{Supervisor: h, Environments: h, Reader: reader, Writer: reader, History: wrap(store), Blobs: kept, Default: policy.Default(), Ceiling: policy.Default(), PerUser: 2, InAll: 10, Parallel: 4, Log: log,
 		Clock: now.Now})
 	return s, h, db, now
 }
@@ -214,8 +216,8 @@ func TestNothingRunsWithoutHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	now.move(4 * time.Second)
-	if who, err := s.Authenticate(ctx, secret); err != nil || who.User != "ada" {
-		t.Errorf("a key that was known is %+v, %v", who, err)
+	if caller, err := s.Authenticate(ctx, secret); err != nil || caller.User != "ada" {
+		t.Errorf("a key that was known is %+v, %v", caller, err)
 	}
 	now.move(2 * time.Second)
 	_, err = s.Authenticate(ctx, secret)
@@ -268,7 +270,7 @@ func TestACallerThatLeavesAtTheStart(t *testing.T) {
 		t.Error(err)
 	}
 	s.Drain(context.Background())
-	list, _, err := s.Executions(context.Background(), ada, sandbox.Filter{Limit: 10})
+	list, _, err := s.Executions(context.Background(), ada, sandbox.ExecutionFilter{Limit: 10})
 	if err != nil || len(list) != 1 || list[0].ID != e.ID || list[0].CompletedAt == nil {
 		t.Errorf("the record: %+v, %v", list, err)
 	}
@@ -281,7 +283,7 @@ type full struct {
 }
 
 func (f *full) Progress(_ context.Context, p sandbox.Progress) error {
-	f.told = append(f.told, p.Begins())
+	f.told = append(f.told, p.IsStart())
 	return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "no room"}
 }
 
@@ -338,12 +340,12 @@ func TestARunThatNeverBegan(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for n := range 4 { // as many as have a place
-		who := sandbox.Key{User: strconv.Itoa(n), Role: sandbox.RoleAgent}
-		box, err := s.Create(ctx, who, nil)
+		caller := sandbox.Key{User: strconv.Itoa(n), Role: sandbox.RoleAgent}
+		box, err := s.Create(ctx, caller, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all.Go(func() { _, _ = s.Execute(ctx, who, box.ID, service.Job{Code: "wait", Kind: sandbox.KindExecute}) })
+		all.Go(func() { _, _ = s.Execute(ctx, caller, box.ID, service.Job{Code: "wait", Kind: sandbox.KindExecute}) })
 		<-h.started
 	}
 	box, err := s.Create(ctx, ada, nil)

@@ -51,11 +51,11 @@ type DebugStart struct {
 
 // OpenDebug runs code in a sandbox under an interactive debugger, and returns when it
 // runs. The sandbox is busy until the run is over.
-func (s *Service) OpenDebug(ctx context.Context, who sandbox.Key, id string, start DebugStart) (*DebugSession, []debugger.BreakpointView, error) {
-	if err := debugs(who); err != nil {
+func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, id string, start DebugStart) (*DebugSession, []debugger.BreakpointView, error) {
+	if err := debugs(caller); err != nil {
 		return nil, nil, err
 	}
-	l, err := s.find(ctx, who, id)
+	l, err := s.find(ctx, caller, id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -63,7 +63,7 @@ func (s *Service) OpenDebug(ctx context.Context, who sandbox.Key, id string, sta
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &DebugSession{Session: debugger.NewSession(journal, debugger.Source(start.Job.Code), true), ID: s.NewID(), SandboxID: id, owner: who.User,
+	d := &DebugSession{Session: debugger.NewSession(journal, debugger.Source(start.Job.Code), true), ID: s.NewID(), SandboxID: id, owner: caller.User,
 		over: make(chan struct{}), driver: start.Driver, used: s.Clock(), idle: time.Duration(l.box.Policy.IdleTimeout) * time.Second}
 	d.OnUse(func() { d.use(s.Clock()) })
 	d.SetEntry(start.StopOnEntry)
@@ -84,7 +84,7 @@ func (s *Service) OpenDebug(ctx context.Context, who sandbox.Key, id string, sta
 	watcher := &interactive{session: d, journal: journal, began: began}
 	job.debug = watcher
 	go func() {
-		e, err := s.Execute(running, who, id, job)
+		e, err := s.Execute(running, caller, id, job)
 		cancel(nil)
 		watcher.flush()
 		d.end(e)
@@ -98,19 +98,19 @@ func (s *Service) OpenDebug(ctx context.Context, who sandbox.Key, id string, sta
 }
 
 // OpenPast opens the recording of an execution as a session.
-func (s *Service) OpenPast(ctx context.Context, who sandbox.Key, execution, driver string) (*DebugSession, error) {
-	r, err := s.Recorded(ctx, who, execution)
+func (s *Service) OpenPast(ctx context.Context, caller sandbox.Key, execution, driver string) (*DebugSession, error) {
+	r, err := s.Recorded(ctx, caller, execution)
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.Execution(ctx, who, execution)
+	e, err := s.Execution(ctx, caller, execution)
 	if err != nil {
 		return nil, err
 	}
 	if e.CompletedAt == nil {
 		return nil, &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "this run goes on; use its own session", RetryAfter: 1}
 	}
-	d := &DebugSession{Session: debugger.NewSession(r.Journal, r.Source, false), ID: s.NewID(), execution: execution, owner: who.User,
+	d := &DebugSession{Session: debugger.NewSession(r.Journal, r.Source, false), ID: s.NewID(), execution: execution, owner: caller.User,
 		over: make(chan struct{}), driver: driver, used: s.Clock(), idle: pastIdle, result: &e}
 	d.OnUse(func() { d.use(s.Clock()) })
 	close(d.over)
@@ -118,14 +118,14 @@ func (s *Service) OpenPast(ctx context.Context, who sandbox.Key, execution, driv
 }
 
 // DebugSession returns a session that who may see.
-func (s *Service) DebugSession(who sandbox.Key, id string) (*DebugSession, error) {
-	if err := debugs(who); err != nil {
+func (s *Service) DebugSession(caller sandbox.Key, id string) (*DebugSession, error) {
+	if err := debugs(caller); err != nil {
 		return nil, err
 	}
 	s.sessions.mu.Lock()
 	d := s.sessions.all[id]
 	s.sessions.mu.Unlock()
-	if d == nil || !may(who, d.owner) {
+	if d == nil || !may(caller, d.owner) {
 		return nil, sandbox.Errorf(sandbox.FaultNotFound, "there is no such debug session, or it is not yours")
 	}
 	d.use(s.Clock())
@@ -133,8 +133,8 @@ func (s *Service) DebugSession(who sandbox.Key, id string) (*DebugSession, error
 }
 
 // CloseDebug ends a session, and its run with it.
-func (s *Service) CloseDebug(who sandbox.Key, id string) error {
-	d, err := s.DebugSession(who, id)
+func (s *Service) CloseDebug(caller sandbox.Key, id string) error {
+	d, err := s.DebugSession(caller, id)
 	if err != nil {
 		return err
 	}
@@ -281,7 +281,7 @@ type interactive struct {
 	streams map[string]*stream
 }
 
-var _ supervisor.Listener = (*interactive)(nil)
+var _ supervisor.OutputListener = (*interactive)(nil)
 
 // room says how much of each stream is told.
 func (i *interactive) room(bytes int) {
@@ -323,6 +323,6 @@ func (i *interactive) Begin(attention func()) json.RawMessage {
 
 func (i *interactive) Logged(body []byte) { i.session.Logged(body) }
 
-func (i *interactive) Stopped(ctx context.Context, where []byte, ask supervisor.Ask) (any, error) {
+func (i *interactive) Stopped(ctx context.Context, where []byte, ask supervisor.Command) (any, error) {
 	return i.session.Stopped(ctx, where, ask)
 }

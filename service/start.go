@@ -18,7 +18,7 @@ const (
 // with config as QuickExecute does, and returns its feed as soon as it is on record.
 // The run goes on whoever listens; Cancel ends it. What keeps it from running is an
 // error, as it is of those two.
-func (s *Service) Start(ctx context.Context, who sandbox.Key, id string, job Job, config []byte) (*Feed, error) {
+func (s *Service) Start(ctx context.Context, caller sandbox.Key, id string, job Job, config []byte) (*EventLog, error) {
 	running, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	f := newFeed()
 	job.feed = f
@@ -27,9 +27,9 @@ func (s *Service) Start(ctx context.Context, who sandbox.Key, id string, job Job
 		var e *sandbox.Execution
 		var err error
 		if id == "" {
-			e, err = s.QuickExecute(running, who, job, config)
+			e, err = s.QuickExecute(running, caller, job, config)
 		} else {
-			e, err = s.Execute(running, who, id, job)
+			e, err = s.Execute(running, caller, id, job)
 		}
 		f.end(e, err, s.Clock())
 	}()
@@ -50,7 +50,7 @@ func (s *Service) Start(ctx context.Context, who sandbox.Key, id string, job Job
 }
 
 // keep holds a feed for those who come for it, and lets old ones go.
-func (s *Service) keep(id string, f *Feed) {
+func (s *Service) keep(id string, f *EventLog) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.feeds[id] = f
@@ -84,15 +84,15 @@ func (s *Service) forget(now time.Time) {
 // events up to after. One that was not started as a stream, or ended some time ago,
 // has a feed made of its record when it has ended; of that, who has had some events
 // gets the last one, which is the whole execution.
-func (s *Service) Follow(ctx context.Context, who sandbox.Key, id string, after int64) (*Feed, int64, error) {
+func (s *Service) Follow(ctx context.Context, caller sandbox.Key, id string, after int64) (*EventLog, int64, error) {
 	s.mu.Lock()
 	f := s.feeds[id]
 	s.mu.Unlock()
-	if f != nil && may(who, f.owner) {
+	if f != nil && may(caller, f.owner) {
 		return f, after, nil
 	}
-	s.Await(ctx, who, id)
-	e, err := s.Execution(context.WithoutCancel(ctx), who, id)
+	s.Await(ctx, caller, id)
+	e, err := s.Execution(context.WithoutCancel(ctx), caller, id)
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return nil, 0, err
 	}
@@ -105,11 +105,11 @@ func (s *Service) Follow(ctx context.Context, who sandbox.Key, id string, after 
 
 // Await returns when an execution that who may see has ended, or is none that goes on, or
 // when ctx ends.
-func (s *Service) Await(ctx context.Context, who sandbox.Key, id string) {
+func (s *Service) Await(ctx context.Context, caller sandbox.Key, id string) {
 	s.mu.Lock()
 	r, running := s.running[id]
 	s.mu.Unlock()
-	if running && may(who, r.owner) {
+	if running && may(caller, r.owner) {
 		select {
 		case <-r.over:
 		case <-ctx.Done():

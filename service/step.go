@@ -12,8 +12,8 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// Keep says what is kept of debugged runs.
-type Keep struct {
+// RecordingRetention says what is kept of debugged runs.
+type RecordingRetention struct {
 	Age   time.Duration // 0: however old
 	Bytes int64         // of all recordings, the oldest go first; 0: however many
 }
@@ -24,7 +24,7 @@ const chunkTime = 5 * time.Second
 // runIn runs e in its session, debugged where steps is given: then what the recorder
 // writes is kept while it runs, so that a kill, of the code or of the service, leaves
 // what was before.
-func (s *Service) runIn(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution, job Job, live supervisor.Listener) error {
+func (s *Service) runIn(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution, job Job, live supervisor.OutputListener) error {
 	answers := &desk{service: s, box: box, execution: e, feed: job.feed}
 	switch {
 	case job.debug != nil:
@@ -58,12 +58,12 @@ type recording struct {
 	keeping chan struct{} // closed when there is nothing more to keep for now
 }
 
-var _ supervisor.Watcher = (*recording)(nil)
+var _ supervisor.DebugDriver = (*recording)(nil)
 
 func (s *Service) newRecording(e *sandbox.Execution, journal *debugger.Journal, steps func(sandbox.Step) bool) *recording {
 	r := &recording{service: s, e: e, journal: journal}
 	source := debugger.Source(e.Code)
-	s.recorded.begin(e.ID, &Recorded{Journal: journal, Source: source})
+	s.recorded.begin(e.ID, &OpenRecording{Journal: journal, Source: source})
 	if steps == nil {
 		return r
 	}
@@ -86,7 +86,7 @@ func (r *recording) Begin(func()) json.RawMessage { return nil }
 func (r *recording) Logged([]byte) {}
 
 // Stopped is an error.
-func (r *recording) Stopped(context.Context, []byte, supervisor.Ask) (any, error) {
+func (r *recording) Stopped(context.Context, []byte, supervisor.Command) (any, error) {
 	return nil, errors.New("a stop of a run that has no breakpoints")
 }
 

@@ -12,7 +12,7 @@ import (
 
 // capture keeps a statement that was refused because it writes, where the sandbox's
 // policy says so; ok says that it did. The error is why it may not be kept either.
-func (d *desk) capture(ctx context.Context, sql string, params map[string]any, no *sandbox.Refusal, take sandbox.Take) (total sandbox.Total, ok bool, err error) {
+func (d *desk) capture(ctx context.Context, sql string, params map[string]any, no *sandbox.Refusal, sink sandbox.RowSink) (total sandbox.QuerySummary, ok bool, err error) {
 	if d.box.Policy.WritePolicy != policy.WriteCapture || no.Reason != "read-only" {
 		return total, false, nil
 	}
@@ -35,7 +35,7 @@ func (d *desk) capture(ctx context.Context, sql string, params map[string]any, n
 		Plan: plan.Plan, RowEstimate: plan.Rows, Status: sandbox.WritePending, CreatedAt: d.service.Clock(),
 	}
 	for name, value := range params {
-		if typed, ok := value.(sandbox.Typed); ok {
+		if typed, ok := value.(sandbox.TypedParameter); ok {
 			w.Types[name] = typed.Type
 		}
 	}
@@ -49,31 +49,31 @@ func (d *desk) capture(ctx context.Context, sql string, params map[string]any, n
 		return total, false, err
 	}
 	d.captured++
-	err = take(sandbox.Rows{
+	err = sink(sandbox.RowBatch{
 		Columns: []sandbox.Column{{Name: "affected_rows", Type: "int4", Kind: "int"}, {Name: "captured", Type: "bool", Kind: "bool"}},
-		Data:    []sandbox.Values{{Ints: []int64{0}}, {Bools: []bool{true}}}, Count: 1,
+		Data:    []sandbox.ColumnValues{{Ints: []int64{0}}, {Bools: []bool{true}}}, Count: 1,
 	})
-	return sandbox.Total{Rows: 1, Fingerprint: plan.Fingerprint}, err == nil, err
+	return sandbox.QuerySummary{Rows: 1, Fingerprint: plan.Fingerprint}, err == nil, err
 }
 
-func onlyAdmins(who sandbox.Key) error {
-	if who.Role != sandbox.RoleAdmin {
+func onlyAdmins(caller sandbox.Key) error {
+	if caller.Role != sandbox.RoleAdmin {
 		return sandbox.Errorf(sandbox.FaultForbidden, "only an admin's key sees and decides on pending writes")
 	}
 	return nil
 }
 
 // PendingWrites lists captured statements, of one status or of all.
-func (s *Service) PendingWrites(ctx context.Context, who sandbox.Key, status string) ([]sandbox.PendingWrite, error) {
-	if err := onlyAdmins(who); err != nil {
+func (s *Service) PendingWrites(ctx context.Context, caller sandbox.Key, status string) ([]sandbox.PendingWrite, error) {
+	if err := onlyAdmins(caller); err != nil {
 		return nil, err
 	}
 	return s.History.Writes(ctx, sandbox.WriteStatus(status))
 }
 
 // ApplyWrite runs a pending write, once, by the writing login.
-func (s *Service) ApplyWrite(ctx context.Context, who sandbox.Key, id string) (sandbox.PendingWrite, error) {
-	w, err := s.decide(ctx, who, id, sandbox.WriteApplying)
+func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id string) (sandbox.PendingWrite, error) {
+	w, err := s.decide(ctx, caller, id, sandbox.WriteApplying)
 	if err != nil {
 		return w, err
 	}
@@ -84,7 +84,7 @@ func (s *Service) ApplyWrite(ctx context.Context, who sandbox.Key, id string) (s
 	dec.UseNumber()
 	if err = dec.Decode(&params); err == nil {
 		for name, kind := range w.Types {
-			params[name] = sandbox.Typed{Type: kind, Value: params[name]}
+			params[name] = sandbox.TypedParameter{Type: kind, Value: params[name]}
 		}
 		w.Affected, err = s.Writer.Apply(ctx, w.SQL, params)
 	}
@@ -99,13 +99,13 @@ func (s *Service) ApplyWrite(ctx context.Context, who sandbox.Key, id string) (s
 }
 
 // RejectWrite says that a pending write is not to be run.
-func (s *Service) RejectWrite(ctx context.Context, who sandbox.Key, id string) (sandbox.PendingWrite, error) {
-	return s.decide(ctx, who, id, sandbox.WriteRejected)
+func (s *Service) RejectWrite(ctx context.Context, caller sandbox.Key, id string) (sandbox.PendingWrite, error) {
+	return s.decide(ctx, caller, id, sandbox.WriteRejected)
 }
 
 // decide moves a write out of pending, in the name of an admin.
-func (s *Service) decide(ctx context.Context, who sandbox.Key, id string, to sandbox.WriteStatus) (sandbox.PendingWrite, error) {
-	if err := onlyAdmins(who); err != nil {
+func (s *Service) decide(ctx context.Context, caller sandbox.Key, id string, to sandbox.WriteStatus) (sandbox.PendingWrite, error) {
+	if err := onlyAdmins(caller); err != nil {
 		return sandbox.PendingWrite{}, err
 	}
 	w, err := s.History.Write(ctx, id)
@@ -116,6 +116,6 @@ func (s *Service) decide(ctx context.Context, who sandbox.Key, id string, to san
 		return w, sandbox.Errorf(sandbox.FaultBusy, "the write is %s already", w.Status)
 	}
 	now := s.Clock()
-	w.Status, w.DecidedBy, w.DecidedAt = to, who.User, &now
+	w.Status, w.DecidedBy, w.DecidedAt = to, caller.User, &now
 	return w, s.History.MoveWrite(ctx, w, sandbox.WritePending)
 }

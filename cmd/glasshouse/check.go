@@ -53,7 +53,7 @@ func checkCode(ctx context.Context, args []string) error {
 
 // verdictOn asks the service on this data folder where one runs, else one that lives
 // for this question only.
-func verdictOn(ctx context.Context, c config, code string, config json.RawMessage) (v sandbox.Verdict, err error) {
+func verdictOn(ctx context.Context, c config, code string, config json.RawMessage) (v sandbox.CheckResult, err error) {
 	if r := dial(c); r != nil {
 		var made struct {
 			ID string `json:"sandbox_id"`

@@ -40,9 +40,9 @@ type config struct {
 	adminKey        string
 	isolation       string
 	minLevel        string
-	zygotes         isolate.Recycle
+	zygotes         isolate.RecyclePolicy
 	pool            int
-	sets            []isolate.Set // instead of all, with the pool; set by no flag
+	sets            []isolate.WarmSet // instead of all, with the pool; set by no flag
 	parallel        int
 	perUser, inAll  int
 	maxMemoryMB     int
@@ -229,7 +229,7 @@ func (c config) shelf() string { return filepath.Join(c.dataDir, "environments")
 func (c config) wall(log func(string, ...any)) isolate.Config {
 	sets := c.sets
 	if sets == nil {
-		sets = isolate.Sets(c.pool)
+		sets = isolate.WarmSets(c.pool)
 	}
 	return isolate.Config{
 		Python: c.python, Shelf: c.shelf(), Sets: sets, Default: policy.Default(), Level: c.isolation, MinLevel: c.minLevel,

@@ -53,11 +53,11 @@ func env(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	shelf := environment.Shelf{Dir: c.shelf()}
+	shelf := environment.Store{Dir: c.shelf()}
 	if shelf.Base, err = interpreter(c, all, shelf); err != nil {
 		return err
 	}
-	bench := environment.Workbench{Shelf: shelf, Environ: os.Environ(), Source: source,
+	bench := environment.Installer{Store: shelf, Environ: os.Environ(), Source: source,
 		Say: func(step string) { fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step) }}
 	syscall.Umask(0o022) // sandboxes read what is made here, and have uids of their own
 	var made sandbox.Environment
@@ -94,7 +94,7 @@ func env(ctx context.Context, args []string) error {
 
 // interpreter is the one that the default environment is made from: the one that is named,
 // else the one of the service that last ran on the data folder.
-func interpreter(c config, f *flag.FlagSet, shelf environment.Shelf) (string, error) {
+func interpreter(c config, f *flag.FlagSet, shelf environment.Store) (string, error) {
 	named := false
 	f.Visit(func(given *flag.Flag) { named = named || given.Name == "python" })
 	if last := shelf.Recall(); last != "" && !named {
@@ -115,7 +115,7 @@ func absolute(program string) (string, error) {
 // remember writes down which interpreter the default environment is made from, for those
 // who change it, and says where it was made from another one.
 func remember(c config, warn func(string, ...any)) (err error) {
-	shelf := environment.Shelf{Dir: c.shelf()}
+	shelf := environment.Store{Dir: c.shelf()}
 	if shelf.Base, err = absolute(c.python); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func takeUp(ctx context.Context, c config) error {
 	return nil
 }
 
-func listEnvironments(shelf environment.Shelf) error {
+func listEnvironments(shelf environment.Store) error {
 	names, err := shelf.Names()
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func listEnvironments(shelf environment.Shelf) error {
 	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(out, "NAME\tPYTHON\tPACKAGES\tDIGEST\tADDED")
 	for _, name := range names {
-		h, err := shelf.Take(name)
+		h, err := shelf.Pin(name)
 		if err != nil {
 			fmt.Fprintf(out, "%s\t\t\t\t%v\n", name, err)
 			continue
@@ -158,8 +158,8 @@ func listEnvironments(shelf environment.Shelf) error {
 	return out.Flush()
 }
 
-func showEnvironment(shelf environment.Shelf, name string) error {
-	h, err := shelf.Take(name)
+func showEnvironment(shelf environment.Store, name string) error {
+	h, err := shelf.Pin(name)
 	if err != nil {
 		return err
 	}

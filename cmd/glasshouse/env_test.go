@@ -43,7 +43,7 @@ func (o operator) env(t *testing.T, args ...string) string {
 type inEnvironment struct {
 	Status, ID  string
 	Result      any
-	Environment sandbox.Edition
+	Environment sandbox.EnvironmentVersion
 	Exception   *sandbox.Exception
 }
 
@@ -171,7 +171,7 @@ func TestPackagesChangeUnderWay(t *testing.T) {
 	}
 	var status struct {
 		Data struct {
-			Metadata struct{ Environment sandbox.Edition } `json:"sandbox_metadata"`
+			Metadata struct{ Environment sandbox.EnvironmentVersion } `json:"sandbox_metadata"`
 		}
 	}
 	text, _ := json.Marshal(r.must(t, "GET", "/sandbox/"+old+"/status", nil))

@@ -29,21 +29,21 @@ import (
 type app struct {
 	service  *service.Service
 	isolator *isolate.Isolator
-	host     *supervisor.Host
+	host     *supervisor.Supervisor
 	store    *history.Store
 	reader   *dbaccess.Reader
 	postgres *embedded.Server // nil where databases were given
-	vault    *blob.Vault
+	vault    *blob.Store
 	lock     *os.File
 	log      *logrus.Logger
 	secret   string // the admin key's
 }
 
 // sessions hands out host's sessions as service wants them.
-type sessions struct{ *supervisor.Host }
+type sessions struct{ *supervisor.Supervisor }
 
 func (s sessions) Open(ctx context.Context, box sandbox.Sandbox, code string) (service.Session, error) {
-	session, err := s.Host.Open(ctx, box, code)
+	session, err := s.Supervisor.Open(ctx, box, code)
 	if err != nil {
 		return nil, err
 	}
@@ -51,17 +51,17 @@ func (s sessions) Open(ctx context.Context, box sandbox.Sandbox, code string) (s
 }
 
 // workshop hands out sessions that share a folder, likewise.
-type workshop struct{ *supervisor.Workshop }
+type workshop struct{ *supervisor.CompatRunner }
 
 func (w workshop) Open(ctx context.Context, box sandbox.Sandbox) (service.Session, error) {
-	session, err := w.Workshop.Open(ctx, box)
+	session, err := w.CompatRunner.Open(ctx, box)
 	if err != nil {
 		return nil, err
 	}
 	return session, nil
 }
 
-func (a *app) workshop() workshop { return workshop{a.host.Workshop()} }
+func (a *app) workshop() workshop { return workshop{a.host.NewCompatRunner()} }
 
 func newLog(c config) *logrus.Logger {
 	log := logrus.New()
@@ -80,7 +80,7 @@ const coldStart = time.Minute
 
 // forOne builds what one command needs, which is the only one that asks, for this code.
 func forOne(ctx context.Context, c config, code string) (*app, error) {
-	c.queue, c.sets = max(c.queue, coldStart), isolate.SetFor(code)
+	c.queue, c.sets = max(c.queue, coldStart), isolate.WarmSetsFor(code)
 	return build(ctx, c, func(string) {})
 }
 
@@ -131,11 +131,11 @@ func build(ctx context.Context, c config, say func(string)) (a *app, err error) 
 	}
 	a.host = supervisor.New(a.isolator, c.queue)
 	a.host.Uploads.All, a.host.Uploads.User = c.uploadsMB<<20, c.uploadsUserMB<<20
-	a.service = service.New(service.Parts{
-		Host: sessions{a.host}, Shelf: a.isolator, Reader: a.reader, Writer: a.reader, History: a.store, Vault: a.vault, Default: policy.Default(), Ceiling: ceiling,
+	a.service = service.New(service.Config{
+		Supervisor: sessions{a.host}, Environments: a.isolator, Reader: a.reader, Writer: a.reader, History: a.store, Blobs: a.vault, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: c.perUser, InAll: c.inAll, Parallel: c.parallel, Mask: strings.FieldsFunc(c.maskParameters, func(r rune) bool { return r == ',' || r == ' ' }), Log: a.log,
-		Keep:       service.Keep{Age: c.keepAge, Bytes: int64(c.keepMB) << 20},
-		SigningKey: signing, KeyLimits: c.keyLimits, ArtifactAge: c.artifactAge, ArtifactBytes: c.artifactMB << 20,
+		RecordingRetention: service.RecordingRetention{Age: c.keepAge, Bytes: int64(c.keepMB) << 20},
+		SigningKey:         signing, KeyLimits: c.keyLimits, ArtifactAge: c.artifactAge, ArtifactBytes: c.artifactMB << 20,
 	})
 	a.secret, err = a.adminKey(ctx, c)
 	return a, err

@@ -71,7 +71,7 @@ func serve(ctx context.Context, args []string) error {
 	if facade != nil {
 		workshop := a.workshop()
 		defer func() { _ = workshop.Close() }()
-		local := serving(httpapi.Paced(httpapi.Facade(&service.Facade{Service: a.service, Workshop: workshop, MaxChars: c.facadeMaxChars}, a.log), httpapi.Stall), connections())
+		local := serving(httpapi.Paced(httpapi.Facade(&service.CompatService{Service: a.service, Runner: workshop, MaxChars: c.facadeMaxChars}, a.log), httpapi.Stall), connections())
 		go func() { ended <- local.Serve(facade) }()
 		defer local.Close()
 	}
@@ -126,7 +126,7 @@ func greet(a *app, c config, address string, took time.Duration) {
 	fmt.Printf("Listening on %s (started in %.1f s)\n", address, took.Seconds())
 	fmt.Printf("Wall: %s", level)
 	if why != "" {
-		fmt.Printf(", which loses: %s\n  (%s; `glasshouse doctor` says what helps)", a.isolator.Loses(), why)
+		fmt.Printf(", which loses: %s\n  (%s; `glasshouse doctor` says what helps)", a.isolator.MissingProtection(), why)
 	}
 	if !c.synchronous {
 		fmt.Print("\nHistory: a run is answered up to 10 ms before its record is on disk (--synchronous-commit=false); if the machine crashes, those may be lost")

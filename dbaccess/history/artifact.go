@@ -15,7 +15,7 @@ func (s *Store) KeepArtifacts(ctx context.Context, list []sandbox.Artifact) erro
 	columns := make([][]string, 9)
 	sizes, times := make([]int64, len(list)), make([]time.Time, len(list))
 	for n, a := range list {
-		for c, text := range []string{a.ID, a.ExecutionID, a.SandboxID, a.User, a.Place, a.Path, a.SHA256, a.MIME, string(a.Change)} {
+		for c, text := range []string{a.ID, a.ExecutionID, a.SandboxID, a.User, a.Folder, a.Path, a.SHA256, a.MIME, string(a.Change)} {
 			columns[c] = append(columns[c], clean(text))
 		}
 		sizes[n], times[n] = a.Size, a.CreatedAt
@@ -30,7 +30,7 @@ const artifactColumns = `id, execution_id, sandbox_id, owner, place, path, sha25
 
 func scanArtifact(row pgx.CollectableRow) (sandbox.Artifact, error) {
 	var a sandbox.Artifact
-	err := row.Scan(&a.ID, &a.ExecutionID, &a.SandboxID, &a.User, &a.Place, &a.Path, &a.SHA256, &a.MIME, &a.Change, &a.Size, &a.CreatedAt)
+	err := row.Scan(&a.ID, &a.ExecutionID, &a.SandboxID, &a.User, &a.Folder, &a.Path, &a.SHA256, &a.MIME, &a.Change, &a.Size, &a.CreatedAt)
 	a.CreatedAt = a.CreatedAt.UTC()
 	return a, err
 }
@@ -56,7 +56,7 @@ func (s *Store) Artifacts(ctx context.Context, sandboxID string, after sandbox.A
 	err := s.read(ctx, func(ctx context.Context) (err error) {
 		rows, _ := s.pool.Query(ctx, `SELECT DISTINCT ON (place, path) `+artifactColumns+` FROM artifacts WHERE sandbox_id = $1
 			AND ($2 = '' OR place > $3 OR place = $3 AND path > $4) ORDER BY place, path, created_at DESC, id LIMIT $5`,
-			clean(sandboxID), after.ID, after.Place, after.Path, limit)
+			clean(sandboxID), after.ID, after.Folder, after.Path, limit)
 		list, err = pgx.CollectRows(rows, scanArtifact)
 		return err
 	})
@@ -74,7 +74,7 @@ func (s *Store) ExpireArtifacts(ctx context.Context, before time.Time, most int6
 	}
 	var places, paths []string
 	for _, a := range gone {
-		places, paths = append(places, a.Place), append(paths, a.Path)
+		places, paths = append(places, a.Folder), append(paths, a.Path)
 	}
 	type name struct{ place, path string }
 	rows, _ = s.pool.Query(ctx, `SELECT DISTINCT place, path FROM artifacts JOIN unnest($1::text[], $2::text[]) AS g(gp, gn) ON place = gp AND path = gn`, places, paths)
@@ -85,7 +85,7 @@ func (s *Store) ExpireArtifacts(ctx context.Context, before time.Time, most int6
 	}
 	free := gone[:0]
 	for _, a := range gone {
-		if !taken[name{a.Place, a.Path}] {
+		if !taken[name{a.Folder, a.Path}] {
 			free = append(free, a)
 		}
 	}

@@ -79,11 +79,11 @@ func TestExecutionsSurviveACrash(t *testing.T) {
 	if got, err := h.Execution(ctx, "odd"); err != nil || got.Stdout != odd.Stdout || got.Code != odd.Code {
 		t.Errorf("odd bytes: %q %q, %v", got.Stdout, got.Code, err)
 	}
-	list, next, err := h.Executions(ctx, sandbox.Filter{SandboxID: "s1", Limit: 1})
+	list, next, err := h.Executions(ctx, sandbox.ExecutionFilter{SandboxID: "s1", Limit: 1})
 	if err != nil || len(list) != 1 || next == "" {
 		t.Fatalf("first page: %d, %q, %v", len(list), next, err)
 	}
-	if list, next, err = h.Executions(ctx, sandbox.Filter{SandboxID: "s1", Limit: 1, After: next}); err != nil || len(list) != 1 || next != "" || list[0].ID != "odd" {
+	if list, next, err = h.Executions(ctx, sandbox.ExecutionFilter{SandboxID: "s1", Limit: 1, After: next}); err != nil || len(list) != 1 || next != "" || list[0].ID != "odd" {
 		t.Errorf("second page: %+v, %q, %v", list, next, err)
 	}
 }

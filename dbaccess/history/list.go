@@ -32,7 +32,7 @@ func (c *conditions) String() string {
 	return strings.Join(append([]string{"true"}, c.clauses...), " AND ")
 }
 
-func conditionsOf(f sandbox.Filter) *conditions {
+func conditionsOf(f sandbox.ExecutionFilter) *conditions {
 	var c conditions
 	if f.User != "" {
 		c.add("owner = ?", clean(f.User))
@@ -62,7 +62,7 @@ func conditionsOf(f sandbox.Filter) *conditions {
 // on have done so far, and the cursor of the next page, "" where there is none. A page has the
 // limit's number of executions or, where they are very large, fewer with a cursor. FaultInvalid where
 // the cursor is not one.
-func (s *Store) Executions(ctx context.Context, f sandbox.Filter) ([]sandbox.Execution, string, error) {
+func (s *Store) Executions(ctx context.Context, f sandbox.ExecutionFilter) ([]sandbox.Execution, string, error) {
 	if f.After != "" {
 		last, err := s.Execution(ctx, f.After)
 		fault, ok := err.(*sandbox.Error)

@@ -153,7 +153,7 @@ func TestAnOutage(t *testing.T) {
 	}
 	calls := map[string]error{"Ping": h.Ping(ctx)}
 	_, calls["Execution"] = h.Execution(ctx, "x")
-	_, _, calls["Executions"] = h.Executions(ctx, sandbox.Filter{})
+	_, _, calls["Executions"] = h.Executions(ctx, sandbox.ExecutionFilter{})
 	_, calls["Statistics"] = h.Statistics(ctx, "")
 	_, calls["Sandbox"] = h.Sandbox(ctx, "x")
 	_, calls["KeyByHash"] = h.KeyByHash(ctx, []byte("x"))

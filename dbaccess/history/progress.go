@@ -45,7 +45,7 @@ func rowIn(body []byte) (row, error) {
 // on the disk, or too much that waits for the database.
 func (s *Store) Progress(ctx context.Context, p sandbox.Progress) error {
 	r, err := progressRow(p)
-	if err == nil && p.Begins() {
+	if err == nil && p.IsStart() {
 		err = s.progressRoom(ctx)
 	}
 	if err == nil {

@@ -44,7 +44,7 @@ func TestWhatARunningExecutionDoes(t *testing.T) {
 		if e, err := h.Execution(ctx, id); err != nil || fmt.Sprintf("%q", did(e)) != fmt.Sprintf("%q", want) {
 			t.Errorf("%s: %q, %v; want %q", when, did(e), err, want)
 		}
-		list, _, err := h.Executions(ctx, sandbox.Filter{})
+		list, _, err := h.Executions(ctx, sandbox.ExecutionFilter{})
 		for _, e := range list {
 			if e.ID == id && fmt.Sprintf("%q", did(e)) != fmt.Sprintf("%q", want) {
 				t.Errorf("%s, in the list: %q; want %q", when, did(e), want)

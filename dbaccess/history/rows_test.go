@@ -197,25 +197,25 @@ func listFilters(t *testing.T, h *history.Store) {
 		keep(t, h, e)
 	}
 	for name, c := range map[string]struct {
-		f    sandbox.Filter
+		f    sandbox.ExecutionFilter
 		want string
 	}{
-		"user":      {sandbox.Filter{User: "lister"}, "543210"},
-		"sandbox":   {sandbox.Filter{User: "lister", SandboxID: "box1"}, "531"},
-		"status":    {sandbox.Filter{User: "lister", Status: sandbox.StatusFailed}, "5"},
-		"since":     {sandbox.Filter{User: "lister", Since: base.Add(time.Hour)}, "5432"},
-		"until":     {sandbox.Filter{User: "lister", Until: base.Add(time.Hour)}, "10"},
-		"code":      {sandbox.Filter{User: "lister", Text: "TOTAL = 3"}, "3"},
-		"wildcards": {sandbox.Filter{User: "lister", Text: "100%_sum"}, "543210"},
-		"error":     {sandbox.Filter{User: "lister", Text: "revenue"}, "5"},
-		"nobody":    {sandbox.Filter{User: "x' OR true --"}, ""},
+		"user":      {sandbox.ExecutionFilter{User: "lister"}, "543210"},
+		"sandbox":   {sandbox.ExecutionFilter{User: "lister", SandboxID: "box1"}, "531"},
+		"status":    {sandbox.ExecutionFilter{User: "lister", Status: sandbox.StatusFailed}, "5"},
+		"since":     {sandbox.ExecutionFilter{User: "lister", Since: base.Add(time.Hour)}, "5432"},
+		"until":     {sandbox.ExecutionFilter{User: "lister", Until: base.Add(time.Hour)}, "10"},
+		"code":      {sandbox.ExecutionFilter{User: "lister", Text: "TOTAL = 3"}, "3"},
+		"wildcards": {sandbox.ExecutionFilter{User: "lister", Text: "100%_sum"}, "543210"},
+		"error":     {sandbox.ExecutionFilter{User: "lister", Text: "revenue"}, "5"},
+		"nobody":    {sandbox.ExecutionFilter{User: "x' OR true --"}, ""},
 	} {
 		list, next, err := h.Executions(ctx, c.f)
 		if err != nil || next != "" || numbers(list) != c.want {
 			t.Errorf("%s: %s, %q, %v; want %s", name, numbers(list), next, err, c.want)
 		}
 	}
-	all, f := "", sandbox.Filter{User: "lister", Limit: 1}
+	all, f := "", sandbox.ExecutionFilter{User: "lister", Limit: 1}
 	for {
 		list, next, err := h.Executions(ctx, f)
 		if err != nil || len(list) != 1 {
@@ -229,7 +229,7 @@ func listFilters(t *testing.T, h *history.Store) {
 	if all != "543210" {
 		t.Errorf("page by page: %s", all)
 	}
-	if _, _, err := h.Executions(ctx, sandbox.Filter{After: "nonsense"}); !isFault(err, sandbox.FaultInvalid) {
+	if _, _, err := h.Executions(ctx, sandbox.ExecutionFilter{After: "nonsense"}); !isFault(err, sandbox.FaultInvalid) {
 		t.Errorf("a wrong cursor: %v", err)
 	}
 	if _, err := h.Execution(ctx, "nonsense"); !isFault(err, sandbox.FaultNotFound) {
@@ -260,7 +260,7 @@ func largePages(t *testing.T, h *history.Store) {
 		e.Stdout = strings.Repeat("x", size)
 		keep(t, h, e)
 	}
-	got, f := []string{}, sandbox.Filter{User: "large"}
+	got, f := []string{}, sandbox.ExecutionFilter{User: "large"}
 	for {
 		list, next, err := h.Executions(context.Background(), f)
 		if err != nil {

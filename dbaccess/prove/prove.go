@@ -81,7 +81,7 @@ func Run(ctx context.Context, r *dbaccess.Reader, url, owner string) ([]Outcome,
 		if o.ReadOnly, err = beside(ctx, owner, "BEGIN READ ONLY", a); err != nil {
 			return nil, err
 		}
-		_, err := r.Query(ctx, a.SQL, nil, sandbox.Limits{MaxRows: 10, Timeout: 5 * time.Second}, func(sandbox.Rows) error { return nil })
+		_, err := r.Query(ctx, a.SQL, nil, sandbox.QueryLimits{MaxRows: 10, Timeout: 5 * time.Second}, func(sandbox.RowBatch) error { return nil })
 		if o.Door, o.Why, err = passes(err); err != nil {
 			return nil, err
 		}

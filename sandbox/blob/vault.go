@@ -34,7 +34,7 @@ import (
 )
 
 // Vault is the folder. It must be closed.
-type Vault struct {
+type Store struct {
 	dir  string
 	root *os.Root
 	mu   sync.Mutex     // of removals, of names, and of what is held
@@ -50,7 +50,7 @@ const store = "artifacts"
 const abandoned = time.Hour
 
 // Open opens the vault in dir, which is there, making what is missing in it.
-func Open(dir string) (*Vault, error) {
+func Open(dir string) (*Store, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("vault: %w", err)
@@ -60,18 +60,18 @@ func Open(dir string) (*Vault, error) {
 			return nil, errors.Join(fmt.Errorf("vault: %w", err), root.Close())
 		}
 	}
-	return &Vault{dir: dir, root: root, held: map[string]int{}}, nil
+	return &Store{dir: dir, root: root, held: map[string]int{}}, nil
 }
 
 // Close gives the folder back.
-func (v *Vault) Close() error { return v.root.Close() }
+func (v *Store) Close() error { return v.root.Close() }
 
 func at(sum string) string { return path.Join(store, sum[:2], sum) }
 
-// Keep writes what body has, once, and says what it is. The bytes are held until they are
+// Put writes what body has, once, and says what it is. The bytes are held until they are
 // given to Release, and on the disk for good once they are given to Settle. name says
 // its type.
-func (v *Vault) Keep(name string, body io.Reader) (a sandbox.Artifact, err error) {
+func (v *Store) Put(name string, body io.Reader) (a sandbox.Artifact, err error) {
 	temp := path.Join(store, ".new-"+rand.Text())
 	f, err := v.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o400)
 	if err != nil {
@@ -96,7 +96,7 @@ func (v *Vault) Keep(name string, body io.Reader) (a sandbox.Artifact, err error
 	v.mu.Unlock()
 	defer func() {
 		if err != nil {
-			v.Release([]string{a.SHA256})
+			v.Unpin([]string{a.SHA256})
 		}
 	}()
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -112,8 +112,8 @@ func (v *Vault) Keep(name string, body io.Reader) (a sandbox.Artifact, err error
 // little more time than one.
 const settlers = 16
 
-// Settle returns when kept bytes, and that they are there, outlast a loss of power.
-func (v *Vault) Settle(sums []string) error {
+// Sync returns when kept bytes, and that they are there, outlast a loss of power.
+func (v *Store) Sync(sums []string) error {
 	var files, shelves []string
 	for _, sum := range sums {
 		files, shelves = append(files, at(sum)), append(shelves, path.Dir(at(sum)))
@@ -122,7 +122,7 @@ func (v *Vault) Settle(sums []string) error {
 	return errors.Join(v.sync(files), v.sync(slices.Compact(shelves)), v.sync([]string{store}))
 }
 
-func (v *Vault) sync(names []string) error {
+func (v *Store) sync(names []string) error {
 	var workers sync.WaitGroup
 	next := make(chan int)
 	failed := make([]error, len(names))
@@ -146,15 +146,15 @@ func (v *Vault) sync(names []string) error {
 }
 
 // see tells a sweep that goes on. The caller holds mu.
-func (v *Vault) see(key string) {
+func (v *Store) see(key string) {
 	if v.seen != nil {
 		v.seen[key]++
 	}
 }
 
-// Release says that of bytes that Keep has kept it is written down who has them, or
+// Unpin says that of bytes that Keep has kept it is written down who has them, or
 // that nobody is to: each sum once for each Keep.
-func (v *Vault) Release(sums []string) {
+func (v *Store) Unpin(sums []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, sum := range sums {
@@ -173,7 +173,7 @@ func (s *start) Write(p []byte) (int, error) {
 }
 
 // Open opens bytes by their sum. fs.ErrNotExist where they are gone.
-func (v *Vault) Open(sum string) (*os.File, error) {
+func (v *Store) Open(sum string) (*os.File, error) {
 	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != sha256.Size {
 		return nil, fs.ErrNotExist
 	}
@@ -182,26 +182,26 @@ func (v *Vault) Open(sum string) (*os.File, error) {
 
 // Link gives bytes a name in a place, such as sessions/ID/artifacts, instead of what
 // has it now, and returns its path on the host.
-func (v *Vault) Link(a sandbox.Artifact) (host string, err error) {
+func (v *Store) Link(a sandbox.Artifact) (host string, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("link an artifact: %w", err)
 		}
 	}()
-	if !filepath.IsLocal(a.Place) || sandbox.CheckPath(a.Path) != "" {
+	if !filepath.IsLocal(a.Folder) || sandbox.CheckPath(a.Path) != "" {
 		return "", fmt.Errorf("%q has no name that a file can have here", a.Path)
 	}
-	name := path.Join(a.Place, a.Path)
+	name := path.Join(a.Folder, a.Path)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.see(a.Place)
-	if err := v.clear(a.Place, path.Dir(a.Path)); err != nil {
+	v.see(a.Folder)
+	if err := v.clear(a.Folder, path.Dir(a.Path)); err != nil {
 		return "", err
 	}
 	if err := v.root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return "", err
 	}
-	temp := path.Join(a.Place, ".new-"+rand.Text())
+	temp := path.Join(a.Folder, ".new-"+rand.Text())
 	if err := v.root.Link(at(a.SHA256), temp); err != nil {
 		return "", err
 	}
@@ -217,7 +217,7 @@ func (v *Vault) Link(a sandbox.Artifact) (host string, err error) {
 }
 
 // clear removes a file of an earlier run that stands where a folder is wanted.
-func (v *Vault) clear(place, folder string) error {
+func (v *Store) clear(place, folder string) error {
 	if folder == "." {
 		return nil
 	}
@@ -236,10 +236,10 @@ func (v *Vault) clear(place, folder string) error {
 
 // Unlink takes an artifact's name away, and the folders that this leaves empty. The
 // bytes stay until Sweep.
-func (v *Vault) Unlink(a sandbox.Artifact) error {
+func (v *Store) Unlink(a sandbox.Artifact) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	name := path.Join(a.Place, a.Path)
+	name := path.Join(a.Folder, a.Path)
 	err := v.root.Remove(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -251,7 +251,7 @@ func (v *Vault) Unlink(a sandbox.Artifact) error {
 // Sweep removes bytes that nobody holds and sums says are not used: of some, it returns
 // those that are. Likewise it removes whole places that places says are not used, and
 // what a killed Keep has left.
-func (v *Vault) Sweep(sums, places func([]string) ([]string, error)) (removed int, err error) {
+func (v *Store) Sweep(sums, places func([]string) ([]string, error)) (removed int, err error) {
 	v.sweeping.Lock()
 	defer v.sweeping.Unlock()
 	defer func() {
@@ -289,7 +289,7 @@ type sweep struct {
 	used          func(keys []string) ([]string, error)
 }
 
-func (v *Vault) sweep(s sweep) (removed int, err error) {
+func (v *Store) sweep(s sweep) (removed int, err error) {
 	v.mu.Lock() // before used is asked: what is released by then is written down
 	v.seen = maps.Clone(v.held)
 	v.mu.Unlock()
@@ -321,7 +321,7 @@ func (v *Vault) sweep(s sweep) (removed int, err error) {
 }
 
 // remove removes what nobody has kept or named meanwhile, and says whether it did.
-func (v *Vault) remove(name, key string) bool {
+func (v *Store) remove(name, key string) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.seen[key] > 0 || v.root.RemoveAll(name) != nil {
@@ -332,7 +332,7 @@ func (v *Vault) remove(name, key string) bool {
 }
 
 // prune removes a folder of names, and those that it is in, where they are empty now.
-func (v *Vault) prune(folder string) {
+func (v *Store) prune(folder string) {
 	for ; strings.Contains(folder, "/") && !strings.HasPrefix(folder, store+"/"); folder = path.Dir(folder) {
 		if v.root.Remove(folder) != nil { // not empty
 			return

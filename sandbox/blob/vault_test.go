@@ -20,7 +20,7 @@ import (
 	"glasshouse/sandbox/blob"
 )
 
-func open(t *testing.T) (*blob.Vault, string) {
+func open(t *testing.T) (*blob.Store, string) {
 	t.Helper()
 	dir := t.TempDir()
 	v, err := blob.Open(dir)
@@ -31,9 +31,9 @@ func open(t *testing.T) (*blob.Vault, string) {
 	return v, dir
 }
 
-func keep(t *testing.T, v *blob.Vault, name, body string) sandbox.Artifact {
+func keep(t *testing.T, v *blob.Store, name, body string) sandbox.Artifact {
 	t.Helper()
-	a, err := v.Keep(name, strings.NewReader(body))
+	a, err := v.Put(name, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func tree(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-func read(t *testing.T, v *blob.Vault, sum string) string {
+func read(t *testing.T, v *blob.Store, sum string) string {
 	t.Helper()
 	f, err := v.Open(sum)
 	if err != nil {
@@ -93,13 +93,13 @@ func TestBytesAreKeptOnce(t *testing.T) {
 		t.Errorf("on disk: %q", got)
 	}
 	c := keep(t, v, "c", "another")
-	if err := v.Settle([]string{a.SHA256, b.SHA256, c.SHA256}); err != nil {
+	if err := v.Sync([]string{a.SHA256, b.SHA256, c.SHA256}); err != nil {
 		t.Error(err)
 	}
-	if err := v.Settle([]string{a.SHA256, strings.Repeat("0", 64)}); !errors.Is(err, fs.ErrNotExist) {
+	if err := v.Sync([]string{a.SHA256, strings.Repeat("0", 64)}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("settled what is not there: %v", err)
 	}
-	v.Release([]string{c.SHA256})
+	v.Unpin([]string{c.SHA256})
 	if n, err := v.Sweep(of(), of()); n != 1 || err != nil {
 		t.Errorf("%d went, %v", n, err)
 	}
@@ -111,7 +111,7 @@ func TestBytesAreKeptOnce(t *testing.T) {
 			t.Errorf("%q: %v, %v", sum, f, err)
 		}
 	}
-	if _, err := v.Keep("c", iotest.ErrReader(errors.New("torn"))); err == nil || !strings.Contains(err.Error(), "torn") {
+	if _, err := v.Put("c", iotest.ErrReader(errors.New("torn"))); err == nil || !strings.Contains(err.Error(), "torn") {
 		t.Errorf("a body that fails: %v", err)
 	}
 	if got := tree(t, dir); len(got) != 1 {
@@ -123,7 +123,7 @@ func TestNames(t *testing.T) {
 	v, dir := open(t)
 	one, two := keep(t, v, "1", "one"), keep(t, v, "2", "two")
 	link := func(a sandbox.Artifact, path string) error {
-		a.Place, a.Path = "sessions/s/artifacts", path
+		a.Folder, a.Path = "sessions/s/artifacts", path
 		host, err := v.Link(a)
 		if err != nil {
 			return err
@@ -153,19 +153,19 @@ func TestNames(t *testing.T) {
 		}
 	}
 	outside := one
-	outside.Place, outside.Path = "../outside", "x"
+	outside.Folder, outside.Path = "../outside", "x"
 	if _, err := v.Link(outside); err == nil {
 		t.Error("a place outside was taken")
 	}
 	for _, path := range []string{"x/y", "x/y", "a"} { // one of them twice
-		if err := v.Unlink(sandbox.Artifact{Place: "sessions/s/artifacts", Path: path}); err != nil {
+		if err := v.Unlink(sandbox.Artifact{Folder: "sessions/s/artifacts", Path: path}); err != nil {
 			t.Error(err)
 		}
 	}
 	if got := tree(t, filepath.Join(dir, "sessions")); !slices.Equal(got, []string{"s/artifacts/x/z"}) {
 		t.Errorf("left are %q", got)
 	}
-	if err := v.Unlink(sandbox.Artifact{Place: "sessions/s/artifacts", Path: "x/z"}); err != nil {
+	if err := v.Unlink(sandbox.Artifact{Folder: "sessions/s/artifacts", Path: "x/z"}); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "sessions", "s")); !errors.Is(err, fs.ErrNotExist) {
@@ -193,10 +193,10 @@ func TestSweep(t *testing.T) {
 	if n := sweep(of(used.SHA256), of()); n != 0 {
 		t.Errorf("%d went that were held", n)
 	}
-	v.Release([]string{used.SHA256, free.SHA256, twice.SHA256})
+	v.Unpin([]string{used.SHA256, free.SHA256, twice.SHA256})
 	again := func(asked []string) ([]string, error) { // kept and let go of once more, after the question and before its answer
 		if slices.Contains(asked, free.SHA256) {
-			v.Release([]string{keep(t, v, "free", "free").SHA256})
+			v.Unpin([]string{keep(t, v, "free", "free").SHA256})
 		}
 		return of(used.SHA256)(asked)
 	}
@@ -209,21 +209,21 @@ func TestSweep(t *testing.T) {
 	if read(t, v, used.SHA256) != "used" || read(t, v, twice.SHA256) != "twice" {
 		t.Error("what is used, or held once more, went")
 	}
-	v.Release([]string{twice.SHA256})
+	v.Unpin([]string{twice.SHA256})
 	if n := sweep(of(used.SHA256), of()); n != 1 {
 		t.Errorf("%d went", n)
 	}
 
 	for _, place := range []string{"sessions/live/artifacts", "sessions/gone/artifacts", "outputs/live", "outputs/gone"} {
 		a := used
-		a.Place, a.Path = place, "deep/er"
+		a.Folder, a.Path = place, "deep/er"
 		if _, err := v.Link(a); err != nil {
 			t.Fatal(err)
 		}
 	}
 	named := func(asked []string) ([]string, error) {
 		if slices.Contains(asked, "outputs/gone") {
-			if _, err := v.Link(sandbox.Artifact{SHA256: used.SHA256, Place: "outputs/gone", Path: "new"}); err != nil {
+			if _, err := v.Link(sandbox.Artifact{SHA256: used.SHA256, Folder: "outputs/gone", Path: "new"}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -305,13 +305,13 @@ func TestSweepBesideKeep(t *testing.T) {
 		running.Go(func() {
 			for n := range 300 {
 				body := fmt.Sprint("body ", (n*7+worker)%5)
-				a, err := v.Keep("x", strings.NewReader(body))
+				a, err := v.Put("x", strings.NewReader(body))
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				note(a, 1)
-				v.Release([]string{a.SHA256})
+				v.Unpin([]string{a.SHA256})
 				if got := read(t, v, a.SHA256); got != body {
 					t.Errorf("%q is %q", body, got)
 				}

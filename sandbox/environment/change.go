@@ -15,9 +15,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Workbench changes the environments of a shelf. A change that fails leaves all as it was.
-type Workbench struct {
-	Shelf
+// Installer changes the environments of a shelf. A change that fails leaves all as it was.
+type Installer struct {
+	Store
 	Environ []string     // the environment of pip's process
 	Source  bool         // packages may be built from source, which runs code of theirs
 	Say     func(string) // told what takes time
@@ -25,7 +25,7 @@ type Workbench struct {
 
 // open takes the shelf, waiting for others, and removes what a change that was cut off
 // has left.
-func (w Workbench) open(ctx context.Context) (release func(), err error) {
+func (w Installer) open(ctx context.Context) (release func(), err error) {
 	if err := os.MkdirAll(w.Dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (w Workbench) open(ctx context.Context) (release func(), err error) {
 // Create makes an environment: with the packages of another, with an interpreter and the
 // packages that it has, or else with those of the default one's interpreter and no
 // packages.
-func (w Workbench) Create(ctx context.Context, name, from, python string) (sandbox.Environment, error) {
+func (w Installer) Create(ctx context.Context, name, from, python string) (sandbox.Environment, error) {
 	if err := CheckName(name); err != nil {
 		return sandbox.Environment{}, err
 	}
@@ -80,8 +80,8 @@ func (w Workbench) Create(ctx context.Context, name, from, python string) (sandb
 	m := making{name: name}
 	switch {
 	case from != "":
-		var seed *Held
-		if seed, err = w.Take(from); err != nil {
+		var seed *Pinned
+		if seed, err = w.Pin(from); err != nil {
 			return sandbox.Environment{}, err
 		}
 		defer seed.Release()
@@ -105,7 +105,7 @@ func (w Workbench) Create(ctx context.Context, name, from, python string) (sandb
 }
 
 // Add installs packages. What is there stays at its version, but for what is named.
-func (w Workbench) Add(ctx context.Context, name string, specs []string) (sandbox.Environment, error) {
+func (w Installer) Add(ctx context.Context, name string, specs []string) (sandbox.Environment, error) {
 	for _, spec := range specs {
 		if err := checkSpec(spec); err != nil {
 			return sandbox.Environment{}, err
@@ -121,7 +121,7 @@ func (w Workbench) Add(ctx context.Context, name string, specs []string) (sandbo
 }
 
 // Remove takes packages out, with what was installed for them alone.
-func (w Workbench) Remove(ctx context.Context, name string, names []string) (sandbox.Environment, error) {
+func (w Installer) Remove(ctx context.Context, name string, names []string) (sandbox.Environment, error) {
 	return w.change(ctx, name, func(m *making) error {
 		for _, each := range names {
 			if nameOf(each) != each {
@@ -144,7 +144,7 @@ func (w Workbench) Remove(ctx context.Context, name string, names []string) (san
 
 // Update makes an environment again, from the interpreter that it was made from (the
 // default one: from the service's), with what was asked for at the newest versions.
-func (w Workbench) Update(ctx context.Context, name string) (sandbox.Environment, error) {
+func (w Installer) Update(ctx context.Context, name string) (sandbox.Environment, error) {
 	release, err := w.open(ctx)
 	if err != nil {
 		return sandbox.Environment{}, err
@@ -168,7 +168,7 @@ func (w Workbench) Update(ctx context.Context, name string) (sandbox.Environment
 	if m.py, err = Inspect(m.lock.Python); err != nil {
 		return sandbox.Environment{}, err
 	}
-	if name == Default || slices.ContainsFunc(lock.Pins, func(p Pin) bool { return len(p.Hashes) == 0 }) {
+	if name == Default || slices.ContainsFunc(lock.Pins, func(p PinnedPackage) bool { return len(p.Hashes) == 0 }) {
 		m.seed = m.py.Packages
 		have, err := scan(m.seed)
 		if err != nil {
@@ -184,7 +184,7 @@ func (w Workbench) Update(ctx context.Context, name string) (sandbox.Environment
 }
 
 // Delete removes an environment; those who use it keep it until they are done.
-func (w Workbench) Delete(ctx context.Context, name string) error {
+func (w Installer) Delete(ctx context.Context, name string) error {
 	release, err := w.open(ctx)
 	if err != nil {
 		return err
@@ -204,13 +204,13 @@ func (w Workbench) Delete(ctx context.Context, name string) error {
 }
 
 // change makes an environment anew from what it is now.
-func (w Workbench) change(ctx context.Context, name string, how func(*making) error) (sandbox.Environment, error) {
+func (w Installer) change(ctx context.Context, name string, how func(*making) error) (sandbox.Environment, error) {
 	release, err := w.open(ctx)
 	if err != nil {
 		return sandbox.Environment{}, err
 	}
 	defer release()
-	now, err := w.Take(name)
+	now, err := w.Pin(name)
 	if err != nil {
 		return sandbox.Environment{}, err
 	}
@@ -240,12 +240,12 @@ type making struct {
 }
 
 // begin has it begin as another one.
-func (m *making) begin(as *Held) {
+func (m *making) begin(as *Pinned) {
 	m.py, m.lock, m.seed = as.Interpreter, as.Lock, as.Interpreter.Packages
 }
 
 // make makes an environment in a folder of its own, and then makes that the current one.
-func (w Workbench) make(ctx context.Context, m making) (sandbox.Environment, error) {
+func (w Installer) make(ctx context.Context, m making) (sandbox.Environment, error) {
 	top := filepath.Join(w.Dir, m.name)
 	if err := os.MkdirAll(top, 0o755); err != nil {
 		return sandbox.Environment{}, err
@@ -274,7 +274,7 @@ func (w Workbench) make(ctx context.Context, m making) (sandbox.Environment, err
 }
 
 // fill makes the environment in its folder, and settles its lock.
-func (w Workbench) fill(ctx context.Context, fresh string, m *making) error {
+func (w Installer) fill(ctx context.Context, fresh string, m *making) error {
 	py := m.py
 	if err := w.venv(ctx, py.Executable, fresh, "--without-pip"); err != nil {
 		return err
@@ -320,7 +320,7 @@ func (w Workbench) fill(ctx context.Context, fresh string, m *making) error {
 
 // install has pip resolve and install what is asked for; what is there, and not named,
 // stays as it is. It returns the hashes of what was installed, by name.
-func (w Workbench) install(ctx context.Context, fresh string, m *making) (map[string]string, error) {
+func (w Installer) install(ctx context.Context, fresh string, m *making) (map[string]string, error) {
 	report, constraints := filepath.Join(fresh, ".report"), filepath.Join(fresh, ".constraints")
 	var keep strings.Builder
 	for _, p := range m.lock.Pins {
@@ -347,7 +347,7 @@ func (m *making) settle(packages []installed, hashes map[string]string) {
 	before := m.lock
 	m.lock.Version, m.lock.Pins = m.py.Dotted(), nil
 	for _, p := range packages {
-		pin := Pin{Name: p.Name, Version: p.Version}
+		pin := PinnedPackage{Name: p.Name, Version: p.Version}
 		if hash := hashes[normal(p.Name)]; hash != "" {
 			pin.Hashes = []string{hash}
 		} else if old := before.pin(p.Name); old != nil {

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 }
 
 // bench is a shelf of the test's own, for an interpreter with no packages.
-func bench(t *testing.T) Workbench {
+func bench(t *testing.T) Installer {
 	t.Helper()
 	python := os.Getenv("GLASSHOUSE_PYTHON")
 	if python == "" {
@@ -47,12 +47,12 @@ func bench(t *testing.T) Workbench {
 	if err := errors.Join(os.Mkdir(dir, 0o755), os.Symlink(ownPip, filepath.Join(dir, ".pip"))); err != nil {
 		t.Fatal(err)
 	}
-	return Workbench{Shelf: Shelf{Dir: dir, Base: filepath.Join(base, "bin", "python")}, Environ: os.Environ(), Say: func(string) {}}
+	return Installer{Store: Store{Dir: dir, Base: filepath.Join(base, "bin", "python")}, Environ: os.Environ(), Say: func(string) {}}
 }
 
-func take(t *testing.T, s Shelf, name string) *Held {
+func take(t *testing.T, s Store, name string) *Pinned {
 	t.Helper()
-	h, err := s.Take(name)
+	h, err := s.Pin(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func take(t *testing.T, s Shelf, name string) *Held {
 }
 
 // pins are what an environment has, as in "a 1.0, b 2".
-func pins(h *Held) string {
+func pins(h *Pinned) string {
 	var all []string
 	for _, p := range h.Lock.Pins {
 		all = append(all, p.Name+" "+p.Version)
@@ -97,19 +97,19 @@ func TestPackagesComeAndGo(t *testing.T) {
 	add := func(specs ...string) { t.Helper(); done(w.Add(ctx, Default, specs)) }
 	is := func(want string) {
 		t.Helper()
-		if got := pins(take(t, w.Shelf, Default)); got != want {
+		if got := pins(take(t, w.Store, Default)); got != want {
 			t.Errorf("there is %s, not %s", got, want)
 		}
 	}
 	is("")
 	add("upper==1.0")
 	is("lower 2.0, upper 1.0")
-	for _, p := range take(t, w.Shelf, Default).Lock.Pins {
+	for _, p := range take(t, w.Store, Default).Lock.Pins {
 		if len(p.Hashes) != 1 || len(p.Hashes[0]) != len("sha256:")+64 {
 			t.Errorf("%s has the hashes %q", p.Name, p.Hashes)
 		}
 	}
-	first := take(t, w.Shelf, Default)
+	first := take(t, w.Store, Default)
 	// What is there stays, and what does not go with it is refused with pip's reason.
 	if _, err := w.Add(ctx, Default, []string{"other"}); err == nil || !strings.Contains(err.Error(), "lower") || strings.Contains(err.Error(), "Looking in links") {
 		t.Errorf("a conflict: %v", err)
@@ -231,7 +231,7 @@ func TestChangesAtTheSameTime(t *testing.T) {
 		})
 	}
 	all.Wait()
-	h := take(t, w.Shelf, Default)
+	h := take(t, w.Store, Default)
 	if len(h.Lock.Asked) < 2 || !strings.Contains(pins(h), "lower") {
 		t.Errorf("%q: %s", h.Lock.Asked, pins(h))
 	}
@@ -253,16 +253,16 @@ func TestFromAnother(t *testing.T) {
 	made(w.Add(ctx, Default, []string{"upper"}))
 	made(w.Create(ctx, "lab", Default, ""))
 	made(w.Remove(ctx, "lab", []string{"upper"}))
-	made(w.Create(ctx, "based", "", take(t, w.Shelf, Default).Python))
+	made(w.Create(ctx, "based", "", take(t, w.Store, Default).Python))
 	for name, want := range map[string]string{Default: "lower 2.0, upper 2.0", "lab": "", "based": "lower 2.0, upper 2.0"} {
-		if got := pins(take(t, w.Shelf, name)); got != want {
+		if got := pins(take(t, w.Store, name)); got != want {
 			t.Errorf("%s has %s, not %s", name, got, want)
 		}
 	}
-	if based := take(t, w.Shelf, "based"); len(based.Lock.Pins[0].Hashes) > 0 || len(based.Modules) > 0 {
+	if based := take(t, w.Store, "based"); len(based.Lock.Pins[0].Hashes) > 0 || len(based.Modules) > 0 {
 		t.Errorf("what came with an interpreter: %+v, %q", based.Lock.Pins, based.Modules)
 	}
-	if added := take(t, w.Shelf, Default); !slices.Equal(added.Modules, []string{"lower", "upper"}) {
+	if added := take(t, w.Store, Default); !slices.Equal(added.Modules, []string{"lower", "upper"}) {
 		t.Errorf("what was added: %q", added.Modules)
 	}
 	for _, wrong := range [][3]string{{"lab", "", ""}, {"x", "nowhere", ""}, {"x", "lab", "/usr/bin/python3"}, {"x", "", "/bin/true"}, {"../x", "", ""}} {
@@ -276,8 +276,8 @@ func TestFromAnother(t *testing.T) {
 	if err := w.Delete(ctx, "lab"); err != nil {
 		t.Error(err)
 	}
-	var missing *Missing
-	if _, err := w.Take("lab"); !errors.As(err, &missing) || !slices.Equal(missing.Have, []string{Default, "based"}) {
+	var missing *NotFoundError
+	if _, err := w.Pin("lab"); !errors.As(err, &missing) || !slices.Equal(missing.Have, []string{Default, "based"}) {
 		t.Errorf("one that was deleted: %v", err)
 	}
 }
@@ -287,25 +287,25 @@ func TestUpdate(t *testing.T) {
 	wheels(t)
 	w, ctx := bench(t), t.Context()
 	must[any](t)(w.Add(ctx, Default, []string{"upper"}))
-	was := take(t, w.Shelf, Default)
+	was := take(t, w.Store, Default)
 	w.Base = bench(t).Base
 	if w.Outdated() != was.Lock.Python {
 		t.Errorf("it is not seen that the interpreter is another: %q", w.Outdated())
 	}
 	must[any](t)(w.Update(ctx, Default))
-	if now := take(t, w.Shelf, Default); now.Lock.Python != w.Base || pins(now) != "lower 2.0, upper 2.0" || w.Outdated() != "" {
+	if now := take(t, w.Store, Default); now.Lock.Python != w.Base || pins(now) != "lower 2.0, upper 2.0" || w.Outdated() != "" {
 		t.Errorf("%+v", now.Lock)
 	}
-	now := take(t, w.Shelf, Default)
+	now := take(t, w.Store, Default)
 	path := filepath.Dir(filepath.Dir(now.Python))
 	if err := os.RemoveAll(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Take(Default); err == nil || !strings.Contains(err.Error(), "glasshouse env update") {
+	if _, err := w.Pin(Default); err == nil || !strings.Contains(err.Error(), "glasshouse env update") {
 		t.Errorf("a folder that is gone: %v", err)
 	}
 	must[any](t)(w.Update(ctx, Default))
-	take(t, w.Shelf, Default)
+	take(t, w.Store, Default)
 }
 
 // A folder goes with the last that has it, in whichever process that is.
@@ -313,7 +313,7 @@ func TestAHeldFolderStays(t *testing.T) {
 	wheels(t)
 	w, ctx := bench(t), t.Context()
 	must[any](t)(w.Create(ctx, "lab", "", ""))
-	h, other := take(t, w.Shelf, "lab"), take(t, w.Shelf, "lab")
+	h, other := take(t, w.Store, "lab"), take(t, w.Store, "lab")
 	path := filepath.Dir(filepath.Dir(h.Python))
 	must[any](t)(w.Add(ctx, "lab", []string{"lower"}))
 	if h.Current() {
@@ -335,7 +335,7 @@ func TestEverybodyReadsIt(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
 	w := bench(t)
 	must[any](t)(w.Add(t.Context(), Default, []string{"upper"}))
-	err := filepath.WalkDir(take(t, w.Shelf, Default).Interpreter.Packages[0], func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(take(t, w.Store, Default).Interpreter.Packages[0], func(path string, d fs.DirEntry, err error) error {
 		if info, e := d.Info(); err == nil && e == nil && info.Mode().Perm()&0o044 != 0o044 {
 			t.Errorf("%s is %s", path, info.Mode())
 		}

@@ -13,15 +13,15 @@ import (
 // Lock says what an environment is made of. Its text is a requirements file of pip's,
 // whose comments hold what pip has no word for.
 type Lock struct {
-	Python  string   // the interpreter that it was made from
-	Version string   // of that
-	Asked   []string // requirements, as the operator gave them
-	Removed []string // packages of the interpreter's that the operator took out
-	Pins    []Pin    // all that is there, by name
+	Python  string          // the interpreter that it was made from
+	Version string          // of that
+	Asked   []string        // requirements, as the operator gave them
+	Removed []string        // packages of the interpreter's that the operator took out
+	Pins    []PinnedPackage // all that is there, by name
 }
 
-// Pin is one package at one version.
-type Pin struct {
+// PinnedPackage is one package at one version.
+type PinnedPackage struct {
 	Name, Version string
 	Hashes        []string // as in sha256:ab12; none where it came with the interpreter
 }
@@ -63,7 +63,7 @@ func digest(text []byte) string {
 }
 
 // pin finds a package of the lock by its name, in any spelling.
-func (l Lock) pin(name string) *Pin {
+func (l Lock) pin(name string) *PinnedPackage {
 	for i := range l.Pins {
 		if normal(l.Pins[i].Name) == normal(name) {
 			return &l.Pins[i]
@@ -98,7 +98,7 @@ func ParseLock(text []byte) (Lock, error) {
 		if found == nil {
 			return l, fmt.Errorf("line %d of the lock is no pinned package: %.80q", n+1, line)
 		}
-		p := Pin{Name: found[1], Version: found[2]}
+		p := PinnedPackage{Name: found[1], Version: found[2]}
 		for word := range strings.FieldsSeq(found[3]) {
 			p.Hashes = append(p.Hashes, strings.TrimPrefix(word, "--hash="))
 		}

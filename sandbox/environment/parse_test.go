@@ -57,7 +57,7 @@ func FuzzMetadata(f *testing.F) {
 		}
 		// What a package says of itself can't say anything else in a lock.
 		if p.Name != "" {
-			lock := Lock{Python: "/p", Pins: []Pin{{Name: p.Name, Version: p.Version}}}
+			lock := Lock{Python: "/p", Pins: []PinnedPackage{{Name: p.Name, Version: p.Version}}}
 			if again, err := ParseLock([]byte(lock.String())); err != nil || !reflect.DeepEqual(lock.Pins, again.Pins) {
 				t.Errorf("%q makes the lock %q: %v", metadata, lock, err)
 			}

@@ -19,7 +19,7 @@ import (
 var pipProgram string
 
 // venv makes a virtual environment at path, which then has no packages.
-func (w Workbench) venv(ctx context.Context, python, path string, more ...string) error {
+func (w Installer) venv(ctx context.Context, python, path string, more ...string) error {
 	cmd := w.command(ctx, python, append([]string{"-I", "-m", "venv", path}, more...)...)
 	if out, err := run(cmd); err != nil {
 		return fmt.Errorf("make a virtual environment with %s: %w: %s", python, err, shortly(string(out)))
@@ -28,7 +28,7 @@ func (w Workbench) venv(ctx context.Context, python, path string, more ...string
 }
 
 // command is one that ends, with all that it has started, when ctx does.
-func (w Workbench) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+func (w Installer) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = w.Environ
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -46,7 +46,7 @@ func run(cmd *exec.Cmd) ([]byte, error) {
 
 // ownPip is a folder that has pip, for interpreters of this version: made once, and
 // apart from every environment.
-func (w Workbench) ownPip(ctx context.Context, py Interpreter) (string, error) {
+func (w Installer) ownPip(ctx context.Context, py Interpreter) (string, error) {
 	top := filepath.Join(w.Dir, ".pip")
 	dir := filepath.Join(top, py.Dotted())
 	site := filepath.Join(dir, sitePackages(py))
@@ -82,7 +82,7 @@ func sitePackages(py Interpreter) string {
 
 // pip runs one of pip's commands on the virtual environment at path. The error says what
 // pip said, shortly.
-func (w Workbench) pip(ctx context.Context, path string, py Interpreter, args ...string) error {
+func (w Installer) pip(ctx context.Context, path string, py Interpreter, args ...string) error {
 	own, err := w.ownPip(ctx, py)
 	if err != nil {
 		return err

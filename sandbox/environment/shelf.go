@@ -14,14 +14,14 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Shelf is the environments of a data folder.
-type Shelf struct {
+// Store is the environments of a data folder.
+type Store struct {
 	Dir  string // where they are; "" where there is the default one alone, as the interpreter is
 	Base string // the interpreter that the default one is, or was made from
 }
 
 // Names are those of all environments, the default one first.
-func (s Shelf) Names() ([]string, error) {
+func (s Store) Names() ([]string, error) {
 	names := []string{Default}
 	if s.Dir == "" {
 		return names, nil
@@ -38,10 +38,10 @@ func (s Shelf) Names() ([]string, error) {
 	return names, nil
 }
 
-func (s Shelf) lock(name string) string { return filepath.Join(s.Dir, name, "lock") }
+func (s Store) lock(name string) string { return filepath.Join(s.Dir, name, "lock") }
 
 // Remember writes down which interpreter the default environment is made from.
-func (s Shelf) Remember() error {
+func (s Store) Remember() error {
 	if s.Recall() == s.Base {
 		return nil
 	}
@@ -49,14 +49,14 @@ func (s Shelf) Remember() error {
 }
 
 // Recall is what was last written down; "" where nothing was.
-func (s Shelf) Recall() string {
+func (s Store) Recall() string {
 	text, _ := os.ReadFile(filepath.Join(s.Dir, ".base"))
 	return strings.TrimSpace(string(text))
 }
 
 // Outdated is the interpreter that the default environment was made from, where that is
 // another one than it should be.
-func (s Shelf) Outdated() string {
+func (s Store) Outdated() string {
 	text, err := os.ReadFile(s.lock(Default))
 	if err != nil {
 		return ""
@@ -67,32 +67,32 @@ func (s Shelf) Outdated() string {
 	return ""
 }
 
-// Missing is the error where there is no environment of a name.
-type Missing struct {
+// NotFoundError is the error where there is no environment of a name.
+type NotFoundError struct {
 	Name string
 	Have []string
 }
 
-func (e *Missing) Error() string {
+func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("there is no environment %.80q; there are: %s", e.Name, strings.Join(e.Have, ", "))
 }
 
-// Held is an environment as it was when it was taken. It stays on the disk until it is
+// Pinned is an environment as it was when it was taken. It stays on the disk until it is
 // released.
-type Held struct {
+type Pinned struct {
 	sandbox.Environment
 	Interpreter Interpreter
 	Python      string // the path that it is started by
 	Lock        Lock
 	Packages    []sandbox.Package
 
-	shelf Shelf
+	shelf Store
 	dir   *os.File // under a shared lock; nil for an interpreter that is not ours
 }
 
 // Release lets the environment go; where it is no longer current, and nobody else has
 // it, it is removed.
-func (h *Held) Release() {
+func (h *Pinned) Release() {
 	if h.dir == nil {
 		return
 	}
@@ -105,13 +105,13 @@ func (h *Held) Release() {
 }
 
 // Current says whether the environment is still as it was taken.
-func (h *Held) Current() bool {
+func (h *Pinned) Current() bool {
 	text, err := h.shelf.read(h.Name)
 	return err == nil && (text == nil && h.dir == nil || text != nil && digest(text) == h.Digest)
 }
 
-// Take returns the environment of a name as it is now. *Missing where there is none.
-func (s Shelf) Take(name string) (*Held, error) {
+// Pin returns the environment of a name as it is now. *Missing where there is none.
+func (s Store) Pin(name string) (*Pinned, error) {
 	for {
 		text, err := s.read(name)
 		if err != nil {
@@ -134,10 +134,10 @@ func (s Shelf) Take(name string) (*Held, error) {
 
 // read returns the text of an environment's lock; nil for the default one where it is
 // the interpreter as it is.
-func (s Shelf) read(name string) ([]byte, error) {
+func (s Store) read(name string) ([]byte, error) {
 	missing := func() error {
 		have, err := s.Names()
-		return errors.Join(err, &Missing{name, have})
+		return errors.Join(err, &NotFoundError{name, have})
 	}
 	if CheckName(name) != nil || s.Dir == "" && name != Default {
 		return nil, missing()
@@ -156,7 +156,7 @@ func (s Shelf) read(name string) ([]byte, error) {
 }
 
 // base is the default environment as long as it is the interpreter as it is.
-func (s Shelf) base() (*Held, error) {
+func (s Store) base() (*Pinned, error) {
 	py, err := Inspect(s.Base)
 	if err != nil {
 		return nil, err
@@ -165,9 +165,9 @@ func (s Shelf) base() (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Held{Interpreter: py, Python: s.Base, Lock: Lock{Python: s.Base, Version: py.Dotted()}, shelf: s}
+	h := &Pinned{Interpreter: py, Python: s.Base, Lock: Lock{Python: s.Base, Version: py.Dotted()}, shelf: s}
 	for _, p := range packages {
-		h.Lock.Pins = append(h.Lock.Pins, Pin{Name: p.Name, Version: p.Version})
+		h.Lock.Pins = append(h.Lock.Pins, PinnedPackage{Name: p.Name, Version: p.Version})
 		h.Packages = append(h.Packages, p.Package)
 	}
 	h.describe(Default, h.Lock.Digest())
@@ -182,7 +182,7 @@ type made struct {
 
 const madeName = "environment.json"
 
-func (s Shelf) hold(name string, text []byte) (*Held, error) {
+func (s Store) hold(name string, text []byte) (*Pinned, error) {
 	lock, err := ParseLock(text)
 	if err != nil {
 		return nil, fmt.Errorf("the environment %s: %w", name, err)
@@ -192,7 +192,7 @@ func (s Shelf) hold(name string, text []byte) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Held{Python: filepath.Join(path, "bin", "python"), Lock: lock, shelf: s, dir: dir}
+	h := &Pinned{Python: filepath.Join(path, "bin", "python"), Lock: lock, shelf: s, dir: dir}
 	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil { // it is being removed
 		dir.Close()
 		return nil, fs.ErrNotExist
@@ -215,7 +215,7 @@ func (s Shelf) hold(name string, text []byte) (*Held, error) {
 }
 
 // describe fills in what is said of the environment.
-func (h *Held) describe(name, digest string) {
+func (h *Pinned) describe(name, digest string) {
 	modules := []string{}
 	for _, p := range h.Packages {
 		if pin := h.Lock.pin(p.Name); pin != nil && len(pin.Hashes) > 0 {
@@ -227,7 +227,7 @@ func (h *Held) describe(name, digest string) {
 }
 
 // claim takes the shelf for a change; where another has it, it waits, or fails.
-func (s Shelf) claim(wait bool) (release func(), err error) {
+func (s Store) claim(wait bool) (release func(), err error) {
 	f, err := os.OpenFile(filepath.Join(s.Dir, ".lock"), os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, err
@@ -248,7 +248,7 @@ func (s Shelf) claim(wait bool) (release func(), err error) {
 
 // sweep removes what is left of an environment but the folder that is current, and those
 // that somebody uses. The caller has the shelf.
-func (s Shelf) sweep(name string) {
+func (s Store) sweep(name string) {
 	top := filepath.Join(s.Dir, name)
 	text, err := os.ReadFile(s.lock(name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

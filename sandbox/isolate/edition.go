@@ -27,11 +27,11 @@ import (
 // began in it, and ends with the last of them.
 type edition struct {
 	in        *Isolator
-	held      *environment.Held
+	held      *environment.Pinned
 	policy    policy.Policy // of most of its sandboxes: what waits ready is ready for it
 	spec      stageSpec
-	bundle    string // certificates that code trusts; "" where there are none
-	sets      []Set  // from small to large
+	bundle    string    // certificates that code trusts; "" where there are none
+	sets      []WarmSet // from small to large
 	nurseries []*nursery
 	eager     bool
 
@@ -47,7 +47,7 @@ type edition struct {
 }
 
 // open makes an edition of an environment; nothing of it runs yet. It takes held over.
-func (i *Isolator) open(held *environment.Held) (e *edition, err error) {
+func (i *Isolator) open(held *environment.Pinned) (e *edition, err error) {
 	e = &edition{in: i, held: held, policy: i.config.Default, eager: held.Name == environment.Default}
 	e.policy.Environment = held.Name
 	if e.bundle, err = certificates(i.config.CABundle, held.Interpreter.Packages); err != nil {
@@ -161,7 +161,7 @@ func (e *edition) over() {
 
 // present are sets with those of their modules that an environment has; sets that come to
 // the same are one.
-func present(sets []Set, folders []string) (found []Set) {
+func present(sets []WarmSet, folders []string) (found []WarmSet) {
 	for _, set := range sets {
 		set.Modules = slices.DeleteFunc(slices.Clone(set.Modules), func(module string) bool {
 			top, _, _ := strings.Cut(module, ".")
@@ -185,8 +185,8 @@ func (i *Isolator) enter(spec Spec) (*edition, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var e *edition
-	if spec.Home != nil {
-		e = spec.Home.edition
+	if spec.SessionDir != nil {
+		e = spec.SessionDir.edition
 	}
 	if e == nil {
 		name := spec.Policy.Environment
@@ -194,7 +194,7 @@ func (i *Isolator) enter(spec Spec) (*edition, error) {
 			name = environment.Default
 		}
 		if e = i.current[name]; e == nil {
-			return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "environment", Detail: (&environment.Missing{Name: name, Have: i.names()}).Error()}
+			return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "environment", Detail: (&environment.NotFoundError{Name: name, Have: i.names()}).Error()}
 		}
 	}
 	e.users++
@@ -281,7 +281,7 @@ func (i *Isolator) renew(name string) error {
 	if old != nil && old.held.Current() {
 		return nil
 	}
-	held, err := i.shelf.Take(name)
+	held, err := i.shelf.Pin(name)
 	if err != nil {
 		return err
 	}
@@ -346,7 +346,7 @@ func (i *Isolator) Packages(name string) ([]sandbox.Package, error) {
 	defer i.mu.Unlock()
 	e := i.current[name]
 	if e == nil {
-		return nil, sandbox.Errorf(sandbox.FaultNotFound, "%s", (&environment.Missing{Name: name, Have: i.names()}).Error())
+		return nil, sandbox.Errorf(sandbox.FaultNotFound, "%s", (&environment.NotFoundError{Name: name, Have: i.names()}).Error())
 	}
 	return e.held.Packages, nil
 }

@@ -52,7 +52,7 @@ func Examine(config Config) Report {
 	if report.MinLevel == "" {
 		report.MinLevel = LevelLandlock
 	}
-	config.Sets, config.Log = []Set{{Name: "bare", Pool: 1}}, func(string, ...any) {}
+	config.Sets, config.Log = []WarmSet{{Name: "bare", Pool: 1}}, func(string, ...any) {}
 	for _, r := range ladder {
 		forced := config
 		forced.Level, forced.MinLevel, forced.Folder, forced.Shelf = r.level, LevelRLimits, "", ""
@@ -64,7 +64,7 @@ func Examine(config Config) Report {
 			i.Close()
 		} else {
 			p = Probe{Name: r.level, Found: reason(err), Remedy: r.remedy}
-			if none, ok := err.(*NoWall); ok && len(none.Attempts) > 0 {
+			if none, ok := err.(*IsolationError); ok && len(none.Attempts) > 0 {
 				p.Remedy = none.Attempts[0].Remedy
 			}
 		}
@@ -77,13 +77,13 @@ func Examine(config Config) Report {
 		return report
 	}
 	defer i.Close()
-	report.Isolation, report.Loses = i.Isolation(), i.Loses()
+	report.Isolation, report.Loses = i.Isolation(), i.MissingProtection()
 	return report
 }
 
 // reason is the innermost why of an error of Open.
 func reason(err error) string {
-	if none, ok := err.(*NoWall); ok && len(none.Attempts) > 0 {
+	if none, ok := err.(*IsolationError); ok && len(none.Attempts) > 0 {
 		return none.Attempts[0].Reason
 	}
 	return err.Error()

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Home is what of a child may outlive it: its /session, with the uid that its files
+// SessionDir is what of a child may outlive it: its /session, with the uid that its files
 // belong to, and its /data, which it only reads. Who got it must Close it.
-type Home struct {
+type SessionDir struct {
 	uid   int    // as the child has it
 	mount int    // a detached clone of the /session mount, which lives as long as this descriptor; or -1
 	data  int    // likewise of /data, which can be written through this one
@@ -25,16 +25,16 @@ type Home struct {
 }
 
 // FD is a descriptor of the mount, or -1 where /session is a folder of the host.
-func (h *Home) FD() int { return h.mount }
+func (h *SessionDir) FD() int { return h.mount }
 
 // Session opens the folder that is the child's /session; the caller closes it.
-func (h *Home) Session() (fd int, err error) { return h.open(h.mount, "session") }
+func (h *SessionDir) Session() (fd int, err error) { return h.open(h.mount, "session") }
 
 // Data opens the folder that is the child's /data, to be written through; the caller
 // closes it.
-func (h *Home) Data() (fd int, err error) { return h.open(h.data, "data") }
+func (h *SessionDir) Data() (fd int, err error) { return h.open(h.data, "data") }
 
-func (h *Home) open(mount int, name string) (int, error) {
+func (h *SessionDir) open(mount int, name string) (int, error) {
 	if h.dir == "" {
 		return unix.FcntlInt(uintptr(mount), unix.F_DUPFD_CLOEXEC, 0)
 	}
@@ -42,7 +42,7 @@ func (h *Home) open(mount int, name string) (int, error) {
 }
 
 // Close removes the files, once no child uses them.
-func (h *Home) Close() (err error) {
+func (h *SessionDir) Close() (err error) {
 	h.closed.Do(func() {
 		for _, fd := range []int{h.mount, h.data} {
 			if fd >= 0 {
@@ -61,8 +61,8 @@ func (h *Home) Close() (err error) {
 
 // makeHome makes a folder for a child that can have no private mounts. Its name is
 // not to be guessed, for where the uid is shared, to know it is to know that it is there.
-func (i *Isolator) makeHome(uid int) (*Home, error) {
-	h := &Home{uid: uid, mount: -1, data: -1, dir: filepath.Join(i.folder, rand.Text())}
+func (i *Isolator) makeHome(uid int) (*SessionDir, error) {
+	h := &SessionDir{uid: uid, mount: -1, data: -1, dir: filepath.Join(i.folder, rand.Text())}
 	if err := os.Mkdir(h.dir, 0o711); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (i *Isolator) makeHome(uid int) (*Home, error) {
 
 // layData makes its data folder, which stays the service's own, with the operator's
 // data sets in it.
-func (h *Home) layData(sets map[string]string) error {
+func (h *SessionDir) layData(sets map[string]string) error {
 	path := filepath.Join(h.dir, "data")
 	err := os.Mkdir(path, 0o755)
 	if err == nil {
@@ -94,7 +94,7 @@ func (h *Home) layData(sets map[string]string) error {
 	return err
 }
 
-func (h *Home) makeDir(name string) error {
+func (h *SessionDir) makeDir(name string) error {
 	path := filepath.Join(h.dir, name)
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (h *Home) makeDir(name string) error {
 
 // renew makes it ready for the next child: tmp is empty, and where session has grown
 // beyond twice most between two measurements it is, too.
-func (h *Home) renew(most int64) error {
+func (h *SessionDir) renew(most int64) error {
 	dirs := []string{"tmp"}
 	if now, err := measure(filepath.Join(h.dir, "session"), 2*inodes); err != nil || now.bytes > 2*most || now.files > 2*inodes {
 		dirs = []string{"tmp", "session", "session/artifacts"}

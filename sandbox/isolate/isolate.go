@@ -25,7 +25,7 @@ import (
 type Config struct {
 	Python   string                           // the interpreter that the default environment is, or was made from
 	Shelf    string                           // folder of the environments; "" where there is the default one alone
-	Sets     []Set                            // warm sets, from small to large; at least one
+	Sets     []WarmSet                        // warm sets, from small to large; at least one
 	Data     map[string]string                // data sets, seen read-only as /data/NAME: NAME to a path on the host
 	Level    string                           // force a level; "" is the best that the machine has
 	MinLevel string                           // refuse a weaker one; "" is LevelLandlock
@@ -33,18 +33,18 @@ type Config struct {
 	Shared   string                           // a folder of the host's, for a Home that many children have; "" where there is none
 	Default  policy.Policy                    // of most sandboxes: what waits ready is ready for it
 	CABundle string                           // certificates that code trusts, a PEM file; "" is the machine's
-	Recycle  Recycle                          // when a zygote has served enough
+	Recycle  RecyclePolicy                    // when a zygote has served enough
 	Log      func(format string, args ...any) // never nil
-	Without  []Wall                           // left out by the tests of the wall, and by nobody else
+	Without  []Layer                          // left out by the tests of the wall, and by nobody else
 }
 
 // Spec is what one child is started with.
 type Spec struct {
-	SandboxID string
-	Policy    policy.Policy
-	Home      *Home  // of an earlier child of the sandbox, or nil
-	Code      string // what it will run, where that is all: it chooses the warm set
-	Roaming   bool   // the Home is not held to the environment as it is now: its next child has the one of then
+	SandboxID  string
+	Policy     policy.Policy
+	SessionDir *SessionDir // of an earlier child of the sandbox, or nil
+	Code       string      // what it will run, where that is all: it chooses the warm set
+	Roaming    bool        // the Home is not held to the environment as it is now: its next child has the one of then
 }
 
 // Isolator owns the zygotes and the pools of waiting children.
@@ -57,7 +57,7 @@ type Isolator struct {
 	ids       identities
 	groups    *cgroups // nil on levels without
 	folder    string   // of homes, on levels without private mounts
-	shelf     environment.Shelf
+	shelf     environment.Store
 
 	sessionPath bool // "/session" is the session's folder
 
@@ -79,7 +79,7 @@ type Isolator struct {
 // machine lacks.
 func Open(config Config) (*Isolator, error) {
 	config.Recycle = config.Recycle.orDefault()
-	i := &Isolator{config: config, ids: findIdentities(), shelf: environment.Shelf{Dir: config.Shelf, Base: config.Python},
+	i := &Isolator{config: config, ids: findIdentities(), shelf: environment.Store{Dir: config.Shelf, Base: config.Python},
 		current: map[string]*edition{}, editions: map[*edition]bool{}}
 	if i.ids.count > 1 {
 		// Not from the first on: two services of a machine would have the same uids, and
@@ -87,7 +87,7 @@ func Open(config Config) (*Isolator, error) {
 		i.uids.Store(rand.Int64N(int64(i.ids.count)))
 	}
 	i.life, i.close = context.WithCancel(context.Background())
-	held, err := i.shelf.Take(environment.Default)
+	held, err := i.shelf.Pin(environment.Default)
 	if err != nil {
 		return nil, err
 	}
@@ -188,9 +188,9 @@ func (i *Isolator) attempt(ctx context.Context, spec Spec) (*Process, error) {
 	}
 	e.stay()
 	p.edition = e
-	if p.Home.edition == nil && !spec.Roaming {
+	if p.SessionDir.edition == nil && !spec.Roaming {
 		e.stay()
-		p.Home.edition = e
+		p.SessionDir.edition = e
 	}
 	return p, nil
 }
@@ -200,7 +200,7 @@ var errRetired = errors.New("the environment has changed")
 
 // take is a child that waits, or one made for spec.
 func (i *Isolator) take(ctx context.Context, n *nursery, spec Spec) (*Process, error) {
-	if spec.Home != nil || i.rung.private && spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes || spec.Policy.EnableNetworkAccess {
+	if spec.SessionDir != nil || i.rung.private && spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes || spec.Policy.EnableNetworkAccess {
 		return n.birthAtOnce(ctx, spec)
 	}
 	for {
@@ -251,7 +251,7 @@ func (e *edition) assign(p *Process, pol policy.Policy) (err error) {
 	} else if a.Limits == nil {
 		return nil // it is what it is to be
 	}
-	return p.Hatch.Write(protocol.KindAssign, a)
+	return p.Conn.Write(protocol.KindAssign, a)
 }
 
 // encode is a policy, and the rules for code that come of it, as JSON.

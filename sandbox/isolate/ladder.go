@@ -53,13 +53,13 @@ type Attempt struct {
 	Level, Reason, Remedy string
 }
 
-// NoWall is the error where no level that the operator accepts can be had.
-type NoWall struct {
+// IsolationError is the error where no level that the operator accepts can be had.
+type IsolationError struct {
 	Wanted   string // the level, or "at least" one
 	Attempts []Attempt
 }
 
-func (e *NoWall) Error() string {
+func (e *IsolationError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "this machine has no wall of level %s", e.Wanted)
 	for _, a := range e.Attempts {
@@ -132,7 +132,7 @@ func (i *Isolator) climb(e *edition) error {
 		}
 		i.tried = append(i.tried, Attempt{r.level, err.Error(), remedy})
 	}
-	return &NoWall{Wanted: wanted, Attempts: i.tried}
+	return &IsolationError{Wanted: wanted, Attempts: i.tried}
 }
 
 // noGroups is why there are no cgroups, where a level needs them.
@@ -202,8 +202,8 @@ func (i *Isolator) Level() (level, missing string) {
 	return i.rung.level, strings.Join(why, "; ")
 }
 
-// Loses says what the level does not have.
-func (i *Isolator) Loses() string { return i.rung.loses }
+// MissingProtection says what the level does not have.
+func (i *Isolator) MissingProtection() string { return i.rung.loses }
 
 // identities are the uids that children may have, one each. Their count is 0 where
 // this process can't change its uid: then all have the one that it has.

@@ -37,8 +37,8 @@ func (i *Isolator) limit(p *Process, pol policy.Policy) (byItself map[int]int64,
 		}
 		if !i.rung.private {
 			p.warden.yards = []*yard{
-				{dir: filepath.Join(p.Home.dir, "session"), most: extent{pol.WorkspaceMaxBytes, inodes}},
-				{dir: filepath.Join(p.Home.dir, "tmp"), most: extent{tmpBytes, inodes}},
+				{dir: filepath.Join(p.SessionDir.dir, "session"), most: extent{pol.WorkspaceMaxBytes, inodes}},
+				{dir: filepath.Join(p.SessionDir.dir, "tmp"), most: extent{tmpBytes, inodes}},
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // nursery is one warm set at work: its zygote, and the children that wait. One
 // goroutine keeps a living zygote, two at the most keep the pool full, one a spare.
 type nursery struct {
-	set    Set
+	set    WarmSet
 	in     *Isolator
 	of     *edition
 	ready  chan *Process
@@ -31,7 +31,7 @@ type nursery struct {
 	used    time.Time     // when a child was last wanted
 }
 
-func newNursery(of *edition, set Set) *nursery {
+func newNursery(of *edition, set WarmSet) *nursery {
 	n := &nursery{set: set, in: of.in, of: of, spare: make(chan *Process), wanted: make(chan struct{}, 1), turned: make(chan struct{})}
 	n.ready = make(chan *Process, max(set.Pool-2, 1))
 	if !of.eager {
@@ -163,7 +163,7 @@ func (n *nursery) birth(ctx context.Context, spec Spec) (*Process, error) {
 func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, error) {
 	enter := n.of.enter(spec)
 	birth, uid := untold, 0
-	if spec.Home == nil && n.of.isUsual(enter) {
+	if spec.SessionDir == nil && n.of.isUsual(enter) {
 		birth, uid = usual, enter.UID
 	}
 	p, err := n.fork(ctx, z, birth, uid)
@@ -230,8 +230,8 @@ func (n *nursery) fork(ctx context.Context, z *zygote, birth, uid int) (*Process
 		return nil, err
 	}
 	defer theirs.Close()
-	p := &Process{Hatch: protocol.NewConn(sock), pidfd: -1, from: z, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
-	p.Hatch.Trusting, p.restless = n.in.spec.Without.lack(WallFrames), n.in.spec.Without.lack(WallFreeze)
+	p := &Process{Conn: protocol.NewConn(sock), pidfd: -1, from: z, done: make(chan struct{}), baseKB: z.residentKB, dataKB: z.dataKB}
+	p.Conn.Trusting, p.restless = n.in.spec.Without.lack(WallFrames), n.in.spec.Without.lack(WallFreeze)
 	var writers [2]*os.File
 	for end, out := range []**os.File{&p.Stdout, &p.Stderr} {
 		var fds [2]int
@@ -273,12 +273,12 @@ func (n *nursery) fork(ctx context.Context, z *zygote, birth, uid int) (*Process
 // lock gives a child its limits and its Home, and has it lock itself down there. told: it
 // knows how. The child is closed where that fails.
 func (n *nursery) lock(ctx context.Context, p *Process, spec Spec, enter protocol.Enter, told bool) (_ *Process, err error) {
-	p.given = spec.Home
+	p.given = spec.SessionDir
 	if p.group != nil {
 		err = p.group.limit(boundsOf(spec.Policy)) // so that most have theirs before they are wanted
 	}
 	if err == nil {
-		p.Home, err = n.of.settle(ctx, p, spec, enter, told)
+		p.SessionDir, err = n.of.settle(ctx, p, spec, enter, told)
 	}
 	if err != nil {
 		err = errors.Join(fmt.Errorf("lock down: %w", err), p.Close())
@@ -314,9 +314,9 @@ func (e *edition) enter(spec Spec) protocol.Enter {
 }
 
 // settle gives a child its Home, and has it lock itself down there. told: it knows how.
-func (e *edition) settle(ctx context.Context, p *Process, spec Spec, enter protocol.Enter, told bool) (*Home, error) {
+func (e *edition) settle(ctx context.Context, p *Process, spec Spec, enter protocol.Enter, told bool) (*SessionDir, error) {
 	i := e.in
-	home := spec.Home
+	home := spec.SessionDir
 	if home != nil {
 		enter.UID = home.uid
 	}
@@ -332,7 +332,7 @@ func (e *edition) settle(ctx context.Context, p *Process, spec Spec, enter proto
 		if err != nil {
 			return nil, err
 		}
-		return &Home{uid: enter.UID, mount: own[0], data: own[1]}, nil
+		return &SessionDir{uid: enter.UID, mount: own[0], data: own[1]}, nil
 	}
 	var err error
 	if home == nil {
@@ -344,7 +344,7 @@ func (e *edition) settle(ctx context.Context, p *Process, spec Spec, enter proto
 		return nil, err
 	}
 	enter.Folder = home.dir
-	if _, err = p.lock(ctx, enter, false); err != nil && home != spec.Home {
+	if _, err = p.lock(ctx, enter, false); err != nil && home != spec.SessionDir {
 		err = errors.Join(err, home.Close())
 	}
 	return home, err

@@ -92,12 +92,12 @@ func (i *Isolator) try(n *nursery, z *zygote) (err error) {
 	if err := n.of.assign(p, pol); err != nil {
 		return err
 	}
-	if err := p.Hatch.Write(protocol.KindRun, protocol.Run{ExecutionID: "probe", Code: fmt.Sprintf(trial, canary), Context: json.RawMessage("{}")}); err != nil {
+	if err := p.Conn.Write(protocol.KindRun, protocol.Run{ExecutionID: "probe", Code: fmt.Sprintf(trial, canary), Context: json.RawMessage("{}")}); err != nil {
 		return err
 	}
 	watchdog := time.AfterFunc(10*time.Second, p.Kill)
 	defer watchdog.Stop()
-	kind, body, err := p.Hatch.Read()
+	kind, body, err := p.Conn.Read()
 	if err != nil || kind != protocol.KindDone {
 		return fmt.Errorf("a child that tries the wall gave no answer: %w", err)
 	}

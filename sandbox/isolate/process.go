@@ -17,19 +17,19 @@ import (
 
 // Process is one child behind the wall. Who got it must Close it.
 type Process struct {
-	Hatch          *protocol.Conn
-	Stdout, Stderr *os.File // read ends, non-blocking
-	Home           *Home    // its files, which may outlive it: who takes it, by setting nil, must Close it
-	Network        *os.File // the listener of its own network; nil where it has none
+	Conn           *protocol.Conn
+	Stdout, Stderr *os.File    // read ends, non-blocking
+	SessionDir     *SessionDir // its files, which may outlive it: who takes it, by setting nil, must Close it
+	Network        *os.File    // the listener of its own network; nil where it has none
 
 	mu      sync.Mutex // held while the pidfd is used or closed: its number is soon another process's
 	pidfd   int        // -1: closed
 	pid     int        // as the host sees it
 	group   *cgroup
-	baseKB  int64 // resident memory that it shared with the zygote at birth
-	dataKB  int64 // private writable memory then
-	lifted  bool  // the CPU quota is off, so that an interrupted run can end
-	given   *Home // the Home that it was started with, which is another's to close
+	baseKB  int64       // resident memory that it shared with the zygote at birth
+	dataKB  int64       // private writable memory then
+	lifted  bool        // the CPU quota is off, so that an interrupted run can end
+	given   *SessionDir // the Home that it was started with, which is another's to close
 	from    *zygote
 	edition *edition // nil until it is given to a sandbox
 	warden  *warden  // looks after limits that the kernel can't hold here; or nil
@@ -47,7 +47,7 @@ func (p *Process) exited(status int, spent time.Duration) {
 	p.once.Do(func() {
 		p.status, p.spent = status, spent
 		close(p.done)
-		p.Hatch.Deaf()
+		p.Conn.CloseRead()
 	})
 }
 
@@ -60,9 +60,9 @@ const lockTime = 10 * time.Second
 // has one.
 func (p *Process) lock(ctx context.Context, enter protocol.Enter, told bool, mounts ...int) (own []int, err error) {
 	if told {
-		err = p.Hatch.WriteGo()
+		err = p.Conn.WriteGo()
 	} else {
-		err = p.Hatch.Write(protocol.KindEnter, enter, mounts...)
+		err = p.Conn.Write(protocol.KindEnter, enter, mounts...)
 	}
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (p *Process) lock(ctx context.Context, enter protocol.Enter, told bool, mou
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(end))
 	}
-	ready, fds, err := p.Hatch.ReadReady(limit)
+	ready, fds, err := p.Conn.ReadReady(limit)
 	if err != nil && ctx.Err() != nil {
 		err = full(err)
 	}
@@ -100,9 +100,9 @@ func (p *Process) lock(ctx context.Context, enter protocol.Enter, told bool, mou
 	return fds[:want], nil
 }
 
-// Edition is the environment that it has, as it was when it was started.
-func (p *Process) Edition() sandbox.Edition {
-	return sandbox.Edition{Name: p.edition.held.Name, Digest: p.edition.held.Digest}
+// EnvironmentVersion is the environment that it has, as it was when it was started.
+func (p *Process) EnvironmentVersion() sandbox.EnvironmentVersion {
+	return sandbox.EnvironmentVersion{Name: p.edition.held.Name, Digest: p.edition.held.Digest}
 }
 
 // over says whether it has exited.
@@ -180,28 +180,28 @@ func (p *Process) Throttle() {
 // Thaw ends a Freeze.
 func (p *Process) Thaw() { p.Signal(unix.SIGCONT) }
 
-// GoOn ends a Freeze in the middle of a run. The share of CPU that an Interrupt lifted from its
+// Resume ends a Freeze in the middle of a run. The share of CPU that an Interrupt lifted from its
 // control group stays lifted, until Throttle.
-func (p *Process) GoOn() {
+func (p *Process) Resume() {
 	if p.warden != nil {
 		p.warden.watch()
 	}
 	p.Thaw()
 }
 
-// Overstepped is the limit that the process went beyond where the service, not the
+// ExceededLimit is the limit that the process went beyond where the service, not the
 // kernel, holds it to that limit, and for which it was killed; else "".
-func (p *Process) Overstepped() string {
+func (p *Process) ExceededLimit() string {
 	if p.warden == nil {
 		return ""
 	}
 	return p.warden.overstepped()
 }
 
-// Ended says how the process ended: the limit for which the kernel or the service
+// EndedBy says how the process ended: the limit for which the kernel or the service
 // killed it, else a signal's name, or "exit". Only after Done.
-func (p *Process) Ended() string {
-	if by := p.Overstepped(); by != "" {
+func (p *Process) EndedBy() string {
+	if by := p.ExceededLimit(); by != "" {
 		return by
 	}
 	if p.group != nil && p.group.oomKills() > 0 {
@@ -253,8 +253,8 @@ func cpuOf(pid int) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// Counts is how many threads and open files the process has now.
-func (p *Process) Counts() (threads, files int) {
+// ThreadAndFileCounts is how many threads and open files the process has now.
+func (p *Process) ThreadAndFileCounts() (threads, files int) {
 	proc := "/proc/" + strconv.Itoa(p.pid)
 	tasks, _ := os.ReadDir(proc + "/task")
 	fds, _ := os.ReadDir(proc + "/fd")
@@ -312,7 +312,7 @@ func (p *Process) gone() {
 
 // letGo closes our ends, and the Home where nobody took it.
 func (p *Process) letGo() (err error) {
-	_ = p.Hatch.Close()
+	_ = p.Conn.Close()
 	for _, f := range []*os.File{p.Stdout, p.Stderr, p.Network} {
 		if f != nil {
 			_ = f.Close()
@@ -324,8 +324,8 @@ func (p *Process) letGo() (err error) {
 		p.pidfd = -1
 	}
 	p.mu.Unlock()
-	if p.Home != nil && p.Home != p.given {
-		err = p.Home.Close()
+	if p.SessionDir != nil && p.SessionDir != p.given {
+		err = p.SessionDir.Close()
 	}
 	return err
 }

@@ -40,7 +40,7 @@ func hosts(t *testing.T) *protocol.Conn {
 // another process's by then.
 func TestASignalAfterTheEnd(t *testing.T) {
 	_, first := started(t)
-	p := &Process{Hatch: hosts(t), pidfd: first}
+	p := &Process{Conn: hosts(t), pidfd: first}
 	if err := p.letGo(); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestAGroupThatCouldNotBeJoined(t *testing.T) {
 	}
 	for exit, again := range map[int]bool{0: true, noGroup: false} {
 		g := fresh(t, c, "first")
-		p := &Process{Hatch: hosts(t), pidfd: -1, group: g, status: exit << 8, done: make(chan struct{})}
+		p := &Process{Conn: hosts(t), pidfd: -1, group: g, status: exit << 8, done: make(chan struct{})}
 		close(p.done)
 		if err := p.Close(); err != nil {
 			t.Error(err)

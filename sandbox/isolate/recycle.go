@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Recycle says when a zygote has served enough: what children of one zygote share,
+// RecyclePolicy says when a zygote has served enough: what children of one zygote share,
 // their address layout and hash seed above all, should not be shared for long. Zero
 // is the default.
-type Recycle struct {
+type RecyclePolicy struct {
 	Age   time.Duration // since it was started; an hour
 	Forks int           // children that it had; ten thousand
 	Idle  time.Duration // since it was last used, where it need not be there; ten minutes
 }
 
-func (r Recycle) orDefault() Recycle {
+func (r RecyclePolicy) orDefault() RecyclePolicy {
 	if r.Age == 0 {
 		r.Age = time.Hour
 	}

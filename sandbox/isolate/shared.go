@@ -10,11 +10,11 @@ import (
 	"glasshouse/sandbox/environment"
 )
 
-// Shared hands out a Home in the config's Shared folder, for one child, from which the
+// SharedSessionDir hands out a Home in the config's Shared folder, for one child, from which the
 // next one's comes; nil where the config has none. It can be had once from each
 // zygote. What children leave there belongs, outside, to an account of its own where
 // they have one.
-func (i *Isolator) Shared(ctx context.Context) (*Home, error) {
+func (i *Isolator) SharedSessionDir(ctx context.Context) (*SessionDir, error) {
 	if i.config.Shared == "" {
 		return nil, nil
 	}
@@ -33,7 +33,7 @@ func (i *Isolator) Shared(ctx context.Context) (*Home, error) {
 	if z.shared < 0 {
 		return nil, errors.New("the mount of " + i.config.Shared + " was lost: start the service again")
 	}
-	h := &Home{mount: z.shared, data: -1}
+	h := &SessionDir{mount: z.shared, data: -1}
 	if i.ids.count > 0 {
 		last := i.ids.count - 1 // which no other child gets
 		h.uid = firstIn + last

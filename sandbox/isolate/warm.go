@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// Set is one warm set of packages: a zygote has them imported, and children of it
+// WarmSet is one warm set of packages: a zygote has them imported, and children of it
 // wait in a pool.
-type Set struct {
+type WarmSet struct {
 	Name    string
 	Modules []string // imported before the fork
 	Pool    int      // children that wait ready
 }
 
-// Sets are the warm sets from small to large; each has the packages of those before
+// WarmSets are the warm sets from small to large; each has the packages of those before
 // it. A fork copies the page tables of all that is imported, so the smaller set is
 // the faster one: bare takes a quarter of plotting.
-func Sets(pool int) []Set {
-	return []Set{
+func WarmSets(pool int) []WarmSet {
+	return []WarmSet{
 		{"bare", []string{}, pool},
 		{"numpy", []string{"numpy"}, max(1, pool/4)},
 		{"pandas", []string{"numpy", "pandas"}, max(1, pool/2)},
@@ -25,12 +25,12 @@ func Sets(pool int) []Set {
 	}
 }
 
-// SetFor is the one set that code needs, of which one child waits: for who runs nothing else.
-func SetFor(code string) []Set {
-	all := Sets(1)
+// WarmSetsFor is the one set that code needs, of which one child waits: for who runs nothing else.
+func WarmSetsFor(code string) []WarmSet {
+	all := WarmSets(1)
 	one := all[smallest(all, code)]
 	one.Pool = 1
-	return []Set{one}
+	return []WarmSet{one}
 }
 
 // needs says which packages bring which others with them; what is not here is
@@ -46,7 +46,7 @@ var word = regexp.MustCompile(`\w+`)
 
 // smallest is the first of sets that has all that code seems to import. A wrong
 // guess costs time only. Where code is "", anything may come: the largest.
-func smallest(sets []Set, code string) int {
+func smallest(sets []WarmSet, code string) int {
 	if code == "" {
 		return len(sets) - 1
 	}

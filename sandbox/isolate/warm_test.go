@@ -13,7 +13,7 @@ func TestSetFor(t *testing.T) {
 		"import json, seaborn":  "plotting",
 		"":                      "plotting", // anything may come
 	} {
-		if sets := SetFor(code); len(sets) != 1 || sets[0].Name != want || sets[0].Pool != 1 {
+		if sets := WarmSetsFor(code); len(sets) != 1 || sets[0].Name != want || sets[0].Pool != 1 {
 			t.Errorf("%q: %v, not %s with a pool of one", code, sets, want)
 		}
 	}

@@ -46,9 +46,9 @@ func (c *Conn) Illegal(why string) error {
 // Close closes the host's end.
 func (c *Conn) Close() error { return c.sock.Close() }
 
-// Deaf fails all writes, now and later: the child is dead. That is not left to its end of the
+// CloseRead fails all writes, now and later: the child is dead. That is not left to its end of the
 // socket pair, which a child can put on its way to the host, and so keep open.
-func (c *Conn) Deaf() { _ = c.sock.SetWriteDeadline(time.Unix(1, 0)) }
+func (c *Conn) CloseRead() { _ = c.sock.SetWriteDeadline(time.Unix(1, 0)) }
 
 // Write sends v as the JSON body of one frame, with file descriptors riding
 // along where there are any.
@@ -60,10 +60,10 @@ func (c *Conn) Write(k Kind, v any, fds ...int) error {
 	return c.send(o.b, fds)
 }
 
-// Offer begins a Write without waiting, as a child that is stopped does not read: as much
+// WriteAsync begins a Write without waiting, as a child that is stopped does not read: as much
 // goes as there is room for. rest sends what is left, and must be called, as other writes
 // wait for it.
-func (c *Conn) Offer(k Kind, v any, fds ...int) (rest func() error) {
+func (c *Conn) WriteAsync(k Kind, v any, fds ...int) (rest func() error) {
 	var o output
 	err := o.json(k, v)
 	raw, failed := c.sock.SyscallConn()
@@ -128,11 +128,11 @@ func (c *Conn) transmit(bytes []byte, fds []int) error {
 	return err
 }
 
-// Await waits for the child's next word for no longer than limit, and says whether it
+// WaitReadable waits for the child's next word for no longer than limit, and says whether it
 // has come. It takes the calling thread for that, which is then woken by the child
 // itself, and not by another thread that was; so it is for one that has nothing else to
 // do. Who reads may call it.
-func (c *Conn) Await(limit time.Duration) (came bool) {
+func (c *Conn) WaitReadable(limit time.Duration) (came bool) {
 	if c.in.Buffered() > 0 {
 		return true
 	}

@@ -58,9 +58,9 @@ func TestOffer(t *testing.T) {
 				}
 			}
 			text := strings.Repeat("x", size)
-			rest := c.Offer(KindRun, text, 0) // and standard input
+			rest := c.WriteAsync(KindRun, text, 0) // and standard input
 			over := make(chan error)
-			go func() { over <- c.Write(KindLook, Look{What: "next"}) }() // has to wait for the rest
+			go func() { over <- c.Write(KindInspect, Inspect{What: "next"}) }() // has to wait for the rest
 			sent := make(chan error)
 			go func() { sent <- rest() }()
 			got, n, rights := make([]byte, before+5+len(text)+3), 0, 0
@@ -83,7 +83,7 @@ func TestOffer(t *testing.T) {
 				t.Errorf("%d, full: %v: %d bytes of %d, %d times descriptors", size, full, n, len(got), rights)
 			}
 			head := make([]byte, 5)
-			if _, err := io.ReadFull(child, head); err != nil || head[4] != byte(KindLook) {
+			if _, err := io.ReadFull(child, head); err != nil || head[4] != byte(KindInspect) {
 				t.Errorf("after it comes %q, %v", head, err)
 			}
 			if err := <-over; err != nil {
@@ -95,7 +95,7 @@ func TestOffer(t *testing.T) {
 	if err := child.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if c.Offer(KindRun, "x")() == nil || c.Offer(KindRun, func() {})() == nil {
+	if c.WriteAsync(KindRun, "x")() == nil || c.WriteAsync(KindRun, func() {})() == nil {
 		t.Error("nobody is there, and that is no JSON")
 	}
 }
@@ -118,25 +118,25 @@ func TestAwait(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c.Await(0) || c.Await(time.Millisecond) {
+	if c.WaitReadable(0) || c.WaitReadable(time.Millisecond) {
 		t.Error("nothing was said")
 	}
 	say(append(frame, frame...)) // the second is in the buffer when the first was read
 	for range 2 {
-		if !c.Await(long) {
+		if !c.WaitReadable(long) {
 			t.Error("it was said before")
 		}
 		done()
 	}
 	came := make(chan bool)
-	go func() { came <- c.Await(long) }()
+	go func() { came <- c.WaitReadable(long) }()
 	say(frame[:1])
 	if !<-came {
 		t.Error("it was said meanwhile")
 	}
 	say(frame[1:])
 	done()
-	go func() { came <- c.Await(long) }()
+	go func() { came <- c.WaitReadable(long) }()
 	if err := child.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -13,16 +13,16 @@ const notATime = math.MinInt64 // numpy's NaT
 // times writes one array of a column of times, as numpy has it: microseconds, since 1970
 // for instants, and seconds for dates. A NULL is NaT. Not ok, and nothing written, where
 // the column is of another kind, or has a value that does not fit, such as infinity.
-func (o *output) times(c sandbox.Column, v *sandbox.Values) (ok bool) {
+func (o *output) times(c sandbox.Column, v *sandbox.ColumnValues) (ok bool) {
 	if c.Array {
 		return false
 	}
 	var one func(i int) (int64, bool)
 	switch c.Kind {
 	case "date":
-		one = func(i int) (int64, bool) { return seconds(v.Each(i)) }
+		one = func(i int) (int64, bool) { return seconds(v.TextAt(i)) }
 	case "timestamp", "timestamptz":
-		one = func(i int) (int64, bool) { return microseconds(v.Each(i)) }
+		one = func(i int) (int64, bool) { return microseconds(v.TextAt(i)) }
 	case "timedelta":
 		one = func(i int) (int64, bool) { return span(v.Others[i]) }
 	default:

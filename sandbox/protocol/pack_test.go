@@ -11,8 +11,8 @@ import (
 )
 
 func TestTimes(t *testing.T) {
-	texts := func(all ...string) sandbox.Values {
-		var v sandbox.Values
+	texts := func(all ...string) sandbox.ColumnValues {
+		var v sandbox.ColumnValues
 		for i, s := range all {
 			v.Text = append(v.Text, s...)
 			v.Ends = append(v.Ends, len(v.Text))
@@ -25,13 +25,13 @@ func TestTimes(t *testing.T) {
 		}
 		return v
 	}
-	span := func(parts ...int64) sandbox.Values {
-		return sandbox.Values{Others: []any{[]any{parts[0], parts[1], parts[2]}, nil}, Nulls: []bool{false, true}}
+	span := func(parts ...int64) sandbox.ColumnValues {
+		return sandbox.ColumnValues{Others: []any{[]any{parts[0], parts[1], parts[2]}, nil}, Nulls: []bool{false, true}}
 	}
 	const day = 24 * 3600 * 1_000_000
 	for _, c := range []struct {
 		kind   string
-		values sandbox.Values
+		values sandbox.ColumnValues
 		want   []int64 // nil: they do not fit
 	}{
 		{"timestamp", texts("1970-01-01T00:00:01", "", "1969-12-31T23:59:59.5"), []int64{1_000_000, notATime, -500_000}},

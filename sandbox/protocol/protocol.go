@@ -43,7 +43,7 @@ const (
 	KindAssign  Kind = 'P' // host to child: Assign
 	KindRun     Kind = 'X' // host to child: Run
 	KindDone    Kind = 'D' // child to host: sandbox.Outcome
-	KindAsk     Kind = 'A' // child to host: Ask
+	KindRequest Kind = 'A' // child to host: Ask
 	KindAnswer  Kind = 'J' // host to child: Answer, JSON
 	KindColumns Kind = 'H' // host to child: Columns
 	KindRows    Kind = 'M' // host to child: 4-byte id, then marshal data, as Rows says
@@ -53,7 +53,7 @@ const (
 	KindStop    Kind = 'S' // child to host: where the program stands, JSON of package debugger
 	KindCommand Kind = 'C' // host to child that stands: likewise; resume ends it, all else has a Value
 	KindLog     Kind = 'G' // child to host: what a log point says
-	KindLook    Kind = 'L' // host to child: Look
+	KindInspect Kind = 'L' // host to child: Look
 	KindValue   Kind = 'V' // child to host: sandbox.Variables, sandbox.Verdict or sandbox.Completion
 )
 
@@ -67,7 +67,7 @@ func (k Kind) maxBody() int {
 	switch k {
 	case KindDone, KindOutput:
 		return maxDone
-	case KindAsk, KindNote, KindRecords, KindStop, KindLog, KindValue, KindReady:
+	case KindRequest, KindNote, KindRecords, KindStop, KindLog, KindValue, KindReady:
 		return maxOther
 	}
 	return -1 // not a child's to send
@@ -114,16 +114,16 @@ type Run struct {
 	Stops       json.RawMessage `json:"stops,omitempty"` // where it stops, of package debugger
 }
 
-// Look is a question of the host's between runs: for the variables, or about code that
+// Inspect is a question of the host's between runs: for the variables, or about code that
 // does not run.
-type Look struct {
+type Inspect struct {
 	What   string `json:"what"` // "", "check" or "complete"
 	Code   string `json:"code"`
 	Cursor int    `json:"cursor"` // in characters from 0
 }
 
-// Ask is a question of running code to the host.
-type Ask struct {
+// Request is a question of running code to the host.
+type Request struct {
 	ID     uint32            `json:"id"`
 	What   string            `json:"what"` // "query", "tables", "schema", "history"
 	SQL    string            `json:"sql"`

@@ -23,7 +23,7 @@ const (
 	large   = 1 << 20   // bytes that are sent from where they are
 )
 
-// Rows answers one Ask with a result, part by part: a frame of its columns, one a part
+// RowWriter answers one Ask with a result, part by part: a frame of its columns, one a part
 // with rows, and an Answer at the end. A small result is sent at once.
 //
 // A part is the marshal data of (count, columns), columns a list. One of them is
@@ -36,7 +36,7 @@ const (
 // nulls is a byte a value that is 1 where it is NULL; empty where none is. The format
 // is CPython's marshal, version 2, whose codes have been stable since Python 2.5
 // (Python/marshal.c).
-type Rows struct {
+type RowWriter struct {
 	conn  *Conn
 	id    uint32
 	form  string
@@ -44,11 +44,13 @@ type Rows struct {
 	out   output
 }
 
-// Rows makes one; form is what the Ask says.
-func (c *Conn) Rows(id uint32, form string) *Rows { return &Rows{conn: c, id: id, form: form} }
+// RowWriter makes one; form is what the Ask says.
+func (c *Conn) RowWriter(id uint32, form string) *RowWriter {
+	return &RowWriter{conn: c, id: id, form: form}
+}
 
-// Take is a sandbox.Take; it waits for a child that is slow.
-func (r *Rows) Take(rows sandbox.Rows) error {
+// WriteBatch is a sandbox.Take; it waits for a child that is slow.
+func (r *RowWriter) WriteBatch(rows sandbox.RowBatch) error {
 	if !r.begun {
 		r.begun = true
 		if err := r.out.json(KindColumns, Columns{r.id, rows.Columns}); err != nil {
@@ -75,7 +77,7 @@ func (r *Rows) Take(rows sandbox.Rows) error {
 }
 
 // End says that this was all.
-func (r *Rows) End(truncated bool) error {
+func (r *RowWriter) End(truncated bool) error {
 	if err := r.out.json(KindAnswer, Answer{ID: r.id, Value: truncated}); err != nil {
 		return err
 	}
@@ -83,7 +85,7 @@ func (r *Rows) End(truncated bool) error {
 }
 
 // column encodes the count values of one column.
-func (r *Rows) column(c sandbox.Column, v *sandbox.Values, count int) error {
+func (r *RowWriter) column(c sandbox.Column, v *sandbox.ColumnValues, count int) error {
 	o := &r.out
 	arrow := r.form == FormArrow && len(v.Ends) > 0 && (c.Kind == "string" || c.Kind == "text")
 	switch {
@@ -116,7 +118,7 @@ func (r *Rows) column(c sandbox.Column, v *sandbox.Values, count int) error {
 			if i > 0 {
 				o.b = append(o.b, 0)
 			}
-			o.b = append(o.b, v.Each(i)...)
+			o.b = append(o.b, v.TextAt(i)...)
 		}
 	default:
 		var err error

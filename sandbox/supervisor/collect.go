@@ -21,8 +21,8 @@ const (
 	maxEntries   = 20_000 // of any kind that are looked at
 )
 
-// Keep keeps what body has, and says its size, sum and type.
-type Keep func(name string, body io.Reader) (sandbox.Artifact, error)
+// StoreArtifact keeps what body has, and says its size, sum and type.
+type StoreArtifact func(name string, body io.Reader) (sandbox.Artifact, error)
 
 // mark is what tells whether a file is as it was when it was last collected.
 type mark struct {
@@ -41,7 +41,7 @@ const settled = 100 * time.Millisecond
 // last called, and counts what it had to leave out. It is called between runs, and
 // trusts nothing that it finds: it follows no link, opens regular files only, waits for
 // nothing, and leaves the folder by no name.
-func (s *Session) Collect(keep Keep) (found []sandbox.Artifact, missed int64, err error) {
+func (s *Session) Collect(keep StoreArtifact) (found []sandbox.Artifact, missed int64, err error) {
 	s.mu.Lock()
 	session := -1
 	if s.home != nil {
@@ -64,7 +64,7 @@ func (s *Session) Collect(keep Keep) (found []sandbox.Artifact, missed int64, er
 
 // collection is one Collect at work.
 type collection struct {
-	keep          Keep
+	keep          StoreArtifact
 	before, after map[string]mark
 	room          int64 // bytes that may still be read
 	read          int   // files that were

@@ -26,11 +26,11 @@ const (
 type says struct {
 	process *isolate.Process
 	e       *sandbox.Execution
-	desk    Desk
-	watch   Watcher // nil, with reel: it is not watched
+	desk    RequestHandler
+	watch   DebugDriver // nil, with reel: it is not watched
 	reel    *reel
 	cut     *cutter
-	live    Listener // nil: nobody listens
+	live    OutputListener // nil: nobody listens
 
 	alone   bool   // no other run goes on
 	record  func() // begins to keep what is printed; called once, or where the run is short not at all
@@ -66,7 +66,7 @@ const aloneTime = time.Millisecond
 // answers questions one by one, as the child asks them one by one.
 func (s *says) listen(ctx context.Context) ([]byte, error) {
 	s.room, s.notes = maxOutputBytes, maxNoteBytes
-	short := s.alone && s.process.Hatch.Await(aloneTime)
+	short := s.alone && s.process.Conn.WaitReadable(aloneTime)
 	if !short {
 		s.record()
 	}
@@ -81,7 +81,7 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 			case protocol.KindDone:
 				return body, nil
 			case protocol.KindStop:
-				s.told(func(Listener) {})
+				s.told(func(OutputListener) {})
 				err = s.stopped(ctx, body)
 			default:
 				err = s.take(ctx, kind, body)
@@ -95,9 +95,9 @@ func (s *says) listen(ctx context.Context) ([]byte, error) {
 
 // next is the child's next frame, all that was recorded before it handed over.
 func (s *says) next() (protocol.Kind, []byte, error) {
-	kind, body, err := s.process.Hatch.Read()
+	kind, body, err := s.process.Conn.Read()
 	if err == nil && s.forged() {
-		err = s.process.Hatch.Illegal("more of them than it had the time to send")
+		err = s.process.Conn.Illegal("more of them than it had the time to send")
 	}
 	if err == nil {
 		err = s.records(kind)
@@ -125,13 +125,13 @@ func (s *says) take(ctx context.Context, kind protocol.Kind, body []byte) error 
 		return s.keepNote(body)
 	case kind == protocol.KindOutput:
 		return s.keepOutput(ctx, body)
-	case kind == protocol.KindAsk:
-		s.told(func(Listener) {})
+	case kind == protocol.KindRequest:
+		s.told(func(OutputListener) {})
 		return s.answer(ctx, body)
 	case kind == protocol.KindRecords && s.watch != nil:
-		return s.process.Hatch.Write(protocol.KindRecords, struct{}{}) // there is room in the ring now
+		return s.process.Conn.Write(protocol.KindRecords, struct{}{}) // there is room in the ring now
 	case kind == protocol.KindLog && s.watch != nil:
-		s.told(func(Listener) {})
+		s.told(func(OutputListener) {})
 		s.watch.Logged(body)
 		return nil
 	}
@@ -154,13 +154,13 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 	defer letGo()
 	// It stands because it is stopped, all its threads, whatever it says of itself: no clock runs.
 	s.process.Freeze()
-	defer s.process.GoOn()
+	defer s.process.Resume()
 	ask := func(patience context.Context, command any) ([]byte, error) {
 		answered := s.interruptAfter(patience) // before anything that the program may not take
-		s.process.GoOn()
+		s.process.Resume()
 		defer s.process.Freeze()
 		defer answered()
-		if err := s.process.Hatch.Write(protocol.KindCommand, command); err != nil {
+		if err := s.process.Conn.Write(protocol.KindCommand, command); err != nil {
 			return nil, err
 		}
 		for {
@@ -179,8 +179,8 @@ func (s *says) stopped(ctx context.Context, where []byte) error {
 	}
 	s.cut.throttle()
 	letGo() // the clock runs when it does: it may not read at all
-	s.process.GoOn()
-	return s.process.Hatch.Write(protocol.KindCommand, resume)
+	s.process.Resume()
+	return s.process.Conn.Write(protocol.KindCommand, resume)
 }
 
 // interruptAfter interrupts what the program does when ctx ends, and kills it where that
@@ -223,11 +223,11 @@ func (s *says) answer(ctx context.Context, body []byte) error {
 		case <-ctx.Done():
 		}
 	}()
-	return answer(ctx, s.process.Hatch, s.desk, body)
+	return answer(ctx, s.process.Conn, s.desk, body)
 }
 
-func answer(ctx context.Context, conn *protocol.Conn, desk Desk, body []byte) error {
-	var ask protocol.Ask
+func answer(ctx context.Context, conn *protocol.Conn, desk RequestHandler, body []byte) error {
+	var ask protocol.Request
 	if err := unmarshalNumbers(body, &ask); err != nil || len(ask.Types) > 0 && ask.Params == nil {
 		return &protocol.IllegalFrame{Why: "an unreadable question"}
 	}
@@ -236,11 +236,11 @@ func answer(ctx context.Context, conn *protocol.Conn, desk Desk, body []byte) er
 	switch ask.What {
 	case "query":
 		for name, kind := range ask.Types {
-			ask.Params[name] = sandbox.Typed{Type: kind, Value: ask.Params[name]}
+			ask.Params[name] = sandbox.TypedParameter{Type: kind, Value: ask.Params[name]}
 		}
-		rows := conn.Rows(ask.ID, ask.Form)
-		var total sandbox.Total
-		if total, err = desk.Query(ctx, ask.SQL, ask.Params, rows.Take); err == nil {
+		rows := conn.RowWriter(ask.ID, ask.Form)
+		var total sandbox.QuerySummary
+		if total, err = desk.Query(ctx, ask.SQL, ask.Params, rows.WriteBatch); err == nil {
 			return rows.End(total.Truncated)
 		}
 	case "tables":
@@ -274,7 +274,7 @@ func (s *says) keepNote(body []byte) error {
 		return nil
 	}
 	var n sandbox.Note
-	if err := json.Unmarshal(body, &n); err != nil || sandbox.Depth(body) > maxDepth {
+	if err := json.Unmarshal(body, &n); err != nil || sandbox.JSONDepth(body) > maxDepth {
 		return &protocol.IllegalFrame{Why: "a note that can't be read, or nests too deep"}
 	}
 	n.Time = time.Now().UTC()
@@ -284,7 +284,7 @@ func (s *says) keepNote(body []byte) error {
 			return nil
 		}
 		e.DebugInfo.Logs = append(e.DebugInfo.Logs, n)
-		s.told(func(live Listener) { live.Note(n) })
+		s.told(func(live OutputListener) { live.Note(n) })
 		return nil
 	}
 	seen, known := e.DebugInfo.Variables[n.Name]
@@ -293,7 +293,7 @@ func (s *says) keepNote(body []byte) error {
 		return nil
 	}
 	e.DebugInfo.Variables[n.Name] = append(seen, n)
-	s.told(func(live Listener) { live.Note(n) })
+	s.told(func(live OutputListener) { live.Note(n) })
 	return nil
 }
 
@@ -310,7 +310,7 @@ func (s *says) keepOutput(ctx context.Context, body []byte) error {
 	if err := json.Unmarshal(body, &parts); err != nil || len(parts.Data) == 0 || parts.Data[0] != '{' {
 		return &protocol.IllegalFrame{Why: "an output that can't be read"}
 	}
-	if sandbox.Members(parts.Data) > maxTypes || sandbox.Depth(body) > maxDepth {
+	if sandbox.JSONMemberCount(parts.Data) > maxTypes || sandbox.JSONDepth(body) > maxDepth {
 		cut(s.e, "outputs", 1)
 		return nil
 	}
@@ -323,12 +323,12 @@ func (s *says) keepOutput(ctx context.Context, body []byte) error {
 	}
 	o = s.desk.Show(ctx, o)
 	s.e.Outputs = append(s.e.Outputs, o)
-	s.told(func(live Listener) { live.Output(o) })
+	s.told(func(live OutputListener) { live.Output(o) })
 	return nil
 }
 
 // told tells who listens, if anybody does, after all that was printed before.
-func (s *says) told(what func(Listener)) {
+func (s *says) told(what func(OutputListener)) {
 	if s.live != nil {
 		s.catchUp()
 		what(s.live)
@@ -336,7 +336,7 @@ func (s *says) told(what func(Listener)) {
 }
 
 // printer is what a tape tells a listener with.
-func printer(live Listener, stream string) func([]byte) {
+func printer(live OutputListener, stream string) func([]byte) {
 	if live == nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // shown is a Desk that shows everything as it is.
-type shown struct{ Desk }
+type shown struct{ RequestHandler }
 
 func (shown) Show(_ context.Context, o sandbox.Output) sandbox.Output { return o }
 

@@ -17,9 +17,9 @@ const (
 	thinkTime = 3 * time.Second // for one about code, which is then interrupted
 )
 
-// Look pictures the session's variables; only between runs. A session whose
+// InspectVariables pictures the session's variables; only between runs. A session whose
 // child cannot answer in a second has lost it.
-func (s *Session) Look(ctx context.Context) (sandbox.Variables, error) {
+func (s *Session) InspectVariables(ctx context.Context) (sandbox.Variables, error) {
 	v := sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}}
 	s.mu.Lock()
 	p := s.process
@@ -32,28 +32,28 @@ func (s *Session) Look(ctx context.Context) (sandbox.Variables, error) {
 		return v, s.drop(p)
 	default:
 	}
-	err := s.ask(ctx, p, protocol.Look{}, lookTime, &v)
+	err := s.ask(ctx, p, protocol.Inspect{}, lookTime, &v)
 	return v, err
 }
 
 // Check reads code as the session would, without running it; only between runs.
-func (s *Session) Check(ctx context.Context, code string) (sandbox.Verdict, error) {
+func (s *Session) Check(ctx context.Context, code string) (sandbox.CheckResult, error) {
 	var v struct {
-		sandbox.Verdict
+		sandbox.CheckResult
 		Failed string `json:"failed"`
 	}
 	p, err := s.child(ctx, "")
 	if err == nil {
-		err = s.ask(ctx, p, protocol.Look{What: "check", Code: code}, thinkTime, &v)
+		err = s.ask(ctx, p, protocol.Inspect{What: "check", Code: code}, thinkTime, &v)
 	}
 	if err == nil && v.Failed != "" {
 		err = unread(v.Failed)
 	}
 	if v.Problems == nil {
-		v.Problems = []sandbox.Finding{}
+		v.Problems = []sandbox.CodeProblem{}
 	}
 	v.OK = len(v.Problems) == 0
-	return v.Verdict, err
+	return v.CheckResult, err
 }
 
 // Complete says what could be written at a cursor, counted in characters from 0; only
@@ -68,13 +68,13 @@ func (s *Session) Complete(ctx context.Context, code string, cursor int) (c sand
 	}
 	p, err := s.child(ctx, "")
 	if err == nil {
-		err = s.ask(ctx, p, protocol.Look{What: "complete", Code: code, Cursor: cursor}, thinkTime, &v)
+		err = s.ask(ctx, p, protocol.Inspect{What: "complete", Code: code, Cursor: cursor}, thinkTime, &v)
 	}
 	if err == nil && v.Failed != "" {
 		err = unread(v.Failed)
 	}
 	if v.Matches == nil {
-		v.Matches = []sandbox.Match{}
+		v.Matches = []sandbox.CompletionMatch{}
 	}
 	return v.Completion, v.Settled, v.Before, err
 }
@@ -89,7 +89,7 @@ func unread(failed string) error {
 
 // ask puts one question to the child. One that takes too long is interrupted; a child
 // that does not answer then, either, is ended, and the session has lost it.
-func (s *Session) ask(ctx context.Context, p *isolate.Process, question protocol.Look, limit time.Duration, v any) error {
+func (s *Session) ask(ctx context.Context, p *isolate.Process, question protocol.Inspect, limit time.Duration, v any) error {
 	p.Guard()
 	p.Thaw()
 	defer p.Freeze()
@@ -97,9 +97,9 @@ func (s *Session) ask(ctx context.Context, p *isolate.Process, question protocol
 	go func() { // as one that does not read has perhaps no room for it
 		var kind protocol.Kind
 		var body []byte
-		err := p.Hatch.Write(protocol.KindLook, question)
+		err := p.Conn.Write(protocol.KindInspect, question)
 		if err == nil {
-			kind, body, err = p.Hatch.Read()
+			kind, body, err = p.Conn.Read()
 		}
 		if err == nil && kind != protocol.KindValue {
 			err = &protocol.IllegalFrame{Why: fmt.Sprintf("%c as an answer to a look", kind)}

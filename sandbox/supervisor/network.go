@@ -22,7 +22,7 @@ const maxConnections = 1000 // kept with one execution; more are counted
 type network struct {
 	stop  context.CancelFunc
 	ended chan error
-	desk  Desk
+	desk  RequestHandler
 
 	mu       sync.Mutex
 	seen     []sandbox.Connection
@@ -33,7 +33,7 @@ type network struct {
 }
 
 // open starts the broker of one run; nil where the child has no network.
-func (h *Host) open(socket *os.File, allowed []string, desk Desk) (*network, error) {
+func (h *Supervisor) open(socket *os.File, allowed []string, desk RequestHandler) (*network, error) {
 	if socket == nil {
 		return nil, nil
 	}

@@ -10,7 +10,7 @@ import (
 
 // ledger is a desk that keeps what it is told of connections, or does not take it.
 type ledger struct {
-	Desk
+	RequestHandler
 	told map[int64]sandbox.ConnectionStatus
 	fail error
 }

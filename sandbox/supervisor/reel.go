@@ -24,7 +24,7 @@ const maxWaiting = 1 << 20
 // the child says that the ring is full, it is emptied, and the watcher is not waited for.
 type reel struct {
 	process *isolate.Process
-	watch   Watcher
+	watch   DebugDriver
 	ring    *ring
 	over    chan struct{}
 	ended   chan struct{}
@@ -38,7 +38,7 @@ type reel struct {
 }
 
 // newReel begins to watch a new ring. It is to be stopped.
-func newReel(process *isolate.Process, watch Watcher) (*reel, error) {
+func newReel(process *isolate.Process, watch DebugDriver) (*reel, error) {
 	shared, err := newRing()
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ type hesitant struct {
 
 func (h *hesitant) Begin(func()) json.RawMessage { return nil }
 func (h *hesitant) Logged([]byte)                {}
-func (h *hesitant) Stopped(context.Context, []byte, Ask) (any, error) {
+func (h *hesitant) Stopped(context.Context, []byte, Command) (any, error) {
 	return nil, nil
 }
 

@@ -7,10 +7,10 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Room is what the uploads of all sandboxes may take together. They are in file systems
+// UploadSpace is what the uploads of all sandboxes may take together. They are in file systems
 // in memory, each bounded by its sandbox's policy; this bounds how many such there are.
 // It counts in pages, with one for each name, as the kernel does, about.
-type Room struct {
+type UploadSpace struct {
 	All, User int64 // bytes, in all and of one user; 0: as many as come
 
 	mu    sync.Mutex
@@ -24,7 +24,7 @@ const page = 4096
 func cost(size int64) int64 { return page + (size+page-1)/page*page }
 
 // take takes bytes for a user's upload, where there are so many.
-func (r *Room) take(user string, n int64) error {
+func (r *UploadSpace) take(user string, n int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -39,13 +39,13 @@ func (r *Room) take(user string, n int64) error {
 }
 
 // give gives bytes back; fewer than none, where they are taken without asking.
-func (r *Room) give(user string, n int64) {
+func (r *UploadSpace) give(user string, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.add(user, -n)
 }
 
-func (r *Room) add(user string, n int64) {
+func (r *UploadSpace) add(user string, n int64) {
 	if r.users == nil {
 		r.users = map[string]int64{}
 	}

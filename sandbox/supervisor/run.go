@@ -30,7 +30,7 @@ const (
 // exception, usage, notes, what was cut. desk answers the code's questions;
 // watch and live may be nil. The error is only ever the service's own, or FaultFull; a
 // failing, hanging or killed program is a status. A cancelled ctx cancels.
-func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watch Watcher, live Listener) error {
+func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk RequestHandler, watch DebugDriver, live OutputListener) error {
 	p, err := s.child(ctx, "")
 	if err != nil {
 		return err
@@ -56,8 +56,8 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	alone := s.host.runs.Add(1) == 1
 	defer s.host.runs.Add(-1)
 	began := time.Now()
-	p.Guard()                                              // before anything may interrupt it
-	rest := p.Hatch.Offer(protocol.KindRun, order, fds...) // before it goes on, so that it need wake up once only
+	p.Guard()                                                  // before anything may interrupt it
+	rest := p.Conn.WriteAsync(protocol.KindRun, order, fds...) // before it goes on, so that it need wake up once only
 	p.Thaw()
 	limits := newCutter(ctx, p, time.Duration(pol.MaxExecutionTime)*time.Second)
 	failed := rest()
@@ -73,7 +73,7 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 	limit, killed := limits.stop()
 	wall := time.Since(began) - limits.stood
 	p.Freeze()
-	if by := p.Overstepped(); by != "" && failed == nil { // found at the end
+	if by := p.ExceededLimit(); by != "" && failed == nil { // found at the end
 		failed = errors.New("beyond " + by)
 	}
 	out.stop()
@@ -88,7 +88,7 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk Desk, watc
 		}
 	}
 
-	edition := p.Edition()
+	edition := p.EnvironmentVersion()
 	e.Isolation, e.Environment = s.host.isolator.Isolation(), &edition
 	if network != nil {
 		e.Isolation = sandbox.Isolation{Level: e.Isolation.Level, EnforcedBy: maps.Clone(e.Isolation.EnforcedBy)}
@@ -139,7 +139,7 @@ func (o *outcome) read(body []byte, from *protocol.Conn) error {
 	if err := json.Unmarshal(body, o); err != nil {
 		return err
 	}
-	if len(o.Result) > maxResult || len(o.Exception) > maxException || len(o.Truncated) > maxTruncated || sandbox.Depth(o.Result) > maxDepth {
+	if len(o.Result) > maxResult || len(o.Exception) > maxException || len(o.Truncated) > maxTruncated || sandbox.JSONDepth(o.Result) > maxDepth {
 		if err := from.Illegal("an outcome that no run has"); err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (o *outcome) read(body []byte, from *protocol.Conn) error {
 func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte, failed error, limit string) {
 	var outcome outcome
 	if failed == nil {
-		failed = outcome.read(body, p.Hatch)
+		failed = outcome.read(body, p.Conn)
 	}
 	peak := p.Peak()
 	if failed != nil {
@@ -193,7 +193,7 @@ func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte
 	default:
 		e.SessionReset = true
 		e.Status = sandbox.StatusKilled
-		e.Usage.EndedBy = p.Ended()
+		e.Usage.EndedBy = p.EndedBy()
 		why := "the process was ended by " + e.Usage.EndedBy
 		if e.Usage.EndedBy == "max_memory_mb" {
 			why = fmt.Sprintf("out of memory: the run needed more than max_memory_mb = %d; use less at a time, or ask for more when creating the sandbox", s.box.Policy.MaxMemoryMB)

@@ -18,11 +18,11 @@ type Isolator interface {
 	Start(context.Context, isolate.Spec) (*isolate.Process, error)
 	Isolation() sandbox.Isolation // its map is not to be changed
 	Ready() error
-	Shared(context.Context) (*isolate.Home, error)
+	SharedSessionDir(context.Context) (*isolate.SessionDir, error)
 }
 
-// Desk answers what running code asks, and is handed what it shows.
-type Desk interface {
+// RequestHandler answers what running code asks, and is handed what it shows.
+type RequestHandler interface {
 	Database
 	History(ctx context.Context) ([]sandbox.Execution, error)
 	// Show returns a rich output as the execution is to have it. It is called from the
@@ -36,15 +36,15 @@ type Desk interface {
 
 // Database is the one that code reads.
 type Database interface {
-	Query(ctx context.Context, sql string, params map[string]any, take sandbox.Take) (sandbox.Total, error)
+	Query(ctx context.Context, sql string, params map[string]any, sink sandbox.RowSink) (sandbox.QuerySummary, error)
 	Schema(ctx context.Context, table string) (sandbox.Table, error)
 	Tables(ctx context.Context) ([]string, error)
 }
 
-// Watcher takes what a watched run tells, in order, one thing at a time, but for Records
+// DebugDriver takes what a watched run tells, in order, one thing at a time, but for Records
 // while the program stands. An error says that no child of ours tells such; it ends the
 // run.
-type Watcher interface {
+type DebugDriver interface {
 	// Begin is told how to have the program stop at its next line, for as long as it
 	// runs, and says where else it is to stop; nil: it never stops.
 	Begin(attention func()) (stops json.RawMessage)
@@ -54,29 +54,29 @@ type Watcher interface {
 	Logged([]byte)
 	// Stopped is called while the program stands: it may Ask, and returns with how to
 	// go on. The run's deadline waits as long. ctx ends when the run is to end.
-	Stopped(ctx context.Context, where []byte, ask Ask) (resume any, err error)
+	Stopped(ctx context.Context, where []byte, ask Command) (resume any, err error)
 }
 
-// Ask has a program that stands do something, and returns its answer. What goes on when
+// Command has a program that stands do something, and returns its answer. What goes on when
 // ctx ends is interrupted, and answers that; what goes on even then ends the run.
-type Ask func(ctx context.Context, command any) ([]byte, error)
+type Command func(ctx context.Context, command any) ([]byte, error)
 
-// Listener is told what a run does while it does it, in the order of the program as
+// OutputListener is told what a run does while it does it, in the order of the program as
 // far as that can be known: of stdout and stderr each in its own. The two streams are
 // told from goroutines of their own; all is told before Run returns.
-type Listener interface {
+type OutputListener interface {
 	Print(stream string, text []byte) // "stdout" or "stderr"; text is valid until it returns
 	Note(sandbox.Note)
 	Output(sandbox.Output)
 }
 
-// Host opens sessions.
-type Host struct {
+// Supervisor opens sessions.
+type Supervisor struct {
 	// Network is what the broker of each run is made of where a sandbox has the network
 	// on, but for its hosts and its logs. It is set before the first run, if at all.
 	Network egress.Config
 	// Uploads is what the uploads of all sessions may take; likewise.
-	Uploads Room
+	Uploads UploadSpace
 
 	isolator Isolator
 	queue    time.Duration // how long a start may wait for a free child
@@ -84,26 +84,26 @@ type Host struct {
 }
 
 // New returns a Host whose starts wait at most queue for a free child.
-func New(isolator Isolator, queue time.Duration) *Host {
-	return &Host{isolator: isolator, queue: queue}
+func New(isolator Isolator, queue time.Duration) *Supervisor {
+	return &Supervisor{isolator: isolator, queue: queue}
 }
 
 // Ready says why no session could be opened now; nil where one could.
-func (h *Host) Ready() error { return h.isolator.Ready() }
+func (h *Supervisor) Ready() error { return h.isolator.Ready() }
 
 // Isolation is the wall that every session is behind, and what holds each limit.
-func (h *Host) Isolation() sandbox.Isolation { return h.isolator.Isolation() }
+func (h *Supervisor) Isolation() sandbox.Isolation { return h.isolator.Isolation() }
 
 // Session is one sandbox's live Python. It is safe for concurrent use, but runs
 // one thing at a time: the caller sees to that.
 type Session struct {
-	host  *Host
+	host  *Supervisor
 	box   sandbox.Sandbox
 	start sync.Mutex // one child is started at a time
 
 	mu      sync.Mutex
 	process *isolate.Process
-	home    *isolate.Home // its files, once there was a child
+	home    *isolate.SessionDir // its files, once there was a child
 	uploads *Uploads
 	marks   map[string]mark // of the artifacts that were collected; the run's alone
 	closed  bool
@@ -114,7 +114,7 @@ type Session struct {
 // Open starts a child for the sandbox: one that has the warm packages that code
 // seems to need, where that is all it will run, and else, where code is "", all.
 // FaultFull where none came free in time.
-func (h *Host) Open(ctx context.Context, box sandbox.Sandbox, code string) (*Session, error) {
+func (h *Supervisor) Open(ctx context.Context, box sandbox.Sandbox, code string) (*Session, error) {
 	s := &Session{host: h, box: box, uploads: newUploads(box, &h.Uploads)}
 	_, err := s.child(ctx, code)
 	return s, err
@@ -140,16 +140,16 @@ func (s *Session) child(ctx context.Context, code string) (*isolate.Process, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.host.queue)
 	defer cancel()
-	p, err := s.host.isolator.Start(ctx, isolate.Spec{Policy: s.box.Policy, Home: home, Code: code})
+	p, err := s.host.isolator.Start(ctx, isolate.Spec{Policy: s.box.Policy, SessionDir: home, Code: code})
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.home != nil && s.home != p.Home {
+	if s.home != nil && s.home != p.SessionDir {
 		_ = s.home.Close() // another descriptor of the same mount
 	}
-	s.process, s.home, p.Home = p, p.Home, nil
+	s.process, s.home, p.SessionDir = p, p.SessionDir, nil
 	if err := s.uploads.attach(s.home); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
@@ -164,13 +164,13 @@ func (s *Session) child(ctx context.Context, code string) (*isolate.Process, err
 func gone() error { return sandbox.Errorf(sandbox.FaultGone, "the sandbox was deleted") }
 
 // Environment is that of its live child; nil where there is none.
-func (s *Session) Environment() *sandbox.Edition {
+func (s *Session) Environment() *sandbox.EnvironmentVersion {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process == nil {
 		return nil
 	}
-	edition := s.process.Edition()
+	edition := s.process.EnvironmentVersion()
 	return &edition
 }
 
@@ -222,7 +222,7 @@ func (s *Session) Usage() map[string]any {
 	if p == nil {
 		return map[string]any{"memory_mb": 0.0, "cpu_percent": 0.0, "num_threads": 0, "open_files": 0}
 	}
-	threads, files := p.Counts()
+	threads, files := p.ThreadAndFileCounts()
 	// Between runs it is frozen: its share of the CPU is nothing.
 	return map[string]any{"memory_mb": mb(p.Memory()), "cpu_percent": 0.0, "num_threads": threads, "open_files": files}
 }

@@ -29,7 +29,7 @@ import (
 // of a file under the file's name.
 type Uploads struct {
 	most policy.Policy
-	room *Room // of all sandboxes
+	room *UploadSpace // of all sandboxes
 	user string
 
 	mu      sync.Mutex
@@ -42,12 +42,12 @@ type Uploads struct {
 	coming  int            // files on their way
 }
 
-func newUploads(box sandbox.Sandbox, room *Room) *Uploads {
+func newUploads(box sandbox.Sandbox, room *UploadSpace) *Uploads {
 	return &Uploads{most: box.Policy, room: room, user: box.Owner, dir: -1, files: map[string]sandbox.File{}, folders: map[string]int{}}
 }
 
 // attach opens the folder of the sandbox's first child. Those after it have the same.
-func (u *Uploads) attach(home *isolate.Home) error {
+func (u *Uploads) attach(home *isolate.SessionDir) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.dir >= 0 || u.closed {

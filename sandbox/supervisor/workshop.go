@@ -9,25 +9,25 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// Workshop is one /session that many sessions have, at the same time or one after
+// CompatRunner is one /session that many sessions have, at the same time or one after
 // another; it lasts until Close. A mount can be put into one child only, which makes
 // the next one's as it is born: births are one by one, runs are not. Where there are no
 // private mounts, sessions are one by one, too.
-type Workshop struct {
-	host *Host
+type CompatRunner struct {
+	host *Supervisor
 	turn sync.Mutex // held by a session where there are no private mounts
 
 	mu     sync.Mutex
-	home   *isolate.Home // for the next child; nil before the first
+	home   *isolate.SessionDir // for the next child; nil before the first
 	closed bool
 }
 
-// Workshop makes one, in the isolator's shared folder of the host's where it has one.
-func (h *Host) Workshop() *Workshop { return &Workshop{host: h} }
+// NewCompatRunner makes one, in the isolator's shared folder of the host's where it has one.
+func (h *Supervisor) NewCompatRunner() *CompatRunner { return &CompatRunner{host: h} }
 
 // Open starts a child of its own for the sandbox, in this workshop. The session is
 // good for as long as the child lives.
-func (w *Workshop) Open(ctx context.Context, box sandbox.Sandbox) (s *Session, err error) {
+func (w *CompatRunner) Open(ctx context.Context, box sandbox.Sandbox) (s *Session, err error) {
 	ctx, cancel := context.WithTimeout(ctx, w.host.queue)
 	defer cancel()
 	s = &Session{host: w.host, box: box, uploads: newUploads(box, &w.host.Uploads)}
@@ -46,11 +46,11 @@ func (w *Workshop) Open(ctx context.Context, box sandbox.Sandbox) (s *Session, e
 		return nil, gone()
 	}
 	if w.home == nil {
-		if w.home, err = w.host.isolator.Shared(ctx); err != nil {
+		if w.home, err = w.host.isolator.SharedSessionDir(ctx); err != nil {
 			return nil, err
 		}
 	}
-	p, err := w.host.isolator.Start(ctx, isolate.Spec{Policy: box.Policy, Home: w.home, Roaming: true})
+	p, err := w.host.isolator.Start(ctx, isolate.Spec{Policy: box.Policy, SessionDir: w.home, Roaming: true})
 	if err != nil {
 		if w.home != nil && w.home.FD() >= 0 { // a child may have it, and what came of that is lost
 			err = errors.Join(err, w.home.Close())
@@ -58,10 +58,10 @@ func (w *Workshop) Open(ctx context.Context, box sandbox.Sandbox) (s *Session, e
 		}
 		return nil, err
 	}
-	if w.home != nil && w.home != p.Home {
+	if w.home != nil && w.home != p.SessionDir {
 		_ = w.home.Close() // another descriptor of the same mount
 	}
-	w.home, p.Home = p.Home, nil
+	w.home, p.SessionDir = p.SessionDir, nil
 	if w.home.FD() < 0 && s.leave == nil { // the first one
 		w.turn.Lock()
 		s.leave = w.turn.Unlock
@@ -71,14 +71,14 @@ func (w *Workshop) Open(ctx context.Context, box sandbox.Sandbox) (s *Session, e
 	return s, nil
 }
 
-func (w *Workshop) oneByOne() bool {
+func (w *CompatRunner) oneByOne() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.home != nil && w.home.FD() < 0
 }
 
 // Close lets the folder go; sessions that are open keep it as long as they last.
-func (w *Workshop) Close() error {
+func (w *CompatRunner) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true

@@ -183,7 +183,7 @@ func (a *api) authenticate(g *gin.Context) {
 		a.problem(g, sandbox.Errorf(sandbox.FaultUnauthorized, "send Authorization: Bearer KEY; `glasshouse keys create` makes a key"))
 		return
 	}
-	who, err := a.service.Authenticate(g.Request.Context(), strings.TrimSpace(secret))
+	caller, err := a.service.Authenticate(g.Request.Context(), strings.TrimSpace(secret))
 	if err != nil {
 		if fault(err) == sandbox.FaultUnauthorized {
 			g.Header("WWW-Authenticate", `Bearer realm="glasshouse", error="invalid_token"`)
@@ -191,14 +191,14 @@ func (a *api) authenticate(g *gin.Context) {
 		a.problem(g, err)
 		return
 	}
-	if err := a.readers.behind(who.Account); err != nil {
+	if err := a.readers.behind(caller.Account); err != nil {
 		a.problem(g, err)
 		return
 	}
 	if p, ok := g.Request.Context().Value(ctxPace{}).(*pacing); ok {
-		p.sending = func(n int) func() { return a.readers.sending(who.Account, n) }
+		p.sending = func(n int) func() { return a.readers.sending(caller.Account, n) }
 	}
-	left, err := a.service.Admit(who)
+	left, err := a.service.Admit(caller)
 	if left.Limit > 0 {
 		for name, n := range map[string]int{"Limit": left.Limit, "Remaining": left.Remaining, "Reset": left.Reset} {
 			g.Header("RateLimit-"+name, strconv.Itoa(n))
@@ -209,7 +209,7 @@ func (a *api) authenticate(g *gin.Context) {
 		a.problem(g, err)
 		return
 	}
-	g.Request = g.Request.WithContext(context.WithValue(g.Request.Context(), ctxKey{}, who))
+	g.Request = g.Request.WithContext(context.WithValue(g.Request.Context(), ctxKey{}, caller))
 }
 
 type (
@@ -217,14 +217,14 @@ type (
 	ctxRequestID struct{}
 )
 
-// caller is the key that authenticate found.
-func caller(ctx context.Context) sandbox.Key {
-	who, _ := ctx.Value(ctxKey{}).(sandbox.Key)
-	return who
+// callerFrom is the key that authenticate found.
+func callerFrom(ctx context.Context) sandbox.Key {
+	caller, _ := ctx.Value(ctxKey{}).(sandbox.Key)
+	return caller
 }
 
 func (a *api) metrics(g *gin.Context) {
-	st, err := a.service.Statistics(g.Request.Context(), caller(g.Request.Context()))
+	st, err := a.service.Statistics(g.Request.Context(), callerFrom(g.Request.Context()))
 	if err != nil {
 		a.problem(g, err)
 		return

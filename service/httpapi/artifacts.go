@@ -25,8 +25,8 @@ type artifactsInput struct {
 }
 
 func (a *api) artifacts(router *gin.Engine, at place) {
-	route(a, at, "GET", "/sandbox/{id}/artifacts", "What a sandbox's executions have left, the newest version of each file; it answers for ended sandboxes, too", func(ctx context.Context, who sandbox.Key, in *artifactsInput) (*artifactList, error) {
-		list, next, err := a.service.Artifacts(ctx, who, in.ID, in.Limit, in.After)
+	route(a, at, "GET", "/sandbox/{id}/artifacts", "What a sandbox's executions have left, the newest version of each file; it answers for ended sandboxes, too", func(ctx context.Context, caller sandbox.Key, in *artifactsInput) (*artifactList, error) {
+		list, next, err := a.service.Artifacts(ctx, caller, in.ID, in.Limit, in.After)
 		return &artifactList{in.ID, list, next}, err
 	})
 	type signInput struct {
@@ -35,12 +35,12 @@ func (a *api) artifacts(router *gin.Engine, at place) {
 			Seconds int `json:"expires_in,omitempty" doc:"Seconds; an hour where it is left out, a week at most"`
 		} `required:"false"`
 	}
-	route(a, at, "POST", "/artifacts/{aid}/url", "A URL of an artifact that needs no key until it expires", func(ctx context.Context, who sandbox.Key, in *signInput) (*service.Signed, error) {
+	route(a, at, "POST", "/artifacts/{aid}/url", "A URL of an artifact that needs no key until it expires", func(ctx context.Context, caller sandbox.Key, in *signInput) (*service.SignedURL, error) {
 		var last time.Duration
 		if in.Body != nil {
 			last = time.Duration(max(-1, min(in.Body.Seconds, 1<<30))) * time.Second // beyond the most that is given, either way
 		}
-		signed, err := a.service.SignArtifact(ctx, who, in.ID, last)
+		signed, err := a.service.SignArtifact(ctx, caller, in.ID, last)
 		signed.URL = at.prefix + signed.URL
 		return &signed, err
 	})
@@ -72,7 +72,7 @@ func (a *api) artifact(g *gin.Context) {
 	if signed(g) {
 		file, found, err = a.service.OpenSigned(ctx, id, g.Query("expires"), g.Query("signature"))
 	} else {
-		file, found, err = a.service.OpenArtifact(ctx, caller(ctx), id)
+		file, found, err = a.service.OpenArtifact(ctx, callerFrom(ctx), id)
 	}
 	if err != nil {
 		a.problem(g, err)

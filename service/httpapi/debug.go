@@ -43,7 +43,7 @@ func (a *api) debug(router *gin.Engine, at place) {
 			Content: map[string]*huma.MediaType{"text/event-stream": {Schema: schemas.Schema(reflect.TypeFor[sandbox.Step](), true, "")}}}},
 	})
 	router.POST(at.prefix+"/sandbox/:id/debug", func(g *gin.Context) {
-		who := caller(g.Request.Context())
+		caller := callerFrom(g.Request.Context())
 		raw, err := io.ReadAll(g.Request.Body)
 		if err != nil {
 			a.problem(g, sandbox.Errorf(sandbox.FaultTooLarge, "the body has more than %d bytes", maxBody))
@@ -71,7 +71,7 @@ func (a *api) debug(router *gin.Engine, at place) {
 		}
 		ended := make(chan end, 1)
 		go func() {
-			e, err := a.service.Execute(ctx, who, g.Param("id"), service.Job{Code: *body.Code, Context: json.RawMessage(body.Context), Kind: sandbox.KindDebug, Steps: stream.Step})
+			e, err := a.service.Execute(ctx, caller, g.Param("id"), service.Job{Code: *body.Code, Context: json.RawMessage(body.Context), Kind: sandbox.KindDebug, Steps: stream.Step})
 			close(stream.steps)
 			ended <- end{e, err}
 		}()

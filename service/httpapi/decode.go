@@ -83,7 +83,7 @@ func decode(text []byte, v any) error {
 	}
 	values := 0
 	for _, raw := range body {
-		if values += 1 + sandbox.Within(raw); values > maxValues {
+		if values += 1 + sandbox.JSONValueCount(raw); values > maxValues {
 			return fmt.Errorf("it has more than %d values beside its context; give data as context, or as a file", maxValues)
 		}
 	}

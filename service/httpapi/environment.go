@@ -20,14 +20,14 @@ func (a *api) environments(group place) {
 		Name string `path:"name" maxLength:"63"`
 	}
 	route(a, group, "GET", "/environments", "The environments that a sandbox may choose, the default one first", func(_ context.Context, _ sandbox.Key, _ *struct{}) (*environmentList, error) {
-		return &environmentList{a.service.Shelf.Environments()}, nil
+		return &environmentList{a.service.Environments.Environments()}, nil
 	})
 	route(a, group, "GET", "/environments/{name}/packages", "What is installed in an environment", func(_ context.Context, _ sandbox.Key, in *one) (*packageList, error) {
-		list, err := a.service.Shelf.Packages(in.Name)
+		list, err := a.service.Environments.Packages(in.Name)
 		return &packageList{in.Name, list}, err
 	})
-	route(a, group, "POST", "/environments/refresh", "Take up what `glasshouse env` has changed; for admins", func(ctx context.Context, who sandbox.Key, _ *struct{}) (*environmentList, error) {
-		list, err := a.service.RefreshEnvironments(ctx, who)
+	route(a, group, "POST", "/environments/refresh", "Take up what `glasshouse env` has changed; for admins", func(ctx context.Context, caller sandbox.Key, _ *struct{}) (*environmentList, error) {
+		list, err := a.service.RefreshEnvironments(ctx, caller)
 		return &environmentList{list}, err
 	})
 }

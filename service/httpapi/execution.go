@@ -88,18 +88,18 @@ type schemaBody struct {
 }
 
 func (a *api) agents(group place) {
-	runRoute(a, group, "POST", "/sandbox/{id}/execute", "Run code in a sandbox", func(ctx context.Context, who sandbox.Key, in *executeInput) (*runAnswer, error) {
+	runRoute(a, group, "POST", "/sandbox/{id}/execute", "Run code in a sandbox", func(ctx context.Context, caller sandbox.Key, in *executeInput) (*runAnswer, error) {
 		job, err := in.Body.job(sandbox.KindExecute)
 		if err != nil {
 			return nil, err
 		}
 		if in.plain() {
-			return whole(a.service.Execute(ctx, who, in.ID, job))
+			return whole(a.service.Execute(ctx, caller, in.ID, job))
 		}
-		f, err := a.service.Start(ctx, who, in.ID, job, nil)
+		f, err := a.service.Start(ctx, caller, in.ID, job, nil)
 		return a.begun(ctx, group, in.Accepts, f, err)
 	})
-	runRoute(a, group, "POST", "/sandbox/agent/quick-execute", "Run code in a fresh sandbox that is gone afterwards", func(ctx context.Context, who sandbox.Key, in *quickInput) (*runAnswer, error) {
+	runRoute(a, group, "POST", "/sandbox/agent/quick-execute", "Run code in a fresh sandbox that is gone afterwards", func(ctx context.Context, caller sandbox.Key, in *quickInput) (*runAnswer, error) {
 		job, err := in.Body.job(sandbox.KindQuick)
 		if err != nil {
 			return nil, err
@@ -111,9 +111,9 @@ func (a *api) agents(group place) {
 			_ = json.Unmarshal(in.RawBody, &body)
 		}
 		if in.plain() {
-			return whole(a.service.QuickExecute(ctx, who, job, body.Config))
+			return whole(a.service.QuickExecute(ctx, caller, job, body.Config))
 		}
-		f, err := a.service.Start(ctx, who, "", job, body.Config)
+		f, err := a.service.Start(ctx, caller, "", job, body.Config)
 		return a.begun(ctx, group, in.Accepts, f, err)
 	})
 	type analyzeInput struct {
@@ -126,16 +126,16 @@ func (a *api) agents(group place) {
 			Limit int    `json:"limit,omitempty" minimum:"1" maximum:"10000"`
 		} `required:"false"`
 	}
-	route(a, group, "POST", "/sandbox/agent/analyze-data", "Look at a table", func(ctx context.Context, who sandbox.Key, in *analyzeInput) (*sandbox.Execution, error) {
+	route(a, group, "POST", "/sandbox/agent/analyze-data", "Look at a table", func(ctx context.Context, caller sandbox.Key, in *analyzeInput) (*sandbox.Execution, error) {
 		if b := in.Body; b != nil {
 			in.Table, in.Kind, in.Limit = first(b.Table, in.Table), first(b.Kind, in.Kind), max(b.Limit, in.Limit)
 		}
 		if in.Limit == 0 {
 			in.Limit = 100
 		}
-		return a.service.Analyze(ctx, who, in.Table, first(in.Kind, "summary"), in.Limit)
+		return a.service.Analyze(ctx, caller, in.Table, first(in.Kind, "summary"), in.Limit)
 	})
-	route(a, group, "POST", "/sandbox/{id}/database/query", "Run one read-only statement", func(ctx context.Context, who sandbox.Key, in *queryInput) (*queryAnswer, error) {
+	route(a, group, "POST", "/sandbox/{id}/database/query", "Run one read-only statement", func(ctx context.Context, caller sandbox.Key, in *queryInput) (*queryAnswer, error) {
 		var body struct {
 			Parameters map[string]any `json:"parameters"`
 		}
@@ -143,7 +143,7 @@ func (a *api) agents(group place) {
 		dec.UseNumber()
 		_ = dec.Decode(&body)
 		var list results
-		total, err := a.service.Query(ctx, who, in.ID, in.Body.Query, body.Parameters, list.take)
+		total, err := a.service.Query(ctx, caller, in.ID, in.Body.Query, body.Parameters, list.take)
 		if err != nil {
 			return nil, err
 		}
@@ -152,8 +152,8 @@ func (a *api) agents(group place) {
 		}
 		return &queryAnswer{in.Body.Query, body.Parameters, list.json(), total.Rows, total.Truncated, time.Now().UTC()}, nil
 	})
-	route(a, group, "GET", "/sandbox/{id}/database/schema", "Every table that may be read, with its columns", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*schemaAnswer, error) {
-		tables, err := a.service.Schema(ctx, who, in.ID)
+	route(a, group, "GET", "/sandbox/{id}/database/schema", "Every table that may be read, with its columns", func(ctx context.Context, caller sandbox.Key, in *InSandbox) (*schemaAnswer, error) {
+		tables, err := a.service.Schema(ctx, caller, in.ID)
 		out := &schemaAnswer{SandboxID: in.ID, Schema: schemaBody{Tables: []string{}, Schema: map[string][]sandbox.TableColumn{}, Details: map[string]sandbox.Table{}, Total: len(tables)}, Timestamp: time.Now().UTC()}
 		for _, t := range tables {
 			out.Schema.Tables = append(out.Schema.Tables, t.Name)
@@ -181,23 +181,23 @@ func (a *api) executions(group place) {
 	type one struct {
 		ID string `path:"id"`
 	}
-	runRoute(a, group, "GET", "/executions/{id}", "One execution: as it is now, when it has ended, or as it goes on", func(ctx context.Context, who sandbox.Key, in *followInput) (*runAnswer, error) {
+	runRoute(a, group, "GET", "/executions/{id}", "One execution: as it is now, when it has ended, or as it goes on", func(ctx context.Context, caller sandbox.Key, in *followInput) (*runAnswer, error) {
 		if in.events() {
-			return a.follow(ctx, who, in)
+			return a.follow(ctx, caller, in)
 		}
 		if in.Wait > 0 {
 			waiting, enough := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)
-			a.service.Await(waiting, who, in.ID)
+			a.service.Await(waiting, caller, in.ID)
 			enough()
 		}
-		if err := a.reading(ctx, who); err != nil {
+		if err := a.reading(ctx, caller); err != nil {
 			return nil, err
 		}
-		e, err := a.service.Execution(ctx, who, in.ID)
+		e, err := a.service.Execution(ctx, caller, in.ID)
 		return whole(&e, err)
 	})
-	route(a, group, "POST", "/executions/{id}/cancel", "End a running execution", func(ctx context.Context, who sandbox.Key, in *one) (*message, error) {
-		return &message{"The execution is being cancelled"}, a.service.Cancel(ctx, who, in.ID)
+	route(a, group, "POST", "/executions/{id}/cancel", "End a running execution", func(ctx context.Context, caller sandbox.Key, in *one) (*message, error) {
+		return &message{"The execution is being cancelled"}, a.service.Cancel(ctx, caller, in.ID)
 	})
 	type filter struct {
 		User    string    `query:"user_id" doc:"For admins"`
@@ -209,11 +209,11 @@ func (a *api) executions(group place) {
 		Limit   int       `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 		After   string    `query:"after"`
 	}
-	route(a, group, "GET", "/executions", "Executions, newest first", func(ctx context.Context, who sandbox.Key, in *filter) (*executionList, error) {
-		if err := a.reading(ctx, who); err != nil {
+	route(a, group, "GET", "/executions", "Executions, newest first", func(ctx context.Context, caller sandbox.Key, in *filter) (*executionList, error) {
+		if err := a.reading(ctx, caller); err != nil {
 			return nil, err
 		}
-		list, next, err := a.service.Executions(ctx, who, sandbox.Filter{User: in.User, SandboxID: in.Sandbox, Status: sandbox.Status(in.Status), Since: in.Since, Until: in.Until, Text: in.Text, Limit: in.Limit, After: in.After})
+		list, next, err := a.service.Executions(ctx, caller, sandbox.ExecutionFilter{User: in.User, SandboxID: in.Sandbox, Status: sandbox.Status(in.Status), Since: in.Since, Until: in.Until, Text: in.Text, Limit: in.Limit, After: in.After})
 		return &executionList{list, next}, err
 	})
 }

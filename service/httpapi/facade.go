@@ -22,7 +22,7 @@ import (
 // They send no key, so it belongs on a loopback listener of its own, and it takes
 // nothing that a page in a browser could send: no other origin, no other host's
 // name, no content type but JSON.
-func Facade(f *service.Facade, log logrus.FieldLogger) http.Handler {
+func Facade(f *service.CompatService, log logrus.FieldLogger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -60,7 +60,7 @@ func local(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") == "" || r.Header.Get("Sec-Fetch-Site") == "same-origin" || r.Header.Get("Sec-Fetch-Site") == "none"
 }
 
-func execute(f *service.Facade, log logrus.FieldLogger, w http.ResponseWriter, r *http.Request) {
+func execute(f *service.CompatService, log logrus.FieldLogger, w http.ResponseWriter, r *http.Request) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		say(w, http.StatusBadRequest, wrong("Request must be JSON"))
 		return
@@ -91,7 +91,7 @@ func execute(f *service.Facade, log logrus.FieldLogger, w http.ResponseWriter, r
 }
 
 // readJob reads a request; problem is what such a client is told is wrong with it.
-func readJob(raw []byte) (job service.FacadeJob, problem string) {
+func readJob(raw []byte) (job service.CompatJob, problem string) {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(raw, &body) != nil || body == nil {
 		return job, "Invalid JSON data"
@@ -126,7 +126,9 @@ func readJob(raw []byte) (job service.FacadeJob, problem string) {
 	return job, ""
 }
 
-func wrong(why string) service.Ended { return service.Ended{Status: "error", Stderr: why} }
+func wrong(why string) service.CompatResult {
+	return service.CompatResult{Status: "error", Stderr: why}
+}
 
 // say answers in JSON.
 func say(w http.ResponseWriter, status int, v any) {

@@ -33,8 +33,8 @@ type uploaded struct {
 
 // files are gin's own routes, as huma would hold a whole upload in memory.
 func (a *api) files(router *gin.Engine, at place) {
-	route(a, at, "GET", "/sandbox/{id}/files", "A sandbox's uploads, which code finds in /data", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*service.Files, error) {
-		list, err := a.service.Files(ctx, who, in.ID)
+	route(a, at, "GET", "/sandbox/{id}/files", "A sandbox's uploads, which code finds in /data", func(ctx context.Context, caller sandbox.Key, in *InSandbox) (*service.Files, error) {
+		list, err := a.service.Files(ctx, caller, in.ID)
 		return &list, err
 	})
 	router.POST(at.prefix+"/sandbox/:id/files", a.upload)
@@ -44,7 +44,7 @@ func (a *api) files(router *gin.Engine, at place) {
 	router.HEAD(at.prefix+"/sandbox/:id/files/*path", a.download)
 	router.DELETE(at.prefix+"/sandbox/:id/files/*path", func(g *gin.Context) {
 		name := fileName(g)
-		if err := a.service.RemoveFile(g.Request.Context(), caller(g.Request.Context()), g.Param("id"), name); err != nil {
+		if err := a.service.RemoveFile(g.Request.Context(), callerFrom(g.Request.Context()), g.Param("id"), name); err != nil {
 			a.problem(g, err)
 			return
 		}
@@ -69,7 +69,7 @@ func (a *api) upload(g *gin.Context) {
 			name = g.Query("path")
 		}
 		files = make([]sandbox.File, 1)
-		files[0], err = a.service.Upload(g.Request.Context(), caller(g.Request.Context()), g.Param("id"), name, g.Request.Body)
+		files[0], err = a.service.Upload(g.Request.Context(), callerFrom(g.Request.Context()), g.Param("id"), name, g.Request.Body)
 	}
 	if err != nil {
 		drain(g)
@@ -99,7 +99,7 @@ func (a *api) uploadForm(g *gin.Context, boundary string) ([]sandbox.File, error
 		if err == nil && !isFile { // a plain field
 			continue
 		}
-		f, err := a.service.Upload(g.Request.Context(), caller(g.Request.Context()), g.Param("id"), name, part)
+		f, err := a.service.Upload(g.Request.Context(), callerFrom(g.Request.Context()), g.Param("id"), name, part)
 		if err != nil {
 			return nil, atFile(len(files), name, err)
 		}
@@ -151,7 +151,7 @@ func drain(g *gin.Context) {
 }
 
 func (a *api) download(g *gin.Context) {
-	file, f, err := a.service.OpenFile(g.Request.Context(), caller(g.Request.Context()), g.Param("id"), fileName(g))
+	file, f, err := a.service.OpenFile(g.Request.Context(), callerFrom(g.Request.Context()), g.Param("id"), fileName(g))
 	if err != nil {
 		a.problem(g, err)
 		return

@@ -15,7 +15,7 @@ type codeInput struct {
 
 type verdictAnswer struct {
 	SandboxID string `json:"sandbox_id"`
-	sandbox.Verdict
+	sandbox.CheckResult
 }
 
 type completeInput struct {
@@ -38,16 +38,16 @@ type highlighted struct {
 
 // looks are the routes that look and run nothing of the user's.
 func (a *api) looks(group place) {
-	route(a, group, "POST", "/sandbox/{id}/check", "What Python and the sandbox's policy would refuse of code; nothing runs", func(ctx context.Context, who sandbox.Key, in *codeInput) (*verdictAnswer, error) {
-		v, err := a.service.Check(ctx, who, in.ID, in.Body.Code)
+	route(a, group, "POST", "/sandbox/{id}/check", "What Python and the sandbox's policy would refuse of code; nothing runs", func(ctx context.Context, caller sandbox.Key, in *codeInput) (*verdictAnswer, error) {
+		v, err := a.service.Check(ctx, caller, in.ID, in.Body.Code)
 		return &verdictAnswer{in.ID, v}, err
 	})
-	route(a, group, "POST", "/sandbox/{id}/complete", "What could be written at a cursor", func(ctx context.Context, who sandbox.Key, in *completeInput) (*sandbox.Completion, error) {
-		c, err := a.service.Complete(ctx, who, in.ID, in.Body.Code, in.Body.Cursor)
+	route(a, group, "POST", "/sandbox/{id}/complete", "What could be written at a cursor", func(ctx context.Context, caller sandbox.Key, in *completeInput) (*sandbox.Completion, error) {
+		c, err := a.service.Complete(ctx, caller, in.ID, in.Body.Code, in.Body.Cursor)
 		return &c, err
 	})
-	route(a, group, "GET", "/sandbox/{id}/variables", "The variables of a sandbox; nothing of the user's runs for it", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*variablesAnswer, error) {
-		v, err := a.service.Variables(ctx, who, in.ID)
+	route(a, group, "GET", "/sandbox/{id}/variables", "The variables of a sandbox; nothing of the user's runs for it", func(ctx context.Context, caller sandbox.Key, in *InSandbox) (*variablesAnswer, error) {
+		v, err := a.service.Variables(ctx, caller, in.ID)
 		return &variablesAnswer{in.ID, v}, err
 	})
 	type textInput struct {

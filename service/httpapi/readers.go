@@ -96,12 +96,12 @@ func (r *readers) behind(account string) error {
 
 // reading takes a turn for a request that reads records, which it has until its answer is
 // taken.
-func (a *api) reading(ctx context.Context, who sandbox.Key) error {
+func (a *api) reading(ctx context.Context, caller sandbox.Key) error {
 	p, _ := ctx.Value(ctxPace{}).(*pacing)
 	if p == nil || p.done != nil {
 		return nil
 	}
-	done, err := a.readers.turn(ctx, who.Account)
+	done, err := a.readers.turn(ctx, caller.Account)
 	if err == nil {
 		p.done = done
 	}

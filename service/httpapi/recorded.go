@@ -60,8 +60,8 @@ func (a *api) recordings(group place) {
 		From  int    `query:"from" minimum:"1" default:"1"`
 		Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 	}
-	route(a, group, "GET", "/executions/{id}/steps", "The steps of a debugged run, as the stream showed them", func(ctx context.Context, who sandbox.Key, in *pageInput) (*stepPage, error) {
-		r, err := open(ctx, who, in.ID)
+	route(a, group, "GET", "/executions/{id}/steps", "The steps of a debugged run, as the stream showed them", func(ctx context.Context, caller sandbox.Key, in *pageInput) (*stepPage, error) {
+		r, err := open(ctx, caller, in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -71,8 +71,8 @@ func (a *api) recordings(group place) {
 		}
 		return out, reading(err)
 	})
-	route(a, group, "GET", "/executions/{id}/steps/{step}", "One step: the calls, and the variables on arrival at its line", func(ctx context.Context, who sandbox.Key, in *InStep) (*debugger.StepView, error) {
-		r, err := open(ctx, who, in.ID)
+	route(a, group, "GET", "/executions/{id}/steps/{step}", "One step: the calls, and the variables on arrival at its line", func(ctx context.Context, caller sandbox.Key, in *InStep) (*debugger.StepView, error) {
+		r, err := open(ctx, caller, in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -85,8 +85,8 @@ func (a *api) recordings(group place) {
 		Start int    `query:"start" minimum:"0"`
 		Count int    `query:"count" minimum:"1" maximum:"1000" default:"100"`
 	}
-	route(a, group, "GET", "/executions/{id}/steps/{step}/variables", "The variables of one frame at a step, by page", func(ctx context.Context, who sandbox.Key, in *scopeInput) (*scopePage, error) {
-		r, err := open(ctx, who, in.ID)
+	route(a, group, "GET", "/executions/{id}/steps/{step}/variables", "The variables of one frame at a step, by page", func(ctx context.Context, caller sandbox.Key, in *scopeInput) (*scopePage, error) {
+		r, err := open(ctx, caller, in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -99,8 +99,8 @@ func (a *api) recordings(group place) {
 		Start int    `query:"start" minimum:"0"`
 		Count int    `query:"count" minimum:"1" maximum:"1000" default:"100"`
 	}
-	route(a, group, "GET", "/executions/{id}/steps/{step}/objects/{ref}", "What an object held at a step, by page", func(ctx context.Context, who sandbox.Key, in *objectInput) (*debugger.ObjectView, error) {
-		r, err := open(ctx, who, in.ID)
+	route(a, group, "GET", "/executions/{id}/steps/{step}/objects/{ref}", "What an object held at a step, by page", func(ctx context.Context, caller sandbox.Key, in *objectInput) (*debugger.ObjectView, error) {
+		r, err := open(ctx, caller, in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -111,8 +111,8 @@ func (a *api) recordings(group place) {
 		ID     string `path:"id"`
 		Budget string `query:"budget" pattern:"^[0-9]{2,5}$" doc:"Tokens that the answer may have; without it, 1000"`
 	}
-	route(a, group, "GET", "/executions/{id}/explain", "A debugged run in few words: how it ended, what led there, what functions returned and lines did", func(ctx context.Context, who sandbox.Key, in *explainInput) (*explainAnswer, error) {
-		r, err := open(ctx, who, in.ID)
+	route(a, group, "GET", "/executions/{id}/explain", "A debugged run in few words: how it ended, what led there, what functions returned and lines did", func(ctx context.Context, caller sandbox.Key, in *explainInput) (*explainAnswer, error) {
+		r, err := open(ctx, caller, in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -131,8 +131,8 @@ func (a *api) recordings(group place) {
 		Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 		Frame  uint64 `query:"frame" doc:"Without it, the frame of step before, or the namespace"`
 	}
-	route(a, group, "GET", "/executions/{id}/variables/{name}/changes", "The history of a variable", func(ctx context.Context, who sandbox.Key, in *changesInput) (*changesAnswer, error) {
-		r, err := open(ctx, who, in.ID)
+	route(a, group, "GET", "/executions/{id}/variables/{name}/changes", "The history of a variable", func(ctx context.Context, caller sandbox.Key, in *changesInput) (*changesAnswer, error) {
+		r, err := open(ctx, caller, in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -155,8 +155,8 @@ func (a *api) recordings(group place) {
 		Function  string `query:"function" doc:"Only in this function"`
 		From      int    `query:"from" minimum:"1" default:"1"`
 	}
-	route(a, group, "GET", "/executions/{id}/find", "The first step at which a condition holds", func(ctx context.Context, who sandbox.Key, in *findInput) (*findAnswer, error) {
-		r, err := open(ctx, who, in.ID)
+	route(a, group, "GET", "/executions/{id}/find", "The first step at which a condition holds", func(ctx context.Context, caller sandbox.Key, in *findInput) (*findAnswer, error) {
+		r, err := open(ctx, caller, in.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -19,7 +19,7 @@ type results struct {
 }
 
 // take is a sandbox.Take.
-func (l *results) take(rows sandbox.Rows) error {
+func (l *results) take(rows sandbox.RowBatch) error {
 	if l.names == nil {
 		l.begin(rows.Columns)
 	}

@@ -25,7 +25,7 @@ type place struct {
 func route[I, O any](a *api, at place, method, path, summary string, handle func(context.Context, sandbox.Key, *I) (*O, error)) {
 	huma.Register(at.api, huma.Operation{Method: method, Path: at.prefix + path, Summary: summary, OperationID: method + at.prefix + path, MaxBodyBytes: maxBody},
 		func(ctx context.Context, in *I) (*answer[O], error) {
-			out, err := handle(ctx, caller(ctx), in)
+			out, err := handle(ctx, callerFrom(ctx), in)
 			if err == nil {
 				return &answer[O]{Body: out}, nil
 			}
@@ -95,10 +95,10 @@ type statusData struct {
 }
 
 type metadata struct {
-	CreatedAt   time.Time        `json:"created_at"`
-	Lifetime    float64          `json:"lifetime_seconds" doc:"Seconds since its creation"`
-	Limits      policy.Policy    `json:"resource_limits"`
-	Environment *sandbox.Edition `json:"environment,omitempty" doc:"What the live process has; the next one has the same"`
+	CreatedAt   time.Time                   `json:"created_at"`
+	Lifetime    float64                     `json:"lifetime_seconds" doc:"Seconds since its creation"`
+	Limits      policy.Policy               `json:"resource_limits"`
+	Environment *sandbox.EnvironmentVersion `json:"environment,omitempty" doc:"What the live process has; the next one has the same"`
 }
 
 type history struct {
@@ -119,8 +119,8 @@ type historyLine struct {
 }
 
 func (a *api) sandboxes(group place) {
-	route(a, group, "POST", "/sandbox/create", "Create a sandbox", func(ctx context.Context, who sandbox.Key, in *createInput) (*created, error) {
-		box, err := a.service.Create(ctx, who, in.RawBody)
+	route(a, group, "POST", "/sandbox/create", "Create a sandbox", func(ctx context.Context, caller sandbox.Key, in *createInput) (*created, error) {
+		box, err := a.service.Create(ctx, caller, in.RawBody)
 		if err != nil {
 			return nil, err
 		}
@@ -128,11 +128,11 @@ func (a *api) sandboxes(group place) {
 	})
 	// Every key is optional, and so is the body.
 	group.api.OpenAPI().Paths[group.prefix+"/sandbox/create"].Post.RequestBody.Required = false
-	route(a, group, "GET", "/sandbox/{id}/status", "What a sandbox holds now", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*statusAnswer, error) {
-		if err := a.reading(ctx, who); err != nil {
+	route(a, group, "GET", "/sandbox/{id}/status", "What a sandbox holds now", func(ctx context.Context, caller sandbox.Key, in *InSandbox) (*statusAnswer, error) {
+		if err := a.reading(ctx, caller); err != nil {
 			return nil, err
 		}
-		look, err := a.service.Status(ctx, who, in.ID)
+		look, err := a.service.Status(ctx, caller, in.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -148,11 +148,11 @@ func (a *api) sandboxes(group place) {
 		}
 		return out, nil
 	})
-	route(a, group, "DELETE", "/sandbox/{id}", "Delete a sandbox: its process and its files are gone when this answers", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*message, error) {
-		return &message{"The sandbox is deleted"}, a.service.Delete(ctx, who, in.ID)
+	route(a, group, "DELETE", "/sandbox/{id}", "Delete a sandbox: its process and its files are gone when this answers", func(ctx context.Context, caller sandbox.Key, in *InSandbox) (*message, error) {
+		return &message{"The sandbox is deleted"}, a.service.Delete(ctx, caller, in.ID)
 	})
-	route(a, group, "POST", "/sandbox/cleanup-all", "Delete the caller's own sandboxes", func(ctx context.Context, who sandbox.Key, _ *struct{}) (*message, error) {
-		n, err := a.service.DeleteAll(ctx, who)
+	route(a, group, "POST", "/sandbox/cleanup-all", "Delete the caller's own sandboxes", func(ctx context.Context, caller sandbox.Key, _ *struct{}) (*message, error) {
+		n, err := a.service.DeleteAll(ctx, caller)
 		return &message{fmt.Sprintf("%d sandboxes are deleted", n)}, err
 	})
 	type historyInput struct {
@@ -160,11 +160,11 @@ func (a *api) sandboxes(group place) {
 		Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 		After string `query:"after" doc:"The cursor that the page before ended with"`
 	}
-	route(a, group, "GET", "/sandbox/{id}/history", "A sandbox's executions, newest first; it answers for ended sandboxes, too", func(ctx context.Context, who sandbox.Key, in *historyInput) (*history, error) {
-		if err := a.reading(ctx, who); err != nil {
+	route(a, group, "GET", "/sandbox/{id}/history", "A sandbox's executions, newest first; it answers for ended sandboxes, too", func(ctx context.Context, caller sandbox.Key, in *historyInput) (*history, error) {
+		if err := a.reading(ctx, caller); err != nil {
 			return nil, err
 		}
-		list, next, total, err := a.service.SandboxHistory(ctx, who, in.ID, in.Limit, in.After)
+		list, next, total, err := a.service.SandboxHistory(ctx, caller, in.ID, in.Limit, in.After)
 		if err != nil {
 			return nil, err
 		}
@@ -179,9 +179,9 @@ func (a *api) sandboxes(group place) {
 		User       string             `json:"user_id"`
 		Timestamp  time.Time          `json:"timestamp"`
 	}
-	route(a, group, "GET", "/sandbox/statistics", "Sums over the caller's executions; an admin's are everybody's", func(ctx context.Context, who sandbox.Key, _ *struct{}) (*statisticsAnswer, error) {
-		st, err := a.service.Statistics(ctx, who)
-		return &statisticsAnswer{st, who.User, time.Now().UTC()}, err
+	route(a, group, "GET", "/sandbox/statistics", "Sums over the caller's executions; an admin's are everybody's", func(ctx context.Context, caller sandbox.Key, _ *struct{}) (*statisticsAnswer, error) {
+		st, err := a.service.Statistics(ctx, caller)
+		return &statisticsAnswer{st, caller.User, time.Now().UTC()}, err
 	})
 }
 
@@ -205,19 +205,19 @@ type keyList struct {
 }
 
 func (a *api) keys(group place) {
-	route(a, group, "POST", "/keys", "Make a key", func(ctx context.Context, who sandbox.Key, in *keyInput) (*newKey, error) {
-		key, secret, err := a.service.CreateKey(ctx, who, sandbox.Key{Name: in.Body.Name, User: in.Body.User, Role: in.Body.Role, ExpiresAt: in.Body.ExpiresAt, Limits: in.Body.Limits})
+	route(a, group, "POST", "/keys", "Make a key", func(ctx context.Context, caller sandbox.Key, in *keyInput) (*newKey, error) {
+		key, secret, err := a.service.CreateKey(ctx, caller, sandbox.Key{Name: in.Body.Name, User: in.Body.User, Role: in.Body.Role, ExpiresAt: in.Body.ExpiresAt, Limits: in.Body.Limits})
 		return &newKey{key, secret}, err
 	})
-	route(a, group, "GET", "/keys", "The caller's keys; an admin sees all", func(ctx context.Context, who sandbox.Key, _ *struct{}) (*keyList, error) {
-		keys, err := a.service.ListKeys(ctx, who)
+	route(a, group, "GET", "/keys", "The caller's keys; an admin sees all", func(ctx context.Context, caller sandbox.Key, _ *struct{}) (*keyList, error) {
+		keys, err := a.service.ListKeys(ctx, caller)
 		return &keyList{keys}, err
 	})
 	type revoke struct {
 		ID string `path:"id"`
 	}
-	route(a, group, "DELETE", "/keys/{id}", "Revoke a key", func(ctx context.Context, who sandbox.Key, in *revoke) (*message, error) {
-		return &message{"The key is revoked"}, a.service.RevokeKey(ctx, who, in.ID)
+	route(a, group, "DELETE", "/keys/{id}", "Revoke a key", func(ctx context.Context, caller sandbox.Key, in *revoke) (*message, error) {
+		return &message{"The key is revoked"}, a.service.RevokeKey(ctx, caller, in.ID)
 	})
 }
 
@@ -262,13 +262,13 @@ var templateUse = []string{
 }
 
 func (a *api) helps(group place) {
-	route(a, group, "GET", "/sandbox/{id}/help/functions", "Helper functions, allowed modules and limits", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*helpFunctions, error) {
-		rules, limits, err := a.service.Rules(ctx, who, in.ID)
+	route(a, group, "GET", "/sandbox/{id}/help/functions", "Helper functions, allowed modules and limits", func(ctx context.Context, caller sandbox.Key, in *InSandbox) (*helpFunctions, error) {
+		rules, limits, err := a.service.Rules(ctx, caller, in.ID)
 		note := "These rules are a courtesy: they tell an agent early what will not work. The wall is the kernel."
-		return &helpFunctions{service.Helpers(), modules{rules.Allowed, rules.Blocked, rules.Calls, note}, limits, a.service.Host.Isolation()}, err
+		return &helpFunctions{service.Helpers(), modules{rules.Allowed, rules.Blocked, rules.Calls, note}, limits, a.service.Supervisor.Isolation()}, err
 	})
-	route(a, group, "GET", "/sandbox/{id}/help/examples", "Examples that run as they are on the demo data", func(ctx context.Context, who sandbox.Key, in *InSandbox) (*helpExamples, error) {
-		_, _, err := a.service.Rules(ctx, who, in.ID)
+	route(a, group, "GET", "/sandbox/{id}/help/examples", "Examples that run as they are on the demo data", func(ctx context.Context, caller sandbox.Key, in *InSandbox) (*helpExamples, error) {
+		_, _, err := a.service.Rules(ctx, caller, in.ID)
 		return &helpExamples{service.Examples(), []string{
 			"Variables, functions and imports stay from run to run in one sandbox.",
 			"The value of the last expression is the result; __result__ = ... overrides it.",
@@ -277,12 +277,12 @@ func (a *api) helps(group place) {
 			"Uploads are in /data, to be read. What a run leaves in the folder artifacts of the working folder is kept, and has a URL.",
 		}}, err
 	})
-	route(a, group, "POST", "/sandbox/{id}/templates/processor", "The code of a processor, to run or to change", func(ctx context.Context, who sandbox.Key, in *templateInput) (*template, error) {
+	route(a, group, "POST", "/sandbox/{id}/templates/processor", "The code of a processor, to run or to change", func(ctx context.Context, caller sandbox.Key, in *templateInput) (*template, error) {
 		kind := ""
 		if in.Body != nil {
 			kind = in.Body.Type
 		}
-		used, code, err := a.service.Template(ctx, who, in.ID, kind)
+		used, code, err := a.service.Template(ctx, caller, in.ID, kind)
 		return &template{in.ID, used, code, templateUse, time.Now().UTC()}, err
 	})
 }

@@ -96,8 +96,8 @@ func (a *api) sessions(router *gin.Engine, group place) {
 			StopOnEntry bool           `json:"stop_on_entry,omitempty"`
 		}
 	}
-	route(a, group, "POST", "/sandbox/{id}/debug/sessions", "Run code under an interactive debugger", func(ctx context.Context, who sandbox.Key, in *openInput) (*sessionAnswer, error) {
-		d, views, err := a.service.OpenDebug(ctx, who, in.ID, service.DebugStart{
+	route(a, group, "POST", "/sandbox/{id}/debug/sessions", "Run code under an interactive debugger", func(ctx context.Context, caller sandbox.Key, in *openInput) (*sessionAnswer, error) {
+		d, views, err := a.service.OpenDebug(ctx, caller, in.ID, service.DebugStart{
 			Job:         service.Job{Code: in.Body.Code, Context: json.RawMessage(in.Body.Context), Kind: sandbox.KindDebug},
 			Breakpoints: in.Body.Breakpoints, Exceptions: in.Body.Exceptions, StopOnEntry: in.Body.StopOnEntry, Driver: in.Client,
 		})
@@ -110,22 +110,22 @@ func (a *api) sessions(router *gin.Engine, group place) {
 		ID     string `path:"id"`
 		Client string `header:"X-Debug-Client" maxLength:"100"`
 	}
-	route(a, group, "POST", "/executions/{id}/debug/sessions", "Open the recording of a debugged run, to step through it both ways", func(ctx context.Context, who sandbox.Key, in *pastInput) (*sessionAnswer, error) {
-		d, err := a.service.OpenPast(ctx, who, in.ID, in.Client)
+	route(a, group, "POST", "/executions/{id}/debug/sessions", "Open the recording of a debugged run, to step through it both ways", func(ctx context.Context, caller sandbox.Key, in *pastInput) (*sessionAnswer, error) {
+		d, err := a.service.OpenPast(ctx, caller, in.ID, in.Client)
 		if err != nil {
 			return nil, err
 		}
 		return describe(d, d.Where(), nil), nil
 	})
-	route(a, group, "GET", "/debug/sessions/{sid}", "Where a debug session stands", func(_ context.Context, who sandbox.Key, in *InSession) (*sessionAnswer, error) {
-		d, err := a.service.DebugSession(who, in.ID)
+	route(a, group, "GET", "/debug/sessions/{sid}", "Where a debug session stands", func(_ context.Context, caller sandbox.Key, in *InSession) (*sessionAnswer, error) {
+		d, err := a.service.DebugSession(caller, in.ID)
 		if err != nil {
 			return nil, err
 		}
 		return describe(d, d.Where(), nil), nil
 	})
-	route(a, group, "DELETE", "/debug/sessions/{sid}", "End a debug session, and its run", func(_ context.Context, who sandbox.Key, in *InSession) (*message, error) {
-		return &message{"The debug session is closed"}, a.service.CloseDebug(who, in.ID)
+	route(a, group, "DELETE", "/debug/sessions/{sid}", "End a debug session, and its run", func(_ context.Context, caller sandbox.Key, in *InSession) (*message, error) {
+		return &message{"The debug session is closed"}, a.service.CloseDebug(caller, in.ID)
 	})
 	at := group
 	at.api.OpenAPI().AddOperation(&huma.Operation{
@@ -159,7 +159,7 @@ func (a *api) sessions(router *gin.Engine, group place) {
 // command does one command of a session.
 func (a *api) command(g *gin.Context) (map[string]any, error) {
 	ctx, client, name := g.Request.Context(), g.GetHeader("X-Debug-Client"), g.Param("command")
-	d, err := a.service.DebugSession(caller(ctx), g.Param("sid"))
+	d, err := a.service.DebugSession(callerFrom(ctx), g.Param("sid"))
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func settled(ctx context.Context, d *service.DebugSession, wait string) debugger
 }
 
 func (a *api) events(g *gin.Context) {
-	d, err := a.service.DebugSession(caller(g.Request.Context()), g.Param("sid"))
+	d, err := a.service.DebugSession(callerFrom(g.Request.Context()), g.Param("sid"))
 	if err != nil {
 		a.problem(g, err)
 		return

@@ -53,10 +53,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-type opener struct{ *supervisor.Host }
+type opener struct{ *supervisor.Supervisor }
 
 func (o opener) Open(ctx context.Context, box sandbox.Sandbox, code string) (service.Session, error) {
-	return o.Host.Open(ctx, box, code)
+	return o.Supervisor.Open(ctx, box, code)
 }
 
 func serve(m *testing.M) (int, error) {
@@ -104,7 +104,7 @@ func serve(m *testing.M) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	wall, err := isolate.Open(isolate.Config{Python: python, Sets: isolate.Sets(3), Default: policy.Default(), Data: sets, CABundle: bundle, Log: log.Warnf})
+	wall, err := isolate.Open(isolate.Config{Python: python, Sets: isolate.WarmSets(3), Default: policy.Default(), Data: sets, CABundle: bundle, Log: log.Warnf})
 	if err != nil {
 		return 1, err
 	}
@@ -124,8 +124,8 @@ func serve(m *testing.M) (int, error) {
 	rooms := supervisor.New(wall, 20*time.Second)
 	rooms.Network.Resolve, rooms.Network.Dial = world.resolve, world.dial
 	rooms.Uploads.User = 16 << 20
-	parts := service.Parts{
-		Host: opener{rooms}, Shelf: wall, Reader: reader, Writer: reader, History: store, Vault: kept, Default: policy.Default(), Ceiling: ceiling,
+	parts := service.Config{
+		Supervisor: opener{rooms}, Environments: wall, Reader: reader, Writer: reader, History: store, Blobs: kept, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: 4, InAll: 100, Parallel: 8, Mask: []string{"secret"}, Log: log,
 		SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
 	}
@@ -139,7 +139,7 @@ func serve(m *testing.M) (int, error) {
 	base = server.URL
 	narrow := supervisor.New(wall, 100*time.Millisecond)
 	narrow.Uploads.All = 4 << 20
-	parts.Host = opener{narrow}
+	parts.Supervisor = opener{narrow}
 	hurried := service.New(parts)
 	later = hurried
 	second := httptest.NewServer(httpapi.New(httpapi.Config{Service: hurried, Log: log, Version: "test", Access: true}))

@@ -80,7 +80,7 @@ func runRoute[I any](a *api, at place, method, path, summary string, handle func
 	}
 	operation := huma.Operation{Method: method, Path: at.prefix + path, Summary: summary, OperationID: method + at.prefix + path, MaxBodyBytes: maxBody, Responses: responses}
 	huma.Register(at.api, operation, func(ctx context.Context, in *I) (*runAnswer, error) {
-		out, err := handle(ctx, caller(ctx), in)
+		out, err := handle(ctx, callerFrom(ctx), in)
 		if err != nil {
 			return nil, a.refuse(ctx, err)
 		}
@@ -115,7 +115,7 @@ func whole(e *sandbox.Execution, err error) (*runAnswer, error) {
 }
 
 // begun answers for a run that goes on by itself.
-func (a *api) begun(ctx context.Context, at place, how Accepts, f *service.Feed, err error) (*runAnswer, error) {
+func (a *api) begun(ctx context.Context, at place, how Accepts, f *service.EventLog, err error) (*runAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +145,7 @@ func (a *api) begun(ctx context.Context, at place, how Accepts, f *service.Feed,
 }
 
 // follow streams an execution that was begun before.
-func (a *api) follow(ctx context.Context, who sandbox.Key, in *followInput) (*runAnswer, error) {
+func (a *api) follow(ctx context.Context, caller sandbox.Key, in *followInput) (*runAnswer, error) {
 	after := int64(0)
 	if in.LastEventID != "" {
 		var err error
@@ -153,7 +153,7 @@ func (a *api) follow(ctx context.Context, who sandbox.Key, in *followInput) (*ru
 			return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "Last-Event-ID", Detail: "no event of this execution has this id"}
 		}
 	}
-	f, after, err := a.service.Follow(ctx, who, in.ID, after)
+	f, after, err := a.service.Follow(ctx, caller, in.ID, after)
 	if err == nil {
 		err = f.Check(after)
 	}
@@ -168,7 +168,7 @@ func (a *api) follow(ctx context.Context, who sandbox.Key, in *followInput) (*ru
 
 // stream writes the events after the one with this id until there are no more, or
 // the client does not read; neither holds up the run.
-func (a *api) stream(to huma.Context, f *service.Feed, after int64) {
+func (a *api) stream(to huma.Context, f *service.EventLog, after int64) {
 	g := humagin.Unwrap(to)
 	out := http.NewResponseController(g.Writer)
 	// The connection may serve other requests afterwards.

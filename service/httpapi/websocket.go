@@ -18,7 +18,7 @@ func (a *api) editors(router *gin.Engine, at place) {
 		Responses: map[string]*huma.Response{"101": {Description: "Binary messages, together the stream that TCP would have"}},
 	})
 	router.GET(at.prefix+"/debug/dap", func(g *gin.Context) {
-		if err := a.service.MayDebug(caller(g.Request.Context())); err != nil {
+		if err := a.service.MayDebug(callerFrom(g.Request.Context())); err != nil {
 			a.problem(g, err)
 			return
 		}

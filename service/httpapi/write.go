@@ -17,16 +17,16 @@ func (a *api) writes(group place) {
 	type one struct {
 		ID string `path:"id"`
 	}
-	route(a, group, "GET", "/pending-writes", "Statements that were captured, newest first; for admins", func(ctx context.Context, who sandbox.Key, in *filter) (*writeList, error) {
-		list, err := a.service.PendingWrites(ctx, who, in.Status)
+	route(a, group, "GET", "/pending-writes", "Statements that were captured, newest first; for admins", func(ctx context.Context, caller sandbox.Key, in *filter) (*writeList, error) {
+		list, err := a.service.PendingWrites(ctx, caller, in.Status)
 		return &writeList{list}, err
 	})
-	route(a, group, "POST", "/pending-writes/{id}/apply", "Run a captured statement, once; for admins", func(ctx context.Context, who sandbox.Key, in *one) (*sandbox.PendingWrite, error) {
-		w, err := a.service.ApplyWrite(ctx, who, in.ID)
+	route(a, group, "POST", "/pending-writes/{id}/apply", "Run a captured statement, once; for admins", func(ctx context.Context, caller sandbox.Key, in *one) (*sandbox.PendingWrite, error) {
+		w, err := a.service.ApplyWrite(ctx, caller, in.ID)
 		return &w, err
 	})
-	route(a, group, "POST", "/pending-writes/{id}/reject", "Decide that a captured statement is not run; for admins", func(ctx context.Context, who sandbox.Key, in *one) (*sandbox.PendingWrite, error) {
-		w, err := a.service.RejectWrite(ctx, who, in.ID)
+	route(a, group, "POST", "/pending-writes/{id}/reject", "Decide that a captured statement is not run; for admins", func(ctx context.Context, caller sandbox.Key, in *one) (*sandbox.PendingWrite, error) {
+		w, err := a.service.RejectWrite(ctx, caller, in.ID)
 		return &w, err
 	})
 }

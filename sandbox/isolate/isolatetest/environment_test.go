@@ -14,7 +14,7 @@ import (
 
 // shelf is environments of the test's own, with one beside the default one: "lab", which
 // has the package tinypack.
-func shelf(t *testing.T) environment.Workbench {
+func shelf(t *testing.T) environment.Installer {
 	t.Helper()
 	wheels := environmenttest.Pip(t)
 	environmenttest.Wheel(t, wheels, "tinypack", "1.0", map[string]string{"tinypack.py": "version = '1.0'\n"})
@@ -27,7 +27,7 @@ func shelf(t *testing.T) environment.Workbench {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w := environment.Workbench{Shelf: environment.Shelf{Dir: filepath.Join(dir, "environments"), Base: os.Getenv("GLASSHOUSE_PYTHON")}, Environ: os.Environ(), Say: func(step string) { t.Log(step) }}
+	w := environment.Installer{Store: environment.Store{Dir: filepath.Join(dir, "environments"), Base: os.Getenv("GLASSHOUSE_PYTHON")}, Environ: os.Environ(), Say: func(step string) { t.Log(step) }}
 	if _, err = w.Create(t.Context(), "lab", "", ""); err == nil {
 		_, err = w.Add(t.Context(), "lab", []string{"tinypack"})
 	}
@@ -47,8 +47,8 @@ func TestEnvironmentsComeWhenTheyAreWanted(t *testing.T) {
 	w := shelf(t)
 	for _, level := range []string{isolate.LevelLandlock, ""} {
 		t.Run("level "+level, func(t *testing.T) {
-			i, err := isolate.Open(isolate.Config{Python: w.Base, Shelf: w.Dir, Sets: []isolate.Set{{Name: "bare", Pool: 1}, {Name: "numpy", Modules: []string{"numpy"}, Pool: 1}}, Default: policy.Default(), Level: level,
-				Recycle: isolate.Recycle{Idle: 300 * time.Millisecond}, Log: t.Logf})
+			i, err := isolate.Open(isolate.Config{Python: w.Base, Shelf: w.Dir, Sets: []isolate.WarmSet{{Name: "bare", Pool: 1}, {Name: "numpy", Modules: []string{"numpy"}, Pool: 1}}, Default: policy.Default(), Level: level,
+				Recycle: isolate.RecyclePolicy{Idle: 300 * time.Millisecond}, Log: t.Logf})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func comeAndGo(t *testing.T, i *isolate.Isolator) {
 }
 
 // breakDefault puts a numpy into the default environment that can't be imported.
-func breakDefault(t *testing.T, i *isolate.Isolator, w environment.Workbench) {
+func breakDefault(t *testing.T, i *isolate.Isolator, w environment.Installer) {
 	t.Helper()
 	before := i.Environments()[0]
 	if _, err := w.Remove(t.Context(), environment.Default, []string{"numpy"}); err == nil {

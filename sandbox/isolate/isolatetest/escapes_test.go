@@ -126,10 +126,10 @@ func attempts(all []escape) (list []attempt) {
 }
 
 // left are isolate's own among the walls that an attempt leaves out.
-func (a attempt) left() (walls []isolate.Wall) {
+func (a attempt) left() (walls []isolate.Layer) {
 	for _, name := range a.out {
 		if name != wallTime && name != wallOutput && name != wallApart {
-			walls = append(walls, isolate.Wall(name))
+			walls = append(walls, isolate.Layer(name))
 		}
 	}
 	if slices.Contains(walls, isolate.WallUser) && !slices.Contains(walls, isolate.WallUID) {
@@ -317,7 +317,7 @@ func TestEscapes(t *testing.T) {
 // against raises one wall and runs the attempts against it.
 func against(t *testing.T, list []attempt, at *targets, results *tally) {
 	i, err := isolate.Open(isolate.Config{
-		Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: []isolate.Set{{Name: "bare", Modules: []string{}, Pool: 1}},
+		Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: []isolate.WarmSet{{Name: "bare", Modules: []string{}, Pool: 1}},
 		Default: policy.Default(), Level: list[0].level, Without: list[0].left(), Log: func(string, ...any) {},
 	})
 	if err != nil {

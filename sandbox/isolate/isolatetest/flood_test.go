@@ -19,13 +19,13 @@ import (
 // busy is a desk that answers every query with some rows.
 type busy struct{ deaf }
 
-func (busy) Query(_ context.Context, _ string, _ map[string]any, take sandbox.Take) (sandbox.Total, error) {
+func (busy) Query(_ context.Context, _ string, _ map[string]any, sink sandbox.RowSink) (sandbox.QuerySummary, error) {
 	column := make([]int64, 1000)
 	for n := range column {
 		column[n] = int64(n)
 	}
-	err := take(sandbox.Rows{Columns: []sandbox.Column{{Name: "n", Type: "int8", Kind: "int"}}, Data: []sandbox.Values{{Ints: column}}, Count: 1000})
-	return sandbox.Total{Rows: 1000, Bytes: 9000}, err
+	err := sink(sandbox.RowBatch{Columns: []sandbox.Column{{Name: "n", Type: "int8", Kind: "int"}}, Data: []sandbox.ColumnValues{{Ints: column}}, Count: 1000})
+	return sandbox.QuerySummary{Rows: 1000, Bytes: 9000}, err
 }
 
 // peak runs work and returns the most heap that was in use meanwhile, beyond what

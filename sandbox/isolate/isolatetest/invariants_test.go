@@ -33,10 +33,10 @@ var (
 	listedCalls string
 )
 
-func raiseWithout(t *testing.T, modules []string, without ...isolate.Wall) *isolate.Isolator {
+func raiseWithout(t *testing.T, modules []string, without ...isolate.Layer) *isolate.Isolator {
 	t.Helper()
 	i, err := isolate.Open(isolate.Config{
-		Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: []isolate.Set{{Name: "test", Modules: modules, Pool: 1}},
+		Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: []isolate.WarmSet{{Name: "test", Modules: modules, Pool: 1}},
 		Default: policy.Default(), Level: os.Getenv(levelKey), Without: without, Log: func(string, ...any) {},
 	})
 	must(t, err)
@@ -154,7 +154,7 @@ p = ctypes.CDLL(None).prctl
 		Descriptors []int    `json:"descriptors"`
 		Environment []string `json:"environment"`
 	}
-	see := func(without ...isolate.Wall) (c child) {
+	see := func(without ...isolate.Layer) (c child) {
 		e := run(t, open(t, raiseWithout(t, []string{}, without...), nil), look)
 		must(t, json.Unmarshal(e.Result, &c))
 		return c
@@ -177,17 +177,17 @@ p = ctypes.CDLL(None).prctl
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	for _, c := range []struct {
-		without []isolate.Wall
+		without []isolate.Layer
 		other   func(child) bool
 	}{
-		{[]isolate.Wall{isolate.WallDescriptors}, func(c child) bool { return len(c.Descriptors) > 4 }},
-		{[]isolate.Wall{isolate.WallDumpable}, func(c child) bool { return c.Dumpable == 1 }},
-		{[]isolate.Wall{isolate.WallSeccomp}, func(c child) bool { return c.Filter == 0 }},
-		{[]isolate.Wall{isolate.WallNoNewPrivs, isolate.WallSeccomp, isolate.WallLandlock}, func(c child) bool { return c.NoNewPrivs == 0 }},
-		{[]isolate.Wall{isolate.WallCapabilities}, func(c child) bool { return c.Bounding > 0 }},
-		{[]isolate.Wall{isolate.WallUID}, func(c child) bool { return c.Root }},
-		{[]isolate.Wall{isolate.WallPID}, func(c child) bool { return c.PID != 1 }},
-		{[]isolate.Wall{isolate.WallEnvironment}, func(c child) bool { return slices.Contains(c.Environment, "GLASSHOUSE_ESCAPE_TOKEN") }},
+		{[]isolate.Layer{isolate.WallDescriptors}, func(c child) bool { return len(c.Descriptors) > 4 }},
+		{[]isolate.Layer{isolate.WallDumpable}, func(c child) bool { return c.Dumpable == 1 }},
+		{[]isolate.Layer{isolate.WallSeccomp}, func(c child) bool { return c.Filter == 0 }},
+		{[]isolate.Layer{isolate.WallNoNewPrivs, isolate.WallSeccomp, isolate.WallLandlock}, func(c child) bool { return c.NoNewPrivs == 0 }},
+		{[]isolate.Layer{isolate.WallCapabilities}, func(c child) bool { return c.Bounding > 0 }},
+		{[]isolate.Layer{isolate.WallUID}, func(c child) bool { return c.Root }},
+		{[]isolate.Layer{isolate.WallPID}, func(c child) bool { return c.PID != 1 }},
+		{[]isolate.Layer{isolate.WallEnvironment}, func(c child) bool { return slices.Contains(c.Environment, "GLASSHOUSE_ESCAPE_TOKEN") }},
 	} {
 		if !apart && (slices.Contains(c.without, isolate.WallPID) || slices.Contains(c.without, isolate.WallEnvironment) || os.Geteuid() != 0) {
 			continue // there is none, or it can't be told by what the child is
@@ -227,7 +227,7 @@ for n in range(1200):
     if libc.syscall(ctypes.c_long(n), *bad) >= 0 or ctypes.get_errno() not in (1, 38):
         passed.append(n)
 passed`
-	passed := func(without ...isolate.Wall) (beyond []int) {
+	passed := func(without ...isolate.Layer) (beyond []int) {
 		e := run(t, open(t, raiseWithout(t, []string{}, without...), nil), sweep)
 		var all []int
 		if err := json.Unmarshal(e.Result, &all); err != nil || len(all) < 50 {
@@ -251,7 +251,7 @@ passed`
 // Invariant 9: random values differ between siblings, because they are seeded anew.
 func TestRandomValuesDiffer(t *testing.T) {
 	code := "import random, uuid, secrets\nimport numpy as np\n[random.random(), uuid.uuid4().hex, secrets.token_hex(4), float(np.random.rand()), float(np.random.default_rng().random())]"
-	pair := func(without ...isolate.Wall) (same int) {
+	pair := func(without ...isolate.Layer) (same int) {
 		i := raiseWithout(t, []string{"numpy"}, without...)
 		var a, b []any
 		must(t, json.Unmarshal(run(t, open(t, i, nil), code).Result, &a))
@@ -313,13 +313,13 @@ var deafDesk = deaf{}
 // its own, by the signal that they asked for; and the pool refills.
 func TestTheZygoteTakesItsChildrenWithIt(t *testing.T) {
 	for _, c := range []struct {
-		without  []isolate.Wall
+		without  []isolate.Layer
 		survives bool
 	}{
 		{nil, false},
-		{[]isolate.Wall{isolate.WallPID}, false},
-		{[]isolate.Wall{isolate.WallDeath}, !apart()},
-		{[]isolate.Wall{isolate.WallPID, isolate.WallDeath}, true},
+		{[]isolate.Layer{isolate.WallPID}, false},
+		{[]isolate.Layer{isolate.WallDeath}, !apart()},
+		{[]isolate.Layer{isolate.WallPID, isolate.WallDeath}, true},
 	} {
 		t.Run(fmt.Sprintf("without %v", c.without), func(t *testing.T) {
 			i := raiseWithout(t, []string{}, c.without...)

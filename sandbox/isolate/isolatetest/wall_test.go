@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 // deaf is a desk with nobody at it.
 type deaf struct{}
 
-func (deaf) Query(context.Context, string, map[string]any, sandbox.Take) (sandbox.Total, error) {
-	return sandbox.Total{}, &sandbox.Refusal{Reason: "none"}
+func (deaf) Query(context.Context, string, map[string]any, sandbox.RowSink) (sandbox.QuerySummary, error) {
+	return sandbox.QuerySummary{}, &sandbox.Refusal{Reason: "none"}
 }
 func (deaf) Schema(context.Context, string) (sandbox.Table, error) { return sandbox.Table{}, nil }
 func (deaf) Tables(context.Context) ([]string, error)              { return nil, nil }
@@ -52,7 +52,7 @@ func raise(t *testing.T, level string) *isolate.Isolator {
 		}
 		level = os.Getenv(levelKey) // TestEveryLevel names it
 	}
-	i, err := isolate.Open(isolate.Config{Python: python, Sets: []isolate.Set{{Name: "numpy", Modules: []string{"numpy"}, Pool: 2}}, Default: policy.Default(), Data: programs(), Level: level, Log: t.Logf})
+	i, err := isolate.Open(isolate.Config{Python: python, Sets: []isolate.WarmSet{{Name: "numpy", Modules: []string{"numpy"}, Pool: 2}}, Default: policy.Default(), Data: programs(), Level: level, Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}

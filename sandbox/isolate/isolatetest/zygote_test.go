@@ -60,10 +60,10 @@ func eventually(t *testing.T, what string, true func() bool) {
 	}
 }
 
-func raiseSet(t *testing.T, set isolate.Set, recycle isolate.Recycle) *isolate.Isolator {
+func raiseSet(t *testing.T, set isolate.WarmSet, recycle isolate.RecyclePolicy) *isolate.Isolator {
 	t.Helper()
 	closeShared() // zygotes finds this one's only
-	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: []isolate.Set{set}, Default: policy.Default(), Level: os.Getenv(levelKey), Recycle: recycle, Log: t.Logf})
+	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: []isolate.WarmSet{set}, Default: policy.Default(), Level: os.Getenv(levelKey), Recycle: recycle, Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,14 +74,14 @@ func raiseSet(t *testing.T, set isolate.Set, recycle isolate.Recycle) *isolate.I
 // A worn zygote is replaced by one that was warmed beside it: nobody waits for that,
 // and its children live on until they are done with; then it goes.
 func TestWornZygotesAreReplaced(t *testing.T) {
-	worn := map[string]isolate.Recycle{"by count": {Forks: 12}}
+	worn := map[string]isolate.RecyclePolicy{"by count": {Forks: 12}}
 	if os.Getenv(levelKey) == "" { // on one level is enough
-		worn["by age"] = isolate.Recycle{Age: 2 * time.Second}
+		worn["by age"] = isolate.RecyclePolicy{Age: 2 * time.Second}
 	}
 	for name, recycle := range worn {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
-			i := raiseSet(t, isolate.Set{Name: "pandas", Modules: []string{"numpy", "pandas"}, Pool: 4}, recycle)
+			i := raiseSet(t, isolate.WarmSet{Name: "pandas", Modules: []string{"numpy", "pandas"}, Pool: 4}, recycle)
 			warm := time.Since(began)
 			first := zygotes()[0]
 			old := open(t, i, nil)
@@ -113,7 +113,7 @@ func TestWornZygotesAreReplaced(t *testing.T) {
 // A zygote's death takes its children with it, and no more: another comes at once,
 // without being asked for, and a session goes on with its files.
 func TestADeadZygoteIsReplaced(t *testing.T) {
-	i := raiseSet(t, isolate.Set{Name: "bare", Pool: 4}, isolate.Recycle{})
+	i := raiseSet(t, isolate.WarmSet{Name: "bare", Pool: 4}, isolate.RecyclePolicy{})
 	s := open(t, i, nil)
 	run(t, s, "open('kept', 'w').write('k')")
 	first := zygotes()[0]
@@ -137,7 +137,7 @@ func TestADeadZygoteIsReplaced(t *testing.T) {
 // A burst beyond the pool waits, and is told after its deadline to come again. One that
 // none of the pool is fit for gets the child that is forked beside it.
 func TestABurstQueues(t *testing.T) {
-	i := raiseSet(t, isolate.Set{Name: "bare", Pool: 3}, isolate.Recycle{})
+	i := raiseSet(t, isolate.WarmSet{Name: "bare", Pool: 3}, isolate.RecyclePolicy{})
 	zygote := zygotes()[0]
 	eventually(t, "a full pool and one more", func() bool { return len(below(zygote)) >= 4 })
 	if err := unix.Kill(zygote, unix.SIGSTOP); err != nil {
@@ -190,7 +190,7 @@ func TestABurstQueues(t *testing.T) {
 // The extension is in a zygote before its Python, which asks it for its first memory; and
 // what loaded it is not in the environment of children.
 func TestTheExtensionComesBeforePython(t *testing.T) {
-	i := raiseSet(t, isolate.Set{Name: "bare", Pool: 1}, isolate.Recycle{})
+	i := raiseSet(t, isolate.WarmSet{Name: "bare", Pool: 1}, isolate.RecyclePolicy{})
 	py, err := environment.Inspect(os.Getenv("GLASSHOUSE_PYTHON"))
 	if err != nil {
 		t.Fatal(err)
