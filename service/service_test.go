@@ -83,7 +83,9 @@ func (s *script) Run(ctx context.Context, e *sandbox.Execution, desk supervisor.
 	return nil
 }
 
-func (s *script) InspectVariables(context.Context) (sandbox.Variables, error) { return sandbox.Variables{}, nil }
+func (s *script) InspectVariables(context.Context) (sandbox.Variables, error) {
+	return sandbox.Variables{}, nil
+}
 func (s *script) Check(context.Context, string) (sandbox.CheckResult, error) {
 	return sandbox.CheckResult{}, nil
 }
