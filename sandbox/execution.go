@@ -69,10 +69,6 @@ type Execution struct {
 	Timestamp   time.Time  `json:"timestamp"` // when it was accepted
 	CreatedAt   time.Time  `json:"created_at"`
 	CompletedAt *time.Time `json:"completed_at"`
-
-	// Whole is all of this as JSON, once it has ended and is in history, where that is
-	// known; else nil. Who changes the rest sets it to nil.
-	Whole []byte `json:"-"`
 }
 
 // Exception is what the code raised, seen from the user's own lines.
@@ -112,8 +108,6 @@ type Usage struct {
 type Isolation struct {
 	Level      string            `json:"level"`       // full, full-without-cgroups, landlock or rlimits
 	EnforcedBy map[string]string `json:"enforced_by"` // limit's config key to mechanism
-
-	written []byte // all of this as JSON, once it is Written
 }
 
 // DebugInfo is what the code noted with debug and inspect_var.

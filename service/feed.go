@@ -167,7 +167,6 @@ func (f *EventLog) end(e *sandbox.Execution, err error, now time.Time) {
 				f.print(name, s.partial, false)
 			}
 		}
-		e.Whole = nil // a feed is kept for a while, and has it all in its events
 		f.execution = e
 		exception, _ := json.Marshal(e.Exception) // for its size alone
 		f.add("result", Result{e.Status, e.Result, e.Error, e.Exception}, len(e.Result)+len(exception))

@@ -206,7 +206,6 @@ func (d *DebugSession) began(execution string) {
 func (d *DebugSession) end(e *sandbox.Execution) {
 	body := map[string]any{"exitCode": 1}
 	if e != nil {
-		e.Whole = nil // it is kept for a while
 		body["status"], body["execution_id"] = e.Status, e.ID
 		if e.Status == sandbox.StatusCompleted {
 			body["exitCode"] = 0

@@ -37,7 +37,7 @@ func (s *Store) Begin(ctx context.Context, e *sandbox.Execution) error {
 }
 
 // Finish writes how an execution ended; it is on disk when it returns, or soon after where
-// the store's commits are asynchronous, and e is Whole.
+// the store's commits are asynchronous.
 func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
 	r, err := rowOf(e, true)
 	if err != nil {
@@ -45,9 +45,6 @@ func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
 	}
 	if err := s.keep(ctx, r, closePatience); err != nil {
 		return unavailable(err)
-	}
-	if r.plain && e.CompletedAt != nil {
-		e.Whole = r.body
 	}
 	return nil
 }

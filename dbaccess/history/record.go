@@ -47,12 +47,9 @@ type opening struct {
 	Exact     map[string][]byte `json:"exact,omitempty"`
 }
 
-// usual is how many bytes a record has at least, about, beside what is of its own length.
-const usual = 1600
-
-// encode writes the record of e, and says whether it is just what the API shows.
-func encode(e *sandbox.Execution, ended bool) (body []byte, plain bool, err error) {
-	exact := map[string][]byte(nil)
+// encode returns the record of e as JSON: the whole execution once it has ended, and its opening before.
+func encode(e *sandbox.Execution, ended bool) ([]byte, error) {
+	var exact map[string][]byte
 	for name, text := range texts(e) {
 		if !utf8.ValidString(*text) {
 			if exact == nil {
@@ -61,20 +58,15 @@ func encode(e *sandbox.Execution, ended bool) (body []byte, plain bool, err erro
 			exact[name] = []byte(*text)
 		}
 	}
-	if ended && exact == nil {
-		if body, err = e.AppendJSON(make([]byte, 0, usual+len(e.Code)+len(e.Stdout)+len(e.Stderr))); err != nil {
-			return nil, false, fmt.Errorf("write an execution's record: %w", err)
-		}
-		return body, true, nil
-	}
 	var r any = opening{e.ID, e.SandboxID, e.User, e.Kind, e.Status, e.Code, e.Context, e.Timestamp, e.CreatedAt, e.Error, exact}
 	if ended {
 		r = record{*e, exact}
 	}
-	if body, err = plainJSON(r); err != nil {
-		return nil, false, fmt.Errorf("write an execution's record: %w", err)
+	body, err := plainJSON(r)
+	if err != nil {
+		return nil, fmt.Errorf("write an execution's record: %w", err)
 	}
-	return body, false, nil
+	return body, nil
 }
 
 // plainJSON is v as JSON in which < is one byte, and not six.

@@ -20,7 +20,6 @@ type row struct {
 	completed   *time.Time         // nil: it goes on
 	failure     *string
 	body        []byte
-	plain       bool   // the body is just what the API shows
 	connections []byte // JSON; nil: it has none
 }
 
@@ -51,7 +50,7 @@ func rowOf(e *sandbox.Execution, ended bool) (row, error) {
 		}
 	}
 	var err error
-	if r.body, r.plain, err = encode(&short, ended); err != nil {
+	if r.body, err = encode(&short, ended); err != nil {
 		return r, err
 	}
 	if len(r.body) > maxRecord {

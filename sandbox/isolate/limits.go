@@ -98,5 +98,5 @@ func (i *Isolator) describe() sandbox.Isolation {
 	if !i.rung.landlock {
 		by["enable_file_access"] = "none"
 	}
-	return sandbox.Isolation{Level: i.rung.level, EnforcedBy: by}.Written()
+	return sandbox.Isolation{Level: i.rung.level, EnforcedBy: by}
 }

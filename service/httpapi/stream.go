@@ -103,15 +103,7 @@ func whole(e *sandbox.Execution, err error) (*runAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.Whole == nil {
-		return inJSON(http.StatusOK, e), nil
-	}
-	return &runAnswer{func(ctx huma.Context) {
-		ctx.SetHeader("Content-Type", "application/json")
-		ctx.SetStatus(http.StatusOK)
-		_, _ = ctx.BodyWriter().Write(e.Whole)
-		_, _ = ctx.BodyWriter().Write([]byte("\n")) // as inJSON ends
-	}}, nil
+	return inJSON(http.StatusOK, e), nil
 }
 
 // begun answers for a run that goes on by itself.
