@@ -95,8 +95,8 @@ func parse(name string, args []string, more func(*flag.FlagSet)) (config, []stri
 	f.StringVar(&c.adminKey, "admin-key", "", "secret of the first admin key; empty: made once and kept in DATA_DIR/admin.key")
 	f.StringVar(&c.isolation, "isolation", "", "force a level of the wall: full, full-without-cgroups, landlock or rlimits; empty: the strongest that this machine has")
 	f.StringVar(&c.minLevel, "min-level", isolate.LevelLandlock, "refuse to start behind a weaker wall than this level; rlimits is taken only where it is named, here or as --isolation")
-	f.DurationVar(&c.zygotes.Age, "zygote-age", time.Hour, "how long a warm interpreter is forked before another takes its place")
-	f.IntVar(&c.zygotes.Forks, "zygote-forks", 10_000, "how often, likewise")
+	f.DurationVar(&c.zygotes.MaxAge, "zygote-age", time.Hour, "how long a warm interpreter is forked before another takes its place")
+	f.IntVar(&c.zygotes.MaxForks, "zygote-forks", 10_000, "how often, likewise")
 	f.IntVar(&c.pool, "pool", 8, "sandboxes that wait ready with no packages imported; half as many wait with pandas, and with plotting")
 	f.IntVar(&c.parallel, "parallel", 16*runtime.NumCPU(), "runs at a time; more wait up to 10 s")
 	f.IntVar(&c.perUser, "max-sandboxes-per-user", 50, "live sandboxes of one user")
@@ -232,8 +232,8 @@ func (c config) wall(log func(string, ...any)) isolate.Config {
 		sets = isolate.WarmSets(c.pool)
 	}
 	return isolate.Config{
-		Python: c.python, Shelf: c.shelf(), Sets: sets, Default: policy.Default(), Level: c.isolation, MinLevel: c.minLevel,
-		Folder: filepath.Join(c.dataDir, "homes"), Shared: c.facadeFolder, Data: c.data, CABundle: c.caBundle, Recycle: c.zygotes, Log: log,
+		Python: c.python, EnvironmentsDir: c.shelf(), WarmSets: sets, DefaultPolicy: policy.Default(), Level: c.isolation, MinLevel: c.minLevel,
+		WorkDir: filepath.Join(c.dataDir, "homes"), SharedDir: c.facadeFolder, DataSets: c.data, CABundle: c.caBundle, Recycle: c.zygotes, Log: log,
 	}
 }
 

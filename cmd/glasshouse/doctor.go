@@ -30,7 +30,7 @@ func doctor(_ context.Context, args []string) error {
 	if len(rest) > 0 {
 		return fmt.Errorf("doctor takes no argument, and there is %q", rest[0])
 	}
-	report := isolate.Examine(c.wall(nil))
+	report := isolate.ProbeMachine(c.wall(nil))
 	report.Probes = append(report.Probes, findPostgres(c))
 	if asJSON {
 		encoder := json.NewEncoder(os.Stdout)
@@ -78,7 +78,7 @@ func printReport(out io.Writer, r isolate.Report) error {
 		fmt.Fprintf(out, "\nNo level is taken: the least that is accepted is %s\n", r.MinLevel)
 		return nil
 	}
-	fmt.Fprintf(out, "\nTaken: %s (the least that is accepted is %s)\n  loses: %s\n\n", r.Isolation.Level, r.MinLevel, r.Loses)
+	fmt.Fprintf(out, "\nTaken: %s (the least that is accepted is %s)\n  loses: %s\n\n", r.Isolation.Level, r.MinLevel, r.MissingProtection)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "limit\tenforced by")
 	limits := make([]string, 0, len(r.Isolation.EnforcedBy))

@@ -244,7 +244,7 @@ func TestKillsLoseAndLeakNothing(t *testing.T) {
 		if n%10 == 3 || n%10 == 6 { // and the stage of the next one, which lives for some milliseconds
 			var stages []int
 			for end := time.Now().Add(5 * time.Second); len(stages) == 0 && time.Now().Before(end); {
-				stages = childrenOf(pid, "glasshouse-stage")
+				stages = childrenOf(pid, "glasshouse-launcher")
 				time.Sleep(time.Millisecond)
 			}
 			for _, stage := range stages {

@@ -34,7 +34,7 @@ const usage = `glasshouse runs Python that agents write, next to PostgreSQL, and
 `
 
 func main() {
-	isolate.Stage() // in the re-executed binary this never returns
+	isolate.RunLauncher() // in the re-executed binary this never returns
 	if err := isolate.Harden(os.Environ()); err != nil {
 		fmt.Fprintln(os.Stderr, "glasshouse: this process keeps more privileges than it needs:", err)
 	}

@@ -48,14 +48,14 @@ type edition struct {
 
 // open makes an edition of an environment; nothing of it runs yet. It takes held over.
 func (i *Isolator) open(held *environment.Pinned) (e *edition, err error) {
-	e = &edition{in: i, held: held, policy: i.config.Default, eager: held.Name == environment.Default}
+	e = &edition{in: i, held: held, policy: i.config.DefaultPolicy, eager: held.Name == environment.Default}
 	e.policy.Environment = held.Name
 	if e.bundle, err = certificates(i.config.CABundle, held.Interpreter.Packages); err != nil {
 		return nil, err
 	}
 	e.life, e.end = context.WithCancel(i.life)
 	e.ageing, e.retire = context.WithCancel(e.life)
-	for _, set := range present(i.config.Sets, held.Interpreter.Packages) {
+	for _, set := range present(i.config.WarmSets, held.Interpreter.Packages) {
 		if !e.eager {
 			set.Pool = 1
 		}
@@ -87,7 +87,7 @@ func (e *edition) dress() (err error) {
 	e.spec = i.spec
 	e.spec.Python, e.spec.Before = py.Executable, batchFor(py, e.spec.Files)
 	e.spec.Binds, e.spec.Links, e.spec.Path = rootOf(py)
-	for name, path := range i.config.Data {
+	for name, path := range i.config.DataSets {
 		e.spec.Binds["/data/"+name] = path
 	}
 	if e.bundle != "" {
@@ -98,7 +98,7 @@ func (e *edition) dress() (err error) {
 		e.spec.Path = py.Packages
 	}
 	e.spec.Births = []*protocol.Enter{untold: nil}
-	if enter := e.enter(Spec{Policy: e.policy}); i.rung.private && enter.Network == nil {
+	if enter := e.enter(ProcessSpec{Policy: e.policy}); i.rung.private && enter.Network == nil {
 		e.spec.Births = append(e.spec.Births, &enter)
 	}
 	e.spec.Policy, e.spec.Rules, err = e.encode(e.policy)
@@ -181,7 +181,7 @@ func present(sets []WarmSet, folders []string) (found []WarmSet) {
 
 // enter is the edition that a start is for: the one that its Home is held to, or the
 // current one of its policy's environment. Whoever gets it must leave it.
-func (i *Isolator) enter(spec Spec) (*edition, error) {
+func (i *Isolator) enter(spec ProcessSpec) (*edition, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var e *edition

@@ -25,17 +25,17 @@ type Probe struct {
 
 // Report is what Examine found.
 type Report struct {
-	Probes    []Probe           `json:"probes"` // what walls are made of
-	Levels    []Probe           `json:"levels"` // each raised and tried, strongest first
-	MinLevel  string            `json:"min_level"`
-	Isolation sandbox.Isolation `json:"isolation"`       // of the level that Open takes
-	Loses     string            `json:"loses,omitempty"` // what that level does not have
-	Error     string            `json:"error,omitempty"` // why Open takes none
+	Probes            []Probe           `json:"probes"` // what walls are made of
+	Levels            []Probe           `json:"levels"` // each raised and tried, strongest first
+	MinLevel          string            `json:"min_level"`
+	Isolation         sandbox.Isolation `json:"isolation"`       // of the level that Open takes
+	MissingProtection string            `json:"loses,omitempty"` // what that level does not have
+	Error             string            `json:"error,omitempty"` // why Open takes none
 }
 
-// Examine tries what walls are made of, one by one, then each level, and then what
+// ProbeMachine tries what walls are made of, one by one, then each level, and then what
 // Open would do with config. It takes a second or two.
-func Examine(config Config) Report {
+func ProbeMachine(config Config) Report {
 	report := Report{MinLevel: config.MinLevel, Probes: []Probe{
 		inProcess("user namespaces", "userns", syscall.CLONE_NEWUSER, ladder[2].remedy),
 		inProcess("mounts inside them", "mounts", syscall.CLONE_NEWUSER|syscall.CLONE_NEWNS,
@@ -52,10 +52,10 @@ func Examine(config Config) Report {
 	if report.MinLevel == "" {
 		report.MinLevel = LevelLandlock
 	}
-	config.Sets, config.Log = []WarmSet{{Name: "bare", Pool: 1}}, func(string, ...any) {}
+	config.WarmSets, config.Log = []WarmSet{{Name: "bare", Pool: 1}}, func(string, ...any) {}
 	for _, r := range ladder {
 		forced := config
-		forced.Level, forced.MinLevel, forced.Folder, forced.Shelf = r.level, LevelRLimits, "", ""
+		forced.Level, forced.MinLevel, forced.WorkDir, forced.EnvironmentsDir = r.level, LevelRLimits, "", ""
 		p := Probe{Name: r.level, OK: true, Found: "raised, and held; loses: " + r.loses}
 		if i, err := Open(forced); err == nil {
 			if !r.private && !i.sessionPath {
@@ -70,14 +70,14 @@ func Examine(config Config) Report {
 		}
 		report.Levels = append(report.Levels, p)
 	}
-	config.Folder = ""
+	config.WorkDir = ""
 	i, err := Open(config)
 	if err != nil {
 		report.Error = err.Error()
 		return report
 	}
 	defer i.Close()
-	report.Isolation, report.Loses = i.Isolation(), i.MissingProtection()
+	report.Isolation, report.MissingProtection = i.Isolation(), i.MissingProtection()
 	return report
 }
 

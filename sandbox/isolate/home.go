@@ -24,15 +24,15 @@ type SessionDir struct {
 	closed sync.Once
 }
 
-// FD is a descriptor of the mount, or -1 where /session is a folder of the host.
-func (h *SessionDir) FD() int { return h.mount }
+// MountFD is a descriptor of the mount, or -1 where /session is a folder of the host.
+func (h *SessionDir) MountFD() int { return h.mount }
 
-// Session opens the folder that is the child's /session; the caller closes it.
-func (h *SessionDir) Session() (fd int, err error) { return h.open(h.mount, "session") }
+// OpenSession opens the folder that is the child's /session; the caller closes it.
+func (h *SessionDir) OpenSession() (fd int, err error) { return h.open(h.mount, "session") }
 
-// Data opens the folder that is the child's /data, to be written through; the caller
+// OpenData opens the folder that is the child's /data, to be written through; the caller
 // closes it.
-func (h *SessionDir) Data() (fd int, err error) { return h.open(h.data, "data") }
+func (h *SessionDir) OpenData() (fd int, err error) { return h.open(h.data, "data") }
 
 func (h *SessionDir) open(mount int, name string) (int, error) {
 	if h.dir == "" {
@@ -72,7 +72,7 @@ func (i *Isolator) makeHome(uid int) (*SessionDir, error) {
 			return nil, err
 		}
 	}
-	if err := h.layData(i.config.Data); err != nil {
+	if err := h.layData(i.config.DataSets); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
@@ -127,7 +127,7 @@ func (h *SessionDir) renew(most int64) error {
 // children of the lower levels don't have: our code, and a place for homes. What is
 // left there of a service that was killed goes.
 func (i *Isolator) layFolder() error {
-	i.folder = i.config.Folder
+	i.folder = i.config.WorkDir
 	if i.folder == "" {
 		dir, err := os.MkdirTemp("", "glasshouse-")
 		if err != nil {

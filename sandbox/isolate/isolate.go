@@ -23,28 +23,28 @@ import (
 
 // Config says how to raise the wall.
 type Config struct {
-	Python   string                           // the interpreter that the default environment is, or was made from
-	Shelf    string                           // folder of the environments; "" where there is the default one alone
-	Sets     []WarmSet                        // warm sets, from small to large; at least one
-	Data     map[string]string                // data sets, seen read-only as /data/NAME: NAME to a path on the host
-	Level    string                           // force a level; "" is the best that the machine has
-	MinLevel string                           // refuse a weaker one; "" is LevelLandlock
-	Folder   string                           // emptied and used where there are no private mounts; "" is a temporary one
-	Shared   string                           // a folder of the host's, for a Home that many children have; "" where there is none
-	Default  policy.Policy                    // of most sandboxes: what waits ready is ready for it
-	CABundle string                           // certificates that code trusts, a PEM file; "" is the machine's
-	Recycle  RecyclePolicy                    // when a zygote has served enough
-	Log      func(format string, args ...any) // never nil
-	Without  []Layer                          // left out by the tests of the wall, and by nobody else
+	Python          string                           // the interpreter that the default environment is, or was made from
+	EnvironmentsDir string                           // folder of the environments; "" where there is the default one alone
+	WarmSets        []WarmSet                        // warm sets, from small to large; at least one
+	DataSets        map[string]string                // data sets, seen read-only as /data/NAME: NAME to a path on the host
+	Level           string                           // force a level; "" is the best that the machine has
+	MinLevel        string                           // refuse a weaker one; "" is LevelLandlock
+	WorkDir         string                           // emptied and used where there are no private mounts; "" is a temporary one
+	SharedDir       string                           // a folder of the host's, for a Home that many children have; "" where there is none
+	DefaultPolicy   policy.Policy                    // of most sandboxes: what waits ready is ready for it
+	CABundle        string                           // certificates that code trusts, a PEM file; "" is the machine's
+	Recycle         RecyclePolicy                    // when a zygote has served enough
+	Log             func(format string, args ...any) // never nil
+	Without         []Layer                          // left out by the tests of the wall, and by nobody else
 }
 
-// Spec is what one child is started with.
-type Spec struct {
+// ProcessSpec is what one child is started with.
+type ProcessSpec struct {
 	SandboxID  string
 	Policy     policy.Policy
 	SessionDir *SessionDir // of an earlier child of the sandbox, or nil
 	Code       string      // what it will run, where that is all: it chooses the warm set
-	Roaming    bool        // the Home is not held to the environment as it is now: its next child has the one of then
+	Unpinned   bool        // the Home is not held to the environment as it is now: its next child has the one of then
 }
 
 // Isolator owns the zygotes and the pools of waiting children.
@@ -79,7 +79,7 @@ type Isolator struct {
 // machine lacks.
 func Open(config Config) (*Isolator, error) {
 	config.Recycle = config.Recycle.orDefault()
-	i := &Isolator{config: config, ids: findIdentities(), shelf: environment.Store{Dir: config.Shelf, Base: config.Python},
+	i := &Isolator{config: config, ids: findIdentities(), shelf: environment.Store{Dir: config.EnvironmentsDir, Base: config.Python},
 		current: map[string]*edition{}, editions: map[*edition]bool{}}
 	if i.ids.count > 1 {
 		// Not from the first on: two services of a machine would have the same uids, and
@@ -155,7 +155,7 @@ const tries = 5
 // Start gives a locked child to a sandbox. Most wait ready; one with a Home, or with
 // a /session of another size than the default, or with a network, is made. Where ctx
 // ends first it is FaultFull; where the wall has no place for a network, FaultForbidden.
-func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, error) {
+func (i *Isolator) Start(ctx context.Context, spec ProcessSpec) (*Process, error) {
 	if spec.Policy.EnableNetworkAccess && !i.rung.private {
 		return nil, &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_network_access",
 			Detail: "on this machine no sandbox can have a network: the wall is of level " + i.rung.level + ", which has no network namespaces"}
@@ -173,7 +173,7 @@ func (i *Isolator) Start(ctx context.Context, spec Spec) (*Process, error) {
 }
 
 // attempt is one attempt to start a child.
-func (i *Isolator) attempt(ctx context.Context, spec Spec) (*Process, error) {
+func (i *Isolator) attempt(ctx context.Context, spec ProcessSpec) (*Process, error) {
 	e, err := i.enter(spec)
 	if err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (i *Isolator) attempt(ctx context.Context, spec Spec) (*Process, error) {
 	}
 	e.stay()
 	p.edition = e
-	if p.SessionDir.edition == nil && !spec.Roaming {
+	if p.SessionDir.edition == nil && !spec.Unpinned {
 		e.stay()
 		p.SessionDir.edition = e
 	}
@@ -199,8 +199,8 @@ func (i *Isolator) attempt(ctx context.Context, spec Spec) (*Process, error) {
 var errRetired = errors.New("the environment has changed")
 
 // take is a child that waits, or one made for spec.
-func (i *Isolator) take(ctx context.Context, n *nursery, spec Spec) (*Process, error) {
-	if spec.SessionDir != nil || i.rung.private && spec.Policy.WorkspaceMaxBytes != i.config.Default.WorkspaceMaxBytes || spec.Policy.EnableNetworkAccess {
+func (i *Isolator) take(ctx context.Context, n *nursery, spec ProcessSpec) (*Process, error) {
+	if spec.SessionDir != nil || i.rung.private && spec.Policy.WorkspaceMaxBytes != i.config.DefaultPolicy.WorkspaceMaxBytes || spec.Policy.EnableNetworkAccess {
 		return n.birthAtOnce(ctx, spec)
 	}
 	for {

@@ -78,7 +78,7 @@ func (n *nursery) fill() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(ageing, birthTime)
-		p, err := n.birth(ctx, Spec{Policy: n.of.policy})
+		p, err := n.birth(ctx, ProcessSpec{Policy: n.of.policy})
 		cancel()
 		if ageing.Err() != nil {
 			if err == nil {
@@ -146,7 +146,7 @@ func (n *nursery) close() {
 
 // birth forks one child and has it lock itself down: it can run user code when birth
 // returns.
-func (n *nursery) birth(ctx context.Context, spec Spec) (*Process, error) {
+func (n *nursery) birth(ctx context.Context, spec ProcessSpec) (*Process, error) {
 	for {
 		z, err := n.parent(ctx)
 		if err != nil {
@@ -160,7 +160,7 @@ func (n *nursery) birth(ctx context.Context, spec Spec) (*Process, error) {
 	}
 }
 
-func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, error) {
+func (n *nursery) birthOf(ctx context.Context, z *zygote, spec ProcessSpec) (*Process, error) {
 	enter := n.of.enter(spec)
 	birth, uid := untold, 0
 	if spec.SessionDir == nil && n.of.isUsual(enter) {
@@ -175,7 +175,7 @@ func (n *nursery) birthOf(ctx context.Context, z *zygote, spec Spec) (*Process, 
 
 // birthAtOnce is a birth that somebody waits for, of a child that is forked already, where
 // one is.
-func (n *nursery) birthAtOnce(ctx context.Context, spec Spec) (*Process, error) {
+func (n *nursery) birthAtOnce(ctx context.Context, spec ProcessSpec) (*Process, error) {
 	select {
 	case p := <-n.spare:
 		p, err := n.lock(ctx, p, spec, n.of.enter(spec), false)
@@ -272,7 +272,7 @@ func (n *nursery) fork(ctx context.Context, z *zygote, birth, uid int) (*Process
 
 // lock gives a child its limits and its Home, and has it lock itself down there. told: it
 // knows how. The child is closed where that fails.
-func (n *nursery) lock(ctx context.Context, p *Process, spec Spec, enter protocol.Enter, told bool) (_ *Process, err error) {
+func (n *nursery) lock(ctx context.Context, p *Process, spec ProcessSpec, enter protocol.Enter, told bool) (_ *Process, err error) {
 	p.given = spec.SessionDir
 	if p.group != nil {
 		err = p.group.limit(boundsOf(spec.Policy)) // so that most have theirs before they are wanted
@@ -291,7 +291,7 @@ func (n *nursery) lock(ctx context.Context, p *Process, spec Spec, enter protoco
 }
 
 // enter is how a child locks itself down, but for where it has its Home from.
-func (e *edition) enter(spec Spec) protocol.Enter {
+func (e *edition) enter(spec ProcessSpec) protocol.Enter {
 	i := e.in
 	enter := protocol.Enter{Filter: filterPlain, Landlock: i.rung.landlock, Workspace: spec.Policy.WorkspaceMaxBytes}
 	if spec.Policy.EnableNetworkAccess {
@@ -314,7 +314,7 @@ func (e *edition) enter(spec Spec) protocol.Enter {
 }
 
 // settle gives a child its Home, and has it lock itself down there. told: it knows how.
-func (e *edition) settle(ctx context.Context, p *Process, spec Spec, enter protocol.Enter, told bool) (*SessionDir, error) {
+func (e *edition) settle(ctx context.Context, p *Process, spec ProcessSpec, enter protocol.Enter, told bool) (*SessionDir, error) {
 	i := e.in
 	home := spec.SessionDir
 	if home != nil {

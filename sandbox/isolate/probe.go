@@ -84,7 +84,7 @@ func (i *Isolator) try(n *nursery, z *zygote) (err error) {
 	defer cancel()
 	pol := policy.Default()
 	pol.Profile = policy.ProfileUnrestricted
-	p, err := n.birthOf(ctx, z, Spec{Policy: pol})
+	p, err := n.birthOf(ctx, z, ProcessSpec{Policy: pol})
 	if err != nil {
 		return fmt.Errorf("a child can't be locked down: %w", err)
 	}

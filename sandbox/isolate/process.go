@@ -160,18 +160,18 @@ func (p *Process) Freeze() {
 	}
 }
 
-// Guard has the limits hold that an Interrupt lifted, and begins to measure it where the
+// EnforceLimits has the limits hold that an Interrupt lifted, and begins to measure it where the
 // service holds it to some. It comes before anything that the process is given to do, as
 // one that has never been frozen acts on that at once.
-func (p *Process) Guard() {
-	p.Throttle()
+func (p *Process) EnforceLimits() {
+	p.RestoreCPULimit()
 	if p.warden != nil {
 		p.warden.watch()
 	}
 }
 
-// Throttle has its share of CPU hold again, where an Interrupt lifted it in the control group.
-func (p *Process) Throttle() {
+// RestoreCPULimit has its share of CPU hold again, where an Interrupt lifted it in the control group.
+func (p *Process) RestoreCPULimit() {
 	if p.lifted {
 		p.lifted = p.group.throttle() != nil
 	}

@@ -10,20 +10,20 @@ import (
 // their address layout and hash seed above all, should not be shared for long. Zero
 // is the default.
 type RecyclePolicy struct {
-	Age   time.Duration // since it was started; an hour
-	Forks int           // children that it had; ten thousand
-	Idle  time.Duration // since it was last used, where it need not be there; ten minutes
+	MaxAge      time.Duration // since it was started; an hour
+	MaxForks    int           // children that it had; ten thousand
+	IdleTimeout time.Duration // since it was last used, where it need not be there; ten minutes
 }
 
 func (r RecyclePolicy) orDefault() RecyclePolicy {
-	if r.Age == 0 {
-		r.Age = time.Hour
+	if r.MaxAge == 0 {
+		r.MaxAge = time.Hour
 	}
-	if r.Forks == 0 {
-		r.Forks = 10_000
+	if r.MaxForks == 0 {
+		r.MaxForks = 10_000
 	}
-	if r.Idle == 0 {
-		r.Idle = 10 * time.Minute
+	if r.IdleTimeout == 0 {
+		r.IdleTimeout = 10 * time.Minute
 	}
 	return r
 }
@@ -33,11 +33,11 @@ func (n *nursery) start() (*zygote, error) {
 	spec := n.of.spec
 	spec.Warm = append([]string{}, n.set.Modules...)
 	if n.of.eager && n == n.of.nurseries[len(n.of.nurseries)-1] {
-		spec.Shared = n.in.config.Shared
+		spec.Shared = n.in.config.SharedDir
 	}
 	z, err := startZygote(spec, n.in.ids, func(line string) { n.in.config.Log("zygote: %s", line) })
 	if err == nil {
-		z.setMost(n.in.config.Recycle.Forks)
+		z.setMost(n.in.config.Recycle.MaxForks)
 	}
 	return z, err
 }
@@ -84,9 +84,9 @@ func (n *nursery) called() bool {
 
 // serve returns when the zygote is to be followed by another (true), or by none for now.
 func (n *nursery) serve(z *zygote) bool {
-	age := time.NewTimer(time.Until(z.started.Add(n.in.config.Recycle.Age)))
+	age := time.NewTimer(time.Until(z.started.Add(n.in.config.Recycle.MaxAge)))
 	defer age.Stop()
-	idle := time.NewTicker(n.in.config.Recycle.Idle)
+	idle := time.NewTicker(n.in.config.Recycle.IdleTimeout)
 	defer idle.Stop()
 	for {
 		select {
@@ -123,7 +123,7 @@ func (n *nursery) rest() {
 // idle takes the zygote away where it need not be there and nobody has used it for a while.
 func (n *nursery) idle() bool {
 	n.mu.Lock()
-	away := (!n.of.eager || n.of.ageing.Err() != nil) && time.Since(n.used) >= n.in.config.Recycle.Idle
+	away := (!n.of.eager || n.of.ageing.Err() != nil) && time.Since(n.used) >= n.in.config.Recycle.IdleTimeout
 	n.mu.Unlock()
 	if away {
 		n.turn(nil)

@@ -13,7 +13,7 @@ import (
 )
 
 // stageName is argv[0] of the binary when it is to be the wall stage.
-const stageName = "glasshouse-stage"
+const stageName = "glasshouse-launcher"
 
 // Descriptors of the stage: the zygote keeps the control socket.
 const (
@@ -25,10 +25,10 @@ const (
 // exists everywhere will do, for the mount hides it in the stage's namespace only.
 const newRoot = "/tmp"
 
-// Stage must be the first call of main. In the service it returns at once; in
+// RunLauncher must be the first call of main. In the service it returns at once; in
 // the re-executed binary it builds the root, where the level has one, and becomes
 // Python, and never returns.
-func Stage() {
+func RunLauncher() {
 	if os.Args[0] != stageName {
 		return
 	}

@@ -45,7 +45,7 @@ func (s *Session) Collect(keep StoreArtifact) (found []sandbox.Artifact, missed 
 	s.mu.Lock()
 	session := -1
 	if s.home != nil {
-		session, err = s.home.Session()
+		session, err = s.home.OpenSession()
 	}
 	s.mu.Unlock()
 	if session < 0 || err != nil {

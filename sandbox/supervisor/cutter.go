@@ -73,7 +73,7 @@ func (c *cutter) throttle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.by == "" {
-		c.process.Throttle()
+		c.process.RestoreCPULimit()
 	}
 }
 

@@ -90,7 +90,7 @@ func unread(failed string) error {
 // ask puts one question to the child. One that takes too long is interrupted; a child
 // that does not answer then, either, is ended, and the session has lost it.
 func (s *Session) ask(ctx context.Context, p *isolate.Process, question protocol.Inspect, limit time.Duration, v any) error {
-	p.Guard()
+	p.EnforceLimits()
 	p.Thaw()
 	defer p.Freeze()
 	said := make(chan error, 1)

@@ -56,7 +56,7 @@ func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk RequestHan
 	alone := s.host.runs.Add(1) == 1
 	defer s.host.runs.Add(-1)
 	began := time.Now()
-	p.Guard()                                                  // before anything may interrupt it
+	p.EnforceLimits()                                          // before anything may interrupt it
 	rest := p.Conn.WriteAsync(protocol.KindRun, order, fds...) // before it goes on, so that it need wake up once only
 	p.Thaw()
 	limits := newCutter(ctx, p, time.Duration(pol.MaxExecutionTime)*time.Second)

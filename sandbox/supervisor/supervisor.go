@@ -15,7 +15,7 @@ import (
 
 // Isolator starts children behind the wall.
 type Isolator interface {
-	Start(context.Context, isolate.Spec) (*isolate.Process, error)
+	Start(context.Context, isolate.ProcessSpec) (*isolate.Process, error)
 	Isolation() sandbox.Isolation // its map is not to be changed
 	Ready() error
 	SharedSessionDir(context.Context) (*isolate.SessionDir, error)
@@ -140,7 +140,7 @@ func (s *Session) child(ctx context.Context, code string) (*isolate.Process, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.host.queue)
 	defer cancel()
-	p, err := s.host.isolator.Start(ctx, isolate.Spec{Policy: s.box.Policy, SessionDir: home, Code: code})
+	p, err := s.host.isolator.Start(ctx, isolate.ProcessSpec{Policy: s.box.Policy, SessionDir: home, Code: code})
 	if err != nil {
 		return nil, err
 	}

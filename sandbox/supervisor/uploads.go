@@ -53,7 +53,7 @@ func (u *Uploads) attach(home *isolate.SessionDir) error {
 	if u.dir >= 0 || u.closed {
 		return nil
 	}
-	dir, err := home.Data()
+	dir, err := home.OpenData()
 	if err == nil {
 		u.dir = dir
 	}

@@ -50,9 +50,9 @@ func (w *CompatRunner) Open(ctx context.Context, box sandbox.Sandbox) (s *Sessio
 			return nil, err
 		}
 	}
-	p, err := w.host.isolator.Start(ctx, isolate.Spec{Policy: box.Policy, SessionDir: w.home, Roaming: true})
+	p, err := w.host.isolator.Start(ctx, isolate.ProcessSpec{Policy: box.Policy, SessionDir: w.home, Unpinned: true})
 	if err != nil {
-		if w.home != nil && w.home.FD() >= 0 { // a child may have it, and what came of that is lost
+		if w.home != nil && w.home.MountFD() >= 0 { // a child may have it, and what came of that is lost
 			err = errors.Join(err, w.home.Close())
 			w.home = nil
 		}
@@ -62,7 +62,7 @@ func (w *CompatRunner) Open(ctx context.Context, box sandbox.Sandbox) (s *Sessio
 		_ = w.home.Close() // another descriptor of the same mount
 	}
 	w.home, p.SessionDir = p.SessionDir, nil
-	if w.home.FD() < 0 && s.leave == nil { // the first one
+	if w.home.MountFD() < 0 && s.leave == nil { // the first one
 		w.turn.Lock()
 		s.leave = w.turn.Unlock
 	}
@@ -74,7 +74,7 @@ func (w *CompatRunner) Open(ctx context.Context, box sandbox.Sandbox) (s *Sessio
 func (w *CompatRunner) oneByOne() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.home != nil && w.home.FD() < 0
+	return w.home != nil && w.home.MountFD() < 0
 }
 
 // Close lets the folder go; sessions that are open keep it as long as they last.

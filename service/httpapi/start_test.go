@@ -44,7 +44,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	isolate.Stage()
+	isolate.RunLauncher()
 	code, err := serve(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -104,7 +104,7 @@ func serve(m *testing.M) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	wall, err := isolate.Open(isolate.Config{Python: python, Sets: isolate.WarmSets(3), Default: policy.Default(), Data: sets, CABundle: bundle, Log: log.Warnf})
+	wall, err := isolate.Open(isolate.Config{Python: python, WarmSets: isolate.WarmSets(3), DefaultPolicy: policy.Default(), DataSets: sets, CABundle: bundle, Log: log.Warnf})
 	if err != nil {
 		return 1, err
 	}

@@ -47,8 +47,8 @@ func TestEnvironmentsComeWhenTheyAreWanted(t *testing.T) {
 	w := shelf(t)
 	for _, level := range []string{isolate.LevelLandlock, ""} {
 		t.Run("level "+level, func(t *testing.T) {
-			i, err := isolate.Open(isolate.Config{Python: w.Base, Shelf: w.Dir, Sets: []isolate.WarmSet{{Name: "bare", Pool: 1}, {Name: "numpy", Modules: []string{"numpy"}, Pool: 1}}, Default: policy.Default(), Level: level,
-				Recycle: isolate.RecyclePolicy{Idle: 300 * time.Millisecond}, Log: t.Logf})
+			i, err := isolate.Open(isolate.Config{Python: w.Base, EnvironmentsDir: w.Dir, WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 1}, {Name: "numpy", Modules: []string{"numpy"}, Pool: 1}}, DefaultPolicy: policy.Default(), Level: level,
+				Recycle: isolate.RecyclePolicy{IdleTimeout: 300 * time.Millisecond}, Log: t.Logf})
 			if err != nil {
 				t.Fatal(err)
 			}

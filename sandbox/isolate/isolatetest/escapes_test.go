@@ -317,8 +317,8 @@ func TestEscapes(t *testing.T) {
 // against raises one wall and runs the attempts against it.
 func against(t *testing.T, list []attempt, at *targets, results *tally) {
 	i, err := isolate.Open(isolate.Config{
-		Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: []isolate.WarmSet{{Name: "bare", Modules: []string{}, Pool: 1}},
-		Default: policy.Default(), Level: list[0].level, Without: list[0].left(), Log: func(string, ...any) {},
+		Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: []isolate.WarmSet{{Name: "bare", Modules: []string{}, Pool: 1}},
+		DefaultPolicy: policy.Default(), Level: list[0].level, Without: list[0].left(), Log: func(string, ...any) {},
 	})
 	if err != nil {
 		t.Errorf("raise the wall without %v: %v", list[0].left(), err)

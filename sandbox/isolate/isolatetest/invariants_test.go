@@ -36,8 +36,8 @@ var (
 func raiseWithout(t *testing.T, modules []string, without ...isolate.Layer) *isolate.Isolator {
 	t.Helper()
 	i, err := isolate.Open(isolate.Config{
-		Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: []isolate.WarmSet{{Name: "test", Modules: modules, Pool: 1}},
-		Default: policy.Default(), Level: os.Getenv(levelKey), Without: without, Log: func(string, ...any) {},
+		Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: []isolate.WarmSet{{Name: "test", Modules: modules, Pool: 1}},
+		DefaultPolicy: policy.Default(), Level: os.Getenv(levelKey), Without: without, Log: func(string, ...any) {},
 	})
 	must(t, err)
 	t.Cleanup(i.Close)

@@ -167,7 +167,7 @@ func here() {
 	if level == "" {
 		return
 	}
-	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: []isolate.WarmSet{{Name: "bare", Pool: 1}}, Default: policy.Default(), Level: level, Log: func(string, ...any) {}})
+	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 1}}, DefaultPolicy: policy.Default(), Level: level, Log: func(string, ...any) {}})
 	var none *isolate.IsolationError
 	if errors.As(err, &none) {
 		fmt.Println(none.Attempts[0].Reason)
@@ -188,7 +188,7 @@ func TestAnOrdinaryUserHasNamespaces(t *testing.T) {
 	if probe.Run() != nil {
 		return
 	}
-	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: []isolate.WarmSet{{Name: "bare", Pool: 1}}, Default: policy.Default(), Log: t.Logf})
+	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 1}}, DefaultPolicy: policy.Default(), Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func TestAnOrdinaryUserHasNamespaces(t *testing.T) {
 
 // A level below the least is refused, in words that help.
 func TestTheLeastLevelHolds(t *testing.T) {
-	config := isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: isolate.WarmSets(1), Default: policy.Default(), Log: t.Logf}
+	config := isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: isolate.WarmSets(1), DefaultPolicy: policy.Default(), Log: t.Logf}
 	for _, c := range []struct{ level, least, says string }{
 		{isolate.LevelLandlock, isolate.LevelFull, "below the least"},
 		{isolate.LevelGVisor, "", "not built yet"},
@@ -221,7 +221,7 @@ func TestTheLeastLevelHolds(t *testing.T) {
 func TestPackagesWork(t *testing.T) {
 	all := isolate.WarmSets(1)
 	ends := []isolate.WarmSet{all[0], all[len(all)-1]}
-	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: ends, Default: policy.Default(), Level: os.Getenv(levelKey), Log: t.Logf})
+	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: ends, DefaultPolicy: policy.Default(), Level: os.Getenv(levelKey), Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +363,7 @@ func TestAHostileTreeGoes(t *testing.T) {
 	if err := os.WriteFile(outside, []byte("k"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: []isolate.WarmSet{{Name: "bare", Pool: 1}}, Default: policy.Default(), Level: os.Getenv(levelKey), Folder: filepath.Join(folder, "walls"), Log: t.Logf})
+	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 1}}, DefaultPolicy: policy.Default(), Level: os.Getenv(levelKey), WorkDir: filepath.Join(folder, "walls"), Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}

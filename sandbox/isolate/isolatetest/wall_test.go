@@ -18,7 +18,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	isolate.Stage()
+	isolate.RunLauncher()
 	contain()
 	here()
 	code := m.Run()
@@ -52,7 +52,7 @@ func raise(t *testing.T, level string) *isolate.Isolator {
 		}
 		level = os.Getenv(levelKey) // TestEveryLevel names it
 	}
-	i, err := isolate.Open(isolate.Config{Python: python, Sets: []isolate.WarmSet{{Name: "numpy", Modules: []string{"numpy"}, Pool: 2}}, Default: policy.Default(), Data: programs(), Level: level, Log: t.Logf})
+	i, err := isolate.Open(isolate.Config{Python: python, WarmSets: []isolate.WarmSet{{Name: "numpy", Modules: []string{"numpy"}, Pool: 2}}, DefaultPolicy: policy.Default(), DataSets: programs(), Level: level, Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}

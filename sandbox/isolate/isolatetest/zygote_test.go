@@ -63,7 +63,7 @@ func eventually(t *testing.T, what string, true func() bool) {
 func raiseSet(t *testing.T, set isolate.WarmSet, recycle isolate.RecyclePolicy) *isolate.Isolator {
 	t.Helper()
 	closeShared() // zygotes finds this one's only
-	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), Sets: []isolate.WarmSet{set}, Default: policy.Default(), Level: os.Getenv(levelKey), Recycle: recycle, Log: t.Logf})
+	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: []isolate.WarmSet{set}, DefaultPolicy: policy.Default(), Level: os.Getenv(levelKey), Recycle: recycle, Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +74,9 @@ func raiseSet(t *testing.T, set isolate.WarmSet, recycle isolate.RecyclePolicy) 
 // A worn zygote is replaced by one that was warmed beside it: nobody waits for that,
 // and its children live on until they are done with; then it goes.
 func TestWornZygotesAreReplaced(t *testing.T) {
-	worn := map[string]isolate.RecyclePolicy{"by count": {Forks: 12}}
+	worn := map[string]isolate.RecyclePolicy{"by count": {MaxForks: 12}}
 	if os.Getenv(levelKey) == "" { // on one level is enough
-		worn["by age"] = isolate.RecyclePolicy{Age: 2 * time.Second}
+		worn["by age"] = isolate.RecyclePolicy{MaxAge: 2 * time.Second}
 	}
 	for name, recycle := range worn {
 		t.Run(name, func(t *testing.T) {
