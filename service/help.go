@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io/fs"
 	"strings"
+	"sync"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
@@ -22,13 +23,13 @@ func helpFile(name string) string {
 	return string(body)
 }
 
-// Example is one titled piece of code that runs as it is.
+// Example is a titled program that runs without a change.
 type Example struct {
 	Title string `json:"title"`
 	Code  string `json:"code"`
 }
 
-// Examples are the examples that help serves; the tests run every one.
+// Examples returns the examples of help/examples, in the order of their file names. The tests run every one.
 func Examples() []Example {
 	names, _ := fs.Glob(helpFiles, "help/examples/*.py")
 	var out []Example
@@ -39,38 +40,27 @@ func Examples() []Example {
 	return out
 }
 
-// Helper is one function that code finds already there.
+// Helper is a name that code in a sandbox finds without an import.
 type Helper struct {
 	Name        string `json:"name"`
 	Signature   string `json:"signature"`
 	Description string `json:"description"`
+	Awaitable   bool   `json:"awaitable"`
 }
 
-// Helpers lists the helper functions by group.
-func Helpers() map[string][]Helper {
-	return map[string][]Helper{
-		"database": {
-			{"db_query", "await db_query(sql, params={})", "Rows of one read-only statement as a list of dicts; :name parameters; works with and without await"},
-			{"db_frame", "await db_frame(sql, params={})", "The same as a pandas DataFrame with right dtypes, and quicker for many rows"},
-			{"db_explain", "await db_explain(sql, params={})", "How a statement would run, without running it: total_cost, rows (an estimate) and the plan"},
-			{"db_tables", "await db_tables()", "Names of the tables and views that may be read"},
-			{"db_schema", "await db_schema(table)", "Columns of a table: column_name, data_type, is_nullable, column_default, comment, primary_key, unique, references, row_estimate"},
-		},
-		"debugging": {
-			{"debug", "debug(message, level=\"INFO\", data=None)", "Keeps a note; level is DEBUG, INFO, WARNING or ERROR"},
-			{"inspect_var", "inspect_var(name, value)", "Records the value's type, size and a bounded repr"},
-			{"get_debug_info", "get_debug_info()", "What was noted so far"},
-			{"get_execution_history", "get_execution_history()", "This sandbox's earlier executions"},
-			{"get_sandbox_state", "get_sandbox_state()", "This sandbox's variables and usage"},
-		},
-		"output": {
-			{"display", "display(obj)", "Adds a rich output: a DataFrame, a figure, an image"},
-			{"__result__", "__result__ = value", "What the execution returns; where it is not set, the value of a last expression is"},
-		},
+//go:generate python3 ../sandbox/python/guest/helpers.py help/helpers.json ../docs/helpers.md
+
+var helpers = sync.OnceValue(func() (groups map[string][]Helper) {
+	if err := json.Unmarshal([]byte(helpFile("helpers.json")), &groups); err != nil {
+		panic(err) // the file is embedded, and a test reads it
 	}
-}
+	return groups
+})
 
-// Rules are what code in a sandbox may import and call.
+// Helpers returns the helpers by group. The registry in sandbox/python/guest declares them.
+func Helpers() map[string][]Helper { return helpers() }
+
+// Rules returns the code rules and the policy of a sandbox: what its code may import and call.
 func (s *Service) Rules(ctx context.Context, caller sandbox.Key, id string) (policy.CodeRules, policy.Policy, error) {
 	l, err := s.find(ctx, caller, id)
 	if err != nil {
@@ -79,8 +69,7 @@ func (s *Service) Rules(ctx context.Context, caller sandbox.Key, id string) (pol
 	return policy.Rules(l.box.Policy, s.environments()[l.box.Policy.Environment]), l.box.Policy, nil
 }
 
-// Template is the code of a processor and how to use it. An unknown kind falls
-// back to data_processor.
+// Template returns the code of a processor template and its kind. An unknown kind falls back to data_processor.
 func (s *Service) Template(ctx context.Context, caller sandbox.Key, id, kind string) (used, code string, err error) {
 	if _, err := s.find(ctx, caller, id); err != nil {
 		return "", "", err
@@ -91,11 +80,11 @@ func (s *Service) Template(ctx context.Context, caller sandbox.Key, id, kind str
 	return "data_processor", helpFile("template_data_processor.py"), nil
 }
 
-// Analyze looks at a table in a sandbox of its own: kind summary or schema, or
-// anything else for the list of tables; limit bounds the sample.
+// Analyze runs help/analyze.py in a new sandbox. kind is "summary" or "schema"; any other kind lists the tables. limit
+// is the number of rows of the sample.
 func (s *Service) Analyze(ctx context.Context, caller sandbox.Key, table, kind string, limit int) (*sandbox.Execution, error) {
 	if table == "" && (kind == "summary" || kind == "schema") {
-		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "table_name", Detail: "name the table to look at; analysis_type \"tables\" lists them"}
+		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "table_name", Detail: "table_name is missing: name the table; analysis_type \"tables\" lists all tables"}
 	}
 	input, err := json.Marshal(map[string]any{"table_name": table, "analysis_type": kind, "limit": limit})
 	if err != nil {

@@ -14,11 +14,11 @@ import socket
 import sys
 import threading
 
-import protocol
 import lockdown
 import network
 import nursery
 import place
+import protocol
 import session
 from batch import Batch, Step, given
 

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable
 
 import values
+from helpers import helper
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
@@ -17,9 +18,10 @@ UTC = datetime.UTC
 _WRONG = (ValueError, OverflowError, ArithmeticError, RecursionError)  # Python has no such value
 
 
+@helper("database", signature='Range(lower=None, upper=None, bounds="[)", empty=False)')
 class Range:
-    """A range of PostgreSQL's: lower and upper (None: without end) and bounds, as in
-    "[)"; of an empty one bounds is ""."""
+    """A range of PostgreSQL's, in rows and as a parameter: lower and upper (None for an open end), and bounds, for
+    example "[)". The bounds of an empty range are ""."""
 
     __slots__ = ("lower", "upper", "bounds")
     __module__ = "builtins"

@@ -11,6 +11,7 @@ import sys
 import convert
 import protocol
 import values
+from helpers import helper
 from rows import Framing, Listing, Rows
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -21,9 +22,10 @@ _EXPLAIN = "EXPLAIN (FORMAT JSON) "
 _dumps, _print = json.dumps, print
 
 
+@helper("database", signature="except DatabaseError as error")
 class DatabaseError(Exception):
-    """A statement failed or was refused. The attributes say why and where: reason (a
-    stable code), sqlstate, position and line (from 1, 0 where unknown), nearest, hint."""
+    """Raised if a statement fails or is refused. Its attributes say why and where: reason (a stable code), sqlstate,
+    position and line (from 1; 0 if unknown), nearest and hint."""
 
     __module__ = "builtins"  # what a traceback calls it
 
@@ -41,8 +43,9 @@ class DatabaseError(Exception):
         super().__init__(f"{message} (hint: {self.hint})" if self.hint and self.hint not in message else message)
 
 
+@helper("database", signature="except ReadOnlyError as error")
 class ReadOnlyError(DatabaseError):
-    """The statement would write, and db_query only reads."""
+    """The DatabaseError for a statement that would write: the helpers only read."""
 
     __module__ = "builtins"
 
@@ -66,9 +69,10 @@ class Database:
     def __init__(self, channel):
         self._channel = channel
 
+    @helper("database", awaitable=True)
     def db_query(self, sql, params=None):
-        """Rows of one read-only statement as a list of dicts, with :name parameters;
-        works with and without await. Raises ReadOnlyError or DatabaseError."""
+        """Returns the rows of one read-only statement as a list of dicts. params has the values of :name parameters.
+        Raises ReadOnlyError or DatabaseError. truncated is True on the list if there were more rows than allowed."""
         result = Listing()
         rows = result.rows
         rows.truncated = self._query("db_query", sql, params, result)
@@ -76,18 +80,20 @@ class Database:
             self._warn("db_query", len(rows))
         return rows
 
+    @helper("database", awaitable=True)
     def db_frame(self, sql, params=None):
-        """The same as a pandas DataFrame, made column by column; attrs["truncated"] says
-        whether there was more."""
+        """Returns the same rows as a pandas DataFrame with the right dtypes, faster for many rows.
+        attrs["truncated"] is True if there were more rows than allowed."""
         result = Framing()
         frame = result.frame(self._query("db_frame", sql, params, result))
         if frame.attrs["truncated"]:
             self._warn("db_frame", len(frame))
         return frame
 
+    @helper("database", awaitable=True)
     def db_explain(self, sql, params=None):
-        """How the server would run a statement, which it does not: total_cost, rows (an
-        estimate) and plan, the tree of EXPLAIN (FORMAT JSON)."""
+        """Returns how the server would run a statement, without running it: total_cost, rows (an estimate) and plan,
+        the tree of EXPLAIN (FORMAT JSON)."""
         if isinstance(sql, str):
             sql = _EXPLAIN + sql
         result = Listing()
@@ -99,18 +105,21 @@ class Database:
         ((plan,),) = result.rows[0].values()
         return State(total_cost=plan["Plan"]["Total Cost"], rows=plan["Plan"]["Plan Rows"], plan=plan["Plan"])
 
+    @helper("database", awaitable=True)
     def db_tables(self):
-        """Names of the tables and views that may be read; works with and without await."""
+        """Returns the names of the tables and views that may be read."""
         return Rows(self._ask(self._channel.tables) or ())
 
+    @helper("database", awaitable=True)
     def db_schema(self, table):
-        """A table's columns: column_name, data_type, is_nullable, column_default, comment,
-        primary_key, unique, references, and the table's row_estimate."""
+        """Returns the columns of a table: column_name, data_type, is_nullable, column_default, comment, primary_key,
+        unique, references, and the row_estimate of the table."""
         found = self._ask(self._channel.schema, str(table)) or {"columns": []}
         return Rows({**column, "row_estimate": found["row_estimate"]} for column in found["columns"])
 
+    @helper("debugging", awaitable=True)
     def get_execution_history(self):
-        """This sandbox's earlier executions, newest first."""
+        """Returns this sandbox's earlier executions, newest first."""
         return Rows(self._ask(self._channel.history) or ())
 
     def _query(self, name: str, sql, params, result: "Listing | Framing") -> bool:

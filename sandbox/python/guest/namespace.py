@@ -6,9 +6,10 @@ import datetime
 import resource
 import sys
 
-import convert
 import database
+import helpers
 import values
+from helpers import helper
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
@@ -20,36 +21,22 @@ _UTC = datetime.UTC
 class Helpers(database.Database):
     """The helpers of one session; names() is what a namespace begins with."""
 
-    def __init__(self, channel, state, display):
+    def __init__(self, channel, state, show):
         super().__init__(channel)
         self._state = state  # () -> sandbox.Variables of the session
-        self._display = display
+        self._show = show  # adds objects as rich outputs
         self._logs: collections.deque = collections.deque(maxlen=1000)
         self._total = 0
         self._levels: dict = {}
         self._tracked: dict = {}
 
     def names(self) -> dict:
-        public = (
-            "db_query",
-            "db_frame",
-            "db_explain",
-            "db_tables",
-            "db_schema",
-            "debug",
-            "inspect_var",
-            "get_debug_info",
-            "get_execution_history",
-            "get_sandbox_state",
-        )
-        out = {name: getattr(self, name) for name in public}
-        out.update(display=self._display, datetime=datetime.datetime, timedelta=datetime.timedelta, timezone=datetime.timezone)
-        out.update(ReadOnlyError=database.ReadOnlyError, DatabaseError=database.DatabaseError, Range=convert.Range)
-        out.update(exit=sys.exit, quit=sys.exit)
-        return out
+        """Returns what the namespace of a session begins with."""
+        return helpers.namespace(self)
 
+    @helper("debugging")
     def debug(self, message, level="INFO", data=None):
-        """Keeps a note with the execution; level is DEBUG, INFO, WARNING or ERROR."""
+        """Records a note with the execution. level is DEBUG, INFO, WARNING or ERROR; data is any value."""
         level = str(level).upper()
         level = "WARNING" if level == "WARN" else level
         if level not in LEVELS:
@@ -63,11 +50,16 @@ class Helpers(database.Database):
         self._logs.append(note)
         self._channel.note(note)
 
+    @helper("debugging")
     def inspect_var(self, name, value):
-        """Records the value's type, size and a bounded repr under name; returns the value."""
+        """Records the value's type, size in bytes and a bounded repr under name, and returns the value."""
         size = None
         try:
-            size = value.nbytes if values.shape(value) is not None and values.name_of(type(value)) == "ndarray" else sys.getsizeof(value)
+            size = (
+                value.nbytes
+                if values.shape(value) is not None and values.name_of(type(value)) == "ndarray"
+                else sys.getsizeof(value)
+            )
         except Exception:
             pass  # its __sizeof__ failed
         note = {
@@ -82,8 +74,9 @@ class Helpers(database.Database):
         self._channel.note(note)
         return value
 
+    @helper("debugging", awaitable=True)
     def get_debug_info(self):
-        """{total_logs, log_levels, tracked_variables, variable_names, recent_logs}"""
+        """Returns what was noted so far: total_logs, log_levels, tracked_variables, variable_names and recent_logs."""
         return database.State(
             total_logs=self._total,
             log_levels=dict(self._levels),
@@ -92,11 +85,40 @@ class Helpers(database.Database):
             recent_logs=[dict(note) for note in list(self._logs)[-10:]],
         )
 
+    @helper("debugging", awaitable=True)
     def get_sandbox_state(self):
-        """This sandbox's variables and what it uses."""
+        """Returns this sandbox's variables, and the CPU time and memory that it has used."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         usage = {"cpu_seconds": used.ru_utime + used.ru_stime, "peak_memory_mb": used.ru_maxrss / 1024}
         return database.State(self._state(), usage=usage)
+
+    @helper("output", signature="display(*objects)")
+    def display(self, *objects, **_options):
+        """Adds each object as a rich output: a DataFrame, a figure, an image, or anything that notebooks can show."""
+        self._show(*objects)
+
+
+value = helpers.value
+value(
+    "__result__",
+    "output",
+    "__result__ = value",
+    "The result of the run. If it is not set, the result is the value of a last expression.",
+)
+value(
+    "context",
+    "run",
+    "context",
+    "The context of the run as a dict. Its keys are also attributes and, if they are identifiers, variables.",
+)
+value("exit", "run", "exit(code=None)", "Ends the run. It fails if code is not 0 or None.", sys.exit, in_compat=True)
+value("quit", "run", "quit(code=None)", "The same as exit.", sys.exit, in_compat=True)
+for kind, signature in (
+    (datetime.datetime, "datetime(year, month, day, ...)"),
+    (datetime.timedelta, "timedelta(days=0, ...)"),
+    (datetime.timezone, "timezone.utc"),
+):
+    value(kind.__name__, "dates", signature, f"datetime.{kind.__name__} of the standard library.", kind)
 
 
 def _place(frame) -> dict:

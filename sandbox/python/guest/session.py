@@ -27,6 +27,7 @@ import check
 import compat
 import complete
 import failure
+import helpers
 import namespace
 import nested
 import outputs
@@ -78,11 +79,10 @@ class Session:
         self._digits = _get_digits()
         self._streams = sys.stdout, sys.stderr
         self._outputs = outputs.Outputs(channel.output)
-        helpers = namespace.Helpers(channel, self.look, self._outputs.display)
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main
         self._names = main.__dict__
-        self._names.update(helpers.names())
+        self._names.update(namespace.Helpers(channel, self.look, self._outputs.display).names())
         self._names["__builtins__"] = builtins
         self._given = dict(self._names)
         asyncio.run = asyncio.runners.run = nested.run_within(_asyncio_run, self._event_loop)
@@ -93,8 +93,9 @@ class Session:
         self._rules = check.Rules(rules)
         self._plain = policy.get("profile") == "compat"
         if self._plain:  # Python as it is without us
-            for name in [name for name in self._given if name[:2] != "__" and name not in ("exit", "quit")]:
-                self._names.pop(name, None)
+            for name, each in helpers.REGISTRY.items():
+                if not each.in_compat:
+                    self._names.pop(name, None)
 
     @staticmethod
     def leave_home() -> None:
@@ -340,7 +341,8 @@ class Session:
         return {"problems": problems}
 
     def _complete(self, question: dict) -> dict:
-        found = complete.complete(question["code"], question["cursor"], self._names, self._rules.allows)
+        names = self._names if self._plain else {**dict.fromkeys(helpers.REGISTRY), **self._names}
+        found = complete.complete(question["code"], question["cursor"], names, self._rules.allows)
         if not found["settled"]:  # what ran before helps who reads the text alone
             earlier = [linecache.cache.get(f"<execution {n}>") for n in range(max(self._runs - 20, 1), self._runs + 1)]
             found["before"] = "\n".join("".join(kept[2]) for kept in earlier if kept is not None and len(kept) == 4)[-20_000:]

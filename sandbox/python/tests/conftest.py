@@ -34,10 +34,10 @@ if sys.version_info[:2] == (3, 11):  # the extension as it is here, whatever els
     programs.extension(sys.executable, pathlib.Path(_built.name))
     sys.path.insert(0, _built.name)
 
-import protocol  # noqa: E402
 import host  # noqa: E402
 import matplotlib.pyplot  # noqa: E402
 import pandas  # noqa: E402, F401
+import protocol  # noqa: E402
 import session  # noqa: E402
 
 session._HOME = "/glasshouse"  # the tests go on importing our modules after leave_home

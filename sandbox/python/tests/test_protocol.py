@@ -112,7 +112,7 @@ def test_a_part_that_memory_has_no_room_for_is_skipped(talk, monkeypatch):
             super().__init__()
 
     say(columns(1), rows(1, 1, [[LARGE]]), answer(1, value=False))
-    monkeypatch.setattr(hatch, "bytearray", Full, raising=False)
+    monkeypatch.setattr(protocol, "bytearray", Full, raising=False)
     with pytest.raises(MemoryError):
         channel.query("q", {}, {}, Result())
     monkeypatch.undo()
