@@ -34,6 +34,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"glasshouse/dbaccess/parse"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
@@ -42,8 +43,8 @@ type Config struct {
 	URL            string
 	WriterURL      string              // a login that may write, for captured statements; "" is none
 	MaxConns       int32               // statements at a time; 0 is 16
-	PerUser        int                 // of one user's; 0 is MaxConns
-	PerSandbox     int                 // of one sandbox's; 0 is MaxConns
+	PerUser        int                 // statements of one user at a time; 0 is MaxConns
+	PerSandbox     int                 // statements of one sandbox at a time; 0 is MaxConns
 	Limits         sandbox.QueryLimits // ceilings; zero fields are 1 000 000 rows, 64 MiB, 30 s
 	AllowFunctions []string            // user-defined functions that the operator vouches for: "name" or "schema.name", with "(type,type)" or without
 	MaskColumns    []string            // columns whose values agents must not see: "schema.table.column", or "table.column"
@@ -51,14 +52,14 @@ type Config struct {
 
 // Reader runs read-only statements.
 type Reader struct {
-	config  Config
-	pool    *pgxpool.Pool
-	writer  *pgxpool.Pool // nil where there is none
-	parsers *parse.Pool
-	listed  map[string]bool // AllowFunctions
-	plans   plans
-	users   turnstile
-	boxes   turnstile
+	config     Config
+	pool       *pgxpool.Pool
+	writer     *pgxpool.Pool // nil where there is none
+	parsers    *parse.Pool
+	listed     map[string]bool // AllowFunctions
+	plans      plans
+	perUser    *limit.Keyed // statements at a time
+	perSandbox *limit.Keyed
 
 	mu        sync.Mutex
 	catalogue *catalogue
@@ -101,15 +102,33 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("knowledge database: %w", err)
 	}
-	r := &Reader{config: c, pool: pool, parsers: parse.Open(0), listed: set(c.AllowFunctions)}
+	r := &Reader{
+		config: c, pool: pool, parsers: parse.Open(0), listed: set(c.AllowFunctions),
+		perUser: limit.NewKeyed(c.PerUser), perSandbox: limit.NewKeyed(c.PerSandbox),
+	}
 	if c.WriterURL != "" {
 		if r.writer, err = openWriter(ctx, c.WriterURL); err != nil {
 			r.Close()
 			return nil, err
 		}
 	}
-	r.users.most, r.boxes.most = c.PerUser, c.PerSandbox
 	return r, nil
+}
+
+// acquire waits for one of the sandbox's slots and one of the user's, so that no sandbox and no
+// user takes every connection. The sandbox's slot comes first: a waiting sandbox holds no slot of
+// the user's other sandboxes.
+func (r *Reader) acquire(ctx context.Context, l sandbox.QueryLimits) (release func(), err error) {
+	releaseSandbox, err := r.perSandbox.Acquire(ctx, l.Sandbox, limit.Forever)
+	if err != nil {
+		return nil, err
+	}
+	releaseUser, err := r.perUser.Acquire(ctx, l.User, limit.Forever)
+	if err != nil {
+		releaseSandbox()
+		return nil, err
+	}
+	return func() { releaseUser(); releaseSandbox() }, nil
 }
 
 // Close closes the connections and ends the parsers.

@@ -46,13 +46,13 @@ func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l
 	return t.total, nil
 }
 
-// transact runs a transaction, in its turn, on a connection of the pool.
+// transact waits for a slot of the sandbox and the user, then runs a transaction on a connection of the pool.
 func (r *Reader) transact(ctx context.Context, t *transaction, b *values) error {
-	leave, err := r.enter(ctx, t.limits)
+	release, err := r.acquire(ctx, t.limits)
 	if err != nil {
 		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled while it waited for its turn", Failed: true}
 	}
-	defer leave()
+	defer release()
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
 		return unavailable(err)

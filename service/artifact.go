@@ -261,7 +261,7 @@ const sweepEvery = 10 * time.Minute
 // service stops.
 func (s *Service) sweeper() {
 	defer s.work.Done()
-	tick, save := time.NewTicker(sweepEvery), time.NewTicker(saveEvery)
+	tick, save := time.NewTicker(sweepEvery), time.NewTicker(usageInterval)
 	defer tick.Stop()
 	defer save.Stop()
 	for {
@@ -269,7 +269,7 @@ func (s *Service) sweeper() {
 		case <-s.stop:
 			return
 		case <-save.C:
-			s.save()
+			s.logSaveUsage()
 			continue
 		case <-tick.C:
 		case <-s.sweep:

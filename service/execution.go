@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"glasshouse/policy"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 )
@@ -148,16 +149,19 @@ func (s *Service) newExecution(box sandbox.Sandbox, caller sandbox.Key, job Job)
 	}, nil
 }
 
+// slotWait is how long an execution waits for one of Config.Parallel slots.
+const slotWait = 10 * time.Second
+
 // maxDepth is what Python's JSON reader takes with room to spare.
 const maxDepth = 500
 
 // run takes an execution from its row to its durable end.
 func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(context.Context) (Session, error), e *sandbox.Execution, job Job) error {
-	leave, err := s.enter(ctx, e.Caller)
+	endUsage, err := s.beginUsage(ctx, e.Caller)
 	if err != nil {
 		return err
 	}
-	defer func() { leave(time.Duration(e.Usage.CPUMS * float64(time.Millisecond))) }()
+	defer func() { endUsage(time.Duration(e.Usage.CPUMS * float64(time.Millisecond))) }()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
@@ -176,22 +180,16 @@ func (s *Service) run(ctx context.Context, box sandbox.Sandbox, open func(contex
 		close(over)
 		s.work.Done()
 	}()
-	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
-	default:
-		select {
-		case s.places <- struct{}{}:
-			defer func() { <-s.places }()
-		case <-time.After(10 * time.Second):
-			return &sandbox.Error{Fault: sandbox.FaultFull, Detail: "too many runs at once; try again", RetryAfter: 2}
-		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errShutdown) {
-				return stopping()
-			}
-			return sandbox.Errorf(sandbox.FaultGone, "it was cancelled before it began, or its sandbox deleted: nothing of it has run")
-		}
+	release, err := s.slots.Acquire(ctx, slotWait)
+	switch {
+	case errors.Is(err, limit.ErrFull):
+		return &sandbox.Error{Fault: sandbox.FaultFull, Detail: "too many executions are running; try again", RetryAfter: 2}
+	case errors.Is(context.Cause(ctx), errShutdown) && err != nil:
+		return stopping()
+	case err != nil:
+		return sandbox.Errorf(sandbox.FaultGone, "the execution was cancelled, or its sandbox was deleted, before it began; none of its code ran")
 	}
+	defer release()
 	if err := s.History.Begin(context.WithoutCancel(ctx), e); err != nil {
 		return err
 	}

@@ -120,12 +120,11 @@ func (s *Service) tool(ctx context.Context, name string, input, out any) error {
 			s.work.Done()
 		}
 	}()
-	select {
-	case s.places <- struct{}{}:
-		defer func() { <-s.places }()
-	default:
-		return &sandbox.Error{Fault: sandbox.FaultFull, Detail: "too many runs at once; try again", RetryAfter: 1}
+	release, err := s.slots.Acquire(ctx, 0)
+	if err != nil {
+		return &sandbox.Error{Fault: sandbox.FaultFull, Detail: "too many executions are running; try again", RetryAfter: 1}
 	}
+	defer release()
 	given, err := json.Marshal(input)
 	if err != nil {
 		return err

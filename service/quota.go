@@ -8,138 +8,127 @@ import (
 	"sync"
 	"time"
 
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
-// UsageStore keeps what keys have used.
+// UsageStore keeps the CPU time that accounts have used, by day.
 type UsageStore interface {
 	CPUUsed(ctx context.Context, account string, day time.Time) (time.Duration, error)
 	AddCPU(ctx context.Context, account string, day time.Time, used time.Duration) error
 }
 
-// RateLimitState is what a key has left of its requests.
-type RateLimitState struct {
-	Limit     int // a minute; 0 is no limit
-	Remaining int
-	Reset     int // seconds until all of it is there again
-}
-
-// quotas count what accounts use. Requests are a bucket that fills steadily and holds
-// a minute's worth; CPU time is written to history as it is used, a little late.
+// quotas count the running executions and the CPU time of accounts. CPU time is written to
+// history every usageInterval.
 type quotas struct {
+	requests limit.Rates
+
 	mu       sync.Mutex
-	accounts map[string]*account
+	accounts map[string]*usage
 }
 
-type account struct {
-	tokens  float64 // requests that may come now
-	at      time.Time
+// usage is what one account uses.
+type usage struct {
 	running int
-	day     time.Time // in UTC, that cpu is of; zero where history was not asked yet
-	cpu     time.Duration
-	unsaved time.Duration
+	day     time.Time     // of cpu, at 00:00 UTC; zero before history was asked
+	cpu     time.Duration // used on day
+	unsaved time.Duration // part of cpu that history does not have yet
 }
 
-// limits are a key's own, or else the operator's for all keys but an admin's.
-func (s *Service) limits(caller sandbox.Key) sandbox.KeyLimits {
+// keyLimits returns the key's own limits. Where it has none, the operator's apply, except to admins.
+func (s *Service) keyLimits(caller sandbox.Key) sandbox.KeyLimits {
 	l := caller.Limits
 	if caller.Role == sandbox.RoleAdmin {
 		return l
 	}
-	for own, all := range map[*int]int{&l.Requests: s.KeyLimits.Requests, &l.Concurrent: s.KeyLimits.Concurrent, &l.CPUSeconds: s.KeyLimits.CPUSeconds} {
+	for own, operators := range map[*int]int{
+		&l.Requests: s.KeyLimits.Requests, &l.Concurrent: s.KeyLimits.Concurrent, &l.CPUSeconds: s.KeyLimits.CPUSeconds,
+	} {
 		if *own == 0 {
-			*own = all
+			*own = operators
 		}
 	}
 	return l
 }
 
-// of is the account of a key. The caller holds the lock.
-func (q *quotas) of(caller sandbox.Key) *account {
+// usageOf returns the usage of the caller's account. The caller of usageOf holds q.mu.
+func (q *quotas) usageOf(caller sandbox.Key) *usage {
 	if q.accounts == nil {
-		q.accounts = map[string]*account{}
+		q.accounts = map[string]*usage{}
 	}
-	a := q.accounts[caller.Account]
-	if a == nil {
-		a = &account{}
-		q.accounts[caller.Account] = a
+	u := q.accounts[caller.Account]
+	if u == nil {
+		u = &usage{}
+		q.accounts[caller.Account] = u
 	}
-	return a
+	return u
 }
 
-// Admit counts one request of a key. FaultLimit where it has had all of its share.
-func (s *Service) Admit(caller sandbox.Key) (RateLimitState, error) {
-	limit := s.limits(caller).Requests
-	if limit == 0 {
-		return RateLimitState{}, nil
+// Admit counts one request of a key. It returns FaultLimit if the key has no requests left.
+func (s *Service) Admit(caller sandbox.Key) (limit.RateState, error) {
+	state, ok := s.quotas.requests.Take(caller.Account, s.keyLimits(caller).Requests, s.Clock())
+	if ok {
+		return state, nil
 	}
-	q, now, most := &s.quotas, s.Clock(), float64(limit)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	a, rate := q.of(caller), most/60
-	if a.at.IsZero() {
-		a.tokens = most
-	} else {
-		a.tokens = min(most, a.tokens+rate*now.Sub(a.at).Seconds())
+	wait := int(math.Ceil(state.RetryAfter.Seconds()))
+	return state, &sandbox.Error{
+		Fault: sandbox.FaultLimit, RetryAfter: wait,
+		Detail: fmt.Sprintf("this key may make %d requests per minute; retry in %d s", state.Limit, wait),
 	}
-	a.at = now
-	var err error
-	if a.tokens < 1 {
-		wait := int(math.Ceil((1 - a.tokens) / rate))
-		err = &sandbox.Error{Fault: sandbox.FaultLimit, Detail: fmt.Sprintf("this key may make %d requests a minute; wait %d s", limit, wait), RetryAfter: wait}
-	} else {
-		a.tokens--
-	}
-	return RateLimitState{Limit: limit, Remaining: int(a.tokens), Reset: int(math.Ceil((most - a.tokens) / rate))}, err
 }
 
-// enter counts an execution that is about to run, and leave what it came to.
-// FaultLimit where the key's are too many, or have used its CPU time of the day.
-func (s *Service) enter(ctx context.Context, caller sandbox.Key) (leave func(used time.Duration), err error) {
-	limits := s.limits(caller)
+// beginUsage counts an execution that is about to run; the returned function ends it and adds its CPU
+// time. beginUsage returns FaultLimit if the key runs too many executions, or has used its CPU time of the day.
+func (s *Service) beginUsage(ctx context.Context, caller sandbox.Key) (end func(cpu time.Duration), err error) {
+	limits := s.keyLimits(caller)
 	if limits.Concurrent == 0 && limits.CPUSeconds == 0 {
 		return func(time.Duration) {}, nil
 	}
 	now := s.Clock()
 	today := now.Truncate(24 * time.Hour)
 	if limits.CPUSeconds > 0 {
-		if err := s.recall(ctx, caller, today); err != nil {
+		if err := s.loadUsage(ctx, caller, today); err != nil {
 			return nil, err
 		}
 	}
 	q := &s.quotas
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a := q.of(caller)
-	if limits.Concurrent > 0 && a.running >= limits.Concurrent {
-		return nil, &sandbox.Error{Fault: sandbox.FaultLimit, Detail: fmt.Sprintf("this key may run %d executions at once, and they are running", limits.Concurrent), RetryAfter: 1}
+	u := q.usageOf(caller)
+	if limits.Concurrent > 0 && u.running >= limits.Concurrent {
+		return nil, &sandbox.Error{
+			Fault: sandbox.FaultLimit, RetryAfter: 1,
+			Detail: fmt.Sprintf("this key may run %d executions at once; wait until one ends", limits.Concurrent),
+		}
 	}
-	if most := time.Duration(limits.CPUSeconds) * time.Second; most > 0 && a.cpu >= most {
-		return nil, &sandbox.Error{Fault: sandbox.FaultLimit, Detail: fmt.Sprintf("this key may use %d seconds of CPU time a day, and has used %.1f; the next day begins at 00:00 UTC", limits.CPUSeconds, a.cpu.Seconds()),
-			RetryAfter: int(math.Ceil(today.Add(24 * time.Hour).Sub(now).Seconds()))}
+	if maxCPU := time.Duration(limits.CPUSeconds) * time.Second; maxCPU > 0 && u.cpu >= maxCPU {
+		return nil, &sandbox.Error{
+			Fault: sandbox.FaultLimit, RetryAfter: int(math.Ceil(today.Add(24 * time.Hour).Sub(now).Seconds())),
+			Detail: fmt.Sprintf("this key may use %d seconds of CPU time per day and has used %.1f; retry after 00:00 UTC", limits.CPUSeconds, u.cpu.Seconds()),
+		}
 	}
-	a.running++
-	return func(used time.Duration) {
+	u.running++
+	return func(cpu time.Duration) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		a.running--
+		u.running--
 		if limits.CPUSeconds > 0 {
-			a.cpu += used
-			a.unsaved += used
+			u.cpu += cpu
+			u.unsaved += cpu
 		}
 	}, nil
 }
 
-// recall asks history what an account has used on a day that is new here.
-func (s *Service) recall(ctx context.Context, caller sandbox.Key, today time.Time) error {
+// loadUsage reads from history the CPU time that an account has used today, once per day.
+func (s *Service) loadUsage(ctx context.Context, caller sandbox.Key, today time.Time) error {
 	q := &s.quotas
 	q.mu.Lock()
-	known := q.of(caller).day.Equal(today)
+	loaded := q.usageOf(caller).day.Equal(today)
 	q.mu.Unlock()
-	if known {
+	if loaded {
 		return nil
 	}
-	if err := s.saveUsage(ctx); err != nil { // of the day before
+	if err := s.saveUsage(ctx); err != nil { // it belongs to the day before
 		return err
 	}
 	used, err := s.History.CPUUsed(ctx, caller.Account, today)
@@ -148,49 +137,49 @@ func (s *Service) recall(ctx context.Context, caller sandbox.Key, today time.Tim
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if a := q.of(caller); !a.day.Equal(today) {
-		a.day, a.cpu = today, used+a.unsaved
+	if u := q.usageOf(caller); !u.day.Equal(today) {
+		u.day, u.cpu = today, used+u.unsaved
 	}
 	return nil
 }
 
-// saveEvery is how much of what keys have used a crash may lose, in time.
-const saveEvery = 5 * time.Second
+// usageInterval is how often CPU time is written to history; a crash loses at most that of one interval.
+const usageInterval = 5 * time.Second
 
-// save is saveUsage for who has nobody to tell.
-func (s *Service) save() {
-	ctx, done := context.WithTimeout(context.Background(), saveEvery)
-	defer done()
+// logSaveUsage calls saveUsage with a timeout, and logs its error.
+func (s *Service) logSaveUsage() {
+	ctx, cancel := context.WithTimeout(context.Background(), usageInterval)
+	defer cancel()
 	if err := s.saveUsage(ctx); err != nil {
-		s.Log.WithError(err).Warn("save what keys have used")
+		s.Log.WithError(err).Warn("could not save the CPU time that keys have used; it is written with the next save")
 	}
 }
 
-// saveUsage writes what was used since it was last called.
+// saveUsage writes the CPU time that was used since the last call. What can't be written is kept for the next call.
 func (s *Service) saveUsage(ctx context.Context) (err error) {
 	type entry struct {
-		who  string
-		day  time.Time
-		used time.Duration
+		account string
+		day     time.Time
+		cpu     time.Duration
 	}
 	q := &s.quotas
 	var entries []entry
 	q.mu.Lock()
-	for who, a := range q.accounts {
-		if a.unsaved >= time.Millisecond {
-			entries = append(entries, entry{who, a.day, a.unsaved})
-			a.unsaved = 0
+	for account, u := range q.accounts {
+		if u.unsaved >= time.Millisecond {
+			entries = append(entries, entry{account, u.day, u.unsaved})
+			u.unsaved = 0
 		}
 	}
 	q.mu.Unlock()
 	for _, e := range entries {
-		failed := s.History.AddCPU(ctx, e.who, e.day, e.used)
-		if failed == nil {
+		addErr := s.History.AddCPU(ctx, e.account, e.day, e.cpu)
+		if addErr == nil {
 			continue
 		}
-		err = errors.Join(err, failed)
+		err = errors.Join(err, addErr)
 		q.mu.Lock()
-		q.accounts[e.who].unsaved += e.used
+		q.accounts[e.account].unsaved += e.cpu
 		q.mu.Unlock()
 	}
 	return err

@@ -19,6 +19,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/policy"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 )
@@ -187,7 +188,7 @@ type Service struct {
 	kept  atomic.Int64  // bytes of artifacts since the last sweep
 	sweep chan struct{} // has the sweeper do it now
 
-	places   chan struct{}
+	slots    *limit.Slots // of executions
 	stop     chan struct{}
 	stopping sync.Once
 }
@@ -223,7 +224,7 @@ func New(p Config) *Service {
 	if p.NewID == nil {
 		p.NewID = newID
 	}
-	s := &Service{Config: p, live: map[string]*live{}, opening: map[string]int{}, running: map[string]run{}, feeds: map[string]*EventLog{}, keys: map[[32]byte]seenKey{}, sweep: make(chan struct{}, 1), places: make(chan struct{}, max(p.Parallel, 1)), stop: make(chan struct{})}
+	s := &Service{Config: p, live: map[string]*live{}, opening: map[string]int{}, running: map[string]run{}, feeds: map[string]*EventLog{}, keys: map[[32]byte]seenKey{}, sweep: make(chan struct{}, 1), slots: limit.NewSlots(p.Parallel), stop: make(chan struct{})}
 	s.work.Add(2)
 	go s.janitor()
 	go s.sweeper()
@@ -286,7 +287,7 @@ func (s *Service) Drain(ctx context.Context) {
 		all = append(all, l)
 	}
 	s.mu.Unlock()
-	s.save()
+	s.logSaveUsage()
 	for _, l := range all {
 		if err := s.end(l, sandbox.StateLost); err != nil {
 			s.Log.WithError(err).Warn("close a sandbox")

@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"glasshouse/policy/limit"
 	"glasshouse/service"
 	"glasshouse/service/httpapi"
 )
@@ -71,7 +72,7 @@ func serve(ctx context.Context, args []string) error {
 	if facade != nil {
 		workshop := a.workshop()
 		defer func() { _ = workshop.Close() }()
-		local := serving(httpapi.Paced(httpapi.Facade(&service.CompatService{Service: a.service, Runner: workshop, MaxChars: c.facadeMaxChars}, a.log), httpapi.Stall), connections())
+		local := serving(limit.StallTimeout(httpapi.Facade(&service.CompatService{Service: a.service, Runner: workshop, MaxChars: c.facadeMaxChars}, a.log), limit.DefaultStallTimeout), connections())
 		go func() { ended <- local.Serve(facade) }()
 		defer local.Close()
 	}

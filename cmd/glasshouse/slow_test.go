@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"glasshouse/service/httpapi"
+	"glasshouse/policy/limit"
 )
 
 // A client that reads a large answer slowly, for much longer than it may stand still,
@@ -22,7 +22,7 @@ func TestServeASlowReader(t *testing.T) {
 	}
 	text := bytes.Repeat([]byte("0123456789abcdef"), 10<<16)
 	ended := make(chan error, 1)
-	server := &http.Server{Handler: httpapi.Paced(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := &http.Server{Handler: limit.StallTimeout(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, err := w.Write(text)
 		ended <- err
 	}), time.Second)}

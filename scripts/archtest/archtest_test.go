@@ -71,6 +71,8 @@ var homes = map[string][]string{
 	"golang.org/x/sys":                 {"sandbox/isolate", "sandbox/supervisor", "sandbox/protocol"},
 	"golang.org/x/net":                 {"sandbox/isolate"},            // bpf, for the filter's bytes
 	"golang.org/x/net/idna":            {"policy"},                     // names of hosts, as the DNS has them
+	"golang.org/x/sync":                {"policy/limit"},               // semaphores
+	"golang.org/x/time":                {"policy/limit"},               // token buckets
 	"github.com/sirupsen/logrus":       {"cmd", "service", "dbaccess"}, // what runs below returns its errors
 	"google.golang.org/protobuf":       {"dbaccess"},                   // the parse tree's reflection
 }

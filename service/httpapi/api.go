@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -25,6 +26,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/sirupsen/logrus"
 
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service"
 	"glasshouse/web"
@@ -37,7 +39,7 @@ type Config struct {
 	Version string
 	Access  bool // log every request
 
-	Stall time.Duration // see Paced; Stall where it is 0
+	StallTimeout time.Duration // of requests and responses; 0 is limit.DefaultStallTimeout
 }
 
 type api struct {
@@ -46,7 +48,7 @@ type api struct {
 	access   bool
 	requests atomic.Int64
 	failures atomic.Int64
-	readers  readers
+	limits   limits
 	started  time.Time
 }
 
@@ -62,7 +64,7 @@ func New(c Config) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	router := gin.New()
 	router.HandleMethodNotAllowed = true
-	a := &api{service: c.Service, log: unlessGone{c.Log}, access: c.Access, started: time.Now()}
+	a := &api{service: c.Service, log: unlessGone{c.Log}, access: c.Access, limits: newLimits(), started: time.Now()}
 	router.Use(a.frame, a.authenticate)
 	router.NoRoute(func(g *gin.Context) {
 		a.problem(g, sandbox.Errorf(sandbox.FaultNotFound, "there is no %s here; GET /docs shows what there is", g.Request.URL.Path))
@@ -115,7 +117,7 @@ func New(c Config) http.Handler {
 		g.JSON(http.StatusOK, gin.H{"status": "ready"})
 	})
 	router.GET("/metrics", a.metrics)
-	return Paced(router, cmp.Or(c.Stall, Stall))
+	return limit.StallTimeout(router, cmp.Or(c.StallTimeout, limit.DefaultStallTimeout))
 }
 
 // frame is around every request: an id, the size cap, the guard, the log.
@@ -191,16 +193,13 @@ func (a *api) authenticate(g *gin.Context) {
 		a.problem(g, err)
 		return
 	}
-	if err := a.readers.behind(caller.Account); err != nil {
+	if err := a.limits.admit(g.Request.Context(), caller.Account); err != nil {
 		a.problem(g, err)
 		return
 	}
-	if p, ok := g.Request.Context().Value(ctxPace{}).(*pacing); ok {
-		p.sending = func(n int) func() { return a.readers.sending(caller.Account, n) }
-	}
 	left, err := a.service.Admit(caller)
 	if left.Limit > 0 {
-		for name, n := range map[string]int{"Limit": left.Limit, "Remaining": left.Remaining, "Reset": left.Reset} {
+		for name, n := range map[string]int{"Limit": left.Limit, "Remaining": left.Remaining, "Reset": int(math.Ceil(left.Reset.Seconds()))} {
 			g.Header("RateLimit-"+name, strconv.Itoa(n))
 		}
 		g.Header("RateLimit-Policy", strconv.Itoa(left.Limit)+";w=60")

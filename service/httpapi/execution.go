@@ -190,7 +190,7 @@ func (a *api) executions(group place) {
 			a.service.Await(waiting, caller, in.ID)
 			enough()
 		}
-		if err := a.reading(ctx, caller); err != nil {
+		if err := a.limits.holdRecords(ctx, caller.Account); err != nil {
 			return nil, err
 		}
 		e, err := a.service.Execution(ctx, caller, in.ID)
@@ -210,7 +210,7 @@ func (a *api) executions(group place) {
 		After   string    `query:"after"`
 	}
 	route(a, group, "GET", "/executions", "Executions, newest first", func(ctx context.Context, caller sandbox.Key, in *filter) (*executionList, error) {
-		if err := a.reading(ctx, caller); err != nil {
+		if err := a.limits.holdRecords(ctx, caller.Account); err != nil {
 			return nil, err
 		}
 		list, next, err := a.service.Executions(ctx, caller, sandbox.ExecutionFilter{User: in.User, SandboxID: in.Sandbox, Status: sandbox.Status(in.Status), Since: in.Since, Until: in.Until, Text: in.Text, Limit: in.Limit, After: in.After})

@@ -18,6 +18,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
 
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service"
 )
@@ -144,8 +145,8 @@ const (
 )
 
 func drain(g *gin.Context) {
-	if p, ok := g.Request.Context().Value(ctxPace{}).(*pacing); ok {
-		p.last = time.Now().Add(drainTime)
+	if t := limit.TransferOf(g.Request.Context()); t != nil {
+		t.ReadBodyUntil(time.Now().Add(drainTime))
 	}
 	_, _ = io.CopyN(io.Discard, g.Request.Body, drainBytes)
 }

@@ -45,7 +45,7 @@ func TestRequestsAreLimited(t *testing.T) {
 	}
 	for _, each := range []client{c, more} {
 		a := each.do(t, "GET", "/executions", nil)
-		isProblem(t, a, http.StatusTooManyRequests, "limit-reached", "5 requests a minute")
+		isProblem(t, a, http.StatusTooManyRequests, "limit-reached", "5 requests per minute")
 		if wait := number(t, a, "Retry-After"); wait < 1 || wait > 12 || number(t, a, "RateLimit-Remaining") != 0 {
 			t.Errorf("%v", a.header)
 		}

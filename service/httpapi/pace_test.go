@@ -15,6 +15,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service/httpapi"
 )
@@ -27,7 +28,7 @@ func brisk(t *testing.T) string {
 	t.Helper()
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: whole, Log: log, Version: "test", Stall: stall}))
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: whole, Log: log, Version: "test", StallTimeout: stall}))
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -52,7 +53,7 @@ func dial(t *testing.T, url, head string) *net.TCPConn {
 func TestABodyThatDoesNotCome(t *testing.T) {
 	url, c := brisk(t), user(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	local := httptest.NewServer(httpapi.Paced(httpapi.Facade(nil, logrus.New()), stall))
+	local := httptest.NewServer(limit.StallTimeout(httpapi.Facade(nil, logrus.New()), stall))
 	defer local.Close()
 	key := "Authorization: Bearer " + c.secret + "\n"
 	for name, each := range map[string]struct {
@@ -90,27 +91,6 @@ func TestARunOutlastsTheWaitForItsBody(t *testing.T) {
 	}
 }
 
-// What a handler takes its time for is not cut, where its request might have had a body.
-func TestABodyThatIsNone(t *testing.T) {
-	server := httptest.NewServer(httpapi.Paced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(stall)) // as huma does
-		select {
-		case <-r.Context().Done():
-			w.WriteHeader(http.StatusTeapot)
-		case <-time.After(3 * stall):
-		}
-	}), stall))
-	defer server.Close()
-	resp, err := http.Post(server.URL, "text/plain", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Error("a request was ended for a body that it does not have")
-	}
-}
-
 // A body that comes slowly, but comes, is taken.
 func TestASlowUpload(t *testing.T) {
 	url, c := brisk(t), user(t, sandbox.RoleAgent)
@@ -124,46 +104,6 @@ func TestASlowUpload(t *testing.T) {
 	}
 	if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("%v, %v", resp, err)
-	}
-}
-
-// An answer that nobody reads ends; one that is read slowly comes whole.
-func TestAnAnswerThatIsNotRead(t *testing.T) {
-	ended := make(chan error, 1)
-	text := bytes.Repeat([]byte("0123456789abcdef"), 1<<20)
-	for name, answer := range map[string]func(http.ResponseWriter) error{
-		"text": func(w http.ResponseWriter) error { _, err := w.Write(text); return err },
-		"file": func(w http.ResponseWriter) error {
-			_, err := io.Copy(w, bytes.NewReader(text))
-			return err
-		},
-	} {
-		server := httptest.NewServer(httpapi.Paced(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ended <- answer(w) }), stall))
-		dial(t, server.URL, "GET / HTTP/1.1\nHost: x\n\n")
-		select {
-		case err := <-ended:
-			if err == nil {
-				t.Errorf("%s: all was taken by nobody", name)
-			}
-		case <-time.After(20 * time.Second):
-			t.Fatalf("%s: it is held", name)
-		}
-		conn := dial(t, server.URL, "GET / HTTP/1.0\nHost: x\n\n")
-		in, had := bufio.NewReader(conn), 0
-		for tick, part := time.Tick(stall/20), make([]byte, 256<<10); ; <-tick { // longer than stall in all
-			n, err := in.Read(part)
-			had += n
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := <-ended; err != nil || had < len(text) {
-			t.Errorf("%s: a slow reader had %d bytes: %v", name, had, err)
-		}
-		server.Close()
 	}
 }
 

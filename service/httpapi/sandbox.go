@@ -129,7 +129,7 @@ func (a *api) sandboxes(group place) {
 	// Every key is optional, and so is the body.
 	group.api.OpenAPI().Paths[group.prefix+"/sandbox/create"].Post.RequestBody.Required = false
 	route(a, group, "GET", "/sandbox/{id}/status", "What a sandbox holds now", func(ctx context.Context, caller sandbox.Key, in *InSandbox) (*statusAnswer, error) {
-		if err := a.reading(ctx, caller); err != nil {
+		if err := a.limits.holdRecords(ctx, caller.Account); err != nil {
 			return nil, err
 		}
 		look, err := a.service.Status(ctx, caller, in.ID)
@@ -161,7 +161,7 @@ func (a *api) sandboxes(group place) {
 		After string `query:"after" doc:"The cursor that the page before ended with"`
 	}
 	route(a, group, "GET", "/sandbox/{id}/history", "A sandbox's executions, newest first; it answers for ended sandboxes, too", func(ctx context.Context, caller sandbox.Key, in *historyInput) (*history, error) {
-		if err := a.reading(ctx, caller); err != nil {
+		if err := a.limits.holdRecords(ctx, caller.Account); err != nil {
 			return nil, err
 		}
 		list, next, total, err := a.service.SandboxHistory(ctx, caller, in.ID, in.Limit, in.After)

@@ -1,0 +1,11 @@
+// Package limit bounds concurrency, request rates and slow transfers.
+//
+//   - Slots limits how many operations run at once in the whole process.
+//   - Keyed does the same for each key: a user, a sandbox, an account.
+//   - Rates gives each key a token bucket of requests per minute.
+//   - Responses counts the bytes of responses that each key has not yet read.
+//   - StallTimeout ends HTTP requests whose client neither sends nor reads.
+//
+// The types are safe for concurrent use and start no goroutine. They know nothing about users,
+// sandboxes or the API's errors: the caller chooses the keys and turns ErrFull into an answer.
+package limit

@@ -1,0 +1,194 @@
+package limit
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"time"
+)
+
+// DefaultStallTimeout is the timeout of the service's listeners.
+const DefaultStallTimeout = 30 * time.Second
+
+const (
+	// chunkBytes of a response must be read within the stall timeout.
+	chunkBytes = 128 << 10
+	// drainTimeout bounds how long net/http reads the rest of a body that the handler did not read.
+	drainTimeout = 5 * time.Second
+	// largeWrite is the size in bytes from which OnLargeWrite is called.
+	largeWrite = 64 << 10
+)
+
+// StallTimeout ends connections that stand still: the client sends none of its body, or reads
+// none of the response, for the timeout. It bounds neither the handler nor a whole transfer.
+func StallTimeout(next http.Handler, timeout time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t := &Transfer{
+			ResponseWriter: w, out: http.NewResponseController(w), body: r.Body, timeout: timeout,
+			bodyRead: r.Body == nil || r.Body == http.NoBody,
+		}
+		r = r.WithContext(context.WithValue(r.Context(), transferKey{}, t))
+		if !t.bodyRead {
+			r.Body = t
+		}
+		defer t.end()
+		next.ServeHTTP(t, r)
+		t.begin(http.StatusOK)
+		t.extendWrite() // net/http flushes its buffer, then removes the deadline
+	})
+}
+
+type transferKey struct{}
+
+// TransferOf returns the transfer of a request under StallTimeout, or nil.
+func TransferOf(ctx context.Context) *Transfer {
+	t, _ := ctx.Value(transferKey{}).(*Transfer)
+	return t
+}
+
+// Transfer is the body and the response of one request. It belongs to the request's goroutine.
+type Transfer struct {
+	http.ResponseWriter
+	out     *http.ResponseController
+	body    io.ReadCloser
+	timeout time.Duration
+
+	readBy       time.Time // the body is not read after it; zero is no bound
+	bodyRead     bool      // to its end: a read deadline would now end the request, as net/http watches for a closed connection
+	begun        bool      // the response has begun, or the connection was hijacked
+	ownDeadlines bool      // the handler sets the write deadlines
+
+	// OnLargeWrite is called with the size of each large write. Its result is called when the
+	// client has read the data. It may be nil.
+	OnLargeWrite func(bytes int) (done func())
+	// OnEnd is called when the response has been written. It may be nil.
+	OnEnd func()
+}
+
+func (t *Transfer) end() {
+	if t.OnEnd != nil {
+		t.OnEnd()
+	}
+}
+
+// ReadBodyUntil bounds the time for reading the rest of the body.
+func (t *Transfer) ReadBodyUntil(deadline time.Time) { t.readBy = deadline }
+
+// Read reads from the body. Each call has the whole timeout.
+func (t *Transfer) Read(b []byte) (int, error) {
+	if t.bodyRead {
+		return t.body.Read(b)
+	}
+	deadline := time.Now().Add(t.timeout)
+	if !t.readBy.IsZero() && t.readBy.Before(deadline) {
+		deadline = t.readBy
+	}
+	_ = t.out.SetReadDeadline(deadline)
+	n, err := t.body.Read(b)
+	if errors.Is(err, io.EOF) {
+		t.bodyRead = true
+		_ = t.out.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+// Close closes the body.
+func (t *Transfer) Close() error { return t.body.Close() }
+
+// begin runs before the first byte of the response. net/http reads the rest of an unread body,
+// so begin bounds that, and closes the connection of a client whose request failed.
+func (t *Transfer) begin(status int) {
+	if t.begun {
+		return
+	}
+	t.begun = true
+	if t.bodyRead {
+		return
+	}
+	if status >= 400 {
+		t.Header().Set("Connection", "close")
+	}
+	_ = t.out.SetReadDeadline(time.Now().Add(min(drainTimeout, t.timeout/2))) // leaves time for the response
+}
+
+func (t *Transfer) extendWrite() {
+	if !t.ownDeadlines {
+		_ = t.out.SetWriteDeadline(time.Now().Add(t.timeout))
+	}
+}
+
+// WriteHeader sends the status.
+func (t *Transfer) WriteHeader(status int) {
+	if status >= 200 {
+		t.begin(status)
+	}
+	t.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes b in chunks, each of which must be read within the timeout.
+func (t *Transfer) Write(b []byte) (n int, err error) {
+	t.begin(http.StatusOK)
+	if t.OnLargeWrite != nil && len(b) > largeWrite {
+		defer t.OnLargeWrite(len(b))()
+	}
+	for {
+		t.extendWrite()
+		m, err := t.ResponseWriter.Write(b[n:min(len(b), n+chunkBytes)])
+		n += m
+		if err != nil || n == len(b) {
+			return n, err
+		}
+	}
+}
+
+// ReadFrom copies in chunks, and keeps sendfile(2) for files.
+func (t *Transfer) ReadFrom(from io.Reader) (n int64, err error) {
+	to, ok := t.ResponseWriter.(io.ReaderFrom)
+	if !ok {
+		return io.Copy(struct{ io.Writer }{t}, from)
+	}
+	t.begin(http.StatusOK)
+	all, ok := from.(*io.LimitedReader) // as http.ServeContent passes it
+	if !ok {
+		all = &io.LimitedReader{R: from, N: math.MaxInt64}
+	}
+	for {
+		chunk := &io.LimitedReader{R: all.R, N: min(all.N, chunkBytes)}
+		t.extendWrite()
+		m, err := to.ReadFrom(chunk)
+		n, all.N = n+m, all.N-m
+		if err != nil || chunk.N > 0 || all.N == 0 {
+			return n, err
+		}
+	}
+}
+
+// Flush sends what is buffered.
+func (t *Transfer) Flush() {
+	t.begin(http.StatusOK)
+	t.extendWrite()
+	_ = t.out.Flush()
+}
+
+// Hijack hands the connection to the caller, without deadlines.
+func (t *Transfer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	t.begun, t.ownDeadlines = true, true
+	return t.out.Hijack()
+}
+
+// Unwrap returns the writer below.
+func (t *Transfer) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// SetReadDeadline does nothing. huma sets a deadline of 5 s for a whole body, on any line, and
+// even for a request without one, where the deadline would end the run.
+func (t *Transfer) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline lets a stream set its own write deadlines, until it sets the zero time.
+func (t *Transfer) SetWriteDeadline(deadline time.Time) error {
+	t.ownDeadlines = !deadline.IsZero()
+	return t.out.SetWriteDeadline(deadline)
+}
