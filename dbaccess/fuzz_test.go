@@ -38,12 +38,12 @@ func FuzzCheck(f *testing.F) {
 		if len(sql) > 64<<10 {
 			return
 		}
-		r := parse.Here(parse.Request{SQL: sql, Any: true})
+		r := parse.ParseInProcess(parse.Request{SQL: sql, AllowAnyName: true})
 		if r.Fault != nil {
 			return
 		}
-		w := newWalker(r.SQL, nil)
-		if no := w.statement(r.Tree); no != nil {
+		checker := newStatementChecker(r.SQL, nil)
+		if no := checker.checkStatement(r.Tree); no != nil {
 			if no.Reason == "" || no.Message == "" || no.Position < 0 || no.Position > len(r.SQL)+1 {
 				t.Errorf("%q is refused by %+v", sql, no)
 			}
@@ -61,26 +61,26 @@ func FuzzCheck(f *testing.F) {
 // FuzzTrace traces what the check takes: it never panics, and says where it refuses.
 func FuzzTrace(f *testing.F) {
 	seedStatements(f, "testdata/mask/cases.sql")
-	known := &catalogue{path: []string{"public"}, relations: map[string][]*relation{}, tables: map[string]bool{}}
+	cat := &catalog{searchPath: []string{"public"}, relations: map[string][]*relation{}, tableNames: map[string]bool{}}
 	for name, order := range map[string][]string{"staff": {"id", "name", "ssn", "pay", "boss"}, "logs": {"id", "staff_id", "text", "ssn", "meta"}} {
-		known.relations[name] = []*relation{{schema: "public", name: name, order: order, tainted: name == "staff", masked: map[string]bool{"ssn": name == "staff"}}}
+		cat.relations[name] = []*relation{{schema: "public", name: name, columnOrder: order, readsMasked: name == "staff", maskedColumns: map[string]bool{"ssn": name == "staff"}}}
 	}
 	f.Fuzz(func(t *testing.T, sql string) {
 		if len(sql) > 16<<10 {
 			return
 		}
-		r := parse.Here(parse.Request{SQL: sql, Any: true})
+		r := parse.ParseInProcess(parse.Request{SQL: sql, AllowAnyName: true})
 		if r.Fault != nil {
 			return
 		}
-		judged := newWalker(r.SQL, nil) // offline: the functions of a catalogue are not the matter here
-		if judged.statement(r.Tree) != nil || judged.top.GetSelectStmt() == nil {
+		judged := newStatementChecker(r.SQL, nil) // offline: the functions of a catalogue are not the matter here
+		if judged.checkStatement(r.Tree) != nil || judged.statementNode.GetSelectStmt() == nil {
 			return
 		}
-		judged.known, judged.path = known, known.path
-		trace := (&Reader{}).tracer(t.Context(), judged)
-		trace.query(judged.top.GetSelectStmt(), nil)
-		if no := trace.err; no != nil && (no.Reason == "" || no.Position < 0 || no.Position > len(r.SQL)+1) {
+		judged.catalog, judged.searchPath = cat, cat.searchPath
+		trace := (&Reader{}).newTracer(t.Context(), judged)
+		trace.traceSelect(judged.statementNode.GetSelectStmt(), nil)
+		if no := trace.refusal; no != nil && (no.Reason == "" || no.Position < 0 || no.Position > len(r.SQL)+1) {
 			t.Errorf("%q is refused by %+v", sql, no)
 		}
 	})
@@ -100,11 +100,11 @@ func FuzzArray(f *testing.F) {
 		if !ok {
 			return
 		}
-		out, _, err := encode("p", list)
+		out, _, err := encodeParameter("p", list)
 		if err != nil {
 			return
 		}
-		if got := arrayOf(string(out), ',', decoders[""]); !reflect.DeepEqual(got, list) {
+		if got := decodeArray(string(out), ',', decoderByKind[""]); !reflect.DeepEqual(got, list) {
 			t.Errorf("%s was written as %s and read as %#v", given, out, got)
 		}
 	})
@@ -134,9 +134,9 @@ func FuzzValue(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, one := range decoders {
+		for _, one := range decoderByKind {
 			one(s)
-			arrayOf(s, ',', one)
+			decodeArray(s, ',', one)
 		}
 	})
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // mask stands for every value of a masked column, NULL among them.
-const mask = "***"
+const maskValue = "***"
 
-var maskText = []byte(mask)
+var maskText = []byte(maskValue)
 
 // origin is a column of a relation, as the server names the source of an output
 // column.
@@ -40,37 +40,37 @@ const maskedSQL = `WITH RECURSIVE masked(listed, rel, att) AS (
 	SELECT listed, rel, att, attname FROM masked JOIN pg_attribute ON attrelid = rel AND attnum = att`
 
 // taintedSQL finds all views over relations.
-const taintedSQL = `WITH RECURSIVE tainted(rel) AS (SELECT unnest($1::int8[])::oid
+const dependentViewsSQL = `WITH RECURSIVE tainted(rel) AS (SELECT unnest($1::int8[])::oid
 	UNION SELECT ev_class FROM tainted JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = rel AND d.classid = 'pg_rewrite'::regclass JOIN pg_rewrite r ON r.oid = d.objid)
 	SELECT rel FROM tainted`
 
-// mask marks the columns that are listed. One that is not there would be shown
+// loadMaskedColumns marks the columns that are listed. One that is not there would be shown
 // under another name, so that is an error.
-func (c *catalogue) mask(ctx context.Context, tx pgx.Tx, listed []string) error {
+func (cat *catalog) loadMaskedColumns(ctx context.Context, tx pgx.Tx, listed []string) error {
 	if len(listed) == 0 {
 		return nil
 	}
 	byOID := map[uint32]*relation{}
-	for _, all := range c.relations {
+	for _, all := range cat.relations {
 		for _, r := range all {
 			byOID[r.oid] = r
 		}
 	}
-	c.masked = map[origin]bool{}
+	cat.maskedColumns = map[origin]bool{}
 	found := map[string]bool{}
 	var tainted []int64
 	var name, column string
 	var o origin
 	var att int16
-	if err := each(ctx, tx, maskedSQL, []any{&name, &o.relation, &att, &column}, func() {
+	if err := forEachRow(ctx, tx, maskedSQL, []any{&name, &o.relation, &att, &column}, func() {
 		o.column, found[name] = uint16(att), true
-		c.masked[o] = true
+		cat.maskedColumns[o] = true
 		tainted = append(tainted, int64(o.relation))
 		if r := byOID[o.relation]; r != nil {
-			if r.masked == nil {
-				r.masked = map[string]bool{}
+			if r.maskedColumns == nil {
+				r.maskedColumns = map[string]bool{}
 			}
-			r.masked[column] = true
+			r.maskedColumns[column] = true
 		}
 	}, listed); err != nil {
 		return err
@@ -81,68 +81,68 @@ func (c *catalogue) mask(ctx context.Context, tx pgx.Tx, listed []string) error 
 		}
 	}
 	var oid uint32
-	return each(ctx, tx, taintedSQL, []any{&oid}, func() {
+	return forEachRow(ctx, tx, dependentViewsSQL, []any{&oid}, func() {
 		if r := byOID[oid]; r != nil {
-			r.tainted = true
+			r.readsMasked = true
 		}
 	}, tainted)
 }
 
-// traced is what a relation gives, or why that can't be told.
-type traced struct {
+// tracedColumns is what a relation gives, or why that can't be told.
+type tracedColumns struct {
 	columns []output
 	refusal *sandbox.Refusal
 }
 
-// trace refuses a statement that does more with a masked column than to put it
+// traceMasked refuses a statement that does more with a masked column than to put it
 // out, and notes which output columns are masked. Most statements read no table
 // that has one.
-func (r *Reader) trace(ctx context.Context, p *plan, w *walker) error {
+func (r *Reader) traceMasked(ctx context.Context, stmt *checkedStatement, checker *statementChecker) error {
 	tainted := false
-	for rel := range w.relations {
-		tainted = tainted || rel.tainted
+	for rel := range checker.relations {
+		tainted = tainted || rel.readsMasked
 	}
 	if !tainted {
 		return nil
 	}
-	t := r.tracer(ctx, w)
+	t := r.newTracer(ctx, checker)
 	var outs []output
-	switch top := w.top; {
-	case w.writes:
-		t.write(top)
+	switch top := checker.statementNode; {
+	case checker.allowWrites:
+		t.traceWrite(top)
 	case top.GetExplainStmt() != nil:
-		if masked(t.query(top.GetExplainStmt().Query.GetSelectStmt(), nil)) {
+		if anyMasked(t.traceSelect(top.GetExplainStmt().Query.GetSelectStmt(), nil)) {
 			t.fail(-1, "EXPLAIN of a statement with a masked column")
 		}
 	default:
-		outs = t.query(top.GetSelectStmt(), nil)
+		outs = t.traceSelect(top.GetSelectStmt(), nil)
 	}
-	if masked(outs) {
-		if slices.ContainsFunc(outs, func(o output) bool { return o.many }) {
+	if anyMasked(outs) {
+		if slices.ContainsFunc(outs, func(o output) bool { return o.isOpenEnded }) {
 			t.fail(-1, "the columns that * stands for are not known, and a masked one is among them: name them one by one")
 		}
 		for _, o := range outs {
-			p.masked = append(p.masked, o.masked)
+			stmt.maskedOutputs = append(stmt.maskedOutputs, o.masked)
 		}
 	}
-	if t.failed != nil {
-		return t.failed
+	if t.serviceError != nil {
+		return t.serviceError
 	}
-	if t.err == nil {
+	if t.refusal == nil {
 		return nil
 	}
-	if t.err.Position > 0 {
-		t.err.Position, t.err.Line = place(p.given, back(p.toBound, t.err.Position-1))
+	if t.refusal.Position > 0 {
+		t.refusal.Position, t.refusal.Line = characterAndLine(stmt.original, originalOffset(stmt.toNumbered, t.refusal.Position-1))
 	}
-	return t.err
+	return t.refusal
 }
 
-func (r *Reader) tracer(ctx context.Context, w *walker) *tracer {
-	t := &tracer{w: w}
+func (r *Reader) newTracer(ctx context.Context, checker *statementChecker) *tracer {
+	t := &tracer{checker: checker}
 	t.columnsOf = func(rel *relation) ([]output, *sandbox.Refusal) {
-		out, err := r.columnsOf(ctx, w.known, rel)
+		out, err := r.columnsOf(ctx, checker.catalog, rel)
 		if err != nil {
-			t.failed = err
+			t.serviceError = err
 			return nil, refuse("masked-column", "%s can't be looked at", rel.name)
 		}
 		return out.columns, out.refusal
@@ -152,27 +152,27 @@ func (r *Reader) tracer(ctx context.Context, w *walker) *tracer {
 
 // columnsOf is what a relation gives; a view over masked columns is traced by its
 // definition, once.
-func (r *Reader) columnsOf(ctx context.Context, known *catalogue, rel *relation) (*traced, error) {
-	out := &traced{}
-	for _, name := range rel.order {
-		out.columns = append(out.columns, output{name: name, masked: rel.masked[name]})
+func (r *Reader) columnsOf(ctx context.Context, cat *catalog, rel *relation) (*tracedColumns, error) {
+	out := &tracedColumns{}
+	for _, name := range rel.columnOrder {
+		out.columns = append(out.columns, output{name: name, masked: rel.maskedColumns[name]})
 	}
-	if !rel.tainted || !rel.view && !rel.stored {
+	if !rel.readsMasked || !rel.isView && !rel.isMaterialized {
 		return out, nil
 	}
-	known.mu.Lock()
-	done := known.traced[rel]
-	known.mu.Unlock()
+	cat.mu.Lock()
+	done := cat.tracedViews[rel]
+	cat.mu.Unlock()
 	if done != nil {
 		return done, nil
 	}
-	outs, why, err := r.viewColumns(ctx, known, rel)
+	outs, why, err := r.viewColumns(ctx, cat, rel)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case why != "":
-	case len(outs) != len(out.columns) || slices.ContainsFunc(outs, func(o output) bool { return o.many }):
+	case len(outs) != len(out.columns) || slices.ContainsFunc(outs, func(o output) bool { return o.isOpenEnded }):
 		why = "its columns can't be told apart"
 	default:
 		for i, o := range outs {
@@ -183,41 +183,41 @@ func (r *Reader) columnsOf(ctx context.Context, known *catalogue, rel *relation)
 		out.refusal = refuse("masked-column", "%s.%s is refused: in it, %s", rel.schema, rel.name, why)
 		out.refusal.Hint = "read the tables that it is made of"
 	}
-	known.mu.Lock()
-	known.traced[rel] = out
-	known.mu.Unlock()
+	cat.mu.Lock()
+	cat.tracedViews[rel] = out
+	cat.mu.Unlock()
 	return out, nil
 }
 
 // viewColumns traces the definition of a view, as the server writes it out.
-func (r *Reader) viewColumns(ctx context.Context, known *catalogue, rel *relation) (outs []output, why string, err error) {
-	texts, err := r.definitionOf(ctx, definition{"view", rel.name, viewSQL, rel.oid})
+func (r *Reader) viewColumns(ctx context.Context, cat *catalog, rel *relation) (outs []output, why string, err error) {
+	texts, err := r.readDefinition(ctx, definition{"view", rel.name, viewSQL, rel.oid})
 	if err != nil || len(texts) != 1 {
 		return nil, "", errors.Join(err, ctx.Err())
 	}
-	w, why, err := r.walked(ctx, known, texts[0])
+	checker, why, err := r.checkServerText(ctx, cat, texts[0])
 	if err != nil || why != "" {
 		return nil, why, err
 	}
-	t := r.tracer(ctx, w)
-	outs = t.query(w.top.GetSelectStmt(), nil)
-	if t.err != nil {
-		why = t.err.Message
+	t := r.newTracer(ctx, checker)
+	outs = t.traceSelect(checker.statementNode.GetSelectStmt(), nil)
+	if t.refusal != nil {
+		why = t.refusal.Message
 	}
-	return outs, why, t.failed
+	return outs, why, t.serviceError
 }
 
-// write traces a statement that would write: no value of a masked column may go
+// traceWrite traces a statement that would write: no value of a masked column may go
 // where it can be read, nor say which rows are changed.
-func (t *tracer) write(n *pg_query.Node) {
-	in := (*scope)(nil).within()
+func (t *tracer) traceWrite(n *pg_query.Node) {
+	in := (*scope)(nil).nested()
 	var values []*pg_query.Node // assigned or returned
 	var where *pg_query.Node
 	reads := func(with *pg_query.WithClause, target *pg_query.RangeVar, from []*pg_query.Node) {
-		t.with(with, in)
-		in.sources = []source{t.table(target, &scope{})}
+		t.traceWith(with, in)
+		in.sources = []source{t.traceTable(target, &scope{})}
 		for _, item := range from {
-			_, sources := t.from(item, in.sources, in)
+			_, sources := t.traceFromItem(item, in.sources, in)
 			in.sources = append(in.sources, sources...)
 		}
 	}
@@ -225,7 +225,7 @@ func (t *tracer) write(n *pg_query.Node) {
 	case n.GetInsertStmt() != nil:
 		s := n.GetInsertStmt()
 		reads(s.WithClause, s.Relation, nil)
-		if masked(t.query(s.SelectStmt.GetSelectStmt(), &scope{ctes: in.ctes})) {
+		if anyMasked(t.traceSelect(s.SelectStmt.GetSelectStmt(), &scope{ctes: in.ctes})) {
 			t.fail(-1, "a masked column is written elsewhere")
 		}
 		excluded := in.sources[0]
@@ -242,26 +242,26 @@ func (t *tracer) write(n *pg_query.Node) {
 		reads(s.WithClause, s.Relation, s.UsingClause)
 		values, where = s.ReturningList, s.WhereClause
 	default:
-		t.untraceable(-1, "what MERGE does")
+		t.failUntraceable(-1, "what MERGE does")
 	}
 	for _, v := range values {
-		t.clean(v, in)
+		t.requireUnmasked(v, in)
 	}
-	t.clean(where, in)
+	t.requireUnmasked(where, in)
 }
 
-// maskColumns says which columns of tables are masked.
-func (r *Reader) maskColumns(ctx context.Context, known *catalogue, tables map[int64]*sandbox.Table) error {
-	if len(known.masked) == 0 {
+// markMaskedColumns says which columns of tables are masked.
+func (r *Reader) markMaskedColumns(ctx context.Context, cat *catalog, tables map[int64]*sandbox.Table) error {
+	if len(cat.maskedColumns) == 0 {
 		return nil
 	}
-	for _, all := range known.relations {
+	for _, all := range cat.relations {
 		for _, rel := range all {
 			table := tables[int64(rel.oid)]
-			if table == nil || !rel.tainted {
+			if table == nil || !rel.readsMasked {
 				continue
 			}
-			out, err := r.columnsOf(ctx, known, rel)
+			out, err := r.columnsOf(ctx, cat, rel)
 			if err != nil {
 				return err
 			}

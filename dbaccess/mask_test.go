@@ -57,7 +57,7 @@ func TestMaskedColumns(t *testing.T) {
 	ctx := context.Background()
 	s := maskFixture(t)
 	r, open := maskedReader(t, s, masks...), maskedReader(t, s)
-	if err := r.Posture(ctx); err != nil {
+	if err := r.AuditLogin(ctx); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile("testdata/mask/cases.sql")
@@ -179,7 +179,7 @@ func TestMaskedColumnRefusal(t *testing.T) {
 func TestMaskedColumnMissing(t *testing.T) {
 	ctx := context.Background()
 	r := maskedReader(t, maskFixture(t), "staff.ssn", "staff.no_such")
-	if err := r.Posture(ctx); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
+	if err := r.AuditLogin(ctx); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
 		t.Errorf("Posture = %v", err)
 	}
 	if _, err := all(ctx, r, "SELECT ssn FROM staff", nil, sandbox.QueryLimits{}); err == nil || !strings.Contains(err.Error(), "staff.no_such") {

@@ -1,17 +1,17 @@
 package dbaccess
 
-// nearest is the closest name by edits, of which two letters that changed places are one, or "".
-func nearest(name string, among map[string]bool) string {
+// nearestName is the closest name by edits, of which two letters that changed places are one, or "".
+func nearestName(name string, among map[string]bool) string {
 	best, cost := "", max(len(name)/3, 1)+1
 	for other := range among {
-		if d := distance(name, other, cost); d < cost || d == cost && other < best {
+		if d := editDistance(name, other, cost); d < cost || d == cost && other < best {
 			best, cost = other, d
 		}
 	}
 	return best
 }
 
-func distance(a, b string, bound int) int {
+func editDistance(a, b string, bound int) int {
 	if len(a)-len(b) > bound || len(b)-len(a) > bound {
 		return bound + 1
 	}
@@ -36,7 +36,7 @@ func distance(a, b string, bound int) int {
 	return row[len(b)]
 }
 
-func keys[V any](m map[string]V) map[string]bool {
+func keySet[V any](m map[string]V) map[string]bool {
 	out := make(map[string]bool, len(m))
 	for k := range m {
 		out[k] = true

@@ -12,13 +12,13 @@ import (
 // allowedNodes are the only nodes that a statement's tree may hold. A node that
 // is not here is refused, so a parser that learns new tricks opens nothing; a
 // test holds every field that these have to the list that was looked at.
-var allowedNodes = words(`Node RawStmt SelectStmt ExplainStmt VariableShowStmt DefElem ResTarget ColumnRef A_Star A_Const Integer Float Boolean BitString String List FuncCall A_Expr BoolExpr NullTest BooleanTest
+var allowedNodes = wordSet(`Node RawStmt SelectStmt ExplainStmt VariableShowStmt DefElem ResTarget ColumnRef A_Star A_Const Integer Float Boolean BitString String List FuncCall A_Expr BoolExpr NullTest BooleanTest
 SubLink ColumnDef CaseExpr CaseWhen CoalesceExpr MinMaxExpr RangeVar RangeSubselect RangeFunction RangeTableSample RangeTableFunc RangeTableFuncCol JoinExpr Alias SortBy WindowDef WithClause CommonTableExpr
 CTESearchClause CTECycleClause GroupingSet GroupingFunc TypeCast TypeName A_ArrayExpr A_Indirection A_Indices RowExpr SQLValueFunction CollateClause NamedArgExpr ParamRef XmlExpr XmlSerialize
 JsonObjectConstructor JsonArrayConstructor JsonArrayQueryConstructor JsonAggConstructor JsonObjectAgg JsonArrayAgg JsonIsPredicate JsonOutput JsonReturning JsonFormat JsonKeyValue JsonValueExpr`)
 
 // writingNodes get the reason read-only: they would have an effect.
-var writingNodes = map[string]string{
+var writingStatementNames = map[string]string{
 	"InsertStmt": "INSERT", "UpdateStmt": "UPDATE", "DeleteStmt": "DELETE", "MergeStmt": "MERGE", "IntoClause": "SELECT INTO", "LockingClause": "a row lock (FOR UPDATE or SHARE)", "CopyStmt": "COPY", "TruncateStmt": "TRUNCATE",
 	"DropStmt": "DROP", "CreateStmt": "CREATE TABLE", "CreateTableAsStmt": "CREATE TABLE AS", "ViewStmt": "CREATE VIEW", "IndexStmt": "CREATE INDEX", "AlterTableStmt": "ALTER", "GrantStmt": "GRANT or REVOKE", "VacuumStmt": "VACUUM",
 	"CreateFunctionStmt": "CREATE FUNCTION", "CreateRoleStmt": "CREATE ROLE", "AlterRoleStmt": "ALTER ROLE", "CreateSchemaStmt": "CREATE SCHEMA", "CreateExtensionStmt": "CREATE EXTENSION", "RefreshMatViewStmt": "REFRESH", "RenameStmt": "ALTER",
@@ -26,13 +26,13 @@ var writingNodes = map[string]string{
 	"GrantRoleStmt": "GRANT or REVOKE of a role", "ImportForeignSchemaStmt": "IMPORT FOREIGN SCHEMA", "SecLabelStmt": "SECURITY LABEL", "ReassignOwnedStmt": "REASSIGN OWNED", "RuleStmt": "CREATE RULE", "DefineStmt": "CREATE", "CompositeTypeStmt": "CREATE TYPE",
 }
 
-var otherStatements = map[string]string{
+var unsupportedStatementNames = map[string]string{
 	"VariableSetStmt": "SET", "TransactionStmt": "transaction control", "PrepareStmt": "PREPARE", "ExecuteStmt": "EXECUTE", "DeallocateStmt": "DEALLOCATE", "DeclareCursorStmt": "DECLARE CURSOR", "FetchStmt": "FETCH",
 	"ListenStmt": "LISTEN", "NotifyStmt": "NOTIFY", "UnlistenStmt": "UNLISTEN", "DoStmt": "DO", "CallStmt": "CALL", "LockStmt": "LOCK", "DiscardStmt": "DISCARD", "LoadStmt": "LOAD", "CheckPointStmt": "CHECKPOINT", "ClosePortalStmt": "CLOSE",
 	"ConstraintsSetStmt": "SET CONSTRAINTS", "AlterSystemStmt": "ALTER SYSTEM",
 }
 
-func words(s string) map[string]bool {
+func wordSet(s string) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.Fields(s) {
 		out[w] = true
@@ -40,12 +40,12 @@ func words(s string) map[string]bool {
 	return out
 }
 
-// refusedNode says why a node that is not allowed is not.
-func refusedNode(name string) *sandbox.Refusal {
-	if what, ok := otherStatements[name]; ok {
+// refuseNode says why a node that is not allowed is not.
+func refuseNode(name string) *sandbox.Refusal {
+	if what, ok := unsupportedStatementNames[name]; ok {
 		return refuse("statement-not-allowed", "%s is refused: only SELECT, VALUES, TABLE, WITH, plain EXPLAIN and SHOW are run", what)
 	}
-	if what, ok := writingNodes[name]; ok {
+	if what, ok := writingStatementNames[name]; ok {
 		return refuse("read-only", "%s is refused: db_query only reads", what)
 	}
 	if strings.HasPrefix(name, "Create") || strings.HasPrefix(name, "Alter") || strings.HasPrefix(name, "Drop") {
@@ -54,15 +54,15 @@ func refusedNode(name string) *sandbox.Refusal {
 	return refuse("statement-not-allowed", "%s is refused: it is not known to be harmless", name)
 }
 
-// kindOf is the name of what is in a Node, and where it begins, -1 where it does not say.
-func kindOf(n *pg_query.Node) (name string, at int) {
+// nodeNameAndOffset is the name of what is in a Node, and where it begins, -1 where it does not say.
+func nodeNameAndOffset(n *pg_query.Node) (name string, at int) {
 	if n == nil || n.Node == nil {
 		return "", -1
 	}
-	one := chosen(reflect.ValueOf(n).Elem().FieldByName("Node"))
+	one := oneofMessage(reflect.ValueOf(n).Elem().FieldByName("Node"))
 	if !one.IsValid() || one.IsNil() {
 		return "", -1
 	}
-	s := shapeOf(one.Type().Elem())
-	return s.name, s.at(one.Elem())
+	s := nodeTypeOf(one.Type().Elem())
+	return s.name, s.offset(one.Elem())
 }

@@ -52,23 +52,23 @@ type Config struct {
 
 // Reader runs read-only statements.
 type Reader struct {
-	config     Config
-	pool       *pgxpool.Pool
-	writer     *pgxpool.Pool // nil where there is none
-	parsers    *parse.Pool
-	listed     map[string]bool // AllowFunctions
-	plans      plans
-	perUser    *limit.Keyed // statements at a time
-	perSandbox *limit.Keyed
+	config           Config
+	pool             *pgxpool.Pool
+	writer           *pgxpool.Pool // nil where there is none
+	parsers          *parse.Pool
+	allowedFunctions map[string]bool // AllowFunctions
+	checks           checkCache
+	perUser          *limit.Keyed // statements at a time
+	perSandbox       *limit.Keyed
 
-	mu        sync.Mutex
-	catalogue *catalogue
-	askAgain  time.Time // when the database's own may have changed
+	mu               sync.Mutex
+	catalog          *catalog
+	nextVersionCheck time.Time // when the database's own may have changed
 }
 
 // pinned are settings that the lexer and the decoders depend on; user SQL cannot
 // change them. Those that the server reports are looked at after every statement.
-var pinned = map[string]string{
+var pinnedSettings = map[string]string{
 	"application_name": "glasshouse-reader", "default_transaction_read_only": "on", "standard_conforming_strings": "on", "client_encoding": "UTF8", "TimeZone": "UTC",
 	"DateStyle": "ISO, MDY", "IntervalStyle": "iso_8601", "bytea_output": "hex", "extra_float_digits": "1", "xmlbinary": "base64",
 }
@@ -94,7 +94,7 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	config.MaxConns = c.MaxConns
 	// DISCARD ALL would pull prepared statements from under pgx.
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	for key, value := range pinned {
+	for key, value := range pinnedSettings {
 		config.ConnConfig.RuntimeParams[key] = value
 	}
 	config.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(c.Limits.Timeout.Milliseconds(), 10)
@@ -103,7 +103,7 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 		return nil, fmt.Errorf("knowledge database: %w", err)
 	}
 	r := &Reader{
-		config: c, pool: pool, parsers: parse.Open(0), listed: set(c.AllowFunctions),
+		config: c, pool: pool, parsers: parse.Open(0), allowedFunctions: setOf(c.AllowFunctions),
 		perUser: limit.NewKeyed(c.PerUser), perSandbox: limit.NewKeyed(c.PerSandbox),
 	}
 	if c.WriterURL != "" {

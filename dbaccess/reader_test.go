@@ -39,11 +39,11 @@ func TestReader(t *testing.T) {
 	}
 
 	t.Run("posture", func(t *testing.T) {
-		if err := r.Posture(ctx); err != nil {
+		if err := r.AuditLogin(ctx); err != nil {
 			t.Errorf("the reader's login is refused: %v", err)
 		}
 		for _, role := range []string{embedded.RoleAdmin, embedded.RoleOwner} {
-			if err := reader(t, role, s).Posture(ctx); err == nil || !strings.Contains(err.Error(), "CREATE ROLE") {
+			if err := reader(t, role, s).AuditLogin(ctx); err == nil || !strings.Contains(err.Error(), "CREATE ROLE") {
 				t.Errorf("%s: Posture = %v; want a refusal with the SQL of a right login", role, err)
 			}
 		}
@@ -59,7 +59,7 @@ func TestReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		made := reader(t, "made Here", s)
-		if err := made.Posture(ctx); err != nil {
+		if err := made.AuditLogin(ctx); err != nil {
 			t.Error(err)
 		}
 		if rows, err := all(ctx, made, "SELECT count(*) FROM users", nil, sandbox.QueryLimits{}); err != nil || rows.Data[0][0] != int64(500) {

@@ -32,18 +32,18 @@ func (r *Reader) Tables(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// table is one with its object identifier and its name without a schema.
-type table struct {
+// catalogTable is one with its object identifier and its name without a schema.
+type catalogTable struct {
 	sandbox.Table
-	oid  int64
-	bare string
+	oid             int64
+	unqualifiedName string
 }
 
-func (r *Reader) tables(ctx context.Context) ([]table, error) {
+func (r *Reader) tables(ctx context.Context) ([]catalogTable, error) {
 	rows, _ := r.pool.Query(ctx, tablesSQL)
-	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (table, error) {
-		t := table{Table: sandbox.Table{PrimaryKey: []string{}, ForeignKeys: []sandbox.ForeignKey{}, Columns: []sandbox.TableColumn{}}}
-		return t, row.Scan(&t.oid, &t.Name, &t.Kind, &t.Comment, &t.RowEstimate, &t.bare)
+	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (catalogTable, error) {
+		t := catalogTable{Table: sandbox.Table{PrimaryKey: []string{}, ForeignKeys: []sandbox.ForeignKey{}, Columns: []sandbox.TableColumn{}}}
+		return t, row.Scan(&t.oid, &t.Name, &t.Kind, &t.Comment, &t.RowEstimate, &t.unqualifiedName)
 	})
 	return tables, unavailable(err)
 }
@@ -77,9 +77,9 @@ func (r *Reader) Schema(ctx context.Context, names ...string) ([]sandbox.Table, 
 	if len(names) > 0 {
 		chosen = nil
 		for _, name := range names {
-			t := named(all, name)
+			t := findTable(all, name)
 			if t == nil {
-				return nil, unknownTable(all, name)
+				return nil, refuseUnknownTable(all, name)
 			}
 			chosen = append(chosen, *t)
 		}
@@ -94,22 +94,22 @@ func (r *Reader) Schema(ctx context.Context, names ...string) ([]sandbox.Table, 
 	return out, nil
 }
 
-func named(tables []table, name string) *table {
+func findTable(tables []catalogTable, name string) *catalogTable {
 	for i, t := range tables {
-		if t.Name == name || t.Name == t.bare && "public."+t.bare == name {
+		if t.Name == name || t.Name == t.unqualifiedName && "public."+t.unqualifiedName == name {
 			return &tables[i]
 		}
 	}
 	return nil
 }
 
-func unknownTable(tables []table, name string) error {
+func refuseUnknownTable(tables []catalogTable, name string) error {
 	among := map[string]bool{}
 	for _, t := range tables {
 		among[t.Name] = true
 	}
 	no := refuse("unknown-table", "there is no table %q that may be read", name)
-	if no.Nearest = nearest(name, among); no.Nearest != "" {
+	if no.Nearest = nearestName(name, among); no.Nearest != "" {
 		no.Hint = "did you mean " + no.Nearest + "?"
 	} else {
 		no.Hint = "db_tables() lists the tables"
@@ -118,7 +118,7 @@ func unknownTable(tables []table, name string) error {
 }
 
 // describe adds the columns and keys.
-func (r *Reader) describe(ctx context.Context, tables []table) error {
+func (r *Reader) describe(ctx context.Context, tables []catalogTable) error {
 	oids := make([]int64, len(tables))
 	of := map[int64]*sandbox.Table{}
 	for i := range tables {
@@ -127,7 +127,7 @@ func (r *Reader) describe(ctx context.Context, tables []table) error {
 	}
 	var oid int64
 	var c sandbox.TableColumn
-	known, err := r.known(ctx)
+	cat, err := r.currentCatalog(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (r *Reader) describe(ctx context.Context, tables []table) error {
 	}); err != nil {
 		return err
 	}
-	if err := r.maskColumns(ctx, known, of); err != nil {
+	if err := r.markMaskedColumns(ctx, cat, of); err != nil {
 		return err
 	}
 	var primary bool

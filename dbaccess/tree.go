@@ -12,50 +12,50 @@ import (
 )
 
 // deepest is how many messages may stand in one another.
-const deepest = 10_000
+const maxTreeDepth = 10_000
 
 var (
-	errDeep = errors.New("the statement nests too deep")
-	errTree = errors.New("what the parser says of the statement can't be read")
+	errTreeTooDeep    = errors.New("the statement nests too deep")
+	errUnreadableTree = errors.New("what the parser says of the statement can't be read")
 )
 
-// treeOf reads the parser's tree, in the form of JSON that it writes: no space between
+// readTree reads the parser's tree, in the form of JSON that it writes: no space between
 // the tokens, and the names of protobuf. What has no place in the tree's Go types, or
 // has one twice, is an error, so all that was parsed is judged. (The writer leaves out
 // whole numbers below zero; nothing is judged by one.) Its strings are parts of the text.
-func treeOf(text string) (*pg_query.ParseResult, error) {
+func readTree(text string) (*pg_query.ParseResult, error) {
 	r, tree := treeReader{text: text}, &pg_query.ParseResult{}
 	node := reflect.ValueOf(tree).Elem()
-	if err := r.message(shapeOf(node.Type()), node, 0); err != nil {
+	if err := r.message(nodeTypeOf(node.Type()), node, 0); err != nil {
 		return nil, err
 	}
-	if r.at < len(text) || !utf8.ValidString(text) {
-		return nil, errTree
+	if r.offset < len(text) || !utf8.ValidString(text) {
+		return nil, errUnreadableTree
 	}
 	return tree, nil
 }
 
 // treeReader reads on from a byte of the text.
 type treeReader struct {
-	text string
-	at   int
+	text   string
+	offset int
 }
 
-func (r *treeReader) message(s *shape, into reflect.Value, depth int) error {
-	if depth > deepest {
-		return errDeep
+func (r *treeReader) message(s *nodeType, into reflect.Value, depth int) error {
+	if depth > maxTreeDepth {
+		return errTreeTooDeep
 	}
-	if !r.take('{') {
-		return errTree
+	if !r.accept('{') {
+		return errUnreadableTree
 	}
-	for first := true; !r.take('}'); first = false {
-		if !first && !r.take(',') {
-			return errTree
+	for first := true; !r.accept('}'); first = false {
+		if !first && !r.accept(',') {
+			return errUnreadableTree
 		}
 		name, ok := r.quoted()
-		f := s.byName[name]
-		if !ok || f == nil || !r.take(':') {
-			return errTree
+		f := s.fieldsByJSONName[name]
+		if !ok || f == nil || !r.accept(':') {
+			return errUnreadableTree
 		}
 		if err := r.field(f, into, depth); err != nil {
 			return err
@@ -64,39 +64,39 @@ func (r *treeReader) message(s *shape, into reflect.Value, depth int) error {
 	return nil
 }
 
-func (r *treeReader) field(f *field, node reflect.Value, depth int) error {
+func (r *treeReader) field(f *nodeField, node reflect.Value, depth int) error {
 	into := node.Field(f.index)
 	if !into.IsZero() {
-		return errTree
+		return errUnreadableTree
 	}
 	ok := false
 	switch f.form {
-	case aNode:
-		one := reflect.New(f.below.goType)
+	case formNode:
+		one := reflect.New(f.childType.goType)
 		into.Set(one)
-		return r.message(f.below, one.Elem(), depth+1)
-	case aChoice:
-		one := reflect.New(f.choice)
+		return r.message(f.childType, one.Elem(), depth+1)
+	case formOneof:
+		one := reflect.New(f.oneofWrapper)
 		if n, ok := node.Addr().Interface().(*pg_query.Node); ok {
-			assign(&n.Node, one.Interface())
+			assignTo(&n.Node, one.Interface())
 		} else {
 			into.Set(one)
 		}
-		return r.field(f.chosen, one.Elem(), depth)
-	case aList:
-		return r.list(f.below, into, depth)
-	case aName:
+		return r.field(f.oneofField, one.Elem(), depth)
+	case formList:
+		return r.list(f.childType, into, depth)
+	case formEnum:
 		var name string
 		var n int32
 		if name, ok = r.quoted(); ok {
-			n, ok = f.numbers[name]
+			n, ok = f.enumNumbers[name]
 			into.SetInt(int64(n))
 		}
-	case aText:
+	case formString:
 		var s string
 		s, ok = r.quoted()
 		into.SetString(s)
-	case aWhole:
+	case formInteger:
 		var n int64
 		if n, ok = r.number(); ok && into.CanInt() {
 			into.SetInt(n)
@@ -105,24 +105,24 @@ func (r *treeReader) field(f *field, node reflect.Value, depth int) error {
 			into.SetUint(uint64(n))
 			ok = n >= 0 && into.Uint() == uint64(n)
 		}
-	case aFlag:
-		ok = strings.HasPrefix(r.text[r.at:], "true") // the writer leaves out what is false
-		r.at += len("true")
+	case formBool:
+		ok = strings.HasPrefix(r.text[r.offset:], "true") // the writer leaves out what is false
+		r.offset += len("true")
 		into.SetBool(ok)
 	}
 	if !ok {
-		return errTree
+		return errUnreadableTree
 	}
 	return nil
 }
 
-func (r *treeReader) list(s *shape, into reflect.Value, depth int) error {
-	if !r.take('[') {
-		return errTree
+func (r *treeReader) list(s *nodeType, into reflect.Value, depth int) error {
+	if !r.accept('[') {
+		return errUnreadableTree
 	}
-	for first := true; !r.take(']'); first = false {
-		if !first && !r.take(',') {
-			return errTree
+	for first := true; !r.accept(']'); first = false {
+		if !first && !r.accept(',') {
+			return errUnreadableTree
 		}
 		one := reflect.New(s.goType)
 		if nodes, ok := into.Addr().Interface().(*[]*pg_query.Node); ok {
@@ -137,26 +137,26 @@ func (r *treeReader) list(s *shape, into reflect.Value, depth int) error {
 	return nil
 }
 
-func (r *treeReader) take(c byte) bool {
-	if r.at == len(r.text) || r.text[r.at] != c {
+func (r *treeReader) accept(c byte) bool {
+	if r.offset == len(r.text) || r.text[r.offset] != c {
 		return false
 	}
-	r.at++
+	r.offset++
 	return true
 }
 
 // quoted reads a string; one without escapes stays where it is.
 func (r *treeReader) quoted() (string, bool) {
-	if !r.take('"') {
+	if !r.accept('"') {
 		return "", false
 	}
-	left, escapes := r.text[r.at:], false
+	left, escapes := r.text[r.offset:], false
 	for i := 0; i < len(left); i++ {
 		switch left[i] {
 		case '"':
-			r.at += i + 1
+			r.offset += i + 1
 			if escapes {
-				return unescaped(left[:i])
+				return unescape(left[:i])
 			}
 			return left[:i], true
 		case '\\':
@@ -167,19 +167,19 @@ func (r *treeReader) quoted() (string, bool) {
 	return "", false
 }
 
-func unescaped(text string) (s string, ok bool) {
+func unescape(text string) (s string, ok bool) {
 	err := json.Unmarshal([]byte(`"`+text+`"`), &s)
 	return s, err == nil
 }
 
 func (r *treeReader) number() (int64, bool) {
-	begin := r.at
-	for r.at < len(r.text) && (r.text[r.at] == '-' || r.text[r.at] >= '0' && r.text[r.at] <= '9') {
-		r.at++
+	begin := r.offset
+	for r.offset < len(r.text) && (r.text[r.offset] == '-' || r.text[r.offset] >= '0' && r.text[r.offset] <= '9') {
+		r.offset++
 	}
-	n, err := strconv.ParseInt(r.text[begin:r.at], 10, 64)
+	n, err := strconv.ParseInt(r.text[begin:r.offset], 10, 64)
 	return n, err == nil
 }
 
-// assign sets an interface, for which reflection takes much longer.
-func assign[T any](into *T, one any) { *into = one.(T) }
+// assignTo sets an interface, for which reflection takes much longer.
+func assignTo[T any](into *T, one any) { *into = one.(T) }

@@ -25,7 +25,7 @@ func FuzzTree(f *testing.F) {
 		if len(sql) > 16<<10 {
 			return
 		}
-		r := parse.Here(parse.Request{SQL: sql, Any: true})
+		r := parse.ParseInProcess(parse.Request{SQL: sql, AllowAnyName: true})
 		if r.Fault != nil {
 			return
 		}
@@ -34,8 +34,8 @@ func FuzzTree(f *testing.F) {
 		if err != nil || proto.Unmarshal(packed, &want) != nil {
 			return
 		}
-		withoutNegative(shapeOf(reflect.TypeFor[pg_query.ParseResult]()), reflect.ValueOf(&want))
-		got, err := treeOf(r.Tree)
+		withoutNegative(nodeTypeOf(reflect.TypeFor[pg_query.ParseResult]()), reflect.ValueOf(&want))
+		got, err := readTree(r.Tree)
 		if err != nil {
 			t.Fatalf("%v\n%q\n%s", err, sql, r.Tree)
 		}
@@ -47,11 +47,11 @@ func FuzzTree(f *testing.F) {
 
 // withoutNegative does to a tree what writing it as JSON does: whole numbers below zero
 // are lost. Nothing is judged by one.
-func withoutNegative(s *shape, node reflect.Value) {
+func withoutNegative(s *nodeType, node reflect.Value) {
 	if n, ok := node.Interface().(*pg_query.Integer); ok {
 		n.Ival = max(n.Ival, 0)
 	}
-	s.each(node.Elem(), withoutNegative)
+	s.forEachChild(node.Elem(), withoutNegative)
 }
 
 // FuzzTreeText reads anything as a tree. It never panics, and what it takes for one is
@@ -62,7 +62,7 @@ func FuzzTreeText(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		got, err := treeOf(text)
+		got, err := readTree(text)
 		var want pg_query.ParseResult
 		if err != nil || protojson.Unmarshal([]byte(text), &want) != nil {
 			return
@@ -76,7 +76,7 @@ func FuzzTreeText(f *testing.F) {
 // What has no place in a tree, or is in one place twice, is refused, and not left out.
 func TestTreeIsWhole(t *testing.T) {
 	const whole = `{"version":160001,"stmts":[{"stmt":{"SelectStmt":{"op":"SETOP_NONE","all":true}},"stmt_len":9}]}`
-	if _, err := treeOf(whole); err != nil {
+	if _, err := readTree(whole); err != nil {
 		t.Fatal(err)
 	}
 	for _, change := range [][2]string{
@@ -84,12 +84,12 @@ func TestTreeIsWhole(t *testing.T) {
 		{`"stmt_len"`, `"stmt":{},"stmt_len"`}, {`"version":160001`, `"version":160001,"stmts":[{}]`}, {`160001`, `2160001160001`}, {`true`, `1`}, {`:9`, `:"9"`}, {`:9`, `: 9`}, {`:9}`, `:9,}`}, {`]}`, `]}{}`}, {`]}`, `]`}, {`SETOP_NONE"`, "SETOP_NONE"}, {`"all"`, "\"all\xff\""},
 	} {
 		changed := strings.Replace(whole, change[0], change[1], 1)
-		if _, err := treeOf(changed); changed == whole || err == nil {
+		if _, err := readTree(changed); changed == whole || err == nil {
 			t.Errorf("%s was read", changed)
 		}
 	}
 	deep := strings.Repeat(`{"List":{"items":[`, 20_000)
-	if _, err := treeOf(`{"stmts":[{"stmt":` + deep); err != errDeep {
+	if _, err := readTree(`{"stmts":[{"stmt":` + deep); err != errTreeTooDeep {
 		t.Errorf("a deep tree: %v", err)
 	}
 }

@@ -19,10 +19,10 @@ import (
 // by a login of its own, which writes. Nothing runs it but Apply.
 
 // writingStatements may be captured; all else that has an effect is refused.
-var writingStatements = words("InsertStmt UpdateStmt DeleteStmt MergeStmt")
+var writingStatements = wordSet("InsertStmt UpdateStmt DeleteStmt MergeStmt")
 
 // writtenNodes are those that only they have.
-var writtenNodes = words("InsertStmt UpdateStmt DeleteStmt MergeStmt MergeWhenClause OnConflictClause InferClause MultiAssignRef SetToDefault IndexElem")
+var writeOnlyNodes = wordSet("InsertStmt UpdateStmt DeleteStmt MergeStmt MergeWhenClause OnConflictClause InferClause MultiAssignRef SetToDefault IndexElem")
 
 func openWriter(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
@@ -30,7 +30,7 @@ func openWriter(ctx context.Context, url string) (*pgxpool.Pool, error) {
 		return nil, fmt.Errorf("writing login: %w", err)
 	}
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	for key, value := range pinned {
+	for key, value := range pinnedSettings {
 		config.ConnConfig.RuntimeParams[key] = value
 	}
 	config.ConnConfig.RuntimeParams["application_name"] = "glasshouse-writer"
@@ -38,33 +38,33 @@ func openWriter(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// judgeWrite plans a statement that would write; a *sandbox.Refusal where it may
+// checkWrite plans a statement that would write; a *sandbox.Refusal where it may
 // not, or is none.
-func (r *Reader) judgeWrite(ctx context.Context, sql string, params map[string]any) (*plan, *values, error) {
-	p, err := r.plan(ctx, parse.Request{SQL: sql, Names: names(params)}, true)
+func (r *Reader) checkWrite(ctx context.Context, sql string, params map[string]any) (*checkedStatement, *boundParameters, error) {
+	stmt, err := r.checkStatement(ctx, parse.Request{SQL: sql, Names: keysOf(params)}, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.refusal != nil {
-		no := *p.refusal
+	if stmt.refusal != nil {
+		no := *stmt.refusal
 		return nil, nil, &no
 	}
-	b, err := bind(p.names, params)
-	return p, b, err
+	bound, err := bindParameters(stmt.parameterNames, params)
+	return stmt, bound, err
 }
 
 // Capture judges a statement that would write, and plans it without running it.
 // The plan is nil where there is no writing login.
 func (r *Reader) Capture(ctx context.Context, sql string, params map[string]any) (out sandbox.WritePlan, err error) {
-	p, b, err := r.judgeWrite(ctx, sql, params)
+	stmt, bound, err := r.checkWrite(ctx, sql, params)
 	if err != nil {
 		return out, err
 	}
-	out.Fingerprint = p.fingerprint
+	out.Fingerprint = stmt.fingerprint
 	if r.writer == nil {
 		return out, nil
 	}
-	err = r.written(ctx, p, b, pgx.ReadOnly, "EXPLAIN (FORMAT JSON) ", func(res [][][]byte, _ int64) error {
+	err = r.runWithWriter(ctx, stmt, bound, pgx.ReadOnly, "EXPLAIN (FORMAT JSON) ", func(res [][][]byte, _ int64) error {
 		var plans []struct {
 			Plan struct {
 				Rows  int64             `json:"Plan Rows"`
@@ -94,21 +94,21 @@ func (r *Reader) Apply(ctx context.Context, sql string, params map[string]any) (
 	if r.writer == nil {
 		return 0, &sandbox.Error{Fault: sandbox.FaultForbidden, Detail: "the operator has configured no writing login (--writer-url), so nothing can be applied"}
 	}
-	p, b, err := r.judgeWrite(ctx, sql, params)
+	stmt, bound, err := r.checkWrite(ctx, sql, params)
 	if err != nil {
 		return 0, err
 	}
-	return rows, r.written(ctx, p, b, pgx.ReadWrite, "", func(_ [][][]byte, changed int64) error {
+	return rows, r.runWithWriter(ctx, stmt, bound, pgx.ReadWrite, "", func(_ [][][]byte, changed int64) error {
 		rows = changed
 		return nil
 	})
 }
 
-// written runs prefix and the statement in one transaction of the writing login,
+// runWithWriter runs prefix and the statement in one transaction of the writing login,
 // which is committed where it may write. The connection is not used again.
-func (r *Reader) written(ctx context.Context, p *plan, b *values, mode pgx.TxAccessMode, prefix string, take func(rows [][][]byte, changed int64) error) error {
+func (r *Reader) runWithWriter(ctx context.Context, stmt *checkedStatement, bound *boundParameters, mode pgx.TxAccessMode, prefix string, take func(rows [][][]byte, changed int64) error) error {
 	limits := r.config.Limits
-	ctx, cancel := context.WithTimeout(ctx, limits.Timeout+grace)
+	ctx, cancel := context.WithTimeout(ctx, limits.Timeout+serverTimeoutMargin)
 	defer cancel()
 	pooled, err := r.writer.Acquire(ctx)
 	if err != nil {
@@ -121,29 +121,29 @@ func (r *Reader) written(ctx context.Context, p *plan, b *values, mode pgx.TxAcc
 		_ = conn.Close(brief)
 	}()
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: mode}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL search_path = "+p.path); err != nil {
+		if _, err := tx.Exec(ctx, "SET LOCAL search_path = "+stmt.searchPath); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = "+strconv.FormatInt(limits.Timeout.Milliseconds(), 10)); err != nil {
 			return err
 		}
-		result := conn.PgConn().ExecParams(ctx, prefix+p.sql, b.texts, b.oids, nil, nil).Read()
+		result := conn.PgConn().ExecParams(ctx, prefix+stmt.sql, bound.texts, bound.oids, nil, nil).Read()
 		if result.Err != nil {
 			return result.Err
 		}
 		return take(result.Rows, result.CommandTag.RowsAffected())
 	})
 	if err != nil {
-		shifted := *p
-		shifted.sql = prefix + p.sql
-		shifted.toSQL = append([]parse.Shift{{At: 0, Delta: len(prefix)}}, shift(p.toSQL, len(prefix))...)
-		return failure(ctx, err, &shifted, limits)
+		shifted := *stmt
+		shifted.sql = prefix + stmt.sql
+		shifted.toSQL = append([]parse.Shift{{At: 0, Delta: len(prefix)}}, shiftAll(stmt.toSQL, len(prefix))...)
+		return translateError(ctx, err, &shifted, limits)
 	}
 	return nil
 }
 
-// shift moves what maps positions by as many bytes as stand before the text.
-func shift(all []parse.Shift, by int) []parse.Shift {
+// shiftAll moves what maps positions by as many bytes as stand before the text.
+func shiftAll(all []parse.Shift, by int) []parse.Shift {
 	out := make([]parse.Shift, len(all))
 	for i, s := range all {
 		out[i] = parse.Shift{At: s.At + by, Delta: s.Delta + by}
@@ -151,7 +151,7 @@ func shift(all []parse.Shift, by int) []parse.Shift {
 	return out
 }
 
-func names(params map[string]any) []string {
+func keysOf(params map[string]any) []string {
 	out := make([]string, 0, len(params))
 	for name := range params {
 		out = append(out, name)

@@ -112,7 +112,7 @@ func proveDoor(ctx context.Context, args []string) error {
 	if through > 0 {
 		return fmt.Errorf("%d attacks pass the door", through)
 	}
-	if err := because(r.Posture(ctx)); err != nil {
+	if err := because(r.AuditLogin(ctx)); err != nil {
 		return fmt.Errorf("nothing passes the door, and yet: %w", err)
 	}
 	fmt.Println("Nothing passes the door, and the login may only read.")

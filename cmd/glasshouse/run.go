@@ -176,7 +176,7 @@ func (a *app) databases(ctx context.Context, c config, say func(string)) (err er
 	}); err != nil {
 		return err
 	}
-	return because(a.reader.Posture(ctx))
+	return because(a.reader.AuditLogin(ctx))
 }
 
 // close ends every part, the service first.

@@ -48,7 +48,7 @@ func FuzzParse(f *testing.F) {
 		// In the pool a child that stalls is ended; here the input is to be found.
 		stalled := time.AfterFunc(10*time.Second, func() { panic("stalled") })
 		defer stalled.Stop()
-		r := parse.Here(parse.Request{SQL: sql, Names: []string{name}})
+		r := parse.ParseInProcess(parse.Request{SQL: sql, Names: []string{name}})
 		if r.Fault != nil {
 			if p := r.Fault.Position; p < 0 || p > len(sql)+len(r.SQL)+1 {
 				t.Errorf("position %d is nowhere in %q", p, sql)
@@ -74,7 +74,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("the shifts of %q are out of order: %v", sql, r.Shifts)
 		}
 		// A text that has no parameter left is not changed again.
-		if again := parse.Here(parse.Request{SQL: sql, Any: true}); again.Fault != nil && again.Fault.Reason == "missing-parameter" {
+		if again := parse.ParseInProcess(parse.Request{SQL: sql, AllowAnyName: true}); again.Fault != nil && again.Fault.Reason == "missing-parameter" {
 			t.Errorf("%q misses a parameter though all are given", sql)
 		}
 	})

@@ -22,25 +22,25 @@ type Pool struct {
 
 // largest is the most bytes of a small statement: whatever it says, it is read in
 // milliseconds.
-const largest = 16 << 10
+const maxSmallStatement = 16 << 10
 
 // mostAnswer is the most bytes of an answer: a child that its statement broke may send
 // anything. The largest tree has some eighty bytes for each of the tokens that the gate
 // lets pass.
-const mostAnswer = 64 << 20
+const maxAnswerBytes = 64 << 20
 
 // ErrBroken says that the parser broke on a statement, or took too long for it.
-var ErrBroken = errors.New("the parser could not take the statement")
+var ErrParserFailed = errors.New("the parser could not take the statement")
 
 // child is one process, used by one goroutine at a time.
 type child struct {
-	cmd  *exec.Cmd
-	in   *os.File
-	out  *os.File
-	send *gob.Encoder
-	buf  *bufio.Writer
-	left *io.LimitedReader // of out, for this answer
-	read *gob.Decoder
+	cmd       *exec.Cmd
+	in        *os.File
+	out       *os.File
+	send      *gob.Encoder
+	buf       *bufio.Writer
+	remaining *io.LimitedReader // of out, for this answer
+	read      *gob.Decoder
 }
 
 // Open makes a Pool of so many children, 0 for two, and one for large statements;
@@ -74,12 +74,12 @@ func (p *Pool) Close() {
 // died of it, and the context's where nobody waits any more; what was taken is void then,
 // and may be handed over once more.
 func (p *Pool) Parse(ctx context.Context, q Request, take func(Result)) (fingerprint string, err error) {
-	if bad := Text(q.SQL); bad != nil {
+	if bad := CheckText(q.SQL); bad != nil {
 		take(Result{Fault: bad})
 		return "", nil
 	}
 	slots := p.small
-	if len(q.SQL) > largest {
+	if len(q.SQL) > maxSmallStatement {
 		slots = p.large
 	}
 	var c *child
@@ -91,7 +91,7 @@ func (p *Pool) Parse(ctx context.Context, q Request, take func(Result)) (fingerp
 	defer func() { slots <- c }()
 	fresh := c == nil
 	fingerprint, err = p.ask(ctx, &c, q, take)
-	if errors.Is(err, ErrBroken) && !fresh {
+	if errors.Is(err, ErrParserFailed) && !fresh {
 		// It may have been ended by somebody else since it last answered.
 		fingerprint, err = p.ask(ctx, &c, q, take)
 	}
@@ -112,7 +112,7 @@ func (p *Pool) ask(ctx context.Context, slot **child, q Request, take func(Resul
 			c.end()
 		}
 	}()
-	deadline := time.Now().Add(patience*limit(q) + time.Second)
+	deadline := time.Now().Add(wallClockFactor*cpuLimit(q) + time.Second)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
@@ -130,7 +130,7 @@ func (p *Pool) ask(ctx context.Context, slot **child, q Request, take func(Resul
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	}
-	return "", fmt.Errorf("%w: %w", ErrBroken, err)
+	return "", fmt.Errorf("%w: %w", ErrParserFailed, err)
 }
 
 func (c *child) ask(q Request, take func(Result)) (fingerprint string, err error) {
@@ -140,7 +140,7 @@ func (c *child) ask(q Request, take func(Result)) (fingerprint string, err error
 	if err := c.buf.Flush(); err != nil {
 		return "", err
 	}
-	c.left.N = mostAnswer
+	c.remaining.N = maxAnswerBytes
 	var result Result
 	if err := c.read.Decode(&result); err != nil {
 		return "", err
@@ -162,7 +162,7 @@ func start() (*child, error) {
 		_, _ = theirIn.Close(), in.Close()
 		return nil, err
 	}
-	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{stageName}, Env: []string{}, Dir: "/", Stdin: theirIn, Stdout: theirOut}
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{childArgv0}, Env: []string{}, Dir: "/", Stdin: theirIn, Stdout: theirOut}
 	// In a group of its own, so that a terminal's interrupt ends the service first.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = cmd.Start()
@@ -172,7 +172,7 @@ func start() (*child, error) {
 		return nil, err
 	}
 	buf, left := bufio.NewWriter(in), &io.LimitedReader{R: out}
-	return &child{cmd: cmd, in: in, out: out, buf: buf, send: gob.NewEncoder(buf), left: left, read: gob.NewDecoder(bufio.NewReader(left))}, nil
+	return &child{cmd: cmd, in: in, out: out, buf: buf, send: gob.NewEncoder(buf), remaining: left, read: gob.NewDecoder(bufio.NewReader(left))}, nil
 }
 
 func (c *child) end() {

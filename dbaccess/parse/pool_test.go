@@ -23,7 +23,7 @@ func well(t *testing.T, p *Pool) {
 	t.Helper()
 	const sql = "SELECT :a"
 	var got Result
-	fingerprint, err := p.Parse(t.Context(), Request{SQL: sql, Any: true}, func(r Result) { got = r })
+	fingerprint, err := p.Parse(t.Context(), Request{SQL: sql, AllowAnyName: true}, func(r Result) { got = r })
 	if want, _ := pg_query.Fingerprint("SELECT $1"); err != nil || got.SQL != "SELECT $1" || !strings.Contains(got.Tree, "ParamRef") || fingerprint != want {
 		t.Errorf("%+v, %q, %v", got, fingerprint, err)
 	}
@@ -33,7 +33,7 @@ func well(t *testing.T, p *Pool) {
 // statement never gets what is left of the last.
 func TestPoolFingerprints(t *testing.T) {
 	p := pool(t)
-	for _, sql := range []string{"SELECT 1", "SELECT", "SELECT (", "SELECT :a", "INSERT INTO t VALUES (1)", "SELECT '", "", "SELECT 2; SELECT 3", "SELECT \x00", "SELECT " + strings.Repeat("a, ", largest) + "a"} {
+	for _, sql := range []string{"SELECT 1", "SELECT", "SELECT (", "SELECT :a", "INSERT INTO t VALUES (1)", "SELECT '", "", "SELECT 2; SELECT 3", "SELECT \x00", "SELECT " + strings.Repeat("a, ", maxSmallStatement) + "a"} {
 		var got Result
 		fingerprint, err := p.Parse(t.Context(), Request{SQL: sql}, func(r Result) { got = r })
 		want := ""
@@ -99,7 +99,7 @@ func TestPoolBoundsAnswers(t *testing.T) {
 	huge := io.MultiReader(strings.NewReader("\xfc\x3f\xff\xff\xff"), zeros{}) // a gob of a gigabyte
 	left := &io.LimitedReader{R: huge}
 	buf := bufio.NewWriter(io.Discard)
-	c := &child{send: gob.NewEncoder(buf), buf: buf, left: left, read: gob.NewDecoder(left)}
+	c := &child{send: gob.NewEncoder(buf), buf: buf, remaining: left, read: gob.NewDecoder(left)}
 	if _, err := c.ask(Request{}, func(Result) { t.Error("it was an answer") }); !errors.Is(err, io.ErrUnexpectedEOF) || left.N != 0 {
 		t.Errorf("%v, with %d bytes left", err, left.N)
 	}

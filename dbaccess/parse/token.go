@@ -13,15 +13,15 @@ type token struct {
 	keyword    bool
 }
 
-// tokensOf reads a pg_query.ScanResult in protobuf.
-func tokensOf(scanned []byte) ([]token, error) {
+// decodeTokens reads a pg_query.ScanResult in protobuf.
+func decodeTokens(scanned []byte) ([]token, error) {
 	tokens := make([]token, 0, len(scanned)/8)
-	err := fields(scanned, func(number protowire.Number, _ uint64, body []byte) error {
+	err := forEachField(scanned, func(number protowire.Number, _ uint64, body []byte) error {
 		if number != 2 { // tokens
 			return nil
 		}
 		var t token
-		err := fields(body, func(number protowire.Number, value uint64, _ []byte) error {
+		err := forEachField(body, func(number protowire.Number, value uint64, _ []byte) error {
 			switch number {
 			case 1:
 				t.start = int(value)
@@ -40,8 +40,8 @@ func tokensOf(scanned []byte) ([]token, error) {
 	return tokens, err
 }
 
-// fields hands over the fields of a message: a number or bytes each.
-func fields(message []byte, take func(number protowire.Number, value uint64, body []byte) error) error {
+// forEachField hands over the fields of a message: a number or bytes each.
+func forEachField(message []byte, take func(number protowire.Number, value uint64, body []byte) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
 		if n < 0 {

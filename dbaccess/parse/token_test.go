@@ -13,7 +13,7 @@ func FuzzTokens(f *testing.F) {
 		f.Add(sql)
 	}
 	f.Fuzz(func(t *testing.T, sql string) {
-		if Text(sql) != nil {
+		if CheckText(sql) != nil {
 			return
 		}
 		want, err := pg_query.Scan(sql)
@@ -24,7 +24,7 @@ func FuzzTokens(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := tokensOf(scanned)
+		got, err := decodeTokens(scanned)
 		if err != nil || len(got) != len(want.Tokens) {
 			t.Fatalf("%d tokens of %q, want %d: %v", len(got), sql, len(want.Tokens), err)
 		}
@@ -35,7 +35,7 @@ func FuzzTokens(f *testing.F) {
 		}
 		// What is cut short is an error, and no panic.
 		for n := range min(len(scanned), 100) {
-			_, _ = tokensOf(scanned[:n])
+			_, _ = decodeTokens(scanned[:n])
 		}
 	})
 }

@@ -32,44 +32,44 @@ type Fault struct {
 
 func (f *Fault) Error() string { return f.Message }
 
-func fault(reason, format string, args ...any) *Fault {
+func newFault(reason, format string, args ...any) *Fault {
 	return &Fault{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Text refuses what no lexer need see.
-func Text(sql string) *Fault {
+// CheckText refuses what no lexer need see.
+func CheckText(sql string) *Fault {
 	if len(sql) > MaxStatement {
-		return fault("too-large", "the statement has %d bytes, at most %d are taken: pass data as parameters", len(sql), MaxStatement)
+		return newFault("too-large", "the statement has %d bytes, at most %d are taken: pass data as parameters", len(sql), MaxStatement)
 	}
 	if !utf8.ValidString(sql) {
-		return fault("syntax-error", "the statement is not UTF-8")
+		return newFault("syntax-error", "the statement is not UTF-8")
 	}
 	for i := range len(sql) {
 		if sql[i] == 0 {
-			return fault("syntax-error", "the statement holds a NUL byte")
+			return newFault("syntax-error", "the statement holds a NUL byte")
 		}
 	}
 	if strings.Count(sql, "/*") > maxComments {
-		return fault("too-large", "the statement has more than %d comments", maxComments)
+		return newFault("too-large", "the statement has more than %d comments", maxComments)
 	}
 	return nil
 }
 
-// scan lexes the statement and refuses what must not reach the parser.
-func scan(sql string) ([]token, *Fault) {
-	if f := Text(sql); f != nil {
+// scanTokens lexes the statement and refuses what must not reach the parser.
+func scanTokens(sql string) ([]token, *Fault) {
+	if f := CheckText(sql); f != nil {
 		return nil, f
 	}
 	scanned, err := parser.ScanToProtobuf(sql)
 	if err != nil {
-		return nil, syntax(err)
+		return nil, syntaxFault(err)
 	}
-	tokens, err := tokensOf(scanned)
+	tokens, err := decodeTokens(scanned)
 	if err != nil {
-		return nil, syntax(err)
+		return nil, syntaxFault(err)
 	}
 	if len(tokens) > maxTokens {
-		return nil, fault("too-large", "the statement has %d tokens, at most %d are taken: pass data as parameters", len(tokens), maxTokens)
+		return nil, newFault("too-large", "the statement has %d tokens, at most %d are taken: pass data as parameters", len(tokens), maxTokens)
 	}
 	depth, chain, keywords := 0, 0, 0
 	for _, t := range tokens {
@@ -89,7 +89,7 @@ func scan(sql string) ([]token, *Fault) {
 			}
 		}
 		if depth > maxNesting || chain > maxChain || keywords > maxKeywords {
-			return nil, fault("too-large", "the statement nests deeper than %d or chains more than %d operators: use a list, a CTE or parameters", maxNesting, maxChain)
+			return nil, newFault("too-large", "the statement nests deeper than %d or chains more than %d operators: use a list, a CTE or parameters", maxNesting, maxChain)
 		}
 	}
 	return tokens, nil

@@ -12,13 +12,13 @@ import (
 // A child whose statement never ends is ended by itself, from beside the parser.
 func TestFuse(t *testing.T) {
 	if os.Getenv("GLASSHOUSE_TEST_FUSE") != "" {
-		put := fuse(Request{})
+		put := startCPUWatchdog(Request{})
 		for range 10 {
-			fuse(Request{})() // one that was put out ends nothing
+			startCPUWatchdog(Request{})() // one that was put out ends nothing
 		}
 		list := "SELECT " + strings.Repeat("1,", 50_000) + "1"
 		for began := time.Now(); time.Since(began) < 60*time.Second; {
-			Here(Request{SQL: list})
+			ParseInProcess(Request{SQL: list})
 		}
 		put()
 		return

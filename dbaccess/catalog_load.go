@@ -14,7 +14,7 @@ import (
 // stampSQL changes when anything does that a name may mean. It reads what users
 // made, whose object identifiers begin at 16384, and nothing of temporary tables,
 // which come and go.
-const stampSQL = `SELECT concat_ws(' ', current_schemas(false)::text,
+const catalogVersionSQL = `SELECT concat_ws(' ', current_schemas(false)::text,
 	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_proc WHERE oid >= 16384),
 	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_operator WHERE oid >= 16384),
 	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_type WHERE oid >= 16384 AND typnamespace NOT IN (SELECT oid FROM pg_namespace WHERE nspname LIKE 'pg\_%temp\_%')),
@@ -47,55 +47,55 @@ const relationsSQL = `SELECT c.oid, nspname, relname, relkind = 'v', relkind = '
 
 const castsSQL = `SELECT castsource, casttarget, castfunc::oid, castcontext <> 'i' FROM pg_cast WHERE oid >= 16384 AND castmethod = 'f'`
 
-// known returns the catalogue, read again where the database's has changed. That
+// currentCatalog returns the catalogue, read again where the database's has changed. That
 // is asked at most once a second, and less often where asking is slow.
-func (r *Reader) known(ctx context.Context) (*catalogue, error) {
+func (r *Reader) currentCatalog(ctx context.Context) (*catalog, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.catalogue != nil && time.Now().Before(r.askAgain) {
-		return r.catalogue, nil
+	if r.catalog != nil && time.Now().Before(r.nextVersionCheck) {
+		return r.catalog, nil
 	}
 	began := time.Now()
 	var stamp string
-	if err := r.pool.QueryRow(ctx, stampSQL).Scan(&stamp); err != nil {
+	if err := r.pool.QueryRow(ctx, catalogVersionSQL).Scan(&stamp); err != nil {
 		return nil, unavailable(err)
 	}
-	r.askAgain = time.Now().Add(max(time.Second, 20*time.Since(began)))
-	if r.catalogue != nil && r.catalogue.stamp == stamp {
-		return r.catalogue, nil
+	r.nextVersionCheck = time.Now().Add(max(time.Second, 20*time.Since(began)))
+	if r.catalog != nil && r.catalog.version == stamp {
+		return r.catalog, nil
 	}
-	var c *catalogue
+	var cat *catalog
 	err := pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		c, err = load(ctx, tx, r.listed, r.config.MaskColumns)
+		cat, err = loadCatalog(ctx, tx, r.allowedFunctions, r.config.MaskColumns)
 		return err
 	})
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	r.catalogue = c
-	return c, nil
+	r.catalog = cat
+	return cat, nil
 }
 
-// load reads the catalogue, all in one snapshot.
-func load(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked []string) (*catalogue, error) {
-	c := &catalogue{
-		functions: map[string][]*function{}, operators: map[string][]*operator{}, types: map[string][]*typ{}, typeOf: map[uint32]*typ{}, relations: map[string][]*relation{},
-		tables: map[string]bool{}, columns: map[string]bool{}, judged: map[string]string{},
-		traced: map[*relation]*traced{},
+// loadCatalog reads the catalogue, all in one snapshot.
+func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked []string) (*catalog, error) {
+	cat := &catalog{
+		functions: map[string][]*function{}, operators: map[string][]*operator{}, types: map[string][]*pgType{}, typesByOID: map[uint32]*pgType{}, relations: map[string][]*relation{},
+		tableNames: map[string]bool{}, columnNames: map[string]bool{}, checkedDefinitions: map[string]string{},
+		tracedViews: map[*relation]*tracedColumns{},
 	}
-	if err := tx.QueryRow(ctx, stampSQL).Scan(&c.stamp); err != nil {
+	if err := tx.QueryRow(ctx, catalogVersionSQL).Scan(&cat.version); err != nil {
 		return nil, err
 	}
-	if err := tx.QueryRow(ctx, `SELECT array_remove(current_schemas(false), 'pg_catalog')::text[]`).Scan(&c.path); err != nil {
+	if err := tx.QueryRow(ctx, `SELECT array_remove(current_schemas(false), 'pg_catalog')::text[]`).Scan(&cat.searchPath); err != nil {
 		return nil, err
 	}
-	var t typ
+	var t pgType
 	var kind string
-	if err := each(ctx, tx, typesSQL, []any{&t.oid, &t.schema, &t.name, &kind, &t.extension, &t.of, &t.canonical, &t.relation}, func() {
+	if err := forEachRow(ctx, tx, typesSQL, []any{&t.oid, &t.schema, &t.name, &kind, &t.extension, &t.element, &t.hasCanonicalFunction, &t.relation}, func() {
 		one := t
 		one.kind = kind[0]
-		c.types[t.name] = append(c.types[t.name], &one)
-		c.typeOf[t.oid] = &one
+		cat.types[t.name] = append(cat.types[t.name], &one)
+		cat.typesByOID[t.oid] = &one
 	}); err != nil {
 		return nil, err
 	}
@@ -103,61 +103,61 @@ func load(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked []strin
 	var f function
 	var oid uint32
 	var args string
-	if err := each(ctx, tx, functionsSQL, []any{&oid, &f.schema, &f.name, &f.extension, &args, &f.optional, &f.variadic}, func() {
+	if err := forEachRow(ctx, tx, functionsSQL, []any{&oid, &f.schema, &f.name, &f.extension, &args, &f.defaults, &f.isVariadic}, func() {
 		one := f
-		one.args = numbers(args)
-		one.allowed = c.allow(&one, listed)
+		one.args = parseOIDs(args)
+		one.allowed = cat.isAllowed(&one, listed)
 		allowed[oid] = one.allowed
-		c.functions[f.name] = append(c.functions[f.name], &one)
+		cat.functions[f.name] = append(cat.functions[f.name], &one)
 	}); err != nil {
 		return nil, err
 	}
 	var left, right uint32
 	var schema, name string
-	if err := each(ctx, tx, operatorsSQL, []any{&schema, &name, &left, &right, &oid}, func() {
+	if err := forEachRow(ctx, tx, operatorsSQL, []any{&schema, &name, &left, &right, &oid}, func() {
 		ok := allowed[oid]
 		if schema == "pg_catalog" {
-			ok = policy.SQLOperators[name]["("+c.typeName(left)+","+c.typeName(right)+")"]
+			ok = policy.SQLOperators[name]["("+cat.typeName(left)+","+cat.typeName(right)+")"]
 		}
-		c.operators[name] = append(c.operators[name], &operator{schema, ok})
+		cat.operators[name] = append(cat.operators[name], &operator{schema, ok})
 	}); err != nil {
 		return nil, err
 	}
 	var rel relation
 	var columns, userTypes string
-	if err := each(ctx, tx, relationsSQL, []any{&rel.oid, &rel.schema, &rel.name, &rel.view, &rel.stored, &rel.policies, &rel.row, &columns, &userTypes}, func() {
+	if err := forEachRow(ctx, tx, relationsSQL, []any{&rel.oid, &rel.schema, &rel.name, &rel.isView, &rel.isMaterialized, &rel.hasRowPolicies, &rel.rowType, &columns, &userTypes}, func() {
 		one := rel
-		one.userTypes, one.columns, one.order = numbers(userTypes), map[string]bool{}, strings.Split(columns, "\n")
+		one.userTypes, one.columns, one.columnOrder = parseOIDs(userTypes), map[string]bool{}, strings.Split(columns, "\n")
 		user := rel.schema != "pg_catalog" && rel.schema != "information_schema"
-		for _, column := range one.order {
+		for _, column := range one.columnOrder {
 			one.columns[column] = true
 			if user {
-				c.columns[column] = true
+				cat.columnNames[column] = true
 			}
 		}
-		if row := c.typeOf[rel.row]; row != nil {
+		if row := cat.typesByOID[rel.rowType]; row != nil {
 			row.members = one.userTypes
 			if row.kind == 'c' && row.relation == rel.oid && user {
-				c.tables[rel.name] = true
+				cat.tableNames[rel.name] = true
 			}
 		}
-		c.relations[rel.name] = append(c.relations[rel.name], &one)
+		cat.relations[rel.name] = append(cat.relations[rel.name], &one)
 	}); err != nil {
 		return nil, err
 	}
-	if err := c.mask(ctx, tx, masked); err != nil {
+	if err := cat.loadMaskedColumns(ctx, tx, masked); err != nil {
 		return nil, err
 	}
 	var source, target uint32
 	var explicit bool
-	return c, each(ctx, tx, castsSQL, []any{&source, &target, &oid, &explicit}, func() {
-		if s, t := c.typeOf[source], c.typeOf[target]; !allowed[oid] && s != nil && t != nil {
-			c.casts = append(c.casts, cast{s, t, explicit})
+	return cat, forEachRow(ctx, tx, castsSQL, []any{&source, &target, &oid, &explicit}, func() {
+		if s, t := cat.typesByOID[source], cat.typesByOID[target]; !allowed[oid] && s != nil && t != nil {
+			cat.unlistedCasts = append(cat.unlistedCasts, cast{s, t, explicit})
 		}
 	})
 }
 
-func each(ctx context.Context, tx pgx.Tx, sql string, into []any, take func(), args ...any) error {
+func forEachRow(ctx context.Context, tx pgx.Tx, sql string, into []any, take func(), args ...any) error {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func each(ctx context.Context, tx pgx.Tx, sql string, into []any, take func(), a
 	return err
 }
 
-func numbers(s string) []uint32 {
+func parseOIDs(s string) []uint32 {
 	var out []uint32
 	for _, word := range strings.Fields(s) {
 		n, _ := strconv.ParseUint(word, 10, 32)

@@ -11,10 +11,10 @@ import (
 // in the old one.
 type Shift struct{ At, Delta int }
 
-// bind makes $1, $2, ... of :name. The lexer finds them, so casts, strings,
+// numberParameters makes $1, $2, ... of :name. The lexer finds them, so casts, strings,
 // comments, dollar quotes and array slices are never mistaken for one. It returns
 // the names in the order of their numbers.
-func bind(sql string, tokens []token, given map[string]bool, any bool) (text string, names []string, shifts []Shift, bad *Fault) {
+func numberParameters(sql string, tokens []token, given map[string]bool, any bool) (text string, names []string, shifts []Shift, bad *Fault) {
 	var out strings.Builder
 	numbers := map[string]int{}
 	copied := 0
@@ -22,7 +22,7 @@ func bind(sql string, tokens []token, given map[string]bool, any bool) (text str
 	for i, t := range tokens {
 		switch t.kind {
 		case pg_query.Token_PARAM:
-			bad = fault("syntax-error", "parameters are named: write :name and pass {\"name\": value}, not %s", sql[t.start:t.end])
+			bad = newFault("syntax-error", "parameters are named: write :name and pass {\"name\": value}, not %s", sql[t.start:t.end])
 			bad.Position = t.start + 1
 			return
 		case pg_query.Token_ASCII_91:
@@ -47,14 +47,14 @@ func bind(sql string, tokens []token, given map[string]bool, any bool) (text str
 		}
 		next := tokens[i+1]
 		name := sql[next.start:next.end]
-		if next.start != t.end || !isName(name) || inSlice && i > 0 && !opens(tokens[i-1].kind) {
+		if next.start != t.end || !isName(name) || inSlice && i > 0 && !mayStartExpression(tokens[i-1].kind) {
 			continue
 		}
 		if !given[name] && len(brackets) > 0 {
 			continue // arr[:n] is a slice where no n is given
 		}
 		if !given[name] && !any {
-			bad = fault("missing-parameter", "the parameter :%s has no value", name)
+			bad = newFault("missing-parameter", "the parameter :%s has no value", name)
 			bad.Name, bad.Position = name, t.start+1
 			return
 		}
@@ -76,8 +76,8 @@ func bind(sql string, tokens []token, given map[string]bool, any bool) (text str
 	return out.String(), names, shifts, nil
 }
 
-// opens says that an expression may begin after this token.
-func opens(t pg_query.Token) bool {
+// mayStartExpression says that an expression may begin after this token.
+func mayStartExpression(t pg_query.Token) bool {
 	switch t {
 	case pg_query.Token_ASCII_91, pg_query.Token_ASCII_44, pg_query.Token_ASCII_40, pg_query.Token_ASCII_58, pg_query.Token_ASCII_43, pg_query.Token_ASCII_45, pg_query.Token_ASCII_42, pg_query.Token_ASCII_47:
 		return true

@@ -23,27 +23,27 @@ const (
 
 // definition names one, and says where it is.
 type definition struct {
-	what, name, sql string
+	kind, name, sql string
 	oid             uint32
 }
 
 // definitions are those that the walker's statement uses.
-func (w *walker) definitions() []definition {
+func (checker *statementChecker) definitions() []definition {
 	var out []definition
-	for r := range w.relations {
-		if r.view {
+	for r := range checker.relations {
+		if r.isView {
 			out = append(out, definition{"view", r.schema + "." + r.name, viewSQL, r.oid})
 		}
-		if r.policies {
+		if r.hasRowPolicies {
 			out = append(out, definition{"table with the policy", r.schema + "." + r.name, policySQL, r.oid})
 		}
 		for _, oid := range r.userTypes {
-			if w.rowsMade() {
-				_ = w.typeAllowed(w.known.typeOf[oid], 0) // its domains are noted
+			if checker.buildsRows() {
+				_ = checker.isTypeAllowed(checker.catalog.typesByOID[oid], 0) // its domains are noted
 			}
 		}
 	}
-	for t := range w.used {
+	for t := range checker.usedTypes {
 		if t.kind == 'd' && t.schema != "information_schema" {
 			out = append(out, definition{"domain", t.schema + "." + t.name, domainSQL, t.oid})
 		}
@@ -51,53 +51,53 @@ func (w *walker) definitions() []definition {
 	return out
 }
 
-// rowsMade says that the statement may make rows of a table's type, whose columns'
+// buildsRows says that the statement may make rows of a table's type, whose columns'
 // domains are checked then.
-func (w *walker) rowsMade() bool {
+func (checker *statementChecker) buildsRows() bool {
 	for _, name := range []string{"jsonb_populate_record", "jsonb_populate_recordset", "json_populate_record", "json_populate_recordset"} {
-		if w.names[name] {
+		if checker.mentionedNames[name] {
 			return true
 		}
 	}
 	return false
 }
 
-// hidden refuses a statement whose views, policies or domains call what it may
+// checkDefinitions refuses a statement whose views, policies or domains call what it may
 // not itself.
-func (r *Reader) hidden(ctx context.Context, w *walker) error {
-	for _, d := range w.definitions() {
-		why, err := r.judge(ctx, w.known, d)
+func (r *Reader) checkDefinitions(ctx context.Context, checker *statementChecker) error {
+	for _, d := range checker.definitions() {
+		why, err := r.checkDefinition(ctx, checker.catalog, d)
 		if err != nil {
 			return err
 		}
 		if why != "" {
-			return refuse("function-not-allowed", "the %s %s is refused: in it, %s", d.what, d.name, why)
+			return refuse("function-not-allowed", "the %s %s is refused: in it, %s", d.kind, d.name, why)
 		}
 	}
 	return nil
 }
 
-// judge says what is wrong with a definition, "" where nothing is, and keeps it.
-func (r *Reader) judge(ctx context.Context, known *catalogue, d definition) (string, error) {
-	key := fmt.Sprint(d.what, d.oid)
-	known.mu.Lock()
-	why, done := known.judged[key]
-	known.mu.Unlock()
+// checkDefinition says what is wrong with a definition, "" where nothing is, and keeps it.
+func (r *Reader) checkDefinition(ctx context.Context, cat *catalog, d definition) (string, error) {
+	key := fmt.Sprint(d.kind, d.oid)
+	cat.mu.Lock()
+	why, done := cat.checkedDefinitions[key]
+	cat.mu.Unlock()
 	if done {
 		return why, nil
 	}
-	texts, err := r.definitionOf(ctx, d)
+	texts, err := r.readDefinition(ctx, d)
 	if err != nil {
 		return "", err
 	}
 	for _, text := range texts {
-		var w *walker
-		if w, why, err = r.walked(ctx, known, text); err != nil {
+		var checker *statementChecker
+		if checker, why, err = r.checkServerText(ctx, cat, text); err != nil {
 			return "", err
 		}
 		if why == "" {
 			var no *sandbox.Refusal
-			if err := r.hidden(ctx, w); errors.As(err, &no) { // views hang together without cycles
+			if err := r.checkDefinitions(ctx, checker); errors.As(err, &no) { // views hang together without cycles
 				why = no.Message
 			} else if err != nil {
 				return "", err
@@ -107,27 +107,27 @@ func (r *Reader) judge(ctx context.Context, known *catalogue, d definition) (str
 			break
 		}
 	}
-	known.mu.Lock()
-	known.judged[key] = why
-	known.mu.Unlock()
+	cat.mu.Lock()
+	cat.checkedDefinitions[key] = why
+	cat.mu.Unlock()
 	return why, nil
 }
 
-// walked judges what the server wrote out.
-func (r *Reader) walked(ctx context.Context, known *catalogue, text string) (w *walker, why string, err error) {
+// checkServerText judges what the server wrote out.
+func (r *Reader) checkServerText(ctx context.Context, cat *catalog, text string) (checker *statementChecker, why string, err error) {
 	_, err = r.parsers.Parse(ctx, parse.Request{SQL: text}, func(parsed parse.Result) {
-		w, why = newWalker(parsed.SQL, known), ""
-		w.path, w.written = nil, true
+		checker, why = newStatementChecker(parsed.SQL, cat), ""
+		checker.searchPath, checker.isServerText = nil, true
 		if parsed.Fault != nil {
 			why = parsed.Fault.Message
-		} else if no := w.statement(parsed.Tree); no != nil {
+		} else if no := checker.checkStatement(parsed.Tree); no != nil {
 			why = no.Message
 		}
 	})
-	return w, why, err
+	return checker, why, err
 }
 
-func (r *Reader) definitionOf(ctx context.Context, d definition) (texts []string, err error) {
+func (r *Reader) readDefinition(ctx context.Context, d definition) (texts []string, err error) {
 	err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_catalog"); err != nil {
 			return err

@@ -16,15 +16,15 @@ const (
 )
 
 // typed are the types that a caller may give a parameter, each with its array's.
-var typed = map[string][2]uint32{
+var parameterTypes = map[string][2]uint32{
 	"bytea": {17, 1001}, "float8": {701, 1022}, "numeric": {1700, 1231}, "date": {1082, 1182}, "time": {1083, 1183}, "timetz": {1266, 1270}, "timestamp": {1114, 1115}, "timestamptz": {1184, 1185},
 	"interval": {1186, 1187}, "uuid": {2950, 2951}, "inet": {869, 1041}, "cidr": {650, 651}, "int4range": {3904, 3905}, "int8range": {3926, 3927}, "numrange": {3906, 3907}, "daterange": {3912, 3913},
 	"tsrange": {3908, 3909}, "tstzrange": {3910, 3911},
 }
 
-// encode gives a value in text format and its type; a string's is the server's
+// encodeParameter gives a value in text format and its type; a string's is the server's
 // to infer, as psycopg does it.
-func encode(name string, v any) ([]byte, uint32, error) {
+func encodeParameter(name string, v any) ([]byte, uint32, error) {
 	switch v := v.(type) {
 	case nil:
 		return nil, 0, nil
@@ -38,8 +38,8 @@ func encode(name string, v any) ([]byte, uint32, error) {
 		}
 		return []byte(v), 0, nil
 	case sandbox.TypedParameter:
-		text, _, err := encode(name, v.Value)
-		oids, ok := typed[v.Type]
+		text, _, err := encodeParameter(name, v.Value)
+		oids, ok := parameterTypes[v.Type]
 		if !ok {
 			return nil, 0, refuse("invalid-parameter", "the parameter :%s is of the type %q, which no parameter has", name, v.Type)
 		}
@@ -53,7 +53,7 @@ func encode(name string, v any) ([]byte, uint32, error) {
 	case []any:
 		var text strings.Builder
 		var oid uint32
-		if err := array(&text, name, v, &oid, 0); err != nil {
+		if err := appendArray(&text, name, v, &oid, 0); err != nil {
 			return nil, 0, err
 		}
 		return []byte(text.String()), oid, nil
@@ -74,8 +74,8 @@ func numberType(digits string) uint32 {
 	return oidNumeric
 }
 
-// array writes a list as PostgreSQL's array literal; numbers decide its type.
-func array(out *strings.Builder, name string, list []any, oid *uint32, depth int) error {
+// appendArray writes a list as PostgreSQL's array literal; numbers decide its type.
+func appendArray(out *strings.Builder, name string, list []any, oid *uint32, depth int) error {
 	if depth > 6 {
 		return refuse("invalid-parameter", "the parameter :%s nests deeper than PostgreSQL's arrays", name)
 	}
@@ -86,17 +86,17 @@ func array(out *strings.Builder, name string, list []any, oid *uint32, depth int
 		}
 		switch v := v.(type) {
 		case []any:
-			if err := array(out, name, v, oid, depth+1); err != nil {
+			if err := appendArray(out, name, v, oid, depth+1); err != nil {
 				return err
 			}
 		case nil:
 			out.WriteString("NULL")
 		default:
-			text, kind, err := encode(name, v)
+			text, kind, err := encodeParameter(name, v)
 			if err != nil {
 				return err
 			}
-			widen(oid, map[uint32]uint32{oidBool: oidBools, oidInt4: oidInt4s, oidInt8: oidInt8s, oidFloat8: oidFloat8s, oidNumeric: oidNumerics}[kind])
+			widenArrayType(oid, map[uint32]uint32{oidBool: oidBools, oidInt4: oidInt4s, oidInt8: oidInt8s, oidFloat8: oidFloat8s, oidNumeric: oidNumerics}[kind])
 			out.WriteByte('"')
 			out.WriteString(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(string(text)))
 			out.WriteByte('"')
@@ -106,7 +106,7 @@ func array(out *strings.Builder, name string, list []any, oid *uint32, depth int
 	return nil
 }
 
-func widen(have *uint32, next uint32) {
+func widenArrayType(have *uint32, next uint32) {
 	order := map[uint32]int{oidInt4s: 1, oidInt8s: 2, oidNumerics: 3, oidFloat8s: 4}
 	if *have == 0 || order[next] > order[*have] && order[*have] > 0 {
 		*have = next

@@ -7,9 +7,9 @@ import (
 	"glasshouse/policy"
 )
 
-// Posture refuses a login that could do more than read. The error says how, and
+// AuditLogin refuses a login that could do more than read. The error says how, and
 // how to make a right one.
-func (r *Reader) Posture(ctx context.Context) error {
+func (r *Reader) AuditLogin(ctx context.Context) error {
 	var role, database string
 	var super, bypass, create bool
 	var writable int
@@ -20,7 +20,7 @@ func (r *Reader) Posture(ctx context.Context) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	if _, err := r.known(ctx); err != nil { // a masked column that is not there
+	if _, err := r.currentCatalog(ctx); err != nil { // a masked column that is not there
 		return err
 	}
 	if r.writer != nil {
@@ -64,5 +64,5 @@ GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %[1]s;
 -- As a superuser, in the database itself; whoever needs one of them is granted it again.
 %[3]s
-`, quote(role), quote(database), policy.SQLRevoke)
+`, quoteIdentifier(role), quoteIdentifier(database), policy.SQLRevoke)
 }

@@ -12,12 +12,12 @@ import (
 type decoder func(text string) any
 
 // kinds maps type names to the kinds of sandbox.Column; all others are text.
-var kinds = map[string]string{
+var kindByTypeName = map[string]string{
 	"bool": "bool", "int2": "int", "int4": "int", "int8": "int", "oid": "int", "float4": "float", "float8": "float", "numeric": "decimal", "text": "string", "varchar": "string", "bpchar": "string", "name": "string",
 	"bytea": "bytes", "date": "date", "time": "time", "timetz": "timetz", "timestamp": "timestamp", "timestamptz": "timestamptz", "interval": "timedelta", "uuid": "uuid", "json": "json", "jsonb": "json", "inet": "inet", "cidr": "cidr", "record": "record",
 }
 
-var decoders = map[string]decoder{
+var decoderByKind = map[string]decoder{
 	"":     func(s string) any { return s },
 	"bool": func(s string) any { return s == "t" },
 	"int": func(s string) any {
@@ -41,55 +41,55 @@ var decoders = map[string]decoder{
 		}
 		return b
 	},
-	"timestamp":   instant,
-	"timestamptz": instant,
-	"timedelta":   duration,
+	"timestamp":   decodeTime,
+	"timestamptz": decodeTime,
+	"timedelta":   decodeInterval,
 }
 
-var slots = map[string]slot{"int": inInts, "float": inFloats, "bool": inBools, "timestamp": inTime, "timestamptz": inTime, "bytes": inOthers, "timedelta": inOthers}
+var storageByKind = map[string]valueStorage{"int": storeInts, "float": storeFloats, "bool": storeBools, "timestamp": storeTime, "timestamptz": storeTime, "bytes": storeOthers, "timedelta": storeOthers}
 
-// column describes an output column by the type that the server gives it, and says
+// describeColumn describes an output column by the type that the server gives it, and says
 // how it is read.
-func (c *catalogue) column(name string, oid uint32) (sandbox.Column, column) {
+func (cat *catalog) describeColumn(name string, oid uint32) (sandbox.Column, columnReader) {
 	out := sandbox.Column{Name: name, Type: "unknown", Kind: "text"}
-	t := c.typeOf[oid]
+	t := cat.typesByOID[oid]
 	if t == nil {
-		return out, column{}
+		return out, columnReader{}
 	}
 	out.Type = t.name
 	vector := t.name == "int2vector" || t.name == "oidvector" // lists that are not written as arrays
-	if t.of != 0 && (t.kind == 'b' || t.kind == 'p') && !vector {
-		if element := c.typeOf[t.of]; element != nil {
+	if t.element != 0 && (t.kind == 'b' || t.kind == 'p') && !vector {
+		if element := cat.typesByOID[t.element]; element != nil {
 			t = element
 			out.Type, out.Array = t.name+"[]", true
 		}
 	}
-	if kind, ok := kinds[t.name]; ok && t.schema == "pg_catalog" {
+	if kind, ok := kindByTypeName[t.name]; ok && t.schema == "pg_catalog" {
 		out.Kind = kind
 	} else if (t.kind == 'r' || t.kind == 'm') && t.schema == "pg_catalog" {
-		out.Kind, out.Of = map[byte]string{'r': "range", 'm': "multirange"}[t.kind], kinds[c.typeOf[t.of].name]
+		out.Kind, out.Of = map[byte]string{'r': "range", 'm': "multirange"}[t.kind], kindByTypeName[cat.typesByOID[t.element].name]
 	}
-	one, ok := decoders[out.Kind]
+	one, ok := decoderByKind[out.Kind]
 	if !ok {
-		one = decoders[""]
+		one = decoderByKind[""]
 	}
 	if !out.Array {
-		return out, column{slot: slots[out.Kind], decode: one}
+		return out, columnReader{storage: storageByKind[out.Kind], decode: one}
 	}
 	separator := byte(',')
 	if t.name == "box" {
 		separator = ';'
 	}
-	return out, column{slot: inOthers, decode: func(s string) any { return arrayOf(s, separator, one) }}
+	return out, columnReader{storage: storeOthers, decode: func(s string) any { return decodeArray(s, separator, one) }}
 }
 
-func instant(s string) any { return string(appendTime(nil, []byte(s))) }
+func decodeTime(s string) any { return string(appendTime(nil, []byte(s))) }
 
-// duration reads an ISO 8601 interval as months, days and microseconds.
-func duration(s string) any {
+// decodeInterval reads an ISO 8601 interval as months, days and microseconds.
+func decodeInterval(s string) any {
 	var months, days, micros int64
 	date, clock, _ := strings.Cut(strings.TrimPrefix(s, "P"), "T")
-	parts(date, func(v string, unit byte) {
+	forEachIntervalPart(date, func(v string, unit byte) {
 		n, _ := strconv.ParseInt(v, 10, 64)
 		switch unit {
 		case 'Y':
@@ -102,7 +102,7 @@ func duration(s string) any {
 			days += n
 		}
 	})
-	parts(clock, func(v string, unit byte) {
+	forEachIntervalPart(clock, func(v string, unit byte) {
 		whole, fraction, _ := strings.Cut(v, ".")
 		n, _ := strconv.ParseInt(whole, 10, 64)
 		part, _ := strconv.ParseInt((fraction + "000000")[:6], 10, 64)
@@ -114,7 +114,7 @@ func duration(s string) any {
 	return []any{months, days, micros}
 }
 
-func parts(s string, take func(v string, unit byte)) {
+func forEachIntervalPart(s string, take func(v string, unit byte)) {
 	from := 0
 	for i := range len(s) {
 		if s[i] >= 'A' && s[i] <= 'Z' {
@@ -124,9 +124,9 @@ func parts(s string, take func(v string, unit byte)) {
 	}
 }
 
-// arrayOf reads PostgreSQL's array text, of any number of dimensions; bounds such
+// decodeArray reads PostgreSQL's array text, of any number of dimensions; bounds such
 // as [0:1]= are left out, as a list has none.
-func arrayOf(s string, separator byte, one decoder) any {
+func decodeArray(s string, separator byte, one decoder) any {
 	if strings.HasPrefix(s, "[") {
 		_, s, _ = strings.Cut(s, "=")
 	}

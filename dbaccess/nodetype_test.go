@@ -52,7 +52,7 @@ func TestShapesHoldEveryField(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := shapeOf(reflect.TypeOf(kind.New().Interface()).Elem())
+		s := nodeTypeOf(reflect.TypeOf(kind.New().Interface()).Elem())
 		if s == nil {
 			if name := described.Name(); name != "ScanResult" && name != "ScanToken" {
 				t.Errorf("%s is not in a tree", name)
@@ -63,7 +63,7 @@ func TestShapesHoldEveryField(t *testing.T) {
 		for j := range described.Fields().Len() {
 			f := described.Fields().Get(j)
 			planned := f.IsList() && f.Message() == nil || f.Kind() == protoreflect.DoubleKind // no statement that was only parsed has one
-			if _, read := s.byName[f.JSONName()]; read == planned {
+			if _, read := s.fieldsByJSONName[f.JSONName()]; read == planned {
 				t.Errorf("%s.%s is read: %v", s.name, f.JSONName(), read)
 			}
 			if f.Message() == nil {
@@ -82,8 +82,8 @@ func TestShapesHoldEveryField(t *testing.T) {
 				want++
 			}
 			seen := 0
-			s.each(reflect.ValueOf(one.Interface()).Elem(), func(is *shape, below reflect.Value) {
-				if got := shapeOf(below.Type().Elem()).name; is.name != got || got != string(f.Message().Name()) {
+			s.forEachChild(reflect.ValueOf(one.Interface()).Elem(), func(is *nodeType, below reflect.Value) {
+				if got := nodeTypeOf(below.Type().Elem()).name; is.name != got || got != string(f.Message().Name()) {
 					t.Errorf("%s.%s is seen as %s", s.name, f.Name(), got)
 				}
 				seen++
@@ -92,11 +92,11 @@ func TestShapesHoldEveryField(t *testing.T) {
 				t.Errorf("%s.%s is seen %d times", s.name, f.Name(), seen)
 			}
 		}
-		if s.name != string(described.Name()) || len(s.below) != want {
+		if s.name != string(described.Name()) || len(s.childFields) != want {
 			t.Errorf("%s: %+v, want %d fields with nodes", described.Name(), s, want)
 		}
-		if at := described.Fields().ByName("location"); (at != nil && at.Kind() == protoreflect.Int32Kind) != (s.location >= 0) {
-			t.Errorf("%s: the place of its location is %d", s.name, s.location)
+		if at := described.Fields().ByName("location"); (at != nil && at.Kind() == protoreflect.Int32Kind) != (s.locationIndex >= 0) {
+			t.Errorf("%s: the place of its location is %d", s.name, s.locationIndex)
 		}
 	}
 }

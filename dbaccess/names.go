@@ -1,0 +1,328 @@
+package dbaccess
+
+import (
+	"slices"
+	"strings"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+)
+
+// The server chooses among overloads by the types of the arguments, which are not
+// known here. So every function that a call may resolve to is looked at, and
+// where one of them is not allowed, the name is bound to pg_catalog in the text,
+// or the call refused.
+
+// function judges a call.
+func (checker *statementChecker) checkFunction(n *pg_query.FuncCall) {
+	parts := stringsOf(n.Funcname)
+	name := parts[len(parts)-1]
+	schema := ""
+	if len(parts) > 1 {
+		schema = parts[len(parts)-2]
+	}
+	at := int(n.Location)
+	if len(parts) > 2 {
+		checker.fail(at, refuseFunction(strings.Join(parts, "."), false))
+		return
+	}
+	checker.mentionedNames[name] = true
+	args := len(n.Args)
+	if n.AggWithinGroup {
+		args += len(n.AggOrder)
+	}
+	if name == "current_setting" && schema != "information_schema" && !checker.isUserDefined(name) {
+		checker.checkCurrentSetting(n)
+		return
+	}
+	if checker.catalog == nil {
+		if (schema == "" || schema == "pg_catalog") && len(policy.SQLFunctions[name]) > 0 {
+			return
+		}
+		checker.fail(at, refuseFunction(strings.Join(parts, "."), schema == "" || schema == "pg_catalog"))
+		return
+	}
+	if args == 1 && !checker.checkCastCall(schema, name, at) {
+		return
+	}
+	system, users, home := candidates{}, candidates{}, ""
+	for _, f := range checker.catalog.functions[name] {
+		switch {
+		case !f.acceptsArgs(args) && !n.FuncVariadic:
+		case f.schema == "pg_catalog" && (schema == "" || schema == "pg_catalog"):
+			system.add(f.allowed)
+		case f.schema == schema, schema == "" && slices.Contains(checker.searchPath, f.schema):
+			users.add(f.allowed)
+			home = f.schema
+		}
+	}
+	switch {
+	case system.allAllowed() && users.hasDisallowed:
+		// A better match of another schema is never found.
+		if !checker.qualify(at, name, "pg_catalog.") {
+			checker.fail(at, refuseFunction(name, false))
+		}
+	case system.hasDisallowed, users.hasDisallowed:
+		checker.fail(at, refuseFunction(strings.Join(parts, "."), false))
+	case system.found, users.found:
+		if schema == "" && !system.found {
+			checker.qualifications = append(checker.qualifications, insertion{at, quoteIdentifier(home) + ".", name})
+		}
+	case args == 1 && findInPath(checker.catalog.types[name], schema, checker.searchPath, schemaOfType) != nil:
+	case checker.hasAllowedFunction(schema, name):
+		// A function of that name takes another number of arguments: the server says so.
+	case len(checker.catalog.functions[name]) == 0:
+		checker.fail(at, refuseUnknownFunction(strings.Join(parts, "."), name))
+	default:
+		checker.fail(at, refuseFunction(strings.Join(parts, "."), schema == "" || schema == "pg_catalog"))
+	}
+}
+
+// elsewhere is what functions of other databases are here.
+var otherDialectFunctions = map[string]string{
+	"ifnull": "coalesce", "isnull": "coalesce", "nvl": "coalesce", "len": "length", "getdate": "now", "curdate": "now", "group_concat": "string_agg",
+	"listagg": "string_agg", "date_format": "to_char", "strftime": "to_char", "datetrunc": "date_trunc", "json_extract": "jsonb_path_query",
+}
+
+// refuseUnknownFunction refuses a function that no schema has.
+func refuseUnknownFunction(full, name string) *sandbox.Refusal {
+	r := refuse("unknown-function", "there is no function %s", full)
+	if r.Nearest = otherDialectFunctions[name]; r.Nearest == "" {
+		r.Nearest = nearestName(name, keySet(policy.SQLFunctions))
+	}
+	if r.Hint = "write it with PostgreSQL's functions, or compute it in Python instead"; r.Nearest != "" {
+		r.Hint = "did you mean " + r.Nearest + "?"
+	}
+	return r
+}
+
+// candidates sums up the functions that a name may mean.
+type candidates struct{ found, hasDisallowed bool }
+
+func (v *candidates) add(allowed bool) {
+	v.found = true
+	v.hasDisallowed = v.hasDisallowed || !allowed
+}
+
+func (v candidates) allAllowed() bool { return v.found && !v.hasDisallowed }
+
+func refuseFunction(full string, suggest bool) *sandbox.Refusal {
+	r := refuse("function-not-allowed", "the function %s is not on the list of functions that are known to only compute", full)
+	if suggest {
+		r.Nearest = nearestName(full[strings.LastIndexByte(full, '.')+1:], keySet(policy.SQLFunctions))
+	}
+	if r.Nearest != "" {
+		r.Hint = "did you mean " + r.Nearest + "?"
+	} else {
+		r.Hint = "compute it in Python instead, or ask the operator to list the function"
+	}
+	return r
+}
+
+// qualify puts a schema before an unqualified name; false where the name does not
+// stand where the parser says.
+func (checker *statementChecker) qualify(at int, name, prefix string) bool {
+	if at < 0 || at+len(name) > len(checker.sql) || checker.sql[at] != '"' && !strings.EqualFold(checker.sql[at:at+len(name)], name) {
+		return false
+	}
+	checker.insertions = append(checker.insertions, insertion{at, prefix, name})
+	return true
+}
+
+func (checker *statementChecker) isUserDefined(name string) bool {
+	if checker.catalog != nil {
+		for _, f := range checker.catalog.functions[name] {
+			if slices.Contains(checker.searchPath, f.schema) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hasAllowedFunction says that there is an allowed function of that name, whatever it takes.
+func (checker *statementChecker) hasAllowedFunction(schema, name string) bool {
+	for _, f := range checker.catalog.functions[name] {
+		if f.allowed && (f.schema == schema || schema == "" && (f.schema == "pg_catalog" || slices.Contains(checker.searchPath, f.schema))) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkCastCall sees type(value), which may be a cast; false where it is refused.
+func (checker *statementChecker) checkCastCall(schema, name string, at int) bool {
+	t := findInPath(checker.catalog.types[name], schema, checker.searchPath, schemaOfType)
+	if t == nil || t.schema == "pg_catalog" && len(policy.SQLFunctions[name]) > 0 {
+		return true
+	}
+	checker.checkType(t, at)
+	return checker.err == nil
+}
+
+func schemaOfType(t *pgType) string { return t.schema }
+
+// checkCurrentSetting allows current_setting('name') where the name is a constant.
+func (checker *statementChecker) checkCurrentSetting(n *pg_query.FuncCall) {
+	if len(n.Args) > 0 {
+		arg := n.Args[0]
+		if c := arg.GetTypeCast(); c != nil {
+			arg = c.Arg
+		}
+		if s := arg.GetAConst().GetSval(); s != nil {
+			checker.checkSetting(s.Sval, int(n.Location))
+			return
+		}
+	}
+	checker.fail(int(n.Location), refuse("setting-not-allowed", "current_setting takes the name of a setting as a constant, so that it can be checked"))
+}
+
+// betweens are the operators that BETWEEN stands for.
+var betweenOperators = map[pg_query.A_Expr_Kind][]string{
+	pg_query.A_Expr_Kind_AEXPR_BETWEEN: {">=", "<="}, pg_query.A_Expr_Kind_AEXPR_BETWEEN_SYM: {">=", "<="},
+	pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN: {"<", ">"}, pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM: {"<", ">"},
+}
+
+func (checker *statementChecker) checkExpression(n *pg_query.A_Expr) {
+	if ops := betweenOperators[n.Kind]; ops != nil {
+		checker.checkImpliedOperators(int(n.Location), ops...)
+		return
+	}
+	checker.checkOperator(n.Name, int(n.Location))
+}
+
+func (checker *statementChecker) checkImpliedOperators(at int, ops ...string) {
+	for _, op := range ops {
+		checker.checkOperatorName("", op, at)
+	}
+}
+
+func (checker *statementChecker) checkOperator(op []*pg_query.Node, at int) {
+	parts := stringsOf(op)
+	switch len(parts) {
+	case 0:
+	case 1:
+		checker.checkOperatorName("", parts[0], at)
+	case 2:
+		checker.checkOperatorName(parts[0], parts[1], at)
+	default:
+		checker.fail(at, refuseOperator(strings.Join(parts, ".")))
+	}
+}
+
+func refuseOperator(full string) *sandbox.Refusal {
+	return refuse("function-not-allowed", "the operator %s is defined by a user, and is not known to only compute", full)
+}
+
+// checkOperatorName judges an operator. Binding one in the text would change its
+// precedence, so where a user's is not allowed, its schema leaves the path that
+// the statement is run with.
+func (checker *statementChecker) checkOperatorName(schema, name string, at int) {
+	if name == "!=" {
+		name = "<>"
+	}
+	if checker.catalog == nil {
+		if schema != "" && schema != "pg_catalog" || len(policy.SQLOperators[name]) == 0 {
+			checker.fail(at, refuseOperator(name))
+		}
+		return
+	}
+	system, users := candidates{}, candidates{}
+	var drop []string
+	for _, o := range checker.catalog.operators[name] {
+		switch {
+		case o.schema == "pg_catalog" && (schema == "" || schema == "pg_catalog"):
+			system.add(o.allowed)
+		case schema != "" && o.schema == schema, schema == "" && slices.Contains(checker.searchPath, o.schema):
+			users.add(o.allowed)
+			if !o.allowed {
+				drop = append(drop, o.schema)
+			}
+		}
+	}
+	switch {
+	case system.hasDisallowed, !system.found && users.hasDisallowed:
+		checker.fail(at, refuseOperator(name))
+	case users.hasDisallowed:
+		for _, s := range drop {
+			checker.droppedSchemas[s] = true
+		}
+	case !system.found && !users.found && schema != "" && schema != "pg_catalog":
+		checker.fail(at, refuseOperator(schema+"."+name))
+	}
+}
+
+// checkTypeName judges a type that a value is made of.
+func (checker *statementChecker) checkTypeName(n *pg_query.TypeName) {
+	parts := stringsOf(n.Names)
+	if len(parts) == 0 {
+		return // of a function's column list, or %TYPE: the server decides
+	}
+	name, schema := parts[len(parts)-1], ""
+	if len(parts) > 1 {
+		schema = parts[len(parts)-2]
+	}
+	checker.mentionedNames[name] = true
+	at := int(n.Location)
+	if len(parts) > 2 || n.PctType {
+		checker.fail(at, refuseType(strings.Join(parts, ".")))
+		return
+	}
+	if checker.catalog == nil {
+		if schema != "" && schema != "pg_catalog" || !policy.SQLTypes[strings.TrimPrefix(name, "_")] {
+			checker.fail(at, refuseType(strings.Join(parts, ".")))
+		}
+		return
+	}
+	t := findInPath(checker.catalog.types[name], schema, checker.searchPath, schemaOfType)
+	if t == nil {
+		r := refuseType(strings.Join(parts, "."))
+		r.Nearest = nearestName(name, policy.SQLTypes)
+		checker.fail(at, r)
+		return
+	}
+	if schema == "" && t.schema != "pg_catalog" {
+		checker.qualifications = append(checker.qualifications, insertion{at, quoteIdentifier(t.schema) + ".", name})
+	}
+	checker.checkType(t, at)
+}
+
+func refuseType(full string) *sandbox.Refusal {
+	return refuse("type-not-allowed", "a value of type %s cannot be made here: only built-in types, enums and what is made of them can", full)
+}
+
+// checkType allows a type that runs no function of a user's, or whose checks are
+// judged later.
+func (checker *statementChecker) checkType(t *pgType, at int) {
+	if !checker.isTypeAllowed(t, 0) {
+		checker.fail(at, refuseType(t.name))
+	}
+}
+
+func (checker *statementChecker) isTypeAllowed(t *pgType, depth int) bool {
+	if t == nil || depth > 20 {
+		return false
+	}
+	checker.usedTypes[t] = true
+	if t.element != 0 && t.kind == 'b' { // an array
+		return checker.isTypeAllowed(checker.catalog.typesByOID[t.element], depth+1)
+	}
+	switch {
+	case t.schema == "pg_catalog":
+		return policy.SQLTypes[t.name] || t.kind == 'c'
+	case t.schema == "information_schema", t.kind == 'e':
+		return true
+	case t.kind == 'd', (t.kind == 'r' || t.kind == 'm') && !t.hasCanonicalFunction:
+		return checker.isTypeAllowed(checker.catalog.typesByOID[t.element], depth+1)
+	case t.kind == 'c':
+		for _, m := range t.members {
+			if !checker.isTypeAllowed(checker.catalog.typesByOID[m], depth+1) {
+				return false
+			}
+		}
+		return true
+	}
+	return policy.SQLExtensions[t.extension]
+}
