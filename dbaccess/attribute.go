@@ -7,14 +7,14 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
-// value.name calls the function name(value) where the value has no such column,
-// and casts it where name is a type. It can't be bound in the text, so what may be
-// a call of a function that is not allowed is refused.
+// value.name calls the function name(value) if the value has no such column, and casts the value if
+// name is a type. It cannot be qualified in the text. Therefore it is refused if it may call a function
+// that is not allowed.
 
-// attribute judges (expression).name, whose expression may be of any type.
+// checkAttribute checks (expression).name, whose expression may have any type.
 func (checker *statementChecker) checkAttribute(name string, at int) {
 	switch {
-	case checker.isServerText: // the server writes calls as calls
+	case checker.isServerText: // the server writes such calls in functional notation
 		return
 	case checker.catalog == nil:
 		if strings.HasPrefix(name, "pg_") || strings.HasPrefix(name, "lo_") {
@@ -33,7 +33,7 @@ func (checker *statementChecker) checkAttribute(name string, at int) {
 	}
 }
 
-// checkReference judges table.name, which can only call a function that takes a row.
+// checkReference checks table.name, which can only call a function that takes a row.
 func (checker *statementChecker) checkReference(n *pg_query.ColumnRef) {
 	parts := stringsOf(n.Fields)
 	of, name := parts[len(parts)-2], parts[len(parts)-1]
@@ -51,16 +51,14 @@ func (checker *statementChecker) isVisible(f *function) bool {
 	return f.schema == "pg_catalog" || slices.Contains(checker.searchPath, f.schema)
 }
 
-// rowsOfFunction stands for a function in the FROM list: its rows may be of any
-// type.
+// rowsOfFunction stands for a function in the FROM list, whose rows may have any type.
 var rowsOfFunction = &relation{}
 
-// rowTypes are the pseudo-types that a row is one of.
+// rowTypes are the pseudo-types that accept a row.
 var rowTypes = wordSet("record any anyelement anynonarray anycompatible anycompatiblenonarray")
 
-// acceptsRow says that the function may be called with a row of what a name stands
-// for. Where that is a relation with a column of the function's name, the column
-// is meant.
+// acceptsRow reports whether the function may be called with a row of the source `of`. If the source
+// is a relation with a column of that name, the column is meant and the function is not called.
 func (checker *statementChecker) acceptsRow(f *function, of, name string) bool {
 	if len(f.args) == 0 {
 		return false
@@ -71,7 +69,7 @@ func (checker *statementChecker) acceptsRow(f *function, of, name string) bool {
 	}
 	for _, r := range checker.aliases[of] {
 		if named := first != nil && first.kind == 'c'; r == nil && named {
-			continue // a subquery's or a join's rows are of no named type
+			continue // rows of a subquery or a join have no named type
 		} else if r == nil || r == rowsOfFunction || !r.columns[name] && (!named || first.oid == r.rowType) {
 			return true
 		}
@@ -79,7 +77,7 @@ func (checker *statementChecker) acceptsRow(f *function, of, name string) bool {
 	return len(checker.aliases[of]) == 0
 }
 
-// addAlias notes what a name of the FROM list stands for.
+// addAlias records what a name of the FROM list refers to.
 func (checker *statementChecker) addAlias(a *pg_query.Alias, r *relation) {
 	if a != nil {
 		checker.aliases[a.Aliasname] = append(checker.aliases[a.Aliasname], r)

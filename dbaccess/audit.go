@@ -7,8 +7,8 @@ import (
 	"glasshouse/policy"
 )
 
-// AuditLogin refuses a login that could do more than read. The error says how, and
-// how to make a right one.
+// AuditLogin returns an error if the login of Config.URL can do more than read, or if the login of
+// Config.WriterURL is too powerful. The error has the SQL for a suitable login.
 func (r *Reader) AuditLogin(ctx context.Context) error {
 	var role, database string
 	var super, bypass, create bool
@@ -20,7 +20,7 @@ func (r *Reader) AuditLogin(ctx context.Context) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	if _, err := r.currentCatalog(ctx); err != nil { // a masked column that is not there
+	if _, err := r.currentCatalog(ctx); err != nil { // reports a masked column that does not exist
 		return err
 	}
 	if r.writer != nil {
@@ -29,7 +29,7 @@ func (r *Reader) AuditLogin(ctx context.Context) error {
 			return unavailable(err)
 		}
 		if powerful {
-			return fmt.Errorf("the login of --writer-url is a superuser, has BYPASSRLS, or may create roles or databases: give it one that may change the tables' rows and no more")
+			return fmt.Errorf("the login of --writer-url is a superuser, has BYPASSRLS, or can create roles or databases: use a login that can only change rows of tables")
 		}
 	}
 	why := ""
@@ -45,13 +45,12 @@ func (r *Reader) AuditLogin(ctx context.Context) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("the login %q of the knowledge database %s, and agents must only read; make one that does, and use it in --knowledge-url:\n\n%s", role, why, RoleSQL("glasshouse_reader", database))
+	return fmt.Errorf("the login %q of the knowledge database %s, but agents must only read. Create a read-only login and set it in --knowledge-url:\n\n%s", role, why, RoleSQL("glasshouse_reader", database))
 }
 
-// RoleSQL is the SQL that makes a login which may read the public schema of the
-// database and nothing else. An owner of the tables runs it, and for the last part a
-// superuser: functions that PostgreSQL lets everybody call, and that change or hold
-// something even in a read-only transaction.
+// RoleSQL returns SQL that creates a login which may read the public schema of a database and
+// nothing else. The owner of the tables runs it. Its last part needs a superuser: it revokes functions
+// that PostgreSQL lets everybody call and that have an effect even in a read-only transaction.
 func RoleSQL(role, database string) string {
 	return fmt.Sprintf(`CREATE ROLE %[1]s LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD 'choose-one';
 ALTER ROLE %[1]s SET default_transaction_read_only = on;

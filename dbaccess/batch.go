@@ -9,31 +9,30 @@ import (
 )
 
 const (
-	// partSize is when the rows that were read are handed over: their bytes on the
-	// wire, and eight more a value.
+	// batchBytes is the size at which a batch is flushed: bytes as received plus eight per value.
 	batchBytes = 256 << 10
-	// huge is a text that is handed over from where it was read, in a part of its own.
+	// maxReusedItems bounds the capacity of a list that is reused for the next batch. A text of
+	// this length is passed on without a copy, in a batch of its own.
 	maxReusedItems = 1 << 20
 )
 
-// rowBatcher is the rows that were read and not handed over yet. Its memory is used again for
-// the next ones.
+// rowBatcher collects rows into batches and passes them to the sink. Batches share memory.
 type rowBatcher struct {
 	sink       sandbox.RowSink
 	rows       sandbox.RowBatch
 	columns    []columnReader
 	bytes      int
-	flushedAny bool // some were handed over
+	flushedAny bool
 }
 
-// columnReader is how a column is read.
+// columnReader says how the values of a column are stored.
 type columnReader struct {
 	storage valueStorage
-	decode  decoder // of those in Others
+	decode  decoder // for values in Others
 	masked  bool
 }
 
-// valueStorage is which of sandbox.Values a column is in.
+// valueStorage names the list of sandbox.ColumnValues that holds a column.
 type valueStorage byte
 
 const (
@@ -49,8 +48,7 @@ func (p *rowBatcher) describe(columns []sandbox.Column, how []columnReader) {
 	p.columns, p.rows.Columns, p.rows.Data = how, columns, make([]sandbox.ColumnValues, len(columns))
 }
 
-// add adds a row, whose bytes are valid until it returns, and hands over what is there
-// when it is enough.
+// add adds a row and flushes a full batch. The bytes of the row are valid until add returns.
 func (p *rowBatcher) add(row [][]byte) error {
 	size := 8 * len(row)
 	for _, text := range row {
@@ -73,7 +71,7 @@ func (p *rowBatcher) add(row [][]byte) error {
 	return p.flush()
 }
 
-// addValue adds a value; nil is NULL.
+// addValue adds the value of column i; nil means NULL.
 func (p *rowBatcher) addValue(i int, text []byte) error {
 	c, v := &p.columns[i], &p.rows.Data[i]
 	switch {
@@ -121,7 +119,7 @@ func (p *rowBatcher) addValue(i int, text []byte) error {
 	return nil
 }
 
-// finish hands over what is left, or the columns where there were no rows.
+// finish flushes the rest. It passes on the columns if there were no rows.
 func (p *rowBatcher) finish() error {
 	if p.rows.Columns == nil || p.flushedAny && p.rows.Count == 0 {
 		return nil
@@ -142,15 +140,15 @@ func (p *rowBatcher) flush() error {
 	}
 	for i := range p.rows.Data {
 		v := &p.rows.Data[i]
-		clear(v.Others) // or what they hold would stay
+		clear(v.Others) // release what the values refer to
 		*v = sandbox.ColumnValues{Nulls: reuse(v.Nulls), Ints: reuse(v.Ints), Floats: reuse(v.Floats), Bools: reuse(v.Bools), Text: reuse(v.Text), Ends: reuse(v.Ends), Others: reuse(v.Others)}
 	}
 	p.rows.Count, p.bytes, p.flushedAny = 0, 0, true
 	return nil
 }
 
-// reuse is the memory of a list for the next, unless it is that of a huge text, which is
-// not ours, or much more than a part needs.
+// reuse returns an empty list with the same memory. It returns nil for large lists, and for the
+// memory of a large text, which belongs to the connection's buffer.
 func reuse[T any](list []T) []T {
 	if cap(list) >= maxReusedItems {
 		return nil
@@ -158,14 +156,13 @@ func reuse[T any](list []T) []T {
 	return list[:0]
 }
 
-// sinkError says that nobody takes a statement's rows any more.
+// sinkError wraps an error that the sink returned.
 type sinkError struct{ cause error }
 
-func (e *sinkError) Error() string { return "the rows were not taken: " + e.cause.Error() }
+func (e *sinkError) Error() string { return "the reader of the rows failed: " + e.cause.Error() }
 func (e *sinkError) Unwrap() error { return e.cause }
 
-// appendTime writes PostgreSQL's timestamp as ISO 8601 has it, the offset in full: the
-// session is in UTC.
+// appendTime appends a PostgreSQL timestamp in ISO 8601 with a full offset. The session is in UTC.
 func appendTime(b, text []byte) []byte {
 	at := bytes.IndexByte(text, ' ')
 	if at < 0 {

@@ -9,33 +9,32 @@ import (
 	"glasshouse/policy"
 )
 
-// catalogue is what the check knows of the live database: everything that a name
-// in a statement may mean there. It is read whole, and again when the database's
-// own catalogue has changed. A nil catalogue is the offline check: only
-// pg_catalog, as policy lists it, exists.
+// catalog holds everything that a name in a statement can mean in the live database. It is loaded as
+// a whole, and again when the database's catalog has changed. A nil catalog stands for a check
+// without a database: only pg_catalog exists, as package policy lists it.
 type catalog struct {
-	version       string   // changes when the database's catalogue does
+	version       string   // changes with the database's catalog
 	searchPath    []string // where names are looked up, after pg_catalog
 	functions     map[string][]*function
 	operators     map[string][]*operator
 	types         map[string][]*pgType
 	typesByOID    map[uint32]*pgType
 	relations     map[string][]*relation
-	unlistedCasts []cast          // whose function is not allowed
-	tableNames    map[string]bool // names, to find the nearest
+	unlistedCasts []cast          // casts whose function is not allowed
+	tableNames    map[string]bool // for suggestions
 	columnNames   map[string]bool
 
-	maskedColumns map[origin]bool // columns of tables
+	maskedColumns map[origin]bool
 
 	mu                 sync.Mutex
-	checkedDefinitions map[string]string            // of views, policies and domains: what they call, "" nothing
-	tracedViews        map[*relation]*tracedColumns // of views: which of their columns are masked
+	checkedDefinitions map[string]string            // of views, policies and domains: why they are refused, or ""
+	tracedViews        map[*relation]*tracedColumns // which columns of a view are masked
 }
 
 type function struct {
 	schema, name, extension string
 	args                    []uint32
-	defaults                int // arguments at the end that have defaults
+	defaults                int // number of trailing arguments with defaults
 	isVariadic              bool
 	allowed                 bool
 }
@@ -50,23 +49,23 @@ type pgType struct {
 	schema, name         string
 	extension            string
 	kind                 byte   // pg_type.typtype
-	element              uint32 // a domain's base, an array's element, a range's subtype
-	hasCanonicalFunction bool   // a range with a function of its own
+	element              uint32 // base of a domain, element of an array, subtype of a range
+	hasCanonicalFunction bool   // a user-defined range with a canonical function
 	relation             uint32
-	members              []uint32 // a composite's, as far as users defined them
+	members              []uint32 // user-defined types of a composite type's columns
 }
 
 type relation struct {
 	oid, rowType   uint32
 	schema, name   string
 	isView         bool
-	isMaterialized bool // a materialized view
+	isMaterialized bool
 	hasRowPolicies bool
 	columns        map[string]bool
-	columnOrder    []string        // of columns
-	maskedColumns  map[string]bool // columns that the operator listed, or that hold the same
-	readsMasked    bool            // it, or a relation that it reads, has a masked column
-	userTypes      []uint32        // of columns
+	columnOrder    []string
+	maskedColumns  map[string]bool // listed by the operator, or with the same values
+	readsMasked    bool            // this relation, or one that it reads, has a masked column
+	userTypes      []uint32        // user-defined types of columns
 }
 
 type cast struct {
@@ -74,9 +73,9 @@ type cast struct {
 	isExplicit     bool
 }
 
-// allow says which functions may be called. Those of pg_catalog are listed by
-// signature; users' own are the operator's to list: name, schema.name, or either
-// with (argument,types).
+// isAllowed reports whether a function may be called. Functions of pg_catalog are listed by
+// signature. The operator lists user-defined ones: name or schema.name, optionally with
+// (argument,types).
 func (cat *catalog) isAllowed(f *function, listed map[string]bool) bool {
 	if f.schema == "pg_catalog" {
 		return policy.SQLFunctions[f.name][cat.signature(f)]
@@ -112,13 +111,13 @@ func (cat *catalog) typeName(oid uint32) string {
 	return strconv.FormatUint(uint64(oid), 10)
 }
 
-// acceptsArgs says that the function can be called with so many arguments.
+// acceptsArgs reports whether the function can be called with n arguments.
 func (f *function) acceptsArgs(n int) bool {
 	return n <= len(f.args) && n >= len(f.args)-f.defaults || f.isVariadic && n >= len(f.args)-1
 }
 
-// findInPath is what a name means: in the schema that it is qualified with, or in the
-// first of pg_catalog and path that has it. Nil where there is none.
+// findInPath returns the object that a name refers to: in the given schema, or in the first schema of
+// pg_catalog and the path that has it. It returns nil if there is none.
 func findInPath[T any](among []*T, schema string, path []string, schemaOf func(*T) string) *T {
 	order := []string{schema}
 	if schema == "" {

@@ -11,9 +11,8 @@ import (
 	"glasshouse/policy"
 )
 
-// stampSQL changes when anything does that a name may mean. It reads what users
-// made, whose object identifiers begin at 16384, and nothing of temporary tables,
-// which come and go.
+// catalogVersionSQL returns a text that changes when the meaning of a name may change. It covers
+// user-defined objects, whose identifiers begin at 16384, except temporary tables.
 const catalogVersionSQL = `SELECT concat_ws(' ', current_schemas(false)::text,
 	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_proc WHERE oid >= 16384),
 	(SELECT sum(hashint8(oid::int8) # hashint8(xmin::text::int8)) FROM pg_operator WHERE oid >= 16384),
@@ -47,8 +46,8 @@ const relationsSQL = `SELECT c.oid, nspname, relname, relkind = 'v', relkind = '
 
 const castsSQL = `SELECT castsource, casttarget, castfunc::oid, castcontext <> 'i' FROM pg_cast WHERE oid >= 16384 AND castmethod = 'f'`
 
-// currentCatalog returns the catalogue, read again where the database's has changed. That
-// is asked at most once a second, and less often where asking is slow.
+// currentCatalog returns the catalog, loaded again if the database's has changed. The version is
+// read at most once per second, and less often if reading it is slow.
 func (r *Reader) currentCatalog(ctx context.Context) (*catalog, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,7 +75,7 @@ func (r *Reader) currentCatalog(ctx context.Context) (*catalog, error) {
 	return cat, nil
 }
 
-// loadCatalog reads the catalogue, all in one snapshot.
+// loadCatalog loads the catalog in one snapshot.
 func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked []string) (*catalog, error) {
 	cat := &catalog{
 		functions: map[string][]*function{}, operators: map[string][]*operator{}, types: map[string][]*pgType{}, typesByOID: map[uint32]*pgType{}, relations: map[string][]*relation{},

@@ -14,28 +14,28 @@ import (
 // statementChecker visits every field of every node of one statement.
 type statementChecker struct {
 	sql        string
-	catalog    *catalog // nil: offline
-	searchPath []string // where unqualified names are looked for, after pg_catalog
-	// written says that the server itself wrote the text out (a view, a policy, a
-	// domain's check): it is judged for what it calls, not for what it shows.
+	catalog    *catalog // nil without a database
+	searchPath []string // where unqualified names are looked up, after pg_catalog
+	// isServerText is set for text that the server wrote (a view, a policy, the check of a
+	// domain). Its calls are checked; what it reads is not.
 	isServerText bool
-	allowWrites  bool // the statement is one that writes, to be captured
+	allowWrites  bool // the statement writes and is to be captured
 
-	statementNode  *pg_query.Node // the statement
+	statementNode  *pg_query.Node
 	err            *sandbox.Refusal
-	insertions     []insertion     // what binds names to what was judged
-	qualifications []insertion     // what would qualify the tables and types
-	droppedSchemas map[string]bool // schemas whose operators must not be found
+	insertions     []insertion     // bind names to the checked meaning
+	qualifications []insertion     // would qualify tables and types
+	droppedSchemas map[string]bool // schemas that must leave the search path because of their operators
 	cteNames       map[string]bool
-	mentionedNames map[string]bool // of types and functions mentioned: targets of casts
+	mentionedNames map[string]bool // types and functions in the statement: possible targets of casts
 	relations      map[*relation]bool
 	usedTypes      map[*pgType]bool
-	// What table.name may mean is known only when every table has been seen.
+	// The meaning of table.name is known only after every table has been visited.
 	references []*pg_query.ColumnRef
-	aliases    map[string][]*relation // nil: rows of something else
+	aliases    map[string][]*relation // nil element: rows of a subquery, join or function
 }
 
-// insertion puts text before a byte of the statement.
+// insertion puts text before a byte offset of the statement.
 type insertion struct {
 	at   int
 	text string
@@ -50,7 +50,7 @@ func newStatementChecker(sql string, cat *catalog) *statementChecker {
 	return checker
 }
 
-// checkStatement walks a tree that must be of one statement.
+// checkStatement walks a tree, which must have one statement.
 func (checker *statementChecker) checkStatement(tree string) *sandbox.Refusal {
 	parsed, err := readTree(tree)
 	if err != nil {
@@ -65,8 +65,8 @@ func (checker *statementChecker) checkStatement(tree string) *sandbox.Refusal {
 		return refuse("syntax-error", "the statement is empty")
 	case 1:
 	default:
-		r := refuse("multiple-statements", "there are %d statements, and one is run at a time", len(parsed.Stmts))
-		r.Hint = "call db_query once for each"
+		r := refuse("multiple-statements", "the text has %d statements; only one is allowed", len(parsed.Stmts))
+		r.Hint = "call db_query once for each statement"
 		return r
 	}
 	top := parsed.Stmts[0].Stmt
@@ -99,13 +99,13 @@ func (checker *statementChecker) checkStatement(tree string) *sandbox.Refusal {
 func (checker *statementChecker) fail(at int, r *sandbox.Refusal) {
 	if checker.err == nil {
 		if at >= 0 && at <= len(checker.sql) {
-			r.Position = at + 1 // in bytes of what was parsed; the plan maps it to the caller's text
+			r.Position = at + 1 // byte of the parsed text; the checkedStatement maps it to the original
 		}
 		checker.err = r
 	}
 }
 
-// walk visits a node, a pointer to a struct of the parser's, and all below it.
+// walk visits a node (a pointer to a struct of the parser's package) and everything below it.
 func (checker *statementChecker) walk(s *nodeType, node reflect.Value) {
 	if checker.err != nil {
 		return
@@ -118,7 +118,7 @@ func (checker *statementChecker) walk(s *nodeType, node reflect.Value) {
 	s.forEachChild(node.Elem(), checker.walk)
 }
 
-// checkNode judges what a node names; its children are walked whatever it is.
+// checkNode checks the names in a node. Its children are visited in any case.
 func (checker *statementChecker) checkNode(m any) {
 	switch n := m.(type) {
 	case *pg_query.FuncCall:
@@ -177,7 +177,7 @@ func (checker *statementChecker) checkNode(m any) {
 	}
 }
 
-// explainOptions change what is printed; the others run the statement.
+// explainOptions only change the output. Other options of EXPLAIN run the statement.
 var explainOptions = wordSet("format costs verbose settings summary buffers generic_plan")
 
 func (checker *statementChecker) checkExplain(n *pg_query.ExplainStmt) {
@@ -191,7 +191,7 @@ func (checker *statementChecker) checkExplain(n *pg_query.ExplainStmt) {
 	}
 }
 
-// checkTable sees which relation a name may mean.
+// checkTable resolves the name of a table.
 func (checker *statementChecker) checkTable(n *pg_query.RangeVar) {
 	var r *relation
 	system := n.Schemaname == "pg_catalog" || n.Schemaname == "" && strings.HasPrefix(n.Relname, "pg_")
@@ -209,9 +209,9 @@ func (checker *statementChecker) checkTable(n *pg_query.RangeVar) {
 	switch {
 	case checker.isServerText && system:
 	case system && !policy.SQLCatalogRelations[n.Relname]:
-		checker.fail(int(n.Location), refuse("permission", "%s is refused: it shows what others do on this server", n.Relname))
+		checker.fail(int(n.Location), refuse("permission", "%s is refused: it shows the activity of other users", n.Relname))
 	case n.Schemaname != "pg_catalog" && strings.HasPrefix(n.Schemaname, "pg_"):
-		checker.fail(int(n.Location), refuse("permission", "%s.%s is refused: it is the server's own", n.Schemaname, n.Relname))
+		checker.fail(int(n.Location), refuse("permission", "%s.%s is refused: it belongs to the server", n.Schemaname, n.Relname))
 	case r != nil && !system && r.schema != "information_schema":
 		checker.relations[r] = true
 		if n.Schemaname == "" {
@@ -220,19 +220,19 @@ func (checker *statementChecker) checkTable(n *pg_query.RangeVar) {
 	}
 }
 
-// checkSetting refuses what is not on the list of settings that may be looked at.
+// checkSetting refuses settings that are not on the list of readable settings.
 func (checker *statementChecker) checkSetting(name string, at int) {
 	if checker.isServerText || policy.SQLSettings[strings.ToLower(name)] {
 		return
 	}
-	r := refuse("setting-not-allowed", "the setting %s is not on the list of those that may be looked at", name)
+	r := refuse("setting-not-allowed", "the setting %s is not on the list of readable settings", name)
 	r.Nearest = nearestName(strings.ToLower(name), policy.SQLSettings)
 	checker.fail(at, r)
 }
 
-// checkCasts refuses a statement in which a cast that calls an unlisted function may be
-// hidden: an implicit one where a value of its source or target can be, an
-// explicit one where its target is named.
+// checkCasts refuses a statement that may invoke a cast with a function that is not listed:
+// an implicit cast if a value of its source or target type may occur, an explicit cast if its target
+// is named.
 func (checker *statementChecker) checkCasts() {
 	if checker.catalog == nil {
 		return
@@ -241,13 +241,13 @@ func (checker *statementChecker) checkCasts() {
 		implicit := !c.isExplicit || c.target.name == "json" || c.target.name == "jsonb" // to_json looks for casts itself
 		near := checker.mayHaveValue(c.source) && (checker.mentionedNames[c.target.name] || implicit && checker.mayHaveValue(c.target))
 		if near {
-			checker.fail(-1, refuse("function-not-allowed", "the cast from %s to %s calls a function that is not known to only compute", c.source.name, c.target.name))
+			checker.fail(-1, refuse("function-not-allowed", "the cast from %s to %s calls a function that is not on the list of allowed functions", c.source.name, c.target.name))
 		}
 	}
 }
 
-// mayHaveValue says that a value of the type may be about: one of a built-in type
-// always may.
+// mayHaveValue reports whether a value of the type may occur in the statement. A value of a built-in
+// type always may.
 func (checker *statementChecker) mayHaveValue(t *pgType) bool {
 	if t.schema == "pg_catalog" || checker.mentionedNames[t.name] {
 		return true

@@ -11,23 +11,22 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Definitions of what a statement uses, which the server runs along with it: views,
-// the policies of tables, and the checks of domains. The server writes them out
-// with every name that is not pg_catalog's qualified, so what they call is known
-// for certain.
+// Queries for the definitions that the server runs along with a statement: views, row policies of
+// tables, and checks of domains. The server writes them with every name outside of pg_catalog
+// qualified, so their calls are unambiguous.
 const (
 	viewSQL   = `SELECT pg_get_viewdef($1::int8::oid)`
 	policySQL = `SELECT 'SELECT ' || pg_get_expr(polqual, polrelid) FROM pg_policy WHERE polrelid = $1::int8::oid AND polqual IS NOT NULL AND polcmd IN ('r', '*')`
 	domainSQL = `SELECT 'SELECT ' || pg_get_expr(conbin, 0) FROM pg_constraint WHERE contypid = $1::int8::oid AND conbin IS NOT NULL`
 )
 
-// definition names one, and says where it is.
+// definition identifies a view, a table with a policy, or a domain.
 type definition struct {
 	kind, name, sql string
 	oid             uint32
 }
 
-// definitions are those that the walker's statement uses.
+// definitions returns the definitions that the statement uses.
 func (checker *statementChecker) definitions() []definition {
 	var out []definition
 	for r := range checker.relations {
@@ -39,7 +38,7 @@ func (checker *statementChecker) definitions() []definition {
 		}
 		for _, oid := range r.userTypes {
 			if checker.buildsRows() {
-				_ = checker.isTypeAllowed(checker.catalog.typesByOID[oid], 0) // its domains are noted
+				_ = checker.isTypeAllowed(checker.catalog.typesByOID[oid], 0) // adds its domains to usedTypes
 			}
 		}
 	}
@@ -51,8 +50,8 @@ func (checker *statementChecker) definitions() []definition {
 	return out
 }
 
-// buildsRows says that the statement may make rows of a table's type, whose columns'
-// domains are checked then.
+// buildsRows reports whether the statement may construct rows of a table's type, which evaluates the
+// domains of its columns.
 func (checker *statementChecker) buildsRows() bool {
 	for _, name := range []string{"jsonb_populate_record", "jsonb_populate_recordset", "json_populate_record", "json_populate_recordset"} {
 		if checker.mentionedNames[name] {
@@ -62,8 +61,8 @@ func (checker *statementChecker) buildsRows() bool {
 	return false
 }
 
-// checkDefinitions refuses a statement whose views, policies or domains call what it may
-// not itself.
+// checkDefinitions refuses a statement whose views, policies or domains call a function that the
+// statement itself may not call.
 func (r *Reader) checkDefinitions(ctx context.Context, checker *statementChecker) error {
 	for _, d := range checker.definitions() {
 		why, err := r.checkDefinition(ctx, checker.catalog, d)
@@ -77,7 +76,7 @@ func (r *Reader) checkDefinitions(ctx context.Context, checker *statementChecker
 	return nil
 }
 
-// checkDefinition says what is wrong with a definition, "" where nothing is, and keeps it.
+// checkDefinition returns why a definition is refused, or "", and caches the answer.
 func (r *Reader) checkDefinition(ctx context.Context, cat *catalog, d definition) (string, error) {
 	key := fmt.Sprint(d.kind, d.oid)
 	cat.mu.Lock()
@@ -97,7 +96,7 @@ func (r *Reader) checkDefinition(ctx context.Context, cat *catalog, d definition
 		}
 		if why == "" {
 			var no *sandbox.Refusal
-			if err := r.checkDefinitions(ctx, checker); errors.As(err, &no) { // views hang together without cycles
+			if err := r.checkDefinitions(ctx, checker); errors.As(err, &no) { // views cannot be cyclic
 				why = no.Message
 			} else if err != nil {
 				return "", err
@@ -113,7 +112,7 @@ func (r *Reader) checkDefinition(ctx context.Context, cat *catalog, d definition
 	return why, nil
 }
 
-// checkServerText judges what the server wrote out.
+// checkServerText checks a text that the server wrote.
 func (r *Reader) checkServerText(ctx context.Context, cat *catalog, text string) (checker *statementChecker, why string, err error) {
 	_, err = r.parsers.Parse(ctx, parse.Request{SQL: text}, func(parsed parse.Result) {
 		checker, why = newStatementChecker(parsed.SQL, cat), ""

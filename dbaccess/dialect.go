@@ -7,23 +7,23 @@ import (
 	"glasshouse/sandbox"
 )
 
-// dialectHint is how another database, or another driver, would have it.
+// dialectHint is a hint for a statement in the style of another database or driver.
 type dialectHint struct {
-	message, sql *regexp.Regexp // what the refusal and the statement look like; nil: anything
+	message, sql *regexp.Regexp // match the refusal and the statement; nil matches everything
 	hint         string
 }
 
-// habits are tried in this order.
+// dialectHints are tried in this order.
 var dialectHints = []dialectHint{
 	{nil, regexp.MustCompile(`(?i)^\s*show\s+(tables|databases|schemas|columns)\b`), "db_tables() lists the tables, db_schema(table) their columns"},
 	{syntaxError, regexp.MustCompile(`(?i)^\s*(describe|desc|pragma|\\d)\b`), "db_tables() lists the tables, db_schema(table) their columns"},
 	{syntaxError, regexp.MustCompile(`(?i)^\s*(select|delete)\s+top\b`), "write LIMIT and a number at the end"},
 	{regexp.MustCompile(`^LIMIT #,#`), nil, "write LIMIT count OFFSET skipped"},
 	{syntaxError, regexp.MustCompile(`(?i)(?:[=<>(,]|\blike|\bin)\s*(?:\?|%s)|%\(\w+\)s`), `parameters are named: write :name, and pass {"name": value}`},
-	{syntaxError, regexp.MustCompile("`"), `a name that needs quotes stands in double ones, "name", a text in single ones`},
-	{regexp.MustCompile(`(?i)at or near "(from|where|group|order|limit|having)"$`), regexp.MustCompile(`(?i),\s*(from|where|group|order|limit|having)\b`), "there is a comma too many before that"},
-	{regexp.MustCompile(`^operator does not exist: .*\[\]$`), regexp.MustCompile(`(?i)\bin\s*\(\s*:`), "a list is compared with = ANY(:name), not with IN (:name)"},
-	{regexp.MustCompile(`^date/time field value out of range`), nil, "a date is written as '2026-01-31'"},
+	{syntaxError, regexp.MustCompile("`"), `write names in double quotes, "name", and text in single quotes`},
+	{regexp.MustCompile(`(?i)at or near "(from|where|group|order|limit|having)"$`), regexp.MustCompile(`(?i),\s*(from|where|group|order|limit|having)\b`), "remove the comma before that word"},
+	{regexp.MustCompile(`^operator does not exist: .*\[\]$`), regexp.MustCompile(`(?i)\bin\s*\(\s*:`), "compare with a list by = ANY(:name), not by IN (:name)"},
+	{regexp.MustCompile(`^date/time field value out of range`), nil, "write dates as '2026-01-31'"},
 }
 
 var (
@@ -31,8 +31,8 @@ var (
 	stringLiterals = regexp.MustCompile(`'[^']*'`)
 )
 
-// addDialectHint gives a hint to who wrote a statement for another database: the server's own
-// hints, where it has any, are about something else then.
+// addDialectHint replaces the hint of a refusal if the statement was written for another database.
+// The server's own hints do not help then.
 func addDialectHint(r *sandbox.Refusal, sql string) {
 	bare := stringLiterals.ReplaceAllString(sql, "''")
 	for _, h := range dialectHints {
@@ -42,6 +42,6 @@ func addDialectHint(r *sandbox.Refusal, sql string) {
 		}
 	}
 	if name := quotedName(r.Message); r.Reason == "unknown-column" && r.Nearest == "" && strings.Contains(sql, `"`+name+`"`) {
-		r.Hint = "a text stands in single quotes: '" + name + "'; " + r.Hint
+		r.Hint = "write text in single quotes: '" + name + "'; " + r.Hint
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// maxMessage is how much of a message of PostgreSQL's is told, in characters: a value of any size
-// may be in it.
+// maxMessageChars bounds a message of the server, which may quote a value of any size.
 const maxMessageChars = 16 << 10
 
 func pgErrorOf(err error) (*pgconn.PgError, bool) {
@@ -21,21 +20,21 @@ func pgErrorOf(err error) (*pgconn.PgError, bool) {
 	return pg, ok
 }
 
-// reasons are stable codes for what SQLSTATE says; all others are "failed".
+// reasonBySQLState maps SQLSTATE to our stable reasons. Other states are "failed".
 var reasonBySQLState = map[string]string{
 	"42P01": "unknown-table", "42703": "unknown-column", "42883": "unknown-function", "42704": "unknown-name", "42601": "syntax-error", "42501": "permission", "25006": "read-only",
 	"42702": "ambiguous-name", "42725": "ambiguous-name", "42803": "grouping", "42804": "type-mismatch", "42P18": "type-mismatch", "22P02": "invalid-value", "22007": "invalid-value", "22008": "invalid-value",
 	"22003": "out-of-range", "22012": "division-by-zero", "21000": "too-many-rows", "53400": "too-large", "54001": "too-large", "53200": "too-large",
 }
 
-// translateError says what the server said, in terms of the caller's own text.
+// translateError turns an error of the server into a refusal with positions in the original text.
 func translateError(ctx context.Context, err error, stmt *checkedStatement, l sandbox.QueryLimits) error {
 	if ctx.Err() != nil {
 		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled", Failed: true}
 	}
 	var left *sinkError
 	if errors.As(err, &left) {
-		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled, for nobody takes its rows any more", Failed: true}
+		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled because its reader stopped", Failed: true}
 	}
 	var no *sandbox.Refusal
 	if errors.As(err, &no) {
@@ -43,7 +42,7 @@ func translateError(ctx context.Context, err error, stmt *checkedStatement, l sa
 	}
 	pg, ok := pgErrorOf(err)
 	if !ok && errors.Is(err, context.DeadlineExceeded) {
-		return timeoutRefusal(l) // the server did not end it in its own time
+		return timeoutRefusal(l) // the server missed its own timeout
 	}
 	if !ok {
 		return unavailable(err)
@@ -66,7 +65,7 @@ func translateError(ctx context.Context, err error, stmt *checkedStatement, l sa
 		}
 		out.Hint = "db_schema(table) lists the columns"
 		if out.Nearest == name {
-			out.Nearest, out.Hint = "", "only tables that are not in this statement have a column of that name; "+out.Hint
+			out.Nearest, out.Hint = "", "other tables have a column of that name, but they are not in this statement; "+out.Hint
 		}
 	case "57014":
 		return timeoutRefusal(l)
@@ -80,7 +79,7 @@ func translateError(ctx context.Context, err error, stmt *checkedStatement, l sa
 	return out
 }
 
-// quotedName is the name that a message of the server quotes, without its table.
+// quotedName returns the name that a server message quotes, without its table.
 func quotedName(message string) string {
 	if _, rest, ok := strings.Cut(message, `"`); ok {
 		name, _, _ := strings.Cut(rest, `"`)
@@ -96,6 +95,6 @@ func quotedName(message string) string {
 func timeoutRefusal(l sandbox.QueryLimits) *sandbox.Refusal {
 	return &sandbox.Refusal{
 		Reason: "timeout", Message: fmt.Sprintf("the statement took longer than %s and was cancelled", l.Timeout), SQLState: "57014",
-		Hint: "read less at a time: filter, aggregate or LIMIT", Failed: true,
+		Hint: "reduce the result: filter, aggregate or add LIMIT", Failed: true,
 	}
 }

@@ -12,20 +12,19 @@ import (
 	"glasshouse/sandbox"
 )
 
-// mask stands for every value of a masked column, NULL among them.
+// maskValue replaces every value of a masked column, NULL included.
 const maskValue = "***"
 
 var maskText = []byte(maskValue)
 
-// origin is a column of a relation, as the server names the source of an output
-// column.
+// origin identifies a column of a relation, as the server reports it for an output column.
 type origin struct {
 	relation uint32
 	column   uint16
 }
 
-// maskedSQL finds the listed columns, and those that hold the same values: of
-// parents and children, and generated from them.
+// maskedSQL finds the listed columns and those with the same values: columns of parents and
+// children, and columns generated from them.
 const maskedSQL = `WITH RECURSIVE masked(listed, rel, att) AS (
 	SELECT l, c.oid, attnum FROM unnest($1::text[]) l JOIN pg_attribute a ON NOT attisdropped AND attnum > 0 AND l LIKE '%.' || replace(replace(attname, '\', '\\'), '_', '\_')
 	JOIN pg_class c ON c.oid = attrelid AND relkind IN ('r', 'v', 'm', 'p', 'f') JOIN pg_namespace n ON n.oid = relnamespace
@@ -39,13 +38,13 @@ const maskedSQL = `WITH RECURSIVE masked(listed, rel, att) AS (
 		WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND refobjid = m.rel AND refobjsubid = m.att AND attgenerated = 's') same)
 	SELECT listed, rel, att, attname FROM masked JOIN pg_attribute ON attrelid = rel AND attnum = att`
 
-// taintedSQL finds all views over relations.
+// dependentViewsSQL finds all views over relations, directly or through other views.
 const dependentViewsSQL = `WITH RECURSIVE tainted(rel) AS (SELECT unnest($1::int8[])::oid
 	UNION SELECT ev_class FROM tainted JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = rel AND d.classid = 'pg_rewrite'::regclass JOIN pg_rewrite r ON r.oid = d.objid)
 	SELECT rel FROM tainted`
 
-// loadMaskedColumns marks the columns that are listed. One that is not there would be shown
-// under another name, so that is an error.
+// loadMaskedColumns marks the listed columns. A listed column that does not exist is an error,
+// because its values may be visible under another name.
 func (cat *catalog) loadMaskedColumns(ctx context.Context, tx pgx.Tx, listed []string) error {
 	if len(listed) == 0 {
 		return nil
@@ -77,7 +76,7 @@ func (cat *catalog) loadMaskedColumns(ctx context.Context, tx pgx.Tx, listed []s
 	}
 	for _, name := range listed {
 		if !found[name] {
-			return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: fmt.Sprintf("the masked column %s (--mask-columns) is not in the knowledge database, so nothing is read", name)}
+			return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: fmt.Sprintf("the masked column %s (--mask-columns) does not exist in the knowledge database; no statement runs until the list is correct", name)}
 		}
 	}
 	var oid uint32
@@ -88,15 +87,14 @@ func (cat *catalog) loadMaskedColumns(ctx context.Context, tx pgx.Tx, listed []s
 	}, tainted)
 }
 
-// tracedColumns is what a relation gives, or why that can't be told.
+// tracedColumns are the columns of a relation, or the reason why they cannot be traced.
 type tracedColumns struct {
 	columns []output
 	refusal *sandbox.Refusal
 }
 
-// traceMasked refuses a statement that does more with a masked column than to put it
-// out, and notes which output columns are masked. Most statements read no table
-// that has one.
+// traceMasked refuses a statement that uses a masked column other than selecting it, and records
+// which output columns are masked. Statements that read no masked column skip the trace.
 func (r *Reader) traceMasked(ctx context.Context, stmt *checkedStatement, checker *statementChecker) error {
 	tainted := false
 	for rel := range checker.relations {
@@ -119,7 +117,7 @@ func (r *Reader) traceMasked(ctx context.Context, stmt *checkedStatement, checke
 	}
 	if anyMasked(outs) {
 		if slices.ContainsFunc(outs, func(o output) bool { return o.isOpenEnded }) {
-			t.fail(-1, "the columns that * stands for are not known, and a masked one is among them: name them one by one")
+			t.fail(-1, "the columns of * are unknown and one of them is masked: list the columns by name")
 		}
 		for _, o := range outs {
 			stmt.maskedOutputs = append(stmt.maskedOutputs, o.masked)
@@ -143,15 +141,15 @@ func (r *Reader) newTracer(ctx context.Context, checker *statementChecker) *trac
 		out, err := r.columnsOf(ctx, checker.catalog, rel)
 		if err != nil {
 			t.serviceError = err
-			return nil, refuse("masked-column", "%s can't be looked at", rel.name)
+			return nil, refuse("masked-column", "%s cannot be read", rel.name)
 		}
 		return out.columns, out.refusal
 	}
 	return t
 }
 
-// columnsOf is what a relation gives; a view over masked columns is traced by its
-// definition, once.
+// columnsOf returns the columns of a relation. A view over masked columns is traced once through its
+// definition.
 func (r *Reader) columnsOf(ctx context.Context, cat *catalog, rel *relation) (*tracedColumns, error) {
 	out := &tracedColumns{}
 	for _, name := range rel.columnOrder {
@@ -173,7 +171,7 @@ func (r *Reader) columnsOf(ctx context.Context, cat *catalog, rel *relation) (*t
 	switch {
 	case why != "":
 	case len(outs) != len(out.columns) || slices.ContainsFunc(outs, func(o output) bool { return o.isOpenEnded }):
-		why = "its columns can't be told apart"
+		why = "its columns cannot be determined"
 	default:
 		for i, o := range outs {
 			out.columns[i].masked = out.columns[i].masked || o.masked
@@ -181,7 +179,7 @@ func (r *Reader) columnsOf(ctx context.Context, cat *catalog, rel *relation) (*t
 	}
 	if why != "" {
 		out.refusal = refuse("masked-column", "%s.%s is refused: in it, %s", rel.schema, rel.name, why)
-		out.refusal.Hint = "read the tables that it is made of"
+		out.refusal.Hint = "query its underlying tables"
 	}
 	cat.mu.Lock()
 	cat.tracedViews[rel] = out
@@ -189,7 +187,7 @@ func (r *Reader) columnsOf(ctx context.Context, cat *catalog, rel *relation) (*t
 	return out, nil
 }
 
-// viewColumns traces the definition of a view, as the server writes it out.
+// viewColumns traces the definition of a view as the server writes it.
 func (r *Reader) viewColumns(ctx context.Context, cat *catalog, rel *relation) (outs []output, why string, err error) {
 	texts, err := r.readDefinition(ctx, definition{"view", rel.name, viewSQL, rel.oid})
 	if err != nil || len(texts) != 1 {
@@ -207,11 +205,11 @@ func (r *Reader) viewColumns(ctx context.Context, cat *catalog, rel *relation) (
 	return outs, why, t.serviceError
 }
 
-// traceWrite traces a statement that would write: no value of a masked column may go
-// where it can be read, nor say which rows are changed.
+// traceWrite traces a statement that writes: it may neither copy the value of a masked column nor
+// use it to choose rows.
 func (t *tracer) traceWrite(n *pg_query.Node) {
 	in := (*scope)(nil).nested()
-	var values []*pg_query.Node // assigned or returned
+	var values []*pg_query.Node // assigned or returned expressions
 	var where *pg_query.Node
 	reads := func(with *pg_query.WithClause, target *pg_query.RangeVar, from []*pg_query.Node) {
 		t.traceWith(with, in)
@@ -226,7 +224,7 @@ func (t *tracer) traceWrite(n *pg_query.Node) {
 		s := n.GetInsertStmt()
 		reads(s.WithClause, s.Relation, nil)
 		if anyMasked(t.traceSelect(s.SelectStmt.GetSelectStmt(), &scope{ctes: in.ctes})) {
-			t.fail(-1, "a masked column is written elsewhere")
+			t.fail(-1, "a masked column is copied to another column")
 		}
 		excluded := in.sources[0]
 		excluded.name = "excluded"
@@ -242,7 +240,7 @@ func (t *tracer) traceWrite(n *pg_query.Node) {
 		reads(s.WithClause, s.Relation, s.UsingClause)
 		values, where = s.ReturningList, s.WhereClause
 	default:
-		t.failUntraceable(-1, "what MERGE does")
+		t.failUntraceable(-1, "MERGE")
 	}
 	for _, v := range values {
 		t.requireUnmasked(v, in)
@@ -250,7 +248,7 @@ func (t *tracer) traceWrite(n *pg_query.Node) {
 	t.requireUnmasked(where, in)
 }
 
-// markMaskedColumns says which columns of tables are masked.
+// markMaskedColumns sets Masked on the columns of tables.
 func (r *Reader) markMaskedColumns(ctx context.Context, cat *catalog, tables map[int64]*sandbox.Table) error {
 	if len(cat.maskedColumns) == 0 {
 		return nil

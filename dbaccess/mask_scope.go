@@ -7,12 +7,12 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
-// systemColumns are those that every table has besides its own.
+// systemColumns exist in every table in addition to its own columns.
 var systemColumns = []string{"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
 
-// lookUp looks a name up as the server does: in the innermost level that has it.
-// Where two sources of that level do, which is an error of the server's, one that
-// is masked counts. loose says that it may be a column which is not known by name.
+// lookUp resolves a column name as the server does: in the innermost query level that has it. If two
+// sources of that level have it, which the server reports as ambiguous, a masked one wins. loose
+// reports that the name may refer to a column that is not listed.
 func (s *scope) lookUp(of, name string) (hit, hidden, loose bool) {
 	for ; s != nil; s = s.outer {
 		found := false
@@ -28,7 +28,7 @@ func (s *scope) lookUp(of, name string) (hit, hidden, loose bool) {
 				}
 			}
 			hit = hit || slices.Contains(src.hiddenColumns, name)
-			// row.name may be a call of a function with the row.
+			// row.name may call a function with the row.
 			loose = loose || src.hasMoreColumns && (of == "" || !anyMasked(src.columns))
 		}
 		if hit || of != "" && found {
@@ -38,8 +38,8 @@ func (s *scope) lookUp(of, name string) (hit, hidden, loose bool) {
 	return hit, hidden, loose
 }
 
-// sourceNamed is the source of a name, in the innermost level that has it. Two of one
-// name, from two schemas, are taken for one with the columns of both.
+// sourceNamed returns the source of a name in the innermost level that has it. Two sources with the
+// same name, from two schemas, are merged.
 func (s *scope) sourceNamed(name string) *source {
 	for ; s != nil; s = s.outer {
 		var out *source
@@ -59,7 +59,7 @@ func (s *scope) sourceNamed(name string) *source {
 	return nil
 }
 
-// columnNames are all that a column may be meant by.
+// columnNames returns all column names that are visible, for suggestions.
 func (s *scope) columnNames() map[string]bool {
 	out := map[string]bool{}
 	for ; s != nil; s = s.outer {
@@ -74,8 +74,8 @@ func (s *scope) columnNames() map[string]bool {
 	return out
 }
 
-// traceFromItem traces an item of the FROM list. left is what stands before it, which is
-// seen by LATERAL alone. It returns what * gives, and what can be named.
+// traceFromItem traces an item of the FROM list. left holds the items before it, which only LATERAL
+// items see. It returns the columns of * and the sources that can be named.
 func (t *tracer) traceFromItem(n *pg_query.Node, left []source, in *scope) ([]output, []source) {
 	if n == nil || t.refusal != nil {
 		return nil, nil
@@ -139,7 +139,7 @@ func (t *tracer) traceJoin(j *pg_query.JoinExpr, left []source, in *scope) ([]ou
 	shared := stringsOf(j.UsingClause)
 	if j.IsNatural {
 		if (hasUnknownColumns(lstar) || hasUnknownColumns(rstar)) && (anyMasked(lstar) || anyMasked(rstar)) {
-			t.failUntraceable(-1, "what a NATURAL JOIN joins by")
+			t.failUntraceable(-1, "the columns of a NATURAL JOIN")
 		}
 		for _, c := range lstar {
 			if slices.ContainsFunc(rstar, func(o output) bool { return o.name == c.name }) {
@@ -154,7 +154,7 @@ func (t *tracer) traceJoin(j *pg_query.JoinExpr, left []source, in *scope) ([]ou
 			if !c.masked || !isShared(c) {
 				continue
 			}
-			t.fail(-1, "%s is masked, and is joined by", c.name)
+			t.fail(-1, "the masked column %s is used in a join", c.name)
 		}
 	}
 	for _, name := range shared {
@@ -167,7 +167,7 @@ func (t *tracer) traceJoin(j *pg_query.JoinExpr, left []source, in *scope) ([]ou
 	if j.JoinUsingAlias != nil {
 		sources = append(sources, source{name: j.JoinUsingAlias.Aliasname, columns: merged})
 	}
-	if j.Alias != nil { // hides what is in it
+	if j.Alias != nil { // hides the names inside the join
 		s := t.withAlias(source{columns: star, hasMoreColumns: hasUnknownColumns(star)}, j.Alias)
 		return s.columns, []source{s}
 	}
@@ -178,7 +178,7 @@ func hasUnknownColumns(outs []output) bool {
 	return slices.ContainsFunc(outs, func(o output) bool { return o.isOpenEnded || o.name == "" })
 }
 
-// traceTable is a relation of the FROM list, or what WITH gives by that name.
+// traceTable resolves a name of the FROM list to a relation or a WITH query.
 func (t *tracer) traceTable(n *pg_query.RangeVar, in *scope) source {
 	if n.Schemaname == "" {
 		for c := in.ctes; c != nil; c = c.next {
@@ -206,7 +206,7 @@ func (t *tracer) traceTable(n *pg_query.RangeVar, in *scope) source {
 	return t.withAlias(s, n.Alias)
 }
 
-// withAlias gives a source the names that an alias has for it.
+// withAlias applies the names of an alias to a source.
 func (t *tracer) withAlias(s source, a *pg_query.Alias) source {
 	for _, c := range s.columns {
 		if c.masked && c.name == "" {
@@ -222,13 +222,13 @@ func (t *tracer) withAlias(s source, a *pg_query.Alias) source {
 	return s
 }
 
-// withColumnNames gives columns new names, from the left.
+// withColumnNames renames columns from the left.
 func (t *tracer) withColumnNames(outs []output, names []*pg_query.Node, at int) []output {
 	if len(names) == 0 {
 		return outs
 	}
 	if anyMasked(outs) && slices.ContainsFunc(outs, func(o output) bool { return o.isOpenEnded }) {
-		t.failUntraceable(at, "a list of names")
+		t.failUntraceable(at, "a column alias list")
 	}
 	out := slices.Clone(outs)
 	for i, name := range stringsOf(names) {

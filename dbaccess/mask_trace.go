@@ -11,36 +11,34 @@ import (
 	"glasshouse/sandbox"
 )
 
-// A masked column may leave a statement, as a bare output column, and may do
-// nothing else in it: whatever is computed, compared, sorted or grouped by it
-// tells of its values. So every name in a statement that reads a table with one
-// is traced to where it comes from, by the scopes that the server itself uses.
-// What can't be traced is refused.
+// A masked column may be a bare output column of a statement and nothing else: computing with it,
+// comparing, sorting or grouping by it reveals values. Therefore every name in a statement that
+// reads a masked column is traced to its source, with the scoping rules of the server. Names
+// that cannot be traced are refused.
 
-// output is one column of what a FROM item or a subquery gives.
+// output is one column of a FROM item or a subquery.
 type output struct {
-	name        string // "" is a name that only the server works out, and never of a masked one that can be referred to
+	name        string // "" if only the server knows the name; never "" for a masked column that can be referenced
 	masked      bool
-	isOpenEnded bool // stands for any number of columns, none masked: a function's
+	isOpenEnded bool // stands for any number of unmasked columns: those of a function
 }
 
-// source is what a name of the FROM list stands for.
+// source is one named item of a FROM list.
 type source struct {
 	name           string
 	columns        []output
-	hiddenColumns  []string // can be named, and are not in *
-	hasMoreColumns bool     // has more columns than are listed, none masked
+	hiddenColumns  []string // can be named but are not part of *
+	hasMoreColumns bool     // has unmasked columns that are not listed
 }
 
-// scope is where names are looked up: what one query level, or an arm of it,
-// sees, and what is around it.
+// scope holds the sources that are visible in one query level, and the enclosing level.
 type scope struct {
 	sources []source
 	outer   *scope
 	ctes    *cte
 }
 
-// cte is one of WITH; the next is one that it may hide.
+// cte is one WITH query; next may be hidden by it.
 type cte struct {
 	source
 	next      *cte
@@ -58,32 +56,32 @@ func (s *scope) nested() *scope {
 // tracer traces one statement.
 type tracer struct {
 	checker *statementChecker
-	// columnsOf says what a relation gives: for a view, by its definition.
+	// columnsOf returns the columns of a relation; a view is traced through its definition.
 	columnsOf    func(*relation) ([]output, *sandbox.Refusal)
 	refusal      *sandbox.Refusal
-	serviceError error // not the statement's
+	serviceError error // an error that is not the statement's
 }
 
 func (t *tracer) fail(at int, format string, args ...any) {
 	if t.refusal == nil {
 		t.refusal = refuse("masked-column", format, args...)
-		t.refusal.Hint = "a masked column can be selected as it is, and nothing else be done with it: leave it out of what is computed, compared, sorted or grouped"
+		t.refusal.Hint = "select the masked column unchanged, and remove it from expressions, filters, joins, sorting and grouping"
 		if at >= 0 && at <= len(t.checker.sql) {
 			t.refusal.Position = at + 1
 		}
 	}
 }
 
-// failUntraceable are what a source's columns are where it can't be told.
+// failUntraceable refuses the statement because `what` has no known source.
 func (t *tracer) failUntraceable(at int, what string) {
-	t.fail(at, "%s can't be traced to a column, and the statement reads a table with masked columns", what)
+	t.fail(at, "%s cannot be traced to a column, and the statement reads a table with masked columns", what)
 }
 
 func anyMasked(outs []output) bool {
 	return slices.ContainsFunc(outs, func(o output) bool { return o.masked })
 }
 
-// traceSelect traces a SELECT and what is in it, and returns its columns.
+// traceSelect traces a SELECT with everything inside, and returns its columns.
 func (t *tracer) traceSelect(n *pg_query.SelectStmt, around *scope) []output {
 	if n == nil || t.refusal != nil {
 		return nil
@@ -131,7 +129,7 @@ func (t *tracer) traceSelect(n *pg_query.SelectStmt, around *scope) []output {
 		t.traceKey(key.GetSortBy().GetNode(), outs, in, false)
 	}
 	for _, key := range n.DistinctClause {
-		if key.GetNode() == nil { // plain DISTINCT, which is a list of nothing
+		if key.GetNode() == nil { // plain DISTINCT is a list with one empty node
 			if anyMasked(outs) {
 				t.fail(-1, "a masked column is in SELECT DISTINCT")
 			}
@@ -145,7 +143,7 @@ func (t *tracer) traceSelect(n *pg_query.SelectStmt, around *scope) []output {
 func isSetOperation(n *pg_query.SelectStmt) bool { return n.Larg != nil }
 
 func (t *tracer) traceWith(n *pg_query.WithClause, in *scope) {
-	if n.GetRecursive() { // each sees all; what is not traced yet can't be
+	if n.GetRecursive() { // every query sees all others; one that is not traced yet is unknown
 		for _, node := range n.Ctes {
 			in.ctes = &cte{source: source{name: node.GetCommonTableExpr().GetCtename()}, next: in.ctes, isForward: true}
 		}
@@ -154,13 +152,13 @@ func (t *tracer) traceWith(n *pg_query.WithClause, in *scope) {
 		c := node.GetCommonTableExpr()
 		q := c.GetCtequery().GetSelectStmt()
 		if q == nil {
-			t.failUntraceable(int(c.GetLocation()), "what WITH gives")
+			t.failUntraceable(int(c.GetLocation()), "the result of WITH")
 			return
 		}
 		made := source{name: c.Ctename}
 		if n.Recursive && isSetOperation(q) {
-			// It may refer to itself, by the names of its first arm. A set operation has no
-			// masked column, so neither has what it refers to.
+			// The query may refer to itself by the names of its first arm. A set operation has no
+			// masked column, so the reference has none either.
 			first := t.traceSelect(q.Larg, &scope{outer: in, ctes: t.innerCTEs(q, in)})
 			made.columns, made.hasMoreColumns = t.withColumnNames(first, c.Aliascolnames, int(c.Location)), true
 			t.traceSelect(q, &scope{outer: in, ctes: &cte{source: made, next: in.ctes}})
@@ -172,14 +170,14 @@ func (t *tracer) traceWith(n *pg_query.WithClause, in *scope) {
 	}
 }
 
-// innerCTEs are the common tables that a set operation's own WITH adds.
+// innerCTEs returns the WITH queries of a set operation itself.
 func (t *tracer) innerCTEs(q *pg_query.SelectStmt, in *scope) *cte {
 	own := in.nested()
 	t.traceWith(q.WithClause, own)
 	return own.ctes
 }
 
-// traceTarget is one entry of a SELECT list.
+// traceTarget traces one entry of a SELECT list.
 func (t *tracer) traceTarget(n *pg_query.ResTarget, stars []output, in *scope) []output {
 	if n == nil || t.refusal != nil {
 		return nil
@@ -214,8 +212,8 @@ func (t *tracer) traceTarget(n *pg_query.ResTarget, stars []output, in *scope) [
 	return []output{out}
 }
 
-// traceKey is what is sorted, grouped or made distinct by: the number or the name of an
-// output column, or an expression.
+// traceKey traces a sort, group or distinct key: the number or name of an output column, or an
+// expression.
 func (t *tracer) traceKey(n *pg_query.Node, outs []output, in *scope, group bool) {
 	if n == nil || t.refusal != nil {
 		return
@@ -234,7 +232,7 @@ func (t *tracer) traceKey(n *pg_query.Node, outs []output, in *scope, group bool
 	case n.GetAConst() != nil:
 		i := int(n.GetAConst().GetIval().GetIval()) - 1
 		if slices.ContainsFunc(outs, func(o output) bool { return o.isOpenEnded }) && anyMasked(outs) || i >= 0 && i < len(outs) && outs[i].masked {
-			t.fail(int(n.GetAConst().Location), "output column %d is masked, and is sorted or grouped by", i+1)
+			t.fail(int(n.GetAConst().Location), "output column %d is masked and used in ORDER BY, GROUP BY or DISTINCT", i+1)
 		}
 		return
 	}
@@ -250,19 +248,19 @@ func (t *tracer) traceKey(n *pg_query.Node, outs []output, in *scope, group bool
 		if o.name == name {
 			known = true
 			if o.masked {
-				t.fail(int(ref.Location), "%s is masked, and is sorted or grouped by", name)
+				t.fail(int(ref.Location), "the masked column %s is used in ORDER BY, GROUP BY or DISTINCT", name)
 			}
 		}
 	}
 	if known && !group {
-		return // an output column is meant before one of a table
+		return // an output column takes precedence over a table's column
 	}
 	if hit, _, _ := in.lookUp("", name); hit || !known && !unnamed || in.sourceNamed(name) != nil {
 		t.requireUnmasked(n, in)
 	}
 }
 
-// requireUnmasked refuses an expression that has a masked column anywhere in it.
+// requireUnmasked refuses an expression that contains a masked column.
 func (t *tracer) requireUnmasked(n *pg_query.Node, in *scope) {
 	if n != nil && t.refusal == nil {
 		t.requireUnmaskedNode(reflect.ValueOf(n), in)
@@ -288,24 +286,24 @@ func (t *tracer) requireUnmaskedNode(node reflect.Value, in *scope) {
 				t.fail(int(n.Location), "a whole row with a masked column is used in an expression")
 			}
 		} else if name, hidden := t.traceReference(n, in); hidden {
-			t.fail(int(n.Location), "%s is masked, and is used in an expression or a condition", name)
+			t.fail(int(n.Location), "the masked column %s is used in an expression or condition", name)
 		}
 		return
 	case *pg_query.SubLink:
 		t.requireUnmasked(n.Testexpr, in)
 		outs := t.traceSelect(n.Subselect.GetSelectStmt(), in)
 		if n.SubLinkType != pg_query.SubLinkType_EXISTS_SUBLINK && anyMasked(outs) {
-			t.fail(int(n.Location), "a subquery in an expression gives a masked column")
+			t.fail(int(n.Location), "a subquery in an expression returns a masked column")
 		}
 		return
 	case *pg_query.SelectStmt, *pg_query.RangeVar:
-		t.failUntraceable(-1, "what stands in an expression")
+		t.failUntraceable(-1, "an expression")
 		return
 	}
 	nodeTypeOf(node.Type().Elem()).forEachChild(node.Elem(), func(_ *nodeType, below reflect.Value) { t.requireUnmaskedNode(below, in) })
 }
 
-// traceReference is what a column's name means, and whether that is masked.
+// traceReference resolves a column name and reports whether the column is masked.
 func (t *tracer) traceReference(n *pg_query.ColumnRef, in *scope) (name string, hidden bool) {
 	parts := stringsOf(n.Fields)
 	name, of := parts[len(parts)-1], ""
@@ -324,12 +322,12 @@ func (t *tracer) traceReference(n *pg_query.ColumnRef, in *scope) (name string, 
 	}
 	if !loose {
 		t.failUntraceable(int(n.Location), strings.Join(parts, "."))
-		t.refusal.Nearest = strings.Clone(nearestName(name, in.columnNames())) // or it would keep the whole tree's text
+		t.refusal.Nearest = strings.Clone(nearestName(name, in.columnNames())) // without Clone it keeps the text of the tree alive
 	}
 	return name, hidden
 }
 
-// columnsOfStar are the columns of table.*.
+// columnsOfStar returns the columns of table.*.
 func (t *tracer) columnsOfStar(n *pg_query.ColumnRef, in *scope) []output {
 	parts := stringsOf(n.Fields)
 	s := in.sourceNamed(parts[len(parts)-2])

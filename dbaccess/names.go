@@ -10,12 +10,11 @@ import (
 	"glasshouse/sandbox"
 )
 
-// The server chooses among overloads by the types of the arguments, which are not
-// known here. So every function that a call may resolve to is looked at, and
-// where one of them is not allowed, the name is bound to pg_catalog in the text,
-// or the call refused.
+// The server chooses among overloads by argument types, which are unknown here. Therefore every
+// function that a call may resolve to is considered. If one of them is not allowed, the name is
+// qualified with pg_catalog in the text, or the call is refused.
 
-// function judges a call.
+// checkFunction checks a call.
 func (checker *statementChecker) checkFunction(n *pg_query.FuncCall) {
 	parts := stringsOf(n.Funcname)
 	name := parts[len(parts)-1]
@@ -60,7 +59,7 @@ func (checker *statementChecker) checkFunction(n *pg_query.FuncCall) {
 	}
 	switch {
 	case system.allAllowed() && users.hasDisallowed:
-		// A better match of another schema is never found.
+		// Qualified, a better match in another schema is not considered.
 		if !checker.qualify(at, name, "pg_catalog.") {
 			checker.fail(at, refuseFunction(name, false))
 		}
@@ -72,7 +71,7 @@ func (checker *statementChecker) checkFunction(n *pg_query.FuncCall) {
 		}
 	case args == 1 && findInPath(checker.catalog.types[name], schema, checker.searchPath, schemaOfType) != nil:
 	case checker.hasAllowedFunction(schema, name):
-		// A function of that name takes another number of arguments: the server says so.
+		// Functions of this name take another number of arguments: the server reports it.
 	case len(checker.catalog.functions[name]) == 0:
 		checker.fail(at, refuseUnknownFunction(strings.Join(parts, "."), name))
 	default:
@@ -80,13 +79,13 @@ func (checker *statementChecker) checkFunction(n *pg_query.FuncCall) {
 	}
 }
 
-// elsewhere is what functions of other databases are here.
+// otherDialectFunctions maps function names of other databases to PostgreSQL's.
 var otherDialectFunctions = map[string]string{
 	"ifnull": "coalesce", "isnull": "coalesce", "nvl": "coalesce", "len": "length", "getdate": "now", "curdate": "now", "group_concat": "string_agg",
 	"listagg": "string_agg", "date_format": "to_char", "strftime": "to_char", "datetrunc": "date_trunc", "json_extract": "jsonb_path_query",
 }
 
-// refuseUnknownFunction refuses a function that no schema has.
+// refuseUnknownFunction returns the refusal of a function that exists in no schema.
 func refuseUnknownFunction(full, name string) *sandbox.Refusal {
 	r := refuse("unknown-function", "there is no function %s", full)
 	if r.Nearest = otherDialectFunctions[name]; r.Nearest == "" {
@@ -98,7 +97,7 @@ func refuseUnknownFunction(full, name string) *sandbox.Refusal {
 	return r
 }
 
-// candidates sums up the functions that a name may mean.
+// candidates summarises the functions that a name may refer to.
 type candidates struct{ found, hasDisallowed bool }
 
 func (v *candidates) add(allowed bool) {
@@ -109,7 +108,7 @@ func (v *candidates) add(allowed bool) {
 func (v candidates) allAllowed() bool { return v.found && !v.hasDisallowed }
 
 func refuseFunction(full string, suggest bool) *sandbox.Refusal {
-	r := refuse("function-not-allowed", "the function %s is not on the list of functions that are known to only compute", full)
+	r := refuse("function-not-allowed", "the function %s is not on the list of allowed functions", full)
 	if suggest {
 		r.Nearest = nearestName(full[strings.LastIndexByte(full, '.')+1:], keySet(policy.SQLFunctions))
 	}
@@ -121,8 +120,8 @@ func refuseFunction(full string, suggest bool) *sandbox.Refusal {
 	return r
 }
 
-// qualify puts a schema before an unqualified name; false where the name does not
-// stand where the parser says.
+// qualify inserts a schema before an unqualified name. It returns false if the text at that offset
+// is not the name.
 func (checker *statementChecker) qualify(at int, name, prefix string) bool {
 	if at < 0 || at+len(name) > len(checker.sql) || checker.sql[at] != '"' && !strings.EqualFold(checker.sql[at:at+len(name)], name) {
 		return false
@@ -142,7 +141,7 @@ func (checker *statementChecker) isUserDefined(name string) bool {
 	return false
 }
 
-// hasAllowedFunction says that there is an allowed function of that name, whatever it takes.
+// hasAllowedFunction reports whether an allowed function has that name, for any arguments.
 func (checker *statementChecker) hasAllowedFunction(schema, name string) bool {
 	for _, f := range checker.catalog.functions[name] {
 		if f.allowed && (f.schema == schema || schema == "" && (f.schema == "pg_catalog" || slices.Contains(checker.searchPath, f.schema))) {
@@ -152,7 +151,7 @@ func (checker *statementChecker) hasAllowedFunction(schema, name string) bool {
 	return false
 }
 
-// checkCastCall sees type(value), which may be a cast; false where it is refused.
+// checkCastCall checks type(value), which may be a cast. It returns false if that is refused.
 func (checker *statementChecker) checkCastCall(schema, name string, at int) bool {
 	t := findInPath(checker.catalog.types[name], schema, checker.searchPath, schemaOfType)
 	if t == nil || t.schema == "pg_catalog" && len(policy.SQLFunctions[name]) > 0 {
@@ -164,7 +163,7 @@ func (checker *statementChecker) checkCastCall(schema, name string, at int) bool
 
 func schemaOfType(t *pgType) string { return t.schema }
 
-// checkCurrentSetting allows current_setting('name') where the name is a constant.
+// checkCurrentSetting allows current_setting('name') with a constant name.
 func (checker *statementChecker) checkCurrentSetting(n *pg_query.FuncCall) {
 	if len(n.Args) > 0 {
 		arg := n.Args[0]
@@ -176,10 +175,10 @@ func (checker *statementChecker) checkCurrentSetting(n *pg_query.FuncCall) {
 			return
 		}
 	}
-	checker.fail(int(n.Location), refuse("setting-not-allowed", "current_setting takes the name of a setting as a constant, so that it can be checked"))
+	checker.fail(int(n.Location), refuse("setting-not-allowed", "current_setting needs a constant name, so that it can be checked"))
 }
 
-// betweens are the operators that BETWEEN stands for.
+// betweenOperators are the operators that BETWEEN uses.
 var betweenOperators = map[pg_query.A_Expr_Kind][]string{
 	pg_query.A_Expr_Kind_AEXPR_BETWEEN: {">=", "<="}, pg_query.A_Expr_Kind_AEXPR_BETWEEN_SYM: {">=", "<="},
 	pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN: {"<", ">"}, pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM: {"<", ">"},
@@ -213,12 +212,12 @@ func (checker *statementChecker) checkOperator(op []*pg_query.Node, at int) {
 }
 
 func refuseOperator(full string) *sandbox.Refusal {
-	return refuse("function-not-allowed", "the operator %s is defined by a user, and is not known to only compute", full)
+	return refuse("function-not-allowed", "the operator %s is user-defined and not on the list of allowed operators", full)
 }
 
-// checkOperatorName judges an operator. Binding one in the text would change its
-// precedence, so where a user's is not allowed, its schema leaves the path that
-// the statement is run with.
+// checkOperatorName checks an operator. Qualifying it in the text would change its precedence.
+// Therefore, if a user-defined operator is not allowed, its schema is dropped from the search path
+// of the statement.
 func (checker *statementChecker) checkOperatorName(schema, name string, at int) {
 	if name == "!=" {
 		name = "<>"
@@ -254,7 +253,7 @@ func (checker *statementChecker) checkOperatorName(schema, name string, at int) 
 	}
 }
 
-// checkTypeName judges a type that a value is made of.
+// checkTypeName checks a type that the statement makes values of.
 func (checker *statementChecker) checkTypeName(n *pg_query.TypeName) {
 	parts := stringsOf(n.Names)
 	if len(parts) == 0 {
@@ -290,11 +289,11 @@ func (checker *statementChecker) checkTypeName(n *pg_query.TypeName) {
 }
 
 func refuseType(full string) *sandbox.Refusal {
-	return refuse("type-not-allowed", "a value of type %s cannot be made here: only built-in types, enums and what is made of them can", full)
+	return refuse("type-not-allowed", "values of type %s cannot be created: only built-in types, enums and types composed of them are allowed", full)
 }
 
-// checkType allows a type that runs no function of a user's, or whose checks are
-// judged later.
+// checkType allows types that run no user-defined function, and types whose functions are checked
+// later.
 func (checker *statementChecker) checkType(t *pgType, at int) {
 	if !checker.isTypeAllowed(t, 0) {
 		checker.fail(at, refuseType(t.name))

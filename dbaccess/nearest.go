@@ -1,6 +1,6 @@
 package dbaccess
 
-// nearestName is the closest name by edits, of which two letters that changed places are one, or "".
+// nearestName returns the closest name by edit distance, or "". A transposition counts as one edit.
 func nearestName(name string, among map[string]bool) string {
 	best, cost := "", max(len(name)/3, 1)+1
 	for other := range among {
@@ -15,7 +15,7 @@ func editDistance(a, b string, bound int) int {
 	if len(a)-len(b) > bound || len(b)-len(a) > bound {
 		return bound + 1
 	}
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1) // of the letters of a so far
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1) // rows i-2, i-1 and i of the distance matrix
 	for j := range row {
 		row[j] = j
 	}

@@ -10,26 +10,24 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// nodeType is what is to be known of one of the parser's Go types: how its JSON is read
-// into it, and where the nodes below it are. It is found by reflection once, and not at
-// every node.
+// nodeType describes one of the parser's Go types: how its JSON is read, and which fields hold
+// nodes. It is built once by reflection, so reading and walking a tree needs little reflection.
 type nodeType struct {
-	name             string // of the node
+	name             string // of the node in protobuf
 	goType           reflect.Type
 	isAllowed        bool
-	fieldsByJSONName map[string]*nodeField // all, by their names in JSON
-	childFields      []*nodeField          // those that hold nodes; of a choice, one
-	locationIndex    int                   // -1: there is none
+	fieldsByJSONName map[string]*nodeField
+	childFields      []*nodeField // fields that hold nodes; one for each oneof
+	locationIndex    int          // index of the field Location, or -1
 }
 
-// nodeField is one of a type's. One of a form that no node had when this was written is
-// not known, and a tree that has it can't be read.
+// nodeField describes a field. A tree with a field of an unknown form cannot be read.
 type nodeField struct {
-	index        int // in the Go type
+	index        int // in the Go struct
 	form         fieldForm
-	childType    *nodeType        // aNode, aList
-	enumNumbers  map[string]int32 // aName
-	oneofWrapper reflect.Type     // aChoice: the struct that holds what was chosen, as
+	childType    *nodeType        // formNode, formList
+	enumNumbers  map[string]int32 // formEnum
+	oneofWrapper reflect.Type     // formOneof: the struct around oneofField
 	oneofField   *nodeField
 }
 
@@ -38,14 +36,14 @@ type fieldForm byte
 const (
 	formNode fieldForm = iota
 	formList
-	formOneof // one of several, each in a struct of its own
-	formEnum  // of an enumeration
+	formOneof // one of several fields, each in a struct of its own
+	formEnum
 	formString
 	formInteger
 	formBool
 )
 
-// shapes are those of a tree's type and all below it.
+// nodeTypes returns the types of a parse tree.
 var nodeTypes = sync.OnceValue(func() map[reflect.Type]*nodeType {
 	all := map[reflect.Type]*nodeType{}
 	addNodeType(all, reflect.TypeFor[pg_query.ParseResult]())
@@ -96,7 +94,7 @@ func addNodeType(all map[reflect.Type]*nodeType, t reflect.Type) *nodeType {
 	return s
 }
 
-// newNodeField is nil for one that can't be read.
+// newNodeField returns nil for a field of an unknown form.
 func newNodeField(all map[reflect.Type]*nodeType, f reflect.StructField, index int) *nodeField {
 	switch kind := f.Type.Kind(); {
 	case f.Type.Implements(protoMessageType):
@@ -120,7 +118,7 @@ func newNodeField(all map[reflect.Type]*nodeType, f reflect.StructField, index i
 	return nil
 }
 
-// jsonName is what a field is called in JSON.
+// jsonName returns the name of a field in JSON.
 func jsonName(f reflect.StructField) (name string) {
 	for _, part := range strings.Split(f.Tag.Get("protobuf"), ",") {
 		if as, ok := strings.CutPrefix(part, "name="); ok && name == "" {
@@ -132,7 +130,7 @@ func jsonName(f reflect.StructField) (name string) {
 	return name
 }
 
-// offset is where a node begins in the text, -1 where it does not say.
+// offset returns the byte offset of a node in the statement, or -1 if it has none.
 func (s *nodeType) offset(node reflect.Value) int {
 	if s.locationIndex < 0 {
 		return -1
@@ -140,7 +138,7 @@ func (s *nodeType) offset(node reflect.Value) int {
 	return int(node.Field(s.locationIndex).Int())
 }
 
-// oneofMessage is the message in a choice; not valid where it is a plain value, or none.
+// oneofMessage returns the message in a oneof. The result is invalid for a scalar or an empty oneof.
 func oneofMessage(choice reflect.Value) reflect.Value {
 	if choice.IsNil() {
 		return reflect.Value{}
@@ -151,7 +149,7 @@ func oneofMessage(choice reflect.Value) reflect.Value {
 	return reflect.Value{}
 }
 
-// forEachChild visits the nodes right below one, which are pointers.
+// forEachChild visits the direct children of a node, which are pointers.
 func (s *nodeType) forEachChild(node reflect.Value, visit func(*nodeType, reflect.Value)) {
 	for _, f := range s.childFields {
 		v, below := node.Field(f.index), f.childType

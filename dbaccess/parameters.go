@@ -9,21 +9,21 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Object identifiers of pg_type.dat; they never change.
+// Object identifiers from PostgreSQL's pg_type.dat. They never change.
 const (
 	oidBool, oidInt8, oidInt4, oidFloat8, oidNumeric, oidJSONB      = 16, 20, 23, 701, 1700, 3802
 	oidBools, oidInt4s, oidInt8s, oidFloat8s, oidNumerics, oidTexts = 1000, 1007, 1016, 1022, 1231, 1009
 )
 
-// typed are the types that a caller may give a parameter, each with its array's.
+// parameterTypes are the types that a caller may declare for a parameter: scalar and array OID.
 var parameterTypes = map[string][2]uint32{
 	"bytea": {17, 1001}, "float8": {701, 1022}, "numeric": {1700, 1231}, "date": {1082, 1182}, "time": {1083, 1183}, "timetz": {1266, 1270}, "timestamp": {1114, 1115}, "timestamptz": {1184, 1185},
 	"interval": {1186, 1187}, "uuid": {2950, 2951}, "inet": {869, 1041}, "cidr": {650, 651}, "int4range": {3904, 3905}, "int8range": {3926, 3927}, "numrange": {3906, 3907}, "daterange": {3912, 3913},
 	"tsrange": {3908, 3909}, "tstzrange": {3910, 3911},
 }
 
-// encodeParameter gives a value in text format and its type; a string's is the server's
-// to infer, as psycopg does it.
+// encodeParameter returns a value in text format and its type's OID. For a string the OID is 0: the
+// server infers the type, as with psycopg.
 func encodeParameter(name string, v any) ([]byte, uint32, error) {
 	switch v := v.(type) {
 	case nil:
@@ -34,14 +34,14 @@ func encodeParameter(name string, v any) ([]byte, uint32, error) {
 		return []byte(v), numberType(string(v)), nil
 	case string:
 		if strings.IndexByte(v, 0) >= 0 {
-			return nil, 0, refuse("invalid-parameter", "the parameter :%s holds a NUL character, which PostgreSQL's text cannot", name)
+			return nil, 0, refuse("invalid-parameter", "the parameter :%s contains a NUL character, which PostgreSQL text cannot store", name)
 		}
 		return []byte(v), 0, nil
 	case sandbox.TypedParameter:
 		text, _, err := encodeParameter(name, v.Value)
 		oids, ok := parameterTypes[v.Type]
 		if !ok {
-			return nil, 0, refuse("invalid-parameter", "the parameter :%s is of the type %q, which no parameter has", name, v.Type)
+			return nil, 0, refuse("invalid-parameter", "the parameter :%s has the unknown type %q", name, v.Type)
 		}
 		if _, list := v.Value.([]any); list {
 			return text, oids[1], err
@@ -58,7 +58,7 @@ func encodeParameter(name string, v any) ([]byte, uint32, error) {
 		}
 		return []byte(text.String()), oid, nil
 	}
-	return nil, 0, refuse("invalid-parameter", "the parameter :%s is a %T, which has no PostgreSQL value", name, v)
+	return nil, 0, refuse("invalid-parameter", "the parameter :%s has a value that PostgreSQL cannot represent (%T)", name, v)
 }
 
 func numberType(digits string) uint32 {
@@ -74,7 +74,7 @@ func numberType(digits string) uint32 {
 	return oidNumeric
 }
 
-// appendArray writes a list as PostgreSQL's array literal; numbers decide its type.
+// appendArray appends a list as an array literal. Its elements decide the array's type.
 func appendArray(out *strings.Builder, name string, list []any, oid *uint32, depth int) error {
 	if depth > 6 {
 		return refuse("invalid-parameter", "the parameter :%s nests deeper than PostgreSQL's arrays", name)

@@ -15,11 +15,10 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Query checks and runs one read-only statement, and hands over its rows while the
-// server still sends: a take that is slow slows the server, and what is held here is
-// bounded. params are JSON values, numbers as json.Number. The error is a
-// *sandbox.Refusal where the statement was refused or failed, be it after some rows,
-// and FaultUnavailable where the server is away.
+// Query checks and runs one read-only statement. It passes rows to sink while the server still
+// sends them. params are JSON values, with numbers as json.Number. The error is a *sandbox.Refusal
+// if the statement is refused or fails, even after some rows, and FaultUnavailable if the server
+// cannot be reached.
 func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, sink sandbox.RowSink) (sandbox.QuerySummary, error) {
 	stmt, err := r.checkStatement(ctx, parse.Request{SQL: sql, Names: keysOf(params)}, false)
 	if err != nil {
@@ -39,25 +38,26 @@ func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l
 	if err := r.runOnConnection(ctx, &t, bound); err != nil {
 		return none, err
 	}
-	// The last rows, which are all of a small result, need no connection any more.
+	// The last batch, which is all of a small result, needs no connection.
 	if err := t.batcher.finish(); err != nil {
 		return none, translateError(ctx, err, stmt, l)
 	}
 	return t.summary, nil
 }
 
-// runOnConnection waits for a slot of the sandbox and the user, then runs a transaction on a connection of the pool.
+// runOnConnection waits for a slot of the sandbox and the user and runs a transaction on a pooled
+// connection.
 func (r *Reader) runOnConnection(ctx context.Context, t *transaction, bound *boundParameters) error {
 	release, err := r.acquire(ctx, t.limits)
 	if err != nil {
-		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled while it waited for its turn", Failed: true}
+		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled while it waited for a free connection", Failed: true}
 	}
 	defer release()
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
 		return unavailable(err)
 	}
-	defer conn.Release() // one that was closed is not used again
+	defer conn.Release() // the pool discards a closed connection
 	t.pg = conn.Conn().PgConn()
 	if err := t.run(ctx, bound); err != nil {
 		return translateError(ctx, err, t.statement, t.limits)
@@ -78,12 +78,12 @@ func (r *Reader) applyCeilings(l *sandbox.QueryLimits) {
 }
 
 const (
-	serverTimeoutMargin = 2 * time.Second // of the server's own timeout
-	maxErrorTextBytes   = 1 << 20         // of a message over the bytes of its row: an error's text
-	cancelTimeout       = time.Second     // for a cancel to reach the server
+	serverTimeoutMargin = 2 * time.Second // wait beyond the server's own statement timeout
+	maxErrorTextBytes   = 1 << 20         // allowance of a protocol message for an error text, beyond the bytes of a row
+	cancelTimeout       = time.Second     // for a cancel request to reach the server
 )
 
-// transaction runs one plan on one connection, in one round trip.
+// transaction runs one checked statement on one connection, in one round trip.
 type transaction struct {
 	pg        *pgconn.PgConn
 	statement *checkedStatement
@@ -91,11 +91,11 @@ type transaction struct {
 	summary   sandbox.QuerySummary
 	batcher   rowBatcher
 
-	statementError error // the server's
-	overByteLimit  bool  // rows are over the budget of bytes
+	statementError error // the server's answer to the statement
+	overByteLimit  bool  // the rows exceed limits.MaxBytes
 }
 
-// run leaves the connection clean, or closed.
+// run leaves the connection clean or closed.
 func (t *transaction) run(ctx context.Context, bound *boundParameters) error {
 	ctx, cancel := context.WithTimeout(ctx, t.limits.Timeout+serverTimeoutMargin)
 	defer cancel()
@@ -103,11 +103,11 @@ func (t *transaction) run(ctx context.Context, bound *boundParameters) error {
 	stop := context.AfterFunc(ctx, func() {
 		defer close(gone)
 		t.cancel()
-		_ = t.pg.Conn().Close() // a server that waits for a reader hears of no cancel
+		_ = t.pg.Conn().Close() // a server blocked on a full socket ignores a cancel request
 	})
 	err := t.roundTrip(bound)
 	if !stop() {
-		<-gone // a cancel that is under way could hit the next statement
+		<-gone // a cancel request under way could hit the next statement
 		err = errors.Join(ctx.Err(), err)
 	}
 	if err == nil && !t.overByteLimit && t.isClean() {
@@ -123,7 +123,7 @@ func (t *transaction) run(ctx context.Context, bound *boundParameters) error {
 	return errors.Join(t.statementError, err)
 }
 
-// cancel asks the server, on a connection of its own, to end what it does.
+// cancel asks the server, over a connection of its own, to end the current statement.
 func (t *transaction) cancel() {
 	ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
 	defer cancel()
@@ -137,9 +137,8 @@ func (t *transaction) close() {
 	_ = t.pg.Close(ctx)
 }
 
-// isClean says that the connection is as it was: in no transaction, which all have
-// come to an end, with DISCARD ALL answered, and with the settings that the server
-// reports as they were pinned.
+// isClean reports whether the connection can be reused: no transaction is open, DISCARD ALL was
+// answered, and the reported settings are the pinned ones.
 func (t *transaction) isClean() bool {
 	for _, key := range []string{"standard_conforming_strings", "client_encoding", "DateStyle", "IntervalStyle", "TimeZone"} {
 		if got := t.pg.ParameterStatus(key); got != "" && got != pinnedSettings[key] {
@@ -149,9 +148,9 @@ func (t *transaction) isClean() bool {
 	return t.pg.TxStatus() == 'I'
 }
 
-// roundTrip sends everything at once and reads the answers. The statement is in one
-// group with BEGIN: were that refused, the rest of the group is skipped. The
-// error is the connection's; the statement's own is in failed.
+// roundTrip sends all messages at once and reads the answers. The statement is in one implicit
+// group with BEGIN: if the server refuses BEGIN, it skips the statement. The returned error belongs
+// to the connection; the statement's error is in t.statementError.
 func (t *transaction) roundTrip(bound *boundParameters) error {
 	fe := t.pg.Frontend()
 	fe.SetMaxBodyLen(int(min(t.limits.MaxBytes+maxErrorTextBytes, math.MaxInt32)))
@@ -192,19 +191,19 @@ func (t *transaction) roundTrip(bound *boundParameters) error {
 			if err := pgconn.ErrorResponseToPgError(m); t.statementError == nil && ready == 0 {
 				t.statementError = err
 			} else {
-				return err // not the statement's
+				return err // not an error of the statement
 			}
 		case *pgproto3.ReadyForQuery:
 			ready++
 		case *pgproto3.CopyInResponse, *pgproto3.CopyOutResponse, *pgproto3.CopyBothResponse:
-			return fmt.Errorf("the server began to copy")
+			return fmt.Errorf("the server started a COPY, which is not allowed")
 		}
 	}
 	return nil
 }
 
-// checkReadError is what reading came to: one row that is over the budget is a result that
-// was cut.
+// checkReadError returns nil if err means that a single row exceeds the byte limit; the result is
+// truncated then.
 func (t *transaction) checkReadError(err error) error {
 	var long *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &long) {
@@ -214,12 +213,12 @@ func (t *transaction) checkReadError(err error) error {
 	return err
 }
 
-// describe sees what the statement gives. A masked column is known twice: by the
-// trace of the statement, and by where the server says that it comes from.
+// describe takes the output columns. A masked column is recognised twice: by the trace of the
+// statement and by the origin that the server reports.
 func (t *transaction) describe(m *pgproto3.RowDescription) error {
 	n := len(m.Fields)
 	if t.statement.maskedOutputs != nil && len(t.statement.maskedOutputs) != n {
-		return refuse("masked-column", "the statement gives %d columns and not %d, as it was judged to, and one of them is masked: name them one by one", n, len(t.statement.maskedOutputs))
+		return refuse("masked-column", "the statement returns %d columns instead of the checked %d, and one of them is masked: list the columns by name", n, len(t.statement.maskedOutputs))
 	}
 	columns, how := make([]sandbox.Column, n), make([]columnReader, n)
 	for i, f := range m.Fields {
@@ -233,13 +232,13 @@ func (t *transaction) describe(m *pgproto3.RowDescription) error {
 	return nil
 }
 
-// addRow adds a row, where there is room for it. The server sends one row more than
-// it may, to tell that there are more.
+// addRow adds a row if it is within the limits. The server sends one row more than allowed, which
+// shows that there are more.
 func (t *transaction) addRow(row [][]byte) error {
 	size := int64(0)
 	for i, v := range row {
 		if t.batcher.columns[i].masked {
-			size += int64(len(maskValue)) // how long it is would tell of it
+			size += int64(len(maskValue)) // the length of the value would reveal something
 		} else {
 			size += int64(len(v))
 		}
@@ -257,10 +256,10 @@ func (t *transaction) addRow(row [][]byte) error {
 	return t.batcher.add(row)
 }
 
-// boundParameters are what a statement's parameters are bound to.
+// boundParameters are the parameters of a statement in PostgreSQL's text format.
 type boundParameters struct {
-	texts [][]byte // nil is NULL
-	oids  []uint32 // 0 lets the server infer
+	texts [][]byte // nil means NULL
+	oids  []uint32 // 0: the server infers the type
 }
 
 func bindParameters(names []string, params map[string]any) (*boundParameters, error) {

@@ -1,24 +1,30 @@
-// Package dbaccess is door one: read-only SQL from user code, to the database
-// that agents read. (Door two, history, is a package below, with another role.)
+// Package dbaccess runs read-only SQL from user code against the knowledge database.
 //
-// A statement passes, in this order: the gate and the parser, in a child process
-// (package parse: bytes, nesting and chains by the lexer, :name to $n, the tree);
-// the check (every node of the tree allow-listed; functions, operators, casts and
-// types by all that their names may mean in the live catalogue; and the same for
-// the views, policies and domains that it uses); a login with nothing but SELECT;
-// and a READ ONLY transaction with a timeout that always rolls back. What was
-// judged is bound: names that could mean something else are qualified in the
-// text, and the search path is set to the one that was judged.
-// A column that the operator masks is traced through the statement: it may be put
-// out, and stands for a mask then, and nothing be done with it.
+//	r, err := dbaccess.Open(ctx, dbaccess.Config{URL: url})
+//	if err := r.AuditLogin(ctx); err != nil { ... } // the login can do more than read
+//	summary, err := r.Query(ctx, "SELECT :n::int", map[string]any{"n": json.Number("1")}, limits, sink)
 //
-// All of it is one round trip on a connection of its own: BEGIN, two SET LOCALs,
-// the statement, ROLLBACK, DISCARD ALL. Rows are counted by the server and bytes as
-// they come over the wire. A connection is used again only where it answered all
-// of that; else it is closed, and what it still does is cancelled on the server.
+// Our own tables are package history's, with another login.
 //
-// Rows are handed over while they come, in parts that are bounded, by the goroutine
-// that reads them: it holds one part, and who takes it slowly slows the server.
+// A statement passes these layers, in this order:
+//
+//  1. Lexical limits and the parser, in a child process (package parse).
+//  2. The check (statementChecker): every node of the tree is on an allow-list. Functions,
+//     operators, casts and types are allowed by everything that their names can mean in the live
+//     catalog. Views, row policies and domains that the statement uses are checked too. Names that
+//     could mean something else are qualified in the text, and the statement runs with the search
+//     path that was checked.
+//  3. Masking (tracer): a query may select a masked column, which is returned as ***. It may not
+//     use the column in an expression, filter, join or sort.
+//  4. A login that has SELECT and nothing else (AuditLogin).
+//  5. A READ ONLY transaction with a timeout that always rolls back.
+//
+// BEGIN, two SET LOCALs, the statement, ROLLBACK and DISCARD ALL are one round trip. The server
+// limits rows; bytes are counted as they arrive. A connection that does not answer all of that is
+// closed, and its statement is cancelled on the server.
+//
+// The goroutine that calls Query reads the rows and passes them to the sink in bounded batches. It
+// holds one batch, so a slow sink slows the server down.
 package dbaccess
 
 import (
@@ -38,42 +44,42 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Config says what to read and how much of it.
+// Config configures a Reader.
 type Config struct {
 	URL            string
-	WriterURL      string              // a login that may write, for captured statements; "" is none
-	MaxConns       int32               // statements at a time; 0 is 16
-	PerUser        int                 // statements of one user at a time; 0 is MaxConns
-	PerSandbox     int                 // statements of one sandbox at a time; 0 is MaxConns
-	Limits         sandbox.QueryLimits // ceilings; zero fields are 1 000 000 rows, 64 MiB, 30 s
-	AllowFunctions []string            // user-defined functions that the operator vouches for: "name" or "schema.name", with "(type,type)" or without
-	MaskColumns    []string            // columns whose values agents must not see: "schema.table.column", or "table.column"
+	WriterURL      string              // login that may write, for captured statements; "" if there is none
+	MaxConns       int32               // concurrent statements; 0 means 16
+	PerUser        int                 // concurrent statements of one user; 0 means MaxConns
+	PerSandbox     int                 // concurrent statements of one sandbox; 0 means MaxConns
+	Limits         sandbox.QueryLimits // ceilings; zero fields mean 1 000 000 rows, 64 MiB, 30 s
+	AllowFunctions []string            // user-defined functions that may be called: "name" or "schema.name", optionally with "(type,type)"
+	MaskColumns    []string            // columns whose values are hidden: "schema.table.column" or "table.column"
 }
 
-// Reader runs read-only statements.
+// Reader checks and runs read-only statements. It is safe for concurrent use.
 type Reader struct {
 	config           Config
 	pool             *pgxpool.Pool
-	writer           *pgxpool.Pool // nil where there is none
+	writer           *pgxpool.Pool // nil without a writing login
 	parsers          *parse.Pool
-	allowedFunctions map[string]bool // AllowFunctions
+	allowedFunctions map[string]bool // Config.AllowFunctions
 	checks           checkCache
 	perUser          *limit.Keyed // statements at a time
 	perSandbox       *limit.Keyed
 
 	mu               sync.Mutex
 	catalog          *catalog
-	nextVersionCheck time.Time // when the database's own may have changed
+	nextVersionCheck time.Time // when to ask again whether the catalog has changed
 }
 
-// pinned are settings that the lexer and the decoders depend on; user SQL cannot
-// change them. Those that the server reports are looked at after every statement.
+// pinnedSettings are settings that the lexer and the decoders depend on. User SQL cannot change
+// them. After every statement the Reader compares those that the server reports.
 var pinnedSettings = map[string]string{
 	"application_name": "glasshouse-reader", "default_transaction_read_only": "on", "standard_conforming_strings": "on", "client_encoding": "UTF8", "TimeZone": "UTC",
 	"DateStyle": "ISO, MDY", "IntervalStyle": "iso_8601", "bytea_output": "hex", "extra_float_digits": "1", "xmlbinary": "base64",
 }
 
-// Open makes a Reader; it connects when it is first used.
+// Open returns a Reader. It connects when it is first used. Close it.
 func Open(ctx context.Context, c Config) (*Reader, error) {
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
@@ -92,7 +98,7 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 		c.MaxConns = 16
 	}
 	config.MaxConns = c.MaxConns
-	// DISCARD ALL would pull prepared statements from under pgx.
+	// DISCARD ALL drops prepared statements, so pgx must not cache any.
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	for key, value := range pinnedSettings {
 		config.ConnConfig.RuntimeParams[key] = value
@@ -131,7 +137,7 @@ func (r *Reader) acquire(ctx context.Context, l sandbox.QueryLimits) (release fu
 	return func() { releaseUser(); releaseSandbox() }, nil
 }
 
-// Close closes the connections and ends the parsers.
+// Close closes the connections and ends the parser processes.
 func (r *Reader) Close() {
 	r.pool.Close()
 	if r.writer != nil {
@@ -140,10 +146,11 @@ func (r *Reader) Close() {
 	r.parsers.Close()
 }
 
-// Ping says whether the database answers.
+// Ping returns FaultUnavailable if the database does not answer.
 func (r *Reader) Ping(ctx context.Context) error { return unavailable(r.pool.Ping(ctx)) }
 
-// unavailable turns any failure to reach the server into what a caller can act on.
+// unavailable replaces an error that means "server not reachable" (SQLSTATE classes 08, 28, 53, 57,
+// or no SQLSTATE) with FaultUnavailable.
 func unavailable(err error) error {
 	var pg *pgconn.PgError
 	var told *sandbox.Error

@@ -8,8 +8,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// tablesSQL lists what may be read; a row estimate is the planner's, or else the
-// statistics collector's.
+// tablesSQL lists readable tables. The row estimate is the planner's, or the statistics
+// collector's if there is none.
 const tablesSQL = `
 SELECT c.oid::int8, CASE WHEN pg_table_is_visible(c.oid) THEN relname ELSE nspname || '.' || relname END,
   CASE relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'p' THEN 'partitioned table' WHEN 'f' THEN 'foreign table' ELSE 'table' END, obj_description(c.oid, 'pg_class'),
@@ -21,8 +21,8 @@ WHERE relkind IN ('r', 'v', 'm', 'p', 'f') AND NOT relispartition AND nspname NO
   AND has_schema_privilege(n.oid, 'USAGE') AND (has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))
 ORDER BY 2`
 
-// Tables lists the tables and views that may be read, those outside the search
-// path with their schema.
+// Tables returns the names of readable tables and views. Names outside of the search path have
+// their schema.
 func (r *Reader) Tables(ctx context.Context) ([]string, error) {
 	tables, err := r.tables(ctx)
 	names := make([]string, 0, len(tables))
@@ -32,7 +32,7 @@ func (r *Reader) Tables(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// catalogTable is one with its object identifier and its name without a schema.
+// catalogTable is a table with its object identifier and unqualified name.
 type catalogTable struct {
 	sandbox.Table
 	oid             int64
@@ -48,7 +48,7 @@ func (r *Reader) tables(ctx context.Context) ([]catalogTable, error) {
 	return tables, unavailable(err)
 }
 
-// pg_constraint, because information_schema shows no constraints to a role that
+// columnsSQL reads pg_constraint because information_schema shows no constraints to a role that
 // only reads.
 const columnsSQL = `
 SELECT a.attrelid::int8, a.attname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'NO' ELSE 'YES' END, pg_get_expr(d.adbin, d.adrelid), col_description(a.attrelid, a.attnum), a.attnum::int,
@@ -65,9 +65,8 @@ SELECT k.conrelid::int8, k.contype = 'p', coalesce(k.confrelid::regclass::text, 
   ARRAY(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u(n, i) JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY i)
 FROM pg_constraint k WHERE k.contype IN ('p', 'f') AND k.conrelid = ANY ($1::int8[]::oid[]) ORDER BY k.conrelid, k.conname`
 
-// Schema describes the named tables, or all where none is named, each with the
-// columns that may be read, in order. The error is a Refusal with the nearest name
-// where there is no such table to read.
+// Schema describes the named tables, or all tables if no name is given, with their readable columns
+// in order. The error is a Refusal with the nearest name if there is no such readable table.
 func (r *Reader) Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) {
 	all, err := r.tables(ctx)
 	if err != nil {
@@ -117,7 +116,7 @@ func refuseUnknownTable(tables []catalogTable, name string) error {
 	return no
 }
 
-// describe adds the columns and keys.
+// describe adds columns and keys.
 func (r *Reader) describe(ctx context.Context, tables []catalogTable) error {
 	oids := make([]int64, len(tables))
 	of := map[int64]*sandbox.Table{}
@@ -150,7 +149,8 @@ func (r *Reader) describe(ctx context.Context, tables []catalogTable) error {
 		} else {
 			t.ForeignKeys = append(t.ForeignKeys, key)
 		}
-		key.Columns, key.ReferencedColumns = nil, nil // the next row's are its own
+		key.Columns, key.ReferencedColumns = nil, nil // the next row needs its own memory
+
 		return nil
 	})
 	return err

@@ -14,35 +14,33 @@ import (
 	"glasshouse/sandbox"
 )
 
-// checkedStatement is a statement that was judged against one catalogue: what to run, or why
-// not. It is shared by all who send the same text, and never changed.
+// checkedStatement is the result of checking a statement against one catalog: the text to run, or
+// the refusal. It is shared by all callers with the same text and is immutable.
 type checkedStatement struct {
 	catalog        *catalog
 	original       string // as the caller wrote it
-	numbered       string // with $n for :name
-	sql            string // with names bound to what was judged: this is run
-	searchPath     string // the search path to run it with
+	numbered       string // with $n in place of :name
+	sql            string // with qualified names; this text runs
+	searchPath     string // search_path to run it with
 	parameterNames []string
-	maskedOutputs  []bool          // of the output columns; nil where none is
-	columnNames    map[string]bool // of the tables in it
+	maskedOutputs  []bool          // one per output column; nil if none is masked
+	columnNames    map[string]bool // columns of the tables in the statement, for suggestions
 	fingerprint    string
 	toNumbered     []parse.Shift
 	toSQL          []parse.Shift
 	refusal        *sandbox.Refusal
 }
 
-// Checker judges statements offline, with no database: only what PostgreSQL itself
-// brings exists.
+// Checker checks statements without a database. Only the names of pg_catalog exist for it.
 type Checker struct{ parsers *parse.Pool }
 
-// NewChecker makes a Checker; Close it.
+// NewChecker returns a Checker. Close it.
 func NewChecker() *Checker { return &Checker{parse.Open(0)} }
 
-// Close ends the processes that it parses in.
+// Close ends the parser processes.
 func (c *Checker) Close() { c.parsers.Close() }
 
-// Check judges a statement, whatever its parameters are: nil, or a
-// *sandbox.Refusal.
+// Check returns nil if the statement is allowed with any parameters, or a *sandbox.Refusal.
 func (c *Checker) Check(ctx context.Context, sql string) error {
 	stmt, _, err := parseAndCheck(ctx, c.parsers, parse.Request{SQL: sql, AllowAnyName: true}, nil, false)
 	if err == nil && stmt.refusal != nil {
@@ -51,8 +49,8 @@ func (c *Checker) Check(ctx context.Context, sql string) error {
 	return err
 }
 
-// Check judges a statement against the live database, whatever its parameters are,
-// and does not run it: nil, or a *sandbox.Refusal.
+// Check checks a statement against the live catalog, for any parameters, without running it. It
+// returns nil or a *sandbox.Refusal.
 func (r *Reader) Check(ctx context.Context, sql string) error {
 	stmt, err := r.checkStatement(ctx, parse.Request{SQL: sql, AllowAnyName: true}, false)
 	if err == nil && stmt.refusal != nil {
@@ -61,10 +59,10 @@ func (r *Reader) Check(ctx context.Context, sql string) error {
 	return err
 }
 
-// plan returns the plan of a statement, from the cache where the text was judged
-// against this very catalogue before.
+// checkStatement returns the checked statement, from the cache if the same text was checked against
+// the current catalog. allowWrites admits statements that write, for Capture and Apply.
 func (r *Reader) checkStatement(ctx context.Context, q parse.Request, writes bool) (*checkedStatement, error) {
-	if bad := parse.CheckText(q.SQL); bad != nil { // before its text is a key
+	if bad := parse.CheckText(q.SQL); bad != nil { // before the text becomes a cache key
 		return &checkedStatement{refusal: refusalOf(bad)}, nil
 	}
 	cat, err := r.currentCatalog(ctx)
@@ -74,10 +72,10 @@ func (r *Reader) checkStatement(ctx context.Context, q parse.Request, writes boo
 	slices.Sort(q.Names)
 	key := q.SQL + "\x00" + strings.Join(q.Names, "\x00")
 	if writes {
-		key = "\x00" + key // no statement begins so
+		key = "\x00" + key // no statement begins with NUL
 	}
 	if q.AllowAnyName {
-		key += "\x00\x00" // no name is empty
+		key += "\x00\x00" // no parameter name is empty
 	}
 	if stmt := r.checks.get(key); stmt != nil && stmt.catalog == cat {
 		return stmt, nil
@@ -99,7 +97,7 @@ func (r *Reader) checkStatement(ctx context.Context, q parse.Request, writes boo
 	return stmt, nil
 }
 
-// parseAndCheck parses and judges a statement, its hidden calls left out.
+// parseAndCheck parses and checks a statement, without the definitions that it uses.
 func parseAndCheck(ctx context.Context, parsers *parse.Pool, q parse.Request, cat *catalog, writes bool) (stmt *checkedStatement, checker *statementChecker, err error) {
 	fingerprint, err := parsers.Parse(ctx, q, func(parsed parse.Result) { stmt, checker = checkParsed(q, parsed, cat, writes) })
 	if errors.Is(err, parse.ErrParserFailed) {
@@ -115,7 +113,7 @@ func parseAndCheck(ctx context.Context, parsers *parse.Pool, q parse.Request, ca
 	return stmt, checker, nil
 }
 
-// checkParsed judges what was parsed; the walker is nil where it is refused.
+// checkParsed checks a parsed statement. The checker is nil if the statement is refused.
 func checkParsed(q parse.Request, parsed parse.Result, cat *catalog, writes bool) (*checkedStatement, *statementChecker) {
 	stmt := &checkedStatement{catalog: cat, original: q.SQL, numbered: parsed.SQL, parameterNames: parsed.Names, toNumbered: parsed.Shifts}
 	if bad := parsed.Fault; bad != nil {
@@ -157,9 +155,8 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *catalog, writes bool
 	return stmt, checker
 }
 
-// qualifyNames writes the statement as it is run: with what the walker inserts, and,
-// where a schema's operators must not be found, without that schema in the path
-// and with the tables qualified.
+// qualifyNames writes the text that runs: with the insertions of the checker, and, if operators of
+// a schema must not be found, without that schema in the search path and with qualified tables.
 func (stmt *checkedStatement) qualifyNames(checker *statementChecker) {
 	if len(checker.droppedSchemas) > 0 {
 		for _, i := range checker.qualifications {
@@ -174,7 +171,7 @@ func (stmt *checkedStatement) qualifyNames(checker *statementChecker) {
 			path = append(path, quoteIdentifier(s))
 		}
 	}
-	// Last, because first is where it would be found otherwise.
+	// pg_temp is searched first unless the path names it, so it is named last.
 	stmt.searchPath = strings.Join(append(path, "pg_temp"), ", ")
 	stmt.sql = stmt.numbered
 	if len(checker.insertions) == 0 {
@@ -196,13 +193,13 @@ func (stmt *checkedStatement) qualifyNames(checker *statementChecker) {
 	stmt.sql = out.String()
 }
 
-// locate maps a position of the server's (in characters of sql, from 1) to
-// characters and line of the caller's own text.
+// locate maps a position that the server reports (in characters of sql, from 1) to the character
+// and line of the caller's text.
 func (stmt *checkedStatement) locate(position int) (int, int) {
 	return characterAndLine(stmt.original, originalOffset(stmt.toNumbered, originalOffset(stmt.toSQL, byteOffset(stmt.sql, position))))
 }
 
-// originalOffset maps a byte of the new text to the old.
+// originalOffset maps a byte offset of the new text to the old text.
 func originalOffset(shifts []parse.Shift, at int) int {
 	for i := len(shifts) - 1; i >= 0; i-- {
 		if at >= shifts[i].At {
@@ -212,7 +209,7 @@ func originalOffset(shifts []parse.Shift, at int) int {
 	return at
 }
 
-// byteOffset is the byte at which a character begins; characters count from 1.
+// byteOffset returns the offset of a character; characters count from 1.
 func byteOffset(text string, position int) int {
 	at := 0
 	for n := 1; n < position && at < len(text); n++ {
@@ -222,7 +219,7 @@ func byteOffset(text string, position int) int {
 	return at
 }
 
-// characterAndLine is the position in characters and the line, both from 1, of a byte.
+// characterAndLine returns the character and line, both from 1, of a byte offset.
 func characterAndLine(text string, at int) (position, line int) {
 	at = min(max(at, 0), len(text))
 	return utf8.RuneCountInString(text[:at]) + 1, strings.Count(text[:at], "\n") + 1
@@ -244,15 +241,15 @@ func setOf(list []string) map[string]bool {
 	return out
 }
 
-// checkCache keeps the latest plans, in two generations: when the young one is full,
-// the old one is forgotten.
+// checkCache keeps the latest checked statements in two generations. When the young generation is
+// full, the old one is dropped.
 type checkCache struct {
 	mu         sync.Mutex
 	young, old map[string]*checkedStatement
 	size       int
 }
 
-const checkCacheBytes = 4 << 20 // bytes of text in one generation
+const checkCacheBytes = 4 << 20 // text bytes of one generation
 
 func (c *checkCache) get(key string) *checkedStatement {
 	c.mu.Lock()
@@ -274,7 +271,8 @@ func (c *checkCache) put(key string, stmt *checkedStatement) {
 }
 
 func (c *checkCache) insert(key string, stmt *checkedStatement) {
-	// The text is held as key, given, bound and sql, which share it where they can.
+	// The text is held as key, original, numbered and sql, which share memory where they can.
+
 	if c.size += 4*len(key) + 1000; c.young == nil || c.size > checkCacheBytes {
 		c.old, c.young, c.size = c.young, map[string]*checkedStatement{}, 4*len(key)+1000
 	}

@@ -11,18 +11,18 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
-// deepest is how many messages may stand in one another.
+// maxTreeDepth bounds the nesting of messages.
 const maxTreeDepth = 10_000
 
 var (
-	errTreeTooDeep    = errors.New("the statement nests too deep")
-	errUnreadableTree = errors.New("what the parser says of the statement can't be read")
+	errTreeTooDeep    = errors.New("the statement is nested too deeply")
+	errUnreadableTree = errors.New("the parse tree of the statement cannot be read")
 )
 
-// readTree reads the parser's tree, in the form of JSON that it writes: no space between
-// the tokens, and the names of protobuf. What has no place in the tree's Go types, or
-// has one twice, is an error, so all that was parsed is judged. (The writer leaves out
-// whole numbers below zero; nothing is judged by one.) Its strings are parts of the text.
+// readTree reads the parser's tree from the JSON that it writes: no white space between tokens, and
+// protobuf names. A field that is unknown or occurs twice is an error, so everything that was
+// parsed is also checked. (The parser's writer omits negative integers; no check depends on one.)
+// Strings of the tree share the memory of text.
 func readTree(text string) (*pg_query.ParseResult, error) {
 	r, tree := treeReader{text: text}, &pg_query.ParseResult{}
 	node := reflect.ValueOf(tree).Elem()
@@ -35,7 +35,7 @@ func readTree(text string) (*pg_query.ParseResult, error) {
 	return tree, nil
 }
 
-// treeReader reads on from a byte of the text.
+// treeReader reads a text from an offset.
 type treeReader struct {
 	text   string
 	offset int
@@ -106,7 +106,7 @@ func (r *treeReader) field(f *nodeField, node reflect.Value, depth int) error {
 			ok = n >= 0 && into.Uint() == uint64(n)
 		}
 	case formBool:
-		ok = strings.HasPrefix(r.text[r.offset:], "true") // the writer leaves out what is false
+		ok = strings.HasPrefix(r.text[r.offset:], "true") // the writer omits false
 		r.offset += len("true")
 		into.SetBool(ok)
 	}
@@ -145,7 +145,7 @@ func (r *treeReader) accept(c byte) bool {
 	return true
 }
 
-// quoted reads a string; one without escapes stays where it is.
+// quoted reads a string. A string without escapes is not copied.
 func (r *treeReader) quoted() (string, bool) {
 	if !r.accept('"') {
 		return "", false
@@ -181,5 +181,5 @@ func (r *treeReader) number() (int64, bool) {
 	return n, err == nil
 }
 
-// assignTo sets an interface, for which reflection takes much longer.
+// assignTo sets an interface value; reflect.Value.Set takes much longer.
 func assignTo[T any](into *T, one any) { *into = one.(T) }

@@ -8,10 +8,10 @@ import (
 	"glasshouse/sandbox"
 )
 
-// decoder makes a value of sandbox.Values' closed set from PostgreSQL's text.
+// decoder converts PostgreSQL's text to a value that sandbox.ColumnValues.Others may hold.
 type decoder func(text string) any
 
-// kinds maps type names to the kinds of sandbox.Column; all others are text.
+// kindByTypeName maps type names to kinds of sandbox.Column; all others are text.
 var kindByTypeName = map[string]string{
 	"bool": "bool", "int2": "int", "int4": "int", "int8": "int", "oid": "int", "float4": "float", "float8": "float", "numeric": "decimal", "text": "string", "varchar": "string", "bpchar": "string", "name": "string",
 	"bytea": "bytes", "date": "date", "time": "time", "timetz": "timetz", "timestamp": "timestamp", "timestamptz": "timestamptz", "interval": "timedelta", "uuid": "uuid", "json": "json", "jsonb": "json", "inet": "inet", "cidr": "cidr", "record": "record",
@@ -48,8 +48,8 @@ var decoderByKind = map[string]decoder{
 
 var storageByKind = map[string]valueStorage{"int": storeInts, "float": storeFloats, "bool": storeBools, "timestamp": storeTime, "timestamptz": storeTime, "bytes": storeOthers, "timedelta": storeOthers}
 
-// describeColumn describes an output column by the type that the server gives it, and says
-// how it is read.
+// describeColumn describes an output column by the type OID that the server reports, and says how
+// its values are stored.
 func (cat *catalog) describeColumn(name string, oid uint32) (sandbox.Column, columnReader) {
 	out := sandbox.Column{Name: name, Type: "unknown", Kind: "text"}
 	t := cat.typesByOID[oid]
@@ -57,7 +57,7 @@ func (cat *catalog) describeColumn(name string, oid uint32) (sandbox.Column, col
 		return out, columnReader{}
 	}
 	out.Type = t.name
-	vector := t.name == "int2vector" || t.name == "oidvector" // lists that are not written as arrays
+	vector := t.name == "int2vector" || t.name == "oidvector" // their text format is not an array literal
 	if t.element != 0 && (t.kind == 'b' || t.kind == 'p') && !vector {
 		if element := cat.typesByOID[t.element]; element != nil {
 			t = element
@@ -85,7 +85,7 @@ func (cat *catalog) describeColumn(name string, oid uint32) (sandbox.Column, col
 
 func decodeTime(s string) any { return string(appendTime(nil, []byte(s))) }
 
-// decodeInterval reads an ISO 8601 interval as months, days and microseconds.
+// decodeInterval decodes an ISO 8601 interval to months, days and microseconds.
 func decodeInterval(s string) any {
 	var months, days, micros int64
 	date, clock, _ := strings.Cut(strings.TrimPrefix(s, "P"), "T")
@@ -124,8 +124,8 @@ func forEachIntervalPart(s string, take func(v string, unit byte)) {
 	}
 }
 
-// decodeArray reads PostgreSQL's array text, of any number of dimensions; bounds such
-// as [0:1]= are left out, as a list has none.
+// decodeArray decodes an array literal of any number of dimensions. Explicit bounds such as [0:1]=
+// are dropped, because a list has none.
 func decodeArray(s string, separator byte, one decoder) any {
 	if strings.HasPrefix(s, "[") {
 		_, s, _ = strings.Cut(s, "=")

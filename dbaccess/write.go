@@ -15,13 +15,13 @@ import (
 	"glasshouse/sandbox"
 )
 
-// A write is judged as a query is, but for its own kind of statement, and planned
-// by a login of its own, which writes. Nothing runs it but Apply.
+// A write is checked like a query, except for its kind of statement, and planned with a login of its
+// own. Only Apply runs it.
 
-// writingStatements may be captured; all else that has an effect is refused.
+// writingStatements may be captured. Other statements with an effect are refused.
 var writingStatements = wordSet("InsertStmt UpdateStmt DeleteStmt MergeStmt")
 
-// writtenNodes are those that only they have.
+// writeOnlyNodes occur only in writing statements.
 var writeOnlyNodes = wordSet("InsertStmt UpdateStmt DeleteStmt MergeStmt MergeWhenClause OnConflictClause InferClause MultiAssignRef SetToDefault IndexElem")
 
 func openWriter(ctx context.Context, url string) (*pgxpool.Pool, error) {
@@ -38,8 +38,8 @@ func openWriter(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// checkWrite plans a statement that would write; a *sandbox.Refusal where it may
-// not, or is none.
+// checkWrite checks a statement that writes and binds its parameters. The error is a
+// *sandbox.Refusal if the statement is not allowed or does not write.
 func (r *Reader) checkWrite(ctx context.Context, sql string, params map[string]any) (*checkedStatement, *boundParameters, error) {
 	stmt, err := r.checkStatement(ctx, parse.Request{SQL: sql, Names: keysOf(params)}, true)
 	if err != nil {
@@ -53,8 +53,8 @@ func (r *Reader) checkWrite(ctx context.Context, sql string, params map[string]a
 	return stmt, bound, err
 }
 
-// Capture judges a statement that would write, and plans it without running it.
-// The plan is nil where there is no writing login.
+// Capture checks a statement that writes and plans it without running it. The plan is nil without a
+// writing login.
 func (r *Reader) Capture(ctx context.Context, sql string, params map[string]any) (out sandbox.WritePlan, err error) {
 	stmt, bound, err := r.checkWrite(ctx, sql, params)
 	if err != nil {
@@ -72,11 +72,11 @@ func (r *Reader) Capture(ctx context.Context, sql string, params map[string]any)
 			}
 		}
 		if len(res) == 0 || json.Unmarshal(res[0][0], &plans) != nil || len(plans) == 0 {
-			return errors.New("the server's plan can't be read")
+			return errors.New("the server's query plan cannot be read")
 		}
 		out.Plan = json.RawMessage(res[0][0])
 		out.Rows = plans[0].Plan.Rows
-		// A ModifyTable without RETURNING gives no rows itself: its input's are those it changes.
+		// Without RETURNING the ModifyTable node itself has no rows; its input has those that change.
 		var input struct {
 			Rows int64 `json:"Plan Rows"`
 		}
@@ -88,11 +88,11 @@ func (r *Reader) Capture(ctx context.Context, sql string, params map[string]any)
 	return out, err
 }
 
-// Apply runs a captured statement by the writing login, in one transaction, after it
-// was judged again. It returns how many rows it changed.
+// Apply checks a captured statement again and runs it with the writing login in one transaction. It
+// returns the number of changed rows.
 func (r *Reader) Apply(ctx context.Context, sql string, params map[string]any) (rows int64, err error) {
 	if r.writer == nil {
-		return 0, &sandbox.Error{Fault: sandbox.FaultForbidden, Detail: "the operator has configured no writing login (--writer-url), so nothing can be applied"}
+		return 0, &sandbox.Error{Fault: sandbox.FaultForbidden, Detail: "the service has no writing login: the operator must set --writer-url before a write can be applied"}
 	}
 	stmt, bound, err := r.checkWrite(ctx, sql, params)
 	if err != nil {
@@ -104,8 +104,8 @@ func (r *Reader) Apply(ctx context.Context, sql string, params map[string]any) (
 	})
 }
 
-// runWithWriter runs prefix and the statement in one transaction of the writing login,
-// which is committed where it may write. The connection is not used again.
+// runWithWriter runs prefix and the statement in one transaction of the writing login, and commits
+// in mode ReadWrite. The connection is closed afterwards.
 func (r *Reader) runWithWriter(ctx context.Context, stmt *checkedStatement, bound *boundParameters, mode pgx.TxAccessMode, prefix string, take func(rows [][][]byte, changed int64) error) error {
 	limits := r.config.Limits
 	ctx, cancel := context.WithTimeout(ctx, limits.Timeout+serverTimeoutMargin)
@@ -142,7 +142,7 @@ func (r *Reader) runWithWriter(ctx context.Context, stmt *checkedStatement, boun
 	return nil
 }
 
-// shiftAll moves what maps positions by as many bytes as stand before the text.
+// shiftAll adjusts position mappings for `by` bytes in front of the text.
 func shiftAll(all []parse.Shift, by int) []parse.Shift {
 	out := make([]parse.Shift, len(all))
 	for i, s := range all {

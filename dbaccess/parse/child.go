@@ -9,22 +9,21 @@ import (
 	"time"
 )
 
-// stageName is argv[0] of the binary when it is a child.
+// childArgv0 is argv[0] of the binary when it runs as a parser child.
 const childArgv0 = "glasshouse-parse"
 
-// cpuLimit is the CPU time that one statement may take, in a child's own eyes. A legal
-// list of 50 000 takes a sixth of a second.
+// cpuLimit is the CPU time that a child allows for a statement. An allowed list of 50 000 items
+// takes a sixth of a second.
 func cpuLimit(q Request) time.Duration {
 	return time.Second + time.Duration(len(q.SQL)>>10)*4*time.Millisecond
 }
 
-// patience is how many times its limit a statement may take by the clock, where the
-// machine has much else to do; the pool waits a little longer.
+// wallClockFactor is the multiple of cpuLimit that a statement may take in real time, because the
+// machine may be busy. The pool waits one second longer.
 const wallClockFactor = 10
 
-// startCPUWatchdog ends this process when a statement has had its time, unless it is put out. A
-// hang in C stops no timer, so even with the service gone this ends it; and before
-// its time is over nothing runs beside the statement.
+// startCPUWatchdog exits this process when a statement exceeds its limit, unless stop is called. The
+// timer also fires during an endless loop in C, and after the service has died.
 func startCPUWatchdog(q Request) (out func()) {
 	most, began, start := cpuLimit(q), cpuTimeUsed(), time.Now()
 	over := make(chan struct{})
@@ -46,23 +45,23 @@ func startCPUWatchdog(q Request) (out func()) {
 	}
 }
 
-// cpuTimeUsed is the CPU time that this process has had.
+// cpuTimeUsed returns the CPU time of this process.
 func cpuTimeUsed() time.Duration {
 	var used syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // fails for a wrong argument only
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // fails only for invalid arguments
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// init makes a child of any binary that holds this package, tests' too, with no
-// call that a main could forget: before main runs, a child is what it is to be.
+// init turns any binary that links this package into a parser child if it is started as one. Tests
+// need no code for it, and main cannot forget it.
 func init() { ServeIfChild() }
 
-// ServeIfChild returns at once, except in a child, where it never does.
+// ServeIfChild returns at once if this process is not a parser child. Otherwise it never returns.
 func ServeIfChild() {
 	if os.Args[0] != childArgv0 {
 		return
 	}
-	// A collection after every few megabytes would take longer than most statements.
+	// Collecting after every few megabytes would take longer than most statements.
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(256 << 20)
 	in, buf := gob.NewDecoder(bufio.NewReader(os.Stdin)), bufio.NewWriter(os.Stdout)
@@ -70,12 +69,12 @@ func ServeIfChild() {
 	for {
 		var q Request
 		if in.Decode(&q) != nil {
-			os.Exit(0) // the service has gone
+			os.Exit(0) // the service has ended
 		}
 		out := startCPUWatchdog(q)
 		result := ParseInProcess(q)
 		sent := answer.Encode(result) == nil && buf.Flush() == nil
-		if sent && result.Fault == nil { // while the service judges
+		if sent && result.Fault == nil { // computed while the service checks the tree
 			sent = answer.Encode(Fingerprint(result.SQL)) == nil && buf.Flush() == nil
 		}
 		out()

@@ -1,15 +1,17 @@
-// Package parse reads SQL with PostgreSQL's own parser, where a crash or a hang
-// of it can hurt nobody.
+// Package parse parses SQL with PostgreSQL's own parser in child processes.
 //
-// The parser is C, recurses, and is handed text by strangers; no recover() holds
-// a fault in it. So it runs in children: the service's own binary, started again
-// under another name, which serve reads requests from standard input in and answers
-// on standard output, one at a time: first the tree, and while that is judged, the
-// fingerprint. A Pool keeps a few of them. One that dies
-// or takes too long is replaced, and the statement that did it is refused.
+//	pool := parse.Open(0)
+//	fingerprint, err := pool.Parse(ctx, parse.Request{SQL: sql}, func(r parse.Result) { ... })
 //
-// In a child a statement passes the gate first, which judges by the lexer alone
-// (bytes, tokens, nesting, chains); then :name becomes $n; then it is parsed. What
-// comes back is bytes: the tree as JSON, read in Go by who asked. The C code
-// never runs in the service itself.
+// The parser is recursive C code that reads untrusted text, and recover() does not catch its
+// crashes. Therefore it runs in children: the service's own binary, started under another name. A
+// child reads requests from standard input and answers on standard output, one at a time: the tree
+// first, and the fingerprint while the service checks the tree. A child that dies or takes too
+// long is replaced, and its statement is refused. The C code never runs in the service itself.
+//
+// In a child a statement passes these steps:
+//
+//  1. Lexical limits (limits.go): bytes, tokens, nesting, chains of operators.
+//  2. :name becomes $n (parameters.go).
+//  3. The parser. Its tree is returned as JSON and read in Go.
 package parse

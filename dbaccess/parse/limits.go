@@ -9,25 +9,24 @@ import (
 	"github.com/pganalyze/pg_query_go/v5/parser"
 )
 
-// Bounds that keep the parser, which recurses, far from the end of its stack, and
-// its time short. They were chosen from its crashes: a chain of 24 000 operators or
-// 3 000 casts is needed for one.
+// Limits that keep the recursive parser far from a stack overflow and its time short. They were
+// chosen from its crashes: it takes a chain of 24 000 operators or 3 000 casts to crash it.
 const (
 	MaxStatement = 1 << 20 // bytes
-	maxTokens    = 400_000 // a list of 50 000 has 100 000
+	maxTokens    = 400_000 // a list of 50 000 items has 100 000
 	maxNesting   = 400     // open parentheses, brackets and CASEs
 	maxChain     = 2000    // operators, casts and keywords between two commas
 	maxKeywords  = 20_000
-	maxComments  = 1000 // "/*": the lexer takes quadratic time where they nest
+	maxComments  = 1000 // occurrences of "/*": nested comments take the lexer quadratic time
 )
 
-// A Fault is a statement that is not parsed. Position is in bytes of the text it
-// was found in, from 1; 0 where there is none.
+// A Fault says why a statement is not parsed. Position is a byte of the text that it was found in,
+// from 1, or 0 if unknown.
 type Fault struct {
-	Reason   string // too-large, syntax-error or missing-parameter
+	Reason   string // "too-large", "syntax-error" or "missing-parameter"
 	Message  string
 	Position int
-	Name     string // the parameter that has no value
+	Name     string // parameter without a value
 }
 
 func (f *Fault) Error() string { return f.Message }
@@ -36,17 +35,17 @@ func newFault(reason, format string, args ...any) *Fault {
 	return &Fault{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// CheckText refuses what no lexer need see.
+// CheckText refuses text that need not reach the lexer.
 func CheckText(sql string) *Fault {
 	if len(sql) > MaxStatement {
-		return newFault("too-large", "the statement has %d bytes, at most %d are taken: pass data as parameters", len(sql), MaxStatement)
+		return newFault("too-large", "the statement has %d bytes; the limit is %d: pass data as parameters", len(sql), MaxStatement)
 	}
 	if !utf8.ValidString(sql) {
-		return newFault("syntax-error", "the statement is not UTF-8")
+		return newFault("syntax-error", "the statement is not valid UTF-8")
 	}
 	for i := range len(sql) {
 		if sql[i] == 0 {
-			return newFault("syntax-error", "the statement holds a NUL byte")
+			return newFault("syntax-error", "the statement contains a NUL byte")
 		}
 	}
 	if strings.Count(sql, "/*") > maxComments {
@@ -69,7 +68,7 @@ func scanTokens(sql string) ([]token, *Fault) {
 		return nil, syntaxFault(err)
 	}
 	if len(tokens) > maxTokens {
-		return nil, newFault("too-large", "the statement has %d tokens, at most %d are taken: pass data as parameters", len(tokens), maxTokens)
+		return nil, newFault("too-large", "the statement has %d tokens; the limit is %d: pass data as parameters", len(tokens), maxTokens)
 	}
 	depth, chain, keywords := 0, 0, 0
 	for _, t := range tokens {

@@ -7,18 +7,17 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
-// Shift says that from byte At of the new text on, positions are Delta more than
-// in the old one.
+// Shift says that from byte At of the new text on, offsets are Delta larger than in the old text.
 type Shift struct{ At, Delta int }
 
-// numberParameters makes $1, $2, ... of :name. The lexer finds them, so casts, strings,
-// comments, dollar quotes and array slices are never mistaken for one. It returns
-// the names in the order of their numbers.
+// numberParameters replaces :name by $1, $2, ... The lexer finds the names, so casts, strings,
+// comments, dollar quotes and array slices are never mistaken for one. It returns the names in the
+// order of their numbers.
 func numberParameters(sql string, tokens []token, given map[string]bool, any bool) (text string, names []string, shifts []Shift, bad *Fault) {
 	var out strings.Builder
 	numbers := map[string]int{}
 	copied := 0
-	var brackets []bool // of each open bracket: is it a subscript with something before the colon?
+	var brackets []bool // for each open bracket: whether something precedes the colon of a slice
 	for i, t := range tokens {
 		switch t.kind {
 		case pg_query.Token_PARAM:
@@ -51,7 +50,7 @@ func numberParameters(sql string, tokens []token, given map[string]bool, any boo
 			continue
 		}
 		if !given[name] && len(brackets) > 0 {
-			continue // arr[:n] is a slice where no n is given
+			continue // arr[:n] is a slice if no parameter n is given
 		}
 		if !given[name] && !any {
 			bad = newFault("missing-parameter", "the parameter :%s has no value", name)
@@ -76,7 +75,7 @@ func numberParameters(sql string, tokens []token, given map[string]bool, any boo
 	return out.String(), names, shifts, nil
 }
 
-// mayStartExpression says that an expression may begin after this token.
+// mayStartExpression reports whether an expression may begin after this token.
 func mayStartExpression(t pg_query.Token) bool {
 	switch t {
 	case pg_query.Token_ASCII_91, pg_query.Token_ASCII_44, pg_query.Token_ASCII_40, pg_query.Token_ASCII_58, pg_query.Token_ASCII_43, pg_query.Token_ASCII_45, pg_query.Token_ASCII_42, pg_query.Token_ASCII_47:

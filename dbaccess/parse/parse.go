@@ -7,25 +7,24 @@ import (
 	"github.com/pganalyze/pg_query_go/v5/parser"
 )
 
-// Request is a statement and the names of the parameters that have a value.
+// Request is a statement with the names of the parameters that have a value.
 type Request struct {
 	SQL          string
 	Names        []string
-	AllowAnyName bool // every name is taken to have one
+	AllowAnyName bool // treat every name as given
 }
 
-// Result is what a child makes of a Request. Where Fault is not nil the rest is
-// empty, or holds what was done before it.
+// Result is the answer of a child. If Fault is not nil, the other fields may be empty.
 type Result struct {
-	SQL            string   // with $n for :name
+	SQL            string   // with $n in place of :name
 	Names          []string // by number: Names[0] is $1
-	Shifts         []Shift  // from the text that was given to SQL
-	Tree           string   // a pg_query.ParseResult in JSON
+	Shifts         []Shift  // from the given text to SQL
+	Tree           string   // a pg_query.ParseResult as JSON
 	Fault          *Fault
-	InNumberedText bool // Fault.Position is in SQL, not in the text that was given
+	InNumberedText bool // Fault.Position refers to SQL, not to the given text
 }
 
-// ParseInProcess parses in this very process: a child's work, and what the fuzzer tests.
+// ParseInProcess parses in the current process. Children and the fuzzer call it.
 func ParseInProcess(q Request) (out Result) {
 	tokens, bad := scanTokens(q.SQL)
 	if bad != nil {
@@ -47,7 +46,7 @@ func ParseInProcess(q Request) (out Result) {
 	return out
 }
 
-// Fingerprint is that of a statement that was parsed before.
+// Fingerprint returns the fingerprint of a statement that parses, or "".
 func Fingerprint(bound string) string {
 	out, _ := pg_query.Fingerprint(bound)
 	return out

@@ -13,24 +13,21 @@ import (
 	"time"
 )
 
-// Pool is a few children, each with one statement at a time. Large statements
-// have a child of their own, so that they never keep the others waiting. Its zero
-// value is not usable; Open makes one.
+// Pool runs a few parser children, each with one statement at a time. Large statements have a child
+// of their own, so small ones do not wait for them. Use Open to make one.
 type Pool struct {
-	small, large chan *child // a nil is a place for a child yet to be started
+	small, large chan *child // a nil element is a child that is not started yet
 }
 
-// largest is the most bytes of a small statement: whatever it says, it is read in
-// milliseconds.
+// maxSmallStatement is the size in bytes below which any statement parses in milliseconds.
 const maxSmallStatement = 16 << 10
 
-// mostAnswer is the most bytes of an answer: a child that its statement broke may send
-// anything. The largest tree has some eighty bytes for each of the tokens that the gate
-// lets pass.
+// maxAnswerBytes bounds an answer, because a child with a corrupted parser may send anything. The
+// largest tree has about 80 bytes for each of maxTokens.
 const maxAnswerBytes = 64 << 20
 
-// ErrBroken says that the parser broke on a statement, or took too long for it.
-var ErrParserFailed = errors.New("the parser could not take the statement")
+// ErrParserFailed means that the parser crashed on a statement or took too long.
+var ErrParserFailed = errors.New("the parser failed on the statement")
 
 // child is one process, used by one goroutine at a time.
 type child struct {
@@ -39,12 +36,12 @@ type child struct {
 	out       *os.File
 	send      *gob.Encoder
 	buf       *bufio.Writer
-	remaining *io.LimitedReader // of out, for this answer
+	remaining *io.LimitedReader // of out, for the current answer
 	read      *gob.Decoder
 }
 
-// Open makes a Pool of so many children, 0 for two, and one for large statements;
-// each is started when it is first needed.
+// Open returns a Pool with size children (0 means two) and one for large statements. Each is started
+// when it is first needed. Close it.
 func Open(size int) *Pool {
 	if size <= 0 {
 		size = 2
@@ -57,7 +54,7 @@ func Open(size int) *Pool {
 	return p
 }
 
-// Close ends the children, waiting for those at work.
+// Close ends the children after their current statements.
 func (p *Pool) Close() {
 	for _, slots := range []chan *child{p.small, p.large} {
 		for range cap(slots) {
@@ -68,11 +65,10 @@ func (p *Pool) Close() {
 	}
 }
 
-// Parse has a child parse the statement, and hands over what came of it, to be judged
-// while the child works out the fingerprint, which is returned: the same whatever the
-// constants, and none where there is a fault. The error is ErrBroken where the child
-// died of it, and the context's where nobody waits any more; what was taken is void then,
-// and may be handed over once more.
+// Parse has a child parse the statement and passes the result to take. The child computes the
+// fingerprint meanwhile; Parse returns it. The fingerprint ignores constants and is "" if there is a
+// fault. The error is ErrParserFailed if the child died, or the context's error. After an error the
+// result is void; take may be called a second time with a new one.
 func (p *Pool) Parse(ctx context.Context, q Request, take func(Result)) (fingerprint string, err error) {
 	if bad := CheckText(q.SQL); bad != nil {
 		take(Result{Fault: bad})
@@ -92,13 +88,14 @@ func (p *Pool) Parse(ctx context.Context, q Request, take func(Result)) (fingerp
 	fresh := c == nil
 	fingerprint, err = p.ask(ctx, &c, q, take)
 	if errors.Is(err, ErrParserFailed) && !fresh {
-		// It may have been ended by somebody else since it last answered.
+		// The child may have died since its last answer: try again with a new one.
 		fingerprint, err = p.ask(ctx, &c, q, take)
 	}
 	return fingerprint, err
 }
 
-// ask sends one statement; a child that does not answer in full is ended, and *slot nil.
+// ask sends one statement to the child in *slot. It ends a child that does not answer completely and
+// sets *slot to nil.
 func (p *Pool) ask(ctx context.Context, slot **child, q Request, take func(Result)) (fingerprint string, err error) {
 	c := *slot
 	if c == nil {
@@ -107,7 +104,7 @@ func (p *Pool) ask(ctx context.Context, slot **child, q Request, take func(Resul
 		}
 	}
 	*slot = nil
-	defer func() { // where take panics, too
+	defer func() { // also if take panics
 		if *slot == nil {
 			c.end()
 		}
@@ -121,7 +118,7 @@ func (p *Pool) ask(ctx context.Context, slot **child, q Request, take func(Resul
 	stop := context.AfterFunc(ctx, func() { _ = c.out.SetReadDeadline(time.Unix(1, 0)) })
 	fingerprint, err = c.ask(q, take)
 	if !stop() && err == nil {
-		err = ctx.Err() // the deadline may still be about to be set: not to be used again
+		err = ctx.Err() // AfterFunc may still set a deadline: do not reuse the child
 	}
 	switch {
 	case err == nil:
@@ -163,7 +160,7 @@ func start() (*child, error) {
 		return nil, err
 	}
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{childArgv0}, Env: []string{}, Dir: "/", Stdin: theirIn, Stdout: theirOut}
-	// In a group of its own, so that a terminal's interrupt ends the service first.
+	// A process group of its own: an interrupt from the terminal reaches the service first.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = cmd.Start()
 	_, _ = theirIn.Close(), theirOut.Close()

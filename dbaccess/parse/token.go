@@ -5,19 +5,19 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// token is one of the lexer's, from byte start to before byte end. The library would
-// make a message of each, which takes as long as to lex it.
+// token is a token of the lexer: bytes start to end. The library's own type allocates a message per
+// token, which takes as long as lexing.
 type token struct {
 	start, end int
 	kind       pg_query.Token
 	keyword    bool
 }
 
-// decodeTokens reads a pg_query.ScanResult in protobuf.
+// decodeTokens decodes a pg_query.ScanResult from protobuf.
 func decodeTokens(scanned []byte) ([]token, error) {
 	tokens := make([]token, 0, len(scanned)/8)
 	err := forEachField(scanned, func(number protowire.Number, _ uint64, body []byte) error {
-		if number != 2 { // tokens
+		if number != 2 { // field "tokens"
 			return nil
 		}
 		var t token
@@ -40,7 +40,8 @@ func decodeTokens(scanned []byte) ([]token, error) {
 	return tokens, err
 }
 
-// forEachField hands over the fields of a message: a number or bytes each.
+// forEachField calls take with each field of a message: a number or bytes.
+
 func forEachField(message []byte, take func(number protowire.Number, value uint64, body []byte) error) error {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
