@@ -28,7 +28,7 @@ type got struct {
 }
 
 // fetch asks with a key, or where it is "" with none; headers come in pairs.
-func (r *remote) fetch(t *testing.T, method, path, key string, headers ...string) got {
+func (r *client) fetch(t *testing.T, method, path, key string, headers ...string) got {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, r.address+path, nil)
 	if err != nil {
@@ -60,7 +60,7 @@ type ran struct {
 	ArtifactMap map[string]string  `json:"artifact_map"`
 }
 
-func (r *remote) execute(t *testing.T, path, code string) (e ran, found map[string]sandbox.Artifact) {
+func (r *client) execute(t *testing.T, path, code string) (e ran, found map[string]sandbox.Artifact) {
 	t.Helper()
 	text, _ := json.Marshal(r.must(t, "POST", path, map[string]any{"code": code}))
 	if err := json.Unmarshal(text, &e); err != nil || e.Status != "completed" {
@@ -73,12 +73,12 @@ func (r *remote) execute(t *testing.T, path, code string) (e ran, found map[stri
 	return e, found
 }
 
-func (r *remote) sign(t *testing.T, a sandbox.Artifact, seconds int) string {
+func (r *client) sign(t *testing.T, a sandbox.Artifact, seconds int) string {
 	t.Helper()
 	return fmt.Sprint(r.must(t, "POST", a.URL+"/url", map[string]any{"expires_in": seconds})["url"])
 }
 
-func (r *remote) list(t *testing.T, id string) map[string]sandbox.Artifact {
+func (r *client) list(t *testing.T, id string) map[string]sandbox.Artifact {
 	t.Helper()
 	text, _ := json.Marshal(r.must(t, "GET", "/sandbox/"+id+"/artifacts", nil))
 	var all struct {
@@ -243,7 +243,7 @@ open(out + "shared", "w").write("s" * 200_000)
 open(out + "mine", "w").write("m" * 200_000)
 open(out + "again", "w").write("a" * 200_000)
 None`)
-	hers := &remote{r.address, fmt.Sprint(r.must(t, "POST", "/keys", map[string]any{"name": "her", "user_id": "her", "role": "agent"})["key"])}
+	hers := &client{r.address, fmt.Sprint(r.must(t, "POST", "/keys", map[string]any{"name": "her", "user_id": "her", "role": "agent"})["key"])}
 	_, kept := hers.execute(t, "/sandbox/agent/quick-execute", `open("/work/artifacts/other name", "w").write("s" * 200_000); None`)
 	signed := r.sign(t, old["mine"], 3600)
 	// What a service that was killed in between has left on the disk alone.

@@ -4,74 +4,119 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
+	"glasshouse/dbaccess"
 	"glasshouse/sandbox"
 )
 
-// checkCode reads a file as a sandbox would, and says what Python and the policy would
-// refuse of it; nothing runs.
-func checkCode(ctx context.Context, args []string) error {
-	const use = "usage: glasshouse check code [settings] FILE.py (- reads the code from standard input)"
-	if len(args) == 0 || args[0] != "code" {
-		return errors.New(use)
-	}
-	config := ""
-	c, rest, err := parse("check code", args[1:], func(f *flag.FlagSet) {
-		f.StringVar(&config, "config", "{}", `config of the sandbox, as in '{"profile": "strict"}'`)
-	})
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	code, err := one(rest, use)
-	if err != nil {
-		return err
-	}
-	v, err := verdictOn(ctx, c, string(code), json.RawMessage(config))
-	if err != nil {
-		return err
-	}
-	for _, p := range v.Problems {
-		fmt.Printf("%s:%d:%d: %s: %s\n", rest[0], p.Line, max(p.Column, 1), p.Kind, p.Message)
-		if p.Hint != "" {
-			fmt.Println("  hint:", p.Hint)
-		}
-	}
-	switch n := len(v.Problems); n {
-	case 0:
-		return nil
-	case 1:
-		return errors.New("1 problem")
-	default:
-		return fmt.Errorf("%d problems", n)
-	}
+func newCheckCommand() *cobra.Command {
+	return newGroup("check", "Check code or SQL without running it", newCheckCodeCommand(), newCheckSQLCommand())
 }
 
-// verdictOn asks the service on this data folder where one runs, else one that lives
-// for this question only.
-func verdictOn(ctx context.Context, c config, code string, config json.RawMessage) (v sandbox.CheckResult, err error) {
-	if r := dial(c); r != nil {
-		var made struct {
+func newCheckCodeCommand() *cobra.Command {
+	config := ""
+	cmd := &cobra.Command{
+		Use: "code [flags] FILE.py", Short: "List what a sandbox would refuse in a file", Args: arguments(1, 1),
+		Long: "List what Python or the sandbox's policy would refuse in a file, and the modules that are not installed. Nothing runs.",
+		Example: `  glasshouse check code report.py
+  glasshouse check code --config '{"profile": "strict"}' - <report.py`,
+	}
+	cmd.Flags().StringVar(&config, "config", "{}", "`JSON` configuration of the sandbox, such as {\"profile\": \"strict\"}")
+	return withSettings(cmd, func(ctx context.Context, s settings, args []string) error {
+		code, err := readFile(args[0])
+		if err != nil {
+			return err
+		}
+		result, err := checkCode(ctx, s, string(code), json.RawMessage(config))
+		if err != nil {
+			return err
+		}
+		for _, p := range result.Problems {
+			fmt.Printf("%s:%d:%d: %s: %s\n", args[0], p.Line, max(p.Column, 1), p.Kind, p.Message)
+			if p.Hint != "" {
+				fmt.Println("  hint:", p.Hint)
+			}
+		}
+		switch n := len(result.Problems); n {
+		case 0:
+			return nil
+		case 1:
+			return errors.New("1 problem")
+		default:
+			return fmt.Errorf("%d problems", n)
+		}
+	})
+}
+
+// checkCode has the running service check code, or a service that it starts for this check.
+func checkCode(ctx context.Context, s settings, code string, config json.RawMessage) (result sandbox.CheckResult, err error) {
+	if c := dial(s.server.dataDir); c != nil {
+		var box struct {
 			ID string `json:"sandbox_id"`
 		}
-		if err := r.call(ctx, "POST", "/sandbox/create", config, &made); err != nil {
-			return v, err
+		if err := c.call(ctx, "POST", "/sandbox/create", config, &box); err != nil {
+			return result, err
 		}
-		err = r.call(ctx, "POST", "/sandbox/"+made.ID+"/check", map[string]any{"code": code}, &v)
-		return v, errors.Join(err, r.call(context.WithoutCancel(ctx), "DELETE", "/sandbox/"+made.ID, nil, &map[string]any{}))
+		err = c.call(ctx, "POST", "/sandbox/"+box.ID+"/check", map[string]any{"code": code}, &result)
+		return result, errors.Join(err, c.call(context.WithoutCancel(ctx), "DELETE", "/sandbox/"+box.ID, nil, &map[string]any{}))
 	}
-	a, err := forOne(ctx, c, "pass") // as nothing runs
+	a, err := buildForCode(ctx, s, "pass") // the code does not run, so its imports need not be warm
 	if err != nil {
-		return v, err
+		return result, err
 	}
-	defer a.close(context.WithoutCancel(ctx), c)
+	defer a.close(context.WithoutCancel(ctx), s)
 	box, err := a.service.Create(ctx, admin, config)
 	if err != nil {
-		return v, err
+		return result, err
 	}
 	return a.service.Check(ctx, admin, box.ID, code)
+}
+
+func newCheckSQLCommand() *cobra.Command {
+	dsn := ""
+	cmd := &cobra.Command{
+		Use: "sql [flags] FILE", Short: "Say whether the read-only reader would run a statement", Args: arguments(1, 1),
+		Long: "Say whether the read-only reader would run a statement, or why not. Nothing runs.\n\n" +
+			"Without --dsn no database is needed: the statement may then call the functions that PostgreSQL itself has.",
+		Example: `  glasshouse check sql report.sql
+  echo 'DELETE FROM users' | glasshouse check sql -
+  glasshouse check sql --dsn postgres://reader@db/shop --allow-functions shop.total report.sql`,
+	}
+	cmd.Flags().StringVar(&dsn, "dsn", "", "`URL` of the database whose catalog decides; empty: no database")
+	return withSettings(cmd, func(ctx context.Context, s settings, args []string) error {
+		sql, err := readFile(args[0])
+		if err != nil {
+			return err
+		}
+		if err = checkSQL(ctx, s, dsn, string(sql)); err == nil {
+			fmt.Println("allowed")
+			return nil
+		}
+		var refusal *sandbox.Refusal
+		if errors.As(err, &refusal) {
+			position := ""
+			if refusal.Line > 0 {
+				position = fmt.Sprintf(" at line %d, character %d", refusal.Line, refusal.Position)
+			}
+			return fmt.Errorf("refused (%s)%s: %w", refusal.Reason, position, refusal)
+		}
+		return err
+	})
+}
+
+func checkSQL(ctx context.Context, s settings, dsn, sql string) error {
+	if dsn == "" {
+		checker := dbaccess.NewChecker()
+		defer checker.Close()
+		return checker.Check(ctx, sql)
+	}
+	reader, err := dbaccess.Open(ctx, s.readerConfig(dsn))
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	return withCause(reader.Check(ctx, sql))
 }

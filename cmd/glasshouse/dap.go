@@ -11,57 +11,56 @@ import (
 	"glasshouse/debugger/dap"
 )
 
-// maxEditors is how many connections there may be at a time: they come without a key.
+// maxEditors bounds the concurrent DAP connections, since they need no key to connect.
 const maxEditors = 100
 
-// serveDAP takes clients of the Debug Adapter Protocol until ctx ends, and waits for
-// those that are there. at is the address. Only on loopback: a token would cross the network readable.
-func serveDAP(ctx context.Context, address string, open dap.Opener, debugf func(string, ...any)) (at net.Addr, wait func(), err error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
+// acceptRetryInterval is the pause after a failed Accept, which fails while no file descriptor is free.
+const acceptRetryInterval = 100 * time.Millisecond
+
+// serveDAP serves clients of the Debug Adapter Protocol until ctx ends. It returns the address and a
+// function that waits until all connections are closed. Addresses beyond loopback are refused: the token of
+// a client would cross the network in clear text.
+func serveDAP(ctx context.Context, address string, open dap.Opener, debugf func(string, ...any)) (net.Addr, func(), error) {
+	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, nil, fmt.Errorf("--dap-listen %q: %w", address, err)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, nil, fmt.Errorf("--dap-listen %s is beyond loopback: editors elsewhere come through a tunnel", address)
+	if !isLoopback(address) {
+		return nil, nil, fmt.Errorf("--dap-listen %s is beyond loopback: use a loopback address, and a tunnel for editors elsewhere", address)
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: choose another address with --dap-listen", err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
-	var all sync.WaitGroup
-	all.Add(1)
-	go func() {
-		defer all.Done()
+	var connections sync.WaitGroup
+	connections.Go(func() {
 		defer stop()
-		places := make(chan struct{}, maxEditors)
+		slots := make(chan struct{}, maxEditors)
 		for {
 			conn, err := listener.Accept()
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err != nil { // as when no descriptor is left, which passes
+			if err != nil {
 				select {
 				case <-ctx.Done():
-				case <-time.After(100 * time.Millisecond):
+				case <-time.After(acceptRetryInterval):
 				}
 				continue
 			}
 			select {
-			case places <- struct{}{}:
+			case slots <- struct{}{}:
 			default:
 				_ = conn.Close()
 				continue
 			}
-			all.Add(1)
-			go func() {
-				defer all.Done()
-				defer func() { <-places }()
+			connections.Go(func() {
+				defer func() { <-slots }()
 				if err := dap.Serve(ctx, conn, open); err != nil && ctx.Err() == nil {
-					debugf("a debugger's client at %s: %v", conn.RemoteAddr(), err)
+					debugf("DAP client %s: %v", conn.RemoteAddr(), err)
 				}
-			}()
+			})
 		}
-	}()
-	return listener.Addr(), all.Wait, nil
+	})
+	return listener.Addr(), connections.Wait, nil
 }

@@ -11,8 +11,11 @@ import (
 	"glasshouse/sandbox"
 )
 
-// dataSets are the operator's, by the name that they have in /data, as a flag.
+// dataSets is the value of --data: the paths that sandboxes can read, by their name in /data.
 type dataSets map[string]string
+
+// Type returns how the help names a value of the flag.
+func (d *dataSets) Type() string { return "NAME=PATH" }
 
 func (d *dataSets) String() string {
 	var all []string
@@ -22,15 +25,15 @@ func (d *dataSets) String() string {
 	return strings.Join(all, ",")
 }
 
-// Set takes one NAME=PATH or more, by commas, and looks whether they are there.
+// Set adds the data sets of a comma-separated list and checks that their paths exist.
 func (d *dataSets) Set(text string) error {
 	if *d == nil {
 		*d = dataSets{}
 	}
-	for _, one := range strings.Split(text, ",") {
-		name, path, _ := strings.Cut(one, "=")
-		if wrong := sandbox.CheckPath(name); wrong != "" || path == "" || strings.Contains(name, "/") {
-			return fmt.Errorf("%q must be NAME=PATH, and NAME a name without /", one)
+	for _, item := range strings.Split(text, ",") {
+		name, path, _ := strings.Cut(item, "=")
+		if problem := sandbox.CheckPath(name); problem != "" || path == "" || strings.Contains(name, "/") {
+			return fmt.Errorf("%q must be NAME=PATH, and NAME a file name without /", item)
 		}
 		path, err := filepath.Abs(path)
 		if err == nil {

@@ -4,16 +4,16 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"glasshouse/debugger"
 	"glasshouse/sandbox"
@@ -21,110 +21,109 @@ import (
 )
 
 const debugHelp = `  next (n), step (s), out (o), continue (c)   forward: a line, into a call, out of it, to the next breakpoint
-  back (b), reverse-continue (rc)             the same way back, in the recording
-  goto STEP                                   to any step that was
+  back (b), reverse-continue (rc)             backward in the recording: a line, to the previous breakpoint
+  goto STEP                                   to any recorded step
   break [LINE [if CONDITION]], clear LINE     set or list breakpoints; remove one
   print EXPRESSION (p), where (w), list (l)   a value; the calls; the lines around
   quit (q)                                    end the program and leave; an empty line repeats a move
 `
 
-// verbs are the moves, as the protocol names them.
-var verbs = map[string]string{
+// moveCommands maps what is typed to the DAP request that moves the program.
+var moveCommands = map[string]string{
 	"next": "next", "n": "next", "step": "stepIn", "s": "stepIn", "out": "stepOut", "o": "stepOut", "continue": "continue", "c": "continue",
 	"back": "stepBack", "b": "stepBack", "reverse-continue": "reverseContinue", "rc": "reverseContinue", "goto": "goto",
 }
 
-// debugFile steps through a file in a sandbox: of the service on this data folder where
-// one runs, else of a service that lives for this command only.
-func debugFile(ctx context.Context, args []string) error {
-	c, rest, err := parse("debug FILE.py", args, nil)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if len(rest) != 1 {
-		return errors.New("usage: glasshouse debug [settings] FILE.py")
-	}
-	code, err := os.ReadFile(rest[0])
-	if err != nil {
-		return err
-	}
-	r := dial(c)
-	if r == nil {
-		a, err := forOne(ctx, c, string(code))
-		if err != nil {
-			return err
-		}
-		defer a.close(context.WithoutCancel(ctx), c)
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return err
-		}
-		server := &http.Server{Handler: httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version}), ReadHeaderTimeout: 10 * time.Second}
-		go func() { _ = server.Serve(listener) }() // until it is closed
-		defer server.Close()
-		r = &remote{"http://" + listener.Addr().String(), a.secret}
-	}
-	return r.debug(ctx, string(code), os.Stdin, os.Stdout)
+func newDebugCommand() *cobra.Command {
+	return withSettings(&cobra.Command{
+		Use: "debug [flags] FILE.py", Short: "Step through a file, forward and back", Args: arguments(1, 1),
+		Long: "Step through a file in a sandbox, forward and back, from the terminal. The commands are:\n\n" + debugHelp +
+			"\nThe service that runs on the data folder runs the file. Without one, a service is started for this session.",
+		Example: "  glasshouse debug report.py",
+	}, debugFile)
 }
 
-// terminal is a debug session as a terminal drives it, line by line.
+func debugFile(ctx context.Context, s settings, args []string) error {
+	code, err := os.ReadFile(args[0])
+	if err != nil {
+		return err
+	}
+	if c := dial(s.server.dataDir); c != nil {
+		return c.debug(ctx, string(code), os.Stdin, os.Stdout)
+	}
+	a, err := buildForCode(ctx, s, string(code))
+	if err != nil {
+		return err
+	}
+	defer a.close(context.WithoutCancel(ctx), s)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := newServer(httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version}), connectionLimit())
+	go func() { _ = server.Serve(listener) }() // until server.Close
+	defer server.Close()
+	c := &client{"http://" + listener.Addr().String(), a.adminKey}
+	return c.debug(ctx, string(code), os.Stdin, os.Stdout)
+}
+
+// terminal is a debug session that a terminal drives line by line.
 type terminal struct {
-	*remote
-	out     io.Writer
-	path    string // of the session
-	source  []string
-	breaks  []debugger.SourceBreakpoint
-	where   debugger.Where
-	printed bool // the end of the run
+	*client
+	out         io.Writer
+	path        string // of the session in the API
+	source      []string
+	breakpoints []debugger.SourceBreakpoint
+	where       debugger.Where
+	ended       bool // the output of the program has been printed
 }
 
-// place is what opening, looking and moving answer.
-type place struct {
+// sessionState is the answer of the API to opening, reading and moving a session.
+type sessionState struct {
 	Session string             `json:"session_id"`
 	Where   debugger.Where     `json:"where"`
 	Result  *sandbox.Execution `json:"result"`
 }
 
-func (r *remote) debug(ctx context.Context, code string, in io.Reader, out io.Writer) error {
+// debug opens a session for code and runs the commands that it reads from in, until its end or quit.
+func (c *client) debug(ctx context.Context, code string, in io.Reader, out io.Writer) error {
 	var box struct {
 		ID string `json:"sandbox_id"`
 	}
-	if err := r.call(ctx, "POST", "/sandbox/create", nil, &box); err != nil {
+	if err := c.call(ctx, "POST", "/sandbox/create", nil, &box); err != nil {
 		return err
 	}
-	away := context.WithoutCancel(ctx)
-	defer func() { _ = r.call(away, "DELETE", "/sandbox/"+box.ID, nil, &map[string]any{}) }() // it expires by itself
-	var p place
-	if err := r.call(ctx, "POST", "/sandbox/"+box.ID+"/debug/sessions", map[string]any{"code": code, "stop_on_entry": true}, &p); err != nil {
+	cleanup := context.WithoutCancel(ctx)
+	// The errors of both deletions are ignored, as the sandbox and its session expire.
+	defer func() { _ = c.call(cleanup, "DELETE", "/sandbox/"+box.ID, nil, &map[string]any{}) }()
+	var state sessionState
+	if err := c.call(ctx, "POST", "/sandbox/"+box.ID+"/debug/sessions", map[string]any{"code": code, "stop_on_entry": true}, &state); err != nil {
 		return err
 	}
-	t := &terminal{remote: r, out: out, path: "/debug/sessions/" + p.Session, source: debugger.Source(code)}
-	defer func() { _ = r.call(away, "DELETE", t.path, nil, &map[string]any{}) }()
-	if err := t.arrive(ctx, p); err != nil {
+	t := &terminal{client: c, out: out, path: "/debug/sessions/" + state.Session, source: debugger.Source(code)}
+	defer func() { _ = c.call(cleanup, "DELETE", t.path, nil, &map[string]any{}) }()
+	if err := t.showStop(ctx, state); err != nil {
 		return err
 	}
-	lines, last := bufio.NewScanner(in), ""
+	lines, lastMove := bufio.NewScanner(in), ""
 	for {
 		fmt.Fprint(out, "> ")
 		if !lines.Scan() {
 			fmt.Fprintln(out)
 			return lines.Err()
 		}
-		text := strings.TrimSpace(lines.Text())
-		if text == "" {
-			text = last
+		line := strings.TrimSpace(lines.Text())
+		if line == "" {
+			line = lastMove
 		}
-		word, argument, _ := strings.Cut(text, " ")
-		if last = ""; verbs[word] != "" {
-			last = text
+		command, argument, _ := strings.Cut(line, " ")
+		if lastMove = ""; moveCommands[command] != "" {
+			lastMove = line
 		}
-		if word == "quit" || word == "q" {
+		if command == "quit" || command == "q" {
 			return nil
 		}
-		if err := t.command(ctx, word, strings.TrimSpace(argument)); err != nil {
+		if err := t.command(ctx, command, strings.TrimSpace(argument)); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
@@ -133,54 +132,31 @@ func (r *remote) debug(ctx context.Context, code string, in io.Reader, out io.Wr
 	}
 }
 
-func (t *terminal) command(ctx context.Context, word, argument string) error {
-	if verb := verbs[word]; verb != "" {
-		step := 0
-		if verb == "goto" {
-			var err error
-			if step, err = strconv.Atoi(argument); err != nil {
-				return errors.New("goto needs the number of a step")
-			}
-		}
-		var p place
-		if err := t.do(ctx, verb, map[string]any{"step": step}, &p); err != nil {
-			return err
-		}
-		return t.arrive(ctx, p)
+func (t *terminal) command(ctx context.Context, command, argument string) error {
+	if request := moveCommands[command]; request != "" {
+		return t.move(ctx, request, argument)
 	}
-	switch word {
+	switch command {
 	case "":
 		return nil
 	case "break", "clear":
-		return t.setBreaks(ctx, word, argument)
+		return t.setBreakpoints(ctx, command, argument)
 	case "print", "p":
 		var body struct{ Result string }
-		if err := t.do(ctx, "evaluate", map[string]any{"expression": argument, "frameId": t.where.Frame}, &body); err != nil {
+		if err := t.request(ctx, "evaluate", map[string]any{"expression": argument, "frameId": t.where.Frame}, &body); err != nil {
 			return err
 		}
 		fmt.Fprintln(t.out, body.Result)
 		return nil
 	case "where", "w":
-		var body struct {
-			Frames []struct {
-				Name string
-				Line int64
-			} `json:"stackFrames"`
-		}
-		if err := t.do(ctx, "stackTrace", map[string]any{"threadId": t.where.Lane}, &body); err != nil {
-			return err
-		}
-		for _, f := range body.Frames {
-			fmt.Fprintf(t.out, "  line %d, in %s: %s\n", f.Line, f.Name, strings.TrimSpace(debugger.SourceLine(t.source, f.Line)))
-		}
-		return nil
+		return t.showCalls(ctx)
 	case "list", "l":
-		for _, s := range debugger.Around(t.source, t.where.Line) {
+		for _, line := range debugger.Around(t.source, t.where.Line) {
 			mark := "  "
-			if s.Current {
+			if line.Current {
 				mark = "=>"
 			}
-			fmt.Fprintf(t.out, "%s %4d  %s\n", mark, s.Line, s.Code)
+			fmt.Fprintf(t.out, "%s %4d  %s\n", mark, line.Line, line.Code)
 		}
 		return nil
 	}
@@ -188,65 +164,103 @@ func (t *terminal) command(ctx context.Context, word, argument string) error {
 	return nil
 }
 
-func (t *terminal) setBreaks(ctx context.Context, word, argument string) error {
+func (t *terminal) move(ctx context.Context, request, argument string) error {
+	step := 0
+	if request == "goto" {
+		var err error
+		if step, err = strconv.Atoi(argument); err != nil {
+			return errors.New("goto needs the number of a step")
+		}
+	}
+	var state sessionState
+	if err := t.request(ctx, request, map[string]any{"step": step}, &state); err != nil {
+		return err
+	}
+	return t.showStop(ctx, state)
+}
+
+func (t *terminal) showCalls(ctx context.Context) error {
+	var body struct {
+		Frames []struct {
+			Name string
+			Line int64
+		} `json:"stackFrames"`
+	}
+	if err := t.request(ctx, "stackTrace", map[string]any{"threadId": t.where.Lane}, &body); err != nil {
+		return err
+	}
+	for _, f := range body.Frames {
+		fmt.Fprintf(t.out, "  line %d, in %s: %s\n", f.Line, f.Name, strings.TrimSpace(debugger.SourceLine(t.source, f.Line)))
+	}
+	return nil
+}
+
+// setBreakpoints sets or clears the breakpoint that argument names, and lists all.
+func (t *terminal) setBreakpoints(ctx context.Context, command, argument string) error {
 	if argument != "" {
 		number, condition, _ := strings.Cut(argument, " ")
 		line, err := strconv.Atoi(number)
 		if err != nil {
-			return fmt.Errorf("%s needs the number of a line", word)
+			return fmt.Errorf("%s needs the number of a line", command)
 		}
-		list := slices.DeleteFunc(slices.Clone(t.breaks), func(b debugger.SourceBreakpoint) bool { return b.Line == line })
-		if word == "break" {
-			list = append(list, debugger.SourceBreakpoint{Line: line, Condition: strings.TrimPrefix(strings.TrimSpace(condition), "if ")})
+		list := slices.DeleteFunc(slices.Clone(t.breakpoints), func(b debugger.SourceBreakpoint) bool { return b.Line == line })
+		if command == "break" {
+			condition = strings.TrimPrefix(strings.TrimSpace(condition), "if ")
+			list = append(list, debugger.SourceBreakpoint{Line: line, Condition: condition})
 		}
 		var body struct{ Breakpoints []debugger.BreakpointView }
-		if err := t.do(ctx, "setBreakpoints", map[string]any{"breakpoints": list}, &body); err != nil {
+		if err := t.request(ctx, "setBreakpoints", map[string]any{"breakpoints": list}, &body); err != nil {
 			return err
 		}
-		t.breaks = nil
+		t.breakpoints = nil
 		for i, view := range body.Breakpoints {
 			if view.Verified {
-				t.breaks = append(t.breaks, list[i])
+				t.breakpoints = append(t.breakpoints, list[i])
 			} else {
 				fmt.Fprintf(t.out, "line %d: %s\n", view.Line, view.Message)
 			}
 		}
 	}
-	for _, b := range t.breaks {
+	for _, b := range t.breakpoints {
 		fmt.Fprintf(t.out, "  break %d %s\n", b.Line, b.Condition)
 	}
 	return nil
 }
 
-func (t *terminal) do(ctx context.Context, command string, arguments, body any) error {
-	return t.call(ctx, "POST", t.path+"/"+command, arguments, body)
+// request sends a DAP request to the session.
+func (t *terminal) request(ctx context.Context, name string, arguments, body any) error {
+	return t.call(ctx, "POST", t.path+"/"+name, arguments, body)
 }
 
-// arrive waits until the program stands, and says where, why, and what has changed.
-func (t *terminal) arrive(ctx context.Context, p place) error {
-	for p.Where.State == debugger.StateRunning {
-		if err := t.call(ctx, "GET", t.path, nil, &p); err != nil {
+// pollInterval is the time between two questions to a session whether its program has stopped.
+const pollInterval = 100 * time.Millisecond
+
+// showStop waits until the program stops, and prints where, why, and the variables that have changed.
+func (t *terminal) showStop(ctx context.Context, state sessionState) error {
+	for state.Where.State == debugger.StateRunning {
+		if err := t.call(ctx, "GET", t.path, nil, &state); err != nil {
 			return err
 		}
-		if p.Where.State == debugger.StateRunning {
+		if state.Where.State == debugger.StateRunning {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(pollInterval):
 			}
 		}
 	}
-	t.where = p.Where
-	for _, name := range p.Where.Changed {
-		if value, ok := p.Where.Variables[name]; ok {
+	w := state.Where
+	t.where = w
+	for _, name := range w.Changed {
+		if value, ok := w.Variables[name]; ok {
 			fmt.Fprintf(t.out, "  %s = %s\n", name, value)
 		} else {
-			fmt.Fprintf(t.out, "  %s is gone\n", name)
+			fmt.Fprintf(t.out, "  %s is deleted\n", name)
 		}
 	}
-	fmt.Fprintf(t.out, "step %d of %d, %s, line %d in %s: %s\n", p.Where.Step, p.Where.Steps, p.Where.Reason, p.Where.Line, p.Where.Function, strings.TrimSpace(p.Where.Code))
-	if e := p.Result; e != nil && !t.printed {
-		t.printed = true
+	fmt.Fprintf(t.out, "step %d of %d, %s, line %d in %s: %s\n", w.Step, w.Steps, w.Reason, w.Line, w.Function, strings.TrimSpace(w.Code))
+	if e := state.Result; e != nil && !t.ended {
+		t.ended = true
 		fmt.Fprint(t.out, e.Stdout, e.Stderr)
 		fmt.Fprintf(t.out, "the program has ended: %s\n", e.Status)
 		if e.Error != nil {

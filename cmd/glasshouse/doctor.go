@@ -4,63 +4,64 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/spf13/cobra"
+
 	"glasshouse/dbaccess/embedded"
 	"glasshouse/sandbox/isolate"
 )
 
-// doctor tries what the service needs of this machine and says what it found. Its
-// error, and so the exit code, is that the service would not start.
-func doctor(_ context.Context, args []string) error {
-	var asJSON bool
-	c, rest, err := parse("doctor", args, func(f *flag.FlagSet) { f.BoolVar(&asJSON, "json", false, "print JSON") })
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
+func newDoctorCommand() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Show what this machine supports, its isolation level, and what would help", Args: arguments(0, 0),
+		Long: "Test what the service needs of this machine and print the result. The exit code is 1 if the service would not start.",
+		Example: `  glasshouse doctor
+  glasshouse doctor --json
+  glasshouse doctor --isolation landlock`,
 	}
-	if err != nil {
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return withSettings(cmd, func(_ context.Context, s settings, _ []string) error {
+		report := isolate.ProbeMachine(s.isolateConfig(nil, nil))
+		report.Probes = append(report.Probes, findPostgres(s))
+		var err error
+		if asJSON {
+			encoder := json.NewEncoder(os.Stdout)
+			encoder.SetIndent("", "  ")
+			err = encoder.Encode(report)
+		} else {
+			err = printReport(os.Stdout, report)
+		}
+		if err == nil && report.Error != "" {
+			err = errors.New(report.Error)
+		}
 		return err
-	}
-	if len(rest) > 0 {
-		return fmt.Errorf("doctor takes no argument, and there is %q", rest[0])
-	}
-	report := isolate.ProbeMachine(c.wall(nil))
-	report.Probes = append(report.Probes, findPostgres(c))
-	if asJSON {
-		encoder := json.NewEncoder(os.Stdout)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(report)
-	} else {
-		err = printReport(os.Stdout, report)
-	}
-	if err == nil && report.Error != "" {
-		err = errors.New(report.Error)
-	}
-	return err
+	})
 }
 
-func findPostgres(c config) isolate.Probe {
+func findPostgres(s settings) isolate.Probe {
 	p := isolate.Probe{Name: "PostgreSQL binaries", OK: true}
-	if c.databaseURL != "" && c.knowledgeURL != "" {
+	if s.databases.historyURL != "" && s.databases.knowledgeURL != "" {
 		p.Found = "not needed: both databases are named"
 		return p
 	}
 	var err error
-	if p.Found, err = embedded.Find(c.dataDir); err != nil {
+	if p.Found, err = embedded.Find(s.server.dataDir); err != nil {
 		p.OK, p.Found, p.Remedy = false, err.Error(), "install PostgreSQL, or name databases with --database-url and --knowledge-url"
 	}
 	return p
 }
 
 func printReport(out io.Writer, r isolate.Report) error {
-	rows := func(title string, probes []isolate.Probe) {
-		fmt.Fprintf(out, "%s\n", title)
+	printProbes := func(title string, probes []isolate.Probe) {
+		fmt.Fprintln(out, title)
 		for _, p := range probes {
 			result := "ok"
 			if !p.OK {
@@ -72,22 +73,17 @@ func printReport(out io.Writer, r isolate.Report) error {
 			}
 		}
 	}
-	rows("What this machine has", r.Probes)
-	rows("\nLevels of the wall, each raised and tried, strongest first", r.Levels)
+	printProbes("Features of this machine", r.Probes)
+	printProbes("\nIsolation levels, each built and tested, strongest first", r.Levels)
 	if r.Error != "" {
-		fmt.Fprintf(out, "\nNo level is taken: the least that is accepted is %s\n", r.MinLevel)
+		fmt.Fprintf(out, "\nNo level can be used: the weakest accepted level is %s\n", r.MinLevel)
 		return nil
 	}
-	fmt.Fprintf(out, "\nTaken: %s (the least that is accepted is %s)\n  loses: %s\n\n", r.Isolation.Level, r.MinLevel, r.MissingProtection)
+	fmt.Fprintf(out, "\nLevel in use: %s (the weakest accepted level is %s)\n  lacks: %s\n\n", r.Isolation.Level, r.MinLevel, r.MissingProtection)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "limit\tenforced by")
-	limits := make([]string, 0, len(r.Isolation.EnforcedBy))
-	for key := range r.Isolation.EnforcedBy {
-		limits = append(limits, key)
-	}
-	slices.Sort(limits)
-	for _, key := range limits {
-		fmt.Fprintf(table, "%s\t%s\n", key, r.Isolation.EnforcedBy[key])
+	for _, limit := range slices.Sorted(maps.Keys(r.Isolation.EnforcedBy)) {
+		fmt.Fprintf(table, "%s\t%s\n", limit, r.Isolation.EnforcedBy[limit])
 	}
 	return table.Flush()
 }

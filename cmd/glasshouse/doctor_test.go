@@ -41,7 +41,7 @@ func TestDoctor(t *testing.T) {
 		}
 	}
 	text, err := exec.Command(path, "doctor", "--data-dir", dir).Output()
-	if err != nil || !strings.Contains(string(text), "Taken: "+report.Isolation.Level) {
+	if err != nil || !strings.Contains(string(text), "Level in use: "+report.Isolation.Level) {
 		t.Errorf("%v: %s", err, text)
 	}
 	var exit *exec.ExitError

@@ -47,7 +47,7 @@ type inEnvironment struct {
 	Exception   *sandbox.Exception
 }
 
-func (r *remote) executeIn(t *testing.T, id, code, environment string) (e inEnvironment) {
+func (r *client) executeIn(t *testing.T, id, code, environment string) (e inEnvironment) {
 	t.Helper()
 	path, body := "/sandbox/"+id+"/execute", map[string]any{"code": code}
 	if id == "" {
@@ -62,7 +62,7 @@ func (r *remote) executeIn(t *testing.T, id, code, environment string) (e inEnvi
 	return e
 }
 
-func (r *remote) open(t *testing.T, environment string) string {
+func (r *client) open(t *testing.T, environment string) string {
 	t.Helper()
 	return fmt.Sprint(r.must(t, "POST", "/sandbox/create", map[string]any{"environment": environment})["sandbox_id"])
 }
@@ -242,7 +242,7 @@ func TestNamedEnvironments(t *testing.T) {
 			t.Errorf("allowed_modules %s: %s", module, got)
 		}
 	}
-	agent := &remote{r.address, fmt.Sprint(r.must(t, "POST", "/keys", map[string]any{"name": "agent"})["key"])}
+	agent := &client{r.address, fmt.Sprint(r.must(t, "POST", "/keys", map[string]any{"name": "agent"})["key"])}
 	agent.must(t, "GET", "/environments", nil)
 	if err := agent.call(t.Context(), "POST", "/environments/refresh", nil, &struct{}{}); err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("an agent changes environments: %v", err)

@@ -290,16 +290,16 @@ func TestTheFacadesFolderOnTheHost(t *testing.T) {
 
 func TestTheFacadeIsLocal(t *testing.T) {
 	for listen, ok := range map[string]bool{"": true, "127.0.0.1:6000": true, "localhost:6000": true, "[::1]:6000": true, "0.0.0.0:6000": false, ":6000": false, "192.0.2.1:6000": false, "example.com:6000": false} {
-		if err := (config{listen: "127.0.0.1:1", facadeListen: listen, allowRemote: true}).exposed(); (err == nil) != ok {
+		if err := (&settings{server: serverSettings{listen: "127.0.0.1:1", allowRemote: true}, compat: compatSettings{listen: listen}}).checkAddresses(); (err == nil) != ok {
 			t.Errorf("%s: %v", listen, err)
 		}
 	}
 	for _, c := range []struct{ host, port, listen string }{{"", "", ""}, {"", "6001", "127.0.0.1:6001"}, {"localhost", "", "localhost:6000"}, {"::1", "7", "[::1]:7"}} {
 		t.Setenv("SANDBOX_HOST", c.host)
 		t.Setenv("SANDBOX_PORT", c.port)
-		got, _, err := parse("serve", nil, nil)
-		if err != nil || got.facadeListen != c.listen {
-			t.Errorf("%v: %q, %v", c, got.facadeListen, err)
+		got, err := parseSettings()
+		if err != nil || got.compat.listen != c.listen {
+			t.Errorf("%v: %q, %v", c, got.compat.listen, err)
 		}
 	}
 }

@@ -125,7 +125,7 @@ func eventually(t *testing.T, what func() error) {
 
 // load runs code on the service, whichever lives now, and keeps what was answered.
 type load struct {
-	service  atomic.Pointer[remote]
+	service  atomic.Pointer[client]
 	over     atomic.Bool
 	answered atomic.Int64
 

@@ -1,15 +1,21 @@
 // Command glasshouse runs Python that agents write, next to PostgreSQL.
 //
-// main.go finds the sub-command, config.go is the only reader of flags and
-// environment, run.go builds and joins the parts; each sub-command has a file.
+// main.go has the root command and the exit codes. settings.go has every setting by section, and
+// flags.go the help, the environment variables and the suggestions of all commands. app.go builds the
+// service and joins its parts; client.go calls the service that runs on a data folder. Every other
+// file is named after its command.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
 
 	"glasshouse/sandbox/isolate"
 )
@@ -17,48 +23,97 @@ import (
 // version is set when the binary is built (-ldflags "-X main.version=...").
 var version = "dev"
 
-const usage = `glasshouse runs Python that agents write, next to PostgreSQL, and shows everything that happened.
-
-  glasshouse serve              start the service (serve --help lists every setting)
-  glasshouse run FILE.py        run a file in a sandbox, from the terminal
-  glasshouse debug FILE.py      step through a file, forward and back, from the terminal
-  glasshouse keys create|list|revoke
-  glasshouse env list|show|add|remove|create|update|delete
-                                the environments that sandboxes choose from, and their packages
-  glasshouse check code FILE.py what a sandbox would refuse of it; nothing runs
-  glasshouse check sql FILE     say whether the read-only door would run a statement (- reads it from standard input)
-  glasshouse prove              attack the database through the door and beside it; say what each layer stops
-  glasshouse role-sql           print the SQL that makes a login which only reads
-  glasshouse doctor             what this machine can do, how strong the wall is, and what would help
-  glasshouse version
-`
+// The exit codes. A failed command, a refused statement or a wrong flag is exitFailed.
+const (
+	exitOK = iota
+	exitFailed
+	exitUnknownCommand // also without any command
+)
 
 func main() {
-	isolate.RunLauncher() // in the re-executed binary this never returns
+	isolate.RunLauncher() // does not return in a process that the service re-executed to build a sandbox
 	if err := isolate.Harden(os.Environ()); err != nil {
 		fmt.Fprintln(os.Stderr, "glasshouse: this process keeps more privileges than it needs:", err)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	args := os.Args[1:]
-	if len(args) == 0 {
-		fmt.Fprint(os.Stderr, usage)
-		os.Exit(2)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// run executes the command that args name, prints its error to stderr and returns the exit code.
+func run(ctx context.Context, args []string) int {
+	root := newRootCommand()
+	root.SetArgs(args)
+	err := applyEnvironment(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
 	}
-	commands := map[string]func(context.Context, []string) error{"serve": serve, "run": runFile, "debug": debugFile, "keys": keys, "env": env, "check": check, "prove": proveDoor, "role-sql": roleSQL, "doctor": doctor}
-	command, ok := commands[args[0]]
+	var unknown errUnknownCommand
 	switch {
-	case ok:
-		if err := command(ctx, args[1:]); err != nil {
-			fmt.Fprintln(os.Stderr, "glasshouse:", err)
-			os.Exit(1)
-		}
-	case args[0] == "version", args[0] == "--version":
-		fmt.Println("glasshouse", version)
-	case args[0] == "help", args[0] == "--help", args[0] == "-h":
-		fmt.Print(usage)
-	default:
-		fmt.Fprintf(os.Stderr, "glasshouse: there is no command %q\n\n%s", args[0], usage)
-		os.Exit(2)
+	case err == nil:
+		return exitOK
+	case errors.As(err, &unknown) && unknown.command == root:
+		fmt.Fprintf(os.Stderr, "glasshouse: %v\n\n%s", err, root.UsageString())
+		return exitUnknownCommand
 	}
+	fmt.Fprintln(os.Stderr, "glasshouse:", err)
+	return exitFailed
+}
+
+func newRootCommand() *cobra.Command {
+	cobra.EnableCommandSorting = false // the help lists commands in the order below
+	root := newGroup("glasshouse", "glasshouse runs Python that agents write, next to PostgreSQL, and shows everything that happened.",
+		newServeCommand(), newRunCommand(), newDebugCommand(), newCheckCommand(), newKeysCommand(), newEnvCommand(),
+		newProveCommand(), newRoleSQLCommand(), newDoctorCommand(), newVersionCommand())
+	root.Version = version
+	root.SetVersionTemplate("glasshouse {{.Version}}\n")
+	root.SilenceErrors, root.SilenceUsage = true, true // run prints errors
+	root.SetUsageFunc(printUsage)
+	root.SetFlagErrorFunc(explainFlagError)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(os.Args[1:]...)
+	return root
+}
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: arguments(0, 0),
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "glasshouse", version) },
+	}
+}
+
+// newGroup returns a command that only has other commands.
+func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{
+		Use: name, Short: short, SuggestionsMinimumDistance: 2, // of edits
+		Args:               cobra.ArbitraryArgs,                          // RunE names the command that was perhaps meant
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true}, // they belong to the unknown command
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return errUnknownCommand{cmd, strings.Join(args[:min(1, len(args))], "")}
+		},
+	}
+	group.AddCommand(commands...)
+	return group
+}
+
+// errUnknownCommand says that a group has no command of a name, or that none was given.
+type errUnknownCommand struct {
+	command *cobra.Command
+	name    string
+}
+
+func (e errUnknownCommand) Error() string {
+	if e.name == "" {
+		var names []string
+		for _, c := range e.command.Commands() {
+			names = append(names, c.Name())
+		}
+		return fmt.Sprintf("%s needs a command: %s", e.command.CommandPath(), strings.Join(names, ", "))
+	}
+	text := fmt.Sprintf("%s has no command %q", e.command.CommandPath(), e.name)
+	if similar := e.command.SuggestionsFor(e.name); len(similar) > 0 {
+		return text + ": did you mean " + strings.Join(similar, " or ") + "?"
+	}
+	return text + fmt.Sprintf("; `%s --help` lists its commands", e.command.CommandPath())
 }

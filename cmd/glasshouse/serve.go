@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -11,133 +9,141 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"glasshouse/policy/limit"
 	"glasshouse/service"
 	"glasshouse/service/httpapi"
 )
 
-// garbagePercent is how much garbage may gather beside what lives, which is a few MB:
-// Go's 100 has it collected several times a second, for a tenth of the service's CPU.
+// garbagePercent replaces the 100 of GOGC. The live heap is a few MB, so with 100 Go would collect
+// garbage several times a second, for a tenth of the service's CPU time.
 const garbagePercent = 400
 
-func serve(ctx context.Context, args []string) error {
-	c, rest, err := parse("serve", args, nil)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
-	if err != nil {
+// shutdownTimeout is how long answers may take to reach their clients after the service has drained.
+const shutdownTimeout = 5 * time.Second
+
+func newServeCommand() *cobra.Command {
+	return withSettings(&cobra.Command{
+		Use: "serve", Short: "Start the service", Args: arguments(0, 0),
+		Long: "Start the service. Without databases it starts a PostgreSQL of its own in the data folder, with demo data.",
+		Example: `  glasshouse serve
+  glasshouse serve --listen 127.0.0.1:9000 --data-dir ~/glasshouse
+  GLASSHOUSE_KNOWLEDGE_URL=postgres://reader@db/shop glasshouse serve --tls-cert cert.pem --tls-key key.pem --listen :8443`,
+	}, serve)
+}
+
+func serve(ctx context.Context, s settings, _ []string) error {
+	if err := s.checkAddresses(); err != nil {
 		return err
 	}
-	if len(rest) > 0 {
-		return fmt.Errorf("serve takes no argument, and there is %q", rest[0])
-	}
-	if err := c.exposed(); err != nil {
-		return err
-	}
-	began := time.Now()
+	begun := time.Now()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbagePercent)
 	}
-	// First: a port that is taken should be said before anything is started.
-	sockets := sockets()
-	listener, err := sockets.Listen(ctx, "tcp", c.listen)
+	// Listen first, so that an address in use is reported before anything is started.
+	sockets := listenConfig()
+	listener, err := sockets.Listen(ctx, "tcp", s.server.listen)
 	if err != nil {
 		return fmt.Errorf("%w: choose another address with --listen", err)
 	}
-	var facade net.Listener
-	if c.facadeListen != "" {
-		if facade, err = sockets.Listen(ctx, "tcp", c.facadeListen); err != nil {
-			listener.Close()
+	defer listener.Close()
+	var compatListener net.Listener
+	if s.compat.listen != "" {
+		if compatListener, err = sockets.Listen(ctx, "tcp", s.compat.listen); err != nil {
 			return fmt.Errorf("%w: choose another address with --facade-listen", err)
 		}
-		defer facade.Close()
+		defer compatListener.Close()
 	}
-	a, err := build(ctx, c, func(step string) { fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step) })
+	a, err := build(ctx, s, nil, func(step string) { fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step) })
 	if err != nil {
-		listener.Close()
 		return err
 	}
-	defer a.close(context.WithoutCancel(ctx), c)
+	defer a.close(context.WithoutCancel(ctx), s)
 	scheme := "http"
-	if c.tlsCert != "" {
+	if s.server.tlsCert != "" {
 		scheme = "https"
 	}
 	address := scheme + "://" + listener.Addr().String()
-	if err := os.WriteFile(filepath.Join(c.dataDir, "address"), []byte(address+"\n"), 0o644); err != nil {
+	addressFile := filepath.Join(s.server.dataDir, "address") // where other commands find the service
+	if err := os.WriteFile(addressFile, []byte(address+"\n"), 0o644); err != nil {
 		return err
 	}
-	defer os.Remove(filepath.Join(c.dataDir, "address"))
-	server := serving(httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version, Access: c.accessLog}), connections())
+	defer os.Remove(addressFile)
+	server := newServer(httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog}), connectionLimit())
 	ended := make(chan error, 2)
-	if facade != nil {
-		workshop := a.workshop()
-		defer func() { _ = workshop.Close() }()
-		local := serving(limit.StallTimeout(httpapi.Facade(&service.CompatService{Service: a.service, Runner: workshop, MaxChars: c.facadeMaxChars}, a.log), limit.DefaultStallTimeout), connections())
-		go func() { ended <- local.Serve(facade) }()
+	if compatListener != nil {
+		runner := compatRunner{a.supervisor.NewCompatRunner()}
+		defer func() { _ = runner.Close() }()
+		compat := &service.CompatService{Service: a.service, Runner: runner, MaxChars: s.compat.maxChars}
+		local := newServer(limit.StallTimeout(httpapi.Facade(compat, a.log), limit.DefaultStallTimeout), connectionLimit())
+		go func() { ended <- local.Serve(compatListener) }()
 		defer local.Close()
 	}
 	go func() {
-		if c.tlsCert != "" {
-			ended <- server.ServeTLS(listener, c.tlsCert, c.tlsKey)
+		if s.server.tlsCert != "" {
+			ended <- server.ServeTLS(listener, s.server.tlsCert, s.server.tlsKey)
 		} else {
 			ended <- server.Serve(listener)
 		}
 	}()
-	var dapAt net.Addr
-	editors := func() {}
-	if c.dapListen != "" {
-		if dapAt, editors, err = serveDAP(ctx, c.dapListen, a.service.AttachDAP, a.log.Debugf); err != nil {
+	var dapAddress net.Addr
+	waitForEditors := func() {}
+	if s.server.dapListen != "" {
+		if dapAddress, waitForEditors, err = serveDAP(ctx, s.server.dapListen, a.service.AttachDAP, a.log.Debugf); err != nil {
 			_ = server.Close()
 			return err
 		}
 	}
-	if err := remember(c, a.log.Warnf); err != nil {
+	if err := rememberInterpreter(s, a.log.Warnf); err != nil {
 		return err
 	}
-	// Whoever changed an environment before the address was there has told nobody.
+	// A `glasshouse env` command that ran before the address file was written could not tell the service.
 	if err := a.isolator.Refresh(ctx); err != nil {
 		a.log.Warn(err)
 	}
-	greet(a, c, address, time.Since(began))
-	if dapAt != nil {
-		fmt.Printf("Editors attach by the Debug Adapter Protocol at %s\n", dapAt)
+	a.greet(s, address, time.Since(begun))
+	if dapAddress != nil {
+		fmt.Printf("Editors attach by the Debug Adapter Protocol at %s\n", dapAddress)
 	}
-	if facade != nil {
-		fmt.Printf("The facade for clients of a local code-execution server is at http://%s\n", facade.Addr())
+	if compatListener != nil {
+		fmt.Printf("The compatibility API for clients of a local code-execution server is at http://%s\n", compatListener.Addr())
 	}
 	select {
 	case err := <-ended:
 		return err
 	case <-ctx.Done():
 	}
-	fmt.Fprintf(os.Stderr, "glasshouse: stopping; what runs has %s to end\n", c.drain)
-	editors() // their sessions end with ctx
-	// The service drains first: then the answers of cut-off runs still go out.
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.drain)
+	fmt.Fprintf(os.Stderr, "glasshouse: stopping; running executions have %s to end\n", s.server.drain)
+	waitForEditors() // their sessions end with ctx
+	// The service drains before the server shuts down, so that interrupted runs are answered.
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.server.drain)
 	defer cancel()
 	a.service.Drain(drain)
-	a.service = nil
-	shut, cancelShut := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancelShut()
-	return server.Shutdown(shut)
+	a.service = nil // close need not drain it again
+	shutdown, cancelShutdown := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancelShutdown()
+	return server.Shutdown(shutdown)
 }
 
-func greet(a *app, c config, address string, took time.Duration) {
-	level, why := a.isolator.Level()
+// greet prints where the service listens, its isolation level and the first commands to try.
+func (a *app) greet(s settings, address string, took time.Duration) {
+	level, reason := a.isolator.Level()
 	fmt.Printf("Listening on %s (started in %.1f s)\n", address, took.Seconds())
-	fmt.Printf("Wall: %s", level)
-	if why != "" {
-		fmt.Printf(", which loses: %s\n  (%s; `glasshouse doctor` says what helps)", a.isolator.MissingProtection(), why)
+	fmt.Printf("Isolation: %s", level)
+	if reason != "" {
+		fmt.Printf(", which lacks: %s\n  (%s; `glasshouse doctor` shows what helps)", a.isolator.MissingProtection(), reason)
 	}
-	if !c.synchronous {
-		fmt.Print("\nHistory: a run is answered up to 10 ms before its record is on disk (--synchronous-commit=false); if the machine crashes, those may be lost")
+	if !s.databases.synchronousCommit {
+		fmt.Print("\nHistory: an answer may be sent up to 10 ms before its record is on disk (--synchronous-commit=false); " +
+			"a crash of the machine can lose these records")
 	}
-	fmt.Printf("\nAdmin key: %s (kept in %s)\n", a.secret, filepath.Join(c.dataDir, "admin.key"))
+	fmt.Printf("\nAdmin key: %s (kept in %s)\n", a.adminKey, filepath.Join(s.server.dataDir, "admin.key"))
 	fmt.Printf(`
 Try next:
   curl -s -H "Authorization: Bearer %[2]s" -d '{"code": "1 + 1"}' -H 'Content-Type: application/json' %[1]s/sandbox/agent/quick-execute
   curl -s -H "Authorization: Bearer %[2]s" -X POST '%[1]s/sandbox/agent/analyze-data?table_name=users&analysis_type=summary&limit=3'
   curl -s -H "Authorization: Bearer %[2]s" %[1]s/executions
 The documentation of the API is at %[1]s/docs
-`, address, a.secret)
+`, address, a.adminKey)
 }

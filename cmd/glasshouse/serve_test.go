@@ -43,7 +43,7 @@ func dataDir(t *testing.T) string {
 }
 
 // start starts the service on a free port and waits until it says where it listens.
-func start(t *testing.T, path, dir string, more ...string) (*exec.Cmd, *remote) {
+func start(t *testing.T, path, dir string, more ...string) (*exec.Cmd, *client) {
 	t.Helper()
 	if os.Getenv("GLASSHOUSE_PYTHON") == "" {
 		t.Fatal("GLASSHOUSE_PYTHON must name the sandboxes' Python; scripts/test sets it")
@@ -80,7 +80,7 @@ func start(t *testing.T, path, dir string, more ...string) (*exec.Cmd, *remote) 
 				for lines.Scan() {
 				}
 			}()
-			return cmd, &remote{address, strings.TrimSpace(string(key))}
+			return cmd, &client{address, strings.TrimSpace(string(key))}
 		}
 	}
 	_ = cmd.Wait()
@@ -88,7 +88,7 @@ func start(t *testing.T, path, dir string, more ...string) (*exec.Cmd, *remote) 
 	return nil, nil
 }
 
-func (r *remote) must(t *testing.T, method, path string, in any) map[string]any {
+func (r *client) must(t *testing.T, method, path string, in any) map[string]any {
 	t.Helper()
 	out := map[string]any{}
 	err := r.call(context.Background(), method, path, in, &out)
@@ -113,7 +113,7 @@ func TestHistoryOutlivesTheService(t *testing.T) {
 	for _, code := range []string{"x = 41", "x + 1", "1 / 0", "await db_query('UPDATE documents SET processed = true')"} {
 		r.must(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code})
 	}
-	slow := func(r *remote) string {
+	slow := func(r *client) string {
 		id := fmt.Sprint(r.must(t, "POST", "/sandbox/create", map[string]any{})["sandbox_id"])
 		go func() {
 			_ = r.call(context.Background(), "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "import time\ntime.sleep(25)"}, &map[string]any{})
@@ -127,7 +127,7 @@ func TestHistoryOutlivesTheService(t *testing.T) {
 		t.Fatal("the slow run did not begin")
 		return ""
 	}
-	statuses := func(r *remote, id string) string {
+	statuses := func(r *client, id string) string {
 		var h struct{ History []struct{ Status string } }
 		text, _ := json.Marshal(r.must(t, "GET", "/sandbox/"+id+"/history", nil))
 		_ = json.Unmarshal(text, &h)
@@ -205,7 +205,7 @@ func TestCheckAFile(t *testing.T) {
 
 func TestBeyondLoopbackNeedsTLS(t *testing.T) {
 	for listen, ok := range map[string]bool{"127.0.0.1:1": true, "[::1]:1": true, "localhost:1": true, "0.0.0.0:1": false, ":1": false, "192.0.2.1:1": false} {
-		if err := (config{listen: listen}).exposed(); (err == nil) != ok {
+		if err := (&settings{server: serverSettings{listen: listen}}).checkAddresses(); (err == nil) != ok {
 			t.Errorf("%s: %v", listen, err)
 		}
 	}
@@ -213,20 +213,20 @@ func TestBeyondLoopbackNeedsTLS(t *testing.T) {
 
 func TestWhatSandboxesMayReach(t *testing.T) {
 	for given, want := range map[string]string{"*": "true [*]", "none": "false []", "Example.org, 10.0.0.0/8:5000": "true [example.org 10.0.0.0/8:5000]"} {
-		c, _, err := parse("serve", []string{"--allowed-hosts", given}, nil)
+		c, err := parseSettings("--allowed-hosts", given)
 		if err != nil {
 			t.Fatal(err)
 		}
-		on, hosts, err := c.network()
+		on, hosts, err := c.isolation.network()
 		if got := fmt.Sprint(on, " ", hosts); err != nil || got != want {
 			t.Errorf("%q: %s, %v", given, got, err)
 		}
 	}
-	c, _, err := parse("serve", []string{"--allowed-hosts", "http://example.org"}, nil)
+	c, err := parseSettings("--allowed-hosts", "http://example.org")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.network(); err == nil || !strings.Contains(err.Error(), "--allowed-hosts") || !strings.Contains(err.Error(), "not a URL") {
+	if _, _, err := c.isolation.network(); err == nil || !strings.Contains(err.Error(), "--allowed-hosts") || !strings.Contains(err.Error(), "not a URL") {
 		t.Errorf("a URL: %v", err)
 	}
 }

@@ -73,6 +73,7 @@ var homes = map[string][]string{
 	"golang.org/x/net/idna":            {"policy"},                     // names of hosts, as the DNS has them
 	"golang.org/x/sync":                {"policy/limit"},               // semaphores
 	"golang.org/x/time":                {"policy/limit"},               // token buckets
+	"github.com/spf13":                 {"cmd"},                        // commands and flags
 	"github.com/sirupsen/logrus":       {"cmd", "service", "dbaccess"}, // what runs below returns its errors
 	"google.golang.org/protobuf":       {"dbaccess"},                   // the parse tree's reflection
 }

@@ -15,7 +15,7 @@ import (
 // A client that reads a large answer slowly, for much longer than it may stand still,
 // has all of it: the kernel would say too late that it goes on.
 func TestServeASlowReader(t *testing.T) {
-	sockets := sockets()
+	sockets := listenConfig()
 	listener, err := sockets.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := serving(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), 2)
+	server := newServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), 2)
 	defer server.Close()
 	go func() { _ = server.Serve(listener) }()
 	answered := func(conn net.Conn) bool {

@@ -29,7 +29,7 @@ func TestProve(t *testing.T) {
 	prove := func() {
 		t.Helper()
 		out, err := exec.Command(path, "prove", "--data-dir", dir).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "Nothing passes the door, and the login may only read.") {
+		if err != nil || !strings.Contains(string(out), "No attack succeeded, and the login can only read.") {
 			t.Errorf("%v: %s", err, out)
 		}
 	}

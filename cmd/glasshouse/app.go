@@ -1,0 +1,279 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/dbaccess"
+	"glasshouse/dbaccess/embedded"
+	"glasshouse/dbaccess/history"
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/blob"
+	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/supervisor"
+	"glasshouse/service"
+)
+
+// app has every part of the service.
+type app struct {
+	service    *service.Service
+	isolator   *isolate.Isolator
+	supervisor *supervisor.Supervisor
+	history    *history.Store
+	reader     *dbaccess.Reader
+	postgres   *embedded.Server // nil if both databases are named
+	blobs      *blob.Store
+	lock       *os.File // of the data folder
+	log        *logrus.Logger
+	adminKey   string // secret of the first admin key
+}
+
+// sessionOpener is a Supervisor whose Open returns the interface that the service wants.
+type sessionOpener struct{ *supervisor.Supervisor }
+
+func (s sessionOpener) Open(ctx context.Context, box sandbox.Sandbox, code string) (service.Session, error) {
+	session, err := s.Supervisor.Open(ctx, box, code)
+	if err != nil {
+		return nil, err // not a nil *Session as a Session
+	}
+	return session, nil
+}
+
+// compatRunner is a CompatRunner whose Open returns the interface that the service wants.
+type compatRunner struct{ *supervisor.CompatRunner }
+
+func (c compatRunner) Open(ctx context.Context, box sandbox.Sandbox) (service.Session, error) {
+	session, err := c.CompatRunner.Open(ctx, box)
+	if err != nil {
+		return nil, err
+	}
+	return session, nil
+}
+
+func newLog(s settings) *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(os.Stderr)
+	if s.server.logJSON {
+		log.SetFormatter(&logrus.JSONFormatter{})
+	} else {
+		log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "15:04:05"})
+	}
+	return log
+}
+
+// coldStartTimeout is the least time that a command waits for its sandbox. Python imports its packages
+// first, which takes a slow machine longer than a request should wait.
+const coldStartTimeout = time.Minute
+
+// buildForCode builds the service for one command that runs only this code. Its warm interpreters import
+// only what the code imports.
+func buildForCode(ctx context.Context, s settings, code string) (*app, error) {
+	s.limits.queueTimeout = max(s.limits.queueTimeout, coldStartTimeout)
+	return build(ctx, s, isolate.WarmSetsFor(code), func(string) {})
+}
+
+// build starts every part; the isolation and the databases start concurrently. It calls progress at the
+// beginning of each step. If a part fails, it stops those that have started.
+func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress func(string)) (a *app, err error) {
+	a = &app{log: newLog(s)}
+	defer func() {
+		if err != nil {
+			a.close(context.WithoutCancel(ctx), s)
+			a = nil
+		}
+	}()
+	ceiling := policy.Policy{MaxMemoryMB: s.limits.memoryMB, CPUPercent: s.limits.cpuPercent}
+	if ceiling.EnableNetworkAccess, ceiling.AllowedHosts, err = s.isolation.network(); err != nil {
+		return a, err
+	}
+	dataDir := s.server.dataDir
+	if err = os.MkdirAll(dataDir, 0o755); err != nil {
+		return a, fmt.Errorf("make the data folder: %w; choose another with --data-dir", err)
+	}
+	if a.lock, err = lockFolder(dataDir); err != nil {
+		return a, err
+	}
+	if s.compat.folder != "" {
+		if err = os.MkdirAll(s.compat.folder, 0o755); err != nil {
+			return a, fmt.Errorf("make the folder of the compatibility API: %w; choose another with --facade-folder", err)
+		}
+	}
+	isolated := make(chan error, 1)
+	go func() {
+		var err error
+		a.isolator, err = isolate.Open(s.isolateConfig(sets, a.log.Warnf))
+		isolated <- err
+	}()
+	progress("starting the isolation and the warm interpreters")
+	err = a.openDatabases(ctx, s, progress)
+	if err = errors.Join(err, <-isolated); err != nil {
+		return a, err
+	}
+	if a.blobs, err = blob.Open(dataDir); err != nil {
+		return a, err
+	}
+	signing, err := signingKey(dataDir)
+	if err != nil {
+		return a, err
+	}
+	a.supervisor = supervisor.New(a.isolator, s.limits.queueTimeout)
+	a.supervisor.Uploads.All, a.supervisor.Uploads.User = s.limits.uploadsMB<<20, s.limits.uploadsPerUserMB<<20
+	a.service = service.New(service.Config{
+		Supervisor: sessionOpener{a.supervisor}, Environments: a.isolator, Reader: a.reader, Writer: a.reader, History: a.history,
+		Blobs: a.blobs, Default: policy.Default(), Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
+		Parallel: s.limits.parallel, KeyLimits: s.limits.keys, Mask: splitList(s.databases.maskParameters), SigningKey: signing, Log: a.log,
+		RecordingRetention: service.RecordingRetention{Age: s.retention.recordingAge, Bytes: int64(s.retention.recordingsMB) << 20},
+		ArtifactAge:        s.retention.artifactAge, ArtifactBytes: s.retention.artifactMB << 20,
+	})
+	a.adminKey, err = a.storeAdminKey(ctx, s)
+	return a, err
+}
+
+// openDatabases opens the history store and the reader, and starts the embedded server if one needs it.
+func (a *app) openDatabases(ctx context.Context, s settings, progress func(string)) (err error) {
+	historyURL, knowledgeURL, writerURL := s.databases.historyURL, s.databases.knowledgeURL, s.databases.writerURL
+	if historyURL == "" || knowledgeURL == "" {
+		progress("starting the embedded PostgreSQL in " + filepath.Join(s.server.dataDir, "postgres"))
+		if a.postgres, err = embedded.Start(ctx, embedded.Config{Dir: s.server.dataDir, Log: a.log}); err != nil {
+			return err
+		}
+		if historyURL == "" {
+			historyURL = a.postgres.URL(embedded.RoleHistory, embedded.DatabaseHistory)
+		}
+		if knowledgeURL == "" {
+			progress("loading the demo data, up to today")
+			if err = a.postgres.LoadDemo(ctx); err != nil {
+				return err
+			}
+			knowledgeURL = a.postgres.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+			writerURL = a.postgres.URL(embedded.RoleWriter, embedded.DatabaseKnowledge)
+		}
+	}
+	if a.history, err = history.Open(ctx, history.Config{
+		URL: historyURL, Dir: filepath.Join(s.server.dataDir, "history"), AsynchronousCommit: !s.databases.synchronousCommit,
+	}, a.log); err != nil {
+		return err
+	}
+	interrupted, err := a.history.Recover(ctx)
+	if err != nil {
+		return err
+	}
+	if interrupted > 0 {
+		a.log.Warnf("%d executions were running when the service last ended; they are recorded as cancelled", interrupted)
+	}
+	reader := s.readerConfig(knowledgeURL)
+	reader.WriterURL, reader.MaxConns = writerURL, int32(s.limits.queries)
+	reader.PerUser, reader.PerSandbox = s.limits.queriesPerUser, s.limits.queriesPerSandbox
+	if a.reader, err = dbaccess.Open(ctx, reader); err != nil {
+		return err
+	}
+	return withCause(a.reader.AuditLogin(ctx))
+}
+
+// readerConfig returns the configuration of a reader of a database, without limits.
+func (s *settings) readerConfig(url string) dbaccess.Config {
+	return dbaccess.Config{URL: url, AllowFunctions: s.databases.functions(), MaskColumns: splitList(s.databases.maskColumns)}
+}
+
+// close stops every part that has started, the service first.
+func (a *app) close(ctx context.Context, s settings) {
+	if a.service != nil {
+		drain, cancel := context.WithTimeout(ctx, s.server.drain)
+		a.service.Drain(drain)
+		cancel()
+	}
+	if a.isolator != nil {
+		a.isolator.Close()
+	}
+	if a.blobs != nil {
+		_ = a.blobs.Close()
+	}
+	if a.reader != nil {
+		a.reader.Close()
+	}
+	if a.history != nil {
+		if err := a.history.Close(); err != nil {
+			a.log.Warn(err)
+		}
+	}
+	if a.postgres != nil {
+		if err := a.postgres.Close(); err != nil {
+			a.log.Warn(err)
+		}
+	}
+	if a.lock != nil {
+		_ = a.lock.Close()
+	}
+}
+
+// lockFolder locks a data folder, which one service at a time may use. Closing the file unlocks it.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("another glasshouse uses %s: stop it, or choose another --data-dir", dir)
+	}
+	return f, nil
+}
+
+// signingKey returns the key that signs URLs. It is kept in the data folder, so that URLs are valid
+// after a restart.
+func signingKey(dir string) ([]byte, error) {
+	path := filepath.Join(dir, "signing.key")
+	key, err := os.ReadFile(path)
+	if err == nil && len(key) >= 32 {
+		return key, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	key = []byte(rand.Text() + rand.Text())
+	return key, os.WriteFile(path, key, 0o600)
+}
+
+// storeAdminKey returns the secret of the first admin key: that of --admin-key, of the data folder, or a
+// new one. It writes the secret to the data folder and the key to history.
+func (a *app) storeAdminKey(ctx context.Context, s settings) (string, error) {
+	path := filepath.Join(s.server.dataDir, "admin.key")
+	secret := s.server.adminKey
+	if secret == "" {
+		if body, err := os.ReadFile(path); err == nil {
+			secret = strings.TrimSpace(string(body))
+		}
+	}
+	if secret == "" {
+		secret = service.NewSecret()
+	}
+	if len(secret) < 16 {
+		return "", errors.New("the admin key has fewer than 16 characters: choose a longer --admin-key")
+	}
+	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	if err := os.Chmod(path, 0o600); err != nil { // if the file was there with another mode
+		return "", err
+	}
+	hash := service.HashKey(secret)
+	_, err := a.history.KeyByHash(ctx, hash[:])
+	var known *sandbox.Error
+	if errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
+		key := sandbox.Key{
+			ID: "admin-" + fmt.Sprintf("%x", hash[:4]), Name: "first admin key", User: "admin", Role: sandbox.RoleAdmin, CreatedAt: a.service.Clock(),
+		}
+		err = a.history.CreateKey(ctx, key, hash[:])
+	}
+	return secret, err
+}

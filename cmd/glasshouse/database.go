@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"glasshouse/dbaccess"
+	"glasshouse/dbaccess/embedded"
+	"glasshouse/dbaccess/prove"
+	"glasshouse/sandbox"
+)
+
+func newProveCommand() *cobra.Command {
+	var dsn, ownerDSN string
+	cmd := &cobra.Command{
+		Use: "prove", Short: "Attack the database through the reader and beside it, and print which layer stops each attack",
+		Args: arguments(0, 0),
+		Example: `  glasshouse prove
+  glasshouse prove --dsn postgres://reader@db/shop --owner-dsn postgres://owner@db/shop`,
+	}
+	cmd.Flags().StringVar(&dsn, "dsn", "", "`URL` of the database to attack, with the login that agents use; empty: the service's (--knowledge-url)")
+	cmd.Flags().StringVar(&ownerDSN, "owner-dsn", "",
+		"`URL` of the same database with a login that may write, which shows what READ ONLY alone stops; empty: the reader's login")
+	return withSettings(cmd, func(ctx context.Context, s settings, _ []string) error {
+		if dsn == "" {
+			dsn = s.databases.knowledgeURL
+		}
+		if dsn != "" {
+			return proveReader(ctx, s, dsn, ownerDSN)
+		}
+		stop, err := s.ensureEmbedded(ctx)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		if dsn, err = embedded.URL(s.server.dataDir, embedded.RoleReader, embedded.DatabaseKnowledge); err != nil {
+			return err
+		}
+		if ownerDSN, err = embedded.URL(s.server.dataDir, embedded.RoleOwner, embedded.DatabaseKnowledge); err != nil {
+			return err
+		}
+		return proveReader(ctx, s, dsn, ownerDSN)
+	})
+}
+
+// proveReader attacks a database and prints the outcomes. An attack that succeeds is an error, and so is a
+// login with more privileges than SELECT.
+func proveReader(ctx context.Context, s settings, dsn, ownerDSN string) error {
+	reader, err := dbaccess.Open(ctx, s.readerConfig(dsn))
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	outcomes, err := prove.Run(ctx, reader, dsn, ownerDSN)
+	if err != nil {
+		return withCause(err)
+	}
+	succeeded, err := prove.Print(os.Stdout, outcomes)
+	if err != nil {
+		return err
+	}
+	if succeeded > 0 {
+		return fmt.Errorf("%d attacks succeeded", succeeded)
+	}
+	if err := withCause(reader.AuditLogin(ctx)); err != nil {
+		return fmt.Errorf("no attack succeeded, but the login has too many privileges: %w", err)
+	}
+	fmt.Println("No attack succeeded, and the login can only read.")
+	return nil
+}
+
+// ensureEmbedded makes the embedded PostgreSQL run: that of the service on the data folder, or one that
+// stop ends.
+func (s *settings) ensureEmbedded(ctx context.Context) (stop func(), err error) {
+	dataDir := s.server.dataDir
+	if dial(dataDir) != nil {
+		return func() {}, nil
+	}
+	if err := os.MkdirAll(dataDir, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := lockFolder(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	server, err := embedded.Start(ctx, embedded.Config{Dir: dataDir, Log: newLog(*s)})
+	if err == nil {
+		if err = server.LoadDemo(ctx); err != nil {
+			_ = server.Close()
+		}
+	}
+	if err != nil {
+		_ = lock.Close()
+		return nil, err
+	}
+	return func() {
+		_ = server.Close()
+		_ = lock.Close()
+	}, nil
+}
+
+// withCause replaces an error that users of the service see by its cause, which the operator may know.
+func withCause(err error) error {
+	var known *sandbox.Error
+	if errors.As(err, &known) && known.Cause != nil {
+		return fmt.Errorf("the database does not answer: %w", known.Cause)
+	}
+	return err
+}
+
+func newRoleSQLCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "role-sql [ROLE [DATABASE]]", Short: "Print the SQL that creates a login which can only read", Args: arguments(0, 2),
+		Long:    "Print the SQL that creates a login which can only read. ROLE is glasshouse_reader and DATABASE postgres if they are left out.",
+		Example: `  glasshouse role-sql agents shop | psql shop`,
+		Run: func(cmd *cobra.Command, args []string) {
+			names := []string{"glasshouse_reader", "postgres"}
+			copy(names, args)
+			fmt.Fprint(cmd.OutOrStdout(), dbaccess.RoleSQL(names[0], names[1]))
+		},
+	}
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"glasshouse/sandbox"
+)
+
+func newKeysCommand() *cobra.Command {
+	return newGroup("keys", "Create, list and revoke keys of the running service",
+		newKeysCreateCommand(),
+		withSettings(&cobra.Command{
+			Use: "list", Short: "List keys", Args: arguments(0, 0), Example: "  glasshouse keys list",
+		}, withService(listKeys)),
+		withSettings(&cobra.Command{
+			Use: "revoke [flags] ID", Short: "Revoke a key", Args: arguments(1, 1), Example: "  glasshouse keys revoke 7d1c0c9e",
+		}, withService(func(ctx context.Context, c *client, args []string) error {
+			return c.call(ctx, "DELETE", "/keys/"+args[0], nil, &map[string]any{})
+		})))
+}
+
+// withService returns a command's function that calls do with a client of the running service.
+func withService(do func(context.Context, *client, []string) error) func(context.Context, settings, []string) error {
+	return func(ctx context.Context, s settings, args []string) error {
+		c := dial(s.server.dataDir)
+		if c == nil {
+			return errors.New("no service runs on " + s.server.dataDir + ": start it with `glasshouse serve`, or name its folder with --data-dir")
+		}
+		return do(ctx, c, args)
+	}
+}
+
+func newKeysCreateCommand() *cobra.Command {
+	var name, user, role string
+	var lifetime time.Duration
+	cmd := &cobra.Command{
+		Use: "create [flags]", Short: "Create a key and print its secret", Args: arguments(0, 0),
+		Example: `  glasshouse keys create --name ci
+  glasshouse keys create --name notebook --user anna --role developer --expires 720h`,
+	}
+	cmd.Flags().StringVar(&name, "name", "", "`NAME` that says what the key is for; required")
+	cmd.Flags().StringVar(&user, "user", "", "`USER` whose sandboxes and executions the key can see; empty: the name")
+	cmd.Flags().StringVar(&role, "role", "agent", "`ROLE`: agent, developer or admin")
+	cmd.Flags().DurationVar(&lifetime, "expires", 0, "`TIME` for which the key is valid, such as 720h; 0: until it is revoked")
+	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"agent", "developer", "admin"}, cobra.ShellCompDirectiveNoFileComp))
+	return withSettings(cmd, withService(func(ctx context.Context, c *client, _ []string) error {
+		if name == "" {
+			return errors.New("--name is required: it says what the key is for")
+		}
+		if user == "" {
+			user = name
+		}
+		body := map[string]any{"name": name, "user_id": user, "role": role}
+		if lifetime > 0 {
+			body["expires_at"] = time.Now().Add(lifetime).UTC()
+		}
+		var created struct {
+			sandbox.Key
+			Secret string `json:"key"`
+		}
+		if err := c.call(ctx, "POST", "/keys", body, &created); err != nil {
+			return err
+		}
+		fmt.Println(created.Secret)
+		fmt.Fprintf(os.Stderr, "key %s for user %s (%s); its secret is shown only now\n", created.ID, created.User, created.Role)
+		return nil
+	}))
+}
+
+func listKeys(ctx context.Context, c *client, _ []string) error {
+	var list struct{ Keys []sandbox.Key }
+	if err := c.call(ctx, "GET", "/keys", nil, &list); err != nil {
+		return err
+	}
+	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(out, "ID\tNAME\tUSER\tROLE\tCREATED\tSTATE")
+	for _, k := range list.Keys {
+		state := "valid"
+		if k.RevokedAt != nil {
+			state = "revoked"
+		} else if k.ExpiresAt != nil {
+			state = "until " + k.ExpiresAt.Format(time.RFC3339)
+		}
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.User, k.Role, k.CreatedAt.Format(time.RFC3339), state)
+	}
+	return out.Flush()
+}

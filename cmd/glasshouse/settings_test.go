@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// parseSettings returns the settings that a command line gives, over the environment.
+func parseSettings(args ...string) (got settings, err error) {
+	root := newGroup("glasshouse", "", withSettings(&cobra.Command{Use: "test"}, func(_ context.Context, s settings, _ []string) error {
+		got = s
+		return nil
+	}))
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetFlagErrorFunc(explainFlagError)
+	args = append([]string{"test"}, args...)
+	root.SetArgs(args)
+	if err = applyEnvironment(root, args); err == nil {
+		err = root.Execute()
+	}
+	return got, err
+}
+
+func TestDefaultPythonIsTheOneThatSetupMade(t *testing.T) {
+	t.Setenv("GLASSHOUSE_PYTHON", "")
+	dir := t.TempDir()
+	interpreter := func(args ...string) string {
+		t.Helper()
+		s, err := parseSettings(append([]string{"--data-dir", dir}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.python.interpreter
+	}
+	if got := interpreter(); got != "python3" {
+		t.Errorf("without an environment in the data folder: got %s, want python3", got)
+	}
+	environment := filepath.Join(dir, "env", "abc")
+	if err := os.MkdirAll(environment, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(environment, filepath.Join(dir, "env", "current")); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := interpreter(), filepath.Join(environment, "bin", "python"); got != want {
+		t.Errorf("with an environment: got %s, want %s", got, want)
+	}
+	if got := interpreter("--python", "/other"); got != "/other" {
+		t.Errorf("with --python: got %s, want /other", got)
+	}
+}
+
+func TestFlagOverridesEnvironmentOverridesDefault(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct {
+		variable string
+		args     []string
+		want     time.Duration
+	}{
+		{"", nil, 10 * time.Second},
+		{"20s", nil, 20 * time.Second},
+		{"20s", []string{"--drain", "30s"}, 30 * time.Second},
+		{"", []string{"--drain=30s"}, 30 * time.Second},
+	} {
+		t.Setenv("GLASSHOUSE_DRAIN", c.variable)
+		if s, err := parseSettings(c.args...); err != nil || s.server.drain != c.want {
+			t.Errorf("GLASSHOUSE_DRAIN=%q, flags %q: got %s, %v, want %s", c.variable, c.args, s.server.drain, err, c.want)
+		}
+	}
+	t.Setenv("GLASSHOUSE_DRAIN", "soon")
+	if _, err := parseSettings(); err == nil || !strings.Contains(err.Error(), `GLASSHOUSE_DRAIN="soon"`) {
+		t.Errorf("an invalid variable: got %v, want an error that names it", err)
+	}
+	t.Setenv("GLASSHOUSE_DRAIN", "")
+	t.Setenv("GLASSHOUSE_DATA", "a="+dir)
+	if s, err := parseSettings("--data", "b="+dir); err != nil || s.python.data.String() != "a="+dir+",b="+dir {
+		t.Errorf("data sets of the environment and of a flag: got %s, %v, want both", s.python.data.String(), err)
+	}
+}
+
+func TestUnknownFlagsAndCommandsAreRefusedWithASuggestion(t *testing.T) {
+	path := binary(t)
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"", exitUnknownCommand, "serve"},
+		{"serv", exitUnknownCommand, "did you mean serve"},
+		{"nonsense", exitUnknownCommand, `no command "nonsense"`},
+		{"serve --listn 127.0.0.1:0", exitFailed, "did you mean --listen?"},
+		{"serve -listen 127.0.0.1:0", exitFailed, "two dashes"},
+		{"serve --drain soon", exitFailed, "serve --help"},
+		{"serve now", exitFailed, "takes no argument"},
+		{"keys", exitFailed, "create, list, revoke"},
+		{"keys creat --name x", exitFailed, "did you mean create?"},
+		{"run", exitFailed, "usage: glasshouse run [flags] FILE.py"},
+		{"check sql a b", exitFailed, "usage: glasshouse check sql"},
+		{"version", exitOK, "glasshouse dev"},
+		{"--version", exitOK, "glasshouse dev"},
+		{"help keys", exitOK, "revoke"},
+		{"__complete serve --min-level l", exitOK, "landlock"},
+		{"completion bash", exitOK, "complete"},
+	} {
+		cmd := exec.Command(path, strings.Fields(c.args)...)
+		out, _ := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != c.code || !bytes.Contains(out, []byte(c.want)) {
+			t.Errorf("glasshouse %s: got exit code %d and %.300s, want %d and %q", c.args, code, out, c.code, c.want)
+		}
+	}
+}
+
+func TestFlagsStandBeforeOrAfterArguments(t *testing.T) {
+	path := binary(t)
+	file := filepath.Join(t.TempDir(), "x.sql")
+	if err := os.WriteFile(file, []byte("SELECT 1"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"check", "sql", "--data-dir", "/nowhere", file}, {"check", "sql", file, "--data-dir", "/nowhere"}, {"--data-dir=/nowhere", "check", "sql", file},
+	} {
+		if out, err := exec.Command(path, args...).CombinedOutput(); err != nil || string(out) != "allowed\n" {
+			t.Errorf("%q: got %s, %v, want allowed", args, out, err)
+		}
+	}
+}
+
+func TestHelpListsTheFlagsOfTheCommand(t *testing.T) {
+	path := binary(t)
+	for command, want := range map[string][]string{
+		"serve --help": {
+			"--allowed-hosts", "GLASSHOUSE_ALLOWED_HOSTS", "Server:\n", "Limits:\n", "Isolation:\n", "Python:\n", "Databases:\n", "Retention:\n",
+			"Compatibility API:\n", "Examples:\n",
+		},
+		"keys create --help": {"--role", "!--allowed-hosts", "--data-dir", "Examples:\n"},
+		"run --help":         {"--python", "!--allowed-hosts", "Examples:\n"},
+		"check sql --help":   {"--dsn", "!--allowed-hosts", "Examples:\n"},
+		"keys --help":        {"create", "list", "revoke"},
+		"--help":             {"serve", "role-sql", "completion"},
+	} {
+		out, err := exec.Command(path, strings.Fields(command)...).Output()
+		if err != nil {
+			t.Errorf("%s: %v", command, err)
+		}
+		for _, text := range want {
+			text, unwanted := strings.CutPrefix(text, "!")
+			if bytes.Contains(out, []byte(text)) == unwanted {
+				t.Errorf("%s: got help with %q: %v, want %v:\n%s", command, text, unwanted, !unwanted, out)
+			}
+		}
+	}
+}
