@@ -151,15 +151,15 @@ func (p *probe) judge(ctx context.Context, file, sql string) {
 	p.seen++
 	if p.dirty && reads.MatchString(sql) {
 		p.r.mu.Lock()
-		p.r.askAgain, p.dirty = time.Time{}, false
+		p.r.nextVersionCheck, p.dirty = time.Time{}, false
 		p.r.mu.Unlock()
 	}
-	plan, err := p.r.plan(ctx, parse.Request{SQL: sql}, false)
+	plan, err := p.r.checkStatement(ctx, parse.Request{SQL: sql}, false)
 	if err != nil {
 		return // a view is looked up that the files' own session has locked
 	}
 	if plan.refusal == nil {
-		if ran, did, _ := p.effects(ctx, plan.sql, plan.path); ran {
+		if ran, did, _ := p.effects(ctx, plan.sql, plan.searchPath); ran {
 			p.allowed++
 			if did != p.calm {
 				p.t.Errorf("%s: allowed, and it has an effect (%s): %s", file, did, sql)
