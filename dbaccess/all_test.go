@@ -7,14 +7,14 @@ import (
 	"glasshouse/sandbox"
 )
 
-// result is a whole one, column by column.
+// result is a complete query result, column by column.
 type result struct {
 	sandbox.QuerySummary
 	Columns []sandbox.Column
 	Data    [][]any
 }
 
-// all reads a whole result.
+// all runs a query and collects its complete result.
 func all(ctx context.Context, r *dbaccess.Reader, sql string, params map[string]any, l sandbox.QueryLimits) (out result, err error) {
 	out.QuerySummary, err = r.Query(ctx, sql, params, l, func(rows sandbox.RowBatch) error {
 		if out.Columns == nil {

@@ -59,8 +59,8 @@ func benchReader(b *testing.B) (*dbaccess.Reader, *embedded.Server) {
 	return r, s
 }
 
-// BenchmarkCheck measures what judging a statement costs: new texts, which are
-// parsed and walked, and one that was seen before.
+// BenchmarkCheck measures the cost of a check: for new texts, which are parsed and walked, and for a
+// cached one.
 func BenchmarkCheck(b *testing.B) {
 	r, _ := benchReader(b)
 	ctx := context.Background()
@@ -87,8 +87,8 @@ func BenchmarkCheck(b *testing.B) {
 
 func dropped(sandbox.RowBatch) error { return nil }
 
-// BenchmarkTransaction measures the whole safe transaction beside the bare
-// statement on a connection of the same kind.
+// BenchmarkTransaction compares the read-only transaction with the bare statement on a connection of
+// the same kind.
 func BenchmarkTransaction(b *testing.B) {
 	r, s := benchReader(b)
 	ctx := context.Background()

@@ -27,7 +27,7 @@ func reason(err error) string {
 
 type checkCase struct{ file, want, sql string }
 
-// cases reads the chunked files: "### outcome", then the statement.
+// cases reads case files, which consist of "### outcome" lines followed by a statement.
 func cases(t testing.TB, pattern string) []checkCase {
 	t.Helper()
 	files, err := filepath.Glob("testdata/check/" + pattern)
@@ -48,7 +48,7 @@ func cases(t testing.TB, pattern string) []checkCase {
 	return out
 }
 
-// What needs no catalogue is judged the same with none.
+// TestCheckOffline checks statements whose outcome does not depend on a catalog.
 func TestCheckOffline(t *testing.T) {
 	ctx := context.Background()
 	c := dbaccess.NewChecker()
@@ -64,12 +64,12 @@ func TestCheckOffline(t *testing.T) {
 		}
 	}
 	if n < 300 {
-		t.Errorf("only %d cases were read", n)
+		t.Errorf("read %d cases, want at least 300", n)
 	}
 }
 
-// Against a database full of traps, what is hostile is refused for the reason that
-// is written beside it, and what is benign runs.
+// TestCheckLive runs all cases against a database with objects that imitate built-in ones: hostile
+// statements are refused for the reason in the case file, benign ones run.
 func TestCheckLive(t *testing.T) {
 	ctx := context.Background()
 	s := dbtest.Start(t)
@@ -90,7 +90,7 @@ func TestCheckLive(t *testing.T) {
 		_, err := all(ctx, r, one.sql, nil, sandbox.QueryLimits{})
 		got := reason(err)
 		if got == "unknown-function" && one.want == "function-not-allowed" {
-			got = one.want // of an extension, or a version, that this server has not
+			got = one.want // a function of an extension or version that this server does not have
 		}
 		if got != one.want {
 			t.Errorf("%s: %s\n  got  %s (%v)\n  want %s", one.file, one.sql, reason(err), err, one.want)
@@ -98,8 +98,8 @@ func TestCheckLive(t *testing.T) {
 	}
 }
 
-// What was misspelt, or is of another database, is told with what was meant.
-func TestWhatWasMeant(t *testing.T) {
+// TestRefusalsSuggestTheIntendedName misspells names and uses those of other databases.
+func TestRefusalsSuggestTheIntendedName(t *testing.T) {
 	ctx := context.Background()
 	s := dbtest.Start(t)
 	if err := s.LoadDemo(ctx); err != nil {
@@ -123,12 +123,12 @@ func TestWhatWasMeant(t *testing.T) {
 		_, err := all(ctx, r, sql, nil, sandbox.QueryLimits{})
 		var no *sandbox.Refusal
 		if !errors.As(err, &no) || no.Reason != want[0] || no.Nearest != want[1] || no.Hint == "" {
-			t.Errorf("%s: %+v, not %v", sql, no, want)
+			t.Errorf("%s: got %+v, want %v", sql, no, want)
 		}
 	}
 }
 
-// trap makes the fixture, as the owner of the database.
+// trap creates the objects of the fixture as the owner of the database.
 func trap(t testing.TB, s *embedded.Server) {
 	t.Helper()
 	ctx := context.Background()
@@ -146,8 +146,8 @@ func trap(t testing.TB, s *embedded.Server) {
 	}
 }
 
-// Shapes that crash or stall the C parser must be refused, and a long list, which
-// is legal, must not.
+// TestCheckSurvivesHugeStatements refuses statements that crash or stall the C parser, and allows long
+// lists.
 func TestCheckSurvivesHugeStatements(t *testing.T) {
 	ctx := context.Background()
 	c := dbaccess.NewChecker()
@@ -194,7 +194,7 @@ func TestCheckSurvivesHugeStatements(t *testing.T) {
 		if err := c.Check(ctx, "SELECT 1"+repeat(" "+op+" 1", 60_000)); reason(err) != "too-large" {
 			t.Errorf("a chain of %s: got %s", op, reason(err))
 		}
-		// A chain that the gate lets pass must be read, not broken on.
+		// A chain within the lexical limits must not crash the parser.
 		if err := c.Check(ctx, "SELECT 1"+repeat(" "+op+" 1", 1900)); reason(err) != "ok" && reason(err) != "syntax-error" {
 			t.Errorf("a chain of 1900 %s: got %s (%v)", op, reason(err), err)
 		}

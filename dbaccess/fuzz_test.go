@@ -11,7 +11,7 @@ import (
 	"glasshouse/dbaccess/parse"
 )
 
-// seedStatements adds the statements of case files.
+// seedStatements adds the statements of case files as seeds.
 func seedStatements(f *testing.F, pattern string) {
 	f.Helper()
 	files, err := filepath.Glob(pattern)
@@ -30,8 +30,8 @@ func seedStatements(f *testing.F, pattern string) {
 	}
 }
 
-// FuzzCheck judges offline what the parser takes: it never panics, and what it
-// allows is still allowed when it is judged as it would be run.
+// FuzzCheck checks whatever parses, without a catalog. The check must not panic, and must refuse calls
+// with an effect.
 func FuzzCheck(f *testing.F) {
 	seedStatements(f, "testdata/check/*.sql")
 	f.Fuzz(func(t *testing.T, sql string) {
@@ -45,20 +45,20 @@ func FuzzCheck(f *testing.F) {
 		checker := newStatementChecker(r.SQL, nil)
 		if no := checker.checkStatement(r.Tree); no != nil {
 			if no.Reason == "" || no.Message == "" || no.Position < 0 || no.Position > len(r.SQL)+1 {
-				t.Errorf("%q is refused by %+v", sql, no)
+				t.Errorf("%q: got an incomplete refusal %+v", sql, no)
 			}
 			return
 		}
 		for _, word := range []string{"pg_sleep(", "pg_read_file(", "lo_import(", "dblink("} {
-			// A name that stands as a call outside of strings and comments.
+			// a call outside of strings and comments
 			if plain := strings.ToLower(r.SQL); strings.HasPrefix(strings.TrimSpace(plain), "select "+word) {
-				t.Errorf("%q is allowed", sql)
+				t.Errorf("%q is allowed, want a refusal", sql)
 			}
 		}
 	})
 }
 
-// FuzzTrace traces what the check takes: it never panics, and says where it refuses.
+// FuzzTrace traces whatever passes the check. It must not panic, and a refusal must have a position.
 func FuzzTrace(f *testing.F) {
 	seedStatements(f, "testdata/mask/cases.sql")
 	cat := &catalog{searchPath: []string{"public"}, relations: map[string][]*relation{}, tableNames: map[string]bool{}}
@@ -73,7 +73,7 @@ func FuzzTrace(f *testing.F) {
 		if r.Fault != nil {
 			return
 		}
-		judged := newStatementChecker(r.SQL, nil) // offline: the functions of a catalogue are not the matter here
+		judged := newStatementChecker(r.SQL, nil) // without a catalog: functions do not matter here
 		if judged.checkStatement(r.Tree) != nil || judged.statementNode.GetSelectStmt() == nil {
 			return
 		}
@@ -81,12 +81,12 @@ func FuzzTrace(f *testing.F) {
 		trace := (&Reader{}).newTracer(t.Context(), judged)
 		trace.traceSelect(judged.statementNode.GetSelectStmt(), nil)
 		if no := trace.refusal; no != nil && (no.Reason == "" || no.Position < 0 || no.Position > len(r.SQL)+1) {
-			t.Errorf("%q is refused by %+v", sql, no)
+			t.Errorf("%q: got an incomplete refusal %+v", sql, no)
 		}
 	})
 }
 
-// FuzzArray writes a list as a parameter and reads it as a value.
+// FuzzArray encodes a list as a parameter and decodes it as a value.
 func FuzzArray(f *testing.F) {
 	for _, list := range []string{`[]`, `["a", null, "NULL", "", "b\"c\\d", "{}", "x,y"]`, `[[1, 2], [3, null]]`, `[true, false]`, `[[["deep"]]]`, `["é\n\t"]`} {
 		f.Add(list)
@@ -105,12 +105,12 @@ func FuzzArray(f *testing.F) {
 			return
 		}
 		if got := decodeArray(string(out), ',', decoderByKind[""]); !reflect.DeepEqual(got, list) {
-			t.Errorf("%s was written as %s and read as %#v", given, out, got)
+			t.Errorf("%s: encoded as %s and decoded as %#v", given, out, got)
 		}
 	})
 }
 
-// texts leaves nothing but lists of strings and nulls; nil where it can't.
+// texts returns v if it consists of lists, strings and nulls only, and nil otherwise.
 func texts(v any, depth int) any {
 	switch v := v.(type) {
 	case nil, string:
@@ -128,7 +128,7 @@ func texts(v any, depth int) any {
 	return nil
 }
 
-// FuzzValue reads any text as each kind of value; none may panic.
+// FuzzValue decodes any text as each kind of value. No decoder may panic.
 func FuzzValue(f *testing.F) {
 	for _, s := range []string{"", "P1Y2M3DT4H5M6.789S", "P-1Y-2M3DT-4H-5M-6.7S", "PT0S", `{1,2}`, `[0:1]={"a b",NULL}`, `{{`, `{"`, `\x00`, "infinity", "2024-01-01 00:00:00+00", "P99999999999999999999Y"} {
 		f.Add(s)

@@ -32,7 +32,7 @@ func maskFixture(t *testing.T) *embedded.Server {
 	t.Helper()
 	ctx := context.Background()
 	s := dbtest.Start(t)
-	if err := s.LoadDemo(ctx); err != nil { // makes the logins
+	if err := s.LoadDemo(ctx); err != nil { // creates the logins
 		t.Fatal(err)
 	}
 	owner, err := dbtest.Connect(ctx, s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
@@ -50,9 +50,9 @@ func maskFixture(t *testing.T) *embedded.Server {
 	return s
 }
 
-// A masked column comes back masked or the statement is refused; what touches none
-// is as it was. Without a list of masked columns every statement that is refused
-// here for its sake runs.
+// TestMaskedColumns expects each statement to return masked values or to be refused. Statements without
+// masked columns return what they return without --mask-columns, and statements refused because of
+// a masked column run without it.
 func TestMaskedColumns(t *testing.T) {
 	ctx := context.Background()
 	s := maskFixture(t)
@@ -72,18 +72,18 @@ func TestMaskedColumns(t *testing.T) {
 		}
 		given, _ := json.Marshal(rows.Data)
 		if strings.Contains(strings.ToUpper(string(given)), "SECRET") || strings.Contains(string(given), "0.5\"") {
-			t.Errorf("%s: gives %s", sql, given)
+			t.Errorf("%s: got %s, which shows a masked value", sql, given)
 		}
 		plain, err := all(ctx, open, sql, nil, sandbox.QueryLimits{})
 		if want == "masked-column" && err != nil && !strings.Contains(sql, "nothing") {
-			t.Errorf("%s: does not run where nothing is masked: %v", sql, err)
+			t.Errorf("%s: without masks got %v, want nil", sql, err)
 		}
 		if want != "masked-column" {
 			if want == "none" && (err != nil || !sameRows(plain, rows)) {
-				t.Errorf("%s: gives %v where nothing is masked (%v), and %v", sql, plain.Data, err, rows.Data)
+				t.Errorf("%s: without masks got %v (%v), with masks %v", sql, plain.Data, err, rows.Data)
 			}
 			if err == nil && plain.Rows != rows.Rows {
-				t.Errorf("%s: %d rows, and %d where nothing is masked", sql, rows.Rows, plain.Rows)
+				t.Errorf("%s: got %d rows, want %d as without masks", sql, rows.Rows, plain.Rows)
 			}
 		}
 	}
@@ -95,8 +95,7 @@ func sameRows(a, b result) bool {
 	return string(x) == string(y)
 }
 
-// outcome is what the case file says of a result. Every value of a masked column
-// is the mask.
+// outcome describes a result as the case file does: the masked columns, or the reason of the refusal.
 func outcome(rows result, err error) string {
 	if err != nil {
 		return reason(err)
@@ -117,7 +116,7 @@ func outcome(rows result, err error) string {
 	return strings.Join(at, ",")
 }
 
-// What is refused says where, in the caller's own text, and what to do.
+// TestMaskedColumnRefusal checks positions and hints of refusals, the schema, and captured writes.
 func TestMaskedColumnRefusal(t *testing.T) {
 	ctx := context.Background()
 	s := maskFixture(t)
@@ -125,7 +124,7 @@ func TestMaskedColumnRefusal(t *testing.T) {
 	_, err := all(ctx, r, "SELECT id\nFROM staff WHERE id = :id AND ssn = 'x'", map[string]any{"id": json.Number("1")}, sandbox.QueryLimits{})
 	no, ok := err.(*sandbox.Refusal)
 	if !ok || no.Line != 2 || no.Position != 41 || no.Hint == "" || !strings.Contains(no.Message, "ssn") {
-		t.Errorf("%#v", err)
+		t.Errorf("got %#v, want a refusal with position 41 in line 2 that names ssn", err)
 	}
 
 	tables, err := r.Schema(ctx, "staff", "directory", "names", "computed", "logs")
@@ -141,13 +140,13 @@ func TestMaskedColumnRefusal(t *testing.T) {
 		}
 	}
 	if want := "staff.ssn staff.pay staff.lower_ssn directory.number computed.id computed.u"; strings.Join(shown, " ") != want {
-		t.Errorf("masked columns of the schema: %v, want %s", shown, want)
+		t.Errorf("masked columns in the schema: got %v, want %s", shown, want)
 	}
 
-	// The bytes of what is masked would tell how long it is.
+	// The byte count must not reveal the length of masked values.
 	rows, err := all(ctx, r, "SELECT ssn FROM staff", nil, sandbox.QueryLimits{})
 	if err != nil || rows.Bytes != int64(3*rows.Rows) {
-		t.Errorf("%d bytes, %v", rows.Bytes, err)
+		t.Errorf("got %d bytes, %v, want 3 per row", rows.Bytes, err)
 	}
 
 	for sql, want := range map[string]string{
@@ -174,15 +173,15 @@ func TestMaskedColumnRefusal(t *testing.T) {
 	}
 }
 
-// A listed column that is not there would be shown under another name: nothing is
-// read, at the start and later.
+// TestMaskedColumnMissing expects every statement to fail if a listed column does not exist, because
+// its values may be visible under another name.
 func TestMaskedColumnMissing(t *testing.T) {
 	ctx := context.Background()
 	r := maskedReader(t, maskFixture(t), "staff.ssn", "staff.no_such")
 	if err := r.AuditLogin(ctx); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
-		t.Errorf("Posture = %v", err)
+		t.Errorf("AuditLogin = %v, want an error that names staff.no_such", err)
 	}
 	if _, err := all(ctx, r, "SELECT ssn FROM staff", nil, sandbox.QueryLimits{}); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
-		t.Errorf("Query = %v", err)
+		t.Errorf("Query = %v, want an error that names staff.no_such", err)
 	}
 }

@@ -13,18 +13,18 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// Each field of the nodes that are allowed was looked at: a new one must be, too, and
-// then goes into the list.
+// TestFieldsOfAllowedNodes fails if an allowed node has a field that nobody reviewed. Add a reviewed
+// field to testdata/fields.txt.
 func TestFieldsOfAllowedNodes(t *testing.T) {
 	var out strings.Builder
 	messages := (&pg_query.Node{}).ProtoReflect().Descriptor().ParentFile().Messages()
 	for _, name := range slices.Sorted(maps.Keys(allowedNodes)) {
-		if name == "Node" { // which has one of each
+		if name == "Node" { // the oneof of all nodes
 			continue
 		}
 		described := messages.ByName(protoreflect.Name(name))
 		if described == nil {
-			t.Errorf("there is no node %s", name)
+			t.Errorf("the parser has no node %s", name)
 			continue
 		}
 		out.WriteString(name + ":")
@@ -35,16 +35,16 @@ func TestFieldsOfAllowedNodes(t *testing.T) {
 	}
 	want, err := os.ReadFile("testdata/fields.txt")
 	if err != nil || out.String() != string(want) {
-		t.Errorf("%v; the fields are now:\n%s", err, out.String())
+		t.Errorf("testdata/fields.txt (%v) differs; the fields are now:\n%s", err, out.String())
 	}
 }
 
-// Every field of every kind of node that the parser's library describes can be read, and
-// the walk sees every message, so nothing can stand where it is not judged.
-func TestShapesHoldEveryField(t *testing.T) {
+// TestNodeTypesCoverEveryField expects every field of every node to be readable, and every message to be
+// visited by the walk, so that nothing escapes the check.
+func TestNodeTypesCoverEveryField(t *testing.T) {
 	messages := (&pg_query.Node{}).ProtoReflect().Descriptor().ParentFile().Messages()
 	if messages.Len() < 200 {
-		t.Fatalf("only %d kinds of nodes", messages.Len())
+		t.Fatalf("got %d kinds of nodes, want at least 200", messages.Len())
 	}
 	for i := range messages.Len() {
 		described := messages.Get(i)
@@ -55,16 +55,16 @@ func TestShapesHoldEveryField(t *testing.T) {
 		s := nodeTypeOf(reflect.TypeOf(kind.New().Interface()).Elem())
 		if s == nil {
 			if name := described.Name(); name != "ScanResult" && name != "ScanToken" {
-				t.Errorf("%s is not in a tree", name)
+				t.Errorf("%s has no node type", name)
 			}
 			continue
 		}
 		want, choices := 0, map[string]bool{}
 		for j := range described.Fields().Len() {
 			f := described.Fields().Get(j)
-			planned := f.IsList() && f.Message() == nil || f.Kind() == protoreflect.DoubleKind // no statement that was only parsed has one
+			planned := f.IsList() && f.Message() == nil || f.Kind() == protoreflect.DoubleKind // only set by the planner
 			if _, read := s.fieldsByJSONName[f.JSONName()]; read == planned {
-				t.Errorf("%s.%s is read: %v", s.name, f.JSONName(), read)
+				t.Errorf("%s.%s: readable = %v", s.name, f.JSONName(), read)
 			}
 			if f.Message() == nil {
 				continue
@@ -84,19 +84,19 @@ func TestShapesHoldEveryField(t *testing.T) {
 			seen := 0
 			s.forEachChild(reflect.ValueOf(one.Interface()).Elem(), func(is *nodeType, below reflect.Value) {
 				if got := nodeTypeOf(below.Type().Elem()).name; is.name != got || got != string(f.Message().Name()) {
-					t.Errorf("%s.%s is seen as %s", s.name, f.Name(), got)
+					t.Errorf("%s.%s is visited as %s", s.name, f.Name(), got)
 				}
 				seen++
 			})
 			if seen != 1 {
-				t.Errorf("%s.%s is seen %d times", s.name, f.Name(), seen)
+				t.Errorf("%s.%s is visited %d times, want once", s.name, f.Name(), seen)
 			}
 		}
 		if s.name != string(described.Name()) || len(s.childFields) != want {
-			t.Errorf("%s: %+v, want %d fields with nodes", described.Name(), s, want)
+			t.Errorf("%s: got %+v, want %d child fields", described.Name(), s, want)
 		}
 		if at := described.Fields().ByName("location"); (at != nil && at.Kind() == protoreflect.Int32Kind) != (s.locationIndex >= 0) {
-			t.Errorf("%s: the place of its location is %d", s.name, s.locationIndex)
+			t.Errorf("%s: got location index %d", s.name, s.locationIndex)
 		}
 	}
 }

@@ -38,18 +38,18 @@ func TestReader(t *testing.T) {
 		return all(ctx, r, sql, params, l)
 	}
 
-	t.Run("posture", func(t *testing.T) {
+	t.Run("login audit", func(t *testing.T) {
 		if err := r.AuditLogin(ctx); err != nil {
-			t.Errorf("the reader's login is refused: %v", err)
+			t.Errorf("AuditLogin of the reader = %v, want nil", err)
 		}
 		for _, role := range []string{embedded.RoleAdmin, embedded.RoleOwner} {
 			if err := reader(t, role, s).AuditLogin(ctx); err == nil || !strings.Contains(err.Error(), "CREATE ROLE") {
-				t.Errorf("%s: Posture = %v; want a refusal with the SQL of a right login", role, err)
+				t.Errorf("AuditLogin of %s = %v, want an error with the SQL of a suitable login", role, err)
 			}
 		}
 	})
 
-	t.Run("the role that role-sql makes", func(t *testing.T) {
+	t.Run("login made by role-sql", func(t *testing.T) {
 		admin, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, embedded.DatabaseKnowledge))
 		if err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestReader(t *testing.T) {
 			t.Error(err)
 		}
 		if rows, err := all(ctx, made, "SELECT count(*) FROM users", nil, sandbox.QueryLimits{}); err != nil || rows.Data[0][0] != int64(500) {
-			t.Errorf("%v, %v", rows.Data, err)
+			t.Errorf("got %v, %v, want 500", rows.Data, err)
 		}
 	})
 
@@ -82,7 +82,7 @@ func TestReader(t *testing.T) {
 		}
 	})
 
-	t.Run("habits of other databases", func(t *testing.T) {
+	t.Run("hints for other dialects", func(t *testing.T) {
 		for sql, hint := range map[string]string{
 			"show tables": "db_tables()", "DESCRIBE users": "db_schema(table)", "PRAGMA table_info(users)": "db_schema(table)",
 			"SELECT TOP 5 * FROM users": "LIMIT", "SELECT * FROM users LIMIT 5, 10": "OFFSET", "SELECT `name` FROM users": `"name"`,
@@ -98,7 +98,7 @@ func TestReader(t *testing.T) {
 			_, err := query(sql, params, sandbox.QueryLimits{})
 			var no *sandbox.Refusal
 			if !errors.As(err, &no) || hint == "" && no.Hint != "" || !strings.Contains(no.Hint, hint) {
-				t.Errorf("%s: %+v, %v; want a hint with %q", sql, no, err, hint)
+				t.Errorf("%s: got %+v, %v, want a hint with %q", sql, no, err, hint)
 			}
 		}
 	})
@@ -119,65 +119,65 @@ func TestReader(t *testing.T) {
 		} {
 			rows, err := query(c.sql, c.params, sandbox.QueryLimits{})
 			if err != nil || !reflect.DeepEqual(rows.Data[0][0], c.want) {
-				t.Errorf("%s: %v, %v; want %v", c.sql, rows.Data, err, c.want)
+				t.Errorf("%s: got %v, %v, want %v", c.sql, rows.Data, err, c.want)
 			}
 		}
 		if _, err := query(`SELECT :a`, nil, sandbox.QueryLimits{}); reason(err) != "missing-parameter" {
-			t.Errorf("missing: %v", err)
+			t.Errorf("missing parameter: got %v, want missing-parameter", err)
 		}
 		if _, err := query(`SELECT 1`, map[string]any{"a": true}, sandbox.QueryLimits{}); reason(err) != "unused-parameter" {
-			t.Errorf("unused: %v", err)
+			t.Errorf("unused parameter: got %v, want unused-parameter", err)
 		}
 	})
 
-	t.Run("truncated is exact", func(t *testing.T) {
+	t.Run("truncation is exact", func(t *testing.T) {
 		for n, want := range map[int]bool{499: true, 500: false, 501: false} {
 			rows, err := query(`SELECT id FROM users`, nil, sandbox.QueryLimits{MaxRows: n})
 			if err != nil || rows.Truncated != want || rows.Rows != min(n, 500) {
-				t.Errorf("%d rows: count %d, truncated %v, %v", n, rows.Rows, rows.Truncated, err)
+				t.Errorf("limit of %d rows: got %d, truncated %v, %v", n, rows.Rows, rows.Truncated, err)
 			}
 		}
 		rows, err := query(`SELECT repeat('x', 1000) FROM users`, nil, sandbox.QueryLimits{MaxBytes: 10_000})
 		if err != nil || !rows.Truncated || rows.Rows != 10 {
-			t.Errorf("bytes: count %d, truncated %v, %v", rows.Rows, rows.Truncated, err)
+			t.Errorf("limit of 10 000 bytes: got %d rows, truncated %v, %v, want 10, true", rows.Rows, rows.Truncated, err)
 		}
 	})
 
-	t.Run("errors say where and what is near", func(t *testing.T) {
+	t.Run("errors have positions and suggestions", func(t *testing.T) {
 		_, err := query("SELECT :p,\n nme FROM users", map[string]any{"p": json.Number("1")}, sandbox.QueryLimits{})
 		var no *sandbox.Refusal
 		if !errors.As(err, &no) || no.Reason != "unknown-column" || no.Nearest != "name" || no.Line != 2 || no.Position != 13 {
-			t.Errorf("column: %+v", no)
+			t.Errorf("unknown column: got %+v", no)
 		}
 		if _, err = query("SELECT * FROM user_activity", nil, sandbox.QueryLimits{}); !errors.As(err, &no) || no.Reason != "unknown-table" {
-			t.Errorf("table: %+v", no)
+			t.Errorf("unknown table: got %+v", no)
 		}
 		if _, err = query("SELECT 1/0", nil, sandbox.QueryLimits{}); !errors.As(err, &no) || no.SQLState != "22012" {
-			t.Errorf("division: %+v", no)
+			t.Errorf("division by zero: got %+v", no)
 		}
 		if _, err = query("SELECT repeat('é', 5000000)::int", nil, sandbox.QueryLimits{}); !errors.As(err, &no) || no.SQLState != "22P02" || len(no.Message) > 40_000 || !strings.Contains(no.Message, "more characters were cut") {
-			t.Errorf("a value of any size in the message: %.300v", err)
+			t.Errorf("huge value in a message: got %.300v", err)
 		}
 	})
 
-	t.Run("a cell over the budget is cut on the wire", func(t *testing.T) {
+	t.Run("a value above the byte limit is not received", func(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		rows, err := query(`SELECT 1 AS n UNION ALL SELECT length(repeat('x', 200000000))`, nil, sandbox.QueryLimits{})
 		if err != nil || rows.Rows != 2 {
-			t.Fatalf("%d, %v", rows.Rows, err)
+			t.Fatalf("got %d rows, %v, want 2", rows.Rows, err)
 		}
 		rows, err = query(`SELECT repeat('x', 200000000) FROM users`, nil, sandbox.QueryLimits{MaxBytes: 1 << 20})
 		runtime.ReadMemStats(&after)
 		if err != nil || !rows.Truncated || rows.Rows != 0 {
-			t.Errorf("count %d, truncated %v, %v", rows.Rows, rows.Truncated, err)
+			t.Errorf("got %d rows, truncated %v, %v, want 0, true", rows.Rows, rows.Truncated, err)
 		}
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 50<<20 {
-			t.Errorf("%d MB were allocated for it", grown>>20)
+			t.Errorf("allocated %d MB, want at most 50", grown>>20)
 		}
 	})
 
-	t.Run("a caller that leaves cancels on the server", func(t *testing.T) {
+	t.Run("cancelling the context cancels on the server", func(t *testing.T) {
 		admin, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, embedded.DatabaseKnowledge))
 		if err != nil {
 			t.Fatal(err)
@@ -201,16 +201,16 @@ func TestReader(t *testing.T) {
 		leave()
 		began := time.Now()
 		if err := <-done; reason(err) != "cancelled" {
-			t.Errorf("got %v", err)
+			t.Errorf("got %v, want cancelled", err)
 		}
 		for running() > 0 {
 			if time.Since(began) > time.Second {
-				t.Fatal("it still runs a second later")
+				t.Fatal("the statement still runs one second after the cancel")
 			}
 		}
 	})
 
-	t.Run("nothing of a statement is left for the next", func(t *testing.T) {
+	t.Run("the session is clean after a statement", func(t *testing.T) {
 		one, err := dbaccess.Open(ctx, dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), MaxConns: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -227,12 +227,12 @@ func TestReader(t *testing.T) {
 		for _, sql := range []string{"SELECT 1", "SELECT 1/0", "SELECT * FROM nowhere", "SELECT id FROM orders", "SELECT pg_sleep(1)"} {
 			_, _ = all(ctx, one, sql, nil, sandbox.QueryLimits{MaxRows: 3, Timeout: 5 * time.Second})
 			if now := pid(); now != first {
-				t.Errorf("after %s: %v, was %v", sql, now, first)
+				t.Errorf("session after %s: got %v, want %v", sql, now, first)
 			}
 		}
 	})
 
-	t.Run("one owner's statements take turns", func(t *testing.T) {
+	t.Run("statements per user are limited", func(t *testing.T) {
 		turns, err := dbaccess.Open(ctx, dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), PerUser: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -255,31 +255,31 @@ func TestReader(t *testing.T) {
 		}
 		for deadline := time.Now().Add(5 * time.Second); !waited("a"); {
 			if time.Now().After(deadline) {
-				t.Fatal("a second statement of the same user was let through")
+				t.Fatal("a second statement of the same user ran")
 			}
 		}
 		if waited("b") {
-			t.Error("another user had to wait")
+			t.Error("a statement of another user waited")
 		}
 		end()
 		<-done
 		if waited("a") {
-			t.Error("the place was not given back")
+			t.Error("the slot was not released")
 		}
 	})
 
-	t.Run("slow statements end", func(t *testing.T) {
+	t.Run("statement timeout", func(t *testing.T) {
 		began := time.Now()
 		_, err := query(`SELECT count(*) FROM generate_series(1, 10000000000)`, nil, sandbox.QueryLimits{Timeout: 200 * time.Millisecond})
 		if reason(err) != "timeout" || time.Since(began) > 10*time.Second {
-			t.Errorf("%v after %s", err, time.Since(began))
+			t.Errorf("got %v after %s, want timeout", err, time.Since(began))
 		}
 		if _, err := query(`SELECT 1`, nil, sandbox.QueryLimits{}); err != nil {
-			t.Errorf("the next statement: %v", err)
+			t.Errorf("next statement: got %v, want nil", err)
 		}
 	})
 
-	// The login alone must hold: the checker is not asked here.
+	// This tests the login alone, without the checker.
 	t.Run("the login cannot write", func(t *testing.T) {
 		conn, err := dbtest.Connect(ctx, s.URL(embedded.RoleReader, embedded.DatabaseKnowledge))
 		if err != nil {
@@ -288,7 +288,7 @@ func TestReader(t *testing.T) {
 		defer conn.Close(ctx)
 		for _, sql := range []string{"UPDATE users SET name = ''", "CREATE TABLE x (a int)", "CREATE TEMP TABLE x (a int)", "COPY users TO '/tmp/x'", "SELECT pg_read_file('/etc/passwd')", "CREATE SCHEMA s", "SET ROLE glasshouse_owner"} {
 			if _, err := conn.Exec(ctx, sql); err == nil {
-				t.Errorf("%s was not refused by the server", sql)
+				t.Errorf("the server allowed %s", sql)
 			}
 		}
 	})
@@ -307,7 +307,7 @@ func TestReader(t *testing.T) {
 			t.Errorf("columns = %+v", columns)
 		}
 		if n := described[0].RowEstimate; n == nil || *n < 20_000 || *n > 30_000 {
-			t.Errorf("the row estimate of 25000 rows is %v", n)
+			t.Errorf("row estimate: got %v, want about 25000", n)
 		}
 		items, err := r.Schema(ctx, "order_items")
 		if err != nil || !reflect.DeepEqual(items[0].PrimaryKey, []string{"order_id", "line"}) ||
@@ -315,12 +315,12 @@ func TestReader(t *testing.T) {
 			t.Errorf("order_items = %+v, %v", items, err)
 		}
 		if all, err := r.Schema(ctx); err != nil || len(all) != len(tables) {
-			t.Errorf("%d of %d tables, %v", len(all), len(tables), err)
+			t.Errorf("Schema: got %d of %d tables, %v", len(all), len(tables), err)
 		}
 		_, err = r.Schema(ctx, "user_activitie")
 		var no *sandbox.Refusal
 		if !errors.As(err, &no) || no.Nearest != "user_activities" {
-			t.Errorf("no such table: %v", err)
+			t.Errorf("unknown table: got %v, want the suggestion user_activities", err)
 		}
 	})
 }

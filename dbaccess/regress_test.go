@@ -22,10 +22,10 @@ import (
 	"glasshouse/dbaccess/parse"
 )
 
-// TestRegression goes through PostgreSQL's own regression files (scripts/regress
-// fetches them). The server is the oracle: what the check allows must have no
-// effect, even for a superuser in a transaction that may write; and of what has
-// none and runs, little may be refused. Statements that fail are not counted.
+// TestRegression runs PostgreSQL's own regression files (scripts/regress fetches them). The server
+// decides: an allowed statement must have no effect, even for a superuser in a transaction that may
+// write. The test also counts harmless statements that are refused. Statements that fail are not
+// counted.
 func TestRegression(t *testing.T) {
 	dir := os.Getenv("GLASSHOUSE_REGRESS")
 	if dir == "" {
@@ -89,21 +89,21 @@ func TestRegression(t *testing.T) {
 	}
 }
 
-// probe judges statements, and runs them on a connection of its own.
+// probe checks statements and runs them on a connection of its own.
 type probe struct {
 	t     *testing.T
 	r     *Reader
 	url   string
 	conn  *pgx.Conn
-	calm  string // what effectSQL says where nothing happened
-	dirty bool   // the catalogue may have changed
+	calm  string // effectSQL's answer if nothing happened
+	dirty bool   // the catalog may have changed
 
 	seen, allowed, harmless int
 	refused                 map[string]int
 	examples                map[string]string
 }
 
-// effectSQL tells what a statement did to the session and the database.
+// effectSQL describes the effects of a statement on the session and the database.
 const effectSQL = `SELECT concat_ws(' ', pg_current_xact_id_if_assigned() IS NOT NULL, (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()), (SELECT count(*) FROM pg_listening_channels()),
 	(SELECT count(*) FROM pg_prepared_statements), (SELECT md5(string_agg(name || coalesce(setting, ''), ',')) FROM pg_settings WHERE source = 'session' AND name !~ '^transaction_|^search_path$|_timeout$'))`
 
@@ -115,7 +115,7 @@ func (p *probe) connect(ctx context.Context) {
 		p.t.Fatal(err)
 	}
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
-	// The files' own session may hold a lock for long.
+	// The session that runs the files may hold locks for long.
 	config.RuntimeParams["statement_timeout"], config.RuntimeParams["lock_timeout"] = "5s", "200ms"
 	if p.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
 		p.t.Fatal(err)
@@ -154,12 +154,12 @@ func (p *probe) judge(ctx context.Context, file, sql string) {
 		p.r.nextVersionCheck, p.dirty = time.Time{}, false
 		p.r.mu.Unlock()
 	}
-	plan, err := p.r.checkStatement(ctx, parse.Request{SQL: sql}, false)
+	checked, err := p.r.checkStatement(ctx, parse.Request{SQL: sql}, false)
 	if err != nil {
-		return // a view is looked up that the files' own session has locked
+		return // the session that runs the files has locked a view
 	}
-	if plan.refusal == nil {
-		if ran, did, _ := p.effects(ctx, plan.sql, plan.searchPath); ran {
+	if checked.refusal == nil {
+		if ran, did, _ := p.effects(ctx, checked.sql, checked.searchPath); ran {
 			p.allowed++
 			if did != p.calm {
 				p.t.Errorf("%s: allowed, and it has an effect (%s): %s", file, did, sql)
@@ -167,7 +167,7 @@ func (p *probe) judge(ctx context.Context, file, sql string) {
 		}
 		return
 	}
-	if no := plan.refusal; reads.MatchString(sql) && no.Reason != "syntax-error" {
+	if no := checked.refusal; reads.MatchString(sql) && no.Reason != "syntax-error" {
 		if ran, did, _ := p.effects(ctx, sql, "public"); ran && did == p.calm {
 			p.harmless++
 			why := no.Reason + " " + regexp.MustCompile(`the function [^ ]+|[^ ]+ is refused|type [^ ]+`).FindString(no.Message)
@@ -179,7 +179,7 @@ func (p *probe) judge(ctx context.Context, file, sql string) {
 
 var reads = regexp.MustCompile(`(?i)^\s*(--[^\n]*\n\s*)*(select|with|values|table|explain|show)\b`)
 
-// schedule lists the files in the order that they need.
+// schedule returns the files in their required order.
 func schedule(t *testing.T, dir string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "parallel_schedule"))
@@ -197,17 +197,17 @@ func schedule(t *testing.T, dir string) []string {
 
 type statement struct {
 	sql    string
-	copied *string // what a COPY FROM STDIN reads
+	copied *string // data of a COPY FROM STDIN
 }
 
 var copies = regexp.MustCompile(`(?is)^\s*(--[^\n]*\n\s*)*copy\b.*\bfrom\s+stdin\b`)
 
-// statements reads one file as psql would, roughly: what it gets wrong does not run.
+// statements splits a file roughly as psql does. A statement that is split wrongly does not run.
 func statements(t *testing.T, name, dir string) (out []statement) {
 	t.Helper()
 	f, err := os.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // made from a template that needs its build
+		return nil // generated from a template by PostgreSQL's build
 	} else if err != nil {
 		t.Fatal(err)
 	}

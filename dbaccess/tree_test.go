@@ -13,8 +13,7 @@ import (
 	"glasshouse/dbaccess/parse"
 )
 
-// FuzzTree holds the tree that is read from JSON to the one that the parser's library
-// reads from protobuf.
+// FuzzTree compares the tree read from JSON with the tree that the library reads from protobuf.
 func FuzzTree(f *testing.F) {
 	seedStatements(f, "testdata/*/*.sql")
 	for _, sql := range []string{"", ";", `SELECT E'\b\f\n\r\t\x01\x7f\\"<é>', "a""b\c"`, "SELECT -1, 2147483648, 1e5, x'1f', NULL, TRUE", "CREATE TABLE t (a int PRIMARY KEY) PARTITION BY RANGE (a)", "SELECT 1; SELECT 2",
@@ -40,13 +39,13 @@ func FuzzTree(f *testing.F) {
 			t.Fatalf("%v\n%q\n%s", err, sql, r.Tree)
 		}
 		if !proto.Equal(got, &want) {
-			t.Errorf("%q\nis read as %v\nand is    %v", sql, got, &want)
+			t.Errorf("%q\ngot  %v\nwant %v", sql, got, &want)
 		}
 	})
 }
 
-// withoutNegative does to a tree what writing it as JSON does: whole numbers below zero
-// are lost. Nothing is judged by one.
+// withoutNegative removes negative integers from a tree, as the parser's JSON writer does. No check
+// depends on one.
 func withoutNegative(s *nodeType, node reflect.Value) {
 	if n, ok := node.Interface().(*pg_query.Integer); ok {
 		n.Ival = max(n.Ival, 0)
@@ -54,8 +53,7 @@ func withoutNegative(s *nodeType, node reflect.Value) {
 	s.forEachChild(node.Elem(), withoutNegative)
 }
 
-// FuzzTreeText reads anything as a tree. It never panics, and what it takes for one is
-// the one that it is.
+// FuzzTreeText reads any text as a tree. It must not panic, and must agree with protojson.
 func FuzzTreeText(f *testing.F) {
 	for _, text := range []string{`{"version":160001,"stmts":[{"stmt":{"SelectStmt":{"targetList":[{"ResTarget":{"val":{"A_Const":{"sval":{"sval":"a\u003c\"b"},"location":7}},"location":7}}],"all":true,"op":"SETOP_NONE"}},"stmt_len":9}]}`,
 		`{"stmts":[{"stmt":{"Integer":{"ival":99999999999}}}]}`, `{"stmts":[{}]}`, `{"stmts":[{"stmt":null}]}`} {
@@ -68,13 +66,13 @@ func FuzzTreeText(f *testing.F) {
 			return
 		}
 		if !proto.Equal(got, &want) {
-			t.Errorf("%s\nis read as %v\nand is    %v", text, got, &want)
+			t.Errorf("%s\ngot  %v\nwant %v", text, got, &want)
 		}
 	})
 }
 
-// What has no place in a tree, or is in one place twice, is refused, and not left out.
-func TestTreeIsWhole(t *testing.T) {
+// TestTreeRejectsUnknownAndRepeatedFields expects errors rather than omissions.
+func TestTreeRejectsUnknownAndRepeatedFields(t *testing.T) {
 	const whole = `{"version":160001,"stmts":[{"stmt":{"SelectStmt":{"op":"SETOP_NONE","all":true}},"stmt_len":9}]}`
 	if _, err := readTree(whole); err != nil {
 		t.Fatal(err)
@@ -85,11 +83,11 @@ func TestTreeIsWhole(t *testing.T) {
 	} {
 		changed := strings.Replace(whole, change[0], change[1], 1)
 		if _, err := readTree(changed); changed == whole || err == nil {
-			t.Errorf("%s was read", changed)
+			t.Errorf("reading %s succeeded, want an error", changed)
 		}
 	}
 	deep := strings.Repeat(`{"List":{"items":[`, 20_000)
 	if _, err := readTree(`{"stmts":[{"stmt":` + deep); err != errTreeTooDeep {
-		t.Errorf("a deep tree: %v", err)
+		t.Errorf("deep tree: got %v, want errTreeTooDeep", err)
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// A child whose statement never ends is ended by itself, from beside the parser.
-func TestFuse(t *testing.T) {
+// TestCPUWatchdog expects a child with an endless statement to exit by itself.
+func TestCPUWatchdog(t *testing.T) {
 	if os.Getenv("GLASSHOUSE_TEST_FUSE") != "" {
 		put := startCPUWatchdog(Request{})
 		for range 10 {
-			startCPUWatchdog(Request{})() // one that was put out ends nothing
+			startCPUWatchdog(Request{})() // a stopped watchdog has no effect
 		}
 		list := "SELECT " + strings.Repeat("1,", 50_000) + "1"
 		for began := time.Now(); time.Since(began) < 60*time.Second; {
@@ -23,11 +23,11 @@ func TestFuse(t *testing.T) {
 		put()
 		return
 	}
-	cmd := exec.Command("/proc/self/exe", "-test.run", "^TestFuse$")
+	cmd := exec.Command("/proc/self/exe", "-test.run", "^TestCPUWatchdog$")
 	cmd.Env = append(os.Environ(), "GLASSHOUSE_TEST_FUSE=1")
 	err := cmd.Run()
 	var left *exec.ExitError
 	if !errors.As(err, &left) || left.ExitCode() != 3 {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("child exited with %v, want status 3", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"glasshouse/dbaccess/parse"
 )
 
-// seed adds the statements of the check's case files.
+// seed adds the statements of the checker's case files.
 func seed(f *testing.F, add func(sql string)) {
 	f.Helper()
 	files, err := filepath.Glob("../testdata/check/*.sql")
@@ -31,8 +31,7 @@ func seed(f *testing.F, add func(sql string)) {
 	}
 }
 
-// FuzzParse looks for text that ends or stalls the process, and holds what comes
-// back to what is said of it.
+// FuzzParse looks for texts that crash or stall the parser, and checks positions and shifts.
 func FuzzParse(f *testing.F) {
 	seed(f, func(sql string) { f.Add(sql, "a") })
 	for _, sql := range []string{
@@ -45,13 +44,13 @@ func FuzzParse(f *testing.F) {
 		if len(sql) > 64<<10 {
 			return
 		}
-		// In the pool a child that stalls is ended; here the input is to be found.
+		// The pool would end a stalled child; here the input must be reported.
 		stalled := time.AfterFunc(10*time.Second, func() { panic("stalled") })
 		defer stalled.Stop()
 		r := parse.ParseInProcess(parse.Request{SQL: sql, Names: []string{name}})
 		if r.Fault != nil {
 			if p := r.Fault.Position; p < 0 || p > len(sql)+len(r.SQL)+1 {
-				t.Errorf("position %d is nowhere in %q", p, sql)
+				t.Errorf("position %d is outside of %q", p, sql)
 			}
 			return
 		}
@@ -59,23 +58,23 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if !utf8.ValidString(r.SQL) || strings.ContainsRune(r.SQL, 0) {
-			t.Errorf("%q was made %q", sql, r.SQL)
+			t.Errorf("%q became %q", sql, r.SQL)
 		}
 		for _, n := range r.Names {
 			if n != name {
-				t.Errorf("the parameter %q was never given", n)
+				t.Errorf("the parameter %q was not given", n)
 			}
 		}
-		// Without the shifts the text is as long as it was.
+		// Undoing the shifts must give the original length.
 		if n := len(r.Shifts); n > 0 && len(r.SQL)-r.Shifts[n-1].Delta != len(sql) || n == 0 && r.SQL != sql {
 			t.Errorf("%q became %q by %v", sql, r.SQL, r.Shifts)
 		}
 		if !slices.IsSortedFunc(r.Shifts, func(a, b parse.Shift) int { return a.At - b.At }) {
 			t.Errorf("the shifts of %q are out of order: %v", sql, r.Shifts)
 		}
-		// A text that has no parameter left is not changed again.
+		// A text without parameters must not change again.
 		if again := parse.ParseInProcess(parse.Request{SQL: sql, AllowAnyName: true}); again.Fault != nil && again.Fault.Reason == "missing-parameter" {
-			t.Errorf("%q misses a parameter though all are given", sql)
+			t.Errorf("%q: got a missing parameter, want none", sql)
 		}
 	})
 }

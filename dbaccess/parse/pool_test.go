@@ -18,19 +18,19 @@ func pool(t *testing.T) *Pool {
 	return p
 }
 
-// well says that a pool parses.
+// well fails the test if the pool does not parse.
 func well(t *testing.T, p *Pool) {
 	t.Helper()
 	const sql = "SELECT :a"
 	var got Result
 	fingerprint, err := p.Parse(t.Context(), Request{SQL: sql, AllowAnyName: true}, func(r Result) { got = r })
 	if want, _ := pg_query.Fingerprint("SELECT $1"); err != nil || got.SQL != "SELECT $1" || !strings.Contains(got.Tree, "ParamRef") || fingerprint != want {
-		t.Errorf("%+v, %q, %v", got, fingerprint, err)
+		t.Errorf("got %+v, fingerprint %q, %v", got, fingerprint, err)
 	}
 }
 
-// Every statement that parses has its fingerprint, and what does not has none; the next
-// statement never gets what is left of the last.
+// TestPoolFingerprints expects a fingerprint for every statement that parses and none for others, and
+// that no answer reaches the next statement.
 func TestPoolFingerprints(t *testing.T) {
 	p := pool(t)
 	for _, sql := range []string{"SELECT 1", "SELECT", "SELECT (", "SELECT :a", "INSERT INTO t VALUES (1)", "SELECT '", "", "SELECT 2; SELECT 3", "SELECT \x00", "SELECT " + strings.Repeat("a, ", maxSmallStatement) + "a"} {
@@ -41,12 +41,12 @@ func TestPoolFingerprints(t *testing.T) {
 			want, _ = pg_query.Fingerprint(sql)
 		}
 		if err != nil || fingerprint != want || (got.Fault == nil) != (want != "") {
-			t.Errorf("%.20q has the fingerprint %q, want %q: %v, %v", sql, fingerprint, want, got.Fault, err)
+			t.Errorf("fingerprint of %.20q: got %q, want %q: %v, %v", sql, fingerprint, want, got.Fault, err)
 		}
 	}
 }
 
-// A child that was ended is replaced, before a statement and while one is judged.
+// TestPoolReplacesChildren kills, cancels and panics, and expects a new child each time.
 func TestPoolReplacesChildren(t *testing.T) {
 	p := pool(t)
 	well(t, p)
@@ -58,7 +58,7 @@ func TestPoolReplacesChildren(t *testing.T) {
 	p.small <- c
 	well(t, p)
 
-	// now is the child of the moment.
+	// now returns the current child.
 	now := func() *child {
 		c := <-p.small
 		p.small <- c
@@ -68,10 +68,10 @@ func TestPoolReplacesChildren(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := p.Parse(ctx, Request{SQL: "SELECT 1"}, func(Result) { cancel() })
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled statement: %v", err)
+		t.Errorf("cancelled statement: got %v, want context.Canceled", err)
 	}
 	if c.cmd.ProcessState == nil {
-		t.Error("the child of a cancelled statement is there")
+		t.Error("the child of a cancelled statement still runs")
 	}
 	well(t, p)
 
@@ -81,12 +81,12 @@ func TestPoolReplacesChildren(t *testing.T) {
 		_, _ = p.Parse(t.Context(), Request{SQL: "SELECT 1"}, func(Result) { panic("judging") })
 	}()
 	if c.cmd.ProcessState == nil {
-		t.Error("the child of a judge that panicked is there")
+		t.Error("the child still runs after take panicked")
 	}
 	well(t, p)
 }
 
-// zeros never end.
+// zeros is an endless reader.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {
@@ -94,13 +94,13 @@ func (zeros) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A child that sends without end is not read without end.
+// TestPoolBoundsAnswers expects an endless answer to be cut off.
 func TestPoolBoundsAnswers(t *testing.T) {
-	huge := io.MultiReader(strings.NewReader("\xfc\x3f\xff\xff\xff"), zeros{}) // a gob of a gigabyte
+	huge := io.MultiReader(strings.NewReader("\xfc\x3f\xff\xff\xff"), zeros{}) // announces a gob of a gigabyte
 	left := &io.LimitedReader{R: huge}
 	buf := bufio.NewWriter(io.Discard)
 	c := &child{send: gob.NewEncoder(buf), buf: buf, remaining: left, read: gob.NewDecoder(left)}
-	if _, err := c.ask(Request{}, func(Result) { t.Error("it was an answer") }); !errors.Is(err, io.ErrUnexpectedEOF) || left.N != 0 {
-		t.Errorf("%v, with %d bytes left", err, left.N)
+	if _, err := c.ask(Request{}, func(Result) { t.Error("take was called for a cut answer") }); !errors.Is(err, io.ErrUnexpectedEOF) || left.N != 0 {
+		t.Errorf("got %v with %d bytes left, want io.ErrUnexpectedEOF", err, left.N)
 	}
 }

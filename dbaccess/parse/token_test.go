@@ -7,7 +7,7 @@ import (
 	"github.com/pganalyze/pg_query_go/v5/parser"
 )
 
-// FuzzTokens holds the tokens to those that the library reads.
+// FuzzTokens compares tokens with those of the library.
 func FuzzTokens(f *testing.F) {
 	for _, sql := range []string{"", "SELECT", "SELECT a, :b FROM c -- d", "/* */ SELECT U&'\\0041' || E'\\n' || $$x$$ ~ $1 AND x[1:2] <> 'é'", "\ufeffSELECT 1;;", "SELECT CASE WHEN 1e5 > .5 THEN x'1f' END", "SELECT 'a"} {
 		f.Add(sql)
@@ -26,14 +26,15 @@ func FuzzTokens(f *testing.F) {
 		}
 		got, err := decodeTokens(scanned)
 		if err != nil || len(got) != len(want.Tokens) {
-			t.Fatalf("%d tokens of %q, want %d: %v", len(got), sql, len(want.Tokens), err)
+			t.Fatalf("%q: got %d tokens, want %d: %v", sql, len(got), len(want.Tokens), err)
 		}
 		for i, w := range want.Tokens {
 			if want := (token{int(w.Start), int(w.End), w.Token, w.KeywordKind != pg_query.KeywordKind_NO_KEYWORD}); got[i] != want {
 				t.Errorf("token %d of %q is %+v, want %+v", i, sql, got[i], want)
 			}
 		}
-		// What is cut short is an error, and no panic.
+		// A truncated input must be an error, not a panic.
+
 		for n := range min(len(scanned), 100) {
 			_, _ = decodeTokens(scanned[:n])
 		}
