@@ -20,14 +20,11 @@ import (
 	"testing"
 )
 
-const (
-	module   = "glasshouse"
-	maxLines = 400
-)
+const module = "glasshouse"
 
-// floors gives every package its height, by the longest prefix of its path.
-// Imports run down only: to a lower height, or within one room.
-var floors = map[string]int{
+// layers gives every package the height of its layer, by the longest prefix of its path.
+// Imports run down only: to a lower layer, or within one entry of this table.
+var layers = map[string]int{
 	"cmd":                 50,
 	"service/httpapi":     41,
 	"service":             40,
@@ -48,8 +45,9 @@ var floors = map[string]int{
 	"scripts":             50,
 }
 
-// never lists what a room may not import although the floors would allow it.
-var never = map[string][]string{
+// forbidden lists imports that the layers would allow: cmd hands these packages in behind
+// interfaces, or they stay below the package that owns them.
+var forbidden = map[string][]string{
 	"dbaccess":         {"sandbox/supervisor", "sandbox/isolate", "sandbox/egress", "sandbox/protocol", "sandbox/python", "dbaccess/history"},
 	"dbaccess/history": {"dbaccess", "sandbox/supervisor", "sandbox/isolate", "sandbox/egress", "sandbox/protocol", "sandbox/python"},
 	"debugger":         {"dbaccess", "sandbox/supervisor", "sandbox/isolate", "sandbox/egress", "sandbox/protocol", "sandbox/python"},
@@ -59,8 +57,8 @@ var never = map[string][]string{
 	"cmd/bench": {"service", "dbaccess", "debugger", "sandbox", "policy", "migrations", "web"},
 }
 
-// homes says where each third-party library lives, by prefix of its import path.
-var homes = map[string][]string{
+// libraries says where each third-party library may be imported, by prefix of its import path.
+var libraries = map[string][]string{
 	"github.com/gin-gonic/gin":         {"service/httpapi"},
 	"github.com/danielgtaylor/huma":    {"service/httpapi"},
 	"github.com/coder/websocket":       {"service/httpapi"},
@@ -78,7 +76,7 @@ var homes = map[string][]string{
 	"google.golang.org/protobuf":       {"dbaccess"},                   // the parse tree's reflection
 }
 
-// banned are names that say nothing of what is in the room.
+// banned lists package names that say nothing about the content.
 var banned = []string{"util", "utils", "common", "helpers", "types", "models", "manager"}
 
 type goPackage struct {
@@ -88,11 +86,11 @@ type goPackage struct {
 	TestGoFiles, XTestGoFiles  []string
 }
 
-// room is the path below the module's own.
-func (p goPackage) room() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
+// path returns the import path below the module's own.
+func (p goPackage) path() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
 
-// prefix returns the longest key of table that is p or a folder above it.
-func prefix[V any](table map[string]V, p string) (string, bool) {
+// longestPrefix returns the longest key of table that is p or a folder above it.
+func longestPrefix[V any](table map[string]V, p string) (string, bool) {
 	for ; p != "." && p != ""; p = path.Dir(p) {
 		if _, ok := table[p]; ok {
 			return p, true
@@ -136,47 +134,47 @@ func packages(t *testing.T) []goPackage {
 	return list
 }
 
-// checkImport says what is wrong with one package importing another of ours.
+// checkImport returns why one of our packages may not import another, or "" if it may.
 func checkImport(from, to string) string {
-	a, ok := prefix(floors, from)
+	a, ok := longestPrefix(layers, from)
 	if !ok {
-		return from + " has no floor: give it one in scripts/archtest"
+		return from + " has no layer: add it to layers in scripts/archtest"
 	}
-	b, ok := prefix(floors, to)
+	b, ok := longestPrefix(layers, to)
 	if !ok {
-		return to + " has no floor: give it one in scripts/archtest"
+		return to + " has no layer: add it to layers in scripts/archtest"
 	}
-	// A room's own inner rooms are its own, unless the tables name them apart.
-	if a != b && floors[b] >= floors[a] || a == b && !under(to, from) && !under(from, to) && path.Dir(from) != path.Dir(to) {
-		return fmt.Sprintf("%s (floor %d) imports %s (floor %d): imports run down only", from, floors[a], to, floors[b])
+	// A package may import the packages below its own folder, unless the table names them apart.
+	if a != b && layers[b] >= layers[a] || a == b && !under(to, from) && !under(from, to) && path.Dir(from) != path.Dir(to) {
+		return fmt.Sprintf("%s (layer %d) imports %s (layer %d): imports run down only", from, layers[a], to, layers[b])
 	}
-	rule, ok := prefix(never, from)
+	rule, ok := longestPrefix(forbidden, from)
 	if !ok {
 		return ""
 	}
-	for _, no := range never[rule] {
-		if named, _ := prefix(floors, to); to == no || under(to, no) && named == no {
-			return fmt.Sprintf("%s imports %s: it is handed in by cmd, or stays below", from, to)
+	for _, no := range forbidden[rule] {
+		if named, _ := longestPrefix(layers, to); to == no || under(to, no) && named == no {
+			return fmt.Sprintf("%s imports %s: take it as an interface that cmd fills, or call the package in between", from, to)
 		}
 	}
 	return ""
 }
 
-func TestFloors(t *testing.T) {
+func TestImportsRunDown(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, imp := range p.Imports {
 			if !under(imp, module) {
 				continue
 			}
-			if wrong := checkImport(p.room(), strings.TrimPrefix(imp, module+"/")); wrong != "" {
+			if wrong := checkImport(p.path(), strings.TrimPrefix(imp, module+"/")); wrong != "" {
 				t.Error(wrong)
 			}
 		}
 	}
 }
 
-// The rules themselves: each of these arrows must be seen for what it is.
-func TestFloorsCatch(t *testing.T) {
+// TestCheckImport tests the rules themselves.
+func TestCheckImport(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
 		allowed  bool
@@ -209,47 +207,46 @@ func TestFloorsCatch(t *testing.T) {
 		{"attic", "sandbox", false},
 	} {
 		if wrong := checkImport(c.from, c.to); (wrong == "") != c.allowed {
-			t.Errorf("%s -> %s: allowed should be %v, said %q", c.from, c.to, c.allowed, wrong)
+			t.Errorf("checkImport(%q, %q) = %q, want allowed %v", c.from, c.to, wrong, c.allowed)
 		}
 	}
 }
 
-func TestHomes(t *testing.T) {
+func TestLibrariesAreImportedWhereTheyBelong(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, imp := range p.Imports {
 			first, _, _ := strings.Cut(imp, "/")
 			if !strings.Contains(first, ".") {
 				continue // ours, or the standard library
 			}
-			library, ok := prefix(homes, imp)
+			library, ok := longestPrefix(libraries, imp)
 			if !ok {
-				t.Errorf("%s imports %s, which has no home: give it one in scripts/archtest", p.room(), imp)
+				t.Errorf("%s imports %s, which is not in libraries of scripts/archtest: add it with the packages that may import it", p.path(), imp)
 				continue
 			}
-			if !slices.ContainsFunc(homes[library], func(h string) bool { return under(p.room(), h) }) {
-				t.Errorf("%s imports %s, whose home is %v", p.room(), imp, homes[library])
+			if !slices.ContainsFunc(libraries[library], func(folder string) bool { return under(p.path(), folder) }) {
+				t.Errorf("%s imports %s, which only %v may import", p.path(), imp, libraries[library])
 			}
 		}
 	}
 }
 
-func TestRooms(t *testing.T) {
+func TestPackagesHaveNamesAndComments(t *testing.T) {
 	for _, p := range packages(t) {
 		if slices.Contains(banned, path.Base(p.ImportPath)) {
-			t.Errorf("%s: the name says nothing of what is in it", p.room())
+			t.Errorf("%s: the name says nothing about the content; name the concept", p.path())
 		}
 		if p.Doc == "" && len(p.GoFiles)+len(p.CgoFiles) > 0 {
-			t.Errorf("%s has no package comment; it gives the picture: goroutines, who closes what", p.room())
+			t.Errorf("%s has no package comment: say what it does, which goroutines it starts, and who closes what", p.path())
 		}
 	}
 }
 
-// Only cmd knows of flags and of the environment: whatever else needs a setting
-// is given it.
+// TestOnlyCmdReadsTheEnvironment keeps settings in one place: cmd passes them as values.
 func TestOnlyCmdReadsTheEnvironment(t *testing.T) {
 	readers := []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv"}
 	for _, p := range packages(t) {
-		if under(p.room(), "cmd") || under(p.room(), "scripts") {
+		if under(p.path(), "cmd") || under(p.path(), "scripts") {
 			continue
 		}
 		for _, name := range append(p.GoFiles, p.CgoFiles...) {
@@ -279,7 +276,7 @@ func TestOnlyCmdReadsTheEnvironment(t *testing.T) {
 	}
 }
 
-// files calls visit with the path and text of each file that people write here.
+// files calls visit with the path and text of each source file that people write.
 func files(t *testing.T, visit func(name string, text []byte)) {
 	t.Helper()
 	top := root(t)
@@ -312,28 +309,23 @@ func files(t *testing.T, visit func(name string, text []byte)) {
 	}
 }
 
-func TestFileLength(t *testing.T) {
+// TestNoTestSkips makes a test that cannot run fail and say what it needs, because setup brings it.
+// Tests of other projects' clients are the exception: what cannot be installed is counted as not run.
+func TestNoTestSkips(t *testing.T) {
+	calls := []string{"t.Sk" + "ip(", "t.Sk" + "ipf(", "t.Sk" + "ipNow(", "pytest.sk" + "ip", "skip" + "if("}
 	seen := 0
 	files(t, func(name string, text []byte) {
 		seen++
-		if n := bytes.Count(text, []byte("\n")); n > maxLines {
-			t.Errorf("%s has %d lines, %d at the most: a room that wants a second door", name, n, maxLines)
+		if bytes.HasPrefix(text, []byte("//go:build clients")) {
+			return
 		}
-	})
-	if seen < 10 {
-		t.Fatalf("only %d files were looked at", seen)
-	}
-}
-
-// A test that can't run here must fail and say what it needs: the set-up brings
-// it.
-func TestNoSkips(t *testing.T) {
-	marks := []string{"t.Sk" + "ip(", "t.Sk" + "ipf(", "t.Sk" + "ipNow(", "pytest.sk" + "ip", "skip" + "if("}
-	files(t, func(name string, text []byte) {
-		for _, mark := range marks {
-			if bytes.Contains(text, []byte(mark)) {
-				t.Errorf("%s uses %s", name, mark)
+		for _, call := range calls {
+			if bytes.Contains(text, []byte(call)) {
+				t.Errorf("%s uses %s: fail with what the test needs instead", name, call)
 			}
 		}
 	})
+	if seen < 10 {
+		t.Fatalf("looked at %d files, want at least 10", seen)
+	}
 }

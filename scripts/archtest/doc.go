@@ -1,6 +1,5 @@
-// Package archtest holds the rules of the house as tests: which floor a package
-// stands on and what it may import, where each third-party library has its home,
-// who may read the environment, how long a file may be. `scripts/check` runs
-// them. What does not fit the tables below fails, so a new room is given its
-// place here, on purpose.
+// Package archtest holds the architecture's rules as tests: the layer of each package and its imports,
+// where each third-party library may be imported, and who may read the environment. `scripts/check`
+// runs them. A package or library that the tables do not have fails the tests, so its place is chosen
+// on purpose.
 package archtest

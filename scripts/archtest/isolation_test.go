@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// A wall is left out by tests alone: nothing that is built into the service names
-// the way to do it, outside the rooms that have it.
-func TestOnlyTestsLeaveWallsOut(t *testing.T) {
+// TestOnlyTestsDisableIsolationLayers checks that no code of the service names the fields that disable a
+// layer, outside the packages that declare them.
+func TestOnlyTestsDisableIsolationLayers(t *testing.T) {
 	for _, p := range packages(t) {
-		if p.room() == "sandbox/isolate" || p.room() == "sandbox/protocol" {
+		if p.path() == "sandbox/isolate" || p.path() == "sandbox/protocol" {
 			continue
 		}
 		for _, name := range append(p.GoFiles, p.CgoFiles...) {
@@ -24,7 +24,7 @@ func TestOnlyTestsLeaveWallsOut(t *testing.T) {
 			}
 			ast.Inspect(file, func(n ast.Node) bool {
 				if id, ok := n.(*ast.Ident); ok && (id.Name == "Without" || id.Name == "Trusting") {
-					t.Errorf("%s names %s; only tests leave a wall out", fset.Position(id.Pos()), id.Name)
+					t.Errorf("%s uses %s; only tests may disable an isolation layer", fset.Position(id.Pos()), id.Name)
 				}
 				return true
 			})

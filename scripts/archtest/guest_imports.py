@@ -1,10 +1,10 @@
-"""Fails where code that runs inside imports what is not in the standard library.
+"""Fails where code of the guest imports a module that is not in the standard library.
 
-What runs inside is written into a root that has nothing else for certain, so a
-third-party import may stand there only behind a look at sys.modules. Our own
-extensions, whose sources are in ext beside it, are at home too.
+The guest's root has our files and the standard library for certain, and nothing else, so
+third-party modules may only be looked up in sys.modules. Our own extensions, whose sources are in
+ext beside the guest's folder, may be imported.
 
-    inside.py FOLDER
+    guest_imports.py FOLDER
 """
 
 import ast
@@ -12,8 +12,8 @@ import pathlib
 import sys
 
 
-def foreign(folder: pathlib.Path) -> list[str]:
-    """Return "file:line: module" for each import from elsewhere."""
+def third_party(folder: pathlib.Path) -> list[str]:
+    """Return "file:line: module" for each import from outside the standard library."""
     files = sorted(folder.glob("*.py"))
     known = sys.stdlib_module_names | {f.stem for f in [*files, *(folder.parent / "ext").glob("*.c")]}
     found = []
@@ -29,6 +29,6 @@ def foreign(folder: pathlib.Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    bad = foreign(pathlib.Path(sys.argv[1]))
+    bad = third_party(pathlib.Path(sys.argv[1]))
     print("\n".join(bad), end="\n" if bad else "")
     sys.exit(bool(bad))
