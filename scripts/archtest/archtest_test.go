@@ -62,6 +62,7 @@ var libraries = map[string][]string{
 	"github.com/gin-gonic/gin":         {"service/httpapi"},
 	"github.com/danielgtaylor/huma":    {"service/httpapi"},
 	"github.com/coder/websocket":       {"service/httpapi"},
+	"github.com/prometheus":            {"service/httpapi"}, // the metrics endpoint
 	"github.com/jackc/pgx":             {"dbaccess"},
 	"github.com/santhosh-tekuri":       {"service/httpapi"}, // its tests: JSON schema, for messages
 	"github.com/klauspost/compress":    {"debugger"},        // zstd, for chunks

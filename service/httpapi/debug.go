@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"reflect"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,117 +14,105 @@ import (
 	"glasshouse/service"
 )
 
-// stepStream queues the steps of a run for its client. At most maxQueued wait: a
-// client that reads slower holds the program up.
-type stepStream struct {
-	ctx   context.Context
-	steps chan sandbox.Step
+// debugBody is the body of POST /sandbox/{id}/debug. gin decodes it, with any content type.
+type debugBody struct {
+	Code        *string `json:"code"`
+	Context     object  `json:"context,omitempty"`
+	Breakpoints []any   `json:"breakpoints,omitempty" doc:"Accepted and ignored: a stream does not stop"`
 }
 
-const maxQueued = 1024
-
-// Step hands one step over; it waits for a slow client, until that has gone: false.
-func (s *stepStream) Step(step sandbox.Step) bool {
-	select {
-	case s.steps <- step:
-	case <-s.ctx.Done():
+func (a *api) routeDebug(r *routes) {
+	op := r.describe("POST", "/sandbox/{id}/debug", "debugCode", tagDebugger,
+		"Execute code and stream each line that ran; needs a developer's or an admin's key",
+		http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusForbidden, http.StatusConflict, http.StatusGone)
+	op.Parameters = []*huma.Param{stringParam("path", "id", "The sandbox's id")}
+	op.RequestBody = &huma.RequestBody{Required: true, Content: jsonContent[debugBody](r)}
+	op.Responses["200"] = &huma.Response{
+		Description: "One data line for each step; the last has the whole execution as its result. data: [DONE] ends the stream",
+		Content:     map[string]*huma.MediaType{"text/event-stream": jsonContent[sandbox.Step](r)["application/json"]},
 	}
-	return s.ctx.Err() == nil
+	r.handle(r.keyed, op, a.debugCode)
 }
 
-func (a *api) debug(router *gin.Engine, at place) {
-	schemas := at.api.OpenAPI().Components.Schemas
-	at.api.OpenAPI().AddOperation(&huma.Operation{
-		Method: "POST", Path: at.prefix + "/sandbox/{id}/debug", OperationID: "POST" + at.prefix + "/sandbox/{id}/debug", Summary: "Run code and stream each line that ran; needs a developer's or an admin's key",
-		Parameters:  []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}},
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(reflect.TypeFor[CodeBody](), true, "")}}},
-		Responses: map[string]*huma.Response{"200": {Description: "One data line a step, the last with the whole execution as its result, then data: [DONE]",
-			Content: map[string]*huma.MediaType{"text/event-stream": {Schema: schemas.Schema(reflect.TypeFor[sandbox.Step](), true, "")}}}},
-	})
-	router.POST(at.prefix+"/sandbox/:id/debug", func(g *gin.Context) {
-		caller := callerFrom(g.Request.Context())
-		raw, err := io.ReadAll(g.Request.Body)
-		if err != nil {
-			a.problem(g, sandbox.Errorf(sandbox.FaultTooLarge, "the body has more than %d bytes", maxBody))
-			return
-		}
-		var body struct {
-			Code        *string `json:"code"`
-			Context     object  `json:"context"`
-			Breakpoints []any   `json:"breakpoints"`
-		}
-		if err := decodeStrict(raw, &body); err != nil {
-			a.problem(g, err)
-			return
-		}
-		if body.Code == nil {
-			a.problem(g, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "code", Detail: "expected required property code to be present"})
-			return
-		}
-		ctx, cancel := context.WithCancel(g.Request.Context())
-		defer cancel()
-		stream := &stepStream{ctx: ctx, steps: make(chan sandbox.Step, maxQueued)}
-		type end struct {
-			e   *sandbox.Execution
-			err error
-		}
-		ended := make(chan end, 1)
-		go func() {
-			e, err := a.service.Execute(ctx, caller, g.Param("id"), service.Job{Code: *body.Code, Context: json.RawMessage(body.Context), Kind: sandbox.KindDebug, Steps: stream.Step})
-			close(stream.steps)
-			ended <- end{e, err}
-		}()
-		var last *sandbox.Step // held back: the last one carries the execution
-		for step := range stream.steps {
-			if last != nil && event(g, last) != nil {
-				cancel() // nobody reads: what is queued is let go, and the run ends
-			}
-			last = &step
-		}
-		done := <-ended
-		if done.err != nil {
-			if !g.Writer.Written() {
-				a.problem(g, done.err)
-				return
-			}
-			p, _ := toProblem(done.err, g.GetString(requestIDKey))
-			_ = event(g, p) // the client may have gone
-		} else {
-			if last == nil { // no line ran: a syntax error, or no code
-				last = &sandbox.Step{State: sandbox.StepState{Variables: map[string]string{}, Changed: []string{}}, Timestamp: time.Now().UTC()}
-				if done.e.Exception != nil {
-					last.LineNumber = done.e.Exception.Line
-				}
-			}
-			last.Result, _ = json.Marshal(done.e)
-			_ = event(g, last)
-		}
-		_, _ = io.WriteString(g.Writer, "data: [DONE]\n\n")
-		g.Writer.Flush()
-	})
-}
-
-// patience is how long a client may take to read one event. Without it, one that
-// stops reading would hold its run, and one place among all runs, for ever.
-const patience = 5 * time.Second
-
-// event writes one event; the error says that the client does not read.
-func event(g *gin.Context, v any) error {
-	if !g.Writer.Written() {
-		g.Header("Content-Type", "text/event-stream")
-		g.Header("Cache-Control", "no-cache")
-		g.Status(http.StatusOK)
-	}
-	text, err := json.Marshal(v)
+// debugCode executes code and streams its steps.
+func (a *api) debugCode(g *gin.Context) {
+	raw, err := io.ReadAll(g.Request.Body)
 	if err != nil {
-		return err
+		a.fail(g, bodyTooLarge(maxBody))
+		return
 	}
-	out := http.NewResponseController(g.Writer)
-	if err := out.SetWriteDeadline(time.Now().Add(patience)); err != nil {
-		return err
+	var body debugBody
+	if err := decodeStrict(raw, &body); err != nil {
+		a.fail(g, err)
+		return
 	}
-	if _, err := g.Writer.Write(append(append([]byte("data: "), text...), "\n\n"...)); err != nil {
-		return err
+	if body.Code == nil {
+		a.fail(g, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "code", Detail: "expected required property code to be present"})
+		return
 	}
-	return out.Flush()
+	job := service.Job{Code: *body.Code, Context: json.RawMessage(body.Context), Kind: sandbox.KindDebug}
+	a.streamSteps(g, job)
+}
+
+// maxQueuedSteps is how many steps wait for the client. A client that reads slower holds the program up.
+const maxQueuedSteps = 1024
+
+// streamSteps executes a job in its own goroutine and writes its steps as they come.
+func (a *api) streamSteps(g *gin.Context, job service.Job) {
+	ctx, cancel := context.WithCancel(g.Request.Context())
+	defer cancel()
+	steps := make(chan sandbox.Step, maxQueuedSteps)
+	job.Steps = func(step sandbox.Step) bool {
+		select {
+		case steps <- step:
+		case <-ctx.Done():
+		}
+		return ctx.Err() == nil
+	}
+	type outcome struct {
+		execution *sandbox.Execution
+		err       error
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		e, err := a.service.Execute(ctx, callerFrom(ctx), g.Param("id"), job)
+		close(steps)
+		ended <- outcome{e, err}
+	}()
+	stream := newEventStream(g)
+	defer stream.close()
+	send := func(data any) error {
+		if err := stream.event("", "", data); err != nil {
+			return err
+		}
+		return stream.flush()
+	}
+	var last *sandbox.Step // is sent with the execution as its result
+	for step := range steps {
+		if last != nil && send(last) != nil {
+			cancel() // the client does not read: end the execution, and drop the queued steps
+		}
+		last = &step
+	}
+	end := <-ended
+	if end.err != nil {
+		if !stream.begun {
+			a.fail(g, end.err)
+			return
+		}
+		p, _ := toProblem(end.err, infoFrom(ctx).id)
+		a.logInternal(ctx, p, end.err)
+		_ = send(p) // fails if the client has left
+	} else {
+		if last == nil { // no line ran: a syntax error, or no code
+			last = &sandbox.Step{State: sandbox.StepState{Variables: map[string]string{}, Changed: []string{}}, Timestamp: time.Now().UTC()}
+			if end.execution.Exception != nil {
+				last.LineNumber = end.execution.Exception.Line
+			}
+		}
+		last.Result, _ = json.Marshal(end.execution)
+		_ = send(last)
+	}
+	_ = stream.text("data: [DONE]")
+	_ = stream.flush()
 }

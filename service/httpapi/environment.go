@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"net/http"
 
 	"glasshouse/sandbox"
 )
@@ -15,19 +16,29 @@ type packageList struct {
 	Packages    []sandbox.Package `json:"packages"`
 }
 
-func (a *api) environments(group place) {
-	type one struct {
-		Name string `path:"name" maxLength:"63"`
-	}
-	route(a, group, "GET", "/environments", "The environments that a sandbox may choose, the default one first", func(_ context.Context, _ sandbox.Key, _ *struct{}) (*environmentList, error) {
-		return &environmentList{a.service.Environments.Environments()}, nil
-	})
-	route(a, group, "GET", "/environments/{name}/packages", "What is installed in an environment", func(_ context.Context, _ sandbox.Key, in *one) (*packageList, error) {
-		list, err := a.service.Environments.Packages(in.Name)
-		return &packageList{in.Name, list}, err
-	})
-	route(a, group, "POST", "/environments/refresh", "Take up what `glasshouse env` has changed; for admins", func(ctx context.Context, caller sandbox.Key, _ *struct{}) (*environmentList, error) {
-		list, err := a.service.RefreshEnvironments(ctx, caller)
-		return &environmentList{list}, err
-	})
+type environmentInput struct {
+	Name string `path:"name" maxLength:"63"`
+}
+
+func (a *api) routeEnvironments(r *routes) {
+	route(a, r, r.describe("GET", "/environments", "listEnvironments", tagEnvironments,
+		"List the environments that a sandbox may choose, the default first"), a.listEnvironments)
+	route(a, r, r.describe("GET", "/environments/{name}/packages", "listPackages", tagEnvironments,
+		"List the packages of an environment"), a.listPackages)
+	route(a, r, r.describe("POST", "/environments/refresh", "refreshEnvironments", tagEnvironments,
+		"Load what `glasshouse env` has changed; needs an admin's key", http.StatusForbidden), a.refreshEnvironments)
+}
+
+func (a *api) listEnvironments(context.Context, sandbox.Key, *struct{}) (*environmentList, error) {
+	return &environmentList{a.service.Environments.Environments()}, nil
+}
+
+func (a *api) listPackages(_ context.Context, _ sandbox.Key, in *environmentInput) (*packageList, error) {
+	list, err := a.service.Environments.Packages(in.Name)
+	return &packageList{in.Name, list}, err
+}
+
+func (a *api) refreshEnvironments(ctx context.Context, caller sandbox.Key, _ *struct{}) (*environmentList, error) {
+	list, err := a.service.RefreshEnvironments(ctx, caller)
+	return &environmentList{list}, err
 }

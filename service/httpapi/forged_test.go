@@ -39,7 +39,7 @@ func TestALargeBodyTakesLittle(t *testing.T) {
 	if wrong > 100 || right > 400 {
 		t.Errorf("%d MB for a body of wrong items, %d for a context", wrong, right)
 	}
-	isProblem(t, c.do(t, "POST", "/sandbox/agent/quick-execute", "["+strings.Repeat("1,", 100_000)+"1]"), http.StatusBadRequest, "malformed", "it must be an object")
+	isProblem(t, c.do(t, "POST", "/sandbox/agent/quick-execute", "["+strings.Repeat("1,", 100_000)+"1]"), http.StatusBadRequest, "malformed", "the body must be a JSON object")
 }
 
 // A child can put its own end of the hatch on its way to the service, which holds it open when

@@ -84,7 +84,7 @@ func TestBadInputNamesItself(t *testing.T) {
 		}
 	}
 	c.root = ""
-	isProblem(t, c.do(t, "POST", execute, `{"code":"1"}`, "Content-Type", "text/plain"), http.StatusUnsupportedMediaType, "invalid-input", "send Content-Type: application/json")
+	isProblem(t, c.do(t, "POST", execute, `{"code":"1"}`, "Content-Type", "text/plain"), http.StatusUnsupportedMediaType, "invalid-input", "header Content-Type: application/json")
 	if a := c.run(t, id, "1+1"); a.get("result") != 2.0 {
 		t.Errorf("the sandbox does not go on: %s", a.text)
 	}

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -234,8 +235,14 @@ func (c client) do(t testing.TB, method, path string, body any, headers ...strin
 		t.Fatal(err)
 	}
 	_ = json.Unmarshal(a.text, &a.body) // a text answer has no fields to ask for
+	if !isDescribed(method, resp.Request.URL.Path, strconv.Itoa(a.status)) {
+		t.Errorf("%s %s answered %d, which OpenAPI does not describe: %.300s", method, path, a.status, a.text)
+	}
 	return a
 }
+
+// isDescribed reports whether OpenAPI describes a status of a route.
+var isDescribed = httpapi.DescribedStatuses()
 
 // get is a value by a path such as "data.config.max_rows"; nil where there is none.
 func (a answer) get(path string) any {

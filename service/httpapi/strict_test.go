@@ -12,7 +12,7 @@ import (
 func TestNothingOfARequestIsLeftOut(t *testing.T) {
 	agent, developer := user(t, sandbox.RoleAgent), user(t, sandbox.RoleDeveloper)
 	for query, says := range map[string]string{
-		"status=failed;x=1": "can't be read", "status=%zz": "can't be read", "limit=1;a": "can't be read",
+		"status=failed;x=1": "can't be parsed", "status=%zz": "can't be parsed", "limit=1;a": "can't be parsed",
 		"status=completed&status=failed": "more than once", "STATUS=failed": "STATUS",
 	} {
 		isProblem(t, agent.do(t, "GET", "/executions?"+query, nil), 422, "invalid-input", says)

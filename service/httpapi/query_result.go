@@ -10,38 +10,38 @@ import (
 	"glasshouse/sandbox"
 )
 
-// results is a JSON list of objects, a row each: decimals as numbers with all their
-// digits, JSON columns as they are, columns of one name kept apart as name, name_2;
-// what JSON cannot hold as {"type", "repr"}.
-type results struct {
-	b     []byte
+// rowEncoder encodes rows as a JSON list of objects. Decimals become numbers with all their digits, JSON
+// columns stay as they are, and repeated column names become name, name_2, and so on. Values that JSON
+// can't hold become {"type", "repr"}.
+type rowEncoder struct {
+	text  []byte
 	names [][]byte
 }
 
-// take is a sandbox.Take.
-func (l *results) take(rows sandbox.RowBatch) error {
-	if l.names == nil {
-		l.begin(rows.Columns)
+// add is a sandbox.RowSink.
+func (e *rowEncoder) add(rows sandbox.RowBatch) error {
+	if e.names == nil {
+		e.begin(rows.Columns)
 	}
 	for r := range rows.Count {
-		if len(l.b) > 1 {
-			l.b = append(l.b, ',')
+		if len(e.text) > 1 {
+			e.text = append(e.text, ',')
 		}
-		l.b = append(l.b, '{')
-		for i, name := range l.names {
+		e.text = append(e.text, '{')
+		for i, name := range e.names {
 			if i > 0 {
-				l.b = append(l.b, ',')
+				e.text = append(e.text, ',')
 			}
-			l.b = append(append(l.b, name...), ':')
-			l.b = appendValue(l.b, rows.Data[i].At(r), rows.Columns[i].Kind)
+			e.text = append(append(e.text, name...), ':')
+			e.text = appendValue(e.text, rows.Data[i].At(r), rows.Columns[i].Kind)
 		}
-		l.b = append(l.b, '}')
+		e.text = append(e.text, '}')
 	}
 	return nil
 }
 
-func (l *results) begin(columns []sandbox.Column) {
-	l.b, l.names = []byte{'['}, make([][]byte, len(columns))
+func (e *rowEncoder) begin(columns []sandbox.Column) {
+	e.text, e.names = []byte{'['}, make([][]byte, len(columns))
 	seen := map[string]bool{}
 	for i, c := range columns {
 		name := c.Name
@@ -49,12 +49,12 @@ func (l *results) begin(columns []sandbox.Column) {
 			name = fmt.Sprintf("%s_%d", c.Name, n)
 		}
 		seen[name] = true
-		l.names[i], _ = json.Marshal(name)
+		e.names[i], _ = json.Marshal(name)
 	}
 }
 
-// json is the whole list; every statement that is answered has columns.
-func (l *results) json() json.RawMessage { return append(l.b, ']') }
+// json returns the whole list. It must be called after add, which is called at least once for every result.
+func (e *rowEncoder) json() json.RawMessage { return append(e.text, ']') }
 
 func appendValue(b []byte, v any, kind string) []byte {
 	switch v := v.(type) {

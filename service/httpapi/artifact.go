@@ -1,0 +1,87 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gin-gonic/gin"
+
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+type artifactsInput struct {
+	InSandbox
+	Limit int    `query:"limit" minimum:"1" maximum:"10000" default:"1000"`
+	After string `query:"after" doc:"next of the page before"`
+}
+
+type artifactList struct {
+	SandboxID string             `json:"sandbox_id"`
+	Artifacts []sandbox.Artifact `json:"artifacts"`
+	Next      string             `json:"next,omitempty" doc:"Pass it as after to get the next page"`
+}
+
+type signArtifactInput struct {
+	ID   string `path:"aid"`
+	Body *struct {
+		Seconds int `json:"expires_in,omitempty" doc:"Seconds; by default an hour, at most a week"`
+	} `required:"false"`
+}
+
+func (a *api) routeArtifacts(r *routes) {
+	route(a, r, r.describe("GET", "/sandbox/{id}/artifacts", "listArtifacts", tagArtifacts,
+		"List the newest version of each file that a live or ended sandbox's executions produced"), a.listArtifacts)
+	route(a, r, r.describe("POST", "/artifacts/{aid}/url", "createArtifactURL", tagArtifacts,
+		"Create a URL of an artifact that needs no key until it expires", http.StatusGone), a.signArtifact)
+	for method, id := range map[string]string{http.MethodGet: "getArtifact", http.MethodHead: "headArtifact"} {
+		op := r.describe(method, "/artifacts/{aid}", id, tagArtifacts, "Download an artifact, with a key or by a signed URL",
+			http.StatusForbidden, http.StatusGone)
+		op.Security = []map[string][]string{{"key": {}}, {}}
+		op.Parameters = []*huma.Param{
+			stringParam("path", "aid", ""), stringParam("query", "expires", "From a signed URL"), stringParam("query", "signature", "From a signed URL"),
+		}
+		describeDownload(&op)
+		r.handle(r.signed, op, a.downloadArtifact)
+	}
+}
+
+func (a *api) listArtifacts(ctx context.Context, caller sandbox.Key, in *artifactsInput) (*artifactList, error) {
+	list, next, err := a.service.Artifacts(ctx, caller, in.ID, in.Limit, in.After)
+	return &artifactList{in.ID, list, next}, err
+}
+
+func (a *api) signArtifact(ctx context.Context, caller sandbox.Key, in *signArtifactInput) (*service.SignedURL, error) {
+	var lifetime time.Duration
+	if in.Body != nil {
+		// The service rejects what is out of range; the bounds keep the product from overflowing.
+		lifetime = time.Duration(max(-1, min(in.Body.Seconds, 1<<30))) * time.Second
+	}
+	signed, err := a.service.SignArtifact(ctx, caller, in.ID, lifetime)
+	signed.URL = infoFrom(ctx).prefix + signed.URL
+	return &signed, err
+}
+
+// isSigned reports whether a request for an artifact comes by a signed URL.
+func isSigned(g *gin.Context) bool { return g.Query("signature") != "" }
+
+func (a *api) downloadArtifact(g *gin.Context) {
+	var file *os.File
+	var artifact sandbox.Artifact
+	var err error
+	ctx, id := g.Request.Context(), g.Param("aid")
+	if isSigned(g) {
+		file, artifact, err = a.service.OpenSigned(ctx, id, g.Query("expires"), g.Query("signature"))
+	} else {
+		file, artifact, err = a.service.OpenArtifact(ctx, callerFrom(ctx), id)
+	}
+	if err != nil {
+		a.fail(g, err)
+		return
+	}
+	defer file.Close()
+	serveDownload(g, download{file, artifact.Path, artifact.MIME, artifact.SHA256, artifact.CreatedAt})
+}

@@ -1,0 +1,264 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gin-gonic/gin"
+
+	"glasshouse/debugger"
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+type openDebugInput struct {
+	InSandbox
+	Client string `header:"X-Debug-Client" maxLength:"100" doc:"A name that the client chooses; the client that opens a session drives it"`
+	Wait   string `query:"wait" pattern:"^[0-9]{1,2}$" doc:"Seconds to wait for the first stop; 10 by default"`
+	Body   struct {
+		Code        string         `json:"code"`
+		Context     object         `json:"context,omitempty"`
+		Breakpoints breakpointList `json:"breakpoints,omitempty"`
+		Exceptions  []string       `json:"exceptions,omitempty" enum:"raised,uncaught" doc:"Stop at every raised exception, or only at one that nothing handles"`
+		StopOnEntry bool           `json:"stop_on_entry,omitempty"`
+	}
+}
+
+type openRecordingInput struct {
+	ID     string `path:"id"`
+	Client string `header:"X-Debug-Client" maxLength:"100"`
+}
+
+type debugSessionInput struct {
+	ID     string `path:"sid"`
+	Client string `header:"X-Debug-Client" maxLength:"100" doc:"The client's name; other clients than the driver only observe"`
+}
+
+type debugSession struct {
+	SessionID   string                    `json:"session_id"`
+	SandboxID   string                    `json:"sandbox_id,omitempty"`
+	ExecutionID string                    `json:"execution_id"`
+	Breakpoints []debugger.BreakpointView `json:"breakpoints,omitempty"`
+	Where       debugger.Where            `json:"where"`
+	Result      *sandbox.Execution        `json:"result,omitempty" doc:"The execution, when it has ended"`
+}
+
+func newDebugSession(d *service.DebugSession, where debugger.Where, breakpoints []debugger.BreakpointView) *debugSession {
+	out := &debugSession{SessionID: d.ID, SandboxID: d.SandboxID, ExecutionID: d.Execution(), Breakpoints: breakpoints, Where: where}
+	if where.State == debugger.StateEnded {
+		out.Result = d.Result()
+	}
+	return out
+}
+
+// sessionError turns the errors of a debug session into the API's.
+func sessionError(err error) error {
+	switch {
+	case errors.Is(err, debugger.ErrRunning):
+		return &sandbox.Error{Fault: sandbox.FaultBusy, Detail: err.Error(), RetryAfter: 1}
+	case errors.Is(err, debugger.ErrPast):
+		return sandbox.Errorf(sandbox.FaultBusy, "%v", err)
+	case errors.Is(err, debugger.ErrRequest):
+		return sandbox.Errorf(sandbox.FaultInvalid, "%v", err)
+	}
+	return recordingError(err)
+}
+
+// breakpointList accepts line numbers as well as DAP's objects.
+type breakpointList []debugger.SourceBreakpoint
+
+// UnmarshalJSON decodes a list of either form.
+func (l *breakpointList) UnmarshalJSON(text []byte) error {
+	var list []json.RawMessage
+	if err := json.Unmarshal(text, &list); err != nil {
+		return err
+	}
+	for _, item := range list {
+		var b debugger.SourceBreakpoint
+		if json.Unmarshal(item, &b.Line) != nil {
+			if err := json.Unmarshal(item, &b); err != nil {
+				return err
+			}
+		}
+		*l = append(*l, b)
+	}
+	return nil
+}
+
+// Schema implements huma.SchemaProvider.
+func (breakpointList) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Type:  huma.TypeArray,
+		Items: &huma.Schema{Description: "A line number, or {line, condition, hitCondition, logMessage}"},
+	}
+}
+
+func (a *api) routeDebugSessions(r *routes) {
+	forbidden, busy, gone := http.StatusForbidden, http.StatusConflict, http.StatusGone
+	route(a, r, r.describe("POST", "/sandbox/{id}/debug/sessions", "openDebugSession", tagDebugger,
+		"Execute code under an interactive debugger", forbidden, busy, gone), a.openDebugSession)
+	route(a, r, r.describe("POST", "/executions/{id}/debug/sessions", "openRecordingSession", tagDebugger,
+		"Open the recording of a debugged execution, to step through it in both directions", forbidden, busy, gone), a.openRecordingSession)
+	route(a, r, r.describe("GET", "/debug/sessions/{sid}", "getDebugSession", tagDebugger, "Get where a debug session is", forbidden), a.getDebugSession)
+	route(a, r, r.describe("DELETE", "/debug/sessions/{sid}", "closeDebugSession", tagDebugger,
+		"Close a debug session and end its execution", forbidden), a.closeDebugSession)
+
+	object := map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject}}}
+	op := r.describe("POST", "/debug/sessions/{sid}/{command}", "sendDebugCommand", tagDebugger,
+		"Send a request of the Debug Adapter Protocol", http.StatusBadRequest, http.StatusRequestEntityTooLarge, forbidden, busy, gone)
+	op.Description = "The body has the request's arguments, the response its body. A command that moves the program also answers where it is. " +
+		"The commands are " + strings.Join(debugger.Requests(), ", ") + "; and drive, which makes the client the session's driver."
+	op.Parameters = []*huma.Param{
+		stringParam("path", "sid", ""), stringParam("path", "command", ""),
+		{Name: "wait", In: "query", Description: "Seconds that a move may wait for the program to stop; 10 by default", Schema: &huma.Schema{Type: huma.TypeInteger}},
+		stringParam("header", "X-Debug-Client", "The client's name, as in opening"),
+	}
+	op.RequestBody = &huma.RequestBody{Content: object}
+	op.Responses["200"] = &huma.Response{Description: "The body of the DAP response; after a move also where, and result when the execution has ended", Content: object}
+	r.handle(r.keyed, op, func(g *gin.Context) {
+		out, err := a.sendDebugCommand(g)
+		if err != nil {
+			a.fail(g, err)
+			return
+		}
+		g.JSON(http.StatusOK, out)
+	})
+
+	op = r.describe("GET", "/debug/sessions/{sid}/events", "streamDebugEvents", tagDebugger,
+		"Stream a debug session's events; Last-Event-ID resumes", forbidden)
+	op.Parameters = []*huma.Param{stringParam("path", "sid", ""), stringParam("header", "Last-Event-ID", "Resume after this event")}
+	op.Responses["200"] = &huma.Response{
+		Description: "Events of the Debug Adapter Protocol",
+		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
+	}
+	r.handle(r.keyed, op, a.streamDebugEvents)
+}
+
+func (a *api) openDebugSession(ctx context.Context, caller sandbox.Key, in *openDebugInput) (*debugSession, error) {
+	session, breakpoints, err := a.service.OpenDebug(ctx, caller, in.ID, service.DebugStart{
+		Job:         service.Job{Code: in.Body.Code, Context: json.RawMessage(in.Body.Context), Kind: sandbox.KindDebug},
+		Breakpoints: in.Body.Breakpoints, Exceptions: in.Body.Exceptions, StopOnEntry: in.Body.StopOnEntry, Driver: in.Client,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newDebugSession(session, waitForStop(ctx, session, in.Wait), breakpoints), nil
+}
+
+func (a *api) openRecordingSession(ctx context.Context, caller sandbox.Key, in *openRecordingInput) (*debugSession, error) {
+	session, err := a.service.OpenPast(ctx, caller, in.ID, in.Client)
+	if err != nil {
+		return nil, err
+	}
+	return newDebugSession(session, session.Where(), nil), nil
+}
+
+func (a *api) getDebugSession(_ context.Context, caller sandbox.Key, in *debugSessionInput) (*debugSession, error) {
+	session, err := a.service.DebugSession(caller, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return newDebugSession(session, session.Where(), nil), nil
+}
+
+func (a *api) closeDebugSession(_ context.Context, caller sandbox.Key, in *debugSessionInput) (*message, error) {
+	return &message{"The debug session is closed"}, a.service.CloseDebug(caller, in.ID)
+}
+
+// driveCommand is the one command that DAP does not have.
+const driveCommand = "drive"
+
+// sendDebugCommand does one command of a session. gin reads the body, with any content type.
+func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
+	ctx, client, command := g.Request.Context(), g.GetHeader("X-Debug-Client"), g.Param("command")
+	session, err := a.service.DebugSession(callerFrom(ctx), g.Param("sid"))
+	if err != nil {
+		return nil, err
+	}
+	arguments, err := io.ReadAll(g.Request.Body)
+	if err != nil {
+		return nil, bodyTooLarge(maxBody)
+	}
+	var checked object
+	if len(arguments) > 0 && json.Unmarshal(arguments, &checked) != nil {
+		return nil, sandbox.Errorf(sandbox.FaultMalformed, "the body is not a JSON object; send the request's arguments as one, or no body")
+	}
+	if command == driveCommand || debugger.Drives(command) {
+		if err := session.Drive(client, command == driveCommand); err != nil {
+			return nil, err
+		}
+	}
+	if command == driveCommand {
+		return map[string]any{"driver": client}, nil
+	}
+	body, err := session.Do(ctx, command, arguments)
+	if err != nil {
+		return nil, sessionError(err)
+	}
+	out := map[string]any{}
+	text, err := json.Marshal(body)
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	if err == nil && debugger.Moves(command) {
+		where := waitForStop(ctx, session, g.Query("wait"))
+		out["where"] = where
+		if where.State == debugger.StateEnded {
+			out["result"] = session.Result()
+		}
+	}
+	return out, err
+}
+
+const (
+	defaultStopWait = 10 // seconds
+	maxStopWait     = 60
+)
+
+// waitForStop waits until the program stops or ends, for as many seconds as the client asks.
+func waitForStop(ctx context.Context, session *service.DebugSession, wait string) debugger.Where {
+	seconds, err := strconv.Atoi(wait)
+	if err != nil || seconds < 0 || seconds > maxStopWait {
+		seconds = defaultStopWait
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+	defer cancel()
+	return session.Settled(ctx)
+}
+
+func (a *api) streamDebugEvents(g *gin.Context) {
+	client := g.Request.Context()
+	session, err := a.service.DebugSession(callerFrom(client), g.Param("sid"))
+	if err != nil {
+		a.fail(g, err)
+		return
+	}
+	after, _ := strconv.Atoi(g.GetHeader("Last-Event-ID")) // without it, from the first event
+	stream := newEventStream(g)
+	defer stream.close()
+	for client.Err() == nil {
+		ctx, cancel := context.WithTimeout(client, heartbeatInterval)
+		events := session.Events(ctx, after)
+		cancel()
+		terminated := false
+		if len(events) == 0 && stream.text(": still open") != nil {
+			return
+		}
+		for _, e := range events { // encoded one by one: together they may have many megabytes
+			if client.Err() != nil || stream.event(strconv.Itoa(e.ID), e.Kind, e.Body) != nil {
+				return
+			}
+			after, terminated = e.ID, terminated || e.Kind == "terminated"
+		}
+		if stream.flush() != nil || terminated {
+			return
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gin-gonic/gin"
+
+	"glasshouse/sandbox"
+)
+
+// Problem is the body of every error, after RFC 9457. Type does not change between versions.
+type Problem struct {
+	Type      string           `json:"type"`
+	Title     string           `json:"title"`
+	Status    int              `json:"status"`
+	Detail    string           `json:"detail"`
+	Errors    []FieldProblem   `json:"errors,omitempty"`
+	Refusal   *sandbox.Refusal `json:"refusal,omitempty"`
+	RequestID string           `json:"request_id,omitempty"`
+}
+
+// FieldProblem says what is wrong with one field of the input.
+type FieldProblem struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus implements huma.StatusError.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType implements huma.ContentTypeFilter.
+func (p *Problem) ContentType(string) string { return problemType }
+
+const problemType = "application/problem+json"
+
+func (p *Problem) setFault(fault sandbox.Fault, status int) {
+	p.Type, p.Title, p.Status = "urn:glasshouse:problem:"+string(fault), strings.ReplaceAll(string(fault), "-", " "), status
+}
+
+var faultStatus = map[sandbox.Fault]int{
+	sandbox.FaultMalformed:    http.StatusBadRequest,
+	sandbox.FaultUnauthorized: http.StatusUnauthorized,
+	sandbox.FaultForbidden:    http.StatusForbidden,
+	sandbox.FaultNotFound:     http.StatusNotFound,
+	sandbox.FaultMethod:       http.StatusMethodNotAllowed,
+	sandbox.FaultBusy:         http.StatusConflict,
+	sandbox.FaultGone:         http.StatusGone,
+	sandbox.FaultTooLarge:     http.StatusRequestEntityTooLarge,
+	sandbox.FaultInvalid:      http.StatusUnprocessableEntity,
+	sandbox.FaultRefused:      http.StatusUnprocessableEntity,
+	sandbox.FaultLimit:        http.StatusTooManyRequests,
+	sandbox.FaultInternal:     http.StatusInternalServerError,
+	sandbox.FaultFull:         http.StatusServiceUnavailable,
+	sandbox.FaultUnavailable:  http.StatusServiceUnavailable,
+}
+
+// statusFault returns the fault of an error that huma found itself.
+func statusFault(status int) sandbox.Fault {
+	if status == http.StatusServiceUnavailable || status == http.StatusUnprocessableEntity { // of two faults
+		return sandbox.FaultInvalid
+	}
+	for fault, s := range faultStatus {
+		if s == status {
+			return fault
+		}
+	}
+	return sandbox.FaultInvalid
+}
+
+func faultOf(err error) sandbox.Fault {
+	var known *sandbox.Error
+	if errors.As(err, &known) {
+		return known.Fault
+	}
+	return sandbox.FaultInternal
+}
+
+// toProblem turns the service's error into a problem. retryAfter is in seconds, 0 if there is none.
+// An error that is not a sandbox.Error or sandbox.Refusal may hold internals, so its text stays in the log.
+func toProblem(err error, requestID string) (p *Problem, retryAfter int) {
+	p = &Problem{RequestID: requestID, Detail: "internal error; the service's log has it under the request id"}
+	fault := sandbox.FaultInternal
+	var known *sandbox.Error
+	var refusal *sandbox.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		fault, p.Detail, p.Refusal = sandbox.FaultRefused, refusal.Error(), refusal
+	case errors.As(err, &known):
+		fault, p.Detail, retryAfter = known.Fault, known.Detail, known.RetryAfter
+		if known.Field != "" {
+			p.Errors = []FieldProblem{{known.Field, known.Detail}}
+			p.Detail = known.Field + ": " + known.Detail
+		}
+	}
+	p.setFault(fault, faultStatus[fault])
+	return p, retryAfter
+}
+
+// fail answers with an error, outside huma, and ends the chain of handlers.
+func (a *api) fail(g *gin.Context, err error) {
+	ctx := g.Request.Context()
+	p, retryAfter := toProblem(err, infoFrom(ctx).id)
+	a.logInternal(ctx, p, err)
+	if retryAfter > 0 {
+		g.Header("Retry-After", strconv.Itoa(retryAfter))
+	}
+	writeProblem(g, p)
+}
+
+func writeProblem(g *gin.Context, p *Problem) {
+	g.Header("Content-Type", problemType)
+	g.AbortWithStatusJSON(p.Status, p)
+}
+
+// humaError turns the service's error into one that huma answers with.
+func (a *api) humaError(ctx context.Context, err error) error {
+	p, retryAfter := toProblem(err, infoFrom(ctx).id)
+	a.logInternal(ctx, p, err)
+	if retryAfter > 0 {
+		return huma.ErrorWithHeaders(p, http.Header{"Retry-After": {strconv.Itoa(retryAfter)}})
+	}
+	return p
+}
+
+// logInternal logs the error behind an internal problem, unless the client has left.
+func (a *api) logInternal(ctx context.Context, p *Problem, err error) {
+	if p.Status == http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
+		a.log.WithError(err).WithField("request_id", infoFrom(ctx).id).Error("a request failed")
+	}
+}
+
+// maxFieldProblems is the number of validation errors that a problem lists; a body can have a million.
+const maxFieldProblems = 20
+
+// newProblem makes the problem of a request that huma rejects.
+func newProblem(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
+	p := &Problem{Detail: message}
+	p.setFault(statusFault(status), status)
+	if ctx != nil {
+		p.RequestID = infoFrom(ctx.Context()).id
+	}
+	unlisted := max(len(errs)-maxFieldProblems, 0)
+	for _, err := range errs[:len(errs)-unlisted] {
+		var detail *huma.ErrorDetail
+		if errors.As(err, &detail) {
+			p.Errors = append(p.Errors, FieldProblem{strings.TrimPrefix(detail.Location, "body."), plainMessage.Replace(detail.Message)})
+		} else if err != nil {
+			p.Errors = append(p.Errors, FieldProblem{"", err.Error()})
+			if strings.Contains(err.Error(), "too large") {
+				p.setFault(sandbox.FaultTooLarge, http.StatusRequestEntityTooLarge)
+			}
+		}
+	}
+	for _, e := range p.Errors {
+		p.Detail += "; " + strings.TrimPrefix(e.Field+": "+e.Message, ": ")
+	}
+	if unlisted > 0 {
+		p.Detail += fmt.Sprintf("; and %d more", unlisted)
+	}
+	return p
+}
+
+// plainMessage replaces huma's wording where it names Go's formats, or does not say what to do.
+var plainMessage = strings.NewReplacer(
+	"invalid date/time for format "+time.RFC3339Nano, "expected a time in RFC 3339 format, such as 2026-01-31T12:00:00Z",
+	"unknown content type: ", "send a JSON body with the header Content-Type: application/json, not ",
+)

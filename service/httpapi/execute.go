@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+// CodeBody is code to execute, with its context and files. It is exported because huma reads exported
+// embedded fields only.
+type CodeBody struct {
+	Code    string     `json:"code" doc:"The body of one module"`
+	Context object     `json:"context,omitempty" doc:"Each key is a variable of the code; context is the whole object"`
+	Files   []CodeFile `json:"files,omitempty" doc:"Uploads that are in /data before the code runs"`
+}
+
+// CodeFile is an upload that comes with code.
+type CodeFile struct {
+	Path    string  `json:"path" doc:"Path below /data"`
+	Content *string `json:"content,omitempty" doc:"Text; either this or content_base64"`
+	Base64  []byte  `json:"content_base64,omitempty"`
+}
+
+func (b CodeBody) job(kind sandbox.Kind) (service.Job, error) {
+	job := service.Job{Code: b.Code, Context: json.RawMessage(b.Context), Kind: kind}
+	for n, f := range b.Files {
+		if (f.Content == nil) == (f.Base64 == nil) {
+			return job, &sandbox.Error{
+				Fault: sandbox.FaultInvalid, Field: fmt.Sprintf("files[%d]", n),
+				Detail: "give either content (text) or content_base64",
+			}
+		}
+		body := f.Base64
+		if f.Content != nil {
+			body = []byte(*f.Content)
+		}
+		job.Files = append(job.Files, service.JobFile{Path: f.Path, Body: body})
+	}
+	return job, nil
+}
+
+type executeInput struct {
+	InSandbox
+	ExecutionForm
+	Body CodeBody
+}
+
+type quickExecuteInput struct {
+	ExecutionForm
+	Body struct {
+		CodeBody
+		Config *policy.Policy `json:"config,omitempty"`
+	}
+	RawBody []byte
+}
+
+func (a *api) routeExecute(r *routes) {
+	statuses := []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusGone}
+	routeExecution(a, r, r.describe("POST", "/sandbox/{id}/execute", "executeCode", tagExecutions, "Execute code in a sandbox", statuses...), a.executeCode)
+	routeExecution(a, r, r.describe("POST", "/sandbox/agent/quick-execute", "quickExecuteCode", tagExecutions,
+		"Execute code in a new sandbox, which is deleted afterwards", statuses...), a.quickExecuteCode)
+}
+
+func (a *api) executeCode(ctx context.Context, caller sandbox.Key, in *executeInput) (*executionResponse, error) {
+	job, err := in.Body.job(sandbox.KindExecute)
+	if err != nil {
+		return nil, err
+	}
+	if in.wantsEvents() || in.wantsAsync() {
+		log, err := a.service.Start(ctx, caller, in.ID, job, nil)
+		return a.startedResponse(ctx, in.ExecutionForm, log, err)
+	}
+	return wholeResponse(a.service.Execute(ctx, caller, in.ID, job))
+}
+
+func (a *api) quickExecuteCode(ctx context.Context, caller sandbox.Key, in *quickExecuteInput) (*executionResponse, error) {
+	job, err := in.Body.job(sandbox.KindQuick)
+	if err != nil {
+		return nil, err
+	}
+	// The service decodes config itself, to tell a field that is absent from one that is zero.
+	var body struct {
+		Config json.RawMessage `json:"config"`
+	}
+	if in.Body.Config != nil {
+		_ = json.Unmarshal(in.RawBody, &body) // huma has decoded it once
+	}
+	if in.wantsEvents() || in.wantsAsync() {
+		log, err := a.service.Start(ctx, caller, "", job, body.Config)
+		return a.startedResponse(ctx, in.ExecutionForm, log, err)
+	}
+	return wholeResponse(a.service.QuickExecute(ctx, caller, job, body.Config))
+}

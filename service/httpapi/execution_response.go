@@ -1,0 +1,205 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+const (
+	maxPreferWait = 300 // seconds
+	// outputInterval is the time between two output events, so that many small writes become one event.
+	outputInterval = 20 * time.Millisecond
+)
+
+// ExecutionForm is how a client wants an execution: whole, as events, or later. It is exported because
+// huma reads exported embedded fields only.
+type ExecutionForm struct {
+	Accept string `header:"Accept" doc:"text/event-stream: stream the execution's events"`
+	Prefer string `header:"Prefer" doc:"respond-async: answer 202 with a Location at once; with wait=SECONDS, if it takes longer than that"`
+}
+
+func (f ExecutionForm) wantsEvents() bool { return strings.Contains(f.Accept, "text/event-stream") }
+
+func (f ExecutionForm) wantsAsync() bool { return strings.Contains(f.Prefer, "respond-async") }
+
+// wait returns how long the client waits for the end before it wants 202.
+func (f ExecutionForm) wait() time.Duration {
+	isSeparator := func(r rune) bool { return r == ',' || r == ';' || r == ' ' }
+	for preference := range strings.FieldsFuncSeq(f.Prefer, isSeparator) {
+		if text, ok := strings.CutPrefix(preference, "wait="); ok {
+			if seconds, err := strconv.Atoi(text); err == nil {
+				return time.Duration(min(max(seconds, 0), maxPreferWait)) * time.Second
+			}
+		}
+	}
+	return 0
+}
+
+// executionResponse writes an execution in the form that was asked for.
+type executionResponse struct{ Body func(huma.Context) }
+
+// acceptedExecution is the body of 202.
+type acceptedExecution struct {
+	ExecutionID string         `json:"execution_id"`
+	SandboxID   string         `json:"sandbox_id"`
+	Status      sandbox.Status `json:"status"`
+	Location    string         `json:"location" doc:"GET it for the execution as it is; with ?wait=SECONDS, when it has ended; with Accept: text/event-stream, its events"`
+}
+
+// routeExecution registers an operation that answers with an execution in any form.
+func routeExecution[I any](a *api, r *routes, op huma.Operation, handle func(context.Context, sandbox.Key, *I) (*executionResponse, error)) {
+	ok := &huma.Response{
+		Description: "The execution; or events with ids: started; stdout, stderr, debug, output and query; result; and done with the whole execution",
+		Content:     jsonContent[sandbox.Execution](r),
+	}
+	ok.Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	op.Responses["200"] = ok
+	if op.Method == http.MethodPost {
+		op.Responses["202"] = &huma.Response{
+			Description: "The execution is running",
+			Headers:     map[string]*huma.Param{"Location": {Description: "The execution", Schema: &huma.Schema{Type: huma.TypeString}}},
+			Content:     jsonContent[acceptedExecution](r),
+		}
+	} else {
+		op.Responses["204"] = &huma.Response{Description: "There are no events after Last-Event-ID; an EventSource does not reconnect"}
+	}
+	if _, hasBody := reflect.TypeFor[I]().FieldByName("Body"); hasBody {
+		r.describeErrors(&op, bodyStatuses...)
+	}
+	huma.Register(r.api, op, func(ctx context.Context, in *I) (*executionResponse, error) {
+		out, err := handle(ctx, callerFrom(ctx), in)
+		if err != nil {
+			return nil, a.humaError(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+func jsonResponse(status int, value any, headers ...string) *executionResponse {
+	return &executionResponse{func(ctx huma.Context) {
+		ctx.SetHeader("Content-Type", "application/json")
+		for i := 0; i+1 < len(headers); i += 2 {
+			ctx.SetHeader(headers[i], headers[i+1])
+		}
+		ctx.SetStatus(status)
+		encoder := json.NewEncoder(ctx.BodyWriter())
+		encoder.SetEscapeHTML(false)
+		_ = encoder.Encode(value) // fails if the client has left
+	}}
+}
+
+func wholeResponse(e *sandbox.Execution, err error) (*executionResponse, error) {
+	if err != nil {
+		return nil, err
+	}
+	return jsonResponse(http.StatusOK, e), nil
+}
+
+// startedResponse answers for an execution that goes on without its client.
+func (a *api) startedResponse(ctx context.Context, form ExecutionForm, log *service.EventLog, err error) (*executionResponse, error) {
+	if err != nil {
+		return nil, err
+	}
+	e, _ := log.Execution()
+	location := infoFrom(ctx).prefix + "/executions/" + e.ID
+	if form.wantsEvents() {
+		return &executionResponse{func(ctx huma.Context) {
+			ctx.SetHeader("Location", location)
+			a.streamEvents(ctx, log, 0)
+		}}, nil
+	}
+	if wait := form.wait(); wait > 0 {
+		select {
+		case <-log.Over():
+			e, _ := log.Execution()
+			return wholeResponse(e, log.Err())
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+	body := acceptedExecution{e.ID, e.SandboxID, sandbox.StatusRunning, location}
+	return jsonResponse(http.StatusAccepted, body, "Location", location, "Preference-Applied", "respond-async"), nil
+}
+
+// followResponse streams the events of an execution that was started before.
+func (a *api) followResponse(ctx context.Context, caller sandbox.Key, in *getExecutionInput) (*executionResponse, error) {
+	after := int64(0)
+	if in.LastEventID != "" {
+		var err error
+		if after, err = strconv.ParseInt(in.LastEventID, 10, 64); err != nil {
+			return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "Last-Event-ID", Detail: "no event of this execution has this id; leave the header out to get all events"}
+		}
+	}
+	log, after, err := a.service.Follow(ctx, caller, in.ID, after)
+	if err == nil {
+		err = log.Check(after)
+	}
+	switch {
+	case errors.Is(err, io.EOF): // 204 keeps an EventSource from reconnecting
+		return &executionResponse{func(ctx huma.Context) { ctx.SetStatus(http.StatusNoContent) }}, nil
+	case err != nil:
+		return nil, err
+	}
+	return &executionResponse{func(ctx huma.Context) { a.streamEvents(ctx, log, after) }}, nil
+}
+
+// streamEvents writes the events after an id, until there are no more or the client stops reading.
+// Neither holds up the execution.
+func (a *api) streamEvents(to huma.Context, log *service.EventLog, after int64) {
+	g := humagin.Unwrap(to)
+	stream := newEventStream(g)
+	defer stream.close()
+	if stream.text("retry: 1000") != nil || stream.flush() != nil {
+		return
+	}
+	client := g.Request.Context()
+	for {
+		ctx, cancel := context.WithTimeout(client, heartbeatInterval)
+		event, err := log.Next(ctx, after)
+		cancel()
+		switch {
+		case err == nil:
+			if err := stream.event(strconv.FormatInt(event.ID, 10), event.Name, event.Data); err != nil {
+				return
+			}
+			after = event.ID
+		case client.Err() != nil || errors.Is(err, io.EOF):
+			return
+		case errors.Is(err, context.DeadlineExceeded):
+			if stream.text(": still running") != nil {
+				return
+			}
+		default: // an internal error, when the status has been sent
+			p, _ := toProblem(err, infoFrom(client).id)
+			a.logInternal(client, p, err)
+			if stream.event(strconv.FormatInt(after, 10), "error", p) == nil {
+				_ = stream.flush() // the stream ends either way
+			}
+			return
+		}
+		if stream.flush() != nil {
+			return
+		}
+		if event.Name == "stdout" || event.Name == "stderr" {
+			select {
+			case <-time.After(outputInterval):
+			case <-log.Over():
+			case <-client.Done():
+				return
+			}
+		}
+	}
+}

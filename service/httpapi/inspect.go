@@ -1,0 +1,75 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"glasshouse/sandbox"
+)
+
+type codeInput struct {
+	InSandbox
+	Body struct {
+		Code string `json:"code"`
+	}
+}
+
+type checkedCode struct {
+	SandboxID string `json:"sandbox_id"`
+	sandbox.CheckResult
+}
+
+type completeInput struct {
+	InSandbox
+	Body struct {
+		Code   string `json:"code"`
+		Cursor *int   `json:"cursor,omitempty" doc:"Position in characters from 0; by default the end of the code"`
+	}
+}
+
+type sandboxVariables struct {
+	SandboxID string `json:"sandbox_id"`
+	sandbox.Variables
+}
+
+type highlightInput struct {
+	Body struct {
+		Code string `json:"code"`
+	}
+}
+
+type highlightedCode struct {
+	HTML string `json:"html"`
+	CSS  string `json:"css" doc:"The style sheet of the HTML's classes"`
+}
+
+// routeInspect routes what reads code and variables without running the user's code.
+func (a *api) routeInspect(r *routes) {
+	busy := []int{http.StatusConflict, http.StatusGone}
+	route(a, r, r.describe("POST", "/sandbox/{id}/check", "checkCode", tagSandboxes,
+		"Check code against Python's syntax and the sandbox's policy, without running it", busy...), a.checkCode)
+	route(a, r, r.describe("POST", "/sandbox/{id}/complete", "completeCode", tagSandboxes, "Complete code at a cursor", busy...), a.completeCode)
+	route(a, r, r.describe("GET", "/sandbox/{id}/variables", "getVariables", tagSandboxes,
+		"Get the variables of a sandbox, without running the user's code", busy...), a.getVariables)
+	route(a, r, r.describe("POST", "/sandbox/highlight", "highlightCode", tagSandboxes, "Highlight code as HTML"), a.highlightCode)
+}
+
+func (a *api) checkCode(ctx context.Context, caller sandbox.Key, in *codeInput) (*checkedCode, error) {
+	result, err := a.service.Check(ctx, caller, in.ID, in.Body.Code)
+	return &checkedCode{in.ID, result}, err
+}
+
+func (a *api) completeCode(ctx context.Context, caller sandbox.Key, in *completeInput) (*sandbox.Completion, error) {
+	completion, err := a.service.Complete(ctx, caller, in.ID, in.Body.Code, in.Body.Cursor)
+	return &completion, err
+}
+
+func (a *api) getVariables(ctx context.Context, caller sandbox.Key, in *InSandbox) (*sandboxVariables, error) {
+	variables, err := a.service.Variables(ctx, caller, in.ID)
+	return &sandboxVariables{in.ID, variables}, err
+}
+
+func (a *api) highlightCode(ctx context.Context, _ sandbox.Key, in *highlightInput) (*highlightedCode, error) {
+	html, css, err := a.service.Highlight(ctx, in.Body.Code)
+	return &highlightedCode{html, css}, err
+}

@@ -1,0 +1,54 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"glasshouse/sandbox"
+)
+
+type createKeyInput struct {
+	Body struct {
+		Name      string            `json:"name" minLength:"1" maxLength:"200"`
+		User      string            `json:"user_id,omitempty" maxLength:"200" doc:"The key's user; by default the caller's own"`
+		Role      sandbox.Role      `json:"role,omitempty" enum:"agent,developer,admin" default:"agent"`
+		ExpiresAt *time.Time        `json:"expires_at,omitempty"`
+		Limits    sandbox.KeyLimits `json:"limits,omitempty" doc:"Only an admin may set them; by default the operator's"`
+	}
+}
+
+type createdKey struct {
+	sandbox.Key
+	Secret string `json:"key" doc:"The secret. It is shown only in this response"`
+}
+
+type keyList struct {
+	Keys []sandbox.Key `json:"keys"`
+}
+
+type keyInput struct {
+	ID string `path:"id"`
+}
+
+func (a *api) routeKeys(r *routes) {
+	route(a, r, r.describe("POST", "/keys", "createKey", tagKeys, "Create a key", http.StatusForbidden), a.createKey)
+	route(a, r, r.describe("GET", "/keys", "listKeys", tagKeys, "List the caller's keys, or all keys for an admin",
+		http.StatusForbidden), a.listKeys)
+	route(a, r, r.describe("DELETE", "/keys/{id}", "revokeKey", tagKeys, "Revoke a key", http.StatusForbidden), a.revokeKey)
+}
+
+func (a *api) createKey(ctx context.Context, caller sandbox.Key, in *createKeyInput) (*createdKey, error) {
+	b := in.Body
+	key, secret, err := a.service.CreateKey(ctx, caller, sandbox.Key{Name: b.Name, User: b.User, Role: b.Role, ExpiresAt: b.ExpiresAt, Limits: b.Limits})
+	return &createdKey{key, secret}, err
+}
+
+func (a *api) listKeys(ctx context.Context, caller sandbox.Key, _ *struct{}) (*keyList, error) {
+	keys, err := a.service.ListKeys(ctx, caller)
+	return &keyList{keys}, err
+}
+
+func (a *api) revokeKey(ctx context.Context, caller sandbox.Key, in *keyInput) (*message, error) {
+	return &message{"The key is revoked"}, a.service.RevokeKey(ctx, caller, in.ID)
+}

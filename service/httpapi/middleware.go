@@ -1,0 +1,171 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/sandbox"
+)
+
+// requestInfo is what the middlewares know about a request. identifyRequest puts it into the context.
+type requestInfo struct {
+	id     string
+	prefix string      // "" or versionPrefix
+	caller sandbox.Key // set by authenticate
+}
+
+type requestInfoKey struct{}
+
+// infoFrom returns the requestInfo of a request's context.
+func infoFrom(ctx context.Context) *requestInfo {
+	if info, ok := ctx.Value(requestInfoKey{}).(*requestInfo); ok {
+		return info
+	}
+	return &requestInfo{}
+}
+
+func callerFrom(ctx context.Context) sandbox.Key { return infoFrom(ctx).caller }
+
+// identifyRequest gives the request an id, which the response, problems and the log carry.
+func identifyRequest(g *gin.Context) {
+	info := &requestInfo{id: requestID(g.GetHeader("X-Request-ID"))}
+	if strings.HasPrefix(g.FullPath(), versionPrefix+"/") {
+		info.prefix = versionPrefix
+	}
+	g.Header("X-Request-ID", info.id)
+	g.Request = g.Request.WithContext(context.WithValue(g.Request.Context(), requestInfoKey{}, info))
+}
+
+// requestID returns the client's id if it is short and printable ASCII, or else a new one.
+func requestID(given string) string {
+	notPrintable := func(r rune) bool { return r <= ' ' || r > '~' }
+	if len(given) > 0 && len(given) <= 64 && strings.IndexFunc(given, notPrintable) < 0 {
+		return given
+	}
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	return hex.EncodeToString(b[:])
+}
+
+// logAccess logs every request, if the operator wants that.
+func (a *api) logAccess(g *gin.Context) {
+	if !a.access {
+		return
+	}
+	start := time.Now()
+	g.Next()
+	a.log.WithFields(logrus.Fields{
+		"request_id": infoFrom(g.Request.Context()).id, "method": g.Request.Method, "path": g.Request.URL.Path,
+		"status": g.Writer.Status(), "ms": float64(time.Since(start).Microseconds()) / 1000,
+	}).Info("request")
+}
+
+// recoverPanics answers 500 for a handler that panicked, and logs the panic.
+func (a *api) recoverPanics() gin.HandlerFunc {
+	return gin.CustomRecoveryWithWriter(nil, func(g *gin.Context, panicked any) {
+		info := infoFrom(g.Request.Context())
+		a.log.WithFields(logrus.Fields{"request_id": info.id, "panic": panicked}).Error("a request handler panicked")
+		g.Abort()
+		if !g.Writer.Written() {
+			p, _ := toProblem(fmt.Errorf("panic: %v", panicked), info.id)
+			writeProblem(g, p)
+		}
+	})
+}
+
+// limitBody ends the reading of a request's body after maxBytes.
+func limitBody(maxBytes int64) gin.HandlerFunc {
+	return func(g *gin.Context) { g.Request.Body = http.MaxBytesReader(g.Writer, g.Request.Body, maxBytes) }
+}
+
+// rejectAmbiguousQuery rejects a query string that can't be parsed or repeats a name. A filter that is
+// silently dropped would let through what the client wants to exclude.
+func (a *api) rejectAmbiguousQuery(g *gin.Context) {
+	if err := checkQuery(g.Request.URL.RawQuery); err != nil {
+		a.fail(g, err)
+	}
+}
+
+func checkQuery(query string) error {
+	if query == "" {
+		return nil
+	}
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return sandbox.Errorf(sandbox.FaultInvalid, "the query string can't be parsed: %s; write ; as %%3B and %% as %%25", err)
+	}
+	for name, given := range values {
+		if len(given) > 1 {
+			return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: name, Detail: "the query has it more than once; give it once"}
+		}
+	}
+	return nil
+}
+
+// authenticate finds the caller's key, or answers 401.
+func (a *api) authenticate(g *gin.Context) {
+	scheme, secret, _ := strings.Cut(g.GetHeader("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
+		g.Header("WWW-Authenticate", `Bearer realm="glasshouse"`)
+		a.fail(g, sandbox.Errorf(sandbox.FaultUnauthorized,
+			"no API key; send the header Authorization: Bearer KEY (`glasshouse keys create` makes a key)"))
+		return
+	}
+	caller, err := a.service.Authenticate(g.Request.Context(), strings.TrimSpace(secret))
+	if err != nil {
+		if faultOf(err) == sandbox.FaultUnauthorized {
+			g.Header("WWW-Authenticate", `Bearer realm="glasshouse", error="invalid_token"`)
+		}
+		a.fail(g, err)
+		return
+	}
+	infoFrom(g.Request.Context()).caller = caller
+}
+
+// authenticateUnlessSigned admits a request with a signed URL without a key. The handler checks the signature.
+func (a *api) authenticateUnlessSigned(g *gin.Context) {
+	if !isSigned(g) {
+		a.authenticate(g)
+	}
+}
+
+// limitRate counts the request of a key against the key's limits, and answers 429 if they are used up.
+func (a *api) limitRate(g *gin.Context) {
+	caller := callerFrom(g.Request.Context())
+	if caller.ID == "" { // a signed URL
+		return
+	}
+	if err := a.limits.admit(g.Request.Context(), caller.Account); err != nil {
+		a.fail(g, err)
+		return
+	}
+	state, err := a.service.Admit(caller)
+	if state.Limit > 0 {
+		g.Header("RateLimit-Limit", strconv.Itoa(state.Limit))
+		g.Header("RateLimit-Remaining", strconv.Itoa(state.Remaining))
+		g.Header("RateLimit-Reset", strconv.Itoa(int(math.Ceil(state.Reset.Seconds()))))
+		g.Header("RateLimit-Policy", strconv.Itoa(state.Limit)+";w=60")
+	}
+	if err != nil {
+		a.fail(g, err)
+	}
+}
+
+func (a *api) notFound(g *gin.Context) {
+	a.fail(g, sandbox.Errorf(sandbox.FaultNotFound, "there is no route %s; GET /docs lists the routes", g.Request.URL.Path))
+}
+
+func (a *api) methodNotAllowed(g *gin.Context) {
+	a.fail(g, sandbox.Errorf(sandbox.FaultMethod, "%s does not accept %s; GET /docs lists the methods", g.Request.URL.Path, g.Request.Method))
+}

@@ -1,0 +1,183 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+	"github.com/gin-gonic/gin"
+
+	"glasshouse/sandbox"
+)
+
+// groups are gin's groups by how a request is admitted, each with one group per prefix.
+type groups struct {
+	public []*gin.RouterGroup // without a key
+	keyed  []*gin.RouterGroup
+	signed []*gin.RouterGroup // with a key or a signed URL
+	upload []*gin.RouterGroup // with a key, and a large body
+}
+
+// routes registers routes with gin and describes each of them once in OpenAPI.
+type routes struct {
+	groups
+	api huma.API
+}
+
+// tag groups operations in the documentation.
+type tag string
+
+const (
+	tagSandboxes     tag = "Sandboxes"
+	tagExecutions    tag = "Executions"
+	tagDatabase      tag = "Database"
+	tagFiles         tag = "Files"
+	tagArtifacts     tag = "Artifacts"
+	tagRecordings    tag = "Recordings"
+	tagDebugger      tag = "Debugger"
+	tagPendingWrites tag = "Pending writes"
+	tagEnvironments  tag = "Environments"
+	tagHelp          tag = "Help"
+	tagKeys          tag = "Keys"
+	tagService       tag = "Service"
+)
+
+var tagDescriptions = []*huma.Tag{
+	{Name: string(tagSandboxes), Description: "Isolated Python processes, with the variables and files that stay between executions."},
+	{Name: string(tagExecutions), Description: "Run code; read, follow, cancel and list executions."},
+	{Name: string(tagDatabase), Description: "Read-only SQL on the knowledge database."},
+	{Name: string(tagFiles), Description: "Uploads, which code finds in /data."},
+	{Name: string(tagArtifacts), Description: "Files that executions produced."},
+	{Name: string(tagRecordings), Description: "Recorded steps of debugged executions."},
+	{Name: string(tagDebugger), Description: "Interactive debug sessions and the Debug Adapter Protocol."},
+	{Name: string(tagPendingWrites), Description: "Captured statements that wait for an admin."},
+	{Name: string(tagEnvironments), Description: "Python environments and their packages."},
+	{Name: string(tagHelp), Description: "Helper functions, examples and templates."},
+	{Name: string(tagKeys), Description: "API keys."},
+	{Name: string(tagService), Description: "Health, metrics and documentation."},
+}
+
+// newRoutes returns the routes of an API without operations.
+func newRoutes(router *gin.Engine, groups groups, version string) *routes {
+	config := huma.DefaultConfig("Glasshouse", version)
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", "" // routeService serves them
+	config.CreateHooks = nil                                             // no $schema in responses
+	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode}
+	config.Formats = map[string]huma.Format{"application/json": format, "json": format}
+	config.RejectUnknownQueryParameters = true // a misspelt filter would let everything through
+	config.Info.Description = "Runs Python that agents write, next to PostgreSQL, and shows everything that happened."
+	config.Tags = tagDescriptions
+	config.Servers = []*huma.Server{{URL: "/"}, {URL: versionPrefix, Description: "The same routes, apart from those under the tag Service"}}
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer"}}
+	config.Security = []map[string][]string{{"key": {}}}
+	var adapter everyPrefix
+	for _, group := range groups.keyed {
+		adapter = append(adapter, humagin.NewWithGroup(router, group, huma.Config{OpenAPI: &huma.OpenAPI{}}).Adapter())
+	}
+	return &routes{groups, huma.NewAPI(config, adapter)}
+}
+
+// everyPrefix is a huma.Adapter that registers an operation under every prefix. huma describes it once.
+type everyPrefix []huma.Adapter
+
+func (p everyPrefix) Handle(op *huma.Operation, handler func(huma.Context)) {
+	for _, adapter := range p {
+		adapter.Handle(op, handler)
+	}
+}
+
+func (p everyPrefix) ServeHTTP(w http.ResponseWriter, r *http.Request) { p[0].ServeHTTP(w, r) }
+
+// describe returns the description of a route with a key. statuses are the errors that this route can
+// answer with beside those of every such route: a key that is missing or used up, an unreadable query,
+// a path that names nothing.
+func (r *routes) describe(method, path, id string, t tag, summary string, statuses ...int) huma.Operation {
+	op := huma.Operation{
+		Method: method, Path: path, OperationID: id, Tags: []string{string(t)}, Summary: summary,
+		MaxBodyBytes: maxBody, Responses: map[string]*huma.Response{},
+	}
+	r.describeErrors(&op, http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
+		http.StatusInternalServerError, http.StatusServiceUnavailable)
+	if strings.Contains(path, "{") {
+		r.describeErrors(&op, http.StatusNotFound)
+	}
+	r.describeErrors(&op, statuses...)
+	return op
+}
+
+// bodyStatuses are the errors of every route with a body.
+var bodyStatuses = []int{
+	http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+}
+
+func (r *routes) describeErrors(op *huma.Operation, statuses ...int) {
+	for _, status := range statuses {
+		response := &huma.Response{
+			Description: http.StatusText(status),
+			Content:     map[string]*huma.MediaType{problemType: {Schema: r.schema(reflect.TypeFor[Problem]())}},
+		}
+		if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+			response.Headers = map[string]*huma.Param{
+				"Retry-After": {Description: "Seconds", Schema: &huma.Schema{Type: huma.TypeInteger}},
+			}
+		}
+		op.Responses[strconv.Itoa(status)] = response
+	}
+}
+
+// schema returns a reference to the schema of t.
+func (r *routes) schema(t reflect.Type) *huma.Schema {
+	return r.api.OpenAPI().Components.Schemas.Schema(t, true, "")
+}
+
+// jsonContent returns the description of a JSON body of type T.
+func jsonContent[T any](r *routes) map[string]*huma.MediaType {
+	return map[string]*huma.MediaType{"application/json": {Schema: r.schema(reflect.TypeFor[T]())}}
+}
+
+func binaryContent() map[string]*huma.MediaType {
+	return map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+}
+
+func stringParam(in, name, description string) *huma.Param {
+	return &huma.Param{Name: name, In: in, Required: in == "path", Description: description, Schema: &huma.Schema{Type: huma.TypeString}}
+}
+
+// route registers an operation that huma decodes, validates and encodes.
+func route[I, O any](a *api, r *routes, op huma.Operation, handle func(context.Context, sandbox.Key, *I) (*O, error)) {
+	type output struct{ Body *O }
+	if _, hasBody := reflect.TypeFor[I]().FieldByName("Body"); hasBody {
+		r.describeErrors(&op, bodyStatuses...)
+	}
+	huma.Register(r.api, op, func(ctx context.Context, in *I) (*output, error) {
+		out, err := handle(ctx, callerFrom(ctx), in)
+		if err != nil {
+			return nil, a.humaError(ctx, err)
+		}
+		return &output{out}, nil
+	})
+}
+
+// handle describes an operation and registers its gin handler in each of the groups.
+func (r *routes) handle(groups []*gin.RouterGroup, op huma.Operation, handler gin.HandlerFunc) {
+	if isPublic := slices.Equal(groups, r.public); isPublic {
+		op.Security = []map[string][]string{} // none
+		for _, status := range []int{http.StatusUnauthorized, http.StatusTooManyRequests} {
+			delete(op.Responses, strconv.Itoa(status))
+		}
+	}
+	r.api.OpenAPI().AddOperation(&op)
+	for _, group := range groups {
+		group.Handle(op.Method, ginPath(op.Path), handler)
+	}
+}
+
+// ginPath turns an OpenAPI path into gin's: {id} matches one segment, and {path} the rest of the path.
+func ginPath(path string) string {
+	return strings.NewReplacer("{path}", "*path", "{", ":", "}", "").Replace(path)
+}

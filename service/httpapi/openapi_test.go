@@ -1,0 +1,190 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"io"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/sirupsen/logrus"
+)
+
+// operationsOf returns the operations of a path by method.
+func operationsOf(item *huma.PathItem) map[string]*huma.Operation {
+	operations := map[string]*huma.Operation{
+		"GET": item.Get, "HEAD": item.Head, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete,
+	}
+	for method, operation := range operations {
+		if operation == nil {
+			delete(operations, method)
+		}
+	}
+	return operations
+}
+
+func TestEveryRouteIsDescribed(t *testing.T) {
+	t.Parallel()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	router, openapi := newRouter(Config{Log: log, Version: "test"})
+	if len(router.Routes()) < 80 {
+		t.Errorf("got %d routes, want at least 80", len(router.Routes()))
+	}
+	parameter := regexp.MustCompile(`[:*](\w+)`)
+	routed := map[string]bool{} // method and OpenAPI path
+	for _, r := range router.Routes() {
+		path := parameter.ReplaceAllString(strings.TrimPrefix(r.Path, versionPrefix), "{$1}")
+		routed[r.Method+" "+path] = true
+		item := openapi.Paths[path]
+		if item == nil {
+			t.Errorf("%s %s: the path is not in OpenAPI", r.Method, r.Path)
+			continue
+		}
+		operation := operationsOf(item)[r.Method]
+		if operation == nil {
+			t.Errorf("%s %s: the method is not in OpenAPI", r.Method, r.Path)
+			continue
+		}
+		checkOperation(t, operation)
+	}
+	for path, item := range openapi.Paths {
+		if strings.HasPrefix(path, versionPrefix) {
+			t.Errorf("%s: described twice; want the path without the prefix only", path)
+		}
+		for method := range operationsOf(item) {
+			if !routed[method+" "+path] {
+				t.Errorf("%s %s is in OpenAPI, but gin has no route for it", method, path)
+			}
+		}
+	}
+}
+
+func checkOperation(t *testing.T, op *huma.Operation) {
+	t.Helper()
+	if !regexp.MustCompile(`^[a-z]+[A-Z0-9][A-Za-z0-9]*$`).MatchString(op.OperationID) {
+		t.Errorf("%s %s: got operationId %q, want a readable one such as createSandbox", op.Method, op.Path, op.OperationID)
+	}
+	if len(op.Tags) != 1 || !knownTag(op.Tags[0]) {
+		t.Errorf("%s: got tags %v, want one of tagDescriptions", op.OperationID, op.Tags)
+	}
+	if op.Summary == "" {
+		t.Errorf("%s: no summary", op.OperationID)
+	}
+	want := []string{"422", "500", "503"}
+	if !reflect.DeepEqual(op.Security, []map[string][]string{}) { // needs a key
+		want = append(want, "401", "429")
+	}
+	if strings.Contains(op.Path, "{") {
+		want = append(want, "404")
+	}
+	if op.RequestBody != nil {
+		want = append(want, "400", "413")
+	}
+	succeeds := false
+	for status, response := range op.Responses {
+		succeeds = succeeds || status < "400"
+		if response.Description == "" {
+			t.Errorf("%s: status %s has no description", op.OperationID, status)
+		}
+	}
+	if !succeeds {
+		t.Errorf("%s: no status of success", op.OperationID)
+	}
+	for _, status := range want {
+		if op.Responses[status] == nil {
+			t.Errorf("%s: status %s is not described", op.OperationID, status)
+		}
+	}
+	for _, name := range regexp.MustCompile(`{(\w+)}`).FindAllStringSubmatch(op.Path, -1) {
+		described := false
+		for _, parameter := range op.Parameters {
+			described = described || parameter.In == "path" && parameter.Name == name[1]
+		}
+		if !described {
+			t.Errorf("%s: the path parameter %s is not described", op.OperationID, name[1])
+		}
+	}
+}
+
+func knownTag(name string) bool {
+	for _, tag := range tagDescriptions {
+		if tag.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// New must not change what other users of gin and huma in the process see.
+func TestNewSetsNoGlobals(t *testing.T) {
+	before := reflect.ValueOf(huma.NewErrorWithContext).Pointer()
+	strict := huma.ValidateStrictCasing
+	replaced := func(huma.Context, int, string, ...error) huma.StatusError { return nil }
+	huma.NewErrorWithContext, huma.ValidateStrictCasing = replaced, false
+	t.Cleanup(func() { huma.NewErrorWithContext, huma.ValidateStrictCasing = newProblem, strict })
+	New(Config{Log: logrus.New(), Version: "test"})
+	if reflect.ValueOf(huma.NewErrorWithContext).Pointer() == before || huma.ValidateStrictCasing {
+		t.Error("New changed a global of huma; want that in init only")
+	}
+}
+
+func TestOpenAPIEncodes(t *testing.T) {
+	t.Parallel()
+	_, openapi := newRouter(Config{Log: logrus.New(), Version: "test"})
+	for name, encode := range map[string]func() ([]byte, error){
+		"3.1 JSON": func() ([]byte, error) { return json.Marshal(openapi) }, "3.1 YAML": openapi.YAML,
+		"3.0 JSON": openapi.Downgrade, "3.0 YAML": openapi.DowngradeYAML,
+	} {
+		if text, err := encode(); err != nil || len(text) < 10_000 {
+			t.Errorf("%s: got %d bytes and %v, want the document", name, len(text), err)
+		}
+	}
+}
+
+// DescribedStatuses returns a function that reports whether OpenAPI describes a status of a route.
+// A request without a route is described.
+func DescribedStatuses() func(method, path string, status string) bool {
+	_, openapi := newRouter(Config{Log: logrus.New(), Version: "test"})
+	type route struct {
+		method   string
+		path     *regexp.Regexp
+		literal  bool // no parameters: it wins over a route with parameters
+		statuses map[string]bool
+	}
+	var routes []route
+	parameter := regexp.MustCompile(`\\{(\w+)\\}`)
+	for path, item := range openapi.Paths {
+		pattern := parameter.ReplaceAllStringFunc(regexp.QuoteMeta(path), func(name string) string {
+			if name == `\{path\}` {
+				return ".+"
+			}
+			return "[^/]+"
+		})
+		for method, op := range operationsOf(item) {
+			statuses := map[string]bool{}
+			for status := range op.Responses {
+				statuses[status] = true
+			}
+			routes = append(routes, route{method, regexp.MustCompile("^" + pattern + "$"), !strings.Contains(path, "{"), statuses})
+		}
+	}
+	return func(method, path, status string) bool {
+		if status == "404" || status == "405" {
+			return true // also the answer to a path or a method without a route
+		}
+		path, _, _ = strings.Cut(strings.TrimPrefix(path, versionPrefix), "?")
+		described := true
+		for _, route := range routes {
+			if route.method == method && route.path.MatchString(path) {
+				described = route.statuses[status]
+				if route.literal {
+					return described
+				}
+			}
+		}
+		return described
+	}
+}

@@ -1,0 +1,111 @@
+// Package httpapi serves the service over HTTP.
+//
+// gin routes requests; its groups carry the prefixes ("" and /api/v1), the body limit and the authentication.
+// huma decodes and validates JSON requests and describes every route in OpenAPI, including those that gin
+// handles alone: streams, uploads, downloads and the WebSocket. Handlers call package service and turn its
+// errors into problems (RFC 9457); they hold no rules of their own.
+//
+// A request passes the middlewares in middleware.go in the order that newRouter lists them.
+//
+//	router.go       New, the groups, the list of routes
+//	middleware.go   one function for each concern
+//	openapi.go      the description of a route, and its registration
+//	errors.go       problems and their statuses
+//	sse.go          the writer of server-sent events
+//	json.go         decoding of JSON bodies
+//	…               one file for each noun, with its routes, inputs and outputs
+package httpapi
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gin-gonic/gin"
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/policy/limit"
+	"glasshouse/service"
+)
+
+// Config configures the API.
+type Config struct {
+	Service *service.Service
+	Log     logrus.FieldLogger
+	Version string // of the service, for OpenAPI
+	Access  bool   // log every request
+
+	StallTimeout time.Duration // of requests and responses; 0 is limit.DefaultStallTimeout
+}
+
+// api is the state that handlers and middlewares share.
+type api struct {
+	service *service.Service
+	log     logrus.FieldLogger
+	access  bool
+	limits  limits
+	metrics *metrics
+}
+
+// The maximum body sizes of requests, in bytes. An upload is also bounded by its sandbox's policy.
+const (
+	maxBody   = 4 << 20
+	maxUpload = 2 << 30
+)
+
+// versionPrefix is the prefix under which every route with a key is served a second time.
+const versionPrefix = "/api/v1"
+
+func init() {
+	// gin and huma keep these settings in globals only. They are set once, before any router exists.
+	gin.SetMode(gin.ReleaseMode)
+	huma.NewErrorWithContext = newProblem
+	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
+		return newProblem(nil, status, message, errs...)
+	}
+	// encoding/json takes ROLE for role. Without strict casing, such a name would escape validation.
+	huma.ValidateStrictCasing = true
+}
+
+// New returns the handler of the whole API.
+func New(c Config) http.Handler {
+	router, _ := newRouter(c)
+	return limit.StallTimeout(router, cmp.Or(c.StallTimeout, limit.DefaultStallTimeout))
+}
+
+// newRouter returns the router and the description of its routes.
+func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
+	a := &api{service: c.Service, log: c.Log, access: c.Access, limits: newLimits(), metrics: newMetrics()}
+	router := gin.New()
+	router.HandleMethodNotAllowed = true
+	router.Use(identifyRequest, a.logAccess, a.metrics.count, a.recoverPanics(), a.rejectAmbiguousQuery)
+	router.NoRoute(a.authenticate, a.limitRate, a.notFound)
+	router.NoMethod(a.authenticate, a.limitRate, a.methodNotAllowed)
+
+	var groups groups
+	groups.public = []*gin.RouterGroup{router.Group("", limitBody(maxBody))}
+	for _, prefix := range []string{"", versionPrefix} {
+		groups.keyed = append(groups.keyed, router.Group(prefix, limitBody(maxBody), a.authenticate, a.limitRate))
+		groups.signed = append(groups.signed, router.Group(prefix, limitBody(maxBody), a.authenticateUnlessSigned, a.limitRate))
+		groups.upload = append(groups.upload, router.Group(prefix, limitBody(maxUpload), a.authenticate, a.limitRate))
+	}
+	r := newRoutes(router, groups, c.Version)
+	a.routeService(r)
+	a.routeSandboxes(r)
+	a.routeExecute(r)
+	a.routeExecutions(r)
+	a.routeQueries(r)
+	a.routeInspect(r)
+	a.routeFiles(r)
+	a.routeArtifacts(r)
+	a.routeRecordings(r)
+	a.routeDebug(r)
+	a.routeDebugSessions(r)
+	a.routeDAP(r)
+	a.routePendingWrites(r)
+	a.routeEnvironments(r)
+	a.routeHelp(r)
+	a.routeKeys(r)
+	return router, r.api.OpenAPI()
+}

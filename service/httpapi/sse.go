@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+)
+
+const (
+	// eventTimeout is how long a client may take to read what is written. A client that stops reading
+	// must not hold its run, and the run's slot, for ever.
+	eventTimeout = 5 * time.Second
+	// heartbeatInterval is how often an idle stream sends a comment, so that proxies do not close it.
+	heartbeatInterval = 15 * time.Second
+)
+
+// eventStream writes server-sent events. The response begins with the first write, so that a
+// handler can still answer with an error before it.
+type eventStream struct {
+	g       *gin.Context
+	control *http.ResponseController
+	buffer  *bufio.Writer
+	begun   bool
+}
+
+func newEventStream(g *gin.Context) *eventStream {
+	return &eventStream{g: g, control: http.NewResponseController(g.Writer), buffer: bufio.NewWriterSize(g.Writer, 32<<10)}
+}
+
+// close removes the write deadline: the connection may serve other requests.
+func (s *eventStream) close() { _ = s.control.SetWriteDeadline(time.Time{}) }
+
+func (s *eventStream) begin() {
+	if s.begun {
+		return
+	}
+	s.begun = true
+	s.g.Header("Content-Type", "text/event-stream")
+	s.g.Header("Cache-Control", "no-cache")
+	s.g.Header("X-Accel-Buffering", "no") // nginx buffers responses otherwise
+	s.g.Status(http.StatusOK)
+}
+
+// event buffers an event with an id, a name and data as JSON on one line. An empty id or name is left out.
+func (s *eventStream) event(id, name string, data any) error {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	var fields []byte
+	if id != "" {
+		fields = append(append(append(fields, "id: "...), id...), '\n')
+	}
+	if name != "" {
+		fields = append(append(append(fields, "event: "...), name...), '\n')
+	}
+	fields = append(append(fields, "data: "...), text...)
+	return s.write(append(fields, "\n\n"...))
+}
+
+// text buffers lines that are not JSON events: comments, retry times.
+func (s *eventStream) text(lines string) error { return s.write([]byte(lines + "\n\n")) }
+
+func (s *eventStream) write(text []byte) error {
+	s.begin()
+	if err := s.control.SetWriteDeadline(time.Now().Add(eventTimeout)); err != nil {
+		return err
+	}
+	_, err := s.buffer.Write(text)
+	return err
+}
+
+// flush sends what is buffered.
+func (s *eventStream) flush() error {
+	if err := s.control.SetWriteDeadline(time.Now().Add(eventTimeout)); err != nil {
+		return err
+	}
+	if err := s.buffer.Flush(); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
