@@ -20,6 +20,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,6 +36,8 @@ type Config struct {
 	BinDir string // of initdb and postgres; "" looks for the newest installed, or the one an existing cluster needs
 	User   string // the account to run as where the service is root; "" is postgres, else nobody
 	Log    logrus.FieldLogger
+
+	Settings []string // of PostgreSQL, as name=value, beside those that the package sets; tests switch fsync off
 }
 
 // Server is the running server.
@@ -44,6 +47,7 @@ type Server struct {
 	log               logrus.FieldLogger
 	words             *boundedLog
 	lock              *os.File
+	settings          []string
 
 	stop chan struct{} // closed by Close
 	gone chan struct{} // closed when the supervisor has ended; nil before it began
@@ -79,7 +83,7 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: c.Log, stop: make(chan struct{})}
+	s := &Server{log: c.Log, settings: append(slices.Clone(settings), c.Settings...), stop: make(chan struct{})}
 	if s.log == nil {
 		s.log = logrus.StandardLogger()
 	}

@@ -82,7 +82,7 @@ func (s *Server) start() (*exec.Cmd, error) {
 	default:
 	}
 	args := []string{"-D", s.data, "-k", s.socket}
-	for _, setting := range settings {
+	for _, setting := range s.settings {
 		args = append(args, "-c", setting)
 	}
 	cmd := s.command("postgres", args...)
