@@ -45,7 +45,7 @@ HAVING count(*) > 0
 ORDER BY month DESC, total DESC NULLS LAST
 LIMIT 100`
 
-func benchReader(b *testing.B) (*dbaccess.Reader, *embedded.Server) {
+func benchReader(b *testing.B) (*dbaccess.Reader, *dbtest.Databases) {
 	b.Helper()
 	s := dbtest.Start(b)
 	if err := s.LoadDemo(context.Background()); err != nil {

@@ -129,7 +129,7 @@ func TestRefusalsSuggestTheIntendedName(t *testing.T) {
 }
 
 // trap creates the objects of the fixture as the owner of the database.
-func trap(t testing.TB, s *embedded.Server) {
+func trap(t testing.TB, s *dbtest.Databases) {
 	t.Helper()
 	ctx := context.Background()
 	fixture, err := os.ReadFile("testdata/check/fixture.sql")

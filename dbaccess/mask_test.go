@@ -17,7 +17,7 @@ import (
 
 var masks = []string{"public.staff.ssn", "staff.pay", "shown.note", "parts.code"}
 
-func maskedReader(t *testing.T, s *embedded.Server, columns ...string) *dbaccess.Reader {
+func maskedReader(t *testing.T, s *dbtest.Databases, columns ...string) *dbaccess.Reader {
 	t.Helper()
 	r, err := dbaccess.Open(context.Background(), dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge),
 		WriterURL: s.URL(embedded.RoleWriter, embedded.DatabaseKnowledge), AllowFunctions: []string{"told"}, MaskColumns: columns})
@@ -28,7 +28,7 @@ func maskedReader(t *testing.T, s *embedded.Server, columns ...string) *dbaccess
 	return r
 }
 
-func maskFixture(t *testing.T) *embedded.Server {
+func maskFixture(t *testing.T) *dbtest.Databases {
 	t.Helper()
 	ctx := context.Background()
 	s := dbtest.Start(t)

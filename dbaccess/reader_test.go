@@ -17,7 +17,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-func reader(t *testing.T, role string, s *embedded.Server) *dbaccess.Reader {
+func reader(t *testing.T, role string, s *dbtest.Databases) *dbaccess.Reader {
 	t.Helper()
 	r, err := dbaccess.Open(context.Background(), dbaccess.Config{URL: s.URL(role, embedded.DatabaseKnowledge)})
 	if err != nil {

@@ -119,12 +119,12 @@ func (c *clock) move(by time.Duration) {
 }
 
 // start gives a service on a real PostgreSQL, with a clock that the test moves.
-func start(t *testing.T) (*service.Service, *script, *embedded.Server, *clock) {
+func start(t *testing.T) (*service.Service, *script, *dbtest.Databases, *clock) {
 	t.Helper()
 	return startWith(t, func(h *history.Store) service.History { return h })
 }
 
-func startWith(t *testing.T, wrap func(*history.Store) service.History) (*service.Service, *script, *embedded.Server, *clock) {
+func startWith(t *testing.T, wrap func(*history.Store) service.History) (*service.Service, *script, *dbtest.Databases, *clock) {
 	t.Helper()
 	ctx := context.Background()
 	db := dbtest.Start(t)
