@@ -9,10 +9,10 @@ CREATE TABLE sandboxes (
 );
 CREATE INDEX ON sandboxes (state) WHERE state = 'active';
 
--- One row an execution, which comes here by way of the service's log: when it has
--- begun, or, where it is over by then, when it has ended. record is the execution as the API shows it, as JSON text in
--- bytea: neither text nor jsonb can hold U+0000, and nothing may be lost. The
--- other columns are what lists, statistics and searches need.
+-- One row for each execution. The service inserts it from its write-ahead log some 50 ms after the
+-- execution began or, if the execution has ended by then, after its end. record is the execution
+-- as the API returns it: JSON text, in bytea because neither text nor jsonb can hold U+0000. The
+-- other columns serve lists, statistics and searches.
 CREATE TABLE executions (
   id text PRIMARY KEY,
   sandbox_id text NOT NULL,

@@ -1,5 +1,5 @@
--- What the executions' records say of connections, once more, for those who ask
--- which host was reached, by whom and when.
+-- The connections of executions. Their records have them too; this table answers which user
+-- reached which host, and when.
 CREATE TABLE connections (
   execution_id text NOT NULL,
   number integer NOT NULL, -- within the execution, from 1
@@ -7,7 +7,7 @@ CREATE TABLE connections (
   owner text NOT NULL,
   host text NOT NULL,
   port integer NOT NULL,
-  address text NOT NULL, -- ip:port; empty where none was connected to
+  address text NOT NULL, -- ip:port; empty if there was no connection
   status text NOT NULL,
   reason text NOT NULL,
   bytes_sent bigint NOT NULL,

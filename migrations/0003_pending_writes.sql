@@ -1,5 +1,5 @@
--- Statements that would write, captured for an admin to decide on. record is the
--- write as the API shows it; status is beside it, for a write leaves pending once.
+-- Statements that write, which wait for an administrator's decision. record is the pending write
+-- as the API returns it, as JSON. status has a column because a write leaves "pending" only once.
 CREATE TABLE pending_writes (
   id text PRIMARY KEY,
   status text NOT NULL,

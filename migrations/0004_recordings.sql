@@ -1,7 +1,7 @@
--- What debugged runs did, in chunks as package debugger writes them. A chunk stands by
--- itself once the definitions of those before it are known; index says what is in
--- data, so that a search reads few. There is no foreign key: an execution's opening
--- row may be committed later than its first chunk.
+-- Recordings of debugged runs, in the chunks that package debugger writes. A chunk can be read
+-- with the definitions of the chunks before it. index tells what data contains, so that a search
+-- reads few chunks. There is no foreign key: the row of an execution may be committed after its
+-- first chunk.
 CREATE TABLE recording_chunks (
   execution_id text NOT NULL,
   sequence integer NOT NULL,
@@ -13,5 +13,5 @@ CREATE TABLE recording_chunks (
   created_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (execution_id, sequence)
 );
-ALTER TABLE recording_chunks ALTER COLUMN data SET STORAGE EXTERNAL; -- compressed already
+ALTER TABLE recording_chunks ALTER COLUMN data SET STORAGE EXTERNAL; -- data is compressed already
 CREATE INDEX ON recording_chunks (created_at);

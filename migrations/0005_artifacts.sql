@@ -1,5 +1,5 @@
--- One row for each version of a file that an execution left; the bytes are in the
--- vault, by their sum. place is the folder there that has it by its path.
+-- One row for each version of a file that an execution left. The blob store has the bytes, under
+-- their SHA-256 sum. place is the folder of the blob store that links to them by path.
 CREATE TABLE artifacts (
   id text PRIMARY KEY,
   execution_id text NOT NULL,

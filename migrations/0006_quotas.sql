@@ -1,5 +1,5 @@
--- What a key may use; 0 is what the operator has set for all. What keys use is counted
--- by account: a key that another made has its account, and so no more than it.
+-- The limits of a key; 0 stands for the operator's default. Usage counts by account: a key that
+-- was created with another key shares its account, and so its limits.
 ALTER TABLE keys
   ADD COLUMN account text NOT NULL DEFAULT '',
   ADD COLUMN requests_per_minute integer NOT NULL DEFAULT 0,

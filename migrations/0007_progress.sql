@@ -1,5 +1,5 @@
--- What executions that go on have done so far: their statements and connections, as
--- JSON. An execution's end has them in its own record, and they are gone from here.
+-- The queries and connections of running executions, as JSON. When an execution ends, its record
+-- has them and its rows here are deleted.
 CREATE TABLE progress (
   execution_id text NOT NULL,
   kind text NOT NULL,

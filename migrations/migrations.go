@@ -1,10 +1,10 @@
-// Package migrations embeds the schema of the history database, one file a
-// version, run in the order of their names. A file that has landed never changes.
+// Package migrations embeds the schema of the history database. Each file is one migration; package history runs those
+// that a database does not have, in the order of their names. The SQL of a file that was released never changes.
 package migrations
 
 import "embed"
 
-// Files holds the *.sql files.
+// Files holds the migrations.
 //
 //go:embed *.sql
 var Files embed.FS
