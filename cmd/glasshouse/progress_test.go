@@ -51,7 +51,7 @@ func TestAKilledServiceHasWhatRunsDid(t *testing.T) {
 			"running | SELECT 1 AS n | ok | " + endless + " | running", "cancelled | SELECT 1 AS n | ok | " + endless + " | cancelled",
 		},
 		"await db_query('SELECT 2 AS n')\nimport requests\nrequests.get('" + server.URL + "')": {
-			"running | SELECT 2 AS n | ok | " + address + " | open | ", "cancelled | SELECT 2 AS n | ok | " + address + " | allowed | cut: the service ended meanwhile; how much passed is not known",
+			"running | SELECT 2 AS n | ok | " + address + " | open | ", "cancelled | SELECT 2 AS n | ok | " + address + " | allowed | cut: the service ended meanwhile; the number of bytes is not known",
 		},
 	}
 	ids := map[string]string{}

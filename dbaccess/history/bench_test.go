@@ -1,4 +1,4 @@
-package history_test
+package history
 
 import (
 	"context"
@@ -6,47 +6,42 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"glasshouse/dbaccess/dbtest"
 	"glasshouse/sandbox"
 )
 
-// BenchmarkBeginFinish is what history adds to an answer: alone, and with the
-// callers of a busy service.
+// BenchmarkBeginFinish measures the time that history adds to an answer: for one caller, and for those of a busy
+// service.
 func BenchmarkBeginFinish(b *testing.B) {
 	ctx := context.Background()
-	h := open(b, dbtest.Start(b))
-	defer h.Close()
+	h := newStore(b)
 	var n atomic.Int64
-	round := func(b *testing.B, opening, closing bool) {
-		e := execution(fmt.Sprint(n.Add(1)))
-		now := time.Now()
-		if opening {
+	store := func(b *testing.B, begin, finish bool) {
+		e := runningExecution(fmt.Sprint(n.Add(1)))
+		if begin {
 			if err := h.Begin(ctx, e); err != nil {
 				b.Error(err)
 			}
 		}
-		if closing {
-			e.Status, e.CompletedAt = sandbox.StatusCompleted, &now
-			if err := h.Finish(ctx, e); err != nil {
+		if finish {
+			if err := h.Finish(ctx, end(e, sandbox.StatusCompleted)); err != nil {
 				b.Error(err)
 			}
 		}
 	}
 	b.Run("begin", func(b *testing.B) {
 		for b.Loop() {
-			round(b, true, false)
+			store(b, true, false)
 		}
 	})
 	b.Run("finish", func(b *testing.B) {
 		for b.Loop() {
-			round(b, false, true)
+			store(b, false, true)
 		}
 	})
 	b.Run("both", func(b *testing.B) {
 		for b.Loop() {
-			round(b, true, true)
+			store(b, true, true)
 		}
 	})
 	for _, clients := range []int{4, 16} {
@@ -54,7 +49,7 @@ func BenchmarkBeginFinish(b *testing.B) {
 			b.SetParallelism(clients / runtime.GOMAXPROCS(0))
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					round(b, true, true)
+					store(b, true, true)
 				}
 			})
 		})

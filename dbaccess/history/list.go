@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,20 +12,20 @@ import (
 )
 
 const (
-	limitDefault = 50
-	limitMax     = 1000
-	pageBytes    = 16 << 20 // of records; a page ends early rather than exceed it
+	defaultPageLimit = 50 // executions
+	maxPageLimit     = 1000
+	maxPageBytes     = 16 << 20 // of records; a page ends early rather than exceed it
 )
 
-// conditions are the clauses of a WHERE and the arguments that they name.
+// conditions are the clauses of a WHERE and their arguments.
 type conditions struct {
 	clauses []string
 	args    []any
 }
 
-// add adds a clause in which ? stands for v.
-func (c *conditions) add(clause string, v any) {
-	c.args = append(c.args, v)
+// add adds a clause in which ? stands for the argument.
+func (c *conditions) add(clause string, arg any) {
+	c.args = append(c.args, arg)
 	c.clauses = append(c.clauses, strings.ReplaceAll(clause, "?", fmt.Sprintf("$%d", len(c.args))))
 }
 
@@ -58,44 +59,39 @@ func conditionsOf(f sandbox.ExecutionFilter) *conditions {
 	return &c
 }
 
-// Executions lists what the filter lets through, newest first, whole, with what those that go
-// on have done so far, and the cursor of the next page, "" where there is none. A page has the
-// limit's number of executions or, where they are very large, fewer with a cursor. FaultInvalid where
-// the cursor is not one.
+// Executions returns a page of the executions that match the filter, newest first, and the cursor of the next page,
+// "" if there is none. Executions that run have their queries and connections so far. A page has as many executions
+// as the filter's limit or, if they are very large, fewer and a cursor. Executions returns FaultInvalid if the
+// filter's cursor is not one of this list.
 func (s *Store) Executions(ctx context.Context, f sandbox.ExecutionFilter) ([]sandbox.Execution, string, error) {
-	if f.After != "" {
-		last, err := s.Execution(ctx, f.After)
-		fault, ok := err.(*sandbox.Error)
-		// One of another list is as good as none: or it would tell that it is there.
-		if ok && fault.Fault == sandbox.FaultNotFound || err == nil && (f.User != "" && last.User != f.User || f.SandboxID != "" && last.SandboxID != f.SandboxID) {
-			return nil, "", &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "after", Detail: "is not a cursor: use the one that the page before ended with"}
-		}
-		if err != nil {
-			return nil, "", err
-		}
+	if err := s.checkCursor(ctx, f); err != nil {
+		return nil, "", err
 	}
 	limit := f.Limit
 	if limit <= 0 {
-		limit = limitDefault
+		limit = defaultPageLimit
 	}
-	limit = min(limit, limitMax)
+	limit = min(limit, maxPageLimit)
 	c := conditionsOf(f)
+	// The inner query adds up sizes, which PostgreSQL knows without reading large records, so that only the records of
+	// the page are read. One row more than the limit tells whether there is a next page.
+	sql := fmt.Sprintf(`SELECT %s FROM executions e JOIN (
+			SELECT id, sum(size) OVER newest - size AS before, row_number() OVER newest AS n FROM (
+				SELECT id, created_at, octet_length(record) + CASE WHEN completed_at IS NULL THEN
+					(SELECT coalesce(sum(octet_length(p.record)), 0) FROM progress p WHERE p.execution_id = executions.id)
+					ELSE 0 END AS size
+				FROM executions WHERE %s ORDER BY created_at DESC, id DESC LIMIT %d) page
+			WINDOW newest AS (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING)) sized ON sized.id = e.id
+		WHERE sized.before <= %d OR sized.n <= 2 ORDER BY e.created_at DESC, e.id DESC`,
+		recordColumns, c, limit+1, maxPageBytes)
 	var list []sandbox.Execution
 	var next string
 	err := s.readExecutions(ctx, func(ctx context.Context) error {
-		// Sizes first, from the row alone: a large record lies elsewhere, and is
-		// fetched only where it is within the page. One row more says if there are more.
-		rows, err := s.pool.Query(ctx, `SELECT `+bodies+` FROM executions e JOIN (
-				SELECT id, sum(size) OVER newest - size AS before, row_number() OVER newest AS n FROM (
-					SELECT id, created_at, octet_length(record) + CASE WHEN completed_at IS NULL THEN
-						(SELECT coalesce(sum(octet_length(p.record)), 0) FROM progress p WHERE p.execution_id = executions.id) ELSE 0 END AS size
-					FROM executions WHERE `+c.String()+fmt.Sprintf(` ORDER BY created_at DESC, id DESC LIMIT %d) page
-				WINDOW newest AS (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING)) sized ON sized.id = e.id
-			WHERE sized.before <= %d OR sized.n <= 2 ORDER BY e.created_at DESC, e.id DESC`, limit+1, pageBytes), c.args...)
+		rows, err := s.pool.Query(ctx, sql, c.args...)
 		if err != nil {
 			return err
 		}
-		list, next, err = s.page(rows, limit)
+		list, next, err = s.collectPage(rows, limit)
 		return err
 	})
 	if err != nil {
@@ -104,29 +100,45 @@ func (s *Store) Executions(ctx context.Context, f sandbox.ExecutionFilter) ([]sa
 	return list, next, nil
 }
 
-// page decodes rows until the page is full. The rows end past pageBytes, or past
-// the limit, or with the last execution there is.
-func (s *Store) page(rows pgx.Rows, limit int) ([]sandbox.Execution, string, error) {
+// checkCursor returns FaultInvalid if the filter's cursor is not an execution of the list. The error is the same if
+// the execution exists but is not of the list: the error must not tell another user's caller that it exists.
+func (s *Store) checkCursor(ctx context.Context, f sandbox.ExecutionFilter) error {
+	if f.After == "" {
+		return nil
+	}
+	last, err := s.Execution(ctx, f.After)
+	var known *sandbox.Error
+	notFound := errors.As(err, &known) && known.Fault == sandbox.FaultNotFound
+	ofOtherList := f.User != "" && last.User != f.User || f.SandboxID != "" && last.SandboxID != f.SandboxID
+	if notFound || err == nil && ofOtherList {
+		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "after",
+			Detail: "is not a cursor: use the one that the previous page returned"}
+	}
+	return err
+}
+
+// collectPage decodes rows until the page is full, and returns the cursor of the next page.
+func (s *Store) collectPage(rows pgx.Rows, limit int) ([]sandbox.Execution, string, error) {
 	defer rows.Close()
-	list, size := []sandbox.Execution{}, 0
+	list, pageBytes := []sandbox.Execution{}, 0
 	for rows.Next() {
-		var body []byte
+		var record []byte
 		var progress [][]byte
-		if err := rows.Scan(&body, &progress); err != nil {
+		if err := rows.Scan(&record, &progress); err != nil {
 			return nil, "", err
 		}
-		more := len(body)
+		size := len(record)
 		for _, p := range progress {
-			more += len(p)
+			size += len(p)
 		}
-		if len(list) == limit || size > 0 && size+more > pageBytes {
+		if len(list) == limit || len(list) > 0 && pageBytes+size > maxPageBytes {
 			return list, list[len(list)-1].ID, nil
 		}
-		e, err := s.executionOf(body, progress)
+		e, err := s.decodeExecution(record, progress)
 		if err != nil {
 			return nil, "", err
 		}
-		list, size = append(list, e), size+more
+		list, pageBytes = append(list, e), pageBytes+size
 	}
 	return list, "", rows.Err()
 }

@@ -1,4 +1,4 @@
-package history_test
+package history
 
 import (
 	"context"
@@ -17,12 +17,227 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/dbaccess/embedded"
-	"glasshouse/dbaccess/history"
 	"glasshouse/sandbox"
 )
 
-// server is one that the test can kill: it knows the folder.
-func server(t *testing.T) (*embedded.Server, string) {
+// newProxiedStore returns a Store whose connections the test can cut and stall.
+func newProxiedStore(t *testing.T) (*testStore, *proxy) {
+	t.Helper()
+	p, url := newProxy(t, databaseURL(t))
+	return openStore(t, Config{URL: url, Dir: t.TempDir()}), p
+}
+
+func TestOutageAcceptsRunsForAWhileAndThenEndsOnly(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h, p := newProxiedStore(t)
+	if err := h.Ping(ctx); err != nil {
+		t.Fatal(err)
+	}
+	p.cut()
+	finished, open := runningExecution("finished"), runningExecution("open")
+	h.begin(t, finished)
+	h.clock.advance(maxBacklogAge - 1)
+	h.begin(t, open)
+	h.clock.advance(1)
+	errs := map[string]error{"Ping": h.Ping(ctx), "Begin": h.Begin(ctx, runningExecution("late")),
+		"CreateSandbox": h.CreateSandbox(ctx, sandbox.Sandbox{ID: "late"})}
+	_, errs["Execution"] = h.Execution(ctx, "x")
+	_, _, errs["Executions"] = h.Executions(ctx, sandbox.ExecutionFilter{})
+	_, errs["Statistics"] = h.Statistics(ctx, "")
+	_, errs["Sandbox"] = h.Sandbox(ctx, "x")
+	_, errs["KeyByHash"] = h.KeyByHash(ctx, []byte("x"))
+	for name, err := range errs {
+		if !hasFault(err, sandbox.FaultUnavailable) {
+			t.Errorf("%s: got %v, want %s", name, err, sandbox.FaultUnavailable)
+		}
+	}
+	finished.Stdout = "kept"
+	h.finish(t, finished, sandbox.StatusCompleted)
+	if err := h.Close(); err == nil || !strings.Contains(err.Error(), "2 records are not in the history database") {
+		t.Errorf("Close: got %v, want an error that 2 records are not in the database", err)
+	}
+	if err := h.Begin(ctx, runningExecution("late")); !hasFault(err, sandbox.FaultUnavailable) {
+		t.Errorf("Begin after Close: got %v, want %s", err, sandbox.FaultUnavailable)
+	}
+	if err := h.Finish(ctx, end(runningExecution("late"), sandbox.StatusCompleted)); !hasFault(err, sandbox.FaultUnavailable) {
+		t.Errorf("Finish after Close: got %v, want %s", err, sandbox.FaultUnavailable)
+	}
+
+	p.restore()
+	h = h.reopen(t)
+	if n, err := h.Recover(ctx); n != 1 || err != nil {
+		t.Errorf("Recover: got %d, %v; want 1", n, err)
+	}
+	for id, want := range map[string]sandbox.Status{"finished": sandbox.StatusCompleted, "open": sandbox.StatusCancelled} {
+		e, err := h.Execution(ctx, id)
+		if err != nil || e.Status != want || e.CompletedAt == nil || id == "finished" && e.Stdout != "kept" {
+			t.Errorf("execution %s after the outage: got %+v, %v; want status %s", id, e, err, want)
+		}
+	}
+	if _, err := h.Execution(ctx, "late"); !hasFault(err, sandbox.FaultNotFound) {
+		t.Errorf("refused execution: got %v, want %s", err, sandbox.FaultNotFound)
+	}
+}
+
+// A server that hangs closes no connection. It must not hang the callers.
+func TestHangingServerHangsNoCaller(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h, p := newProxiedStore(t)
+	if err := h.Ping(ctx); err != nil {
+		t.Fatal(err)
+	}
+	resume := sync.OnceFunc(p.stall())
+	defer resume()
+	e := runningExecution("e")
+	h.begin(t, e)
+	h.finish(t, e, sandbox.StatusCompleted)
+	if _, err := h.KeyByHash(ctx, []byte("x")); !hasFault(err, sandbox.FaultUnavailable) {
+		t.Errorf("KeyByHash: got %v, want %s", err, sandbox.FaultUnavailable)
+	}
+	h.clock.advance(maxBacklogAge)
+	if err := h.Begin(ctx, runningExecution("late")); !hasFault(err, sandbox.FaultUnavailable) {
+		t.Errorf("Begin: got %v, want %s", err, sandbox.FaultUnavailable)
+	}
+	resume()
+	if e, err := h.Execution(ctx, "e"); err != nil || e.CompletedAt == nil {
+		t.Errorf("after the server goes on: got %+v, %v", e, err)
+	}
+}
+
+func TestBacklogIsInsertedWhenTheServerIsBack(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h, p := newProxiedStore(t)
+	p.cut()
+	e := runningExecution("e")
+	h.finish(t, e, sandbox.StatusCompleted)
+	if err := errors.Join(h.CreateSandbox(ctx, sandbox.Sandbox{ID: "s", State: sandbox.StateActive}),
+		h.EndSandbox(ctx, "s", sandbox.StateDeleted, time.Now())); err != nil {
+		t.Errorf("a sandbox during the outage: %v", err)
+	}
+	if _, err := h.Execution(ctx, "e"); !hasFault(err, sandbox.FaultUnavailable) {
+		t.Errorf("Execution during the outage: got %v, want %s", err, sandbox.FaultUnavailable)
+	}
+	p.restore()
+	if e, err := h.Execution(ctx, "e"); err != nil || e.Status != sandbox.StatusCompleted || e.CompletedAt == nil {
+		t.Errorf("Execution after the outage: got %+v, %v", e, err)
+	}
+	if b, err := h.Sandbox(ctx, "s"); err != nil || b.State != sandbox.StateDeleted {
+		t.Errorf("Sandbox after the outage: got %+v, %v", b, err)
+	}
+}
+
+func TestStatementsWaitForTheServer(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h, p := newProxiedStore(t)
+	day := time.Now()
+	if err := h.AddCPU(ctx, "ada", day, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	p.cut()
+	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancel()
+	if err := h.AddCPU(short, "grace", day, time.Second); !hasFault(err, sandbox.FaultUnavailable) {
+		t.Errorf("AddCPU whose caller gives up: got %v, want %s", err, sandbox.FaultUnavailable)
+	}
+	done := make(chan error, 1)
+	go func() { done <- h.AddCPU(ctx, "ada", day, time.Second) }()
+	p.restore()
+	if err := <-done; err != nil {
+		t.Errorf("AddCPU that waits: %v", err)
+	}
+	if used, err := h.CPUUsed(ctx, "ada", day); err != nil || used != 2*time.Second {
+		t.Errorf("CPUUsed: got %s, %v; want 2s", used, err)
+	}
+	p.cut()
+	go func() { done <- h.AddCPU(ctx, "ada", day, time.Second) }()
+	_ = h.Close()
+	if err := <-done; !hasFault(err, sandbox.FaultUnavailable) {
+		t.Errorf("AddCPU during Close: got %v, want %s", err, sandbox.FaultUnavailable)
+	}
+}
+
+// Many callers write while the real server is killed again and again. Every execution whose Finish returned nil must
+// be there, once.
+func TestNoFinishedExecutionIsLostWhenTheServerIsKilled(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	callers, rounds := 16, 20
+	if testing.Short() {
+		rounds = 10
+	}
+	server, kill := startKillableServer(ctx, t)
+	h := openStore(t, Config{URL: server.URL(embedded.RoleHistory, embedded.DatabaseHistory), Dir: t.TempDir()})
+	killWhenReachable := func() {
+		for h.Ping(ctx) != nil {
+			if ctx.Err() != nil {
+				t.Error("the server does not come back")
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		kill()
+	}
+	var all sync.WaitGroup
+	for c := range callers {
+		all.Go(func() {
+			for r := range rounds {
+				e := runningExecution(fmt.Sprint("e", c, "-", r))
+				if err := h.Begin(ctx, e); err != nil && !hasFault(err, sandbox.FaultUnavailable) {
+					t.Errorf("Begin %s: %v", e.ID, err)
+				}
+				e.Stdout = e.ID
+				if err := h.Finish(ctx, end(e, sandbox.StatusCompleted)); err != nil {
+					t.Errorf("Finish %s: %v", e.ID, err)
+				}
+				if c == 0 && r%10 == 5 {
+					killWhenReachable()
+				}
+			}
+		})
+	}
+	all.Wait()
+	killWhenReachable()
+	// untilReachable tries again while the server restarts.
+	untilReachable := func(f func() error) {
+		err := f()
+		for hasFault(err, sandbox.FaultUnavailable) && ctx.Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+			err = f()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	untilReachable(func() error {
+		n, err := h.CountExecutions(ctx, "s1")
+		if err == nil && n != callers*rounds {
+			t.Errorf("%d executions, want %d", n, callers*rounds)
+		}
+		return err
+	})
+	killWhenReachable() // the rows must not depend on the server's memory
+	for c := range callers {
+		for r := range rounds {
+			id := fmt.Sprint("e", c, "-", r)
+			untilReachable(func() error {
+				e, err := h.Execution(ctx, id)
+				if err == nil && (e.Status != sandbox.StatusCompleted || e.Stdout != id) {
+					t.Errorf("execution %s: got status %s, stdout %q", id, e.Status, e.Stdout)
+				}
+				return err
+			})
+		}
+	}
+}
+
+// startKillableServer starts a server with the settings of production, and returns a function that kills it with
+// SIGKILL. The server is started again after that.
+func startKillableServer(ctx context.Context, t *testing.T) (*embedded.Server, func()) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "gh")
 	if err != nil {
@@ -32,238 +247,29 @@ func server(t *testing.T) (*embedded.Server, string) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return serverIn(t, dir), dir
-}
-
-// serverIn starts the server of a folder, once more where it was there before.
-func serverIn(t *testing.T, dir string) *embedded.Server {
-	t.Helper()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	s, err := embedded.Start(context.Background(), embedded.Config{Dir: dir, Log: log})
+	server, err := embedded.Start(ctx, embedded.Config{Dir: dir, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return s
-}
-
-func postmaster(dir string) (pid int, err error) {
-	body, err := os.ReadFile(filepath.Join(dir, "postgres", "data", "postmaster.pid"))
-	if err == nil {
-		pid, err = strconv.Atoi(strings.SplitN(string(body), "\n", 2)[0])
-	}
-	return pid, err
-}
-
-func kill(t *testing.T, dir string) {
-	t.Helper()
-	pid, err := postmaster(dir)
-	if err == nil {
-		err = syscall.Kill(pid, syscall.SIGKILL)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// killAgain kills the server once it answers.
-func killAgain(ctx context.Context, t *testing.T, h *history.Store, dir string) {
-	t.Helper()
-	for h.Ping(ctx) != nil {
-		if ctx.Err() != nil {
-			t.Fatal("the server does not come back")
-		}
-	}
-	kill(t, dir)
-}
-
-func isFault(err error, f sandbox.Fault) bool {
-	var e *sandbox.Error
-	return errors.As(err, &e) && e.Fault == f
-}
-
-// Many callers write while the server is killed again and again: whatever Finish
-// said was kept is there, once.
-func TestNoFinishedExecutionIsLostWhenTheServerIsKilled(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	s, dir := server(t)
-	h := open(t, s)
-	defer h.Close()
-	var all sync.WaitGroup
-	const callers, rounds = 16, 40
-	for c := range callers {
-		all.Go(func() {
-			for r := range rounds {
-				e := execution(fmt.Sprint("e", c, "-", r))
-				if err := h.Begin(ctx, e); err != nil && !isFault(err, sandbox.FaultUnavailable) {
-					t.Error(err)
-				}
-				e.Status, e.Stdout = sandbox.StatusCompleted, e.ID
-				if err := h.Finish(ctx, e); err != nil {
-					t.Errorf("Finish %s: %v", e.ID, err)
-				}
-				if c == 0 && r%10 == 5 {
-					killAgain(ctx, t, h, dir)
-				}
-			}
-		})
-	}
-	all.Wait()
-	killAgain(ctx, t, h, dir)
-	for n := 0; n != callers*rounds; { // rides out the last restart
-		var err error
-		if n, err = h.CountExecutions(ctx, "s1"); err != nil && (ctx.Err() != nil || !isFault(err, sandbox.FaultUnavailable)) || err == nil && n != callers*rounds {
-			t.Fatalf("%d executions, %v; want %d", n, err, callers*rounds)
-		}
-	}
-	killAgain(ctx, t, h, dir) // what is said to be there must not depend on the server's memory
-	for c := range callers {
-		for r := range rounds {
-			id := fmt.Sprint("e", c, "-", r)
-			e, err := h.Execution(ctx, id)
-			for isFault(err, sandbox.FaultUnavailable) && ctx.Err() == nil {
-				e, err = h.Execution(ctx, id)
-			}
-			if err != nil || e.Status != sandbox.StatusCompleted || e.Stdout != id {
-				t.Fatalf("%s is %+v, %v", id, e, err)
-			}
-		}
-	}
-}
-
-// While the server is away runs go on for some seconds, on record; then none begins, and
-// those that run can end. All of it is there when the server is.
-func TestAnOutage(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	s, dir := server(t)
-	logs := t.TempDir()
-	h := openIn(t, s, logs)
-	if err := h.Ping(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	calls := map[string]error{"Ping": h.Ping(ctx)}
-	_, calls["Execution"] = h.Execution(ctx, "x")
-	_, _, calls["Executions"] = h.Executions(ctx, sandbox.ExecutionFilter{})
-	_, calls["Statistics"] = h.Statistics(ctx, "")
-	_, calls["Sandbox"] = h.Sandbox(ctx, "x")
-	_, calls["KeyByHash"] = h.KeyByHash(ctx, []byte("x"))
-	ended, began := execution("ended"), 0
-	if err := h.Begin(ctx, ended); err != nil {
-		t.Errorf("the first one after the server went: %v", err)
-	}
-	for calls["Begin"] == nil && ctx.Err() == nil {
-		calls["Begin"] = h.Begin(ctx, execution("open")) // the same one, again and again
-		_, _ = h.Statistics(ctx, "")
-		began++
-	}
-	for name, err := range calls {
-		if !isFault(err, sandbox.FaultUnavailable) {
-			t.Errorf("%s: %v, want %s", name, err, sandbox.FaultUnavailable)
-		}
-	}
-	if began < 2 {
-		t.Error("none may begin from the start")
-	}
-	ended.Status, ended.Stdout = sandbox.StatusCompleted, "kept"
-	if err := h.Finish(ctx, ended); err != nil {
-		t.Errorf("Finish: %v", err)
-	}
-	if err := h.Close(); err == nil || !strings.Contains(err.Error(), "2 executions are not in the history database") {
-		t.Errorf("Close says %v", err)
-	}
-	if err := h.Begin(ctx, execution("late")); !isFault(err, sandbox.FaultUnavailable) {
-		t.Errorf("Begin after Close: %v", err)
-	}
-	if err := h.Finish(ctx, execution("late")); !isFault(err, sandbox.FaultUnavailable) {
-		t.Errorf("Finish after Close: %v", err)
-	}
-
-	again := serverIn(t, dir)
-	h = openIn(t, again, logs)
-	defer h.Close()
-	if n, err := h.Recover(ctx); n != 1 || err != nil {
-		t.Errorf("Recover = %d, %v; want 1", n, err)
-	}
-	for id, want := range map[string]sandbox.Status{"ended": sandbox.StatusCompleted, "open": sandbox.StatusCancelled} {
-		if e, err := h.Execution(ctx, id); err != nil || e.Status != want || e.CompletedAt == nil || id == "ended" && e.Stdout != "kept" {
-			t.Errorf("%s: %+v, %v", id, e, err)
-		}
-	}
-}
-
-// A server that hangs, and closes no connection, hangs nobody.
-func TestAHangingServer(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	s, dir := server(t)
-	h := open(t, s)
-	defer h.Close()
-	if err := h.Ping(ctx); err != nil {
-		t.Fatal(err)
-	}
-	signal := func(what syscall.Signal) {
-		own, err := postmaster(dir)
+	return server, func() {
+		text, err := os.ReadFile(filepath.Join(dir, "postgres", "data", "postmaster.pid"))
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
+			return
 		}
-		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", own, own))
+		pid, err := strconv.Atoi(strings.SplitN(string(text), "\n", 2)[0])
+		if err == nil {
+			err = syscall.Kill(pid, syscall.SIGKILL)
+		}
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
-		for _, field := range append(strings.Fields(string(children)), strconv.Itoa(own)) {
-			if pid, err := strconv.Atoi(field); err == nil {
-				_ = syscall.Kill(pid, what)
-			}
-		}
-	}
-	signal(syscall.SIGSTOP)
-	defer signal(syscall.SIGCONT)
-	e := execution("e")
-	if err := errors.Join(h.Begin(ctx, e), h.Finish(ctx, e)); err != nil {
-		t.Errorf("a run: %v", err)
-	}
-	if _, err := h.KeyByHash(ctx, []byte("x")); !isFault(err, sandbox.FaultUnavailable) {
-		t.Errorf("a key: %v", err)
-	}
-	if err := h.Begin(ctx, execution("late")); !isFault(err, sandbox.FaultUnavailable) {
-		t.Errorf("a run, ten seconds later: %v", err)
-	}
-	signal(syscall.SIGCONT)
-	if e, err := h.Execution(ctx, "e"); err != nil || e.CompletedAt == nil {
-		t.Errorf("%+v, %v", e, err)
-	}
-}
-
-// What came while the server was away is read when it is back, with no restart.
-func TestTheServerComesBack(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	s, dir := server(t)
-	h := open(t, s)
-	defer h.Close()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	patient := execution("patient")
-	patient.Status = sandbox.StatusCompleted
-	if err := h.Finish(ctx, patient); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Execution(ctx, "patient"); !isFault(err, sandbox.FaultUnavailable) {
-		t.Errorf("before it is back: %v", err)
-	}
-	serverIn(t, dir)
-	if e, err := h.Execution(ctx, "patient"); err != nil || e.Status != sandbox.StatusCompleted || e.CompletedAt == nil {
-		t.Errorf("%+v, %v", e, err)
 	}
 }

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,88 +8,34 @@ import (
 	"glasshouse/sandbox"
 )
 
-// ofProgress is how the body of a progress begins, and no other record's.
-var ofProgress = []byte(`{"progress_of":`)
-
-// progressRow is the row of what a running execution does.
-func progressRow(p sandbox.Progress) (row, error) {
-	body, err := plainJSON(p)
-	if err != nil {
-		return row{}, fmt.Errorf("write an execution's progress: %w", err)
-	}
-	if len(body) > maxRecord {
-		return row{}, fmt.Errorf("the progress of execution %s has %d bytes, more than history takes", p.Execution, len(body))
-	}
-	return row{e: &sandbox.Execution{ID: p.Execution}, kind: p.Kind(), number: p.Number, body: body}, nil
-}
-
-// rowIn is the row whose body a log had.
-func rowIn(body []byte) (row, error) {
-	if bytes.HasPrefix(body, ofProgress) {
-		var p sandbox.Progress
-		if err := json.Unmarshal(body, &p); err != nil {
-			return row{}, fmt.Errorf("read an execution's progress: %w", err)
-		}
-		return progressRow(p)
-	}
-	e, err := decode(body)
-	if err != nil {
-		return row{}, err
-	}
-	return rowOf(&e, e.CompletedAt != nil)
-}
-
-// Progress keeps what a running execution does. It is in the log when it returns, as
-// Begin's row is; FaultUnavailable where it could not be, or where what begins finds no room
-// on the disk, or too much that waits for the database.
+// Progress stores a query or a connection of a running execution. When it returns nil, the record is in the log, as
+// Begin's is. It returns FaultUnavailable if the record cannot be stored, or if the query or connection is about to
+// begin and the disk is nearly full or the backlog has its maximum size.
 func (s *Store) Progress(ctx context.Context, p sandbox.Progress) error {
 	r, err := progressRow(p)
-	if err == nil && p.IsStart() {
-		err = s.progressRoom(ctx)
-	}
-	if err == nil {
-		err = s.keep(ctx, r, openPatience)
-	}
-	return unavailable(err)
-}
-
-func (s *Store) progressRoom(ctx context.Context) error {
-	if err := s.queue.disk.room(); err != nil || !s.queue.full() {
+	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, openPatience)
-	defer cancel()
-	return s.queue.settled(ctx)
-}
-
-// withoutOver leaves out the progress of executions whose end is among the rows.
-func withoutOver(rows []row) []row {
-	over := map[string]bool{}
-	some := false
-	for _, r := range rows {
-		if some = some || r.kind != ""; r.completed != nil {
-			over[r.e.ID] = true
+	if p.IsStart() {
+		if err := s.writer.checkSpace(); err != nil {
+			return err
+		}
+		waitCtx, cancel := context.WithTimeout(ctx, beginTimeout)
+		defer cancel()
+		if err := s.writer.waitForRoom(waitCtx); err != nil {
+			return unavailable(err)
 		}
 	}
-	if !some {
-		return rows
-	}
-	left := make([]row, 0, len(rows))
-	for _, r := range rows {
-		if r.kind == "" || !over[r.e.ID] {
-			left = append(left, r)
-		}
-	}
-	return left
+	return unavailable(s.writer.write(ctx, r, beginTimeout))
 }
 
-// addProgress adds to e, which goes on, what it has done so far. The error is of what can't
-// be read.
-func addProgress(e *sandbox.Execution, bodies [][]byte) (wrong error) {
-	for _, body := range bodies {
+// addProgress adds the queries and connections so far to an execution that runs. It leaves out a record that it cannot
+// decode and returns an error for it.
+func addProgress(e *sandbox.Execution, records [][]byte) (err error) {
+	for _, record := range records {
 		var p sandbox.Progress
-		if err := json.Unmarshal(body, &p); err != nil {
-			wrong = fmt.Errorf("read an execution's progress: %w", err)
+		if decodeErr := json.Unmarshal(record, &p); decodeErr != nil {
+			err = fmt.Errorf("decode the record of a query or connection: %w", decodeErr)
 			continue
 		}
 		if p.Query != nil {
@@ -100,22 +45,23 @@ func addProgress(e *sandbox.Execution, bodies [][]byte) (wrong error) {
 			e.Connections = append(e.Connections, *p.Connection)
 		}
 	}
-	return wrong
+	return err
 }
 
-// cutShort says of what was under way that nobody knows how it ended, and sums up what is known.
+// cutShort marks the queries and connections that were open when the service ended, and sums up the network usage.
 func cutShort(e *sandbox.Execution) {
-	const why = "the service ended meanwhile"
+	const reason = "the service ended meanwhile"
 	for n := range e.Queries {
 		if q := &e.Queries[n]; q.Status == sandbox.QueryRunning {
-			q.Status, q.Error = "cancelled", why
+			q.Status, q.Error = "cancelled", reason
 		}
 	}
 	for n := range e.Connections {
-		if c := &e.Connections[n]; c.Status == sandbox.ConnectionOpen {
-			c.Status, c.Reason = sandbox.ConnectionAllowed, "cut: "+why+"; how much passed is not known"
+		c := &e.Connections[n]
+		if c.Status == sandbox.ConnectionOpen {
+			c.Status, c.Reason = sandbox.ConnectionAllowed, "cut: "+reason+"; the number of bytes is not known"
 		}
-		e.Usage.NetworkSent += e.Connections[n].BytesSent
-		e.Usage.NetworkReceived += e.Connections[n].BytesReceived
+		e.Usage.NetworkSent += c.BytesSent
+		e.Usage.NetworkReceived += c.BytesReceived
 	}
 }

@@ -1,30 +1,28 @@
-package history_test
+package history
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
-	"glasshouse/dbaccess/dbtest"
-	"glasshouse/dbaccess/embedded"
-	"glasshouse/dbaccess/history/wal"
 	"glasshouse/sandbox"
 )
 
-func statement(id string, number int64, sql, status string) sandbox.Progress {
-	return sandbox.Progress{Execution: id, Number: number, Query: &sandbox.Query{SQL: sql, Status: status, StartedAt: time.Now().UTC()}}
+func queryProgress(id string, number int64, sql, status string) sandbox.Progress {
+	query := sandbox.Query{SQL: sql, Status: status, StartedAt: time.Now().UTC()}
+	return sandbox.Progress{Execution: id, Number: number, Query: &query}
 }
 
-func way(id string, number int64, host string, status sandbox.ConnectionStatus) sandbox.Progress {
-	return sandbox.Progress{Execution: id, Number: number, Connection: &sandbox.Connection{Host: host, Port: 443, Status: status, StartedAt: time.Now().UTC()}}
+func connectionProgress(id string, number int64, host string, status sandbox.ConnectionStatus) sandbox.Progress {
+	connection := sandbox.Connection{Host: host, Port: 443, Status: status, StartedAt: time.Now().UTC()}
+	return sandbox.Progress{Execution: id, Number: number, Connection: &connection}
 }
 
-// did is what an execution is said to have done, in short.
-func did(e sandbox.Execution) (list []string) {
+// summaryOf returns the queries and connections of an execution as short texts.
+func summaryOf(e sandbox.Execution) []string {
+	list := []string{}
 	for _, q := range e.Queries {
 		list = append(list, q.SQL+" "+q.Status+" "+q.Error)
 	}
@@ -34,155 +32,119 @@ func did(e sandbox.Execution) (list []string) {
 	return list
 }
 
-// What a run does is in history while it goes on, in its order, and its end has it alone;
-// where the service ended first, what was under way is said to be cut off.
-func TestWhatARunningExecutionDoes(t *testing.T) {
-	ctx, server := context.Background(), dbtest.Start(t)
-	h := open(t, server)
-	shows := func(when, id string, want ...string) {
-		t.Helper()
-		if e, err := h.Execution(ctx, id); err != nil || fmt.Sprintf("%q", did(e)) != fmt.Sprintf("%q", want) {
-			t.Errorf("%s: %q, %v; want %q", when, did(e), err, want)
-		}
-		list, _, err := h.Executions(ctx, sandbox.ExecutionFilter{})
-		for _, e := range list {
-			if e.ID == id && fmt.Sprintf("%q", did(e)) != fmt.Sprintf("%q", want) {
-				t.Errorf("%s, in the list: %q; want %q", when, did(e), want)
-			}
-		}
-		if err != nil || len(list) == 0 {
-			t.Errorf("%s: a list of %d, %v", when, len(list), err)
+// checkProgress compares the queries and connections that Execution and Executions return with those wanted.
+func checkProgress(t *testing.T, h *testStore, when, id string, want ...string) {
+	t.Helper()
+	e, err := h.Execution(context.Background(), id)
+	if got := summaryOf(e); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%s, Execution %s: got %q, %v; want %q", when, id, got, err, want)
+	}
+	list, _, err := h.Executions(context.Background(), sandbox.ExecutionFilter{})
+	if err != nil || len(list) == 0 {
+		t.Errorf("%s: Executions returned %d executions, %v", when, len(list), err)
+	}
+	for _, e := range list {
+		if got := summaryOf(e); e.ID == id && !reflect.DeepEqual(got, want) {
+			t.Errorf("%s, Executions, %s: got %q, want %q", when, id, got, want)
 		}
 	}
-	for _, id := range []string{"ends", "left"} {
-		if err := h.Begin(ctx, execution(id)); err != nil {
-			t.Fatal(err)
-		}
+}
+
+func checkProgressRows(t *testing.T, h *testStore, id string, want int) {
+	t.Helper()
+	if got := h.query(t, `SELECT kind FROM progress WHERE execution_id = $1`, id); len(got) != want {
+		t.Errorf("table progress has %d rows of %s, want %d", len(got), id, want)
+	}
+}
+
+const cutReason = "the service ended meanwhile"
+
+// Queries and connections are in history while the execution runs. Its end replaces them. If the service ends first,
+// those that were open are marked as cut.
+func TestProgressIsStoredUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := newStore(t)
+	for _, id := range []string{"ends", "open"} {
+		h.begin(t, runningExecution(id))
 		for n, p := range []sandbox.Progress{
-			statement(id, 0, "SELECT 1", sandbox.QueryRunning), statement(id, 0, "SELECT 1", "ok"), statement(id, 1, "SELECT 2", sandbox.QueryRunning),
-			way(id, 1, "b.example", sandbox.ConnectionOpen), way(id, 0, "a.example", sandbox.ConnectionOpen), way(id, 0, "a.example", sandbox.ConnectionAllowed),
+			queryProgress(id, 0, "SELECT 1", sandbox.QueryRunning), queryProgress(id, 0, "SELECT 1", "ok"),
+			queryProgress(id, 1, "SELECT 2", sandbox.QueryRunning),
+			connectionProgress(id, 1, "b.example", sandbox.ConnectionOpen),
+			connectionProgress(id, 0, "a.example", sandbox.ConnectionOpen),
+			connectionProgress(id, 0, "a.example", sandbox.ConnectionAllowed),
 		} {
 			if err := h.Progress(ctx, p); err != nil {
 				t.Fatal(err)
 			}
 			if n == 2 {
-				shows("after three", id, "SELECT 1 ok ", "SELECT 2 running ")
+				checkProgress(t, h, "after three records", id, "SELECT 1 ok ", "SELECT 2 running ")
 			}
 		}
-		shows("while it goes on", id, "SELECT 1 ok ", "SELECT 2 running ", "a.example allowed ", "b.example open ")
+		checkProgress(t, h, "while it runs", id, "SELECT 1 ok ", "SELECT 2 running ", "a.example allowed ", "b.example open ")
 	}
-	over := execution("ends")
-	over.Status, over.Queries = sandbox.StatusCompleted, []sandbox.Query{{SQL: "SELECT 3", Status: "ok"}}
-	if err := h.Finish(ctx, over); err != nil {
-		t.Fatal(err)
-	}
-	shows("after its end", "ends", "SELECT 3 ok ")
-	if n := progressRows(t, server, "ends"); n != 0 {
-		t.Errorf("%d things are kept beside the end that has them", n)
-	}
-	h.Close()
-	h = open(t, server)
-	defer h.Close()
+	e := runningExecution("ends")
+	e.Queries = []sandbox.Query{{SQL: "SELECT 3", Status: "ok"}}
+	h.finish(t, e, sandbox.StatusCompleted)
+	checkProgress(t, h, "after its end", "ends", "SELECT 3 ok ")
+	checkProgressRows(t, h, "ends", 0)
+	h = h.reopen(t)
 	if n, err := h.Recover(ctx); n != 1 || err != nil {
-		t.Fatalf("Recover = %d, %v", n, err)
+		t.Fatalf("Recover: got %d, %v; want 1", n, err)
 	}
-	const why = "the service ended meanwhile"
-	shows("after a restart", "left", "SELECT 1 ok ", "SELECT 2 cancelled "+why, "a.example allowed ", "b.example allowed cut: "+why+"; how much passed is not known")
-	if n := progressRows(t, server, "left"); n != 0 {
-		t.Errorf("%d things are kept beside the end that has them", n)
-	}
+	checkProgress(t, h, "after a restart", "open", "SELECT 1 ok ", "SELECT 2 cancelled "+cutReason, "a.example allowed ",
+		"b.example allowed cut: "+cutReason+"; the number of bytes is not known")
+	checkProgressRows(t, h, "open", 0)
 }
 
-// A service that was killed left them in the log alone, in which some executions ended.
-func TestProgressInTheLog(t *testing.T) {
-	ctx, dir := context.Background(), t.TempDir()
-	log, err := wal.Open(dir, nil)
-	if err != nil {
+// A killed service left everything in the log only; one of the executions has its end there.
+func TestProgressIsReplayed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const created = `"created_at":"2026-01-02T03:04:05Z"`
+	writeLog(t, dir,
+		`{"execution_id":"open","status":"running",`+created+`}`,
+		`{"progress_of":"open","number":0,"query":{"query":"SELECT 1","status":"running"}}`,
+		`{"progress_of":"open","number":0,"query":{"query":"SELECT 1","status":"ok"}}`,
+		`{"execution_id":"ended","status":"running",`+created+`}`,
+		`{"progress_of":"ended","number":0,"query":{"query":"SELECT 1","status":"running"}}`,
+		`{"progress_of":"open","number":1,"query":{"query":"SELECT 2","status":"running"}}`,
+		`{"execution_id":"ended","status":"completed",`+created+`,"completed_at":"2026-01-02T03:04:06Z",`+
+			`"queries":[{"query":"SELECT 1","status":"ok"}]}`,
+	)
+	h := openStore(t, Config{URL: databaseURL(t), Dir: dir})
+	checkProgressRows(t, h, "ended", 0)
+	if _, err := h.Recover(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	const at = `"created_at":"2026-01-02T03:04:05Z"`
-	for _, body := range []string{
-		`{"execution_id":"left","status":"running",` + at + `}`,
-		`{"progress_of":"left","number":0,"query":{"query":"SELECT 1","status":"running"}}`,
-		`{"progress_of":"left","number":0,"query":{"query":"SELECT 1","status":"ok"}}`,
-		`{"execution_id":"over","status":"running",` + at + `}`,
-		`{"progress_of":"over","number":0,"query":{"query":"SELECT 1","status":"running"}}`,
-		`{"progress_of":"left","number":1,"query":{"query":"SELECT 2","status":"running"}}`,
-		`{"execution_id":"over","status":"completed",` + at + `,"completed_at":"2026-01-02T03:04:06Z","queries":[{"query":"SELECT 1","status":"ok"}]}`,
-	} {
-		if _, err := log.Append([]byte(body)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
-	server := dbtest.Start(t)
-	h := openIn(t, server, dir)
-	defer h.Close()
-	if n := progressRows(t, server, "over"); n != 0 {
-		t.Errorf("%d things of an execution that is over", n)
-	}
-	if _, err := h.Recover(ctx); err != nil {
-		t.Fatal(err)
-	}
-	for id, want := range map[string][]string{"left": {"SELECT 1 ok ", "SELECT 2 cancelled the service ended meanwhile"}, "over": {"SELECT 1 ok "}} {
-		if e, err := h.Execution(ctx, id); err != nil || fmt.Sprintf("%q", did(e)) != fmt.Sprintf("%q", want) {
-			t.Errorf("%s: %q, %v; want %q", id, did(e), err, want)
-		}
-	}
+	checkProgress(t, h, "after Recover", "open", "SELECT 1 ok ", "SELECT 2 cancelled "+cutReason)
+	checkProgress(t, h, "after Recover", "ended", "SELECT 1 ok ")
 }
 
-// What can't be read of an execution that was cut off keeps the service from no start.
-func TestRecoverIsNotHeldUp(t *testing.T) {
-	ctx, server := context.Background(), dbtest.Start(t)
-	h := open(t, server)
+func TestRecoverGoesOnAfterUnreadableRecords(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := newStore(t)
 	for _, id := range []string{"opening", "progress", "good"} {
-		if err := errors.Join(h.Begin(ctx, execution(id)), h.Progress(ctx, statement(id, 0, "SELECT 1", "ok"))); err != nil {
+		h.begin(t, runningExecution(id))
+		if err := h.Progress(ctx, queryProgress(id, 0, "SELECT 1", "ok")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := h.Execution(ctx, "good"); err != nil { // all of it is in the database
+	if _, err := h.Execution(ctx, "good"); err != nil { // waits until all is inserted
 		t.Fatal(err)
 	}
-	h.Close()
-	conn, err := pgx.Connect(ctx, server.URL(embedded.RoleHistory, embedded.DatabaseHistory))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, sql := range []string{
-		`UPDATE executions SET record = '{"broken' WHERE id = 'opening'`,
-		`INSERT INTO progress VALUES ('progress', 'query', 1, '{"broken')`,
-	} {
-		if _, err := conn.Exec(ctx, sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := conn.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
-	h = open(t, server)
-	defer h.Close()
+	h.query(t, `UPDATE executions SET record = '{"broken' WHERE id = 'opening' RETURNING id`)
+	h.query(t, `INSERT INTO progress VALUES ('progress', 'query', 1, '{"broken') RETURNING kind`)
+	h = h.reopen(t)
 	if n, err := h.Recover(ctx); n != 3 || err != nil {
-		t.Fatalf("Recover = %d, %v", n, err)
+		t.Fatalf("Recover: got %d, %v; want 3", n, err)
 	}
-	for id, want := range map[string]string{"opening": "[]", "progress": `["SELECT 1 ok "]`, "good": `["SELECT 1 ok "]`} {
+	for id, want := range map[string][]string{"opening": {}, "progress": {"SELECT 1 ok "}, "good": {"SELECT 1 ok "}} {
 		e, err := h.Execution(ctx, id)
-		if err != nil || e.Status != sandbox.StatusCancelled || e.Code != "1+1" || e.User != "ada" || fmt.Sprintf("%q", did(e)) != want {
-			t.Errorf("%s: %+v, %v", id, e, err)
+		if err != nil || e.Status != sandbox.StatusCancelled || e.Code != "1+1" || e.User != "ada" ||
+			!reflect.DeepEqual(summaryOf(e), want) {
+			t.Errorf("execution %s: got %+v, %v; want it cancelled with %q", id, e, err, want)
 		}
 	}
-}
-
-func progressRows(t *testing.T, s *embedded.Server, id string) (n int) {
-	t.Helper()
-	conn, err := pgx.Connect(context.Background(), s.URL(embedded.RoleHistory, embedded.DatabaseHistory))
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = conn.QueryRow(context.Background(), `SELECT count(*) FROM progress WHERE execution_id = $1`, id).Scan(&n)
-	if err = errors.Join(err, conn.Close(context.Background())); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

@@ -11,29 +11,18 @@ import (
 	"glasshouse/sandbox"
 )
 
-// record is how an execution is kept: its JSON, as the API shows it, and beside it
-// the exact bytes of the texts that JSON cannot hold, because they are not UTF-8.
-// It is stored as bytea: text and jsonb refuse U+0000, and jsonb would reorder the
-// keys of a result. To read one in SQL:
+// record is an execution as history stores it: its JSON, as the API returns it, and the exact bytes of the texts that
+// JSON cannot hold because they are not UTF-8. The column has type bytea: text and jsonb refuse U+0000, and jsonb
+// would reorder the keys of a result. To read a record in SQL:
 //
 //	SELECT convert_from(record, 'UTF8')::json ->> 'stdout' FROM executions
 type record struct {
 	sandbox.Execution
-	Exact map[string][]byte `json:"exact,omitempty"` // base64
+	Exact map[string][]byte `json:"exact,omitempty"` // base64, by field
 }
 
-// texts are the fields that may hold any bytes: what a program printed, or was
-// sent to us as code. All else came to us as JSON.
-func texts(e *sandbox.Execution) map[string]*string {
-	all := map[string]*string{"code": &e.Code, "stdout": &e.Stdout, "stderr": &e.Stderr}
-	if e.Error != nil {
-		all["error"] = e.Error
-	}
-	return all
-}
-
-// opening is the record of an execution that goes on: all that there is of it yet.
-type opening struct {
+// openingRecord is the record of an execution that runs: the fields that are known by then.
+type openingRecord struct {
 	ID        string            `json:"execution_id"`
 	SandboxID string            `json:"sandbox_id"`
 	User      string            `json:"user_id"`
@@ -43,14 +32,24 @@ type opening struct {
 	Context   json.RawMessage   `json:"context,omitempty"`
 	Timestamp time.Time         `json:"timestamp"`
 	CreatedAt time.Time         `json:"created_at"`
-	Error     *string           `json:"error,omitempty"` // why its row has no more of it
+	Error     *string           `json:"error,omitempty"` // set if the row was refused and this one points to its file
 	Exact     map[string][]byte `json:"exact,omitempty"`
 }
 
-// encode returns the record of e as JSON: the whole execution once it has ended, and its opening before.
-func encode(e *sandbox.Execution, ended bool) ([]byte, error) {
+// textFields returns the fields that may hold any bytes: what a program printed, or code as a client sent it. All
+// other fields came as JSON.
+func textFields(e *sandbox.Execution) map[string]*string {
+	fields := map[string]*string{"code": &e.Code, "stdout": &e.Stdout, "stderr": &e.Stderr}
+	if e.Error != nil {
+		fields["error"] = e.Error
+	}
+	return fields
+}
+
+// recordOf returns the record of e: a record, or an openingRecord if e runs.
+func recordOf(e *sandbox.Execution) any {
 	var exact map[string][]byte
-	for name, text := range texts(e) {
+	for name, text := range textFields(e) {
 		if !utf8.ValidString(*text) {
 			if exact == nil {
 				exact = map[string][]byte{}
@@ -58,19 +57,15 @@ func encode(e *sandbox.Execution, ended bool) ([]byte, error) {
 			exact[name] = []byte(*text)
 		}
 	}
-	var r any = opening{e.ID, e.SandboxID, e.User, e.Kind, e.Status, e.Code, e.Context, e.Timestamp, e.CreatedAt, e.Error, exact}
-	if ended {
-		r = record{*e, exact}
+	if e.CompletedAt == nil {
+		return openingRecord{e.ID, e.SandboxID, e.User, e.Kind, e.Status, e.Code, e.Context, e.Timestamp, e.CreatedAt,
+			e.Error, exact}
 	}
-	body, err := plainJSON(r)
-	if err != nil {
-		return nil, fmt.Errorf("write an execution's record: %w", err)
-	}
-	return body, nil
+	return record{*e, exact}
 }
 
-// plainJSON is v as JSON in which < is one byte, and not six.
-func plainJSON(v any) ([]byte, error) {
+// marshalPlain returns v as JSON without HTML escapes: "<" takes one byte and not six.
+func marshalPlain(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -78,52 +73,51 @@ func plainJSON(v any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
-func decode(body []byte) (sandbox.Execution, error) {
+func decode(text []byte) (sandbox.Execution, error) {
 	var r record
-	if err := json.Unmarshal(body, &r); err != nil {
-		return sandbox.Execution{}, fmt.Errorf("read an execution's record: %w", err)
+	if err := json.Unmarshal(text, &r); err != nil {
+		return sandbox.Execution{}, fmt.Errorf("decode the record of an execution: %w", err)
 	}
-	for name, text := range texts(&r.Execution) {
+	for name, field := range textFields(&r.Execution) {
 		if exact, ok := r.Exact[name]; ok {
-			*text = string(exact)
+			*field = string(exact)
 		}
 	}
-	fill(&r.Execution)
+	fillEmpty(&r.Execution)
 	return r.Execution, nil
 }
 
-// fill makes lists and objects that were not there empty ones: the API's are never
-// null, and a row that a crash left open has none yet.
-func fill(e *sandbox.Execution) {
+// fillEmpty replaces nil lists and objects by empty ones: in the API they are never null, and the record of an
+// execution that runs has none of them.
+func fillEmpty(e *sandbox.Execution) {
 	if e.Result == nil {
 		e.Result = json.RawMessage("null")
 	}
-	orEmpty(&e.Outputs)
-	orEmpty(&e.Artifacts)
-	orEmpty(&e.Queries)
-	orEmpty(&e.Connections)
-	orEmpty(&e.DebugInfo.Logs)
-	for _, m := range []*map[string]string{&e.ArtifactMap, &e.Isolation.EnforcedBy} {
-		if *m == nil {
-			*m = map[string]string{}
-		}
-	}
-	if e.Truncated == nil {
-		e.Truncated = map[string]int64{}
-	}
-	if e.DebugInfo.Variables == nil {
-		e.DebugInfo.Variables = map[string][]sandbox.Note{}
-	}
+	setEmptyList(&e.Outputs)
+	setEmptyList(&e.Artifacts)
+	setEmptyList(&e.Queries)
+	setEmptyList(&e.Connections)
+	setEmptyList(&e.DebugInfo.Logs)
+	setEmptyMap(&e.ArtifactMap)
+	setEmptyMap(&e.Isolation.EnforcedBy)
+	setEmptyMap(&e.Truncated)
+	setEmptyMap(&e.DebugInfo.Variables)
 }
 
-func orEmpty[T any](list *[]T) {
+func setEmptyList[T any](list *[]T) {
 	if *list == nil {
 		*list = []T{}
 	}
 }
 
-// clean makes text that PostgreSQL's text type can hold, for the columns that are
-// searched; the record has it whole.
+func setEmptyMap[K comparable, V any](m *map[K]V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+}
+
+// clean returns text that PostgreSQL's type text can hold, for the columns that are searched. The record has the
+// text as it is.
 func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

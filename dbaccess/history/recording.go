@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -9,27 +10,23 @@ import (
 	"glasshouse/sandbox"
 )
 
-// KeepChunk writes a part of a recording. It may be called again with the same.
-func (s *Store) KeepChunk(ctx context.Context, execution string, c sandbox.Chunk) error {
-	size := len(c.Definitions) + len(c.Index) + len(c.Data)
-	return unavailable(s.openings.do(ctx, size, `INSERT INTO recording_chunks (execution_id, sequence, first_step, last_step, definitions, index, data)
-		VALUES ($1,$2,$3,$4,$5,$6,$7) ON CONFLICT DO NOTHING`, clean(execution), c.Sequence, c.First, c.Last, notNil(c.Definitions), notNil(c.Index), notNil(c.Data)))
+// KeepChunk stores a chunk of a recording. A second call with the same chunk changes nothing.
+func (s *Store) KeepChunk(ctx context.Context, executionID string, c sandbox.Chunk) error {
+	return s.execAsync(ctx, `INSERT INTO recording_chunks (execution_id, sequence, first_step, last_step,
+			definitions, index, data)
+		VALUES ($1, $2, $3, $4, coalesce($5, ''::bytea), coalesce($6, ''::bytea), coalesce($7, ''::bytea))
+		ON CONFLICT DO NOTHING`,
+		clean(executionID), c.Sequence, c.First, c.Last, c.Definitions, c.Index, c.Data)
 }
 
-func notNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
-}
-
-// Chunks returns the parts of a recording in order, without their Data, but with their
-// Bytes. FaultNotFound
-// where there are none.
-func (s *Store) Chunks(ctx context.Context, execution string) ([]sandbox.Chunk, error) {
+// Chunks returns the chunks of a recording in order, with their Bytes and without their Data. It returns
+// FaultNotFound if there are none.
+func (s *Store) Chunks(ctx context.Context, executionID string) ([]sandbox.Chunk, error) {
 	var list []sandbox.Chunk
 	err := s.read(ctx, func(ctx context.Context) (err error) {
-		rows, _ := s.pool.Query(ctx, `SELECT sequence, first_step, last_step, definitions, index, length(definitions) + length(index) + length(data) FROM recording_chunks WHERE execution_id = $1 ORDER BY sequence`, clean(execution))
+		rows, _ := s.pool.Query(ctx, `SELECT sequence, first_step, last_step, definitions, index,
+				length(definitions) + length(index) + length(data)
+			FROM recording_chunks WHERE execution_id = $1 ORDER BY sequence`, clean(executionID))
 		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c sandbox.Chunk, err error) {
 			err = row.Scan(&c.Sequence, &c.First, &c.Last, &c.Definitions, &c.Index, &c.Bytes)
 			return c, err
@@ -42,32 +39,34 @@ func (s *Store) Chunks(ctx context.Context, execution string) ([]sandbox.Chunk, 
 	return list, err
 }
 
-// ChunkData returns one part's Data.
-func (s *Store) ChunkData(ctx context.Context, execution string, sequence int) ([]byte, error) {
+// ChunkData returns the Data of a chunk. It returns FaultNotFound if there is none.
+func (s *Store) ChunkData(ctx context.Context, executionID string, sequence int) ([]byte, error) {
 	var data []byte
 	err := s.read(ctx, func(ctx context.Context) error {
-		err := s.pool.QueryRow(ctx, `SELECT data FROM recording_chunks WHERE execution_id = $1 AND sequence = $2`, clean(execution), sequence).Scan(&data)
-		if err == pgx.ErrNoRows {
-			return notFound("recording")
-		}
-		return err
+		return s.pool.QueryRow(ctx, `SELECT data FROM recording_chunks WHERE execution_id = $1 AND sequence = $2`,
+			clean(executionID), sequence).Scan(&data)
 	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, notFound("recording")
+	}
 	return data, err
 }
 
-// PruneRecordings deletes recordings whose last part is older than before, and then the
-// oldest until bytes are left; with 0, however many. It returns how many are gone.
-func (s *Store) PruneRecordings(ctx context.Context, before time.Time, bytes int64) (int, error) {
-	var gone int
+// PruneRecordings deletes the recordings whose last chunk is from before a time, and then the oldest until at most
+// maxBytes remain; 0 is no limit. It returns the number of deleted recordings.
+func (s *Store) PruneRecordings(ctx context.Context, before time.Time, maxBytes int64) (int, error) {
+	var deleted int
 	err := s.readWithin(ctx, func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, `WITH each AS (
-				SELECT execution_id, max(created_at) AS ended, sum(length(definitions) + length(index) + length(data)) AS size FROM recording_chunks GROUP BY 1
-			), newer AS (
-				SELECT execution_id, ended, sum(size) OVER (ORDER BY ended DESC, execution_id) AS size FROM each
-			), removed AS (
-				DELETE FROM recording_chunks USING newer WHERE recording_chunks.execution_id = newer.execution_id AND (newer.ended < $1 OR $2::bigint > 0 AND newer.size > $2)
-				RETURNING newer.execution_id
-			) SELECT count(DISTINCT execution_id) FROM removed`, before, bytes).Scan(&gone)
+		return s.pool.QueryRow(ctx, `WITH recordings AS (
+				SELECT execution_id, max(created_at) AS ended, sum(length(definitions) + length(index) + length(data)) AS size
+				FROM recording_chunks GROUP BY 1
+			), ranked AS (
+				SELECT execution_id, ended, sum(size) OVER (ORDER BY ended DESC, execution_id) AS total FROM recordings
+			), deleted AS (
+				DELETE FROM recording_chunks USING ranked WHERE recording_chunks.execution_id = ranked.execution_id
+					AND (ranked.ended < $1 OR $2::bigint > 0 AND ranked.total > $2)
+				RETURNING ranked.execution_id
+			) SELECT count(DISTINCT execution_id) FROM deleted`, before, maxBytes).Scan(&deleted)
 	})
-	return gone, err
+	return deleted, err
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,120 +13,213 @@ import (
 	"glasshouse/sandbox"
 )
 
-// row is an execution as its table has it, or a thing that a running one does.
+// row is a record on its way to PostgreSQL: that of an execution, of its progress, or of a sandbox.
 type row struct {
-	e           *sandbox.Execution // for its short columns alone
-	kind        string             // of the thing; "": it is the execution
-	number      int64              // of the thing
-	completed   *time.Time         // nil: it goes on
-	failure     *string
-	body        []byte
-	connections []byte // JSON; nil: it has none
+	key         string // the same for rows of which only the latest matters
+	executionID string // "": the row is a sandbox's
+	mustSync    bool   // the log is flushed before the caller goes on
+	record      []byte // JSON: what the log holds
+
+	statement string // that inserts the row; "": queueExecutions does
+	args      []any  // of statement
+
+	// The columns of an execution. All texts are made valid for PostgreSQL.
+	sandboxID, user    string
+	kind, status, code string
+	createdAt          time.Time
+	completedAt        *time.Time // nil: the execution runs
+	failure            *string
+	seconds, memoryMB  float64
+	connections        []byte // JSON for the table connections; nil: none
 }
 
-// place is the same for rows of which the later one is all that matters.
-func (r row) place() string {
-	if r.kind == "" {
-		return r.e.ID
-	}
-	return fmt.Sprint(r.e.ID, "/", r.kind, "/", r.number)
-}
+func (r row) isExecution() bool { return r.statement == "" }
 
-// maxRecord is what the table and the protocol take with room to spare, in bytes.
-const maxRecord = 512 << 20
+func (r row) isProgress() bool { return r.executionID != "" && !r.isExecution() }
 
-// rowOf is the row of an execution; of one that has ended where that is said.
-func rowOf(e *sandbox.Execution, ended bool) (row, error) {
-	short := *e
-	r := row{e: &short}
-	if ended {
-		if short.CompletedAt == nil {
-			now := time.Now().UTC()
-			short.CompletedAt = &now
-		}
-		r.completed = short.CompletedAt
-		if e.Error != nil {
-			text := clean(*e.Error)
-			r.failure = &text
-		}
-	}
+// maxRecordBytes is half of what PostgreSQL can store in a column.
+const maxRecordBytes = 512 << 20
+
+// newRow returns a row with the record of v.
+func newRow(key string, v any) (row, error) {
+	r := row{key: key}
 	var err error
-	if r.body, err = encode(&short, ended); err != nil {
+	if r.record, err = marshalPlain(v); err != nil {
+		return r, fmt.Errorf("encode the history record of %s: %w", key, err)
+	}
+	if len(r.record) > maxRecordBytes {
+		return r, fmt.Errorf("the history record of %s has %d bytes; the maximum is %d", key, len(r.record), maxRecordBytes)
+	}
+	return r, nil
+}
+
+// executionRow returns the row of an execution, which has ended if e.CompletedAt is set.
+func executionRow(e *sandbox.Execution) (row, error) {
+	r, err := newRow(clean(e.ID), recordOf(e))
+	if err != nil {
 		return r, err
 	}
-	if len(r.body) > maxRecord {
-		return r, fmt.Errorf("the record of execution %s has %d bytes, more than history takes", e.ID, len(r.body))
+	r.executionID, r.sandboxID, r.user = r.key, clean(e.SandboxID), clean(e.User)
+	r.kind, r.status, r.code = clean(string(e.Kind)), clean(string(e.Status)), clean(e.Code)
+	r.createdAt, r.completedAt, r.seconds, r.memoryMB = e.CreatedAt, e.CompletedAt, e.ExecutionTime, e.MemoryUsage
+	if r.completedAt == nil {
+		return r, nil
 	}
-	if ended && len(e.Connections) > 0 {
-		rows := slices.Clone(e.Connections)
-		for i := range rows {
-			rows[i].Host, rows[i].Address, rows[i].Reason = clean(rows[i].Host), clean(rows[i].Address), clean(rows[i].Reason)
+	r.mustSync = true
+	if e.Error != nil {
+		text := clean(*e.Error)
+		r.failure = &text
+	}
+	if len(e.Connections) > 0 {
+		list := slices.Clone(e.Connections)
+		for n := range list {
+			c := &list[n]
+			c.Host, c.Address, c.Reason = clean(c.Host), clean(c.Address), clean(c.Reason)
 		}
-		r.connections, err = json.Marshal(rows)
+		r.connections, err = json.Marshal(list)
 	}
-	// What is large of it is in the body.
-	short = sandbox.Execution{ID: e.ID, SandboxID: e.SandboxID, User: e.User, Kind: e.Kind, Status: e.Status, Code: e.Code, CreatedAt: e.CreatedAt,
-		ExecutionTime: e.ExecutionTime, MemoryUsage: e.MemoryUsage}
 	return r, err
 }
 
-// upsert writes rows. An opening changes nothing where the row is there; an end may be
-// written more than once.
-const upsert = `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record, error, seconds, memory_mb, completed_at)
-	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::bytea[], $9::text[],
-		$10::float8[], $11::float8[], $12::timestamptz[])
+// progressRow returns the row of a query or connection of a running execution.
+func progressRow(p sandbox.Progress) (row, error) {
+	id := clean(p.Execution)
+	r, err := newRow(fmt.Sprint(id, "/", p.Kind(), "/", p.Number), p)
+	r.executionID = id
+	r.statement = `INSERT INTO progress (execution_id, kind, number, record) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (execution_id, kind, number) DO UPDATE SET record = excluded.record`
+	r.args = []any{id, p.Kind(), p.Number, r.record}
+	return r, err
+}
+
+// createdRow returns the row of a sandbox that was created.
+func createdRow(c sandboxCreated) (row, error) {
+	r, err := newRow("sandbox/"+clean(c.ID), c)
+	r.statement = `INSERT INTO sandboxes (id, owner, policy, ephemeral, state, created_at) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (id) DO NOTHING`
+	r.args = []any{clean(c.ID), clean(c.Owner), c.Policy, c.Ephemeral, string(c.State), c.CreatedAt}
+	return r, err
+}
+
+// endedRow returns the row of a sandbox that ended. Its key has the state and the time, so that the first end is
+// inserted first, and counts.
+func endedRow(e sandboxEnded) (row, error) {
+	r, err := newRow(fmt.Sprint("sandbox/", clean(e.ID), "/", e.State, "/", e.EndedAt.UnixNano()), e)
+	r.mustSync = true
+	r.statement = `UPDATE sandboxes SET state = $2, ended_at = $3 WHERE id = $1 AND ended_at IS NULL`
+	r.args = []any{clean(e.ID), string(e.State), e.EndedAt}
+	return r, err
+}
+
+// Every record but that of an execution begins with one of these.
+var (
+	progressPrefix = []byte(`{"progress_of":`)
+	createdPrefix  = []byte(`{"sandbox_created":`)
+	endedPrefix    = []byte(`{"sandbox_ended":`)
+)
+
+// parseRow returns the row of a record that was in the log.
+func parseRow(record []byte) (row, error) {
+	switch {
+	case bytes.HasPrefix(record, progressPrefix):
+		return decodeRow(record, progressRow)
+	case bytes.HasPrefix(record, createdPrefix):
+		return decodeRow(record, createdRow)
+	case bytes.HasPrefix(record, endedPrefix):
+		return decodeRow(record, endedRow)
+	}
+	e, err := decode(record)
+	if err != nil {
+		return row{}, err
+	}
+	return executionRow(&e)
+}
+
+func decodeRow[T any](record []byte, rowOf func(T) (row, error)) (row, error) {
+	var v T
+	if err := json.Unmarshal(record, &v); err != nil {
+		return row{}, fmt.Errorf("decode a history record: %w", err)
+	}
+	return rowOf(v)
+}
+
+// withoutEnded leaves out the progress of executions whose end is among the rows: the end has it.
+func withoutEnded(rows []row) []row {
+	ended := map[string]bool{}
+	hasProgress := false
+	for _, r := range rows {
+		hasProgress = hasProgress || r.isProgress()
+		if r.completedAt != nil {
+			ended[r.executionID] = true
+		}
+	}
+	if !hasProgress {
+		return rows
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return r.isProgress() && ended[r.executionID] })
+}
+
+// upsertExecutions inserts executions. An end replaces an earlier row, and may be inserted again; the row of an
+// execution that runs changes nothing if there is a row.
+const upsertExecutions = `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record, error,
+		seconds, memory_mb, completed_at)
+	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
+		$8::bytea[], $9::text[], $10::float8[], $11::float8[], $12::timestamptz[])
 	ON CONFLICT (id) DO UPDATE SET status = excluded.status, record = excluded.record, error = excluded.error,
 		seconds = excluded.seconds, memory_mb = excluded.memory_mb, completed_at = excluded.completed_at
 		WHERE excluded.completed_at IS NOT NULL`
 
-// connect writes the rows of one execution's connections, unless they are there.
-const connect = `INSERT INTO connections (execution_id, number, sandbox_id, owner, host, port, address, status, reason, bytes_sent, bytes_received, milliseconds, started_at)
-	SELECT $1, n, $2, $3, c.host, c.port, coalesce(c.address, ''), c.status, coalesce(c.reason, ''), c.bytes_sent, c.bytes_received, c.duration_ms, c.started_at
+// insertConnections inserts the connections of one execution, unless they are there.
+const insertConnections = `INSERT INTO connections (execution_id, number, sandbox_id, owner, host, port, address,
+		status, reason, bytes_sent, bytes_received, milliseconds, started_at)
+	SELECT $1, n, $2, $3, c.host, c.port, coalesce(c.address, ''), c.status, coalesce(c.reason, ''), c.bytes_sent,
+		c.bytes_received, c.duration_ms, c.started_at
 	FROM ROWS FROM (jsonb_to_recordset($4::jsonb) AS (host text, port int, address text, status text, reason text,
 		bytes_sent bigint, bytes_received bigint, duration_ms double precision, started_at timestamptz)) WITH ORDINALITY
 		AS c (host, port, address, status, reason, bytes_sent, bytes_received, duration_ms, started_at, n)
 	ON CONFLICT DO NOTHING`
 
-const progressed = `INSERT INTO progress (execution_id, kind, number, record) VALUES ($1, $2, $3, $4)
-	ON CONFLICT (execution_id, kind, number) DO UPDATE SET record = excluded.record`
-
-// writeRows writes rows of different places as one transaction, in which the executions
-// over, whose ends are among them, lose their progress.
-func writeRows(ctx context.Context, conn *pgx.Conn, all []row, over []string) error {
-	var b pgx.Batch
-	rows := make([]row, 0, len(all))
-	for _, r := range all {
-		if r.kind == "" {
-			rows = append(rows, r)
+// insertRows inserts rows with different keys in one transaction, which also deletes the progress of the ended
+// executions: their ends, which have it, are among the rows.
+func insertRows(ctx context.Context, conn *pgx.Conn, rows []row, ended []string) error {
+	var batch pgx.Batch // PostgreSQL runs a pipeline as one transaction
+	executions := make([]row, 0, len(rows))
+	for _, r := range rows {
+		if r.isExecution() {
+			executions = append(executions, r)
 		} else {
-			b.Queue(progressed, clean(r.e.ID), r.kind, r.number, r.body)
+			batch.Queue(r.statement, r.args...)
 		}
 	}
-	if len(over) > 0 {
-		b.Queue(`DELETE FROM progress WHERE execution_id = ANY($1)`, over)
+	if len(ended) > 0 {
+		batch.Queue(`DELETE FROM progress WHERE execution_id = ANY($1)`, ended)
 	}
-	if len(rows) > 0 {
-		writeExecutions(&b, rows)
+	if len(executions) > 0 {
+		queueExecutions(&batch, executions)
 	}
-	return conn.SendBatch(ctx, &b).Close() // the first error of any
+	return conn.SendBatch(ctx, &batch).Close() // returns the first error of any statement
 }
 
-// writeExecutions adds rows of different executions to a batch.
-func writeExecutions(b *pgx.Batch, rows []row) {
-	texts, bodies := make([][]string, 6), make([][]byte, len(rows))
-	created, completed := make([]time.Time, len(rows)), make([]*time.Time, len(rows))
-	failures, seconds, memory := make([]*string, len(rows)), make([]float64, len(rows)), make([]float64, len(rows))
-	for n, r := range rows {
-		for c, text := range []string{r.e.ID, r.e.SandboxID, r.e.User, string(r.e.Kind), string(r.e.Status), r.e.Code} {
-			texts[c] = append(texts[c], clean(text))
+func queueExecutions(batch *pgx.Batch, rows []row) {
+	var texts [6][]string
+	var createdAt []time.Time
+	var completedAt []*time.Time
+	var records [][]byte
+	var failures []*string
+	var seconds, memoryMB []float64
+	for _, r := range rows {
+		for column, text := range []string{r.executionID, r.sandboxID, r.user, r.kind, r.status, r.code} {
+			texts[column] = append(texts[column], text)
 		}
-		bodies[n], created[n], completed[n] = r.body, r.e.CreatedAt, r.completed
-		failures[n], seconds[n], memory[n] = r.failure, r.e.ExecutionTime, r.e.MemoryUsage
+		createdAt, completedAt = append(createdAt, r.createdAt), append(completedAt, r.completedAt)
+		records, failures = append(records, r.record), append(failures, r.failure)
+		seconds, memoryMB = append(seconds, r.seconds), append(memoryMB, r.memoryMB)
 	}
-	b.Queue(upsert, texts[0], texts[1], texts[2], texts[3], texts[4], texts[5], created, bodies, failures, seconds, memory, completed)
-	for n, r := range rows {
+	batch.Queue(upsertExecutions, texts[0], texts[1], texts[2], texts[3], texts[4], texts[5], createdAt, records,
+		failures, seconds, memoryMB, completedAt)
+	for _, r := range rows {
 		if r.connections != nil {
-			b.Queue(connect, texts[0][n], texts[1][n], texts[2][n], string(r.connections))
+			batch.Queue(insertConnections, r.executionID, r.sandboxID, r.user, string(r.connections))
 		}
 	}
 }

@@ -1,238 +1,199 @@
-// Package history is door two: the service's own tables, under a role of its own.
-//
-// An execution's row is first in a log on this machine (package wal): its opening
-// before its code runs, its end, flushed to disk, before its answer (10 ms after it, where
-// commits are asynchronous). From there it goes
-// to the database 50 ms later, with all that came meanwhile, in one transaction: so a
-// run waits for no server, and one that is short is one row written once. Who reads
-// executions waits until those that came before are there. While the database is away
-// runs go on for some seconds; then none begins until it is back. What it missed is
-// written when it is back, or at the next start.
-//
-// What a running execution does goes the same way, each thing before it is done: a table
-// of its own has it until the execution's end, and a service that was killed closes the
-// execution with it.
-//
-// Other writes are committed in groups, by two writers with a connection each: one for
-// what need not be on disk at once, one for what must. While one group commits, the
-// next one gathers. What a lost server did not commit is written again: the first for a
-// few seconds, the second until their callers give up.
-//
-// Reads go through a pool; one that meets a connection from before a restart of
-// the server is tried once more, and none waits for a server that hangs for longer than
-// some seconds, or a minute where it looks through executions.
 package history
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"net"
 	"path/filepath"
-	"sort"
-	"strings"
-	"syscall"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/sirupsen/logrus"
-
-	"glasshouse/migrations"
-	"glasshouse/sandbox"
 )
 
 const (
-	// openPatience is how long an opening rides out a restart of the server; nothing
-	// has run yet, so its caller is told soon.
-	openPatience  = 5 * time.Second
-	closePatience = 30 * time.Second
+	beginTimeout  = 5 * time.Second  // for what has not begun: its caller is told soon
+	finishTimeout = 30 * time.Second // for the end of an execution
 
-	readPatience   = 10 * time.Second // for a key, a sandbox, an artifact
-	searchPatience = time.Minute      // for executions
+	statementTimeout = 30 * time.Second // for one attempt of a write
+	firstRetryDelay  = 5 * time.Millisecond
+	minPoolConns     = 8 // for reads
+	maxWriteConns    = 4
 )
 
-// Store keeps sandboxes, executions and keys. Its methods may be called from many
-// goroutines at once. Their errors are a *sandbox.Error where the caller can act on
-// them: FaultNotFound, FaultInvalid, and FaultUnavailable while the server is away.
+// Store keeps sandboxes, executions, recordings, artifacts and keys. Its methods may be called from many goroutines
+// at once. They return a *sandbox.Error if the caller can act on it: FaultNotFound, FaultInvalid, FaultBusy, and
+// FaultUnavailable while PostgreSQL is unreachable.
 type Store struct {
-	pool             *pgxpool.Pool
-	queue            *queue
-	asynchronous     bool
-	openings, closes *group
-	say              logrus.FieldLogger
+	pool      *pgxpool.Pool // for reads and for rare writes
+	writePool *pgxpool.Pool // for exec: its statements may wait long, and must not take the reads' connections
+	writer    *writer
+	closed    chan struct{} // closed by Close: exec tries no more
+	closeOnce sync.Once
+	timeouts  readTimeouts
+	say       logrus.FieldLogger
 }
 
-// Config is where a Store keeps what it is given, and how safely.
-type Config struct {
-	URL string // of the database, with its owner's login
-	Dir string // of the log; no other process may use it
+// readTimeouts bound reads, so that a server that hangs does not hang its callers.
+type readTimeouts struct {
+	read   time.Duration // for a key, a sandbox, an artifact
+	search time.Duration // for executions, of which there may be many
+}
 
-	// AsynchronousCommit has an execution's end flushed to disk some 10 ms after Finish returns,
-	// not before: what PostgreSQL calls synchronous_commit off. The death of this process loses
-	// nothing all the same; a crash of the machine may lose what ended in those 10 ms.
+// Config says where a Store keeps its data, and how safely.
+type Config struct {
+	URL string // of the database, with the login that owns it
+	Dir string // of the write-ahead log; no other process may use it
+
+	// AsynchronousCommit flushes the end of an execution to disk some 10 ms after Finish returns, and not before: it
+	// is what PostgreSQL calls synchronous_commit=off. The death of this process still loses nothing; a crash of the
+	// machine may lose the executions that ended in those 10 ms.
 	AsynchronousCommit bool
 }
 
-// Open connects to the database, runs the migrations that are missing, under a lock, and
-// writes what is left in the log.
+// Open connects to the database, runs missing migrations under a lock, and inserts the records that are left in the
+// log. The caller closes the Store.
 func Open(ctx context.Context, c Config, say logrus.FieldLogger) (*Store, error) {
+	return open(ctx, c, say, time.Now, readTimeouts{read: 10 * time.Second, search: time.Minute})
+}
+
+func open(
+	ctx context.Context, c Config, say logrus.FieldLogger, now func() time.Time, timeouts readTimeouts,
+) (*Store, error) {
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
 		return nil, fmt.Errorf("history database: %w", err)
 	}
 	config.ConnConfig.RuntimeParams["application_name"] = "glasshouse-history"
-	config.MaxConns = max(config.MaxConns, 8)
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
+	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
+	config.MaxConns = max(config.MaxConns, minPoolConns)
+	writeConfig := config.Copy()
+	writeConfig.MaxConns, writeConfig.MinConns = maxWriteConns, 0
+	s := &Store{closed: make(chan struct{}), timeouts: timeouts, say: say}
+	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("history database: %w", err)
 	}
-	if err := migrate(ctx, pool); err != nil {
-		pool.Close()
+	if s.writePool, err = pgxpool.NewWithConfig(ctx, writeConfig); err == nil {
+		err = migrate(ctx, s.pool)
+	}
+	if err != nil {
+		s.closePools()
 		return nil, fmt.Errorf("history database: %w", err)
 	}
-	connect := func(synchronous string) func(context.Context) (*pgx.Conn, error) {
-		own := config.ConnConfig.Copy()
-		own.RuntimeParams["synchronous_commit"] = synchronous
-		return func(ctx context.Context) (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, own) }
+	db := &inserter{
+		connect: func(ctx context.Context) (*pgx.Conn, error) {
+			return pgx.ConnectConfig(ctx, config.ConnConfig.Copy())
+		},
+		refusedDir: filepath.Join(c.Dir, "refused"), hasProgress: map[string]bool{}, say: say,
 	}
-	q, err := openQueue(c.Dir, &scribe{told: map[string]bool{}, connect: connect("on"), refused: filepath.Join(c.Dir, "refused"), say: say})
-	if err != nil {
-		pool.Close()
+	if s.writer, err = openWriter(c.Dir, c.AsynchronousCommit, db, now); err != nil {
+		s.closePools()
 		return nil, fmt.Errorf("history: %w", err)
 	}
-	return &Store{pool: pool, queue: q, asynchronous: c.AsynchronousCommit, openings: newGroup(openPatience, connect("off")), closes: newGroup(0, connect("on")), say: say}, nil
+	return s, nil
 }
 
-// Close ends all after what waits is written. Its error says what could not be; that
-// is in the log, for the next Open.
+// Close inserts the backlog and closes the Store. Its error tells how many records could not be inserted: they are in
+// the log, for the next Open.
 func (s *Store) Close() error {
-	err := s.queue.close()
-	s.openings.close()
-	s.closes.close()
-	s.pool.Close()
+	err := s.writer.close()
+	s.closeOnce.Do(func() { close(s.closed) })
+	s.closePools()
 	return err
 }
 
-// Ping says whether the database answers, and an execution could begin.
+func (s *Store) closePools() {
+	for _, pool := range []*pgxpool.Pool{s.pool, s.writePool} {
+		if pool != nil {
+			pool.Close()
+		}
+	}
+}
+
+// Ping returns an error if the database does not answer or if Begin would refuse an execution.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.queue.disk.room(); err != nil {
+	if err := s.writer.checkSpace(); err != nil {
 		return err
 	}
-	if err := s.queue.room(); err != nil {
+	if err := s.writer.checkBacklog(); err != nil {
 		return unavailable(err)
 	}
 	return s.read(ctx, func(ctx context.Context) error { return s.pool.Ping(ctx) })
 }
 
-// readExecutions is read for what depends on executions, of which there may be many: all
-// that came before are there.
+// readExecutions runs a read that depends on executions, after all records that were appended before are inserted.
 func (s *Store) readExecutions(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, searchPatience)
+	ctx, cancel := context.WithTimeout(ctx, s.timeouts.search)
 	defer cancel()
-	if err := s.queue.settled(ctx); err != nil {
+	if err := s.writer.waitInserted(ctx); err != nil {
 		return unavailable(err)
 	}
 	return s.readWithin(ctx, f)
 }
 
-// read runs f, which must be harmless to repeat, once more where it met a dead
-// connection, on fresh ones. A server that hangs does not hang its caller.
+// read runs a read within its timeout.
 func (s *Store) read(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	ctx, cancel := context.WithTimeout(ctx, s.timeouts.read)
 	defer cancel()
 	return s.readWithin(ctx, f)
 }
 
-// readWithin is read for as long as ctx lets it.
+// readWithin runs f, which must be harmless to repeat. If f met a lost connection, after a restart of the server for
+// example, f runs once more, on new connections.
 func (s *Store) readWithin(ctx context.Context, f func(context.Context) error) error {
 	err := f(ctx)
-	if lost(err) {
+	if isConnectionError(err) {
 		s.pool.Reset()
 		err = f(ctx)
 	}
 	return unavailable(err)
 }
 
-func migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	names, err := fs.Glob(migrations.Files, "*.sql")
-	if err != nil {
+// exec runs a statement that may run twice, and returns after its commit is on disk. While PostgreSQL is unreachable
+// exec tries again until ctx ends. Then the statement may still have been committed.
+func (s *Store) exec(ctx context.Context, sql string, args ...any) error {
+	return s.retry(ctx, func(ctx context.Context) error {
+		_, err := s.writePool.Exec(ctx, sql, args...)
 		return err
-	}
-	sort.Strings(names)
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(7236849271)`); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS schema_versions (name text PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`); err != nil {
-			return err
-		}
-		rows, _ := tx.Query(ctx, `SELECT name FROM schema_versions ORDER BY 1`)
-		done, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return err
-		}
-		for n, name := range done {
-			if n >= len(names) || names[n] != name {
-				return fmt.Errorf("it has version %s, which this glasshouse does not know: use a newer one, or another database", name)
-			}
-		}
-		for _, name := range names[len(done):] {
-			body, err := migrations.Files.ReadFile(name)
-			if err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, string(body)); err != nil {
-				return fmt.Errorf("migration %s: %w", name, err)
-			}
-			if _, err := tx.Exec(ctx, `INSERT INTO schema_versions (name) VALUES ($1)`, name); err != nil {
-				return err
-			}
-		}
-		return nil
 	})
 }
 
-// unavailable turns a lost or refused connection into what the caller can act on.
-func unavailable(err error) error {
-	if err == nil || !lost(err) {
-		return err
-	}
-	return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "the history database does not answer; nothing runs without history, try again soon", RetryAfter: 2, Cause: err}
+// execAsync is exec for data that a crash of PostgreSQL's machine may lose: it does not wait for the disk. It returns
+// FaultUnavailable after beginTimeout.
+func (s *Store) execAsync(ctx context.Context, sql string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
+	defer cancel()
+	return s.retry(ctx, func(ctx context.Context) error {
+		var batch pgx.Batch // one transaction and one round trip
+		batch.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
+		batch.Queue(sql, args...)
+		return s.writePool.SendBatch(ctx, &batch).Close()
+	})
 }
 
-func isUnavailable(err error) bool {
-	var known *sandbox.Error
-	return errors.As(err, &known) && known.Fault == sandbox.FaultUnavailable
-}
-
-// errLost marks the error of a write whose caller gave up while it waited.
-var errLost = errors.New("the write was not confirmed")
-
-// lost says whether err means that the server, not the statement, failed.
-func lost(err error) bool {
-	if err == nil {
-		return false
+func (s *Store) retry(ctx context.Context, f func(context.Context) error) error {
+	for delay := firstRetryDelay; ; delay = min(2*delay, maxRetryDelay) {
+		attempt, cancel := context.WithTimeout(ctx, statementTimeout)
+		err := f(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.closed:
+			return unavailable(errClosed)
+		default:
+		}
+		if !isConnectionError(err) {
+			return err
+		}
+		s.writePool.Reset()
+		select {
+		case <-ctx.Done():
+			return unavailable(notConfirmed(ctx, err))
+		case <-s.closed:
+		case <-time.After(delay):
+		}
 	}
-	if errors.Is(err, errLost) || errors.Is(err, errClosed) {
-		return true
-	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		// Shut down or starting up, connection trouble, out of resources.
-		return strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "53")
-	}
-	var connect *pgconn.ConnectError
-	var network net.Error // a deadline is one too
-	return errors.As(err, &connect) || errors.As(err, &network) ||
-		errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || pgconn.SafeToRetry(err) ||
-		strings.Contains(err.Error(), "conn closed") // pgx has no value for it
-}
-
-func notFound(what string) error {
-	return sandbox.Errorf(sandbox.FaultNotFound, "there is no such %s, or it is not yours", what)
 }

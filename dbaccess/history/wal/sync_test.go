@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func opened(t *testing.T) *Log {
+func openTestLog(t *testing.T) *Log {
 	t.Helper()
 	l, err := Open(t.TempDir(), func([][]byte) error { return nil })
 	if err != nil {
@@ -17,70 +17,69 @@ func opened(t *testing.T) *Log {
 	return l
 }
 
-func appended(t *testing.T, l *Log) Mark {
+func appendRecord(t *testing.T, l *Log) Position {
 	t.Helper()
-	m, err := l.Append([]byte("a record"))
+	p, err := l.Append([]byte("a record"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return p
 }
 
-// Sync has a record on disk when it returns, SyncSoon without another call, also what came
-// after one that had nothing to wait for; and Close what nobody asked for.
-func TestWhatIsOnDisk(t *testing.T) {
-	l := opened(t)
-	m := appended(t, l)
-	if !m.After(l.Synced()) {
-		t.Error("a record is on disk before anybody asked for it")
-	}
-	if err := l.Sync(m); err != nil || m.After(l.Synced()) {
-		t.Errorf("after Sync it is not on disk, %v", err)
-	}
-	for n := range 3 {
-		m = appended(t, l)
-		l.SyncSoon()
-		l.SyncSoon()
-		for end := time.Now().Add(30 * time.Second); m.After(l.Synced()); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("record %d is not on disk long after SyncSoon", n)
-			}
+// waitFor polls until the condition holds; the limit is only there to end a test that fails.
+func waitFor(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 30 s", what)
 		}
 	}
-	m = appended(t, l)
-	if err := l.Close(); err != nil || m.After(l.Synced()) {
-		t.Errorf("after Close it is not on disk, %v", err)
+}
+
+func TestSyncSyncSoonAndCloseFlush(t *testing.T) {
+	t.Parallel()
+	l := openTestLog(t)
+	p := appendRecord(t, l)
+	if !p.After(l.Synced()) {
+		t.Error("a record counts as synced before any call of Sync")
+	}
+	if err := l.Sync(p); err != nil || p.After(l.Synced()) {
+		t.Errorf("Sync(%v): %v; synced to %v", p, err, l.Synced())
+	}
+	for range 3 { // also after a flush that found nothing to do
+		p = appendRecord(t, l)
+		l.SyncSoon()
+		l.SyncSoon()
+		waitFor(t, "a flush by SyncSoon", func() bool { return !p.After(l.Synced()) })
+	}
+	p = appendRecord(t, l)
+	if err := l.Close(); err != nil || p.After(l.Synced()) {
+		t.Errorf("Close: %v; synced to %v, want %v", err, l.Synced(), p)
 	}
 }
 
-// A flush that nobody waited for, and that failed, is told by the next Append.
-func TestAFlushThatFailsLater(t *testing.T) {
-	l := opened(t)
-	appended(t, l)
-	l.mu.Lock()
-	f := l.files[l.now]
-	own := f.File
-	reader, writer, err := os.Pipe() // which can't be flushed
+func TestAppendReportsAFailedSyncSoon(t *testing.T) {
+	t.Parallel()
+	l := openTestLog(t)
+	appendRecord(t, l)
+	reader, writer, err := os.Pipe() // fdatasync on a pipe fails
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	defer own.Close()
-	f.File = writer
+	l.mu.Lock()
+	s := l.segments[l.current]
+	file := s.File
+	s.File = writer
 	l.mu.Unlock()
+	defer file.Close()
 	l.SyncSoon()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	waitFor(t, "the flush to fail", func() bool {
 		l.mu.Lock()
-		bad := l.bad
-		l.mu.Unlock()
-		if bad != nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("the flush has not failed")
-		}
-	}
+		defer l.mu.Unlock()
+		return l.err != nil
+	})
 	if _, err := l.Append([]byte("another")); err == nil || errors.Is(err, os.ErrClosed) {
-		t.Errorf("after a flush that failed Append says %v", err)
+		t.Errorf("Append after a failed flush: got %v, want the error of the flush", err)
 	}
 }

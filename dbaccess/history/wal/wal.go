@@ -1,130 +1,101 @@
-// Package wal is a write-ahead log: records that are on disk within a fraction of a
-// millisecond, and stay there until they are kept elsewhere.
+// Package wal is a write-ahead log. A record is in a file within a fraction of a millisecond and stays in the log
+// until the owner of the log has stored the record elsewhere:
 //
-// Two files take turns. Each is written in full once, with zeros, and then again and
-// again: where neither length nor blocks of a file change, fdatasync has its data to
-// write and nothing else, which is quicker and varies less. A file's records carry the
-// number of its turn, so those of earlier turns are told apart:
+//	log, err := wal.Open(dir, replay)     // replay gets the records that were not released
+//	position, err := log.Append(payload)  // the record survives the death of this process
+//	err = log.Sync(position)              // the record survives a crash of the machine
+//	err = log.Release(position)           // the records up to position are stored elsewhere
+//	err = log.Close()
+//
+// The package is responsible for:
+//
+//  1. Order: Open replays records in the order in which Append wrote them.
+//  2. Durability: Sync returns after fdatasync(2). Callers that wait at the same time share one flush.
+//  3. Torn records: a record that was not written whole ends the reading. Append never returned for such a record, so
+//     nobody relies on it.
+//  4. Bounded space: the log has two segments, which take turns. A segment that was released is written again.
+//
+// The owner of the log is responsible for releasing records, and for opening a folder once at a time.
+//
+// # File format
+//
+// The files wal-0 and wal-1 hold one segment each. A file is filled with zeros when it is made and then overwritten
+// again and again: fdatasync is fastest, and its time varies least, while neither the length nor the blocks of the
+// file change. Every record carries the number of its segment, so a reader tells it from an older segment's record:
 //
 //	file    = header, zeros up to 4096, record...
-//	header  = magic [8], turn uint64, released uint64, crc32c uint32
-//	record  = turn uint64, length uint32, crc32c uint32, payload
+//	header  = magic [8], segment uint64, released uint64, crc32c uint32
+//	record  = segment uint64, length uint32, crc32c uint32, payload
 //
-// all little-endian; a record's sum is of its turn, its length and its payload.
+// All numbers are little-endian. The checksum of a record covers the segment, the length and the payload.
 package wal
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 )
 
-const (
-	magic      = "GHWAL\x00\x00\x01"
-	headerSize = 8 + 8 + 8 + 4
-	recordSize = 8 + 4 + 4
-	begin      = 4096    // of the first record
-	fileSize   = 4 << 20 // that a file has from the start; it grows where the other one is not free
+// syncDelay is the time between SyncSoon and its flush: 100 flushes a second are no load for a disk.
+const syncDelay = 10 * time.Millisecond
 
-	// lag is how long SyncSoon gathers: a hundred flushes a second are no load for a disk.
-	lag = 10 * time.Millisecond
-)
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// Mark is a place in a Log: after one record. Later ones are larger.
-type Mark struct {
-	turn uint64
-	end  int64
+// Position is a place in a Log: the end of a record. It grows with every record, as PostgreSQL's LSN does.
+type Position struct {
+	segment uint64 // its number, from 1
+	offset  int64  // bytes from the start of the file
 }
 
-// After says whether m is behind other.
-func (m Mark) After(other Mark) bool {
-	return m.turn > other.turn || m.turn == other.turn && m.end > other.end
+// After reports whether p is behind other.
+func (p Position) After(other Position) bool {
+	return p.segment > other.segment || p.segment == other.segment && p.offset > other.offset
 }
 
 // Log is a write-ahead log. Its methods may be called from many goroutines at once.
 type Log struct {
-	mu    sync.Mutex
-	files [2]*file
-	now   int   // the one that is written
-	last  Mark  // the end of the last record
-	bad   error // why nothing can be written any more
-	space []byte
-	soon  bool // a flush is due
+	mu          sync.Mutex
+	segments    [2]*segment
+	current     int      // index of the segment that is written
+	last        Position // the end of the last record
+	err         error    // not nil: nothing can be written any more, for this reason
+	buffer      []byte   // reused by Append
+	syncPending bool     // SyncSoon has started its timer
 
-	syncing sync.Mutex // held by who flushes; others who wait for it may find their records flushed
-	synced  Mark       // guarded by syncing
+	// syncMu is held during a flush. Callers that wait for it often find that their records were flushed meanwhile.
+	syncMu sync.Mutex
+	synced Position // guarded by syncMu
 }
 
-// file is one of the two. Its turn is its last one.
-type file struct {
-	*os.File
-	turn uint64
-	end  int64 // of its last record
-	free bool  // nothing in it is needed
-}
-
-// Open opens the log in a folder, making it where it is missing. Records that were not
-// released are given to replay, all at once and in order; when it returns they are
-// released. Its error is Open's, and then they stay. One process may have the folder open
-// at a time: that is the caller's to see to.
+// Open opens the log in dir and makes the folder if it does not exist. It calls replay once with all records that
+// were not released, in order, if there are any. If replay returns nil, the records are released. If replay returns
+// an error, Open returns that error and the records stay. The caller closes the log. The caller also ensures that
+// no other process has the folder open.
 func Open(dir string, replay func(payloads [][]byte) error) (*Log, error) {
 	l := &Log{}
-	err := l.open(dir)
+	err := l.openFiles(dir)
 	if err == nil {
-		err = l.restart(replay)
+		err = l.recover(replay)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the log in %s: %w", dir, err), l.Close())
+		return nil, errors.Join(fmt.Errorf("open the write-ahead log in %s: %w", dir, err), l.Close())
 	}
 	return l, nil
 }
 
-// restart replays both files and begins a turn.
-func (l *Log) restart(replay func([][]byte) error) error {
-	var all [2][][]byte
-	for n, f := range l.files {
-		var err error
-		if all[n], err = f.read(); err != nil {
-			return err
-		}
-	}
-	if l.files[0].turn < l.files[1].turn {
-		l.now = 1
-	}
-	if payloads := append(all[1-l.now], all[l.now]...); len(payloads) > 0 {
-		if err := replay(payloads); err != nil {
-			return err
-		}
-	}
-	number := l.files[l.now].turn + 1
-	for _, f := range l.files {
-		f.free = true
-		if err := errors.Join(f.release(f.end), f.flush()); err != nil {
-			return err
-		}
-	}
-	return l.turn(number)
-}
-
-func (l *Log) open(dir string) error {
+func (l *Log) openFiles(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for n := range l.files {
-		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("wal-%d", n)), os.O_RDWR|os.O_CREATE, 0o600)
+	for n := range l.segments {
+		file, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("wal-%d", n)), os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return err
 		}
-		l.files[n] = &file{File: f, end: begin}
-		if err := l.files[n].fill(); err != nil {
+		l.segments[n] = &segment{File: file, end: firstRecord}
+		if err := l.segments[n].preallocate(); err != nil {
 			return err
 		}
 	}
@@ -133,262 +104,197 @@ func (l *Log) open(dir string) error {
 		return err
 	}
 	defer folder.Close()
-	return folder.Sync() // the names of the files are in it
+	return folder.Sync() // makes the names of the files durable
 }
 
-// fill gives the file the length that it has from the start, a page at a time: the kernel
-// keeps what is written at once together, up to megabytes (a large folio), and goes
-// through all of that for each record that is written to it, and for each flush.
-func (f *file) fill() error {
-	info, err := f.Stat()
-	if err != nil || info.Size() >= fileSize {
-		return err
-	}
-	var page [4096]byte
-	for at := info.Size(); at < fileSize; {
-		n, err := f.WriteAt(page[:min(fileSize-at, int64(len(page)))], at)
-		if err != nil {
+// recover replays both segments, releases them and starts a new one.
+func (l *Log) recover(replay func([][]byte) error) error {
+	var records [2][][]byte
+	for n, s := range l.segments {
+		var err error
+		if records[n], err = s.read(); err != nil {
 			return err
 		}
-		at += int64(n)
 	}
-	return f.Sync()
-}
-
-// read returns the records that were not released, and finds the file's turn and end.
-func (f *file) read() (payloads [][]byte, err error) {
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
+	if l.segments[0].number < l.segments[1].number {
+		l.current = 1
 	}
-	text := make([]byte, info.Size())
-	if _, err := f.ReadAt(text, 0); err != nil {
-		return nil, err
-	}
-	f.turn, f.end, payloads = parse(text)
-	return payloads, nil
-}
-
-// parse reads a file of at least begin+recordSize bytes. It ends before the first record
-// that is not whole: that one was being written when all ended, and nobody was told that
-// it is there.
-func parse(text []byte) (turn uint64, end int64, payloads [][]byte) {
-	at := uint64(begin)
-	if header := text[:headerSize]; string(header[:8]) == magic && crc32.Checksum(header[:24], castagnoli) == binary.LittleEndian.Uint32(header[24:]) {
-		turn, at = binary.LittleEndian.Uint64(header[8:]), binary.LittleEndian.Uint64(header[16:])
-	} else if payload, whole := recordAt(text, begin, binary.LittleEndian.Uint64(text[begin:])); whole && len(payload) > 0 {
-		turn = binary.LittleEndian.Uint64(text[begin:]) // its header was being written: its first record says it
-	}
-	for turn > 0 {
-		payload, whole := recordAt(text, at, turn)
-		if !whole {
-			break
+	if payloads := append(records[1-l.current], records[l.current]...); len(payloads) > 0 {
+		if err := replay(payloads); err != nil {
+			return err
 		}
-		payloads = append(payloads, payload)
-		at += recordSize + uint64(len(payload))
 	}
-	return turn, int64(at), payloads
+	newest := l.segments[l.current].number
+	for _, s := range l.segments {
+		s.free = true
+		if err := errors.Join(s.writeHeader(s.end), s.flush()); err != nil {
+			return err
+		}
+	}
+	return l.startSegment(newest + 1)
 }
 
-// recordAt is the payload of a turn's record.
-func recordAt(text []byte, at, turn uint64) (payload []byte, whole bool) {
-	if at < begin || at > uint64(len(text))-recordSize {
-		return nil, false
-	}
-	head, rest := text[at:at+recordSize], text[at+recordSize:]
-	length := uint64(binary.LittleEndian.Uint32(head[8:]))
-	if binary.LittleEndian.Uint64(head) != turn || length > uint64(len(rest)) || sum(head[:12], rest[:length]) != binary.LittleEndian.Uint32(head[12:]) {
-		return nil, false
-	}
-	return rest[:length], true
-}
-
-func sum(head, payload []byte) uint32 {
-	return crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, payload)
-}
-
-// turn begins a turn in the other file.
-func (l *Log) turn(number uint64) error {
-	next := l.files[1-l.now]
+// startSegment makes the other segment, which must be free, the current one.
+func (l *Log) startSegment(number uint64) error {
+	next := l.segments[1-l.current]
 	if info, err := next.Stat(); err != nil {
 		return err
-	} else if info.Size() > fileSize {
-		if err := next.Truncate(fileSize); err != nil {
+	} else if info.Size() > segmentBytes {
+		if err := next.Truncate(segmentBytes); err != nil {
 			return err
 		}
 	}
-	next.turn, next.end, next.free = number, begin, false
-	if err := next.release(begin); err != nil {
+	next.number, next.end, next.free = number, firstRecord, false
+	if err := next.writeHeader(firstRecord); err != nil {
 		return err
 	}
-	// Flushed before any record of the turn: a crash that kept records and lost this would
-	// have the next start use the number again.
+	// The header is flushed before any record of the segment: if a crash kept records and lost the header, the next
+	// Open would use the number again.
 	if err := next.flush(); err != nil {
 		return err
 	}
-	l.now, l.last = 1-l.now, Mark{number, begin}
+	l.current, l.last = 1-l.current, Position{number, firstRecord}
 	return nil
 }
 
-// flush is fdatasync(2).
-func (f *file) flush() error {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	failed := raw.Control(func(fd uintptr) {
-		for err = syscall.EINTR; err == syscall.EINTR; {
-			err = syscall.Fdatasync(int(fd))
-		}
-	})
-	return errors.Join(failed, err)
-}
-
-// release writes the header: nothing before the end is needed.
-func (f *file) release(end int64) error {
-	header := append(make([]byte, 0, headerSize), magic...)
-	header = binary.LittleEndian.AppendUint64(header, f.turn)
-	header = binary.LittleEndian.AppendUint64(header, uint64(end))
-	header = binary.LittleEndian.AppendUint32(header, crc32.Checksum(header, castagnoli))
-	_, err := f.WriteAt(header, 0)
-	return err
-}
-
-// Append writes a record, of less than 4 GiB. When it returns the record survives the
-// death of this process; after Sync that of the machine.
-func (l *Log) Append(payload []byte) (Mark, error) {
+// Append writes a record of less than 4 GiB and returns the position of its end. When Append returns, the record
+// survives the death of this process; after Sync, it survives a crash of the machine.
+func (l *Log) Append(payload []byte) (Position, error) {
 	if int64(len(payload)) > 1<<32-1 {
-		return Mark{}, fmt.Errorf("a record of %d bytes is too large for the log", len(payload))
+		const message = "a record of %d bytes is too large for the write-ahead log, which takes less than 4 GiB"
+		return Position{}, fmt.Errorf(message, len(payload))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.bad != nil {
-		return Mark{}, l.bad
+	if l.err != nil {
+		return Position{}, l.err
 	}
-	f := l.files[l.now]
-	if size := int64(recordSize + len(payload)); f.end > begin && f.end+size > fileSize && l.files[1-l.now].free {
-		// Whoever waits for a mark of the turn that ends here need not look for its file.
-		if err := f.flush(); err != nil {
-			return Mark{}, l.fail(err)
+	s := l.segments[l.current]
+	size := int64(recordHeaderBytes + len(payload))
+	if s.end > firstRecord && s.end+size > segmentBytes && l.segments[1-l.current].free {
+		// The old segment is flushed here, so Sync need not find the segment of a position.
+		if err := s.flush(); err != nil {
+			return Position{}, l.fail(err)
 		}
-		if err := l.turn(f.turn + 1); err != nil {
-			return Mark{}, l.fail(err)
+		if err := l.startSegment(s.number + 1); err != nil {
+			return Position{}, l.fail(err)
 		}
-		f = l.files[l.now]
+		s = l.segments[l.current]
 	}
-	record := binary.LittleEndian.AppendUint64(l.space[:0], f.turn)
+	record := binary.LittleEndian.AppendUint64(l.buffer[:0], s.number)
 	record = binary.LittleEndian.AppendUint32(record, uint32(len(payload)))
-	record = binary.LittleEndian.AppendUint32(record, sum(record, payload))
+	record = binary.LittleEndian.AppendUint32(record, checksum(record, payload))
 	record = append(record, payload...)
-	if _, err := f.WriteAt(record, f.end); err != nil { // the next one is written over it
-		return Mark{}, fmt.Errorf("write to the log: %w", err)
+	if _, err := s.WriteAt(record, s.end); err != nil { // the next record overwrites what was written of this one
+		return Position{}, fmt.Errorf("append to the write-ahead log: %w", err)
 	}
-	if l.space = record; cap(record) > 1<<20 {
-		l.space = nil
+	if l.buffer = record; cap(record) > 1<<20 {
+		l.buffer = nil // one large record should not hold its memory for ever
 	}
-	f.end += int64(len(record))
-	l.last = Mark{f.turn, f.end}
+	s.end += int64(len(record))
+	l.last = Position{s.number, s.end}
 	return l.last, nil
 }
 
-// fail says that the log can't be trusted any more: what a failed flush has left on
-// disk can't be known. The caller holds mu.
+// fail stops the log after a failed flush: the state of the data on disk is unknown then, because Linux drops the
+// pages that it could not write and reports the failure once. The caller holds mu.
 func (l *Log) fail(err error) error {
-	l.bad = fmt.Errorf("flush the log: %w", err)
-	return l.bad
+	l.err = fmt.Errorf("flush the write-ahead log: %w", err)
+	return l.err
 }
 
-// Sync returns when what was appended up to the mark is on disk. Many who call it at
-// once share a flush.
-func (l *Log) Sync(m Mark) error {
-	l.syncing.Lock()
-	defer l.syncing.Unlock()
-	if !m.After(l.synced) {
+// Sync returns when all records up to the position are on disk.
+func (l *Log) Sync(p Position) error {
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	if !p.After(l.synced) {
 		return nil
 	}
 	l.mu.Lock()
-	f, last, err := l.files[l.now], l.last, l.bad
+	s, last, err := l.segments[l.current], l.last, l.err
 	l.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	if last.turn == m.turn { // or it was flushed as its turn ended
-		err := f.flush()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if err != nil {
-			return l.fail(err)
-		}
-		if l.bad != nil { // the kernel tells of a failure once: perhaps it told Append
-			return l.bad
-		}
-		l.synced = last
+	if last.segment != p.segment {
+		return nil // Append flushed the segment of p when it started the next one
 	}
+	err = s.flush()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		return l.fail(err)
+	}
+	if l.err != nil { // Linux reports a failed write once, perhaps to a flush in Append
+		return l.err
+	}
+	l.synced = last
 	return nil
 }
 
-// Synced is up to where the log is known to be on disk.
-func (l *Log) Synced() Mark {
-	l.syncing.Lock()
-	defer l.syncing.Unlock()
+// Synced returns the position up to which the log is known to be on disk.
+func (l *Log) Synced() Position {
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
 	return l.synced
 }
 
-// SyncSoon has what was appended on disk some 10 ms later, and does not wait for it. Many
-// calls share a flush. One that fails is told by the next Append.
+// SyncSoon flushes the log some 10 ms later and does not wait for the flush. Calls within that time share one flush.
+// If the flush fails, the next Append returns its error.
 func (l *Log) SyncSoon() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.soon {
+	if l.syncPending {
 		return
 	}
-	l.soon = true
-	time.AfterFunc(lag, func() {
+	l.syncPending = true
+	time.AfterFunc(syncDelay, func() {
 		l.mu.Lock()
 		last := l.last
-		l.soon = false
+		l.syncPending = false
 		l.mu.Unlock()
-		_ = l.Sync(last)
+		_ = l.Sync(last) // Sync keeps the error for Append
 	})
 }
 
-// Release says that all up to the mark is kept elsewhere. After a crash of the machine
-// some of it may be replayed all the same.
-func (l *Log) Release(m Mark) error {
+// Release tells the log that all records up to the position are stored elsewhere. The header that says so is not
+// flushed, so a crash of the machine may lead to a replay of released records.
+func (l *Log) Release(p Position) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now, other := l.files[l.now], l.files[1-l.now]
+	current, other := l.segments[l.current], l.segments[1-l.current]
 	var err error
-	switch end := (Mark{other.turn, other.end}); {
-	case other.free:
-	case m.After(end) || m == end:
-		err = other.release(other.end)
-		other.free = true
-	case m.turn == other.turn:
-		err = other.release(m.end)
+	if end := (Position{other.number, other.end}); !other.free {
+		switch {
+		case !end.After(p):
+			err = other.writeHeader(other.end)
+			other.free = true
+		case p.segment == other.number:
+			err = other.writeHeader(p.offset)
+		}
 	}
-	if m.turn == now.turn {
-		err = errors.Join(err, now.release(m.end))
+	if p.segment == current.number {
+		err = errors.Join(err, current.writeHeader(p.offset))
 	}
 	return err
 }
 
-// Close ends the log, flushed. What was not released is replayed by the next Open.
+// Close flushes and closes the log. The next Open replays the records that were not released.
 func (l *Log) Close() error {
-	l.syncing.Lock()
-	defer l.syncing.Unlock()
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var err error
-	if l.bad == nil && l.last.After(l.synced) {
-		if err = l.files[l.now].flush(); err == nil {
+	if l.err == nil && l.last.After(l.synced) {
+		if err = l.segments[l.current].flush(); err == nil {
 			l.synced = l.last
 		}
 	}
-	l.bad = errors.Join(l.bad, os.ErrClosed)
-	for _, f := range l.files {
-		if f != nil {
-			err = errors.Join(err, f.Close())
+	l.err = errors.Join(l.err, os.ErrClosed)
+	for _, s := range l.segments {
+		if s != nil { // nil if Open failed early
+			err = errors.Join(err, s.Close())
 		}
 	}
 	return err

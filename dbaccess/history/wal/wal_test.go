@@ -14,36 +14,47 @@ import (
 	"glasshouse/dbaccess/history/wal"
 )
 
-// open opens the log in dir and returns what it replays.
+// open opens the log in dir and returns it with the records that it replayed.
 func open(t testing.TB, dir string) (*wal.Log, []string) {
 	t.Helper()
-	var got []string
+	var replayed []string
 	l, err := wal.Open(dir, func(payloads [][]byte) error {
 		for _, p := range payloads {
-			got = append(got, string(p))
+			replayed = append(replayed, string(p))
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l, got
+	return l, replayed
 }
 
-func add(t testing.TB, l *wal.Log, payload string) wal.Mark {
+// replay returns the records that opening the log in dir replays, and closes the log.
+func replay(t testing.TB, dir string) []string {
 	t.Helper()
-	m, err := l.Append([]byte(payload))
+	l, records := open(t, dir)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+// appendSynced appends a record that survives a crash of the machine.
+func appendSynced(t testing.TB, l *wal.Log, payload string) wal.Position {
+	t.Helper()
+	p, err := l.Append([]byte(payload))
 	if err == nil {
-		err = l.Sync(m)
+		err = l.Sync(p)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return p
 }
 
-// copied is the folder as a crash of the machine would leave it, at this moment.
-func copied(t testing.TB, dir string) string {
+// copyDir returns a copy of the folder: its state if the machine crashed now.
+func copyDir(t testing.TB, dir string) string {
 	t.Helper()
 	to := t.TempDir()
 	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
@@ -52,188 +63,175 @@ func copied(t testing.TB, dir string) string {
 	return to
 }
 
-func TestWhatWasNotReleasedIsReplayedOnce(t *testing.T) {
+func TestUnreleasedRecordsAreReplayedOnce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	l, got := open(t, dir)
-	if got != nil {
-		t.Fatalf("a new log replays %q", got)
+	l, replayed := open(t, dir)
+	if replayed != nil {
+		t.Fatalf("a new log replays %q", replayed)
 	}
-	add(t, l, "a")
-	kept := add(t, l, "b")
-	add(t, l, "")
-	add(t, l, "c\x00")
-	if err := l.Release(kept); err != nil {
+	appendSynced(t, l, "a")
+	released := appendSynced(t, l, "b")
+	appendSynced(t, l, "")
+	appendSynced(t, l, "c\x00")
+	if err := l.Release(released); err != nil {
 		t.Fatal(err)
 	}
-	crashed := copied(t, dir)
+	crashed := copyDir(t, dir)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{dir, crashed} {
-		l, got := open(t, dir)
-		if want := []string{"", "c\x00"}; !reflect.DeepEqual(got, want) {
-			t.Errorf("replayed %q, want %q", got, want)
+		l, replayed := open(t, dir)
+		if want := []string{"", "c\x00"}; !reflect.DeepEqual(replayed, want) {
+			t.Errorf("first replay: got %q, want %q", replayed, want)
 		}
-		add(t, l, "later")
+		appendSynced(t, l, "later")
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		l, got = open(t, dir)
-		if !reflect.DeepEqual(got, []string{"later"}) {
-			t.Errorf("then %q", got)
+		if got, want := replay(t, dir), []string{"later"}; !reflect.DeepEqual(got, want) {
+			t.Errorf("second replay: got %q, want %q", got, want)
 		}
-		_ = l.Close()
 	}
 }
 
-// A mark that is older than all that is there releases nothing.
-func TestAnOldMarkReleasesNothing(t *testing.T) {
+func TestReleaseOfAnOldPositionReleasesNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
 	large := strings.Repeat("x", 3<<20)
-	add(t, l, "1"+large)
-	add(t, l, "2"+large) // in the next turn
-	if err := l.Release(wal.Mark{}); err != nil {
+	appendSynced(t, l, "1"+large)
+	appendSynced(t, l, "2"+large) // in the next segment
+	if err := l.Release(wal.Position{}); err != nil {
 		t.Fatal(err)
 	}
 	_ = l.Close()
-	l, got := open(t, dir)
-	defer l.Close()
-	if len(got) != 2 {
-		t.Errorf("%d records of 2", len(got))
+	if got := replay(t, dir); len(got) != 2 {
+		t.Errorf("replayed %d records, want 2", len(got))
 	}
 }
 
-// A replay that fails loses nothing.
-func TestAFailedReplayIsTriedAgain(t *testing.T) {
+func TestRecordsStayIfReplayFails(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
-	add(t, l, "a")
+	appendSynced(t, l, "a")
 	_ = l.Close()
-	no := errors.New("not now")
+	errReplay := errors.New("not now")
 	for range 2 {
-		if _, err := wal.Open(dir, func([][]byte) error { return no }); !errors.Is(err, no) {
-			t.Fatal(err)
+		if _, err := wal.Open(dir, func([][]byte) error { return errReplay }); !errors.Is(err, errReplay) {
+			t.Fatalf("Open: got %v, want the error of replay", err)
 		}
 	}
-	l, got := open(t, dir)
-	defer l.Close()
-	if !reflect.DeepEqual(got, []string{"a"}) {
-		t.Errorf("%q", got)
+	if got, want := replay(t, dir), []string{"a"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("replayed %q, want %q", got, want)
 	}
 }
 
-// Over many turns, with records of all sizes, whatever was not released comes back in
-// order, and the files do not grow without end.
-func TestTurns(t *testing.T) {
+// Over many segments, with records of all sizes, unreleased records come back in order, and the files stay bounded.
+func TestSegmentsAreReused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
+	checkFiles := func(when string, maxBytes int64) {
+		t.Helper()
+		for n := range 2 {
+			info, err := os.Stat(filepath.Join(dir, fmt.Sprint("wal-", n)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Size() > maxBytes {
+				t.Errorf("%s: wal-%d has %d bytes, want at most %d", when, n, info.Size(), maxBytes)
+			}
+		}
+	}
 	var want []string
 	for n := range 300 {
 		text := fmt.Sprintf("%d %s", n, strings.Repeat("x", n*n%200_000))
-		m := add(t, l, text)
+		p := appendSynced(t, l, text)
 		want = append(want, text)
 		if n%7 == 6 {
-			if err := l.Release(m); err != nil {
+			if err := l.Release(p); err != nil {
 				t.Fatal(err)
 			}
 			want = nil
 		}
 		if n%50 == 49 {
-			crashed, got := open(t, copied(t, dir))
-			_ = crashed.Close()
-			if !reflect.DeepEqual(got, want) {
-				t.Fatalf("after %d: %d records, want %d", n, len(got), len(want))
+			if got := replay(t, copyDir(t, dir)); !reflect.DeepEqual(got, want) {
+				t.Fatalf("after record %d: replayed %d records, want %d", n, len(got), len(want))
 			}
 		}
 	}
-	for n := range 2 {
-		if info, err := os.Stat(filepath.Join(dir, fmt.Sprint("wal-", n))); err != nil || info.Size() > 6<<20 {
-			t.Errorf("%v %v", info, err)
-		}
-	}
-	// While nothing is released nothing is lost: the file grows, and shrinks again.
+	checkFiles("after 300 records", 6<<20)
+
+	// While nothing is released, a file grows. It shrinks after the release.
 	large := strings.Repeat("y", 3<<20)
-	var last wal.Mark
+	var last wal.Position
 	for n := range 5 {
-		last = add(t, l, fmt.Sprint(n)+large)
+		last = appendSynced(t, l, fmt.Sprint(n)+large)
 	}
-	crashed, got := open(t, copied(t, dir))
-	_ = crashed.Close()
-	if len(got) != len(want)+5 || got[len(got)-1] != "4"+large {
-		t.Errorf("%d records of %d", len(got), len(want)+5)
+	if got := replay(t, copyDir(t, dir)); len(got) != len(want)+5 || got[len(got)-1] != "4"+large {
+		t.Errorf("replayed %d records, want %d", len(got), len(want)+5)
 	}
 	if err := l.Release(last); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := l.Release(add(t, l, large)); err != nil {
+		if err := l.Release(appendSynced(t, l, large)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for n := range 2 {
-		if info, err := os.Stat(filepath.Join(dir, fmt.Sprint("wal-", n))); err != nil || info.Size() != 4<<20 {
-			t.Errorf("%v %v", info.Size(), err)
-		}
-	}
+	checkFiles("after all is released", 4<<20)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Wherever the machine stops, what was flushed before is there and what was not whole is
-// not.
-func TestTornRecords(t *testing.T) {
+func TestTornRecordEndsTheReading(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
-	add(t, l, "whole")
-	add(t, l, "the last one")
+	appendSynced(t, l, "whole")
+	appendSynced(t, l, "the last one")
 	_ = l.Close()
-	text, err := os.ReadFile(filepath.Join(dir, "wal-1"))
+	content, err := os.ReadFile(filepath.Join(dir, "wal-1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := bytes.Index(text, []byte("the last one")) - 16
-	for _, n := range []int{0, 8, 12, 16, 27} {
-		torn := t.TempDir()
-		broken := bytes.Clone(text)
-		broken[at+n] ^= 0x40
-		if err := os.WriteFile(filepath.Join(torn, "wal-0"), broken, 0o600); err != nil {
+	replayDamaged := func(offset int) []string {
+		dir, damaged := t.TempDir(), bytes.Clone(content)
+		damaged[offset] ^= 0x40
+		if err := os.WriteFile(filepath.Join(dir, "wal-0"), damaged, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		l, got := open(t, torn)
-		if !reflect.DeepEqual(got, []string{"whole"}) {
-			t.Errorf("byte %d: %q", n, got)
-		}
-		_ = l.Close()
+		return replay(t, dir)
 	}
-	// A torn header costs nothing.
-	for _, n := range []int{0, 8, 16, 24} {
-		torn := t.TempDir()
-		broken := bytes.Clone(text)
-		broken[n] ^= 0x40
-		if err := os.WriteFile(filepath.Join(torn, "wal-0"), broken, 0o600); err != nil {
-			t.Fatal(err)
+	lastRecord := bytes.Index(content, []byte("the last one")) - 16
+	for _, offset := range []int{0, 8, 12, 16, 27} { // segment, length, checksum, and both ends of the payload
+		if got, want := replayDamaged(lastRecord+offset), []string{"whole"}; !reflect.DeepEqual(got, want) {
+			t.Errorf("byte %d of the last record is damaged: replayed %q, want %q", offset, got, want)
 		}
-		l, got := open(t, torn)
-		if !reflect.DeepEqual(got, []string{"whole", "the last one"}) {
-			t.Errorf("byte %d of the header: %q", n, got)
+	}
+	for _, offset := range []int{0, 8, 16, 24} { // magic, segment, released, checksum: a torn header loses nothing
+		if got, want := replayDamaged(offset), []string{"whole", "the last one"}; !reflect.DeepEqual(got, want) {
+			t.Errorf("byte %d of the header is damaged: replayed %q, want %q", offset, got, want)
 		}
-		_ = l.Close()
 	}
 }
 
-func TestManyAppendAtOnce(t *testing.T) {
+func TestConcurrentAppendsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
-	var all sync.WaitGroup
-	const callers, each = 16, 200
-	for c := range callers {
-		all.Go(func() {
-			for n := range each {
-				m, err := l.Append([]byte(fmt.Sprintf("%d:%d:%s", c, n, strings.Repeat("z", 3000))))
+	var callers sync.WaitGroup
+	const goroutines, records = 16, 200
+	for c := range goroutines {
+		callers.Go(func() {
+			for n := range records {
+				p, err := l.Append(fmt.Appendf(nil, "%d:%d:%s", c, n, strings.Repeat("z", 3000)))
 				if err == nil && n%10 == 0 {
-					err = l.Sync(m)
+					err = l.Sync(p)
 				}
 				if err != nil {
 					t.Error(err)
@@ -241,46 +239,45 @@ func TestManyAppendAtOnce(t *testing.T) {
 			}
 		})
 	}
-	all.Wait()
+	callers.Wait()
 	_ = l.Close()
-	l, got := open(t, dir)
-	defer l.Close()
+	replayed := replay(t, dir)
 	next := map[int]int{}
-	for _, text := range got {
+	for _, text := range replayed {
 		var c, n int
 		if _, err := fmt.Sscanf(text, "%d:%d:", &c, &n); err != nil || next[c] != n {
-			t.Fatalf("%.20q out of order, %v", text, err)
+			t.Fatalf("got record %.20q, want number %d of its goroutine (%v)", text, next[c], err)
 		}
 		next[c]++
 	}
-	if len(got) != callers*each {
-		t.Errorf("%d records", len(got))
+	if len(replayed) != goroutines*records {
+		t.Errorf("replayed %d records, want %d", len(replayed), goroutines*records)
 	}
 }
 
-func TestAFailedLogSaysSo(t *testing.T) {
+func TestClosedLogRefusesRecords(t *testing.T) {
+	t.Parallel()
 	l, _ := open(t, t.TempDir())
-	m := add(t, l, "a")
+	p := appendSynced(t, l, "a")
 	_ = l.Close()
-	if _, err := l.Append([]byte("b")); err == nil {
-		t.Error("Append to a closed log has no error")
+	if _, err := l.Append([]byte("b")); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Append to a closed log: got %v, want %v", err, os.ErrClosed)
 	}
-	if err := l.Sync(m); err != nil {
-		t.Errorf("what is on disk is not believed to be: %v", err)
+	if err := l.Sync(p); err != nil {
+		t.Errorf("Sync of a record that is on disk: %v", err)
 	}
 }
 
-// BenchmarkSync is a record of the usual size on its way to the disk, beside the same
-// where the file grows with it.
+// BenchmarkSync appends and flushes a record of typical size, next to a file that grows with its records.
 func BenchmarkSync(b *testing.B) {
 	record := bytes.Repeat([]byte("r"), 2000)
 	b.Run("log", func(b *testing.B) {
 		l, _ := open(b, b.TempDir())
 		defer l.Close()
 		for b.Loop() {
-			m, err := l.Append(record)
+			p, err := l.Append(record)
 			if err == nil {
-				err = errors.Join(l.Sync(m), l.Release(m))
+				err = errors.Join(l.Sync(p), l.Release(p))
 			}
 			if err != nil {
 				b.Fatal(err)

@@ -1,0 +1,74 @@
+package history
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"glasshouse/sandbox"
+)
+
+var (
+	errClosed = errors.New("history is closed")
+	// errNotConfirmed marks the error of a write whose caller stopped waiting: the write may still succeed.
+	errNotConfirmed = errors.New("PostgreSQL has not confirmed the write")
+)
+
+// unavailable turns a lost or refused connection into FaultUnavailable, which tells the caller to try again.
+func unavailable(err error) error {
+	if !isConnectionError(err) {
+		return err
+	}
+	return &sandbox.Error{Fault: sandbox.FaultUnavailable, RetryAfter: 2, Cause: err,
+		Detail: "the history database does not answer, and nothing runs without history: try again in a moment"}
+}
+
+func isUnavailable(err error) bool {
+	var known *sandbox.Error
+	return errors.As(err, &known) && known.Fault == sandbox.FaultUnavailable
+}
+
+// isConnectionError reports whether the server or the connection failed, and not the statement.
+func isConnectionError(err error) bool {
+	if err == nil {
+		return false
+	}
+	if errors.Is(err, errNotConfirmed) || errors.Is(err, errClosed) {
+		return true
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		// SQLSTATE: shutting down or starting up; connection exception; insufficient resources.
+		return hasClass(pg, "57P", "08", "53")
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error // includes deadlines
+	return errors.As(err, &connect) || errors.As(err, &network) ||
+		errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || pgconn.SafeToRetry(err) ||
+		strings.Contains(err.Error(), "conn closed") // pgx exports no error value for a closed connection
+}
+
+// isDataError reports whether PostgreSQL refused the values of a row, so that a retry cannot succeed.
+func isDataError(err error) bool {
+	var pg *pgconn.PgError
+	// SQLSTATE: data exception; integrity constraint violation; program limit exceeded.
+	return errors.As(err, &pg) && hasClass(pg, "22", "23", "54")
+}
+
+func hasClass(err *pgconn.PgError, prefixes ...string) bool {
+	for _, prefix := range prefixes {
+		if strings.HasPrefix(err.Code, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func notFound(noun string) error {
+	return sandbox.Errorf(sandbox.FaultNotFound, "there is no such %s, or it is not yours", noun)
+}

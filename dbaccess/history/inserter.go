@@ -1,0 +1,229 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/sandbox"
+)
+
+const (
+	maxBatchRows  = 512      // of one transaction
+	maxBatchBytes = 32 << 20 // of one transaction's records; one larger record makes a batch of its own
+
+	insertTimeout  = 30 * time.Second // of one transaction, beside the time that its bytes take
+	minInsertBytes = 1 << 20          // a second; a slower connection counts as lost
+)
+
+// inserter inserts rows into PostgreSQL over a connection of its own. One goroutine may use it.
+type inserter struct {
+	connect    func(context.Context) (*pgx.Conn, error)
+	refusedDir string // for the records that PostgreSQL refuses
+	say        logrus.FieldLogger
+
+	conn        *pgx.Conn       // nil: not connected
+	unreachable bool            // the last attempt failed, and the log says so
+	hasProgress map[string]bool // executions that may have rows in the table progress
+}
+
+// replay inserts the records that the write-ahead log held when it was opened.
+func (in *inserter) replay(records [][]byte) error {
+	var b backlog
+	for n, record := range records {
+		r, err := parseRow(record)
+		if err == nil {
+			b.add(r, time.Now())
+			continue
+		}
+		// One unreadable record must not keep the service from starting.
+		path := filepath.Join(in.refusedDir, fmt.Sprintf("unread-%d-%d.json", time.Now().Unix(), n))
+		if err := writeFileDurably(path, record); err != nil {
+			return err
+		}
+		in.say.WithError(err).Error("a record of the write-ahead log of history cannot be read; its bytes are in " + path)
+	}
+	rows := b.take()
+	if _, err := in.insert(withoutEnded(rows)); err != nil {
+		return err
+	}
+	in.say.Infof("history: inserted %d records that were still in the write-ahead log", len(rows))
+	return nil
+}
+
+// insert tries once to insert rows with different keys, in batches. It returns the rows that are not inserted, and why.
+func (in *inserter) insert(rows []row) (left []row, err error) {
+	total := len(rows)
+	for len(rows) > 0 {
+		n, size := 0, 0
+		for n < len(rows) && n < maxBatchRows && (n == 0 || size+len(rows[n].record) <= maxBatchBytes) {
+			size += len(rows[n].record)
+			n++
+		}
+		left, err := in.insertOrRefuse(rows[:n])
+		if err != nil {
+			left = slices.Concat(left, rows[n:])
+			if !in.unreachable {
+				in.say.WithError(err).Warnf("the history database does not take %d records; they wait in the "+
+					"write-ahead log", len(left))
+			}
+			in.unreachable = true
+			in.close()
+			return left, err
+		}
+		rows = rows[n:]
+	}
+	if in.unreachable {
+		in.say.Infof("the history database is reachable again; inserted %d records that waited", total)
+	}
+	in.unreachable = false
+	return nil, nil
+}
+
+// insertOrRefuse inserts rows together or, if PostgreSQL refuses them, one by one. It refuses a row, which stores the
+// row as a file, if PostgreSQL takes other rows but not this one, or if the error is of the row's values. It returns
+// the rows that are neither inserted nor refused.
+func (in *inserter) insertOrRefuse(rows []row) (left []row, err error) {
+	if err = in.insertBatch(rows); err == nil || isConnectionError(err) {
+		return rows, err
+	}
+	var errs []error // of left
+	for n, r := range rows {
+		err := in.insertBatch([]row{r})
+		if isConnectionError(err) {
+			return slices.Concat(left, rows[n:]), err
+		}
+		if err != nil {
+			left, errs = append(left, r), append(errs, err)
+		}
+	}
+	takesOthers := len(left) < len(rows)
+	for n, r := range left {
+		if !takesOthers && !isDataError(errs[n]) {
+			return left[n:], errs[n]
+		}
+		if err := in.refuse(r, errs[n]); err != nil {
+			return left[n:], err
+		}
+	}
+	return nil, nil
+}
+
+// insertBatch inserts rows in one transaction. If the connection was lost before, after a restart of the server for
+// example, it tries a new connection once.
+func (in *inserter) insertBatch(rows []row) error {
+	reused := in.conn != nil
+	err := in.tryInsert(rows)
+	if reused && isConnectionError(err) {
+		in.close()
+		err = in.tryInsert(rows)
+	}
+	return err
+}
+
+func (in *inserter) tryInsert(rows []row) error {
+	timeout := insertTimeout
+	for _, r := range rows {
+		timeout += time.Duration(len(r.record)) * time.Second / minInsertBytes
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if in.conn == nil {
+		var err error
+		if in.conn, err = in.connect(ctx); err != nil {
+			return err
+		}
+	}
+	var ended []string
+	for _, r := range rows {
+		switch {
+		case r.isProgress():
+			in.hasProgress[r.executionID] = true
+		case r.completedAt != nil && in.hasProgress[r.executionID]:
+			ended = append(ended, r.executionID)
+		}
+	}
+	if err := insertRows(ctx, in.conn, rows, ended); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.completedAt != nil {
+			delete(in.hasProgress, r.executionID)
+		}
+	}
+	return nil
+}
+
+// refuse stores the record of a row as a file, and inserts a row that points to the file.
+func (in *inserter) refuse(r row, reason error) error {
+	name := strings.ReplaceAll(r.key, "/", ".") + ".json"
+	if r.isExecution() && r.completedAt == nil {
+		name = r.key + ".opening.json"
+	}
+	path := filepath.Join(in.refusedDir, name)
+	if err := writeFileDurably(path, r.record); err != nil {
+		return err
+	}
+	in.say.WithError(reason).WithField("record", r.key).
+		Error("the history database refuses a record; its bytes are in " + path)
+	if !r.isExecution() {
+		return nil // the end of an execution has its progress
+	}
+	text := "the history database refused the record of this execution (" + reason.Error() +
+		"); the record is in the service's data folder: history/refused/" + name
+	pointer, err := executionRow(&sandbox.Execution{
+		ID: r.executionID, SandboxID: r.sandboxID, User: r.user, Kind: sandbox.Kind(r.kind), Status: sandbox.Status(r.status),
+		CreatedAt: r.createdAt, Timestamp: r.createdAt, CompletedAt: r.completedAt, Error: &text,
+	})
+	if err == nil {
+		err = in.insertBatch([]row{pointer})
+	}
+	if isConnectionError(err) {
+		return err
+	}
+	return nil // if even the pointer is refused, the file and the log have it
+}
+
+// close closes the connection; the next insert makes a new one.
+func (in *inserter) close() {
+	if in.conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), maxRetryDelay)
+	defer cancel()
+	_ = in.conn.Close(ctx)
+	in.conn = nil
+}
+
+// writeFileDurably writes a file that is on disk when it returns.
+func writeFileDurably(path string, content []byte) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return err
+	}
+	folder, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}

@@ -1,0 +1,153 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+)
+
+func TestSandboxes(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := newStore(t)
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	b := sandbox.Sandbox{ID: "s", Owner: "ada", Policy: policy.Default(), State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
+	if err := h.CreateSandbox(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := h.Sandbox(ctx, "s"); err != nil || !reflect.DeepEqual(got, b) {
+		t.Errorf("new sandbox: %v\ngot  %+v\nwant %+v", err, got, b)
+	}
+	e := runningExecution("e")
+	e.SandboxID, e.CreatedAt = "s", now.Add(time.Minute)
+	h.begin(t, e)
+	if got, err := h.Sandbox(ctx, "s"); err != nil || !got.LastUsed.Equal(e.CreatedAt) {
+		t.Errorf("LastUsed: got %s, %v; want the beginning of its execution, %s", got.LastUsed, err, e.CreatedAt)
+	}
+	if err := errors.Join(h.EndSandbox(ctx, "s", sandbox.StateExpired, now.Add(time.Hour)),
+		h.EndSandbox(ctx, "s", sandbox.StateDeleted, now.Add(2*time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	got, err := h.Sandbox(ctx, "s")
+	if err != nil || got.State != sandbox.StateExpired || got.EndedAt == nil || !got.EndedAt.Equal(now.Add(time.Hour)) {
+		t.Errorf("ended twice: got %+v, %v; want its first end", got, err)
+	}
+	if _, err := h.Sandbox(ctx, "no\x00where"); !hasFault(err, sandbox.FaultNotFound) {
+		t.Errorf("Sandbox of an unknown id: got %v, want %s", err, sandbox.FaultNotFound)
+	}
+}
+
+// A killed service left the sandboxes in the log only. Those that were active are lost.
+func TestSandboxesAreReplayed(t *testing.T) {
+	t.Parallel()
+	ctx, dir := context.Background(), t.TempDir()
+	writeLog(t, dir,
+		`{"sandbox_created":"lost","owner":"ada","policy":{},"state":"active","created_at":"2026-01-02T03:04:05Z"}`,
+		`{"sandbox_created":"deleted","owner":"ada","policy":{},"state":"active","created_at":"2026-01-02T03:04:05Z"}`,
+		`{"sandbox_ended":"deleted","state":"deleted","ended_at":"2026-01-02T03:04:06Z"}`)
+	h := openStore(t, Config{URL: databaseURL(t), Dir: dir})
+	if _, err := h.Recover(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]sandbox.State{"lost": sandbox.StateLost, "deleted": sandbox.StateDeleted} {
+		if b, err := h.Sandbox(ctx, id); err != nil || b.State != want || b.EndedAt == nil || b.Owner != "ada" {
+			t.Errorf("sandbox %s: got %+v, %v; want state %s", id, b, err, want)
+		}
+	}
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := newStore(t)
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	for n, user := range []string{"kate", "liam"} {
+		k := sandbox.Key{ID: "key-" + user, Name: "first", User: user, Role: sandbox.RoleAgent,
+			CreatedAt: now.Add(time.Duration(n) * time.Second)}
+		if err := h.CreateKey(ctx, k, []byte("hash of "+user)); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.CreateKey(ctx, k, []byte("hash of "+user)); !hasFault(err, sandbox.FaultInvalid) {
+			t.Errorf("CreateKey of the same key: got %v, want %s", err, sandbox.FaultInvalid)
+		}
+	}
+	k, err := h.KeyByHash(ctx, []byte("hash of kate"))
+	if err != nil || k.User != "kate" || k.Role != sandbox.RoleAgent || k.RevokedAt != nil {
+		t.Errorf("KeyByHash: got %+v, %v; want kate's key", k, err)
+	}
+	if err := h.RevokeKey(ctx, "key-kate", "liam"); !hasFault(err, sandbox.FaultNotFound) {
+		t.Errorf("RevokeKey by another user: got %v, want %s", err, sandbox.FaultNotFound)
+	}
+	if err := errors.Join(h.RevokeKey(ctx, "key-kate", "kate"), h.RevokeKey(ctx, "key-kate", "kate")); err != nil {
+		t.Errorf("RevokeKey twice: %v", err)
+	}
+	if k, err := h.KeyByHash(ctx, []byte("hash of kate")); err != nil || k.RevokedAt == nil {
+		t.Errorf("KeyByHash of a revoked key: got %+v, %v", k, err)
+	}
+	if _, err := h.KeyByHash(ctx, []byte("no hash")); !hasFault(err, sandbox.FaultNotFound) {
+		t.Errorf("KeyByHash of an unknown hash: got %v, want %s", err, sandbox.FaultNotFound)
+	}
+	if own, err := h.Keys(ctx, "liam"); err != nil || len(own) != 1 || own[0].ID != "key-liam" {
+		t.Errorf("Keys of liam: got %+v, %v", own, err)
+	}
+	if all, err := h.Keys(ctx, ""); err != nil || len(all) != 2 {
+		t.Errorf("Keys of all users: got %+v, %v; want 2", all, err)
+	}
+}
+
+func TestRecordingsAreStoredAndPruned(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := newStore(t)
+	chunk := func(n int) sandbox.Chunk {
+		return sandbox.Chunk{Sequence: n, First: 10*n + 1, Last: 10*n + 10, Definitions: []byte{1, 0}, Index: []byte{byte(n)},
+			Data: bytes.Repeat([]byte{byte(n)}, 1000)}
+	}
+	for _, id := range []string{"old", "new"} {
+		for n := range 3 {
+			if err := h.KeepChunk(ctx, id, chunk(n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := h.KeepChunk(ctx, "new", chunk(1)); err != nil {
+		t.Errorf("KeepChunk of a chunk that is there: %v", err)
+	}
+	if err := h.KeepChunk(ctx, "new", sandbox.Chunk{Sequence: 3, First: 31, Last: 30}); err != nil {
+		t.Errorf("KeepChunk of an empty chunk: %v", err)
+	}
+	h = h.reopen(t)
+	list, err := h.Chunks(ctx, "new")
+	if err != nil || len(list) != 4 || list[2].First != 21 || !bytes.Equal(list[2].Index, []byte{2}) ||
+		list[2].Data != nil || list[2].Bytes != 1003 || list[3].Bytes != 0 {
+		t.Errorf("Chunks: got %+v, %v", list, err)
+	}
+	if data, err := h.ChunkData(ctx, "new", 2); err != nil || !bytes.Equal(data, chunk(2).Data) {
+		t.Errorf("ChunkData: got %d bytes, %v", len(data), err)
+	}
+	if _, err := h.ChunkData(ctx, "new", 9); !hasFault(err, sandbox.FaultNotFound) {
+		t.Errorf("ChunkData of an unknown chunk: got %v, want %s", err, sandbox.FaultNotFound)
+	}
+	exists := func(id string) bool {
+		_, err := h.Chunks(ctx, id)
+		if err != nil && !hasFault(err, sandbox.FaultNotFound) {
+			t.Errorf("Chunks of %s: %v", id, err)
+		}
+		return err == nil
+	}
+	if n, err := h.PruneRecordings(ctx, time.Now().Add(-time.Hour), 4096<<20); err != nil || n != 0 {
+		t.Errorf("PruneRecordings of nothing: got %d, %v", n, err)
+	}
+	if n, err := h.PruneRecordings(ctx, time.Time{}, 5000); err != nil || n != 1 || exists("old") || !exists("new") {
+		t.Errorf("PruneRecordings by size: got %d, %v; want the old one deleted", n, err)
+	}
+	if n, err := h.PruneRecordings(ctx, time.Now().Add(time.Hour), 0); err != nil || n != 1 || exists("new") {
+		t.Errorf("PruneRecordings by age: got %d, %v; want the new one deleted", n, err)
+	}
+}

@@ -1,0 +1,288 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/dbaccess/history/wal"
+)
+
+const (
+	flushInterval   = 50 * time.Millisecond  // between a record and its insertion, if nobody waits for it
+	flushNowBytes   = 4 << 20                // a larger backlog is inserted at once
+	maxRetryDelay   = 250 * time.Millisecond // between attempts while PostgreSQL is unreachable
+	maxBacklogAge   = 5 * time.Second        // if records wait longer, no run begins
+	maxBacklogBytes = 64 << 20               // if records amount to more, no run begins
+)
+
+// writer stores records: it appends them to the write-ahead log, and its flush loop inserts them into PostgreSQL.
+type writer struct {
+	log          *wal.Log
+	space        freeSpace
+	asynchronous bool             // the end of an execution is flushed some 10 ms later
+	now          func() time.Time // tests set it
+	say          logrus.FieldLogger
+
+	mu       sync.Mutex
+	backlog  backlog
+	last     wal.Position  // of the last record in the log
+	appended uint64        // number of rows that were appended
+	inserted uint64        // number of these that are in PostgreSQL
+	flushes  uint64        // number of flushes that have begun
+	result   flushResult   // of the last flush that has ended
+	flushed  chan struct{} // closed and replaced when a flush ends
+	urgent   bool          // a caller waits for a flush
+	closing  bool
+
+	wake    chan struct{} // capacity 1: the flush loop looks at the backlog again
+	stopped chan struct{} // closed when the flush loop has ended
+}
+
+// flushResult tells how a flush ended.
+type flushResult struct {
+	number uint64
+	err    error
+	at     time.Time
+}
+
+// openWriter opens the log in dir, inserts the records that it holds, and starts the flush loop. The writer owns db.
+func openWriter(dir string, asynchronous bool, db *inserter, now func() time.Time) (*writer, error) {
+	w := &writer{
+		space: freeSpace{dir: dir, min: minFreeBytes}, asynchronous: asynchronous, now: now, say: db.say,
+		flushed: make(chan struct{}), wake: make(chan struct{}, 1), stopped: make(chan struct{}),
+	}
+	var err error
+	if w.log, err = wal.Open(dir, db.replay); err != nil {
+		db.close()
+		return nil, err
+	}
+	go w.flushLoop(db)
+	return w, nil
+}
+
+// close stops the flush loop after one more flush, if rows wait, and closes the log. Its error tells how many rows are
+// only in the log, for the next start.
+func (w *writer) close() error {
+	w.mu.Lock()
+	if w.closing {
+		w.mu.Unlock()
+		return nil
+	}
+	w.closing = true
+	w.mu.Unlock()
+	w.wakeLoop()
+	<-w.stopped
+	err := w.log.Close()
+	if waiting := len(w.backlog.rows); waiting > 0 {
+		err = errors.Join(fmt.Errorf("%d records are not in the history database; they are in the write-ahead log, and "+
+			"the next start inserts them: %w", waiting, w.result.err), err)
+	}
+	return err
+}
+
+// checkSpace returns FaultUnavailable if the disk has no room for what begins.
+func (w *writer) checkSpace() error { return w.space.check() }
+
+// checkBacklog returns an error if no run may begin: PostgreSQL is unreachable, or inserts more slowly than records
+// come.
+func (w *writer) checkBacklog() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closing {
+		return errClosed
+	}
+	b := &w.backlog
+	if b.since.IsZero() || w.now().Sub(b.since) < maxBacklogAge && b.bytes < maxBacklogBytes {
+		return nil
+	}
+	waiting := fmt.Errorf("%d records wait for the history database", len(b.rows))
+	return fmt.Errorf("%w: %w", errNotConfirmed, errors.Join(w.result.err, waiting))
+}
+
+// waitForRoom waits for a flush if the backlog has its maximum size.
+func (w *writer) waitForRoom(ctx context.Context) error {
+	w.mu.Lock()
+	full := w.backlog.bytes >= maxBacklogBytes
+	w.mu.Unlock()
+	if !full {
+		return nil
+	}
+	return w.waitInserted(ctx)
+}
+
+// write stores a row: in the log, and on disk if the row asks for it. If the log cannot be written, write waits
+// until the row is in PostgreSQL, or until the timeout.
+func (w *writer) write(ctx context.Context, r row, timeout time.Duration) error {
+	position, err := w.append(r)
+	switch {
+	case err != nil || !r.mustSync:
+	case w.asynchronous:
+		w.log.SyncSoon()
+	default:
+		err = w.log.Sync(position)
+	}
+	if err == nil || errors.Is(err, errClosed) {
+		return err
+	}
+	w.say.WithError(err).WithField("record", r.key).
+		Error("the write-ahead log of history cannot be written; the service waits for the history database instead")
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for {
+		if err = w.waitInserted(ctx); err == nil || errors.Is(err, errClosed) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return notConfirmed(ctx, err)
+		case <-time.After(maxRetryDelay):
+		}
+	}
+}
+
+// append adds a row to the log and to the backlog. If the log fails, the row is in the backlog all the same.
+func (w *writer) append(r row) (wal.Position, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closing {
+		return wal.Position{}, errClosed
+	}
+	position, err := w.log.Append(r.record)
+	if err == nil {
+		w.last = position
+	}
+	idle := w.backlog.since.IsZero()
+	w.backlog.add(r, w.now())
+	w.appended++
+	if idle || w.backlog.bytes > flushNowBytes {
+		w.wakeLoop()
+	}
+	return position, err
+}
+
+func (w *writer) wakeLoop() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // the loop has not yet seen the last call
+	}
+}
+
+// waitInserted returns when all rows that were appended before the call are in PostgreSQL. It returns an error if a
+// flush that began after the call fails.
+func (w *writer) waitInserted(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	target, before := w.appended, w.flushes
+	for w.inserted < target {
+		if w.result.err != nil && w.result.number > before {
+			return fmt.Errorf("%w: %w", errNotConfirmed, w.result.err)
+		}
+		w.urgent = true
+		w.wakeLoop()
+		flushed := w.flushed
+		w.mu.Unlock()
+		var err error
+		select {
+		case <-flushed:
+		case <-w.stopped:
+			err = errClosed
+		case <-ctx.Done():
+			err = notConfirmed(ctx, nil)
+		}
+		w.mu.Lock()
+		if err != nil && w.inserted < target {
+			return err
+		}
+	}
+	return nil
+}
+
+// notConfirmed returns the error of a write whose caller stopped waiting. err is the error of the last attempt.
+func notConfirmed(ctx context.Context, err error) error {
+	return fmt.Errorf("%w: %w", errNotConfirmed, errors.Join(context.Cause(ctx), err))
+}
+
+// flushLoop inserts the backlog into PostgreSQL until close is called. It closes db and then w.stopped.
+func (w *writer) flushLoop(db *inserter) {
+	defer close(w.stopped)
+	defer db.close()
+	for delay := flushInterval; ; {
+		w.mu.Lock()
+		empty, closing := len(w.backlog.rows) == 0, w.closing
+		w.mu.Unlock()
+		if empty && closing {
+			return
+		}
+		if empty {
+			<-w.wake
+			continue
+		}
+		w.waitForFlush(delay)
+		w.mu.Lock()
+		closing = w.closing
+		w.mu.Unlock()
+		switch err := w.flush(db); {
+		case err == nil:
+			delay = flushInterval
+		case closing:
+			return
+		default:
+			delay = min(2*delay, maxRetryDelay)
+		}
+	}
+}
+
+// waitForFlush returns after the delay, or as soon as a flush is wanted.
+func (w *writer) waitForFlush(delay time.Duration) {
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	for {
+		w.mu.Lock()
+		reachable := w.result.err == nil
+		// While PostgreSQL is unreachable, waiting callers cause one attempt per flushInterval at most.
+		wanted := w.closing || w.urgent && (reachable || time.Since(w.result.at) > flushInterval) ||
+			reachable && w.backlog.bytes > flushNowBytes
+		w.mu.Unlock()
+		if wanted {
+			return
+		}
+		select {
+		case <-timer.C:
+			return
+		case <-w.wake:
+		}
+	}
+}
+
+// flush tries once to insert the backlog, and then releases its records in the log.
+func (w *writer) flush(db *inserter) error {
+	w.mu.Lock()
+	target, position, began := w.appended, w.last, w.now()
+	rows := w.backlog.take()
+	w.urgent = false
+	w.flushes++
+	number := w.flushes
+	w.mu.Unlock()
+	left, err := db.insert(withoutEnded(rows))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil {
+		w.backlog.putBack(left)
+	} else {
+		w.inserted = target
+		w.backlog.inserted(began)
+		if err := w.log.Release(position); err != nil {
+			w.say.WithError(err).Warn("records of the write-ahead log of history cannot be released; " +
+				"the next start inserts them again, which changes nothing")
+		}
+	}
+	w.result = flushResult{number, err, time.Now()}
+	close(w.flushed)
+	w.flushed = make(chan struct{})
+	return err
+}
