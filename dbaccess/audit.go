@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"glasshouse/dbaccess/check"
 	"glasshouse/policy"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // AuditLogin returns an error if the login of Config.URL can do more than read, or if the login of
@@ -18,15 +21,15 @@ func (r *Reader) AuditLogin(ctx context.Context) error {
 		 AND (pg_has_role(relowner, 'MEMBER') OR has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'))) FROM pg_roles WHERE rolname = current_user`).
 		Scan(&role, &database, &super, &bypass, &create, &writable)
 	if err != nil {
-		return unavailable(err)
+		return check.Unavailable(err)
 	}
-	if _, err := r.currentCatalog(ctx); err != nil { // reports a masked column that does not exist
+	if _, err := r.checker.Catalog(ctx); err != nil { // reports a masked column that does not exist
 		return err
 	}
 	if r.writer != nil {
 		var powerful bool
 		if err := r.writer.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = current_user`).Scan(&powerful); err != nil {
-			return unavailable(err)
+			return check.Unavailable(err)
 		}
 		if powerful {
 			return fmt.Errorf("the login of --writer-url is a superuser, has BYPASSRLS, or can create roles or databases: use a login that can only change rows of tables")
@@ -63,5 +66,5 @@ GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %[1]s;
 -- As a superuser, in the database itself; whoever needs one of them is granted it again.
 %[3]s
-`, quoteIdentifier(role), quoteIdentifier(database), policy.SQLRevoke)
+`, pgx.Identifier{role}.Sanitize(), pgx.Identifier{database}.Sanitize(), policy.SQLRevoke)
 }

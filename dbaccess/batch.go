@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"glasshouse/dbaccess/check"
 	"glasshouse/sandbox"
 )
 
@@ -76,7 +77,7 @@ func (p *rowBatcher) addValue(i int, text []byte) error {
 	c, v := &p.columns[i], &p.rows.Data[i]
 	switch {
 	case c.masked:
-		text = maskText
+		text = []byte(check.MaskValue)
 	case text == nil:
 		v.Nulls = append(append(v.Nulls, make([]bool, p.rows.Count-len(v.Nulls))...), true)
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"glasshouse/dbaccess"
+	"glasshouse/dbaccess/check"
 	"glasshouse/dbaccess/dbtest"
 	"glasshouse/dbaccess/embedded"
 	"glasshouse/sandbox"
@@ -25,42 +25,19 @@ func reason(err error) string {
 	return "error: " + err.Error()
 }
 
-type checkCase struct{ file, want, sql string }
-
-// cases reads case files, which consist of "### outcome" lines followed by a statement.
-func cases(t testing.TB, pattern string) []checkCase {
-	t.Helper()
-	files, err := filepath.Glob("testdata/check/" + pattern)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%s: %v, %v", pattern, files, err)
-	}
-	var out []checkCase
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, chunk := range strings.Split(string(text), "\n### ")[1:] {
-			want, sql, _ := strings.Cut(chunk, "\n")
-			out = append(out, checkCase{filepath.Base(name), want, strings.TrimSuffix(sql, "\n")})
-		}
-	}
-	return out
-}
-
 // TestCheckOffline checks statements whose outcome does not depend on a catalog.
 func TestCheckOffline(t *testing.T) {
 	ctx := context.Background()
-	c := dbaccess.NewChecker()
+	c := check.New(check.Config{})
 	defer c.Close()
 	n := 0
-	for _, one := range cases(t, "*.sql") {
-		if one.file == "hidden.sql" || one.file == "fixture.sql" {
+	for _, one := range dbtest.Cases(t, "testdata/check/*.sql") {
+		if one.File == "hidden.sql" || one.File == "fixture.sql" {
 			continue
 		}
 		n++
-		if err := c.Check(ctx, one.sql); reason(err) != one.want {
-			t.Errorf("%s: %s\n  got  %s (%v)\n  want %s", one.file, one.sql, reason(err), err, one.want)
+		if err := c.Check(ctx, one.SQL); reason(err) != one.Want {
+			t.Errorf("%s: %s\n  got  %s (%v)\n  want %s", one.File, one.SQL, reason(err), err, one.Want)
 		}
 	}
 	if n < 300 {
@@ -83,17 +60,17 @@ func TestCheckLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	for _, one := range cases(t, "*.sql") {
-		if one.file == "fixture.sql" {
+	for _, one := range dbtest.Cases(t, "testdata/check/*.sql") {
+		if one.File == "fixture.sql" {
 			continue
 		}
-		_, err := all(ctx, r, one.sql, nil, sandbox.QueryLimits{})
+		_, err := all(ctx, r, one.SQL, nil, sandbox.QueryLimits{})
 		got := reason(err)
-		if got == "unknown-function" && one.want == "function-not-allowed" {
-			got = one.want // a function of an extension or version that this server does not have
+		if got == "unknown-function" && one.Want == "function-not-allowed" {
+			got = one.Want // a function of an extension or version that this server does not have
 		}
-		if got != one.want {
-			t.Errorf("%s: %s\n  got  %s (%v)\n  want %s", one.file, one.sql, reason(err), err, one.want)
+		if got != one.Want {
+			t.Errorf("%s: %s\n  got  %s (%v)\n  want %s", one.File, one.SQL, reason(err), err, one.Want)
 		}
 	}
 }
@@ -150,10 +127,10 @@ func trap(t testing.TB, s *dbtest.Databases) {
 // lists.
 func TestCheckSurvivesHugeStatements(t *testing.T) {
 	ctx := context.Background()
-	c := dbaccess.NewChecker()
+	c := check.New(check.Config{})
 	defer c.Close()
 	repeat := strings.Repeat
-	for name, one := range map[string]struct{ sql, want string }{
+	for name, one := range map[string]struct{ SQL, Want string }{
 		"parentheses": {"SELECT " + repeat("(", 10_000) + "1" + repeat(")", 10_000), "too-large"},
 		"casts":       {"SELECT 1" + repeat("::int", 10_000), "too-large"},
 		"not":         {"SELECT " + repeat("NOT ", 30_000) + "true", "too-large"},
@@ -186,8 +163,8 @@ func TestCheckSurvivesHugeStatements(t *testing.T) {
 		"conditions":  {"SELECT 1 WHERE 1 = 1" + repeat(" OR 1 = 2", 900), "ok"},
 		"nested":      {"SELECT " + repeat("(", 350) + "1" + repeat(")", 350), "ok"},
 	} {
-		if err := c.Check(ctx, one.sql); reason(err) != one.want {
-			t.Errorf("%s: got %s, want %s", name, reason(err), one.want)
+		if err := c.Check(ctx, one.SQL); reason(err) != one.Want {
+			t.Errorf("%s: got %s, want %s", name, reason(err), one.Want)
 		}
 	}
 	for _, op := range strings.Fields("+ - * / % ^ < > = <= >= <> != || -> ->> #> @> <@ && ~ ~* !~ ?| & | # << >> AND OR LIKE ILIKE") {

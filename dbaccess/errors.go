@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"glasshouse/dbaccess/check"
 	"glasshouse/sandbox"
 )
 
@@ -28,7 +28,7 @@ var reasonBySQLState = map[string]string{
 }
 
 // translateError turns an error of the server into a refusal with positions in the original text.
-func translateError(ctx context.Context, err error, stmt *checkedStatement, l sandbox.QueryLimits) error {
+func translateError(ctx context.Context, err error, stmt *check.Statement, l sandbox.QueryLimits) error {
 	if ctx.Err() != nil {
 		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled", Failed: true}
 	}
@@ -45,23 +45,23 @@ func translateError(ctx context.Context, err error, stmt *checkedStatement, l sa
 		return timeoutRefusal(l) // the server missed its own timeout
 	}
 	if !ok {
-		return unavailable(err)
+		return check.Unavailable(err)
 	}
 	out := &sandbox.Refusal{Reason: "failed", Message: sandbox.Shorten(pg.Message, maxMessageChars), SQLState: pg.Code, Hint: sandbox.Shorten(pg.Hint, maxMessageChars), Failed: true}
 	if pg.Position > 0 {
-		out.Position, out.Line = stmt.locate(int(pg.Position))
+		out.Position, out.Line = stmt.Locate(int(pg.Position))
 	}
 	if reason := reasonBySQLState[pg.Code]; reason != "" {
 		out.Reason = reason
 	}
 	switch pg.Code {
 	case "42P01":
-		out.Nearest = nearestName(quotedName(out.Message), stmt.catalog.tableNames)
+		out.Nearest = check.Nearest(check.QuotedName(out.Message), stmt.Catalog.TableNames)
 		out.Hint = "db_tables() lists the tables"
 	case "42703":
-		name := quotedName(out.Message)
-		if out.Nearest = nearestName(name, stmt.columnNames); out.Nearest == "" {
-			out.Nearest = nearestName(name, stmt.catalog.columnNames)
+		name := check.QuotedName(out.Message)
+		if out.Nearest = check.Nearest(name, stmt.ColumnNames); out.Nearest == "" {
+			out.Nearest = check.Nearest(name, stmt.Catalog.ColumnNames)
 		}
 		out.Hint = "db_schema(table) lists the columns"
 		if out.Nearest == name {
@@ -70,26 +70,13 @@ func translateError(ctx context.Context, err error, stmt *checkedStatement, l sa
 	case "57014":
 		return timeoutRefusal(l)
 	case "57P01", "57P02", "57P03":
-		return unavailable(err)
+		return check.Unavailable(err)
 	}
 	if out.Nearest != "" {
 		out.Hint = "did you mean " + out.Nearest + "?"
 	}
-	addDialectHint(out, stmt.original)
+	check.AddDialectHint(out, stmt.Original)
 	return out
-}
-
-// quotedName returns the name that a server message quotes, without its table.
-func quotedName(message string) string {
-	if _, rest, ok := strings.Cut(message, `"`); ok {
-		name, _, _ := strings.Cut(rest, `"`)
-		return name[strings.LastIndexByte(name, '.')+1:]
-	}
-	if rest, ok := strings.CutPrefix(message, "column "); ok {
-		name, _, _ := strings.Cut(rest, " ")
-		return name[strings.LastIndexByte(name, '.')+1:]
-	}
-	return ""
 }
 
 func timeoutRefusal(l sandbox.QueryLimits) *sandbox.Refusal {

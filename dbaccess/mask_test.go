@@ -60,12 +60,8 @@ func TestMaskedColumns(t *testing.T) {
 	if err := r.AuditLogin(ctx); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("testdata/mask/cases.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, chunk := range strings.Split(string(text), "\n### ")[1:] {
-		want, sql, _ := strings.Cut(strings.TrimSuffix(chunk, "\n"), "\n")
+	for _, c := range dbtest.Cases(t, "testdata/mask/cases.sql") {
+		want, sql := c.Want, c.SQL
 		rows, err := all(ctx, r, sql, nil, sandbox.QueryLimits{})
 		if got := outcome(rows, err); got != want {
 			t.Errorf("%s\n  got  %s (%v)\n  want %s", sql, got, err, want)

@@ -34,14 +34,14 @@ func encodeParameter(name string, v any) ([]byte, uint32, error) {
 		return []byte(v), numberType(string(v)), nil
 	case string:
 		if strings.IndexByte(v, 0) >= 0 {
-			return nil, 0, refuse("invalid-parameter", "the parameter :%s contains a NUL character, which PostgreSQL text cannot store", name)
+			return nil, 0, sandbox.Refusef("invalid-parameter", "the parameter :%s contains a NUL character, which PostgreSQL text cannot store", name)
 		}
 		return []byte(v), 0, nil
 	case sandbox.TypedParameter:
 		text, _, err := encodeParameter(name, v.Value)
 		oids, ok := parameterTypes[v.Type]
 		if !ok {
-			return nil, 0, refuse("invalid-parameter", "the parameter :%s has the unknown type %q", name, v.Type)
+			return nil, 0, sandbox.Refusef("invalid-parameter", "the parameter :%s has the unknown type %q", name, v.Type)
 		}
 		if _, list := v.Value.([]any); list {
 			return text, oids[1], err
@@ -58,7 +58,7 @@ func encodeParameter(name string, v any) ([]byte, uint32, error) {
 		}
 		return []byte(text.String()), oid, nil
 	}
-	return nil, 0, refuse("invalid-parameter", "the parameter :%s has a value that PostgreSQL cannot represent (%T)", name, v)
+	return nil, 0, sandbox.Refusef("invalid-parameter", "the parameter :%s has a value that PostgreSQL cannot represent (%T)", name, v)
 }
 
 func numberType(digits string) uint32 {
@@ -77,7 +77,7 @@ func numberType(digits string) uint32 {
 // appendArray appends a list as an array literal. Its elements decide the array's type.
 func appendArray(out *strings.Builder, name string, list []any, oid *uint32, depth int) error {
 	if depth > 6 {
-		return refuse("invalid-parameter", "the parameter :%s nests deeper than PostgreSQL's arrays", name)
+		return sandbox.Refusef("invalid-parameter", "the parameter :%s nests deeper than PostgreSQL's arrays", name)
 	}
 	out.WriteByte('{')
 	for i, v := range list {

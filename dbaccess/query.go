@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"glasshouse/dbaccess/check"
 	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox"
 )
@@ -20,16 +21,16 @@ import (
 // if the statement is refused or fails, even after some rows, and FaultUnavailable if the server
 // cannot be reached.
 func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, sink sandbox.RowSink) (sandbox.QuerySummary, error) {
-	stmt, err := r.checkStatement(ctx, parse.Request{SQL: sql, Names: keysOf(params)}, false)
+	stmt, err := r.checker.Statement(ctx, parse.Request{SQL: sql, Names: keysOf(params)}, false)
 	if err != nil {
 		return sandbox.QuerySummary{}, err
 	}
-	none := sandbox.QuerySummary{Fingerprint: stmt.fingerprint}
-	if stmt.refusal != nil {
-		no := *stmt.refusal
+	none := sandbox.QuerySummary{Fingerprint: stmt.Fingerprint}
+	if stmt.Refusal != nil {
+		no := *stmt.Refusal
 		return none, &no
 	}
-	bound, err := bindParameters(stmt.parameterNames, params)
+	bound, err := bindParameters(stmt.ParameterNames, params)
 	if err != nil {
 		return none, err
 	}
@@ -55,7 +56,7 @@ func (r *Reader) runOnConnection(ctx context.Context, t *transaction, bound *bou
 	defer release()
 	conn, err := r.pool.Acquire(ctx)
 	if err != nil {
-		return unavailable(err)
+		return check.Unavailable(err)
 	}
 	defer conn.Release() // the pool discards a closed connection
 	t.pg = conn.Conn().PgConn()
@@ -86,7 +87,7 @@ const (
 // transaction runs one checked statement on one connection, in one round trip.
 type transaction struct {
 	pg        *pgconn.PgConn
-	statement *checkedStatement
+	statement *check.Statement
 	limits    sandbox.QueryLimits
 	summary   sandbox.QuerySummary
 	batcher   rowBatcher
@@ -156,14 +157,14 @@ func (t *transaction) roundTrip(bound *boundParameters) error {
 	fe.SetMaxBodyLen(int(min(t.limits.MaxBytes+maxErrorTextBytes, math.MaxInt32)))
 	for _, sql := range []string{
 		"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-		"SET LOCAL search_path = " + t.statement.searchPath,
+		"SET LOCAL search_path = " + t.statement.SearchPath,
 		"SET LOCAL statement_timeout = " + strconv.FormatInt(t.limits.Timeout.Milliseconds(), 10),
 	} {
 		fe.SendParse(&pgproto3.Parse{Query: sql})
 		fe.SendBind(&pgproto3.Bind{})
 		fe.SendExecute(&pgproto3.Execute{})
 	}
-	fe.SendParse(&pgproto3.Parse{Query: t.statement.sql, ParameterOIDs: bound.oids})
+	fe.SendParse(&pgproto3.Parse{Query: t.statement.SQL, ParameterOIDs: bound.oids})
 	fe.SendBind(&pgproto3.Bind{Parameters: bound.texts})
 	fe.SendDescribe(&pgproto3.Describe{ObjectType: 'P'})
 	fe.SendExecute(&pgproto3.Execute{MaxRows: uint32(min(t.limits.MaxRows+1, math.MaxInt32))})
@@ -217,13 +218,13 @@ func (t *transaction) checkReadError(err error) error {
 // statement and by the origin that the server reports.
 func (t *transaction) describe(m *pgproto3.RowDescription) error {
 	n := len(m.Fields)
-	if t.statement.maskedOutputs != nil && len(t.statement.maskedOutputs) != n {
-		return refuse("masked-column", "the statement returns %d columns instead of the checked %d, and one of them is masked: list the columns by name", n, len(t.statement.maskedOutputs))
+	if t.statement.MaskedOutputs != nil && len(t.statement.MaskedOutputs) != n {
+		return sandbox.Refusef("masked-column", "the statement returns %d columns instead of the checked %d, and one of them is masked: list the columns by name", n, len(t.statement.MaskedOutputs))
 	}
 	columns, how := make([]sandbox.Column, n), make([]columnReader, n)
 	for i, f := range m.Fields {
-		columns[i], how[i] = t.statement.catalog.describeColumn(string(f.Name), f.DataTypeOID)
-		if t.statement.maskedOutputs != nil && t.statement.maskedOutputs[i] || t.statement.catalog.maskedColumns[origin{f.TableOID, f.TableAttributeNumber}] {
+		columns[i], how[i] = describeColumn(t.statement.Catalog, string(f.Name), f.DataTypeOID)
+		if t.statement.MaskedOutputs != nil && t.statement.MaskedOutputs[i] || t.statement.Catalog.MaskedColumns[check.Origin{Relation: f.TableOID, Column: f.TableAttributeNumber}] {
 			columns[i].Kind, columns[i].Of, columns[i].Array, columns[i].Masked = "string", "", false, true
 			how[i] = columnReader{masked: true}
 		}
@@ -238,7 +239,7 @@ func (t *transaction) addRow(row [][]byte) error {
 	size := int64(0)
 	for i, v := range row {
 		if t.batcher.columns[i].masked {
-			size += int64(len(maskValue)) // the length of the value would reveal something
+			size += int64(len(check.MaskValue)) // the length of the value would reveal something
 		} else {
 			size += int64(len(v))
 		}

@@ -9,15 +9,10 @@
 // A statement passes these layers, in this order:
 //
 //  1. Lexical limits and the parser, in a child process (package parse).
-//  2. The check (statementChecker): every node of the tree is on an allow-list. Functions,
-//     operators, casts and types are allowed by everything that their names can mean in the live
-//     catalog. Views, row policies and domains that the statement uses are checked too. Names that
-//     could mean something else are qualified in the text, and the statement runs with the search
-//     path that was checked.
-//  3. Masking (tracer): a query may select a masked column, which is returned as ***. It may not
-//     use the column in an expression, filter, join or sort.
-//  4. A login that has SELECT and nothing else (AuditLogin).
-//  5. A READ ONLY transaction with a timeout that always rolls back.
+//  2. The check (package check): every node of the tree and everything that a name can mean must be
+//     on an allow-list. Masked columns may be selected, which returns ***, and nothing else.
+//  3. A login that has SELECT and nothing else (AuditLogin).
+//  4. A READ ONLY transaction with a timeout that always rolls back.
 //
 // BEGIN, two SET LOCALs, the statement, ROLLBACK and DISCARD ALL are one round trip. The server
 // limits rows; bytes are counted as they arrive. A connection that does not answer all of that is
@@ -29,17 +24,14 @@ package dbaccess
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"glasshouse/dbaccess/parse"
+	"glasshouse/dbaccess/check"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
@@ -58,18 +50,12 @@ type Config struct {
 
 // Reader checks and runs read-only statements. It is safe for concurrent use.
 type Reader struct {
-	config           Config
-	pool             *pgxpool.Pool
-	writer           *pgxpool.Pool // nil without a writing login
-	parsers          *parse.Pool
-	allowedFunctions map[string]bool // Config.AllowFunctions
-	checks           checkCache
-	perUser          *limit.Keyed // statements at a time
-	perSandbox       *limit.Keyed
-
-	mu               sync.Mutex
-	catalog          *catalog
-	nextVersionCheck time.Time // when to ask again whether the catalog has changed
+	config     Config
+	pool       *pgxpool.Pool
+	writer     *pgxpool.Pool // nil without a writing login
+	checker    *check.Checker
+	perUser    *limit.Keyed // concurrent statements
+	perSandbox *limit.Keyed
 }
 
 // pinnedSettings are settings that the lexer and the decoders depend on. User SQL cannot change
@@ -109,7 +95,7 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 		return nil, fmt.Errorf("knowledge database: %w", err)
 	}
 	r := &Reader{
-		config: c, pool: pool, parsers: parse.Open(0), allowedFunctions: setOf(c.AllowFunctions),
+		config: c, pool: pool, checker: check.New(check.Config{Pool: pool, AllowFunctions: c.AllowFunctions, MaskColumns: c.MaskColumns}),
 		perUser: limit.NewKeyed(c.PerUser), perSandbox: limit.NewKeyed(c.PerSandbox),
 	}
 	if c.WriterURL != "" {
@@ -143,19 +129,12 @@ func (r *Reader) Close() {
 	if r.writer != nil {
 		r.writer.Close()
 	}
-	r.parsers.Close()
+	r.checker.Close()
 }
 
 // Ping returns FaultUnavailable if the database does not answer.
-func (r *Reader) Ping(ctx context.Context) error { return unavailable(r.pool.Ping(ctx)) }
+func (r *Reader) Ping(ctx context.Context) error { return check.Unavailable(r.pool.Ping(ctx)) }
 
-// unavailable replaces an error that means "server not reachable" (SQLSTATE classes 08, 28, 53, 57,
-// or no SQLSTATE) with FaultUnavailable.
-func unavailable(err error) error {
-	var pg *pgconn.PgError
-	var told *sandbox.Error
-	if err == nil || errors.As(err, &told) || errors.As(err, &pg) && pg.Code[:2] != "57" && pg.Code[:2] != "08" && pg.Code[:2] != "53" && pg.Code[:2] != "28" {
-		return err
-	}
-	return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "the knowledge database does not answer; try again soon", RetryAfter: 2, Cause: err}
-}
+// Check checks a statement for any parameters, without running it. It returns nil or a
+// *sandbox.Refusal.
+func (r *Reader) Check(ctx context.Context, sql string) error { return r.checker.Check(ctx, sql) }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"glasshouse/dbaccess/check"
 	"glasshouse/sandbox"
 )
 
@@ -45,7 +46,7 @@ func (r *Reader) tables(ctx context.Context) ([]catalogTable, error) {
 		t := catalogTable{Table: sandbox.Table{PrimaryKey: []string{}, ForeignKeys: []sandbox.ForeignKey{}, Columns: []sandbox.TableColumn{}}}
 		return t, row.Scan(&t.oid, &t.Name, &t.Kind, &t.Comment, &t.RowEstimate, &t.unqualifiedName)
 	})
-	return tables, unavailable(err)
+	return tables, check.Unavailable(err)
 }
 
 // columnsSQL reads pg_constraint because information_schema shows no constraints to a role that
@@ -84,7 +85,7 @@ func (r *Reader) Schema(ctx context.Context, names ...string) ([]sandbox.Table, 
 		}
 	}
 	if err := r.describe(ctx, chosen); err != nil {
-		return nil, unavailable(err)
+		return nil, check.Unavailable(err)
 	}
 	out := make([]sandbox.Table, 0, len(chosen))
 	for _, t := range chosen {
@@ -107,8 +108,8 @@ func refuseUnknownTable(tables []catalogTable, name string) error {
 	for _, t := range tables {
 		among[t.Name] = true
 	}
-	no := refuse("unknown-table", "there is no table %q that may be read", name)
-	if no.Nearest = nearestName(name, among); no.Nearest != "" {
+	no := sandbox.Refusef("unknown-table", "there is no table %q that may be read", name)
+	if no.Nearest = check.Nearest(name, among); no.Nearest != "" {
 		no.Hint = "did you mean " + no.Nearest + "?"
 	} else {
 		no.Hint = "db_tables() lists the tables"
@@ -126,7 +127,7 @@ func (r *Reader) describe(ctx context.Context, tables []catalogTable) error {
 	}
 	var oid int64
 	var c sandbox.TableColumn
-	cat, err := r.currentCatalog(ctx)
+	cat, err := r.checker.Catalog(ctx)
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (r *Reader) describe(ctx context.Context, tables []catalogTable) error {
 	}); err != nil {
 		return err
 	}
-	if err := r.markMaskedColumns(ctx, cat, of); err != nil {
+	if err := r.checker.MarkMasked(ctx, cat, of); err != nil {
 		return err
 	}
 	var primary bool

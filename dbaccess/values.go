@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"glasshouse/dbaccess/check"
 	"glasshouse/sandbox"
 )
 
@@ -50,24 +51,24 @@ var storageByKind = map[string]valueStorage{"int": storeInts, "float": storeFloa
 
 // describeColumn describes an output column by the type OID that the server reports, and says how
 // its values are stored.
-func (cat *catalog) describeColumn(name string, oid uint32) (sandbox.Column, columnReader) {
+func describeColumn(cat *check.Catalog, name string, oid uint32) (sandbox.Column, columnReader) {
 	out := sandbox.Column{Name: name, Type: "unknown", Kind: "text"}
-	t := cat.typesByOID[oid]
+	t := cat.TypesByOID[oid]
 	if t == nil {
 		return out, columnReader{}
 	}
-	out.Type = t.name
-	vector := t.name == "int2vector" || t.name == "oidvector" // their text format is not an array literal
-	if t.element != 0 && (t.kind == 'b' || t.kind == 'p') && !vector {
-		if element := cat.typesByOID[t.element]; element != nil {
+	out.Type = t.Name
+	vector := t.Name == "int2vector" || t.Name == "oidvector" // their text format is not an array literal
+	if t.Element != 0 && (t.Kind == 'b' || t.Kind == 'p') && !vector {
+		if element := cat.TypesByOID[t.Element]; element != nil {
 			t = element
-			out.Type, out.Array = t.name+"[]", true
+			out.Type, out.Array = t.Name+"[]", true
 		}
 	}
-	if kind, ok := kindByTypeName[t.name]; ok && t.schema == "pg_catalog" {
+	if kind, ok := kindByTypeName[t.Name]; ok && t.Schema == "pg_catalog" {
 		out.Kind = kind
-	} else if (t.kind == 'r' || t.kind == 'm') && t.schema == "pg_catalog" {
-		out.Kind, out.Of = map[byte]string{'r': "range", 'm': "multirange"}[t.kind], kindByTypeName[cat.typesByOID[t.element].name]
+	} else if (t.Kind == 'r' || t.Kind == 'm') && t.Schema == "pg_catalog" {
+		out.Kind, out.Of = map[byte]string{'r': "range", 'm': "multirange"}[t.Kind], kindByTypeName[cat.TypesByOID[t.Element].Name]
 	}
 	one, ok := decoderByKind[out.Kind]
 	if !ok {
@@ -77,7 +78,7 @@ func (cat *catalog) describeColumn(name string, oid uint32) (sandbox.Column, col
 		return out, columnReader{storage: storageByKind[out.Kind], decode: one}
 	}
 	separator := byte(',')
-	if t.name == "box" {
+	if t.Name == "box" {
 		separator = ';'
 	}
 	return out, columnReader{storage: storeOthers, decode: func(s string) any { return decodeArray(s, separator, one) }}

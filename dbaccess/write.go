@@ -11,18 +11,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"glasshouse/dbaccess/check"
 	"glasshouse/dbaccess/parse"
 	"glasshouse/sandbox"
 )
 
 // A write is checked like a query, except for its kind of statement, and planned with a login of its
 // own. Only Apply runs it.
-
-// writingStatements may be captured. Other statements with an effect are refused.
-var writingStatements = wordSet("InsertStmt UpdateStmt DeleteStmt MergeStmt")
-
-// writeOnlyNodes occur only in writing statements.
-var writeOnlyNodes = wordSet("InsertStmt UpdateStmt DeleteStmt MergeStmt MergeWhenClause OnConflictClause InferClause MultiAssignRef SetToDefault IndexElem")
 
 func openWriter(ctx context.Context, url string) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(url)
@@ -40,16 +35,16 @@ func openWriter(ctx context.Context, url string) (*pgxpool.Pool, error) {
 
 // checkWrite checks a statement that writes and binds its parameters. The error is a
 // *sandbox.Refusal if the statement is not allowed or does not write.
-func (r *Reader) checkWrite(ctx context.Context, sql string, params map[string]any) (*checkedStatement, *boundParameters, error) {
-	stmt, err := r.checkStatement(ctx, parse.Request{SQL: sql, Names: keysOf(params)}, true)
+func (r *Reader) checkWrite(ctx context.Context, sql string, params map[string]any) (*check.Statement, *boundParameters, error) {
+	stmt, err := r.checker.Statement(ctx, parse.Request{SQL: sql, Names: keysOf(params)}, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	if stmt.refusal != nil {
-		no := *stmt.refusal
+	if stmt.Refusal != nil {
+		no := *stmt.Refusal
 		return nil, nil, &no
 	}
-	bound, err := bindParameters(stmt.parameterNames, params)
+	bound, err := bindParameters(stmt.ParameterNames, params)
 	return stmt, bound, err
 }
 
@@ -60,7 +55,7 @@ func (r *Reader) Capture(ctx context.Context, sql string, params map[string]any)
 	if err != nil {
 		return out, err
 	}
-	out.Fingerprint = stmt.fingerprint
+	out.Fingerprint = stmt.Fingerprint
 	if r.writer == nil {
 		return out, nil
 	}
@@ -106,13 +101,13 @@ func (r *Reader) Apply(ctx context.Context, sql string, params map[string]any) (
 
 // runWithWriter runs prefix and the statement in one transaction of the writing login, and commits
 // in mode ReadWrite. The connection is closed afterwards.
-func (r *Reader) runWithWriter(ctx context.Context, stmt *checkedStatement, bound *boundParameters, mode pgx.TxAccessMode, prefix string, take func(rows [][][]byte, changed int64) error) error {
+func (r *Reader) runWithWriter(ctx context.Context, stmt *check.Statement, bound *boundParameters, mode pgx.TxAccessMode, prefix string, take func(rows [][][]byte, changed int64) error) error {
 	limits := r.config.Limits
 	ctx, cancel := context.WithTimeout(ctx, limits.Timeout+serverTimeoutMargin)
 	defer cancel()
 	pooled, err := r.writer.Acquire(ctx)
 	if err != nil {
-		return unavailable(err)
+		return check.Unavailable(err)
 	}
 	conn := pooled.Hijack()
 	defer func() {
@@ -121,34 +116,22 @@ func (r *Reader) runWithWriter(ctx context.Context, stmt *checkedStatement, boun
 		_ = conn.Close(brief)
 	}()
 	err = pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: mode}, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "SET LOCAL search_path = "+stmt.searchPath); err != nil {
+		if _, err := tx.Exec(ctx, "SET LOCAL search_path = "+stmt.SearchPath); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = "+strconv.FormatInt(limits.Timeout.Milliseconds(), 10)); err != nil {
 			return err
 		}
-		result := conn.PgConn().ExecParams(ctx, prefix+stmt.sql, bound.texts, bound.oids, nil, nil).Read()
+		result := conn.PgConn().ExecParams(ctx, prefix+stmt.SQL, bound.texts, bound.oids, nil, nil).Read()
 		if result.Err != nil {
 			return result.Err
 		}
 		return take(result.Rows, result.CommandTag.RowsAffected())
 	})
 	if err != nil {
-		shifted := *stmt
-		shifted.sql = prefix + stmt.sql
-		shifted.toSQL = append([]parse.Shift{{At: 0, Delta: len(prefix)}}, shiftAll(stmt.toSQL, len(prefix))...)
-		return translateError(ctx, err, &shifted, limits)
+		return translateError(ctx, err, stmt.WithPrefix(prefix), limits)
 	}
 	return nil
-}
-
-// shiftAll adjusts position mappings for `by` bytes in front of the text.
-func shiftAll(all []parse.Shift, by int) []parse.Shift {
-	out := make([]parse.Shift, len(all))
-	for i, s := range all {
-		out[i] = parse.Shift{At: s.At + by, Delta: s.Delta + by}
-	}
-	return out
 }
 
 func keysOf(params map[string]any) []string {

@@ -67,3 +67,8 @@ func (r *Refusal) Error() string {
 	}
 	return r.Message
 }
+
+// Refusef returns a Refusal with a formatted message.
+func Refusef(reason, format string, args ...any) *Refusal {
+	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}

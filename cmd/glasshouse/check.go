@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"glasshouse/dbaccess"
+	"glasshouse/dbaccess/check"
 	"glasshouse/sandbox"
 )
 
@@ -109,7 +110,7 @@ func newCheckSQLCommand() *cobra.Command {
 
 func checkSQL(ctx context.Context, s settings, dsn, sql string) error {
 	if dsn == "" {
-		checker := dbaccess.NewChecker()
+		checker := check.New(check.Config{})
 		defer checker.Close()
 		return checker.Check(ctx, sql)
 	}

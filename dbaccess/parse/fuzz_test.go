@@ -1,39 +1,21 @@
 package parse_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"glasshouse/dbaccess/dbtest"
 	"glasshouse/dbaccess/parse"
 )
 
-// seed adds the statements of the checker's case files.
-func seed(f *testing.F, add func(sql string)) {
-	f.Helper()
-	files, err := filepath.Glob("../testdata/check/*.sql")
-	if err != nil || len(files) == 0 {
-		f.Fatal(files, err)
-	}
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, chunk := range strings.Split(string(text), "\n### ")[1:] {
-			_, sql, _ := strings.Cut(chunk, "\n")
-			add(sql)
-		}
-	}
-}
-
 // FuzzParse looks for texts that crash or stall the parser, and checks positions and shifts.
 func FuzzParse(f *testing.F) {
-	seed(f, func(sql string) { f.Add(sql, "a") })
+	for _, c := range dbtest.Cases(f, "../testdata/check/*.sql") {
+		f.Add(c.SQL, "a")
+	}
 	for _, sql := range []string{
 		"SELECT :a::int, ':a', $$:a$$, x[1:a], x[:a], /* :a */ :a -- :a", "SELECT 'a' :a", "SELECT E'\\':a'", `SELECT "a:a" : a`, "SELECT U&'\\0041:a'", "SELECT x[:a:2]", "SELECT ARRAY[:a, :a]", "SELECT a ? :a",
 		"SELECT $1", "SELECT $a$ $a$", "SELECT 1+1+1", "((((", "/*/*/**/", "SELECT :a", "\xef\xbb\xbfSELECT 1", "SELECT 'é' || :a",

@@ -1,4 +1,4 @@
-package dbaccess
+package check
 
 import (
 	"regexp"
@@ -31,9 +31,9 @@ var (
 	stringLiterals = regexp.MustCompile(`'[^']*'`)
 )
 
-// addDialectHint replaces the hint of a refusal if the statement was written for another database.
+// AddDialectHint replaces the hint of a refusal if the statement was written for another database.
 // The server's own hints do not help then.
-func addDialectHint(r *sandbox.Refusal, sql string) {
+func AddDialectHint(r *sandbox.Refusal, sql string) {
 	bare := stringLiterals.ReplaceAllString(sql, "''")
 	for _, h := range dialectHints {
 		if (h.message == nil || h.message.MatchString(r.Message)) && (h.sql == nil || h.sql.MatchString(bare)) {
@@ -41,7 +41,20 @@ func addDialectHint(r *sandbox.Refusal, sql string) {
 			return
 		}
 	}
-	if name := quotedName(r.Message); r.Reason == "unknown-column" && r.Nearest == "" && strings.Contains(sql, `"`+name+`"`) {
+	if name := QuotedName(r.Message); r.Reason == "unknown-column" && r.Nearest == "" && strings.Contains(sql, `"`+name+`"`) {
 		r.Hint = "write text in single quotes: '" + name + "'; " + r.Hint
 	}
+}
+
+// QuotedName returns the name that a server message quotes, without its table.
+func QuotedName(message string) string {
+	if _, rest, ok := strings.Cut(message, `"`); ok {
+		name, _, _ := strings.Cut(rest, `"`)
+		return name[strings.LastIndexByte(name, '.')+1:]
+	}
+	if rest, ok := strings.CutPrefix(message, "column "); ok {
+		name, _, _ := strings.Cut(rest, " ")
+		return name[strings.LastIndexByte(name, '.')+1:]
+	}
+	return ""
 }

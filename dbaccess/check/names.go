@@ -1,9 +1,10 @@
-package dbaccess
+package check
 
 import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
 	"glasshouse/policy"
@@ -15,7 +16,7 @@ import (
 // qualified with pg_catalog in the text, or the call is refused.
 
 // checkFunction checks a call.
-func (checker *statementChecker) checkFunction(n *pg_query.FuncCall) {
+func (w *walker) checkFunction(n *pg_query.FuncCall) {
 	parts := stringsOf(n.Funcname)
 	name := parts[len(parts)-1]
 	schema := ""
@@ -24,35 +25,35 @@ func (checker *statementChecker) checkFunction(n *pg_query.FuncCall) {
 	}
 	at := int(n.Location)
 	if len(parts) > 2 {
-		checker.fail(at, refuseFunction(strings.Join(parts, "."), false))
+		w.fail(at, refuseFunction(strings.Join(parts, "."), false))
 		return
 	}
-	checker.mentionedNames[name] = true
+	w.mentionedNames[name] = true
 	args := len(n.Args)
 	if n.AggWithinGroup {
 		args += len(n.AggOrder)
 	}
-	if name == "current_setting" && schema != "information_schema" && !checker.isUserDefined(name) {
-		checker.checkCurrentSetting(n)
+	if name == "current_setting" && schema != "information_schema" && !w.isUserDefined(name) {
+		w.checkCurrentSetting(n)
 		return
 	}
-	if checker.catalog == nil {
+	if w.catalog == nil {
 		if (schema == "" || schema == "pg_catalog") && len(policy.SQLFunctions[name]) > 0 {
 			return
 		}
-		checker.fail(at, refuseFunction(strings.Join(parts, "."), schema == "" || schema == "pg_catalog"))
+		w.fail(at, refuseFunction(strings.Join(parts, "."), schema == "" || schema == "pg_catalog"))
 		return
 	}
-	if args == 1 && !checker.checkCastCall(schema, name, at) {
+	if args == 1 && !w.checkCastCall(schema, name, at) {
 		return
 	}
 	system, users, home := candidates{}, candidates{}, ""
-	for _, f := range checker.catalog.functions[name] {
+	for _, f := range w.catalog.functions[name] {
 		switch {
 		case !f.acceptsArgs(args) && !n.FuncVariadic:
 		case f.schema == "pg_catalog" && (schema == "" || schema == "pg_catalog"):
 			system.add(f.allowed)
-		case f.schema == schema, schema == "" && slices.Contains(checker.searchPath, f.schema):
+		case f.schema == schema, schema == "" && slices.Contains(w.searchPath, f.schema):
 			users.add(f.allowed)
 			home = f.schema
 		}
@@ -60,22 +61,22 @@ func (checker *statementChecker) checkFunction(n *pg_query.FuncCall) {
 	switch {
 	case system.allAllowed() && users.hasDisallowed:
 		// Qualified, a better match in another schema is not considered.
-		if !checker.qualify(at, name, "pg_catalog.") {
-			checker.fail(at, refuseFunction(name, false))
+		if !w.qualify(at, name, "pg_catalog.") {
+			w.fail(at, refuseFunction(name, false))
 		}
 	case system.hasDisallowed, users.hasDisallowed:
-		checker.fail(at, refuseFunction(strings.Join(parts, "."), false))
+		w.fail(at, refuseFunction(strings.Join(parts, "."), false))
 	case system.found, users.found:
 		if schema == "" && !system.found {
-			checker.qualifications = append(checker.qualifications, insertion{at, quoteIdentifier(home) + ".", name})
+			w.qualifications = append(w.qualifications, insertion{at, pgx.Identifier{home}.Sanitize() + ".", name})
 		}
-	case args == 1 && findInPath(checker.catalog.types[name], schema, checker.searchPath, schemaOfType) != nil:
-	case checker.hasAllowedFunction(schema, name):
+	case args == 1 && findInPath(w.catalog.types[name], schema, w.searchPath, schemaOfType) != nil:
+	case w.hasAllowedFunction(schema, name):
 		// Functions of this name take another number of arguments: the server reports it.
-	case len(checker.catalog.functions[name]) == 0:
-		checker.fail(at, refuseUnknownFunction(strings.Join(parts, "."), name))
+	case len(w.catalog.functions[name]) == 0:
+		w.fail(at, refuseUnknownFunction(strings.Join(parts, "."), name))
 	default:
-		checker.fail(at, refuseFunction(strings.Join(parts, "."), schema == "" || schema == "pg_catalog"))
+		w.fail(at, refuseFunction(strings.Join(parts, "."), schema == "" || schema == "pg_catalog"))
 	}
 }
 
@@ -87,9 +88,9 @@ var otherDialectFunctions = map[string]string{
 
 // refuseUnknownFunction returns the refusal of a function that exists in no schema.
 func refuseUnknownFunction(full, name string) *sandbox.Refusal {
-	r := refuse("unknown-function", "there is no function %s", full)
+	r := sandbox.Refusef("unknown-function", "there is no function %s", full)
 	if r.Nearest = otherDialectFunctions[name]; r.Nearest == "" {
-		r.Nearest = nearestName(name, keySet(policy.SQLFunctions))
+		r.Nearest = Nearest(name, keySet(policy.SQLFunctions))
 	}
 	if r.Hint = "write it with PostgreSQL's functions, or compute it in Python instead"; r.Nearest != "" {
 		r.Hint = "did you mean " + r.Nearest + "?"
@@ -108,9 +109,9 @@ func (v *candidates) add(allowed bool) {
 func (v candidates) allAllowed() bool { return v.found && !v.hasDisallowed }
 
 func refuseFunction(full string, suggest bool) *sandbox.Refusal {
-	r := refuse("function-not-allowed", "the function %s is not on the list of allowed functions", full)
+	r := sandbox.Refusef("function-not-allowed", "the function %s is not on the list of allowed functions", full)
 	if suggest {
-		r.Nearest = nearestName(full[strings.LastIndexByte(full, '.')+1:], keySet(policy.SQLFunctions))
+		r.Nearest = Nearest(full[strings.LastIndexByte(full, '.')+1:], keySet(policy.SQLFunctions))
 	}
 	if r.Nearest != "" {
 		r.Hint = "did you mean " + r.Nearest + "?"
@@ -122,18 +123,18 @@ func refuseFunction(full string, suggest bool) *sandbox.Refusal {
 
 // qualify inserts a schema before an unqualified name. It returns false if the text at that offset
 // is not the name.
-func (checker *statementChecker) qualify(at int, name, prefix string) bool {
-	if at < 0 || at+len(name) > len(checker.sql) || checker.sql[at] != '"' && !strings.EqualFold(checker.sql[at:at+len(name)], name) {
+func (w *walker) qualify(at int, name, prefix string) bool {
+	if at < 0 || at+len(name) > len(w.sql) || w.sql[at] != '"' && !strings.EqualFold(w.sql[at:at+len(name)], name) {
 		return false
 	}
-	checker.insertions = append(checker.insertions, insertion{at, prefix, name})
+	w.insertions = append(w.insertions, insertion{at, prefix, name})
 	return true
 }
 
-func (checker *statementChecker) isUserDefined(name string) bool {
-	if checker.catalog != nil {
-		for _, f := range checker.catalog.functions[name] {
-			if slices.Contains(checker.searchPath, f.schema) {
+func (w *walker) isUserDefined(name string) bool {
+	if w.catalog != nil {
+		for _, f := range w.catalog.functions[name] {
+			if slices.Contains(w.searchPath, f.schema) {
 				return true
 			}
 		}
@@ -142,9 +143,9 @@ func (checker *statementChecker) isUserDefined(name string) bool {
 }
 
 // hasAllowedFunction reports whether an allowed function has that name, for any arguments.
-func (checker *statementChecker) hasAllowedFunction(schema, name string) bool {
-	for _, f := range checker.catalog.functions[name] {
-		if f.allowed && (f.schema == schema || schema == "" && (f.schema == "pg_catalog" || slices.Contains(checker.searchPath, f.schema))) {
+func (w *walker) hasAllowedFunction(schema, name string) bool {
+	for _, f := range w.catalog.functions[name] {
+		if f.allowed && (f.schema == schema || schema == "" && (f.schema == "pg_catalog" || slices.Contains(w.searchPath, f.schema))) {
 			return true
 		}
 	}
@@ -152,30 +153,30 @@ func (checker *statementChecker) hasAllowedFunction(schema, name string) bool {
 }
 
 // checkCastCall checks type(value), which may be a cast. It returns false if that is refused.
-func (checker *statementChecker) checkCastCall(schema, name string, at int) bool {
-	t := findInPath(checker.catalog.types[name], schema, checker.searchPath, schemaOfType)
-	if t == nil || t.schema == "pg_catalog" && len(policy.SQLFunctions[name]) > 0 {
+func (w *walker) checkCastCall(schema, name string, at int) bool {
+	t := findInPath(w.catalog.types[name], schema, w.searchPath, schemaOfType)
+	if t == nil || t.Schema == "pg_catalog" && len(policy.SQLFunctions[name]) > 0 {
 		return true
 	}
-	checker.checkType(t, at)
-	return checker.err == nil
+	w.checkType(t, at)
+	return w.err == nil
 }
 
-func schemaOfType(t *pgType) string { return t.schema }
+func schemaOfType(t *Type) string { return t.Schema }
 
 // checkCurrentSetting allows current_setting('name') with a constant name.
-func (checker *statementChecker) checkCurrentSetting(n *pg_query.FuncCall) {
+func (w *walker) checkCurrentSetting(n *pg_query.FuncCall) {
 	if len(n.Args) > 0 {
 		arg := n.Args[0]
 		if c := arg.GetTypeCast(); c != nil {
 			arg = c.Arg
 		}
 		if s := arg.GetAConst().GetSval(); s != nil {
-			checker.checkSetting(s.Sval, int(n.Location))
+			w.checkSetting(s.Sval, int(n.Location))
 			return
 		}
 	}
-	checker.fail(int(n.Location), refuse("setting-not-allowed", "current_setting needs a constant name, so that it can be checked"))
+	w.fail(int(n.Location), sandbox.Refusef("setting-not-allowed", "current_setting needs a constant name, so that it can be checked"))
 }
 
 // betweenOperators are the operators that BETWEEN uses.
@@ -184,57 +185,57 @@ var betweenOperators = map[pg_query.A_Expr_Kind][]string{
 	pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN: {"<", ">"}, pg_query.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM: {"<", ">"},
 }
 
-func (checker *statementChecker) checkExpression(n *pg_query.A_Expr) {
+func (w *walker) checkExpression(n *pg_query.A_Expr) {
 	if ops := betweenOperators[n.Kind]; ops != nil {
-		checker.checkImpliedOperators(int(n.Location), ops...)
+		w.checkImpliedOperators(int(n.Location), ops...)
 		return
 	}
-	checker.checkOperator(n.Name, int(n.Location))
+	w.checkOperator(n.Name, int(n.Location))
 }
 
-func (checker *statementChecker) checkImpliedOperators(at int, ops ...string) {
+func (w *walker) checkImpliedOperators(at int, ops ...string) {
 	for _, op := range ops {
-		checker.checkOperatorName("", op, at)
+		w.checkOperatorName("", op, at)
 	}
 }
 
-func (checker *statementChecker) checkOperator(op []*pg_query.Node, at int) {
+func (w *walker) checkOperator(op []*pg_query.Node, at int) {
 	parts := stringsOf(op)
 	switch len(parts) {
 	case 0:
 	case 1:
-		checker.checkOperatorName("", parts[0], at)
+		w.checkOperatorName("", parts[0], at)
 	case 2:
-		checker.checkOperatorName(parts[0], parts[1], at)
+		w.checkOperatorName(parts[0], parts[1], at)
 	default:
-		checker.fail(at, refuseOperator(strings.Join(parts, ".")))
+		w.fail(at, refuseOperator(strings.Join(parts, ".")))
 	}
 }
 
 func refuseOperator(full string) *sandbox.Refusal {
-	return refuse("function-not-allowed", "the operator %s is user-defined and not on the list of allowed operators", full)
+	return sandbox.Refusef("function-not-allowed", "the operator %s is user-defined and not on the list of allowed operators", full)
 }
 
 // checkOperatorName checks an operator. Qualifying it in the text would change its precedence.
 // Therefore, if a user-defined operator is not allowed, its schema is dropped from the search path
 // of the statement.
-func (checker *statementChecker) checkOperatorName(schema, name string, at int) {
+func (w *walker) checkOperatorName(schema, name string, at int) {
 	if name == "!=" {
 		name = "<>"
 	}
-	if checker.catalog == nil {
+	if w.catalog == nil {
 		if schema != "" && schema != "pg_catalog" || len(policy.SQLOperators[name]) == 0 {
-			checker.fail(at, refuseOperator(name))
+			w.fail(at, refuseOperator(name))
 		}
 		return
 	}
 	system, users := candidates{}, candidates{}
 	var drop []string
-	for _, o := range checker.catalog.operators[name] {
+	for _, o := range w.catalog.operators[name] {
 		switch {
 		case o.schema == "pg_catalog" && (schema == "" || schema == "pg_catalog"):
 			system.add(o.allowed)
-		case schema != "" && o.schema == schema, schema == "" && slices.Contains(checker.searchPath, o.schema):
+		case schema != "" && o.schema == schema, schema == "" && slices.Contains(w.searchPath, o.schema):
 			users.add(o.allowed)
 			if !o.allowed {
 				drop = append(drop, o.schema)
@@ -243,18 +244,18 @@ func (checker *statementChecker) checkOperatorName(schema, name string, at int) 
 	}
 	switch {
 	case system.hasDisallowed, !system.found && users.hasDisallowed:
-		checker.fail(at, refuseOperator(name))
+		w.fail(at, refuseOperator(name))
 	case users.hasDisallowed:
 		for _, s := range drop {
-			checker.droppedSchemas[s] = true
+			w.droppedSchemas[s] = true
 		}
 	case !system.found && !users.found && schema != "" && schema != "pg_catalog":
-		checker.fail(at, refuseOperator(schema+"."+name))
+		w.fail(at, refuseOperator(schema+"."+name))
 	}
 }
 
 // checkTypeName checks a type that the statement makes values of.
-func (checker *statementChecker) checkTypeName(n *pg_query.TypeName) {
+func (w *walker) checkTypeName(n *pg_query.TypeName) {
 	parts := stringsOf(n.Names)
 	if len(parts) == 0 {
 		return // of a function's column list, or %TYPE: the server decides
@@ -263,61 +264,61 @@ func (checker *statementChecker) checkTypeName(n *pg_query.TypeName) {
 	if len(parts) > 1 {
 		schema = parts[len(parts)-2]
 	}
-	checker.mentionedNames[name] = true
+	w.mentionedNames[name] = true
 	at := int(n.Location)
 	if len(parts) > 2 || n.PctType {
-		checker.fail(at, refuseType(strings.Join(parts, ".")))
+		w.fail(at, refuseType(strings.Join(parts, ".")))
 		return
 	}
-	if checker.catalog == nil {
+	if w.catalog == nil {
 		if schema != "" && schema != "pg_catalog" || !policy.SQLTypes[strings.TrimPrefix(name, "_")] {
-			checker.fail(at, refuseType(strings.Join(parts, ".")))
+			w.fail(at, refuseType(strings.Join(parts, ".")))
 		}
 		return
 	}
-	t := findInPath(checker.catalog.types[name], schema, checker.searchPath, schemaOfType)
+	t := findInPath(w.catalog.types[name], schema, w.searchPath, schemaOfType)
 	if t == nil {
 		r := refuseType(strings.Join(parts, "."))
-		r.Nearest = nearestName(name, policy.SQLTypes)
-		checker.fail(at, r)
+		r.Nearest = Nearest(name, policy.SQLTypes)
+		w.fail(at, r)
 		return
 	}
-	if schema == "" && t.schema != "pg_catalog" {
-		checker.qualifications = append(checker.qualifications, insertion{at, quoteIdentifier(t.schema) + ".", name})
+	if schema == "" && t.Schema != "pg_catalog" {
+		w.qualifications = append(w.qualifications, insertion{at, pgx.Identifier{t.Schema}.Sanitize() + ".", name})
 	}
-	checker.checkType(t, at)
+	w.checkType(t, at)
 }
 
 func refuseType(full string) *sandbox.Refusal {
-	return refuse("type-not-allowed", "values of type %s cannot be created: only built-in types, enums and types composed of them are allowed", full)
+	return sandbox.Refusef("type-not-allowed", "values of type %s cannot be created: only built-in types, enums and types composed of them are allowed", full)
 }
 
 // checkType allows types that run no user-defined function, and types whose functions are checked
 // later.
-func (checker *statementChecker) checkType(t *pgType, at int) {
-	if !checker.isTypeAllowed(t, 0) {
-		checker.fail(at, refuseType(t.name))
+func (w *walker) checkType(t *Type, at int) {
+	if !w.isTypeAllowed(t, 0) {
+		w.fail(at, refuseType(t.Name))
 	}
 }
 
-func (checker *statementChecker) isTypeAllowed(t *pgType, depth int) bool {
+func (w *walker) isTypeAllowed(t *Type, depth int) bool {
 	if t == nil || depth > 20 {
 		return false
 	}
-	checker.usedTypes[t] = true
-	if t.element != 0 && t.kind == 'b' { // an array
-		return checker.isTypeAllowed(checker.catalog.typesByOID[t.element], depth+1)
+	w.usedTypes[t] = true
+	if t.Element != 0 && t.Kind == 'b' { // an array
+		return w.isTypeAllowed(w.catalog.TypesByOID[t.Element], depth+1)
 	}
 	switch {
-	case t.schema == "pg_catalog":
-		return policy.SQLTypes[t.name] || t.kind == 'c'
-	case t.schema == "information_schema", t.kind == 'e':
+	case t.Schema == "pg_catalog":
+		return policy.SQLTypes[t.Name] || t.Kind == 'c'
+	case t.Schema == "information_schema", t.Kind == 'e':
 		return true
-	case t.kind == 'd', (t.kind == 'r' || t.kind == 'm') && !t.hasCanonicalFunction:
-		return checker.isTypeAllowed(checker.catalog.typesByOID[t.element], depth+1)
-	case t.kind == 'c':
+	case t.Kind == 'd', (t.Kind == 'r' || t.Kind == 'm') && !t.hasCanonicalFunction:
+		return w.isTypeAllowed(w.catalog.TypesByOID[t.Element], depth+1)
+	case t.Kind == 'c':
 		for _, m := range t.members {
-			if !checker.isTypeAllowed(checker.catalog.typesByOID[m], depth+1) {
+			if !w.isTypeAllowed(w.catalog.TypesByOID[m], depth+1) {
 				return false
 			}
 		}

@@ -1,4 +1,4 @@
-package dbaccess
+package check
 
 import (
 	"context"
@@ -46,40 +46,44 @@ const relationsSQL = `SELECT c.oid, nspname, relname, relkind = 'v', relkind = '
 
 const castsSQL = `SELECT castsource, casttarget, castfunc::oid, castcontext <> 'i' FROM pg_cast WHERE oid >= 16384 AND castmethod = 'f'`
 
-// currentCatalog returns the catalog, loaded again if the database's has changed. The version is
-// read at most once per second, and less often if reading it is slow.
-func (r *Reader) currentCatalog(ctx context.Context) (*catalog, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.catalog != nil && time.Now().Before(r.nextVersionCheck) {
-		return r.catalog, nil
+// Catalog returns the catalog, loaded again if the database's has changed. The version is read at
+// most once per second, and less often if reading it is slow. Without a database it returns nil.
+// FaultUnavailable if the database cannot be reached or a column of Config.MaskColumns is missing.
+func (c *Checker) Catalog(ctx context.Context) (*Catalog, error) {
+	if c.pool == nil {
+		return nil, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.catalog != nil && time.Now().Before(c.nextVersionCheck) {
+		return c.catalog, nil
 	}
 	began := time.Now()
 	var stamp string
-	if err := r.pool.QueryRow(ctx, catalogVersionSQL).Scan(&stamp); err != nil {
-		return nil, unavailable(err)
+	if err := c.pool.QueryRow(ctx, catalogVersionSQL).Scan(&stamp); err != nil {
+		return nil, Unavailable(err)
 	}
-	r.nextVersionCheck = time.Now().Add(max(time.Second, 20*time.Since(began)))
-	if r.catalog != nil && r.catalog.version == stamp {
-		return r.catalog, nil
+	c.nextVersionCheck = time.Now().Add(max(time.Second, 20*time.Since(began)))
+	if c.catalog != nil && c.catalog.version == stamp {
+		return c.catalog, nil
 	}
-	var cat *catalog
-	err := pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		cat, err = loadCatalog(ctx, tx, r.allowedFunctions, r.config.MaskColumns)
+	var cat *Catalog
+	err := pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+		cat, err = loadCatalog(ctx, tx, c.allowedFunctions, c.maskColumns)
 		return err
 	})
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, Unavailable(err)
 	}
-	r.catalog = cat
+	c.catalog = cat
 	return cat, nil
 }
 
 // loadCatalog loads the catalog in one snapshot.
-func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked []string) (*catalog, error) {
-	cat := &catalog{
-		functions: map[string][]*function{}, operators: map[string][]*operator{}, types: map[string][]*pgType{}, typesByOID: map[uint32]*pgType{}, relations: map[string][]*relation{},
-		tableNames: map[string]bool{}, columnNames: map[string]bool{}, checkedDefinitions: map[string]string{},
+func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked []string) (*Catalog, error) {
+	cat := &Catalog{
+		functions: map[string][]*function{}, operators: map[string][]*operator{}, types: map[string][]*Type{}, TypesByOID: map[uint32]*Type{}, relations: map[string][]*relation{},
+		TableNames: map[string]bool{}, ColumnNames: map[string]bool{}, checkedDefinitions: map[string]string{},
 		tracedViews: map[*relation]*tracedColumns{},
 	}
 	if err := tx.QueryRow(ctx, catalogVersionSQL).Scan(&cat.version); err != nil {
@@ -88,13 +92,13 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 	if err := tx.QueryRow(ctx, `SELECT array_remove(current_schemas(false), 'pg_catalog')::text[]`).Scan(&cat.searchPath); err != nil {
 		return nil, err
 	}
-	var t pgType
+	var t Type
 	var kind string
-	if err := forEachRow(ctx, tx, typesSQL, []any{&t.oid, &t.schema, &t.name, &kind, &t.extension, &t.element, &t.hasCanonicalFunction, &t.relation}, func() {
+	if err := forEachRow(ctx, tx, typesSQL, []any{&t.oid, &t.Schema, &t.Name, &kind, &t.extension, &t.Element, &t.hasCanonicalFunction, &t.relation}, func() {
 		one := t
-		one.kind = kind[0]
-		cat.types[t.name] = append(cat.types[t.name], &one)
-		cat.typesByOID[t.oid] = &one
+		one.Kind = kind[0]
+		cat.types[t.Name] = append(cat.types[t.Name], &one)
+		cat.TypesByOID[t.oid] = &one
 	}); err != nil {
 		return nil, err
 	}
@@ -131,13 +135,13 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 		for _, column := range one.columnOrder {
 			one.columns[column] = true
 			if user {
-				cat.columnNames[column] = true
+				cat.ColumnNames[column] = true
 			}
 		}
-		if row := cat.typesByOID[rel.rowType]; row != nil {
+		if row := cat.TypesByOID[rel.rowType]; row != nil {
 			row.members = one.userTypes
-			if row.kind == 'c' && row.relation == rel.oid && user {
-				cat.tableNames[rel.name] = true
+			if row.Kind == 'c' && row.relation == rel.oid && user {
+				cat.TableNames[rel.name] = true
 			}
 		}
 		cat.relations[rel.name] = append(cat.relations[rel.name], &one)
@@ -150,7 +154,7 @@ func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked 
 	var source, target uint32
 	var explicit bool
 	return cat, forEachRow(ctx, tx, castsSQL, []any{&source, &target, &oid, &explicit}, func() {
-		if s, t := cat.typesByOID[source], cat.typesByOID[target]; !allowed[oid] && s != nil && t != nil {
+		if s, t := cat.TypesByOID[source], cat.TypesByOID[target]; !allowed[oid] && s != nil && t != nil {
 			cat.unlistedCasts = append(cat.unlistedCasts, cast{s, t, explicit})
 		}
 	})

@@ -1,4 +1,4 @@
-package dbaccess
+package check
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package dbaccess
+package check
 
 import (
 	"reflect"
@@ -16,6 +16,12 @@ var allowedNodes = wordSet(`Node RawStmt SelectStmt ExplainStmt VariableShowStmt
 SubLink ColumnDef CaseExpr CaseWhen CoalesceExpr MinMaxExpr RangeVar RangeSubselect RangeFunction RangeTableSample RangeTableFunc RangeTableFuncCol JoinExpr Alias SortBy WindowDef WithClause CommonTableExpr
 CTESearchClause CTECycleClause GroupingSet GroupingFunc TypeCast TypeName A_ArrayExpr A_Indirection A_Indices RowExpr SQLValueFunction CollateClause NamedArgExpr ParamRef XmlExpr XmlSerialize
 JsonObjectConstructor JsonArrayConstructor JsonArrayQueryConstructor JsonAggConstructor JsonObjectAgg JsonArrayAgg JsonIsPredicate JsonOutput JsonReturning JsonFormat JsonKeyValue JsonValueExpr`)
+
+// writingStatements may be captured. Other statements with an effect are refused.
+var writingStatements = wordSet("InsertStmt UpdateStmt DeleteStmt MergeStmt")
+
+// writeOnlyNodes occur only in writing statements.
+var writeOnlyNodes = wordSet("InsertStmt UpdateStmt DeleteStmt MergeStmt MergeWhenClause OnConflictClause InferClause MultiAssignRef SetToDefault IndexElem")
 
 // writingStatementNames are refused with the reason read-only.
 var writingStatementNames = map[string]string{
@@ -43,15 +49,15 @@ func wordSet(s string) map[string]bool {
 // refuseNode returns the refusal of a node that is not allowed.
 func refuseNode(name string) *sandbox.Refusal {
 	if what, ok := unsupportedStatementNames[name]; ok {
-		return refuse("statement-not-allowed", "%s is refused: only SELECT, VALUES, TABLE, WITH, plain EXPLAIN and SHOW are run", what)
+		return sandbox.Refusef("statement-not-allowed", "%s is refused: only SELECT, VALUES, TABLE, WITH, plain EXPLAIN and SHOW are run", what)
 	}
 	if what, ok := writingStatementNames[name]; ok {
-		return refuse("read-only", "%s is refused: db_query only reads", what)
+		return sandbox.Refusef("read-only", "%s is refused: db_query only reads", what)
 	}
 	if strings.HasPrefix(name, "Create") || strings.HasPrefix(name, "Alter") || strings.HasPrefix(name, "Drop") {
-		return refuse("read-only", "%s is refused: db_query only reads", strings.TrimSuffix(name, "Stmt"))
+		return sandbox.Refusef("read-only", "%s is refused: db_query only reads", strings.TrimSuffix(name, "Stmt"))
 	}
-	return refuse("statement-not-allowed", "%s is refused: it is not on the list of allowed syntax", name)
+	return sandbox.Refusef("statement-not-allowed", "%s is refused: it is not on the list of allowed syntax", name)
 }
 
 // nodeNameAndOffset returns the name of a node's content and its byte offset, or -1 if unknown.

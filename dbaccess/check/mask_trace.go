@@ -1,4 +1,4 @@
-package dbaccess
+package check
 
 import (
 	"reflect"
@@ -55,7 +55,7 @@ func (s *scope) nested() *scope {
 
 // tracer traces one statement.
 type tracer struct {
-	checker *statementChecker
+	checker *walker
 	// columnsOf returns the columns of a relation; a view is traced through its definition.
 	columnsOf    func(*relation) ([]output, *sandbox.Refusal)
 	refusal      *sandbox.Refusal
@@ -64,7 +64,7 @@ type tracer struct {
 
 func (t *tracer) fail(at int, format string, args ...any) {
 	if t.refusal == nil {
-		t.refusal = refuse("masked-column", format, args...)
+		t.refusal = sandbox.Refusef("masked-column", format, args...)
 		t.refusal.Hint = "select the masked column unchanged, and remove it from expressions, filters, joins, sorting and grouping"
 		if at >= 0 && at <= len(t.checker.sql) {
 			t.refusal.Position = at + 1
@@ -322,7 +322,7 @@ func (t *tracer) traceReference(n *pg_query.ColumnRef, in *scope) (name string, 
 	}
 	if !loose {
 		t.failUntraceable(int(n.Location), strings.Join(parts, "."))
-		t.refusal.Nearest = strings.Clone(nearestName(name, in.columnNames())) // without Clone it keeps the text of the tree alive
+		t.refusal.Nearest = strings.Clone(Nearest(name, in.columnNames())) // without Clone it keeps the text of the tree alive
 	}
 	return name, hidden
 }

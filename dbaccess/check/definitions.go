@@ -1,4 +1,4 @@
-package dbaccess
+package check
 
 import (
 	"context"
@@ -27,9 +27,9 @@ type definition struct {
 }
 
 // definitions returns the definitions that the statement uses.
-func (checker *statementChecker) definitions() []definition {
+func (w *walker) definitions() []definition {
 	var out []definition
-	for r := range checker.relations {
+	for r := range w.relations {
 		if r.isView {
 			out = append(out, definition{"view", r.schema + "." + r.name, viewSQL, r.oid})
 		}
@@ -37,14 +37,14 @@ func (checker *statementChecker) definitions() []definition {
 			out = append(out, definition{"table with the policy", r.schema + "." + r.name, policySQL, r.oid})
 		}
 		for _, oid := range r.userTypes {
-			if checker.buildsRows() {
-				_ = checker.isTypeAllowed(checker.catalog.typesByOID[oid], 0) // adds its domains to usedTypes
+			if w.buildsRows() {
+				_ = w.isTypeAllowed(w.catalog.TypesByOID[oid], 0) // adds its domains to usedTypes
 			}
 		}
 	}
-	for t := range checker.usedTypes {
-		if t.kind == 'd' && t.schema != "information_schema" {
-			out = append(out, definition{"domain", t.schema + "." + t.name, domainSQL, t.oid})
+	for t := range w.usedTypes {
+		if t.Kind == 'd' && t.Schema != "information_schema" {
+			out = append(out, definition{"domain", t.Schema + "." + t.Name, domainSQL, t.oid})
 		}
 	}
 	return out
@@ -52,9 +52,9 @@ func (checker *statementChecker) definitions() []definition {
 
 // buildsRows reports whether the statement may construct rows of a table's type, which evaluates the
 // domains of its columns.
-func (checker *statementChecker) buildsRows() bool {
+func (w *walker) buildsRows() bool {
 	for _, name := range []string{"jsonb_populate_record", "jsonb_populate_recordset", "json_populate_record", "json_populate_recordset"} {
-		if checker.mentionedNames[name] {
+		if w.mentionedNames[name] {
 			return true
 		}
 	}
@@ -63,21 +63,21 @@ func (checker *statementChecker) buildsRows() bool {
 
 // checkDefinitions refuses a statement whose views, policies or domains call a function that the
 // statement itself may not call.
-func (r *Reader) checkDefinitions(ctx context.Context, checker *statementChecker) error {
-	for _, d := range checker.definitions() {
-		why, err := r.checkDefinition(ctx, checker.catalog, d)
+func (c *Checker) checkDefinitions(ctx context.Context, w *walker) error {
+	for _, d := range w.definitions() {
+		why, err := c.checkDefinition(ctx, w.catalog, d)
 		if err != nil {
 			return err
 		}
 		if why != "" {
-			return refuse("function-not-allowed", "the %s %s is refused: in it, %s", d.kind, d.name, why)
+			return sandbox.Refusef("function-not-allowed", "the %s %s is refused: in it, %s", d.kind, d.name, why)
 		}
 	}
 	return nil
 }
 
 // checkDefinition returns why a definition is refused, or "", and caches the answer.
-func (r *Reader) checkDefinition(ctx context.Context, cat *catalog, d definition) (string, error) {
+func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definition) (string, error) {
 	key := fmt.Sprint(d.kind, d.oid)
 	cat.mu.Lock()
 	why, done := cat.checkedDefinitions[key]
@@ -85,18 +85,18 @@ func (r *Reader) checkDefinition(ctx context.Context, cat *catalog, d definition
 	if done {
 		return why, nil
 	}
-	texts, err := r.readDefinition(ctx, d)
+	texts, err := c.readDefinition(ctx, d)
 	if err != nil {
 		return "", err
 	}
 	for _, text := range texts {
-		var checker *statementChecker
-		if checker, why, err = r.checkServerText(ctx, cat, text); err != nil {
+		var w *walker
+		if w, why, err = c.checkServerText(ctx, cat, text); err != nil {
 			return "", err
 		}
 		if why == "" {
 			var no *sandbox.Refusal
-			if err := r.checkDefinitions(ctx, checker); errors.As(err, &no) { // views cannot be cyclic
+			if err := c.checkDefinitions(ctx, w); errors.As(err, &no) { // views cannot be cyclic
 				why = no.Message
 			} else if err != nil {
 				return "", err
@@ -113,21 +113,21 @@ func (r *Reader) checkDefinition(ctx context.Context, cat *catalog, d definition
 }
 
 // checkServerText checks a text that the server wrote.
-func (r *Reader) checkServerText(ctx context.Context, cat *catalog, text string) (checker *statementChecker, why string, err error) {
-	_, err = r.parsers.Parse(ctx, parse.Request{SQL: text}, func(parsed parse.Result) {
-		checker, why = newStatementChecker(parsed.SQL, cat), ""
-		checker.searchPath, checker.isServerText = nil, true
+func (c *Checker) checkServerText(ctx context.Context, cat *Catalog, text string) (w *walker, why string, err error) {
+	_, err = c.parsers.Parse(ctx, parse.Request{SQL: text}, func(parsed parse.Result) {
+		w, why = newStatementChecker(parsed.SQL, cat), ""
+		w.searchPath, w.isServerText = nil, true
 		if parsed.Fault != nil {
 			why = parsed.Fault.Message
-		} else if no := checker.checkStatement(parsed.Tree); no != nil {
+		} else if no := w.checkStatement(parsed.Tree); no != nil {
 			why = no.Message
 		}
 	})
-	return checker, why, err
+	return w, why, err
 }
 
-func (r *Reader) readDefinition(ctx context.Context, d definition) (texts []string, err error) {
-	err = pgx.BeginTxFunc(ctx, r.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
+func (c *Checker) readDefinition(ctx context.Context, d definition) (texts []string, err error) {
+	err = pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL search_path = pg_catalog"); err != nil {
 			return err
 		}
@@ -135,5 +135,5 @@ func (r *Reader) readDefinition(ctx context.Context, d definition) (texts []stri
 		texts, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
-	return texts, unavailable(err)
+	return texts, Unavailable(err)
 }

@@ -1,4 +1,4 @@
-package dbaccess
+package check
 
 import (
 	"reflect"
@@ -15,7 +15,7 @@ import (
 
 // FuzzTree compares the tree read from JSON with the tree that the library reads from protobuf.
 func FuzzTree(f *testing.F) {
-	seedStatements(f, "testdata/*/*.sql")
+	seedStatements(f, "../testdata/*/*.sql")
 	for _, sql := range []string{"", ";", `SELECT E'\b\f\n\r\t\x01\x7f\\"<é>', "a""b\c"`, "SELECT -1, 2147483648, 1e5, x'1f', NULL, TRUE", "CREATE TABLE t (a int PRIMARY KEY) PARTITION BY RANGE (a)", "SELECT 1; SELECT 2",
 		"GRANT SELECT ON t TO PUBLIC", "ALTER TABLE t ADD CHECK (a > 0)", "MERGE INTO a USING b ON a.x = b.x WHEN MATCHED THEN DELETE", "CREATE TRIGGER t BEFORE UPDATE ON t EXECUTE FUNCTION f()", "EXPLAIN (ANALYZE) SELECT 1"} {
 		f.Add(sql)

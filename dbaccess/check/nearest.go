@@ -1,7 +1,7 @@
-package dbaccess
+package check
 
-// nearestName returns the closest name by edit distance, or "". A transposition counts as one edit.
-func nearestName(name string, among map[string]bool) string {
+// Nearest returns the closest name by edit distance, or "". A transposition counts as one edit.
+func Nearest(name string, among map[string]bool) string {
 	best, cost := "", max(len(name)/3, 1)+1
 	for other := range among {
 		if d := editDistance(name, other, cost); d < cost || d == cost && other < best {

@@ -1,4 +1,4 @@
-package dbaccess
+package check
 
 import (
 	"slices"
@@ -9,22 +9,22 @@ import (
 	"glasshouse/policy"
 )
 
-// catalog holds everything that a name in a statement can mean in the live database. It is loaded as
+// Catalog holds everything that a name in a statement can mean in the live database. It is loaded as
 // a whole, and again when the database's catalog has changed. A nil catalog stands for a check
 // without a database: only pg_catalog exists, as package policy lists it.
-type catalog struct {
+type Catalog struct {
 	version       string   // changes with the database's catalog
 	searchPath    []string // where names are looked up, after pg_catalog
 	functions     map[string][]*function
 	operators     map[string][]*operator
-	types         map[string][]*pgType
-	typesByOID    map[uint32]*pgType
+	types         map[string][]*Type
+	TypesByOID    map[uint32]*Type
 	relations     map[string][]*relation
 	unlistedCasts []cast          // casts whose function is not allowed
-	tableNames    map[string]bool // for suggestions
-	columnNames   map[string]bool
+	TableNames    map[string]bool // for suggestions
+	ColumnNames   map[string]bool
 
-	maskedColumns map[origin]bool
+	MaskedColumns map[Origin]bool
 
 	mu                 sync.Mutex
 	checkedDefinitions map[string]string            // of views, policies and domains: why they are refused, or ""
@@ -44,12 +44,12 @@ type operator struct {
 	allowed bool
 }
 
-type pgType struct {
+type Type struct {
 	oid                  uint32
-	schema, name         string
+	Schema, Name         string
 	extension            string
-	kind                 byte   // pg_type.typtype
-	element              uint32 // base of a domain, element of an array, subtype of a range
+	Kind                 byte   // pg_type.typtype
+	Element              uint32 // base of a domain, element of an array, subtype of a range
 	hasCanonicalFunction bool   // a user-defined range with a canonical function
 	relation             uint32
 	members              []uint32 // user-defined types of a composite type's columns
@@ -69,14 +69,14 @@ type relation struct {
 }
 
 type cast struct {
-	source, target *pgType
+	source, target *Type
 	isExplicit     bool
 }
 
 // isAllowed reports whether a function may be called. Functions of pg_catalog are listed by
 // signature. The operator lists user-defined ones: name or schema.name, optionally with
 // (argument,types).
-func (cat *catalog) isAllowed(f *function, listed map[string]bool) bool {
+func (cat *Catalog) isAllowed(f *function, listed map[string]bool) bool {
 	if f.schema == "pg_catalog" {
 		return policy.SQLFunctions[f.name][cat.signature(f)]
 	}
@@ -93,7 +93,7 @@ func (cat *catalog) isAllowed(f *function, listed map[string]bool) bool {
 	return slices.Contains(cat.searchPath, f.schema) && (listed[f.name] || listed[f.name+cat.signature(f)])
 }
 
-func (cat *catalog) signature(f *function) string {
+func (cat *Catalog) signature(f *function) string {
 	names := make([]string, len(f.args))
 	for i, oid := range f.args {
 		names[i] = cat.typeName(oid)
@@ -101,12 +101,12 @@ func (cat *catalog) signature(f *function) string {
 	return "(" + strings.Join(names, ",") + ")"
 }
 
-func (cat *catalog) typeName(oid uint32) string {
+func (cat *Catalog) typeName(oid uint32) string {
 	if oid == 0 {
 		return ""
 	}
-	if t := cat.typesByOID[oid]; t != nil {
-		return t.name
+	if t := cat.TypesByOID[oid]; t != nil {
+		return t.Name
 	}
 	return strconv.FormatUint(uint64(oid), 10)
 }

@@ -1,6 +1,7 @@
-package dbaccess
+package check
 
 import (
+	"glasshouse/sandbox"
 	"reflect"
 	"slices"
 
@@ -193,8 +194,8 @@ func (t *tracer) traceTable(n *pg_query.RangeVar, in *scope) source {
 	s := source{name: n.Relname, hiddenColumns: systemColumns}
 	r := findInPath(t.checker.catalog.relations[n.Relname], n.Schemaname, t.checker.searchPath, func(r *relation) string { return r.schema })
 	if r == nil {
-		t.refusal = refuse("unknown-table", "there is no table %q that may be read", n.Relname)
-		t.refusal.Nearest = nearestName(n.Relname, t.checker.catalog.tableNames)
+		t.refusal = sandbox.Refusef("unknown-table", "there is no table %q that may be read", n.Relname)
+		t.refusal.Nearest = Nearest(n.Relname, t.checker.catalog.TableNames)
 		t.refusal.Position = int(n.Location) + 1
 		return s
 	}

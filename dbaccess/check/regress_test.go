@@ -1,6 +1,6 @@
 //go:build regress
 
-package dbaccess
+package check
 
 import (
 	"bufio"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"glasshouse/dbaccess/dbtest"
 	"glasshouse/dbaccess/embedded"
@@ -42,10 +43,12 @@ func TestRegression(t *testing.T) {
 		t.Fatal(err)
 	}
 	url := s.URL(embedded.RoleAdmin, "regression")
-	r, err := Open(ctx, Config{URL: url})
+	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer pool.Close()
+	r := New(Config{Pool: pool})
 	defer r.Close()
 	p := &probe{t: t, r: r, url: url, dirty: true, refused: map[string]int{}, examples: map[string]string{}}
 	p.connect(ctx)
@@ -92,7 +95,7 @@ func TestRegression(t *testing.T) {
 // probe checks statements and runs them on a connection of its own.
 type probe struct {
 	t     *testing.T
-	r     *Reader
+	r     *Checker
 	url   string
 	conn  *pgx.Conn
 	calm  string // effectSQL's answer if nothing happened
@@ -154,12 +157,12 @@ func (p *probe) judge(ctx context.Context, file, sql string) {
 		p.r.nextVersionCheck, p.dirty = time.Time{}, false
 		p.r.mu.Unlock()
 	}
-	checked, err := p.r.checkStatement(ctx, parse.Request{SQL: sql}, false)
+	checked, err := p.r.Statement(ctx, parse.Request{SQL: sql}, false)
 	if err != nil {
 		return // the session that runs the files has locked a view
 	}
-	if checked.refusal == nil {
-		if ran, did, _ := p.effects(ctx, checked.sql, checked.searchPath); ran {
+	if checked.Refusal == nil {
+		if ran, did, _ := p.effects(ctx, checked.SQL, checked.SearchPath); ran {
 			p.allowed++
 			if did != p.calm {
 				p.t.Errorf("%s: allowed, and it has an effect (%s): %s", file, did, sql)
@@ -167,7 +170,7 @@ func (p *probe) judge(ctx context.Context, file, sql string) {
 		}
 		return
 	}
-	if no := checked.refusal; reads.MatchString(sql) && no.Reason != "syntax-error" {
+	if no := checked.Refusal; reads.MatchString(sql) && no.Reason != "syntax-error" {
 		if ran, did, _ := p.effects(ctx, sql, "public"); ran && did == p.calm {
 			p.harmless++
 			why := no.Reason + " " + regexp.MustCompile(`the function [^ ]+|[^ ]+ is refused|type [^ ]+`).FindString(no.Message)

@@ -1,4 +1,4 @@
-package dbaccess
+package check
 
 import (
 	"context"
@@ -12,15 +12,13 @@ import (
 	"glasshouse/sandbox"
 )
 
-// maskValue replaces every value of a masked column, NULL included.
-const maskValue = "***"
+// MaskValue replaces every value of a masked column, NULL included.
+const MaskValue = "***"
 
-var maskText = []byte(maskValue)
-
-// origin identifies a column of a relation, as the server reports it for an output column.
-type origin struct {
-	relation uint32
-	column   uint16
+// Origin identifies a column of a relation, as the server reports it for an output column.
+type Origin struct {
+	Relation uint32
+	Column   uint16
 }
 
 // maskedSQL finds the listed columns and those with the same values: columns of parents and
@@ -45,7 +43,7 @@ const dependentViewsSQL = `WITH RECURSIVE tainted(rel) AS (SELECT unnest($1::int
 
 // loadMaskedColumns marks the listed columns. A listed column that does not exist is an error,
 // because its values may be visible under another name.
-func (cat *catalog) loadMaskedColumns(ctx context.Context, tx pgx.Tx, listed []string) error {
+func (cat *Catalog) loadMaskedColumns(ctx context.Context, tx pgx.Tx, listed []string) error {
 	if len(listed) == 0 {
 		return nil
 	}
@@ -55,17 +53,17 @@ func (cat *catalog) loadMaskedColumns(ctx context.Context, tx pgx.Tx, listed []s
 			byOID[r.oid] = r
 		}
 	}
-	cat.maskedColumns = map[origin]bool{}
+	cat.MaskedColumns = map[Origin]bool{}
 	found := map[string]bool{}
 	var tainted []int64
 	var name, column string
-	var o origin
+	var o Origin
 	var att int16
-	if err := forEachRow(ctx, tx, maskedSQL, []any{&name, &o.relation, &att, &column}, func() {
-		o.column, found[name] = uint16(att), true
-		cat.maskedColumns[o] = true
-		tainted = append(tainted, int64(o.relation))
-		if r := byOID[o.relation]; r != nil {
+	if err := forEachRow(ctx, tx, maskedSQL, []any{&name, &o.Relation, &att, &column}, func() {
+		o.Column, found[name] = uint16(att), true
+		cat.MaskedColumns[o] = true
+		tainted = append(tainted, int64(o.Relation))
+		if r := byOID[o.Relation]; r != nil {
 			if r.maskedColumns == nil {
 				r.maskedColumns = map[string]bool{}
 			}
@@ -95,18 +93,18 @@ type tracedColumns struct {
 
 // traceMasked refuses a statement that uses a masked column other than selecting it, and records
 // which output columns are masked. Statements that read no masked column skip the trace.
-func (r *Reader) traceMasked(ctx context.Context, stmt *checkedStatement, checker *statementChecker) error {
+func (c *Checker) traceMasked(ctx context.Context, stmt *Statement, w *walker) error {
 	tainted := false
-	for rel := range checker.relations {
+	for rel := range w.relations {
 		tainted = tainted || rel.readsMasked
 	}
 	if !tainted {
 		return nil
 	}
-	t := r.newTracer(ctx, checker)
+	t := c.newTracer(ctx, w)
 	var outs []output
-	switch top := checker.statementNode; {
-	case checker.allowWrites:
+	switch top := w.statementNode; {
+	case w.allowWrites:
 		t.traceWrite(top)
 	case top.GetExplainStmt() != nil:
 		if anyMasked(t.traceSelect(top.GetExplainStmt().Query.GetSelectStmt(), nil)) {
@@ -120,7 +118,7 @@ func (r *Reader) traceMasked(ctx context.Context, stmt *checkedStatement, checke
 			t.fail(-1, "the columns of * are unknown and one of them is masked: list the columns by name")
 		}
 		for _, o := range outs {
-			stmt.maskedOutputs = append(stmt.maskedOutputs, o.masked)
+			stmt.MaskedOutputs = append(stmt.MaskedOutputs, o.masked)
 		}
 	}
 	if t.serviceError != nil {
@@ -130,18 +128,18 @@ func (r *Reader) traceMasked(ctx context.Context, stmt *checkedStatement, checke
 		return nil
 	}
 	if t.refusal.Position > 0 {
-		t.refusal.Position, t.refusal.Line = characterAndLine(stmt.original, originalOffset(stmt.toNumbered, t.refusal.Position-1))
+		t.refusal.Position, t.refusal.Line = characterAndLine(stmt.Original, originalOffset(stmt.toNumbered, t.refusal.Position-1))
 	}
 	return t.refusal
 }
 
-func (r *Reader) newTracer(ctx context.Context, checker *statementChecker) *tracer {
-	t := &tracer{checker: checker}
+func (c *Checker) newTracer(ctx context.Context, w *walker) *tracer {
+	t := &tracer{checker: w}
 	t.columnsOf = func(rel *relation) ([]output, *sandbox.Refusal) {
-		out, err := r.columnsOf(ctx, checker.catalog, rel)
+		out, err := c.columnsOf(ctx, w.catalog, rel)
 		if err != nil {
 			t.serviceError = err
-			return nil, refuse("masked-column", "%s cannot be read", rel.name)
+			return nil, sandbox.Refusef("masked-column", "%s cannot be read", rel.name)
 		}
 		return out.columns, out.refusal
 	}
@@ -150,7 +148,7 @@ func (r *Reader) newTracer(ctx context.Context, checker *statementChecker) *trac
 
 // columnsOf returns the columns of a relation. A view over masked columns is traced once through its
 // definition.
-func (r *Reader) columnsOf(ctx context.Context, cat *catalog, rel *relation) (*tracedColumns, error) {
+func (c *Checker) columnsOf(ctx context.Context, cat *Catalog, rel *relation) (*tracedColumns, error) {
 	out := &tracedColumns{}
 	for _, name := range rel.columnOrder {
 		out.columns = append(out.columns, output{name: name, masked: rel.maskedColumns[name]})
@@ -164,7 +162,7 @@ func (r *Reader) columnsOf(ctx context.Context, cat *catalog, rel *relation) (*t
 	if done != nil {
 		return done, nil
 	}
-	outs, why, err := r.viewColumns(ctx, cat, rel)
+	outs, why, err := c.viewColumns(ctx, cat, rel)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +176,7 @@ func (r *Reader) columnsOf(ctx context.Context, cat *catalog, rel *relation) (*t
 		}
 	}
 	if why != "" {
-		out.refusal = refuse("masked-column", "%s.%s is refused: in it, %s", rel.schema, rel.name, why)
+		out.refusal = sandbox.Refusef("masked-column", "%s.%s is refused: in it, %s", rel.schema, rel.name, why)
 		out.refusal.Hint = "query its underlying tables"
 	}
 	cat.mu.Lock()
@@ -188,17 +186,17 @@ func (r *Reader) columnsOf(ctx context.Context, cat *catalog, rel *relation) (*t
 }
 
 // viewColumns traces the definition of a view as the server writes it.
-func (r *Reader) viewColumns(ctx context.Context, cat *catalog, rel *relation) (outs []output, why string, err error) {
-	texts, err := r.readDefinition(ctx, definition{"view", rel.name, viewSQL, rel.oid})
+func (c *Checker) viewColumns(ctx context.Context, cat *Catalog, rel *relation) (outs []output, why string, err error) {
+	texts, err := c.readDefinition(ctx, definition{"view", rel.name, viewSQL, rel.oid})
 	if err != nil || len(texts) != 1 {
 		return nil, "", errors.Join(err, ctx.Err())
 	}
-	checker, why, err := r.checkServerText(ctx, cat, texts[0])
+	w, why, err := c.checkServerText(ctx, cat, texts[0])
 	if err != nil || why != "" {
 		return nil, why, err
 	}
-	t := r.newTracer(ctx, checker)
-	outs = t.traceSelect(checker.statementNode.GetSelectStmt(), nil)
+	t := c.newTracer(ctx, w)
+	outs = t.traceSelect(w.statementNode.GetSelectStmt(), nil)
 	if t.refusal != nil {
 		why = t.refusal.Message
 	}
@@ -248,9 +246,9 @@ func (t *tracer) traceWrite(n *pg_query.Node) {
 	t.requireUnmasked(where, in)
 }
 
-// markMaskedColumns sets Masked on the columns of tables.
-func (r *Reader) markMaskedColumns(ctx context.Context, cat *catalog, tables map[int64]*sandbox.Table) error {
-	if len(cat.maskedColumns) == 0 {
+// MarkMasked sets Masked on the columns of tables.
+func (c *Checker) MarkMasked(ctx context.Context, cat *Catalog, tables map[int64]*sandbox.Table) error {
+	if len(cat.MaskedColumns) == 0 {
 		return nil
 	}
 	for _, all := range cat.relations {
@@ -259,7 +257,7 @@ func (r *Reader) markMaskedColumns(ctx context.Context, cat *catalog, tables map
 			if table == nil || !rel.readsMasked {
 				continue
 			}
-			out, err := r.columnsOf(ctx, cat, rel)
+			out, err := c.columnsOf(ctx, cat, rel)
 			if err != nil {
 				return err
 			}

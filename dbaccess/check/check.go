@@ -1,0 +1,127 @@
+// Package check decides whether a SQL statement may run. Package dbaccess runs it.
+//
+//	c := check.New(check.Config{Pool: pool})
+//	stmt, err := c.Statement(ctx, parse.Request{SQL: "SELECT now()"}, false)
+//	if stmt.Refusal != nil { ... } // why it may not run
+//	run(stmt.SQL, stmt.SearchPath)
+//
+// A statement is checked in this order:
+//
+//  1. Package parse limits its size and parses it in a child process; tree.go reads the tree.
+//  2. The walker visits every node (walker.go). Only listed nodes are allowed (nodes.go). Functions,
+//     operators, casts and types are allowed by everything that their names can mean in the live
+//     catalog (names.go, attribute.go, catalog.go). Names that could mean something else are
+//     qualified in the text, or a schema leaves the search path.
+//  3. The definitions of views, row policies and domains that the statement uses are walked too
+//     (definitions.go).
+//  4. The tracer follows masked columns (mask*.go). A masked column may be selected. It may not be used
+//     in an expression, filter, join or sort.
+//
+// The result is cached by text and catalog version. The lists of what is allowed are in package policy.
+package check
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"glasshouse/dbaccess/parse"
+	"glasshouse/sandbox"
+)
+
+// Config configures a Checker.
+type Config struct {
+	Pool           *pgxpool.Pool // knowledge database; nil: only the names of pg_catalog exist
+	AllowFunctions []string      // user-defined functions that may be called: "name" or "schema.name", optionally with "(type,type)"
+	MaskColumns    []string      // columns whose values are hidden: "schema.table.column" or "table.column"
+}
+
+// Checker checks statements. It is safe for concurrent use.
+type Checker struct {
+	pool             *pgxpool.Pool
+	parsers          *parse.Pool
+	allowedFunctions map[string]bool
+	maskColumns      []string
+	cache            cache
+
+	mu               sync.Mutex
+	catalog          *Catalog
+	nextVersionCheck time.Time // when to ask again whether the catalog has changed
+}
+
+// New returns a Checker. Close it.
+func New(c Config) *Checker {
+	return &Checker{pool: c.Pool, parsers: parse.Open(0), allowedFunctions: setOf(c.AllowFunctions), maskColumns: c.MaskColumns}
+}
+
+// Close ends the parser processes. The pool stays open.
+func (c *Checker) Close() { c.parsers.Close() }
+
+// Check returns nil if the statement may run with any parameters, or a *sandbox.Refusal.
+func (c *Checker) Check(ctx context.Context, sql string) error {
+	stmt, err := c.Statement(ctx, parse.Request{SQL: sql, AllowAnyName: true}, false)
+	if err == nil && stmt.Refusal != nil {
+		err = stmt.Refusal
+	}
+	return err
+}
+
+// Statement checks a statement and returns the result, from the cache if the same text was checked against
+// the current catalog. A refused statement has a Refusal. writes admits INSERT, UPDATE, DELETE and MERGE
+// instead of queries. The error is FaultUnavailable if the database cannot be reached.
+func (c *Checker) Statement(ctx context.Context, q parse.Request, writes bool) (*Statement, error) {
+	if bad := parse.CheckText(q.SQL); bad != nil { // before the text becomes a cache key
+		return &Statement{Refusal: refusalOf(bad)}, nil
+	}
+	cat, err := c.Catalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(q.Names)
+	key := q.SQL + "\x00" + strings.Join(q.Names, "\x00")
+	if writes {
+		key = "\x00" + key // no statement begins with NUL
+	}
+	if q.AllowAnyName {
+		key += "\x00\x00" // no parameter name is empty
+	}
+	if stmt := c.cache.get(key); stmt != nil && stmt.Catalog == cat {
+		return stmt, nil
+	}
+	stmt, w, err := parseAndCheck(ctx, c.parsers, q, cat, writes)
+	if err != nil {
+		return nil, err
+	}
+	if stmt.Refusal == nil {
+		err := c.checkDefinitions(ctx, w)
+		if err == nil {
+			err = c.traceMasked(ctx, stmt, w)
+		}
+		if err != nil && !errors.As(err, &stmt.Refusal) {
+			return nil, err
+		}
+	}
+	c.cache.put(key, stmt)
+	return stmt, nil
+}
+
+// Unavailable replaces an error that means "server not reachable" (SQLSTATE classes 08, 28, 53, 57,
+// or no SQLSTATE) with FaultUnavailable.
+func Unavailable(err error) error {
+	var pg *pgconn.PgError
+	var known *sandbox.Error
+	if err == nil || errors.As(err, &known) || errors.As(err, &pg) && !isUnreachable(pg.Code) {
+		return err
+	}
+	return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "the knowledge database does not answer; try again soon", RetryAfter: 2, Cause: err}
+}
+
+func isUnreachable(sqlState string) bool {
+	return slices.Contains([]string{"08", "28", "53", "57"}, sqlState[:2])
+}

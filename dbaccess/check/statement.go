@@ -1,0 +1,223 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"glasshouse/dbaccess/parse"
+	"glasshouse/sandbox"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Statement is the result of checking a statement against one catalog: the text to run, or
+// the refusal. It is shared by all callers with the same text and is immutable.
+type Statement struct {
+	Catalog        *Catalog
+	Original       string // as the caller wrote it
+	numbered       string // with $n in place of :name
+	SQL            string // with qualified names; this text runs
+	SearchPath     string // search_path to run it with
+	ParameterNames []string
+	MaskedOutputs  []bool          // one per output column; nil if none is masked
+	ColumnNames    map[string]bool // columns of the tables in the statement, for suggestions
+	Fingerprint    string
+	toNumbered     []parse.Shift
+	toSQL          []parse.Shift
+	Refusal        *sandbox.Refusal
+}
+
+// parseAndCheck parses and checks a statement, without the definitions that it uses.
+func parseAndCheck(ctx context.Context, parsers *parse.Pool, q parse.Request, cat *Catalog, writes bool) (stmt *Statement, w *walker, err error) {
+	fingerprint, err := parsers.Parse(ctx, q, func(parsed parse.Result) { stmt, w = checkParsed(q, parsed, cat, writes) })
+	if errors.Is(err, parse.ErrParserFailed) {
+		no := sandbox.Refusef("too-large", "%s: write it shorter, or pass data as parameters", parse.ErrParserFailed)
+		return &Statement{Catalog: cat, Original: q.SQL, Refusal: no}, nil, nil
+	} else if err != nil {
+		return nil, nil, err
+	}
+	stmt.Fingerprint = fingerprint
+	if stmt.Refusal != nil {
+		AddDialectHint(stmt.Refusal, q.SQL)
+	}
+	return stmt, w, nil
+}
+
+// checkParsed checks a parsed statement. The checker is nil if the statement is refused.
+func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool) (*Statement, *walker) {
+	stmt := &Statement{Catalog: cat, Original: q.SQL, numbered: parsed.SQL, ParameterNames: parsed.Names, toNumbered: parsed.Shifts}
+	if bad := parsed.Fault; bad != nil {
+		stmt.Refusal = refusalOf(bad)
+		if bad.Name != "" {
+			stmt.Refusal.Nearest = Nearest(bad.Name, keySet(setOf(q.Names)))
+			stmt.Refusal.Hint = "pass it as {\"" + bad.Name + "\": ...}"
+		}
+		if bad.Position > 0 {
+			at := bad.Position - 1
+			if parsed.InNumberedText {
+				at = byteOffset(stmt.numbered, bad.Position)
+				at = originalOffset(stmt.toNumbered, at)
+			}
+			stmt.Refusal.Position, stmt.Refusal.Line = characterAndLine(q.SQL, at)
+		}
+		return stmt, nil
+	}
+	for _, name := range q.Names {
+		if !slices.Contains(stmt.ParameterNames, name) {
+			stmt.Refusal = sandbox.Refusef("unused-parameter", "the parameter %q is given, but the statement has no :%s", name, name)
+			stmt.Refusal.Hint = "take it out, or use it"
+			return stmt, nil
+		}
+	}
+	w := newStatementChecker(stmt.numbered, cat)
+	w.allowWrites = writes
+	if stmt.Refusal = w.checkStatement(parsed.Tree); stmt.Refusal != nil {
+		if stmt.Refusal.Position > 0 {
+			stmt.Refusal.Position, stmt.Refusal.Line = characterAndLine(q.SQL, originalOffset(stmt.toNumbered, stmt.Refusal.Position-1))
+		}
+		return stmt, nil
+	}
+	stmt.ColumnNames = map[string]bool{}
+	for r := range w.relations {
+		maps.Copy(stmt.ColumnNames, r.columns)
+	}
+	stmt.qualifyNames(w)
+	return stmt, w
+}
+
+// qualifyNames writes the text that runs: with the insertions of the checker, and, if operators of
+// a schema must not be found, without that schema in the search path and with qualified tables.
+func (stmt *Statement) qualifyNames(w *walker) {
+	if len(w.droppedSchemas) > 0 {
+		for _, i := range w.qualifications {
+			if !w.cteNames[i.name] {
+				w.qualify(i.at, i.name, i.text)
+			}
+		}
+	}
+	path := []string{"pg_catalog"}
+	for _, s := range w.searchPath {
+		if !w.droppedSchemas[s] {
+			path = append(path, pgx.Identifier{s}.Sanitize())
+		}
+	}
+	// pg_temp is searched first unless the path names it, so it is named last.
+	stmt.SearchPath = strings.Join(append(path, "pg_temp"), ", ")
+	stmt.SQL = stmt.numbered
+	if len(w.insertions) == 0 {
+		return
+	}
+	slices.SortFunc(w.insertions, func(a, b insertion) int { return a.at - b.at })
+	var out strings.Builder
+	copied := 0
+	for n, i := range w.insertions {
+		if n > 0 && i.at == w.insertions[n-1].at {
+			continue
+		}
+		out.WriteString(stmt.numbered[copied:i.at])
+		out.WriteString(i.text)
+		copied = i.at
+		stmt.toSQL = append(stmt.toSQL, parse.Shift{At: out.Len(), Delta: out.Len() - copied})
+	}
+	out.WriteString(stmt.numbered[copied:])
+	stmt.SQL = out.String()
+}
+
+// Locate maps a position that the server reports (in characters of sql, from 1) to the character
+// and line of the caller's text.
+func (stmt *Statement) Locate(position int) (int, int) {
+	return characterAndLine(stmt.Original, originalOffset(stmt.toNumbered, originalOffset(stmt.toSQL, byteOffset(stmt.SQL, position))))
+}
+
+// WithPrefix returns a copy of stmt for a text that has prefix in front of stmt.SQL, such as "EXPLAIN ".
+// Its positions still refer to the original text.
+func (stmt *Statement) WithPrefix(prefix string) *Statement {
+	prefixed := *stmt
+	prefixed.SQL = prefix + stmt.SQL
+	prefixed.toSQL = []parse.Shift{{At: 0, Delta: len(prefix)}}
+	for _, s := range stmt.toSQL {
+		prefixed.toSQL = append(prefixed.toSQL, parse.Shift{At: s.At + len(prefix), Delta: s.Delta + len(prefix)})
+	}
+	return &prefixed
+}
+
+// originalOffset maps a byte offset of the new text to the old text.
+func originalOffset(shifts []parse.Shift, at int) int {
+	for i := len(shifts) - 1; i >= 0; i-- {
+		if at >= shifts[i].At {
+			return at - shifts[i].Delta
+		}
+	}
+	return at
+}
+
+// byteOffset returns the offset of a character; characters count from 1.
+func byteOffset(text string, position int) int {
+	at := 0
+	for n := 1; n < position && at < len(text); n++ {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
+	}
+	return at
+}
+
+// characterAndLine returns the character and line, both from 1, of a byte offset.
+func characterAndLine(text string, at int) (position, line int) {
+	at = min(max(at, 0), len(text))
+	return utf8.RuneCountInString(text[:at]) + 1, strings.Count(text[:at], "\n") + 1
+}
+
+func refusalOf(f *parse.Fault) *sandbox.Refusal {
+	return &sandbox.Refusal{Reason: f.Reason, Message: f.Message}
+}
+
+func setOf(list []string) map[string]bool {
+	out := make(map[string]bool, len(list))
+	for _, s := range list {
+		out[s] = true
+	}
+	return out
+}
+
+// cache keeps the latest checked statements in two generations. When the young generation is
+// full, the old one is dropped.
+type cache struct {
+	mu         sync.Mutex
+	young, old map[string]*Statement
+	size       int
+}
+
+const cacheBytes = 4 << 20 // text bytes of one generation
+
+func (c *cache) get(key string) *Statement {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if stmt := c.young[key]; stmt != nil {
+		return stmt
+	}
+	stmt := c.old[key]
+	if stmt != nil {
+		c.insert(key, stmt)
+	}
+	return stmt
+}
+
+func (c *cache) put(key string, stmt *Statement) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.insert(key, stmt)
+}
+
+func (c *cache) insert(key string, stmt *Statement) {
+	// The text is held as key, original, numbered and sql, which share memory where they can.
+
+	if c.size += 4*len(key) + 1000; c.young == nil || c.size > cacheBytes {
+		c.old, c.young, c.size = c.young, map[string]*Statement{}, 4*len(key)+1000
+	}
+	c.young[key] = stmt
+}

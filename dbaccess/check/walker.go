@@ -1,0 +1,275 @@
+package check
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	pg_query "github.com/pganalyze/pg_query_go/v5"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+)
+
+// walker visits every field of every node of one statement.
+type walker struct {
+	sql        string
+	catalog    *Catalog // nil without a database
+	searchPath []string // where unqualified names are looked up, after pg_catalog
+	// isServerText is set for text that the server wrote (a view, a policy, the check of a
+	// domain). Its calls are checked; what it reads is not.
+	isServerText bool
+	allowWrites  bool // the statement writes and is to be captured
+
+	statementNode  *pg_query.Node
+	err            *sandbox.Refusal
+	insertions     []insertion     // bind names to the checked meaning
+	qualifications []insertion     // would qualify tables and types
+	droppedSchemas map[string]bool // schemas that must leave the search path because of their operators
+	cteNames       map[string]bool
+	mentionedNames map[string]bool // types and functions in the statement: possible targets of casts
+	relations      map[*relation]bool
+	usedTypes      map[*Type]bool
+	// The meaning of table.name is known only after every table has been visited.
+	references []*pg_query.ColumnRef
+	aliases    map[string][]*relation // nil element: rows of a subquery, join or function
+}
+
+// insertion puts text before a byte offset of the statement.
+type insertion struct {
+	at   int
+	text string
+	name string
+}
+
+func newStatementChecker(sql string, cat *Catalog) *walker {
+	w := &walker{sql: sql, catalog: cat, droppedSchemas: map[string]bool{}, cteNames: map[string]bool{}, mentionedNames: map[string]bool{}, relations: map[*relation]bool{}, usedTypes: map[*Type]bool{}, aliases: map[string][]*relation{}}
+	if cat != nil {
+		w.searchPath = cat.searchPath
+	}
+	return w
+}
+
+// checkStatement walks a tree, which must have one statement.
+func (w *walker) checkStatement(tree string) *sandbox.Refusal {
+	parsed, err := readTree(tree)
+	if err != nil {
+		reason := "statement-not-allowed"
+		if err == errTreeTooDeep {
+			reason = "too-large"
+		}
+		return sandbox.Refusef(reason, "%s", err)
+	}
+	switch len(parsed.Stmts) {
+	case 0:
+		return sandbox.Refusef("syntax-error", "the statement is empty")
+	case 1:
+	default:
+		r := sandbox.Refusef("multiple-statements", "the text has %d statements; only one is allowed", len(parsed.Stmts))
+		r.Hint = "call db_query once for each statement"
+		return r
+	}
+	top := parsed.Stmts[0].Stmt
+	w.statementNode = top
+	switch {
+	case w.allowWrites:
+		if name, at := nodeNameAndOffset(top); !writingStatements[name] {
+			w.fail(at, refuseNode(name))
+		}
+	case top.GetSelectStmt() != nil, top.GetExplainStmt() != nil:
+	case top.GetVariableShowStmt() != nil:
+		w.checkSetting(top.GetVariableShowStmt().Name, -1)
+	default:
+		name, at := nodeNameAndOffset(top)
+		w.fail(at, refuseNode(name))
+	}
+	if w.err == nil {
+		one := reflect.ValueOf(parsed.Stmts[0])
+		w.walk(nodeTypeOf(one.Type().Elem()), one)
+	}
+	if w.err == nil {
+		for _, n := range w.references {
+			w.checkReference(n)
+		}
+		w.checkCasts()
+	}
+	return w.err
+}
+
+func (w *walker) fail(at int, r *sandbox.Refusal) {
+	if w.err == nil {
+		if at >= 0 && at <= len(w.sql) {
+			r.Position = at + 1 // byte of the parsed text; the checkedStatement maps it to the original
+		}
+		w.err = r
+	}
+}
+
+// walk visits a node (a pointer to a struct of the parser's package) and everything below it.
+func (w *walker) walk(s *nodeType, node reflect.Value) {
+	if w.err != nil {
+		return
+	}
+	if !s.isAllowed && !(w.allowWrites && writeOnlyNodes[s.name]) {
+		w.fail(s.offset(node.Elem()), refuseNode(s.name))
+		return
+	}
+	w.checkNode(node.Interface())
+	s.forEachChild(node.Elem(), w.walk)
+}
+
+// checkNode checks the names in a node. Its children are visited in any case.
+func (w *walker) checkNode(m any) {
+	switch n := m.(type) {
+	case *pg_query.FuncCall:
+		w.checkFunction(n)
+	case *pg_query.TypeName:
+		w.checkTypeName(n)
+	case *pg_query.A_Expr:
+		w.checkExpression(n)
+	case *pg_query.SubLink:
+		if len(n.OperName) > 0 {
+			w.checkOperator(n.OperName, int(n.Location))
+		} else if n.SubLinkType == pg_query.SubLinkType_ANY_SUBLINK {
+			w.checkImpliedOperators(int(n.Location), "=")
+		}
+	case *pg_query.CaseExpr:
+		if n.Arg != nil {
+			w.checkImpliedOperators(int(n.Location), "=")
+		}
+	case *pg_query.JoinExpr:
+		w.addAlias(n.Alias, nil)
+		w.addAlias(n.JoinUsingAlias, nil)
+		if n.IsNatural || len(n.UsingClause) > 0 {
+			w.checkImpliedOperators(-1, "=")
+		}
+	case *pg_query.SortBy:
+		if len(n.UseOp) > 0 {
+			w.checkOperator(n.UseOp, int(n.Location))
+		}
+	case *pg_query.RangeVar:
+		w.checkTable(n)
+	case *pg_query.CommonTableExpr:
+		w.cteNames[n.Ctename] = true
+		w.aliases[n.Ctename] = append(w.aliases[n.Ctename], nil)
+	case *pg_query.RangeSubselect:
+		w.addAlias(n.Alias, nil)
+	case *pg_query.RangeFunction:
+		w.addAlias(n.Alias, rowsOfFunction)
+	case *pg_query.RangeTableFunc:
+		w.addAlias(n.Alias, nil)
+	case *pg_query.A_Indirection:
+		for _, part := range n.Indirection {
+			if s := part.GetString_(); s != nil {
+				w.checkAttribute(s.Sval, locationOf(n.Arg))
+			}
+		}
+	case *pg_query.ColumnRef:
+		if last := len(n.Fields) - 1; last > 0 && n.Fields[last].GetString_() != nil {
+			w.references = append(w.references, n)
+		}
+	case *pg_query.RangeTableSample:
+		if s := stringsOf(n.Method); len(s) != 1 || s[0] != "system" && s[0] != "bernoulli" {
+			w.fail(int(n.Location), sandbox.Refusef("function-not-allowed", "TABLESAMPLE takes SYSTEM or BERNOULLI"))
+		}
+	case *pg_query.ExplainStmt:
+		w.checkExplain(n)
+	}
+}
+
+// explainOptions only change the output. Other options of EXPLAIN run the statement.
+var explainOptions = wordSet("format costs verbose settings summary buffers generic_plan")
+
+func (w *walker) checkExplain(n *pg_query.ExplainStmt) {
+	for _, o := range n.Options {
+		if d := o.GetDefElem(); d == nil || !explainOptions[d.Defname] {
+			w.fail(-1, sandbox.Refusef("statement-not-allowed", "EXPLAIN takes no option that runs the statement"))
+		}
+	}
+	if n.Query.GetSelectStmt() == nil {
+		w.fail(-1, sandbox.Refusef("read-only", "EXPLAIN of a statement that would write is refused: db_query only reads"))
+	}
+}
+
+// checkTable resolves the name of a table.
+func (w *walker) checkTable(n *pg_query.RangeVar) {
+	var r *relation
+	system := n.Schemaname == "pg_catalog" || n.Schemaname == "" && strings.HasPrefix(n.Relname, "pg_")
+	if w.catalog != nil {
+		r = findInPath(w.catalog.relations[n.Relname], n.Schemaname, w.searchPath, func(r *relation) string { return r.schema })
+		if r != nil {
+			system = r.schema == "pg_catalog"
+		}
+	}
+	if name := n.Alias.GetAliasname(); name != "" {
+		w.aliases[name] = append(w.aliases[name], r)
+	} else {
+		w.aliases[n.Relname] = append(w.aliases[n.Relname], r)
+	}
+	switch {
+	case w.isServerText && system:
+	case system && !policy.SQLCatalogRelations[n.Relname]:
+		w.fail(int(n.Location), sandbox.Refusef("permission", "%s is refused: it shows the activity of other users", n.Relname))
+	case n.Schemaname != "pg_catalog" && strings.HasPrefix(n.Schemaname, "pg_"):
+		w.fail(int(n.Location), sandbox.Refusef("permission", "%s.%s is refused: it belongs to the server", n.Schemaname, n.Relname))
+	case r != nil && !system && r.schema != "information_schema":
+		w.relations[r] = true
+		if n.Schemaname == "" {
+			w.qualifications = append(w.qualifications, insertion{int(n.Location), pgx.Identifier{r.schema}.Sanitize() + ".", n.Relname})
+		}
+	}
+}
+
+// checkSetting refuses settings that are not on the list of readable settings.
+func (w *walker) checkSetting(name string, at int) {
+	if w.isServerText || policy.SQLSettings[strings.ToLower(name)] {
+		return
+	}
+	r := sandbox.Refusef("setting-not-allowed", "the setting %s is not on the list of readable settings", name)
+	r.Nearest = Nearest(strings.ToLower(name), policy.SQLSettings)
+	w.fail(at, r)
+}
+
+// checkCasts refuses a statement that may invoke a cast with a function that is not listed:
+// an implicit cast if a value of its source or target type may occur, an explicit cast if its target
+// is named.
+func (w *walker) checkCasts() {
+	if w.catalog == nil {
+		return
+	}
+	for _, c := range w.catalog.unlistedCasts {
+		implicit := !c.isExplicit || c.target.Name == "json" || c.target.Name == "jsonb" // to_json looks for casts itself
+		near := w.mayHaveValue(c.source) && (w.mentionedNames[c.target.Name] || implicit && w.mayHaveValue(c.target))
+		if near {
+			w.fail(-1, sandbox.Refusef("function-not-allowed", "the cast from %s to %s calls a function that is not on the list of allowed functions", c.source.Name, c.target.Name))
+		}
+	}
+}
+
+// mayHaveValue reports whether a value of the type may occur in the statement. A value of a built-in
+// type always may.
+func (w *walker) mayHaveValue(t *Type) bool {
+	if t.Schema == "pg_catalog" || w.mentionedNames[t.Name] {
+		return true
+	}
+	for r := range w.relations {
+		if slices.Contains(r.userTypes, t.oid) || r.rowType == t.oid {
+			return true
+		}
+	}
+	return false
+}
+
+func stringsOf(nodes []*pg_query.Node) []string {
+	var out []string
+	for _, n := range nodes {
+		out = append(out, n.GetString_().GetSval())
+	}
+	return out
+}
+
+func locationOf(n *pg_query.Node) int {
+	_, at := nodeNameAndOffset(n)
+	return at
+}
