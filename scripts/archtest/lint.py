@@ -1,0 +1,148 @@
+"""Checks what a person reads: commit messages and the length of lines.
+
+    lint.py messages    commit messages since the base revision
+    lint.py lines       lines over 120 columns in Go, Python and C, over 100 in Markdown prose
+    lint.py budget      writes scripts/archtest/long_lines.txt anew, from today's lines
+
+The base revision is in scripts/archtest/lint_base; GLASSHOUSE_LINT_BASE names another. A history
+without that revision, as in a shallow clone, is not checked.
+
+long_lines.txt has the number of overlong lines that a folder may still have. The numbers only go
+down: over the number, the check fails and shows the overlong lines that are new since the base.
+"""
+
+import collections
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = ROOT / "scripts" / "archtest"
+COLUMNS = {".go": 120, ".py": 120, ".c": 120, ".h": 120, ".md": 100}
+TAB = 4
+SUBJECT = 72
+WITH_BODY = 0.6  # the share of commits whose message has a body that says why
+
+
+def git(*arguments: str) -> str:
+    """Return the output of a git command in the repository."""
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def base() -> str:
+    """Return the base revision, or "" where the history does not have it."""
+    name = os.environ.get("GLASSHOUSE_LINT_BASE") or (HERE / "lint_base").read_text().split()[0]
+    known = subprocess.run(["git", "merge-base", "--is-ancestor", name, "HEAD"], cwd=ROOT, capture_output=True)
+    return name if known.returncode == 0 else ""
+
+
+def check_messages() -> list[str]:
+    """Return what is wrong with the commit messages since the base revision."""
+    start = base()
+    if not start:
+        print("lint: the base revision is not in this history; commit messages are not checked")
+        return []
+    problems, total, with_body = [], 0, 0
+    for record in git("log", "--no-merges", "--format=%h%x00%s%x00%b%x01", f"{start}..HEAD").split("\x01")[:-1]:
+        commit, subject, body = record.lstrip("\n").split("\0")
+        total += 1
+        with_body += bool(body.strip())
+        if len(subject) > SUBJECT:
+            problems.append(f"{commit}: the subject has {len(subject)} characters, want at most {SUBJECT}: {subject}")
+        if not re.match(r"[A-Za-z0-9_./,* -]+: \S", subject):
+            problems.append(f"{commit}: the subject is not `area: do this`: {subject}")
+        elif re.match(r"[^:]+: (\w+ed|\w+ing|an?|the)\b", subject) and not re.match(r"[^:]+: (embed|need|feed)\b", subject):
+            problems.append(f"{commit}: the subject is not an imperative (`area: do this`): {subject}")
+    if total >= 5 and with_body < WITH_BODY * total:
+        problems.append(f"{with_body} of {total} commits have a body, want {WITH_BODY:.0%}: say why")
+    return problems
+
+
+def too_long(path: str, lines: list[str]) -> list[tuple[int, int]]:
+    """Return the number and width of each overlong line. In Markdown, code and tables are excepted."""
+    suffix = pathlib.Path(path).suffix
+    limit, found, code = COLUMNS[suffix], [], False
+    for number, line in enumerate(lines, 1):
+        if suffix == ".md":
+            if line.lstrip().startswith(("```", "~~~")):
+                code = not code
+            if code or line.lstrip().startswith("|"):
+                continue
+            line = re.sub(r"\]\([^)]*\)|https?://\S+", "", line)
+        width = len(line.expandtabs(TAB))
+        if width > limit:
+            found.append((number, width))
+    return found
+
+
+def long_lines() -> dict[str, list[tuple[str, int, int]]]:
+    """Return the overlong lines of the repository by folder: path, line, width."""
+    found: dict[str, list[tuple[str, int, int]]] = collections.defaultdict(list)
+    for path in git("ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0"):
+        file = ROOT / path
+        if file.suffix not in COLUMNS or not file.is_file() or "/testdata/" in path:
+            continue
+        text = file.read_text(encoding="utf-8", errors="replace")
+        if "DO NOT EDIT" in text[:500]:
+            continue
+        found[folder_of(path)] += [(path, *place) for place in too_long(path, text.splitlines())]
+    return {folder: lines for folder, lines in found.items() if lines}
+
+
+def folder_of(path: str) -> str:
+    """Return the key of long_lines.txt for a path: at most two folders, so that renames are free."""
+    return "/".join(pathlib.PurePath(path).parts[:-1][:2]) or "."
+
+
+def added_since(start: str, folder: str) -> set[tuple[str, int]]:
+    """Return the lines of a folder that are new since a revision."""
+    added, path, number = set(), "", 0
+    for line in git("diff", "-U0", "--no-color", start, "--", folder).splitlines():
+        if line.startswith("+++ b/"):
+            path = line[6:]
+        elif match := re.match(r"@@ -\S+ \+(\d+)", line):
+            number = int(match[1])
+        elif line.startswith("+"):
+            added.add((path, number))
+            number += 1
+    return added
+
+
+def check_lines() -> list[str]:
+    """Return the overlong lines of each folder that has more of them than it may have."""
+    budget = {}
+    for text in (HERE / "long_lines.txt").read_text().splitlines():
+        if text and not text.startswith("#"):
+            number, folder = text.split()
+            budget[folder] = int(number)
+    problems, found, start = [], long_lines(), base()
+    for folder in sorted(found):
+        have, allowed = len(found[folder]), budget.get(folder, 0)
+        if have <= allowed:
+            continue
+        new = added_since(start, folder) if start else set()
+        shown = [entry for entry in found[folder] if entry[:2] in new] or found[folder]
+        problems += [f"{path}:{line}: {width} columns, want at most {COLUMNS[pathlib.Path(path).suffix]}" for path, line, width in shown]
+        problems.append(f"{folder} has {have} overlong lines, want at most {allowed}")
+    fewer = sum(max(0, allowed - len(found.get(folder, []))) for folder, allowed in budget.items())
+    if fewer and not problems:
+        print(f"lint: {fewer} overlong lines fewer than long_lines.txt allows; `lint.py budget` lowers its numbers")
+    return problems
+
+
+def write_budget() -> None:
+    """Write long_lines.txt from today's lines."""
+    text = "# Overlong lines that a folder may still have. The numbers only go down: `lint.py budget` writes this file.\n"
+    text += "".join(f"{len(lines):5} {folder}\n" for folder, lines in sorted(long_lines().items()))
+    (HERE / "long_lines.txt").write_text(text)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["budget"]:
+        write_budget()
+        sys.exit()
+    problems = {"messages": check_messages, "lines": check_lines}[sys.argv[1]]()
+    print("\n".join(problems), end="\n" if problems else "")
+    sys.exit(bool(problems))

@@ -1,0 +1,147 @@
+"""Reports what the gate's test groups found.
+
+    report.py GROUPS            prints the whole report; exits with 1 where a group failed
+    report.py --line KIND LOG   prints one line of counts for one group
+
+GROUPS is a file with a line for each group: name, kind, exit status, seconds and log, separated by
+tabs. The kinds are "go" (the log is the output of `go test -json`), "pytest" (pytest's output) and
+"command" (a check that its exit status judges; status 3 says that it could not run).
+
+The report has failures first, then what was not run with the reasons, the lines that tests printed
+after "report: ", the slowest tests, and a table of the groups.
+"""
+
+import collections
+import dataclasses
+import json
+import re
+import sys
+
+
+@dataclasses.dataclass
+class Group:
+    """One group's results."""
+
+    name: str
+    seconds: float = 0
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    good: bool = True
+    failures: list[str] = dataclasses.field(default_factory=list)
+    not_run: list[str] = dataclasses.field(default_factory=list)
+    reports: list[str] = dataclasses.field(default_factory=list)
+    times: list[tuple[float, str]] = dataclasses.field(default_factory=list)
+
+    def line(self) -> str:
+        """Return the counts as text."""
+        text = f"{self.passed} passed, {self.failed} failed"
+        return text + (f", {self.skipped} skipped" if self.skipped else "")
+
+
+def read_go(group: Group, lines: list[str]) -> None:
+    """Read the events of `go test -json`."""
+    output: dict[tuple[str, str], list[str]] = collections.defaultdict(list)
+    ended: dict[tuple[str, str], str] = {}
+    begun: list[tuple[str, str]] = []
+    broken: list[str] = []
+    for raw in lines:
+        try:
+            event = json.loads(raw)
+        except ValueError:  # the compiler's messages
+            broken.append(raw)
+            continue
+        key = (event.get("Package") or event.get("ImportPath", ""), event.get("Test", ""))
+        action = event["Action"]
+        if action in ("output", "build-output"):
+            output[key].append(event["Output"].rstrip())
+        elif action == "run":
+            begun.append(key)
+        elif action in ("pass", "fail", "skip"):
+            ended[key] = action
+            if key[1] and "/" not in key[1]:
+                group.times.append((event.get("Elapsed", 0), f"{key[0]} {key[1]}"))
+        elif action == "build-fail":
+            ended[key] = "fail"
+    # A package that ran out of time reports it in the output of the test that was running.
+    for key in begun:
+        ended.setdefault(key, "fail")
+    for key, how in ended.items():
+        package, test = key
+        if how == "fail":
+            group.failures += [f"--- FAIL {package} {test}".rstrip(), *output[key]]
+            group.good = False
+        elif how == "skip" and test:
+            reason = next((text for text in output[key] if not text.lstrip().startswith(("===", "---"))), "no reason given")
+            group.not_run.append(f"{package} {test}: {reason.strip()}")
+        marks = [text.split("report: ", 1)[1] for text in output[key] if "report: " in text]
+        group.reports += [f"{package} {test}: {text}" for text in marks]
+    if group.failures or not ended:
+        group.failures += broken
+    counts = collections.Counter(how for (_, test), how in ended.items() if test)
+    group.passed, group.failed, group.skipped = counts["pass"], counts["fail"], counts["skip"]
+    if not group.good and not group.failed:
+        group.failed = 1  # a package that did not build or broke off outside of a test
+
+
+def read_pytest(group: Group, lines: list[str]) -> None:
+    """Read pytest's output with -ra."""
+    last = next((text for text in reversed(lines) if re.search(r"\d+ (passed|failed|error|skipped)", text)), "")
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error|skipped)", last)}
+    group.passed, group.skipped = counts.get("passed", 0), counts.get("skipped", 0)
+    group.failed = counts.get("failed", 0) + counts.get("error", 0)
+    group.not_run = [text for text in lines if text.startswith("SKIPPED ")]
+
+
+def read(name: str, kind: str, status: int, seconds: float, log: str) -> Group:
+    """Return a group's results."""
+    group = Group(name, seconds)
+    with open(log, encoding="utf-8", errors="replace") as file:
+        lines = file.read().splitlines()
+    if kind == "go":
+        read_go(group, lines)
+    elif kind == "pytest":
+        read_pytest(group, lines)
+    elif status == 3:
+        group.skipped = 1
+        reason = next((text for text in reversed(lines) if "not run: " in text), "not run: no reason given")
+        group.not_run.append(f"{name}: {reason.split('not run: ', 1)[1]}")
+        return group
+    else:
+        group.passed, group.failed = int(status == 0), int(status != 0)
+    if status != 0:
+        group.good = False
+        group.failed = group.failed or 1
+        if not group.failures:
+            group.failures = [f"--- FAIL {name}", *lines[-200:]]
+    return group
+
+
+def main() -> int:
+    """Print the report and return the exit status."""
+    if sys.argv[1] == "--line":
+        print(read("", sys.argv[2], 0, 0, sys.argv[3]).line())
+        return 0
+    groups = []
+    with open(sys.argv[1], encoding="utf-8") as file:
+        for text in file:
+            name, kind, status, seconds, log = text.rstrip("\n").split("\t")
+            groups.append(read(name, kind, int(status), float(seconds), log))
+    for title, field in (("Failures", "failures"), ("Not run", "not_run"), ("Measured by tests", "reports")):
+        lines = [text for group in groups for text in getattr(group, field)]
+        if lines:
+            print(f"\n{title}\n" + "\n".join(f"  {text}" if field != "failures" else text for text in lines))
+    slowest = sorted((entry for group in groups for entry in group.times), reverse=True)[:10]
+    if slowest:
+        print("\nSlowest tests\n" + "\n".join(f"  {seconds:6.1f} s  {test}" for seconds, test in slowest))
+    print("\nGroups")
+    for group in groups:
+        state = "ok" if group.good else "FAILED"
+        print(f"  {group.name:24} {state:7} {group.seconds:6.0f} s  {group.line()}")
+    total = [sum(getattr(group, field) for group in groups) for field in ("passed", "failed", "skipped")]
+    print(f"\ntotal: {total[0]} passed, {total[1]} failed, {total[2]} skipped")
+    return int(not all(group.good for group in groups) or total[0] == 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
