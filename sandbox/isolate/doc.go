@@ -1,67 +1,76 @@
-// Package isolate raises the wall around one Python process.
+// Package isolate runs Python processes behind isolation layers.
 //
-// Who runs where:
+//	func main() {
+//		isolate.RunLauncher() // first: the package runs this binary again as its launcher
+//		isolator, err := isolate.Open(isolate.Config{Python: python, WarmSets: isolate.WarmSets(4), ...})
+//		process, err := isolator.Start(ctx, isolate.ProcessSpec{Policy: policy.Default()})
+//		process.EnforceLimits()
+//		err = process.Conn.Write(...) // package protocol
+//		err = process.Close()
+//		isolator.Close()
+//	}
 //
-//	service (Go)           policy, limits, time, kill, accounting: outside
-//	  stage (same binary)  new user, pid, mount, net, ipc, uts, cgroup
-//	                       namespaces; builds the minimal read-only root and
-//	                       execs Python; no user code
-//	    zygote (Python)    imports the warm packages once, forks children; no
-//	                       secret, no user code
-//	      child (Python)   PID 1 of a pid namespace of its own; locks itself
-//	                       down at its birth, for good, and waits; is given to a
-//	                       sandbox, its limits set from outside; then runs user
-//	                       code. One whose sandbox has the network on is born for
-//	                       it, into a network namespace of its own
+// The package is responsible for
 //
-// That is the level full. The ladder (ladder.go) has weaker ones for machines that
-// have less; each is raised, and a child tries it (probe.go), before it is taken:
+//  1. choosing a level: Open takes the strongest that this machine has, after a child
+//     process has tried to break out of it (level.go, verify_level.go);
+//  2. starting processes fast: one WarmEnvironment for each environment has a zygotePool
+//     for each WarmSet, with children that wait for a sandbox (zygote_pool.go);
+//  3. limits: of the kernel where possible, else a limitEnforcer measures and kills
+//     (limits.go, limit_enforcer.go);
+//  4. the files of a session: a SessionDir outlives the processes that use it
+//     (session_dir.go);
+//  5. explaining a machine to its operator: ProbeMachine is the command doctor
+//     (probe_machine.go).
 //
-//	full                  all of the above, limits by cgroups
-//	full-without-cgroups  memory by RLIMIT_DATA; a warden holds CPU share and,
-//	                      where all children have one uid, threads
-//	landlock              no namespaces: the stage only execs Python. Landlock
-//	                      opens what the root would have; where the uid is
-//	                      shared, the filter keeps modes and times of files as
-//	                      they are; children ask to die with their zygote, and
-//	                      set their limits themselves when they are given to a
-//	                      sandbox. /session
-//	                      is a folder of the host (home.go), measured by the
-//	                      warden: what is open but has no name any more escapes
-//	                      it, and is bounded by max_open_files of file_max_bytes
-//	rlimits               the same without Landlock, which leaves files open;
-//	                      only where the operator names it
+// Package layer names the layers, seccomp builds the system call filter, cgroup manages
+// control groups, zygote starts interpreters, and filetree handles folders that user
+// code wrote.
 //
-// A path is what it is: on the two lower levels the session's folder is the working
-// directory, HOME and, beside it, TMPDIR, and "/session" exists only where the
-// machine has a link /session to /proc/self/cwd, which is another folder for each
-// process. Relative paths mean the same on every level.
+// # Which process runs which code
 //
-// A child's lockdown is a batch of system calls that its zygote has prepared
-// (batch.py, lockdown.py) and that the extension syscall_batch, where it is built,
-// makes without Python. For a forked Python copies each page whose objects it looks at: that,
-// the fork and the end are most of what a short run costs. For the same reason the
-// extension goes round in the zygote's loop (nursery.py), too, so that its memory stays
-// on huge pages; it is there before Python is (LD_PRELOAD), to place that from the first object on; the zygote has gone a child's way before, so that what it runs is
-// specialised already; and a child that waits rehearses a run, so that those copies are
-// not the user's to wait for.
+//	service (Go)          trusted: policy, limits, time, kill, accounting
+//	  launcher (Go)       the same binary in new namespaces; builds the root and
+//	                      replaces itself by the zygote; no user code
+//	    zygote (Python)   imports packages and forks children; no secret, no user code
+//	      child (Python)  PID 1 of its own pid namespace; locks itself down for good
+//	                      before it is assigned to a sandbox; then runs user code
 //
-// Isolator owns an edition (edition.go) of each environment of the operator's, another
-// one when its packages have changed. An edition owns a nursery for each warm set: a
-// zygote, and a pool of waiting children. For each nursery one goroutine keeps a living
-// zygote (recycle.go): it replaces at once one that died, and in the background one that
-// is worn, which lives as long as its children; two at the most fill the pool; one
-// keeps a spare, a child that is only forked, for what none of the pool is fit for. An edition
-// that was replaced ends with the last process and the last Home that it has. For each
-// zygote one goroutine reads its control socket, and one its stderr. Process is one child: its hatch, its
-// output pipes and its pidfd; whoever got it from Start must Close it, and the Home
-// that was taken from it. A warden has a goroutine while its child runs.
+// The service, the launcher and this package's processes are the supervisor's side. The
+// child is the guest. If the service dies, each zygote reads EOF on its control socket
+// and exits, and the kernel kills its children.
 //
-// When the service dies, by whatever signal, the zygotes read EOF on their control
-// sockets and exit; a zygote is the init of its pid namespace, so the kernel kills
-// every child with it, and where there is no such namespace the children's death
-// signal does. The folder of the lower levels is emptied at the next start.
+// # Levels
 //
-// Walls overlap. walls.go names them, so that the tests in isolatetest can leave
-// some out and show what each holds; nothing else can.
+//	full                  all layers, limits by cgroups
+//	full-without-cgroups  memory by RLIMIT_DATA; a limitEnforcer limits the CPU share and,
+//	                      if all children have one uid, threads
+//	landlock              no namespaces. Landlock restricts files. If children share the
+//	                      service's uid, the system call filter keeps modes and times of
+//	                      files as they are. Children set their own limits when they are
+//	                      assigned. /session is a folder of the machine, which the
+//	                      limitEnforcer measures; open files without a name are not
+//	                      measured, and max_open_files times file_max_bytes bounds them
+//	rlimits               as landlock, without Landlock: files are readable. Taken only if
+//	                      the operator names it
+//
+// On the lower two levels the path /session exists only if the machine has a symbolic
+// link /session to /proc/self/cwd. The session's folder is the working directory and
+// HOME on every level, so relative paths always work.
+//
+// # Why a fork is fast
+//
+// A forked Python process copies each page whose objects it touches. Those copies, the
+// fork and the exit are most of the cost of a short run. Therefore a zygote prepares a
+// child's lockdown as one batch of system calls (batch.py, lockdown.py), which the C
+// extension syscall_batch makes without Python; the extension also runs the zygote's
+// loop, so that the zygote's memory stays on huge pages. It is preloaded (LD_PRELOAD) to
+// place memory from the first object on. A zygote takes a child's path once itself, so
+// that the interpreter has specialised that code, and a waiting child rehearses a run.
+//
+// # Goroutines
+//
+// Each zygotePool has one goroutine that keeps a zygote alive, at most two that fill the
+// pool, and one that keeps a spare child. Each zygote has one for its control socket and
+// one for its output. A limitEnforcer has one while its child runs.
 package isolate

@@ -8,95 +8,110 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/isolate/cgroup"
+	"glasshouse/sandbox/isolate/filetree"
+	"glasshouse/sandbox/isolate/layer"
 )
 
-// boundsOf a policy, for its child's cgroup.
-func boundsOf(pol policy.Policy) bounds {
-	return bounds{memory: int64(pol.MaxMemoryMB) << 20, cpu: pol.CPUPercent, tasks: pol.MaxThreads + 1}
+// Limits of /tmp, and of the number of files in each of /session and /tmp. child.py
+// mounts them with the same.
+const (
+	tmpMaxBytes = 64 << 20
+	maxInodes   = 16384
+)
+
+// threadStackBytes is added to RLIMIT_DATA for each thread.
+const threadStackBytes = 8 << 20
+
+// cgroupLimits returns the limits of a process's control group.
+func cgroupLimits(pol policy.Policy) cgroup.Limits {
+	return cgroup.Limits{MemoryBytes: int64(pol.MaxMemoryMB) << 20, CPUPercent: pol.CPUPercent, Tasks: pol.MaxThreads + 1}
 }
 
-// limit holds a locked child to its policy. What is returned the child must set
-// itself: a process without CAP_SYS_RESOURCE can't set the limits of another uid's.
-func (i *Isolator) limit(p *Process, pol policy.Policy) (byItself map[int]int64, err error) {
-	of := boundsOf(pol)
+// setLimits sets the limits of a policy for a locked child. It returns the resource
+// limits that the child must set itself, because a process without CAP_SYS_RESOURCE can't
+// set those of another uid.
+func (i *Isolator) setLimits(p *Process, pol policy.Policy) (bySelf map[int]int64, err error) {
+	group := cgroupLimits(pol)
 	if p.group != nil {
-		if err := p.group.limit(of); err != nil {
+		if err := p.group.SetLimits(group); err != nil {
 			return nil, err
 		}
 	}
 	limits := map[int]int64{
-		unix.RLIMIT_NOFILE: int64(pol.MaxOpenFiles), unix.RLIMIT_FSIZE: pol.FileMaxBytes,
-		unix.RLIMIT_DATA: p.dataKB<<10 + of.memory + int64(pol.MaxThreads)*8<<20, // a stack for each thread
+		unix.RLIMIT_NOFILE: int64(pol.MaxOpenFiles),
+		unix.RLIMIT_FSIZE:  pol.FileMaxBytes,
+		unix.RLIMIT_DATA:   p.zygote.DataKB<<10 + group.MemoryBytes + int64(pol.MaxThreads)*threadStackBytes,
 	}
-	if p.group == nil && !i.spec.Without.lack(WallCgroups) { // nor what stands in for them
-		p.warden = &warden{p: p, share: pol.CPUPercent, threads: -1}
-		if i.ids.count > 0 { // counted for each uid, and each child has its own
-			limits[unix.RLIMIT_NPROC] = int64(of.tasks)
+	without := i.baseSpec.Without
+	if p.group == nil && !without.Has(layer.Cgroups) { // a test that leaves cgroups out leaves their substitutes out, too
+		p.enforcer = &limitEnforcer{process: p, cpuPercent: pol.CPUPercent, maxThreads: -1}
+		if i.uids.Count > 0 { // the kernel counts by uid, and each child has its own
+			limits[unix.RLIMIT_NPROC] = int64(group.Tasks)
 		} else {
-			p.warden.threads = of.tasks
+			p.enforcer.maxThreads = group.Tasks
 		}
-		if !i.rung.private {
-			p.warden.yards = []*yard{
-				{dir: filepath.Join(p.SessionDir.dir, "session"), most: extent{pol.WorkspaceMaxBytes, inodes}},
-				{dir: filepath.Join(p.SessionDir.dir, "tmp"), most: extent{tmpBytes, inodes}},
+		if !i.level.namespaces {
+			p.enforcer.folders = []*measuredFolder{
+				{path: filepath.Join(p.SessionDir.folder, "session"), limit: filetree.Size{Bytes: pol.WorkspaceMaxBytes, Files: maxInodes}},
+				{path: filepath.Join(p.SessionDir.folder, "tmp"), limit: filetree.Size{Bytes: tmpMaxBytes, Files: maxInodes}},
 			}
 		}
 	}
-	if i.spec.Without.lack(WallRlimits) {
+	if without.Has(layer.Rlimits) {
 		return nil, nil
 	}
-	if !i.rung.private {
+	if !i.level.namespaces {
 		return limits, nil
 	}
-	for resource, most := range limits {
-		if err := unix.Prlimit(p.pid, resource, &unix.Rlimit{Cur: uint64(most), Max: uint64(most)}, nil); err != nil {
+	for resource, value := range limits {
+		if err := unix.Prlimit(p.pid, resource, &unix.Rlimit{Cur: uint64(value), Max: uint64(value)}, nil); err != nil {
 			return nil, fmt.Errorf("prlimit: %w", err)
 		}
 	}
 	return nil, nil
 }
 
-// What /tmp may take, and how many files each of /session and /tmp may have, as child.py mounts them.
-const (
-	tmpBytes = 64 << 20
-	inodes   = 16384
-)
-
-// Isolation is what an execution behind this wall reports: the level, and for each
-// limit what holds it. The map is everybody's, and is not to be changed.
+// Isolation returns what an execution reports: the level, and which mechanism enforces
+// each limit. Callers share the map, and must not change it.
 func (i *Isolator) Isolation() sandbox.Isolation { return i.isolation }
 
-func (i *Isolator) describe() sandbox.Isolation {
+func (i *Isolator) describeLimits() sandbox.Isolation {
 	const service = "the service"
-	measured := "SIGKILL by the service, which measures every " + pulse.String()
+	measured := "SIGKILL by the service, which measures every " + measureInterval.String()
 	by := map[string]string{
-		"max_execution_time": "deadline and SIGKILL by the service",
-		"cpu_percent":        "SIGSTOP by the service, which measures every " + pulse.String(),
-		"max_memory_mb":      "RLIMIT_DATA",
-		"max_open_files":     "RLIMIT_NOFILE",
-		"max_threads":        measured,
-		"max_processes":      "seccomp, which forbids processes altogether",
-		"max_output_size":    service, "max_rows": service, "max_code_size": service, "upload_max_bytes": service, "upload_max_files": service,
-		"lifetime": service, "idle_timeout": service,
+		"max_execution_time":    "deadline and SIGKILL by the service",
+		"cpu_percent":           "SIGSTOP by the service, which measures every " + measureInterval.String(),
+		"max_memory_mb":         "RLIMIT_DATA",
+		"max_open_files":        "RLIMIT_NOFILE",
+		"max_threads":           measured,
+		"max_processes":         "seccomp, which forbids processes altogether",
+		"max_output_size":       service,
+		"max_rows":              service,
+		"max_code_size":         service,
+		"upload_max_bytes":      service,
+		"upload_max_files":      service,
+		"lifetime":              service,
+		"idle_timeout":          service,
 		"file_max_bytes":        "RLIMIT_FSIZE",
 		"workspace_max_bytes":   "tmpfs",
 		"workspace_max_inodes":  "tmpfs",
 		"enable_file_access":    "a root of its own, Landlock",
 		"enable_network_access": "network namespace, seccomp",
 	}
-	if i.ids.count > 0 {
+	if i.uids.Count > 0 {
 		by["max_threads"] = "RLIMIT_NPROC"
 	}
-	if i.groups != nil {
-		v := fmt.Sprintf("cgroup v%d", i.groups.version)
+	if i.cgroups != nil {
+		v := fmt.Sprintf("cgroup v%d", i.cgroups.Version())
 		by["max_memory_mb"], by["cpu_percent"], by["max_threads"] = v+", RLIMIT_DATA", v, v
 	}
-	if !i.rung.private {
+	if !i.level.namespaces {
 		by["workspace_max_bytes"], by["workspace_max_inodes"] = measured, measured
 		by["enable_file_access"], by["enable_network_access"] = "Landlock", "seccomp"
 	}
-	if !i.rung.landlock {
+	if !i.level.landlock {
 		by["enable_file_access"] = "none"
 	}
-	return sandbox.Isolation{Level: i.rung.level, EnforcedBy: by}
+	return sandbox.Isolation{Level: i.level.name, EnforcedBy: by}
 }

@@ -1,112 +1,65 @@
 package isolate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/isolate/cgroup"
+	"glasshouse/sandbox/isolate/procfs"
+	"glasshouse/sandbox/isolate/zygote"
 	"glasshouse/sandbox/protocol"
 )
 
-// Process is one child behind the wall. Who got it must Close it.
+// Process is one child behind the isolation layers. The caller of Start closes it.
 type Process struct {
 	Conn           *protocol.Conn
-	Stdout, Stderr *os.File    // read ends, non-blocking
-	SessionDir     *SessionDir // its files, which may outlive it: who takes it, by setting nil, must Close it
-	Network        *os.File    // the listener of its own network; nil where it has none
+	Stdout, Stderr *os.File    // read ends, which do not block
+	SessionDir     *SessionDir // a caller that sets this to nil keeps the directory, and closes it
+	Network        *os.File    // the listener in the child's network namespace, or nil
 
-	mu      sync.Mutex // held while the pidfd is used or closed: its number is soon another process's
-	pidfd   int        // -1: closed
-	pid     int        // as the host sees it
-	group   *cgroup
-	baseKB  int64       // resident memory that it shared with the zygote at birth
-	dataKB  int64       // private writable memory then
-	lifted  bool        // the CPU quota is off, so that an interrupted run can end
-	given   *SessionDir // the Home that it was started with, which is another's to close
-	from    *zygote
-	edition *edition // nil until it is given to a sandbox
-	warden  *warden  // looks after limits that the kernel can't hold here; or nil
+	mu     sync.Mutex // held while the pidfd is used or closed, because its number may then be another process's
+	pidfd  int        // -1 after Close
+	pid    int        // in the service's namespace
+	zygote *zygote.Zygote
+	env    *warmEnvironment // nil until the process is assigned to a sandbox
+	group  *cgroup.Group    // nil on levels without
 
-	restless bool // never frozen: a test left that wall out
+	givenDir    *SessionDir // the SessionDir that it was started with, which another closes
+	enforcer    *limitEnforcer
+	cpuLifted   bool // the CPU limit of the control group is off, so that an interrupted run can end
+	neverFrozen bool // a test leaves the layer Freeze out
 
-	done   chan struct{} // closed when it has exited
-	status int           // wait status, valid once done is closed
-	spent  time.Duration // CPU time of its whole life, likewise
-	once   sync.Once
-	closed sync.Once
+	done    chan struct{} // closed when the process has exited
+	status  int           // wait status; valid after done
+	cpuTime time.Duration // of its whole life; valid after done
+	exited  sync.Once
+	closed  sync.Once
 }
 
-func (p *Process) exited(status int, spent time.Duration) {
-	p.once.Do(func() {
-		p.status, p.spent = status, spent
+// onExit is the process's zygote.ExitFunc.
+func (p *Process) onExit(status int, cpuTime time.Duration) {
+	p.exited.Do(func() {
+		p.status, p.cpuTime = status, cpuTime
 		close(p.done)
 		p.Conn.CloseRead()
 	})
 }
 
-// lockTime is how long a child may take to lock itself down.
-const lockTime = 10 * time.Second
-
-// lock has the child lock itself down, with an earlier child's mounts of /session and
-// /data where there are any, as it was told at its birth or is now, and takes what it hands back: descriptors of its own,
-// none where there are no private mounts, and the listener of its network where it
-// has one.
-func (p *Process) lock(ctx context.Context, enter protocol.Enter, told bool, mounts ...int) (own []int, err error) {
-	if told {
-		err = p.Conn.WriteGo()
-	} else {
-		err = p.Conn.Write(protocol.KindEnter, enter, mounts...)
-	}
-	if err != nil {
-		return nil, err
-	}
-	limit := lockTime
-	if end, ok := ctx.Deadline(); ok {
-		limit = min(limit, time.Until(end))
-	}
-	ready, fds, err := p.Conn.ReadReady(limit)
-	if err != nil && ctx.Err() != nil {
-		err = full(err)
-	}
-	want := 0
-	if enter.Folder == "" {
-		want += 2
-	}
-	if enter.Network != nil {
-		want++
-	}
-	if err == nil && ready.Error != "" {
-		err = errors.New(ready.Error)
-	} else if err == nil && len(fds) != want {
-		err = fmt.Errorf("%d descriptors came with ready, not %d", len(fds), want)
-	}
-	if err != nil {
-		for _, fd := range fds {
-			_ = unix.Close(fd)
-		}
-		return nil, err
-	}
-	if enter.Network != nil {
-		want--
-		p.Network = os.NewFile(uintptr(fds[want]), "network")
-	}
-	return fds[:want], nil
-}
-
-// EnvironmentVersion is the environment that it has, as it was when it was started.
+// EnvironmentVersion returns the version of the environment that the process has.
 func (p *Process) EnvironmentVersion() sandbox.EnvironmentVersion {
-	return sandbox.EnvironmentVersion{Name: p.edition.held.Name, Digest: p.edition.held.Digest}
+	return sandbox.EnvironmentVersion{Name: p.env.pinned.Name, Digest: p.env.pinned.Digest}
 }
 
-// over says whether it has exited.
-func (p *Process) over() bool {
+// Done returns a channel that is closed when the process has exited.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+func (p *Process) hasExited() bool {
 	select {
 	case <-p.done:
 		return true
@@ -115,18 +68,15 @@ func (p *Process) over() bool {
 	}
 }
 
-// noGroup is how a child leaves that could not join its control groups (syscall_batch.c and
-// nursery.py have the same).
-const noGroup = 73
+// cannotJoin is the exit status of a child that could not join its control groups. The
+// guest has the same number.
+const cannotJoin = 73
 
-func (p *Process) unjoined() bool {
-	return p.over() && unix.WaitStatus(p.status).ExitStatus() == noGroup
+func (p *Process) failedToJoin() bool {
+	return p.hasExited() && unix.WaitStatus(p.status).ExitStatus() == cannotJoin
 }
 
-// Done is closed when the process has exited.
-func (p *Process) Done() <-chan struct{} { return p.done }
-
-// Signal sends a signal to the process, if it is still there. It may come after Close.
+// Signal sends a signal to the process if it still exists. It may be called after Close.
 func (p *Process) Signal(s unix.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,76 +85,76 @@ func (p *Process) Signal(s unix.Signal) {
 	}
 }
 
-// Interrupt asks the running code to end (KeyboardInterrupt). What had used up its
-// share of this second gets CPU time to do so, until the next Thaw.
+// Interrupt raises KeyboardInterrupt in the running code. It lifts the CPU limit until
+// RestoreCPULimit, so that code that has used up its share can end.
 func (p *Process) Interrupt() {
 	if p.group != nil {
-		p.lifted = p.group.unthrottle() == nil
+		p.cpuLifted = p.group.LiftCPU() == nil
 	}
-	if p.warden != nil {
-		p.warden.lift()
+	if p.enforcer != nil {
+		p.enforcer.liftCPU()
 	}
 	p.Signal(unix.SIGINT)
 }
 
-// Kill ends the process at once; nothing in it can refuse.
+// Kill ends the process at once. User code can't prevent it.
 func (p *Process) Kill() { p.Signal(unix.SIGKILL) }
 
-// Freeze stops every thread of it; Guard and Thaw let them go on.
+// Freeze stops every thread of the process, until Thaw or Resume.
 func (p *Process) Freeze() {
-	if p.warden != nil {
-		p.warden.rest()
+	if p.enforcer != nil {
+		p.enforcer.stop()
 	}
-	if !p.restless {
+	if !p.neverFrozen {
 		p.Signal(unix.SIGSTOP)
 	}
 }
 
-// EnforceLimits has the limits hold that an Interrupt lifted, and begins to measure it where the
-// service holds it to some. It comes before anything that the process is given to do, as
-// one that has never been frozen acts on that at once.
+// EnforceLimits begins to enforce the limits of a run, including the CPU limit that an
+// Interrupt lifted. The caller calls it before it sends the process anything to do,
+// because a process that was never frozen acts on that at once.
 func (p *Process) EnforceLimits() {
 	p.RestoreCPULimit()
-	if p.warden != nil {
-		p.warden.watch()
+	if p.enforcer != nil {
+		p.enforcer.start()
 	}
 }
 
-// RestoreCPULimit has its share of CPU hold again, where an Interrupt lifted it in the control group.
+// RestoreCPULimit enforces the control group's CPU limit again after an Interrupt.
 func (p *Process) RestoreCPULimit() {
-	if p.lifted {
-		p.lifted = p.group.throttle() != nil
+	if p.cpuLifted {
+		p.cpuLifted = p.group.RestoreCPU() != nil
 	}
 }
 
 // Thaw ends a Freeze.
 func (p *Process) Thaw() { p.Signal(unix.SIGCONT) }
 
-// Resume ends a Freeze in the middle of a run. The share of CPU that an Interrupt lifted from its
-// control group stays lifted, until Throttle.
+// Resume ends a Freeze in the middle of a run. A CPU limit that an Interrupt lifted stays
+// lifted in the control group.
 func (p *Process) Resume() {
-	if p.warden != nil {
-		p.warden.watch()
+	if p.enforcer != nil {
+		p.enforcer.start()
 	}
 	p.Thaw()
 }
 
-// ExceededLimit is the limit that the process went beyond where the service, not the
-// kernel, holds it to that limit, and for which it was killed; else "".
+// ExceededLimit returns the limit for which the service, and not the kernel, killed the
+// process; else "".
 func (p *Process) ExceededLimit() string {
-	if p.warden == nil {
+	if p.enforcer == nil {
 		return ""
 	}
-	return p.warden.overstepped()
+	return p.enforcer.exceededLimit()
 }
 
-// EndedBy says how the process ended: the limit for which the kernel or the service
-// killed it, else a signal's name, or "exit". Only after Done.
+// EndedBy returns the limit for which the kernel or the service killed the process, the
+// name of a signal, or "exit". It is valid after Done.
 func (p *Process) EndedBy() string {
-	if by := p.ExceededLimit(); by != "" {
-		return by
+	if limit := p.ExceededLimit(); limit != "" {
+		return limit
 	}
-	if p.group != nil && p.group.oomKills() > 0 {
+	if p.group != nil && p.group.OOMKills() > 0 {
 		return "max_memory_mb"
 	}
 	if w := unix.WaitStatus(p.status); w.Signaled() {
@@ -213,105 +163,96 @@ func (p *Process) EndedBy() string {
 	return "exit"
 }
 
-// CPU is the time that the process has used since its birth, as the kernel counts it.
+// CPU returns the CPU time that the process has used since its fork.
 func (p *Process) CPU() time.Duration {
-	if p.over() {
-		return p.spent
+	if p.hasExited() {
+		return p.cpuTime
 	}
-	return cpuOf(p.pid)
+	return procfs.CPUTime(p.pid)
 }
 
-// Memory is what the process has of its own, in bytes, as the kernel counts it.
+// Memory returns the bytes of memory that the process does not share with its zygote.
 func (p *Process) Memory() int64 {
 	if p.group != nil {
-		return p.group.memory()
+		return p.group.Memory()
 	}
-	return p.own("VmRSS:")
+	return p.ownBytes("VmRSS")
 }
 
-// Peak is the most memory of its own that the process had, in bytes.
+// Peak returns the largest value that Memory had.
 func (p *Process) Peak() int64 {
 	if p.group != nil {
-		return p.group.peak()
+		return p.group.PeakMemory()
 	}
-	return p.own("VmHWM:")
+	return p.ownBytes("VmHWM")
 }
 
-// own is a mark of /proc/PID/status less what came from the warm interpreter, in
-// bytes: an estimate.
-func (p *Process) own(mark string) int64 { return max(0, statusKB(p.pid, mark)-p.baseKB) << 10 }
-
-// cpuOf is the CPU time of all threads that a process has and had, by its CPU-time
-// clock, whose number is made from the pid (clock_getcpuclockid(3)); 0 where it is
-// gone.
-func cpuOf(pid int) time.Duration {
-	const schedClock = 2 // CPUCLOCK_SCHED of the kernel's posix-timers.h
-	var t unix.Timespec
-	if pid <= 0 || unix.ClockGettime(int32(^pid)<<3|schedClock, &t) != nil {
-		return 0
-	}
-	return time.Duration(t.Nano())
+// ownBytes estimates the process's own part of a value of /proc/PID/status.
+func (p *Process) ownBytes(name string) int64 {
+	return max(0, procfs.StatusKB(p.pid, name)-p.zygote.ResidentKB) << 10
 }
 
-// ThreadAndFileCounts is how many threads and open files the process has now.
+// ThreadAndFileCounts returns how many threads and open files the process has.
 func (p *Process) ThreadAndFileCounts() (threads, files int) {
-	proc := "/proc/" + strconv.Itoa(p.pid)
-	tasks, _ := os.ReadDir(proc + "/task")
-	fds, _ := os.ReadDir(proc + "/fd")
-	return len(tasks), len(fds)
+	return procfs.CountThreads(p.pid), procfs.CountFiles(p.pid)
 }
 
-// Close kills the process and waits until it is gone, and its cgroup, too, or free for another.
+// exitTimeout is how long a killed process may take to exit.
+const exitTimeout = 10 * time.Second
+
+// Close kills the process, waits until it has exited, and releases all that it holds.
 func (p *Process) Close() error {
 	var err error
 	p.closed.Do(func() {
 		p.Kill()
 		select {
 		case <-p.done:
-		case <-time.After(10 * time.Second):
-			err = fmt.Errorf("process %d did not die within 10 s", p.pid)
+		case <-time.After(exitTimeout):
+			err = fmt.Errorf("the process %d did not exit within %s of SIGKILL", p.pid, exitTimeout)
 		}
-		if p.warden != nil {
-			p.warden.rest()
+		if p.enforcer != nil {
+			p.enforcer.stop()
 		}
-		p.gone()
-		if e := p.letGo(); err == nil {
-			err = e
-		}
+		p.waitForKernel()
+		err = errors.Join(err, p.closeFiles())
 		if p.group != nil {
-			if e := p.group.end(!p.unjoined()); err == nil {
-				err = e
+			if p.failedToJoin() { // a spare group must be one that can be joined
+				err = errors.Join(err, p.group.Remove())
+			} else {
+				err = errors.Join(err, p.group.Release())
 			}
 		}
-		if p.edition != nil {
-			p.edition.leave()
+		if p.env != nil {
+			p.env.release()
 		}
 	})
 	return err
 }
 
-// unborn lets go of what was made for a child that did not come, or may come too late.
-func (p *Process) unborn() error {
-	err := p.letGo()
+// abandon releases what was made for a child whose fork failed. The child may still come.
+func (p *Process) abandon() error {
+	err := p.closeFiles()
 	if p.group != nil {
-		err = errors.Join(err, p.group.abandon())
+		err = errors.Join(err, p.group.Remove())
 	}
 	return err
 }
 
-// gone waits until the kernel, too, says that the process is no more: a zygote that
-// died said so of all its children, which without a pid namespace die a little later.
-func (p *Process) gone() {
-	for wait := (10 * time.Second); p.pidfd >= 0; {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}, int(wait.Milliseconds()))
+// waitForKernel waits until the process is gone for the kernel, too. A zygote that died
+// reported all its children as killed, but without a pid namespace they die a little
+// later.
+func (p *Process) waitForKernel() {
+	for p.pidfd >= 0 {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}, int(exitTimeout.Milliseconds()))
 		if n > 0 || err != unix.EINTR {
 			return
 		}
 	}
 }
 
-// letGo closes our ends, and the Home where nobody took it.
-func (p *Process) letGo() (err error) {
+// closeFiles closes the service's descriptors, and the session directory unless a
+// caller has it.
+func (p *Process) closeFiles() (err error) {
 	_ = p.Conn.Close()
 	for _, f := range []*os.File{p.Stdout, p.Stderr, p.Network} {
 		if f != nil {
@@ -324,7 +265,7 @@ func (p *Process) letGo() (err error) {
 		p.pidfd = -1
 	}
 	p.mu.Unlock()
-	if p.SessionDir != nil && p.SessionDir != p.given {
+	if p.SessionDir != nil && p.SessionDir != p.givenDir {
 		err = p.SessionDir.Close()
 	}
 	return err

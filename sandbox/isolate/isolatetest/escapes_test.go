@@ -18,6 +18,7 @@ import (
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/isolate/layer"
 	"glasshouse/sandbox/supervisor"
 )
 
@@ -108,7 +109,7 @@ type attempt struct {
 func attempts(all []escape) (list []attempt) {
 	for _, e := range all {
 		list = append(list, attempt{e, "all on", "", nil})
-		if !slices.Equal(e.walls, []string{string(isolate.WallCgroups)}) {
+		if !slices.Equal(e.walls, []string{string(layer.Cgroups)}) {
 			list = append(list, attempt{e, "without cgroups", isolate.LevelWithoutCgroups, nil})
 		}
 		if e.open == "" {
@@ -126,17 +127,17 @@ func attempts(all []escape) (list []attempt) {
 }
 
 // left are isolate's own among the walls that an attempt leaves out.
-func (a attempt) left() (walls []isolate.Layer) {
+func (a attempt) left() (walls []layer.Layer) {
 	for _, name := range a.out {
 		if name != wallTime && name != wallOutput && name != wallApart {
-			walls = append(walls, isolate.Layer(name))
+			walls = append(walls, layer.Layer(name))
 		}
 	}
-	if slices.Contains(walls, isolate.WallUser) && !slices.Contains(walls, isolate.WallUID) {
-		walls = append(walls, isolate.WallRlimits) // of another user of the host, whose limits even root may not be able to set
+	if slices.Contains(walls, layer.User) && !slices.Contains(walls, layer.UID) {
+		walls = append(walls, layer.Rlimits) // of another user of the host, whose limits even root may not be able to set
 	}
-	if a.escape.proof == "left" && slices.Contains(walls, isolate.WallPID) {
-		walls = append(walls, isolate.WallCgroups) // whose folder couldn't be removed
+	if a.escape.proof == "left" && slices.Contains(walls, layer.PID) {
+		walls = append(walls, layer.Cgroups) // whose folder couldn't be removed
 	}
 	slices.Sort(walls)
 	return slices.Compact(walls)

@@ -18,6 +18,7 @@ import (
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/isolate/layer"
 )
 
 // The escapes show what the walls hold; here is the rest of what must be true of a
@@ -33,7 +34,7 @@ var (
 	listedCalls string
 )
 
-func raiseWithout(t *testing.T, modules []string, without ...isolate.Layer) *isolate.Isolator {
+func raiseWithout(t *testing.T, modules []string, without ...layer.Layer) *isolate.Isolator {
 	t.Helper()
 	i, err := isolate.Open(isolate.Config{
 		Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: []isolate.WarmSet{{Name: "test", Modules: modules, Pool: 1}},
@@ -154,7 +155,7 @@ p = ctypes.CDLL(None).prctl
 		Descriptors []int    `json:"descriptors"`
 		Environment []string `json:"environment"`
 	}
-	see := func(without ...isolate.Layer) (c child) {
+	see := func(without ...layer.Layer) (c child) {
 		e := run(t, open(t, raiseWithout(t, []string{}, without...), nil), look)
 		must(t, json.Unmarshal(e.Result, &c))
 		return c
@@ -177,19 +178,19 @@ p = ctypes.CDLL(None).prctl
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 	for _, c := range []struct {
-		without []isolate.Layer
+		without []layer.Layer
 		other   func(child) bool
 	}{
-		{[]isolate.Layer{isolate.WallDescriptors}, func(c child) bool { return len(c.Descriptors) > 4 }},
-		{[]isolate.Layer{isolate.WallDumpable}, func(c child) bool { return c.Dumpable == 1 }},
-		{[]isolate.Layer{isolate.WallSeccomp}, func(c child) bool { return c.Filter == 0 }},
-		{[]isolate.Layer{isolate.WallNoNewPrivs, isolate.WallSeccomp, isolate.WallLandlock}, func(c child) bool { return c.NoNewPrivs == 0 }},
-		{[]isolate.Layer{isolate.WallCapabilities}, func(c child) bool { return c.Bounding > 0 }},
-		{[]isolate.Layer{isolate.WallUID}, func(c child) bool { return c.Root }},
-		{[]isolate.Layer{isolate.WallPID}, func(c child) bool { return c.PID != 1 }},
-		{[]isolate.Layer{isolate.WallEnvironment}, func(c child) bool { return slices.Contains(c.Environment, "GLASSHOUSE_ESCAPE_TOKEN") }},
+		{[]layer.Layer{layer.Descriptors}, func(c child) bool { return len(c.Descriptors) > 4 }},
+		{[]layer.Layer{layer.Dumpable}, func(c child) bool { return c.Dumpable == 1 }},
+		{[]layer.Layer{layer.Seccomp}, func(c child) bool { return c.Filter == 0 }},
+		{[]layer.Layer{layer.NoNewPrivs, layer.Seccomp, layer.Landlock}, func(c child) bool { return c.NoNewPrivs == 0 }},
+		{[]layer.Layer{layer.Capabilities}, func(c child) bool { return c.Bounding > 0 }},
+		{[]layer.Layer{layer.UID}, func(c child) bool { return c.Root }},
+		{[]layer.Layer{layer.PID}, func(c child) bool { return c.PID != 1 }},
+		{[]layer.Layer{layer.Environment}, func(c child) bool { return slices.Contains(c.Environment, "GLASSHOUSE_ESCAPE_TOKEN") }},
 	} {
-		if !apart && (slices.Contains(c.without, isolate.WallPID) || slices.Contains(c.without, isolate.WallEnvironment) || os.Geteuid() != 0) {
+		if !apart && (slices.Contains(c.without, layer.PID) || slices.Contains(c.without, layer.Environment) || os.Geteuid() != 0) {
 			continue // there is none, or it can't be told by what the child is
 		}
 		if got := see(c.without...); !c.other(got) {
@@ -227,7 +228,7 @@ for n in range(1200):
     if libc.syscall(ctypes.c_long(n), *bad) >= 0 or ctypes.get_errno() not in (1, 38):
         passed.append(n)
 passed`
-	passed := func(without ...isolate.Layer) (beyond []int) {
+	passed := func(without ...layer.Layer) (beyond []int) {
 		e := run(t, open(t, raiseWithout(t, []string{}, without...), nil), sweep)
 		var all []int
 		if err := json.Unmarshal(e.Result, &all); err != nil || len(all) < 50 {
@@ -243,7 +244,7 @@ passed`
 	if beyond := passed(); len(beyond) > 0 {
 		t.Errorf("calls that are not listed reach the kernel: %v", beyond)
 	}
-	if beyond := passed(isolate.WallSeccomp); len(beyond) < 50 {
+	if beyond := passed(layer.Seccomp); len(beyond) < 50 {
 		t.Errorf("without the filter only %v more calls pass: the sweep sees nothing", beyond)
 	}
 }
@@ -251,7 +252,7 @@ passed`
 // Invariant 9: random values differ between siblings, because they are seeded anew.
 func TestRandomValuesDiffer(t *testing.T) {
 	code := "import random, uuid, secrets\nimport numpy as np\n[random.random(), uuid.uuid4().hex, secrets.token_hex(4), float(np.random.rand()), float(np.random.default_rng().random())]"
-	pair := func(without ...isolate.Layer) (same int) {
+	pair := func(without ...layer.Layer) (same int) {
 		i := raiseWithout(t, []string{"numpy"}, without...)
 		var a, b []any
 		must(t, json.Unmarshal(run(t, open(t, i, nil), code).Result, &a))
@@ -266,7 +267,7 @@ func TestRandomValuesDiffer(t *testing.T) {
 	if n := pair(); n > 0 {
 		t.Errorf("%d values are the same in two sandboxes", n)
 	}
-	if n := pair(isolate.WallReseed); n == 0 {
+	if n := pair(layer.Reseed); n == 0 {
 		t.Error("without the seeding nothing is the same: the test sees nothing")
 	}
 }
@@ -313,13 +314,13 @@ var deafDesk = deaf{}
 // its own, by the signal that they asked for; and the pool refills.
 func TestTheZygoteTakesItsChildrenWithIt(t *testing.T) {
 	for _, c := range []struct {
-		without  []isolate.Layer
+		without  []layer.Layer
 		survives bool
 	}{
 		{nil, false},
-		{[]isolate.Layer{isolate.WallPID}, false},
-		{[]isolate.Layer{isolate.WallDeath}, !apart()},
-		{[]isolate.Layer{isolate.WallPID, isolate.WallDeath}, true},
+		{[]layer.Layer{layer.PID}, false},
+		{[]layer.Layer{layer.Death}, !apart()},
+		{[]layer.Layer{layer.PID, layer.Death}, true},
 	} {
 		t.Run(fmt.Sprintf("without %v", c.without), func(t *testing.T) {
 			i := raiseWithout(t, []string{}, c.without...)

@@ -1,0 +1,224 @@
+package cgroup
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"glasshouse/sandbox/isolate/procfs"
+)
+
+// The kernel takes the pid 0 for the writer, so it would put the service itself under
+// a child's limits. A pid is 0 when the child has died already.
+func TestJoinRejectsPIDsOfNoProcess(t *testing.T) {
+	dir := t.TempDir()
+	procs := filepath.Join(dir, "1", "cgroup.procs")
+	if err := os.Mkdir(filepath.Dir(procs), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(procs, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := &Group{tree: &Tree{version: 2, dirs: map[string]string{"memory": dir, "pids": dir, "cpu": dir}}, name: "1"}
+	for _, pid := range []int{0, -1} {
+		if err := g.Join(pid); err == nil {
+			t.Errorf("Join(%d): got no error", pid)
+		}
+	}
+	if text, _ := os.ReadFile(procs); len(text) > 0 {
+		t.Errorf("cgroup.procs: got %q, want nothing written", text)
+	}
+	if err := g.Join(42); err != nil {
+		t.Error(err)
+	}
+	if text, _ := os.ReadFile(procs); string(text) != "42" {
+		t.Errorf("cgroup.procs: got %q, want 42", text)
+	}
+}
+
+// runIn runs a shell command in the group until it ends.
+func runIn(t *testing.T, g *Group, command string) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "read go; "+command)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Join(cmd.Process.Pid); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.WriteString(stdin, "go\n"); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait()
+}
+
+// openTree opens a tree for the test; nil, and a report, if this machine has none.
+func openTree(t *testing.T) *Tree {
+	t.Helper()
+	tree, err := Open()
+	if err != nil {
+		t.Logf("report: not tested, because this machine gives no control groups: %v", err)
+		return nil
+	}
+	t.Cleanup(tree.Close)
+	return tree
+}
+
+func makeGroup(t *testing.T, tree *Tree) *Group {
+	t.Helper()
+	g, err := tree.Make()
+	if err == nil {
+		err = g.SetLimits(Limits{MemoryBytes: 32 << 20, CPUPercent: 50, Tasks: 16})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// waitUntil waits up to five seconds for the kernel to notice something.
+func waitUntil(isTrue func() bool) {
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline) && !isTrue(); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func hasNoProcess(g *Group) bool {
+	return procfs.ReadFile(filepath.Join(g.dir("pids"), "pids.current")) == "0\n"
+}
+
+func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
+	tree := openTree(t)
+	if tree == nil {
+		return
+	}
+	release := func(g *Group) {
+		t.Helper()
+		waitUntil(func() bool { return hasNoProcess(g) && g.Memory() <= maxLeftover })
+		if err := g.Release(); err != nil {
+			t.Error(err)
+		}
+	}
+	first := makeGroup(t, tree)
+	runIn(t, first, "head -c 8000000 /dev/zero | tail -n 1 >/dev/null")
+	if peak := first.PeakMemory(); peak < 4<<20 {
+		t.Errorf("peak of a process that holds 8 MB: got %d bytes", peak)
+	}
+	if err := first.LiftCPU(); err != nil {
+		t.Error(err)
+	}
+	release(first)
+	second := makeGroup(t, tree)
+	if tree.version == 2 {
+		if second.name == first.name {
+			t.Error("a group of version 2, whose peak can't be reset, was reused")
+		}
+		return
+	}
+	if second.name != first.name || second.PeakMemory() > maxLeftover {
+		t.Errorf("after %s: got the group %s with the peak %d, want the same group with none",
+			first.name, second.name, second.PeakMemory())
+	}
+	err := first.LiftCPU()
+	if !errors.Is(err, ErrReleased) || first.PeakMemory() != 0 || first.SetLimits(Limits{64 << 20, 100, 99}) == nil {
+		t.Errorf("use after Release: got %v, want %v", err, ErrReleased)
+	}
+	if quota := second.read("cpu", "cpu.cfs_quota_us"); quota != strconv.Itoa(period/2)+"\n" {
+		t.Errorf("CPU quota of a reused group: got %q, want %d", quota, period/2)
+	}
+	runIn(t, second, "tail /dev/zero")
+	if second.OOMKills() == 0 {
+		t.Error("OOMKills of a process that wants endless memory: got 0")
+	}
+	release(second)
+	third := makeGroup(t, tree)
+	if third.name == second.name || third.OOMKills() != 0 {
+		t.Errorf("the group %s was reused after an OOM kill in it", third.name)
+	}
+	busy := exec.Command("sleep", "60")
+	if err := busy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := third.Join(busy.Process.Pid); err != nil {
+		t.Error(err)
+	}
+	_ = third.Release()
+	fourth := makeGroup(t, tree)
+	if fourth.name == third.name {
+		t.Errorf("the group %s was reused with a process in it", fourth.name)
+	}
+	_ = busy.Process.Kill()
+	_ = busy.Wait()
+	release(fourth) // removes third, too
+	// A file in shared memory stays charged to the group of the process that wrote it.
+	shared, err := os.MkdirTemp("/dev/shm", "group")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(shared)
+	fifth := makeGroup(t, tree)
+	runIn(t, fifth, "head -c 4000000 /dev/zero >"+shared+"/left")
+	waitUntil(func() bool { return hasNoProcess(fifth) })
+	_ = fifth.Release()
+	sixth := makeGroup(t, tree)
+	if sixth.name == fifth.name {
+		t.Errorf("the group %s was reused with %d bytes in it", sixth.name, sixth.Memory())
+	}
+	_ = sixth.Remove()
+	tree.Close()
+	for _, dir := range tree.folders() {
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("after Close: %s is left: %v", dir, err)
+		}
+	}
+	if _, err := tree.Make(); !errors.Is(err, ErrReleased) {
+		t.Errorf("Make after Close: got %v, want %v", err, ErrReleased)
+	}
+}
+
+// A child may be born after its group was given up. It must not end up in another
+// child's group.
+func TestRemovedGroupCannotBeJoined(t *testing.T) {
+	tree := openTree(t)
+	if tree == nil || tree.version == 2 { // on version 2 children do not join by themselves
+		return
+	}
+	g := makeGroup(t, tree)
+	fds, err := g.JoinFDs()
+	if err != nil || len(fds) != 3 {
+		t.Fatalf("JoinFDs: got %d descriptors and %v, want 3", len(fds), err)
+	}
+	var files []*os.File
+	for _, fd := range fds {
+		own, err := unix.Dup(fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, os.NewFile(uintptr(own), "tasks"))
+	}
+	if err := g.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		cmd := exec.Command("sh", "-c", "echo 0 >&3")
+		cmd.ExtraFiles = []*os.File{file}
+		if out, err := cmd.CombinedOutput(); err == nil {
+			t.Errorf("a process joined a removed group: %s", out)
+		}
+		file.Close()
+	}
+	if other, err := tree.Make(); err != nil || other.name == g.name {
+		t.Errorf("Make after Remove: got %+v, %v, want another group", other, err)
+	}
+}

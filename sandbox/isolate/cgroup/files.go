@@ -1,0 +1,91 @@
+package cgroup
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// openFiles are the descriptors of a group's files that were used, by controller and
+// name. They stay open as long as the group exists, because each child needs the same
+// few files, and the kernel takes longer to open one than to read it.
+type openFiles map[[2]string]int
+
+func (f openFiles) close() {
+	for _, fd := range f {
+		_ = unix.Close(fd)
+	}
+	clear(f)
+}
+
+// open returns a descriptor of one of the group's files, which the group closes. The
+// caller holds g.mu.
+func (g *Group) open(controller, file string) (fd int, err error) {
+	key := [2]string{controller, file}
+	if fd, ok := g.files[key]; ok {
+		return fd, nil
+	}
+	path := filepath.Join(g.dir(controller), file)
+	fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err == unix.EACCES || err == unix.EPERM { // a file that can only be read, even by root
+		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if g.files == nil {
+		g.files = openFiles{}
+	}
+	g.files[key] = fd
+	return fd, nil
+}
+
+// write writes a file and keeps it open. The caller holds g.mu.
+func (g *Group) write(controller, file, value string) error {
+	fd, err := g.open(controller, file)
+	if err == nil {
+		err = pwrite(fd, value)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s to %s: %w", value, filepath.Join(g.dir(controller), file), err)
+	}
+	return nil
+}
+
+// read returns the content of a file and keeps it open; "" if it cannot be read. The
+// caller holds g.mu.
+func (g *Group) read(controller, file string) string {
+	fd, err := g.open(controller, file)
+	if err != nil {
+		return ""
+	}
+	var buf [4096]byte // larger than any of these files
+	n, _ := unix.Pread(fd, buf[:], 0)
+	return string(buf[:max(n, 0)])
+}
+
+// writeFile writes a file that is needed once. It does not use os.File, because the Go
+// runtime first registers each opened file with its poller, which takes longer than
+// the write.
+func writeFile(dir, file, value string) error {
+	path := filepath.Join(dir, file)
+	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		err = pwrite(fd, value)
+		_ = unix.Close(fd)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s to %s: %w", value, path, err)
+	}
+	return nil
+}
+
+// pwrite writes a control file. The kernel interrupts the reclaim that a new memory
+// limit needs when a signal arrives, and the Go runtime sends itself many.
+func pwrite(fd int, value string) (err error) {
+	for err = unix.EINTR; err == unix.EINTR; {
+		_, err = unix.Pwrite(fd, []byte(value), 0)
+	}
+	return err
+}

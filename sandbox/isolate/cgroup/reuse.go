@@ -1,0 +1,65 @@
+package cgroup
+
+import (
+	"strconv"
+	"strings"
+)
+
+const (
+	// maxSpares is how many empty groups wait for the next children.
+	maxSpares = 8
+
+	// maxLeftover is the memory in bytes that an empty group may still be charged with
+	// to be reused: pages that the kernel has not taken back yet, of which each CPU keeps
+	// up to 256 KiB. The next child's peak may be too high by this much.
+	maxLeftover = 512 << 10
+)
+
+// takeSpare returns a spare group, or nil, and whether the tree is closed.
+func (t *Tree) takeSpare() (g *Group, closed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.spares) == 0 {
+		return nil, t.closed
+	}
+	last := len(t.spares) - 1
+	g = t.spares[last]
+	t.spares = t.spares[:last]
+	return g, t.closed
+}
+
+// reuse makes a released group a spare if the next child can't tell it from a new one:
+// no process is in it, none was killed at its memory limit, it has no memory, swapped
+// out or not, and its CPU quota and memory peak can be reset. On version 2 the peak
+// can't be reset. reuse reports false if the caller must remove the group. The caller
+// holds g.mu. The group's open files belong to the spare.
+func (g *Group) reuse() bool {
+	t := g.tree
+	if t.version != 1 || g.limits == (Limits{}) || !g.empty() {
+		return false
+	}
+	if g.setQuota() != nil || g.write("memory", "memory.max_usage_in_bytes", "0") != nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || len(t.spares) >= maxSpares {
+		return false
+	}
+	t.spares = append(t.spares, &Group{tree: t, name: g.name, quota: g.quota, limits: g.limits, files: g.files})
+	g.files = nil
+	return true
+}
+
+// empty reports whether a group of version 1 contains no process and no memory, and
+// counts no kill. It reports false if a file can't be read.
+func (g *Group) empty() bool {
+	isSmall := func(text string) bool {
+		bytes, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+		return err == nil && bytes <= maxLeftover
+	}
+	swap := g.read("memory", "memory.memsw.usage_in_bytes") // absent without swap accounting
+	return g.read("pids", "pids.current") == "0\n" &&
+		strings.Contains(g.read("memory", "memory.oom_control"), "oom_kill 0\n") &&
+		isSmall(g.read("memory", "memory.usage_in_bytes")) && (swap == "" || isSmall(swap))
+}

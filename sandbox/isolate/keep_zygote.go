@@ -1,0 +1,152 @@
+package isolate
+
+import (
+	"cmp"
+	"time"
+
+	"glasshouse/sandbox/isolate/zygote"
+)
+
+// RecyclePolicy says when a zygote is replaced: its children share their address layout
+// and hash seed, which should not be shared for long. A zero field is its default.
+type RecyclePolicy struct {
+	MaxAge      time.Duration // since it was started; default an hour
+	MaxForks    int           // default 10000
+	IdleTimeout time.Duration // since a child was last wanted, if the environment is not always warm; default 10 minutes
+}
+
+func (r RecyclePolicy) withDefaults() RecyclePolicy {
+	return RecyclePolicy{
+		MaxAge:      cmp.Or(r.MaxAge, time.Hour),
+		MaxForks:    cmp.Or(r.MaxForks, 10_000),
+		IdleTimeout: cmp.Or(r.IdleTimeout, 10*time.Minute),
+	}
+}
+
+// startZygote starts a zygote of the pool's warm set and waits until it is warm.
+func (p *zygotePool) startZygote() (*zygote.Zygote, error) {
+	spec := p.env.spec
+	spec.WarmModules = append([]string{}, p.set.Modules...)
+	if p.env.alwaysWarm && p == p.env.pools[len(p.env.pools)-1] {
+		spec.SharedDir = p.isolator.config.SharedDir
+	}
+	z, err := zygote.Start(spec, p.isolator.uids, func(line string) { p.isolator.config.Log("zygote: %s", line) })
+	if err == nil {
+		z.SetMaxForks(p.isolator.config.Recycle.MaxForks)
+	}
+	return z, err
+}
+
+// keepZygote keeps a living zygote until the environment ends: always, if the environment
+// is always warm, and otherwise from a request until nobody has used it for IdleTimeout.
+// A worn zygote forks until its successor is warm, so that no start waits, and then lives
+// as long as its children.
+func (p *zygotePool) keepZygote() {
+	for p.env.ctx.Err() == nil {
+		z, _ := p.currentZygote()
+		if z == nil && !p.waitUntilWanted() || z != nil && !p.watchZygote(z) {
+			continue
+		}
+		fresh, err := p.startZygote()
+		if err != nil {
+			p.isolator.config.Log("cannot start a %s zygote: %v", p.set.Name, err)
+			p.env.sleep(time.Second)
+			continue
+		}
+		p.replaceZygote(fresh)
+		select {
+		case <-p.wanted: // this request is fulfilled
+		default:
+		}
+		if z != nil {
+			p.discardReady(func(child *Process) bool { return child.zygote == z }, 2*refillDelay)
+		}
+	}
+}
+
+func (p *zygotePool) mustHaveZygote() bool { return p.env.alwaysWarm && p.env.active.Err() == nil }
+
+// waitUntilWanted waits until a zygote is needed. It reports false if the environment
+// ends first.
+func (p *zygotePool) waitUntilWanted() bool {
+	if p.mustHaveZygote() {
+		return true
+	}
+	select {
+	case <-p.wanted:
+		return true
+	case <-p.env.ctx.Done():
+		return false
+	}
+}
+
+// watchZygote returns when the zygote is no longer to fork. It reports whether another
+// one must take its place now.
+func (p *zygotePool) watchZygote(z *zygote.Zygote) bool {
+	tooOld := time.NewTimer(time.Until(z.StartedAt.Add(p.isolator.config.Recycle.MaxAge)))
+	defer tooOld.Stop()
+	idle := time.NewTicker(p.isolator.config.Recycle.IdleTimeout)
+	defer idle.Stop()
+	for {
+		select {
+		case <-p.env.ctx.Done():
+			return false
+		case <-z.Dead():
+			if current, _ := p.currentZygote(); current != z { // it was retired
+				return false
+			}
+			p.isolator.config.Log("the %s zygote died", p.set.Name)
+			p.replaceZygote(nil)
+			p.discardReady((*Process).hasExited, 0)
+			return p.mustHaveZygote()
+		case <-z.Worn():
+			return true
+		case <-tooOld.C:
+			return true
+		case <-idle.C:
+			if p.dropIdleZygote() {
+				p.discardReady(func(*Process) bool { return true }, 0)
+				return false
+			}
+		}
+	}
+}
+
+// dropChildlessZygote retires the zygote if it has no child.
+func (p *zygotePool) dropChildlessZygote() {
+	if z, _ := p.currentZygote(); z != nil && z.Childless() {
+		p.replaceZygote(nil)
+	}
+}
+
+// dropIdleZygote retires the zygote if it is not always needed and nobody has used it for
+// IdleTimeout. It reports whether it did.
+func (p *zygotePool) dropIdleZygote() bool {
+	p.mu.Lock()
+	isIdle := !p.mustHaveZygote() && time.Since(p.lastUsed) >= p.isolator.config.Recycle.IdleTimeout
+	p.mu.Unlock()
+	if isIdle {
+		p.replaceZygote(nil)
+	}
+	return isIdle
+}
+
+// replaceZygote makes z, or nil, the zygote that forks, and retires the one before.
+func (p *zygotePool) replaceZygote(z *zygote.Zygote) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var living []*zygote.Zygote
+	for _, old := range append(p.retired, p.current) {
+		if old == nil {
+			continue
+		}
+		old.CloseSharedMount()
+		if old.Alive() {
+			living = append(living, old)
+			old.Retire()
+		}
+	}
+	p.retired, p.current = living, z
+	close(p.changed)
+	p.changed = make(chan struct{})
+}

@@ -1,0 +1,43 @@
+// Package layer names the isolation layers around a guest process.
+//
+// The layers overlap: several of them stop most attacks. isolate.Config.Without
+// leaves layers out, so that a test can show that each layer stops an attack on its
+// own, and that the attack succeeds without all of them. Only tests may set Without
+// (scripts/archtest checks this): no flag and no environment variable sets it.
+package layer
+
+import "slices"
+
+// Layer is the name of one isolation layer.
+type Layer string
+
+// The layers, from the root of the file system to the supervisor's end of the socket.
+const (
+	Root         Layer = "root"         // a root file system of its own; without it the machine's folders are there, writable
+	ReadOnly     Layer = "readonly"     // that root is mounted read-only
+	User         Layer = "user"         // a user namespace; only root can do without
+	PID          Layer = "pid"          // pid namespaces of the zygote and of each child
+	Network      Layer = "network"      // a network namespace
+	IPC          Layer = "ipc"          // a namespace for System V and POSIX queues
+	Environment  Layer = "environment"  // a fixed list of environment variables
+	Descriptors  Layer = "descriptors"  // a fixed list of open descriptors
+	Quota        Layer = "quota"        // bytes and inodes of /session and /tmp
+	Rlimits      Layer = "rlimits"      // setrlimit(2)
+	Cgroups      Layer = "cgroups"      // memory, CPU and tasks by control groups
+	UID          Layer = "uid"          // a user that is not root
+	Capabilities Layer = "capabilities" // none held, and an empty bounding set
+	NoNewPrivs   Layer = "no_new_privs" // the kernel requires it for Seccomp and Landlock
+	Dumpable     Layer = "dumpable"     // the process is not dumpable, so no other process reads its memory
+	Death        Layer = "death"        // PR_SET_PDEATHSIG: the kernel kills the child when its zygote dies
+	Landlock     Layer = "landlock"     // Landlock rules for files and ports
+	Seccomp      Layer = "seccomp"      // the system call filter
+	Reseed       Layer = "reseed"       // each child seeds its random number generators
+	Freeze       Layer = "freeze"       // SIGSTOP between runs
+	Frames       Layer = "frames"       // the supervisor checks the kind and size of each protocol frame
+)
+
+// Set is a list of layers.
+type Set []Layer
+
+// Has reports whether s contains l.
+func (s Set) Has(l Layer) bool { return slices.Contains(s, l) }

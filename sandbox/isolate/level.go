@@ -1,0 +1,221 @@
+package isolate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"glasshouse/sandbox/isolate/cgroup"
+	"glasshouse/sandbox/isolate/layer"
+	"glasshouse/sandbox/isolate/seccomp"
+	"glasshouse/sandbox/isolate/zygote"
+)
+
+// The isolation levels, strongest first.
+const (
+	LevelFull           = "full"
+	LevelWithoutCgroups = "full-without-cgroups"
+	LevelLandlock       = "landlock"
+	LevelRLimits        = "rlimits"
+)
+
+// levelSpec is one level: the layers that it needs, and what the operator reads about it.
+type levelSpec struct {
+	name       string
+	namespaces bool // and a root file system of its own
+	cgroups    bool
+	landlock   bool
+	onlyByName bool // taken only if the operator names it
+
+	missing string // protection that it lacks, compared with the level above
+	remedy  string // for a machine that lacks it
+}
+
+// levels are all levels, strongest first.
+var levels = []levelSpec{
+	{name: LevelFull, namespaces: true, cgroups: true, landlock: true,
+		missing: "nothing, but the kernel is shared with the machine",
+		remedy:  "run as root, or with a cgroup handed over (systemd: Delegate=yes, with the memory, pids and cpu controllers)"},
+	{name: LevelWithoutCgroups, namespaces: true, landlock: true,
+		missing: "exact limits: RLIMIT_DATA bounds memory, and does not count files in /session and /tmp; " +
+			"the service limits the CPU share by stopping the process now and then",
+		remedy: namespacesRemedy},
+	{name: LevelLandlock, landlock: true,
+		missing: "private mounts and namespaces: code sees which files and processes the machine has (not what is in a file); " +
+			"/session is a folder whose size is measured now and then; " +
+			"as an ordinary user all sandboxes have one uid, and modes and times of files stay as they are",
+		remedy: landlockRemedy},
+	{name: LevelRLimits, onlyByName: true,
+		missing: "protection of files: code reads what the service's user may read; only system calls are filtered",
+		remedy:  "run on a kernel with seccomp (CONFIG_SECCOMP_FILTER), as nearly all are"},
+}
+
+const (
+	namespacesRemedy = "allow user namespaces: sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1, " +
+		"kernel.apparmor_restrict_unprivileged_userns=0; in Docker, a seccomp and an AppArmor profile that allow unshare and mount"
+	landlockRemedy = "run on Linux 5.13 or newer with Landlock among the kernel's security modules (/sys/kernel/security/lsm), " +
+		"as root with CAP_SETUID or as an ordinary user"
+	interpreterRemedy = "name another interpreter with --python, which every user of this machine can read; scripts/setup makes one"
+)
+
+// Attempt is a level that was tried and failed.
+type Attempt struct {
+	Level, Reason, Remedy string
+}
+
+// IsolationError is the error if the machine has no level that the operator accepts.
+type IsolationError struct {
+	Wanted   string // a level, or "LEVEL or stronger"
+	Attempts []Attempt
+}
+
+func (e *IsolationError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "this machine does not provide the isolation level %s", e.Wanted)
+	for _, a := range e.Attempts {
+		fmt.Fprintf(&b, "\n  %s: %s\n    remedy: %s", a.Level, a.Reason, a.Remedy)
+	}
+	return b.String()
+}
+
+// cgroupsError is the error of a level that needs cgroups on a machine without.
+type cgroupsError struct{ cause error }
+
+func (e *cgroupsError) Error() string { return "no cgroups: " + e.cause.Error() }
+func (e *cgroupsError) Unwrap() error { return e.cause }
+
+// candidates returns the levels to try, strongest first: the forced one alone, or all
+// that are not weaker than minLevel. wanted describes them.
+func candidates(forced, minLevel string) (wanted string, try []levelSpec, err error) {
+	if minLevel == "" {
+		minLevel = LevelLandlock
+	}
+	index := func(name string) int {
+		return slices.IndexFunc(levels, func(l levelSpec) bool { return l.name == name })
+	}
+	known := fmt.Sprintf("use %s, %s, %s or %s", LevelFull, LevelWithoutCgroups, LevelLandlock, LevelRLimits)
+	last := index(minLevel)
+	if last < 0 {
+		return "", nil, fmt.Errorf("unknown minimum isolation level %q: %s", minLevel, known)
+	}
+	if forced != "" {
+		n := index(forced)
+		if n < 0 {
+			return "", nil, fmt.Errorf("unknown isolation level %q: %s, or leave it out", forced, known)
+		}
+		// A level that is taken only by name was accepted by naming it.
+		if n > last && !levels[n].onlyByName {
+			return "", nil, fmt.Errorf("the isolation level %s is weaker than the minimum, %s: choose a stronger one, or lower --min-level",
+				forced, minLevel)
+		}
+		return forced, levels[n : n+1], nil
+	}
+	for n, l := range levels[:last+1] {
+		if !l.onlyByName || n == last {
+			try = append(try, l)
+		}
+	}
+	return minLevel + " or stronger", try, nil
+}
+
+// chooseLevel takes the strongest candidate that works: it starts a zygote of env on
+// each, until a child of that zygote passes the test.
+func (i *Isolator) chooseLevel(env *warmEnvironment) error {
+	if i.config.Level == "" && i.baseSpec.Without.Has(layer.Cgroups) {
+		i.config.Level = LevelWithoutCgroups
+	}
+	wanted, try, err := candidates(i.config.Level, i.config.MinLevel)
+	if err != nil {
+		return err
+	}
+	var namespacesErr error // also holds for every other level that needs namespaces
+	for _, l := range try {
+		i.level = l
+		err := namespacesErr
+		if err == nil || !l.namespaces {
+			err = i.startLevel(env)
+		}
+		if err == nil {
+			i.isolation = i.describeLimits()
+			return nil
+		}
+		remedy := l.remedy
+		var noCgroups *cgroupsError
+		var interpreter *zygote.InterpreterError
+		if errors.As(err, &interpreter) {
+			remedy = interpreterRemedy
+		} else if l.namespaces && !errors.As(err, &noCgroups) {
+			namespacesErr, remedy = err, namespacesRemedy
+		}
+		i.rejected = append(i.rejected, Attempt{l.name, err.Error(), remedy})
+	}
+	return &IsolationError{Wanted: wanted, Attempts: i.rejected}
+}
+
+// startLevel starts a zygote of the smallest warm set on i.level, and tests it.
+func (i *Isolator) startLevel(env *warmEnvironment) (err error) {
+	if i.cgroups = nil; i.level.cgroups {
+		if i.cgroups, err = cgroup.Open(); err != nil {
+			return &cgroupsError{err}
+		}
+	}
+	defer func() {
+		if err != nil && i.cgroups != nil {
+			i.cgroups.Close()
+			i.cgroups = nil
+		}
+	}()
+	if err = errors.Join(i.prepareLevel(), env.prepareSpec()); err != nil {
+		return err
+	}
+	pool := env.pools[0]
+	z, err := pool.startZygote()
+	if err != nil {
+		return err
+	}
+	if len(i.baseSpec.Without) == 0 { // the test would fail without a layer
+		err = i.verifyLevel(pool, z)
+	}
+	if err != nil {
+		z.Close()
+		return err
+	}
+	pool.replaceZygote(z)
+	return nil
+}
+
+// The names of the filters that a zygote has, with which protocol.Enter chooses one.
+const (
+	filterPlain   = "plain"
+	filterNetwork = "network"
+)
+
+// prepareLevel fills in the spec of zygotes on i.level.
+func (i *Isolator) prepareLevel() (err error) {
+	private := i.level.namespaces
+	i.baseSpec.Namespaces, i.baseSpec.Readable = private, []string{"/"}
+	i.baseSpec.Filters = map[string][]byte{}
+	options := seccomp.Options{SharedPIDNamespace: !private, SharedUID: !private && i.uids.Count == 0}
+	if i.baseSpec.Filters[filterPlain], err = seccomp.Build(options); err != nil {
+		return err
+	}
+	if !private {
+		return i.prepareWorkDir()
+	}
+	options.Network = true
+	i.baseSpec.Filters[filterNetwork], err = seccomp.Build(options)
+	return err
+}
+
+// Level returns the level, and why the machine does not have the stronger ones.
+func (i *Isolator) Level() (level, reasons string) {
+	var all []string
+	for _, a := range i.rejected {
+		all = append(all, a.Level+": "+a.Reason)
+	}
+	return i.level.name, strings.Join(all, "; ")
+}
+
+// MissingProtection describes the protection that the level lacks.
+func (i *Isolator) MissingProtection() string { return i.level.missing }

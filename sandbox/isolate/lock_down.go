@@ -1,0 +1,147 @@
+package isolate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"glasshouse/sandbox/isolate/layer"
+	"glasshouse/sandbox/isolate/zygote"
+	"glasshouse/sandbox/protocol"
+)
+
+// lockdownTimeout is how long a child may take to lock itself down.
+const lockdownTimeout = 10 * time.Second
+
+// lockdownFor returns how a child locks itself down, without its session directory.
+func (env *warmEnvironment) lockdownFor(spec ProcessSpec) protocol.Enter {
+	i := env.isolator
+	enter := protocol.Enter{Filter: filterPlain, Landlock: i.level.landlock, Workspace: spec.Policy.WorkspaceMaxBytes}
+	if spec.Policy.EnableNetworkAccess {
+		enter.Filter, enter.Network = filterNetwork, env.network()
+	}
+	without := i.baseSpec.Without
+	if i.uids.Count > 0 && !without.Has(layer.UID) {
+		first := i.uids.First
+		if i.level.namespaces {
+			first = zygote.FirstInnerUID
+		}
+		enter.UID = first + int(i.uidCount.Add(1)%int64(i.uids.Count-1)) // SharedSessionDir has the last one
+	}
+	if without.Has(layer.Seccomp) {
+		enter.Filter = ""
+	}
+	if without.Has(layer.Landlock) {
+		enter.Landlock = false
+	}
+	return enter
+}
+
+// lockDown gives a forked child its limits and its session directory, and makes it lock
+// itself down. isTold says that the child was told at its birth how to do that. lockDown
+// closes the child if it fails.
+func (p *zygotePool) lockDown(ctx context.Context, child *Process, spec ProcessSpec, enter protocol.Enter, isTold bool) (_ *Process, err error) {
+	child.givenDir = spec.SessionDir
+	if child.group != nil {
+		err = child.group.SetLimits(cgroupLimits(spec.Policy)) // most children then need no change when they are assigned
+	}
+	if err == nil {
+		child.SessionDir, err = p.env.enterSessionDir(ctx, child, spec, enter, isTold)
+	}
+	if err != nil {
+		err = errors.Join(fmt.Errorf("lock a child down: %w", err), child.Close())
+		if child.failedToJoin() {
+			err = errors.Join(errors.New("the child could not join its control groups"), err)
+		}
+		return nil, err
+	}
+	return child, nil
+}
+
+// enterSessionDir makes a child lock itself down in its session directory, which it makes
+// if spec has none.
+func (env *warmEnvironment) enterSessionDir(
+	ctx context.Context, child *Process, spec ProcessSpec, enter protocol.Enter, isTold bool,
+) (*SessionDir, error) {
+	dir := spec.SessionDir
+	if dir != nil {
+		enter.UID = dir.uid
+	}
+	if env.isolator.level.namespaces {
+		var mounts []int
+		if enter.Attach = dir != nil; enter.Attach {
+			mounts = []int{dir.mountFD}
+			if dir.dataFD >= 0 {
+				mounts = append(mounts, dir.dataFD)
+			}
+		}
+		fds, err := child.lockDown(ctx, enter, isTold, mounts...)
+		if err != nil {
+			return nil, err
+		}
+		return &SessionDir{uid: enter.UID, mountFD: fds[0], dataFD: fds[1]}, nil
+	}
+	var err error
+	if dir == nil {
+		dir, err = env.isolator.makeSessionDir(enter.UID)
+	} else {
+		err = dir.clean(spec.Policy.WorkspaceMaxBytes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	enter.Folder = dir.folder
+	if _, err = child.lockDown(ctx, enter, false); err != nil && dir != spec.SessionDir {
+		err = errors.Join(err, dir.Close())
+	}
+	return dir, err
+}
+
+// lockDown makes the child lock itself down. mounts are an earlier child's mounts of
+// /session and /data. fds are the child's own mounts of these; none on levels without
+// private mounts. lockDown keeps the listener of the child's network, if it has one.
+func (p *Process) lockDown(ctx context.Context, enter protocol.Enter, isTold bool, mounts ...int) (fds []int, err error) {
+	if isTold {
+		err = p.Conn.WriteGo()
+	} else {
+		err = p.Conn.Write(protocol.KindEnter, enter, mounts...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	timeout := lockdownTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, time.Until(deadline))
+	}
+	ready, fds, err := p.Conn.ReadReady(timeout)
+	if err != nil && ctx.Err() != nil {
+		err = fullError(err)
+	}
+	want := 0
+	if enter.Folder == "" {
+		want += 2
+	}
+	if enter.Network != nil {
+		want++
+	}
+	if err == nil && ready.Error != "" {
+		err = errors.New(ready.Error)
+	} else if err == nil && len(fds) != want {
+		err = fmt.Errorf("the child sent %d descriptors, want %d", len(fds), want)
+	}
+	if err != nil {
+		for _, fd := range fds {
+			_ = unix.Close(fd)
+		}
+		return nil, err
+	}
+	if enter.Network != nil {
+		want--
+		p.Network = os.NewFile(uintptr(fds[want]), "network")
+	}
+	return fds[:want], nil
+}

@@ -1,0 +1,192 @@
+// Package seccomp builds the system call filter of user code.
+//
+// The filter lists the calls that Python and its packages need. It answers ENOSYS to a
+// call that it does not list, so that libraries fall back to another call, and EPERM to
+// one that is known to be harmful. It kills a process that uses the calls of another
+// architecture.
+package seccomp
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// Offsets in struct seccomp_data (linux/seccomp.h). Arguments have 64 bits, and the low
+// half comes first, because all supported architectures are little-endian.
+const (
+	dataNumber = 0
+	dataArch   = 4
+	dataArg0   = 16
+	dataArg1   = 24
+	dataArg2   = 32
+	dataArg3   = 40
+)
+
+// x32Bit is set in the numbers of the x32 ABI, which shares its architecture with amd64.
+const x32Bit = 0x40000000
+
+// OwnPID stands in a filter for the pid of the process that installs it. A child that
+// is not PID 1 of its own namespace replaces it (lockdown.py). No pid is as large.
+const OwnPID = 0x7fffffff
+
+// Options say how filters differ between levels.
+type Options struct {
+	SharedPIDNamespace bool // the process is not PID 1 of its own namespace
+	SharedUID          bool // other files have the process's uid, and only Landlock protects them
+	Network            bool // the process has a network namespace, in which it may be a TCP client
+}
+
+// Build returns a filter as an array of struct sock_filter.
+func Build(o Options) ([]byte, error) {
+	program := append([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: dataArch, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: auditArch, SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
+		bpf.LoadAbsolute{Off: dataNumber, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32Bit, SkipTrue: 1},
+		bpf.RetConstant{Val: unix.SECCOMP_RET_KILL_PROCESS},
+	}, rulesFor(o).compile(fail(unix.ENOSYS))...)
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return nil, err
+	}
+	var out []byte
+	for _, r := range raw {
+		out = binary.NativeEndian.AppendUint16(out, r.Op)
+		out = append(out, r.Jt, r.Jf)
+		out = binary.NativeEndian.AppendUint32(out, r.K)
+	}
+	return out, nil
+}
+
+// rulesFor returns the rules of a filter. The first rule that is added for a call holds.
+func rulesFor(o Options) rules {
+	calls := rules{}
+	if o.SharedUID {
+		protectFiles(calls)
+	}
+	calls.add([]bpf.Instruction{allow}, allowed...)
+	if o.Network {
+		allowTCPClient(calls)
+	}
+	calls.add([]bpf.Instruction{eperm}, refused...)
+	allowThreads(calls)
+	// Stream sockets are connected for good. A datagram socket could send to any path.
+	calls.add(slices.Concat(require(dataArg0, allBits, bpf.JumpEqual, unix.AF_UNIX),
+		require(dataArg1, socketTypeMask, bpf.JumpEqual, unix.SOCK_STREAM), []bpf.Instruction{allow}), unix.SYS_SOCKETPAIR)
+	calls.add(allowValues(dataArg0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE,
+		unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ), unix.SYS_PRCTL)
+	// Python asks these of files: TIOCGWINSZ, TCGETS, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD.
+	calls.add(allowValues(dataArg1, unix.TIOCGWINSZ, unix.TCGETS, 0x5421, 0x5451, 0x5450, 0x541b), unix.SYS_IOCTL)
+	// A process may signal itself: PID 1 of its namespace, or its own pid.
+	self := uint32(1)
+	if o.SharedPIDNamespace {
+		self = OwnPID
+		// The process sets its own limits when it is assigned. It can't raise them again.
+		calls.add(allowValues(dataArg0, 0), unix.SYS_PRLIMIT64)
+	}
+	// SIGCONT would undo the SIGSTOP between runs, even while that is pending.
+	for nr, signal := range map[int]uint32{unix.SYS_KILL: dataArg1, unix.SYS_TGKILL: dataArg2} {
+		calls.add(slices.Concat(require(dataArg0, allBits, bpf.JumpEqual, self),
+			require(signal, allBits, bpf.JumpNotEqual, uint32(unix.SIGCONT)), []bpf.Instruction{allow}), nr)
+	}
+	calls.add(allowValues(dataArg1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC,
+		unix.F_GETLK, unix.F_OFD_GETLK, unix.F_ADD_SEALS, unix.F_GET_SEALS), unix.SYS_FCNTL)
+	ignoreLocks(calls)
+	// POSIX_FADV_DONTNEED would evict pages that all sandboxes read from the page cache.
+	calls.add([]bpf.Instruction{succeed}, unix.SYS_FADVISE64)
+	// No limit counts the huge pages that the host has reserved.
+	calls.add([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: dataArg3, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.MAP_HUGETLB, SkipFalse: 1},
+		fail(unix.ENOMEM),
+		allow,
+	}, unix.SYS_MMAP)
+	calls.add(allowValues(dataArg2, 0), unix.SYS_PRLIMIT64) // reading only: no new limit
+	return calls
+}
+
+const (
+	allBits        = 0xffffffff
+	socketTypeMask = 0xf // the rest of a socket's type are flags
+)
+
+// allowThreads allows clone to make threads and nothing else. clone3, whose flags are
+// in memory that a filter can't read, is unknown, so glibc falls back to clone.
+func allowThreads(calls rules) {
+	// With descriptors of its own each thread would have the limit on open files again.
+	const thread = unix.CLONE_THREAD | unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_FILES | unix.CLONE_FS
+	const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
+		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+	calls.add([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: dataArg0, Size: 4}, // the flags
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: namespaces, SkipTrue: 4},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: thread},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: thread, SkipFalse: 1},
+		allow,
+		fail(unix.EAGAIN), // as at a limit on processes
+		eperm,
+	}, unix.SYS_CLONE)
+}
+
+// protectFiles refuses changes to existing files that Landlock does not restrict: those
+// by path, and those through a descriptor that only reads. Changes of modes and times
+// succeed without effect, because copying a file would fail on an error.
+func protectFiles(calls rules) {
+	calls.add([]bpf.Instruction{eperm}, unix.SYS_TRUNCATE)
+	calls.add([]bpf.Instruction{succeed}, setsAttributes...)
+	// Landlock before ABI 3 treats an open for reading that truncates as reading.
+	for nr, flags := range opensFile {
+		calls.add([]bpf.Instruction{
+			bpf.LoadAbsolute{Off: flags, Size: 4},
+			bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.O_ACCMODE | unix.O_TRUNC},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.O_RDONLY | unix.O_TRUNC, SkipFalse: 1},
+			eperm,
+			allow,
+		}, nr)
+	}
+}
+
+// ignoreLocks makes the calls that lock a file succeed without effect. Sandboxes share
+// files with each other and with the host, so a lock could block others or carry a
+// message. A sandbox is the only process that uses its own files.
+func ignoreLocks(calls rules) {
+	calls.add([]bpf.Instruction{succeed}, unix.SYS_FLOCK)
+	fcntl := []bpf.Instruction{bpf.LoadAbsolute{Off: dataArg1, Size: 4}}
+	for _, command := range []uint32{unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_SETLK, unix.F_OFD_SETLKW} {
+		fcntl = append(fcntl, bpf.JumpIf{Cond: bpf.JumpEqual, Val: command, SkipFalse: 1}, succeed)
+	}
+	calls[unix.SYS_FCNTL] = append(fcntl, calls[unix.SYS_FCNTL]...)
+}
+
+// allowTCPClient allows making, configuring and connecting TCP sockets over IPv4 and
+// IPv6.
+func allowTCPClient(calls rules) {
+	calls.add([]bpf.Instruction{allow}, unix.SYS_CONNECT)
+	calls.add([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: dataArg0, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET, SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipFalse: 7},
+		bpf.LoadAbsolute{Off: dataArg1, Size: 4},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: ^uint32(unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC)},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipFalse: 4},
+		bpf.LoadAbsolute{Off: dataArg2, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipFalse: 1}, // not SCTP, MPTCP or SMC
+		allow,
+		eperm,
+	}, unix.SYS_SOCKET)
+	socket := allowValues(dataArg2, unix.SO_KEEPALIVE, unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_LINGER, unix.SO_REUSEADDR,
+		unix.SO_RCVTIMEO, unix.SO_SNDTIMEO)
+	tcp := allowValues(dataArg2, unix.TCP_NODELAY, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT,
+		unix.TCP_USER_TIMEOUT, unix.TCP_QUICKACK)
+	calls.add(slices.Concat([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: dataArg1, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOL_SOCKET, SkipFalse: uint8(len(socket))},
+	}, socket, []bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipFalse: uint8(len(tcp))},
+	}, tcp, []bpf.Instruction{eperm}), unix.SYS_SETSOCKOPT)
+}

@@ -1,0 +1,200 @@
+package isolate
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/environment"
+	"glasshouse/sandbox/isolate/filetree"
+	"glasshouse/sandbox/isolate/zygote"
+)
+
+// SessionDir is the part of a process's files that outlives it: /session, with the uid
+// that owns it, and /data, which user code only reads. The caller closes it.
+type SessionDir struct {
+	uid     int    // as children see it
+	mountFD int    // a detached mount of /session, which lives as long as the descriptor; or -1
+	dataFD  int    // a detached mount of /data, through which the service writes; or -1
+	folder  string // on levels without private mounts: a folder with session, data and tmp
+
+	env    *warmEnvironment // the version that the next process has; nil for the current one
+	closed sync.Once
+}
+
+// MountFD returns a descriptor of the mount of /session, or -1 if /session is a folder of
+// the machine.
+func (d *SessionDir) MountFD() int { return d.mountFD }
+
+// OpenSession opens the process's /session; the caller closes it.
+func (d *SessionDir) OpenSession() (fd int, err error) { return d.open(d.mountFD, "session") }
+
+// OpenData opens the process's /data for writing; the caller closes it.
+func (d *SessionDir) OpenData() (fd int, err error) { return d.open(d.dataFD, "data") }
+
+func (d *SessionDir) open(mountFD int, name string) (int, error) {
+	if d.folder == "" {
+		return unix.FcntlInt(uintptr(mountFD), unix.F_DUPFD_CLOEXEC, 0)
+	}
+	return unix.Open(filepath.Join(d.folder, name), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+}
+
+// Close removes the files. No process may use them.
+func (d *SessionDir) Close() (err error) {
+	d.closed.Do(func() {
+		for _, fd := range []int{d.mountFD, d.dataFD} {
+			if fd >= 0 {
+				err = errors.Join(err, unix.Close(fd))
+			}
+		}
+		if d.folder != "" {
+			err = filetree.RemoveAll(d.folder)
+		}
+		if d.env != nil {
+			d.env.release()
+		}
+	})
+	return err
+}
+
+// makeSessionDir makes a folder for a child without private mounts. Its name is secret,
+// because children with the service's uid may open it if they know the name.
+func (i *Isolator) makeSessionDir(uid int) (*SessionDir, error) {
+	d := &SessionDir{uid: uid, mountFD: -1, dataFD: -1, folder: filepath.Join(i.workDir, rand.Text())}
+	if err := os.Mkdir(d.folder, 0o711); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"session", "session/artifacts", "tmp"} {
+		if err := d.makeFolder(name); err != nil {
+			_ = d.Close()
+			return nil, err
+		}
+	}
+	if err := d.makeData(i.config.DataSets); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// makeData makes the folder data, which belongs to the service, with links to the
+// operator's data sets.
+func (d *SessionDir) makeData(dataSets map[string]string) error {
+	path := filepath.Join(d.folder, "data")
+	err := os.Mkdir(path, 0o755)
+	if err == nil {
+		err = os.Chmod(path, 0o755) // whatever the umask
+	}
+	for name, source := range dataSets {
+		if err == nil {
+			err = os.Symlink(source, filepath.Join(path, name))
+		}
+	}
+	return err
+}
+
+// makeFolder makes a folder that belongs to the child.
+func (d *SessionDir) makeFolder(name string) error {
+	path := filepath.Join(d.folder, name)
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return err
+	}
+	if d.uid != 0 && os.Geteuid() == 0 {
+		return os.Lchown(path, d.uid, d.uid)
+	}
+	return nil
+}
+
+// clean prepares the folder for the next child: it empties tmp, and also session if this
+// has grown beyond twice its limit between two measurements.
+func (d *SessionDir) clean(maxBytes int64) error {
+	names := []string{"tmp"}
+	size, err := filetree.Measure(filepath.Join(d.folder, "session"), 2*maxInodes)
+	if err != nil || size.Bytes > 2*maxBytes || size.Files > 2*maxInodes {
+		names = []string{"tmp", "session", "session/artifacts"}
+	}
+	for _, name := range names {
+		if err := filetree.RemoveAll(filepath.Join(d.folder, name)); err != nil {
+			return err
+		}
+		if err := d.makeFolder(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepareWorkDir prepares the folder that replaces the root file system on levels without
+// one: it has the guest's code and the session directories. It removes what a killed
+// service left in it.
+func (i *Isolator) prepareWorkDir() error {
+	i.workDir = i.config.WorkDir
+	if i.workDir == "" {
+		dir, err := os.MkdirTemp("", "glasshouse-")
+		if err != nil {
+			return err
+		}
+		i.workDir = dir
+	} else if err := filetree.RemoveAll(i.workDir); err != nil {
+		return fmt.Errorf("empty %s: %w", i.workDir, err)
+	}
+	guestDir := zygote.GuestDir(i.workDir)
+	for dir, mode := range map[string]os.FileMode{i.workDir: 0o711, guestDir: 0o755, zygote.TempDir(i.workDir): 0o755} {
+		if err := os.MkdirAll(dir, mode); err != nil {
+			return err
+		}
+		if err := os.Chmod(dir, mode); err != nil { // whatever the umask
+			return err
+		}
+	}
+	for name, body := range i.baseSpec.Files {
+		path := filepath.Join(guestDir, name)
+		if err := os.WriteFile(path, body, 0o644); err != nil {
+			return err
+		}
+		if err := os.Chmod(path, 0o644); err != nil {
+			return err
+		}
+	}
+	i.baseSpec.WorkDir, i.baseSpec.Readable = i.workDir, []string{guestDir, "/dev/zero", "/dev/urandom", "/dev/random"}
+	return nil
+}
+
+// SharedSessionDir returns a SessionDir in the config's SharedDir, for one process and its
+// successors; nil if the config has none. Each zygote provides it once. If children have
+// uids of their own, the files that they leave there belong to the last uid of the range.
+func (i *Isolator) SharedSessionDir(ctx context.Context) (*SessionDir, error) {
+	dir := i.config.SharedDir
+	if dir == "" {
+		return nil, nil
+	}
+	if !i.level.namespaces {
+		return nil, sandbox.Errorf(sandbox.FaultForbidden,
+			"on this machine code cannot work in %s: the isolation level is %s, which has no private mounts", dir, i.level.name)
+	}
+	i.mu.Lock()
+	pools := i.current[environment.Default].pools
+	i.mu.Unlock()
+	z, err := pools[len(pools)-1].awaitZygote(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := &SessionDir{dataFD: -1}
+	if i.uids.Count > 0 {
+		last := i.uids.Count - 1 // lockdownFor gives it to no child
+		d.uid = zygote.FirstInnerUID + last
+		if err := os.Chown(dir, i.uids.First+last, i.uids.First+last); err != nil {
+			return nil, fmt.Errorf("give %s to the account that code runs as: %w", dir, err)
+		}
+	}
+	if d.mountFD = z.TakeSharedMount(); d.mountFD < 0 {
+		return nil, errors.New("the mount of " + dir + " was lost: start the service again")
+	}
+	return d, nil
+}

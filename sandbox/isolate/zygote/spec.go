@@ -1,0 +1,85 @@
+package zygote
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"glasshouse/sandbox/environment"
+	"glasshouse/sandbox/isolate/layer"
+	"glasshouse/sandbox/protocol"
+)
+
+// Spec tells the launcher which root to build and which zygote to become. The service
+// writes it as JSON to the launcher's descriptor 4.
+type Spec struct {
+	Python      string            // the interpreter, as a path in the root
+	Preload     string            // one of Files, for LD_PRELOAD; "" for none
+	Files       map[string][]byte // the guest's code, by file name
+	Packages    []string          // folders of packages, in the root
+	WarmModules []string          // modules that the zygote imports
+
+	Namespaces bool              // new namespaces and a root of its own, from the next three fields
+	Binds      map[string]string // read-only mounts: path in the root to path on the machine
+	Links      map[string]string // symbolic links in the root: path to target
+	SharedDir  string            // a folder of the machine; the zygote hands back a mount of it, which is not in the root
+
+	WorkDir  string   // without Namespaces: the folder on the machine that has the guest's code
+	Readable []string // paths that Landlock lets children read
+
+	Filters map[string][]byte // seccomp programs by name
+	Policy  json.RawMessage   // of most sandboxes
+	Rules   json.RawMessage   // for the code of most sandboxes
+	Births  []*protocol.Enter // ways in which children lock themselves down, except for the uid; nil: told after the fork
+	Without layer.Set         // layers that a test leaves out
+
+	inherited []string // environment variables, if a test leaves the layer Environment out
+}
+
+// MinimalRoot returns the mounts and links of a root in which an interpreter can run:
+// its standard library, its packages, the system's shared libraries and loader, and
+// time zones. It mounts packages in /packages, so that user code does not see where an
+// environment lies; packages has these paths.
+func MinimalRoot(py environment.Interpreter) (binds, links map[string]string, packages []string) {
+	binds, links = map[string]string{}, map[string]string{}
+	paths := append([]string{py.Executable}, py.Stdlib...)
+	if py.Prefix != "/usr" && py.Prefix != "/usr/local" { // other interpreters have shared libraries of their own
+		paths = append(paths, filepath.Join(py.Prefix, "lib"))
+	}
+	libraries, _ := filepath.Glob("/usr/lib/*-linux-gnu")
+	paths = append(paths, libraries...)
+	paths = append(paths, "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/alternatives")
+	for _, dir := range []string{"/lib", "/lib64"} {
+		if target, err := os.Readlink(dir); err == nil {
+			links[dir] = target
+		} else {
+			libraries, _ := filepath.Glob(dir + "/*-linux-gnu")
+			paths = append(paths, append(libraries, "/lib64")...)
+		}
+	}
+	slices.Sort(paths) // folders before their content
+	for _, path := range paths {
+		if _, err := os.Stat(path); err == nil && !isInside(path, binds) {
+			binds[path] = path
+		}
+	}
+	for n, dir := range py.Packages {
+		inside := "/packages/" + strconv.Itoa(n)
+		binds[inside] = dir
+		packages = append(packages, inside)
+	}
+	return binds, links, packages
+}
+
+// isInside reports whether path lies in one of the folders in binds.
+func isInside(path string, binds map[string]string) bool {
+	for folder := range binds {
+		if strings.HasPrefix(path, folder+"/") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,56 @@
+package zygote
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"glasshouse/sandbox/isolate/procfs"
+)
+
+// UIDRange is a range of uids and gids, of which each child gets one. Count is 0 if
+// this process can't change its uid; then all children have this process's.
+type UIDRange struct{ First, Count int }
+
+// FirstInnerUID is the first uid of the range as children with a user namespace see it.
+const FirstInnerUID = 1000
+
+// FindUIDRange prefers a range that no other program uses. A container often maps the
+// lower 65536 uids only, and gets a part of these.
+func FindUIDRange() UIDRange {
+	if os.Geteuid() != 0 || !hasCapabilities(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_CHOWN) {
+		return UIDRange{}
+	}
+	for _, uids := range []UIDRange{{1_879_048_192, 65_536}, {20_000, 40_000}} {
+		if uids.isMapped("/proc/self/uid_map") && uids.isMapped("/proc/self/gid_map") {
+			return uids
+		}
+	}
+	return UIDRange{}
+}
+
+// isMapped reports whether the whole range exists in this process's user namespace.
+func (r UIDRange) isMapped(file string) bool {
+	for line := range strings.SplitSeq(procfs.ReadFile(file), "\n") {
+		var inside, outside, size int
+		if n, _ := fmt.Sscan(line, &inside, &outside, &size); n == 3 && inside <= r.First && r.First+r.Count <= inside+size {
+			return true
+		}
+	}
+	return false
+}
+
+func hasCapabilities(numbers ...int) bool {
+	var data [2]unix.CapUserData
+	if unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0]) != nil {
+		return false
+	}
+	for _, n := range numbers {
+		if data[0].Effective&(1<<n) == 0 {
+			return false
+		}
+	}
+	return true
+}

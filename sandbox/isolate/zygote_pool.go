@@ -1,0 +1,344 @@
+package isolate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"glasshouse/sandbox/isolate/layer"
+	"glasshouse/sandbox/isolate/procfs"
+	"glasshouse/sandbox/isolate/zygote"
+	"glasshouse/sandbox/protocol"
+)
+
+const (
+	// refillDelay is how long a pool that is more than half full waits before a fork. A
+	// fork takes a core for some milliseconds, which the current run needs.
+	refillDelay = 10 * time.Millisecond
+
+	// forkTimeout is how long a fork in the background may take, because the zygote may
+	// have to import its packages first.
+	forkTimeout = time.Minute
+
+	// forkRetryDelay is the pause after a fork in the background failed.
+	forkRetryDelay = 100 * time.Millisecond
+)
+
+// zygotePool is the zygote of one warm set and its waiting children.
+type zygotePool struct {
+	set      WarmSet
+	isolator *Isolator
+	env      *warmEnvironment
+	ready    chan *Process // locked down for the environment's policy
+	spare    chan *Process // forked, and not locked down
+	wanted   chan struct{} // has an element if a zygote is missing and wanted
+
+	mu       sync.Mutex
+	current  *zygote.Zygote   // nil before the first one, after a death, and while none is needed
+	changed  chan struct{}    // closed, and replaced, when current changes
+	retired  []*zygote.Zygote // with children that still live
+	lastUsed time.Time        // when a child was last wanted
+}
+
+func newZygotePool(env *warmEnvironment, set WarmSet) *zygotePool {
+	p := &zygotePool{set: set, isolator: env.isolator, env: env,
+		spare: make(chan *Process), wanted: make(chan struct{}, 1), changed: make(chan struct{})}
+	p.ready = make(chan *Process, max(set.Pool-2, 1)) // fill holds two more
+	if !env.alwaysWarm {
+		p.ready = make(chan *Process) // fill holds the one that waits
+	}
+	return p
+}
+
+// requestZygote asks keepZygote for a zygote if there is none.
+func (p *zygotePool) requestZygote() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lastUsed = time.Now()
+	if p.current != nil && p.current.Alive() {
+		return
+	}
+	select {
+	case p.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// currentZygote returns the zygote that forks, or nil, and a channel that is closed when
+// another one takes its place.
+func (p *zygotePool) currentZygote() (*zygote.Zygote, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current, p.changed
+}
+
+// awaitZygote returns a living zygote. It requests one and waits if there is none.
+func (p *zygotePool) awaitZygote(ctx context.Context) (*zygote.Zygote, error) {
+	for {
+		p.requestZygote()
+		z, changed := p.currentZygote()
+		if z != nil && z.Alive() {
+			return z, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fullError(ctx.Err())
+		case <-p.env.ctx.Done():
+			return nil, errors.New("the environment is closed")
+		}
+	}
+}
+
+// checkZygote returns an error if the pool has no living zygote. It does not wait.
+func (p *zygotePool) checkZygote() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current != nil && p.current.Alive() {
+		return nil
+	}
+	return fmt.Errorf("the %s packages are being imported", p.set.Name)
+}
+
+// fill keeps the pool full until the environment is retired.
+func (p *zygotePool) fill() {
+	active := p.env.active
+	for {
+		if len(p.ready) > cap(p.ready)/2 { // the run that took a child begins first
+			p.env.sleep(refillDelay)
+		}
+		if !p.env.alwaysWarm && !p.waitForZygote(active) || active.Err() != nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(active, forkTimeout)
+		child, err := p.makeChild(ctx, ProcessSpec{Policy: p.env.policy})
+		cancel()
+		if active.Err() != nil {
+			if err == nil {
+				_ = child.Close()
+			}
+			return
+		}
+		if err != nil {
+			p.isolator.config.Log("cannot prepare a sandbox: %v", err)
+			p.env.sleep(forkRetryDelay)
+			continue
+		}
+		select {
+		case p.ready <- child:
+		case <-child.done: // with its zygote; keepZygote discards those in the channel
+			_ = child.Close()
+		case <-active.Done():
+			_ = child.Close()
+			return
+		}
+	}
+}
+
+// waitForZygote waits until there is a zygote, without requesting one. It reports false
+// if ctx ends first.
+func (p *zygotePool) waitForZygote(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		z, changed := p.currentZygote()
+		if z != nil {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+	return false
+}
+
+// keepSpare keeps one child that is forked and in its control group, which on version 1
+// can take much longer than the rest, and has not locked itself down. It is for a
+// sandbox that no child of the pool fits.
+func (p *zygotePool) keepSpare() {
+	active := p.env.active
+	for p.waitForZygote(active) {
+		z, changed := p.currentZygote()
+		if z == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(active, forkTimeout)
+		child, err := p.fork(ctx, z, birthToldLater, 0)
+		cancel()
+		if err != nil {
+			p.env.sleep(forkRetryDelay) // the caller that needs a child gets the error
+			continue
+		}
+		select {
+		case p.spare <- child:
+			p.env.sleep(refillDelay)
+			continue
+		case <-child.done:
+			p.env.sleep(refillDelay)
+		case <-changed:
+		case <-active.Done():
+		}
+		_ = child.Close()
+	}
+}
+
+// close ends the zygotes, and with them their children, after the pool's goroutines.
+func (p *zygotePool) close() {
+	for _, z := range append(p.retired, p.current) {
+		if z != nil {
+			z.Close()
+		}
+	}
+	p.discardReady(func(*Process) bool { return true }, 0)
+}
+
+// discardReady closes the waiting children for which discard is true, and pauses after
+// each while the pool is filled again.
+func (p *zygotePool) discardReady(discard func(*Process) bool, pause time.Duration) {
+	for range cap(p.ready) + 2 { // fill holds two more
+		select {
+		case child := <-p.ready:
+			if !discard(child) {
+				select {
+				case p.ready <- child:
+					continue
+				default:
+				}
+			}
+			_ = child.Close()
+			p.env.sleep(pause)
+		default:
+			return
+		}
+	}
+}
+
+// makeChildNow makes a child that a caller waits for. It takes the spare one if possible.
+func (p *zygotePool) makeChildNow(ctx context.Context, spec ProcessSpec) (*Process, error) {
+	select {
+	case child := <-p.spare:
+		child, err := p.lockDown(ctx, child, spec, p.env.lockdownFor(spec), false)
+		if err == nil || ctx.Err() != nil {
+			return child, err
+		}
+		// the spare child died with its zygote
+	default:
+	}
+	return p.makeChild(ctx, spec)
+}
+
+// makeChild forks a child, which locks itself down: it can run user code when makeChild
+// returns.
+func (p *zygotePool) makeChild(ctx context.Context, spec ProcessSpec) (*Process, error) {
+	for {
+		z, err := p.awaitZygote(ctx)
+		if err != nil {
+			return nil, err
+		}
+		child, err := p.makeChildOf(ctx, z, spec)
+		if err != nil && ctx.Err() == nil && !z.Alive() {
+			continue
+		}
+		return child, err
+	}
+}
+
+// makeChildOf is makeChild with a given zygote.
+func (p *zygotePool) makeChildOf(ctx context.Context, z *zygote.Zygote, spec ProcessSpec) (*Process, error) {
+	enter := p.env.lockdownFor(spec)
+	birth, uid := birthToldLater, 0
+	if spec.SessionDir == nil && p.env.isDefaultBirth(enter) {
+		birth, uid = birthDefault, enter.UID
+	}
+	child, err := p.fork(ctx, z, birth, uid)
+	if err != nil {
+		return nil, err
+	}
+	return p.lockDown(ctx, child, spec, enter, birth == birthDefault)
+}
+
+// fork makes the zygote fork a child, in a control group of its own.
+func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int) (*Process, error) {
+	sock, childSock, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer childSock.Close()
+	child := &Process{Conn: protocol.NewConn(sock), pidfd: -1, zygote: z, done: make(chan struct{})}
+	without := p.isolator.baseSpec.Without
+	child.Conn.Trusting, child.neverFrozen = without.Has(layer.Frames), without.Has(layer.Freeze)
+	stdout, err := outputPipe(&child.Stdout)
+	if err != nil {
+		return nil, errors.Join(err, child.closeFiles())
+	}
+	defer stdout.Close()
+	stderr, err := outputPipe(&child.Stderr)
+	if err != nil {
+		return nil, errors.Join(err, child.closeFiles())
+	}
+	defer stderr.Close()
+	fds := []int{int(childSock.Fd()), int(stdout.Fd()), int(stderr.Fd())}
+	var joinFDs []int
+	if tree := p.isolator.cgroups; tree != nil {
+		if child.group, err = tree.Make(); err == nil {
+			joinFDs, err = child.group.JoinFDs()
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("make the control group: %w", err), child.abandon())
+		}
+	}
+	child.pidfd, err = z.Fork(ctx, append(fds, joinFDs...), birth, uid, child.onExit)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fullError(err)
+		}
+		return nil, errors.Join(err, child.abandon())
+	}
+	_ = childSock.Close() // or the socket would not report the child's death during the lockdown
+	if child.pid = procfs.PIDOf(child.pidfd); child.pid == 0 {
+		return nil, errors.Join(errors.New("the child died as soon as it was forked"), child.Close())
+	}
+	if child.group != nil && joinFDs == nil {
+		if err = child.group.Join(child.pid); err != nil {
+			return nil, errors.Join(fmt.Errorf("join the control group: %w", err), child.Close())
+		}
+	}
+	return child, nil
+}
+
+// socketPair returns a connected pair of stream sockets: ours as a connection, and the
+// child's as a file.
+func socketPair() (*net.UnixConn, *os.File, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	ours, childs := os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket-child")
+	conn, err := net.FileConn(ours)
+	ours.Close()
+	if err != nil {
+		childs.Close()
+		return nil, nil, err
+	}
+	return conn.(*net.UnixConn), childs, nil
+}
+
+// outputPipe makes a pipe with a read end that does not block. The caller closes both.
+func outputPipe(readEnd **os.File) (writeEnd *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, err
+	}
+	err = unix.SetNonblock(fds[0], true)
+	*readEnd, writeEnd = os.NewFile(uintptr(fds[0]), "output"), os.NewFile(uintptr(fds[1]), "output-child")
+	if err != nil {
+		writeEnd.Close()
+		return nil, err
+	}
+	return writeEnd, nil
+}
