@@ -82,7 +82,7 @@ func TestALevelIsForced(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 	out, err := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--min-level", "full").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "below the least") {
+	if err == nil || !strings.Contains(string(out), "weaker than the minimum") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

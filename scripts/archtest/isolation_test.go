@@ -12,7 +12,7 @@ import (
 // layer, outside the packages that declare them.
 func TestOnlyTestsDisableIsolationLayers(t *testing.T) {
 	for _, p := range packages(t) {
-		if p.path() == "sandbox/isolate" || p.path() == "sandbox/protocol" {
+		if under(p.path(), "sandbox/isolate") || p.path() == "sandbox/protocol" {
 			continue
 		}
 		for _, name := range append(p.GoFiles, p.CgoFiles...) {
