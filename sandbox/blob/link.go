@@ -1,0 +1,89 @@
+package blob
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"glasshouse/sandbox"
+)
+
+// Link names an artifact's bytes by its Folder, such as sessions/ID/artifacts, and its Path. It replaces what has the
+// name now. It returns the path of the link on this machine.
+func (s *Store) Link(a sandbox.Artifact) (file string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("link an artifact: %w", err)
+		}
+	}()
+	if !filepath.IsLocal(a.Folder) || sandbox.CheckPath(a.Path) != "" {
+		return "", fmt.Errorf("%q cannot be the path of a file: use names without .. and control characters", a.Path)
+	}
+	name := path.Join(a.Folder, a.Path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.touch(a.Folder)
+	if err := s.removeFilesAbove(a.Folder, path.Dir(a.Path)); err != nil {
+		return "", err
+	}
+	if err := s.root.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return "", err
+	}
+	temp := path.Join(a.Folder, tempPrefix+rand.Text())
+	if err := s.root.Link(contentPath(a.SHA256), temp); err != nil {
+		return "", err
+	}
+	if err = s.root.Rename(temp, name); err != nil { // an earlier run left a folder with this name
+		err = errors.Join(s.root.RemoveAll(name), s.root.Rename(temp, name))
+	}
+	// If both names are links to the same bytes already, rename(2) does nothing and leaves both.
+	if removeErr := s.root.Remove(temp); err == nil && !errors.Is(removeErr, fs.ErrNotExist) {
+		err = removeErr
+	}
+	return filepath.Join(s.dir, filepath.FromSlash(name)), err
+}
+
+// removeFilesAbove removes a file of an earlier run that has the name of the subfolder, or of a folder above it.
+func (s *Store) removeFilesAbove(folder, subfolder string) error {
+	if subfolder == "." {
+		return nil
+	}
+	if err := s.removeFilesAbove(folder, path.Dir(subfolder)); err != nil {
+		return err
+	}
+	name := path.Join(folder, subfolder)
+	info, err := s.root.Lstat(name)
+	if err == nil && !info.IsDir() {
+		return s.root.Remove(name)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Unlink removes the name of an artifact and the folders that are empty then. The bytes stay until Sweep. It returns
+// nil if there is no such name.
+func (s *Store) Unlink(a sandbox.Artifact) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := path.Join(a.Folder, a.Path)
+	if err := s.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s.removeEmpty(path.Dir(name))
+	return nil
+}
+
+// removeEmpty removes a folder of links and the folders above it, up to the first that is not empty.
+func (s *Store) removeEmpty(folder string) {
+	for ; strings.Contains(folder, "/") && !strings.HasPrefix(folder, contentDir+"/"); folder = path.Dir(folder) {
+		if s.root.Remove(folder) != nil {
+			return
+		}
+	}
+}
