@@ -35,7 +35,7 @@
 //	write-ahead log ──── backlog                writer.mu guards both: they have the same order
 //	   ▲                    │ take
 //	   │ Release            ▼
-//	   └────────────── flush loop ───▶ PostgreSQL      one goroutine, one connection
+//	   └────────────── flush loop ───▶ PostgreSQL    one goroutine, one connection
 //
 // Open starts the flush loop after the replay. Store.Close stops it: the loop flushes once more, closes its
 // connection and ends; then Close closes the log and the pools. The timer of wal.Log.SyncSoon is the only other

@@ -19,11 +19,8 @@ func (s *Store) Begin(ctx context.Context, e *sandbox.Execution) error {
 	if e.CompletedAt != nil {
 		return fmt.Errorf("execution %s has completed_at set before it begins", e.ID)
 	}
-	if err := s.writer.checkSpace(); err != nil {
+	if err := s.writer.checkBegin(); err != nil {
 		return err
-	}
-	if err := s.writer.checkBacklog(); err != nil {
-		return unavailable(err)
 	}
 	r, err := executionRow(e)
 	if err != nil {

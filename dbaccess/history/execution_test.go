@@ -20,8 +20,8 @@ func TestEveryFieldComesBack(t *testing.T) {
 	e.Context = json.RawMessage(`{"b":1,"a":2}`)
 	h.begin(t, e)
 	begun, err := h.Execution(ctx, "e")
-	if err != nil || string(begun.Result) != "null" || string(begun.Context) != string(e.Context) || begun.Code != e.Code ||
-		begun.CompletedAt != nil {
+	if err != nil || string(begun.Result) != "null" || string(begun.Context) != string(e.Context) ||
+		begun.Code != e.Code || begun.CompletedAt != nil {
 		t.Errorf("running execution: got %+v, %v", begun, err)
 	}
 	at, message := e.CreatedAt.Add(time.Second), "ValueError: no"
@@ -53,7 +53,8 @@ func TestAnyBytesComeBack(t *testing.T) {
 	h := newStore(t)
 	message := "bad \xff\x00 error"
 	e := runningExecution("e")
-	e.Code, e.Error, e.Stdout, e.Stderr = "print('\x00 \xc3(')", &message, "a\x00b\xff\xfe\u2028<&>", strings.Repeat("\x80", 1000)
+	e.Code, e.Error = "print('\x00 \xc3(')", &message
+	e.Stdout, e.Stderr = "a\x00b\xff\xfe\u2028<&>", strings.Repeat("\x80", 1000)
 	e.Result = json.RawMessage(`"\u0000 \ud800"`)
 	h.begin(t, e)
 	h.finish(t, e, sandbox.StatusFailed)

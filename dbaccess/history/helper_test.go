@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -50,14 +49,15 @@ func newStore(t testing.TB) *testStore {
 // openStore opens a Store whose log messages go nowhere, and closes it at the end of the test.
 func openStore(t testing.TB, c Config) *testStore {
 	t.Helper()
+	return openWithTimeouts(t, c, readTimeouts{read: time.Minute, search: time.Minute})
+}
+
+func openWithTimeouts(t testing.TB, c Config, timeouts readTimeouts) *testStore {
+	t.Helper()
 	say := logrus.New()
 	say.SetOutput(io.Discard)
 	clock := &testClock{}
 	clock.nanoseconds.Store(time.Now().UnixNano())
-	timeouts := readTimeouts{read: 300 * time.Millisecond, search: time.Minute}
-	if !strings.Contains(c.URL, "proxy") {
-		timeouts.read = 10 * time.Second
-	}
 	s, err := open(context.Background(), c, say, clock.Now, timeouts)
 	if err != nil {
 		t.Fatal(err)
@@ -105,8 +105,8 @@ func (s *testStore) finish(t testing.TB, e *sandbox.Execution, status sandbox.St
 // runningExecution returns an execution that Begin takes.
 func runningExecution(id string) *sandbox.Execution {
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	return &sandbox.Execution{ID: id, SandboxID: "s1", User: "ada", Kind: sandbox.KindExecute, Status: sandbox.StatusRunning,
-		Code: "1+1", CreatedAt: now, Timestamp: now}
+	return &sandbox.Execution{ID: id, SandboxID: "s1", User: "ada", Kind: sandbox.KindExecute,
+		Status: sandbox.StatusRunning, Code: "1+1", CreatedAt: now, Timestamp: now}
 }
 
 // end returns e as Finish takes it.

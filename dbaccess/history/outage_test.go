@@ -60,7 +60,8 @@ func TestOutageAcceptsRunsForAWhileAndThenEndsOnly(t *testing.T) {
 	if err := h.Begin(ctx, runningExecution("late")); !hasFault(err, sandbox.FaultUnavailable) {
 		t.Errorf("Begin after Close: got %v, want %s", err, sandbox.FaultUnavailable)
 	}
-	if err := h.Finish(ctx, end(runningExecution("late"), sandbox.StatusCompleted)); !hasFault(err, sandbox.FaultUnavailable) {
+	late := end(runningExecution("late"), sandbox.StatusCompleted)
+	if err := h.Finish(ctx, late); !hasFault(err, sandbox.FaultUnavailable) {
 		t.Errorf("Finish after Close: got %v, want %s", err, sandbox.FaultUnavailable)
 	}
 
@@ -84,10 +85,9 @@ func TestOutageAcceptsRunsForAWhileAndThenEndsOnly(t *testing.T) {
 func TestHangingServerHangsNoCaller(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	h, p := newProxiedStore(t)
-	if err := h.Ping(ctx); err != nil {
-		t.Fatal(err)
-	}
+	p, url := newProxy(t, databaseURL(t))
+	timeouts := readTimeouts{read: 300 * time.Millisecond, search: time.Minute}
+	h := openWithTimeouts(t, Config{URL: url, Dir: t.TempDir()}, timeouts)
 	resume := sync.OnceFunc(p.stall())
 	defer resume()
 	e := runningExecution("e")

@@ -17,7 +17,7 @@ func (s *Store) Progress(ctx context.Context, p sandbox.Progress) error {
 		return err
 	}
 	if p.IsStart() {
-		if err := s.writer.checkSpace(); err != nil {
+		if err := s.writer.space.check(); err != nil {
 			return err
 		}
 		waitCtx, cancel := context.WithTimeout(ctx, beginTimeout)

@@ -33,11 +33,8 @@ type sandboxEnded struct {
 // CreateSandbox stores a new sandbox. When it returns nil, the record is in the log. It returns FaultUnavailable as
 // Begin does.
 func (s *Store) CreateSandbox(ctx context.Context, b sandbox.Sandbox) error {
-	if err := s.writer.checkSpace(); err != nil {
+	if err := s.writer.checkBegin(); err != nil {
 		return err
-	}
-	if err := s.writer.checkBacklog(); err != nil {
-		return unavailable(err)
 	}
 	r, err := createdRow(sandboxCreated{b.ID, b.Owner, b.Policy, b.Ephemeral, b.State, b.CreatedAt})
 	if err != nil {

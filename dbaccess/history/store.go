@@ -113,11 +113,8 @@ func (s *Store) closePools() {
 
 // Ping returns an error if the database does not answer or if Begin would refuse an execution.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.writer.checkSpace(); err != nil {
+	if err := s.writer.checkBegin(); err != nil {
 		return err
-	}
-	if err := s.writer.checkBacklog(); err != nil {
-		return unavailable(err)
 	}
 	return s.read(ctx, func(ctx context.Context) error { return s.pool.Ping(ctx) })
 }

@@ -17,7 +17,8 @@ func TestSandboxes(t *testing.T) {
 	ctx := context.Background()
 	h := newStore(t)
 	now := time.Now().UTC().Truncate(time.Microsecond)
-	b := sandbox.Sandbox{ID: "s", Owner: "ada", Policy: policy.Default(), State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
+	b := sandbox.Sandbox{ID: "s", Owner: "ada", Policy: policy.Default(), State: sandbox.StateActive, CreatedAt: now,
+		LastUsed: now}
 	if err := h.CreateSandbox(ctx, b); err != nil {
 		t.Fatal(err)
 	}

@@ -85,11 +85,16 @@ func (w *writer) close() error {
 	return err
 }
 
-// checkSpace returns FaultUnavailable if the disk has no room for what begins.
-func (w *writer) checkSpace() error { return w.space.check() }
+// checkBegin returns FaultUnavailable if no run may begin, because of the disk or of the backlog.
+func (w *writer) checkBegin() error {
+	if err := w.space.check(); err != nil {
+		return err
+	}
+	return unavailable(w.checkBacklog())
+}
 
-// checkBacklog returns an error if no run may begin: PostgreSQL is unreachable, or inserts more slowly than records
-// come.
+// checkBacklog returns an error if the backlog is too old or too large: PostgreSQL is unreachable, or inserts more
+// slowly than records come.
 func (w *writer) checkBacklog() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -193,7 +193,8 @@ func TestCrashLosesNoExecution(t *testing.T) {
 		t.Fatalf("Recover: got %d, %v; want 1", n, err)
 	}
 	open, err := h.Execution(ctx, "open")
-	if err != nil || open.Status != sandbox.StatusCancelled || open.Error == nil || !strings.Contains(*open.Error, "service") {
+	if err != nil || open.Status != sandbox.StatusCancelled || open.Error == nil ||
+		!strings.Contains(*open.Error, "service") {
 		t.Errorf("open execution: got %+v, %v; want it cancelled by the service", open, err)
 	}
 	if open.Outputs == nil || open.DebugInfo.Logs == nil {
