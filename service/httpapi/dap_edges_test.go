@@ -10,77 +10,77 @@ import (
 
 // tour asks for everything that can be asked for where a program stands, or stood, in
 // line 3 of stepped; each message is checked against the schema as it comes.
-func (e *editor) tour(past bool) {
+func (e *dapClient) tour(past bool) {
 	e.t.Helper()
 	source := map[string]any{"path": "/home/ada/double.py"}
-	frame := e.stands("breakpoint", 3)
-	e.must("threads", nil)
+	frame := e.wantStop("breakpoint", 3)
+	e.mustRequest("threads", nil)
 	ref, values := e.locals(frame)
-	e.same("locals", values, "map[n:1 twice:2]")
-	e.same("evaluate", e.value("n + twice", frame), 3)
+	e.wantEqual("locals", values, "map[n:1 twice:2]")
+	e.wantEqual("evaluate", e.evaluate("n + twice", frame), 3)
 	for _, m := range []map[string]any{
-		e.ask("setVariable", map[string]any{"variablesReference": ref, "name": "n", "value": "1"}),
-		e.ask("setExpression", map[string]any{"expression": "n", "value": "1", "frameId": frame}),
-		e.ask("completions", map[string]any{"frameId": frame, "text": "n", "column": 2}),
+		e.request("setVariable", map[string]any{"variablesReference": ref, "name": "n", "value": "1"}),
+		e.request("setExpression", map[string]any{"expression": "n", "value": "1", "frameId": frame}),
+		e.request("completions", map[string]any{"frameId": frame, "text": "n", "column": 2}),
 	} {
-		e.same(fmt.Sprint(m["command"], " answers"), m["success"], !past)
+		e.wantEqual(fmt.Sprint(m["command"], " answers"), m["success"], !past)
 	}
 	for command, arguments := range map[string]map[string]any{
 		"source": {"sourceReference": 1}, "loadedSources": {}, "modules": {}, "breakpointLocations": {"source": source, "line": 1, "endLine": 8}, "cancel": {"requestId": 1},
 	} {
-		e.must(command, arguments)
+		e.mustRequest(command, arguments)
 	}
-	if m := e.ask("exceptionInfo", map[string]any{"threadId": 1}); m["success"] != false {
+	if m := e.request("exceptionInfo", map[string]any{"threadId": 1}); m["success"] != false {
 		e.t.Errorf("there is no exception: %v", m)
 	}
-	targets := e.must("gotoTargets", map[string]any{"source": source, "line": 2})["targets"].([]any)
-	e.must("goto", map[string]any{"threadId": 1, "targetId": targets[0].(map[string]any)["id"]})
-	frame = e.stands("goto", 2)
-	e.same("the first time", e.value("n", frame), 0)
-	e.must("restartFrame", map[string]any{"frameId": frame})
-	e.stands("restart", 2)
-	e.lines(at(6, "condition", "i == 2"))
-	e.must("setExceptionBreakpoints", map[string]any{"filters": []string{"raised"}})
-	e.moves("stepBack")
-	e.stands("step", 6)
-	info := e.must("dataBreakpointInfo", map[string]any{"name": "i"})
-	e.must("setDataBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"dataId": info["dataId"]}}})
-	e.moves("continue")
-	e.stands("data breakpoint", 6)
-	e.must("setDataBreakpoints", map[string]any{"breakpoints": []any{}})
-	e.moves("reverseContinue")
-	e.stands("entry", 1)
-	e.must("disconnect", map[string]any{"terminateDebuggee": true})
+	targets := e.mustRequest("gotoTargets", map[string]any{"source": source, "line": 2})["targets"].([]any)
+	e.mustRequest("goto", map[string]any{"threadId": 1, "targetId": targets[0].(map[string]any)["id"]})
+	frame = e.wantStop("goto", 2)
+	e.wantEqual("the first time", e.evaluate("n", frame), 0)
+	e.mustRequest("restartFrame", map[string]any{"frameId": frame})
+	e.wantStop("restart", 2)
+	e.setBreakpoints(breakpointAt(6, "condition", "i == 2"))
+	e.mustRequest("setExceptionBreakpoints", map[string]any{"filters": []string{"raised"}})
+	e.move("stepBack")
+	e.wantStop("step", 6)
+	info := e.mustRequest("dataBreakpointInfo", map[string]any{"name": "i"})
+	e.mustRequest("setDataBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"dataId": info["dataId"]}}})
+	e.move("continue")
+	e.wantStop("data breakpoint", 6)
+	e.mustRequest("setDataBreakpoints", map[string]any{"breakpoints": []any{}})
+	e.move("reverseContinue")
+	e.wantStop("entry", 1)
+	e.mustRequest("disconnect", map[string]any{"terminateDebuggee": true})
 }
 
 // Over TCP and over a WebSocket, live and from a recording that a service reads which
 // has not made it, as after a restart.
-func TestEachWayToAProgramAnswersTheSame(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	defer c.tidy(t)
+func TestDAPTransportsAnswerTheSame(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
 	id := c.create(t, nil)
-	recorded := c.debug(t, id, map[string]any{"code": stepped}).execution.ID
+	recorded := c.debugStream(t, id, map[string]any{"code": steppedProgram}).execution.ID
 	for name, way := range map[string]struct {
-		editor *editor
+		editor *dapClient
 		to     map[string]any
 	}{
-		"TCP":                                   {edit(t), map[string]any{"sandbox": id, "code": stepped}},
-		"a WebSocket":                           {editOverWeb(t, c, base), map[string]any{"sandbox": c.create(t, nil), "code": stepped}},
-		"TCP, after a restart":                  {editOf(t, later), map[string]any{"execution": recorded}},
-		"a WebSocket, after a restart":          {editOverWeb(t, c, hasty), map[string]any{"execution": recorded}},
-		"TCP, past, of the service that ran it": {edit(t), map[string]any{"execution": recorded}},
+		"TCP":                                   {dapConnect(t), map[string]any{"sandbox": id, "code": steppedProgram}},
+		"a WebSocket":                           {dapConnectWebSocket(t, c, serverURL), map[string]any{"sandbox": c.create(t, nil), "code": steppedProgram}},
+		"TCP, after a restart":                  {dapConnectTo(t, smallService), map[string]any{"execution": recorded}},
+		"a WebSocket, after a restart":          {dapConnectWebSocket(t, c, smallServerURL), map[string]any{"execution": recorded}},
+		"TCP, past, of the service that ran it": {dapConnect(t), map[string]any{"execution": recorded}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, past := way.editor, way.to["execution"] != nil
 			e.t = t
-			e.must("initialize", map[string]any{"adapterID": "glasshouse"})
+			e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
 			way.to["token"], way.to["path"] = c.secret, "/home/ada/double.py"
-			e.must("attach", way.to)
-			e.wait("initialized")
-			e.breaks(at(3, "condition", "n == 1"))
+			e.mustRequest("attach", way.to)
+			e.waitEvent("initialized")
+			e.configure(breakpointAt(3, "condition", "n == 1"))
 			if past {
-				e.stands("entry", 1)
-				e.moves("continue")
+				e.wantStop("entry", 1)
+				e.move("continue")
 			}
 			e.tour(past)
 		})
@@ -88,93 +88,93 @@ func TestEachWayToAProgramAnswersTheSame(t *testing.T) {
 }
 
 // Places are counted as the client counts them.
-func TestAnEditorThatCountsFromZero(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	defer c.tidy(t)
-	e := edit(t)
-	e.must("initialize", map[string]any{"adapterID": "glasshouse", "linesStartAt1": false, "columnsStartAt1": false})
-	e.must("attach", map[string]any{"token": c.secret, "sandbox": c.create(t, nil), "code": stepped})
-	e.same("locations", e.must("breakpointLocations", map[string]any{"source": map[string]any{}, "line": 0, "endLine": 1})["breakpoints"], "[map[line:0] map[line:1]]")
-	e.same("verified", e.lines(at(2))[0].(map[string]any)["line"], 2)
-	e.must("configurationDone", nil)
-	frame := e.stands("breakpoint", 2)
-	e.same("in its third line", e.value("twice", frame), 0)
-	targets := e.must("completions", map[string]any{"frameId": frame, "text": "twi + 1", "column": 3})["targets"]
-	e.same("ahead of the column", targets, "[map[label:twice length:3 start:0]]")
-	e.must("disconnect", nil)
+func TestDAPClientThatCountsFromZero(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
+	e := dapConnect(t)
+	e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse", "linesStartAt1": false, "columnsStartAt1": false})
+	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": c.create(t, nil), "code": steppedProgram})
+	e.wantEqual("locations", e.mustRequest("breakpointLocations", map[string]any{"source": map[string]any{}, "line": 0, "endLine": 1})["breakpoints"], "[map[line:0] map[line:1]]")
+	e.wantEqual("verified", e.setBreakpoints(breakpointAt(2))[0].(map[string]any)["line"], 2)
+	e.mustRequest("configurationDone", nil)
+	frame := e.wantStop("breakpoint", 2)
+	e.wantEqual("in its third line", e.evaluate("twice", frame), 0)
+	targets := e.mustRequest("completions", map[string]any{"frameId": frame, "text": "twi + 1", "column": 3})["targets"]
+	e.wantEqual("ahead of the column", targets, "[map[label:twice length:3 start:0]]")
+	e.mustRequest("disconnect", nil)
 }
 
 // An editor that pages gets the part that it asks for, of the kind that there is.
-func TestAnEditorPagesVariables(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	defer c.tidy(t)
-	e := attached(t, c, "big = list(range(10**6))\nmany = {n: n * n for n in range(5000)}\nclass P:\n    def __init__(self):\n        self.x, self.y = 3, 4\np = P()\nend = 1").breaks(at(7))
-	frame := e.stands("breakpoint", 7)
-	ref := e.must("scopes", map[string]any{"frameId": frame})["scopes"].([]any)[0].(map[string]any)["variablesReference"]
+func TestDAPVariablePages(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
+	e := dapAttach(t, c, "big = list(range(10**6))\nmany = {n: n * n for n in range(5000)}\nclass P:\n    def __init__(self):\n        self.x, self.y = 3, 4\np = P()\nend = 1").configure(breakpointAt(7))
+	frame := e.wantStop("breakpoint", 7)
+	ref := e.mustRequest("scopes", map[string]any{"frameId": frame})["scopes"].([]any)[0].(map[string]any)["variablesReference"]
 	page := func(of any, more map[string]any) (out []string) {
 		t.Helper()
 		more["variablesReference"] = of
-		for _, v := range e.must("variables", more)["variables"].([]any) {
+		for _, v := range e.mustRequest("variables", more)["variables"].([]any) {
 			v := v.(map[string]any)
 			out = append(out, fmt.Sprint(v["name"], "=", v["value"]))
 		}
 		return out
 	}
 	refs := map[string]any{}
-	for _, v := range e.must("variables", map[string]any{"variablesReference": ref})["variables"].([]any) {
+	for _, v := range e.mustRequest("variables", map[string]any{"variablesReference": ref})["variables"].([]any) {
 		v := v.(map[string]any)
 		refs[v["name"].(string)] = v["variablesReference"]
 		if length := map[string]any{"big": 1e6, "many": 5000.0}[v["name"].(string)]; v["indexedVariables"] != length {
 			t.Errorf("how many it says: %v", v)
 		}
 	}
-	e.same("a list", page(refs["big"], map[string]any{"filter": "indexed", "start": 700_000, "count": 2}), "[[700000]=700000 [700001]=700001]")
-	e.same("a dict", page(refs["many"], map[string]any{"filter": "indexed", "start": 4999, "count": 5}), "[4999=24990001]")
-	e.same("an object", page(refs["p"], map[string]any{"filter": "named"}), "[x=3 y=4]")
-	e.same("what a list has by name", page(refs["big"], map[string]any{"filter": "named"}), "[]")
-	e.same("what a scope has by number", page(ref, map[string]any{"filter": "indexed"}), "[]")
-	e.same("a part of a scope", page(ref, map[string]any{"filter": "named", "start": 2, "count": 1, "format": map[string]any{"hex": true}}), "[p=<P x=3, y=4>]")
-	e.must("disconnect", nil)
+	e.wantEqual("a list", page(refs["big"], map[string]any{"filter": "indexed", "start": 700_000, "count": 2}), "[[700000]=700000 [700001]=700001]")
+	e.wantEqual("a dict", page(refs["many"], map[string]any{"filter": "indexed", "start": 4999, "count": 5}), "[4999=24990001]")
+	e.wantEqual("an object", page(refs["p"], map[string]any{"filter": "named"}), "[x=3 y=4]")
+	e.wantEqual("what a list has by name", page(refs["big"], map[string]any{"filter": "named"}), "[]")
+	e.wantEqual("what a scope has by number", page(ref, map[string]any{"filter": "indexed"}), "[]")
+	e.wantEqual("a part of a scope", page(ref, map[string]any{"filter": "named", "start": 2, "count": 1, "format": map[string]any{"hex": true}}), "[p=<P x=3, y=4>]")
+	e.mustRequest("disconnect", nil)
 }
 
 // One editor drives; another looks and is told, until it asks for more or the first one
 // is gone.
-func TestTwoEditors(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	defer c.tidy(t)
-	d, _ := c.open(t, map[string]any{"code": stepped, "stop_on_entry": true}, nil)
-	come := func(drive bool) *editor {
-		e := edit(t)
-		e.must("initialize", map[string]any{"adapterID": "glasshouse"})
-		e.must("attach", map[string]any{"token": c.secret, "session": d.session, "drive": drive})
-		e.must("configurationDone", nil)
-		e.wait("stopped")
+func TestTwoDAPClients(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
+	d, _ := c.openDebugSession(t, map[string]any{"code": steppedProgram, "stop_on_entry": true}, nil)
+	come := func(drive bool) *dapClient {
+		e := dapConnect(t)
+		e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
+		e.mustRequest("attach", map[string]any{"token": c.secret, "session": d.session, "drive": drive})
+		e.mustRequest("configurationDone", nil)
+		e.waitEvent("stopped")
 		return e
 	}
-	refused := func(e *editor) {
+	refused := func(e *dapClient) {
 		t.Helper()
 		for _, command := range []string{"next", "setBreakpoints", "terminate"} {
-			if m := e.ask(command, map[string]any{"threadId": 1}); m["success"] != false || !strings.Contains(m["message"].(string), "another client drives") {
+			if m := e.request(command, map[string]any{"threadId": 1}); m["success"] != false || !strings.Contains(m["message"].(string), "another client drives") {
 				t.Errorf("a second driver: %v", m)
 			}
 		}
 	}
 	first, second := come(false), come(false)
 	refused(second)
-	first.moves("next")
-	for _, e := range []*editor{first, second} {
-		e.stands("step", 4)
+	first.move("next")
+	for _, e := range []*dapClient{first, second} {
+		e.wantStop("step", 4)
 	}
 	second.conn.Close() // who only looked leaves nothing behind
-	<-second.over
+	<-second.served
 	third := come(true)
 	refused(first)
-	third.moves("next")
-	first.stands("step", 5)
-	third.must("disconnect", map[string]any{})
+	third.move("next")
+	first.wantStop("step", 5)
+	third.mustRequest("disconnect", map[string]any{})
 	fourth := come(false) // nobody drives now
-	fourth.moves("next")
-	fourth.stands("step", 6)
+	fourth.move("next")
+	fourth.wantStop("step", 6)
 	c.do(t, "POST", "/debug/sessions/"+d.session+"/drive", nil)
 	refused(fourth)
 	d.command(t, "next", nil)
@@ -183,21 +183,21 @@ func TestTwoEditors(t *testing.T) {
 
 // Who disappears while the program stands holds it for the idle limit, in which its own
 // time is not spent, whichever way they had come.
-func TestAClientThatDisappears(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	defer c.tidy(t)
+func TestDisconnectedDebuggerEndsAtTheIdleTimeout(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
 	for _, editor := range []bool{false, true} {
-		d, _ := c.open(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, map[string]any{"idle_timeout": 4, "max_execution_time": 3})
+		d, _ := c.openDebugSession(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, map[string]any{"idle_timeout": 4, "max_execution_time": 3})
 		if editor {
-			e := edit(t)
-			e.must("initialize", map[string]any{"adapterID": "glasshouse"})
-			e.must("attach", map[string]any{"token": c.secret, "session": d.session})
-			e.must("configurationDone", nil)
-			e.stands("entry", 1)
-			e.moves("next")
-			e.stands("step", 2)
+			e := dapConnect(t)
+			e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
+			e.mustRequest("attach", map[string]any{"token": c.secret, "session": d.session})
+			e.mustRequest("configurationDone", nil)
+			e.wantStop("entry", 1)
+			e.move("next")
+			e.wantStop("step", 2)
 			e.conn.Close()
-			<-e.over
+			<-e.served
 		}
 		a := c.ok(t, "GET", "/executions/"+d.execution+"?wait=30", nil)
 		if a.get("status") != "cancelled" || a.get("usage.ended_by") != "idle_timeout" || a.get("usage.wall_ms").(float64) > 3000 {
@@ -208,33 +208,33 @@ func TestAClientThatDisappears(t *testing.T) {
 
 // What a limit kills in the middle can be looked at up to there, in its session and
 // later.
-func TestALimitThatKillsASession(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	defer c.tidy(t)
+func TestSessionKilledByALimitCanBeInspected(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
 	code := "import time\nfor i in range(5):\n    n = i\ntry:\n    time.sleep(9)\nexcept KeyboardInterrupt:\n    time.sleep(9)"
-	d, a := c.open(t, map[string]any{"code": code}, map[string]any{"max_execution_time": 1})
+	d, a := c.openDebugSession(t, map[string]any{"code": code}, map[string]any{"max_execution_time": 1})
 	if a.get("where.state") != "ended" || a.get("result.status") != "timeout" || a.get("result.session_reset") != true {
 		t.Fatalf("the end: %s", a.text)
 	}
-	stands(t, d.command(t, "stepBack", nil), "step 7")
-	stands(t, d.command(t, "stepBack", nil), "step 6")
+	wantStop(t, d.command(t, "stepBack", nil), "step 7")
+	wantStop(t, d.command(t, "stepBack", nil), "step 6")
 	d.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 3, "condition": "i == 3"}}})
 	a = d.command(t, "reverseContinue", nil)
-	stands(t, a, "breakpoint 3")
+	wantStop(t, a, "breakpoint 3")
 	if a.get("where.variables.n") != "2" {
 		t.Errorf("a step ahead of the kill: %s", a.text)
 	}
 	past := c.ok(t, "POST", "/executions/"+d.execution+"/debug/sessions", nil)
-	again := driver{c, past.get("session_id").(string), d.execution}
+	again := debugClient{c, past.get("session_id").(string), d.execution}
 	again.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 7}}})
-	stands(t, again.command(t, "continue", nil), "breakpoint 7")
+	wantStop(t, again.command(t, "continue", nil), "breakpoint 7")
 }
 
 // Ten thousand calls deep, by pages.
-func TestADeepStack(t *testing.T) {
+func TestDeepStackInPages(t *testing.T) {
 	code := "import sys\nsys.setrecursionlimit(20000)\ndef down(n):\n    if n:\n        return down(n - 1)\n    return 0\ndown(9998)"
-	d, a := admin.open(t, map[string]any{"code": code, "breakpoints": []any{6}}, map[string]any{"profile": "unrestricted", "max_memory_mb": 512})
-	stands(t, a, "breakpoint 6")
+	d, a := admin.openDebugSession(t, map[string]any{"code": code, "breakpoints": []any{6}}, map[string]any{"profile": "unrestricted", "max_memory_mb": 512})
+	wantStop(t, a, "breakpoint 6")
 	frames := map[any]bool{}
 	for start := 0; start < 10_000; start += 2500 {
 		page := d.command(t, "stackTrace", map[string]any{"threadId": 1, "startFrame": start, "levels": 2500})
@@ -252,6 +252,6 @@ func TestADeepStack(t *testing.T) {
 	if a := d.command(t, "stackTrace", map[string]any{"threadId": 1}); len(a.get("stackFrames").([]any)) >= 10_000 {
 		t.Error("without levels all of them come at once")
 	}
-	stands(t, d.command(t, "stepBack", nil), "step 4")
+	wantStop(t, d.command(t, "stepBack", nil), "step 4")
 	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // published compiles definitions of the protocol's published schema.
-var published = sync.OnceValues(func() (func(string) (*jsonschema.Schema, error), error) {
+var dapSchema = sync.OnceValues(func() (func(string) (*jsonschema.Schema, error), error) {
 	text, err := os.ReadFile("../../debugger/dap/testdata/debugProtocol.json")
 	if err != nil {
 		return nil, err
@@ -34,8 +34,8 @@ var published = sync.OnceValues(func() (func(string) (*jsonschema.Schema, error)
 	}, nil
 })
 
-// conforms checks a message, of either side, against its definition.
-func conforms(t testing.TB, text []byte) {
+// checkDAPSchema checks a message, of either side, against its definition.
+func checkDAPSchema(t testing.TB, text []byte) {
 	t.Helper()
 	message, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -56,7 +56,7 @@ func conforms(t testing.TB, text []byte) {
 	if fields["success"] == false {
 		definition = "ErrorResponse"
 	}
-	definitions, err := published()
+	definitions, err := dapSchema()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,129 +69,129 @@ func conforms(t testing.TB, text []byte) {
 	}
 }
 
-func TestTheSchemaRefuses(t *testing.T) {
+func TestDAPSchemaRejectsInvalidMessages(t *testing.T) {
 	for _, text := range []string{
 		`{"seq":1,"type":"event","event":"stopped","body":{"threadId":1}}`,
 		`{"seq":1,"type":"response","request_seq":1,"success":true,"command":"threads","body":{"threads":[{"id":1}]}}`,
 		`{"seq":1,"type":"event","event":"nonsense"}`,
 	} {
-		refused := &quiet{TB: t}
-		if conforms(refused, []byte(text)); !refused.failed {
+		refused := &failureRecorder{TB: t}
+		if checkDAPSchema(refused, []byte(text)); !refused.failed {
 			t.Errorf("it takes %s", text)
 		}
 	}
 }
 
-// quiet is a test that may fail.
-type quiet struct {
+// failureRecorder is a test that may fail.
+type failureRecorder struct {
 	testing.TB
 	failed bool
 }
 
-func (q *quiet) Errorf(string, ...any) { q.failed = true }
-func (q *quiet) Helper()               {}
+func (q *failureRecorder) Errorf(string, ...any) { q.failed = true }
+func (q *failureRecorder) Helper()               {}
 
 // Every request that is answered, in one session, with what it does.
-func TestEveryRequestOfAnEditor(t *testing.T) {
-	c := user(t, "developer")
+func TestEveryDAPRequest(t *testing.T) {
+	c := newUser(t, "developer")
 	id := c.create(t, nil)
-	e := edit(t)
-	announced := e.must("initialize", map[string]any{"adapterID": "glasshouse"})
-	e.must("attach", map[string]any{"token": c.secret, "sandbox": id, "code": stepped, "path": "/home/ada/double.py"})
-	e.wait("initialized")
+	e := dapConnect(t)
+	announced := e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
+	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": id, "code": steppedProgram, "path": "/home/ada/double.py"})
+	e.waitEvent("initialized")
 	source := map[string]any{"path": "/home/ada/double.py"}
-	if list := e.must("breakpointLocations", map[string]any{"source": source, "line": 1, "endLine": 4})["breakpoints"].([]any); len(list) != 4 {
+	if list := e.mustRequest("breakpointLocations", map[string]any{"source": source, "line": 1, "endLine": 4})["breakpoints"].([]any); len(list) != 4 {
 		t.Errorf("breakpointLocations: %v", list)
 	}
-	e.must("setBreakpoints", map[string]any{"source": source, "breakpoints": []any{map[string]any{"line": 3, "hitCondition": "2"}}})
-	e.must("setExceptionBreakpoints", map[string]any{"filters": []string{"raised"}})
-	e.must("configurationDone", nil)
+	e.mustRequest("setBreakpoints", map[string]any{"source": source, "breakpoints": []any{map[string]any{"line": 3, "hitCondition": "2"}}})
+	e.mustRequest("setExceptionBreakpoints", map[string]any{"filters": []string{"raised"}})
+	e.mustRequest("configurationDone", nil)
 	stop := func(reason string, line float64) (frame any) {
 		t.Helper()
-		if body := e.wait("stopped"); body["reason"] != reason {
+		if body := e.waitEvent("stopped"); body["reason"] != reason {
 			t.Errorf("the stop: %v, not %s", body, reason)
 		}
-		frame, at, _ := e.top()
+		frame, at, _ := e.innermostFrame()
 		if at != line {
 			t.Errorf("it stands in line %v, not %v", at, line)
 		}
 		return frame
 	}
 	frame := stop("breakpoint", 3)
-	if list := e.must("threads", nil)["threads"].([]any); len(list) != 1 {
+	if list := e.mustRequest("threads", nil)["threads"].([]any); len(list) != 1 {
 		t.Errorf("threads: %v", list)
 	}
-	if list := e.must("modules", map[string]any{})["modules"].([]any); len(list) != 1 {
+	if list := e.mustRequest("modules", map[string]any{})["modules"].([]any); len(list) != 1 {
 		t.Errorf("modules: %v", list)
 	}
-	if list := e.must("loadedSources", map[string]any{})["sources"].([]any); list[0].(map[string]any)["path"] != "/home/ada/double.py" {
+	if list := e.mustRequest("loadedSources", map[string]any{})["sources"].([]any); list[0].(map[string]any)["path"] != "/home/ada/double.py" {
 		t.Errorf("loadedSources: %v", list)
 	}
-	e.must("source", map[string]any{"sourceReference": 1})
-	if list := e.must("completions", map[string]any{"frameId": frame, "text": "tw", "column": 3})["targets"].([]any); len(list) != 1 {
+	e.mustRequest("source", map[string]any{"sourceReference": 1})
+	if list := e.mustRequest("completions", map[string]any{"frameId": frame, "text": "tw", "column": 3})["targets"].([]any); len(list) != 1 {
 		t.Errorf("completions: %v", list)
 	}
-	e.must("setExpression", map[string]any{"expression": "twice", "value": "70", "frameId": frame})
-	if body := e.must("evaluate", map[string]any{"expression": "twice + n", "frameId": frame}); body["result"] != "71" {
+	e.mustRequest("setExpression", map[string]any{"expression": "twice", "value": "70", "frameId": frame})
+	if body := e.mustRequest("evaluate", map[string]any{"expression": "twice + n", "frameId": frame}); body["result"] != "71" {
 		t.Errorf("setExpression: %v", body)
 	}
-	if m := e.ask("setExpression", map[string]any{"expression": "n + 1", "value": "2", "frameId": frame}); m["success"] != false {
+	if m := e.request("setExpression", map[string]any{"expression": "n + 1", "value": "2", "frameId": frame}); m["success"] != false {
 		t.Errorf("a sum was set: %v", m)
 	}
 
-	e.must("restartFrame", map[string]any{"frameId": frame})
+	e.mustRequest("restartFrame", map[string]any{"frameId": frame})
 	frame = stop("restart", 2)
-	if body := e.must("evaluate", map[string]any{"expression": "n", "frameId": frame}); body["result"] != "1" {
+	if body := e.mustRequest("evaluate", map[string]any{"expression": "n", "frameId": frame}); body["result"] != "1" {
 		t.Errorf("the call from its beginning: %v", body)
 	}
-	if m := e.ask("restartFrame", map[string]any{"frameId": 999}); m["success"] != false {
+	if m := e.request("restartFrame", map[string]any{"frameId": 999}); m["success"] != false {
 		t.Errorf("no frame: %v", m)
 	}
-	targets := e.must("gotoTargets", map[string]any{"source": source, "line": 3})["targets"].([]any)
+	targets := e.mustRequest("gotoTargets", map[string]any{"source": source, "line": 3})["targets"].([]any)
 	if len(targets) != 2 { // it was reached once before, and where the program stands
 		t.Fatalf("gotoTargets: %v", targets)
 	}
-	e.must("goto", map[string]any{"threadId": 1, "targetId": targets[0].(map[string]any)["id"]})
+	e.mustRequest("goto", map[string]any{"threadId": 1, "targetId": targets[0].(map[string]any)["id"]})
 	frame = stop("goto", 3)
-	if body := e.must("evaluate", map[string]any{"expression": "n", "frameId": frame}); body["result"] != "0" {
+	if body := e.mustRequest("evaluate", map[string]any{"expression": "n", "frameId": frame}); body["result"] != "0" {
 		t.Errorf("the first time: %v", body)
 	}
-	e.must("reverseContinue", map[string]any{"threadId": 1})
+	e.mustRequest("reverseContinue", map[string]any{"threadId": 1})
 	stop("entry", 1)
-	e.must("continue", map[string]any{"threadId": 1})
+	e.mustRequest("continue", map[string]any{"threadId": 1})
 	stop("breakpoint", 3)
 
-	info := e.must("dataBreakpointInfo", map[string]any{"name": "total"})
-	e.must("setDataBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"dataId": info["dataId"]}}})
-	e.must("continue", map[string]any{"threadId": 1})
-	if body := e.wait("stopped"); body["reason"] != "data breakpoint" {
+	info := e.mustRequest("dataBreakpointInfo", map[string]any{"name": "total"})
+	e.mustRequest("setDataBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"dataId": info["dataId"]}}})
+	e.mustRequest("continue", map[string]any{"threadId": 1})
+	if body := e.waitEvent("stopped"); body["reason"] != "data breakpoint" {
 		t.Errorf("a data breakpoint: %v", body)
 	}
-	if m := e.ask("exceptionInfo", map[string]any{"threadId": 1}); m["success"] != false {
+	if m := e.request("exceptionInfo", map[string]any{"threadId": 1}); m["success"] != false {
 		t.Errorf("there is no exception: %v", m)
 	}
-	if m := e.ask("pause", map[string]any{"threadId": 1}); m["success"] != false {
+	if m := e.request("pause", map[string]any{"threadId": 1}); m["success"] != false {
 		t.Errorf("it stands already: %v", m)
 	}
-	e.must("cancel", map[string]any{})
+	e.mustRequest("cancel", map[string]any{})
 
-	e.must("restart", map[string]any{}) // its breakpoints are still there
+	e.mustRequest("restart", map[string]any{}) // its breakpoints are still there
 	frame = stop("breakpoint", 3)
-	if body := e.must("evaluate", map[string]any{"expression": "(n, twice)", "frameId": frame}); body["result"] != "(1, 2)" {
+	if body := e.mustRequest("evaluate", map[string]any{"expression": "(n, twice)", "frameId": frame}); body["result"] != "(1, 2)" {
 		t.Errorf("another run, without what was set: %v", body)
 	}
-	e.must("setBreakpoints", map[string]any{"source": source, "breakpoints": []any{}})
-	e.must("terminate", map[string]any{})
-	e.wait("terminated")
+	e.mustRequest("setBreakpoints", map[string]any{"source": source, "breakpoints": []any{}})
+	e.mustRequest("terminate", map[string]any{})
+	e.waitEvent("terminated")
 	for _, request := range dap.Requests() {
 		if request == "disconnect" || request == "restart" {
 			continue
 		}
-		if message, _ := e.ask(request, map[string]any{})["message"].(string); strings.Contains(message, "is no request") {
+		if message, _ := e.request(request, map[string]any{})["message"].(string); strings.Contains(message, "is no request") {
 			t.Errorf("%s: %s", request, message)
 		}
 	}
-	e.must("disconnect", map[string]any{"terminateDebuggee": true})
+	e.mustRequest("disconnect", map[string]any{"terminateDebuggee": true})
 	if announced["supportsRestartFrame"] != true || announced["supportsGotoTargetsRequest"] != true || announced["supportsRestartRequest"] != true {
 		t.Errorf("announced: %v", announced)
 	}
@@ -200,29 +200,29 @@ func TestEveryRequestOfAnEditor(t *testing.T) {
 	}
 }
 
-func TestAnEditorPausesAndSeesAnException(t *testing.T) {
-	c := user(t, "developer")
+func TestDAPPauseAndException(t *testing.T) {
+	c := newUser(t, "developer")
 	id := c.create(t, nil)
-	e := edit(t)
-	e.must("initialize", map[string]any{"adapterID": "glasshouse"})
-	e.must("launch", map[string]any{"token": c.secret, "sandbox": id, "code": "going = True\nwhile going:\n    pass\n{}['missing']"})
-	e.wait("initialized")
-	e.must("setExceptionBreakpoints", map[string]any{"filters": []string{"uncaught"}})
-	e.must("configurationDone", nil)
-	if list := e.must("threads", nil)["threads"].([]any); len(list) != 1 {
+	e := dapConnect(t)
+	e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
+	e.mustRequest("launch", map[string]any{"token": c.secret, "sandbox": id, "code": "going = True\nwhile going:\n    pass\n{}['missing']"})
+	e.waitEvent("initialized")
+	e.mustRequest("setExceptionBreakpoints", map[string]any{"filters": []string{"uncaught"}})
+	e.mustRequest("configurationDone", nil)
+	if list := e.mustRequest("threads", nil)["threads"].([]any); len(list) != 1 {
 		t.Errorf("threads of a program that runs: %v", list)
 	}
-	e.must("pause", map[string]any{"threadId": 1})
-	if body := e.wait("stopped"); body["reason"] != "pause" {
+	e.mustRequest("pause", map[string]any{"threadId": 1})
+	if body := e.waitEvent("stopped"); body["reason"] != "pause" {
 		t.Errorf("pause: %v", body)
 	}
-	e.must("evaluate", map[string]any{"expression": "going = False", "context": "repl"})
-	e.must("continue", map[string]any{"threadId": 1})
-	if body := e.wait("stopped"); body["reason"] != "exception" {
+	e.mustRequest("evaluate", map[string]any{"expression": "going = False", "context": "repl"})
+	e.mustRequest("continue", map[string]any{"threadId": 1})
+	if body := e.waitEvent("stopped"); body["reason"] != "exception" {
 		t.Errorf("the exception: %v", body)
 	}
-	if body := e.must("exceptionInfo", map[string]any{"threadId": 1}); body["exceptionId"] != "KeyError" {
+	if body := e.mustRequest("exceptionInfo", map[string]any{"threadId": 1}); body["exceptionId"] != "KeyError" {
 		t.Errorf("exceptionInfo: %v", body)
 	}
-	e.must("disconnect", map[string]any{})
+	e.mustRequest("disconnect", map[string]any{})
 }

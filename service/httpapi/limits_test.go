@@ -9,15 +9,15 @@ import (
 	"glasshouse/sandbox"
 )
 
-// limited makes a key with limits of its own.
-func limited(t *testing.T, role sandbox.Role, limits map[string]any) client {
+// newLimitedUser makes a key with limits of its own.
+func newLimitedUser(t *testing.T, role sandbox.Role, limits map[string]any) client {
 	t.Helper()
 	a := admin.ok(t, "POST", "/keys", map[string]any{"name": "limited", "user_id": t.Name(), "role": role, "limits": limits})
 	secret, _ := a.get("key").(string)
 	return client{secret: secret}
 }
 
-func number(t *testing.T, a answer, header string) int {
+func headerNumber(t *testing.T, a answer, header string) int {
 	t.Helper()
 	n, err := strconv.Atoi(a.header.Get(header))
 	if err != nil {
@@ -28,8 +28,8 @@ func number(t *testing.T, a answer, header string) int {
 
 // A key's requests are counted down in the headers, and then refused with a time to
 // wait; others go on, and keys that it makes share its limit.
-func TestRequestsAreLimited(t *testing.T) {
-	c := limited(t, sandbox.RoleDeveloper, map[string]any{"requests_per_minute": 5})
+func TestRequestRateIsLimited(t *testing.T) {
+	c := newLimitedUser(t, sandbox.RoleDeveloper, map[string]any{"requests_per_minute": 5})
 	more := client{}
 	for n := range 5 {
 		var a answer
@@ -39,14 +39,14 @@ func TestRequestsAreLimited(t *testing.T) {
 		} else {
 			a = c.ok(t, "GET", "/executions", nil)
 		}
-		if number(t, a, "RateLimit-Limit") != 5 || number(t, a, "RateLimit-Remaining") != 4-n || number(t, a, "RateLimit-Reset") < 1 || a.header.Get("RateLimit-Policy") != "5;w=60" {
+		if headerNumber(t, a, "RateLimit-Limit") != 5 || headerNumber(t, a, "RateLimit-Remaining") != 4-n || headerNumber(t, a, "RateLimit-Reset") < 1 || a.header.Get("RateLimit-Policy") != "5;w=60" {
 			t.Errorf("request %d: %v", n, a.header)
 		}
 	}
 	for _, each := range []client{c, more} {
 		a := each.do(t, "GET", "/executions", nil)
-		isProblem(t, a, http.StatusTooManyRequests, "limit-reached", "5 requests per minute")
-		if wait := number(t, a, "Retry-After"); wait < 1 || wait > 12 || number(t, a, "RateLimit-Remaining") != 0 {
+		wantProblem(t, a, http.StatusTooManyRequests, "limit-reached", "5 requests per minute")
+		if wait := headerNumber(t, a, "Retry-After"); wait < 1 || wait > 12 || headerNumber(t, a, "RateLimit-Remaining") != 0 {
 			t.Errorf("%v", a.header)
 		}
 	}
@@ -56,13 +56,13 @@ func TestRequestsAreLimited(t *testing.T) {
 	if a := (client{}).do(t, "GET", "/healthz", nil); a.status != http.StatusOK {
 		t.Errorf("HTTP %d", a.status)
 	}
-	developer := user(t, sandbox.RoleDeveloper)
-	isProblem(t, developer.do(t, "POST", "/keys", `{"name":"x","limits":{"requests_per_minute":9}}`), 403, "forbidden", "limits")
-	isProblem(t, admin.do(t, "POST", "/keys", `{"name":"x","limits":{"requests_per_minute":-1}}`), 422, "invalid-input", "requests_per_minute")
+	developer := newUser(t, sandbox.RoleDeveloper)
+	wantProblem(t, developer.do(t, "POST", "/keys", `{"name":"x","limits":{"requests_per_minute":9}}`), 403, "forbidden", "limits")
+	wantProblem(t, admin.do(t, "POST", "/keys", `{"name":"x","limits":{"requests_per_minute":-1}}`), 422, "invalid-input", "requests_per_minute")
 }
 
-func TestExecutionsAtOnceAreLimited(t *testing.T) {
-	c := limited(t, sandbox.RoleAgent, map[string]any{"concurrent_executions": 1})
+func TestConcurrentExecutionsAreLimited(t *testing.T) {
+	c := newLimitedUser(t, sandbox.RoleAgent, map[string]any{"concurrent_executions": 1})
 	first, second := c.create(t, nil), c.create(t, nil)
 	var over sync.WaitGroup
 	over.Go(func() { c.run(t, first, "open('/session/started', 'w').close()\nimport time; time.sleep(20)") })
@@ -72,8 +72,8 @@ func TestExecutionsAtOnceAreLimited(t *testing.T) {
 		return len(list) > 0
 	})
 	a := c.do(t, "POST", "/sandbox/"+second+"/execute", map[string]any{"code": "1"})
-	isProblem(t, a, http.StatusTooManyRequests, "limit-reached", "1 executions at once")
-	number(t, a, "Retry-After")
+	wantProblem(t, a, http.StatusTooManyRequests, "limit-reached", "1 executions at once")
+	headerNumber(t, a, "Retry-After")
 	c.ok(t, "POST", "/executions/"+list[0].(map[string]any)["execution_id"].(string)+"/cancel", nil)
 	over.Wait()
 	if a := c.run(t, second, "1"); a.get("status") != "completed" {
@@ -83,7 +83,7 @@ func TestExecutionsAtOnceAreLimited(t *testing.T) {
 
 // CPU time is counted over the day, of all that a key runs, whatever became of it.
 func TestCPUTimeIsLimited(t *testing.T) {
-	c := limited(t, sandbox.RoleAgent, map[string]any{"cpu_seconds_per_day": 1})
+	c := newLimitedUser(t, sandbox.RoleAgent, map[string]any{"cpu_seconds_per_day": 1})
 	used := 0.0
 	for range 20 {
 		a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "x = sum(range(12_000_000))\n1/0", "config": map[string]any{"cpu_percent": 200}})
@@ -92,8 +92,8 @@ func TestCPUTimeIsLimited(t *testing.T) {
 			used += ms
 			continue
 		}
-		isProblem(t, a, http.StatusTooManyRequests, "limit-reached", "1 seconds of CPU", "00:00 UTC")
-		if wait := number(t, a, "Retry-After"); wait < 1 || wait > 24*3600 {
+		wantProblem(t, a, http.StatusTooManyRequests, "limit-reached", "1 seconds of CPU", "00:00 UTC")
+		if wait := headerNumber(t, a, "Retry-After"); wait < 1 || wait > 24*3600 {
 			t.Errorf("%v", a.header)
 		}
 		if used < 1000 {

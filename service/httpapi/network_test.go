@@ -14,14 +14,14 @@ import (
 	"glasshouse/sandbox"
 )
 
-// online makes a sandbox with the network on for some hosts.
-func (c client) online(t testing.TB, hosts ...string) string {
+// createOnline makes a sandbox with the network on for some hosts.
+func (c client) createOnline(t testing.TB, hosts ...string) string {
 	t.Helper()
 	return c.create(t, map[string]any{"enable_network_access": true, "allowed_hosts": hosts, "cpu_percent": 200})
 }
 
-// connections are those of an execution, each as one line.
-func connections(a answer) string {
+// describeConnections are those of an execution, each as one line.
+func describeConnections(a answer) string {
 	var lines []string
 	list, _ := a.get("connections").([]any)
 	for _, each := range list {
@@ -33,10 +33,10 @@ func connections(a answer) string {
 
 // What people fetch with works as it is, over HTTP and HTTPS, and each connection is
 // on record.
-func TestNetworkOn(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestAllowedHostsAreReached(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	defer c.do(t, "POST", "/sandbox/cleanup-all", nil)
-	id := c.online(t, world.plain(), world.secure())
+	id := c.createOnline(t, internet.plain(), internet.secure())
 	for name, code := range map[string]string{
 		"requests": "import requests\nrequests.get(url + '/csv').text",
 		"session":  "import requests\nwith requests.Session() as s:\n    got = s.get(url + '/csv').text\ngot",
@@ -45,13 +45,13 @@ func TestNetworkOn(t *testing.T) {
 		"pandas":   "import pandas\npandas.read_csv(url + '/csv').to_csv(index=False)",
 		"post":     "import requests\nassert requests.post(url + '/len', data=b'x' * 3_000_000).json() == 3_000_000\n'a,b\\n1,2\\n3,4\\n'",
 	} {
-		for scheme, address := range map[string]string{"http": world.plain(), "https": world.secure()} {
+		for scheme, address := range map[string]string{"http": internet.plain(), "https": internet.secure()} {
 			t.Run(name+" "+scheme, func(t *testing.T) {
 				a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code, "context": map[string]any{"url": scheme + "://" + address}})
 				if a.get("status") != "completed" || a.get("result") != "a,b\n1,2\n3,4\n" {
 					t.Fatalf("%s", a.text)
 				}
-				if got := connections(a); got != address+" allowed "+address {
+				if got := describeConnections(a); got != address+" allowed "+address {
 					t.Errorf("connections: %s", got)
 				}
 				sent, _ := a.get("usage.network_sent_bytes").(float64)
@@ -60,7 +60,7 @@ func TestNetworkOn(t *testing.T) {
 					t.Errorf("usage: %s", a.text)
 				}
 				kept := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
-				if connections(kept) != connections(a) || kept.get("usage.network_sent_bytes") != sent {
+				if describeConnections(kept) != describeConnections(a) || kept.get("usage.network_sent_bytes") != sent {
 					t.Errorf("history: %s", kept.text)
 				}
 			})
@@ -70,20 +70,20 @@ func TestNetworkOn(t *testing.T) {
 
 // A connection that is kept open for later is ended with its run; the next run makes
 // another, and neither the program nor the record minds.
-func TestNetworkEndsWithTheRun(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestConnectionsEndWithTheExecution(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	defer c.do(t, "POST", "/sandbox/cleanup-all", nil)
-	id := c.online(t, world.plain(), world.secure())
+	id := c.createOnline(t, internet.plain(), internet.secure())
 	code := "import requests\ntry:\n    s\nexcept NameError:\n    s = requests.Session()\n[s.get(url + '/csv').status_code for _ in range(3)]"
 	for range 3 {
-		a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code, "context": map[string]any{"url": "https://" + world.secure()}})
-		if a.get("status") != "completed" || string(mustJSON(t, a.get("result"))) != "[200,200,200]" || connections(a) != world.secure()+" allowed "+world.secure() {
+		a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code, "context": map[string]any{"url": "https://" + internet.secure()}})
+		if a.get("status") != "completed" || string(mustJSON(t, a.get("result"))) != "[200,200,200]" || describeConnections(a) != internet.secure()+" allowed "+internet.secure() {
 			t.Fatalf("%s", a.text)
 		}
 	}
 	code = "import aiohttp\ntry:\n    a\nexcept NameError:\n    a = aiohttp.ClientSession()\nasync with a.get(url + '/csv') as r:\n    got = r.status\ngot"
 	for range 3 {
-		a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code, "context": map[string]any{"url": "http://" + world.plain()}})
+		a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code, "context": map[string]any{"url": "http://" + internet.plain()}})
 		if a.get("status") != "completed" || a.get("result") != 200.0 {
 			t.Fatalf("%s", a.text)
 		}
@@ -93,15 +93,15 @@ func TestNetworkEndsWithTheRun(t *testing.T) {
 
 // What is not named is refused, by name, by address and by what a name resolves to,
 // and the refusal says why and is on record.
-func TestNetworkRefuses(t *testing.T) {
+func TestForbiddenHostsAreRejected(t *testing.T) {
 	for name, address := range map[string]string{"loop": "127.0.0.1", "private": "10.0.0.1", "cloud": "169.254.169.254", "local": "169.254.1.1", "carrier": "100.64.0.1", "here": "0.0.0.0",
 		"loop6": "::1", "mapped": "::ffff:127.0.0.1", "link6": "fe80::1", "private6": "fd00::1", "nat64": "64:ff9b::7f00:1"} {
-		world.name(name+".example", address)
+		internet.setAddresses(name+".example", address)
 	}
-	c := user(t, sandbox.RoleAgent)
+	c := newUser(t, sandbox.RoleAgent)
 	defer c.do(t, "POST", "/sandbox/cleanup-all", nil)
-	id := c.online(t, "*.example", "0.0.0.0/0")
-	_, port, _ := net.SplitHostPort(world.plain())
+	id := c.createOnline(t, "*.example", "0.0.0.0/0")
+	_, port, _ := net.SplitHostPort(internet.plain())
 	fetch := "import requests\nr = requests.get(url, timeout=10)\n[r.status_code, r.reason, r.text]"
 	for url, why := range map[string]string{
 		"http://loop.example/":                     "a loopback address",
@@ -128,7 +128,7 @@ func TestNetworkRefuses(t *testing.T) {
 		if result := string(mustJSON(t, a.get("result"))); a.get("status") != "completed" || !strings.HasPrefix(result, "[403,") || strings.Count(result, why) != 2 {
 			t.Errorf("%s: %s", url, a.text)
 		}
-		if got := connections(a); !strings.HasSuffix(got, "refused <nil>") {
+		if got := describeConnections(a); !strings.HasSuffix(got, "refused <nil>") {
 			t.Errorf("%s: %s", url, got)
 		}
 	}
@@ -149,27 +149,27 @@ func TestNetworkRefuses(t *testing.T) {
 
 // A name is resolved once for each connection, and what was checked is what is
 // connected to.
-func TestNetworkRebinding(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestDNSRebindingIsRejected(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	defer c.do(t, "POST", "/sandbox/cleanup-all", nil)
-	id := c.online(t, "rebind.example")
-	world.name("rebind.example", "44.1.1.7", "127.0.0.1")
+	id := c.createOnline(t, "rebind.example")
+	internet.setAddresses("rebind.example", "44.1.1.7", "127.0.0.1")
 	fetch := "import requests\nrequests.get('http://rebind.example/csv').status_code"
-	if a := c.run(t, id, fetch); a.get("result") != 200.0 || connections(a) != "rebind.example:80 allowed 44.1.1.7:80" {
+	if a := c.run(t, id, fetch); a.get("result") != 200.0 || describeConnections(a) != "rebind.example:80 allowed 44.1.1.7:80" {
 		t.Errorf("%s", a.text)
 	}
-	if a := c.run(t, id, fetch); a.get("result") != 403.0 || world.reached("127.0.0.1:80") {
+	if a := c.run(t, id, fetch); a.get("result") != 403.0 || internet.wasDialled("127.0.0.1:80") {
 		t.Errorf("%s", a.text)
 	}
 }
 
 // Each sandbox has a network of its own: the same address is another broker in each.
-func TestNetworksAreApart(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestSandboxesHaveSeparateNetworks(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	defer c.do(t, "POST", "/sandbox/cleanup-all", nil)
-	one, two, off := c.online(t, world.plain()), c.online(t, "data.example"), c.create(t, nil)
+	one, two, off := c.createOnline(t, internet.plain()), c.createOnline(t, "data.example"), c.create(t, nil)
 	fetch := func(url string) string { return "import requests\nrequests.get('" + url + "').status_code" }
-	here, there := "http://"+world.plain()+"/csv", "http://data.example/csv"
+	here, there := "http://"+internet.plain()+"/csv", "http://data.example/csv"
 	for id, want := range map[string][2]any{one: {200.0, 403.0}, two: {403.0, 200.0}, off: {nil, nil}} {
 		for n, url := range []string{here, there} {
 			a := c.run(t, id, fetch(url))
@@ -181,14 +181,14 @@ func TestNetworksAreApart(t *testing.T) {
 }
 
 // Where the network is off, whatever asks for it is told so, at once.
-func TestNetworkOff(t *testing.T) {
-	c := user(t, sandbox.RoleAdmin)
+func TestNetworkOffSaysSoAtOnce(t *testing.T) {
+	c := newUser(t, sandbox.RoleAdmin)
 	defer c.do(t, "POST", "/sandbox/cleanup-all", nil)
 	id := c.create(t, map[string]any{"profile": "unrestricted"})
 	c.run(t, id, "import aiohttp, asyncio, pandas, requests, smtplib") // which takes its time
 	for _, code := range []string{
 		"import requests\nrequests.get('http://example.org/')",
-		"import requests\nrequests.get('http://" + world.plain() + "/csv')",
+		"import requests\nrequests.get('http://" + internet.plain() + "/csv')",
 		"import requests\nrequests.get('http://x/', proxies={'http': 'http://127.0.0.1:3128'})",
 		"import aiohttp\nasync with aiohttp.ClientSession() as s:\n    await s.get('https://example.org/')",
 		"import aiohttp\nasync with aiohttp.ClientSession() as s:\n    await s.get('http://127.0.0.1:3128/')",
@@ -211,11 +211,11 @@ func TestNetworkOff(t *testing.T) {
 }
 
 // Under no import rules at all, the one way out is the broker's.
-func TestNetworkHasOneWayOut(t *testing.T) {
-	c := user(t, sandbox.RoleAdmin)
+func TestBrokerIsTheOnlyWayOut(t *testing.T) {
+	c := newUser(t, sandbox.RoleAdmin)
 	defer c.do(t, "POST", "/sandbox/cleanup-all", nil)
-	id := c.create(t, map[string]any{"profile": "unrestricted", "enable_network_access": true, "allowed_hosts": []string{world.plain()}})
-	_, port, _ := net.SplitHostPort(world.plain())
+	id := c.create(t, map[string]any{"profile": "unrestricted", "enable_network_access": true, "allowed_hosts": []string{internet.plain()}})
+	_, port, _ := net.SplitHostPort(internet.plain())
 	a := c.run(t, id, `
 import socket, errno
 def refused(f, *a, codes=(errno.EPERM, errno.EACCES, errno.ECONNREFUSED, errno.ENETUNREACH)):
@@ -255,38 +255,38 @@ tcp = S.socket()
 
 // A run that is deleted, or whose time is over, takes its connections with it, and
 // nothing of the sandbox's network is left.
-func TestNetworkIsGoneAfterwards(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestNetworkEndsWithTheSandbox(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	defer c.do(t, "POST", "/sandbox/cleanup-all", nil)
-	before := listeners(t)
-	hold := "import requests\nrequests.get('http://" + world.plain() + "/hold')"
-	id := c.online(t, world.plain())
-	if listeners(t) != before+1 {
-		t.Errorf("%d listeners, and %d before", listeners(t), before)
+	before := brokerListeners(t)
+	hold := "import requests\nrequests.get('http://" + internet.plain() + "/hold')"
+	id := c.createOnline(t, internet.plain())
+	if brokerListeners(t) != before+1 {
+		t.Errorf("%d listeners, and %d before", brokerListeners(t), before)
 	}
 	done := make(chan answer, 1)
 	go func() { done <- c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": hold}) }()
-	wait(t, world.held)
+	receive(t, internet.holding)
 	c.ok(t, "DELETE", "/sandbox/"+id, nil)
-	wait(t, world.freed)
+	receive(t, internet.released)
 	a := <-done
-	if a.status != http.StatusOK || a.get("status") != "cancelled" || connections(a) != world.plain()+" failed "+world.plain() {
+	if a.status != http.StatusOK || a.get("status") != "cancelled" || describeConnections(a) != internet.plain()+" failed "+internet.plain() {
 		t.Errorf("HTTP %d %s", a.status, a.text)
 	}
-	if listeners(t) != before {
-		t.Errorf("%d listeners, and %d before", listeners(t), before)
+	if brokerListeners(t) != before {
+		t.Errorf("%d listeners, and %d before", brokerListeners(t), before)
 	}
-	id = c.create(t, map[string]any{"enable_network_access": true, "allowed_hosts": []string{world.plain()}, "max_execution_time": 2, "cpu_percent": 200})
+	id = c.create(t, map[string]any{"enable_network_access": true, "allowed_hosts": []string{internet.plain()}, "max_execution_time": 2, "cpu_percent": 200})
 	c.run(t, id, "import requests") // which takes its time
 	a = c.run(t, id, hold)
-	wait(t, world.held)
-	wait(t, world.freed)
-	if a.get("status") != "timeout" || connections(a) != world.plain()+" failed "+world.plain() {
+	receive(t, internet.holding)
+	receive(t, internet.released)
+	if a.get("status") != "timeout" || describeConnections(a) != internet.plain()+" failed "+internet.plain() {
 		t.Errorf("%s", a.text)
 	}
 }
 
-func wait(t *testing.T, c <-chan struct{}) {
+func receive(t *testing.T, c <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-c:
@@ -295,9 +295,9 @@ func wait(t *testing.T, c <-chan struct{}) {
 	}
 }
 
-// listeners counts the sockets of this process that listen where sandboxes' brokers
+// brokerListeners counts the sockets of this process that listen where sandboxes' brokers
 // do. Each holds a network namespace, which has no other trace outside.
-func listeners(t *testing.T) int {
+func brokerListeners(t *testing.T) int {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

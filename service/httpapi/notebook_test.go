@@ -16,13 +16,13 @@ import (
 
 // cell is one exercise of a notebook, and what it has to give.
 type cell struct {
-	title, code   string
-	result, has   string // JSON; has: only the fields that it names
-	stdout        string
-	stderr        []string // parts of it
-	shown         []string // the MIME types of each rich output
-	left, changed []string // artifacts
-	fails         string
+	title, code                    string
+	result, fields                 string // JSON; has: only the fields that it names
+	stdout                         string
+	stderr                         []string // parts of it
+	outputs                        []string // the MIME types of each rich output
+	newArtifacts, changedArtifacts []string // artifacts
+	failure                        string
 }
 
 // readNotebook reads one in the percent format.
@@ -42,19 +42,19 @@ func readNotebook(t *testing.T, name string) (cells []cell) {
 			case word == "->":
 				c.result = rest
 			case word == "has:":
-				c.result, c.has = "", rest
+				c.result, c.fields = "", rest
 			case word == "stdout:":
 				c.stdout += rest + "\n"
 			case word == "stderr:":
 				c.stderr = append(c.stderr, rest)
 			case word == "shown:":
-				c.shown = append(c.shown, rest)
+				c.outputs = append(c.outputs, rest)
 			case word == "left:":
-				c.left = append(c.left, rest)
+				c.newArtifacts = append(c.newArtifacts, rest)
 			case word == "changed:":
-				c.changed = append(c.changed, rest)
+				c.changedArtifacts = append(c.changedArtifacts, rest)
 			case word == "fails:":
-				c.fails = rest
+				c.failure = rest
 			default:
 				t.Fatalf("cell %s: what is %q?", c.title, line)
 			}
@@ -71,19 +71,19 @@ func (c cell) check(t *testing.T, e sandbox.Execution) {
 	if x := e.Exception; x != nil {
 		fails = fmt.Sprintf("%s at %d: %s", x.Type, x.Line, x.Message)
 	}
-	if (c.fails == "") != (fails == "") || (fails == "") != (e.Status == sandbox.StatusCompleted) {
+	if (c.failure == "") != (fails == "") || (fails == "") != (e.Status == sandbox.StatusCompleted) {
 		t.Fatalf("it is %s: %s", e.Status, fails)
 	}
-	if head, said, _ := strings.Cut(c.fails, ": "); c.fails != "" && (!strings.HasPrefix(fails, head+": ") || !strings.Contains(fails, said)) {
+	if head, said, _ := strings.Cut(c.failure, ": "); c.failure != "" && (!strings.HasPrefix(fails, head+": ") || !strings.Contains(fails, said)) {
 		t.Errorf("it failed with %q", fails)
 	}
 	if c.result != "" && !sameJSON(t, c.result, e.Result) {
 		t.Errorf("the result is %s", e.Result)
 	}
-	if c.has != "" {
+	if c.fields != "" {
 		var want, got map[string]json.RawMessage
 		_ = json.Unmarshal(e.Result, &got) // an empty map has none of the fields
-		if err := json.Unmarshal([]byte(c.has), &want); err != nil {
+		if err := json.Unmarshal([]byte(c.fields), &want); err != nil {
 			t.Fatal(err)
 		}
 		for key := range want {
@@ -127,10 +127,10 @@ func (c cell) check(t *testing.T, e sandbox.Execution) {
 			t.Errorf("%s is empty", a.Path)
 		}
 	}
-	if !slices.Equal(shown, c.shown) {
+	if !slices.Equal(shown, c.outputs) {
 		t.Errorf("shown is %q", shown)
 	}
-	if !slices.Equal(left, c.left) || !slices.Equal(changed, c.changed) {
+	if !slices.Equal(left, c.newArtifacts) || !slices.Equal(changed, c.changedArtifacts) {
 		t.Errorf("it left %q and changed %q", left, changed)
 	}
 }
@@ -147,8 +147,8 @@ func sameJSON(t *testing.T, want string, got []byte) bool {
 // A notebook as analysts write them, cell by cell in one session, followed as a
 // stream: each cell gives what it has to and nothing of another's, and the stream, the
 // answer and history agree.
-func TestNotebook(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestNotebookCells(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, map[string]any{"max_memory_mb": 512, "cpu_percent": 100})
 	made := t.TempDir()
 	if out, err := exec.Command(os.Getenv("GLASSHOUSE_PYTHON"), "testdata/notebook/tables.py", made).CombinedOutput(); err != nil {
@@ -170,9 +170,9 @@ func TestNotebook(t *testing.T) {
 	for _, x := range cells {
 		t.Run(x.title, func(t *testing.T) {
 			list := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": x.code}).all()
-			numbered(t, list, 0)
+			checkEventIDs(t, list, 0)
 			if len(list) == 0 || list[len(list)-1].name != "done" {
-				t.Fatalf("the events are %v", names(list))
+				t.Fatalf("the events are %v", eventNames(list))
 			}
 			done := list[len(list)-1].data
 			var e sandbox.Execution
@@ -186,10 +186,10 @@ func TestNotebook(t *testing.T) {
 					shown = append(shown, event.data)
 				}
 			}
-			if texts(list, "stdout") != e.Stdout || texts(list, "stderr") != e.Stderr || compact(shown) != compact(done["outputs"]) && len(shown)+len(e.Outputs) > 0 {
-				t.Errorf("the stream told %q, %q and %d outputs", texts(list, "stdout"), texts(list, "stderr"), len(shown))
+			if joinText(list, "stdout") != e.Stdout || joinText(list, "stderr") != e.Stderr || compactJSON(shown) != compactJSON(done["outputs"]) && len(shown)+len(e.Outputs) > 0 {
+				t.Errorf("the stream told %q, %q and %d outputs", joinText(list, "stdout"), joinText(list, "stderr"), len(shown))
 			}
-			if kept := c.ok(t, "GET", "/executions/"+e.ID, nil); compact(kept.get("outputs")) != compact(done["outputs"]) || !reflect.DeepEqual(kept.get("result"), done["result"]) {
+			if kept := c.ok(t, "GET", "/executions/"+e.ID, nil); compactJSON(kept.get("outputs")) != compactJSON(done["outputs"]) || !reflect.DeepEqual(kept.get("result"), done["result"]) {
 				t.Errorf("history has %s", kept.text)
 			}
 		})

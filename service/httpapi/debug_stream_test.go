@@ -20,7 +20,7 @@ type debugged struct {
 	execution sandbox.Execution
 }
 
-func (c client) debug(t testing.TB, id string, body map[string]any) debugged {
+func (c client) debugStream(t testing.TB, id string, body map[string]any) debugged {
 	t.Helper()
 	a := c.do(t, "POST", "/sandbox/"+id+"/debug", body)
 	if a.status != http.StatusOK || !strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream") {
@@ -44,9 +44,9 @@ func (c client) debug(t testing.TB, id string, body map[string]any) debugged {
 	return out
 }
 
-// told writes steps as "line", "line*" where it was told during a call, and "line!"
+// stepMarks writes steps as "line", "line*" where it was told during a call, and "line!"
 // where it failed; the last, which carries the execution, as "line".
-func told(steps []sandbox.Step) string {
+func stepMarks(steps []sandbox.Step) string {
 	var out []string
 	for _, s := range steps {
 		var result struct {
@@ -64,8 +64,8 @@ func told(steps []sandbox.Step) string {
 }
 
 func TestDebugStreamsTheLinesThatRan(t *testing.T) {
-	isProblem(t, user(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/any/debug", `{"code":"1"}`), http.StatusForbidden, "forbidden", "developer")
-	c := user(t, sandbox.RoleDeveloper)
+	wantProblem(t, newUser(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/any/debug", `{"code":"1"}`), http.StatusForbidden, "forbidden", "developer")
+	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
 	for _, program := range []struct{ code, lines, result string }{
 		{"def double(n):\n    twice = n * 2\n    return twice\ny = double(21)\ny", "1 4* 2 3 4 5", "42"},
@@ -73,9 +73,9 @@ func TestDebugStreamsTheLinesThatRan(t *testing.T) {
 		{"def f():\n    raise KeyError('k')\ntry:\n    f()\nexcept KeyError:\n    z = 'caught'\nz", "1 3 4* 2! 4! 5 6 7", `"caught"`},
 		{"import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\nsum([await f(1), await f(2)])", "1 2 5* 3 4 3 4", "3"},
 	} {
-		d := c.debug(t, id, map[string]any{"code": program.code, "breakpoints": []int{2}})
-		if told(d.steps) != program.lines {
-			t.Errorf("%s\nlines %s, not %s", program.code, told(d.steps), program.lines)
+		d := c.debugStream(t, id, map[string]any{"code": program.code, "breakpoints": []int{2}})
+		if stepMarks(d.steps) != program.lines {
+			t.Errorf("%s\nlines %s, not %s", program.code, stepMarks(d.steps), program.lines)
 		}
 		if d.execution.Status != sandbox.StatusCompleted || string(d.execution.Result) != program.result {
 			t.Errorf("%s\n%+v", program.code, d.execution)
@@ -85,12 +85,12 @@ func TestDebugStreamsTheLinesThatRan(t *testing.T) {
 
 // What a step shows: the variables of its frame after the line, what changed, and
 // changes under another name too.
-func TestDebugShowsWhatEachLineLeft(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
+func TestDebugStepsShowVariablesAfterEachLine(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
 	c.run(t, id, "old = 7")
 	code := "a = [1]\nb = a\nb.append('x')\ndef f(n):\n    twice = n * 2\n    return twice\ny = f(3)\ndel a\nimport pandas as pd\ndf = pd.DataFrame({'v': [1, 2]})\ny"
-	d := c.debug(t, id, map[string]any{"code": code})
+	d := c.debugStream(t, id, map[string]any{"code": code})
 	for i, want := range []struct {
 		line    int
 		shows   string
@@ -116,11 +116,11 @@ func TestDebugShowsWhatEachLineLeft(t *testing.T) {
 }
 
 // Each line is told as it runs, not when what follows is over.
-func TestDebugTellsLinesAsTheyRun(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
+func TestDebugStreamsLinesAsTheyRun(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
 	body := string(mustJSON(t, map[string]any{"code": "import time\nx = 1\ntime.sleep(25)"}))
-	req, err := http.NewRequestWithContext(t.Context(), "POST", base+"/sandbox/"+id+"/debug", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), "POST", serverURL+"/sandbox/"+id+"/debug", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,8 +141,8 @@ func TestDebugTellsLinesAsTheyRun(t *testing.T) {
 }
 
 // What a run did up to the moment in which a limit ended it is there, and says so.
-func TestDebugOfARunThatIsCutShort(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
+func TestDebugKeepsStepsUpToALimit(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, map[string]any{"max_execution_time": 1, "cpu_percent": 100, "max_memory_mb": 64})
 	for _, program := range []struct {
 		code   string
@@ -153,23 +153,23 @@ func TestDebugOfARunThatIsCutShort(t *testing.T) {
 		{"n = 3\nx = bytearray(1 << 30)", sandbox.StatusFailed, "2!"},
 		{"import time\nn = 3\ndef f():\n    try:\n        time.sleep(9)\n    except KeyboardInterrupt:\n        time.sleep(9)\nf()", sandbox.StatusTimeout, "7?"},
 	} {
-		d := c.debug(t, id, map[string]any{"code": program.code})
+		d := c.debugStream(t, id, map[string]any{"code": program.code})
 		list := c.ok(t, "GET", "/executions/"+d.execution.ID+"/steps", nil)
 		if d.execution.Status != program.status || list.get("total_steps").(float64) < 2 {
 			t.Errorf("%s\n%s, steps %s", program.code, d.execution.Status, list.text)
 		}
 		var page struct{ Steps []sandbox.Step }
-		if err := json.Unmarshal(list.text, &page); err != nil || !strings.Contains(" "+told(page.Steps)+" ", " "+program.mark+" ") {
-			t.Errorf("%s\nkept: %s", program.code, told(page.Steps))
+		if err := json.Unmarshal(list.text, &page); err != nil || !strings.Contains(" "+stepMarks(page.Steps)+" ", " "+program.mark+" ") {
+			t.Errorf("%s\nkept: %s", program.code, stepMarks(page.Steps))
 		}
 	}
 }
 
 // A client that stops reading must not hold its run, nor its sandbox.
-func TestADebugClientThatStopsReading(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
+func TestDebugClientThatStopsReadingHoldsNothing(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, map[string]any{"max_execution_time": 4, "cpu_percent": 100})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(base, "http://"))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(serverURL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}

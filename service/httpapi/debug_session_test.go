@@ -13,7 +13,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-const stepped = `def double(n):
+const steppedProgram = `def double(n):
     twice = n * 2
     return twice
 total = 0
@@ -22,13 +22,13 @@ for i in range(4):
 big = list(range(1000000))
 done = total`
 
-// driver is a client with a debug session.
-type driver struct {
+// debugClient is a client with a debug session.
+type debugClient struct {
 	client
 	session, execution string
 }
 
-func (c client) open(t testing.TB, body map[string]any, config map[string]any) (driver, answer) {
+func (c client) openDebugSession(t testing.TB, body map[string]any, config map[string]any) (debugClient, answer) {
 	t.Helper()
 	id := c.create(t, config)
 	a := c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions", body)
@@ -37,28 +37,28 @@ func (c client) open(t testing.TB, body map[string]any, config map[string]any) (
 	if session == "" || execution == "" {
 		t.Fatalf("open: %s", a.text)
 	}
-	return driver{c, session, execution}, a
+	return debugClient{c, session, execution}, a
 }
 
-func TestCommandsThatAreNone(t *testing.T) {
-	d, _ := user(t, sandbox.RoleDeveloper).open(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, nil)
+func TestMalformedDebugCommands(t *testing.T) {
+	d, _ := newUser(t, sandbox.RoleDeveloper).openDebugSession(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, nil)
 	path := "/debug/sessions/" + d.session
 	for _, body := range []string{`{"x":`, `[]`, `next`} {
-		isProblem(t, d.do(t, "POST", path+"/next", body), http.StatusBadRequest, "malformed", "JSON object")
+		wantProblem(t, d.do(t, "POST", path+"/next", body), http.StatusBadRequest, "malformed", "JSON object")
 	}
-	isProblem(t, d.do(t, "POST", path+"/evaluate", `{}`), http.StatusUnprocessableEntity, "invalid-input", "an expression")
+	wantProblem(t, d.do(t, "POST", path+"/evaluate", `{}`), http.StatusUnprocessableEntity, "invalid-input", "an expression")
 	if a := d.command(t, "next", nil); a.get("where.line_number") != 2.0 {
 		t.Errorf("it is at %v", a.get("where.line_number"))
 	}
 }
 
-func (d driver) command(t testing.TB, name string, arguments map[string]any) answer {
+func (d debugClient) command(t testing.TB, name string, arguments map[string]any) answer {
 	t.Helper()
 	return d.ok(t, "POST", "/debug/sessions/"+d.session+"/"+name, arguments)
 }
 
-// stands checks where a move came to: "reason line".
-func stands(t testing.TB, a answer, want string) {
+// wantStop checks where a move came to: "reason line".
+func wantStop(t testing.TB, a answer, want string) {
 	t.Helper()
 	if got := fmt.Sprintf("%v %v", a.get("where.reason"), a.get("where.line_number")); got != want {
 		t.Errorf("it stands at %s, not %s: %s", got, want, a.text)
@@ -66,7 +66,7 @@ func stands(t testing.TB, a answer, want string) {
 }
 
 // variables returns the values of a scope by its name, and the whole answer.
-func (d driver) variables(t testing.TB, scope string) (map[string]any, map[string]any) {
+func (d debugClient) variables(t testing.TB, scope string) (map[string]any, map[string]any) {
 	t.Helper()
 	stack := d.command(t, "stackTrace", map[string]any{"threadId": 1})
 	frame := stack.get("stackFrames").([]any)[0].(map[string]any)["id"]
@@ -86,10 +86,10 @@ func (d driver) variables(t testing.TB, scope string) (map[string]any, map[strin
 	return nil, nil
 }
 
-func TestStepThroughAProgramBothWays(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	d, a := c.open(t, map[string]any{"code": stepped, "breakpoints": []any{2, map[string]any{"line": 8}, map[string]any{"line": 99}}}, nil)
-	stands(t, a, "breakpoint 2")
+func TestStepForwardAndBack(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	d, a := c.openDebugSession(t, map[string]any{"code": steppedProgram, "breakpoints": []any{2, map[string]any{"line": 8}, map[string]any{"line": 99}}}, nil)
+	wantStop(t, a, "breakpoint 2")
 	if views, _ := a.get("breakpoints").([]any); len(views) != 3 || views[2].(map[string]any)["verified"] != false {
 		t.Errorf("breakpoints: %s", a.text)
 	}
@@ -97,13 +97,13 @@ func TestStepThroughAProgramBothWays(t *testing.T) {
 		t.Errorf("the first stop: %s", a.text)
 	}
 	a = d.command(t, "next", nil)
-	stands(t, a, "step 3")
+	wantStop(t, a, "step 3")
 	if a.get("where.variables.twice") != "0" || fmt.Sprint(a.get("where.changed")) != "[twice]" {
 		t.Errorf("what the line did: %s", a.text)
 	}
-	stands(t, d.command(t, "stepOut", nil), "step 5")
-	stands(t, d.command(t, "next", nil), "step 6")
-	stands(t, d.command(t, "stepIn", nil), "breakpoint 2")
+	wantStop(t, d.command(t, "stepOut", nil), "step 5")
+	wantStop(t, d.command(t, "next", nil), "step 6")
+	wantStop(t, d.command(t, "stepIn", nil), "breakpoint 2")
 
 	values, _ := d.variables(t, "Locals")
 	if values["n"] != "1" {
@@ -118,28 +118,28 @@ func TestStepThroughAProgramBothWays(t *testing.T) {
 	if got := d.command(t, "evaluate", map[string]any{"expression": "total + i"}); got.get("result") != "1" {
 		t.Errorf("evaluate: %s", got.text)
 	}
-	isProblem(t, d.do(t, "POST", "/debug/sessions/"+d.session+"/evaluate", `{"expression":"1 / 0"}`), http.StatusUnprocessableEntity, "invalid-input", "ZeroDivisionError")
+	wantProblem(t, d.do(t, "POST", "/debug/sessions/"+d.session+"/evaluate", `{"expression":"1 / 0"}`), http.StatusUnprocessableEntity, "invalid-input", "ZeroDivisionError")
 
 	a = d.command(t, "stepBack", nil)
-	stands(t, a, "step 6")
+	wantStop(t, a, "step 6")
 	if a.get("where.live") != false {
 		t.Errorf("a past step is not live: %s", a.text)
 	}
-	isProblem(t, d.do(t, "POST", "/debug/sessions/"+d.session+"/setVariable", `{"variablesReference":1,"name":"n","value":"1"}`), http.StatusConflict, "busy", "past step")
-	stands(t, d.command(t, "reverseContinue", nil), "breakpoint 2")
+	wantProblem(t, d.do(t, "POST", "/debug/sessions/"+d.session+"/setVariable", `{"variablesReference":1,"name":"n","value":"1"}`), http.StatusConflict, "busy", "past step")
+	wantStop(t, d.command(t, "reverseContinue", nil), "breakpoint 2")
 	if got := d.command(t, "evaluate", map[string]any{"expression": "n"}); got.get("result") != "0" {
 		t.Errorf("a past value: %s", got.text)
 	}
-	stands(t, d.command(t, "goto", map[string]any{"step": 1}), "goto 1")
-	stands(t, d.command(t, "continue", nil), "breakpoint 2")
+	wantStop(t, d.command(t, "goto", map[string]any{"step": 1}), "goto 1")
+	wantStop(t, d.command(t, "continue", nil), "breakpoint 2")
 	a = d.command(t, "continue", nil)
-	stands(t, a, "breakpoint 2")
+	wantStop(t, a, "breakpoint 2")
 	if a.get("where.live") != true {
 		t.Errorf("the way forward leads to where the program stands: %s", a.text)
 	}
 
 	d.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 8}}})
-	stands(t, d.command(t, "continue", nil), "breakpoint 8")
+	wantStop(t, d.command(t, "continue", nil), "breakpoint 8")
 	_, refs := d.variables(t, "Globals")
 	page := d.command(t, "variables", map[string]any{"variablesReference": refs["big"], "start": 999998, "count": 5})
 	if items, _ := page.get("variables").([]any); len(items) != 2 || items[1].(map[string]any)["value"] != "999999" {
@@ -155,36 +155,36 @@ func TestStepThroughAProgramBothWays(t *testing.T) {
 	if got := d.command(t, "evaluate", map[string]any{"expression": "total"}); got.get("result") != "110" { // 0 + 100 + 4 + 6
 		t.Errorf("what was set counts: %s", got.text)
 	}
-	stands(t, d.command(t, "reverseContinue", nil), "breakpoint 8")
+	wantStop(t, d.command(t, "reverseContinue", nil), "breakpoint 8")
 
 	past := c.ok(t, "POST", "/executions/"+d.execution+"/debug/sessions", nil)
-	again := driver{c, past.get("session_id").(string), d.execution}
-	stands(t, past, "entry 1")
+	again := debugClient{c, past.get("session_id").(string), d.execution}
+	wantStop(t, past, "entry 1")
 	again.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 3, "condition": "twice > 50"}}})
 	a = again.command(t, "continue", nil)
-	stands(t, a, "breakpoint 3")
+	wantStop(t, a, "breakpoint 3")
 	if a.get("where.variables.twice") != "100" {
 		t.Errorf("a condition in the past: %s", a.text)
 	}
 	again.ok(t, "DELETE", "/debug/sessions/"+again.session, nil)
-	isProblem(t, again.do(t, "GET", "/debug/sessions/"+again.session, nil), http.StatusNotFound, "not-found")
+	wantProblem(t, again.do(t, "GET", "/debug/sessions/"+again.session, nil), http.StatusNotFound, "not-found")
 }
 
 func TestStopsAtExceptionsAndChanges(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	d, a := c.open(t, map[string]any{"code": "x = 1\ntry:\n    int('a')\nexcept ValueError:\n    x = 2\nx = 3\n{}['k']", "exceptions": []string{"raised"}, "stop_on_entry": true}, nil)
-	stands(t, a, "entry 1")
+	c := newUser(t, sandbox.RoleDeveloper)
+	d, a := c.openDebugSession(t, map[string]any{"code": "x = 1\ntry:\n    int('a')\nexcept ValueError:\n    x = 2\nx = 3\n{}['k']", "exceptions": []string{"raised"}, "stop_on_entry": true}, nil)
+	wantStop(t, a, "entry 1")
 	info := d.command(t, "dataBreakpointInfo", map[string]any{"name": "x"})
 	d.command(t, "setDataBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"dataId": info.get("dataId")}}})
-	stands(t, d.command(t, "continue", nil), "data breakpoint 2")
-	stands(t, d.command(t, "continue", nil), "exception 3")
+	wantStop(t, d.command(t, "continue", nil), "data breakpoint 2")
+	wantStop(t, d.command(t, "continue", nil), "exception 3")
 	if got := d.command(t, "exceptionInfo", map[string]any{"threadId": 1}); got.get("exceptionId") != "ValueError" {
 		t.Errorf("exceptionInfo: %s", got.text)
 	}
-	stands(t, d.command(t, "continue", nil), "data breakpoint 6")
+	wantStop(t, d.command(t, "continue", nil), "data breakpoint 6")
 	d.command(t, "setDataBreakpoints", map[string]any{"breakpoints": []any{}})
 	d.command(t, "setExceptionBreakpoints", map[string]any{"filters": []string{"uncaught"}})
-	stands(t, d.command(t, "continue", nil), "exception 7")
+	wantStop(t, d.command(t, "continue", nil), "exception 7")
 	if a := d.command(t, "continue", nil); a.get("result.status") != "failed" || a.get("result.exception.type") != "KeyError" {
 		t.Errorf("the end: %s", a.text)
 	}
@@ -192,16 +192,16 @@ func TestStopsAtExceptionsAndChanges(t *testing.T) {
 
 // A program that runs is paused, told new breakpoints, and ended; the time in which it
 // stands is not its own.
-func TestPauseAndTheClock(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	_, a := c.open(t, map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n"}, map[string]any{"max_execution_time": 1, "cpu_percent": 100})
+func TestPausedTimeIsNotCounted(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	_, a := c.openDebugSession(t, map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n"}, map[string]any{"max_execution_time": 1, "cpu_percent": 100})
 	if a.get("where.state") != "ended" || a.get("result.status") != "timeout" {
 		t.Errorf("an endless loop: %s", a.text)
 	}
 	id := c.create(t, map[string]any{"max_execution_time": 2, "cpu_percent": 100})
 	a = c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions?wait=0", map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n"})
-	d := driver{c, a.get("session_id").(string), a.get("execution_id").(string)}
-	isProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`), http.StatusConflict, "busy")
+	d := debugClient{c, a.get("session_id").(string), a.get("execution_id").(string)}
+	wantProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`), http.StatusConflict, "busy")
 	a = d.command(t, "pause", nil)
 	if a.get("where.reason") != "pause" || a.get("where.live") != true {
 		t.Errorf("pause: %s", a.text)
@@ -211,7 +211,7 @@ func TestPauseAndTheClock(t *testing.T) {
 		t.Errorf("an expression that hangs: %s", hang.text)
 	}
 	d.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 4, "condition": "n % 2 == 0"}}})
-	stands(t, d.command(t, "continue", nil), "breakpoint 4")
+	wantStop(t, d.command(t, "continue", nil), "breakpoint 4")
 	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
 	if a := c.ok(t, "GET", "/executions/"+d.execution, nil); a.get("status") != "cancelled" {
 		t.Errorf("the run of a session that was closed: %s", a.text)
@@ -221,34 +221,34 @@ func TestPauseAndTheClock(t *testing.T) {
 	}
 }
 
-func TestOneDrivesAndOthersWatch(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	d, _ := c.open(t, map[string]any{"code": stepped, "stop_on_entry": true}, nil)
+func TestOneClientDrivesOthersObserve(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	d, _ := c.openDebugSession(t, map[string]any{"code": steppedProgram, "stop_on_entry": true}, nil)
 	path := "/debug/sessions/" + d.session
-	isProblem(t, c.do(t, "POST", path+"/next", nil, "X-Debug-Client", "other"), http.StatusConflict, "busy", "drive")
+	wantProblem(t, c.do(t, "POST", path+"/next", nil, "X-Debug-Client", "other"), http.StatusConflict, "busy", "drive")
 	if a := c.do(t, "POST", path+"/threads", nil, "X-Debug-Client", "other"); a.status != http.StatusOK || !strings.Contains(string(a.text), "main") {
 		t.Errorf("looking: %s", a.text)
 	}
 	c.do(t, "POST", path+"/drive", nil, "X-Debug-Client", "other")
-	isProblem(t, c.do(t, "POST", path+"/next", nil), http.StatusConflict, "busy", "drive")
+	wantProblem(t, c.do(t, "POST", path+"/next", nil), http.StatusConflict, "busy", "drive")
 	if a := c.do(t, "POST", path+"/next", nil, "X-Debug-Client", "other"); a.status != http.StatusOK {
 		t.Errorf("driving: %s", a.text)
 	}
-	isProblem(t, user(t, sandbox.RoleDeveloper).do(t, "GET", path, nil), http.StatusNotFound, "not-found")
-	isProblem(t, user(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/x/debug/sessions", `{"code":"1"}`), http.StatusForbidden, "forbidden")
-	isProblem(t, c.do(t, "POST", path+"/nonsense", nil), http.StatusUnprocessableEntity, "invalid-input", "nonsense")
+	wantProblem(t, newUser(t, sandbox.RoleDeveloper).do(t, "GET", path, nil), http.StatusNotFound, "not-found")
+	wantProblem(t, newUser(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/x/debug/sessions", `{"code":"1"}`), http.StatusForbidden, "forbidden")
+	wantProblem(t, c.do(t, "POST", path+"/nonsense", nil), http.StatusUnprocessableEntity, "invalid-input", "nonsense")
 	d.ok(t, "DELETE", path, nil)
 }
 
 // Events come with ids; who comes back with the last one gets those that follow.
-func TestEventsAndTheirResume(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	d, _ := c.open(t, map[string]any{"code": "print('hello')\nx = 1\ny = 2", "stop_on_entry": true, "breakpoints": []any{map[string]any{"line": 2, "logMessage": "x is to come"}}}, nil)
+func TestDebugEventsResume(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	d, _ := c.openDebugSession(t, map[string]any{"code": "print('hello')\nx = 1\ny = 2", "stop_on_entry": true, "breakpoints": []any{map[string]any{"line": 2, "logMessage": "x is to come"}}}, nil)
 	d.command(t, "continue", nil)
 	read := func(last string) (kinds []string, text string) {
 		ctx, done := context.WithCancel(t.Context())
 		defer done()
-		req, err := http.NewRequestWithContext(ctx, "GET", base+"/debug/sessions/"+d.session+"/events", nil)
+		req, err := http.NewRequestWithContext(ctx, "GET", serverURL+"/debug/sessions/"+d.session+"/events", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,10 +278,10 @@ func TestEventsAndTheirResume(t *testing.T) {
 
 // However much log points say, what a session keeps of it is bounded, and told without much
 // more memory than that has.
-func TestManyLongLogPoints(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	defer c.tidy(t)
-	d, a := c.open(t, map[string]any{
+func TestLogPointOutputIsBounded(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
+	d, a := c.openDebugSession(t, map[string]any{
 		"code": "x = 'A' * 15000\nfor i in range(2000):\n    pass", "breakpoints": []any{map[string]any{"line": 3, "logMessage": "{i}" + strings.Repeat("{x}", 15)}},
 	}, nil)
 	for a.get("where.state") == "running" {
@@ -298,7 +298,7 @@ func TestManyLongLogPoints(t *testing.T) {
 			t.Fatalf("%d bytes: %.20s", len(text), text)
 		}
 	}
-	numbered(t, list, list[0].id-1)
+	checkEventIDs(t, list, list[0].id-1)
 	if last := list[len(list)-1]; last.name != "terminated" || size < 4<<20 || size > 16<<20 {
 		t.Errorf("%d bytes in %d events, the last %s", size, len(list), last.name)
 	}
@@ -309,10 +309,10 @@ func TestManyLongLogPoints(t *testing.T) {
 
 // Who gives up a request lets the next one come to its turn: what goes on for nobody is
 // interrupted.
-func TestARequestThatIsGivenUp(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	defer c.tidy(t)
-	d, _ := c.open(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, nil)
+func TestAbandonedEvaluateIsInterrupted(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
+	d, _ := c.openDebugSession(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, nil)
 	ctx, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
 	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
@@ -325,7 +325,7 @@ func TestARequestThatIsGivenUp(t *testing.T) {
 		}
 	}()
 	body := strings.NewReader(`{"expression":"print('begun') or [0 for _ in iter(int, 1) if 0]"}`)
-	req, err := http.NewRequestWithContext(ctx, "POST", base+"/debug/sessions/"+d.session+"/evaluate", body)
+	req, err := http.NewRequestWithContext(ctx, "POST", serverURL+"/debug/sessions/"+d.session+"/evaluate", body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,6 +341,6 @@ func TestARequestThatIsGivenUp(t *testing.T) {
 	if took := time.Since(began); took > 4*time.Second { // by itself it would go on for five
 		t.Errorf("the next one was answered after %s", took)
 	}
-	stands(t, d.command(t, "next", nil), "step 2")
+	wantStop(t, d.command(t, "next", nil), "step 2")
 	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
 }

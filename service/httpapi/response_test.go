@@ -8,8 +8,8 @@ import (
 )
 
 // What a run answers is what history has of it, but for the notes that history is not to keep.
-func TestTheAnswerIsWhatHistoryHas(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestResponseEqualsHistory(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	for name, body := range map[string]map[string]any{
 		"artifact": {"code": "print('<a & b>')\nopen('/session/artifacts/x', 'w').write('1')\ndebug('n')\n{'k': [1, 2.5, None]}"},
 		"failure":  {"code": "1 / 0"},

@@ -1,4 +1,4 @@
-//go:build node
+//go:build clients
 
 package httpapi_test
 
@@ -15,13 +15,13 @@ import (
 	"glasshouse/sandbox"
 )
 
-// TestARealClient lets VS Code's own test client drive a session. scripts/test has it
+// TestVSCodeTestClient lets VS Code's own test client drive a session. scripts/test has it
 // built where node and npm are there.
-func TestARealClient(t *testing.T) {
+func TestVSCodeTestClient(t *testing.T) {
 	if os.Getenv("GLASSHOUSE_NODE_MODULES") == "" {
 		t.Fatal("GLASSHOUSE_NODE_MODULES must name a folder in which testdata/editor's packages are; scripts/test sets it")
 	}
-	c := user(t, sandbox.RoleDeveloper)
+	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,7 +32,7 @@ func TestARealClient(t *testing.T) {
 	go func() {
 		conn, err := listener.Accept()
 		if err == nil {
-			err = dap.Serve(t.Context(), conn, whole.AttachDAP)
+			err = dap.Serve(t.Context(), conn, testService.AttachDAP)
 		}
 		over <- err
 	}()

@@ -17,8 +17,8 @@ func contextOf(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
 
-func TestBadInputNamesItself(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestProblemNamesTheField(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	execute, create := "/sandbox/"+id+"/execute", "/sandbox/create"
 	big := strings.Repeat("#", 100_001)
@@ -70,7 +70,7 @@ func TestBadInputNamesItself(t *testing.T) {
 		{"GET", "/pending-writes", "", 403, "forbidden", "admin"},
 	} {
 		for _, root := range []string{"", "/api/v1"} {
-			c.root = root
+			c.prefix = root
 			var body any
 			if x.body != "" {
 				body = x.body
@@ -80,17 +80,17 @@ func TestBadInputNamesItself(t *testing.T) {
 			if len(name) > 60 {
 				name = name[:60]
 			}
-			t.Run(x.method+root+x.path+name, func(t *testing.T) { isProblem(t, a, x.status, x.kind, x.word) })
+			t.Run(x.method+root+x.path+name, func(t *testing.T) { wantProblem(t, a, x.status, x.kind, x.word) })
 		}
 	}
-	c.root = ""
-	isProblem(t, c.do(t, "POST", execute, `{"code":"1"}`, "Content-Type", "text/plain"), http.StatusUnsupportedMediaType, "invalid-input", "header Content-Type: application/json")
+	c.prefix = ""
+	wantProblem(t, c.do(t, "POST", execute, `{"code":"1"}`, "Content-Type", "text/plain"), http.StatusUnsupportedMediaType, "invalid-input", "header Content-Type: application/json")
 	if a := c.run(t, id, "1+1"); a.get("result") != 2.0 {
 		t.Errorf("the sandbox does not go on: %s", a.text)
 	}
 }
 
-func TestKeysAndOwners(t *testing.T) {
+func TestKeysSeeTheirOwnOnly(t *testing.T) {
 	for _, path := range []string{"/", "/healthz", "/readyz", "/docs", "/openapi.json"} {
 		if a := (client{}).do(t, "GET", path, nil); a.status != http.StatusOK {
 			t.Errorf("%s without a key: HTTP %d %s", path, a.status, a.text)
@@ -98,41 +98,41 @@ func TestKeysAndOwners(t *testing.T) {
 	}
 	for _, c := range []client{{}, {secret: "gh_wrong"}} {
 		a := c.do(t, "POST", "/sandbox/create", `{}`)
-		isProblem(t, a, http.StatusUnauthorized, "unauthorized")
+		wantProblem(t, a, http.StatusUnauthorized, "unauthorized")
 		if a.header.Get("WWW-Authenticate") == "" {
 			t.Error("no WWW-Authenticate")
 		}
 	}
-	agent, developer := user(t, sandbox.RoleAgent), user(t, sandbox.RoleDeveloper)
+	agent, developer := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleDeveloper)
 	id := agent.create(t, nil)
 	eid, _ := agent.run(t, id, "1").get("execution_id").(string)
 	for _, path := range []string{"/sandbox/" + id + "/status", "/sandbox/" + id + "/history", "/executions/" + eid} {
-		isProblem(t, developer.do(t, "GET", path, nil), http.StatusNotFound, "not-found")
+		wantProblem(t, developer.do(t, "GET", path, nil), http.StatusNotFound, "not-found")
 		admin.ok(t, "GET", path, nil)
 	}
-	isProblem(t, developer.do(t, "GET", "/executions?after="+eid, nil), http.StatusUnprocessableEntity, "invalid-input", "cursor")
+	wantProblem(t, developer.do(t, "GET", "/executions?after="+eid, nil), http.StatusUnprocessableEntity, "invalid-input", "cursor")
 	agent.ok(t, "GET", "/executions?after="+eid, nil)
-	isProblem(t, agent.do(t, "POST", "/keys", `{"name":"more"}`), http.StatusForbidden, "forbidden")
-	isProblem(t, developer.do(t, "POST", "/keys", `{"name":"more","role":"admin"}`), http.StatusForbidden, "forbidden")
-	isProblem(t, developer.do(t, "POST", "/keys", `{"name":"more","user_id":"root"}`), http.StatusForbidden, "forbidden")
+	wantProblem(t, agent.do(t, "POST", "/keys", `{"name":"more"}`), http.StatusForbidden, "forbidden")
+	wantProblem(t, developer.do(t, "POST", "/keys", `{"name":"more","role":"admin"}`), http.StatusForbidden, "forbidden")
+	wantProblem(t, developer.do(t, "POST", "/keys", `{"name":"more","user_id":"root"}`), http.StatusForbidden, "forbidden")
 	made := developer.ok(t, "POST", "/keys", `{"name":"more"}`)
 	secret, _ := made.get("key").(string)
 	more := client{secret: secret}
 	more.ok(t, "GET", "/executions", nil)
 	developer.ok(t, "DELETE", "/keys/"+made.get("id").(string), nil)
-	isProblem(t, more.do(t, "GET", "/executions", nil), http.StatusUnauthorized, "unauthorized", "revoked")
+	wantProblem(t, more.do(t, "GET", "/executions", nil), http.StatusUnauthorized, "unauthorized", "revoked")
 	if a := admin.ok(t, "GET", "/keys", nil); strings.Contains(string(a.text), secret) {
 		t.Error("a list of keys shows a secret")
 	}
 }
 
-func TestPlacesAreBounded(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestSandboxesPerUserAreLimited(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	for range 4 {
 		c.create(t, nil)
 	}
 	a := c.do(t, "POST", "/sandbox/create", `{}`)
-	isProblem(t, a, http.StatusTooManyRequests, "limit-reached")
+	wantProblem(t, a, http.StatusTooManyRequests, "limit-reached")
 	if a.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
@@ -144,9 +144,9 @@ func TestPlacesAreBounded(t *testing.T) {
 }
 
 // Where no sandbox comes free in time the answer is 503, and when to come again.
-func TestABurstIsToldToComeAgain(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
-	c.at = hasty
+func TestExhaustedPoolAnswers503WithRetryAfter(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
+	c.server = smallServerURL
 	zygotes := 0
 	tasks, _ := filepath.Glob("/proc/self/task/*/children")
 	for _, task := range tasks {
@@ -171,13 +171,13 @@ func TestABurstIsToldToComeAgain(t *testing.T) {
 			break
 		}
 	}
-	isProblem(t, a, http.StatusServiceUnavailable, "full")
+	wantProblem(t, a, http.StatusServiceUnavailable, "full")
 	if a.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
 	}
 }
 
-func TestDocumentation(t *testing.T) {
+func TestOpenAPIAndDocsAreServed(t *testing.T) {
 	a := (client{}).do(t, "GET", "/openapi.json", nil)
 	if version, _ := a.get("openapi").(string); !strings.HasPrefix(version, "3.1") {
 		t.Errorf("openapi %q", version)

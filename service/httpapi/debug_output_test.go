@@ -8,7 +8,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-const printing = `import time
+const printingProgram = `import time
 print("before")
 print("half", end="")
 x = 1
@@ -19,11 +19,11 @@ late()
 done = True`
 
 // What a program prints is told as it prints it, ahead of the stop that comes behind.
-func TestOutputComesAheadOfTheStopBehindIt(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	defer c.tidy(t)
-	d, a := c.open(t, map[string]any{"code": printing, "breakpoints": []any{4, 9}}, nil)
-	stands(t, a, "breakpoint 4")
+func TestDebugOutputPrecedesTheStopAfterIt(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
+	d, a := c.openDebugSession(t, map[string]any{"code": printingProgram, "breakpoints": []any{4, 9}}, nil)
+	wantStop(t, a, "breakpoint 4")
 	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
 	until := func(kind string) (printed string) {
 		t.Helper()
@@ -58,11 +58,11 @@ func TestOutputComesAheadOfTheStopBehindIt(t *testing.T) {
 }
 
 // Each of many lines is told ahead of the stop right behind it.
-func TestOutputAndStopsStayInTheirOrder(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	defer c.tidy(t)
+func TestDebugOutputAndStopsKeepTheirOrder(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
 	const turns = 40
-	d, _ := c.open(t, map[string]any{"code": fmt.Sprintf("for i in range(%d):\n    print(i)\n    x = i", turns), "breakpoints": []any{3}}, nil)
+	d, _ := c.openDebugSession(t, map[string]any{"code": fmt.Sprintf("for i in range(%d):\n    print(i)\n    x = i", turns), "breakpoints": []any{3}}, nil)
 	for range turns {
 		d.command(t, "continue", nil)
 	}
@@ -90,10 +90,10 @@ func TestOutputAndStopsStayInTheirOrder(t *testing.T) {
 }
 
 // A program that floods is told of as far as max_output_size, and that it is cut.
-func TestOutputThatFloods(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	defer c.tidy(t)
-	d, _ := c.open(t, map[string]any{"code": "for i in range(300):\n    print('x' * 99)\n    y = i"}, map[string]any{"max_output_size": 10_000})
+func TestDebugOutputIsBounded(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
+	d, _ := c.openDebugSession(t, map[string]any{"code": "for i in range(300):\n    print('x' * 99)\n    y = i"}, map[string]any{"max_output_size": 10_000})
 	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
 	size, said := 0, ""
 	for {
@@ -114,20 +114,20 @@ func TestOutputThatFloods(t *testing.T) {
 	}
 }
 
-func TestAnEditorSeesOutputWhileTheProgramStands(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
-	defer c.tidy(t)
+func TestDAPClientGetsOutputBeforeTheStop(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
 	id := c.create(t, nil)
-	e := edit(t)
-	e.must("initialize", map[string]any{"adapterID": "glasshouse"})
-	e.must("attach", map[string]any{"token": c.secret, "sandbox": id, "code": printing})
-	e.must("setBreakpoints", map[string]any{"source": map[string]any{}, "breakpoints": []any{map[string]any{"line": 4}}})
-	e.must("configurationDone", nil)
+	e := dapConnect(t)
+	e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
+	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": id, "code": printingProgram})
+	e.mustRequest("setBreakpoints", map[string]any{"source": map[string]any{}, "breakpoints": []any{map[string]any{"line": 4}}})
+	e.mustRequest("configurationDone", nil)
 	for printed := ""; printed != "before\nhalf"; { // in however many pieces
-		printed += e.wait("output")["output"].(string)
+		printed += e.waitEvent("output")["output"].(string)
 	}
-	if body := e.wait("stopped"); body["reason"] != "breakpoint" {
+	if body := e.waitEvent("stopped"); body["reason"] != "breakpoint" {
 		t.Errorf("the stop: %v", body)
 	}
-	e.must("disconnect", nil)
+	e.mustRequest("disconnect", nil)
 }

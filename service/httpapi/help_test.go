@@ -9,8 +9,8 @@ import (
 
 // What the context has goes through process, in the templates and in a processor of
 // one's own.
-func TestProcessorsTakeTheContextsData(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestProcessorsReceiveContextData(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	for _, x := range []struct {
 		kind, code string
@@ -37,8 +37,8 @@ func TestProcessorsTakeTheContextsData(t *testing.T) {
 
 // A template is filled in at its marked line, as it says, or its class alone is sent:
 // both ways what process returns is the result.
-func TestTemplatesAreFilledIn(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestFilledInTemplatesReturnTheirResult(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	const mark = "        # Add your transformation logic here\n"
 	for kind, x := range map[string]struct{ fill, want string }{
@@ -48,7 +48,7 @@ func TestTemplatesAreFilledIn(t *testing.T) {
 	} {
 		template := c.ok(t, "POST", "/sandbox/"+id+"/templates/processor", map[string]any{"processor_type": kind})
 		code, _ := template.get("template_code").(string)
-		if strings.Count(code, mark) != 1 || !strings.Contains(compact(template.get("instructions")), strings.TrimSpace(mark)) {
+		if strings.Count(code, mark) != 1 || !strings.Contains(compactJSON(template.get("instructions")), strings.TrimSpace(mark)) {
 			t.Fatalf("%s: %s", kind, template.text)
 		}
 		var data any = []map[string]any{{"n": 5}, {"n": 6}}
@@ -62,7 +62,7 @@ func TestTemplatesAreFilledIn(t *testing.T) {
 		alone := filled[:strings.LastIndex(filled, "\n\n\n")]
 		for _, code := range []string{filled, alone} {
 			a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code, "context": map[string]any{"data": data}})
-			if compact(a.get("result")) != x.want {
+			if compactJSON(a.get("result")) != x.want {
 				t.Errorf("%s: %s", kind, a.text)
 			}
 		}

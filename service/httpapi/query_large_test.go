@@ -10,8 +10,8 @@ import (
 )
 
 // Results of odd shapes and of any size, through the wall.
-func TestLargeAndOddResults(t *testing.T) {
-	c := user(t, sandbox.RoleAdmin)
+func TestLargeAndUnusualResults(t *testing.T) {
+	c := newUser(t, sandbox.RoleAdmin)
 	id := c.create(t, map[string]any{"profile": "unrestricted", "max_memory_mb": 512, "max_execution_time": 60})
 	for _, x := range []struct{ code, want string }{
 		{`[db_query("SELECT FROM generate_series(1, 3)"), db_query("SELECT FROM users WHERE false"), db_frame("SELECT FROM generate_series(1, 3)").shape]`, `[[{},{},{}],[],[3,0]]`},
@@ -71,36 +71,36 @@ uuid.UUID.__init__ = before
 [told, db_query("SELECT 2 AS a")]`, `[["the answer to another question is being read","'mine'"],[{"a":2}]]`},
 	} {
 		a := c.run(t, id, x.code)
-		if got := compact(a.get("result")); got != x.want {
+		if got := compactJSON(a.get("result")); got != x.want {
 			t.Errorf("%s\n  got  %s %v %v\n  want %s", x.code, got, a.get("exception"), a.get("error"), x.want)
 		}
 	}
 }
 
 // bulk is 56 MiB in 57 344 rows, under the budget of bytes.
-const bulk = "SELECT n AS a, repeat(chr(97 + n % 26), 1010) AS b FROM generate_series(1, 57344) n"
+const bulkQuery = "SELECT n AS a, repeat(chr(97 + n % 26), 1010) AS b FROM generate_series(1, 57344) n"
 
 // A large result costs the service next to nothing, however slowly it is taken and however
 // many are at once, and the child little more than what it keeps.
-func TestLargeResultsAreNotHeld(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestLargeResultsTakeLittleServiceMemory(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	const at = 3
 	for helper, most := range map[string]float64{"db_query": 56 * 1.5, "db_frame": 56 * 1.5} {
 		var ids []string
 		var before float64 // what a child takes without a result
 		for range at {
 			ids = append(ids, c.create(t, map[string]any{"max_memory_mb": 400}))
-			before = peak(c.run(t, ids[len(ids)-1], "import pandas\ndb_frame('SELECT 1 AS a')"))
+			before = peakMemory(c.run(t, ids[len(ids)-1], "import pandas\ndb_frame('SELECT 1 AS a')"))
 		}
 		var was, is runtime.MemStats
 		runtime.ReadMemStats(&was)
 		var all sync.WaitGroup
 		for _, id := range ids {
 			all.Go(func() {
-				a := c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": fmt.Sprintf("n = len(%s(%q))\nn", helper, bulk)})
+				a := c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": fmt.Sprintf("n = len(%s(%q))\nn", helper, bulkQuery)})
 				if a.get("result") != 57344.0 {
 					t.Errorf("%s: %s", helper, a.text)
-				} else if used := peak(a) - before; used > most {
+				} else if used := peakMemory(a) - before; used > most {
 					t.Errorf("%s of 56 MiB took %.0f MiB of the child", helper, used)
 				}
 			})
@@ -116,8 +116,8 @@ func TestLargeResultsAreNotHeld(t *testing.T) {
 	}
 }
 
-// peak is the most memory that a run had, in MiB.
-func peak(a answer) float64 {
+// peakMemory is the most memory that a run had, in MiB.
+func peakMemory(a answer) float64 {
 	mb, _ := a.get("usage.peak_memory_mb").(float64)
 	return mb
 }

@@ -11,22 +11,22 @@ import (
 	"testing"
 )
 
-// sseEvent is one event as a client reads it.
-type sseEvent struct {
+// serverEvent is one event as a client reads it.
+type serverEvent struct {
 	id   int64
 	name string
 	data map[string]any
 }
 
-// events reads a stream as the standard's algorithm does; close hangs up.
-type events struct {
+// eventReader reads a stream as the standard's algorithm does; close hangs up.
+type eventReader struct {
 	t     testing.TB
 	resp  *http.Response
 	lines *bufio.Scanner
 	close context.CancelFunc
 }
 
-func (c client) stream(t testing.TB, method, path string, body any, headers ...string) *events {
+func (c client) stream(t testing.TB, method, path string, body any, headers ...string) *eventReader {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -34,7 +34,7 @@ func (c client) stream(t testing.TB, method, path string, body any, headers ...s
 	if body != nil {
 		in = strings.NewReader(string(mustJSON(t, body)))
 	}
-	req, err := http.NewRequestWithContext(ctx, method, base+c.root+path, in)
+	req, err := http.NewRequestWithContext(ctx, method, serverURL+c.prefix+path, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,12 +51,12 @@ func (c client) stream(t testing.TB, method, path string, body any, headers ...s
 	t.Cleanup(func() { resp.Body.Close() })
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 64<<20)
-	return &events{t, resp, lines, cancel}
+	return &eventReader{t, resp, lines, cancel}
 }
 
 // next is the next event; false at the end of the stream, or where it broke off.
-func (e *events) next() (sseEvent, bool) {
-	var out sseEvent
+func (e *eventReader) next() (serverEvent, bool) {
+	var out serverEvent
 	var data string
 	for e.lines.Scan() {
 		field, value, _ := strings.Cut(e.lines.Text(), ": ")
@@ -80,7 +80,7 @@ func (e *events) next() (sseEvent, bool) {
 	return out, false
 }
 
-func (e *events) all() (list []sseEvent) {
+func (e *eventReader) all() (list []serverEvent) {
 	for event, more := e.next(); more; event, more = e.next() {
 		list = append(list, event)
 	}
@@ -88,7 +88,7 @@ func (e *events) all() (list []sseEvent) {
 }
 
 // until reads on to the first event of a name.
-func (e *events) until(name string) (list []sseEvent) {
+func (e *eventReader) until(name string) (list []serverEvent) {
 	e.t.Helper()
 	for event, more := e.next(); more; event, more = e.next() {
 		if list = append(list, event); event.name == name {
@@ -99,8 +99,8 @@ func (e *events) until(name string) (list []sseEvent) {
 	return nil
 }
 
-// texts joins what was printed to one stream.
-func texts(list []sseEvent, name string) string {
+// joinText joins what was printed to one stream.
+func joinText(list []serverEvent, name string) string {
 	var b strings.Builder
 	for _, e := range list {
 		if e.name == name {
@@ -110,8 +110,8 @@ func texts(list []sseEvent, name string) string {
 	return b.String()
 }
 
-// names are the events' names, with runs of one made one.
-func names(list []sseEvent) (out []string) {
+// eventNames are the events' names, with runs of one made one.
+func eventNames(list []serverEvent) (out []string) {
 	for _, e := range list {
 		if len(out) == 0 || out[len(out)-1] != e.name {
 			out = append(out, e.name)
@@ -120,8 +120,8 @@ func names(list []sseEvent) (out []string) {
 	return out
 }
 
-// numbered checks that the ids count on from the one before.
-func numbered(t testing.TB, list []sseEvent, from int64) {
+// checkEventIDs checks that the ids count on from the one before.
+func checkEventIDs(t testing.TB, list []serverEvent, from int64) {
 	t.Helper()
 	for i, e := range list {
 		if e.id != from+int64(i)+1 {

@@ -14,7 +14,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-const totals = `total = 0
+const totalsProgram = `total = 0
 seen = []
 def add(n):
     global total
@@ -27,13 +27,13 @@ for i in range(200):
 total`
 
 // steps of totals: the first three lines, and six for each turn.
-const perTurn = 6
+const stepsPerIteration = 6
 
 // A debugged run is read from history, step by step, as it was.
-func TestADebuggedRunIsReadFromHistory(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
+func TestRecordingIsReadStepByStep(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
-	d := c.debug(t, id, map[string]any{"code": totals})
+	d := c.debugStream(t, id, map[string]any{"code": totalsProgram})
 	c.ok(t, "DELETE", "/sandbox/"+id, nil) // what is kept outlives it
 	path := "/executions/" + d.execution.ID
 
@@ -54,16 +54,16 @@ func TestADebuggedRunIsReadFromHistory(t *testing.T) {
 	if perStep := float64(page.Bytes) / float64(page.Total); perStep < 0.1 || perStep > 6 {
 		t.Errorf("%.2f bytes a step are kept", perStep)
 	}
-	if got := told(page.Steps); got != "1 2 3 9 10* 5 6 7 8 9" || page.Next != 11 || page.Total != 3+200*perTurn+2 {
+	if got := stepMarks(page.Steps); got != "1 2 3 9 10* 5 6 7 8 9" || page.Next != 11 || page.Total != 3+200*stepsPerIteration+2 {
 		t.Errorf("steps %s, then %d of %d", got, page.Next, page.Total)
 	}
 	read(page.Total-3, 100)
-	if got := told(page.Steps); got != "7 8 9 11" || page.Next != 0 {
+	if got := stepMarks(page.Steps); got != "7 8 9 11" || page.Next != 0 {
 		t.Errorf("the last steps %s, then %d", got, page.Next)
 	}
 
 	var view debugger.StepView
-	at := 3 + 100*perTurn + 5 // the 101st turn, at seen.append
+	at := 3 + 100*stepsPerIteration + 5 // the 101st turn, at seen.append
 	if err := json.Unmarshal(c.ok(t, "GET", fmt.Sprintf("%s/steps/%d", path, at), nil).text, &view); err != nil {
 		t.Fatal(err)
 	}
@@ -109,26 +109,26 @@ func TestADebuggedRunIsReadFromHistory(t *testing.T) {
 		t.Errorf("a condition that never holds: %s", found.text)
 	}
 
-	isProblem(t, c.do(t, "GET", fmt.Sprintf("%s/steps/%d", path, page.Total+1), nil), http.StatusNotFound, "not-found", "no such step")
-	isProblem(t, c.do(t, "GET", path+"/steps/1/variables?frame=99", nil), http.StatusNotFound, "not-found", "no such frame")
-	isProblem(t, c.do(t, "GET", path+"/find?condition=f()", nil), http.StatusUnprocessableEntity, "invalid-input", "condition")
-	isProblem(t, user(t, sandbox.RoleDeveloper).do(t, "GET", path+"/steps", nil), http.StatusNotFound, "not-found")
-	isProblem(t, user(t, sandbox.RoleAgent).do(t, "GET", path+"/steps", nil), http.StatusForbidden, "forbidden")
+	wantProblem(t, c.do(t, "GET", fmt.Sprintf("%s/steps/%d", path, page.Total+1), nil), http.StatusNotFound, "not-found", "no such step")
+	wantProblem(t, c.do(t, "GET", path+"/steps/1/variables?frame=99", nil), http.StatusNotFound, "not-found", "no such frame")
+	wantProblem(t, c.do(t, "GET", path+"/find?condition=f()", nil), http.StatusUnprocessableEntity, "invalid-input", "condition")
+	wantProblem(t, newUser(t, sandbox.RoleDeveloper).do(t, "GET", path+"/steps", nil), http.StatusNotFound, "not-found")
+	wantProblem(t, newUser(t, sandbox.RoleAgent).do(t, "GET", path+"/steps", nil), http.StatusForbidden, "forbidden")
 }
 
-func TestARunThatWasNotDebuggedHasNoSteps(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
+func TestExecutionWithoutDebuggingHasNoSteps(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
 	e, _ := c.run(t, id, "1").get("execution_id").(string)
-	isProblem(t, c.do(t, "GET", "/executions/"+e+"/steps", nil), http.StatusNotFound, "not-found", "not debugged")
+	wantProblem(t, c.do(t, "GET", "/executions/"+e+"/steps", nil), http.StatusNotFound, "not-found", "not debugged")
 }
 
 // A debugged run is told in few words, whatever its length, and a failure by what led
 // to it.
-func TestExplainADebuggedRun(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
+func TestExplainIsShortAndNamesTheCause(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, map[string]any{"cpu_percent": 100})
-	d := c.debug(t, id, map[string]any{"code": `prices = {'a': 2, 'b': 3}
+	d := c.debugStream(t, id, map[string]any{"code": `prices = {'a': 2, 'b': 3}
 unused = 1
 def cost(name, n):
     each = prices[name]
@@ -156,8 +156,8 @@ cost(order[0], order[1])`})
 }
 
 // The Python that scripts/setup makes has the recorder in C: the wall lets it in.
-func TestWhichRecorderRecords(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
+func TestCRecorderIsUsedWhereItIsBuilt(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
 	out, err := exec.Command(os.Getenv("GLASSHOUSE_PYTHON"), "-c",
 		"import sys; sys.path.insert(0, '../../sandbox/python/guest'); import recorder_make; print(recorder_make._fast is not None)").Output()
 	if err != nil {
@@ -166,7 +166,7 @@ func TestWhichRecorderRecords(t *testing.T) {
 	// Only it can read the variables of a function that shares them, on Python 3.11.
 	const code = "def outer():\n    shared = 7\n    def inner():\n        return shared\n    return inner()\nouter()"
 	built := strings.TrimSpace(string(out)) == "True"
-	d, read := c.debug(t, c.create(t, nil), map[string]any{"code": code}), false
+	d, read := c.debugStream(t, c.create(t, nil), map[string]any{"code": code}), false
 	for _, step := range d.steps {
 		read = read || step.State.Variables["shared"] == "7"
 	}

@@ -15,30 +15,30 @@ import (
 	"glasshouse/service/httpapi"
 )
 
-// slow is a reader that takes nothing of its answer until it is let.
-type slow struct {
-	header http.Header
-	once   sync.Once
-	begun  chan struct{} // closed when an answer comes
-	let    chan struct{}
-	took   int
+// blockedWriter is a reader that takes nothing of its answer until it is let.
+type blockedWriter struct {
+	header  http.Header
+	once    sync.Once
+	begun   chan struct{} // closed when an answer comes
+	release chan struct{}
+	written int
 }
 
-func (s *slow) Header() http.Header { return s.header }
-func (s *slow) WriteHeader(int)     {}
-func (s *slow) Write(b []byte) (int, error) {
+func (s *blockedWriter) Header() http.Header { return s.header }
+func (s *blockedWriter) WriteHeader(int)     {}
+func (s *blockedWriter) Write(b []byte) (int, error) {
 	s.once.Do(func() { close(s.begun) })
-	<-s.let
-	s.took += len(b)
+	<-s.release
+	s.written += len(b)
 	return len(b), nil
 }
 
 // Who asks for records and does not read them has few of them made, and where they are
 // large no other answer; others read on, and so does the one who has read.
-func TestAnswersThatNobodyReads(t *testing.T) {
+func TestUnreadResponsesAreLimited(t *testing.T) {
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
-	handler := httpapi.New(httpapi.Config{Service: whole, Log: log, Version: "test"})
+	handler := httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test"})
 	get := func(ctx context.Context, c client, path string, w http.ResponseWriter) {
 		r := httptest.NewRequestWithContext(ctx, "GET", path, nil)
 		r.Header.Set("Authorization", "Bearer "+c.secret)
@@ -51,7 +51,7 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 	}
 	for _, size := range []int{100_000, 16_000_000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			c, other := user(t, sandbox.RoleAgent), user(t, sandbox.RoleAgent)
+			c, other := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
 			e := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": fmt.Sprintf("print('x' * %d)\n'x' * 1_500_000", size), "config": map[string]any{"max_output_size": 16 << 20}})
 			id, _ := e.get("execution_id").(string)
 			if len(e.text) < size {
@@ -59,9 +59,9 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 			}
 			path, let := "/executions/"+id, make(chan struct{})
 			var all sync.WaitGroup
-			readers := make([]*slow, 4)
+			readers := make([]*blockedWriter, 4)
 			for n := range readers {
-				w := &slow{header: http.Header{}, begun: make(chan struct{}), let: let}
+				w := &blockedWriter{header: http.Header{}, begun: make(chan struct{}), release: let}
 				readers[n] = w
 				all.Go(func() { get(t.Context(), c, path, w) })
 				<-w.begun
@@ -84,8 +84,8 @@ func TestAnswersThatNobodyReads(t *testing.T) {
 			close(let)
 			all.Wait()
 			for n, w := range readers {
-				if w.took < size {
-					t.Errorf("reader %d had %d bytes", n, w.took)
+				if w.written < size {
+					t.Errorf("reader %d had %d bytes", n, w.written)
 				}
 			}
 			if got := status(t.Context(), c, path); got != http.StatusOK {

@@ -11,8 +11,8 @@ import (
 
 // What a user's uploads take in all sandboxes has a bound, which is kept exactly: what
 // is refused, replaced, removed, torn off or goes with its sandbox takes nothing.
-func TestRoomForTheUploadsOfAUser(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestUploadsOfOneUserAreBounded(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	roomy := map[string]any{"upload_max_bytes": 64 << 20, "file_max_bytes": 64 << 20}
 	one, two := c.create(t, roomy), c.create(t, roomy)
 	all := strings.Repeat("x", 16<<20-4096) // with a page for its name
@@ -23,28 +23,28 @@ func TestRoomForTheUploadsOfAUser(t *testing.T) {
 		}
 	}
 	taken(c.put(t, one, "deep/er/most", all[:10<<20]))
-	isProblem(t, c.put(t, two, "deep/er/much", all[:7<<20]), 413, "too-large", "all your sandboxes", "16777216")
-	isProblem(t, c.put(t, two, "all", all), 413, "too-large", "all your sandboxes")
+	wantProblem(t, c.put(t, two, "deep/er/much", all[:7<<20]), 413, "too-large", "all your sandboxes", "16777216")
+	wantProblem(t, c.put(t, two, "all", all), 413, "too-large", "all your sandboxes")
 	taken(c.put(t, two, "less", all[:5<<20]))
 	taken(c.put(t, two, "less", "little")) // for a moment both are there
 	for n := range 200 {
 		taken(c.put(t, two, fmt.Sprintf("many/%d/x", n), "x"))
 	}
-	isProblem(t, c.put(t, two, "less", all[:4<<20]), 413, "too-large", "all your sandboxes") // of bytes there would be so many
+	wantProblem(t, c.put(t, two, "less", all[:4<<20]), 413, "too-large", "all your sandboxes") // of bytes there would be so many
 	for n := range 200 {
 		c.ok(t, "DELETE", fmt.Sprintf("/sandbox/%s/files/many/%d/x", two, n), nil)
 	}
 	taken(c.put(t, two, "less", all[:4<<20]))
-	isProblem(t, c.put(t, two, "less/x", "a file is in the way"), 422, "invalid-input")
-	isProblem(t, c.put(t, two, "../x", "no name"), 422, "invalid-input")
-	isProblem(t, c.do(t, "POST", "/sandbox/"+two+"/files", "--b\r\nContent-Disposition: form-data; name=f; filename=torn\r\n\r\n"+all[:1<<20], "Content-Type", "multipart/form-data; boundary=b"), 400, "malformed")
-	other := user(t, sandbox.RoleAgent)
+	wantProblem(t, c.put(t, two, "less/x", "a file is in the way"), 422, "invalid-input")
+	wantProblem(t, c.put(t, two, "../x", "no name"), 422, "invalid-input")
+	wantProblem(t, c.do(t, "POST", "/sandbox/"+two+"/files", "--b\r\nContent-Disposition: form-data; name=f; filename=torn\r\n\r\n"+all[:1<<20], "Content-Type", "multipart/form-data; boundary=b"), 400, "malformed")
+	other := newUser(t, sandbox.RoleAgent)
 	taken(other.put(t, other.create(t, roomy), "all", all))
 
 	c.ok(t, "DELETE", "/sandbox/"+two+"/files/less", nil)
 	c.ok(t, "DELETE", "/sandbox/"+one, nil)
 	taken(c.put(t, two, "all", all))
-	isProblem(t, c.put(t, two, "more", ""), 413, "too-large", "all your sandboxes")
+	wantProblem(t, c.put(t, two, "more", ""), 413, "too-large", "all your sandboxes")
 	c.ok(t, "DELETE", "/sandbox/"+two+"/files/all", nil)
 	a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1", "files": []map[string]any{{"path": "a", "content": all[:2<<20]}}})
 	if a.get("result") != 1.0 {
@@ -55,15 +55,15 @@ func TestRoomForTheUploadsOfAUser(t *testing.T) {
 
 // The room that the uploads of all have is shared: where it is full, it is for the next
 // one to wait.
-func TestRoomForAllUploads(t *testing.T) {
-	one, two := user(t, sandbox.RoleAgent), user(t, sandbox.RoleAgent)
-	one.at, two.at = hasty, hasty
+func TestUploadsOfAllUsersAreBounded(t *testing.T) {
+	one, two := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
+	one.server, two.server = smallServerURL, smallServerURL
 	first, second := one.create(t, nil), two.create(t, nil)
 	if a := one.put(t, first, "a", strings.Repeat("a", 3<<20)); a.status != http.StatusOK {
 		t.Fatalf("%s", a.text)
 	}
 	a := two.put(t, second, "b", strings.Repeat("b", 2<<20))
-	if isProblem(t, a, 503, "full", "all sandboxes"); a.header.Get("Retry-After") == "" {
+	if wantProblem(t, a, 503, "full", "all sandboxes"); a.header.Get("Retry-After") == "" {
 		t.Errorf("%v", a.header)
 	}
 	one.ok(t, "DELETE", "/sandbox/"+first, nil)

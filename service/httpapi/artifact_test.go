@@ -14,8 +14,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// left are the artifacts of an answer, by path.
-func left(t testing.TB, a answer) map[string]sandbox.Artifact {
+// artifactsOf are the artifacts of an answer, by path.
+func artifactsOf(t testing.TB, a answer) map[string]sandbox.Artifact {
 	t.Helper()
 	var body struct {
 		Artifacts []sandbox.Artifact `json:"artifacts"`
@@ -30,7 +30,7 @@ func left(t testing.TB, a answer) map[string]sandbox.Artifact {
 	return out
 }
 
-func paths(m map[string]sandbox.Artifact) string {
+func describeArtifacts(m map[string]sandbox.Artifact) string {
 	var out []string
 	for path, a := range m {
 		out = append(out, path+":"+string(a.Change))
@@ -49,8 +49,8 @@ func sorted(list []string) []string {
 
 // What a run leaves is kept: what is new and what it changed, and not what was there
 // before; by URL, on the host, and after the sandbox.
-func TestArtifacts(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestArtifactsAreKeptWithURLAndPath(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	a := c.run(t, id, `
 import pathlib, matplotlib.pyplot as plt
@@ -60,12 +60,12 @@ out = pathlib.Path("/session/artifacts")
 (out / "deep" / "er" / "odd\nnäme.json").write_text("{}")
 plt.plot([1, 2]); plt.savefig(out / "plot.png"); plt.close("all")
 pathlib.Path("/session/mine.txt").write_text("mine")`)
-	first := left(t, a)
-	if got := paths(first); got != "a.csv:new deep/er/odd\nnäme.json:new plot.png:new" {
+	first := artifactsOf(t, a)
+	if got := describeArtifacts(first); got != "a.csv:new deep/er/odd\nnäme.json:new plot.png:new" {
 		t.Fatalf("%q: %s", got, a.text)
 	}
 	csv := first["a.csv"]
-	if csv.Size != 4 || csv.SHA256 != hexSum("x\n1\n") || csv.MIME != "text/csv; charset=utf-8" || first["plot.png"].MIME != "image/png" {
+	if csv.Size != 4 || csv.SHA256 != sha256Hex("x\n1\n") || csv.MIME != "text/csv; charset=utf-8" || first["plot.png"].MIME != "image/png" {
 		t.Errorf("%+v", csv)
 	}
 	host, _ := a.get("artifact_map").(map[string]any)["/session/artifacts/a.csv"].(string)
@@ -87,12 +87,12 @@ pathlib.Path("/session/mine.txt").write_text("mine")`)
 		t.Errorf("HTTP %d %q", part.status, part.text)
 	}
 	// At once, with the same size: no time need have passed on the file system's clock.
-	second := left(t, c.run(t, id, `open("/session/artifacts/a.csv", "w").write("x\n2\n"); open("/session/artifacts/b.txt", "w").write("b")`))
-	if paths(second) != "a.csv:changed b.txt:new" {
-		t.Errorf("%q", paths(second))
+	second := artifactsOf(t, c.run(t, id, `open("/session/artifacts/a.csv", "w").write("x\n2\n"); open("/session/artifacts/b.txt", "w").write("b")`))
+	if describeArtifacts(second) != "a.csv:changed b.txt:new" {
+		t.Errorf("%q", describeArtifacts(second))
 	}
-	if third := left(t, c.run(t, id, `open("/session/artifacts/a.csv").read(); open("/session/artifacts/b.txt", "w").write("b")`)); len(third) != 0 {
-		t.Errorf("a run that changed nothing has %q", paths(third))
+	if third := artifactsOf(t, c.run(t, id, `open("/session/artifacts/a.csv").read(); open("/session/artifacts/b.txt", "w").write("b")`)); len(third) != 0 {
+		t.Errorf("a run that changed nothing has %q", describeArtifacts(third))
 	}
 	if old := c.do(t, "GET", csv.URL, nil); string(old.text) != "x\n1\n" {
 		t.Errorf("the first version is %q", old.text)
@@ -109,24 +109,24 @@ out.joinpath("a.csv").unlink(); out.joinpath("a.csv").mkdir(); out.joinpath("a.c
 		}
 	}
 
-	other := user(t, sandbox.RoleDeveloper)
-	isProblem(t, other.do(t, "GET", csv.URL, nil), 404, "not-found")
-	isProblem(t, other.do(t, "GET", "/sandbox/"+id+"/artifacts", nil), 404, "not-found")
-	isProblem(t, (client{}).do(t, "GET", csv.URL, nil), 401, "unauthorized")
+	other := newUser(t, sandbox.RoleDeveloper)
+	wantProblem(t, other.do(t, "GET", csv.URL, nil), 404, "not-found")
+	wantProblem(t, other.do(t, "GET", "/sandbox/"+id+"/artifacts", nil), 404, "not-found")
+	wantProblem(t, (client{}).do(t, "GET", csv.URL, nil), 401, "unauthorized")
 	c.ok(t, "DELETE", "/sandbox/"+id, nil)
-	list := left(t, c.ok(t, "GET", "/sandbox/"+id+"/artifacts", nil))
-	if len(list) != 6 || list["a.csv"].SHA256 != hexSum("x\n2\n") {
-		t.Errorf("of the deleted sandbox: %q", paths(list))
+	list := artifactsOf(t, c.ok(t, "GET", "/sandbox/"+id+"/artifacts", nil))
+	if len(list) != 6 || list["a.csv"].SHA256 != sha256Hex("x\n2\n") {
+		t.Errorf("of the deleted sandbox: %q", describeArtifacts(list))
 	}
 	if got := c.do(t, "GET", list["plot.png"].URL, nil); got.header.Get("Content-Type") != "image/png" || string(got.text[1:4]) != "PNG" {
 		t.Errorf("the plot: %d %v", got.status, got.header)
 	}
 }
 
-func TestArtifactsOfARunOfItsOwn(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestQuickExecutionKeepsItsArtifacts(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "open('/work/artifacts/x.txt', 'w').write('quick')"})
-	found := left(t, a)
+	found := artifactsOf(t, a)
 	eid, _ := a.get("execution_id").(string)
 	want := filepath.Join(dataDir, "outputs", eid, "x.txt")
 	if got := a.get("artifact_map").(map[string]any)["/work/artifacts/x.txt"]; got != want {
@@ -138,14 +138,14 @@ func TestArtifactsOfARunOfItsOwn(t *testing.T) {
 	if got := c.do(t, "GET", found["x.txt"].URL, nil); string(got.text) != "quick" {
 		t.Errorf("%d %q", got.status, got.text)
 	}
-	if again := c.ok(t, "GET", "/executions/"+eid, nil); left(t, again)["x.txt"].URL != found["x.txt"].URL {
+	if again := c.ok(t, "GET", "/executions/"+eid, nil); artifactsOf(t, again)["x.txt"].URL != found["x.txt"].URL {
 		t.Errorf("history has %s", again.text)
 	}
 }
 
 // Many artifacts come in pages, each once, the files before what was shown.
-func TestArtifactsComeInPages(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestArtifactsAreListedInPages(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	a := c.run(t, id, `
 for n in range(25): open(f"/session/artifacts/{n:02}", "w").write("old")
@@ -177,19 +177,19 @@ display(Page())`)
 	if got := strings.Join(all, " "); got != strings.Join(want, " ")+" output-1.htm" {
 		t.Errorf("the pages have %s", got)
 	}
-	others := left(t, c.run(t, c.create(t, nil), `open("/session/artifacts/x", "w").write("x")`))["x"]
-	isProblem(t, c.do(t, "GET", path+"&after="+others.ID, nil), 422, "invalid-input", "after")
-	isProblem(t, c.do(t, "GET", path+"&after=nothing", nil), 422, "invalid-input", "after")
-	isProblem(t, c.do(t, "GET", path+"0000", nil), 422, "invalid-input", "limit")
-	if n := len(left(t, a)); n != 26 {
+	others := artifactsOf(t, c.run(t, c.create(t, nil), `open("/session/artifacts/x", "w").write("x")`))["x"]
+	wantProblem(t, c.do(t, "GET", path+"&after="+others.ID, nil), 422, "invalid-input", "after")
+	wantProblem(t, c.do(t, "GET", path+"&after=nothing", nil), 422, "invalid-input", "after")
+	wantProblem(t, c.do(t, "GET", path+"0000", nil), 422, "invalid-input", "limit")
+	if n := len(artifactsOf(t, a)); n != 26 {
 		t.Errorf("the run left %d", n)
 	}
 }
 
-func TestSignedURLs(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestSignedURLNeedsNoKeyUntilItExpires(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	found := left(t, c.run(t, id, "for n in 'ab': open('/session/artifacts/' + n, 'w').write(n)"))
+	found := artifactsOf(t, c.run(t, id, "for n in 'ab': open('/session/artifacts/' + n, 'w').write(n)"))
 	made := c.ok(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": 60})
 	signed, _ := made.get("url").(string)
 	nobody := client{}
@@ -206,10 +206,10 @@ func TestSignedURLs(t *testing.T) {
 			t.Errorf("%s: HTTP %d %s", name, a.status, a.text)
 		}
 	}
-	other := user(t, sandbox.RoleAgent)
-	isProblem(t, other.do(t, "POST", found["a"].URL+"/url", nil), 404, "not-found")
+	other := newUser(t, sandbox.RoleAgent)
+	wantProblem(t, other.do(t, "POST", found["a"].URL+"/url", nil), 404, "not-found")
 	for _, seconds := range []int{1 << 30, 18446744075, -18446744072} { // of the last two as many nanoseconds are 1 s, in 64 bits
-		isProblem(t, c.do(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": seconds}), 422, "invalid-input", "expires_in")
+		wantProblem(t, c.do(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": seconds}), 422, "invalid-input", "expires_in")
 	}
 	brief, _ := c.ok(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": 1}).get("url").(string)
 	eventually(t, "the URL to expire", func() bool { return nobody.do(t, "GET", brief, nil).status == http.StatusForbidden })
@@ -227,8 +227,8 @@ func eventually(t testing.TB, what string, so func() bool) {
 }
 
 // A large rich output is an artifact, and its execution says where; a small one stays.
-func TestLargeOutputsAreArtifacts(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestLargeOutputsBecomeArtifacts(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": `
 import numpy as np
 from PIL import Image
@@ -238,8 +238,8 @@ class Page:
 display(Image.fromarray(np.random.randint(0, 255, (400, 400, 3), np.uint8)))
 display(Page(300_000))
 display(Page(10))`})
-	found := left(t, a)
-	if got := paths(found); got != "output-1.png:new output-2.htm:new" {
+	found := artifactsOf(t, a)
+	if got := describeArtifacts(found); got != "output-1.png:new output-2.htm:new" {
 		t.Fatalf("%q %s", got, string(a.text[:min(len(a.text), 2000)]))
 	}
 	outputs := a.get("outputs").([]any)
@@ -260,8 +260,8 @@ display(Page(10))`})
 }
 
 // A file may have the name that a large output gets: both are there.
-func TestALargeOutputAndAFileOfItsName(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestLargeOutputAndFileMayShareAName(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": `
 class Page:
     def _repr_html_(self): return "shown" * 100_000
@@ -284,15 +284,15 @@ display(Page())`})
 
 // Of each user only so much is kept; what goes is gone from the disk, too, and what is
 // newer stays.
-func TestRetention(t *testing.T) {
-	c, other := user(t, sandbox.RoleAgent), user(t, sandbox.RoleAgent)
+func TestSweepDeletesOldestArtifactsOverTheLimit(t *testing.T) {
+	c, other := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
 	id, hers := c.create(t, nil), other.create(t, nil)
-	kept := left(t, other.run(t, hers, "open('/session/artifacts/x', 'w').write('old and small')"))["x"]
+	kept := artifactsOf(t, other.run(t, hers, "open('/session/artifacts/x', 'w').write('old and small')"))["x"]
 	var all []sandbox.Artifact
 	for n := range 4 {
-		all = append(all, left(t, c.run(t, id, fmt.Sprintf("open('/session/artifacts/%d', 'w').write('%d' * 900_000)", n, n)))[fmt.Sprint(n)])
+		all = append(all, artifactsOf(t, c.run(t, id, fmt.Sprintf("open('/session/artifacts/%d', 'w').write('%d' * 900_000)", n, n)))[fmt.Sprint(n)])
 	}
-	if err := whole.Sweep(context.Background()); err != nil {
+	if err := testService.Sweep(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	for n, a := range all {
@@ -305,19 +305,19 @@ func TestRetention(t *testing.T) {
 			}
 		}
 		if n < 2 {
-			isProblem(t, answer, 404, "not-found", "kept")
+			wantProblem(t, answer, 404, "not-found", "kept")
 		} else if answer.status != http.StatusOK {
 			t.Errorf("artifact %d: HTTP %d", n, answer.status)
 		}
 	}
 	// Files with nothing in them take room, too: a page each.
-	third := user(t, sandbox.RoleAgent)
+	third := newUser(t, sandbox.RoleAgent)
 	many := third.create(t, nil)
 	third.run(t, many, "for n in range(600): open(f'/session/artifacts/{n}', 'w').close()")
-	if err := whole.Sweep(context.Background()); err != nil {
+	if err := testService.Sweep(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if list := left(t, third.ok(t, "GET", "/sandbox/"+many+"/artifacts", nil)); len(list) != 2<<20/4096 {
+	if list := artifactsOf(t, third.ok(t, "GET", "/sandbox/"+many+"/artifacts", nil)); len(list) != 2<<20/4096 {
 		t.Errorf("of 600 empty files %d are kept", len(list))
 	}
 	if a := other.do(t, "GET", kept.URL, nil); string(a.text) != "old and small" {

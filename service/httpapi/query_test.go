@@ -14,8 +14,8 @@ import (
 )
 
 // What code asks of the database, through the wall and back.
-func TestDatabaseHelpers(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestDatabaseHelpersReturnTypedValues(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	for _, x := range []struct{ code, want string }{
 		{`frame = await db_frame("SELECT id, name, created_at, preferences FROM users WHERE id <= :n ORDER BY id", {"n": 3})
@@ -46,16 +46,16 @@ except ReadOnlyError as e:
 told`, `"read-only"`},
 	} {
 		a := c.run(t, id, x.code)
-		if got := compact(a.get("result")); got != x.want {
+		if got := compactJSON(a.get("result")); got != x.want {
 			t.Errorf("%s\n  got  %s %v\n  want %s", x.code, got, a.get("exception"), x.want)
 		}
 	}
 
 	a := c.do(t, "POST", "/sandbox/"+id+"/database/query", map[string]any{"query": "SELECT id,\n  nam FROM users"})
-	isProblem(t, a, 422, "query-refused", `"reason":"unknown-column"`, `"sqlstate":"42703"`, `"position":14`, `"line":2`, `"nearest":"name"`)
+	wantProblem(t, a, 422, "query-refused", `"reason":"unknown-column"`, `"sqlstate":"42703"`, `"position":14`, `"line":2`, `"nearest":"name"`)
 
 	a = c.ok(t, "GET", "/sandbox/"+id+"/database/schema", nil)
-	detail := compact(a.get("schema.details.order_items"))
+	detail := compactJSON(a.get("schema.details.order_items"))
 	for _, part := range []string{`"primary_key":["order_id","line"]`, `"table_type":"table"`, `"row_estimate":`, `{"columns":["order_id"],"referenced_columns":["id"],"references":"orders"}`} {
 		if !strings.Contains(detail, part) {
 			t.Errorf("%s is not in %s", part, detail)
@@ -64,8 +64,8 @@ told`, `"read-only"`},
 }
 
 // Every statement is on record, allowed or refused; what the operator masks is not.
-func TestStatementsAreLogged(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestEveryStatementIsRecorded(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	a := c.run(t, id, `db_query("SELECT :a + 1 AS n FROM users LIMIT 3", {"a": 41})
 db_query("SELECT :Secret::text, :a", {"Secret": "hush", "a": 2})
@@ -88,7 +88,7 @@ except ReadOnlyError:
 	if first.Status != "ok" || first.Rows != 3 || first.Bytes != 6 || first.Duration <= 0 || first.Fingerprint == "" || first.Parameters["a"] != 41.0 {
 		t.Errorf("%+v", first)
 	}
-	if second.Parameters["Secret"] != "***" || second.Parameters["a"] != 2.0 || strings.Contains(compact(kept), "hush") {
+	if second.Parameters["Secret"] != "***" || second.Parameters["a"] != 2.0 || strings.Contains(compactJSON(kept), "hush") {
 		t.Errorf("%+v", second)
 	}
 	if third.Status != "refused" || third.Reason != "read-only" || third.Fingerprint == "" || third.Fingerprint == first.Fingerprint {
@@ -97,8 +97,8 @@ except ReadOnlyError:
 }
 
 // A column that the operator masks, by every way to read it.
-func TestMaskedColumns(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestMaskedColumnsAreHiddenEverywhere(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	for _, x := range []struct{ code, want string }{
 		{`db_query("SELECT id, email AS e FROM customers WHERE id <= 2 ORDER BY id")`, `[{"e":"***","id":1},{"e":"***","id":2}]`},
@@ -115,37 +115,37 @@ for ask, sql in [(db_query, "SELECT 1 FROM customers WHERE email = 'a'"), (db_fr
 told`, `[["masked-column",31],["masked-column",14],["masked-column",0]]`},
 	} {
 		a := c.run(t, id, x.code)
-		if got := compact(a.get("result")); got != x.want {
+		if got := compactJSON(a.get("result")); got != x.want {
 			t.Errorf("%s\n  got  %s %v\n  want %s", x.code, got, a.get("exception"), x.want)
 		}
 	}
 
 	a := c.ok(t, "POST", "/sandbox/"+id+"/database/query", map[string]any{"query": "SELECT email FROM customers LIMIT 1"})
-	if body := compact(a.body); !strings.Contains(body, `"***"`) || strings.Contains(body, "@") {
+	if body := compactJSON(a.body); !strings.Contains(body, `"***"`) || strings.Contains(body, "@") {
 		t.Error(body)
 	}
 	a = c.do(t, "POST", "/sandbox/"+id+"/database/query", map[string]any{"query": "SELECT email::text FROM customers"})
-	isProblem(t, a, 422, "query-refused", `"reason":"masked-column"`)
+	wantProblem(t, a, 422, "query-refused", `"reason":"masked-column"`)
 	a = c.run(t, id, `try:
     db_query("SELECT lower(email) FROM customers")
 except DatabaseError:
     pass`)
-	if record := compact(a.get("queries")); !strings.Contains(record, `"reason":"masked-column"`) || !strings.Contains(record, `"status":"refused"`) {
+	if record := compactJSON(a.get("queries")); !strings.Contains(record, `"reason":"masked-column"`) || !strings.Contains(record, `"status":"refused"`) {
 		t.Error("the refusal is not on record: " + record)
 	}
 }
 
 // A statement whose asker is gone ends on the server within a second: the run was
 // cancelled, its sandbox deleted, or the child died.
-func TestStatementEndsWithItsAsker(t *testing.T) {
+func TestStatementEndsWhenItsExecutionEnds(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	look, err := dbtest.Connect(ctx, knowledge)
+	look, err := dbtest.Connect(ctx, knowledgeURL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer look.Close(ctx)
-	c := user(t, sandbox.RoleAdmin) // who alone may choose a profile in which code can end its process
+	c := newUser(t, sandbox.RoleAdmin) // who alone may choose a profile in which code can end its process
 	const (
 		counting = "SELECT count(*) AS asked_by_%s FROM generate_series(1, 10000000000)"
 		stalling = "SELECT repeat('x', 1000), CASE WHEN n > 3000 THEN (SELECT count(*) FROM generate_series(1, 10000000000 + n)) END AS asked_by_%s FROM generate_series(1, 5000) n"

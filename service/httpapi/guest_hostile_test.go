@@ -9,8 +9,8 @@ import (
 )
 
 // What a program sends faster than Python could, it sends at the cost of others.
-func TestFramesFasterThanTheirSender(t *testing.T) {
-	c := user(t, sandbox.RoleAdmin)
+func TestFloodOfFramesKillsTheGuest(t *testing.T) {
+	c := newUser(t, sandbox.RoleAdmin)
 	id := c.create(t, map[string]any{"profile": "unrestricted", "max_execution_time": 20})
 	a := c.run(t, id, `
 import os, struct
@@ -30,8 +30,8 @@ while True:
 }
 
 // A stop that is forged holds the clock no longer than the program stands.
-func TestForgedStopsHoldNoClock(t *testing.T) {
-	c := user(t, sandbox.RoleAdmin)
+func TestForgedStopsDoNotExtendTheTimeLimit(t *testing.T) {
+	c := newUser(t, sandbox.RoleAdmin)
 	id := c.create(t, map[string]any{"profile": "unrestricted", "max_execution_time": 1})
 	opened := c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions?wait=0", map[string]any{"code": `
 import os, struct, threading
@@ -50,8 +50,8 @@ while True:
 }
 
 // The share of CPU that an expression had to end is not the program's.
-func TestTheShareHoldsAfterAnExpression(t *testing.T) {
-	d, _ := user(t, sandbox.RoleDeveloper).open(t, map[string]any{"code": `
+func TestCPUShareHoldsAfterEvaluate(t *testing.T) {
+	d, _ := newUser(t, sandbox.RoleDeveloper).openDebugSession(t, map[string]any{"code": `
 import time
 began, used = time.time(), time.process_time()
 while time.time() - began < 3:
@@ -68,8 +68,8 @@ print(time.process_time() - used)
 }
 
 // A file that is mostly holes costs its maker nothing, and is not kept.
-func TestAHollowArtifact(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestSparseArtifactIsNotKept(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	a := c.run(t, c.create(t, nil), `
 with open("/session/artifacts/hollow", "wb") as f:
     f.truncate(10 << 20)
@@ -85,8 +85,8 @@ with open("/session/artifacts/part", "wb") as f:
 }
 
 // However many statements a run has, the text of each is in history.
-func TestNoStatementWithoutItsText(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestEveryStatementKeepsItsText(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	a := c.run(t, c.create(t, map[string]any{"max_execution_time": 60}), `
 for n in range(1100):
     db_query("SELECT 1")
@@ -105,8 +105,8 @@ told`)
 
 // An error may have a value of any size in it, and parameters may nest as deep as a program
 // makes them up: the record of either stays small, and can be read.
-func TestStatementsWhoseRecordIsLarge(t *testing.T) {
-	c := user(t, sandbox.RoleAdmin)
+func TestLargeStatementRecordsAreCut(t *testing.T) {
+	c := newUser(t, sandbox.RoleAdmin)
 	id := c.create(t, map[string]any{"profile": "unrestricted"})
 	a := c.run(t, id, `
 for _ in range(3):
@@ -137,8 +137,8 @@ os.write(3, struct.pack(">IB", len(deep), ord("A")) + deep)
 }
 
 // The errors of statements count towards what a run may have of them.
-func TestErrorsTakeRoom(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestStatementErrorsCountTowardsTheLimit(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	a := c.run(t, c.create(t, map[string]any{"max_execution_time": 60}), `
 for n in range(1000):
     try:
@@ -153,8 +153,8 @@ n`)
 }
 
 // How long a statement took is without the time that the code leaves its rows lying.
-func TestAStatementIsNotItsTaker(t *testing.T) {
-	c := user(t, sandbox.RoleAdmin)
+func TestStatementDurationExcludesItsReader(t *testing.T) {
+	c := newUser(t, sandbox.RoleAdmin)
 	a := c.run(t, c.create(t, map[string]any{"profile": "unrestricted"}), `
 import json, os, select, struct, time
 ask = json.dumps({"id": 1, "what": "query", "sql": "SELECT g, repeat('x', 5000) FROM generate_series(1, 1000) g"}).encode()

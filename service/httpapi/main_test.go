@@ -35,18 +35,18 @@ import (
 // The whole service, as users have it: real walls, a real PostgreSQL with the demo
 // data, a real HTTP server. One for all tests; each test has a user of its own.
 var (
-	base      string
-	whole     *service.Service
-	hasty     string           // the same service, but that a start waits for a tenth of a second only, and has little room for uploads
-	later     *service.Service // that of hasty: over the same history, as after a restart
-	knowledge string           // the database that is read, by its reader's login
-	dataDir   string
-	admin     = client{secret: "gh_the-admin-of-the-tests"}
+	serverURL      string
+	testService    *service.Service
+	smallServerURL string           // the same service, but that a start waits for a tenth of a second only, and has little room for uploads
+	smallService   *service.Service // that of hasty: over the same history, as after a restart
+	knowledgeURL   string           // the database that is read, by its reader's login
+	dataDir        string
+	admin          = client{secret: "gh_the-admin-of-the-tests"}
 )
 
 func TestMain(m *testing.M) {
 	isolate.RunLauncher()
-	code, err := serve(m)
+	code, err := runTests(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
@@ -54,13 +54,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-type opener struct{ *supervisor.Supervisor }
+type supervisorAdapter struct{ *supervisor.Supervisor }
 
-func (o opener) Open(ctx context.Context, box sandbox.Sandbox, code string) (service.Session, error) {
+func (o supervisorAdapter) Open(ctx context.Context, box sandbox.Sandbox, code string) (service.Session, error) {
 	return o.Supervisor.Open(ctx, box, code)
 }
 
-func serve(m *testing.M) (int, error) {
+func runTests(m *testing.M) (int, error) {
 	python := os.Getenv("GLASSHOUSE_PYTHON")
 	if python == "" {
 		return 1, fmt.Errorf("GLASSHOUSE_PYTHON must name the sandboxes' Python; scripts/test sets it")
@@ -89,15 +89,15 @@ func serve(m *testing.M) (int, error) {
 		return 1, err
 	}
 	defer store.Close()
-	knowledge = db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
-	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: knowledge, WriterURL: db.URL(embedded.RoleWriter, embedded.DatabaseKnowledge), MaskColumns: []string{"public.customers.email"}})
+	knowledgeURL = db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: knowledgeURL, WriterURL: db.URL(embedded.RoleWriter, embedded.DatabaseKnowledge), MaskColumns: []string{"public.customers.email"}})
 	if err != nil {
 		return 1, err
 	}
 	defer reader.Close()
-	world = newOutside()
-	defer world.close()
-	bundle, err := world.certificate(dir)
+	internet = newFakeInternet()
+	defer internet.close()
+	bundle, err := internet.certificate(dir)
 	if err != nil {
 		return 1, err
 	}
@@ -115,7 +115,7 @@ func serve(m *testing.M) (int, error) {
 	ceiling.MaxOpenFiles, ceiling.MaxThreads, ceiling.MaxOutputSize, ceiling.MaxCodeSize = 1024, 64, 16<<20, 1<<20
 	ceiling.Lifetime, ceiling.IdleTimeout = 7*24*3600, 7*24*3600
 	ceiling.UploadMaxBytes, ceiling.FileMaxBytes = 64<<20, 64<<20
-	ceiling.EnableNetworkAccess, ceiling.AllowedHosts = true, []string{"*.example", world.plain(), world.secure(), "0.0.0.0/0"}
+	ceiling.EnableNetworkAccess, ceiling.AllowedHosts = true, []string{"*.example", internet.plain(), internet.secure(), "0.0.0.0/0"}
 	kept, err := blob.Open(dir)
 	if err != nil {
 		return 1, err
@@ -123,30 +123,30 @@ func serve(m *testing.M) (int, error) {
 	defer kept.Close()
 	dataDir = dir
 	rooms := supervisor.New(wall, 20*time.Second)
-	rooms.Network.Resolve, rooms.Network.Dial = world.resolve, world.dial
+	rooms.Network.Resolve, rooms.Network.Dial = internet.resolve, internet.dial
 	rooms.Uploads.User = 16 << 20
 	parts := service.Config{
-		Supervisor: opener{rooms}, Environments: wall, Reader: reader, Writer: reader, History: store, Blobs: kept, Default: policy.Default(), Ceiling: ceiling,
+		Supervisor: supervisorAdapter{rooms}, Environments: wall, Reader: reader, Writer: reader, History: store, Blobs: kept, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: 4, InAll: 100, Parallel: 8, Mask: []string{"secret"}, Log: log,
 		SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
 	}
 	s := service.New(parts)
-	whole = s
+	testService = s
 	hash := service.HashKey(admin.secret)
 	if err := store.CreateKey(ctx, sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}, hash[:]); err != nil {
 		return 1, err
 	}
 	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
-	base = server.URL
+	serverURL = server.URL
 	narrow := supervisor.New(wall, 100*time.Millisecond)
 	narrow.Uploads.All = 4 << 20
-	parts.Supervisor = opener{narrow}
+	parts.Supervisor = supervisorAdapter{narrow}
 	hurried := service.New(parts)
-	later = hurried
+	smallService = hurried
 	second := httptest.NewServer(httpapi.New(httpapi.Config{Service: hurried, Log: log, Version: "test", Access: true}))
-	hasty = second.URL
+	smallServerURL = second.URL
 	code := 1
-	if err = ready(base); err == nil {
+	if err = waitUntilReady(serverURL); err == nil {
 		code = m.Run()
 	}
 	stop, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -165,8 +165,8 @@ func dataSets(dir string) (map[string]string, error) {
 		os.WriteFile(filepath.Join(sets["prices"], "2024", "may.csv"), []byte("day,price\n1,2.5\n"), 0o644), os.WriteFile(sets["units.csv"], []byte("unit\nkg\n"), 0o644))
 }
 
-// ready waits as an operator's load balancer would, until the service says that it is.
-func ready(url string) error {
+// waitUntilReady waits as an operator's load balancer would, until the service says that it is.
+func waitUntilReady(url string) error {
 	last := time.Now().Add(time.Minute)
 	for tick := time.Tick(20 * time.Millisecond); ; <-tick {
 		answer, err := http.Get(url + "/readyz")
@@ -186,8 +186,8 @@ func ready(url string) error {
 
 // client calls with one key; root is what stands before each path.
 type client struct {
-	secret, root string
-	at           string // another server than base
+	secret, prefix string
+	server         string // another server than base
 }
 
 // answer is what a call came back with.
@@ -212,7 +212,7 @@ func (c client) do(t testing.TB, method, path string, body any, headers ...strin
 		}
 		in = bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, cmp.Or(c.at, base)+c.root+path, in)
+	req, err := http.NewRequestWithContext(t.Context(), method, cmp.Or(c.server, serverURL)+c.prefix+path, in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,8 +265,8 @@ func (c client) ok(t testing.TB, method, path string, body any) answer {
 
 var users atomic.Int64
 
-// user makes a key of a user of the test's own.
-func user(t testing.TB, role sandbox.Role) client {
+// newUser makes a key of a user of the test's own.
+func newUser(t testing.TB, role sandbox.Role) client {
 	t.Helper()
 	name := fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), role, users.Add(1))
 	a := admin.ok(t, "POST", "/keys", map[string]any{"name": name, "user_id": name, "role": role})
@@ -291,8 +291,8 @@ func (c client) run(t testing.TB, id, code string) answer {
 	return c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code})
 }
 
-// isProblem checks what every error has, and that its text has all of words.
-func isProblem(t testing.TB, a answer, status int, kind string, words ...string) {
+// wantProblem checks what every error has, and that its text has all of words.
+func wantProblem(t testing.TB, a answer, status int, kind string, words ...string) {
 	t.Helper()
 	if a.status != status {
 		t.Errorf("HTTP %d, not %d: %s", a.status, status, a.text)
@@ -314,8 +314,8 @@ func isProblem(t testing.TB, a answer, status int, kind string, words ...string)
 	}
 }
 
-// compact is a value as JSON.
-func compact(v any) string {
+// compactJSON is a value as JSON.
+func compactJSON(v any) string {
 	text, _ := json.Marshal(v)
 	return string(text)
 }

@@ -21,14 +21,14 @@ import (
 )
 
 // stall is the time of the server that brisk starts.
-const stall = 900 * time.Millisecond
+const testStallTimeout = 900 * time.Millisecond
 
-// brisk is the service with little patience for clients that stand still.
-func brisk(t *testing.T) string {
+// shortStallServer is the service with little patience for clients that stand still.
+func shortStallServer(t *testing.T) string {
 	t.Helper()
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: whole, Log: log, Version: "test", StallTimeout: stall}))
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test", StallTimeout: testStallTimeout}))
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -50,10 +50,10 @@ func dial(t *testing.T, url, head string) *net.TCPConn {
 }
 
 // A body that does not come holds no connection, with a key or without; the answer comes first.
-func TestABodyThatDoesNotCome(t *testing.T) {
-	url, c := brisk(t), user(t, sandbox.RoleAgent)
+func TestStalledBodyIsAnsweredAndClosed(t *testing.T) {
+	url, c := shortStallServer(t), newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	local := httptest.NewServer(limit.StallTimeout(httpapi.Facade(nil, logrus.New()), stall))
+	local := httptest.NewServer(limit.StallTimeout(httpapi.Facade(nil, logrus.New()), testStallTimeout))
 	defer local.Close()
 	key := "Authorization: Bearer " + c.secret + "\n"
 	for name, each := range map[string]struct {
@@ -77,9 +77,9 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 
 // A run goes on for longer than a body may stand still, with a body or without one, and
 // so does the connection.
-func TestARunOutlastsTheWaitForItsBody(t *testing.T) {
-	url, c := brisk(t), user(t, sandbox.RoleAgent)
-	c.at = url
+func TestExecutionMayOutlastTheStallTimeout(t *testing.T) {
+	url, c := shortStallServer(t), newUser(t, sandbox.RoleAgent)
+	c.server = url
 	long := `{"code": "import time\ntime.sleep(1.5)\nprint('whole')"}`
 	for range 2 {
 		if a := c.do(t, "POST", "/sandbox/agent/quick-execute", long); a.status != 200 || a.get("stdout") != "whole\n" {
@@ -92,11 +92,11 @@ func TestARunOutlastsTheWaitForItsBody(t *testing.T) {
 }
 
 // A body that comes slowly, but comes, is taken.
-func TestASlowUpload(t *testing.T) {
-	url, c := brisk(t), user(t, sandbox.RoleAgent)
+func TestSlowUploadSucceeds(t *testing.T) {
+	url, c := shortStallServer(t), newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	conn := dial(t, url, fmt.Sprintf("PUT /sandbox/%s/files/slow HTTP/1.1\nHost: x\nContent-Length: 12\nAuthorization: Bearer %s\n\n", id, c.secret))
-	for tick, n := time.Tick(stall/3), 0; n < 12; n++ {
+	for tick, n := time.Tick(testStallTimeout/3), 0; n < 12; n++ {
 		<-tick
 		if _, err := conn.Write([]byte{'x'}); err != nil {
 			t.Fatal(err)
@@ -108,11 +108,11 @@ func TestASlowUpload(t *testing.T) {
 }
 
 // A client that has left is no failure of the service.
-func TestAClientThatLeavesIsNoFailure(t *testing.T) {
+func TestDisconnectedClientIsNotLoggedAsFailure(t *testing.T) {
 	var said bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&said)
-	face := httpapi.New(httpapi.Config{Service: whole, Log: log, Version: "test"})
+	face := httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test"})
 	ask := func(ctx context.Context, secret, path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(ctx, "GET", path, nil)
 		r.Header.Set("Authorization", "Bearer "+secret)
@@ -120,7 +120,7 @@ func TestAClientThatLeavesIsNoFailure(t *testing.T) {
 		face.ServeHTTP(w, r)
 		return w
 	}
-	unseen, seen := user(t, sandbox.RoleAgent), user(t, sandbox.RoleAgent)
+	unseen, seen := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	ask(gone, unseen.secret, "/executions")

@@ -9,8 +9,8 @@ import (
 )
 
 // A captured write runs nothing until an admin applies it, and then once.
-func TestCapturedWrites(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestCapturedWriteRunsOnceWhenApplied(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, map[string]any{"write_policy": "capture"})
 	a := c.run(t, id, `from decimal import Decimal
 said = [db_query("UPDATE products SET price = :p WHERE id = :id", {"p": Decimal("77.70"), "id": 7}),
@@ -23,14 +23,14 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
     except DatabaseError as e:
         refused.append(e.reason)
 [said, before, refused]`)
-	if got, want := compact(a.get("result")), `[[[{"affected_rows":0,"captured":true}],[{"affected_rows":0,"captured":true}]],true,["read-only","function-not-allowed","read-only","unknown-table","read-only","unknown-column"]]`; got != want {
+	if got, want := compactJSON(a.get("result")), `[[[{"affected_rows":0,"captured":true}],[{"affected_rows":0,"captured":true}]],true,["read-only","function-not-allowed","read-only","unknown-table","read-only","unknown-column"]]`; got != want {
 		t.Fatalf("got  %s\nwant %s\n%s", got, want, a.text)
 	}
 	if n := strings.Count(string(a.text), `"status":"captured"`); n != 2 {
 		t.Errorf("%d queries are recorded as captured: %s", n, a.text)
 	}
 
-	isProblem(t, c.do(t, "GET", "/pending-writes", nil), 403, "forbidden", "admin")
+	wantProblem(t, c.do(t, "GET", "/pending-writes", nil), 403, "forbidden", "admin")
 	mine := func(status string) (out []map[string]any) {
 		list, _ := admin.ok(t, "GET", "/pending-writes?status="+status, nil).get("pending_writes").([]any)
 		for _, w := range list {
@@ -45,14 +45,14 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 		t.Fatalf("pending: %v", pending)
 	}
 	remove, update := pending[0], pending[1]
-	if update["query"] != "UPDATE products SET price = :p WHERE id = :id" || compact(update["parameters"]) != `{"id":7,"p":"77.70"}` || update["row_estimate"] != 1.0 || !strings.Contains(compact(update["plan"]), `"ModifyTable"`) ||
+	if update["query"] != "UPDATE products SET price = :p WHERE id = :id" || compactJSON(update["parameters"]) != `{"id":7,"p":"77.70"}` || update["row_estimate"] != 1.0 || !strings.Contains(compactJSON(update["plan"]), `"ModifyTable"`) ||
 		update["execution_id"] != a.get("execution_id") || update["user_id"] == "" {
 		t.Errorf("%v", update)
 	}
 
 	// Several admins at once: one of them applies it.
 	path := "/pending-writes/" + update["id"].(string) + "/apply"
-	isProblem(t, c.do(t, "POST", path, nil), 403, "forbidden")
+	wantProblem(t, c.do(t, "POST", path, nil), 403, "forbidden")
 	var all sync.WaitGroup
 	answers := make([]answer, 4)
 	for i := range answers {
@@ -67,7 +67,7 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 				t.Errorf("%s", one.text)
 			}
 		} else {
-			isProblem(t, one, 409, "busy")
+			wantProblem(t, one, 409, "busy")
 		}
 	}
 	if applied != 1 {
@@ -79,7 +79,7 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 	}
 
 	admin.ok(t, "POST", "/pending-writes/"+remove["id"].(string)+"/reject", nil)
-	isProblem(t, admin.do(t, "POST", "/pending-writes/"+remove["id"].(string)+"/apply", nil), 409, "busy", "rejected")
+	wantProblem(t, admin.do(t, "POST", "/pending-writes/"+remove["id"].(string)+"/apply", nil), 409, "busy", "rejected")
 	if a = c.run(t, id, `len(db_query("SELECT 1 FROM raw_data WHERE id = 9"))`); a.get("result") != 1.0 {
 		t.Errorf("a rejected write ran: %s", a.text)
 	}
@@ -87,11 +87,11 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 	// What fails when it is applied changes nothing, and says why.
 	c.run(t, id, `db_query("UPDATE products SET price = -1")`)
 	failing := mine("pending")[0]["id"].(string)
-	isProblem(t, admin.do(t, "POST", "/pending-writes/"+failing+"/apply", nil), 422, "query-refused", "check constraint")
-	if w := mine("failed"); len(w) != 1 || w[0]["id"] != failing || !strings.Contains(compact(w[0]["error"]), "check constraint") {
+	wantProblem(t, admin.do(t, "POST", "/pending-writes/"+failing+"/apply", nil), 422, "query-refused", "check constraint")
+	if w := mine("failed"); len(w) != 1 || w[0]["id"] != failing || !strings.Contains(compactJSON(w[0]["error"]), "check constraint") {
 		t.Errorf("%v", w)
 	}
-	isProblem(t, admin.do(t, "POST", "/pending-writes/none/apply", nil), 404, "not-found")
+	wantProblem(t, admin.do(t, "POST", "/pending-writes/none/apply", nil), 404, "not-found")
 
 	other := c.create(t, map[string]any{"write_policy": "capture"})
 	a = c.run(t, other, `for n in range(1000):

@@ -11,7 +11,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-const busy = `import time
+const eventfulProgram = `import time
 print('one')
 debug('a note', data={'n': 1})
 rows = await db_query('SELECT 1 AS n')
@@ -23,13 +23,13 @@ print('four')
 rows[0]['n'] + 41
 `
 
-func TestAStreamTellsWhatTheRunDoesInItsOrder(t *testing.T) {
+func TestStreamHasEventsInOrder(t *testing.T) {
 	for _, root := range []string{"", "/api/v1"} {
-		c := user(t, sandbox.RoleAgent)
-		c.root = root
+		c := newUser(t, sandbox.RoleAgent)
+		c.prefix = root
 		id := c.create(t, nil)
 		for path, config := range map[string]any{"/sandbox/" + id + "/execute": nil, "/sandbox/agent/quick-execute": map[string]any{"max_rows": 10}} {
-			body := map[string]any{"code": busy, "context": map[string]any{"x": 1}}
+			body := map[string]any{"code": eventfulProgram, "context": map[string]any{"x": 1}}
 			if config != nil {
 				body["config"] = config
 			}
@@ -38,14 +38,14 @@ func TestAStreamTellsWhatTheRunDoesInItsOrder(t *testing.T) {
 				t.Fatalf("HTTP %d, %s", s.resp.StatusCode, ct)
 			}
 			list := s.all()
-			numbered(t, list, 0)
+			checkEventIDs(t, list, 0)
 			want := []string{"started", "stdout", "debug", "query", "stdout", "output", "stdout", "result", "done"}
-			if got := names(list); !reflect.DeepEqual(got, want) {
+			if got := eventNames(list); !reflect.DeepEqual(got, want) {
 				t.Errorf("the events are %v", got)
 			}
 			done := list[len(list)-1].data
-			if texts(list, "stdout") != "one\ntwo é\nthree\nfour\n" || done["stdout"] != "one\ntwo é\nthree\nfour\n" {
-				t.Errorf("printed: %q, %q", texts(list, "stdout"), done["stdout"])
+			if joinText(list, "stdout") != "one\ntwo é\nthree\nfour\n" || done["stdout"] != "one\ntwo é\nthree\nfour\n" {
+				t.Errorf("printed: %q, %q", joinText(list, "stdout"), done["stdout"])
 			}
 			if done["status"] != "completed" || done["result"] != 42.0 || list[len(list)-2].data["result"] != 42.0 || list[0].data["execution_id"] != done["execution_id"] {
 				t.Errorf("the end: %v", done)
@@ -63,8 +63,8 @@ func TestAStreamTellsWhatTheRunDoesInItsOrder(t *testing.T) {
 }
 
 // A client that is cut off again and again gets every event once.
-func TestAnInterruptedClientResumes(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestStreamResumesAfterInterruptions(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	const lines = 400
 	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": fmt.Sprintf(`import time
@@ -75,7 +75,7 @@ for n in range(%d):
         time.sleep(0.02)
 `, lines)})
 	location := s.resp.Header.Get("Location")
-	var list []sseEvent
+	var list []serverEvent
 	last := "0"
 	for cuts := 0; ; cuts++ {
 		for range 3 + cuts%4 {
@@ -98,12 +98,12 @@ for n in range(%d):
 			t.Fatalf("HTTP %d", s.resp.StatusCode)
 		}
 	}
-	numbered(t, list, 0)
+	checkEventIDs(t, list, 0)
 	var want strings.Builder
 	for n := range lines {
 		fmt.Fprintf(&want, "%d ä\n", n)
 	}
-	if got := texts(list, "stdout"); got != want.String() {
+	if got := joinText(list, "stdout"); got != want.String() {
 		t.Errorf("the text differs: %d bytes, not %d", len(got), want.Len())
 	}
 	notes := 0
@@ -131,18 +131,18 @@ for n in range(%d):
 			t.Errorf("Last-Event-ID %s: HTTP %d", bad, s.resp.StatusCode)
 		}
 	}
-	if s := user(t, sandbox.RoleAgent).stream(t, "GET", location, nil); s.resp.StatusCode != http.StatusNotFound {
+	if s := newUser(t, sandbox.RoleAgent).stream(t, "GET", location, nil); s.resp.StatusCode != http.StatusNotFound {
 		t.Errorf("another user: HTTP %d", s.resp.StatusCode)
 	}
 }
 
-func TestAStreamOfAnExecutionThatWasNoneIsMadeOfItsRecord(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
-	done := c.run(t, c.create(t, nil), busy)
+func TestStreamOfUnstreamedExecutionComesFromItsRecord(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
+	done := c.run(t, c.create(t, nil), eventfulProgram)
 	path := "/executions/" + fmt.Sprint(done.get("execution_id"))
 	list := c.stream(t, "GET", path, nil).all()
-	numbered(t, list, 0)
-	if got := names(list); !reflect.DeepEqual(got, []string{"started", "stdout", "debug", "query", "output", "result", "done"}) {
+	checkEventIDs(t, list, 0)
+	if got := eventNames(list); !reflect.DeepEqual(got, []string{"started", "stdout", "debug", "query", "output", "result", "done"}) {
 		t.Errorf("the events are %v", got)
 	}
 	if rest := c.stream(t, "GET", path, nil, "Last-Event-ID", "3").all(); len(rest) != 1 || rest[0].name != "done" || rest[0].data["result"] != 42.0 {
@@ -150,8 +150,8 @@ func TestAStreamOfAnExecutionThatWasNoneIsMadeOfItsRecord(t *testing.T) {
 	}
 }
 
-func TestAStreamedRunIsCancelled(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestStreamedExecutionCanBeCancelled(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "import time\nprint('on')\nwhile True: time.sleep(0.1)"})
 	list := s.until("stdout")
@@ -166,28 +166,28 @@ func TestAStreamedRunIsCancelled(t *testing.T) {
 }
 
 // What keeps a run from beginning is a plain answer, not a stream.
-func TestAStreamThatCannotBeginIsAProblem(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestStreamThatCannotStartIsAProblem(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	for path, status := range map[string]int{"/sandbox/nobody/execute": 404, "/sandbox/" + id + "/execute": 413} {
 		a := c.do(t, "POST", path, map[string]any{"code": strings.Repeat("#", 100_001)}, "Accept", "text/event-stream")
-		isProblem(t, a, status, map[int]string{404: "not-found", 413: "too-large"}[status])
+		wantProblem(t, a, status, map[int]string{404: "not-found", 413: "too-large"}[status])
 	}
 	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "import time\nprint('on')\ntime.sleep(30)"})
 	list := s.until("stdout")
-	isProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`, "Accept", "text/event-stream"), http.StatusConflict, "busy")
+	wantProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`, "Accept", "text/event-stream"), http.StatusConflict, "busy")
 	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
 	s.until("done")
 }
 
 // More than max_output_size is not streamed; the end has head and tail.
-func TestAStreamIsBounded(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestStreamedOutputIsBounded(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	s := c.stream(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "for n in range(40000): print('é', n)\nprint('the end')", "config": map[string]any{"max_output_size": 20001}})
 	list := s.all()
-	numbered(t, list, 0)
+	checkEventIDs(t, list, 0)
 	done := list[len(list)-1].data
-	text := texts(list, "stdout")
+	text := joinText(list, "stdout")
 	if len(text) > 20001 || len(text) < 19990 || !strings.HasPrefix(text, "é 0\né 1\n") || strings.Contains(text, "\uFFFD") {
 		t.Errorf("%d bytes: %.20q", len(text), text)
 	}
@@ -202,8 +202,8 @@ func TestAStreamIsBounded(t *testing.T) {
 	}
 }
 
-func TestAsynchronousRuns(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestPreferRespondAsync(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	path := "/sandbox/" + id + "/execute"
 	slow := map[string]any{"code": "import time\nprint('on')\ntime.sleep(1)\n'slept'"}
@@ -215,7 +215,7 @@ func TestAsynchronousRuns(t *testing.T) {
 	if now := c.ok(t, "GET", location, nil); now.get("status") != "running" {
 		t.Errorf("polled: %s", now.text)
 	}
-	if list := c.stream(t, "GET", location, nil).all(); list[len(list)-1].data["result"] != "slept" || texts(list, "stdout") != "on\n" {
+	if list := c.stream(t, "GET", location, nil).all(); list[len(list)-1].data["result"] != "slept" || joinText(list, "stdout") != "on\n" {
 		t.Errorf("streamed: %v", list)
 	}
 	if end := c.ok(t, "GET", location+"?wait=20", nil); end.get("status") != "completed" || end.get("result") != "slept" {
@@ -236,12 +236,12 @@ func TestAsynchronousRuns(t *testing.T) {
 	if end := c.ok(t, "GET", "/executions/"+fmt.Sprint(first.data["execution_id"])+"?wait=20", nil); end.get("result") != "slept" {
 		t.Errorf("after its caller has gone: %s", end.text)
 	}
-	isProblem(t, c.do(t, "GET", location+"?wait=9999", nil), 422, "invalid-input", "wait")
+	wantProblem(t, c.do(t, "GET", location+"?wait=9999", nil), 422, "invalid-input", "wait")
 }
 
 // Progress bars redraw their line: the carriage returns come through, as they happen.
-func TestProgressBars(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestProgressBarsKeepCarriageReturns(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	s := c.stream(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": `import time
 from tqdm import tqdm
 for n in tqdm(range(8), desc='work', mininterval=0):
@@ -255,7 +255,7 @@ for n in tqdm(range(8), desc='work', mininterval=0):
 			pieces++
 		}
 	}
-	text := texts(list, "stderr")
+	text := joinText(list, "stderr")
 	done := list[len(list)-1].data
 	if done["result"] != "worked" || pieces < 4 || strings.Count(text, "\rwork: ") < 8 || !strings.Contains(text, "8/8") || done["stderr"] != text {
 		t.Errorf("%d pieces: %q; %v", pieces, text, done["error"])
@@ -264,8 +264,8 @@ for n in tqdm(range(8), desc='work', mininterval=0):
 
 // One that does not read holds nothing up but itself. When it is cut off for that, it
 // goes on where it was.
-func TestAReaderThatStops(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestSlowStreamReaderHoldsNothingUp(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	s := c.stream(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "for n in range(300000): print('x' * 50)\n'printed'", "config": map[string]any{"max_output_size": 16 << 20}})
 	location := s.resp.Header.Get("Location")
 	if end := c.ok(t, "GET", location+"?wait=50", nil); end.get("result") != "printed" {
@@ -275,15 +275,15 @@ func TestAReaderThatStops(t *testing.T) {
 	for len(list) > 0 && list[len(list)-1].name != "done" {
 		list = append(list, c.stream(t, "GET", location, nil, "Last-Event-ID", strconv.FormatInt(list[len(list)-1].id, 10)).all()...)
 	}
-	numbered(t, list, 0)
-	if texts(list, "stdout") != strings.Repeat(strings.Repeat("x", 50)+"\n", 300000) {
-		t.Errorf("%d events, %d bytes", len(list), len(texts(list, "stdout")))
+	checkEventIDs(t, list, 0)
+	if joinText(list, "stdout") != strings.Repeat(strings.Repeat("x", 50)+"\n", 300000) {
+		t.Errorf("%d events, %d bytes", len(list), len(joinText(list, "stdout")))
 	}
 }
 
 // Rich outputs come as they are shown, and what was shown stays of a run that is ended.
-func TestOutputsComeAsTheyAreShown(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestRichOutputsAreStreamedAndKept(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	s := c.stream(t, "POST", "/sandbox/"+c.create(t, nil)+"/execute", map[string]any{"code": "import time\nimport pandas as pd\nimport matplotlib.pyplot as plt\ndisplay(pd.DataFrame({'n': [1, 2]}))\nplt.plot([1, 2])\nplt.title('Both')\nplt.show()\nwhile True: time.sleep(0.1)"})
 	list := append(s.until("output"), s.until("output")...)
 	table, figure := list[len(list)-2].data, list[len(list)-1].data
@@ -304,8 +304,8 @@ func TestOutputsComeAsTheyAreShown(t *testing.T) {
 // What is too large for an execution is by reference in the stream, too: the very
 // artifact that the end has, and it can be read while the run goes on. Whoever comes
 // back after any event has the same from there.
-func TestLargeOutputsAreReferencesInAStream(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestLargeOutputsAreReferencesInStream(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": `
 import time
@@ -324,12 +324,12 @@ while True: time.sleep(0.01)`})
 	list := s.until("output")
 	list = append(list, s.until("output")...)
 	list = append(list, s.until("output")...)
-	references := func(event sseEvent) map[string]any {
+	references := func(event serverEvent) map[string]any {
 		data, _ := event.data["data"].(map[string]any)
 		found, _ := data["application/vnd.glasshouse.artifact+json"].(map[string]any)
 		return found
 	}
-	var shown []sseEvent
+	var shown []serverEvent
 	for _, event := range list {
 		if size := len(mustJSON(t, event.data)); size > 16<<10 {
 			t.Errorf("the event %s has %d bytes", event.name, size)
@@ -353,11 +353,11 @@ while True: time.sleep(0.01)`})
 	}
 	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
 	list = append(list, s.all()...)
-	numbered(t, list, 0)
+	checkEventIDs(t, list, 0)
 	done := list[len(list)-1].data
 	for n, out := range done["outputs"].([]any) {
 		if !reflect.DeepEqual(out, any(shown[n].data)) {
-			t.Errorf("output %d is another at the end: %.300s", n, compact(out))
+			t.Errorf("output %d is another at the end: %.300s", n, compactJSON(out))
 		}
 	}
 	if artifacts, _ := done["artifacts"].([]any); len(artifacts) != 3 || done["status"] != "cancelled" {
@@ -365,7 +365,7 @@ while True: time.sleep(0.01)`})
 	}
 	for after := range list[:len(list)-1] {
 		again := c.stream(t, "GET", s.resp.Header.Get("Location"), nil, "Last-Event-ID", strconv.Itoa(after)).all()
-		if numbered(t, again, int64(after)); !reflect.DeepEqual(again, list[after:]) {
+		if checkEventIDs(t, again, int64(after)); !reflect.DeepEqual(again, list[after:]) {
 			t.Errorf("after %d came %d events, not %d", after, len(again), len(list)-after)
 		}
 	}

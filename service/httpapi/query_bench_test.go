@@ -8,13 +8,13 @@ import (
 )
 
 // manyRows are 100 000 rows of six columns of different types.
-const manyRows = "SELECT n::int AS a, n::bigint * 7 AS b, (n / 3.0)::numeric(12, 3) AS c, 'row ' || n AS d, now() AS e, n % 2 = 0 AS f FROM generate_series(1, 100000) n"
+const manyRowsQuery = "SELECT n::int AS a, n::bigint * 7 AS b, (n / 3.0)::numeric(12, 3) AS c, 'row ' || n AS d, now() AS e, n % 2 = 0 AS f FROM generate_series(1, 100000) n"
 
 // BenchmarkRows measures 100 000 rows into Python's objects: ours behind the wall,
 // beside the drivers in a process of their own, against the same server. The figure
 // is the median of the calls' own clocks, ms/100krows.
 func BenchmarkRows(b *testing.B) {
-	admin := user(b, sandbox.RoleAdmin)
+	admin := newUser(b, sandbox.RoleAdmin)
 	const timed = `
 import time
 def median(run, n=5):
@@ -29,7 +29,7 @@ def median(run, n=5):
 		b.Run(name, func(b *testing.B) {
 			id := admin.create(b, map[string]any{"profile": "unrestricted", "cpu_percent": 400, "max_memory_mb": 512, "max_execution_time": 60})
 			for b.Loop() {
-				a := admin.run(b, id, "import pandas\n"+timed+fmt.Sprintf("median(lambda: %s(%q))", name, manyRows))
+				a := admin.run(b, id, "import pandas\n"+timed+fmt.Sprintf("median(lambda: %s(%q))", name, manyRowsQuery))
 				ms, ok := a.get("result").(float64)
 				if !ok {
 					b.Fatalf("%s", a.text)
@@ -47,7 +47,7 @@ def median(run, n=5):
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				var ms float64
-				psycopg(b, timed+fmt.Sprintf("URL, Q = %s, %s\n%sprint(median(run))", compact(knowledge), compact(manyRows), program), &ms)
+				runPsycopg(b, timed+fmt.Sprintf("URL, Q = %s, %s\n%sprint(median(run))", compactJSON(knowledgeURL), compactJSON(manyRowsQuery), program), &ms)
 				b.ReportMetric(ms, "ms/100krows")
 			}
 		})

@@ -13,10 +13,10 @@ import (
 	"glasshouse/service"
 )
 
-func TestASessionKeepsItsVariablesAndItsHistory(t *testing.T) {
+func TestSandboxKeepsVariablesAndHistory(t *testing.T) {
 	for _, root := range []string{"", "/api/v1"} {
-		c := user(t, sandbox.RoleAgent)
-		c.root = root
+		c := newUser(t, sandbox.RoleAgent)
+		c.prefix = root
 		created := c.ok(t, "POST", "/sandbox/create", map[string]any{"max_rows": 5000})
 		id, _ := created.get("sandbox_id").(string)
 		if created.get("status") != "created" || created.get("data.config.max_rows") != 5000.0 || created.get("data.config.max_memory_mb") != 256.0 || created.get("expires_at") == nil {
@@ -51,7 +51,7 @@ func TestASessionKeepsItsVariablesAndItsHistory(t *testing.T) {
 			t.Errorf("history: %s", past.text)
 		}
 		c.ok(t, "DELETE", "/sandbox/"+id, nil)
-		isProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`), http.StatusGone, "gone", "deleted")
+		wantProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`), http.StatusGone, "gone", "deleted")
 		if past := c.ok(t, "GET", "/sandbox/"+id+"/history", nil); past.get("total_executions") != 5.0 {
 			t.Errorf("history after the end: %s", past.text)
 		}
@@ -65,7 +65,7 @@ func TestASessionKeepsItsVariablesAndItsHistory(t *testing.T) {
 // A child that stands between runs is told code of any size, however JSON writes it, and
 // what it prints at once is all there.
 func TestCodeOfAnySize(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	for _, size := range []int{1, 8 << 10, 8<<10 + 1, 16 << 10, 99_000} {
 		for _, one := range []string{"x", "\x01", "\u2028"} {
@@ -82,8 +82,8 @@ func TestCodeOfAnySize(t *testing.T) {
 
 // A run that says something else first is not taken for a short one: what it prints then
 // is read while it goes on, and fills no pipe.
-func TestWhatIsPrintedAfterANote(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestLargeOutputAfterANoteIsComplete(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, map[string]any{"max_execution_time": 5})
 	for range 5 { // the note comes soon in most of them
 		if a := c.run(t, id, "debug('first')\nprint('x' * 300_000, end='')"); a.get("status") != "completed" || a.get("stdout") != strings.Repeat("x", 300_000) {
@@ -93,16 +93,16 @@ func TestWhatIsPrintedAfterANote(t *testing.T) {
 }
 
 // A run may take longer than the server waits for a request's body.
-func TestALongRunIsNotCutShort(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestExecutionMayOutlastTheReadTimeout(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	a := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import time\ntime.sleep(6)\n'slept'"})
 	if a.get("status") != "completed" || a.get("result") != "slept" {
 		t.Errorf("%s", a.text)
 	}
 }
 
-func TestContextKeepsItsDigits(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestContextKeepsDigits(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	a := c.ok(t, "POST", "/sandbox/agent/quick-execute", `{"code":"[str(n), context['n'] == n, context.n == n]","context":{"n":12345678901234567890123}}`)
 	if string(mustJSON(t, a.get("result"))) != `["12345678901234567890123",true,true]` {
 		t.Errorf("%s", a.text)
@@ -118,8 +118,8 @@ func mustJSON(t testing.TB, v any) []byte {
 	return text
 }
 
-func TestExamplesAndTemplatesRunAsTheyAre(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestExamplesAndTemplatesRunUnchanged(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	help := c.ok(t, "GET", "/sandbox/"+id+"/help/examples", nil)
 	examples, _ := help.get("examples").([]any)
@@ -163,7 +163,7 @@ func TestExamplesAndTemplatesRunAsTheyAre(t *testing.T) {
 }
 
 func TestAnalyzeData(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+	c := newUser(t, sandbox.RoleAgent)
 	a := c.ok(t, "POST", "/sandbox/agent/analyze-data?table_name=user_activities&analysis_type=summary&limit=7", nil)
 	if sample, _ := a.get("result.sample_data").([]any); len(sample) != 7 || a.get("result.total_rows") != 25000.0 || !strings.Contains(string(a.text), `"null_count":`) {
 		t.Errorf("summary: %.2000s", a.text)
@@ -187,8 +187,8 @@ func TestAnalyzeData(t *testing.T) {
 	}
 }
 
-func TestDirectQueries(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestDatabaseQueryRoute(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	path := "/sandbox/" + id + "/database/query"
 	a := c.ok(t, "POST", path, `{"query":"SELECT 1 AS a, 2 AS a, 123456789012345678.1234567890::numeric AS n, 'NaN'::float8 AS f, '{\"k\":[1, 2]}'::jsonb AS j, NULL AS z, :big::int8 AS big","parameters":{"big":9007199254740993}}`)
@@ -197,8 +197,8 @@ func TestDirectQueries(t *testing.T) {
 			t.Errorf("%s is not in %s", want, a.text)
 		}
 	}
-	isProblem(t, c.do(t, "POST", path, `{"query":"DELETE FROM users"}`), http.StatusUnprocessableEntity, "query-refused", "read-only")
-	isProblem(t, c.do(t, "POST", path, `{"query":"SELECT * FROM usrs"}`), http.StatusUnprocessableEntity, "query-refused", "users")
+	wantProblem(t, c.do(t, "POST", path, `{"query":"DELETE FROM users"}`), http.StatusUnprocessableEntity, "query-refused", "read-only")
+	wantProblem(t, c.do(t, "POST", path, `{"query":"SELECT * FROM usrs"}`), http.StatusUnprocessableEntity, "query-refused", "users")
 	schema := c.ok(t, "GET", "/sandbox/"+id+"/database/schema", nil)
 	if schema.get("schema.total_tables").(float64) < 10 || schema.get("schema.schema.users") == nil {
 		t.Errorf("schema: %s", schema.text)
@@ -213,8 +213,8 @@ func TestDirectQueries(t *testing.T) {
 	}
 }
 
-func TestCancelABusySandbox(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestBusySandboxCanBeCancelled(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	done := make(chan answer, 1)
 	go func() {
@@ -224,12 +224,12 @@ func TestCancelABusySandbox(t *testing.T) {
 	for len(running) == 0 { // its row is there as soon as it runs
 		running, _ = c.ok(t, "GET", "/executions?status=running&sandbox_id="+id, nil).get("executions").([]any)
 	}
-	isProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`), http.StatusConflict, "busy")
+	wantProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`), http.StatusConflict, "busy")
 	if a := c.ok(t, "GET", "/sandbox/"+id+"/status", nil); a.get("data.status") != "running" {
 		t.Errorf("status of a busy sandbox: %s", a.text)
 	}
 	eid := running[0].(map[string]any)["execution_id"].(string)
-	isProblem(t, user(t, sandbox.RoleDeveloper).do(t, "POST", "/executions/"+eid+"/cancel", nil), http.StatusNotFound, "not-found")
+	wantProblem(t, newUser(t, sandbox.RoleDeveloper).do(t, "POST", "/executions/"+eid+"/cancel", nil), http.StatusNotFound, "not-found")
 	c.ok(t, "POST", "/executions/"+eid+"/cancel", nil)
 	if a := <-done; a.get("status") != "cancelled" {
 		t.Errorf("the cancelled run: %s", a.text)
@@ -243,8 +243,8 @@ func TestCancelABusySandbox(t *testing.T) {
 }
 
 // Deleting cuts off what runs; the record says cancelled, whoever was first.
-func TestDeleteWhileRunning(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestDeleteCancelsTheRunningExecution(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	done := make(chan answer, 1)
 	go func() { done <- c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"while True: pass"}`) }()
@@ -259,8 +259,8 @@ func TestDeleteWhileRunning(t *testing.T) {
 }
 
 // A look at the variables must not make a sandbox look busy to those who run code.
-func TestStatusDoesNotDisturb(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestStatusDoesNotMakeASandboxBusy(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	stop, over := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -284,10 +284,10 @@ func TestStatusDoesNotDisturb(t *testing.T) {
 	<-over
 }
 
-func TestAClientThatGoesAwayIsRecorded(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestDisconnectedClientCancelsItsExecution(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	req, err := http.NewRequest("POST", base+"/sandbox/"+id+"/execute", strings.NewReader(`{"code":"while True: pass"}`))
+	req, err := http.NewRequest("POST", serverURL+"/sandbox/"+id+"/execute", strings.NewReader(`{"code":"while True: pass"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -318,8 +318,8 @@ func TestAClientThatGoesAwayIsRecorded(t *testing.T) {
 }
 
 // Everything at once on one sandbox: each call gets its own clear answer.
-func TestManyCallsAtOnce(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestConcurrentCallsOnOneSandbox(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	var all sync.WaitGroup
 	for range 8 {

@@ -11,17 +11,17 @@ import (
 )
 
 // However much of a request is wrong, its answer is short, and soon there.
-func TestAThousandErrorsAreToldInFew(t *testing.T) {
-	a := user(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/agent/quick-execute", `{"code":"1","files":[`+strings.Repeat(`{},`, 40_000)+`{}]}`)
-	isProblem(t, a, http.StatusUnprocessableEntity, "invalid-input", "files[0]", "; and 39981 more")
+func TestProblemListsFewOfManyErrors(t *testing.T) {
+	a := newUser(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/agent/quick-execute", `{"code":"1","files":[`+strings.Repeat(`{},`, 40_000)+`{}]}`)
+	wantProblem(t, a, http.StatusUnprocessableEntity, "invalid-input", "files[0]", "; and 39981 more")
 	if len(a.text) > 10_000 {
 		t.Errorf("%d bytes", len(a.text))
 	}
 }
 
 // A body's values take many times its size, so most of a large one's are not made.
-func TestALargeBodyTakesLittle(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestLargeBodyTakesLittleMemory(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	numbers := strings.Repeat("1,", 2_000_000) + "1]}"
 	took := func(body string) (answer, uint64) {
 		var before, after runtime.MemStats
@@ -31,7 +31,7 @@ func TestALargeBodyTakesLittle(t *testing.T) {
 		return a, (after.TotalAlloc - before.TotalAlloc) >> 20
 	}
 	a, wrong := took(`{"code":"1","files":[` + numbers)
-	isProblem(t, a, http.StatusBadRequest, "malformed", "more than 100000 values")
+	wantProblem(t, a, http.StatusBadRequest, "malformed", "more than 100000 values")
 	a, right := took(`{"code":"sum(context.n)","context":{"n":[` + numbers + `}`)
 	if a.status != http.StatusOK || a.get("result") != 2000001.0 {
 		t.Errorf("HTTP %d: %.300s", a.status, a.text)
@@ -39,13 +39,13 @@ func TestALargeBodyTakesLittle(t *testing.T) {
 	if wrong > 100 || right > 400 {
 		t.Errorf("%d MB for a body of wrong items, %d for a context", wrong, right)
 	}
-	isProblem(t, c.do(t, "POST", "/sandbox/agent/quick-execute", "["+strings.Repeat("1,", 100_000)+"1]"), http.StatusBadRequest, "malformed", "the body must be a JSON object")
+	wantProblem(t, c.do(t, "POST", "/sandbox/agent/quick-execute", "["+strings.Repeat("1,", 100_000)+"1]"), http.StatusBadRequest, "malformed", "the body must be a JSON object")
 }
 
 // A child can put its own end of the hatch on its way to the service, which holds it open when
 // the child is dead: who writes to it is told all the same.
-func TestAHatchThatHoldsItself(t *testing.T) {
-	c := user(t, sandbox.RoleAdmin)
+func TestGuestThatSendsItsOwnSocketTimesOut(t *testing.T) {
+	c := newUser(t, sandbox.RoleAdmin)
 	id := c.create(t, map[string]any{"profile": "unrestricted", "max_execution_time": 1})
 	a := c.run(t, id, `
 import array, json, os, socket, struct, time
@@ -62,8 +62,8 @@ time.sleep(60)
 }
 
 // What says that it stands is stopped, and runs no further while no clock runs.
-func TestAForgedStopStands(t *testing.T) {
-	c := user(t, sandbox.RoleAdmin)
+func TestForgedStopPausesTheGuest(t *testing.T) {
+	c := newUser(t, sandbox.RoleAdmin)
 	id := c.create(t, map[string]any{"profile": "unrestricted"})
 	opened := c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions", map[string]any{"code": `
 import os, struct
@@ -81,8 +81,8 @@ while True:
 }
 
 // A function is not shown among the variables, so it is not told as changed either.
-func TestWhatIsNotShownHasNotChanged(t *testing.T) {
-	d, _ := user(t, sandbox.RoleDeveloper).open(t, map[string]any{"code": "def f():\n    pass\nx = 1\ny = 2", "stop_on_entry": true}, nil)
+func TestFunctionsAreNotReportedAsChanged(t *testing.T) {
+	d, _ := newUser(t, sandbox.RoleDeveloper).openDebugSession(t, map[string]any{"code": "def f():\n    pass\nx = 1\ny = 2", "stop_on_entry": true}, nil)
 	for _, want := range []string{"<nil>", "[x]"} {
 		if a := d.command(t, "next", nil); fmt.Sprint(a.get("where.changed")) != want {
 			t.Errorf("%v is told as changed, not %s", a.get("where.changed"), want)

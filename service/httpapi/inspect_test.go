@@ -27,7 +27,7 @@ func (c client) completions(t testing.TB, id, code string) (texts []string, a an
 }
 
 func TestCompletion(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	c.run(t, id, `import pandas as pd, json
 df = pd.DataFrame({'price': [1.5], 'two words': [2]})
@@ -93,8 +93,8 @@ naïve = 1`)
 	}
 }
 
-func TestCheckRunsNothing(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestCheckRunsNoCode(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	check := func(code string) answer {
 		return c.ok(t, "POST", "/sandbox/"+id+"/check", map[string]any{"code": code})
@@ -129,14 +129,14 @@ func TestCheckRunsNothing(t *testing.T) {
 	if a := check("compile(1)"); a.get("ok") != true {
 		t.Errorf("the user's own: %s", a.text)
 	}
-	isProblem(t, c.do(t, "POST", "/sandbox/"+id+"/check", map[string]any{"code": strings.Repeat("#", 100_001)}), http.StatusRequestEntityTooLarge, "too-large")
+	wantProblem(t, c.do(t, "POST", "/sandbox/"+id+"/check", map[string]any{"code": strings.Repeat("#", 100_001)}), http.StatusRequestEntityTooLarge, "too-large")
 	if past := c.ok(t, "GET", "/sandbox/"+id+"/history", nil); past.get("total_executions") != 1.0 {
 		t.Errorf("history: %s", past.text)
 	}
 }
 
-func TestVariablesOfASandbox(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestVariablesAreShownWithoutRunningCode(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	c.run(t, id, "import numpy as np\nx = 41\ngrid = np.zeros((3, 4))\nclass Loud:\n    def __repr__(self): raise SystemExit\nloud = Loud()")
 	a := c.ok(t, "GET", "/sandbox/"+id+"/variables", nil)
@@ -152,14 +152,14 @@ func TestVariablesOfASandbox(t *testing.T) {
 		if method == "POST" {
 			body = `{"code":"1"}`
 		}
-		isProblem(t, c.do(t, method, "/sandbox/"+id+path, body), http.StatusConflict, "busy")
+		wantProblem(t, c.do(t, method, "/sandbox/"+id+path, body), http.StatusConflict, "busy")
 	}
 	c.ok(t, "POST", "/executions/"+fmt.Sprint(first.data["execution_id"])+"/cancel", nil)
 	s.until("done")
 }
 
 func TestHighlight(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+	c := newUser(t, sandbox.RoleAgent)
 	a := c.ok(t, "POST", "/sandbox/highlight", map[string]any{"code": "def f(x):\n    return '<b>' + x  # done"})
 	html, _ := a.get("html").(string)
 	if !strings.HasPrefix(html, `<div class="highlight">`) || !strings.Contains(html, `<span class="k">def</span>`) || strings.Contains(html, "<b>") {

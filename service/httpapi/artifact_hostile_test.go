@@ -12,7 +12,7 @@ import (
 // Whatever the code leaves there: nothing outside the folder is taken, nothing makes
 // the service wait, and what is taken has bounds that are said.
 func TestHostileArtifacts(t *testing.T) {
-	c := user(t, sandbox.RoleAdmin)
+	c := newUser(t, sandbox.RoleAdmin)
 	for name, x := range map[string]struct {
 		code   string
 		paths  string
@@ -25,14 +25,14 @@ open("/session/secret", "w").write("s"); os.link("/session/secret", out + "/hard
 		"the folder a file":      {`os.rmdir(out); open(out, "w").write("x")`, "", false},
 		"the folder gone":        {`os.rmdir(out)`, "", false},
 		"the folder from before": {`os.rename(out, out + "2"); os.mkdir(out); open(out + "/x", "w").close()`, "x:new", false},
-		"deep":                   {`d = out` + "\n" + `for n in range(40):` + "\n" + `  d += "/d"; os.mkdir(d); open(d + "/f", "w").close()`, deep("d", 15), true},
+		"deep":                   {`d = out` + "\n" + `for n in range(40):` + "\n" + `  d += "/d"; os.mkdir(d); open(d + "/f", "w").close()`, deepFiles("d", 15), true},
 		"no permissions":         {`open(out + "/f", "w").write("x"); os.mkdir(out + "/d"); open(out + "/d/g", "w").write("y"); os.chmod(out + "/f", 0); os.chmod(out + "/d", 0); os.chmod(out, 0)`, "d/g:new f:new", false},
 		"not UTF-8":              {`open(out.encode() + b"/\xff\xfe.txt", "w").write("x")`, "%FF%FE.txt:new", false},
 		"long names": {`
 here = out
 for n in range(12):
     here += "/" + "n" * 200; os.mkdir(here); open(here + "/f", "w").close()
-open(out.encode() + b"/" + b"\xff" * 100, "w").close()`, deep(strings.Repeat("n", 200), 5), true},
+open(out.encode() + b"/" + b"\xff" * 100, "w").close()`, deepFiles(strings.Repeat("n", 200), 5), true},
 		"sparse": {`
 for n in range(3):
     with open(f"{out}/{n}", "w") as f: f.truncate(40 << 20)`, "", true},
@@ -46,8 +46,8 @@ for make in (os.mkfifo, lambda p: os.mknod(p, 0o20666, 259), lambda p: os.mknod(
 			if a.get("status") != "completed" {
 				t.Fatalf("%s", a.text)
 			}
-			found := left(t, a)
-			if got := paths(found); got != x.paths {
+			found := artifactsOf(t, a)
+			if got := describeArtifacts(found); got != x.paths {
 				t.Errorf("%q, not %q", got, x.paths)
 			}
 			if missed := a.get("truncated.artifacts") != nil; missed != x.missed {
@@ -60,7 +60,7 @@ for make in (os.mkfifo, lambda p: os.mknod(p, 0o20666, 259), lambda p: os.mknod(
 	}
 	for made, missed := range map[int]float64{1500: 500, 10_000: 9000} {
 		a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": fmt.Sprintf("for n in range(%d): open(f'/session/artifacts/{n}', 'w').write(str(n) * 100)", made)})
-		if n := len(left(t, a)); n != 1000 || a.get("truncated.artifacts") != missed {
+		if n := len(artifactsOf(t, a)); n != 1000 || a.get("truncated.artifacts") != missed {
 			t.Errorf("of %d, %d are kept, and %v missed (%v)", made, n, a.get("truncated"), a.get("error"))
 		}
 	}
@@ -68,14 +68,14 @@ for make in (os.mkfifo, lambda p: os.mknod(p, 0o20666, 259), lambda p: os.mknod(
 
 // What user code left is data to a browser, whatever it says it is: nothing of it runs,
 // is taken for another type, or is shown as a page of this service.
-func TestServedArtifactsRunNothing(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
-	found := left(t, c.run(t, c.create(t, nil), `
+func TestBrowsersRunNoArtifact(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
+	found := artifactsOf(t, c.run(t, c.create(t, nil), `
 page = "<script>alert(document.domain)</script>"
 for name in ["a.html", "a.HTM", "a.svg", "a.xml", "a.js", "a.pdf", "a.unknown", "noname", "a.png", "a.jpg.html", "quote\"name.svg", "line\r\nX-Bad: 1.html", "größe.svg"]:
     open("/session/artifacts/" + name, "w").write(page)`))
 	if len(found) != 13 {
-		t.Fatalf("%q", paths(found))
+		t.Fatalf("%q", describeArtifacts(found))
 	}
 	for name, a := range found {
 		signed, _ := c.ok(t, "POST", a.URL+"/url", nil).get("url").(string)
@@ -97,8 +97,8 @@ for name in ["a.html", "a.HTM", "a.svg", "a.xml", "a.js", "a.pdf", "a.unknown", 
 
 // A thread that goes on writing when its run is over: what is kept is what its sum and
 // its size say, of some moment, and the next run has the next moment's.
-func TestArtifactsThatChangeMeanwhile(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestArtifactsWrittenDuringCollectionAreConsistent(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, map[string]any{"cpu_percent": 100})
 	c.run(t, id, `
 import threading, itertools
@@ -109,18 +109,18 @@ def write():
             f.write(bytes([n % 256]) * (n * 7 % 90_000))
 threading.Thread(target=write, daemon=True).start()`)
 	for range 5 {
-		a, ok := left(t, c.run(t, id, "import time; time.sleep(0.05)"))["x"]
+		a, ok := artifactsOf(t, c.run(t, id, "import time; time.sleep(0.05)"))["x"]
 		if !ok {
 			t.Fatal("the file did not change")
 		}
-		if got := c.do(t, "GET", a.URL, nil); int64(len(got.text)) != a.Size || hexSum(string(got.text)) != a.SHA256 {
-			t.Errorf("%d bytes with the sum %s, not %+v", len(got.text), hexSum(string(got.text)), a)
+		if got := c.do(t, "GET", a.URL, nil); int64(len(got.text)) != a.Size || sha256Hex(string(got.text)) != a.SHA256 {
+			t.Errorf("%d bytes with the sum %s, not %+v", len(got.text), sha256Hex(string(got.text)), a)
 		}
 	}
 }
 
-// deep is the files of a tree so deep, of folders with that name, as they are listed.
-func deep(folder string, n int) string {
+// deepFiles is the files of a tree so deep, of folders with that name, as they are listed.
+func deepFiles(folder string, n int) string {
 	var out []string
 	for i := 1; i <= n; i++ {
 		out = append(out, strings.Repeat(folder+"/", i)+"f:new")

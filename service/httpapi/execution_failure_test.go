@@ -9,15 +9,15 @@ import (
 )
 
 // A failed execution, debugged or not, tells enough to mend the code at the first look.
-func TestAFailureIsToldWithItsVariablesAndQueries(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
+func TestFailedExecutionShowsVariablesAndQueries(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
 	code := `rows = await db_query("SELECT user_id, action FROM user_activities ORDER BY 1 LIMIT 2")
 def actions(rows):
     first = rows[0]
     return first["actoin"]
 actions(rows)`
-	debugged := c.debug(t, id, map[string]any{"code": code}).execution
+	debugged := c.debugStream(t, id, map[string]any{"code": code}).execution
 	for _, text := range []string{string(c.run(t, id, code).text), string(mustJSON(t, debugged))} {
 		for _, want := range []string{`"nearest":"action"`, `"first":"{'user_id':`, `"rows":"[{'user_id':`, `"query":"SELECT user_id, action`, `"rows":2`, `"line":4`} {
 			if !strings.Contains(strings.ReplaceAll(text, `": `, `":`), want) {

@@ -14,23 +14,23 @@ import (
 	"sync"
 )
 
-// outside is what sandboxes with a network can ask for: a plain and a TLS server on
+// fakeInternet is what sandboxes with a network can ask for: a plain and a TLS server on
 // this machine, and names. Public addresses lead to the servers, by their port; all
 // other addresses are what they are.
-type outside struct {
-	web, tls *httptest.Server
-	held     chan struct{} // one for each request that is held
-	freed    chan struct{} // and for each of these whose client went away
+type fakeInternet struct {
+	plainServer, tlsServer *httptest.Server
+	holding                chan struct{} // one for each request that is held
+	released               chan struct{} // and for each of these whose client went away
 
 	mu      sync.Mutex
 	answers map[string][]string // of each lookup of a name; the last one stays
 	dialled []string
 }
 
-var world *outside
+var internet *fakeInternet
 
-func newOutside() *outside {
-	o := &outside{held: make(chan struct{}, 100), freed: make(chan struct{}, 100), answers: map[string][]string{"data.example": {"44.1.1.1"}}}
+func newFakeInternet() *fakeInternet {
+	o := &fakeInternet{holding: make(chan struct{}, 100), released: make(chan struct{}, 100), answers: map[string][]string{"data.example": {"44.1.1.1"}}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/csv", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a,b\n1,2\n3,4\n") })
 	mux.HandleFunc("/len", func(w http.ResponseWriter, r *http.Request) {
@@ -41,37 +41,37 @@ func newOutside() *outside {
 		http.Redirect(w, r, "http://169.254.169.254/latest/meta-data/", http.StatusFound)
 	})
 	mux.HandleFunc("/hold", func(_ http.ResponseWriter, r *http.Request) {
-		o.held <- struct{}{}
+		o.holding <- struct{}{}
 		<-r.Context().Done()
-		o.freed <- struct{}{}
+		o.released <- struct{}{}
 	})
-	o.web, o.tls = httptest.NewServer(mux), httptest.NewTLSServer(mux)
+	o.plainServer, o.tlsServer = httptest.NewServer(mux), httptest.NewTLSServer(mux)
 	return o
 }
 
-func (o *outside) plain() string  { return o.web.Listener.Addr().String() }
-func (o *outside) secure() string { return o.tls.Listener.Addr().String() }
+func (o *fakeInternet) plain() string  { return o.plainServer.Listener.Addr().String() }
+func (o *fakeInternet) secure() string { return o.tlsServer.Listener.Addr().String() }
 
-func (o *outside) close() {
-	o.web.Close()
-	o.tls.Close()
+func (o *fakeInternet) close() {
+	o.plainServer.Close()
+	o.tlsServer.Close()
 }
 
 // certificate writes the TLS server's, which vouches for itself.
-func (o *outside) certificate(dir string) (string, error) {
+func (o *fakeInternet) certificate(dir string) (string, error) {
 	path := filepath.Join(dir, "ca.pem")
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: o.tls.Certificate().Raw})
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: o.tlsServer.Certificate().Raw})
 	return path, os.WriteFile(path, text, 0o644)
 }
 
-// name gives a name the addresses that its lookups answer, one after the other.
-func (o *outside) name(name string, addresses ...string) {
+// setAddresses gives a name the addresses that its lookups answer, one after the other.
+func (o *fakeInternet) setAddresses(name string, addresses ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.answers[name] = addresses
 }
 
-func (o *outside) resolve(_ context.Context, name string) ([]netip.Addr, error) {
+func (o *fakeInternet) resolve(_ context.Context, name string) ([]netip.Addr, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	list := o.answers[name]
@@ -84,7 +84,7 @@ func (o *outside) resolve(_ context.Context, name string) ([]netip.Addr, error) 
 	return []netip.Addr{netip.MustParseAddr(list[0])}, nil
 }
 
-func (o *outside) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+func (o *fakeInternet) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	o.mu.Lock()
 	o.dialled = append(o.dialled, to.String())
 	o.mu.Unlock()
@@ -99,8 +99,8 @@ func (o *outside) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	return d.DialContext(ctx, "tcp", at)
 }
 
-// reached says whether an address was ever connected to.
-func (o *outside) reached(address string) bool {
+// wasDialled says whether an address was ever connected to.
+func (o *fakeInternet) wasDialled(address string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, each := range o.dialled {

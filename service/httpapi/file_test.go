@@ -25,7 +25,7 @@ func (c client) put(t testing.TB, id, name, body string) answer {
 	return c.do(t, "PUT", "/sandbox/"+id+"/files/"+url.PathEscape(name), body, "Content-Type", "application/octet-stream")
 }
 
-func filesOf(a answer) []string {
+func fileNames(a answer) []string {
 	list, _ := a.get("files").([]any)
 	var out []string
 	for _, f := range list {
@@ -36,15 +36,15 @@ func filesOf(a answer) []string {
 	return out
 }
 
-func hexSum(s string) string {
+func sha256Hex(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:])
 }
 
 // What an agent uploads is in /data, byte for byte, can be used by pandas there and
 // can't be changed; it comes back whole or in part, and goes when it is told to.
-func TestUploads(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestUploadsAreReadOnlyInTheSandbox(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -59,18 +59,18 @@ func TestUploads(t *testing.T) {
 	_ = form.WriteField("note", "no file")
 	form.Close()
 	a := c.do(t, "POST", "/sandbox/"+id+"/files", body.String(), "Content-Type", form.FormDataContentType())
-	if a.status != http.StatusOK || len(filesOf(a)) != 2 {
+	if a.status != http.StatusOK || len(fileNames(a)) != 2 {
 		t.Fatalf("HTTP %d %s", a.status, a.text)
 	}
 	if a := c.do(t, "POST", "/sandbox/"+id+"/files?path=raw.json", `{"x": [1]}`); a.status != http.StatusOK {
 		t.Fatalf("HTTP %d %s", a.status, a.text)
 	}
 	list := c.ok(t, "GET", "/sandbox/"+id+"/files", nil)
-	if got := fmt.Sprint(filesOf(list)); got != "[deep/er/picture.png raw.json table.csv]" {
+	if got := fmt.Sprint(fileNames(list)); got != "[deep/er/picture.png raw.json table.csv]" {
 		t.Errorf("the list is %s", got)
 	}
 	first := list.get("files").([]any)[0].(map[string]any)
-	if first["size"] != float64(len(picture)) || first["sha256"] != hexSum(picture) || first["mime_type"] != "image/png" {
+	if first["size"] != float64(len(picture)) || first["sha256"] != sha256Hex(picture) || first["mime_type"] != "image/png" {
 		t.Errorf("%v", first)
 	}
 	a = c.run(t, id, `
@@ -93,7 +93,7 @@ refused`)
 	file := "/sandbox/" + id + "/files/table.csv"
 	a = c.do(t, "GET", file, nil)
 	tag := a.header.Get("ETag")
-	if string(a.text) != table || tag != `"`+hexSum(table)+`"` || a.header.Get("Content-Type") != "text/csv; charset=utf-8" || a.header.Get("X-Content-Type-Options") != "nosniff" {
+	if string(a.text) != table || tag != `"`+sha256Hex(table)+`"` || a.header.Get("Content-Type") != "text/csv; charset=utf-8" || a.header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("%q %v", a.text, a.header)
 	}
 	if a := c.do(t, "GET", file, nil, "Range", "bytes=4-6"); a.status != http.StatusPartialContent || string(a.text) != "1,2" || a.header.Get("Content-Range") != "bytes 4-6/12" {
@@ -114,22 +114,22 @@ refused`)
 	}
 
 	c.ok(t, "DELETE", file, nil)
-	isProblem(t, c.do(t, "GET", file, nil), 404, "not-found", "table.csv")
-	isProblem(t, c.do(t, "DELETE", file, nil), 404, "not-found", "table.csv")
+	wantProblem(t, c.do(t, "GET", file, nil), 404, "not-found", "table.csv")
+	wantProblem(t, c.do(t, "DELETE", file, nil), 404, "not-found", "table.csv")
 	c.ok(t, "DELETE", "/sandbox/"+id+"/files/deep/er/picture.png", nil)
 	if a := c.run(t, id, `import pathlib; sorted(p.name for p in pathlib.Path("/data").iterdir())`); fmt.Sprint(a.get("result")) != "[prices raw.json units.csv]" {
 		t.Errorf("left in /data: %s", a.text)
 	}
-	other := user(t, sandbox.RoleAgent)
-	isProblem(t, other.do(t, "GET", "/sandbox/"+id+"/files/raw.json", nil), 404, "not-found")
-	isProblem(t, other.put(t, id, "x", "x"), 404, "not-found")
+	other := newUser(t, sandbox.RoleAgent)
+	wantProblem(t, other.do(t, "GET", "/sandbox/"+id+"/files/raw.json", nil), 404, "not-found")
+	wantProblem(t, other.put(t, id, "x", "x"), 404, "not-found")
 	c.ok(t, "DELETE", "/sandbox/"+id, nil)
-	isProblem(t, c.do(t, "GET", "/sandbox/"+id+"/files/raw.json", nil), 410, "gone", "deleted")
+	wantProblem(t, c.do(t, "GET", "/sandbox/"+id+"/files/raw.json", nil), 410, "gone", "deleted")
 }
 
 // The files outlive the process that first saw them, as /session does.
-func TestUploadsStayWhenTheProcessEnds(t *testing.T) {
-	c := user(t, sandbox.RoleAdmin)
+func TestUploadsOutliveTheProcess(t *testing.T) {
+	c := newUser(t, sandbox.RoleAdmin)
 	id := c.create(t, map[string]any{"profile": "unrestricted"})
 	c.put(t, id, "in/before.txt", "before")
 	c.run(t, id, "open('/session/mine', 'w').write('mine')")
@@ -151,8 +151,8 @@ else:
 	}
 }
 
-// oddNames are names that tools trip over, and that Linux can hold.
-func oddNames(n int) []string {
+// unusualNames are names that tools trip over, and that Linux can hold.
+func unusualNames(n int) []string {
 	out := []string{
 		" ", "  two  ", ".hidden", "...", "..a", "-rf", "--help", "*", "?", "a*b?c[d]", "$(reboot)", "`id`", "$HOME", "~", "~root", "a;b", "a|b", "a&b", "a>b", "'", "\"", "a\"b'c",
 		"\\", "..\\..\\windows", "C:\\x.txt", "con", "nul.txt", "%2e%2e%2f", "%00", "a%20b", "a+b", "a#b", "a?b=c&d", "line\nbreak", "tab\there", "bell\a", "\x1b[31mred", "\r", "\u007f",
@@ -181,16 +181,16 @@ func oddNames(n int) []string {
 
 // A thousand odd names: each is one file, under its very name, inside, in the list
 // and at its own address.
-func TestOddNames(t *testing.T) {
-	c := user(t, sandbox.RoleDeveloper)
+func TestUnusualFileNames(t *testing.T) {
+	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
-	want := oddNames(1000)
+	want := unusualNames(1000)
 	work := make(chan string)
 	var over sync.WaitGroup
 	for range 4 {
 		over.Go(func() {
 			for name := range work {
-				if a := c.put(t, id, name, "I am "+name); a.status != http.StatusOK || filesOf(a)[0] != name {
+				if a := c.put(t, id, name, "I am "+name); a.status != http.StatusOK || fileNames(a)[0] != name {
 					t.Errorf("%q: HTTP %d %s", name, a.status, a.text)
 				}
 				a := c.do(t, "GET", "/sandbox/"+id+"/files/"+url.PathEscape(name), nil)
@@ -208,7 +208,7 @@ func TestOddNames(t *testing.T) {
 	}
 	close(work)
 	over.Wait()
-	if list := filesOf(c.ok(t, "GET", "/sandbox/"+id+"/files", nil)); len(list) != len(want) {
+	if list := fileNames(c.ok(t, "GET", "/sandbox/"+id+"/files", nil)); len(list) != len(want) {
 		t.Errorf("%d files are listed", len(list))
 	}
 	a := c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"context": map[string]any{"names": want}, "code": `
@@ -225,7 +225,7 @@ there = sum(p.is_file() for p in pathlib.Path("/data").rglob("*"))
 		"index.html/x": "is a file", "data": "is a folder",
 	} {
 		a := c.do(t, "POST", "/sandbox/"+id+"/files?path="+url.QueryEscape(name), "x", "Content-Type", "text/plain")
-		isProblem(t, a, 422, "invalid-input", "path", word)
+		wantProblem(t, a, 422, "invalid-input", "path", word)
 	}
 	if a := c.run(t, id, `len([p for p in __import__("pathlib").Path("/data").iterdir()])`); a.status != 200 {
 		t.Errorf("%s", a.text)
@@ -234,15 +234,15 @@ there = sum(p.is_file() for p in pathlib.Path("/data").rglob("*"))
 
 // The bounds in bytes and in number: said clearly, kept exactly, also under many
 // uploads at once, and what was refused leaves nothing.
-func TestUploadBounds(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestUploadLimitsOfASandbox(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, map[string]any{"upload_max_bytes": 100_000, "upload_max_files": 10, "file_max_bytes": 70_000})
-	isProblem(t, c.put(t, id, "b", strings.Repeat("b", 80_000)), 413, "too-large", "file_max_bytes", "70000")
+	wantProblem(t, c.put(t, id, "b", strings.Repeat("b", 80_000)), 413, "too-large", "file_max_bytes", "70000")
 	if a := c.put(t, id, "a", strings.Repeat("a", 60_000)); a.status != http.StatusOK {
 		t.Fatalf("%s", a.text)
 	}
-	isProblem(t, c.put(t, id, "b", strings.Repeat("b", 60_000)), 413, "too-large", "upload_max_bytes", "100000", "60000")
-	isProblem(t, c.put(t, id, "big", strings.Repeat("b", 20<<20)), 413, "too-large")
+	wantProblem(t, c.put(t, id, "b", strings.Repeat("b", 60_000)), 413, "too-large", "upload_max_bytes", "100000", "60000")
+	wantProblem(t, c.put(t, id, "big", strings.Repeat("b", 20<<20)), 413, "too-large")
 	if a := c.put(t, id, "b", strings.Repeat("b", 40_000)); a.status != http.StatusOK {
 		t.Errorf("what fits exactly: %s", a.text)
 	}
@@ -270,22 +270,22 @@ func TestUploadBounds(t *testing.T) {
 	for n := range 10 {
 		c.put(t, id, fmt.Sprintf("many/%d", n), "")
 	}
-	isProblem(t, c.put(t, id, "many/more", "x"), 413, "too-large", "upload_max_files", "10")
+	wantProblem(t, c.put(t, id, "many/more", "x"), 413, "too-large", "upload_max_files", "10")
 	a := c.run(t, id, `import pathlib
 files = [p for p in pathlib.Path("/data").rglob("*") if p.is_file() and p.parts[2] not in ("prices", "units.csv")]
 [len(files), sum(p.stat().st_size for p in files), [str(p) for p in files if p.name[0] == "."]]`)
 	list := c.ok(t, "GET", "/sandbox/"+id+"/files", nil)
-	if got, want := fmt.Sprint(a.get("result")), fmt.Sprintf("[%d %v []]", len(filesOf(list)), list.get("bytes")); got != want || len(filesOf(list)) != 9 {
+	if got, want := fmt.Sprint(a.get("result")), fmt.Sprintf("[%d %v []]", len(fileNames(list)), list.get("bytes")); got != want || len(fileNames(list)) != 9 {
 		t.Errorf("inside there is %s, listed is %s", got, want)
 	}
-	isProblem(t, c.do(t, "POST", "/sandbox/"+id+"/files", "--x\r\nnonsense", "Content-Type", "multipart/form-data; boundary=x"), 400, "malformed")
+	wantProblem(t, c.do(t, "POST", "/sandbox/"+id+"/files", "--x\r\nnonsense", "Content-Type", "multipart/form-data; boundary=x"), 400, "malformed")
 	off := c.create(t, map[string]any{"enable_file_access": false})
-	isProblem(t, c.put(t, off, "x", "x"), 403, "forbidden", "enable_file_access")
+	wantProblem(t, c.put(t, off, "x", "x"), 403, "forbidden", "enable_file_access")
 }
 
 // Files may come with the code, also with code that has no sandbox of its own.
-func TestFilesOfARun(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestFilesMayComeWithCode(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	body := map[string]any{"code": "[open('/data/in/a.txt').read(), open('/data/b', 'rb').read() == b'\\xff\\0']",
 		"files": []map[string]any{{"path": "in/a.txt", "content": "text é"}, {"path": "b", "content_base64": "/wA="}}}
 	id := c.create(t, nil)
@@ -294,17 +294,17 @@ func TestFilesOfARun(t *testing.T) {
 			t.Errorf("%s: %s", path, a.text)
 		}
 	}
-	if list := filesOf(c.ok(t, "GET", "/sandbox/"+id+"/files", nil)); len(list) != 2 {
+	if list := fileNames(c.ok(t, "GET", "/sandbox/"+id+"/files", nil)); len(list) != 2 {
 		t.Errorf("%v", list)
 	}
 	body["config"] = map[string]any{"upload_max_bytes": 3}
-	isProblem(t, c.do(t, "POST", "/sandbox/agent/quick-execute", body), 413, "too-large", "upload_max_bytes")
+	wantProblem(t, c.do(t, "POST", "/sandbox/agent/quick-execute", body), 413, "too-large", "upload_max_bytes")
 }
 
 // Data sets of the operator's are there, read-only, in every sandbox, and walked
 // like any folder.
-func TestDataSets(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestDataSetsAreReadOnly(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": `
 import pathlib
 found = sorted(str(p) for p in pathlib.Path("/data").rglob("*"))
@@ -319,8 +319,8 @@ found`})
 }
 
 // Every use of a sandbox puts its idle end off, and none its absolute one.
-func TestExpiryIsRenewedByUse(t *testing.T) {
-	c := user(t, sandbox.RoleAgent)
+func TestUseRenewsTheIdleTimeoutOnly(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
 	end := func(a answer) time.Time {
 		text, _ := a.get("expires_at").(string)
 		at, err := time.Parse(time.RFC3339Nano, text)
@@ -344,7 +344,7 @@ func TestExpiryIsRenewedByUse(t *testing.T) {
 		},
 		"download": func(id string) { c.do(t, "GET", "/sandbox/"+id+"/files/x", nil) },
 		"artifact": func(id string) {
-			for _, a := range left(t, c.ok(t, "GET", "/sandbox/"+id+"/artifacts", nil)) {
+			for _, a := range artifactsOf(t, c.ok(t, "GET", "/sandbox/"+id+"/artifacts", nil)) {
 				c.do(t, "GET", a.URL, nil)
 			}
 		},

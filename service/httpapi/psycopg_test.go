@@ -14,7 +14,7 @@ import (
 )
 
 // samples are values of each type that a value may be cast to, as SQL writes them.
-var samples = map[string][]string{
+var typeSamples = map[string][]string{
 	"bool": {"t", "f"}, "int2": {"-32768", "32767"}, "int4": {"-2147483648", "0"}, "int8": {"-9223372036854775808", "9223372036854775807"},
 	"float4": {"0.1", "NaN", "-Infinity", "1e-45", "3.4028235e38"}, "float8": {"0.1", "NaN", "Infinity", "5e-324", "-0", "1.7976931348623157e308"},
 	"numeric": {"0", "1.10", "-12345678901234567890.123456789", "NaN", "Infinity", "1e-20", "100000"},
@@ -36,14 +36,14 @@ var samples = map[string][]string{
 	"datemultirange": {"{[2024-01-01,2024-01-02),[2025-01-01,)}"},
 }
 
-// psycopg runs a program with psycopg's connection as conn, and reads what it prints.
-func psycopg(t testing.TB, program string, into any) {
+// runPsycopg runs a program with psycopg's connection as conn, and reads what it prints.
+func runPsycopg(t testing.TB, program string, into any) {
 	t.Helper()
 	python := os.Getenv("GLASSHOUSE_DEV_PYTHON")
 	if python == "" {
 		t.Fatal("GLASSHOUSE_DEV_PYTHON must name a Python that has psycopg 3; scripts/test sets it")
 	}
-	cmd := exec.Command(python, "-c", "import json, psycopg\nfrom psycopg.types.range import Range\nfrom psycopg.types.json import Jsonb\nconn = psycopg.connect("+compact(knowledge)+", autocommit=True, options='-c timezone=UTC')\n"+program)
+	cmd := exec.Command(python, "-c", "import json, psycopg\nfrom psycopg.types.range import Range\nfrom psycopg.types.json import Jsonb\nconn = psycopg.connect("+compactJSON(knowledgeURL)+", autocommit=True, options='-c timezone=UTC')\n"+program)
 	out, err := cmd.Output()
 	if err == nil {
 		err = json.Unmarshal(out, into)
@@ -57,7 +57,7 @@ func psycopg(t testing.TB, program string, into any) {
 	}
 }
 
-func tellPy(t *testing.T) string {
+func describeValues(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/tell.py")
 	if err != nil {
@@ -68,16 +68,16 @@ func tellPy(t *testing.T) string {
 
 // Every value is what psycopg 3 makes of it; where psycopg fails, it is the text
 // that PostgreSQL prints.
-func TestValuesAreThoseOfPsycopg(t *testing.T) {
+func TestValuesMatchPsycopg(t *testing.T) {
 	var statements []string
 	for name := range policy.SQLTypes {
 		if name == "record" || name == "unknown" {
 			continue
 		}
-		if len(samples[name]) == 0 {
+		if len(typeSamples[name]) == 0 {
 			t.Errorf("there is no sample of the type %s", name)
 		}
-		for _, v := range samples[name] {
+		for _, v := range typeSamples[name] {
 			v, typ := "'"+strings.ReplaceAll(v, "'", "''")+"'", `"`+name+`"`
 			statements = append(statements, fmt.Sprintf(`SELECT %[1]s::%[2]s AS v`, v, typ))
 			if name == "int2vector" || name == "oidvector" || name == "pg_snapshot" {
@@ -90,11 +90,11 @@ func TestValuesAreThoseOfPsycopg(t *testing.T) {
 	statements = append(statements, `SELECT ROW(1, 'a "b", c', NULL, '', ROW(2, 'x')) AS r`, `SELECT ARRAY[ROW(1, 'a'), ROW(2, NULL)] AS r`, `SELECT 1 AS a, 2 AS a, 3 AS "a"`, `SELECT 'x' AS "?column?", NULL`,
 		`SELECT id, name, tags, preferences, active, created_at FROM users WHERE id = 7`, `SELECT pg_typeof(1)`, `SELECT '{{{1,2},{3,4}},{{5,6},{7,NULL}}}'::int[]`, `SELECT E'{"a\\\\b","c\\"d"}'::text[]`)
 	var theirs []any
-	psycopg(t, tellPy(t)+"print(json.dumps(all_of(lambda q: conn.execute(q).fetchone(), json.loads("+compact(compact(statements))+"))))", &theirs)
+	runPsycopg(t, describeValues(t)+"print(json.dumps(all_of(lambda q: conn.execute(q).fetchone(), json.loads("+compactJSON(compactJSON(statements))+"))))", &theirs)
 
-	c := user(t, sandbox.RoleAgent)
+	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": tellPy(t) + "all_of(lambda q: db_query(q)[0].values(), context.statements)", "context": map[string]any{"statements": statements}})
+	a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": describeValues(t) + "all_of(lambda q: db_query(q)[0].values(), context.statements)", "context": map[string]any{"statements": statements}})
 	ours, _ := a.get("result").([]any)
 	if len(ours) != len(statements) {
 		t.Fatalf("%d results of %d: %s", len(ours), len(statements), a.text)
@@ -103,11 +103,11 @@ func TestValuesAreThoseOfPsycopg(t *testing.T) {
 	for i, sql := range statements {
 		if _, failed := theirs[i].(string); failed {
 			odd++
-			if values, ok := ours[i].([]any); !ok || !strings.Contains(compact(values), `"str"`) {
-				t.Errorf("%s: psycopg fails with %v, and ours is %v, no text", sql, theirs[i], compact(ours[i]))
+			if values, ok := ours[i].([]any); !ok || !strings.Contains(compactJSON(values), `"str"`) {
+				t.Errorf("%s: psycopg fails with %v, and ours is %v, no text", sql, theirs[i], compactJSON(ours[i]))
 			}
 		} else if !reflect.DeepEqual(ours[i], theirs[i]) {
-			t.Errorf("%s\n  ours   %s\n  theirs %s", sql, compact(ours[i]), compact(theirs[i]))
+			t.Errorf("%s\n  ours   %s\n  theirs %s", sql, compactJSON(ours[i]), compactJSON(theirs[i]))
 		}
 	}
 	if odd > len(statements)/5 {
@@ -117,7 +117,7 @@ func TestValuesAreThoseOfPsycopg(t *testing.T) {
 
 // A parameter reaches the server as the type that psycopg gives it, and comes back
 // the same. Small integers are int4 here: 30000 + 30000 must not overflow.
-func TestParametersAreThoseOfPsycopg(t *testing.T) {
+func TestParametersMatchPsycopg(t *testing.T) {
 	values := []string{
 		"True", "5", "-40000", "2**31", "-2**63", "2**64", "1.5", "float('nan')", "float('-inf')", "1e300", "Decimal('1.10')", "Decimal('NaN')", "Decimal('1E+30')", "b'\\x00\\xff'", "bytearray(b'x')",
 		"dt.date(2024, 2, 29)", "dt.time(1, 2, 3, 4)", "dt.time(1, 2, tzinfo=dt.timezone(dt.timedelta(hours=2)))", "dt.datetime(2024, 2, 29, 1, 2, 3, 4)", "dt.datetime(2024, 2, 29, tzinfo=dt.timezone(dt.timedelta(hours=5.5)))",
@@ -137,12 +137,12 @@ func TestParametersAreThoseOfPsycopg(t *testing.T) {
 		cases = append(cases, []string{v, "::jsonb"})
 	}
 	program := func(query string) string {
-		return tellPy(t) + "def one(case):\n    v = eval(case[0])\n" + query
+		return describeValues(t) + "def one(case):\n    v = eval(case[0])\n" + query
 	}
 	var theirs []any
-	psycopg(t, program("    v = Jsonb(v) if type(v) is dict else v\n    return conn.execute('SELECT %(v)s'+case[1]+', pg_typeof(%(v)s'+case[1]+')::text', {'v': v}).fetchone()\n")+
-		"print(json.dumps(all_of(one, json.loads("+compact(compact(cases))+"))))", &theirs)
-	admin := user(t, sandbox.RoleAdmin)
+	runPsycopg(t, program("    v = Jsonb(v) if type(v) is dict else v\n    return conn.execute('SELECT %(v)s'+case[1]+', pg_typeof(%(v)s'+case[1]+')::text', {'v': v}).fetchone()\n")+
+		"print(json.dumps(all_of(one, json.loads("+compactJSON(compactJSON(cases))+"))))", &theirs)
+	admin := newUser(t, sandbox.RoleAdmin)
 	id := admin.create(t, map[string]any{"profile": "unrestricted"})
 	a := admin.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{
 		"code":    program("    return db_query('SELECT :v'+case[1]+' AS v, pg_typeof(:v'+case[1]+')::text AS t', {'v': v})[0].values()\n") + "all_of(one, context.cases)",
@@ -152,9 +152,9 @@ func TestParametersAreThoseOfPsycopg(t *testing.T) {
 		t.Fatalf("%d results of %d: %s", len(ours), len(cases), a.text)
 	}
 	for i, c := range cases {
-		want := strings.ReplaceAll(compact(theirs[i]), "smallint", "integer")
-		if _, failed := theirs[i].(string); failed || compact(ours[i]) != want {
-			t.Errorf("%s%s\n  ours   %s\n  theirs %s", c[0], c[1], compact(ours[i]), want)
+		want := strings.ReplaceAll(compactJSON(theirs[i]), "smallint", "integer")
+		if _, failed := theirs[i].(string); failed || compactJSON(ours[i]) != want {
+			t.Errorf("%s%s\n  ours   %s\n  theirs %s", c[0], c[1], compactJSON(ours[i]), want)
 		}
 	}
 }
