@@ -26,31 +26,31 @@ type Config struct {
 	// is told, ends it there. Log is called once for each that is over, refused ones too,
 	// before Serve returns. They are called from many goroutines, and told the number of
 	// the connection, from 0.
-	Asked  func(number int64, c sandbox.Connection) error
-	Opened func(number int64, c sandbox.Connection) error
-	Log    func(number int64, c sandbox.Connection)
+	OnRequest func(number int64, c sandbox.Connection) error
+	OnConnect func(number int64, c sandbox.Connection) error
+	OnEnd     func(number int64, c sandbox.Connection)
 
-	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)   // nil: the machine's resolver
-	Dial    func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // nil: TCP
-	Own     func() ([]netip.Addr, error)                                   // the machine's own addresses; nil: those of its interfaces
-	Clock   func() time.Time                                               // nil: time.Now
+	Resolve        func(ctx context.Context, name string) ([]netip.Addr, error)   // nil: the machine's resolver
+	Dial           func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // nil: TCP
+	LocalAddresses func() ([]netip.Addr, error)                                   // the machine's own addresses; nil: those of its interfaces
+	Clock          func() time.Time                                               // nil: time.Now
 }
 
 // Limits bounds a Broker. The zero value of a field means its default.
 type Limits struct {
-	Header      time.Duration // for the whole head of a request; 10 s
-	Connect     time.Duration // for resolving and connecting; 10 s
-	Idle        time.Duration // without a byte either way; 2 min
-	Whole       time.Duration // for one connection; 10 min
-	HeaderBytes int           // of a request or an answer; 64 KiB
-	Connections int           // at a time; 64. One more is answered 503
-	Bytes       int64         // both ways, of all connections together; 1 GiB
+	HeaderTimeout  time.Duration // for the whole head of a request; 10 s
+	ConnectTimeout time.Duration // for resolving and connecting; 10 s
+	IdleTimeout    time.Duration // without a byte either way; 2 min
+	MaxDuration    time.Duration // for one connection; 10 min
+	MaxHeaderBytes int           // of a request or an answer; 64 KiB
+	MaxConnections int           // at a time; 64. One more is answered 503
+	MaxBytes       int64         // both ways, of all connections together; 1 GiB
 }
 
 func (l Limits) orDefaults() Limits {
 	return Limits{
-		Header: or(l.Header, 10*time.Second), Connect: or(l.Connect, 10*time.Second), Idle: or(l.Idle, 2*time.Minute), Whole: or(l.Whole, 10*time.Minute),
-		HeaderBytes: or(l.HeaderBytes, 64<<10), Connections: or(l.Connections, 64), Bytes: or(l.Bytes, 1<<30),
+		HeaderTimeout: or(l.HeaderTimeout, 10*time.Second), ConnectTimeout: or(l.ConnectTimeout, 10*time.Second), IdleTimeout: or(l.IdleTimeout, 2*time.Minute), MaxDuration: or(l.MaxDuration, 10*time.Minute),
+		MaxHeaderBytes: or(l.MaxHeaderBytes, 64<<10), MaxConnections: or(l.MaxConnections, 64), MaxBytes: or(l.MaxBytes, 1<<30),
 	}
 }
 
@@ -73,15 +73,15 @@ type Broker struct {
 // New makes a Broker; it does nothing until Serve.
 func New(c Config) *Broker {
 	c.Limits = c.Limits.orDefaults()
-	if c.Log == nil {
-		c.Log = func(int64, sandbox.Connection) {}
+	if c.OnEnd == nil {
+		c.OnEnd = func(int64, sandbox.Connection) {}
 	}
 	none := func(int64, sandbox.Connection) error { return nil }
-	if c.Asked == nil {
-		c.Asked = none
+	if c.OnRequest == nil {
+		c.OnRequest = none
 	}
-	if c.Opened == nil {
-		c.Opened = none
+	if c.OnConnect == nil {
+		c.OnConnect = none
 	}
 	if c.Resolve == nil {
 		c.Resolve = resolve
@@ -89,8 +89,8 @@ func New(c Config) *Broker {
 	if c.Dial == nil {
 		c.Dial = dial
 	}
-	if c.Own == nil {
-		c.Own = own
+	if c.LocalAddresses == nil {
+		c.LocalAddresses = own
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
@@ -115,7 +115,7 @@ func (b *Broker) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
 		Handler: s, BaseContext: func(net.Listener) context.Context { return base },
 		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, clientKey{}, c) },
-		ReadHeaderTimeout: b.Limits.Header, IdleTimeout: b.Limits.Idle, MaxHeaderBytes: b.Limits.HeaderBytes,
+		ReadHeaderTimeout: b.Limits.HeaderTimeout, IdleTimeout: b.Limits.IdleTimeout, MaxHeaderBytes: b.Limits.MaxHeaderBytes,
 		DisableGeneralOptionsHandler: true, ErrorLog: log.New(io.Discard, "", 0),
 	}
 	stop := context.AfterFunc(ctx, func() {
@@ -123,7 +123,7 @@ func (b *Broker) Serve(ctx context.Context, l net.Listener) error {
 		server.Close()
 	})
 	// Twice the flows: room for clients that wait between requests, and for saying no.
-	err := server.Serve(newGate(l, 2*b.Limits.Connections))
+	err := server.Serve(newGate(l, 2*b.Limits.MaxConnections))
 	asked := !stop()
 	end(errEnded)
 	server.Close()

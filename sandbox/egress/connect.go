@@ -42,7 +42,7 @@ func (b *Broker) connect(ctx context.Context, to policy.Target) (net.Conn, netip
 		return nil, none, refused(to.String()+" is not in allowed_hosts",
 			"This sandbox reaches only the hosts and ports of its config key allowed_hosts, which a new sandbox may be created with.")
 	}
-	ctx, cancel := context.WithTimeout(ctx, b.Limits.Connect)
+	ctx, cancel := context.WithTimeout(ctx, b.Limits.ConnectTimeout)
 	defer cancel()
 	addrs := []netip.Addr{to.Addr}
 	if to.Name != "" {
@@ -69,7 +69,7 @@ func (b *Broker) connect(ctx context.Context, to policy.Target) (net.Conn, netip
 // check refuses a target where any of its addresses is out of bounds: an answer that
 // mixes public and inner addresses is not one to pick from.
 func (b *Broker) check(to policy.Target, addrs []netip.Addr) *no {
-	mine, err := b.Own()
+	mine, err := b.LocalAddresses()
 	if err != nil {
 		return failed(http.StatusBadGateway, "the machine's own addresses could not be listed")
 	}

@@ -42,9 +42,9 @@ func (b *Broker) begin(ctx context.Context, to policy.Target) *flow {
 	if to.Name == "" {
 		f.record.Host = to.Addr.String()
 	}
-	ctx, f.release = context.WithTimeoutCause(ctx, b.Limits.Whole, errWhole)
+	ctx, f.release = context.WithTimeoutCause(ctx, b.Limits.MaxDuration, errWhole)
 	f.ctx, f.cancel = context.WithCancelCause(ctx)
-	f.idle = time.AfterFunc(b.Limits.Idle, func() { f.cancel(errIdle) })
+	f.idle = time.AfterFunc(b.Limits.IdleTimeout, func() { f.cancel(errIdle) })
 	return f
 }
 
@@ -74,7 +74,7 @@ func (f *flow) finish() {
 	defer f.writing.Unlock()
 	f.record.BytesSent, f.record.BytesReceived = f.sent.Load(), f.received.Load()
 	f.record.DurationMS = float64(f.broker.Clock().Sub(f.record.StartedAt)) / float64(time.Millisecond)
-	f.broker.Log(f.number, f.record)
+	f.broker.OnEnd(f.number, f.record)
 }
 
 // through wraps the connection that was made for the flow: what passes is counted
@@ -86,7 +86,7 @@ func (f *flow) through(c net.Conn) *counted {
 
 // ask tells that the flow is wanted, or why it may not be.
 func (f *flow) ask(to policy.Target) *no {
-	if err := f.broker.Asked(f.number, f.record); err != nil {
+	if err := f.broker.OnRequest(f.number, f.record); err != nil {
 		return refused(to.String()+" is not connected to: "+err.Error(), "")
 	}
 	return nil
@@ -97,7 +97,7 @@ func (f *flow) open(to policy.Target, at netip.AddrPort) *no {
 	f.record.Address = at.String()
 	now := f.record
 	now.Status = sandbox.ConnectionOpen
-	if err := f.broker.Opened(f.number, now); err != nil {
+	if err := f.broker.OnConnect(f.number, now); err != nil {
 		return failed(http.StatusServiceUnavailable, to.String()+" is not connected to: "+err.Error())
 	}
 	return nil
@@ -110,8 +110,8 @@ func (f *flow) passed(way *atomic.Int64, n int, err error) error {
 		return err
 	}
 	way.Add(int64(n))
-	f.idle.Reset(f.broker.Limits.Idle)
-	if f.broker.moved.Add(int64(n)) > f.broker.Limits.Bytes {
+	f.idle.Reset(f.broker.Limits.IdleTimeout)
+	if f.broker.moved.Add(int64(n)) > f.broker.Limits.MaxBytes {
 		f.cancel(errBytes)
 		return errBytes
 	}

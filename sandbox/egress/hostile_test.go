@@ -126,7 +126,9 @@ func TestSlow(t *testing.T) {
 		}
 		io.Copy(w, zeros{})
 	})
-	s := serve(t, world, "data.example", func(c *egress.Config) { c.Limits.Header, c.Limits.Idle = 100*time.Millisecond, 100*time.Millisecond })
+	s := serve(t, world, "data.example", func(c *egress.Config) {
+		c.Limits.HeaderTimeout, c.Limits.IdleTimeout = 100*time.Millisecond, 100*time.Millisecond
+	})
 	for name, text := range map[string]string{
 		"nothing": "", "half a line": "GET http://da", "half a head": "GET http://data.example/ HTTP/1.1\r\nHost: x\r\nX: ",
 		"half a body": "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf",
@@ -150,7 +152,7 @@ func TestSlow(t *testing.T) {
 func TestSlowLoris(t *testing.T) {
 	world := newInternet()
 	world.web(t, "data.example", "44.1.1.1", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "served") })
-	s := serve(t, world, "data.example", func(c *egress.Config) { c.Limits.Header, c.Limits.Connections = 300*time.Millisecond, 60 })
+	s := serve(t, world, "data.example", func(c *egress.Config) { c.Limits.HeaderTimeout, c.Limits.MaxConnections = 300*time.Millisecond, 60 })
 	ended := make(chan error, 100)
 	for range cap(ended) {
 		c := s.dialProxy()

@@ -74,12 +74,12 @@ func malformed(reason string) *no { return &no{code: http.StatusBadRequest, reas
 
 // admit takes one of the places for connections, which the caller gives back.
 func (s *serving) admit(to policy.Target) *no {
-	if s.moved.Load() > s.Limits.Bytes {
-		return &no{http.StatusForbidden, sandbox.ConnectionRefused, fmt.Sprintf("%s: this run has used all its %d bytes of network", to, s.Limits.Bytes), ""}
+	if s.moved.Load() > s.Limits.MaxBytes {
+		return &no{http.StatusForbidden, sandbox.ConnectionRefused, fmt.Sprintf("%s: this run has used all its %d bytes of network", to, s.Limits.MaxBytes), ""}
 	}
-	if s.active.Add(1) > int64(s.Limits.Connections) {
+	if s.active.Add(1) > int64(s.Limits.MaxConnections) {
 		s.active.Add(-1)
-		return &no{http.StatusServiceUnavailable, sandbox.ConnectionRefused, fmt.Sprintf("%s: this sandbox has %d connections open, which is all that it may", to, s.Limits.Connections), ""}
+		return &no{http.StatusServiceUnavailable, sandbox.ConnectionRefused, fmt.Sprintf("%s: this sandbox has %d connections open, which is all that it may", to, s.Limits.MaxConnections), ""}
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (s *serving) forward(w http.ResponseWriter, r *http.Request, f *flow, to po
 		Transport: &http.Transport{
 			DialContext:       once(upstream),
 			DisableKeepAlives: true, DisableCompression: true,
-			MaxResponseHeaderBytes: int64(s.Limits.HeaderBytes), ExpectContinueTimeout: time.Second,
+			MaxResponseHeaderBytes: int64(s.Limits.MaxHeaderBytes), ExpectContinueTimeout: time.Second,
 		},
 		FlushInterval: -1, BufferPool: buffers, ErrorLog: log.New(io.Discard, "", 0),
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {

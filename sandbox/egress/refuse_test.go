@@ -144,7 +144,7 @@ func TestFailed(t *testing.T) {
 	} {
 		world.dialled = nil
 		s := serve(t, world, "*.example", func(c *egress.Config) {
-			c.Limits.Connect = 100 * time.Millisecond
+			c.Limits.ConnectTimeout = 100 * time.Millisecond
 			c.Dial = func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 				if host == "hole.example" {
 					world.dialled = append(world.dialled, to.String())
@@ -201,7 +201,7 @@ func TestOpenedBeforeItIsUsed(t *testing.T) {
 			world.host("a.example", "44.1.1.1", "443", l.Addr())
 			told := make(chan sandbox.Connection, 1)
 			s := serve(t, world, "44.1.1.1", func(c *egress.Config) {
-				c.Opened = func(_ int64, c sandbox.Connection) error {
+				c.OnConnect = func(_ int64, c sandbox.Connection) error {
 					told <- c
 					return kept
 				}
@@ -227,7 +227,7 @@ func TestOpenedBeforeItIsUsed(t *testing.T) {
 func TestAskedBeforeItIsLookedUp(t *testing.T) {
 	world := newInternet()
 	s := serve(t, world, "*", func(c *egress.Config) {
-		c.Asked = func(_ int64, c sandbox.Connection) error { return fmt.Errorf("%s is one too many", c.Host) }
+		c.OnRequest = func(_ int64, c sandbox.Connection) error { return fmt.Errorf("%s is one too many", c.Host) }
 	})
 	answer := s.say("CONNECT secret.example:443 HTTP/1.1\r\nHost: a.example\r\n\r\n")
 	if c := s.only(); !strings.Contains(answer, "403") || !strings.Contains(answer, "secret.example is one too many") || c.Status != sandbox.ConnectionRefused {

@@ -105,8 +105,8 @@ func serve(t testing.TB, i *internet, entries string, change ...func(*egress.Con
 		t.Fatal(err)
 	}
 	s := &served{internet: i, t: t, address: l.Addr().String(), done: make(chan error, 1), logged: make(chan struct{}, 1000)}
-	c := egress.Config{Hosts: hosts, Resolve: i.resolve, Dial: i.dial, Own: func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("44.0.0.44")}, nil }}
-	c.Log = func(_ int64, c sandbox.Connection) {
+	c := egress.Config{Hosts: hosts, Resolve: i.resolve, Dial: i.dial, LocalAddresses: func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("44.0.0.44")}, nil }}
+	c.OnEnd = func(_ int64, c sandbox.Connection) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.log = append(s.log, c)

@@ -125,9 +125,9 @@ func TestCut(t *testing.T) {
 		talk   bool
 		reason string
 	}{
-		{"idle", egress.Limits{Idle: 50 * time.Millisecond}, false, "no byte"},
-		{"whole", egress.Limits{Whole: 100 * time.Millisecond}, true, "open for too long"},
-		{"bytes", egress.Limits{Bytes: 1 << 20}, true, "all its bytes"},
+		{"idle", egress.Limits{IdleTimeout: 50 * time.Millisecond}, false, "no byte"},
+		{"whole", egress.Limits{MaxDuration: 100 * time.Millisecond}, true, "open for too long"},
+		{"bytes", egress.Limits{MaxBytes: 1 << 20}, true, "all its bytes"},
 	} {
 		world := newInternet()
 		world.listen(t, "data.example", "44.1.1.1", "443", func(conn *net.TCPConn) {
@@ -161,7 +161,7 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 func TestBytesAreOfAllConnections(t *testing.T) {
 	world := newInternet()
 	world.web(t, "data.example", "44.1.1.1", func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 3000)) })
-	s := serve(t, world, "data.example", func(e *egress.Config) { e.Limits.Bytes = 6000 })
+	s := serve(t, world, "data.example", func(e *egress.Config) { e.Limits.MaxBytes = 6000 })
 	var codes []int
 	for range 3 {
 		if answer, err := s.client().Get("http://data.example/"); err == nil {
@@ -183,7 +183,7 @@ func TestHundredConnections(t *testing.T) {
 	const all = 100
 	world := newInternet()
 	world.listen(t, "data.example", "44.1.1.1", "443", func(c *net.TCPConn) { io.Copy(c, c) })
-	s := serve(t, world, "data.example", func(e *egress.Config) { e.Limits.Connections = all })
+	s := serve(t, world, "data.example", func(e *egress.Config) { e.Limits.MaxConnections = all })
 	tunnels := make([]*net.TCPConn, all)
 	for i := range tunnels {
 		tunnels[i] = s.tunnel("data.example:443")

@@ -47,7 +47,7 @@ func (h *Supervisor) open(socket *os.File, allowed []string, desk RequestHandler
 		return nil, fmt.Errorf("the sandbox's listener: %w", err)
 	}
 	n := &network{ended: make(chan error, 1), desk: desk, known: map[string]bool{}}
-	config.Asked, config.Opened, config.Log = n.asked, n.opened, n.note
+	config.OnRequest, config.OnConnect, config.OnEnd = n.asked, n.opened, n.note
 	var ctx context.Context
 	ctx, n.stop = context.WithCancel(context.Background())
 	go func() { n.ended <- egress.New(config).Serve(ctx, listener) }()
