@@ -40,7 +40,6 @@ type Execution struct {
 	ID        string          `json:"execution_id"`
 	SandboxID string          `json:"sandbox_id"`
 	User      string          `json:"user_id"`
-	Caller    Key             `json:"-"` // whose limits it is held to, while it runs
 	Kind      Kind            `json:"kind"`
 	Status    Status          `json:"status"`
 	Code      string          `json:"code,omitempty"`
@@ -71,6 +70,36 @@ type Execution struct {
 	CompletedAt *time.Time `json:"completed_at"`
 }
 
+// FillEmpty replaces missing lists, maps and the missing result by empty ones: the API
+// never answers null for a list or a map.
+func (e *Execution) FillEmpty() {
+	if len(e.Result) == 0 {
+		e.Result = json.RawMessage("null")
+	}
+	e.Outputs, e.Artifacts = emptyIfNil(e.Outputs), emptyIfNil(e.Artifacts)
+	e.Queries, e.Connections = emptyIfNil(e.Queries), emptyIfNil(e.Connections)
+	e.DebugInfo.Logs = emptyIfNil(e.DebugInfo.Logs)
+	if e.DebugInfo.Variables == nil {
+		e.DebugInfo.Variables = map[string][]Note{}
+	}
+	if e.ArtifactMap == nil {
+		e.ArtifactMap = map[string]string{}
+	}
+	if e.Isolation.EnforcedBy == nil {
+		e.Isolation.EnforcedBy = map[string]string{}
+	}
+	if e.Truncated == nil {
+		e.Truncated = map[string]int64{}
+	}
+}
+
+func emptyIfNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
 // Exception is what the code raised, seen from the user's own lines.
 type Exception struct {
 	Type      string  `json:"type"`
@@ -81,6 +110,14 @@ type Exception struct {
 	Hint      string  `json:"hint,omitempty"`
 	Nearest   string  `json:"nearest,omitempty"` // the name, key or column that was perhaps meant
 	Queries   []Query `json:"queries,omitempty"` // the last ones before it; the host's
+}
+
+// Summary returns the type and the message, as the last line of a Python traceback has them.
+func (x *Exception) Summary() string {
+	if x.Message == "" {
+		return x.Type
+	}
+	return x.Type + ": " + x.Message
 }
 
 // Frame is one of the user's own frames in a traceback.
@@ -137,16 +174,6 @@ type Output struct {
 	Summary  string                     `json:"summary"`
 	Data     map[string]json.RawMessage `json:"data"`
 	Metadata json.RawMessage            `json:"metadata,omitempty"`
-}
-
-// Outcome is what a child claims of the run it has just done. The host copies
-// it, bounded, into the Execution; everything else there comes from the host
-// or from the kernel. What is left out is null, empty or false.
-type Outcome struct {
-	Result    json.RawMessage  `json:"result"`
-	Exception *Exception       `json:"exception"`
-	Truncated map[string]int64 `json:"truncated"`
-	Interrupt bool             `json:"interrupt"`
 }
 
 // Variables is a bounded picture of a session's namespace.

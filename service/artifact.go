@@ -18,135 +18,116 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// ArtifactIndex keeps what is known of artifacts.
-type ArtifactIndex interface {
-	KeepArtifacts(context.Context, []sandbox.Artifact) error
-	Artifact(ctx context.Context, id string) (sandbox.Artifact, error)
-	Artifacts(ctx context.Context, sandboxID string, after sandbox.Artifact, limit int) ([]sandbox.Artifact, error)
-	ArtifactRetention
+// artifactTimeout is how long history may take to record the artifacts of a run.
+const artifactTimeout = 30 * time.Second
+
+// collectedArtifacts are the files that a run left in /session/artifacts.
+type collectedArtifacts struct {
+	list      []sandbox.Artifact
+	hostPaths map[string]string // by the path in the sandbox
+	missed    int64             // files that could not be stored
 }
 
-// ArtifactRetention says which of them have been kept long enough.
-type ArtifactRetention interface {
-	ExpireArtifacts(ctx context.Context, before time.Time, most int64) ([]sandbox.Artifact, error)
-	SumsInUse(ctx context.Context, sums []string) ([]string, error)
-	PlacesInUse(ctx context.Context, places []string) ([]string, error)
-}
-
-// BlobStore keeps their bytes, by their sums.
-type BlobStore interface {
-	Put(name string, body io.Reader) (sandbox.Artifact, error)
-	Sync(sums []string) error
-	Unpin(sums []string) // once history has what was kept, or nobody is to have it
-	Open(sum string) (*os.File, error)
-	ArtifactLinks
-}
-
-// ArtifactLinks gives them names on the host.
-type ArtifactLinks interface {
-	Link(sandbox.Artifact) (host string, err error)
-	Unlink(sandbox.Artifact) error
-	Sweep(sums, places func([]string) ([]string, error)) (removed int, err error)
-}
-
-// collect keeps the files that a run has left. What can't be kept is counted and
-// logged: the run itself is as it is.
-func (s *Service) collect(ctx context.Context, session Session, box sandbox.Sandbox, e *sandbox.Execution) {
-	keep, release := s.holding()
-	defer release()
-	found, missed, err := session.Collect(keep)
-	place, inside := path.Join("sessions", box.ID, "artifacts"), "/session/artifacts/"
-	if box.Ephemeral {
-		place, inside = path.Join("outputs", e.ID), "/work/artifacts/"
+// collectArtifacts stores the files that the run has left. Errors are logged, and the files
+// counted as missed: they do not change how the run ended.
+func (r *run) collectArtifacts(ctx context.Context) {
+	store, unpin := r.service.storePinned()
+	defer unpin()
+	found, missed, err := r.session.CollectArtifacts(store)
+	folder, prefix := path.Join("sessions", r.sandbox.ID, "artifacts"), "/session/artifacts/"
+	if r.sandbox.Ephemeral {
+		folder, prefix = path.Join("outputs", r.opening.ID), "/work/artifacts/"
 	}
-	hosts, failed := s.keepArtifacts(ctx, e, place, found, 30*time.Second)
-	for n, host := range hosts {
-		if host != "" {
-			e.ArtifactMap[inside+found[n].Path] = host
+	hostPaths, recordErr := r.service.recordArtifacts(ctx, &r.opening, folder, found, artifactTimeout)
+	r.artifacts.missed = missed
+	if hostPaths == nil {
+		r.artifacts.missed += int64(len(found))
+	} else {
+		r.artifacts.list, r.artifacts.hostPaths = found, map[string]string{}
+	}
+	for n, hostPath := range hostPaths {
+		if hostPath != "" {
+			r.artifacts.hostPaths[prefix+found[n].Path] = hostPath
 		}
 	}
-	if hosts == nil {
-		missed += int64(len(found))
-	}
-	if missed > 0 {
-		e.Truncated["artifacts"] += missed
-	}
-	if err = errors.Join(err, failed); err != nil {
-		s.Log.WithError(err).WithField("execution_id", e.ID).Error("artifacts could not be kept")
+	if err = errors.Join(err, recordErr); err != nil {
+		r.service.Log.WithError(err).WithField("execution_id", r.opening.ID).Error("could not keep all artifacts of an execution")
 	}
 }
 
-// holding is the vault's Keep, and what releases all that it kept.
-func (s *Service) holding() (keep supervisor.StoreArtifact, release func()) {
+// storePinned returns a function that stores files in the blob store, pinned until unpin
+// is called: the sweeper must not remove them before history has them.
+func (s *Service) storePinned() (store supervisor.StoreArtifact, unpin func()) {
 	var sums []string
-	keep = func(name string, body io.Reader) (sandbox.Artifact, error) {
+	store = func(name string, body io.Reader) (sandbox.Artifact, error) {
 		a, err := s.Blobs.Put(name, body)
 		if err == nil {
 			sums = append(sums, a.SHA256)
 		}
 		return a, err
 	}
-	return keep, func() { s.Blobs.Unpin(sums) }
+	return store, func() { s.Blobs.Unpin(sums) }
 }
 
-// keepArtifacts writes down what an execution has left, whoever still waits for it, and
-// then names it on the host, in this order: what has a name is on record, and what is on
-// record is on the disk. It fills in
-// whose each is, and returns the names, "" for what could not have one; nil where
-// nothing is on record.
-func (s *Service) keepArtifacts(ctx context.Context, e *sandbox.Execution, place string, list []sandbox.Artifact, most time.Duration) (hosts []string, err error) {
+// recordArtifacts records what an execution has left, even if its caller is gone. First
+// the bytes are on disk, then history has the record, then the artifact has a name in
+// folder on the host: each implies the one before. It fills in the fields of list, and
+// returns the host paths, "" for a file that could not be linked; nil means that history
+// has no record of the list.
+func (s *Service) recordArtifacts(ctx context.Context, e *sandbox.Execution, folder string, list []sandbox.Artifact, timeout time.Duration) (hostPaths []string, err error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
+	const nameBytes = 4096 // what a file's name takes on the disk
 	var size int64
 	var sums []string
-	now := s.Clock().Truncate(time.Microsecond) // as the database has it
+	now := s.Clock().Truncate(time.Microsecond) // as PostgreSQL does
 	for n := range list {
 		a := &list[n]
-		a.ID, a.ExecutionID, a.SandboxID, a.User, a.Folder, a.CreatedAt = s.NewID(), e.ID, e.SandboxID, e.User, place, now.Add(time.Duration(n)*time.Microsecond) // no two at once: the oldest go first
+		a.ID, a.ExecutionID, a.SandboxID, a.User, a.Folder = s.NewID(), e.ID, e.SandboxID, e.User, folder
+		a.CreatedAt = now.Add(time.Duration(n) * time.Microsecond) // all differ, because the oldest are removed first
 		a.URL = "/artifacts/" + a.ID
-		size += a.Size + 4096 // for its name
+		size += a.Size + nameBytes
 		sums = append(sums, a.SHA256)
 	}
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), most)
-	defer done()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
 	if err := s.Blobs.Sync(sums); err != nil {
 		return nil, err
 	}
 	if err := s.History.KeepArtifacts(ctx, list); err != nil {
 		return nil, err
 	}
-	e.Artifacts = append(e.Artifacts, list...)
-	hosts = make([]string, len(list))
+	hostPaths = make([]string, len(list))
 	for n, a := range list {
-		var failed error
-		hosts[n], failed = s.Blobs.Link(a)
-		err = errors.Join(err, failed)
+		var linkErr error
+		hostPaths[n], linkErr = s.Blobs.Link(a)
+		err = errors.Join(err, linkErr)
 	}
-	s.noteKept(size)
-	return hosts, err
+	s.countStored(size)
+	return hostPaths, err
 }
 
-// Artifacts lists what a sandbox's executions have left, the newest version of each
-// file, limit at a time; next is where to go on after, "" at the end. It answers for
+// Artifacts lists what a sandbox's executions have left, the newest version of each file,
+// limit at a time; next is the cursor of the next page, "" at the end. It answers for
 // sandboxes that have ended, too.
-func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, id string, limit int, after string) (list []sandbox.Artifact, next string, err error) {
-	if _, err := s.record(ctx, caller, id); err != nil {
+func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, sandboxID string, limit int, after string) (list []sandbox.Artifact, next string, err error) {
+	if _, err := s.sandboxRecord(ctx, caller, sandboxID); err != nil {
 		return nil, "", err
 	}
-	s.touchLive(id)
+	s.touchByID(sandboxID)
 	var last sandbox.Artifact
 	if after != "" {
-		var none *sandbox.Error
+		var known *sandbox.Error
 		last, err = s.History.Artifact(ctx, after)
-		if err == nil && last.SandboxID != id || errors.As(err, &none) && none.Fault == sandbox.FaultNotFound {
-			err = &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "after", Detail: "it is none of this sandbox's artifacts, or no longer kept: begin anew"}
+		if err == nil && last.SandboxID != sandboxID || errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
+			err = &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "after", Detail: "this sandbox has no such artifact, or it is no longer kept; begin with the first page"}
 		}
 		if err != nil {
 			return nil, "", err
 		}
 	}
-	if list, err = s.History.Artifacts(ctx, id, last, limit+1); len(list) > limit {
+	if list, err = s.History.Artifacts(ctx, sandboxID, last, limit+1); len(list) > limit {
 		list = list[:limit]
 		next = list[limit-1].ID
 	}
@@ -156,35 +137,28 @@ func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, id string, 
 	return list, next, err
 }
 
-// touchLive uses a sandbox, if it is still there.
-func (s *Service) touchLive(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l := s.live[id]; l != nil {
-		l.used = s.Clock()
-	}
-}
-
-// artifact is one that who may see.
-func (s *Service) artifact(ctx context.Context, caller sandbox.Key, id string) (sandbox.Artifact, error) {
+// visibleArtifact returns an artifact that the caller may see. The error for an artifact
+// of another user does not differ from that for one that does not exist.
+func (s *Service) visibleArtifact(ctx context.Context, caller sandbox.Key, id string) (sandbox.Artifact, error) {
 	a, err := s.History.Artifact(ctx, id)
-	if err == nil && !may(caller, a.User) {
-		err = sandbox.Errorf(sandbox.FaultNotFound, "there is no such artifact, or it is not yours, or its time to be kept is over")
+	var known *sandbox.Error
+	if err == nil && !maySee(caller, a.User) || errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
+		err = sandbox.Errorf(sandbox.FaultNotFound, "there is no such artifact, or it is not yours, or it is no longer kept")
 	}
 	return a, err
 }
 
-// OpenArtifact opens an artifact for reading; the caller closes it.
+// OpenArtifact opens an artifact for reading. The caller closes it.
 func (s *Service) OpenArtifact(ctx context.Context, caller sandbox.Key, id string) (*os.File, sandbox.Artifact, error) {
-	a, err := s.artifact(ctx, caller, id)
+	a, err := s.visibleArtifact(ctx, caller, id)
 	if err != nil {
 		return nil, a, err
 	}
-	s.touchLive(a.SandboxID)
-	return s.openArtifact(a)
+	s.touchByID(a.SandboxID)
+	return s.openBlob(a)
 }
 
-func (s *Service) openArtifact(a sandbox.Artifact) (*os.File, sandbox.Artifact, error) {
+func (s *Service) openBlob(a sandbox.Artifact) (*os.File, sandbox.Artifact, error) {
 	f, err := s.Blobs.Open(a.SHA256)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = sandbox.Errorf(sandbox.FaultGone, "the bytes of this artifact are no longer kept")
@@ -192,7 +166,7 @@ func (s *Service) openArtifact(a sandbox.Artifact) (*os.File, sandbox.Artifact, 
 	return f, a, err
 }
 
-// How long a signed URL may work, and does where its maker does not say.
+// How long a signed URL works at most, and if its maker does not say.
 const (
 	MaxSigned     = 7 * 24 * time.Hour
 	defaultSigned = time.Hour
@@ -204,19 +178,19 @@ type SignedURL struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// SignArtifact makes such a URL, which works for as long as is asked, or an hour.
-func (s *Service) SignArtifact(ctx context.Context, caller sandbox.Key, id string, last time.Duration) (SignedURL, error) {
-	if last == 0 {
-		last = defaultSigned
+// SignArtifact returns a signed URL that works for lifetime; 0 means an hour.
+func (s *Service) SignArtifact(ctx context.Context, caller sandbox.Key, id string, lifetime time.Duration) (SignedURL, error) {
+	if lifetime == 0 {
+		lifetime = defaultSigned
 	}
-	if last < time.Second || last > MaxSigned {
+	if lifetime < time.Second || lifetime > MaxSigned {
 		return SignedURL{}, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "expires_in", Detail: fmt.Sprintf("it must be from 1 to %d seconds", int(MaxSigned.Seconds()))}
 	}
-	a, err := s.artifact(ctx, caller, id)
+	a, err := s.visibleArtifact(ctx, caller, id)
 	if err != nil {
 		return SignedURL{}, err
 	}
-	end := s.Clock().Add(last).Truncate(time.Second)
+	end := s.Clock().Add(lifetime).Truncate(time.Second)
 	expires := strconv.FormatInt(end.Unix(), 10)
 	return SignedURL{"/artifacts/" + a.ID + "?expires=" + expires + "&signature=" + s.signature(a.ID, expires), end}, nil
 }
@@ -227,7 +201,7 @@ func (s *Service) signature(id, expires string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// OpenSigned opens an artifact for the bearer of a signed URL.
+// OpenSigned opens an artifact for the bearer of a signed URL. The caller closes it.
 func (s *Service) OpenSigned(ctx context.Context, id, expires, signature string) (*os.File, sandbox.Artifact, error) {
 	if !hmac.Equal([]byte(signature), []byte(s.signature(id, expires))) {
 		return nil, sandbox.Artifact{}, sandbox.Errorf(sandbox.FaultForbidden, "the signature of this URL is wrong; ask for another URL")
@@ -240,29 +214,29 @@ func (s *Service) OpenSigned(ctx context.Context, id, expires, signature string)
 	if err != nil {
 		return nil, a, err
 	}
-	return s.openArtifact(a)
+	return s.openBlob(a)
 }
 
-// noteKept has the janitor sweep soon where a good part of what a user may have has
-// come since it last did.
-func (s *Service) noteKept(size int64) {
-	if s.kept.Add(size) > s.ArtifactBytes/10 {
+// countStored makes the sweeper run soon if a tenth of what one user may keep has been
+// stored since it last ran.
+func (s *Service) countStored(size int64) {
+	if s.storedBytes.Add(size) > s.ArtifactBytes/10 {
 		select {
-		case s.sweep <- struct{}{}:
+		case s.sweepNow <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// sweepEvery is how often artifacts are looked at that have been kept long enough.
-const sweepEvery = 10 * time.Minute
+// sweepInterval is how often old artifacts are removed.
+const sweepInterval = 10 * time.Minute
 
-// sweeper is a goroutine that does, and that saves what keys have used, until the
-// service stops.
-func (s *Service) sweeper() {
+// runSweeper is a goroutine that removes old artifacts, and saves what keys have used,
+// until the service stops.
+func (s *Service) runSweeper() {
 	defer s.work.Done()
-	tick, save := time.NewTicker(sweepEvery), time.NewTicker(usageInterval)
-	defer tick.Stop()
+	sweep, save := time.NewTicker(sweepInterval), time.NewTicker(usageInterval)
+	defer sweep.Stop()
 	defer save.Stop()
 	for {
 		select {
@@ -271,27 +245,27 @@ func (s *Service) sweeper() {
 		case <-save.C:
 			s.logSaveUsage()
 			continue
-		case <-tick.C:
-		case <-s.sweep:
+		case <-sweep.C:
+		case <-s.sweepNow:
 		}
 		if err := s.Sweep(context.Background()); err != nil {
-			s.Log.WithError(err).Warn("let old artifacts go")
+			s.Log.WithError(err).Warn("could not remove old artifacts")
 		}
 	}
 }
 
-// Sweep lets artifacts go that are too old or, of each user, too much; and bytes and
-// names that no artifact has.
+// Sweep removes artifacts that are too old or, of each user, too much in all; and bytes
+// and names that belong to no artifact.
 func (s *Service) Sweep(ctx context.Context) error {
-	s.kept.Store(0)
-	gone, err := s.History.ExpireArtifacts(ctx, s.Clock().Add(-s.ArtifactAge), s.ArtifactBytes)
+	s.storedBytes.Store(0)
+	expired, err := s.History.ExpireArtifacts(ctx, s.Clock().Add(-s.ArtifactAge), s.ArtifactBytes)
 	if err != nil {
 		return err
 	}
-	for _, a := range gone {
+	for _, a := range expired {
 		err = errors.Join(err, s.Blobs.Unlink(a))
 	}
-	_, swept := s.Blobs.Sweep(func(sums []string) ([]string, error) { return s.History.SumsInUse(ctx, sums) },
-		func(places []string) ([]string, error) { return s.History.PlacesInUse(ctx, places) })
-	return errors.Join(err, swept)
+	_, sweepErr := s.Blobs.Sweep(func(sums []string) ([]string, error) { return s.History.SumsInUse(ctx, sums) },
+		func(folders []string) ([]string, error) { return s.History.PlacesInUse(ctx, folders) })
+	return errors.Join(err, sweepErr)
 }

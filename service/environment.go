@@ -7,8 +7,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// environments are those that a sandbox may choose, each with the modules that the
-// operator has added to it.
+// environments returns those that a sandbox may choose, each with the modules that the
+// operator has added.
 func (s *Service) environments() policy.Environments {
 	all := policy.Environments{}
 	for _, e := range s.Environments.Environments() {
@@ -17,15 +17,15 @@ func (s *Service) environments() policy.Environments {
 	return all
 }
 
-// RefreshEnvironments has the service see what the operator has changed, and says what
-// there is then. Nothing that runs is interrupted.
+// RefreshEnvironments loads what the operator has changed, and returns the environments.
+// Running executions keep theirs.
 func (s *Service) RefreshEnvironments(ctx context.Context, caller sandbox.Key) ([]sandbox.Environment, error) {
 	if caller.Role != sandbox.RoleAdmin {
 		return nil, sandbox.Errorf(sandbox.FaultForbidden, "only an admin's key may change what code runs with; GET /environments lists it")
 	}
 	err := s.Environments.Refresh(context.WithoutCancel(ctx))
 	if err != nil {
-		err = &sandbox.Error{Fault: sandbox.FaultInvalid, Detail: "what was there stays: " + err.Error(), Cause: err}
+		err = &sandbox.Error{Fault: sandbox.FaultInvalid, Detail: "the environments stay as they were: " + err.Error(), Cause: err}
 	}
 	return s.Environments.Environments(), err
 }

@@ -8,7 +8,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Files are a sandbox's uploads, and what of its bounds they take.
+// Files are a sandbox's uploads, and how much of its limits they take.
 type Files struct {
 	Files     []sandbox.File `json:"files"`
 	Bytes     int64          `json:"bytes"`
@@ -17,67 +17,74 @@ type Files struct {
 	SandboxID string         `json:"sandbox_id"`
 }
 
-// files finds a live sandbox whose files who may use, and uses it.
-func (s *Service) files(ctx context.Context, caller sandbox.Key, id string) (*live, error) {
-	l, err := s.find(ctx, caller, id)
+func errFileAccessOff() error {
+	return &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_file_access", Detail: "this sandbox was created with file access off"}
+}
+
+// findWithFiles returns a live sandbox whose files the caller may use, and postpones its
+// idle expiry.
+func (s *Service) findWithFiles(ctx context.Context, caller sandbox.Key, id string) (*liveSandbox, error) {
+	live, err := s.find(ctx, caller, id)
 	if err != nil {
 		return nil, err
 	}
-	if !l.box.Policy.EnableFileAccess {
-		return nil, &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_file_access", Detail: "this sandbox was created with file access off"}
+	if !live.sandbox.Policy.EnableFileAccess {
+		return nil, errFileAccessOff()
 	}
-	s.touch(l)
-	return l, nil
+	s.touch(live)
+	return live, nil
 }
 
-// Upload writes what body has to /data/path of a sandbox, also while it runs.
+// Upload writes body to /data/path of a sandbox. It may be called while code runs there.
 func (s *Service) Upload(ctx context.Context, caller sandbox.Key, id, path string, body io.Reader) (sandbox.File, error) {
-	l, err := s.files(ctx, caller, id)
+	live, err := s.findWithFiles(ctx, caller, id)
 	if err != nil {
 		return sandbox.File{}, err
 	}
-	return l.session.Uploads().Put(path, using{body, s, l})
+	return live.session.Uploads().Put(path, touchingReader{body, s, live})
 }
 
-// using is a body whose reading uses its sandbox: a slow upload does not let it expire.
-type using struct {
+// touchingReader postpones a sandbox's idle expiry at each read, so that a slow upload does
+// not let the sandbox expire.
+type touchingReader struct {
 	io.Reader
 	service *Service
-	live    *live
+	live    *liveSandbox
 }
 
-func (u using) Read(p []byte) (int, error) {
-	u.service.touch(u.live)
-	return u.Reader.Read(p)
+func (r touchingReader) Read(p []byte) (int, error) {
+	r.service.touch(r.live)
+	return r.Reader.Read(p)
 }
 
 // Files lists a sandbox's uploads.
 func (s *Service) Files(ctx context.Context, caller sandbox.Key, id string) (Files, error) {
-	l, err := s.files(ctx, caller, id)
+	live, err := s.findWithFiles(ctx, caller, id)
 	if err != nil {
 		return Files{}, err
 	}
-	out := Files{SandboxID: id, Files: l.session.Uploads().List(), MaxBytes: l.box.Policy.UploadMaxBytes, MaxFiles: l.box.Policy.UploadMaxFiles}
-	for _, f := range out.Files {
-		out.Bytes += f.Size
+	p := live.sandbox.Policy
+	files := Files{SandboxID: id, Files: live.session.Uploads().List(), MaxBytes: p.UploadMaxBytes, MaxFiles: p.UploadMaxFiles}
+	for _, f := range files.Files {
+		files.Bytes += f.Size
 	}
-	return out, nil
+	return files, nil
 }
 
-// OpenFile opens an upload for reading; the caller closes it.
+// OpenFile opens an upload for reading. The caller closes it.
 func (s *Service) OpenFile(ctx context.Context, caller sandbox.Key, id, path string) (*os.File, sandbox.File, error) {
-	l, err := s.files(ctx, caller, id)
+	live, err := s.findWithFiles(ctx, caller, id)
 	if err != nil {
 		return nil, sandbox.File{}, err
 	}
-	return l.session.Uploads().Open(path)
+	return live.session.Uploads().Open(path)
 }
 
 // RemoveFile removes an upload.
 func (s *Service) RemoveFile(ctx context.Context, caller sandbox.Key, id, path string) error {
-	l, err := s.files(ctx, caller, id)
+	live, err := s.findWithFiles(ctx, caller, id)
 	if err != nil {
 		return err
 	}
-	return l.session.Uploads().Remove(path)
+	return live.session.Uploads().Remove(path)
 }

@@ -62,11 +62,11 @@ func Helpers() map[string][]Helper { return helpers() }
 
 // Rules returns the code rules and the policy of a sandbox: what its code may import and call.
 func (s *Service) Rules(ctx context.Context, caller sandbox.Key, id string) (policy.CodeRules, policy.Policy, error) {
-	l, err := s.find(ctx, caller, id)
+	live, err := s.find(ctx, caller, id)
 	if err != nil {
 		return policy.CodeRules{}, policy.Policy{}, err
 	}
-	return policy.Rules(l.box.Policy, s.environments()[l.box.Policy.Environment]), l.box.Policy, nil
+	return policy.Rules(live.sandbox.Policy, s.environments()[live.sandbox.Policy.Environment]), live.sandbox.Policy, nil
 }
 
 // Template returns the code of a processor template and its kind. An unknown kind falls back to data_processor.

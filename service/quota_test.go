@@ -10,7 +10,8 @@ import (
 )
 
 func TestCPUTimeIsRememberedAcrossRestartsUntilTheNextDay(t *testing.T) {
-	s, _, _, now := start(t)
+	t.Parallel()
+	s := start(t)
 	ctx := context.Background()
 	caller := sandbox.Key{ID: "k", Account: "k", User: "ada", Role: sandbox.RoleAgent, Limits: sandbox.KeyLimits{CPUSeconds: 1}}
 	compute := func(s *service.Service) error {
@@ -18,16 +19,16 @@ func TestCPUTimeIsRememberedAcrossRestartsUntilTheNextDay(t *testing.T) {
 		return err
 	}
 	for range 2 {
-		if err := compute(s); err != nil {
+		if err := compute(s.Service); err != nil {
 			t.Fatal(err)
 		}
 	}
-	isFault(t, compute(s), sandbox.FaultLimit)
+	isFault(t, compute(s.Service), sandbox.FaultLimit)
 	s.Drain(ctx)
 	restarted := service.New(s.Config)
 	defer restarted.Drain(ctx)
 	isFault(t, compute(restarted), sandbox.FaultLimit)
-	now.move(24 * time.Hour)
+	s.clock.move(24 * time.Hour)
 	if err := compute(restarted); err != nil {
 		t.Errorf("on the next day: got %v, want the code to run", err)
 	}

@@ -12,104 +12,108 @@ import (
 	"glasshouse/service"
 )
 
-var grace = sandbox.Key{User: "grace", Role: sandbox.RoleDeveloper}
-
-// reluctant is a history that takes parts of recordings when it is told to.
-type reluctant struct {
+// slowHistory records a chunk when the test lets it.
+type slowHistory struct {
 	*history.Store
-	asked chan int   // gets each part's number
-	take  chan error // what becomes of it; nil: it is kept
+	asked chan int   // gets each chunk's number
+	reply chan error // nil: the chunk is recorded
 }
 
-func (r *reluctant) KeepChunk(ctx context.Context, execution string, c sandbox.Chunk) error {
-	r.asked <- c.Sequence
-	if err := <-r.take; err != nil {
+func (h *slowHistory) KeepChunk(ctx context.Context, execution string, c sandbox.Chunk) error {
+	h.asked <- c.Sequence
+	if err := <-h.reply; err != nil {
 		return err
 	}
-	return r.Store.KeepChunk(ctx, execution, c)
+	return h.Store.KeepChunk(ctx, execution, c)
 }
 
-// lines is a recording of some steps, in each of which a variable becomes a new text.
-func lines(begun bool, steps int) []byte {
+func newSlowHistory(t *testing.T) (*slowHistory, *fixture) {
+	h := &slowHistory{asked: make(chan int, 100), reply: make(chan error)}
+	return h, start(t, func(store *history.Store) service.History { h.Store = store; return h })
+}
+
+// recordSteps returns the records of a number of steps, each of which sets a variable to a
+// new text. The first ones of a recording describe the program, too.
+func recordSteps(isFirst bool, steps int) []byte {
 	var b []byte
 	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
-	if !begun {
+	if isFirst {
 		b = append(b, 1, 2)
 		text("by hand")
 		text("3.11.2")
 		b = append(b, 2)
 		text("<execution>")
 		b = append(b, 3, 1, 1, 1) // code: its file, name and first line
-		b = append(b, 4, 1, 0)    // lane
+		b = append(b, 4, 1, 0)    // thread
 		text("main")
-		b = append(b, 5, 0, 1, 1, 0, 0) // push
+		b = append(b, 5, 0, 1, 1, 0, 0) // push a frame
 	}
 	for i := range steps {
-		b = append(b, 12, 1, 's') // set
+		b = append(b, 12, 1, 's') // set a variable
 		text(string(binary.AppendUvarint(make([]byte, 100), uint64(i))[:100]))
 		b = append(b, 0xc0) // line
 	}
 	return b
 }
 
-// The program does not wait for history; its end does, and all is there, in order.
-func TestARecordingIsKeptBesideTheRun(t *testing.T) {
-	r := &reluctant{asked: make(chan int, 100), take: make(chan error)}
-	s, h, _, _ := startWith(t, func(store *history.Store) service.History { r.Store = store; return r })
-	const parts, steps = 5, 2000
-	h.records = func(watch supervisor.DebugDriver) error {
-		for i := range parts {
-			if err := watch.Records(lines(i > 0, steps)); err != nil {
+func (f *fixture) executeRecorded(t *testing.T) *sandbox.Execution {
+	t.Helper()
+	sb := f.create(t, grace, "")
+	job := service.Job{Code: "record", Kind: sandbox.KindExecute, Steps: func(sandbox.Step) bool { return false }}
+	e, err := f.Execute(t.Context(), grace, sb.ID, job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// The program does not wait for history. The end of the run does, and history then has all
+// chunks in their order.
+func TestRecordingIsWrittenBesideTheRun(t *testing.T) {
+	t.Parallel()
+	h, s := newSlowHistory(t)
+	const batches, steps = 5, 2000
+	s.runs.record = func(debugger supervisor.DebugDriver) error {
+		for i := range batches {
+			if err := debugger.Records(recordSteps(i == 0, steps)); err != nil {
 				return err
 			}
 		}
-		if n := <-r.asked; n != 0 { // it is at the first, which it has not kept yet
-			t.Errorf("part %d is first", n)
+		if n := <-h.asked; n != 0 { // history has not answered yet
+			t.Errorf("got chunk %d first, want 0", n)
 		}
 		go func() {
-			r.take <- errors.New("away for a moment")
+			h.reply <- errors.New("unavailable for a moment")
 			for {
-				r.take <- nil
+				h.reply <- nil
 			}
 		}()
 		return nil
 	}
-	box, err := s.Create(t.Context(), grace, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := s.Execute(t.Context(), grace, box.ID, service.Job{Code: "record", Kind: sandbox.KindExecute, Steps: func(sandbox.Step) bool { return false }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := s.executeRecorded(t)
 	if len(e.Truncated) > 0 {
-		t.Errorf("cut: %v", e.Truncated)
+		t.Errorf("got truncated %v, want none", e.Truncated)
 	}
-	kept, err := s.Recorded(t.Context(), grace, e.ID)
+	r, err := s.Recorded(t.Context(), grace, e.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := kept.Steps(); n != parts*steps {
-		t.Errorf("%d steps of %d are kept", n, parts*steps)
+	if got, want := r.Steps(), batches*steps; got != want {
+		t.Errorf("got %d recorded steps, want %d", got, want)
 	}
 }
 
-// What history never took is said.
-func TestARecordingThatCouldNotBeKept(t *testing.T) {
-	r := &reluctant{asked: make(chan int, 100), take: make(chan error)}
-	s, h, _, _ := startWith(t, func(store *history.Store) service.History { r.Store = store; return r })
-	h.records = func(watch supervisor.DebugDriver) error { return watch.Records(lines(false, 2000)) }
+func TestExecutionCountsChunksThatHistoryNeverTook(t *testing.T) {
+	t.Parallel()
+	h, s := newSlowHistory(t)
+	s.runs.record = func(debugger supervisor.DebugDriver) error { return debugger.Records(recordSteps(true, 2000)) }
 	go func() {
 		for {
-			r.take <- errors.New("away")
+			h.reply <- errors.New("unavailable")
 		}
 	}()
-	box, err := s.Create(t.Context(), grace, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := s.Execute(t.Context(), grace, box.ID, service.Job{Code: "record", Kind: sandbox.KindExecute, Steps: func(sandbox.Step) bool { return false }})
-	if err != nil || e.Truncated["recording"] != 3 {
-		t.Errorf("%v, %v", e.Truncated, err)
+	e := s.executeRecorded(t)
+	if got := e.Truncated["recording"]; got != 3 {
+		t.Errorf("got %d missing chunks, want 3", got)
 	}
 }

@@ -1,10 +1,25 @@
-// Package service is what Glasshouse does, with no HTTP and no SQL in it.
+// Package service is what Glasshouse does: it runs code in sandboxes and keeps a record of
+// every run. It knows no HTTP and no SQL.
 //
-// Service keeps the live sandboxes in memory and their record in history. Each
-// live sandbox runs one thing at a time: who comes second is told that it is busy.
-// The janitor goroutine ends what expired, the sweeper lets old artifacts go. An execution is on record
-// before its code runs and finished, durably, before its answer; that holds when the
-// caller has gone away, too. Drain ends it all and waits.
+//	s := service.New(service.Config{...})
+//	sb, err := s.Create(ctx, caller, config)
+//	execution, err := s.Execute(ctx, caller, sb.ID, service.Job{Code: "1 + 1", Kind: sandbox.KindExecute})
+//	s.Drain(ctx)
+//
+// A Service is safe for concurrent use. It has these responsibilities:
+//
+//  1. Run code (execute.go is the main path). An execution is on record before its code
+//     runs. Its end is on disk before it is answered, also if the caller has gone away.
+//  2. Answer what running code asks, and record each statement and connection (handler.go).
+//  3. Keep the live sandboxes. One thing runs in a sandbox at a time; a second one gets
+//     FaultBusy (sandboxes.go).
+//  4. Stream what a run does to any number of readers (events.go), and record debugged
+//     runs (recording.go, debugsession.go).
+//  5. Store the files that runs leave, and remove old ones (artifact.go).
+//  6. Authenticate keys and hold them to their limits (keys.go, quota.go).
+//
+// New starts two goroutines: the janitor ends expired sandboxes, and the sweeper removes
+// old artifacts. Drain ends them and everything that runs, and waits for it.
 package service
 
 import (
@@ -21,230 +36,99 @@ import (
 	"glasshouse/policy"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/supervisor"
 )
 
-// Session is a sandbox's live Python with its files, as host.Session is one.
-type Session interface {
-	Runner
-	CodeAnalyzer
-	SessionFiles
-	Environment() *sandbox.EnvironmentVersion // nil where nothing of it lives
-}
-
-// Runner is what runs.
-type Runner interface {
-	Run(context.Context, *sandbox.Execution, supervisor.RequestHandler, supervisor.DebugDriver, supervisor.OutputListener) error
-	InspectVariables(context.Context) (sandbox.Variables, error)
-	Usage() map[string]any
-	Close() error
-}
-
-// CodeAnalyzer reads code that does not run.
-type CodeAnalyzer interface {
-	Check(ctx context.Context, code string) (sandbox.CheckResult, error)
-	Complete(ctx context.Context, code string, cursor int) (c sandbox.Completion, settled bool, before string, err error)
-}
-
-// SessionFiles are the files that it has.
-type SessionFiles interface {
-	Uploads() *supervisor.Uploads
-	Collect(supervisor.StoreArtifact) (found []sandbox.Artifact, missed int64, err error)
-}
-
-// Supervisor opens sessions: for one piece of code, or where code is "" for any.
-type Supervisor interface {
-	Open(ctx context.Context, box sandbox.Sandbox, code string) (Session, error)
-	Ready() error                 // why none could be opened now
-	Isolation() sandbox.Isolation // of all of them
-}
-
-// Environments are what code may run with.
-type Environments interface {
-	Environments() []sandbox.Environment // the default one first
-	Packages(environment string) ([]sandbox.Package, error)
-	Refresh(context.Context) error // reads again what the operator has changed
-}
-
-// Reader reads the knowledge database.
-type Reader interface {
-	Query(ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, sink sandbox.RowSink) (sandbox.QuerySummary, error)
-	Tables(context.Context) ([]string, error)
-	Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) // all where none is named
-	Ping(context.Context) error
-}
-
-// Writer plans statements that would write, and runs those that an admin applies.
-type Writer interface {
-	Capture(ctx context.Context, sql string, params map[string]any) (sandbox.WritePlan, error)
-	Apply(ctx context.Context, sql string, params map[string]any) (int64, error)
-}
-
-// ExecutionStore keeps executions.
-type ExecutionStore interface {
-	Begin(context.Context, *sandbox.Execution) error
-	Progress(context.Context, sandbox.Progress) error
-	Finish(context.Context, *sandbox.Execution) error
-	Execution(ctx context.Context, id string) (sandbox.Execution, error)
-	Executions(context.Context, sandbox.ExecutionFilter) ([]sandbox.Execution, string, error)
-}
-
-// ExecutionCounts sums them up.
-type ExecutionCounts interface {
-	CountExecutions(ctx context.Context, sandboxID string) (int, error)
-	Statistics(ctx context.Context, user string) (sandbox.Statistics, error)
-	Ping(context.Context) error
-}
-
-// SandboxStore keeps sandboxes.
-type SandboxStore interface {
-	CreateSandbox(context.Context, sandbox.Sandbox) error
-	EndSandbox(ctx context.Context, id string, state sandbox.State, at time.Time) error
-	Sandbox(ctx context.Context, id string) (sandbox.Sandbox, error)
-}
-
-// KeyStore keeps keys.
-type KeyStore interface {
-	CreateKey(ctx context.Context, k sandbox.Key, hash []byte) error
-	KeyByHash(ctx context.Context, hash []byte) (sandbox.Key, error)
-	Keys(ctx context.Context, user string) ([]sandbox.Key, error)
-	RevokeKey(ctx context.Context, id, user string) error
-}
-
-// RecordingStore keeps what debugged runs did.
-type RecordingStore interface {
-	KeepChunk(ctx context.Context, execution string, c sandbox.Chunk) error
-	Chunks(ctx context.Context, execution string) ([]sandbox.Chunk, error) // without their Data
-	ChunkData(ctx context.Context, execution string, sequence int) ([]byte, error)
-	PruneRecordings(ctx context.Context, before time.Time, bytes int64) (int, error)
-}
-
-// PendingWriteStore keeps what waits for an admin.
-type PendingWriteStore interface {
-	AddWrite(context.Context, sandbox.PendingWrite) error
-	MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sandbox.WriteStatus) error
-	Write(ctx context.Context, id string) (sandbox.PendingWrite, error)
-	Writes(ctx context.Context, status sandbox.WriteStatus) ([]sandbox.PendingWrite, error)
-}
-
-// History is all of door two.
-type History interface {
-	RecordingStore
-	PendingWriteStore
-	ExecutionStore
-	ExecutionCounts
-	SandboxStore
-	KeyStore
-	ArtifactIndex
-	UsageStore
-}
-
-// Config is what a Service is made of; all fields but Clock and NewID are needed.
+// Config is what a Service needs. Only Clock and NewID are optional.
 type Config struct {
-	Supervisor         Supervisor
+	Supervisor         *supervisor.Supervisor
 	Environments       Environments
 	Reader             Reader
 	Writer             Writer
 	History            History
-	Blobs              BlobStore
-	Default            policy.Policy      // what a creator who asks for nothing gets
-	Ceiling            policy.Policy      // what nobody may go beyond
+	Blobs              *blob.Store
+	Default            policy.Policy      // of a sandbox whose creator sets nothing
+	Ceiling            policy.Policy      // the highest limits that a creator may set
 	PerUser            int                // live sandboxes of one user
 	InAll              int                // live sandboxes in all
-	Parallel           int                // runs at a time; more wait a little, then 503
-	RecordingRetention RecordingRetention // what is kept of debugged runs
-	Mask               []string           // parameters of statements whose values history does not keep; "*" is all
+	Parallel           int                // executions at a time; more wait for slotTimeout
+	RecordingRetention RecordingRetention // which recordings are kept
+	Mask               []string           // parameters of statements whose values history does not keep; "*" means all
 	Log                logrus.FieldLogger
 
 	SigningKey    []byte // of URLs
 	KeyLimits     sandbox.KeyLimits
-	ArtifactAge   time.Duration // how long artifacts are kept,
-	ArtifactBytes int64         // and how much of each user's
+	ArtifactAge   time.Duration // how long artifacts are kept
+	ArtifactBytes int64         // how much is kept of each user's
 
-	Clock func() time.Time
-	NewID func() string
+	Clock func() time.Time // nil: the machine's clock, in UTC
+	NewID func() string    // nil: 128 random bits as hex
 }
 
 // Service runs code and remembers it. Make it with New, end it with Drain.
 type Service struct {
 	Config
 
-	mu       sync.Mutex
-	live     map[string]*live
-	opening  map[string]int // sandboxes being opened, by user
-	running  map[string]run // by execution
-	feeds    map[string]*EventLog
-	draining bool
-	work     sync.WaitGroup // runs and closings that Drain waits for
-	sessions sessions
-	recorded opened    // recordings that are being read
-	pruned   time.Time // the janitor's
+	mu         sync.Mutex
+	live       map[string]*liveSandbox
+	opening    map[string]int  // sandboxes being opened, by user
+	running    map[string]*run // by execution
+	eventLogs  map[string]*EventLog
+	isDraining bool
 
+	work          sync.WaitGroup // what Drain waits for
+	debugSessions debugSessions
+	recordings    openRecordings
+	logsEnded     atomic.Int64 // event logs whose executions have ended
+	lastPrune     time.Time    // of recordings; the janitor's
+
+	slots  *limit.Slots // of executions
 	quotas quotas
 
 	keysMu sync.Mutex
-	keys   map[[32]byte]seenKey
+	keys   map[[32]byte]cachedKey
 
-	kept  atomic.Int64  // bytes of artifacts since the last sweep
-	sweep chan struct{} // has the sweeper do it now
+	storedBytes atomic.Int64  // of artifacts, since the last sweep
+	sweepNow    chan struct{} // wakes the sweeper
 
-	slots    *limit.Slots // of executions
-	stop     chan struct{}
-	stopping sync.Once
+	stop     chan struct{} // closed to end the janitor and the sweeper
+	stopOnce sync.Once
 }
 
-// live is a sandbox that is there.
-type live struct {
-	box     sandbox.Sandbox // as it was created; never written
-	session Session
-	turn    sync.Mutex // held by a run, or by a look, which a run waits for
-	running bool       // a run has it, or it is being ended; guarded by Service.mu
-	used    time.Time  // last; guarded by Service.mu
-	last    string     // its last execution; guarded by Service.mu
-}
-
-// now is the sandbox with its last use. The caller holds Service.mu.
-func (l *live) now() sandbox.Sandbox {
-	box := l.box
-	box.LastUsed = l.used
-	return box
-}
-
-type run struct {
-	owner  string
-	cancel context.CancelCauseFunc
-	over   chan struct{} // closed when its end is on record
-}
-
-// New starts a Service and its janitor.
-func New(p Config) *Service {
-	if p.Clock == nil {
-		p.Clock = func() time.Time { return time.Now().UTC() }
+// New starts a Service with its janitor and its sweeper.
+func New(config Config) *Service {
+	if config.Clock == nil {
+		config.Clock = func() time.Time { return time.Now().UTC() }
 	}
-	if p.NewID == nil {
-		p.NewID = newID
+	if config.NewID == nil {
+		config.NewID = newID
 	}
-	s := &Service{Config: p, live: map[string]*live{}, opening: map[string]int{}, running: map[string]run{}, feeds: map[string]*EventLog{}, keys: map[[32]byte]seenKey{}, sweep: make(chan struct{}, 1), slots: limit.NewSlots(p.Parallel), stop: make(chan struct{})}
+	s := &Service{
+		Config: config, live: map[string]*liveSandbox{}, opening: map[string]int{}, running: map[string]*run{},
+		eventLogs: map[string]*EventLog{}, keys: map[[32]byte]cachedKey{}, slots: limit.NewSlots(config.Parallel),
+		sweepNow: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
 	s.work.Add(2)
-	go s.janitor()
-	go s.sweeper()
+	go s.runJanitor()
+	go s.runSweeper()
 	return s
 }
 
-// newID is 128 random bits.
+// newID returns 128 random bits as hex.
 func newID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the process instead
 	return hex.EncodeToString(b[:])
 }
 
-// Ready says whether executions would be taken now.
+// Ready returns why executions would not be accepted now, or nil.
 func (s *Service) Ready(ctx context.Context) error {
 	s.mu.Lock()
-	draining := s.draining
+	isDraining := s.isDraining
 	s.mu.Unlock()
-	if draining {
-		return stopping()
+	if isDraining {
+		return errStopping()
 	}
 	if err := s.Supervisor.Ready(); err != nil {
 		return &sandbox.Error{Fault: sandbox.FaultFull, Detail: err.Error(), RetryAfter: 2, Cause: err}
@@ -255,20 +139,31 @@ func (s *Service) Ready(ctx context.Context) error {
 	return s.Reader.Ping(ctx)
 }
 
-// errShutdown is why Drain cancels what still runs.
+// errShutdown is the cause of a run's cancellation if Drain cancels it.
 var errShutdown = errors.New("the service is stopping")
 
-func stopping() error {
+func errStopping() error {
 	return &sandbox.Error{Fault: sandbox.FaultFull, Detail: "the service is stopping; try again when it is back", RetryAfter: 5}
 }
 
-// Drain takes nothing new, lets what runs go on until ctx ends, then cancels it,
-// and closes every sandbox. When it returns nothing is left.
+// beginWork makes Drain wait until done is called. It returns an error if Drain has begun.
+func (s *Service) beginWork() (done func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isDraining {
+		return nil, errStopping()
+	}
+	s.work.Add(1)
+	return s.work.Done, nil
+}
+
+// Drain accepts nothing new, lets runs go on until ctx ends, then cancels them, and closes
+// every sandbox. When it returns nothing runs.
 func (s *Service) Drain(ctx context.Context) {
 	s.mu.Lock()
-	s.draining = true
+	s.isDraining = true
 	s.mu.Unlock()
-	s.stopping.Do(func() { close(s.stop) })
+	s.stopOnce.Do(func() { close(s.stop) })
 	done := make(chan struct{})
 	go func() { s.work.Wait(); close(done) }()
 	select {
@@ -282,15 +177,15 @@ func (s *Service) Drain(ctx context.Context) {
 		<-done
 	}
 	s.mu.Lock()
-	all := make([]*live, 0, len(s.live))
-	for _, l := range s.live {
-		all = append(all, l)
+	all := make([]*liveSandbox, 0, len(s.live))
+	for _, live := range s.live {
+		all = append(all, live)
 	}
 	s.mu.Unlock()
 	s.logSaveUsage()
-	for _, l := range all {
-		if err := s.end(l, sandbox.StateLost); err != nil {
-			s.Log.WithError(err).Warn("close a sandbox")
+	for _, live := range all {
+		if err := s.endSandbox(live, sandbox.StateLost); err != nil {
+			s.Log.WithError(err).Warn("could not close a sandbox")
 		}
 	}
 }

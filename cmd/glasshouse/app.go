@@ -38,28 +38,6 @@ type app struct {
 	adminKey   string // secret of the first admin key
 }
 
-// sessionOpener is a Supervisor whose Open returns the interface that the service wants.
-type sessionOpener struct{ *supervisor.Supervisor }
-
-func (s sessionOpener) Open(ctx context.Context, box sandbox.Sandbox, code string) (service.Session, error) {
-	session, err := s.Supervisor.Open(ctx, box, code)
-	if err != nil {
-		return nil, err // not a nil *Session as a Session
-	}
-	return session, nil
-}
-
-// compatRunner is a CompatRunner whose Open returns the interface that the service wants.
-type compatRunner struct{ *supervisor.CompatRunner }
-
-func (c compatRunner) Open(ctx context.Context, box sandbox.Sandbox) (service.Session, error) {
-	session, err := c.CompatRunner.Open(ctx, box)
-	if err != nil {
-		return nil, err
-	}
-	return session, nil
-}
-
 func newLog(s settings) *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(os.Stderr)
@@ -129,7 +107,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	a.supervisor = supervisor.New(a.isolator, s.limits.queueTimeout)
 	a.supervisor.Uploads.All, a.supervisor.Uploads.User = s.limits.uploadsMB<<20, s.limits.uploadsPerUserMB<<20
 	a.service = service.New(service.Config{
-		Supervisor: sessionOpener{a.supervisor}, Environments: a.isolator, Reader: a.reader, Writer: a.reader, History: a.history,
+		Supervisor: a.supervisor, Environments: a.isolator, Reader: a.reader, Writer: a.reader, History: a.history,
 		Blobs: a.blobs, Default: policy.Default(), Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
 		Parallel: s.limits.parallel, KeyLimits: s.limits.keys, Mask: splitList(s.databases.maskParameters), SigningKey: signing, Log: a.log,
 		RecordingRetention: service.RecordingRetention{Age: s.retention.recordingAge, Bytes: int64(s.retention.recordingsMB) << 20},

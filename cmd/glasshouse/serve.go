@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"glasshouse/policy/limit"
-	"glasshouse/service"
+	"glasshouse/service/compat/nemo"
 	"glasshouse/service/httpapi"
 )
 
@@ -73,10 +73,10 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	server := newServer(httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog}), connectionLimit())
 	ended := make(chan error, 2)
 	if compatListener != nil {
-		runner := compatRunner{a.supervisor.NewCompatRunner()}
+		runner := a.supervisor.NewCompatRunner()
 		defer func() { _ = runner.Close() }()
-		compat := &service.CompatService{Service: a.service, Runner: runner, MaxChars: s.compat.maxChars}
-		local := newServer(limit.StallTimeout(httpapi.Facade(compat, a.log), limit.DefaultStallTimeout), connectionLimit())
+		compat := &nemo.Server{Service: a.service, Open: runner.Open, MaxOutputChars: s.compat.maxChars, Log: a.log}
+		local := newServer(limit.StallTimeout(compat, limit.DefaultStallTimeout), connectionLimit())
 		go func() { ended <- local.Serve(compatListener) }()
 		defer local.Close()
 	}

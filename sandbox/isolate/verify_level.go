@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"glasshouse/policy"
-	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate/zygote"
 	"glasshouse/sandbox/protocol"
 )
@@ -104,15 +103,15 @@ func (i *Isolator) verifyLevel(pool *zygotePool, z *zygote.Zygote) (err error) {
 	if err != nil || kind != protocol.KindDone {
 		return fmt.Errorf("a child that tests the isolation level gave no answer: %w", err)
 	}
-	var outcome sandbox.Outcome
-	if err := json.Unmarshal(body, &outcome); err != nil {
+	var done protocol.Done
+	if err := json.Unmarshal(body, &done); err != nil {
 		return err
 	}
-	if outcome.Exception != nil {
-		return fmt.Errorf("a child that tests the isolation level failed: %s: %s", outcome.Exception.Type, outcome.Exception.Message)
+	if len(done.Exception) > 0 && string(done.Exception) != "null" {
+		return fmt.Errorf("a child that tests the isolation level failed: %s", done.Exception)
 	}
 	var result breakoutResult
-	if err := json.Unmarshal(outcome.Result, &result); err != nil {
+	if err := json.Unmarshal(done.Result, &result); err != nil {
 		return err
 	}
 	i.hasSessionPath = result.Session

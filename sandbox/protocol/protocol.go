@@ -42,7 +42,7 @@ const (
 	KindReady   Kind = 'R' // child to host: Ready
 	KindAssign  Kind = 'P' // host to child: Assign
 	KindRun     Kind = 'X' // host to child: Run
-	KindDone    Kind = 'D' // child to host: sandbox.Outcome
+	KindDone    Kind = 'D' // child to host: Done
 	KindRequest Kind = 'A' // child to host: Ask
 	KindAnswer  Kind = 'J' // host to child: Answer, JSON
 	KindColumns Kind = 'H' // host to child: Columns
@@ -112,6 +112,16 @@ type Run struct {
 	Context     json.RawMessage `json:"context"`
 	Watch       bool            `json:"watch"`
 	Stops       json.RawMessage `json:"stops,omitempty"` // where it stops, of package debugger
+}
+
+// Done is what a guest claims of its run. The supervisor checks the size of each part
+// before it parses the part; everything else of an outcome comes from the supervisor and
+// the kernel. A missing part is null or false.
+type Done struct {
+	Result    json.RawMessage `json:"result"`
+	Exception json.RawMessage `json:"exception"` // a sandbox.Exception
+	Truncated json.RawMessage `json:"truncated"` // a map[string]int64
+	Interrupt bool            `json:"interrupt"` // the supervisor's interrupt ended the code
 }
 
 // Inspect is a question of the host's between runs: for the variables, or about code that

@@ -15,72 +15,72 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Bounds of one collection; what is beyond them is counted as missed.
+// Bounds of one collection; files beyond them are counted as missed.
 const (
-	maxArtifacts = 1000   // new or changed files, or that may be
-	maxEntries   = 20_000 // of any kind that are looked at
+	maxCollectedFiles = 1000   // that are new or changed, or may be
+	maxEntries        = 20_000 // of any kind that are examined
 )
 
-// StoreArtifact keeps what body has, and says its size, sum and type.
+// StoreArtifact stores what body has, and returns an artifact with its size, hash and type.
 type StoreArtifact func(name string, body io.Reader) (sandbox.Artifact, error)
 
-// mark is what tells whether a file is as it was when it was last collected.
-type mark struct {
+// fileState tells whether a file has changed since it was last collected.
+type fileState struct {
 	inode   uint64
 	size    int64
-	changed unix.Timespec // the inode's own time, which no call can set
-	certain bool
-	sum     string
+	changed unix.Timespec // ctime, which no call can set
+	isOld   bool          // changed was older than minChangeAge
+	sha256  string
 }
 
-// settled is how old a change must be for its time to tell it from a later one: file
-// systems count time in steps.
-const settled = 100 * time.Millisecond
+// minChangeAge is how old a change must be for its time to differ from that of a later
+// change: file systems count time in steps.
+const minChangeAge = 100 * time.Millisecond
 
-// Collect keeps the files of /session/artifacts that are new or changed since it was
-// last called, and counts what it had to leave out. It is called between runs, and
-// trusts nothing that it finds: it follows no link, opens regular files only, waits for
-// nothing, and leaves the folder by no name.
-func (s *Session) Collect(keep StoreArtifact) (found []sandbox.Artifact, missed int64, err error) {
+// CollectArtifacts stores the files of /session/artifacts that are new or have changed
+// since it was last called, and counts those that it could not store. It is called between
+// runs. It trusts nothing that it finds: it follows no link, opens regular files only,
+// never blocks, and never leaves the folder.
+func (s *Session) CollectArtifacts(store StoreArtifact) (found []sandbox.Artifact, missed int64, err error) {
 	s.mu.Lock()
 	session := -1
-	if s.home != nil {
-		session, err = s.home.OpenSession()
+	if s.directory != nil {
+		session, err = s.directory.OpenSession()
 	}
 	s.mu.Unlock()
 	if session < 0 || err != nil {
 		return nil, 0, err
 	}
 	defer unix.Close(session)
-	top, err := beneath(session, "artifacts", unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil { // the code took it away, or put a link in its place: that is its own affair
+	folder, err := openBeneath(session, "artifacts", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil { // the code has removed the folder, or replaced it by a link
 		return nil, 0, nil
 	}
-	c := collection{keep: keep, before: s.marks, after: map[string]mark{}, room: s.box.Policy.WorkspaceMaxBytes}
-	c.folder(top, "", 1)
-	s.marks = c.after
+	c := collection{store: store, before: s.collected, after: map[string]fileState{}, bytesLeft: s.sandbox.Policy.WorkspaceMaxBytes}
+	c.collectFolder(folder, "", 1)
+	s.collected = c.after
 	return c.found, c.missed, c.err
 }
 
-// collection is one Collect at work.
+// collection is the state of one CollectArtifacts.
 type collection struct {
-	keep          StoreArtifact
-	before, after map[string]mark
-	room          int64 // bytes that may still be read
-	read          int   // files that were
-	looked        int
+	store         StoreArtifact
+	before, after map[string]fileState
+	bytesLeft     int64 // that may still be read
+	files         int   // that were read
+	entries       int   // that were examined
 	found         []sandbox.Artifact
 	missed        int64
-	err           error // that the service has failed with, not the code
+	err           error // the service's own
 }
 
-// folder collects what is in the folder fd, which it closes.
-func (c *collection) folder(fd int, name string, depth int) {
+// collectFolder collects the files in the folder fd, which it closes.
+func (c *collection) collectFolder(fd int, name string, depth int) {
 	defer unix.Close(fd)
 	var entries []string
-	var some [4096]byte // of which an empty folder, as most are, takes 48
-	for c.looked < maxEntries {
-		n, err := unix.ReadDirent(fd, some[:])
+	var buf [4096]byte
+	for c.entries < maxEntries {
+		n, err := unix.ReadDirent(fd, buf[:])
 		if err == unix.EINTR {
 			continue
 		}
@@ -90,8 +90,8 @@ func (c *collection) folder(fd int, name string, depth int) {
 		if n <= 0 {
 			break
 		}
-		_, count, names := unix.ParseDirent(some[:n], -1, entries)
-		entries, c.looked = names, c.looked+count
+		_, count, names := unix.ParseDirent(buf[:n], -1, entries)
+		entries, c.entries = names, c.entries+count
 	}
 	sort.Strings(entries)
 	for _, entry := range entries {
@@ -104,30 +104,30 @@ func (c *collection) folder(fd int, name string, depth int) {
 		case err != nil:
 			c.missed++
 		case st.Mode&unix.S_IFMT == unix.S_IFREG:
-			c.file(fd, entry, path.Join(name, entry))
+			c.collectFile(fd, entry, path.Join(name, entry))
 		case st.Mode&unix.S_IFMT == unix.S_IFDIR && depth < sandbox.MaxDepth:
-			inner, err := beneath(fd, entry, unix.O_RDONLY|unix.O_DIRECTORY)
+			inner, err := openBeneath(fd, entry, unix.O_RDONLY|unix.O_DIRECTORY)
 			if err != nil {
 				c.missed++
 				continue
 			}
-			c.folder(inner, path.Join(name, entry), depth+1)
+			c.collectFolder(inner, path.Join(name, entry), depth+1)
 		default: // a link, or a folder too deep
 			c.missed++
 		}
 	}
-	if c.looked >= maxEntries {
+	if c.entries >= maxEntries {
 		c.missed++
 	}
 }
 
-// file collects one file, if it is one when it is open.
-func (c *collection) file(dir int, entry, name string) {
-	if sandbox.CheckPath(readable(name)) != "" { // longer than any that could be asked for
+// collectFile collects one file, if it is still a regular file when it is open.
+func (c *collection) collectFile(folder int, entry, name string) {
+	if sandbox.CheckPath(escapeName(name)) != "" { // no request could name it
 		c.missed++
 		return
 	}
-	fd, err := beneath(dir, entry, unix.O_RDONLY)
+	fd, err := openBeneath(folder, entry, unix.O_RDONLY)
 	if err != nil {
 		c.missed++
 		return
@@ -139,41 +139,42 @@ func (c *collection) file(dir int, entry, name string) {
 		c.missed++
 		return
 	}
-	now := mark{inode: st.Ino, size: st.Size, changed: st.Ctim, certain: time.Since(time.Unix(st.Ctim.Unix())) > settled}
+	now := fileState{inode: st.Ino, size: st.Size, changed: st.Ctim, isOld: time.Since(time.Unix(st.Ctim.Unix())) > minChangeAge}
 	old, known := c.before[name]
-	if now.sum = old.sum; known && old.certain && old == now {
+	if now.sha256 = old.sha256; known && old.isOld && old == now {
 		c.after[name] = now
 		return
 	}
-	if c.read >= maxArtifacts || st.Size > c.room || hollow(st) {
+	if c.files >= maxCollectedFiles || st.Size > c.bytesLeft || isSparse(st) {
 		c.missed++
 		return
 	}
-	c.read, c.room = c.read+1, c.room-st.Size // whether it turns out to have changed or not
+	c.files, c.bytesLeft = c.files+1, c.bytesLeft-st.Size
 
-	a, err := c.keep(entry, io.LimitReader(f, st.Size)) // a thread may not have stopped yet: never more than was looked at
+	// A thread may still be running, so the file may grow: read no more than its size.
+	artifact, err := c.store(entry, io.LimitReader(f, st.Size))
 	if err != nil {
 		c.err = fmt.Errorf("collect artifacts: %w", err)
 		return
 	}
-	now.sum = a.SHA256
+	now.sha256 = artifact.SHA256
 	c.after[name] = now
-	if known && old.sum == a.SHA256 {
+	if known && old.sha256 == artifact.SHA256 {
 		return
 	}
-	a.Path, a.Change = readable(name), sandbox.ChangeNew
+	artifact.Path, artifact.Change = escapeName(name), sandbox.ChangeNew
 	if known {
-		a.Change = sandbox.ChangeChanged
+		artifact.Change = sandbox.ChangeChanged
 	}
-	c.found = append(c.found, a)
+	c.found = append(c.found, artifact)
 }
 
-// hollow says whether a file is mostly holes: it costs the code that makes it nothing, and
-// whoever reads and keeps it its whole size.
-func hollow(st unix.Stat_t) bool { return st.Size > 1<<20 && st.Size > 4*512*st.Blocks }
+// isSparse reports whether a file is mostly holes, which cost the code nothing and the
+// service the whole size.
+func isSparse(st unix.Stat_t) bool { return st.Size > 1<<20 && st.Size > 4*512*st.Blocks }
 
-// readable writes the bytes of a name that are not UTF-8 as %XX.
-func readable(name string) string {
+// escapeName writes the bytes of a name that are not UTF-8 as %XX.
+func escapeName(name string) string {
 	if utf8.ValidString(name) {
 		return name
 	}

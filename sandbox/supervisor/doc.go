@@ -1,13 +1,30 @@
-// Package supervisor is the trusted end of the hatch. A Session is one sandbox's live
-// Python: at most one child behind the wall, one run at a time, one deadline a
-// run. What the child says is bounded and checked here; how a run ended comes
-// from the clock and from the kernel.
+// Package supervisor is the trusted side of a sandbox. It runs code in a guest process
+// and finds out how each run ended.
 //
-// A run is read from its hatch by the caller's own goroutine. Two timers, for the
-// deadline and for a cancel, interrupt the child and then kill it, which ends the
-// reading. Output waits in the pipes; only where a run lasts does a goroutine for
-// each pipe copy it into a tape. What the recorder of a debugged run writes is in memory that
-// the child shares, a ring; a goroutine looks there now and then. Where the sandbox has the network on, a broker (package
-// egress) serves the child's listener. All of it ends with the run: between runs the child
-// is frozen, nothing of it executes, and no connection is open.
+//	s := supervisor.New(isolator, queueTimeout)
+//	session, err := s.Open(ctx, sandbox, "")
+//	outcome, err := session.Run(ctx, supervisor.Request{Code: "1 + 1"}, supervisor.Callbacks{})
+//	files, missed, err := session.CollectArtifacts(store)
+//	err = session.Close()
+//
+// A Session is one sandbox's Python: at most one guest process, which keeps the variables
+// between runs, and the files of /session and /data. The caller runs one thing at a time
+// in it. The package has these responsibilities:
+//
+//  1. Start a guest when there is none, and freeze it between runs (session.go).
+//  2. Send the code, and read the guest's frames until its outcome comes. The calling
+//     goroutine does it. Each frame is bounded and checked, because the user's code can
+//     forge any of them (run.go, loop.go, answer.go).
+//  3. End a run at its deadline or on cancellation: interrupt it, and kill it after a
+//     short time (watchdog.go). Killing the process also ends the reading of frames.
+//  4. Keep what the program prints. Output waits in the pipes; a goroutine for each pipe
+//     copies it only if the run lasts (output.go).
+//  5. Take the records of a debugged run from memory that the guest shares (pump.go, ring.go).
+//  6. Serve the guest's network listener with an egress broker (network.go).
+//  7. Collect the files that a run has left, and keep uploads within their limits
+//     (collect.go, uploads.go).
+//  8. Answer questions about variables and code between runs (inspect.go).
+//
+// All goroutines, connections and timers of a run end with it. Between runs the guest is
+// frozen: none of its code executes.
 package supervisor

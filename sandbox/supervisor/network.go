@@ -14,106 +14,114 @@ import (
 	"glasshouse/sandbox/egress"
 )
 
-const maxConnections = 1000 // kept with one execution; more are counted
+// maxConnections is how many connections one execution records; more are counted.
+const maxConnections = 1000
 
-// network is the way out of one run: a broker at the listener of its child's own
-// network. It ends with the run, and ends every connection, so each belongs to
-// exactly one execution, whose record of it is complete.
-type network struct {
-	stop  context.CancelFunc
-	ended chan error
-	desk  RequestHandler
+// runNetwork is the network of one run: an egress broker on the listener of the guest's
+// own network. It ends with the run and ends every connection, so each connection belongs
+// to exactly one execution, whose record of it is complete.
+type runNetwork struct {
+	cancel   context.CancelFunc
+	ended    chan error
+	recorder Recorder // nil: connections are not recorded while they are open
 
-	mu       sync.Mutex
-	seen     []sandbox.Connection
-	known    map[string]bool // where the kept ones were to go
-	more     int64
-	sent     int64
-	received int64
+	mu           sync.Mutex
+	connections  []sandbox.Connection // that have ended
+	destinations map[string]bool      // of the recorded connections, as "host port"
+	unrecorded   int64                // connections beyond maxConnections
+	sent         int64                // bytes
+	received     int64                // bytes
 }
 
-// open starts the broker of one run; nil where the child has no network.
-func (h *Supervisor) open(socket *os.File, allowed []string, desk RequestHandler) (*network, error) {
+// openNetwork starts the broker of one run; it returns nil if the guest has no network.
+func (s *Supervisor) openNetwork(socket *os.File, allowedHosts []string, recorder Recorder) (*runNetwork, error) {
 	if socket == nil {
 		return nil, nil
 	}
-	config := h.Network
+	config := s.Network
 	var err error
-	if config.Hosts, err = policy.ParseHosts(allowed); err != nil {
+	if config.Hosts, err = policy.ParseHosts(allowedHosts); err != nil {
 		return nil, err
 	}
-	listener, err := net.FileListener(socket) // a descriptor of its own: the next run has the same socket
+	listener, err := net.FileListener(socket) // a duplicate: the next run needs the socket too
 	if err != nil {
-		return nil, fmt.Errorf("the sandbox's listener: %w", err)
+		return nil, fmt.Errorf("open the sandbox's network listener: %w", err)
 	}
-	n := &network{ended: make(chan error, 1), desk: desk, known: map[string]bool{}}
-	config.OnRequest, config.OnConnect, config.OnEnd = n.asked, n.opened, n.note
+	n := &runNetwork{ended: make(chan error, 1), recorder: recorder, destinations: map[string]bool{}}
+	config.OnRequest, config.OnConnect, config.OnEnd = n.admit, n.opened, n.closed
 	var ctx context.Context
-	ctx, n.stop = context.WithCancel(context.Background())
+	ctx, n.cancel = context.WithCancel(context.Background())
 	go func() { n.ended <- egress.New(config).Serve(ctx, listener) }()
 	return n, nil
 }
 
-// asked says whether a connection may be made: of those that are counted, and not kept, none
-// goes where no kept one was to go, so that history has every host.
-func (n *network) asked(number int64, c sandbox.Connection) error {
-	place := fmt.Sprint(c.Host, " ", c.Port)
+// The code gets these errors, in one line.
+var (
+	errNotRecorded         = errors.New("history cannot record the connection, and nothing runs without a record; try again soon")
+	errTooManyDestinations = fmt.Errorf("this run has made %d connections; more are allowed only to hosts and ports that it has connected to", maxConnections)
+)
+
+// admit returns an error if the connection must not be made. Connections beyond
+// maxConnections are allowed only to recorded destinations, so history has every host.
+func (n *runNetwork) admit(number int64, c sandbox.Connection) error {
+	destination := fmt.Sprint(c.Host, " ", c.Port)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if number < maxConnections {
-		n.known[place] = true
+		n.destinations[destination] = true
 	}
-	if !n.known[place] {
-		return errMany
-	}
-	return nil
-}
-
-// opened tells of a connection that is to be used now.
-func (n *network) opened(number int64, c sandbox.Connection) error {
-	if number < maxConnections && n.desk.Connection(number, c) != nil {
-		return errUnkept
+	if !n.destinations[destination] {
+		return errTooManyDestinations
 	}
 	return nil
 }
 
-// These are told to the code, in one line.
-var (
-	errUnkept = errors.New("history does not take it, and nothing runs without history; try again soon")
-	errMany   = fmt.Errorf("this run has asked for %d connections already, and not for one to there", maxConnections)
-)
+// opened records a connection before it is used.
+func (n *runNetwork) opened(number int64, c sandbox.Connection) error {
+	if number < maxConnections && n.record(number, c) != nil {
+		return errNotRecorded
+	}
+	return nil
+}
 
-// note keeps what a connection came to.
-func (n *network) note(number int64, c sandbox.Connection) {
+func (n *runNetwork) record(number int64, c sandbox.Connection) error {
+	if n.recorder == nil {
+		return nil
+	}
+	return n.recorder.Connection(number, c)
+}
+
+// closed keeps how a connection ended.
+func (n *runNetwork) closed(number int64, c sandbox.Connection) {
 	n.mu.Lock()
 	n.sent += c.BytesSent
 	n.received += c.BytesReceived
-	kept := number < maxConnections
-	if kept {
-		n.seen = append(n.seen, c)
+	isRecorded := number < maxConnections
+	if isRecorded {
+		n.connections = append(n.connections, c)
 	} else {
-		n.more++
+		n.unrecorded++
 	}
 	n.mu.Unlock()
-	if kept {
-		_ = n.desk.Connection(number, c) // the execution has it at its end
+	if isRecorded {
+		_ = n.record(number, c) // if it fails, the execution's own record has the connection at its end
 	}
 }
 
-// close ends every connection and writes them all into the execution.
-func (n *network) close(e *sandbox.Execution) error {
+// close ends every connection and adds them to the outcome.
+func (n *runNetwork) close(o *sandbox.Outcome) error {
 	if n == nil {
 		return nil
 	}
-	n.stop()
+	n.cancel()
 	if err := <-n.ended; err != nil {
 		return fmt.Errorf("the sandbox's network: %w", err)
 	}
-	slices.SortStableFunc(n.seen, func(a, b sandbox.Connection) int { return a.StartedAt.Compare(b.StartedAt) })
-	e.Connections = append(e.Connections, n.seen...)
-	e.Usage.NetworkSent, e.Usage.NetworkReceived = n.sent, n.received
-	if n.more > 0 {
-		cut(e, "connections", n.more)
+	slices.SortStableFunc(n.connections, func(a, b sandbox.Connection) int { return a.StartedAt.Compare(b.StartedAt) })
+	o.Connections = append(o.Connections, n.connections...)
+	o.Usage.NetworkSent, o.Usage.NetworkReceived = n.sent, n.received
+	if n.unrecorded > 0 {
+		o.Truncated["connections"] += n.unrecorded
 	}
 	return nil
 }

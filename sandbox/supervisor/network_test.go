@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -8,62 +9,68 @@ import (
 	"glasshouse/sandbox"
 )
 
-// ledger is a desk that keeps what it is told of connections, or does not take it.
-type ledger struct {
-	RequestHandler
-	told map[int64]sandbox.ConnectionStatus
-	fail error
+// connectionRecorder keeps the last status of each connection, or fails.
+type connectionRecorder struct {
+	statuses map[int64]sandbox.ConnectionStatus
+	err      error
 }
 
-func (l *ledger) Connection(number int64, c sandbox.Connection) error {
-	if l.fail == nil {
-		l.told[number] = c.Status
+func (r *connectionRecorder) Show(_ context.Context, o sandbox.Output) sandbox.Output { return o }
+
+func (r *connectionRecorder) Connection(number int64, c sandbox.Connection) error {
+	if r.err == nil {
+		r.statuses[number] = c.Status
 	}
-	return l.fail
+	return r.err
 }
 
-// What was told of while it was open is in the record at the end, whatever ended first; and
-// no connection is used that goes where none on record goes.
-func TestConnectionsOnRecord(t *testing.T) {
-	desk := &ledger{told: map[int64]sandbox.ConnectionStatus{}}
-	n := &network{desk: desk, known: map[string]bool{}, ended: make(chan error, 1), stop: func() {}}
+// A connection that was recorded while it was open is in the outcome, in whatever order
+// connections end. No connection goes to a host and port that no recorded one goes to.
+func TestEveryDestinationIsRecorded(t *testing.T) {
+	t.Parallel()
+	recorder := &connectionRecorder{statuses: map[int64]sandbox.ConnectionStatus{}}
+	n := &runNetwork{recorder: recorder, destinations: map[string]bool{}, ended: make(chan error, 1), cancel: func() {}}
 	to := func(host string, port int, status sandbox.ConnectionStatus) sandbox.Connection {
 		return sandbox.Connection{Host: host, Port: port, Status: status}
 	}
-	use := func(number int64, c sandbox.Connection) error {
-		return errors.Join(n.asked(number, c), n.opened(number, c))
+	connect := func(number int64, c sandbox.Connection) error {
+		return errors.Join(n.admit(number, c), n.opened(number, c))
 	}
-	if err := use(0, to("long.example", 443, sandbox.ConnectionOpen)); err != nil {
+	if err := connect(0, to("long.example", 443, sandbox.ConnectionOpen)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range int64(maxConnections + 10) {
-		if err := use(i+1, to("a.example", 443, sandbox.ConnectionOpen)); err != nil {
-			t.Fatalf("%d: %v", i, err)
+		if err := connect(i+1, to("a.example", 443, sandbox.ConnectionOpen)); err != nil {
+			t.Fatalf("connection %d: %v", i, err)
 		}
-		n.note(i+1, to("a.example", 443, sandbox.ConnectionAllowed))
+		n.closed(i+1, to("a.example", 443, sandbox.ConnectionAllowed))
 	}
 	for _, c := range []sandbox.Connection{to("b.example", 443, sandbox.ConnectionOpen), to("a.example", 80, sandbox.ConnectionOpen)} {
-		if err := n.asked(maxConnections+20, c); !errors.Is(err, errMany) {
-			t.Errorf("%s:%d is used off the record: %v", c.Host, c.Port, err)
+		if err := n.admit(maxConnections+20, c); !errors.Is(err, errTooManyDestinations) {
+			t.Errorf("%s:%d: got error %v, want %v", c.Host, c.Port, err, errTooManyDestinations)
 		}
 	}
-	n.note(0, to("long.example", 443, sandbox.ConnectionAllowed))
+	n.closed(0, to("long.example", 443, sandbox.ConnectionAllowed))
 	n.ended <- nil
-	e := &sandbox.Execution{Truncated: map[string]int64{}}
-	if err := n.close(e); err != nil {
+	o := &sandbox.Outcome{Truncated: map[string]int64{}}
+	if err := n.close(o); err != nil {
 		t.Fatal(err)
 	}
 	hosts := map[string]int{}
-	for _, c := range e.Connections {
+	for _, c := range o.Connections {
 		hosts[c.Host]++
 	}
-	if fmt.Sprint(hosts) != fmt.Sprintf("map[a.example:%d long.example:1]", maxConnections-1) || e.Truncated["connections"] != 11 {
-		t.Errorf("kept %v, and %d counted", hosts, e.Truncated["connections"])
+	if got, want := fmt.Sprint(hosts), fmt.Sprintf("map[a.example:%d long.example:1]", maxConnections-1); got != want {
+		t.Errorf("got connections %s, want %s", got, want)
 	}
-	if len(desk.told) != maxConnections || desk.told[0] != sandbox.ConnectionAllowed {
-		t.Errorf("told of %d, of the first %s", len(desk.told), desk.told[0])
+	if got, want := o.Truncated["connections"], int64(11); got != want {
+		t.Errorf("got %d connections that are only counted, want %d", got, want)
 	}
-	if desk.fail = errors.New("no"); !errors.Is(n.opened(5, to("a.example", 443, sandbox.ConnectionOpen)), errUnkept) {
-		t.Error("it is used though history has not taken it")
+	if got := len(recorder.statuses); got != maxConnections || recorder.statuses[0] != sandbox.ConnectionAllowed {
+		t.Errorf("got %d recorded connections, the first %s; want %d, %s", got, recorder.statuses[0], maxConnections, sandbox.ConnectionAllowed)
+	}
+	recorder.err = errors.New("history is full")
+	if err := n.opened(5, to("a.example", 443, sandbox.ConnectionOpen)); !errors.Is(err, errNotRecorded) {
+		t.Errorf("history does not record the connection: got error %v, want %v", err, errNotRecorded)
 	}
 }

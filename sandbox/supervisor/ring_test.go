@@ -10,13 +10,13 @@ import (
 	"glasshouse/sandbox/protocol"
 )
 
-// child is the other end of a ring, as recorder_ring.py writes it.
-type child struct {
+// ringWriter writes to a ring as recorder_ring.py does.
+type ringWriter struct {
 	*ring
 	written uint64
 }
 
-func newChild(t *testing.T) *child {
+func newRingWriter(t *testing.T) *ringWriter {
 	t.Helper()
 	r, err := newRing()
 	if err != nil {
@@ -27,73 +27,77 @@ func newChild(t *testing.T) *child {
 			t.Error(err)
 		}
 	})
-	return &child{ring: r}
+	return &ringWriter{ring: r}
 }
 
-func (c *child) write(data []byte) {
+func (w *ringWriter) write(data []byte) {
 	for _, b := range data {
-		c.memory[ringHead+c.written%ringSize] = b
-		c.written++
+		w.memory[ringHeader+w.written%ringSize] = b
+		w.written++
 	}
-	c.counter(ringWritten).Store(c.written)
+	w.counter(ringWrittenIndex).Store(w.written)
 }
 
-func TestARingGivesWhatWasWrittenInOrder(t *testing.T) {
-	c := newChild(t)
-	var wrote, got []byte
-	for i := range 50 { // past its end many times
-		part := bytes.Repeat([]byte{byte(i)}, 10_001+i*4000)
-		c.write(part)
-		wrote = append(wrote, part...)
+func TestRingReturnsWhatWasWrittenInOrder(t *testing.T) {
+	t.Parallel()
+	w := newRingWriter(t)
+	var written, got []byte
+	for i := range 50 { // which wraps around many times
+		records := bytes.Repeat([]byte{byte(i)}, 10_001+i*4000)
+		w.write(records)
+		written = append(written, records...)
 		var err error
-		if got, err = c.take(got); err != nil {
+		if got, err = w.read(got); err != nil {
 			t.Fatal(err)
 		}
-		if read := c.counter(ringRead).Load(); read != c.written {
-			t.Fatalf("room is made up to %d of %d", read, c.written)
+		if read := w.counter(ringReadIndex).Load(); read != w.written {
+			t.Fatalf("got a read count of %d, want %d", read, w.written)
 		}
 	}
-	if !bytes.Equal(wrote, got) {
-		t.Errorf("%d bytes, of %d, or others", len(got), len(wrote))
+	if !bytes.Equal(got, written) {
+		t.Errorf("got %d bytes, want the %d that were written", len(got), len(written))
 	}
-	if more, err := c.take(nil); len(more) != 0 || err != nil {
-		t.Errorf("%d bytes that nobody wrote, %v", len(more), err)
+	if more, err := w.read(nil); len(more) != 0 || err != nil {
+		t.Errorf("empty ring: got %d bytes, error %v; want none", len(more), err)
 	}
 }
 
-func TestARingWhoseCounterIsForged(t *testing.T) {
+func TestForgedWriteCountIsIllegal(t *testing.T) {
+	t.Parallel()
 	for _, forged := range []uint64{0, 4999, 5000 + ringSize + 1, 1 << 63, 1<<64 - 1} {
-		c := newChild(t)
-		c.write(make([]byte, 5000))
-		if _, err := c.take(nil); err != nil {
+		w := newRingWriter(t)
+		w.write(make([]byte, 5000))
+		if _, err := w.read(nil); err != nil {
 			t.Fatal(err)
 		}
-		c.counter(ringWritten).Store(forged)
+		w.counter(ringWrittenIndex).Store(forged)
 		var illegal *protocol.IllegalFrame
-		if got, err := c.take(nil); !errors.As(err, &illegal) || len(got) > 0 {
-			t.Errorf("%d after 5000: %d bytes, %v", forged, len(got), err)
+		if got, err := w.read(nil); !errors.As(err, &illegal) || len(got) > 0 {
+			t.Errorf("count %d after 5000: got %d bytes, error %v; want an illegal frame", forged, len(got), err)
 		}
 	}
 }
 
-func TestARingWhoseTailIsForgedHarmsNobody(t *testing.T) {
-	c := newChild(t)
-	c.counter(ringRead).Store(1 << 60) // the child's own loss
-	c.write([]byte("records"))
-	if got, err := c.take(nil); string(got) != "records" || err != nil {
-		t.Errorf("%q, %v", got, err)
+func TestForgedReadCountHarmsOnlyTheGuest(t *testing.T) {
+	t.Parallel()
+	w := newRingWriter(t)
+	w.counter(ringReadIndex).Store(1 << 60)
+	w.write([]byte("records"))
+	if got, err := w.read(nil); string(got) != "records" || err != nil {
+		t.Errorf("got %q, error %v; want %q", got, err, "records")
 	}
 }
 
-// A smaller file would end the process that reads the memory behind its end.
-func TestTheMemoryOfARingStaysAsLargeAsItIs(t *testing.T) {
-	c := newChild(t)
-	for _, size := range []int64{0, ringHead, ringHead + 2*ringSize} {
-		if err := unix.Ftruncate(c.fd(), size); err != unix.EPERM {
-			t.Errorf("to %d bytes: %v", size, err)
+// If the guest could shrink the file, a read beyond its end would end this process.
+func TestRingMemoryCannotBeResized(t *testing.T) {
+	t.Parallel()
+	w := newRingWriter(t)
+	for _, size := range []int64{0, ringHeader, ringHeader + 2*ringSize} {
+		if err := unix.Ftruncate(w.fd(), size); err != unix.EPERM {
+			t.Errorf("ftruncate to %d bytes: got error %v, want %v", size, err, unix.EPERM)
 		}
 	}
-	if _, err := unix.FcntlInt(uintptr(c.fd()), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); err != unix.EPERM {
-		t.Errorf("another seal: %v", err)
+	if _, err := unix.FcntlInt(uintptr(w.fd()), unix.F_ADD_SEALS, unix.F_SEAL_WRITE); err != unix.EPERM {
+		t.Errorf("adding a seal: got error %v, want %v", err, unix.EPERM)
 	}
 }

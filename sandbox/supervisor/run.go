@@ -15,206 +15,235 @@ import (
 	"glasshouse/sandbox/protocol"
 )
 
-const (
-	// grace is how long an interrupted run may take to end before it is killed:
-	// after the deadline, and after a cancel.
-	timeoutGrace = 300 * time.Millisecond
-	cancelGrace  = 30 * time.Millisecond
+// Request is what a run needs to know.
+type Request struct {
+	ExecutionID string
+	Code        string
+	Context     json.RawMessage // a JSON object
+	Timeout     time.Duration   // ends the run before the policy's max_execution_time does; 0: no such limit
+}
 
-	maxNotes     = 1000
-	maxInspected = 200
-	maxPerName   = 50
-)
+// Callbacks get what a run asks and does. Each may be nil: without Requests every request
+// of the code is refused, without a Recorder outputs stay as they are and connections are
+// not recorded, without a Debugger the run is not debugged.
+type Callbacks struct {
+	Requests RequestHandler
+	Recorder Recorder
+	Debugger DebugDriver
+	Listener OutputListener
+}
 
-// Run runs e.Code in the session and fills e's outcome: status, result, output,
-// exception, usage, notes, what was cut. desk answers the code's questions;
-// watch and live may be nil. The error is only ever the service's own, or FaultFull; a
-// failing, hanging or killed program is a status. A cancelled ctx cancels.
-func (s *Session) Run(ctx context.Context, e *sandbox.Execution, desk RequestHandler, watch DebugDriver, live OutputListener) error {
-	p, err := s.child(ctx, "")
-	if err != nil {
-		return err
+// Run runs code in the session and returns how it ended. Code that fails, hangs or is
+// killed is a status of the outcome, not an error; so is a run whose ctx was cancelled.
+// An error is the service's own, or FaultFull if no guest came free in time.
+func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks) (sandbox.Outcome, error) {
+	if s.supervisor.stub != nil {
+		return s.supervisor.stub(ctx, request, callbacks)
 	}
-	pol := s.box.Policy
-	network, err := s.host.open(p.Network, pol.AllowedHosts, desk)
+	process, err := s.guest(ctx, "")
 	if err != nil {
-		return err
+		return sandbox.Outcome{}, err
 	}
-	var records *reel
-	if watch != nil {
-		if records, err = newReel(p, watch); err != nil {
-			return errors.Join(err, network.close(e))
+	network, err := s.supervisor.openNetwork(process.Network, s.sandbox.Policy.AllowedHosts, callbacks.Recorder)
+	if err != nil {
+		return sandbox.Outcome{}, err
+	}
+	var pump *recordingPump
+	if callbacks.Debugger != nil {
+		if pump, err = startRecordingPump(process, callbacks.Debugger); err != nil {
+			return sandbox.Outcome{}, errors.Join(err, network.close(&sandbox.Outcome{}))
 		}
 	}
-	out, errs := newTape(p.Stdout, pol.MaxOutputSize, printer(live, "stdout")), newTape(p.Stderr, pol.MaxOutputSize, printer(live, "stderr"))
-	order := protocol.Run{ExecutionID: e.ID, Code: e.Code, Context: e.Context, Watch: watch != nil}
-	var fds []int
-	if watch != nil {
-		order.Stops = watch.Begin(func() { p.Signal(unix.SIGUSR1) })
-		fds = []int{records.ring.fd()}
+	maxOutput := s.sandbox.Policy.MaxOutputSize
+	loop := &runLoop{
+		process: process, callbacks: callbacks, pump: pump, cpuBefore: s.cpuBefore,
+		stdout:    newOutputBuffer(process.Stdout, maxOutput, printTo(callbacks.Listener, "stdout")),
+		stderr:    newOutputBuffer(process.Stderr, maxOutput, printTo(callbacks.Listener, "stderr")),
+		debugInfo: sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}},
+		outputs:   []sandbox.Output{}, truncated: map[string]int64{},
+		outputBytesLeft: maxOutputBytes, noteBytesLeft: maxNoteBytes,
 	}
-	alone := s.host.runs.Add(1) == 1
-	defer s.host.runs.Add(-1)
-	began := time.Now()
-	p.EnforceLimits()                                          // before anything may interrupt it
-	rest := p.Conn.WriteAsync(protocol.KindRun, order, fds...) // before it goes on, so that it need wake up once only
-	p.Thaw()
-	limits := newCutter(ctx, p, time.Duration(pol.MaxExecutionTime)*time.Second)
-	failed := rest()
-	var body []byte
-	if failed == nil {
-		said := says{process: p, e: e, desk: desk, watch: watch, reel: records, cut: limits, live: live, alone: alone, before: s.cpu}
-		said.record = func() { out.begin(); errs.begin() }
-		if live != nil {
-			said.catchUp = func() { out.catchUp(); errs.catchUp() }
-		}
-		body, failed = said.listen(limits.asking)
+	loop.isAlone = s.supervisor.runs.Add(1) == 1
+	defer s.supervisor.runs.Add(-1)
+
+	started := time.Now()
+	done, ended, guestErr := s.exchange(ctx, loop, request)
+	elapsed := time.Since(started) - ended.held
+	process.Freeze()
+	if limit := process.ExceededLimit(); limit != "" && guestErr == nil {
+		guestErr = errors.New("beyond " + limit) // found at the end
 	}
-	limit, killed := limits.stop()
-	wall := time.Since(began) - limits.stood
-	p.Freeze()
-	if by := p.ExceededLimit(); by != "" && failed == nil { // found at the end
-		failed = errors.New("beyond " + by)
+	loop.stdout.stop()
+	loop.stderr.stop()
+
+	version := process.EnvironmentVersion()
+	outcome := sandbox.Outcome{
+		Duration: elapsed, Usage: sandbox.Usage{WallMS: milliseconds(elapsed)},
+		DebugInfo: loop.debugInfo, Outputs: loop.outputs, Connections: []sandbox.Connection{}, Truncated: loop.truncated,
+		Isolation: s.supervisor.isolator.Isolation(), Environment: &version,
 	}
-	out.stop()
-	errs.stop()
-	ours := network.close(e)
-	if records != nil {
+	err = network.close(&outcome)
+	if pump != nil {
 		var illegal *protocol.IllegalFrame
-		if err := records.stop(); errors.As(err, &illegal) {
-			failed = illegal
+		if pumpErr := pump.stop(); errors.As(pumpErr, &illegal) {
+			guestErr = illegal
 		} else {
-			ours = errors.Join(ours, err)
+			err = errors.Join(err, pumpErr)
 		}
 	}
-
-	edition := p.EnvironmentVersion()
-	e.Isolation, e.Environment = s.host.isolator.Isolation(), &edition
 	if network != nil {
-		e.Isolation = sandbox.Isolation{Level: e.Isolation.Level, EnforcedBy: maps.Clone(e.Isolation.EnforcedBy)}
-		e.Isolation.EnforcedBy["network"] = "network namespace of its own, seccomp, broker"
+		outcome.Isolation.EnforcedBy = maps.Clone(outcome.Isolation.EnforcedBy)
+		outcome.Isolation.EnforcedBy["network"] = "network namespace of its own, seccomp, broker"
 	}
-	e.Usage.WallMS = ms(wall)
-	e.ExecutionTime = wall.Seconds()
-	s.conclude(e, p, body, failed, limit)
-	e.SessionReset = e.SessionReset || killed // its outcome may have come just before
-	var missing int64
-	if e.Stdout, missing = out.text(); missing > 0 {
-		cut(e, "stdout", missing)
-	}
-	if e.Stderr, missing = errs.text(); missing > 0 {
-		cut(e, "stderr", missing)
-	}
-	if e.SessionReset {
-		if err := s.drop(p); err != nil {
-			return errors.Join(fmt.Errorf("end the child: %w", err), ours)
+	s.conclude(&outcome, request, process, done, guestErr, ended.by)
+	outcome.SessionReset = outcome.SessionReset || ended.killed // the outcome may have come just before the kill
+	outcome.Stdout = loop.stdout.text("stdout", outcome.Truncated)
+	outcome.Stderr = loop.stderr.text("stderr", outcome.Truncated)
+	if outcome.SessionReset {
+		if dropErr := s.drop(process); dropErr != nil {
+			err = errors.Join(fmt.Errorf("end the guest process: %w", dropErr), err)
 		}
 	}
-	return ours
+	return outcome, err
 }
 
-// maxException is of an outcome's exception as JSON, in bytes: an honest one has fifty
-// frames at the most, whose lines and values are bounded.
-const maxException = 1 << 20
+// exchange sends the request and reads the guest's frames until its outcome comes, the
+// watchdog kills it, or it breaks the protocol. It returns the body of the Done frame.
+func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) (done []byte, ended runEnd, err error) {
+	process, debugger := loop.process, loop.callbacks.Debugger
+	order := protocol.Run{ExecutionID: request.ExecutionID, Code: request.Code, Context: request.Context, Watch: debugger != nil}
+	var fds []int
+	if debugger != nil {
+		order.Stops = debugger.Begin(func() { process.Signal(unix.SIGUSR1) })
+		fds = []int{loop.pump.ring.fd()}
+	}
+	process.EnforceLimits() // before anything may interrupt it
+	// Sent before the guest thaws, so that it wakes up only once.
+	finishWrite := process.Conn.WriteAsync(protocol.KindRun, order, fds...)
+	process.Thaw()
+	loop.watchdog = newWatchdog(ctx, process, s.limit(request))
+	if err = finishWrite(); err == nil {
+		done, err = loop.run(loop.watchdog.requests)
+	}
+	return done, loop.watchdog.stop(), err
+}
 
-// maxResult is of its result: an honest child holds a value to 20 MiB of JSON (values.py).
-const maxResult = 21 << 20
+// limit returns how long a run may take.
+func (s *Session) limit(request Request) time.Duration {
+	limit := time.Duration(s.sandbox.Policy.MaxExecutionTime) * time.Second
+	if request.Timeout > 0 {
+		limit = min(limit, request.Timeout)
+	}
+	return limit
+}
 
-// maxTruncated is of what it says was cut, as JSON; and maxMissing, which two of them can't
-// overflow, the most that is believed of one thing.
+// Bounds of what a guest may claim in its Done frame.
 const (
-	maxTruncated = 1000
-	maxMissing   = 1 << 50
+	maxExceptionBytes = 1 << 20  // JSON; an honest one has at most fifty frames, with bounded lines and values
+	maxResultBytes    = 21 << 20 // JSON; an honest guest holds a value to 20 MiB (values.py)
+	maxTruncatedBytes = 1000     // JSON
+	maxMissing        = 1 << 50  // of one thing; two of them cannot overflow
 )
 
-// outcome is what the child says of the run, which it may have made up.
-type outcome struct {
-	sandbox.Outcome
-	Exception json.RawMessage `json:"exception"`
-	Truncated json.RawMessage `json:"truncated"`
+// claim is a guest's Done frame, checked.
+type claim struct {
+	result      json.RawMessage
+	exception   *sandbox.Exception
+	truncated   map[string]int64
+	interrupted bool
 }
 
-// read reads it; its parts stay small, or are not read.
-func (o *outcome) read(body []byte, from *protocol.Conn) error {
-	if err := json.Unmarshal(body, o); err != nil {
-		return err
+// readClaim checks the size of each part before it parses the part.
+func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
+	var done protocol.Done
+	if err := json.Unmarshal(body, &done); err != nil {
+		return claim{}, err
 	}
-	if len(o.Result) > maxResult || len(o.Exception) > maxException || len(o.Truncated) > maxTruncated || sandbox.JSONDepth(o.Result) > maxDepth {
-		if err := from.Illegal("an outcome that no run has"); err != nil {
-			return err
+	c := claim{result: done.Result, interrupted: done.Interrupt}
+	if len(done.Result) > maxResultBytes || len(done.Exception) > maxExceptionBytes || len(done.Truncated) > maxTruncatedBytes ||
+		sandbox.JSONDepth(done.Result) > maxDepth {
+		if err := conn.Illegal("an outcome that no run has"); err != nil {
+			return claim{}, err
 		}
 	}
-	if len(o.Truncated) > 0 {
-		if err := json.Unmarshal(o.Truncated, &o.Outcome.Truncated); err != nil {
-			return err
+	if len(done.Truncated) > 0 {
+		if err := json.Unmarshal(done.Truncated, &c.truncated); err != nil {
+			return claim{}, err
 		}
 	}
-	if len(o.Exception) == 0 {
-		return nil
+	if len(done.Exception) > 0 {
+		if err := json.Unmarshal(done.Exception, &c.exception); err != nil {
+			return claim{}, err
+		}
 	}
-	return json.Unmarshal(o.Exception, &o.Outcome.Exception)
+	return c, nil
 }
 
-// conclude decides how the run ended, from the clock and the kernel first.
-func (s *Session) conclude(e *sandbox.Execution, p *isolate.Process, body []byte, failed error, limit string) {
-	var outcome outcome
-	if failed == nil {
-		failed = outcome.read(body, p.Conn)
+// conclude decides how the run ended. The clock and the kernel come before the guest's
+// claim. guestErr is why there is no claim; endedBy is what the watchdog ended the run for.
+func (s *Session) conclude(o *sandbox.Outcome, request Request, process *isolate.Process, done []byte, guestErr error, endedBy string) {
+	var claimed claim
+	if guestErr == nil {
+		claimed, guestErr = readClaim(done, process.Conn)
 	}
-	peak := p.Peak()
-	if failed != nil {
-		p.Kill()
-		<-p.Done() // while it ends, its CPU time is not to be had
-		peak = max(peak, p.Peak())
+	peak := process.Peak()
+	if guestErr != nil {
+		process.Kill()
+		<-process.Done() // the kernel does not count its CPU time while it ends
+		peak = max(peak, process.Peak())
 	}
-	cpu := p.CPU()
-	e.Usage.CPUMS, e.Usage.PeakMemoryMB = ms(max(cpu-s.cpu, 0)), mb(peak) // none is known of one that died with its zygote
-	e.MemoryUsage = e.Usage.PeakMemoryMB
-	s.cpu = cpu
+	cpu := process.CPU() // 0 if it died with its zygote
+	o.Usage.CPUMS, o.Usage.PeakMemoryMB = milliseconds(max(cpu-s.cpuBefore, 0)), megabytes(peak)
+	s.cpuBefore = cpu
 
+	if guestErr == nil {
+		o.Result, o.Exception = claimed.result, claimed.exception
+		for _, name := range []string{"result", "outputs"} { // the supervisor counts everything else itself
+			if n := claimed.truncated[name]; n > 0 {
+				o.Truncated[name] += min(n, maxMissing)
+			}
+		}
+		o.Status = sandbox.StatusCompleted
+		if o.Exception != nil {
+			o.Status, o.Error = sandbox.StatusFailed, new(o.Exception.Summary())
+		}
+	} else {
+		o.SessionReset = true
+		o.Status = sandbox.StatusKilled
+		o.Usage.EndedBy, o.Error = s.causeOfDeath(process, guestErr)
+	}
+	// A run that was interrupted may have completed all the same; it was not cut short then.
+	if claimed.interrupted || guestErr != nil {
+		switch endedBy {
+		case endedByTimeout:
+			o.Status, o.Usage.EndedBy = sandbox.StatusTimeout, endedByTimeout
+			o.Error = new(fmt.Sprintf("the run took longer than max_execution_time = %d s", s.sandbox.Policy.MaxExecutionTime))
+			if s.limit(request) == request.Timeout {
+				o.Usage.EndedBy = "timeout"
+				o.Error = new(fmt.Sprintf("the run took longer than its timeout of %s", request.Timeout))
+			}
+		case endedByCancel:
+			o.Status, o.Usage.EndedBy, o.Error = sandbox.StatusCancelled, endedByCancel, new("the run was cancelled")
+		}
+	}
+	if len(o.Result) == 0 || !json.Valid(o.Result) {
+		o.Result = json.RawMessage("null")
+	}
+}
+
+// causeOfDeath returns what ended a guest that gave no outcome, for Usage.EndedBy and for people.
+func (s *Session) causeOfDeath(process *isolate.Process, guestErr error) (endedBy string, message *string) {
+	endedBy = process.EndedBy()
+	text := "the process was ended by " + endedBy
 	var illegal *protocol.IllegalFrame
 	switch {
-	case failed == nil:
-		e.Result, e.Exception = outcome.Result, outcome.Outcome.Exception
-		for _, what := range []string{"result", "outputs"} { // what else was cut the service has counted itself
-			if n := outcome.Outcome.Truncated[what]; n > 0 {
-				cut(e, what, min(n, maxMissing))
-			}
-		}
-		e.Status = sandbox.StatusCompleted
-		if e.Exception != nil {
-			e.Status = sandbox.StatusFailed
-			text := e.Exception.Type
-			if e.Exception.Message != "" {
-				text += ": " + e.Exception.Message
-			}
-			e.Error = &text
-		}
-	default:
-		e.SessionReset = true
-		e.Status = sandbox.StatusKilled
-		e.Usage.EndedBy = p.EndedBy()
-		why := "the process was ended by " + e.Usage.EndedBy
-		if e.Usage.EndedBy == "max_memory_mb" {
-			why = fmt.Sprintf("out of memory: the run needed more than max_memory_mb = %d; use less at a time, or ask for more when creating the sandbox", s.box.Policy.MaxMemoryMB)
-		} else if errors.As(failed, &illegal) {
-			e.Usage.EndedBy, why = "protocol", failed.Error()
-		} else if e.Usage.EndedBy == "exit" {
-			why = "the process left without an answer (os._exit or a crash of the interpreter)"
-		}
-		e.Error = &why
+	case endedBy == "max_memory_mb":
+		text = fmt.Sprintf("out of memory: the run needed more than max_memory_mb = %d; use less at a time, "+
+			"or ask for more when creating the sandbox", s.sandbox.Policy.MaxMemoryMB)
+	case errors.As(guestErr, &illegal):
+		endedBy, text = "protocol", guestErr.Error()
+	case endedBy == "exit":
+		text = "the process exited without an answer (os._exit or a crash of the interpreter)"
 	}
-	// An interrupted run may have completed after all: then nothing was cut short.
-	interrupted := outcome.Interrupt || failed != nil
-	switch {
-	case limit == limitTime && interrupted:
-		e.Status, e.Usage.EndedBy = sandbox.StatusTimeout, limit
-		e.Error = text("the run took longer than max_execution_time = %d s", s.box.Policy.MaxExecutionTime)
-	case limit == limitCancel && interrupted:
-		e.Status, e.Usage.EndedBy = sandbox.StatusCancelled, limit
-		e.Error = text("the run was cancelled")
-	}
-	if len(e.Result) == 0 || !json.Valid(e.Result) {
-		e.Result = json.RawMessage("null")
-	}
+	return endedBy, &text
 }

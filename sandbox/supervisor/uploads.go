@@ -22,38 +22,37 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// Uploads are the files of a sandbox's /data, which code can only read. They are
-// written here, from outside, through a descriptor of the folder, and by nobody else:
-// so what is there is known without looking, and the bounds are kept by counting. Its
-// methods may be called at any time, also while code runs, which never sees a part
-// of a file under the file's name.
+// Uploads are the files of a sandbox's /data, which code can only read. Only Uploads
+// writes them, through a descriptor of the folder, so it knows what is there without
+// reading it, and keeps the limits by counting. It is safe for concurrent use, also while
+// code runs: code never sees a part of a file under the file's name.
 type Uploads struct {
-	most policy.Policy
-	room *UploadSpace // of all sandboxes
-	user string
+	limits policy.Policy
+	space  *UploadSpace // shared by all sandboxes
+	user   string
 
-	mu      sync.Mutex
-	dir     int // the folder, -1 before there is one
-	closed  bool
-	files   map[string]sandbox.File
-	folders map[string]int // how many files and folders each holds
-	bytes   int64          // of files, and of what is on its way
-	taken   int64          // of room
-	coming  int            // files on their way
+	mu       sync.Mutex
+	dir      int // the folder's descriptor; -1 before there is one
+	closed   bool
+	files    map[string]sandbox.File
+	folders  map[string]int // how many files and folders each holds
+	bytes    int64          // of files and of uploads in progress
+	reserved int64          // of space
+	pending  int            // uploads in progress
 }
 
-func newUploads(box sandbox.Sandbox, room *UploadSpace) *Uploads {
-	return &Uploads{most: box.Policy, room: room, user: box.Owner, dir: -1, files: map[string]sandbox.File{}, folders: map[string]int{}}
+func newUploads(sb sandbox.Sandbox, space *UploadSpace) *Uploads {
+	return &Uploads{limits: sb.Policy, space: space, user: sb.Owner, dir: -1, files: map[string]sandbox.File{}, folders: map[string]int{}}
 }
 
-// attach opens the folder of the sandbox's first child. Those after it have the same.
-func (u *Uploads) attach(home *isolate.SessionDir) error {
+// attach opens the folder of the sandbox's first guest. Later guests have the same folder.
+func (u *Uploads) attach(directory *isolate.SessionDir) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.dir >= 0 || u.closed {
 		return nil
 	}
-	dir, err := home.OpenData()
+	dir, err := directory.OpenData()
 	if err == nil {
 		u.dir = dir
 	}
@@ -67,24 +66,25 @@ func (u *Uploads) close() {
 		_ = unix.Close(u.dir)
 	}
 	u.dir, u.closed = -1, true
-	u.give(u.taken)
+	u.releaseSpace(u.reserved)
 }
 
-// give gives room back, and what is negative takes it. The caller holds the lock.
-func (u *Uploads) give(n int64) {
-	u.room.give(u.user, n)
-	u.taken -= n
+// releaseSpace gives space back; a negative n takes it without checking the limits. The
+// caller holds mu.
+func (u *Uploads) releaseSpace(n int64) {
+	u.space.release(u.user, n)
+	u.reserved -= n
 }
 
-// open returns the folder's descriptor, for as long as the caller holds the lock.
-func (u *Uploads) open() (int, error) {
+// folder returns the folder's descriptor, valid while the caller holds mu.
+func (u *Uploads) folder() (int, error) {
 	if u.dir < 0 {
-		return -1, gone()
+		return -1, errDeleted()
 	}
 	return u.dir, nil
 }
 
-// List is every upload, by path.
+// List returns all uploads, sorted by path.
 func (u *Uploads) List() []sandbox.File {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -96,240 +96,68 @@ func (u *Uploads) List() []sandbox.File {
 	return list
 }
 
-// Open opens an upload for reading.
+// Open opens an upload for reading. The caller closes it.
 func (u *Uploads) Open(name string) (*os.File, sandbox.File, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	dir, err := u.open()
+	dir, err := u.folder()
 	if err != nil {
 		return nil, sandbox.File{}, err
 	}
 	f, ok := u.files[name]
 	if !ok {
-		return nil, f, noFile(name)
+		return nil, f, errNoUpload(name)
 	}
-	fd, err := beneath(dir, name, unix.O_RDONLY)
+	fd, err := openBeneath(dir, name, unix.O_RDONLY)
 	if err != nil {
 		return nil, f, fmt.Errorf("open an upload: %w", err)
 	}
 	return os.NewFile(uintptr(fd), name), f, nil
 }
 
-func noFile(name string) error {
+func errNoUpload(name string) error {
 	return sandbox.Errorf(sandbox.FaultNotFound, "there is no upload %q in this sandbox", name)
 }
 
-// Remove removes an upload, and the folders that it leaves empty.
+// Remove removes an upload, and the folders that become empty.
 func (u *Uploads) Remove(name string) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	dir, err := u.open()
+	dir, err := u.folder()
 	if err != nil {
 		return err
 	}
 	f, ok := u.files[name]
 	if !ok {
-		return noFile(name)
+		return errNoUpload(name)
 	}
-	if err := unlink(dir, name, 0); err != nil {
+	if err := unlinkBeneath(dir, name, 0); err != nil {
 		return fmt.Errorf("remove an upload: %w", err)
 	}
 	delete(u.files, name)
 	u.bytes -= f.Size
-	u.give(cost(f.Size))
-	return u.thin(dir, path.Dir(name))
+	u.releaseSpace(spaceOf(f.Size))
+	return u.removeEntry(dir, path.Dir(name))
 }
 
-// thin takes one entry away from a folder, and the folder itself where it was the last.
-func (u *Uploads) thin(dir int, folder string) error {
+// removeEntry counts one entry less in a folder, and removes the folder if that was its
+// last one.
+func (u *Uploads) removeEntry(dir int, folder string) error {
 	for ; folder != "."; folder = path.Dir(folder) {
 		if u.folders[folder]--; u.folders[folder] > 0 {
 			return nil
 		}
 		delete(u.folders, folder)
-		u.give(page)
-		if err := unlink(dir, folder, unix.AT_REMOVEDIR); err != nil {
+		u.releaseSpace(pageSize)
+		if err := unlinkBeneath(dir, folder, unix.AT_REMOVEDIR); err != nil {
 			return fmt.Errorf("remove an empty folder: %w", err)
 		}
 	}
 	return nil
 }
 
-// Put writes a file, in the place of one of that name. FaultTooLarge names the bound
-// that it would break; then, as where body fails, all is as before.
-func (u *Uploads) Put(name string, body io.Reader) (f sandbox.File, err error) {
-	if wrong := sandbox.CheckPath(name); wrong != "" {
-		return f, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "path", Detail: wrong}
-	}
-	in, err := u.begin(name)
-	if err != nil {
-		return f, err
-	}
-	defer in.abandon()
-	if _, err := io.CopyBuffer(in, struct{ io.Reader }{body}, make([]byte, 256<<10)); err != nil {
-		return f, err
-	}
-	return in.commit(name)
-}
-
-// begin makes the nameless place that a file is written to.
-func (u *Uploads) begin(name string) (*incoming, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	dir, err := u.open()
-	if err != nil {
-		return nil, err
-	}
-	if err := u.fits(dir, name); err != nil {
-		return nil, err
-	}
-	in := &incoming{to: u, temp: ".upload-" + rand.Text(), hash: sha256.New(), taken: cost(0)}
-	if err := u.room.take(u.user, in.taken); err != nil {
-		return nil, err
-	}
-	u.taken += in.taken
-	fd, err := unix.Openat(dir, in.temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		u.give(in.taken)
-		return nil, fmt.Errorf("make a file for an upload: %w", err)
-	}
-	in.file = os.NewFile(uintptr(fd), in.temp)
-	u.coming++
-	return in, nil
-}
-
-// fits says whether a file of this name may be there, and one more of it.
-func (u *Uploads) fits(dir int, name string) error {
-	no := func(format string, args ...any) error {
-		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "path", Detail: fmt.Sprintf(format, args...)}
-	}
-	if u.folders[name] > 0 {
-		return no("%q is a folder of this sandbox's uploads", name)
-	}
-	more := 1
-	if _, ok := u.files[name]; ok {
-		more = 0
-	}
-	for folder := path.Dir(name); folder != "."; folder = path.Dir(folder) {
-		if _, ok := u.files[folder]; ok {
-			return no("%q is a file, so nothing can be in it", folder)
-		}
-		if u.folders[folder] == 0 {
-			more++
-		}
-	}
-	top, _, _ := strings.Cut(name, "/")
-	if _, ok := u.files[top]; !ok && u.folders[top] == 0 { // not ours, so the operator's
-		if err := unix.Faccessat(dir, top, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW); err == nil {
-			return no("%q is the name of a data set; choose another", top)
-		}
-	}
-	if have := len(u.files) + len(u.folders) + u.coming; have+more > u.most.UploadMaxFiles {
-		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "upload_max_files",
-			Detail: fmt.Sprintf("this sandbox may have %d uploads and folders of them, and it has %d; delete some", u.most.UploadMaxFiles, have)}
-	}
-	return nil
-}
-
-// incoming is an upload on its way.
-type incoming struct {
-	to    *Uploads
-	temp  string
-	file  *os.File
-	hash  hash.Hash
-	size  int64
-	taken int64 // of room
-	head  []byte
-	saved bool
-}
-
-func (in *incoming) Write(p []byte) (int, error) {
-	if err := in.reserve(int64(len(p))); err != nil {
-		return 0, err
-	}
-	if len(in.head) < 512 {
-		in.head = append(in.head, p[:min(len(p), 512-len(in.head))]...)
-	}
-	in.hash.Write(p)
-	n, err := in.file.Write(p)
-	if errors.Is(err, unix.ENOSPC) {
-		err = &sandbox.Error{Fault: sandbox.FaultFull, Detail: "this machine has no room for the upload", RetryAfter: 10}
-	}
-	return n, err
-}
-
-// reserve takes bytes of what the sandbox may have. A file that is being replaced
-// counts until it is: for a moment both are there.
-func (in *incoming) reserve(n int64) error {
-	u := in.to
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.dir < 0 {
-		return gone()
-	}
-	if in.size+n > u.most.FileMaxBytes {
-		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "file_max_bytes", Detail: fmt.Sprintf("one file may have %d bytes", u.most.FileMaxBytes)}
-	}
-	if u.bytes+n > u.most.UploadMaxBytes {
-		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "upload_max_bytes",
-			Detail: fmt.Sprintf("all uploads of this sandbox may have %d bytes, and %d are taken; delete some, or ask for more when creating it", u.most.UploadMaxBytes, u.bytes-in.size)}
-	}
-	more := cost(in.size+n) - in.taken
-	if err := u.room.take(u.user, more); err != nil {
-		return err
-	}
-	u.bytes, u.taken = u.bytes+n, u.taken+more
-	in.size, in.taken = in.size+n, in.taken+more
-	return nil
-}
-
-// commit gives what was written its name.
-func (in *incoming) commit(name string) (sandbox.File, error) {
-	u := in.to
-	f := sandbox.File{Path: name, Size: in.size, SHA256: hex.EncodeToString(in.hash.Sum(nil)), MIME: sandbox.MIMEType(name, in.head), UploadedAt: time.Now().UTC()}
-	if err := in.file.Chmod(0o644); err != nil {
-		return f, err
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	dir, err := u.open()
-	if err != nil {
-		return f, err
-	}
-	u.coming--
-	err = u.fits(dir, name) // another may have come meanwhile
-	u.coming++
-	if err != nil {
-		return f, err
-	}
-	old, replaced := u.files[name]
-	if !replaced {
-		if err := u.settle(dir, path.Dir(name)); err != nil {
-			return f, err
-		}
-	}
-	parent, err := beneath(dir, path.Dir(name), unix.O_PATH|unix.O_DIRECTORY)
-	if err == nil {
-		err = unix.Renameat(dir, in.temp, parent, path.Base(name))
-		_ = unix.Close(parent)
-	}
-	if err != nil {
-		if !replaced {
-			err = errors.Join(err, u.thin(dir, path.Dir(name)))
-		}
-		return f, fmt.Errorf("name an upload: %w", err)
-	}
-	in.saved = true
-	u.files[name] = f
-	if replaced {
-		u.bytes -= old.Size
-		u.give(cost(old.Size))
-	}
-	return f, nil
-}
-
-// settle makes a folder and those above it, and counts one entry more in it.
-func (u *Uploads) settle(dir int, folder string) error {
+// addEntry counts one entry more in a folder, and makes the folder and its parents.
+func (u *Uploads) addEntry(dir int, folder string) error {
 	if folder == "." {
 		return nil
 	}
@@ -337,40 +165,214 @@ func (u *Uploads) settle(dir int, folder string) error {
 		u.folders[folder]++
 		return nil
 	}
-	if err := u.settle(dir, path.Dir(folder)); err != nil {
+	if err := u.addEntry(dir, path.Dir(folder)); err != nil {
 		return err
 	}
-	parent, err := beneath(dir, path.Dir(folder), unix.O_PATH|unix.O_DIRECTORY)
+	parent, err := openBeneath(dir, path.Dir(folder), unix.O_PATH|unix.O_DIRECTORY)
 	if err == nil {
 		err = unix.Mkdirat(parent, path.Base(folder), 0o755)
 		_ = unix.Close(parent)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("make a folder for an upload: %w", err), u.thin(dir, path.Dir(folder)))
+		return errors.Join(fmt.Errorf("make a folder for an upload: %w", err), u.removeEntry(dir, path.Dir(folder)))
 	}
 	u.folders[folder] = 1
-	u.give(-page)
+	u.releaseSpace(-pageSize)
 	return nil
 }
 
-// abandon ends an upload; what has no name by then is gone.
-func (in *incoming) abandon() {
-	_ = in.file.Close()
-	u := in.to
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.coming--
-	if in.saved || u.closed { // it is a file now, or all are gone
-		return
+// Put writes a file, replacing one of the same name. FaultTooLarge names the limit that
+// the file would exceed. If Put or body fails, nothing has changed.
+func (u *Uploads) Put(name string, body io.Reader) (f sandbox.File, err error) {
+	if wrong := sandbox.CheckPath(name); wrong != "" {
+		return f, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "path", Detail: wrong}
 	}
-	u.bytes -= in.size
-	u.give(in.taken)
-	_ = unix.Unlinkat(u.dir, in.temp, 0)
+	p, err := u.begin(name)
+	if err != nil {
+		return f, err
+	}
+	defer p.close()
+	if _, err := io.CopyBuffer(p, struct{ io.Reader }{body}, make([]byte, 256<<10)); err != nil {
+		return f, err
+	}
+	return p.commit(name)
 }
 
-// unlink removes what name, a path, is below dir, following no link.
-func unlink(dir int, name string, flags int) error {
-	parent, err := beneath(dir, path.Dir(name), unix.O_PATH|unix.O_DIRECTORY)
+// begin makes the temporary file that an upload is written to.
+func (u *Uploads) begin(name string) (*pendingUpload, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	dir, err := u.folder()
+	if err != nil {
+		return nil, err
+	}
+	if err := u.checkName(dir, name); err != nil {
+		return nil, err
+	}
+	p := &pendingUpload{uploads: u, tempName: ".upload-" + rand.Text(), hash: sha256.New(), reserved: spaceOf(0)}
+	if err := u.space.reserve(u.user, p.reserved); err != nil {
+		return nil, err
+	}
+	u.reserved += p.reserved
+	fd, err := unix.Openat(dir, p.tempName, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		u.releaseSpace(p.reserved)
+		return nil, fmt.Errorf("make a file for an upload: %w", err)
+	}
+	p.file = os.NewFile(uintptr(fd), p.tempName)
+	u.pending++
+	return p, nil
+}
+
+// checkName returns an error if there can be no file of this name, or no more files.
+func (u *Uploads) checkName(dir int, name string) error {
+	invalid := func(format string, args ...any) error {
+		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "path", Detail: fmt.Sprintf(format, args...)}
+	}
+	if u.folders[name] > 0 {
+		return invalid("%q is a folder of this sandbox's uploads", name)
+	}
+	added := 1 // files and folders
+	if _, ok := u.files[name]; ok {
+		added = 0
+	}
+	for folder := path.Dir(name); folder != "."; folder = path.Dir(folder) {
+		if _, ok := u.files[folder]; ok {
+			return invalid("%q is a file, so nothing can be in it", folder)
+		}
+		if u.folders[folder] == 0 {
+			added++
+		}
+	}
+	top, _, _ := strings.Cut(name, "/")
+	if _, ok := u.files[top]; !ok && u.folders[top] == 0 { // if it exists, it is the operator's
+		if err := unix.Faccessat(dir, top, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW); err == nil {
+			return invalid("%q is the name of a data set; choose another", top)
+		}
+	}
+	if count := len(u.files) + len(u.folders) + u.pending; count+added > u.limits.UploadMaxFiles {
+		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "upload_max_files",
+			Detail: fmt.Sprintf("this sandbox may have %d uploads and folders of them, and it has %d; delete some", u.limits.UploadMaxFiles, count)}
+	}
+	return nil
+}
+
+// pendingUpload is an upload in progress.
+type pendingUpload struct {
+	uploads  *Uploads
+	tempName string
+	file     *os.File
+	hash     hash.Hash
+	size     int64
+	reserved int64  // of space
+	head     []byte // the first bytes, for the type
+	saved    bool
+}
+
+func (p *pendingUpload) Write(b []byte) (int, error) {
+	if err := p.reserve(int64(len(b))); err != nil {
+		return 0, err
+	}
+	if len(p.head) < 512 {
+		p.head = append(p.head, b[:min(len(b), 512-len(p.head))]...)
+	}
+	p.hash.Write(b)
+	n, err := p.file.Write(b)
+	if errors.Is(err, unix.ENOSPC) {
+		err = &sandbox.Error{Fault: sandbox.FaultFull, Detail: "this machine has no memory left for the upload; try again later", RetryAfter: 10}
+	}
+	return n, err
+}
+
+// reserve takes n bytes of the sandbox's limits. A file that is being replaced counts
+// until it is replaced: both exist for a moment.
+func (p *pendingUpload) reserve(n int64) error {
+	u := p.uploads
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.dir < 0 {
+		return errDeleted()
+	}
+	if p.size+n > u.limits.FileMaxBytes {
+		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "file_max_bytes", Detail: fmt.Sprintf("one file may have %d bytes", u.limits.FileMaxBytes)}
+	}
+	if u.bytes+n > u.limits.UploadMaxBytes {
+		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "upload_max_bytes",
+			Detail: fmt.Sprintf("all uploads of this sandbox may have %d bytes, and %d are taken; delete some, or ask for more when creating it",
+				u.limits.UploadMaxBytes, u.bytes-p.size)}
+	}
+	space := spaceOf(p.size+n) - p.reserved
+	if err := u.space.reserve(u.user, space); err != nil {
+		return err
+	}
+	u.bytes, u.reserved = u.bytes+n, u.reserved+space
+	p.size, p.reserved = p.size+n, p.reserved+space
+	return nil
+}
+
+// commit gives the temporary file its name.
+func (p *pendingUpload) commit(name string) (sandbox.File, error) {
+	u := p.uploads
+	f := sandbox.File{Path: name, Size: p.size, SHA256: hex.EncodeToString(p.hash.Sum(nil)), MIME: sandbox.MIMEType(name, p.head), UploadedAt: time.Now().UTC()}
+	if err := p.file.Chmod(0o644); err != nil {
+		return f, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	dir, err := u.folder()
+	if err != nil {
+		return f, err
+	}
+	u.pending--
+	err = u.checkName(dir, name) // another upload may have been committed meanwhile
+	u.pending++
+	if err != nil {
+		return f, err
+	}
+	old, replaced := u.files[name]
+	if !replaced {
+		if err := u.addEntry(dir, path.Dir(name)); err != nil {
+			return f, err
+		}
+	}
+	parent, err := openBeneath(dir, path.Dir(name), unix.O_PATH|unix.O_DIRECTORY)
+	if err == nil {
+		err = unix.Renameat(dir, p.tempName, parent, path.Base(name))
+		_ = unix.Close(parent)
+	}
+	if err != nil {
+		if !replaced {
+			err = errors.Join(err, u.removeEntry(dir, path.Dir(name)))
+		}
+		return f, fmt.Errorf("name an upload: %w", err)
+	}
+	p.saved = true
+	u.files[name] = f
+	if replaced {
+		u.bytes -= old.Size
+		u.releaseSpace(spaceOf(old.Size))
+	}
+	return f, nil
+}
+
+// close ends an upload, and removes it if it was not committed.
+func (p *pendingUpload) close() {
+	_ = p.file.Close()
+	u := p.uploads
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.pending--
+	if p.saved || u.closed { // after u.closed all files are gone
+		return
+	}
+	u.bytes -= p.size
+	u.releaseSpace(p.reserved)
+	_ = unix.Unlinkat(u.dir, p.tempName, 0)
+}
+
+// unlinkBeneath removes the path name below dir, following no link.
+func unlinkBeneath(dir int, name string, flags int) error {
+	parent, err := openBeneath(dir, path.Dir(name), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -378,13 +380,13 @@ func unlink(dir int, name string, flags int) error {
 	return unix.Unlinkat(parent, path.Base(name), flags)
 }
 
-// beneath opens what name, a path, is below dir: nothing outside it, no link, and
-// nothing that could make it wait.
-func beneath(dir int, name string, flags uint64) (int, error) {
+// openBeneath opens the path name below dir. It opens nothing outside dir, follows no
+// link, and does not block.
+func openBeneath(dir int, name string, flags uint64) (int, error) {
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY,
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV}
 	if flags&unix.O_PATH != 0 {
-		how.Flags &^= unix.O_NONBLOCK | unix.O_NOCTTY // which openat2 does not take with it
+		how.Flags &^= unix.O_NONBLOCK | unix.O_NOCTTY // openat2 refuses them with O_PATH
 	}
 	for {
 		fd, err := unix.Openat2(dir, name, &how)

@@ -27,6 +27,7 @@ const module = "glasshouse"
 var layers = map[string]int{
 	"cmd":                 50,
 	"service/httpapi":     41,
+	"service/compat":      41,
 	"service":             40,
 	"debugger":            30,
 	"dbaccess":            30,
@@ -51,8 +52,9 @@ var forbidden = map[string][]string{
 	"dbaccess":         {"sandbox/supervisor", "sandbox/isolate", "sandbox/egress", "sandbox/protocol", "sandbox/python", "dbaccess/history"},
 	"dbaccess/history": {"dbaccess", "sandbox/supervisor", "sandbox/isolate", "sandbox/egress", "sandbox/protocol", "sandbox/python"},
 	"debugger":         {"dbaccess", "sandbox/supervisor", "sandbox/isolate", "sandbox/egress", "sandbox/protocol", "sandbox/python"},
-	"service":          {"dbaccess", "dbaccess/history", "sandbox/blob", "sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
+	"service":          {"dbaccess", "dbaccess/history", "sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
 	"service/httpapi":  {"dbaccess", "dbaccess/history", "sandbox/supervisor", "sandbox/blob", "sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
+	"service/compat":   {"dbaccess", "dbaccess/history", "debugger", "sandbox/supervisor", "sandbox/blob", "sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
 	// The benchmark speaks HTTP, as its peers do.
 	"cmd/bench": {"service", "dbaccess", "debugger", "sandbox", "policy", "migrations", "web"},
 }

@@ -54,12 +54,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-type supervisorAdapter struct{ *supervisor.Supervisor }
-
-func (o supervisorAdapter) Open(ctx context.Context, box sandbox.Sandbox, code string) (service.Session, error) {
-	return o.Supervisor.Open(ctx, box, code)
-}
-
 func runTests(m *testing.M) (int, error) {
 	python := os.Getenv("GLASSHOUSE_PYTHON")
 	if python == "" {
@@ -126,7 +120,7 @@ func runTests(m *testing.M) (int, error) {
 	rooms.Network.Resolve, rooms.Network.Dial = internet.resolve, internet.dial
 	rooms.Uploads.User = 16 << 20
 	parts := service.Config{
-		Supervisor: supervisorAdapter{rooms}, Environments: wall, Reader: reader, Writer: reader, History: store, Blobs: kept, Default: policy.Default(), Ceiling: ceiling,
+		Supervisor: rooms, Environments: wall, Reader: reader, Writer: reader, History: store, Blobs: kept, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: 4, InAll: 100, Parallel: 8, Mask: []string{"secret"}, Log: log,
 		SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
 	}
@@ -140,7 +134,7 @@ func runTests(m *testing.M) (int, error) {
 	serverURL = server.URL
 	narrow := supervisor.New(wall, 100*time.Millisecond)
 	narrow.Uploads.All = 4 << 20
-	parts.Supervisor = supervisorAdapter{narrow}
+	parts.Supervisor = narrow
 	hurried := service.New(parts)
 	smallService = hurried
 	second := httptest.NewServer(httpapi.New(httpapi.Config{Service: hurried, Log: log, Version: "test", Access: true}))

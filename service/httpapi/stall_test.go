@@ -17,6 +17,7 @@ import (
 
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
+	"glasshouse/service/compat/nemo"
 	"glasshouse/service/httpapi"
 )
 
@@ -53,7 +54,7 @@ func dial(t *testing.T, url, head string) *net.TCPConn {
 func TestStalledBodyIsAnsweredAndClosed(t *testing.T) {
 	url, c := shortStallServer(t), newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	local := httptest.NewServer(limit.StallTimeout(httpapi.Facade(nil, logrus.New()), testStallTimeout))
+	local := httptest.NewServer(limit.StallTimeout(&nemo.Server{Log: logrus.New()}, testStallTimeout))
 	defer local.Close()
 	key := "Authorization: Bearer " + c.secret + "\n"
 	for name, each := range map[string]struct {

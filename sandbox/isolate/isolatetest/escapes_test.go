@@ -185,7 +185,7 @@ func (a attempt) run(i *isolate.Isolator, at *targets) (escaped bool, how string
 		return err
 	}
 	defer func() { err = errors.Join(err, over()) }()
-	var e *sandbox.Execution
+	var e sandbox.Outcome
 	for n, part := range a.escape.parts {
 		if n == 0 || a.escape.neighbour && !slices.Contains(a.out, wallApart) {
 			s, err := supervisor.New(i, 20*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: pol}, "")
@@ -196,8 +196,8 @@ func (a attempt) run(i *isolate.Isolator, at *targets) (escaped bool, how string
 		} else if !a.escape.neighbour {
 			time.Sleep(stillness) // in which nothing may happen
 		}
-		e = &sandbox.Execution{ID: "e", Code: part, Context: given, DebugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}}
-		if err := sessions[len(sessions)-1].Run(context.Background(), e, deaf{}, nil, nil); err != nil {
+		request := supervisor.Request{ExecutionID: "e", Code: part, Context: given}
+		if e, err = sessions[len(sessions)-1].Run(context.Background(), request, supervisor.Callbacks{Requests: deaf{}}); err != nil {
 			return false, "", err
 		}
 		if n == 0 && len(a.escape.parts) > 1 && e.Status != sandbox.StatusCompleted {
@@ -217,7 +217,7 @@ func (a attempt) run(i *isolate.Isolator, at *targets) (escaped bool, how string
 }
 
 // proven looks at what the escape is to have done, from outside where that can be.
-func (a attempt) proven(e *sandbox.Execution, at *targets, mark string) bool {
+func (a attempt) proven(e sandbox.Outcome, at *targets, mark string) bool {
 	said := e.Status == sandbox.StatusCompleted && string(e.Result) == `"escaped"`
 	patience := time.Duration(0)
 	if said && a.mode == "all out" {

@@ -52,7 +52,7 @@ seen`
 		bytes, err := io.ReadAll(body)
 		return sandbox.Artifact{Size: int64(len(bytes)), SHA256: string(bytes)}, err
 	}
-	found, missed, err := s.Collect(keep)
+	found, missed, err := s.CollectArtifacts(keep)
 	if err != nil || len(found) != 1 || found[0].Path != "out.txt" || found[0].SHA256 != "out" || missed != 2 {
 		t.Errorf("collected %+v, missed %d: %v", found, missed, err)
 	}
@@ -64,7 +64,7 @@ seen`
 	if e := run(t, s, again); string(e.Result) != `["first", "second"]` && string(e.Result) != `["first","second"]` {
 		t.Errorf("after the process: %s %v", e.Result, text(e.Error))
 	}
-	if found, _, err := s.Collect(keep); err != nil || len(found) != 0 {
+	if found, _, err := s.CollectArtifacts(keep); err != nil || len(found) != 0 {
 		t.Errorf("what was the same is collected again: %+v, %v", found, err)
 	}
 	if err := s.Uploads().Remove("in/first.txt"); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/supervisor"
 )
 
 // busy is a desk that answers every query with some rows.
@@ -76,10 +77,14 @@ func TestAChildThatReadsNothing(t *testing.T) {
 			return nil
 		}
 	}
-	ask := func(code string) *sandbox.Execution {
+	ask := func(code string) sandbox.Outcome {
 		t.Helper()
-		e := &sandbox.Execution{ID: "e", Code: code, Context: json.RawMessage("{}"), DebugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}}
-		must(t, ends(func() error { return s.Run(context.Background(), e, busy{}, nil, nil) }))
+		request := supervisor.Request{ExecutionID: "e", Code: code, Context: json.RawMessage("{}")}
+		var e sandbox.Outcome
+		must(t, ends(func() (err error) {
+			e, err = s.Run(context.Background(), request, supervisor.Callbacks{Requests: busy{}})
+			return err
+		}))
 		return e
 	}
 	large := "'" + strings.Repeat("x", 4<<20) + "'"
@@ -116,10 +121,14 @@ while True:
 // a bounded heap; and the bound is that of the policy.
 func TestFloodsKeepMemoryFlat(t *testing.T) {
 	i := raiseWithout(t, []string{})
-	flood := func(code string, change func(*policy.Policy)) (most, stayed int64, e *sandbox.Execution) {
+	flood := func(code string, change func(*policy.Policy)) (most, stayed int64, e sandbox.Outcome) {
 		s := open(t, i, change)
-		e = &sandbox.Execution{ID: "e", Code: code, Context: json.RawMessage("{}"), DebugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}}
-		most, stayed = peak(func() { must(t, s.Run(context.Background(), e, busy{}, nil, nil)) })
+		request := supervisor.Request{ExecutionID: "e", Code: code, Context: json.RawMessage("{}")}
+		most, stayed = peak(func() {
+			var err error
+			e, err = s.Run(context.Background(), request, supervisor.Callbacks{Requests: busy{}})
+			must(t, err)
+		})
 		return most, stayed, e
 	}
 	const enough = 24 << 20 // of each of them, unbounded, a multiple would come

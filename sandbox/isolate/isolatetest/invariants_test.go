@@ -19,6 +19,7 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/isolate/layer"
+	"glasshouse/sandbox/supervisor"
 )
 
 // The escapes show what the walls hold; here is the rest of what must be true of a
@@ -296,8 +297,9 @@ func TestNoRunOutstaysItsTime(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var cancelled time.Time
 		time.AfterFunc(50*time.Millisecond, func() { cancelled = time.Now(); cancel() })
-		e := &sandbox.Execution{ID: "e", Code: deaf, Context: json.RawMessage("{}"), DebugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}}
-		must(t, s.Run(ctx, e, deafDesk, nil, nil))
+		request := supervisor.Request{ExecutionID: "e", Code: deaf, Context: json.RawMessage("{}")}
+		e, err := s.Run(ctx, request, supervisor.Callbacks{})
+		must(t, err)
 		fastest = min(fastest, time.Since(cancelled))
 		if e.Status != sandbox.StatusCancelled {
 			t.Errorf("cancelled: %s", e.Status)
@@ -307,8 +309,6 @@ func TestNoRunOutstaysItsTime(t *testing.T) {
 		t.Errorf("the fastest of five cancels took %s", fastest)
 	}
 }
-
-var deafDesk = deaf{}
 
 // Invariant 13: the zygote's death ends its children, by the pid namespace and, on
 // its own, by the signal that they asked for; and the pool refills.

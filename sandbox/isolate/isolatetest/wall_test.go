@@ -35,10 +35,6 @@ func (deaf) Query(context.Context, string, map[string]any, sandbox.RowSink) (san
 func (deaf) Schema(context.Context, string) (sandbox.Table, error) { return sandbox.Table{}, nil }
 func (deaf) Tables(context.Context) ([]string, error)              { return nil, nil }
 func (deaf) History(context.Context) ([]sandbox.Execution, error)  { return nil, nil }
-func (deaf) Show(_ context.Context, out sandbox.Output) sandbox.Output {
-	return out
-}
-func (deaf) Connection(int64, sandbox.Connection) error { return nil }
 
 func raise(t *testing.T, level string) *isolate.Isolator {
 	t.Helper()
@@ -89,10 +85,11 @@ func open(t *testing.T, i *isolate.Isolator, change func(*policy.Policy)) *super
 	return s
 }
 
-func run(t *testing.T, s *supervisor.Session, code string) *sandbox.Execution {
+func run(t *testing.T, s *supervisor.Session, code string) sandbox.Outcome {
 	t.Helper()
-	e := &sandbox.Execution{ID: "e", Code: code, Context: json.RawMessage("{}"), DebugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}}
-	if err := s.Run(context.Background(), e, deaf{}, nil, nil); err != nil {
+	request := supervisor.Request{ExecutionID: "e", Code: code, Context: json.RawMessage("{}")}
+	e, err := s.Run(context.Background(), request, supervisor.Callbacks{Requests: deaf{}})
+	if err != nil {
 		t.Fatal(err)
 	}
 	return e

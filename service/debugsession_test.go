@@ -9,8 +9,8 @@ import (
 	"glasshouse/debugger"
 )
 
-// A session that is busy with itself keeps the janitor waiting, and nobody else.
-func TestABusySessionHoldsUpNoOther(t *testing.T) {
+// The janitor asks each session for its state, which a busy session answers late.
+func TestBusySessionHoldsUpNoOther(t *testing.T) {
 	journal, err := debugger.NewJournal()
 	if err != nil {
 		t.Fatal(err)
@@ -18,22 +18,22 @@ func TestABusySessionHoldsUpNoOther(t *testing.T) {
 	busy, free, paused, expired := make(chan bool), make(chan bool), make(chan error, 1), make(chan bool)
 	d := &DebugSession{Session: debugger.NewSession(journal, nil, true), ID: "busy"}
 	d.Begin(func() { close(busy); <-free })
-	var s sessions
+	var s debugSessions
 	if err := s.add(d); err != nil {
 		t.Fatal(err)
 	}
-	go func() { paused <- d.Pause() }() // it is busy as long as the program is told
+	go func() { paused <- d.Pause() }() // holds the session until free is closed
 	<-busy
 	go func() { s.expire(time.Now()); close(expired) }()
 	for stacks := make([]byte, 1<<20); ; runtime.Gosched() {
 		if text := stacks[:runtime.Stack(stacks, true)]; bytes.Contains(text, []byte("debugger.(*Session).Where(")) {
-			break // the janitor asks it where it stands
+			break // the janitor waits for the session
 		}
 	}
 	if s.mu.TryLock() {
 		s.mu.Unlock()
 	} else {
-		t.Error("nobody else gets at a session")
+		t.Error("the sessions are locked while the janitor waits for one of them")
 	}
 	close(free)
 	<-expired

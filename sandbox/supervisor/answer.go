@@ -1,0 +1,98 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/protocol"
+)
+
+// answerRequest answers one request of the code. No frame is read meanwhile, so the end of
+// the process cancels the request.
+func (l *runLoop) answerRequest(ctx context.Context, body []byte) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-l.process.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return answer(ctx, l.process.Conn, l.callbacks.Requests, body)
+}
+
+// answer parses a request, asks the handler and writes its answer. The error means that
+// the guest broke the protocol, or that it is gone.
+func answer(ctx context.Context, conn *protocol.Conn, handler RequestHandler, body []byte) error {
+	var request protocol.Request
+	if err := unmarshalNumbers(body, &request); err != nil || len(request.Types) > 0 && request.Params == nil {
+		return &protocol.IllegalFrame{Why: "an unreadable request"}
+	}
+	if handler == nil {
+		handler = noDatabase{}
+	}
+	reply := protocol.Answer{ID: request.ID}
+	var err error
+	switch request.What {
+	case "query":
+		for name, kind := range request.Types {
+			request.Params[name] = sandbox.TypedParameter{Type: kind, Value: request.Params[name]}
+		}
+		rows := conn.RowWriter(request.ID, request.Form)
+		var summary sandbox.QuerySummary
+		if summary, err = handler.Query(ctx, request.SQL, request.Params, rows.WriteBatch); err == nil {
+			return rows.End(summary.Truncated)
+		}
+	case "tables":
+		reply.Value, err = handler.Tables(ctx)
+	case "schema":
+		reply.Value, err = handler.Schema(ctx, request.Table)
+	case "history":
+		reply.Value, err = handler.History(ctx)
+	default:
+		return &protocol.IllegalFrame{Why: "an unknown request"}
+	}
+	if err != nil && !errors.As(err, &reply.Refused) {
+		reply.Refused = unavailable(ctx, err)
+	}
+	return conn.Write(protocol.KindAnswer, reply)
+}
+
+// unavailable returns what code is told of an error that is not a refusal. It says nothing
+// of the service's own errors.
+func unavailable(ctx context.Context, err error) *sandbox.Refusal {
+	message := "the database could not answer; the service's log has the reason"
+	var known *sandbox.Error
+	if errors.As(err, &known) {
+		message = known.Detail
+	} else if ctx.Err() != nil {
+		message = "the run was interrupted"
+	}
+	return &sandbox.Refusal{Reason: "unavailable", Message: message, Failed: true}
+}
+
+// unmarshalNumbers parses JSON and keeps numbers as the digits that they came as.
+func unmarshalNumbers(body []byte, v any) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	return decoder.Decode(v)
+}
+
+// noDatabase refuses every request.
+type noDatabase struct{}
+
+var errNoDatabase = &sandbox.Refusal{Reason: "no-database", Message: "there is no database here"}
+
+func (noDatabase) Query(context.Context, string, map[string]any, sandbox.RowSink) (sandbox.QuerySummary, error) {
+	return sandbox.QuerySummary{}, errNoDatabase
+}
+
+func (noDatabase) Schema(context.Context, string) (sandbox.Table, error) {
+	return sandbox.Table{}, errNoDatabase
+}
+func (noDatabase) Tables(context.Context) ([]string, error)             { return nil, errNoDatabase }
+func (noDatabase) History(context.Context) ([]sandbox.Execution, error) { return nil, errNoDatabase }

@@ -1,0 +1,90 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/isolate"
+)
+
+// CompatRunner opens sessions that share one /session, at the same time or one after
+// another; it lasts until Close. A mount can be put into one process only, and each
+// process makes the next one's copy at its start: so starts are one by one, runs are not.
+// Without private mounts, sessions are one by one too.
+type CompatRunner struct {
+	supervisor *Supervisor
+	exclusive  sync.Mutex // held by a session if there are no private mounts
+
+	mu        sync.Mutex
+	directory *isolate.SessionDir // for the next process; nil before the first
+	closed    bool
+}
+
+// NewCompatRunner returns a CompatRunner. Its folder is the isolator's shared folder on
+// the host if there is one.
+func (s *Supervisor) NewCompatRunner() *CompatRunner { return &CompatRunner{supervisor: s} }
+
+// Open starts a process for sb in the shared /session. The caller closes the session.
+func (r *CompatRunner) Open(ctx context.Context, sb sandbox.Sandbox) (session *Session, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.supervisor.queueTimeout)
+	defer cancel()
+	session = r.supervisor.newSession(sb)
+	if r.isExclusive() {
+		r.exclusive.Lock()
+		session.onClose = r.exclusive.Unlock
+		defer func() {
+			if err != nil {
+				r.exclusive.Unlock()
+			}
+		}()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, errDeleted()
+	}
+	if r.directory == nil {
+		if r.directory, err = r.supervisor.isolator.SharedSessionDir(ctx); err != nil {
+			return nil, err
+		}
+	}
+	process, err := r.supervisor.isolator.Start(ctx, isolate.ProcessSpec{Policy: sb.Policy, SessionDir: r.directory, Unpinned: true})
+	if err != nil {
+		if r.directory != nil && r.directory.MountFD() >= 0 { // a process that failed may have taken the mount
+			err = errors.Join(err, r.directory.Close())
+			r.directory = nil
+		}
+		return nil, err
+	}
+	if r.directory != nil && r.directory != process.SessionDir {
+		_ = r.directory.Close() // the process has another descriptor of the same mount
+	}
+	r.directory, process.SessionDir = process.SessionDir, nil
+	if r.directory.MountFD() < 0 && session.onClose == nil { // the first session
+		r.exclusive.Lock()
+		session.onClose = r.exclusive.Unlock
+	}
+	session.process = process
+	session.cpuBefore = process.CPU()
+	return session, nil
+}
+
+// isExclusive reports whether there are no private mounts.
+func (r *CompatRunner) isExclusive() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.directory != nil && r.directory.MountFD() < 0
+}
+
+// Close closes the shared folder. Sessions that are open keep it while they last.
+func (r *CompatRunner) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	if r.directory == nil {
+		return nil
+	}
+	return r.directory.Close()
+}

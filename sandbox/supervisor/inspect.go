@@ -1,0 +1,138 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/protocol"
+)
+
+// How long a guest may take to answer between runs before it is interrupted.
+const (
+	variablesTimeout = time.Second
+	codeTimeout      = 3 * time.Second // of a check or a completion
+)
+
+// InspectVariables returns the session's variables. It is called only between runs. A
+// guest that does not answer in time is ended, and the variables are lost.
+func (s *Session) InspectVariables(ctx context.Context) (sandbox.Variables, error) {
+	v := sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}}
+	s.mu.Lock()
+	process := s.process
+	s.mu.Unlock()
+	if process == nil {
+		return v, nil
+	}
+	select {
+	case <-process.Done(): // it was killed between runs
+		return v, s.drop(process)
+	default:
+	}
+	err := s.ask(ctx, process, protocol.Inspect{}, variablesTimeout, &v)
+	return v, err
+}
+
+// Check returns what Python and the policy refuse of code, without running it. It is
+// called only between runs.
+func (s *Session) Check(ctx context.Context, code string) (sandbox.CheckResult, error) {
+	var v struct {
+		sandbox.CheckResult
+		Failed string `json:"failed"`
+	}
+	process, err := s.guest(ctx, "")
+	if err == nil {
+		err = s.ask(ctx, process, protocol.Inspect{What: "check", Code: code}, codeTimeout, &v)
+	}
+	if err == nil && v.Failed != "" {
+		err = errNotParsed(v.Failed)
+	}
+	if v.Problems == nil {
+		v.Problems = []sandbox.CodeProblem{}
+	}
+	v.OK = len(v.Problems) == 0
+	return v.CheckResult, err
+}
+
+// Complete returns the completions at a cursor, counted in characters from 0. It is called
+// only between runs. If the session's values do not determine the completions, isFinal is
+// false, and earlier is the code that ran before, for an analysis of the text.
+func (s *Session) Complete(ctx context.Context, code string, cursor int) (c sandbox.Completion, isFinal bool, earlier string, err error) {
+	var v struct {
+		sandbox.Completion
+		Settled bool   `json:"settled"`
+		Before  string `json:"before"`
+		Failed  string `json:"failed"`
+	}
+	process, err := s.guest(ctx, "")
+	if err == nil {
+		err = s.ask(ctx, process, protocol.Inspect{What: "complete", Code: code, Cursor: cursor}, codeTimeout, &v)
+	}
+	if err == nil && v.Failed != "" {
+		err = errNotParsed(v.Failed)
+	}
+	if v.Matches == nil {
+		v.Matches = []sandbox.CompletionMatch{}
+	}
+	return v.Completion, v.Settled, v.Before, err
+}
+
+// errNotParsed returns the error for code that Python did not parse to its end.
+func errNotParsed(reason string) error {
+	if reason == "KeyboardInterrupt" {
+		return sandbox.Errorf(sandbox.FaultInvalid, "Python could not read this code within %s", codeTimeout)
+	}
+	return sandbox.Errorf(sandbox.FaultInvalid, "Python could not read this code: %s", reason)
+}
+
+// ask sends one question to the guest and parses its answer into v. After timeout, or when
+// ctx ends, the guest is interrupted; if it does not answer then, it is ended.
+func (s *Session) ask(ctx context.Context, process *isolate.Process, question protocol.Inspect, timeout time.Duration, v any) error {
+	process.EnforceLimits()
+	process.Thaw()
+	defer process.Freeze()
+	answered := make(chan error, 1)
+	go func() { // because a guest that does not read may block the write
+		var kind protocol.Kind
+		var body []byte
+		err := process.Conn.Write(protocol.KindInspect, question)
+		if err == nil {
+			kind, body, err = process.Conn.Read()
+		}
+		if err == nil && kind != protocol.KindValue {
+			err = &protocol.IllegalFrame{Why: fmt.Sprintf("%c as the answer to an inspection", kind)}
+		}
+		if err == nil {
+			err = json.Unmarshal(body, v)
+		}
+		answered <- err
+	}()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	cancelled := ctx.Done()
+	for interrupted := false; ; {
+		select {
+		case err := <-answered:
+			if err != nil {
+				return errors.Join(s.drop(process), sandbox.Errorf(sandbox.FaultGone, "the session's process ended and its variables are lost; /session stays"))
+			}
+			return ctx.Err()
+		case <-timer.C:
+		case <-cancelled:
+			cancelled = nil
+		}
+		if interrupted {
+			break
+		}
+		interrupted = true
+		process.Interrupt()
+		timer.Reset(timeoutGracePeriod)
+	}
+	err := s.drop(process) // which closes the connection, and so ends the goroutine
+	<-answered
+	return errors.Join(err, sandbox.Errorf(sandbox.FaultGone, "the session did not answer within %s and was ended; /session stays", timeout))
+}

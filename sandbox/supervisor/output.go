@@ -1,0 +1,159 @@
+package supervisor
+
+import (
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// outputBuffer keeps the head and the tail of what is written to one pipe, and counts the
+// bytes that it drops between them.
+type outputBuffer struct {
+	pipe   *os.File
+	max    int           // bytes to keep
+	listen func([]byte)  // gets everything as it is read; nil: no listener
+	timer  *time.Timer   // starts copyPipe; nil before start
+	ended  chan struct{} // closed when copyPipe has returned
+
+	mu     sync.Mutex // held while the pipe is read; guards the fields below
+	head   []byte
+	tail   []byte // a ring of max/2 bytes
+	oldest int    // index of the ring's oldest byte
+	total  int64  // bytes written
+}
+
+// pipeBuffer has the size of a pipe.
+type pipeBuffer [64 << 10]byte
+
+var pipeBuffers = sync.Pool{New: func() any { return new(pipeBuffer) }}
+
+// outputDelay is how long output waits in its pipe before a goroutine reads it. A short run
+// needs no goroutine; a long one that fills its pipe at once waits outputDelay and pollTime
+// at most.
+const outputDelay = 10 * time.Millisecond
+
+func newOutputBuffer(pipe *os.File, max int, listen func([]byte)) *outputBuffer {
+	return &outputBuffer{pipe: pipe, max: max, listen: listen, ended: make(chan struct{})}
+}
+
+// printTo returns the listen function of one stream; nil if there is no listener.
+func printTo(listener OutputListener, stream string) func([]byte) {
+	if listener == nil {
+		return nil
+	}
+	return func(text []byte) { listener.Print(stream, text) }
+}
+
+// start makes a goroutine copy the pipe after outputDelay. It is called at most once, before stop.
+func (b *outputBuffer) start() { b.timer = time.AfterFunc(outputDelay, b.copyPipe) }
+
+// copyPipe reads the pipe until it is closed or stop ends it.
+func (b *outputBuffer) copyPipe() {
+	defer close(b.ended)
+	conn, err := b.pipe.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = conn.Read(func(fd uintptr) bool {
+		buf := pipeBuffers.Get().(*pipeBuffer)
+		defer pipeBuffers.Put(buf)
+		for {
+			if n, err := b.read(int(fd), buf[:]); n <= 0 {
+				return err != unix.EAGAIN
+			}
+		}
+	})
+}
+
+// read reads the pipe once, if it has anything.
+func (b *outputBuffer) read(fd int, buf []byte) (n int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for {
+		if n, err = unix.Read(fd, buf); err != unix.EINTR {
+			break
+		}
+	}
+	if n > 0 {
+		b.append(buf[:n])
+	}
+	return n, err
+}
+
+// catchUp reads what the pipe holds now, so that it comes before what the guest does next.
+// One goroutine calls it.
+func (b *outputBuffer) catchUp() {
+	if conn, err := b.pipe.SyscallConn(); err == nil {
+		buf := pipeBuffers.Get().(*pipeBuffer)
+		defer pipeBuffers.Put(buf)
+		_ = conn.Control(func(fd uintptr) { _, _ = b.read(int(fd), buf[:]) })
+	}
+}
+
+// stop ends copyPipe and reads what is left in the pipe, whose writer is frozen or gone.
+// A writer that goes on all the same cannot hold stop up: it reads no more than the pipe
+// can hold. text may be called afterwards.
+func (b *outputBuffer) stop() {
+	if b.timer != nil && !b.timer.Stop() { // copyPipe has begun
+		_ = b.pipe.SetReadDeadline(time.Unix(1, 0))
+		<-b.ended
+		_ = b.pipe.SetReadDeadline(time.Time{})
+	}
+	conn, err := b.pipe.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = conn.Control(func(fd uintptr) {
+		buf := pipeBuffers.Get().(*pipeBuffer)
+		defer pipeBuffers.Put(buf)
+		for left := -1; left != 0; {
+			n, _ := b.read(int(fd), buf[:])
+			if n <= 0 {
+				return
+			}
+			if left < 0 {
+				left, _ = unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0)
+			}
+			left = max(left-n, 0)
+		}
+	})
+}
+
+func (b *outputBuffer) append(p []byte) {
+	b.total += int64(len(p))
+	if b.listen != nil {
+		b.listen(p)
+	}
+	tailSize := b.max / 2
+	if free := b.max - tailSize - len(b.head); free > 0 {
+		n := min(free, len(p))
+		b.head = append(b.head, p[:n]...)
+		p = p[n:]
+	}
+	for len(p) > 0 {
+		if len(b.tail) < tailSize {
+			n := min(tailSize-len(b.tail), len(p))
+			b.tail = append(b.tail, p[:n]...)
+			p = p[n:]
+			continue
+		}
+		n := copy(b.tail[b.oldest:], p)
+		b.oldest = (b.oldest + n) % tailSize
+		p = p[n:]
+	}
+}
+
+// text returns what was kept as valid UTF-8, and adds the number of dropped bytes to
+// truncated[name].
+func (b *outputBuffer) text(name string, truncated map[string]int64) string {
+	dropped := b.total - int64(len(b.head)+len(b.tail))
+	if dropped == 0 {
+		return strings.ToValidUTF8(string(b.head)+string(b.tail), "\uFFFD")
+	}
+	truncated[name] += dropped
+	tail := string(b.tail[b.oldest:]) + string(b.tail[:b.oldest])
+	return strings.ToValidUTF8(string(b.head), "\uFFFD") + "\n[... cut ...]\n" + strings.ToValidUTF8(tail, "\uFFFD")
+}

@@ -1,0 +1,120 @@
+package supervisor
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/protocol"
+)
+
+// How long records may wait in the ring: minPumpInterval while the program writes some,
+// and up to maxPumpInterval while it writes none.
+const (
+	minPumpInterval = time.Millisecond
+	maxPumpInterval = 16 * time.Millisecond
+)
+
+// maxPendingBytes is how much may wait for the debugger before the guest waits too.
+const maxPendingBytes = 1 << 20
+
+// recordingPump delivers what the recorder of a debugged run writes: at intervals, before
+// each frame that the guest sends, and at the end, however the run ended. When the guest
+// says that the ring is full, the pump empties it without waiting for the debugger.
+type recordingPump struct {
+	process  *isolate.Process
+	debugger DebugDriver
+	ring     *ring
+	stopping chan struct{}
+	ended    chan struct{}
+
+	delivering sync.Mutex // held while records are delivered; guards delivery and failed
+	delivery   []byte
+	failed     error // the guest broke the protocol
+
+	mu      sync.Mutex // guards the ring and pending
+	pending []byte     // read from the ring, not delivered yet
+}
+
+// startRecordingPump starts a pump with a new ring. The caller stops it.
+func startRecordingPump(process *isolate.Process, debugger DebugDriver) (*recordingPump, error) {
+	ring, err := newRing()
+	if err != nil {
+		return nil, err
+	}
+	p := &recordingPump{process: process, debugger: debugger, ring: ring, stopping: make(chan struct{}), ended: make(chan struct{})}
+	go p.deliverAtIntervals()
+	return p, nil
+}
+
+func (p *recordingPump) deliverAtIntervals() {
+	defer close(p.ended)
+	interval := minPumpInterval
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-p.stopping:
+			return
+		case <-timer.C:
+		}
+		delivered, err := p.deliver()
+		if err != nil {
+			p.process.Kill() // which ends the run loop
+			return
+		}
+		if interval = min(2*interval, maxPumpInterval); delivered {
+			interval = minPumpInterval
+		}
+		timer.Reset(interval)
+	}
+}
+
+// deliver gives the debugger what is there, and reports whether there was any. Its error
+// stays: the guest broke the protocol.
+func (p *recordingPump) deliver() (delivered bool, err error) {
+	p.delivering.Lock()
+	defer p.delivering.Unlock()
+	if p.failed != nil {
+		return false, p.failed
+	}
+	if _, err = p.readRing(); err == nil {
+		p.mu.Lock()
+		p.pending, p.delivery = p.delivery[:0], p.pending
+		p.mu.Unlock()
+		if delivered = len(p.delivery) > 0; delivered {
+			if err = p.debugger.Records(p.delivery); err != nil {
+				err = &protocol.IllegalFrame{Why: err.Error()}
+			}
+		}
+	}
+	p.failed = err
+	return delivered, err
+}
+
+// readRing moves what is in the ring to pending, and returns how many bytes are pending.
+func (p *recordingPump) readRing() (pending int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending, err = p.ring.read(p.pending)
+	return len(p.pending), err
+}
+
+// emptyRing makes room for a guest that waits. It waits for the debugger only if much is pending.
+func (p *recordingPump) emptyRing() error {
+	pending, err := p.readRing()
+	if err == nil && pending > maxPendingBytes {
+		_, err = p.deliver()
+	}
+	return err
+}
+
+// stop delivers the last records; the guest is frozen or gone. A *protocol.IllegalFrame in
+// the error is the guest's fault, any other error is the service's.
+func (p *recordingPump) stop() error {
+	close(p.stopping)
+	<-p.ended
+	_, err := p.deliver()
+	return errors.Join(err, p.ring.close())
+}

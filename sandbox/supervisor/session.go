@@ -1,0 +1,140 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/isolate"
+)
+
+// Session is one sandbox's Python: its guest process and its files. It is safe for
+// concurrent use, except that the caller runs one thing at a time in it.
+type Session struct {
+	supervisor *Supervisor
+	sandbox    sandbox.Sandbox
+	starting   sync.Mutex // held while a guest is started
+
+	mu        sync.Mutex
+	process   *isolate.Process    // nil: no guest
+	directory *isolate.SessionDir // nil before the first guest
+	uploads   *Uploads
+	collected map[string]fileState // artifacts that were collected; used by CollectArtifacts alone
+	closed    bool
+	onClose   func()        // called once by Close; may be nil
+	cpuBefore time.Duration // CPU time of the process before this run
+}
+
+func (s *Supervisor) newSession(sb sandbox.Sandbox) *Session {
+	return &Session{supervisor: s, sandbox: sb, uploads: newUploads(sb, &s.Uploads)}
+}
+
+// guest returns the live guest process. It starts one if there is none.
+func (s *Session) guest(ctx context.Context, code string) (*isolate.Process, error) {
+	s.starting.Lock()
+	defer s.starting.Unlock()
+	s.mu.Lock()
+	process, directory, closed := s.process, s.directory, s.closed
+	s.mu.Unlock()
+	if closed {
+		return nil, errDeleted()
+	}
+	if process != nil {
+		select {
+		case <-process.Done(): // killed between runs
+			_ = process.Close()
+		default:
+			return process, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.supervisor.queueTimeout)
+	defer cancel()
+	process, err := s.supervisor.isolator.Start(ctx, isolate.ProcessSpec{Policy: s.sandbox.Policy, SessionDir: directory, Code: code})
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.directory != nil && s.directory != process.SessionDir {
+		_ = s.directory.Close() // the process has another descriptor of the same mount
+	}
+	s.process, s.directory, process.SessionDir = process, process.SessionDir, nil
+	if err := s.uploads.attach(s.directory); err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	s.cpuBefore = process.CPU() // the run does not pay for the start
+	if s.closed {
+		_ = s.release()
+		return nil, errDeleted()
+	}
+	return process, nil
+}
+
+func errDeleted() error { return sandbox.Errorf(sandbox.FaultGone, "the sandbox was deleted") }
+
+// Environment returns the environment version of the live guest; nil if there is none.
+func (s *Session) Environment() *sandbox.EnvironmentVersion {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return nil
+	}
+	version := s.process.EnvironmentVersion()
+	return &version
+}
+
+// drop ends the guest process. /session stays for the next one.
+func (s *Session) drop(process *isolate.Process) error {
+	err := process.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == process {
+		s.process = nil
+	}
+	return err
+}
+
+// Close ends the session. Its process and its files are gone when it returns.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.onClose != nil {
+		defer s.onClose()
+		s.onClose = nil
+	}
+	return s.release()
+}
+
+// release closes the process and the files. The caller holds mu.
+func (s *Session) release() error {
+	var err error
+	if s.process != nil {
+		err = s.process.Close()
+		s.process = nil
+	}
+	if s.directory != nil {
+		err = errors.Join(err, s.directory.Close())
+		s.directory = nil
+	}
+	s.uploads.close()
+	return err
+}
+
+// Uploads returns the files of its /data.
+func (s *Session) Uploads() *Uploads { return s.uploads }
+
+// Usage returns what the guest process uses now, as the kernel counts it. The CPU share is 0: between runs
+// the guest is frozen.
+func (s *Session) Usage() map[string]any {
+	s.mu.Lock()
+	process := s.process
+	s.mu.Unlock()
+	if process == nil {
+		return map[string]any{"memory_mb": 0.0, "cpu_percent": 0.0, "num_threads": 0, "open_files": 0}
+	}
+	threads, files := process.ThreadAndFileCounts()
+	return map[string]any{"memory_mb": megabytes(process.Memory()), "cpu_percent": 0.0, "num_threads": threads, "open_files": files}
+}

@@ -1,0 +1,114 @@
+package supervisor
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"glasshouse/sandbox/isolate"
+)
+
+// What the watchdog ends a run for; the values are public, as Usage.EndedBy.
+const (
+	endedByTimeout = "max_execution_time"
+	endedByCancel  = "cancel"
+)
+
+// How long an interrupted run may take to end before it is killed.
+const (
+	timeoutGracePeriod = 300 * time.Millisecond
+	cancelGracePeriod  = 30 * time.Millisecond
+)
+
+// runEnd is what a watchdog knows when the run is over.
+type runEnd struct {
+	by     string        // endedByTimeout, endedByCancel, or "" if the run ended by itself
+	killed bool          // the process was killed after its grace period
+	held   time.Duration // how long the deadline was held
+}
+
+// watchdog ends what runs in a process at its deadline or when its context is cancelled:
+// it interrupts the process, and kills it after a grace period.
+type watchdog struct {
+	process  *isolate.Process
+	requests context.Context // for the code's requests; ends when the watchdog interrupts the run
+	cancel   context.CancelFunc
+	release  func() bool // stops watching the caller's context
+
+	mu       sync.Mutex
+	timer    *time.Timer
+	deadline time.Time
+	end      runEnd
+	over     bool
+}
+
+func newWatchdog(ctx context.Context, process *isolate.Process, limit time.Duration) *watchdog {
+	w := &watchdog{process: process, deadline: time.Now().Add(limit)}
+	w.requests, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	w.timer = time.AfterFunc(limit, func() { w.endRun(endedByTimeout, timeoutGracePeriod) })
+	w.release = context.AfterFunc(ctx, func() { w.endRun(endedByCancel, cancelGracePeriod) })
+	return w
+}
+
+func (w *watchdog) endRun(by string, gracePeriod time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over || w.end.by != "" {
+		return
+	}
+	w.end.by = by
+	w.cancel()
+	w.process.Interrupt()
+	time.AfterFunc(gracePeriod, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.over {
+			w.end.killed = true
+			w.process.Kill()
+		}
+	})
+}
+
+// interrupt interrupts a command of the debugger that goes on too long.
+func (w *watchdog) interrupt() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over && w.end.by == "" {
+		w.process.Interrupt()
+	}
+}
+
+// throttle restores the CPU limit that an interrupt lifted, unless the run is being ended
+// and needs that CPU time.
+func (w *watchdog) throttle() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.end.by == "" {
+		w.process.RestoreCPULimit()
+	}
+}
+
+// hold stops the clock until resume is called.
+func (w *watchdog) hold() (resume func()) {
+	began := time.Now()
+	w.timer.Stop()
+	return func() {
+		held := time.Since(began)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.end.held += held
+		w.deadline = w.deadline.Add(held)
+		w.timer.Reset(max(time.Until(w.deadline), time.Millisecond))
+	}
+}
+
+// stop ends the watch and returns what it did.
+func (w *watchdog) stop() runEnd {
+	w.timer.Stop()
+	w.release()
+	w.cancel()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	return w.end
+}

@@ -1,0 +1,169 @@
+package nemo
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+// maxBodyBytes is the largest body of a request.
+const maxBodyBytes = 4 << 20
+
+// Server answers the requests of the clients. It is an http.Handler.
+type Server struct {
+	Service        *service.Service
+	Open           service.OpenSession // opens a session in the folder that all requests share
+	MaxOutputChars int                 // of stdout and of stderr each, if a request does not say
+	Log            logrus.FieldLogger
+}
+
+// ServeHTTP answers POST /execute, and any GET with the server's health.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.Log.WithField("panic", p).Error("a request to the compat API panicked")
+			writeError(w, http.StatusInternalServerError, "the service failed; its log says more")
+		}
+	}()
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	switch {
+	case !isLocal(r):
+		writeError(w, http.StatusForbidden, "only programs on this machine may send requests, to its own name")
+	case r.Method == http.MethodGet || r.Method == http.MethodHead:
+		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+	case r.Method != http.MethodPost || strings.TrimRight(r.URL.Path, "/") != "/execute":
+		writeError(w, http.StatusNotFound, "POST /execute runs code; there is nothing else here")
+	default:
+		s.execute(w, r)
+	}
+}
+
+// isLocal reports whether a request names this machine, and does not come from another origin.
+func isLocal(r *http.Request) bool {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return false
+	}
+	if origin := r.Header.Get("Origin"); origin != "" {
+		from, err := url.Parse(origin)
+		return err == nil && from.Host == r.Host
+	}
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "" || site == "same-origin" || site == "none"
+}
+
+func (s *Server) execute(w http.ResponseWriter, r *http.Request) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		writeError(w, http.StatusBadRequest, "Request must be JSON")
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	if err != nil {
+		writeError(w, http.StatusRequestEntityTooLarge, "The request is too large")
+		return
+	}
+	in, problem := parseRequest(body)
+	if problem != "" {
+		writeError(w, http.StatusBadRequest, problem)
+		return
+	}
+	out, err := s.run(r.Context(), in)
+	if err == nil {
+		writeJSON(w, http.StatusOK, out)
+		return
+	}
+	var known *sandbox.Error
+	if !errors.As(err, &known) {
+		if !errors.Is(err, r.Context().Err()) {
+			s.Log.WithError(err).Error("a request to the compat API failed")
+		}
+		writeError(w, http.StatusInternalServerError, "the service failed; its log says more")
+		return
+	}
+	if known.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(known.RetryAfter))
+	}
+	writeError(w, statusOf(known.Fault), known.Error())
+}
+
+// statusOf returns the HTTP status of the faults that a run can have.
+func statusOf(fault sandbox.Fault) int {
+	switch fault {
+	case sandbox.FaultInvalid:
+		return http.StatusUnprocessableEntity
+	case sandbox.FaultTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case sandbox.FaultGone:
+		return http.StatusGone
+	case sandbox.FaultLimit:
+		return http.StatusTooManyRequests
+	case sandbox.FaultFull, sandbox.FaultUnavailable:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// parseRequest parses a body; problem is what the client is told if it cannot.
+func parseRequest(raw []byte) (in request, problem string) {
+	var body map[string]json.RawMessage
+	if json.Unmarshal(raw, &body) != nil || body == nil {
+		return in, "Invalid JSON data"
+	}
+	for _, name := range []string{"generated_code", "timeout"} {
+		if body[name] == nil {
+			return in, "Missing required field: " + name
+		}
+	}
+	if json.Unmarshal(body["generated_code"], &in.code) != nil || string(body["generated_code"]) == "null" {
+		return in, "Invalid field: generated_code must be a string"
+	}
+	const maxSeconds = 1e6 // of what fits into a duration
+	var seconds float64
+	if json.Unmarshal(body["timeout"], &seconds) != nil || !(seconds > 0) {
+		return in, "Invalid field: timeout must be a number of seconds above 0"
+	}
+	in.timeout = max(time.Duration(math.Min(seconds, maxSeconds)*float64(time.Second)), 1)
+	language := "python"
+	if given := body["language"]; given != nil && json.Unmarshal(given, &language) != nil {
+		return in, "Invalid field: language must be a string"
+	}
+	switch strings.ToLower(language) {
+	case "", "python", "python3", "py":
+	default:
+		return in, "Only python execution is supported"
+	}
+	for _, name := range []string{"max_output_chars", "max_output_characters"} {
+		if given := body[name]; given != nil && (json.Unmarshal(given, &in.maxOutputChars) != nil || in.maxOutputChars < 1) {
+			return in, "Invalid field: " + name + " must be a whole number above 0"
+		}
+	}
+	return in, ""
+}
+
+func writeError(w http.ResponseWriter, status int, message string) {
+	writeJSON(w, status, answer{Status: "error", Stderr: message})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(v) // the client may have gone
+}

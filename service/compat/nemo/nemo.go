@@ -1,0 +1,112 @@
+// Package nemo serves clients of a local code-execution server, such as NVIDIA's NeMo Agent Toolkit:
+// POST /execute runs Python and answers its output.
+//
+//	server := &nemo.Server{Service: s, Open: runner.Open, MaxOutputChars: 1000, Log: log}
+//	http.Serve(loopbackListener, server)
+//
+// Each request runs in a process of its own, with plain Python, no database, and a folder
+// that all requests share. History has the runs, under the user "facade". The package
+// translates requests and answers; package service runs the code. Its clients send no key, so it
+// must listen on a loopback address, and it refuses what a page in a browser could send.
+package nemo
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+// request is what a client sends.
+type request struct {
+	code           string
+	timeout        time.Duration
+	maxOutputChars int // of stdout and of stderr each; 0: the server's
+}
+
+// answer is what a client gets. Status is completed, error or timeout.
+type answer struct {
+	Status string `json:"process_status"`
+	Stdout string `json:"stdout"`
+	Stderr string `json:"stderr"`
+}
+
+// user owns the executions of all clients.
+const user = "facade"
+
+// maxTimeout is the longest timeout of a request, in seconds, if the operator sets no ceiling.
+const maxTimeout = 300
+
+// maxCodeSize is the most code that a request may have, in bytes.
+const maxCodeSize = 1 << 20
+
+// run runs one request. An error is the service's own: code that fails is an answer.
+func (s *Server) run(ctx context.Context, in request) (answer, error) {
+	job := service.Job{Code: in.code, Kind: sandbox.KindCompat, Timeout: in.timeout, WithoutDatabase: true}
+	execution, err := s.Service.ExecuteEphemeral(ctx, sandbox.Key{User: user}, s.policy(in.timeout), job, s.Open)
+	if err != nil {
+		return answer{}, err
+	}
+	maxChars := in.maxOutputChars
+	if maxChars <= 0 {
+		maxChars = s.MaxOutputChars
+	}
+	out := answerOf(execution)
+	out.Stdout, out.Stderr = sandbox.Shorten(out.Stdout, maxChars), sandbox.Shorten(out.Stderr, maxChars)
+	return out, nil
+}
+
+// policy returns the policy of one request: the default one, with plain Python.
+func (s *Server) policy(timeout time.Duration) policy.Policy {
+	p := s.Service.Default
+	p.Profile, p.EnableFileAccess, p.MaxCodeSize = policy.ProfileCompat, true, maxCodeSize
+	longest := max(p.MaxExecutionTime, maxTimeout)
+	if ceiling := s.Service.Ceiling.MaxExecutionTime; ceiling > 0 {
+		longest = max(p.MaxExecutionTime, ceiling)
+	}
+	p.MaxExecutionTime = min(int(math.Ceil(timeout.Seconds())), longest)
+	return p
+}
+
+// answerOf translates an execution.
+func answerOf(e *sandbox.Execution) answer {
+	out := answer{"completed", e.Stdout, e.Stderr}
+	switch {
+	case e.Status == sandbox.StatusTimeout:
+		out.Status, out.Stderr = "timeout", "Timed out\n"
+	case e.Status != sandbox.StatusCompleted:
+		out.Status = "error"
+		if e.Exception == nil {
+			out.Stderr += *e.Error + "\n"
+		} else if e.Exception.Type != "SystemExit" { // Python prints no traceback of it
+			out.Stderr += traceback(e.Exception)
+		}
+	}
+	return out
+}
+
+// traceback returns an exception as Python prints it.
+func traceback(x *sandbox.Exception) string {
+	var b strings.Builder
+	if len(x.Traceback) > 0 {
+		b.WriteString("Traceback (most recent call last):\n")
+		for _, f := range x.Traceback {
+			file := f.File
+			if file == "" {
+				file = "<string>"
+			}
+			fmt.Fprintf(&b, "  File %q, line %d, in %s\n", file, f.Line, f.Function)
+			if f.Code != "" {
+				fmt.Fprintf(&b, "    %s\n", f.Code)
+			}
+		}
+	} else if x.Line > 0 {
+		fmt.Fprintf(&b, "  File \"<string>\", line %d\n", x.Line)
+	}
+	return b.String() + x.Summary() + "\n"
+}

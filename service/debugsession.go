@@ -1,0 +1,344 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"glasshouse/debugger"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/supervisor"
+)
+
+// DebugSession is a debugger's session with what the service knows of it.
+type DebugSession struct {
+	*debugger.Session
+	ID        string
+	SandboxID string // "" for the recording of a past run
+
+	owner  string
+	cancel context.CancelCauseFunc // nil for a past run
+	over   chan struct{}           // closed when the run has ended
+
+	mu             sync.Mutex
+	execution      string // "" before the run has one
+	driver         string // the client whose commands are obeyed
+	driverIsEditor bool   // the driver is an editor that is still connected
+	lastUsed       time.Time
+	idleTimeout    time.Duration
+	result         *sandbox.Execution // nil before the run has ended, or if it never began
+}
+
+// maxDebugSessions limits the sessions of one user: recordings of past runs take memory, too.
+const maxDebugSessions = 20
+
+// pastIdleTimeout is how long a session is kept unused whose run is over.
+const pastIdleTimeout = 10 * time.Minute
+
+// errDebuggerIdle is the cause of a run's cancellation if nobody used its stopped debugger.
+var errDebuggerIdle = errors.New("nobody used the debugger")
+
+// DebugStart is how a debug session begins.
+type DebugStart struct {
+	Job         Job
+	Breakpoints []debugger.SourceBreakpoint
+	Exceptions  []string // filters
+	StopOnEntry bool
+	Driver      string // the client whose commands are obeyed
+}
+
+// OpenDebug runs code in a sandbox under an interactive debugger, and returns when the code
+// runs. The sandbox is busy until the run is over.
+func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID string, start DebugStart) (*DebugSession, []debugger.BreakpointView, error) {
+	if err := s.MayDebug(caller); err != nil {
+		return nil, nil, err
+	}
+	live, err := s.find(ctx, caller, sandboxID)
+	if err != nil {
+		return nil, nil, err
+	}
+	journal, err := debugger.NewJournal()
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &DebugSession{
+		Session: debugger.NewSession(journal, debugger.Source(start.Job.Code), true), ID: s.NewID(), SandboxID: sandboxID, owner: caller.User,
+		over: make(chan struct{}), driver: start.Driver, lastUsed: s.Clock(), idleTimeout: time.Duration(live.sandbox.Policy.IdleTimeout) * time.Second,
+	}
+	d.OnUse(func() { d.touch(s.Clock()) })
+	d.SetEntry(start.StopOnEntry)
+	views, err := d.SetLines(start.Breakpoints)
+	if err == nil {
+		err = d.SetExceptions(start.Exceptions)
+	}
+	if err != nil {
+		return nil, nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "breakpoints", Detail: err.Error()}
+	}
+	if err := s.debugSessions.add(d); err != nil {
+		return nil, nil, err
+	}
+	runCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	d.cancel = cancel
+	debug := &interactiveRun{session: d, journal: journal, began: make(chan error, 1)}
+	job := start.Job
+	job.debug = debug
+	go func() {
+		execution, err := s.Execute(runCtx, caller, sandboxID, job)
+		cancel(nil)
+		debug.flush()
+		d.end(execution)
+		debug.began <- err // read only if the code never began
+	}()
+	if err := <-debug.began; err != nil {
+		s.debugSessions.remove(d.ID)
+		return nil, nil, err
+	}
+	return d, views, nil
+}
+
+// OpenPast opens the recording of an execution as a session.
+func (s *Service) OpenPast(ctx context.Context, caller sandbox.Key, executionID, driver string) (*DebugSession, error) {
+	r, err := s.Recorded(ctx, caller, executionID)
+	if err != nil {
+		return nil, err
+	}
+	e, err := s.Execution(ctx, caller, executionID)
+	if err != nil {
+		return nil, err
+	}
+	if e.CompletedAt == nil {
+		return nil, &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "this run goes on; use its own session", RetryAfter: 1}
+	}
+	d := &DebugSession{
+		Session: debugger.NewSession(r.Journal, r.Source, false), ID: s.NewID(), execution: executionID, owner: caller.User,
+		over: make(chan struct{}), driver: driver, lastUsed: s.Clock(), idleTimeout: pastIdleTimeout, result: &e,
+	}
+	d.OnUse(func() { d.touch(s.Clock()) })
+	close(d.over)
+	return d, s.debugSessions.add(d)
+}
+
+// DebugSession returns a session that the caller may see.
+func (s *Service) DebugSession(caller sandbox.Key, id string) (*DebugSession, error) {
+	if err := s.MayDebug(caller); err != nil {
+		return nil, err
+	}
+	d := s.debugSessions.find(id)
+	if d == nil || !maySee(caller, d.owner) {
+		return nil, sandbox.Errorf(sandbox.FaultNotFound, "there is no such debug session, or it is not yours")
+	}
+	d.touch(s.Clock())
+	return d, nil
+}
+
+// CloseDebug ends a session, and its run with it.
+func (s *Service) CloseDebug(caller sandbox.Key, id string) error {
+	d, err := s.DebugSession(caller, id)
+	if err != nil {
+		return err
+	}
+	if d.cancel != nil {
+		d.cancel(nil)
+	}
+	<-d.over
+	s.debugSessions.remove(id)
+	return nil
+}
+
+// Drive makes a client the driver, whose commands are obeyed. If another client is the
+// driver, it returns FaultBusy, unless take is set. The client names itself.
+func (d *DebugSession) Drive(client string, take bool) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if take {
+		d.driver, d.driverIsEditor = client, false
+	}
+	if d.driver != client {
+		return &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "another client drives this session; yours may look, or take over: with the command drive, or in an editor by attaching with drive"}
+	}
+	return nil
+}
+
+// attachEditor makes an editor the driver, unless another editor is the driver and take is
+// not set.
+func (d *DebugSession) attachEditor(client string, take bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if take || !d.driverIsEditor {
+		d.driver, d.driverIsEditor = client, true
+	}
+}
+
+// detachEditor notes that an editor has disconnected.
+func (d *DebugSession) detachEditor(client string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.driverIsEditor = d.driverIsEditor && d.driver != client
+}
+
+// Execution returns the execution's ID; "" before the run has one.
+func (d *DebugSession) Execution() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.execution
+}
+
+// Result returns the execution once the run is over; nil before.
+func (d *DebugSession) Result() *sandbox.Execution {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.result
+}
+
+func (d *DebugSession) touch(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lastUsed = now
+}
+
+func (d *DebugSession) setExecution(executionID string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.execution = executionID
+}
+
+// end tells the debugger's clients that the run is over. e is nil if it never began.
+func (d *DebugSession) end(e *sandbox.Execution) {
+	body := map[string]any{"exitCode": 1}
+	if e != nil {
+		body["status"], body["execution_id"] = e.Status, e.ID
+		if e.Status == sandbox.StatusCompleted {
+			body["exitCode"] = 0
+		}
+	}
+	d.mu.Lock()
+	d.result = e
+	d.mu.Unlock()
+	d.Ended(body)
+	close(d.over)
+}
+
+// debugSessions are the open debug sessions, by ID.
+type debugSessions struct {
+	mu  sync.Mutex
+	all map[string]*DebugSession
+}
+
+func (s *debugSessions) add(d *DebugSession) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, other := range s.all {
+		if other.owner == d.owner {
+			n++
+		}
+	}
+	if n >= maxDebugSessions {
+		return &sandbox.Error{Fault: sandbox.FaultLimit, Detail: fmt.Sprintf("you have %d debug sessions open; close one", n), RetryAfter: 60}
+	}
+	if s.all == nil {
+		s.all = map[string]*DebugSession{}
+	}
+	s.all[d.ID] = d
+	return nil
+}
+
+func (s *debugSessions) find(id string) *DebugSession {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all[id]
+}
+
+func (s *debugSessions) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, id)
+}
+
+// expire ends the sessions that nobody has used: a stopped run is cancelled, and a session
+// whose run is over is removed. A program that is not stopped is bounded by its own limit.
+func (s *debugSessions) expire(now time.Time) {
+	s.mu.Lock()
+	all := maps.Clone(s.all)
+	s.mu.Unlock() // Where may take a while, and must not hold up other sessions
+	for id, d := range all {
+		d.mu.Lock()
+		unused, isOver := now.Sub(d.lastUsed), d.result != nil
+		d.mu.Unlock()
+		switch {
+		case isOver && unused > pastIdleTimeout:
+			s.remove(id)
+		case !isOver && unused > d.idleTimeout && d.Where().State == debugger.StateStopped:
+			d.cancel(errDebuggerIdle)
+		}
+	}
+}
+
+// interactiveRun is the run of a debug session. It is the run's supervisor.DebugDriver and
+// supervisor.OutputListener.
+type interactiveRun struct {
+	*recording // set by begin
+	session    *DebugSession
+	journal    *debugger.Journal
+	began      chan error // gets nil when the code begins
+
+	mu      sync.Mutex // stdout and stderr come from goroutines of their own
+	streams map[string]*textStream
+}
+
+var (
+	_ supervisor.DebugDriver    = (*interactiveRun)(nil)
+	_ supervisor.OutputListener = (*interactiveRun)(nil)
+)
+
+// begin gives the run its execution.
+func (i *interactiveRun) begin(r *recording, executionID string, maxOutput int) {
+	i.recording, i.streams = r, newTextStreams(maxOutput)
+	i.session.setExecution(executionID)
+}
+
+// Print shows the debugger's clients what was printed.
+func (i *interactiveRun) Print(name string, text []byte) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	stream := i.streams[name]
+	if stream.isFull || len(text) == 0 {
+		return
+	}
+	i.session.Printed(name, string(stream.take(text)))
+	if stream.isFull {
+		i.session.Printed("console", "more than max_output_size was written to "+name+": the rest is not shown here\n")
+	}
+}
+
+// flush shows the beginning of a character whose end never came.
+func (i *interactiveRun) flush() {
+	for name, stream := range i.streams {
+		i.session.Printed(name, string(stream.partial))
+	}
+}
+
+// Note does nothing: the execution has the notes at the end.
+func (i *interactiveRun) Note(sandbox.Note) {}
+
+// Output does nothing: the execution has the outputs at the end.
+func (i *interactiveRun) Output(sandbox.Output) {}
+
+// Begin returns the session's breakpoints.
+func (i *interactiveRun) Begin(pause func()) json.RawMessage {
+	breakpoints := i.session.Session.Begin(pause)
+	i.began <- nil
+	return breakpoints
+}
+
+// Logged shows the message of a log point.
+func (i *interactiveRun) Logged(body []byte) { i.session.Logged(body) }
+
+// Stopped gives the session the stopped program.
+func (i *interactiveRun) Stopped(ctx context.Context, location []byte, command supervisor.Command) (any, error) {
+	return i.session.Stopped(ctx, location, command)
+}

@@ -1,0 +1,107 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"glasshouse/sandbox"
+)
+
+// The service declares what it needs of the packages that cmd hands it: it must not know
+// SQL, processes or package installers.
+
+// Environments are the sets of packages that code may run with.
+type Environments interface {
+	Environments() []sandbox.Environment // the default one first
+	Packages(environment string) ([]sandbox.Package, error)
+	Refresh(context.Context) error // loads what the operator has changed
+}
+
+// Reader reads the knowledge database.
+type Reader interface {
+	Query(ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, sink sandbox.RowSink) (sandbox.QuerySummary, error)
+	Tables(context.Context) ([]string, error)
+	Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) // all tables if none is named
+	Ping(context.Context) error
+}
+
+// Writer plans statements that would write, and runs those that an admin has approved.
+type Writer interface {
+	Capture(ctx context.Context, sql string, params map[string]any) (sandbox.WritePlan, error)
+	Apply(ctx context.Context, sql string, params map[string]any) (int64, error)
+}
+
+// History is the service's own database. It stores what it is given and changes nothing in it.
+type History interface {
+	ExecutionWriter
+	ExecutionReader
+	SandboxStore
+	KeyStore
+	UsageStore
+	ArtifactIndex
+	ArtifactRetention
+	RecordingStore
+	PendingWriteStore
+	Ping(context.Context) error
+}
+
+// ExecutionWriter records executions.
+type ExecutionWriter interface {
+	Begin(context.Context, *sandbox.Execution) error
+	Progress(context.Context, sandbox.Progress) error
+	Finish(context.Context, *sandbox.Execution) error
+}
+
+// ExecutionReader reads the record of executions.
+type ExecutionReader interface {
+	Execution(ctx context.Context, id string) (sandbox.Execution, error)
+	Executions(context.Context, sandbox.ExecutionFilter) (list []sandbox.Execution, next string, err error)
+	CountExecutions(ctx context.Context, sandboxID string) (int, error)
+	Statistics(ctx context.Context, user string) (sandbox.Statistics, error)
+}
+
+// SandboxStore keeps the record of sandboxes.
+type SandboxStore interface {
+	CreateSandbox(context.Context, sandbox.Sandbox) error
+	EndSandbox(ctx context.Context, id string, state sandbox.State, at time.Time) error
+	Sandbox(ctx context.Context, id string) (sandbox.Sandbox, error)
+}
+
+// KeyStore keeps API keys.
+type KeyStore interface {
+	CreateKey(ctx context.Context, k sandbox.Key, hash []byte) error
+	KeyByHash(ctx context.Context, hash []byte) (sandbox.Key, error)
+	Keys(ctx context.Context, user string) ([]sandbox.Key, error)
+	RevokeKey(ctx context.Context, id, user string) error
+}
+
+// ArtifactIndex keeps what is known of artifacts; the blob store has their bytes.
+type ArtifactIndex interface {
+	KeepArtifacts(context.Context, []sandbox.Artifact) error
+	Artifact(ctx context.Context, id string) (sandbox.Artifact, error)
+	Artifacts(ctx context.Context, sandboxID string, after sandbox.Artifact, limit int) ([]sandbox.Artifact, error)
+}
+
+// ArtifactRetention removes artifacts that have been kept long enough, and tells which
+// bytes and folders still belong to one.
+type ArtifactRetention interface {
+	ExpireArtifacts(ctx context.Context, before time.Time, maxBytesPerUser int64) ([]sandbox.Artifact, error)
+	SumsInUse(ctx context.Context, sums []string) ([]string, error)
+	PlacesInUse(ctx context.Context, folders []string) ([]string, error)
+}
+
+// RecordingStore keeps the recordings of debugged runs.
+type RecordingStore interface {
+	KeepChunk(ctx context.Context, execution string, c sandbox.Chunk) error
+	Chunks(ctx context.Context, execution string) ([]sandbox.Chunk, error) // without their Data
+	ChunkData(ctx context.Context, execution string, sequence int) ([]byte, error)
+	PruneRecordings(ctx context.Context, before time.Time, maxBytes int64) (int, error)
+}
+
+// PendingWriteStore keeps statements that wait for an admin.
+type PendingWriteStore interface {
+	AddWrite(context.Context, sandbox.PendingWrite) error
+	MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sandbox.WriteStatus) error
+	Write(ctx context.Context, id string) (sandbox.PendingWrite, error)
+	Writes(ctx context.Context, status sandbox.WriteStatus) ([]sandbox.PendingWrite, error)
+}

@@ -1,0 +1,329 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"glasshouse/sandbox"
+)
+
+// Event is one event of a streamed execution. IDs count from 1 without a gap. The type of
+// Data depends on Name: started has Started, stdout and stderr have Text, debug has a
+// sandbox.Note, output a sandbox.Output, query a sandbox.Query, result a Result, and done
+// the whole *sandbox.Execution.
+type Event struct {
+	ID   int64
+	Name string
+	Data any
+}
+
+// Started is the first event.
+type Started struct {
+	ExecutionID string         `json:"execution_id"`
+	SandboxID   string         `json:"sandbox_id"`
+	Status      sandbox.Status `json:"status"`
+	CreatedAt   time.Time      `json:"created_at"`
+}
+
+// Text is a piece of what was printed. Truncated is set in the last piece that fits into
+// max_output_size, if more was printed.
+type Text struct {
+	Text      string `json:"text"`
+	Truncated bool   `json:"truncated,omitempty"`
+}
+
+// Result is how the code ended.
+type Result struct {
+	Status    sandbox.Status     `json:"status"`
+	Result    json.RawMessage    `json:"result"`
+	Error     *string            `json:"error"`
+	Exception *sandbox.Exception `json:"exception,omitempty"`
+}
+
+// EventLog is what one execution has done so far, in order. The run appends to it without
+// waiting; any number of readers may read it, stop and come back. It holds no more than
+// the execution itself does. It is a supervisor.OutputListener.
+type EventLog struct {
+	owner string
+	begun chan struct{} // closed when the execution is on record and about to run
+	over  chan struct{} // closed when the execution has ended and its end is on record
+
+	mu        sync.Mutex
+	execution *sandbox.Execution // as it began; at the end, the whole one
+	events    []Event            // the Data of stdout and stderr is a *printed
+	read      int64              // ID of the last event that a reader has; those up to it never change
+	bytes     int                // approximate size of the events
+	changed   chan struct{}      // closed, and replaced, at each change
+	ended     bool
+	endedAt   time.Time
+	endNumber int64 // counts the logs of a service in the order of their ends; endedAt may be equal
+	err       error // the service's own, which ended the execution
+
+	streams map[string]*textStream
+}
+
+// printed is text that may still grow.
+type printed struct {
+	text      []byte
+	truncated bool
+}
+
+// maxTextBytes is the most text that one event has.
+const maxTextBytes = 32 << 10
+
+func newEventLog() *EventLog {
+	return &EventLog{begun: make(chan struct{}), over: make(chan struct{}), changed: make(chan struct{})}
+}
+
+// begin adds the first event. It is called once.
+func (l *EventLog) begin(e *sandbox.Execution, owner string, maxOutput int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.execution, l.owner = e, owner
+	l.streams = newTextStreams(maxOutput)
+	l.append("started", Started{e.ID, e.SandboxID, sandbox.StatusRunning, e.CreatedAt}, len(e.Code)+len(e.Context)+1000)
+	close(l.begun)
+}
+
+// append adds an event and wakes the readers. The caller holds mu.
+func (l *EventLog) append(name string, data any, size int) {
+	l.events = append(l.events, Event{int64(len(l.events) + 1), name, data})
+	l.wakeReaders(size)
+}
+
+// wakeReaders counts size more bytes and wakes the readers. The caller holds mu.
+func (l *EventLog) wakeReaders(size int) {
+	l.bytes += size
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+func (l *EventLog) add(name string, data any, size int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.append(name, data, size)
+	}
+}
+
+// Print adds what was printed to stdout or stderr.
+func (l *EventLog) Print(name string, text []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	stream := l.streams[name]
+	if stream == nil || stream.isFull || len(text) == 0 {
+		return
+	}
+	l.appendText(name, stream.take(text), stream.isFull)
+}
+
+// appendText adds text to the last event if that is of the same stream and nobody has read
+// it, else as a new event. The caller holds mu.
+func (l *EventLog) appendText(name string, text []byte, truncated bool) {
+	if len(text) == 0 && !truncated {
+		return
+	}
+	if n := int64(len(l.events)); n > l.read && l.events[n-1].Name == name {
+		if last := l.events[n-1].Data.(*printed); len(last.text)+len(text) <= maxTextBytes {
+			last.text, last.truncated = append(last.text, text...), truncated
+			l.wakeReaders(len(text))
+			return
+		}
+	}
+	l.append(name, &printed{text, truncated}, len(text))
+}
+
+// Note adds a note of the code.
+func (l *EventLog) Note(n sandbox.Note) {
+	l.add("debug", n, len(n.Message)+len(n.Data)+len(n.Repr)+len(n.Function)+len(n.Name)+len(n.Type)+len(n.Level)+200)
+}
+
+// Output adds a rich output.
+func (l *EventLog) Output(o sandbox.Output) {
+	size := len(o.Summary) + len(o.Metadata)
+	for kind, part := range o.Data {
+		size += len(kind) + len(part)
+	}
+	l.add("output", o, size)
+}
+
+// query adds a statement that has ended.
+func (l *EventLog) query(q sandbox.Query) {
+	l.add("query", q, len(q.SQL)+len(q.Parameters)+len(q.Error)+200)
+}
+
+// end adds the last events, or the error that kept the service from running the code.
+// number counts the logs that have ended.
+func (l *EventLog) end(e *sandbox.Execution, err error, now time.Time, number int64) {
+	if began, _ := l.Execution(); began == nil && err == nil { // cancelled before its code ran
+		l.begin(e, e.User, 0)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		for _, name := range []string{"stdout", "stderr"} {
+			if stream := l.streams[name]; !stream.isFull {
+				l.appendText(name, stream.partial, false)
+			}
+		}
+		l.execution = e
+		exception, _ := json.Marshal(e.Exception) // for its size alone
+		l.append("result", Result{e.Status, e.Result, e.Error, e.Exception}, len(e.Result)+len(exception))
+		l.append("done", e, len(e.Stdout)+len(e.Stderr))
+	}
+	l.ended, l.endedAt, l.endNumber, l.err = true, now, number, err
+	l.wakeReaders(0)
+	close(l.over)
+}
+
+// Over is closed when the execution has ended and its end is on record.
+func (l *EventLog) Over() <-chan struct{} { return l.over }
+
+// Next waits for the first event after the one with this ID; 0 means the first event. It
+// returns io.EOF after the last event, FaultInvalid for an ID that no event has, ctx's
+// error, or the error that ended the execution.
+func (l *EventLog) Next(ctx context.Context, after int64) (Event, error) {
+	for {
+		event, found, changed, err := l.peek(after)
+		if found || err != nil {
+			return event, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Event{}, ctx.Err()
+		}
+	}
+}
+
+// Check returns the error that Next would return at once, or nil.
+func (l *EventLog) Check(after int64) error {
+	_, _, _, err := l.peek(after)
+	return err
+}
+
+func (l *EventLog) peek(after int64) (event Event, found bool, changed <-chan struct{}, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := int64(len(l.events))
+	switch {
+	case after < 0 || after > n:
+		err = &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "Last-Event-ID", Detail: "no event of this execution has this id"}
+	case after < n:
+		event = l.events[after]
+		l.read = max(l.read, event.ID)
+		if p, is := event.Data.(*printed); is {
+			event.Data = Text{strings.ToValidUTF8(string(p.text), "\uFFFD"), p.truncated}
+		}
+	case l.err != nil:
+		err = l.err
+	case l.ended:
+		err = io.EOF
+	}
+	return event, event.ID > 0, l.changed, err
+}
+
+// Err returns the service's own error that ended the execution, once it is over.
+func (l *EventLog) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Execution returns the execution as it began, or the whole one if it has ended.
+func (l *EventLog) Execution() (e *sandbox.Execution, ended bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.execution, l.ended
+}
+
+// replay makes the event log of an execution that has ended from its record.
+func replay(e sandbox.Execution, now time.Time) *EventLog {
+	l := newEventLog()
+	l.begin(&e, e.User, len(e.Stdout)+len(e.Stderr))
+	l.Print("stdout", []byte(e.Stdout))
+	l.Print("stderr", []byte(e.Stderr))
+	for _, n := range e.DebugInfo.Logs {
+		l.Note(n)
+	}
+	for _, list := range e.DebugInfo.Variables {
+		for _, n := range list {
+			l.Note(n)
+		}
+	}
+	for _, q := range e.Queries {
+		l.query(q)
+	}
+	for _, o := range e.Outputs {
+		l.Output(o)
+	}
+	l.end(&e, nil, now, 0)
+	return l
+}
+
+// Bounds of the event logs of executions that have ended; they are kept for readers whose
+// connection broke.
+const (
+	eventLogAge   = 5 * time.Minute
+	eventLogBytes = 64 << 20 // of all of them, approximately
+)
+
+// keepEventLog keeps an event log for Follow, and removes old ones.
+func (s *Service) keepEventLog(executionID string, l *EventLog) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.eventLogs[executionID] = l
+	s.removeEventLogs(s.Clock())
+}
+
+// removeEventLogs removes logs, in the order in which their executions ended, that are too
+// old or too much in all. The caller holds mu.
+func (s *Service) removeEventLogs(now time.Time) {
+	for total := 0; ; total = 0 {
+		var first string
+		var firstEnd time.Time
+		var firstNumber int64
+		for id, l := range s.eventLogs {
+			l.mu.Lock()
+			if l.ended {
+				total += l.bytes
+				if first == "" || l.endNumber < firstNumber {
+					first, firstEnd, firstNumber = id, l.endedAt, l.endNumber
+				}
+			}
+			l.mu.Unlock()
+		}
+		if first == "" || total <= eventLogBytes && now.Sub(firstEnd) < eventLogAge {
+			return
+		}
+		delete(s.eventLogs, first)
+	}
+}
+
+// Follow returns the event log of an execution, and the ID after which to go on for a
+// reader that has the events up to after. If the service keeps no log of it, Follow waits
+// for the end of the execution and makes the log from its record; a reader that has some
+// events then gets the last one only, which is the whole execution.
+func (s *Service) Follow(ctx context.Context, caller sandbox.Key, id string, after int64) (*EventLog, int64, error) {
+	s.mu.Lock()
+	l := s.eventLogs[id]
+	s.mu.Unlock()
+	if l != nil && maySee(caller, l.owner) {
+		return l, after, nil
+	}
+	s.Await(ctx, caller, id)
+	e, err := s.Execution(context.WithoutCancel(ctx), caller, id)
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return nil, 0, err
+	}
+	l = replay(e, s.Clock())
+	if after > 0 {
+		after = int64(len(l.events)) - 1
+	}
+	return l, after, nil
+}

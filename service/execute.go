@@ -1,0 +1,407 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"glasshouse/debugger"
+	"glasshouse/policy"
+	"glasshouse/policy/limit"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/supervisor"
+)
+
+// Job is a piece of code to run.
+type Job struct {
+	Code            string
+	Context         json.RawMessage // a JSON object; empty means {}
+	Kind            sandbox.Kind
+	Files           []JobFile     // uploads that are written to /data before the code runs
+	Timeout         time.Duration // shorter than the policy's max_execution_time; 0: that alone
+	WithoutDatabase bool          // refuse every request of the code
+
+	// Steps gets each line of a debugged run, which waits for it. It returns false when it
+	// wants no more lines. If Steps is nil, the run is not debugged.
+	Steps func(sandbox.Step) bool
+
+	debug  *interactiveRun // of a debug session; else nil
+	events *EventLog       // of a streamed run; else nil
+}
+
+// JobFile is an upload that comes with a job.
+type JobFile struct {
+	Path string // below /data
+	Body []byte
+}
+
+// OpenSession opens a session for a sandbox.
+type OpenSession func(context.Context, sandbox.Sandbox) (*supervisor.Session, error)
+
+// Execute runs a job in a sandbox and returns its execution, however the code ended.
+// If the code did not start, it returns FaultBusy, FaultGone, FaultTooLarge, FaultInvalid,
+// FaultUnavailable, FaultLimit, FaultFull or an error of the service's own.
+func (s *Service) Execute(ctx context.Context, caller sandbox.Key, sandboxID string, job Job) (*sandbox.Execution, error) {
+	lease, err := s.acquireSandbox(ctx, caller, sandboxID, job) // one run at a time
+	if err != nil {
+		return nil, err
+	}
+	defer lease.release()
+	r, err := s.newRun(caller, lease.live.sandbox, job)
+	if err != nil {
+		return nil, err
+	}
+	r.open = func(context.Context, sandbox.Sandbox) (*supervisor.Session, error) { return lease.live.session, nil }
+	r.onCodeEnded = lease.markIdle
+	s.noteExecution(lease.live, r.opening.ID)
+	return r.execute(ctx)
+}
+
+// QuickExecute runs a job in a new sandbox that is removed afterwards. config is the
+// sandbox's config as JSON; nil means the default one. Its errors are those of Execute.
+func (s *Service) QuickExecute(ctx context.Context, caller sandbox.Key, job Job, config []byte) (*sandbox.Execution, error) {
+	p, err := policy.Accept(config, s.Default, s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
+	if err != nil {
+		return nil, policyFault(err)
+	}
+	return s.ExecuteEphemeral(ctx, caller, p, job, func(ctx context.Context, sb sandbox.Sandbox) (*supervisor.Session, error) {
+		return s.Supervisor.Open(ctx, sb, job.Code)
+	})
+}
+
+// ExecuteEphemeral runs a job in a sandbox with policy p that exists for this run alone.
+// open opens its session, which ExecuteEphemeral closes. Its errors are those of Execute.
+func (s *Service) ExecuteEphemeral(ctx context.Context, caller sandbox.Key, p policy.Policy, job Job, open OpenSession) (*sandbox.Execution, error) {
+	now := s.Clock()
+	sb := sandbox.Sandbox{ID: s.NewID(), Owner: caller.User, Policy: p, Ephemeral: true, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
+	r, err := s.newRun(caller, sb, job)
+	if err != nil {
+		return nil, err
+	}
+	r.open = open
+	closed, err := s.beginWork() // Drain waits until the session is closed
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		go func() { // the answer need not wait until the kernel has removed the process
+			defer closed()
+			if r.session == nil {
+				return
+			}
+			if err := r.session.Close(); err != nil {
+				s.Log.WithError(err).Warn("could not close the session of an ephemeral sandbox")
+			}
+		}()
+	}()
+	return r.execute(ctx)
+}
+
+// Start begins a job and returns its event log as soon as the execution is on record. It
+// runs as Execute does, or in a new sandbox with config as QuickExecute does if sandboxID
+// is "". The run goes on whether anybody reads the log; Cancel ends it. Errors that keep
+// the job from running are those of Execute.
+func (s *Service) Start(ctx context.Context, caller sandbox.Key, sandboxID string, job Job, config []byte) (*EventLog, error) {
+	runCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	log := newEventLog()
+	job.events = log
+	go func() {
+		defer cancel()
+		var execution *sandbox.Execution
+		var err error
+		if sandboxID == "" {
+			execution, err = s.QuickExecute(runCtx, caller, job, config)
+		} else {
+			execution, err = s.Execute(runCtx, caller, sandboxID, job)
+		}
+		log.end(execution, err, s.Clock(), s.logsEnded.Add(1))
+	}()
+	select {
+	case <-log.begun:
+		return log, nil
+	case <-log.over:
+	case <-ctx.Done():
+		cancel()
+		return nil, ctx.Err()
+	}
+	select {
+	case <-log.begun:
+		return log, nil
+	default:
+		return nil, log.err
+	}
+}
+
+// run is one job on its way to a durable execution. Only run makes the Execution: opening
+// before the code runs, and the whole one in finish.
+type run struct {
+	service     *Service
+	caller      sandbox.Key
+	job         Job
+	sandbox     sandbox.Sandbox
+	open        OpenSession
+	onCodeEnded func() // called before the durable end; may be nil
+
+	opening   sandbox.Execution // what is on record before the code runs; it never changes
+	handler   *guestHandler
+	session   *supervisor.Session // nil before openSession
+	recording *recording          // nil if the run is not debugged
+	artifacts collectedArtifacts
+	cpuTime   time.Duration // for the key's limit, once the code has ended
+
+	cancel context.CancelCauseFunc // set by register
+	ended  chan struct{}           // closed when the end is on record
+}
+
+// maxDepth is the deepest JSON that is passed to Python, whose parser reads about 1000 levels.
+const maxDepth = 500
+
+// newRun checks the job and makes its run.
+func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, job Job) (*run, error) {
+	if err := checkCodeSize(job.Code, sb.Policy); err != nil {
+		return nil, err
+	}
+	if sandbox.JSONDepth(job.Context) > maxDepth {
+		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "context", Detail: fmt.Sprintf("it nests deeper than %d lists and objects", maxDepth)}
+	}
+	if len(job.Files) > 0 && !sb.Policy.EnableFileAccess {
+		return nil, errFileAccessOff()
+	}
+	if len(job.Context) == 0 {
+		job.Context = json.RawMessage("{}")
+	}
+	now := s.Clock()
+	r := &run{service: s, caller: caller, job: job, sandbox: sb, ended: make(chan struct{})}
+	r.opening = sandbox.Execution{
+		ID: s.NewID(), SandboxID: sb.ID, User: caller.User, Kind: job.Kind, Status: sandbox.StatusRunning,
+		Code: job.Code, Context: job.Context, Timestamp: now, CreatedAt: now,
+	}
+	r.handler = &guestHandler{service: s, sandbox: sb, execution: &r.opening, events: job.events}
+	return r, nil
+}
+
+// execute takes a run from its limits to its durable end.
+func (r *run) execute(ctx context.Context) (*sandbox.Execution, error) {
+	endUsage, err := r.service.beginUsage(ctx, r.caller) // the key's limits
+	if err != nil {
+		return nil, err
+	}
+	defer func() { endUsage(r.cpuTime) }()
+	ctx, unregister, err := r.register(ctx) // Cancel and Drain can reach it
+	if err != nil {
+		return nil, err
+	}
+	defer unregister()
+	releaseSlot, err := r.acquireSlot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer releaseSlot()
+	if err := r.service.History.Begin(context.WithoutCancel(ctx), &r.opening); err != nil { // on record before it runs
+		return nil, err
+	}
+	var outcome sandbox.Outcome
+	if err = r.openSession(ctx); err == nil {
+		outcome, err = r.runCode(ctx)
+	}
+	if err == nil {
+		r.collectArtifacts(ctx)
+	}
+	return r.finish(ctx, outcome, err) // durable before the answer
+}
+
+// register makes the run known to Cancel and Drain.
+func (r *run) register(ctx context.Context) (_ context.Context, unregister func(), err error) {
+	s := r.service
+	done, err := s.beginWork()
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, r.cancel = context.WithCancelCause(ctx)
+	s.mu.Lock()
+	s.running[r.opening.ID] = r
+	s.mu.Unlock()
+	return ctx, func() {
+		r.cancel(nil)
+		s.mu.Lock()
+		delete(s.running, r.opening.ID)
+		s.mu.Unlock()
+		close(r.ended)
+		done()
+	}, nil
+}
+
+// slotTimeout is how long an execution waits for one of Config.Parallel slots.
+const slotTimeout = 10 * time.Second
+
+func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
+	release, err = r.service.slots.Acquire(ctx, slotTimeout)
+	switch {
+	case err == nil:
+		return release, nil
+	case errors.Is(err, limit.ErrFull):
+		return nil, &sandbox.Error{Fault: sandbox.FaultFull, Detail: "too many executions are running; try again", RetryAfter: 2}
+	case errors.Is(context.Cause(ctx), errShutdown):
+		return nil, errStopping()
+	}
+	return nil, sandbox.Errorf(sandbox.FaultGone, "the execution was cancelled, or its sandbox was deleted, before it began; none of its code ran")
+}
+
+// openSession opens the session and writes the job's files to its /data.
+func (r *run) openSession(ctx context.Context) (err error) {
+	if r.session, err = r.open(ctx, r.sandbox); err != nil {
+		return err
+	}
+	for _, f := range r.job.Files {
+		if _, err := r.session.Uploads().Put(f.Path, bytes.NewReader(f.Body)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runCode runs the code. A debugged run is recorded while it runs, so that what was
+// recorded survives the end of the code and of the service.
+func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
+	callbacks := supervisor.Callbacks{Recorder: r.handler}
+	if !r.job.WithoutDatabase {
+		callbacks.Requests = r.handler
+	}
+	if r.job.events != nil {
+		r.job.events.begin(&r.opening, r.sandbox.Owner, r.sandbox.Policy.MaxOutputSize)
+		r.service.keepEventLog(r.opening.ID, r.job.events)
+		callbacks.Listener = r.job.events
+	}
+	switch {
+	case r.job.debug != nil:
+		r.recording = r.service.startRecording(&r.opening, r.job.debug.journal, nil)
+		r.job.debug.begin(r.recording, r.opening.ID, r.sandbox.Policy.MaxOutputSize)
+		callbacks.Debugger, callbacks.Listener = r.job.debug, r.job.debug
+	case r.job.Steps != nil:
+		journal, err := debugger.NewJournal()
+		if err != nil {
+			return sandbox.Outcome{}, err
+		}
+		r.recording = r.service.startRecording(&r.opening, journal, r.job.Steps)
+		callbacks.Debugger = r.recording
+	}
+	request := supervisor.Request{ExecutionID: r.opening.ID, Code: r.job.Code, Context: r.job.Context, Timeout: r.job.Timeout}
+	outcome, err := r.session.Run(ctx, request, callbacks)
+	if r.recording != nil {
+		r.recording.end()
+	}
+	return outcome, err
+}
+
+// finish makes the execution and writes it to history, even if its caller is gone. runErr
+// is the service's own; the execution is then on record as failed.
+func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error) (*sandbox.Execution, error) {
+	switch {
+	case runErr != nil && ctx.Err() != nil: // cancelled before its code began
+		outcome.Status, outcome.Error, runErr = sandbox.StatusCancelled, new("the run was cancelled"), nil
+	case runErr != nil:
+		outcome.Status, outcome.Error = sandbox.StatusFailed, new("the service could not run it: "+runErr.Error())
+	}
+	if outcome.Status == sandbox.StatusCancelled {
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, errShutdown):
+			outcome.Usage.EndedBy = "shutdown"
+		case errors.Is(cause, errDebuggerIdle):
+			outcome.Usage.EndedBy = "idle_timeout"
+		}
+	}
+	execution := r.execution(outcome)
+	r.cpuTime = time.Duration(outcome.Usage.CPUMS * float64(time.Millisecond))
+	if r.onCodeEnded != nil {
+		r.onCodeEnded()
+	}
+	record := execution
+	if !r.sandbox.Policy.SaveIntermediateResults {
+		copied := *execution
+		copied.DebugInfo = sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}}
+		record = &copied
+	}
+	err := r.service.History.Finish(context.Background(), record) // it has a timeout of its own
+	if err != nil {
+		r.service.Log.WithError(err).WithField("execution_id", execution.ID).Error("could not record the end of an execution")
+	}
+	return execution, errors.Join(runErr, err)
+}
+
+// execution makes the whole execution from its opening, the supervisor's outcome, and what
+// the handler, the recording and the artifacts add to it.
+func (r *run) execution(outcome sandbox.Outcome) *sandbox.Execution {
+	e := r.opening
+	e.Status, e.Result, e.Stdout, e.Stderr = outcome.Status, outcome.Result, outcome.Stdout, outcome.Stderr
+	e.Error, e.Exception = outcome.Error, r.handler.explain(outcome.Exception)
+	e.ExecutionTime, e.MemoryUsage, e.Usage = outcome.Duration.Seconds(), outcome.Usage.PeakMemoryMB, outcome.Usage
+	e.DebugInfo, e.Outputs, e.Connections = outcome.DebugInfo, outcome.Outputs, outcome.Connections
+	e.Isolation, e.Environment, e.SessionReset = outcome.Isolation, outcome.Environment, outcome.SessionReset
+	e.Queries = r.handler.queries
+	e.Artifacts = append(r.handler.artifacts, r.artifacts.list...)
+	e.ArtifactMap = r.artifacts.hostPaths
+
+	e.Truncated = map[string]int64{}
+	for name, n := range outcome.Truncated {
+		e.Truncated[name] = n
+	}
+	dropped := map[string]int64{"queries": r.handler.droppedQueries, "artifacts": r.artifacts.missed}
+	if r.recording != nil {
+		dropped["recording"] = r.recording.missing
+	}
+	for name, n := range dropped {
+		if n > 0 {
+			e.Truncated[name] += n
+		}
+	}
+	e.CompletedAt = new(r.service.Clock())
+	e.FillEmpty()
+	return &e
+}
+
+// lease is the right to run code in a live sandbox.
+type lease struct {
+	service  *Service
+	live     *liveSandbox
+	markIdle func() // others may acquire the sandbox, and then wait until release
+}
+
+// acquireSandbox acquires a live sandbox for one run. FaultBusy means that something else
+// runs in it. Clients that read in history that a run has ended may begin the next one at
+// once: so markIdle comes before the durable end of the execution, and release after it.
+func (s *Service) acquireSandbox(ctx context.Context, caller sandbox.Key, sandboxID string, job Job) (*lease, error) {
+	if job.Steps != nil {
+		if err := s.MayDebug(caller); err != nil {
+			return nil, err
+		}
+	}
+	live, err := s.find(ctx, caller, sandboxID)
+	if err != nil {
+		return nil, err
+	}
+	if (job.Steps != nil || job.debug != nil) && !live.sandbox.Policy.EnableDebugging {
+		return nil, &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_debugging", Detail: "this sandbox was created with debugging off"}
+	}
+	if !s.markBusy(live) {
+		return nil, &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "this sandbox is running something else; wait for it, or cancel it", RetryAfter: 1}
+	}
+	live.inUse.Lock()
+	return &lease{s, live, sync.OnceFunc(func() { s.markIdle(live) })}, nil
+}
+
+func (l *lease) release() {
+	l.service.touch(l.live)
+	l.live.inUse.Unlock()
+	l.markIdle()
+}
+
+// noteExecution remembers the last execution of a sandbox.
+func (s *Service) noteExecution(live *liveSandbox, executionID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	live.lastExecution, live.lastUsed = executionID, s.Clock()
+}

@@ -1,0 +1,87 @@
+package service
+
+import (
+	"context"
+
+	"glasshouse/sandbox"
+)
+
+// Cancel ends a running execution. It returns before the execution has ended.
+func (s *Service) Cancel(ctx context.Context, caller sandbox.Key, id string) error {
+	if r := s.runningExecution(caller, id); r != nil {
+		r.cancel(nil)
+		return nil
+	}
+	e, err := s.Execution(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	return sandbox.Errorf(sandbox.FaultBusy, "the execution has ended already: %s", e.Status)
+}
+
+// Await returns when the execution has ended, or when ctx ends. It returns at once if no
+// such execution is running, or the caller may not see it.
+func (s *Service) Await(ctx context.Context, caller sandbox.Key, id string) {
+	if r := s.runningExecution(caller, id); r != nil {
+		select {
+		case <-r.ended:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// runningExecution returns the run of an execution that the caller may see; nil if there is none.
+func (s *Service) runningExecution(caller sandbox.Key, id string) *run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.running[id]; r != nil && maySee(caller, r.sandbox.Owner) {
+		return r
+	}
+	return nil
+}
+
+// Execution returns one execution that the caller may see.
+func (s *Service) Execution(ctx context.Context, caller sandbox.Key, id string) (sandbox.Execution, error) {
+	e, err := s.History.Execution(ctx, id)
+	if err == nil && !maySee(caller, e.User) {
+		return sandbox.Execution{}, sandbox.Errorf(sandbox.FaultNotFound, "there is no such execution, or it is not yours")
+	}
+	return e, err
+}
+
+// Executions lists the executions that match the filter, and returns the cursor of the next
+// page. A caller who is no admin sees only their own.
+func (s *Service) Executions(ctx context.Context, caller sandbox.Key, f sandbox.ExecutionFilter) ([]sandbox.Execution, string, error) {
+	if caller.Role != sandbox.RoleAdmin {
+		f.User = caller.User
+	}
+	return s.History.Executions(ctx, f)
+}
+
+// SandboxHistory lists a sandbox's executions, newest first. It returns the cursor of the
+// next page and the number of all executions. It answers for sandboxes that have ended, too.
+func (s *Service) SandboxHistory(ctx context.Context, caller sandbox.Key, id string, limit int, after string) ([]sandbox.Execution, string, int, error) {
+	if _, err := s.sandboxRecord(ctx, caller, id); err != nil {
+		return nil, "", 0, err
+	}
+	list, next, err := s.History.Executions(ctx, sandbox.ExecutionFilter{SandboxID: id, Limit: limit, After: after})
+	if err != nil {
+		return nil, "", 0, err
+	}
+	total, err := s.History.CountExecutions(ctx, id)
+	return list, next, total, err
+}
+
+// Statistics sums up the caller's executions; for an admin, those of all users.
+func (s *Service) Statistics(ctx context.Context, caller sandbox.Key) (sandbox.Statistics, error) {
+	user := visibleUser(caller)
+	st, err := s.History.Statistics(ctx, user)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, live := range s.live {
+		if user == "" || live.sandbox.Owner == user {
+			st.ActiveSandboxes++
+		}
+	}
+	return st, err
+}

@@ -1,0 +1,290 @@
+package service
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"glasshouse/sandbox"
+)
+
+// Bounds of the statements that one execution records.
+const (
+	maxQueries       = 1000     // beyond it, only statements with new texts are recorded, and the others counted
+	maxStatements    = 2000     // recorded in all; further ones with new texts are refused
+	maxQueryBytes    = 16 << 20 // of their texts, parameters and errors
+	maxErrorRunes    = 16 << 10 // of one statement's error
+	maxPendingWrites = 100      // captured writes of one execution
+)
+
+// guestHandler answers what one execution's code asks, and records it. It is the
+// execution's supervisor.RequestHandler and supervisor.Recorder; except for Connection, one goroutine uses it.
+type guestHandler struct {
+	service   *Service
+	sandbox   sandbox.Sandbox
+	execution *sandbox.Execution // as it began; the handler does not change it
+	events    *EventLog          // nil if the run is not streamed
+
+	queries        []sandbox.Query
+	droppedQueries int64
+	queryTexts     map[string]bool // of queries
+	queryBytes     int             // of the texts, parameters and errors of queries
+	captured       int             // writes
+	outputs        int             // that were shown
+	artifacts      []sandbox.Artifact
+}
+
+// Query runs a statement of the code. It is on record before it runs. Its duration leaves
+// out the time that sink takes.
+func (h *guestHandler) Query(ctx context.Context, sql string, params map[string]any, sink sandbox.RowSink) (sandbox.QuerySummary, error) {
+	q := sandbox.Query{SQL: sql, Status: sandbox.QueryRunning, StartedAt: h.service.Clock()}
+	if len(params) > 0 {
+		q.Parameters, _ = json.Marshal(h.service.maskParameters(params))
+	}
+	if err := h.checkQueryBounds(&q); err != nil {
+		return sandbox.QuerySummary{}, err
+	}
+	var sinkTime time.Duration
+	timedSink := func(rows sandbox.RowBatch) error {
+		began := time.Now()
+		defer func() { sinkTime += time.Since(began) }()
+		return sink(rows)
+	}
+	summary, captured, begun, err := h.runQuery(ctx, &q, params, timedSink)
+	q.DurationMS = max(0, q.DurationMS-float64(sinkTime.Microseconds())/1000)
+	q.Status, q.Rows, q.Bytes, q.Truncated, q.Fingerprint = "ok", summary.Rows, summary.Bytes, summary.Truncated, summary.Fingerprint
+	var refusal *sandbox.Refusal
+	switch {
+	case captured:
+		q.Status = "captured"
+	case errors.As(err, &refusal):
+		q.Status, q.Reason, q.Error = "refused", refusal.Reason, sandbox.Shorten(refusal.Message, maxErrorRunes)
+		if refusal.Failed {
+			q.Status = "failed"
+		}
+		if refusal.Reason == "cancelled" {
+			q.Status = "cancelled"
+		}
+	case err != nil:
+		q.Status, q.Error = "failed", sandbox.Shorten(err.Error(), maxErrorRunes)
+	}
+	if h.isOnlyCounted(&q) {
+		h.droppedQueries++
+		return summary, err
+	}
+	h.queryBytes += len(q.Error)
+	if begun { // else history has no record of its beginning, and gets the statement with the execution
+		if err := h.recordProgress(context.WithoutCancel(ctx), &q); err != nil {
+			h.service.Log.WithError(err).WithField("execution_id", h.execution.ID).Warn("could not record the end of a statement; the execution's record will have it")
+		}
+	}
+	h.queries = append(h.queries, q)
+	h.queryTexts[q.SQL] = true
+	if h.events != nil {
+		h.events.query(q)
+	}
+	return summary, err
+}
+
+// runQuery records that a statement begins, and runs or captures it. begun reports that
+// history has the record.
+func (h *guestHandler) runQuery(ctx context.Context, q *sandbox.Query, params map[string]any, sink sandbox.RowSink) (
+	summary sandbox.QuerySummary, captured, begun bool, err error) {
+	if sandbox.JSONDepth(q.Parameters) > maxDepth {
+		q.Parameters = nil
+		return summary, false, false, &sandbox.Refusal{Reason: "invalid-parameter", Message: fmt.Sprintf("the parameters nest deeper than %d lists and objects", maxDepth)}
+	}
+	if err = h.recordProgress(ctx, q); err != nil {
+		return summary, false, false, err
+	}
+	began := time.Now()
+	defer func() { q.DurationMS = float64(time.Since(began).Microseconds()) / 1000 }()
+	summary, err = h.service.Reader.Query(ctx, q.SQL, params, sandbox.QueryLimits{
+		MaxRows: h.sandbox.Policy.MaxRows, Timeout: time.Duration(h.sandbox.Policy.MaxExecutionTime) * time.Second, User: h.sandbox.Owner, Sandbox: h.sandbox.ID,
+	}, sink)
+	var refusal *sandbox.Refusal
+	if errors.As(err, &refusal) {
+		pending, ok, captureErr := h.captureWrite(ctx, q.SQL, params, refusal, sink)
+		switch {
+		case ok:
+			return pending, true, true, nil
+		case captureErr != nil:
+			err = captureErr
+		}
+	}
+	return summary, false, true, err
+}
+
+// isOnlyCounted reports whether a statement is counted and not recorded: there are many,
+// and its text is on record.
+func (h *guestHandler) isOnlyCounted(q *sandbox.Query) bool {
+	return len(h.queries) >= maxQueries && h.queryTexts[q.SQL]
+}
+
+// recordProgress records the next statement while the execution goes on, in case the
+// service ends first.
+func (h *guestHandler) recordProgress(ctx context.Context, q *sandbox.Query) error {
+	if h.isOnlyCounted(q) {
+		return nil
+	}
+	return h.service.History.Progress(ctx, sandbox.Progress{Execution: h.execution.ID, Number: int64(len(h.queries)), Query: q})
+}
+
+// Connection records a connection while the execution goes on. Many goroutines call it.
+func (h *guestHandler) Connection(number int64, c sandbox.Connection) error {
+	return h.service.History.Progress(context.Background(), sandbox.Progress{Execution: h.execution.ID, Number: number, Connection: &c})
+}
+
+// checkQueryBounds refuses a statement that the execution cannot record: no statement runs
+// whose text is not in history.
+func (h *guestHandler) checkQueryBounds(q *sandbox.Query) error {
+	if h.queryTexts == nil {
+		h.queryTexts = map[string]bool{}
+	}
+	if h.isOnlyCounted(q) {
+		return nil
+	}
+	h.queryBytes += len(q.SQL) + len(q.Parameters)
+	if len(h.queries) < maxStatements && h.queryBytes <= maxQueryBytes {
+		return nil
+	}
+	h.droppedQueries++
+	return &sandbox.Refusal{
+		Reason: "too-many-statements", Failed: true,
+		Message: fmt.Sprintf("a run may have %d different statements, of %d MiB with their parameters, and this one is beyond that", maxStatements, maxQueryBytes>>20),
+		Hint:    "read more rows with each statement, or pass what differs as parameters",
+	}
+}
+
+// maskParameters returns the parameters as history keeps them.
+func (s *Service) maskParameters(params map[string]any) map[string]any {
+	masked := make(map[string]any, len(params))
+	for name, value := range params {
+		if slices.ContainsFunc(s.Mask, func(m string) bool { return m == "*" || strings.EqualFold(m, name) }) {
+			value = "***"
+		}
+		masked[name] = value
+	}
+	return masked
+}
+
+// Schema returns a table and its columns.
+func (h *guestHandler) Schema(ctx context.Context, table string) (sandbox.Table, error) {
+	tables, err := h.service.Reader.Schema(ctx, table)
+	if err != nil {
+		return sandbox.Table{}, err
+	}
+	return tables[0], nil
+}
+
+// Tables returns the names of the tables that may be read.
+func (h *guestHandler) Tables(ctx context.Context) ([]string, error) {
+	return h.service.Reader.Tables(ctx)
+}
+
+// History returns the sandbox's last 50 executions before this one, without their large fields.
+func (h *guestHandler) History(ctx context.Context) ([]sandbox.Execution, error) {
+	list, _, err := h.service.History.Executions(ctx, sandbox.ExecutionFilter{SandboxID: h.sandbox.ID, Limit: 50})
+	earlier := make([]sandbox.Execution, 0, len(list))
+	for _, e := range list {
+		if e.ID != h.execution.ID {
+			e.Stdout, e.Stderr, e.Outputs, e.Queries, e.Connections, e.Context = "", "", nil, nil, nil, nil
+			earlier = append(earlier, e)
+		}
+	}
+	return earlier, err
+}
+
+// Bounds of the statements that an exception shows.
+const (
+	maxExceptionQueries  = 3
+	maxExceptionSQLBytes = 500
+)
+
+// explain adds the last statements to an exception: often one of them is the reason. The
+// guest's own claim about statements is dropped.
+func (h *guestHandler) explain(x *sandbox.Exception) *sandbox.Exception {
+	if x == nil {
+		return nil
+	}
+	x.Queries = nil
+	for _, q := range h.queries[max(0, len(h.queries)-maxExceptionQueries):] {
+		q.Parameters, q.Fingerprint = nil, ""
+		if len(q.SQL) > maxExceptionSQLBytes {
+			q.SQL = strings.ToValidUTF8(q.SQL[:maxExceptionSQLBytes], "") + "..."
+		}
+		x.Queries = append(x.Queries, q)
+	}
+	return x
+}
+
+// maxInlineBytes is the largest part of a rich output, as JSON, that stays in its
+// execution; a larger part becomes an artifact.
+const maxInlineBytes = 256 << 10
+
+// artifactMIME is the part of a rich output that lists its artifacts, by the MIME type of
+// the part that each replaces.
+const artifactMIME = "application/vnd.glasshouse.artifact+json"
+
+// Show stores the large parts of a rich output as artifacts, which can be read at once,
+// and returns the output with references in their place. A part that cannot be stored
+// stays in the output.
+func (h *guestHandler) Show(ctx context.Context, out sandbox.Output) sandbox.Output {
+	s := h.service
+	h.outputs++
+	store, unpin := s.storePinned()
+	defer unpin()
+	var large []sandbox.Artifact
+	var err error
+	for _, kind := range slices.Sorted(maps.Keys(out.Data)) {
+		if len(out.Data[kind]) <= maxInlineBytes || kind == "text/plain" {
+			continue
+		}
+		name := fmt.Sprintf("output-%d%s", h.outputs, sandbox.Extension(kind))
+		if len(large) > 0 {
+			name = fmt.Sprintf("output-%d-%d%s", h.outputs, len(large)+1, sandbox.Extension(kind))
+		}
+		artifact, storeErr := store(name, strings.NewReader(decodePart(kind, out.Data[kind])))
+		if storeErr != nil {
+			err = errors.Join(err, storeErr)
+			continue
+		}
+		artifact.Path, artifact.MIME, artifact.Change = name, kind, sandbox.ChangeNew
+		large = append(large, artifact)
+	}
+	hostPaths, recordErr := s.recordArtifacts(ctx, h.execution, path.Join("shown", h.execution.ID), large, recordTimeout)
+	if hostPaths != nil {
+		h.artifacts = append(h.artifacts, large...)
+		parts, references := maps.Clone(out.Data), map[string]sandbox.Artifact{}
+		for _, artifact := range large {
+			delete(parts, artifact.MIME)
+			references[artifact.MIME] = artifact
+		}
+		parts[artifactMIME], _ = json.Marshal(references)
+		out.Data = parts
+	}
+	if err = errors.Join(err, recordErr); err != nil {
+		s.Log.WithError(err).WithField("execution_id", h.execution.ID).Error("could not store a part of a rich output as an artifact")
+	}
+	return out
+}
+
+// decodePart returns the bytes of a part: a JSON string's text, or the bytes that it has
+// as base64 if the type is binary; any other JSON as it is.
+func decodePart(kind string, part json.RawMessage) string {
+	var text string
+	if json.Unmarshal(part, &text) != nil {
+		return string(part)
+	}
+	if binary, err := base64.StdEncoding.DecodeString(text); err == nil && !strings.HasPrefix(kind, "text/") {
+		return string(binary)
+	}
+	return text
+}

@@ -1,0 +1,162 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/supervisor"
+)
+
+// acquireIdle acquires a sandbox in which nothing runs, for an inspection; it returns
+// FaultBusy otherwise. A run that comes meanwhile waits for release.
+func (s *Service) acquireIdle(ctx context.Context, caller sandbox.Key, id string) (live *liveSandbox, release func(), err error) {
+	live, err = s.find(ctx, caller, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	isBusy := live.isBusy
+	if !isBusy {
+		live.lastUsed = s.Clock()
+	}
+	s.mu.Unlock()
+	if isBusy || !live.inUse.TryLock() {
+		return nil, nil, &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "this sandbox is running something; ask again when it has ended", RetryAfter: 1}
+	}
+	return live, live.inUse.Unlock, nil
+}
+
+// Variables returns a sandbox's variables. It runs none of the user's code.
+func (s *Service) Variables(ctx context.Context, caller sandbox.Key, id string) (sandbox.Variables, error) {
+	live, release, err := s.acquireIdle(ctx, caller, id)
+	if err != nil {
+		return sandbox.Variables{}, err
+	}
+	defer release()
+	return live.session.InspectVariables(ctx)
+}
+
+// Check returns what Python and the sandbox's policy would refuse of code. It runs nothing.
+func (s *Service) Check(ctx context.Context, caller sandbox.Key, id, code string) (sandbox.CheckResult, error) {
+	live, release, err := s.acquireIdle(ctx, caller, id)
+	if err != nil {
+		return sandbox.CheckResult{}, err
+	}
+	defer release()
+	if err := checkCodeSize(code, live.sandbox.Policy); err != nil {
+		return sandbox.CheckResult{}, err
+	}
+	return live.session.Check(ctx, code)
+}
+
+// Complete returns the completions at a cursor, which counts characters; nil means the end
+// of code. They come from the sandbox's values or, if those do not determine them, from an
+// analysis of the text. The analysis has a process of its own, because it needs more
+// memory than a sandbox may have left.
+func (s *Service) Complete(ctx context.Context, caller sandbox.Key, id, code string, cursor *int) (sandbox.Completion, error) {
+	length := utf8.RuneCountInString(code)
+	position := length
+	if cursor != nil {
+		position = *cursor
+	}
+	if position < 0 || position > length {
+		return sandbox.Completion{}, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "cursor", Detail: fmt.Sprintf("it counts characters of the code, from 0 to %d", length)}
+	}
+	live, release, err := s.acquireIdle(ctx, caller, id)
+	if err != nil {
+		return sandbox.Completion{}, err
+	}
+	var completion sandbox.Completion
+	isFinal, earlier := true, ""
+	if err = checkCodeSize(code, live.sandbox.Policy); err == nil {
+		completion, isFinal, earlier, err = live.session.Complete(ctx, code, position)
+	}
+	release()
+	if err != nil || isFinal {
+		return completion, err
+	}
+	var analysed sandbox.Completion
+	err = s.runTool(ctx, "tool_complete.py", map[string]any{"code": code, "cursor": position, "before": earlier}, &analysed)
+	if err == nil && len(analysed.Matches) > 0 {
+		completion = analysed
+	}
+	return completion, err
+}
+
+// Highlight returns code as HTML, and the style sheet of its classes.
+func (s *Service) Highlight(ctx context.Context, code string) (html, css string, err error) {
+	if err := checkCodeSize(code, s.Default); err != nil {
+		return "", "", err
+	}
+	var result struct{ HTML, CSS string }
+	err = s.runTool(ctx, "tool_highlight.py", map[string]any{"code": code}, &result)
+	return result.HTML, result.CSS, err
+}
+
+func checkCodeSize(code string, p policy.Policy) error {
+	if n := len(code); n > p.MaxCodeSize {
+		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "code", Detail: fmt.Sprintf("the code has %d bytes, and max_code_size is %d", n, p.MaxCodeSize)}
+	}
+	return nil
+}
+
+// Limits of a tool's run.
+const (
+	toolSeconds    = 8
+	toolCPUPercent = 100
+)
+
+// runTool runs a Python program of the service's own in a new process, and parses its
+// result. History has no record of it, as it runs none of a user's code. If it does not
+// answer within toolSeconds, result stays as it is.
+func (s *Service) runTool(ctx context.Context, name string, input, result any) error {
+	closed, err := s.beginWork() // Drain waits until the session is closed
+	if err != nil {
+		return err
+	}
+	var session *supervisor.Session
+	defer func() {
+		go func() { // the answer need not wait until the kernel has removed the process
+			defer closed()
+			if session == nil {
+				return
+			}
+			if err := session.Close(); err != nil {
+				s.Log.WithError(err).Warn("could not close the session of a tool")
+			}
+		}()
+	}()
+	release, err := s.slots.Acquire(ctx, 0)
+	if err != nil {
+		return &sandbox.Error{Fault: sandbox.FaultFull, Detail: "too many executions are running; try again", RetryAfter: 1}
+	}
+	defer release()
+	given, err := json.Marshal(input)
+	if err != nil {
+		return err
+	}
+	p := s.Default
+	p.Profile, p.AllowedModules, p.BlockedModules = policy.ProfileUnrestricted, nil, nil
+	p.MaxExecutionTime, p.CPUPercent = toolSeconds, toolCPUPercent
+	sb := sandbox.Sandbox{ID: s.NewID(), Policy: p, Ephemeral: true, CreatedAt: s.Clock()}
+	code := helpFile(name)
+	if session, err = s.Supervisor.Open(ctx, sb, code); err != nil {
+		return err
+	}
+	outcome, err := session.Run(ctx, supervisor.Request{ExecutionID: s.NewID(), Code: code, Context: given}, supervisor.Callbacks{})
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case outcome.Status == sandbox.StatusTimeout:
+		return nil
+	case outcome.Status != sandbox.StatusCompleted:
+		return fmt.Errorf("%s: %s: %s", name, outcome.Status, *outcome.Error)
+	}
+	return json.Unmarshal(outcome.Result, result)
+}

@@ -1,0 +1,161 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"glasshouse/debugger"
+	"glasshouse/sandbox"
+)
+
+// OpenRecording is the recording of a debugged run with its source. It can be read while
+// the run goes on.
+type OpenRecording struct {
+	*debugger.Journal
+	Source []string
+	Bytes  int64 // that history keeps of it; 0 while the run goes on
+}
+
+// maxCachedRecordings is how many recordings of past runs stay open.
+const maxCachedRecordings = 16
+
+// openRecordings keeps the recordings of running executions, and those of past ones that
+// were read last.
+type openRecordings struct {
+	mu      sync.Mutex
+	running map[string]*OpenRecording // by execution
+	past    map[string]*OpenRecording
+	order   []string // of past, the most recently used last
+}
+
+// init makes the maps. The caller holds mu.
+func (o *openRecordings) init() {
+	if o.running == nil {
+		o.running, o.past = map[string]*OpenRecording{}, map[string]*OpenRecording{}
+	}
+}
+
+// begin adds the recording of a running execution.
+func (o *openRecordings) begin(executionID string, r *OpenRecording) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.init()
+	o.running[executionID] = r
+}
+
+// end removes the recording of an execution that was running.
+func (o *openRecordings) end(executionID string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.running, executionID)
+}
+
+func (o *openRecordings) find(executionID string) *OpenRecording {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r := o.running[executionID]; r != nil {
+		return r
+	}
+	if r := o.past[executionID]; r != nil {
+		o.order = append(slices.DeleteFunc(o.order, func(id string) bool { return id == executionID }), executionID)
+		return r
+	}
+	return nil
+}
+
+// cache adds the recording of a past execution, and removes the one that was not used for longest.
+func (o *openRecordings) cache(executionID string, r *OpenRecording) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.init()
+	if o.past[executionID] == nil {
+		o.order = append(o.order, executionID)
+	}
+	o.past[executionID] = r
+	for len(o.order) > maxCachedRecordings {
+		delete(o.past, o.order[0])
+		o.order = o.order[1:]
+	}
+}
+
+// chunkReadTimeout is how long history may take for one chunk.
+const chunkReadTimeout = 10 * time.Second
+
+// Recorded opens the recording of an execution, past or running. FaultNotFound means that
+// the execution was not debugged, or that its recording is no longer kept.
+func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID string) (*OpenRecording, error) {
+	if err := s.MayDebug(caller); err != nil {
+		return nil, err
+	}
+	e, err := s.Execution(ctx, caller, executionID)
+	if err != nil {
+		return nil, err
+	}
+	if r := s.recordings.find(executionID); r != nil {
+		return r, nil
+	}
+	chunks, err := s.History.Chunks(ctx, executionID)
+	var known *sandbox.Error
+	if errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
+		return nil, sandbox.Errorf(sandbox.FaultNotFound, "this execution has no recording: it was not debugged, or its recording is no longer kept")
+	}
+	if err != nil {
+		return nil, err
+	}
+	journal, err := debugger.Open(chunks, func(sequence int) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), chunkReadTimeout)
+		defer cancel()
+		return s.History.ChunkData(ctx, executionID, sequence)
+	})
+	if errors.Is(err, debugger.ErrVersion) {
+		return nil, sandbox.Errorf(sandbox.FaultNotFound, "another version of the service made the recording of this execution, in a format that this version cannot read")
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &OpenRecording{Journal: journal, Source: debugger.Source(e.Code)}
+	for _, c := range chunks {
+		r.Bytes += c.Bytes
+	}
+	if e.CompletedAt != nil {
+		s.recordings.cache(executionID, r)
+	}
+	return r, nil
+}
+
+// Steps returns a page of a recording's steps as the step stream showed them.
+func (s *Service) Steps(r *OpenRecording, from, limit int) ([]sandbox.Step, error) {
+	lines, err := r.Lines(from, from+limit-1, r.Source)
+	steps := []sandbox.Step{}
+	for _, l := range lines {
+		step := s.step(l)
+		step.Timestamp = time.Time{}
+		steps = append(steps, step)
+	}
+	return steps, err
+}
+
+// pruneInterval is how often old recordings are removed.
+const pruneInterval = time.Hour
+
+// pruneRecordings removes the recordings that RecordingRetention does not keep.
+func (s *Service) pruneRecordings() {
+	if s.RecordingRetention.Age <= 0 && s.RecordingRetention.Bytes <= 0 || s.Clock().Before(s.lastPrune.Add(pruneInterval)) {
+		return
+	}
+	s.lastPrune = s.Clock()
+	var before time.Time
+	if s.RecordingRetention.Age > 0 {
+		before = s.lastPrune.Add(-s.RecordingRetention.Age)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if n, err := s.History.PruneRecordings(ctx, before, s.RecordingRetention.Bytes); err != nil {
+		s.Log.WithError(err).Warn("could not remove old recordings")
+	} else if n > 0 {
+		s.Log.Infof("removed %d old recordings", n)
+	}
+}

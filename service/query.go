@@ -1,0 +1,43 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"glasshouse/sandbox"
+)
+
+// Query runs one statement in the name of a sandbox. History has it as an execution of its
+// own. If there is an error, the rows that sink got are void.
+func (s *Service) Query(ctx context.Context, caller sandbox.Key, sandboxID, sql string, params map[string]any, sink sandbox.RowSink) (sandbox.QuerySummary, error) {
+	live, err := s.find(ctx, caller, sandboxID)
+	if err != nil {
+		return sandbox.QuerySummary{}, err
+	}
+	r, err := s.newRun(caller, live.sandbox, Job{Code: sql, Kind: sandbox.KindQuery})
+	if err != nil {
+		return sandbox.QuerySummary{}, err
+	}
+	if err := s.History.Begin(context.WithoutCancel(ctx), &r.opening); err != nil {
+		return sandbox.QuerySummary{}, err
+	}
+	began := time.Now()
+	summary, err := r.handler.Query(ctx, sql, params, sink)
+	outcome := sandbox.Outcome{Status: sandbox.StatusCompleted, Duration: time.Since(began)}
+	outcome.Usage.WallMS = outcome.Duration.Seconds() * 1000
+	if err != nil {
+		outcome.Status, outcome.Error = sandbox.StatusFailed, new(sandbox.Shorten(err.Error(), maxErrorRunes))
+	}
+	s.touch(live)
+	_, finishErr := r.finish(ctx, outcome, nil)
+	return summary, errors.Join(err, finishErr)
+}
+
+// Schema returns every table that may be read, with its columns.
+func (s *Service) Schema(ctx context.Context, caller sandbox.Key, sandboxID string) ([]sandbox.Table, error) {
+	if _, err := s.find(ctx, caller, sandboxID); err != nil {
+		return nil, err
+	}
+	return s.Reader.Schema(ctx)
+}

@@ -1,0 +1,328 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/supervisor"
+)
+
+// liveSandbox is a sandbox with a session.
+type liveSandbox struct {
+	sandbox sandbox.Sandbox // as it was created; it never changes
+	session *supervisor.Session
+	inUse   sync.Mutex // held by a run or an inspection
+
+	isBusy        bool      // a run has it, or it is being ended; guarded by Service.mu
+	lastUsed      time.Time // guarded by Service.mu
+	lastExecution string    // guarded by Service.mu
+}
+
+// current returns the sandbox with its last use. The caller holds Service.mu.
+func (l *liveSandbox) current() sandbox.Sandbox {
+	sb := l.sandbox
+	sb.LastUsed = l.lastUsed
+	return sb
+}
+
+// How long history may take to record the beginning and the end of a sandbox.
+const (
+	recordTimeout    = 5 * time.Second
+	endRecordTimeout = 10 * time.Second
+)
+
+// Create opens a sandbox for the caller. config is a JSON object whose keys are all
+// optional; errors name the key. FaultFull means that there are too many sandboxes.
+func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte) (sandbox.Sandbox, error) {
+	p, err := policy.Accept(config, s.Default, s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
+	if err != nil {
+		return sandbox.Sandbox{}, policyFault(err)
+	}
+	if err := s.reserveSandbox(caller.User); err != nil {
+		return sandbox.Sandbox{}, err
+	}
+	now := s.Clock()
+	sb := sandbox.Sandbox{ID: s.NewID(), Owner: caller.User, Policy: p, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
+	recorded := make(chan error, 1)
+	go func() {
+		recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+		defer cancel()
+		recorded <- s.History.CreateSandbox(recordCtx, sb)
+	}()
+	session, err := s.Supervisor.Open(ctx, sb, "")
+	recordErr := <-recorded
+	if err == nil {
+		err = recordErr
+	}
+	s.mu.Lock()
+	s.releaseReservation(caller.User)
+	if err == nil && s.isDraining {
+		err = errStopping()
+	}
+	if err == nil {
+		s.live[sb.ID] = &liveSandbox{sandbox: sb, session: session, lastUsed: now}
+		s.mu.Unlock()
+		return sb, nil
+	}
+	s.mu.Unlock()
+	if session != nil {
+		err = errors.Join(err, session.Close())
+	}
+	if recordErr == nil {
+		err = errors.Join(err, s.recordEnd(sb.ID, sandbox.StateLost))
+	}
+	return sandbox.Sandbox{}, err
+}
+
+// recordEnd records that a sandbox has ended, even if the caller is gone.
+func (s *Service) recordEnd(id string, state sandbox.State) error {
+	ctx, cancel := context.WithTimeout(context.Background(), endRecordTimeout)
+	defer cancel()
+	return s.History.EndSandbox(ctx, id, state, s.Clock())
+}
+
+// reserveSandbox counts a sandbox that is about to be opened against the limits.
+func (s *Service) reserveSandbox(user string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isDraining {
+		return errStopping()
+	}
+	own, all := s.opening[user], 0
+	for _, n := range s.opening {
+		all += n
+	}
+	for _, live := range s.live {
+		all++
+		if live.sandbox.Owner == user {
+			own++
+		}
+	}
+	switch {
+	case own >= s.PerUser:
+		return &sandbox.Error{Fault: sandbox.FaultLimit, Detail: fmt.Sprintf("you have %d sandboxes, which is all that a user may have; delete one", own), RetryAfter: 10}
+	case all >= s.InAll:
+		return &sandbox.Error{Fault: sandbox.FaultFull, Detail: fmt.Sprintf("there are %d sandboxes, which is all that this service holds; try again soon", all), RetryAfter: 10}
+	}
+	s.opening[user]++
+	return nil
+}
+
+// releaseReservation undoes reserveSandbox. The caller holds mu.
+func (s *Service) releaseReservation(user string) {
+	if s.opening[user]--; s.opening[user] <= 0 {
+		delete(s.opening, user)
+	}
+}
+
+// policyFault returns the fault for an error of policy.Accept.
+func policyFault(err error) error {
+	if field, ok := err.(*policy.FieldError); ok {
+		fault := map[policy.Why]sandbox.Fault{policy.WhyForbidden: sandbox.FaultForbidden, policy.WhyMalformed: sandbox.FaultMalformed}[field.Why]
+		if fault == "" {
+			fault = sandbox.FaultInvalid
+		}
+		return &sandbox.Error{Fault: fault, Field: field.Field, Detail: field.Detail}
+	}
+	return err
+}
+
+// find returns a live sandbox that the caller may use. For a sandbox that has ended it
+// returns FaultGone with the reason to its owner and to admins, and FaultNotFound to others.
+func (s *Service) find(ctx context.Context, caller sandbox.Key, id string) (*liveSandbox, error) {
+	s.mu.Lock()
+	live := s.live[id]
+	s.mu.Unlock()
+	switch {
+	case live == nil:
+		sb, err := s.sandboxRecord(ctx, caller, id)
+		if err != nil {
+			return nil, err
+		}
+		reason := map[sandbox.State]string{
+			sandbox.StateDeleted: "it was deleted", sandbox.StateExpired: "its lifetime or idle time ended", sandbox.StateLost: "the service was restarted",
+		}[sb.State]
+		return nil, sandbox.Errorf(sandbox.FaultGone, "this sandbox is gone: %s. Create another; its history can still be read", reason)
+	case !maySee(caller, live.sandbox.Owner):
+		return nil, errNoSandbox()
+	}
+	return live, nil
+}
+
+// sandboxRecord returns the record of a sandbox, live or ended, that the caller may see.
+func (s *Service) sandboxRecord(ctx context.Context, caller sandbox.Key, id string) (sandbox.Sandbox, error) {
+	sb, err := s.History.Sandbox(ctx, id)
+	if err == nil && !maySee(caller, sb.Owner) {
+		err = errNoSandbox()
+	}
+	if err == nil && sb.State == sandbox.StateActive {
+		sb.State = sandbox.StateLost // it is not live, so the service ended before it did
+	}
+	return sb, err
+}
+
+func errNoSandbox() error {
+	return sandbox.Errorf(sandbox.FaultNotFound, "there is no such sandbox, or it is not yours")
+}
+
+// maySee reports whether the caller may see what owner owns.
+func maySee(caller sandbox.Key, owner string) bool {
+	return caller.Role == sandbox.RoleAdmin || caller.User == owner
+}
+
+// Delete ends a sandbox. Its process and its files are gone when it returns.
+func (s *Service) Delete(ctx context.Context, caller sandbox.Key, id string) error {
+	live, err := s.find(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	return s.endSandbox(live, sandbox.StateDeleted)
+}
+
+// DeleteAll ends the caller's own sandboxes and returns how many there were.
+func (s *Service) DeleteAll(_ context.Context, caller sandbox.Key) (int, error) {
+	s.mu.Lock()
+	var own []*liveSandbox
+	for _, live := range s.live {
+		if live.sandbox.Owner == caller.User {
+			own = append(own, live)
+		}
+	}
+	s.mu.Unlock()
+	for _, live := range own {
+		if err := s.endSandbox(live, sandbox.StateDeleted); err != nil {
+			return 0, err
+		}
+	}
+	return len(own), nil
+}
+
+// endSandbox removes a sandbox, and cancels what runs in it.
+func (s *Service) endSandbox(live *liveSandbox, state sandbox.State) error {
+	s.mu.Lock()
+	if s.live[live.sandbox.ID] != live {
+		s.mu.Unlock()
+		return nil
+	}
+	delete(s.live, live.sandbox.ID)
+	if r, ok := s.running[live.lastExecution]; ok {
+		r.cancel(nil)
+	}
+	s.mu.Unlock()
+	return errors.Join(live.session.Close(), s.recordEnd(live.sandbox.ID, state))
+}
+
+// janitorInterval is how often the janitor looks for what has expired.
+const janitorInterval = time.Second
+
+// runJanitor is a goroutine that ends what has expired until the service stops.
+func (s *Service) runJanitor() {
+	defer s.work.Done()
+	ticker := time.NewTicker(janitorInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+			s.Expire()
+			s.debugSessions.expire(s.Clock())
+			s.pruneRecordings()
+		}
+	}
+}
+
+// Expire ends every sandbox that has expired and in which nothing runs, and removes old
+// event logs.
+func (s *Service) Expire() {
+	now := s.Clock()
+	s.mu.Lock()
+	var expired []*liveSandbox
+	for _, live := range s.live {
+		if now.After(live.current().ExpiresAt()) && !live.isBusy {
+			live.isBusy = true
+			expired = append(expired, live)
+		}
+	}
+	s.removeEventLogs(now)
+	s.mu.Unlock()
+	for _, live := range expired {
+		if err := s.endSandbox(live, sandbox.StateExpired); err != nil {
+			s.Log.WithError(err).Warn("could not end an expired sandbox")
+		}
+	}
+}
+
+// touch postpones the idle expiry of a sandbox.
+func (s *Service) touch(live *liveSandbox) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	live.lastUsed = s.Clock()
+}
+
+// touchByID postpones the idle expiry of a sandbox, if it is live.
+func (s *Service) touchByID(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if live := s.live[id]; live != nil {
+		live.lastUsed = s.Clock()
+	}
+}
+
+// markBusy reports whether the sandbox was idle, and marks it as busy.
+func (s *Service) markBusy(live *liveSandbox) (wasIdle bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wasIdle = !live.isBusy
+	live.isBusy = true
+	return wasIdle
+}
+
+func (s *Service) markIdle(live *liveSandbox) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	live.isBusy = false
+}
+
+// SandboxStatus is what a sandbox holds now.
+type SandboxStatus struct {
+	Sandbox     sandbox.Sandbox
+	Running     bool
+	Variables   sandbox.Variables
+	Usage       map[string]any
+	Environment *sandbox.EnvironmentVersion // nil if it has no process
+	Last        *sandbox.Execution          // nil if nothing has run yet
+}
+
+// Status returns what a sandbox holds; while something runs in it, without the variables.
+func (s *Service) Status(ctx context.Context, caller sandbox.Key, id string) (SandboxStatus, error) {
+	live, err := s.find(ctx, caller, id)
+	if err != nil {
+		return SandboxStatus{}, err
+	}
+	s.mu.Lock()
+	status := SandboxStatus{Sandbox: live.current(), Variables: sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}}}
+	lastExecution, isBusy := live.lastExecution, live.isBusy
+	s.mu.Unlock()
+	if !isBusy && live.inUse.TryLock() {
+		status.Variables, err = live.session.InspectVariables(ctx)
+		live.inUse.Unlock()
+		if err != nil {
+			return status, err
+		}
+	} else {
+		status.Running = true
+	}
+	status.Usage, status.Environment = live.session.Usage(), live.session.Environment()
+	if lastExecution != "" {
+		if e, err := s.History.Execution(ctx, lastExecution); err == nil {
+			status.Last = &e
+		}
+	}
+	return status, nil
+}
