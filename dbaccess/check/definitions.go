@@ -115,7 +115,7 @@ func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definitio
 // checkServerText checks a text that the server wrote.
 func (c *Checker) checkServerText(ctx context.Context, cat *Catalog, text string) (w *walker, why string, err error) {
 	_, err = c.parsers.Parse(ctx, parse.Request{SQL: text}, func(parsed parse.Result) {
-		w, why = newStatementChecker(parsed.SQL, cat), ""
+		w, why = newWalker(parsed.SQL, cat), ""
 		w.searchPath, w.isServerText = nil, true
 		if parsed.Fault != nil {
 			why = parsed.Fault.Message

@@ -28,7 +28,7 @@ func FuzzCheck(f *testing.F) {
 		if r.Fault != nil {
 			return
 		}
-		w := newStatementChecker(r.SQL, nil)
+		w := newWalker(r.SQL, nil)
 		if no := w.checkStatement(r.Tree); no != nil {
 			if no.Reason == "" || no.Message == "" || no.Position < 0 || no.Position > len(r.SQL)+1 {
 				t.Errorf("%q: got an incomplete refusal %+v", sql, no)
@@ -59,7 +59,7 @@ func FuzzTrace(f *testing.F) {
 		if r.Fault != nil {
 			return
 		}
-		judged := newStatementChecker(r.SQL, nil) // without a catalog: functions do not matter here
+		judged := newWalker(r.SQL, nil) // without a catalog: functions do not matter here
 		if judged.checkStatement(r.Tree) != nil || judged.statementNode.GetSelectStmt() == nil {
 			return
 		}

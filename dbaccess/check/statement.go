@@ -74,7 +74,7 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 			return stmt, nil
 		}
 	}
-	w := newStatementChecker(stmt.numbered, cat)
+	w := newWalker(stmt.numbered, cat)
 	w.allowWrites = writes
 	if stmt.Refusal = w.checkStatement(parsed.Tree); stmt.Refusal != nil {
 		if stmt.Refusal.Position > 0 {

@@ -43,7 +43,7 @@ type insertion struct {
 	name string
 }
 
-func newStatementChecker(sql string, cat *Catalog) *walker {
+func newWalker(sql string, cat *Catalog) *walker {
 	w := &walker{sql: sql, catalog: cat, droppedSchemas: map[string]bool{}, cteNames: map[string]bool{}, mentionedNames: map[string]bool{}, relations: map[*relation]bool{}, usedTypes: map[*Type]bool{}, aliases: map[string][]*relation{}}
 	if cat != nil {
 		w.searchPath = cat.searchPath
