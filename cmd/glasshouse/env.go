@@ -105,8 +105,8 @@ func (e *envCommand) withChange(do func(context.Context, settings, []string) (sa
 	return e.withStore(func(ctx context.Context, s settings, args []string) error {
 		syscall.Umask(0o022) // sandboxes have users of their own and must be able to read the files
 		e.installer = environment.Installer{
-			Store: e.store, Environ: os.Environ(), Source: e.build,
-			Say: func(step string) { fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step) },
+			Store: e.store, Environ: os.Environ(), AllowBuilds: e.build,
+			Progress: func(step string) { fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step) },
 		}
 		changed, err := do(ctx, s, args)
 		if err != nil {
@@ -178,7 +178,7 @@ func listEnvironments(store environment.Store) error {
 			fmt.Fprintf(out, "%s\t\t\t\t%v\n", name, err)
 			continue
 		}
-		fmt.Fprintf(out, "%s\t%s\t%d\t%.12s\t%s\n", name, h.Environment.Python, h.Environment.Packages, h.Digest, strings.Join(h.Lock.Asked, " "))
+		fmt.Fprintf(out, "%s\t%s\t%d\t%.12s\t%s\n", name, h.Environment.Python, h.Environment.Packages, h.Digest, strings.Join(h.Lock.Requested, " "))
 		h.Release()
 	}
 	return out.Flush()
@@ -191,8 +191,8 @@ func showEnvironment(store environment.Store, name string) error {
 	}
 	defer h.Release()
 	fmt.Printf("%s: Python %s, made from %s\ndigest %s\n", name, h.Environment.Python, h.Lock.Python, h.Digest)
-	if len(h.Lock.Asked) > 0 {
-		fmt.Printf("added: %s\n", strings.Join(h.Lock.Asked, " "))
+	if len(h.Lock.Requested) > 0 {
+		fmt.Printf("added: %s\n", strings.Join(h.Lock.Requested, " "))
 	}
 	if len(h.Lock.Removed) > 0 {
 		fmt.Printf("removed: %s\n", strings.Join(h.Lock.Removed, " "))

@@ -36,13 +36,13 @@ func Inspect(path string) (Interpreter, error) {
 		return py, fmt.Errorf("ask %s what it is: %w", path, err)
 	}
 	if len(py.Version) < 2 || py.Version[0] != 3 || py.Version[1] < 11 {
-		return py, fmt.Errorf("%s is Python %s; 3.11 or newer is needed: name another with --python", path, py.Dotted())
+		return py, fmt.Errorf("%s is Python %s; 3.11 or newer is needed: name another with --python", path, py.VersionString())
 	}
 	return py, nil
 }
 
 // Dotted is its version as people write it.
-func (py Interpreter) Dotted() string {
+func (py Interpreter) VersionString() string {
 	parts := make([]string, len(py.Version))
 	for i, n := range py.Version {
 		parts[i] = strconv.Itoa(n)

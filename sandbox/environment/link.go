@@ -12,14 +12,14 @@ import (
 
 // ours are files in a folder of packages that are none: pip is kept apart, and the
 // extensions belong to the version of Glasshouse that built them.
-func ours(name string) bool {
+func isOurFile(name string) bool {
 	return name == "pip" || strings.HasPrefix(name, "pip-") && strings.HasSuffix(name, ".dist-info") ||
 		strings.HasPrefix(name, "recorder_fast") || strings.HasPrefix(name, "syscall_batch")
 }
 
 // link puts the packages of one folder into another, as hard links where that can be:
 // pip replaces files, and never writes into one.
-func link(ctx context.Context, from, to string) error {
+func linkPackages(ctx context.Context, from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
@@ -28,7 +28,7 @@ func link(ctx context.Context, from, to string) error {
 		if err != nil {
 			return err
 		}
-		if ours(name) {
+		if isOurFile(name) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}

@@ -13,11 +13,11 @@ import (
 // Lock says what an environment is made of. Its text is a requirements file of pip's,
 // whose comments hold what pip has no word for.
 type Lock struct {
-	Python  string          // the interpreter that it was made from
-	Version string          // of that
-	Asked   []string        // requirements, as the operator gave them
-	Removed []string        // packages of the interpreter's that the operator took out
-	Pins    []PinnedPackage // all that is there, by name
+	Python    string          // the interpreter that it was made from
+	Version   string          // of that
+	Requested []string        // requirements, as the operator gave them
+	Removed   []string        // packages of the interpreter's that the operator took out
+	Packages  []PinnedPackage // all that is there, by name
 }
 
 // PinnedPackage is one package at one version.
@@ -35,13 +35,13 @@ const (
 func (l Lock) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n# python %s %s\n", lockTitle, l.Version, l.Python)
-	for _, spec := range l.Asked {
+	for _, spec := range l.Requested {
 		fmt.Fprintf(&b, "# asked %s\n", spec)
 	}
 	for _, name := range l.Removed {
 		fmt.Fprintf(&b, "# removed %s\n", name)
 	}
-	for _, p := range l.Pins {
+	for _, p := range l.Packages {
 		b.WriteString(p.Name + "==" + p.Version)
 		for _, h := range p.Hashes {
 			b.WriteString(" --hash=" + h)
@@ -63,10 +63,10 @@ func digest(text []byte) string {
 }
 
 // pin finds a package of the lock by its name, in any spelling.
-func (l Lock) pin(name string) *PinnedPackage {
-	for i := range l.Pins {
-		if normal(l.Pins[i].Name) == normal(name) {
-			return &l.Pins[i]
+func (l Lock) find(name string) *PinnedPackage {
+	for i := range l.Packages {
+		if normalizeName(l.Packages[i].Name) == normalizeName(name) {
+			return &l.Packages[i]
 		}
 	}
 	return nil
@@ -88,7 +88,7 @@ func ParseLock(text []byte) (Lock, error) {
 			case "python":
 				l.Version, l.Python, _ = strings.Cut(value, " ")
 			case "asked":
-				l.Asked = append(l.Asked, value)
+				l.Requested = append(l.Requested, value)
 			case "removed":
 				l.Removed = append(l.Removed, value)
 			}
@@ -102,7 +102,7 @@ func ParseLock(text []byte) (Lock, error) {
 		for word := range strings.FieldsSeq(found[3]) {
 			p.Hashes = append(p.Hashes, strings.TrimPrefix(word, "--hash="))
 		}
-		l.Pins = append(l.Pins, p)
+		l.Packages = append(l.Packages, p)
 	}
 	if l.Python == "" {
 		return l, fmt.Errorf("the lock names no interpreter")
@@ -113,9 +113,11 @@ func ParseLock(text []byte) (Lock, error) {
 var separators = regexp.MustCompile(`[-_.]+`)
 
 // normal is a package's name in its one spelling.
-func normal(name string) string { return strings.ToLower(separators.ReplaceAllString(name, "-")) }
+func normalizeName(name string) string {
+	return strings.ToLower(separators.ReplaceAllString(name, "-"))
+}
 
 // contains says whether a list of requirements or names has one of a package.
 func contains(list []string, name string) bool {
-	return slices.ContainsFunc(list, func(spec string) bool { return normal(nameOf(spec)) == normal(name) })
+	return slices.ContainsFunc(list, func(spec string) bool { return normalizeName(nameOf(spec)) == normalizeName(name) })
 }

@@ -16,10 +16,10 @@ import (
 )
 
 // installed is one package as it lies on the disk.
-type installed struct {
+type installedPackage struct {
 	sandbox.Package
-	needs   []string // packages, but those of extras and of other machines
-	perhaps []string // these, too
+	dependencies         []string // packages, but those of extras and of other machines
+	possibleDependencies []string // these, too
 }
 
 // maxMetadata bounds what is read of a package's description of itself.
@@ -27,8 +27,8 @@ const maxMetadata = 256 << 10
 
 // scan finds the packages in folders, by name; the first folder that has one wins, as
 // it does in Python.
-func scan(folders []string) ([]installed, error) {
-	var found []installed
+func findPackages(folders []string) ([]installedPackage, error) {
+	var found []installedPackage
 	seen := map[string]bool{}
 	for _, folder := range folders {
 		entries, err := os.ReadDir(folder)
@@ -43,20 +43,20 @@ func scan(folders []string) ([]installed, error) {
 			if err != nil {
 				return nil, err
 			}
-			if p.Name != "" && !seen[normal(p.Name)] {
-				seen[normal(p.Name)] = true
+			if p.Name != "" && !seen[normalizeName(p.Name)] {
+				seen[normalizeName(p.Name)] = true
 				found = append(found, p)
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b installed) int { return strings.Compare(normal(a.Name), normal(b.Name)) })
+	slices.SortFunc(found, func(a, b installedPackage) int { return strings.Compare(normalizeName(a.Name), normalizeName(b.Name)) })
 	return found, nil
 }
 
 // readPackage reads a .dist-info folder. One without a name is no package: a removal
 // that was cut off leaves such.
-func readPackage(dir string) (p installed, err error) {
-	text, err := readSome(filepath.Join(dir, "METADATA"), maxMetadata)
+func readPackage(dir string) (p installedPackage, err error) {
+	text, err := readBounded(filepath.Join(dir, "METADATA"), maxMetadata)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
@@ -64,7 +64,7 @@ func readPackage(dir string) (p installed, err error) {
 		return p, err
 	}
 	p = parseMetadata(text)
-	record, err := readSome(filepath.Join(dir, "RECORD"), 64<<20)
+	record, err := readBounded(filepath.Join(dir, "RECORD"), 64<<20)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return p, err
 	}
@@ -72,7 +72,7 @@ func readPackage(dir string) (p installed, err error) {
 	return p, nil
 }
 
-func readSome(path string, most int64) ([]byte, error) {
+func readBounded(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ var versionText = regexp.MustCompile(`^[A-Za-z0-9.!+_*-]+$`)
 var requirement = regexp.MustCompile(`^\s*(` + packagePart + `)[^;]*(;?)(.*)$`)
 
 // parseMetadata reads the head of a METADATA file; the package writes it.
-func parseMetadata(text []byte) (p installed) {
+func parseMetadata(text []byte) (p installedPackage) {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, maxMetadata+1)
 	for lines.Scan() && lines.Text() != "" {
@@ -104,9 +104,9 @@ func parseMetadata(text []byte) (p installed) {
 			p.Summary = oneLine(value, 300)
 		case "requires-dist":
 			if found := requirement.FindStringSubmatch(value); found != nil {
-				p.perhaps = append(p.perhaps, found[1])
+				p.possibleDependencies = append(p.possibleDependencies, found[1])
 				if found[2] == "" {
-					p.needs = append(p.needs, found[1])
+					p.dependencies = append(p.dependencies, found[1])
 				}
 			}
 		}

@@ -57,8 +57,8 @@ func FuzzMetadata(f *testing.F) {
 		}
 		// What a package says of itself can't say anything else in a lock.
 		if p.Name != "" {
-			lock := Lock{Python: "/p", Pins: []PinnedPackage{{Name: p.Name, Version: p.Version}}}
-			if again, err := ParseLock([]byte(lock.String())); err != nil || !reflect.DeepEqual(lock.Pins, again.Pins) {
+			lock := Lock{Python: "/p", Packages: []PinnedPackage{{Name: p.Name, Version: p.Version}}}
+			if again, err := ParseLock([]byte(lock.String())); err != nil || !reflect.DeepEqual(lock.Packages, again.Packages) {
 				t.Errorf("%q makes the lock %q: %v", metadata, lock, err)
 			}
 		}

@@ -19,8 +19,8 @@ import (
 var pipProgram string
 
 // venv makes a virtual environment at path, which then has no packages.
-func (w Installer) venv(ctx context.Context, python, path string, more ...string) error {
-	cmd := w.command(ctx, python, append([]string{"-I", "-m", "venv", path}, more...)...)
+func (installer Installer) venv(ctx context.Context, python, path string, more ...string) error {
+	cmd := installer.command(ctx, python, append([]string{"-I", "-m", "venv", path}, more...)...)
 	if out, err := run(cmd); err != nil {
 		return fmt.Errorf("make a virtual environment with %s: %w: %s", python, err, shortly(string(out)))
 	}
@@ -28,9 +28,9 @@ func (w Installer) venv(ctx context.Context, python, path string, more ...string
 }
 
 // command is one that ends, with all that it has started, when ctx does.
-func (w Installer) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+func (installer Installer) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = w.Environ
+	cmd.Env = installer.Environ
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	return cmd
@@ -46,18 +46,18 @@ func run(cmd *exec.Cmd) ([]byte, error) {
 
 // ownPip is a folder that has pip, for interpreters of this version: made once, and
 // apart from every environment.
-func (w Installer) ownPip(ctx context.Context, py Interpreter) (string, error) {
-	top := filepath.Join(w.Dir, ".pip")
-	dir := filepath.Join(top, py.Dotted())
+func (installer Installer) ownPip(ctx context.Context, py Interpreter) (string, error) {
+	top := filepath.Join(installer.Dir, ".pip")
+	dir := filepath.Join(top, py.VersionString())
 	site := filepath.Join(dir, sitePackages(py))
 	if _, err := os.Stat(filepath.Join(site, "pip")); err == nil {
 		return site, nil
 	}
-	w.Say("setting pip up for Python " + py.Dotted())
-	fresh := filepath.Join(top, ".new-"+py.Dotted())
+	installer.Progress("setting pip up for Python " + py.VersionString())
+	fresh := filepath.Join(top, ".new-"+py.VersionString())
 	err := os.RemoveAll(fresh)
 	if err == nil {
-		err = w.venv(ctx, py.Executable, fresh)
+		err = installer.venv(ctx, py.Executable, fresh)
 	}
 	if err == nil {
 		err = os.RemoveAll(dir)
@@ -82,14 +82,14 @@ func sitePackages(py Interpreter) string {
 
 // pip runs one of pip's commands on the virtual environment at path. The error says what
 // pip said, shortly.
-func (w Installer) pip(ctx context.Context, path string, py Interpreter, args ...string) error {
-	own, err := w.ownPip(ctx, py)
+func (installer Installer) pip(ctx context.Context, path string, py Interpreter, args ...string) error {
+	own, err := installer.ownPip(ctx, py)
 	if err != nil {
 		return err
 	}
 	site := filepath.Join(path, sitePackages(py))
 	all := append([]string{"-I", "-S", "-c", pipProgram, path, site, own, args[0], "--no-input", "--disable-pip-version-check"}, args[1:]...)
-	cmd := w.command(ctx, filepath.Join(path, "bin", "python"), all...)
+	cmd := installer.command(ctx, filepath.Join(path, "bin", "python"), all...)
 	cmd.Dir = path // where no file is named as a package might be
 	out, err := run(cmd)
 	if ctx.Err() != nil {
@@ -97,7 +97,7 @@ func (w Installer) pip(ctx context.Context, path string, py Interpreter, args ..
 	}
 	if err != nil {
 		hint := ""
-		if !w.Source && strings.Contains(string(out), "No matching distribution") {
+		if !installer.AllowBuilds && strings.Contains(string(out), "No matching distribution") {
 			hint = "\n  (only wheels are taken: --source allows builds, which run code of the package on this machine)"
 		}
 		return fmt.Errorf("pip: %s%s", shortly(string(out)), hint)
@@ -140,7 +140,7 @@ func readReport(path string) (map[string]string, error) {
 	}
 	hashes := map[string]string{}
 	for _, f := range report.Install {
-		if hashes[normal(f.Metadata.Name)] = f.hash(); !strings.HasPrefix(f.hash(), "sha256:") {
+		if hashes[normalizeName(f.Metadata.Name)] = f.hash(); !strings.HasPrefix(f.hash(), "sha256:") {
 			return nil, fmt.Errorf("pip gives no SHA-256 for %s", f.Metadata.Name)
 		}
 	}

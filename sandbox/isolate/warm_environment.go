@@ -28,7 +28,7 @@ import (
 // It serves the sandboxes that began in it, and ends with the last of them.
 type warmEnvironment struct {
 	isolator   *Isolator
-	pinned     *environment.Pinned
+	pinned     *environment.Version
 	policy     policy.Policy // of most of its sandboxes: waiting children are prepared for it
 	spec       zygote.Spec
 	caBundle   string    // certificates that user code trusts; "" if there are none
@@ -49,7 +49,7 @@ type warmEnvironment struct {
 
 // newEnvironment makes a warmEnvironment without starting anything. It takes pinned over
 // unless it fails.
-func (i *Isolator) newEnvironment(pinned *environment.Pinned) (env *warmEnvironment, err error) {
+func (i *Isolator) newEnvironment(pinned *environment.Version) (env *warmEnvironment, err error) {
 	env = &warmEnvironment{isolator: i, pinned: pinned, policy: i.config.DefaultPolicy, alwaysWarm: pinned.Name == environment.Default}
 	env.policy.Environment = pinned.Name
 	if env.caBundle, err = findCABundle(i.config.CABundle, pinned.Interpreter.Packages); err != nil {

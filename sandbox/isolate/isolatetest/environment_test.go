@@ -27,7 +27,7 @@ func shelf(t *testing.T) environment.Installer {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w := environment.Installer{Store: environment.Store{Dir: filepath.Join(dir, "environments"), Base: os.Getenv("GLASSHOUSE_PYTHON")}, Environ: os.Environ(), Say: func(step string) { t.Log(step) }}
+	w := environment.Installer{Store: environment.Store{Dir: filepath.Join(dir, "environments"), Base: os.Getenv("GLASSHOUSE_PYTHON")}, Environ: os.Environ(), Progress: func(step string) { t.Log(step) }}
 	if _, err = w.Create(t.Context(), "lab", "", ""); err == nil {
 		_, err = w.Add(t.Context(), "lab", []string{"tinypack"})
 	}

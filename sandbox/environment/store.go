@@ -31,14 +31,14 @@ func (s Store) Names() ([]string, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if _, err := os.Stat(s.lock(e.Name())); err == nil && e.Name() != Default && CheckName(e.Name()) == nil {
+		if _, err := os.Stat(s.lockPath(e.Name())); err == nil && e.Name() != Default && CheckName(e.Name()) == nil {
 			names = append(names, e.Name())
 		}
 	}
 	return names, nil
 }
 
-func (s Store) lock(name string) string { return filepath.Join(s.Dir, name, "lock") }
+func (s Store) lockPath(name string) string { return filepath.Join(s.Dir, name, "lock") }
 
 // Remember writes down which interpreter the default environment is made from.
 func (s Store) Remember() error {
@@ -57,7 +57,7 @@ func (s Store) Recall() string {
 // Outdated is the interpreter that the default environment was made from, where that is
 // another one than it should be.
 func (s Store) Outdated() string {
-	text, err := os.ReadFile(s.lock(Default))
+	text, err := os.ReadFile(s.lockPath(Default))
 	if err != nil {
 		return ""
 	}
@@ -79,62 +79,62 @@ func (e *NotFoundError) Error() string {
 
 // Pinned is an environment as it was when it was taken. It stays on the disk until it is
 // released.
-type Pinned struct {
+type Version struct {
 	sandbox.Environment
 	Interpreter Interpreter
 	Python      string // the path that it is started by
 	Lock        Lock
 	Packages    []sandbox.Package
 
-	shelf Store
+	store Store
 	dir   *os.File // under a shared lock; nil for an interpreter that is not ours
 }
 
 // Release lets the environment go; where it is no longer current, and nobody else has
 // it, it is removed.
-func (h *Pinned) Release() {
-	if h.dir == nil {
+func (version *Version) Release() {
+	if version.dir == nil {
 		return
 	}
-	_ = h.dir.Close()
-	h.dir = nil
-	if release, err := h.shelf.claim(false); err == nil { // else who has the shelf sweeps
-		h.shelf.sweep(h.Name)
+	_ = version.dir.Close()
+	version.dir = nil
+	if release, err := version.store.acquireLock(false); err == nil { // else who has the shelf sweeps
+		version.store.removeUnused(version.Name)
 		release()
 	}
 }
 
 // Current says whether the environment is still as it was taken.
-func (h *Pinned) Current() bool {
-	text, err := h.shelf.read(h.Name)
-	return err == nil && (text == nil && h.dir == nil || text != nil && digest(text) == h.Digest)
+func (version *Version) Current() bool {
+	text, err := version.store.readLock(version.Name)
+	return err == nil && (text == nil && version.dir == nil || text != nil && digest(text) == version.Digest)
 }
 
 // Pin returns the environment of a name as it is now. *Missing where there is none.
-func (s Store) Pin(name string) (*Pinned, error) {
+func (s Store) Pin(name string) (*Version, error) {
 	for {
-		text, err := s.read(name)
+		text, err := s.readLock(name)
 		if err != nil {
 			return nil, err
 		}
 		if text == nil {
-			return s.base()
+			return s.pinBase()
 		}
-		h, err := s.hold(name, text)
+		version, err := s.pinVersion(name, text)
 		if errors.Is(err, fs.ErrNotExist) {
 			// Another one took its place just now, or somebody has removed the folder.
-			if now, again := s.read(name); again == nil && string(now) == string(text) {
+			if now, again := s.readLock(name); again == nil && string(now) == string(text) {
 				return nil, fmt.Errorf("the folder of the environment %s is gone: `glasshouse env update --env %s` makes it again", name, name)
 			}
 			continue
 		}
-		return h, err
+		return version, err
 	}
 }
 
 // read returns the text of an environment's lock; nil for the default one where it is
 // the interpreter as it is.
-func (s Store) read(name string) ([]byte, error) {
+func (s Store) readLock(name string) ([]byte, error) {
 	missing := func() error {
 		have, err := s.Names()
 		return errors.Join(err, &NotFoundError{name, have})
@@ -145,7 +145,7 @@ func (s Store) read(name string) ([]byte, error) {
 	if s.Dir == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(s.lock(name))
+	text, err := os.ReadFile(s.lockPath(name))
 	switch {
 	case !errors.Is(err, fs.ErrNotExist):
 		return text, err
@@ -156,33 +156,33 @@ func (s Store) read(name string) ([]byte, error) {
 }
 
 // base is the default environment as long as it is the interpreter as it is.
-func (s Store) base() (*Pinned, error) {
+func (s Store) pinBase() (*Version, error) {
 	py, err := Inspect(s.Base)
 	if err != nil {
 		return nil, err
 	}
-	packages, err := scan(py.Packages)
+	packages, err := findPackages(py.Packages)
 	if err != nil {
 		return nil, err
 	}
-	h := &Pinned{Interpreter: py, Python: s.Base, Lock: Lock{Python: s.Base, Version: py.Dotted()}, shelf: s}
+	version := &Version{Interpreter: py, Python: s.Base, Lock: Lock{Python: s.Base, Version: py.VersionString()}, store: s}
 	for _, p := range packages {
-		h.Lock.Pins = append(h.Lock.Pins, PinnedPackage{Name: p.Name, Version: p.Version})
-		h.Packages = append(h.Packages, p.Package)
+		version.Lock.Packages = append(version.Lock.Packages, PinnedPackage{Name: p.Name, Version: p.Version})
+		version.Packages = append(version.Packages, p.Package)
 	}
-	h.describe(Default, h.Lock.Digest())
-	return h, nil
+	version.describe(Default, version.Lock.Digest())
+	return version, nil
 }
 
 // made is what is kept in the folder of an environment, of what takes time to find out.
-type made struct {
+type metadata struct {
 	Interpreter Interpreter       `json:"interpreter"` // its Packages are below the folder
 	Packages    []sandbox.Package `json:"packages"`
 }
 
-const madeName = "environment.json"
+const metadataName = "environment.json"
 
-func (s Store) hold(name string, text []byte) (*Pinned, error) {
+func (s Store) pinVersion(name string, text []byte) (*Version, error) {
 	lock, err := ParseLock(text)
 	if err != nil {
 		return nil, fmt.Errorf("the environment %s: %w", name, err)
@@ -192,13 +192,13 @@ func (s Store) hold(name string, text []byte) (*Pinned, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Pinned{Python: filepath.Join(path, "bin", "python"), Lock: lock, shelf: s, dir: dir}
+	version := &Version{Python: filepath.Join(path, "bin", "python"), Lock: lock, store: s, dir: dir}
 	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil { // it is being removed
 		dir.Close()
 		return nil, fs.ErrNotExist
 	}
-	var m made
-	body, err := os.ReadFile(filepath.Join(path, madeName))
+	var m metadata
+	body, err := os.ReadFile(filepath.Join(path, metadataName))
 	if err == nil {
 		err = json.Unmarshal(body, &m)
 	}
@@ -206,28 +206,28 @@ func (s Store) hold(name string, text []byte) (*Pinned, error) {
 		dir.Close()
 		return nil, err
 	}
-	h.Interpreter, h.Packages = m.Interpreter, m.Packages
-	for i, p := range h.Interpreter.Packages {
-		h.Interpreter.Packages[i] = filepath.Join(path, p)
+	version.Interpreter, version.Packages = m.Interpreter, m.Packages
+	for i, p := range version.Interpreter.Packages {
+		version.Interpreter.Packages[i] = filepath.Join(path, p)
 	}
-	h.describe(name, digest(text))
-	return h, nil
+	version.describe(name, digest(text))
+	return version, nil
 }
 
 // describe fills in what is said of the environment.
-func (h *Pinned) describe(name, digest string) {
+func (version *Version) describe(name, digest string) {
 	modules := []string{}
-	for _, p := range h.Packages {
-		if pin := h.Lock.pin(p.Name); pin != nil && len(pin.Hashes) > 0 {
+	for _, p := range version.Packages {
+		if pin := version.Lock.find(p.Name); pin != nil && len(pin.Hashes) > 0 {
 			modules = append(modules, p.Modules...)
 		}
 	}
 	slices.Sort(modules)
-	h.Environment = sandbox.Environment{Name: name, Digest: digest, Python: h.Interpreter.Dotted(), Packages: len(h.Packages), Modules: slices.Compact(modules)}
+	version.Environment = sandbox.Environment{Name: name, Digest: digest, Python: version.Interpreter.VersionString(), Packages: len(version.Packages), Modules: slices.Compact(modules)}
 }
 
 // claim takes the shelf for a change; where another has it, it waits, or fails.
-func (s Store) claim(wait bool) (release func(), err error) {
+func (s Store) acquireLock(wait bool) (release func(), err error) {
 	f, err := os.OpenFile(filepath.Join(s.Dir, ".lock"), os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
 		return nil, err
@@ -248,16 +248,16 @@ func (s Store) claim(wait bool) (release func(), err error) {
 
 // sweep removes what is left of an environment but the folder that is current, and those
 // that somebody uses. The caller has the shelf.
-func (s Store) sweep(name string) {
+func (s Store) removeUnused(name string) {
 	top := filepath.Join(s.Dir, name)
-	text, err := os.ReadFile(s.lock(name))
+	text, err := os.ReadFile(s.lockPath(name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	entries, _ := os.ReadDir(top)
 	for _, e := range entries {
 		if e.IsDir() && (err != nil || e.Name() != digest(text)) {
-			remove(filepath.Join(top, e.Name()))
+			removeVersion(filepath.Join(top, e.Name()))
 		}
 	}
 	if err != nil {
@@ -267,7 +267,7 @@ func (s Store) sweep(name string) {
 }
 
 // remove removes a folder that nobody uses; what stays of it is the next sweep's.
-func remove(path string) {
+func removeVersion(path string) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return
