@@ -1,36 +1,26 @@
 package debugger
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
-	"strings"
+
+	"glasshouse/debugger/expr"
 )
 
-// wishes are where the program is to stop, as sandbox/python/guest/stops.py takes it.
-type wishes struct {
-	Entry      bool       `json:"entry,omitempty"`
-	Lines      []lineWish `json:"lines,omitempty"`
-	Exceptions []string   `json:"exceptions,omitempty"`
-	Data       []dataWish `json:"data,omitempty"`
+// maxBreakpoints bounds the breakpoints of each type.
+const maxBreakpoints = 1000
+
+// LineBreakpoint is a breakpoint that a client wants to have.
+type LineBreakpoint struct {
+	Line         int
+	Condition    string // a Python expression; "" for always
+	HitCondition string // N, ==N, >=N, >N, <=N, <N or %N; "" for always
+	LogMessage   string // printed instead of stopping; {expressions} are filled in
 }
 
-type lineWish struct {
-	ID        int    `json:"id"`
-	Line      int    `json:"line"`
-	Condition string `json:"condition,omitempty"`
-	Hits      string `json:"hits,omitempty"`
-	Log       string `json:"log,omitempty"`
-}
-
-type dataWish struct {
-	ID    int    `json:"id"`
-	Frame uint64 `json:"frame"`
-	Name  string `json:"name"`
-}
-
-// BreakpointView answers for one breakpoint that was asked for, in DAP's words.
+// BreakpointView is the answer for one breakpoint.
 type BreakpointView struct {
 	ID       int    `json:"id"`
 	Verified bool   `json:"verified"`
@@ -38,159 +28,171 @@ type BreakpointView struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// SourceBreakpoint is one that is asked for, in DAP's words.
-type SourceBreakpoint struct {
-	Line         int    `json:"line"`
-	Condition    string `json:"condition,omitempty"`
-	HitCondition string `json:"hitCondition,omitempty" doc:"N, ==N, >=N, >N, <=N, <N, or %N"`
-	LogMessage   string `json:"logMessage,omitempty" doc:"Said instead of stopping; {expressions} are filled in"`
+// The exception filters: stop where an exception is raised, or only where no code handles it.
+const (
+	FilterRaised   = "raised"
+	FilterUncaught = "uncaught"
+)
+
+// guestStops are the places where the program stops, in the JSON that sandbox/python/guest/stops.py takes.
+type guestStops struct {
+	Entry      bool        `json:"entry,omitempty"`
+	Lines      []guestLine `json:"lines,omitempty"`
+	Exceptions []string    `json:"exceptions,omitempty"`
+	Data       []guestData `json:"data,omitempty"`
+}
+
+type guestLine struct {
+	ID        int    `json:"id"`
+	Line      int    `json:"line"`
+	Condition string `json:"condition,omitempty"`
+	Hits      string `json:"hits,omitempty"`
+	Log       string `json:"log,omitempty"`
+}
+
+type guestData struct {
+	ID    int    `json:"id"`
+	Frame uint64 `json:"frame"`
+	Name  string `json:"name"`
 }
 
 var hitCondition = regexp.MustCompile(`^\s*(==|>=|<=|>|<|%)?\s*(\d{1,9})\s*$`)
 
-const maxBreakpoints = 1000
-
-// SetLines sets all line breakpoints.
-func (s *Session) SetLines(list []SourceBreakpoint) ([]BreakpointView, error) {
-	if len(list) > maxBreakpoints {
-		return nil, fmt.Errorf("%w: more than %d breakpoints", ErrRequest, maxBreakpoints)
+func checkNumber(breakpoints int) error {
+	if breakpoints > maxBreakpoints {
+		return fmt.Errorf("%w: %d breakpoints; at most %d are allowed", ErrRequest, breakpoints, maxBreakpoints)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := map[lineWish]int{}
-	for _, w := range s.wishes.Lines {
-		id := w.ID
-		w.ID = 0
-		known[w] = id
-	}
-	out := []BreakpointView{}
-	s.wishes.Lines = nil
-	for _, b := range list {
-		wish := lineWish{Line: b.Line, Condition: b.Condition, Hits: b.HitCondition, Log: b.LogMessage}
-		id := known[wish]
-		if id == 0 {
-			s.nextID++
-			id = s.nextID
-		}
-		wish.ID = id
-		view := BreakpointView{ID: id, Line: b.Line}
-		switch {
-		case noCode(s.source, b.Line) != "":
-			view.Message = noCode(s.source, b.Line)
-		case b.HitCondition != "" && !hitCondition.MatchString(b.HitCondition):
-			view.Message = "a hit condition is a number, perhaps with ==, >=, >, <=, < or % before it"
-		default:
-			view.Verified = true
-			s.wishes.Lines = append(s.wishes.Lines, wish)
-		}
-		out = append(out, view)
-	}
-	s.tell()
-	return out, nil
-}
-
-// SetExceptions sets the filters: "raised", "uncaught".
-func (s *Session) SetExceptions(filters []string) error {
-	for _, f := range filters {
-		if f != "raised" && f != "uncaught" {
-			return fmt.Errorf("%w: the exception filters are raised and uncaught", ErrRequest)
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.wishes.Exceptions = filters
-	s.tell()
 	return nil
 }
 
-// SetData sets the variables whose change stops.
-func (s *Session) SetData(list []Variable) ([]BreakpointView, error) {
-	if len(list) > maxBreakpoints {
-		return nil, fmt.Errorf("%w: more than %d breakpoints", ErrRequest, maxBreakpoints)
+// SetLineBreakpoints replaces all line breakpoints. One that stays the same keeps its ID.
+func (s *Session) SetLineBreakpoints(list []LineBreakpoint) ([]BreakpointView, error) {
+	if err := checkNumber(len(list)); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wishes.Data = nil
-	out := []BreakpointView{}
-	for _, v := range list {
-		s.nextID++
-		s.wishes.Data = append(s.wishes.Data, dataWish{s.nextID, v.Frame, v.Name})
-		out = append(out, BreakpointView{ID: s.nextID, Verified: true})
+	ids := map[guestLine]int{}
+	for _, b := range s.stops.Lines {
+		id := b.ID
+		b.ID = 0
+		ids[b] = id
 	}
-	s.tell()
+	out := []BreakpointView{}
+	s.stops.Lines = nil
+	for _, b := range list {
+		line := guestLine{Line: b.Line, Condition: b.Condition, Hits: b.HitCondition, Log: b.LogMessage}
+		if line.ID = ids[line]; line.ID == 0 {
+			s.lastID++
+			line.ID = s.lastID
+		}
+		view := BreakpointView{ID: line.ID, Line: b.Line, Message: noBreakpointReason(s.recording.Source, b.Line)}
+		if view.Message == "" && b.HitCondition != "" && !hitCondition.MatchString(b.HitCondition) {
+			view.Message = "a hit condition is a number, with an optional ==, >=, >, <=, < or % before it"
+		}
+		if view.Message == "" {
+			view.Verified = true
+			s.stops.Lines = append(s.stops.Lines, line)
+		}
+		out = append(out, view)
+	}
+	s.updateGuest()
 	return out, nil
 }
 
-// Inherit takes the breakpoints of a session over the same code; not the watched
-// variables, whose frames were the other run's.
-func (s *Session) Inherit(from *Session) {
+// BreakpointLines returns the lines from first to last that can have a breakpoint.
+func (s *Session) BreakpointLines(first, last int) []int {
+	lines := []int{}
+	for n := max(first, 1); n <= min(last, len(s.recording.Source)); n++ {
+		if noBreakpointReason(s.recording.Source, n) == "" {
+			lines = append(lines, n)
+		}
+	}
+	return lines
+}
+
+// SetExceptionFilters replaces the exception filters: FilterRaised and FilterUncaught.
+func (s *Session) SetExceptionFilters(filters []string) error {
+	for _, f := range filters {
+		if f != FilterRaised && f != FilterUncaught {
+			return fmt.Errorf("%w: unknown exception filter %.100q; the filters are raised and uncaught", ErrRequest, f)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stops.Exceptions = filters
+	s.updateGuest()
+	return nil
+}
+
+// SetDataBreakpoints replaces the variables whose change stops the program.
+func (s *Session) SetDataBreakpoints(list []Variable) ([]BreakpointView, error) {
+	if err := checkNumber(len(list)); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stops.Data = nil
+	out := []BreakpointView{}
+	for _, v := range list {
+		s.lastID++
+		s.stops.Data = append(s.stops.Data, guestData{s.lastID, v.Frame, v.Name})
+		out = append(out, BreakpointView{ID: s.lastID, Verified: true})
+	}
+	s.updateGuest()
+	return out, nil
+}
+
+// CopyBreakpoints takes over the breakpoints of another session over the same code, except data breakpoints: they belong
+// to frames of the other run.
+func (s *Session) CopyBreakpoints(from *Session) {
 	from.mu.Lock()
-	wishes, next := from.wishes, from.nextID
+	stops, last := from.stops, from.lastID
 	from.mu.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wishes.Lines, s.wishes.Exceptions, s.nextID = wishes.Lines, wishes.Exceptions, next
-	s.tell()
+	s.stops.Lines, s.stops.Exceptions, s.lastID = stops.Lines, stops.Exceptions, last
+	s.updateGuest()
 }
 
-// SetEntry has a run that is about to begin stop at its first line.
-func (s *Session) SetEntry(entry bool) { s.wishes.Entry = entry }
+// SetStopOnEntry sets whether the run stops at its first line. Call it before the run begins.
+func (s *Session) SetStopOnEntry(stop bool) { s.stops.Entry = stop }
 
-// tell has a program that runs take the wishes at its next line. The caller holds mu.
-func (s *Session) tell() {
-	if s.live && s.state == StateRunning && s.attention != nil {
-		s.attention()
+// updateGuest makes a running program fetch the stops at its next line. The caller holds mu.
+func (s *Session) updateGuest() {
+	if s.running && s.state == StateRunning && s.interrupt != nil {
+		s.interrupt()
 	}
 }
 
-// dataID is a variable as DAP's dataId.
-func dataID(v Variable) string { return strconv.FormatUint(v.Frame, 10) + ":" + v.Name }
-
-func parseDataID(text string) (Variable, error) {
-	frame, name, ok := strings.Cut(text, ":")
-	number, err := strconv.ParseUint(frame, 10, 64)
-	if !ok || err != nil || name == "" {
-		return Variable{}, fmt.Errorf("%w: %q is no dataId of dataBreakpointInfo", ErrRequest, text)
-	}
-	return Variable{number, name}, nil
-}
-
-// recorded are the wishes as a past run is searched for them; a log point stops there
-// nowhere. The file is the recording's own.
-func (s *Session) recorded(file string) Breakpoints {
-	out := Breakpoints{Exceptions: len(s.wishes.Exceptions) > 0}
-	for _, w := range s.wishes.Lines {
-		b := LineBreak{File: file, Line: w.Line, ID: w.ID}
-		if w.Log != "" {
+// pastBreakpoints returns the stops as FindStop takes them. It leaves out log points, which do not stop, and conditions
+// that only Python can evaluate.
+func (g *guestStops) pastBreakpoints() Breakpoints {
+	out := Breakpoints{Exceptions: len(g.Exceptions) > 0}
+	for _, line := range g.Lines {
+		b := LineStop{Line: line.Line, ID: line.ID}
+		if line.Log != "" {
 			continue
 		}
-		if found := hitCondition.FindStringSubmatch(w.Hits); found != nil {
+		if found := hitCondition.FindStringSubmatch(line.Hits); found != nil {
 			b.HitOp = found[1]
-			b.Hits, _ = strconv.Atoi(found[2])
+			b.Hits, _ = strconv.Atoi(found[2]) // at most nine digits
 		}
-		if w.Condition != "" {
-			condition, err := ParseCondition(w.Condition)
+		if line.Condition != "" {
+			condition, err := expr.Parse(line.Condition)
 			if err != nil {
-				continue // only Python could tell
+				continue
 			}
 			b.Condition = condition
 		}
 		out.Lines = append(out.Lines, b)
 	}
-	for _, w := range s.wishes.Data {
-		out.Data = append(out.Data, Variable{w.Frame, w.Name})
+	for _, d := range g.Data {
+		out.Data = append(out.Data, Variable{d.Frame, d.Name})
+		out.DataIDs = append(out.DataIDs, d.ID)
 	}
 	return out
 }
 
-// take reads a request's arguments.
-func take[T any](arguments json.RawMessage) (T, error) {
-	var v T
-	if len(arguments) == 0 {
-		return v, nil
-	}
-	if err := json.Unmarshal(arguments, &v); err != nil {
-		return v, fmt.Errorf("%w: %w", ErrRequest, err)
-	}
-	return v, nil
-}
+// stopsWhereRaised reports whether exceptions stop the program where they are raised. The caller holds mu.
+func (s *Session) stopsWhereRaised() bool { return slices.Contains(s.stops.Exceptions, FilterRaised) }

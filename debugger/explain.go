@@ -1,110 +1,92 @@
 package debugger
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"glasshouse/debugger/recording"
 )
 
-// Explain tells a recording in few words: how it ended, the chain of steps that led
-// there, what each function returned, and what each line did, loops folded. It keeps to
-// a budget of tokens, of about bytesPerToken each; what it leaves out it counts.
-func (j *Journal) Explain(source []string, budget int) (string, error) {
-	j = j.still()
-	d := digest{j: j, lines: map[place]*lineDigest{}, calls: map[uint64]*callDigest{}, entered: map[uint64]int{}}
-	for _, c := range j.all() {
-		if err := j.replay(c, d.see); err != nil {
+const (
+	bytesPerToken = 3  // of code and numbers; prose has more
+	seriesPreview = 60 // bytes of one value
+)
+
+// Explain describes a run in about budget tokens: how it ended, the chain of steps that led to a failure, what each
+// function returned, and what each line did, with loops folded. It counts what it leaves out.
+func (r *Recording) Explain(budget int) (string, error) {
+	reader := r.journal.Snapshot()
+	d := digest{table: reader.Table(), lines: map[codeLine]*lineDigest{}, calls: map[uint64]*callDigest{}}
+	for _, c := range reader.Chunks() {
+		if err := reader.Replay(c, d.see); err != nil {
 			return "", err
 		}
 	}
-	room := budget * bytesPerToken
+	maxBytes := budget * bytesPerToken
 	out := &strings.Builder{}
-	fmt.Fprintf(out, "%d steps", j.steps())
+	fmt.Fprintf(out, "%d steps", reader.Steps())
 	if d.lost > 0 {
-		fmt.Fprintf(out, ", %d of them not kept", d.lost)
+		fmt.Fprintf(out, ", %d of them not recorded", d.lost)
 	}
 	out.WriteString(".\n")
 	if at := d.failure; at != nil {
-		fmt.Fprintf(out, "Failed at step %d, line %d in %s: %s\n    %s\n", at.step, at.line, at.function, at.text, SourceLine(source, at.line))
-		links, err := j.chain(at.step, at.line, source)
+		fmt.Fprintf(out, "Failed at step %d, line %d in %s: %s\n    %s\n", at.step, at.line, at.function, at.text, SourceLine(r.Source, at.line))
+		causes, err := r.causes(reader, codeStep{at.step, at.line})
 		if err != nil {
 			return "", err
 		}
-		if len(links) > 0 {
+		if len(causes) > 0 {
 			out.WriteString("What led there, last first:\n")
-			write(out, links, room/2, "steps")
+			writeLines(out, causes, maxBytes/2, "steps")
 		}
 	}
 	if calls := d.functions(); len(calls) > 0 {
 		out.WriteString("Functions:\n")
-		write(out, calls, room*2/3, "functions")
+		writeLines(out, calls, maxBytes*2/3, "functions")
 	}
 	out.WriteString("Lines, with how often they ran and what they set:\n")
-	write(out, d.program(source), room-60, "lines")
+	writeLines(out, d.program(r.Source), maxBytes-60, "lines")
 	return out.String(), nil
 }
 
-const bytesPerToken = 3 // of code and numbers; prose has more
-
-// write adds lines as long as the whole stays within room, and counts the others.
-func write(out *strings.Builder, lines []string, room int, what string) {
+// writeLines writes lines as long as the whole has at most maxBytes, and counts the others.
+func writeLines(out *strings.Builder, lines []string, maxBytes int, noun string) {
 	for i, text := range lines {
-		if out.Len()+len(text)+1 > room {
-			fmt.Fprintf(out, "  ... %d more %s\n", len(lines)-i, what)
+		if out.Len()+len(text)+1 > maxBytes {
+			fmt.Fprintf(out, "  ... %d more %s\n", len(lines)-i, noun)
 			return
 		}
 		out.WriteString(text + "\n")
 	}
 }
 
-type place struct {
+// digest summarises a recording, record by record.
+type digest struct {
+	table   *recording.Table
+	lines   map[codeLine]*lineDigest
+	calls   map[uint64]*callDigest // by code
+	failure *failureDigest         // the exception that is not handled so far
+	current *recording.Frame
+	lost    int // steps
+}
+
+type codeLine struct {
 	code uint64
 	line int64
 }
 
 type lineDigest struct {
 	count int
-	sets  map[uint64]*series // by name
-}
-
-// series keeps the first two and the last two of some values.
-type series struct {
-	count       int
-	first, last []string
-}
-
-const seriesPreview = 60
-
-func (s *series) add(text func() string, cheap bool) {
-	s.count++
-	if len(s.first) < 2 {
-		s.first = append(s.first, text())
-		return
-	}
-	if cheap {
-		s.last = append(s.last, text())
-		if len(s.last) > 2 {
-			s.last = s.last[1:]
-		}
-	}
-}
-
-func (s *series) String() string {
-	out := strings.Join(s.first, ", ")
-	if rest := s.count - len(s.first) - len(s.last); rest > 0 {
-		out += ", ..."
-	}
-	if len(s.last) > 0 {
-		out += ", " + strings.Join(s.last, ", ")
-	}
-	return out
+	sets  map[uint64]*valueSeries // by name
 }
 
 type callDigest struct {
 	count, raised int
 	first, last   int // steps
-	returned      series
+	returned      valueSeries
 }
 
 type failureDigest struct {
@@ -114,87 +96,108 @@ type failureDigest struct {
 	text     string
 }
 
-// digest gathers what a recording did, record by record.
-type digest struct {
-	j       *Journal
-	lines   map[place]*lineDigest
-	calls   map[uint64]*callDigest // by code
-	entered map[uint64]int         // frames, to the step before their first
-	failure *failureDigest         // the exception that goes on
-	current *Frame
-	lost    int
+// valueSeries keeps the first two and the last two of some values.
+type valueSeries struct {
+	count       int
+	first, last []string
 }
 
-func (d *digest) see(s *State, rec *Record) bool {
-	t := &d.j.table
+func (s *valueSeries) String() string {
+	out := strings.Join(s.first, ", ")
+	if s.count > len(s.first)+len(s.last) {
+		out += ", ..."
+	}
+	if len(s.last) > 0 {
+		out += ", " + strings.Join(s.last, ", ")
+	}
+	return out
+}
+
+// addValue adds a value to a series. Previews of objects are slow, so only the first two of them are kept.
+func (d *digest) addValue(series *valueSeries, s *recording.State, v recording.Value) {
+	series.count++
+	isFirst := len(series.first) < 2
+	if !isFirst && v.Tag == recording.TagObject {
+		return
+	}
+	text := s.Preview(d.table, v, seriesPreview)
+	if isFirst {
+		series.first = append(series.first, text)
+		return
+	}
+	series.last = append(series.last, text)
+	if len(series.last) > 2 {
+		series.last = series.last[1:]
+	}
+}
+
+func (d *digest) see(s *recording.State, rec *recording.Record) bool {
 	left := d.current
-	d.current = s.Frames[s.Current]
+	d.current = s.CurrentFrame()
 	switch rec.Kind {
-	case KindLine:
-		f := d.current
-		at := place{f.Code, f.Line}
-		l := d.lines[at]
-		if l == nil {
-			l = &lineDigest{sets: map[uint64]*series{}}
-			d.lines[at] = l
+	case recording.KindLine:
+		at := codeLine{d.current.Code, d.current.Line}
+		if d.lines[at] == nil {
+			d.lines[at] = &lineDigest{sets: map[uint64]*valueSeries{}}
 		}
-		l.count++
+		d.lines[at].count++
 		d.failure = nil
-	case KindPush:
+	case recording.KindPush:
 		call := d.calls[rec.Code]
 		if call == nil {
 			call = &callDigest{first: s.Step}
 			d.calls[rec.Code] = call
 		}
-		if rec.Number&FlagRestated == 0 {
+		if rec.Number&recording.FlagRestated == 0 {
 			call.count++
 		}
 		call.last = s.Step
-	case KindSet, KindGlobal:
+	case recording.KindSet, recording.KindGlobal:
 		f := d.current
-		if f == nil || f.Step == 0 || hidden(s, t, rec.Value) {
+		if f == nil || f.Step == 0 || s.IsDefinition(d.table, rec.Value) {
 			return true
 		}
-		l := d.lines[place{f.Code, f.Line}]
-		if l == nil {
+		line := d.lines[codeLine{f.Code, f.Line}]
+		if line == nil {
 			return true
 		}
-		if l.sets[rec.Name] == nil {
-			l.sets[rec.Name] = &series{}
+		if line.sets[rec.Name] == nil {
+			line.sets[rec.Name] = &valueSeries{}
 		}
-		l.sets[rec.Name].add(func() string { return s.Preview(t, rec.Value, seriesPreview) }, rec.Value.Tag != TagObject)
-	case KindReturn:
-		if call := d.calls[codeOf(left)]; call != nil {
-			call.returned.add(func() string { return s.Preview(t, rec.Value, seriesPreview) }, rec.Value.Tag != TagObject)
+		d.addValue(line.sets[rec.Name], s, rec.Value)
+	case recording.KindReturn:
+		if call := d.callOf(left); call != nil {
+			d.addValue(&call.returned, s, rec.Value)
 		}
-	case KindUnwind:
-		if call := d.calls[codeOf(left)]; call != nil {
+	case recording.KindUnwind:
+		if call := d.callOf(left); call != nil {
 			call.raised++
 		}
-	case KindRaise:
+	case recording.KindRaise:
 		if d.failure == nil {
 			f := d.current
-			d.failure = &failureDigest{f.Step, f.Line, t.Name(t.Code(f.Code).Name), s.Failure(t, *f.Raised)}
+			d.failure = &failureDigest{f.Step, f.Line, d.table.FunctionName(f.Code), s.ExceptionText(d.table, *f.Raised)}
 		}
-	case KindLost:
+	case recording.KindLost:
 		d.lost += int(rec.Number)
 	}
 	return true
 }
 
-func codeOf(f *Frame) uint64 {
+func (d *digest) callOf(f *recording.Frame) *callDigest {
 	if f == nil {
-		return 0
+		return nil
 	}
-	return f.Code
+	return d.calls[f.Code]
 }
 
+// functions returns one line of text for each function.
 func (d *digest) functions() []string {
 	var out []string
-	for _, code := range slices.Sorted(maps.Keys(d.calls)) {
-		call, c := d.calls[code], d.j.table.Code(code)
-		name := d.j.table.Name(c.Name)
-		if name == module {
+	for _, code := range recording.SortedKeys(d.calls) {
+		call, c := d.calls[code], d.table.Code(code)
+		name := d.table.Name(c.Name)
+		if name == recording.ModuleName {
 			continue
 		}
 		text := fmt.Sprintf("  %s (line %d): called %d times from step %d to %d", name, c.First, call.count, call.first, call.last)
@@ -212,15 +215,15 @@ func (d *digest) functions() []string {
 	return out
 }
 
+// program returns one line of text for each line that ran.
 func (d *digest) program(source []string) []string {
-	places := slices.SortedFunc(maps.Keys(d.lines), func(a, b place) int { return int(a.line - b.line) })
 	var out []string
-	for _, at := range places {
+	for _, at := range slices.SortedFunc(maps.Keys(d.lines), func(a, b codeLine) int { return cmp.Compare(a.line, b.line) }) {
 		l := d.lines[at]
 		text := fmt.Sprintf("%5d %6s  %s", at.line, fmt.Sprintf("x%d", l.count), SourceLine(source, at.line))
 		var sets []string
-		for _, name := range sortedKeys(l.sets) {
-			sets = append(sets, d.j.table.Name(name)+" = "+l.sets[name].String())
+		for _, name := range recording.SortedKeys(l.sets) {
+			sets = append(sets, d.table.Name(name)+" = "+l.sets[name].String())
 		}
 		if len(sets) > 0 {
 			text += "   # " + strings.Join(sets, "; ")

@@ -2,359 +2,408 @@ package debugger
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"math/big"
-	"slices"
+	"regexp"
 	"strings"
+
+	"glasshouse/debugger/expr"
+	"glasshouse/debugger/recording"
 )
 
-// DAPVariable is a variable in DAP's words.
-type DAPVariable struct {
-	Name               string `json:"name"`
-	Value              string `json:"value"`
-	Type               string `json:"type,omitempty"`
-	VariablesReference int    `json:"variablesReference"`
-	IndexedVariables   int64  `json:"indexedVariables,omitempty"`
-	NamedVariables     int64  `json:"namedVariables,omitempty"`
-	EvaluateName       string `json:"evaluateName,omitempty"`
+// maxPageVariables bounds one page of variables.
+const maxPageVariables = 500
+
+// ValueView is a variable, a part of an object, or the value of an expression. Reference opens its parts; it is 0 if
+// there are none, and valid until the session moves.
+type ValueView struct {
+	Name       string
+	Value      string
+	Type       string
+	Expression string // evaluates to the value; "" if there is none
+	Reference  int
+	Items      int64 // number of numbered parts
+	Attributes int64 // number of named parts
 }
 
-const maxVariables = 500 // of one page
+// ThreadView is a thread or an asyncio task.
+type ThreadView struct {
+	ID   uint64
+	Name string
+}
 
-// inspect answers what only looks, and what acts on the program that stands.
-func (s *Session) inspect(ctx context.Context, request string, arguments json.RawMessage) (any, error) {
-	switch request {
-	case "source":
-		return map[string]any{"content": strings.Join(s.source, "\n"), "mimeType": "text/x-python"}, nil
-	case "loadedSources":
-		return map[string]any{"sources": []any{program}}, nil
-	case "modules": // the user's own: of libraries nothing is recorded
-		return map[string]any{"modules": []any{map[string]any{"id": 1, "name": "__main__", "isUserCode": true}}, "totalModules": 1}, nil
-	case "breakpointLocations":
-		return s.breakpointLocations(arguments)
-	}
-	s.mu.Lock()
-	if s.state == StateRunning {
-		s.mu.Unlock()
-		return nil, ErrRunning
-	}
-	at, tip := s.where.Step, s.live && s.where.Tip
-	s.mu.Unlock()
-	switch request {
-	case "threads":
-		return s.threads(at)
-	case "stackTrace":
-		return s.stackTrace(at, arguments)
-	case "scopes":
-		return s.scopes(at, arguments)
-	case "variables":
-		return s.variables(ctx, at, tip, arguments)
-	case "dataBreakpointInfo":
-		return s.dataBreakpointInfo(arguments)
-	case "gotoTargets":
-		return s.gotoTargets(ctx, arguments)
-	case "exceptionInfo":
-		return s.exceptionInfo(at)
-	case "evaluate":
-		return s.evaluate(ctx, at, tip, arguments)
-	case "setVariable", "setExpression", "completions":
-		if !tip {
-			return nil, ErrPast
+// CallView is a frame of a call stack.
+type CallView struct {
+	Frame    uint64
+	Function string
+	Line     int64
+}
+
+// ScopeView is a set of variables that a reference opens.
+type ScopeView struct {
+	Name      string // Locals or Globals
+	Reference int
+	Variables int
+}
+
+// ExceptionView is the exception at a step.
+type ExceptionView struct {
+	Type          string
+	Description   string
+	StopsIfCaught bool // breakpoints stop for handled exceptions, too
+}
+
+// Source returns the program.
+func (s *Session) Source() string { return s.recording.sourceText() }
+
+// viewState calls f with the state of a step.
+func (s *Session) viewState(step int, f func(viewer) error) error {
+	return s.recording.journal.Read(func(reader *recording.Reader) error {
+		w, err := viewAt(reader, step)
+		if err != nil {
+			return err
 		}
-		switch request {
-		case "setVariable":
-			return s.setVariable(ctx, arguments)
-		case "setExpression":
-			return s.setExpression(ctx, arguments)
-		}
-		return s.completions(ctx, arguments)
-	}
-	return nil, fmt.Errorf("%w: %q is no request here", ErrRequest, request)
+		return f(w)
+	})
 }
 
-// formatted is how a client wants values.
-type formatted struct {
-	Format struct {
-		Hex bool `json:"hex"`
-	} `json:"format"`
-}
-
-func (f formatted) format(v VariableView) VariableView {
-	if n, ok := new(big.Int).SetString(v.Value, 10); ok && f.Format.Hex && v.Type == "int" {
-		v.Value = fmt.Sprintf("%#x", n)
+// Threads returns the threads that have a frame. While the program runs, it returns only the main thread.
+func (s *Session) Threads() ([]ThreadView, error) {
+	at, _, err := s.inspected()
+	if errors.Is(err, ErrRunning) {
+		return []ThreadView{{1, "main"}}, nil
 	}
-	return v
-}
-
-// program is the source that every frame is of.
-var program = map[string]any{"name": "code", "sourceReference": 1}
-
-func (s *Session) threads(at int) (any, error) {
-	j := s.journal
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	st, err := j.state(at)
-	if err != nil {
-		return nil, err
-	}
-	type thread struct {
-		ID   uint64 `json:"id"`
-		Name string `json:"name"`
-	}
-	list := []thread{}
-	seen := map[uint64]bool{}
-	for _, number := range sortedKeys(st.Frames) {
-		if lane := st.Frames[number].Lane; !seen[lane] {
-			seen[lane] = true
-			list = append(list, thread{lane, j.table.Thread(lane).Name})
-		}
-	}
-	return map[string]any{"threads": list}, nil
-}
-
-func (s *Session) stackTrace(at int, arguments json.RawMessage) (any, error) {
-	in, err := take[struct {
-		Thread uint64 `json:"threadId"`
-		Start  int    `json:"startFrame"`
-		Levels int    `json:"levels"`
-		Format struct {
-			Line   bool `json:"line"`
-			Module bool `json:"module"`
-		} `json:"format"`
-	}](arguments)
-	if err != nil {
-		return nil, err
-	}
-	j := s.journal
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	st, err := j.state(at)
-	if err != nil {
-		return nil, err
-	}
-	from := st.Current
-	if here := st.Frames[from]; in.Thread != 0 && here != nil && here.Lane != in.Thread {
-		from = 0 // of another thread: its innermost frame is the one that nobody else was called from last
-		for number, f := range st.Frames {
-			if f.Lane == in.Thread && number > from && !f.Suspended {
-				from = number
+	list := []ThreadView{}
+	err = s.viewState(at, func(w viewer) error {
+		seen := map[uint64]bool{}
+		for _, number := range recording.SortedKeys(w.state.Frames) {
+			if thread := w.state.Frames[number].Thread; !seen[thread] {
+				seen[thread] = true
+				list = append(list, ThreadView{thread, w.table.Thread(thread).Name})
 			}
 		}
-	}
-	type stackFrame struct {
-		ID     uint64 `json:"id"`
-		Name   string `json:"name"`
-		Line   int64  `json:"line"`
-		Column int    `json:"column"`
-		Source any    `json:"source"`
-	}
-	stack := st.Stack(from)
-	levels := in.Levels
-	if levels <= 0 {
-		levels = maxStack
-	}
-	frames := []stackFrame{}
-	for _, f := range page(stack, in.Start, levels) {
-		name := j.table.Name(j.table.Code(f.Code).Name)
-		if in.Format.Module {
-			name = "__main__." + name
-		}
-		if in.Format.Line {
-			name += fmt.Sprintf(", line %d", f.Line)
-		}
-		frames = append(frames, stackFrame{f.Number, name, f.Line, 1, program})
-	}
-	return map[string]any{"stackFrames": frames, "totalFrames": len(stack)}, nil
+		return nil
+	})
+	return list, err
 }
 
-func (s *Session) scopes(at int, arguments json.RawMessage) (any, error) {
-	in, err := take[struct {
-		Frame uint64 `json:"frameId"`
-	}](arguments)
+// Stack returns a page of a thread's call stack, innermost first, and the number of all frames. Thread 0 is the current
+// thread; with levels 0 the page has maxStackFrames.
+func (s *Session) Stack(thread uint64, start, levels int) (calls []CallView, total int, err error) {
+	at, _, err := s.inspected()
+	if err != nil {
+		return nil, 0, err
+	}
+	if levels <= 0 {
+		levels = maxStackFrames
+	}
+	calls = []CallView{}
+	err = s.viewState(at, func(w viewer) error {
+		innermost := w.state.Current
+		if f := w.state.CurrentFrame(); thread != 0 && f != nil && f.Thread != thread {
+			innermost = 0 // the innermost frame of another thread is its newest one
+			for number, f := range w.state.Frames {
+				if f.Thread == thread && number > innermost && !f.Suspended {
+					innermost = number
+				}
+			}
+		}
+		stack := w.state.Stack(innermost)
+		total = len(stack)
+		for _, f := range page(stack, start, levels) {
+			calls = append(calls, CallView{f.Number, w.table.FunctionName(f.Code), f.Line})
+		}
+		return nil
+	})
+	return calls, total, err
+}
+
+// Scopes returns the scopes of a frame: its locals, unless it is a module's, and the namespace.
+func (s *Session) Scopes(frame uint64) ([]ScopeView, error) {
+	at, _, err := s.inspected()
 	if err != nil {
 		return nil, err
 	}
-	type scopeView struct {
-		Name      string `json:"name"`
-		Hint      string `json:"presentationHint,omitempty"`
-		Ref       int    `json:"variablesReference"`
-		Named     int    `json:"namedVariables"`
-		Expensive bool   `json:"expensive"`
-	}
-	list := []scopeView{}
-	st, err := s.journal.State(at)
+	scopes, frames := []ScopeView{}, []uint64{}
+	err = s.viewState(at, func(w viewer) error {
+		f := w.state.Frames[frame]
+		if f == nil {
+			return fmt.Errorf("frame %d: %w", frame, recording.ErrNoFrame)
+		}
+		if w.table.FunctionName(f.Code) != recording.ModuleName {
+			scopes, frames = append(scopes, ScopeView{Name: "Locals", Variables: len(f.Variables)}), append(frames, frame)
+		}
+		_, total, _ := w.scope(0, 0, 0) // the namespace exists
+		scopes, frames = append(scopes, ScopeView{Name: "Globals", Variables: total}), append(frames, 0)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	f := st.Frames[in.Frame]
-	if f == nil {
-		return nil, fmt.Errorf("frame %d: %w", in.Frame, ErrNoFrame)
-	}
-	table := s.journal.Table()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if table.Name(table.Code(f.Code).Name) != module {
-		number, err := s.refer(ref{scope: true, frame: in.Frame})
-		if err != nil {
+	for i := range scopes {
+		if scopes[i].Reference, err = s.references.number(reference{isScope: true, frame: frames[i]}); err != nil {
 			return nil, err
 		}
-		list = append(list, scopeView{"Locals", "locals", number, len(f.Variables), false})
 	}
-	_, total, _ := st.Scope(&table, 0, 0, 0)
-	number, err := s.refer(ref{scope: true})
-	if err != nil {
-		return nil, err
-	}
-	list = append(list, scopeView{"Globals", "globals", number, total, false})
-	return map[string]any{"scopes": list}, nil
+	return scopes, nil
 }
 
-func (s *Session) variables(ctx context.Context, at int, tip bool, arguments json.RawMessage) (any, error) {
-	in, err := take[struct {
-		Ref    int    `json:"variablesReference"`
-		Filter string `json:"filter"`
-		Start  int    `json:"start"`
-		Count  int    `json:"count"`
-		formatted
-	}](arguments)
+// PartKind selects the numbered or the named parts of a value.
+type PartKind string
+
+// The kinds of parts.
+const (
+	AllParts   PartKind = ""
+	Numbered   PartKind = "indexed"
+	NamedParts PartKind = "named"
+)
+
+// Variables returns a page of what a reference opens. With count 0 the page has maxPageVariables.
+func (s *Session) Variables(ctx context.Context, number int, kind PartKind, start, count int) ([]ValueView, error) {
+	at, live, err := s.inspected()
 	if err != nil {
 		return nil, err
 	}
-	if in.Count <= 0 || in.Count > maxVariables {
-		in.Count = maxVariables
+	if count <= 0 || count > maxPageVariables {
+		count = maxPageVariables
 	}
-	s.mu.Lock()
-	r, err := s.referred(in.Ref)
-	s.mu.Unlock()
+	r, err := s.reference(number)
 	if err != nil {
 		return nil, err
+	}
+	if has := map[bool]PartKind{true: Numbered, false: NamedParts}[r.indexed]; kind != AllParts && kind != has {
+		return []ValueView{}, nil
 	}
 	var list []VariableView
-	if kind := map[bool]string{true: "indexed", false: "named"}[r.indexed]; in.Filter != "" && in.Filter != kind {
-		return map[string]any{"variables": []DAPVariable{}}, nil
-	}
-	if r.scope {
-		list, _, err = s.journal.Scope(at, r.frame, in.Start, in.Count)
+	if r.isScope {
+		list, _, err = s.recording.Scope(at, r.frame, start, count)
 	} else {
-		list, err = s.contents(ctx, at, tip, r, in.Start, in.Count)
+		list, err = s.parts(ctx, at, live, r, start, count)
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := []DAPVariable{}
+	out := []ValueView{}
 	for _, v := range list {
-		if set, ok := s.overlay[Variable{r.frame, v.Name}]; ok && r.scope && tip {
+		if set, ok := s.edits[Variable{r.frame, v.Name}]; ok && r.isScope && live {
 			v.Value, v.Type, v.Ref, v.Length = set.Value, set.Type, 0, nil
 		}
-		shown, err := s.shown(in.format(v), r)
+		view, err := s.valueView(v, r)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, shown)
+		out = append(out, view)
 	}
-	return map[string]any{"variables": out}, nil
+	return out, nil
 }
 
-// contents is a page of an object: the program's own where it stands here, and has more
-// than the recording.
-func (s *Session) contents(ctx context.Context, at int, tip bool, r ref, start, count int) ([]VariableView, error) {
+func (s *Session) reference(number int) (reference, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.references.get(number)
+}
+
+// parts returns a page of an object's contents. At the live position it asks the program if that has more than the
+// recording.
+func (s *Session) parts(ctx context.Context, at int, live bool, r reference, start, count int) ([]VariableView, error) {
 	if r.object != 0 {
-		view, err := s.journal.Contents(at, r.object, start, count)
+		view, err := s.recording.Object(at, r.object, start, count)
 		if err != nil {
 			return nil, err
 		}
-		if !tip || view.Length == nil || int64(view.Kept) >= *view.Length || r.expression == "" {
+		if !live || view.Length == nil || int64(view.Kept) >= *view.Length || r.expression == "" {
 			return view.Items, nil
 		}
 	}
-	if !tip {
+	if !live {
 		return nil, ErrPast
 	}
-	text, err := s.do(ctx, map[string]any{"do": "page", "expression": r.expression, "frame": r.frame, "start": start, "count": count})
-	if err != nil {
-		return nil, err
-	}
-	answer, err := childAnswer[struct {
+	page, err := askFor[struct {
 		Items []VariableView `json:"items"`
-	}](text)
-	return answer.Items, err
+	}](ctx, s, map[string]any{"do": "page", "expression": r.expression, "frame": r.frame, "start": start, "count": count})
+	return page.Items, err
 }
 
-// shown is a variable in DAP's words, with a reference where it can be opened.
-func (s *Session) shown(v VariableView, parent ref) (out DAPVariable, err error) {
-	out = DAPVariable{Name: v.Name, Value: v.Value, Type: v.Type}
-	expression := v.Name
-	if !parent.scope {
-		switch {
-		case parent.expression == "" || v.Name == "":
-			expression = ""
-		case v.Name[0] == '[':
-			expression = parent.expression + v.Name
-		case v.Name[0] >= '0' && v.Name[0] <= '9' || v.Name[0] == '\'' || v.Name[0] == '"':
-			expression = parent.expression + "[" + v.Name + "]"
-		default:
-			expression = parent.expression + "." + v.Name
-		}
+// valueView returns a part of parent, or a value of one of its frame's variables. The caller holds mu.
+func (s *Session) valueView(v VariableView, parent reference) (out ValueView, err error) {
+	out = ValueView{Name: v.Name, Value: v.Value, Type: v.Type, Expression: v.Name}
+	if !parent.isScope {
+		out.Expression = partExpression(parent.expression, v.Name)
 	}
-	out.EvaluateName = expression
 	switch {
-	case v.Length != nil && v.named:
-		out.NamedVariables = *v.Length
+	case v.Length != nil && v.isAttributes:
+		out.Attributes = *v.Length
 	case v.Length != nil:
-		out.IndexedVariables = *v.Length
+		out.Items = *v.Length
 	}
 	if v.Ref != 0 || v.Length != nil {
-		out.VariablesReference, err = s.refer(ref{frame: parent.frame, object: v.Ref, indexed: v.Length != nil && !v.named, expression: expression})
+		out.Reference, err = s.references.number(reference{
+			frame: parent.frame, object: v.Ref, indexed: v.Length != nil && !v.isAttributes, expression: out.Expression,
+		})
 	}
 	return out, err
 }
 
-func (s *Session) dataBreakpointInfo(arguments json.RawMessage) (any, error) {
-	in, err := take[struct {
-		Ref   int    `json:"variablesReference"`
-		Frame uint64 `json:"frameId"`
-		Name  string `json:"name"`
-	}](arguments)
+// partExpression returns an expression for a part of a value: name is an attribute's name, a number, a key's repr, or an
+// index in brackets.
+func partExpression(of, name string) string {
+	switch {
+	case of == "" || name == "":
+		return ""
+	case name[0] == '[':
+		return of + name
+	case name[0] >= '0' && name[0] <= '9' || name[0] == '\'' || name[0] == '"':
+		return of + "[" + name + "]"
+	}
+	return of + "." + name
+}
+
+// Watchable returns the variable that a client means by a name: one of the scope that a reference opens, or with number
+// 0 one that is visible at the session's position. ok is false for a part of an object, which cannot be watched.
+func (s *Session) Watchable(number int, name string) (v Variable, ok bool, err error) {
+	at, _, err := s.inspected()
 	if err != nil {
-		return nil, err
+		return v, false, err
+	}
+	if number <= 0 {
+		v, err = s.recording.Resolve(at, name)
+		return v, err == nil, err
+	}
+	r, err := s.reference(number)
+	return Variable{r.frame, name}, r.isScope, err
+}
+
+// Exception returns the exception at the session's position.
+func (s *Session) Exception() (ExceptionView, error) {
+	at, _, err := s.inspected()
+	if err != nil {
+		return ExceptionView{}, err
+	}
+	s.mu.Lock()
+	p, always := s.position, s.stopsWhereRaised()
+	s.mu.Unlock()
+	if p.Reason == string(ReasonException) && p.Description != "" && p.Live {
+		return ExceptionView{Type: p.Description, StopsIfCaught: always}, nil
+	}
+	lines, err := s.recording.Lines(at, at)
+	if err != nil {
+		return ExceptionView{}, err
+	}
+	if len(lines) == 0 || lines[0].Status != StatusException {
+		return ExceptionView{}, fmt.Errorf("%w: there is no exception at this step", ErrRequest)
+	}
+	name, _, _ := strings.Cut(lines[0].Error, ":")
+	return ExceptionView{Type: name, Description: lines[0].Error, StopsIfCaught: always}, nil
+}
+
+// Evaluate returns the value of an expression in a frame; 0 is the current frame. At the live position the program
+// evaluates it, with statements also as statements; at a past step only recorded values are available.
+func (s *Session) Evaluate(ctx context.Context, expression string, frame uint64, statements bool) (ValueView, error) {
+	at, live, err := s.inspected()
+	if err != nil {
+		return ValueView{}, err
+	}
+	if strings.TrimSpace(expression) == "" {
+		return ValueView{}, fmt.Errorf("%w: evaluate needs an expression", ErrRequest)
+	}
+	var v VariableView
+	if live {
+		v, err = askFor[VariableView](ctx, s, map[string]any{
+			"do": "evaluate", "expression": expression, "frame": frame, "statements": statements,
+		})
+	} else {
+		v, err = s.evaluatePast(at, expression, frame)
+	}
+	if err != nil {
+		return ValueView{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if in.Ref > 0 {
-		r, err := s.referred(in.Ref)
-		if err != nil {
-			return nil, err
-		}
-		if !r.scope {
-			return map[string]any{"dataId": nil, "description": "only variables of a frame or of the namespace can be watched"}, nil
-		}
-		in.Frame = r.frame
-	} else if v, err := s.journal.Resolve(s.where.Step, in.Name); err == nil {
-		in.Frame = v.Frame
-	}
-	return map[string]any{"dataId": dataID(Variable{in.Frame, in.Name}), "description": in.Name, "accessTypes": []string{"write"}, "canPersist": false}, nil
+	v.Name = expression
+	return s.valueView(v, reference{isScope: true, frame: frame})
 }
 
-func (s *Session) exceptionInfo(at int) (any, error) {
-	s.mu.Lock()
-	w, mode := s.where, "unhandled"
-	if slices.Contains(s.wishes.Exceptions, "raised") {
-		mode = "always"
-	}
-	s.mu.Unlock()
-	if w.Reason == string(ReasonException) && w.Description != "" && w.Tip {
-		return map[string]any{"exceptionId": w.Description, "breakMode": mode}, nil
-	}
-	lines, err := s.journal.Lines(at, at, s.source)
+func (s *Session) evaluatePast(step int, expression string, frame uint64) (v VariableView, err error) {
+	condition, err := expr.Parse(expression)
 	if err != nil {
-		return nil, err
+		return v, fmt.Errorf("%w: %w; past steps have recorded values only", ErrRequest, err)
 	}
-	if len(lines) == 0 || lines[0].Status != StatusException {
-		return nil, fmt.Errorf("%w: there is no exception at this step", ErrRequest)
+	err = s.viewState(step, func(w viewer) error {
+		if frame == 0 {
+			frame = w.state.Current
+		}
+		value, err := condition.Value(w.state, w.table, frame)
+		if errors.Is(err, expr.ErrNewList) {
+			v = VariableView{Value: "[...]", Type: "list"}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrRequest, err)
+		}
+		v = w.variable(expression, value)
+		return nil
+	})
+	return v, err
+}
+
+// SetVariable sets a variable of the scope that a reference opens to the value of an expression.
+func (s *Session) SetVariable(ctx context.Context, number int, name, value string) (VariableView, error) {
+	if err := s.requireLive(); err != nil {
+		return VariableView{}, err
 	}
-	name, _, _ := strings.Cut(lines[0].Error, ":")
-	return map[string]any{"exceptionId": name, "description": lines[0].Error, "breakMode": mode}, nil
+	r, err := s.reference(number)
+	if err == nil && !r.isScope {
+		err = fmt.Errorf("%w: only variables of a frame or of the namespace can be set; evaluate %s = ... for a part of one", ErrRequest, r.expression)
+	}
+	if err != nil {
+		return VariableView{}, err
+	}
+	return s.setIn(ctx, r.frame, name, value)
+}
+
+func (s *Session) setIn(ctx context.Context, frame uint64, name, value string) (VariableView, error) {
+	v, err := askFor[VariableView](ctx, s, map[string]any{"do": "set", "name": name, "expression": value, "frame": frame})
+	if err != nil {
+		return v, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.edits[Variable{frame, name}] = v
+	return v, nil
+}
+
+var identifier = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
+
+// SetExpression assigns a value to an expression, and returns the expression's value then.
+func (s *Session) SetExpression(ctx context.Context, expression, value string, frame uint64) (v VariableView, err error) {
+	if err := s.requireLive(); err != nil {
+		return v, err
+	}
+	if identifier.MatchString(expression) { // an assignment statement would only change a copy of a function's locals
+		return s.setIn(ctx, frame, expression, value)
+	}
+	for _, text := range []string{expression + " = (" + value + "\n)", expression} {
+		v, err = askFor[VariableView](ctx, s, map[string]any{"do": "evaluate", "expression": text, "frame": frame, "statements": true})
+		if err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+// Complete returns the names that complete a text in a frame. start is the position in text, in characters, that the
+// names replace.
+func (s *Session) Complete(ctx context.Context, text string, frame uint64) (names []string, start int, err error) {
+	if err := s.requireLive(); err != nil {
+		return nil, 0, err
+	}
+	found, err := askFor[struct {
+		Names []string `json:"names"`
+		Start int      `json:"start"`
+	}](ctx, s, map[string]any{"do": "complete", "text": text, "frame": frame})
+	return found.Names, found.Start, err
 }

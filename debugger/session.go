@@ -2,283 +2,338 @@ package debugger
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
-	"time"
+
+	"glasshouse/debugger/recording"
 )
 
 // The states of a Session.
 const (
 	StateRunning = "running" // the program runs
-	StateStopped = "stopped" // it stands, or a past step is looked at
-	StateEnded   = "ended"   // it is over; its steps can still be looked at
+	StateStopped = "stopped" // the program has stopped, or the session is at a past step
+	StateEnded   = "ended"   // the run is over; its steps can still be inspected
 )
 
-// Errors of a Session, in a caller's terms.
+// The errors of a Session. Their texts are made for clients.
 var (
-	ErrRunning = errors.New("the program is running; pause it, or wait for it to stop")
-	ErrPast    = errors.New("this is a past step: it can be looked at, not changed; go to the last step to act on the program")
+	ErrRunning = errors.New("the program is running: pause it, or wait until it stops")
+	ErrPast    = errors.New("this is a past step, which cannot be changed: go to the last step to act on the program")
 	ErrRequest = errors.New("invalid request")
 )
 
-// Where is where a Session stands and why: enough to decide what to do next.
-type Where struct {
+// Position is the place of a Session in its run, and why it stopped there.
+type Position struct {
 	State       string            `json:"state" enum:"running,stopped,ended"`
-	Reason      string            `json:"reason,omitempty" doc:"step, breakpoint, exception, pause, entry, goto, data breakpoint, end"`
+	Reason      string            `json:"reason,omitempty" doc:"step, breakpoint, exception, pause, entry, goto, data breakpoint, restart, end"`
 	Description string            `json:"description,omitempty"`
 	HitIDs      []int             `json:"hit_breakpoint_ids,omitempty"`
 	Step        int               `json:"step,omitempty"`
 	Steps       int               `json:"total_steps"`
-	Tip         bool              `json:"live" doc:"Whether the program itself stands here, and can be changed"`
+	Live        bool              `json:"live" doc:"Whether the program itself has stopped here, and can be changed"`
 	Line        int64             `json:"line_number,omitempty"`
 	Code        string            `json:"line_code,omitempty"`
 	Function    string            `json:"function,omitempty"`
 	Frame       uint64            `json:"frame,omitempty"`
-	Lane        uint64            `json:"lane,omitempty"`
+	Thread      uint64            `json:"lane,omitempty"`
 	Variables   map[string]string `json:"variables,omitempty"`
-	Changed     []string          `json:"changed,omitempty" doc:"By the line that ran before, in this frame"`
+	Changed     []string          `json:"changed,omitempty" doc:"Variables of this frame that the previous line changed"`
 	Source      []SourceView      `json:"source,omitempty"`
 }
 
-// Session steps through one run, while it goes on or later. It may be used by many at
-// once. Of a run that goes on, the run's own goroutine is in Stopped while the program
-// stands, and does there what the others ask for.
+// Session moves through one run, while the run goes on or later. It may be used by several clients at once, which then
+// share its position and breakpoints.
 type Session struct {
-	journal *Journal
-	source  []string
-	file    string
-	touch   func() // somebody is there
+	recording *Recording
+	onUse     func()
 
-	mu        sync.Mutex
-	changed   chan struct{} // closed and made anew with each event
-	state     string
-	live      bool // the run goes on
-	tip       Where
-	where     Where
-	moves     int  // how often it was moved
-	refs      refs // of variables, until the next move
-	wishes    wishes
-	nextID    int
-	pausing   bool
-	attention func()
-	commands  chan command
-	overlay   map[Variable]VariableView // what was set since it stands
-	events    []Event
-	kept      int // bytes of events
-	dropped   int
-	taken     int // no event up to this one may change any more
+	mu         sync.Mutex
+	updated    chan struct{} // closed and replaced when an event is added
+	state      string
+	running    bool     // the run has not ended
+	live       Position // of the program, when it has stopped
+	position   Position
+	moves      int // number of position changes
+	references references
+	stops      guestStops
+	lastID     int // of breakpoints
+	pausing    bool
+	interrupt  func() // makes the running program ask for its stops
+	commands   chan command
+	edits      map[Variable]VariableView // variables that clients set since the program stopped
+	events     eventLog
 }
 
-// command is what the run's goroutine is to do while somebody waits; its answer is the
-// child's JSON.
-type command struct {
-	ctx    context.Context
-	body   map[string]any
-	answer chan result
-}
-
-type result struct {
-	text []byte
-	err  error
-}
-
-// NewSession returns a session over a run that is about to begin, or with live false
-// over one that is past.
-func NewSession(j *Journal, source []string, live bool) *Session {
-	s := &Session{journal: j, source: source, live: live, changed: make(chan struct{}), commands: make(chan command), touch: func() {}, overlay: map[Variable]VariableView{}}
-	s.state = StateRunning
-	if !live {
-		s.state = StateEnded
-		s.where = s.look(1, Where{Reason: "entry"})
-		s.state = StateStopped
-		s.stop(s.where)
+// NewSession returns a session over the recording of a run that is about to begin.
+func NewSession(r *Recording) *Session {
+	return &Session{
+		recording: r, running: true, state: StateRunning, onUse: func() {},
+		updated: make(chan struct{}), commands: make(chan command), edits: map[Variable]VariableView{},
 	}
+}
+
+// NewPastSession returns a session over the recording of a run that has ended, at its first step.
+func NewPastSession(r *Recording) *Session {
+	s := NewSession(r)
+	s.running, s.state = false, StateStopped
+	s.moveTo(s.positionAt(1, Position{Reason: string(ReasonStart)}))
 	return s
 }
 
-// OnUse has f called whenever somebody uses the session.
-func (s *Session) OnUse(f func()) { s.touch = f }
+// OnUse sets a function that is called whenever a client uses the session. Call it before the session is shared.
+func (s *Session) OnUse(f func()) { s.onUse = f }
 
-// Where returns where the session stands now.
-func (s *Session) Where() Where {
+// Use tells the session that a client uses it.
+func (s *Session) Use() { s.onUse() }
+
+// Position returns the session's current position.
+func (s *Session) Position() Position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.whereNow()
+	return s.currentPosition()
 }
 
-func (s *Session) whereNow() Where {
+func (s *Session) currentPosition() Position {
 	if s.state == StateRunning {
-		return Where{State: StateRunning, Steps: s.journal.Steps()}
+		return Position{State: StateRunning, Steps: s.recording.Steps()}
 	}
-	w := s.where
-	w.State, w.Steps = s.state, s.journal.Steps()
-	return w
+	p := s.position
+	p.State, p.Steps = s.state, s.recording.Steps()
+	return p
 }
 
-// Settled waits until the program does not run, or ctx ends.
-func (s *Session) Settled(ctx context.Context) Where {
+// IsRunning reports whether the program runs.
+func (s *Session) IsRunning() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state == StateRunning
+}
+
+// WaitForStop waits until the program does not run, or ctx ends, and returns the position then.
+func (s *Session) WaitForStop(ctx context.Context) Position {
 	for {
 		s.mu.Lock()
-		w, changed := s.whereNow(), s.changed
+		p, updated := s.currentPosition(), s.updated
 		s.mu.Unlock()
-		if w.State != StateRunning {
-			return w
+		if p.State != StateRunning {
+			return p
 		}
 		select {
-		case <-changed:
+		case <-updated:
 		case <-ctx.Done():
-			return w
+			return p
 		}
 	}
 }
 
-// look completes what is known of a step.
-func (s *Session) look(step int, w Where) Where {
-	w.State, w.Step, w.Steps = StateStopped, step, s.journal.Steps()
-	view, err := s.journal.View(step, s.source, lineVariables)
-	if err != nil || len(view.Frames) == 0 {
-		return w
-	}
-	f := view.Frames[0]
-	w.Line, w.Code, w.Function, w.Frame, w.Source = f.Line, f.Code, f.Function, f.Frame, view.Source
-	w.Variables = map[string]string{}
-	shown := f.Variables
-	if f.Function == module {
-		shown = view.Globals
-	}
-	for _, v := range shown {
-		w.Variables[v.Name] = v.Value
-	}
-	w.Lane, w.Changed = view.LaneID, s.journal.changedBy(step-1, f.Frame)
-	return w
+// positionAt fills in a position at a step, as far as the recording has the step.
+func (s *Session) positionAt(step int, p Position) Position {
+	p.State, p.Step = StateStopped, step
+	_ = s.recording.journal.Read(func(reader *recording.Reader) error {
+		p.Steps = reader.Steps()
+		view, err := s.recording.view(reader, step, maxLineVariables)
+		if err != nil || len(view.Frames) == 0 {
+			return nil // a position without details
+		}
+		f := view.Frames[0]
+		p.Line, p.Code, p.Function, p.Frame, p.Source = f.Line, f.Code, f.Function, f.Frame, view.Source
+		shown := f.Variables
+		if f.Function == recording.ModuleName {
+			shown = view.Globals
+		}
+		p.Variables = map[string]string{}
+		for _, v := range shown {
+			p.Variables[v.Name] = v.Value
+		}
+		p.Thread, p.Changed = view.LaneID, changedVariables(reader, step-1, f.Frame)
+		return nil
+	})
+	return p
 }
 
-// stop makes a place the session's, and tells it. The caller holds mu.
-func (s *Session) stop(w Where) {
-	s.where, s.refs = w, refs{}
+// moveTo makes p the session's position and adds the event. The caller holds mu.
+func (s *Session) moveTo(p Position) {
+	s.position, s.references = p, references{}
 	s.moves++
 	if s.state != StateEnded {
 		s.state = StateStopped
 	}
-	s.emit("stopped", map[string]any{
-		"reason": w.Reason, "description": w.Description, "text": w.Description, "threadId": max(w.Lane, 1), "allThreadsStopped": true,
-		"hitBreakpointIds": orNone(w.HitIDs), "step": w.Step, "line": w.Line,
-	})
+	s.addEvent(Stopped{p.Reason, p.Description, p.HitIDs, p.Step, p.Line, p.Thread})
 }
 
-func orNone(list []int) []int {
-	if list == nil {
-		return []int{}
-	}
-	return list
-}
-
-// -- the run's side
-
-// Begin, Logged, Stopped and Ended are called by the run, as its watcher; Begin says
-// where it is to stop.
-func (s *Session) Begin(attention func()) json.RawMessage {
+// Move moves the session: at the live position it lets the program run on, elsewhere it moves through the recording. It
+// returns when the program runs, or when the stop in the recording is found; a search ends with ctx. Use WaitForStop to
+// wait for the program's stop.
+func (s *Session) Move(ctx context.Context, move Move) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.attention = attention
-	s.file = "<execution>"
-	text, _ := json.Marshal(s.wishes) // of numbers and texts
-	return text
-}
-
-// Logged takes what a log point said.
-func (s *Session) Logged(body []byte) {
-	var log struct {
-		Text string `json:"text"`
-		Line int    `json:"line"`
+	if s.state == StateRunning {
+		s.mu.Unlock()
+		return ErrRunning
 	}
-	if json.Unmarshal(body, &log) != nil {
-		return
+	if s.running && s.position.Live && !move.isBackward() {
+		s.state, s.references = StateRunning, references{}
+		s.moves++
+		s.stops.Entry = false
+		resume := map[string]any{"do": "resume", "mode": string(move), "stops": s.stops}
+		s.addEvent(Continued{s.position.Thread})
+		s.mu.Unlock()
+		_, err := s.ask(ctx, resume)
+		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.emit("output", output{"console", cut(log.Text, maxSaid) + "\n", log.Line})
-}
-
-// expressionTime is how long an expression may take in the program.
-const expressionTime = 5 * time.Second
-
-// Stopped serves the others while the program stands, until one has it go on.
-func (s *Session) Stopped(ctx context.Context, body []byte, ask func(context.Context, any) ([]byte, error)) (any, error) {
-	var at struct {
-		Reason string `json:"reason"`
-		IDs    []int  `json:"ids"`
-		Text   string `json:"text"`
-		Step   int    `json:"step"`
+	breaks, moves, from := s.stops.pastBreakpoints(), s.moves, s.position.Step
+	if move.isBackward() && s.position.Reason == string(ReasonEnd) {
+		from = s.recording.Steps() + 1
 	}
-	if err := json.Unmarshal(body, &at); err != nil {
-		return nil, fmt.Errorf("where the program stands: %w", err)
-	}
-	at.Reason, at.Text, at.IDs = cut(at.Reason, maxReason), cut(at.Text, maxSaid), slices.Clone(at.IDs[:min(len(at.IDs), maxBreakpoints)])
-	s.mu.Lock()
-	if at.Reason == "attention" {
-		at.Reason = "pause"
-		if !s.pausing { // it is only told where to stop
-			resume := map[string]any{"do": "resume", "stops": s.wishes}
-			s.mu.Unlock()
-			return resume, nil
-		}
-	}
-	s.pausing = false
-	s.overlay = map[Variable]VariableView{}
-	s.tip = s.look(s.journal.Steps(), Where{Reason: at.Reason, Description: at.Text, HitIDs: at.IDs, Tip: true})
-	s.stop(s.tip)
 	s.mu.Unlock()
-	for {
-		select {
-		case c := <-s.commands:
-			c.body["calm"] = ctx.Err() == nil
-			if c.body["do"] == "resume" {
-				c.answer <- result{}
-				return c.body, nil
-			}
-			patience, done := context.WithTimeout(c.ctx, expressionTime)
-			text, err := ask(patience, c.body)
-			done()
-			if err != nil {
-				c.answer <- result{nil, fmt.Errorf("%w: the program was ended with it", ErrRequest)}
-				return nil, err
-			}
-			c.answer <- result{text, nil}
-		case <-ctx.Done():
-			s.mu.Lock()
-			s.state = StateRunning
-			s.mu.Unlock()
-			return map[string]any{"do": "resume", "mode": "continue", "stops": wishes{}}, nil
-		}
-	}
-}
-
-// Ended says that the run is over; body is told with it.
-func (s *Session) Ended(body any) {
+	stop, err := s.recording.FindStop(ctx, from, move, breaks)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.live, s.state = false, StateEnded
-	s.where, s.refs = s.look(s.journal.Steps(), Where{Reason: "end"}), refs{}
-	s.tip = s.where
-	s.emit("exited", body)
-	s.emit("terminated", map[string]any{})
+	if err != nil {
+		return err
+	}
+	if s.moves != moves {
+		return fmt.Errorf("%w: another client moved the session meanwhile", ErrRequest)
+	}
+	if s.running && (stop.Reason == ReasonEnd || stop.Step == s.live.Step) {
+		s.moveTo(s.live)
+		return nil
+	}
+	p := Position{Reason: string(stop.Reason)}
+	switch stop.Reason {
+	case ReasonBreakpoint:
+		p.HitIDs = []int{breaks.Lines[stop.Index].ID}
+	case ReasonData:
+		p.HitIDs = []int{breaks.DataIDs[stop.Index]}
+	case ReasonStart:
+		p.Description = "the beginning of the recording"
+	case ReasonEnd:
+		p.Description = "the end of the recording"
+	}
+	s.moveTo(s.positionAt(stop.Step, p))
+	return nil
 }
 
-// do has the run's goroutine do something while the program stands at its tip, and
-// interrupts it when ctx ends. The caller does not hold mu.
-func (s *Session) do(ctx context.Context, body map[string]any) ([]byte, error) {
-	c := command{ctx, body, make(chan result, 1)}
-	select {
-	case s.commands <- c:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-time.After(expressionTime + 2*time.Second):
-		return nil, ErrRunning
+// Goto moves the session to a step. The last step of a run that has not ended is the live position.
+func (s *Session) Goto(step int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == StateRunning {
+		return ErrRunning
 	}
-	r := <-c.answer
-	return r.text, r.err
+	if _, err := s.recording.journal.State(step); err != nil {
+		return err
+	}
+	if s.running && step == s.live.Step {
+		s.moveTo(s.live)
+		return nil
+	}
+	s.moveTo(s.positionAt(step, Position{Reason: string(ReasonGoto)}))
+	return nil
+}
+
+// RestartFrame moves the session to the first step of a frame. The call does not run again, because its effects outside
+// the program cannot be undone.
+func (s *Session) RestartFrame(frame uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == StateRunning {
+		return ErrRunning
+	}
+	step, err := s.recording.firstStepOf(frame)
+	if err != nil {
+		return err
+	}
+	description := "the beginning of the call, as it was recorded"
+	s.moveTo(s.positionAt(step, Position{Reason: string(ReasonRestart), Description: description}))
+	return nil
+}
+
+// firstStepOf returns the first step of a frame.
+func (r *Recording) firstStepOf(frame uint64) (first int, err error) {
+	err = r.journal.Read(func(reader *recording.Reader) error {
+		for _, c := range reader.Chunks() {
+			if first > 0 || !c.HasFrame(frame) {
+				continue
+			}
+			err := reader.Replay(c, func(s *recording.State, rec *recording.Record) bool {
+				if rec.Kind == recording.KindLine && s.Current == frame {
+					first = s.Step
+				}
+				return first == 0
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if first == 0 {
+			return fmt.Errorf("frame %d: %w", frame, recording.ErrNoFrame)
+		}
+		return nil
+	})
+	return first, err
+}
+
+// Pause makes the running program stop at its next line.
+func (s *Session) Pause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state != StateRunning || s.interrupt == nil {
+		return fmt.Errorf("%w: the program does not run", ErrRequest)
+	}
+	s.pausing = true
+	s.interrupt()
+	return nil
+}
+
+// GotoTarget is a step at which a line was reached.
+type GotoTarget struct {
+	Step  int
+	Label string
+	Line  int
+}
+
+// GotoTargets returns steps at which a line was reached: the first one, and the nearest ones before and behind the
+// session's position. It returns no steps that have not run: Goto never skips code.
+func (s *Session) GotoTargets(ctx context.Context, line int) ([]GotoTarget, error) {
+	at, _, err := s.inspected()
+	if err != nil {
+		return nil, err
+	}
+	breaks := Breakpoints{Lines: []LineStop{{Line: line}}}
+	targets := []GotoTarget{}
+	for _, search := range []struct {
+		from  int
+		move  Move
+		label string
+	}{{0, Continue, "first reached"}, {at, ReverseContinue, "reached before"}, {at, Continue, "reached next"}} {
+		stop, err := s.recording.FindStop(ctx, search.from, search.move, breaks)
+		if err != nil {
+			return nil, err
+		}
+		if stop.Reason == ReasonBreakpoint && (len(targets) == 0 || targets[len(targets)-1].Step != stop.Step) {
+			targets = append(targets, GotoTarget{stop.Step, fmt.Sprintf("%s: step %d", search.label, stop.Step), line})
+		}
+	}
+	return targets, nil
+}
+
+// inspected returns the step that clients inspect, and whether it is the live position. It returns ErrRunning while the
+// program runs.
+func (s *Session) inspected() (step int, live bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == StateRunning {
+		return 0, false, ErrRunning
+	}
+	return s.position.Step, s.running && s.position.Live, nil
+}
+
+// requireLive returns ErrPast unless the program has stopped at the session's position.
+func (s *Session) requireLive() error {
+	_, live, err := s.inspected()
+	if err == nil && !live {
+		err = ErrPast
+	}
+	return err
 }

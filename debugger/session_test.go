@@ -7,58 +7,82 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"glasshouse/debugger/recording/recordingtest"
 )
 
-// What can be opened has one number, however often it is asked for; and how much that
-// is between two moves has a bound.
+// A value has one reference, however often a client asks for it, and the references between two moves are bounded.
 func TestReferencesAreBounded(t *testing.T) {
-	s := NewSession(journal(t, long(10)), nil, false)
+	t.Parallel()
+	s := NewPastSession(recordingOf(t, recordingtest.Loop(10)))
 	if err := s.Goto(5); err != nil {
 		t.Fatal(err)
 	}
 	ask := func() []any {
-		scopes, err := s.Do(t.Context(), "scopes", json.RawMessage(`{"frameId":1}`))
+		scopes, err := s.Scopes(1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		variables, err := s.Do(t.Context(), "variables", json.RawMessage(`{"variablesReference":1}`))
+		variables, err := s.Variables(t.Context(), 1, AllParts, 0, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		value, err := s.Do(t.Context(), "evaluate", json.RawMessage(`{"expression":"y"}`))
+		value, err := s.Evaluate(t.Context(), "y", 0, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return []any{scopes, variables, value}
 	}
-	before := ask()
-	if again := ask(); !reflect.DeepEqual(again, before) {
-		t.Errorf("%v, not %v", again, before)
+	want := ask()
+	if got := ask(); !reflect.DeepEqual(got, want) {
+		t.Errorf("asked again: got %v, want %v", got, want)
 	}
 	n := 0
 	var err error
 	for ; err == nil && n < 200_000; n++ {
-		_, err = s.refer(ref{object: uint64(n + 2)})
+		_, err = s.references.number(reference{object: uint64(n + 2)})
 	}
 	if !errors.Is(err, ErrRequest) || n < 90_000 {
-		t.Errorf("%d references: %v", n, err)
+		t.Errorf("got %d references, %v, want at least 90000, then %v", n, err, ErrRequest)
 	}
-	if _, err = s.Do(t.Context(), "evaluate", json.RawMessage(`{"expression":"y ","frameId":1}`)); !errors.Is(err, ErrRequest) {
-		t.Errorf("one more: %v", err)
+	if _, err = s.Evaluate(t.Context(), "y ", 1, false); !errors.Is(err, ErrRequest) {
+		t.Errorf("one more: got %v, want %v", err, ErrRequest)
 	}
 	n = 0
 	for err = s.Goto(6); err == nil && n < 1000; n++ {
-		_, err = s.refer(ref{expression: strings.Repeat("y", 100_000+n)})
+		_, err = s.references.number(reference{expression: strings.Repeat("y", 100_000+n)})
 	}
 	if !errors.Is(err, ErrRequest) || n < 200 {
-		t.Errorf("%d long expressions are kept: %v", n, err)
+		t.Errorf("got %d long expressions, %v, want at least 200, then %v", n, err, ErrRequest)
 	}
 }
 
-// What a program says of itself is cut, and what is kept of it is bounded in bytes; the
-// numbers of the events go on.
-func TestWhatIsSaidIsBounded(t *testing.T) {
-	s := NewSession(journal(t, long(1)), nil, true)
+func TestReadingNeedsAStoppedProgram(t *testing.T) {
+	t.Parallel()
+	s := NewSession(recordingOf(t, recordingtest.Loop(10)))
+	for name, read := range map[string]func() error{
+		"Stack":       func() error { _, _, err := s.Stack(0, 0, 0); return err },
+		"Scopes":      func() error { _, err := s.Scopes(1); return err },
+		"Variables":   func() error { _, err := s.Variables(t.Context(), 1, AllParts, 0, 0); return err },
+		"Evaluate":    func() error { _, err := s.Evaluate(t.Context(), "x", 0, false); return err },
+		"SetVariable": func() error { _, err := s.SetVariable(t.Context(), 1, "x", "1"); return err },
+		"Exception":   func() error { _, err := s.Exception(); return err },
+		"Goto":        func() error { return s.Goto(1) },
+		"Move":        func() error { return s.Move(t.Context(), Next) },
+	} {
+		if err := read(); !errors.Is(err, ErrRunning) {
+			t.Errorf("%s: got %v, want %v", name, err, ErrRunning)
+		}
+	}
+	if list, err := s.Threads(); err != nil || len(list) != 1 {
+		t.Errorf("Threads: got %v, %v, want the main thread", list, err)
+	}
+}
+
+// The texts that a program sends are cut, and the event log is bounded in bytes; its numbers continue.
+func TestEventLogIsBounded(t *testing.T) {
+	t.Parallel()
+	s := NewSession(recordingOf(t, recordingtest.Loop(1)))
 	s.Begin(func() {})
 	log := []byte(`{"line":1,"text":"` + strings.Repeat("é", 20_000) + `"}`)
 	for range 2000 {
@@ -66,34 +90,40 @@ func TestWhatIsSaidIsBounded(t *testing.T) {
 	}
 	list, bytes := s.Events(t.Context(), 0), 0
 	for i, e := range list {
-		text := e.Body.(output).Output
+		text := e.Body.(Output).Text
 		if bytes += len(text); len(text) > 20_100 || !strings.HasSuffix(text, "(cut: 40000 bytes in all)\n") {
-			t.Fatalf("%d bytes: ...%s", len(text), text[len(text)-100:])
+			t.Fatalf("got %d bytes, ...%s, want a text cut to %d characters", len(text), text[len(text)-100:], maxMessageChars)
 		}
 		if e.ID != list[0].ID+i {
-			t.Fatalf("event %d follows %d", e.ID, list[i-1].ID)
+			t.Fatalf("got event %d behind event %d", e.ID, list[i-1].ID)
 		}
 	}
-	if bytes > maxKept || bytes < maxKept/4 || list[len(list)-1].ID != 2000 || s.kept > maxKept {
-		t.Errorf("%d bytes, %d by our count, up to event %d", bytes, s.kept, list[len(list)-1].ID)
+	if bytes > maxEventBytes || bytes < maxEventBytes/4 || list[len(list)-1].ID != 2000 || s.events.bytes > maxEventBytes {
+		t.Errorf("got %d bytes up to event %d, want at most %d up to 2000", bytes, list[len(list)-1].ID, maxEventBytes)
 	}
 	for range 1000 {
-		s.Printed("stdout", strings.Repeat("x", maxPiece-1))
+		s.AddOutput(OutputStdout, strings.Repeat("x", maxOutputBytes-1))
 	}
-	if bytes := len(s.events) * maxPiece; bytes > maxKept+maxPiece {
-		t.Errorf("%d bytes were printed", bytes)
+	if bytes := len(s.events.list) * maxOutputBytes; bytes > maxEventBytes+maxOutputBytes {
+		t.Errorf("got %d bytes of output, want at most %d", bytes, maxEventBytes+maxOutputBytes)
 	}
+}
 
-	body, err := json.Marshal(map[string]any{"reason": strings.Repeat("r", 1<<20), "text": strings.Repeat("t", 1<<20), "ids": make([]int, 1<<20)})
+func TestStopOfTheGuestIsCut(t *testing.T) {
+	t.Parallel()
+	s := NewSession(recordingOf(t, recordingtest.Loop(1)))
+	body, err := json.Marshal(map[string]any{
+		"reason": strings.Repeat("r", 1<<20), "text": strings.Repeat("t", 1<<20), "ids": make([]int, 1<<20),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, over := context.WithCancel(t.Context())
-	over()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
 	if _, err := s.Stopped(ctx, body, nil); err != nil {
 		t.Fatal(err)
 	}
-	if w := s.where; len(w.Reason) > 200 || len(w.Description) > 10_100 || len(w.HitIDs) > maxBreakpoints {
-		t.Errorf("a stop has %d, %d and %d", len(w.Reason), len(w.Description), len(w.HitIDs))
+	if p := s.position; len(p.Reason) > 200 || len(p.Description) > 10_100 || len(p.HitIDs) > maxBreakpoints {
+		t.Errorf("got %d, %d and %d bytes or IDs, want the limits", len(p.Reason), len(p.Description), len(p.HitIDs))
 	}
 }

@@ -6,55 +6,64 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"glasshouse/debugger/expr"
+	"glasshouse/debugger/recording"
 )
 
-// Verb is a wish to move, in the words of the Debug Adapter Protocol.
-type Verb string
+// Move is a way to move through a run. The guest receives the forward moves by these names.
+type Move string
 
-// The verbs. Next, StepIn and StepOut, and StepBack, their mirror, stay in their lane,
-// and stop early at a breakpoint; Continue and ReverseContinue stop at nothing else.
+// The moves. Next, StepIn, StepOut and StepBack, the reverse of Next, stay in their thread, and stop early at a
+// breakpoint. Continue and ReverseContinue stop only at breakpoints.
 const (
-	Next            Verb = "next"
-	StepIn          Verb = "stepIn"
-	StepOut         Verb = "stepOut"
-	Continue        Verb = "continue"
-	StepBack        Verb = "stepBack"
-	ReverseContinue Verb = "reverseContinue"
+	Next            Move = "next"
+	StepIn          Move = "stepIn"
+	StepOut         Move = "stepOut"
+	Continue        Move = "continue"
+	StepBack        Move = "stepBack"
+	ReverseContinue Move = "reverseContinue"
 )
 
-// Reason says why a move came to its stop.
+func (m Move) isBackward() bool { return m == StepBack || m == ReverseContinue }
+
+// Reason is the reason of a stop.
 type Reason string
 
-// The reasons; Start and End are the recording's own ends.
+// The reasons of stops. ReasonStart and ReasonEnd are the ends of the recording.
 const (
-	ReasonStep      Reason = "step"
-	ReasonLine      Reason = "breakpoint"
-	ReasonException Reason = "exception"
-	ReasonData      Reason = "data breakpoint"
-	ReasonStart     Reason = "entry"
-	ReasonEnd       Reason = "end"
+	ReasonStep       Reason = "step"
+	ReasonBreakpoint Reason = "breakpoint"
+	ReasonException  Reason = "exception"
+	ReasonData       Reason = "data breakpoint"
+	ReasonStart      Reason = "entry"
+	ReasonEnd        Reason = "end"
+	ReasonPause      Reason = "pause"
+	ReasonGoto       Reason = "goto"
+	ReasonRestart    Reason = "restart"
 )
 
-// Breakpoints are where a move stops beside its own goal.
+// Breakpoints are the places where a move through the recording stops, besides its own target.
 type Breakpoints struct {
-	Lines      []LineBreak
+	Lines      []LineStop
 	Exceptions bool
 	Data       []Variable
+	DataIDs    []int // the caller's, of Data
 }
 
-// LineBreak stops at a line; with Hits, only where the times that it was reached since
-// the beginning compare so with it (HitOp is ==, >=, >, <=, <, % or "" for ==); with a
-// Condition, only where the recording tells that it holds.
-type LineBreak struct {
-	File      string
+// LineStop stops at a line. With Hits it stops only where the number of times that the line was reached since the
+// beginning compares so with Hits: HitOp is ==, >=, >, <=, <, % or "" for ==. With a Condition it stops only where the
+// recording shows that the condition holds.
+type LineStop struct {
 	Line      int
 	Hits      int
 	HitOp     string
-	Condition *Condition
+	Condition *expr.Condition
 	ID        int // the caller's
 }
 
-func (b LineBreak) wants(hits int) bool {
+// wantsHit reports whether the hit condition holds for a number of hits.
+func (b LineStop) wantsHit(hits int) bool {
 	switch b.HitOp {
 	case ">=":
 		return hits >= b.Hits
@@ -70,203 +79,187 @@ func (b LineBreak) wants(hits int) bool {
 	return b.Hits == 0 || hits == b.Hits
 }
 
+func (b LineStop) countsHits() bool { return b.Hits > 0 || b.HitOp != "" }
+
 // Variable is a name in a frame, or with Frame 0 in the run's namespace.
 type Variable struct {
 	Frame uint64
 	Name  string
 }
 
-// Stop is where a move came to.
+// Stop is the place where a move stops.
 type Stop struct {
 	Step   int
 	Reason Reason
-	Break  int // which of Lines or Data, from 0
+	Index  int // of the breakpoint in Breakpoints.Lines or Data
 }
 
-// rule is what every verb reduces to: the first step, in one direction, that is in one
-// of frames (nil: none) or in lane, or at a breakpoint.
-type rule struct {
-	from   int
-	back   bool
-	frames map[uint64]bool
-	lane   uint64
-	breaks Breakpoints
+// stopRule is the common form of all moves: stop at the first step, in one direction, that is in one of frames (nil:
+// none), in thread (0: none), or at a breakpoint.
+type stopRule struct {
+	from     int
+	backward bool
+	frames   map[uint64]bool
+	thread   uint64
+	breaks   Breakpoints
 }
 
-// Move finds the stop for a verb at a step; 0 is ahead of the first, and going back one
-// more than there are is behind the last. It gives up when ctx ends.
-func (j *Journal) Move(ctx context.Context, from int, verb Verb, breaks Breakpoints) (Stop, error) {
-	j = j.still()
-	r := rule{from: from, back: verb == StepBack || verb == ReverseContinue, breaks: breaks}
-	if last := j.steps(); from == last+1 && verb == StepBack {
-		_, err := j.state(last)
+// FindStop returns where a move from a step stops. From 0 is before the first step; a backward move may also begin one
+// behind the last step. FindStop returns ctx's error when ctx ends.
+func (r *Recording) FindStop(ctx context.Context, from int, move Move, breaks Breakpoints) (Stop, error) {
+	reader := r.journal.Snapshot()
+	rule := stopRule{from: from, backward: move.isBackward(), breaks: breaks}
+	last := reader.Steps()
+	switch {
+	case from == last+1 && move == StepBack:
+		_, err := reader.State(last)
 		return Stop{Step: last, Reason: ReasonStep}, err
-	} else if from < 0 || from > last && (from > last+1 || !r.back) {
-		return Stop{}, fmt.Errorf("step %d: %w", from, ErrNoStep)
+	case from < 0 || from > last && (from > last+1 || !rule.backward):
+		return Stop{}, fmt.Errorf("step %d: %w", from, recording.ErrNoStep)
+	case move == Continue || move == ReverseContinue && from > 0:
+		return findStop(ctx, reader, rule)
+	case from == 0 && rule.backward:
+		return Stop{Reason: ReasonStart}, nil
+	case from == 0:
+		if first := reader.FirstStep(); first > 0 {
+			return Stop{Step: first, Reason: ReasonStep}, nil
+		}
+		return Stop{Reason: ReasonEnd}, nil
 	}
-	if from > 0 && verb != Continue && verb != ReverseContinue {
-		s, err := j.state(from)
-		if err != nil {
-			return Stop{}, err
-		}
-		r.aim(s, verb)
-		stack := s.Stack(s.Current)
-		if err := j.join(&r, stack[len(stack)-1]); err != nil {
-			return Stop{}, err
-		}
-	} else if from == 0 && verb != Continue {
-		if verb == StepBack || verb == ReverseContinue {
-			return Stop{Reason: ReasonStart}, nil
-		}
-		return j.first()
-	}
-	return j.find(ctx, r)
-}
-
-// Goto checks that a step can be shown.
-func (j *Journal) Goto(step int) (Stop, error) {
-	j.mu.RLock()
-	defer j.mu.RUnlock()
-	if _, err := j.state(step); err != nil {
+	s, err := reader.State(from)
+	if err != nil {
 		return Stop{}, err
 	}
-	return Stop{Step: step, Reason: ReasonStep}, nil
-}
-
-func (j *Journal) first() (Stop, error) {
-	for _, c := range j.all() {
-		if c.First <= c.Last {
-			return Stop{Step: c.First, Reason: ReasonStep}, nil
-		}
-	}
-	return Stop{Reason: ReasonEnd}, nil
-}
-
-func (r *rule) aim(s *State, verb Verb) {
+	rule.setTarget(s, move)
 	stack := s.Stack(s.Current)
-	lane := stack[0].Lane
-	if verb == StepIn {
-		r.lane = lane
+	if err := r.roots.addOtherRoot(reader, &rule, stack[len(stack)-1]); err != nil {
+		return Stop{}, err
+	}
+	return findStop(ctx, reader, rule)
+}
+
+// setTarget sets the frames or the thread in which a step from s stops.
+func (r *stopRule) setTarget(s *recording.State, move Move) {
+	stack := s.Stack(s.Current)
+	thread := stack[0].Thread
+	if move == StepIn {
+		r.thread = thread
 		return
 	}
-	if verb == StepOut {
+	if move == StepOut {
 		stack = stack[1:]
 	}
 	r.frames = map[uint64]bool{}
 	for _, f := range stack {
-		if f.Lane == lane {
+		if f.Thread == thread {
 			r.frames[f.Number] = true
 		}
 	}
 }
 
-// find applies a rule. A chunk in which nothing can match is not opened. What is sought
-// among a million steps can take seconds, unless ctx ends first.
-func (j *Journal) find(ctx context.Context, r rule) (Stop, error) {
-	w, err := j.watch(r)
-	if err != nil {
-		return Stop{}, err
-	}
-	chunks := j.all()
-	if r.back {
-		chunks = slices.Clone(chunks)
+// findStop applies a rule. It decodes only chunks in which the rule may stop. A search through a million steps may take
+// seconds, unless ctx ends first.
+func findStop(ctx context.Context, reader *recording.Reader, rule stopRule) (Stop, error) {
+	w := newStopSearch(reader, rule)
+	chunks := slices.Clone(reader.Chunks())
+	if rule.backward {
 		slices.Reverse(chunks)
 	}
 	for _, c := range chunks {
-		if r.back && c.First > r.from || !r.back && c.Last < r.from {
-			w.pass(c)
-			continue
-		}
-		if !w.may(c) {
-			w.pass(c)
+		outside := rule.backward && c.First > rule.from || !rule.backward && c.Last < rule.from
+		if outside || !w.mayStopIn(c) {
+			w.skip(c)
 			continue
 		}
 		if err := w.search(ctx, c); err != nil {
 			return Stop{}, err
 		}
-		if w.found.Step > 0 && (!r.back || w.found.Step >= c.First) {
+		if w.found.Step > 0 && (!rule.backward || w.found.Step >= c.First) {
 			return w.found, nil
 		}
 	}
-	if w.found.Step > 0 {
+	switch {
+	case w.found.Step > 0:
 		return w.found, nil
+	case rule.backward:
+		return Stop{Step: reader.FirstStep(), Reason: ReasonStart}, nil
 	}
-	if r.back {
-		stop, err := j.first()
-		stop.Reason = ReasonStart
-		return stop, err
-	}
-	return Stop{Step: j.steps(), Reason: ReasonEnd}, nil
+	return Stop{Step: reader.Steps(), Reason: ReasonEnd}, nil
 }
 
-// watcher looks for a rule's stop in one chunk after the other.
-type watcher struct {
-	j     *Journal
-	rule  rule
-	lines []line
-	hits  []int // of each line breakpoint, ahead of the chunk that comes (going back: up to its end)
-	names []uint64
-	found Stop
+// stopSearch searches for a rule's stop, chunk by chunk.
+type stopSearch struct {
+	reader *recording.Reader
+	table  *recording.Table
+	rule   stopRule
+	lines  []recording.Location // of the line breakpoints
+	hits   []int                // of each line breakpoint, before the next chunk; in a backward search, up to its end
+	names  []uint64             // of the data breakpoints
+	found  Stop
 }
 
-func (j *Journal) watch(r rule) (*watcher, error) {
-	w := &watcher{j: j, rule: r}
-	for _, b := range r.breaks.Lines {
-		w.lines = append(w.lines, line{j.table.byName[b.File], int64(b.Line)})
+func newStopSearch(reader *recording.Reader, rule stopRule) *stopSearch {
+	w := &stopSearch{reader: reader, table: reader.Table(), rule: rule}
+	file := w.table.NumberOf(w.table.ProgramFile())
+	for _, b := range rule.breaks.Lines {
+		w.lines = append(w.lines, recording.Location{File: file, Line: int64(b.Line)})
 	}
 	w.hits = make([]int, len(w.lines))
-	for _, v := range r.breaks.Data {
-		w.names = append(w.names, j.table.byName[v.Name])
+	for _, v := range rule.breaks.Data {
+		w.names = append(w.names, w.table.NumberOf(v.Name))
 	}
-	if r.back {
-		for _, c := range j.all() {
-			w.count(c, 1)
+	if rule.backward {
+		for _, c := range reader.Chunks() {
+			w.addHits(c, 1)
 		}
 	}
-	return w, nil
+	return w
 }
 
-func (w *watcher) count(c *Chunk, sign int) {
+func (w *stopSearch) addHits(c *recording.Chunk, sign int) {
 	for i, l := range w.lines {
-		w.hits[i] += sign * c.count(l)
+		w.hits[i] += sign * c.LineCount(l)
 	}
 }
 
-func (w *watcher) pass(c *Chunk) {
-	if w.rule.back {
-		w.count(c, -1)
+// skip passes a chunk in which the rule does not stop.
+func (w *stopSearch) skip(c *recording.Chunk) {
+	if w.rule.backward {
+		w.addHits(c, -1)
 	} else {
-		w.count(c, 1)
+		w.addHits(c, 1)
 	}
 }
 
-func (w *watcher) may(c *Chunk) bool {
-	if w.rule.lane != 0 || w.rule.breaks.Exceptions && c.raises {
+func (w *stopSearch) mayStopIn(c *recording.Chunk) bool {
+	if w.rule.thread != 0 || w.rule.breaks.Exceptions && c.Raises {
 		return true
 	}
 	for f := range w.rule.frames {
-		if c.frames[f] {
+		if c.HasFrame(f) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(w.names, c.changes) || slices.ContainsFunc(w.lines, func(l line) bool { return c.count(l) > 0 })
+	return slices.ContainsFunc(w.names, c.MayChange) ||
+		slices.ContainsFunc(w.lines, func(l recording.Location) bool { return c.LineCount(l) > 0 })
 }
 
-// search finds the nearest match in a chunk: going back, the last one before from.
-func (w *watcher) search(ctx context.Context, c *Chunk) error {
-	counted := slices.ContainsFunc(w.rule.breaks.Lines, func(b LineBreak) bool { return b.Hits > 0 || b.HitOp != "" })
-	if !w.rule.back {
+// search finds the nearest stop in a chunk. A backward search replays from one checkpoint after the other, the nearest
+// first.
+func (w *stopSearch) search(ctx context.Context, c *recording.Chunk) error {
+	countsHits := slices.ContainsFunc(w.rule.breaks.Lines, LineStop.countsHits)
+	if !w.rule.backward {
 		from := w.rule.from
-		if counted {
+		if countsHits {
 			from = 0
 		}
-		return w.see(ctx, c, from, math.MaxInt)
+		return w.replay(ctx, c, from, math.MaxInt)
 	}
-	w.count(c, -1) // what was counted is ahead of the chunk's end
+	w.addHits(c, -1) // so that hits are those before the chunk
 	starts := []int{0}
-	if !counted {
+	if !countsHits {
 		var err error
-		if starts, err = w.j.spans(c, w.rule.from); err != nil {
+		if starts, err = w.reader.CheckpointSteps(c, w.rule.from); err != nil {
 			return err
 		}
 	}
@@ -274,10 +267,10 @@ func (w *watcher) search(ctx context.Context, c *Chunk) error {
 	for _, start := range starts {
 		later := w.found
 		w.found = Stop{}
-		if err := w.see(ctx, c, start, end); err != nil {
+		if err := w.replay(ctx, c, start, end); err != nil {
 			return err
 		}
-		if w.found.Step < later.Step { // an exception of a line that is further back
+		if w.found.Step < later.Step { // an exception that belongs to a line before the checkpoint
 			w.found = later
 		}
 		if w.found.Step > max(start, c.First-1) {
@@ -288,70 +281,68 @@ func (w *watcher) search(ctx context.Context, c *Chunk) error {
 	return nil
 }
 
-// see offers the matches in a chunk behind a step, up to the line of another; going
-// forward, the first.
-func (w *watcher) see(ctx context.Context, c *Chunk, from, until int) error {
+// replay offers the stops in a chunk behind a step, up to another one; a forward search ends at the first stop.
+func (w *stopSearch) replay(ctx context.Context, c *recording.Chunk, from, until int) error {
 	hits := slices.Clone(w.hits)
-	trackers := make([]*tracker, len(w.names))
+	trackers := make([]*changeTracker, len(w.names))
 	for i, v := range w.rule.breaks.Data {
-		trackers[i] = &tracker{frame: v.Frame, name: w.names[i]}
+		trackers[i] = &changeTracker{frame: v.Frame, name: w.names[i]}
 	}
-	left := false // by an exception, which then is raised again in the caller
-	err := w.j.replayFrom(c, from, func(*State) bool { return true }, func(s *State, rec *Record) bool {
-		if rec.Kind == KindRaise && w.rule.breaks.Exceptions && !left {
-			if step := s.Frames[s.Current].Step; step > 0 {
+	unwound := false // the previous record: the exception is then raised again in the caller
+	err := w.reader.ReplayAfter(c, from, nil, func(s *recording.State, rec *recording.Record) bool {
+		if rec.Kind == recording.KindRaise && w.rule.breaks.Exceptions && !unwound {
+			if step := s.CurrentFrame().Step; step > 0 {
 				w.offer(Stop{Step: step, Reason: ReasonException})
 			}
 		}
-		left = rec.Kind == KindUnwind
+		unwound = rec.Kind == recording.KindUnwind
 		for _, t := range trackers {
 			t.see(s, rec)
 		}
-		if rec.Kind == KindLine {
-			w.line(s, hits)
+		if rec.Kind == recording.KindLine {
+			w.seeLine(s, hits)
 			for i, t := range trackers {
 				if t.take() {
-					w.offer(Stop{Step: s.Step, Reason: ReasonData, Break: i})
+					w.offer(Stop{Step: s.Step, Reason: ReasonData, Index: i})
 				}
 			}
 		}
-		return s.Step < until && (w.rule.back || w.found.Step == 0) && ctx.Err() == nil
+		return s.Step < until && (w.rule.backward || w.found.Step == 0) && ctx.Err() == nil
 	})
-	if !w.rule.back {
+	if !w.rule.backward {
 		w.hits = hits
 	}
 	return errors.Join(err, ctx.Err())
 }
 
-// line looks at one step.
-func (w *watcher) line(s *State, hits []int) {
-	f := s.Frames[s.Current]
-	at := line{w.j.table.Code(f.Code).File, f.Line}
+// seeLine offers the stops at one step.
+func (w *stopSearch) seeLine(s *recording.State, hits []int) {
+	f := s.CurrentFrame()
+	at := recording.Location{File: w.table.Code(f.Code).File, Line: f.Line}
 	for i, l := range w.lines {
 		if l != at {
 			continue
 		}
 		hits[i]++
 		b := w.rule.breaks.Lines[i]
-		if !b.wants(hits[i]) {
+		if !b.wantsHit(hits[i]) {
 			continue
 		}
 		if b.Condition != nil {
-			if holds, err := b.Condition.Holds(s, &w.j.table); err != nil || !holds {
+			if holds, err := b.Condition.Holds(s, w.table); err != nil || !holds {
 				continue
 			}
 		}
-		w.offer(Stop{Step: s.Step, Reason: ReasonLine, Break: i})
+		w.offer(Stop{Step: s.Step, Reason: ReasonBreakpoint, Index: i})
 	}
-	if w.rule.frames[f.Number] || w.rule.lane != 0 && w.rule.lane == f.Lane {
+	if w.rule.frames[f.Number] || w.rule.thread != 0 && w.rule.thread == f.Thread {
 		w.offer(Stop{Step: s.Step, Reason: ReasonStep})
 	}
 }
 
-// offer keeps the match that is nearest; of one step, the first that was offered, so
-// that a breakpoint goes ahead of the step that it is at.
-func (w *watcher) offer(stop Stop) {
-	if w.rule.back {
+// offer keeps the nearest stop. Of several stops at one step it keeps the first, so that a breakpoint precedes the step.
+func (w *stopSearch) offer(stop Stop) {
+	if w.rule.backward {
 		if stop.Step < w.rule.from && stop.Step > w.found.Step {
 			w.found = stop
 		}

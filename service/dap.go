@@ -26,10 +26,10 @@ func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, er
 		}
 		d.attachEditor(driver, in.Drive)
 		return &dap.Target{
-			Session: d.Session,
-			Close:   func() error { return s.CloseDebug(caller, d.ID) },
-			May:     func() error { return d.Drive(driver, false) },
-			Leave:   func() { d.detachEditor(driver) },
+			Session:  d.Session,
+			Close:    func() error { return s.CloseDebug(caller, d.ID) },
+			MayDrive: func() error { return d.Drive(driver, false) },
+			Detach:   func() { d.detachEditor(driver) },
 		}, nil
 	case in.Execution != "":
 		d, err := s.OpenPast(ctx, caller, in.Execution, driver)
@@ -44,7 +44,7 @@ func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, er
 		if err != nil {
 			return nil, err
 		}
-		d.Settled(ctx) // waits until the code is at its first line, or over if it has none
+		d.WaitForStop(ctx) // waits until the code is at its first line, or over if it has none
 		return &dap.Target{Session: d.Session, Fresh: true, Close: func() error { return s.CloseDebug(caller, d.ID) }}, nil
 	}
 	return nil, errors.New("attach needs a session, an execution, or a sandbox with code")

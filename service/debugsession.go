@@ -45,7 +45,7 @@ var errDebuggerIdle = errors.New("nobody used the debugger")
 // DebugStart is how a debug session begins.
 type DebugStart struct {
 	Job         Job
-	Breakpoints []debugger.SourceBreakpoint
+	Breakpoints []debugger.LineBreakpoint
 	Exceptions  []string // filters
 	StopOnEntry bool
 	Driver      string // the client whose commands are obeyed
@@ -61,19 +61,19 @@ func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID s
 	if err != nil {
 		return nil, nil, err
 	}
-	journal, err := debugger.NewJournal()
+	recorded, err := debugger.NewRecording(start.Job.Code)
 	if err != nil {
 		return nil, nil, err
 	}
 	d := &DebugSession{
-		Session: debugger.NewSession(journal, debugger.Source(start.Job.Code), true), ID: s.NewID(), SandboxID: sandboxID, owner: caller.User,
+		Session: debugger.NewSession(recorded), ID: s.NewID(), SandboxID: sandboxID, owner: caller.User,
 		over: make(chan struct{}), driver: start.Driver, lastUsed: s.Clock(), idleTimeout: time.Duration(live.sandbox.Policy.IdleTimeout) * time.Second,
 	}
 	d.OnUse(func() { d.touch(s.Clock()) })
-	d.SetEntry(start.StopOnEntry)
-	views, err := d.SetLines(start.Breakpoints)
+	d.SetStopOnEntry(start.StopOnEntry)
+	views, err := d.SetLineBreakpoints(start.Breakpoints)
 	if err == nil {
-		err = d.SetExceptions(start.Exceptions)
+		err = d.SetExceptionFilters(start.Exceptions)
 	}
 	if err != nil {
 		return nil, nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "breakpoints", Detail: err.Error()}
@@ -83,7 +83,7 @@ func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID s
 	}
 	runCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	d.cancel = cancel
-	debug := &interactiveRun{session: d, journal: journal, began: make(chan error, 1)}
+	debug := &interactiveRun{session: d, recorded: recorded, began: make(chan error, 1)}
 	job := start.Job
 	job.debug = debug
 	go func() {
@@ -114,7 +114,7 @@ func (s *Service) OpenPast(ctx context.Context, caller sandbox.Key, executionID,
 		return nil, &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "this run goes on; use its own session", RetryAfter: 1}
 	}
 	d := &DebugSession{
-		Session: debugger.NewSession(r.Journal, r.Source, false), ID: s.NewID(), execution: executionID, owner: caller.User,
+		Session: debugger.NewPastSession(r.Recording), ID: s.NewID(), execution: executionID, owner: caller.User,
 		over: make(chan struct{}), driver: driver, lastUsed: s.Clock(), idleTimeout: pastIdleTimeout, result: &e,
 	}
 	d.OnUse(func() { d.touch(s.Clock()) })
@@ -208,17 +208,17 @@ func (d *DebugSession) setExecution(executionID string) {
 
 // end tells the debugger's clients that the run is over. e is nil if it never began.
 func (d *DebugSession) end(e *sandbox.Execution) {
-	body := map[string]any{"exitCode": 1}
+	exit := debugger.Exited{Code: 1}
 	if e != nil {
-		body["status"], body["execution_id"] = e.Status, e.ID
+		exit.Status, exit.Execution = string(e.Status), e.ID
 		if e.Status == sandbox.StatusCompleted {
-			body["exitCode"] = 0
+			exit.Code = 0
 		}
 	}
 	d.mu.Lock()
 	d.result = e
 	d.mu.Unlock()
-	d.Ended(body)
+	d.Ended(exit)
 	close(d.over)
 }
 
@@ -272,7 +272,7 @@ func (s *debugSessions) expire(now time.Time) {
 		switch {
 		case isOver && unused > pastIdleTimeout:
 			s.remove(id)
-		case !isOver && unused > d.idleTimeout && d.Where().State == debugger.StateStopped:
+		case !isOver && unused > d.idleTimeout && d.Position().State == debugger.StateStopped:
 			d.cancel(errDebuggerIdle)
 		}
 	}
@@ -283,7 +283,7 @@ func (s *debugSessions) expire(now time.Time) {
 type interactiveRun struct {
 	*recording // set by begin
 	session    *DebugSession
-	journal    *debugger.Journal
+	recorded   *debugger.Recording
 	began      chan error // gets nil when the code begins
 
 	mu      sync.Mutex // stdout and stderr come from goroutines of their own
@@ -309,16 +309,16 @@ func (i *interactiveRun) Print(name string, text []byte) {
 	if stream.isFull || len(text) == 0 {
 		return
 	}
-	i.session.Printed(name, string(stream.take(text)))
+	i.session.AddOutput(name, string(stream.take(text)))
 	if stream.isFull {
-		i.session.Printed("console", "more than max_output_size was written to "+name+": the rest is not shown here\n")
+		i.session.AddOutput(debugger.OutputConsole, "more than max_output_size was written to "+name+": the rest is not shown here\n")
 	}
 }
 
 // flush shows the beginning of a character whose end never came.
 func (i *interactiveRun) flush() {
 	for name, stream := range i.streams {
-		i.session.Printed(name, string(stream.partial))
+		i.session.AddOutput(name, string(stream.partial))
 	}
 }
 

@@ -11,12 +11,12 @@ import (
 
 // The janitor asks each session for its state, which a busy session answers late.
 func TestBusySessionHoldsUpNoOther(t *testing.T) {
-	journal, err := debugger.NewJournal()
+	recording, err := debugger.NewRecording("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	busy, free, paused, expired := make(chan bool), make(chan bool), make(chan error, 1), make(chan bool)
-	d := &DebugSession{Session: debugger.NewSession(journal, nil, true), ID: "busy"}
+	d := &DebugSession{Session: debugger.NewSession(recording), ID: "busy"}
 	d.Begin(func() { close(busy); <-free })
 	var s debugSessions
 	if err := s.add(d); err != nil {
@@ -26,7 +26,7 @@ func TestBusySessionHoldsUpNoOther(t *testing.T) {
 	<-busy
 	go func() { s.expire(time.Now()); close(expired) }()
 	for stacks := make([]byte, 1<<20); ; runtime.Gosched() {
-		if text := stacks[:runtime.Stack(stacks, true)]; bytes.Contains(text, []byte("debugger.(*Session).Where(")) {
+		if text := stacks[:runtime.Stack(stacks, true)]; bytes.Contains(text, []byte("debugger.(*Session).Position(")) {
 			break // the janitor waits for the session
 		}
 	}

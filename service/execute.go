@@ -278,15 +278,15 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 	}
 	switch {
 	case r.job.debug != nil:
-		r.recording = r.service.startRecording(&r.opening, r.job.debug.journal, nil)
+		r.recording = r.service.startRecording(&r.opening, r.job.debug.recorded, nil)
 		r.job.debug.begin(r.recording, r.opening.ID, r.sandbox.Policy.MaxOutputSize)
 		callbacks.Debugger, callbacks.Listener = r.job.debug, r.job.debug
 	case r.job.Steps != nil:
-		journal, err := debugger.NewJournal()
+		recorded, err := debugger.NewRecording(r.job.Code)
 		if err != nil {
 			return sandbox.Outcome{}, err
 		}
-		r.recording = r.service.startRecording(&r.opening, journal, r.job.Steps)
+		r.recording = r.service.startRecording(&r.opening, recorded, r.job.Steps)
 		callbacks.Debugger = r.recording
 	}
 	request := supervisor.Request{ExecutionID: r.opening.ID, Code: r.job.Code, Context: r.job.Context, Timeout: r.job.Timeout}

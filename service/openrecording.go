@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"glasshouse/debugger"
+	recordings "glasshouse/debugger/recording"
 	"glasshouse/sandbox"
 )
 
 // OpenRecording is the recording of a debugged run with its source. It can be read while
 // the run goes on.
 type OpenRecording struct {
-	*debugger.Journal
-	Source []string
-	Bytes  int64 // that history keeps of it; 0 while the run goes on
+	*debugger.Recording
+	Bytes int64 // that history keeps of it; 0 while the run goes on
 }
 
 // maxCachedRecordings is how many recordings of past runs stay open.
@@ -105,18 +105,18 @@ func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID 
 	if err != nil {
 		return nil, err
 	}
-	journal, err := debugger.Open(chunks, func(sequence int) ([]byte, error) {
+	recorded, err := debugger.OpenRecording(e.Code, chunks, func(sequence int) ([]byte, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), chunkReadTimeout)
 		defer cancel()
 		return s.History.ChunkData(ctx, executionID, sequence)
 	})
-	if errors.Is(err, debugger.ErrVersion) {
+	if errors.Is(err, recordings.ErrVersion) {
 		return nil, sandbox.Errorf(sandbox.FaultNotFound, "another version of the service made the recording of this execution, in a format that this version cannot read")
 	}
 	if err != nil {
 		return nil, err
 	}
-	r := &OpenRecording{Journal: journal, Source: debugger.Source(e.Code)}
+	r := &OpenRecording{Recording: recorded}
 	for _, c := range chunks {
 		r.Bytes += c.Bytes
 	}
@@ -128,7 +128,7 @@ func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID 
 
 // Steps returns a page of a recording's steps as the step stream showed them.
 func (s *Service) Steps(r *OpenRecording, from, limit int) ([]sandbox.Step, error) {
-	lines, err := r.Lines(from, from+limit-1, r.Source)
+	lines, err := r.Lines(from, from+limit-1)
 	steps := []sandbox.Step{}
 	for _, l := range lines {
 		step := s.step(l)

@@ -21,16 +21,14 @@ type RecordingRetention struct {
 // chunkWriteTimeout is how long history may take for one chunk of a recording.
 const chunkWriteTimeout = 5 * time.Second
 
-// recording records a debugged run while it runs: it appends to the journal, hands chunks
+// recording records a debugged run while it runs: it fills the debugger's recording, hands chunks
 // to history, and streams steps. It is the supervisor.DebugDriver of a run without
 // breakpoints.
 type recording struct {
 	service   *Service
 	execution *sandbox.Execution // as it began
-	journal   *debugger.Journal
-	steps     *debugger.Plain // nil if nobody wants the steps
-	noSteps   bool            // the reader of the steps wants no more
-	missing   int64           // chunks that history has not taken, after end
+	recorded  *debugger.Recording
+	missing   int64 // chunks that history has not taken, after end
 
 	mu      sync.Mutex // guards the fields below
 	pending []sandbox.Chunk
@@ -39,22 +37,12 @@ type recording struct {
 }
 
 // startRecording starts the recording of an execution. steps gets each line; it may be nil.
-func (s *Service) startRecording(e *sandbox.Execution, journal *debugger.Journal, steps func(sandbox.Step) bool) *recording {
-	r := &recording{service: s, execution: e, journal: journal}
-	source := debugger.Source(e.Code)
-	s.recordings.begin(e.ID, &OpenRecording{Journal: journal, Source: source})
-	if steps == nil {
-		return r
+func (s *Service) startRecording(e *sandbox.Execution, recorded *debugger.Recording, steps func(sandbox.Step) bool) *recording {
+	r := &recording{service: s, execution: e, recorded: recorded}
+	s.recordings.begin(e.ID, &OpenRecording{Recording: recorded})
+	if steps != nil {
+		recorded.StreamLines(func(l debugger.Line) bool { return steps(s.step(l)) })
 	}
-	journal.Follow(func(t *debugger.Table, state *debugger.State, record *debugger.Record) {
-		if r.noSteps {
-			return
-		}
-		if r.steps == nil {
-			r.steps = debugger.NewPlain(t, state, source, func(l debugger.Line) { r.noSteps = r.noSteps || !steps(s.step(l)) })
-		}
-		r.steps.See(state, record)
-	})
 	return r
 }
 
@@ -69,9 +57,9 @@ func (r *recording) Stopped(context.Context, []byte, supervisor.Command) (any, e
 	return nil, errors.New("a stop in a run that has no breakpoints")
 }
 
-// Records appends what the recorder wrote to the journal.
+// Records appends what the recorder wrote to the recording.
 func (r *recording) Records(b []byte) error {
-	err := r.journal.Append(b)
+	err := r.recorded.Append(b)
 	r.writeChunks()
 	return err
 }
@@ -81,7 +69,7 @@ func (r *recording) Records(b []byte) error {
 func (r *recording) writeChunks() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pending = append(r.pending, r.journal.Take()...)
+	r.pending = append(r.pending, r.recorded.TakeChunks()...)
 	if r.failed || len(r.pending) == 0 || r.writing != nil {
 		return
 	}
@@ -129,11 +117,7 @@ func (r *recording) wait() int {
 
 // end closes the recording and tries once more to write what is pending.
 func (r *recording) end() {
-	r.journal.End(func(last *debugger.State) {
-		if r.steps != nil && !r.noSteps {
-			r.steps.End(last)
-		}
-	})
+	r.recorded.End()
 	r.wait()
 	r.mu.Lock()
 	r.failed = false

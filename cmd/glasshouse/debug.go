@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"glasshouse/debugger"
+	"glasshouse/debugger/dap"
 	"glasshouse/sandbox"
 	"glasshouse/service/httpapi"
 )
@@ -73,15 +74,15 @@ type terminal struct {
 	out         io.Writer
 	path        string // of the session in the API
 	source      []string
-	breakpoints []debugger.SourceBreakpoint
-	where       debugger.Where
+	breakpoints []dap.SourceBreakpoint
+	where       debugger.Position
 	ended       bool // the output of the program has been printed
 }
 
 // sessionState is the answer of the API to opening, reading and moving a session.
 type sessionState struct {
 	Session string             `json:"session_id"`
-	Where   debugger.Where     `json:"where"`
+	Where   debugger.Position  `json:"where"`
 	Result  *sandbox.Execution `json:"result"`
 }
 
@@ -100,7 +101,7 @@ func (c *client) debug(ctx context.Context, code string, in io.Reader, out io.Wr
 	if err := c.call(ctx, "POST", "/sandbox/"+box.ID+"/debug/sessions", map[string]any{"code": code, "stop_on_entry": true}, &state); err != nil {
 		return err
 	}
-	t := &terminal{client: c, out: out, path: "/debug/sessions/" + state.Session, source: debugger.Source(code)}
+	t := &terminal{client: c, out: out, path: "/debug/sessions/" + state.Session, source: debugger.SplitSource(code)}
 	defer func() { _ = c.call(cleanup, "DELETE", t.path, nil, &map[string]any{}) }()
 	if err := t.showStop(ctx, state); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (t *terminal) command(ctx context.Context, command, argument string) error 
 	case "where", "w":
 		return t.showCalls(ctx)
 	case "list", "l":
-		for _, line := range debugger.Around(t.source, t.where.Line) {
+		for _, line := range debugger.SourceContext(t.source, t.where.Line) {
 			mark := "  "
 			if line.Current {
 				mark = "=>"
@@ -186,7 +187,7 @@ func (t *terminal) showCalls(ctx context.Context) error {
 			Line int64
 		} `json:"stackFrames"`
 	}
-	if err := t.request(ctx, "stackTrace", map[string]any{"threadId": t.where.Lane}, &body); err != nil {
+	if err := t.request(ctx, "stackTrace", map[string]any{"threadId": t.where.Thread}, &body); err != nil {
 		return err
 	}
 	for _, f := range body.Frames {
@@ -203,10 +204,10 @@ func (t *terminal) setBreakpoints(ctx context.Context, command, argument string)
 		if err != nil {
 			return fmt.Errorf("%s needs the number of a line", command)
 		}
-		list := slices.DeleteFunc(slices.Clone(t.breakpoints), func(b debugger.SourceBreakpoint) bool { return b.Line == line })
+		list := slices.DeleteFunc(slices.Clone(t.breakpoints), func(b dap.SourceBreakpoint) bool { return b.Line == line })
 		if command == "break" {
 			condition = strings.TrimPrefix(strings.TrimSpace(condition), "if ")
-			list = append(list, debugger.SourceBreakpoint{Line: line, Condition: condition})
+			list = append(list, dap.SourceBreakpoint{Line: line, Condition: condition})
 		}
 		var body struct{ Breakpoints []debugger.BreakpointView }
 		if err := t.request(ctx, "setBreakpoints", map[string]any{"breakpoints": list}, &body); err != nil {

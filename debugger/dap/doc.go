@@ -1,9 +1,13 @@
-// Package dap speaks the Debug Adapter Protocol with one client at a time for each
-// connection, over a debugger's Session.
+// Package dap is the Debug Adapter Protocol (DAP) of a debugger's Session. One table, in requests.go, lists all requests
+// with their handlers and the capabilities that announce them. Do executes one request of a session; the HTTP API uses
+// the same requests. Serve speaks the protocol with one client over a stream.
 //
-// Serve reads a connection's requests in its caller's goroutine; another answers them, one
-// after the other, and a third tells the session's events. All end with the connection,
-// which Serve closes. A cancel is answered ahead of its turn: it ends the context of the
-// request that it names. A client first sends initialize, then attach with its token and
-// what to attach to; until then it is answered nothing else, and may send little, for attachTime; then its connection ends.
+// Messages use the types of github.com/google/go-dap, except where they cannot express what is needed; such types say
+// why. The framing is our own, because that of go-dap reads a header of any length into memory, and accepts messages of
+// 4 MiB from clients that have not shown a key.
+//
+// Serve starts two goroutines besides its caller's: the caller's reads requests, the second executes them one after the
+// other, and the third sends the session's events. All end with the stream, which Serve closes. A cancel request does
+// not wait for its turn: it ends the context of the request that it names. Before it has attached with a token, a client
+// may send only a few requests, in small messages, and for attachTimeout; then the connection ends.
 package dap

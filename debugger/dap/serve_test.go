@@ -16,118 +16,128 @@ import (
 	"glasshouse/debugger"
 )
 
-// served is a client's end of a connection that Serve has, within a bubble of synctest:
-// net.Pipe holds nothing, so what is not read there is not read.
-func served(t *testing.T, open Opener) (client net.Conn, over chan error) {
+// serve starts Serve within a bubble of synctest, and returns the client's end of the connection. A net.Pipe has no
+// buffer: Serve has read what the client has written.
+func serve(t *testing.T, open Opener) (client net.Conn, ended chan error) {
 	t.Helper()
 	client, server := net.Pipe()
-	over = make(chan error, 1)
-	go func() { over <- Serve(t.Context(), server, open) }()
+	ended = make(chan error, 1)
+	go func() { ended <- Serve(t.Context(), server, open) }()
 	t.Cleanup(func() { client.Close() })
-	return client, over
+	return client, ended
 }
 
-func message(command string, arguments string) string {
+func frame(command string, arguments string) string {
 	text := fmt.Sprintf(`{"seq":1,"type":"request","command":%q,"arguments":%s}`, command, arguments)
 	return fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(text), text)
 }
 
-func refuse(context.Context, Attach) (*Target, error) { return nil, errors.New("no") }
+func padding(kilobytes int) string { return `"` + strings.Repeat("x", kilobytes<<10) + `"` }
 
-// takes says how many of these messages are read from a client that reads no answer.
-func takes(t *testing.T, client net.Conn, text string, most int) int {
-	t.Helper()
+func refuse(context.Context, Attach) (*Target, error) { return nil, errors.New("refused") }
+
+// countAccepted returns how many of these messages are read from a client that reads no response.
+func countAccepted(client net.Conn, text string, limit int) int {
 	_ = client.SetWriteDeadline(time.Now().Add(time.Second))
-	for n := range most {
+	for n := range limit {
 		if _, err := io.WriteString(client, text); err != nil {
 			return n
 		}
 	}
-	return most
+	return limit
 }
 
-func TestAClientThatDoesNotAttachEnds(t *testing.T) {
-	for name, sends := range map[string]string{"nothing": "", "initialize": message("initialize", "{}"), "a wrong token": message("attach", `{"token":"x"}`)} {
+func TestClientThatDoesNotAttachIsDisconnected(t *testing.T) {
+	t.Parallel()
+	for name, sent := range map[string]string{
+		"nothing": "", "initialize": frame("initialize", "{}"), "wrong token": frame("attach", `{"token":"x"}`),
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			client, over := served(t, refuse)
+			client, ended := serve(t, refuse)
 			go func() { _, _ = io.Copy(io.Discard, client) }()
-			_, _ = io.WriteString(client, sends)
-			began := time.Now()
-			if err := <-over; err != nil || time.Since(began) != 10*time.Second {
-				t.Errorf("%s: it ends after %s: %v", name, time.Since(began), err)
+			_, _ = io.WriteString(client, sent)
+			start := time.Now()
+			if err := <-ended; err != nil || time.Since(start) != attachTimeout {
+				t.Errorf("%s: got %v after %s, want an end after %s", name, err, time.Since(start), attachTimeout)
 			}
 		})
 	}
 }
 
-// Without a token little is held, in messages, bytes, and of a command's name.
-func TestLittleWaitsBeforeAttach(t *testing.T) {
+func TestLittleIsReadBeforeAttach(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		client, _ := served(t, refuse)
-		if n := takes(t, client, message("initialize", "{}"), 1000); n > 2*earlyPending+300 { // as many as fit in bufio's 16 KB, too
-			t.Errorf("%d messages were taken", n)
+		client, _ := serve(t, refuse)
+		limit := 2*maxWaitingBeforeAttach + 300 // some messages fit in the read buffer
+		if n := countAccepted(client, frame("initialize", "{}"), 1000); n > limit {
+			t.Errorf("got %d messages, want at most %d", n, limit)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		client, _ := served(t, refuse)
-		if n := takes(t, client, message("initialize", `"`+strings.Repeat("x", 200<<10)+`"`), 1000); n > 4 {
-			t.Errorf("%d large messages were taken", n)
+		client, _ := serve(t, refuse)
+		if n := countAccepted(client, frame("initialize", padding(200)), 1000); n > 4 {
+			t.Errorf("got %d messages of 200 KB, want at most 4", n)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		client, over := served(t, refuse)
-		go func() { _, _ = io.WriteString(client, message("initialize", `"`+strings.Repeat("x", 256<<10)+`"`)) }()
-		began := time.Now()
-		if err := <-over; err == nil || time.Since(began) != 0 {
-			t.Errorf("a message that is too large was taken: it ends after %s, %v", time.Since(began), err)
+		client, ended := serve(t, refuse)
+		go func() { _, _ = io.WriteString(client, frame("initialize", padding(256))) }()
+		start := time.Now()
+		if err := <-ended; err == nil || time.Since(start) != 0 {
+			t.Errorf("a message over the limit: got %v after %s, want an error at once", err, time.Since(start))
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		client, _ := served(t, refuse)
-		_, _ = io.WriteString(client, message(strings.Repeat("ä", 100_000), "{}"))
-		body, err := readFrame(bufio.NewReader(client), all)
-		var said response
-		if err != nil || json.Unmarshal(body, &said) != nil || said.Command != strings.Repeat("ä", maxCommand) {
-			t.Errorf("%.300s, %v", body, err)
-		}
-	})
-}
-
-// A page in a browser can send a message within HTTP; its first line ends the connection.
-func TestHTTPIsNotServed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client, over := served(t, refuse)
-		go func() { _, _ = io.WriteString(client, "POST /a:b HTTP/1.1\r\nHost: x\r\n"+message("initialize", "{}")) }()
-		began := time.Now()
-		if err := <-over; err == nil || time.Since(began) != 0 {
-			t.Errorf("after %s: %v", time.Since(began), err)
+		client, _ := serve(t, refuse)
+		_, _ = io.WriteString(client, frame(strings.Repeat("ä", 100_000), "{}"))
+		body, err := readFrame(bufio.NewReader(client), anyBody)
+		var got response
+		if err != nil || json.Unmarshal(body, &got) != nil || got.Command != strings.Repeat("ä", maxCommandChars) {
+			t.Errorf("a long command: got %.300s, %v, want it cut to %d characters", body, err, maxCommandChars)
 		}
 	})
 }
 
-// Who has attached may send large messages, many, and be slow to attach anew; but not
-// without bound. Who does not read its answers is left.
-func TestAfterAttach(t *testing.T) {
+// A page in a browser can send a message within an HTTP request. The request's first line ends the connection.
+func TestHTTPIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, ended := serve(t, refuse)
+		go func() {
+			_, _ = io.WriteString(client, "POST /a:b HTTP/1.1\r\nHost: x\r\n"+frame("initialize", "{}"))
+		}()
+		start := time.Now()
+		if err := <-ended; err == nil || time.Since(start) != 0 {
+			t.Errorf("got %v after %s, want an error at once", err, time.Since(start))
+		}
+	})
+}
+
+// A client that has attached may send large messages, and many, but not without bound. If it does not read the responses,
+// it is disconnected.
+func TestAttachedClientIsBounded(t *testing.T) {
+	t.Parallel()
 	open := func(context.Context, Attach) (*Target, error) {
-		time.Sleep(2 * attachTime) // in the bubble's time: a sandbox that starts slowly
-		return &Target{Session: &debugger.Session{}, May: func() error { return errors.New("another drives") }}, nil
+		time.Sleep(2 * attachTimeout) // in the bubble's time: a sandbox that starts slowly
+		return &Target{Session: &debugger.Session{}, MayDrive: func() error { return errors.New("another client drives") }}, nil
 	}
 	synctest.Test(t, func(t *testing.T) {
-		client, over := served(t, open)
+		client, ended := serve(t, open)
 		in := bufio.NewReader(client)
-		_, _ = io.WriteString(client, message("attach", `{"token":"x"}`))
-		for range 2 { // the answer, and initialized
-			if body, err := readFrame(in, all); err != nil {
-				t.Fatalf("%s, %v", body, err)
+		_, _ = io.WriteString(client, frame("attach", `{"token":"x"}`))
+		for range 2 { // the response and the event initialized
+			if body, err := readFrame(in, anyBody); err != nil {
+				t.Fatalf("got %s, %v", body, err)
 			}
 		}
-		large := message("continue", `"`+strings.Repeat("x", 3<<20)+`"`)
-		if n := takes(t, client, large, 100); n < maxWaiting/len(large) || n > maxWaiting/len(large)+1 {
-			t.Errorf("%d large messages were taken", n)
+		large := frame("continue", padding(3<<10))
+		want := maxWaitingBytes / len(large)
+		if n := countAccepted(client, large, 100); n < want || n > want+1 {
+			t.Errorf("got %d large messages, want %d", n, want)
 		}
-		began := time.Now()
-		if err := <-over; err == nil || time.Since(began) > writeTime {
-			t.Errorf("it ends after %s: %v", time.Since(began), err)
+		start := time.Now()
+		if err := <-ended; err == nil || time.Since(start) > writeTimeout {
+			t.Errorf("got %v after %s, want an error within %s", err, time.Since(start), writeTimeout)
 		}
 	})
 }

@@ -66,8 +66,9 @@ var libraries = map[string][]string{
 	"github.com/coder/websocket":       {"service/httpapi"},
 	"github.com/prometheus":            {"service/httpapi"}, // the metrics endpoint
 	"github.com/jackc/pgx":             {"dbaccess"},
-	"github.com/santhosh-tekuri":       {"service/httpapi"}, // its tests: JSON schema, for messages
-	"github.com/klauspost/compress":    {"debugger"},        // zstd, for chunks
+	"github.com/santhosh-tekuri":       {"service/httpapi"},    // its tests: JSON schema, for messages
+	"github.com/klauspost/compress":    {"debugger/recording"}, // zstd, for chunks
+	"github.com/google/go-dap":         {"debugger/dap"},
 	"github.com/pganalyze/pg_query_go": {"dbaccess"},
 	"golang.org/x/sys":                 {"sandbox/isolate", "sandbox/supervisor", "sandbox/protocol"},
 	"golang.org/x/net":                 {"sandbox/isolate"},            // bpf, for the filter's bytes

@@ -31,7 +31,7 @@ func (a *api) serveDAP(g *gin.Context) {
 		return // Accept has answered
 	}
 	stream := websocket.NetConn(ctx, socket, websocket.MessageBinary)
-	socket.SetReadLimit(dap.MaxFrame) // after NetConn, which removes the limit
+	socket.SetReadLimit(dap.MaxFrameBytes) // after NetConn, which removes the limit
 	if err := dap.Serve(ctx, stream, a.service.AttachDAP); err != nil {
 		a.log.WithError(err).WithField("request_id", infoFrom(ctx).id).Debug("a DAP connection failed")
 	}

@@ -187,7 +187,7 @@ func TestEveryDAPRequest(t *testing.T) {
 		if request == "disconnect" || request == "restart" {
 			continue
 		}
-		if message, _ := e.request(request, map[string]any{})["message"].(string); strings.Contains(message, "is no request") {
+		if message, _ := e.request(request, map[string]any{})["message"].(string); strings.Contains(message, "unsupported request") {
 			t.Errorf("%s: %s", request, message)
 		}
 	}

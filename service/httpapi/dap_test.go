@@ -264,7 +264,7 @@ func TestDAPOverWebSocket(t *testing.T) {
 	}
 	defer large.CloseNow()
 	// A type that is none, so that only the whole message's length can be too much.
-	_ = large.Write(t.Context(), websocket.MessageBinary, bytes.Repeat([]byte("Content-Length: 2\r\n\r\n{}"), dap.MaxFrame/20))
+	_ = large.Write(t.Context(), websocket.MessageBinary, bytes.Repeat([]byte("Content-Length: 2\r\n\r\n{}"), dap.MaxFrameBytes/20))
 	if _, _, err := large.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
 		t.Errorf("a message that is too large: %v", err)
 	}

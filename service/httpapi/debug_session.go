@@ -14,6 +14,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"glasshouse/debugger"
+	"glasshouse/debugger/dap"
 	"glasshouse/sandbox"
 	"glasshouse/service"
 )
@@ -46,11 +47,11 @@ type debugSession struct {
 	SandboxID   string                    `json:"sandbox_id,omitempty"`
 	ExecutionID string                    `json:"execution_id"`
 	Breakpoints []debugger.BreakpointView `json:"breakpoints,omitempty"`
-	Where       debugger.Where            `json:"where"`
+	Where       debugger.Position         `json:"where"`
 	Result      *sandbox.Execution        `json:"result,omitempty" doc:"The execution, when it has ended"`
 }
 
-func newDebugSession(d *service.DebugSession, where debugger.Where, breakpoints []debugger.BreakpointView) *debugSession {
+func newDebugSession(d *service.DebugSession, where debugger.Position, breakpoints []debugger.BreakpointView) *debugSession {
 	out := &debugSession{SessionID: d.ID, SandboxID: d.SandboxID, ExecutionID: d.Execution(), Breakpoints: breakpoints, Where: where}
 	if where.State == debugger.StateEnded {
 		out.Result = d.Result()
@@ -72,7 +73,7 @@ func sessionError(err error) error {
 }
 
 // breakpointList accepts line numbers as well as DAP's objects.
-type breakpointList []debugger.SourceBreakpoint
+type breakpointList []dap.SourceBreakpoint
 
 // UnmarshalJSON decodes a list of either form.
 func (l *breakpointList) UnmarshalJSON(text []byte) error {
@@ -81,7 +82,7 @@ func (l *breakpointList) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	for _, item := range list {
-		var b debugger.SourceBreakpoint
+		var b dap.SourceBreakpoint
 		if json.Unmarshal(item, &b.Line) != nil {
 			if err := json.Unmarshal(item, &b); err != nil {
 				return err
@@ -114,7 +115,7 @@ func (a *api) routeDebugSessions(r *routes) {
 	op := r.describe("POST", "/debug/sessions/{sid}/{command}", "sendDebugCommand", tagDebugger,
 		"Send a request of the Debug Adapter Protocol", http.StatusBadRequest, http.StatusRequestEntityTooLarge, forbidden, busy, gone)
 	op.Description = "The body has the request's arguments, the response its body. A command that moves the program also answers where it is. " +
-		"The commands are " + strings.Join(debugger.Requests(), ", ") + "; and drive, which makes the client the session's driver."
+		"The commands are " + strings.Join(dap.SessionRequests(), ", ") + "; and drive, which makes the client the session's driver."
 	op.Parameters = []*huma.Param{
 		stringParam("path", "sid", ""), stringParam("path", "command", ""),
 		{Name: "wait", In: "query", Description: "Seconds that a move may wait for the program to stop; 10 by default", Schema: &huma.Schema{Type: huma.TypeInteger}},
@@ -144,7 +145,7 @@ func (a *api) routeDebugSessions(r *routes) {
 func (a *api) openDebugSession(ctx context.Context, caller sandbox.Key, in *openDebugInput) (*debugSession, error) {
 	session, breakpoints, err := a.service.OpenDebug(ctx, caller, in.ID, service.DebugStart{
 		Job:         service.Job{Code: in.Body.Code, Context: json.RawMessage(in.Body.Context), Kind: sandbox.KindDebug},
-		Breakpoints: in.Body.Breakpoints, Exceptions: in.Body.Exceptions, StopOnEntry: in.Body.StopOnEntry, Driver: in.Client,
+		Breakpoints: dap.LineBreakpoints(in.Body.Breakpoints), Exceptions: in.Body.Exceptions, StopOnEntry: in.Body.StopOnEntry, Driver: in.Client,
 	})
 	if err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ func (a *api) openRecordingSession(ctx context.Context, caller sandbox.Key, in *
 	if err != nil {
 		return nil, err
 	}
-	return newDebugSession(session, session.Where(), nil), nil
+	return newDebugSession(session, session.Position(), nil), nil
 }
 
 func (a *api) getDebugSession(_ context.Context, caller sandbox.Key, in *debugSessionInput) (*debugSession, error) {
@@ -165,7 +166,7 @@ func (a *api) getDebugSession(_ context.Context, caller sandbox.Key, in *debugSe
 	if err != nil {
 		return nil, err
 	}
-	return newDebugSession(session, session.Where(), nil), nil
+	return newDebugSession(session, session.Position(), nil), nil
 }
 
 func (a *api) closeDebugSession(_ context.Context, caller sandbox.Key, in *debugSessionInput) (*message, error) {
@@ -190,7 +191,7 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 	if len(arguments) > 0 && json.Unmarshal(arguments, &checked) != nil {
 		return nil, sandbox.Errorf(sandbox.FaultMalformed, "the body is not a JSON object; send the request's arguments as one, or no body")
 	}
-	if command == driveCommand || debugger.Drives(command) {
+	if command == driveCommand || dap.Drives(command) {
 		if err := session.Drive(client, command == driveCommand); err != nil {
 			return nil, err
 		}
@@ -198,7 +199,7 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 	if command == driveCommand {
 		return map[string]any{"driver": client}, nil
 	}
-	body, err := session.Do(ctx, command, arguments)
+	body, err := dap.Do(ctx, session.Session, command, arguments)
 	if err != nil {
 		return nil, sessionError(err)
 	}
@@ -207,7 +208,7 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 	if err == nil {
 		err = json.Unmarshal(text, &out)
 	}
-	if err == nil && debugger.Moves(command) {
+	if err == nil && dap.Moves(command) {
 		where := waitForStop(ctx, session, g.Query("wait"))
 		out["where"] = where
 		if where.State == debugger.StateEnded {
@@ -223,14 +224,14 @@ const (
 )
 
 // waitForStop waits until the program stops or ends, for as many seconds as the client asks.
-func waitForStop(ctx context.Context, session *service.DebugSession, wait string) debugger.Where {
+func waitForStop(ctx context.Context, session *service.DebugSession, wait string) debugger.Position {
 	seconds, err := strconv.Atoi(wait)
 	if err != nil || seconds < 0 || seconds > maxStopWait {
 		seconds = defaultStopWait
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()
-	return session.Settled(ctx)
+	return session.WaitForStop(ctx)
 }
 
 func (a *api) streamDebugEvents(g *gin.Context) {
@@ -252,10 +253,11 @@ func (a *api) streamDebugEvents(g *gin.Context) {
 			return
 		}
 		for _, e := range events { // encoded one by one: together they may have many megabytes
-			if client.Err() != nil || stream.event(strconv.Itoa(e.ID), e.Kind, e.Body) != nil {
+			name, body := dap.Event(e)
+			if client.Err() != nil || stream.event(strconv.Itoa(e.ID), name, body) != nil {
 				return
 			}
-			after, terminated = e.ID, terminated || e.Kind == "terminated"
+			after, terminated = e.ID, terminated || name == dap.TerminatedEvent
 		}
 		if stream.flush() != nil || terminated {
 			return

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"glasshouse/debugger"
+	"glasshouse/debugger/expr"
+	"glasshouse/debugger/recording"
 	"glasshouse/sandbox"
 )
 
@@ -115,7 +117,7 @@ func (a *api) routeRecordings(r *routes) {
 
 // recordingError turns the errors of a recording into the API's.
 func recordingError(err error) error {
-	if errors.Is(err, debugger.ErrNoStep) || errors.Is(err, debugger.ErrNoFrame) || errors.Is(err, debugger.ErrNoObject) {
+	if errors.Is(err, recording.ErrNoStep) || errors.Is(err, recording.ErrNoFrame) || errors.Is(err, recording.ErrNoObject) {
 		return sandbox.Errorf(sandbox.FaultNotFound, "%v", err)
 	}
 	return err
@@ -126,7 +128,7 @@ func (a *api) listSteps(ctx context.Context, caller sandbox.Key, in *stepsInput)
 	if err != nil {
 		return nil, err
 	}
-	out := &stepPage{ExecutionID: in.ID, Total: recording.Journal.Steps(), Bytes: recording.Bytes}
+	out := &stepPage{ExecutionID: in.ID, Total: recording.Steps(), Bytes: recording.Bytes}
 	if out.Steps, err = a.service.Steps(recording, in.From, in.Limit); err == nil && in.From+in.Limit <= out.Total {
 		out.Next = in.From + in.Limit
 	}
@@ -138,7 +140,7 @@ func (a *api) getStep(ctx context.Context, caller sandbox.Key, in *InStep) (*deb
 	if err != nil {
 		return nil, err
 	}
-	view, err := recording.View(in.Step, recording.Source, stepViewVariables)
+	view, err := recording.View(in.Step, stepViewVariables)
 	return &view, recordingError(err)
 }
 
@@ -156,7 +158,7 @@ func (a *api) getStepObject(ctx context.Context, caller sandbox.Key, in *stepObj
 	if err != nil {
 		return nil, err
 	}
-	view, err := recording.Contents(in.Step, in.Ref, in.Start, in.Count)
+	view, err := recording.Object(in.Step, in.Ref, in.Start, in.Count)
 	return &view, recordingError(err)
 }
 
@@ -169,8 +171,8 @@ func (a *api) explainExecution(ctx context.Context, caller sandbox.Key, in *expl
 	if err != nil { // not given: huma has checked the pattern
 		budget = defaultExplainBudget
 	}
-	text, err := recording.Explain(recording.Source, budget)
-	return &explanation{in.ID, recording.Journal.Steps(), text}, recordingError(err)
+	text, err := recording.Explain(budget)
+	return &explanation{in.ID, recording.Steps(), text}, recordingError(err)
 }
 
 func (a *api) listVariableChanges(ctx context.Context, caller sandbox.Key, in *changesInput) (*variableChanges, error) {
@@ -179,16 +181,17 @@ func (a *api) listVariableChanges(ctx context.Context, caller sandbox.Key, in *c
 		return nil, err
 	}
 	variable := debugger.Variable{Frame: in.Frame, Name: in.Name}
-	step, onlyLast := in.From, in.Before > 0
-	if onlyLast {
-		step = in.Before
-		if in.Frame == 0 {
-			if variable, err = recording.Resolve(step, in.Name); err != nil {
-				return nil, recordingError(err)
-			}
+	var list []debugger.ChangeView
+	if in.Before == 0 {
+		list, err = recording.Changes(variable, in.From, in.Limit)
+		return &variableChanges{in.Name, list}, recordingError(err)
+	}
+	if in.Frame == 0 {
+		if variable, err = recording.Resolve(in.Before, in.Name); err != nil {
+			return nil, recordingError(err)
 		}
 	}
-	list, err := recording.Changes(variable, step, in.Limit, onlyLast, recording.Source)
+	list, err = recording.LastChange(variable, in.Before)
 	return &variableChanges{in.Name, list}, recordingError(err)
 }
 
@@ -197,15 +200,15 @@ func (a *api) findStep(ctx context.Context, caller sandbox.Key, in *findStepInpu
 	if err != nil {
 		return nil, err
 	}
-	condition, err := debugger.ParseCondition(in.Condition)
+	condition, err := expr.Parse(in.Condition)
 	if err != nil {
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "condition", Detail: err.Error()}
 	}
 	out := &foundStep{}
-	if out.Step, out.Unknown, err = recording.FirstWhere(ctx, condition, in.From, in.Function); err != nil || out.Step == 0 {
+	if out.Step, out.Unknown, err = recording.FindCondition(ctx, condition, in.From, in.Function); err != nil || out.Step == 0 {
 		return out, recordingError(err)
 	}
-	view, err := recording.View(out.Step, recording.Source, foundStepViewVariables)
+	view, err := recording.View(out.Step, foundStepViewVariables)
 	out.At = &view
 	return out, recordingError(err)
 }

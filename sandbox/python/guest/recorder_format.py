@@ -1,4 +1,4 @@
-"""Records as bytes. The package comment of debugger/ describes the format; this is its
+"""Records as bytes. The package comment of debugger/recording specifies the format; this is its
 writer, and knows nothing of frames or objects.
 """
 

@@ -1,4 +1,4 @@
-"""A recording as lines of text, one a record: what debugger/transcript.go writes too."""
+"""A recording as lines of text, one a record: what debugger/recording/transcript.go writes too."""
 
 import struct
 

@@ -1,0 +1,245 @@
+package debugger
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"glasshouse/debugger/expr"
+	"glasshouse/debugger/recording"
+)
+
+// change is one change of a variable.
+type change struct {
+	seenAt  int // the first step that arrives with the new value
+	madeBy  int // the step whose line made the change; 0 if it was made before the frame's first step
+	line    int64
+	code    uint64          // of line
+	value   recording.Value // of the variable after the change
+	object  uint64          // the object that changed, if the variable itself did not
+	version uint64          // of object
+	deleted bool
+}
+
+// changeTracker detects, record by record, when a variable or an object that it holds changes.
+type changeTracker struct {
+	frame, name uint64
+	reachable   map[uint64]bool // objects that the variable holds; nil: not computed yet
+	pending     *change         // since take was called last
+}
+
+// see looks at a record that has been applied to s.
+func (t *changeTracker) see(s *recording.State, rec *recording.Record) {
+	if t.name == 0 {
+		return
+	}
+	scope, setKind, deleteKind := s.Globals, recording.KindGlobal, recording.KindForget
+	if t.frame != 0 {
+		f := s.Frames[t.frame]
+		if f == nil {
+			return
+		}
+		scope, setKind, deleteKind = f.Variables, recording.KindSet, recording.KindDelete
+	}
+	switch rec.Kind {
+	case setKind, deleteKind:
+		if rec.Name == t.name && (t.frame == 0 || s.Current == t.frame) {
+			v, exists := scope[t.name]
+			t.reachable = nil
+			t.keep(s, change{value: v, deleted: !exists})
+		}
+	case recording.KindMutate:
+		v, exists := scope[t.name]
+		if !exists || v.Tag != recording.TagObject {
+			return
+		}
+		if t.reachable == nil {
+			t.reachable = map[uint64]bool{}
+			for _, n := range s.Reachable(v) {
+				t.reachable[n] = true
+			}
+		}
+		if t.reachable[rec.Object.Number] {
+			t.reachable = nil // the object may hold other objects now
+			if !rec.ReadDeeper {
+				t.keep(s, change{value: v, object: rec.Object.Number, version: rec.Object.Version})
+			}
+		}
+	case recording.KindLost:
+		t.reachable, t.pending = nil, nil
+	}
+}
+
+func (t *changeTracker) keep(s *recording.State, c change) {
+	if f := s.CurrentFrame(); f != nil {
+		c.madeBy, c.line, c.code = f.Step, f.Line, f.Code
+		if c.madeBy == 0 {
+			c.line = 0
+		}
+	}
+	t.pending = &c
+}
+
+// take reports whether there was a change since the last call.
+func (t *changeTracker) take() bool {
+	changed := t.pending != nil
+	t.pending = nil
+	return changed
+}
+
+// eachChange calls visit for the changes of a variable in one chunk that are seen at the steps from to until. It may also
+// call visit for some that are seen before. A change behind the last line of the recording is seen at no step.
+func eachChange(reader *recording.Reader, c *recording.Chunk, v Variable, from, until int,
+	visit func(*recording.State, change) (more bool)) error {
+	t := &changeTracker{frame: v.Frame, name: reader.Table().NumberOf(v.Name)}
+	if !c.MayChange(t.name) {
+		return nil
+	}
+	return reader.ReplayAfter(c, from-1, nil, func(s *recording.State, rec *recording.Record) bool {
+		if rec.Kind == recording.KindLine && s.Step > until {
+			return false
+		}
+		t.see(s, rec)
+		if rec.Kind != recording.KindLine || t.pending == nil {
+			return true
+		}
+		seen := *t.pending
+		seen.seenAt, t.pending = s.Step, nil
+		return visit(s, seen)
+	})
+}
+
+// latestChange calls visit for changes of a variable in one chunk up to a step, the last one at the end.
+func latestChange(reader *recording.Reader, c *recording.Chunk, v Variable, until int, visit func(*recording.State, change)) error {
+	if !c.MayChange(reader.Table().NumberOf(v.Name)) {
+		return nil
+	}
+	starts, err := reader.CheckpointSteps(c, until)
+	if err != nil {
+		return err
+	}
+	found := false
+	for _, start := range starts {
+		err := eachChange(reader, c, v, start+1, until, func(s *recording.State, seen change) bool {
+			found = true
+			visit(s, seen)
+			return true
+		})
+		if err != nil || found {
+			return err
+		}
+		until = start
+	}
+	return nil
+}
+
+// lastChange returns the last change of a variable that is seen at or before a step.
+func lastChange(reader *recording.Reader, v Variable, step int) (last change, found bool, err error) {
+	for _, c := range slices.Backward(reader.Chunks()) {
+		if c.First > step {
+			continue
+		}
+		err := latestChange(reader, c, v, step, func(_ *recording.State, seen change) { last, found = seen, true })
+		if err != nil || found {
+			return last, found, err
+		}
+	}
+	return change{}, false, nil
+}
+
+// ChangeView is one change of a variable.
+type ChangeView struct {
+	Seen     int    `json:"seen_at" doc:"The first step that arrives with the new value"`
+	Step     int    `json:"step" doc:"The step whose line made the change; 0 if it was made before the frame's first step"`
+	Line     int64  `json:"line_number"`
+	Code     string `json:"line_code"`
+	Function string `json:"function,omitempty"`
+	Value    string `json:"value,omitempty"`
+	Type     string `json:"type,omitempty"`
+	Gone     bool   `json:"gone,omitempty"`
+	Frame    uint64 `json:"frame"`
+}
+
+func (r *Recording) changeView(t *recording.Table, s *recording.State, v Variable, c change) ChangeView {
+	view := ChangeView{
+		Seen: c.seenAt, Step: c.madeBy, Line: c.line, Code: SourceLine(r.Source, c.line), Function: t.FunctionName(c.code),
+		Gone: c.deleted, Frame: v.Frame,
+	}
+	if !c.deleted {
+		view.Value, view.Type = s.Preview(t, c.value, maxValuePreview), s.TypeOf(t, c.value)
+	}
+	return view
+}
+
+// Changes returns the changes of a variable that are seen at or behind a step, at most limit.
+func (r *Recording) Changes(v Variable, from, limit int) ([]ChangeView, error) {
+	reader := r.journal.Snapshot()
+	out := []ChangeView{}
+	for _, c := range reader.Chunks() {
+		if c.Last < from || len(out) >= limit {
+			continue
+		}
+		err := eachChange(reader, c, v, from, reader.Steps(), func(s *recording.State, seen change) bool {
+			if seen.seenAt >= from {
+				out = append(out, r.changeView(reader.Table(), s, v, seen))
+			}
+			return len(out) < limit
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// LastChange returns the last change of a variable that is seen at or before a step. The list is empty if there is none.
+func (r *Recording) LastChange(v Variable, step int) ([]ChangeView, error) {
+	reader := r.journal.Snapshot()
+	for _, c := range slices.Backward(reader.Chunks()) {
+		if c.First > step {
+			continue
+		}
+		out := []ChangeView{}
+		err := latestChange(reader, c, v, step, func(s *recording.State, seen change) {
+			out = append(out[:0], r.changeView(reader.Table(), s, v, seen))
+		})
+		if err != nil || len(out) > 0 {
+			return out, err
+		}
+	}
+	return []ChangeView{}, nil
+}
+
+// FindCondition returns the first step, from a step on, at which a condition holds, and 0 if there is none. If function
+// is not "", only its steps count. unknown is the number of steps at which the condition could not be evaluated.
+func (r *Recording) FindCondition(ctx context.Context, c *expr.Condition, from int, function string) (step, unknown int, err error) {
+	reader := r.journal.Snapshot()
+	t := reader.Table()
+	for _, chunk := range reader.Chunks() {
+		if chunk.Last < from {
+			continue
+		}
+		err := reader.ReplayAfter(chunk, from-1, nil, func(s *recording.State, rec *recording.Record) bool {
+			if ctx.Err() != nil {
+				return false
+			}
+			if rec.Kind != recording.KindLine || s.Step < from {
+				return true
+			}
+			if function != "" && t.FunctionName(s.CurrentFrame().Code) != function {
+				return true
+			}
+			holds, err := c.Holds(s, t)
+			if err != nil {
+				unknown++
+			} else if holds {
+				step = s.Step
+			}
+			return step == 0
+		})
+		if err = errors.Join(err, ctx.Err()); err != nil || step > 0 {
+			return step, unknown, err
+		}
+	}
+	return 0, unknown, nil
+}

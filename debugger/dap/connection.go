@@ -1,0 +1,284 @@
+package dap
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	godap "github.com/google/go-dap"
+
+	"glasshouse/debugger"
+)
+
+// Attach holds the arguments of attach and launch: a debug session, the recording of an execution, or code to run in a
+// sandbox.
+type Attach struct {
+	Token       string `json:"token"`
+	Session     string `json:"session"`
+	Execution   string `json:"execution"`
+	Sandbox     string `json:"sandbox"`
+	Code        string `json:"code"`
+	Path        string `json:"path"` // of the code on the client's side, for its breakpoints
+	StopOnEntry bool   `json:"stopOnEntry"`
+	Drive       bool   `json:"drive"` // take the session over from the editor that drives it
+}
+
+// Target is the session that a client has attached to.
+type Target struct {
+	*debugger.Session
+	Fresh    bool         // the program was started for this client, and has stopped at its first line
+	Close    func() error // ends the session
+	MayDrive func() error // returns why this client may not drive the session now; nil: it is the only client
+	Detach   func()       // is called when the client leaves; may be nil
+}
+
+// Opener opens what a client attaches to, if its token allows that.
+type Opener func(context.Context, Attach) (*Target, error)
+
+var (
+	errNotAttached     = errors.New("the client is not attached: send initialize, then attach with a token")
+	errAlreadyAttached = errors.New("the client is already attached")
+	errCannotRestart   = errors.New("only a program that this client started can be restarted: attach with sandbox and code")
+)
+
+// connection is the connection of one client.
+type connection struct {
+	ctx  context.Context
+	open Opener
+	out  *writer
+
+	// turn is held while a request is executed, so that the events that it causes are sent after its response.
+	turn         sync.Mutex
+	target       *Target
+	attached     Attach
+	client       godap.InitializeRequestArguments
+	disconnected bool
+	stopEvents   context.CancelFunc // ends the goroutine that sends events; nil if there is none
+	eventsEnded  chan struct{}
+
+	attachTimer    *time.Timer // ends the connection of a client that does not attach
+	attachDeadline time.Time
+
+	mu           sync.Mutex
+	cancels      map[int]context.CancelFunc // of the requests that have no response yet, by seq
+	waiting      int                        // number of these requests
+	waitingBytes int
+	isAttached   bool          // the client has shown a valid token
+	freed        chan struct{} // has a value when waiting or waitingBytes has decreased
+}
+
+// execute executes one request and sends its response.
+func (c *connection) execute(ctx context.Context, r message) error {
+	known := find(r.Command)
+	switch {
+	case known == nil:
+		return c.out.respond(ctx, r, nil, unsupportedError{r.Command})
+	case known.beforeAttach != nil:
+		return known.beforeAttach(c, ctx, r)
+	case c.target == nil:
+		return c.out.respond(ctx, r, nil, errNotAttached)
+	}
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	defer c.reportProgress(r)()
+	body, err := c.executeAttached(ctx, known, r.Arguments)
+	return c.out.respond(ctx, r, body, err)
+}
+
+func (c *connection) executeAttached(ctx context.Context, r *request, arguments json.RawMessage) (any, error) {
+	if r.drives {
+		if err := c.mayDrive(); err != nil {
+			return nil, err
+		}
+	}
+	if r.connection != nil {
+		return r.connection(c, ctx, arguments)
+	}
+	body, err := r.do(ctx, c.target.Session, c.fromClient(arguments))
+	return c.toClient(body), err
+}
+
+// mayDrive returns why the client may not drive the session, or nil.
+func (c *connection) mayDrive() error {
+	if c.target == nil || c.target.MayDrive == nil {
+		return nil
+	}
+	return c.target.MayDrive()
+}
+
+func (c *connection) initialize(ctx context.Context, r message) error {
+	if err := decode(r.Arguments, &c.client); err != nil {
+		return c.out.respond(ctx, r, nil, err)
+	}
+	return c.out.respond(ctx, r, capabilities(), nil)
+}
+
+func (c *connection) attach(ctx context.Context, r message) error {
+	c.attachTimer.Stop() // opening may take longer than attachTimeout; a wrong token is refused before that
+	err := c.openTarget(ctx, r.Arguments)
+	sendErr := c.out.respond(ctx, r, nil, err)
+	if !c.isAttached {
+		c.attachTimer.Reset(time.Until(c.attachDeadline))
+	}
+	if sendErr != nil || err != nil {
+		return sendErr
+	}
+	return c.out.sendEvent("initialized", nil)
+}
+
+func (c *connection) openTarget(ctx context.Context, arguments json.RawMessage) error {
+	if c.target != nil {
+		return errAlreadyAttached
+	}
+	if err := decode(arguments, &c.attached); err != nil {
+		return err
+	}
+	target, err := c.open(ctx, c.attached)
+	if err != nil {
+		return err
+	}
+	c.target = target
+	c.mu.Lock()
+	c.isAttached = true // only this goroutine writes the field
+	c.mu.Unlock()
+	return nil
+}
+
+func (c *connection) disconnect(ctx context.Context, r message) error {
+	var in godap.DisconnectArguments
+	_ = json.Unmarshal(r.Arguments, &in) // a client that sends invalid arguments still leaves
+	c.detach(in.TerminateDebuggee && c.mayDrive() == nil)
+	c.disconnected = true
+	return c.out.respond(ctx, r, nil, nil)
+}
+
+// cancel ends the context of a request, named by its seq or by its progress.
+func (c *connection) cancel(ctx context.Context, r message) error {
+	var in godap.CancelArguments
+	if err := decode(r.Arguments, &in); err != nil {
+		return c.out.respond(ctx, r, nil, err)
+	}
+	if in.ProgressId != "" {
+		in.RequestId, _ = strconv.Atoi(in.ProgressId) // an invalid ID cancels nothing
+	}
+	c.mu.Lock()
+	if cancel := c.cancels[in.RequestId]; cancel != nil { // otherwise the request has its response already
+		cancel()
+	}
+	c.mu.Unlock()
+	return c.out.respond(ctx, r, nil, nil)
+}
+
+func (c *connection) terminate(context.Context, json.RawMessage) (any, error) {
+	return nil, c.target.Close()
+}
+
+// restart runs the client's program again, or the program in the request's arguments, with the same breakpoints.
+func (c *connection) restart(ctx context.Context, arguments json.RawMessage) (any, error) {
+	if !c.target.Fresh {
+		return nil, errCannotRestart
+	}
+	latest := struct {
+		Attach *Attach `json:"arguments"`
+	}{&c.attached}
+	if err := decode(arguments, &latest); err != nil {
+		return nil, err
+	}
+	old := c.target.Session
+	c.turn.Unlock() // the goroutine that sends events may wait for its turn
+	c.detach(true)
+	c.turn.Lock()
+	target, err := c.open(ctx, c.attached)
+	if err != nil {
+		return nil, err // the client is not attached any more
+	}
+	c.target = target
+	target.CopyBreakpoints(old)
+	return nil, c.startEvents(ctx)
+}
+
+// configurationDone begins to send events.
+func (c *connection) configurationDone(ctx context.Context, _ json.RawMessage) (any, error) {
+	return nil, c.startEvents(ctx)
+}
+
+// startEvents begins to send events. A program that was started for this client runs on, unless it is to stop on entry;
+// otherwise the first event is the stop at the current position.
+func (c *connection) startEvents(ctx context.Context) error {
+	if c.stopEvents != nil {
+		return nil
+	}
+	after := c.target.LastEvent()
+	if !c.target.Fresh || c.attached.StopOnEntry {
+		if !c.target.IsRunning() {
+			after-- // the last event is the stop
+		}
+	} else if err := c.target.Move(ctx, debugger.Continue); err != nil {
+		return err
+	}
+	sending, stop := context.WithCancel(c.ctx)
+	c.stopEvents, c.eventsEnded = stop, make(chan struct{})
+	go c.sendEvents(sending, c.target.Session, after)
+	return nil
+}
+
+func (c *connection) sendEvents(ctx context.Context, s *debugger.Session, after int) {
+	defer close(c.eventsEnded)
+	for ctx.Err() == nil {
+		for _, e := range s.Events(ctx, after) {
+			after = e.ID
+			name, body := Event(e)
+			c.turn.Lock()
+			err := c.out.sendEvent(name, c.toClient(body))
+			c.turn.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// detach ends the events, and the session if it is the client's own or terminate is set.
+func (c *connection) detach(terminate bool) {
+	if c.stopEvents != nil {
+		c.stopEvents()
+		<-c.eventsEnded
+		c.stopEvents = nil
+	}
+	if c.target == nil {
+		return
+	}
+	if c.target.Detach != nil {
+		c.target.Detach()
+	}
+	if c.target.Fresh || terminate {
+		_ = c.target.Close() // the session may have ended already
+	}
+	c.target = nil
+}
+
+// progressDelay is how long a request may take before its client sees a progress.
+const progressDelay = 500 * time.Millisecond
+
+// reportProgress shows the client that a request takes long, until done is called. The client may cancel the request by
+// its progress.
+func (c *connection) reportProgress(r message) (done func()) {
+	if !c.client.SupportsProgressReporting {
+		return func() {}
+	}
+	id, started := strconv.Itoa(r.Seq), make(chan struct{})
+	timer := time.AfterFunc(progressDelay, func() {
+		defer close(started)
+		// An error is not reported here: sending the response fails, too.
+		_ = c.out.sendEvent("progressStart", godap.ProgressStartEventBody{ProgressId: id, Title: r.Command, RequestId: r.Seq, Cancellable: true})
+	})
+	return func() {
+		if !timer.Stop() {
+			<-started
+			_ = c.out.sendEvent("progressEnd", godap.ProgressEndEventBody{ProgressId: id})
+		}
+	}
+}

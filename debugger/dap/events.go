@@ -1,0 +1,52 @@
+package dap
+
+import (
+	godap "github.com/google/go-dap"
+
+	"glasshouse/debugger"
+)
+
+// stoppedBody adds the step and the line, and has hitBreakpointIds even if it is empty.
+type stoppedBody struct {
+	godap.StoppedEventBody
+	HitBreakpointIDs []int `json:"hitBreakpointIds"`
+	Step             int   `json:"step"`
+	Line             int64 `json:"line"`
+}
+
+// exitedBody adds the execution and its status.
+type exitedBody struct {
+	godap.ExitedEventBody
+	Status    string `json:"status,omitempty"`
+	Execution string `json:"execution_id,omitempty"`
+}
+
+// TerminatedEvent is the name of a session's last event.
+const TerminatedEvent = "terminated"
+
+// Event returns the name and the body of a session's event in the protocol.
+func Event(e debugger.Event) (name string, body any) {
+	switch b := e.Body.(type) {
+	case debugger.Stopped:
+		stopped := stoppedBody{
+			StoppedEventBody: godap.StoppedEventBody{
+				Reason: b.Reason, Description: b.Description, Text: b.Description, ThreadId: threadID(b.Thread), AllThreadsStopped: true,
+			},
+			HitBreakpointIDs: b.HitIDs, Step: b.Step, Line: b.Line,
+		}
+		if b.HitIDs == nil {
+			stopped.HitBreakpointIDs = []int{}
+		}
+		return "stopped", stopped
+	case debugger.Continued:
+		return "continued", godap.ContinuedEventBody{ThreadId: threadID(b.Thread), AllThreadsContinued: true}
+	case debugger.Output:
+		return "output", godap.OutputEventBody{Category: b.Category, Output: b.Text, Line: b.Line}
+	case debugger.Exited:
+		return "exited", exitedBody{godap.ExitedEventBody{ExitCode: b.Code}, b.Status, b.Execution}
+	}
+	return TerminatedEvent, empty{}
+}
+
+// threadID returns the number of a thread. A position without a thread belongs to the main thread, which is 1.
+func threadID(thread uint64) int { return int(max(thread, 1)) }

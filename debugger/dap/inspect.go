@@ -1,0 +1,137 @@
+package dap
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+
+	godap "github.com/google/go-dap"
+
+	"glasshouse/debugger"
+)
+
+// program is the source of every frame. Clients request its text by the reference.
+var program = godap.Source{Name: "code", SourceReference: 1}
+
+func source(_ context.Context, s *debugger.Session, _ json.RawMessage) (any, error) {
+	return godap.SourceResponseBody{Content: s.Source(), MimeType: "text/x-python"}, nil
+}
+
+func loadedSources(context.Context, *debugger.Session, json.RawMessage) (any, error) {
+	return godap.LoadedSourcesResponseBody{Sources: []godap.Source{program}}, nil
+}
+
+// modules returns the user's module only: libraries are not recorded.
+func modules(context.Context, *debugger.Session, json.RawMessage) (any, error) {
+	return godap.ModulesResponseBody{Modules: []godap.Module{{Id: 1, Name: "__main__", IsUserCode: true}}, TotalModules: 1}, nil
+}
+
+func threads(_ context.Context, s *debugger.Session, _ json.RawMessage) (any, error) {
+	found, err := s.Threads()
+	list := []godap.Thread{}
+	for _, t := range found {
+		list = append(list, godap.Thread{Id: int(t.ID), Name: t.Name})
+	}
+	return godap.ThreadsResponseBody{Threads: list}, err
+}
+
+func stackTrace(_ context.Context, s *debugger.Session, in godap.StackTraceArguments) (any, error) {
+	calls, total, err := s.Stack(uint64(in.ThreadId), in.StartFrame, in.Levels)
+	frames := []godap.StackFrame{}
+	for _, c := range calls {
+		name := c.Function
+		if in.Format != nil && in.Format.Module {
+			name = "__main__." + name
+		}
+		if in.Format != nil && in.Format.Line {
+			name += fmt.Sprintf(", line %d", c.Line)
+		}
+		frames = append(frames, godap.StackFrame{Id: int(c.Frame), Name: name, Line: int(c.Line), Column: 1, Source: &program})
+	}
+	return godap.StackTraceResponseBody{StackFrames: frames, TotalFrames: total}, err
+}
+
+func scopes(_ context.Context, s *debugger.Session, in godap.ScopesArguments) (any, error) {
+	found, err := s.Scopes(uint64(in.FrameId))
+	hints := map[string]string{"Locals": "locals", "Globals": "globals"}
+	list := []godap.Scope{}
+	for _, v := range found {
+		list = append(list, godap.Scope{
+			Name: v.Name, PresentationHint: hints[v.Name], VariablesReference: v.Reference, NamedVariables: v.Variables,
+		})
+	}
+	return godap.ScopesResponseBody{Scopes: list}, err
+}
+
+// formatValue returns a value as the client wants to see it: an integer in hexadecimal if format says so.
+func formatValue(value, valueType string, format *godap.ValueFormat) string {
+	if format == nil || !format.Hex || valueType != "int" {
+		return value
+	}
+	n, ok := new(big.Int).SetString(value, 10)
+	if !ok {
+		return value
+	}
+	return fmt.Sprintf("%#x", n)
+}
+
+func variables(ctx context.Context, s *debugger.Session, in godap.VariablesArguments) (any, error) {
+	found, err := s.Variables(ctx, in.VariablesReference, debugger.PartKind(in.Filter), in.Start, in.Count)
+	list := []godap.Variable{}
+	for _, v := range found {
+		list = append(list, godap.Variable{
+			Name: v.Name, Value: formatValue(v.Value, v.Type, in.Format), Type: v.Type, EvaluateName: v.Expression,
+			VariablesReference: v.Reference, IndexedVariables: int(v.Items), NamedVariables: int(v.Attributes),
+		})
+	}
+	return godap.VariablesResponseBody{Variables: list}, err
+}
+
+func evaluate(ctx context.Context, s *debugger.Session, in godap.EvaluateArguments) (any, error) {
+	statements := in.Context == "repl" || in.Context == ""
+	v, err := s.Evaluate(ctx, in.Expression, uint64(in.FrameId), statements)
+	return godap.EvaluateResponseBody{
+		Result: formatValue(v.Value, v.Type, in.Format), Type: v.Type,
+		VariablesReference: v.Reference, IndexedVariables: int(v.Items), NamedVariables: int(v.Attributes),
+	}, err
+}
+
+func setVariable(ctx context.Context, s *debugger.Session, in godap.SetVariableArguments) (any, error) {
+	v, err := s.SetVariable(ctx, in.VariablesReference, in.Name, in.Value)
+	return godap.SetVariableResponseBody{Value: formatValue(v.Value, v.Type, in.Format), Type: v.Type}, err
+}
+
+func setExpression(ctx context.Context, s *debugger.Session, in godap.SetExpressionArguments) (any, error) {
+	v, err := s.SetExpression(ctx, in.Expression, in.Value, uint64(in.FrameId))
+	return godap.SetExpressionResponseBody{Value: formatValue(v.Value, v.Type, in.Format), Type: v.Type}, err
+}
+
+// completionItem is a completion. go-dap leaves out a start of 0, which clients then take for the position of the cursor.
+type completionItem struct {
+	Label  string `json:"label"`
+	Start  int    `json:"start"`
+	Length int    `json:"length"`
+}
+
+func completions(ctx context.Context, s *debugger.Session, in godap.CompletionsArguments) (any, error) {
+	text := []rune(in.Text)
+	if in.Column >= 1 && in.Column-1 < len(text) {
+		text = text[:in.Column-1]
+	}
+	names, start, err := s.Complete(ctx, string(text), uint64(in.FrameId))
+	targets := []completionItem{}
+	for _, name := range names {
+		targets = append(targets, completionItem{name, start, len(text) - start})
+	}
+	return map[string]any{"targets": targets}, err
+}
+
+func exceptionInfo(_ context.Context, s *debugger.Session, _ json.RawMessage) (any, error) {
+	e, err := s.Exception()
+	mode := godap.ExceptionBreakMode("unhandled")
+	if e.StopsIfCaught {
+		mode = "always"
+	}
+	return godap.ExceptionInfoResponseBody{ExceptionId: e.Type, Description: e.Description, BreakMode: mode}, err
+}

@@ -1,0 +1,154 @@
+package debugger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Event is an event of a session. Events are numbered from 1.
+type Event struct {
+	ID   int
+	Body any // Stopped, Continued, Output, Exited or Terminated
+}
+
+// Stopped means that the session has a new position. See Position for the fields.
+type Stopped struct {
+	Reason, Description string
+	HitIDs              []int
+	Step                int
+	Line                int64
+	Thread              uint64
+}
+
+// Continued means that the program runs on.
+type Continued struct{ Thread uint64 }
+
+// Output is what the program printed, or a message about it.
+type Output struct {
+	Category string
+	Text     string
+	Line     int // of a log point's message; otherwise 0
+}
+
+// The categories of Output. OutputConsole has messages of log points and of the service.
+const (
+	OutputStdout  = "stdout"
+	OutputStderr  = "stderr"
+	OutputConsole = "console"
+)
+
+// Exited means that the run is over.
+type Exited struct {
+	Code      int
+	Status    string // of the execution
+	Execution string
+}
+
+// Terminated is the last event of a run.
+type Terminated struct{}
+
+// Limits of the event log. When one is exceeded, the older half is dropped.
+const (
+	maxEvents      = 10_000
+	maxEventBytes  = 16 << 20
+	maxOutputBytes = 32 << 10 // of one Output event
+	eventOverhead  = 500      // typical bytes of an event without its texts
+)
+
+// eventLog holds the latest events.
+type eventLog struct {
+	list    []Event
+	bytes   int
+	dropped int // number of events before list
+	taken   int // the last event that a client has: it may not change any more
+}
+
+// shorten cuts a text to a number of characters, and says so.
+func shorten(text string, maxChars int) string {
+	n := 0
+	for at := range text {
+		if n++; n > maxChars {
+			return text[:at] + fmt.Sprintf("... (cut: %d bytes in all)", len(text))
+		}
+	}
+	return text
+}
+
+// addEvent adds an event. The caller holds mu.
+func (s *Session) addEvent(body any) {
+	log := &s.events
+	log.list = append(log.list, Event{log.last() + 1, body})
+	log.bytes += eventBytes(body)
+	if len(log.list) > maxEvents || log.bytes > maxEventBytes {
+		n := 0
+		for ; n < len(log.list)-1 && (len(log.list)-n > maxEvents/2 || log.bytes > maxEventBytes/2); n++ {
+			log.bytes -= eventBytes(log.list[n].Body)
+		}
+		log.list = slices.Clone(log.list[n:])
+		log.dropped += n
+	}
+	close(s.updated)
+	s.updated = make(chan struct{})
+}
+
+// eventBytes estimates the memory of an event.
+func eventBytes(body any) int {
+	switch body := body.(type) {
+	case Output:
+		return eventOverhead + len(body.Text)
+	case Stopped:
+		return eventOverhead + len(body.Description) + 8*len(body.HitIDs)
+	}
+	return eventOverhead
+}
+
+func (l *eventLog) last() int { return l.dropped + len(l.list) }
+
+// Events returns the events after one, and waits for the first of them until ctx ends.
+func (s *Session) Events(ctx context.Context, after int) []Event {
+	for {
+		s.mu.Lock()
+		from := min(max(after-s.events.dropped, 0), len(s.events.list))
+		list, updated := slices.Clone(s.events.list[from:]), s.updated
+		s.events.taken = s.events.last()
+		s.mu.Unlock()
+		if len(list) > 0 {
+			return list
+		}
+		select {
+		case <-updated:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// LastEvent returns the number of the last event, and 0 before the first.
+func (s *Session) LastEvent() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.events.last()
+}
+
+// AddOutput adds output of a category. It extends the last event if that has the same category and no client has it yet.
+func (s *Session) AddOutput(category, text string) {
+	if text == "" {
+		return
+	}
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if log := &s.events; len(log.list) > 0 && log.last() > log.taken {
+		last := &log.list[len(log.list)-1]
+		out, isOutput := last.Body.(Output)
+		if isOutput && out.Category == category && out.Line == 0 && len(out.Text)+len(text) <= maxOutputBytes {
+			out.Text += text
+			last.Body = out
+			log.bytes += len(text)
+			return // adding the event has woken the clients that wait
+		}
+	}
+	s.addEvent(Output{Category: category, Text: text})
+}

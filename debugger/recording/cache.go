@@ -1,0 +1,130 @@
+package recording
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Clients step to near-by steps. So the chunks that were read last stay in memory, unpacked, with checkpoints: key
+// frames from which a step in the middle of the chunk is few records away. Between two checkpoints are at least as many
+// bytes of records as the earlier key frame has, so the checkpoints of a chunk take hardly more memory than the chunk.
+const (
+	maxCachedBytes     = 2 << 20 // of one recording, besides the chunk that was read last
+	minCheckpointBytes = 2 << 10 // of records between checkpoints
+)
+
+// chunkCache holds the chunks of one recording that were read last, the latest at the end.
+type chunkCache struct {
+	mu     sync.Mutex
+	chunks []*unpackedChunk
+	unzip  *zstd.Decoder
+}
+
+// unpackedChunk is a chunk as it is read or written.
+type unpackedChunk struct {
+	*Chunk
+	key     []byte // key frame
+	records []byte
+	*checkpoints
+}
+
+// checkpoints are the checkpoints of a chunk, in order.
+type checkpoints struct {
+	mu   sync.Mutex
+	list []checkpoint
+}
+
+// checkpoint is a place right behind the line record of a step.
+type checkpoint struct {
+	step   int
+	offset int // in the records
+	key    []byte
+}
+
+// nearest returns the last checkpoint at or before a step, or the beginning of the chunk.
+func (u *unpackedChunk) nearest(step int) checkpoint {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, m := range slices.Backward(u.list) {
+		if m.step <= step {
+			return m
+		}
+	}
+	return checkpoint{key: u.key}
+}
+
+// addCheckpoint makes a checkpoint of the step that a replay has reached, if it is far enough from the previous one.
+func (u *unpackedChunk) addCheckpoint(s *State, offset int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	before := checkpoint{key: u.key}
+	if n := len(u.list); n > 0 {
+		before = u.list[n-1]
+	}
+	if offset-before.offset >= max(minCheckpointBytes, len(before.key)) {
+		u.list = append(u.list, checkpoint{s.Step, offset, s.appendKeyFrame(nil)})
+	}
+}
+
+// checkpointSteps returns the steps of the checkpoints before a step, the nearest first, and then 0, which stands for the
+// beginning of the chunk.
+func (u *unpackedChunk) checkpointSteps(before int) []int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	out := []int{}
+	for _, m := range slices.Backward(u.list) {
+		if m.step < before {
+			out = append(out, m.step)
+		}
+	}
+	return append(out, 0)
+}
+
+// maxBytes is the most memory that the chunk takes with all checkpoints.
+func (u *unpackedChunk) maxBytes() int { return 2*len(u.key) + 3*len(u.records) }
+
+// unpack returns a complete chunk as it is read.
+func (cache *chunkCache) unpack(c *Chunk) (*unpackedChunk, error) {
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	if i := slices.IndexFunc(cache.chunks, func(u *unpackedChunk) bool { return u.Chunk == c }); i >= 0 {
+		u := cache.chunks[i]
+		cache.chunks = append(slices.Delete(cache.chunks, i, i+1), u)
+		return u, nil
+	}
+	data := c.data
+	if data == nil {
+		var err error
+		if data, err = c.load(); err != nil {
+			return nil, err
+		}
+	}
+	whole, err := cache.unzip.DecodeAll(data, make([]byte, 0, min(c.size, 2*maxStateBytes)))
+	if err != nil {
+		return nil, fmt.Errorf("decompress: %w", err)
+	}
+	_, size, err := decodeKeyFrame(whole)
+	if err != nil {
+		return nil, err
+	}
+	u := &unpackedChunk{c, whole[:size], whole[size:], &checkpoints{}}
+	if c.deltaEncoded {
+		if u.records, err = decodeDeltas(u.records); err != nil {
+			return nil, err
+		}
+		u.key = slices.Clone(u.key) // so that the delta-encoded records can be freed
+	}
+	before := len(cache.chunks)
+	cache.chunks = append(cache.chunks, u)
+	left := maxCachedBytes
+	for i, each := range slices.Backward(cache.chunks[:before]) {
+		if left -= each.maxBytes(); left < 0 {
+			cache.chunks = slices.Clone(cache.chunks[i+1:])
+			break
+		}
+	}
+	return u, nil
+}

@@ -1,0 +1,177 @@
+package recording
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// A chunk ends behind a line record, once it has chunkFull bytes of records, so that the changes of a line stand in the
+// same chunk as the next line. Only a step of more than a quarter of chunkSize, or a large key frame, makes a chunk
+// longer than chunkSize.
+const (
+	chunkSize = 128 << 10
+	chunkFull = chunkSize * 3 / 4
+)
+
+// Location is a line of a source file.
+type Location struct {
+	File uint64 // a name
+	Line int64
+}
+
+// Chunk is a part of a recording that can be decoded on its own, with an index of what it contains, so that a search
+// decodes few chunks.
+type Chunk struct {
+	First, Last int  // steps; First is Last+1 in a chunk without steps
+	Raises      bool // has a raise record
+
+	size         int                    // of the key frame and the records, uncompressed
+	deltaEncoded bool                   // the records are delta-encoded; those of older recordings are not
+	data         []byte                 // compressed
+	load         func() ([]byte, error) // returns data if it is nil
+	definitions  []byte                 // records that made definitions since the previous chunk
+
+	lines   map[Location]*int // how many steps each line has
+	frames  map[uint64]bool   // frames that have a step, begin or end
+	names   map[uint64]bool   // names of variables that are set or deleted
+	objects map[uint64]bool   // objects that are new or changed
+	latest  *indexed          // of the open chunk
+}
+
+// LineCount returns the number of steps at a line.
+func (c *Chunk) LineCount(l Location) int {
+	if n := c.lines[l]; n != nil {
+		return *n
+	}
+	return 0
+}
+
+// HasFrame reports whether a frame has a step in the chunk, begins or ends in it.
+func (c *Chunk) HasFrame(frame uint64) bool { return c.frames[frame] }
+
+// MayChange reports whether a variable of this name may change in the chunk, by itself or through an object.
+func (c *Chunk) MayChange(name uint64) bool {
+	return name != 0 && (c.names[name] || len(c.objects) > 0)
+}
+
+func newChunk(afterStep int) *Chunk {
+	return &Chunk{
+		First: afterStep + 1, Last: afterStep, deltaEncoded: true, latest: &indexed{},
+		lines: map[Location]*int{}, frames: map[uint64]bool{}, names: map[uint64]bool{}, objects: map[uint64]bool{},
+	}
+}
+
+// clone copies a chunk that is still being written.
+func (c *Chunk) clone() *Chunk {
+	out := *c
+	out.latest = nil
+	out.lines = make(map[Location]*int, len(c.lines))
+	for l, n := range c.lines {
+		out.lines[l] = new(*n)
+	}
+	out.frames, out.names, out.objects = maps.Clone(c.frames), maps.Clone(c.names), maps.Clone(c.objects)
+	return &out
+}
+
+// indexed holds recent entries of an open chunk's index. Most records repeat the lines, names and objects of the records
+// just before them, and an array is faster than a map.
+type indexed struct {
+	frames, names, objects recentNumbers
+	lines                  [64]struct {
+		location Location
+		count    *int
+	}
+}
+
+type recentNumbers [64]uint64
+
+// add adds n, which is not 0, to set.
+func (r *recentNumbers) add(set map[uint64]bool, n uint64) {
+	if slot := &r[n%uint64(len(r))]; *slot != n {
+		*slot = n
+		set[n] = true
+	}
+}
+
+// countLine counts one step at a line.
+func (c *Chunk) countLine(l Location) {
+	slot := &c.latest.lines[uint64(l.Line)%uint64(len(c.latest.lines))]
+	if slot.count == nil || slot.location != l {
+		if c.lines[l] == nil {
+			c.lines[l] = new(int)
+		}
+		slot.location, slot.count = l, c.lines[l]
+	}
+	*slot.count++
+}
+
+// index adds a record to the chunk's index. s is the state behind the record, left the current frame before it.
+func (c *Chunk) index(t *Table, s *State, rec *Record, left uint64) {
+	switch rec.Kind {
+	case KindLine:
+		c.Last = s.Step
+		f := s.CurrentFrame()
+		c.countLine(Location{t.Code(f.Code).File, f.Line})
+		c.latest.frames.add(c.frames, f.Number)
+	case KindPush, KindResume:
+		c.latest.frames.add(c.frames, rec.Frame)
+	case KindReturn, KindUnwind, KindSuspend:
+		c.latest.frames.add(c.frames, left)
+	case KindSet, KindGlobal, KindDelete, KindForget:
+		c.latest.names.add(c.names, rec.Name)
+	case KindObject, KindMutate:
+		c.latest.objects.add(c.objects, rec.Object.Number)
+	case KindRaise:
+		c.Raises = true
+	case KindLost:
+		c.Last = s.Step
+	}
+}
+
+// appendIndex appends the stored index to b. All numbers are LEB128:
+//
+//	uncompressed size, flags (1 has a raise record, 2 delta-encoded)
+//	number of lines, and each line: file, line, count; sorted by file and line
+//	number of frames, and each frame minus the one before, ascending; then names and objects likewise
+func (c *Chunk) appendIndex(b []byte) []byte {
+	b = appendNumbers(b, uint64(c.size), bit(c.Raises)|bit(c.deltaEncoded)<<1, uint64(len(c.lines)))
+	byFileAndLine := func(a, b Location) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) }
+	for _, l := range slices.SortedFunc(maps.Keys(c.lines), byFileAndLine) {
+		b = appendNumbers(b, l.File, uint64(l.Line), uint64(c.LineCount(l)))
+	}
+	for _, set := range []map[uint64]bool{c.frames, c.names, c.objects} {
+		b = appendNumbers(b, uint64(len(set)))
+		before := uint64(0)
+		for _, n := range SortedKeys(set) {
+			b = appendNumbers(b, n-before)
+			before = n
+		}
+	}
+	return b
+}
+
+func (c *Chunk) readIndex(b []byte) error {
+	r := &fieldReader{b: b}
+	c.size = int(r.n())
+	flags := r.n()
+	c.Raises, c.deltaEncoded = flags&1 != 0, flags&2 != 0
+	c.lines = map[Location]*int{}
+	for count := r.n(); count > 0 && r.err == nil; count-- {
+		l := Location{File: r.n(), Line: int64(r.n())}
+		c.lines[l] = new(int(r.n()))
+	}
+	for _, set := range []*map[uint64]bool{&c.frames, &c.names, &c.objects} {
+		*set = map[uint64]bool{}
+		before := uint64(0)
+		for count := r.n(); count > 0 && r.err == nil; count-- {
+			before += r.n()
+			(*set)[before] = true
+		}
+	}
+	if r.err != nil {
+		return fmt.Errorf("the index of steps %d to %d is damaged: %w", c.First, c.Last, r.err)
+	}
+	return nil
+}

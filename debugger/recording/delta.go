@@ -1,0 +1,192 @@
+package recording
+
+import "errors"
+
+// deltaCoder encodes the records of one chunk as differences before they are compressed, and decodes them. Frame and
+// object numbers become signed differences from the latest number. A value is compared with the previous value of the
+// same variable, or at the same index of the same object, or else of the latest object of the same type: an equal value
+// becomes one zero byte, and an integer becomes a difference. Other fields are encoded as in the stream. Encoding and
+// decoding a chunk each begin with a new deltaCoder.
+type deltaCoder struct {
+	frame, object uint64           // the latest numbers
+	variables     map[uint64]Value // by variableKey
+	objects       map[uint64]*Object
+	byType        map[uint64]*Object // the latest object of each type
+}
+
+// equalValue stands in the place of a tag for a value that equals the previous one. No tag is 0.
+const equalValue = 0
+
+var errDeltas = errors.New("delta-encoded records are damaged")
+
+func newDeltaCoder() *deltaCoder {
+	return &deltaCoder{variables: map[uint64]Value{}, objects: map[uint64]*Object{}, byType: map[uint64]*Object{}}
+}
+
+// variableKey is the key of a variable's name. Locals and globals of one name have different keys; frames do not matter.
+func variableKey(rec *Record) uint64 { return rec.Name<<1 | bit(rec.Kind == KindGlobal) }
+
+// encode appends a record to out.
+func (d *deltaCoder) encode(out []byte, rec *Record) []byte {
+	switch rec.Kind {
+	case KindLine:
+		return AppendRecord(out, rec)
+	case KindObject:
+		d.object = rec.Object.Number
+		out = appendNumbers(append(out, byte(rec.Kind)), rec.Object.Number, rec.Object.Type)
+		return d.encodeContents(out, rec.Object, d.byType[rec.Object.Type])
+	case KindMutate:
+		out = appendNumbers(append(out, byte(rec.Kind)), d.objectDelta(rec.Object.Number))
+		return d.encodeContents(out, rec.Object, d.objects[rec.Object.Number])
+	case KindSet, KindGlobal:
+		key := variableKey(rec)
+		before := d.variables[key]
+		if rec.Value != before {
+			d.variables[key] = rec.Value
+		}
+		return d.encodeValue(appendNumbers(append(out, byte(rec.Kind)), rec.Name), rec.Value, before)
+	}
+	relative := *rec
+	d.convertNumbers(&relative, func(n, latest uint64) uint64 { return zigzag(int64(latest - n)) })
+	if rec.Kind == KindPush {
+		d.frame = rec.Frame
+	}
+	return AppendRecord(out, &relative)
+}
+
+// decodeDeltas returns the stream encoding of delta-encoded records.
+func decodeDeltas(b []byte) ([]byte, error) {
+	d := newDeltaCoder()
+	out := make([]byte, 0, 2*len(b))
+	r := &fieldReader{b: b}
+	for r.off < len(b) {
+		rec := Record{Kind: Kind(b[r.off])}
+		switch rec.Kind {
+		case KindObject:
+			r.off++
+			rec.Object.Number, rec.Object.Type = r.n(), r.n()
+			d.object = rec.Object.Number
+			d.decodeContents(r, &rec.Object, d.byType[rec.Object.Type])
+		case KindMutate:
+			r.off++
+			rec.Object.Number = d.objectNumber(r.n())
+			before := d.objects[rec.Object.Number]
+			if before != nil {
+				rec.Object.Type = before.Type
+			}
+			d.decodeContents(r, &rec.Object, before)
+		case KindSet, KindGlobal:
+			r.off++
+			rec.Name = r.n()
+			key := variableKey(&rec)
+			rec.Value = d.decodeValue(r, d.variables[key])
+			d.variables[key] = rec.Value
+		default:
+			size, err := decodeRecord(b[r.off:], &rec, nil)
+			if err != nil {
+				return nil, errors.Join(errDeltas, err)
+			}
+			r.off += size
+			d.convertNumbers(&rec, func(n, latest uint64) uint64 { return latest - uint64(unzigzag(n)) })
+			if rec.Kind == KindPush {
+				d.frame = rec.Frame
+			}
+		}
+		if r.err == nil && len(out) > maxRecordingBytes {
+			r.fail("more than %d bytes", maxRecordingBytes)
+		}
+		if r.err != nil {
+			return nil, errors.Join(errDeltas, r.err)
+		}
+		out = AppendRecord(out, &rec)
+	}
+	return out, nil
+}
+
+func (d *deltaCoder) objectDelta(n uint64) uint64      { return zigzag(int64(d.object - n)) }
+func (d *deltaCoder) objectNumber(delta uint64) uint64 { return d.object - uint64(unzigzag(delta)) }
+
+// convertNumbers converts the frame and object numbers of records without a case of their own, in either direction.
+func (d *deltaCoder) convertNumbers(rec *Record, convert func(n, latest uint64) uint64) {
+	switch rec.Kind {
+	case KindPush, KindResume:
+		rec.Frame, rec.Parent = convert(rec.Frame, d.frame), convert(rec.Parent, d.frame)
+	case KindFrame:
+		rec.Frame = convert(rec.Frame, d.frame)
+	case KindFree:
+		rec.Number = convert(rec.Number, d.object)
+	}
+	if rec.Value.Tag == TagObject {
+		rec.Value.Object = convert(rec.Value.Object, d.object)
+	}
+}
+
+func (d *deltaCoder) encodeValue(b []byte, v, before Value) []byte {
+	switch {
+	case v == before:
+		return append(b, equalValue)
+	case v.Tag == TagObject:
+		v.Object = d.objectDelta(v.Object)
+	case v.Tag == TagInt:
+		v.Int -= before.Int // which is 0 if before is not an integer
+	}
+	return appendValue(b, v)
+}
+
+func (d *deltaCoder) decodeValue(r *fieldReader, before Value) Value {
+	if r.err == nil && r.off < len(r.b) && r.b[r.off] == equalValue {
+		r.off++
+		if before.Tag == 0 {
+			r.fail("a value equals a previous value that does not exist")
+		}
+		return before
+	}
+	v := r.value()
+	switch v.Tag {
+	case TagObject:
+		v.Object = d.objectNumber(v.Object)
+	case TagInt:
+		v.Int += before.Int
+	}
+	return v
+}
+
+// encodeContents encodes the contents of o as differences from another object's, which may be nil.
+func (d *deltaCoder) encodeContents(b []byte, o Object, before *Object) []byte {
+	if before == nil {
+		before = &Object{}
+	}
+	b = appendNumbers(b, zigzag(int64(o.Version-before.Version)), uint64(o.Exactness), zigzag(o.Length-before.Length),
+		uint64(o.Form), uint64(len(o.Values)))
+	for i, v := range o.Values {
+		b = d.encodeValue(b, v, before.valueAt(i))
+	}
+	d.remember(o)
+	return b
+}
+
+func (d *deltaCoder) decodeContents(r *fieldReader, o *Object, before *Object) {
+	if before == nil {
+		before = &Object{}
+	}
+	o.Version = before.Version + uint64(unzigzag(r.n()))
+	o.Exactness, o.Length, o.Form = Exactness(r.n()), before.Length+unzigzag(r.n()), Form(r.n())
+	count := r.n()
+	if count > maxObjectValues {
+		r.fail("an object has %d values; the limit is %d", count, maxObjectValues)
+	}
+	for i := 0; i < int(count) && r.err == nil; i++ {
+		o.Values = append(o.Values, d.decodeValue(r, before.valueAt(i)))
+	}
+	d.remember(*o)
+}
+
+func (d *deltaCoder) remember(o Object) {
+	if before := d.objects[o.Number]; before != nil && o.Type == 0 {
+		o.Type = before.Type // a mutate record has no type
+	}
+	d.objects[o.Number] = &o
+	if o.Type != 0 {
+		d.byType[o.Type] = &o
+	}
+}

@@ -1,0 +1,132 @@
+package recording_test
+
+import (
+	"bytes"
+	"testing"
+
+	"glasshouse/debugger/recording"
+	"glasshouse/debugger/recording/recordingtest"
+)
+
+// chunkRecords returns the records of a stream that are stored in chunks: those that define nothing.
+func chunkRecords(t testing.TB, stream []byte) (out []byte) {
+	t.Helper()
+	var rec recording.Record
+	for len(stream) > 0 {
+		size, err := recording.DecodeRecord(stream, &rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.Kind > recording.KindsThatDefine {
+			out = append(out, stream[:size]...)
+		}
+		stream = stream[size:]
+	}
+	return out
+}
+
+// checkSameRecords compares records. The encodings may differ: a recorder need not choose the shortest one.
+func checkSameRecords(t *testing.T, got, want []byte) {
+	t.Helper()
+	var g, w recording.Record
+	for len(want) > 0 || len(got) > 0 {
+		wantSize, err := recording.DecodeRecord(want, &w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gotSize, err := recording.DecodeRecord(got, &g)
+		if err != nil {
+			t.Fatalf("got %v, want %+v", err, w)
+		}
+		if !bytes.Equal(recording.AppendRecord(nil, &w), recording.AppendRecord(nil, &g)) {
+			t.Fatalf("got %+v, want %+v", g, w)
+		}
+		want, got = want[wantSize:], got[gotSize:]
+	}
+}
+
+func TestDeltasDecodeToTheRecords(t *testing.T) {
+	t.Parallel()
+	streams := map[string][]byte{"loop": recordingtest.Loop(1000), "mixed": recordingtest.Mixed(5000)}
+	for _, name := range recordingtest.Names() {
+		streams[name] = recordingtest.Recorded(name)
+	}
+	for name, stream := range streams {
+		want := chunkRecords(t, stream)
+		deltas, err := recording.EncodeDeltas(want)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, err := recording.DecodeDeltas(deltas)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		checkSameRecords(t, got, want)
+	}
+}
+
+func TestDeltasOfSimilarRecordsAreSmall(t *testing.T) {
+	t.Parallel()
+	list := func(number, version uint64, n int) recording.Object {
+		o := recordingtest.List(number, 1)
+		o.Version, o.Length = version, int64(n)
+		for i := range n {
+			o.Values = append(o.Values, recordingtest.Int(1_000_000+i))
+		}
+		return o
+	}
+	var b recordingtest.Builder
+	b.Add(
+		recording.Record{Kind: recording.KindObject, Object: list(1_000_000, 1, 50)},
+		recording.Record{Kind: recording.KindMutate, Object: list(1_000_000, 2, 51)},
+		recording.Record{Kind: recording.KindObject, Object: list(1_000_001, 1, 51)},
+		recording.Record{Kind: recording.KindGlobal, Name: 1, Value: recordingtest.Int(1 << 40)},
+		recording.Record{Kind: recording.KindGlobal, Name: 1, Value: recordingtest.Int(1<<40 + 1)},
+	)
+	deltas, err := recording.EncodeDeltas(b.Stream)
+	if err != nil || len(deltas) > 420 {
+		t.Errorf("got %d bytes of %d, %v, want at most 420", len(deltas), len(b.Stream), err)
+	}
+}
+
+// Damaged deltas are an error, and records that can be encoded come back.
+func FuzzDeltas(f *testing.F) {
+	f.Add(chunkRecords(f, recordingtest.Mixed(200)))
+	f.Add(chunkRecords(f, recordingtest.Loop(50)))
+	if deltas, err := recording.EncodeDeltas(chunkRecords(f, recordingtest.Mixed(200))); err == nil {
+		f.Add(deltas)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, _ = recording.DecodeDeltas(b)
+		deltas, err := recording.EncodeDeltas(b)
+		if err != nil {
+			return
+		}
+		again, err := recording.DecodeDeltas(deltas)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkSameRecords(t, again, b)
+	})
+}
+
+func TestIndexHasAllNamesAndLines(t *testing.T) {
+	t.Parallel()
+	var numbers []uint64
+	for i := range uint64(5000) {
+		numbers = append(numbers, 1+i%200, 1+i%7, 65, 1)
+	}
+	names, count := recording.IndexNumbers(numbers)
+	want := map[recording.Location]int{}
+	for _, n := range numbers {
+		if !names[n] {
+			t.Errorf("name %d is missing", n)
+		}
+		want[recording.Location{File: n % 3, Line: int64(n)}]++
+	}
+	for l, n := range want {
+		if count(l) != n {
+			t.Errorf("%v: got %d steps, want %d", l, count(l), n)
+		}
+	}
+}

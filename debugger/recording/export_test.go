@@ -1,0 +1,116 @@
+package recording
+
+// This file opens internals to the package's tests, which are in another package: they share the recordings of
+// recordingtest, which imports this one.
+
+const (
+	ChunkSize        = chunkSize
+	MaxDefinitions   = maxDefinitions
+	MaxCachedBytes   = maxCachedBytes
+	ShortLineZero    = shortLineZero
+	KindsThatDefine  = KindThread
+	minCheckpointGap = minCheckpointBytes
+)
+
+var ErrIncomplete = errIncomplete
+
+func DecodeRecord(b []byte, rec *Record) (int, error) { return decodeRecord(b, rec, nil) }
+func DecodeValue(b []byte) Value                      { return (&fieldReader{b: b}).value() }
+func DecodeDeltas(b []byte) ([]byte, error)           { return decodeDeltas(b) }
+
+// EncodeDeltas returns the delta encoding of records.
+func EncodeDeltas(records []byte) ([]byte, error) {
+	d, out := newDeltaCoder(), []byte(nil)
+	var rec Record
+	for len(records) > 0 {
+		size, err := decodeRecord(records, &rec, nil)
+		if err != nil {
+			return nil, err
+		}
+		records, out = records[size:], d.encode(out, &rec)
+	}
+	return out, nil
+}
+
+func PythonText(s string) string  { return pythonText(s) }
+func PythonBytes(s string) string { return pythonBytes(s) }
+
+// ThroughKeyFrame returns the state that a key frame of s restores.
+func ThroughKeyFrame(s *State) (*State, error) {
+	again, _, err := decodeKeyFrame(s.appendKeyFrame(nil))
+	return again, err
+}
+
+func EmptyIndex() []byte { return (&Chunk{}).appendIndex(nil) }
+
+// NumChunks returns the number of complete chunks.
+func (j *Journal) NumChunks() int { return len(j.reader.chunks) }
+
+func (j *Journal) ChunkSizes() (uncompressed []int, compressed int) {
+	for _, c := range j.reader.chunks {
+		uncompressed = append(uncompressed, c.size)
+		compressed += len(c.data)
+	}
+	return uncompressed, compressed
+}
+
+// LastRecords returns the records of the last complete chunk.
+func (j *Journal) LastRecords() ([]byte, error) {
+	u, err := j.reader.cache.unpack(j.reader.chunks[len(j.reader.chunks)-1])
+	if err != nil {
+		return nil, err
+	}
+	return u.records, nil
+}
+
+// StoreWithoutDeltas stores the complete chunks as this program did before it had the delta encoding.
+func (j *Journal) StoreWithoutDeltas() error {
+	for _, c := range j.reader.chunks {
+		u, err := j.reader.cache.unpack(c)
+		if err != nil {
+			return err
+		}
+		c.deltaEncoded = false
+		c.data = j.zip.EncodeAll(append(append([]byte(nil), u.key...), u.records...), nil)
+	}
+	return nil
+}
+
+// SetFirstLoader has the first chunk's data loaded by a function that is given the data.
+func (j *Journal) SetFirstLoader(load func(data []byte) ([]byte, error)) {
+	first := j.reader.chunks[0]
+	data := first.data
+	first.data, first.load = nil, func() ([]byte, error) { return load(data) }
+}
+
+// CachedChunk describes a chunk in the cache.
+type CachedChunk struct {
+	Bytes, MaxBytes int
+	Gaps            []int // bytes of records between checkpoints
+	MaxGap          int
+}
+
+func (j *Journal) Cached() (list []CachedChunk) {
+	for _, u := range j.reader.cache.chunks {
+		c := CachedChunk{Bytes: len(u.key) + len(u.records), MaxBytes: u.maxBytes()}
+		for i, m := range u.list {
+			c.Bytes += len(m.key)
+			if i > 0 {
+				c.Gaps = append(c.Gaps, m.offset-u.list[i-1].offset)
+				c.MaxGap = max(c.MaxGap, 2*max(minCheckpointGap, len(u.list[i-1].key)))
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// IndexNumbers adds names and lines to the index of an open chunk.
+func IndexNumbers(numbers []uint64) (set map[uint64]bool, count func(Location) int) {
+	c := newChunk(0)
+	for _, n := range numbers {
+		c.latest.names.add(c.names, n)
+		c.countLine(Location{n % 3, int64(n)})
+	}
+	return c.names, c.LineCount
+}

@@ -1,0 +1,245 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"glasshouse/sandbox"
+)
+
+// maxRecordingBytes bounds the records of one recording, as they arrive.
+const maxRecordingBytes = 192 << 20
+
+var (
+	// ErrIllegalRecord means that the stream breaks the format, which no recorder of ours does.
+	ErrIllegalRecord = errors.New("illegal record")
+
+	// ErrVersion means that the recording has the format of another version of this program.
+	ErrVersion = errors.New("the recording has an unsupported format version")
+
+	// ErrNoStep means that a step is past the end of the recording, or was lost.
+	ErrNoStep = errors.New("the recording has no such step")
+
+	// ErrNoFrame and ErrNoObject mean that a frame or an object does not exist at a step.
+	ErrNoFrame  = errors.New("there is no such frame at this step")
+	ErrNoObject = errors.New("there is no such object at this step")
+)
+
+// Journal is one recording. It may be read while it grows; all methods may be called from any goroutine.
+type Journal struct {
+	mu       sync.RWMutex
+	reader   Reader
+	latest   *State // behind the last record; nil once the recording is complete
+	partial  []byte // the beginning of a record whose end has not arrived
+	deltas   []byte // the open chunk's records, delta-encoded
+	coder    *deltaCoder
+	intern   internTable
+	bytes    int    // of all records so far
+	newDefs  []byte // records that made definitions since the last complete chunk
+	numTaken int    // chunks that TakeChunks has returned
+	follow   func(*Table, *State, *Record)
+	zip      *zstd.Encoder
+}
+
+// NewJournal returns an empty recording.
+func NewJournal() (*Journal, error) {
+	j, err := newJournal()
+	if err == nil {
+		j.latest = newState()
+		j.openChunk()
+	}
+	return j, err
+}
+
+func newJournal() (*Journal, error) {
+	zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(256<<10))
+	if err != nil {
+		return nil, fmt.Errorf("zstd: %w", err)
+	}
+	unzip, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(2*maxStateBytes))
+	if err != nil {
+		return nil, fmt.Errorf("zstd: %w", err)
+	}
+	return &Journal{zip: zip, reader: Reader{cache: &chunkCache{unzip: unzip}}}, nil
+}
+
+// Open returns a complete recording from its stored chunks, in order and without their Data. load returns the Data of a
+// chunk; it is called when the chunk is needed. Open returns ErrVersion for a recording of another format version.
+func Open(chunks []sandbox.Chunk, load func(sequence int) ([]byte, error)) (*Journal, error) {
+	j, err := newJournal()
+	if err != nil {
+		return nil, err
+	}
+	for i, stored := range chunks {
+		if stored.Sequence != i {
+			return nil, fmt.Errorf("chunk %d of the recording is missing", i)
+		}
+		c := &Chunk{First: stored.First, Last: stored.Last, load: func() ([]byte, error) { return load(i) }}
+		if err := c.readIndex(stored.Index); err != nil {
+			return nil, err
+		}
+		if err := j.reader.table.defineAll(stored.Definitions); err != nil {
+			return nil, fmt.Errorf("chunk %d of the recording: %w", i, err)
+		}
+		j.reader.chunks = append(j.reader.chunks, c)
+	}
+	return j, nil
+}
+
+// Follow has visit called for each record that Append accepts, with the state behind it. Call Follow before the first
+// Append. visit may read its arguments, and must not call methods of the Journal.
+func (j *Journal) Follow(visit func(t *Table, s *State, rec *Record)) { j.follow = visit }
+
+// Append adds a piece of the stream, of any length. After an illegal record it returns ErrIllegalRecord; the recording
+// then ends before that record and accepts no more.
+func (j *Journal) Append(b []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.latest == nil {
+		return ErrIllegalRecord
+	}
+	if len(j.partial) > 0 {
+		b = append(j.partial, b...)
+	}
+	var rec Record
+	for len(b) > 0 {
+		size, err := decodeRecord(b, &rec, &j.intern)
+		if err == errIncomplete {
+			break
+		}
+		if err == nil {
+			err = j.add(&rec, b[:size])
+		}
+		if err != nil {
+			j.partial = nil
+			j.closeChunk()
+			j.latest = nil
+			return fmt.Errorf("%w after step %d: %w", ErrIllegalRecord, j.reader.Steps(), err)
+		}
+		b = b[size:]
+	}
+	j.partial = append([]byte(nil), b...)
+	return nil
+}
+
+// add adds one record; raw is its encoding.
+func (j *Journal) add(rec *Record, raw []byte) error {
+	table, chunk := &j.reader.table, j.reader.open
+	if (rec.Kind == KindHead) != (table.Recorder == "") {
+		return errors.New("a recording begins with one head record")
+	}
+	j.bytes += len(raw)
+	if j.bytes > maxRecordingBytes {
+		return fmt.Errorf("more than %d bytes", maxRecordingBytes)
+	}
+	if defined, err := table.define(rec); err != nil {
+		return err // an invalid definition is not stored: it would make the whole recording unreadable
+	} else if defined {
+		j.newDefs = append(j.newDefs, raw...)
+		return nil
+	}
+	left, before := j.latest.Current, len(j.deltas)
+	j.deltas = j.coder.encode(j.deltas, rec)
+	if err := j.latest.apply(table, rec); err != nil {
+		j.deltas = j.deltas[:before]
+		return err
+	}
+	chunk.records = append(chunk.records, raw...)
+	chunk.index(table, j.latest, rec, left)
+	if j.follow != nil {
+		j.follow(table, j.latest, rec)
+	}
+	// A large key frame is followed by at least a quarter as many bytes of records, so that key frames do not multiply the
+	// size of a recording whose state is large.
+	if rec.Kind == KindLine && len(chunk.records) >= max(chunkFull, len(chunk.key)/4) {
+		j.closeChunk()
+		j.openChunk()
+	}
+	return nil
+}
+
+func (j *Journal) openChunk() {
+	j.deltas, j.coder = j.deltas[:0], newDeltaCoder()
+	j.reader.open = &unpackedChunk{Chunk: newChunk(j.latest.Step), key: j.latest.appendKeyFrame(nil), checkpoints: &checkpoints{}}
+}
+
+// closeChunk compresses the open chunk, unless it is empty.
+func (j *Journal) closeChunk() {
+	open := j.reader.open
+	if open == nil || len(open.records) == 0 {
+		return
+	}
+	whole := append(open.key, j.deltas...)
+	open.size = len(whole)
+	open.data = j.zip.EncodeAll(whole, nil)
+	open.definitions, j.newDefs = j.newDefs, nil
+	open.latest = nil
+	j.reader.chunks = append(j.reader.chunks, open.Chunk)
+	j.reader.open = nil
+}
+
+// End completes the recording: what is left becomes a chunk. If visit is not nil, it is called with the last state.
+func (j *Journal) End(visit func(*State)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.latest == nil {
+		return
+	}
+	if visit != nil {
+		visit(j.latest)
+	}
+	j.closeChunk()
+	j.latest, j.partial, j.reader.open = nil, nil, nil
+}
+
+// TakeChunks returns the chunks that were completed since the last call, in the form in which they are stored.
+func (j *Journal) TakeChunks() []sandbox.Chunk {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var out []sandbox.Chunk
+	for ; j.numTaken < len(j.reader.chunks); j.numTaken++ {
+		c := j.reader.chunks[j.numTaken]
+		out = append(out, sandbox.Chunk{
+			Sequence: j.numTaken, First: c.First, Last: c.Last, Definitions: c.definitions, Index: c.appendIndex(nil), Data: c.data,
+		})
+	}
+	return out
+}
+
+// Steps returns the number of the last step.
+func (j *Journal) Steps() int {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.reader.Steps()
+}
+
+// State returns the state on arrival at a step.
+func (j *Journal) State(step int) (s *State, err error) {
+	err = j.Read(func(r *Reader) error { s, err = r.State(step); return err })
+	return s, err
+}
+
+// Read calls f with a Reader of the recording, which does not grow until f returns. f must be fast: the program's next
+// record waits for it. Use Snapshot for a search.
+func (j *Journal) Read(f func(*Reader) error) error {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return f(&j.reader)
+}
+
+// Snapshot returns a Reader of the recording as it is now. The recording may grow meanwhile.
+func (j *Journal) Snapshot() *Reader {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	out := j.reader
+	if out.open != nil {
+		out.table.numbers = maps.Clone(out.table.numbers) // the table's slices only grow
+		out.open = &unpackedChunk{out.open.clone(), out.open.key, out.open.records, out.open.checkpoints}
+	}
+	return &out
+}

@@ -1,0 +1,127 @@
+package recording
+
+import "fmt"
+
+// Reader reads a recording. It may be used by one goroutine at a time; several Readers of one recording share a cache.
+type Reader struct {
+	table  Table
+	chunks []*Chunk       // the complete ones
+	open   *unpackedChunk // the one that is being written; nil once the recording is complete
+	cache  *chunkCache
+}
+
+// Steps returns the number of the last step.
+func (r *Reader) Steps() int {
+	if r.open != nil {
+		return r.open.Last
+	}
+	if n := len(r.chunks); n > 0 {
+		return r.chunks[n-1].Last
+	}
+	return 0
+}
+
+// FirstStep returns the first step that the recording has, and 0 if it has none.
+func (r *Reader) FirstStep() int {
+	for _, c := range r.Chunks() {
+		if c.First <= c.Last {
+			return c.First
+		}
+	}
+	return 0
+}
+
+// Table returns the definitions.
+func (r *Reader) Table() *Table { return &r.table }
+
+// Chunks returns the chunks in order. The caller must not modify the result.
+func (r *Reader) Chunks() []*Chunk {
+	if r.open == nil || len(r.open.records) == 0 {
+		return r.chunks
+	}
+	return append(r.chunks[:len(r.chunks):len(r.chunks)], r.open.Chunk)
+}
+
+func (r *Reader) unpack(c *Chunk) (*unpackedChunk, error) {
+	if r.open != nil && c == r.open.Chunk {
+		return r.open, nil
+	}
+	return r.cache.unpack(c)
+}
+
+// CheckpointSteps returns steps of a chunk, the nearest first, such that calls of ReplayAfter from each of them up to the
+// one before it together visit the chunk up to a step. The last one is 0, which stands for the beginning of the chunk.
+func (r *Reader) CheckpointSteps(c *Chunk, before int) ([]int, error) {
+	u, err := r.unpack(c)
+	if err != nil {
+		return nil, err
+	}
+	return u.checkpointSteps(before), nil
+}
+
+// Replay calls visit for each record of a chunk, with the state behind the record, until visit returns false. The state
+// is valid until visit returns.
+func (r *Reader) Replay(c *Chunk, visit func(*State, *Record) bool) error {
+	return r.ReplayAfter(c, 0, nil, visit)
+}
+
+// ReplayAfter calls visit for each record of a chunk behind the line record of a step, and perhaps for some records
+// before it. If begin is not nil, it is called first, with the state before the first record; if it returns false, no
+// record is visited.
+func (r *Reader) ReplayAfter(c *Chunk, step int, begin func(*State) bool, visit func(*State, *Record) bool) error {
+	wrap := func(err error) error { return fmt.Errorf("chunk of steps %d to %d: %w", c.First, c.Last, err) }
+	u, err := r.unpack(c)
+	if err != nil {
+		return wrap(err)
+	}
+	from := u.nearest(step)
+	s, _, err := decodeKeyFrame(from.key)
+	if err != nil {
+		return wrap(err)
+	}
+	if begin != nil && !begin(s) {
+		return nil
+	}
+	var rec Record
+	for offset := from.offset; offset < len(u.records); {
+		size, err := decodeRecord(u.records[offset:], &rec, nil)
+		if err == nil {
+			err = s.apply(&r.table, &rec)
+		}
+		if err != nil {
+			return wrap(err)
+		}
+		offset += size
+		if rec.Kind == KindLine {
+			u.addCheckpoint(s, offset)
+		}
+		if !visit(s, &rec) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// State returns the state on arrival at a step. It returns ErrNoStep if the recording does not have the step.
+func (r *Reader) State(step int) (*State, error) {
+	var found *State
+	for _, c := range r.Chunks() {
+		if step < c.First || step > c.Last {
+			continue
+		}
+		search := func(s *State) (more bool) {
+			if s.Step == step {
+				found = s
+			}
+			return found == nil
+		}
+		err := r.ReplayAfter(c, step, search, func(s *State, rec *Record) bool { return rec.Kind != KindLine || search(s) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("step %d: %w", step, ErrNoStep)
+	}
+	return found, nil
+}

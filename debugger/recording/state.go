@@ -1,0 +1,295 @@
+package recording
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Limits of what one recording holds at a time.
+const (
+	maxFrames     = 1 << 17
+	maxObjects    = 1 << 20
+	maxStateBytes = 64 << 20 // of variables and objects, as valueBytes and Object.bytes estimate them
+)
+
+// Frame is a call that runs or is suspended.
+type Frame struct {
+	Number    uint64
+	Code      uint64
+	Thread    uint64
+	Parent    uint64 // 0 for the first frame of a thread, and while the frame is suspended
+	Line      int64
+	Step      int // the last step in this frame; 0 before the first
+	Suspended bool
+	Unread    uint64 // a name: the reason why the variables were not read; 0 if they were
+	Raised    *Exception
+	Variables map[uint64]Value // by name
+}
+
+// Exception is an exception that passes through a frame.
+type Exception struct {
+	Type    uint64 // a name
+	Message Value
+}
+
+// State is the state of the program at one step.
+type State struct {
+	Step    int
+	Current uint64 // the frame of the step; 0 for none
+	Frames  map[uint64]*Frame
+	Globals map[uint64]Value   // the run's namespace, by name
+	Objects map[uint64]*Object // the objects that variables hold; an entry is replaced, never modified
+
+	maxFrame uint64 // the highest frame number so far
+	bytes    int    // of Globals, Variables and Objects
+}
+
+func newState() *State {
+	return &State{Frames: map[uint64]*Frame{}, Globals: map[uint64]Value{}, Objects: map[uint64]*Object{}}
+}
+
+// CurrentFrame returns the frame of the step, or nil.
+func (s *State) CurrentFrame() *Frame { return s.Frames[s.Current] }
+
+// Stack returns a frame and its callers, innermost first.
+func (s *State) Stack(frame uint64) []*Frame {
+	var out []*Frame
+	for f := s.Frames[frame]; f != nil && len(out) < len(s.Frames); f = s.Frames[f.Parent] {
+		out = append(out, f)
+	}
+	return out
+}
+
+// LookUp returns a variable by name: a local of the frame, otherwise one of the namespace.
+func (s *State) LookUp(t *Table, frame uint64, name string) (Value, bool) {
+	number := t.NumberOf(name)
+	if f := s.Frames[frame]; f != nil && number != 0 {
+		if v, ok := f.Variables[number]; ok {
+			return v, true
+		}
+	}
+	v, ok := s.Globals[number]
+	return v, ok && number != 0
+}
+
+// Reachable returns the numbers of the objects that v reaches, v's own first.
+func (s *State) Reachable(v Value) []uint64 {
+	if v.Tag != TagObject {
+		return nil
+	}
+	seen := map[uint64]bool{v.Object: true}
+	out := []uint64{v.Object}
+	for i := 0; i < len(out); i++ {
+		if o := s.Objects[out[i]]; o != nil {
+			o.EachHeld(func(n uint64) {
+				if !seen[n] {
+					seen[n] = true
+					out = append(out, n)
+				}
+			})
+		}
+	}
+	return out
+}
+
+// definitionTypes are the types of values that code defines or imports.
+var definitionTypes = map[string]bool{
+	"module": true, "function": true, "builtin_function_or_method": true, "type": true, "abc.ABCMeta": true, "enum.EnumType": true,
+}
+
+// IsDefinition reports whether v is a module, a function or a class. Lists of variables leave these out.
+func (s *State) IsDefinition(t *Table, v Value) bool {
+	return v.Tag == TagObject && definitionTypes[s.TypeOf(t, v)]
+}
+
+// valueBytes estimates the memory of a value, including its entry in a map.
+func valueBytes(v Value) int { return 48 + len(v.Text) }
+
+// bytes estimates the memory of an object.
+func (o *Object) bytes() int {
+	sum := 96
+	for _, v := range o.Values {
+		sum += valueBytes(v)
+	}
+	return sum
+}
+
+// recordKinds is a set of kinds.
+type recordKinds [256]bool
+
+func kindSet(list ...Kind) (out recordKinds) {
+	for _, k := range list {
+		out[k] = true
+	}
+	return out
+}
+
+var (
+	needsFrame = kindSet(KindSuspend, KindReturn, KindUnwind, KindLine, KindSet, KindDelete, KindRaise, KindHandled, KindUnread)
+	needsName  = kindSet(KindUnwind, KindRaise, KindSet, KindGlobal, KindDelete, KindForget, KindUnread, KindEvent)
+)
+
+// apply checks a record and changes the state by it. It fills in what the record leaves implicit: the frame of a push
+// and the version of a mutate.
+func (s *State) apply(t *Table, rec *Record) error {
+	var current *Frame
+	if needsFrame[rec.Kind] {
+		current = s.CurrentFrame()
+	}
+	if needsFrame[rec.Kind] && current == nil {
+		return fmt.Errorf("a %s record outside a frame", rec.Kind)
+	}
+	if needsName[rec.Kind] && !t.isName(rec.Name) {
+		return fmt.Errorf("a %s record has the undefined name %d", rec.Kind, rec.Name)
+	}
+	switch rec.Kind {
+	case KindPush:
+		return s.push(t, rec)
+	case KindResume:
+		f := s.Frames[rec.Frame]
+		if f == nil || !f.Suspended || rec.Parent == rec.Frame || !s.isFrameOrNone(rec.Parent) {
+			return fmt.Errorf("frame %d cannot be resumed from frame %d", rec.Frame, rec.Parent)
+		}
+		f.Suspended, f.Parent, s.Current = false, rec.Parent, f.Number
+	case KindSuspend:
+		s.Current = current.Parent
+		current.Suspended, current.Parent = true, 0
+	case KindReturn, KindUnwind:
+		s.pop(current)
+	case KindFrame:
+		if s.Frames[rec.Frame] == nil {
+			return fmt.Errorf("frame %d does not exist", rec.Frame)
+		}
+		s.Current = rec.Frame
+	case KindLine:
+		current.Line += rec.Delta
+		if current.Line < 0 || current.Line > 1<<31 {
+			return fmt.Errorf("line %d is out of range", current.Line)
+		}
+		s.Step++
+		current.Step = s.Step
+	case KindSet:
+		return s.set(current.Variables, rec)
+	case KindGlobal:
+		return s.set(s.Globals, rec)
+	case KindDelete:
+		s.remove(current.Variables, rec.Name)
+	case KindForget:
+		s.remove(s.Globals, rec.Name)
+	case KindObject, KindMutate:
+		return s.setObject(t, rec)
+	case KindFree:
+		if o := s.Objects[rec.Number]; o != nil {
+			s.bytes -= o.bytes()
+			delete(s.Objects, rec.Number)
+		}
+	case KindRaise:
+		current.Raised = &Exception{Type: rec.Name, Message: rec.Value}
+	case KindHandled:
+		current.Raised = nil
+	case KindOutput:
+		if rec.Number != 1 && rec.Number != 2 || rec.From > rec.To {
+			return fmt.Errorf("invalid output record: stream %d, bytes %d to %d", rec.Number, rec.From, rec.To)
+		}
+	case KindLost:
+		if rec.Number > 1<<40 {
+			return fmt.Errorf("%d lost steps", rec.Number)
+		}
+		fresh := newState()
+		fresh.Step, fresh.maxFrame = s.Step+int(rec.Number), s.maxFrame
+		*s = *fresh
+	case KindUnread:
+		current.Unread = rec.Name
+	}
+	return nil
+}
+
+func (s *State) isFrameOrNone(frame uint64) bool { return frame == 0 || s.Frames[frame] != nil }
+
+func (s *State) push(t *Table, rec *Record) error {
+	if rec.Frame == 0 {
+		rec.Frame = s.maxFrame + 1
+	}
+	invalid := rec.Frame == 0 || s.Frames[rec.Frame] != nil || !s.isFrameOrNone(rec.Parent) ||
+		rec.Code == 0 || rec.Code > uint64(len(t.codes)) || rec.Thread == 0 || rec.Thread > uint64(len(t.threads)) ||
+		rec.Number > FlagRestated|FlagSuspended
+	if invalid || len(s.Frames) >= maxFrames {
+		return fmt.Errorf("frame %d cannot be pushed: code %d, thread %d, caller %d, flags %d, %d frames exist",
+			rec.Frame, rec.Code, rec.Thread, rec.Parent, rec.Number, len(s.Frames))
+	}
+	line := t.Code(rec.Code).First
+	if rec.Number&FlagRestated != 0 {
+		line = int64(min(rec.From, 1<<31))
+	}
+	s.Frames[rec.Frame] = &Frame{
+		Number: rec.Frame, Code: rec.Code, Thread: rec.Thread, Parent: rec.Parent, Line: line,
+		Suspended: rec.Number&FlagSuspended != 0, Variables: map[uint64]Value{},
+	}
+	s.Current, s.maxFrame = rec.Frame, max(s.maxFrame, rec.Frame)
+	return nil
+}
+
+// pop removes a frame. In a forged or incomplete recording the frames that it called lose their caller.
+func (s *State) pop(f *Frame) {
+	for _, v := range f.Variables {
+		s.bytes -= valueBytes(v)
+	}
+	delete(s.Frames, f.Number)
+	s.Current = 0
+	if s.Frames[f.Parent] != nil {
+		s.Current = f.Parent
+	}
+}
+
+func (s *State) set(scope map[uint64]Value, rec *Record) error {
+	if rec.Value.Tag == TagObject && s.Objects[rec.Value.Object] == nil {
+		return fmt.Errorf("a variable holds object %d, which does not exist", rec.Value.Object)
+	}
+	if before, ok := scope[rec.Name]; ok {
+		s.bytes -= valueBytes(before)
+	}
+	scope[rec.Name] = rec.Value
+	return s.grow(valueBytes(rec.Value))
+}
+
+func (s *State) remove(scope map[uint64]Value, name uint64) {
+	if v, ok := scope[name]; ok {
+		s.bytes -= valueBytes(v)
+		delete(scope, name)
+	}
+}
+
+func (s *State) setObject(t *Table, rec *Record) error {
+	o := rec.Object
+	before := s.Objects[o.Number]
+	if before != nil && o.Version == 0 {
+		o.Version = before.Version + 1
+		rec.Object.Version = o.Version
+	}
+	switch {
+	case rec.Kind == KindObject && (o.Number == 0 || !t.isName(o.Type) || before != nil):
+		return fmt.Errorf("object %d of type %d exists, or has no number or type", o.Number, o.Type)
+	case rec.Kind == KindMutate && (before == nil || o.Version < before.Version):
+		return fmt.Errorf("object %d does not exist, or is past version %d", o.Number, o.Version)
+	case len(s.Objects) >= maxObjects:
+		return fmt.Errorf("more than %d objects", maxObjects)
+	}
+	if before != nil {
+		rec.ReadDeeper = o.Version == before.Version
+		o.Type = before.Type
+		s.bytes -= before.bytes()
+	}
+	s.Objects[o.Number] = &o
+	return s.grow(o.bytes())
+}
+
+func (s *State) grow(bytes int) error {
+	if s.bytes += bytes; s.bytes > maxStateBytes {
+		return fmt.Errorf("variables and objects of more than %d bytes", maxStateBytes)
+	}
+	return nil
+}
+
+// SortedKeys returns the keys of m in ascending order.
+func SortedKeys[V any](m map[uint64]V) []uint64 { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,162 @@
+package recording
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Transcript returns a whole stream as text, one line a record. It returns ErrIllegalRecord where a Journal does.
+// sandbox/python/tests/recording.py writes the same text, so that both implementations of the format can be compared.
+func Transcript(stream []byte) (string, error) {
+	var out strings.Builder
+	var table Table
+	var rec Record
+	s := newState()
+	for b := stream; len(b) > 0; {
+		size, err := decodeRecord(b, &rec, nil)
+		if err == nil {
+			var defined bool
+			if defined, err = table.define(&rec); err == nil && !defined {
+				err = s.apply(&table, &rec)
+			}
+		}
+		if err != nil {
+			return out.String(), fmt.Errorf("%w: %w", ErrIllegalRecord, err)
+		}
+		b = b[size:]
+		out.WriteString(strings.TrimRight(rec.Kind.String()+" "+fieldText(&table, &rec, s), " ") + "\n")
+	}
+	return out.String(), nil
+}
+
+// fieldText returns the fields of a record as text. s is the state behind the record.
+func fieldText(t *Table, rec *Record, s *State) string {
+	switch rec.Kind {
+	case KindHead:
+		return fmt.Sprintf("%d %s %s", rec.Number, rec.Text, rec.Python)
+	case KindName:
+		return fmt.Sprintf("%d %s", len(t.names), quoteBytes(rec.Text))
+	case KindCode:
+		return fmt.Sprintf("%d %s %s line %d", len(t.codes), quoteBytes(t.Name(rec.File)), quoteBytes(t.Name(rec.Name)), rec.Number)
+	case KindThread:
+		kind := [...]string{"", "thread", "task"}[rec.Number]
+		return fmt.Sprintf("%s of %d %s", kind, rec.Parent, quoteBytes(rec.Text))
+	case KindPush:
+		line := ""
+		if rec.Number&FlagRestated != 0 {
+			line = fmt.Sprintf(" at %d", rec.From)
+		}
+		function := quoteBytes(t.FunctionName(rec.Code))
+		return fmt.Sprintf("%d %s lane %d from %d flags %d%s", rec.Frame, function, rec.Thread, rec.Parent, rec.Number, line)
+	case KindResume:
+		return fmt.Sprintf("%d from %d", rec.Frame, rec.Parent)
+	case KindSuspend, KindReturn:
+		return rec.Value.String()
+	case KindUnwind, KindRaise:
+		return t.Name(rec.Name) + " " + rec.Value.String()
+	case KindFrame:
+		return strconv.FormatUint(rec.Frame, 10)
+	case KindLine:
+		return strconv.FormatInt(s.CurrentFrame().Line, 10)
+	case KindSet, KindGlobal:
+		return t.Name(rec.Name) + " = " + rec.Value.String()
+	case KindDelete, KindForget, KindUnread:
+		return t.Name(rec.Name)
+	case KindObject:
+		return fmt.Sprintf("%d %s %s", rec.Object.Number, t.Name(rec.Object.Type), contentsText(&rec.Object))
+	case KindMutate:
+		return fmt.Sprintf("%d %s", rec.Object.Number, contentsText(&rec.Object))
+	case KindFree:
+		return strconv.FormatUint(rec.Number, 10)
+	case KindOutput:
+		return fmt.Sprintf("%d %d %d", rec.Number, rec.From, rec.To)
+	case KindEvent:
+		return fmt.Sprintf("%s %d", t.Name(rec.Name), rec.Number)
+	case KindLost:
+		return fmt.Sprintf("%d %s", rec.Number, quoteBytes(rec.Text))
+	}
+	return ""
+}
+
+func contentsText(o *Object) string {
+	var parts []string
+	for i := 0; i < len(o.Values); i++ {
+		part := o.Values[i].String()
+		if o.Form > Items && i+1 < len(o.Values) {
+			i++
+			part += ": " + o.Values[i].String()
+		}
+		parts = append(parts, part)
+	}
+	form := [...]string{"opaque", "items", "pairs", "attributes", "table"}[o.Form]
+	return fmt.Sprintf("v%d %s length %d %s [%s]", o.Version, o.Exactness, o.Length, form, strings.Join(parts, ", "))
+}
+
+// String returns the value nearly as Python writes it. Texts are shown as their bytes.
+func (v Value) String() string {
+	switch v.Tag {
+	case TagNone:
+		return "None"
+	case TagTrue:
+		return "True"
+	case TagFalse:
+		return "False"
+	case TagEllipsis:
+		return "..."
+	case TagInt, TagBigInt:
+		return v.BigInt().String()
+	case TagFloat:
+		return pythonFloat(v.Float)
+	case TagComplex:
+		return "complex(" + pythonFloat(v.Float) + ", " + pythonFloat(v.Imag) + ")"
+	case TagText:
+		return quoteBytes(v.Text)
+	case TagTextCut:
+		return fmt.Sprintf("%d chars %s", v.Length, quoteBytes(v.Text))
+	case TagSurrogates, TagBytes:
+		return string(v.Tag) + quoteBytes(v.Text)
+	case TagBytesCut:
+		return fmt.Sprintf("%d bytes %s", v.Length, quoteBytes(v.Text))
+	case TagObject:
+		return "@" + strconv.FormatUint(v.Object, 10)
+	}
+	return "?"
+}
+
+// pythonFloat returns a float as Python's repr writes it.
+func pythonFloat(bits uint64) string {
+	f := math.Float64frombits(bits)
+	switch {
+	case math.IsNaN(f):
+		return "nan"
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	}
+	if f != 0 && (math.Abs(f) >= 1e16 || math.Abs(f) < 1e-4) {
+		return strconv.FormatFloat(f, 'e', -1, 64)
+	}
+	s := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}
+
+// quoteBytes quotes a text; bytes other than printable ASCII are escaped.
+func quoteBytes(s string) string {
+	var out strings.Builder
+	out.WriteByte('"')
+	for i := range len(s) {
+		if c := s[i]; c >= 32 && c < 127 && c != '"' && c != '\\' {
+			out.WriteByte(c)
+		} else {
+			fmt.Fprintf(&out, "\\x%02x", c)
+		}
+	}
+	out.WriteByte('"')
+	return out.String()
+}

@@ -1,0 +1,134 @@
+package recording
+
+import (
+	"math/big"
+	"slices"
+	"strconv"
+)
+
+// Tag is the type of a Value. The package comment lists the tags.
+type Tag byte
+
+// The tags of values.
+const (
+	TagNone       Tag = 'N'
+	TagTrue       Tag = 'T'
+	TagFalse      Tag = 'F'
+	TagEllipsis   Tag = '.'
+	TagInt        Tag = 'i'
+	TagBigInt     Tag = 'I'
+	TagFloat      Tag = 'f'
+	TagComplex    Tag = 'c'
+	TagText       Tag = 's'
+	TagTextCut    Tag = 'S'
+	TagSurrogates Tag = 'u'
+	TagBytes      Tag = 'b'
+	TagBytesCut   Tag = 'B'
+	TagObject     Tag = '@'
+
+	tagDecimal Tag = 'd' // a float in the stream; a decoded Value has TagFloat instead
+)
+
+// Value is a scalar or a reference to an object. Values are comparable: equal values compare as equal.
+type Value struct {
+	Tag    Tag
+	Int    int64  // of TagInt
+	Float  uint64 // the bits of TagFloat, and of the real part of TagComplex
+	Imag   uint64 // the bits of the imaginary part of TagComplex
+	Text   string // the text of TagText and TagTextCut; the bytes of TagBigInt, TagSurrogates, TagBytes and TagBytesCut
+	Length uint64 // of TagTextCut and TagBytesCut: the complete length
+	Object uint64 // of TagObject: the object's number
+}
+
+// BigInt returns the integer of a TagInt or TagBigInt value, and nil for other values.
+func (v Value) BigInt() *big.Int {
+	switch v.Tag {
+	case TagInt:
+		return big.NewInt(v.Int)
+	case TagBigInt:
+		raw := []byte(v.Text)
+		negative := len(raw) > 0 && raw[len(raw)-1] >= 0x80
+		for i, j := 0, len(raw)-1; i < j; i, j = i+1, j-1 {
+			raw[i], raw[j] = raw[j], raw[i]
+		}
+		out := new(big.Int).SetBytes(raw)
+		if negative {
+			out.Sub(out, new(big.Int).Lsh(big.NewInt(1), uint(8*len(raw))))
+		}
+		return out
+	}
+	return nil
+}
+
+// Exactness tells how much of an object its recorded contents show.
+type Exactness uint8
+
+// The degrees of exactness; the package comment defines them.
+const (
+	Exact Exactness = iota
+	Truncated
+	Sampled
+	Unread
+)
+
+func (e Exactness) String() string {
+	if e <= Unread {
+		return [...]string{"exact", "truncated", "sampled", "unread"}[e]
+	}
+	return "exactness " + strconv.Itoa(int(e))
+}
+
+// Form tells how to interpret the values of an object.
+type Form uint8
+
+// The forms of an object's contents. All forms after Items hold key and value in turn.
+const (
+	Opaque Form = iota
+	Items
+	Pairs
+	Attributes
+	Tabular
+)
+
+// Object is one version of a value that is not a scalar.
+type Object struct {
+	Number    uint64
+	Type      uint64 // a name
+	Version   uint64
+	Exactness Exactness
+	Length    int64 // -1 if the object has no length
+	Form      Form
+	Values    []Value
+}
+
+// EachHeld calls visit with the number of each object that o's values refer to.
+func (o *Object) EachHeld(visit func(object uint64)) {
+	for _, v := range o.Values {
+		if v.Tag == TagObject {
+			visit(v.Object)
+		}
+	}
+}
+
+// valueAt returns the value at an index, or the zero Value if there are fewer values.
+func (o *Object) valueAt(i int) Value {
+	if i < len(o.Values) {
+		return o.Values[i]
+	}
+	return Value{}
+}
+
+// IntValue returns the Value of an integer.
+func IntValue(n *big.Int) Value {
+	if n.IsInt64() {
+		return Value{Tag: TagInt, Int: n.Int64()}
+	}
+	size := n.BitLen()/8 + 1 // with room for the sign
+	raw := new(big.Int).Set(n)
+	if n.Sign() < 0 {
+		raw.Add(raw, new(big.Int).Lsh(big.NewInt(1), uint(8*size)))
+	}
+	b := raw.FillBytes(make([]byte, size))
+	slices.Reverse(b)
+	return Value{Tag: TagBigInt, Text: string(b)}
+}

@@ -1,0 +1,160 @@
+package debugger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// This file is the run's side of a Session: its methods are called by the goroutine of the run.
+
+// maxExpressionTime bounds one expression that the stopped program evaluates. maxCommandWait bounds the wait until the
+// run's goroutine takes a command: it may be busy with another client's expression.
+const (
+	maxExpressionTime = 5 * time.Second
+	maxCommandWait    = maxExpressionTime + 2*time.Second
+)
+
+// Limits of what the guest reports, which the program can forge.
+const (
+	maxReasonChars  = 100
+	maxMessageChars = 10_000
+)
+
+// command is a command for the program that has stopped.
+type command struct {
+	ctx    context.Context // of the client that waits for the answer
+	body   map[string]any  // as the guest takes it
+	answer chan answer
+}
+
+type answer struct {
+	body []byte // the guest's JSON
+	err  error
+}
+
+// Begin tells the session that the run begins. interrupt makes the guest report at its next line. Begin returns the
+// stops as the guest takes them.
+func (s *Session) Begin(interrupt func()) json.RawMessage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.interrupt = interrupt
+	text, _ := json.Marshal(s.stops) // its fields are numbers and texts
+	return text
+}
+
+// Logged adds the message of a log point.
+func (s *Session) Logged(body []byte) {
+	var log struct {
+		Text string `json:"text"`
+		Line int    `json:"line"`
+	}
+	if json.Unmarshal(body, &log) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addEvent(Output{Category: OutputConsole, Text: shorten(log.Text, maxMessageChars) + "\n", Line: log.Line})
+}
+
+// Stopped tells the session that the program has stopped. It executes the clients' commands through ask until one of
+// them lets the program run on, and returns the guest's orders. When ctx ends, the program runs on without stops.
+func (s *Session) Stopped(ctx context.Context, body []byte, ask func(context.Context, any) ([]byte, error)) (any, error) {
+	var stop struct {
+		Reason string `json:"reason"`
+		IDs    []int  `json:"ids"`
+		Text   string `json:"text"`
+	}
+	if err := json.Unmarshal(body, &stop); err != nil {
+		return nil, fmt.Errorf("decode the guest's stop: %w", err)
+	}
+	stop.Reason, stop.Text = shorten(stop.Reason, maxReasonChars), shorten(stop.Text, maxMessageChars)
+	stop.IDs = slices.Clone(stop.IDs[:min(len(stop.IDs), maxBreakpoints)])
+	s.mu.Lock()
+	if stop.Reason == "attention" { // the answer to interrupt
+		stop.Reason = string(ReasonPause)
+		if !s.pausing { // the breakpoints were changed
+			resume := map[string]any{"do": "resume", "stops": s.stops}
+			s.mu.Unlock()
+			return resume, nil
+		}
+	}
+	s.pausing = false
+	s.edits = map[Variable]VariableView{}
+	s.live = s.positionAt(s.recording.Steps(), Position{Reason: stop.Reason, Description: stop.Text, HitIDs: stop.IDs, Live: true})
+	s.moveTo(s.live)
+	s.mu.Unlock()
+	for {
+		select {
+		case c := <-s.commands:
+			c.body["calm"] = ctx.Err() == nil
+			if c.body["do"] == "resume" {
+				c.answer <- answer{}
+				return c.body, nil
+			}
+			limited, done := context.WithTimeout(c.ctx, maxExpressionTime)
+			text, err := ask(limited, c.body)
+			done()
+			if err != nil {
+				c.answer <- answer{nil, fmt.Errorf("%w: the program ended while it evaluated this", ErrRequest)}
+				return nil, err
+			}
+			c.answer <- answer{text, nil}
+		case <-ctx.Done():
+			s.mu.Lock()
+			s.state = StateRunning
+			s.mu.Unlock()
+			return map[string]any{"do": "resume", "mode": string(Continue), "stops": guestStops{}}, nil
+		}
+	}
+}
+
+// Ended tells the session that the run is over.
+func (s *Session) Ended(exit Exited) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running, s.state = false, StateEnded
+	s.position = s.positionAt(s.recording.Steps(), Position{Reason: string(ReasonEnd)})
+	s.references = references{}
+	s.live = s.position
+	s.addEvent(exit)
+	s.addEvent(Terminated{})
+}
+
+// ask has the stopped program execute a command, and interrupts it when ctx ends. The caller does not hold mu.
+func (s *Session) ask(ctx context.Context, body map[string]any) ([]byte, error) {
+	c := command{ctx, body, make(chan answer, 1)}
+	select {
+	case s.commands <- c:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(maxCommandWait):
+		return nil, ErrRunning
+	}
+	a := <-c.answer
+	return a.body, a.err
+}
+
+// askFor has the stopped program execute a command and decodes the answer. The guest reports a failure as "error".
+func askFor[T any](ctx context.Context, s *Session, body map[string]any) (T, error) {
+	var failed struct {
+		Error string `json:"error"`
+	}
+	var v T
+	text, err := s.ask(ctx, body)
+	if err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(text, &failed); err != nil {
+		return v, fmt.Errorf("decode the guest's answer: %w", err)
+	}
+	if failed.Error != "" {
+		return v, fmt.Errorf("%w: %s", ErrRequest, failed.Error)
+	}
+	if err := json.Unmarshal(text, &v); err != nil {
+		return v, fmt.Errorf("decode the guest's answer: %w", err)
+	}
+	return v, nil
+}

@@ -1,0 +1,228 @@
+package debugger
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"glasshouse/debugger/recording"
+)
+
+const (
+	maxValuePreview = 300 // bytes
+	maxStackFrames  = 200 // where the client does not say how many
+)
+
+// VariableView is a variable, or a part of an object, at one step.
+type VariableView struct {
+	Name         string `json:"name"`
+	Value        string `json:"value" doc:"Nearly as repr writes it; no user code runs for it"`
+	Type         string `json:"type"`
+	Ref          uint64 `json:"ref,omitempty" doc:"The object's number, if it can be opened"`
+	Length       *int64 `json:"length,omitempty"`
+	isAttributes bool   // the parts are attributes
+}
+
+// FrameView is a call at one step.
+type FrameView struct {
+	Frame     uint64         `json:"frame"`
+	Function  string         `json:"function"`
+	Line      int64          `json:"line_number"`
+	Code      string         `json:"line_code"`
+	Step      int            `json:"step" doc:"The last step in this frame"`
+	Unread    string         `json:"unread,omitempty" doc:"Why the recording does not have the variables"`
+	Exception string         `json:"exception,omitempty"`
+	Variables []VariableView `json:"variables"`
+	Total     int            `json:"total_variables"`
+}
+
+// StepView is one step with its calls and variables.
+type StepView struct {
+	Step    int            `json:"step"`
+	Steps   int            `json:"total_steps"`
+	Lane    string         `json:"lane" doc:"The thread or asyncio task"`
+	LaneID  uint64         `json:"lane_id"`
+	Frames  []FrameView    `json:"frames" doc:"Innermost first"`
+	Globals []VariableView `json:"globals"`
+	Total   int            `json:"total_globals"`
+	Source  []SourceView   `json:"source"`
+}
+
+// ObjectView is the contents of an object at one step.
+type ObjectView struct {
+	VariableView
+	Exactness string         `json:"exactness" enum:"exact,truncated,sampled,unread" doc:"How much of the object the recording has"`
+	Version   uint64         `json:"version"`
+	Items     []VariableView `json:"items"`
+	Kept      int            `json:"kept" doc:"Number of items in the recording; length is the object's own"`
+}
+
+// page returns count items of list from start on, as far as list has them.
+func page[T any](list []T, start, count int) []T {
+	start = min(max(start, 0), len(list))
+	return list[start:min(start+max(count, 0), len(list))]
+}
+
+// viewer makes views of one state.
+type viewer struct {
+	state *recording.State
+	table *recording.Table
+}
+
+// viewAt returns a viewer of a step.
+func viewAt(reader *recording.Reader, step int) (viewer, error) {
+	s, err := reader.State(step)
+	return viewer{s, reader.Table()}, err
+}
+
+func (w viewer) variable(name string, v recording.Value) VariableView {
+	out := VariableView{Name: name, Value: w.state.Preview(w.table, v, maxValuePreview), Type: w.state.TypeOf(w.table, v)}
+	if o := w.state.Objects[v.Object]; v.Tag == recording.TagObject && o != nil && o.Form != recording.Opaque {
+		out.Ref = o.Number
+		if o.Length >= 0 {
+			length := o.Length
+			out.Length, out.isAttributes = &length, o.Form == recording.Attributes
+		}
+	}
+	return out
+}
+
+// scope returns a page of a frame's variables by name, or with frame 0 of the namespace's without definitions, and the
+// number of all.
+func (w viewer) scope(frame uint64, start, count int) ([]VariableView, int, error) {
+	values := w.state.Globals
+	if frame != 0 {
+		f := w.state.Frames[frame]
+		if f == nil {
+			return nil, 0, fmt.Errorf("frame %d: %w", frame, recording.ErrNoFrame)
+		}
+		values = f.Variables
+	}
+	names := slices.SortedFunc(maps.Keys(values), func(a, b uint64) int { return cmp.Compare(w.table.Name(a), w.table.Name(b)) })
+	if frame == 0 {
+		names = slices.DeleteFunc(names, func(n uint64) bool { return w.state.IsDefinition(w.table, values[n]) })
+	}
+	out := []VariableView{}
+	for _, n := range page(names, start, count) {
+		out = append(out, w.variable(w.table.Name(n), values[n]))
+	}
+	return out, len(names), nil
+}
+
+// object returns an object with a page of its contents.
+func (w viewer) object(number uint64, start, count int) (ObjectView, error) {
+	o := w.state.Objects[number]
+	if o == nil {
+		return ObjectView{}, fmt.Errorf("object %d: %w", number, recording.ErrNoObject)
+	}
+	out := ObjectView{
+		VariableView: w.variable("", recording.Value{Tag: recording.TagObject, Object: number}),
+		Exactness:    o.Exactness.String(), Version: o.Version, Items: []VariableView{}, Kept: len(o.Values),
+	}
+	if o.Form <= recording.Items {
+		for i, v := range page(o.Values, start, count) {
+			out.Items = append(out.Items, w.variable(fmt.Sprint(max(start, 0)+i), v))
+		}
+		return out, nil
+	}
+	out.Kept /= 2
+	for i := max(start, 0); i < min(start+count, out.Kept); i++ {
+		key := o.Values[2*i]
+		name := w.state.Preview(w.table, key, maxValuePreview)
+		if o.Form != recording.Pairs && key.Tag == recording.TagText {
+			name = key.Text
+		}
+		out.Items = append(out.Items, w.variable(name, o.Values[2*i+1]))
+	}
+	return out, nil
+}
+
+// frames returns the calls of the current step, innermost first, with at most limit variables each.
+func (w viewer) frames(source []string, limit int) []FrameView {
+	out := []FrameView{}
+	stack := w.state.Stack(w.state.Current)
+	for _, f := range stack[:min(len(stack), maxStackFrames)] {
+		view := FrameView{
+			Frame: f.Number, Function: w.table.FunctionName(f.Code), Line: f.Line, Code: SourceLine(source, f.Line), Step: f.Step,
+			Unread: w.table.Name(f.Unread),
+		}
+		if f.Raised != nil {
+			view.Exception = w.state.ExceptionText(w.table, *f.Raised)
+		}
+		view.Variables, view.Total, _ = w.scope(f.Number, 0, limit) // the frame exists
+		out = append(out, view)
+	}
+	return out
+}
+
+// View returns a step with at most limit variables of each scope.
+func (r *Recording) View(step, limit int) (out StepView, err error) {
+	err = r.journal.Read(func(reader *recording.Reader) error {
+		out, err = r.view(reader, step, limit)
+		return err
+	})
+	return out, err
+}
+
+func (r *Recording) view(reader *recording.Reader, step, limit int) (StepView, error) {
+	w, err := viewAt(reader, step)
+	if err != nil {
+		return StepView{}, err
+	}
+	out := StepView{Step: step, Steps: reader.Steps(), Frames: w.frames(r.Source, limit)}
+	out.Globals, out.Total, _ = w.scope(0, 0, limit) // the namespace exists
+	f := w.state.CurrentFrame()
+	out.Lane, out.LaneID = w.table.Thread(f.Thread).Name, f.Thread
+	out.Source = SourceContext(r.Source, f.Line)
+	return out, nil
+}
+
+// Scope returns a page of a frame's variables at a step, or with frame 0 of the namespace's, and the number of all.
+func (r *Recording) Scope(step int, frame uint64, start, count int) (list []VariableView, total int, err error) {
+	err = r.journal.Read(func(reader *recording.Reader) error {
+		w, err := viewAt(reader, step)
+		if err == nil {
+			list, total, err = w.scope(frame, start, count)
+		}
+		return err
+	})
+	return list, total, err
+}
+
+// Object returns an object at a step with a page of its contents.
+func (r *Recording) Object(step int, number uint64, start, count int) (out ObjectView, err error) {
+	err = r.journal.Read(func(reader *recording.Reader) error {
+		w, err := viewAt(reader, step)
+		if err == nil {
+			out, err = w.object(number, start, count)
+		}
+		return err
+	})
+	return out, err
+}
+
+// Resolve returns which variable a name means at a step: one of the current frame, otherwise one of the namespace.
+func (r *Recording) Resolve(step int, name string) (v Variable, err error) {
+	err = r.journal.Read(func(reader *recording.Reader) error {
+		s, err := reader.State(step)
+		if err == nil {
+			v = resolve(s, reader.Table(), name)
+		}
+		return err
+	})
+	return v, err
+}
+
+func resolve(s *recording.State, t *recording.Table, name string) Variable {
+	if f := s.CurrentFrame(); f != nil {
+		if _, isLocal := f.Variables[t.NumberOf(name)]; isLocal {
+			return Variable{f.Number, name}
+		}
+	}
+	return Variable{0, name}
+}
+
+// sourceText joins the program's lines.
+func (r *Recording) sourceText() string { return strings.Join(r.Source, "\n") }
