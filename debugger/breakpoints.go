@@ -34,7 +34,7 @@ const (
 	FilterUncaught = "uncaught"
 )
 
-// guestStops are the places where the program stops, in the JSON that sandbox/python/guest/stops.py takes.
+// guestStops are the places where the program stops, in the JSON that sandbox/python/guest/debug_control.py takes.
 type guestStops struct {
 	Entry      bool        `json:"entry,omitempty"`
 	Lines      []guestLine `json:"lines,omitempty"`

@@ -62,7 +62,7 @@
 //
 // A forked Python process copies each page whose objects it touches. Those copies, the
 // fork and the exit are most of the cost of a short run. Therefore a zygote prepares a
-// child's lockdown as one batch of system calls (batch.py, lockdown.py), which the C
+// child's lockdown as one batch of system calls (syscalls.py, lockdown.py), which the C
 // extension syscall_batch makes without Python; the extension also runs the zygote's
 // loop, so that the zygote's memory stays on huge pages. It is preloaded (LD_PRELOAD) to
 // place memory from the first object on. A zygote takes a child's path once itself, so

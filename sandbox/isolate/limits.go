@@ -13,7 +13,7 @@ import (
 	"glasshouse/sandbox/isolate/layer"
 )
 
-// Limits of /tmp, and of the number of files in each of /session and /tmp. child.py
+// Limits of /tmp, and of the number of files in each of /session and /tmp. guest.py
 // mounts them with the same.
 const (
 	tmpMaxBytes = 64 << 20

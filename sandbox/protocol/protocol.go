@@ -5,7 +5,7 @@
 // A frame is a length (4 bytes, big endian, of the body), a kind (1 byte) and a
 // body. Control is small JSON; rows are parts of Python marshal data, which the
 // child decodes at C speed with its standard library while the next are read. The
-// other end is sandbox/python/guest/hatch.py; both ship in one binary, so nothing
+// other end is sandbox/python/guest/protocol.py; both ship in one binary, so nothing
 // is negotiated.
 //
 //	host                        child

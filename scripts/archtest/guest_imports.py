@@ -15,7 +15,7 @@ import sys
 def third_party(folder: pathlib.Path) -> list[str]:
     """Return "file:line: module" for each import from outside the standard library."""
     files = sorted(folder.glob("*.py"))
-    known = sys.stdlib_module_names | {f.stem for f in [*files, *(folder.parent / "ext").glob("*.c")]}
+    known = sys.stdlib_module_names | {f.stem for f in [*files, *(folder.parent / "ext").iterdir()]}
     found = []
     for file in files:
         for node in ast.walk(ast.parse(file.read_text(), str(file))):

@@ -68,7 +68,7 @@ try:
 except KeyError as e:
     told.append(str(e))
 uuid.UUID.__init__ = before
-[told, db_query("SELECT 2 AS a")]`, `[["the answer to another question is being read","'mine'"],[{"a":2}]]`},
+[told, db_query("SELECT 2 AS a")]`, `[["another request is not answered yet: finish reading its rows first","'mine'"],[{"a":2}]]`},
 	} {
 		a := c.run(t, id, x.code)
 		if got := compactJSON(a.get("result")); got != x.want {

@@ -1,40 +1,43 @@
-"""The code in what clients of a local code-execution server send: raw Python, a Markdown
-code block, or the text of a dict with the key generated_code."""
+"""Finds the code in what clients of a local code-execution server send: raw Python, a Markdown code block, or the text
+of a dict with the key generated_code."""
 
 import ast
 import json
 import re
 import warnings
 
-_FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*(?:python3?|py|ipython)?[ \t]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE | re.IGNORECASE)
-_LANGUAGE = re.compile(r"(?:python3?|py)\b[ \t]*\n", re.IGNORECASE)
+_CODE_BLOCK = re.compile(
+    r"^[ \t]*(```+|~~~+)[ \t]*(?:python3?|py|ipython)?[ \t]*\n(.*?)^[ \t]*\1[ \t]*$",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+_LANGUAGE_LINE = re.compile(r"(?:python3?|py)\b[ \t]*\n", re.IGNORECASE)
 _KEY = "generated_code"
 
 
-def source(text: str) -> str:
-    """What to run. Text that is Python as it stands is left as it is."""
-    text = _unwrapped(text)
+def extract_code(text: str) -> str:
+    """Returns the code to run. Text that is valid Python is returned as it is."""
+    text = _generated_code(text)
     if _is_python(text):
         return text
-    blocks = [body for _, body in _FENCE.findall(text + "\n")]
+    blocks = [body for _, body in _CODE_BLOCK.findall(text + "\n")]
     if blocks:
         return "\n".join(blocks)
     bare = text.strip().strip("`").strip()
-    bare = _LANGUAGE.sub("", bare, count=1) if _LANGUAGE.match(bare) else bare
+    bare = _LANGUAGE_LINE.sub("", bare, count=1) if _LANGUAGE_LINE.match(bare) else bare
     return bare if _is_python(bare) else text
 
 
-def _unwrapped(text: str) -> str:
+def _generated_code(text: str) -> str:
     bare = text.strip()
     if not (bare.startswith("{") and bare.endswith("}") and _KEY in bare):
         return text
-    for read in (json.loads, ast.literal_eval):
+    for parse in (json.loads, ast.literal_eval):
         try:
-            held = read(bare)
+            parsed = parse(bare)
         except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
             continue
-        if isinstance(held, dict) and isinstance(held.get(_KEY), str):
-            return held[_KEY]
+        if isinstance(parsed, dict) and isinstance(parsed.get(_KEY), str):
+            return parsed[_KEY]
     return text
 
 

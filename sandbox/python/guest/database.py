@@ -1,22 +1,22 @@
-"""The database, as code inside has it: statements out, values in.
+"""The database helpers: statements out, values in.
 
-What is made of values is what psycopg 3 makes of them. Where it would fail (infinity, BC, a year past 9999), the
-value stays the text that PostgreSQL prints.
+Values become what psycopg 3 makes of them. Values for which it would fail (infinity, BC, a year past 9999) stay the
+text that PostgreSQL prints.
 """
 
 import builtins
 import json
 import sys
 
-import convert
+import pgtypes
 import protocol
 import values
 from helpers import helper
-from rows import Framing, Listing, Rows
+from rows import FrameResult, ListResult, Rows
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
-MAX_ASK = 900_000  # bytes of a question; the host ends a child that sends more than 1 MiB
+MAX_REQUEST = 900_000  # bytes of a request; the supervisor ends a guest that sends more than 1 MiB
 _EXPLAIN = "EXPLAIN (FORMAT JSON) "
 
 _dumps, _print = json.dumps, print
@@ -27,7 +27,7 @@ class DatabaseError(Exception):
     """Raised if a statement fails or is refused. Its attributes say why and where: reason (a stable code), sqlstate,
     position and line (from 1; 0 if unknown), nearest and hint."""
 
-    __module__ = "builtins"  # what a traceback calls it
+    __module__ = "builtins"  # the module that a traceback shows
 
     def __init__(self, refusal: "dict | str" = ""):
         detail: dict = refusal if isinstance(refusal, dict) else {"message": refusal}
@@ -64,7 +64,7 @@ values.DICTS.add(State)
 
 
 class Database:
-    """The helpers that ask the database; channel is a protocol.Channel."""
+    """The helpers that send requests to the supervisor over channel, a protocol.Channel."""
 
     def __init__(self, channel):
         self._channel = channel
@@ -73,7 +73,7 @@ class Database:
     def db_query(self, sql, params=None):
         """Returns the rows of one read-only statement as a list of dicts. params has the values of :name parameters.
         Raises ReadOnlyError or DatabaseError. truncated is True on the list if there were more rows than allowed."""
-        result = Listing()
+        result = ListResult()
         rows = result.rows
         rows.truncated = self._query("db_query", sql, params, result)
         if rows.truncated:
@@ -84,7 +84,7 @@ class Database:
     def db_frame(self, sql, params=None):
         """Returns the same rows as a pandas DataFrame with the right dtypes, faster for many rows.
         attrs["truncated"] is True if there were more rows than allowed."""
-        result = Framing()
+        result = FrameResult()
         frame = result.frame(self._query("db_frame", sql, params, result))
         if frame.attrs["truncated"]:
             self._warn("db_frame", len(frame))
@@ -96,7 +96,7 @@ class Database:
         the tree of EXPLAIN (FORMAT JSON)."""
         if isinstance(sql, str):
             sql = _EXPLAIN + sql
-        result = Listing()
+        result = ListResult()
         try:
             self._query("db_explain", sql, params, result)
         except DatabaseError as error:
@@ -108,52 +108,58 @@ class Database:
     @helper("database", awaitable=True)
     def db_tables(self):
         """Returns the names of the tables and views that may be read."""
-        return Rows(self._ask(self._channel.tables) or ())
+        return Rows(self._request(self._channel.tables) or ())
 
     @helper("database", awaitable=True)
     def db_schema(self, table):
         """Returns the columns of a table: column_name, data_type, is_nullable, column_default, comment, primary_key,
         unique, references, and the row_estimate of the table."""
-        found = self._ask(self._channel.schema, str(table)) or {"columns": []}
+        found = self._request(self._channel.schema, str(table)) or {"columns": []}
         return Rows({**column, "row_estimate": found["row_estimate"]} for column in found["columns"])
 
     @helper("debugging", awaitable=True)
     def get_execution_history(self):
         """Returns this sandbox's earlier executions, newest first."""
-        return Rows(self._ask(self._channel.history) or ())
+        return Rows(self._request(self._channel.history) or ())
 
-    def _query(self, name: str, sql, params, result: "Listing | Framing") -> bool:
+    def _query(self, name: str, sql, params, result: "ListResult | FrameResult") -> bool:
         if not isinstance(sql, str):
             raise TypeError(f"{name} takes the statement as a str, not {type(sql).__name__}")
         if params is None:
             params = {}
         if not isinstance(params, dict):
-            raise TypeError(f"{name} takes parameters as a dict, {{'name': value}} for :name in the statement, not {type(params).__name__}")
+            raise TypeError(
+                f"{name} takes parameters as a dict, {{'name': value}} for :name, not {type(params).__name__}"
+            )
         given, types = {}, {}
         for key, value in params.items():
-            given[str(key)], kind = convert.parameter(value)
+            given[str(key)], kind = pgtypes.parameter(value)
             if kind:
                 types[str(key)] = kind
         try:
             size = len(_dumps(sql)) + len(_dumps(given)) + len(_dumps(types))
             sql.encode(), _dumps(given, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise ValueError(f"{name}: PostgreSQL can't take text with a lone surrogate; encode it with errors='replace' first") from None
-        if size > MAX_ASK:
-            raise ValueError(f"{name}: the statement and its parameters are {size} bytes, at most {MAX_ASK}; ask in smaller parts")
-        return self._ask(self._channel.query, str(sql), given, types, result)
+            raise ValueError(
+                f"{name}: PostgreSQL does not store lone surrogates: encode the text with errors='replace' first"
+            ) from None
+        if size > MAX_REQUEST:
+            raise ValueError(
+                f"{name}: the statement and its parameters are {size} bytes, over {MAX_REQUEST}: ask in smaller parts"
+            )
+        return self._request(self._channel.query, str(sql), given, types, result)
 
     @staticmethod
-    def _ask(question, *args):
+    def _request(request, *args):
         try:
-            return question(*args)
+            return request(*args)
         except protocol.Refused as refused:
             detail = refused.detail if isinstance(refused.detail, dict) else {}
         raise (ReadOnlyError if detail.get("reason") == "read-only" else DatabaseError)(detail)
 
     @staticmethod
     def _warn(name: str, count: int) -> None:
-        text = f"{name}: only the first {count} rows are here, there are more; max_rows bounds it. Aggregate in SQL, or use LIMIT\n"
+        text = f"{name}: only the first {count} rows are returned (max_rows): aggregate in SQL, or use LIMIT\n"
         try:
             _print(text, end="", file=sys.stderr)
         except Exception:

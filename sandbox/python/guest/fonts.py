@@ -1,9 +1,8 @@
-"""Fonts that children have with them.
+"""Keeps the files of fonts in memory from the zygote on.
 
-matplotlib keeps the file of a font open, and reads from it bit by bit: a thousand times
-for a plot. A child has none of the zygote's descriptors, so it had to open its fonts anew,
-which took some milliseconds, and a hook of matplotlib's in each fork made it do so. From
-memory, which children share, both reading and forking are faster.
+matplotlib keeps the file of a font open and reads it in small pieces, a thousand times a plot. A guest has none of the
+zygote's descriptors, so each guest opened its fonts again, which took milliseconds, and a hook of matplotlib made it do
+so at each fork. Memory is shared by guests, and makes both reading and forking faster.
 """
 
 import contextlib
@@ -11,34 +10,34 @@ import io
 import typing
 from collections.abc import Iterator
 
-HOOKED = "matplotlib.font_manager"  # whose hook makes a child forget the fonts that are open
-_KINDS = (".ttf", ".otf", ".ttc")
+HOOKED_MODULE = "matplotlib.font_manager"  # its hook makes a child forget the fonts that are open
+_SUFFIXES = (".ttf", ".otf", ".ttc")
 
 
-class Held(io.BytesIO):
-    """A font's file in memory; name is where it was read, as a file's is."""
+class FontFile(io.BytesIO):
+    """The file of a font in memory. name is its path, as a file has it."""
 
     name = ""
 
 
 @contextlib.contextmanager
-def held() -> "Iterator[list[str]]":
-    """Within, a font that is opened is held in memory; yields the names of those, as they come."""
-    names: list[str] = []
+def kept_in_memory() -> "Iterator[list[str]]":
+    """Keeps fonts that are opened in its context in memory. Yields the list of their paths, which grows."""
+    paths: list[str] = []
     plain: typing.Any = io.open
 
-    def hold(file, mode="r", *args, **options):
+    def open_font(file, mode="r", *args, **options):
         opened = plain(file, mode, *args, **options)
-        if mode != "rb" or not str(file).lower().endswith(_KINDS):
+        if mode != "rb" or not str(file).lower().endswith(_SUFFIXES):
             return opened
         with opened:
-            font = Held(opened.read())
+            font = FontFile(opened.read())
         font.name = file
-        names.append(file)
+        paths.append(file)
         return font
 
-    io.open = hold  # matplotlib's extension looks for it there
+    io.open = open_font  # the extension of matplotlib calls it
     try:
-        yield names
+        yield paths
     finally:
         io.open = plain

@@ -1,8 +1,8 @@
 """The registry of helpers: the names that user code finds in its namespace.
 
 Each helper is declared once, where it is defined: a method of namespace.Helpers or a class with @helper, any other
-value with value(). The namespace of a session, completion, GET /sandbox/{id}/help/functions and docs/helpers.md come from this
-registry. `go generate ./service` runs this module as a program, which writes the last two.
+value with value(). The namespace of a session, completion, GET /sandbox/{id}/help/functions and docs/helpers.md come
+from this registry. `go generate ./service` runs this module as a program, which writes the last two.
 """
 
 import sys

@@ -1,9 +1,8 @@
-"""What a child does to itself before user code: mounts, limits, identity, filter.
+"""What a guest does to itself before it runs user code: mounts, limits, identity, seccomp filter.
 
-All of it is system calls by number, in batches that are made before the fork where
-that is possible; each result is checked. The order matters: mounts need the
-capabilities that are dropped after them, PDEATHSIG is erased by setuid, seccomp
-is last because it forbids all of this.
+These are system calls by number, in batches that are made before the fork if possible. Each result is checked. Their
+order matters: mounts need the capabilities that are dropped after them, setuid clears PDEATHSIG, and seccomp comes last
+because it forbids all of this.
 """
 
 import ctypes
@@ -13,21 +12,28 @@ import resource
 import stat
 import struct
 
-from batch import Batch, Step
+from syscalls import Batch, Step
 
-without: "frozenset[str]" = frozenset()  # walls that a test leaves out (isolate.Wall)
+without: "frozenset[str]" = frozenset()  # names of the isolation layers that a test leaves out
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
-HATCH = 3  # a child's descriptor of it
+CONNECTION = 3  # the guest's descriptor of its connection to the supervisor
 _MSG_NOSIGNAL = 0x4000
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x20000, 0x4000000, 0x8000000
-_OWN_PID = 0x7FFFFFFF  # stands in a filter for the process that it is put on; no pid is as large
-_EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8  # Landlock's access to files
+_OWN_PID = 0x7FFFFFFF  # stands in a filter for the pid of the guest; no pid is as large
+_EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8  # rights of Landlock to files
 _CAPABILITIES = struct.pack("Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
 _NONE = struct.pack("6I", 0, 0, 0, 0, 0, 0)
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 1, 4, 24, 22, 38, 47
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = (
+    1,
+    4,
+    24,
+    22,
+    38,
+    47,
+)
 _SIG_SETMASK = 2
 
 
@@ -46,17 +52,19 @@ def unshare(flags: int) -> None:
     _check(_libc.unshare(flags), "unshare")
 
 
-# -- what goes into a batch
+# -- steps of a batch
 
 
-def arrive(batch: Batch, hatch: Step, out: Step, err: Step, private: bool) -> None:
-    """Leaves exactly 0 /dev/null, 1 stdout, 2 stderr and 3 the hatch open, no signal
-    blocked, and takes namespaces of its own, or the death of this process for its own."""
+def take_descriptors(batch: Batch, connection: Step, out: Step, err: Step, private: bool) -> None:
+    """Leaves only the descriptors 0 /dev/null, 1 stdout, 2 stderr and 3 the connection open, and unblocks all signals.
+
+    private: the guest gets namespaces of its own. Without them it dies with this process.
+    """
     null = batch.call("/dev/null", "openat", _AT_FDCWD, b"/dev/null", os.O_RDONLY)
-    for fd, target, flags in ((null, 0, 0), (out, 1, 0), (err, 2, 0), (hatch, HATCH, os.O_CLOEXEC)):
+    for fd, target, flags in ((null, 0, 0), (out, 1, 0), (err, 2, 0), (connection, CONNECTION, os.O_CLOEXEC)):
         batch.call("descriptors", "dup3", fd, target, flags)
     if "descriptors" not in without:
-        batch.call("close_range", "close_range", HATCH + 1, 0x7FFFFFFF, 0)
+        batch.call("close_range", "close_range", CONNECTION + 1, 0x7FFFFFFF, 0)
     batch.call("signals", "rt_sigprocmask", _SIG_SETMASK, bytes(8), None, 8)
     if private:
         batch.call("unshare", "unshare", _CLONE_NEWNS | _CLONE_NEWUTS | (0 if "ipc" in without else _CLONE_NEWIPC))
@@ -64,13 +72,13 @@ def arrive(batch: Batch, hatch: Step, out: Step, err: Step, private: bool) -> No
         die_with(batch, os.getpid())
 
 
-def bounds(size: int, inodes: int) -> "dict[str, int]":
-    """A tmpfs's options that hold it to so many bytes and files."""
+def quota(size: int, inodes: int) -> "dict[str, int]":
+    """Returns the options of a tmpfs that limit its bytes and files."""
     return {} if "quota" in without else {"size": size, "nr_inodes": inodes}
 
 
 def mount_tmpfs(batch: Batch, path: str, **options: "str | int") -> None:
-    """A fresh tmpfs, nosuid and nodev, with the given options, at path."""
+    """Mounts a fresh tmpfs at path, nosuid and nodev, with these options."""
     fs = batch.call("fsopen", "fsopen", b"tmpfs", 1)
     for key, value in options.items():
         text = batch.digits(value) if isinstance(value, Step) else str(value).encode()
@@ -87,57 +95,59 @@ def attach(batch: Batch, mount: int, path: str) -> None:
 
 
 def clone_mount(batch: Batch, path: str, within: bool = False) -> Step:
-    """A detached clone of the mount at path, and of the mounts within it where that is
-    asked for: it outlives this mount namespace."""
-    return batch.call("open_tree", "open_tree", _AT_FDCWD, path.encode(), 1 | 0o2000000 | (_AT_RECURSIVE if within else 0))
+    """Clones the mount at path, with within also the mounts in it. The clone outlives this mount namespace."""
+    return batch.call(
+        "open_tree", "open_tree", _AT_FDCWD, path.encode(), 1 | 0o2000000 | (_AT_RECURSIVE if within else 0)
+    )
 
 
-def read_only(batch: Batch, path: str) -> None:
-    """The mount at path is read-only here; clones of it stay as they are."""
+def make_read_only(batch: Batch, path: str) -> None:
+    """Makes the mount at path read-only here; its clones stay as they are."""
     attributes = struct.pack("QQQQ", 1, 0, 0, 0)  # set MOUNT_ATTR_RDONLY
     batch.call("mount_setattr", "mount_setattr", _AT_FDCWD, path.encode(), 0, attributes, len(attributes))
 
 
 def make_dir(batch: Batch, path: str, owner: int = 0) -> None:
-    """A folder, where there is none yet."""
+    """Makes a directory, unless there is one."""
     batch.call("mkdir", "mkdirat", _AT_FDCWD, path.encode(), 0o777, tolerate=errno.EEXIST)
     if owner:
         batch.call("chown", "fchownat", _AT_FDCWD, path.encode(), owner, owner, 0)
 
 
 def make_file(batch: Batch, path: str) -> None:
-    """An empty file, where there is none yet."""
-    batch.call("close", "close", batch.call("open", "openat", _AT_FDCWD, path.encode(), os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o777))
+    """Makes an empty file, unless there is one."""
+    flags = os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC
+    batch.call("close", "close", batch.call("open", "openat", _AT_FDCWD, path.encode(), flags, 0o777))
 
 
 def die_with(batch: Batch, parent: int) -> None:
-    """Ends this process when parent does, which may have been already. setuid undoes it."""
+    """Has this process die with its parent, and fails if the parent is dead already. setuid undoes this."""
     batch.call("PDEATHSIG", "prctl", _PR_SET_PDEATHSIG, 9, 0, 0, 0)
     batch.expect("the parent", batch.call("getppid", "getppid"), parent, errno.ESRCH)
 
 
-def limit(number: int, most: int) -> None:
-    resource.setrlimit(number, (most, most))
+def set_limit(number: int, value: int) -> None:
+    resource.setrlimit(number, (value, value))
 
 
-def before_fork() -> None:
-    """What the zygote gives up for itself and all that it forks: capabilities that it
-    has can still be used, but none can ever be gained."""
+def drop_before_fork() -> None:
+    """Has the zygote, and every process that it forks, never gain a capability. Those that it has stay usable."""
     for capability in () if "capabilities" in without else range(64):
         if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
-            break  # EINVAL: past the last one that this kernel knows
+            break  # EINVAL: the kernel knows no more capabilities
     _prctl("ambient capabilities", _PR_CAP_AMBIENT, 4)
-    if not without >= {"no_new_privs", "seccomp", "landlock"}:  # which need it
+    if not without >= {"no_new_privs", "seccomp", "landlock"}:  # these layers need it
         _prctl("no_new_privs", _PR_SET_NO_NEW_PRIVS, 1)
 
 
 def lock(batch: Batch, uid: int, parent: int, ruleset: "Step | None", filter: "Filter | None") -> None:
-    """Gives everything up, for good. parent is the zygote as this process sees it, 0 from
-    a pid namespace of its own. The other limits come with the sandbox that it is given to."""
+    """Gives up all privileges for good. parent is the pid of the zygote as this process sees it: 0 from a pid namespace
+    of its own. The other limits come with the sandbox that the guest is assigned to."""
     if filter is None and "seccomp" not in without:
-        raise OSError("no filter of that name")
-    for what in () if "rlimits" in without else (resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE):
-        batch.call("setrlimit", "prlimit64", 0, what, bytes(16), None)
+        raise OSError("the service named a seccomp filter that the zygote does not have")
+    limits = resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE
+    for number in () if "rlimits" in without else limits:
+        batch.call("setrlimit", "prlimit64", 0, number, bytes(16), None)
     if uid:
         batch.call("setgroups", "setgroups", 0, None)
         batch.call("setresgid", "setresgid", uid, uid, uid)
@@ -153,41 +163,51 @@ def lock(batch: Batch, uid: int, parent: int, ruleset: "Step | None", filter: "F
         batch.call("landlock restrict", "landlock_restrict_self", ruleset, 0)
         batch.call("close", "close", ruleset)
     if filter is not None:
+        filter.fill_in_pid(batch)
         batch.call("seccomp", "prctl", _PR_SET_SECCOMP, 2, filter.program, 0, 0)
 
 
-def tell(batch: Batch, message: bytes, keep: "list[int | Step]") -> None:
-    """A message over the hatch, with descriptors, which are closed then."""
-    rights = ctypes.create_string_buffer(struct.pack("Nii", 16 + 4 * len(keep), 1, 1), 16 + 4 * len(keep))  # SOL_SOCKET, SCM_RIGHTS
-    for i, fd in enumerate(keep):
+def send_and_close(batch: Batch, message: bytes, fds: "list[int | Step]") -> None:
+    """Sends a message to the supervisor with descriptors, and closes these."""
+    size = 16 + 4 * len(fds)
+    rights = ctypes.create_string_buffer(struct.pack("Nii", size, 1, 1), size)  # a cmsghdr: SOL_SOCKET, SCM_RIGHTS
+    for i, fd in enumerate(fds):
         batch.store(rights, 16 + 4 * i, fd)
     text = ctypes.create_string_buffer(message, len(message))
     vector = ctypes.create_string_buffer(struct.pack("PN", ctypes.addressof(text), len(message)))
     header = struct.pack("PIPNPNi4x", 0, 0, ctypes.addressof(vector), 1, ctypes.addressof(rights), len(rights), 0)
-    batch.call("send", "sendmsg", HATCH, header, _MSG_NOSIGNAL, text, vector, rights)  # which the header points to
-    for fd in keep:
+    batch.call(
+        "send", "sendmsg", CONNECTION, header, _MSG_NOSIGNAL, text, vector, rights
+    )  # the header points to the last three
+    for fd in fds:
         batch.call("close", "close", fd)
 
 
 class Filter:
-    """A seccomp program, an array of struct sock_filter, as the kernel takes it."""
+    """A seccomp program, an array of struct sock_filter, in the form that the kernel takes."""
 
     class _Program(ctypes.Structure):
         _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.c_char_p)]
 
     def __init__(self, instructions: bytes):
-        self._held = ctypes.create_string_buffer(instructions, len(instructions))
-        self._own = [at for at in range(0, len(instructions), 8) if struct.unpack_from("=HBBI", instructions, at)[3] == _OWN_PID]
-        self.program = self._Program(len(instructions) // 8, ctypes.cast(self._held, ctypes.c_char_p))
+        self._memory = ctypes.create_string_buffer(instructions, len(instructions))
+        self._pid_offsets = [
+            at + 4
+            for at in range(0, len(instructions), 8)
+            if struct.unpack_from("=HBBI", instructions, at)[3] == _OWN_PID
+        ]
+        self.program = self._Program(len(instructions) // 8, ctypes.cast(self._memory, ctypes.c_char_p))
 
-    def know(self, pid: int) -> None:
-        """Fills in the process that signals may be sent to."""
-        for at in self._own:
-            struct.pack_into("=I", self._held, at + 4, pid)
+    def fill_in_pid(self, batch: Batch) -> None:
+        """Adds steps that write the pid of the guest, which may send itself signals, into the program."""
+        if self._pid_offsets:
+            pid = batch.call("getpid", "getpid")
+            for offset in self._pid_offsets:
+                batch.store(self._memory, offset, pid)
 
 
 def landlock_abi() -> int:
-    """The version of Landlock that the kernel has; 0: none."""
+    """Returns the version of Landlock in the kernel, 0 for none."""
     batch = Batch()
     version = batch.call("landlock version", "landlock_create_ruleset", None, 0, 1)
     try:
@@ -198,8 +218,8 @@ def landlock_abi() -> int:
 
 
 def landlock_ruleset(batch: Batch, abi: int, readable: "list[str]", writable: "list[str]", port: int = 0) -> Step:
-    """Read below readable; write below writable, and in /dev/null; connect over TCP to
-    port, where it is not 0; execute nothing: the Python that runs needs no other program."""
+    """Returns a ruleset: read below readable, write below writable and to /dev/null, and connect over TCP to port
+    unless it is 0. Nothing can be executed: the Python that runs needs no other program."""
     everything = (1 << 13) - 1  # ABI 1
     if abi >= 2:
         everything |= 1 << 13  # refer
@@ -215,7 +235,7 @@ def landlock_ruleset(batch: Batch, abi: int, readable: "list[str]", writable: "l
         _landlock_rule(batch, ruleset, path, access)
     _landlock_rule(batch, ruleset, "/dev/null", _READ | _WRITE)
     for path in writable:
-        access = everything & ~(_EXECUTE | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11)  # no devices, sockets, FIFOs
+        access = everything & ~(_EXECUTE | 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11)  # no devices, sockets and FIFOs
         _landlock_rule(batch, ruleset, path, access)
     if port and abi >= 4:
         batch.call("landlock port", "landlock_add_rule", ruleset, 2, struct.pack("=QQ", 2, port), 0)

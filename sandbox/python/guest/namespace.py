@@ -1,4 +1,4 @@
-"""The helpers that code finds already there."""
+"""The helpers that user code finds in its namespace. helpers.py is their registry."""
 
 import builtins
 import collections
@@ -19,15 +19,15 @@ _UTC = datetime.UTC
 
 
 class Helpers(database.Database):
-    """The helpers of one session; names() is what a namespace begins with."""
+    """The helpers of one session. variables() returns its sandbox.Variables; show() adds objects as rich outputs."""
 
-    def __init__(self, channel, state, show):
+    def __init__(self, channel, variables, show):
         super().__init__(channel)
-        self._state = state  # () -> sandbox.Variables of the session
-        self._show = show  # adds objects as rich outputs
+        self._variables = variables
+        self._show = show
         self._logs: collections.deque = collections.deque(maxlen=1000)
-        self._total = 0
-        self._levels: dict = {}
+        self._note_count = 0
+        self._count_by_level: dict = {}
         self._tracked: dict = {}
 
     def names(self) -> dict:
@@ -40,13 +40,13 @@ class Helpers(database.Database):
         level = str(level).upper()
         level = "WARNING" if level == "WARN" else level
         if level not in LEVELS:
-            raise ValueError(f"level {level!r} is not one of {', '.join(LEVELS)}")
+            raise ValueError(f"level {level!r} is unknown: use one of {', '.join(LEVELS)}")
         text = message if type(message) is str else values.safe_repr(message, 10_000)
-        note = {"level": level, "message": values.readable(text, 10_000), **_place(sys._getframe(1))}
+        note = {"level": level, "message": values.readable(text, 10_000), **_source_position(sys._getframe(1))}
         if data is not None:
             note["data"] = values.plain(data, 50_000, 5_000)[0]
-        self._total += 1
-        self._levels[level] = self._levels.get(level, 0) + 1
+        self._note_count += 1
+        self._count_by_level[level] = self._count_by_level.get(level, 0) + 1
         self._logs.append(note)
         self._channel.note(note)
 
@@ -61,14 +61,14 @@ class Helpers(database.Database):
                 else sys.getsizeof(value)
             )
         except Exception:
-            pass  # its __sizeof__ failed
+            pass  # its __sizeof__ raised
         note = {
             "name": values.readable(str(name), 200),
             "type": values.type_name(value),
             "size": int(size or 0),
             "repr": values.safe_repr(value),
         }
-        note.update(_place(sys._getframe(1)))
+        note.update(_source_position(sys._getframe(1)))
         if len(self._tracked) < 1000 or note["name"] in self._tracked:
             self._tracked.setdefault(note["name"], collections.deque(maxlen=50)).append(note)
         self._channel.note(note)
@@ -78,8 +78,8 @@ class Helpers(database.Database):
     def get_debug_info(self):
         """Returns what was noted so far: total_logs, log_levels, tracked_variables, variable_names and recent_logs."""
         return database.State(
-            total_logs=self._total,
-            log_levels=dict(self._levels),
+            total_logs=self._note_count,
+            log_levels=dict(self._count_by_level),
             tracked_variables=len(self._tracked),
             variable_names=list(self._tracked),
             recent_logs=[dict(note) for note in list(self._logs)[-10:]],
@@ -90,7 +90,7 @@ class Helpers(database.Database):
         """Returns this sandbox's variables, and the CPU time and memory that it has used."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         usage = {"cpu_seconds": used.ru_utime + used.ru_stime, "peak_memory_mb": used.ru_maxrss / 1024}
-        return database.State(self._state(), usage=usage)
+        return database.State(self._variables(), usage=usage)
 
     @helper("output", signature="display(*objects)")
     def display(self, *objects, **_options):
@@ -121,7 +121,7 @@ for kind, signature in (
     value(kind.__name__, "dates", signature, f"datetime.{kind.__name__} of the standard library.", kind)
 
 
-def _place(frame) -> dict:
+def _source_position(frame) -> dict:
     return {
         "timestamp": datetime.datetime.now(_UTC).isoformat(),
         "line": frame.f_lineno or 0,

@@ -1,9 +1,9 @@
-"""A child's network. Most have none. One whose sandbox has it switched on has a
-namespace of its own with a loopback and one listener on it, which the service serves
-from outside as an HTTP proxy: there is no other way out.
+"""The network of a guest.
 
-What is refused, the kernel refuses. That Python then says why, in words that an agent
-can act on, is a courtesy: explain.
+Most guests have none. If the network is switched on for a sandbox, its guest has a network namespace of its own with a
+loopback and one listener, which the service serves from outside as an HTTP proxy. There is no other way out.
+
+The kernel refuses connections. explain_refusals only makes Python say why, in words that an agent can act on.
 """
 
 import fcntl
@@ -16,19 +16,21 @@ import sys
 
 import lockdown
 
-OFF = "the network is off for this sandbox: create one with enable_network_access, and the hosts it is for in allowed_hosts"
-ON = "this sandbox reaches hosts through its HTTP proxy only: leave the client's proxy settings (trust_env) as they are"
+OFF = "the network is off for this sandbox: create one with enable_network_access and its hosts in allowed_hosts"
+ON = "this sandbox reaches hosts only through its HTTP proxy: leave the client's proxy settings (trust_env) as they are"
 
 _CLONE_NEWNET, _SIOCSIFFLAGS, _IFF_UP = 0x40000000, 0x8914, 1
 _BACKLOG = 64
 
-_says = OFF
+_refusal = OFF
 
 
 def switch_on(host: str, port: int, environment: "dict[str, str]") -> int:
-    """Moves to an empty network of its own; returns the descriptor of a listener
-    there. Before lockdown, which forbids all of this."""
-    global _says
+    """Moves this process to an empty network of its own and returns the descriptor of a listener in it.
+
+    This comes before the lockdown, which forbids it.
+    """
+    global _refusal
     lockdown.unshare(_CLONE_NEWNET)
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         fcntl.ioctl(listener, _SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", _IFF_UP))
@@ -36,14 +38,14 @@ def switch_on(host: str, port: int, environment: "dict[str, str]") -> int:
         listener.listen(_BACKLOG)
         fd = listener.detach()
     os.environ.update(environment)
-    sys.meta_path.insert(0, _Trusting())
-    _says = ON
+    sys.meta_path.insert(0, _AiohttpFinder())
+    _refusal = ON
     return fd
 
 
-class _Trusting:
-    """Has aiohttp's sessions look for the proxy where all others do: it imports
-    aiohttp.client as it is, and then makes trust_env the default there."""
+class _AiohttpFinder:
+    """Imports aiohttp.client and makes trust_env the default of its sessions, so that they use the proxy as other
+    clients do."""
 
     def find_spec(self, name: str, *_):
         if name != "aiohttp.client":
@@ -64,8 +66,8 @@ class _Trusting:
         return spec
 
 
-def explain() -> None:
-    """Has the socket module say why the kernel refuses. Made once, in the zygote."""
+def explain_refusals() -> None:
+    """Has the socket module say why the kernel refuses a connection. The zygote calls this once."""
     socket.getaddrinfo = _explained(socket.getaddrinfo)
     socket.gethostbyname = _explained(socket.gethostbyname)
     socket.socket.__init__ = _explained(socket.socket.__init__)  # type: ignore[method-assign]
@@ -78,6 +80,6 @@ def _explained(call):
         try:
             return call(*args, **named)
         except (PermissionError, socket.gaierror) as error:
-            raise type(error)(error.errno, _says) from None
+            raise type(error)(error.errno, _refusal) from None
 
     return explained

@@ -2,16 +2,15 @@
 
 import inspect
 
-_defined: list = []  # the processors that the code has defined, while it has made none
+_defined: list = []  # processors that the code has defined, as long as it has made none
 
 
 class AsyncProcessor:
     """Subclass it and write `async def process(self, data)`.
 
-    `await processor.run(data)`, or `await processor(data)`, validates, processes and
-    returns what process returned. name and config are the subclass's to use. Code that
-    defines a processor and makes none has it run, where its context has data: process
-    gets that, or the whole context where its parameter is called context.
+    `await processor.run(data)`, or `await processor(data)`, validates the data and returns the result of process. name
+    and config are for the subclass. If code defines a processor and makes none, and its context has data, the processor
+    runs: process gets the data, or the whole context if its parameter is called context.
     """
 
     name = "processor"
@@ -21,7 +20,7 @@ class AsyncProcessor:
         _defined.append(cls)
 
     def __new__(cls, *_arguments, **_options):
-        _defined.clear()  # who makes one says what becomes of it
+        _defined.clear()  # code that makes a processor runs it itself
         return super().__new__(cls)
 
     def __init__(self, name=None, config=None, **options):
@@ -31,8 +30,7 @@ class AsyncProcessor:
         self.config = {**(config or {}), **options}
 
     def validate(self, data):
-        """Raise, or return False, where data can't be processed; accepts all by default.
-        It may be async."""
+        """Raise or return False if the data can't be processed. It may be async. By default all data is accepted."""
         return True
 
     async def process(self, data):
@@ -43,7 +41,7 @@ class AsyncProcessor:
         if inspect.isawaitable(valid):
             valid = await valid
         if valid is False:
-            raise ValueError(f"{self.name}: validate refused the data")
+            raise ValueError(f"{self.name}: validate returned False for the data")
         out = self.process(data)
         return await out if inspect.iscoroutine(out) else out
 
@@ -51,19 +49,19 @@ class AsyncProcessor:
         return await self.run(data)
 
 
-def begin():
-    """A run begins."""
+def begin_run():
+    """Forgets the processors of earlier runs."""
     _defined.clear()
 
 
-def left(context):
-    """What the code has left to be done, as a coroutine; None where that is nothing."""
+def pending_run(context):
+    """Returns the run of a processor that the code has defined and not made, as a coroutine, or None."""
     if not _defined or not isinstance(context, dict) or "data" not in context:
         return None
     kind = _defined[-1]
     try:
         inspect.signature(kind.__init__).bind(None)
         takes = list(inspect.signature(kind.process).parameters)
-    except (TypeError, ValueError):  # it needs arguments, or is something else altogether
+    except (TypeError, ValueError):  # it needs arguments, or process is not a function
         return None
     return kind().run(context if takes[1:2] == ["context"] else context["data"])

@@ -1,5 +1,7 @@
-"""The child's end of the hatch; the other is package hatch in Go, which says what
-goes which way. A frame is a length (4 bytes, big endian), a kind and a body."""
+"""The guest's end of the protocol. Package sandbox/protocol is the supervisor's and says which frame goes which way.
+
+A frame is the length of its body (4 bytes, big endian), a kind (1 byte) and the body.
+"""
 
 import json
 import json.encoder
@@ -15,23 +17,22 @@ from collections.abc import Callable, Iterable
 
 import recorder_ring
 
-ENTER, READY, ASSIGN, RUN, DONE, ASK, ANSWER, COLUMNS, ROWS, NOTE, OUTPUT, RECORDS, LOOK, VALUE, STOP, COMMAND, LOG = (
-    ord(c) for c in "ERPXDAJHMNOTLVSCG"
-)
+ENTER, READY, ASSIGN, RUN, DONE, REQUEST, ANSWER, COLUMNS, ROWS = (ord(kind) for kind in "ERPXDAJHM")
+NOTE, OUTPUT, RECORDS, INSPECT, VALUE, STOP, COMMAND, LOG = (ord(kind) for kind in "NOTLVSCG")
 
-# Bound at import: user code may replace the modules' functions later.
-_unmarshal, _pack, _unpack = marshal.loads, struct.Struct(">IB").pack, struct.Struct(">IB").unpack_from
+# Bound at import: user code may replace the functions of the modules later.
+_unmarshal, _pack_head, _unpack_head = marshal.loads, struct.Struct(">IB").pack, struct.Struct(">IB").unpack_from
 
 
-_ROOM = socket.CMSG_SPACE(2 * 4)  # two descriptors at a time
-_SMALL = 1 << 13  # bytes that a frame between runs hardly exceeds, and malloc has at hand
-_LARGE = 1 << 16  # bytes of a frame that is read in place
-HOOKS: set[str] = set()  # files whose functions an interrupt must not cut short
-_CODE = "<execution "  # how the files of user code begin
+_DESCRIPTOR_SPACE = socket.CMSG_SPACE(2 * 4)  # two descriptors at a time
+_SMALL_READ = 1 << 13  # bytes; frames between runs are seldom larger, and malloc has a block of this size
+_LARGE_FRAME = 1 << 16  # bytes of a frame that is read into its final place
+UNINTERRUPTIBLE_FILES: set[str] = set()  # files whose functions an interrupt must not cut short
+_USER_CODE = "<execution "  # the start of the file names of user code
 
 
 class Refused(Exception):
-    """The host's no to a question: detail is a sandbox.Refusal."""
+    """Raised if the supervisor refuses a request. detail is a sandbox.Refusal."""
 
     def __init__(self, detail: dict):
         super().__init__(detail.get("message", "refused"))
@@ -39,75 +40,74 @@ class Refused(Exception):
 
 
 def _encoder() -> "Callable[[object, int], Iterable[str]]":
-    """What json.dumps makes anew each time, by way of two more functions."""
+    """Returns the encoder that json.dumps makes for each call."""
     of, plain = json.encoder, json.JSONEncoder()
     if of.c_make_encoder is None:  # type: ignore[attr-defined]
         return lambda value, _: plain.iterencode(value)
     return of.c_make_encoder(None, plain.default, of.encode_basestring_ascii, None, ": ", ", ", False, False, True)  # type: ignore[attr-defined]
 
 
-_encode, _decode = _encoder(), json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+_encode_parts, _decode_text = _encoder(), json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
-def loads(body: "bytes | bytearray") -> typing.Any:
-    """A frame's JSON, which the host sends with nothing around it: json.loads does as much
-    again to see to that."""
-    return _decode(body.decode(), 0)[0]
+def decode(body: "bytes | bytearray") -> typing.Any:
+    """Decodes the JSON of a frame, in half the time of json.loads, which allows for whitespace around the value."""
+    return _decode_text(body.decode(), 0)[0]
 
 
-def pack(value: object) -> bytes:
-    """A frame's body."""
-    return "".join(_encode(value, 0)).encode("ascii")
+def encode(value: object) -> bytes:
+    """Encodes the body of a frame."""
+    return "".join(_encode_parts(value, 0)).encode("ascii")
 
 
-def frame(kind: int, body: bytes) -> bytes:
-    return _pack(len(body), kind) + body
+def encode_frame(kind: int, body: bytes) -> bytes:
+    return _pack_head(len(body), kind) + body
 
 
 class Channel:
-    """Made in the zygote; the descriptor is the hatch in each child, and in none else."""
+    """The guest's connection to the supervisor. The zygote makes it; its descriptor is open in each guest only."""
 
     def __init__(self, fd: int):
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fd)
         self._poll = select.poll()
         self._poll.register(fd, select.POLLIN)
         self._buffer = bytearray()
-        self._descriptors: list[int] = []  # that came and were not taken
+        self._descriptors: list[int] = []  # received and not taken yet
         self._lock = threading.RLock()
-        self._next = 0
-        self._asking = False
+        self._last_request = 0
+        self._is_requesting = False
         self._main = threading.get_ident()
-        self._guarded = False  # the main thread is in the middle of a frame
-        self.interrupted = False  # one is held back
-        self.attention = False  # the host asks a program that runs to stop
-        self.running = False  # user code runs: an interrupt may be raised
+        self._holds_interrupts = False  # the main thread is in the middle of a frame
+        self.interrupted = False  # an interrupt is held back
+        self.attention = False  # the supervisor asks the program to stop at its next line
+        self.running = False  # user code runs, so an interrupt may be raised
 
     def on_interrupt(self, _signal=None, frame=None) -> None:
-        """SIGINT: ends user code, but never in the middle of a frame or of a hook."""
+        """Handles SIGINT: ends user code, but never in the middle of a frame or of a hook."""
         if not self.running:
             return
-        while frame is not None and not frame.f_code.co_filename.startswith(_CODE):
-            if frame.f_code.co_filename in HOOKS:
+        while frame is not None and not frame.f_code.co_filename.startswith(_USER_CODE):
+            if frame.f_code.co_filename in UNINTERRUPTIBLE_FILES:
                 self.interrupted = True
                 return
             frame = frame.f_back
-        if self._guarded:
+        if self._holds_interrupts:
             self.interrupted = True
             return
         raise KeyboardInterrupt
 
     def on_attention(self, *_) -> None:
-        """SIGUSR1: the host wants the program to stop at its next line, or its first."""
+        """Handles SIGUSR1: the program stops at its next line, or at its first."""
         self.attention = True
 
     @property
-    def turn(self):
-        """Held by who waits for an answer of the host's."""
+    def request_lock(self):
+        """The lock that a thread holds while it waits for an answer of the supervisor."""
         return self._lock
 
     def take_interrupt(self) -> bool:
-        """Whether one was held back that this thread must raise now."""
-        if not self.interrupted or self._guarded or threading.get_ident() != self._main:
+        """Tells whether an interrupt was held back that this thread must raise now."""
+        if not self.interrupted or self._holds_interrupts or threading.get_ident() != self._main:
             return False
         self.interrupted = False
         return True
@@ -117,41 +117,40 @@ class Channel:
 
     # -- frames
 
-    def waits(self, milliseconds: int) -> bool:
-        """Whether a frame is there, or comes within this time."""
+    def wait(self, milliseconds: int) -> bool:
+        """Tells whether a frame is there or arrives in this time."""
         return bool(self._buffer or self._poll.poll(milliseconds))
 
     def send(self, kind: int, value: object) -> None:
-        body = value if type(value) is bytes else pack(value)
-        whole = _pack(len(body), kind) + body
+        frame = encode_frame(kind, value if type(value) is bytes else encode(value))
         with self._lock:
-            self._socket.sendall(whole)
+            self._socket.sendall(frame)
 
-    def receive(self, more: "Callable[[], bytes] | None" = None) -> "tuple[int, bytes | bytearray]":
-        """The next frame; more is what takes bytes from the socket."""
+    def receive(self, read: "Callable[[], bytes] | None" = None) -> "tuple[int, bytes | bytearray]":
+        """Returns the kind and the body of the next frame. read() takes bytes from the socket."""
         while True:
             if len(self._buffer) >= 5:
-                size, kind = _unpack(self._buffer)
+                size, kind = _unpack_head(self._buffer)
                 if len(self._buffer) >= 5 + size:
                     body = bytes(memoryview(self._buffer)[5 : 5 + size])
                     del self._buffer[: 5 + size]
                     return kind, body
-                if size > _LARGE:
+                if size > _LARGE_FRAME:
                     return kind, self._receive_large(size)
-            data = more() if more else self._socket.recv(1 << 18)
+            data = read() if read else self._socket.recv(1 << 18)
             if not data:
-                raise EOFError("the host closed the hatch")
+                raise EOFError("the supervisor closed the connection")
             self._buffer += data
 
     def _receive_large(self, size: int) -> bytearray:
-        """The body of a frame whose begin is in the buffer, with no copy of it made."""
+        """Reads the body of a frame that begins in the buffer, without a copy of the body."""
         have = len(self._buffer) - 5
         try:
             body = bytearray(size)
         except MemoryError:
             self._buffer = bytearray()
             while have < size:
-                have += len(self._socket.recv(min(size - have, _LARGE))) or size
+                have += len(self._socket.recv(min(size - have, _LARGE_FRAME))) or size
             raise
         body[:have] = memoryview(self._buffer)[5:]
         self._buffer = bytearray()
@@ -159,17 +158,16 @@ class Channel:
             while have < size:
                 more = self._socket.recv_into(view[have:])
                 if not more:
-                    raise EOFError("the host closed the hatch")
+                    raise EOFError("the supervisor closed the connection")
                 have += more
         return body
 
     def receive_with_descriptors(self) -> "tuple[int, bytes | bytearray]":
-        """The next frame between runs; take_descriptors has what came with it, or already with
-        the one before."""
-        return self.receive(self._bytes_with_descriptors)
+        """Returns the next frame between runs. take_descriptors() has the descriptors that came with it or earlier."""
+        return self.receive(self._read_with_descriptors)
 
-    def _bytes_with_descriptors(self) -> bytes:
-        data, sent, _, _ = self._socket.recvmsg(_SMALL, _ROOM)
+    def _read_with_descriptors(self) -> bytes:
+        data, sent, _, _ = self._socket.recvmsg(_SMALL_READ, _DESCRIPTOR_SPACE)
         for _, _, rights in sent:
             self._descriptors += struct.unpack(f"{len(rights) // 4}i", rights)
         return data
@@ -178,76 +176,81 @@ class Channel:
         taken, self._descriptors = self._descriptors, []
         return taken
 
-    # -- questions of running code
+    # -- requests of running code
 
     def query(self, sql: str, params: dict, types: dict, result) -> bool:
-        """Gives a statement's columns to result.begin, and its rows part by part to
-        result.take(count, columns) while they come, in the form that result.form names.
-        Whether they were truncated. Where it raises Refused, what came before is void."""
-        return self._ask({"what": "query", "sql": sql, "params": params, "types": types, "form": result.form}, result)
+        """Runs a statement and returns whether its rows were truncated.
+
+        The columns go to result.begin, and the rows in batches to result.take(count, columns) as they arrive, in the
+        form that result.form names. If this raises Refused, the rows so far are void.
+        """
+        return self._request(
+            {"what": "query", "sql": sql, "params": params, "types": types, "form": result.form}, result
+        )
 
     def tables(self) -> "list[str]":
-        return self._ask({"what": "tables"})
+        return self._request({"what": "tables"})
 
     def schema(self, table: str) -> dict:
-        return self._ask({"what": "schema", "table": table})
+        return self._request({"what": "schema", "table": table})
 
     def history(self) -> "list[dict]":
-        return self._ask({"what": "history"})
+        return self._request({"what": "history"})
 
     def note(self, note: dict) -> None:
-        self._guard(self.send, NOTE, note)
+        self._without_interrupts(self.send, NOTE, note)
 
     def output(self, output: dict) -> None:
-        self._guard(self.send, OUTPUT, output)
+        self._without_interrupts(self.send, OUTPUT, output)
 
-    def ring(self) -> recorder_ring.Ring:
-        """What the recorder of this run writes to; its memory came with the frame."""
+    def open_ring(self) -> recorder_ring.Ring:
+        """Returns the ring of this run's recorder. The descriptor of its memory came with the Run frame."""
         (fd,) = self.take_descriptors()
         try:
-            return recorder_ring.Ring(mmap.mmap(fd, recorder_ring.HEAD + recorder_ring.SIZE), self._emptied)
+            memory = mmap.mmap(fd, recorder_ring.HEAD_BYTES + recorder_ring.RING_BYTES)
+            return recorder_ring.Ring(memory, self._wait_until_emptied)
         finally:
             os.close(fd)
 
-    def _emptied(self) -> None:
-        """Has the host empty the ring."""
+    def _wait_until_emptied(self) -> None:
+        """Has the supervisor empty the ring."""
         with self._lock:
             self.send(RECORDS, b"")
             while self.receive()[0] != RECORDS:
                 pass
 
-    def _ask(self, question: dict, result=None):
-        return self._guard(self._exchange, question, result)
+    def _request(self, request: dict, result=None):
+        return self._without_interrupts(self._exchange, request, result)
 
-    def _exchange(self, question: dict, result):
+    def _exchange(self, request: dict, result):
         with self._lock:
-            if self._asking:  # a finalizer, or what user code has put in the way of a conversion
-                raise RuntimeError("the answer to another question is being read")
-            self._asking = True
+            if self._is_requesting:  # a finalizer, or code of the user's that a conversion calls
+                raise RuntimeError("another request is not answered yet: finish reading its rows first")
+            self._is_requesting = True
             try:
-                self._next += 1
-                question["id"] = self._next
-                self.send(ASK, question)
-                return self._answer(self._next, result)
+                self._last_request += 1
+                request["id"] = self._last_request
+                self.send(REQUEST, request)
+                return self._read_answer(self._last_request, result)
             finally:
-                self._asking = False
+                self._is_requesting = False
 
-    def _answer(self, number: int, result):
-        failed: BaseException | None = None  # in taking rows: the host is heard out first
+    def _read_answer(self, number: int, result):
+        failed: BaseException | None = None  # an error in taking rows is raised once all frames are read
         while True:
             try:
                 kind, body = self.receive()
-            except MemoryError as error:  # the frame was skipped
+            except MemoryError as error:  # _receive_large has skipped the frame
                 failed = error
                 continue
             if kind != ANSWER:
                 try:
                     if failed is None:
-                        self._hand(kind, body, number, result)
+                        self._pass_on(kind, body, number, result)
                 except BaseException as error:
                     failed = error
                 continue
-            answer = loads(body)
+            answer = decode(body)
             if answer["id"] == number:
                 if failed is not None:
                     raise failed
@@ -256,33 +259,33 @@ class Channel:
                 return answer.get("value")
 
     @staticmethod
-    def _hand(kind: int, body: "bytes | bytearray", number: int, result) -> None:
+    def _pass_on(kind: int, body: "bytes | bytearray", number: int, result) -> None:
         if kind == COLUMNS:
-            answer = loads(body)
+            answer = decode(body)
             if answer["id"] == number:
                 result.begin([{"of": "", "array": False, **column} for column in answer["columns"]])
         elif kind == ROWS and int.from_bytes(body[:4], "big") == number:
             result.take(*_unmarshal(memoryview(body)[4:]))
 
-    def _guard(self, call, *args):
-        """Runs call with interrupts held back until it is over."""
+    def _without_interrupts(self, call, *args):
+        """Calls call and holds interrupts back until it returns."""
         if threading.get_ident() != self._main:
             return call(*args)
-        before, self._guarded = self._guarded, True
+        before, self._holds_interrupts = self._holds_interrupts, True
         try:
             return call(*args)
         finally:
-            self._guarded = before
+            self._holds_interrupts = before
             if self.take_interrupt():
                 raise KeyboardInterrupt
 
 
-class Unheard(Channel):
-    """Frames that nobody sent, and whose answers go nowhere: for a rehearsal."""
+class RehearsalChannel(Channel):
+    """A channel that reads the frames that it is made with, and sends to nobody."""
 
     def __init__(self, frames: bytes):
         self._buffer = bytearray(frames)
         self._descriptors = []
 
     def send(self, kind: int, value: object) -> None:
-        frame(kind, pack(value))
+        encode_frame(kind, encode(value))

@@ -1,20 +1,23 @@
-"""The recorder: everything that user code does, as records, from start to stop.
+"""The recorder writes all that user code does as records, from start to stop.
 
-A namespace of many names is looked at in part: with each line of the module those
-that it names, and all of them every EVERY lines. A change that comes by another way
-(a callback of a library's, a thread) may be seen that much later.
+In a namespace of many names only some are compared: at each line of the module those that the line names, and all of
+them every FULL_READ_INTERVAL lines. A change that comes in another way (from a callback of a library, from a thread)
+may be recorded that much later.
 
-It must not change the program. No code of the user's objects runs here; before Python
-3.13 a frame that shares variables with a closure is left unread, since reading f_locals
-writes old values back there, and so is one that could keep its own locals(); near
-the recursion limit, where a hook in Python has no room, recording ends. Each of these
-the recording says. What it can't hide: on 3.11, without the extension, an object that
-loses its variable lives until the hook's next event, a line at the most; its small objects may bring a collection of
-cycles forward, and sys.gettrace or sys.monitoring show it to those who ask.
+The recorder must not change the program, so no code of the user's objects runs here. It leaves out what it can't read
+without a change, and records that it does:
 
-One lock keeps the records of threads apart. A hook that fails ends the recording, and
-says so, never the program. An interrupt never comes in the middle of a hook: the
-channel holds it back, and the hook raises it when its records are whole.
+- Before Python 3.13 reading f_locals writes old values back to variables that a closure shares, so such a frame is not
+  read, and neither is a frame that could keep its own locals().
+- Near the recursion limit a hook in Python has no space, so recording ends.
+
+It can't hide everything. On 3.11 without the extension, an object that loses its variable lives until the next event of
+the hook, which is one line later at most. The small objects of the recorder may start a collection of cycles earlier,
+and sys.gettrace and sys.monitoring show it to code that asks.
+
+One lock keeps the records of threads apart. If a hook fails, recording ends and says so; the program goes on. An
+interrupt never comes in the middle of a hook: the channel holds it back, and the hook raises it when its records are
+complete.
 """
 
 import abc
@@ -25,22 +28,23 @@ import threading
 import types
 from typing import Any
 
+import recorder_budget
 import recorder_code
 import recorder_format as form
 import recorder_line
-import recorder_names
-import recorder_tail
-import recorder_values
+import recorder_objects
+import recorder_variables
 from recorder_code import Code, Frame
-from recorder_format import n
+from recorder_format import varint
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
-MARGIN = 48  # frames that a hook may need
+MARGIN = 48  # calls that a hook may need
 
-_ident, _active, _getframe, _limit = threading.get_ident, threading._active, sys._getframe, sys.getrecursionlimit  # type: ignore[attr-defined]
-_INNER = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # no frames of their own
-_QUIET = {StopIteration, StopAsyncIteration, GeneratorExit}  # how iteration ends
+_ident, _active, _getframe = threading.get_ident, threading._active, sys._getframe  # type: ignore[attr-defined]
+_recursion_limit = sys.getrecursionlimit
+_COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # they have no frames of their own
+_ENDS_OF_ITERATION = {StopIteration, StopAsyncIteration, GeneratorExit}
 _LIMIT = "near the recursion limit; what follows is not recorded"
 _FULL = "too many objects at a time; what follows is not recorded"
 _INTERRUPTED = "interrupted; what follows is not recorded"
@@ -48,75 +52,77 @@ _TASK_STEP = asyncio.events.Handle._run.__code__
 _args_of = vars(BaseException)["args"].__get__
 
 
-class Recorder(recorder_names.Names, abc.ABC):
-    """Records code compiled under filename; hidden are the names of the helpers in names.
-    channel.ring() takes the bytes. The hooks are in recorder_trace and recorder_monitor."""
+class Recorder(recorder_variables.Variables, abc.ABC):
+    """Records code compiled under filename. hidden has the names of the helpers in names, which are not recorded.
+
+    channel.open_ring() takes the bytes. The hooks are in recorder_settrace and recorder_monitoring.
+    """
 
     kind = "none"
-    copies = False  # whether what variables gives is a copy
-    fragile = False  # whether Python ends the events of a thread whose hook raises
+    locals_are_copies = False  # whether a change of what variables() returns leaves the frame as it is
+    raising_ends_events = False  # whether Python ends the events of a thread whose hook raises
 
     def __init__(self, channel, filename: str, names: dict, hidden):
         self._channel = channel
-        self._ring = channel.ring()
+        self._ring = channel.open_ring()
         self._filename = filename
         self._names = names
-        self._given = {name: names[name] for name in hidden if name in names}
+        self._helpers = {name: names[name] for name in hidden if name in names}
         self._writer = form.Writer()
-        self._objects = recorder_values.Objects(self._writer, names.get("__name__", "__main__"))
-        self._objects.most = recorder_tail.MAX_OBJECTS
+        self._objects = recorder_objects.Objects(self._writer, names.get("__name__", "__main__"))
+        self._objects.max_objects = recorder_budget.MAX_OBJECTS
         self._lock = threading.Lock()
         self._acquire, self._release = self._lock.acquire, self._lock.release
         self._codes: dict = {}
         self._frames: dict = {}  # by frame
-        self._lanes: dict = {}
-        self._seen: dict = {}  # the namespace's variables
-        self._watched: tuple = ()  # names of it that this code can set, or that can change
-        self._whole = False  # all names can
-        self._current = 0
-        self._pushed = 0
-        self._heads: dict = {form.SET: {}, form.GLOBAL: {}}  # the beginnings of set records, by name
-        self._tail = recorder_tail.Tail(self)
-        self._line = recorder_line.make(self, self._ring)
-        self.mark = 0  # the step from which on the tail has something to do
-        self.control: Any = None  # a stops.Stops, where the program may be stopped
-        self.count = 0
-        self.kept = False  # records are, and not handed over
-        self.over = False
+        self._threads: dict = {}
+        self._recorded: dict = {}  # variables of the namespace as they were recorded last
+        self._watched: tuple = ()  # names of the namespace that the code can set, or whose objects can change
+        self._watch_all = False  # the code can set any name
+        self._current_frame = 0
+        self._frames_pushed = 0
+        self._prefixes: dict = {form.SET: {}, form.GLOBAL: {}}  # the first bytes of set records, by name
+        self._budget = recorder_budget.Budget(self)
+        self._record_line = recorder_line.line_hook(self, self._ring)
+        self.budget_step = 0  # the step from which on the budget is applied
+        self.control: Any = None  # a debug_control.DebugControl if the program may be stopped
+        self.steps = 0
+        self.tail_only = False  # records are kept back, as the budget is used
+        self.ended = False
 
     def start(self) -> None:
         self._writer.head(self.kind, sys.version.split()[0])
-        self._namespace(list(self._names))
+        self._read_namespace(list(self._names))
         self._install()
 
     def stop(self) -> None:
         why = self._uninstall()
         with self._lock:
-            if why and not self.over:
+            if why and not self.ended:
                 self._end(why)
-            elif not self.over:
-                self._next()
-                self._namespace(list(self._names))
-            self.over = True
-            self._abandon()
-            self._tail.end()
+            elif not self.ended:
+                self._begin_event()
+                self._read_namespace(list(self._names))
+            self.ended = True
+            self._forget_frames()
+            self._budget.end()
             self._flush()
             self._close()
 
     def _end(self, why: str) -> None:
-        """Recording is over ahead of the program."""
-        self.over = True
+        """Ends recording before the program ends."""
+        self.ended = True
         self._silence()
-        self._writer.out += n(form.LOST) + n(0) + form.text(why)
-        self._abandon()
+        self._writer.out += varint(form.LOST) + varint(0) + form.text(why)
+        self._forget_frames()
 
     @abc.abstractmethod
     def _install(self) -> None:
-        """Has the events of Python's hooks come."""
+        """Installs the hooks."""
 
     @abc.abstractmethod
     def _uninstall(self) -> str:
-        """Ends the events; returns why they were not complete, or ""."""
+        """Removes the hooks. Returns why events are missing, or ""."""
 
     @abc.abstractmethod
     def _silence(self) -> None:
@@ -131,32 +137,30 @@ class Recorder(recorder_names.Names, abc.ABC):
     def _close(self) -> None:
         self._ring.close()
 
-    def _sent(self) -> int:
-        """How many bytes were handed over."""
-        return self._ring.sent()
+    def _bytes_sent(self) -> int:
+        return self._ring.bytes_sent()
 
-    def _next(self) -> None:
-        """Another event begins."""
-        self._objects.next()
+    def _begin_event(self) -> None:
+        self._objects.event += 1
 
-    def _live(self) -> list:
-        """The frames that run or are suspended, each with what is known of it."""
+    def _live_frames(self) -> list:
+        """Returns the frames that run or are suspended, each with its Frame."""
         return list(self._frames.items())
 
-    def _abandon(self) -> None:
+    def _forget_frames(self) -> None:
         self._frames.clear()
 
-    # -- for stops.Stops
+    # -- for debug_control.DebugControl
 
     def variables(self, frame, alone: bool) -> dict:
-        """A frame's variables: what can be read of them while no other thread runs (alone), or any does."""
+        """Returns the variables of a frame that can be read. alone: no other thread runs, so all of them can."""
         return frame.f_locals if alone or not recorder_code.unreadable(frame.f_code) else {}
 
-    def can_set(self, frame, name: str, value, innermost: bool) -> bool:
-        """Whether a variable that is set in what variables gave is set in the frame."""
+    def assign(self, frame, name: str, value, innermost: bool) -> bool:
+        """Sets a variable of a frame, or returns False. The dict of variables() has the value already."""
         return recorder_code.PROXY or innermost and recorder_code.WRITTEN_BACK
 
-    # -- what happens, each under the lock
+    # -- events, each under the lock
 
     def _enter(self, frame) -> Frame:
         known = self._frames.get(frame)
@@ -166,35 +170,35 @@ class Recorder(recorder_names.Names, abc.ABC):
             known.suspended = False
             parent = self._caller(frame, known.code)
             known.parent = parent.number if parent is not None else 0
-            self._writer.out += n(form.RESUME) + n(known.number) + n(known.parent)
-            self._current = known.number
+            self._writer.out += varint(form.RESUME) + varint(known.number) + varint(known.parent)
+            self._current_frame = known.number
         return known
 
     def _push(self, frame) -> Frame:
-        self._objects.settle()  # ahead of new objects in old places
-        code = self._code(frame.f_code)
+        self._objects.forget_unheld()  # before new objects take the addresses of these
+        code = self._code_of(frame.f_code)
         known = Frame()
         parent = self._caller(frame, code)
-        self._pushed += 1
-        known.number, known.code, known.line, known.seen = self._pushed, code, code.first, {}
+        self._frames_pushed += 1
+        known.number, known.code, known.line, known.recorded = self._frames_pushed, code, code.first_line, {}
         known.suspended = known.raised = known.thrown = False
         known.failure = b""
         known.depth = parent.depth + 1 if parent is not None else 1
         if parent is not None:
-            known.parent, known.lane = parent.number, parent.lane
+            known.parent, known.thread = parent.number, parent.thread
         else:
-            known.parent, known.lane = 0, self._lane(frame, code)
+            known.parent, known.thread = 0, self._thread_of(frame, code)
         self._frames[frame] = known
         out = self._writer.out
-        out += n(form.PUSH) + n(known.number if self.kept else 0) + code.number + n(known.lane) + n(known.parent) + b"\0"
-        self._current = known.number
+        out += varint(form.PUSH) + varint(known.number if self.tail_only else 0) + code.number
+        out += varint(known.thread) + varint(known.parent) + b"\0"
+        self._current_frame = known.number
         if code.unread:
-            out += n(form.UNREAD) + self._writer.name(code.unread)
+            out += varint(form.UNREAD) + self._writer.name(code.unread)
         return known
 
     def _caller(self, frame, code: Code) -> Frame | None:
-        """The user's frame that this one was called from. A task has none: the event
-        loop runs it, whoever runs the loop."""
+        """Returns the user's frame that called this one. A task has none: the event loop runs it."""
         back = frame.f_back
         frames = self._frames
         while back is not None:
@@ -206,19 +210,20 @@ class Recorder(recorder_names.Names, abc.ABC):
             back = back.f_back
         return None
 
-    def _lane(self, frame, code: Code) -> int:
+    def _thread_of(self, frame, code: Code) -> int:
+        """Returns the number of the thread or task that a frame without a caller runs in."""
         ident = _ident()
         key = ident, id(_active.get(ident))
-        lane = self._lanes.get(key)
-        if lane is None:
-            first = not self._lanes
-            lane = self._lanes[key] = self._writer.lane(False, 0, "main" if first else f"thread {len(self._lanes) + 1}")
+        thread = self._threads.get(key)
+        if thread is None:
+            name = f"thread {len(self._threads) + 1}" if self._threads else "main"
+            thread = self._threads[key] = self._writer.thread(False, 0, name)
         back = frame.f_back
         if code.task and back is not None and back.f_code is _TASK_STEP:
-            return self._writer.lane(True, lane, frame.f_code.co_name[: form.MAX_NAME])
-        return lane
+            return self._writer.thread(True, thread, frame.f_code.co_name[: form.MAX_NAME])
+        return thread
 
-    def _code(self, code) -> Code:
+    def _code_of(self, code) -> Code:
         known = self._codes.get(id(code))
         if known is None:
             name = code.co_name if code.co_name == "<module>" else code.co_qualname
@@ -232,67 +237,62 @@ class Recorder(recorder_names.Names, abc.ABC):
         return known
 
     def _watch(self, code) -> None:
-        """Which of the namespace's names this code can change: those that it or a function in it
-        sets, here or left by an earlier run, and those whose objects change."""
+        """Finds the names of the namespace that code can change.
+
+        It, the functions in it, and functions that an earlier run has left can set names. Objects that can change
+        count, too.
+        """
         codes = [code]
         for value in list(self._names.values()):
             if type(value) is types.FunctionType and value.__globals__ is self._names:
                 codes.append(value.__code__)
-        found, anything = recorder_code.sets(codes)
+        found, anything = recorder_code.stored_names(codes)
         stores = found.union(self._watched)
-        self._whole = self._whole or anything
-        for name, seen in self._seen.items():
-            if type(seen) in recorder_values.ENTRIES and seen.reader.peek is not None:
+        self._watch_all = self._watch_all or anything
+        for name, recorded in self._recorded.items():
+            if type(recorded) in recorder_objects.ENTRY_TYPES and recorded.reader.peek is not None:
                 stores.add(name)
         self._watched = tuple(sorted(stores))
 
-    def _at(self, known: Frame) -> bytearray:
-        """Where the frame's records go; said first, where the ones before were another's."""
-        out = self._writer.out
-        if self._current != known.number:
-            self._current = known.number
-            out += n(form.FRAME) + n(known.number)
-        return out
+    def _switch_to(self, known: Frame) -> None:
+        """Records that what follows happens in this frame, if it did not before."""
+        if self._current_frame != known.number:
+            self._current_frame = known.number
+            self._writer.out += varint(form.FRAME) + varint(known.number)
 
-    def _put_back(self, known: Frame) -> None:
-        """The frame goes on: after another, or after an exception that it has caught."""
-        self._at(known)
+    def _continue_frame(self, known: Frame) -> None:
+        """Records that a frame goes on after another frame, or after an exception that it has caught."""
+        self._switch_to(known)
         known.thrown = False
-        if known.raised:
-            known.raised = False
-            self._writer.out += n(form.HANDLED)
+        self._handled(known)
 
     def _leave(self, frame, known: Frame, record: bytes, value=None, raised: bool = False) -> None:
-        self._at(known)
-        if not raised:
-            self._read(frame, known)
+        self._switch_to(known)
         entry = None
         if not raised:
+            self._read_variables(frame, known)
             data, entry = self._objects.value(value)
             record += data
         self._writer.out += record
         if record[0] == form.SUSPEND:
-            known.suspended, self._current, known.parent = True, known.parent, 0
+            known.suspended, self._current_frame, known.parent = True, known.parent, 0
         else:
             self._frames.pop(frame, None)
-            self._current = known.parent
-            self._forget(known.seen)
+            self._current_frame = known.parent
+            for old in known.recorded.values():
+                if type(old) is recorder_objects.Entry:
+                    self._objects.drop_holder(old)
         if entry is not None:
-            self._objects.idle(entry)
-
-    def _forget(self, seen: dict) -> None:
-        for old in seen.values():
-            if type(old) is recorder_values.Entry:
-                self._objects.drop(old)
+            self._objects.queue_unheld(entry)
 
     def _raise(self, frame, known: Frame, error, trace=None) -> None:
         kind = type(error)
-        if type(kind) is type and kind in _QUIET:
+        if type(kind) is type and kind in _ENDS_OF_ITERATION:
             return
-        self._at(known)
-        self._read(frame, known)
-        self._at(known)
-        self._writer.out += n(form.RAISE) + self._failure(error)
+        self._switch_to(known)
+        self._read_variables(frame, known)
+        self._switch_to(known)
+        self._writer.out += varint(form.RAISE) + self._failure(error)
         known.raised = known.thrown = True
         if self.control is not None:
             self.control.raised(frame, known, error, trace)
@@ -300,37 +300,33 @@ class Recorder(recorder_names.Names, abc.ABC):
     def _handled(self, known: Frame) -> None:
         if known.raised:
             known.raised = False
-            self._at(known)
-            self._writer.out += n(form.HANDLED)
+            self._switch_to(known)
+            self._writer.out += varint(form.HANDLED)
 
     def _failure(self, error) -> bytes:
-        """The exception's class, and its message where it is one scalar."""
+        """Encodes the class of an exception, and its message if that is one scalar."""
         args = _args_of(error)
         data = form.scalar(args[0]) if len(args) == 1 else None
-        return self._writer.name(recorder_values.label(type(error))) + (data or b"N")
+        return self._writer.name(recorder_objects.label(type(error))) + (data or b"N")
 
-    def _failed(self, error: Exception) -> None:
-        """What a hook of ours has raised never reaches the program."""
-        if not self.over:
-            known = {RecursionError: _LIMIT, recorder_values.Full: _FULL}
+    def _hook_failed(self, error: Exception) -> None:
+        """Ends recording after an exception in a hook, which never reaches the program."""
+        if not self.ended:
+            known = {RecursionError: _LIMIT, recorder_objects.Full: _FULL}
             self._end(known.get(type(error)) or f"the recorder failed with a {type(error).__name__}")
 
-    def _interrupt(self) -> None:
-        """Raises an interrupt that came while a hook ran, in the program's main thread."""
+    def _raise_interrupt(self) -> None:
+        """Raises an interrupt that came while a hook ran, in the main thread of the program."""
         if self._channel.take_interrupt():
-            if not self.over and self.fragile:
+            if not self.ended and self.raising_ends_events:
                 with self._lock:
                     self._end(_INTERRUPTED)
                     self._flush()
             raise KeyboardInterrupt
 
-    # -- the recursion limit
-
     def _near_limit(self, known: Frame) -> bool:
-        """Whether a hook could soon have no room. C calls count too, so it is tried."""
-        if known.depth * 5 < _limit():
-            return False
-        if recorder_code.has_room(MARGIN):
+        """Ends recording if a hook could soon have no space. C calls count for the limit too, so it tries."""
+        if known.depth * 5 < _recursion_limit() or recorder_code.has_space(MARGIN):
             return False
         self._end(_LIMIT)
         return True

@@ -1,6 +1,7 @@
-"""What the recorder knows of code objects before they run, which names they read and
-set, where they return, and whether their frames can be read without changing the
-program; and of the frames that run.
+"""What the recorder knows of code objects before they run, and of frames.
+
+For a code object: the names that it reads and sets, where it returns, and whether its frames can be read without a
+change of the program.
 """
 
 import builtins
@@ -13,7 +14,7 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may
 
 PROXY = sys.version_info >= (3, 13)  # f_locals is a view that writes nothing back
 WRITTEN_BACK = sys.version_info < (3, 12)  # f_locals is a dict that is written back when a hook ends
-_CLEARED = (3, 12) <= sys.version_info < (3, 13)  # f_locals is a dict that nothing writes back from
+_SNAPSHOT = (3, 12) <= sys.version_info < (3, 13)  # f_locals is a dict that nothing is written back from
 _STORES, _MODULE_STORES, _LOADS, _YIELDS = (
     {opcode.opmap[name] for name in names.split()}
     for names in ("STORE_GLOBAL DELETE_GLOBAL", "STORE_NAME DELETE_NAME", "LOAD_GLOBAL LOAD_NAME", "YIELD_VALUE SEND")
@@ -29,40 +30,42 @@ _BUILTINS = frozenset(vars(builtins))
 
 
 def _instructions(code):
-    """Each unit of the code: where it is, the opcode, and the name where it has one. What dis tells takes ten times as long."""
-    more, names, units = 0, code.co_names, code.co_code
+    """Yields each unit of the code: its offset, the opcode, and the name if it has one. dis takes ten times as long."""
+    extended, names, units = 0, code.co_names, code.co_code
     for offset in range(0, len(units), 2):
-        op, arg = units[offset], units[offset + 1] | more
-        more = arg << 8 if op == _EXTENDED else 0
+        op, arg = units[offset], units[offset + 1] | extended
+        extended = arg << 8 if op == _EXTENDED else 0
         yield offset, op, names[arg >> 1 if op == _LOAD_GLOBAL else arg] if op in _NAMED else None
 
 
 class Code:
-    """What is known of one code object."""
+    """What is known of a code object."""
 
     __slots__ = (
-        *("number", "first", "module", "task", "unread", "plain", "more", "snapshot", "deletes"),
-        *("reads", "stores", "named", "returns", "yields"),
+        *("number", "first_line", "module", "task", "unread", "is_simple", "reads_more", "clear_snapshot", "deletes"),
+        *("reads", "names_by_line", "returns", "yields"),
     )
 
     def __init__(self, code, number: bytes, names: dict):
-        self.number, self.first = number, code.co_firstlineno
+        optimized = code.co_flags & inspect.CO_OPTIMIZED
+        self.number, self.first_line = number, code.co_firstlineno
         self.module = code.co_name == "<module>"
         self.unread = unreadable(code)
         self.task = bool(code.co_flags & inspect.CO_COROUTINE)
-        self.stores, reads = set(), set()
         self.returns, self.yields = set(), set()
-        self.snapshot = bool(_CLEARED and code.co_flags & inspect.CO_OPTIMIZED)
-        self.deletes = not code.co_flags & inspect.CO_OPTIMIZED
+        self.clear_snapshot = bool(_SNAPSHOT and optimized)
+        self.deletes = not optimized
+        stores: set = set()
+        reads: set = set()
+        names_by_line: dict = {}
         line = code.co_firstlineno
-        named: dict = {}
         for (offset, op, name), position in zip(_instructions(code), code.co_positions()):
             line = position[0] or line
             if op in _NAMED:
                 if self.module:
-                    named.setdefault(line, set()).add(name)
+                    names_by_line.setdefault(line, set()).add(name)
                 if op in _STORES or self.module and op in _MODULE_STORES:
-                    self.stores.add(name)
+                    stores.add(name)
                 elif op in _LOADS:
                     reads.add(name)
             elif op == _DELETE_FAST:
@@ -71,23 +74,25 @@ class Code:
                 self.returns.add(offset)
             elif op in _YIELDS:
                 self.yields.add(offset)
-        self.plain = bool(code.co_flags & inspect.CO_OPTIMIZED) and not (self.unread or self.deletes)  # its variables are simply read
-        self.named = {line: tuple(sorted(each)) for line, each in named.items()}  # names of the namespace in a line
+        self.is_simple = bool(optimized) and not (self.unread or self.deletes)  # its variables need no special care
+        self.names_by_line = {line: tuple(sorted(each)) for line, each in names_by_line.items()}
         kinds = types.FunctionType, types.BuiltinFunctionType, types.ModuleType
-        self.reads = tuple(
+        self.reads = tuple(  # names of the namespace that are compared with each of its lines
             name
-            for name in sorted(reads | self.stores)
-            if name in self.stores or (name in names and type(names[name]) not in kinds) or name not in names and name not in _BUILTINS
+            for name in sorted(reads | stores)
+            if name in stores
+            or (name in names and type(names[name]) not in kinds)
+            or (name not in names and name not in _BUILTINS)
         )
-        self.more = bool(self.reads or self.snapshot)  # than its own variables is looked at
+        self.reads_more = bool(self.reads or self.clear_snapshot)  # more than its own variables
 
 
 def unreadable(code) -> str:
-    """Why the frame's variables can't be read without changing the program, or ""."""
+    """Returns why the variables of a frame can't be read without a change of the program, or ""."""
     if PROXY or code.co_name == "<module>":
         return ""
     inner = {"__class__", "__classdict__"}  # the cells that super() needs never change
-    if not code.co_flags & inspect.CO_OPTIMIZED:  # a class's body: its names are a dict of its own
+    if not code.co_flags & inspect.CO_OPTIMIZED:  # a class body: its names are a dict of its own
         return "" if set(code.co_cellvars) <= inner else CLOSURE
     if code.co_cellvars or not set(code.co_freevars) <= inner:
         return CLOSURE
@@ -97,23 +102,35 @@ def unreadable(code) -> str:
 class Frame:
     """A frame that runs or is suspended, as it was recorded last."""
 
-    __slots__ = ("number", "code", "lane", "parent", "line", "seen", "suspended", "raised", "thrown", "failure", "depth")
+    __slots__ = (
+        "number",
+        "code",
+        "thread",
+        "parent",
+        "line",
+        "recorded",
+        "suspended",
+        "raised",
+        "thrown",
+        "failure",
+        "depth",
+    )
     number: int
     code: Code
-    lane: int
+    thread: int
     parent: int
     line: int
-    seen: dict
+    recorded: dict  # variables by name: a scalar or an Entry
     suspended: bool
-    raised: bool
-    thrown: bool
+    raised: bool  # an exception is recorded and not handled yet
+    thrown: bool  # an exception is on its way through the frame
     failure: bytes
     depth: int
 
 
-def sets(codes: list) -> tuple[set, bool]:
-    """The names of the namespace that these codes, and those within them, can set; and
-    whether they could set any other."""
+def stored_names(codes: list) -> tuple[set, bool]:
+    """Returns the names of the namespace that these codes and those in them can set, and whether they can set any
+    other."""
     names, anything, waiting = set(), False, list(codes)
     while waiting:
         code = waiting.pop()
@@ -126,9 +143,9 @@ def sets(codes: list) -> tuple[set, bool]:
     return names, anything
 
 
-def has_room(frames: int) -> bool:
-    """Whether so many calls would still be possible here."""
+def has_space(calls: int) -> bool:
+    """Tells whether so many more calls are possible here."""
     try:
-        return frames == 0 or has_room(frames - 1)
+        return calls == 0 or has_space(calls - 1)
     except RecursionError:
         return False

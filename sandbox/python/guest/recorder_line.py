@@ -1,6 +1,6 @@
-"""The line event in one function, for the recorders in Python: there a call or an
-attribute costs as much as what it does. What is not common is left to the recorder's
-methods.
+"""The line event in one function, for the recorders in Python, where a call or an attribute costs as much as its work.
+
+The function leaves rare cases to the methods of the recorder.
 """
 
 import recorder_code
@@ -8,63 +8,63 @@ import recorder_format as form
 import recorder_ring
 
 _integer, _SET, _MISSING, _PROXY = form.integer, form.SET, object(), recorder_code.PROXY
-_SHORT, _long, _WRITTEN = form.SHORT, form.line, recorder_ring.WRITTEN
+_SHORT, _line_record, _WRITTEN = form.SHORT_LINE, form.line, recorder_ring.WRITTEN
 
 
-def make(recorder, ring):
-    """What records that a frame has come to a line."""
-    objects, writer, tail, channel = recorder._objects, recorder._writer, recorder._tail, recorder._channel
-    unheld, heads, put_back = objects.unheld, recorder._heads[_SET], recorder._put_back
+def line_hook(recorder, ring):
+    """Returns the function that records that a frame has come to a line."""
+    objects, writer, budget, channel = recorder._objects, recorder._writer, recorder._budget, recorder._channel
+    unheld, prefixes, continue_frame = objects.unheld, recorder._prefixes[_SET], recorder._continue_frame
     memory, counters = ring.memory, ring.counters
 
-    def line(frame, known, number: int) -> None:
-        if known.number != recorder._current or known.thrown:
-            put_back(known)
+    def record_line(frame, known, number: int) -> None:
+        if known.number != recorder._current_frame or known.thrown:
+            continue_frame(known)
         code = known.code
         data = b""
-        if code.plain:
-            objects.tick += 1
-            seen, found = known.seen, frame.f_locals
+        if code.is_simple:
+            objects.event += 1
+            recorded, found = known.recorded, frame.f_locals
             if _PROXY:
                 found = dict(found)
             for name, value in found.items():
-                old = seen.get(name, _MISSING)
+                old = recorded.get(name, _MISSING)
                 if old is value:
                     continue
-                if type(value) is int and type(old) is int and (shown := _integer(value)) is not None:
+                if type(value) is int and type(old) is int and (encoded := _integer(value)) is not None:
                     if old != value:
-                        data += heads[name] + shown
-                    seen[name] = value
+                        data += prefixes[name] + encoded
+                    recorded[name] = value
                 else:
                     if data:
                         writer.out += data
                         data = b""
-                    recorder._set(_SET, seen, name, old, value)
-            if code.more:
-                if code.snapshot:
-                    found.clear()  # or what it holds would outlive its variable
+                    recorder._record_variable(_SET, recorded, name, old, value)
+            if code.reads_more:
+                if code.clear_snapshot:
+                    found.clear()  # or an object would outlive its variable
                 writer.out += data
                 data = b""
-                recorder._namespace(code.reads)
+                recorder._read_namespace(code.reads)
         else:
-            recorder._read(frame, known)
+            recorder._read_variables(frame, known)
         if unheld:
             writer.out += data
             data = b""
-            objects.settle()
+            objects.forget_unheld()
         delta = number - known.line
-        data += _SHORT[delta + 64] if -64 <= delta < 64 else _long(delta)
+        data += _SHORT[delta + 64] if -64 <= delta < 64 else _line_record(delta)
         known.line = number
-        recorder.count = count = recorder.count + 1
+        recorder.steps = steps = recorder.steps + 1
         out = writer.out
-        if out or count >= recorder.mark:
+        if out or steps >= recorder.budget_step:
             out += data
-            if count >= recorder.mark:
-                tail.step()
-            if not recorder.kept:
+            if steps >= recorder.budget_step:
+                budget.apply()
+            if not recorder.tail_only:
                 ring.put(out)
                 out.clear()
-        else:  # ring.put
+        else:  # ring.put, without a call
             at = ring.at
             end = at + len(data)
             if end <= ring.until:
@@ -77,4 +77,4 @@ def make(recorder, ring):
         if control is not None and (control.everywhere or number in control.lines or channel.attention):
             control.line(frame, known, number)
 
-    return line
+    return record_line

@@ -1,31 +1,31 @@
-"""Where the recorder's bytes go: memory that the host shares and empties, so that handing
-over a record costs a store and no system call, and what was handed over outlives a kill.
-Package host in Go is its other end, and says how it is laid out.
+"""The ring: memory that the recorder writes records to and the supervisor empties.
+
+Handing over a record costs a store and no system call, and a record that was handed over survives a kill of the guest.
+sandbox/supervisor/ring.go is the other end and describes the layout.
 """
 
 import mmap
 
-HEAD = 4096
-SIZE = 256 << 10
-END = HEAD + SIZE
-MOST = SIZE // 2  # bytes that are handed over as a whole
-WRITTEN, READ = 0, 8  # which eight bytes of the head are the counters
+HEAD_BYTES = 4096
+RING_BYTES = 256 << 10
+END = HEAD_BYTES + RING_BYTES
+MAX_WRITE = RING_BYTES // 2  # bytes that are handed over at once
+WRITTEN, READ = 0, 8  # indexes of the counters among the 64-bit words of the head
 
 
 class Ring:
-    """memory is a map of HEAD + SIZE bytes. wait is called where it is full, and returns when
-    there is room again."""
+    """The writer of a ring. memory has HEAD_BYTES + RING_BYTES bytes; wait() returns when a full ring is emptied."""
 
     def __init__(self, memory: mmap.mmap, wait):
         self.memory = memory
-        self.counters = memoryview(memory)[:HEAD].cast("Q")
+        self.counters = memoryview(memory)[:HEAD_BYTES].cast("Q")
         self._wait = wait
-        self.base = -HEAD  # the count of a byte less its place in memory
-        self.at = HEAD  # where the next byte goes
-        self.until = END  # as far as there is room
+        self.base = -HEAD_BYTES  # the count of a byte minus its offset in memory
+        self.at = HEAD_BYTES  # the offset of the next byte
+        self.until = END  # the offset up to which bytes can be written
 
     def put(self, data) -> None:
-        """Hands over some bytes; as a whole, but for very many, or where the memory ends."""
+        """Hands over bytes: at once, unless they are very many or the memory ends."""
         end = self.at + len(data)
         if end > self.until:
             self._put_slowly(bytes(data))
@@ -35,36 +35,35 @@ class Ring:
         self.counters[WRITTEN] = self.base + end
 
     def _put_slowly(self, data: bytes) -> None:
-        for at in range(0, len(data), MOST):
-            part = data[at : at + MOST]
-            self._make_room(len(part))
+        for at in range(0, len(data), MAX_WRITE):
+            part = data[at : at + MAX_WRITE]
+            self._make_space(len(part))
             if self.at + len(part) <= self.until:
                 self.put(part)
                 continue
             first = END - self.at
             self.memory[self.at : END] = part[:first]
-            self.base += SIZE
-            self.at = HEAD + len(part) - first
-            self.memory[HEAD : self.at] = part[first:]
+            self.base += RING_BYTES
+            self.at = HEAD_BYTES + len(part) - first
+            self.memory[HEAD_BYTES : self.at] = part[first:]
             self.counters[WRITTEN] = self.base + self.at
-            self._make_room(0)
+            self._make_space(0)
 
-    def _make_room(self, size: int) -> None:
-        """Sees to it that so many bytes can be written."""
+    def _make_space(self, size: int) -> None:
+        """Waits until size bytes can be written."""
         for _ in range(2):
-            room = SIZE - (self.base + self.at - self.counters[READ])
-            self.until = min(END, self.at + room)
-            if size <= room:
+            space = RING_BYTES - (self.base + self.at - self.counters[READ])
+            self.until = min(END, self.at + space)
+            if size <= space:
                 return
             self.wait()
-        raise BufferError("the ring stays full")
+        raise BufferError("the ring stays full: the supervisor has not emptied it")
 
-    def sent(self) -> int:
-        """How many bytes were handed over."""
+    def bytes_sent(self) -> int:
         return self.base + self.at
 
     def wait(self) -> None:
-        """Here, and not there, since no interrupt comes into the midst of this file."""
+        """Calls wait from this file: protocol.UNINTERRUPTIBLE_FILES keeps interrupts out of its functions."""
         self._wait()
 
     def close(self) -> None:

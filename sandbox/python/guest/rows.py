@@ -1,27 +1,27 @@
-"""What is made of a result while it comes, part by part: a list of dicts, or a frame.
-A part is dropped when it is taken, so nothing is held twice.
+"""Builds a result while it arrives, batch by batch: a list of dicts, or a DataFrame. Each batch is dropped once it is
+used.
 
-The host sends a column of a part as package hatch says: a list of plain values, or
-a tuple of a form, the values as bytes, and a byte a value that is 1 where it is NULL.
+The supervisor sends a column of a batch as package sandbox/protocol says: a list of plain values, or a tuple of a form,
+the values as bytes, and a byte for each value that is 1 if it is NULL.
 """
 
 import builtins
 import gc
 import sys
 
-import convert
+import pgtypes
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 
 class Rows(list):
-    """A list as a helper answers it. It may also be awaited, gathered or made a task of,
-    for to asyncio it is a coroutine that is done; what comes of that is a plain list.
-    truncated is True exactly where there were more rows or bytes than allowed."""
+    """A list that a helper returns. It may also be awaited, gathered or made a task of: asyncio takes it for a
+    coroutine that is done, whose result is a plain list. truncated is True if there were more rows or bytes than
+    allowed."""
 
-    __module__ = "builtins"  # what its type is called
-    __hash__ = object.__hash__  # type: ignore[assignment]  # asyncio keeps what it waits for in sets
+    __module__ = "builtins"  # the module of its type
+    __hash__ = object.__hash__  # type: ignore[assignment]  # asyncio puts it into sets
     truncated = False
 
     def __await__(self):
@@ -37,16 +37,15 @@ class Rows(list):
     def close(self):
         pass
 
-    def __reduce_ex__(self, _protocol):  # a copy, or a pickle, is a plain list
+    def __reduce_ex__(self, _protocol):  # copies and pickles are plain lists
         return list, (list(self),)
 
 
 values.LISTS.add(Rows)
 
 
-class _Uncollected:
-    """Meanwhile no garbage is looked for: it would be again and again among rows that can't
-    be any yet."""
+class _CollectionPaused:
+    """Pauses garbage collection, which would again and again go through rows that can't be garbage yet."""
 
     def __enter__(self):
         self._before = gc.isenabled()
@@ -57,8 +56,8 @@ class _Uncollected:
             gc.enable()
 
 
-def _plain(data) -> "tuple[list, bool]":
-    """A column's plain values, and whether one of them may be None."""
+def _plain_values(data) -> "tuple[list, bool]":
+    """Returns the plain values of a column, and whether None may be among them."""
     if type(data) is list:
         return data, True
     form, raw, nulls = data
@@ -66,12 +65,12 @@ def _plain(data) -> "tuple[list, bool]":
     return ([None if null else v for v, null in zip(out, nulls)], True) if nulls else (out, False)
 
 
-def _converted(described: dict, data) -> list:
-    return convert.column(described, *_plain(data))
+def _python_values(description: dict, data) -> list:
+    return pgtypes.column(description, *_plain_values(data))
 
 
-class Listing:
-    """A result as a list of dicts. Of columns with one name the second is name_2."""
+class ListResult:
+    """A result as a list of dicts. If columns have the same name, the second is called name_2."""
 
     form = ""
 
@@ -83,62 +82,61 @@ class Listing:
         self._names = values.unique(column["name"] for column in columns)
 
     def take(self, count: int, data: list) -> None:
-        with _Uncollected():
-            ready = [_converted(*each) for each in zip(self._columns, data)]
+        with _CollectionPaused():
+            columns = [_python_values(*each) for each in zip(self._columns, data)]
             names = self._names
-            self.rows += [dict(zip(names, row)) for row in zip(*ready)] if ready else [{} for _ in range(count)]
+            self.rows += [dict(zip(names, row)) for row in zip(*columns)] if columns else [{} for _ in range(count)]
 
 
-_frames: list = []  # the class, once pandas is there
+_awaitable_class: list = []  # the class, once pandas is imported
 
 
-def _plain_frame(frame):
+def _await_frame(frame):
     plain = __import__("pandas").DataFrame(frame)
     plain.attrs = frame.attrs
     return plain
     yield
 
 
-def _awaitable(pandas):
-    if not _frames:
+def _awaitable_frame_class(pandas):
+    if not _awaitable_class:
         body = {
             "__module__": "pandas",
             "__hash__": object.__hash__,
-            "__await__": _plain_frame,
+            "__await__": _await_frame,
             "__reduce_ex__": lambda self, _protocol: (pandas.DataFrame, (), self.__getstate__()),
         }
-        _frames.append(type("DataFrame", (pandas.DataFrame,), body))
-    return _frames[0]
+        _awaitable_class.append(type("DataFrame", (pandas.DataFrame,), body))
+    return _awaitable_class[0]
 
 
-class Framing:
-    """The same as a DataFrame, column by column; it may be awaited as Rows may, and what
-    comes of that is a plain one."""
+class FrameResult:
+    """A result as a DataFrame, made column by column. It may be awaited like Rows; its result is a plain DataFrame."""
 
     def __init__(self):
         self._pandas = __import__("pandas")
-        self._texts = None  # the type of texts that are kept as Arrow's
+        self._texts = None  # the dtype of texts in Arrow's memory, or None
         self._count = 0
         if int(self._pandas.__version__.split(".")[0]) > 2:
-            texts = self._pandas.StringDtype(na_value=sys.modules["numpy"].nan)
-            self._texts = texts if texts.storage == "pyarrow" else None
+            dtype = self._pandas.StringDtype(na_value=sys.modules["numpy"].nan)
+            self._texts = dtype if dtype.storage == "pyarrow" else None
         self.form = "arrow" if self._texts else "frame"
 
     def begin(self, columns: "list[dict]") -> None:
         self._names = values.unique(column["name"] for column in columns)
         self._columns = [self._column(column) for column in columns]
 
-    def _column(self, described: dict):
-        if described["array"]:
-            return _Objects(described)
-        if described["kind"] in _DTYPES:
-            return _Numbers(described)
-        if described["kind"] in ("string", "text") and self._texts:
+    def _column(self, description: dict):
+        if description["array"]:
+            return _Objects(description)
+        if description["kind"] in _DTYPES:
+            return _Numbers(description)
+        if description["kind"] in ("string", "text") and self._texts:
             return _Texts(self._texts)
-        return _Objects(described)
+        return _Objects(description)
 
     def take(self, count: int, data: list) -> None:
-        with _Uncollected():
+        with _CollectionPaused():
             self._columns = [column.add(self._count, each) for column, each in zip(self._columns, data)]
         self._count += count
 
@@ -147,7 +145,9 @@ class Framing:
         while self._columns:
             series.append(self._columns.pop().series(self._pandas))
         index = None if series else self._pandas.RangeIndex(self._count)
-        frame = _awaitable(self._pandas)(dict(zip(self._names, series)), columns=self._names, index=index, copy=False)
+        frame = _awaitable_frame_class(self._pandas)(
+            dict(zip(self._names, series)), columns=self._names, index=index, copy=False
+        )
         frame.attrs["truncated"] = truncated
         return frame
 
@@ -166,16 +166,16 @@ _DTYPES = {
 class _Numbers:
     """A column of numbers or times, in the memory that becomes its array."""
 
-    def __init__(self, described: dict):
-        self._described, self._kind = described, described["kind"]
+    def __init__(self, description: dict):
+        self._description, self._kind = description, description["kind"]
         self._raw, self._nulls = bytearray(), bytearray()
 
     def add(self, before: int, data):
-        if type(data) is list or data[0] == "t":  # a time that does not fit
-            return _Objects(self._described, self._objects()).add(before, data)
+        if type(data) is list or data[0] == "t":  # a time is out of range
+            return _Objects(self._description, self._objects()).add(before, data)
         _, raw, nulls = data
         self._raw += raw
-        if nulls and self._kind in ("int", "bool"):  # others have NaN and NaT
+        if nulls and self._kind in ("int", "bool"):  # the others have NaN and NaT
             self._nulls += bytes(before - len(self._nulls)) + nulls
         return self
 
@@ -189,34 +189,38 @@ class _Numbers:
             kind = pandas.arrays.IntegerArray if self._kind == "int" else pandas.arrays.BooleanArray
             return pandas.Series(kind(array, sys.modules["numpy"].frombuffer(self._nulls, dtype="?")))
         series = pandas.Series(array, copy=False)
-        return series.dt.tz_localize(convert.UTC) if self._kind == "timestamptz" else series
+        return series.dt.tz_localize(pgtypes.UTC) if self._kind == "timestamptz" else series
 
     def _objects(self) -> list:
-        """A column of times as db_query gives it."""
+        """Returns a column of times as db_query returns it."""
         return _times(self._kind, self._array())
 
 
 def _times(kind: str, array) -> list:
     plain = array.astype("<M8[D]").tolist() if kind == "date" else array.tolist()
-    return [v and v.replace(tzinfo=convert.UTC) for v in plain] if kind == "timestamptz" else plain
+    return [v and v.replace(tzinfo=pgtypes.UTC) for v in plain] if kind == "timestamptz" else plain
 
 
 class _Objects:
-    """A column of Python's objects."""
+    """A column of Python objects."""
 
-    def __init__(self, described: dict, objects: "list | None" = None):
-        self._described, self._all = described, objects or []
+    def __init__(self, description: dict, objects: "list | None" = None):
+        self._description, self._all = description, objects or []
 
     def add(self, before: int, data):
-        kind = self._described["kind"]
+        kind = self._description["kind"]
         if type(data) is tuple and data[0] == "q" and kind != "int":
             self._all += _times(kind, sys.modules["numpy"].frombuffer(data[1], dtype=_DTYPES[kind]))
         else:
-            self._all += _converted(self._described, data)
+            self._all += _python_values(self._description, data)
         return self
 
     def series(self, pandas):
-        text = self._described["kind"] in ("string", "text") and not self._described["array"] and int(pandas.__version__.split(".")[0]) > 2
+        text = (
+            self._description["kind"] in ("string", "text")
+            and not self._description["array"]
+            and int(pandas.__version__.split(".")[0]) > 2
+        )
         return pandas.Series(self._all, dtype="str" if text else object)
 
 
@@ -244,6 +248,8 @@ class _Texts:
         if self._nulls:
             self._nulls += bytes(len(lengths) - len(self._nulls))
             valid = pyarrow.py_buffer(numpy.packbits(numpy.frombuffer(self._nulls, dtype="u1") == 0, bitorder="little"))
-        array = pyarrow.Array.from_buffers(pyarrow.large_string(), len(lengths), [valid, pyarrow.py_buffer(ends), pyarrow.py_buffer(self._raw)])
-        array.validate(full=True)  # of a database in SQL_ASCII any bytes may come
+        array = pyarrow.Array.from_buffers(
+            pyarrow.large_string(), len(lengths), [valid, pyarrow.py_buffer(ends), pyarrow.py_buffer(self._raw)]
+        )
+        array.validate(full=True)  # a database in SQL_ASCII may send any bytes
         return pandas.Series(self._dtype.__from_arrow__(array))

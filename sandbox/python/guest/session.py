@@ -1,12 +1,11 @@
-"""One sandbox's Python session: a namespace that lasts, and the runs in it.
+"""The Python session of one sandbox: a namespace that lasts, and the runs in it.
 
-Code is compiled as a module body that may await at the top level. Code that doesn't
-is plainly exec'd; code that does is a task of the session's one event loop, which
-stands still between runs. The value of a last expression is the result, unless the
-code sets __result__.
+Code is compiled as a module body that may await at its top level. Code that does not await is passed to exec. Code that
+does is a task of the session's one event loop, which does not run between runs. The result is __result__, or else the
+value of a last expression.
 
-User code shares this process and can replace anything in it: what is used after it
-has run is bound at import, and what fails then fails this session alone.
+User code shares this process and can replace anything in it. Functions that are used after user code has run are bound
+at import. If one fails all the same, only this session fails.
 """
 
 import ast
@@ -23,36 +22,37 @@ import threading
 import types
 import warnings
 
-import check
+import code_rules
 import compat
-import complete
-import failure
+import completion
+import debug_control
+import directories
+import exception_report
 import helpers
 import namespace
-import nested
+import nested_asyncio
 import outputs
-import place
 import processor_pipeline
-import recorder_make
-import stops
+import recorder_factory
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
-MAX_VARIABLES = 200  # that look lists
-MAX_LOOK = 900_000  # bytes; the host takes 1 MiB
+MAX_VARIABLES = 200  # that variables() lists
+MAX_VARIABLES_BYTES = 900_000  # of the answer; the supervisor takes 1 MiB
 KEPT_SOURCES = 1000  # of earlier runs, for the tracebacks of their functions
 
-_HOME = place.HOME
+_OWN = directories.OWN
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _compile, _exec, _eval, _print, _dumps = compile, exec, eval, print, json.dumps
 _get_digits, _set_digits = sys.get_int_max_str_digits, sys.set_int_max_str_digits
 _code_of = vars(SystemExit)["code"].__get__
 _asyncio_run = asyncio.run
+_TOO_DEEP = "the code is nested too deeply for Python's compiler: split it"
 
 
 class Context(dict):
-    """The run's context: a dict whose keys are attributes too (context.data)."""
+    """The context of a run: a dict whose keys are also attributes (context.data)."""
 
     def __getattr__(self, name):
         if name in self:
@@ -64,57 +64,60 @@ values.DICTS.add(Context)
 
 
 class Session:
-    """channel is a protocol.Channel. It is made in the zygote, once for all children, so
-    that they share its memory; enter makes it the session of one sandbox."""
+    """A session over channel, a protocol.Channel.
+
+    The zygote makes it once for all guests, so that they share its memory. enter() makes it the session of one sandbox.
+    """
 
     def __init__(self, channel):
         self._channel = channel
         self._policy: dict = {}
-        self._rules = check.Rules({})
-        self._plain = False
+        self._rules = code_rules.Rules({})
+        self._is_compat = False
         self._runs = 0
         self._thread = threading.get_ident()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._context = contextvars.copy_context()  # so that what code sets there stays
+        self._context = contextvars.copy_context()  # context variables that code sets stay set
         self._digits = _get_digits()
         self._streams = sys.stdout, sys.stderr
         self._outputs = outputs.Outputs(channel.output)
         main = types.ModuleType("__main__")
         sys.modules["__main__"] = main
         self._names = main.__dict__
-        self._names.update(namespace.Helpers(channel, self.look, self._outputs.display).names())
+        self._names.update(namespace.Helpers(channel, self.variables, self._outputs.display).names())
         self._names["__builtins__"] = builtins
-        self._given = dict(self._names)
-        asyncio.run = asyncio.runners.run = nested.run_within(_asyncio_run, self._event_loop)
+        self._initial_names = dict(self._names)
+        asyncio.run = asyncio.runners.run = nested_asyncio.nestable(_asyncio_run, self._event_loop)
 
     def enter(self, policy: dict, rules: dict) -> None:
-        """The sandbox's policy, and what check.Rules takes."""
+        """Makes this the session of a sandbox with this policy and these code rules (code_rules.Rules)."""
         self._policy = policy
-        self._rules = check.Rules(rules)
-        self._plain = policy.get("profile") == "compat"
-        if self._plain:  # Python as it is without us
+        self._rules = code_rules.Rules(rules)
+        self._is_compat = policy.get("profile") == "compat"
+        if self._is_compat:
             for name, each in helpers.REGISTRY.items():
                 if not each.in_compat:
                     self._names.pop(name, None)
 
     @staticmethod
-    def leave_home() -> None:
-        """The session's folder is where the user's modules are; ours can't be imported by accident."""
-        sys.path[:] = [place.session, *(p for p in sys.path if p not in (place.session, _HOME))]
+    def hide_own_modules() -> None:
+        """Puts the session directory on the path, and makes sure that user code does not import our modules by
+        accident."""
+        sys.path[:] = [directories.session, *(p for p in sys.path if p not in (directories.session, _OWN))]
         for name, module in list(sys.modules.items()):
-            if str(getattr(module, "__file__", "")).startswith(_HOME + "/") and name != "processor_pipeline":
+            if str(getattr(module, "__file__", "")).startswith(_OWN + "/") and name != "processor_pipeline":
                 del sys.modules[name]
 
     # -- running
 
-    def forget(self) -> None:
-        """There has been no run."""
+    def forget_runs(self) -> None:
+        """Makes the session as it was before its first run, which leaves no names."""
         linecache.cache.pop(f"<execution {self._runs}>", None)
         self._runs = 0
         self._names.pop("context", None)
 
     def run(self, job: dict) -> dict:
-        """Runs job["code"]; returns a sandbox.Outcome. Never raises."""
+        """Runs job["code"] and returns a sandbox.Outcome. It never raises."""
         self._runs += 1
         filename = f"<execution {self._runs}>"
         channel = self._channel
@@ -122,16 +125,15 @@ class Session:
         error: BaseException | None = None
         value = None
         try:
-            # Within, an interrupt ends what runs: the code, and then what its objects
-            # do while they are described.
+            # In here an interrupt ends user code: the code itself, or its objects while they are described.
             try:
-                self._begin(job, filename)
+                self._prepare_run(job)
                 channel.running = True
                 try:
-                    value = self._do(job, filename)
+                    value = self._run_code(job, filename)
                 except BaseException as raised:
                     error = raised
-                self._conclude(outcome, value, error, filename)
+                self._describe_outcome(outcome, value, error, filename)
             finally:
                 channel.running = False
         except BaseException as raised:
@@ -142,52 +144,53 @@ class Session:
             outcome["interrupt"] = issubclass(kind, KeyboardInterrupt)
             outcome["exception"] = {"type": values.name_of(kind), "message": "", "line": 0, "traceback": []}
         channel.attention = False
-        error = value = None  # or the frames of a failure would live on, each holding the other
+        error = value = None  # the frames of a failure would hold each other and live on
         self._outputs.close()
         return outcome
 
-    def _begin(self, job: dict, filename: str) -> None:
+    def _prepare_run(self, job: dict) -> None:
         self._channel.interrupted = False
         _set_digits(self._digits)
-        if sys.stdout is not self._streams[0] or sys.stderr is not self._streams[1] or sys.stdout.closed or sys.stderr.closed:
+        if (
+            sys.stdout is not self._streams[0]
+            or sys.stderr is not self._streams[1]
+            or sys.stdout.closed
+            or sys.stderr.closed
+        ):
             self._restore_streams()
-        sys.path_importer_cache.pop(place.session, None)  # a module may just have been written there
+        sys.path_importer_cache.pop(directories.session, None)  # user code or the service may have written a module
         linecache.cache.pop(f"<execution {self._runs - KEPT_SOURCES}>", None)
         self._outputs.begin()
-        processor_pipeline.begin()
+        processor_pipeline.begin_run()
         names = self._names
         names.pop("__result__", None)
         context = Context(job.get("context") or {})
-        if not self._plain:
+        if not self._is_compat:
             names["context"] = context
         for name, value in context.items():
             if name.isidentifier() and not keyword.iskeyword(name) and name[:2] != "__":
                 names[name] = value
 
     def _restore_streams(self) -> None:
-        """What a run before has put in the place of stdout or stderr, or closed, is not this one's."""
-        fresh = []
-        for fd, stream in enumerate(self._streams, 1):
-            if stream.closed:
-                stream = io.TextIOWrapper(
-                    io.FileIO(fd, "w", closefd=False), encoding="utf-8", errors="backslashreplace", write_through=True
-                )
-            fresh.append(stream)
-        self._streams = sys.stdout, sys.stderr = fresh[0], fresh[1]
+        """Undoes a run that has replaced or closed stdout or stderr."""
+        streams = [text_stream(fd) if stream.closed else stream for fd, stream in enumerate(self._streams, 1)]
+        self._streams = sys.stdout, sys.stderr = streams[0], streams[1]
 
-    def _do(self, job: dict, filename: str):
-        """Compiles, checks and runs the code; returns the value of its last expression."""
-        code, last = self._compile(compat.source(job["code"]) if self._plain else job["code"], filename)
+    def _run_code(self, job: dict, filename: str):
+        """Compiles, checks and runs the code, and returns the value of its last expression."""
+        code, last = self._compile(compat.extract_code(job["code"]) if self._is_compat else job["code"], filename)
         if not job.get("watch"):
             return self._execute(code, last)
-        watch = recorder_make.make(self._channel, filename, self._names, {*self._given, "context"})
+        recorder = recorder_factory.new_recorder(
+            self._channel, filename, self._names, {*self._initial_names, "context"}
+        )
         if job.get("stops") is not None:
-            watch.control = stops.Stops(watch, self._channel, self._names, job["stops"])
-        watch.start()
+            recorder.control = debug_control.DebugControl(recorder, self._channel, self._names, job["stops"])
+        recorder.start()
         try:
             return self._execute(code, last)
         finally:
-            watch.stop()
+            recorder.stop()
             if self._channel.take_interrupt():
                 raise KeyboardInterrupt
 
@@ -195,23 +198,27 @@ class Session:
     def _parse(source: str, filename: str):
         try:
             if "\0" in source:
-                raise SyntaxError("the code has a null byte", (filename, source.count("\n", 0, source.index("\0")) + 1, 1, ""))
+                line = source.count("\n", 0, source.index("\0")) + 1
+                raise SyntaxError("the code has a null byte: remove it", (filename, line, 1, ""))
             return _compile(source, filename, "exec", _FLAGS | ast.PyCF_ONLY_AST, True)
         except UnicodeEncodeError as error:
             line = source.count("\n", 0, error.start) + 1
-            raise SyntaxError("the code has a lone surrogate, which is no character", (filename, line, 1, "")) from None
+            raise SyntaxError(
+                "the code has a lone surrogate, which is not a character", (filename, line, 1, "")
+            ) from None
         except (RecursionError, MemoryError):
-            raise SyntaxError("the code is nested too deep for Python", (filename, 1, 1, "")) from None
+            raise SyntaxError(_TOO_DEEP, (filename, 1, 1, "")) from None
 
     def _compile(self, source: str, filename: str):
         text = source.replace("\r\n", "\n").replace("\r", "\n") + "\n"
-        lines = text.replace("\n", "\n\0").split("\0")[:-1]  # with their ends; code has no null byte
+        lines = text.replace("\n", "\n\0").split("\0")[:-1]  # with their line ends; code has no null byte
         linecache.cache[filename] = (len(source), None, lines, filename)
-        if "\n" not in source and "\\" not in source and self._rules.passes(source):  # or a bad escape is warned of twice
-            try:  # an expression, as much code is, needs no tree
+        # Most code is one expression and needs no tree. With a backslash, a warning about an escape would come twice.
+        if "\n" not in source and "\\" not in source and self._rules.passes(source):
+            try:
                 return None, _compile(source, filename, "eval", _FLAGS, True)
             except Exception:
-                pass  # a statement; or what is wrong is told below
+                pass  # it is a statement, or wrong: the code below says why
         tree = self._parse(source, filename)
         self._rules.check(source, tree, self._names)
         try:
@@ -220,14 +227,14 @@ class Session:
                 last = _compile(ast.Expression(tree.body.pop().value), filename, "eval", _FLAGS, True)
             return _compile(tree, filename, "exec", _FLAGS, True) if tree.body else None, last
         except (RecursionError, MemoryError):
-            raise SyntaxError("the code is nested too deep for Python", (filename, 1, 1, "")) from None
+            raise SyntaxError(_TOO_DEEP, (filename, 1, 1, "")) from None
 
     def _execute(self, code, last):
         value = self._evaluate(code, last)
-        if value is not None or self._plain or "__result__" in self._names:
+        if value is not None or self._is_compat or "__result__" in self._names:
             return value
-        left = processor_pipeline.left(self._names.get("context"))
-        return None if left is None else self._wait(left)
+        pending = processor_pipeline.pending_run(self._names.get("context"))
+        return None if pending is None else self._wait(pending)
 
     def _evaluate(self, code, last):
         flags = (code.co_flags if code else 0) | (last.co_flags if last else 0)
@@ -239,9 +246,9 @@ class Session:
 
     async def _awaiting(self, code, last):
         if code:
-            begun = _eval(code, self._names)
+            started = _eval(code, self._names)
             if code.co_flags & inspect.CO_COROUTINE:
-                await begun
+                await started
         if not last:
             return None
         value = _eval(last, self._names)
@@ -261,13 +268,13 @@ class Session:
         try:
             return loop.run_until_complete(task)
         finally:
-            if not task.done():  # interrupted, or another task has left by sys.exit()
+            if not task.done():  # it was interrupted, or another task called sys.exit()
                 self._cancel(loop)
             elif not task.cancelled():
-                task.exception()  # is told by us, not by the task's end
+                task.exception()  # marks the exception as seen: asyncio does not log it
 
     def _cancel(self, loop) -> None:
-        """Ends the tasks of an interrupted run, so that none goes on in the next."""
+        """Cancels the tasks of an interrupted run, so that they do not go on in the next."""
         tasks = asyncio.all_tasks(loop)
         for task in tasks:
             task.cancel()
@@ -275,13 +282,13 @@ class Session:
             _, pending = loop.run_until_complete(asyncio.wait(tasks, timeout=0.02))
         except BaseException:
             pending = tasks
-        if pending:  # they would not: leave them, and their loop
+        if pending:  # they ignore it: the session gets another loop
             self._loop = None
 
-    def _conclude(self, outcome: dict, value, error: "BaseException | None", filename: str) -> None:
+    def _describe_outcome(self, outcome: dict, value, error: "BaseException | None", filename: str) -> None:
         self._digits = _get_digits()
-        _set_digits(0)  # the outcome's integers are written whole
-        # Not isinstance: it would ask a __class__ of the user's.
+        _set_digits(0)  # the integers of the outcome are written whole
+        # isinstance would call a __class__ property of the user's.
         outcome["interrupt"] = issubclass(type(error), KeyboardInterrupt)
         if issubclass(type(error), SystemExit):
             code = _code_of(error)
@@ -289,7 +296,9 @@ class Session:
             if type(code) is str:
                 _print(values.readable(code, len(code)), file=sys.stderr)
         if error is not None and outcome["exit"] != 0:
-            outcome["exception"] = failure.describe(error, filename, self._names, self._policy, self._given)
+            outcome["exception"] = exception_report.describe(
+                error, filename, self._names, self._policy, self._initial_names
+            )
         shown = self._outputs
         try:
             if not outcome["interrupt"]:
@@ -298,62 +307,66 @@ class Session:
                 shown.last(value)
         except KeyboardInterrupt:
             raise
-        except BaseException:  # an object that leaves while it is shown
-            shown.cut += 1
+        except BaseException:  # an object that calls sys.exit() while it is shown
+            shown.left_out += 1
         if "__result__" in self._names:
             value = self._names["__result__"]
         outcome["result"], cut = values.plain(value)
-        for what, n in (("result", cut), ("outputs", shown.cut)):
-            if n > 0:
-                outcome["truncated"][what] = n
+        for name, count in (("result", cut), ("outputs", shown.left_out)):
+            if count > 0:
+                outcome["truncated"][name] = count
 
-    # -- looking
+    # -- inspecting, between runs
 
     def answer(self, question: dict) -> dict:
-        """Answers a protocol.Look between runs; an interrupt ends what takes too long."""
-        what = {"check": self._check, "complete": self._complete}.get(question.get("what", ""))
-        if what is None:
-            return self.look()
+        """Answers a protocol.Inspect between runs. An interrupt ends an answer that takes too long."""
+        answer = {"check": self._check, "complete": self._complete}.get(question.get("what", ""))
+        if answer is None:
+            return self.variables()
         try:
             self._channel.running = True
             try:
-                with warnings.catch_warnings():  # the code's own are for its run
+                with warnings.catch_warnings():  # those about the code come when it runs
                     warnings.simplefilter("ignore")
-                    return what(question)
+                    return answer(question)
             finally:
                 self._channel.running = False
         except BaseException as error:
             return {"failed": values.name_of(type(error))}
 
     def _check(self, question: dict) -> dict:
-        """A sandbox.Verdict on code that does not run."""
+        """Returns a sandbox.Verdict on code without running it."""
         source = question["code"]
         problems: list = []
         try:
             tree = self._parse(source, "<code>")
             problems += self._rules.findings(source, tree, self._names, self._policy.get("environment", "default"))
-            _compile(tree, "<code>", "exec", _FLAGS, True)  # some errors are only found now
+            _compile(tree, "<code>", "exec", _FLAGS, True)  # the compiler finds some errors only now
         except SyntaxError as error:
-            told = failure.describe(error, "<code>", self._names, self._policy)
-            problems.append({"kind": "syntax", **{key: told[key] for key in ("line", "column", "message", "hint") if key in told}})
+            described = exception_report.describe(error, "<code>", self._names, self._policy)
+            keys = [key for key in ("line", "column", "message", "hint") if key in described]
+            problems.append({"kind": "syntax", **{key: described[key] for key in keys}})
         except (RecursionError, MemoryError):
-            problems.append({"kind": "syntax", "line": 1, "message": "the code is nested too deep for Python"})
+            problems.append({"kind": "syntax", "line": 1, "message": _TOO_DEEP})
         return {"problems": problems}
 
     def _complete(self, question: dict) -> dict:
-        names = self._names if self._plain else {**dict.fromkeys(helpers.REGISTRY), **self._names}
-        found = complete.complete(question["code"], question["cursor"], names, self._rules.allows)
-        if not found["settled"]:  # what ran before helps who reads the text alone
-            earlier = [linecache.cache.get(f"<execution {n}>") for n in range(max(self._runs - 20, 1), self._runs + 1)]
-            found["before"] = "\n".join("".join(kept[2]) for kept in earlier if kept is not None and len(kept) == 4)[-20_000:]
+        names = self._names if self._is_compat else {**dict.fromkeys(helpers.REGISTRY), **self._names}
+        found = completion.complete(question["code"], question["cursor"], names, self._rules.allows)
+        if not found["settled"]:  # the service asks jedi, which reads the code of earlier runs
+            runs = range(max(self._runs - 20, 1), self._runs + 1)
+            earlier = [linecache.cache.get(f"<execution {n}>") for n in runs]
+            sources = ["".join(kept[2]) for kept in earlier if kept is not None and len(kept) == 4]
+            found["before"] = "\n".join(sources)[-20_000:]
         return found
 
-    def look(self) -> dict:
-        """A sandbox.Variables: a bounded picture that runs no code of the user's."""
+    def variables(self) -> dict:
+        """Returns a bounded sandbox.Variables. No code of the user's runs."""
         shown: dict = {}
         total = 0
         for name, value in list(self._names.items()):
-            if name[:1] == "_" or name == "context" or self._given.get(name, self) is value or type(value) is types.ModuleType:
+            is_initial = self._initial_names.get(name, self) is value
+            if name[:1] == "_" or name == "context" or is_initial or type(value) is types.ModuleType:
                 continue
             total += 1
             if len(shown) >= MAX_VARIABLES:
@@ -364,16 +377,22 @@ class Session:
                 entry["shape"] = size
             shown[values.readable(name, 100)] = entry
         public = [values.readable(name, 100) for name in list(self._names) if name[:1] != "_"][:1000]
-        picture = {"variables": shown, "globals": public, "total": total}
-        while len(_dumps(picture)) > MAX_LOOK and shown:
+        answer = {"variables": shown, "globals": public, "total": total}
+        while len(_dumps(answer)) > MAX_VARIABLES_BYTES and shown:
             for name in list(shown)[len(shown) // 2 :]:
                 del shown[name]
             del public[len(public) // 2 :]
-        return picture
+        return answer
+
+
+def text_stream(fd: int) -> io.TextIOWrapper:
+    """Returns a text stream that writes through: text that is printed before a kill is not lost."""
+    raw = io.FileIO(fd, "w", closefd=False)
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
 
 
 def _exit_code(code) -> int:
-    """What the process would have left with."""
+    """Returns the exit status that a process would have."""
     if code is None:
         return 0
     return int.__and__(code, 0xFF) if issubclass(type(code), int) else 1

@@ -1,13 +1,11 @@
-"""Values as JSON that any reader can hold, and as short text.
+"""Values as JSON for any reader, and as short text.
 
-What JSON can't hold faithfully becomes {"type", "repr"}. Dates become ISO 8601
-strings, a Decimal a number where a float holds its digits and else a string, a
-DataFrame {"type", "repr", "columns", "dtypes", "shape", "head"}, a dataclass or
-named tuple an object of its fields.
+A value that JSON can't represent becomes {"type", "repr"}. Dates become ISO 8601 strings. A Decimal becomes a number if
+a float has its digits, else a string. A DataFrame becomes {"type", "repr", "columns", "dtypes", "shape", "head"}, a
+dataclass or named tuple an object of its fields.
 
-Nothing here fails, whatever the value, and all of it is bounded in size, depth and
-time. plain() and safe_repr() may run the value's own __repr__; preview() runs no
-code of the user's at all.
+Nothing here fails, whatever the value, and everything is bounded in size, depth and time. plain() and safe_repr() may
+call the value's own __repr__. preview() runs no code of the user's.
 """
 
 import builtins
@@ -24,30 +22,41 @@ import zoneinfo
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 MAX_DEPTH = 32
-MAX_ITEMS = 200_000  # of one value, over all its containers
+MAX_ITEMS = 200_000  # of one value, in all its containers
 MAX_BYTES = 10 << 20  # of one value as JSON
 MAX_REPR = 1000  # characters
 HEAD_ROWS = 10
 MAX_COLUMNS = 1000
 
 _dumps = json.dumps
-_digits = sys.get_int_max_str_digits
-_intern_name, _intern_qualname, _intern_module = (vars(type)[n].__get__ for n in ("__name__", "__qualname__", "__module__"))
+_max_digits = sys.get_int_max_str_digits
+_intern_name, _intern_qualname, _intern_module = (
+    vars(type)[n].__get__ for n in ("__name__", "__qualname__", "__module__")
+)
 _SCALARS = {int, str, float, bool, bytes, complex, type(None), type(...)}
-_SAFE_REPR = {decimal.Decimal, datetime.datetime, datetime.date, datetime.time, datetime.timedelta, datetime.timezone, uuid.UUID, range}
-_ZONES = {type(None), datetime.timezone, zoneinfo.ZoneInfo}  # whose repr is not the user's
+_SAFE_REPR = {
+    decimal.Decimal,
+    datetime.datetime,
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    datetime.timezone,
+    uuid.UUID,
+    range,
+}
+_ZONES = {type(None), datetime.timezone, zoneinfo.ZoneInfo}  # classes whose repr is not the user's
 _DATES = {datetime.datetime, datetime.date, datetime.time}
 
-# The lists and dicts that preview shows by value; a module adds its own.
+# The classes of lists and dicts whose items preview shows; a module adds its own.
 LISTS: set = {list, tuple, set, frozenset}
-# Types whose str is what JSON shows.
+# Classes whose str is the JSON text.
 TEXTS: set = {uuid.UUID}
 DICTS: set = {dict}
 
 
 def plain(v, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> "tuple[object, int]":
-    """What json.dumps takes for v, and how many items (characters of a str) were left out."""
-    maker = _Plain(max_items, max_bytes)
+    """Returns what json.dumps takes for v, and how many items (characters of a str) were left out."""
+    maker = _Converter(max_items, max_bytes)
     try:
         out = maker.value(v, 0)
         if type(out) in (list, dict) and len(_dumps(out)) > 2 * max_bytes:
@@ -55,29 +64,29 @@ def plain(v, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> "tuple[o
         return out, maker.cut
     except KeyboardInterrupt:
         raise
-    except BaseException:  # memory, recursion, a container that another thread changes
+    except BaseException:  # out of memory, a recursion, a container that another thread changes
         return {"type": name_of(type(v)), "repr": f"<{name_of(type(v))}>"}, 1
 
 
-class _Plain:
-    def __init__(self, items: int, room: int):
-        self.items, self.room = items, room
+class _Converter:
+    def __init__(self, items_left: int, bytes_left: int):
+        self.items_left, self.bytes_left = items_left, bytes_left
         self.cut = 0
-        self._open: set = set()
+        self._in_progress: set = set()
 
     def value(self, v, depth: int):
         kind = type(v)
         if v is None or kind is bool:
             return v
         if kind is int:
-            self.room -= v.bit_length() >> 2
+            self.bytes_left -= v.bit_length() >> 2
             return v if _printable(v) else opaque(v)
         if kind is str:
             return self._text(v)
         if kind is float:
             return v if math.isfinite(v) else opaque(v)
         if depth >= MAX_DEPTH:
-            self.room -= 1000  # there may be very many, where values share what they hold
+            self.bytes_left -= 1000  # there may be very many if values share their items
             return {"type": name_of(kind), "repr": safe_repr(v, 100)}
         if issubclass(kind, dict):
             return self._container(v, depth, self._dict)
@@ -90,7 +99,7 @@ class _Plain:
                 return v.isoformat()
             if kind in TEXTS:
                 return str(v)
-            if _library(kind, "numpy", "pandas"):
+            if _is_of_package(kind, "numpy", "pandas"):
                 return self._array(v, name_of(kind), depth)
             if "__dataclass_fields__" in vars(kind):
                 return self._container(v, depth, self._fields)
@@ -100,31 +109,31 @@ class _Plain:
 
     def _opaque(self, v):
         out = opaque(v)
-        self.room -= len(out["repr"])
+        self.bytes_left -= len(out["repr"])
         return out
 
     def _text(self, v: str):
         if not encodable(v):
             return self._opaque(v)
-        if len(v) > self.room:
+        if len(v) > self.bytes_left:
             self.cut += len(v) - MAX_REPR
             return self._opaque(v)
-        self.room -= len(v) if v.isascii() else len(_dumps(v))
+        self.bytes_left -= len(v) if v.isascii() else len(_dumps(v))
         return v
 
     def _container(self, v, depth: int, build):
-        if id(v) in self._open:
+        if id(v) in self._in_progress:
             return {"type": name_of(type(v)), "repr": "<a cycle: it holds itself>"}
-        self._open.add(id(v))
+        self._in_progress.add(id(v))
         try:
             return build(v, depth)
         finally:
-            self._open.discard(id(v))
+            self._in_progress.discard(id(v))
 
-    def _full(self) -> bool:
-        self.items -= 1
-        self.room -= 8  # what a short item takes, at the least
-        return self.items < 0 or self.room < 0
+    def _is_full(self) -> bool:
+        self.items_left -= 1
+        self.bytes_left -= 8  # the least that an item takes
+        return self.items_left < 0 or self.bytes_left < 0
 
     def _list(self, v, depth: int):
         kind = type(v)
@@ -134,7 +143,7 @@ class _Plain:
         base = list if issubclass(kind, list) else tuple
         out: list = []
         for item in base.__iter__(v):
-            if self._full():
+            if self._is_full():
                 self.cut += base.__len__(v) - len(out)
                 break
             out.append(self.value(item, depth + 1))
@@ -146,10 +155,10 @@ class _Plain:
         size = dict.__len__(v)
         for key, item in v.items() if ordered else dict.items(v):
             name = _key(key)
-            if name is None or name in out:  # a key that JSON has not, or 1 beside "1"
+            if name is None or name in out:  # a key that JSON does not have, or 1 besides "1"
                 return self._opaque(v)
-            self.room -= len(name)
-            if self._full():
+            self.bytes_left -= len(name)
+            if self._is_full():
                 self.cut += size - len(out)
                 break
             out[name] = self.value(item, depth + 1)
@@ -161,7 +170,9 @@ class _Plain:
     def _array(self, v, name: str, depth: int):
         if name == "ndarray":
             out = self._opaque(v)
-            out.update(dtype=str(v.dtype), shape=list(v.shape), head=self.value(v.ravel()[:HEAD_ROWS].tolist(), depth + 1))
+            out.update(
+                dtype=str(v.dtype), shape=list(v.shape), head=self.value(v.ravel()[:HEAD_ROWS].tolist(), depth + 1)
+            )
             return out
         if hasattr(v, "columns") and hasattr(v, "iloc"):
             return self._frame(v, depth)
@@ -173,9 +184,9 @@ class _Plain:
             return self._opaque(v) if str(v) == "NaT" else str(v)
         item = getattr(v, "item", None)
         if item is not None and name != "timedelta64" and v.shape == ():
-            made = item()
-            if type(made) is not type(v):
-                return self.value(made, depth + 1)
+            converted = item()
+            if type(converted) is not type(v):
+                return self.value(converted, depth + 1)
         return self._opaque(v)
 
     def _frame(self, v, depth: int):
@@ -201,11 +212,11 @@ class _Plain:
 
 
 def _printable(v: int) -> bool:
-    """Whether int has a decimal text: Python limits its length, as may the user."""
+    """Tells whether an int has a decimal text: Python limits its length, and the user may."""
     bits = v.bit_length()
     if bits < 2000:
         return True
-    limit = _digits()
+    limit = _max_digits()
     return bits < 332_000 and (limit == 0 or bits * 0.30103 + 2 < limit)
 
 
@@ -217,7 +228,7 @@ def _decimal(v: decimal.Decimal):
 
 
 def _key(key) -> "str | None":
-    """The key's text, as json.dumps spells it; None where it has none."""
+    """Returns the text of a key as json.dumps writes it, or None if it has none."""
     kind = type(key)
     if kind is str:
         return key if encodable(key) else None
@@ -229,16 +240,16 @@ def _key(key) -> "str | None":
         return key.isoformat()
     if kind in TEXTS or kind is decimal.Decimal:
         return str(key)
-    if _library(kind, "numpy", "pandas"):
+    if _is_of_package(kind, "numpy", "pandas"):
         if name_of(kind) == "Timestamp":
             return key.isoformat()
-        made = key.item() if hasattr(key, "item") else None
-        return _key(made) if type(made) in (int, str, float, bool) else None
+        converted = key.item() if hasattr(key, "item") else None
+        return _key(converted) if type(converted) in (int, str, float, bool) else None
     return None
 
 
 def encodable(s: str) -> bool:
-    """Whether s can be UTF-8: a lone surrogate can't."""
+    """Tells whether s can be UTF-8: a lone surrogate can't."""
     if s.isascii():
         return True
     try:
@@ -249,7 +260,7 @@ def encodable(s: str) -> bool:
 
 
 def readable(s: str, limit: int) -> str:
-    """s as text that can be encoded, of limit characters at the most."""
+    """Returns s as text that can be encoded, of at most limit characters."""
     s = str.__str__(s)
     cut = len(s) > limit
     s = s[:limit] if cut else s
@@ -259,7 +270,7 @@ def readable(s: str, limit: int) -> str:
 
 
 def unique(names) -> "list[str]":
-    """The names, with _2, _3 ... after those that have been there before."""
+    """Returns the names, with _2, _3 ... after those that came before."""
     out: list = []
     seen: set = set()
     for name in names:
@@ -272,23 +283,25 @@ def unique(names) -> "list[str]":
 
 
 def name_of(kind: type) -> str:
-    """A class's own name, asking no metaclass."""
+    """Returns the name of a class without a call of its metaclass."""
     return readable(_intern_name(kind), 200)
 
 
 def type_name(v) -> str:
-    """The name of v's class, with its module where that is not the user's own."""
+    """Returns the name of v's class, with its module unless that is the user's own."""
     kind = type(v)
     try:
         module = _intern_module(kind)
     except Exception:
         module = ""
     name = readable(_intern_qualname(kind), 200)
-    return name if type(module) is not str or module in ("builtins", "__main__", "") else f"{readable(module, 100)}.{name}"
+    return (
+        name if type(module) is not str or module in ("builtins", "__main__", "") else f"{readable(module, 100)}.{name}"
+    )
 
 
-def _library(kind: type, *names: str) -> bool:
-    """Whether kind, or a class that it is made from, is of one of these packages."""
+def _is_of_package(kind: type, *names: str) -> bool:
+    """Tells whether kind or one of its base classes belongs to one of these packages."""
     for base in type.__dict__["__mro__"].__get__(kind):
         module = _intern_module(base) if base is not object else "builtins"
         if type(module) is str and module.partition(".")[0] in names:
@@ -297,32 +310,32 @@ def _library(kind: type, *names: str) -> bool:
 
 
 def opaque(v) -> dict:
-    """{"type", "repr"} for what JSON can't hold."""
+    """Returns {"type", "repr"} for a value that JSON can't represent."""
     return {"type": name_of(type(v)), "repr": safe_repr(v)}
 
 
 def safe_repr(v, limit: int = MAX_REPR) -> str:
-    """A bounded repr; what a hostile __repr__ does ends up as text."""
+    """Returns a bounded repr. A __repr__ that fails becomes text."""
     return readable(_show(v, limit, 0, _own_repr), limit)
 
 
 def preview(v, limit: int = 200) -> str:
-    """The value without running any code of it: what is not built in is a <Type>."""
+    """Returns the value as text without running its code. A value that is not built in is shown as <Type>."""
     try:
         return readable(_show(v, limit, 0, _type_only), limit)
-    except Exception:  # another thread changes it
+    except Exception:  # another thread changes the value
         return f"<{type_name(v)}>"
 
 
 def shape(v) -> "list[int] | None":
-    """The shape of a DataFrame, Series or array, and of nothing that only looks like one."""
+    """Returns the shape of a DataFrame, Series or array, and None for an object that only looks like one."""
     kind = type(v)
     try:
         for package, names in (("pandas", ("DataFrame", "Series")), ("numpy", ("ndarray",))):
             module = sys.modules.get(package)
             if module is not None and any(vars(module).get(name) is kind for name in names):
                 return [int(n) for n in v.shape]
-    except Exception:  # user code has put something else in the package's place
+    except Exception:  # user code has replaced the package
         pass
     return None
 
@@ -349,9 +362,9 @@ def _type_only(v, limit: int) -> str:
 
 
 def _show(v, limit: int, depth: int, other) -> str:
-    """The repr of built-in values, never much longer than limit nor slower than that."""
+    """Returns the repr of built-in values, in time and length bounded by limit. other(v, limit) shows other values."""
     kind = type(v)
-    known = type(kind) is type  # a metaclass may have a __hash__ of the user's
+    known = type(kind) is type  # a metaclass of the user's may have a __hash__
     if known and kind in _SCALARS:
         if kind is int and (v.bit_length() > 14_000 or not _printable(v)):
             return f"<int of {v.bit_length()} bits>"
@@ -360,7 +373,7 @@ def _show(v, limit: int, depth: int, other) -> str:
         return _items(v, "", limit, depth, other)
     if issubclass(kind, (list, tuple, set, frozenset, dict)) and other is _own_repr:
         base = next(b for b in (list, tuple, set, frozenset, dict) if issubclass(kind, b))
-        if base.__len__(v) > 200 or depth > 20:  # its own repr would be of any length
+        if base.__len__(v) > 200 or depth > 20:  # its own repr would be too long
             return _items(v, name_of(kind), limit, depth, other)
     return other(v, limit)
 
@@ -375,22 +388,22 @@ def _items(v, name: str, limit: int, depth: int, other) -> str:
     if depth >= 8 and size:
         return f"{start}...{end}"
     parts: list = []
-    used = 30  # the brackets and the count
+    used = 30  # for the brackets and the count
     for item in itertools.islice(dict.items(v) if base is dict else base.__iter__(v), limit):
-        room = max(limit - used, 8)
+        bytes_left = max(limit - used, 8)
         if base is dict:
-            text = _show(item[0], room, depth + 1, other) + ": " + _show(item[1], room, depth + 1, other)
+            text = _show(item[0], bytes_left, depth + 1, other) + ": " + _show(item[1], bytes_left, depth + 1, other)
         else:
-            text = _show(item, room, depth + 1, other)
+            text = _show(item, bytes_left, depth + 1, other)
         used += len(text) + 2
         if used > limit and parts:
             parts.append(f"... {size} in all")
             break
         parts.append(text)
-    inner = ", ".join(parts)
+    text_inside = ", ".join(parts)
     if base is tuple and size == 1:
-        inner += ","
-    text = start + inner + end
+        text_inside += ","
+    text = start + text_inside + end
     if base is frozenset and not name:
         name = "frozenset"
     return f"{name}({text})" if name else text

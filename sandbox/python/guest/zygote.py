@@ -1,9 +1,8 @@
-"""The zygote: imports the warm packages once and forks children that have them.
+"""The zygote imports the warm packages once and forks guests, which then have them.
 
-It runs no user code and holds no secret. It speaks with the service over its control
-socket, descriptor 3, as nursery.py says. When that closes, it exits, and the kernel
-ends every child with it: it is the init of their pid namespace, or, where there is
-none, the parent whose death they asked to die of.
+It runs no user code and holds no secret. It talks to the service over its control socket, descriptor 3, as
+fork_server.py describes. When the socket closes, the zygote exits, and the kernel ends every guest with it: the zygote
+is the init of their pid namespace or, where there is none, the parent with whose death they asked to die.
 """
 
 import base64
@@ -22,54 +21,61 @@ import typing
 
 CONTROL = 3
 _SA_NOCLDSTOP = 1
-_SMALL_OBJECT, _POOL, _POOL_HEAD = 512, 1 << 14, 48  # of CPython's allocator, in bytes
-_HOLES = 1 << 18  # bytes; sizes of object that have left more keep the rest
+_SMALL_OBJECT, _POOL, _POOL_HEAD = 512, 1 << 14, 48  # bytes, of CPython's allocator
+_MAX_FILLED = 1 << 18  # bytes that are filled for each size of object
+_EXIT_FAILED = 71  # exit status of a guest that failed
 
 
 def main() -> None:
     config = json.loads(sys.argv[1])
     sys.argv = [""]
-    for name in ("LD_BIND_NOW", "LD_PRELOAD"):  # they have had their effect
+    for name in ("LD_BIND_NOW", "LD_PRELOAD"):  # they are for this process only
         os.environ.pop(name, None)
     sys.path[:0] = [os.path.dirname(os.path.abspath(__file__))]
     sys.path += config["path"]
     register = os.register_at_fork
-    hooked = watch_hooks()
-    import child
+    fork_hooks = collect_fork_hooks()
     import fonts
+    import fork_server
     import lockdown
-    import nursery
+
+    import guest
 
     lockdown.without = frozenset(config.get("without") or ())
 
-    with fonts.held() as held:
+    with fonts.kept_in_memory() as kept:
         warm_up(config["warm"])
     warm_session()
     os.register_at_fork = register
-    hooked = [(caller, hooks) for caller, hooks in hooked if not (held and caller == fonts.HOOKED)]
-    for _, hooks in hooked:
+    fork_hooks = [(caller, hooks) for caller, hooks in fork_hooks if not (kept and caller == fonts.HOOKED_MODULE)]
+    for _, hooks in fork_hooks:
         register(**hooks)
     filters = {name: base64.b64decode(program) for name, program in config["filters"].items()}
-    life = child.Child(filters, config["readable"], config["policy"], config["rules"], config["private"])
+    one = guest.Guest(filters, config["readable"], config["policy"], config["rules"], config["private"])
     for enter in config["births"]:
-        life.prepare(enter)
+        one.prepare(enter)
     control = socket.socket(fileno=CONTROL)
     if threading.active_count() != 1:
-        raise SystemExit("zygote: a warm package started a thread; forking would be unsafe")
-    ended = child_signals()
+        raise SystemExit(
+            "zygote: a warm package started a thread, and a fork would lose it; take it out of the warm packages"
+        )
+    signal_fd = child_signals()
     gc.collect()
     fill_pools()
     use_huge_pages(gc.get_objects())
-    gc.freeze()  # keeps a collection in a child from copying every page
-    home = os.pidfd_open(os.getpid()) if config["private"] and "pid" not in lockdown.without else -1
+    gc.freeze()  # a collection in a guest would copy every page
+    own_pidfd = os.pidfd_open(os.getpid()) if config["private"] and "pid" not in lockdown.without else -1
     control.send(json.dumps({"op": "ready", "python": list(sys.version_info[:3])}).encode())
-    live(life, nursery.serve(CONTROL, ended, home, life.batches, os.fork if hooked else None))
+    fork = os.fork if fork_hooks else None
+    live(one, fork_server.serve(CONTROL, signal_fd, own_pidfd, one.batches, fork))
 
 
-def watch_hooks() -> "list[tuple[str, dict]]":
-    """The hooks for forks that modules ask for from here on, with the module, other than those of the
-    standard library. They are put off. Of the others we know what they do, and a child of one thread
-    needs none but what child.py does itself: they would touch, and so copy, 200 pages."""
+def collect_fork_hooks() -> "list[tuple[str, dict]]":
+    """Returns a list that gets the fork hooks which modules register from here on, each with the name of its module.
+
+    Hooks of the standard library are left out and registered at once: they are known, and a process with one thread
+    needs only what guest.py does itself. They would write to, and so copy, 200 pages.
+    """
     register, foreign = os.register_at_fork, []
 
     def register_at_fork(**hooks) -> None:
@@ -84,26 +90,30 @@ def watch_hooks() -> "list[tuple[str, dict]]":
 
 
 def fill_pools() -> None:
-    """Takes the memory that Python has left over here and there for small objects, so that a
-    child gets it from new pools, one beside the other: where it were scattered, each size of
-    object would cost a page of its own, and one more for the pool's head."""
+    """Fills the free memory for small objects in old pools, so that a guest takes its objects from new pools.
+
+    New pools are next to each other. In old pools each size of object would cost a guest the copy of a page, and of
+    another one for the head of the pool.
+    """
     malloc, got = ctypes.pythonapi.PyObject_Malloc, (ctypes.c_size_t * 5)()
     malloc.restype, size = ctypes.c_size_t, 0
-    while sys.getallocatedblocks() and size < _SMALL_OBJECT:  # 0 blocks: another allocator is used
+    while sys.getallocatedblocks() and size < _SMALL_OBJECT:  # 0 blocks: Python uses another allocator
         size += 16
-        for _ in range(_HOLES // size):
+        for _ in range(_MAX_FILLED // size):
             got[0] = malloc(size)
-            if got[0] % _POOL <= _POOL_HEAD + size:  # the first, or ctypes has it: a pool is new
-                for n in range(1, 5):  # where the next ones are side by side
+            if got[0] % _POOL <= _POOL_HEAD + size:  # the first object of a pool (ctypes may hold one): the pool is new
+                for n in range(1, 5):  # if the next ones follow each other
                     got[n] = malloc(size)
                 if got[4] - got[0] == 4 * size:
                     break
 
 
 def use_huge_pages(objects: list) -> None:
-    """Moves the memory that these are in to huge pages, as far as the kernel can and will:
-    a fork, and a child's end, take one entry for each where they took 512. A child
-    that writes copies a small page all the same."""
+    """Moves the memory of these objects to huge pages, as far as the kernel does so.
+
+    A fork and the end of a guest then take one page-table entry for 2 MiB where they took 512. A guest that writes
+    still copies a small page.
+    """
     collapse, shift = 25, 21  # MADV_COLLAPSE, since Linux 6.1; 2 MiB
     madvise = ctypes.CDLL(None).madvise
     for page in {id(each) >> shift for each in objects}:
@@ -111,17 +121,18 @@ def use_huge_pages(objects: list) -> None:
 
 
 def child_signals() -> int:
-    """A descriptor that can be read when a child has ended; that one was stopped, or goes on, as
-    each session does around its runs, tells nothing. There is no handler that a
-    child would have to take away."""
-    libc = ctypes.CDLL(None)
+    """Returns a signalfd that can be read when a child has ended, but not when one is stopped or continued.
+
+    Sessions are stopped around each run. A signal handler would have to be removed in each guest.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
     no_stops = struct.pack("P128siP", 0, bytes(128), _SA_NOCLDSTOP, 0)  # a struct sigaction: SIG_DFL
     libc.sigaction(signal.SIGCHLD, no_stops, None)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
     mask = (ctypes.c_uint64 * 16)(1 << signal.SIGCHLD - 1)  # a sigset_t
     fd = libc.signalfd(-1, mask, os.O_CLOEXEC | os.O_NONBLOCK)
     if fd < 0:
-        raise SystemExit("zygote: there is no signalfd")
+        raise SystemExit("zygote: signalfd failed: " + os.strerror(ctypes.get_errno()))
     return fd
 
 
@@ -130,9 +141,9 @@ def warm_up(modules: list[str]) -> None:
         try:
             importlib.import_module(name)
         except ImportError as error:
-            print(f"zygote: {name} is not in this environment: {error}", file=sys.stderr, flush=True)
+            print(f"zygote: the warm package {name} is not in this environment: {error}", file=sys.stderr, flush=True)
     if "matplotlib.pyplot" in modules and "matplotlib.pyplot" in sys.modules:
-        # The first figures pay for fonts, backends and caches; pay here, once.
+        # The first figures fill the caches of fonts and backends.
         import figures
 
         pyplot = sys.modules["matplotlib.pyplot"]
@@ -144,15 +155,15 @@ def warm_up(modules: list[str]) -> None:
             axes.set_xlabel("x")
             axes.legend()
             other.scatter([0, 1], [1, 100])
-            other.set_yscale("log")  # its labels are formulas
+            other.set_yscale("log")  # whose labels are formulas
             figures.png(figure)
             pyplot.savefig(io.BytesIO(), format="png", bbox_inches="tight")
             pyplot.close("all")
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
         if trim is not None:
-            trim(ctypes.c_size_t(0))  # a child that draws there gets empty pages, which are cheaper than copies
+            trim(ctypes.c_size_t(0))  # a guest that draws then gets empty pages, which are cheaper than copies
     if "numpy" in sys.modules:
-        importlib.import_module("numpy.random")  # which numpy leaves for later
+        importlib.import_module("numpy.random")  # numpy imports it later
     if "pandas" in sys.modules:
         pandas = sys.modules["pandas"]
         frame = pandas.DataFrame({"k": ["a", "b"], "v": [1, 2]})
@@ -160,9 +171,9 @@ def warm_up(modules: list[str]) -> None:
         repr(frame)
 
 
-# What nearly every run does, done often enough that the interpreter has specialised
-# its code and filled its caches before the fork: after it, each costs a copied page.
-PROGRAMS = (
+# What nearly every run does. These programs run before the fork, often enough that the interpreter specialises its code
+# and fills its caches, each of which would cost a guest the copy of a page.
+WARM_UP_PROGRAMS = (
     "print('hello')",
     "total = sum(n * n for n in range(10))\nf'{total:.2f}'",
     "import json\n[{'name': 'x', 'n': 1, 'part': 0.5, 'all': [1, 2]}, None, True]",
@@ -175,18 +186,20 @@ PROGRAMS = (
 )
 
 
-TABLE = "import pandas\npandas.DataFrame({'k': ['a', 'b'], 'v': [1, 0.5]})"  # shown as text, HTML and data
+PANDAS_PROGRAM = (
+    "import pandas\npandas.DataFrame({'k': ['a', 'b'], 'v': [1, 0.5]})"  # it is shown as text, HTML and data
+)
 
 
 def warm_session() -> None:
-    """Runs the PROGRAMS in a session that is thrown away."""
+    """Runs the programs in a session that is thrown away."""
     import asyncio
     import linecache
     import tempfile
 
     import session
 
-    class Nobody:
+    class NoSupervisor:
         running = False
 
         def query(self, _sql, _params):
@@ -201,11 +214,12 @@ def warm_session() -> None:
 
     before, streams = sys.modules["__main__"], (sys.stdout, sys.stderr)
     sys.stdout, sys.stderr = io.StringIO(), io.StringIO()
-    thrown = session.Session(Nobody())
+    thrown = session.Session(NoSupervisor())
     thrown.enter({}, {"enabled": True, "allowed": ["json", "asyncio", "pandas"]})
-    for code in (PROGRAMS + (TABLE,) if "pandas" in sys.modules else PROGRAMS) * 10:
+    programs = (*WARM_UP_PROGRAMS, PANDAS_PROGRAM) if "pandas" in sys.modules else WARM_UP_PROGRAMS
+    for code in programs * 10:
         thrown.run({"code": code, "context": {"given": 1}})
-    thrown.look()
+    thrown.variables()
     loop = thrown._loop
     if loop is not None:
         loop.close()
@@ -217,17 +231,17 @@ def warm_session() -> None:
     sys.path_importer_cache.clear()
 
 
-def live(life, birth: int) -> typing.NoReturn:
-    """A child's life."""
+def live(one, index: int) -> typing.NoReturn:
+    """Lives the life of a guest whose start-up has this index."""
     try:
-        life.live(birth)
-    except BaseException as error:  # a child must never return into the zygote's loop
+        one.live(index)
+    except BaseException as error:  # a guest must never return into the loop of the zygote
         try:
-            os.write(2, f"child: {type(error).__name__}: {error}\n".encode("utf-8", "replace"))
+            os.write(2, f"guest: {type(error).__name__}: {error}\n".encode("utf-8", "replace"))
         except BaseException:
             pass
     finally:
-        os._exit(71)
+        os._exit(_EXIT_FAILED)
 
 
 if __name__ == "__main__":

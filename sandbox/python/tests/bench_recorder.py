@@ -1,5 +1,6 @@
-"""Costs of recording: bench_recorder.py prints ns added a line and the ratio to the
-program alone, beside an empty tracer, each the least of some runs, in turn.
+"""Measures the cost of recording: nanoseconds added to a line, and the ratio to the program without it.
+
+An empty tracer is measured for comparison. The variants run in turn, and the fastest run of each counts.
 """
 
 import mmap
@@ -10,7 +11,7 @@ import types
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "guest"))
 
-import recorder_make  # noqa: E402
+import recorder_factory  # noqa: E402
 import recorder_ring  # noqa: E402
 
 FILE = "<execution 1>"
@@ -39,11 +40,11 @@ SCRIPT = (pathlib.Path(__file__).parents[3] / "cmd" / "bench" / "script.py").rea
 
 
 class Ring(recorder_ring.Ring):
-    """Emptied when it is full, by nobody: what takes the records is not measured here."""
+    """A ring that is emptied without reading it: the reader is not measured."""
 
     def __init__(self):
-        super().__init__(mmap.mmap(-1, recorder_ring.HEAD + recorder_ring.SIZE), self.empty)
-        self.places = memoryview(self.memory)[: recorder_ring.HEAD].cast("Q")
+        super().__init__(mmap.mmap(-1, recorder_ring.HEAD_BYTES + recorder_ring.RING_BYTES), self.empty)
+        self.places = memoryview(self.memory)[: recorder_ring.HEAD_BYTES].cast("Q")
         self.size = 0
 
     def empty(self) -> None:
@@ -58,13 +59,13 @@ class Ring(recorder_ring.Ring):
 class Channel:
     interrupted = False
 
-    def ring(self) -> Ring:
+    def open_ring(self) -> Ring:
         self.given = Ring()
         return self.given
 
 
 def once(source: str, how: str) -> "tuple[float, int, int]":
-    """Seconds, steps and bytes of one run."""
+    """Returns the seconds, steps and bytes of one run."""
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
     names, channel, count = main.__dict__, Channel(), 0
@@ -76,7 +77,7 @@ def once(source: str, how: str) -> "tuple[float, int, int]":
     def empty(frame, event, arg):
         return local if frame.f_code.co_filename == FILE else None
 
-    watch = recorder_make.make(channel, FILE, names, (), fast=how == "extension") if how in ("python", "extension") else None
+    watch = recorder_factory.new_recorder(channel, FILE, names, (), fast=how == "extension") if how in ("python", "extension") else None
     begun = time.perf_counter()
     if watch:
         watch.start()
@@ -85,7 +86,7 @@ def once(source: str, how: str) -> "tuple[float, int, int]":
     exec(code, names)
     if watch:
         watch.stop()
-        count = watch.count
+        count = watch.steps
     elif how == "empty":
         sys.settrace(None)
     seconds = time.perf_counter() - begun

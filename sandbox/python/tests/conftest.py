@@ -1,16 +1,13 @@
-"""A session behind a fake hatch, as the child has it: what it sends is checked to be
-what the host takes (JSON without NaN, within a frame's size)."""
+"""A session with a fake channel, as a guest has it. The channel checks that the supervisor would take what is sent: JSON
+without NaN, within the size of a frame."""
 
 import asyncio
 import importlib.util
 import json
-import os
 import pathlib
 import signal
 import socket
-import subprocess
 import sys
-import sysconfig
 import tempfile
 
 import matplotlib
@@ -18,9 +15,9 @@ import numpy
 import pytest
 
 matplotlib.use("Agg")
-import matplotlib.pyplot  # noqa: E402, F401 - imported ahead of the sessions, as the zygote has it
+import matplotlib.pyplot  # noqa: E402, F401 - imported before the sessions, like in the zygote
 
-matplotlib.pyplot.figure()  # settles the backend, as the warm-up does
+matplotlib.pyplot.figure()  # chooses the backend, like the warm-up
 matplotlib.pyplot.close("all")
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "guest"))
@@ -29,29 +26,27 @@ matplotlib.use("Agg")
 
 import programs  # noqa: E402
 
-if sys.version_info[:2] == (3, 11):  # the extension as it is here, whatever else is installed
+if sys.version_info[:2] == (3, 11):  # the extension of this source, whatever is installed
     _built = tempfile.TemporaryDirectory(prefix="recorder")
-    programs.extension(sys.executable, pathlib.Path(_built.name))
+    programs.build_extension("recorder_fast", sys.executable, pathlib.Path(_built.name))
     sys.path.insert(0, _built.name)
 
-import host  # noqa: E402
+import import_hooks  # noqa: E402
 import matplotlib.pyplot  # noqa: E402
 import pandas  # noqa: E402, F401
 import protocol  # noqa: E402
 import session  # noqa: E402
+import supervisor_ring  # noqa: E402
 
-session._HOME = "/glasshouse"  # the tests go on importing our modules after leave_home
+session._OWN = "/glasshouse"  # the tests go on importing our modules after hide_own_modules
 
 FRAME = 1 << 20
 
 
 @pytest.fixture(scope="session")
 def extension(tmp_path_factory):
-    """syscall_batch as it is here, whatever else is installed."""
-    target = tmp_path_factory.mktemp("ext") / f"syscall_batch{sysconfig.get_config_var('EXT_SUFFIX')}"
-    source = pathlib.Path(__file__).parent.parent / "ext/syscall_batch.c"
-    cc = [os.environ.get("CC", "gcc"), "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-I" + sysconfig.get_paths()["include"]]
-    subprocess.run([*cc, str(source), "-o", str(target)], check=True, timeout=120)
+    """syscall_batch of this source, whatever is installed."""
+    target = programs.build_extension("syscall_batch", sys.executable, tmp_path_factory.mktemp("ext"))
     spec = importlib.util.spec_from_file_location("syscall_batch", target)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -127,7 +122,7 @@ _TIMES = {"date": "<M8[s]", "timestamp": "<M8[us]", "timestamptz": "<M8[us]", "t
 
 
 def pack(column, data, form):
-    """Values of a column, as the host packs them; a time that does not fit stays text."""
+    """Packs values of a column as the supervisor does; a time that is out of range stays text."""
     kind, nulls = column["kind"], bytes(v is None for v in data) if None in data else b""
     if column["array"] or kind == "bytes":
         return list(data)
@@ -148,10 +143,10 @@ def pack(column, data, form):
 
 
 class FakeChannel(protocol.Channel):
-    """Answers questions from what a test put into it, and keeps what it was sent."""
+    """Answers requests from what a test has put into it, and keeps what it is sent."""
 
     def __init__(self):
-        super().__init__(socket.socket(socket.AF_UNIX).detach())  # where nobody is
+        super().__init__(socket.socket(socket.AF_UNIX).detach())  # a socket that is not connected
         self._recorded, self.rings = bytearray(), []
         self.told, self.waiting, self.script, self.play = [], [], None, None
         self.notes, self.outputs, self.asked = [], [], []
@@ -166,7 +161,7 @@ class FakeChannel(protocol.Channel):
         return json.loads(body)
 
     def query(self, sql, params, types, result):
-        """Rows come one or two at a time, to show that a result is made of its parts."""
+        """Sends one or two rows at a time, so that a result is made of several batches."""
         self.asked.append(self._sent((sql, params, types)))
         if self.refusal and not self.refuses_late:
             raise protocol.Refused(self.refusal)
@@ -200,7 +195,7 @@ class FakeChannel(protocol.Channel):
         self.outputs.append(json.loads(json.dumps(output, allow_nan=False)))
 
     def send(self, kind, value, fds=None):
-        """What a program that stands tells, and what play answers with."""
+        """Keeps what a stopped program sends, and queues the command that the script answers with."""
         self.told.append((kind, self._sent(value)))
         if kind == protocol.STOP:
             self.play = self.script(self.told[-1][1])
@@ -211,8 +206,8 @@ class FakeChannel(protocol.Channel):
     def receive(self):
         return protocol.COMMAND, json.dumps(self.waiting.pop(0)).encode()
 
-    def ring(self):
-        self.rings.append(host.Ring(self._recorded))
+    def open_ring(self):
+        self.rings.append(supervisor_ring.Ring(self._recorded))
         return self.rings[-1]
 
     @property
@@ -223,7 +218,7 @@ class FakeChannel(protocol.Channel):
         return self._recorded
 
     def answers(self, **columns):
-        """name=(kind, values) a column; a kind ending in [] is an array, range:int a range of int."""
+        """Sets the columns of the next result, name=(kind, values). "int[]" is an array, "range:int" a range of int."""
         self.columns = []
         for name, (given, _) in columns.items():
             kind, _, of = given.removesuffix("[]").partition(":")
@@ -232,14 +227,14 @@ class FakeChannel(protocol.Channel):
 
 
 class Runner:
-    """run(code) runs it in one session and answers the outcome; its keys are attributes too."""
+    """A session whose call run(code) returns an Outcome."""
 
     def __init__(self, rules=None):
         self.channel = FakeChannel()
         self.rules = {"enabled": False} if rules is None else rules
         self.session = session.Session(self.channel)
         self.session.enter(POLICY, self.rules)
-        self.session.leave_home()
+        self.session.hide_own_modules()
 
     def __call__(self, code, context=None, watch=False, stops=None):
         before = len(self.channel.outputs)
@@ -250,6 +245,8 @@ class Runner:
 
 
 class Outcome(dict):
+    """A sandbox.Outcome whose keys are also attributes."""
+
     __getattr__ = dict.__getitem__
 
     @property
@@ -264,8 +261,8 @@ class Outcome(dict):
 
 
 @pytest.fixture(autouse=True)
-def _as_before():
-    """A session changes the process that it is in; the next test has a fresh one."""
+def _restored_process():
+    """Undoes what a session changes in this process."""
     kept = (
         sys.modules["__main__"],
         asyncio.run,
@@ -280,21 +277,22 @@ def _as_before():
     asyncio.runners.run = kept[1]
     signal.signal(signal.SIGINT, kept[5])
     sys.set_int_max_str_digits(kept[6])
+    import_hooks._pending.clear()
     matplotlib.pyplot.close("all")
 
 
 @pytest.fixture
-def run(_as_before):
+def run(_restored_process):
     """A session without import rules."""
     return Runner()
 
 
 @pytest.fixture
-def ruled(_as_before):
+def ruled(_restored_process):
     """A session with import rules."""
     return Runner(RULES)
 
 
 def pytest_make_parametrize_id(val):
-    """A huge int has no str."""
+    """Names huge integers, which have no str."""
     return "int" if type(val) is int and val.bit_length() > 1000 else None

@@ -13,9 +13,9 @@ import types
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "guest"))
 
-import host  # noqa: E402
-import recorder_make  # noqa: E402
-import recorder_tail  # noqa: E402
+import recorder_budget  # noqa: E402
+import recorder_factory  # noqa: E402
+import supervisor_ring  # noqa: E402
 
 FILE = "<execution 1>"
 
@@ -26,8 +26,8 @@ class Channel:
     def __init__(self):
         self.data = bytearray()
 
-    def ring(self):
-        return host.Ring(self.data)
+    def open_ring(self):
+        return supervisor_ring.Ring(self.data)
 
 
 def run(source: str, watched: bool, fast: bool = False) -> dict:
@@ -38,7 +38,7 @@ def run(source: str, watched: bool, fast: bool = False) -> dict:
     linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
     code = compile(source, FILE, "exec")
     program = types.FunctionType(code, names)  # exec takes more of the stack while it is traced
-    watch = recorder_make.make(channel, FILE, names, (), fast=fast) if watched else None
+    watch = recorder_factory.new_recorder(channel, FILE, names, (), fast=fast) if watched else None
     printed, error = io.StringIO(), None
     with contextlib.redirect_stdout(printed):
         if watch:
@@ -50,7 +50,7 @@ def run(source: str, watched: bool, fast: bool = False) -> dict:
         finally:
             if watch:
                 watch.stop()
-                count = watch.count
+                count = watch.steps
     failed = None
     if error is not None:
         lines, trace = [], error.__traceback__
@@ -67,12 +67,12 @@ def main() -> None:
     for i in range(40):  # until run itself is as fast, and as deep, as it will be
         run("x = 1", i % 2 == 1)
     for case in json.load(sys.stdin):
-        kept = {name: getattr(recorder_tail, name) for name in case.get("limits", {})}
+        kept = {name: getattr(recorder_budget, name) for name in case.get("limits", {})}
         for name, value in case.get("limits", {}).items():
-            setattr(recorder_tail, name, value)
+            setattr(recorder_budget, name, value)
         out.append([run(case["code"], False), run(case["code"], True, case.get("fast", False))])
         for name, value in kept.items():
-            setattr(recorder_tail, name, value)
+            setattr(recorder_budget, name, value)
     print(json.dumps(out))
 
 

@@ -37,4 +37,4 @@ PRINT = "print('x')\n"
     ],
 )
 def test_source(sent, code):
-    assert compat.source(sent) == code
+    assert compat.extract_code(sent) == code

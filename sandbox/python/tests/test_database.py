@@ -206,7 +206,7 @@ def test_parameters(run, params, sent):
     [
         ("db_query(5)", "TypeError", "as a str"),
         ("db_query('q', [1])", "TypeError", "as a dict"),
-        ("db_query('q', {'a': object()})", "TypeError", "object has no PostgreSQL value"),
+        ("db_query('q', {'a': object()})", "TypeError", "object has no PostgreSQL type"),
         ("db_query('q', {'a': '\\ud800'})", "ValueError", "surrogate"),
         ("db_query('q' * 1_000_000)", "ValueError", "smaller parts"),
         ("db_query('q', {'a': ['é' * 100_000] * 3})", "ValueError", "smaller parts"),

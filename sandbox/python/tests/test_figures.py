@@ -73,7 +73,7 @@ def opened(png):
 @pytest.mark.parametrize("name", PLOTS)
 def test_what_axes_remember_changes_no_pixel(name, monkeypatch):
     remembered = opened(figures.png(made(PLOTS[name])))
-    monkeypatch.setattr(figures, "_settled", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(figures, "_cheap_drawing", lambda _: contextlib.nullcontext())
     assert numpy.array_equal(remembered, opened(figures.png(made(PLOTS[name]))))
 
 

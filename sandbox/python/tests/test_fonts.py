@@ -25,7 +25,7 @@ def test_a_font_is_held_in_memory():
     before = files().count(FILE)
     from_file = ft2font.FT2Font(FILE)
     assert files().count(FILE) == before + 1
-    with fonts.held() as names:
+    with fonts.kept_in_memory() as names:
         font = ft2font.FT2Font(FILE)
     assert (files().count(FILE), names) == (before + 1, [FILE])
     assert (font.fname, measured(font)) == (FILE, measured(from_file))
@@ -33,7 +33,7 @@ def test_a_font_is_held_in_memory():
 
 def test_nothing_else_is(tmp_path):
     other = tmp_path / "x.txt"
-    with fonts.held() as names:
+    with fonts.kept_in_memory() as names:
         opener = io.open  # which it is, within
         with opener(other, "w") as opened:
             opened.write("x")
@@ -45,8 +45,8 @@ def test_nothing_else_is(tmp_path):
 
 
 def test_the_module_with_the_hook_is_the_one_that_keeps_fonts():
-    assert manager.__name__ == fonts.HOOKED
-    with fonts.held() as names:
+    assert manager.__name__ == fonts.HOOKED_MODULE
+    with fonts.kept_in_memory() as names:
         manager._get_font.cache_clear()
         manager.get_font(FILE)
     manager._get_font.cache_clear()

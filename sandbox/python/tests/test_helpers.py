@@ -23,7 +23,7 @@ def test_every_public_method_of_helpers_is_registered():
     assert methods - {"names"} == METHODS
 
 
-def test_the_compat_profile_has_only_names_of_python(_as_before):
+def test_the_compat_profile_has_only_names_of_python(_restored_process):
     runner = Runner()
     runner.session.enter({"profile": "compat"}, {"enabled": False})
     names = {name for name in runner.session._names if name[:2] != "__"}

@@ -222,14 +222,14 @@ def test_display_of_ipython_is_this_one(run):
 
 
 def test_a_module_is_met_when_it_comes(monkeypatch):
-    import arrivals
+    import import_hooks
 
     monkeypatch.delitem(sys.modules, "colorsys", raising=False)
     met = []
-    arrivals.meet("colorsys", met.append)
-    assert arrivals.awaited(("colorsys",)) and not arrivals.awaited(("colorsys", "another"))
+    import_hooks.when_imported("colorsys", met.append)
+    assert import_hooks.all_pending(("colorsys",)) and not import_hooks.all_pending(("colorsys", "another"))
     import colorsys
 
     assert met == [colorsys] and type(colorsys.__loader__).__name__ == "SourceFileLoader"
-    arrivals.meet("colorsys", met.append)
+    import_hooks.when_imported("colorsys", met.append)
     assert len(met) == 2

@@ -135,7 +135,7 @@ def test_no_question_in_the_middle_of_another(talk):
             channel.tables()
 
     say(columns(1), rows(1, 1, [["x"]]), answer(1, value=False))
-    with pytest.raises(RuntimeError, match="another question"):
+    with pytest.raises(RuntimeError, match="another request"):
         channel.query("q", {}, {}, Nested())
     say(answer(2, value=[]))
     assert channel.tables() == []
@@ -143,23 +143,23 @@ def test_no_question_in_the_middle_of_another(talk):
 
 @pytest.mark.parametrize("value", [{}, {"error": ""}, [1, 0.5, 1e300, -2, True, None, "é\u2028\x00\"\\"], {"a": {"b": [[], {}]}}, "text", 10**30])
 def test_frames_have_what_json_makes_of_it(value):
-    assert protocol.pack(value) == json.dumps(value).encode("ascii")
-    for body in (protocol.pack(value), bytearray(protocol.pack(value)), json.dumps(value, ensure_ascii=False).encode()):
-        assert protocol.loads(body) == value
+    assert protocol.encode(value) == json.dumps(value).encode("ascii")
+    for body in (protocol.encode(value), bytearray(protocol.encode(value)), json.dumps(value, ensure_ascii=False).encode()):
+        assert protocol.decode(body) == value
 
 
 def test_what_json_cannot_hold_is_refused():
     for value in ({1j}, {"a": object()}):
         with pytest.raises(TypeError):
-            protocol.pack(value)
+            protocol.encode(value)
 
 
 def test_a_frame_is_waited_for(talk):
     channel, say = talk
-    assert not channel.waits(0)
-    say(frame(protocol.RUN, b"1") + frame(protocol.LOOK, b"2"))
-    assert channel.waits(10_000)
+    assert not channel.wait(0)
+    say(frame(protocol.RUN, b"1") + frame(protocol.INSPECT, b"2"))
+    assert channel.wait(10_000)
     assert channel.receive() == (protocol.RUN, b"1")
-    assert channel.waits(0), "the next has come with it"
-    assert channel.receive() == (protocol.LOOK, b"2")
-    assert not channel.waits(0)
+    assert channel.wait(0), "the next has come with it"
+    assert channel.receive() == (protocol.INSPECT, b"2")
+    assert not channel.wait(0)

@@ -16,7 +16,7 @@ SAME = programs.load("recorder_same.txt")
 
 # name, {"code", "limits"} of what the file of programs can't say
 LOST = {
-    "budget": ("for i in range(3000):\n    x = i\n", {"HEAD_STEPS": 50, "MAX_STEPS": 100, "SEGMENT": 40}),
+    "budget": ("for i in range(3000):\n    x = i\n", {"HEAD_STEPS": 50, "MAX_STEPS": 100, "SEGMENT_STEPS": 40}),
     "removed": ("import sys\nx = 1\nsys.settrace(None)\nsys.monitoring.free_tool_id(0) if sys.version_info > (3, 12) else 0\ny = 2\n", {}),
     "evaluator": (
         "import ctypes\nx = 1\nto = ctypes.pythonapi\nto.PyInterpreterState_Get.restype = ctypes.c_void_p\n"
@@ -45,7 +45,7 @@ def version(request):
 def built(tmp_path_factory):
     """Where the extension is."""
     folder = tmp_path_factory.mktemp("ext")
-    programs.extension(FOUND["3.11"], folder)
+    programs.build_extension("recorder_fast", FOUND["3.11"], folder)
     return str(folder)
 
 

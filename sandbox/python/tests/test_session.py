@@ -277,7 +277,7 @@ def test_look_lists_variables_and_runs_nothing(run):
         "class Meta(type):\n    def __hash__(cls): ran.append('hash'); return 1\n    def __eq__(cls, o): ran.append('meta eq'); return False\nclass Odd(metaclass=Meta): pass\n"
         "loud, odd, n, s = Loud(), Odd(), 5, 'text'\nimport pandas as pd, numpy as np\ndf, arr = pd.DataFrame({'a': [1, 2]}), np.zeros((2, 3))\n_private = 1\nrows = [{'a': 1}]\nran.clear()"
     )
-    look = run.session.look()
+    look = run.session.variables()
     shown = look["variables"]
     assert run("ran").ok == []
     assert shown["n"] == {"type": "int", "repr": "5"}
@@ -294,7 +294,7 @@ def test_look_is_bounded(run):
     import json
 
     run("for i in range(5000): globals()['name%d' % i + 'x' * 300] = '\\U0001f600' * 10_000")
-    look = run.session.look()
+    look = run.session.variables()
     assert len(json.dumps(look)) < 1 << 20
     assert look["total"] > 5000 > len(look["variables"]) > 10
 
@@ -304,7 +304,7 @@ def test_modules_of_the_session_are_not_the_users(run, monkeypatch):
     import values
 
     monkeypatch.setitem(sys.modules, "values", values)
-    monkeypatch.setattr(session, "_HOME", os.path.dirname(values.__file__))
+    monkeypatch.setattr(session, "_OWN", os.path.dirname(values.__file__))
     kept = {n: m for n, m in sys.modules.items() if str(getattr(m, "__file__", "")).startswith(os.path.dirname(values.__file__))}
     try:
         fresh = type(run)()
@@ -377,7 +377,7 @@ def test_a_run_that_is_forgotten_leaves_nothing(run):
     before = dict(run.session._names)
     for _ in range(2):
         assert run("print(end='')", context={}).ok is None
-        run.session.forget()
+        run.session.forget_runs()
     assert run.session._names == before and "<execution 1>" not in linecache.cache
     run("def f(): pass")
     assert run.session._names["f"].__code__.co_filename == "<execution 1>"

@@ -1,10 +1,10 @@
-"""What the zygote does with its memory, each in a process of its own."""
+"""The memory of the zygote. Each test runs in a process of its own."""
 
 import pathlib
 import subprocess
 import sys
 
-INSIDE = pathlib.Path(__file__).parents[1] / "guest"
+GUEST = pathlib.Path(__file__).parents[1] / "guest"
 
 
 def printed(code: str, **environment: str) -> str:
@@ -16,7 +16,7 @@ def printed(code: str, **environment: str) -> str:
 def test_new_objects_come_from_new_pools():
     out = printed(f"""
 import sys
-sys.path.insert(0, {str(INSIDE)!r})
+sys.path.insert(0, {str(GUEST)!r})
 import zygote
 holes = [bytes(n % 400 + 20) for n in range(30_000)]
 del holes[::3]

@@ -1,0 +1,242 @@
+#include "frames.h"
+
+/* Returns what is known of a code object; Python finds it out, once. */
+static Code *code_of(Recorder *r, PyCodeObject *co)
+{
+    Code *code = map_get(&r->codes, co);
+    if (code != NULL)
+        return code;
+    PyObject *known = call_python(r, (PyObject *)r, "_code_of", "(O)", co);
+    if (known == NULL || (code = PyMem_Calloc(1, sizeof *code)) == NULL)
+        return NULL;
+    PyObject *module = PyObject_GetAttrString(known, "module"), *task = PyObject_GetAttrString(known, "task");
+    code->known = known;
+    code->number = PyObject_GetAttrString(known, "number");
+    code->reads = PyObject_GetAttrString(known, "reads");
+    code->names_by_line = PyObject_GetAttrString(known, "names_by_line");
+    code->prefixes = PyMem_Calloc(co->co_nlocalsplus + 1, sizeof *code->prefixes);
+    code->is_module = module == Py_True;
+    code->is_task = task == Py_True;
+    code->is_optimized = co->co_flags & CO_OPTIMIZED;
+    code->first_line = co->co_firstlineno;
+    code->code = (PyCodeObject *)Py_NewRef(co);
+    Py_XDECREF(module);
+    Py_XDECREF(task);
+    if (PyErr_Occurred() || code->prefixes == NULL || map_set(&r->codes, co, code) < 0)
+        return NULL;
+    return code;
+}
+
+/* Returns the user's frame that called this one: Recorder._caller. */
+static Frame *caller_of(Recorder *r, PyFrameObject *frame, Code *code)
+{
+    for (_PyInterpreterFrame *back = frame->f_frame->previous; back != NULL; back = back->previous) {
+        if (code->is_task && (PyObject *)back->f_code == r->task_step)
+            return NULL;
+        if (back->frame_obj != NULL) {
+            Frame *known = map_get(&r->frames, back->frame_obj);
+            if (known != NULL)
+                return known;
+        }
+    }
+    return NULL;
+}
+
+int switch_to_frame(Recorder *r, Frame *known)
+{
+    if (r->current_frame == known->number)
+        return 0;
+    r->current_frame = known->number;
+    if (reserve(&r->pending, 16) < 0)
+        return -1;
+    put_byte(&r->pending, FRAME);
+    put_number(&r->pending, known->number);
+    return 0;
+}
+
+static Frame *push_frame(Recorder *r, PyFrameObject *frame)
+{
+    if (forget_unheld(r) < 0) /* new objects may take the addresses of these */
+        return NULL;
+    Code *code = code_of(r, frame->f_frame->f_code);
+    Frame *known = code ? PyObject_New(Frame, &FrameType) : NULL;
+    if (known == NULL)
+        return NULL;
+    memset((char *)known + sizeof(PyObject), 0, sizeof *known - sizeof(PyObject));
+    known->code = code;
+    known->slots = code->code->co_nlocalsplus;
+    Frame *parent = caller_of(r, frame, code);
+    known->number = ++r->frames_pushed;
+    known->line = code->first_line;
+    known->last = PyMem_Calloc(known->slots + 1, sizeof *known->last);
+    if (!code->is_optimized)
+        known->recorded = PyDict_New();
+    if (parent) {
+        known->parent = parent->number;
+        known->thread = parent->thread;
+    } else {
+        PyObject *thread = call_python(r, (PyObject *)r, "_thread_of", "(OO)", frame, code->known);
+        known->thread = thread ? PyLong_AsLongLong(thread) : -1;
+        Py_XDECREF(thread);
+    }
+    if (known->thread < 0 || known->last == NULL || map_set(&r->frames, frame, known) < 0 ||
+        reserve(&r->pending, 64 + PyBytes_GET_SIZE(code->number)) < 0) {
+        Py_DECREF(known);
+        return NULL;
+    }
+    Py_INCREF(frame);
+    Buffer *b = &r->pending;
+    put_byte(b, PUSH);
+    put_number(b, r->tail_only ? known->number : 0);
+    put_raw(b, PyBytes_AS_STRING(code->number), PyBytes_GET_SIZE(code->number));
+    put_number(b, known->thread);
+    put_number(b, known->parent);
+    put_byte(b, 0);
+    r->current_frame = known->number;
+    if (!code->is_optimized && !code->is_module && /* a metaclass may have prepared the names of a class body */
+        discard(call_python(r, (PyObject *)r, "_record_unread", "(O)", code->known)) < 0)
+        return NULL;
+    return known;
+}
+
+Frame *enter_frame(Recorder *r, PyFrameObject *frame)
+{
+    Frame *known = frame == r->last_frame ? r->last_known : map_get(&r->frames, frame);
+    if (known == NULL && (known = push_frame(r, frame)) == NULL)
+        return NULL;
+    r->last_frame = frame;
+    r->last_known = known;
+    if (known->suspended) {
+        Frame *parent = caller_of(r, frame, known->code);
+        known->suspended = 0;
+        known->parent = parent ? parent->number : 0;
+        if (reserve(&r->pending, 32) < 0)
+            return NULL;
+        put_byte(&r->pending, RESUME);
+        put_number(&r->pending, known->number);
+        put_number(&r->pending, known->parent);
+        r->current_frame = known->number;
+    }
+    return known;
+}
+
+/* Records what has changed in the frame's own variables, which are in its slots. */
+static int read_slots(Recorder *r, PyFrameObject *frame, Frame *known)
+{
+    PyCodeObject *co = known->code->code;
+    const unsigned char *kinds = (const unsigned char *)PyBytes_AS_STRING(co->co_localspluskinds);
+    for (int i = 0; i < known->slots; i++) {
+        PyObject *value = frame->f_frame->localsplus[i], *old = known->last[i], *recorded = NULL;
+        if (kinds[i] & (CO_FAST_CELL | CO_FAST_FREE) && value != NULL && PyCell_Check(value))
+            value = PyCell_GET(value);
+        if (value == old) /* a scalar that last holds, or NULL twice */
+            continue;
+        PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, i), *prefix = known->code->prefixes[i];
+        if (prefix == NULL) {
+            if (is_hidden(SET, name))
+                continue;
+            if ((prefix = prefix_of(r, SET, name)) == NULL)
+                return -1;
+            known->code->prefixes[i] = prefix;
+        }
+        if (value == NULL) {
+            known->last[i] = NULL;
+            int failed = append_name_record(r, DELETE, name) < 0 || (IS_ENTRY(old) && drop_holder(r, (Entry *)old) < 0);
+            Py_DECREF(old);
+            if (failed)
+                return -1;
+            continue;
+        }
+        Py_INCREF(value); /* while Python code of ours may run */
+        int got = record_value(r, SET, prefix, old, value, &recorded);
+        if (got > 0) {
+            known->last[i] = recorded;
+            Py_XDECREF(old);
+        }
+        Py_DECREF(value);
+        if (got < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int read_variables(Recorder *r, PyFrameObject *frame, Frame *known)
+{
+    Code *code = known->code;
+    r->event++;
+    if (code->is_module && !r->watch_all) {
+        if (PyTuple_GET_SIZE(r->watched) <= r->few_names || r->steps % r->full_read_interval == 0)
+            return read_namespace(r, r->watched);
+        PyObject *line = PyLong_FromLongLong(known->line);
+        PyObject *names = line ? PyDict_GetItemWithError(code->names_by_line, line) : NULL;
+        Py_XDECREF(line);
+        return names == NULL ? (PyErr_Occurred() ? -1 : 0) : read_namespace(r, names);
+    }
+    if (code->is_optimized)
+        return read_slots(r, frame, known) < 0 ? -1 : read_namespace(r, code->reads);
+    return discard(call_python(r, (PyObject *)r, "_read_variables", "(OO)", frame, known));
+}
+
+/* Drops the objects that the variables of a frame hold. */
+static int drop_variables(Recorder *r, Frame *known)
+{
+    int failed = 0;
+    for (int i = 0; i < known->slots; i++)
+        if (known->last[i] != NULL && IS_ENTRY(known->last[i]))
+            failed = drop_holder(r, (Entry *)known->last[i]) < 0 || failed;
+    if (known->recorded != NULL) {
+        PyObject *name, *old;
+        Py_ssize_t i = 0;
+        while (PyDict_Next(known->recorded, &i, &name, &old))
+            if (IS_ENTRY(old))
+                failed = drop_holder(r, (Entry *)old) < 0 || failed;
+    }
+    return failed ? -1 : 0;
+}
+
+int leave_frame(Recorder *r, PyFrameObject *frame, Frame *known, int record, PyObject *value)
+{
+    Entry *held = NULL;
+    Buffer *b = &r->pending;
+    if (switch_to_frame(r, known) < 0 || (value != NULL && read_variables(r, frame, known) < 0))
+        return -1;
+    if (value == NULL) {
+        PyObject *failure = known->failure;
+        if (failure == NULL || reserve(b, 1 + PyBytes_GET_SIZE(failure)) < 0)
+            return -1;
+        put_byte(b, record);
+        put_raw(b, PyBytes_AS_STRING(failure), PyBytes_GET_SIZE(failure));
+    } else {
+        char byte = (char)record;
+        PyObject *prefix = PyBytes_FromStringAndSize(&byte, 1); /* CPython has one object for each byte */
+        if (prefix == NULL)
+            return -1;
+        int written = append_scalar(r, b, prefix, value);
+        Py_DECREF(prefix);
+        if (written == 0) {
+            if ((held = entry_of(r, value, 0)) == NULL || reserve(b, 24) < 0)
+                return -1;
+            put_byte(b, record);
+            put_byte(b, '@');
+            put_number(b, held->number);
+        } else if (written < 0)
+            return -1;
+    }
+    r->current_frame = known->parent;
+    if (record == SUSPEND) {
+        known->suspended = 1;
+        known->parent = 0;
+    } else {
+        if (r->last_frame == frame) {
+            r->last_frame = NULL;
+            r->last_known = NULL;
+        }
+        map_remove(&r->frames, frame);
+        int failed = drop_variables(r, known) < 0;
+        Py_DECREF(known);
+        Py_DECREF(frame);
+        if (failed)
+            return -1;
+    }
+    return held != NULL && held->holders <= 0 ? queue_unheld(r, held) : 0;
+}

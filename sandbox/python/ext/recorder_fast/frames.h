@@ -1,0 +1,19 @@
+/* Frames, and the variables that can be read in them. */
+#ifndef FRAMES_H
+#define FRAMES_H
+
+#include "variables.h"
+
+/* Returns what is known of a frame, borrowed. A new frame is recorded as pushed, a suspended one as resumed. */
+Frame *enter_frame(Recorder *r, PyFrameObject *frame);
+
+/* Appends the record that what follows happens in this frame, if it did not before. */
+int switch_to_frame(Recorder *r, Frame *known);
+
+/* Records what has changed in the variables that the frame can reach. */
+int read_variables(Recorder *r, PyFrameObject *frame, Frame *known);
+
+/* Records that a frame returns value (RETURN), yields it (SUSPEND), or is left by an exception (UNWIND; value is NULL). */
+int leave_frame(Recorder *r, PyFrameObject *frame, Frame *known, int record, PyObject *value);
+
+#endif

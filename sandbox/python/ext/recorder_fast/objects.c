@@ -1,0 +1,302 @@
+/* The table of objects that recorded variables hold, as in recorder_objects.py. */
+#include "objects.h"
+
+int queue_unheld(Recorder *r, Entry *e)
+{
+    if (r->unheld_count == r->unheld_capacity && grow_array(&r->unheld, &r->unheld_capacity, sizeof *r->unheld) < 0)
+        return -1;
+    r->unheld[r->unheld_count++] = (Entry *)Py_NewRef(e);
+    return 0;
+}
+
+int drop_holder(Recorder *r, Entry *e) { return --e->holders <= 0 ? queue_unheld(r, e) : 0; }
+
+void clear_children(Entry *e)
+{
+    for (Py_ssize_t i = 0; i < e->child_count; i++)
+        Py_DECREF(e->children[i]);
+    PyMem_Free(e->children);
+    e->children = NULL;
+    e->child_count = 0;
+}
+
+void clear_token(Entry *e)
+{
+    for (Py_ssize_t i = 0; i < e->token_size; i++)
+        if (e->token[i] & 1)
+            Py_DECREF((PyObject *)(e->token[i] & ~(uintptr_t)1));
+    PyMem_Free(e->token);
+    e->token = NULL;
+    e->token_size = 0;
+    Py_CLEAR(e->sample);
+    Py_CLEAR(e->dtype);
+}
+
+/* Records that an object is free, and forgets its entry. */
+static int forget(Recorder *r, Entry *e)
+{
+    if (map_get(&r->entries, e->address) == e) {
+        map_remove(&r->entries, e->address);
+        Py_DECREF(e);
+    }
+    if (reserve(&r->pending, 16) < 0)
+        return -1;
+    put_byte(&r->pending, FREE);
+    put_number(&r->pending, e->number);
+    if (r->free_count == r->free_capacity && grow_array(&r->free_numbers, &r->free_capacity, sizeof *r->free_numbers) < 0)
+        return -1;
+    r->free_numbers[r->free_count++] = e->number;
+    e->version = -1;
+    for (Py_ssize_t i = 0; i < e->child_count; i++) {
+        e->children[i]->holders--;
+        if (queue_unheld(r, e->children[i]) < 0)
+            return -1;
+    }
+    clear_children(e);
+    return 0;
+}
+
+int forget_unheld(Recorder *r)
+{
+    while (r->unheld_count > 0) {
+        Entry *e = r->unheld[--r->unheld_count];
+        if (e->holders <= 0 && e->version >= 0 && forget(r, e) < 0)
+            return -1;
+        Py_DECREF(e);
+    }
+    return 0;
+}
+
+/* Tells whether a sample is the one that was recorded last. */
+static int is_unchanged(Entry *e, Sample *p)
+{
+    if (p->length != e->length)
+        return 0;
+    if (e->sample != NULL)
+        return p->list != NULL && PyObject_RichCompareBool(e->sample, p->list, Py_EQ) == 1;
+    if (p->used != e->token_size)
+        return 0;
+    for (Py_ssize_t i = 0; i < p->used; i++)
+        if ((e->token[i] & ~(uintptr_t)1) != (uintptr_t)p->items[i])
+            return 0;
+    return 1;
+}
+
+/* Keeps a sample for the next comparison. */
+static int keep_sample(PyObject *v, Entry *e, Sample *p)
+{
+    clear_token(e);
+    e->length = p->length;
+    if (p->list != NULL && (e->reader->how == PEEK_ARRAY || e->reader->how == PEEK_PYTHON)) {
+        e->sample = Py_NewRef(p->list);
+        if (e->reader->how == PEEK_ARRAY && (e->dtype = PyObject_GetAttrString(v, "dtype")) == NULL)
+            PyErr_Clear();
+        return 0;
+    }
+    if (p->used == 0)
+        return 0;
+    e->token = PyMem_Malloc(p->used * sizeof *e->token);
+    if (e->token == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < p->used; i++) {
+        int scalar = is_scalar(Py_TYPE(p->items[i]));
+        if (scalar)
+            Py_INCREF(p->items[i]);
+        e->token[i] = (uintptr_t)p->items[i] | scalar;
+    }
+    e->token_size = p->used;
+    return 0;
+}
+
+/* Appends values to body. Objects among them become children, whose own records come before that of e. */
+static int append_items(Recorder *r, Entry *e, Buffer *body, PyObject **shown, Py_ssize_t count, Entry **children,
+                        Py_ssize_t *child_count)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        int written = append_scalar(r, body, NULL, shown[i]);
+        if (written < 0)
+            return -1;
+        if (written > 0)
+            continue;
+        Entry *child = entry_of(r, shown[i], e->depth + 1);
+        if (child == NULL || reserve(body, 16) < 0)
+            return -1;
+        put_byte(body, '@');
+        put_number(body, child->number);
+        child->holders++;
+        children[(*child_count)++] = (Entry *)Py_NewRef(child);
+    }
+    return 0;
+}
+
+/* Gives e other children, whose references it takes over, and drops those that it had. */
+static int replace_children(Recorder *r, Entry *e, Entry **children, Py_ssize_t count)
+{
+    Entry **before = e->children;
+    Py_ssize_t before_count = e->child_count;
+    int failed = 0;
+    e->children = NULL;
+    if (count > 0 && (e->children = PyMem_Malloc(count * sizeof *children)) != NULL)
+        memcpy(e->children, children, count * sizeof *children);
+    e->child_count = e->children ? count : 0;
+    for (Py_ssize_t i = 0; i < before_count; i++) {
+        failed = drop_holder(r, before[i]) < 0 || failed;
+        Py_DECREF(before[i]);
+    }
+    PyMem_Free(before);
+    return failed ? -1 : 0;
+}
+
+/* Appends the record of a new or changed object with this body, and takes body over. */
+static int record_body(Recorder *r, Entry *e, Buffer *body, int deeper)
+{
+    if (reserve(&r->pending, 48 + body->used + PyBytes_GET_SIZE(e->reader->name)) < 0) {
+        PyMem_Free(body->data);
+        return -1;
+    }
+    PyMem_Free(e->body);
+    e->body = body->data;
+    e->body_size = body->used;
+    e->version += !deeper;
+    int is_new = !deeper && e->version == 1;
+    put_byte(&r->pending, is_new ? OBJECT : MUTATE);
+    put_number(&r->pending, e->number);
+    if (is_new)
+        put_raw(&r->pending, PyBytes_AS_STRING(e->reader->name), PyBytes_GET_SIZE(e->reader->name));
+    put_number(&r->pending, is_new || deeper ? e->version : 0);
+    put_raw(&r->pending, body->data, body->used);
+    return 0;
+}
+
+/* Reads an object and records it as new or changed. deeper: the object is the same, but more of it is read than before. */
+static int record_object(Recorder *r, PyObject *v, Entry *e, int deeper)
+{
+    Sample p = {.length = -1};
+    PyObject *own[2 * MAX_SHOWN + 1], **shown = own, *list = NULL;
+    Entry *few[2 * MAX_SHOWN], **children = few;
+    Py_ssize_t count = 0, child_count = 0;
+    int exactness = UNREAD, form = OPAQUE;
+    own[0] = NULL;
+    if (e->reader->how != PEEK_NOTHING && e->depth < MAX_DEPTH) {
+        if (peek(r, v, e, &p) == 0)
+            exactness = EXACT;
+        else if (PyErr_ExceptionMatches(PyExc_Exception)) {
+            PyErr_Clear();
+            release_sample(&p, 0);
+            p.used = 0;
+            p.length = -1;
+        } else
+            return -1;
+    }
+    hold_sample(&p);
+    Buffer body = {NULL};
+    int failed = keep_sample(v, e, &p);
+    if (!failed && exactness == EXACT) {
+        exactness = select_shown(r, v, e, &p, own, &list);
+        failed = exactness < 0;
+        form = e->reader->form;
+    }
+    if (list != NULL) {
+        shown = ((PyListObject *)list)->ob_item;
+        count = PyList_GET_SIZE(list);
+    } else
+        while (shown[count] != NULL)
+            count++;
+    if (count > 2 * MAX_SHOWN && !failed)
+        failed = (children = PyMem_Malloc(count * sizeof *children)) == NULL;
+    if (!failed && reserve(&body, 4 * MAX_NUMBER_BYTES) == 0) {
+        put_number(&body, exactness);
+        put_number(&body, p.length + 1);
+        put_number(&body, form);
+        put_number(&body, count);
+        failed = append_items(r, e, &body, shown, count, children, &child_count) < 0;
+    } else
+        failed = 1;
+    failed = replace_children(r, e, children, child_count) < 0 || failed;
+    if (children != few)
+        PyMem_Free(children);
+    Py_XDECREF(list);
+    release_sample(&p, 1);
+    /* Equal scalars may have taken the place of others. */
+    int equal = body.used == e->body_size && memcmp(body.data, e->body, body.used) == 0;
+    if (!failed && !(equal && (deeper || exactness == EXACT)))
+        return record_body(r, e, &body, deeper);
+    PyMem_Free(body.data);
+    if (failed && !PyErr_Occurred())
+        PyErr_NoMemory();
+    return failed ? -1 : 0;
+}
+
+int record_changes(Recorder *r, PyObject *v, Entry *e, int depth)
+{
+    if (e->reader->how == PEEK_NOTHING || e->checked_at == r->event || depth >= MAX_DEPTH)
+        return 0;
+    e->checked_at = r->event;
+    if (e->reader->how == PEEK_ARRAY && is_same_array(v, e))
+        return 0;
+    Sample p;
+    if (peek(r, v, e, &p) < 0) { /* another thread changes the object now: the next step compares it again */
+        if (!PyErr_ExceptionMatches(PyExc_Exception))
+            return -1;
+        PyErr_Clear();
+        return 0;
+    }
+    int changed = !is_unchanged(e, &p), failed = 0, nested = !changed && e->child_count > 0;
+    if (nested) {
+        hold_sample(&p);
+        for (Py_ssize_t i = 0; i < p.used && !failed; i++) {
+            PyTypeObject *kind = Py_TYPE(p.items[i]);
+            if (is_scalar(kind))
+                continue;
+            Entry *child = map_get(&r->entries, p.items[i]);
+            if (child != NULL && child->reader->kind == kind && child->reader->how != PEEK_NOTHING)
+                failed = record_changes(r, p.items[i], child, depth + 1);
+        }
+    }
+    release_sample(&p, nested);
+    return failed ? -1 : changed ? record_object(r, v, e, 0) : 0;
+}
+
+static Entry *new_entry(Recorder *r, PyObject *v, int depth)
+{
+    if (r->last_number - r->free_count >= r->max_objects) {
+        Py_XDECREF(PyObject_CallMethod(r->objects, "raise_full", NULL));
+        return NULL;
+    }
+    Reader *reader = reader_of(r, Py_TYPE(v));
+    Entry *e = reader ? PyObject_New(Entry, &EntryType) : NULL;
+    if (e == NULL)
+        return NULL;
+    memset((char *)e + sizeof(PyObject), 0, sizeof *e - sizeof(PyObject));
+    e->serial = ++r->objects_seen;
+    e->number = r->free_count > 0 ? r->free_numbers[--r->free_count] : ++r->last_number;
+    e->address = v;
+    e->reader = reader;
+    e->depth = depth;
+    e->checked_at = r->event;
+    e->length = -1;
+    if (map_set(&r->entries, v, e) < 0)
+        Py_CLEAR(e);
+    return e;
+}
+
+Entry *entry_of(Recorder *r, PyObject *v, int depth)
+{
+    Entry *e = map_get(&r->entries, v);
+    if (e != NULL && e->reader->kind == Py_TYPE(v)) {
+        int failed;
+        if (depth < e->depth && e->reader->how != PEEK_NOTHING) {
+            e->depth = depth;
+            failed = record_object(r, v, e, 1);
+        } else
+            failed = record_changes(r, v, e, depth);
+        return failed < 0 ? NULL : e;
+    }
+    Entry *fresh = new_entry(r, v, depth);
+    if (fresh == NULL)
+        return NULL;
+    Py_XDECREF(e); /* the entry of an object of another class that had the same address */
+    return record_object(r, v, fresh, 0) < 0 ? NULL : fresh;
+}

@@ -1,0 +1,42 @@
+/* Objects as records: what they hold and when that changes, without running their code. */
+#ifndef OBJECTS_H
+#define OBJECTS_H
+
+#include "output.h"
+
+/* Sample is what is read of an object: its first items, or for pairs the keys and then the values. The items are borrowed
+ * from the object, or from list if Python has sampled them. */
+typedef struct {
+    PyObject *items[2 * MAX_SAMPLE], *list;
+    Py_ssize_t used, length;
+} Sample;
+
+/* Reads a sample of v into p. Returns 0, or -1 with an exception set. */
+int peek(Recorder *r, PyObject *v, Entry *e, Sample *p);
+
+/* Chooses what is recorded of a sample: in shown, ended by NULL, or in list, a new reference. Returns how exact that is, or -1. */
+int select_shown(Recorder *r, PyObject *v, Entry *e, Sample *p, PyObject **shown, PyObject **list);
+
+/* Tells whether an array that Python has sampled has the same shape, type and sample. */
+int is_same_array(PyObject *v, Entry *e);
+
+void hold_sample(Sample *p); /* while Python code may run */
+void release_sample(Sample *p, int held);
+
+/* Returns the reader of a class, which Python describes once; borrowed. */
+Reader *reader_of(Recorder *r, PyTypeObject *kind);
+
+/* Returns the entry of an object, borrowed, and records the object as far as it is new or has changed. */
+Entry *entry_of(Recorder *r, PyObject *v, int depth);
+
+/* Records what has changed in an object and in what it holds. Returns 0, or -1 with an exception set. */
+int record_changes(Recorder *r, PyObject *v, Entry *e, int depth);
+
+int queue_unheld(Recorder *r, Entry *e);
+int drop_holder(Recorder *r, Entry *e); /* queues the entry if that was its last holder */
+int forget_unheld(Recorder *r);         /* records that the queued objects are free, if still nothing holds them */
+
+void clear_children(Entry *e);
+void clear_token(Entry *e);
+
+#endif

@@ -1,0 +1,105 @@
+/* The types that the parts of the recorder share. module.c says what the extension is. */
+#ifndef RECORDER_H
+#define RECORDER_H
+
+#define Py_BUILD_CORE /* for the layout of frames, dicts and code objects */
+#include "buffer.h"
+
+#include <structmember.h>
+#include <internal/pycore_code.h>
+#include <internal/pycore_dict.h>
+#include <internal/pycore_frame.h>
+#include <internal/pycore_object.h>
+#undef Py_BUILD_CORE
+
+#if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030c0000
+#error "recorder_fast reads frames and objects as Python 3.11 lays them out"
+#endif
+
+/* The same numbers as in recorder_format.py, recorder_objects.py and recorder_ring.py. */
+enum {
+    ABI_VERSION = 3, /* of the interface to recorder_settrace.FastRecorder, which has the same number */
+    PUSH = 5, RESUME, SUSPEND, RETURN, UNWIND, FRAME, LINE, SET, GLOBAL, DELETE, FORGET, OBJECT, MUTATE, FREE, RAISE, HANDLED,
+    EXACT = 0, TRUNCATED, SAMPLED, UNREAD,
+    OPAQUE = 0, ITEMS, PAIRS, ATTRIBUTES, TABLE,
+    MAX_SHOWN = 16, MAX_SAMPLE = 64, MAX_DEPTH = 4, MAX_TEXT = 4096,
+    RING_HEAD = 4096, RING_SIZE = 256 << 10, MAX_RING_WRITE = RING_SIZE / 2, RING_READ_OFFSET = 64
+};
+
+/* Reader says how objects of one class are read: recorder_objects.Reader. */
+typedef struct {
+    PyObject *reader, *name, *peek, *members; /* members has (name, descriptor) for each of __slots__ */
+    PyTypeObject *kind;
+    int form;
+    enum { PEEK_NOTHING, PEEK_LIST, PEEK_TUPLE, PEEK_DICT, PEEK_SET, PEEK_INSTANCE, PEEK_DATAFRAME, PEEK_ARRAY, PEEK_PYTHON } how;
+    int has_dict;
+} Reader;
+
+/* Entry is an object as it was recorded last: recorder_objects.Entry. token has the addresses of the sampled items.
+ * The lowest bit of the address of a scalar is set: the entry owns a reference to it. */
+typedef struct Entry {
+    PyObject_HEAD
+    long long number, serial, version, holders;
+    unsigned long long checked_at; /* the event at which the object was last compared */
+    PyObject *address;             /* of the object, without a reference */
+    Reader *reader;
+    Py_ssize_t length; /* -1 if the object has none */
+    int depth;
+    uintptr_t *token;
+    PyObject *sample, *dtype; /* instead of a token for what Python samples by value; dtype of an array */
+    unsigned char *body;
+    struct Entry **children;
+    Py_ssize_t token_size, body_size, child_count;
+} Entry;
+
+/* Code is what is known of a code object: recorder_code.Code. */
+typedef struct {
+    PyObject *known, *number, *reads, *names_by_line;
+    PyObject **prefixes; /* of the set records of its slots, borrowed from Recorder.set_prefixes */
+    PyCodeObject *code;
+    int is_module, is_task, is_optimized;
+    long first_line;
+} Code;
+
+/* Frame is a frame that runs or is suspended: recorder_code.Frame. */
+typedef struct {
+    PyObject_HEAD
+    long long number, thread, parent, line;
+    char suspended, raised, thrown;
+    int slots;
+    Code *code;
+    PyObject *failure;   /* the record of the exception that leaves the frame */
+    PyObject *recorded;  /* variables by name, in a frame whose variables are not in slots */
+    PyObject **last;     /* what was recorded of each slot: a scalar, an Entry or NULL */
+} Frame;
+
+/* Recorder is the base class of recorder_settrace.FastRecorder. */
+typedef struct {
+    PyObject_HEAD
+    long long steps, current_frame, frames_pushed, budget_step, objects_seen, max_objects;
+    unsigned long long event; /* counts events: an object is compared once in each */
+    char ended, watch_all, tail_only, called_python;
+    Py_ssize_t few_names, full_read_interval;
+    PyObject *filename, *filename_alias; /* another string that is equal to filename */
+    PyObject *channel, *recorded, *names, *helpers, *watched, *set_prefixes, *global_prefixes, *out, *wait, *control, *task_step;
+    PyObject *objects, *format; /* a recorder_objects.Objects, which describes new classes; the module recorder_format */
+    Buffer pending;             /* records that are not in out or in the ring yet */
+    Map frames, codes, readers, entries;
+    Entry **unheld; /* entries without a holder, which are forgotten unless the next line holds them */
+    Py_ssize_t unheld_count, unheld_capacity;
+    long long *free_numbers, last_number; /* numbers of forgotten objects, which are used again */
+    Py_ssize_t free_count, free_capacity;
+    PyFrameObject *last_frame;
+    Frame *last_known;
+    PyThread_type_lock wake; /* released for a moment when a hook ends for which other threads wait */
+    int busy, waiting, woken;
+    Py_buffer ring;
+    unsigned long long written;
+    long long ring_space;
+} Recorder;
+
+extern PyTypeObject RecorderType, EntryType, FrameType;
+
+#define IS_ENTRY(object) Py_IS_TYPE(object, &EntryType)
+
+#endif

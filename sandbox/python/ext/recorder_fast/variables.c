@@ -1,0 +1,125 @@
+#include "variables.h"
+
+PyObject *prefix_of(Recorder *r, int record, PyObject *name)
+{
+    PyObject *prefixes = record == SET ? r->set_prefixes : r->global_prefixes;
+    PyObject *prefix = PyDict_GetItemWithError(prefixes, name);
+    if (prefix == NULL && !PyErr_Occurred()) {
+        prefix = call_python(r, (PyObject *)r, "_prefix", "(iO)", record, name);
+        Py_XDECREF(prefix); /* prefixes holds it */
+    }
+    return prefix;
+}
+
+int is_hidden(int record, PyObject *name)
+{
+    Py_ssize_t size = PyUnicode_GET_LENGTH(name);
+    Py_UCS4 first = size > 0 ? PyUnicode_READ_CHAR(name, 0) : 0;
+    if (first == '.')
+        return 1;
+    if (first != '_' || size < 2 || PyUnicode_READ_CHAR(name, 1) != '_')
+        return 0;
+    return record == SET || PyUnicode_CompareWithASCIIString(name, "__result__") != 0;
+}
+
+/* Tells whether old is the entry of value. */
+static inline int is_entry_of(PyObject *old, PyObject *value)
+{
+    Entry *e = (Entry *)old;
+    return IS_ENTRY(old) && e->address == value && e->reader->kind == Py_TYPE(value) && e->version > 0;
+}
+
+/* Compares two integers or two texts. Other values count as different and are recorded again. */
+static int is_equal(PyTypeObject *kind, PyObject *a, PyObject *b)
+{
+    if (kind == &PyLong_Type)
+        return Py_SIZE(a) == Py_SIZE(b) &&
+               memcmp(((PyLongObject *)a)->ob_digit, ((PyLongObject *)b)->ob_digit, Py_ABS(Py_SIZE(a)) * sizeof(digit)) == 0;
+    return kind == &PyUnicode_Type && PyUnicode_GET_LENGTH(a) == PyUnicode_GET_LENGTH(b) && PyUnicode_Compare(a, b) == 0;
+}
+
+int record_value(Recorder *r, int record, PyObject *prefix, PyObject *old, PyObject *value, PyObject **recorded)
+{
+    PyTypeObject *kind = Py_TYPE(value);
+    if (old != NULL && is_entry_of(old, value))
+        return record_changes(r, value, (Entry *)old, 0);
+    *recorded = value;
+    if (old != NULL && Py_TYPE(old) == kind && is_equal(kind, old, value)) {
+        Py_INCREF(value);
+        return 1;
+    }
+    int written = append_scalar(r, &r->pending, prefix, value);
+    if (written == 0) {
+        Entry *e = entry_of(r, value, 0);
+        if (e == NULL || reserve(&r->pending, 24 + PyBytes_GET_SIZE(prefix)) < 0)
+            return -1;
+        put_raw(&r->pending, PyBytes_AS_STRING(prefix), PyBytes_GET_SIZE(prefix));
+        put_byte(&r->pending, '@');
+        put_number(&r->pending, e->number);
+        e->holders++;
+        *recorded = (PyObject *)e;
+    } else if (written < 0)
+        return -1;
+    Py_INCREF(*recorded);
+    return old != NULL && IS_ENTRY(old) && drop_holder(r, (Entry *)old) < 0 ? -1 : 1;
+}
+
+int record_in_dict(Recorder *r, int record, PyObject *recorded, PyObject *name, PyObject *value, PyObject *helpers)
+{
+    PyObject *old = PyDict_GetItemWithError(recorded, name), *fresh, *prefix;
+    if (old == value)
+        return 0;
+    if (old != NULL && is_entry_of(old, value)) {
+        Py_INCREF(value); /* while Python code of ours may run */
+        int failed = record_changes(r, value, (Entry *)old, 0);
+        Py_DECREF(value);
+        return failed;
+    }
+    if (is_hidden(record, name) || (helpers != NULL && PyDict_GetItemWithError(helpers, name) == value))
+        return 0;
+    if ((prefix = prefix_of(r, record, name)) == NULL)
+        return -1;
+    Py_INCREF(value);
+    Py_XINCREF(old);
+    int got = record_value(r, record, prefix, old, value, &fresh);
+    if (got > 0) {
+        got = PyDict_SetItem(recorded, name, fresh);
+        Py_DECREF(fresh);
+    }
+    Py_DECREF(value);
+    Py_XDECREF(old);
+    return got;
+}
+
+int append_name_record(Recorder *r, int record, PyObject *name)
+{
+    PyObject *prefix = prefix_of(r, SET, name); /* SET in one byte, and then the name */
+    if (prefix == NULL || reserve(&r->pending, PyBytes_GET_SIZE(prefix)) < 0)
+        return -1;
+    put_byte(&r->pending, record);
+    put_raw(&r->pending, PyBytes_AS_STRING(prefix) + 1, PyBytes_GET_SIZE(prefix) - 1);
+    return 0;
+}
+
+int delete_from_dict(Recorder *r, int record, PyObject *recorded, PyObject *name)
+{
+    PyObject *old = PyDict_GetItemWithError(recorded, name);
+    if (old == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    Py_INCREF(old);
+    int failed = PyDict_DelItem(recorded, name) < 0 || append_name_record(r, record, name) < 0 ||
+                 (IS_ENTRY(old) && drop_holder(r, (Entry *)old) < 0);
+    Py_DECREF(old);
+    return failed ? -1 : 0;
+}
+
+int read_namespace(Recorder *r, PyObject *names)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i), *value = PyDict_GetItemWithError(r->names, name);
+        if ((value == NULL ? delete_from_dict(r, FORGET, r->recorded, name)
+                           : record_in_dict(r, GLOBAL, r->recorded, name, value, r->helpers)) < 0)
+            return -1;
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}

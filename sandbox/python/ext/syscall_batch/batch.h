@@ -1,0 +1,20 @@
+/* Batches of prepared system calls: syscalls.py makes them and describes the calls. */
+#ifndef BATCH_H
+#define BATCH_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+
+enum { MAX_GIVEN = 4 /* numbers that a batch is given when it runs */ };
+
+/* Takes the memory of a batch, an array of 64-bit words. Returns 0, or -1 with ValueError or BufferError set. */
+int get_batch(PyObject *object, Py_buffer *view);
+
+/* Makes the calls of a batch, up to the first that fails. */
+void run_batch(const Py_buffer *view, const int64_t given[MAX_GIVEN]);
+
+/* Serves fork requests until it returns in a child: fork_server.c. */
+PyObject *serve_forks(PyObject *module, PyObject *args);
+
+#endif

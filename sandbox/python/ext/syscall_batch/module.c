@@ -1,0 +1,36 @@
+/* syscall_batch: what the zygote and its children do without Python.
+ *
+ * A forked process copies each page that it writes to, and Python writes to every object that it uses. syscalls.py and
+ * fork_server.py do the same work where this extension is not built. */
+#include "batch.h"
+
+enum { ABI_VERSION = 6 /* of the interface to syscalls.py, which has the same number */ };
+
+static PyObject *run(PyObject *module, PyObject *args)
+{
+    PyObject *object;
+    Py_buffer view;
+    long long a[MAX_GIVEN] = {0};
+    if (!PyArg_ParseTuple(args, "O|LLLL", &object, &a[0], &a[1], &a[2], &a[3]) || get_batch(object, &view) < 0)
+        return NULL;
+    int64_t given[MAX_GIVEN] = {a[0], a[1], a[2], a[3]};
+    run_batch(&view, given);
+    PyBuffer_Release(&view);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"run", run, METH_VARARGS, "run(batch, *given): makes the calls of a batch."},
+    {"serve", serve_forks, METH_VARARGS, "serve(control, signal_fd, own_pidfd, batches): fork_server.serve_in_python in C."},
+    {NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "syscall_batch", "Makes prepared system calls.", -1, methods};
+
+PyMODINIT_FUNC PyInit_syscall_batch(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddIntConstant(module, "ABI_VERSION", ABI_VERSION) < 0)
+        Py_CLEAR(module);
+    return module;
+}

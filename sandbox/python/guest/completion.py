@@ -1,0 +1,347 @@
+"""Completes code at a cursor, from the values that a session has.
+
+Nothing of the user's runs. Attributes are looked up in the dictionaries of objects and of their classes, and the result
+of a call is taken from the annotation of the function. If that does not tell, "settled" is False in the answer, and the
+service asks a slower tool.
+"""
+
+import ast
+import builtins
+import importlib.machinery
+import keyword
+import pkgutil
+import re
+import sys
+import types
+from typing import TypeGuard
+
+import incomplete_code
+import values
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
+
+MAX_MATCHES = 200
+MAX_DEPTH = 30  # of an expression that is inferred
+
+_IMPORT = re.compile(r"\s*import\s+(?:[\w.]+(?:\s+as\s+\w+)?\s*,\s*)*([\w.]*)$")
+_FROM = re.compile(r"\s*from\s+([\w.]*)$")
+_FROM_IMPORT = re.compile(r"\s*from\s+([\w.]+)\s+import\s+(?:\(?\s*)(?:\w+(?:\s+as\s+\w+)?\s*,\s*)*(\w*)$")
+_WORD = re.compile(r"[^\W\d]?\w*$")
+_LITERALS = {
+    **dict.fromkeys((ast.List, ast.ListComp), list),
+    **dict.fromkeys((ast.Dict, ast.DictComp), dict),
+    **dict.fromkeys((ast.Set, ast.SetComp), set),
+    ast.Tuple: tuple,
+    ast.JoinedStr: str,
+}
+_STR_LISTS = ("split", "rsplit", "splitlines")
+_STR_OTHER = (
+    "count",
+    "find",
+    "index",
+    "rfind",
+    "rindex",
+    "encode",
+    "startswith",
+    "endswith",
+    "partition",
+    "rpartition",
+)
+_CALLABLE = (
+    *(
+        types.FunctionType,
+        types.BuiltinFunctionType,
+        types.MethodType,
+        types.MethodDescriptorType,
+        types.WrapperDescriptorType,
+    ),
+    *(staticmethod, classmethod),
+)
+_mro = vars(type)["__mro__"].__get__
+_vars_of_class = vars(type)["__dict__"].__get__
+
+
+class Unknown:
+    """A value that is not known, of a known class."""
+
+    def __init__(self, kind: type):
+        self.kind = kind
+
+
+def complete(source: str, cursor: int, names: dict, allows) -> dict:
+    """Returns {matches: [{text, type}], cursor_start, cursor_end, settled}. names are those of the session;
+    allows(module) tells whether it may be imported."""
+    cursor = min(max(cursor, 0), len(source))
+    text = source[:cursor]
+    string = incomplete_code.open_string(text)
+    word = _WORD.search(text).group() if string is None else text[string + 1 :]  # type: ignore[union-attr]
+    found, settled = _candidates(source, text, string, word, names, allows)
+    matches = _matching(found, word)
+    return {"matches": matches, "cursor_start": cursor - len(word), "cursor_end": cursor, "settled": settled}
+
+
+def _candidates(source: str, text: str, string: "int | None", word: str, names: dict, allows) -> "tuple[dict, bool]":
+    line = text.rpartition("\n")[2]
+    if string is not None:
+        return _keys(text[:string], _Scope(source, text, names)) if string >= 0 else {}, True
+    for pattern in (_IMPORT, _FROM):
+        if (at := pattern.match(line)) is not None:
+            return _modules(at.group(1).rpartition(".")[0], allows), True
+    if (at := _FROM_IMPORT.match(line)) is not None:
+        module = sys.modules.get(at.group(1))
+        below = _modules(at.group(1), allows)
+        return {**below, **_members(module)} if module is not None else below, module is not None
+    scope = _Scope(source, text, names)
+    before = text[: len(text) - len(word)]
+    if before.endswith("."):
+        base = incomplete_code.primary(before[:-1])
+        value = scope.infer(incomplete_code.parse(base)) if base else None
+        return (_members(value), True) if value is not None else ({}, not base)
+    found = dict.fromkeys([*keyword.kwlist, *keyword.softkwlist], "keyword")
+    found.update((name, _kind(value)) for name, value in vars(builtins).items())
+    found.update((name, _kind(value)) for name, value in list(names.items()) if type(name) is str)
+    found.update(
+        (name, _kind(scope.infer(node)) if node is not None else "instance") for name, node in scope.bound.items()
+    )
+    found.update(_parameters(before, scope))
+    return found, any(name.startswith(word) for name in found)
+
+
+def _matching(found: dict, word: str) -> list:
+    out = []
+    for name, kind in found.items():
+        if name.startswith("_") and not word.startswith("_"):
+            continue
+        rank = 0 if name.startswith(word) else 1 if name.lower().startswith(word.lower()) else 2
+        if rank < 2:
+            out.append((rank, kind != "param", name.startswith("_"), name.lower(), name, kind))
+    return [{"text": values.readable(name, 200), "type": kind} for *_, name, kind in sorted(out)[:MAX_MATCHES]]
+
+
+# -- what names stand for
+
+
+class _Scope:
+    """The names of the session, and in front of them those that the text itself binds. bound maps each of these to an
+    expression, or to None if that is unknown."""
+
+    def __init__(self, source: str, text: str, names: dict):
+        self.names = names
+        self.bound: dict = {}
+        tree = incomplete_code.parse_lenient(source, text.count("\n"))
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                self.bound[node.targets[0].id] = node.value
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self.bound.setdefault(node.id, None)
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                for alias in node.names:
+                    self.bound[alias.asname or alias.name.partition(".")[0]] = (node, alias)
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                self.bound.setdefault(node.name, None)
+            elif isinstance(node, ast.arg):
+                self.bound.setdefault(node.arg, None)
+
+    def infer(self, node, depth: int = 0):
+        """Returns the value of an expression, an Unknown of its class, or None."""
+        if depth > MAX_DEPTH or node is None:
+            return None
+        if isinstance(node, tuple):
+            return _imported(*node)
+        if isinstance(node, ast.Constant):
+            return Unknown(type(node.value))
+        if type(node) in _LITERALS:
+            return Unknown(_LITERALS[type(node)])
+        if isinstance(node, ast.Name):
+            if node.id in self.bound:
+                return self.infer(self.bound[node.id], depth + 1)
+            return self.names.get(node.id, vars(builtins).get(node.id))
+        if isinstance(node, ast.Await):
+            return self.infer(node.value, depth + 1)
+        if isinstance(node, ast.Attribute):
+            return _attribute(self.infer(node.value, depth + 1), node.attr)
+        if isinstance(node, ast.Call):
+            return self._infer_call(node, depth)
+        if isinstance(node, ast.Subscript):
+            return _item(self.infer(node.value, depth + 1), node.slice)
+        return None
+
+    def _infer_call(self, node: ast.Call, depth: int):
+        func = self.infer(node.func, depth + 1)
+        if _is_class(func):
+            return Unknown(func)
+        if type(func) is types.MethodDescriptorType and func.__objclass__ is str:
+            name = func.__name__
+            return Unknown(
+                list if name in _STR_LISTS else object if name in _STR_OTHER or name.startswith("is") else str
+            )
+        if type(func) is types.MethodType:
+            func = func.__func__
+        if type(func) is types.FunctionType:
+            owner = self.infer(node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else None
+            return _annotated_result(func, owner)
+        return None
+
+
+def _imported(node, alias):
+    if isinstance(node, ast.Import):
+        return sys.modules.get(alias.name if alias.asname else alias.name.partition(".")[0])
+    module = sys.modules.get(node.module or "")
+    return None if module is None else vars(module).get(alias.name, sys.modules.get(f"{node.module}.{alias.name}"))
+
+
+def _is_class(value) -> "TypeGuard[type]":
+    return issubclass(type(value), type)  # isinstance would call a __class__ property of the user's
+
+
+def _class_of(value) -> type:
+    return value.kind if type(value) is Unknown else type(value)
+
+
+def _in_class(kind: type, name: str):
+    for base in _mro(kind):
+        if name in _vars_of_class(base):
+            return _vars_of_class(base)[name]
+    return None
+
+
+def _own_attributes(value) -> dict:
+    """Returns the attributes of the value itself."""
+    if type(value) is Unknown:
+        return {}
+    if type(value) is types.ModuleType:
+        return vars(value)
+    try:
+        members = object.__getattribute__(value, "__dict__")
+    except Exception:
+        return {}
+    return members if type(members) is dict else {}
+
+
+def _columns(value) -> list:
+    if type(value) is Unknown or values.name_of(type(value)) != "DataFrame" or values.shape(value) is None:
+        return []
+    return [name for name in value.columns[:1000].tolist() if type(name) is str]
+
+
+def _series() -> type:
+    return vars(sys.modules["pandas"]).get("Series", object) if "pandas" in sys.modules else object
+
+
+def _attribute(value, name: str):
+    if value is None:
+        return None
+    if _is_class(value):
+        found = _in_class(value, name)
+    else:
+        found = _own_attributes(value).get(name)
+        if found is None:
+            found = _in_class(_class_of(value), name)
+        if found is None and name in _columns(value):
+            found = Unknown(_series())
+    if type(found) in (staticmethod, classmethod):
+        return found.__func__
+    if type(found) is property:
+        return _annotated_result(found.fget, value) if type(found.fget) is types.FunctionType else None
+    if type(found) in (types.GetSetDescriptorType, types.MemberDescriptorType):
+        return None
+    accessor = (
+        _own_attributes(found).get("_accessor")
+        if values.name_of(type(found)) in ("Accessor", "CachedAccessor")
+        else None
+    )
+    return Unknown(accessor) if accessor is not None and _is_class(accessor) else found
+
+
+def _item(value, key):
+    constant = key.value if isinstance(key, ast.Constant) else None
+    if type(value) is dict:
+        return value.get(constant) if type(constant) in (str, int) else None
+    if type(value) in (list, tuple) and type(constant) is int and -len(value) <= constant < len(value):
+        return value[constant]
+    if value is None or values.name_of(_class_of(value)) != "DataFrame":
+        return None
+    return Unknown(_series() if type(constant) is str else _class_of(value))
+
+
+def _annotated_result(func: types.FunctionType, owner):
+    """Returns what the annotation of a function says that it returns."""
+    annotation = func.__annotations__.get("return")
+    if type(annotation) is not str:
+        return Unknown(annotation) if _is_class(annotation) else None
+    name = annotation.partition("[")[0].partition("|")[0].strip().rpartition(".")[2]
+    if name in ("Self", "FrameOrSeries", "NDFrameT"):
+        return owner if type(owner) is Unknown else Unknown(owner if _is_class(owner) else type(owner))
+    found = func.__globals__.get(name, vars(builtins).get(name))
+    if not _is_class(found):  # the module has imported it for annotations only
+        package = str(func.__module__).partition(".")[0]
+        modules = [
+            m
+            for key, m in list(sys.modules.items())
+            if key.partition(".")[0] == package and type(m) is types.ModuleType
+        ]
+        found = next((vars(m)[name] for m in modules if _is_class(vars(m).get(name))), None)
+    return Unknown(found) if found is not None and _is_class(found) else None
+
+
+# -- candidates
+
+
+def _kind(value) -> str:
+    if _is_class(value):
+        return "class"
+    if type(value) is types.ModuleType:
+        return "module"
+    kind = type(value)
+    return "property" if kind is property else "function" if kind in _CALLABLE else "instance"
+
+
+def _members(value) -> dict:
+    found: dict = {}
+    if type(value) is not types.ModuleType:
+        for base in reversed(_mro(value if _is_class(value) else _class_of(value))):
+            found.update((name, _kind(members)) for name, members in _vars_of_class(base).items())
+    found.update((name, _kind(members)) for name, members in list(_own_attributes(value).items()) if type(name) is str)
+    found.update((name, "instance") for name in _columns(value) if name.isidentifier())
+    return found
+
+
+def _keys(before: str, scope: _Scope) -> dict:
+    """Returns the keys of the object that is subscripted before an open string."""
+    if not before.endswith("["):
+        return {}
+    value = scope.infer(incomplete_code.parse(incomplete_code.primary(before[:-1].rstrip("["))))
+    if type(value) is dict:
+        return {key: "key" for key in list(value)[:10_000] if type(key) is str}
+    return dict.fromkeys(_columns(value), "key") if value is not None else {}
+
+
+def _parameters(before: str, scope: _Scope) -> dict:
+    """Returns name= for each parameter of the function whose call is open."""
+    at = incomplete_code.opening(before)
+    if at < 0 or before[at] != "(" or not re.search(r"[(,]\s*$", before):
+        return {}
+    func = scope.infer(incomplete_code.parse(incomplete_code.primary(before[:at])))
+    if _is_class(func):
+        func = _in_class(func, "__init__")
+    if type(func) is types.MethodType:
+        func = func.__func__
+    if type(func) is not types.FunctionType:
+        return {}
+    code = func.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return {f"{name}=": "param" for name in names[code.co_posonlyargcount :] if name not in ("self", "cls")}
+
+
+def _modules(package: str, allows) -> dict:
+    """Returns the modules of a package, or the top-level ones, that may be imported."""
+    if not package:
+        names = {*sys.stdlib_module_names, *(m.name for m in pkgutil.iter_modules()), "processor_pipeline"}
+        return {name: "module" for name in names if allows(name)}
+    parent = sys.modules.get(package)
+    paths = getattr(parent, "__path__", None) if type(parent) is types.ModuleType else None
+    if paths is None and "." not in package and package not in sys.modules:
+        spec = importlib.machinery.PathFinder.find_spec(package)
+        paths = spec.submodule_search_locations if spec is not None else None
+    found = {m.name for m in pkgutil.iter_modules(list(paths))} if paths is not None else set()
+    return {name: "module" for name in found if allows(f"{package}.{name}")}

@@ -1,0 +1,387 @@
+"""Where a debugged program stops, and what the supervisor can do in it while it is stopped.
+
+The recorder calls DebugControl at each line and each exception, under its lock: while one thread is stopped here, the
+others get no further than their next line. The supervisor sends the breakpoints when the run begins and with each
+resume. To a running program it sends a signal, which stops the program at its next line. A hit count counts each time
+that the line is reached.
+
+Expressions are the user's code and run in the stopped process: they can change it.
+"""
+
+import ast
+import builtins
+import dis
+import keyword
+import re
+import threading
+
+import protocol
+import recorder_objects
+import values
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
+
+FILE = "<execution expression>"  # starts like the file of user code, so an interrupt ends an expression
+MAX_VALUE = 1000  # characters of a value
+MAX_PAGE = 500  # items of a page
+MAX_PAGE_VALUE = 300  # characters of an item in a page
+MAX_COMPLETIONS = 200
+
+_compile, _eval, _exec = compile, eval, exec
+_active = threading._active  # type: ignore[attr-defined]
+_args_of, _traceback_of = (vars(BaseException)[name].__get__ for name in ("args", "__traceback__"))
+_HITS = {
+    "==": int.__eq__,
+    ">=": int.__ge__,
+    "<=": int.__le__,
+    ">": int.__gt__,
+    "<": int.__lt__,
+    "%": lambda hits, n: n > 0 and hits % n == 0,
+}
+
+
+class LineBreakpoint:
+    """A breakpoint made of {"id", "line", "condition", "hits", "log"}."""
+
+    def __init__(self, given: dict, hits: int):
+        self.id, self.line, self.log, self.hits = given["id"], given["line"], given.get("log") or "", hits
+        condition = (given.get("condition") or "").strip()
+        self.error, self.condition = "", None
+        try:
+            self.condition = _compile(condition, FILE, "eval") if condition else None
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            self.error = f"the condition is not an expression: {type(error).__name__}"
+        found = re.fullmatch(r"\s*(==|>=|<=|>|<|%)?\s*(\d+)\s*", given.get("hits") or "")
+        self.hit_test = (_HITS[found[1] or "=="], int(found[2])) if found else None
+
+
+class DebugControl:
+    """Decides where a program stops. breakpoints, from the supervisor, has lines, data, exceptions and entry."""
+
+    def __init__(self, recorder, channel, names: dict, breakpoints: dict):
+        self._recorder = recorder
+        self._channel = channel
+        self._names = names
+        self.lines: dict = {}
+        self._data: list = []  # data breakpoints: id, frame, name
+        self._tokens: dict = {}  # of their values, by id
+        self._stopped_frame = None
+        self._locals: dict = {}  # of frames, read since the program stopped
+        self._break_on_raised = self._break_on_uncaught = False
+        self._mode, self._thread = "entry" if breakpoints.get("entry") else "continue", 0
+        self._step_frames: frozenset = frozenset()  # numbers of the frames in which a step ends
+        self._step_at_root = False  # a step ends in the run's last expression as well, which has a frame of its own
+        self.everywhere = True  # the recorder calls line at each line, and not only at those in lines
+        self.set_breakpoints(breakpoints)
+
+    def set_breakpoints(self, breakpoints: dict) -> None:
+        hits = {b.id: b.hits for each in self.lines.values() for b in each}
+        self.lines = {}
+        for given in breakpoints.get("lines") or ():
+            self.lines.setdefault(given["line"], []).append(LineBreakpoint(given, hits.get(given["id"], 0)))
+        exceptions = breakpoints.get("exceptions") or ()
+        self._break_on_raised, self._break_on_uncaught = "raised" in exceptions, "uncaught" in exceptions
+        self._data = [(d["id"], d["frame"], d["name"]) for d in breakpoints.get("data") or ()]
+        self._choose_lines()
+        self._tokens = {i: token for i, token in self._tokens.items() if any(i == d[0] for d in self._data)}
+
+    def _choose_lines(self) -> None:
+        self.everywhere = bool(self._data or self._step_frames) or self._mode in ("entry", "stepIn")
+
+    # -- deciding
+
+    def line(self, frame, known, line: int) -> None:
+        """Stops the program at this line, if a breakpoint, a step or a request of the supervisor asks for that."""
+        reason, ids, text = "", [], ""
+        if self._data:
+            ids = self._changed_data()
+            reason = "data breakpoint" if ids else ""
+        for b in self.lines.get(line, ()):
+            why = self._hit(b, frame)
+            if why is not None:
+                ids.append(b.id)
+                reason, text = "breakpoint", text or why
+        if not reason and (
+            self._mode == "entry"
+            or known.number in self._step_frames
+            or self._thread == known.thread
+            and (self._mode == "stepIn" or self._step_at_root and not known.parent)
+        ):
+            reason = "entry" if self._mode == "entry" else "step"
+        if not reason and self._channel.attention:
+            reason = "attention"
+        if reason:
+            self._stop(frame, known, {"reason": reason, "ids": ids, "text": text})
+
+    def raised(self, frame, known, error, trace=None) -> None:
+        """Stops the program at an exception in this frame, unless it stopped in the user's frame that raised it."""
+        filename = self._recorder._filename
+        if issubclass(type(error), KeyboardInterrupt):  # of a cancel or a limit
+            return
+        trace = trace or _traceback_of(error)
+        while trace is not None:
+            if trace.tb_frame is not frame and trace.tb_frame.f_code.co_filename == filename:
+                return
+            trace = trace.tb_next
+        if self._break_on_raised or self._break_on_uncaught and not _caught(frame, filename):
+            text = values.name_of(type(error))
+            self._stop(frame, known, {"reason": "exception", "ids": [], "text": text})
+
+    def _hit(self, b: LineBreakpoint, frame) -> str | None:
+        """Counts a hit. Returns a text for the stop, or None to go on; a log point logs its text and goes on."""
+        b.hits += 1
+        if b.error:
+            return b.error
+        if b.hit_test and not b.hit_test[0](b.hits, b.hit_test[1]):
+            return None
+        try:
+            if b.condition is not None and not self._value(b.condition, frame):
+                return None
+        except Exception as error:
+            return f"the condition failed: {values.name_of(type(error))}"
+        if not b.log:
+            return ""
+        text = re.sub(r"\{([^{}]+)\}", lambda m: self._formatted(m[1], frame), b.log)
+        self._channel.send(protocol.LOG, {"text": text[:10_000], "line": b.line})
+        return None
+
+    def _formatted(self, text: str, frame) -> str:
+        try:
+            value = self._value(_compile(text.strip(), FILE, "eval"), frame)
+            return value[:MAX_VALUE] if type(value) is str else values.preview(value, MAX_VALUE)
+        except Exception as error:
+            return f"<{values.name_of(type(error))}>"
+
+    def _changed_data(self) -> list:
+        """Returns the ids of the data breakpoints whose variables have changed since the last call."""
+        ids, recorder = [], self._recorder
+        for number, holder, name in self._data:
+            if holder == 0:
+                recorder._read_namespace((name,))
+                recorded = recorder._recorded
+            else:
+                recorded = next((k.recorded for _, k in recorder._live_frames() if k.number == holder), {})
+            token = _token(recorded.get(name), 0) if name in recorded else None
+            if self._tokens.setdefault(number, token) != token:
+                self._tokens[number] = token
+                ids.append(number)
+        return ids
+
+    # -- stopped
+
+    def _stop(self, frame, known, why: dict) -> None:
+        """Tells the supervisor that the program is stopped, and runs its commands until it resumes the program."""
+        channel, recorder = self._channel, self._recorder
+        recorder._flush()
+        why["step"] = recorder.steps
+        channel.attention = False
+        self._stopped_frame = frame
+        with channel.request_lock:
+            channel.send(protocol.STOP, why)
+            while True:
+                kind, body = channel.receive()
+                if kind != protocol.COMMAND:
+                    continue
+                command = protocol.decode(body)
+                if command.get("calm"):
+                    channel.interrupted = False  # the interrupt was for an expression that had just ended
+                if "stops" in command:
+                    self.set_breakpoints(command["stops"])
+                if command["do"] == "resume":
+                    break
+                channel.send(protocol.VALUE, self._answer(command))
+        self._changed_data()  # changes that commands have made do not count
+        self._stopped_frame = None
+        self._locals.clear()
+        if "mode" in command:
+            self._begin_step(known, command["mode"])
+
+    def _begin_step(self, known, mode: str) -> None:
+        self._mode = mode
+        self._thread, self._step_frames, self._step_at_root = known.thread, frozenset(), False
+        if mode in ("next", "stepOut"):
+            by_number = {k.number: k for _, k in self._recorder._live_frames()}
+            each, frames = known if mode == "next" else by_number.get(known.parent), []
+            while each is not None:
+                if each.thread == known.thread:
+                    frames.append(each.number)
+                    self._step_at_root = not each.parent
+                each = by_number.get(each.parent)
+            self._step_frames = frozenset(frames)
+        self._choose_lines()
+
+    def _answer(self, command: dict) -> dict:
+        try:
+            number = command.get("frame", 0)
+            frame = next((f for f, known in self._recorder._live_frames() if known.number == number), None)
+            if number and frame is None:
+                return {"error": "this frame has ended"}
+            return self._COMMANDS[command["do"]](self, frame, command)
+        except KeyboardInterrupt:
+            return {"error": "the expression was interrupted: it took too long"}
+        except BaseException as error:
+            found = _args_of(error)
+            message = found[0][:MAX_VALUE] if len(found) == 1 and type(found[0]) is str else ""
+            name = values.name_of(type(error))
+            return {"error": f"{name}: {message}" if message else name}
+
+    def _scope(self, frame) -> tuple[dict, dict]:
+        """Returns the global and the local names of a frame, as far as they can be read."""
+        if frame is None or frame.f_code.co_name == "<module>":
+            return self._names, self._names
+        if self._stopped_frame is None:
+            return frame.f_globals, self._recorder.variables(frame, len(_active) == 1)
+        if frame not in self._locals:  # reading them again would undo assignments
+            self._locals[frame] = self._recorder.variables(frame, True)
+        return frame.f_globals, self._locals[frame]
+
+    def _value(self, code, frame):
+        names, local = self._scope(frame)
+        # Functions in an expression see only its global names.
+        return _eval(code, names) if local is names else _eval(code, {**names, **local})
+
+    def _evaluate(self, frame, command: dict) -> dict:
+        text = command["expression"].strip()
+        try:
+            code = _compile(text, FILE, "eval")
+        except SyntaxError:
+            if not command.get("statements"):
+                raise
+            names, local = self._scope(frame)
+            before = dict(local)
+            _exec(_compile(text, FILE, "exec"), names, local)
+            for name, value in list(local.items()) if local is not names and self._recorder.locals_are_copies else ():
+                if before.get(name, self) is not value:
+                    self._recorder.assign(frame, name, value, frame is self._stopped_frame)
+            return {"value": "", "type": ""}
+        return self._described(self._value(code, frame))
+
+    def _described(self, value, limit: int = MAX_VALUE) -> dict:
+        out: dict = {"value": values.preview(value, limit), "type": values.type_name(value)}
+        size = _length(value)
+        if size is not None:
+            out["length"] = size
+        return out
+
+    def _page(self, frame, command: dict) -> dict:
+        value = self._value(_compile(command["expression"], FILE, "eval"), frame)
+        start, count = command["start"], min(command["count"], MAX_PAGE)
+        items = [{"name": name, **self._described(item, MAX_PAGE_VALUE)} for name, item in _items(value, start, count)]
+        return {"items": items, "length": _length(value) or 0}
+
+    def _set(self, frame, command: dict) -> dict:
+        name = command["name"]
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise ValueError(f"{name!r} is not the name of a variable")
+        value = self._value(_compile(command["expression"].strip(), FILE, "eval"), frame)
+        names, local = self._scope(frame)
+        if local is not names and not (
+            name in local and self._recorder.assign(frame, name, value, frame is self._stopped_frame)
+        ):
+            raise ValueError("this variable can't be set: set one of the innermost frame or of the namespace")
+        local[name] = value
+        return self._described(value)
+
+    def _complete(self, frame, command: dict) -> dict:
+        names, local = self._scope(frame)
+        text = command["text"]
+        found = re.search(r"([A-Za-z_][\w.]*)?$", text)
+        before, dot, start = (found[1] or "").rpartition(".") if found else ("", "", "")
+        if dot:
+            if not all(
+                isinstance(n, (ast.Attribute, ast.Name, ast.Load, ast.Expression))
+                for n in ast.walk(ast.parse(before, mode="eval"))
+            ):
+                return {"names": []}
+            known = dir(self._value(_compile(before, FILE, "eval"), frame))
+        else:
+            known = [*local, *names, *vars(builtins), *keyword.kwlist]
+        fits = sorted(
+            {
+                name
+                for name in known
+                if type(name) is str and name.startswith(start) and (start[:1] == "_" or name[:1] != "_")
+            }
+        )
+        return {"names": fits[:MAX_COMPLETIONS], "start": len(text) - len(start)}
+
+    _COMMANDS = {"evaluate": _evaluate, "page": _page, "set": _set, "complete": _complete}
+
+
+def _token(held, depth: int):
+    """Returns a value that changes when a recorded variable, or an object that it holds, changes."""
+    if type(held) not in recorder_objects.ENTRY_TYPES:
+        return (type(held).__name__, held)
+    children = held.children if depth < recorder_objects.MAX_DEPTH else ()
+    return held.serial, held.version, tuple(_token(child, depth + 1) for child in children)
+
+
+def _caught(frame, filename: str) -> bool:
+    """Tells whether this frame or an outer one of the user's has an except clause for its current instruction."""
+    while frame is not None:
+        code, at = frame.f_code, frame.f_lasti
+        if code.co_filename == filename:
+            for entry in dis._parse_exception_table(code):  # type: ignore[attr-defined]
+                if entry.start <= at < entry.end and _handles(code, entry.target):
+                    return True
+        frame = frame.f_back
+    return False
+
+
+def _handles(code, target: int) -> bool:
+    """Tells whether an except clause, and not a clean-up, begins at target."""
+    for op in dis.get_instructions(code):
+        if op.offset < target:
+            continue
+        if op.opname in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH", "POP_EXCEPT"):
+            return True
+        if op.opname in ("RERAISE", "WITH_EXCEPT_START"):
+            return False
+    return False
+
+
+def _length(value) -> int | None:
+    shape = values.shape(value)
+    if shape is not None:
+        return shape[0] if shape else None
+    for kind in (list, tuple, dict, set, frozenset):
+        if issubclass(type(value), kind):
+            return kind.__len__(value)
+    return None
+
+
+_LISTS: tuple = (list, tuple)
+_SETS: tuple = (set, frozenset)
+
+
+def _items(value, start: int, count: int):
+    """Returns a page of the items of a container as names and values. No code of the user's runs."""
+    kind = type(value)
+    for base in _LISTS:
+        if issubclass(kind, base):
+            return [
+                (f"[{start + i}]", item) for i, item in enumerate(base.__getitem__(value, slice(start, start + count)))
+            ]
+    if issubclass(kind, dict):
+        pairs = zip(dict.keys(value), dict.values(value))
+        return [(values.preview(key, 100), item) for i, (key, item) in enumerate(pairs) if start <= i < start + count]
+    for base in _SETS:
+        if issubclass(kind, base):
+            return [(f"[{i}]", item) for i, item in enumerate(base.__iter__(value)) if start <= i < start + count]
+    name = values.type_name(value)
+    if name.endswith("DataFrame") and name.startswith("pandas"):
+        rows = value.iloc[start : start + count, :50]
+        return [
+            (str(label), dict(zip(map(str, rows.columns), row)))
+            for label, row in zip(rows.index, rows.itertuples(index=False, name=None))
+        ]
+    if name.endswith(("Series", "ndarray")):
+        part = value.iloc[start : start + count] if name.endswith("Series") else value[start : start + count]
+        labels = list(part.index) if name.endswith("Series") else range(start, start + count)
+        return [(str(label), item) for label, item in zip(labels, part.tolist())]
+    held = getattr(value, "__dict__", None)
+    return (
+        [(name, item) for i, (name, item) in enumerate(held.items()) if start <= i < start + count]
+        if type(held) is dict
+        else []
+    )

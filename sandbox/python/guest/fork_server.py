@@ -1,0 +1,133 @@
+"""The loop of the zygote: forks a child for each request of the service, and reports children that have ended.
+
+Messages go over the control socket (SOCK_SEQPACKET). Each begins with a kind; numbers are big endian:
+
+    F number uid batch    request: fork a child that runs this batch. Descriptors come with it: the connection to the
+                          supervisor, stdout and stderr, and the files by which the child joins its control groups
+    f number pid          answer: the child, with its pidfd; the pid is that in the namespace of the zygote
+    e number text         answer: why there is no child
+    x pid status time     report: a child has ended, with its wait status and its CPU time in microseconds
+
+After each fork the zygote copies, like the child, each page that it writes to, and memory on huge pages falls apart for
+all later forks. So the extension syscall_batch runs this loop without Python. Where it is not built, this module does
+the same.
+"""
+
+import array
+import ctypes
+import os
+import select
+import socket
+import struct
+from collections.abc import Callable
+
+import syscalls
+
+_REQUEST, _HEAD, _FORKED = struct.Struct(">cIII"), struct.Struct(">cI"), struct.Struct(">cII")
+_ENDED = struct.Struct(">cIIQ")
+_ENDS, _MAX_GROUPS = 3, 3  # descriptors of a request
+_EXIT_PROTOCOL, _EXIT_NO_GROUP = 70, 73  # exit statuses
+_CLONE_NEWPID = 0x20000000
+_INT = struct.Struct("i")
+_DESCRIPTOR_SPACE = socket.CMSG_SPACE((_ENDS + _MAX_GROUPS) * _INT.size)
+
+_libc = ctypes.PyDLL(None, use_errno=True)  # PyDLL keeps the GIL, which a child needs
+
+Batches = list["array.array"]
+
+
+def serve(
+    control: int, signal_fd: int, own_pidfd: int, batches: Batches, fork: "Callable[[], int] | None" = None
+) -> int:
+    """Serves until it returns in a child, with the index of the child's batch. If the socket closes, the process exits.
+
+    batches are what children run first; each is given the three descriptors and the uid. signal_fd is a signalfd of
+    SIGCHLD. own_pidfd is a pidfd of this process if children get pid namespaces of their own, else -1: such a namespace
+    is good for one fork, and the zygote returns to its own through own_pidfd. fork replaces the plain fork.
+    """
+    if syscalls.syscall_batch and not fork:
+        return syscalls.syscall_batch.serve(control, signal_fd, own_pidfd, batches)
+    return serve_in_python(control, signal_fd, own_pidfd, batches, fork or _plain_fork)
+
+
+def serve_in_python(control: int, signal_fd: int, own_pidfd: int, batches: Batches, fork: "Callable[[], int]") -> int:
+    """Does what syscall_batch.serve does."""
+    sock = socket.socket(fileno=control)
+    try:
+        poll = select.poll()
+        poll.register(control, select.POLLIN)
+        poll.register(signal_fd, select.POLLIN)
+        while True:
+            ready = [fd for fd, _ in poll.poll()]
+            if signal_fd in ready:
+                os.read(signal_fd, 1024)
+                _report_ended(sock)
+            if control not in ready:
+                continue
+            message, rights, flags, _ = sock.recvmsg(_REQUEST.size, _DESCRIPTOR_SPACE)
+            if len(message) != _REQUEST.size or not rights:
+                os._exit(0)
+            if flags & socket.MSG_CTRUNC:  # without all descriptors the child would run outside its control groups
+                os._exit(_EXIT_PROTOCOL)
+            _, number, uid, index = _REQUEST.unpack(message)
+            if index >= len(batches):
+                os._exit(_EXIT_PROTOCOL)
+            fds = [fd for (fd,) in _INT.iter_unpack(rights[0][2])]
+            if _fork_child(sock, number, batches[index], uid, fds, own_pidfd, fork) == 0:
+                return index
+            for fd in fds:
+                os.close(fd)
+    finally:
+        sock.detach()
+
+
+def _fork_child(sock, number: int, words: "array.array", uid: int, fds: list[int], own_pidfd: int, fork) -> int:
+    pid = -1
+    try:
+        try:
+            if own_pidfd >= 0 and _libc.unshare(_CLONE_NEWPID) < 0:
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+            pid = fork()
+        finally:
+            if pid and own_pidfd >= 0 and _libc.setns(own_pidfd, _CLONE_NEWPID) < 0:
+                os._exit(_EXIT_PROTOCOL)  # the zygote can't return to its own namespace
+        if pid == 0:
+            _join_groups(fds[_ENDS:])
+            syscalls.run(words, *fds[:_ENDS], uid)
+            return 0
+        pidfd = os.pidfd_open(pid)
+    except OSError as error:
+        sock.send(_HEAD.pack(b"e", number) + f"fork: {error.strerror}".encode())
+        return -1
+    sock.sendmsg([_FORKED.pack(b"f", number, pid)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, _INT.pack(pidfd))])
+    os.close(pidfd)
+    return pid
+
+
+def _join_groups(groups: list[int]) -> None:
+    """Joins control groups. "0" moves the writing thread; a pid would hold up every fork and exit of the machine."""
+    try:
+        for group in groups:
+            os.write(group, b"0")
+            os.close(group)
+    except OSError:
+        os._exit(_EXIT_NO_GROUP)
+
+
+def _report_ended(sock: socket.socket) -> None:
+    while True:
+        try:
+            pid, status, used = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        sock.send(_ENDED.pack(b"x", pid, status, round((used.ru_utime + used.ru_stime) * 1e6)))
+
+
+def _plain_fork() -> int:
+    """Forks without Python's hooks."""
+    pid = _libc.fork()
+    if pid < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return pid

@@ -1,0 +1,57 @@
+"""Calls functions with modules as soon as they are imported, by whatever code."""
+
+import importlib.machinery
+import sys
+import types
+from collections.abc import Callable
+
+_pending: "dict[str, Callable[[types.ModuleType], None]]" = {}
+
+
+def when_imported(name: str, callback: "Callable[[types.ModuleType], None]") -> None:
+    """Calls callback with the module, now or once it has been imported."""
+    module = sys.modules.get(name)
+    if module is not None:
+        callback(module)
+    else:
+        _pending[name] = callback
+        if _Finder not in sys.meta_path:
+            sys.meta_path.insert(0, _Finder)
+
+
+def all_pending(names: "tuple[str, ...]") -> bool:
+    """Tells whether none of these modules is imported yet and each has a callback."""
+    for name in names:
+        if name not in _pending:
+            return False
+    return _Finder in sys.meta_path
+
+
+class _Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        callback = _pending.pop(name, None)
+        if callback is None:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, callback)  # type: ignore[assignment]
+        return spec
+
+
+class _Loader:
+    """The own loader of a module, with a callback after it."""
+
+    def __init__(self, loader, callback):
+        self._loader, self._callback = loader, callback
+
+    def __getattr__(self, name):
+        return getattr(self._loader, name)
+
+    def create_module(self, spec):
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module):
+        module.__loader__ = module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        self._callback(module)

@@ -1,0 +1,100 @@
+"""Reads Python source that is being typed: the text before a cursor, which need not be complete."""
+
+import ast
+import re
+
+
+def open_string(text: str) -> "int | None":
+    """Returns the index of the quote of the string that the end of the text is in; -1 in a comment, a triple-quoted
+    string or one with a prefix; None in code."""
+    at, size = 0, len(text)
+    while at < size:
+        c = text[at]
+        if c == "#":
+            at = text.find("\n", at)
+            if at < 0:
+                return -1
+        elif c in "'\"":
+            quote = c * 3 if text.startswith(c * 3, at) else c
+            begin, end = at, at + len(quote)
+            while end < size and not text.startswith(quote, end):
+                if len(quote) == 1 and text[end] == "\n":
+                    break
+                end += 2 if text[end] == "\\" else 1
+            if end >= size:
+                return -1 if len(quote) == 3 or begin and text[begin - 1].isalpha() else begin
+            at = end + len(quote) - 1
+        at += 1
+    return None
+
+
+def primary(text: str) -> str:
+    """Returns the expression of names, dots, calls and subscripts that the text ends with."""
+    at = len(text)
+    while at > 0:
+        c = text[at - 1]
+        if c in ")]}":
+            opened = opening(text[: at - 1])
+            if opened < 0:
+                return ""
+            at = opened
+            if (
+                c == "}"
+                or c == "]"
+                and not re.search(r"[\w)\]'\"]$", text[:at])
+                or c == ")"
+                and not re.search(r"[\w)\]]$", text[:at])
+            ):
+                break
+        elif c in "'\"":
+            begin = text.rfind(c, 0, at - 1)
+            return "" if begin < 0 else text[begin:]
+        elif c.isalnum() or c == "_":
+            while at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_"):
+                at -= 1
+            if not text[:at].endswith("."):
+                break
+        elif c == ".":
+            at -= 1
+        else:
+            break
+    return text[at:].strip()
+
+
+def opening(text: str) -> int:
+    """Returns the index of the bracket that is open at the end of the text, or -1. Brackets in strings count as well:
+    the expression is then invalid, and nothing is completed."""
+    depth = 0
+    for at in range(len(text) - 1, max(len(text) - 10_000, 0) - 1, -1):
+        if text[at] in ")]}":
+            depth += 1
+        elif text[at] in "([{":
+            if depth == 0:
+                return at
+            depth -= 1
+    return -1
+
+
+def parse(expression: str):
+    """Parses an expression, or returns None."""
+    try:
+        return ast.parse(expression.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def parse_lenient(source: str, row: int):
+    """Parses as much of the text as is valid Python, without the line of the cursor if that is in the way."""
+    lines = source.split("\n")
+    for _ in range(6):
+        try:
+            return ast.parse("\n".join(lines))
+        except SyntaxError as error:
+            bad_line = (error.lineno or 1) - 1
+            if row >= 0:
+                bad_line, row = row, -1
+            bad_line = min(bad_line, len(lines) - 1)
+            lines[bad_line] = lines[bad_line][: len(lines[bad_line]) - len(lines[bad_line].lstrip())] + "pass"
+        except (ValueError, RecursionError, MemoryError):
+            return None
+    return None

@@ -1,0 +1,128 @@
+"""The recorder on sys.monitoring, for Python 3.12 and later.
+
+Events of other code are switched off where they come from, or cost a comparison.
+"""
+
+import sys
+from typing import Any
+
+import recorder
+import recorder_format as form
+from recorder_format import varint
+
+_monitoring: Any = getattr(sys, "monitoring", None)
+_getframe = sys._getframe
+_TOOL = "glasshouse"
+_REMOVED = "the program has taken the recorder away"
+_UNWIND, _RETURN, _SUSPEND = varint(form.UNWIND), varint(form.RETURN), varint(form.SUSPEND)
+
+
+class MonitoringRecorder(recorder.Recorder):
+    kind = "monitoring"
+
+    def _install(self) -> None:
+        m = _monitoring
+        e = m.events
+        self._tool = m.DEBUGGER_ID
+        m.use_tool_id(self._tool, _TOOL)
+        self._hooks = {
+            e.PY_START: self._on_start,
+            e.PY_RESUME: self._on_resume,
+            e.PY_THROW: self._on_throw,
+            e.PY_RETURN: self._on_return,
+            e.PY_YIELD: self._on_yield,
+            e.PY_UNWIND: self._on_unwind,
+            e.LINE: self._on_line,
+            e.RAISE: self._on_raise,
+            e.EXCEPTION_HANDLED: self._on_handled,
+        }
+        for event, hook in self._hooks.items():
+            m.register_callback(self._tool, event, hook)
+        self._local_events = e.LINE | e.PY_RETURN | e.PY_YIELD | e.PY_RESUME
+        m.set_events(self._tool, e.PY_START | e.PY_THROW | e.PY_UNWIND | e.RAISE | e.EXCEPTION_HANDLED)
+
+    def _uninstall(self) -> str:
+        m = _monitoring
+        if m.get_tool(self._tool) != _TOOL:
+            return _REMOVED
+        self._silence()
+        for event in self._hooks:
+            m.register_callback(self._tool, event, None)
+        self._hooks.clear()
+        m.free_tool_id(self._tool)
+        return ""
+
+    def _silence(self) -> None:
+        if _monitoring.get_tool(self._tool) != _TOOL:
+            return
+        _monitoring.set_events(self._tool, 0)
+        for _, code in self._codes.values():
+            _monitoring.set_local_events(self._tool, code, 0)
+
+    def _on_start(self, code, _offset):
+        if code.co_filename != self._filename or code.co_name in recorder._COMPREHENSIONS:
+            return _monitoring.DISABLE
+        if self.ended:
+            return None
+        try:
+            with self._lock:
+                new = id(code) not in self._codes
+                known = self._enter(_getframe(1))
+                if new:
+                    _monitoring.set_local_events(self._tool, code, self._local_events)
+                self._near_limit(known)
+        except Exception as error:
+            self._hook_failed(error)
+        if self._channel.interrupted:
+            self._raise_interrupt()
+        return None
+
+    def _on_resume(self, code, _offset):
+        self._record(code, _getframe(1), self._nothing)
+
+    def _on_throw(self, code, _offset, _error):
+        self._record(code, _getframe(1), self._nothing)
+
+    def _on_return(self, code, _offset, value):
+        self._record(code, _getframe(1), self._leave, _RETURN, value)
+
+    def _on_yield(self, code, _offset, value):
+        self._record(code, _getframe(1), self._leave, _SUSPEND, value)
+
+    def _on_unwind(self, code, _offset, error):
+        self._record(code, _getframe(1), self._unwind, error)
+
+    def _on_line(self, code, line):
+        self._record(code, _getframe(1), self._record_line, line)
+
+    def _on_raise(self, code, _offset, error):
+        self._record(code, _getframe(1), self._raise, error)
+
+    def _on_handled(self, code, _offset, _error):
+        self._record(code, _getframe(1), self._catch)
+
+    def _record(self, code, frame, record, *args) -> None:
+        """Calls record(frame, its Frame, *args) under the lock, for code of the user's."""
+        if code.co_filename != self._filename or code.co_name in recorder._COMPREHENSIONS or self.ended:
+            return
+        self._acquire()
+        try:
+            known = self._frames.get(frame)
+            if known is None or known.suspended:
+                known = self._enter(frame)
+            record(frame, known, *args)
+        except Exception as error:
+            self._hook_failed(error)
+        finally:
+            self._release()
+        if self._channel.interrupted:
+            self._raise_interrupt()
+
+    def _nothing(self, _frame, _known) -> None:
+        pass
+
+    def _catch(self, _frame, known) -> None:
+        self._handled(known)
+
+    def _unwind(self, frame, known, error) -> None:
+        self._leave(frame, known, _UNWIND + self._failure(error), raised=True)

@@ -1,0 +1,204 @@
+"""Where a program stops, and what can be done in it meanwhile."""
+
+import protocol
+import pytest
+import recorder_factory
+import recording
+
+GO = {"do": "resume", "mode": "continue"}
+
+
+@pytest.fixture(autouse=True, params=["extension", "python"] if recorder_factory._fast else ["python"])
+def recorder(request, monkeypatch):
+    """Each with both recorders."""
+    if request.param == "python":
+        monkeypatch.setattr(recorder_factory, "_fast", None)
+    return request.param
+
+
+def stopped(run, code, stops, script=None):
+    """Runs code; script is told each stop, yields commands and is sent their answers. Returns
+    the outcome and (reason, line) of each stop."""
+    seen = []
+
+    def play(stop):
+        steps = recording.Reader(run.channel.recorded).steps
+        seen.append((stop["reason"], steps[stop["step"] - 1][1]))
+        yield from script(stop, len(seen)) if script else [GO]
+
+    run.channel.script = play
+    return run(code, watch=True, stops=stops), seen
+
+
+LOOP = "def f(n):\n    x = n * 2\n    return x\nfor i in range(6):\n    y = f(i)\nz = y"
+
+
+def at(line, **more):
+    return {"lines": [{"id": 7, "line": line, **more}]}
+
+
+@pytest.mark.parametrize(
+    "stops, want",
+    [
+        (at(2), [("breakpoint", 2)] * 6),
+        (at(2, condition="n == 3 or i > 4"), [("breakpoint", 2)] * 2),
+        (at(2, hits="2"), [("breakpoint", 2)]),
+        (at(2, hits=">= 5"), [("breakpoint", 2)] * 2),
+        (at(2, hits="%3"), [("breakpoint", 2)] * 2),
+        (at(2, log="n is {n} and {n +}"), []),
+        (at(6), [("breakpoint", 6)]),
+        (at(9), []),
+        ({"entry": True}, [("entry", 1)]),
+        ({"data": [{"id": 1, "frame": 0, "name": "y"}]}, [("data breakpoint", 4)] * 6),
+    ],
+)
+def test_stops(run, stops, want):
+    out, seen = stopped(run, LOOP, stops)
+    assert (out.exception, seen) == (None, want)
+
+
+def test_a_log_point_says_what_it_is_asked_for(run):
+    stopped(run, LOOP, at(2, log="n is {n} and {n +}", hits="2"))
+    assert run.channel.told == [(protocol.LOG, {"text": "n is 1 and <SyntaxError>", "line": 2})]
+
+
+def test_a_condition_that_fails_stops_and_says_so(run):
+    for condition in ("nothing > 1", "1 +", "1 / 0"):
+        _, seen = stopped(run, "x = 1\ny = 2", at(2, condition=condition))
+        assert seen == [("breakpoint", 2)]
+        assert "condition" in run.channel.told[-1][1]["text"]
+
+
+@pytest.mark.parametrize(
+    "mode, want",
+    [
+        ("stepIn", [("breakpoint", 5), ("step", 2), ("step", 3), ("step", 4), ("step", 5)]),
+        ("next", [("breakpoint", 5), ("step", 4), ("step", 5), ("step", 4), ("step", 5)]),
+        ("stepOut", [("breakpoint", 5)]),
+    ],
+)
+def test_stepping(run, mode, want):
+    def script(stop, n):
+        yield {"do": "resume", "mode": mode, **({"stops": {}} if n == 1 else {})}
+
+    _, seen = stopped(run, LOOP, at(5), script)
+    assert seen[:5] == want
+
+
+@pytest.mark.parametrize("mode, first, want", [("next", 4, 5), ("stepIn", 2, 5), ("stepOut", 2, 5), ("next", 2, 5)])
+def test_the_last_expression_is_stepped_to_like_a_statement(run, mode, first, want):
+    def script(stop, n):
+        yield {"do": "resume", "mode": mode} if n == 1 else GO
+
+    out, seen = stopped(run, "def f():\n    return 1\na = 2\nb = f()\na + b", {"lines": [{"id": 1, "line": first, "hits": "1"}]}, script)
+    assert (out.ok, [line for _, line in seen]) == (3, [first, want])
+
+
+def test_step_out_comes_to_the_caller(run):
+    def script(stop, n):
+        yield {"do": "resume", "mode": "stepOut", "stops": {}} if n == 1 else GO
+
+    assert stopped(run, LOOP, at(3), script)[1] == [("breakpoint", 3), ("step", 4)]
+
+
+def test_step_over_await_stays_in_its_task(run):
+    code = "import asyncio\nasync def w(n):\n    a = n\n    await asyncio.sleep(0)\n    b = n\n    return b\nawait asyncio.gather(w(1), w(2))"
+    out, seen = stopped(run, code, at(3, condition="n == 1"), lambda stop, n: [{"do": "resume", "mode": "next"}])
+    assert (out.ok, seen[:4]) == ([1, 2], [("breakpoint", 3), ("step", 4), ("step", 5), ("step", 6)])
+
+
+RAISES = "def f():\n    raise ValueError('v')\ntry:\n    f()\nexcept ValueError:\n    x = 1\nwith open('/dev/null') as file:\n    int('no')"
+
+
+@pytest.mark.parametrize("filters, want", [(["raised"], [("exception", 2), ("exception", 8)]), (["uncaught"], [("exception", 8)]), ([], [])])
+def test_exceptions(run, filters, want):
+    out, seen = stopped(run, RAISES, {"exceptions": filters})
+    assert (out.failure.type, seen) == ("ValueError", want)
+
+
+def test_what_is_asked_for_while_it_stands(run):
+    answers = []
+
+    def script(stop, n):
+        frame = 2
+        for command in (
+            {"do": "evaluate", "expression": "n + 1", "frame": frame},
+            {"do": "evaluate", "expression": "[n, i]", "frame": frame},
+            {"do": "evaluate", "expression": "i * 10", "frame": 1},
+            {"do": "evaluate", "expression": "1 / 0", "frame": frame},
+            {"do": "evaluate", "expression": "import json", "frame": 0},
+            {"do": "evaluate", "expression": "made = 5", "frame": 0, "statements": True},
+            {"do": "set", "name": "n", "expression": "n + 100", "frame": frame},
+            {"do": "set", "name": "i", "expression": "9", "frame": 0},
+            {"do": "set", "name": "no such", "expression": "9", "frame": 0},
+            {"do": "page", "expression": "big", "start": 500000, "count": 2, "frame": 0},
+            {"do": "page", "expression": "table", "start": 1, "count": 1, "frame": 0},
+            {"do": "page", "expression": "pairs", "start": 1, "count": 5, "frame": 0},
+            {"do": "complete", "text": "x = big.app", "frame": frame},
+            {"do": "complete", "text": "mad", "frame": frame},
+            {"do": "evaluate", "expression": "n", "frame": 77},
+        ):
+            answers.append((yield command))
+        yield {**GO, "stops": {}}
+
+    code = "import pandas\nbig = list(range(10 ** 6))\npairs = {'a': 1, 'b': [2]}\ntable = pandas.DataFrame({'u': [1, 2], 'v': ['x', 'y']})\n"
+    out, seen = stopped(run, code + LOOP, at(6), script)
+    assert out.exception is None and seen == [("breakpoint", 6)]
+    assert [a.get("value") for a in answers[:3]] == ["1", "[0, 0]", "0"]
+    assert answers[3]["error"].startswith("ZeroDivisionError") and "SyntaxError" in answers[4]["error"]
+    assert answers[5] == {"value": "", "type": ""} and run("made").ok == 5
+    assert answers[6]["value"] == "100" and "error" in answers[8]
+    assert answers[9] == {"items": [{"name": "[500000]", "value": "500000", "type": "int"}, {"name": "[500001]", "value": "500001", "type": "int"}], "length": 10**6}
+    assert answers[10]["items"][0]["value"] == "{'u': 2, 'v': 'y'}"
+    assert answers[11]["items"] == [{"name": "'b'", "value": "[2]", "type": "list", "length": 1}]
+    assert "append" in answers[12]["names"] and "made" in answers[13]["names"]
+    assert answers[14] == {"error": "this frame has ended"}
+    text = recording.Reader(run.channel.recorded).text
+    assert "set n = 100" in text and "set x = 200" in text  # what was set is seen, and counts
+
+
+def test_threads_wait_while_one_stands(run):
+    code = "import threading\nn = 0\ndef work():\n    global n\n    for _ in range(50):\n        n += 1\nt = [threading.Thread(target=work) for _ in range(2)]\n[x.start() for x in t]\n[x.join() for x in t]\nn"
+
+    def script(stop, count):
+        before = yield {"do": "evaluate", "expression": "n", "frame": 0}
+        after = yield {"do": "evaluate", "expression": "(__import__('time').sleep(0.02), n)[1]", "frame": 0}
+        assert before == after
+        yield {**GO, **({"stops": {}} if count == 3 else {})}
+
+    out, seen = stopped(run, code, at(6), script)
+    assert (out.ok, len(seen)) == (100, 3)
+
+
+def test_attention_stops_at_the_next_line(run):
+    code = "ring()\nx = 1\ny = 2"
+    run.session._names["ring"] = lambda: run.channel.on_attention()
+    assert stopped(run, code, {})[1] == [("attention", 2)]
+
+
+def test_a_closure_is_evaluated_and_its_program_stays_right(run):
+    code = "def make():\n    n = 0\n    def inc():\n        nonlocal n\n        n += 1\n        return n\n    return inc\ninc = make()\n[inc() for _ in range(5)]"
+    out, seen = stopped(run, code, at(6, condition="n % 2 == 0"))
+    assert (out.ok, len(seen)) == ([1, 2, 3, 4, 5], 2)
+
+
+def test_what_is_set_in_frames_is_what_the_program_goes_on_with(run, recorder):
+    answers = []
+
+    def script(stop, n):
+        for command in (
+            {"do": "evaluate", "expression": "b = 20\nnew = 5", "frame": 4, "statements": True},
+            {"do": "set", "name": "shared", "expression": "1000", "frame": 4},
+            {"do": "set", "name": "a", "expression": "100", "frame": 3},
+            {"do": "evaluate", "expression": "b + shared", "frame": 4},
+        ):
+            answers.append((yield command))
+        yield GO
+
+    code = "def outer(a):\n    def inner(b):\n        c = b\n        return c + shared\n    shared = 1\n    d = inner(a)\n    return d + a\nouter(1)"
+    out, seen = stopped(run, code, at(3), script)
+    assert (seen, answers[3]["value"]) == ([("breakpoint", 3)], "1020")
+    if recorder == "extension":
+        assert (answers[2]["value"], out.ok) == ("100", 1120)
+    else:
+        assert "innermost" in answers[2]["error"] and out.ok == 1021

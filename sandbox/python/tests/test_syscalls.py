@@ -1,0 +1,98 @@
+"""Batches of system calls, by the extension and without it: the outcome is the same."""
+
+import ctypes
+import errno
+import importlib.util
+import os
+import sys
+import types
+
+import pytest
+import syscalls
+
+
+@pytest.fixture(params=["extension", "python"])
+def way(request, monkeypatch):
+    """How batches are made."""
+    monkeypatch.setattr(syscalls, "run", request.getfixturevalue("extension").run if request.param == "extension" else syscalls.run_in_python)
+
+
+def test_results_are_arguments_of_later_calls(way, tmp_path):
+    made = syscalls.Batch()
+    fd = made.call("open", "openat", -100, str(tmp_path / "file").encode(), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    copy = made.call("dup", "dup3", fd, 900, os.O_CLOEXEC)
+    made.call("close", "close", fd)
+    made.run()
+    assert made.result(copy) == 900
+    assert os.path.samestat(os.fstat(900), os.stat(tmp_path / "file"))
+    with pytest.raises(OSError):
+        os.fstat(made.result(fd))
+    os.close(900)
+
+
+def test_nothing_is_done_after_a_failure(way, tmp_path):
+    made = syscalls.Batch()
+    made.call("mkdir", "mkdirat", -100, str(tmp_path / "one").encode(), 0o700)
+    made.call("again", "mkdirat", -100, str(tmp_path / "one").encode(), 0o700, tolerate=errno.EEXIST)
+    made.call("below nothing", "mkdirat", -100, str(tmp_path / "no/two").encode(), 0o700, tolerate=errno.EEXIST)
+    made.call("mkdir", "mkdirat", -100, str(tmp_path / "three").encode(), 0o700)
+    with pytest.raises(OSError, match="below nothing: No such file") as raised:
+        made.run()
+    assert raised.value.errno == errno.ENOENT
+    assert made.failed() == 2
+    assert sorted(os.listdir(tmp_path)) == ["one"]
+
+
+def test_what_is_expected_is_compared(way):
+    made = syscalls.Batch()
+    parent = made.call("getppid", "getppid")
+    made.expect("the parent", parent, os.getppid(), errno.ESRCH)
+    made.run()
+    made.expect("another parent", parent, os.getppid() + 1, errno.ESRCH)
+    with pytest.raises(ProcessLookupError, match="another parent"):
+        made.run()
+
+
+def test_what_is_given_and_stores(way, tmp_path):
+    made = syscalls.Batch()
+    number, buffer = syscalls.given(3), ctypes.create_string_buffer(8)
+    opened = made.call("open", "openat", -100, str(tmp_path).encode(), os.O_RDONLY | os.O_CLOEXEC)
+    made.store(buffer, 4, opened)
+    made.call("make", "mkdirat", -100, made.digits(number), 0o700)
+    made.call("close", "close", number)
+    os.chdir(tmp_path)
+    for want in (950, 951):
+        os.dup2(0, want)
+        made.run(-1, -1, -1, want)
+        assert os.path.isdir(tmp_path / str(want))
+        with pytest.raises(OSError):
+            os.fstat(want)
+        fd = int.from_bytes(buffer.raw[4:], sys.byteorder)
+        assert fd == made.result(opened) and buffer.raw[:4] == bytes(4)
+        os.close(fd)
+
+
+@pytest.mark.parametrize("number", [0, 7, 10, 65535, (1 << 63) - 1])
+def test_digits(way, number):
+    made = syscalls.Batch()
+    text = made.digits(syscalls.given(0))
+    made.run(number)
+    assert text.value == str(number).encode()
+
+
+def test_only_a_batch_is_one(extension):
+    for wrong in (bytearray(7), bytearray(80), bytearray(96)):
+        with pytest.raises(ValueError, match="not a batch"):
+            extension.run(wrong)
+    with pytest.raises(BufferError):
+        extension.run(bytes(88))
+
+
+def test_an_extension_of_another_version_is_not_used(extension, monkeypatch):
+    assert extension.ABI_VERSION == syscalls.ABI_VERSION
+    for version, used in ((syscalls.ABI_VERSION, True), (syscalls.ABI_VERSION - 1, False), (None, False)):
+        monkeypatch.setitem(sys.modules, "syscall_batch", types.SimpleNamespace(run=len, **({} if version is None else {"ABI_VERSION": version})))
+        spec = importlib.util.spec_from_file_location("another_batch", syscalls.__file__)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        assert (module.syscall_batch is not None) == used and (module.run is len) == used
