@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log"
@@ -15,82 +16,78 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Config is what a Broker is made of. Only Hosts has to be given; without it
-// everything is refused.
+// Config configures a Broker. Without Hosts the Broker rejects every request; the other fields have defaults.
 type Config struct {
 	Hosts  policy.Hosts
 	Limits Limits
 
-	// Asked is called for each connection that is asked for, before its name is looked up,
-	// and Opened when it has been made, before anything passes; an error, which the code
-	// is told, ends it there. Log is called once for each that is over, refused ones too,
-	// before Serve returns. They are called from many goroutines, and told the number of
-	// the connection, from 0.
+	// The callbacks get the number of the connection, from 0, and are called from many goroutines.
+	//
+	// OnRequest is called before the name of a requested host is resolved, OnConnect after the connection is made and
+	// before any byte passes. If one returns an error, the connection ends there and the client gets the error.
+	// OnEnd is called once for each connection that has ended, also a rejected one, before Serve returns.
 	OnRequest func(number int64, c sandbox.Connection) error
 	OnConnect func(number int64, c sandbox.Connection) error
 	OnEnd     func(number int64, c sandbox.Connection)
 
 	Resolve        func(ctx context.Context, name string) ([]netip.Addr, error)   // nil: the machine's resolver
 	Dial           func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // nil: TCP
-	LocalAddresses func() ([]netip.Addr, error)                                   // the machine's own addresses; nil: those of its interfaces
+	LocalAddresses func() ([]netip.Addr, error)                                   // nil: those of the machine's interfaces
 	Clock          func() time.Time                                               // nil: time.Now
 }
 
-// Limits bounds a Broker. The zero value of a field means its default.
+// Limits bounds a Broker. A field that is zero has its default.
 type Limits struct {
-	HeaderTimeout  time.Duration // for the whole head of a request; 10 s
+	HeaderTimeout  time.Duration // for the header of a request; 10 s
 	ConnectTimeout time.Duration // for resolving and connecting; 10 s
-	IdleTimeout    time.Duration // without a byte either way; 2 min
-	MaxDuration    time.Duration // for one connection; 10 min
-	MaxHeaderBytes int           // of a request or an answer; 64 KiB
-	MaxConnections int           // at a time; 64. One more is answered 503
-	MaxBytes       int64         // both ways, of all connections together; 1 GiB
+	IdleTimeout    time.Duration // without a byte in either direction; 2 min
+	MaxDuration    time.Duration // of a connection; 10 min
+	MaxHeaderBytes int           // of a request or a response; 64 KiB
+	MaxConnections int           // at a time; 64. The client gets 503 for one more
+	MaxBytes       int64         // in both directions, of all connections together; 1 GiB
 }
 
 func (l Limits) orDefaults() Limits {
 	return Limits{
-		HeaderTimeout: or(l.HeaderTimeout, 10*time.Second), ConnectTimeout: or(l.ConnectTimeout, 10*time.Second), IdleTimeout: or(l.IdleTimeout, 2*time.Minute), MaxDuration: or(l.MaxDuration, 10*time.Minute),
-		MaxHeaderBytes: or(l.MaxHeaderBytes, 64<<10), MaxConnections: or(l.MaxConnections, 64), MaxBytes: or(l.MaxBytes, 1<<30),
+		HeaderTimeout:  cmp.Or(l.HeaderTimeout, 10*time.Second),
+		ConnectTimeout: cmp.Or(l.ConnectTimeout, 10*time.Second),
+		IdleTimeout:    cmp.Or(l.IdleTimeout, 2*time.Minute),
+		MaxDuration:    cmp.Or(l.MaxDuration, 10*time.Minute),
+		MaxHeaderBytes: cmp.Or(l.MaxHeaderBytes, 64<<10),
+		MaxConnections: cmp.Or(l.MaxConnections, 64),
+		MaxBytes:       cmp.Or(l.MaxBytes, 1<<30),
 	}
 }
 
-func or[T comparable](given, otherwise T) T {
-	var zero T
-	if given == zero {
-		return otherwise
-	}
-	return given
-}
-
-// Broker connects one sandbox to its allowed hosts, for one run.
+// Broker connects one sandbox to its allowed hosts during one run.
 type Broker struct {
 	Config
-	moved  atomic.Int64 // bytes, both ways, of all flows
-	active atomic.Int64 // flows
-	flows  atomic.Int64 // in all
+	totalBytes atomic.Int64 // in both directions, of all flows
+	active     atomic.Int64 // flows that connect or are connected
+	flows      atomic.Int64 // that were started
 }
 
-// New makes a Broker; it does nothing until Serve.
+// New returns a Broker, which does nothing until Serve.
 func New(c Config) *Broker {
 	c.Limits = c.Limits.orDefaults()
-	if c.OnEnd == nil {
-		c.OnEnd = func(int64, sandbox.Connection) {}
-	}
-	none := func(int64, sandbox.Connection) error { return nil }
+	allow := func(int64, sandbox.Connection) error { return nil }
 	if c.OnRequest == nil {
-		c.OnRequest = none
+		c.OnRequest = allow
 	}
 	if c.OnConnect == nil {
-		c.OnConnect = none
+		c.OnConnect = allow
+	}
+	if c.OnEnd == nil {
+		c.OnEnd = func(int64, sandbox.Connection) {}
 	}
 	if c.Resolve == nil {
 		c.Resolve = resolve
 	}
 	if c.Dial == nil {
-		c.Dial = dial
+		c.Dial = dialTCP
 	}
 	if c.LocalAddresses == nil {
-		c.LocalAddresses = own
+		c.LocalAddresses = interfaceAddresses
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
@@ -98,69 +95,74 @@ func New(c Config) *Broker {
 	return &Broker{Config: c}
 }
 
-// Environment is the variables by which programs find the proxy that listens at
-// address, in both ways of writing them that are in use.
+// Environment returns the environment variables that tell programs the address of the proxy, in both spellings that
+// programs read.
 func Environment(address string) map[string]string {
 	url := "http://" + address
-	return map[string]string{"HTTP_PROXY": url, "HTTPS_PROXY": url, "http_proxy": url, "https_proxy": url, "NO_PROXY": "", "no_proxy": ""}
+	return map[string]string{
+		"HTTP_PROXY": url, "HTTPS_PROXY": url, "http_proxy": url, "https_proxy": url, "NO_PROXY": "", "no_proxy": "",
+	}
 }
 
-// Serve brokers what connects to the listener until ctx ends, which is no
-// error. It closes the listener, ends every connection, and returns when all have
-// been logged.
+// Serve serves the clients that connect to the listener until ctx ends, and then returns nil. It closes the listener
+// and all connections, and returns after OnEnd has been called for each flow.
 func (b *Broker) Serve(ctx context.Context, l net.Listener) error {
-	// Of its own, so that its end has a cause that records can tell.
-	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	s := &serving{Broker: b}
+	// The flows have a context of their own, whose cause their records tell.
+	flowCtx, endFlows := context.WithCancelCause(context.WithoutCancel(ctx))
+	h := &handler{Broker: b}
 	server := &http.Server{
-		Handler: s, BaseContext: func(net.Listener) context.Context { return base },
-		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, clientKey{}, c) },
-		ReadHeaderTimeout: b.Limits.HeaderTimeout, IdleTimeout: b.Limits.IdleTimeout, MaxHeaderBytes: b.Limits.MaxHeaderBytes,
-		DisableGeneralOptionsHandler: true, ErrorLog: log.New(io.Discard, "", 0),
+		Handler:     h,
+		BaseContext: func(net.Listener) context.Context { return flowCtx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, clientConnKey{}, c)
+		},
+		ReadHeaderTimeout: b.Limits.HeaderTimeout, IdleTimeout: b.Limits.IdleTimeout,
+		MaxHeaderBytes: b.Limits.MaxHeaderBytes, DisableGeneralOptionsHandler: true, ErrorLog: log.New(io.Discard, "", 0),
 	}
 	stop := context.AfterFunc(ctx, func() {
-		end(errEnded) // before a closed client can look like one that left
+		endFlows(errRunEnded) // before Close, which looks like a client that left
 		server.Close()
 	})
-	// Twice the flows: room for clients that wait between requests, and for saying no.
-	err := server.Serve(newGate(l, 2*b.Limits.MaxConnections))
-	asked := !stop()
-	end(errEnded)
+	// Twice the flows: clients may wait between requests, and a rejection takes a connection, too.
+	err := server.Serve(newLimitedListener(l, 2*b.Limits.MaxConnections))
+	ctxEnded := !stop()
+	endFlows(errRunEnded)
 	server.Close()
-	s.wait()
-	if asked {
+	h.wait()
+	if ctxEnded {
 		return nil
 	}
 	return err
 }
 
-// serving is one call of Serve: it keeps count of the requests under way.
-type serving struct {
+// handler handles the requests of one call of Serve, and counts them.
+type handler struct {
 	*Broker
-	mu     sync.Mutex
-	closed bool
-	work   sync.WaitGroup
+	mu       sync.Mutex
+	closed   bool
+	requests sync.WaitGroup
 }
 
-// enter admits a request, until wait has been called.
-func (s *serving) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+// startRequest reports whether a request may start: not after wait.
+func (h *handler) startRequest() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
 		return false
 	}
-	s.work.Add(1)
+	h.requests.Add(1)
 	return true
 }
 
-func (s *serving) wait() {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	s.work.Wait()
+// wait returns when all requests have ended.
+func (h *handler) wait() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.requests.Wait()
 }
 
-// clientKey is where a request's context has the connection that it came by.
-type clientKey struct{}
+// clientConnKey is the key under which the context of a request has the client's connection.
+type clientConnKey struct{}
 
-func client(r *http.Request) net.Conn { return r.Context().Value(clientKey{}).(net.Conn) }
+func clientConn(r *http.Request) net.Conn { return r.Context().Value(clientConnKey{}).(net.Conn) }

@@ -15,32 +15,33 @@ import (
 	"glasshouse/sandbox"
 )
 
-// no is why a request is not brokered. Its reason is one line of ASCII that names the
-// host, because it stands in the status line of the answer.
-type no struct {
-	code   int
+// rejection says why a request gets no connection. The reason is one line of ASCII that names the host, because it is
+// in the status line of the response.
+type rejection struct {
+	code   int // of HTTP
 	status sandbox.ConnectionStatus
 	reason string
 	advice string // for the body
 }
 
-func refused(reason, advice string) *no {
-	return &no{http.StatusForbidden, sandbox.ConnectionRefused, reason, advice}
+// refused returns the rejection of a host that the sandbox may not reach.
+func refused(reason, advice string) *rejection {
+	return &rejection{http.StatusForbidden, sandbox.ConnectionRefused, reason, advice}
 }
 
-func failed(code int, reason string) *no {
-	return &no{code: code, status: sandbox.ConnectionFailed, reason: reason}
+// failed returns the rejection of a host that cannot be reached.
+func failed(code int, reason string) *rejection {
+	return &rejection{code: code, status: sandbox.ConnectionFailed, reason: reason}
 }
 
-// maxAddresses is how many addresses of one name are tried.
-const maxAddresses = 8
+const maxAddresses = 8 // of a name that are tried
 
-// connect makes the connection to a target, or says why there is none.
-func (b *Broker) connect(ctx context.Context, to policy.Target) (net.Conn, netip.AddrPort, *no) {
+// connect connects to a target, or returns why it does not.
+func (b *Broker) connect(ctx context.Context, to policy.Target) (net.Conn, netip.AddrPort, *rejection) {
 	var none netip.AddrPort
 	if !b.Hosts.Allows(to) {
-		return nil, none, refused(to.String()+" is not in allowed_hosts",
-			"This sandbox reaches only the hosts and ports of its config key allowed_hosts, which a new sandbox may be created with.")
+		return nil, none, refused(to.String()+" is not in allowed_hosts", "This sandbox reaches only the hosts and ports "+
+			"of its config key allowed_hosts, which can be set when a sandbox is created.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.Limits.ConnectTimeout)
 	defer cancel()
@@ -48,49 +49,51 @@ func (b *Broker) connect(ctx context.Context, to policy.Target) (net.Conn, netip
 	if to.Name != "" {
 		var err error
 		if addrs, err = b.Resolve(ctx, to.Name); err != nil || len(addrs) == 0 {
-			return nil, none, failed(unreachable(ctx), to.String()+" could not be resolved"+because(err))
+			return nil, none, failed(errorCode(ctx), to.String()+" could not be resolved"+describe(err))
 		}
 	}
-	if why := b.check(to, addrs); why != nil {
-		return nil, none, why
+	if r := b.checkAddresses(to, addrs); r != nil {
+		return nil, none, r
 	}
 	addrs = addrs[:min(len(addrs), maxAddresses)]
 	var err error
 	for i, addr := range addrs {
 		at := netip.AddrPortFrom(addr.Unmap(), to.Port)
 		var c net.Conn
-		if c, err = b.try(ctx, at, len(addrs)-i); err == nil {
+		if c, err = b.dialWithShare(ctx, at, len(addrs)-i); err == nil {
 			return c, at, nil
 		}
 	}
-	return nil, none, failed(unreachable(ctx), to.String()+" could not be reached"+because(err))
+	return nil, none, failed(errorCode(ctx), to.String()+" could not be reached"+describe(err))
 }
 
-// check refuses a target where any of its addresses is out of bounds: an answer that
-// mixes public and inner addresses is not one to pick from.
-func (b *Broker) check(to policy.Target, addrs []netip.Addr) *no {
-	mine, err := b.LocalAddresses()
+// checkAddresses refuses a target if any of its addresses may not be reached. A name server that mixes public and
+// internal addresses is not trusted with either.
+func (b *Broker) checkAddresses(to policy.Target, addrs []netip.Addr) *rejection {
+	local, err := b.LocalAddresses()
 	if err != nil {
 		return failed(http.StatusBadGateway, "the machine's own addresses could not be listed")
 	}
 	for _, addr := range addrs {
 		addr = addr.Unmap()
-		why, advice := b.Hosts.Refuses(addr, to.Port), "Such an address is reached only where allowed_hosts names it as an address, alone or in a range, with its port."
-		if policy.Reserved(addr) == "" && slices.Contains(mine, addr) {
-			why, advice = "an address of this service's own machine", "It is not reached from a sandbox."
+		reason := b.Hosts.Refuses(addr, to.Port)
+		advice := "Such an address is reached only if allowed_hosts has the address or its range, with the port."
+		if policy.Reserved(addr) == "" && slices.Contains(local, addr) {
+			reason, advice = "an address of this service's own machine", "A sandbox cannot reach it."
 		}
-		if why != "" && to.Name != "" {
-			return refused(fmt.Sprintf("%s resolves to %s, %s, which is not in allowed_hosts", to, addr.WithZone(""), why), advice)
-		} else if why != "" {
-			return refused(fmt.Sprintf("%s is %s", to, why), advice)
+		if reason != "" && to.Name != "" {
+			text := fmt.Sprintf("%s resolves to %s, %s, which is not in allowed_hosts", to, addr.WithZone(""), reason)
+			return refused(text, advice)
+		} else if reason != "" {
+			return refused(fmt.Sprintf("%s is %s", to, reason), advice)
 		}
 	}
 	return nil
 }
 
-// try connects to one address within its share of the time, so that one that never
-// answers leaves some to those after it.
-func (b *Broker) try(ctx context.Context, at netip.AddrPort, left int) (net.Conn, error) {
+// dialWithShare dials one address within its share of the remaining time, so that an address that does not answer
+// leaves time for those after it. left is the number of addresses that are left, this one included.
+func (b *Broker) dialWithShare(ctx context.Context, at netip.AddrPort, left int) (net.Conn, error) {
 	if end, ok := ctx.Deadline(); ok && left > 1 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
@@ -99,16 +102,16 @@ func (b *Broker) try(ctx context.Context, at netip.AddrPort, left int) (net.Conn
 	return b.Dial(ctx, at)
 }
 
-func unreachable(ctx context.Context) int {
+func errorCode(ctx context.Context) int {
 	if ctx.Err() != nil {
 		return http.StatusGatewayTimeout
 	}
 	return http.StatusBadGateway
 }
 
-// because says in a few words of its own what went wrong: errors of the system name
-// the machine's name servers and addresses.
-func because(err error) string {
+// describe returns the cause of an error in words of its own: the texts of system errors contain the machine's name
+// servers and addresses.
+func describe(err error) string {
 	var dns *net.DNSError
 	var timeout interface{ Timeout() bool }
 	switch {
@@ -122,18 +125,17 @@ func because(err error) string {
 	return ""
 }
 
-// resolve asks for the absolute name: the machine's search list must not make
-// another host of it.
+// resolve looks up the absolute name. The trailing dot keeps the machine's search list from making another host of it.
 func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
 }
 
-func dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+func dialTCP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", to.String())
 }
 
-func own() ([]netip.Addr, error) {
+func interfaceAddresses() ([]netip.Addr, error) {
 	nets, err := net.InterfaceAddrs()
 	var list []netip.Addr
 	for _, n := range nets {

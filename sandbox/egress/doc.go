@@ -1,31 +1,34 @@
-// Package egress is the broker through which a sandbox with the network
-// switched on reaches the hosts of its allowed_hosts, and nothing else does.
+// Package egress is the proxy through which a sandbox with network access reaches the hosts of its allowed_hosts, and
+// no others:
 //
-//	inside, a network of its own          outside
+//	network namespace of the sandbox         outside
 //	user code ── HTTP proxy ──▶ listener ── Broker ── checked address ──▶ host
 //	             127.0.0.1:3128
 //
-// The sandbox's network namespace has a loopback and no way out. The one listener
-// in it was bound before user code was there and is served by Go from outside, so
-// whoever connects is that sandbox, and the Broker needs no other proof. User code
-// can say anything to it: all that is read is bounded in size and time.
+//	broker := egress.New(egress.Config{Hosts: hosts})
+//	err := broker.Serve(ctx, listener) // until ctx ends
 //
-// The Broker is an HTTP/1.1 forward proxy. CONNECT, which TLS takes, becomes a
-// tunnel of bytes that are not looked into; a request with an absolute http URL is
-// sent on over a connection of its own, so no answer can be taken for another's.
-// A host is checked against the list before its name is looked up, so no name server
-// hears of a name that is not allowed. The Broker itself resolves a name, once,
-// checks every address of the answer, and connects to one of exactly these: a name that
-// resolves to something else a moment later (rebinding) gains nothing. A redirect is the
-// client's to follow, and comes back here as a new request.
+// The network namespace has a loopback interface and no route out. The listener was bound before user code ran and is
+// served by Go from outside, so every connection to it comes from that sandbox. User code may send anything: everything
+// that the Broker reads is bounded in size and time.
 //
-// A no is an HTTP answer whose status line says why, because that line is what
-// Python's libraries show of a proxy's refusal; the body says it at more length.
+// # Responsibilities
 //
-// Serve owns the listener and everything accepted from it. For each connection
-// from inside net/http runs one goroutine; a tunnel has one more, a plain request those
-// of its transport. Each brokered connection is a flow: it counts bytes and is ended
-// by the first of both ends done, idleness, its whole time, the bytes of the broker,
-// or the end of Serve's context; ending closes both its sockets. Serve returns when
-// every flow has ended and has been logged.
+//  1. HTTP/1.1 forward proxy. CONNECT, which TLS uses, opens a tunnel of opaque bytes. A request with an absolute http
+//     URL is forwarded over a connection of its own, so no response can be taken for another's.
+//  2. Checks before any contact. A host is compared with allowed_hosts before its name is resolved, so no name server
+//     learns a name that is not allowed. The Broker resolves a name once, checks all its addresses, and connects to one
+//     of these: a name that resolves to another address a moment later (DNS rebinding) gains nothing. The client
+//     follows a redirect with a new request, which is checked as the first was.
+//  3. Reasons. A rejection is an HTTP response whose status line has the reason, because Python's libraries show that
+//     line; the body has more details.
+//  4. Records. Each connection is a flow, which counts bytes. A flow ends when both sides are done, after an idle time,
+//     after its maximum duration, when the run has used its bytes, or with the context of Serve. Config.OnEnd gets the
+//     record of every flow, rejected ones too.
+//
+// # Goroutines
+//
+// Serve owns the listener and the connections from it. net/http runs one goroutine for each connection of a client. A
+// tunnel has one more, a forwarded request those of its transport. The end of a flow closes both its sockets. Serve
+// returns after all flows have ended and OnEnd has been called for each.
 package egress

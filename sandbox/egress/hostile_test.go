@@ -14,10 +14,10 @@ import (
 	"glasshouse/sandbox/egress"
 )
 
-// What is not a proxy's request gets an answer of its own and reaches nobody.
-func TestMalformed(t *testing.T) {
+// A request that a proxy does not take gets an error and reaches no host.
+func TestMalformedRequestsAreRejected(t *testing.T) {
 	world := newInternet()
-	s := serve(t, world, "*.example *")
+	s := startBroker(t, world, "*.example *")
 	for request, code := range map[string]string{
 		"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n":                                                "400",
 		"OPTIONS * HTTP/1.1\r\nHost: a.example\r\n\r\n":                                            "400",
@@ -52,18 +52,18 @@ func TestMalformed(t *testing.T) {
 		"GET http://a.example/ HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 200_000):          "431",
 		"GET http://a.example/ HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X: x\r\n", 40_000):       "431",
 	} {
-		if answer := s.say(request); !strings.HasPrefix(answer, "HTTP/1.1 "+code+" ") {
-			t.Errorf("%.80q: %.200q", request, answer)
+		if answer := s.send(request); !strings.HasPrefix(answer, "HTTP/1.1 "+code+" ") {
+			t.Errorf("%.80q: got %.200q, want %s", request, answer, code)
 		}
 	}
-	if log := s.stop(); len(log)+len(world.looked)+len(world.dialled) > 0 {
-		t.Errorf("%+v, looked up %v, connected to %v", log, world.looked, world.dialled)
+	if log := s.stop(); len(log)+len(world.resolved)+len(world.dialed) > 0 {
+		t.Errorf("got records %+v, names resolved %v, addresses dialed %v; want none", log, world.resolved, world.dialed)
 	}
 }
 
-// Whatever a request says of its length, the host sees exactly one, on a connection
-// of its own; what follows is a request to the broker, judged by itself.
-func TestSmuggling(t *testing.T) {
+// However a request states its length, the host gets one request, on a connection of its own. The bytes after it are a
+// request to the broker, which is checked by itself.
+func TestSmuggledRequestsDoNotReachTheHost(t *testing.T) {
 	const hidden = "GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n"
 	for name, request := range map[string]string{
 		"CL and TE":         "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
@@ -81,11 +81,11 @@ func TestSmuggling(t *testing.T) {
 	} {
 		world := newInternet()
 		seen := make(chan string, 10)
-		gone := world.listen(t, "data.example", "44.1.1.1", "80", func(c *net.TCPConn) {
+		gone := world.addServer(t, "data.example", "44.1.1.1", "80", func(c *net.TCPConn) {
 			in := bufio.NewReader(c)
 			r, err := http.ReadRequest(in)
 			if err != nil {
-				return // the broker thought better of it, and closed
+				return // the broker closed the connection
 			}
 			body, err := io.ReadAll(r.Body)
 			if err == nil {
@@ -94,65 +94,63 @@ func TestSmuggling(t *testing.T) {
 			rest, _ := io.ReadAll(in)
 			seen <- fmt.Sprintf("%s%s", body, rest)
 		})
-		s := serve(t, world, "data.example")
-		answer := s.say(request)
+		s := startBroker(t, world, "data.example")
+		answer := s.send(request)
 		log := s.stop()
 		for _, c := range log[min(1, len(log)):] {
 			if c.Host != "evil.test" || c.Status != sandbox.ConnectionRefused {
-				t.Errorf("%s: %+v", name, c)
+				t.Errorf("%s: got record %+v, want a refused evil.test", name, c)
 			}
 		}
 		gone()
 		close(seen)
 		for got := range seen {
 			if strings.Contains(got, "evil") {
-				t.Errorf("%s: the host was sent %q", name, got)
+				t.Errorf("%s: the host got the hidden request: %q", name, got)
 			}
 		}
 		if strings.Count(answer, "HTTP/1.1 200") > 1 || !strings.Contains(answer, "HTTP/1.1 ") {
-			t.Errorf("%s: %q", name, answer)
+			t.Errorf("%s: got responses %q, want at most one 200", name, answer)
 		}
 	}
 }
 
-// A head that never ends, a body that never comes, an answer that is not read: each
-// is cut, and the broker goes on.
-func TestSlow(t *testing.T) {
+// A header or a body that does not come and a response that is not read end their connections.
+func TestSlowClientsAreCut(t *testing.T) {
 	world := newInternet()
-	world.web(t, "data.example", "44.1.1.1", func(w http.ResponseWriter, r *http.Request) {
+	world.addWebServer(t, "data.example", "44.1.1.1", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == "POST" {
 			io.Copy(io.Discard, r.Body)
 			return
 		}
 		io.Copy(w, zeros{})
 	})
-	s := serve(t, world, "data.example", func(c *egress.Config) {
+	s := startBroker(t, world, "data.example", func(c *egress.Config) {
 		c.Limits.HeaderTimeout, c.Limits.IdleTimeout = 100*time.Millisecond, 100*time.Millisecond
 	})
 	for name, text := range map[string]string{
 		"nothing": "", "half a line": "GET http://da", "half a head": "GET http://data.example/ HTTP/1.1\r\nHost: x\r\nX: ",
 		"half a body": "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf",
 	} {
-		if answer := s.say(text); strings.Contains(answer, "200 OK") {
-			t.Errorf("%s: %q", name, answer)
+		if answer := s.send(text); strings.Contains(answer, "200 OK") {
+			t.Errorf("%s: got %q, want no success", name, answer)
 		}
 	}
-	deaf := s.dialProxy() // reads no answer, while the host has no end of one
+	deaf := s.dialProxy() // does not read the response, which does not end
 	io.WriteString(deaf, "GET http://data.example/ HTTP/1.1\r\nHost: x\r\n\r\n")
-	log := s.finished(2)
+	log := s.waitForRecords(2)
 	for _, c := range log {
 		if !strings.Contains(c.Reason, "no byte for too long") {
-			t.Errorf("%+v", c)
+			t.Errorf("record: got %+v, want it cut as idle", c)
 		}
 	}
 }
 
-// Each of many clients that drip a head a byte at a time is out of the door in time,
-// and the others are served meanwhile.
-func TestSlowLoris(t *testing.T) {
+// Many clients that send their header byte by byte are cut in time, and other clients are served meanwhile.
+func TestSlowLorisClientsAreCut(t *testing.T) {
 	world := newInternet()
-	world.web(t, "data.example", "44.1.1.1", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "served") })
-	s := serve(t, world, "data.example", func(c *egress.Config) { c.Limits.HeaderTimeout, c.Limits.MaxConnections = 300*time.Millisecond, 60 })
+	world.addWebServer(t, "data.example", "44.1.1.1", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "served") })
+	s := startBroker(t, world, "data.example", func(c *egress.Config) { c.Limits.HeaderTimeout, c.Limits.MaxConnections = 300*time.Millisecond, 60 })
 	ended := make(chan error, 100)
 	for range cap(ended) {
 		c := s.dialProxy()
@@ -169,13 +167,13 @@ func TestSlowLoris(t *testing.T) {
 		go io.Copy(io.Discard, c)
 	}
 	if _, body := get(t, s.client(), "http://data.example/"); body != "served" {
-		t.Errorf("%q", body)
+		t.Errorf("another client: got %q, want served", body)
 	}
 	for range cap(ended) {
 		select {
 		case <-ended:
-		case <-time.After(patience):
-			t.Fatal("a slow client is still there")
+		case <-time.After(testTimeout):
+			t.Fatal("a slow client is still connected")
 		}
 	}
 }

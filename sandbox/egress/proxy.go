@@ -17,171 +17,179 @@ import (
 	"glasshouse/sandbox"
 )
 
-// grace is how long an ended client may take to read what is left to be told.
-const grace = time.Second
+const (
+	drainTimeout  = time.Second // for a client to read the rest of a response after its flow has ended
+	maxDrainBytes = 256 << 10   // of a request that was rejected
 
-// via is how the broker names itself in what it sends on (RFC 9110, 7.6.3).
-const via = "1.1 glasshouse"
+	via = "1.1 glasshouse" // how the Broker names itself in forwarded messages (RFC 9110, 7.6.3)
+)
 
-// ServeHTTP brokers one request of a client inside.
-func (s *serving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
+// ServeHTTP handles one request of a client in the sandbox.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !h.startRequest() {
 		panic(http.ErrAbortHandler)
 	}
-	defer s.work.Done()
-	to, why := target(r)
-	if why != nil {
-		answer(w, r, why)
+	defer h.requests.Done()
+	to, rejected := parseTarget(r)
+	if rejected != nil {
+		writeRejection(w, r, rejected)
 		return
 	}
-	f := s.begin(r.Context(), to)
+	f := h.newFlow(r.Context(), to)
 	defer f.finish()
-	if why = s.admit(to); why == nil {
-		defer s.active.Add(-1)
-		why = s.carry(w, r, f, to)
+	if rejected = h.reserve(to); rejected == nil {
+		defer h.active.Add(-1)
+		rejected = h.connectAndForward(w, r, f, to)
 	}
-	if why != nil {
-		f.fail(why)
-		answer(w, r, why)
+	if rejected != nil {
+		f.reject(rejected)
+		writeRejection(w, r, rejected)
 	}
 }
 
-// target reads which host and port a request is for.
-func target(r *http.Request) (policy.Target, *no) {
+// parseTarget returns the host and port that a request is for.
+func parseTarget(r *http.Request) (policy.Target, *rejection) {
 	var to policy.Target
 	var err error
 	switch {
 	case r.Method == http.MethodConnect && (r.ContentLength != 0 || len(r.TransferEncoding) > 0):
-		return to, malformed("a CONNECT has no body")
+		return to, badRequest("a CONNECT has no body")
 	case r.Method == http.MethodConnect:
 		to, err = policy.ParseTarget(r.RequestURI, 0)
 	case r.Method == http.MethodTrace:
-		return to, &no{code: http.StatusMethodNotAllowed, reason: "TRACE is not passed on"}
+		return to, &rejection{code: http.StatusMethodNotAllowed, reason: "TRACE is not forwarded"}
 	case r.URL.Scheme == "https":
-		return to, malformed("an https URL is asked for with CONNECT")
+		return to, badRequest("an https URL takes a CONNECT")
 	case r.URL.Scheme != "http" || r.URL.Host == "":
-		return to, malformed("this is an HTTP proxy: a request names an absolute http URL, or is a CONNECT")
+		return to, badRequest("this is an HTTP proxy: send a request with an absolute http URL, or a CONNECT")
 	default:
 		to, err = policy.ParseTarget(r.URL.Host, 80)
 	}
 	if err != nil {
-		return to, malformed("the target " + err.Error())
+		return to, badRequest("the target " + err.Error())
 	}
 	return to, nil
 }
 
-func malformed(reason string) *no { return &no{code: http.StatusBadRequest, reason: reason} }
+func badRequest(reason string) *rejection {
+	return &rejection{code: http.StatusBadRequest, reason: reason}
+}
 
-// admit takes one of the places for connections, which the caller gives back.
-func (s *serving) admit(to policy.Target) *no {
-	if s.moved.Load() > s.Limits.MaxBytes {
-		return &no{http.StatusForbidden, sandbox.ConnectionRefused, fmt.Sprintf("%s: this run has used all its %d bytes of network", to, s.Limits.MaxBytes), ""}
+// reserve counts a connection as active, or rejects one over the limits. The caller ends the count.
+func (h *handler) reserve(to policy.Target) *rejection {
+	if h.totalBytes.Load() > h.Limits.MaxBytes {
+		return refused(fmt.Sprintf("%s: this run has used all its %d bytes of network", to, h.Limits.MaxBytes), "")
 	}
-	if s.active.Add(1) > int64(s.Limits.MaxConnections) {
-		s.active.Add(-1)
-		return &no{http.StatusServiceUnavailable, sandbox.ConnectionRefused, fmt.Sprintf("%s: this sandbox has %d connections open, which is all that it may", to, s.Limits.MaxConnections), ""}
+	if h.active.Add(1) > int64(h.Limits.MaxConnections) {
+		h.active.Add(-1)
+		reason := fmt.Sprintf("%s: this sandbox has %d connections open, which is its maximum", to, h.Limits.MaxConnections)
+		return &rejection{code: http.StatusServiceUnavailable, status: sandbox.ConnectionRefused, reason: reason}
 	}
 	return nil
 }
 
-// carry connects and passes everything on. It returns a no only while nothing of an
-// answer has been sent.
-func (s *serving) carry(w http.ResponseWriter, r *http.Request, f *flow, to policy.Target) *no {
-	if why := f.ask(to); why != nil {
-		return why
+// connectAndForward connects to the target and forwards the request or opens a tunnel. It returns a rejection only if
+// no byte of a response was sent.
+func (h *handler) connectAndForward(w http.ResponseWriter, r *http.Request, f *flow, to policy.Target) *rejection {
+	if rejected := f.onRequest(to); rejected != nil {
+		return rejected
 	}
-	c, at, why := s.connect(f.ctx, to)
-	if why != nil {
-		if cause := f.cut(); cause != nil {
-			why.reason = to.String() + " " + cause.Error()
+	c, at, rejected := h.connect(f.ctx, to)
+	if rejected != nil {
+		if cause := f.cutCause(); cause != nil {
+			rejected.reason = to.String() + " " + cause.Error()
 		}
-		return why
+		return rejected
 	}
-	upstream := f.through(c)
+	upstream := f.wrap(c)
 	defer upstream.Close()
-	if why := f.open(to, at); why != nil {
-		return why
+	if rejected := f.onConnect(to, at); rejected != nil {
+		return rejected
 	}
 	if r.Method == http.MethodConnect {
 		tunnel(w, f, upstream)
 		return nil
 	}
-	return s.forward(w, r, f, to, upstream)
+	return h.forward(w, r, f, to, upstream)
 }
 
-// tunnel passes bytes both ways until both ends are done. One that has said all it
-// has to say may still listen.
-func tunnel(w http.ResponseWriter, f *flow, upstream *counted) {
-	inside, buffered, err := http.NewResponseController(w).Hijack()
+// tunnel copies bytes in both directions until both sides are done. A side that has sent everything may still receive.
+func tunnel(w http.ResponseWriter, f *flow, upstream *countedConn) {
+	client, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	defer inside.Close()
-	defer context.AfterFunc(f.ctx, func() { inside.Close() })()
-	if _, err := io.WriteString(inside, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+	defer client.Close()
+	defer context.AfterFunc(f.ctx, func() { client.Close() })()
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	var outward sync.WaitGroup
-	outward.Go(func() {
-		early := io.LimitReader(buffered, int64(buffered.Reader.Buffered())) // sent before our 200
-		pass(f, upstream, io.MultiReader(early, inside))
+	var upload sync.WaitGroup
+	upload.Go(func() {
+		early := io.LimitReader(buffered, int64(buffered.Reader.Buffered())) // sent before the client got the 200
+		copyToEnd(f, upstream, io.MultiReader(early, client))
 	})
-	pass(f, inside, upstream)
-	outward.Wait()
+	copyToEnd(f, client, upstream)
+	upload.Wait()
 }
 
-// pass copies one way to its end. A connection that broke, rather than ended, takes
-// the other way with it.
-func pass(f *flow, to net.Conn, from io.Reader) {
+// copyToEnd copies one direction and then closes it. If the connection breaks, copyToEnd ends the flow, and so the
+// other direction.
+func copyToEnd(f *flow, to net.Conn, from io.Reader) {
 	buffer := buffers.Get()
 	defer buffers.Put(buffer)
-	// Bare, so that the copy uses our buffer.
-	if _, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buffer); err != nil || closeWrite(to) != nil {
+	// Without their other methods, so that the copy uses this buffer.
+	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buffer)
+	if err != nil || closeWrite(to) != nil {
 		f.cancel(nil)
 	}
 }
 
-// forward sends one plain request on, over a connection that is its own.
-func (s *serving) forward(w http.ResponseWriter, r *http.Request, f *flow, to policy.Target, upstream net.Conn) (why *no) {
-	inside := client(r)
-	if err := http.NewResponseController(w).EnableFullDuplex(); err != nil { // or the answer would wait for the request's end
+// forward forwards one request over its own connection.
+func (h *handler) forward(
+	w http.ResponseWriter, r *http.Request, f *flow, to policy.Target, upstream net.Conn,
+) (rejected *rejection) {
+	client := clientConn(r)
+	// Without full duplex, the response would wait for the end of the request.
+	if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	defer context.AfterFunc(f.ctx, func() { inside.SetDeadline(time.Now().Add(grace)) })()
+	defer context.AfterFunc(f.ctx, func() { client.SetDeadline(time.Now().Add(drainTimeout)) })()
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) { rewrite(p, to) },
-		ModifyResponse: func(answer *http.Response) error {
-			answer.Header.Add("Via", via)
+		ModifyResponse: func(response *http.Response) error {
+			response.Header.Add("Via", via)
 			return nil
 		},
 		Transport: &http.Transport{
-			DialContext:       once(upstream),
+			DialContext:       dialOnce(upstream),
 			DisableKeepAlives: true, DisableCompression: true,
-			MaxResponseHeaderBytes: int64(s.Limits.MaxHeaderBytes), ExpectContinueTimeout: time.Second,
+			MaxResponseHeaderBytes: int64(h.Limits.MaxHeaderBytes), ExpectContinueTimeout: time.Second,
 		},
 		FlushInterval: -1, BufferPool: buffers, ErrorLog: log.New(io.Discard, "", 0),
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) {
-			why = failed(http.StatusBadGateway, to.String()+" gave no answer that is HTTP")
-			cause := f.cut()
+			cause := f.cutCause()
 			if cause == nil && errors.Is(context.Cause(f.ctx), context.Canceled) {
-				cause = errLeft
+				cause = errClientLeft
 			}
 			if cause != nil {
-				why = failed(http.StatusGatewayTimeout, to.String()+" gave no answer; "+cause.Error())
+				rejected = failed(http.StatusGatewayTimeout, to.String()+" sent no response; "+cause.Error())
+			} else {
+				rejected = failed(http.StatusBadGateway, to.String()+" sent no valid HTTP response")
 			}
 		},
 	}
 	proxy.ServeHTTP(w, r.WithContext(f.ctx))
-	return why
+	return rejected
 }
 
-// rewrite makes of the client's request the one that is sent: as it was, but for
-// what ReverseProxy takes out hop by hop, and with the URL's host as its Host.
+// rewrite restores the client's request, which ReverseProxy changes, except for hop-by-hop headers, and sets its Host
+// to that of the URL.
 func rewrite(p *httputil.ProxyRequest, to policy.Target) {
-	p.Out.URL.RawQuery = p.In.URL.RawQuery // what can't be parsed is the host's to judge
+	p.Out.URL.RawQuery = p.In.URL.RawQuery // a query that cannot be parsed is the host's to judge
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
-		if given, ok := p.In.Header[name]; ok {
-			p.Out.Header[name] = given
+		if values, ok := p.In.Header[name]; ok {
+			p.Out.Header[name] = values
 		}
 	}
 	p.Out.URL.User = nil
@@ -193,46 +201,47 @@ func rewrite(p *httputil.ProxyRequest, to policy.Target) {
 	p.Out.Header.Add("Via", via)
 }
 
-// once is a dialer that has its one connection already.
-func once(c net.Conn) func(context.Context, string, string) (net.Conn, error) {
-	var taken sync.Once
+// dialOnce returns a dialer that returns c, once.
+func dialOnce(c net.Conn) func(context.Context, string, string) (net.Conn, error) {
+	var once sync.Once
 	return func(context.Context, string, string) (conn net.Conn, err error) {
-		err = errors.New("the connection was used")
-		taken.Do(func() { conn, err = c, nil })
+		err = errors.New("the connection of this request was used already")
+		once.Do(func() { conn, err = c, nil })
 		return conn, err
 	}
 }
 
-// answer says no. The status line has the reason; the connection is closed.
-func answer(w http.ResponseWriter, r *http.Request, why *no) {
-	inside, _, err := http.NewResponseController(w).Hijack()
+// writeRejection answers a request with a rejection and closes the connection.
+func writeRejection(w http.ResponseWriter, r *http.Request, rejected *rejection) {
+	client, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	defer inside.Close()
-	defer context.AfterFunc(r.Context(), func() { inside.Close() })()
-	body := "Glasshouse: " + why.reason + ".\n" + why.advice
+	defer client.Close()
+	defer context.AfterFunc(r.Context(), func() { client.Close() })()
+	body := "Glasshouse: " + rejected.reason + ".\n" + rejected.advice
 	var text strings.Builder
-	fmt.Fprintf(&text, "HTTP/1.1 %d %s\r\nVia: %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n", why.code, why.reason, via, len(body))
-	if why.code == http.StatusServiceUnavailable {
+	fmt.Fprintf(&text, "HTTP/1.1 %d %s\r\nVia: %s\r\nContent-Type: text/plain; charset=utf-8\r\n"+
+		"Content-Length: %d\r\nConnection: close\r\n", rejected.code, rejected.reason, via, len(body))
+	if rejected.code == http.StatusServiceUnavailable {
 		text.WriteString("Retry-After: 1\r\n")
 	}
 	text.WriteString("\r\n")
 	if r.Method != http.MethodHead {
 		text.WriteString(body)
 	}
-	inside.SetDeadline(time.Now().Add(grace))
-	if _, err := io.WriteString(inside, text.String()); err != nil || closeWrite(inside) != nil {
+	client.SetDeadline(time.Now().Add(drainTimeout))
+	if _, err := io.WriteString(client, text.String()); err != nil || closeWrite(client) != nil {
 		return
 	}
-	// Closing on unread bytes would reset the connection and lose the answer.
-	io.Copy(io.Discard, io.LimitReader(inside, 256<<10))
+	// If the connection closed with unread bytes, TCP would reset it and the client would lose the response.
+	io.Copy(io.Discard, io.LimitReader(client, maxDrainBytes))
 }
 
-// buffers is what copies pass through: as many as are in use.
-var buffers = &pool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
+// buffers holds the buffers of copies; there are as many as copies at a time.
+var buffers = &bufferPool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
 
-type pool struct{ sync.Pool }
+type bufferPool struct{ sync.Pool }
 
-func (p *pool) Get() []byte  { return p.Pool.Get().(*[32 << 10]byte)[:] }
-func (p *pool) Put(b []byte) { p.Pool.Put((*[32 << 10]byte)(b)) }
+func (p *bufferPool) Get() []byte  { return p.Pool.Get().(*[32 << 10]byte)[:] }
+func (p *bufferPool) Put(b []byte) { p.Pool.Put((*[32 << 10]byte)(b)) }

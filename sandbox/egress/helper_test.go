@@ -22,17 +22,16 @@ import (
 	"glasshouse/sandbox/egress"
 )
 
-// patience is how long a test waits for what must come.
-const patience = 20 * time.Second
+// testTimeout bounds the wait for an event; it only ends a test that fails.
+const testTimeout = 20 * time.Second
 
-// internet is the world outside, as the tests have it: names with public
-// addresses, and real servers on this machine behind these.
+// internet stands for the hosts outside: names with public addresses, and real servers on this machine behind them.
 type internet struct {
-	mu      sync.Mutex
-	names   map[string][]string
-	servers map[string]string // "address:port" to where it really is
-	looked  []string          // every name that was looked up
-	dialled []string          // every address that was connected to
+	mu       sync.Mutex
+	names    map[string][]string
+	servers  map[string]string // the real address of each "address:port"
+	resolved []string          // every name that was resolved
+	dialed   []string          // every address that was dialed
 }
 
 func newInternet() *internet {
@@ -42,7 +41,7 @@ func newInternet() *internet {
 func (i *internet) resolve(_ context.Context, name string) ([]netip.Addr, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.looked = append(i.looked, name)
+	i.resolved = append(i.resolved, name)
 	var addrs []netip.Addr
 	for _, a := range i.names[name] {
 		addrs = append(addrs, netip.MustParseAddr(a))
@@ -55,34 +54,34 @@ func (i *internet) resolve(_ context.Context, name string) ([]netip.Addr, error)
 
 func (i *internet) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	i.mu.Lock()
-	i.dialled = append(i.dialled, to.String())
+	i.dialed = append(i.dialed, to.String())
 	at, ok := i.servers[to.String()]
 	i.mu.Unlock()
 	if !ok {
-		return nil, fmt.Errorf("nobody is at %s", to)
+		return nil, fmt.Errorf("no server at %s", to)
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", at)
 }
 
-// host gives a server on this machine a name and a public address.
-func (i *internet) host(name, address, port string, l net.Addr) {
+// addHost gives a server on this machine a name and a public address.
+func (i *internet) addHost(name, address, port string, l net.Addr) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.names[name] = []string{address}
 	i.servers[net.JoinHostPort(address, port)] = l.String()
 }
 
-// web serves plain HTTP as a host of the internet.
-func (i *internet) web(t testing.TB, name, address string, h http.HandlerFunc) *httptest.Server {
+// addWebServer adds a host that serves plain HTTP.
+func (i *internet) addWebServer(t testing.TB, name, address string, h http.HandlerFunc) *httptest.Server {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	i.host(name, address, "80", s.Listener.Addr())
+	i.addHost(name, address, "80", s.Listener.Addr())
 	return s
 }
 
-// served is a broker at work and what a sandbox sees of it.
-type served struct {
+// testBroker is a broker at work and what a sandbox sees of it.
+type testBroker struct {
 	*internet
 	t       testing.TB
 	address string // of the proxy
@@ -90,11 +89,11 @@ type served struct {
 	done    chan error
 	mu      sync.Mutex
 	log     []sandbox.Connection
-	logged  chan struct{} // one for each in log
+	logged  chan struct{} // receives once for each entry of log
 }
 
-// serve starts a broker for some entries of allowed_hosts.
-func serve(t testing.TB, i *internet, entries string, change ...func(*egress.Config)) *served {
+// startBroker starts a Broker with these entries of allowed_hosts.
+func startBroker(t testing.TB, i *internet, entries string, change ...func(*egress.Config)) *testBroker {
 	t.Helper()
 	hosts, err := policy.ParseHosts(strings.Fields(entries))
 	if err != nil {
@@ -104,7 +103,7 @@ func serve(t testing.TB, i *internet, entries string, change ...func(*egress.Con
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &served{internet: i, t: t, address: l.Addr().String(), done: make(chan error, 1), logged: make(chan struct{}, 1000)}
+	s := &testBroker{internet: i, t: t, address: l.Addr().String(), done: make(chan error, 1), logged: make(chan struct{}, 1000)}
 	c := egress.Config{Hosts: hosts, Resolve: i.resolve, Dial: i.dial, LocalAddresses: func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("44.0.0.44")}, nil }}
 	c.OnEnd = func(_ int64, c sandbox.Connection) {
 		s.mu.Lock()
@@ -122,9 +121,8 @@ func serve(t testing.TB, i *internet, entries string, change ...func(*egress.Con
 	return s
 }
 
-// stop ends the broker and returns what it logged; Serve has returned by then, so
-// nothing is missing.
-func (s *served) stop() []sandbox.Connection {
+// stop stops the Broker and returns all its records.
+func (s *testBroker) stop() []sandbox.Connection {
 	s.t.Helper()
 	s.end()
 	select {
@@ -133,7 +131,7 @@ func (s *served) stop() []sandbox.Connection {
 		if err != nil {
 			s.t.Errorf("Serve: %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		s.t.Fatal("Serve did not end")
 	}
 	if c, err := net.Dial("tcp", s.address); err == nil {
@@ -145,52 +143,52 @@ func (s *served) stop() []sandbox.Connection {
 	return slices.Clone(s.log)
 }
 
-// only returns the one connection that was logged, once it has ended by itself.
-func (s *served) only() sandbox.Connection {
+// onlyRecord waits until the one connection has ended by itself, and returns its record.
+func (s *testBroker) onlyRecord() sandbox.Connection {
 	s.t.Helper()
-	log := s.finished(1)
+	log := s.waitForRecords(1)
 	if len(log) != 1 {
-		s.t.Fatalf("%d connections were logged: %+v", len(log), log)
+		s.t.Fatalf("got %d records, want 1: %+v", len(log), log)
 	}
 	return log[0]
 }
 
-// finished waits until so many connections have ended by themselves.
-func (s *served) finished(n int) []sandbox.Connection {
+// waitForRecords waits until n connections have ended by themselves, and returns all records.
+func (s *testBroker) waitForRecords(n int) []sandbox.Connection {
 	s.t.Helper()
-	late := time.After(patience)
+	late := time.After(testTimeout)
 	for count := 0; count < n; count++ {
 		select {
 		case <-s.logged:
 		case <-late:
-			s.t.Fatalf("%d connections have finished, not %d", count, n)
+			s.t.Fatalf("got %d records, want %d", count, n)
 		}
 	}
 	return s.stop()
 }
 
-// client is Go's own HTTP client, told of the proxy.
-func (s *served) client() *http.Client {
+// client returns an HTTP client that uses the proxy.
+func (s *testBroker) client() *http.Client {
 	proxy := &url.URL{Scheme: "http", Host: s.address}
 	t := &http.Transport{Proxy: http.ProxyURL(proxy), DisableCompression: true}
 	s.t.Cleanup(t.CloseIdleConnections)
-	return &http.Client{Transport: t, Timeout: patience}
+	return &http.Client{Transport: t, Timeout: testTimeout}
 }
 
-// dialProxy opens a bare connection to the proxy.
-func (s *served) dialProxy() *net.TCPConn {
+// dialProxy opens a TCP connection to the proxy.
+func (s *testBroker) dialProxy() *net.TCPConn {
 	s.t.Helper()
 	c, err := net.Dial("tcp", s.address)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(patience))
+	c.SetDeadline(time.Now().Add(testTimeout))
 	return c.(*net.TCPConn)
 }
 
-// say sends raw text to the proxy and returns all that it answers until it closes.
-func (s *served) say(text string) string {
+// send sends raw text to the proxy and returns everything that it answers until it closes the connection.
+func (s *testBroker) send(text string) string {
 	s.t.Helper()
 	c := s.dialProxy()
 	defer c.Close()
@@ -198,13 +196,13 @@ func (s *served) say(text string) string {
 	all, err := io.ReadAll(c)
 	var timeout net.Error
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		s.t.Fatalf("no end after %q: %q", text, all)
+		s.t.Fatalf("the proxy keeps the connection open after %q; it answered %q", text, all)
 	}
 	return string(all)
 }
 
-// tunnel opens a CONNECT and returns it ready for bytes.
-func (s *served) tunnel(target string) *net.TCPConn {
+// tunnel opens a tunnel to a target.
+func (s *testBroker) tunnel(target string) *net.TCPConn {
 	s.t.Helper()
 	c := s.dialProxy()
 	fmt.Fprintf(c, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target)
@@ -216,9 +214,9 @@ func (s *served) tunnel(target string) *net.TCPConn {
 	return c
 }
 
-// listen accepts connections as a host of the internet; each goes to f, and is
-// closed after it. The function returned ends it and waits for what is under way.
-func (i *internet) listen(t testing.TB, name, address, port string, f func(*net.TCPConn)) (gone func()) {
+// addServer adds a host that calls f with each connection and then closes the connection. The returned function stops
+// the server and waits for all calls of f.
+func (i *internet) addServer(t testing.TB, name, address, port string, f func(*net.TCPConn)) (gone func()) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -232,13 +230,13 @@ func (i *internet) listen(t testing.TB, name, address, port string, f func(*net.
 			}
 			all.Go(func() {
 				defer c.Close()
-				c.SetDeadline(time.Now().Add(patience))
+				c.SetDeadline(time.Now().Add(testTimeout))
 				f(c.(*net.TCPConn))
 			})
 		}
 	})
 	gone = func() { l.Close(); all.Wait() }
 	t.Cleanup(gone)
-	i.host(name, address, port, l.Addr())
+	i.addHost(name, address, port, l.Addr())
 	return gone
 }

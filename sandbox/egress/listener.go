@@ -1,0 +1,63 @@
+package egress
+
+import (
+	"context"
+	"net"
+	"sync"
+
+	"glasshouse/policy/limit"
+)
+
+// limitedListener holds a bounded number of accepted connections; the others wait in the kernel's queue. It is
+// netutil.LimitListener, but its connections can close one direction.
+type limitedListener struct {
+	net.Listener
+	slots *limit.Slots
+	ctx   context.Context // ends with Close
+	end   context.CancelFunc
+}
+
+func newLimitedListener(l net.Listener, maxConns int) *limitedListener {
+	ctx, end := context.WithCancel(context.Background())
+	return &limitedListener{Listener: l, slots: limit.NewSlots(maxConns), ctx: ctx, end: end}
+}
+
+func (l *limitedListener) Accept() (net.Conn, error) {
+	release, err := l.slots.Acquire(l.ctx, limit.Forever)
+	if err != nil {
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return &limitedConn{Conn: c, release: sync.OnceFunc(release)}, nil
+}
+
+func (l *limitedListener) Close() error {
+	l.end()
+	return l.Listener.Close()
+}
+
+// limitedConn is an accepted connection, which releases its slot when it closes.
+type limitedConn struct {
+	net.Conn
+	release func()
+}
+
+func (c *limitedConn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}
+
+func (c *limitedConn) CloseWrite() error { return closeWrite(c.Conn) }
+
+// closeWrite ends the sending direction of a connection, if it has one, so that the other side reads to the end and
+// can still answer.
+func closeWrite(c net.Conn) error {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
