@@ -79,17 +79,24 @@ func TestHopByHopHeadersAreNotForwarded(t *testing.T) {
 			t.Error(err)
 		}
 		arrived <- r
-		io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\nProxy-Authenticate: Basic\r\nX-Kept: 1\r\nContent-Length: 4\r\n\r\nfine")
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\n"+
+			"Proxy-Authenticate: Basic\r\nX-Kept: 1\r\nContent-Length: 4\r\n\r\nfine")
 	})
 	s := startBroker(t, world, "data.example")
-	answer := s.send("GET http://DATA.example.:80/ HTTP/1.1\r\nHost: evil.example\r\nConnection: close, X-Private\r\nX-Private: 1\r\nKeep-Alive: 1\r\nProxy-Connection: keep-alive\r\n" +
-		"Proxy-Authorization: Basic eDp5\r\nTE: gzip\r\nX-Kept: 1\r\nX-Forwarded-For: 1.2.3.4\r\nCookie: a=b\r\nVia: 1.0 older\r\nAccept-Encoding: br\r\n\r\n")
+	answer := s.send("GET http://DATA.example.:80/ HTTP/1.1\r\nHost: evil.example\r\n" +
+		"Connection: close, X-Private\r\nX-Private: 1\r\nKeep-Alive: 1\r\nProxy-Connection: keep-alive\r\n" +
+		"Proxy-Authorization: Basic eDp5\r\nTE: gzip\r\nX-Kept: 1\r\nX-Forwarded-For: 1.2.3.4\r\nCookie: a=b\r\n" +
+		"Via: 1.0 older\r\nAccept-Encoding: br\r\n\r\n")
 	r := <-arrived
-	want := http.Header{"Accept-Encoding": {"br"}, "Connection": {"close"}, "Cookie": {"a=b"}, "Via": {"1.0 older", "1.1 glasshouse"}, "X-Forwarded-For": {"1.2.3.4"}, "X-Kept": {"1"}}
+	want := http.Header{
+		"Accept-Encoding": {"br"}, "Connection": {"close"}, "Cookie": {"a=b"}, "Via": {"1.0 older", "1.1 glasshouse"},
+		"X-Forwarded-For": {"1.2.3.4"}, "X-Kept": {"1"},
+	}
 	if !maps.EqualFunc(r.Header, want, slices.Equal) || r.Host != "data.example" {
 		t.Errorf("the host got headers %v and Host %s; want %v and data.example", r.Header, r.Host, want)
 	}
-	if !strings.HasPrefix(answer, "HTTP/1.1 200 OK\r\n") || !strings.Contains(answer, "X-Kept: 1") || !strings.HasSuffix(answer, "fine") {
+	if !strings.HasPrefix(answer, "HTTP/1.1 200 OK\r\n") || !strings.Contains(answer, "X-Kept: 1") ||
+		!strings.HasSuffix(answer, "fine") {
 		t.Errorf("response: got %q", answer)
 	}
 	for _, gone := range []string{"X-Hop", "Keep-Alive", "Proxy-Authenticate"} {
@@ -148,10 +155,14 @@ func TestStreamsAreForwardedAtOnce(t *testing.T) {
 func TestKeepAliveReachesEachHost(t *testing.T) {
 	world := newInternet()
 	for i, name := range []string{"a.example", "b.example"} {
-		world.addWebServer(t, name, fmt.Sprintf("44.1.1.%d", i+1), func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, name) })
+		world.addWebServer(t, name, fmt.Sprintf("44.1.1.%d", i+1), func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, name)
+		})
 	}
 	s := startBroker(t, world, "a.example b.example")
-	answer := s.send("GET http://a.example/ HTTP/1.1\r\nHost: x\r\n\r\nGET http://b.example/ HTTP/1.1\r\nHost: x\r\n\r\nGET http://a.example/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	answer := s.send("GET http://a.example/ HTTP/1.1\r\nHost: x\r\n\r\n" +
+		"GET http://b.example/ HTTP/1.1\r\nHost: x\r\n\r\n" +
+		"GET http://a.example/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	if strings.Count(answer, "200 OK") != 3 || strings.Index(answer, "a.example") > strings.Index(answer, "b.example") {
 		t.Errorf("responses: got %q", answer)
 	}
@@ -221,8 +232,9 @@ func TestClientThatLeavesEndsItsRequest(t *testing.T) {
 	<-asked
 	c.Close()
 	<-left
-	if c := s.onlyRecord(); c.Status != sandbox.ConnectionFailed || !strings.Contains(c.Reason, "did not wait") || c.BytesSent == 0 {
-		t.Errorf("record: got %+v, want that the client did not wait", c)
+	record := s.onlyRecord()
+	if record.Status != sandbox.ConnectionFailed || !strings.Contains(record.Reason, "did not wait") || record.BytesSent == 0 {
+		t.Errorf("record: got %+v, want that the client did not wait", record)
 	}
 }
 

@@ -80,7 +80,7 @@ func (i *internet) addWebServer(t testing.TB, name, address string, h http.Handl
 	return s
 }
 
-// testBroker is a broker at work and what a sandbox sees of it.
+// testBroker is a Broker that serves, as its sandbox sees it.
 type testBroker struct {
 	*internet
 	t       testing.TB
@@ -103,8 +103,10 @@ func startBroker(t testing.TB, i *internet, entries string, change ...func(*egre
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &testBroker{internet: i, t: t, address: l.Addr().String(), done: make(chan error, 1), logged: make(chan struct{}, 1000)}
-	c := egress.Config{Hosts: hosts, Resolve: i.resolve, Dial: i.dial, LocalAddresses: func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("44.0.0.44")}, nil }}
+	s := &testBroker{internet: i, t: t, address: l.Addr().String(),
+		done: make(chan error, 1), logged: make(chan struct{}, 1000)}
+	local := func() ([]netip.Addr, error) { return []netip.Addr{netip.MustParseAddr("44.0.0.44")}, nil }
+	c := egress.Config{Hosts: hosts, Resolve: i.resolve, Dial: i.dial, LocalAddresses: local}
 	c.OnEnd = func(_ int64, c sandbox.Connection) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

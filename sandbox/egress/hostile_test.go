@@ -65,18 +65,19 @@ func TestMalformedRequestsAreRejected(t *testing.T) {
 // request to the broker, which is checked by itself.
 func TestSmuggledRequestsDoNotReachTheHost(t *testing.T) {
 	const hidden = "GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n"
+	const post = "POST http://data.example/ HTTP/1.1\r\nHost: x\r\n"
 	for name, request := range map[string]string{
-		"CL and TE":         "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
-		"TE and CL":         "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 100\r\n\r\n0\r\n\r\n" + hidden,
-		"two CL":            "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nContent-Length: 70\r\n\r\n" + hidden,
-		"list CL":           "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nContent-Length: 0, 70\r\n\r\n" + hidden,
-		"signed CL":         "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nContent-Length: +0\r\n\r\n" + hidden,
-		"two TE":            "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + hidden,
-		"strange TE":        "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + hidden,
-		"spaced TE":         "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n" + hidden,
-		"bad chunk":         "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n\r\n" + hidden,
-		"dropped by header": "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nConnection: Content-Length\r\nContent-Length: 3\r\n\r\nabc" + hidden,
-		"folded":            "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nX: a\r\n Content-Length: 70\r\nContent-Length: 0\r\n\r\n" + hidden,
+		"CL and TE":         post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
+		"TE and CL":         post + "Transfer-Encoding: chunked\r\nContent-Length: 100\r\n\r\n0\r\n\r\n" + hidden,
+		"two CL":            post + "Content-Length: 0\r\nContent-Length: 70\r\n\r\n" + hidden,
+		"list CL":           post + "Content-Length: 0, 70\r\n\r\n" + hidden,
+		"signed CL":         post + "Content-Length: +0\r\n\r\n" + hidden,
+		"two TE":            post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n" + hidden,
+		"strange TE":        post + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + hidden,
+		"spaced TE":         post + "Transfer-Encoding : chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n" + hidden,
+		"bad chunk":         post + "Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n" + hidden,
+		"dropped by header": post + "Connection: Content-Length\r\nContent-Length: 3\r\n\r\nabc" + hidden,
+		"folded":            post + "X: a\r\n Content-Length: 70\r\nContent-Length: 0\r\n\r\n" + hidden,
 		"body on GET":       "GET http://data.example/ HTTP/1.1\r\nHost: x\r\n\r\n" + hidden,
 	} {
 		world := newInternet()
@@ -149,8 +150,12 @@ func TestSlowClientsAreCut(t *testing.T) {
 // Many clients that send their header byte by byte are cut in time, and other clients are served meanwhile.
 func TestSlowLorisClientsAreCut(t *testing.T) {
 	world := newInternet()
-	world.addWebServer(t, "data.example", "44.1.1.1", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "served") })
-	s := startBroker(t, world, "data.example", func(c *egress.Config) { c.Limits.HeaderTimeout, c.Limits.MaxConnections = 300*time.Millisecond, 60 })
+	world.addWebServer(t, "data.example", "44.1.1.1", func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "served")
+	})
+	s := startBroker(t, world, "data.example", func(c *egress.Config) {
+		c.Limits.HeaderTimeout, c.Limits.MaxConnections = 300*time.Millisecond, 60
+	})
 	ended := make(chan error, 100)
 	for range cap(ended) {
 		c := s.dialProxy()

@@ -33,7 +33,8 @@ func TestTLSPassesATunnelUnchanged(t *testing.T) {
 	world.addHost("example.com", "44.1.1.1", "443", server.Listener.Addr()) // a name of httptest's certificate
 	s := startBroker(t, world, "example.com")
 	client := s.client()
-	client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+	roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots}
 	if _, body := get(t, client, "https://example.com/x"); body != "example.com over HTTP/1.1" {
 		t.Errorf("body: got %q", body)
 	}
@@ -159,7 +160,9 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 // MaxBytes counts all connections of a run together. After that there is no new connection.
 func TestMaxBytesCountsAllConnections(t *testing.T) {
 	world := newInternet()
-	world.addWebServer(t, "data.example", "44.1.1.1", func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 3000)) })
+	world.addWebServer(t, "data.example", "44.1.1.1", func(w http.ResponseWriter, _ *http.Request) {
+		w.Write(make([]byte, 3000))
+	})
 	s := startBroker(t, world, "data.example", func(e *egress.Config) { e.Limits.MaxBytes = 6000 })
 	var codes []int
 	for range 3 {
@@ -187,7 +190,8 @@ func TestHundredConnectionsAndOneMore(t *testing.T) {
 	for i := range tunnels {
 		tunnels[i] = s.tunnel("data.example:443")
 	}
-	if answer := s.send("CONNECT data.example:443 HTTP/1.1\r\nHost: x\r\n\r\n"); !strings.HasPrefix(answer, "HTTP/1.1 503 ") || !strings.Contains(answer, "Retry-After: 1\r\n") {
+	answer := s.send("CONNECT data.example:443 HTTP/1.1\r\nHost: x\r\n\r\n")
+	if !strings.HasPrefix(answer, "HTTP/1.1 503 ") || !strings.Contains(answer, "Retry-After: 1\r\n") {
 		t.Errorf("one more: got %q, want 503 with Retry-After", answer)
 	}
 	var work sync.WaitGroup
