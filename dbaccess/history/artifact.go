@@ -19,7 +19,9 @@ func (s *Store) KeepArtifacts(ctx context.Context, list []sandbox.Artifact) erro
 	var sizes []int64
 	var times []time.Time
 	for _, a := range list {
-		texts := [9]string{a.ID, a.ExecutionID, a.SandboxID, a.User, a.Folder, a.Path, a.SHA256, a.MIME, string(a.Change)}
+		texts := [9]string{
+			a.ID, a.ExecutionID, a.SandboxID, a.User, a.Folder, a.Path, a.SHA256, a.MIME, string(a.Change),
+		}
 		for column, text := range texts {
 			columns[column] = append(columns[column], clean(text))
 		}
@@ -50,7 +52,8 @@ func (s *Store) Artifact(ctx context.Context, id string) (sandbox.Artifact, erro
 		return err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return a, sandbox.Errorf(sandbox.FaultNotFound, "there is no such artifact, or it is not yours, or it has expired")
+		return a, sandbox.Errorf(sandbox.FaultNotFound,
+			"there is no such artifact, or it is not yours, or it has expired")
 	}
 	return a, err
 }
@@ -93,7 +96,8 @@ func (s *Store) ExpireArtifacts(ctx context.Context, before time.Time, maxBytes 
 		JOIN unnest($1::text[], $2::text[]) AS deleted(folder, name) ON place = folder AND path = name`, folders, paths)
 	used := map[name]bool{}
 	var n name
-	if _, err := pgx.ForEachRow(rows, []any{&n.folder, &n.path}, func() error { used[n] = true; return nil }); err != nil {
+	_, err = pgx.ForEachRow(rows, []any{&n.folder, &n.path}, func() error { used[n] = true; return nil })
+	if err != nil {
 		return nil, unavailable(err)
 	}
 	return slices.DeleteFunc(deleted, func(a sandbox.Artifact) bool { return used[name{a.Folder, a.Path}] }), nil

@@ -61,7 +61,8 @@ func TestAnyBytesComeBack(t *testing.T) {
 	got, err := h.Execution(context.Background(), "e")
 	if err != nil || got.Code != e.Code || got.Stdout != e.Stdout || got.Stderr != e.Stderr || *got.Error != message ||
 		string(got.Result) != string(e.Result) {
-		t.Errorf("got code %q, stdout %q, stderr %.20q, result %s, %v", got.Code, got.Stdout, got.Stderr, got.Result, err)
+		t.Errorf("got code %q, stdout %q, stderr %.20q, result %s, %v",
+			got.Code, got.Stdout, got.Stderr, got.Result, err)
 	}
 }
 
@@ -143,7 +144,8 @@ func TestExecutionsFilter(t *testing.T) {
 	base := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 	for n := range 6 {
 		e := runningExecution(fmt.Sprint("e", n))
-		e.SandboxID, e.CreatedAt = fmt.Sprint("s", n%2), base.Add(time.Duration(n/2)*time.Hour) // pairs of the same time
+		e.SandboxID = fmt.Sprint("s", n%2)
+		e.CreatedAt = base.Add(time.Duration(n/2) * time.Hour) // pairs have the same time
 		e.Code = fmt.Sprintf("total = %d # 100%%_Sum", n)
 		status := sandbox.StatusCompleted
 		if n == 5 {
@@ -198,7 +200,8 @@ func TestLargePagesEndEarly(t *testing.T) {
 		e.CreatedAt = e.CreatedAt.Add(time.Duration(n) * time.Second)
 		h.begin(t, e)
 		if n == 2 { // it runs, and its query is large
-			if err := h.Progress(ctx, queryProgress(e.ID, 0, strings.Repeat("x", size), sandbox.QueryRunning)); err != nil {
+			query := queryProgress(e.ID, 0, strings.Repeat("x", size), sandbox.QueryRunning)
+			if err := h.Progress(ctx, query); err != nil {
 				t.Fatal(err)
 			}
 			continue

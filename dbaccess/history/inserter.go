@@ -49,7 +49,7 @@ func (in *inserter) replay(records [][]byte) error {
 		if err := writeFileDurably(path, record); err != nil {
 			return err
 		}
-		in.say.WithError(err).Error("a record of the write-ahead log of history cannot be read; its bytes are in " + path)
+		in.say.WithError(err).Error("a record of history's write-ahead log cannot be read; its bytes are in " + path)
 	}
 	rows := b.take()
 	if _, err := in.insert(withoutEnded(rows)); err != nil {
@@ -180,7 +180,8 @@ func (in *inserter) refuse(r row, reason error) error {
 	text := "the history database refused the record of this execution (" + reason.Error() +
 		"); the record is in the service's data folder: history/refused/" + name
 	pointer, err := executionRow(&sandbox.Execution{
-		ID: r.executionID, SandboxID: r.sandboxID, User: r.user, Kind: sandbox.Kind(r.kind), Status: sandbox.Status(r.status),
+		ID: r.executionID, SandboxID: r.sandboxID, User: r.user, Kind: sandbox.Kind(r.kind),
+		Status:    sandbox.Status(r.status),
 		CreatedAt: r.createdAt, Timestamp: r.createdAt, CompletedAt: r.completedAt, Error: &text,
 	})
 	if err == nil {

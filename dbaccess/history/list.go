@@ -78,7 +78,8 @@ func (s *Store) Executions(ctx context.Context, f sandbox.ExecutionFilter) ([]sa
 	sql := fmt.Sprintf(`SELECT %s FROM executions e JOIN (
 			SELECT id, sum(size) OVER newest - size AS before, row_number() OVER newest AS n FROM (
 				SELECT id, created_at, octet_length(record) + CASE WHEN completed_at IS NULL THEN
-					(SELECT coalesce(sum(octet_length(p.record)), 0) FROM progress p WHERE p.execution_id = executions.id)
+					(SELECT coalesce(sum(octet_length(p.record)), 0) FROM progress p
+						WHERE p.execution_id = executions.id)
 					ELSE 0 END AS size
 				FROM executions WHERE %s ORDER BY created_at DESC, id DESC LIMIT %d) page
 			WINDOW newest AS (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING)) sized ON sized.id = e.id

@@ -70,7 +70,9 @@ func TestOutageAcceptsRunsForAWhileAndThenEndsOnly(t *testing.T) {
 	if n, err := h.Recover(ctx); n != 1 || err != nil {
 		t.Errorf("Recover: got %d, %v; want 1", n, err)
 	}
-	for id, want := range map[string]sandbox.Status{"finished": sandbox.StatusCompleted, "open": sandbox.StatusCancelled} {
+	for id, want := range map[string]sandbox.Status{
+		"finished": sandbox.StatusCompleted, "open": sandbox.StatusCancelled,
+	} {
 		e, err := h.Execution(ctx, id)
 		if err != nil || e.Status != want || e.CompletedAt == nil || id == "finished" && e.Stdout != "kept" {
 			t.Errorf("execution %s after the outage: got %+v, %v; want status %s", id, e, err, want)

@@ -81,7 +81,8 @@ func TestProgressIsStoredUntilTheEnd(t *testing.T) {
 				checkProgress(t, h, "after three records", id, "SELECT 1 ok ", "SELECT 2 running ")
 			}
 		}
-		checkProgress(t, h, "while it runs", id, "SELECT 1 ok ", "SELECT 2 running ", "a.example allowed ", "b.example open ")
+		checkProgress(t, h, "while it runs", id,
+			"SELECT 1 ok ", "SELECT 2 running ", "a.example allowed ", "b.example open ")
 	}
 	e := runningExecution("ends")
 	e.Queries = []sandbox.Query{{SQL: "SELECT 3", Status: "ok"}}
@@ -92,8 +93,8 @@ func TestProgressIsStoredUntilTheEnd(t *testing.T) {
 	if n, err := h.Recover(ctx); n != 1 || err != nil {
 		t.Fatalf("Recover: got %d, %v; want 1", n, err)
 	}
-	checkProgress(t, h, "after a restart", "open", "SELECT 1 ok ", "SELECT 2 cancelled "+cutReason, "a.example allowed ",
-		"b.example allowed cut: "+cutReason+"; the number of bytes is not known")
+	checkProgress(t, h, "after a restart", "open",
+		"SELECT 1 ok ", "SELECT 2 cancelled "+cutReason, "a.example allowed ", "b.example allowed cut: "+cutReason+"; the number of bytes is not known")
 	checkProgressRows(t, h, "open", 0)
 }
 

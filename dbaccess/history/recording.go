@@ -58,7 +58,8 @@ func (s *Store) PruneRecordings(ctx context.Context, before time.Time, maxBytes 
 	var deleted int
 	err := s.readWithin(ctx, func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `WITH recordings AS (
-				SELECT execution_id, max(created_at) AS ended, sum(length(definitions) + length(index) + length(data)) AS size
+				SELECT execution_id, max(created_at) AS ended,
+					sum(length(definitions) + length(index) + length(data)) AS size
 				FROM recording_chunks GROUP BY 1
 			), ranked AS (
 				SELECT execution_id, ended, sum(size) OVER (ORDER BY ended DESC, execution_id) AS total FROM recordings

@@ -48,7 +48,8 @@ func newRow(key string, v any) (row, error) {
 		return r, fmt.Errorf("encode the history record of %s: %w", key, err)
 	}
 	if len(r.record) > maxRecordBytes {
-		return r, fmt.Errorf("the history record of %s has %d bytes; the maximum is %d", key, len(r.record), maxRecordBytes)
+		return r, fmt.Errorf("the history record of %s has %d bytes; the maximum is %d",
+			key, len(r.record), maxRecordBytes)
 	}
 	return r, nil
 }
@@ -95,8 +96,8 @@ func progressRow(p sandbox.Progress) (row, error) {
 // createdRow returns the row of a sandbox that was created.
 func createdRow(c sandboxCreated) (row, error) {
 	r, err := newRow("sandbox/"+clean(c.ID), c)
-	r.statement = `INSERT INTO sandboxes (id, owner, policy, ephemeral, state, created_at) VALUES ($1, $2, $3, $4, $5, $6)
-		ON CONFLICT (id) DO NOTHING`
+	r.statement = `INSERT INTO sandboxes (id, owner, policy, ephemeral, state, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO NOTHING`
 	r.args = []any{clean(c.ID), clean(c.Owner), c.Policy, c.Ephemeral, string(c.State), c.CreatedAt}
 	return r, err
 }

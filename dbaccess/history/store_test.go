@@ -107,8 +107,8 @@ func TestRecordingsAreStoredAndPruned(t *testing.T) {
 	ctx := context.Background()
 	h := newStore(t)
 	chunk := func(n int) sandbox.Chunk {
-		return sandbox.Chunk{Sequence: n, First: 10*n + 1, Last: 10*n + 10, Definitions: []byte{1, 0}, Index: []byte{byte(n)},
-			Data: bytes.Repeat([]byte{byte(n)}, 1000)}
+		return sandbox.Chunk{Sequence: n, First: 10*n + 1, Last: 10*n + 10, Definitions: []byte{1, 0},
+			Index: []byte{byte(n)}, Data: bytes.Repeat([]byte{byte(n)}, 1000)}
 	}
 	for _, id := range []string{"old", "new"} {
 		for n := range 3 {

@@ -79,8 +79,9 @@ func (w *writer) close() error {
 	<-w.stopped
 	err := w.log.Close()
 	if waiting := len(w.backlog.rows); waiting > 0 {
-		err = errors.Join(fmt.Errorf("%d records are not in the history database; they are in the write-ahead log, and "+
-			"the next start inserts them: %w", waiting, w.result.err), err)
+		const message = "%d records are not in the history database; they are in the write-ahead log, and the next " +
+			"start inserts them: %w"
+		err = errors.Join(fmt.Errorf(message, waiting, w.result.err), err)
 	}
 	return err
 }

@@ -200,7 +200,8 @@ func TestCrashLosesNoExecution(t *testing.T) {
 	if open.Outputs == nil || open.DebugInfo.Logs == nil {
 		t.Errorf("open execution: got null lists (%+v), want empty ones", open)
 	}
-	if got, err := h.Execution(ctx, "finished"); err != nil || got.Stdout != finished.Stdout || got.Code != finished.Code {
+	got, err := h.Execution(ctx, "finished")
+	if err != nil || got.Stdout != finished.Stdout || got.Code != finished.Code {
 		t.Errorf("finished execution: got stdout %q, code %q, %v", got.Stdout, got.Code, err)
 	}
 }

@@ -32,7 +32,7 @@ type Config struct {
 
 	Resolve        func(ctx context.Context, name string) ([]netip.Addr, error)   // nil: the machine's resolver
 	Dial           func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // nil: TCP
-	LocalAddresses func() ([]netip.Addr, error)                                   // nil: those of the machine's interfaces
+	LocalAddresses func() ([]netip.Addr, error)                                   // nil: of all interfaces
 	Clock          func() time.Time                                               // nil: time.Now
 }
 
@@ -117,7 +117,8 @@ func (b *Broker) Serve(ctx context.Context, l net.Listener) error {
 			return context.WithValue(ctx, clientConnKey{}, c)
 		},
 		ReadHeaderTimeout: b.Limits.HeaderTimeout, IdleTimeout: b.Limits.IdleTimeout,
-		MaxHeaderBytes: b.Limits.MaxHeaderBytes, DisableGeneralOptionsHandler: true, ErrorLog: log.New(io.Discard, "", 0),
+		MaxHeaderBytes: b.Limits.MaxHeaderBytes, DisableGeneralOptionsHandler: true,
+		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	stop := context.AfterFunc(ctx, func() {
 		endFlows(errRunEnded) // before Close, which looks like a client that left

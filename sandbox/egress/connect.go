@@ -40,8 +40,8 @@ const maxAddresses = 8 // of a name that are tried
 func (b *Broker) connect(ctx context.Context, to policy.Target) (net.Conn, netip.AddrPort, *rejection) {
 	var none netip.AddrPort
 	if !b.Hosts.Allows(to) {
-		return nil, none, refused(to.String()+" is not in allowed_hosts", "This sandbox reaches only the hosts and ports "+
-			"of its config key allowed_hosts, which can be set when a sandbox is created.")
+		return nil, none, refused(to.String()+" is not in allowed_hosts", "This sandbox reaches only the hosts and "+
+			"ports of its config key allowed_hosts, which can be set when a sandbox is created.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.Limits.ConnectTimeout)
 	defer cancel()

@@ -60,8 +60,8 @@ func TestRequestArrivesUnchangedAndItsBytesAreCounted(t *testing.T) {
 		t.Errorf("response: got %v %q %v", answer, body, err)
 	}
 	c := s.onlyRecord()
-	if c.Host != "data.example" || c.Port != 80 || c.Address != "44.1.1.1:80" || c.Status != sandbox.ConnectionAllowed ||
-		c.Reason != "" || c.StartedAt.IsZero() || c.DurationMS <= 0 {
+	if c.Host != "data.example" || c.Port != 80 || c.Address != "44.1.1.1:80" ||
+		c.Status != sandbox.ConnectionAllowed || c.Reason != "" || c.StartedAt.IsZero() || c.DurationMS <= 0 {
 		t.Errorf("record: got %+v", c)
 	}
 	if wire := <-passed; c.BytesSent != wire.read || c.BytesReceived != wire.written {
@@ -233,7 +233,8 @@ func TestClientThatLeavesEndsItsRequest(t *testing.T) {
 	c.Close()
 	<-left
 	record := s.onlyRecord()
-	if record.Status != sandbox.ConnectionFailed || !strings.Contains(record.Reason, "did not wait") || record.BytesSent == 0 {
+	if record.Status != sandbox.ConnectionFailed || !strings.Contains(record.Reason, "did not wait") ||
+		record.BytesSent == 0 {
 		t.Errorf("record: got %+v, want that the client did not wait", record)
 	}
 }

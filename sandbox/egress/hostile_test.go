@@ -57,7 +57,8 @@ func TestMalformedRequestsAreRejected(t *testing.T) {
 		}
 	}
 	if log := s.stop(); len(log)+len(world.resolved)+len(world.dialed) > 0 {
-		t.Errorf("got records %+v, names resolved %v, addresses dialed %v; want none", log, world.resolved, world.dialed)
+		t.Errorf("got records %+v, names resolved %v, addresses dialed %v; want none",
+			log, world.resolved, world.dialed)
 	}
 }
 
@@ -130,8 +131,9 @@ func TestSlowClientsAreCut(t *testing.T) {
 		c.Limits.HeaderTimeout, c.Limits.IdleTimeout = 100*time.Millisecond, 100*time.Millisecond
 	})
 	for name, text := range map[string]string{
-		"nothing": "", "half a line": "GET http://da", "half a head": "GET http://data.example/ HTTP/1.1\r\nHost: x\r\nX: ",
-		"half a body": "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf",
+		"nothing": "", "half a line": "GET http://da",
+		"half a header": "GET http://data.example/ HTTP/1.1\r\nHost: x\r\nX: ",
+		"half a body":   "POST http://data.example/ HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf",
 	} {
 		if answer := s.send(text); strings.Contains(answer, "200 OK") {
 			t.Errorf("%s: got %q, want no success", name, answer)

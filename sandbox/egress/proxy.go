@@ -82,7 +82,7 @@ func (h *handler) reserve(to policy.Target) *rejection {
 	}
 	if h.active.Add(1) > int64(h.Limits.MaxConnections) {
 		h.active.Add(-1)
-		reason := fmt.Sprintf("%s: this sandbox has %d connections open, which is its maximum", to, h.Limits.MaxConnections)
+		reason := fmt.Sprintf("%s: this sandbox has %d connections open, its maximum", to, h.Limits.MaxConnections)
 		return &rejection{code: http.StatusServiceUnavailable, status: sandbox.ConnectionRefused, reason: reason}
 	}
 	return nil

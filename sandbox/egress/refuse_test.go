@@ -45,7 +45,8 @@ func TestRefusedHosts(t *testing.T) {
 			world.names = map[string][]string{
 				"private.example": {"10.0.0.5"}, "loop.example": {"127.0.0.1"}, "metadata.example": {"169.254.169.254"},
 				"mapped.example": {"::ffff:169.254.169.254"}, "nat64.example": {"64:ff9b::a00:5"},
-				"6to4.example": {"2002:a00:5::1"}, "mixed.example": {"44.1.1.1", "192.168.0.1"}, "mine.example": {"44.0.0.44"},
+				"6to4.example": {"2002:a00:5::1"}, "mixed.example": {"44.1.1.1", "192.168.0.1"},
+				"mine.example": {"44.0.0.44"},
 				"zone.example": {"fe80::1%eth0"}, "inner.test": {"10.0.0.5"},
 			}
 			s := startBroker(t, world, list)

@@ -42,8 +42,8 @@ func TestTLSPassesATunnelUnchanged(t *testing.T) {
 	c := s.onlyRecord()
 	server.Close() // waits until its connections have ended
 	wire := <-counted
-	if c.Host != "example.com" || c.Port != 443 || c.Address != "44.1.1.1:443" || c.Status != sandbox.ConnectionAllowed ||
-		c.BytesSent != wire.read || c.BytesReceived != wire.written || wire.read == 0 {
+	if c.Host != "example.com" || c.Port != 443 || c.Address != "44.1.1.1:443" ||
+		c.Status != sandbox.ConnectionAllowed || c.BytesSent != wire.read || c.BytesReceived != wire.written || wire.read == 0 {
 		t.Errorf("record: got %+v, want %d bytes sent and %d received", c, wire.read, wire.written)
 	}
 }
@@ -207,7 +207,8 @@ func TestHundredConnectionsAndOneMore(t *testing.T) {
 	work.Wait()
 	allowed := 0
 	for _, c := range s.waitForRecords(all + 1) {
-		if c.Status == sandbox.ConnectionAllowed && c.BytesSent == 200_000 && c.BytesReceived == 200_000 && c.Reason == "" {
+		complete := c.BytesSent == 200_000 && c.BytesReceived == 200_000 && c.Reason == ""
+		if c.Status == sandbox.ConnectionAllowed && complete {
 			allowed++
 		}
 	}

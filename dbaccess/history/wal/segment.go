@@ -63,7 +63,8 @@ func (s *segment) read() (payloads [][]byte, err error) {
 func parse(content []byte) (number uint64, end int64, payloads [][]byte) {
 	offset := uint64(firstRecord)
 	header := content[:headerBytes]
-	if string(header[:8]) == magic && crc32.Checksum(header[:24], castagnoli) == binary.LittleEndian.Uint32(header[24:]) {
+	headerSum := binary.LittleEndian.Uint32(header[24:])
+	if string(header[:8]) == magic && crc32.Checksum(header[:24], castagnoli) == headerSum {
 		number, offset = binary.LittleEndian.Uint64(header[8:]), binary.LittleEndian.Uint64(header[16:])
 	} else {
 		// The header is torn, as a release was being written. The first record also has the number.

@@ -17,7 +17,8 @@ func FuzzParse(f *testing.F) {
 	number, end, payloads := parse(file)
 	joined := string(bytes.Join(payloads, []byte("|")))
 	if number != 7 || int(end) != len(file) || joined != "one||two" {
-		f.Fatalf("intact file: got segment %d, end %d, records %q; want 7, %d, one||two", number, end, joined, len(file))
+		f.Fatalf("intact file: got segment %d, end %d, records %q; want 7, %d, one||two",
+			number, end, joined, len(file))
 	}
 	const firstRecordEnd = recordHeaderBytes + len("one")
 	f.Add(file[firstRecord:], 0, uint64(firstRecord), true)
