@@ -143,8 +143,8 @@ func (s *Session) SetDataBreakpoints(list []Variable) ([]BreakpointView, error) 
 	return out, nil
 }
 
-// CopyBreakpoints takes over the breakpoints of another session over the same code, except data breakpoints: they belong
-// to frames of the other run.
+// CopyBreakpoints takes over the breakpoints of another session over the same code, except data breakpoints: they
+// belong to frames of the other run.
 func (s *Session) CopyBreakpoints(from *Session) {
 	from.mu.Lock()
 	stops, last := from.stops, from.lastID

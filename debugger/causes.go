@@ -98,9 +98,10 @@ var (
 )
 
 func init() {
-	for word := range strings.FieldsSeq("False None True and as assert async await break class continue def del elif else " +
-		"except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield match case " +
-		"print len range str int float list dict set tuple sum min max abs sorted enumerate zip map filter isinstance type open") {
+	for word := range strings.FieldsSeq(`
+		False None True and as assert async await break class continue def del elif else except finally for from
+		global if import in is lambda nonlocal not or pass raise return try while with yield match case print len
+		range str int float list dict set tuple sum min max abs sorted enumerate zip map filter isinstance type open`) {
 		notVariables[word] = true
 	}
 }

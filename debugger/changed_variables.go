@@ -6,8 +6,8 @@ import "glasshouse/debugger/recording"
 // waits for the answer at each stop.
 const maxHolderSearch = 200_000
 
-// changedVariables returns the names of the variables that the line of a step changed in a frame. It is empty if the next
-// step is in another frame.
+// changedVariables returns the names of the variables that the line of a step changed in a frame. It is empty if the
+// next step is in another frame.
 func changedVariables(reader *recording.Reader, step int, frame uint64) []string {
 	t := reader.Table()
 	names := map[uint64]bool{}

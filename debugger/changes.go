@@ -87,8 +87,8 @@ func (t *changeTracker) take() bool {
 	return changed
 }
 
-// eachChange calls visit for the changes of a variable in one chunk that are seen at the steps from to until. It may also
-// call visit for some that are seen before. A change behind the last line of the recording is seen at no step.
+// eachChange calls visit for the changes of a variable in one chunk that are seen at the steps from to until. It may
+// also call visit for some that are seen before. A change behind the last line of the recording is seen at no step.
 func eachChange(reader *recording.Reader, c *recording.Chunk, v Variable, from, until int,
 	visit func(*recording.State, change) (more bool)) error {
 	t := &changeTracker{frame: v.Frame, name: reader.Table().NumberOf(v.Name)}
@@ -110,7 +110,8 @@ func eachChange(reader *recording.Reader, c *recording.Chunk, v Variable, from, 
 }
 
 // latestChange calls visit for changes of a variable in one chunk up to a step, the last one at the end.
-func latestChange(reader *recording.Reader, c *recording.Chunk, v Variable, until int, visit func(*recording.State, change)) error {
+func latestChange(reader *recording.Reader, c *recording.Chunk, v Variable, until int,
+	visit func(*recording.State, change)) error {
 	if !c.MayChange(reader.Table().NumberOf(v.Name)) {
 		return nil
 	}
@@ -150,7 +151,7 @@ func lastChange(reader *recording.Reader, v Variable, step int) (last change, fo
 // ChangeView is one change of a variable.
 type ChangeView struct {
 	Seen     int    `json:"seen_at" doc:"The first step that arrives with the new value"`
-	Step     int    `json:"step" doc:"The step whose line made the change; 0 if it was made before the frame's first step"`
+	Step     int    `json:"step" doc:"The step whose line made the change; 0 if earlier than the frame's first step"`
 	Line     int64  `json:"line_number"`
 	Code     string `json:"line_code"`
 	Function string `json:"function,omitempty"`
@@ -162,7 +163,8 @@ type ChangeView struct {
 
 func (r *Recording) changeView(t *recording.Table, s *recording.State, v Variable, c change) ChangeView {
 	view := ChangeView{
-		Seen: c.seenAt, Step: c.madeBy, Line: c.line, Code: SourceLine(r.Source, c.line), Function: t.FunctionName(c.code),
+		Seen: c.seenAt, Step: c.madeBy, Line: c.line, Code: SourceLine(r.Source,
+			c.line), Function: t.FunctionName(c.code),
 		Gone: c.deleted, Frame: v.Frame,
 	}
 	if !c.deleted {
@@ -192,7 +194,8 @@ func (r *Recording) Changes(v Variable, from, limit int) ([]ChangeView, error) {
 	return out, nil
 }
 
-// LastChange returns the last change of a variable that is seen at or before a step. The list is empty if there is none.
+// LastChange returns the last change of a variable that is seen at or before a step. The list is empty if there is
+// none.
 func (r *Recording) LastChange(v Variable, step int) ([]ChangeView, error) {
 	reader := r.journal.Snapshot()
 	for _, c := range slices.Backward(reader.Chunks()) {
@@ -212,7 +215,8 @@ func (r *Recording) LastChange(v Variable, step int) ([]ChangeView, error) {
 
 // FindCondition returns the first step, from a step on, at which a condition holds, and 0 if there is none. If function
 // is not "", only its steps count. unknown is the number of steps at which the condition could not be evaluated.
-func (r *Recording) FindCondition(ctx context.Context, c *expr.Condition, from int, function string) (step, unknown int, err error) {
+func (r *Recording) FindCondition(ctx context.Context, c *expr.Condition, from int, function string) (step,
+	unknown int, err error) {
 	reader := r.journal.Snapshot()
 	t := reader.Table()
 	for _, chunk := range reader.Chunks() {

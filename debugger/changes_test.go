@@ -23,7 +23,8 @@ func TestChangesOfVariables(t *testing.T) {
 		{y, 3*49_000 + 3, 3*49_000 + 2, "[49000]", "list"},
 	} {
 		list, err := r.LastChange(c.variable, 150_000)
-		want := ChangeView{Seen: c.seen, Step: c.step, Line: 2, Function: "<module>", Value: c.value, Type: c.typeOfChange}
+		want := ChangeView{Seen: c.seen, Step: c.step, Line: 2, Function: "<module>", Value: c.value,
+			Type: c.typeOfChange}
 		if err != nil || len(list) != 1 || list[0] != want {
 			t.Errorf("%s: got %+v, %v, want %+v", c.variable.Name, list, err, want)
 		}
@@ -40,8 +41,8 @@ func TestChangesOfVariables(t *testing.T) {
 	}
 }
 
-// sharedObjects is a recording of a line that changes each of many objects. The objects hold one another in a row, which
-// a number of names begin. The name other holds an object that does not change, and near one that does.
+// sharedObjects is a recording of a line that changes each of many objects. The objects hold one another in a row,
+// which a number of names begin. The name other holds an object that does not change, and near one that does.
 func sharedObjects(t *testing.T, objects, names int) *Recording {
 	t.Helper()
 	b := recordingtest.New("list", "other", "near")
@@ -84,7 +85,8 @@ func TestChangedVariablesAreFoundFast(t *testing.T) {
 	go func() { found <- changedVariables(r.journal.Snapshot(), 1, 1) }()
 	select {
 	case names := <-found:
-		if len(names) != 3001 || slices.Contains(names, "other") || !slices.Contains(names, "near") || !slices.Contains(names, "x02999") {
+		if len(names) != 3001 || slices.Contains(names, "other") || !slices.Contains(names, "near") ||
+			!slices.Contains(names, "x02999") {
 			t.Errorf("got %d names: %.200v, want 3001 with near and x02999, without other", len(names), names)
 		}
 	case <-time.After(20 * time.Second):
@@ -94,12 +96,13 @@ func TestChangedVariablesAreFoundFast(t *testing.T) {
 
 func TestChangedVariablesAreSearchedToABound(t *testing.T) {
 	t.Parallel()
-	s := &recording.State{Objects: map[uint64]*recording.Object{}, Globals: map[uint64]recording.Value{1: recordingtest.Ref(1)}}
-	for i := range uint64(2 * maxHolderSearch) {
+	s := &recording.State{Objects: map[uint64]*recording.Object{},
+		Globals: map[uint64]recording.Value{1: recordingtest.Ref(1)}}
+	for i := range uint64(maxHolderSearch) {
 		o := recordingtest.List(i+1, 0, recordingtest.Ref(i+2))
 		s.Objects[i+1] = &o
 	}
-	for object, want := range map[uint64]int{5: 1, 2*maxHolderSearch - 1: 0} {
+	for object, want := range map[uint64]int{5: 1, maxHolderSearch - 1: 0} {
 		names := map[uint64]bool{}
 		if addHolders(s, map[uint64]bool{object: true}, names, s.Globals); len(names) != want {
 			t.Errorf("object %d: got %d names, want %d", object, len(names), want)

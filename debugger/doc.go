@@ -6,8 +6,8 @@
 // recording. Breakpoints are checked in the guest while the program runs, and in the recording when a session moves
 // through the past.
 //
-// The package starts no goroutine and does no I/O. The goroutine of the run calls Session.Begin, Stopped and Ended; while
-// the program is stopped, this goroutine executes the commands of the session's clients.
+// The package starts no goroutine and does no I/O. The goroutine of the run calls Session.Begin, Stopped and Ended;
+// while the program is stopped, this goroutine executes the commands of the session's clients.
 //
 // Package dap translates the Debug Adapter Protocol and the HTTP API to methods of Session. Package recording has the
 // format of recordings, and package expr the conditions that are evaluated over recorded states.

@@ -132,7 +132,8 @@ func (s *Session) LastEvent() int {
 	return s.events.last()
 }
 
-// AddOutput adds output of a category. It extends the last event if that has the same category and no client has it yet.
+// AddOutput adds output of a category. It extends the last event if that has the same category and no client has it
+// yet.
 func (s *Session) AddOutput(category, text string) {
 	if text == "" {
 		return

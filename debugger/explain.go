@@ -33,7 +33,8 @@ func (r *Recording) Explain(budget int) (string, error) {
 	}
 	out.WriteString(".\n")
 	if at := d.failure; at != nil {
-		fmt.Fprintf(out, "Failed at step %d, line %d in %s: %s\n    %s\n", at.step, at.line, at.function, at.text, SourceLine(r.Source, at.line))
+		fmt.Fprintf(out, "Failed at step %d, line %d in %s: %s\n    %s\n", at.step, at.line, at.function, at.text,
+			SourceLine(r.Source, at.line))
 		causes, err := r.causes(reader, codeStep{at.step, at.line})
 		if err != nil {
 			return "", err
@@ -176,7 +177,8 @@ func (d *digest) see(s *recording.State, rec *recording.Record) bool {
 	case recording.KindRaise:
 		if d.failure == nil {
 			f := d.current
-			d.failure = &failureDigest{f.Step, f.Line, d.table.FunctionName(f.Code), s.ExceptionText(d.table, *f.Raised)}
+			d.failure = &failureDigest{f.Step, f.Line, d.table.FunctionName(f.Code),
+				s.ExceptionText(d.table, *f.Raised)}
 		}
 	case recording.KindLost:
 		d.lost += int(rec.Number)
@@ -200,7 +202,8 @@ func (d *digest) functions() []string {
 		if name == recording.ModuleName {
 			continue
 		}
-		text := fmt.Sprintf("  %s (line %d): called %d times from step %d to %d", name, c.First, call.count, call.first, call.last)
+		text := fmt.Sprintf("  %s (line %d): called %d times from step %d to %d", name, c.First, call.count,
+			call.first, call.last)
 		if call.count == 1 {
 			text = fmt.Sprintf("  %s (line %d): called once, at step %d", name, c.First, call.first)
 		}
@@ -218,7 +221,8 @@ func (d *digest) functions() []string {
 // program returns one line of text for each line that ran.
 func (d *digest) program(source []string) []string {
 	var out []string
-	for _, at := range slices.SortedFunc(maps.Keys(d.lines), func(a, b codeLine) int { return cmp.Compare(a.line, b.line) }) {
+	for _, at := range slices.SortedFunc(maps.Keys(d.lines),
+		func(a, b codeLine) int { return cmp.Compare(a.line, b.line) }) {
 		l := d.lines[at]
 		text := fmt.Sprintf("%5d %6s  %s", at.line, fmt.Sprintf("x%d", l.count), SourceLine(source, at.line))
 		var sets []string

@@ -131,10 +131,12 @@ func (s *Session) Scopes(frame uint64) ([]ScopeView, error) {
 			return fmt.Errorf("frame %d: %w", frame, recording.ErrNoFrame)
 		}
 		if w.table.FunctionName(f.Code) != recording.ModuleName {
-			scopes, frames = append(scopes, ScopeView{Name: "Locals", Variables: len(f.Variables)}), append(frames, frame)
+			scopes = append(scopes, ScopeView{Name: "Locals", Variables: len(f.Variables)})
+			frames = append(frames, frame)
 		}
 		_, total, _ := w.scope(0, 0, 0) // the namespace exists
-		scopes, frames = append(scopes, ScopeView{Name: "Globals", Variables: total}), append(frames, 0)
+		scopes = append(scopes, ScopeView{Name: "Globals", Variables: total})
+		frames = append(frames, 0)
 		return nil
 	})
 	if err != nil {
@@ -222,9 +224,12 @@ func (s *Session) parts(ctx context.Context, at int, live bool, r reference, sta
 	if !live {
 		return nil, ErrPast
 	}
+	command := map[string]any{
+		"do": "page", "expression": r.expression, "frame": r.frame, "start": start, "count": count,
+	}
 	page, err := askFor[struct {
 		Items []VariableView `json:"items"`
-	}](ctx, s, map[string]any{"do": "page", "expression": r.expression, "frame": r.frame, "start": start, "count": count})
+	}](ctx, s, command)
 	return page.Items, err
 }
 
@@ -248,8 +253,8 @@ func (s *Session) valueView(v VariableView, parent reference) (out ValueView, er
 	return out, err
 }
 
-// partExpression returns an expression for a part of a value: name is an attribute's name, a number, a key's repr, or an
-// index in brackets.
+// partExpression returns an expression for a part of a value: name is an attribute's name, a number, a key's repr, or
+// an index in brackets.
 func partExpression(of, name string) string {
 	switch {
 	case of == "" || name == "":
@@ -357,7 +362,8 @@ func (s *Session) SetVariable(ctx context.Context, number int, name, value strin
 	}
 	r, err := s.reference(number)
 	if err == nil && !r.isScope {
-		err = fmt.Errorf("%w: only variables of a frame or of the namespace can be set; evaluate %s = ... for a part of one", ErrRequest, r.expression)
+		err = fmt.Errorf("%w: only variables of a frame or of the namespace can be set; "+
+			"evaluate %s = ... for a part of one", ErrRequest, r.expression)
 	}
 	if err != nil {
 		return VariableView{}, err
@@ -366,7 +372,8 @@ func (s *Session) SetVariable(ctx context.Context, number int, name, value strin
 }
 
 func (s *Session) setIn(ctx context.Context, frame uint64, name, value string) (VariableView, error) {
-	v, err := askFor[VariableView](ctx, s, map[string]any{"do": "set", "name": name, "expression": value, "frame": frame})
+	command := map[string]any{"do": "set", "name": name, "expression": value, "frame": frame}
+	v, err := askFor[VariableView](ctx, s, command)
 	if err != nil {
 		return v, err
 	}
@@ -379,20 +386,20 @@ func (s *Session) setIn(ctx context.Context, frame uint64, name, value string) (
 var identifier = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
 
 // SetExpression assigns a value to an expression, and returns the expression's value then.
-func (s *Session) SetExpression(ctx context.Context, expression, value string, frame uint64) (v VariableView, err error) {
+func (s *Session) SetExpression(ctx context.Context, expression, value string, frame uint64) (VariableView, error) {
 	if err := s.requireLive(); err != nil {
-		return v, err
+		return VariableView{}, err
 	}
 	if identifier.MatchString(expression) { // an assignment statement would only change a copy of a function's locals
 		return s.setIn(ctx, frame, expression, value)
 	}
-	for _, text := range []string{expression + " = (" + value + "\n)", expression} {
-		v, err = askFor[VariableView](ctx, s, map[string]any{"do": "evaluate", "expression": text, "frame": frame, "statements": true})
-		if err != nil {
-			return v, err
-		}
+	assignment := map[string]any{
+		"do": "evaluate", "expression": expression + " = (" + value + "\n)", "frame": frame, "statements": true,
 	}
-	return v, nil
+	if v, err := askFor[VariableView](ctx, s, assignment); err != nil {
+		return v, err
+	}
+	return askFor[VariableView](ctx, s, map[string]any{"do": "evaluate", "expression": expression, "frame": frame})
 }
 
 // Complete returns the names that complete a text in a frame. start is the position in text, in characters, that the

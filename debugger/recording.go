@@ -47,8 +47,8 @@ func (r *Recording) TakeChunks() []sandbox.Chunk { return r.journal.TakeChunks()
 // Steps returns the number of the last step.
 func (r *Recording) Steps() int { return r.journal.Steps() }
 
-// StreamLines has send called for each line of the program when it has run, until send returns false. Call it before the
-// first Append. send must not call methods of the Recording.
+// StreamLines has send called for each line of the program when it has run, until send returns false. Call it before
+// the first Append. send must not call methods of the Recording.
 func (r *Recording) StreamLines(send func(Line) (more bool)) {
 	closed := false
 	r.journal.Follow(func(t *recording.Table, s *recording.State, rec *recording.Record) {

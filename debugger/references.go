@@ -32,7 +32,8 @@ func (l *references) number(r reference) (int, error) {
 	}
 	bytes := referenceOverhead + len(r.expression)
 	if l.bytes+bytes > maxReferenceBytes {
-		return 0, fmt.Errorf("%w: too many values were requested since the last move; move, or request fewer", ErrRequest)
+		return 0, fmt.Errorf("%w: too many values were requested since the last move; move, or request fewer",
+			ErrRequest)
 	}
 	if l.numbers == nil {
 		l.numbers = map[reference]int{}
@@ -45,7 +46,8 @@ func (l *references) number(r reference) (int, error) {
 
 func (l *references) get(number int) (reference, error) {
 	if number < 1 || number > len(l.list) {
-		return reference{}, fmt.Errorf("%w: reference %d does not exist; references are valid until the next move", ErrRequest, number)
+		return reference{}, fmt.Errorf("%w: reference %d does not exist; references are valid until the next move",
+			ErrRequest, number)
 	}
 	return l.list[number-1], nil
 }

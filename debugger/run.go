@@ -61,7 +61,9 @@ func (s *Session) Logged(body []byte) {
 
 // Stopped tells the session that the program has stopped. It executes the clients' commands through ask until one of
 // them lets the program run on, and returns the guest's orders. When ctx ends, the program runs on without stops.
-func (s *Session) Stopped(ctx context.Context, body []byte, ask func(context.Context, any) ([]byte, error)) (any, error) {
+func (s *Session) Stopped(
+	ctx context.Context, body []byte, ask func(context.Context, any) ([]byte, error),
+) (any, error) {
 	var stop struct {
 		Reason string `json:"reason"`
 		IDs    []int  `json:"ids"`
@@ -83,7 +85,8 @@ func (s *Session) Stopped(ctx context.Context, body []byte, ask func(context.Con
 	}
 	s.pausing = false
 	s.edits = map[Variable]VariableView{}
-	s.live = s.positionAt(s.recording.Steps(), Position{Reason: stop.Reason, Description: stop.Text, HitIDs: stop.IDs, Live: true})
+	s.live = s.positionAt(s.recording.Steps(),
+		Position{Reason: stop.Reason, Description: stop.Text, HitIDs: stop.IDs, Live: true})
 	s.moveTo(s.live)
 	s.mu.Unlock()
 	for {

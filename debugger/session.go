@@ -25,21 +25,24 @@ var (
 
 // Position is the place of a Session in its run, and why it stopped there.
 type Position struct {
-	State       string            `json:"state" enum:"running,stopped,ended"`
-	Reason      string            `json:"reason,omitempty" doc:"step, breakpoint, exception, pause, entry, goto, data breakpoint, restart, end"`
-	Description string            `json:"description,omitempty"`
-	HitIDs      []int             `json:"hit_breakpoint_ids,omitempty"`
-	Step        int               `json:"step,omitempty"`
-	Steps       int               `json:"total_steps"`
-	Live        bool              `json:"live" doc:"Whether the program itself has stopped here, and can be changed"`
-	Line        int64             `json:"line_number,omitempty"`
-	Code        string            `json:"line_code,omitempty"`
-	Function    string            `json:"function,omitempty"`
-	Frame       uint64            `json:"frame,omitempty"`
-	Thread      uint64            `json:"lane,omitempty"`
-	Variables   map[string]string `json:"variables,omitempty"`
-	Changed     []string          `json:"changed,omitempty" doc:"Variables of this frame that the previous line changed"`
-	Source      []SourceView      `json:"source,omitempty"`
+	State string `json:"state" enum:"running,stopped,ended"`
+
+	Reason string `json:"reason,omitempty" doc:"step, (data) breakpoint, exception, pause, entry, goto, restart, end"`
+
+	Description string `json:"description,omitempty"`
+	HitIDs      []int  `json:"hit_breakpoint_ids,omitempty"`
+	Step        int    `json:"step,omitempty"`
+	Steps       int    `json:"total_steps"`
+	Live        bool   `json:"live" doc:"Whether the program itself has stopped here, and can be changed"`
+
+	Line      int64             `json:"line_number,omitempty"`
+	Code      string            `json:"line_code,omitempty"`
+	Function  string            `json:"function,omitempty"`
+	Frame     uint64            `json:"frame,omitempty"`
+	Thread    uint64            `json:"lane,omitempty"`
+	Variables map[string]string `json:"variables,omitempty"`
+	Changed   []string          `json:"changed,omitempty" doc:"Variables of this frame that the previous line changed"`
+	Source    []SourceView      `json:"source,omitempty"`
 }
 
 // Session moves through one run, while the run goes on or later. It may be used by several clients at once, which then

@@ -19,8 +19,8 @@ func SplitSource(code string) []string {
 	return strings.Split(strings.ReplaceAll(strings.ReplaceAll(code, "\r\n", "\n"), "\r", "\n"), "\n")
 }
 
-// SourceLine returns one line of code without trailing spaces, and "" if the program does not have it. Lines are numbered
-// from 1.
+// SourceLine returns one line of code without trailing spaces, and "" if the program does not have it. Lines are
+// numbered from 1.
 func SourceLine(source []string, line int64) string {
 	if line < 1 || line > int64(len(source)) {
 		return ""

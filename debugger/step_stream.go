@@ -38,8 +38,8 @@ type Line struct {
 	Unread     string            // why there are no variables
 }
 
-// stepStream converts records to Lines. A line that was sent during a call is sent again at its end only if it failed, or
-// if it ends its frame and changed a variable: so no change is missing.
+// stepStream converts records to Lines. A line that was sent during a call is sent again at its end only if it
+// failed, or if it ends its frame and changed a variable: so no change is missing.
 type stepStream struct {
 	table   *recording.Table
 	source  []string
@@ -69,7 +69,8 @@ type sentScope struct {
 // newStepStream returns a stream for a recording that begins in state s.
 func newStepStream(t *recording.Table, s *recording.State, source []string, send func(Line)) *stepStream {
 	p := &stepStream{
-		table: t, source: source, send: send, open: map[uint64]*openLine{}, scopes: map[uint64]*sentScope{}, current: s.Current,
+		table: t, source: source, send: send, open: map[uint64]*openLine{}, scopes: map[uint64]*sentScope{},
+		current: s.Current,
 	}
 	callers := map[uint64]bool{}
 	for _, f := range s.Frames {

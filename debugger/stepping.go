@@ -340,7 +340,8 @@ func (w *stopSearch) seeLine(s *recording.State, hits []int) {
 	}
 }
 
-// offer keeps the nearest stop. Of several stops at one step it keeps the first, so that a breakpoint precedes the step.
+// offer keeps the nearest stop. Of several stops at one step it keeps the first, so that a breakpoint precedes the
+// step.
 func (w *stopSearch) offer(stop Stop) {
 	if w.rule.backward {
 		if stop.Step < w.rule.from && stop.Step > w.found.Step {

@@ -124,7 +124,8 @@ func TestStepsFromStatementsToTheLastExpression(t *testing.T) {
 	b.Add(recording.Record{Kind: recording.KindPush, Frame: 2, Code: 3, Thread: 1, Parent: 1})
 	b.Line(0)
 	b.Add(
-		recording.Record{Kind: recording.KindReturn, Value: none}, recording.Record{Kind: recording.KindReturn, Value: none},
+		recording.Record{Kind: recording.KindReturn, Value: none}, recording.Record{Kind: recording.KindReturn,
+			Value: none},
 		recording.Record{Kind: recording.KindPush, Frame: 3, Code: 2, Thread: 1},
 	)
 	b.Line(2)
@@ -196,7 +197,8 @@ func TestNextStaysInItsTask(t *testing.T) {
 	before, _ := r.journal.State(step + 1)
 	after, _ := r.journal.State(stop.Step)
 	if before.Current != after.Current || before.CurrentFrame().Line != 3 || after.CurrentFrame().Line != 4 {
-		t.Errorf("next in a task: got line %d of frame %d, want line 4 of frame %d", after.CurrentFrame().Line, after.Current, before.Current)
+		t.Errorf("next in a task: got line %d of frame %d, want line 4 of frame %d", after.CurrentFrame().Line,
+			after.Current, before.Current)
 	}
 }
 
@@ -220,9 +222,9 @@ func TestCacheChangesNoAnswer(t *testing.T) {
 	}
 	moves := []Move{StepBack, ReverseContinue, StepBack, ReverseContinue, Next, StepIn, StepOut, Continue}
 	random := rand.New(rand.NewPCG(7, 4))
-	rounds := 250
+	rounds := 120
 	if testing.Short() {
-		rounds = 60
+		rounds = 40
 	}
 	for i := range rounds {
 		step := 1 + random.IntN(warm.Steps())
@@ -260,7 +262,8 @@ func TestSearchLoadsFewChunks(t *testing.T) {
 	}
 	stop, err := r.FindStop(t.Context(), 1, Continue, atLine(99))
 	if err != nil || stop.Reason != ReasonEnd || *loads > 1 {
-		t.Errorf("a line that never runs: got %+v, %d loads, %v, want %s with no other load", stop, *loads, err, ReasonEnd)
+		t.Errorf("a line that never runs: got %+v, %d loads, %v, want %s with no other load", stop, *loads, err,
+			ReasonEnd)
 	}
 }
 
@@ -283,12 +286,14 @@ func TestSearchEndsWithItsContext(t *testing.T) {
 	const asked = 100
 	r := recordingOf(t, recordingtest.Loop(1000))
 	unknown := parsed(t, "missing")
-	if _, n, err := r.FindCondition(&countdown{t.Context(), asked}, unknown, 1, ""); !errors.Is(err, context.Canceled) || n > asked {
+	if _, n, err := r.FindCondition(&countdown{t.Context(), asked}, unknown, 1, ""); !errors.Is(err,
+		context.Canceled) || n > asked {
 		t.Errorf("FindCondition: got %v after %d steps, want %v after at most %d", err, n, context.Canceled, asked)
 	}
 	breaks := Breakpoints{Lines: []LineStop{{Line: 3, Condition: unknown}}}
 	for _, move := range []Move{Continue, ReverseContinue} {
-		if stop, err := r.FindStop(&countdown{t.Context(), asked}, 1500, move, breaks); !errors.Is(err, context.Canceled) {
+		if stop, err := r.FindStop(&countdown{t.Context(), asked}, 1500, move, breaks); !errors.Is(err,
+			context.Canceled) {
 			t.Errorf("%s: got %+v, %v, want %v", move, stop, err, context.Canceled)
 		}
 	}

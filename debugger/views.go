@@ -53,7 +53,7 @@ type StepView struct {
 // ObjectView is the contents of an object at one step.
 type ObjectView struct {
 	VariableView
-	Exactness string         `json:"exactness" enum:"exact,truncated,sampled,unread" doc:"How much of the object the recording has"`
+	Exactness string         `json:"exactness" enum:"exact,truncated,sampled,unread" doc:"What the recording has"`
 	Version   uint64         `json:"version"`
 	Items     []VariableView `json:"items"`
 	Kept      int            `json:"kept" doc:"Number of items in the recording; length is the object's own"`
@@ -78,7 +78,8 @@ func viewAt(reader *recording.Reader, step int) (viewer, error) {
 }
 
 func (w viewer) variable(name string, v recording.Value) VariableView {
-	out := VariableView{Name: name, Value: w.state.Preview(w.table, v, maxValuePreview), Type: w.state.TypeOf(w.table, v)}
+	out := VariableView{Name: name, Value: w.state.Preview(w.table, v, maxValuePreview),
+		Type: w.state.TypeOf(w.table, v)}
 	if o := w.state.Objects[v.Object]; v.Tag == recording.TagObject && o != nil && o.Form != recording.Opaque {
 		out.Ref = o.Number
 		if o.Length >= 0 {
@@ -100,7 +101,8 @@ func (w viewer) scope(frame uint64, start, count int) ([]VariableView, int, erro
 		}
 		values = f.Variables
 	}
-	names := slices.SortedFunc(maps.Keys(values), func(a, b uint64) int { return cmp.Compare(w.table.Name(a), w.table.Name(b)) })
+	names := slices.SortedFunc(maps.Keys(values),
+		func(a, b uint64) int { return cmp.Compare(w.table.Name(a), w.table.Name(b)) })
 	if frame == 0 {
 		names = slices.DeleteFunc(names, func(n uint64) bool { return w.state.IsDefinition(w.table, values[n]) })
 	}
@@ -145,7 +147,8 @@ func (w viewer) frames(source []string, limit int) []FrameView {
 	stack := w.state.Stack(w.state.Current)
 	for _, f := range stack[:min(len(stack), maxStackFrames)] {
 		view := FrameView{
-			Frame: f.Number, Function: w.table.FunctionName(f.Code), Line: f.Line, Code: SourceLine(source, f.Line), Step: f.Step,
+			Frame: f.Number, Function: w.table.FunctionName(f.Code), Line: f.Line, Code: SourceLine(source,
+				f.Line), Step: f.Step,
 			Unread: w.table.Name(f.Unread),
 		}
 		if f.Raised != nil {

@@ -39,13 +39,15 @@ func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, er
 		return &dap.Target{Session: d.Session, Close: func() error { return s.CloseDebug(caller, d.ID) }}, nil
 	case in.Sandbox != "":
 		d, _, err := s.OpenDebug(ctx, caller, in.Sandbox, DebugStart{
-			Job: Job{Code: in.Code, Context: json.RawMessage("{}"), Kind: sandbox.KindDebug}, StopOnEntry: true, Driver: driver,
+			Job: Job{Code: in.Code, Context: json.RawMessage("{}"),
+				Kind: sandbox.KindDebug}, StopOnEntry: true, Driver: driver,
 		})
 		if err != nil {
 			return nil, err
 		}
 		d.WaitForStop(ctx) // waits until the code is at its first line, or over if it has none
-		return &dap.Target{Session: d.Session, Fresh: true, Close: func() error { return s.CloseDebug(caller, d.ID) }}, nil
+		return &dap.Target{Session: d.Session, Fresh: true,
+			Close: func() error { return s.CloseDebug(caller, d.ID) }}, nil
 	}
 	return nil, errors.New("attach needs a session, an execution, or a sandbox with code")
 }

@@ -18,7 +18,8 @@ type SourceBreakpoint = godap.SourceBreakpoint
 func LineBreakpoints(list []SourceBreakpoint) []debugger.LineBreakpoint {
 	var out []debugger.LineBreakpoint
 	for _, b := range list {
-		out = append(out, debugger.LineBreakpoint{Line: b.Line, Condition: b.Condition, HitCondition: b.HitCondition, LogMessage: b.LogMessage})
+		out = append(out, debugger.LineBreakpoint{Line: b.Line, Condition: b.Condition, HitCondition: b.HitCondition,
+			LogMessage: b.LogMessage})
 	}
 	return out
 }
@@ -49,7 +50,8 @@ func breakpointLocations(_ context.Context, s *debugger.Session, in godap.Breakp
 	return godap.BreakpointLocationsResponseBody{Breakpoints: list}, nil
 }
 
-func setExceptionBreakpoints(_ context.Context, s *debugger.Session, in godap.SetExceptionBreakpointsArguments) (any, error) {
+func setExceptionBreakpoints(_ context.Context, s *debugger.Session, in godap.SetExceptionBreakpointsArguments) (any,
+	error) {
 	for _, o := range in.FilterOptions {
 		if o.Condition != "" {
 			return nil, fmt.Errorf("%w: exception filters take no condition", debugger.ErrRequest)
@@ -66,7 +68,8 @@ func parseDataID(text string) (debugger.Variable, error) {
 	frame, name, ok := strings.Cut(text, ":")
 	number, err := strconv.ParseUint(frame, 10, 64)
 	if !ok || err != nil || name == "" {
-		return debugger.Variable{}, fmt.Errorf("%w: invalid dataId %q; send one that dataBreakpointInfo returned", debugger.ErrRequest, text)
+		return debugger.Variable{}, fmt.Errorf("%w: invalid dataId %q; send one that dataBreakpointInfo returned",
+			debugger.ErrRequest, text)
 	}
 	return debugger.Variable{Frame: number, Name: name}, nil
 }
@@ -77,7 +80,8 @@ func dataBreakpointInfo(_ context.Context, s *debugger.Session, in godap.DataBre
 		return nil, err
 	}
 	if !ok {
-		return godap.DataBreakpointInfoResponseBody{Description: "only variables of a frame or of the namespace can be watched"}, nil
+		refusal := "only variables of a frame or of the namespace can be watched"
+		return godap.DataBreakpointInfoResponseBody{Description: refusal}, nil
 	}
 	return godap.DataBreakpointInfoResponseBody{
 		DataId: dataID(v), Description: in.Name, AccessTypes: []godap.DataBreakpointAccessType{"write"},
@@ -88,7 +92,8 @@ func setDataBreakpoints(_ context.Context, s *debugger.Session, in godap.SetData
 	var list []debugger.Variable
 	for _, b := range in.Breakpoints {
 		if b.Condition != "" || b.HitCondition != "" || b.AccessType != "" && b.AccessType != "write" {
-			return nil, fmt.Errorf("%w: a data breakpoint stops at each write; it takes no condition", debugger.ErrRequest)
+			return nil, fmt.Errorf("%w: a data breakpoint stops at each write; it takes no condition",
+				debugger.ErrRequest)
 		}
 		v, err := parseDataID(b.DataId)
 		if err != nil {

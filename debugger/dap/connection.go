@@ -41,7 +41,7 @@ type Opener func(context.Context, Attach) (*Target, error)
 var (
 	errNotAttached     = errors.New("the client is not attached: send initialize, then attach with a token")
 	errAlreadyAttached = errors.New("the client is already attached")
-	errCannotRestart   = errors.New("only a program that this client started can be restarted: attach with sandbox and code")
+	errCannotRestart   = errors.New("only a program that this client started can restart: attach with sandbox and code")
 )
 
 // connection is the connection of one client.
@@ -273,7 +273,8 @@ func (c *connection) reportProgress(r message) (done func()) {
 	timer := time.AfterFunc(progressDelay, func() {
 		defer close(started)
 		// An error is not reported here: sending the response fails, too.
-		_ = c.out.sendEvent("progressStart", godap.ProgressStartEventBody{ProgressId: id, Title: r.Command, RequestId: r.Seq, Cancellable: true})
+		_ = c.out.sendEvent("progressStart", godap.ProgressStartEventBody{ProgressId: id, Title: r.Command,
+			RequestId: r.Seq, Cancellable: true})
 	})
 	return func() {
 		if !timer.Stop() {

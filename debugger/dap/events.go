@@ -30,7 +30,8 @@ func Event(e debugger.Event) (name string, body any) {
 	case debugger.Stopped:
 		stopped := stoppedBody{
 			StoppedEventBody: godap.StoppedEventBody{
-				Reason: b.Reason, Description: b.Description, Text: b.Description, ThreadId: threadID(b.Thread), AllThreadsStopped: true,
+				Reason: b.Reason, Description: b.Description, Text: b.Description, ThreadId: threadID(b.Thread),
+				AllThreadsStopped: true,
 			},
 			HitBreakpointIDs: b.HitIDs, Step: b.Step, Line: b.Line,
 		}

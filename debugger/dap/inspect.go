@@ -24,7 +24,8 @@ func loadedSources(context.Context, *debugger.Session, json.RawMessage) (any, er
 
 // modules returns the user's module only: libraries are not recorded.
 func modules(context.Context, *debugger.Session, json.RawMessage) (any, error) {
-	return godap.ModulesResponseBody{Modules: []godap.Module{{Id: 1, Name: "__main__", IsUserCode: true}}, TotalModules: 1}, nil
+	return godap.ModulesResponseBody{Modules: []godap.Module{{Id: 1, Name: "__main__", IsUserCode: true}},
+		TotalModules: 1}, nil
 }
 
 func threads(_ context.Context, s *debugger.Session, _ json.RawMessage) (any, error) {
@@ -47,7 +48,8 @@ func stackTrace(_ context.Context, s *debugger.Session, in godap.StackTraceArgum
 		if in.Format != nil && in.Format.Line {
 			name += fmt.Sprintf(", line %d", c.Line)
 		}
-		frames = append(frames, godap.StackFrame{Id: int(c.Frame), Name: name, Line: int(c.Line), Column: 1, Source: &program})
+		frames = append(frames, godap.StackFrame{Id: int(c.Frame), Name: name, Line: int(c.Line), Column: 1,
+			Source: &program})
 	}
 	return godap.StackTraceResponseBody{StackFrames: frames, TotalFrames: total}, err
 }
@@ -107,7 +109,8 @@ func setExpression(ctx context.Context, s *debugger.Session, in godap.SetExpress
 	return godap.SetExpressionResponseBody{Value: formatValue(v.Value, v.Type, in.Format), Type: v.Type}, err
 }
 
-// completionItem is a completion. go-dap leaves out a start of 0, which clients then take for the position of the cursor.
+// completionItem is a completion. go-dap leaves out a start of 0, which clients then take for the position of the
+// cursor.
 type completionItem struct {
 	Label  string `json:"label"`
 	Start  int    `json:"start"`

@@ -32,8 +32,8 @@ type message struct {
 }
 
 // readFrame reads one message: headers, an empty line, and a body of Content-Length bytes. maxBody is called when the
-// length is known, and returns the limit. readFrame refuses headers that the protocol does not have, because a page in a
-// browser could send them within HTTP.
+// length is known, and returns the limit. readFrame refuses headers that the protocol does not have, because a page
+// in a browser could send them within HTTP.
 func readFrame(in *bufio.Reader, maxBody func() int) ([]byte, error) {
 	size, headers := -1, 0
 	for {
@@ -100,7 +100,8 @@ func (w *writer) respond(ctx context.Context, to message, body any, err error) e
 	}
 	r := response{
 		Response: godap.Response{
-			ProtocolMessage: godap.ProtocolMessage{Type: "response"}, RequestSeq: to.Seq, Success: err == nil, Command: to.Command,
+			ProtocolMessage: godap.ProtocolMessage{Type: "response"}, RequestSeq: to.Seq, Success: err == nil,
+			Command: to.Command,
 		},
 		Body: body,
 	}

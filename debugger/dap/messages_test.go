@@ -13,7 +13,8 @@ func anyBody() int { return maxBodyBytes }
 func TestInvalidFramesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"\r\n", "Content-Length: x\r\n\r\n", "Content-Length: -1\r\n\r\n", "Content-Length: 99999999\r\n\r\n", "nonsense\r\n\r\n",
+		"\r\n", "Content-Length: x\r\n\r\n", "Content-Length: -1\r\n\r\n", "Content-Length: 99999999\r\n\r\n",
+		"nonsense\r\n\r\n",
 		"Content-Length: 5\r\n\r\nabc", strings.Repeat("Content-Type: b\r\n", 2000) + "Content-Length: 0\r\n\r\n",
 		"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "POST /a:b HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}",
 		"Host: x\r\nContent-Length: 2\r\n\r\n{}", "X: " + strings.Repeat("y", 20_000),

@@ -26,7 +26,8 @@ func TestRequestsHaveOneHandler(t *testing.T) {
 			}
 		}
 		if handlers != 1 || seen[r.name] {
-			t.Errorf("%s: got %d handlers, in the table before: %v; want one handler and one row", r.name, handlers, seen[r.name])
+			t.Errorf("%s: got %d handlers, in the table before: %v; want one handler and one row", r.name, handlers,
+				seen[r.name])
 		}
 		seen[r.name] = true
 		if r.moves && !r.drives {
@@ -112,7 +113,8 @@ func TestInvalidArgumentsAreRefused(t *testing.T) {
 	s := newSession(t, true)
 	for command, arguments := range map[string]string{
 		"goto": `{"targetId":"x"}`, "variables": `[]`, "setDataBreakpoints": `{"breakpoints":[{"dataId":"x"}]}`,
-		"setExceptionBreakpoints": `{"filters":["never"]}`, "evaluate": `{"expression":" "}`, "scopes": `{"frameId":1e99}`,
+		"setExceptionBreakpoints": `{"filters":["never"]}`, "evaluate": `{"expression":" "}`,
+		"scopes": `{"frameId":1e99}`,
 	} {
 		if _, err := Do(t.Context(), s, command, json.RawMessage(arguments)); !errors.Is(err, debugger.ErrRequest) {
 			t.Errorf("%s %s: got %v, want %v", command, arguments, err, debugger.ErrRequest)
@@ -124,13 +126,16 @@ func TestZeroBasedNumbersAreConverted(t *testing.T) {
 	t.Parallel()
 	var c connection
 	c.attached.Path = "/code.py"
-	if got := c.fromClient(json.RawMessage(`{"line":0,"lines":[0,4],"frameId":0}`)); string(got) != `{"frameId":0,"line":1,"lines":[1,5]}` {
-		t.Errorf("from the client: got %s", got)
+	arguments, want := json.RawMessage(`{"line":0,"lines":[0,4],"frameId":0}`), `{"frameId":0,"line":1,"lines":[1,5]}`
+	if got := c.fromClient(arguments); string(got) != want {
+		t.Errorf("from the client: got %s, want %s", got, want)
 	}
-	body := godap.StackTraceResponseBody{StackFrames: []godap.StackFrame{{Id: 1, Name: "f", Line: 1, Column: 1, Source: &program}}}
-	frame := map[string]any{"id": 1.0, "name": "f", "line": 0.0, "column": 0.0, "source": map[string]any{"name": "code", "path": "/code.py"}}
-	want := map[string]any{"stackFrames": []any{frame}}
-	if got := c.toClient(body); !reflect.DeepEqual(got, want) {
-		t.Errorf("to the client: got %v, want %v", got, want)
+	body := godap.StackTraceResponseBody{StackFrames: []godap.StackFrame{{Id: 1, Name: "f", Line: 1, Column: 1,
+		Source: &program}}}
+	frame := map[string]any{"id": 1.0, "name": "f", "line": 0.0, "column": 0.0,
+		"source": map[string]any{"name": "code", "path": "/code.py"}}
+	wantBody := map[string]any{"stackFrames": []any{frame}}
+	if got := c.toClient(body); !reflect.DeepEqual(got, wantBody) {
+		t.Errorf("to the client: got %v, want %v", got, wantBody)
 	}
 }

@@ -113,13 +113,14 @@ func TestHTTPIsRefused(t *testing.T) {
 	})
 }
 
-// A client that has attached may send large messages, and many, but not without bound. If it does not read the responses,
-// it is disconnected.
+// A client that has attached may send large messages, and many, but not without bound. If it does not read the
+// responses, it is disconnected.
 func TestAttachedClientIsBounded(t *testing.T) {
 	t.Parallel()
 	open := func(context.Context, Attach) (*Target, error) {
 		time.Sleep(2 * attachTimeout) // in the bubble's time: a sandbox that starts slowly
-		return &Target{Session: &debugger.Session{}, MayDrive: func() error { return errors.New("another client drives") }}, nil
+		return &Target{Session: &debugger.Session{},
+			MayDrive: func() error { return errors.New("another client drives") }}, nil
 	}
 	synctest.Test(t, func(t *testing.T) {
 		client, ended := serve(t, open)

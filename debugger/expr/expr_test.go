@@ -11,8 +11,8 @@ import (
 	"glasshouse/debugger/recording/recordingtest"
 )
 
-// variables returns a state with n = 7, f = 0.5, s = "it's", yes = True, none = None, list = [1, 2, 3], dict = {"k": 4},
-// p = <P x=9>, long, a list of 100 of which two are recorded, and many, a list of 1000.
+// variables returns a state with n = 7, f = 0.5, s = "it's", yes = True, none = None, list = [1, 2, 3], dict = {"k":
+// 4}, p = <P x=9>, long, a list of 100 of which two are recorded, and many, a list of 1000.
 func variables(t testing.TB) (*recording.State, *recording.Table) {
 	t.Helper()
 	ints := func(list ...int) (out []recording.Value) {
@@ -27,8 +27,10 @@ func variables(t testing.TB) (*recording.State, *recording.Table) {
 	long.Length, long.Exactness = 100, recording.Sampled
 	for _, o := range []recording.Object{
 		recordingtest.List(1, 3, ints(1, 2, 3)...),
-		{Number: 2, Type: 4, Form: recording.Pairs, Length: 1, Values: []recording.Value{text("k"), recordingtest.Int(4)}},
-		{Number: 3, Type: 5, Form: recording.Attributes, Length: 1, Values: []recording.Value{text("x"), recordingtest.Int(9)}},
+		{Number: 2, Type: 4, Form: recording.Pairs, Length: 1,
+			Values: []recording.Value{text("k"), recordingtest.Int(4)}},
+		{Number: 3, Type: 5, Form: recording.Attributes, Length: 1,
+			Values: []recording.Value{text("x"), recordingtest.Int(9)}},
 		long,
 		recordingtest.List(5, 3, slices.Repeat(ints(1), 1000)...),
 	} {
@@ -66,15 +68,22 @@ func TestConditionsHoldAsInPython(t *testing.T) {
 	manySearches := func(n int) string { return strings.Repeat("9 in many or ", n) + "yes" }
 	for want, conditions := range map[string][]string{
 		"true": {
-			"n == 7", "6 < n <= 7", "not n > 8 and yes", "n + 2 * 3 == 13", "(n + 2) * 3 == 27", "-n // 2 == -4", "-n % 4 == 1",
-			"n / 2 == 3.5", "abs(-n) == 7", "f < 1", "f == 1/2", "1e3 == 1_000", `s == "it's"`, `s == 'it\'s'`, "'t' in s",
-			"'x' not in s", "s < 'z'", "len(s) == 4", `s + '!' == "it's!"`, "none is None", "n is not None", "yes is True", "yes == 1",
-			"list == [1, 2, 3]", "2 in list", "list[0] == 1 and list[-1] == 3", "len(list) == 3", "list", "dict['k'] == 4",
-			"'k' in dict", "p.x == 9", "n in (1, 7)", "[] or n", "long[1] == 2", "len(long) == 100", "1 < 2 < 3 != 4", manySearches(5),
+			"n == 7", "6 < n <= 7", "not n > 8 and yes", "n + 2 * 3 == 13", "(n + 2) * 3 == 27", "-n // 2 == -4",
+			"-n % 4 == 1",
+			"n / 2 == 3.5", "abs(-n) == 7", "f < 1", "f == 1/2", "1e3 == 1_000", `s == "it's"`, `s == 'it\'s'`,
+			"'t' in s",
+			"'x' not in s", "s < 'z'", "len(s) == 4", `s + '!' == "it's!"`, "none is None", "n is not None",
+			"yes is True", "yes == 1",
+			"list == [1, 2, 3]", "2 in list", "list[0] == 1 and list[-1] == 3", "len(list) == 3", "list",
+			"dict['k'] == 4",
+			"'k' in dict", "p.x == 9", "n in (1, 7)", "[] or n", "long[1] == 2", "len(long) == 100", "1 < 2 < 3 != 4",
+			manySearches(5),
 		},
-		"false": {"n != 7.0", "6 < n < 7", "none == 0", "list == (1, 2)", "9 in list", "'z' in dict", "8 < n < missing"},
+		"false": {"n != 7.0", "6 < n < 7", "none == 0", "list == (1, 2)", "9 in list", "'z' in dict",
+			"8 < n < missing"},
 		"error": {
-			"f > 10 ** 2", "list[9]", "p.y", "missing", "n < 'a'", "n / 0", "9 in long", "long[50] == 1", "dict == dict", "n.x",
+			"f > 10 ** 2", "list[9]", "p.y", "missing", "n < 'a'", "n / 0", "9 in long", "long[50] == 1",
+			"dict == dict", "n.x",
 			"6 < n < missing", manySearches(50),
 		},
 	} {
@@ -97,7 +106,8 @@ func TestConditionsHoldAsInPython(t *testing.T) {
 func TestInvalidConditionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"", "n ==", "f()", "import os", "n = 1", "(n", "'no end", "n n", "__import__('os')", "not", "[1, 2", "a.1", "1.2.3", "$",
+		"", "n ==", "f()", "import os", "n = 1", "(n", "'no end", "n n", "__import__('os')", "not", "[1, 2", "a.1",
+		"1.2.3", "$",
 		strings.Repeat("(", 500), strings.Repeat("not ", 450) + "n", strings.Repeat("n + ", 1000) + "n",
 	} {
 		if _, err := Parse(text); err == nil {
@@ -110,7 +120,8 @@ func TestValueIsARecordedValue(t *testing.T) {
 	t.Parallel()
 	s, table := variables(t)
 	for text, want := range map[string]string{
-		"n * 10000000000000000000000": "70000000000000000000000", "none": "None", "n > 1": "True", "not yes": "False", "n / 2": "3.5",
+		"n * 10000000000000000000000": "70000000000000000000000", "none": "None", "n > 1": "True", "not yes": "False",
+		"n / 2":   "3.5",
 		"s + '!'": `"it's!"`, "list": "@1", "long[0]": "1",
 	} {
 		c, err := Parse(text)
@@ -149,7 +160,8 @@ func TestChainedOperandsAreEvaluatedOnce(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	s, table := variables(f)
-	for _, text := range []string{"n == 7 and s in ('a', 'b')", "list[0] + -2.5e3 // 3 < len(dict)", "not p.x is None or f", `"\n" + 's' != s`} {
+	for _, text := range []string{"n == 7 and s in ('a', 'b')", "list[0] + -2.5e3 // 3 < len(dict)",
+		"not p.x is None or f", `"\n" + 's' != s`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(_ *testing.T, text string) {

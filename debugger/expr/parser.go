@@ -2,6 +2,7 @@ package expr
 
 import (
 	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -23,8 +24,8 @@ const (
 	tokenOperator
 )
 
-// parser is a recursive-descent parser. Each of its methods for a grammar rule begins at the current token and leaves the
-// first token behind the rule. It panics with a parseError.
+// parser is a recursive-descent parser. Each of its methods for a grammar rule begins at the current token and leaves
+// the first token behind the rule. It panics with a parseError.
 type parser struct {
 	text       string
 	start, end int // of the current token
@@ -44,7 +45,8 @@ func (p *parser) nest() (leave func()) {
 	return func() { p.depth-- }
 }
 
-var operators = []string{"**", "//", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "(", ")", "[", "]", ",", "."}
+// operators are in an order in which no operator precedes a longer one that begins with it.
+var operators = strings.Fields("** // == != <= >= < > + - * / % ( ) [ ] , .")
 
 // next scans the next token.
 func (p *parser) next() {
@@ -64,9 +66,9 @@ func (p *parser) next() {
 	case unicode.IsDigit(first) || first == '.' && len(rest) > 1 && rest[1] >= '0' && rest[1] <= '9':
 		p.kind = tokenNumber
 		p.scanNumber(rest)
-	case first == '_' || unicode.IsLetter(first):
+	case isNameRune(first):
 		p.kind = tokenName
-		size := strings.IndexFunc(rest, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		size := strings.IndexFunc(rest, func(r rune) bool { return !isNameRune(r) && !unicode.IsDigit(r) })
 		if size < 0 {
 			size = len(rest)
 		}
@@ -82,6 +84,9 @@ func (p *parser) next() {
 		p.fail("unexpected character")
 	}
 }
+
+// isNameRune reports whether a name may begin with r.
+func isNameRune(r rune) bool { return r == '_' || unicode.IsLetter(r) }
 
 var escapes = map[byte]byte{'n': '\n', 't': '\t', 'r': '\r', '\\': '\\', '\'': '\'', '"': '"', '0': 0}
 
@@ -106,13 +111,11 @@ func (p *parser) scanString(rest string) {
 	p.fail("the string is not closed")
 }
 
+var numberToken = regexp.MustCompile(`^(?:[0-9._]|[eE][+-]?)*`)
+
 func (p *parser) scanNumber(rest string) {
-	size := 0
-	for size < len(rest) && (strings.IndexByte("0123456789._", rest[size]) >= 0 || rest[size] == 'e' || rest[size] == 'E' ||
-		(rest[size] == '-' || rest[size] == '+') && (rest[size-1] == 'e' || rest[size-1] == 'E')) {
-		size++
-	}
-	p.token, p.end = rest[:size], p.start+size
+	p.token = numberToken.FindString(rest)
+	p.end = p.start + len(p.token)
 	digits := strings.ReplaceAll(p.token, "_", "")
 	if n, ok := new(big.Int).SetString(digits, 10); ok {
 		p.value = n

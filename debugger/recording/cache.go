@@ -69,8 +69,8 @@ func (u *unpackedChunk) addCheckpoint(s *State, offset int) {
 	}
 }
 
-// checkpointSteps returns the steps of the checkpoints before a step, the nearest first, and then 0, which stands for the
-// beginning of the chunk.
+// checkpointSteps returns the steps of the checkpoints before a step, the nearest first, and then 0, which stands for
+// the beginning of the chunk.
 func (u *unpackedChunk) checkpointSteps(before int) []int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

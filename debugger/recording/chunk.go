@@ -75,8 +75,8 @@ func (c *Chunk) clone() *Chunk {
 	return &out
 }
 
-// indexed holds recent entries of an open chunk's index. Most records repeat the lines, names and objects of the records
-// just before them, and an array is faster than a map.
+// indexed holds recent entries of an open chunk's index. Most records repeat the lines, names and objects of the
+// records just before them, and an array is faster than a map.
 type indexed struct {
 	frames, names, objects recentNumbers
 	lines                  [64]struct {

@@ -19,7 +19,8 @@ type fieldReader struct {
 	intern *internTable // nil: every text is allocated
 }
 
-// internTable holds recently decoded texts by a hash: most texts of a recording repeat, and are then not allocated again.
+// internTable holds recently decoded texts by a hash: most texts of a recording repeat, and are then not allocated
+// again.
 type internTable [256]string
 
 // maxInternedBytes bounds the length of an interned text.
@@ -203,8 +204,8 @@ func (r *fieldReader) contents(o *Object) {
 	}
 }
 
-// decodeRecord decodes one record from the front of b into rec and returns its length in bytes. It returns errIncomplete
-// if b ends within the record. intern may be nil.
+// decodeRecord decodes one record from the front of b into rec and returns its length in bytes. It returns
+// errIncomplete if b ends within the record. intern may be nil.
 func decodeRecord(b []byte, rec *Record, intern *internTable) (int, error) {
 	r := fieldReader{b: b, intern: intern}
 	first := r.byte()

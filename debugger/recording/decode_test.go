@@ -61,7 +61,8 @@ func TestEncodedRecordDecodesToItself(t *testing.T) {
 				t.Fatal(name, err)
 			}
 			encoded := recording.AppendRecord(nil, &rec)
-			if n, err := recording.DecodeRecord(encoded, &again); err != nil || n != len(encoded) || !reflect.DeepEqual(rec, again) {
+			if n, err := recording.DecodeRecord(encoded, &again); err != nil || n != len(encoded) ||
+				!reflect.DeepEqual(rec, again) {
 				t.Errorf("%s: got %+v, %v, want %+v", name, again, err, rec)
 			}
 			rest = rest[size:]
@@ -71,30 +72,34 @@ func TestEncodedRecordDecodesToItself(t *testing.T) {
 
 func TestIllegalRecordsAreRefused(t *testing.T) {
 	t.Parallel()
-	head := recording.AppendRecord(nil, &recording.Record{Kind: recording.KindHead, Number: recording.FormatVersion, Text: "test"})
+	head := recording.AppendRecord(nil, &recording.Record{Kind: recording.KindHead, Number: recording.FormatVersion,
+		Text: "test"})
 	module := recordingtest.New().Stream
 	for name, stream := range map[string][]byte{
-		"no head":                    {byte(recording.KindHandled)},
-		"another version":            {byte(recording.KindHead), 9, 1, 'x', 0},
-		"two heads":                  append(bytes.Clone(head), head...),
-		"unknown kind":               append(bytes.Clone(head), 0x7f),
-		"line outside a frame":       append(bytes.Clone(head), 0xc1),
-		"line below 0":               append(bytes.Clone(module), 0x80),
-		"set of an undefined name":   append(bytes.Clone(module), byte(recording.KindSet), 9, 'N'),
-		"unknown value tag":          append(bytes.Clone(module), byte(recording.KindSet), 1, 'Z'),
-		"undefined object":           append(bytes.Clone(module), byte(recording.KindSet), 1, '@', 7),
-		"mutate of no object":        append(bytes.Clone(module), byte(recording.KindMutate), 1, 2, 0, 0, 0, 0),
-		"frame pushed twice":         append(bytes.Clone(module), byte(recording.KindPush), 1, 1, 1, 0, 0),
-		"undefined frame":            append(bytes.Clone(module), byte(recording.KindFrame), 9),
-		"code of an undefined name":  append(bytes.Clone(module), byte(recording.KindCode), 1, 9, 1),
-		"resume of a running frame":  append(bytes.Clone(module), byte(recording.KindResume), 1, 0),
-		"text over the limit":        append(bytes.Clone(head), byte(recording.KindName), 0xff, 0xff, 0xff, 0xff, 0x0f),
-		"integer of 70 bits":         append(bytes.Clone(head), byte(recording.KindName), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f),
-		"object over the limit":      append(bytes.Clone(module), byte(recording.KindObject), 1, 1, 1, 0, 0, 1, 0xff, 0xff, 0xff, 0x0f),
+		"no head":                   {byte(recording.KindHandled)},
+		"another version":           {byte(recording.KindHead), 9, 1, 'x', 0},
+		"two heads":                 append(bytes.Clone(head), head...),
+		"unknown kind":              append(bytes.Clone(head), 0x7f),
+		"line outside a frame":      append(bytes.Clone(head), 0xc1),
+		"line below 0":              append(bytes.Clone(module), 0x80),
+		"set of an undefined name":  append(bytes.Clone(module), byte(recording.KindSet), 9, 'N'),
+		"unknown value tag":         append(bytes.Clone(module), byte(recording.KindSet), 1, 'Z'),
+		"undefined object":          append(bytes.Clone(module), byte(recording.KindSet), 1, '@', 7),
+		"mutate of no object":       append(bytes.Clone(module), byte(recording.KindMutate), 1, 2, 0, 0, 0, 0),
+		"frame pushed twice":        append(bytes.Clone(module), byte(recording.KindPush), 1, 1, 1, 0, 0),
+		"undefined frame":           append(bytes.Clone(module), byte(recording.KindFrame), 9),
+		"code of an undefined name": append(bytes.Clone(module), byte(recording.KindCode), 1, 9, 1),
+		"resume of a running frame": append(bytes.Clone(module), byte(recording.KindResume), 1, 0),
+		"text over the limit":       append(bytes.Clone(head), byte(recording.KindName), 0xff, 0xff, 0xff, 0xff, 0x0f),
+		"integer of 70 bits": append(bytes.Clone(head), byte(recording.KindName), 0xff, 0xff, 0xff, 0xff,
+			0xff, 0xff, 0xff, 0xff, 0xff, 0x7f),
+		"object over the limit": append(bytes.Clone(module), byte(recording.KindObject), 1, 1, 1, 0, 0, 1, 0xff,
+			0xff, 0xff, 0x0f),
 		"pairs without a last value": append(bytes.Clone(module), byte(recording.KindObject), 1, 1, 1, 0, 0, 2, 1, 'N'),
 		"text that is not UTF-8":     append(bytes.Clone(head), byte(recording.KindName), 1, 0xff),
 		"output that ends before":    append(bytes.Clone(module), byte(recording.KindOutput), 1, 5, 4),
-		"too many lost steps":        append(bytes.Clone(module), byte(recording.KindLost), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0),
+		"too many lost steps": append(bytes.Clone(module), byte(recording.KindLost), 0xff, 0xff, 0xff, 0xff,
+			0xff, 0xff, 0x7f, 0),
 	} {
 		j := journalOf(t, nil)
 		if err := j.Append(stream); !errors.Is(err, recording.ErrIllegalRecord) {
@@ -155,7 +160,8 @@ func TestIntValueKeepsTheInteger(t *testing.T) {
 			for _, sign := range []int64{-1, 1} {
 				want := new(big.Int).Lsh(big.NewInt(sign), shift)
 				want.Add(want, big.NewInt(offset))
-				encoded := recording.AppendRecord(nil, &recording.Record{Kind: recording.KindReturn, Value: recording.IntValue(want)})
+				encoded := recording.AppendRecord(nil,
+					&recording.Record{Kind: recording.KindReturn, Value: recording.IntValue(want)})
 				if got := recording.DecodeValue(encoded[1:]); got.BigInt().Cmp(want) != 0 {
 					t.Errorf("got %s, want %s", got.BigInt(), want)
 				}

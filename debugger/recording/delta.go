@@ -23,7 +23,8 @@ func newDeltaCoder() *deltaCoder {
 	return &deltaCoder{variables: map[uint64]Value{}, objects: map[uint64]*Object{}, byType: map[uint64]*Object{}}
 }
 
-// variableKey is the key of a variable's name. Locals and globals of one name have different keys; frames do not matter.
+// variableKey is the key of a variable's name. Locals and globals of one name have different keys; frames do not
+// matter.
 func variableKey(rec *Record) uint64 { return rec.Name<<1 | bit(rec.Kind == KindGlobal) }
 
 // encode appends a record to out.

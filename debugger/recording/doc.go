@@ -24,9 +24,9 @@
 //	double  the 8 bytes of an IEEE 754 double, little-endian
 //	value   one tag byte and the fields of that tag; see Values
 //
-// Strings, code objects and threads are defined once, by a name, code or thread record, and numbered from 1 in the order
-// of their definitions, each kind by itself. Later records refer to them by number. A definition is never forgotten.
-// Number 0 means none, and a reader refuses it where the table below does not allow it.
+// Strings, code objects and threads are defined once, by a name, code or thread record, and numbered from 1 in the
+// order of their definitions, each kind by itself. Later records refer to them by number. A definition is never
+// forgotten. Number 0 means none, and a reader refuses it where the table below does not allow it.
 //
 // The record kinds are:
 //
@@ -51,8 +51,8 @@
 //	0f forget   n name. Deletes a variable of the namespace.
 //	10 object   n object, n type (a name), contents. An object that has no number yet; its version is not 0.
 //	11 mutate   n object, contents. The object changed, under all names that hold it. Version 0 means the previous
-//	            version plus 1. The previous version means that the object did not change: its contents were only read to
-//	            a greater depth.
+//	            version plus 1. The previous version means that the object did not change: its contents were only
+//	            read to a greater depth.
 //	12 free     n object. No recorded variable holds the object any more; its number may be used again.
 //	13 raise    n exception type (a name), value message. An exception is raised in the current frame.
 //	14 handled  No fields. The current frame caught its exception.
@@ -101,8 +101,8 @@
 // # Limits
 //
 // A reader refuses a text or bytes of more than 64 KiB, a record of more than 1 MiB, an object with more than 1024
-// values, more than 2^18 names, codes or threads, 2^17 frames or 2^20 objects at a time, 64 MiB of variables and objects
-// at a time, and a stream of more than 192 MiB.
+// values, more than 2^18 names, codes or threads, 2^17 frames or 2^20 objects at a time, 64 MiB of variables and
+// objects at a time, and a stream of more than 192 MiB.
 //
 // # Stored chunks
 //

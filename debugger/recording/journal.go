@@ -154,8 +154,8 @@ func (j *Journal) add(rec *Record, raw []byte) error {
 	if j.follow != nil {
 		j.follow(table, j.latest, rec)
 	}
-	// A large key frame is followed by at least a quarter as many bytes of records, so that key frames do not multiply the
-	// size of a recording whose state is large.
+	// A large key frame is followed by at least a quarter as many bytes of records, so that key frames do not
+	// multiply the size of a recording whose state is large.
 	if rec.Kind == KindLine && len(chunk.records) >= max(chunkFull, len(chunk.key)/4) {
 		j.closeChunk()
 		j.openChunk()
@@ -165,7 +165,8 @@ func (j *Journal) add(rec *Record, raw []byte) error {
 
 func (j *Journal) openChunk() {
 	j.deltas, j.coder = j.deltas[:0], newDeltaCoder()
-	j.reader.open = &unpackedChunk{Chunk: newChunk(j.latest.Step), key: j.latest.appendKeyFrame(nil), checkpoints: &checkpoints{}}
+	j.reader.open = &unpackedChunk{Chunk: newChunk(j.latest.Step), key: j.latest.appendKeyFrame(nil),
+		checkpoints: &checkpoints{}}
 }
 
 // closeChunk compresses the open chunk, unless it is empty.
@@ -205,7 +206,8 @@ func (j *Journal) TakeChunks() []sandbox.Chunk {
 	for ; j.numTaken < len(j.reader.chunks); j.numTaken++ {
 		c := j.reader.chunks[j.numTaken]
 		out = append(out, sandbox.Chunk{
-			Sequence: j.numTaken, First: c.First, Last: c.Last, Definitions: c.definitions, Index: c.appendIndex(nil), Data: c.data,
+			Sequence: j.numTaken, First: c.First, Last: c.Last, Definitions: c.definitions, Index: c.appendIndex(nil),
+			Data: c.data,
 		})
 	}
 	return out

@@ -68,7 +68,8 @@ func TestStateOfAnyStep(t *testing.T) {
 		}
 		const x = 3
 		if line := s.CurrentFrame().Line; line != int64((step-1)%3)+1 || want.Int >= 0 && s.Globals[x] != want {
-			t.Errorf("step %d: got line %d and x %v, want line %d and x %v", step, line, s.Globals[x], (step-1)%3+1, want)
+			t.Errorf("step %d: got line %d and x %v, want line %d and x %v", step, line, s.Globals[x], (step-1)%3+1,
+				want)
 		}
 	}
 	for _, step := range []int{0, 3*turns + 1} {
@@ -83,7 +84,8 @@ func TestStateOfAnyStep(t *testing.T) {
 
 func TestKeyFrameRestoresTheState(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"async", "recursion", "attributes", "texts", "numbers", "threads", "generator_thrown_into"} {
+	for _, name := range []string{"async", "recursion", "attributes", "texts", "numbers", "threads",
+		"generator_thrown_into"} {
 		j := journalOf(t, recordingtest.Recorded(name))
 		for step := 1; step <= j.Steps(); step++ {
 			s, err := j.State(step)
@@ -248,7 +250,8 @@ func TestDamagedChunksAreAnError(t *testing.T) {
 
 func TestAnotherFormatVersionIsRefused(t *testing.T) {
 	t.Parallel()
-	head := recording.AppendRecord(nil, &recording.Record{Kind: recording.KindHead, Number: recording.FormatVersion - 1, Text: "old"})
+	head := recording.AppendRecord(nil, &recording.Record{Kind: recording.KindHead,
+		Number: recording.FormatVersion - 1, Text: "old"})
 	_, err := recording.Open([]sandbox.Chunk{{Definitions: head, Index: recording.EmptyIndex()}}, nil)
 	if !errors.Is(err, recording.ErrVersion) {
 		t.Errorf("got %v, want %v", err, recording.ErrVersion)

@@ -12,7 +12,8 @@ var errKeyFrame = errors.New("a key frame is damaged")
 //	each frame: number, code, thread, caller, line, last step, unread, 1 if suspended, 1 if an exception passes through,
 //	    then that exception's type and message, number of variables, and each variable: name, value
 func (s *State) appendKeyFrame(b []byte) []byte {
-	b = appendNumbers(b, uint64(s.Step), s.Current, s.maxFrame, uint64(len(s.Objects)), uint64(len(s.Globals)), uint64(len(s.Frames)))
+	b = appendNumbers(b, uint64(s.Step), s.Current, s.maxFrame, uint64(len(s.Objects)), uint64(len(s.Globals)),
+		uint64(len(s.Frames)))
 	for _, number := range SortedKeys(s.Objects) {
 		o := s.Objects[number]
 		b = appendContents(appendNumbers(b, o.Number, o.Type), o)
@@ -52,7 +53,8 @@ func decodeKeyFrame(b []byte) (*State, int, error) {
 	s.bytes += r.scope(s.Globals, globals)
 	for ; frames > 0 && r.err == nil; frames-- {
 		f := &Frame{
-			Number: r.n(), Code: r.n(), Thread: r.n(), Parent: r.n(), Line: int64(r.n()), Step: int(r.n()), Unread: r.n(),
+			Number: r.n(), Code: r.n(), Thread: r.n(), Parent: r.n(), Line: int64(r.n()), Step: int(r.n()),
+			Unread:    r.n(),
 			Variables: map[uint64]Value{},
 		}
 		f.Suspended = r.n() == 1

@@ -44,9 +44,12 @@ func TestPreviewEndsInCyclesAndDeepObjects(t *testing.T) {
 	list, dict, object, long := uint64(1), uint64(2), uint64(3), uint64(4)
 	for _, o := range []recording.Object{
 		recordingtest.List(list, 3, recordingtest.Ref(list), recordingtest.Ref(dict)),
-		{Number: dict, Type: 4, Form: recording.Pairs, Length: 1, Values: []recording.Value{recordingtest.Text("k"), recordingtest.Int(4)}},
-		{Number: object, Type: 5, Form: recording.Attributes, Length: 1, Values: []recording.Value{recordingtest.Text("x"), recordingtest.Int(9)}},
-		{Number: long, Type: 3, Form: recording.Items, Length: 100, Values: []recording.Value{recordingtest.Int(1), recordingtest.Int(2)}},
+		{Number: dict, Type: 4, Form: recording.Pairs, Length: 1,
+			Values: []recording.Value{recordingtest.Text("k"), recordingtest.Int(4)}},
+		{Number: object, Type: 5, Form: recording.Attributes, Length: 1,
+			Values: []recording.Value{recordingtest.Text("x"), recordingtest.Int(9)}},
+		{Number: long, Type: 3, Form: recording.Items, Length: 100,
+			Values: []recording.Value{recordingtest.Int(1), recordingtest.Int(2)}},
 	} {
 		b.Object(o)
 	}
@@ -56,7 +59,8 @@ func TestPreviewEndsInCyclesAndDeepObjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, number := range map[string]uint64{"[[...], {'k': 4}]": list, "<P x=9>": object, "[1, 2, ...]": long, "...": 99} {
+	for want, number := range map[string]uint64{"[[...], {'k': 4}]": list, "<P x=9>": object, "[1, 2, ...]": long,
+		"...": 99} {
 		if got := s.Preview(r.Table(), recordingtest.Ref(number), 100); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}

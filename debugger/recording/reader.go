@@ -49,8 +49,9 @@ func (r *Reader) unpack(c *Chunk) (*unpackedChunk, error) {
 	return r.cache.unpack(c)
 }
 
-// CheckpointSteps returns steps of a chunk, the nearest first, such that calls of ReplayAfter from each of them up to the
-// one before it together visit the chunk up to a step. The last one is 0, which stands for the beginning of the chunk.
+// CheckpointSteps returns steps of a chunk, the nearest first, such that calls of ReplayAfter from each of them up to
+// the one before it together visit the chunk up to a step. The last one is 0, which stands for the beginning of the
+// chunk.
 func (r *Reader) CheckpointSteps(c *Chunk, before int) ([]int, error) {
 	u, err := r.unpack(c)
 	if err != nil {
@@ -115,7 +116,8 @@ func (r *Reader) State(step int) (*State, error) {
 			}
 			return found == nil
 		}
-		err := r.ReplayAfter(c, step, search, func(s *State, rec *Record) bool { return rec.Kind != KindLine || search(s) })
+		err := r.ReplayAfter(c, step, search,
+			func(s *State, rec *Record) bool { return rec.Kind != KindLine || search(s) })
 		if err != nil {
 			return nil, err
 		}

@@ -36,10 +36,10 @@ const (
 	KindUnread
 )
 
-// kindNames are the names of the kinds in transcripts, in the order of the constants. Thread records keep the name lane,
-// which the guest's transcripts share.
-var kindNames = strings.Fields("head name code lane push resume suspend return unwind frame line set global delete forget " +
-	"object mutate free raise handled output event lost unread")
+// kindNames are the names of the kinds in transcripts, in the order of the constants. Thread records keep the name
+// lane, which the guest's transcripts share.
+var kindNames = strings.Fields("head name code lane push resume suspend return unwind frame line set global delete " +
+	"forget object mutate free raise handled output event lost unread")
 
 func (k Kind) String() string {
 	if k > 0 && int(k) <= len(kindNames) {

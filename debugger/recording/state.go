@@ -95,7 +95,8 @@ func (s *State) Reachable(v Value) []uint64 {
 
 // definitionTypes are the types of values that code defines or imports.
 var definitionTypes = map[string]bool{
-	"module": true, "function": true, "builtin_function_or_method": true, "type": true, "abc.ABCMeta": true, "enum.EnumType": true,
+	"module": true, "function": true, "builtin_function_or_method": true, "type": true, "abc.ABCMeta": true,
+	"enum.EnumType": true,
 }
 
 // IsDefinition reports whether v is a module, a function or a class. Lists of variables leave these out.
@@ -126,8 +127,9 @@ func kindSet(list ...Kind) (out recordKinds) {
 }
 
 var (
-	needsFrame = kindSet(KindSuspend, KindReturn, KindUnwind, KindLine, KindSet, KindDelete, KindRaise, KindHandled, KindUnread)
-	needsName  = kindSet(KindUnwind, KindRaise, KindSet, KindGlobal, KindDelete, KindForget, KindUnread, KindEvent)
+	needsFrame = kindSet(KindSuspend, KindReturn, KindUnwind, KindLine, KindSet, KindDelete, KindRaise, KindHandled,
+		KindUnread)
+	needsName = kindSet(KindUnwind, KindRaise, KindSet, KindGlobal, KindDelete, KindForget, KindUnread, KindEvent)
 )
 
 // apply checks a record and changes the state by it. It fills in what the record leaves implicit: the frame of a push

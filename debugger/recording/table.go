@@ -93,8 +93,10 @@ func (t *Table) define(rec *Record) (bool, error) {
 		}
 		t.codes = append(t.codes, Code{File: rec.File, Name: rec.Name, First: int64(rec.Number)})
 	case KindThread:
-		if len(t.threads) >= maxDefinitions || rec.Number < 1 || rec.Number > threadTypeTask || rec.Parent > uint64(len(t.threads)) {
-			return true, fmt.Errorf("invalid thread record %d: type %d, parent %d", len(t.threads)+1, rec.Number, rec.Parent)
+		if len(t.threads) >= maxDefinitions || rec.Number < 1 || rec.Number > threadTypeTask ||
+			rec.Parent > uint64(len(t.threads)) {
+			return true, fmt.Errorf("invalid thread record %d: type %d, parent %d", len(t.threads)+1, rec.Number,
+				rec.Parent)
 		}
 		t.threads = append(t.threads, Thread{Task: rec.Number == threadTypeTask, Parent: rec.Parent, Name: rec.Text})
 	default:

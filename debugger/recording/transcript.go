@@ -39,7 +39,8 @@ func fieldText(t *Table, rec *Record, s *State) string {
 	case KindName:
 		return fmt.Sprintf("%d %s", len(t.names), quoteBytes(rec.Text))
 	case KindCode:
-		return fmt.Sprintf("%d %s %s line %d", len(t.codes), quoteBytes(t.Name(rec.File)), quoteBytes(t.Name(rec.Name)), rec.Number)
+		return fmt.Sprintf("%d %s %s line %d", len(t.codes), quoteBytes(t.Name(rec.File)),
+			quoteBytes(t.Name(rec.Name)), rec.Number)
 	case KindThread:
 		kind := [...]string{"", "thread", "task"}[rec.Number]
 		return fmt.Sprintf("%s of %d %s", kind, rec.Parent, quoteBytes(rec.Text))
@@ -49,7 +50,8 @@ func fieldText(t *Table, rec *Record, s *State) string {
 			line = fmt.Sprintf(" at %d", rec.From)
 		}
 		function := quoteBytes(t.FunctionName(rec.Code))
-		return fmt.Sprintf("%d %s lane %d from %d flags %d%s", rec.Frame, function, rec.Thread, rec.Parent, rec.Number, line)
+		return fmt.Sprintf("%d %s lane %d from %d flags %d%s", rec.Frame, function, rec.Thread, rec.Parent,
+			rec.Number, line)
 	case KindResume:
 		return fmt.Sprintf("%d from %d", rec.Frame, rec.Parent)
 	case KindSuspend, KindReturn:

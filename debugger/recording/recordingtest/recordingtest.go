@@ -91,7 +91,8 @@ func Ref(object uint64) recording.Value {
 
 // List returns the contents of a list.
 func List(number, typeName uint64, values ...recording.Value) recording.Object {
-	return recording.Object{Number: number, Type: typeName, Form: recording.Items, Length: int64(len(values)), Values: values}
+	return recording.Object{Number: number, Type: typeName, Form: recording.Items, Length: int64(len(values)),
+		Values: values}
 }
 
 // Loop returns a recording of a loop over three lines, with 3 steps a turn. The second line sets x to the turn, and in
@@ -138,7 +139,8 @@ func Mixed(turns int) []byte {
 		if i == turns/2 {
 			b.Add(
 				recording.Record{Kind: recording.KindLost, Number: 5000, Text: "a gap"},
-				recording.Record{Kind: recording.KindPush, Frame: 1, Code: 1, Thread: 1, Number: recording.FlagRestated, From: uint64(line)},
+				recording.Record{Kind: recording.KindPush, Frame: 1, Code: 1, Thread: 1,
+					Number: recording.FlagRestated, From: uint64(line)},
 			)
 			begin()
 		}
@@ -150,7 +152,8 @@ func Mixed(turns int) []byte {
 		case 0, 1, 2:
 			version++
 			list := recording.Object{
-				Number: 1, Version: version, Form: recording.Items, Length: 40, Values: []recording.Value{Int(i), Text(strings.Repeat("x", 300))},
+				Number: 1, Version: version, Form: recording.Items, Length: 40, Values: []recording.Value{Int(i),
+					Text(strings.Repeat("x", 300))},
 			}
 			b.Add(recording.Record{Kind: recording.KindMutate, Object: list})
 		case 3:
