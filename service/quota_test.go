@@ -13,7 +13,8 @@ func TestCPUTimeIsRememberedAcrossRestartsUntilTheNextDay(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	ctx := context.Background()
-	caller := sandbox.Key{ID: "k", Account: "k", User: "ada", Role: sandbox.RoleAgent, Limits: sandbox.KeyLimits{CPUSeconds: 1}}
+	caller := sandbox.Key{ID: "k", Account: "k", User: "ada", Role: sandbox.RoleAgent,
+		Limits: sandbox.KeyLimits{CPUSeconds: 1}}
 	compute := func(s *service.Service) error {
 		_, err := s.QuickExecute(ctx, caller, service.Job{Code: "compute", Kind: sandbox.KindQuick}, nil)
 		return err

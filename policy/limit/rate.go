@@ -44,7 +44,8 @@ func (r *Rates) Take(key string, perMinute int, now time.Time) (RateState, bool)
 	}
 	allowed := bucket.AllowN(now, 1)
 	tokens := bucket.TokensAt(now)
-	state := RateState{Limit: perMinute, Remaining: max(int(tokens), 0), Reset: timeFor(float64(perMinute)-tokens, perSecond)}
+	state := RateState{Limit: perMinute, Remaining: max(int(tokens), 0), Reset: timeFor(float64(perMinute)-tokens,
+		perSecond)}
 	if !allowed {
 		state.RetryAfter = timeFor(1-tokens, perSecond)
 	}

@@ -57,10 +57,11 @@ type Transfer struct {
 	body    io.ReadCloser
 	timeout time.Duration
 
-	readBy       time.Time // the body is not read after it; zero is no bound
-	bodyRead     bool      // to its end: a read deadline would now end the request, as net/http watches for a closed connection
-	begun        bool      // the response has begun, or the connection was hijacked
-	ownDeadlines bool      // the handler sets the write deadlines
+	readBy time.Time // the body is not read after it; zero is no bound
+	// to its end: a read deadline would now end the request, as net/http watches for a closed connection
+	bodyRead     bool
+	begun        bool // the response has begun, or the connection was hijacked
+	ownDeadlines bool // the handler sets the write deadlines
 
 	// OnLargeWrite is called with the size of each large write. Its result is called when the
 	// client has read the data. It may be nil.

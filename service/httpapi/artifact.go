@@ -38,11 +38,13 @@ func (a *api) routeArtifacts(r *routes) {
 	route(a, r, r.describe("POST", "/artifacts/{aid}/url", "createArtifactURL", tagArtifacts,
 		"Create a URL of an artifact that needs no key until it expires", http.StatusGone), a.signArtifact)
 	for method, id := range map[string]string{http.MethodGet: "getArtifact", http.MethodHead: "headArtifact"} {
-		op := r.describe(method, "/artifacts/{aid}", id, tagArtifacts, "Download an artifact, with a key or by a signed URL",
+		op := r.describe(method, "/artifacts/{aid}", id, tagArtifacts,
+			"Download an artifact, with a key or by a signed URL",
 			http.StatusForbidden, http.StatusGone)
 		op.Security = []map[string][]string{{"key": {}}, {}}
 		op.Parameters = []*huma.Param{
-			stringParam("path", "aid", ""), stringParam("query", "expires", "From a signed URL"), stringParam("query", "signature", "From a signed URL"),
+			stringParam("path", "aid", ""),
+			stringParam("query", "expires", "From a signed URL"), stringParam("query", "signature", "From a signed URL"),
 		}
 		describeDownload(&op)
 		r.handle(r.signed, op, a.downloadArtifact)

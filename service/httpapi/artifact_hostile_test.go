@@ -9,9 +9,10 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Whatever the code leaves there: nothing outside the folder is taken, nothing makes
-// the service wait, and what is taken has bounds that are said.
+// Whatever code leaves in the artifacts folder: no link out of the folder is followed, nothing makes the service wait,
+// and what exceeds a limit is reported as truncated.
 func TestHostileArtifacts(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
 	for name, x := range map[string]struct {
 		code   string
@@ -21,13 +22,15 @@ func TestHostileArtifacts(t *testing.T) {
 		"links": {`
 os.symlink("/etc/passwd", out + "/passwd"); os.symlink("/session/secret", out + "/file"); os.symlink("/", out + "/root"); os.symlink(".", out + "/loop")
 open("/session/secret", "w").write("s"); os.link("/session/secret", out + "/hard")`, "hard:new", true},
-		"the folder a link":      {`os.rmdir(out); os.symlink("/", out)`, "", false},
-		"the folder a file":      {`os.rmdir(out); open(out, "w").write("x")`, "", false},
-		"the folder gone":        {`os.rmdir(out)`, "", false},
-		"the folder from before": {`os.rename(out, out + "2"); os.mkdir(out); open(out + "/x", "w").close()`, "x:new", false},
-		"deep":                   {`d = out` + "\n" + `for n in range(40):` + "\n" + `  d += "/d"; os.mkdir(d); open(d + "/f", "w").close()`, deepFiles("d", 15), true},
-		"no permissions":         {`open(out + "/f", "w").write("x"); os.mkdir(out + "/d"); open(out + "/d/g", "w").write("y"); os.chmod(out + "/f", 0); os.chmod(out + "/d", 0); os.chmod(out, 0)`, "d/g:new f:new", false},
-		"not UTF-8":              {`open(out.encode() + b"/\xff\xfe.txt", "w").write("x")`, "%FF%FE.txt:new", false},
+		"the folder a link": {`os.rmdir(out); os.symlink("/", out)`, "", false},
+		"the folder a file": {`os.rmdir(out); open(out, "w").write("x")`, "", false},
+		"the folder gone":   {`os.rmdir(out)`, "", false},
+		"the folder from before": {`os.rename(out, out + "2"); os.mkdir(out); open(out + "/x", "w").close()`, "x:new",
+			false},
+		"deep": {`d = out` + "\n" + `for n in range(40):` + "\n" +
+			`  d += "/d"; os.mkdir(d); open(d + "/f", "w").close()`, deepFiles("d", 15), true},
+		"no permissions": {`open(out + "/f", "w").write("x"); os.mkdir(out + "/d"); open(out + "/d/g", "w").write("y"); os.chmod(out + "/f", 0); os.chmod(out + "/d", 0); os.chmod(out, 0)`, "d/g:new f:new", false},
+		"not UTF-8":      {`open(out.encode() + b"/\xff\xfe.txt", "w").write("x")`, "%FF%FE.txt:new", false},
 		"long names": {`
 here = out
 for n in range(12):
@@ -42,62 +45,74 @@ for make in (os.mkfifo, lambda p: os.mknod(p, 0o20666, 259), lambda p: os.mknod(
     except OSError: pass`, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import os\nout = '/session/artifacts'\n" + x.code, "config": map[string]any{"profile": "unrestricted"}})
+			a := c.do(t, "POST", "/sandbox/agent/quick-execute",
+				map[string]any{"code": "import os\nout = '/session/artifacts'\n" + x.code,
+					"config": map[string]any{"profile": "unrestricted"}})
 			if a.get("status") != "completed" {
-				t.Fatalf("%s", a.text)
+				t.Fatalf("got %s, want a completed execution", a.text)
 			}
 			found := artifactsOf(t, a)
 			if got := describeArtifacts(found); got != x.paths {
-				t.Errorf("%q, not %q", got, x.paths)
+				t.Errorf("got the artifacts %q, want %q", got, x.paths)
 			}
 			if missed := a.get("truncated.artifacts") != nil; missed != x.missed {
-				t.Errorf("truncated is %v", a.get("truncated"))
+				t.Errorf("got truncated %v, want it only if artifacts are missing", a.get("truncated"))
 			}
 			if body, ok := found["passwd"]; ok {
-				t.Errorf("a link was followed: %v", body)
+				t.Errorf("a link was followed: got the artifact %v", body)
 			}
 		})
 	}
-	for made, missed := range map[int]float64{1500: 500, 10_000: 9000} {
-		a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": fmt.Sprintf("for n in range(%d): open(f'/session/artifacts/{n}', 'w').write(str(n) * 100)", made)})
+	counts := map[int]float64{1500: 500, 10_000: 9000}
+	if testing.Short() {
+		delete(counts, 10_000)
+	}
+	for made, missed := range counts {
+		a := c.do(t, "POST", "/sandbox/agent/quick-execute",
+			map[string]any{"code": fmt.Sprintf("for n in range(%d): open(f'/session/artifacts/{n}', 'w').write(str(n) * 100)", made)})
 		if n := len(artifactsOf(t, a)); n != 1000 || a.get("truncated.artifacts") != missed {
-			t.Errorf("of %d, %d are kept, and %v missed (%v)", made, n, a.get("truncated"), a.get("error"))
+			t.Errorf("of %d files: got %d artifacts and truncated %v (%v), want 1000 and the rest", made, n,
+				a.get("truncated"), a.get("error"))
 		}
 	}
 }
 
-// What user code left is data to a browser, whatever it says it is: nothing of it runs,
-// is taken for another type, or is shown as a page of this service.
+// Artifacts are data to a browser, whatever type they claim: none is run, sniffed as another type, or shown as a page.
 func TestBrowsersRunNoArtifact(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	found := artifactsOf(t, c.run(t, c.create(t, nil), `
 page = "<script>alert(document.domain)</script>"
 for name in ["a.html", "a.HTM", "a.svg", "a.xml", "a.js", "a.pdf", "a.unknown", "noname", "a.png", "a.jpg.html", "quote\"name.svg", "line\r\nX-Bad: 1.html", "größe.svg"]:
     open("/session/artifacts/" + name, "w").write(page)`))
 	if len(found) != 13 {
-		t.Fatalf("%q", describeArtifacts(found))
+		t.Fatalf("got the artifacts %q, want 13", describeArtifacts(found))
 	}
 	for name, a := range found {
 		signed, _ := c.ok(t, "POST", a.URL+"/url", nil).get("url").(string)
-		for _, got := range []answer{c.do(t, "GET", a.URL, nil), (client{}).do(t, "GET", signed, nil), c.do(t, "GET", a.URL, nil, "Range", "bytes=0-7"), c.do(t, "HEAD", a.URL, nil)} {
+		for _, got := range []answer{c.do(t, "GET", a.URL, nil), (client{}).do(t, "GET", signed, nil),
+			c.do(t, "GET", a.URL, nil, "Range", "bytes=0-7"), c.do(t, "HEAD", a.URL, nil)} {
 			h := got.header
 			disposition, inline := h.Get("Content-Disposition"), name == "a.png"
-			if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Content-Security-Policy") != "default-src 'none'; sandbox" || strings.HasPrefix(disposition, "attachment; ") == inline || h.Get("X-Bad") != "" {
-				t.Errorf("%q: %v", name, h)
+			if h.Get("X-Content-Type-Options") != "nosniff" ||
+				h.Get("Content-Security-Policy") != "default-src 'none'; sandbox" ||
+				strings.HasPrefix(disposition, "attachment; ") == inline || h.Get("X-Bad") != "" {
+				t.Errorf("%q: got the headers %v, want nosniff, a sandbox policy and the right disposition", name, h)
 			}
 			if inline && h.Get("Content-Type") != "image/png" {
-				t.Errorf("%q is shown as %s", name, h.Get("Content-Type"))
+				t.Errorf("%q: got Content-Type %s, want image/png", name, h.Get("Content-Type"))
 			}
 			if _, parameters, err := mime.ParseMediaType(disposition); err != nil || parameters["filename"] != name {
-				t.Errorf("%q is to be saved by %q (%v)", name, disposition, err)
+				t.Errorf("%q: got the file name %q in Content-Disposition (%v), want the artifact's name", name,
+					disposition, err)
 			}
 		}
 	}
 }
 
-// A thread that goes on writing when its run is over: what is kept is what its sum and
-// its size say, of some moment, and the next run has the next moment's.
+// A thread writes on when its execution is over: the stored bytes fit the size and hash, and are of one moment.
 func TestArtifactsWrittenDuringCollectionAreConsistent(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, map[string]any{"cpu_percent": 100})
 	c.run(t, id, `
@@ -111,15 +126,16 @@ threading.Thread(target=write, daemon=True).start()`)
 	for range 5 {
 		a, ok := artifactsOf(t, c.run(t, id, "import time; time.sleep(0.05)"))["x"]
 		if !ok {
-			t.Fatal("the file did not change")
+			t.Fatal("the file is not among the artifacts; want a changed one")
 		}
-		if got := c.do(t, "GET", a.URL, nil); int64(len(got.text)) != a.Size || sha256Hex(string(got.text)) != a.SHA256 {
-			t.Errorf("%d bytes with the sum %s, not %+v", len(got.text), sha256Hex(string(got.text)), a)
+		if got := c.do(t, "GET", a.URL, nil); int64(len(got.text)) != a.Size ||
+			sha256Hex(string(got.text)) != a.SHA256 {
+			t.Errorf("got %d bytes with the hash %s, want those of %+v", len(got.text), sha256Hex(string(got.text)), a)
 		}
 	}
 }
 
-// deepFiles is the files of a tree so deep, of folders with that name, as they are listed.
+// deepFiles lists the file f in each folder of a tree that is n levels deep.
 func deepFiles(folder string, n int) string {
 	var out []string
 	for i := 1; i <= n; i++ {

@@ -14,14 +14,14 @@ import (
 	"glasshouse/sandbox"
 )
 
-// artifactsOf are the artifacts of an answer, by path.
+// artifactsOf returns the artifacts of a response by path.
 func artifactsOf(t testing.TB, a answer) map[string]sandbox.Artifact {
 	t.Helper()
 	var body struct {
 		Artifacts []sandbox.Artifact `json:"artifacts"`
 	}
 	if err := json.Unmarshal(a.text, &body); err != nil || a.status != http.StatusOK {
-		t.Fatalf("HTTP %d %s: %v", a.status, a.text, err)
+		t.Fatalf("got HTTP %d %s (%v), want artifacts", a.status, a.text, err)
 	}
 	out := map[string]sandbox.Artifact{}
 	for _, x := range body.Artifacts {
@@ -47,9 +47,10 @@ func sorted(list []string) []string {
 	return list
 }
 
-// What a run leaves is kept: what is new and what it changed, and not what was there
-// before; by URL, on the host, and after the sandbox.
+// New and changed files are kept, unchanged ones are not listed again. An artifact is reached by URL, on the host, and
+// after the end of the sandbox.
 func TestArtifactsAreKeptWithURLAndPath(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	a := c.run(t, id, `
@@ -62,50 +63,56 @@ plt.plot([1, 2]); plt.savefig(out / "plot.png"); plt.close("all")
 pathlib.Path("/session/mine.txt").write_text("mine")`)
 	first := artifactsOf(t, a)
 	if got := describeArtifacts(first); got != "a.csv:new deep/er/odd\nnäme.json:new plot.png:new" {
-		t.Fatalf("%q: %s", got, a.text)
+		t.Fatalf("got the artifacts %q, want three new ones: %s", got, a.text)
 	}
 	csv := first["a.csv"]
-	if csv.Size != 4 || csv.SHA256 != sha256Hex("x\n1\n") || csv.MIME != "text/csv; charset=utf-8" || first["plot.png"].MIME != "image/png" {
-		t.Errorf("%+v", csv)
+	if csv.Size != 4 || csv.SHA256 != sha256Hex("x\n1\n") || csv.MIME != "text/csv; charset=utf-8" ||
+		first["plot.png"].MIME != "image/png" {
+		t.Errorf("got %+v, want the size, hash and MIME type of the file", csv)
 	}
 	host, _ := a.get("artifact_map").(map[string]any)["/session/artifacts/a.csv"].(string)
 	if want := filepath.Join(dataDir, "sessions", id, "artifacts", "a.csv"); host != want {
-		t.Errorf("on the host it is %q, not %q", host, want)
+		t.Errorf("got the host path %q, want %q", host, want)
 	}
 	linked, err := os.Stat(host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bytes, err := os.Stat(filepath.Join(dataDir, "artifacts", csv.SHA256[:2], csv.SHA256)); err != nil || !os.SameFile(linked, bytes) {
-		t.Errorf("it is no link to the bytes: %v", err)
+	if bytes, err := os.Stat(filepath.Join(dataDir, "artifacts", csv.SHA256[:2], csv.SHA256)); err != nil ||
+		!os.SameFile(linked, bytes) {
+		t.Errorf("the path on the host is not a link to the stored bytes: %v", err)
 	}
 	got := c.do(t, "GET", csv.URL, nil)
-	if string(got.text) != "x\n1\n" || got.header.Get("ETag") != `"`+csv.SHA256+`"` || got.header.Get("Content-Disposition") != `attachment; filename=a.csv` {
-		t.Errorf("%q %v", got.text, got.header)
+	if string(got.text) != "x\n1\n" || got.header.Get("ETag") != `"`+csv.SHA256+`"` ||
+		got.header.Get("Content-Disposition") != `attachment; filename=a.csv` {
+		t.Errorf("got %q with %v, want the file with ETag and Content-Disposition", got.text, got.header)
 	}
-	if part := c.do(t, "GET", csv.URL, nil, "Range", "bytes=2-2"); part.status != http.StatusPartialContent || string(part.text) != "1" {
-		t.Errorf("HTTP %d %q", part.status, part.text)
+	if part := c.do(t, "GET", csv.URL, nil, "Range", "bytes=2-2"); part.status != http.StatusPartialContent ||
+		string(part.text) != "1" {
+		t.Errorf("range: got HTTP %d %q, want 206 and one byte", part.status, part.text)
 	}
-	// At once, with the same size: no time need have passed on the file system's clock.
-	second := artifactsOf(t, c.run(t, id, `open("/session/artifacts/a.csv", "w").write("x\n2\n"); open("/session/artifacts/b.txt", "w").write("b")`))
+	// The same size, at once: the file system's clock may not have ticked.
+	second := artifactsOf(t, c.run(t, id,
+		`open("/session/artifacts/a.csv", "w").write("x\n2\n"); open("/session/artifacts/b.txt", "w").write("b")`))
 	if describeArtifacts(second) != "a.csv:changed b.txt:new" {
-		t.Errorf("%q", describeArtifacts(second))
+		t.Errorf("got %q, want a.csv changed and b.txt new", describeArtifacts(second))
 	}
-	if third := artifactsOf(t, c.run(t, id, `open("/session/artifacts/a.csv").read(); open("/session/artifacts/b.txt", "w").write("b")`)); len(third) != 0 {
-		t.Errorf("a run that changed nothing has %q", describeArtifacts(third))
+	if third := artifactsOf(t, c.run(t, id,
+		`open("/session/artifacts/a.csv").read(); open("/session/artifacts/b.txt", "w").write("b")`)); len(third) != 0 {
+		t.Errorf("after no change: got the artifacts %q, want none", describeArtifacts(third))
 	}
 	if old := c.do(t, "GET", csv.URL, nil); string(old.text) != "x\n1\n" {
-		t.Errorf("the first version is %q", old.text)
+		t.Errorf("the first version: got %q, want it unchanged", old.text)
 	}
 	if now, _ := os.ReadFile(host); string(now) != "x\n2\n" {
-		t.Errorf("on the host there is %q", now)
+		t.Errorf("on the host: got %q, want the second version", now)
 	}
 	c.run(t, id, `
 out.joinpath("a.csv").unlink(); out.joinpath("a.csv").mkdir(); out.joinpath("a.csv", "in").write_text("was a file")
 (out / "deep" / "er" / "odd\nnäme.json").unlink(); (out / "deep" / "er").rmdir(); (out / "deep").rmdir(); out.joinpath("deep").write_text("was a folder")`)
 	for path, want := range map[string]string{"a.csv/in": "was a file", "deep": "was a folder"} {
 		if body, err := os.ReadFile(filepath.Join(dataDir, "sessions", id, "artifacts", path)); string(body) != want {
-			t.Errorf("%s: %q, %v", path, body, err)
+			t.Errorf("%s on the host: got %q (%v), want the new content", path, body, err)
 		}
 	}
 
@@ -116,35 +123,39 @@ out.joinpath("a.csv").unlink(); out.joinpath("a.csv").mkdir(); out.joinpath("a.c
 	c.ok(t, "DELETE", "/sandbox/"+id, nil)
 	list := artifactsOf(t, c.ok(t, "GET", "/sandbox/"+id+"/artifacts", nil))
 	if len(list) != 6 || list["a.csv"].SHA256 != sha256Hex("x\n2\n") {
-		t.Errorf("of the deleted sandbox: %q", describeArtifacts(list))
+		t.Errorf("of the deleted sandbox: got the artifacts %q, want 6", describeArtifacts(list))
 	}
-	if got := c.do(t, "GET", list["plot.png"].URL, nil); got.header.Get("Content-Type") != "image/png" || string(got.text[1:4]) != "PNG" {
-		t.Errorf("the plot: %d %v", got.status, got.header)
+	if got := c.do(t, "GET", list["plot.png"].URL, nil); got.header.Get("Content-Type") != "image/png" ||
+		string(got.text[1:4]) != "PNG" {
+		t.Errorf("the plot: got HTTP %d %v, want a PNG image", got.status, got.header)
 	}
 }
 
 func TestQuickExecutionKeepsItsArtifacts(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
-	a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "open('/work/artifacts/x.txt', 'w').write('quick')"})
+	a := c.do(t, "POST", "/sandbox/agent/quick-execute",
+		map[string]any{"code": "open('/work/artifacts/x.txt', 'w').write('quick')"})
 	found := artifactsOf(t, a)
 	eid, _ := a.get("execution_id").(string)
 	want := filepath.Join(dataDir, "outputs", eid, "x.txt")
 	if got := a.get("artifact_map").(map[string]any)["/work/artifacts/x.txt"]; got != want {
-		t.Errorf("%v is not %s", got, want)
+		t.Errorf("got the host path %v, want %s", got, want)
 	}
 	if body, err := os.ReadFile(want); string(body) != "quick" {
-		t.Errorf("%q, %v", body, err)
+		t.Errorf("on the host: got %q (%v), want quick", body, err)
 	}
 	if got := c.do(t, "GET", found["x.txt"].URL, nil); string(got.text) != "quick" {
-		t.Errorf("%d %q", got.status, got.text)
+		t.Errorf("by URL: got HTTP %d %q, want quick", got.status, got.text)
 	}
 	if again := c.ok(t, "GET", "/executions/"+eid, nil); artifactsOf(t, again)["x.txt"].URL != found["x.txt"].URL {
-		t.Errorf("history has %s", again.text)
+		t.Errorf("history: got %s, want the same artifact", again.text)
 	}
 }
 
-// Many artifacts come in pages, each once, the files before what was shown.
+// Each artifact is on one page, files before outputs.
 func TestArtifactsAreListedInPages(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	a := c.run(t, id, `
@@ -166,7 +177,7 @@ display(Page())`)
 			break
 		}
 		if len(list) != 10 {
-			t.Fatalf("a page of %d", len(list))
+			t.Fatalf("got a page of %d, want 10", len(list))
 		}
 		next = "&after=" + fmt.Sprint(page.get("next"))
 	}
@@ -175,18 +186,19 @@ display(Page())`)
 		want = append(want, fmt.Sprintf("%02d", n))
 	}
 	if got := strings.Join(all, " "); got != strings.Join(want, " ")+" output-1.htm" {
-		t.Errorf("the pages have %s", got)
+		t.Errorf("the pages have %s, want each artifact once", got)
 	}
 	others := artifactsOf(t, c.run(t, c.create(t, nil), `open("/session/artifacts/x", "w").write("x")`))["x"]
 	wantProblem(t, c.do(t, "GET", path+"&after="+others.ID, nil), 422, "invalid-input", "after")
 	wantProblem(t, c.do(t, "GET", path+"&after=nothing", nil), 422, "invalid-input", "after")
 	wantProblem(t, c.do(t, "GET", path+"0000", nil), 422, "invalid-input", "limit")
 	if n := len(artifactsOf(t, a)); n != 26 {
-		t.Errorf("the run left %d", n)
+		t.Errorf("got %d artifacts of the execution, want 26", n)
 	}
 }
 
 func TestSignedURLNeedsNoKeyUntilItExpires(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	found := artifactsOf(t, c.run(t, id, "for n in 'ab': open('/session/artifacts/' + n, 'w').write(n)"))
@@ -194,7 +206,7 @@ func TestSignedURLNeedsNoKeyUntilItExpires(t *testing.T) {
 	signed, _ := made.get("url").(string)
 	nobody := client{}
 	if a := nobody.do(t, "GET", signed, nil); string(a.text) != "a" {
-		t.Errorf("HTTP %d %s", a.status, a.text)
+		t.Errorf("got HTTP %d %s, want the file", a.status, a.text)
 	}
 	for name, url := range map[string]string{
 		"another artifact": strings.Replace(signed, found["a"].ID, found["b"].ID, 1),
@@ -203,19 +215,23 @@ func TestSignedURLNeedsNoKeyUntilItExpires(t *testing.T) {
 		"another route":    "/sandbox/" + id + "/artifacts" + signed[strings.Index(signed, "?"):],
 	} {
 		if a := nobody.do(t, "GET", url, nil); a.status != http.StatusForbidden && a.status != http.StatusUnauthorized {
-			t.Errorf("%s: HTTP %d %s", name, a.status, a.text)
+			t.Errorf("%s: got HTTP %d, want 401 or 403: %s", name, a.status, a.text)
 		}
 	}
 	other := newUser(t, sandbox.RoleAgent)
 	wantProblem(t, other.do(t, "POST", found["a"].URL+"/url", nil), 404, "not-found")
-	for _, seconds := range []int{1 << 30, 18446744075, -18446744072} { // of the last two as many nanoseconds are 1 s, in 64 bits
-		wantProblem(t, c.do(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": seconds}), 422, "invalid-input", "expires_in")
+	// the last two, in nanoseconds, overflow 64 bits to 1 s
+	for _, seconds := range []int{1 << 30, 18446744075, -18446744072} {
+		wantProblem(t, c.do(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": seconds}), 422,
+			"invalid-input", "expires_in")
 	}
 	brief, _ := c.ok(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": 1}).get("url").(string)
-	eventually(t, "the URL to expire", func() bool { return nobody.do(t, "GET", brief, nil).status == http.StatusForbidden })
+	eventually(t, "the URL to expire", func() bool {
+		return nobody.do(t, "GET", brief, nil).status == http.StatusForbidden
+	})
 }
 
-// eventually looks until something is so, for ten seconds.
+// eventually waits for at most ten seconds until a condition holds.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	last := time.Now().Add(10 * time.Second)
@@ -226,8 +242,9 @@ func eventually(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// A large rich output is an artifact, and its execution says where; a small one stays.
+// A large rich output becomes an artifact that the execution refers to; a small one stays in the execution.
 func TestLargeOutputsBecomeArtifacts(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": `
 import numpy as np
@@ -240,27 +257,32 @@ display(Page(300_000))
 display(Page(10))`})
 	found := artifactsOf(t, a)
 	if got := describeArtifacts(found); got != "output-1.png:new output-2.htm:new" {
-		t.Fatalf("%q %s", got, string(a.text[:min(len(a.text), 2000)]))
+		t.Fatalf("got the artifacts %q, want two outputs: %s", got, string(a.text[:min(len(a.text), 2000)]))
 	}
 	outputs := a.get("outputs").([]any)
 	picture := outputs[0].(map[string]any)["data"].(map[string]any)
 	reference, _ := picture["application/vnd.glasshouse.artifact+json"].(map[string]any)
-	if picture["image/png"] != nil || picture["text/plain"] == nil || reference["image/png"].(map[string]any)["url"] != found["output-1.png"].URL {
-		t.Errorf("%v", picture)
+	if picture["image/png"] != nil || picture["text/plain"] == nil ||
+		reference["image/png"].(map[string]any)["url"] != found["output-1.png"].URL {
+		t.Errorf("got %v, want text and a reference to the PNG artifact", picture)
 	}
-	if got := c.do(t, "GET", found["output-1.png"].URL, nil); got.header.Get("Content-Type") != "image/png" || string(got.text[1:4]) != "PNG" {
-		t.Errorf("%d %v", got.status, got.header)
+	if got := c.do(t, "GET", found["output-1.png"].URL, nil); got.header.Get("Content-Type") != "image/png" ||
+		string(got.text[1:4]) != "PNG" {
+		t.Errorf("the PNG artifact: got HTTP %d %v, want a PNG image", got.status, got.header)
 	}
-	if got := c.do(t, "GET", found["output-2.htm"].URL, nil); string(got.text) != "<p>"+strings.Repeat("é", 300_000) || got.header.Get("Content-Security-Policy") == "" {
-		t.Errorf("%d: %d bytes, %v", got.status, len(got.text), got.header)
+	if got := c.do(t, "GET", found["output-2.htm"].URL, nil); string(got.text) != "<p>"+strings.Repeat("é", 300_000) ||
+		got.header.Get("Content-Security-Policy") == "" {
+		t.Errorf("the HTML artifact: got HTTP %d, %d bytes, %v; want the whole page with a policy", got.status,
+			len(got.text), got.header)
 	}
 	if small := outputs[2].(map[string]any)["data"].(map[string]any); small["text/html"] == nil {
-		t.Errorf("%v", small)
+		t.Errorf("got %v, want the small page in the output", small)
 	}
 }
 
-// A file may have the name that a large output gets: both are there.
+// A file may have the name that a large output gets; both are kept.
 func TestLargeOutputAndFileMayShareAName(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": `
 class Page:
@@ -273,24 +295,24 @@ display(Page())`})
 		bodies[fmt.Sprint(one["path"], " ", string(c.do(t, "GET", fmt.Sprint(one["url"]), nil).text[:5]))] = true
 	}
 	if len(bodies) != 2 || !bodies["output-1.htm shown"] || !bodies["output-1.htm writt"] {
-		t.Errorf("%v", bodies)
+		t.Errorf("got %v, want both files", bodies)
 	}
 	if host, _ := a.get("artifact_map").(map[string]any)["/work/artifacts/output-1.htm"].(string); host == "" {
-		t.Errorf("%v", a.get("artifact_map"))
+		t.Errorf("got the map %v, want the host path of the file", a.get("artifact_map"))
 	} else if body, err := os.ReadFile(host); string(body) != "written" {
-		t.Errorf("on the host: %.20q, %v", body, err)
+		t.Errorf("on the host: got %.20q (%v), want the written file", body, err)
 	}
 }
 
-// Of each user only so much is kept; what goes is gone from the disk, too, and what is
-// newer stays.
+// The oldest artifacts of a user over the limit are deleted, from disk too. Newer ones and other users' stay.
 func TestSweepDeletesOldestArtifactsOverTheLimit(t *testing.T) {
 	c, other := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
 	id, hers := c.create(t, nil), other.create(t, nil)
 	kept := artifactsOf(t, other.run(t, hers, "open('/session/artifacts/x', 'w').write('old and small')"))["x"]
 	var all []sandbox.Artifact
 	for n := range 4 {
-		all = append(all, artifactsOf(t, c.run(t, id, fmt.Sprintf("open('/session/artifacts/%d', 'w').write('%d' * 900_000)", n, n)))[fmt.Sprint(n)])
+		all = append(all, artifactsOf(t,
+			c.run(t, id, fmt.Sprintf("open('/session/artifacts/%d', 'w').write('%d' * 900_000)", n, n)))[fmt.Sprint(n)])
 	}
 	if err := testService.Sweep(context.Background()); err != nil {
 		t.Fatal(err)
@@ -301,16 +323,16 @@ func TestSweepDeletesOldestArtifactsOverTheLimit(t *testing.T) {
 		answer := c.do(t, "GET", a.URL, nil)
 		for _, path := range []string{bytes, name} {
 			if _, err := os.Stat(path); (err == nil) != (n >= 2) {
-				t.Errorf("artifact %d: %s: %v", n, path, err)
+				t.Errorf("artifact %d: %s: got %v, want only the newest two on disk", n, path, err)
 			}
 		}
 		if n < 2 {
-			wantProblem(t, answer, 404, "not-found", "kept")
+			wantProblem(t, answer, 404, "not-found", "artifact")
 		} else if answer.status != http.StatusOK {
-			t.Errorf("artifact %d: HTTP %d", n, answer.status)
+			t.Errorf("artifact %d: got HTTP %d, want 200", n, answer.status)
 		}
 	}
-	// Files with nothing in them take room, too: a page each.
+	// Empty files count as a page each.
 	third := newUser(t, sandbox.RoleAgent)
 	many := third.create(t, nil)
 	third.run(t, many, "for n in range(600): open(f'/session/artifacts/{n}', 'w').close()")
@@ -318,9 +340,9 @@ func TestSweepDeletesOldestArtifactsOverTheLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if list := artifactsOf(t, third.ok(t, "GET", "/sandbox/"+many+"/artifacts", nil)); len(list) != 2<<20/4096 {
-		t.Errorf("of 600 empty files %d are kept", len(list))
+		t.Errorf("got %d of 600 empty files, want as many as pages fit in the limit", len(list))
 	}
 	if a := other.do(t, "GET", kept.URL, nil); string(a.text) != "old and small" {
-		t.Errorf("another user's: HTTP %d %s", a.status, a.text)
+		t.Errorf("another user's artifact: got HTTP %d %s, want it kept", a.status, a.text)
 	}
 }

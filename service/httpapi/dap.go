@@ -11,8 +11,10 @@ import (
 )
 
 func (a *api) routeDAP(r *routes) {
-	op := r.describe("GET", "/debug/dap", "connectDAP", tagDebugger, "Connect a client of the Debug Adapter Protocol by a WebSocket", http.StatusForbidden)
-	op.Description = "Binary messages together carry the stream that DAP has over TCP. attach takes a token, and session, execution, or sandbox with code."
+	op := r.describe("GET", "/debug/dap", "connectDAP", tagDebugger,
+		"Connect a client of the Debug Adapter Protocol by a WebSocket", http.StatusForbidden)
+	op.Description = "Binary messages together carry the stream that DAP has over TCP. " +
+		"attach takes a token, and session, execution, or sandbox with code."
 	op.Responses["101"] = &huma.Response{Description: "The WebSocket is open"}
 	op.Responses["426"] = &huma.Response{Description: "The request is not a WebSocket handshake"}
 	r.handle(r.keyed, op, a.serveDAP)

@@ -10,17 +10,18 @@ import (
 	"glasshouse/sandbox"
 )
 
-// dapAttach is an editor that stands at the beginning of code, to be configured.
+// dapAttach returns a client that is attached to new code and not configured yet.
 func dapAttach(t testing.TB, c client, code string) *dapClient {
 	t.Helper()
 	e := dapConnect(t)
 	e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse", "supportsProgressReporting": true})
-	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": c.create(t, nil), "code": code, "path": "/home/ada/double.py"})
+	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": c.create(t, nil), "code": code,
+		"path": "/home/ada/double.py"})
 	e.waitEvent("initialized")
 	return e
 }
 
-// configure sets breakpoints, of the program, and has it run.
+// configure sets breakpoints and lets the program run.
 func (e *dapClient) configure(breakpoints ...map[string]any) *dapClient {
 	e.t.Helper()
 	e.setBreakpoints(breakpoints...)
@@ -30,18 +31,19 @@ func (e *dapClient) configure(breakpoints ...map[string]any) *dapClient {
 
 func (e *dapClient) setBreakpoints(breakpoints ...map[string]any) []any {
 	e.t.Helper()
-	return e.mustRequest("setBreakpoints", map[string]any{"source": map[string]any{"path": "/home/ada/double.py"}, "breakpoints": append([]map[string]any{}, breakpoints...)})["breakpoints"].([]any)
+	return e.mustRequest("setBreakpoints", map[string]any{"source": map[string]any{"path": "/home/ada/double.py"},
+		"breakpoints": append([]map[string]any{}, breakpoints...)})["breakpoints"].([]any)
 }
 
-// wantStop waits for a stop, checks it, and returns the innermost frame.
+// wantStop waits for a stop, checks its reason and line, and returns the innermost frame.
 func (e *dapClient) wantStop(reason string, line float64) (frame any) {
 	e.t.Helper()
 	if body := e.waitEvent("stopped"); body["reason"] != reason {
-		e.t.Errorf("the stop: %v, not %s", body, reason)
+		e.t.Errorf("got the stop %v, want the reason %s", body, reason)
 	}
 	frame, at, _ := e.innermostFrame()
 	if at != line {
-		e.t.Errorf("it stands in line %v, not %v", at, line)
+		e.t.Errorf("got a stop in line %v, want %v", at, line)
 	}
 	return frame
 }
@@ -51,7 +53,7 @@ func (e *dapClient) move(verb string) {
 	e.mustRequest(verb, map[string]any{"threadId": 1})
 }
 
-// evaluate is what an expression comes to in a frame.
+// evaluate returns the value of an expression in a frame.
 func (e *dapClient) evaluate(expression string, frame any, more ...string) any {
 	e.t.Helper()
 	arguments := map[string]any{"expression": expression, "frameId": frame}
@@ -61,10 +63,11 @@ func (e *dapClient) evaluate(expression string, frame any, more ...string) any {
 	return e.mustRequest("evaluate", arguments)["result"]
 }
 
-// locals are the innermost frame's variables, and the number that opens them.
+// locals returns the variables of a frame and the reference to them.
 func (e *dapClient) locals(frame any) (ref any, values map[string]any) {
 	e.t.Helper()
-	ref = e.mustRequest("scopes", map[string]any{"frameId": frame})["scopes"].([]any)[0].(map[string]any)["variablesReference"]
+	ref = e.mustRequest("scopes",
+		map[string]any{"frameId": frame})["scopes"].([]any)[0].(map[string]any)["variablesReference"]
 	values = map[string]any{}
 	for _, v := range e.mustRequest("variables", map[string]any{"variablesReference": ref})["variables"].([]any) {
 		values[v.(map[string]any)["name"].(string)] = v.(map[string]any)["value"]
@@ -72,11 +75,11 @@ func (e *dapClient) locals(frame any) (ref any, values map[string]any) {
 	return ref, values
 }
 
-// wantEqual reports a difference.
+// wantEqual compares the printed forms of two values.
 func (e *dapClient) wantEqual(what string, got, want any) {
 	e.t.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
-		e.t.Errorf("%s: %v, not %v", what, got, want)
+		e.t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }
 
@@ -90,13 +93,14 @@ func breakpointAt(line int, more ...string) map[string]any {
 
 const failingProgram = "x = 1\ntry:\n    int('a')\nexcept ValueError:\n    x = 2\n{}['k']"
 
-// effects are what each announced capability does, as a client sees it.
+// capabilityTests show what each announced capability does.
 var capabilityTests = map[string]func(*testing.T, client){
 	"supportsConfigurationDoneRequest": func(t *testing.T, c client) {
 		e := dapAttach(t, c, "print('ran')\nx = 1")
-		e.wantEqual("ahead of its configuration it stands at", e.mustRequest("stackTrace", map[string]any{"threadId": 1})["stackFrames"].([]any)[0].(map[string]any)["line"], 1)
+		e.wantEqual("ahead of its configuration it stands at", e.mustRequest("stackTrace",
+			map[string]any{"threadId": 1})["stackFrames"].([]any)[0].(map[string]any)["line"], 1)
 		for _, m := range e.events {
-			t.Errorf("ahead of its configuration: %v", m)
+			t.Errorf("before configurationDone: got the event %v, want none", m)
 		}
 		e.mustRequest("configurationDone", nil)
 		e.waitEvent("terminated")
@@ -110,10 +114,12 @@ var capabilityTests = map[string]func(*testing.T, client){
 		e.wantEqual("n", e.evaluate("n", e.wantStop("breakpoint", 2)), 2)
 		e.move("continue")
 		e.wantEqual("n", e.evaluate("n", e.wantStop("breakpoint", 2)), 3)
-		e.wantEqual("a hit condition that is none", e.setBreakpoints(breakpointAt(2, "hitCondition", "often"))[0].(map[string]any)["verified"], false)
+		e.wantEqual("a hit condition that is none",
+			e.setBreakpoints(breakpointAt(2, "hitCondition", "often"))[0].(map[string]any)["verified"], false)
 	},
 	"supportsLogPoints": func(t *testing.T, c client) {
-		e := dapAttach(t, c, steppedProgram).configure(breakpointAt(2, "logMessage", "n is {n}, {n * 2}"), breakpointAt(8))
+		e := dapAttach(t, c, steppedProgram).configure(breakpointAt(2, "logMessage", "n is {n}, {n * 2}"),
+			breakpointAt(8))
 		for i := range 4 {
 			e.wantEqual("said", e.waitEvent("output")["output"], fmt.Sprintf("n is %d, %d\n", i, 2*i))
 		}
@@ -123,8 +129,9 @@ var capabilityTests = map[string]func(*testing.T, client){
 		e := dapAttach(t, c, steppedProgram).configure(breakpointAt(3))
 		frame := e.wantStop("breakpoint", 3)
 		e.wantEqual("a hover", e.evaluate("n + twice", frame, "hover"), 0)
-		if m := e.request("evaluate", map[string]any{"expression": "n = 5", "frameId": frame, "context": "hover"}); m["success"] != false {
-			t.Errorf("a hover changes the program: %v", m)
+		if m := e.request("evaluate", map[string]any{"expression": "n = 5", "frameId": frame,
+			"context": "hover"}); m["success"] != false {
+			t.Errorf("a hover that assigns: got %v, want an error", m)
 		}
 		e.wantEqual("n", e.evaluate("n", frame), 0)
 	},
@@ -143,7 +150,8 @@ var capabilityTests = map[string]func(*testing.T, client){
 		e := dapAttach(t, c, steppedProgram).configure(breakpointAt(2))
 		frame := e.wantStop("breakpoint", 2)
 		ref, _ := e.locals(frame)
-		e.wantEqual("set to", e.mustRequest("setVariable", map[string]any{"variablesReference": ref, "name": "n", "value": "20 + 1"})["value"], 21)
+		e.wantEqual("set to", e.mustRequest("setVariable", map[string]any{"variablesReference": ref, "name": "n",
+			"value": "20 + 1"})["value"], 21)
 		_, values := e.locals(frame)
 		e.wantEqual("shown as", values["n"], 21)
 		e.move("next")
@@ -152,20 +160,23 @@ var capabilityTests = map[string]func(*testing.T, client){
 	"supportsSetExpression": func(t *testing.T, c client) {
 		e := dapAttach(t, c, "d = {'k': [1]}\ndone = d['k'][0]\nend = 1").configure(breakpointAt(2))
 		frame := e.wantStop("breakpoint", 2)
-		e.wantEqual("set to", e.mustRequest("setExpression", map[string]any{"expression": "d['k'][0]", "value": "5", "frameId": frame})["value"], 5)
+		e.wantEqual("set to", e.mustRequest("setExpression", map[string]any{"expression": "d['k'][0]", "value": "5",
+			"frameId": frame})["value"], 5)
 		e.move("next")
 		e.wantEqual("the program goes on with it", e.evaluate("done", e.wantStop("step", 3)), 5)
 	},
 	"supportsCompletionsRequest": func(t *testing.T, c client) {
 		e := dapAttach(t, c, steppedProgram).configure(breakpointAt(3))
 		frame := e.wantStop("breakpoint", 3)
-		e.wantEqual("completed", e.mustRequest("completions", map[string]any{"frameId": frame, "text": "x + twi", "column": 8})["targets"], "[map[label:twice length:3 start:4]]")
+		e.wantEqual("completed", e.mustRequest("completions", map[string]any{"frameId": frame, "text": "x + twi",
+			"column": 8})["targets"], "[map[label:twice length:3 start:4]]")
 	},
 	"completionTriggerCharacters": func(t *testing.T, c client) {
 		e := dapAttach(t, c, steppedProgram).configure(breakpointAt(3))
 		frame := e.wantStop("breakpoint", 3)
-		if targets := fmt.Sprint(e.mustRequest("completions", map[string]any{"frameId": frame, "text": "twice.", "column": 7})["targets"]); !strings.Contains(targets, "label:bit_length") {
-			t.Errorf("behind the dot: %s", targets)
+		if targets := fmt.Sprint(e.mustRequest("completions", map[string]any{"frameId": frame, "text": "twice.",
+			"column": 7})["targets"]); !strings.Contains(targets, "label:bit_length") {
+			t.Errorf("completions behind a dot: got %s, want bit_length", targets)
 		}
 	},
 	"supportsExceptionInfoRequest": func(t *testing.T, c client) {
@@ -178,19 +189,22 @@ var capabilityTests = map[string]func(*testing.T, client){
 	},
 	"supportsExceptionFilterOptions": func(t *testing.T, c client) {
 		e := dapAttach(t, c, failingProgram)
-		e.mustRequest("setExceptionBreakpoints", map[string]any{"filters": []string{}, "filterOptions": []any{map[string]any{"filterId": "raised"}}})
+		e.mustRequest("setExceptionBreakpoints", map[string]any{"filters": []string{},
+			"filterOptions": []any{map[string]any{"filterId": "raised"}}})
 		e.mustRequest("configurationDone", nil)
 		e.wantStop("exception", 3)
-		if m := e.request("setExceptionBreakpoints", map[string]any{"filters": []string{}, "filterOptions": []any{map[string]any{"filterId": "raised", "condition": "x"}}}); m["success"] != false {
-			t.Errorf("a condition, which is not announced: %v", m)
+		if m := e.request("setExceptionBreakpoints", map[string]any{"filters": []string{},
+			"filterOptions": []any{map[string]any{"filterId": "raised", "condition": "x"}}}); m["success"] != false {
+			t.Errorf("a condition, which is not announced: got %v, want an error", m)
 		}
 	},
 	"exceptionBreakpointFilters": func(t *testing.T, c client) {
 		e := dapConnect(t)
-		filters := e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})["exceptionBreakpointFilters"].([]any)
+		filters := e.mustRequest("initialize",
+			map[string]any{"adapterID": "glasshouse"})["exceptionBreakpointFilters"].([]any)
 		stops := map[string]string{"raised": "3 6", "uncaught": "6"}
 		if len(filters) != len(stops) {
-			t.Errorf("the filters: %v", filters)
+			t.Errorf("got the filters %v, want raised and uncaught", filters)
 		}
 		for _, f := range filters {
 			name := f.(map[string]any)["filter"].(string)
@@ -202,7 +216,8 @@ var capabilityTests = map[string]func(*testing.T, client){
 				_, at, _ := e.innermostFrame()
 				e.wantEqual(name, at, line)
 				mode := map[string]string{"raised": "always", "uncaught": "unhandled"}[name]
-				e.wantEqual("its mode", e.mustRequest("exceptionInfo", map[string]any{"threadId": 1})["breakMode"], mode)
+				e.wantEqual("its mode", e.mustRequest("exceptionInfo", map[string]any{"threadId": 1})["breakMode"],
+					mode)
 				e.move("continue")
 			}
 			e.wantEqual("it ended with", e.waitEvent("exited")["exitCode"], 1)
@@ -215,10 +230,10 @@ var capabilityTests = map[string]func(*testing.T, client){
 		watch := map[string]any{"dataId": info["dataId"]}
 		e.mustRequest("setDataBreakpoints", map[string]any{"breakpoints": []any{watch}})
 		e.move("continue")
-		e.wantStop("data breakpoint", 5) // changed under its other name, by the line before
+		e.wantStop("data breakpoint", 5) // changed through the other name, by the line before
 		watch["condition"] = "z > 1"
 		if m := e.request("setDataBreakpoints", map[string]any{"breakpoints": []any{watch}}); m["success"] != false {
-			t.Errorf("a condition on a variable's change: %v", m)
+			t.Errorf("a condition on a data breakpoint: got %v, want an error", m)
 		}
 	},
 	"supportsTerminateRequest": func(t *testing.T, c client) {
@@ -235,32 +250,37 @@ var capabilityTests = map[string]func(*testing.T, client){
 			e.mustRequest("attach", map[string]any{"token": c.secret, "session": d.session})
 			e.mustRequest("disconnect", map[string]any{"terminateDebuggee": terminate})
 			if a := c.ok(t, "GET", "/executions/"+d.execution, nil); (a.get("status") == "cancelled") != terminate {
-				t.Errorf("after a disconnect with terminateDebuggee %v: %v", terminate, a.get("status"))
+				t.Errorf("disconnect with terminateDebuggee %v: got the status %v", terminate, a.get("status"))
 			}
 			c.do(t, "DELETE", "/debug/sessions/"+d.session, nil)
 		}
 	},
 	"supportsLoadedSourcesRequest": func(t *testing.T, c client) {
 		e := dapAttach(t, c, steppedProgram)
-		e.wantEqual("the sources", e.mustRequest("loadedSources", nil)["sources"], "[map[name:code path:/home/ada/double.py]]")
-		e.wantEqual("its text", e.mustRequest("source", map[string]any{"sourceReference": 1})["content"], steppedProgram)
+		e.wantEqual("the sources", e.mustRequest("loadedSources", nil)["sources"],
+			"[map[name:code path:/home/ada/double.py]]")
+		e.wantEqual("its text", e.mustRequest("source", map[string]any{"sourceReference": 1})["content"],
+			steppedProgram)
 	},
 	"supportsModulesRequest": func(t *testing.T, c client) {
 		e := dapAttach(t, c, steppedProgram)
-		e.wantEqual("the modules", e.mustRequest("modules", nil)["modules"], "[map[id:1 isUserCode:true name:__main__]]")
+		e.wantEqual("the modules", e.mustRequest("modules", nil)["modules"],
+			"[map[id:1 isUserCode:true name:__main__]]")
 	},
 	"supportsGotoTargetsRequest": func(t *testing.T, c client) {
 		e := dapAttach(t, c, steppedProgram).configure(breakpointAt(8))
 		e.wantStop("breakpoint", 8)
-		targets := e.mustRequest("gotoTargets", map[string]any{"source": map[string]any{}, "line": 2})["targets"].([]any)
-		for i, n := range []int{0, 3} { // the first time, and the last before
+		targets := e.mustRequest("gotoTargets", map[string]any{"source": map[string]any{},
+			"line": 2})["targets"].([]any)
+		for i, n := range []int{0, 3} { // the first and the last time
 			e.mustRequest("goto", map[string]any{"threadId": 1, "targetId": targets[i].(map[string]any)["id"]})
 			e.wantEqual("n", e.evaluate("n", e.wantStop("goto", 2)), n)
 		}
 	},
 	"supportsBreakpointLocationsRequest": func(t *testing.T, c client) {
 		e := dapAttach(t, c, "x = 1\n\n# nothing\ny = 2")
-		e.wantEqual("where", e.mustRequest("breakpointLocations", map[string]any{"source": map[string]any{}, "line": 1, "endLine": 9})["breakpoints"], "[map[line:1] map[line:4]]")
+		e.wantEqual("where", e.mustRequest("breakpointLocations", map[string]any{"source": map[string]any{}, "line": 1,
+			"endLine": 9})["breakpoints"], "[map[line:1] map[line:4]]")
 		for i, verified := range []bool{true, false, false, true} {
 			e.wantEqual("verified", e.setBreakpoints(breakpointAt(i + 1))[0].(map[string]any)["verified"], verified)
 		}
@@ -283,7 +303,8 @@ var capabilityTests = map[string]func(*testing.T, client){
 		e.wantEqual("the code that the client has by now", e.evaluate("b", e.wantStop("breakpoint", 3)), 2)
 	},
 	"supportsDelayedStackTraceLoading": func(t *testing.T, c client) {
-		e := dapAttach(t, c, "def down(n):\n    if n:\n        return down(n - 1)\n    return 0\ndown(30)").configure(breakpointAt(4))
+		e := dapAttach(t, c,
+			"def down(n):\n    if n:\n        return down(n - 1)\n    return 0\ndown(30)").configure(breakpointAt(4))
 		e.wantStop("breakpoint", 4)
 		var all []string
 		for start := 0; start < 32; start += 10 {
@@ -300,12 +321,17 @@ var capabilityTests = map[string]func(*testing.T, client){
 		e := dapAttach(t, c, steppedProgram).configure(breakpointAt(3, "condition", "n == 3"))
 		frame := e.wantStop("breakpoint", 3)
 		hex := map[string]any{"hex": true}
-		e.wantEqual("evaluate", e.mustRequest("evaluate", map[string]any{"expression": "-twice * 100", "frameId": frame, "format": hex})["result"], "-0x258")
+		e.wantEqual("evaluate", e.mustRequest("evaluate", map[string]any{"expression": "-twice * 100", "frameId": frame,
+			"format": hex})["result"], "-0x258")
 		ref, _ := e.locals(frame)
-		e.wantEqual("variables", e.mustRequest("variables", map[string]any{"variablesReference": ref, "format": hex})["variables"].([]any)[1].(map[string]any)["value"], "0x6")
-		e.wantEqual("setVariable", e.mustRequest("setVariable", map[string]any{"variablesReference": ref, "name": "n", "value": "255", "format": hex})["value"], "0xff")
-		e.wantEqual("setExpression", e.mustRequest("setExpression", map[string]any{"expression": "n", "value": "254", "frameId": frame, "format": hex})["value"], "0xfe")
-		name := e.mustRequest("stackTrace", map[string]any{"threadId": 1, "format": map[string]any{"module": true, "line": true}})["stackFrames"].([]any)[0].(map[string]any)["name"]
+		e.wantEqual("variables", e.mustRequest("variables", map[string]any{"variablesReference": ref,
+			"format": hex})["variables"].([]any)[1].(map[string]any)["value"], "0x6")
+		e.wantEqual("setVariable", e.mustRequest("setVariable", map[string]any{"variablesReference": ref, "name": "n",
+			"value": "255", "format": hex})["value"], "0xff")
+		e.wantEqual("setExpression", e.mustRequest("setExpression", map[string]any{"expression": "n", "value": "254",
+			"frameId": frame, "format": hex})["value"], "0xfe")
+		name := e.mustRequest("stackTrace", map[string]any{"threadId": 1, "format": map[string]any{"module": true,
+			"line": true}})["stackFrames"].([]any)[0].(map[string]any)["name"]
 		e.wantEqual("stackTrace", name, "__main__.double, line 3")
 	},
 	"supportsCancelRequest": func(t *testing.T, c client) {
@@ -314,7 +340,7 @@ var capabilityTests = map[string]func(*testing.T, client){
 		cancelled := func(what string, seq int) {
 			t.Helper()
 			if m := e.response(seq); m["success"] != false || m["message"] != "cancelled" {
-				t.Errorf("%s: %v", what, m)
+				t.Errorf("%s: got %v, want it cancelled", what, m)
 			}
 		}
 		endless := map[string]any{"expression": "[0 for _ in iter(int, 1) if 0]", "frameId": frame}
@@ -323,7 +349,7 @@ var capabilityTests = map[string]func(*testing.T, client){
 		e.mustRequest("cancel", map[string]any{"requestId": seq})
 		cancelled("an expression that does not end", seq)
 		if m := e.response(next); m["success"] != true {
-			t.Errorf("what waited behind it: %v", m)
+			t.Errorf("the request behind it: got %v, want success", m)
 		}
 		waiting := e.send("evaluate", endless)
 		second := e.send("evaluate", endless)
@@ -345,26 +371,27 @@ var capabilityTests = map[string]func(*testing.T, client){
 		frame, line, _ := e.innermostFrame()
 		e.wantEqual("it stands where it did", line, 4)
 		e.wantEqual("and goes on", e.evaluate("n", frame), 449985000)
-		e.mustRequest("cancel", map[string]any{"requestId": seq}) // too late, and no error
+		e.mustRequest("cancel", map[string]any{"requestId": seq}) // cancelling too late is no error
 		e.move("continue")
 		e.waitEvent("terminated")
 	},
 }
 
-// deleteSandboxes ends the client's sandboxes: all tests together may have so many.
+// deleteSandboxes deletes the client's sandboxes; the service has a limit on all of them.
 func (c client) deleteSandboxes(t testing.TB) { c.ok(t, "POST", "/sandbox/cleanup-all", nil) }
 
-// What is announced has an effect, and what has none is not announced.
+// Every announced capability works, and every one that works is announced.
 func TestAnnouncedDAPCapabilitiesWork(t *testing.T) {
+	t.Parallel()
 	announced := dapConnect(t).mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
 	for _, name := range slices.Sorted(maps.Keys(announced)) {
 		t.Run(name, func(t *testing.T) {
 			effect := capabilityTests[name]
 			if effect == nil {
-				t.Fatalf("%s is announced as %v, and nothing shows what it does", name, announced[name])
+				t.Fatalf("%s is announced as %v, and no test shows what it does", name, announced[name])
 			}
 			if announced[name] == false {
-				t.Fatalf("%s is announced as false: leave it out", name)
+				t.Fatalf("%s is announced as false; leave it out", name)
 			}
 			c := newUser(t, sandbox.RoleDeveloper)
 			defer c.deleteSandboxes(t)
@@ -373,7 +400,7 @@ func TestAnnouncedDAPCapabilitiesWork(t *testing.T) {
 	}
 	for name := range capabilityTests {
 		if announced[name] == nil {
-			t.Errorf("%s has an effect, and is not announced", name)
+			t.Errorf("%s has a test and is not announced", name)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// tour asks for everything that can be asked for where a program stands, or stood, in
-// line 3 of stepped; each message is checked against the schema as it comes.
+// tour sends every request that is possible where a program stands, or stood, in line 3 of steppedProgram. Each message
+// is checked against the schema when it arrives.
 func (e *dapClient) tour(past bool) {
 	e.t.Helper()
 	source := map[string]any{"path": "/home/ada/double.py"}
@@ -26,12 +26,13 @@ func (e *dapClient) tour(past bool) {
 		e.wantEqual(fmt.Sprint(m["command"], " answers"), m["success"], !past)
 	}
 	for command, arguments := range map[string]map[string]any{
-		"source": {"sourceReference": 1}, "loadedSources": {}, "modules": {}, "breakpointLocations": {"source": source, "line": 1, "endLine": 8}, "cancel": {"requestId": 1},
+		"source": {"sourceReference": 1}, "loadedSources": {}, "modules": {}, "breakpointLocations": {"source": source,
+			"line": 1, "endLine": 8}, "cancel": {"requestId": 1},
 	} {
 		e.mustRequest(command, arguments)
 	}
 	if m := e.request("exceptionInfo", map[string]any{"threadId": 1}); m["success"] != false {
-		e.t.Errorf("there is no exception: %v", m)
+		e.t.Errorf("exceptionInfo without an exception: got %v, want an error", m)
 	}
 	targets := e.mustRequest("gotoTargets", map[string]any{"source": source, "line": 2})["targets"].([]any)
 	e.mustRequest("goto", map[string]any{"threadId": 1, "targetId": targets[0].(map[string]any)["id"]})
@@ -53,9 +54,9 @@ func (e *dapClient) tour(past bool) {
 	e.mustRequest("disconnect", map[string]any{"terminateDebuggee": true})
 }
 
-// Over TCP and over a WebSocket, live and from a recording that a service reads which
-// has not made it, as after a restart.
+// TCP and WebSocket, live and from a recording, also in a service that has not made the recording, as after a restart.
 func TestDAPTransportsAnswerTheSame(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
 	id := c.create(t, nil)
@@ -64,10 +65,12 @@ func TestDAPTransportsAnswerTheSame(t *testing.T) {
 		editor *dapClient
 		to     map[string]any
 	}{
-		"TCP":                                   {dapConnect(t), map[string]any{"sandbox": id, "code": steppedProgram}},
-		"a WebSocket":                           {dapConnectWebSocket(t, c, serverURL), map[string]any{"sandbox": c.create(t, nil), "code": steppedProgram}},
-		"TCP, after a restart":                  {dapConnectTo(t, smallService), map[string]any{"execution": recorded}},
-		"a WebSocket, after a restart":          {dapConnectWebSocket(t, c, smallServerURL), map[string]any{"execution": recorded}},
+		"TCP": {dapConnect(t), map[string]any{"sandbox": id, "code": steppedProgram}},
+		"a WebSocket": {dapConnectWebSocket(t, c, serverURL),
+			map[string]any{"sandbox": c.create(t, nil), "code": steppedProgram}},
+		"TCP, after a restart": {dapConnectTo(t, smallService), map[string]any{"execution": recorded}},
+		"a WebSocket, after a restart": {dapConnectWebSocket(t, c, smallServerURL),
+			map[string]any{"execution": recorded}},
 		"TCP, past, of the service that ran it": {dapConnect(t), map[string]any{"execution": recorded}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,14 +90,17 @@ func TestDAPTransportsAnswerTheSame(t *testing.T) {
 	}
 }
 
-// Places are counted as the client counts them.
+// Lines and columns are counted from 0 if the client counts so.
 func TestDAPClientThatCountsFromZero(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
 	e := dapConnect(t)
-	e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse", "linesStartAt1": false, "columnsStartAt1": false})
+	e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse", "linesStartAt1": false,
+		"columnsStartAt1": false})
 	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": c.create(t, nil), "code": steppedProgram})
-	e.wantEqual("locations", e.mustRequest("breakpointLocations", map[string]any{"source": map[string]any{}, "line": 0, "endLine": 1})["breakpoints"], "[map[line:0] map[line:1]]")
+	e.wantEqual("locations", e.mustRequest("breakpointLocations", map[string]any{"source": map[string]any{}, "line": 0,
+		"endLine": 1})["breakpoints"], "[map[line:0] map[line:1]]")
 	e.wantEqual("verified", e.setBreakpoints(breakpointAt(2))[0].(map[string]any)["line"], 2)
 	e.mustRequest("configurationDone", nil)
 	frame := e.wantStop("breakpoint", 2)
@@ -104,13 +110,16 @@ func TestDAPClientThatCountsFromZero(t *testing.T) {
 	e.mustRequest("disconnect", nil)
 }
 
-// An editor that pages gets the part that it asks for, of the kind that there is.
+// A client gets the page and the kind of variables that it asks for.
 func TestDAPVariablePages(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
-	e := dapAttach(t, c, "big = list(range(10**6))\nmany = {n: n * n for n in range(5000)}\nclass P:\n    def __init__(self):\n        self.x, self.y = 3, 4\np = P()\nend = 1").configure(breakpointAt(7))
+	e := dapAttach(t, c,
+		"big = list(range(10**6))\nmany = {n: n * n for n in range(5000)}\nclass P:\n    def __init__(self):\n        self.x, self.y = 3, 4\np = P()\nend = 1").configure(breakpointAt(7))
 	frame := e.wantStop("breakpoint", 7)
-	ref := e.mustRequest("scopes", map[string]any{"frameId": frame})["scopes"].([]any)[0].(map[string]any)["variablesReference"]
+	ref := e.mustRequest("scopes",
+		map[string]any{"frameId": frame})["scopes"].([]any)[0].(map[string]any)["variablesReference"]
 	page := func(of any, more map[string]any) (out []string) {
 		t.Helper()
 		more["variablesReference"] = of
@@ -125,21 +134,24 @@ func TestDAPVariablePages(t *testing.T) {
 		v := v.(map[string]any)
 		refs[v["name"].(string)] = v["variablesReference"]
 		if length := map[string]any{"big": 1e6, "many": 5000.0}[v["name"].(string)]; v["indexedVariables"] != length {
-			t.Errorf("how many it says: %v", v)
+			t.Errorf("got %v, want the number of indexed variables", v)
 		}
 	}
-	e.wantEqual("a list", page(refs["big"], map[string]any{"filter": "indexed", "start": 700_000, "count": 2}), "[[700000]=700000 [700001]=700001]")
-	e.wantEqual("a dict", page(refs["many"], map[string]any{"filter": "indexed", "start": 4999, "count": 5}), "[4999=24990001]")
+	e.wantEqual("a list", page(refs["big"], map[string]any{"filter": "indexed", "start": 700_000, "count": 2}),
+		"[[700000]=700000 [700001]=700001]")
+	e.wantEqual("a dict", page(refs["many"], map[string]any{"filter": "indexed", "start": 4999, "count": 5}),
+		"[4999=24990001]")
 	e.wantEqual("an object", page(refs["p"], map[string]any{"filter": "named"}), "[x=3 y=4]")
 	e.wantEqual("what a list has by name", page(refs["big"], map[string]any{"filter": "named"}), "[]")
 	e.wantEqual("what a scope has by number", page(ref, map[string]any{"filter": "indexed"}), "[]")
-	e.wantEqual("a part of a scope", page(ref, map[string]any{"filter": "named", "start": 2, "count": 1, "format": map[string]any{"hex": true}}), "[p=<P x=3, y=4>]")
+	e.wantEqual("a part of a scope", page(ref, map[string]any{"filter": "named", "start": 2, "count": 1,
+		"format": map[string]any{"hex": true}}), "[p=<P x=3, y=4>]")
 	e.mustRequest("disconnect", nil)
 }
 
-// One editor drives; another looks and is told, until it asks for more or the first one
-// is gone.
+// One client drives. Another may look, until it asks to drive or the driver leaves.
 func TestTwoDAPClients(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
 	d, _ := c.openDebugSession(t, map[string]any{"code": steppedProgram, "stop_on_entry": true}, nil)
@@ -154,8 +166,9 @@ func TestTwoDAPClients(t *testing.T) {
 	refused := func(e *dapClient) {
 		t.Helper()
 		for _, command := range []string{"next", "setBreakpoints", "terminate"} {
-			if m := e.request(command, map[string]any{"threadId": 1}); m["success"] != false || !strings.Contains(m["message"].(string), "another client drives") {
-				t.Errorf("a second driver: %v", m)
+			if m := e.request(command, map[string]any{"threadId": 1}); m["success"] != false ||
+				!strings.Contains(m["message"].(string), "another client drives") {
+				t.Errorf("a second driver: got %v, want an error that another client drives", m)
 			}
 		}
 	}
@@ -165,14 +178,14 @@ func TestTwoDAPClients(t *testing.T) {
 	for _, e := range []*dapClient{first, second} {
 		e.wantStop("step", 4)
 	}
-	second.conn.Close() // who only looked leaves nothing behind
+	second.conn.Close() // an observer that leaves changes nothing
 	<-second.served
 	third := come(true)
 	refused(first)
 	third.move("next")
 	first.wantStop("step", 5)
 	third.mustRequest("disconnect", map[string]any{})
-	fourth := come(false) // nobody drives now
+	fourth := come(false) // no client drives now
 	fourth.move("next")
 	fourth.wantStop("step", 6)
 	c.do(t, "POST", "/debug/sessions/"+d.session+"/drive", nil)
@@ -181,48 +194,55 @@ func TestTwoDAPClients(t *testing.T) {
 	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
 }
 
-// Who disappears while the program stands holds it for the idle limit, in which its own
-// time is not spent, whichever way they had come.
+// A paused program whose client has left is held until idle_timeout. The paused time does not count towards
+// max_execution_time, which is shorter here.
 func TestDisconnectedDebuggerEndsAtTheIdleTimeout(t *testing.T) {
-	c := newUser(t, sandbox.RoleDeveloper)
-	defer c.deleteSandboxes(t)
-	for _, editor := range []bool{false, true} {
-		d, _ := c.openDebugSession(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, map[string]any{"idle_timeout": 4, "max_execution_time": 3})
-		if editor {
-			e := dapConnect(t)
-			e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
-			e.mustRequest("attach", map[string]any{"token": c.secret, "session": d.session})
-			e.mustRequest("configurationDone", nil)
-			e.wantStop("entry", 1)
-			e.move("next")
-			e.wantStop("step", 2)
-			e.conn.Close()
-			<-e.served
-		}
-		a := c.ok(t, "GET", "/executions/"+d.execution+"?wait=30", nil)
-		if a.get("status") != "cancelled" || a.get("usage.ended_by") != "idle_timeout" || a.get("usage.wall_ms").(float64) > 3000 {
-			t.Errorf("an editor %v: %s", editor, a.text)
-		}
+	t.Parallel()
+	for _, overDAP := range []bool{false, true} {
+		t.Run(fmt.Sprint("DAP ", overDAP), func(t *testing.T) {
+			t.Parallel()
+			c := newUser(t, sandbox.RoleDeveloper)
+			defer c.deleteSandboxes(t)
+			d, _ := c.openDebugSession(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true},
+				map[string]any{"idle_timeout": 3, "max_execution_time": 2})
+			if overDAP {
+				e := dapConnect(t)
+				e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
+				e.mustRequest("attach", map[string]any{"token": c.secret, "session": d.session})
+				e.mustRequest("configurationDone", nil)
+				e.wantStop("entry", 1)
+				e.move("next")
+				e.wantStop("step", 2)
+				e.conn.Close()
+				<-e.served
+			}
+			a := c.ok(t, "GET", "/executions/"+d.execution+"?wait=30", nil)
+			if a.get("status") != "cancelled" || a.get("usage.ended_by") != "idle_timeout" ||
+				a.get("usage.wall_ms").(float64) > 2000 {
+				t.Errorf("got %s, want it cancelled by idle_timeout within 2000 ms of wall time", a.text)
+			}
+		})
 	}
 }
 
-// What a limit kills in the middle can be looked at up to there, in its session and
-// later.
+// An execution that a limit killed can be inspected up to that point, in its session and later.
 func TestSessionKilledByALimitCanBeInspected(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
 	code := "import time\nfor i in range(5):\n    n = i\ntry:\n    time.sleep(9)\nexcept KeyboardInterrupt:\n    time.sleep(9)"
 	d, a := c.openDebugSession(t, map[string]any{"code": code}, map[string]any{"max_execution_time": 1})
 	if a.get("where.state") != "ended" || a.get("result.status") != "timeout" || a.get("result.session_reset") != true {
-		t.Fatalf("the end: %s", a.text)
+		t.Fatalf("got %s, want a timeout that resets the session", a.text)
 	}
 	wantStop(t, d.command(t, "stepBack", nil), "step 7")
 	wantStop(t, d.command(t, "stepBack", nil), "step 6")
-	d.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 3, "condition": "i == 3"}}})
+	d.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 3,
+		"condition": "i == 3"}}})
 	a = d.command(t, "reverseContinue", nil)
 	wantStop(t, a, "breakpoint 3")
 	if a.get("where.variables.n") != "2" {
-		t.Errorf("a step ahead of the kill: %s", a.text)
+		t.Errorf("got %s, want n = 2 before the kill", a.text)
 	}
 	past := c.ok(t, "POST", "/executions/"+d.execution+"/debug/sessions", nil)
 	again := debugClient{c, past.get("session_id").(string), d.execution}
@@ -230,27 +250,30 @@ func TestSessionKilledByALimitCanBeInspected(t *testing.T) {
 	wantStop(t, again.command(t, "continue", nil), "breakpoint 7")
 }
 
-// Ten thousand calls deep, by pages.
+// A stack of ten thousand calls is read in pages.
 func TestDeepStackInPages(t *testing.T) {
+	t.Parallel()
 	code := "import sys\nsys.setrecursionlimit(20000)\ndef down(n):\n    if n:\n        return down(n - 1)\n    return 0\ndown(9998)"
-	d, a := admin.openDebugSession(t, map[string]any{"code": code, "breakpoints": []any{6}}, map[string]any{"profile": "unrestricted", "max_memory_mb": 512})
+	d, a := admin.openDebugSession(t, map[string]any{"code": code, "breakpoints": []any{6}},
+		map[string]any{"profile": "unrestricted", "max_memory_mb": 512})
 	wantStop(t, a, "breakpoint 6")
 	frames := map[any]bool{}
 	for start := 0; start < 10_000; start += 2500 {
 		page := d.command(t, "stackTrace", map[string]any{"threadId": 1, "startFrame": start, "levels": 2500})
 		list, _ := page.get("stackFrames").([]any)
 		if len(list) != 2500 || page.get("totalFrames") != 10_000.0 {
-			t.Fatalf("from %d: %d of %v", start, len(list), page.get("totalFrames"))
+			t.Fatalf("from frame %d: got %d frames of %v, want 2500 of 10000", start, len(list),
+				page.get("totalFrames"))
 		}
 		for _, f := range list {
 			frames[f.(map[string]any)["id"]] = true
 		}
 	}
 	if len(frames) != 10_000 {
-		t.Errorf("%d calls", len(frames))
+		t.Errorf("got %d different frames, want 10000", len(frames))
 	}
 	if a := d.command(t, "stackTrace", map[string]any{"threadId": 1}); len(a.get("stackFrames").([]any)) >= 10_000 {
-		t.Error("without levels all of them come at once")
+		t.Error("without levels: got all frames at once, want fewer")
 	}
 	wantStop(t, d.command(t, "stepBack", nil), "step 4")
 	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)

@@ -19,17 +19,16 @@ import (
 	"glasshouse/service"
 )
 
-// dapClient is a client of the Debug Adapter Protocol, as an editor is one: it sends
-// requests and takes what comes, in order.
+// dapClient is a client of the Debug Adapter Protocol. It sends requests and reads messages in order.
 type dapClient struct {
 	t      testing.TB
 	conn   net.Conn
 	in     *bufio.Reader
 	seq    int
 	served chan error
-	events []map[string]any // events that came while a response was waited for
+	events []map[string]any // events that arrived before the response that was waited for
 
-	responses map[int]map[string]any // that came while another was waited for
+	responses map[int]map[string]any // responses that arrived before another that was waited for
 }
 
 func dapConnect(t testing.TB) *dapClient {
@@ -37,7 +36,7 @@ func dapConnect(t testing.TB) *dapClient {
 	return dapConnectTo(t, testService)
 }
 
-// dapConnectTo is edit of one of the services.
+// dapConnectTo connects to one of the services.
 func dapConnectTo(t testing.TB, of *service.Service) *dapClient {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,17 +52,19 @@ func dapConnectTo(t testing.TB, of *service.Service) *dapClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &dapClient{t: t, conn: conn, in: bufio.NewReader(conn), served: make(chan error, 1), responses: map[int]map[string]any{}}
+	e := &dapClient{t: t, conn: conn, in: bufio.NewReader(conn), served: make(chan error, 1),
+		responses: map[int]map[string]any{}}
 	go func() { e.served <- dap.Serve(t.Context(), served, of.AttachDAP) }()
 	t.Cleanup(func() { conn.Close() })
 	return e
 }
 
-// dapConnectWebSocket is the same over a WebSocket of a server.
+// dapConnectWebSocket connects over a WebSocket.
 func dapConnectWebSocket(t testing.TB, c client, server string) *dapClient {
 	t.Helper()
 	address := strings.Replace(server, "http", "ws", 1) + "/debug/dap"
-	socket, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + c.secret}}})
+	socket, _, err := websocket.Dial(t.Context(), address,
+		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + c.secret}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,13 +94,13 @@ func (e *dapClient) read() map[string]any {
 	}
 	var message map[string]any
 	if err := json.Unmarshal(body, &message); err != nil {
-		e.t.Fatalf("%s: %v", body, err)
+		e.t.Fatalf("not JSON: %s: %v", body, err)
 	}
 	checkDAPSchema(e.t, body)
 	return message
 }
 
-// send sends a request, and returns its number.
+// send sends a request and returns its sequence number.
 func (e *dapClient) send(command string, arguments any) int {
 	e.t.Helper()
 	e.seq++
@@ -134,23 +135,23 @@ func (e *dapClient) request(command string, arguments any) map[string]any {
 	e.t.Helper()
 	m := e.response(e.send(command, arguments))
 	if m["command"] != command {
-		e.t.Errorf("%v answers %s", m, command)
+		e.t.Errorf("got the response %v, want one to %s", m, command)
 	}
 	return m
 }
 
-// mustRequest is ask where the answer is no error; it returns the body.
+// mustRequest sends a request that must succeed and returns the response's body.
 func (e *dapClient) mustRequest(command string, arguments any) map[string]any {
 	e.t.Helper()
 	m := e.request(command, arguments)
 	if m["success"] != true {
-		e.t.Fatalf("%s: %v", command, m)
+		e.t.Fatalf("%s failed: %v", command, m)
 	}
 	body, _ := m["body"].(map[string]any)
 	return body
 }
 
-// waitEvent takes events until one of a kind.
+// waitEvent reads events until one of a kind and returns its body.
 func (e *dapClient) waitEvent(kind string) map[string]any {
 	e.t.Helper()
 	for {
@@ -167,7 +168,7 @@ func (e *dapClient) waitEvent(kind string) map[string]any {
 	}
 }
 
-// innermostFrame returns the innermost frame's id and line.
+// innermostFrame returns the innermost frame's id, line and source.
 func (e *dapClient) innermostFrame() (id any, line any, source map[string]any) {
 	e.t.Helper()
 	frame := e.mustRequest("stackTrace", map[string]any{"threadId": 1})["stackFrames"].([]any)[0].(map[string]any)
@@ -175,44 +176,51 @@ func (e *dapClient) innermostFrame() (id any, line any, source map[string]any) {
 }
 
 func TestDAPAttachAndStep(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
 	e := dapConnect(t)
 	if m := e.request("threads", nil); m["success"] != false {
-		t.Errorf("ahead of attach: %v", m)
+		t.Errorf("a request before attach: got %v, want an error", m)
 	}
 	capabilities := e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse", "linesStartAt1": true})
 	if capabilities["supportsStepBack"] != true || capabilities["supportsDataBreakpoints"] != true {
-		t.Errorf("capabilities: %v", capabilities)
+		t.Errorf("got the capabilities %v, want stepBack and dataBreakpoints", capabilities)
 	}
-	if m := e.request("attach", map[string]any{"token": "gh_nonsense", "sandbox": id, "code": steppedProgram}); m["success"] != false {
-		t.Errorf("a wrong token: %v", m)
+	if m := e.request("attach", map[string]any{"token": "gh_nonsense", "sandbox": id,
+		"code": steppedProgram}); m["success"] != false {
+		t.Errorf("attach with a wrong token: got %v, want an error", m)
 	}
-	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": id, "code": steppedProgram, "path": "/home/ada/double.py"})
+	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": id, "code": steppedProgram,
+		"path": "/home/ada/double.py"})
 	e.waitEvent("initialized")
-	views := e.mustRequest("setBreakpoints", map[string]any{"source": map[string]any{"path": "/home/ada/double.py"}, "breakpoints": []any{
-		map[string]any{"line": 2, "condition": "n == 2"}, map[string]any{"line": 6, "logMessage": "i is {i}"}}})
+	views := e.mustRequest("setBreakpoints", map[string]any{"source": map[string]any{"path": "/home/ada/double.py"},
+		"breakpoints": []any{
+			map[string]any{"line": 2, "condition": "n == 2"}, map[string]any{"line": 6, "logMessage": "i is {i}"}}})
 	if list := views["breakpoints"].([]any); len(list) != 2 || list[0].(map[string]any)["verified"] != true {
-		t.Errorf("setBreakpoints: %v", views)
+		t.Errorf("got the breakpoints %v, want two, verified", views)
 	}
 	e.mustRequest("setExceptionBreakpoints", map[string]any{"filters": []string{"uncaught"}})
 	e.mustRequest("configurationDone", nil)
 	if body := e.waitEvent("output"); body["output"] != "i is 0\n" {
-		t.Errorf("a log point: %v", body)
+		t.Errorf("got the output %v, want the log point's", body)
 	}
 	if body := e.waitEvent("stopped"); body["reason"] != "breakpoint" || body["threadId"] != 1.0 {
-		t.Errorf("the first stop: %v", body)
+		t.Errorf("got the stop %v, want a breakpoint in thread 1", body)
 	}
 	frame, line, source := e.innermostFrame()
 	if line != 2.0 || source["path"] != "/home/ada/double.py" || source["sourceReference"] != nil {
-		t.Errorf("the stack: %v %v", line, source)
+		t.Errorf("got line %v of %v, want line 2 of the client's path", line, source)
 	}
-	locals := e.mustRequest("scopes", map[string]any{"frameId": frame})["scopes"].([]any)[0].(map[string]any)["variablesReference"]
-	if list := e.mustRequest("variables", map[string]any{"variablesReference": locals})["variables"].([]any); list[0].(map[string]any)["value"] != "2" {
-		t.Errorf("variables: %v", list)
+	locals := e.mustRequest("scopes",
+		map[string]any{"frameId": frame})["scopes"].([]any)[0].(map[string]any)["variablesReference"]
+	if list := e.mustRequest("variables",
+		map[string]any{"variablesReference": locals})["variables"].([]any); list[0].(map[string]any)["value"] != "2" {
+		t.Errorf("got the variables %v, want n = 2", list)
 	}
-	if body := e.mustRequest("evaluate", map[string]any{"expression": "n * total", "frameId": frame, "context": "hover"}); body["result"] != "4" {
-		t.Errorf("evaluate: %v", body)
+	if body := e.mustRequest("evaluate", map[string]any{"expression": "n * total", "frameId": frame,
+		"context": "hover"}); body["result"] != "4" {
+		t.Errorf("got %v, want 4", body)
 	}
 	e.mustRequest("setVariable", map[string]any{"variablesReference": locals, "name": "n", "value": "20"})
 	for _, move := range []struct {
@@ -222,66 +230,74 @@ func TestDAPAttachAndStep(t *testing.T) {
 		e.mustRequest(move.command, map[string]any{"threadId": 1})
 		e.waitEvent("stopped")
 		if _, line, _ := e.innermostFrame(); line != move.line {
-			t.Errorf("after %s: line %v, not %v", move.command, line, move.line)
+			t.Errorf("after %s: got line %v, want %v", move.command, line, move.line)
 		}
 	}
 	e.mustRequest("continue", map[string]any{"threadId": 1})
 	if body := e.waitEvent("exited"); body["exitCode"] != 0.0 {
-		t.Errorf("exited: %v", body)
+		t.Errorf("got %v, want exit code 0", body)
 	}
 	e.waitEvent("terminated")
-	if body := e.mustRequest("evaluate", map[string]any{"expression": "total"}); body["result"] != "48" { // 0 + 2 + 40 + 6
-		t.Errorf("what was set counts: %v", body)
+	// 0 + 2 + 40 + 6
+	if body := e.mustRequest("evaluate", map[string]any{"expression": "total"}); body["result"] != "48" {
+		t.Errorf("got %v, want 48, with the variable that was set", body)
 	}
 	e.mustRequest("disconnect", map[string]any{})
 	if err := <-e.served; err != nil {
 		t.Error(err)
 	}
 	if a := c.run(t, id, "total"); a.get("result") != 48.0 {
-		t.Errorf("the sandbox afterwards: %s", a.text)
+		t.Errorf("the sandbox afterwards: got %s, want 48", a.text)
 	}
 }
 
-// The same over a WebSocket, which needs a key before it is one.
+// A WebSocket needs a key that may debug, and is closed to pages of other origins.
 func TestDAPOverWebSocket(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
 	address := strings.Replace(serverURL, "http", "ws", 1) + "/debug/dap"
 	if _, _, err := websocket.Dial(t.Context(), address, nil); err == nil {
-		t.Error("it opens without a key")
+		t.Error("the WebSocket opens without a key")
 	}
 	key := http.Header{"Authorization": {"Bearer " + c.secret}}
-	if _, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": key["Authorization"], "Origin": {"https://elsewhere.example"}}}); err == nil {
-		t.Error("it opens for a page of another origin")
+	if _, _, err := websocket.Dial(t.Context(), address,
+		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": key["Authorization"],
+			"Origin": {"https://elsewhere.example"}}}); err == nil {
+		t.Error("the WebSocket opens for a page of another origin")
 	}
 	agent := http.Header{"Authorization": {"Bearer " + newUser(t, sandbox.RoleAgent).secret}}
-	if _, resp, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: agent}); err == nil || resp == nil || resp.StatusCode != http.StatusForbidden {
-		t.Errorf("with a key that may not debug: %v, %v", resp, err)
+	if _, resp, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: agent}); err == nil ||
+		resp == nil || resp.StatusCode != http.StatusForbidden {
+		t.Errorf("with a key that may not debug: got %v (%v), want HTTP 403", resp, err)
 	}
 	large, _, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: key})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer large.CloseNow()
-	// A type that is none, so that only the whole message's length can be too much.
-	_ = large.Write(t.Context(), websocket.MessageBinary, bytes.Repeat([]byte("Content-Length: 2\r\n\r\n{}"), dap.MaxFrameBytes/20))
+	// Invalid messages, so that only the message's total length can be the problem.
+	_ = large.Write(t.Context(), websocket.MessageBinary, bytes.Repeat([]byte("Content-Length: 2\r\n\r\n{}"),
+		dap.MaxFrameBytes/20))
 	if _, _, err := large.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
-		t.Errorf("a message that is too large: %v", err)
+		t.Errorf("a message over the limit: got %v, want StatusMessageTooBig", err)
 	}
 	e := dapConnectWebSocket(t, c, serverURL)
 	e.mustRequest("initialize", nil)
-	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": id, "code": steppedProgram, "stopOnEntry": true})
+	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": id, "code": steppedProgram,
+		"stopOnEntry": true})
 	e.waitEvent("initialized")
 	e.mustRequest("configurationDone", nil)
 	if body := e.waitEvent("stopped"); body["reason"] != "entry" {
-		t.Errorf("the first stop: %v", body)
+		t.Errorf("got the stop %v, want entry", body)
 	}
 	e.mustRequest("disconnect", nil)
 }
 
-// An editor opens a past run, and a session that was opened elsewhere; a client that
-// vanishes takes its own program with it, and no other.
+// A client attaches to a recording and to a session that another client opened. If the client disappears, its own program
+// ends and another's goes on.
 func TestDAPAttachToSessionsAndRecordings(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	d, _ := c.openDebugSession(t, map[string]any{"code": steppedProgram, "stop_on_entry": true}, nil)
 	e := dapConnect(t)
@@ -291,13 +307,15 @@ func TestDAPAttachToSessionsAndRecordings(t *testing.T) {
 	e.waitEvent("stopped")
 	e.mustRequest("next", map[string]any{"threadId": 1})
 	e.waitEvent("stopped")
-	if body := e.mustRequest("source", map[string]any{"sourceReference": 1}); !strings.HasPrefix(body["content"].(string), "def double") {
-		t.Errorf("source: %v", body)
+	if body := e.mustRequest("source",
+		map[string]any{"sourceReference": 1}); !strings.HasPrefix(body["content"].(string), "def double") {
+		t.Errorf("got the source %v, want the program", body)
 	}
 	e.conn.Close()
 	<-e.served
-	if a := c.ok(t, "GET", "/debug/sessions/"+d.session, nil); a.get("where.line_number") != 4.0 || a.get("where.state") != "stopped" {
-		t.Errorf("the session that was there before: %s", a.text)
+	if a := c.ok(t, "GET", "/debug/sessions/"+d.session, nil); a.get("where.line_number") != 4.0 ||
+		a.get("where.state") != "stopped" {
+		t.Errorf("the other client's session: got %s, want it stopped in line 4", a.text)
 	}
 	c.do(t, "POST", "/debug/sessions/"+d.session+"/drive", nil)
 	d.command(t, "continue", nil)
@@ -311,7 +329,7 @@ func TestDAPAttachToSessionsAndRecordings(t *testing.T) {
 	e.mustRequest("continue", map[string]any{"threadId": 1})
 	e.waitEvent("stopped")
 	if _, line, _ := e.innermostFrame(); line != 8.0 {
-		t.Errorf("in the past: line %v", line)
+		t.Errorf("in the recording: got line %v, want 8", line)
 	}
 	e.mustRequest("disconnect", nil)
 
@@ -322,6 +340,6 @@ func TestDAPAttachToSessionsAndRecordings(t *testing.T) {
 	e.conn.Close()
 	<-e.served
 	if a := c.run(t, id, "1 + 1"); a.get("result") != 2.0 {
-		t.Errorf("the sandbox of a client that vanished: %s", a.text)
+		t.Errorf("the sandbox of a client that disappeared: got %s, want 2", a.text)
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"glasshouse/sandbox"
 )
 
-// TestVSCodeTestClient lets VS Code's own test client drive a session. scripts/test has it
-// built where node and npm are there.
+// VS Code's own test client drives a session. scripts/test installs it.
 func TestVSCodeTestClient(t *testing.T) {
-	if os.Getenv("GLASSHOUSE_NODE_MODULES") == "" {
-		t.Fatal("GLASSHOUSE_NODE_MODULES must name a folder in which testdata/editor's packages are; scripts/test sets it")
+	t.Parallel()
+	if os.Getenv("GLASSHOUSE_CLIENT_VSCODE") == "" {
+		t.Fatal("GLASSHOUSE_CLIENT_VSCODE is not set; set it to a folder with the packages of testdata/clients/vscode, as `scripts/test clients` does")
 	}
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
@@ -39,9 +39,10 @@ func TestVSCodeTestClient(t *testing.T) {
 	ctx, done := context.WithTimeout(t.Context(), time.Minute)
 	defer done()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	out, err := exec.CommandContext(ctx, "node", "testdata/editor/steps.js", port, c.secret, id).CombinedOutput()
+	out, err := exec.CommandContext(ctx, "node", "testdata/clients/vscode/steps.js", port, c.secret,
+		id).CombinedOutput()
 	if err != nil || strings.TrimSpace(string(out)) != "ok" {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("got %v\n%s\nwant ok", err, out)
 	}
 	if err := <-over; err != nil {
 		t.Error(err)

@@ -24,12 +24,14 @@ type debugBody struct {
 func (a *api) routeDebug(r *routes) {
 	op := r.describe("POST", "/sandbox/{id}/debug", "debugCode", tagDebugger,
 		"Execute code and stream each line that ran; needs a developer's or an admin's key",
-		http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusForbidden, http.StatusConflict, http.StatusGone)
+		http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusForbidden, http.StatusConflict,
+		http.StatusGone)
 	op.Parameters = []*huma.Param{stringParam("path", "id", "The sandbox's id")}
 	op.RequestBody = &huma.RequestBody{Required: true, Content: jsonContent[debugBody](r)}
 	op.Responses["200"] = &huma.Response{
-		Description: "One data line for each step; the last has the whole execution as its result. data: [DONE] ends the stream",
-		Content:     map[string]*huma.MediaType{"text/event-stream": jsonContent[sandbox.Step](r)["application/json"]},
+		Description: "One data line for each step; the last has the whole execution as its result. " +
+			"data: [DONE] ends the stream",
+		Content: map[string]*huma.MediaType{"text/event-stream": jsonContent[sandbox.Step](r)["application/json"]},
 	}
 	r.handle(r.keyed, op, a.debugCode)
 }
@@ -47,7 +49,8 @@ func (a *api) debugCode(g *gin.Context) {
 		return
 	}
 	if body.Code == nil {
-		a.fail(g, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "code", Detail: "expected required property code to be present"})
+		a.fail(g, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "code",
+			Detail: "expected required property code to be present"})
 		return
 	}
 	job := service.Job{Code: *body.Code, Context: json.RawMessage(body.Context), Kind: sandbox.KindDebug}
@@ -105,7 +108,8 @@ func (a *api) streamSteps(g *gin.Context, job service.Job) {
 		_ = send(p) // fails if the client has left
 	} else {
 		if last == nil { // no line ran: a syntax error, or no code
-			last = &sandbox.Step{State: sandbox.StepState{Variables: map[string]string{}, Changed: []string{}}, Timestamp: time.Now().UTC()}
+			last = &sandbox.Step{State: sandbox.StepState{Variables: map[string]string{}, Changed: []string{}},
+				Timestamp: time.Now().UTC()}
 			if end.execution.Exception != nil {
 				last.LineNumber = end.execution.Exception.Line
 			}

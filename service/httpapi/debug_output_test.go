@@ -18,8 +18,9 @@ def late():
 late()
 done = True`
 
-// What a program prints is told as it prints it, ahead of the stop that comes behind.
+// Printed text arrives before the stop that follows it.
 func TestDebugOutputPrecedesTheStopAfterIt(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
 	d, a := c.openDebugSession(t, map[string]any{"code": printingProgram, "breakpoints": []any{4, 9}}, nil)
@@ -30,7 +31,7 @@ func TestDebugOutputPrecedesTheStopAfterIt(t *testing.T) {
 		for {
 			e, ok := stream.next()
 			if !ok {
-				t.Fatalf("no %s came behind %q", kind, printed)
+				t.Fatalf("the stream ended before %s; it printed %q", kind, printed)
 			}
 			if e.name == "output" && e.data["category"] == "stdout" {
 				printed += e.data["output"].(string)
@@ -41,28 +42,30 @@ func TestDebugOutputPrecedesTheStopAfterIt(t *testing.T) {
 		}
 	}
 	if got := until("stopped"); got != "before\nhalf" {
-		t.Errorf("ahead of the first stop: %q", got)
+		t.Errorf("before the first stop: got %q, want both lines", got)
 	}
 	d.command(t, "evaluate", map[string]any{"expression": "print('asked', flush=True)", "context": "repl"})
 	d.command(t, "continue", nil)
 	if got := until("stopped"); got != "asked\né" {
-		t.Errorf("ahead of the second: %q", got)
+		t.Errorf("before the second stop: got %q, want the output since the first", got)
 	}
 	d.command(t, "continue", nil)
 	if got := until("terminated"); got != "" {
-		t.Errorf("told again at the end: %q", got)
+		t.Errorf("at the end: got %q, want no output again", got)
 	}
 	if e := c.ok(t, "GET", "/executions/"+d.execution, nil); e.get("stdout") != "before\nhalfasked\né" {
-		t.Errorf("the execution: %s", e.text)
+		t.Errorf("the execution: got %s, want the whole output", e.text)
 	}
 }
 
-// Each of many lines is told ahead of the stop right behind it.
+// Each of many printed lines arrives before the stop that follows it.
 func TestDebugOutputAndStopsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
 	const turns = 40
-	d, _ := c.openDebugSession(t, map[string]any{"code": fmt.Sprintf("for i in range(%d):\n    print(i)\n    x = i", turns), "breakpoints": []any{3}}, nil)
+	d, _ := c.openDebugSession(t, map[string]any{"code": fmt.Sprintf("for i in range(%d):\n    print(i)\n    x = i",
+		turns), "breakpoints": []any{3}}, nil)
 	for range turns {
 		d.command(t, "continue", nil)
 	}
@@ -78,22 +81,24 @@ func TestDebugOutputAndStopsKeepTheirOrder(t *testing.T) {
 		}
 		if e.name == "stopped" {
 			if want := fmt.Sprintf("%d\n", stops); told != want {
-				t.Errorf("ahead of stop %d: %q", stops, told)
+				t.Errorf("before stop %d: got %q, want its own line", stops, told)
 			}
 			told = ""
 			stops++
 		}
 	}
 	if stops != turns {
-		t.Errorf("%d stops", stops)
+		t.Errorf("got %d stops, want one for each iteration", stops)
 	}
 }
 
-// A program that floods is told of as far as max_output_size, and that it is cut.
+// Output beyond max_output_size is cut, and one event says so.
 func TestDebugOutputIsBounded(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
-	d, _ := c.openDebugSession(t, map[string]any{"code": "for i in range(300):\n    print('x' * 99)\n    y = i"}, map[string]any{"max_output_size": 10_000})
+	d, _ := c.openDebugSession(t, map[string]any{"code": "for i in range(300):\n    print('x' * 99)\n    y = i"},
+		map[string]any{"max_output_size": 10_000})
 	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
 	size, said := 0, ""
 	for {
@@ -110,24 +115,26 @@ func TestDebugOutputIsBounded(t *testing.T) {
 		}
 	}
 	if size != 10_000 || strings.Count(said, "max_output_size") != 1 {
-		t.Errorf("%d bytes, and %q", size, said)
+		t.Errorf("got %d bytes and the note %q, want 10000 and one note", size, said)
 	}
 }
 
 func TestDAPClientGetsOutputBeforeTheStop(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
 	id := c.create(t, nil)
 	e := dapConnect(t)
 	e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
 	e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": id, "code": printingProgram})
-	e.mustRequest("setBreakpoints", map[string]any{"source": map[string]any{}, "breakpoints": []any{map[string]any{"line": 4}}})
+	e.mustRequest("setBreakpoints", map[string]any{"source": map[string]any{},
+		"breakpoints": []any{map[string]any{"line": 4}}})
 	e.mustRequest("configurationDone", nil)
-	for printed := ""; printed != "before\nhalf"; { // in however many pieces
+	for printed := ""; printed != "before\nhalf"; { // in any number of events
 		printed += e.waitEvent("output")["output"].(string)
 	}
 	if body := e.waitEvent("stopped"); body["reason"] != "breakpoint" {
-		t.Errorf("the stop: %v", body)
+		t.Errorf("got the stop %v, want a breakpoint", body)
 	}
 	e.mustRequest("disconnect", nil)
 }

@@ -21,13 +21,13 @@ import (
 
 type openDebugInput struct {
 	InSandbox
-	Client string `header:"X-Debug-Client" maxLength:"100" doc:"A name that the client chooses; the client that opens a session drives it"`
+	Client string `header:"X-Debug-Client" maxLength:"100" doc:"The client's name; the client that opens a session drives it"`
 	Wait   string `query:"wait" pattern:"^[0-9]{1,2}$" doc:"Seconds to wait for the first stop; 10 by default"`
 	Body   struct {
 		Code        string         `json:"code"`
 		Context     object         `json:"context,omitempty"`
 		Breakpoints breakpointList `json:"breakpoints,omitempty"`
-		Exceptions  []string       `json:"exceptions,omitempty" enum:"raised,uncaught" doc:"Stop at every raised exception, or only at one that nothing handles"`
+		Exceptions  []string       `json:"exceptions,omitempty" enum:"raised,uncaught" doc:"Stop at every exception, or at unhandled ones"`
 		StopOnEntry bool           `json:"stop_on_entry,omitempty"`
 	}
 }
@@ -39,7 +39,7 @@ type openRecordingInput struct {
 
 type debugSessionInput struct {
 	ID     string `path:"sid"`
-	Client string `header:"X-Debug-Client" maxLength:"100" doc:"The client's name; other clients than the driver only observe"`
+	Client string `header:"X-Debug-Client" maxLength:"100" doc:"The client's name; all but the driver observe"`
 }
 
 type debugSession struct {
@@ -51,8 +51,12 @@ type debugSession struct {
 	Result      *sandbox.Execution        `json:"result,omitempty" doc:"The execution, when it has ended"`
 }
 
-func newDebugSession(d *service.DebugSession, where debugger.Position, breakpoints []debugger.BreakpointView) *debugSession {
-	out := &debugSession{SessionID: d.ID, SandboxID: d.SandboxID, ExecutionID: d.Execution(), Breakpoints: breakpoints, Where: where}
+func newDebugSession(
+	d *service.DebugSession, where debugger.Position, breakpoints []debugger.BreakpointView,
+) *debugSession {
+	out := &debugSession{
+		SessionID: d.ID, SandboxID: d.SandboxID, ExecutionID: d.Execution(), Breakpoints: breakpoints, Where: where,
+	}
 	if where.State == debugger.StateEnded {
 		out.Result = d.Result()
 	}
@@ -106,23 +110,32 @@ func (a *api) routeDebugSessions(r *routes) {
 	route(a, r, r.describe("POST", "/sandbox/{id}/debug/sessions", "openDebugSession", tagDebugger,
 		"Execute code under an interactive debugger", forbidden, busy, gone), a.openDebugSession)
 	route(a, r, r.describe("POST", "/executions/{id}/debug/sessions", "openRecordingSession", tagDebugger,
-		"Open the recording of a debugged execution, to step through it in both directions", forbidden, busy, gone), a.openRecordingSession)
-	route(a, r, r.describe("GET", "/debug/sessions/{sid}", "getDebugSession", tagDebugger, "Get where a debug session is", forbidden), a.getDebugSession)
+		"Open the recording of a debugged execution, to step through it in both directions", forbidden, busy, gone),
+		a.openRecordingSession)
+	route(a, r, r.describe("GET", "/debug/sessions/{sid}", "getDebugSession", tagDebugger,
+		"Get where a debug session is", forbidden), a.getDebugSession)
 	route(a, r, r.describe("DELETE", "/debug/sessions/{sid}", "closeDebugSession", tagDebugger,
 		"Close a debug session and end its execution", forbidden), a.closeDebugSession)
 
 	object := map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject}}}
 	op := r.describe("POST", "/debug/sessions/{sid}/{command}", "sendDebugCommand", tagDebugger,
-		"Send a request of the Debug Adapter Protocol", http.StatusBadRequest, http.StatusRequestEntityTooLarge, forbidden, busy, gone)
-	op.Description = "The body has the request's arguments, the response its body. A command that moves the program also answers where it is. " +
-		"The commands are " + strings.Join(dap.SessionRequests(), ", ") + "; and drive, which makes the client the session's driver."
+		"Send a request of the Debug Adapter Protocol", http.StatusBadRequest, http.StatusRequestEntityTooLarge,
+		forbidden, busy, gone)
+	op.Description = "The body has the request's arguments, the response its body. " +
+		"A command that moves the program also answers where it is. " +
+		"The commands are " + strings.Join(dap.SessionRequests(), ", ") +
+		"; and drive, which makes the client the session's driver."
 	op.Parameters = []*huma.Param{
 		stringParam("path", "sid", ""), stringParam("path", "command", ""),
-		{Name: "wait", In: "query", Description: "Seconds that a move may wait for the program to stop; 10 by default", Schema: &huma.Schema{Type: huma.TypeInteger}},
+		{Name: "wait", In: "query", Description: "Seconds that a move may wait for the program to stop; 10 by default",
+			Schema: &huma.Schema{Type: huma.TypeInteger}},
 		stringParam("header", "X-Debug-Client", "The client's name, as in opening"),
 	}
 	op.RequestBody = &huma.RequestBody{Content: object}
-	op.Responses["200"] = &huma.Response{Description: "The body of the DAP response; after a move also where, and result when the execution has ended", Content: object}
+	op.Responses["200"] = &huma.Response{
+		Description: "The body of the DAP response; after a move also where, and result when the execution has ended",
+		Content:     object,
+	}
 	r.handle(r.keyed, op, func(g *gin.Context) {
 		out, err := a.sendDebugCommand(g)
 		if err != nil {
@@ -134,7 +147,9 @@ func (a *api) routeDebugSessions(r *routes) {
 
 	op = r.describe("GET", "/debug/sessions/{sid}/events", "streamDebugEvents", tagDebugger,
 		"Stream a debug session's events; Last-Event-ID resumes", forbidden)
-	op.Parameters = []*huma.Param{stringParam("path", "sid", ""), stringParam("header", "Last-Event-ID", "Resume after this event")}
+	op.Parameters = []*huma.Param{
+		stringParam("path", "sid", ""), stringParam("header", "Last-Event-ID", "Resume after this event"),
+	}
 	op.Responses["200"] = &huma.Response{
 		Description: "Events of the Debug Adapter Protocol",
 		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
@@ -145,7 +160,8 @@ func (a *api) routeDebugSessions(r *routes) {
 func (a *api) openDebugSession(ctx context.Context, caller sandbox.Key, in *openDebugInput) (*debugSession, error) {
 	session, breakpoints, err := a.service.OpenDebug(ctx, caller, in.ID, service.DebugStart{
 		Job:         service.Job{Code: in.Body.Code, Context: json.RawMessage(in.Body.Context), Kind: sandbox.KindDebug},
-		Breakpoints: dap.LineBreakpoints(in.Body.Breakpoints), Exceptions: in.Body.Exceptions, StopOnEntry: in.Body.StopOnEntry, Driver: in.Client,
+		Breakpoints: dap.LineBreakpoints(in.Body.Breakpoints), Exceptions: in.Body.Exceptions, StopOnEntry: in.Body.StopOnEntry,
+		Driver: in.Client,
 	})
 	if err != nil {
 		return nil, err
@@ -153,7 +169,9 @@ func (a *api) openDebugSession(ctx context.Context, caller sandbox.Key, in *open
 	return newDebugSession(session, waitForStop(ctx, session, in.Wait), breakpoints), nil
 }
 
-func (a *api) openRecordingSession(ctx context.Context, caller sandbox.Key, in *openRecordingInput) (*debugSession, error) {
+func (a *api) openRecordingSession(
+	ctx context.Context, caller sandbox.Key, in *openRecordingInput,
+) (*debugSession, error) {
 	session, err := a.service.OpenPast(ctx, caller, in.ID, in.Client)
 	if err != nil {
 		return nil, err
@@ -189,7 +207,8 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 	}
 	var checked object
 	if len(arguments) > 0 && json.Unmarshal(arguments, &checked) != nil {
-		return nil, sandbox.Errorf(sandbox.FaultMalformed, "the body is not a JSON object; send the request's arguments as one, or no body")
+		return nil, sandbox.Errorf(sandbox.FaultMalformed,
+			"the body is not a JSON object; send the request's arguments as one, or no body")
 	}
 	if command == driveCommand || dap.Drives(command) {
 		if err := session.Drive(client, command == driveCommand); err != nil {

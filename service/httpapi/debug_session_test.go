@@ -35,20 +35,23 @@ func (c client) openDebugSession(t testing.TB, body map[string]any, config map[s
 	session, _ := a.get("session_id").(string)
 	execution, _ := a.get("execution_id").(string)
 	if session == "" || execution == "" {
-		t.Fatalf("open: %s", a.text)
+		t.Fatalf("got %s, want a session and an execution", a.text)
 	}
 	return debugClient{c, session, execution}, a
 }
 
 func TestMalformedDebugCommands(t *testing.T) {
-	d, _ := newUser(t, sandbox.RoleDeveloper).openDebugSession(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, nil)
+	t.Parallel()
+	d, _ := newUser(t, sandbox.RoleDeveloper).openDebugSession(t, map[string]any{"code": "x = 1\ny = 2",
+		"stop_on_entry": true}, nil)
 	path := "/debug/sessions/" + d.session
 	for _, body := range []string{`{"x":`, `[]`, `next`} {
 		wantProblem(t, d.do(t, "POST", path+"/next", body), http.StatusBadRequest, "malformed", "JSON object")
 	}
-	wantProblem(t, d.do(t, "POST", path+"/evaluate", `{}`), http.StatusUnprocessableEntity, "invalid-input", "an expression")
+	wantProblem(t, d.do(t, "POST", path+"/evaluate", `{}`), http.StatusUnprocessableEntity, "invalid-input",
+		"an expression")
 	if a := d.command(t, "next", nil); a.get("where.line_number") != 2.0 {
-		t.Errorf("it is at %v", a.get("where.line_number"))
+		t.Errorf("got line %v, want 2", a.get("where.line_number"))
 	}
 }
 
@@ -57,15 +60,15 @@ func (d debugClient) command(t testing.TB, name string, arguments map[string]any
 	return d.ok(t, "POST", "/debug/sessions/"+d.session+"/"+name, arguments)
 }
 
-// wantStop checks where a move came to: "reason line".
+// wantStop checks where a move ended: "reason line".
 func wantStop(t testing.TB, a answer, want string) {
 	t.Helper()
 	if got := fmt.Sprintf("%v %v", a.get("where.reason"), a.get("where.line_number")); got != want {
-		t.Errorf("it stands at %s, not %s: %s", got, want, a.text)
+		t.Errorf("got the stop %s, want %s: %s", got, want, a.text)
 	}
 }
 
-// variables returns the values of a scope by its name, and the whole answer.
+// variables returns the values and the references of a scope's variables by name. The scope's own reference is under "".
 func (d debugClient) variables(t testing.TB, scope string) (map[string]any, map[string]any) {
 	t.Helper()
 	stack := d.command(t, "stackTrace", map[string]any{"threadId": 1})
@@ -76,7 +79,8 @@ func (d debugClient) variables(t testing.TB, scope string) (map[string]any, map[
 			continue
 		}
 		values, refs := map[string]any{"": s["variablesReference"]}, map[string]any{}
-		for _, v := range d.command(t, "variables", map[string]any{"variablesReference": s["variablesReference"]}).get("variables").([]any) {
+		for _, v := range d.command(t, "variables",
+			map[string]any{"variablesReference": s["variablesReference"]}).get("variables").([]any) {
 			v := v.(map[string]any)
 			values[v["name"].(string)], refs[v["name"].(string)] = v["value"], v["variablesReference"]
 		}
@@ -87,19 +91,21 @@ func (d debugClient) variables(t testing.TB, scope string) (map[string]any, map[
 }
 
 func TestStepForwardAndBack(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
-	d, a := c.openDebugSession(t, map[string]any{"code": steppedProgram, "breakpoints": []any{2, map[string]any{"line": 8}, map[string]any{"line": 99}}}, nil)
+	d, a := c.openDebugSession(t, map[string]any{"code": steppedProgram,
+		"breakpoints": []any{2, map[string]any{"line": 8}, map[string]any{"line": 99}}}, nil)
 	wantStop(t, a, "breakpoint 2")
 	if views, _ := a.get("breakpoints").([]any); len(views) != 3 || views[2].(map[string]any)["verified"] != false {
-		t.Errorf("breakpoints: %s", a.text)
+		t.Errorf("got the breakpoints %s, want the third unverified", a.text)
 	}
 	if a.get("where.function") != "double" || a.get("where.variables.n") != "0" || a.get("where.live") != true {
-		t.Errorf("the first stop: %s", a.text)
+		t.Errorf("the first stop: got %s, want double with n = 0, live", a.text)
 	}
 	a = d.command(t, "next", nil)
 	wantStop(t, a, "step 3")
 	if a.get("where.variables.twice") != "0" || fmt.Sprint(a.get("where.changed")) != "[twice]" {
-		t.Errorf("what the line did: %s", a.text)
+		t.Errorf("after the line: got %s, want twice changed", a.text)
 	}
 	wantStop(t, d.command(t, "stepOut", nil), "step 5")
 	wantStop(t, d.command(t, "next", nil), "step 6")
@@ -107,35 +113,38 @@ func TestStepForwardAndBack(t *testing.T) {
 
 	values, _ := d.variables(t, "Locals")
 	if values["n"] != "1" {
-		t.Errorf("locals: %v", values)
+		t.Errorf("got the locals %v, want n = 1", values)
 	}
-	if set := d.command(t, "setVariable", map[string]any{"variablesReference": values[""], "name": "n", "value": "n + 49"}); set.get("value") != "50" {
-		t.Errorf("setVariable: %s", set.text)
+	if set := d.command(t, "setVariable", map[string]any{"variablesReference": values[""], "name": "n",
+		"value": "n + 49"}); set.get("value") != "50" {
+		t.Errorf("setVariable: got %s, want 50", set.text)
 	}
 	if values, _ := d.variables(t, "Locals"); values["n"] != "50" {
-		t.Errorf("what was set is not shown: %v", values)
+		t.Errorf("after setVariable: got %v, want n = 50", values)
 	}
 	if got := d.command(t, "evaluate", map[string]any{"expression": "total + i"}); got.get("result") != "1" {
-		t.Errorf("evaluate: %s", got.text)
+		t.Errorf("evaluate: got %s, want 1", got.text)
 	}
-	wantProblem(t, d.do(t, "POST", "/debug/sessions/"+d.session+"/evaluate", `{"expression":"1 / 0"}`), http.StatusUnprocessableEntity, "invalid-input", "ZeroDivisionError")
+	wantProblem(t, d.do(t, "POST", "/debug/sessions/"+d.session+"/evaluate", `{"expression":"1 / 0"}`),
+		http.StatusUnprocessableEntity, "invalid-input", "ZeroDivisionError")
 
 	a = d.command(t, "stepBack", nil)
 	wantStop(t, a, "step 6")
 	if a.get("where.live") != false {
-		t.Errorf("a past step is not live: %s", a.text)
+		t.Errorf("a past step: got %s, want live false", a.text)
 	}
-	wantProblem(t, d.do(t, "POST", "/debug/sessions/"+d.session+"/setVariable", `{"variablesReference":1,"name":"n","value":"1"}`), http.StatusConflict, "busy", "past step")
+	wantProblem(t, d.do(t, "POST", "/debug/sessions/"+d.session+"/setVariable",
+		`{"variablesReference":1,"name":"n","value":"1"}`), http.StatusConflict, "busy", "past step")
 	wantStop(t, d.command(t, "reverseContinue", nil), "breakpoint 2")
 	if got := d.command(t, "evaluate", map[string]any{"expression": "n"}); got.get("result") != "0" {
-		t.Errorf("a past value: %s", got.text)
+		t.Errorf("a past value: got %s, want 0", got.text)
 	}
 	wantStop(t, d.command(t, "goto", map[string]any{"step": 1}), "goto 1")
 	wantStop(t, d.command(t, "continue", nil), "breakpoint 2")
 	a = d.command(t, "continue", nil)
 	wantStop(t, a, "breakpoint 2")
 	if a.get("where.live") != true {
-		t.Errorf("the way forward leads to where the program stands: %s", a.text)
+		t.Errorf("forward to the present: got %s, want live true", a.text)
 	}
 
 	d.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 8}}})
@@ -143,107 +152,124 @@ func TestStepForwardAndBack(t *testing.T) {
 	_, refs := d.variables(t, "Globals")
 	page := d.command(t, "variables", map[string]any{"variablesReference": refs["big"], "start": 999998, "count": 5})
 	if items, _ := page.get("variables").([]any); len(items) != 2 || items[1].(map[string]any)["value"] != "999999" {
-		t.Errorf("a page of a long list: %s", page.text)
+		t.Errorf("a page of a long list: got %s, want its last two items", page.text)
 	}
-	if got := d.command(t, "completions", map[string]any{"text": "tot", "column": 4}); !strings.Contains(string(got.text), `"label":"total"`) {
-		t.Errorf("completions: %s", got.text)
+	if got := d.command(t, "completions", map[string]any{"text": "tot",
+		"column": 4}); !strings.Contains(string(got.text), `"label":"total"`) {
+		t.Errorf("completions: got %s, want total", got.text)
 	}
 	a = d.command(t, "continue", nil)
 	if a.get("where.state") != "ended" || a.get("result.status") != "completed" {
-		t.Errorf("the end: %s", a.text)
+		t.Errorf("the end: got %s, want completed", a.text)
 	}
-	if got := d.command(t, "evaluate", map[string]any{"expression": "total"}); got.get("result") != "110" { // 0 + 100 + 4 + 6
-		t.Errorf("what was set counts: %s", got.text)
+	// 0 + 100 + 4 + 6
+	if got := d.command(t, "evaluate", map[string]any{"expression": "total"}); got.get("result") != "110" {
+		t.Errorf("at the end: got %s, want 110, with the variable that was set", got.text)
 	}
 	wantStop(t, d.command(t, "reverseContinue", nil), "breakpoint 8")
 
 	past := c.ok(t, "POST", "/executions/"+d.execution+"/debug/sessions", nil)
 	again := debugClient{c, past.get("session_id").(string), d.execution}
 	wantStop(t, past, "entry 1")
-	again.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 3, "condition": "twice > 50"}}})
+	again.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 3,
+		"condition": "twice > 50"}}})
 	a = again.command(t, "continue", nil)
 	wantStop(t, a, "breakpoint 3")
 	if a.get("where.variables.twice") != "100" {
-		t.Errorf("a condition in the past: %s", a.text)
+		t.Errorf("a condition in the past: got %s, want twice = 100", a.text)
 	}
 	again.ok(t, "DELETE", "/debug/sessions/"+again.session, nil)
 	wantProblem(t, again.do(t, "GET", "/debug/sessions/"+again.session, nil), http.StatusNotFound, "not-found")
 }
 
 func TestStopsAtExceptionsAndChanges(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
-	d, a := c.openDebugSession(t, map[string]any{"code": "x = 1\ntry:\n    int('a')\nexcept ValueError:\n    x = 2\nx = 3\n{}['k']", "exceptions": []string{"raised"}, "stop_on_entry": true}, nil)
+	d, a := c.openDebugSession(t,
+		map[string]any{"code": "x = 1\ntry:\n    int('a')\nexcept ValueError:\n    x = 2\nx = 3\n{}['k']",
+			"exceptions": []string{"raised"}, "stop_on_entry": true}, nil)
 	wantStop(t, a, "entry 1")
 	info := d.command(t, "dataBreakpointInfo", map[string]any{"name": "x"})
-	d.command(t, "setDataBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"dataId": info.get("dataId")}}})
+	d.command(t, "setDataBreakpoints",
+		map[string]any{"breakpoints": []any{map[string]any{"dataId": info.get("dataId")}}})
 	wantStop(t, d.command(t, "continue", nil), "data breakpoint 2")
 	wantStop(t, d.command(t, "continue", nil), "exception 3")
 	if got := d.command(t, "exceptionInfo", map[string]any{"threadId": 1}); got.get("exceptionId") != "ValueError" {
-		t.Errorf("exceptionInfo: %s", got.text)
+		t.Errorf("exceptionInfo: got %s, want ValueError", got.text)
 	}
 	wantStop(t, d.command(t, "continue", nil), "data breakpoint 6")
 	d.command(t, "setDataBreakpoints", map[string]any{"breakpoints": []any{}})
 	d.command(t, "setExceptionBreakpoints", map[string]any{"filters": []string{"uncaught"}})
 	wantStop(t, d.command(t, "continue", nil), "exception 7")
-	if a := d.command(t, "continue", nil); a.get("result.status") != "failed" || a.get("result.exception.type") != "KeyError" {
-		t.Errorf("the end: %s", a.text)
+	if a := d.command(t, "continue", nil); a.get("result.status") != "failed" ||
+		a.get("result.exception.type") != "KeyError" {
+		t.Errorf("the end: got %s, want failed with KeyError", a.text)
 	}
 }
 
-// A program that runs is paused, told new breakpoints, and ended; the time in which it
-// stands is not its own.
+// A running program can be paused, given breakpoints and ended. Paused time does not count towards its time limit.
 func TestPausedTimeIsNotCounted(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
-	_, a := c.openDebugSession(t, map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n"}, map[string]any{"max_execution_time": 1, "cpu_percent": 100})
+	_, a := c.openDebugSession(t, map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n"},
+		map[string]any{"max_execution_time": 1, "cpu_percent": 100})
 	if a.get("where.state") != "ended" || a.get("result.status") != "timeout" {
-		t.Errorf("an endless loop: %s", a.text)
+		t.Errorf("an endless loop: got %s, want timeout", a.text)
 	}
 	id := c.create(t, map[string]any{"max_execution_time": 2, "cpu_percent": 100})
-	a = c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions?wait=0", map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n"})
+	a = c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions?wait=0",
+		map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n"})
 	d := debugClient{c, a.get("session_id").(string), a.get("execution_id").(string)}
 	wantProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`), http.StatusConflict, "busy")
 	a = d.command(t, "pause", nil)
 	if a.get("where.reason") != "pause" || a.get("where.live") != true {
-		t.Errorf("pause: %s", a.text)
+		t.Errorf("pause: got %s, want a live stop", a.text)
 	}
 	d.command(t, "evaluate", map[string]any{"expression": "__import__('time').sleep(2.5)"})
-	if hang := d.do(t, "POST", "/debug/sessions/"+d.session+"/evaluate", `{"expression":"[0 for _ in iter(int, 1) if 0]"}`); !strings.Contains(string(hang.text), "too long") {
-		t.Errorf("an expression that hangs: %s", hang.text)
+	if hang := d.do(t, "POST", "/debug/sessions/"+d.session+"/evaluate",
+		`{"expression":"[0 for _ in iter(int, 1) if 0]"}`); !strings.Contains(string(hang.text), "too long") {
+		t.Errorf("an endless expression: got %s, want an error that it takes too long", hang.text)
 	}
-	d.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 4, "condition": "n % 2 == 0"}}})
+	d.command(t, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": 4,
+		"condition": "n % 2 == 0"}}})
 	wantStop(t, d.command(t, "continue", nil), "breakpoint 4")
 	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
 	if a := c.ok(t, "GET", "/executions/"+d.execution, nil); a.get("status") != "cancelled" {
-		t.Errorf("the run of a session that was closed: %s", a.text)
+		t.Errorf("after the session was closed: got %s, want cancelled", a.text)
 	}
 	if a := c.run(t, id, "1 + 1"); a.get("result") != 2.0 {
-		t.Errorf("the run after: %s", a.text)
+		t.Errorf("the next execution: got %s, want 2", a.text)
 	}
 }
 
 func TestOneClientDrivesOthersObserve(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	d, _ := c.openDebugSession(t, map[string]any{"code": steppedProgram, "stop_on_entry": true}, nil)
 	path := "/debug/sessions/" + d.session
 	wantProblem(t, c.do(t, "POST", path+"/next", nil, "X-Debug-Client", "other"), http.StatusConflict, "busy", "drive")
-	if a := c.do(t, "POST", path+"/threads", nil, "X-Debug-Client", "other"); a.status != http.StatusOK || !strings.Contains(string(a.text), "main") {
-		t.Errorf("looking: %s", a.text)
+	if a := c.do(t, "POST", path+"/threads", nil, "X-Debug-Client", "other"); a.status != http.StatusOK ||
+		!strings.Contains(string(a.text), "main") {
+		t.Errorf("an observer's request: got %s, want the threads", a.text)
 	}
 	c.do(t, "POST", path+"/drive", nil, "X-Debug-Client", "other")
 	wantProblem(t, c.do(t, "POST", path+"/next", nil), http.StatusConflict, "busy", "drive")
 	if a := c.do(t, "POST", path+"/next", nil, "X-Debug-Client", "other"); a.status != http.StatusOK {
-		t.Errorf("driving: %s", a.text)
+		t.Errorf("the new driver's request: got %s, want HTTP 200", a.text)
 	}
 	wantProblem(t, newUser(t, sandbox.RoleDeveloper).do(t, "GET", path, nil), http.StatusNotFound, "not-found")
-	wantProblem(t, newUser(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/x/debug/sessions", `{"code":"1"}`), http.StatusForbidden, "forbidden")
+	wantProblem(t, newUser(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/x/debug/sessions", `{"code":"1"}`),
+		http.StatusForbidden, "forbidden")
 	wantProblem(t, c.do(t, "POST", path+"/nonsense", nil), http.StatusUnprocessableEntity, "invalid-input", "nonsense")
 	d.ok(t, "DELETE", path, nil)
 }
 
-// Events come with ids; who comes back with the last one gets those that follow.
+// Events have ids; a client that sends the last one gets the events after it.
 func TestDebugEventsResume(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
-	d, _ := c.openDebugSession(t, map[string]any{"code": "print('hello')\nx = 1\ny = 2", "stop_on_entry": true, "breakpoints": []any{map[string]any{"line": 2, "logMessage": "x is to come"}}}, nil)
+	d, _ := c.openDebugSession(t, map[string]any{"code": "print('hello')\nx = 1\ny = 2", "stop_on_entry": true,
+		"breakpoints": []any{map[string]any{"line": 2, "logMessage": "x is to come"}}}, nil)
 	d.command(t, "continue", nil)
 	read := func(last string) (kinds []string, text string) {
 		ctx, done := context.WithCancel(t.Context())
@@ -268,21 +294,22 @@ func TestDebugEventsResume(t *testing.T) {
 		return kinds, text
 	}
 	kinds, text := read("")
-	if got := strings.Join(kinds, " "); got != "stopped continued output output exited terminated" || !strings.Contains(text, "x is to come") || !strings.Contains(text, `hello\n`) {
-		t.Errorf("events %s:\n%s", got, text)
+	if got := strings.Join(kinds, " "); got != "stopped continued output output exited terminated" ||
+		!strings.Contains(text, "x is to come") || !strings.Contains(text, `hello\n`) {
+		t.Errorf("got the events %s:\n%s", got, text)
 	}
 	if kinds, _ := read("4"); strings.Join(kinds, " ") != "exited terminated" {
-		t.Errorf("after the fourth: %v", kinds)
+		t.Errorf("after the fourth event: got %v, want exited and terminated", kinds)
 	}
 }
 
-// However much log points say, what a session keeps of it is bounded, and told without much
-// more memory than that has.
+// The output of log points is bounded, and sending it takes little memory. Not parallel: it measures memory.
 func TestLogPointOutputIsBounded(t *testing.T) {
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
 	d, a := c.openDebugSession(t, map[string]any{
-		"code": "x = 'A' * 15000\nfor i in range(2000):\n    pass", "breakpoints": []any{map[string]any{"line": 3, "logMessage": "{i}" + strings.Repeat("{x}", 15)}},
+		"code": "x = 'A' * 15000\nfor i in range(2000):\n    pass", "breakpoints": []any{map[string]any{"line": 3,
+			"logMessage": "{i}" + strings.Repeat("{x}", 15)}},
 	}, nil)
 	for a.get("where.state") == "running" {
 		a = d.ok(t, "GET", "/debug/sessions/"+d.session, nil)
@@ -295,20 +322,19 @@ func TestLogPointOutputIsBounded(t *testing.T) {
 	for _, e := range list {
 		text, _ := e.data["output"].(string)
 		if size += len(text); len(text) > 10_100 {
-			t.Fatalf("%d bytes: %.20s", len(text), text)
+			t.Fatalf("got an event of %d bytes: %.20s; want at most 10100", len(text), text)
 		}
 	}
 	checkEventIDs(t, list, list[0].id-1)
 	if last := list[len(list)-1]; last.name != "terminated" || size < 4<<20 || size > 16<<20 {
-		t.Errorf("%d bytes in %d events, the last %s", size, len(list), last.name)
+		t.Errorf("got %d bytes in %d events, the last %s; want 4 to 16 MiB and terminated", size, len(list), last.name)
 	}
 	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 400 {
-		t.Errorf("%d MB for events of %d", took, size>>20)
+		t.Errorf("got %d MB allocated for events of %d MB, want at most 400", took, size>>20)
 	}
 }
 
-// Who gives up a request lets the next one come to its turn: what goes on for nobody is
-// interrupted.
+// If a client abandons a request, its expression is interrupted and the next request is served. Not parallel: it measures time.
 func TestAbandonedEvaluateIsInterrupted(t *testing.T) {
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
@@ -316,7 +342,7 @@ func TestAbandonedEvaluateIsInterrupted(t *testing.T) {
 	ctx, giveUp := context.WithCancel(t.Context())
 	defer giveUp()
 	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
-	go func() { // it says when it has begun
+	go func() { // the output shows that the expression runs
 		for {
 			if e, ok := stream.next(); !ok || e.name == "output" {
 				giveUp()
@@ -333,13 +359,14 @@ func TestAbandonedEvaluateIsInterrupted(t *testing.T) {
 	began := time.Now()
 	if resp, err := http.DefaultClient.Do(req); err == nil {
 		resp.Body.Close()
-		t.Errorf("an expression without an end: HTTP %d", resp.StatusCode)
+		t.Errorf("an endless expression: got HTTP %d, want the request to be abandoned", resp.StatusCode)
 	}
-	if a := d.command(t, "evaluate", map[string]any{"expression": "x + 1 if 'x' in globals() else 0"}); a.status != http.StatusOK {
-		t.Errorf("the next one: %s", a.text)
+	if a := d.command(t, "evaluate",
+		map[string]any{"expression": "x + 1 if 'x' in globals() else 0"}); a.status != http.StatusOK {
+		t.Errorf("the next request: got %s, want success", a.text)
 	}
-	if took := time.Since(began); took > 4*time.Second { // by itself it would go on for five
-		t.Errorf("the next one was answered after %s", took)
+	if took := time.Since(began); took > 4*time.Second { // it would end by itself after 5 s
+		t.Errorf("the next request was answered after %s, want at most 4s", took)
 	}
 	wantStop(t, d.command(t, "next", nil), "step 2")
 	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)

@@ -13,8 +13,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// debugged is what the stream of a debugged run told: its steps, and the execution
-// that the last of them carries.
+// debugged has the steps of a debug stream, and the execution that the last step carries.
 type debugged struct {
 	steps     []sandbox.Step
 	execution sandbox.Execution
@@ -24,28 +23,27 @@ func (c client) debugStream(t testing.TB, id string, body map[string]any) debugg
 	t.Helper()
 	a := c.do(t, "POST", "/sandbox/"+id+"/debug", body)
 	if a.status != http.StatusOK || !strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream") {
-		t.Fatalf("HTTP %d %v: %s", a.status, a.header, a.text)
+		t.Fatalf("got HTTP %d %v, want an event stream: %s", a.status, a.header, a.text)
 	}
 	events := strings.Split(strings.TrimSpace(string(a.text)), "\n\n")
 	if events[len(events)-1] != "data: [DONE]" {
-		t.Fatalf("the last event is %q", events[len(events)-1])
+		t.Fatalf("got the last event %q, want [DONE]", events[len(events)-1])
 	}
 	var out debugged
 	for _, event := range events[:len(events)-1] {
 		var step sandbox.Step
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(event, "data: ")), &step); err != nil {
-			t.Fatalf("%s: %v", event, err)
+			t.Fatalf("the event %s is not a step: %v", event, err)
 		}
 		out.steps = append(out.steps, step)
 	}
 	if err := json.Unmarshal(out.steps[len(out.steps)-1].Result, &out.execution); err != nil || out.execution.ID == "" {
-		t.Fatalf("the last step has not the whole execution: %s (%v)", events[len(events)-2], err)
+		t.Fatalf("the last step has no whole execution: %s (%v)", events[len(events)-2], err)
 	}
 	return out
 }
 
-// stepMarks writes steps as "line", "line*" where it was told during a call, and "line!"
-// where it failed; the last, which carries the execution, as "line".
+// stepMarks writes each step as its line number and a mark: * during a call, ! for an exception, ~ lost, ? unfinished.
 func stepMarks(steps []sandbox.Step) string {
 	var out []string
 	for _, s := range steps {
@@ -64,28 +62,32 @@ func stepMarks(steps []sandbox.Step) string {
 }
 
 func TestDebugStreamsTheLinesThatRan(t *testing.T) {
-	wantProblem(t, newUser(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/any/debug", `{"code":"1"}`), http.StatusForbidden, "forbidden", "developer")
+	t.Parallel()
+	wantProblem(t, newUser(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/any/debug", `{"code":"1"}`),
+		http.StatusForbidden, "forbidden", "developer")
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
 	for _, program := range []struct{ code, lines, result string }{
 		{"def double(n):\n    twice = n * 2\n    return twice\ny = double(21)\ny", "1 4* 2 3 4 5", "42"},
 		{"x = 1\nfor i in range(2):\n    x += i\nif x > 9:\n    x = 0\nx", "1 2 3 2 3 2 4 6", "2"},
-		{"def f():\n    raise KeyError('k')\ntry:\n    f()\nexcept KeyError:\n    z = 'caught'\nz", "1 3 4* 2! 4! 5 6 7", `"caught"`},
-		{"import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\nsum([await f(1), await f(2)])", "1 2 5* 3 4 3 4", "3"},
+		{"def f():\n    raise KeyError('k')\ntry:\n    f()\nexcept KeyError:\n    z = 'caught'\nz",
+			"1 3 4* 2! 4! 5 6 7", `"caught"`},
+		{"import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\nsum([await f(1), await f(2)])",
+			"1 2 5* 3 4 3 4", "3"},
 	} {
 		d := c.debugStream(t, id, map[string]any{"code": program.code, "breakpoints": []int{2}})
 		if stepMarks(d.steps) != program.lines {
-			t.Errorf("%s\nlines %s, not %s", program.code, stepMarks(d.steps), program.lines)
+			t.Errorf("%s\ngot the steps %s, want %s", program.code, stepMarks(d.steps), program.lines)
 		}
 		if d.execution.Status != sandbox.StatusCompleted || string(d.execution.Result) != program.result {
-			t.Errorf("%s\n%+v", program.code, d.execution)
+			t.Errorf("%s\ngot %+v, want it completed with the result", program.code, d.execution)
 		}
 	}
 }
 
-// What a step shows: the variables of its frame after the line, what changed, and
-// changes under another name too.
+// A step shows its frame's variables after the line and which of them changed, also through another name.
 func TestDebugStepsShowVariablesAfterEachLine(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
 	c.run(t, id, "old = 7")
@@ -109,18 +111,22 @@ func TestDebugStepsShowVariablesAfterEachLine(t *testing.T) {
 	} {
 		s := d.steps[i]
 		slices.Sort(s.State.Changed)
-		if got := string(mustJSON(t, s.State.Variables)); s.LineNumber != want.line || got != want.shows || !slices.Equal(s.State.Changed, want.changed) {
-			t.Errorf("step %d: line %d, %s, changed %v; want %+v", s.Number, s.LineNumber, got, s.State.Changed, want)
+		if got := string(mustJSON(t, s.State.Variables)); s.LineNumber != want.line || got != want.shows ||
+			!slices.Equal(s.State.Changed, want.changed) {
+			t.Errorf("step %d: got line %d, %s, changed %v; want %+v", s.Number, s.LineNumber, got, s.State.Changed,
+				want)
 		}
 	}
 }
 
-// Each line is told as it runs, not when what follows is over.
+// Each line is streamed when it runs, not at the end of the execution.
 func TestDebugStreamsLinesAsTheyRun(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
 	body := string(mustJSON(t, map[string]any{"code": "import time\nx = 1\ntime.sleep(25)"}))
-	req, err := http.NewRequestWithContext(t.Context(), "POST", serverURL+"/sandbox/"+id+"/debug", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), "POST", serverURL+"/sandbox/"+id+"/debug",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,15 +139,16 @@ func TestDebugStreamsLinesAsTheyRun(t *testing.T) {
 	defer resp.Body.Close()
 	buf := make([]byte, 64<<10)
 	if n, err := resp.Body.Read(buf); err != nil || !strings.Contains(string(buf[:n]), `"line_number":1`) {
-		t.Errorf("%s, %v", buf[:n], err)
+		t.Errorf("got %s (%v), want the first line", buf[:n], err)
 	}
 	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("the first line came after %s", took)
+		t.Errorf("the first line came after %s, want at most 15s", took)
 	}
 }
 
-// What a run did up to the moment in which a limit ended it is there, and says so.
+// The steps up to the moment when a limit ended the execution are kept.
 func TestDebugKeepsStepsUpToALimit(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, map[string]any{"max_execution_time": 1, "cpu_percent": 100, "max_memory_mb": 64})
 	for _, program := range []struct {
@@ -156,17 +163,19 @@ func TestDebugKeepsStepsUpToALimit(t *testing.T) {
 		d := c.debugStream(t, id, map[string]any{"code": program.code})
 		list := c.ok(t, "GET", "/executions/"+d.execution.ID+"/steps", nil)
 		if d.execution.Status != program.status || list.get("total_steps").(float64) < 2 {
-			t.Errorf("%s\n%s, steps %s", program.code, d.execution.Status, list.text)
+			t.Errorf("%s\ngot the status %s and the steps %s", program.code, d.execution.Status, list.text)
 		}
 		var page struct{ Steps []sandbox.Step }
-		if err := json.Unmarshal(list.text, &page); err != nil || !strings.Contains(" "+stepMarks(page.Steps)+" ", " "+program.mark+" ") {
-			t.Errorf("%s\nkept: %s", program.code, stepMarks(page.Steps))
+		if err := json.Unmarshal(list.text, &page); err != nil ||
+			!strings.Contains(" "+stepMarks(page.Steps)+" ", " "+program.mark+" ") {
+			t.Errorf("%s\ngot the steps %s, want the last one marked", program.code, stepMarks(page.Steps))
 		}
 	}
 }
 
-// A client that stops reading must not hold its run, nor its sandbox.
+// A client that stops reading must not hold its execution or its sandbox.
 func TestDebugClientThatStopsReadingHoldsNothing(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, map[string]any{"max_execution_time": 4, "cpu_percent": 100})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(serverURL, "http://"))
@@ -177,12 +186,13 @@ func TestDebugClientThatStopsReadingHoldsNothing(t *testing.T) {
 	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
 		t.Fatal(err)
 	}
-	wide := map[string]string{} // so that the steps soon fill every buffer on the way
+	wide := map[string]string{} // the steps soon fill every buffer on the way
 	for n := range 45 {
 		wide[fmt.Sprint("v", n)] = strings.Repeat("x", 190)
 	}
 	body := mustJSON(t, map[string]any{"code": "i = 0\nwhile True:\n    i += 1", "context": wide})
-	if _, err := fmt.Fprintf(conn, "POST /sandbox/%s/debug HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", id, c.secret, len(body), body); err != nil {
+	if _, err := fmt.Fprintf(conn,
+		"POST /sandbox/%s/debug HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", id, c.secret, len(body), body); err != nil {
 		t.Fatal(err)
 	}
 	running := func() int {
@@ -195,9 +205,9 @@ func TestDebugClientThatStopsReadingHoldsNothing(t *testing.T) {
 	for running() > 0 && time.Since(began) < 20*time.Second {
 	}
 	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("the run still holds its sandbox after %s", took)
+		t.Errorf("the execution still holds its sandbox after %s, want at most 15s", took)
 	}
 	if a := c.run(t, id, "1+1"); a.get("result") != 2.0 {
-		t.Errorf("the run after: %s", a.text)
+		t.Errorf("the next execution: got %s, want 2", a.text)
 	}
 }

@@ -55,7 +55,8 @@ func (w readerFromWriter) ReadFrom(from io.Reader) (int64, error) {
 // describeDownload adds the responses of serveDownload.
 func describeDownload(op *huma.Operation) {
 	op.Responses["200"] = &huma.Response{Description: "The file", Content: binaryContent()}
-	op.Responses["206"] = &huma.Response{Description: "The part of the file that Range asks for", Content: binaryContent()}
+	op.Responses["206"] = &huma.Response{Description: "The part of the file that Range asks for",
+		Content: binaryContent()}
 	op.Responses["304"] = &huma.Response{Description: "If-None-Match or If-Modified-Since holds"}
 	op.Responses["412"] = &huma.Response{Description: "If-Match or If-Unmodified-Since does not hold"}
 	op.Responses["416"] = &huma.Response{Description: "Range is outside of the file"}

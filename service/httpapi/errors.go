@@ -43,7 +43,8 @@ func (p *Problem) ContentType(string) string { return problemType }
 const problemType = "application/problem+json"
 
 func (p *Problem) setFault(fault sandbox.Fault, status int) {
-	p.Type, p.Title, p.Status = "urn:glasshouse:problem:"+string(fault), strings.ReplaceAll(string(fault), "-", " "), status
+	p.Type, p.Status = "urn:glasshouse:problem:"+string(fault), status
+	p.Title = strings.ReplaceAll(string(fault), "-", " ")
 }
 
 var faultStatus = map[sandbox.Fault]int{
@@ -152,7 +153,8 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 	for _, err := range errs[:len(errs)-unlisted] {
 		var detail *huma.ErrorDetail
 		if errors.As(err, &detail) {
-			p.Errors = append(p.Errors, FieldProblem{strings.TrimPrefix(detail.Location, "body."), plainMessage.Replace(detail.Message)})
+			p.Errors = append(p.Errors, FieldProblem{strings.TrimPrefix(detail.Location, "body."),
+				plainMessage.Replace(detail.Message)})
 		} else if err != nil {
 			p.Errors = append(p.Errors, FieldProblem{"", err.Error()})
 			if strings.Contains(err.Error(), "too large") {
@@ -171,6 +173,7 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 
 // plainMessage replaces huma's wording where it names Go's formats, or does not say what to do.
 var plainMessage = strings.NewReplacer(
-	"invalid date/time for format "+time.RFC3339Nano, "expected a time in RFC 3339 format, such as 2026-01-31T12:00:00Z",
+	"invalid date/time for format "+time.RFC3339Nano,
+	"expected a time in RFC 3339 format, such as 2026-01-31T12:00:00Z",
 	"unknown content type: ", "send a JSON body with the header Content-Type: application/json, not ",
 )

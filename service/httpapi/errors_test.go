@@ -18,6 +18,7 @@ func contextOf(t testing.TB) (context.Context, context.CancelFunc) {
 }
 
 func TestProblemNamesTheField(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	execute, create := "/sandbox/"+id+"/execute", "/sandbox/create"
@@ -33,7 +34,8 @@ func TestProblemNamesTheField(t *testing.T) {
 		{"POST", execute, `[]`, 422, "invalid-input", "object"},
 		{"POST", execute, `{"code": "1", "speed": 9}`, 422, "invalid-input", "speed"},
 		{"POST", execute, `{"code": "1", "context": [1]}`, 422, "invalid-input", "context"},
-		{"POST", execute, `{"code": "1", "context": {"a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}}`, 422, "invalid-input", "context"},
+		{"POST", execute, `{"code": "1", "context": {"a":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) +
+			`}}`, 422, "invalid-input", "context"},
 		{"POST", execute, `{"code": "` + big + `"}`, 413, "too-large", "max_code_size"},
 		{"POST", execute, `{"code": "` + strings.Repeat("#", 20<<20) + `"}`, 413, "too-large", ""},
 		{"POST", execute, `{"code": "1", "files": [{}]}`, 422, "invalid-input", "files"},
@@ -53,8 +55,10 @@ func TestProblemNamesTheField(t *testing.T) {
 		{"POST", create, `{"profile": "unrestricted"}`, 403, "forbidden", "admin"},
 		{"POST", create, `{"enable_network_access": true}`, 422, "invalid-input", "allowed_hosts"},
 		{"POST", create, `{"allowed_hosts": ["elsewhere.org"]}`, 403, "forbidden", "elsewhere.org"},
-		{"POST", "/sandbox/agent/quick-execute", `{"code":"1","config":{"max_rows":0}}`, 422, "invalid-input", "max_rows"},
-		{"POST", "/sandbox/agent/quick-execute", `{"code":"1","config":{"max_row":1}}`, 422, "invalid-input", "max_row"},
+		{"POST", "/sandbox/agent/quick-execute", `{"code":"1","config":{"max_rows":0}}`, 422, "invalid-input",
+			"max_rows"},
+		{"POST", "/sandbox/agent/quick-execute", `{"code":"1","config":{"max_row":1}}`, 422, "invalid-input",
+			"max_row"},
 		{"POST", "/sandbox/agent/analyze-data", `{"analysis_type":"summary"}`, 422, "invalid-input", "table_name"},
 		{"POST", "/sandbox/agent/analyze-data?table_name=users&limit=x", "", 422, "invalid-input", "limit"},
 		{"GET", "/sandbox/" + id + "/history?limit=0", "", 422, "invalid-input", "limit"},
@@ -84,23 +88,25 @@ func TestProblemNamesTheField(t *testing.T) {
 		}
 	}
 	c.prefix = ""
-	wantProblem(t, c.do(t, "POST", execute, `{"code":"1"}`, "Content-Type", "text/plain"), http.StatusUnsupportedMediaType, "invalid-input", "header Content-Type: application/json")
+	wantProblem(t, c.do(t, "POST", execute, `{"code":"1"}`, "Content-Type", "text/plain"),
+		http.StatusUnsupportedMediaType, "invalid-input", "header Content-Type: application/json")
 	if a := c.run(t, id, "1+1"); a.get("result") != 2.0 {
-		t.Errorf("the sandbox does not go on: %s", a.text)
+		t.Errorf("the next execution: got %s, want 2", a.text)
 	}
 }
 
 func TestKeysSeeTheirOwnOnly(t *testing.T) {
+	t.Parallel()
 	for _, path := range []string{"/", "/healthz", "/readyz", "/docs", "/openapi.json"} {
 		if a := (client{}).do(t, "GET", path, nil); a.status != http.StatusOK {
-			t.Errorf("%s without a key: HTTP %d %s", path, a.status, a.text)
+			t.Errorf("%s without a key: got HTTP %d, want 200: %s", path, a.status, a.text)
 		}
 	}
 	for _, c := range []client{{}, {secret: "gh_wrong"}} {
 		a := c.do(t, "POST", "/sandbox/create", `{}`)
 		wantProblem(t, a, http.StatusUnauthorized, "unauthorized")
 		if a.header.Get("WWW-Authenticate") == "" {
-			t.Error("no WWW-Authenticate")
+			t.Error("got no WWW-Authenticate header")
 		}
 	}
 	agent, developer := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleDeveloper)
@@ -110,11 +116,14 @@ func TestKeysSeeTheirOwnOnly(t *testing.T) {
 		wantProblem(t, developer.do(t, "GET", path, nil), http.StatusNotFound, "not-found")
 		admin.ok(t, "GET", path, nil)
 	}
-	wantProblem(t, developer.do(t, "GET", "/executions?after="+eid, nil), http.StatusUnprocessableEntity, "invalid-input", "cursor")
+	wantProblem(t, developer.do(t, "GET", "/executions?after="+eid, nil), http.StatusUnprocessableEntity,
+		"invalid-input", "cursor")
 	agent.ok(t, "GET", "/executions?after="+eid, nil)
 	wantProblem(t, agent.do(t, "POST", "/keys", `{"name":"more"}`), http.StatusForbidden, "forbidden")
-	wantProblem(t, developer.do(t, "POST", "/keys", `{"name":"more","role":"admin"}`), http.StatusForbidden, "forbidden")
-	wantProblem(t, developer.do(t, "POST", "/keys", `{"name":"more","user_id":"root"}`), http.StatusForbidden, "forbidden")
+	wantProblem(t, developer.do(t, "POST", "/keys", `{"name":"more","role":"admin"}`), http.StatusForbidden,
+		"forbidden")
+	wantProblem(t, developer.do(t, "POST", "/keys", `{"name":"more","user_id":"root"}`), http.StatusForbidden,
+		"forbidden")
 	made := developer.ok(t, "POST", "/keys", `{"name":"more"}`)
 	secret, _ := made.get("key").(string)
 	more := client{secret: secret}
@@ -122,11 +131,12 @@ func TestKeysSeeTheirOwnOnly(t *testing.T) {
 	developer.ok(t, "DELETE", "/keys/"+made.get("id").(string), nil)
 	wantProblem(t, more.do(t, "GET", "/executions", nil), http.StatusUnauthorized, "unauthorized", "revoked")
 	if a := admin.ok(t, "GET", "/keys", nil); strings.Contains(string(a.text), secret) {
-		t.Error("a list of keys shows a secret")
+		t.Error("the list of keys has a secret")
 	}
 }
 
 func TestSandboxesPerUserAreLimited(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	for range 4 {
 		c.create(t, nil)
@@ -134,16 +144,16 @@ func TestSandboxesPerUserAreLimited(t *testing.T) {
 	a := c.do(t, "POST", "/sandbox/create", `{}`)
 	wantProblem(t, a, http.StatusTooManyRequests, "limit-reached")
 	if a.header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
+		t.Error("got no Retry-After header")
 	}
 	c.ok(t, "POST", "/sandbox/cleanup-all", nil)
 	c.create(t, nil)
 	if a := c.do(t, "POST", "/sandbox/create", nil); a.status != http.StatusOK {
-		t.Errorf("create with no body: %s", a.text)
+		t.Errorf("create without a body: got %s, want a sandbox", a.text)
 	}
 }
 
-// Where no sandbox comes free in time the answer is 503, and when to come again.
+// Not parallel: it stops every zygote of the process.
 func TestExhaustedPoolAnswers503WithRetryAfter(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	c.server = smallServerURL
@@ -153,7 +163,8 @@ func TestExhaustedPoolAnswers503WithRetryAfter(t *testing.T) {
 		body, _ := os.ReadFile(task)
 		for _, word := range strings.Fields(string(body)) {
 			pid, _ := strconv.Atoi(word)
-			if line, _ := os.ReadFile("/proc/" + word + "/cmdline"); pid > 0 && strings.Contains(string(line), "zygote.py") {
+			if line, _ := os.ReadFile("/proc/" + word + "/cmdline"); pid > 0 &&
+				strings.Contains(string(line), "zygote.py") {
 				zygotes++
 				if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 					t.Fatal(err)
@@ -163,29 +174,31 @@ func TestExhaustedPoolAnswers503WithRetryAfter(t *testing.T) {
 		}
 	}
 	if zygotes == 0 {
-		t.Fatal("no zygote was found")
+		t.Fatal("found no zygote to stop")
 	}
 	var a answer
-	for range 10 { // the pool is empty after some
+	for range 10 { // until the pool is empty
 		if a = c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1"}); a.status != http.StatusOK {
 			break
 		}
 	}
 	wantProblem(t, a, http.StatusServiceUnavailable, "full")
 	if a.header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
+		t.Error("got no Retry-After header")
 	}
 }
 
 func TestOpenAPIAndDocsAreServed(t *testing.T) {
+	t.Parallel()
 	a := (client{}).do(t, "GET", "/openapi.json", nil)
 	if version, _ := a.get("openapi").(string); !strings.HasPrefix(version, "3.1") {
-		t.Errorf("openapi %q", version)
+		t.Errorf("got the OpenAPI version %q, want 3.1", version)
 	}
 	paths, _ := a.get("paths").(map[string]any)
-	for _, path := range []string{"/sandbox/create", "/sandbox/{id}/execute", "/sandbox/{id}/debug", "/sandbox/agent/quick-execute", "/executions/{id}/cancel", "/keys"} {
+	for _, path := range []string{"/sandbox/create", "/sandbox/{id}/execute", "/sandbox/{id}/debug",
+		"/sandbox/agent/quick-execute", "/executions/{id}/cancel", "/keys"} {
 		if paths[path] == nil {
-			t.Errorf("%s is not described", path)
+			t.Errorf("%s is not in OpenAPI", path)
 		}
 	}
 	page := (client{}).do(t, "GET", "/docs", nil)
@@ -194,6 +207,6 @@ func TestOpenAPIAndDocsAreServed(t *testing.T) {
 	}
 	metrics := admin.do(t, "GET", "/metrics", nil)
 	if !strings.Contains(string(metrics.text), "# TYPE glasshouse_") {
-		t.Errorf("metrics: %s", metrics.text)
+		t.Errorf("got the metrics %s, want Prometheus's format", metrics.text)
 	}
 }

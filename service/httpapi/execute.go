@@ -61,7 +61,8 @@ type quickExecuteInput struct {
 
 func (a *api) routeExecute(r *routes) {
 	statuses := []int{http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusGone}
-	routeExecution(a, r, r.describe("POST", "/sandbox/{id}/execute", "executeCode", tagExecutions, "Execute code in a sandbox", statuses...), a.executeCode)
+	routeExecution(a, r, r.describe("POST", "/sandbox/{id}/execute", "executeCode", tagExecutions,
+		"Execute code in a sandbox", statuses...), a.executeCode)
 	routeExecution(a, r, r.describe("POST", "/sandbox/agent/quick-execute", "quickExecuteCode", tagExecutions,
 		"Execute code in a new sandbox, which is deleted afterwards", statuses...), a.quickExecuteCode)
 }
@@ -78,7 +79,9 @@ func (a *api) executeCode(ctx context.Context, caller sandbox.Key, in *executeIn
 	return wholeResponse(a.service.Execute(ctx, caller, in.ID, job))
 }
 
-func (a *api) quickExecuteCode(ctx context.Context, caller sandbox.Key, in *quickExecuteInput) (*executionResponse, error) {
+func (a *api) quickExecuteCode(
+	ctx context.Context, caller sandbox.Key, in *quickExecuteInput,
+) (*executionResponse, error) {
 	job, err := in.Body.job(sandbox.KindQuick)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,8 @@ type executionList struct {
 func (a *api) routeExecutions(r *routes) {
 	routeExecution(a, r, r.describe("GET", "/executions/{id}", "getExecution", tagExecutions,
 		"Get an execution: as it is, when it has ended, or as events"), a.getExecution)
-	route(a, r, r.describe("POST", "/executions/{id}/cancel", "cancelExecution", tagExecutions, "Cancel a running execution",
+	route(a, r, r.describe("POST", "/executions/{id}/cancel", "cancelExecution", tagExecutions,
+		"Cancel a running execution",
 		http.StatusConflict, http.StatusGone), a.cancelExecution)
 	route(a, r, r.describe("GET", "/executions", "listExecutions", tagExecutions, "List executions, newest first",
 		http.StatusForbidden), a.listExecutions)

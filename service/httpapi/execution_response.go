@@ -28,7 +28,7 @@ const (
 // huma reads exported embedded fields only.
 type ExecutionForm struct {
 	Accept string `header:"Accept" doc:"text/event-stream: stream the execution's events"`
-	Prefer string `header:"Prefer" doc:"respond-async: answer 202 with a Location at once; with wait=SECONDS, if it takes longer than that"`
+	Prefer string `header:"Prefer" doc:"respond-async: answer 202 with Location, at once or after wait=SECONDS"`
 }
 
 func (f ExecutionForm) wantsEvents() bool { return strings.Contains(f.Accept, "text/event-stream") }
@@ -56,25 +56,30 @@ type acceptedExecution struct {
 	ExecutionID string         `json:"execution_id"`
 	SandboxID   string         `json:"sandbox_id"`
 	Status      sandbox.Status `json:"status"`
-	Location    string         `json:"location" doc:"GET it for the execution as it is; with ?wait=SECONDS, when it has ended; with Accept: text/event-stream, its events"`
+	Location    string         `json:"location" doc:"GET it, with ?wait=SECONDS to wait for the end"`
 }
 
 // routeExecution registers an operation that answers with an execution in any form.
-func routeExecution[I any](a *api, r *routes, op huma.Operation, handle func(context.Context, sandbox.Key, *I) (*executionResponse, error)) {
+func routeExecution[I any](
+	a *api, r *routes, op huma.Operation, handle func(context.Context, sandbox.Key, *I) (*executionResponse, error),
+) {
 	ok := &huma.Response{
-		Description: "The execution; or events with ids: started; stdout, stderr, debug, output and query; result; and done with the whole execution",
-		Content:     jsonContent[sandbox.Execution](r),
+		Description: "The execution; or events with ids: started; stdout, stderr, debug, output and query; result; " +
+			"and done with the whole execution",
+		Content: jsonContent[sandbox.Execution](r),
 	}
 	ok.Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 	op.Responses["200"] = ok
 	if op.Method == http.MethodPost {
 		op.Responses["202"] = &huma.Response{
 			Description: "The execution is running",
-			Headers:     map[string]*huma.Param{"Location": {Description: "The execution", Schema: &huma.Schema{Type: huma.TypeString}}},
-			Content:     jsonContent[acceptedExecution](r),
+			Headers: map[string]*huma.Param{
+				"Location": {Description: "The execution", Schema: &huma.Schema{Type: huma.TypeString}},
+			},
+			Content: jsonContent[acceptedExecution](r),
 		}
 	} else {
-		op.Responses["204"] = &huma.Response{Description: "There are no events after Last-Event-ID; an EventSource does not reconnect"}
+		op.Responses["204"] = &huma.Response{Description: "No events after Last-Event-ID; an EventSource stops here"}
 	}
 	if _, hasBody := reflect.TypeFor[I]().FieldByName("Body"); hasBody {
 		r.describeErrors(&op, bodyStatuses...)
@@ -109,7 +114,9 @@ func wholeResponse(e *sandbox.Execution, err error) (*executionResponse, error) 
 }
 
 // startedResponse answers for an execution that goes on without its client.
-func (a *api) startedResponse(ctx context.Context, form ExecutionForm, log *service.EventLog, err error) (*executionResponse, error) {
+func (a *api) startedResponse(
+	ctx context.Context, form ExecutionForm, log *service.EventLog, err error,
+) (*executionResponse, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +142,15 @@ func (a *api) startedResponse(ctx context.Context, form ExecutionForm, log *serv
 }
 
 // followResponse streams the events of an execution that was started before.
-func (a *api) followResponse(ctx context.Context, caller sandbox.Key, in *getExecutionInput) (*executionResponse, error) {
+func (a *api) followResponse(
+	ctx context.Context, caller sandbox.Key, in *getExecutionInput,
+) (*executionResponse, error) {
 	after := int64(0)
 	if in.LastEventID != "" {
 		var err error
 		if after, err = strconv.ParseInt(in.LastEventID, 10, 64); err != nil {
-			return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "Last-Event-ID", Detail: "no event of this execution has this id; leave the header out to get all events"}
+			return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "Last-Event-ID",
+				Detail: "no event of this execution has this id; leave the header out to get all events"}
 		}
 	}
 	log, after, err := a.service.Follow(ctx, caller, in.ID, after)

@@ -24,46 +24,52 @@ rows[0]['n'] + 41
 `
 
 func TestStreamHasEventsInOrder(t *testing.T) {
+	t.Parallel()
 	for _, root := range []string{"", "/api/v1"} {
 		c := newUser(t, sandbox.RoleAgent)
 		c.prefix = root
 		id := c.create(t, nil)
-		for path, config := range map[string]any{"/sandbox/" + id + "/execute": nil, "/sandbox/agent/quick-execute": map[string]any{"max_rows": 10}} {
+		for path, config := range map[string]any{"/sandbox/" + id + "/execute": nil,
+			"/sandbox/agent/quick-execute": map[string]any{"max_rows": 10}} {
 			body := map[string]any{"code": eventfulProgram, "context": map[string]any{"x": 1}}
 			if config != nil {
 				body["config"] = config
 			}
 			s := c.stream(t, "POST", path, body)
-			if ct := s.resp.Header.Get("Content-Type"); s.resp.StatusCode != http.StatusOK || ct != "text/event-stream" {
-				t.Fatalf("HTTP %d, %s", s.resp.StatusCode, ct)
+			if ct := s.resp.Header.Get("Content-Type"); s.resp.StatusCode != http.StatusOK ||
+				ct != "text/event-stream" {
+				t.Fatalf("got HTTP %d with %s, want an event stream", s.resp.StatusCode, ct)
 			}
 			list := s.all()
 			checkEventIDs(t, list, 0)
 			want := []string{"started", "stdout", "debug", "query", "stdout", "output", "stdout", "result", "done"}
 			if got := eventNames(list); !reflect.DeepEqual(got, want) {
-				t.Errorf("the events are %v", got)
+				t.Errorf("got the events %v", got)
 			}
 			done := list[len(list)-1].data
-			if joinText(list, "stdout") != "one\ntwo é\nthree\nfour\n" || done["stdout"] != "one\ntwo é\nthree\nfour\n" {
-				t.Errorf("printed: %q, %q", joinText(list, "stdout"), done["stdout"])
+			if joinText(list, "stdout") != "one\ntwo é\nthree\nfour\n" ||
+				done["stdout"] != "one\ntwo é\nthree\nfour\n" {
+				t.Errorf("got the streamed output %q and the final %q", joinText(list, "stdout"), done["stdout"])
 			}
-			if done["status"] != "completed" || done["result"] != 42.0 || list[len(list)-2].data["result"] != 42.0 || list[0].data["execution_id"] != done["execution_id"] {
-				t.Errorf("the end: %v", done)
+			if done["status"] != "completed" || done["result"] != 42.0 || list[len(list)-2].data["result"] != 42.0 ||
+				list[0].data["execution_id"] != done["execution_id"] {
+				t.Errorf("got the last event %v, want a completed execution with the result", done)
 			}
 			location := s.resp.Header.Get("Location")
 			if want := root + "/executions/" + fmt.Sprint(done["execution_id"]); location != want {
-				t.Errorf("Location is %q, not %q", location, want)
+				t.Errorf("got Location %q, want %q", location, want)
 			}
 			same := client{secret: c.secret}.ok(t, "GET", location, nil)
 			if !reflect.DeepEqual(same.body["result"], done["result"]) || same.get("status") != "completed" {
-				t.Errorf("history has %s", same.text)
+				t.Errorf("history: got %s, want the same result", same.text)
 			}
 		}
 	}
 }
 
-// A client that is cut off again and again gets every event once.
+// A client that is cut off repeatedly gets every event once.
 func TestStreamResumesAfterInterruptions(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	const lines = 400
@@ -86,16 +92,16 @@ for n in range(%d):
 			list = append(list, event)
 			last = strconv.FormatInt(event.id, 10)
 		}
-		s.close() // in the middle of whatever comes
+		s.close() // in the middle of the stream
 		if list[len(list)-1].name == "done" {
 			if cuts < 5 {
-				t.Errorf("only %d cuts", cuts)
+				t.Errorf("got %d interruptions, want at least 5", cuts)
 			}
 			break
 		}
 		s = c.stream(t, "GET", location, nil, "Last-Event-ID", last)
 		if s.resp.StatusCode != http.StatusOK {
-			t.Fatalf("HTTP %d", s.resp.StatusCode)
+			t.Fatalf("got HTTP %d, want 200", s.resp.StatusCode)
 		}
 	}
 	checkEventIDs(t, list, 0)
@@ -104,92 +110,106 @@ for n in range(%d):
 		fmt.Fprintf(&want, "%d ä\n", n)
 	}
 	if got := joinText(list, "stdout"); got != want.String() {
-		t.Errorf("the text differs: %d bytes, not %d", len(got), want.Len())
+		t.Errorf("got %d bytes of output, want the %d bytes that were printed", len(got), want.Len())
 	}
 	notes := 0
 	for _, e := range list {
 		if e.name == "debug" {
 			if e.data["message"] != fmt.Sprintf("at %d", notes*10) {
-				t.Errorf("note %d is %v", notes, e.data["message"])
+				t.Errorf("note %d: got %v", notes, e.data["message"])
 			}
 			notes++
 		}
 	}
 	if notes != lines/10 {
-		t.Errorf("%d notes", notes)
+		t.Errorf("got %d notes", notes)
 	}
-	// A late reader has the same from the start; who has all is told not to come again.
+	// A late reader gets the same events; a client that has all of them gets 204.
 	again := c.stream(t, "GET", location, nil).all()
 	if !reflect.DeepEqual(again, list) {
-		t.Errorf("a late reader has %d events, not the %d", len(again), len(list))
+		t.Errorf("a late reader: got %d events, want the same %d", len(again), len(list))
 	}
 	if s := c.stream(t, "GET", location, nil, "Last-Event-ID", last); s.resp.StatusCode != http.StatusNoContent {
-		t.Errorf("HTTP %d after the last event", s.resp.StatusCode)
+		t.Errorf("after the last event: got HTTP %d, want 204", s.resp.StatusCode)
 	}
 	for _, bad := range []string{"x", "-1", "999999", "9223372036854775808"} {
-		if s := c.stream(t, "GET", location, nil, "Last-Event-ID", bad); s.resp.StatusCode != http.StatusUnprocessableEntity {
-			t.Errorf("Last-Event-ID %s: HTTP %d", bad, s.resp.StatusCode)
+		if s := c.stream(t, "GET", location, nil, "Last-Event-ID",
+			bad); s.resp.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("Last-Event-ID %s: got HTTP %d, want 422", bad, s.resp.StatusCode)
 		}
 	}
 	if s := newUser(t, sandbox.RoleAgent).stream(t, "GET", location, nil); s.resp.StatusCode != http.StatusNotFound {
-		t.Errorf("another user: HTTP %d", s.resp.StatusCode)
+		t.Errorf("another user: got HTTP %d, want 404", s.resp.StatusCode)
 	}
 }
 
 func TestStreamOfUnstreamedExecutionComesFromItsRecord(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	done := c.run(t, c.create(t, nil), eventfulProgram)
 	path := "/executions/" + fmt.Sprint(done.get("execution_id"))
 	list := c.stream(t, "GET", path, nil).all()
 	checkEventIDs(t, list, 0)
-	if got := eventNames(list); !reflect.DeepEqual(got, []string{"started", "stdout", "debug", "query", "output", "result", "done"}) {
-		t.Errorf("the events are %v", got)
+	if got := eventNames(list); !reflect.DeepEqual(got, []string{"started", "stdout", "debug", "query", "output",
+		"result", "done"}) {
+		t.Errorf("got the events %v", got)
 	}
-	if rest := c.stream(t, "GET", path, nil, "Last-Event-ID", "3").all(); len(rest) != 1 || rest[0].name != "done" || rest[0].data["result"] != 42.0 {
-		t.Errorf("the rest is %v", rest)
+	if rest := c.stream(t, "GET", path, nil, "Last-Event-ID", "3").all(); len(rest) != 1 || rest[0].name != "done" ||
+		rest[0].data["result"] != 42.0 {
+		t.Errorf("after the third event: got %v, want done", rest)
 	}
 }
 
 func TestStreamedExecutionCanBeCancelled(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "import time\nprint('on')\nwhile True: time.sleep(0.1)"})
+	s := c.stream(t, "POST", "/sandbox/"+id+"/execute",
+		map[string]any{"code": "import time\nprint('on')\nwhile True: time.sleep(0.1)"})
 	list := s.until("stdout")
 	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
 	rest := s.all()
-	if end := rest[len(rest)-1]; end.name != "done" || end.data["status"] != "cancelled" || end.data["stdout"] != "on\n" {
-		t.Errorf("the end is %v", end)
+	if end := rest[len(rest)-1]; end.name != "done" || end.data["status"] != "cancelled" ||
+		end.data["stdout"] != "on\n" {
+		t.Errorf("got the last event %v, want a cancelled execution with its output", end)
 	}
 	if a := c.run(t, id, "1 + 1"); a.get("result") != 2.0 {
-		t.Errorf("the sandbox does not go on: %s", a.text)
+		t.Errorf("the next execution: got %s, want 2", a.text)
 	}
 }
 
-// What keeps a run from beginning is a plain answer, not a stream.
+// An error before the execution starts is a problem, not a stream.
 func TestStreamThatCannotStartIsAProblem(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	for path, status := range map[string]int{"/sandbox/nobody/execute": 404, "/sandbox/" + id + "/execute": 413} {
 		a := c.do(t, "POST", path, map[string]any{"code": strings.Repeat("#", 100_001)}, "Accept", "text/event-stream")
 		wantProblem(t, a, status, map[int]string{404: "not-found", 413: "too-large"}[status])
 	}
-	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "import time\nprint('on')\ntime.sleep(30)"})
+	s := c.stream(t, "POST", "/sandbox/"+id+"/execute",
+		map[string]any{"code": "import time\nprint('on')\ntime.sleep(30)"})
 	list := s.until("stdout")
-	wantProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`, "Accept", "text/event-stream"), http.StatusConflict, "busy")
+	wantProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`, "Accept", "text/event-stream"),
+		http.StatusConflict, "busy")
 	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
 	s.until("done")
 }
 
-// More than max_output_size is not streamed; the end has head and tail.
+// Output beyond max_output_size is not streamed; the whole execution has its head and tail.
 func TestStreamedOutputIsBounded(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
-	s := c.stream(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "for n in range(40000): print('é', n)\nprint('the end')", "config": map[string]any{"max_output_size": 20001}})
+	s := c.stream(t, "POST", "/sandbox/agent/quick-execute",
+		map[string]any{"code": "for n in range(40000): print('é', n)\nprint('the end')",
+			"config": map[string]any{"max_output_size": 20001}})
 	list := s.all()
 	checkEventIDs(t, list, 0)
 	done := list[len(list)-1].data
 	text := joinText(list, "stdout")
-	if len(text) > 20001 || len(text) < 19990 || !strings.HasPrefix(text, "é 0\né 1\n") || strings.Contains(text, "\uFFFD") {
-		t.Errorf("%d bytes: %.20q", len(text), text)
+	if len(text) > 20001 || len(text) < 19990 || !strings.HasPrefix(text, "é 0\né 1\n") ||
+		strings.Contains(text, "\uFFFD") {
+		t.Errorf("got %d bytes: %.20q; want 20001 at most, without half a character", len(text), text)
 	}
 	cuts := 0
 	for _, e := range list {
@@ -198,49 +218,58 @@ func TestStreamedOutputIsBounded(t *testing.T) {
 		}
 	}
 	if kept := fmt.Sprint(done["stdout"]); cuts != 1 || !strings.HasSuffix(kept, "the end\n") {
-		t.Errorf("%d cuts; the end has %q", cuts, kept[len(kept)-20:])
+		t.Errorf("got %d truncated events and the final output's end %q, want 1 and its tail", cuts,
+			kept[len(kept)-20:])
 	}
 }
 
 func TestPreferRespondAsync(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	path := "/sandbox/" + id + "/execute"
 	slow := map[string]any{"code": "import time\nprint('on')\ntime.sleep(1)\n'slept'"}
 	a := c.do(t, "POST", path, slow, "Prefer", "respond-async")
 	location := a.header.Get("Location")
-	if a.status != http.StatusAccepted || location == "" || a.get("location") != location || a.get("status") != "running" || a.header.Get("Preference-Applied") != "respond-async" {
-		t.Fatalf("HTTP %d, %v, %s", a.status, a.header, a.text)
+	if a.status != http.StatusAccepted || location == "" || a.get("location") != location ||
+		a.get("status") != "running" || a.header.Get("Preference-Applied") != "respond-async" {
+		t.Fatalf("got HTTP %d, %v, %s; want 202 with Location", a.status, a.header, a.text)
 	}
 	if now := c.ok(t, "GET", location, nil); now.get("status") != "running" {
-		t.Errorf("polled: %s", now.text)
+		t.Errorf("polled: got %s, want it running", now.text)
 	}
-	if list := c.stream(t, "GET", location, nil).all(); list[len(list)-1].data["result"] != "slept" || joinText(list, "stdout") != "on\n" {
-		t.Errorf("streamed: %v", list)
+	if list := c.stream(t, "GET", location, nil).all(); list[len(list)-1].data["result"] != "slept" ||
+		joinText(list, "stdout") != "on\n" {
+		t.Errorf("streamed: got %v, want the output and the result", list)
 	}
-	if end := c.ok(t, "GET", location+"?wait=20", nil); end.get("status") != "completed" || end.get("result") != "slept" {
-		t.Errorf("waited: %s", end.text)
+	if end := c.ok(t, "GET", location+"?wait=20", nil); end.get("status") != "completed" ||
+		end.get("result") != "slept" {
+		t.Errorf("waited: got %s, want it completed", end.text)
 	}
 	a = c.do(t, "POST", "/sandbox/agent/quick-execute", slow, "Prefer", "respond-async, wait=0")
-	if end := c.ok(t, "GET", a.header.Get("Location")+"?wait=20", nil); a.status != http.StatusAccepted || end.get("result") != "slept" {
-		t.Errorf("HTTP %d, waited: %s", a.status, end.text)
+	if end := c.ok(t, "GET", a.header.Get("Location")+"?wait=20", nil); a.status != http.StatusAccepted ||
+		end.get("result") != "slept" {
+		t.Errorf("got HTTP %d and %s, want 202 and the result", a.status, end.text)
 	}
-	// With wait it answers as soon as it has ended, if that is soon.
-	if a := c.do(t, "POST", path, `{"code":"6*7"}`, "Prefer", "respond-async, wait=20"); a.status != http.StatusOK || a.get("result") != 42.0 {
-		t.Errorf("HTTP %d: %s", a.status, a.text)
+	// With wait, the response comes as soon as the execution has ended.
+	if a := c.do(t, "POST", path, `{"code":"6*7"}`, "Prefer", "respond-async, wait=20"); a.status != http.StatusOK ||
+		a.get("result") != 42.0 {
+		t.Errorf("got HTTP %d, want 200 with the result: %s", a.status, a.text)
 	}
-	// A caller that has gone leaves the run alone.
+	// A client that disconnects from a stream does not end the execution.
 	s := c.stream(t, "POST", path, slow)
 	first := s.until("stdout")[0]
 	s.close()
-	if end := c.ok(t, "GET", "/executions/"+fmt.Sprint(first.data["execution_id"])+"?wait=20", nil); end.get("result") != "slept" {
-		t.Errorf("after its caller has gone: %s", end.text)
+	if end := c.ok(t, "GET", "/executions/"+fmt.Sprint(first.data["execution_id"])+"?wait=20",
+		nil); end.get("result") != "slept" {
+		t.Errorf("after the client disconnected: got %s, want the result", end.text)
 	}
 	wantProblem(t, c.do(t, "GET", location+"?wait=9999", nil), 422, "invalid-input", "wait")
 }
 
-// Progress bars redraw their line: the carriage returns come through, as they happen.
+// Progress bars redraw their line with carriage returns, which are streamed as they are written.
 func TestProgressBarsKeepCarriageReturns(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	s := c.stream(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": `import time
 from tqdm import tqdm
@@ -257,54 +286,62 @@ for n in tqdm(range(8), desc='work', mininterval=0):
 	}
 	text := joinText(list, "stderr")
 	done := list[len(list)-1].data
-	if done["result"] != "worked" || pieces < 4 || strings.Count(text, "\rwork: ") < 8 || !strings.Contains(text, "8/8") || done["stderr"] != text {
-		t.Errorf("%d pieces: %q; %v", pieces, text, done["error"])
+	if done["result"] != "worked" || pieces < 4 || strings.Count(text, "\rwork: ") < 8 ||
+		!strings.Contains(text, "8/8") || done["stderr"] != text {
+		t.Errorf("got %d events with %q (%v), want at least 4 with each redraw", pieces, text, done["error"])
 	}
 }
 
-// One that does not read holds nothing up but itself. When it is cut off for that, it
-// goes on where it was.
+// A slow reader holds up nothing. If it is cut off, it resumes where it was.
 func TestSlowStreamReaderHoldsNothingUp(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
-	s := c.stream(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "for n in range(300000): print('x' * 50)\n'printed'", "config": map[string]any{"max_output_size": 16 << 20}})
+	s := c.stream(t, "POST", "/sandbox/agent/quick-execute",
+		map[string]any{"code": "for n in range(300000): print('x' * 50)\n'printed'",
+			"config": map[string]any{"max_output_size": 16 << 20}})
 	location := s.resp.Header.Get("Location")
 	if end := c.ok(t, "GET", location+"?wait=50", nil); end.get("result") != "printed" {
-		t.Errorf("%s: %v", end.get("status"), end.get("error"))
+		t.Errorf("got the status %s with %v, want the result", end.get("status"), end.get("error"))
 	}
 	list := s.all()
 	for len(list) > 0 && list[len(list)-1].name != "done" {
-		list = append(list, c.stream(t, "GET", location, nil, "Last-Event-ID", strconv.FormatInt(list[len(list)-1].id, 10)).all()...)
+		list = append(list, c.stream(t, "GET", location, nil, "Last-Event-ID", strconv.FormatInt(list[len(list)-1].id,
+			10)).all()...)
 	}
 	checkEventIDs(t, list, 0)
 	if joinText(list, "stdout") != strings.Repeat(strings.Repeat("x", 50)+"\n", 300000) {
-		t.Errorf("%d events, %d bytes", len(list), len(joinText(list, "stdout")))
+		t.Errorf("got %d events with %d bytes, want the whole output", len(list), len(joinText(list, "stdout")))
 	}
 }
 
-// Rich outputs come as they are shown, and what was shown stays of a run that is ended.
+// Rich outputs are streamed when they are shown, and a cancelled execution keeps them.
 func TestRichOutputsAreStreamedAndKept(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
-	s := c.stream(t, "POST", "/sandbox/"+c.create(t, nil)+"/execute", map[string]any{"code": "import time\nimport pandas as pd\nimport matplotlib.pyplot as plt\ndisplay(pd.DataFrame({'n': [1, 2]}))\nplt.plot([1, 2])\nplt.title('Both')\nplt.show()\nwhile True: time.sleep(0.1)"})
+	s := c.stream(t, "POST", "/sandbox/"+c.create(t, nil)+"/execute",
+		map[string]any{"code": "import time\nimport pandas as pd\nimport matplotlib.pyplot as plt\ndisplay(pd.DataFrame({'n': [1, 2]}))\nplt.plot([1, 2])\nplt.title('Both')\nplt.show()\nwhile True: time.sleep(0.1)"})
 	list := append(s.until("output"), s.until("output")...)
 	table, figure := list[len(list)-2].data, list[len(list)-1].data
-	if !strings.HasPrefix(fmt.Sprint(table["summary"]), "table of 2 rows and 1 columns: n int64") || !strings.Contains(string(mustJSON(t, table["data"])), `"application/vnd.dataresource+json":{"data":`) {
-		t.Errorf("the table: %v", table)
+	if !strings.HasPrefix(fmt.Sprint(table["summary"]), "table of 2 rows and 1 columns: n int64") ||
+		!strings.Contains(string(mustJSON(t, table["data"])), `"application/vnd.dataresource+json":{"data":`) {
+		t.Errorf("the table: got %v", table)
 	}
-	if figure["summary"] != "figure: 'Both': 1 line" || !strings.Contains(string(mustJSON(t, figure["data"])), `"image/png":"iVBOR`) {
-		t.Errorf("the figure: %v", figure["summary"])
+	if figure["summary"] != "figure: 'Both': 1 line" ||
+		!strings.Contains(string(mustJSON(t, figure["data"])), `"image/png":"iVBOR`) {
+		t.Errorf("the figure: got %v", figure["summary"])
 	}
 	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
 	rest := s.all()
 	done := rest[len(rest)-1].data
 	if outputs, _ := done["outputs"].([]any); done["status"] != "cancelled" || len(outputs) != 2 {
-		t.Errorf("the end: %v with %d outputs", done["status"], len(outputs))
+		t.Errorf("got the status %v with %d outputs, want cancelled with 2", done["status"], len(outputs))
 	}
 }
 
-// What is too large for an execution is by reference in the stream, too: the very
-// artifact that the end has, and it can be read while the run goes on. Whoever comes
-// back after any event has the same from there.
+// A large output is a reference in the stream, too: to the artifact that the execution has at its end. The artifact can be
+// read while the execution runs, and a client may resume after any event.
 func TestLargeOutputsAreReferencesInStream(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": `
@@ -332,23 +369,26 @@ while True: time.sleep(0.01)`})
 	var shown []serverEvent
 	for _, event := range list {
 		if size := len(mustJSON(t, event.data)); size > 16<<10 {
-			t.Errorf("the event %s has %d bytes", event.name, size)
+			t.Errorf("the event %s has %d bytes, want a reference", event.name, size)
 		}
 		if event.name == "output" {
 			shown = append(shown, event)
 		}
 	}
 	if len(references(shown[0])) != 0 || shown[0].data["data"].(map[string]any)["text/html"] != "<p>éééééééééé" {
-		t.Errorf("the small one: %v", shown[0].data)
+		t.Errorf("the small page: got %v, want it in the event", shown[0].data)
 	}
-	for kind, want := range map[string]string{"image/png": "\x89PNG", "text/html": "<p>" + strings.Repeat("é", 300_000), "text/latex": strings.Repeat("x", 300_000)} {
+	for kind, want := range map[string]string{"image/png": "\x89PNG", "text/html": "<p>" + strings.Repeat("é", 300_000),
+		"text/latex": strings.Repeat("x", 300_000)} {
 		event := shown[1]
 		if kind != "image/png" {
 			event = shown[2]
 		}
 		a, _ := references(event)[kind].(map[string]any)
-		if got := c.do(t, "GET", fmt.Sprint(a["url"]), nil); !strings.HasPrefix(string(got.text), want) || float64(len(got.text)) != a["size"] || !strings.HasPrefix(got.header.Get("Content-Type"), kind) {
-			t.Errorf("%s, while it runs: HTTP %d, %d bytes, %v", kind, got.status, len(got.text), got.header)
+		if got := c.do(t, "GET", fmt.Sprint(a["url"]), nil); !strings.HasPrefix(string(got.text), want) ||
+			float64(len(got.text)) != a["size"] || !strings.HasPrefix(got.header.Get("Content-Type"), kind) {
+			t.Errorf("%s, while the execution runs: got HTTP %d, %d bytes, %v", kind, got.status, len(got.text),
+				got.header)
 		}
 	}
 	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
@@ -357,16 +397,16 @@ while True: time.sleep(0.01)`})
 	done := list[len(list)-1].data
 	for n, out := range done["outputs"].([]any) {
 		if !reflect.DeepEqual(out, any(shown[n].data)) {
-			t.Errorf("output %d is another at the end: %.300s", n, compactJSON(out))
+			t.Errorf("output %d differs at the end: %.300s", n, compactJSON(out))
 		}
 	}
 	if artifacts, _ := done["artifacts"].([]any); len(artifacts) != 3 || done["status"] != "cancelled" {
-		t.Errorf("%v with %d artifacts", done["status"], len(artifacts))
+		t.Errorf("got the status %v with %d artifacts, want cancelled with 3", done["status"], len(artifacts))
 	}
 	for after := range list[:len(list)-1] {
 		again := c.stream(t, "GET", s.resp.Header.Get("Location"), nil, "Last-Event-ID", strconv.Itoa(after)).all()
 		if checkEventIDs(t, again, int64(after)); !reflect.DeepEqual(again, list[after:]) {
-			t.Errorf("after %d came %d events, not %d", after, len(again), len(list)-after)
+			t.Errorf("after event %d: got %d events, want %d", after, len(again), len(list)-after)
 		}
 	}
 }

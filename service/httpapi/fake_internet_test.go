@@ -14,23 +14,23 @@ import (
 	"sync"
 )
 
-// fakeInternet is what sandboxes with a network can ask for: a plain and a TLS server on
-// this machine, and names. Public addresses lead to the servers, by their port; all
-// other addresses are what they are.
+// fakeInternet is what sandboxes with a network can reach: a plain and a TLS server on this machine, and host names.
+// Public addresses lead to the servers, by their port; all other addresses stay as they are.
 type fakeInternet struct {
 	plainServer, tlsServer *httptest.Server
-	holding                chan struct{} // one for each request that is held
-	released               chan struct{} // and for each of these whose client went away
+	holding                chan struct{} // a value for each request that is held
+	released               chan struct{} // a value for each held request whose client left
 
 	mu      sync.Mutex
-	answers map[string][]string // of each lookup of a name; the last one stays
+	answers map[string][]string // of the lookups of a name, in order; the last one stays
 	dialled []string
 }
 
 var internet *fakeInternet
 
 func newFakeInternet() *fakeInternet {
-	o := &fakeInternet{holding: make(chan struct{}, 100), released: make(chan struct{}, 100), answers: map[string][]string{"data.example": {"44.1.1.1"}}}
+	o := &fakeInternet{holding: make(chan struct{}, 100), released: make(chan struct{}, 100),
+		answers: map[string][]string{"data.example": {"44.1.1.1"}}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/csv", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "a,b\n1,2\n3,4\n") })
 	mux.HandleFunc("/len", func(w http.ResponseWriter, r *http.Request) {
@@ -57,14 +57,14 @@ func (o *fakeInternet) close() {
 	o.tlsServer.Close()
 }
 
-// certificate writes the TLS server's, which vouches for itself.
+// certificate writes the self-signed certificate of the TLS server.
 func (o *fakeInternet) certificate(dir string) (string, error) {
 	path := filepath.Join(dir, "ca.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: o.tlsServer.Certificate().Raw})
 	return path, os.WriteFile(path, text, 0o644)
 }
 
-// setAddresses gives a name the addresses that its lookups answer, one after the other.
+// setAddresses sets the addresses that lookups of a name return, one after the other.
 func (o *fakeInternet) setAddresses(name string, addresses ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,7 +99,7 @@ func (o *fakeInternet) dial(ctx context.Context, to netip.AddrPort) (net.Conn, e
 	return d.DialContext(ctx, "tcp", at)
 }
 
-// wasDialled says whether an address was ever connected to.
+// wasDialled reports whether a connection to an address was opened.
 func (o *fakeInternet) wasDialled(address string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -30,7 +30,8 @@ type uploadedFiles struct {
 // routeFiles routes uploads and downloads with gin alone: huma would hold a whole upload in memory.
 func (a *api) routeFiles(r *routes) {
 	common := []int{http.StatusForbidden, http.StatusConflict, http.StatusGone}
-	route(a, r, r.describe("GET", "/sandbox/{id}/files", "listFiles", tagFiles, "List a sandbox's uploads", common...), a.listFiles)
+	route(a, r, r.describe("GET", "/sandbox/{id}/files", "listFiles", tagFiles, "List a sandbox's uploads", common...),
+		a.listFiles)
 
 	const folder, file = "/sandbox/{id}/files", "/sandbox/{id}/files/{path}"
 	describe := func(method, path, id, summary string, statuses ...int) huma.Operation {
@@ -43,7 +44,8 @@ func (a *api) routeFiles(r *routes) {
 	}
 	uploaded := &huma.Response{Description: "The files that were stored", Content: jsonContent[uploadedFiles](r)}
 
-	op := describe("POST", folder, "uploadFiles", "Upload files to /data: a form with any number of files, or one file as the body", bodyStatuses...)
+	op := describe("POST", folder, "uploadFiles",
+		"Upload files to /data: a form with any number of files, or one file as the body", bodyStatuses...)
 	op.Parameters = append(op.Parameters, stringParam("query", "path", "The file's path, if the body is not a form"))
 	op.RequestBody = &huma.RequestBody{Required: true, Content: binaryContent()}
 	op.RequestBody.Content["multipart/form-data"] = &huma.MediaType{Schema: &huma.Schema{
@@ -92,7 +94,8 @@ func (a *api) uploadFiles(g *gin.Context) {
 			name = g.Query("path")
 		}
 		files = make([]sandbox.File, 1)
-		files[0], err = a.service.Upload(g.Request.Context(), callerFrom(g.Request.Context()), g.Param("id"), name, g.Request.Body)
+		files[0], err = a.service.Upload(g.Request.Context(), callerFrom(g.Request.Context()), g.Param("id"), name,
+			g.Request.Body)
 	}
 	if err != nil {
 		drainBody(g)
@@ -108,7 +111,8 @@ func (a *api) uploadForm(g *gin.Context, boundary string) ([]sandbox.File, error
 		part, err := form.NextRawPart()
 		if err == io.EOF { //nolint:errorlint // a wrapped EOF is a form that ends too soon
 			if len(files) == 0 {
-				return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "files", Detail: "the form has no file; send each file as a part with a filename"}
+				return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "files",
+					Detail: "the form has no file; send each file as a part with a filename"}
 			}
 			return files, nil
 		}

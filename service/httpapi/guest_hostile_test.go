@@ -8,8 +8,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// What a program sends faster than Python could, it sends at the cost of others.
+// A guest that sends frames faster than Python can is killed.
 func TestFloodOfFramesKillsTheGuest(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
 	id := c.create(t, map[string]any{"profile": "unrestricted", "max_execution_time": 20})
 	a := c.run(t, id, `
@@ -19,18 +20,19 @@ while True:
     os.write(3, note * 17_000)
 `)
 	if a.get("status") != "killed" || a.get("usage.ended_by") != "protocol" {
-		t.Errorf("%.500s", a.text)
+		t.Errorf("got %.500s, want it killed for a protocol violation", a.text)
 	}
 	if cpu, _ := a.get("usage.cpu_ms").(float64); cpu > 5000 {
-		t.Errorf("it took %v ms", cpu)
+		t.Errorf("got %v ms of CPU time, want at most 5000", cpu)
 	}
 	if a := c.run(t, id, "for n in range(30_000):\n    debug(n)\n'well'"); a.get("result") != "well" {
-		t.Errorf("an honest program: %.500s", a.text)
+		t.Errorf("an honest program: got %.500s", a.text)
 	}
 }
 
-// A stop that is forged holds the clock no longer than the program stands.
+// A forged stop does not stop the clock for longer than the guest is paused.
 func TestForgedStopsDoNotExtendTheTimeLimit(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
 	id := c.create(t, map[string]any{"profile": "unrestricted", "max_execution_time": 1})
 	opened := c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions?wait=0", map[string]any{"code": `
@@ -45,12 +47,13 @@ while True:
 `})
 	kept := c.ok(t, "GET", "/executions/"+opened.get("execution_id").(string)+"?wait=30", nil)
 	if kept.get("status") != "timeout" && kept.get("status") != "killed" {
-		t.Errorf("%.500s", kept.text)
+		t.Errorf("got %.500s, want timeout or killed", kept.text)
 	}
 }
 
-// The share of CPU that an expression had to end is not the program's.
+// The larger CPU share that evaluate gets does not stay with the program.
 func TestCPUShareHoldsAfterEvaluate(t *testing.T) {
+	t.Parallel()
 	d, _ := newUser(t, sandbox.RoleDeveloper).openDebugSession(t, map[string]any{"code": `
 import time
 began, used = time.time(), time.process_time()
@@ -63,12 +66,13 @@ print(time.process_time() - used)
 	kept := d.ok(t, "GET", "/executions/"+d.execution+"?wait=30", nil)
 	var used float64
 	if err := json.Unmarshal([]byte(kept.get("stdout").(string)), &used); err != nil || used > 1.5 {
-		t.Errorf("%v s of CPU of three, with a share of 10 %% (%v)", used, err)
+		t.Errorf("got %v s of CPU time in 3 s with a share of 10 %% (%v), want at most 1.5", used, err)
 	}
 }
 
 // A file that is mostly holes costs its maker nothing, and is not kept.
 func TestSparseArtifactIsNotKept(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	a := c.run(t, c.create(t, nil), `
 with open("/session/artifacts/hollow", "wb") as f:
@@ -79,13 +83,15 @@ with open("/session/artifacts/part", "wb") as f:
     f.write(b"x" * (1 << 20))
     f.truncate(3 << 20)
 `)
-	if a.get("truncated.artifacts") != 1.0 || !strings.Contains(string(a.text), `"path":"full"`) || !strings.Contains(string(a.text), `"path":"part"`) {
-		t.Errorf("%.1000s", a.text)
+	if a.get("truncated.artifacts") != 1.0 || !strings.Contains(string(a.text), `"path":"full"`) ||
+		!strings.Contains(string(a.text), `"path":"part"`) {
+		t.Errorf("got %.1000s, want full and part, and one file truncated", a.text)
 	}
 }
 
-// However many statements a run has, the text of each is in history.
+// History has the text of every statement, up to the limit on different statements.
 func TestEveryStatementKeepsItsText(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	a := c.run(t, c.create(t, map[string]any{"max_execution_time": 60}), `
 for n in range(1100):
@@ -98,14 +104,16 @@ except DatabaseError as e:
     told = e.reason, n
 told`)
 	queries, _ := a.get("queries").([]any)
-	if len(queries) != 2000 || !strings.Contains(string(a.text), "SELECT 'another'") || a.get("truncated.queries") != 101.0 || !strings.Contains(string(a.text), `"result":["too-many-statements",999]`) {
-		t.Errorf("%d kept, %v left out, %v", len(queries), a.get("truncated.queries"), a.get("result"))
+	if len(queries) != 2000 || !strings.Contains(string(a.text), "SELECT 'another'") ||
+		a.get("truncated.queries") != 101.0 ||
+		!strings.Contains(string(a.text), `"result":["too-many-statements",999]`) {
+		t.Errorf("got %d statements, %v truncated and %v", len(queries), a.get("truncated.queries"), a.get("result"))
 	}
 }
 
-// An error may have a value of any size in it, and parameters may nest as deep as a program
-// makes them up: the record of either stays small, and can be read.
+// An error may contain a value of any size, and parameters may nest to any depth: the record stays small and readable.
 func TestLargeStatementRecordsAreCut(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
 	id := c.create(t, map[string]any{"profile": "unrestricted"})
 	a := c.run(t, id, `
@@ -119,25 +127,26 @@ deep = b'{"what":"query","sql":"SELECT 1","params":{"x":' + b"[" * 9990 + b"]" *
 os.write(3, struct.pack(">IB", len(deep), ord("A")) + deep)
 `)
 	if len(a.text) > 1<<20 {
-		t.Errorf("the answer has %d bytes", len(a.text))
+		t.Errorf("got a response of %d bytes, want at most 1 MiB", len(a.text))
 	}
 	kept := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
 	var e struct{ Queries []sandbox.Query }
 	if err := json.Unmarshal([]byte(kept.text), &e); err != nil || len(e.Queries) < 4 {
-		t.Fatalf("%d statements, %v: %.2000s", len(e.Queries), err, kept.text)
+		t.Fatalf("got %d statements (%v), want at least 4: %.2000s", len(e.Queries), err, kept.text)
 	}
 	for n, q := range e.Queries[:3] {
 		if q.Status != "failed" || len(q.Error) > 70_000 || !strings.Contains(q.Error, "more characters were cut") {
-			t.Errorf("%d: %s, %d bytes of error", n, q.Status, len(q.Error))
+			t.Errorf("statement %d: got %s with an error of %d bytes, want a cut error", n, q.Status, len(q.Error))
 		}
 	}
 	if q := e.Queries[3]; q.Status != "refused" || q.Reason != "invalid-parameter" || q.Parameters != nil {
-		t.Errorf("%.300v", q)
+		t.Errorf("got %.300v, want it refused for its parameter", q)
 	}
 }
 
-// The errors of statements count towards what a run may have of them.
+// The errors of statements count towards the limit on statement records.
 func TestStatementErrorsCountTowardsTheLimit(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	a := c.run(t, c.create(t, map[string]any{"max_execution_time": 60}), `
 for n in range(1000):
@@ -148,11 +157,11 @@ for n in range(1000):
             break
 n`)
 	if n, _ := a.get("result").(float64); n < 400 || n > 600 { // 16 MiB of 32 KiB each
-		t.Errorf("%v statements: %.300s", a.get("result"), a.text)
+		t.Errorf("got %v statements, want 400 to 600: %.300s", a.get("result"), a.text)
 	}
 }
 
-// How long a statement took is without the time that the code leaves its rows lying.
+// The duration of a statement excludes the time in which the guest does not read its rows. Not parallel: it measures time.
 func TestStatementDurationExcludesItsReader(t *testing.T) {
 	c := newUser(t, sandbox.RoleAdmin)
 	a := c.run(t, c.create(t, map[string]any{"profile": "unrestricted"}), `
@@ -164,7 +173,8 @@ while select.select([3], [], [], 0.5)[0]:
     os.read(3, 1 << 20)`)
 	kept := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
 	var e struct{ Queries []sandbox.Query }
-	if err := json.Unmarshal([]byte(kept.text), &e); err != nil || len(e.Queries) != 1 || e.Queries[0].Rows != 1000 || e.Queries[0].DurationMS > 1500 {
-		t.Errorf("%v, %.1000s", err, kept.text)
+	if err := json.Unmarshal([]byte(kept.text), &e); err != nil || len(e.Queries) != 1 || e.Queries[0].Rows != 1000 ||
+		e.Queries[0].DurationMS > 1500 {
+		t.Errorf("got %v and %.1000s, want one statement of at most 1500 ms", err, kept.text)
 	}
 }

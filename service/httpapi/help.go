@@ -13,7 +13,7 @@ type helpFunctions struct {
 	Functions map[string][]service.Helper `json:"functions"`
 	Modules   moduleRules                 `json:"modules"`
 	Limits    policy.Policy               `json:"limits"`
-	Isolation sandbox.Isolation           `json:"isolation" doc:"The isolation level, and the mechanism that enforces each limit"`
+	Isolation sandbox.Isolation           `json:"isolation" doc:"The level, and what enforces each limit"`
 }
 
 type moduleRules struct {
@@ -34,8 +34,10 @@ var usageNotes = []string{
 	"Variables, functions and imports stay from one execution to the next in one sandbox.",
 	"The value of the last expression is the result; __result__ = ... overrides it.",
 	"db_query only reads. Pass values as :name parameters.",
-	"Files in the working folder (/session with full isolation) stay while the sandbox lives; open('name') uses that folder.",
-	"Uploads are in /data and read-only. Files that an execution leaves in the folder artifacts of the working folder are kept, each with a URL.",
+	"Files in the working folder (/session with full isolation) stay while the sandbox lives. " +
+		"open('name') uses that folder.",
+	"Uploads are in /data and read-only. " +
+		"Files that an execution leaves in the folder artifacts of the working folder are kept, each with a URL.",
 }
 
 type templateInput struct {
@@ -56,7 +58,8 @@ type processorTemplate struct {
 var templateInstructions = []string{
 	"Execute it as it is, or put your own return at the line \"# Add your transformation logic here\".",
 	"Pass {\"data\": ...} as the execution's context to process your own data.",
-	"If code defines a processor and creates no instance, its process method is called with that data and returns the result.",
+	"If code defines a processor and creates no instance, its process method is called with that data. " +
+		"The result is what process returns.",
 }
 
 func (a *api) routeHelp(r *routes) {
@@ -79,7 +82,9 @@ func (a *api) getHelpExamples(ctx context.Context, caller sandbox.Key, in *InSan
 	return &helpExamples{service.Examples(), usageNotes}, err
 }
 
-func (a *api) createProcessorTemplate(ctx context.Context, caller sandbox.Key, in *templateInput) (*processorTemplate, error) {
+func (a *api) createProcessorTemplate(
+	ctx context.Context, caller sandbox.Key, in *templateInput,
+) (*processorTemplate, error) {
 	kind := ""
 	if in.Body != nil {
 		kind = in.Body.Type

@@ -48,10 +48,12 @@ func (a *api) routeInspect(r *routes) {
 	busy := []int{http.StatusConflict, http.StatusGone}
 	route(a, r, r.describe("POST", "/sandbox/{id}/check", "checkCode", tagSandboxes,
 		"Check code against Python's syntax and the sandbox's policy, without running it", busy...), a.checkCode)
-	route(a, r, r.describe("POST", "/sandbox/{id}/complete", "completeCode", tagSandboxes, "Complete code at a cursor", busy...), a.completeCode)
+	route(a, r, r.describe("POST", "/sandbox/{id}/complete", "completeCode", tagSandboxes, "Complete code at a cursor",
+		busy...), a.completeCode)
 	route(a, r, r.describe("GET", "/sandbox/{id}/variables", "getVariables", tagSandboxes,
 		"Get the variables of a sandbox, without running the user's code", busy...), a.getVariables)
-	route(a, r, r.describe("POST", "/sandbox/highlight", "highlightCode", tagSandboxes, "Highlight code as HTML"), a.highlightCode)
+	route(a, r, r.describe("POST", "/sandbox/highlight", "highlightCode", tagSandboxes, "Highlight code as HTML"),
+		a.highlightCode)
 }
 
 func (a *api) checkCode(ctx context.Context, caller sandbox.Key, in *codeInput) (*checkedCode, error) {

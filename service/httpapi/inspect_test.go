@@ -10,7 +10,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// completions are the texts of the matches at the | in code.
+// completions returns the matches at the | in code.
 func (c client) completions(t testing.TB, id, code string) (texts []string, a answer) {
 	t.Helper()
 	before, after, marked := strings.Cut(code, "|")
@@ -27,6 +27,7 @@ func (c client) completions(t testing.TB, id, code string) (texts []string, a an
 }
 
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	c.run(t, id, `import pandas as pd, json
@@ -75,76 +76,93 @@ naïve = 1`)
 		"import os, subpro|":                    "",
 	} {
 		got, a := c.completions(t, id, code)
-		if strings.Join(got, " ") != want && !(want != "" && len(got) >= 1 && strings.HasPrefix(strings.Join(got, " "), want+" ")) {
-			t.Errorf("%q: %q, not %q: %s", code, got, want, a.text)
+		if strings.Join(got, " ") != want && !(want != "" && len(got) >= 1 &&
+			strings.HasPrefix(strings.Join(got, " "), want+" ")) {
+			t.Errorf("%q: got %q, want %q: %s", code, got, want, a.text)
 		}
 	}
 	if _, a := c.completions(t, id, "é = json.du|mp()"); a.get("cursor_start") != 9.0 || a.get("cursor_end") != 11.0 {
-		t.Errorf("the place: %s", a.text)
+		t.Errorf("got %s, want cursor_start 9 and cursor_end 11", a.text)
 	}
-	// What only the text tells is read by jedi, which knows what ran before.
-	for code, want := range map[string]string{"def f():\n    for value in ['a']:\n        value.capit|": "capitalize", "for each in [Shop()]:\n    each.op|": "open_hours"} {
+}
+
+// jedi completes what only the text shows, and knows the code that ran before. Not parallel: it has eight seconds.
+func TestCompletionByJedi(t *testing.T) {
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	c.run(t, id, "class Shop:\n    open_hours = 9\n    def __getattr__(self, name): raise SystemExit\nshop = Shop()")
+	for code, want := range map[string]string{"def f():\n    for value in ['a']:\n        value.capit|": "capitalize",
+		"for each in [Shop()]:\n    each.op|": "open_hours"} {
 		if got, a := c.completions(t, id, code); !slices.Contains(got, want) {
-			t.Errorf("by the text alone: %q: %s", code, a.text)
+			t.Errorf("by jedi: %q: got %s", code, a.text)
 		}
 	}
-	if a := c.run(t, id, "[shop.shelf, naïve]"); a.get("status") != "completed" {
-		t.Errorf("the session after that: %s", a.text)
+	if a := c.run(t, id, "shop.open_hours"); a.get("result") != 9.0 {
+		t.Errorf("the next execution: got %s", a.text)
 	}
 }
 
 func TestCheckRunsNoCode(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	check := func(code string) answer {
 		return c.ok(t, "POST", "/sandbox/"+id+"/check", map[string]any{"code": code})
 	}
-	for _, code := range []string{"", "x = 1\nraise SystemExit", "await db_query('SELECT 1')", "def f():\n    return eval_it"} {
+	for _, code := range []string{"", "x = 1\nraise SystemExit", "await db_query('SELECT 1')",
+		"def f():\n    return eval_it"} {
 		if a := check(code); a.get("ok") != true || a.get("problems") == nil {
-			t.Errorf("%q: %s", code, a.text)
+			t.Errorf("%q: got %s, want ok", code, a.text)
 		}
 	}
 	a := check("import os\nprint(1)\neval('1')\nimport json, socket\n")
 	problems, _ := a.get("problems").([]any)
 	if len(problems) != 3 || a.get("ok") != false {
-		t.Fatalf("%s", a.text)
+		t.Fatalf("got %s, want three problems", a.text)
 	}
 	for n, line := range []float64{1, 3, 4} {
 		if p := problems[n].(map[string]any); p["line"] != line || p["kind"] != "policy" || p["hint"] == "" {
-			t.Errorf("problem %d: %v", n, p)
+			t.Errorf("problem %d: got %v", n, p)
 		}
 	}
-	for code, place := range map[string][2]float64{"x = 1\ny = (1,\n": {2, 5}, "return 1": {1, 1}, "def f():\n  x = 1\n  nonlocal x": {3, 3}, "a\x00b": {1, 1}} {
+	for code, place := range map[string][2]float64{"x = 1\ny = (1,\n": {2, 5}, "return 1": {1, 1},
+		"def f():\n  x = 1\n  nonlocal x": {3, 3}, "a\x00b": {1, 1}} {
 		a := check(code)
 		p, _ := a.get("problems").([]any)
 		if len(p) != 1 || p[0].(map[string]any)["kind"] != "syntax" || p[0].(map[string]any)["line"] != place[0] {
-			t.Errorf("%q: %s", code, a.text)
+			t.Errorf("%q: got %s, want one syntax error", code, a.text)
 		}
 	}
 	if a := check(strings.Repeat("(", 50_000)); a.get("ok") != false {
-		t.Errorf("too deep: %s", a.text)
+		t.Errorf("deeply nested code: got %s, want a problem", a.text)
 	}
-	// What the user has named so is the user's own.
+	// A name that the user has redefined is allowed.
 	c.run(t, id, "def compile(x): return x")
 	if a := check("compile(1)"); a.get("ok") != true {
-		t.Errorf("the user's own: %s", a.text)
+		t.Errorf("a name that the user redefined: got %s, want ok", a.text)
 	}
-	wantProblem(t, c.do(t, "POST", "/sandbox/"+id+"/check", map[string]any{"code": strings.Repeat("#", 100_001)}), http.StatusRequestEntityTooLarge, "too-large")
+	wantProblem(t, c.do(t, "POST", "/sandbox/"+id+"/check", map[string]any{"code": strings.Repeat("#", 100_001)}),
+		http.StatusRequestEntityTooLarge, "too-large")
 	if past := c.ok(t, "GET", "/sandbox/"+id+"/history", nil); past.get("total_executions") != 1.0 {
-		t.Errorf("history: %s", past.text)
+		t.Errorf("history: got %s, want one execution", past.text)
 	}
 }
 
 func TestVariablesAreShownWithoutRunningCode(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	c.run(t, id, "import numpy as np\nx = 41\ngrid = np.zeros((3, 4))\nclass Loud:\n    def __repr__(self): raise SystemExit\nloud = Loud()")
+	c.run(t, id,
+		"import numpy as np\nx = 41\ngrid = np.zeros((3, 4))\nclass Loud:\n    def __repr__(self): raise SystemExit\nloud = Loud()")
 	a := c.ok(t, "GET", "/sandbox/"+id+"/variables", nil)
-	if a.get("variables.x.repr") != "41" || a.get("variables.grid.type") != "numpy.ndarray" || string(mustJSON(t, a.get("variables.grid.shape"))) != "[3,4]" || a.get("variables.loud.repr") != "<Loud>" || a.get("total") != 4.0 {
-		t.Errorf("%s", a.text)
+	if a.get("variables.x.repr") != "41" || a.get("variables.grid.type") != "numpy.ndarray" ||
+		string(mustJSON(t, a.get("variables.grid.shape"))) != "[3,4]" || a.get("variables.loud.repr") != "<Loud>" ||
+		a.get("total") != 4.0 {
+		t.Errorf("got %s, want the four variables", a.text)
 	}
-	// While something runs, there is nothing to look at.
-	s := c.stream(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "import time\nprint('on')\nwhile True: time.sleep(0.1)"})
+	// While code runs, nothing can be inspected.
+	s := c.stream(t, "POST", "/sandbox/"+id+"/execute",
+		map[string]any{"code": "import time\nprint('on')\nwhile True: time.sleep(0.1)"})
 	first := s.until("stdout")[0]
 	for _, path := range []string{"GET /variables", "POST /check", "POST /complete"} {
 		method, path, _ := strings.Cut(path, " ")
@@ -159,13 +177,15 @@ func TestVariablesAreShownWithoutRunningCode(t *testing.T) {
 }
 
 func TestHighlight(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	a := c.ok(t, "POST", "/sandbox/highlight", map[string]any{"code": "def f(x):\n    return '<b>' + x  # done"})
 	html, _ := a.get("html").(string)
-	if !strings.HasPrefix(html, `<div class="highlight">`) || !strings.Contains(html, `<span class="k">def</span>`) || strings.Contains(html, "<b>") {
-		t.Errorf("%s", a.text)
+	if !strings.HasPrefix(html, `<div class="highlight">`) || !strings.Contains(html, `<span class="k">def</span>`) ||
+		strings.Contains(html, "<b>") {
+		t.Errorf("got %s, want highlighted HTML", a.text)
 	}
 	if css, _ := a.get("css").(string); !strings.Contains(css, ".highlight .k ") {
-		t.Errorf("%.300s", css)
+		t.Errorf("got %.300s, want a style sheet", css)
 	}
 }

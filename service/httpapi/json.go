@@ -25,9 +25,13 @@ func decodeStrict(raw []byte, v any) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &mismatch):
-		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: mismatch.Field, Detail: "a JSON " + mismatch.Value + " is of the wrong type; GET /openapi.json has the right one"}
+		detail := "a JSON " + mismatch.Value + " is of the wrong type; GET /openapi.json has the right one"
+		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: mismatch.Field, Detail: detail}
 	case strings.HasPrefix(err.Error(), unknown):
-		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: strings.Trim(strings.TrimPrefix(err.Error(), unknown), `"`), Detail: "this field does not exist; GET /openapi.json lists the fields"}
+		field := strings.Trim(strings.TrimPrefix(err.Error(), unknown), `"`)
+		return &sandbox.Error{
+			Fault: sandbox.FaultInvalid, Field: field, Detail: "this field does not exist; GET /openapi.json lists the fields",
+		}
 	}
 	return sandbox.Errorf(sandbox.FaultMalformed, "the body is not valid JSON: %s", err)
 }
@@ -84,7 +88,8 @@ func decode(text []byte, v any) error {
 	values := 0
 	for _, raw := range body {
 		if values += 1 + sandbox.JSONValueCount(raw); values > maxValues {
-			return fmt.Errorf("the body has more than %d values beside its context; pass data as context, or as a file", maxValues)
+			return fmt.Errorf("the body has more than %d values beside its context; pass data as context, or as a file",
+				maxValues)
 		}
 	}
 	toValidate, ok := v.(*any)

@@ -35,12 +35,14 @@ func (a *api) routeKeys(r *routes) {
 	route(a, r, r.describe("POST", "/keys", "createKey", tagKeys, "Create a key", http.StatusForbidden), a.createKey)
 	route(a, r, r.describe("GET", "/keys", "listKeys", tagKeys, "List the caller's keys, or all keys for an admin",
 		http.StatusForbidden), a.listKeys)
-	route(a, r, r.describe("DELETE", "/keys/{id}", "revokeKey", tagKeys, "Revoke a key", http.StatusForbidden), a.revokeKey)
+	route(a, r, r.describe("DELETE", "/keys/{id}", "revokeKey", tagKeys, "Revoke a key", http.StatusForbidden),
+		a.revokeKey)
 }
 
 func (a *api) createKey(ctx context.Context, caller sandbox.Key, in *createKeyInput) (*createdKey, error) {
 	b := in.Body
-	key, secret, err := a.service.CreateKey(ctx, caller, sandbox.Key{Name: b.Name, User: b.User, Role: b.Role, ExpiresAt: b.ExpiresAt, Limits: b.Limits})
+	key, secret, err := a.service.CreateKey(ctx, caller, sandbox.Key{Name: b.Name, User: b.User, Role: b.Role,
+		ExpiresAt: b.ExpiresAt, Limits: b.Limits})
 	return &createdKey{key, secret}, err
 }
 

@@ -9,10 +9,11 @@ import (
 	"glasshouse/sandbox"
 )
 
-// newLimitedUser makes a key with limits of its own.
+// newLimitedUser makes a key with its own limits.
 func newLimitedUser(t *testing.T, role sandbox.Role, limits map[string]any) client {
 	t.Helper()
-	a := admin.ok(t, "POST", "/keys", map[string]any{"name": "limited", "user_id": t.Name(), "role": role, "limits": limits})
+	a := admin.ok(t, "POST", "/keys", map[string]any{"name": "limited", "user_id": t.Name(), "role": role,
+		"limits": limits})
 	secret, _ := a.get("key").(string)
 	return client{secret: secret}
 }
@@ -21,14 +22,15 @@ func headerNumber(t *testing.T, a answer, header string) int {
 	t.Helper()
 	n, err := strconv.Atoi(a.header.Get(header))
 	if err != nil {
-		t.Errorf("%s is %q: %s", header, a.header.Get(header), a.text)
+		t.Errorf("header %s: got %q, want a number: %s", header, a.header.Get(header), a.text)
 	}
 	return n
 }
 
-// A key's requests are counted down in the headers, and then refused with a time to
-// wait; others go on, and keys that it makes share its limit.
+// The headers count a key's requests down; then it gets 429 with Retry-After. Other keys go on; keys that the key made
+// share its limit.
 func TestRequestRateIsLimited(t *testing.T) {
+	t.Parallel()
 	c := newLimitedUser(t, sandbox.RoleDeveloper, map[string]any{"requests_per_minute": 5})
 	more := client{}
 	for n := range 5 {
@@ -39,29 +41,34 @@ func TestRequestRateIsLimited(t *testing.T) {
 		} else {
 			a = c.ok(t, "GET", "/executions", nil)
 		}
-		if headerNumber(t, a, "RateLimit-Limit") != 5 || headerNumber(t, a, "RateLimit-Remaining") != 4-n || headerNumber(t, a, "RateLimit-Reset") < 1 || a.header.Get("RateLimit-Policy") != "5;w=60" {
-			t.Errorf("request %d: %v", n, a.header)
+		if headerNumber(t, a, "RateLimit-Limit") != 5 || headerNumber(t, a, "RateLimit-Remaining") != 4-n ||
+			headerNumber(t, a, "RateLimit-Reset") < 1 || a.header.Get("RateLimit-Policy") != "5;w=60" {
+			t.Errorf("request %d: got the headers %v", n, a.header)
 		}
 	}
 	for _, each := range []client{c, more} {
 		a := each.do(t, "GET", "/executions", nil)
 		wantProblem(t, a, http.StatusTooManyRequests, "limit-reached", "5 requests per minute")
-		if wait := headerNumber(t, a, "Retry-After"); wait < 1 || wait > 12 || headerNumber(t, a, "RateLimit-Remaining") != 0 {
-			t.Errorf("%v", a.header)
+		if wait := headerNumber(t, a, "Retry-After"); wait < 1 || wait > 12 ||
+			headerNumber(t, a, "RateLimit-Remaining") != 0 {
+			t.Errorf("got the headers %v, want Retry-After of 1 to 12 and nothing remaining", a.header)
 		}
 	}
 	if a := admin.ok(t, "GET", "/executions", nil); a.header.Get("RateLimit-Limit") != "" {
-		t.Errorf("an admin without a limit is told of one: %v", a.header)
+		t.Errorf("an admin without a limit: got the headers %v, want no RateLimit", a.header)
 	}
 	if a := (client{}).do(t, "GET", "/healthz", nil); a.status != http.StatusOK {
-		t.Errorf("HTTP %d", a.status)
+		t.Errorf("/healthz: got HTTP %d, want 200", a.status)
 	}
 	developer := newUser(t, sandbox.RoleDeveloper)
-	wantProblem(t, developer.do(t, "POST", "/keys", `{"name":"x","limits":{"requests_per_minute":9}}`), 403, "forbidden", "limits")
-	wantProblem(t, admin.do(t, "POST", "/keys", `{"name":"x","limits":{"requests_per_minute":-1}}`), 422, "invalid-input", "requests_per_minute")
+	wantProblem(t, developer.do(t, "POST", "/keys", `{"name":"x","limits":{"requests_per_minute":9}}`), 403,
+		"forbidden", "limits")
+	wantProblem(t, admin.do(t, "POST", "/keys", `{"name":"x","limits":{"requests_per_minute":-1}}`), 422,
+		"invalid-input", "requests_per_minute")
 }
 
 func TestConcurrentExecutionsAreLimited(t *testing.T) {
+	t.Parallel()
 	c := newLimitedUser(t, sandbox.RoleAgent, map[string]any{"concurrent_executions": 1})
 	first, second := c.create(t, nil), c.create(t, nil)
 	var over sync.WaitGroup
@@ -77,16 +84,18 @@ func TestConcurrentExecutionsAreLimited(t *testing.T) {
 	c.ok(t, "POST", "/executions/"+list[0].(map[string]any)["execution_id"].(string)+"/cancel", nil)
 	over.Wait()
 	if a := c.run(t, second, "1"); a.get("status") != "completed" {
-		t.Errorf("%s", a.text)
+		t.Errorf("got %s, want the second execution to run", a.text)
 	}
 }
 
-// CPU time is counted over the day, of all that a key runs, whatever became of it.
+// The CPU time of a day counts all executions of a key, however they ended.
 func TestCPUTimeIsLimited(t *testing.T) {
+	t.Parallel()
 	c := newLimitedUser(t, sandbox.RoleAgent, map[string]any{"cpu_seconds_per_day": 1})
 	used := 0.0
 	for range 20 {
-		a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "x = sum(range(12_000_000))\n1/0", "config": map[string]any{"cpu_percent": 200}})
+		a := c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "x = sum(range(12_000_000))\n1/0",
+			"config": map[string]any{"cpu_percent": 200}})
 		if a.status == http.StatusOK {
 			ms, _ := a.get("usage.cpu_ms").(float64)
 			used += ms
@@ -94,12 +103,12 @@ func TestCPUTimeIsLimited(t *testing.T) {
 		}
 		wantProblem(t, a, http.StatusTooManyRequests, "limit-reached", "1 seconds of CPU", "00:00 UTC")
 		if wait := headerNumber(t, a, "Retry-After"); wait < 1 || wait > 24*3600 {
-			t.Errorf("%v", a.header)
+			t.Errorf("got the headers %v, want Retry-After within a day", a.header)
 		}
 		if used < 1000 {
-			t.Errorf("it was refused after %g ms", used)
+			t.Errorf("refused after %g ms of CPU time, want at least 1000", used)
 		}
 		return
 	}
-	t.Errorf("%g ms of CPU time, and no limit", used)
+	t.Errorf("got no refusal after %g ms of CPU time", used)
 }

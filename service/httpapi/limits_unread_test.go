@@ -15,11 +15,11 @@ import (
 	"glasshouse/service/httpapi"
 )
 
-// blockedWriter is a reader that takes nothing of its answer until it is let.
+// blockedWriter is a response whose client reads nothing until release is closed.
 type blockedWriter struct {
 	header  http.Header
 	once    sync.Once
-	begun   chan struct{} // closed when an answer comes
+	begun   chan struct{} // closed at the first write
 	release chan struct{}
 	written int
 }
@@ -33,9 +33,10 @@ func (s *blockedWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Who asks for records and does not read them has few of them made, and where they are
-// large no other answer; others read on, and so does the one who has read.
+// An account that does not read its responses gets few with records, and none if they are large. Other accounts are not
+// affected, and the account goes on when it has read.
 func TestUnreadResponsesAreLimited(t *testing.T) {
+	t.Parallel()
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
 	handler := httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test"})
@@ -52,10 +53,12 @@ func TestUnreadResponsesAreLimited(t *testing.T) {
 	for _, size := range []int{100_000, 16_000_000} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			c, other := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
-			e := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": fmt.Sprintf("print('x' * %d)\n'x' * 1_500_000", size), "config": map[string]any{"max_output_size": 16 << 20}})
+			e := c.ok(t, "POST", "/sandbox/agent/quick-execute",
+				map[string]any{"code": fmt.Sprintf("print('x' * %d)\n'x' * 1_500_000", size),
+					"config": map[string]any{"max_output_size": 16 << 20}})
 			id, _ := e.get("execution_id").(string)
 			if len(e.text) < size {
-				t.Fatalf("%.300s", e.text)
+				t.Fatalf("got %.300s, want the large output", e.text)
 			}
 			path, let := "/executions/"+id, make(chan struct{})
 			var all sync.WaitGroup
@@ -69,27 +72,27 @@ func TestUnreadResponsesAreLimited(t *testing.T) {
 			ctx, enough := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer enough()
 			if got := status(ctx, c, path); got == http.StatusOK {
-				t.Error("a fifth is made")
+				t.Error("a fifth response was made")
 			}
 			want := http.StatusOK
 			if 4*size > 60_000_000 {
 				want = http.StatusTooManyRequests
 			}
 			if got := status(t.Context(), c, "/sandbox/statistics"); got != want {
-				t.Errorf("another answer: HTTP %d, not %d", got, want)
+				t.Errorf("another response: got HTTP %d, want %d", got, want)
 			}
 			if got := status(t.Context(), other, "/executions"); got != http.StatusOK {
-				t.Errorf("another user: HTTP %d", got)
+				t.Errorf("another user: got HTTP %d, want 200", got)
 			}
 			close(let)
 			all.Wait()
 			for n, w := range readers {
 				if w.written < size {
-					t.Errorf("reader %d had %d bytes", n, w.written)
+					t.Errorf("reader %d: got %d bytes, want the whole response", n, w.written)
 				}
 			}
 			if got := status(t.Context(), c, path); got != http.StatusOK {
-				t.Errorf("who has read: HTTP %d", got)
+				t.Errorf("after reading: got HTTP %d, want 200", got)
 			}
 		})
 	}

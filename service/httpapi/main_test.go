@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -32,20 +33,30 @@ import (
 	"glasshouse/service/httpapi"
 )
 
-// The whole service, as users have it: real walls, a real PostgreSQL with the demo
-// data, a real HTTP server. One for all tests; each test has a user of its own.
+// The tests share one service as users have it: real isolation, a real PostgreSQL with the demo data and a real
+// HTTP server. Each test has users of its own, so tests run in parallel. A test that measures memory, or counts
+// something of the whole process, does not call t.Parallel.
 var (
-	serverURL      string
-	testService    *service.Service
-	smallServerURL string           // the same service, but that a start waits for a tenth of a second only, and has little room for uploads
-	smallService   *service.Service // that of hasty: over the same history, as after a restart
-	knowledgeURL   string           // the database that is read, by its reader's login
+	serverURL   string
+	testService *service.Service
+	// A second service over the same history, as after a restart. It waits only 100 ms for a sandbox to start, and
+	// takes only 4 MiB of uploads in all.
+	smallServerURL string
+	smallService   *service.Service
+	knowledgeURL   string // of the database that agents read, with the reader's login
 	dataDir        string
 	admin          = client{secret: "gh_the-admin-of-the-tests"}
 )
 
+// parallelTests is more than the number of CPUs, because most tests wait for a guest most of the time.
+const parallelTests = "6"
+
 func TestMain(m *testing.M) {
 	isolate.RunLauncher()
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set(parallelTests) // a valid number
+	}
 	code, err := runTests(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -57,7 +68,7 @@ func TestMain(m *testing.M) {
 func runTests(m *testing.M) (int, error) {
 	python := os.Getenv("GLASSHOUSE_PYTHON")
 	if python == "" {
-		return 1, fmt.Errorf("GLASSHOUSE_PYTHON must name the sandboxes' Python; scripts/test sets it")
+		return 1, errors.New("GLASSHOUSE_PYTHON is not set; set it to the sandboxes' Python, as scripts/test does")
 	}
 	dir, err := os.MkdirTemp("", "gh")
 	if err != nil {
@@ -69,7 +80,7 @@ func runTests(m *testing.M) (int, error) {
 	}
 	ctx := context.Background()
 	log := logrus.New()
-	log.SetLevel(logrus.WarnLevel) // what the service logs belongs to the output of a failing test
+	log.SetLevel(logrus.WarnLevel) // a failing test shows what the service logs
 	db, err := embedded.Start(ctx, embedded.Config{Dir: dir, Log: log})
 	if err != nil {
 		return 1, err
@@ -78,13 +89,18 @@ func runTests(m *testing.M) (int, error) {
 	if err := db.LoadDemo(ctx); err != nil {
 		return 1, err
 	}
-	store, err := history.Open(ctx, history.Config{URL: db.URL(embedded.RoleHistory, embedded.DatabaseHistory), Dir: filepath.Join(dir, "history")}, log)
+	store, err := history.Open(ctx, history.Config{
+		URL: db.URL(embedded.RoleHistory, embedded.DatabaseHistory), Dir: filepath.Join(dir, "history"),
+	}, log)
 	if err != nil {
 		return 1, err
 	}
 	defer store.Close()
 	knowledgeURL = db.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
-	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: knowledgeURL, WriterURL: db.URL(embedded.RoleWriter, embedded.DatabaseKnowledge), MaskColumns: []string{"public.customers.email"}})
+	reader, err := dbaccess.Open(ctx, dbaccess.Config{
+		URL: knowledgeURL, WriterURL: db.URL(embedded.RoleWriter, embedded.DatabaseKnowledge),
+		MaskColumns: []string{"public.customers.email"},
+	})
 	if err != nil {
 		return 1, err
 	}
@@ -99,67 +115,76 @@ func runTests(m *testing.M) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	wall, err := isolate.Open(isolate.Config{Python: python, WarmSets: isolate.WarmSets(3), DefaultPolicy: policy.Default(), DataSets: sets, CABundle: bundle, Log: log.Warnf})
+	isolation, err := isolate.Open(isolate.Config{
+		Python: python, WarmSets: isolate.WarmSets(3), DefaultPolicy: policy.Default(), DataSets: sets,
+		CABundle: bundle, Log: log.Warnf,
+	})
 	if err != nil {
 		return 1, err
 	}
-	defer wall.Close()
+	defer isolation.Close()
 	ceiling := policy.Default()
 	ceiling.MaxExecutionTime, ceiling.MaxMemoryMB, ceiling.CPUPercent, ceiling.MaxRows = 60, 512, 400, 1_000_000
 	ceiling.MaxOpenFiles, ceiling.MaxThreads, ceiling.MaxOutputSize, ceiling.MaxCodeSize = 1024, 64, 16<<20, 1<<20
 	ceiling.Lifetime, ceiling.IdleTimeout = 7*24*3600, 7*24*3600
 	ceiling.UploadMaxBytes, ceiling.FileMaxBytes = 64<<20, 64<<20
-	ceiling.EnableNetworkAccess, ceiling.AllowedHosts = true, []string{"*.example", internet.plain(), internet.secure(), "0.0.0.0/0"}
-	kept, err := blob.Open(dir)
+	ceiling.EnableNetworkAccess = true
+	ceiling.AllowedHosts = []string{"*.example", internet.plain(), internet.secure(), "0.0.0.0/0"}
+	blobs, err := blob.Open(dir)
 	if err != nil {
 		return 1, err
 	}
-	defer kept.Close()
+	defer blobs.Close()
 	dataDir = dir
-	rooms := supervisor.New(wall, 20*time.Second)
-	rooms.Network.Resolve, rooms.Network.Dial = internet.resolve, internet.dial
-	rooms.Uploads.User = 16 << 20
-	parts := service.Config{
-		Supervisor: rooms, Environments: wall, Reader: reader, Writer: reader, History: store, Blobs: kept, Default: policy.Default(), Ceiling: ceiling,
+	large := supervisor.New(isolation, 20*time.Second)
+	large.Network.Resolve, large.Network.Dial = internet.resolve, internet.dial
+	large.Uploads.User = 16 << 20
+	config := service.Config{
+		Supervisor: large, Environments: isolation, Reader: reader, Writer: reader, History: store,
+		Blobs: blobs, Default: policy.Default(), Ceiling: ceiling,
 		PerUser: 4, InAll: 100, Parallel: 8, Mask: []string{"secret"}, Log: log,
 		SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
 	}
-	s := service.New(parts)
-	testService = s
+	testService = service.New(config)
 	hash := service.HashKey(admin.secret)
-	if err := store.CreateKey(ctx, sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}, hash[:]); err != nil {
+	adminKey := sandbox.Key{ID: "admin", Name: "tests", User: "root", Role: sandbox.RoleAdmin, CreatedAt: time.Now()}
+	if err := store.CreateKey(ctx, adminKey, hash[:]); err != nil {
 		return 1, err
 	}
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
+	serve := func(s *service.Service) *httptest.Server {
+		return httptest.NewServer(httpapi.New(httpapi.Config{Service: s, Log: log, Version: "test", Access: true}))
+	}
+	server := serve(testService)
 	serverURL = server.URL
-	narrow := supervisor.New(wall, 100*time.Millisecond)
-	narrow.Uploads.All = 4 << 20
-	parts.Supervisor = narrow
-	hurried := service.New(parts)
-	smallService = hurried
-	second := httptest.NewServer(httpapi.New(httpapi.Config{Service: hurried, Log: log, Version: "test", Access: true}))
-	smallServerURL = second.URL
+	small := supervisor.New(isolation, 100*time.Millisecond)
+	small.Uploads.All = 4 << 20
+	config.Supervisor = small
+	smallService = service.New(config)
+	smallServer := serve(smallService)
+	smallServerURL = smallServer.URL
 	code := 1
 	if err = waitUntilReady(serverURL); err == nil {
 		code = m.Run()
 	}
 	stop, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	s.Drain(stop)
-	hurried.Drain(stop)
+	testService.Drain(stop)
+	smallService.Drain(stop)
 	server.Close()
-	second.Close()
+	smallServer.Close()
 	return code, err
 }
 
-// dataSets are an operator's: a folder and a file.
+// dataSets makes the data sets of an operator: a folder and a file.
 func dataSets(dir string) (map[string]string, error) {
-	sets := map[string]string{"prices": filepath.Join(dir, "sets", "prices"), "units.csv": filepath.Join(dir, "sets", "units.csv")}
+	sets := map[string]string{"prices": filepath.Join(dir, "sets", "prices"), "units.csv": filepath.Join(dir, "sets",
+		"units.csv")}
 	return sets, errors.Join(os.MkdirAll(filepath.Join(sets["prices"], "2024"), 0o755),
-		os.WriteFile(filepath.Join(sets["prices"], "2024", "may.csv"), []byte("day,price\n1,2.5\n"), 0o644), os.WriteFile(sets["units.csv"], []byte("unit\nkg\n"), 0o644))
+		os.WriteFile(filepath.Join(sets["prices"], "2024", "may.csv"), []byte("day,price\n1,2.5\n"),
+			0o644), os.WriteFile(sets["units.csv"], []byte("unit\nkg\n"), 0o644))
 }
 
-// waitUntilReady waits as an operator's load balancer would, until the service says that it is.
+// waitUntilReady polls /readyz for at most a minute, as a load balancer does.
 func waitUntilReady(url string) error {
 	last := time.Now().Add(time.Minute)
 	for tick := time.Tick(20 * time.Millisecond); ; <-tick {
@@ -173,23 +198,24 @@ func waitUntilReady(url string) error {
 			return nil
 		}
 		if time.Now().After(last) {
-			return fmt.Errorf("not ready within a minute: %s", text)
+			return fmt.Errorf("/readyz did not answer 200 within a minute: %s", text)
 		}
 	}
 }
 
-// client calls with one key; root is what stands before each path.
+// client sends requests with one key.
 type client struct {
-	secret, prefix string
-	server         string // another server than base
+	secret string
+	prefix string // of every path
+	server string // serverURL if empty
 }
 
-// answer is what a call came back with.
+// answer is a response.
 type answer struct {
 	status int
 	header http.Header
 	text   []byte
-	body   map[string]any // nil where it is no JSON object
+	body   map[string]any // nil if the response is not a JSON object
 }
 
 func (c client) do(t testing.TB, method, path string, body any, headers ...string) answer {
@@ -228,7 +254,7 @@ func (c client) do(t testing.TB, method, path string, body any, headers ...strin
 	if a.text, err = io.ReadAll(resp.Body); err != nil {
 		t.Fatal(err)
 	}
-	_ = json.Unmarshal(a.text, &a.body) // a text answer has no fields to ask for
+	_ = json.Unmarshal(a.text, &a.body) // other responses have no fields
 	if !isDescribed(method, resp.Request.URL.Path, strconv.Itoa(a.status)) {
 		t.Errorf("%s %s answered %d, which OpenAPI does not describe: %.300s", method, path, a.status, a.text)
 	}
@@ -238,7 +264,7 @@ func (c client) do(t testing.TB, method, path string, body any, headers ...strin
 // isDescribed reports whether OpenAPI describes a status of a route.
 var isDescribed = httpapi.DescribedStatuses()
 
-// get is a value by a path such as "data.config.max_rows"; nil where there is none.
+// get returns a field by its path, such as data.config.max_rows, or nil.
 func (a answer) get(path string) any {
 	var v any = a.body
 	for _, part := range strings.Split(path, ".") {
@@ -252,14 +278,14 @@ func (c client) ok(t testing.TB, method, path string, body any) answer {
 	t.Helper()
 	a := c.do(t, method, path, body)
 	if a.status != http.StatusOK {
-		t.Fatalf("%s %s: HTTP %d %s", method, path, a.status, a.text)
+		t.Fatalf("%s %s: got HTTP %d, want 200: %s", method, path, a.status, a.text)
 	}
 	return a
 }
 
 var users atomic.Int64
 
-// newUser makes a key of a user of the test's own.
+// newUser makes a key for a new user.
 func newUser(t testing.TB, role sandbox.Role) client {
 	t.Helper()
 	name := fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), role, users.Add(1))
@@ -275,7 +301,7 @@ func (c client) create(t testing.TB, config map[string]any) string {
 	}
 	id, _ := c.ok(t, "POST", "/sandbox/create", config).get("sandbox_id").(string)
 	if id == "" {
-		t.Fatal("create answered no sandbox_id")
+		t.Fatal("the response has no sandbox_id")
 	}
 	return id
 }
@@ -285,30 +311,31 @@ func (c client) run(t testing.TB, id, code string) answer {
 	return c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code})
 }
 
-// wantProblem checks what every error has, and that its text has all of words.
+// wantProblem checks that a is a complete problem of a status and a kind, and that its text has all words.
 func wantProblem(t testing.TB, a answer, status int, kind string, words ...string) {
 	t.Helper()
 	if a.status != status {
-		t.Errorf("HTTP %d, not %d: %s", a.status, status, a.text)
+		t.Errorf("got HTTP %d, want %d: %s", a.status, status, a.text)
 		return
 	}
 	if ct := a.header.Get("Content-Type"); !strings.HasPrefix(ct, "application/problem+json") {
-		t.Errorf("the content type is %q: %s", ct, a.text)
+		t.Errorf("got Content-Type %q, want application/problem+json: %s", ct, a.text)
 	}
 	if got, _ := a.get("type").(string); !strings.HasSuffix(got, kind) {
-		t.Errorf("the type is %q, not %q", got, kind)
+		t.Errorf("got the type %q, want %q", got, kind)
 	}
-	if a.get("status") != float64(status) || a.get("title") == "" || a.get("detail") == "" || a.get("request_id") == nil || a.get("request_id") != a.header.Get("X-Request-ID") {
-		t.Errorf("a part is missing (request id in the header: %q): %s", a.header.Get("X-Request-ID"), a.text)
+	if a.get("status") != float64(status) || a.get("title") == "" || a.get("detail") == "" ||
+		a.get("request_id") == nil || a.get("request_id") != a.header.Get("X-Request-ID") {
+		t.Errorf("a field is missing or wrong (X-Request-ID is %q): %s", a.header.Get("X-Request-ID"), a.text)
 	}
 	for _, word := range words {
 		if !strings.Contains(string(a.text), word) {
-			t.Errorf("%q is not in %s", word, a.text)
+			t.Errorf("want %q in the problem, got %s", word, a.text)
 		}
 	}
 }
 
-// compactJSON is a value as JSON.
+// compactJSON encodes a value as JSON.
 func compactJSON(v any) string {
 	text, _ := json.Marshal(v)
 	return string(text)

@@ -10,16 +10,19 @@ import (
 	"glasshouse/sandbox"
 )
 
-// However much of a request is wrong, its answer is short, and soon there.
+// A problem with very many errors is short and answered soon.
 func TestProblemListsFewOfManyErrors(t *testing.T) {
-	a := newUser(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/agent/quick-execute", `{"code":"1","files":[`+strings.Repeat(`{},`, 40_000)+`{}]}`)
+	t.Parallel()
+	a := newUser(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/agent/quick-execute", `{"code":"1","files":[`+
+		strings.Repeat(`{},`, 40_000)+`{}]}`)
 	wantProblem(t, a, http.StatusUnprocessableEntity, "invalid-input", "files[0]", "; and 39981 more")
 	if len(a.text) > 10_000 {
-		t.Errorf("%d bytes", len(a.text))
+		t.Errorf("got a problem of %d bytes, want at most 10000", len(a.text))
 	}
 }
 
-// A body's values take many times its size, so most of a large one's are not made.
+// Decoded values take many times the size of a body, so most values of a large body are not decoded. Not parallel: it
+// measures memory.
 func TestLargeBodyTakesLittleMemory(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	numbers := strings.Repeat("1,", 2_000_000) + "1]}"
@@ -34,17 +37,19 @@ func TestLargeBodyTakesLittleMemory(t *testing.T) {
 	wantProblem(t, a, http.StatusBadRequest, "malformed", "more than 100000 values")
 	a, right := took(`{"code":"sum(context.n)","context":{"n":[` + numbers + `}`)
 	if a.status != http.StatusOK || a.get("result") != 2000001.0 {
-		t.Errorf("HTTP %d: %.300s", a.status, a.text)
+		t.Errorf("got HTTP %d, want 200 and the sum: %.300s", a.status, a.text)
 	}
 	if wrong > 100 || right > 400 {
-		t.Errorf("%d MB for a body of wrong items, %d for a context", wrong, right)
+		t.Errorf("got %d MB for a rejected body and %d MB for a context, want at most 100 and 400", wrong, right)
 	}
-	wantProblem(t, c.do(t, "POST", "/sandbox/agent/quick-execute", "["+strings.Repeat("1,", 100_000)+"1]"), http.StatusBadRequest, "malformed", "the body must be a JSON object")
+	wantProblem(t, c.do(t, "POST", "/sandbox/agent/quick-execute", "["+strings.Repeat("1,", 100_000)+"1]"),
+		http.StatusBadRequest, "malformed", "the body must be a JSON object")
 }
 
-// A child can put its own end of the hatch on its way to the service, which holds it open when
-// the child is dead: who writes to it is told all the same.
+// A guest can send its own end of the socket to the supervisor, which then holds that end open after the guest's death.
+// The supervisor's writes must fail all the same.
 func TestGuestThatSendsItsOwnSocketTimesOut(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
 	id := c.create(t, map[string]any{"profile": "unrestricted", "max_execution_time": 1})
 	a := c.run(t, id, `
@@ -57,12 +62,13 @@ s.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [3]))
 time.sleep(60)
 `)
 	if a.get("status") != "timeout" {
-		t.Errorf("%s", a.text)
+		t.Errorf("got %s, want a timeout", a.text)
 	}
 }
 
-// What says that it stands is stopped, and runs no further while no clock runs.
+// A guest that says that it is paused is stopped, and uses no CPU while the clock is stopped.
 func TestForgedStopPausesTheGuest(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
 	id := c.create(t, map[string]any{"profile": "unrestricted"})
 	opened := c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions", map[string]any{"code": `
@@ -72,20 +78,24 @@ os.write(3, struct.pack('>IB', len(body), ord('S')) + body)
 while True:
     pass
 `})
-	c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import time\ntime.sleep(1)"}) // meanwhile
+	// in the meantime
+	c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import time\ntime.sleep(1)"})
 	c.ok(t, "DELETE", "/debug/sessions/"+opened.get("session_id").(string), nil)
 	kept := c.ok(t, "GET", "/executions/"+opened.get("execution_id").(string), nil)
 	if cpu, _ := kept.get("usage.cpu_ms").(float64); kept.get("status") == "running" || cpu > 200 {
-		t.Errorf("%v, with %v ms of CPU", kept.get("status"), cpu)
+		t.Errorf("got the status %v after %v ms of CPU time, want an ended execution and at most 200",
+			kept.get("status"), cpu)
 	}
 }
 
-// A function is not shown among the variables, so it is not told as changed either.
+// Functions are not shown as variables, so they are not reported as changed either.
 func TestFunctionsAreNotReportedAsChanged(t *testing.T) {
-	d, _ := newUser(t, sandbox.RoleDeveloper).openDebugSession(t, map[string]any{"code": "def f():\n    pass\nx = 1\ny = 2", "stop_on_entry": true}, nil)
+	t.Parallel()
+	d, _ := newUser(t, sandbox.RoleDeveloper).openDebugSession(t,
+		map[string]any{"code": "def f():\n    pass\nx = 1\ny = 2", "stop_on_entry": true}, nil)
 	for _, want := range []string{"<nil>", "[x]"} {
 		if a := d.command(t, "next", nil); fmt.Sprint(a.get("where.changed")) != want {
-			t.Errorf("%v is told as changed, not %s", a.get("where.changed"), want)
+			t.Errorf("got the changed variables %v, want %s", a.get("where.changed"), want)
 		}
 	}
 }

@@ -54,11 +54,14 @@ var visibleMetrics = []struct {
 }{
 	{description("glasshouse_active_sandboxes", "Live sandboxes that the caller may see."), prometheus.GaugeValue,
 		func(s visibleStatistics) int { return s.ActiveSandboxes }},
-	{description("glasshouse_executions_total", "Executions in history that the caller may see."), prometheus.CounterValue,
+	{description("glasshouse_executions_total", "Executions in history that the caller may see."),
+		prometheus.CounterValue,
 		func(s visibleStatistics) int { return s.TotalExecutions }},
-	{description("glasshouse_executions_failed_total", "Executions that failed or were killed."), prometheus.CounterValue,
+	{description("glasshouse_executions_failed_total", "Executions that failed or were killed."),
+		prometheus.CounterValue,
 		func(s visibleStatistics) int { return s.FailedExecutions }},
-	{description("glasshouse_executions_timeout_total", "Executions that reached their time limit."), prometheus.CounterValue,
+	{description("glasshouse_executions_timeout_total", "Executions that reached their time limit."),
+		prometheus.CounterValue,
 		func(s visibleStatistics) int { return s.TimeoutExecutions }},
 }
 
@@ -88,5 +91,6 @@ func (a *api) serveMetrics(g *gin.Context) {
 	}
 	visible := prometheus.NewRegistry()
 	visible.MustRegister(visibleStatistics(statistics))
-	promhttp.HandlerFor(prometheus.Gatherers{a.metrics.registry, visible}, promhttp.HandlerOpts{}).ServeHTTP(g.Writer, g.Request)
+	all := prometheus.Gatherers{a.metrics.registry, visible}
+	promhttp.HandlerFor(all, promhttp.HandlerOpts{}).ServeHTTP(g.Writer, g.Request)
 }

@@ -103,11 +103,13 @@ func checkQuery(query string) error {
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return sandbox.Errorf(sandbox.FaultInvalid, "the query string can't be parsed: %s; write ; as %%3B and %% as %%25", err)
+		return sandbox.Errorf(sandbox.FaultInvalid,
+			"the query string can't be parsed: %s; write ; as %%3B and %% as %%25", err)
 	}
 	for name, given := range values {
 		if len(given) > 1 {
-			return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: name, Detail: "the query has it more than once; give it once"}
+			return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: name,
+				Detail: "the query has it more than once; give it once"}
 		}
 	}
 	return nil
@@ -163,9 +165,11 @@ func (a *api) limitRate(g *gin.Context) {
 }
 
 func (a *api) notFound(g *gin.Context) {
-	a.fail(g, sandbox.Errorf(sandbox.FaultNotFound, "there is no route %s; GET /docs lists the routes", g.Request.URL.Path))
+	a.fail(g, sandbox.Errorf(sandbox.FaultNotFound, "there is no route %s; GET /docs lists the routes",
+		g.Request.URL.Path))
 }
 
 func (a *api) methodNotAllowed(g *gin.Context) {
-	a.fail(g, sandbox.Errorf(sandbox.FaultMethod, "%s does not accept %s; GET /docs lists the methods", g.Request.URL.Path, g.Request.Method))
+	a.fail(g, sandbox.Errorf(sandbox.FaultMethod, "%s does not accept %s; GET /docs lists the methods",
+		g.Request.URL.Path, g.Request.Method))
 }

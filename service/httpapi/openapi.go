@@ -48,7 +48,8 @@ const (
 )
 
 var tagDescriptions = []*huma.Tag{
-	{Name: string(tagSandboxes), Description: "Isolated Python processes, with the variables and files that stay between executions."},
+	{Name: string(tagSandboxes),
+		Description: "Isolated Python processes, with the variables and files that stay between executions."},
 	{Name: string(tagExecutions), Description: "Run code; read, follow, cancel and list executions."},
 	{Name: string(tagDatabase), Description: "Read-only SQL on the knowledge database."},
 	{Name: string(tagFiles), Description: "Uploads, which code finds in /data."},
@@ -72,7 +73,9 @@ func newRoutes(router *gin.Engine, groups groups, version string) *routes {
 	config.RejectUnknownQueryParameters = true // a misspelt filter would let everything through
 	config.Info.Description = "Runs Python that agents write, next to PostgreSQL, and shows everything that happened."
 	config.Tags = tagDescriptions
-	config.Servers = []*huma.Server{{URL: "/"}, {URL: versionPrefix, Description: "The same routes, apart from those under the tag Service"}}
+	config.Servers = []*huma.Server{
+		{URL: "/"}, {URL: versionPrefix, Description: "The same routes, apart from those under the tag Service"},
+	}
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"key": {Type: "http", Scheme: "bearer"}}
 	config.Security = []map[string][]string{{"key": {}}}
 	var adapter everyPrefix
@@ -141,11 +144,13 @@ func jsonContent[T any](r *routes) map[string]*huma.MediaType {
 }
 
 func binaryContent() map[string]*huma.MediaType {
-	return map[string]*huma.MediaType{"application/octet-stream": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
+	return map[string]*huma.MediaType{"application/octet-stream": {Schema: binary}}
 }
 
 func stringParam(in, name, description string) *huma.Param {
-	return &huma.Param{Name: name, In: in, Required: in == "path", Description: description, Schema: &huma.Schema{Type: huma.TypeString}}
+	return &huma.Param{Name: name, In: in, Required: in == "path", Description: description,
+		Schema: &huma.Schema{Type: huma.TypeString}}
 }
 
 // route registers an operation that huma decodes, validates and encodes.

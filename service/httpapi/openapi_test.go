@@ -65,7 +65,8 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 func checkOperation(t *testing.T, op *huma.Operation) {
 	t.Helper()
 	if !regexp.MustCompile(`^[a-z]+[A-Z0-9][A-Za-z0-9]*$`).MatchString(op.OperationID) {
-		t.Errorf("%s %s: got operationId %q, want a readable one such as createSandbox", op.Method, op.Path, op.OperationID)
+		t.Errorf("%s %s: got operationId %q, want a readable one such as createSandbox", op.Method, op.Path,
+			op.OperationID)
 	}
 	if len(op.Tags) != 1 || !knownTag(op.Tags[0]) {
 		t.Errorf("%s: got tags %v, want one of tagDescriptions", op.OperationID, op.Tags)
@@ -168,7 +169,8 @@ func DescribedStatuses() func(method, path string, status string) bool {
 			for status := range op.Responses {
 				statuses[status] = true
 			}
-			routes = append(routes, route{method, regexp.MustCompile("^" + pattern + "$"), !strings.Contains(path, "{"), statuses})
+			routes = append(routes, route{method, regexp.MustCompile("^" + pattern + "$"), !strings.Contains(path, "{"),
+				statuses})
 		}
 	}
 	return func(method, path, status string) bool {

@@ -8,8 +8,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// A captured write runs nothing until an admin applies it, and then once.
+// A captured write runs when an admin applies it, and only once.
 func TestCapturedWriteRunsOnceWhenApplied(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, map[string]any{"write_policy": "capture"})
 	a := c.run(t, id, `from decimal import Decimal
@@ -23,11 +24,12 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
     except DatabaseError as e:
         refused.append(e.reason)
 [said, before, refused]`)
-	if got, want := compactJSON(a.get("result")), `[[[{"affected_rows":0,"captured":true}],[{"affected_rows":0,"captured":true}]],true,["read-only","function-not-allowed","read-only","unknown-table","read-only","unknown-column"]]`; got != want {
+	if got, want := compactJSON(a.get("result")),
+		`[[[{"affected_rows":0,"captured":true}],[{"affected_rows":0,"captured":true}]],true,["read-only","function-not-allowed","read-only","unknown-table","read-only","unknown-column"]]`; got != want {
 		t.Fatalf("got  %s\nwant %s\n%s", got, want, a.text)
 	}
 	if n := strings.Count(string(a.text), `"status":"captured"`); n != 2 {
-		t.Errorf("%d queries are recorded as captured: %s", n, a.text)
+		t.Errorf("got %d captured queries, want 2: %s", n, a.text)
 	}
 
 	wantProblem(t, c.do(t, "GET", "/pending-writes", nil), 403, "forbidden", "admin")
@@ -42,15 +44,17 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 	}
 	pending := mine("pending")
 	if len(pending) != 2 {
-		t.Fatalf("pending: %v", pending)
+		t.Fatalf("got the pending writes %v, want 2", pending)
 	}
 	remove, update := pending[0], pending[1]
-	if update["query"] != "UPDATE products SET price = :p WHERE id = :id" || compactJSON(update["parameters"]) != `{"id":7,"p":"77.70"}` || update["row_estimate"] != 1.0 || !strings.Contains(compactJSON(update["plan"]), `"ModifyTable"`) ||
+	if update["query"] != "UPDATE products SET price = :p WHERE id = :id" ||
+		compactJSON(update["parameters"]) != `{"id":7,"p":"77.70"}` || update["row_estimate"] != 1.0 ||
+		!strings.Contains(compactJSON(update["plan"]), `"ModifyTable"`) ||
 		update["execution_id"] != a.get("execution_id") || update["user_id"] == "" {
-		t.Errorf("%v", update)
+		t.Errorf("got %v, want the query with its parameters, plan and execution", update)
 	}
 
-	// Several admins at once: one of them applies it.
+	// Of several admins at once, one applies it.
 	path := "/pending-writes/" + update["id"].(string) + "/apply"
 	wantProblem(t, c.do(t, "POST", path, nil), 403, "forbidden")
 	var all sync.WaitGroup
@@ -64,32 +68,34 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 		if one.status == 200 {
 			applied++
 			if one.get("status") != "applied" || one.get("affected_rows") != 1.0 || one.get("decided_by") != "root" {
-				t.Errorf("%s", one.text)
+				t.Errorf("got %s, want it applied to one row by root", one.text)
 			}
 		} else {
 			wantProblem(t, one, 409, "busy")
 		}
 	}
 	if applied != 1 {
-		t.Errorf("applied %d times", applied)
+		t.Errorf("applied %d times, want 1", applied)
 	}
 	a = c.run(t, id, `str(db_query("SELECT price FROM products WHERE id = 7")[0]["price"])`)
 	if a.get("result") != "77.70" {
-		t.Errorf("the price is %v", a.get("result"))
+		t.Errorf("got the price %v, want 77.70", a.get("result"))
 	}
 
 	admin.ok(t, "POST", "/pending-writes/"+remove["id"].(string)+"/reject", nil)
 	wantProblem(t, admin.do(t, "POST", "/pending-writes/"+remove["id"].(string)+"/apply", nil), 409, "busy", "rejected")
 	if a = c.run(t, id, `len(db_query("SELECT 1 FROM raw_data WHERE id = 9"))`); a.get("result") != 1.0 {
-		t.Errorf("a rejected write ran: %s", a.text)
+		t.Errorf("a rejected write ran: got %s", a.text)
 	}
 
-	// What fails when it is applied changes nothing, and says why.
+	// A write that fails when it is applied changes nothing, and records why.
 	c.run(t, id, `db_query("UPDATE products SET price = -1")`)
 	failing := mine("pending")[0]["id"].(string)
-	wantProblem(t, admin.do(t, "POST", "/pending-writes/"+failing+"/apply", nil), 422, "query-refused", "check constraint")
-	if w := mine("failed"); len(w) != 1 || w[0]["id"] != failing || !strings.Contains(compactJSON(w[0]["error"]), "check constraint") {
-		t.Errorf("%v", w)
+	wantProblem(t, admin.do(t, "POST", "/pending-writes/"+failing+"/apply", nil), 422, "query-refused",
+		"check constraint")
+	if w := mine("failed"); len(w) != 1 || w[0]["id"] != failing ||
+		!strings.Contains(compactJSON(w[0]["error"]), "check constraint") {
+		t.Errorf("got %v, want the failed write with its error", w)
 	}
 	wantProblem(t, admin.do(t, "POST", "/pending-writes/none/apply", nil), 404, "not-found")
 
@@ -97,13 +103,13 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 	a = c.run(t, other, `for n in range(1000):
     db_query("DELETE FROM raw_data WHERE id = :n", {"n": n})`)
 	if a.get("exception.type") != "DatabaseError" || !strings.Contains(string(a.text), "INSERT ... SELECT") {
-		t.Errorf("%s", a.text)
+		t.Errorf("got %s, want an error that suggests INSERT ... SELECT", a.text)
 	}
 
-	// Without the policy nothing is captured.
+	// Without the policy, nothing is captured.
 	plain := c.create(t, nil)
 	a = c.run(t, plain, `db_query("DELETE FROM raw_data WHERE id = 9")`)
 	if a.get("exception.type") != "ReadOnlyError" || len(mine("pending")) != 0 {
-		t.Errorf("%s", a.text)
+		t.Errorf("without the policy: got %s, want a ReadOnlyError and no pending write", a.text)
 	}
 }

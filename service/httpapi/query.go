@@ -56,10 +56,12 @@ type analyzeInput struct {
 const defaultAnalyzeLimit = 100 // rows
 
 func (a *api) routeQueries(r *routes) {
-	route(a, r, r.describe("POST", "/sandbox/{id}/database/query", "queryDatabase", tagDatabase, "Run one read-only statement",
+	route(a, r, r.describe("POST", "/sandbox/{id}/database/query", "queryDatabase", tagDatabase,
+		"Run one read-only statement",
 		http.StatusForbidden, http.StatusGone), a.queryDatabase)
 	route(a, r, r.describe("GET", "/sandbox/{id}/database/schema", "getDatabaseSchema", tagDatabase,
-		"Get every table that may be read, with its columns", http.StatusForbidden, http.StatusGone), a.getDatabaseSchema)
+		"Get every table that may be read, with its columns", http.StatusForbidden, http.StatusGone),
+		a.getDatabaseSchema)
 	route(a, r, r.describe("POST", "/sandbox/agent/analyze-data", "analyzeData", tagDatabase, "Analyze a table",
 		http.StatusForbidden, http.StatusNotFound, http.StatusGone), a.analyzeData)
 }
@@ -80,13 +82,15 @@ func (a *api) queryDatabase(ctx context.Context, caller sandbox.Key, in *queryIn
 	if body.Parameters == nil {
 		body.Parameters = map[string]any{}
 	}
-	return &queryResult{in.Body.Query, body.Parameters, rows.json(), summary.Rows, summary.Truncated, time.Now().UTC()}, nil
+	result := queryResult{in.Body.Query, body.Parameters, rows.json(), summary.Rows, summary.Truncated, time.Now().UTC()}
+	return &result, nil
 }
 
 func (a *api) getDatabaseSchema(ctx context.Context, caller sandbox.Key, in *InSandbox) (*databaseSchema, error) {
 	tables, err := a.service.Schema(ctx, caller, in.ID)
 	body := databaseSchemaBody{
-		Tables: []string{}, Schema: map[string][]sandbox.TableColumn{}, Details: map[string]sandbox.Table{}, Total: len(tables),
+		Tables: []string{}, Schema: map[string][]sandbox.TableColumn{}, Details: map[string]sandbox.Table{},
+		Total: len(tables),
 	}
 	for _, t := range tables {
 		body.Tables = append(body.Tables, t.Name)

@@ -7,12 +7,11 @@ import (
 	"glasshouse/sandbox"
 )
 
-// manyRows are 100 000 rows of six columns of different types.
+// manyRowsQuery returns 100 000 rows of six columns of different types.
 const manyRowsQuery = "SELECT n::int AS a, n::bigint * 7 AS b, (n / 3.0)::numeric(12, 3) AS c, 'row ' || n AS d, now() AS e, n % 2 = 0 AS f FROM generate_series(1, 100000) n"
 
-// BenchmarkRows measures 100 000 rows into Python's objects: ours behind the wall,
-// beside the drivers in a process of their own, against the same server. The figure
-// is the median of the calls' own clocks, ms/100krows.
+// BenchmarkRows measures 100 000 rows into Python's objects: ours in a sandbox, beside drivers in a process of their own,
+// from the same server. The figure is the median of the calls, in ms per 100 000 rows.
 func BenchmarkRows(b *testing.B) {
 	admin := newUser(b, sandbox.RoleAdmin)
 	const timed = `
@@ -27,12 +26,14 @@ def median(run, n=5):
 `
 	for _, name := range []string{"db_query", "db_frame"} {
 		b.Run(name, func(b *testing.B) {
-			id := admin.create(b, map[string]any{"profile": "unrestricted", "cpu_percent": 400, "max_memory_mb": 512, "max_execution_time": 60})
+			id := admin.create(b, map[string]any{"profile": "unrestricted", "cpu_percent": 400, "max_memory_mb": 512,
+				"max_execution_time": 60})
 			for b.Loop() {
-				a := admin.run(b, id, "import pandas\n"+timed+fmt.Sprintf("median(lambda: %s(%q))", name, manyRowsQuery))
+				a := admin.run(b, id, "import pandas\n"+timed+fmt.Sprintf("median(lambda: %s(%q))", name,
+					manyRowsQuery))
 				ms, ok := a.get("result").(float64)
 				if !ok {
-					b.Fatalf("%s", a.text)
+					b.Fatalf("got %s, want a number of milliseconds", a.text)
 				}
 				b.ReportMetric(ms, "ms/100krows")
 			}
@@ -47,7 +48,8 @@ def median(run, n=5):
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				var ms float64
-				runPsycopg(b, timed+fmt.Sprintf("URL, Q = %s, %s\n%sprint(median(run))", compactJSON(knowledgeURL), compactJSON(manyRowsQuery), program), &ms)
+				runPsycopg(b, timed+fmt.Sprintf("URL, Q = %s, %s\n%sprint(median(run))", compactJSON(knowledgeURL),
+					compactJSON(manyRowsQuery), program), &ms)
 				b.ReportMetric(ms, "ms/100krows")
 			}
 		})

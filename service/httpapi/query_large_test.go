@@ -9,8 +9,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Results of odd shapes and of any size, through the wall.
+// Results of unusual shapes and large results reach the sandbox.
 func TestLargeAndUnusualResults(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
 	id := c.create(t, map[string]any{"profile": "unrestricted", "max_memory_mb": 512, "max_execution_time": 60})
 	for _, x := range []struct{ code, want string }{
@@ -25,7 +26,7 @@ rows, f = db_query(big), db_frame(big)
 [[len(r["b"]), r["c"]] for r in rows] + [len(f.b[0]), f.b[1], f.c[1]]`, `[[32505856,null],[1,"y"],32505856,"x","y"]`},
 		{`rows = db_query("SELECT ARRAY[n, NULL] AS a, ARRAY[ARRAY['x', n::text]] AS b FROM generate_series(1, 100000) n")
 [len(rows), rows[99999]["a"], rows[99999]["b"]]`, `[100000,[100000,null],[["x","100000"]]]`},
-		// A time that does not fit comes late, and NULLs only in some parts.
+		// A time that pandas can't hold comes late, and NULLs come in some row batches only.
 		{`sql = """SELECT n, CASE WHEN n > 70000 THEN 'infinity' ELSE timestamptz '2024-01-01 00:00Z' END AS t, CASE WHEN n > 70000 THEN date '0044-03-15 BC' ELSE '2024-02-29' END AS d,
   CASE WHEN n % 2 = 0 OR n < 40000 THEN n END AS i, CASE WHEN n > 90000 THEN NULL ELSE n::text END AS s, interval '1 day' * n AS v, CASE WHEN n < 70000 THEN n % 2 = 0 END AS b
 FROM generate_series(1, 100000) n"""
@@ -34,18 +35,18 @@ import pandas as pd
 same = all([(None if pd.isna(a) is True else a) == b for a, b in zip(f[k], (r[k] for r in rows))].count(False) == 0 for k in f)
 [same, {k: str(v) for k, v in f.dtypes.items()}, str(f.t[0]), f.t[99999], str(f.d[0]), f.d[99999]]`,
 			`[true,{"b":"boolean","d":"object","i":"Int64","n":"int64","s":"str","t":"object","v":"timedelta64[us]"},"2024-01-01 00:00:00+00:00","infinity","2024-02-29","0044-03-15 BC"]`},
-		// What the frame is made of may be written to.
+		// The frame's memory is writable.
 		{`f = db_frame("SELECT n, n::text AS s, now() AS t, n / 2.0::float8 AS x FROM generate_series(1, 3) n")
 f.loc[0, "n"], f.loc[0, "s"], f.loc[0, "t"], f.loc[0, "x"] = 7, "seven", f.t[1], 1.5
 [f.n[0].item(), f.s[0], f.x[0].item(), f.n.to_numpy().sum().item()]`, `[7,"seven",1.5,12]`},
-		// An error after many rows: what came before is void, and the next statement is not.
+		// After an error behind many rows, the next statement works.
 		{`def ask(helper):
     try:
         return len(helper("SELECT repeat('x', 100) AS x, 1 / (50001 - n) AS y FROM generate_series(1, 100000) n"))
     except DatabaseError as e:
         return [e.reason, e.sqlstate]
 [ask(db_query), ask(db_frame), db_query("SELECT 1 AS a")]`, `[["division-by-zero","22012"],["division-by-zero","22012"],[{"a":1}]]`},
-		// Two threads take turns.
+		// Threads take turns.
 		{`import threading
 def ask(n):
     got[n] = sum(r["n"] for r in db_query("SELECT n, repeat('x', 100) FROM generate_series(1, 50000) n")) + n
@@ -53,7 +54,7 @@ got = {}
 threads = [threading.Thread(target=ask, args=[n]) for n in range(4)]
 [t.start() for t in threads], [t.join() for t in threads]
 [got[n] for n in range(4)]`, `[1250025000,1250025001,1250025002,1250025003]`},
-		// What goes wrong while rows are taken loses no answer; a question in the middle of another is an error.
+		// An error while rows are read loses no response; a query during another one is an error.
 		{`import uuid
 before, told = uuid.UUID.__init__, []
 def wrong(self, *args, **more):
@@ -77,17 +78,17 @@ uuid.UUID.__init__ = before
 	}
 }
 
-// bulk is 56 MiB in 57 344 rows, under the budget of bytes.
+// bulkQuery returns 56 MiB in 57 344 rows, which is under the limit in bytes.
 const bulkQuery = "SELECT n AS a, repeat(chr(97 + n % 26), 1010) AS b FROM generate_series(1, 57344) n"
 
-// A large result costs the service next to nothing, however slowly it is taken and however
-// many are at once, and the child little more than what it keeps.
+// A large result takes little memory of the service, however slowly it is read and however many are read at once, and
+// little more than its size in the guest. Not parallel: it measures memory.
 func TestLargeResultsTakeLittleServiceMemory(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	const at = 3
 	for helper, most := range map[string]float64{"db_query": 56 * 1.5, "db_frame": 56 * 1.5} {
 		var ids []string
-		var before float64 // what a child takes without a result
+		var before float64 // peak memory of a guest without a result
 		for range at {
 			ids = append(ids, c.create(t, map[string]any{"max_memory_mb": 400}))
 			before = peakMemory(c.run(t, ids[len(ids)-1], "import pandas\ndb_frame('SELECT 1 AS a')"))
@@ -97,18 +98,19 @@ func TestLargeResultsTakeLittleServiceMemory(t *testing.T) {
 		var all sync.WaitGroup
 		for _, id := range ids {
 			all.Go(func() {
-				a := c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": fmt.Sprintf("n = len(%s(%q))\nn", helper, bulkQuery)})
+				a := c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": fmt.Sprintf("n = len(%s(%q))\nn",
+					helper, bulkQuery)})
 				if a.get("result") != 57344.0 {
-					t.Errorf("%s: %s", helper, a.text)
+					t.Errorf("%s: got %s, want all rows", helper, a.text)
 				} else if used := peakMemory(a) - before; used > most {
-					t.Errorf("%s of 56 MiB took %.0f MiB of the child", helper, used)
+					t.Errorf("%s of 56 MiB took %.0f MiB in the guest", helper, used)
 				}
 			})
 		}
 		all.Wait()
 		runtime.ReadMemStats(&is)
 		if took := is.TotalAlloc - was.TotalAlloc; took > at*8<<20 {
-			t.Errorf("%d results of 56 MiB: the service allocated %d MiB in all", at, took>>20)
+			t.Errorf("%d results of 56 MiB: the service allocated %d MiB, want at most 8 each", at, took>>20)
 		}
 		for _, id := range ids {
 			c.ok(t, "DELETE", "/sandbox/"+id, nil)
@@ -116,7 +118,7 @@ func TestLargeResultsTakeLittleServiceMemory(t *testing.T) {
 	}
 }
 
-// peakMemory is the most memory that a run had, in MiB.
+// peakMemory returns the peak memory of an execution in MiB.
 func peakMemory(a answer) float64 {
 	mb, _ := a.get("usage.peak_memory_mb").(float64)
 	return mb

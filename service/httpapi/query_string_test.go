@@ -7,9 +7,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Nothing of a request is left out in silence: a part of a query that can't be read, or is
-// given twice, and a name in another case, which would be taken past what is asked of it.
+// No part of a request is dropped silently: a query that can't be parsed, a repeated name, a name in another case.
 func TestNoPartOfARequestIsIgnored(t *testing.T) {
+	t.Parallel()
 	agent, developer := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleDeveloper)
 	for query, says := range map[string]string{
 		"status=failed;x=1": "can't be parsed", "status=%zz": "can't be parsed", "limit=1;a": "can't be parsed",
@@ -18,10 +18,14 @@ func TestNoPartOfARequestIsIgnored(t *testing.T) {
 		wantProblem(t, agent.do(t, "GET", "/executions?"+query, nil), 422, "invalid-input", says)
 	}
 	if a := agent.do(t, "GET", "/executions?text="+url.QueryEscape("a;b&c=%d"), nil); a.status != 200 {
-		t.Errorf("HTTP %d: %s", a.status, a.text)
+		t.Errorf("got HTTP %d, want 200: %s", a.status, a.text)
 	}
-	wantProblem(t, developer.do(t, "POST", "/keys", `{"name":"x","role":"agent","ROLE":"xyz"}`), 422, "invalid-input", "ROLE")
-	wantProblem(t, admin.do(t, "POST", "/keys", `{"name":"x","limits":{"Requests_per_minute":-7}}`), 422, "invalid-input", "Requests_per_minute")
-	wantProblem(t, agent.do(t, "POST", "/sandbox/agent/quick-execute", `{"code":"1","CODE":"2"}`), 422, "invalid-input", "CODE")
-	wantProblem(t, admin.do(t, "POST", "/keys", `{"name":"x","limits":{"requests_per_minute":99999999999999}}`), 422, "invalid-input", "requests_per_minute")
+	wantProblem(t, developer.do(t, "POST", "/keys", `{"name":"x","role":"agent","ROLE":"xyz"}`), 422, "invalid-input",
+		"ROLE")
+	wantProblem(t, admin.do(t, "POST", "/keys", `{"name":"x","limits":{"Requests_per_minute":-7}}`), 422,
+		"invalid-input", "Requests_per_minute")
+	wantProblem(t, agent.do(t, "POST", "/sandbox/agent/quick-execute", `{"code":"1","CODE":"2"}`), 422, "invalid-input",
+		"CODE")
+	wantProblem(t, admin.do(t, "POST", "/keys", `{"name":"x","limits":{"requests_per_minute":99999999999999}}`), 422,
+		"invalid-input", "requests_per_minute")
 }

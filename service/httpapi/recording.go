@@ -108,7 +108,8 @@ func (a *api) routeRecordings(r *routes) {
 	route(a, r, r.describe("GET", "/executions/{id}/steps/{step}/objects/{ref}", "getStepObject", tagRecordings,
 		"Get the content of an object at a step", forbidden, gone), a.getStepObject)
 	route(a, r, r.describe("GET", "/executions/{id}/explain", "explainExecution", tagRecordings,
-		"Explain a debugged execution briefly: how it ended, what led there, what functions returned and lines did", forbidden, gone), a.explainExecution)
+		"Explain a debugged execution briefly: how it ended, what led there, what functions returned and lines did",
+		forbidden, gone), a.explainExecution)
 	route(a, r, r.describe("GET", "/executions/{id}/variables/{name}/changes", "listVariableChanges", tagRecordings,
 		"List the changes of a variable", forbidden, gone), a.listVariableChanges)
 	route(a, r, r.describe("GET", "/executions/{id}/find", "findStep", tagRecordings,
@@ -117,7 +118,8 @@ func (a *api) routeRecordings(r *routes) {
 
 // recordingError turns the errors of a recording into the API's.
 func recordingError(err error) error {
-	if errors.Is(err, recording.ErrNoStep) || errors.Is(err, recording.ErrNoFrame) || errors.Is(err, recording.ErrNoObject) {
+	if errors.Is(err, recording.ErrNoStep) || errors.Is(err, recording.ErrNoFrame) ||
+		errors.Is(err, recording.ErrNoObject) {
 		return sandbox.Errorf(sandbox.FaultNotFound, "%v", err)
 	}
 	return err
@@ -144,7 +146,9 @@ func (a *api) getStep(ctx context.Context, caller sandbox.Key, in *InStep) (*deb
 	return &view, recordingError(err)
 }
 
-func (a *api) listStepVariables(ctx context.Context, caller sandbox.Key, in *stepVariablesInput) (*stepVariables, error) {
+func (a *api) listStepVariables(
+	ctx context.Context, caller sandbox.Key, in *stepVariablesInput,
+) (*stepVariables, error) {
 	recording, err := a.service.Recorded(ctx, caller, in.ID)
 	if err != nil {
 		return nil, err
@@ -153,7 +157,9 @@ func (a *api) listStepVariables(ctx context.Context, caller sandbox.Key, in *ste
 	return &stepVariables{list, total}, recordingError(err)
 }
 
-func (a *api) getStepObject(ctx context.Context, caller sandbox.Key, in *stepObjectInput) (*debugger.ObjectView, error) {
+func (a *api) getStepObject(
+	ctx context.Context, caller sandbox.Key, in *stepObjectInput,
+) (*debugger.ObjectView, error) {
 	recording, err := a.service.Recorded(ctx, caller, in.ID)
 	if err != nil {
 		return nil, err
@@ -205,7 +211,8 @@ func (a *api) findStep(ctx context.Context, caller sandbox.Key, in *findStepInpu
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "condition", Detail: err.Error()}
 	}
 	out := &foundStep{}
-	if out.Step, out.Unknown, err = recording.FindCondition(ctx, condition, in.From, in.Function); err != nil || out.Step == 0 {
+	if out.Step, out.Unknown, err = recording.FindCondition(ctx, condition, in.From, in.Function); err != nil ||
+		out.Step == 0 {
 		return out, recordingError(err)
 	}
 	view, err := recording.View(out.Step, foundStepViewVariables)

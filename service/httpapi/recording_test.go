@@ -26,15 +26,16 @@ for i in range(200):
     add(i)
 total`
 
-// steps of totals: the first three lines, and six for each turn.
+// stepsPerIteration is the number of steps of totalsProgram's loop; three lines run before it.
 const stepsPerIteration = 6
 
-// A debugged run is read from history, step by step, as it was.
+// A recording is read from history, step by step.
 func TestRecordingIsReadStepByStep(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
 	d := c.debugStream(t, id, map[string]any{"code": totalsProgram})
-	c.ok(t, "DELETE", "/sandbox/"+id, nil) // what is kept outlives it
+	c.ok(t, "DELETE", "/sandbox/"+id, nil) // the recording outlives its sandbox
 	path := "/executions/" + d.execution.ID
 
 	var page struct {
@@ -46,86 +47,100 @@ func TestRecordingIsReadStepByStep(t *testing.T) {
 	read := func(from, limit int) {
 		t.Helper()
 		page.Next, page.Steps = 0, nil
-		if err := json.Unmarshal(c.ok(t, "GET", fmt.Sprintf("%s/steps?from=%d&limit=%d", path, from, limit), nil).text, &page); err != nil {
+		if err := json.Unmarshal(c.ok(t, "GET", fmt.Sprintf("%s/steps?from=%d&limit=%d", path, from, limit), nil).text,
+			&page); err != nil {
 			t.Fatal(err)
 		}
 	}
 	read(1, 10)
 	if perStep := float64(page.Bytes) / float64(page.Total); perStep < 0.1 || perStep > 6 {
-		t.Errorf("%.2f bytes a step are kept", perStep)
+		t.Errorf("got %.2f stored bytes per step, want 0.1 to 6", perStep)
 	}
-	if got := stepMarks(page.Steps); got != "1 2 3 9 10* 5 6 7 8 9" || page.Next != 11 || page.Total != 3+200*stepsPerIteration+2 {
-		t.Errorf("steps %s, then %d of %d", got, page.Next, page.Total)
+	if got := stepMarks(page.Steps); got != "1 2 3 9 10* 5 6 7 8 9" || page.Next != 11 ||
+		page.Total != 3+200*stepsPerIteration+2 {
+		t.Errorf("got the steps %s, then %d, of %d", got, page.Next, page.Total)
 	}
 	read(page.Total-3, 100)
 	if got := stepMarks(page.Steps); got != "7 8 9 11" || page.Next != 0 {
-		t.Errorf("the last steps %s, then %d", got, page.Next)
+		t.Errorf("got the last steps %s, then %d", got, page.Next)
 	}
 
 	var view debugger.StepView
-	at := 3 + 100*stepsPerIteration + 5 // the 101st turn, at seen.append
+	at := 3 + 100*stepsPerIteration + 5 // the 101st iteration, at seen.append
 	if err := json.Unmarshal(c.ok(t, "GET", fmt.Sprintf("%s/steps/%d", path, at), nil).text, &view); err != nil {
 		t.Fatal(err)
 	}
-	if len(view.Frames) != 2 || view.Frames[0].Function != "add" || view.Frames[0].Line != 7 || view.Frames[0].Code != "    seen.append(half)" || view.Frames[1].Line != 10 {
-		t.Errorf("frames %+v", view.Frames)
+	if len(view.Frames) != 2 || view.Frames[0].Function != "add" || view.Frames[0].Line != 7 ||
+		view.Frames[0].Code != "    seen.append(half)" || view.Frames[1].Line != 10 {
+		t.Errorf("got the frames %+v", view.Frames)
 	}
 	values := map[string]debugger.VariableView{}
 	for _, v := range append(view.Globals, view.Frames[0].Variables...) {
 		values[v.Name] = v
 	}
-	if values["n"].Value != "100" || values["half"].Value != "50.0" || values["total"].Value != "5050" || *values["seen"].Length != 100 || values["half"].Type != "float" {
-		t.Errorf("variables %+v", values)
+	if values["n"].Value != "100" || values["half"].Value != "50.0" || values["total"].Value != "5050" ||
+		*values["seen"].Length != 100 || values["half"].Type != "float" {
+		t.Errorf("got the variables %+v", values)
 	}
 	if len(view.Source) != 7 || !view.Source[3].Current || view.Source[3].Line != 7 {
-		t.Errorf("source %+v", view.Source)
+		t.Errorf("got the source %+v", view.Source)
 	}
 	object := c.ok(t, "GET", fmt.Sprintf("%s/steps/%d/objects/%d?start=2&count=2", path, at, values["seen"].Ref), nil)
-	if items, _ := object.get("items").([]any); len(items) != 2 || items[0].(map[string]any)["value"] != "1.0" || object.get("length") != 100.0 || object.get("exactness") != "sampled" {
-		t.Errorf("the list: %s", object.text)
+	if items, _ := object.get("items").([]any); len(items) != 2 || items[0].(map[string]any)["value"] != "1.0" ||
+		object.get("length") != 100.0 || object.get("exactness") != "sampled" {
+		t.Errorf("the list: got %s", object.text)
 	}
-	scope := c.ok(t, "GET", fmt.Sprintf("%s/steps/%d/variables?frame=%d&start=1&count=1", path, at, view.Frames[0].Frame), nil)
-	if string(mustJSON(t, scope.get("variables"))) != `[{"name":"n","type":"int","value":"100"}]` || scope.get("total") != 2.0 {
-		t.Errorf("a page of variables: %s", scope.text)
+	scope := c.ok(t, "GET", fmt.Sprintf("%s/steps/%d/variables?frame=%d&start=1&count=1", path, at,
+		view.Frames[0].Frame), nil)
+	if string(mustJSON(t, scope.get("variables"))) != `[{"name":"n","type":"int","value":"100"}]` ||
+		scope.get("total") != 2.0 {
+		t.Errorf("a page of variables: got %s", scope.text)
 	}
 
 	last := c.ok(t, "GET", fmt.Sprintf("%s/variables/total/changes?before=%d", path, at), nil)
 	var changes struct{ Changes []debugger.ChangeView }
 	if err := json.Unmarshal(last.text, &changes); err != nil || len(changes.Changes) != 1 {
-		t.Fatalf("%s, %v", last.text, err)
+		t.Fatalf("got %s (%v), want one change", last.text, err)
 	}
-	if got := changes.Changes[0]; got.Step != at-1 || got.Line != 6 || got.Value != "5050" || got.Function != "add" || got.Seen != at {
-		t.Errorf("who last changed total: %+v", got)
+	if got := changes.Changes[0]; got.Step != at-1 || got.Line != 6 || got.Value != "5050" || got.Function != "add" ||
+		got.Seen != at {
+		t.Errorf("the last change of total: got %+v", got)
 	}
 	all := c.ok(t, "GET", path+"/variables/total/changes?limit=3&from=20", nil)
-	if err := json.Unmarshal(all.text, &changes); err != nil || len(changes.Changes) != 3 || changes.Changes[0].Value != "3" || changes.Changes[2].Value != "10" {
-		t.Errorf("the history of total: %s", all.text)
+	if err := json.Unmarshal(all.text, &changes); err != nil || len(changes.Changes) != 3 ||
+		changes.Changes[0].Value != "3" || changes.Changes[2].Value != "10" {
+		t.Errorf("the changes of total: got %s", all.text)
 	}
 	found := c.ok(t, "GET", path+"/find?condition="+url.QueryEscape("total > 5000 and n == 100 and seen[0] == 0"), nil)
 	if found.get("step") != float64(at) || found.get("at.step") != float64(at) {
-		t.Errorf("the first step where a condition holds: %s, not %d", found.text, at)
+		t.Errorf("the first step where the condition holds: got %s, want %d", found.text, at)
 	}
-	if found := c.ok(t, "GET", path+"/find?condition="+url.QueryEscape("total < 0"), nil); found.get("step") != 0.0 || found.get("at") != nil {
-		t.Errorf("a condition that never holds: %s", found.text)
+	if found := c.ok(t, "GET", path+"/find?condition="+url.QueryEscape("total < 0"), nil); found.get("step") != 0.0 ||
+		found.get("at") != nil {
+		t.Errorf("a condition that never holds: got %s", found.text)
 	}
 
-	wantProblem(t, c.do(t, "GET", fmt.Sprintf("%s/steps/%d", path, page.Total+1), nil), http.StatusNotFound, "not-found", "no such step")
-	wantProblem(t, c.do(t, "GET", path+"/steps/1/variables?frame=99", nil), http.StatusNotFound, "not-found", "no such frame")
-	wantProblem(t, c.do(t, "GET", path+"/find?condition=f()", nil), http.StatusUnprocessableEntity, "invalid-input", "condition")
+	wantProblem(t, c.do(t, "GET", fmt.Sprintf("%s/steps/%d", path, page.Total+1), nil), http.StatusNotFound,
+		"not-found", "no such step")
+	wantProblem(t, c.do(t, "GET", path+"/steps/1/variables?frame=99", nil), http.StatusNotFound, "not-found",
+		"no such frame")
+	wantProblem(t, c.do(t, "GET", path+"/find?condition=f()", nil), http.StatusUnprocessableEntity, "invalid-input",
+		"condition")
 	wantProblem(t, newUser(t, sandbox.RoleDeveloper).do(t, "GET", path+"/steps", nil), http.StatusNotFound, "not-found")
 	wantProblem(t, newUser(t, sandbox.RoleAgent).do(t, "GET", path+"/steps", nil), http.StatusForbidden, "forbidden")
 }
 
 func TestExecutionWithoutDebuggingHasNoSteps(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)
 	e, _ := c.run(t, id, "1").get("execution_id").(string)
 	wantProblem(t, c.do(t, "GET", "/executions/"+e+"/steps", nil), http.StatusNotFound, "not-found", "not debugged")
 }
 
-// A debugged run is told in few words, whatever its length, and a failure by what led
-// to it.
+// The explanation is short, whatever the length of the execution, and shows what led to a failure.
 func TestExplainIsShortAndNamesTheCause(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, map[string]any{"cpu_percent": 100})
 	d := c.debugStream(t, id, map[string]any{"code": `prices = {'a': 2, 'b': 3}
@@ -140,30 +155,35 @@ wanted = 'c'
 order = [wanted, 2]
 cost(order[0], order[1])`})
 	text, _ := c.ok(t, "GET", "/executions/"+d.execution.ID+"/explain", nil).get("explanation").(string)
-	for _, want := range []string{"line 4 in cost: KeyError: c", "each = prices[name]", "line 11: cost(order[0], order[1]) (calls cost)   # name = 'c'", "line 10: order = [wanted, 2]", "line 9: wanted = 'c'",
-		"called 301 times", "returned 0, 2, ..., 596, 598; left by an exception 1 times", "x300      total += cost('a', i)   # total = 2, 6, ..., 89102, 89700"} {
+	for _, want := range []string{"line 4 in cost: KeyError: c", "each = prices[name]",
+		"line 11: cost(order[0], order[1]) (calls cost)   # name = 'c'", "line 10: order = [wanted, 2]",
+		"line 9: wanted = 'c'",
+		"called 301 times", "returned 0, 2, ..., 596, 598; left by an exception 1 times",
+		"x300      total += cost('a', i)   # total = 2, 6, ..., 89102, 89700"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in\n%s", want, text)
+			t.Errorf("want %q in\n%s", want, text)
 		}
 	}
-	if chain, _, _ := strings.Cut(text, "Functions:"); strings.Contains(chain, "unused") || strings.Contains(text, "<function>") || len(text) > 3000 {
-		t.Errorf("%d bytes:\n%s", len(text), text)
+	if chain, _, _ := strings.Cut(text, "Functions:"); strings.Contains(chain, "unused") ||
+		strings.Contains(text, "<function>") || len(text) > 3000 {
+		t.Errorf("got %d bytes, want at most 3000 and only what led to the failure:\n%s", len(text), text)
 	}
 	short, _ := c.ok(t, "GET", "/executions/"+d.execution.ID+"/explain?budget=150", nil).get("explanation").(string)
 	if len(short) > 450 || !strings.Contains(short, "KeyError") || !strings.Contains(short, "more lines") {
-		t.Errorf("%d bytes:\n%s", len(short), short)
+		t.Errorf("got %d bytes, want at most 450 with the failure:\n%s", len(short), short)
 	}
 }
 
-// The Python that scripts/setup makes has the recorder in C: the wall lets it in.
+// The Python that scripts/setup builds has the recorder in C, which must work in the sandbox.
 func TestCRecorderIsUsedWhereItIsBuilt(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	out, err := exec.Command(os.Getenv("GLASSHOUSE_PYTHON"), "-c",
 		"import sys; sys.path.insert(0, '../../sandbox/python/guest'); import recorder_factory; print(recorder_factory._fast is not None)").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Only it can read the variables of a function that shares them, on Python 3.11.
+	// On Python 3.11, only the recorder in C reads variables that an inner function shares.
 	const code = "def outer():\n    shared = 7\n    def inner():\n        return shared\n    return inner()\nouter()"
 	built := strings.TrimSpace(string(out)) == "True"
 	d, read := c.debugStream(t, c.create(t, nil), map[string]any{"code": code}), false
@@ -171,6 +191,6 @@ func TestCRecorderIsUsedWhereItIsBuilt(t *testing.T) {
 		read = read || step.State.Variables["shared"] == "7"
 	}
 	if built && !read {
-		t.Errorf("the extension is there, and does not record: %+v", d.steps)
+		t.Errorf("the extension is built and does not record: got %+v", d.steps)
 	}
 }

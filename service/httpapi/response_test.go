@@ -7,8 +7,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// What a run answers is what history has of it, but for the notes that history is not to keep.
+// The response equals the record in history, apart from notes that history must not keep.
 func TestResponseEqualsHistory(t *testing.T) {
+	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	for name, body := range map[string]map[string]any{
 		"artifact": {"code": "print('<a & b>')\nopen('/session/artifacts/x', 'w').write('1')\ndebug('n')\n{'k': [1, 2.5, None]}"},
@@ -23,12 +24,13 @@ func TestResponseEqualsHistory(t *testing.T) {
 			if name == "no notes" {
 				none := map[string]any{"logs": []any{}, "variables": map[string]any{}}
 				if reflect.DeepEqual(a.body["debug_info"], none) || !reflect.DeepEqual(kept.body["debug_info"], none) {
-					t.Errorf("notes: %v; in history: %v", a.body["debug_info"], kept.body["debug_info"])
+					t.Errorf("got the notes %v in the response and %v in history, want none in history",
+						a.body["debug_info"], kept.body["debug_info"])
 				}
 				kept.body["debug_info"] = a.body["debug_info"]
 			}
 			if !reflect.DeepEqual(a.body, kept.body) {
-				t.Errorf("answered:\n%s\nhistory has:\n%s", a.text, kept.text)
+				t.Errorf("got  %s\nwant %s", a.text, kept.text)
 			}
 		})
 	}

@@ -87,7 +87,8 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	groups.public = []*gin.RouterGroup{router.Group("", limitBody(maxBody))}
 	for _, prefix := range []string{"", versionPrefix} {
 		groups.keyed = append(groups.keyed, router.Group(prefix, limitBody(maxBody), a.authenticate, a.limitRate))
-		groups.signed = append(groups.signed, router.Group(prefix, limitBody(maxBody), a.authenticateUnlessSigned, a.limitRate))
+		groups.signed = append(groups.signed,
+			router.Group(prefix, limitBody(maxBody), a.authenticateUnlessSigned, a.limitRate))
 		groups.upload = append(groups.upload, router.Group(prefix, limitBody(maxUpload), a.authenticate, a.limitRate))
 	}
 	r := newRoutes(router, groups, c.Version)

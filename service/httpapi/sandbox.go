@@ -101,8 +101,10 @@ func (a *api) routeSandboxes(r *routes) {
 	route(a, r, r.describe("GET", "/sandbox/{id}/status", "getSandboxStatus", tagSandboxes,
 		"Get the variables, usage and limits of a sandbox", http.StatusConflict, http.StatusGone), a.getSandboxStatus)
 	route(a, r, r.describe("DELETE", "/sandbox/{id}", "deleteSandbox", tagSandboxes,
-		"Delete a sandbox, and wait until its process and its files are gone", http.StatusConflict, http.StatusGone), a.deleteSandbox)
-	route(a, r, r.describe("POST", "/sandbox/cleanup-all", "deleteAllSandboxes", tagSandboxes, "Delete the caller's own sandboxes",
+		"Delete a sandbox, and wait until its process and its files are gone", http.StatusConflict, http.StatusGone),
+		a.deleteSandbox)
+	route(a, r, r.describe("POST", "/sandbox/cleanup-all", "deleteAllSandboxes", tagSandboxes,
+		"Delete the caller's own sandboxes",
 		http.StatusConflict), a.deleteAllSandboxes)
 	route(a, r, r.describe("GET", "/sandbox/{id}/history", "listSandboxExecutions", tagSandboxes,
 		"List the executions of a live or ended sandbox, newest first"), a.listSandboxExecutions)
@@ -115,7 +117,8 @@ func (a *api) createSandbox(ctx context.Context, caller sandbox.Key, in *createS
 	if err != nil {
 		return nil, err
 	}
-	return &createdSandbox{box.ID, "created", "The sandbox is ready", box.ExpiresAt(), createdSandboxConfig{box.Policy}}, nil
+	return &createdSandbox{box.ID, "created", "The sandbox is ready", box.ExpiresAt(),
+		createdSandboxConfig{box.Policy}}, nil
 }
 
 func (a *api) getSandboxStatus(ctx context.Context, caller sandbox.Key, in *InSandbox) (*sandboxStatus, error) {
@@ -127,7 +130,8 @@ func (a *api) getSandboxStatus(ctx context.Context, caller sandbox.Key, in *InSa
 		return nil, err
 	}
 	box := status.Sandbox
-	out := &sandboxStatus{SandboxID: box.ID, Status: string(box.State), Message: "The sandbox is active", ExpiresAt: box.ExpiresAt()}
+	out := &sandboxStatus{SandboxID: box.ID, Status: string(box.State), Message: "The sandbox is active",
+		ExpiresAt: box.ExpiresAt()}
 	out.Data = sandboxStatusData{
 		Status: "idle", Variables: status.Variables.Variables, Globals: status.Variables.Globals,
 		QueryLog: []sandbox.Query{}, Usage: status.Usage,
@@ -137,7 +141,8 @@ func (a *api) getSandboxStatus(ctx context.Context, caller sandbox.Key, in *InSa
 		out.Data.Status = "running"
 	}
 	if last := status.Last; last != nil {
-		out.Data.ExecutionID, out.Data.DebugInfo, out.Data.QueryLog, out.Data.ExecutionTime = last.ID, &last.DebugInfo, last.Queries, last.ExecutionTime
+		out.Data.ExecutionID, out.Data.DebugInfo, out.Data.QueryLog, out.Data.ExecutionTime = last.ID, &last.DebugInfo,
+			last.Queries, last.ExecutionTime
 	}
 	return out, nil
 }
@@ -151,7 +156,9 @@ func (a *api) deleteAllSandboxes(ctx context.Context, caller sandbox.Key, _ *str
 	return &message{fmt.Sprintf("%d sandboxes are deleted", n)}, err
 }
 
-func (a *api) listSandboxExecutions(ctx context.Context, caller sandbox.Key, in *sandboxHistoryInput) (*sandboxHistory, error) {
+func (a *api) listSandboxExecutions(
+	ctx context.Context, caller sandbox.Key, in *sandboxHistoryInput,
+) (*sandboxHistory, error) {
 	if err := a.limits.holdRecords(ctx, caller.Account); err != nil {
 		return nil, err
 	}
@@ -162,7 +169,8 @@ func (a *api) listSandboxExecutions(ctx context.Context, caller sandbox.Key, in 
 	out := &sandboxHistory{SandboxID: in.ID, History: []sandboxHistoryEntry{}, Total: total, Next: next}
 	for _, e := range list {
 		hasResult := len(e.Result) > 0 && string(e.Result) != "null"
-		out.History = append(out.History, sandboxHistoryEntry{e.ID, e.Status, e.Kind, e.ExecutionTime, e.CreatedAt, e.Error, hasResult})
+		out.History = append(out.History, sandboxHistoryEntry{e.ID, e.Status, e.Kind, e.ExecutionTime, e.CreatedAt,
+			e.Error, hasResult})
 	}
 	return out, nil
 }

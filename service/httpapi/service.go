@@ -29,10 +29,12 @@ func (a *api) routeService(r *routes) {
 	text := &huma.Schema{Type: huma.TypeString}
 	object := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 
-	r.handle(r.public, get("/healthz", "getHealth", "Check that the process answers", "200", "application/json", object), func(g *gin.Context) {
+	r.handle(r.public, get("/healthz", "getHealth", "Check that the process answers", "200", "application/json",
+		object), func(g *gin.Context) {
 		g.JSON(http.StatusOK, gin.H{"status": "ok"})
 	})
-	r.handle(r.public, get("/readyz", "getReadiness", "Check that executions are accepted", "200", "application/json", object), func(g *gin.Context) {
+	r.handle(r.public, get("/readyz", "getReadiness", "Check that executions are accepted", "200", "application/json",
+		object), func(g *gin.Context) {
 		ctx, cancel := context.WithTimeout(g.Request.Context(), readyTimeout)
 		defer cancel()
 		if err := a.service.Ready(ctx); err != nil {
@@ -41,31 +43,38 @@ func (a *api) routeService(r *routes) {
 		}
 		g.JSON(http.StatusOK, gin.H{"status": "ready"})
 	})
-	r.handle(r.keyed[:1], get("/metrics", "getMetrics", "Get metrics in Prometheus's text format", "200", "text/plain", text), a.serveMetrics)
+	r.handle(r.keyed[:1], get("/metrics", "getMetrics", "Get metrics in Prometheus's text format", "200", "text/plain",
+		text), a.serveMetrics)
 	r.handle(r.public, get("/", "redirectToDocs", "Redirect to /docs", "302", "", nil), func(g *gin.Context) {
 		g.Redirect(http.StatusFound, "/docs")
 	})
-	r.handle(r.public, get("/docs", "getDocs", "Get this documentation as a page", "200", "text/html", text), func(g *gin.Context) {
-		g.Data(http.StatusOK, "text/html; charset=utf-8", web.Docs)
-	})
+	r.handle(r.public, get("/docs", "getDocs", "Get this documentation as a page", "200", "text/html", text),
+		func(g *gin.Context) {
+			g.Data(http.StatusOK, "text/html; charset=utf-8", web.Docs)
+		})
 	openapi := r.api.OpenAPI()
 	for _, document := range []struct {
 		path, id, summary, contentType string
 		encode                         func() ([]byte, error)
 	}{
-		{"/openapi.json", "getOpenAPI", "Get the OpenAPI 3.1 document as JSON", "application/openapi+json", func() ([]byte, error) { return json.Marshal(openapi) }},
-		{"/openapi.yaml", "getOpenAPIYAML", "Get the OpenAPI 3.1 document as YAML", "application/openapi+yaml", openapi.YAML},
-		{"/openapi-3.0.json", "getOpenAPI30", "Get the OpenAPI 3.0 document as JSON", "application/openapi+json", openapi.Downgrade},
-		{"/openapi-3.0.yaml", "getOpenAPI30YAML", "Get the OpenAPI 3.0 document as YAML", "application/openapi+yaml", openapi.DowngradeYAML},
+		{"/openapi.json", "getOpenAPI", "Get the OpenAPI 3.1 document as JSON", "application/openapi+json",
+			func() ([]byte, error) { return json.Marshal(openapi) }},
+		{"/openapi.yaml", "getOpenAPIYAML", "Get the OpenAPI 3.1 document as YAML", "application/openapi+yaml",
+			openapi.YAML},
+		{"/openapi-3.0.json", "getOpenAPI30", "Get the OpenAPI 3.0 document as JSON", "application/openapi+json",
+			openapi.Downgrade},
+		{"/openapi-3.0.yaml", "getOpenAPI30YAML", "Get the OpenAPI 3.0 document as YAML", "application/openapi+yaml",
+			openapi.DowngradeYAML},
 	} {
 		encode := sync.OnceValues(document.encode) // when first asked for: all routes are registered by then
-		r.handle(r.public, get(document.path, document.id, document.summary, "200", document.contentType, object), func(g *gin.Context) {
-			body, err := encode()
-			if err != nil {
-				a.fail(g, err)
-				return
-			}
-			g.Data(http.StatusOK, document.contentType, body)
-		})
+		r.handle(r.public, get(document.path, document.id, document.summary, "200", document.contentType, object),
+			func(g *gin.Context) {
+				body, err := encode()
+				if err != nil {
+					a.fail(g, err)
+					return
+				}
+				g.Data(http.StatusOK, document.contentType, body)
+			})
 	}
 }

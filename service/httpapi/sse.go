@@ -27,7 +27,8 @@ type eventStream struct {
 }
 
 func newEventStream(g *gin.Context) *eventStream {
-	return &eventStream{g: g, control: http.NewResponseController(g.Writer), buffer: bufio.NewWriterSize(g.Writer, 32<<10)}
+	control, buffer := http.NewResponseController(g.Writer), bufio.NewWriterSize(g.Writer, 32<<10)
+	return &eventStream{g: g, control: control, buffer: buffer}
 }
 
 // close removes the write deadline: the connection may serve other requests.

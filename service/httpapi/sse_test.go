@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// serverEvent is one event as a client reads it.
+// serverEvent is an event as a client reads it.
 type serverEvent struct {
 	id   int64
 	name string
 	data map[string]any
 }
 
-// eventReader reads a stream as the standard's algorithm does; close hangs up.
+// eventReader reads a stream of server-sent events. close disconnects.
 type eventReader struct {
 	t     testing.TB
 	resp  *http.Response
@@ -54,7 +54,7 @@ func (c client) stream(t testing.TB, method, path string, body any, headers ...s
 	return &eventReader{t, resp, lines, cancel}
 }
 
-// next is the next event; false at the end of the stream, or where it broke off.
+// next returns the next event, or false at the end of the stream.
 func (e *eventReader) next() (serverEvent, bool) {
 	var out serverEvent
 	var data string
@@ -72,7 +72,7 @@ func (e *eventReader) next() (serverEvent, bool) {
 				continue
 			}
 			if err := json.Unmarshal([]byte(data), &out.data); err != nil {
-				e.t.Errorf("%.200s: %v", data, err)
+				e.t.Errorf("the event's data %.200s is not JSON: %v", data, err)
 			}
 			return out, true
 		}
@@ -87,7 +87,7 @@ func (e *eventReader) all() (list []serverEvent) {
 	return list
 }
 
-// until reads on to the first event of a name.
+// until reads up to the first event of a name, which must come.
 func (e *eventReader) until(name string) (list []serverEvent) {
 	e.t.Helper()
 	for event, more := e.next(); more; event, more = e.next() {
@@ -95,11 +95,11 @@ func (e *eventReader) until(name string) (list []serverEvent) {
 			return list
 		}
 	}
-	e.t.Fatalf("no %s in %v", name, list)
+	e.t.Fatalf("got no event %s in %v", name, list)
 	return nil
 }
 
-// joinText joins what was printed to one stream.
+// joinText joins the text of stdout or stderr events.
 func joinText(list []serverEvent, name string) string {
 	var b strings.Builder
 	for _, e := range list {
@@ -110,7 +110,7 @@ func joinText(list []serverEvent, name string) string {
 	return b.String()
 }
 
-// eventNames are the events' names, with runs of one made one.
+// eventNames returns the events' names; repeated names count once.
 func eventNames(list []serverEvent) (out []string) {
 	for _, e := range list {
 		if len(out) == 0 || out[len(out)-1] != e.name {
@@ -120,12 +120,12 @@ func eventNames(list []serverEvent) (out []string) {
 	return out
 }
 
-// checkEventIDs checks that the ids count on from the one before.
+// checkEventIDs checks that ids count up by one after from.
 func checkEventIDs(t testing.TB, list []serverEvent, from int64) {
 	t.Helper()
 	for i, e := range list {
 		if e.id != from+int64(i)+1 {
-			t.Fatalf("event %d (%s) has the id %d", i, e.name, e.id)
+			t.Fatalf("event %d (%s): got the id %d", i, e.name, e.id)
 		}
 	}
 }

@@ -21,15 +21,16 @@ import (
 	"glasshouse/service/httpapi"
 )
 
-// stall is the time of the server that brisk starts.
+// testStallTimeout is the timeout of shortStallServer.
 const testStallTimeout = 900 * time.Millisecond
 
-// shortStallServer is the service with little patience for clients that stand still.
+// shortStallServer serves the service with a short stall timeout.
 func shortStallServer(t *testing.T) string {
 	t.Helper()
 	log := logrus.New()
 	log.SetLevel(logrus.PanicLevel)
-	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test", StallTimeout: testStallTimeout}))
+	server := httptest.NewServer(httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test",
+		StallTimeout: testStallTimeout}))
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -41,7 +42,7 @@ func dial(t *testing.T, url, head string) *net.TCPConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil { // what is held for ever fails
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil { // fail instead of hanging
 		t.Fatal(err)
 	}
 	if _, err := io.WriteString(conn, strings.ReplaceAll(head, "\n", "\r\n")); err != nil {
@@ -50,12 +51,13 @@ func dial(t *testing.T, url, head string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// A body that does not come holds no connection, with a key or without; the answer comes first.
+// A stalled body is answered and its connection closed, with and without a key.
 func TestStalledBodyIsAnsweredAndClosed(t *testing.T) {
+	t.Parallel()
 	url, c := shortStallServer(t), newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	local := httptest.NewServer(limit.StallTimeout(&nemo.Server{Log: logrus.New()}, testStallTimeout))
-	defer local.Close()
+	t.Cleanup(local.Close)
 	key := "Authorization: Bearer " + c.secret + "\n"
 	for name, each := range map[string]struct {
 		url, head, status string
@@ -64,39 +66,51 @@ func TestStalledBodyIsAnsweredAndClosed(t *testing.T) {
 		"chunks":   {url, "POST /sandbox/agent/quick-execute HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\n", "401"},
 		"open":     {url, "GET /healthz HTTP/1.1\nHost: x\nContent-Length: 200000\n\n", "200"},
 		"no route": {url, "POST /nothing HTTP/1.1\nHost: x\nContent-Length: 10\n" + key + "\n", "404"},
-		"code":     {url, "POST /sandbox/agent/quick-execute HTTP/1.1\nHost: x\nContent-Type: application/json\nContent-Length: 200000\n" + key + "\n{", "408"},
-		"upload":   {url, "PUT /sandbox/" + id + "/files/x HTTP/1.1\nHost: x\nContent-Length: 200000\n" + key + "\nx", "400"},
-		"facade":   {local.URL, "POST /execute HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: 200000\n\n{", "413"},
-		"no page":  {local.URL, "POST /execute HTTP/1.1\nHost: elsewhere\nContent-Length: 200000\n\n", "403"},
+		"code": {url,
+			"POST /sandbox/agent/quick-execute HTTP/1.1\nHost: x\nContent-Type: application/json\nContent-Length: 200000\n" + key + "\n{", "408"},
+		"upload": {url, "PUT /sandbox/" + id + "/files/x HTTP/1.1\nHost: x\nContent-Length: 200000\n" + key + "\nx",
+			"400"},
+		"facade": {local.URL,
+			"POST /execute HTTP/1.1\nHost: localhost\nContent-Type: application/json\nContent-Length: 200000\n\n{",
+			"413"},
+		"no page": {local.URL, "POST /execute HTTP/1.1\nHost: elsewhere\nContent-Length: 200000\n\n", "403"},
 	} {
-		said, err := io.ReadAll(dial(t, each.url, each.head))
-		if err != nil || !strings.HasPrefix(string(said), "HTTP/1.1 "+each.status) || !strings.Contains(string(said), "Connection: close") {
-			t.Errorf("%s: %v, %.300s", name, err, said)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := io.ReadAll(dial(t, each.url, each.head))
+			if err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 "+each.status) ||
+				!strings.Contains(string(got), "Connection: close") {
+				t.Errorf("got %.300s and %v, want HTTP %s and Connection: close", got, err, each.status)
+			}
+		})
 	}
 }
 
-// A run goes on for longer than a body may stand still, with a body or without one, and
-// so does the connection.
+// An execution may take longer than the stall timeout, with and without a body, and the connection is used again.
 func TestExecutionMayOutlastTheStallTimeout(t *testing.T) {
+	t.Parallel()
 	url, c := shortStallServer(t), newUser(t, sandbox.RoleAgent)
 	c.server = url
 	long := `{"code": "import time\ntime.sleep(1.5)\nprint('whole')"}`
 	for range 2 {
 		if a := c.do(t, "POST", "/sandbox/agent/quick-execute", long); a.status != 200 || a.get("stdout") != "whole\n" {
-			t.Errorf("HTTP %d %s", a.status, a.text)
+			t.Errorf("got HTTP %d %s, want the output", a.status, a.text)
 		}
 	}
-	if a := c.do(t, "POST", "/sandbox/agent/quick-execute", long, "Accept", "text/event-stream"); !strings.Contains(string(a.text), "event: done") {
-		t.Errorf("the stream is cut: %s", a.text)
+	if a := c.do(t, "POST", "/sandbox/agent/quick-execute", long, "Accept",
+		"text/event-stream"); !strings.Contains(string(a.text), "event: done") {
+		t.Errorf("got %s, want the stream up to done", a.text)
 	}
 }
 
-// A body that comes slowly, but comes, is taken.
+// A slow but steady upload succeeds.
 func TestSlowUploadSucceeds(t *testing.T) {
+	t.Parallel()
 	url, c := shortStallServer(t), newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	conn := dial(t, url, fmt.Sprintf("PUT /sandbox/%s/files/slow HTTP/1.1\nHost: x\nContent-Length: 12\nAuthorization: Bearer %s\n\n", id, c.secret))
+	conn := dial(t, url,
+		fmt.Sprintf("PUT /sandbox/%s/files/slow HTTP/1.1\nHost: x\nContent-Length: 12\nAuthorization: Bearer %s\n\n",
+			id, c.secret))
 	for tick, n := time.Tick(testStallTimeout/3), 0; n < 12; n++ {
 		<-tick
 		if _, err := conn.Write([]byte{'x'}); err != nil {
@@ -104,12 +118,13 @@ func TestSlowUploadSucceeds(t *testing.T) {
 		}
 	}
 	if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != http.StatusOK {
-		t.Errorf("%v, %v", resp, err)
+		t.Errorf("got %v (%v), want HTTP 200", resp, err)
 	}
 }
 
-// A client that has left is no failure of the service.
+// A request whose client has left is neither logged nor counted as a failure.
 func TestDisconnectedClientIsNotLoggedAsFailure(t *testing.T) {
+	t.Parallel()
 	var said bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&said)
@@ -129,7 +144,8 @@ func TestDisconnectedClientIsNotLoggedAsFailure(t *testing.T) {
 	for _, path := range []string{"/executions", "/sandbox/statistics", "/executions/none", "/keys"} {
 		ask(gone, seen.secret, path)
 	}
-	if w := ask(t.Context(), seen.secret, "/metrics"); said.Len() > 0 || !strings.Contains(w.Body.String(), "glasshouse_http_errors_total 0\n") {
-		t.Errorf("the log: %s\n%s", said.String(), w.Body)
+	if w := ask(t.Context(), seen.secret, "/metrics"); said.Len() > 0 ||
+		!strings.Contains(w.Body.String(), "glasshouse_http_errors_total 0\n") {
+		t.Errorf("got the log %q and the metrics\n%s\nwant neither a line nor an error", said.String(), w.Body)
 	}
 }

@@ -1,8 +1,8 @@
-// A session as VS Code's own test client drives it: node steps.js PORT TOKEN SANDBOX.
-// Says "ok" at its end; whatever is not as it should be ends it with an error.
+// VS Code's own test client drives a debug session: node steps.js PORT TOKEN SANDBOX.
+// It prints "ok" at the end, or fails with an error.
 const assert = require('node:assert');
 const { createRequire } = require('node:module');
-const { DebugClient } = createRequire(process.env.GLASSHOUSE_NODE_MODULES + '/')('@vscode/debugadapter-testsupport');
+const { DebugClient } = createRequire(process.env.GLASSHOUSE_CLIENT_VSCODE + '/')('@vscode/debugadapter-testsupport');
 
 const code = 'def double(n):\n    twice = n * 2\n    return twice\ntotal = 0\nfor i in range(3):\n    total += double(i)\ndone = total';
 const path = '/home/ada/double.py';
