@@ -16,26 +16,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IllegalFrame is the error for a frame that no honest child sends.
+// headerBytes is the size of a frame's length and kind.
+const headerBytes = 5
+
+// IllegalFrame is the error for a frame that an honest guest never sends.
 type IllegalFrame struct{ Why string }
 
-func (e *IllegalFrame) Error() string { return "illegal frame from the child: " + e.Why }
+func (e *IllegalFrame) Error() string { return "illegal frame from the guest: " + e.Why }
 
-// Conn is the host's end of a hatch. One goroutine reads; any may write.
+// Conn is the supervisor's end of the connection. One goroutine reads; any may write.
 type Conn struct {
-	sock *net.UnixConn
-	in   *bufio.Reader
-	mu   sync.Mutex // guards writes
+	sock   *net.UnixConn
+	reader *bufio.Reader
+	mu     sync.Mutex // held while a frame is written
 
-	Trusting bool // takes frames of any kind and size: only for tests of the wall, which show what would come of it
+	// Trusting accepts frames of any kind and size. Only tests set it, to show what the
+	// checks protect from.
+	Trusting bool
 }
 
-// NewConn wraps the host's end of the socket pair; it closes with Close.
+// NewConn returns a Conn on the supervisor's end of the socket pair, which Close closes.
 func NewConn(sock *net.UnixConn) *Conn {
-	return &Conn{sock: sock, in: bufio.NewReaderSize(sock, 16<<10)}
+	return &Conn{sock: sock, reader: bufio.NewReaderSize(sock, 16<<10)}
 }
 
-// Illegal is the error for what no honest child sends; nil where a test left that wall out.
+// Illegal returns the error for a protocol violation, or nil if a test disabled the check.
 func (c *Conn) Illegal(why string) error {
 	if c.Trusting {
 		return nil
@@ -43,31 +48,31 @@ func (c *Conn) Illegal(why string) error {
 	return &IllegalFrame{why}
 }
 
-// Close closes the host's end.
+// Close closes the supervisor's end.
 func (c *Conn) Close() error { return c.sock.Close() }
 
-// CloseRead fails all writes, now and later: the child is dead. That is not left to its end of the
-// socket pair, which a child can put on its way to the host, and so keep open.
+// CloseRead makes all writes fail, because the guest is dead. The kernel does not do it
+// reliably: a guest can send its end of the socket pair to the supervisor, which keeps
+// that end open.
 func (c *Conn) CloseRead() { _ = c.sock.SetWriteDeadline(time.Unix(1, 0)) }
 
-// Write sends v as the JSON body of one frame, with file descriptors riding
-// along where there are any.
+// Write sends v as the JSON body of one frame, with file descriptors.
 func (c *Conn) Write(k Kind, v any, fds ...int) error {
-	var o output
-	if err := o.json(k, v); err != nil {
+	var f frames
+	if err := f.json(k, v); err != nil {
 		return err
 	}
-	return c.send(o.b, fds)
+	return c.send(f.tail, fds)
 }
 
-// WriteAsync begins a Write without waiting, as a child that is stopped does not read: as much
-// goes as there is room for. rest sends what is left, and must be called, as other writes
-// wait for it.
-func (c *Conn) WriteAsync(k Kind, v any, fds ...int) (rest func() error) {
-	var o output
-	err := o.json(k, v)
-	raw, failed := c.sock.SyscallConn()
-	if err = errors.Join(err, failed); err != nil {
+// WriteAsync begins a Write to a guest that may be stopped: it sends as much as there is
+// space for, without waiting. finish sends the rest; the caller must call it, because
+// other writes wait for it.
+func (c *Conn) WriteAsync(k Kind, v any, fds ...int) (finish func() error) {
+	var f frames
+	err := f.json(k, v)
+	raw, rawErr := c.sock.SyscallConn()
+	if err = errors.Join(err, rawErr); err != nil {
 		return func() error { return err }
 	}
 	c.mu.Lock()
@@ -77,32 +82,31 @@ func (c *Conn) WriteAsync(k Kind, v any, fds ...int) (rest func() error) {
 	}
 	sent := 0
 	_ = raw.Control(func(fd uintptr) {
-		if n, err := unix.SendmsgN(int(fd), o.b, rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL); err == nil {
+		if n, err := unix.SendmsgN(int(fd), f.tail, rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL); err == nil {
 			sent = n
 		}
 	})
 	if sent > 0 {
-		fds = nil // they went with the first bytes
+		fds = nil // they were sent with the first bytes
 	}
 	return func() error {
 		defer c.mu.Unlock()
-		return c.transmit(o.b[sent:], fds)
+		return c.transmit(f.tail[sent:], fds)
 	}
 }
 
-// WriteGo sends an Enter without a body: the child was told at its birth how to lock
-// itself down, and may now.
+// WriteGo sends an Enter without a body to a guest that has its Enter from its zygote.
 func (c *Conn) WriteGo() error { return c.send([]byte{0, 0, 0, 0, byte(KindEnter)}, nil) }
 
-// flush sends what was put out.
-func (c *Conn) flush(o *output) error {
-	frames := append(o.before, o.b)
-	if *o = (output{b: o.b[:0]}); cap(o.b) > large {
-		o.b = nil
+// flush sends the frames in f and empties it.
+func (c *Conn) flush(f *frames) error {
+	buffers := append(f.before, f.tail)
+	if *f = (frames{tail: f.tail[:0]}); cap(f.tail) > inPlaceBytes {
+		f.tail = nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, err := frames.WriteTo(c.sock)
+	_, err := buffers.WriteTo(c.sock)
 	return err
 }
 
@@ -112,7 +116,7 @@ func (c *Conn) send(frame []byte, fds []int) error {
 	return c.transmit(frame, fds)
 }
 
-// transmit sends bytes; the caller holds mu.
+// transmit writes bytes with file descriptors. The caller holds mu.
 func (c *Conn) transmit(bytes []byte, fds []int) error {
 	if len(fds) > 0 {
 		n, _, err := c.sock.WriteMsgUnix(bytes, unix.UnixRights(fds...), nil)
@@ -128,59 +132,60 @@ func (c *Conn) transmit(bytes []byte, fds []int) error {
 	return err
 }
 
-// WaitReadable waits for the child's next word for no longer than limit, and says whether it
-// has come. It takes the calling thread for that, which is then woken by the child
-// itself, and not by another thread that was; so it is for one that has nothing else to
-// do. Who reads may call it.
-func (c *Conn) WaitReadable(limit time.Duration) (came bool) {
-	if c.in.Buffered() > 0 {
+// WaitReadable waits until the guest has sent something, at most for limit, and reports
+// whether it has. It blocks the calling thread, which the guest wakes directly and not
+// through Go's poller; so it is for a thread that has nothing else to do. The reading
+// goroutine may call it.
+func (c *Conn) WaitReadable(limit time.Duration) (isReadable bool) {
+	if c.reader.Buffered() > 0 {
 		return true
 	}
 	raw, err := c.sock.SyscallConn()
 	if err != nil {
 		return false
 	}
-	end := time.Now().Add(limit)
+	deadline := time.Now().Add(limit)
 	_ = raw.Control(func(fd uintptr) {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		for left := limit; left > 0; left = time.Until(end) {
+		for left := limit; left > 0; left = time.Until(deadline) {
 			timeout := unix.NsecToTimespec(int64(left))
 			n, err := unix.Ppoll(fds, &timeout, nil)
 			if err != unix.EINTR {
-				came = n > 0
+				isReadable = n > 0
 				return
 			}
 		}
 	})
-	return came
+	return isReadable
 }
 
-// Read returns the next frame of the child: its kind and its body, which is
-// valid until the next Read is done with it. io.EOF is a closed hatch,
-// *IllegalFrame a child that must be ended.
+// Read returns the kind and the body of the guest's next frame. It returns io.EOF if the
+// connection is closed, and *IllegalFrame if the guest must be ended.
 func (c *Conn) Read() (Kind, []byte, error) {
-	var head [5]byte
-	if _, err := io.ReadFull(c.in, head[:]); err != nil {
+	var header [headerBytes]byte
+	if _, err := io.ReadFull(c.reader, header[:]); err != nil {
 		return 0, nil, err
 	}
-	return c.body(head, c.in)
+	return c.readBody(header)
 }
 
-func (c *Conn) body(head [5]byte, from io.Reader) (Kind, []byte, error) {
-	kind, size := Kind(head[4]), int64(binary.BigEndian.Uint32(head[:4]))
-	if max := kind.maxBody(); c.Trusting {
-		// a test left this wall out
-	} else if max < 0 {
-		return 0, nil, &IllegalFrame{fmt.Sprintf("kind %d", kind)}
-	} else if size > int64(max) {
-		return 0, nil, &IllegalFrame{fmt.Sprintf("%d bytes in a %c frame, at most %d", size, kind, max)}
+func (c *Conn) readBody(header [headerBytes]byte) (Kind, []byte, error) {
+	kind, size := Kind(header[4]), int64(binary.BigEndian.Uint32(header[:4]))
+	if max := int64(kind.maxBody()); !c.Trusting {
+		if max < 0 {
+			return 0, nil, &IllegalFrame{fmt.Sprintf("a guest must not send kind %d", kind)}
+		}
+		if size > max {
+			return 0, nil, &IllegalFrame{fmt.Sprintf("%d bytes in a %c frame, at most %d are allowed", size, kind, max)}
+		}
 	}
-	// Grown as the bytes come: a forged length alone allocates nothing.
+	// The buffer grows as the bytes come, so a forged length alone allocates nothing.
+	const smallBody = 4096
 	var body bytes.Buffer
-	if size <= 4096 {
+	if size <= smallBody {
 		body.Grow(int(size))
 	}
-	if n, err := io.CopyN(&body, from, size); err != nil {
+	if n, err := io.CopyN(&body, c.reader, size); err != nil {
 		if err == io.EOF && n < size {
 			err = io.ErrUnexpectedEOF
 		}
@@ -189,44 +194,45 @@ func (c *Conn) body(head [5]byte, from io.Reader) (Kind, []byte, error) {
 	return kind, body.Bytes(), nil
 }
 
-// ReadReady reads the child's Ready, within limit, and the descriptors that came
-// with it, which are the caller's even where there is an error. It must come before
-// any Read.
+// ReadReady reads the guest's Ready within limit, and the descriptors that came with it,
+// which the caller closes even if there is an error. It comes before any Read.
 func (c *Conn) ReadReady(limit time.Duration) (ready Ready, fds []int, err error) {
-	buf, oob, got := make([]byte, 8192), make([]byte, syscall.CmsgSpace(4*4)), 0
+	const maxDescriptors = 4
+	buf, control, size := make([]byte, 8192), make([]byte, syscall.CmsgSpace(maxDescriptors*4)), 0
 	if err := c.sock.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return ready, fds, err
 	}
 	for {
-		n, oobn, _, _, err := c.sock.ReadMsgUnix(buf[got:], oob)
+		n, controlSize, _, _, err := c.sock.ReadMsgUnix(buf[size:], control)
 		if err != nil {
 			return ready, fds, err
 		}
 		if n == 0 {
 			return ready, fds, io.EOF
 		}
-		got += n
-		if msgs, err := syscall.ParseSocketControlMessage(oob[:oobn]); err == nil {
-			for _, m := range msgs {
-				more, _ := syscall.ParseUnixRights(&m)
-				fds = append(fds, more...)
+		size += n
+		if messages, err := syscall.ParseSocketControlMessage(control[:controlSize]); err == nil {
+			for _, m := range messages {
+				received, _ := syscall.ParseUnixRights(&m)
+				fds = append(fds, received...)
 			}
 		}
-		if got < 5 {
+		if size < headerBytes {
 			continue
 		}
-		size := int(binary.BigEndian.Uint32(buf))
-		if Kind(buf[4]) != KindReady || size > len(buf)-5 {
-			return ready, fds, &IllegalFrame{"not a ready"}
+		bodySize := int(binary.BigEndian.Uint32(buf))
+		if Kind(buf[4]) != KindReady || bodySize > len(buf)-headerBytes {
+			return ready, fds, &IllegalFrame{"the first frame is not a ready"}
 		}
-		if got < 5+size {
+		end := headerBytes + bodySize
+		if size < end {
 			continue
 		}
-		// What followed in the same message is the first of the frames.
-		c.in.Reset(io.MultiReader(bytes.NewReader(buf[5+size:got]), c.sock))
+		// The guest may have sent the beginning of its next frame already.
+		c.reader.Reset(io.MultiReader(bytes.NewReader(buf[end:size]), c.sock))
 		if err := c.sock.SetReadDeadline(time.Time{}); err != nil {
 			return ready, fds, err
 		}
-		return ready, fds, json.Unmarshal(buf[5:5+size], &ready)
+		return ready, fds, json.Unmarshal(buf[headerBytes:end], &ready)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pair is a hatch, and the child's end of it.
-func pair(t *testing.T) (*Conn, *net.UnixConn) {
+// newPair returns a Conn and the guest's end of it.
+func newPair(t *testing.T) (*Conn, *net.UnixConn) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -20,7 +20,7 @@ func pair(t *testing.T) (*Conn, *net.UnixConn) {
 	}
 	var ends [2]*net.UnixConn
 	for n, fd := range fds {
-		f := os.NewFile(uintptr(fd), "hatch")
+		f := os.NewFile(uintptr(fd), "socket pair")
 		end, err := net.FileConn(f)
 		_ = f.Close()
 		if err != nil {
@@ -32,118 +32,135 @@ func pair(t *testing.T) (*Conn, *net.UnixConn) {
 	return NewConn(ends[0]), ends[1]
 }
 
-// What is offered goes as far as there is room, waits for nobody, and comes whole and in
-// order, with the descriptors that ride with it.
-func TestOffer(t *testing.T) {
+// fill writes zeros until the socket takes no more, and returns how many it took.
+func fill(t *testing.T, c *Conn) (written int) {
+	t.Helper()
+	raw, err := c.sock.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = raw.Control(func(fd uintptr) {
+		for {
+			n, err := unix.Write(int(fd), make([]byte, 4096))
+			if err != nil {
+				return
+			}
+			written += n
+		}
+	})
+	if written == 0 {
+		t.Fatal("the socket takes nothing")
+	}
+	return written
+}
+
+// WriteAsync does not wait for space. Its frame arrives whole and before later frames, with
+// its descriptors, once.
+func TestWriteAsyncSendsTheWholeFrameInOrder(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{1, 100_000, 5_000_000} {
-		for _, full := range []bool{false, true} {
-			c, child := pair(t)
+		for _, isFull := range []bool{false, true} {
+			c, guest := newPair(t)
 			before := 0
-			if full {
-				raw, err := c.sock.SyscallConn()
-				if err != nil {
-					t.Fatal(err)
-				}
-				_ = raw.Control(func(fd uintptr) {
-					for {
-						n, err := unix.Write(int(fd), make([]byte, 4096))
-						if err != nil {
-							return
-						}
-						before += n
-					}
-				})
-				if before == 0 {
-					t.Fatal("it is never full")
-				}
+			if isFull {
+				before = fill(t, c)
 			}
 			text := strings.Repeat("x", size)
-			rest := c.WriteAsync(KindRun, text, 0) // and standard input
-			over := make(chan error)
-			go func() { over <- c.Write(KindInspect, Inspect{What: "next"}) }() // has to wait for the rest
-			sent := make(chan error)
-			go func() { sent <- rest() }()
-			got, n, rights := make([]byte, before+5+len(text)+3), 0, 0
+			finish := c.WriteAsync(KindRun, text, 0) // with standard input
+			later := make(chan error)
+			go func() { later <- c.Write(KindInspect, Inspect{What: "check"}) }() // waits until finish has returned
+			finished := make(chan error)
+			go func() { finished <- finish() }()
+			got, n, rights := make([]byte, before+headerBytes+len(text)+3), 0, 0
 			for n < len(got) {
-				oob := make([]byte, 64)
-				more, oobn, _, _, err := child.ReadMsgUnix(got[n:], oob)
+				control := make([]byte, 64)
+				received, controlSize, _, _, err := guest.ReadMsgUnix(got[n:], control)
 				if err != nil {
 					t.Fatal(err)
 				}
-				n += more
-				if oobn > 0 {
+				n += received
+				if controlSize > 0 {
 					rights++
 				}
 			}
-			if err := <-sent; err != nil {
+			if err := <-finished; err != nil {
 				t.Error(err)
 			}
-			whole := string(got)
-			if whole[:before] != string(make([]byte, before)) || whole[before+4] != byte(KindRun) || whole[before+5:] != `"`+text+"\"\n" || rights != 1 {
-				t.Errorf("%d, full: %v: %d bytes of %d, %d times descriptors", size, full, n, len(got), rights)
+			frame := string(got[before:])
+			if string(got[:before]) != string(make([]byte, before)) || frame[4] != byte(KindRun) || frame[headerBytes:] != `"`+text+"\"\n" {
+				t.Errorf("%d bytes, socket full %v: got another frame than was written", size, isFull)
 			}
-			head := make([]byte, 5)
-			if _, err := io.ReadFull(child, head); err != nil || head[4] != byte(KindInspect) {
-				t.Errorf("after it comes %q, %v", head, err)
+			if rights != 1 {
+				t.Errorf("%d bytes, socket full %v: got descriptors %d times, want once", size, isFull, rights)
 			}
-			if err := <-over; err != nil {
+			header := make([]byte, headerBytes)
+			if _, err := io.ReadFull(guest, header); err != nil || header[4] != byte(KindInspect) {
+				t.Errorf("got header %q, error %v; want kind %c", header, err, KindInspect)
+			}
+			if err := <-later; err != nil {
 				t.Error(err)
 			}
 		}
-	}
-	c, child := pair(t)
-	if err := child.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if c.WriteAsync(KindRun, "x")() == nil || c.WriteAsync(KindRun, func() {})() == nil {
-		t.Error("nobody is there, and that is no JSON")
 	}
 }
 
-// Who awaits a word is told that it came, before it or meanwhile, and reads it whole
-// afterwards; that there is none; and that there will be none.
-func TestAwait(t *testing.T) {
-	c, child := pair(t)
+func TestWriteAsyncReturnsErrors(t *testing.T) {
+	t.Parallel()
+	c, guest := newPair(t)
+	if err := guest.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.WriteAsync(KindRun, "x")(); err == nil {
+		t.Error("closed connection: got no error")
+	}
+	if err := c.WriteAsync(KindRun, func() {})(); err == nil {
+		t.Error("a value that is no JSON: got no error")
+	}
+}
+
+func TestWaitReadable(t *testing.T) {
+	t.Parallel()
+	c, guest := newPair(t)
 	const long = time.Minute
-	done := func() {
+	readDone := func() {
 		t.Helper()
 		if kind, body, err := c.Read(); kind != KindDone || string(body) != "{}" || err != nil {
-			t.Errorf("%c %q, %v", kind, body, err)
+			t.Errorf("got %c %q, error %v; want %c {}", kind, body, err, KindDone)
 		}
 	}
 	frame := []byte{0, 0, 0, 2, byte(KindDone), '{', '}'}
-	say := func(b []byte) {
+	send := func(b []byte) {
 		t.Helper()
-		if _, err := child.Write(b); err != nil {
+		if _, err := guest.Write(b); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if c.WaitReadable(0) || c.WaitReadable(time.Millisecond) {
-		t.Error("nothing was said")
+		t.Error("nothing was sent: got readable")
 	}
-	say(append(frame, frame...)) // the second is in the buffer when the first was read
+	send(append(frame, frame...)) // the second one is in the reader's buffer after the first Read
 	for range 2 {
 		if !c.WaitReadable(long) {
-			t.Error("it was said before")
+			t.Error("a frame was sent before: got not readable")
 		}
-		done()
+		readDone()
 	}
-	came := make(chan bool)
-	go func() { came <- c.WaitReadable(long) }()
-	say(frame[:1])
-	if !<-came {
-		t.Error("it was said meanwhile")
+	readable := make(chan bool)
+	go func() { readable <- c.WaitReadable(long) }()
+	send(frame[:1])
+	if !<-readable {
+		t.Error("a byte was sent meanwhile: got not readable")
 	}
-	say(frame[1:])
-	done()
-	go func() { came <- c.WaitReadable(long) }()
-	if err := child.Close(); err != nil {
+	send(frame[1:])
+	readDone()
+	go func() { readable <- c.WaitReadable(long) }()
+	if err := guest.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !<-came {
-		t.Error("a child that is gone is waited for")
+	if !<-readable {
+		t.Error("the guest is gone: got not readable")
 	}
 	if _, _, err := c.Read(); err == nil {
-		t.Error("a child that is gone said something")
+		t.Error("the guest is gone: Read returned no error")
 	}
 }

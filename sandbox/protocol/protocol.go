@@ -1,30 +1,39 @@
-// Package protocol is the one opening in the wall: the protocol between the host
-// and a walled-in child, over one stream socket pair given to the child at its
-// birth.
+// Package protocol is the protocol between the supervisor and a guest process. They speak
+// over one stream socket pair, which the guest gets when it starts; it is the guest's only
+// way in and out.
 //
-// A frame is a length (4 bytes, big endian, of the body), a kind (1 byte) and a
-// body. Control is small JSON; rows are parts of Python marshal data, which the
-// child decodes at C speed with its standard library while the next are read. The
-// other end is sandbox/python/guest/protocol.py; both ship in one binary, so nothing
-// is negotiated.
+//	conn := protocol.NewConn(socket)
+//	err := conn.Write(protocol.KindRun, protocol.Run{Code: "1 + 1"})
+//	kind, body, err := conn.Read()
 //
-//	host                        child
+// A frame is the length of its body (4 bytes, big endian), a kind (1 byte) and the body.
+// Bodies are small JSON, except for rows, which are Python marshal data that the guest's
+// standard library decodes at C speed. The guest's side is sandbox/python/guest/protocol.py;
+// both are in one binary, so the version is not negotiated.
+//
+// The frames come in this order:
+//
+//	supervisor                  guest
 //	enter (+ /session and /data mounts) ->
-//	                         <- ready (+ fresh clones of those mounts, where they are any,
-//	                            and the listener of a network of the child's own)
+//	                         <- ready (+ clones of those mounts, if there are any,
+//	                            and the listener of the guest's own network)
 //	assign ->
-//	run (+ memory for records, where it is watched) ->
-//	                         <- note*, output*, ask*    (answer -> each ask; columns and rows* before it)
-//	                         <- records                 (that memory is full)
-//	records ->                                          (it is empty)
-//	                         <- stop                    (its program stands now)
-//	command ->               <- value                   (any number, the last a resume)
+//	run (+ memory for records, if the run is debugged) ->
+//	                         <- note*, output*, request*  (answer -> each request; columns and rows* before it)
+//	                         <- records                   (the memory for records is full)
+//	records ->                                            (it is empty)
+//	                         <- stop                      (the program is stopped)
+//	command ->               <- value                     (any number; the last is a resume, which has no value)
 //	                         <- done
-//	look ->                  <- value                   (only between runs)
+//	inspect ->               <- value                     (between runs only)
 //
-// User code shares the child with our code and can forge any frame, so the
-// reader believes nothing: sizes are capped before allocation, an illegal frame
-// is an error that ends the child, identity belongs to the connection.
+// The package has these responsibilities:
+//
+//  1. Declare every message (protocol.go).
+//  2. Write and read frames (conn.go). User code runs in the guest and can forge any
+//     frame, so the reader trusts nothing: it checks sizes before it allocates, an illegal
+//     frame is an error that ends the guest, and a frame carries no identity.
+//  3. Encode rows (rows.go, times.go).
 package protocol
 
 import (
@@ -36,82 +45,82 @@ import (
 // Kind is a frame's kind.
 type Kind byte
 
-// The kinds of frames; the comment says which way each goes.
+// The kinds of frames. The comment gives the direction and the body.
 const (
-	KindEnter   Kind = 'E' // host to child: Enter, or nothing where the child has it from its zygote
-	KindReady   Kind = 'R' // child to host: Ready
-	KindAssign  Kind = 'P' // host to child: Assign
-	KindRun     Kind = 'X' // host to child: Run
-	KindDone    Kind = 'D' // child to host: Done
-	KindRequest Kind = 'A' // child to host: Ask
-	KindAnswer  Kind = 'J' // host to child: Answer, JSON
-	KindColumns Kind = 'H' // host to child: Columns
-	KindRows    Kind = 'M' // host to child: 4-byte id, then marshal data, as Rows says
-	KindNote    Kind = 'N' // child to host: sandbox.Note
-	KindOutput  Kind = 'O' // child to host: sandbox.Output
-	KindRecords Kind = 'T' // child to host, and back: the memory for records is full, and empty
-	KindStop    Kind = 'S' // child to host: where the program stands, JSON of package debugger
-	KindCommand Kind = 'C' // host to child that stands: likewise; resume ends it, all else has a Value
-	KindLog     Kind = 'G' // child to host: what a log point says
-	KindInspect Kind = 'L' // host to child: Look
-	KindValue   Kind = 'V' // child to host: sandbox.Variables, sandbox.Verdict or sandbox.Completion
+	KindEnter   Kind = 'E' // to the guest: Enter, or nothing if the guest has it from its zygote
+	KindReady   Kind = 'R' // to the supervisor: Ready
+	KindAssign  Kind = 'P' // to the guest: Assign
+	KindRun     Kind = 'X' // to the guest: Run
+	KindDone    Kind = 'D' // to the supervisor: Done
+	KindRequest Kind = 'A' // to the supervisor: Request
+	KindAnswer  Kind = 'J' // to the guest: Answer
+	KindColumns Kind = 'H' // to the guest: Columns
+	KindRows    Kind = 'M' // to the guest: a Request's ID (4 bytes, big endian), then marshal data; see RowWriter
+	KindNote    Kind = 'N' // to the supervisor: sandbox.Note
+	KindOutput  Kind = 'O' // to the supervisor: sandbox.Output
+	KindRecords Kind = 'T' // to the supervisor: the memory for records is full; to the guest: it is empty
+	KindStop    Kind = 'S' // to the supervisor: where the program is stopped, as JSON of package debugger
+	KindCommand Kind = 'C' // to a stopped guest: JSON of package debugger; all but resume are answered by a Value
+	KindLog     Kind = 'G' // to the supervisor: the message of a log point
+	KindInspect Kind = 'L' // to the guest: Inspect
+	KindValue   Kind = 'V' // to the supervisor: sandbox.Variables, sandbox.CheckResult or sandbox.Completion
 )
 
-// The largest bodies that a child may send, in bytes.
+// The largest bodies that a guest may send, in bytes.
 const (
-	maxDone  = 32 << 20 // a bounded result, or one output
-	maxOther = 1 << 20  // notes, records, asks, values
+	maxLargeBody = 32 << 20 // a result, or one output
+	maxSmallBody = 1 << 20  // notes, records, requests, values
 )
 
+// maxBody returns the largest body of this kind; -1 if a guest must not send it.
 func (k Kind) maxBody() int {
 	switch k {
 	case KindDone, KindOutput:
-		return maxDone
+		return maxLargeBody
 	case KindRequest, KindNote, KindRecords, KindStop, KindLog, KindValue, KindReady:
-		return maxOther
+		return maxSmallBody
 	}
-	return -1 // not a child's to send
+	return -1
 }
 
-// Enter tells a child to lock itself down, for good.
+// Enter tells a guest to lock itself down, for good.
 type Enter struct {
 	UID       int      `json:"uid"`               // inside the namespace
-	Filter    string   `json:"filter"`            // the name of one of the zygote's filters
+	Filter    string   `json:"filter"`            // the name of one of the zygote's seccomp filters
 	Landlock  bool     `json:"landlock"`          //
-	Workspace int64    `json:"workspace"`         // bytes of a fresh /session
-	Attach    bool     `json:"attach"`            // mounts of /session and /data come with it
-	Folder    string   `json:"folder"`            // where session, data and tmp are; "" where it has mounts of its own
-	Network   *Network `json:"network,omitempty"` // one of its own; left out: none
+	Workspace int64    `json:"workspace"`         // bytes of a new /session
+	Attach    bool     `json:"attach"`            // mounts of /session and /data come with the frame
+	Folder    string   `json:"folder"`            // where session, data and tmp are; "" if the guest has mounts of its own
+	Network   *Network `json:"network,omitempty"` // nil: no network
 }
 
-// Network is a network of the child's own: a loopback, and one listener on it.
+// Network is a network of the guest's own: a loopback, and one listener on it.
 type Network struct {
 	Host        string            `json:"host"`
 	Port        int               `json:"port"`
-	Environment map[string]string `json:"environment"` // tells programs of the listener
+	Environment map[string]string `json:"environment"` // variables that tell programs of the listener
 }
 
-// Assign tells a locked child what it is given to a sandbox with. Where the policy is
-// the default one, as the zygote was told it, it and its rules are left out; where
-// nothing is left, so is the frame.
+// Assign gives a locked-down guest to a sandbox. It has only what differs from the default
+// that the zygote has; if nothing differs, the frame is not sent.
 type Assign struct {
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Rules  json.RawMessage `json:"rules,omitempty"`
-	Limits map[int]int64   `json:"limits,omitempty"` // of setrlimit, by number, where they can't be set from outside
+	Limits map[int]int64   `json:"limits,omitempty"` // for setrlimit, by number, if they cannot be set from outside
 }
 
-// Ready says that the child is locked down, or why it is not.
+// Ready says that the guest is locked down, or why it is not.
 type Ready struct {
 	Error string `json:"error"`
 }
 
-// Run is one piece of code.
+// Run runs one piece of code.
 type Run struct {
 	ExecutionID string          `json:"execution_id"`
 	Code        string          `json:"code"`
 	Context     json.RawMessage `json:"context"`
-	Watch       bool            `json:"watch"`
-	Stops       json.RawMessage `json:"stops,omitempty"` // where it stops, of package debugger
+	Watch       bool            `json:"watch"`           // the run is debugged
+	Stops       json.RawMessage `json:"stops,omitempty"` // breakpoints, as JSON of package debugger
 }
 
 // Done is what a guest claims of its run. The supervisor checks the size of each part
@@ -124,33 +133,32 @@ type Done struct {
 	Interrupt bool            `json:"interrupt"` // the supervisor's interrupt ended the code
 }
 
-// Inspect is a question of the host's between runs: for the variables, or about code that
-// does not run.
+// Inspect asks a guest between runs for its variables, or about code that does not run.
 type Inspect struct {
-	What   string `json:"what"` // "", "check" or "complete"
+	What   string `json:"what"` // "" for variables, "check" or "complete"
 	Code   string `json:"code"`
 	Cursor int    `json:"cursor"` // in characters from 0
 }
 
-// Request is a question of running code to the host.
+// Request is a request of running code to the supervisor.
 type Request struct {
 	ID     uint32            `json:"id"`
-	What   string            `json:"what"` // "query", "tables", "schema", "history"
+	What   string            `json:"what"` // "query", "tables", "schema" or "history"
 	SQL    string            `json:"sql"`
 	Params map[string]any    `json:"params"` // numbers are json.Number
-	Types  map[string]string `json:"types"`  // of those parameters whose type is known
+	Types  map[string]string `json:"types"`  // PostgreSQL types of the parameters whose type is known
 	Form   string            `json:"form"`   // of rows: FormPlain, FormFrame or FormArrow
 	Table  string            `json:"table"`
 }
 
-// Columns begins the answer to an Ask that has rows.
+// Columns begins the answer to a Request that has rows.
 type Columns struct {
 	ID      uint32           `json:"id"`
 	Columns []sandbox.Column `json:"columns"`
 }
 
-// Answer is the host's answer to an Ask, or the end of one that has rows: Value says
-// whether they were truncated. Where it is refused the rows are void.
+// Answer answers a Request. After rows it is the end, and Value says whether they were
+// truncated; if it is a refusal then, the rows are void.
 type Answer struct {
 	ID      uint32           `json:"id"`
 	Value   any              `json:"value,omitempty"`

@@ -11,194 +11,197 @@ import (
 	"glasshouse/sandbox"
 )
 
-// The forms in which a child may want a result.
+// The forms in which a guest may ask for rows.
 const (
 	FormPlain = ""      // for dicts
-	FormFrame = "frame" // times as numpy has them
-	FormArrow = "arrow" // and texts as Arrow has them
+	FormFrame = "frame" // times as numpy stores them
+	FormArrow = "arrow" // like frame, and texts as Arrow stores them
 )
 
 const (
-	flushAt = 128 << 10 // bytes that are sent at once
-	large   = 1 << 20   // bytes that are sent from where they are
+	flushBytes   = 128 << 10 // frames are sent when there are so many bytes
+	inPlaceBytes = 1 << 20   // values of this size are sent without a copy
 )
 
-// RowWriter answers one Ask with a result, part by part: a frame of its columns, one a part
-// with rows, and an Answer at the end. A small result is sent at once.
+// RowWriter answers one Request with a result: a frame of its columns, a frame for each
+// batch of rows, and an Answer at the end. A small result is sent at once.
 //
-// A part is the marshal data of (count, columns), columns a list. One of them is
-// a list of values, or a tuple (form, values, nulls) of a string and bytes:
+// A batch is the marshal data of the tuple (count, columns); columns is a list. A column is
+// a list of values, or a tuple (form, values, nulls) of a string and two bytes objects:
 //
-//	"q" "d" "?"  int64, float64 and bool, as C has them; times of a frame are int64
-//	"t"          texts, with NUL between them, which no text has
-//	"a"          texts with nothing between them, and a fourth in the tuple: how long each is, int32
+//	"q" "d" "?"  int64, float64 and bool, as C stores them; times of FormFrame are int64
+//	"t"          texts, separated by NUL, which no text contains
+//	"a"          texts without separator; a fourth item has the length of each, as int32
 //
-// nulls is a byte a value that is 1 where it is NULL; empty where none is. The format
-// is CPython's marshal, version 2, whose codes have been stable since Python 2.5
+// nulls has a byte for each value, 1 if it is NULL, and is empty if no value is. The format
+// is CPython's marshal, version 2, whose codes have not changed since Python 2.5
 // (Python/marshal.c).
 type RowWriter struct {
 	conn  *Conn
 	id    uint32
 	form  string
 	begun bool
-	out   output
+	out   frames
 }
 
-// RowWriter makes one; form is what the Ask says.
+// RowWriter returns a writer for the Request with this ID and form.
 func (c *Conn) RowWriter(id uint32, form string) *RowWriter {
 	return &RowWriter{conn: c, id: id, form: form}
 }
 
-// WriteBatch is a sandbox.Take; it waits for a child that is slow.
-func (r *RowWriter) WriteBatch(rows sandbox.RowBatch) error {
-	if !r.begun {
-		r.begun = true
-		if err := r.out.json(KindColumns, Columns{r.id, rows.Columns}); err != nil {
+// WriteBatch is a sandbox.RowSink. It waits for a slow guest.
+func (w *RowWriter) WriteBatch(rows sandbox.RowBatch) error {
+	if !w.begun {
+		w.begun = true
+		if err := w.out.json(KindColumns, Columns{w.id, rows.Columns}); err != nil {
 			return err
 		}
 	}
 	if rows.Count == 0 {
 		return nil
 	}
-	r.out.begin(KindRows)
-	r.out.b = binary.BigEndian.AppendUint32(r.out.b, r.id)
-	r.out.b = appendInt(appendSize(append(r.out.b, '('), 2), int64(rows.Count))
-	r.out.b = appendSize(append(r.out.b, '['), len(rows.Data))
+	w.out.begin(KindRows)
+	w.out.tail = binary.BigEndian.AppendUint32(w.out.tail, w.id)
+	w.out.tail = appendInt(appendSize(append(w.out.tail, '('), 2), int64(rows.Count))
+	w.out.tail = appendSize(append(w.out.tail, '['), len(rows.Data))
 	for i := range rows.Data {
-		if err := r.column(rows.Columns[i], &rows.Data[i], rows.Count); err != nil {
+		if err := w.column(rows.Columns[i], &rows.Data[i], rows.Count); err != nil {
 			return err
 		}
 	}
-	r.out.end()
-	if len(r.out.before) == 0 && len(r.out.b) < flushAt {
+	w.out.end()
+	if len(w.out.before) == 0 && len(w.out.tail) < flushBytes {
 		return nil
 	}
-	return r.conn.flush(&r.out)
+	return w.conn.flush(&w.out)
 }
 
-// End says that this was all.
-func (r *RowWriter) End(truncated bool) error {
-	if err := r.out.json(KindAnswer, Answer{ID: r.id, Value: truncated}); err != nil {
+// End ends the answer.
+func (w *RowWriter) End(truncated bool) error {
+	if err := w.out.json(KindAnswer, Answer{ID: w.id, Value: truncated}); err != nil {
 		return err
 	}
-	return r.conn.flush(&r.out)
+	return w.conn.flush(&w.out)
 }
 
 // column encodes the count values of one column.
-func (r *RowWriter) column(c sandbox.Column, v *sandbox.ColumnValues, count int) error {
-	o := &r.out
-	arrow := r.form == FormArrow && len(v.Ends) > 0 && (c.Kind == "string" || c.Kind == "text")
+func (w *RowWriter) column(c sandbox.Column, v *sandbox.ColumnValues, count int) error {
+	f := &w.out
+	isArrowText := w.form == FormArrow && len(v.Ends) > 0 && (c.Kind == "string" || c.Kind == "text")
 	switch {
-	case r.form != FormPlain && o.times(c, v):
+	case w.form != FormPlain && f.times(c, v):
 	case len(v.Ints) > 0:
-		o.tuple(3, "q", 8*count)
+		f.tuple(3, "q", 8*count)
 		for _, n := range v.Ints {
-			o.b = binary.LittleEndian.AppendUint64(o.b, uint64(n))
+			f.tail = binary.LittleEndian.AppendUint64(f.tail, uint64(n))
 		}
 	case len(v.Floats) > 0:
-		o.tuple(3, "d", 8*count)
-		for i, f := range v.Floats {
+		f.tuple(3, "d", 8*count)
+		for i, x := range v.Floats {
 			if v.Nulls != nil && v.Nulls[i] {
-				f = math.NaN() // which is what it is in a frame
+				x = math.NaN() // as a data frame has it
 			}
-			o.b = binary.LittleEndian.AppendUint64(o.b, math.Float64bits(f))
+			f.tail = binary.LittleEndian.AppendUint64(f.tail, math.Float64bits(x))
 		}
 	case len(v.Bools) > 0:
-		o.tuple(3, "?", count)
-		o.bools(v.Bools)
-	case arrow:
-		o.tuple(4, "a", len(v.Text))
-		o.raw(v.Text)
+		f.tuple(3, "?", count)
+		f.bools(v.Bools)
+	case isArrowText:
+		f.tuple(4, "a", len(v.Text))
+		f.raw(v.Text)
 	case len(v.Ends) == 1:
-		o.tuple(3, "t", len(v.Text))
-		o.raw(v.Text)
+		f.tuple(3, "t", len(v.Text))
+		f.raw(v.Text)
 	case len(v.Ends) > 0:
-		o.tuple(3, "t", len(v.Text)+count-1)
+		f.tuple(3, "t", len(v.Text)+count-1)
 		for i := range v.Ends {
 			if i > 0 {
-				o.b = append(o.b, 0)
+				f.tail = append(f.tail, 0)
 			}
-			o.b = append(o.b, v.TextAt(i)...)
+			f.tail = append(f.tail, v.TextAt(i)...)
 		}
 	default:
 		var err error
-		o.b, err = appendList(o.b, v.Others[:count])
+		f.tail, err = appendList(f.tail, v.Others[:count])
 		return err
 	}
-	o.b = appendSize(append(o.b, 's'), len(v.Nulls))
-	o.bools(v.Nulls)
-	if arrow {
-		o.b = appendSize(append(o.b, 's'), 4*count)
-		from := 0
+	f.tail = appendSize(append(f.tail, 's'), len(v.Nulls))
+	f.bools(v.Nulls)
+	if isArrowText {
+		f.tail = appendSize(append(f.tail, 's'), 4*count)
+		start := 0
 		for _, end := range v.Ends {
-			o.b = appendSize(o.b, end-from)
-			from = end
+			f.tail = appendSize(f.tail, end-start)
+			start = end
 		}
 	}
 	return nil
 }
 
-// output is frames that are sent together. What is large is not copied into it, and so
-// must be there until it is sent.
-type output struct {
-	b      []byte
-	before net.Buffers // what comes before b
-	size   int         // of that
+// frames are frames that are sent together: before, then tail. A large value is in before
+// without a copy, so its owner must not change it until the frames are sent.
+type frames struct {
+	tail       []byte
+	before     net.Buffers
+	beforeSize int // bytes of before
 
-	part, at, from int // where the frame begins that is not ended: in which of before, or in b; and in all
+	// The frame that has begun and not ended: the index of its buffer (len(before) means
+	// tail), its offset in that buffer, and its offset in all.
+	buffer, offset, start int
 }
 
-func (o *output) begin(k Kind) {
-	o.part, o.at, o.from = len(o.before), len(o.b), o.size+len(o.b)
-	o.b = append(o.b, 0, 0, 0, 0, byte(k))
+// begin begins a frame; end ends it.
+func (f *frames) begin(k Kind) {
+	f.buffer, f.offset, f.start = len(f.before), len(f.tail), f.beforeSize+len(f.tail)
+	f.tail = append(f.tail, 0, 0, 0, 0, byte(k))
 }
 
-func (o *output) end() {
-	head := o.b
-	if o.part < len(o.before) {
-		head = o.before[o.part]
+func (f *frames) end() {
+	header := f.tail
+	if f.buffer < len(f.before) {
+		header = f.before[f.buffer]
 	}
-	binary.BigEndian.PutUint32(head[o.at:], uint32(o.size+len(o.b)-o.from-5))
+	binary.BigEndian.PutUint32(header[f.offset:], uint32(f.beforeSize+len(f.tail)-f.start-headerBytes))
 }
 
-// json writes a whole frame.
-func (o *output) json(k Kind, v any) error {
-	o.begin(k)
-	body := bytes.NewBuffer(o.b)
-	enc := json.NewEncoder(body)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("hatch: encode %c: %w", k, err)
+// json adds a whole frame.
+func (f *frames) json(k Kind, v any) error {
+	f.begin(k)
+	body := bytes.NewBuffer(f.tail)
+	encoder := json.NewEncoder(body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return fmt.Errorf("encode a %c frame: %w", k, err)
 	}
-	o.b = body.Bytes()
-	o.end()
+	f.tail = body.Bytes()
+	f.end()
 	return nil
 }
 
-// tuple begins one of n, with its form and a bytes object of so many bytes, which are
-// to follow.
-func (o *output) tuple(n int, form string, size int) {
-	o.b = appendText(appendSize(append(o.b, '('), n), form)
-	o.b = appendSize(append(o.b, 's'), size)
+// tuple begins a tuple of n items: its form, and a bytes object whose size bytes follow.
+func (f *frames) tuple(n int, form string, size int) {
+	f.tail = appendText(appendSize(append(f.tail, '('), n), form)
+	f.tail = appendSize(append(f.tail, 's'), size)
 }
 
-func (o *output) raw(v []byte) {
-	if len(v) < large {
-		o.b = append(o.b, v...)
+// raw adds bytes, without a copy if they are many.
+func (f *frames) raw(v []byte) {
+	if len(v) < inPlaceBytes {
+		f.tail = append(f.tail, v...)
 		return
 	}
-	o.size += len(o.b) + len(v)
-	o.before = append(o.before, o.b, v)
-	o.b = nil
+	f.beforeSize += len(f.tail) + len(v)
+	f.before = append(f.before, f.tail, v)
+	f.tail = nil
 }
 
-func (o *output) bools(list []bool) {
-	for _, yes := range list {
+func (f *frames) bools(list []bool) {
+	for _, v := range list {
 		var b byte
-		if yes {
+		if v {
 			b = 1
 		}
-		o.b = append(o.b, b)
+		f.tail = append(f.tail, b)
 	}
 }
 
@@ -224,7 +227,7 @@ func appendList(b []byte, list []any) ([]byte, error) {
 				return nil, err
 			}
 		default:
-			return nil, fmt.Errorf("hatch: a value of type %T is not of the closed set of sandbox.Values", v)
+			return nil, fmt.Errorf("encode a column: %T is not a type that sandbox.ColumnValues may have", v)
 		}
 	}
 	return b, nil
@@ -243,8 +246,8 @@ func appendBool(b []byte, v bool) []byte {
 	return append(b, 'F')
 }
 
-// appendInt writes small integers as 'i' and others as 'l', whose digits are
-// of 15 bits, their count signed as the number is.
+// appendInt encodes an int32 as 'i', and any other integer as 'l': a count of 15-bit
+// digits, with the sign of the integer, and the digits.
 func appendInt(b []byte, v int64) []byte {
 	if v >= math.MinInt32 && v <= math.MaxInt32 {
 		return binary.LittleEndian.AppendUint32(append(b, 'i'), uint32(int32(v)))

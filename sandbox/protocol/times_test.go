@@ -10,7 +10,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-func TestTimes(t *testing.T) {
+func TestTimesAreEncodedForNumpy(t *testing.T) {
 	texts := func(all ...string) sandbox.ColumnValues {
 		var v sandbox.ColumnValues
 		for i, s := range all {
@@ -32,7 +32,7 @@ func TestTimes(t *testing.T) {
 	for _, c := range []struct {
 		kind   string
 		values sandbox.ColumnValues
-		want   []int64 // nil: they do not fit
+		want   []int64 // nil: a value does not fit
 	}{
 		{"timestamp", texts("1970-01-01T00:00:01", "", "1969-12-31T23:59:59.5"), []int64{1_000_000, notATime, -500_000}},
 		{"timestamptz", texts("2024-02-29T12:34:56.000001+00:00"), []int64{1709210096000001}},
@@ -58,43 +58,43 @@ func TestTimes(t *testing.T) {
 		{"timedelta", span(0, math.MinInt64, math.MinInt64), nil},
 		{"string", texts("2024-01-01"), nil},
 	} {
-		var o, empty output
-		ok := o.times(sandbox.Column{Kind: c.kind}, &c.values)
-		empty.tuple(3, "q", 8*len(c.want))
-		raw := o.b[min(len(empty.b), len(o.b)):]
+		var got, header frames
+		ok := got.times(sandbox.Column{Kind: c.kind}, &c.values)
+		header.tuple(3, "q", 8*len(c.want))
+		raw := got.tail[min(len(header.tail), len(got.tail)):]
 		if ok != (c.want != nil) || len(raw) != 8*len(c.want) {
-			t.Errorf("%s %q: %v %v", c.kind, c.values.Text, raw, ok)
+			t.Errorf("%s %q: got ok %v, % x; want %v", c.kind, c.values.Text, ok, raw, c.want)
 			continue
 		}
 		for i, want := range c.want {
 			if got := int64(binary.LittleEndian.Uint64(raw[8*i:])); got != want {
-				t.Errorf("%s %q: %d, want %d", c.kind, c.values.Text, got, want)
+				t.Errorf("%s %q: got %d, want %d", c.kind, c.values.Text, got, want)
 			}
 		}
 	}
 	dates := texts("2024-01-01")
-	var o output
-	if o.times(sandbox.Column{Kind: "date", Array: true}, &dates) {
-		t.Error("an array is packed")
+	var f frames
+	if f.times(sandbox.Column{Kind: "date", Array: true}, &dates) {
+		t.Error("got an array of dates encoded as times, want it encoded as a list")
 	}
 }
 
-// FuzzTimes reads any text as a time: what is taken is the time that the text says.
+// FuzzTimes compares every text that is accepted with package time.
 func FuzzTimes(f *testing.F) {
 	for _, s := range []string{"", "2024-02-29T12:34:56.000001+00:00", "2024-01-01T00:00:00", "2024-01-01", "infinity", "0044-03-15 BC", "2024-01-01T00:00:00.-5", "9999-99-99"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if got, ok := microseconds([]byte(s)); ok {
+		if got, ok := parseTimestamp([]byte(s)); ok {
 			want, err := time.Parse("2006-01-02T15:04:05", strings.TrimSuffix(s, "+00:00"))
 			if err == nil && got != want.UnixMicro() {
-				t.Errorf("%q: %d, want %d", s, got, want.UnixMicro())
+				t.Errorf("%q: got %d, want %d", s, got, want.UnixMicro())
 			}
 		}
-		if got, ok := seconds([]byte(s)); ok {
+		if got, ok := parseDate([]byte(s)); ok {
 			want, err := time.Parse("2006-01-02", s)
 			if err == nil && got != want.Unix() {
-				t.Errorf("%q: %d, want %d", s, got, want.Unix())
+				t.Errorf("%q: got %d, want %d", s, got, want.Unix())
 			}
 		}
 	})
