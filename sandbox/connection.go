@@ -2,25 +2,24 @@ package sandbox
 
 import "time"
 
-// ConnectionStatus says what became of a Connection.
+// ConnectionStatus is what became of a Connection.
 type ConnectionStatus string
 
-// Allowed was made, whatever ended it then; Refused is the policy's no; Failed
-// was allowed and could not be made or used. Open is allowed, and goes on.
+// The statuses of a connection.
 const (
-	ConnectionAllowed ConnectionStatus = "allowed"
-	ConnectionRefused ConnectionStatus = "refused"
-	ConnectionFailed  ConnectionStatus = "failed"
-	ConnectionOpen    ConnectionStatus = "open"
+	ConnectionAllowed ConnectionStatus = "allowed" // it was made, and has ended
+	ConnectionRefused ConnectionStatus = "refused" // the policy does not allow it
+	ConnectionFailed  ConnectionStatus = "failed"  // it was allowed, and could not be made or used
+	ConnectionOpen    ConnectionStatus = "open"    // it was allowed, and goes on
 )
 
-// Connection is one connection that code asked for out of its sandbox, as
-// history keeps it. Bytes are what passed over TCP beyond the broker: for TLS
-// the encrypted stream, for plain HTTP the headers too.
+// Connection is one connection that code asked for out of its sandbox, as history keeps
+// it. The bytes are those of TCP between the broker and the host: for TLS the encrypted
+// stream, for plain HTTP with the headers.
 type Connection struct {
 	Host          string           `json:"host"` // as the policy compares it: ASCII, lower case
 	Port          int              `json:"port"`
-	Address       string           `json:"address,omitempty"` // connected to, "ip:port"
+	Address       string           `json:"address,omitempty"` // "ip:port" that was connected to
 	Status        ConnectionStatus `json:"status"`
 	Reason        string           `json:"reason,omitempty"` // why it was refused, failed or cut
 	BytesSent     int64            `json:"bytes_sent"`

@@ -1,9 +1,17 @@
-// Package sandbox holds the nouns of Glasshouse: Sandbox, Execution, Query,
-// Rows, Note, Step, Connection, Refusal, Error. They are pure data. The API's JSON, the
-// hatch's payload and the history row are the same struct wherever their
-// shapes agree, so a field is named and documented once, here.
+// Package sandbox has the nouns of Glasshouse, as data without behaviour.
 //
-// What only the host may know (paths, pids, keys) is never a field of these
-// types. What a walled-in child may claim is a type of its own, Outcome, so a
-// child can never write a field that is the host's to fill.
+//	e := sandbox.Execution{ID: id, Status: sandbox.StatusRunning, Code: "1 + 1"}
+//
+// An Execution is the record of one run of code in a Sandbox. It has the Outcome that the
+// supervisor found out, and what the service adds: each Query, Connection and Artifact. The
+// package declares:
+//
+//  1. the API's JSON and history's record, which are the same struct if their shapes
+//     agree, so that a field is named and documented once;
+//  2. Error and Refusal, the errors that a caller can act on;
+//  3. small functions on these types and on their JSON.
+//
+// Secrets of the service, such as paths and process IDs, are never a field of these types.
+// A guest's claims have types of their own in package protocol, so that a guest cannot set
+// a field that belongs to the service.
 package sandbox

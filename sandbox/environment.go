@@ -1,24 +1,24 @@
 package sandbox
 
-// Environment is one set of packages that code may run with, as it is now.
+// Environment is a set of packages that code may run with, in its current version.
 type Environment struct {
 	Name     string   `json:"name"`
-	Digest   string   `json:"digest" doc:"SHA-256 of its lock: where it is the same, the packages are"`
+	Digest   string   `json:"digest" doc:"SHA-256 of its lock file: environments with the same digest have the same packages"`
 	Python   string   `json:"python" doc:"Version of its interpreter"`
-	Packages int      `json:"packages" doc:"How many there are"`
-	Modules  []string `json:"modules" doc:"What code may import beyond the modules of a profile: those of the packages that the operator added"`
+	Packages int      `json:"packages" doc:"Number of packages"`
+	Modules  []string `json:"modules" doc:"Modules that code may import beyond those of a profile, from packages that the operator added"`
 }
 
-// EnvironmentVersion is an environment at one time: the one that something ran with.
+// EnvironmentVersion is the version of an environment that something ran with.
 type EnvironmentVersion struct {
 	Name   string `json:"name"`
-	Digest string `json:"digest" doc:"SHA-256 of its lock"`
+	Digest string `json:"digest" doc:"SHA-256 of its lock file"`
 }
 
-// Package is one that is installed in an environment.
+// Package is a package that is installed in an environment.
 type Package struct {
 	Name    string   `json:"name"`
 	Version string   `json:"version"`
 	Summary string   `json:"summary"`
-	Modules []string `json:"modules" doc:"The names to import it by"`
+	Modules []string `json:"modules" doc:"Names to import it by"`
 }

@@ -2,10 +2,10 @@ package sandbox
 
 import "fmt"
 
-// Fault is the class of an Error: the last part of the problem's type URI.
+// Fault is the class of an Error. It is the last part of the problem's type URI.
 type Fault string
 
-// The faults, each with one HTTP status (httpapi has the table).
+// The faults, each with its HTTP status.
 const (
 	FaultInvalid      Fault = "invalid-input"      // 422
 	FaultMalformed    Fault = "malformed"          // 400
@@ -16,20 +16,20 @@ const (
 	FaultMethod       Fault = "method-not-allowed" // 405
 	FaultBusy         Fault = "busy"               // 409
 	FaultGone         Fault = "gone"               // 410
-	FaultRefused      Fault = "query-refused"      // 422, a Refusal asked for directly
+	FaultRefused      Fault = "query-refused"      // 422, for a Refusal
 	FaultFull         Fault = "full"               // 503 with Retry-After
 	FaultLimit        Fault = "limit-reached"      // 429 with Retry-After
 	FaultUnavailable  Fault = "unavailable"        // 503: the database is down
 	FaultInternal     Fault = "internal-error"     // 500
 )
 
-// Error is an error that a caller can act on: what is wrong and what to do.
-// Any error that is not one (nor a Refusal) is the service's own fault, 500.
+// Error is an error that a caller can act on. An error that is neither an Error nor a
+// Refusal is the service's own, status 500.
 type Error struct {
 	Fault      Fault
-	Detail     string // says what to do
-	Field      string // the input's field it is about, "" where none
-	RetryAfter int    // seconds, 0 where a retry is no use
+	Detail     string // what is wrong and what to do
+	Field      string // the field of the input; "" if it is about none
+	RetryAfter int    // seconds; 0 if a retry is of no use
 	Cause      error  // for the log only
 }
 
@@ -42,23 +42,23 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Errorf makes an Error of a fault with a formatted detail.
+// Errorf returns an Error with a formatted detail.
 func Errorf(f Fault, format string, args ...any) *Error {
 	return &Error{Fault: f, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Refusal says that a statement was not run, or that it failed, and why, in
-// terms of the caller's own text. It is the Go side of the Python exceptions
-// ReadOnlyError (reason "read-only") and DatabaseError (all others).
+// Refusal says why a statement did not run, or that it failed, in terms of the caller's own
+// text. In Python it is a ReadOnlyError (reason "read-only") or a DatabaseError (all other
+// reasons).
 type Refusal struct {
 	Reason   string `json:"reason"`             // a stable code: read-only, function-not-allowed, unknown-table, ...
 	Message  string `json:"message"`            // names the statement and the rule
-	SQLState string `json:"sqlstate,omitempty"` // where the server said it
-	Position int    `json:"position,omitempty"` // in characters from 1, in the caller's text; 0 unknown
+	SQLState string `json:"sqlstate,omitempty"` // of the server's error, if there is one
+	Position int    `json:"position,omitempty"` // in characters from 1, in the caller's text; 0 if it is not known
 	Line     int    `json:"line,omitempty"`     // from 1
 	Nearest  string `json:"nearest,omitempty"`  // the nearest name that exists
-	Hint     string `json:"hint,omitempty"`     // one hint
-	Failed   bool   `json:"failed,omitempty"`   // the server's failure, not our refusal
+	Hint     string `json:"hint,omitempty"`
+	Failed   bool   `json:"failed,omitempty"` // the statement ran, and the server failed it
 }
 
 func (r *Refusal) Error() string {

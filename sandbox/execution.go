@@ -5,23 +5,21 @@ import (
 	"time"
 )
 
-// Status is how far an execution is, or how it ended.
+// Status is how an execution ended, or that it goes on.
 type Status string
 
-// The statuses of an execution. Failed is the code's own failure; Timeout and
-// Killed are limits, Killed with Usage.EndedBy naming which; Cancelled is a
-// caller's or the service's wish.
+// The statuses of an execution.
 const (
 	StatusCreated   Status = "created"
 	StatusRunning   Status = "running"
 	StatusCompleted Status = "completed"
-	StatusFailed    Status = "failed"
-	StatusTimeout   Status = "timeout"
-	StatusCancelled Status = "cancelled"
-	StatusKilled    Status = "killed"
+	StatusFailed    Status = "failed"    // the code raised an exception
+	StatusTimeout   Status = "timeout"   // it exceeded its time limit
+	StatusCancelled Status = "cancelled" // a caller or the service cancelled it
+	StatusKilled    Status = "killed"    // it exceeded another limit, or its process died; Usage.EndedBy says which
 )
 
-// Kind says which door an execution came in by.
+// Kind is the kind of request that began an execution.
 type Kind string
 
 // The kinds of an execution.
@@ -31,11 +29,11 @@ const (
 	KindAnalyze Kind = "analyze-data"
 	KindDebug   Kind = "debug"
 	KindQuery   Kind = "database-query" // one statement, no code
-	KindCompat  Kind = "facade"
+	KindCompat  Kind = "facade"         // a request to the compat API
 )
 
-// Execution is one run of one piece of code in one sandbox, from accepted to
-// ended. It is what the API answers and what history keeps.
+// Execution is the record of one run of code in a sandbox. It is what the API answers and
+// what history keeps.
 type Execution struct {
 	ID        string          `json:"execution_id"`
 	SandboxID string          `json:"sandbox_id"`
@@ -45,14 +43,14 @@ type Execution struct {
 	Code      string          `json:"code,omitempty"`
 	Context   json.RawMessage `json:"context,omitempty"` // a JSON object
 
-	Result    json.RawMessage `json:"result"` // any JSON; null where there is none
+	Result    json.RawMessage `json:"result"` // any JSON; null if there is none
 	Stdout    string          `json:"stdout"`
 	Stderr    string          `json:"stderr"`
-	Error     *string         `json:"error"` // "TypeError: ..." or why a limit ended it
+	Error     *string         `json:"error"` // "TypeError: ...", or the limit that ended it
 	Exception *Exception      `json:"exception,omitempty"`
 
 	ExecutionTime float64             `json:"execution_time"` // seconds
-	MemoryUsage   float64             `json:"memory_usage"`   // peak, MB of its own
+	MemoryUsage   float64             `json:"memory_usage"`   // peak of the process's own memory, MB
 	Usage         Usage               `json:"usage"`
 	DebugInfo     DebugInfo           `json:"debug_info"`
 	Outputs       []Output            `json:"outputs"`
@@ -60,10 +58,10 @@ type Execution struct {
 	ArtifactMap   map[string]string   `json:"artifact_map"`
 	Queries       []Query             `json:"queries"`
 	Connections   []Connection        `json:"connections"`
-	Truncated     map[string]int64    `json:"truncated"` // what was cut: bytes (stdout, stderr, result) or items (logs, queries, connections) missing
+	Truncated     map[string]int64    `json:"truncated"` // how much is missing: bytes of stdout, stderr and result, items of all others
 	Isolation     Isolation           `json:"isolation"`
-	Environment   *EnvironmentVersion `json:"environment,omitempty"` // that its code ran with
-	SessionReset  bool                `json:"session_reset"`         // the variables are gone, /session stays
+	Environment   *EnvironmentVersion `json:"environment,omitempty"` // nil if no code ran
+	SessionReset  bool                `json:"session_reset"`         // the session's variables are lost; /session stays
 
 	Timestamp   time.Time  `json:"timestamp"` // when it was accepted
 	CreatedAt   time.Time  `json:"created_at"`
@@ -100,16 +98,16 @@ func emptyIfNil[T any](list []T) []T {
 	return list
 }
 
-// Exception is what the code raised, seen from the user's own lines.
+// Exception is what the code raised, with the user's own lines only.
 type Exception struct {
 	Type      string  `json:"type"`
 	Message   string  `json:"message"`
-	Line      int     `json:"line"`             // in the submitted code, from 1; 0 where none is known
+	Line      int     `json:"line"`             // in the submitted code, from 1; 0 if it is not known
 	Column    int     `json:"column,omitempty"` // from 1, for a syntax error
-	Traceback []Frame `json:"traceback"`        // outermost first, the user's frames only
+	Traceback []Frame `json:"traceback"`        // outermost first
 	Hint      string  `json:"hint,omitempty"`
-	Nearest   string  `json:"nearest,omitempty"` // the name, key or column that was perhaps meant
-	Queries   []Query `json:"queries,omitempty"` // the last ones before it; the host's
+	Nearest   string  `json:"nearest,omitempty"` // the name, key or column that was probably meant
+	Queries   []Query `json:"queries,omitempty"` // the last statements before it, from the service's own record
 }
 
 // Summary returns the type and the message, as the last line of a Python traceback has them.
@@ -125,36 +123,36 @@ type Frame struct {
 	Line     int    `json:"line"`
 	Function string `json:"function"`
 	Code     string `json:"code"`
-	File     string `json:"file,omitempty"` // set where it is not the submitted code
+	File     string `json:"file,omitempty"` // "" for the submitted code
 
-	Variables map[string]string `json:"variables,omitempty"` // when it failed, as bounded previews; of the innermost frames
+	Variables map[string]string `json:"variables,omitempty"` // previews at the time of the exception; of the innermost frames only
 }
 
-// Usage is what an execution used, as the kernel counted it.
+// Usage is what an execution used, as the kernel counts it.
 type Usage struct {
 	WallMS       float64 `json:"wall_ms"`
 	CPUMS        float64 `json:"cpu_ms"`
 	PeakMemoryMB float64 `json:"peak_memory_mb"`
 	EndedBy      string  `json:"ended_by,omitempty"` // the limit's config key, a signal's name, or "shutdown"
 
-	NetworkSent     int64 `json:"network_sent_bytes,omitempty"` // of all connections, as the broker counted them
+	NetworkSent     int64 `json:"network_sent_bytes,omitempty"` // of all connections
 	NetworkReceived int64 `json:"network_received_bytes,omitempty"`
 }
 
-// Isolation is the wall that an execution ran behind.
+// Isolation is the level that an execution ran at.
 type Isolation struct {
 	Level      string            `json:"level"`       // full, full-without-cgroups, landlock or rlimits
-	EnforcedBy map[string]string `json:"enforced_by"` // limit's config key to mechanism
+	EnforcedBy map[string]string `json:"enforced_by"` // the mechanism for each limit, by the limit's config key
 }
 
-// DebugInfo is what the code noted with debug and inspect_var.
+// DebugInfo has the calls of debug and inspect_var.
 type DebugInfo struct {
 	Logs      []Note            `json:"logs"`
 	Variables map[string][]Note `json:"variables"`
 }
 
-// Note is one call of debug (Level and Message are set) or inspect_var (Name,
-// Type and Repr are set). It is the child's claim.
+// Note is a call of debug, with Level and Message, or of inspect_var, with Name, Type and
+// Repr. Except for Time, it is the guest's claim.
 type Note struct {
 	Time     time.Time       `json:"timestamp"`
 	Level    string          `json:"level,omitempty"`
@@ -162,49 +160,49 @@ type Note struct {
 	Data     json.RawMessage `json:"data,omitempty"`
 	Name     string          `json:"name,omitempty"`
 	Type     string          `json:"type,omitempty"`
-	Size     int64           `json:"size,omitempty"` // bytes, as sys.getsizeof or nbytes says
+	Size     int64           `json:"size,omitempty"` // bytes, from sys.getsizeof or nbytes
 	Repr     string          `json:"repr,omitempty"` // bounded
 	Line     int             `json:"line"`
 	Function string          `json:"function"`
 }
 
-// Output is one rich output: a Jupyter MIME bundle, and one line of text that says to
-// a model what a person would see. Binary types are base64.
+// Output is a rich output: a Jupyter MIME bundle, in which binary types are base64, and one
+// line of text that tells a model what a person would see.
 type Output struct {
 	Summary  string                     `json:"summary"`
 	Data     map[string]json.RawMessage `json:"data"`
 	Metadata json.RawMessage            `json:"metadata,omitempty"`
 }
 
-// Variables is a bounded picture of a session's namespace.
+// Variables are a session's variables, as bounded previews.
 type Variables struct {
 	Variables map[string]Variable `json:"variables"`
-	Globals   []string            `json:"globals"` // every public name, helpers included
-	Total     int                 `json:"total"`   // variables in all; more than are listed where the list was cut
+	Globals   []string            `json:"globals"` // every public name, with the helpers
+	Total     int                 `json:"total"`   // number of variables; more than listed if the list was cut
 }
 
-// Variable is one variable: its type and a bounded, safe repr.
+// Variable is the type of a variable and a bounded, safe repr.
 type Variable struct {
 	Type  string `json:"type"`
 	Repr  string `json:"repr"`
 	Shape []int  `json:"shape,omitempty"`
 }
 
-// Step is one line of user code that ran. Number counts the lines as they were begun; a
-// line that calls others may be told when it calls, and once more when it is over.
+// Step is one line of user code that ran. Number counts the lines as they begin. A line that
+// calls a function may come twice with the same number: at the call and at its end.
 type Step struct {
 	Number     int64           `json:"step"`
 	LineNumber int             `json:"line_number"`
 	LineCode   string          `json:"line_code"`
 	Result     json.RawMessage `json:"result"` // {"status", ...}; on the last step the whole execution
 	State      StepState       `json:"state"`
-	Timestamp  time.Time       `json:"timestamp,omitzero"` // when the stream told it; a recording has none
+	Timestamp  time.Time       `json:"timestamp,omitzero"` // when the stream sent it; zero in a recording
 }
 
-// StepState is what a line left.
+// StepState is the state after a step.
 type StepState struct {
-	Variables map[string]string `json:"variables"` // of the line's frame, as bounded previews
-	Changed   []string          `json:"changed"`   // what changed since the frame's step before
+	Variables map[string]string `json:"variables"` // of the line's frame, as previews
+	Changed   []string          `json:"changed"`   // since the previous step of the same frame
 	Function  string            `json:"function,omitempty"`
-	Unread    string            `json:"unread,omitempty"` // why variables are not here
+	Unread    string            `json:"unread,omitempty"` // why Variables is missing
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// File is one upload, which code finds at /data/Path.
+// File is an upload, which code reads at /data/Path.
 type File struct {
 	Path       string    `json:"path"`
 	Size       int64     `json:"size"`
@@ -17,23 +17,22 @@ type File struct {
 	UploadedAt time.Time `json:"uploaded_at"`
 }
 
-// The bounds of a path: those of Linux for a name, and a depth that no honest tree
-// reaches.
+// The limits of a path.
 const (
-	maxName  = 255
-	maxPath  = 1024
-	MaxDepth = 16
+	maxNameBytes = 255 // as on Linux
+	maxPathBytes = 1024
+	MaxDepth     = 16 // names in a path
 )
 
-// CheckPath says what is wrong with a path that a caller names a file by, in words
-// for that caller; "" where nothing is. Every name that Linux can hold and JSON can
-// say is fine; only what would mean another place is not.
+// CheckPath returns what is wrong with a path that a caller sent, in words for that caller;
+// "" if it is valid. All names are valid that Linux and JSON allow, except those that would
+// name a file elsewhere.
 func CheckPath(p string) string {
 	names := strings.Split(p, "/")
 	switch {
 	case p == "":
-		return "a file needs a name"
-	case len(p) > maxPath:
+		return "it is empty: a file needs a name"
+	case len(p) > maxPathBytes:
 		return "it is longer than 1024 bytes"
 	case len(names) > MaxDepth:
 		return "it is deeper than 16 folders"
@@ -48,15 +47,15 @@ func CheckPath(p string) string {
 			return "it must not begin or end with /, nor have // in it"
 		case name == "." || name == "..":
 			return "no part of it may be . or .."
-		case len(name) > maxName:
+		case len(name) > maxNameBytes:
 			return "a name in it is longer than 255 bytes"
 		}
 	}
 	return ""
 }
 
-// mimes are the types of the files that data analysis knows, by extension.
-var mimes = map[string]string{
+// mimeTypes has the types of files that are common in data analysis, by extension.
+var mimeTypes = map[string]string{
 	".csv": "text/csv; charset=utf-8", ".tsv": "text/tab-separated-values; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".log": "text/plain; charset=utf-8",
 	".md": "text/markdown; charset=utf-8", ".py": "text/x-python; charset=utf-8", ".html": "text/html; charset=utf-8", ".htm": "text/html; charset=utf-8",
 	".css": "text/css; charset=utf-8", ".xml": "application/xml", ".json": "application/json", ".jsonl": "application/jsonl", ".ndjson": "application/x-ndjson",
@@ -72,27 +71,27 @@ var mimes = map[string]string{
 	".sqlite": "application/vnd.sqlite3", ".db": "application/vnd.sqlite3",
 }
 
-// Extension is one that files of a type have, with its dot; .bin where none is known.
-func Extension(mime string) string {
+// Extension returns the shortest extension of a MIME type, with its dot; .bin if it is not known.
+func Extension(mimeType string) string {
 	best := ".bin"
-	for ext, t := range mimes {
-		if kind, _, _ := strings.Cut(t, ";"); kind == mime && (best == ".bin" || len(ext) < len(best) || len(ext) == len(best) && ext < best) {
+	for ext, t := range mimeTypes {
+		if kind, _, _ := strings.Cut(t, ";"); kind == mimeType && (best == ".bin" || len(ext) < len(best) || len(ext) == len(best) && ext < best) {
 			best = ext
 		}
 	}
 	return best
 }
 
-// MIMEType is the type of a file by its name, and where that says nothing by its
-// first bytes: text or not. It never depends on the machine.
+// MIMEType returns the type of a file by its name or, if the extension is not known, by
+// whether its first bytes are text. It does not depend on the machine.
 func MIMEType(name string, head []byte) string {
-	if t, ok := mimes[strings.ToLower(path.Ext(name))]; ok {
+	if t, ok := mimeTypes[strings.ToLower(path.Ext(name))]; ok {
 		return t
 	}
 	if bytes.IndexByte(head, 0) >= 0 {
 		return "application/octet-stream"
 	}
-	for cut := 0; cut < utf8.UTFMax && cut < len(head); cut++ { // the last character may be cut off
+	for cut := 0; cut < utf8.UTFMax && cut < len(head); cut++ { // the last character may be incomplete
 		if utf8.Valid(head[:len(head)-cut]) {
 			return "text/plain; charset=utf-8"
 		}

@@ -9,8 +9,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// FuzzCheckPath: a path that is let through is the one name of one place below where
-// it starts.
+// FuzzCheckPath checks that a valid path names exactly one file below the folder that it starts in.
 func FuzzCheckPath(f *testing.F) {
 	for _, seed := range []string{"a", "a/b.csv", "..", "a/../b", "/a", "a//b", "a/", ".", "\x00", "\xff", " ", "...", strings.Repeat("x", 300)} {
 		f.Add(seed)
@@ -20,20 +19,30 @@ func FuzzCheckPath(f *testing.F) {
 			return
 		}
 		if !filepath.IsLocal(p) || path.Clean(p) != p || path.Join("/data", p) != "/data/"+p || strings.ContainsRune(p, 0) {
-			t.Errorf("%q was let through", p)
+			t.Errorf("CheckPath accepts %q, want it refused", p)
 		}
 	})
 }
 
-func TestMIMETypes(t *testing.T) {
-	for name, want := range map[string]string{"a.CSV": "text/csv; charset=utf-8", "x.parquet": "application/vnd.apache.parquet", "x.tar.gz": "application/gzip", ".png": "image/png"} {
+func TestMIMETypeByExtension(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"a.CSV": "text/csv; charset=utf-8", "x.parquet": "application/vnd.apache.parquet", "x.tar.gz": "application/gzip", ".png": "image/png",
+	} {
 		if got := sandbox.MIMEType(name, nil); got != want {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("MIMEType(%q): got %s, want %s", name, got, want)
 		}
 	}
-	for head, want := range map[string]string{"text é": "text/plain; charset=utf-8", "cut off \xc3": "text/plain; charset=utf-8", "a\x00b": "application/octet-stream", "\xff\xfe\xfd\xfc\xfb": "application/octet-stream", "": "application/octet-stream"} {
+}
+
+func TestMIMETypeByContent(t *testing.T) {
+	t.Parallel()
+	const text, binary = "text/plain; charset=utf-8", "application/octet-stream"
+	for head, want := range map[string]string{
+		"text é": text, "incomplete character \xc3": text, "a\x00b": binary, "\xff\xfe\xfd\xfc\xfb": binary, "": binary,
+	} {
 		if got := sandbox.MIMEType("noname", []byte(head)); got != want {
-			t.Errorf("%q: %s", head, got)
+			t.Errorf("MIMEType of %q: got %s, want %s", head, got, want)
 		}
 	}
 }

@@ -2,20 +2,19 @@ package sandbox
 
 import "time"
 
-// ExecutionFilter says which executions a list holds, newest first. Zero fields do not
-// filter; Limit 0 is 50.
+// ExecutionFilter selects executions for a list, newest first. A zero field does not filter.
 type ExecutionFilter struct {
 	User      string
 	SandboxID string
 	Status    Status
 	Since     time.Time
 	Until     time.Time
-	Text      string // in the code or the error, whatever its case
-	Limit     int    // at most 1000
-	After     string // the cursor that the page before ended with
+	Text      string // in the code or the error, in any case
+	Limit     int    // at most 1000; 0 means 50
+	After     string // the cursor at the end of the previous page
 }
 
-// Statistics sums up executions; ActiveSandboxes is filled by who knows them.
+// Statistics sums up executions. The service fills in ActiveSandboxes.
 type Statistics struct {
 	ActiveSandboxes      int       `json:"active_sandboxes"`
 	TotalExecutions      int       `json:"total_executions"`

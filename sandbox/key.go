@@ -2,18 +2,18 @@ package sandbox
 
 import "time"
 
-// Role is what the bearer of a key may do.
+// Role says what the bearer of a key may do.
 type Role string
 
-// The roles. An agent uses its own sandboxes; a developer also debugs and makes
-// keys of its own; an admin may do everything.
+// The roles. An agent uses its own sandboxes. A developer also debugs, and makes keys of
+// their own. An admin may do everything.
 const (
 	RoleAgent     Role = "agent"
 	RoleDeveloper Role = "developer"
 	RoleAdmin     Role = "admin"
 )
 
-// Key is an API key as it is kept: its secret is only ever stored hashed.
+// Key is an API key. History stores its secret as a hash only.
 type Key struct {
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
@@ -23,10 +23,10 @@ type Key struct {
 	ExpiresAt *time.Time `json:"expires_at"`
 	RevokedAt *time.Time `json:"revoked_at"`
 	Limits    KeyLimits  `json:"limits"`
-	Account   string     `json:"-"` // by which what it uses is counted: its own id, or that of the key it was made with
+	Account   string     `json:"-"` // counts what keys use together: the key's own ID, or that of the key that made it
 }
 
-// KeyLimits is how much a key may use; 0 is what the operator has set for all.
+// KeyLimits is how much a key may use; 0 means the operator's limit for all keys.
 type KeyLimits struct {
 	Requests   int `json:"requests_per_minute,omitempty" minimum:"0" maximum:"2147483647"`
 	Concurrent int `json:"concurrent_executions,omitempty" minimum:"0" maximum:"2147483647"`

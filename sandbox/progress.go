@@ -1,16 +1,15 @@
 package sandbox
 
-// Progress is one thing that a running execution does, as history keeps it until the
-// execution's own end has it: a statement or a connection, and not both. One that comes
-// again with the same number has gone on, or is over.
+// Progress is a statement or a connection of a running execution, as history keeps it until
+// the execution's own record has it. A later Progress with the same number replaces it.
 type Progress struct {
 	Execution  string      `json:"progress_of"`
-	Number     int64       `json:"number"` // among those of its kind, in their order
+	Number     int64       `json:"number"` // from 0, counted for each kind
 	Query      *Query      `json:"query,omitempty"`
 	Connection *Connection `json:"connection,omitempty"`
 }
 
-// IsStart says whether it is at its beginning.
+// IsStart reports whether the statement or connection has just begun.
 func (p Progress) IsStart() bool {
 	if p.Query != nil {
 		return p.Query.Status == QueryRunning
@@ -18,7 +17,7 @@ func (p Progress) IsStart() bool {
 	return p.Connection != nil && p.Connection.Status == ConnectionOpen
 }
 
-// Kind is "query" or "connection".
+// Kind returns "query" or "connection".
 func (p Progress) Kind() string {
 	if p.Query != nil {
 		return "query"

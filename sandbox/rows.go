@@ -1,42 +1,43 @@
 package sandbox
 
-// RowBatch are some rows of a result, column by column. They are valid until the Take
-// that they were given to returns.
+// RowBatch is a batch of rows of a result, column by column. It is valid until the RowSink
+// that gets it returns.
 type RowBatch struct {
-	Columns []Column       // the same of every part of a result
+	Columns []Column       // the same in every batch of a result
 	Data    []ColumnValues // of each column
-	Count   int            // of rows, which may have no columns
+	Count   int            // rows; a result may have rows and no columns
 }
 
-// RowSink takes a result part by part, from one goroutine, and is waited for. Where a
-// statement gives columns it is called at least once, with no rows where there are
-// none. An error of its ends the statement; one of the statement may come after rows.
+// RowSink gets a result batch by batch, from one goroutine, which waits for it. If a
+// statement returns columns, the sink is called at least once, with no rows if there are
+// none. An error of the sink ends the statement. A statement may fail after it has given rows.
 type RowSink func(RowBatch) error
 
-// QuerySummary is what a statement came to. Truncated is true exactly where it had more
-// rows, or bytes, than were allowed.
+// QuerySummary is what a statement returned. Truncated is set exactly if it had more rows,
+// or bytes, than its limits allow.
 type QuerySummary struct {
 	Rows        int
-	Bytes       int64 // of values, as they came over the wire
+	Bytes       int64 // of values, as the server sent them
 	Truncated   bool
-	Fingerprint string // of the statement, whatever its constants
+	Fingerprint string // of the statement without its constants
 }
 
-// ColumnValues are those of one column. Where it is no array, its Kind says where they are:
-// Ints for int, Floats for float, Bools for bool, Others for bytes and timedelta, and
-// Text for all else. Those of an array are Others. A place is kept for each NULL.
+// ColumnValues are the values of one column. Those of an array column are in Others. Those
+// of any other column are in the field for its Kind: Ints for int, Floats for float, Bools
+// for bool, Others for bytes and timedelta, and Text for all other kinds. A NULL has an
+// element, too.
 type ColumnValues struct {
-	Nulls  []bool // one a value; nil where none is NULL
+	Nulls  []bool // one for each value; nil if no value is NULL
 	Ints   []int64
 	Floats []float64
 	Bools  []bool
-	Text   []byte // of all values, one after the other
-	Ends   []int  // where each ends in Text
-	Others []any  // nil, []byte, or nested []any of what At may give
+	Text   []byte // all values, one after the other
+	Ends   []int  // where each value ends in Text
+	Others []any  // nil, []byte, or nested []any of what At may return
 }
 
-// At is one value: nil, bool, int64, float64, string, []byte or nested []any, as
-// Column says.
+// At returns one value: nil, bool, int64, float64, string, []byte or nested []any. Column
+// describes it.
 func (v *ColumnValues) At(i int) any {
 	switch {
 	case v.Nulls != nil && v.Nulls[i]:
@@ -53,7 +54,7 @@ func (v *ColumnValues) At(i int) any {
 	return v.Others[i]
 }
 
-// TextAt is one text.
+// TextAt returns one value of a text column, without a copy.
 func (v *ColumnValues) TextAt(i int) []byte {
 	if i == 0 {
 		return v.Text[:v.Ends[0]]

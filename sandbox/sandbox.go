@@ -6,11 +6,11 @@ import (
 	"glasshouse/policy"
 )
 
-// State says where a sandbox is in its life.
+// State is the state of a sandbox.
 type State string
 
-// The states of a sandbox. Only an active one runs code; the others keep
-// their history readable and answer a run with 410 and the reason.
+// The states of a sandbox. Only an active one runs code. The history of the others can be
+// read; a run there is answered with 410 and the reason.
 const (
 	StateActive  State = "active"
 	StateDeleted State = "deleted"
@@ -18,8 +18,7 @@ const (
 	StateLost    State = "lost" // the service stopped or was killed
 )
 
-// Sandbox is one agent's place: an owner, a policy, a folder, and at most one
-// live Python session.
+// Sandbox is an owner, a policy, a folder, and at most one live Python session.
 type Sandbox struct {
 	ID        string        `json:"sandbox_id"`
 	Owner     string        `json:"user_id"`
@@ -31,13 +30,13 @@ type Sandbox struct {
 	EndedAt   *time.Time    `json:"ended_at,omitempty"`
 }
 
-// ExpiresAt is when the sandbox ends if it is not used before: the earlier of
-// its lifetime, counted from its creation, and its idle time, from its last use.
+// ExpiresAt returns when the sandbox ends if it is not used before: the earlier end of its
+// lifetime, which begins at its creation, and its idle time, which begins at its last use.
 func (s Sandbox) ExpiresAt() time.Time {
-	life := s.CreatedAt.Add(time.Duration(s.Policy.Lifetime) * time.Second)
-	idle := s.LastUsed.Add(time.Duration(s.Policy.IdleTimeout) * time.Second)
-	if idle.Before(life) {
-		return idle
+	lifetimeEnd := s.CreatedAt.Add(time.Duration(s.Policy.Lifetime) * time.Second)
+	idleEnd := s.LastUsed.Add(time.Duration(s.Policy.IdleTimeout) * time.Second)
+	if idleEnd.Before(lifetimeEnd) {
+		return idleEnd
 	}
-	return life
+	return lifetimeEnd
 }

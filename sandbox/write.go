@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// WritePlan is what the server would do with a statement that writes. Plan is
-// PostgreSQL's, as JSON, and nil where no writing login is configured.
+// WritePlan is how the server would run a statement that writes. Plan is PostgreSQL's, as
+// JSON; it is nil if no writing login is configured.
 type WritePlan struct {
 	Plan        json.RawMessage
-	Rows        int64 // an estimate
+	Rows        int64 // estimated
 	Fingerprint string
 }
 
-// PendingWrite is a statement that would write and was not run: it waits for an
-// admin, or was decided on.
+// PendingWrite is a statement that writes and did not run. An admin applies or rejects it.
 type PendingWrite struct {
 	ID          string            `json:"id"`
 	SandboxID   string            `json:"sandbox_id"`
@@ -22,8 +21,8 @@ type PendingWrite struct {
 	User        string            `json:"user_id"`
 	SQL         string            `json:"query"`
 	Parameters  json.RawMessage   `json:"parameters"`
-	Types       map[string]string `json:"types,omitempty"` // of those parameters whose type is known
-	Plan        json.RawMessage   `json:"plan"`            // null: there was no writing login to plan it
+	Types       map[string]string `json:"types,omitempty"` // of the parameters whose type is known
+	Plan        json.RawMessage   `json:"plan"`            // null if no writing login is configured
 	RowEstimate int64             `json:"row_estimate"`
 	Status      WriteStatus       `json:"status"`
 	CreatedAt   time.Time         `json:"created_at"`
@@ -33,11 +32,12 @@ type PendingWrite struct {
 	Error       string            `json:"error,omitempty"`
 }
 
-// WriteStatus says where a pending write is.
+// WriteStatus is the status of a pending write.
 type WriteStatus string
 
-// A write is applied at most once: it leaves pending for applying before it runs, and
-// stays there where the service ends in between, for an admin to look.
+// The statuses of a write. A write is applied at most once: it becomes applying before it
+// runs. If the service ends while it runs, it stays applying, and an admin must find out
+// what it did.
 const (
 	WritePending  WriteStatus = "pending"
 	WriteApplying WriteStatus = "applying"

@@ -1,30 +1,30 @@
 package sandbox
 
-// CheckResult is what is wrong with code that did not run: how far Python could read it,
-// and what the sandbox's policy refuses.
+// CheckResult is what is wrong with code that did not run: what Python could not parse, and
+// what the sandbox's policy refuses.
 type CheckResult struct {
 	OK       bool          `json:"ok"`
 	Problems []CodeProblem `json:"problems"`
 }
 
-// CodeProblem is one thing that is wrong with code.
+// CodeProblem is one problem of a CheckResult.
 type CodeProblem struct {
-	Kind    string `json:"kind"` // "syntax", "policy", or "import" of what is not installed
+	Kind    string `json:"kind"` // "syntax", "policy", or "import" of a module that is not installed
 	Line    int    `json:"line"`
-	Column  int    `json:"column,omitempty"` // from 1; 0 where none is known
+	Column  int    `json:"column,omitempty"` // from 1; 0 if it is not known
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Completion is what could be written at a cursor. Each match takes the place of the
-// characters from CursorStart to CursorEnd, counted from 0.
+// Completion is what can be written at a cursor. Each match replaces the characters from
+// CursorStart to CursorEnd, counted from 0.
 type Completion struct {
 	Matches     []CompletionMatch `json:"matches"`
 	CursorStart int               `json:"cursor_start"`
 	CursorEnd   int               `json:"cursor_end"`
 }
 
-// CompletionMatch is one of them.
+// CompletionMatch is one match of a Completion.
 type CompletionMatch struct {
 	Text string `json:"text"`
 	Type string `json:"type" doc:"function, class, module, instance, property, param, key, keyword or statement"`
