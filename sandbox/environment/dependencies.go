@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// unneeded are the packages to take out with those of names: what was installed for them
-// and is needed by nothing else. lock says what is asked for without them. The error names
-// a package that stays and needs one of them.
+// findUnneeded returns the packages to uninstall together with names: those that were installed as their
+// dependencies and that no other package needs. lock lists what is requested without names. The error names a
+// package that stays and depends on one of names.
 func findUnneeded(folders []string, lock Lock, names []string) ([]string, error) {
 	packages, err := findPackages(folders)
 	if err != nil {
@@ -22,28 +22,28 @@ func findUnneeded(folders []string, lock Lock, names []string) ([]string, error)
 		needed[name] = true
 		for _, p := range packages {
 			if normalizeName(p.Name) == name {
-				for _, n := range p.possibleDependencies {
-					keep(n)
+				for _, dependency := range p.possibleDependencies {
+					keep(dependency)
 				}
 			}
 		}
 	}
-	for _, p := range packages { // what came with the interpreter stays until it is named
-		if pin := lock.find(p.Name); pin == nil || len(pin.Hashes) == 0 || contains(lock.Requested, p.Name) {
+	for _, p := range packages { // packages of the interpreter stay until they are named
+		if pinned := lock.find(p.Name); pinned == nil || len(pinned.Hashes) == 0 || contains(lock.Requested, p.Name) {
 			keep(p.Name)
 		}
 	}
-	var out []string
+	var unneeded []string
 	for _, p := range packages {
 		if !needed[normalizeName(p.Name)] {
-			out = append(out, p.Name)
+			unneeded = append(unneeded, p.Name)
 			continue
 		}
 		for _, name := range names {
-			if slices.ContainsFunc(p.dependencies, func(n string) bool { return normalizeName(n) == normalizeName(name) }) {
-				return nil, fmt.Errorf("%s needs %s: remove that, too", p.Name, name)
+			if slices.ContainsFunc(p.dependencies, func(d string) bool { return normalizeName(d) == normalizeName(name) }) {
+				return nil, fmt.Errorf("%s needs %s: remove %s, too", p.Name, name, p.Name)
 			}
 		}
 	}
-	return out, nil
+	return unneeded, nil
 }

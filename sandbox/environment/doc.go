@@ -1,24 +1,25 @@
-// Package environment keeps the sets of packages that code may run with, each under a
-// name, in a folder of the data folder:
+// Package environment keeps named sets of Python packages that user code may run with.
 //
-//	.pip/VERSION/        pip, apart from what it installs
-//	.lock                held by whoever changes something
-//	NAME/lock            what the environment is now: pip's requirements, with hashes
+// A Store is a folder below the data folder:
+//
+//	.lock                file lock of the change that is under way
+//	.base                path of the interpreter that the default environment is made from
+//	NAME/lock            the environment's current lock: pip's requirements with hashes
 //	NAME/DIGEST/         a virtual environment, named by the SHA-256 of its lock
-//	NAME/.new-*          one that is being made
+//	NAME/.new-*          a virtual environment that is being built
 //
-// A folder that has its name is whole, and never changes. A change makes another one and
-// then replaces the lock, in one step; what fails before that leaves nothing but a folder
-// that the next command removes. Who uses a folder holds a shared lock on it, which ends
-// with its process however that ends; a folder that is no longer current goes when an
-// exclusive one can be had.
+// A folder named DIGEST is complete and never changes. A change builds another folder and then replaces
+// NAME/lock in one step, so a failure before that step leaves nothing but a folder that the next change
+// removes. A Version holds a shared file lock on its folder, which the kernel drops when the process ends.
+// A folder that is no longer current is removed as soon as an exclusive lock on it succeeds.
 //
-// The environment "default" is there without a lock, too: it is then the interpreter that
-// the service was given, with the packages that it has.
+// The environment "default" exists without a lock file, too: then it is the interpreter that the service
+// was started with, and the packages of that interpreter.
 //
-// Nothing that a package brings is run while packages are installed, not even its .pth
-// files: pip is imported from a folder of its own (pip.py). Only where the operator allows
-// builds from source do these run code of theirs.
+// uv resolves and installs packages (uv.go). No code of a package runs meanwhile, not even its .pth files:
+// uv runs the base interpreter, which does not see the packages. If the operator allows builds from
+// source, those run code of the package.
 //
-// There are no goroutines here. Who takes a Held must Release it.
+// The package starts one goroutine, which waits for the lock of the store and ends with it. Call
+// Version.Release for every Version that Pin returned.
 package environment

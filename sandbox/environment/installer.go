@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,73 +16,83 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Installer changes the environments of a shelf. A change that fails leaves all as it was.
+// Installer changes the environments of a store. A change that fails leaves every environment as it was.
 type Installer struct {
 	Store
-	Environ     []string     // the environment of pip's process
-	AllowBuilds bool         // packages may be built from source, which runs code of theirs
-	Progress    func(string) // told what takes time
+	Environ     []string     // environment variables of uv's process
+	AllowBuilds bool         // allow builds from source, which run code of the package
+	Progress    func(string) // called with each step that takes time
 }
 
-// open takes the shelf, waiting for others, and removes what a change that was cut off
-// has left.
-func (installer Installer) lockStore(ctx context.Context) (release func(), err error) {
-	if err := os.MkdirAll(installer.Dir, 0o755); err != nil {
+// lockStore locks the store for a change, waiting for other changes until ctx ends, and removes what an
+// interrupted change left. Call release when the change is over.
+func (in Installer) lockStore(ctx context.Context) (release func(), err error) {
+	if err := os.MkdirAll(in.Dir, 0o755); err != nil {
 		return nil, err
 	}
-	if release, err = installer.acquireLock(false); errors.Is(err, syscall.EWOULDBLOCK) {
-		installer.Progress("waiting for another change of the environments")
-		type claimed struct {
-			release func()
-			err     error
-		}
-		got := make(chan claimed, 1)
-		go func() {
-			release, err := installer.acquireLock(true)
-			got <- claimed{release, err}
-		}()
-		select {
-		case c := <-got:
-			release, err = c.release, c.err
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	if release, err = in.acquireLock(false); errors.Is(err, syscall.EWOULDBLOCK) {
+		in.Progress("waiting for another change of the environments")
+		release, err = in.waitForLock(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	entries, _ := os.ReadDir(installer.Dir)
+	_ = os.RemoveAll(filepath.Join(in.Dir, ".pip")) // earlier versions kept pip there
+	entries, _ := os.ReadDir(in.Dir)
 	for _, e := range entries {
 		if e.IsDir() && CheckName(e.Name()) == nil {
-			installer.removeUnused(e.Name())
+			in.removeUnused(e.Name())
 		}
 	}
 	return release, nil
 }
 
-// Create makes an environment: with the packages of another, with an interpreter and the
-// packages that it has, or else with those of the default one's interpreter and no
-// packages.
-func (installer Installer) Create(ctx context.Context, name, from, python string) (sandbox.Environment, error) {
+func (in Installer) waitForLock(ctx context.Context) (release func(), err error) {
+	type result struct {
+		release func()
+		err     error
+	}
+	results := make(chan result, 1)
+	go func() {
+		release, err := in.acquireLock(true)
+		results <- result{release, err}
+	}()
+	select {
+	case r := <-results:
+		return r.release, r.err
+	case <-ctx.Done():
+		go func() { // flock cannot be cancelled: give the lock back once it comes
+			if r := <-results; r.err == nil {
+				r.release()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// Create makes an environment. It starts with the packages of the environment from, or with the interpreter
+// python and that interpreter's packages. If both are empty, it has the default environment's interpreter
+// and no packages.
+func (in Installer) Create(ctx context.Context, name, from, python string) (sandbox.Environment, error) {
 	if err := CheckName(name); err != nil {
 		return sandbox.Environment{}, err
 	}
 	if from != "" && python != "" {
-		return sandbox.Environment{}, errors.New("an environment begins as another, or with an interpreter, not both")
+		return sandbox.Environment{}, errors.New("an environment starts from another one or from an interpreter: name one of the two")
 	}
-	release, err := installer.lockStore(ctx)
+	release, err := in.lockStore(ctx)
 	if err != nil {
 		return sandbox.Environment{}, err
 	}
 	defer release()
-	if have, err := installer.Names(); err != nil || slices.Contains(have, name) {
-		return sandbox.Environment{}, errors.Join(err, fmt.Errorf("there is an environment %s already", name))
+	if have, err := in.Names(); err != nil || slices.Contains(have, name) {
+		return sandbox.Environment{}, errors.Join(err, fmt.Errorf("an environment with the name %s exists: choose another name", name))
 	}
 	draft := draft{name: name}
 	switch {
 	case from != "":
 		var seed *Version
-		if seed, err = installer.Pin(from); err != nil {
+		if seed, err = in.Pin(from); err != nil {
 			return sandbox.Environment{}, err
 		}
 		defer seed.Release()
@@ -96,74 +107,81 @@ func (installer Installer) Create(ctx context.Context, name, from, python string
 		}
 		draft.seedFolders = draft.interpreter.Packages
 	default:
-		draft.lock.Python = installer.Base
-		if draft.interpreter, err = Inspect(installer.Base); err != nil {
+		draft.lock.Python = in.Base
+		if draft.interpreter, err = Inspect(in.Base); err != nil {
 			return sandbox.Environment{}, err
 		}
 	}
-	return installer.build(ctx, draft)
+	return in.build(ctx, draft)
 }
 
-// Add installs packages. What is there stays at its version, but for what is named.
-func (installer Installer) Add(ctx context.Context, name string, specs []string) (sandbox.Environment, error) {
+// Add installs packages. Installed packages keep their version, unless specs names them.
+func (in Installer) Add(ctx context.Context, name string, specs []string) (sandbox.Environment, error) {
 	for _, spec := range specs {
 		if err := checkSpec(spec); err != nil {
 			return sandbox.Environment{}, err
 		}
 	}
-	return installer.change(ctx, name, func(draft *draft) error {
+	return in.change(ctx, name, func(draft *draft) error {
 		draft.install = specs
-		draft.lock.Requested = slices.DeleteFunc(slices.Clone(draft.lock.Requested), func(old string) bool { return contains(specs, nameOf(old)) })
+		draft.lock.Requested = slices.DeleteFunc(slices.Clone(draft.lock.Requested), func(old string) bool {
+			return contains(specs, nameOf(old))
+		})
 		draft.lock.Requested = append(draft.lock.Requested, specs...)
-		draft.lock.Removed = slices.DeleteFunc(slices.Clone(draft.lock.Removed), func(old string) bool { return contains(specs, old) })
+		draft.lock.Removed = slices.DeleteFunc(slices.Clone(draft.lock.Removed), func(old string) bool {
+			return contains(specs, old)
+		})
 		return nil
 	})
 }
 
-// Remove takes packages out, with what was installed for them alone.
-func (installer Installer) Remove(ctx context.Context, name string, names []string) (sandbox.Environment, error) {
-	return installer.change(ctx, name, func(draft *draft) error {
+// Remove uninstalls packages and those that were installed only because these packages depend on them.
+func (in Installer) Remove(ctx context.Context, name string, names []string) (sandbox.Environment, error) {
+	return in.change(ctx, name, func(draft *draft) error {
 		for _, each := range names {
 			if nameOf(each) != each {
-				return fmt.Errorf("%.80q is not the name of a package", each)
+				return fmt.Errorf("%.80q is not the name of a package: write the name alone, without a version", each)
 			}
-			pin := draft.lock.find(each)
-			if pin == nil {
-				return fmt.Errorf("%s is not in the environment %s", each, name)
+			installed := draft.lock.find(each)
+			if installed == nil {
+				return fmt.Errorf("the package %s is not in the environment %s: `glasshouse env show %s` lists its packages", each, name, name)
 			}
-			if len(pin.Hashes) == 0 {
-				draft.lock.Removed = append(slices.Clip(draft.lock.Removed), pin.Name)
+			if len(installed.Hashes) == 0 {
+				draft.lock.Removed = append(slices.Clip(draft.lock.Removed), installed.Name)
 			}
 		}
-		draft.lock.Requested = slices.DeleteFunc(slices.Clone(draft.lock.Requested), func(old string) bool { return contains(names, nameOf(old)) })
+		draft.lock.Requested = slices.DeleteFunc(slices.Clone(draft.lock.Requested), func(old string) bool {
+			return contains(names, nameOf(old))
+		})
 		var err error
 		draft.uninstall, err = findUnneeded(draft.seedFolders, draft.lock, names)
 		return err
 	})
 }
 
-// Update makes an environment again, from the interpreter that it was made from (the
-// default one: from the service's), with what was asked for at the newest versions.
-func (installer Installer) Update(ctx context.Context, name string) (sandbox.Environment, error) {
-	release, err := installer.lockStore(ctx)
+// Update builds an environment anew from its interpreter (default: from the service's interpreter), with
+// the newest versions that the requested packages allow.
+func (in Installer) Update(ctx context.Context, name string) (sandbox.Environment, error) {
+	release, err := in.lockStore(ctx)
 	if err != nil {
 		return sandbox.Environment{}, err
 	}
 	defer release()
-	text, err := installer.readLock(name)
+	text, err := in.readLock(name)
 	if err != nil {
 		return sandbox.Environment{}, err
 	}
 	if text == nil {
-		return sandbox.Environment{}, fmt.Errorf("nothing was added to the environment %s: it is the interpreter %s as it is", name, installer.Base)
+		return sandbox.Environment{}, fmt.Errorf("the environment %s has no packages of its own to update: it is the interpreter %s", name, in.Base)
 	}
 	lock, err := ParseLock(text)
 	if err != nil {
 		return sandbox.Environment{}, err
 	}
-	draft := draft{name: name, lock: Lock{Python: lock.Python, Requested: lock.Requested, Removed: lock.Removed}, install: lock.Requested}
+	draft := draft{name: name, install: lock.Requested,
+		lock: Lock{Python: lock.Python, Requested: lock.Requested, Removed: lock.Removed}}
 	if name == Default {
-		draft.lock.Python = installer.Base
+		draft.lock.Python = in.Base
 	}
 	if draft.interpreter, err = Inspect(draft.lock.Python); err != nil {
 		return sandbox.Environment{}, err
@@ -180,80 +198,80 @@ func (installer Installer) Update(ctx context.Context, name string) (sandbox.Env
 			}
 		}
 	}
-	return installer.build(ctx, draft)
+	return in.build(ctx, draft)
 }
 
-// Delete removes an environment; those who use it keep it until they are done.
-func (installer Installer) Delete(ctx context.Context, name string) error {
-	release, err := installer.lockStore(ctx)
+// Delete removes an environment. Its folder stays until the last user of the environment releases it.
+func (in Installer) Delete(ctx context.Context, name string) error {
+	release, err := in.lockStore(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 	if name == Default {
-		return errors.New("the default environment stays: it is what a sandbox has that names none")
+		return errors.New("the default environment cannot be deleted: sandboxes that name no environment use it")
 	}
-	if _, err := installer.readLock(name); err != nil {
+	if _, err := in.readLock(name); err != nil {
 		return err
 	}
-	if err := os.Remove(installer.lockPath(name)); err != nil {
+	if err := os.Remove(in.lockPath(name)); err != nil {
 		return err
 	}
-	installer.removeUnused(name)
+	in.removeUnused(name)
 	return nil
 }
 
-// change makes an environment anew from what it is now.
-func (installer Installer) change(ctx context.Context, name string, how func(*draft) error) (sandbox.Environment, error) {
-	release, err := installer.lockStore(ctx)
+// change builds a new version of an environment from the current one; edit says what is different.
+func (in Installer) change(ctx context.Context, name string, edit func(*draft) error) (sandbox.Environment, error) {
+	release, err := in.lockStore(ctx)
 	if err != nil {
 		return sandbox.Environment{}, err
 	}
 	defer release()
-	now, err := installer.Pin(name)
+	now, err := in.Pin(name)
 	if err != nil {
 		return sandbox.Environment{}, err
 	}
-	// By hand: it sweeps, and the shelf is ours.
+	// Not Release: it would lock the store, which this change has locked.
 	defer func() {
 		if now.dir != nil {
 			_ = now.dir.Close()
 		}
-		installer.removeUnused(name)
+		in.removeUnused(name)
 	}()
 	draft := draft{name: name}
 	draft.startFrom(now)
-	if err := how(&draft); err != nil {
+	if err := edit(&draft); err != nil {
 		return sandbox.Environment{}, err
 	}
-	return installer.build(ctx, draft)
+	return in.build(ctx, draft)
 }
 
-// making is an environment that is being made.
+// draft describes a version that is to be built.
 type draft struct {
 	name        string
 	interpreter Interpreter
-	seedFolders []string // folders whose packages it begins with
-	lock        Lock     // of what it begins with, and what was asked for
+	seedFolders []string // folders whose packages it starts with
+	lock        Lock     // of the packages that it starts with, and what was requested
 	uninstall   []string
 	install     []string
 }
 
-// begin has it begin as another one.
-func (draft *draft) startFrom(as *Version) {
-	draft.interpreter, draft.lock, draft.seedFolders = as.Interpreter, as.Lock, as.Interpreter.Packages
+// startFrom starts a draft with everything that another version has.
+func (d *draft) startFrom(v *Version) {
+	d.interpreter, d.lock, d.seedFolders = v.Interpreter, v.Lock, v.Interpreter.Packages
 }
 
-// make makes an environment in a folder of its own, and then makes that the current one.
-func (installer Installer) build(ctx context.Context, draft draft) (sandbox.Environment, error) {
-	top := filepath.Join(installer.Dir, draft.name)
+// build builds a draft in a folder of its own and then makes that folder the current version.
+func (in Installer) build(ctx context.Context, draft draft) (sandbox.Environment, error) {
+	top := filepath.Join(in.Dir, draft.name)
 	if err := os.MkdirAll(top, 0o755); err != nil {
 		return sandbox.Environment{}, err
 	}
-	defer os.Remove(top) // where nothing came of it
+	defer os.Remove(top) // fails unless it is empty, which it is after a failed Create
 	fresh := filepath.Join(top, ".new-"+rand.Text())
 	defer os.RemoveAll(fresh)
-	if err := installer.fillFolder(ctx, fresh, &draft); err != nil {
+	if err := in.buildFolder(ctx, fresh, &draft); err != nil {
 		return sandbox.Environment{}, err
 	}
 	text := []byte(draft.lock.String())
@@ -263,41 +281,40 @@ func (installer Installer) build(ctx context.Context, draft draft) (sandbox.Envi
 			return sandbox.Environment{}, err
 		}
 	}
-	if err := replaceFile(installer.lockPath(draft.name), text); err != nil {
+	if err := replaceFile(in.lockPath(draft.name), text); err != nil {
 		return sandbox.Environment{}, err
 	}
-	version, err := installer.pinVersion(draft.name, text)
+	v, err := in.pinVersion(draft.name, text)
 	if err != nil {
 		return sandbox.Environment{}, err
 	}
-	return version.Environment, version.dir.Close()
+	return v.Environment, v.dir.Close()
 }
 
-// fill makes the environment in its folder, and settles its lock.
-func (installer Installer) fillFolder(ctx context.Context, fresh string, draft *draft) error {
-	py := draft.interpreter
-	if err := installer.venv(ctx, py.Executable, fresh, "--without-pip"); err != nil {
+// buildFolder makes the virtual environment of a draft in its folder and completes the draft's lock.
+func (in Installer) buildFolder(ctx context.Context, folder string, draft *draft) error {
+	if err := in.createVenv(ctx, draft.interpreter.Executable, folder); err != nil {
 		return err
 	}
-	site := filepath.Join(fresh, sitePackages(py))
+	site := filepath.Join(folder, sitePackages(draft.interpreter))
 	if len(draft.seedFolders) > 0 {
-		installer.Progress("taking the packages over that are there")
+		in.Progress("taking over the installed packages")
 	}
-	for _, folder := range slices.Backward(draft.seedFolders) { // the first one wins
-		if err := linkPackages(ctx, folder, site); err != nil {
-			return fmt.Errorf("take over %s: %w", folder, err)
+	for _, seed := range slices.Backward(draft.seedFolders) { // Python prefers the first folder, so it is linked last
+		if err := linkPackages(ctx, seed, site); err != nil {
+			return fmt.Errorf("take over the packages of %s: %w", seed, err)
 		}
 	}
 	if len(draft.uninstall) > 0 {
-		if err := installer.pip(ctx, fresh, py, append([]string{"uninstall", "--yes", "--"}, draft.uninstall...)...); err != nil {
+		if err := in.uninstall(ctx, folder, draft); err != nil {
 			return err
 		}
 	}
-	hashes := map[string]string{}
+	hashes := map[string][]string{}
 	if len(draft.install) > 0 {
-		installer.Progress("installing " + strings.Join(draft.install, ", "))
+		in.Progress("installing " + strings.Join(draft.install, ", "))
 		var err error
-		if hashes, err = installer.install(ctx, fresh, draft); err != nil {
+		if hashes, err = in.install(ctx, folder, draft); err != nil {
 			return err
 		}
 	}
@@ -306,8 +323,8 @@ func (installer Installer) fillFolder(ctx context.Context, fresh string, draft *
 		return err
 	}
 	draft.pinInstalled(packages, hashes)
-	about := metadata{Interpreter: py}
-	about.Interpreter.Packages = []string{sitePackages(py)}
+	about := metadata{Interpreter: draft.interpreter}
+	about.Interpreter.Packages = []string{sitePackages(draft.interpreter)}
 	for _, p := range packages {
 		about.Packages = append(about.Packages, p.Package)
 	}
@@ -315,49 +332,31 @@ func (installer Installer) fillFolder(ctx context.Context, fresh string, draft *
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(fresh, metadataName), body, 0o644)
+	return os.WriteFile(filepath.Join(folder, metadataName), body, 0o644)
 }
 
-// install has pip resolve and install what is asked for; what is there, and not named,
-// stays as it is. It returns the hashes of what was installed, by name.
-func (installer Installer) install(ctx context.Context, fresh string, draft *draft) (map[string]string, error) {
-	report, constraints := filepath.Join(fresh, ".report"), filepath.Join(fresh, ".constraints")
-	var keep strings.Builder
-	for _, p := range draft.lock.Packages {
-		if !contains(draft.install, p.Name) {
-			fmt.Fprintf(&keep, "%s==%s\n", p.Name, p.Version)
-		}
-	}
-	if err := os.WriteFile(constraints, []byte(keep.String()), 0o644); err != nil {
-		return nil, err
-	}
-	args := []string{"install", "--report", report, "--constraint", constraints, "--no-warn-script-location", "--progress-bar", "off"}
-	if !installer.AllowBuilds {
-		args = append(args, "--only-binary", ":all:")
-	}
-	if err := installer.pip(ctx, fresh, draft.interpreter, append(append(args, "--"), draft.install...)...); err != nil {
-		return nil, err
-	}
-	hashes, err := readReport(report)
-	return hashes, errors.Join(err, os.Remove(report), os.Remove(constraints))
+// sitePackages returns the folder of packages in a virtual environment, relative to the environment.
+func sitePackages(python Interpreter) string {
+	return filepath.Join("lib", fmt.Sprintf("python%d.%d", python.Version[0], python.Version[1]), "site-packages")
 }
 
-// settle writes down what is there now: hashes are those of what was just installed.
-func (draft *draft) pinInstalled(packages []installedPackage, hashes map[string]string) {
-	before := draft.lock
-	draft.lock.Version, draft.lock.Packages = draft.interpreter.VersionString(), nil
+// pinInstalled writes the installed packages into the draft's lock. hashes has those of the packages that
+// were installed just now; other packages keep the hashes that they had.
+func (d *draft) pinInstalled(packages []installedPackage, hashes map[string][]string) {
+	before := d.lock
+	d.lock.Version, d.lock.Packages = d.interpreter.VersionString(), nil
 	for _, p := range packages {
-		pin := PinnedPackage{Name: p.Name, Version: p.Version}
-		if hash := hashes[normalizeName(p.Name)]; hash != "" {
-			pin.Hashes = []string{hash}
+		pinned := PinnedPackage{Name: p.Name, Version: p.Version}
+		if new := hashes[normalizeName(p.Name)]; new != nil {
+			pinned.Hashes = new
 		} else if old := before.find(p.Name); old != nil {
-			pin.Hashes = old.Hashes
+			pinned.Hashes = old.Hashes
 		}
-		draft.lock.Packages = append(draft.lock.Packages, pin)
+		d.lock.Packages = append(d.lock.Packages, pinned)
 	}
 }
 
-// replace puts a file into the place of another in one step, and on the disk.
+// replaceFile replaces a file in one step, and on the disk.
 func replaceFile(path string, text []byte) error {
 	fresh := filepath.Join(filepath.Dir(path), ".lock.new")
 	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
@@ -372,4 +371,12 @@ func replaceFile(path string, text []byte) error {
 		return err
 	}
 	return os.Rename(fresh, path)
+}
+
+// ignoreMissing returns nil for the error of a file that does not exist.
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

@@ -4,26 +4,27 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// Lock says what an environment is made of. Its text is a requirements file of pip's,
-// whose comments hold what pip has no word for.
+// Lock describes the content of an environment. Its text is a requirements file of pip, with the rest of the
+// description in comments.
 type Lock struct {
-	Python    string          // the interpreter that it was made from
-	Version   string          // of that
-	Requested []string        // requirements, as the operator gave them
-	Removed   []string        // packages of the interpreter's that the operator took out
-	Packages  []PinnedPackage // all that is there, by name
+	Python    string          // path of the interpreter that the environment was made from
+	Version   string          // version of that interpreter
+	Requested []string        // requirements, as the operator wrote them
+	Removed   []string        // packages of the interpreter that the operator removed
+	Packages  []PinnedPackage // every installed package, by name
 }
 
 // PinnedPackage is one package at one version.
 type PinnedPackage struct {
 	Name, Version string
-	Hashes        []string // as in sha256:ab12; none where it came with the interpreter
+	Hashes        []string // "sha256:..." of its archives; nil if the package came with the interpreter
 }
 
 const (
@@ -31,7 +32,7 @@ const (
 	lockGiven = "  # came with the interpreter"
 )
 
-// String is the lock's text.
+// String returns the lock's text.
 func (l Lock) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n# python %s %s\n", lockTitle, l.Version, l.Python)
@@ -54,7 +55,7 @@ func (l Lock) String() string {
 	return b.String()
 }
 
-// Digest is the name of what the lock describes.
+// Digest returns the SHA-256 of the lock's text, in hexadecimal.
 func (l Lock) Digest() string { return digest([]byte(l.String())) }
 
 func digest(text []byte) string {
@@ -62,7 +63,7 @@ func digest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// pin finds a package of the lock by its name, in any spelling.
+// find returns the package with the name, in any spelling, or nil.
 func (l Lock) find(name string) *PinnedPackage {
 	for i := range l.Packages {
 		if normalizeName(l.Packages[i].Name) == normalizeName(name) {
@@ -72,9 +73,10 @@ func (l Lock) find(name string) *PinnedPackage {
 	return nil
 }
 
-var pinned = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9.!+_*-]+)((?: --hash=sha256:[0-9a-f]{64})*)(?:\s+#.*)?$`)
+var pinnedLine = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*)==([A-Za-z0-9.!+_*-]+)` +
+	`((?: --hash=sha256:[0-9a-f]{64})*)(?:\s+#.*)?$`)
 
-// ParseLock reads a lock's text.
+// ParseLock parses the text that Lock.String returns.
 func ParseLock(text []byte) (Lock, error) {
 	var l Lock
 	for n, raw := range bytes.Split(text, []byte("\n")) {
@@ -94,9 +96,9 @@ func ParseLock(text []byte) (Lock, error) {
 			}
 			continue
 		}
-		found := pinned.FindStringSubmatch(line)
+		found := pinnedLine.FindStringSubmatch(line)
 		if found == nil {
-			return l, fmt.Errorf("line %d of the lock is no pinned package: %.80q", n+1, line)
+			return l, fmt.Errorf("line %d of the lock is not NAME==VERSION with hashes: %.80q", n+1, line)
 		}
 		p := PinnedPackage{Name: found[1], Version: found[2]}
 		for word := range strings.FieldsSeq(found[3]) {
@@ -105,19 +107,21 @@ func ParseLock(text []byte) (Lock, error) {
 		l.Packages = append(l.Packages, p)
 	}
 	if l.Python == "" {
-		return l, fmt.Errorf("the lock names no interpreter")
+		return l, errors.New("the lock has no line `# python VERSION PATH`")
 	}
 	return l, nil
 }
 
 var separators = regexp.MustCompile(`[-_.]+`)
 
-// normal is a package's name in its one spelling.
+// normalizeName returns the one spelling of a package's name that PEP 503 defines.
 func normalizeName(name string) string {
 	return strings.ToLower(separators.ReplaceAllString(name, "-"))
 }
 
-// contains says whether a list of requirements or names has one of a package.
+// contains reports whether a list of requirements or names has one for the package.
 func contains(list []string, name string) bool {
-	return slices.ContainsFunc(list, func(spec string) bool { return normalizeName(nameOf(spec)) == normalizeName(name) })
+	return slices.ContainsFunc(list, func(spec string) bool {
+		return normalizeName(nameOf(spec)) == normalizeName(name)
+	})
 }

@@ -15,18 +15,18 @@ import (
 	"glasshouse/sandbox"
 )
 
-// installed is one package as it lies on the disk.
+// installedPackage is one package as it is on the disk.
 type installedPackage struct {
 	sandbox.Package
-	dependencies         []string // packages, but those of extras and of other machines
-	possibleDependencies []string // these, too
+	dependencies         []string // names of unconditional dependencies
+	possibleDependencies []string // dependencies, and those of extras and of other platforms
 }
 
-// maxMetadata bounds what is read of a package's description of itself.
+// maxMetadata is the number of bytes that are read of a METADATA file, which the package writes.
 const maxMetadata = 256 << 10
 
-// scan finds the packages in folders, by name; the first folder that has one wins, as
-// it does in Python.
+// findPackages returns the packages in folders, sorted by name. As in Python, the first folder that has a
+// package wins.
 func findPackages(folders []string) ([]installedPackage, error) {
 	var found []installedPackage
 	seen := map[string]bool{}
@@ -49,12 +49,14 @@ func findPackages(folders []string) ([]installedPackage, error) {
 			}
 		}
 	}
-	slices.SortFunc(found, func(a, b installedPackage) int { return strings.Compare(normalizeName(a.Name), normalizeName(b.Name)) })
+	slices.SortFunc(found, func(a, b installedPackage) int {
+		return strings.Compare(normalizeName(a.Name), normalizeName(b.Name))
+	})
 	return found, nil
 }
 
-// readPackage reads a .dist-info folder. One without a name is no package: a removal
-// that was cut off leaves such.
+// readPackage reads a .dist-info folder. An interrupted removal leaves a folder without METADATA, for which
+// the package has no name.
 func readPackage(dir string) (p installedPackage, err error) {
 	text, err := readBounded(filepath.Join(dir, "METADATA"), maxMetadata)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,19 +74,25 @@ func readPackage(dir string) (p installedPackage, err error) {
 	return p, nil
 }
 
-func readBounded(path string, most int64) ([]byte, error) {
+// readBounded returns at most maxBytes from the start of a file.
+func readBounded(path string, maxBytes int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most))
+	return io.ReadAll(io.LimitReader(f, maxBytes))
 }
 
-var versionText = regexp.MustCompile(`^[A-Za-z0-9.!+_*-]+$`)
-var requirement = regexp.MustCompile(`^\s*(` + packagePart + `)[^;]*(;?)(.*)$`)
+var (
+	versionText = regexp.MustCompile(`^[A-Za-z0-9.!+_*-]+$`)
+	requirement = regexp.MustCompile(`^\s*(` + namePattern + `)[^;]*(;?)(.*)$`) // a ";" begins the condition
+	moduleFile  = regexp.MustCompile(`^([A-Za-z_]\w*)(\.py|\.[\w.-]*\.so|\.so)$`)
+	moduleName  = regexp.MustCompile(`^[A-Za-z_]\w*$`)
+)
 
-// parseMetadata reads the head of a METADATA file; the package writes it.
+// parseMetadata reads the header of a METADATA file. The package wrote the file, so names and versions that
+// could mean something else in a lock are dropped.
 func parseMetadata(text []byte) (p installedPackage) {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, maxMetadata+1)
@@ -117,31 +125,29 @@ func parseMetadata(text []byte) (p installedPackage) {
 	return p
 }
 
-// oneLine is text that a list may show: valid, without control characters, bounded.
-func oneLine(text string, most int) string {
+// oneLine returns text as valid UTF-8 without control characters, cut to maxRunes.
+func oneLine(text string, maxRunes int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+	if runes := []rune(text); len(runes) > maxRunes {
+		return string(runes[:maxRunes-1]) + "…"
 	}
 	return text
 }
 
-var moduleFile = regexp.MustCompile(`^([A-Za-z_]\w*)(\.py|\.[\w.-]*\.so|\.so)$`)
-var moduleName = regexp.MustCompile(`^[A-Za-z_]\w*$`)
-
-// modulesOf are the names that a package's files can be imported by, from its RECORD.
+// modulesOf returns the top-level names by which the files of a RECORD can be imported.
 func modulesOf(record []byte) []string {
 	found := []string{}
 	lines := bufio.NewScanner(bytes.NewReader(record))
 	for lines.Scan() {
 		path := strings.Trim(strings.SplitN(lines.Text(), ",", 2)[0], `"`)
 		top, rest, deep := strings.Cut(path, "/")
-		if deep && moduleName.MatchString(top) && (strings.HasSuffix(rest, ".py") || strings.HasSuffix(rest, ".so")) && top != "__pycache__" {
+		isCode := strings.HasSuffix(rest, ".py") || strings.HasSuffix(rest, ".so")
+		if deep && isCode && moduleName.MatchString(top) && top != "__pycache__" {
 			found = append(found, top)
 		} else if m := moduleFile.FindStringSubmatch(path); !deep && m != nil {
 			found = append(found, m[1])

@@ -1,26 +1,22 @@
 package environment
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
-
-	"glasshouse/sandbox"
 )
 
-// Store is the environments of a data folder.
+// Store reads the environments of a data folder.
 type Store struct {
-	Dir  string // where they are; "" where there is the default one alone, as the interpreter is
-	Base string // the interpreter that the default one is, or was made from
+	Dir  string // folder of the environments; "" if only the default environment exists, without a lock
+	Base string // path of the interpreter that the default environment is or was made from
 }
 
-// Names are those of all environments, the default one first.
+// Names returns the names of all environments, the default one first.
 func (s Store) Names() ([]string, error) {
 	names := []string{Default}
 	if s.Dir == "" {
@@ -40,7 +36,7 @@ func (s Store) Names() ([]string, error) {
 
 func (s Store) lockPath(name string) string { return filepath.Join(s.Dir, name, "lock") }
 
-// Remember writes down which interpreter the default environment is made from.
+// Remember stores the path of Base, for commands that run without the service's flags.
 func (s Store) Remember() error {
 	if s.Recall() == s.Base {
 		return nil
@@ -48,14 +44,14 @@ func (s Store) Remember() error {
 	return errors.Join(os.MkdirAll(s.Dir, 0o755), os.WriteFile(filepath.Join(s.Dir, ".base"), []byte(s.Base+"\n"), 0o644))
 }
 
-// Recall is what was last written down; "" where nothing was.
+// Recall returns the path that Remember stored last, or "".
 func (s Store) Recall() string {
 	text, _ := os.ReadFile(filepath.Join(s.Dir, ".base"))
 	return strings.TrimSpace(string(text))
 }
 
-// Outdated is the interpreter that the default environment was made from, where that is
-// another one than it should be.
+// Outdated returns the interpreter that the default environment was made from if that is not Base,
+// and "" otherwise.
 func (s Store) Outdated() string {
 	text, err := os.ReadFile(s.lockPath(Default))
 	if err != nil {
@@ -67,7 +63,7 @@ func (s Store) Outdated() string {
 	return ""
 }
 
-// NotFoundError is the error where there is no environment of a name.
+// NotFoundError reports that no environment has the name.
 type NotFoundError struct {
 	Name string
 	Have []string
@@ -77,63 +73,8 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("there is no environment %.80q; there are: %s", e.Name, strings.Join(e.Have, ", "))
 }
 
-// Pinned is an environment as it was when it was taken. It stays on the disk until it is
-// released.
-type Version struct {
-	sandbox.Environment
-	Interpreter Interpreter
-	Python      string // the path that it is started by
-	Lock        Lock
-	Packages    []sandbox.Package
-
-	store Store
-	dir   *os.File // under a shared lock; nil for an interpreter that is not ours
-}
-
-// Release lets the environment go; where it is no longer current, and nobody else has
-// it, it is removed.
-func (version *Version) Release() {
-	if version.dir == nil {
-		return
-	}
-	_ = version.dir.Close()
-	version.dir = nil
-	if release, err := version.store.acquireLock(false); err == nil { // else who has the shelf sweeps
-		version.store.removeUnused(version.Name)
-		release()
-	}
-}
-
-// Current says whether the environment is still as it was taken.
-func (version *Version) Current() bool {
-	text, err := version.store.readLock(version.Name)
-	return err == nil && (text == nil && version.dir == nil || text != nil && digest(text) == version.Digest)
-}
-
-// Pin returns the environment of a name as it is now. *Missing where there is none.
-func (s Store) Pin(name string) (*Version, error) {
-	for {
-		text, err := s.readLock(name)
-		if err != nil {
-			return nil, err
-		}
-		if text == nil {
-			return s.pinBase()
-		}
-		version, err := s.pinVersion(name, text)
-		if errors.Is(err, fs.ErrNotExist) {
-			// Another one took its place just now, or somebody has removed the folder.
-			if now, again := s.readLock(name); again == nil && string(now) == string(text) {
-				return nil, fmt.Errorf("the folder of the environment %s is gone: `glasshouse env update --env %s` makes it again", name, name)
-			}
-			continue
-		}
-		return version, err
-	}
-}
-
-// read returns the text of an environment's lock; nil for the default one where it is
-// the interpreter as it is.
+// readLock returns the text of an environment's lock, or nil if the default environment is the plain
+// interpreter. It returns a NotFoundError if there is no environment with the name.
 func (s Store) readLock(name string) ([]byte, error) {
 	missing := func() error {
 		have, err := s.Names()
@@ -155,78 +96,8 @@ func (s Store) readLock(name string) ([]byte, error) {
 	return nil, missing()
 }
 
-// base is the default environment as long as it is the interpreter as it is.
-func (s Store) pinBase() (*Version, error) {
-	py, err := Inspect(s.Base)
-	if err != nil {
-		return nil, err
-	}
-	packages, err := findPackages(py.Packages)
-	if err != nil {
-		return nil, err
-	}
-	version := &Version{Interpreter: py, Python: s.Base, Lock: Lock{Python: s.Base, Version: py.VersionString()}, store: s}
-	for _, p := range packages {
-		version.Lock.Packages = append(version.Lock.Packages, PinnedPackage{Name: p.Name, Version: p.Version})
-		version.Packages = append(version.Packages, p.Package)
-	}
-	version.describe(Default, version.Lock.Digest())
-	return version, nil
-}
-
-// made is what is kept in the folder of an environment, of what takes time to find out.
-type metadata struct {
-	Interpreter Interpreter       `json:"interpreter"` // its Packages are below the folder
-	Packages    []sandbox.Package `json:"packages"`
-}
-
-const metadataName = "environment.json"
-
-func (s Store) pinVersion(name string, text []byte) (*Version, error) {
-	lock, err := ParseLock(text)
-	if err != nil {
-		return nil, fmt.Errorf("the environment %s: %w", name, err)
-	}
-	path := filepath.Join(s.Dir, name, digest(text))
-	dir, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	version := &Version{Python: filepath.Join(path, "bin", "python"), Lock: lock, store: s, dir: dir}
-	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil { // it is being removed
-		dir.Close()
-		return nil, fs.ErrNotExist
-	}
-	var m metadata
-	body, err := os.ReadFile(filepath.Join(path, metadataName))
-	if err == nil {
-		err = json.Unmarshal(body, &m)
-	}
-	if err != nil {
-		dir.Close()
-		return nil, err
-	}
-	version.Interpreter, version.Packages = m.Interpreter, m.Packages
-	for i, p := range version.Interpreter.Packages {
-		version.Interpreter.Packages[i] = filepath.Join(path, p)
-	}
-	version.describe(name, digest(text))
-	return version, nil
-}
-
-// describe fills in what is said of the environment.
-func (version *Version) describe(name, digest string) {
-	modules := []string{}
-	for _, p := range version.Packages {
-		if pin := version.Lock.find(p.Name); pin != nil && len(pin.Hashes) > 0 {
-			modules = append(modules, p.Modules...)
-		}
-	}
-	slices.Sort(modules)
-	version.Environment = sandbox.Environment{Name: name, Digest: digest, Python: version.Interpreter.VersionString(), Packages: len(version.Packages), Modules: slices.Compact(modules)}
-}
-
-// claim takes the shelf for a change; where another has it, it waits, or fails.
+// acquireLock locks the store for a change. If another process holds the lock, it waits, or returns
+// EWOULDBLOCK if wait is false.
 func (s Store) acquireLock(wait bool) (release func(), err error) {
 	f, err := os.OpenFile(filepath.Join(s.Dir, ".lock"), os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -246,8 +117,8 @@ func (s Store) acquireLock(wait bool) (release func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// sweep removes what is left of an environment but the folder that is current, and those
-// that somebody uses. The caller has the shelf.
+// removeUnused removes the folders of an environment that are neither current nor in use. The caller holds
+// the store's lock.
 func (s Store) removeUnused(name string) {
 	top := filepath.Join(s.Dir, name)
 	text, err := os.ReadFile(s.lockPath(name))
@@ -262,17 +133,18 @@ func (s Store) removeUnused(name string) {
 	}
 	if err != nil {
 		_ = os.Remove(filepath.Join(top, ".lock.new"))
-		_ = os.Remove(top) // where it is empty
+		_ = os.Remove(top) // fails unless it is empty
 	}
 }
 
-// remove removes a folder that nobody uses; what stays of it is the next sweep's.
+// removeVersion removes a folder unless a process uses it. The next removeUnused retries what remains.
 func removeVersion(path string) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return
 	}
-	defer dir.Close() // not before it has another name: who takes it meanwhile would have half of it
+	// The lock is held until the folder has another name: otherwise Pin could return half a folder.
+	defer dir.Close()
 	if syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		return
 	}

@@ -1,5 +1,5 @@
-// Package environmenttest makes packages for tests of environments, so that they need no
-// network: pip takes them from a folder.
+// Package environmenttest makes packages for tests of environments, so that the tests need no network: uv
+// takes the packages from a folder. It also finds uv.
 package environmenttest
 
 import (
@@ -8,23 +8,63 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// Pip has pip, as a child of the test, take packages from an empty folder alone, which it
-// returns.
+// Environ returns the environment variables for an Installer that takes packages only from folder, which is
+// empty at first. Tests that run in parallel use it.
+func Environ(t testing.TB) (folder string, environ []string) {
+	t.Helper()
+	folder = t.TempDir()
+	environ = os.Environ()
+	for key, value := range variables(t, folder) {
+		environ = append(environ, key+"="+value)
+	}
+	return folder, environ
+}
+
+// Pip sets the same variables in the test's own process, for commands that the test starts.
 func Pip(t testing.TB) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
-	for key, value := range map[string]string{"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": folder, "PIP_CONFIG_FILE": os.DevNull, "PIP_CACHE_DIR": filepath.Join(folder, "cache")} {
+	for key, value := range variables(t, folder) {
 		t.Setenv(key, value)
 	}
 	return folder
 }
 
-// Wheel puts a package with files into folder. Requires are its dependencies.
+func variables(t testing.TB, folder string) map[string]string {
+	t.Helper()
+	return map[string]string{
+		"PIP_NO_INDEX":    "1",
+		"PIP_FIND_LINKS":  folder,
+		"PIP_CONFIG_FILE": os.DevNull,
+		"UV_CACHE_DIR":    filepath.Join(folder, "cache"),
+		"PATH":            filepath.Dir(findUV(t)) + ":" + os.Getenv("PATH"),
+	}
+}
+
+// findUV returns the uv in PATH, which scripts/test sets, or the one of the usual data folders.
+func findUV(t testing.TB) string {
+	t.Helper()
+	if path, err := exec.LookPath("uv"); err == nil {
+		return path
+	}
+	home, _ := os.UserHomeDir()
+	for _, folder := range []string{"/var/lib/glasshouse", filepath.Join(home, ".local/share/glasshouse")} {
+		path := filepath.Join(folder, "tools", "uv")
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	t.Fatal("uv is neither in PATH nor in the data folder: run scripts/setup")
+	return ""
+}
+
+// Wheel writes a package with files into folder. requires are its dependencies.
 func Wheel(t testing.TB, folder, name, version string, files map[string]string, requires ...string) {
 	t.Helper()
 	stem := strings.ReplaceAll(name, "-", "_") + "-" + version
@@ -33,7 +73,10 @@ func Wheel(t testing.TB, folder, name, version string, files map[string]string, 
 	for _, r := range requires {
 		metadata += "Requires-Dist: " + r + "\n"
 	}
-	all := map[string]string{info + "METADATA": metadata, info + "WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+	all := map[string]string{
+		info + "METADATA": metadata,
+		info + "WHEEL":    "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+	}
 	for path, body := range files {
 		all[path] = body
 	}

@@ -1,0 +1,144 @@
+package environment
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"glasshouse/sandbox"
+)
+
+// Version is an environment as it was when Pin returned it. Its folder stays on the disk until Release.
+type Version struct {
+	sandbox.Environment
+	Interpreter Interpreter
+	Python      string // path of the interpreter to start
+	Lock        Lock
+	Packages    []sandbox.Package
+
+	store Store
+	dir   *os.File // the folder, with a shared file lock; nil if the version is the plain interpreter
+}
+
+// Release ends the use of the version. If it is no longer current and nobody else uses it, its folder is
+// removed.
+func (v *Version) Release() {
+	if v.dir == nil {
+		return
+	}
+	_ = v.dir.Close()
+	v.dir = nil
+	// If another process changes the store, it removes the folder.
+	if release, err := v.store.acquireLock(false); err == nil {
+		v.store.removeUnused(v.Name)
+		release()
+	}
+}
+
+// Current reports whether the environment has not changed since Pin.
+func (v *Version) Current() bool {
+	text, err := v.store.readLock(v.Name)
+	return err == nil && (text == nil && v.dir == nil || text != nil && digest(text) == v.Digest)
+}
+
+// Pin returns the current version of an environment, or a NotFoundError. Call Release on the version.
+func (s Store) Pin(name string) (*Version, error) {
+	for {
+		text, err := s.readLock(name)
+		if err != nil {
+			return nil, err
+		}
+		if text == nil {
+			return s.pinBase()
+		}
+		v, err := s.pinVersion(name, text)
+		if errors.Is(err, fs.ErrNotExist) {
+			// Either a change replaced the version just now, or somebody deleted the folder.
+			if now, again := s.readLock(name); again == nil && string(now) == string(text) {
+				return nil, fmt.Errorf("the folder of the environment %s is missing: run `glasshouse env update --env %s` to build it again", name, name)
+			}
+			continue
+		}
+		return v, err
+	}
+}
+
+// pinBase returns the default environment while it is the plain interpreter.
+func (s Store) pinBase() (*Version, error) {
+	python, err := Inspect(s.Base)
+	if err != nil {
+		return nil, err
+	}
+	packages, err := findPackages(python.Packages)
+	if err != nil {
+		return nil, err
+	}
+	v := &Version{Interpreter: python, Python: s.Base, Lock: Lock{Python: s.Base, Version: python.VersionString()}, store: s}
+	for _, p := range packages {
+		v.Lock.Packages = append(v.Lock.Packages, PinnedPackage{Name: p.Name, Version: p.Version})
+		v.Packages = append(v.Packages, p.Package)
+	}
+	v.describe(Default, v.Lock.Digest())
+	return v, nil
+}
+
+// metadata is kept in the folder of a version because finding it out takes time.
+type metadata struct {
+	Interpreter Interpreter       `json:"interpreter"` // its Packages are relative to the folder
+	Packages    []sandbox.Package `json:"packages"`
+}
+
+const metadataName = "environment.json"
+
+// pinVersion returns the version with the lock text, or fs.ErrNotExist if its folder is missing or being
+// removed.
+func (s Store) pinVersion(name string, text []byte) (*Version, error) {
+	lock, err := ParseLock(text)
+	if err != nil {
+		return nil, fmt.Errorf("read the lock of the environment %s: %w", name, err)
+	}
+	path := filepath.Join(s.Dir, name, digest(text))
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	v := &Version{Python: filepath.Join(path, "bin", "python"), Lock: lock, store: s, dir: dir}
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err != nil {
+		dir.Close()
+		return nil, fs.ErrNotExist // removeVersion has an exclusive lock
+	}
+	var about metadata
+	body, err := os.ReadFile(filepath.Join(path, metadataName))
+	if err == nil {
+		err = json.Unmarshal(body, &about)
+	}
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	v.Interpreter, v.Packages = about.Interpreter, about.Packages
+	for i, p := range v.Interpreter.Packages {
+		v.Interpreter.Packages[i] = filepath.Join(path, p)
+	}
+	v.describe(name, digest(text))
+	return v, nil
+}
+
+// describe sets the description that executions and the API carry. Its modules are those of packages that
+// the operator added, which have hashes.
+func (v *Version) describe(name, digest string) {
+	modules := []string{}
+	for _, p := range v.Packages {
+		if pinned := v.Lock.find(p.Name); pinned != nil && len(pinned.Hashes) > 0 {
+			modules = append(modules, p.Modules...)
+		}
+	}
+	slices.Sort(modules)
+	v.Environment = sandbox.Environment{Name: name, Digest: digest, Python: v.Interpreter.VersionString(),
+		Packages: len(v.Packages), Modules: slices.Compact(modules)}
+}
