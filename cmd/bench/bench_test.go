@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -18,9 +20,9 @@ import (
 	"time"
 )
 
-// stub answers the programs of the benchmark as a right service would; spoil
-// may change an answer, given the number of the request.
-func stub(t *testing.T, spoil func(n int, answer map[string]any)) *client {
+// newStub returns a client of a server that answers the programs of mixedRun correctly. spoil may change the
+// answer to the n-th request.
+func newStub(t *testing.T, spoil func(n int, answer map[string]any)) *client {
 	t.Helper()
 	var mu sync.Mutex
 	turns, requests := map[string]int{}, 0
@@ -32,29 +34,29 @@ func stub(t *testing.T, spoil func(n int, answer map[string]any)) *client {
 		var in struct {
 			Code    string
 			Context struct {
-				Mark string
-				I    int
+				Label string
+				I     int
 			}
 		}
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		mark := in.Context.Mark
+		label := in.Context.Label
 		out := map[string]any{"status": "completed", "result": nil, "stdout": "", "error": nil}
 		mu.Lock()
 		defer mu.Unlock()
 		requests++
 		switch {
 		case strings.Contains(in.Code, "ValueError"):
-			out["status"], out["stdout"], out["error"] = "failed", mark+"\n", "ValueError: "+mark
+			out["status"], out["stdout"], out["error"] = "failed", label+"\n", "ValueError: "+label
 		case strings.Contains(in.Code, "1 / 0"):
-			out["status"], out["stdout"], out["error"] = "failed", mark+"\n", "ZeroDivisionError: division by zero"
-		case strings.Contains(in.Code, "print(mark)"):
-			out["stdout"] = mark + "\n"
+			out["status"], out["stdout"], out["error"] = "failed", label+"\n", "ZeroDivisionError: division by zero"
+		case strings.Contains(in.Code, "print(label)"):
+			out["stdout"] = label + "\n"
 		case strings.Contains(in.Code, "turns"):
 			turns[r.URL.Path]++
-			out["result"] = []any{mark, turns[r.URL.Path]}
+			out["result"] = []any{label, turns[r.URL.Path]}
 		default:
 			out["result"] = in.Context.I*7 + 1
 		}
@@ -67,68 +69,61 @@ func stub(t *testing.T, spoil func(n int, answer map[string]any)) *client {
 	return newClient(server.URL, "key")
 }
 
-func ids(n int) []string {
-	var ids []string
+func stubPaths(n int) (paths []string) {
 	for i := range n {
-		ids = append(ids, fmt.Sprintf("s%d", i))
+		paths = append(paths, executePath(fmt.Sprintf("s%d", i)))
 	}
-	return ids
+	return paths
 }
 
-func TestCountWrongFindsNothingInRightAnswers(t *testing.T) {
-	wrong, done, examples := stub(t, nil).countWrong(t.Context(), 500, ids(16))
-	if wrong != 0 || done != 500 {
-		t.Fatalf("wrong %d of %d: %v", wrong, done, examples)
-	}
-}
-
-func TestCountWrongSeesEachKindOfWrongness(t *testing.T) {
-	for name, spoil := range map[string]func(map[string]any){
-		"status": func(a map[string]any) { a["status"] = "killed" },
-		"stdout": func(a map[string]any) { a["stdout"] = a["stdout"].(string) + " " },
-		"fields": func(a map[string]any) {
+func TestWrongAnswersAreCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(map[string]any)
+		want  float64
+	}{
+		"none":   {func(map[string]any) {}, 0},
+		"status": {func(a map[string]any) { a["status"] = "killed" }, 10},
+		"stdout": {func(a map[string]any) { a["stdout"] = a["stdout"].(string) + " " }, 10},
+		"fields": {func(a map[string]any) {
 			a["result"], a["error"] = 0, "SystemError: gone"
 			if a["status"] == "completed" && a["stdout"] != "" { // an output alone has no result to spoil
 				a["status"] = "failed"
 			}
-		},
+		}, 10},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := stub(t, func(n int, a map[string]any) {
-				if n%50 == 0 {
-					spoil(a)
-				}
-			})
-			wrong, done, examples := c.countWrong(t.Context(), 500, ids(16))
-			if wrong != 10 || done != 500 || len(examples) != maxExamples {
-				t.Fatalf("wrong %d of %d, want 10: %v", wrong, done, examples)
+		stub := newStub(t, func(n int, a map[string]any) {
+			if n%50 == 0 {
+				c.spoil(a)
 			}
 		})
+		if got, err := stub.mixedRuns(t.Context(), 500, stubPaths(16)); err != nil || got != c.want {
+			t.Errorf("%s: got %v wrong answers, %v, want %v", name, got, err, c.want)
+		}
+	}
+	stub := newStub(t, nil)
+	stub.key = "another"
+	if got, _ := stub.mixedRuns(t.Context(), 20, stubPaths(2)); got != 20 {
+		t.Errorf("refused requests: got %v wrong answers, want 20", got)
 	}
 }
 
-func TestCountWrongCountsRefusedRequests(t *testing.T) {
-	c := stub(t, nil)
-	c.key = "another"
-	if wrong, _, examples := c.countWrong(t.Context(), 20, ids(2)); wrong != 20 || !strings.Contains(examples[0], "401") {
-		t.Fatalf("wrong %d: %v", wrong, examples)
-	}
+// constant returns a sample function of one value that appends a name to order.
+func constant(order *string, name string, value float64) sampleFunc {
+	return func() (float64, error) { *order += name; return value, nil }
 }
 
-func TestInterleaveTakesBothSidesAlike(t *testing.T) {
-	calls := 0
-	p, err := interleave(t.Context(), 5, time.Minute, func() (time.Duration, error) {
-		calls++
-		return time.Duration(calls) * time.Millisecond, nil
-	})
-	if err != nil {
-		t.Fatal(err)
+func TestPairsAreTakenInTurn(t *testing.T) {
+	for alternate, want := range map[bool]string{true: "ba" + "abbaabba", false: "ba" + "babababa"} {
+		order := ""
+		as, bs, err := inTurn(t.Context(), 4, time.Minute, constant(&order, "a", 3), constant(&order, "b", 2), alternate)
+		if err != nil || order != want || len(as) != 4 || median(ratios(as, bs)) != 1.5 {
+			t.Errorf("alternate %v: got order %s, samples %v and %v, %v, want order %s", alternate, order, as, bs, err, want)
+		}
 	}
-	if want := []float64{2, 3, 4, 5, 6}; !slices.Equal(p.subject, want) { // the first isn't counted
-		t.Errorf("subject %v, want %v", p.subject, want)
-	}
-	if len(p.b) != 5 || slices.Min(p.b) <= 0 {
-		t.Errorf("B %v", p.b)
+	order := ""
+	broken := func() (float64, error) { return 0, errors.New("broken") }
+	if _, _, err := inTurn(t.Context(), 4, time.Minute, constant(&order, "a", 1), broken, true); err == nil {
+		t.Error("got no error of a sample that failed")
 	}
 }
 
@@ -138,89 +133,156 @@ func TestQuantiles(t *testing.T) {
 		hundred[i] = float64(100 - i)
 	}
 	if m, q := median(hundred), quantile(hundred, 0.99); m != 50.5 || q != 99 {
-		t.Errorf("median %v, p99 %v", m, q)
+		t.Errorf("got median %v and p99 %v, want 50.5 and 99", m, q)
 	}
 	if m, q := median([]float64{3}), quantile([]float64{3}, 0.99); m != 3 || q != 3 {
-		t.Errorf("of one: median %v, p99 %v", m, q)
-	}
-	if !math.IsNaN(median(nil)) || !math.IsNaN(quantile(nil, 0.5)) {
-		t.Error("of nothing there is no quantile")
+		t.Errorf("of one sample: got median %v and p99 %v, want 3", m, q)
 	}
 }
 
-func TestReportSaysWhatWasMissed(t *testing.T) {
-	var r report
-	r.add(row{Name: "fast", P50: new(1.0), B: 17, Ratio: new(0.06), Goal: "p50 0.12 B", Met: new(true)})
-	r.add(row{Name: "slow", P50: new(40.0), B: 17, Ratio: new(2.3), Goal: "p50 1 B", Met: new(false)})
-	r.failed("broken", errors.New("HTTP 500"))
-	var text bytes.Buffer
-	r.print(&text)
-	for _, want := range []string{"1 of 3 goals met", "MISSED", "could not be measured", "HTTP 500"} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("no %q in:\n%s", want, &text)
-		}
-	}
-}
-
-// Two subjects beside each other: each goes first every other time, and the ratio is
-// that of each pair, so that what slows both down changes nothing.
-func TestBeside(t *testing.T) {
-	b := &bench{report: &report{}, size: size{latency: 10, limit: time.Minute}}
-	order, slow := "", time.Duration(0)
-	takes := func(name string, d time.Duration) func() (time.Duration, error) {
-		return func() (time.Duration, error) {
-			order += name
-			slow = time.Duration(len(order)/2) * time.Millisecond
-			return d * max(slow, 1), nil
-		}
-	}
-	b.beside(t.Context(), "a pair", "other", takes("s", 3), takes("w", 2))
-	if want := "sw" + strings.Repeat("swws", 5); order != want {
-		t.Errorf("they went %s, not %s", order, want)
-	}
-	if r := b.report.Rows[0]; r.Samples != 10 || !strings.HasPrefix(r.Value, "1.50 of one other (quartiles 1.") {
-		t.Errorf("%+v", r)
-	}
-	b.beside(t.Context(), "a broken pair", "other", takes("s", 3), func() (time.Duration, error) { return 0, errors.New("broken") })
-	if r := b.report.Rows[1]; r.Note != "broken" || r.Met == nil || *r.Met {
-		t.Errorf("%+v", r)
-	}
-}
-
-// A rate counts only what is expected, though it only glances at it.
-func TestAGlanceSeesWhatIsWrong(t *testing.T) {
-	const answer = `{"status":"completed","code":"x","result":22,"stdout":"hello\n","stderr":""}`
+func TestGoals(t *testing.T) {
 	for _, c := range []struct {
-		x    expect
-		good bool
+		goal                     goal
+		unit                     unit
+		median, p99, peer, ratio float64
+		met                      bool
+		text                     string
 	}{
-		{expect{status: "completed", result: "22", stdout: "hello\n"}, true},
-		{expect{status: "completed", stdout: "hello\n"}, true},
-		{expect{status: "failed", stdout: "hello\n"}, false},
-		{expect{status: "completed", result: "2", stdout: "hello\n"}, false},
-		{expect{status: "completed", stdout: ""}, false},
+		{absolute(2, 10), milliseconds, 1.9, 9, 0, 0, true, "≤ 2 ms, p99 10 ms"},
+		{absolute(2, 10), milliseconds, 1.9, 11, 0, 0, false, "≤ 2 ms, p99 10 ms"},
+		{ofPeer(0.12, 0.5), milliseconds, 2, 5, 17, 0.1, true, "≤ 0.12x, p99 0.5x"},
+		{ofPeer(0.12, 0.5), milliseconds, 2, 9, 17, 0.1, false, "≤ 0.12x, p99 0.5x"},
+		{ofPeer(1.3, 0), perSecond, 100, 0, 80, 1.25, false, "≥ 1.3x"},
+		{absolute(3000, 0), perSecond, 3001, 0, 0, 0, true, "≥ 3000 /s"},
+		{absolute(0, 0), wrongAnswers, 0, 0, 0, 0, true, "≤ 0 wrong"},
+		{absolute(0, 0), wrongAnswers, 1, 0, 0, 0, false, "≤ 0 wrong"},
 	} {
-		if err := c.x.glance([]byte(answer), nil); (err == nil) != c.good {
-			t.Errorf("%+v: %v", c.x, err)
+		if got := c.goal.met(c.unit, c.median, c.p99, c.peer, c.ratio); got != c.met {
+			t.Errorf("%+v: got met %v, want %v", c, got, c.met)
 		}
-	}
-	if (expect{status: "completed", stdout: "hello\n"}).glance([]byte(answer), errors.New("no")) == nil {
-		t.Error("what failed is counted")
+		if got := c.goal.text(c.unit); got != c.text {
+			t.Errorf("got text %q, want %q", got, c.text)
+		}
 	}
 }
 
-// A connection is used again while the server keeps it, an answer that is cut short is none,
-// and who no longer wants one does not wait for it.
-func TestWires(t *testing.T) {
-	// A direct connection keeps a thread, and stops the world from being stopped, and here the server is in the same world.
+func TestARowIsWorseOnlyIfItIsTwice(t *testing.T) {
+	for _, c := range []struct {
+		unit          unit
+		ratios, again []float64
+		worse         bool
+	}{
+		{milliseconds, []float64{1.05, 1.2, 1.0}, nil, false},
+		{milliseconds, []float64{1.2, 1.3, 1.1}, []float64{1.2}, true},
+		{milliseconds, []float64{1.2, 1.3, 0.9, 1.5}, []float64{1.2, 1.4, 0.8, 0.9}, false},
+		{milliseconds, []float64{1.2, 1.3, 0.9}, []float64{1.0}, false},
+		{milliseconds, []float64{0.5}, nil, false},
+		{perSecond, []float64{0.8}, []float64{0.8}, true},
+		{perSecond, []float64{1.4}, nil, false},
+	} {
+		row := comparison{measurement: measurement{unit: c.unit}, ratios: c.ratios, again: c.again}
+		if got := row.worse(10); got != c.worse {
+			t.Errorf("%s, ratios %v, again %v: got worse %v, want %v", c.unit.label, c.ratios, c.again, got, c.worse)
+		}
+	}
+}
+
+func TestRowsAreSelectedBySuiteAndPattern(t *testing.T) {
+	o := options{only: regexp.MustCompile("^hello, fresh sandbox$")}
+	if rows, err := selectRows(o, []string{"api"}); err != nil || len(rows) != 1 || rows[0].suite != "api" {
+		t.Errorf("got %v, %v, want one row of the suite api", rows, err)
+	}
+	if _, err := selectRows(o, []string{"nonsense"}); err == nil {
+		t.Error("got no error for an unknown suite")
+	}
+	o.only = regexp.MustCompile("")
+	all, err := selectRows(o, suiteNames())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, m := range all {
+		if m.open == nil || m.samples == 0 || m.name == "" || m.unit.label == "" {
+			t.Errorf("row %q lacks a field", m.name)
+		}
+		if slices.ContainsFunc(all[:n], func(o measurement) bool {
+			return o.suite == m.suite && o.name == m.name && o.settings == m.settings && o.peerName == m.peerName
+		}) {
+			t.Errorf("row %q is there twice", m.name)
+		}
+	}
+}
+
+func TestReportHasEveryRow(t *testing.T) {
+	table := &table{Machine: map[string]string{"CPU": "one"}, Rows: []row{
+		{Suite: "api", Name: "fast", Unit: "ms", Samples: 9, Median: new(1.0), P99: new(2.0), Peer: "peer", PeerMedian: new(4.0), Ratio: new(0.25), Goal: "≤ 1x", Met: new(true), digits: 2},
+		{Suite: "api", Name: "slow", Unit: "ms", Median: new(40.0), Goal: "≤ 1 ms", Met: new(false)},
+		{Suite: "sql", Name: "broken", Unit: "ms", Goal: "≤ 1 ms", Met: new(false), Error: "HTTP 500"},
+	}}
+	var terminal bytes.Buffer
+	table.print(&terminal)
+	file := filepath.Join(t.TempDir(), "benchmarks.md")
+	if err := table.writeMarkdown(file); err != nil {
+		t.Fatal(err)
+	}
+	markdown, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{terminal.String(), string(markdown)} {
+		for _, want := range []string{"1 of 3 goals are met", "MISSED", "could not be measured: HTTP 500", "0.250"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("got no %q in:\n%s", want, text)
+			}
+		}
+	}
+	if want := "| fast | 1.00 ms | 2.00 | peer | 4.00 ms | 0.250 | ≤ 1x | met |\n"; !strings.Contains(string(markdown), want) {
+		t.Errorf("got no %q in:\n%s", want, markdown)
+	}
+}
+
+func TestMissingPeersMissNoGoal(t *testing.T) {
+	b := newBench(options{})
+	b.services[""] = &glasshouse{}
+	m := measurement{
+		unit: milliseconds, goal: ofPeer(1, 0), samples: 1,
+		open: func(context.Context, *glasshouse) (sampler, error) { return sampler{}, nil }, peer: onServer(replServer, nil),
+	}
+	if r := b.measure(t.Context(), m); r.Met != nil || !strings.Contains(r.Error, "not installed") {
+		t.Errorf("got %+v, want an error that says that the peers are not installed, and no missed goal", r)
+	}
+	m.peer = nil
+	m.open = func(context.Context, *glasshouse) (sampler, error) { return sampler{}, errors.New("no") }
+	if r := b.measure(t.Context(), m); r.Met == nil || *r.Met || r.Error != "no" {
+		t.Errorf("got %+v, want a missed goal", r)
+	}
+}
+
+func TestRatesCountOnlyExpectedAnswers(t *testing.T) {
+	const answer = `{"status":"completed","code":"x","result":22,"stdout":"hello\n","stderr":""}`
+	for want, ok := range map[expectation]bool{
+		{status: "completed", result: "22", stdout: "hello\n"}: true,
+		{status: "completed", stdout: "hello\n"}:               true,
+		{status: "failed", stdout: "hello\n"}:                  false,
+		{status: "completed", result: "2", stdout: "hello\n"}:  false,
+		{status: "completed", stdout: ""}:                      false,
+	} {
+		if err := want.search([]byte(answer)); (err == nil) != ok {
+			t.Errorf("%+v: got %v, want it found: %v", want, err, ok)
+		}
+	}
+}
+
+func TestConnectionsAreReused(t *testing.T) {
+	// A blocking connection occupies a processor of Go's scheduler and cannot be stopped for a garbage
+	// collection, and the server of this test is in the same process.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	for _, direct := range []bool{false, true} {
+	for _, blocking := range []bool{false, true} {
 		var mu sync.Mutex
-		from, asked := map[string]int{}, make(chan struct{})
+		clients, asked := map[string]int{}, make(chan struct{})
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()
-			from[r.RemoteAddr]++
+			clients[r.RemoteAddr]++
 			mu.Unlock()
 			switch r.URL.Path {
 			case "/last":
@@ -236,26 +298,26 @@ func TestWires(t *testing.T) {
 			_, _ = fmt.Fprint(w, "answer")
 		}))
 		defer server.Close()
-		way := newWires(server.URL, direct)
+		all := newConnections(server.URL, blocking)
 		for path, size := range map[string]int{"/": 6, "/last": 6, "/long": 100_006} {
 			for range 3 {
-				if status, body, err := way.exchange(t.Context(), "POST", path, "", []byte("{}")); err != nil || status != 200 || len(body) != size {
-					t.Errorf("%s: %d, %d bytes, %v", path, status, len(body), err)
+				if status, body, err := all.exchange(t.Context(), "POST", path, "", []byte("{}")); err != nil || status != 200 || len(body) != size {
+					t.Errorf("%s: got status %d, %d bytes, %v, want 200 and %d bytes", path, status, len(body), err, size)
 				}
 			}
 		}
-		if _, _, err := way.exchange(t.Context(), "POST", "/short", "", nil); err == nil {
-			t.Error("an answer that is cut short is taken for one")
+		if _, _, err := all.exchange(t.Context(), "POST", "/short", "", nil); err == nil {
+			t.Error("a truncated answer: got no error")
 		}
 		mu.Lock()
-		if n := len(from); n < 3 || n > 5 { // each /last ends one
-			t.Errorf("it took %d connections", n)
+		if n := len(clients); n < 3 || n > 5 { // each /last closes one
+			t.Errorf("got %d connections, want 3 to 5", n)
 		}
 		mu.Unlock()
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { <-asked; cancel() }()
-		if _, _, err := way.exchange(ctx, "POST", "/never", "", nil); !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled: %v", err)
+		if _, _, err := all.exchange(ctx, "POST", "/never", "", nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancelled request: got %v, want %v", err, context.Canceled)
 		}
 	}
 }

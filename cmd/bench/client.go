@@ -5,60 +5,46 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 )
 
-// maxAnswer bounds what is read of one answer: the largest asked for holds 1 MB
-// of stdout.
+// maxAnswer bounds the bytes of an answer. The largest is that of db_query with 1 MB of output.
 const maxAnswer = 16 << 20
 
-// client speaks the API, with keep-alive, as an agent's does.
+// client calls the API, or a peer that answers in the same words, over connections that it keeps.
 type client struct {
 	base, key string
-	wires     wires
-	direct    wires        // for what is timed alone
+	shared    *connections // for concurrent requests
+	alone     *connections // for requests that are timed one at a time
 	http      *http.Client // for streams
 }
 
 func newClient(base, key string) *client {
-	return &client{base: base, key: key, wires: newWires(base, false), direct: newWires(base, true), http: &http.Client{Timeout: patience, Transport: &http.Transport{DisableCompression: true}}}
+	return &client{
+		base: base, key: key, shared: newConnections(base, false), alone: newConnections(base, true),
+		http: &http.Client{Timeout: exchangeTimeout, Transport: &http.Transport{DisableCompression: true}},
+	}
 }
 
-// alone is the client for what is timed while nothing else is asked.
-func (c *client) alone() *client {
-	one := *c
-	one.wires = c.direct
-	return &one
-}
-
-// execution is what the benchmark looks at of an answer.
+// execution has the fields of an answer that the benchmarks check.
 type execution struct {
-	Status    string           `json:"status"`
-	Result    json.RawMessage  `json:"result"`
-	Stdout    string           `json:"stdout"`
-	Error     *string          `json:"error"`
-	Truncated map[string]int64 `json:"truncated"`
-	Outputs   []struct {
+	ID      string          `json:"execution_id"`
+	Status  string          `json:"status"`
+	Result  json.RawMessage `json:"result"`
+	Stdout  string          `json:"stdout"`
+	Error   *string         `json:"error"`
+	Outputs []struct {
 		Data map[string]json.RawMessage `json:"data"`
 	} `json:"outputs"`
-	Isolation struct {
-		Level string `json:"level"`
-	} `json:"isolation"`
+	Usage struct {
+		WallMS float64 `json:"wall_ms"`
+	} `json:"usage"`
 }
 
-// do sends one request; an HTTP status other than 2xx is an error with the
-// answer's beginning.
-func (c *client) do(ctx context.Context, method, path string, body, into any) error {
-	text, err := c.send(ctx, method, path, body)
-	if err != nil || into == nil {
-		return err
-	}
-	return json.Unmarshal(text, into)
-}
-
-// send sends one request and returns the answer, as do does.
-func (c *client) send(ctx context.Context, method, path string, body any) ([]byte, error) {
+// send sends one request and returns the body of the answer. A status other than 2xx is an error.
+func (c *client) send(ctx context.Context, over *connections, method, path string, body any) ([]byte, error) {
 	header := "Authorization: Bearer " + c.key + "\r\n"
 	var in []byte
 	if body != nil {
@@ -68,15 +54,33 @@ func (c *client) send(ctx context.Context, method, path string, body any) ([]byt
 			return nil, err
 		}
 	}
-	status, text, err := c.wires.exchange(ctx, method, path, header, in)
+	status, text, err := over.exchange(ctx, method, path, header, in)
 	if err == nil && status/100 != 2 {
 		err = fmt.Errorf("%s %s: HTTP %d: %.300s", method, path, status, text)
 	}
 	return text, err
 }
 
-// create opens a sandbox with the given config (nil: the default) and returns
-// its id.
+// call sends one request and decodes the answer into out, unless it is nil.
+func (c *client) call(ctx context.Context, method, path string, body, out any) error {
+	text, err := c.send(ctx, c.shared, method, path, body)
+	if err != nil || out == nil {
+		return err
+	}
+	return json.Unmarshal(text, out)
+}
+
+// timeCall is a sample of the time from a request to the last byte of its answer.
+func (c *client) timeCall(ctx context.Context, method, path string, body any) sampleFunc {
+	return func() (float64, error) {
+		return timeIt(func() error {
+			_, err := c.send(ctx, c.alone, method, path, body)
+			return err
+		})
+	}
+}
+
+// create creates a sandbox and returns its id; a nil config is the default.
 func (c *client) create(ctx context.Context, config map[string]any) (string, error) {
 	if config == nil {
 		config = map[string]any{}
@@ -84,106 +88,131 @@ func (c *client) create(ctx context.Context, config map[string]any) (string, err
 	var answer struct {
 		ID string `json:"sandbox_id"`
 	}
-	err := c.do(ctx, http.MethodPost, "/sandbox/create", config, &answer)
+	err := c.call(ctx, "POST", "/sandbox/create", config, &answer)
 	return answer.ID, err
 }
 
 func (c *client) remove(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodDelete, "/sandbox/"+id, nil, nil)
+	return c.call(ctx, "DELETE", "/sandbox/"+id, nil, nil)
 }
 
-// quickly is the path of runs in a fresh sandbox that is gone afterwards.
-const quickly = "/sandbox/agent/quick-execute"
-
-// in is the path of runs in a sandbox.
-func in(id string) string { return "/sandbox/" + id + "/execute" }
-
-// execute runs code in a sandbox.
-func (c *client) execute(ctx context.Context, id, code string, values map[string]any) (*execution, error) {
-	return read(c.run(ctx, in(id), code, values))
+// removal returns a sampler's end that deletes a sandbox.
+func (c *client) removal(ctx context.Context, ids ...string) func() {
+	return func() {
+		for _, id := range ids {
+			if err := c.remove(context.WithoutCancel(ctx), id); err != nil {
+				progress("a sandbox was not deleted: %v", err)
+			}
+		}
+	}
 }
 
-// quick runs code in a fresh sandbox that is gone afterwards.
-func (c *client) quick(ctx context.Context, code string, values map[string]any) (*execution, error) {
-	return read(c.run(ctx, quickly, code, values))
-}
+// quickPath runs code in a fresh sandbox, which is deleted afterwards.
+const quickPath = "/sandbox/agent/quick-execute"
 
-// run runs code at the path of a kind of run, and returns the answer.
-func (c *client) run(ctx context.Context, path, code string, values map[string]any) ([]byte, error) {
+// executePath runs code in a sandbox.
+func executePath(id string) string { return "/sandbox/" + id + "/execute" }
+
+// run runs code and returns the answer.
+func (c *client) run(ctx context.Context, path, code string, values map[string]any) (*execution, error) {
 	body := map[string]any{"code": code}
 	if values != nil {
 		body["context"] = values
 	}
-	return c.send(ctx, http.MethodPost, path, body)
+	e := &execution{}
+	return e, c.call(ctx, "POST", path, body, e)
 }
 
-// timed is a subject: a run, from the request to the last byte of the answer, which is
-// looked at after that.
-func (c *client) timed(ctx context.Context, path, code string, check func(*execution, error) error) func() (time.Duration, error) {
-	alone := c.alone()
-	return func() (time.Duration, error) {
+// timeRun is a sample of the time of a run. The answer is decoded and checked after the clock has stopped.
+func (c *client) timeRun(ctx context.Context, path string, body map[string]any, check func(*execution) error) sampleFunc {
+	return func() (float64, error) {
 		begun := time.Now()
-		text, err := alone.run(ctx, path, code, nil)
+		text, err := c.send(ctx, c.alone, "POST", path, body)
 		took := time.Since(begun)
-		return took, check(read(text, err))
+		if err != nil {
+			return 0, err
+		}
+		var e execution
+		if err := json.Unmarshal(text, &e); err != nil {
+			return 0, err
+		}
+		return inMilliseconds(took), check(&e)
 	}
 }
 
-func read(answer []byte, err error) (*execution, error) {
-	var e execution
-	if err == nil {
-		err = json.Unmarshal(answer, &e)
+// runRate is a sample of the rate of runs by concurrent clients, of which client n uses paths[n]. The
+// answers are only searched for the expected text, since decoding would take the CPU of the service.
+func (c *client) runRate(ctx context.Context, paths []string, code string, want expectation) sampleFunc {
+	return func() (float64, error) {
+		return rate(ctx, len(paths), roundTime, func(ctx context.Context, n int) error {
+			text, err := c.send(ctx, c.shared, "POST", paths[n], map[string]any{"code": code})
+			if err != nil {
+				return err
+			}
+			return want.search(text)
+		})
 	}
-	return &e, err
 }
 
-// expect is what an execution must be. Zero fields other than status are not
-// looked at, but stdout always is.
-type expect struct {
-	status, result, stdout, errorHas string
-}
-
-// check says how an execution differs, or nil.
-func (x expect) check(e *execution, err error) error {
+// stream sends a request whose body or answer is large and copies the answer.
+func (c *client) stream(ctx context.Context, method, path string, header http.Header, body io.Reader, into io.Writer) error {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return err
 	}
-	said := ""
+	if header != nil {
+		req.Header = header.Clone()
+	}
+	req.Header.Set("Authorization", "Bearer "+c.key)
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
+		return fmt.Errorf("%s %s: HTTP %d: %s", method, path, resp.StatusCode, text)
+	}
+	_, err = io.CopyBuffer(into, struct{ io.Reader }{resp.Body}, make([]byte, 256<<10))
+	return err
+}
+
+// expectation is what an execution must be. An empty result or error is not checked.
+type expectation struct{ status, result, stdout, errorText string }
+
+func (x expectation) check(e *execution) error {
+	failure := ""
 	if e.Error != nil {
-		said = *e.Error
+		failure = *e.Error
 	}
 	switch {
 	case e.Status != x.status:
-		return fmt.Errorf("status is %q, not %q (error: %.200s)", e.Status, x.status, said)
+		return fmt.Errorf("got status %q, want %q (error: %.200s)", e.Status, x.status, failure)
 	case e.Stdout != x.stdout:
-		return fmt.Errorf("stdout is %.80q, not %.80q", e.Stdout, x.stdout)
-	case x.result != "" && !sameJSON(string(e.Result), x.result):
-		return fmt.Errorf("result is %.80s, not %.80s", e.Result, x.result)
-	case x.errorHas != "" && !bytes.Contains([]byte(said), []byte(x.errorHas)):
-		return fmt.Errorf("error is %.200q, without %q", said, x.errorHas)
+		return fmt.Errorf("got stdout %.80q, want %.80q", e.Stdout, x.stdout)
+	case x.result != "" && !equalJSON(e.Result, []byte(x.result)):
+		return fmt.Errorf("got result %.80s, want %.80s", e.Result, x.result)
+	case !bytes.Contains([]byte(failure), []byte(x.errorText)):
+		return fmt.Errorf("got error %.200q, want it to contain %q", failure, x.errorText)
 	}
 	return nil
 }
 
-// glance is check for rates, where the client must not take the machine's time: it looks
-// for what is expected among the bytes of an answer.
-func (x expect) glance(answer []byte, err error) error {
-	if err != nil {
-		return err
-	}
+// search looks for the expectation in the bytes of an answer.
+func (x expectation) search(answer []byte) error {
 	want := []string{fmt.Sprintf(`"status":%q`, x.status), fmt.Sprintf(`"stdout":%q`, x.stdout)}
 	if x.result != "" {
 		want = append(want, `"result":`+x.result)
 	}
 	for _, part := range want {
 		if !bytes.Contains(answer, []byte(part+",")) {
-			return fmt.Errorf("%s is not in %.300s", part, answer)
+			return fmt.Errorf("got answer %.300s, want it to contain %s", answer, part)
 		}
 	}
 	return nil
 }
 
-func sameJSON(a, b string) bool {
+func equalJSON(a, b []byte) bool {
 	var x, y bytes.Buffer
-	return json.Compact(&x, []byte(a)) == nil && json.Compact(&y, []byte(b)) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }

@@ -2,42 +2,77 @@ package main
 
 import (
 	"context"
-	_ "embed" // of the analysis
+	_ "embed"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
 )
 
-// The goals of the debugger, which are absolute.
-var (
-	goalStep = goal{p50: 2, p99: 10, absolute: true}
-	goalBack = goal{p50: 2, absolute: true}
-	goalGoto = goal{p50: 10, absolute: true}
-	goalPage = goal{p50: 5, absolute: true}
-)
-
-// script is an ordinary analysis of some 70 000 steps.
+// analysis is an ordinary script of about 70 000 steps.
 //
-//go:embed script.py
-var script string
+//go:embed analysis.py
+var analysis string
 
 const (
-	goalStored = 3.0 // bytes a step
-	goalSlower = 3   // times as long as the same run that is not debugged
-	scriptRuns = 5
+	stepping = "def work(n):\n    t = 0\n    for i in range(n):\n        t += i\n        half = t // 2\n    return t\nwork(100000)"
+	// countingLoop has two steps a turn, and its last line is lastLine.
+	countingLoop = "big = list(range(1000000))\ntotal = 0\nfor i in range(%d):\n    total += i\nlast = total"
+	lastLine     = 5
+
+	recordingSteps = 90_000 // of the recordings in which rows move
+	minSteps       = 10_000 // of a recording whose bytes per step mean something
 )
 
-const (
-	stepping  = "def work(n):\n    t = 0\n    for i in range(n):\n        t += i\n        half = t // 2\n    return t\nwork(100000)"
-	longLoop  = "big = list(range(1000000))\ntotal = 0\nfor i in range(%d):\n    total += i\nlast = total"
-	lastLine  = 5
-	fullTurns = 450_000 // two steps each: the budget is a million
-)
+// slowSandbox is the configuration of the sandboxes of debug sessions.
+var slowSandbox = map[string]any{"max_execution_time": 300, "cpu_percent": 100, "max_memory_mb": 1024}
 
-// debugging is one debug session.
-type debugging struct {
+func debugRows(options) []measurement {
+	rows := []measurement{
+		{name: "next, with variables and what has changed", unit: milliseconds, goal: absolute(2, 10), samples: manySamples,
+			open: openNext},
+		{name: "recording of a tight loop", unit: microsPerStep, goal: absolute(2.5, 0), samples: fewSamples,
+			open: openRecording},
+		{name: "an analysis in a debug session, beside the same run without", unit: times, goal: absolute(3, 0), samples: 5,
+			open: openSlowdown},
+		{name: "stored bytes of a tight loop", unit: bytesPerStep, goal: absolute(3, 0), samples: oneSample,
+			open: openStored(fmt.Sprintf(countingLoop, recordingSteps/2))},
+		{name: "stored bytes of an analysis", unit: bytesPerStep, goal: absolute(3, 0), samples: oneSample,
+			open: openStored(analysis)},
+		{name: "10 items of a list of a million", unit: milliseconds, goal: absolute(5, 0), samples: manySamples,
+			open: openPage},
+		{name: "open a past recording", unit: milliseconds, samples: someSamples, open: openPast},
+	}
+	for _, from := range []string{"live", "past"} {
+		move := func(name string, goal goal, move func(context.Context, *debugSession) (sampleFunc, error)) {
+			rows = append(rows, measurement{name: name + ", " + from + " recording", unit: milliseconds, goal: goal, samples: manySamples,
+				open: inRecording(from == "past", move)})
+		}
+		move("step back", absolute(2, 0), func(ctx context.Context, d *debugSession) (sampleFunc, error) {
+			return d.timeRequest(ctx, "stepBack", nil), nil
+		})
+		move("back to a condition, 200 steps", absolute(2, 0), func(ctx context.Context, d *debugSession) (sampleFunc, error) {
+			return d.timeRequest(ctx, "reverseContinue", nil), d.setBreakpoint(ctx, lastLine-1, "i % 100 == 7")
+		})
+		move("go to any step", absolute(10, 0), func(ctx context.Context, d *debugSession) (sampleFunc, error) {
+			return func() (float64, error) {
+				return d.timeRequest(ctx, "goto", map[string]any{"step": 1 + rand.IntN(d.Where.Steps)})()
+			}, nil
+		})
+		move("last change of a variable before any step", absolute(10, 0), func(ctx context.Context, d *debugSession) (sampleFunc, error) {
+			return func() (float64, error) {
+				before := 10 + rand.IntN(d.Where.Steps-10)
+				return d.timeCall(ctx, "GET", fmt.Sprintf("/executions/%s/variables/total/changes?before=%d", d.Execution, before), nil)()
+			}, nil
+		})
+	}
+	return rows
+}
+
+// debugSession is a session on a running program or on a past execution.
+type debugSession struct {
 	*client
+	sandbox   string // deleted by end; "" for a past execution
 	Session   string `json:"session_id"`
 	Execution string `json:"execution_id"`
 	Where     struct {
@@ -47,220 +82,239 @@ type debugging struct {
 	} `json:"where"`
 }
 
-func (d *debugging) do(ctx context.Context, command string, arguments map[string]any, into any) error {
-	return d.client.do(ctx, "POST", "/debug/sessions/"+d.Session+"/"+command, arguments, into)
-}
-
-func (d *debugging) close(ctx context.Context) {
-	_ = d.remove(ctx) // the service that it is of ends next
-}
-
-func (d *debugging) remove(ctx context.Context) error {
-	return d.client.do(ctx, "DELETE", "/debug/sessions/"+d.Session, nil, nil)
-}
-
-func (b *bench) opened(ctx context.Context, body map[string]any) (*debugging, error) {
-	id, err := b.client.create(ctx, map[string]any{"max_execution_time": 300, "cpu_percent": 100})
+// debug opens a session in a new sandbox.
+func (g *glasshouse) debug(ctx context.Context, body map[string]any) (*debugSession, error) {
+	id, err := g.create(ctx, slowSandbox)
 	if err != nil {
 		return nil, err
 	}
-	d := &debugging{client: b.client}
-	return d, b.client.do(ctx, "POST", "/sandbox/"+id+"/debug/sessions", body, d)
+	d := &debugSession{client: g.client, sandbox: id}
+	if err := g.call(ctx, "POST", "/sandbox/"+id+"/debug/sessions", body, d); err != nil {
+		g.removal(ctx, id)()
+		return nil, err
+	}
+	return d, nil
 }
 
-// debug measures stepping over HTTP, and looks into a long recording, live and from
-// history.
-func (b *bench) debug(ctx context.Context) {
-	d, err := b.opened(ctx, map[string]any{"code": stepping, "breakpoints": []int{4}})
-	if err != nil {
-		b.report.failed("a debug session", err)
-		return
-	}
-	b.latency(ctx, "next, with what changed and all variables", b.size.latency, goalStep, timed(func() error { return d.do(ctx, "next", nil, nil) }))
-	d.close(ctx)
-	b.script(ctx)
-
-	turns := fullTurns
-	if b.size.latency < full.latency {
-		turns /= 10
-	}
-	progress("a run of %d steps", 2*turns)
-	begun := time.Now()
-	d, err = b.opened(ctx, map[string]any{"code": fmt.Sprintf(longLoop, turns), "breakpoints": []int{lastLine}})
-	for err == nil && d.Where.State == "running" && ctx.Err() == nil {
-		time.Sleep(50 * time.Millisecond)
-		err = b.client.do(ctx, "GET", "/debug/sessions/"+d.Session, nil, d)
-	}
-	if err == nil && d.Where.Steps < turns {
-		err = errors.New("it was ended early")
-	}
-	if err != nil {
-		b.report.failed("a long recording", err)
-		return
-	}
-	perStep := float64(time.Since(begun).Nanoseconds()) / float64(d.Where.Steps)
-	b.report.add(row{Name: fmt.Sprintf("a tight loop of %d steps with a breakpoint behind it, µs a step in all", d.Where.Steps), Value: fmt.Sprintf("%.1f", perStep/1000)})
-	b.page(ctx, d)
-	b.look(ctx, d, "live")
-	if err = d.do(ctx, "goto", map[string]any{"step": d.Where.Steps}, nil); err == nil {
-		err = d.do(ctx, "continue", nil, nil)
-	}
-	d.close(ctx)
-	if err != nil {
-		b.report.failed("the recording from history", err)
-		return
-	}
-	past := &debugging{client: b.client}
-	if err := b.client.do(ctx, "POST", "/executions/"+d.Execution+"/debug/sessions", nil, past); err != nil {
-		b.report.failed("the recording from history", err)
-		return
-	}
-	past.Execution = d.Execution
-	b.stored(ctx, "the tight loop", d.Execution)
-	b.look(ctx, past, "from history")
-	past.close(ctx)
+// debugPast opens a session on an execution in history.
+func (g *glasshouse) debugPast(ctx context.Context, execution string) (*debugSession, error) {
+	d := &debugSession{client: g.client}
+	err := g.call(ctx, "POST", "/executions/"+execution+"/debug/sessions", nil, d)
+	d.Execution = execution
+	return d, err
 }
 
-// stored tells what history keeps of a recording, its index included.
-func (b *bench) stored(ctx context.Context, of, execution string) {
-	name := "bytes a step in PostgreSQL, " + of
-	var kept struct {
-		Steps int   `json:"total_steps"`
-		Bytes int64 `json:"stored_bytes"`
+// end closes the session. Its errors are ignored, since a session expires, and one whose program has ended
+// may be gone.
+func (d *debugSession) end() {
+	ctx := context.Background()
+	_ = d.call(ctx, "DELETE", "/debug/sessions/"+d.Session, nil, nil)
+	if d.sandbox != "" {
+		_ = d.remove(ctx, d.sandbox)
 	}
-	err := b.client.do(ctx, "GET", "/executions/"+execution+"/steps?limit=1", nil, &kept)
-	if err == nil && (kept.Bytes == 0 || kept.Steps < 10_000) {
-		err = fmt.Errorf("%d steps in %d bytes", kept.Steps, kept.Bytes)
-	}
-	if err != nil {
-		b.report.failed(name, err)
-		return
-	}
-	perStep := float64(kept.Bytes) / float64(kept.Steps)
-	b.report.add(row{Name: name, Value: fmt.Sprintf("%.2f of %d steps", perStep, kept.Steps), Goal: fmt.Sprintf("%g bytes", goalStored), Met: new(perStep <= goalStored)})
 }
 
-// ran returns how long an execution has taken.
-func (b *bench) ran(ctx context.Context, execution string) (time.Duration, error) {
-	var e struct {
-		Status string `json:"status"`
-		Usage  struct {
-			WallMS float64 `json:"wall_ms"`
-		} `json:"usage"`
-	}
-	err := b.client.do(ctx, "GET", "/executions/"+execution, nil, &e)
-	if err == nil && e.Status != "completed" {
-		err = errors.New("it is " + e.Status)
-	}
-	return time.Duration(e.Usage.WallMS * float64(time.Millisecond)), err
+func (d *debugSession) request(ctx context.Context, name string, arguments map[string]any, out any) error {
+	return d.call(ctx, "POST", "/debug/sessions/"+d.Session+"/"+name, arguments, out)
 }
 
-// ended waits until a debug session's program has.
-func (d *debugging) ended(ctx context.Context) error {
-	for d.Where.State != "ended" {
-		if err := d.client.do(ctx, "GET", "/debug/sessions/"+d.Session, nil, d); err != nil {
+func (d *debugSession) timeRequest(ctx context.Context, name string, arguments map[string]any) sampleFunc {
+	return d.timeCall(ctx, "POST", "/debug/sessions/"+d.Session+"/"+name, arguments)
+}
+
+func (d *debugSession) setBreakpoint(ctx context.Context, line int, condition string) error {
+	breakpoint := map[string]any{"line": line, "condition": condition}
+	return d.request(ctx, "setBreakpoints", map[string]any{"breakpoints": []any{breakpoint}}, nil)
+}
+
+// waitFor waits until the program is in a state: stopped or ended.
+func (d *debugSession) waitFor(ctx context.Context, state string) error {
+	for d.Where.State != state {
+		if d.Where.State == "ended" {
+			return errors.New("the program ended before it stopped")
+		}
+		if err := errors.Join(ctx.Err(), d.call(ctx, "GET", "/debug/sessions/"+d.Session, nil, d)); err != nil {
 			return err
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if d.Where.State != state {
+			time.Sleep(5 * time.Millisecond)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	return nil
 }
 
-// script runs an ordinary analysis, debugged and not, in turn: how much longer it takes,
-// and what its recording takes up. What is given is the least of some runs.
-func (b *bench) script(ctx context.Context) {
-	progress("an analysis, debugged and not")
-	var plain, debugged time.Duration
-	var execution string
-	for i := range scriptRuns {
-		id, err := b.client.create(ctx, map[string]any{"max_execution_time": 300, "cpu_percent": 100, "max_memory_mb": 1024})
-		var e struct {
-			ID string `json:"execution_id"`
-		}
-		if err == nil {
-			err = b.client.do(ctx, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": script}, &e)
-		}
-		var alone, slower time.Duration
-		if err == nil {
-			alone, err = b.ran(ctx, e.ID)
-		}
-		var d *debugging
-		if err == nil {
-			d, err = b.opened(ctx, map[string]any{"code": script})
-		}
-		if err == nil {
-			err = d.ended(ctx)
-			d.close(ctx)
-		}
-		if err == nil {
-			slower, err = b.ran(ctx, d.Execution)
-		}
-		if err != nil {
-			b.report.failed("an analysis", err)
-			return
-		}
-		execution = d.Execution
-		if i == 0 || alone < plain {
-			plain = alone
-		}
-		if i == 0 || slower < debugged {
-			debugged = slower
-		}
+// recordLoop runs a loop until a breakpoint behind it.
+func (g *glasshouse) recordLoop(ctx context.Context) (*debugSession, error) {
+	d, err := g.debug(ctx, map[string]any{"code": fmt.Sprintf(countingLoop, recordingSteps/2), "breakpoints": []int{lastLine}})
+	if err != nil {
+		return nil, err
 	}
-	times := float64(debugged) / float64(plain)
-	b.report.add(row{Name: fmt.Sprintf("an analysis of %.0f ms, debugged, in times", float64(plain.Microseconds())/1000),
-		Value: fmt.Sprintf("%.1f", times), Goal: fmt.Sprint(goalSlower), Met: new(times <= goalSlower)})
-	b.stored(ctx, "the analysis", execution)
+	if err = d.waitFor(ctx, "stopped"); err == nil && d.Where.Steps < recordingSteps/2 {
+		err = fmt.Errorf("got a recording of %d steps, want %d", d.Where.Steps, recordingSteps)
+	}
+	if err != nil {
+		d.end()
+		return nil, err
+	}
+	return d, nil
 }
 
-// page opens ten items in the middle of a long list of the program that stands.
-func (b *bench) page(ctx context.Context, d *debugging) {
+// recordPast records a program until its end and returns the session, of which only the execution is left.
+func (g *glasshouse) recordPast(ctx context.Context, code string) (*debugSession, error) {
+	d, err := g.debug(ctx, map[string]any{"code": code})
+	if err != nil {
+		return nil, err
+	}
+	defer d.end()
+	return d, d.waitFor(ctx, "ended")
+}
+
+func openNext(ctx context.Context, g *glasshouse) (sampler, error) {
+	d, err := g.debug(ctx, map[string]any{"code": stepping, "breakpoints": []int{4}})
+	if err == nil {
+		err = d.waitFor(ctx, "stopped")
+	}
+	if err != nil {
+		return sampler{}, err
+	}
+	return sampler{d.timeRequest(ctx, "next", nil), d.end}, nil
+}
+
+func openRecording(ctx context.Context, g *glasshouse) (sampler, error) {
+	return only(func() (float64, error) {
+		var d *debugSession
+		took, err := timeIt(func() (err error) {
+			d, err = g.recordLoop(ctx)
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+		defer d.end()
+		return 1000 * took / float64(d.Where.Steps), nil
+	}), nil
+}
+
+// openSlowdown measures how many times as long an analysis runs in a debug session. Both runs have a fresh
+// sandbox with the same limits, and their times are the service's own.
+func openSlowdown(ctx context.Context, g *glasshouse) (sampler, error) {
+	return only(func() (float64, error) {
+		id, err := g.create(ctx, slowSandbox)
+		if err != nil {
+			return 0, err
+		}
+		defer g.removal(ctx, id)()
+		plain, err := g.run(ctx, executePath(id), analysis, nil)
+		if err == nil {
+			err = completed.check(plain)
+		}
+		if err != nil {
+			return 0, err
+		}
+		d, err := g.recordPast(ctx, analysis)
+		if err != nil {
+			return 0, err
+		}
+		var recorded execution
+		if err = g.call(ctx, "GET", "/executions/"+d.Execution, nil, &recorded); err == nil && recorded.Status != "completed" {
+			err = fmt.Errorf("the recorded run is %s, want completed", recorded.Status)
+		}
+		return recorded.Usage.WallMS / plain.Usage.WallMS, err
+	}), nil
+}
+
+// openStored measures what history keeps of a recording, its index included.
+func openStored(code string) openFunc {
+	return func(ctx context.Context, g *glasshouse) (sampler, error) {
+		return only(func() (float64, error) {
+			d, err := g.recordPast(ctx, code)
+			if err != nil {
+				return 0, err
+			}
+			var kept struct {
+				Steps int   `json:"total_steps"`
+				Bytes int64 `json:"stored_bytes"`
+			}
+			err = g.call(ctx, "GET", "/executions/"+d.Execution+"/steps?limit=1", nil, &kept)
+			if err == nil && (kept.Bytes == 0 || kept.Steps < minSteps) {
+				err = fmt.Errorf("got %d steps in %d bytes, want at least %d steps", kept.Steps, kept.Bytes, minSteps)
+			}
+			return float64(kept.Bytes) / float64(kept.Steps), err
+		}), nil
+	}
+}
+
+// openPage measures how long it takes to show ten items in the middle of a list of a stopped program.
+func openPage(ctx context.Context, g *glasshouse) (sampler, error) {
+	d, err := g.recordLoop(ctx)
+	if err != nil {
+		return sampler{}, err
+	}
 	var scopes struct {
 		Scopes []struct {
-			Ref int `json:"variablesReference"`
+			Reference int `json:"variablesReference"`
 		} `json:"scopes"`
 	}
 	var values struct {
 		Variables []struct {
-			Name string `json:"name"`
-			Ref  int    `json:"variablesReference"`
+			Reference int `json:"variablesReference"`
 		} `json:"variables"`
 	}
-	err := d.do(ctx, "scopes", map[string]any{"frameId": d.Where.Frame}, &scopes)
+	err = d.request(ctx, "scopes", map[string]any{"frameId": d.Where.Frame}, &scopes)
 	if err == nil && len(scopes.Scopes) > 0 {
-		err = d.do(ctx, "variables", map[string]any{"variablesReference": scopes.Scopes[0].Ref}, &values)
+		err = d.request(ctx, "variables", map[string]any{"variablesReference": scopes.Scopes[0].Reference}, &values)
 	}
-	if err != nil || len(values.Variables) == 0 {
-		b.report.failed("a page of a long list", errors.Join(err, errors.New("there is no variable")))
-		return
+	if err == nil && len(values.Variables) == 0 {
+		err = errors.New("the stopped program has no variable")
 	}
-	b.latency(ctx, "10 items of a list of 10^6", b.size.latency, goalPage, timed(func() error {
-		return d.do(ctx, "variables", map[string]any{"variablesReference": values.Variables[0].Ref, "start": 500_000, "count": 10}, nil)
-	}))
+	if err != nil {
+		d.end()
+		return sampler{}, err
+	}
+	arguments := map[string]any{"variablesReference": values.Variables[0].Reference, "start": 500_000, "count": 10}
+	return sampler{d.timeRequest(ctx, "variables", arguments), d.end}, nil
 }
 
-func (b *bench) look(ctx context.Context, d *debugging, where string) {
-	if err := d.do(ctx, "goto", map[string]any{"step": d.Where.Steps}, nil); err != nil { // ahead of the first there is nothing
-		b.report.failed("step back, "+where, err)
-		return
+func openPast(ctx context.Context, g *glasshouse) (sampler, error) {
+	recorded, err := g.recordPast(ctx, fmt.Sprintf(countingLoop, recordingSteps/2))
+	if err != nil {
+		return sampler{}, err
 	}
-	b.latency(ctx, "step back, "+where, b.size.latency, goalBack, timed(func() error { return d.do(ctx, "stepBack", nil, nil) }))
-	if err := d.do(ctx, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": lastLine - 1, "condition": "i % 100 == 7"}}}, nil); err != nil {
-		b.report.failed("back to a condition, "+where, err)
-		return
+	return only(func() (float64, error) {
+		var d *debugSession
+		took, err := timeIt(func() (err error) {
+			d, err = g.debugPast(ctx, recorded.Execution)
+			return err
+		})
+		if err == nil {
+			d.end()
+		}
+		return took, err
+	}), nil
+}
+
+// inRecording measures a move at the end of a long recording: of a stopped program, or of a past execution.
+func inRecording(past bool, prepare func(context.Context, *debugSession) (sampleFunc, error)) openFunc {
+	return func(ctx context.Context, g *glasshouse) (sampler, error) {
+		var d *debugSession
+		var err error
+		if !past {
+			d, err = g.recordLoop(ctx)
+		} else if d, err = g.recordPast(ctx, fmt.Sprintf(countingLoop, recordingSteps/2)); err == nil {
+			d, err = g.debugPast(ctx, d.Execution)
+		}
+		if err != nil {
+			return sampler{}, err
+		}
+		err = d.request(ctx, "goto", map[string]any{"step": d.Where.Steps}, nil)
+		var sample sampleFunc
+		if err == nil {
+			sample, err = prepare(ctx, d)
+		}
+		if err != nil {
+			d.end()
+			return sampler{}, err
+		}
+		return sampler{sample, d.end}, nil
 	}
-	b.latency(ctx, "back to where a condition held, 200 steps before, "+where, b.size.latency, goalBack, timed(func() error { return d.do(ctx, "reverseContinue", nil, nil) }))
-	if err := d.do(ctx, "setBreakpoints", map[string]any{"breakpoints": []any{map[string]any{"line": lastLine}}}, nil); err != nil {
-		b.report.failed("back to a condition, "+where, err)
-		return
-	}
-	b.latency(ctx, "go to any step, "+where, b.size.latency, goalGoto, timed(func() error {
-		return d.do(ctx, "goto", map[string]any{"step": 1 + rand.IntN(d.Where.Steps)}, nil)
-	}))
-	b.latency(ctx, "who last changed it before a step, "+where, b.size.latency, goalGoto, timed(func() error {
-		return d.client.do(ctx, "GET", fmt.Sprintf("/executions/%s/variables/total/changes?before=%d", d.Execution, 10+rand.IntN(d.Where.Steps-10)), nil, nil)
-	}))
 }

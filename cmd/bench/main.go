@@ -1,146 +1,161 @@
-// Bench measures a running Glasshouse from outside, over HTTP, as its callers
-// see it: with the wall and history on.
+// Command bench measures a Glasshouse service over HTTP, as its callers see it, with isolation and
+// history on.
 //
-// The unit is B, the time of `/usr/bin/python3 -c pass`, taken beside every
-// single sample, so that a figure carries over from one noisy machine to
-// another. Peers that can be had are measured in the same run; the others are
-// quoted in B and marked as not run.
+//	bench [SUITE...]        measure the suites and print a table; without one: api and peers
+//	bench compare           measure two binaries in turn (--old and --binary) and print the ratios
+//	bench report            measure all suites and write a Markdown table
+//	bench soak              make many executions, and check that the service does not grow
 //
-// One goroutine does the measuring; a throughput row or the count of wrong
-// statuses has its own clients, which end with it. The service is this
-// program's child and is stopped when main returns; each peer that is a server is stopped when its
-// rows are done. Nothing is written but stdout; what goes on is told on stderr.
+// Machines differ, and a shared machine differs from one hour to the next. Most rows are therefore
+// measured in pairs: a sample of the service, then one of a peer, which is `/usr/bin/python3 -c pass`
+// unless the row names another. The ratio of a row is the median of the ratios of its pairs.
+//
+// measurement.go has the type of a row, and the tables of rows are in api.go, isolation.go, sql.go,
+// debug.go and peers.go. This module imports nothing of the service. The services and peers
+// that it starts end with it. Progress goes to stderr.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// options are the command line's.
+// options are the flags.
 type options struct {
-	binary, python, dataDir string
-	peers                   string
-	quick, json             bool
-	wrongRuns, soakRuns     int
-	suite                   string
-	limit                   time.Duration
+	binary, python       string
+	old, oldPython       string
+	peers                string
+	only                 *regexp.Regexp
+	quick, json          bool
+	pairs                int
+	threshold            float64
+	wrongRuns, soakRuns  int
+	timeout              time.Duration
+	out, oldName, suites string
 }
 
 func main() {
 	var o options
-	flag.StringVar(&o.binary, "binary", "bin/glasshouse", "the service's binary")
-	flag.StringVar(&o.python, "python", os.Getenv("GLASSHOUSE_PYTHON"), "the Python that sandboxes use, which has pandas")
-	flag.StringVar(&o.peers, "peers", "", "a Python that has what cmd/bench/peers/requirements.txt names; without it these servers are not run")
-	flag.StringVar(&o.dataDir, "data-dir", "", "where the service keeps its data (default: a temporary folder, removed afterwards)")
-	flag.BoolVar(&o.quick, "quick", false, "fewer samples: two minutes; its p99 says little")
-	flag.BoolVar(&o.json, "json", false, "print the report as JSON")
-	flag.IntVar(&o.wrongRuns, "wrong-runs", 0, "runs in the count of wrong statuses (default 10000, with --quick 500)")
-	flag.IntVar(&o.soakRuns, "soak-runs", 100_000, "runs of the soak")
-	flag.DurationVar(&o.limit, "limit", 15*time.Minute, "stop after this long, whatever is left")
+	only := ""
+	flag.StringVar(&o.binary, "binary", "bin/glasshouse", "binary of the service")
+	flag.StringVar(&o.python, "python", os.Getenv("GLASSHOUSE_PYTHON"), "interpreter that sandboxes use; it needs pandas and matplotlib")
+	flag.StringVar(&o.peers, "peers", "", "interpreter with the packages of cmd/bench/peers/requirements.txt; empty: the peers that need them are not run")
+	flag.StringVar(&only, "only", "", "measure only rows whose name matches this regular expression")
+	flag.BoolVar(&o.quick, "quick", false, "take a tenth of the samples; the p99 is then the slowest sample")
+	flag.BoolVar(&o.json, "json", false, "print the table as JSON")
+	flag.DurationVar(&o.timeout, "limit", time.Hour, "stop after this time and print the rows that were measured")
+	flag.IntVar(&o.wrongRuns, "wrong-runs", 10_000, "executions of the row that counts wrong answers; --quick: a twentieth")
+	flag.IntVar(&o.soakRuns, "soak-runs", 100_000, "soak: executions")
+	flag.StringVar(&o.old, "old", "", "compare: binary of the revision to compare with")
+	flag.StringVar(&o.oldPython, "old-python", "", "compare: interpreter for --old, with the C extensions of its revision; empty: --python")
+	flag.StringVar(&o.oldName, "old-name", "old", "compare: name of the revision in the table")
+	flag.StringVar(&o.suites, "suites", "api,isolation,sql,debug", "compare: suites to measure, separated by commas")
+	flag.IntVar(&o.pairs, "pairs", 0, "compare: pairs of samples of each row; 0: 20, and for slow rows 8")
+	flag.Float64Var(&o.threshold, "threshold", 10, "compare: percentage by which a row may be worse")
+	flag.StringVar(&o.out, "out", "docs/benchmarks.md", "report: file to write")
 	flag.Usage = func() {
-		fmt.Fprintf(os.Stderr, "bench [SUITE] [OPTION...]; suites: %s; none: the API, over HTTP\n", strings.Join(names(), ", "))
+		fmt.Fprintf(os.Stderr, "Usage: bench [SUITE...] | compare | report | soak [FLAGS]\nSuites: %s\n\n", strings.Join(suiteNames(), ", "))
 		flag.PrintDefaults()
 	}
-	flag.Parse()
-	if o.suite = flag.Arg(0); o.suite != "" { // options may stand on both sides of it
-		_ = flag.CommandLine.Parse(flag.Args()[1:]) // exits by itself
+	words, err := parseInterspersed(os.Args[1:])
+	if err == nil {
+		o.only, err = regexp.Compile(only)
 	}
-	if suites[o.suite] == nil || flag.NArg() > 0 {
-		flag.Usage()
-		os.Exit(2)
+	if err == nil {
+		err = run(o, words)
 	}
-	if o.wrongRuns <= 0 {
-		o.wrongRuns = 10_000
-		if o.quick {
-			o.wrongRuns = 500
-		}
-	}
-	if err := run(o); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(o options) error {
-	if o.python == "" {
-		return fmt.Errorf("--python is needed: start it by scripts/bench, which finds it")
+// parseInterspersed parses flags before and after arguments and returns the arguments.
+func parseInterspersed(args []string) (words []string, err error) {
+	for {
+		if err := flag.CommandLine.Parse(args); err != nil {
+			return nil, err
+		}
+		if args = flag.Args(); len(args) == 0 {
+			return words, nil
+		}
+		words, args = append(words, args[0]), args[1:]
 	}
-	for _, p := range []string{o.binary, o.python, baseline} {
-		if _, err := exec.LookPath(p); err != nil {
-			return fmt.Errorf("%s can't be run: %w", p, err)
+}
+
+func run(o options, words []string) error {
+	if o.python == "" {
+		return errors.New("--python is needed; scripts/bench sets it")
+	}
+	for _, program := range []string{o.binary, o.python, baselineProgram} {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("%s cannot be run: %w", program, err)
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, o.limit)
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
 
-	progress("starting the service")
-	s, err := startService(ctx, o.binary, o.python, o.dataDir)
+	command := ""
+	if len(words) > 0 && slices.Contains([]string{"compare", "report", "soak"}, words[0]) {
+		command, words = words[0], words[1:]
+		if len(words) > 0 {
+			return fmt.Errorf("%s takes no argument, got %q", command, words[0])
+		}
+	}
+	switch command {
+	case "compare":
+		return compare(ctx, o)
+	case "soak":
+		return soak(ctx, o)
+	case "report":
+		words = suiteNames()
+	}
+	if len(words) == 0 {
+		words = []string{"api", "peers"}
+	}
+	rows, err := selectRows(o, words)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-
-	r := &report{Machine: machine(o.python), Quick: o.quick, Started: time.Now().UTC()}
-	b := &bench{client: s.client, report: r, size: full, servers: o.peers, start: func(ctx context.Context, settings ...string) (*service, error) {
-		return startService(ctx, o.binary, o.python, "", settings...)
-	}}
-	if o.quick {
-		b.size = quick
+	b := newBench(o)
+	defer b.close()
+	table := newTable(o)
+	for _, m := range rows {
+		if ctx.Err() != nil {
+			table.Stopped = fmt.Sprintf("stopped early: %v", context.Cause(ctx))
+			break
+		}
+		progress("%s: %s", m.suite, m.name)
+		table.Rows = append(table.Rows, b.measure(ctx, m))
 	}
-	b.size.wrong, b.size.soak = o.wrongRuns, o.soakRuns
-	suites[o.suite](b, ctx, s, o.python)
-	if err := ctx.Err(); err != nil {
-		r.Stopped = "stopped early: " + context.Cause(ctx).Error()
+	switch {
+	case command == "report":
+		return table.writeMarkdown(o.out)
+	case o.json:
+		encoder := json.NewEncoder(os.Stdout)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(table)
 	}
-	if o.json {
-		enc := json.NewEncoder(os.Stdout)
-		enc.SetIndent("", "  ")
-		return enc.Encode(r)
-	}
-	r.print(os.Stdout)
+	table.print(os.Stdout)
 	return nil
-}
-
-// suites are what can be measured, by the command's first argument.
-var suites = map[string]func(b *bench, ctx context.Context, s *service, python string){
-	"": func(b *bench, ctx context.Context, _ *service, python string) {
-		b.service(ctx)
-		b.asynchronously(ctx, func() { b.stateful(ctx); b.statefulRate(ctx) })
-		b.versus(ctx)
-		b.peers(ctx, python)
-		b.quoted()
-	},
-	"peers": func(b *bench, ctx context.Context, _ *service, _ string) { b.versus(ctx) },
-	"isolation": func(b *bench, ctx context.Context, s *service, python string) {
-		b.isolation(ctx, s)
-		b.isolationPeers(ctx, python)
-	},
-	"work":  func(b *bench, ctx context.Context, _ *service, _ string) { b.work(ctx) },
-	"debug": func(b *bench, ctx context.Context, _ *service, _ string) { b.debug(ctx) },
-	"soak":  func(b *bench, ctx context.Context, s *service, _ string) { b.soak(ctx, s) },
-}
-
-// names are the suites that have one.
-func names() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(suites)), func(name string) bool { return name == "" })
 }
 
 var begun = time.Now()
 
-// progress tells on stderr what goes on.
+// progress prints a line to stderr, with the seconds since the start.
 func progress(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "[%5.1fs] %s\n", time.Since(begun).Seconds(), fmt.Sprintf(format, args...))
 }

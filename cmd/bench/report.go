@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"io"
 	"maps"
@@ -13,131 +14,180 @@ import (
 	"time"
 )
 
-// report is all that a run found.
-type report struct {
+// table has the rows of a run.
+type table struct {
 	Started time.Time         `json:"started"`
 	Quick   bool              `json:"quick"`
 	Machine map[string]string `json:"machine"`
 	Rows    []row             `json:"rows"`
-	Peers   []row             `json:"peers"`
 	Stopped string            `json:"stopped,omitempty"`
 }
 
-// row is one line. A latency is in milliseconds and in B, a throughput in
-// requests a second and within one B; Value is a verdict's or a count's.
+// row is a measured row. Median and P99 are ours in the unit; Ratio is the median of ours to the peer's
+// figure in each pair.
 type row struct {
-	Name      string   `json:"name"`
-	Samples   int      `json:"samples,omitempty"`
-	P50       *float64 `json:"p50_ms,omitempty"`
-	P99       *float64 `json:"p99_ms,omitempty"`
-	B         float64  `json:"b_ms,omitempty"`
-	Ratio     *float64 `json:"p50_in_b,omitempty"`
-	RatioP99  *float64 `json:"p99_in_b,omitempty"`
-	PerSecond *float64 `json:"per_second,omitempty"`
-	PerB      *float64 `json:"per_b,omitempty"`
-	Value     string   `json:"value,omitempty"`
-	Goal      string   `json:"goal,omitempty"`
-	Met       *bool    `json:"met,omitempty"`
-	Note      string   `json:"note,omitempty"`
+	Suite      string   `json:"suite"`
+	Name       string   `json:"name"`
+	Unit       string   `json:"unit"`
+	Samples    int      `json:"samples,omitempty"`
+	Median     *float64 `json:"median,omitempty"`
+	P99        *float64 `json:"p99,omitempty"`
+	Peer       string   `json:"peer,omitempty"`
+	PeerMedian *float64 `json:"peer_median,omitempty"`
+	Ratio      *float64 `json:"ratio,omitempty"`
+	Goal       string   `json:"goal,omitempty"`
+	Met        *bool    `json:"met,omitempty"`
+	Error      string   `json:"error,omitempty"`
+	digits     int
 }
 
-func (r *report) add(one row) { r.Rows = append(r.Rows, one) }
-
-// failed adds a row that could not be measured; its goal is not met.
-func (r *report) failed(name string, err error) {
-	r.add(row{Name: name, Value: "could not be measured", Met: new(false), Note: err.Error()})
+func newTable(o options) *table {
+	return &table{Started: time.Now().UTC(), Quick: o.quick, Machine: describeMachine(o.python)}
 }
 
-func (r *report) print(w io.Writer) {
-	fmt.Fprintln(w, "Glasshouse over HTTP, wall and history on. B is `/usr/bin/python3 -c pass`, taken beside each sample.")
-	for _, k := range slices.Sorted(maps.Keys(r.Machine)) {
-		fmt.Fprintf(w, "  %-8s %s\n", k, r.Machine[k])
+// cells returns the columns of a row: name, ours, p99, peer, its figure, ratio, goal, verdict.
+func (r row) cells() []string {
+	verdict := ""
+	switch {
+	case r.Error != "":
+		verdict = "could not be measured: " + r.Error
+	case r.Met != nil && *r.Met:
+		verdict = "met"
+	case r.Met != nil:
+		verdict = "MISSED"
 	}
-	if r.Quick {
-		fmt.Fprintln(w, "  --quick: few samples; p99 says little")
+	p99 := ""
+	if r.Samples >= 3 && r.Unit == milliseconds.label {
+		p99 = number(r.P99, r.digits)
 	}
-	fmt.Fprintln(w)
-	table(w, "", r.Rows)
-	fmt.Fprintln(w)
-	table(w, "peers", r.Peers)
-	met, of := 0, 0
-	for _, one := range r.Rows {
-		if one.Met != nil {
-			of++
-			if *one.Met {
-				met++
-			}
-		}
-	}
-	fmt.Fprintf(w, "\n%d of %d goals met\n", met, of)
-	if r.Stopped != "" {
-		fmt.Fprintln(w, r.Stopped)
-	}
+	ours, peer := withUnit(number(r.Median, r.digits), r.Unit), withUnit(number(r.PeerMedian, r.digits), r.Unit)
+	return []string{r.Name, ours, p99, r.Peer, peer, number(r.Ratio, 3), r.Goal, verdict}
 }
 
-func table(w io.Writer, title string, rows []row) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight|tabwriter.DiscardEmptyColumns)
-	width := len(title)
-	for _, r := range rows {
-		width = max(width, len(r.Name))
+var columns = []string{"what", "ours", "p99", "peer", "its figure", "ratio", "goal", ""}
+
+func withUnit(text, unit string) string {
+	if text == "" {
+		return ""
 	}
-	fmt.Fprintf(t, "%-*s\tn\tp50 ms\tp99 ms\tB ms\tp50/B\tp99/B\tper s\tin B\tgoal\t \t\n", width, title)
-	var notes []string
-	for _, r := range rows {
-		verdict := ""
-		if r.Met != nil {
-			verdict = map[bool]string{true: "met", false: "MISSED"}[*r.Met]
-		}
-		if r.Value != "" {
-			verdict = strings.TrimSpace(r.Value + " " + verdict)
-		}
-		n := ""
-		if r.Samples > 0 {
-			n = fmt.Sprint(r.Samples)
-		}
-		fmt.Fprintf(t, "%-*s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", width, r.Name, n, number(r.P50, 2), number(r.P99, 2), number(&r.B, 1),
-			number(r.Ratio, 3), number(r.RatioP99, 3), number(r.PerSecond, 0), number(r.PerB, 2), r.Goal, verdict)
-		if r.Note != "" {
-			notes = append(notes, fmt.Sprintf("  %s: %s", r.Name, r.Note))
-		}
-	}
-	_ = t.Flush() // stdout's own errors have nowhere to go
-	if len(notes) > 0 {
-		fmt.Fprintln(w, strings.Join(notes, "\n"))
-	}
+	return text + " " + unit
 }
 
 func number(f *float64, digits int) string {
-	if f == nil || *f == 0 {
+	if f == nil {
 		return ""
 	}
 	return fmt.Sprintf("%.*f", digits, *f)
 }
 
-// machine says where this was measured.
-func machine(python string) map[string]string {
-	m := map[string]string{
-		"cpu":    fmt.Sprintf("%s, %d cores", firstOf("/proc/cpuinfo", "model name"), runtime.NumCPU()),
-		"memory": firstOf("/proc/meminfo", "MemTotal"),
-		"go":     runtime.Version() + " " + runtime.GOARCH,
-	}
-	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		m["kernel"] = strings.TrimSpace(string(b))
-	}
-	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
-		m["load"] = strings.TrimSpace(string(b)) + " (before)"
-	}
-	for name, p := range map[string]string{"python": python, "B": baseline} {
-		if out, err := exec.Command(p, "-V").Output(); err == nil {
-			m[name] = strings.TrimSpace(string(out))
+// goals returns how many rows with a goal reach it, and how many there are.
+func (t *table) goals() (met, all int) {
+	for _, r := range t.Rows {
+		if r.Met != nil {
+			all++
+			if *r.Met {
+				met++
+			}
 		}
 	}
-	return m
+	return met, all
 }
 
-// firstOf returns the value of the first "key : value" line of a file.
-func firstOf(file, key string) string {
-	text, _ := os.ReadFile(file) // a fact that is not there is left out
+// bySuite calls visit with the rows of each suite.
+func (t *table) bySuite(visit func(suite string, rows []row)) {
+	for rest := t.Rows; len(rest) > 0; {
+		suite := rest[0].Suite
+		n := slices.IndexFunc(rest, func(r row) bool { return r.Suite != suite })
+		if n < 0 {
+			n = len(rest)
+		}
+		visit(suite, rest[:n])
+		rest = rest[n:]
+	}
+}
+
+// print writes the table for a terminal.
+func (t *table) print(w io.Writer) {
+	for _, key := range slices.Sorted(maps.Keys(t.Machine)) {
+		fmt.Fprintf(w, "%-8s %s\n", key, t.Machine[key])
+	}
+	if t.Quick {
+		fmt.Fprintln(w, "--quick: few samples; the p99 is the slowest of them")
+	}
+	t.bySuite(func(suite string, rows []row) {
+		fmt.Fprintf(w, "\n%s\n", suite)
+		out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(out, strings.Join(columns, "\t"))
+		for _, r := range rows {
+			fmt.Fprintln(out, strings.Join(r.cells(), "\t"))
+		}
+		_ = out.Flush() // an error of stdout cannot be reported
+	})
+	met, all := t.goals()
+	fmt.Fprintf(w, "\n%d of %d goals are met\n", met, all)
+	if t.Stopped != "" {
+		fmt.Fprintln(w, t.Stopped)
+	}
+}
+
+// howToRead is the fixed part of docs/benchmarks.md.
+//
+//go:embed report.md
+var howToRead string
+
+// suiteTitles are the headings of the suites in docs/benchmarks.md.
+var suiteTitles = map[string]string{
+	"api": "The API", "debug": "The debugger", "isolation": "Isolation", "peers": "Beside other servers", "sql": "SQL",
+}
+
+// writeMarkdown writes docs/benchmarks.md.
+func (t *table) writeMarkdown(file string) error {
+	var out strings.Builder
+	out.WriteString(howToRead)
+	fmt.Fprintf(&out, "\n## Results\n\n`./scripts/bench report` wrote this on %s", t.Started.Format("2006-01-02, 15:04 UTC"))
+	if t.Quick {
+		out.WriteString(" with `--quick`, so each p99 is the slowest of few samples")
+	}
+	out.WriteString(".\n\n| machine | |\n|---|---|\n")
+	for _, key := range slices.Sorted(maps.Keys(t.Machine)) {
+		fmt.Fprintf(&out, "| %s | %s |\n", key, t.Machine[key])
+	}
+	met, all := t.goals()
+	fmt.Fprintf(&out, "\n%d of %d goals are met.\n", met, all)
+	if t.Stopped != "" {
+		fmt.Fprintf(&out, "The run was %s.\n", t.Stopped)
+	}
+	t.bySuite(func(suite string, rows []row) {
+		fmt.Fprintf(&out, "\n### %s\n\n| %s |\n|%s\n", suiteTitles[suite], strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
+		for _, r := range rows {
+			line := strings.Join(r.cells(), " | ")
+			fmt.Fprintf(&out, "| %s |\n", strings.ReplaceAll(line, "\n", " "))
+		}
+	})
+	return os.WriteFile(file, []byte(out.String()), 0o644)
+}
+
+// describeMachine returns facts on which the figures depend.
+func describeMachine(python string) map[string]string {
+	facts := map[string]string{
+		"CPU":    fmt.Sprintf("%s, %d cores", firstValue("/proc/cpuinfo", "model name"), runtime.NumCPU()),
+		"memory": firstValue("/proc/meminfo", "MemTotal"),
+	}
+	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		facts["kernel"] = strings.TrimSpace(string(b))
+	}
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		facts["load"] = strings.Join(strings.Fields(string(b))[:3], ", ") + " before"
+	}
+	if out, err := exec.Command(python, "-V").Output(); err == nil {
+		facts["Python"] = strings.TrimPrefix(strings.TrimSpace(string(out)), "Python ")
+	}
+	return facts
+}
+
+// firstValue returns the value of the first line "key : value" of a file.
+func firstValue(file, key string) string {
+	text, _ := os.ReadFile(file) // a fact that cannot be read is unknown
 	for line := range strings.Lines(string(text)) {
 		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == key {
 			return strings.TrimSpace(v)

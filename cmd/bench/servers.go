@@ -10,9 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -20,32 +18,26 @@ import (
 //go:embed peers/*.py
 var peerPrograms embed.FS
 
-// peer is a program of others, with ours in a folder of its own. It must be stopped.
+// peer is a process of a peer, in a folder with our programs. stop ends it.
 type peer struct {
-	cmd    *exec.Cmd
-	folder string
+	cmd *exec.Cmd
+	dir string
 }
 
-// server is one that is spoken to over HTTP, in the API's own words.
-type server struct {
-	*peer
-	*client
-}
-
-// launch starts a command in a folder that has our programs.
-func launch(ctx context.Context, prepare func(*exec.Cmd) error, name string, args ...string) (*peer, error) {
-	folder, err := os.MkdirTemp("", "bench-peer")
+// startPeer starts a command in a folder that has the peers' programs.
+func startPeer(ctx context.Context, prepare func(*exec.Cmd) error, args ...string) (*peer, error) {
+	dir, err := os.MkdirTemp("", "bench-peer")
 	if err != nil {
 		return nil, err
 	}
-	p := &peer{folder: folder, cmd: exec.CommandContext(ctx, name, args...)}
+	p := &peer{exec.CommandContext(ctx, args[0], args[1:]...), dir}
 	entries, err := peerPrograms.ReadDir("peers")
 	for _, entry := range entries {
 		body, readErr := peerPrograms.ReadFile("peers/" + entry.Name())
-		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(folder, entry.Name()), body, 0o600))
+		err = errors.Join(err, readErr, os.WriteFile(filepath.Join(dir, entry.Name()), body, 0o600))
 	}
-	p.cmd.Dir, p.cmd.Env = folder, append(os.Environ(), "HOME="+folder)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its workers end with it
+	p.cmd.Dir, p.cmd.Env = dir, append(os.Environ(), "HOME="+dir)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // stop kills its workers, too
 	if err == nil && prepare != nil {
 		err = prepare(p.cmd)
 	}
@@ -53,8 +45,7 @@ func launch(ctx context.Context, prepare func(*exec.Cmd) error, name string, arg
 		err = p.cmd.Start()
 	}
 	if err != nil {
-		_ = os.RemoveAll(folder)
-		return nil, err
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return p, nil
 }
@@ -62,83 +53,75 @@ func launch(ctx context.Context, prepare func(*exec.Cmd) error, name string, arg
 func (p *peer) stop() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
 	_ = p.cmd.Wait()
-	_ = os.RemoveAll(p.folder)
+	_ = os.RemoveAll(p.dir)
 }
 
-func serve(ctx context.Context, path string, command func(address string) []string) (*server, error) {
+// server is a peer that answers in the words of the API.
+type server struct {
+	*peer
+	*client
+}
+
+// startServer starts a server and returns when it answers.
+func startServer(ctx context.Context, python string, command serverCommand) (*server, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
-	args := command(address)
-	p, err := launch(ctx, nil, args[0], args[1:]...)
+	p, err := startPeer(ctx, nil, command.command(python, address)...)
 	if err != nil {
 		return nil, err
 	}
 	s := &server{p, newClient("http://"+address, "")}
-	if err := s.ready(ctx, path); err != nil {
-		s.stop()
-		return nil, err
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		if err = s.call(ctx, "POST", command.readyPath, map[string]any{"code": "1+1"}, nil); err == nil {
+			return s, nil
+		}
 	}
-	return s, nil
+	s.stop()
+	return nil, fmt.Errorf("%s did not answer within 20 s: %w", command.name, err)
 }
 
-// startForking starts a server that forks, one of our programs, with two workers a core.
-func startForking(ctx context.Context, python, program string) (*server, error) {
-	return serve(ctx, "/execute", func(address string) []string {
-		return []string{python, filepath.Join(filepath.Dir(python), "uwsgi"), "--http-socket", address, "--add-header", "Connection: close", "--master", "--processes", strconv.Itoa(2 * runtime.NumCPU()),
-			"--wsgi-file", program, "--callable", "app", "--disable-logging"}
-	})
-}
-
-// startREPL starts a REPL server, with one process, as its sessions are in that.
-func startREPL(ctx context.Context, python string) (*server, error) {
-	return serve(ctx, "/loop/none", func(address string) []string {
-		host, port, _ := strings.Cut(address, ":")
-		return []string{python, "-m", "uvicorn", "--host", host, "--port", port, "--log-level", "warning", "--no-access-log", "repl:app"}
-	})
-}
-
-// kernel is a Jupyter kernel and its client.
+// kernel is a Jupyter kernel with its client.
 type kernel struct {
-	*peer // the client
-	ask   io.WriteCloser
-	times *bufio.Scanner
+	*peer   // the client
+	trigger io.WriteCloser
+	times   *bufio.Scanner
 }
 
 func startKernel(ctx context.Context, python string) (*kernel, error) {
 	var k kernel
 	var err error
-	k.peer, err = launch(ctx, func(cmd *exec.Cmd) error {
+	k.peer, err = startPeer(ctx, func(cmd *exec.Cmd) error {
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			return err
 		}
 		k.times = bufio.NewScanner(out)
-		k.ask, err = cmd.StdinPipe()
+		k.trigger, err = cmd.StdinPipe()
 		return err
-	}, python, "kernel.py")
+	}, python, "jupyter_kernel.py")
 	return &k, err
 }
 
-// stop lets the client end its kernel, which is in a session of its own.
-func (k *kernel) stop() {
-	_ = k.ask.Close()
-	late := time.AfterFunc(10*time.Second, func() { _ = k.cmd.Process.Kill() })
-	for k.times.Scan() {
-	}
-	late.Stop()
-	k.peer.stop()
-}
-
-// once runs 1+1 once.
-func (k *kernel) once() (time.Duration, error) {
-	if _, err := io.WriteString(k.ask, "\n"); err != nil {
+// runOnce runs 1+1 and returns the milliseconds that the client measured.
+func (k *kernel) runOnce() (float64, error) {
+	if _, err := io.WriteString(k.trigger, "\n"); err != nil {
 		return 0, err
 	}
 	if !k.times.Scan() {
-		return 0, fmt.Errorf("the kernel ended: %w", errors.Join(k.times.Err(), io.ErrUnexpectedEOF))
+		return 0, fmt.Errorf("the Jupyter kernel ended: %w", errors.Join(k.times.Err(), io.ErrUnexpectedEOF))
 	}
 	ns, err := strconv.ParseInt(k.times.Text(), 10, 64)
-	return time.Duration(ns), err
+	return inMilliseconds(time.Duration(ns)), err
+}
+
+// stop lets the client end its kernel, which has a process group of its own.
+func (k *kernel) stop() {
+	_ = k.trigger.Close()
+	kill := time.AfterFunc(10*time.Second, func() { _ = k.cmd.Process.Kill() })
+	for k.times.Scan() {
+	}
+	kill.Stop()
+	k.peer.stop()
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,8 +13,8 @@ import (
 	"time"
 )
 
-// hostile are programs that a wall must outlive; each must come back as an
-// execution, whatever its status. They run without import rules.
+// hostile are programs that attack the limits. Each must come back as an execution, whatever its status.
+// They run without import rules.
 var hostile = []string{
 	"import os\nos._exit(3)",
 	"import os\nwhile True: os.fork()",
@@ -29,31 +30,30 @@ var hostile = []string{
 	"import os\nfor n in range(10 ** 6): open(f'/tmp/{n}', 'w').close()",
 }
 
-// holdings is what the service and its children hold of the machine.
-type holdings struct {
-	memoryMB                          float64 // resident, of the service alone
-	files, processes, cgroups, mounts int
+// resources is what the service and its children hold of the machine.
+type resources struct {
+	megabytes                               float64 // resident, of the service alone
+	descriptors, processes, cgroups, mounts int
 }
 
-func (s *service) holdings() holdings {
-	pid := s.cmd.Process.Pid
-	var h holdings
+func (g *glasshouse) resources() (r resources) {
+	pid := g.cmd.Process.Pid
 	for line := range strings.Lines(readText(fmt.Sprintf("/proc/%d/status", pid))) {
 		var kb int
 		if n, _ := fmt.Sscanf(line, "VmRSS: %d kB", &kb); n == 1 {
-			h.memoryMB = float64(kb) / 1024
+			r.megabytes = float64(kb) / 1024
 		}
 	}
-	fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	h.files, h.processes = len(fds), s.all()
-	h.mounts = strings.Count(readText(fmt.Sprintf("/proc/%d/mounts", pid)), "\n")
+	descriptors, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	r.descriptors, r.processes = len(descriptors), g.processCount()
+	r.mounts = strings.Count(readText(fmt.Sprintf("/proc/%d/mounts", pid)), "\n")
 	_ = filepath.WalkDir("/sys/fs/cgroup", func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && strings.Contains(path, fmt.Sprintf("glasshouse-%d", pid)) {
-			h.cgroups++
+			r.cgroups++
 		}
 		return nil
 	})
-	return h
+	return r
 }
 
 func readText(path string) string {
@@ -61,99 +61,111 @@ func readText(path string) string {
 	return string(text)
 }
 
-// settled waits until the pool is full again, as far as its number of processes tells.
-func (s *service) settled() holdings {
-	last, same := s.all(), 0
-	for end := time.Now().Add(20 * time.Second); same < 10 && time.Now().Before(end); {
+// restingResources returns the resources once the number of processes has not changed for a second: then the
+// pool is full.
+func (g *glasshouse) restingResources() resources {
+	last, unchanged := g.processCount(), 0
+	for end := time.Now().Add(20 * time.Second); unchanged < 10 && time.Now().Before(end); {
 		time.Sleep(100 * time.Millisecond)
-		now := s.all()
-		same++
+		now := g.processCount()
+		unchanged++
 		if now != last {
-			last, same = now, 0
+			last, unchanged = now, 0
 		}
 	}
-	return s.holdings()
+	return g.resources()
 }
 
-// soak runs many short executions, one in fifty of them hostile, and compares what
-// the service holds after a tenth of them with what it holds at the end.
-func (b *bench) soak(ctx context.Context, s *service) {
-	const clients = 8
-	name := fmt.Sprintf("soak of %d runs", b.size.soak)
-	b.inSandboxes(ctx, clients, name, nil, func(ids []string) {
-		progress("%s: the first tenth", name)
-		wrong, examples := b.client.soak(ctx, 0, b.size.soak/10, ids)
-		before := s.settled()
-		progress("%s: the rest; so far the service holds %+v", name, before)
-		more, others := b.client.soak(ctx, b.size.soak/10, b.size.soak, ids)
-		after := s.settled()
-		r := row{Name: name + ": wrong answers", Value: fmt.Sprint(wrong + more), Goal: "0", Met: new(wrong+more == 0 && ctx.Err() == nil)}
-		if examples = append(examples, others...); len(examples) > 0 {
-			r.Note = fmt.Sprintf("such as: %.600v", examples)
+// soak makes many short executions, one in fifty of them hostile, and compares the resources of the service
+// after a tenth of them with those at the end. A wrong answer or growth is an error.
+func soak(ctx context.Context, o options) error {
+	g, err := startGlasshouse(ctx, o.binary, o.python)
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	paths, end, err := openSessions(ctx, g, 8)
+	if err != nil {
+		return err
+	}
+	defer end()
+	wrong := g.soakRuns(ctx, 0, o.soakRuns/10, paths)
+	before := g.restingResources()
+	progress("after a tenth of the runs: %+v", before)
+	wrong += g.soakRuns(ctx, o.soakRuns/10, o.soakRuns, paths)
+	after := g.restingResources()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	failed := wrong > 0
+	fmt.Printf("wrong answers: %d of %d\n", wrong, o.soakRuns)
+	for _, r := range []struct {
+		name               string
+		before, after, may float64 // may: the growth that is no leak
+	}{
+		{"memory of the service, MB", before.megabytes, after.megabytes, max(16, before.megabytes/4)},
+		{"descriptors of the service", float64(before.descriptors), float64(after.descriptors), 16},
+		{"processes", float64(before.processes), float64(after.processes), 16}, // of PostgreSQL's connections
+		{"cgroups", float64(before.cgroups), float64(after.cgroups), 36},       // up to eight triples are kept for the next children
+		{"mounts", float64(before.mounts), float64(after.mounts), 0},
+	} {
+		verdict := "flat"
+		if r.after > r.before+r.may {
+			verdict, failed = "GREW", true
 		}
-		b.report.add(r)
-		flat := func(what string, was, is, slack float64) {
-			b.report.add(row{Name: what + ", after a tenth and at the end", Value: fmt.Sprintf("%.0f, %.0f", was, is), Goal: "flat", Met: new(is <= was+slack)})
-		}
-		flat("memory of the service, MB", before.memoryMB, after.memoryMB, max(16, before.memoryMB/4))
-		flat("descriptors of the service", float64(before.files), float64(after.files), 16)
-		flat("processes", float64(before.processes), float64(after.processes), 16)  // connections to the database come and go
-		flat("control groups", float64(before.cgroups), float64(after.cgroups), 36) // eight triples of them are kept for the next children, or fewer
-		flat("mounts", float64(before.mounts), float64(after.mounts), 0)
-	})
+		fmt.Printf("%s: %.0f after a tenth, %.0f at the end: %s\n", r.name, r.before, r.after, verdict)
+	}
+	if failed {
+		return errors.New("the soak found wrong answers or growth")
+	}
+	return nil
 }
 
-// soak makes the runs from begin to end, a client for each sandbox, and returns
-// how many came back wrong, with some examples.
-func (c *client) soak(ctx context.Context, begin, end int, ids []string) (wrong int, examples []string) {
-	var next atomic.Int64
-	next.Store(int64(begin))
-	var mu sync.Mutex
-	var clients sync.WaitGroup
-	for client, id := range ids {
-		clients.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= end {
-					return
-				}
+// soakRuns makes the runs from first to last, with a client for each path, and returns how many were wrong.
+func (c *client) soakRuns(ctx context.Context, first, last int, paths []string) int {
+	var next, wrong atomic.Int64
+	next.Store(int64(first))
+	var wg sync.WaitGroup
+	for client, path := range paths {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < last && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
 				if i%10_000 == 0 {
 					progress("soak: run %d", i)
 				}
-				if err := c.soakRun(ctx, i, client, id); err != nil && ctx.Err() == nil {
-					mu.Lock()
-					wrong++
-					if len(examples) < maxExamples {
-						examples = append(examples, err.Error())
+				if err := c.soakRun(ctx, i, client, path); err != nil && ctx.Err() == nil {
+					if wrong.Add(1) <= 3 {
+						progress("a wrong answer: %v", err)
 					}
-					mu.Unlock()
 				}
 			}
 		})
 	}
-	clients.Wait()
-	return wrong, examples
+	wg.Wait()
+	return int(wrong.Load())
 }
 
-func (c *client) soakRun(ctx context.Context, i, client int, id string) error {
+func (c *client) soakRun(ctx context.Context, i, client int, path string) error {
 	if i%50 == 49 {
 		code := hostile[i/50%len(hostile)]
+		body := map[string]any{"code": code, "config": map[string]any{"profile": "unrestricted", "max_execution_time": 1}}
 		var e execution
-		err := c.do(ctx, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": code,
-			"config": map[string]any{"profile": "unrestricted", "max_execution_time": 1}}, &e)
+		err := c.call(ctx, "POST", quickPath, body, &e)
 		if err == nil && e.Status == "running" {
-			err = fmt.Errorf("a hostile run came back as running: %.60q", code)
+			err = fmt.Errorf("a hostile run is answered as running: %.60q", code)
 		}
 		return err
 	}
-	mark := fmt.Sprintf("run-%d-client-%d", i, client)
-	given := map[string]any{"mark": mark}
+	label := fmt.Sprintf("run-%d-client-%d", i, client)
+	code, want := "print(label)\n1 / 0", expectation{status: "failed", stdout: label + "\n", errorText: "ZeroDivisionError"}
 	switch i % 3 {
 	case 0:
-		return expect{status: "completed", stdout: mark + "\n"}.check(c.quick(ctx, "print(mark)", given))
+		path, code, want = quickPath, "print(label)", expectation{status: "completed", stdout: label + "\n"}
 	case 1:
-		return expect{status: "completed", result: fmt.Sprintf("%q", mark)}.check(c.execute(ctx, id, "mark", given))
-	default:
-		return expect{status: "failed", stdout: mark + "\n", errorHas: "ZeroDivisionError"}.check(c.execute(ctx, id, "print(mark)\n1 / 0", given))
+		code, want = "label", expectation{status: "completed", result: fmt.Sprintf("%q", label)}
 	}
+	e, err := c.run(ctx, path, code, map[string]any{"label": label})
+	if err != nil {
+		return err
+	}
+	return want.check(e)
 }

@@ -55,8 +55,6 @@ var forbidden = map[string][]string{
 	"service":          {"dbaccess", "dbaccess/history", "sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
 	"service/httpapi":  {"dbaccess", "dbaccess/history", "sandbox/supervisor", "sandbox/blob", "sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
 	"service/compat":   {"dbaccess", "dbaccess/history", "debugger", "sandbox/supervisor", "sandbox/blob", "sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
-	// The benchmark speaks HTTP, as its peers do.
-	"cmd/bench": {"service", "dbaccess", "debugger", "sandbox", "policy", "migrations", "web"},
 }
 
 // libraries says where each third-party library may be imported, by prefix of its import path.
@@ -207,7 +205,6 @@ func TestCheckImport(t *testing.T) {
 		{"sandbox/egress", "sandbox/supervisor", false},
 		{"service", "sandbox/egress", false},
 		{"sandbox", "sandbox/protocol", false},
-		{"cmd/bench", "sandbox", false},
 		{"attic", "sandbox", false},
 	} {
 		if wrong := checkImport(c.from, c.to); (wrong == "") != c.allowed {
@@ -331,5 +328,17 @@ func TestNoTestSkips(t *testing.T) {
 	})
 	if seen < 10 {
 		t.Fatalf("looked at %d files, want at least 10", seen)
+	}
+}
+
+// TestBenchmarkIsAModuleOfItsOwn holds that the benchmark knows the service by its flags and by HTTP only,
+// and that its dependencies are not the product's.
+func TestBenchmarkIsAModuleOfItsOwn(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(t), "cmd/bench/go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(text), "module glasshouse/cmd/bench\n") || strings.Contains(string(text), "replace") {
+		t.Errorf("got cmd/bench/go.mod %q, want a module that replaces nothing by our packages", text)
 	}
 }

@@ -1,8 +1,8 @@
 """A REPL server: FastAPI on uvicorn, with uvloop and httptools.
 
-Each session is a namespace in the server's own process: no wall, no limit, no history.
-Code runs in a thread, so that the others can be served meanwhile, or in the event
-loop, where it holds up every other session.
+Each session is a namespace in the server's own process, without isolation, limits or history. Code
+runs in a thread, so that other sessions are served meanwhile, or in the event loop, where it blocks
+them.
 """
 
 import ast

@@ -1,7 +1,6 @@
-"""A Jupyter kernel with its own client, in which 1+1 is run for each line of stdin.
+"""A Jupyter kernel with its own client, which runs 1+1 for each line of stdin.
 
-For each, the answer is a line with how long it took, in nanoseconds, until the result and the
-kernel's idle state were there.
+It prints the nanoseconds from each request until the result and the idle state of the kernel.
 """
 
 import sys
@@ -11,7 +10,7 @@ from jupyter_client.manager import start_new_kernel
 
 
 def once(client) -> int:
-    """How long one run takes."""
+    """Return the nanoseconds that one run takes."""
     results = []
 
     def output(message: dict) -> None:
@@ -22,7 +21,7 @@ def once(client) -> int:
     client.execute_interactive("1+1", output_hook=output, timeout=60)
     took = time.perf_counter_ns() - begun
     if results != ["2"]:
-        raise SystemExit(f"the kernel said {results}")
+        raise SystemExit(f"the kernel returned {results}, want 2")
     return took
 
 

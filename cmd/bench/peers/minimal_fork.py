@@ -1,7 +1,7 @@
 """The least that a server can do which forks a warm interpreter for each request: Flask under uWSGI.
 
-The child runs the code and hands back what it printed, and whatever it does, it is waited for:
-there is no limit of any kind, and no server in use is this. What one does is in forking.py.
+The child runs the code and returns its output. The server waits for the child without any limit, so
+no server in use works like this; fork_server.py stands for those.
 """
 
 import contextlib

@@ -1,9 +1,9 @@
 """A server that forks a warm interpreter for each request: Flask under uWSGI.
 
-As such servers do, it has multiprocessing make the child, which has limits of memory and a
-process group of its own, and hands back what was printed, or why it failed, through a queue;
-one that takes too long is killed. There is no wall, no history and no database. Each request
-has a connection of its own, as uWSGI's HTTP socket has it.
+It stands for servers of this kind. multiprocessing creates the child, which has limits of memory
+and a process group of its own, and returns its output or its error through a queue. A child that
+exceeds the timeout is killed. There is no isolation, no history and no database. Each request has a
+connection of its own, as with uWSGI's HTTP socket.
 """
 
 import contextlib
@@ -15,8 +15,8 @@ import resource
 from flask import Flask, request
 
 app = Flask(__name__)
-app.json.sort_keys = False  # as FastAPI and Glasshouse answer
-PATIENCE = 30  # seconds
+app.json.sort_keys = False  # the order in which FastAPI and Glasshouse answer
+TIMEOUT = 30  # seconds
 MEMORY = 10 << 30  # bytes
 
 
@@ -38,8 +38,8 @@ def execute() -> dict:
     answers: multiprocessing.Queue = multiprocessing.Queue()
     process = multiprocessing.Process(target=child, args=(request.get_json()["code"], answers))
     process.start()
-    process.join(PATIENCE)
+    process.join(TIMEOUT)
     if process.is_alive():
         process.kill()
-        return {"status": "timeout", "stdout": "", "error": "it took too long"}
+        return {"status": "timeout", "stdout": "", "error": "the code exceeded the timeout"}
     return answers.get(timeout=1)

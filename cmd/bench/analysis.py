@@ -1,4 +1,4 @@
-"""What an analysis is like: tables, a loop over their rows, classes, text, a report."""
+"""An ordinary analysis: tables, a loop over their rows, classes, text and a report."""
 
 import json
 import re

@@ -1,0 +1,3 @@
+module glasshouse/cmd/bench
+
+go 1.26.0
