@@ -1,6 +1,7 @@
-"""What debugpy costs for the programs of bench_recorder.py, in its terms: with a client
-attached and no breakpoint, and with one whose condition never holds in the line that
-runs most. Each is the least of some runs, beside the program alone, in turn.
+"""Measures the cost of debugpy for the programs of bench_recorder.py.
+
+A client is attached without a breakpoint, or with one whose condition never holds, in the line that runs most often. The
+variants run in turn, and the fastest run of each counts.
 """
 
 import importlib.util
@@ -19,8 +20,8 @@ PROGRAMS = (
     ("pandas script", bench_recorder.SCRIPT, "stats[name].add("),
 )
 
-# Runs the program once, for its imports. Says its port, waits for a client where it is to
-# have one, and says how long the program took then.
+# Runs the program once for its imports. Then it prints its port and waits for a client, if it is to have one, and prints
+# how long the program takes.
 CHILD = """
 import sys, time, types
 path, debugged = sys.argv[1], len(sys.argv) > 2
@@ -79,7 +80,9 @@ def once(path: str, breakpoints: "list | None") -> float:
     command = [sys.executable, "-c", CHILD, path]
     if breakpoints is None:
         return float(subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=120).stdout)
-    with subprocess.Popen([*command, "debugged"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+    with subprocess.Popen(
+        [*command, "debugged"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as child:
         try:
             assert child.stdout is not None
             client = Client(int(child.stdout.readline()))
@@ -105,7 +108,11 @@ def main() -> None:
             file = pathlib.Path(folder, "program.py")
             file.write_text(source)
             line = next(n for n, text in enumerate(source.splitlines(), 1) if hot in text)
-            kinds: dict = {"alone": None, "no breakpoint": [], "a condition that never holds": [{"line": line, "condition": "0 > 1"}]}
+            kinds: dict = {
+                "alone": None,
+                "no breakpoint": [],
+                "a condition that never holds": [{"line": line, "condition": "0 > 1"}],
+            }
             best: dict = {}
             for _ in range(3):
                 for kind, breakpoints in kinds.items():

@@ -77,7 +77,11 @@ def once(source: str, how: str) -> "tuple[float, int, int]":
     def empty(frame, event, arg):
         return local if frame.f_code.co_filename == FILE else None
 
-    watch = recorder_factory.new_recorder(channel, FILE, names, (), fast=how == "extension") if how in ("python", "extension") else None
+    watch = (
+        recorder_factory.new_recorder(channel, FILE, names, (), fast=how == "extension")
+        if how in ("python", "extension")
+        else None
+    )
     begun = time.perf_counter()
     if watch:
         watch.start()
@@ -110,7 +114,9 @@ def main() -> None:
         for how in kinds[1:]:
             seconds, _, size = best[how]
             added = (seconds - alone) / steps * 1e9
-            print(f"{name}, {steps} lines: {how} {added:.0f} ns a line, {seconds / alone:.1f}x, {size / steps:.2f} bytes a step")
+            print(
+                f"{name}, {steps} lines: {how} {added:.0f} ns a line, {seconds / alone:.1f}x, {size / steps:.2f} bytes a step"
+            )
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import pathlib
 import signal
 import socket
 import sys
-import tempfile
 
 import matplotlib
 import numpy
@@ -27,9 +26,7 @@ matplotlib.use("Agg")
 import programs  # noqa: E402
 
 if sys.version_info[:2] == (3, 11):  # the extension of this source, whatever is installed
-    _built = tempfile.TemporaryDirectory(prefix="recorder")
-    programs.build_extension("recorder_fast", sys.executable, pathlib.Path(_built.name))
-    sys.path.insert(0, _built.name)
+    sys.path.insert(0, str(programs.extension("recorder_fast", sys.executable).parent))
 
 import import_hooks  # noqa: E402
 import matplotlib.pyplot  # noqa: E402
@@ -44,9 +41,9 @@ FRAME = 1 << 20
 
 
 @pytest.fixture(scope="session")
-def extension(tmp_path_factory):
+def extension():
     """syscall_batch of this source, whatever is installed."""
-    target = programs.build_extension("syscall_batch", sys.executable, tmp_path_factory.mktemp("ext"))
+    target = programs.extension("syscall_batch", sys.executable)
     spec = importlib.util.spec_from_file_location("syscall_batch", target)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -127,12 +124,22 @@ def pack(column, data, form):
     if column["array"] or kind == "bytes":
         return list(data)
     if kind in _FORMS:
-        return _FORMS[kind][0], numpy.array([(float("nan") if kind == "float" else 0) if v is None else v for v in data], dtype=_FORMS[kind][1]).tobytes(), nulls
+        return (
+            _FORMS[kind][0],
+            numpy.array(
+                [(float("nan") if kind == "float" else 0) if v is None else v for v in data], dtype=_FORMS[kind][1]
+            ).tobytes(),
+            nulls,
+        )
     if form and kind == "timedelta":
         bare = [None if v is None else (v[0] * 30 + v[1]) * 86_400_000_000 + v[2] for v in data]
         return "q", numpy.array(["NaT" if v is None else v for v in bare], dtype=_TIMES[kind]).tobytes(), nulls
     if form and kind in _TIMES and all(v is None or v[:2] == "20" and "BC" not in v for v in data):
-        return "q", numpy.array(["NaT" if v is None else v.removesuffix("+00:00") for v in data], dtype=_TIMES[kind]).tobytes(), nulls
+        return (
+            "q",
+            numpy.array(["NaT" if v is None else v.removesuffix("+00:00") for v in data], dtype=_TIMES[kind]).tobytes(),
+            nulls,
+        )
     if kind == "timedelta":
         return list(data)
     texts = ["" if v is None else v for v in data]
@@ -169,7 +176,10 @@ class FakeChannel(protocol.Channel):
         many = len(self.data[0]) if self.data else self.count
         for at, end in [(0, 1), *((i, i + self.part) for i in range(1, many, self.part))] if many else []:
             parts = [d[at:end] for d in self.data]
-            result.take(min(end, many) - at, [self.raw or pack(c, d, self.form or result.form) for c, d in zip(self.columns, parts)])
+            result.take(
+                min(end, many) - at,
+                [self.raw or pack(c, d, self.form or result.form) for c, d in zip(self.columns, parts)],
+            )
         if self.refusal:
             raise protocol.Refused(self.refusal)
         return self.truncated
@@ -180,7 +190,12 @@ class FakeChannel(protocol.Channel):
     def schema(self, table):
         if table != "users":
             raise protocol.Refused(
-                {"reason": "unknown-table", "message": f"there is no table {table!r}", "nearest": "users", "hint": "did you mean users?"}
+                {
+                    "reason": "unknown-table",
+                    "message": f"there is no table {table!r}",
+                    "nearest": "users",
+                    "hint": "did you mean users?",
+                }
             )
         columns = [{"column_name": "id", "data_type": "integer", "is_nullable": "NO", "column_default": None}]
         return {"table_name": "users", "row_estimate": 500, "columns": columns}
@@ -238,7 +253,9 @@ class Runner:
 
     def __call__(self, code, context=None, watch=False, stops=None):
         before = len(self.channel.outputs)
-        outcome = self.session.run({"execution_id": "e1", "code": code, "context": context or {}, "watch": watch, "stops": stops})
+        outcome = self.session.run(
+            {"execution_id": "e1", "code": code, "context": context or {}, "watch": watch, "stops": stops}
+        )
         assert set(outcome) == {"result", "exception", "truncated", "exit", "interrupt"}
         outcome["outputs"] = self.channel.outputs[before:]
         return Outcome(json.loads(json.dumps(outcome, allow_nan=False)))

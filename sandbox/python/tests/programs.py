@@ -1,6 +1,10 @@
-"""Case files of programs, and the interpreters that there are to run them."""
+"""Case files of programs, and the interpreters on this machine that can run them."""
 
+import atexit
 import base64
+import functools
+import hashlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -8,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import recording
 
@@ -16,7 +21,7 @@ VERSIONS = ("3.11", "3.12", "3.13")
 
 
 def interpreters() -> "dict[str, str]":
-    """One Python for each version, this one first: on the path, or where pyenv puts them."""
+    """Returns one Python for each version, this one first, from the path or from pyenv."""
     found = {f"{sys.version_info[0]}.{sys.version_info[1]}": sys.executable}
     pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv"))
     for version in VERSIONS:
@@ -28,7 +33,7 @@ def interpreters() -> "dict[str, str]":
 
 
 def load(name: str) -> "dict[str, dict]":
-    """The programs of a case file, by name: {"code", "steps", "steps 3.11", "records"}."""
+    """Returns the programs of a case file by name: {"code", "steps", "steps 3.11", "records"}."""
     out = {}
     for part in re.split(r"(?m)^== ", (HERE / name).read_text())[1:]:
         title, _, rest = part.partition("\n")
@@ -44,23 +49,43 @@ def load(name: str) -> "dict[str, dict]":
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-missing-field-initializers"]
 
 
-def build_extension(name: str, python: str, folder: pathlib.Path) -> pathlib.Path:
-    """Builds an extension for a Python into a folder, as scripts/setup does, and returns its file."""
+def compiler(name: str, python: str) -> "tuple[list[str], str]":
+    """Returns the command that compiles an extension for a Python, without its output, and the suffix of the file."""
     ask = "import sysconfig; print(sysconfig.get_paths()['include'], sysconfig.get_config_var('EXT_SUFFIX'))"
     include, suffix = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.split()
     sources = sorted(map(str, (HERE.parent / "ext" / name).glob("*.c")))
-    target = folder / f"{name}{suffix}"
-    flags = ["-O2", "-flto", "-fvisibility=hidden", "-shared", "-fPIC", *WARNINGS, f"-I{include}"]
-    subprocess.run([os.environ.get("CC", "gcc"), *flags, *sources, "-o", str(target)], check=True, timeout=120)
+    return [os.environ.get("CC", "gcc"), f"-I{include}", *sources], suffix
+
+
+@functools.cache
+def extension(name: str, python: str) -> pathlib.Path:
+    """Returns the file of an extension for a Python: the installed one if its source is the same, else a new build."""
+    sources = sorted((HERE.parent / "ext" / name).iterdir())
+    key = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]  # as in scripts/setup
+    installed = importlib.util.find_spec(name) if python == sys.executable else None
+    if installed is not None and installed.origin is not None:
+        key_file = pathlib.Path(installed.origin).with_name(f"{name}.key")
+        if key_file.exists() and key_file.read_text().strip() == key:
+            return pathlib.Path(installed.origin)
+    folder = tempfile.mkdtemp(prefix=name)
+    atexit.register(shutil.rmtree, folder)
+    command, suffix = compiler(name, python)
+    target = pathlib.Path(folder, name + suffix)
+    flags = ["-O2", "-flto", "-fvisibility=hidden", "-shared", "-fPIC", *WARNINGS]
+    subprocess.run([*command, *flags, "-o", str(target)], check=True, timeout=120)
     return target
 
 
 def record(python: str, cases: list, path: str = "") -> list:
-    """What came of each case: without the recorder, and with it. path is where the
-    extension is; with it, that is what records."""
+    """Returns the results of each case without and with a recorder: the extension, if path is its folder."""
     jobs = json.dumps([{**case, "fast": bool(path)} for case in cases])
     done = subprocess.run(
-        [python, str(HERE / "record.py")], input=jobs, capture_output=True, text=True, timeout=300, env={**os.environ, "PYTHONPATH": path}
+        [python, str(HERE / "record.py")],
+        input=jobs,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": path},
     )
     assert done.returncode == 0, done.stderr
     out = json.loads(done.stdout.splitlines()[-1])
@@ -70,7 +95,7 @@ def record(python: str, cases: list, path: str = "") -> list:
 
 
 def folded(steps: list) -> str:
-    """Steps as a case file has them."""
+    """Returns steps in the notation of the case files."""
     items, function = [], None
     for name, line in steps:
         items.append(str(line) if name == function else f"{name}:{line}")
@@ -79,7 +104,7 @@ def folded(steps: list) -> str:
 
 
 def fold(items: list) -> list:
-    """Repetitions, shortest first, as (...)*n."""
+    """Folds repetitions, shortest first, as (...)*n."""
     for size in range(1, len(items) // 2 + 1):
         i, out = 0, []
         while i < len(items):

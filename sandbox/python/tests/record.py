@@ -1,5 +1,6 @@
-"""Runs programs with and without the recorder, in whatever interpreter this is: a JSON
-list of {"name", "code", "limits"} on stdin, a JSON list of what came of each on stdout.
+"""Runs programs with and without the recorder, in the interpreter that runs this file.
+
+It reads a JSON list of {"name", "code", "limits"} from stdin and writes a JSON list of results to stdout.
 """
 
 import base64
@@ -31,13 +32,13 @@ class Channel:
 
 
 def run(source: str, watched: bool, fast: bool = False) -> dict:
-    """Runs a program in a namespace of its own; r is its result."""
+    """Runs a program in a new namespace. Its variable r is its result."""
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
     names, channel, count = main.__dict__, Channel(), 0
     linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
     code = compile(source, FILE, "exec")
-    program = types.FunctionType(code, names)  # exec takes more of the stack while it is traced
+    program = types.FunctionType(code, names)  # exec uses more stack while it is traced
     watch = recorder_factory.new_recorder(channel, FILE, names, (), fast=fast) if watched else None
     printed, error = io.StringIO(), None
     with contextlib.redirect_stdout(printed):
@@ -64,7 +65,7 @@ def run(source: str, watched: bool, fast: bool = False) -> dict:
 
 def main() -> None:
     out = []
-    for i in range(40):  # until run itself is as fast, and as deep, as it will be
+    for i in range(40):  # until the interpreter has specialised run
         run("x = 1", i % 2 == 1)
     for case in json.load(sys.stdin):
         kept = {name: getattr(recorder_budget, name) for name in case.get("limits", {})}

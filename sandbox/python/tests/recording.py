@@ -1,4 +1,4 @@
-"""A recording as lines of text, one a record: what debugger/recording/transcript.go writes too."""
+"""Decodes a recording to lines of text, one for each record."""
 
 import struct
 
@@ -11,7 +11,7 @@ FORMS = ("opaque", "items", "pairs", "attributes", "table")
 
 
 class Reader:
-    """Decodes what it is given; text is the transcript, steps the lines as (function, line)."""
+    """A decoded recording. text has its records, steps its line records as (function, line)."""
 
     def __init__(self, data: bytes):
         self.data, self.off = bytes(data), 0

@@ -31,7 +31,7 @@ from conftest import RULES, Runner
         ("import os\neval('1')", 1, ["import of os"]),
     ],
 )
-def test_refused(ruled, code, line, says):
+def test_code_that_breaks_a_rule_is_refused(ruled, code, line, says):
     failure = ruled(code).failure
     assert (failure.type, failure.line) == ("PolicyError", line)
     assert failure.message.startswith(f"line {line}: ")
@@ -61,11 +61,11 @@ def test_refused(ruled, code, line, says):
         "# import os",
     ],
 )
-def test_allowed(ruled, code):
+def test_allowed_code_runs(ruled, code):
     ruled(code).ok
 
 
-def test_nothing_has_run(ruled):
+def test_no_code_runs_before_a_refusal(ruled):
     ruled("x = 1\nprint('ran')\nimport os")
     assert ruled("x").failure.type == "NameError"
 
@@ -75,17 +75,17 @@ def test_a_function_of_an_earlier_run_is_not_the_builtin(ruled):
     assert ruled("compile('a+').match('aaa').end()").ok == 3
 
 
-def test_a_module_that_is_not_there_fails_when_it_is_imported(ruled):
+def test_missing_module_fails_at_its_import(ruled):
     failure = ruled("import pandsa").failure
     assert (failure.type, "'pandas'" in failure.hint) == ("ModuleNotFoundError", True)
     assert ruled("try:\n    import sklearnish\nexcept ImportError:\n    x = 'without'\nx").ok == "without"
 
 
-def test_what_pandas_imports_is_not_the_users_affair(ruled):
+def test_imports_inside_libraries_are_allowed(ruled):
     assert ruled("import pandas as pd, io\npd.read_csv(io.StringIO('a,b\\n1,2'))['b'][0]").ok == 2
 
 
-def test_modules_in_the_sandboxs_folder(tmp_path):
+def test_modules_in_the_session_directory_may_be_imported(tmp_path):
     import ast
 
     import code_rules
@@ -100,13 +100,13 @@ def test_modules_in_the_sandboxs_folder(tmp_path):
         rules.check("import os", ast.parse("import os"))
 
 
-def test_only_the_requests_modules():
+def test_only_modules_of_the_request_are_allowed():
     run = Runner({**RULES, "allowed": ["__future__", "json"], "allowed_only": True})
     assert run("import json").ok is None
     assert "policy: allowed_modules" in run("import pandas").failure.message
 
 
-def test_any_module_but_those_blocked():
+def test_any_module_except_blocked_ones_is_allowed():
     run = Runner({"enabled": True, "allowed": ["*"], "blocked": {}, "calls": {}, "blocked_modules": ["os"], "keys": {}})
     assert run("import sqlite3\neval('1')").ok == 1
     assert "policy: blocked_modules" in run("import os").failure.message
@@ -120,6 +120,8 @@ def test_empty_rules_of_every_shape():
     for rules in ({}, {"enabled": False, "allowed": None, "blocked": None, "calls": None, "blocked_modules": None}):
         assert Runner(rules)("import os\n1").ok == 1
     assert (
-        Runner({"enabled": True, "allowed": None, "blocked": None, "calls": None, "blocked_modules": None})("import os\n1").failure.type
+        Runner({"enabled": True, "allowed": None, "blocked": None, "calls": None, "blocked_modules": None})(
+            "import os\n1"
+        ).failure.type
         == "PolicyError"
     )

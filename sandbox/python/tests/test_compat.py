@@ -1,4 +1,4 @@
-"""What clients of a local code-execution server send, and what of it is the code."""
+"""Code is found in what clients of a local code-execution server send."""
 
 import compat
 import pytest
@@ -28,7 +28,7 @@ PRINT = "print('x')\n"
         ("s = '''\n```python\nno\n```\n'''", "s = '''\n```python\nno\n```\n'''"),
         ("`print(1)`", "print(1)"),
         ("```print(1)```", "print(1)"),
-        ("python\nprint(1)", "python\nprint(1)"),  # is Python as it stands
+        ("python\nprint(1)", "python\nprint(1)"),  # it is valid Python
         ("```python\nprint(1)", "print(1)"),
         ("print('a\n", "print('a\n"),
         ("no code at all", "no code at all"),

@@ -43,9 +43,17 @@ def one(run, kind, value, code="(await db_query('q'))[0]['v']"):
         ("cidr", "2001:db8::/32", "v.num_addresses == 2 ** 96"),
         ("record", '(1,"a ""b"", c",,"")', "v == ('1', 'a \"b\", c', None, '')"),
         ("record", "()", "v == ()"),
-        ("range:int", "[1,10)", "(v.lower, v.upper, v.bounds, 9 in v, 10 in v, v == Range(1, 10)) == (1, 10, '[)', True, False, True)"),
+        (
+            "range:int",
+            "[1,10)",
+            "(v.lower, v.upper, v.bounds, 9 in v, 10 in v, v == Range(1, 10)) == (1, 10, '[)', True, False, True)",
+        ),
         ("range:int", "empty", "v.isempty and 1 not in v and str(v) == 'empty'"),
-        ("range:decimal", "(,1.5]", "v.lower is None and decimal.Decimal('1.5') in v and not v.lower_inc and str(v) == '(,\"1.5\"]'"),
+        (
+            "range:decimal",
+            "(,1.5]",
+            "v.lower is None and decimal.Decimal('1.5') in v and not v.lower_inc and str(v) == '(,\"1.5\"]'",
+        ),
         ("range:timestamp", '["2024-01-02 03:04:05","2024-01-03 00:00:00")', "datetime(2024, 1, 2, 12) in v"),
         ("range:date", "[2024-01-01,infinity)", "v == '[2024-01-01,infinity)'"),
         ("range:int[]", ["[1,2)", None], "v == [Range(1, 2), None]"),
@@ -63,7 +71,10 @@ def one(run, kind, value, code="(await db_query('q'))[0]['v']"):
     ],
 )
 def test_types(run, kind, value, check):
-    assert one(run, kind, value, f"import datetime as dt, decimal, uuid\nv = (await db_query('q'))[0]['v']\n{check}").ok is True
+    assert (
+        one(run, kind, value, f"import datetime as dt, decimal, uuid\nv = (await db_query('q'))[0]['v']\n{check}").ok
+        is True
+    )
 
 
 def test_a_column_with_one_odd_value_keeps_the_others(run):
@@ -100,7 +111,9 @@ def test_what_is_awaited_is_a_plain_list(run):
 
 
 def test_columns_of_one_name_are_kept_apart(run):
-    run.channel.columns = [{"name": n, "type": "int4", "kind": "int", "array": False} for n in ("id", "id", "id_2", "id")]
+    run.channel.columns = [
+        {"name": n, "type": "int4", "kind": "int", "array": False} for n in ("id", "id", "id_2", "id")
+    ]
     run.channel.data = [[1], [2], [3], [4]]
     assert run("db_query('q')").ok == [{"id": 1, "id_2": 2, "id_2_2": 3, "id_3": 4}]
 
@@ -110,7 +123,7 @@ def test_no_rows(run):
     assert run("await db_query('q')").ok == []
 
 
-def test_truncated_is_said(run, capsys):
+def test_truncation_is_reported(run, capsys):
     mine = type(run)()
     mine.channel.answers(a=("int", [1, 2]))
     assert mine("db_query('q').truncated").ok is False
@@ -183,13 +196,28 @@ def test_read_only_error(run):
             "{'a': __import__('pandas').Timestamp('2024-01-02'), 'b': __import__('pandas').NaT, 'c': __import__('pandas').Series(['x'])}",
             {"a": ("2024-01-02T00:00:00", "timestamp"), "b": None, "c": ["x"]},
         ),
-        ("{'a': __import__('numpy').datetime64('2024-01-02'), 'b': __import__('numpy').bool_(True)}", {"a": ("2024-01-02", "date"), "b": True}),
-        ("{'a': __import__('numpy').array(['2024-01-02T03', 'NaT'], 'M8[ns]')}", {"a": (["2024-01-02T03:00:00", None], "timestamp")}),
+        (
+            "{'a': __import__('numpy').datetime64('2024-01-02'), 'b': __import__('numpy').bool_(True)}",
+            {"a": ("2024-01-02", "date"), "b": True},
+        ),
+        (
+            "{'a': __import__('numpy').array(['2024-01-02T03', 'NaT'], 'M8[ns]')}",
+            {"a": (["2024-01-02T03:00:00", None], "timestamp")},
+        ),
         ("{'a': __import__('numpy').timedelta64(5, 'ns')}", {"a": ("0 days 0 seconds 0 microseconds", "interval")}),
-        ("{'a': [1, float('nan')], 'b': [True, None], 'c': [__import__('decimal').Decimal(1), 2]}", {"a": ([1, "NaN"], "float8"), "b": [True, None], "c": (["1", 2], "numeric")}),
+        (
+            "{'a': [1, float('nan')], 'b': [True, None], 'c': [__import__('decimal').Decimal(1), 2]}",
+            {"a": ([1, "NaN"], "float8"), "b": [True, None], "c": (["1", 2], "numeric")},
+        ),
         ("{'a': [datetime(2024, 1, 2).date(), None], 'b': []}", {"a": (["2024-01-02", None], "date"), "b": []}),
-        ("{'a': Range(1, 5), 'b': Range(None, 2**40), 'c': Range(empty=True)}", {"a": ('["1","5")', "int4range"), "b": ('[,"1099511627776")', "int8range"), "c": "empty"}),
-        ("{'a': __import__('ipaddress').ip_address('::1'), 'b': __import__('ipaddress').ip_network('10.0.0.0/8')}", {"a": ("::1", "inet"), "b": ("10.0.0.0/8", "cidr")}),
+        (
+            "{'a': Range(1, 5), 'b': Range(None, 2**40), 'c': Range(empty=True)}",
+            {"a": ('["1","5")', "int4range"), "b": ('[,"1099511627776")', "int8range"), "c": "empty"},
+        ),
+        (
+            "{'a': __import__('ipaddress').ip_address('::1'), 'b': __import__('ipaddress').ip_network('10.0.0.0/8')}",
+            {"a": ("::1", "inet"), "b": ("10.0.0.0/8", "cidr")},
+        ),
         ("{'a': 2 ** 70}", {"a": 2**70}),
     ],
 )
@@ -226,8 +254,12 @@ def test_tables_schema_and_history(run):
 
 
 def test_explain(run):
-    run.channel.answers(**{"QUERY PLAN": ("json", ['[{"Plan": {"Node Type": "Result", "Total Cost": 0.5, "Plan Rows": 7}}]'])})
-    assert run("e = await db_explain('select :a', {'a': 1})\n[e['total_cost'], e['rows'], e['plan']['Node Type']]").ok == [0.5, 7, "Result"]
+    run.channel.answers(
+        **{"QUERY PLAN": ("json", ['[{"Plan": {"Node Type": "Result", "Total Cost": 0.5, "Plan Rows": 7}}]'])}
+    )
+    assert run(
+        "e = await db_explain('select :a', {'a': 1})\n[e['total_cost'], e['rows'], e['plan']['Node Type']]"
+    ).ok == [0.5, 7, "Result"]
     assert run.channel.asked[-1] == ["EXPLAIN (FORMAT JSON) select :a", {"a": 1}, {}]
     run.channel.refusal = {**REFUSAL, "position": 30}
     assert run("try:\n    db_explain('select totl')\nexcept DatabaseError as e:\n    at = e.position\nat").ok == 8
@@ -247,10 +279,22 @@ def test_many_rows_are_quick(run):
 
 
 def test_debug(run):
-    run("def work():\n    debug('half way', level='warning', data={'n': 1, 'bad': float('nan')})\ndebug('begun')\nwork()").ok
+    run(
+        "def work():\n    debug('half way', level='warning', data={'n': 1, 'bad': float('nan')})\ndebug('begun')\nwork()"
+    ).ok
     first, second = run.channel.notes
-    assert (first["level"], first["message"], first["line"], first["function"], "data" in first) == ("INFO", "begun", 3, "<module>", False)
-    assert (second["level"], second["function"], second["data"]) == ("WARNING", "work", {"n": 1, "bad": {"type": "float", "repr": "nan"}})
+    assert (first["level"], first["message"], first["line"], first["function"], "data" in first) == (
+        "INFO",
+        "begun",
+        3,
+        "<module>",
+        False,
+    )
+    assert (second["level"], second["function"], second["data"]) == (
+        "WARNING",
+        "work",
+        {"n": 1, "bad": {"type": "float", "repr": "nan"}},
+    )
     assert run("debug('x', level='loud')").failure.type == "ValueError"
 
 

@@ -1,4 +1,4 @@
-"""db_frame: columns of a result as pandas has them."""
+"""db_frame returns columns with the dtypes of pandas."""
 
 import pandas
 import pytest
@@ -43,10 +43,25 @@ def test_a_frame_has_the_right_types(run):
         "old": "object",
     }
     run("import pandas as pd, datetime as dt, decimal\nfirst, last = frame.iloc[0], frame.iloc[1]").ok
-    assert run("(first.s, first.z, first.v) == (pd.Timestamp('2024-01-02T03:04:05.000006'), pd.Timestamp('2024-01-02T03:04:05Z'), pd.Timedelta(days=1))").ok
-    assert run("(first.c, first.j, first.a, first.old) == (decimal.Decimal('1.10'), {'a': 1}, [1, 2], '0044-03-15 BC')").ok
+    assert run(
+        "(first.s, first.z, first.v) == (pd.Timestamp('2024-01-02T03:04:05.000006'), pd.Timestamp('2024-01-02T03:04:05Z'), pd.Timedelta(days=1))"
+    ).ok
+    assert run(
+        "(first.c, first.j, first.a, first.old) == (decimal.Decimal('1.10'), {'a': 1}, [1, 2], '0044-03-15 BC')"
+    ).ok
     assert run("(first.far, last.far) == ('infinity', datetime(2024, 1, 2, 3, 4, 5, tzinfo=timezone.utc))").ok
-    assert run("[k for k in frame if pd.isna(last[k]) is True]").ok == ["n", "f", "m", "t", "d", "s", "z", "v", "c", "j"]
+    assert run("[k for k in frame if pd.isna(last[k]) is True]").ok == [
+        "n",
+        "f",
+        "m",
+        "t",
+        "d",
+        "s",
+        "z",
+        "v",
+        "c",
+        "j",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -67,9 +82,11 @@ def test_a_frame_with_and_without_await(run, code):
 
 @pytest.mark.parametrize("arrow", [True, False])
 def test_texts_of_a_frame(run, arrow, monkeypatch):
-    """In Arrow's memory, and where it can't be had in Python's."""
+    """Texts are in the memory of Arrow or, without Arrow, of Python."""
     if not arrow:
-        monkeypatch.setattr(rows.FrameResult, "begin", lambda self, columns: (setattr(self, "_texts", None), begin(self, columns))[1])
+        monkeypatch.setattr(
+            rows.FrameResult, "begin", lambda self, columns: (setattr(self, "_texts", None), begin(self, columns))[1]
+        )
     texts = ["", "x", None, "é\n\t", "\U0001f600" * 3, None, "last"]
     run.channel.answers(a=("string", texts), b=("text", texts[::-1]), c=("string", [None] * 7))
     if not arrow:
@@ -89,11 +106,21 @@ def test_a_frame_of_bytes_that_are_no_text(run):
 
 def test_what_is_awaited_is_a_plain_frame(run):
     run.channel.answers(a=("int", [1]))
-    assert run("import pandas as pd\ntype(await db_frame('q')) is pd.DataFrame and type(db_frame('q').head()) is pd.DataFrame").ok is True
+    assert (
+        run(
+            "import pandas as pd\ntype(await db_frame('q')) is pd.DataFrame and type(db_frame('q').head()) is pd.DataFrame"
+        ).ok
+        is True
+    )
 
 
 def test_a_frame_of_columns_of_one_name_and_of_no_rows(run):
     run.channel.columns = [{"name": n, "type": "int4", "kind": "int", "of": "", "array": False} for n in ("id", "id")]
     run.channel.data = [[], []]
     run.channel.truncated = True
-    assert run("f = db_frame('q')\n[list(f), len(f), f.attrs['truncated'], str(f.dtypes['id_2'])]").ok == [["id", "id_2"], 0, True, "int64"]
+    assert run("f = db_frame('q')\n[list(f), len(f), f.attrs['truncated'], str(f.dtypes['id_2'])]").ok == [
+        ["id", "id_2"],
+        0,
+        True,
+        "int64",
+    ]

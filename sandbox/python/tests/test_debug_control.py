@@ -1,4 +1,4 @@
-"""Where a program stops, and what can be done in it meanwhile."""
+"""Where a program stops, and what commands do while it is stopped."""
 
 import protocol
 import pytest
@@ -10,15 +10,17 @@ GO = {"do": "resume", "mode": "continue"}
 
 @pytest.fixture(autouse=True, params=["extension", "python"] if recorder_factory._fast else ["python"])
 def recorder(request, monkeypatch):
-    """Each with both recorders."""
+    """Runs each test with both recorders."""
     if request.param == "python":
         monkeypatch.setattr(recorder_factory, "_fast", None)
     return request.param
 
 
 def stopped(run, code, stops, script=None):
-    """Runs code; script is told each stop, yields commands and is sent their answers. Returns
-    the outcome and (reason, line) of each stop."""
+    """Runs code and returns the outcome and (reason, line) of each stop.
+
+    script(stop, count) is a generator for each stop: it yields commands and is sent their answers.
+    """
     seen = []
 
     def play(stop):
@@ -52,17 +54,17 @@ def at(line, **more):
         ({"data": [{"id": 1, "frame": 0, "name": "y"}]}, [("data breakpoint", 4)] * 6),
     ],
 )
-def test_stops(run, stops, want):
+def test_program_stops_at_breakpoints(run, stops, want):
     out, seen = stopped(run, LOOP, stops)
     assert (out.exception, seen) == (None, want)
 
 
-def test_a_log_point_says_what_it_is_asked_for(run):
+def test_log_point_logs_its_message(run):
     stopped(run, LOOP, at(2, log="n is {n} and {n +}", hits="2"))
     assert run.channel.told == [(protocol.LOG, {"text": "n is 1 and <SyntaxError>", "line": 2})]
 
 
-def test_a_condition_that_fails_stops_and_says_so(run):
+def test_failing_condition_stops_with_a_reason(run):
     for condition in ("nothing > 1", "1 +", "1 / 0"):
         _, seen = stopped(run, "x = 1\ny = 2", at(2, condition=condition))
         assert seen == [("breakpoint", 2)]
@@ -90,7 +92,9 @@ def test_the_last_expression_is_stepped_to_like_a_statement(run, mode, first, wa
     def script(stop, n):
         yield {"do": "resume", "mode": mode} if n == 1 else GO
 
-    out, seen = stopped(run, "def f():\n    return 1\na = 2\nb = f()\na + b", {"lines": [{"id": 1, "line": first, "hits": "1"}]}, script)
+    out, seen = stopped(
+        run, "def f():\n    return 1\na = 2\nb = f()\na + b", {"lines": [{"id": 1, "line": first, "hits": "1"}]}, script
+    )
     assert (out.ok, [line for _, line in seen]) == (3, [first, want])
 
 
@@ -110,13 +114,15 @@ def test_step_over_await_stays_in_its_task(run):
 RAISES = "def f():\n    raise ValueError('v')\ntry:\n    f()\nexcept ValueError:\n    x = 1\nwith open('/dev/null') as file:\n    int('no')"
 
 
-@pytest.mark.parametrize("filters, want", [(["raised"], [("exception", 2), ("exception", 8)]), (["uncaught"], [("exception", 8)]), ([], [])])
+@pytest.mark.parametrize(
+    "filters, want", [(["raised"], [("exception", 2), ("exception", 8)]), (["uncaught"], [("exception", 8)]), ([], [])]
+)
 def test_exceptions(run, filters, want):
     out, seen = stopped(run, RAISES, {"exceptions": filters})
     assert (out.failure.type, seen) == ("ValueError", want)
 
 
-def test_what_is_asked_for_while_it_stands(run):
+def test_commands_while_the_program_is_stopped(run):
     answers = []
 
     def script(stop, n):
@@ -148,16 +154,22 @@ def test_what_is_asked_for_while_it_stands(run):
     assert answers[3]["error"].startswith("ZeroDivisionError") and "SyntaxError" in answers[4]["error"]
     assert answers[5] == {"value": "", "type": ""} and run("made").ok == 5
     assert answers[6]["value"] == "100" and "error" in answers[8]
-    assert answers[9] == {"items": [{"name": "[500000]", "value": "500000", "type": "int"}, {"name": "[500001]", "value": "500001", "type": "int"}], "length": 10**6}
+    assert answers[9] == {
+        "items": [
+            {"name": "[500000]", "value": "500000", "type": "int"},
+            {"name": "[500001]", "value": "500001", "type": "int"},
+        ],
+        "length": 10**6,
+    }
     assert answers[10]["items"][0]["value"] == "{'u': 2, 'v': 'y'}"
     assert answers[11]["items"] == [{"name": "'b'", "value": "[2]", "type": "list", "length": 1}]
     assert "append" in answers[12]["names"] and "made" in answers[13]["names"]
     assert answers[14] == {"error": "this frame has ended"}
     text = recording.Reader(run.channel.recorded).text
-    assert "set n = 100" in text and "set x = 200" in text  # what was set is seen, and counts
+    assert "set n = 100" in text and "set x = 200" in text  # the program uses what was set
 
 
-def test_threads_wait_while_one_stands(run):
+def test_other_threads_wait_while_one_is_stopped(run):
     code = "import threading\nn = 0\ndef work():\n    global n\n    for _ in range(50):\n        n += 1\nt = [threading.Thread(target=work) for _ in range(2)]\n[x.start() for x in t]\n[x.join() for x in t]\nn"
 
     def script(stop, count):
@@ -182,7 +194,7 @@ def test_a_closure_is_evaluated_and_its_program_stays_right(run):
     assert (out.ok, len(seen)) == ([1, 2, 3, 4, 5], 2)
 
 
-def test_what_is_set_in_frames_is_what_the_program_goes_on_with(run, recorder):
+def test_program_uses_assigned_variables(run, recorder):
     answers = []
 
     def script(stop, n):

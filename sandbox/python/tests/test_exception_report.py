@@ -14,7 +14,12 @@ import pytest
         ("{'colour': 1, 'size': 2}['color']", "KeyError", 1, ""),
         ("d = {'colour': 1}\nd['color']", "KeyError", 2, "'colour'"),
         ("d = {'Total': 1}\nd['total']", "KeyError", 2, "'Total'"),
-        ("import pandas as pd\ndf = pd.DataFrame({'amount': [1], 'name': ['x']})\ndf['amout']", "KeyError", 3, "'amount'"),
+        (
+            "import pandas as pd\ndf = pd.DataFrame({'amount': [1], 'name': ['x']})\ndf['amout']",
+            "KeyError",
+            3,
+            "'amount'",
+        ),
         ("import pandas as pd\npd.DataFrame({'amount': [1]})['zzz']", "KeyError", 2, "'amount'"),
         ("import pandas as pd\ndf = pd.DataFrame({'amount': [1]})\ndf.amout", "AttributeError", 3, "'amount'"),
         ("rows = [{'name': 1}]\nrows[0]['nmae']", "KeyError", 2, "'name'"),
@@ -29,7 +34,12 @@ import pytest
         ("raise OSError(24, 'Too many open files')", "OSError", 1, "max_open_files is 100"),
         ("raise PermissionError(13, 'Permission denied', '/x')", "PermissionError", 1, "only /session"),
         ("raise OSError(101, 'Network is unreachable')", "OSError", 1, "network is off"),
-        ("import socket\nraise socket.gaierror(-3, 'Temporary failure in name resolution')", "gaierror", 2, "network is off"),
+        (
+            "import socket\nraise socket.gaierror(-3, 'Temporary failure in name resolution')",
+            "gaierror",
+            2,
+            "network is off",
+        ),
         ("import requests\nraise requests.exceptions.ConnectionError('no')", "ConnectionError", 2, "network is off"),
         ('raise RuntimeError("can\'t start new thread")', "RuntimeError", 1, "max_threads is 10"),
         (
@@ -47,7 +57,7 @@ def test_exceptions(run, code, kind, line, hint):
     assert hint in failure.hint
 
 
-def test_what_one_thing_lacks_says_nothing_of_another(run):
+def test_key_hint_ignores_unrelated_tables(run):
     table = "import pandas as pd\ndf = pd.DataFrame({'amount': [1]})\n"
     assert run(table + "d = {'host': 1}\nd['missing']").failure.hint == ""
 
@@ -133,7 +143,9 @@ def test_windows_line_ends(run):
 
 
 def test_users_own_traceback_shows_source(run):
-    out = run("import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    text = traceback.format_exc()\ntext").ok
+    out = run(
+        "import traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    text = traceback.format_exc()\ntext"
+    ).ok
     assert "    1 / 0" in out
 
 

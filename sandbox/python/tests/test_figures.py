@@ -10,7 +10,7 @@ import pytest
 from matplotlib import markers, transforms
 from PIL import Image
 
-# Each leaves a figure open whose ticks and labels depend on something else.
+# Each program leaves a figure open whose ticks and labels depend on something else.
 PLOTS = {
     "lines": "fig, ax = plt.subplots()\nax.plot([1, 2, 3], [3, 1, 2])\nax.set(title='title', xlabel='x', ylabel='y')",
     "a grid": "fig, axes = plt.subplots(2, 3, figsize=(9, 5))\nfor n, ax in enumerate(axes.flat): ax.plot([0, 10**n]); ax.set_title(n)",
@@ -54,6 +54,20 @@ PLOTS = {
 }
 
 
+QUICK = {
+    "lines",
+    "shared",
+    "constrained",
+    "one formatter",
+    "logarithms",
+    "twins",
+    "markers",
+    "a listener",
+    "ticks that change",
+}
+EACH = [pytest.param(name, marks=() if name in QUICK else pytest.mark.nightly) for name in PLOTS]
+
+
 @pytest.fixture(autouse=True)
 def _no_figure_is_left():
     yield
@@ -70,15 +84,15 @@ def opened(png):
     return numpy.asarray(Image.open(io.BytesIO(png)).convert("RGBA"))
 
 
-@pytest.mark.parametrize("name", PLOTS)
-def test_what_axes_remember_changes_no_pixel(name, monkeypatch):
+@pytest.mark.parametrize("name", EACH)
+def test_remembered_ticks_change_no_pixel(name, monkeypatch):
     remembered = opened(figures.png(made(PLOTS[name])))
     monkeypatch.setattr(figures, "_cheap_drawing", lambda _: contextlib.nullcontext())
     assert numpy.array_equal(remembered, opened(figures.png(made(PLOTS[name]))))
 
 
-@pytest.mark.parametrize("name", PLOTS)
-def test_a_figure_is_as_it_was(name):
+@pytest.mark.parametrize("name", EACH)
+def test_drawing_leaves_the_figure_unchanged(name):
     figure = made(PLOTS[name])
     before = [set(vars(axis)) for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
     figure.canvas.draw()
@@ -101,8 +115,8 @@ def test_garbage_is_collected_again_where_it_was(collects):
         gc.enable()
 
 
-def test_markers_are_copied_all_the_same():
-    """What is drawn may make markers of others, and change them."""
+def test_markers_made_while_drawing_are_copied():
+    """A listener may copy markers and change the copies while a figure is drawn."""
     figure = made(PLOTS["markers"])
     turned = markers.MarkerStyle("^", transform=transforms.Affine2D().rotate_deg(40))
     plain = markers.MarkerStyle("o", "left")
@@ -122,17 +136,21 @@ def test_markers_are_copied_all_the_same():
         assert not any(numpy.array_equal(m.get_transform().get_matrix(), was) for m in changed)
 
 
-def test_an_axis_works_its_ticks_out_once():
+def test_ticks_are_computed_once():
     figure = made(PLOTS["lines"])
     asked = []
     axis = figure.axes[0].xaxis
     locator = axis.get_major_locator()
-    axis.set_major_locator(type("Asked", (type(locator),), {"__call__": lambda self: asked.append(1) or super(type(self), self).__call__()})())
+    axis.set_major_locator(
+        type(
+            "Asked", (type(locator),), {"__call__": lambda self: asked.append(1) or super(type(self), self).__call__()}
+        )()
+    )
     figures.png(figure)
     assert len(asked) == 1
 
 
-def test_an_axis_that_fails_to_draw_forgets_all_the_same():
+def test_axis_forgets_its_ticks_after_a_failure():
     figure = made(PLOTS["lines"])
     figure.axes[0].title.set_text("$")
     figure.axes[0].title.set_text("$\\nothing$")
@@ -142,9 +160,11 @@ def test_an_axis_that_fails_to_draw_forgets_all_the_same():
     assert markers.copy is copy
 
 
-@pytest.mark.parametrize("left, top, width, height", [(3, 5, 20, 150), (-4, -6, 60, 170), (-9, 10, 30, 7), (10, 140, 60, 60), (0, 0, 50, 64)])
+@pytest.mark.parametrize(
+    "left, top, width, height", [(3, 5, 20, 150), (-4, -6, 60, 170), (-9, 10, 30, 7), (10, 140, 60, 60), (0, 0, 50, 64)]
+)
 @pytest.mark.parametrize("opacity", [255, 200])
-def test_what_is_written_is_what_was_drawn(left, top, width, height, opacity):
+def test_png_has_the_pixels_that_were_drawn(left, top, width, height, opacity):
     drawn = numpy.random.default_rng(1).integers(0, 256, (160, 50, 4), numpy.uint8)
     drawn[..., 3] = opacity
     ground = (1, 2, 3, 255)
@@ -157,7 +177,9 @@ def test_what_is_written_is_what_was_drawn(left, top, width, height, opacity):
 
 
 def test_pictures_are_not_much_larger_than_pillow_makes_them():
-    figure = made("fig, axes = plt.subplots(2, 2)\nimport numpy\nx = numpy.linspace(-3, 3, 300)\naxes[0, 0].imshow(numpy.sin(x[:, None] * 2) * numpy.cos(x))\naxes[1, 0].scatter(x, x ** 2, alpha=0.5)\naxes[0, 1].plot(numpy.sin(x))\naxes[1, 1].bar(['a', 'b'], [1, 2])")
+    figure = made(
+        "fig, axes = plt.subplots(2, 2)\nimport numpy\nx = numpy.linspace(-3, 3, 300)\naxes[0, 0].imshow(numpy.sin(x[:, None] * 2) * numpy.cos(x))\naxes[1, 0].scatter(x, x ** 2, alpha=0.5)\naxes[0, 1].plot(numpy.sin(x))\naxes[1, 1].bar(['a', 'b'], [1, 2])"
+    )
     made_here = figures.png(figure)
     held = io.BytesIO()
     Image.open(io.BytesIO(made_here)).convert("RGBA").save(held, "png")

@@ -11,8 +11,12 @@ FILE = matplotlib.get_data_path() + "/fonts/ttf/DejaVuSans.ttf"
 
 
 def files():
-    """What this process has open."""
-    return [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{fd}")]
+    """Returns the files that this process has open."""
+    return [
+        os.readlink(f"/proc/self/fd/{fd}")
+        for fd in os.listdir("/proc/self/fd")
+        if os.path.lexists(f"/proc/self/fd/{fd}")
+    ]
 
 
 def measured(font):
@@ -21,7 +25,7 @@ def measured(font):
     return font.get_width_height()
 
 
-def test_a_font_is_held_in_memory():
+def test_font_is_kept_in_memory():
     before = files().count(FILE)
     from_file = ft2font.FT2Font(FILE)
     assert files().count(FILE) == before + 1
@@ -31,10 +35,10 @@ def test_a_font_is_held_in_memory():
     assert (font.fname, measured(font)) == (FILE, measured(from_file))
 
 
-def test_nothing_else_is(tmp_path):
+def test_other_files_are_opened_as_usual(tmp_path):
     other = tmp_path / "x.txt"
     with fonts.kept_in_memory() as names:
-        opener = io.open  # which it is, within
+        opener = io.open  # inside it is another function
         with opener(other, "w") as opened:
             opened.write("x")
         with opener(other, "rb") as opened:
@@ -44,7 +48,7 @@ def test_nothing_else_is(tmp_path):
     assert names == [] and io.open is open
 
 
-def test_the_module_with_the_hook_is_the_one_that_keeps_fonts():
+def test_hooked_module_is_the_one_that_keeps_fonts():
     assert manager.__name__ == fonts.HOOKED_MODULE
     with fonts.kept_in_memory() as names:
         manager._get_font.cache_clear()

@@ -1,4 +1,4 @@
-"""The zygote's loop, by the extension and without it: the outcome is the same."""
+"""The loop of the zygote, with and without the extension: the outcome is the same."""
 
 import contextlib
 import errno
@@ -18,8 +18,7 @@ EXIT = struct.Struct(">IIQ")
 
 @pytest.fixture(params=["extension", "python", "a fork of its own"])
 def serving(request, monkeypatch):
-    """Starts a process that serves births, a list, and does with each child, by the index
-    of its birth, what life does. Gives the other end of its control socket."""
+    """Starts a process that serves batches, a list, and calls live(index) in each child. Yields its control socket."""
     fork = None
     if request.param == "extension":
         monkeypatch.setattr(syscalls, "syscall_batch", request.getfixturevalue("extension"))
@@ -29,15 +28,15 @@ def serving(request, monkeypatch):
         fork = None if request.param == "python" else os.fork
 
     @contextlib.contextmanager
-    def start(births, life, private=False, leaves=0):
+    def start(batches, live, private=False, status=0):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid == 0:
             try:
                 ours.close()
-                ended = zygote.child_signals()
-                home = os.pidfd_open(os.getpid()) if private else -1
-                life(fork_server.serve(theirs.fileno(), ended, home, births, fork))
+                signal_fd = zygote.child_signals()
+                own_pidfd = os.pidfd_open(os.getpid()) if private else -1
+                live(fork_server.serve(theirs.fileno(), signal_fd, own_pidfd, batches, fork))
             finally:
                 os._exit(99)
         theirs.close()
@@ -45,22 +44,26 @@ def serving(request, monkeypatch):
         with ours:
             yield ours
             ours.close()
-            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == leaves  # when nobody listens any more
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status, (
+                "the zygote must exit when its socket closes"
+            )
 
     return start
 
 
-def ask(control, number, birth=0, uid=0, groups=()):
-    """Asks for a child in groups; returns our ends of its three descriptors."""
+def request(control, number, index=0, uid=0, groups=()):
+    """Requests a child in control groups and returns our ends of its three descriptors."""
     pairs = [socket.socketpair() for _ in range(3)]
-    socket.send_fds(control, [struct.pack(">cIII", b"F", number, uid, birth)], [*(theirs.fileno() for _, theirs in pairs), *groups])
+    socket.send_fds(
+        control, [struct.pack(">cIII", b"F", number, uid, index)], [*(theirs.fileno() for _, theirs in pairs), *groups]
+    )
     for _, theirs in pairs:
         theirs.close()
     return [ours for ours, _ in pairs]
 
 
-def born(control, number):
-    """The child's pid as the zygote has it, and its pidfd."""
+def forked(control, number):
+    """Receives the pid of a child in the namespace of the zygote, and its pidfd."""
     message, fds, _, _ = socket.recv_fds(control, 100, 1)
     assert message[:5] == struct.pack(">cI", b"f", number)
     return int.from_bytes(message[5:], "big"), fds[0]
@@ -74,7 +77,7 @@ def ended(control):
 
 
 def greeting(text):
-    """A batch that copies the descriptors that it is given to 900, 901 and 902, and writes its uid."""
+    """Returns a batch that copies its descriptors to 900, 901 and 902, and the text of its uid."""
     made = syscalls.Batch()
     for n in range(3):
         made.call("descriptors", "dup3", syscalls.given(n), 900 + n, 0)
@@ -83,40 +86,40 @@ def greeting(text):
     return made, digits
 
 
-def test_each_is_born_as_it_is_told_to(serving):
+def test_each_child_runs_its_batch(serving):
     (one, first), (two, second) = greeting("one"), greeting("two")
 
-    def life(n):
+    def live(n):
         for fd in (900, 901, 902):
             os.write(fd, b"%d %s" % (n, (first, second)[n].value))
         os._exit(40 + n)
 
-    with serving([one.words, two.words], life) as control:
+    with serving([one.words, two.words], live) as control:
         for number, (n, uid) in enumerate([(1, 7), (0, 0), (1, 65535)]):
-            ends = ask(control, number, n, uid)
-            pid, pidfd = born(control, number)
+            ends = request(control, number, n, uid)
+            pid, pidfd = forked(control, number)
             for end in ends:
                 assert end.recv(100) == b"%d %d" % (n, uid)
-                assert end.recv(100) == b"", "the zygote has kept its end"
+                assert end.recv(100) == b"", "the zygote has not closed its end"
             assert ended(control)[:2] == (pid, 40 + n)
             assert select.select([pidfd], [], [], 20)[0]
             os.close(pidfd)
 
 
-def test_what_fails_in_a_child_is_the_childs(serving):
+def test_failed_batch_is_reported_by_the_child(serving):
     made, _ = greeting("fails")
     made.call("below nothing", "chdir", b"/nowhere/at/all")
 
-    def life(n):
+    def live(n):
         try:
             made.check()
         except OSError as error:
             os.write(901, str(error).encode())
         os._exit(5)
 
-    with serving([made.words], life) as control:
-        ends = ask(control, 1)
-        born(control, 1)
+    with serving([made.words], live) as control:
+        ends = request(control, 1)
+        forked(control, 1)
         assert b"below nothing" in ends[1].recv(200)
         assert ended(control)[1] == 5
 
@@ -124,52 +127,52 @@ def test_what_fails_in_a_child_is_the_childs(serving):
 def test_a_child_joins_its_groups_first(serving):
     made, _ = greeting("joins")
 
-    def life(_n):
+    def live(_n):
         os.write(900, b"lives")
         os._exit(0)
 
-    with serving([made.words], life) as control:
+    with serving([made.words], live) as control:
         pipes = [os.pipe() for _ in range(3)]
-        ends = ask(control, 1, groups=[theirs for _, theirs in pipes])
-        born(control, 1)
+        ends = request(control, 1, groups=[theirs for _, theirs in pipes])
+        forked(control, 1)
         for ours, theirs in pipes:
             os.close(theirs)
-            assert os.read(ours, 10) == b"0" and os.read(ours, 10) == b"", "nobody has kept it open"
+            assert os.read(ours, 10) == b"0" and os.read(ours, 10) == b"", "a copy is still open"
         assert ends[0].recv(10) == b"lives" and ended(control)[1] == 0
-        ends = ask(control, 2, groups=[pipes[0][0]])  # which can't be written to
-        born(control, 2)
-        assert ended(control)[1] == 73 and ends[0].recv(10) == b"", "it lives outside its group"
+        ends = request(control, 2, groups=[pipes[0][0]])  # which can't be written to
+        forked(control, 2)
+        assert ended(control)[1] == 73 and ends[0].recv(10) == b"", "the child runs outside its group"
         for ours, _ in pipes:
             os.close(ours)
 
 
-def test_more_than_there_is_room_for_makes_no_child(serving):
+def test_too_many_descriptors_make_no_child(serving):
     made, _ = greeting("outside its groups")
 
-    def life(_n):
+    def live(_n):
         os._exit(0)
 
-    with serving([made.words], life, leaves=70) as control:
+    with serving([made.words], live, status=70) as control:
         null = os.open(os.devnull, os.O_WRONLY)
-        ask(control, 1, groups=[null] * 4)
+        request(control, 1, groups=[null] * 4)
         os.close(null)
         with contextlib.suppress(ConnectionResetError):
-            assert control.recv(100) == b"", "a child is made"
+            assert control.recv(100) == b"", "the zygote has made a child"
 
 
-def test_many_at_once_and_their_time(serving):
+def test_ended_children_are_reported_with_their_cpu_time(serving):
     made, _ = greeting("many")
 
-    def life(_n):
-        os.read(900, 1)  # each waits for its word
+    def live(_n):
+        os.read(900, 1)  # wait for the test
         sum(range(200_000))
         os.kill(os.getpid(), signal.SIGKILL)
 
-    with serving([made.words], life) as control:
+    with serving([made.words], live) as control:
         alive = {}
         for number in range(10):
-            ends = ask(control, number)
-            pid, _ = born(control, number)
+            ends = request(control, number)
+            pid, _ = forked(control, number)
             alive[pid] = ends
         for ends in alive.values():
             ends[0].send(b"x")
@@ -181,31 +184,31 @@ def test_many_at_once_and_their_time(serving):
 def test_a_pid_namespace_of_its_own(serving):
     made, _ = greeting("alone")
 
-    def life(_n):
+    def live(_n):
         os.write(900, b"%d" % os.getpid())
         os._exit(0)
 
-    with serving([made.words], life, private=True) as control:
-        for number in range(2):  # and there is a way back
-            ends = ask(control, number)
+    with serving([made.words], live, private=True) as control:
+        for number in range(2):  # the zygote returns to its own namespace
+            ends = request(control, number)
             if os.geteuid() != 0:  # only root makes one without a user namespace
                 message = control.recv(100)
                 assert message[:5] == struct.pack(">cI", b"e", number) and os.strerror(errno.EPERM).encode() in message
                 continue
-            pid, _ = born(control, number)
+            pid, _ = forked(control, number)
             assert ends[0].recv(100) == b"1" and pid > 1
             assert ended(control)[:2] == (pid, 0)
 
 
-def test_only_batches_are_served(extension):
+def test_serve_rejects_memory_that_is_not_a_batch(extension):
     with pytest.raises(TypeError):
         extension.serve(-1, -1, -1, [""])
     with pytest.raises(ValueError, match="not a batch"):
         extension.serve(-1, -1, -1, [bytearray(80)])
 
 
-def test_a_birth_that_is_none_ends_the_zygote(serving):
+def test_unknown_batch_ends_the_zygote(serving):
     made, _ = greeting("never")
     with pytest.raises(AssertionError, match="70 == 0"), serving([made.words], os._exit) as control:
-        ask(control, 1, birth=1)
+        request(control, 1, index=1)
         assert control.recv(100) == b""

@@ -36,12 +36,21 @@ def test_completion_offers_every_helper(run, name):
     assert name in [match["text"] for match in found["matches"]]
 
 
-@pytest.mark.parametrize("path, text", [("service/help/helpers.json", helpers.as_json), ("docs/helpers.md", helpers.as_markdown)])
+@pytest.mark.parametrize(
+    "path, text", [("service/help/helpers.json", helpers.as_json), ("docs/helpers.md", helpers.as_markdown)]
+)
 def test_generated_files_are_current(path, text):
     assert (ROOT / path).read_text() == text(), "run `go generate ./service`"
 
 
-CALLS = {"db_query": "'q'", "db_frame": "'q'", "db_explain": "'q'", "db_schema": "'users'", "debug": "1", "inspect_var": "'x', 1"}
+CALLS = {
+    "db_query": "'q'",
+    "db_frame": "'q'",
+    "db_explain": "'q'",
+    "db_schema": "'users'",
+    "debug": "1",
+    "inspect_var": "'x', 1",
+}
 
 
 @pytest.mark.parametrize("name", sorted(METHODS))

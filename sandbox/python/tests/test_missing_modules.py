@@ -16,12 +16,16 @@ from conftest import RULES, Runner
             "the package is scikit-learn; ask the operator to add it with `glasshouse env add scikit-learn`",
         ),
         ("import polars_like_no_other", "polars_like_no_other", "`glasshouse env add polars_like_no_other`"),
-        ("import pandas.tserise", "pandas.tserise", "pandas is installed but has no pandas.tserise. did you mean 'pandas.tseries'?"),
+        (
+            "import pandas.tserise",
+            "pandas.tserise",
+            "pandas is installed but has no pandas.tserise. did you mean 'pandas.tseries'?",
+        ),
         ("import пандас", "пандас", "пандас is not installed in the environment 'default'"),
         ("import mymodul", "mymodul", "did you mean 'mymodule'?"),
     ],
 )
-def test_a_missing_module(run, tmp_path, monkeypatch, code, name, says):
+def test_missing_module_has_a_hint(run, tmp_path, monkeypatch, code, name, says):
     (tmp_path / "mymodule.py").write_text("")
     monkeypatch.syspath_prepend(tmp_path)
     failure = run(code).failure
@@ -36,7 +40,7 @@ def test_a_missing_module(run, tmp_path, monkeypatch, code, name, says):
     ]
 
 
-def test_it_is_named_where_it_is_missing():
+def test_hint_names_the_environment():
     run = Runner()
     run.session._policy = {**run.session._policy, "environment": "lab-2"}
     assert (
@@ -46,9 +50,15 @@ def test_it_is_named_where_it_is_missing():
 
 
 @pytest.mark.parametrize(
-    "raised", ["ModuleNotFoundError()", "ModuleNotFoundError('x', name=3)", "ModuleNotFoundError(name='')", "ModuleNotFoundError(name='a' * 10**6)"]
+    "raised",
+    [
+        "ModuleNotFoundError()",
+        "ModuleNotFoundError('x', name=3)",
+        "ModuleNotFoundError(name='')",
+        "ModuleNotFoundError(name='a' * 10**6)",
+    ],
 )
-def test_one_that_code_raises_itself(run, raised):
+def test_module_not_found_raised_by_code(run, raised):
     assert run(f"raise {raised}").failure.type == "ModuleNotFoundError"
 
 
@@ -59,7 +69,7 @@ def _checked(code, rules=RULES):
     ]
 
 
-def test_check_tells_of_it():
+def test_check_reports_missing_modules():
     found = _checked("import json\n\ndef f():\n    import padnas.core\nimport os\n")
     assert [(kind, line) for kind, line, _, _ in found] == [("import", 4), ("policy", 5)]
     assert found[0][2] == "No module named 'padnas.core'" and "did you mean 'pandas'?" in found[0][3]
@@ -76,7 +86,7 @@ def test_check_tells_of_it():
         "import contextlib\nwith contextlib.suppress(ImportError):\n    import padnas",
     ],
 )
-def test_check_is_silent_where_code_is_ready_for_it(code):
+def test_check_ignores_imports_whose_failure_is_caught(code):
     assert _checked(code) == []
 
 
@@ -88,19 +98,22 @@ def test_check_is_silent_where_code_is_ready_for_it(code):
         "try:\n    import padnas\nfinally:\n    pass",
     ],
 )
-def test_check_is_not_silent_elsewhere(code):
+def test_check_reports_imports_whose_failure_is_not_caught(code):
     assert [kind for kind, *_ in _checked(code)] == ["import"]
 
 
-def test_nothing_is_looked_for_before_it_is_missed(run, monkeypatch):
+def test_no_search_before_an_import_fails(run, monkeypatch):
     import missing_modules
 
     monkeypatch.setattr(missing_modules, "_listdir", lambda folder: pytest.fail(f"{folder} was listed"))
     assert run("try:\n    import padnas\nexcept ImportError:\n    x = 1\nx").ok == 1
 
 
-def test_what_is_checked_reads_as_python():
+def test_missing_yields_each_missing_module():
     import code_rules
 
     rules = code_rules.Rules(RULES)
-    assert [name for _, name in rules.missing(ast.parse("import padnas, json, numpyy.linalg\nfrom . import x"))] == ["padnas", "numpyy.linalg"]
+    assert [name for _, name in rules.missing(ast.parse("import padnas, json, numpyy.linalg\nfrom . import x"))] == [
+        "padnas",
+        "numpyy.linalg",
+    ]

@@ -1,4 +1,4 @@
-"""What a failed run tells of its variables."""
+"""The variables in the report of a failed run."""
 
 import time
 
@@ -12,19 +12,23 @@ def test_frames_have_their_variables(run):
     assert variables(run, code) == [{"rate": "2"}, {"half": "1.5", "n": "3"}]
 
 
-def test_the_nearest_name_is_said_by_itself(run):
+def test_nearest_name_has_a_field_of_its_own(run):
     assert run("total = 1\ntotl").failure.nearest == "total"
     assert run("d = {'price': 1}\nd['prize']").failure.nearest == "price"
     assert "nearest" not in run("1 / 0").failure
 
 
-def test_tables_are_told_by_what_they_are_like(run):
+def test_tables_are_described_by_shape_and_types(run):
     code = "import pandas as pd, numpy as np\ndf = pd.DataFrame({'a': [1, 2], 'b': ['x', 'y']})\ns = df['a']\narr = np.zeros((3, 4))\ndf['c']"
-    assert variables(run, code)[0] == {"df": "<DataFrame 2x2: 'a' int64, 'b' str>", "s": "<Series 2 int64>", "arr": "<ndarray 3x4 float64>"}
+    assert variables(run, code)[0] == {
+        "df": "<DataFrame 2x2: 'a' int64, 'b' str>",
+        "s": "<Series 2 int64>",
+        "arr": "<ndarray 3x4 float64>",
+    }
 
 
-def test_it_is_bounded_and_what_the_line_names_comes_first(run):
-    code = "for i in range(500): globals()[f'v{i}'] = 'x' * 5000\nlast = 'z'\ndef f(n):\n    big = list(range(10 ** 6))\n    if n == 0: 1 / 0\n    f(n - 1)\nf(30)"
+def test_variables_are_bounded_and_named_ones_come_first(run):
+    code = "for i in range(500): globals()[f'v{i}'] = 'x' * 5000\nlast = 'z'\ndef f(n):\n    big = list(range(10 ** 5))\n    if n == 0: 1 / 0\n    f(n - 1)\nf(30)"
     frames = variables(run, code)
     assert len(frames) == 32 and frames[0] is None and len(frames[-1]["big"]) < 300
     assert sum(len(name) + len(text) for frame in frames for name, text in (frame or {}).items()) < 8000

@@ -1,4 +1,4 @@
-"""The child's end of the hatch, over a real socket pair."""
+"""The guest's end of the protocol, over a real socket pair."""
 
 import json
 import marshal
@@ -23,7 +23,10 @@ def answer(number, **more):
 
 
 def columns(number):
-    return frame(protocol.COLUMNS, json.dumps({"id": number, "columns": [{"name": "a", "type": "text", "kind": "string"}]}).encode())
+    return frame(
+        protocol.COLUMNS,
+        json.dumps({"id": number, "columns": [{"name": "a", "type": "text", "kind": "string"}]}).encode(),
+    )
 
 
 class Result:
@@ -43,7 +46,7 @@ class Result:
 
 @pytest.fixture
 def talk():
-    """A channel, and a way to have the host send what it will."""
+    """Returns a channel and a function that sends it frames as the supervisor."""
     ours, theirs = socket.socketpair()
     channel = protocol.Channel(ours.detach())
     threads = []
@@ -61,7 +64,7 @@ def talk():
     theirs.settimeout(5)
     for thread in threads:
         thread.join(5)
-        assert not thread.is_alive()  # all that the host sent was read
+        assert not thread.is_alive()  # the channel has read all frames
     theirs.close()
 
 
@@ -69,7 +72,7 @@ LARGE = "x" * 300_000
 
 
 @pytest.mark.parametrize("piece", [1, 7, 4096, 1 << 20])
-def test_rows_come_in_parts(talk, piece):
+def test_rows_arrive_in_batches(talk, piece):
     channel, say = talk
     text = LARGE if piece > 100 else "x" * 70_000
     say(columns(1), rows(1, 1, [[text]]), rows(1, 2, [["a", "b"]]), answer(1, value=True), piece=piece)
@@ -79,16 +82,23 @@ def test_rows_come_in_parts(talk, piece):
     assert result.parts == [(1, [[text]]), (2, [["a", "b"]])]
 
 
-def test_frames_of_another_question_are_not_its_own(talk):
+def test_frames_of_another_request_are_ignored(talk):
     channel, say = talk
-    say(columns(7), rows(7, 1, [["old"]]), answer(7, value=True), columns(1), rows(1, 1, [["new"]]), answer(1, value=False))
+    say(
+        columns(7),
+        rows(7, 1, [["old"]]),
+        answer(7, value=True),
+        columns(1),
+        rows(1, 1, [["new"]]),
+        answer(1, value=False),
+    )
     result = Result()
     assert channel.query("q", {}, {}, result) is False
     assert result.parts == [(1, [["new"]])]
 
 
 @pytest.mark.parametrize("wrong", [ValueError("mine"), KeyboardInterrupt(), MemoryError()])
-def test_what_goes_wrong_in_a_part_leaves_the_hatch_in_order(talk, wrong):
+def test_error_in_taking_rows_leaves_the_channel_usable(talk, wrong):
     channel, say = talk
     result = Result(wrong)
     say(columns(1), *(rows(1, 1, [[LARGE]]) for _ in range(5)), answer(1, value=False))
@@ -99,7 +109,7 @@ def test_what_goes_wrong_in_a_part_leaves_the_hatch_in_order(talk, wrong):
     assert channel.tables() == ["t"]
 
 
-def test_a_part_that_memory_has_no_room_for_is_skipped(talk, monkeypatch):
+def test_batch_that_does_not_fit_into_memory_is_skipped(talk, monkeypatch):
     channel, say = talk
 
     class Full(bytearray):
@@ -122,12 +132,16 @@ def test_a_part_that_memory_has_no_room_for_is_skipped(talk, monkeypatch):
 
 def test_a_refusal_may_come_after_rows(talk):
     channel, say = talk
-    say(columns(1), rows(1, 1, [["x"]]), answer(1, refused={"reason": "division-by-zero", "message": "division by zero"}))
+    say(
+        columns(1),
+        rows(1, 1, [["x"]]),
+        answer(1, refused={"reason": "division-by-zero", "message": "division by zero"}),
+    )
     with pytest.raises(protocol.Refused, match="division by zero"):
         channel.query("q", {}, {}, Result())
 
 
-def test_no_question_in_the_middle_of_another(talk):
+def test_nested_request_is_refused(talk):
     channel, say = talk
 
     class Nested(Result):
@@ -141,25 +155,32 @@ def test_no_question_in_the_middle_of_another(talk):
     assert channel.tables() == []
 
 
-@pytest.mark.parametrize("value", [{}, {"error": ""}, [1, 0.5, 1e300, -2, True, None, "é\u2028\x00\"\\"], {"a": {"b": [[], {}]}}, "text", 10**30])
-def test_frames_have_what_json_makes_of_it(value):
+@pytest.mark.parametrize(
+    "value",
+    [{}, {"error": ""}, [1, 0.5, 1e300, -2, True, None, 'é\u2028\x00"\\'], {"a": {"b": [[], {}]}}, "text", 10**30],
+)
+def test_encode_equals_json_dumps(value):
     assert protocol.encode(value) == json.dumps(value).encode("ascii")
-    for body in (protocol.encode(value), bytearray(protocol.encode(value)), json.dumps(value, ensure_ascii=False).encode()):
+    for body in (
+        protocol.encode(value),
+        bytearray(protocol.encode(value)),
+        json.dumps(value, ensure_ascii=False).encode(),
+    ):
         assert protocol.decode(body) == value
 
 
-def test_what_json_cannot_hold_is_refused():
+def test_encode_rejects_what_json_does_not_have():
     for value in ({1j}, {"a": object()}):
         with pytest.raises(TypeError):
             protocol.encode(value)
 
 
-def test_a_frame_is_waited_for(talk):
+def test_wait_tells_whether_a_frame_is_there(talk):
     channel, say = talk
     assert not channel.wait(0)
     say(frame(protocol.RUN, b"1") + frame(protocol.INSPECT, b"2"))
     assert channel.wait(10_000)
     assert channel.receive() == (protocol.RUN, b"1")
-    assert channel.wait(0), "the next has come with it"
+    assert channel.wait(0), "the next frame is in the buffer"
     assert channel.receive() == (protocol.INSPECT, b"2")
     assert not channel.wait(0)

@@ -1,4 +1,4 @@
-"""Watched runs of a session: they are recorded whole, and are the same as others."""
+"""Recorded runs of a session. They are recorded whole, and do the same as other runs."""
 
 import signal
 import threading
@@ -24,20 +24,18 @@ def test_each_line_of_the_submitted_code_is_a_step(run):
 
 
 def test_top_level_await(run):
-    code = (
-        "import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\nx = await f(3)\ny = await asyncio.gather(f(1), f(2))\nx"
-    )
+    code = "import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\nx = await f(3)\ny = await asyncio.gather(f(1), f(2))\nx"
     out, reader = watched(run, code)
     assert out.ok == 3
     assert {1, 2, 3, 4, 5, 6, 7} == set(lines(reader))
 
 
-def test_not_watched_sends_nothing(run):
+def test_unwatched_run_records_nothing(run):
     run("x = 1")
     assert run.channel.recorded == b""
 
 
-def test_what_was_there_before_is_recorded_and_helpers_are_not(run):
+def test_earlier_variables_are_recorded_and_helpers_are_not(run):
     run("old = 7")
     _, reader = watched(run, "new = db_query")
     assert "global old = 7" in reader.text[: reader.text.index("line 1")]
@@ -52,9 +50,9 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("name", LOOPS)
-@pytest.mark.parametrize("attempt", range(5))
-def test_an_interrupt_ends_it_and_leaves_whole_records(run, name, attempt):
-    """It comes at any moment: mostly in a hook, where it must wait."""
+@pytest.mark.parametrize("attempt", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in range(1, 10))])
+def test_interrupt_ends_a_recorded_run_and_leaves_whole_records(run, name, attempt):
+    """An interrupt arrives mostly in a hook, where it must wait."""
 
     def ring():
         threading.Timer(0.02 + attempt / 1000, _kill).start()
@@ -65,7 +63,9 @@ def test_an_interrupt_ends_it_and_leaves_whole_records(run, name, attempt):
     out, reader = watched(run, LOOPS[name])
     assert (out.interrupt, out.exception["type"]) == (True, "KeyboardInterrupt")
     assert time.monotonic() - began < 60
-    assert any("raise KeyboardInterrupt" in text for text in reader.text) or any("interrupted" in why for _, why in reader.lost)
+    assert any("raise KeyboardInterrupt" in text for text in reader.text) or any(
+        "interrupted" in why for _, why in reader.lost
+    )
     assert run("1 + 1").ok == 2
 
 

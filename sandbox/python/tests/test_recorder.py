@@ -1,5 +1,7 @@
-"""The recorder, with and without its extension, on each Python that there is: what it records of programs, and that they
-are the same with and without it."""
+"""Recordings of programs, by each recorder. A program does the same with and without a recorder.
+
+This Python is tested always, the other versions on this machine in the nightly tier.
+"""
 
 import functools
 import pathlib
@@ -14,10 +16,13 @@ EXTENSION = "3.11 extension"
 CASES = programs.load("recorder_programs.txt")
 SAME = programs.load("recorder_same.txt")
 
-# name, {"code", "limits"} of what the file of programs can't say
+# Programs with limits of their own: name, (code, limits).
 LOST = {
     "budget": ("for i in range(3000):\n    x = i\n", {"HEAD_STEPS": 50, "MAX_STEPS": 100, "SEGMENT_STEPS": 40}),
-    "removed": ("import sys\nx = 1\nsys.settrace(None)\nsys.monitoring.free_tool_id(0) if sys.version_info > (3, 12) else 0\ny = 2\n", {}),
+    "removed": (
+        "import sys\nx = 1\nsys.settrace(None)\nsys.monitoring.free_tool_id(0) if sys.version_info > (3, 12) else 0\ny = 2\n",
+        {},
+    ),
     "evaluator": (
         "import ctypes\nx = 1\nto = ctypes.pythonapi\nto.PyInterpreterState_Get.restype = ctypes.c_void_p\n"
         "to._PyInterpreterState_SetEvalFrameFunc(ctypes.c_void_p(to.PyInterpreterState_Get()), to._PyEval_EvalFrameDefault)\ny = 2\n",
@@ -29,29 +34,31 @@ LOST = {
 
 
 def test_interpreters():
-    """Counts and prints what could not run here; the version of the sandboxes must."""
+    """Prints the versions that are not on this machine."""
     missing = [v for v in programs.VERSIONS if v not in FOUND]
     print(f"recorder: runs on {', '.join(FOUND)}; {len(missing)} not here: {', '.join(missing) or 'none'}")
-    assert f"{sys.version_info[0]}.{sys.version_info[1]}" in FOUND
+    assert OWN in FOUND
     assert len(CASES) >= 40
 
 
-@pytest.fixture(scope="module", params=[*sorted(FOUND), *([EXTENSION] if "3.11" in FOUND else [])])
+OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
+VERSIONS = [pytest.param(version, marks=() if version == OWN else pytest.mark.nightly) for version in sorted(FOUND)]
+
+
+@pytest.fixture(scope="module", params=[*VERSIONS, *([EXTENSION] if "3.11" in FOUND else [])])
 def version(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """Where the extension is."""
-    folder = tmp_path_factory.mktemp("ext")
-    programs.build_extension("recorder_fast", FOUND["3.11"], folder)
-    return str(folder)
+def built():
+    """Returns the folder of the extension."""
+    return str(programs.extension("recorder_fast", FOUND["3.11"]).parent)
 
 
 @pytest.fixture(scope="module")
 def recorded(version, request):
-    """What came of every program, by name."""
+    """Returns what each program did, by name."""
     return _recorded(version[:4], request.getfixturevalue("built") if version == EXTENSION else "")
 
 
@@ -82,21 +89,21 @@ def test_records(recorded, version, name):
 @pytest.mark.parametrize("name", [*CASES, *SAME, *LOST])
 def test_the_program_is_the_same_with_and_without(recorded, version, name):
     plain, watched = recorded[name]
-    if version == "3.11" and name == "an object dies within its line":  # the one difference, which recorder.py tells of
+    if version == "3.11" and name == "an object dies within its line":  # the documented difference: see recorder.py
         assert sorted(plain["same"]["result"]) == sorted(watched["same"]["result"])
     elif name != "removed":
         assert plain["same"] == watched["same"]
     assert not any("failed" in why for _, why in watched["reader"].lost)
 
 
-def test_what_a_budget_leaves(recorded):
+def test_budget_keeps_the_first_and_the_last_steps(recorded):
     reader = recorded["budget"][1]["reader"]
-    (count, why), = reader.lost
+    ((count, why),) = reader.lost
     assert "budget" in why
     assert count + len(reader.steps) == recorded["budget"][1]["count"]
     assert [line for _, line in reader.steps[:4]] == [1, 2, 1, 2]
     assert 40 <= len(reader.steps) - 100 <= 80 + 1
-    assert reader.text.index("global i = 2999") > 0  # the last are there, with their values
+    assert reader.text.index("global i = 2999") > 0  # the last steps have their values
 
 
 def test_a_program_that_removes_the_recorder(recorded):
@@ -104,25 +111,25 @@ def test_a_program_that_removes_the_recorder(recorded):
     assert any("taken the recorder away" in why for _, why in reader.lost)
 
 
-def test_somebody_else_who_evaluates_frames_is_said(recorded, version):
-    """Past whom the extension, which has libraries run untraced, would miss what they call."""
+def test_replaced_evaluator_is_reported(recorded, version):
+    """Another evaluator would make the extension, which leaves libraries untraced, miss user code that they call."""
     reader = recorded["evaluator"][1]["reader"]
     assert any("taken the recorder away" in why for _, why in reader.lost) == (version == EXTENSION)
 
 
-def test_too_many_objects_are_said(recorded):
+def test_too_many_objects_are_reported(recorded):
     reader = recorded["objects"][1]["reader"]
     assert any("too many objects" in why for _, why in reader.lost)
     assert len(reader.steps) > 100
 
 
-def test_the_recursion_limit_is_said(recorded):
+def test_recursion_limit_is_reported(recorded):
     reader = recorded["limit"][1]["reader"]
     assert any("recursion limit" in why for _, why in reader.lost)
     assert len(reader.steps) > 100
 
 
-def test_a_closure_that_is_not_read_is_said(recorded, version):
+def test_unread_closure_is_reported(recorded, version):
     text = "\n".join(recorded["closure"][1]["reader"].text)
     assert ("unread it shares variables" in text) == (version < "3.13" and version != EXTENSION)
     if version == EXTENSION:
@@ -130,12 +137,13 @@ def test_a_closure_that_is_not_read_is_said(recorded, version):
 
 
 def _agreed(reader):
-    """The normalisation: without the head, which names the recorder; and of a recording with
-    frames that one of two can't read, the lines alone."""
+    """Returns the transcript without its head, which names the recorder."""
     return [line for line in reader.text if not line.startswith("head ")]
 
 
-@pytest.mark.parametrize("name", [name for name in [*CASES, *SAME] if name not in ("when objects die", "an object dies within its line")])
+@pytest.mark.parametrize(
+    "name", [name for name in [*CASES, *SAME] if name not in ("when objects die", "an object dies within its line")]
+)
 def test_recorders_agree(built, name):
     if "3.11" not in FOUND:
         return
@@ -147,7 +155,8 @@ def test_recorders_agree(built, name):
         assert _agreed(slow) == _agreed(fast)
 
 
-def test_stopping_leaves_nothing():
+@pytest.mark.parametrize("version", VERSIONS)
+def test_stopping_leaves_nothing(version):
     here = pathlib.Path(__file__).parent
     code = (
         "import sys, threading; sys.path.insert(0, sys.argv[1]); import record\n"
@@ -156,11 +165,11 @@ def test_stopping_leaves_nothing():
         "m = getattr(sys, 'monitoring', None)\n"
         "assert m is None or m.get_tool(0) is None and m.get_events(0) == 0 if m and m.get_tool(0) else True\n"
     )
-    for python in FOUND.values():
-        subprocess.run([python, "-c", code, str(here)], check=True, timeout=60)
+    subprocess.run([FOUND[version], "-c", code, str(here)], check=True, timeout=60)
 
 
-def test_instructions_are_those_of_dis():
+@pytest.mark.parametrize("version", VERSIONS)
+def test_instructions_are_those_of_dis(version):
     here = pathlib.Path(__file__)
     code = (
         "import dis, sys, types, argparse; sys.path.insert(0, sys.argv[1]); import recorder_code as r\n"
@@ -171,5 +180,11 @@ def test_instructions_are_those_of_dis():
         "    theirs = [(i.offset, i.opcode, i.argval if i.opcode in r._NAMED else None) for i in dis.get_instructions(code)]\n"
         "    assert [i for i in r._instructions(code) if i[1] != dis.opmap['CACHE']] == theirs, code\n"
     )
-    for python in FOUND.values():
-        subprocess.run([python, "-c", code, str(here.parents[1] / "guest"), str(here)], check=True, timeout=60)
+    subprocess.run([FOUND[version], "-c", code, str(here.parents[1] / "guest"), str(here)], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", ["recorder_fast", "syscall_batch"])
+def test_extensions_compile_without_warnings(name):
+    if "3.11" in FOUND:
+        command, _ = programs.compiler(name, FOUND["3.11"])
+        subprocess.run([*command, "-fsyntax-only", *programs.WARNINGS], check=True, timeout=120)

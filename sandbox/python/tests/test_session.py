@@ -23,9 +23,15 @@ import pytest
         ("import asyncio\nx = await asyncio.sleep(0, 3)\nx + 1", 4),
         ("async def g():\n    yield 1\n    yield 2\n[x async for x in g()]", [1, 2]),
         ("import asyncio\nasync def main():\n    await asyncio.sleep(0)\n    return 'ran'\nasyncio.run(main())", "ran"),
-        ("import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\nawait f(1) + asyncio.run(f(2)) + await f(4)", 7),
+        (
+            "import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n\nawait f(1) + asyncio.run(f(2)) + await f(4)",
+            7,
+        ),
         ("from asyncio import run\nasync def f():\n    return 3\nrun(f())", 3),
-        ("import asyncio\nasync def f():\n    return asyncio.run(g())\nasync def g():\n    return 4\nasyncio.run(f())", 4),
+        (
+            "import asyncio\nasync def f():\n    return asyncio.run(g())\nasync def g():\n    return 4\nasyncio.run(f())",
+            4,
+        ),
         ("if True:\n    9", None),
         ("datetime(2024, 1, 2).isoformat()", "2024-01-02T00:00:00"),
         ("(datetime(2024, 1, 2, tzinfo=timezone.utc) + timedelta(days=1)).day", 3),
@@ -35,17 +41,42 @@ import pytest
         ("def f():\n    return __result__\n__result__ = 3\nf()", 3),
     ],
 )
-def test_what_a_run_returns(run, code, result):
+def test_result_of_a_run(run, code, result):
     assert run(code).ok == result
 
 
 @pytest.mark.parametrize(
     "code",
-    ["*[1], 2", " 1", "1 +", "1 1", "yield 1", "a = 1", "(b := 2)", "1; 2", "(lambda: (yield)).__name__", "x\0y", "'\udc80'", "1 is 1", "1 / 0", "1 # one"]
-    + ["await 1", "print('\\d'); x = 1", "[x async for x in 5]", "compile('1', '', 'eval')", "(" * 300 + ")" * 300, "-" * 100_000 + "1", "1\r2", "0777", "f'{'"],
+    [
+        "*[1], 2",
+        " 1",
+        "1 +",
+        "1 1",
+        "yield 1",
+        "a = 1",
+        "(b := 2)",
+        "1; 2",
+        "(lambda: (yield)).__name__",
+        "x\0y",
+        "'\udc80'",
+        "1 is 1",
+        "1 / 0",
+        "1 # one",
+    ]
+    + [
+        "await 1",
+        "print('\\d'); x = 1",
+        "[x async for x in 5]",
+        "compile('1', '', 'eval')",
+        "(" * 300 + ")" * 300,
+        "-" * 100_000 + "1",
+        "1\r2",
+        "0777",
+        "f'{'",
+    ],
 )
-def test_one_line_is_as_good_as_two(run, code):
-    """An expression alone is compiled in a way of its own."""
+def test_single_expression_equals_its_module_form(run, code):
+    """A single expression is compiled without a tree."""
     told = []
     for source in (code, code + "\n"):
         with warnings.catch_warnings(record=True) as warned:
@@ -155,7 +186,7 @@ def test_exit_zero_keeps_the_result(run):
 
 
 def interrupted(run, code):
-    """Runs code, which calls ring() where the host's SIGINT is to come."""
+    """Runs code that calls ring() where SIGINT shall arrive."""
     signal.signal(signal.SIGINT, run.channel.on_interrupt)
     run.session._names["ring"] = lambda: os.kill(os.getpid(), signal.SIGINT)
     return run(code)
@@ -169,21 +200,24 @@ def test_interrupt_ends_a_run_and_keeps_the_session(run):
 
 def test_interrupt_ends_async_code_and_its_tasks(run):
     code = "import asyncio\nran = []\nasync def later():\n    await asyncio.sleep(0)\n    ran.append(1)\n    while True: await asyncio.sleep(0.01)\n"
-    code += (
-        "t = asyncio.create_task(later())\nasyncio.get_running_loop().call_later(0.01, ring)\nawait asyncio.sleep(60)\nran.append('never')"
-    )
+    code += "t = asyncio.create_task(later())\nasyncio.get_running_loop().call_later(0.01, ring)\nawait asyncio.sleep(60)\nran.append('never')"
     assert interrupted(run, code).interrupt
     assert run("await asyncio.sleep(0)\n[ran, t.cancelled()]").ok == [[1], True]
 
 
 def test_interrupt_while_the_result_is_described(run):
-    out = interrupted(run, "class Slow:\n    def __repr__(self):\n        ring()\n        while True: pass\nx = 3\nSlow()")
+    out = interrupted(
+        run, "class Slow:\n    def __repr__(self):\n        ring()\n        while True: pass\nx = 3\nSlow()"
+    )
     assert out.interrupt
     assert run("x").ok == 3
 
 
 def test_interrupt_while_an_error_is_described(run):
-    out = interrupted(run, "class Slow(Exception):\n    def __str__(self):\n        ring()\n        while True: pass\nx = 3\nraise Slow")
+    out = interrupted(
+        run,
+        "class Slow(Exception):\n    def __str__(self):\n        ring()\n        while True: pass\nx = 3\nraise Slow",
+    )
     assert out.interrupt
     assert run("x").ok == 3
 
@@ -217,7 +251,7 @@ def test_a_caught_interrupt_is_no_interrupt(run):
         "__name__ = None",
     ],
 )
-def test_a_session_outlives_what_code_replaces(run, monkeypatch, code):
+def test_session_survives_replaced_modules(run, monkeypatch, code):
     # monkeypatch puts back what this process needs
     import builtins
     import difflib
@@ -225,7 +259,12 @@ def test_a_session_outlives_what_code_replaces(run, monkeypatch, code):
     import json
     import linecache
 
-    for module, names in ((json, ("dumps", "loads")), (linecache, ("getline",)), (difflib, ("get_close_matches",)), (asyncio, ("run",))):
+    for module, names in (
+        (json, ("dumps", "loads")),
+        (linecache, ("getline",)),
+        (difflib, ("get_close_matches",)),
+        (asyncio, ("run",)),
+    ):
         for name in names:
             monkeypatch.setattr(module, name, getattr(module, name))
     for name in ("numpy", "pandas", "matplotlib.pyplot"):
@@ -237,7 +276,11 @@ def test_a_session_outlives_what_code_replaces(run, monkeypatch, code):
     gc.enable()
     monkeypatch.undo()
     assert first["exception"] is None
-    assert (last[0]["result"], last[1]["exception"]["type"], last[2]["result"]["type"]) == ([1, {"a": 2}], "NameError", "object")
+    assert (last[0]["result"], last[1]["exception"]["type"], last[2]["result"]["type"]) == (
+        [1, {"a": 2}],
+        "NameError",
+        "object",
+    )
 
 
 def test_replaced_builtins_fail_no_run(run):
@@ -245,7 +288,9 @@ def test_replaced_builtins_fail_no_run(run):
 
     kept = {n: getattr(builtins, n) for n in ("len", "isinstance", "print", "issubclass", "repr", "str")}
     try:
-        first = run.session.run({"code": "import builtins\nbuiltins.len = builtins.print = builtins.repr = lambda *a: 1 / 0"})
+        first = run.session.run(
+            {"code": "import builtins\nbuiltins.len = builtins.print = builtins.repr = lambda *a: 1 / 0"}
+        )
         second = run.session.run({"code": "{'a': [1, object]}"})
     finally:
         for name, value in kept.items():
@@ -263,15 +308,17 @@ def test_stdout_is_each_runs_own(run, capfd):
 
 
 def test_a_failed_run_leaves_no_garbage_alive(run):
-    run("import weakref\nclass Big: pass\ndef fail():\n    local = Big()\n    globals()['ref'] = weakref.ref(local)\n    raise ValueError")
+    run(
+        "import weakref\nclass Big: pass\ndef fail():\n    local = Big()\n    globals()['ref'] = weakref.ref(local)\n    raise ValueError"
+    )
     run("fail()")
     assert run("ref() is None").ok is True
 
 
-# -- looking
+# -- inspecting
 
 
-def test_look_lists_variables_and_runs_nothing(run):
+def test_variables_are_listed_without_running_code(run):
     run(
         "ran = []\nclass Loud:\n    def __repr__(self): ran.append('repr')\n    def __len__(self): ran.append('len')\n    def __eq__(self, o): ran.append('eq')\n    __hash__ = None\n"
         "class Meta(type):\n    def __hash__(cls): ran.append('hash'); return 1\n    def __eq__(cls, o): ran.append('meta eq'); return False\nclass Odd(metaclass=Meta): pass\n"
@@ -290,7 +337,7 @@ def test_look_lists_variables_and_runs_nothing(run):
     assert look["total"] == len(shown)
 
 
-def test_look_is_bounded(run):
+def test_variables_are_bounded(run):
     import json
 
     run("for i in range(5000): globals()['name%d' % i + 'x' * 300] = '\\U0001f600' * 10_000")
@@ -299,13 +346,17 @@ def test_look_is_bounded(run):
     assert look["total"] > 5000 > len(look["variables"]) > 10
 
 
-def test_modules_of_the_session_are_not_the_users(run, monkeypatch):
+def test_user_code_can_not_import_our_modules(run, monkeypatch):
     import session
     import values
 
     monkeypatch.setitem(sys.modules, "values", values)
     monkeypatch.setattr(session, "_OWN", os.path.dirname(values.__file__))
-    kept = {n: m for n, m in sys.modules.items() if str(getattr(m, "__file__", "")).startswith(os.path.dirname(values.__file__))}
+    kept = {
+        n: m
+        for n, m in sys.modules.items()
+        if str(getattr(m, "__file__", "")).startswith(os.path.dirname(values.__file__))
+    }
     try:
         fresh = type(run)()
         assert fresh("import values").failure.type == "ModuleNotFoundError"
@@ -313,62 +364,6 @@ def test_modules_of_the_session_are_not_the_users(run, monkeypatch):
         assert fresh("{'a': undefined}").failure.type == "NameError"
     finally:
         sys.modules.update(kept)
-
-
-PIPELINE = """
-from processor_pipeline import AsyncProcessor
-class Doubler(AsyncProcessor):
-    def validate(self, data):
-        return isinstance(data, int)
-    async def process(self, data):
-        return data * 2
-"""
-
-
-def test_processors(run):
-    run(PIPELINE)
-    assert run("[await Doubler().run(4), await Doubler()(5), Doubler().name]").ok == [8, 10, "Doubler"]
-    assert run("await Doubler().run('x')").failure.type == "ValueError"
-    assert run("await AsyncProcessor().run(1)").failure.type == "NotImplementedError"
-
-
-DATA = {"data": 21}
-
-
-@pytest.mark.parametrize(
-    "code, context, want",
-    [
-        (PIPELINE, DATA, 42),
-        (PIPELINE + "print('defined')", DATA, 42),
-        (PIPELINE + "class Last(Doubler):\n    def process(self, data): return -data", DATA, -21),
-        ("from processor_pipeline import AsyncProcessor as P\nclass C(P):\n    async def process(self, context): return [context.data, context['data']]", DATA, [21, 21]),
-        (PIPELINE + "    def __init__(self, factor=3):\n        super().__init__()", DATA, 42),
-        # What is not driven: no data, or the code says itself what becomes of it.
-        (PIPELINE, {}, None),
-        (PIPELINE + "5", DATA, 5),
-        (PIPELINE + "__result__ = None", DATA, None),
-        (PIPELINE + "kept = Doubler()", DATA, None),
-        (PIPELINE + "await Doubler().run(1)\nNone", DATA, None),
-        (PIPELINE + "    def __init__(self, needed): pass", DATA, None),
-        (PIPELINE + "    process = 5", DATA, None),
-        (PIPELINE + "del context", DATA, None),
-        ("from processor_pipeline import AsyncProcessor", DATA, None),
-        ("class Other:\n    def process(self, data): return data", DATA, None),
-    ],
-)
-def test_a_processor_that_is_only_defined_processes_the_contexts_data(run, code, context, want):
-    assert run(code, context=context).ok == want
-
-
-def test_a_processor_of_an_earlier_run_is_not_driven_again(run):
-    assert run(PIPELINE, context=DATA).ok == 42
-    assert run("x = 1", context=DATA).ok is None
-
-
-def test_a_processor_that_fails_names_the_users_line(run):
-    failure = run(PIPELINE.replace("data * 2", "data['n']"), context=DATA).failure
-    assert (failure.type, failure.line, [f["function"] for f in failure.traceback]) == ("TypeError", 7, ["process"])
-    assert run(PIPELINE, context={"data": "text"}).failure.type == "ValueError"
 
 
 def test_a_run_that_is_forgotten_leaves_nothing(run):

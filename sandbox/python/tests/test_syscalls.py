@@ -1,4 +1,4 @@
-"""Batches of system calls, by the extension and without it: the outcome is the same."""
+"""Batches of system calls, with and without the extension: the outcome is the same."""
 
 import ctypes
 import errno
@@ -12,14 +12,20 @@ import syscalls
 
 
 @pytest.fixture(params=["extension", "python"])
-def way(request, monkeypatch):
-    """How batches are made."""
-    monkeypatch.setattr(syscalls, "run", request.getfixturevalue("extension").run if request.param == "extension" else syscalls.run_in_python)
+def implementation(request, monkeypatch):
+    """Runs the batches of a test with one implementation."""
+    monkeypatch.setattr(
+        syscalls,
+        "run",
+        request.getfixturevalue("extension").run if request.param == "extension" else syscalls.run_in_python,
+    )
 
 
-def test_results_are_arguments_of_later_calls(way, tmp_path):
+def test_results_are_arguments_of_later_calls(implementation, tmp_path):
     made = syscalls.Batch()
-    fd = made.call("open", "openat", -100, str(tmp_path / "file").encode(), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fd = made.call(
+        "open", "openat", -100, str(tmp_path / "file").encode(), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600
+    )
     copy = made.call("dup", "dup3", fd, 900, os.O_CLOEXEC)
     made.call("close", "close", fd)
     made.run()
@@ -30,7 +36,7 @@ def test_results_are_arguments_of_later_calls(way, tmp_path):
     os.close(900)
 
 
-def test_nothing_is_done_after_a_failure(way, tmp_path):
+def test_no_call_is_made_after_a_failure(implementation, tmp_path):
     made = syscalls.Batch()
     made.call("mkdir", "mkdirat", -100, str(tmp_path / "one").encode(), 0o700)
     made.call("again", "mkdirat", -100, str(tmp_path / "one").encode(), 0o700, tolerate=errno.EEXIST)
@@ -43,7 +49,7 @@ def test_nothing_is_done_after_a_failure(way, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["one"]
 
 
-def test_what_is_expected_is_compared(way):
+def test_expect_fails_on_a_different_result(implementation):
     made = syscalls.Batch()
     parent = made.call("getppid", "getppid")
     made.expect("the parent", parent, os.getppid(), errno.ESRCH)
@@ -53,7 +59,7 @@ def test_what_is_expected_is_compared(way):
         made.run()
 
 
-def test_what_is_given_and_stores(way, tmp_path):
+def test_given_numbers_stores_and_digits(implementation, tmp_path):
     made = syscalls.Batch()
     number, buffer = syscalls.given(3), ctypes.create_string_buffer(8)
     opened = made.call("open", "openat", -100, str(tmp_path).encode(), os.O_RDONLY | os.O_CLOEXEC)
@@ -73,14 +79,14 @@ def test_what_is_given_and_stores(way, tmp_path):
 
 
 @pytest.mark.parametrize("number", [0, 7, 10, 65535, (1 << 63) - 1])
-def test_digits(way, number):
+def test_digits(implementation, number):
     made = syscalls.Batch()
     text = made.digits(syscalls.given(0))
     made.run(number)
     assert text.value == str(number).encode()
 
 
-def test_only_a_batch_is_one(extension):
+def test_run_rejects_memory_that_is_not_a_batch(extension):
     for wrong in (bytearray(7), bytearray(80), bytearray(96)):
         with pytest.raises(ValueError, match="not a batch"):
             extension.run(wrong)
@@ -91,7 +97,11 @@ def test_only_a_batch_is_one(extension):
 def test_an_extension_of_another_version_is_not_used(extension, monkeypatch):
     assert extension.ABI_VERSION == syscalls.ABI_VERSION
     for version, used in ((syscalls.ABI_VERSION, True), (syscalls.ABI_VERSION - 1, False), (None, False)):
-        monkeypatch.setitem(sys.modules, "syscall_batch", types.SimpleNamespace(run=len, **({} if version is None else {"ABI_VERSION": version})))
+        monkeypatch.setitem(
+            sys.modules,
+            "syscall_batch",
+            types.SimpleNamespace(run=len, **({} if version is None else {"ABI_VERSION": version})),
+        )
         spec = importlib.util.spec_from_file_location("another_batch", syscalls.__file__)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)

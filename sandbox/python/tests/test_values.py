@@ -51,11 +51,17 @@ NAN = {"type": "float", "repr": "nan"}
         ),
         ("import enum\nclass E(enum.IntEnum):\n    A = 1\nE.A", {"type": "E", "repr": "<E.A: 1>"}),
         ("class L(list):\n    def __iter__(self): return iter([9])\nL([1])", [1]),
-        ("import numpy as np\n[np.int64(3), np.float64(1.5), np.bool_(True), np.str_('s'), np.array(4)[()]]", [3, 1.5, True, "s", 4]),
+        (
+            "import numpy as np\n[np.int64(3), np.float64(1.5), np.bool_(True), np.str_('s'), np.array(4)[()]]",
+            [3, 1.5, True, "s", 4],
+        ),
         ("import numpy as np\nnp.float32('nan')", NAN),
         ("import numpy as np\n{np.int64(3): 1, np.str_('k'): 2}", {"3": 1, "k": 2}),
         ("import numpy as np\nnp.datetime64('2024-01-02')", "2024-01-02"),
-        ("import pandas as pd\n[pd.Timestamp('2024-01-02'), pd.NaT]", ["2024-01-02T00:00:00", {"type": "NaTType", "repr": "NaT"}]),
+        (
+            "import pandas as pd\n[pd.Timestamp('2024-01-02'), pd.NaT]",
+            ["2024-01-02T00:00:00", {"type": "NaTType", "repr": "NaT"}],
+        ),
         ("import pandas as pd\npd.NA", {"type": "NAType", "repr": "<NA>"}),
         ("import pandas as pd\npd.DataFrame({'a': [1, 1]}).groupby('a').size().to_dict()", {"1": 2}),
     ],
@@ -70,7 +76,9 @@ def test_booleans_and_numbers_keep_their_kind(run):
 
 
 def test_dataframe(run):
-    out = run("import pandas as pd\npd.DataFrame({'n': range(30), 's': ['x'] * 30}, index=[f'r{i}' for i in range(30)])").ok
+    out = run(
+        "import pandas as pd\npd.DataFrame({'n': range(30), 's': ['x'] * 30}, index=[f'r{i}' for i in range(30)])"
+    ).ok
     assert out["type"] == "DataFrame"
     assert (out["columns"], out["shape"], out["dtypes"]["n"]) == (["n", "s"], [30, 2], "int64")
     assert out["head"][:2] == [{"n": 0, "s": "x"}, {"n": 1, "s": "x"}]
@@ -98,9 +106,20 @@ def test_series_index_and_array(run):
     series, index, array = run(
         "import pandas as pd, numpy as np\n[pd.Series([1, 2], index=['x', 'y'], name='s'), pd.Index([3, 4]), np.arange(6.0).reshape(2, 3)]"
     ).ok
-    assert (series["type"], series["name"], series["index"], series["head"], series["shape"]) == ("Series", "s", ["x", "y"], [1, 2], [2])
+    assert (series["type"], series["name"], series["index"], series["head"], series["shape"]) == (
+        "Series",
+        "s",
+        ["x", "y"],
+        [1, 2],
+        [2],
+    )
     assert (index["head"], index["shape"]) == ([3, 4], [2])
-    assert (array["type"], array["dtype"], array["shape"], array["head"]) == ("ndarray", "float64", [2, 3], [0, 1, 2, 3, 4, 5])
+    assert (array["type"], array["dtype"], array["shape"], array["head"]) == (
+        "ndarray",
+        "float64",
+        [2, 3],
+        [0, 1, 2, 3, 4, 5],
+    )
 
 
 # -- hostile values

@@ -8,7 +8,9 @@ GUEST = pathlib.Path(__file__).parents[1] / "guest"
 
 
 def printed(code: str, **environment: str) -> str:
-    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=60, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=60, env=environment
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -24,7 +26,7 @@ zygote.fill_pools()
 fresh = [[bytes(size) for _ in range(30)] for size in (100, 200, 300, 400)]
 print(max(len({{id(each) >> 14 for each in kind}}) for kind in fresh) <= 2)
 """)
-    assert out == "True"  # one pool a size, or the next, too: scattered they were in many
+    assert out == "True"  # one pool for each size, or two
 
 
 def test_arenas_are_on_whole_huge_pages(extension):
@@ -32,13 +34,13 @@ def test_arenas_are_on_whole_huge_pages(extension):
         """
 import gc, sys
 held = [bytes(450) for _ in range(100_000)]
-first = [each for each in gc.get_objects() if sys.getsizeof(each) < 400]  # the interpreter's own
-arenas = id(held[0]) >> 40  # as opposed to the program's data and heap
+first = [each for each in gc.get_objects() if sys.getsizeof(each) < 400]  # objects of the interpreter
+arenas = id(held[0]) >> 40  # and not in the program's data or heap
 pages = {id(each) >> 21 for each in held + first if id(each) >> 40 == arenas}
 maps = [[int(end, 16) for end in line.split()[0].split("-")] for line in open("/proc/self/maps")]
 print(len(pages) >= 20, all(any(low <= page << 21 and page + 1 << 21 <= high for low, high in maps) for page in pages))
 del held
-print(sum(len(bytes(300)) for _ in range(100_000)))  # what was freed can be had again
+print(sum(len(bytes(300)) for _ in range(100_000)))  # freed memory can be used again
 """,
         LD_PRELOAD=extension.__file__,
     )
