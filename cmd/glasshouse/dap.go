@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"glasshouse/debugger/dap"
+	"glasshouse/policy/limit"
 )
 
 // maxEditors bounds the concurrent DAP connections, since they need no key to connect.
@@ -35,7 +36,7 @@ func serveDAP(ctx context.Context, address string, open dap.Opener, debugf func(
 	var connections sync.WaitGroup
 	connections.Go(func() {
 		defer stop()
-		slots := make(chan struct{}, maxEditors)
+		slots := limit.NewSlots(maxEditors)
 		for {
 			conn, err := listener.Accept()
 			if errors.Is(err, net.ErrClosed) {
@@ -48,14 +49,13 @@ func serveDAP(ctx context.Context, address string, open dap.Opener, debugf func(
 				}
 				continue
 			}
-			select {
-			case slots <- struct{}{}:
-			default:
+			release, err := slots.Acquire(ctx, 0)
+			if err != nil {
 				_ = conn.Close()
 				continue
 			}
 			connections.Go(func() {
-				defer func() { <-slots }()
+				defer release()
 				if err := dap.Serve(ctx, conn, open); err != nil && ctx.Err() == nil {
 					debugf("DAP client %s: %v", conn.RemoteAddr(), err)
 				}

@@ -165,7 +165,7 @@ func TestStreamedExecutionCanBeCancelled(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	s := c.stream(t, "POST", "/sandbox/"+id+"/execute",
-		map[string]any{"code": "import time\nprint('on')\nwhile True: time.sleep(0.1)"})
+		map[string]any{"code": "import sys, time\nsys.stdout.write('on\\n')\nwhile True: time.sleep(0.1)"}) // one write
 	list := s.until("stdout")
 	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
 	rest := s.all()
@@ -296,8 +296,12 @@ for n in tqdm(range(8), desc='work', mininterval=0):
 func TestSlowStreamReaderHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
+	lines := 300_000
+	if testing.Short() {
+		lines = 60_000
+	}
 	s := c.stream(t, "POST", "/sandbox/agent/quick-execute",
-		map[string]any{"code": "for n in range(300000): print('x' * 50)\n'printed'",
+		map[string]any{"code": fmt.Sprintf("for n in range(%d): print('x' * 50)\n'printed'", lines),
 			"config": map[string]any{"max_output_size": 16 << 20}})
 	location := s.resp.Header.Get("Location")
 	if end := c.ok(t, "GET", location+"?wait=50", nil); end.get("result") != "printed" {
@@ -305,11 +309,11 @@ func TestSlowStreamReaderHoldsNothingUp(t *testing.T) {
 	}
 	list := s.all()
 	for len(list) > 0 && list[len(list)-1].name != "done" {
-		list = append(list, c.stream(t, "GET", location, nil, "Last-Event-ID", strconv.FormatInt(list[len(list)-1].id,
-			10)).all()...)
+		last := strconv.FormatInt(list[len(list)-1].id, 10)
+		list = append(list, c.stream(t, "GET", location, nil, "Last-Event-ID", last).all()...)
 	}
 	checkEventIDs(t, list, 0)
-	if joinText(list, "stdout") != strings.Repeat(strings.Repeat("x", 50)+"\n", 300000) {
+	if joinText(list, "stdout") != strings.Repeat(strings.Repeat("x", 50)+"\n", lines) {
 		t.Errorf("got %d events with %d bytes, want the whole output", len(list), len(joinText(list, "stdout")))
 	}
 }
