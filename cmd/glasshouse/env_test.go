@@ -297,7 +297,7 @@ func TestAChangeThatIsCutOff(t *testing.T) {
 		return !slices.ContainsFunc(pip, func(pid int) bool { line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); return len(line) > 0 })
 	})
 	limited := exec.Command("sh", "-c", `ulimit -f 2000; exec "$0" env add --data-dir "$1" --env lab large`, o.path, o.dir)
-	if out, err := limited.CombinedOutput(); err == nil || !strings.Contains(string(out), "File too large") || bytes.Count(out, []byte("\n")) > 10 {
+	if out, err := limited.CombinedOutput(); err == nil || !strings.Contains(string(out), "file size limit exceeded") || bytes.Count(out, []byte("\n")) > 10 {
 		t.Errorf("no room: %v: %s", err, out)
 	}
 	same()

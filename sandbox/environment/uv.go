@@ -105,7 +105,11 @@ func (in Installer) uv(ctx context.Context, python Interpreter, args ...string) 
 		if !in.AllowBuilds && strings.Contains(string(stderr), "no usable wheels") {
 			hint = "\n  (only wheels are installed: --source allows builds, which run code of the package on this machine)"
 		}
-		return nil, fmt.Errorf("uv: %s%s", summarize(string(stderr)), hint)
+		reason := summarize(string(stderr))
+		if reason == "" {
+			reason = err.Error() // such as the signal of a file size limit
+		}
+		return nil, fmt.Errorf("uv: %s%s", reason, hint)
 	}
 	return stdout, nil
 }
@@ -222,7 +226,7 @@ func lockedHashes(text string) (map[string][]string, error) {
 
 var credentials = regexp.MustCompile(`://[^/@\s]+@`)
 
-// summarize returns the lines of uv's messages that give the reason, at most eight.
+// summarize returns the lines of messages that give the reason, at most eight.
 func summarize(messages string) string {
 	var kept []string
 	for line := range strings.Lines(messages) {
@@ -234,9 +238,6 @@ func summarize(messages string) string {
 			continue
 		}
 		kept = append(kept, oneLine(credentials.ReplaceAllString(line, "://***@"), 300))
-	}
-	if len(kept) == 0 {
-		return "it failed without a message"
 	}
 	return strings.Join(kept[:min(len(kept), 8)], "\n  ")
 }
