@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -276,5 +277,23 @@ func TestDeepStackInPages(t *testing.T) {
 		t.Error("without levels: got all frames at once, want fewer")
 	}
 	wantStop(t, d.command(t, "stepBack", nil), "step 4")
+	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
+}
+
+// The HTTP API refuses an unknown request as such, when the program has stopped and while it runs.
+func TestUnknownDebugCommandIsRefusedAsSuch(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	defer c.deleteSandboxes(t)
+	d, _ := c.openDebugSession(t, map[string]any{"code": "while True:\n    x = 1", "stop_on_entry": true}, nil)
+	for _, running := range []bool{false, true} {
+		if running {
+			d.ok(t, "POST", "/debug/sessions/"+d.session+"/continue?wait=0", nil)
+		}
+		for _, command := range []string{"stepInTargets", "attach", "Next"} {
+			a := d.do(t, "POST", "/debug/sessions/"+d.session+"/"+command, nil)
+			wantProblem(t, a, http.StatusUnprocessableEntity, "invalid-input", "unsupported request", command)
+		}
+	}
 	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
 }
