@@ -56,26 +56,66 @@ func CheckPath(p string) string {
 
 // mimeTypes has the types of files that are common in data analysis, by extension.
 var mimeTypes = map[string]string{
-	".csv": "text/csv; charset=utf-8", ".tsv": "text/tab-separated-values; charset=utf-8", ".txt": "text/plain; charset=utf-8", ".log": "text/plain; charset=utf-8",
-	".md": "text/markdown; charset=utf-8", ".py": "text/x-python; charset=utf-8", ".html": "text/html; charset=utf-8", ".htm": "text/html; charset=utf-8",
-	".css": "text/css; charset=utf-8", ".xml": "application/xml", ".json": "application/json", ".jsonl": "application/jsonl", ".ndjson": "application/x-ndjson",
-	".geojson": "application/geo+json", ".yaml": "application/yaml", ".yml": "application/yaml", ".toml": "application/toml", ".sql": "application/sql",
-	".ipynb": "application/x-ipynb+json", ".js": "text/javascript; charset=utf-8", ".tex": "application/x-tex",
-	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".svg": "image/svg+xml", ".bmp": "image/bmp",
-	".tif": "image/tiff", ".tiff": "image/tiff", ".ico": "image/vnd.microsoft.icon", ".pdf": "application/pdf",
-	".mp3": "audio/mpeg", ".wav": "audio/wav", ".mp4": "video/mp4", ".webm": "video/webm",
-	".zip": "application/zip", ".gz": "application/gzip", ".bz2": "application/x-bzip2", ".xz": "application/x-xz", ".zst": "application/zstd", ".tar": "application/x-tar",
-	".parquet": "application/vnd.apache.parquet", ".arrow": "application/vnd.apache.arrow.file", ".feather": "application/vnd.apache.arrow.file",
-	".xls": "application/vnd.ms-excel", ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", ".ods": "application/vnd.oasis.opendocument.spreadsheet",
-	".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document", ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-	".sqlite": "application/vnd.sqlite3", ".db": "application/vnd.sqlite3",
+	".csv":     "text/csv; charset=utf-8",
+	".tsv":     "text/tab-separated-values; charset=utf-8",
+	".txt":     "text/plain; charset=utf-8",
+	".log":     "text/plain; charset=utf-8",
+	".md":      "text/markdown; charset=utf-8",
+	".py":      "text/x-python; charset=utf-8",
+	".html":    "text/html; charset=utf-8",
+	".htm":     "text/html; charset=utf-8",
+	".css":     "text/css; charset=utf-8",
+	".xml":     "application/xml",
+	".json":    "application/json",
+	".jsonl":   "application/jsonl",
+	".ndjson":  "application/x-ndjson",
+	".geojson": "application/geo+json",
+	".yaml":    "application/yaml",
+	".yml":     "application/yaml",
+	".toml":    "application/toml",
+	".sql":     "application/sql",
+	".ipynb":   "application/x-ipynb+json",
+	".js":      "text/javascript; charset=utf-8",
+	".tex":     "application/x-tex",
+	".png":     "image/png",
+	".jpg":     "image/jpeg",
+	".jpeg":    "image/jpeg",
+	".gif":     "image/gif",
+	".webp":    "image/webp",
+	".svg":     "image/svg+xml",
+	".bmp":     "image/bmp",
+	".tif":     "image/tiff",
+	".tiff":    "image/tiff",
+	".ico":     "image/vnd.microsoft.icon",
+	".pdf":     "application/pdf",
+	".mp3":     "audio/mpeg",
+	".wav":     "audio/wav",
+	".mp4":     "video/mp4",
+	".webm":    "video/webm",
+	".zip":     "application/zip",
+	".gz":      "application/gzip",
+	".bz2":     "application/x-bzip2",
+	".xz":      "application/x-xz",
+	".zst":     "application/zstd",
+	".tar":     "application/x-tar",
+	".parquet": "application/vnd.apache.parquet",
+	".arrow":   "application/vnd.apache.arrow.file",
+	".feather": "application/vnd.apache.arrow.file",
+	".xls":     "application/vnd.ms-excel",
+	".xlsx":    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	".ods":     "application/vnd.oasis.opendocument.spreadsheet",
+	".docx":    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	".pptx":    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+	".sqlite":  "application/vnd.sqlite3",
+	".db":      "application/vnd.sqlite3",
 }
 
 // Extension returns the shortest extension of a MIME type, with its dot; .bin if it is not known.
 func Extension(mimeType string) string {
 	best := ".bin"
 	for ext, t := range mimeTypes {
-		if kind, _, _ := strings.Cut(t, ";"); kind == mimeType && (best == ".bin" || len(ext) < len(best) || len(ext) == len(best) && ext < best) {
+		isShorter := len(ext) < len(best) || len(ext) == len(best) && ext < best
+		if kind, _, _ := strings.Cut(t, ";"); kind == mimeType && (best == ".bin" || isShorter) {
 			best = ext
 		}
 	}

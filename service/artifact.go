@@ -51,7 +51,8 @@ func (r *run) collectArtifacts(ctx context.Context) {
 		}
 	}
 	if err = errors.Join(err, recordErr); err != nil {
-		r.service.Log.WithError(err).WithField("execution_id", r.opening.ID).Error("could not keep all artifacts of an execution")
+		r.service.Log.WithError(err).WithField("execution_id", r.opening.ID).
+			Error("could not keep all artifacts of an execution")
 	}
 }
 
@@ -74,7 +75,9 @@ func (s *Service) storePinned() (store supervisor.StoreArtifact, unpin func()) {
 // folder on the host: each implies the one before. It fills in the fields of list, and
 // returns the host paths, "" for a file that could not be linked; nil means that history
 // has no record of the list.
-func (s *Service) recordArtifacts(ctx context.Context, e *sandbox.Execution, folder string, list []sandbox.Artifact, timeout time.Duration) (hostPaths []string, err error) {
+func (s *Service) recordArtifacts(
+	ctx context.Context, e *sandbox.Execution, folder string, list []sandbox.Artifact, timeout time.Duration,
+) (hostPaths []string, err error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -111,7 +114,8 @@ func (s *Service) recordArtifacts(ctx context.Context, e *sandbox.Execution, fol
 // Artifacts lists what a sandbox's executions have left, the newest version of each file,
 // limit at a time; next is the cursor of the next page, "" at the end. It answers for
 // sandboxes that have ended, too.
-func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, sandboxID string, limit int, after string) (list []sandbox.Artifact, next string, err error) {
+func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, sandboxID string, limit int, after string) (
+	list []sandbox.Artifact, next string, err error) {
 	if _, err := s.sandboxRecord(ctx, caller, sandboxID); err != nil {
 		return nil, "", err
 	}
@@ -121,7 +125,10 @@ func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, sandboxID s
 		var known *sandbox.Error
 		last, err = s.History.Artifact(ctx, after)
 		if err == nil && last.SandboxID != sandboxID || errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
-			err = &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "after", Detail: "this sandbox has no such artifact, or it is no longer kept; begin with the first page"}
+			err = &sandbox.Error{
+				Fault: sandbox.FaultInvalid, Field: "after",
+				Detail: "this sandbox has no such artifact, or it is no longer kept; begin with the first page",
+			}
 		}
 		if err != nil {
 			return nil, "", err
@@ -143,7 +150,8 @@ func (s *Service) visibleArtifact(ctx context.Context, caller sandbox.Key, id st
 	a, err := s.History.Artifact(ctx, id)
 	var known *sandbox.Error
 	if err == nil && !maySee(caller, a.User) || errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
-		err = sandbox.Errorf(sandbox.FaultNotFound, "there is no such artifact, or it is not yours, or it is no longer kept")
+		err = sandbox.Errorf(sandbox.FaultNotFound,
+			"there is no such artifact, or it is not yours, or it is no longer kept")
 	}
 	return a, err
 }
@@ -179,12 +187,17 @@ type SignedURL struct {
 }
 
 // SignArtifact returns a signed URL that works for lifetime; 0 means an hour.
-func (s *Service) SignArtifact(ctx context.Context, caller sandbox.Key, id string, lifetime time.Duration) (SignedURL, error) {
+func (s *Service) SignArtifact(
+	ctx context.Context, caller sandbox.Key, id string, lifetime time.Duration) (SignedURL, error,
+) {
 	if lifetime == 0 {
 		lifetime = defaultSigned
 	}
 	if lifetime < time.Second || lifetime > MaxSigned {
-		return SignedURL{}, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "expires_in", Detail: fmt.Sprintf("it must be from 1 to %d seconds", int(MaxSigned.Seconds()))}
+		return SignedURL{}, &sandbox.Error{
+			Fault: sandbox.FaultInvalid, Field: "expires_in",
+			Detail: fmt.Sprintf("it must be from 1 to %d seconds", int(MaxSigned.Seconds())),
+		}
 	}
 	a, err := s.visibleArtifact(ctx, caller, id)
 	if err != nil {
@@ -204,7 +217,8 @@ func (s *Service) signature(id, expires string) string {
 // OpenSigned opens an artifact for the bearer of a signed URL. The caller closes it.
 func (s *Service) OpenSigned(ctx context.Context, id, expires, signature string) (*os.File, sandbox.Artifact, error) {
 	if !hmac.Equal([]byte(signature), []byte(s.signature(id, expires))) {
-		return nil, sandbox.Artifact{}, sandbox.Errorf(sandbox.FaultForbidden, "the signature of this URL is wrong; ask for another URL")
+		return nil, sandbox.Artifact{}, sandbox.Errorf(sandbox.FaultForbidden,
+			"the signature of this URL is wrong; ask for another URL")
 	}
 	end, err := strconv.ParseInt(expires, 10, 64)
 	if err != nil || !s.Clock().Before(time.Unix(end, 0)) {

@@ -53,7 +53,8 @@ type DebugStart struct {
 
 // OpenDebug runs code in a sandbox under an interactive debugger, and returns when the code
 // runs. The sandbox is busy until the run is over.
-func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID string, start DebugStart) (*DebugSession, []debugger.BreakpointView, error) {
+func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID string, start DebugStart) (
+	*DebugSession, []debugger.BreakpointView, error) {
 	if err := s.MayDebug(caller); err != nil {
 		return nil, nil, err
 	}
@@ -67,7 +68,8 @@ func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID s
 	}
 	d := &DebugSession{
 		Session: debugger.NewSession(recorded), ID: s.NewID(), SandboxID: sandboxID, owner: caller.User,
-		over: make(chan struct{}), driver: start.Driver, lastUsed: s.Clock(), idleTimeout: time.Duration(live.sandbox.Policy.IdleTimeout) * time.Second,
+		over: make(chan struct{}), driver: start.Driver, lastUsed: s.Clock(),
+		idleTimeout: time.Duration(live.sandbox.Policy.IdleTimeout) * time.Second,
 	}
 	d.OnUse(func() { d.touch(s.Clock()) })
 	d.SetStopOnEntry(start.StopOnEntry)
@@ -111,7 +113,9 @@ func (s *Service) OpenPast(ctx context.Context, caller sandbox.Key, executionID,
 		return nil, err
 	}
 	if e.CompletedAt == nil {
-		return nil, &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "this run goes on; use its own session", RetryAfter: 1}
+		return nil, &sandbox.Error{
+			Fault: sandbox.FaultBusy, Detail: "this run goes on; use its own session", RetryAfter: 1,
+		}
 	}
 	d := &DebugSession{
 		Session: debugger.NewPastSession(r.Recording), ID: s.NewID(), execution: executionID, owner: caller.User,
@@ -158,7 +162,11 @@ func (d *DebugSession) Drive(client string, take bool) error {
 		d.driver, d.driverIsEditor = client, false
 	}
 	if d.driver != client {
-		return &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "another client drives this session; yours may look, or take over: with the command drive, or in an editor by attaching with drive"}
+		return &sandbox.Error{
+			Fault: sandbox.FaultBusy,
+			Detail: "another client drives this session; yours may look, or take over: " +
+				"with the command drive, or in an editor by attaching with drive",
+		}
 	}
 	return nil
 }
@@ -238,7 +246,10 @@ func (s *debugSessions) add(d *DebugSession) error {
 		}
 	}
 	if n >= maxDebugSessions {
-		return &sandbox.Error{Fault: sandbox.FaultLimit, Detail: fmt.Sprintf("you have %d debug sessions open; close one", n), RetryAfter: 60}
+		return &sandbox.Error{
+			Fault:  sandbox.FaultLimit,
+			Detail: fmt.Sprintf("you have %d debug sessions open; close one", n), RetryAfter: 60,
+		}
 	}
 	if s.all == nil {
 		s.all = map[string]*DebugSession{}

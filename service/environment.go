@@ -21,11 +21,14 @@ func (s *Service) environments() policy.Environments {
 // Running executions keep theirs.
 func (s *Service) RefreshEnvironments(ctx context.Context, caller sandbox.Key) ([]sandbox.Environment, error) {
 	if caller.Role != sandbox.RoleAdmin {
-		return nil, sandbox.Errorf(sandbox.FaultForbidden, "only an admin's key may change what code runs with; GET /environments lists it")
+		return nil, sandbox.Errorf(sandbox.FaultForbidden,
+			"only an admin's key may change what code runs with; GET /environments lists it")
 	}
 	err := s.Environments.Refresh(context.WithoutCancel(ctx))
 	if err != nil {
-		err = &sandbox.Error{Fault: sandbox.FaultInvalid, Detail: "the environments stay as they were: " + err.Error(), Cause: err}
+		err = &sandbox.Error{
+			Fault: sandbox.FaultInvalid, Detail: "the environments stay as they were: " + err.Error(), Cause: err,
+		}
 	}
 	return s.Environments.Environments(), err
 }

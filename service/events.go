@@ -213,7 +213,9 @@ func (l *EventLog) peek(after int64) (event Event, found bool, changed <-chan st
 	n := int64(len(l.events))
 	switch {
 	case after < 0 || after > n:
-		err = &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "Last-Event-ID", Detail: "no event of this execution has this id"}
+		err = &sandbox.Error{
+			Fault: sandbox.FaultInvalid, Field: "Last-Event-ID", Detail: "no event of this execution has this id",
+		}
 	case after < n:
 		event = l.events[after]
 		l.read = max(l.read, event.ID)

@@ -45,7 +45,9 @@ type OpenSession func(context.Context, sandbox.Sandbox) (*supervisor.Session, er
 // Execute runs a job in a sandbox and returns its execution, however the code ended.
 // If the code did not start, it returns FaultBusy, FaultGone, FaultTooLarge, FaultInvalid,
 // FaultUnavailable, FaultLimit, FaultFull or an error of the service's own.
-func (s *Service) Execute(ctx context.Context, caller sandbox.Key, sandboxID string, job Job) (*sandbox.Execution, error) {
+func (s *Service) Execute(
+	ctx context.Context, caller sandbox.Key, sandboxID string, job Job) (*sandbox.Execution, error,
+) {
 	lease, err := s.acquireSandbox(ctx, caller, sandboxID, job) // one run at a time
 	if err != nil {
 		return nil, err
@@ -63,7 +65,9 @@ func (s *Service) Execute(ctx context.Context, caller sandbox.Key, sandboxID str
 
 // QuickExecute runs a job in a new sandbox that is removed afterwards. config is the
 // sandbox's config as JSON; nil means the default one. Its errors are those of Execute.
-func (s *Service) QuickExecute(ctx context.Context, caller sandbox.Key, job Job, config []byte) (*sandbox.Execution, error) {
+func (s *Service) QuickExecute(
+	ctx context.Context, caller sandbox.Key, job Job, config []byte) (*sandbox.Execution, error,
+) {
 	p, err := policy.Accept(config, s.Default, s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
 	if err != nil {
 		return nil, policyFault(err)
@@ -75,9 +79,13 @@ func (s *Service) QuickExecute(ctx context.Context, caller sandbox.Key, job Job,
 
 // ExecuteEphemeral runs a job in a sandbox with policy p that exists for this run alone.
 // open opens its session, which ExecuteEphemeral closes. Its errors are those of Execute.
-func (s *Service) ExecuteEphemeral(ctx context.Context, caller sandbox.Key, p policy.Policy, job Job, open OpenSession) (*sandbox.Execution, error) {
+func (s *Service) ExecuteEphemeral(
+	ctx context.Context, caller sandbox.Key, p policy.Policy, job Job, open OpenSession) (*sandbox.Execution, error,
+) {
 	now := s.Clock()
-	sb := sandbox.Sandbox{ID: s.NewID(), Owner: caller.User, Policy: p, Ephemeral: true, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
+	sb := sandbox.Sandbox{
+		ID: s.NewID(), Owner: caller.User, Policy: p, Ephemeral: true, State: sandbox.StateActive, CreatedAt: now, LastUsed: now,
+	}
 	r, err := s.newRun(caller, sb, job)
 	if err != nil {
 		return nil, err
@@ -105,7 +113,9 @@ func (s *Service) ExecuteEphemeral(ctx context.Context, caller sandbox.Key, p po
 // runs as Execute does, or in a new sandbox with config as QuickExecute does if sandboxID
 // is "". The run goes on whether anybody reads the log; Cancel ends it. Errors that keep
 // the job from running are those of Execute.
-func (s *Service) Start(ctx context.Context, caller sandbox.Key, sandboxID string, job Job, config []byte) (*EventLog, error) {
+func (s *Service) Start(
+	ctx context.Context, caller sandbox.Key, sandboxID string, job Job, config []byte) (*EventLog, error,
+) {
 	runCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	log := newEventLog()
 	job.events = log
@@ -166,7 +176,10 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, job Job) (*run,
 		return nil, err
 	}
 	if sandbox.JSONDepth(job.Context) > maxDepth {
-		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "context", Detail: fmt.Sprintf("it nests deeper than %d lists and objects", maxDepth)}
+		return nil, &sandbox.Error{
+			Fault: sandbox.FaultInvalid, Field: "context",
+			Detail: fmt.Sprintf("it nests deeper than %d lists and objects", maxDepth),
+		}
 	}
 	if len(job.Files) > 0 && !sb.Policy.EnableFileAccess {
 		return nil, errFileAccessOff()
@@ -244,11 +257,14 @@ func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
 	case err == nil:
 		return release, nil
 	case errors.Is(err, limit.ErrFull):
-		return nil, &sandbox.Error{Fault: sandbox.FaultFull, Detail: "too many executions are running; try again", RetryAfter: 2}
+		return nil, &sandbox.Error{
+			Fault: sandbox.FaultFull, Detail: "too many executions are running; try again", RetryAfter: 2,
+		}
 	case errors.Is(context.Cause(ctx), errShutdown):
 		return nil, errStopping()
 	}
-	return nil, sandbox.Errorf(sandbox.FaultGone, "the execution was cancelled, or its sandbox was deleted, before it began; none of its code ran")
+	return nil, sandbox.Errorf(sandbox.FaultGone,
+		"the execution was cancelled, or its sandbox was deleted, before it began; none of its code ran")
 }
 
 // openSession opens the session and writes the job's files to its /data.
@@ -327,7 +343,8 @@ func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error)
 	}
 	err := r.service.History.Finish(context.Background(), record) // it has a timeout of its own
 	if err != nil {
-		r.service.Log.WithError(err).WithField("execution_id", execution.ID).Error("could not record the end of an execution")
+		r.service.Log.WithError(err).WithField("execution_id", execution.ID).
+			Error("could not record the end of an execution")
 	}
 	return execution, errors.Join(runErr, err)
 }
@@ -384,10 +401,16 @@ func (s *Service) acquireSandbox(ctx context.Context, caller sandbox.Key, sandbo
 		return nil, err
 	}
 	if (job.Steps != nil || job.debug != nil) && !live.sandbox.Policy.EnableDebugging {
-		return nil, &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_debugging", Detail: "this sandbox was created with debugging off"}
+		return nil, &sandbox.Error{
+			Fault: sandbox.FaultForbidden, Field: "enable_debugging",
+			Detail: "this sandbox was created with debugging off",
+		}
 	}
 	if !s.markBusy(live) {
-		return nil, &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "this sandbox is running something else; wait for it, or cancel it", RetryAfter: 1}
+		return nil, &sandbox.Error{
+			Fault:  sandbox.FaultBusy,
+			Detail: "this sandbox is running something else; wait for it, or cancel it", RetryAfter: 1,
+		}
 	}
 	live.inUse.Lock()
 	return &lease{s, live, sync.OnceFunc(func() { s.markIdle(live) })}, nil

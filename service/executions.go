@@ -44,14 +44,17 @@ func (s *Service) runningExecution(caller sandbox.Key, id string) *run {
 func (s *Service) Execution(ctx context.Context, caller sandbox.Key, id string) (sandbox.Execution, error) {
 	e, err := s.History.Execution(ctx, id)
 	if err == nil && !maySee(caller, e.User) {
-		return sandbox.Execution{}, sandbox.Errorf(sandbox.FaultNotFound, "there is no such execution, or it is not yours")
+		return sandbox.Execution{}, sandbox.Errorf(sandbox.FaultNotFound,
+			"there is no such execution, or it is not yours")
 	}
 	return e, err
 }
 
 // Executions lists the executions that match the filter, and returns the cursor of the next
 // page. A caller who is no admin sees only their own.
-func (s *Service) Executions(ctx context.Context, caller sandbox.Key, f sandbox.ExecutionFilter) ([]sandbox.Execution, string, error) {
+func (s *Service) Executions(
+	ctx context.Context, caller sandbox.Key, f sandbox.ExecutionFilter) ([]sandbox.Execution, string, error,
+) {
 	if caller.Role != sandbox.RoleAdmin {
 		f.User = caller.User
 	}
@@ -60,15 +63,16 @@ func (s *Service) Executions(ctx context.Context, caller sandbox.Key, f sandbox.
 
 // SandboxHistory lists a sandbox's executions, newest first. It returns the cursor of the
 // next page and the number of all executions. It answers for sandboxes that have ended, too.
-func (s *Service) SandboxHistory(ctx context.Context, caller sandbox.Key, id string, limit int, after string) ([]sandbox.Execution, string, int, error) {
+func (s *Service) SandboxHistory(ctx context.Context, caller sandbox.Key, id string, limit int, after string) (
+	list []sandbox.Execution, next string, total int, err error) {
 	if _, err := s.sandboxRecord(ctx, caller, id); err != nil {
 		return nil, "", 0, err
 	}
-	list, next, err := s.History.Executions(ctx, sandbox.ExecutionFilter{SandboxID: id, Limit: limit, After: after})
+	list, next, err = s.History.Executions(ctx, sandbox.ExecutionFilter{SandboxID: id, Limit: limit, After: after})
 	if err != nil {
 		return nil, "", 0, err
 	}
-	total, err := s.History.CountExecutions(ctx, id)
+	total, err = s.History.CountExecutions(ctx, id)
 	return list, next, total, err
 }
 

@@ -18,7 +18,10 @@ type Files struct {
 }
 
 func errFileAccessOff() error {
-	return &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_file_access", Detail: "this sandbox was created with file access off"}
+	return &sandbox.Error{
+		Fault: sandbox.FaultForbidden, Field: "enable_file_access",
+		Detail: "this sandbox was created with file access off",
+	}
 }
 
 // findWithFiles returns a live sandbox whose files the caller may use, and postpones its
@@ -36,7 +39,9 @@ func (s *Service) findWithFiles(ctx context.Context, caller sandbox.Key, id stri
 }
 
 // Upload writes body to /data/path of a sandbox. It may be called while code runs there.
-func (s *Service) Upload(ctx context.Context, caller sandbox.Key, id, path string, body io.Reader) (sandbox.File, error) {
+func (s *Service) Upload(
+	ctx context.Context, caller sandbox.Key, id, path string, body io.Reader) (sandbox.File, error,
+) {
 	live, err := s.findWithFiles(ctx, caller, id)
 	if err != nil {
 		return sandbox.File{}, err

@@ -43,7 +43,9 @@ type guestHandler struct {
 
 // Query runs a statement of the code. It is on record before it runs. Its duration leaves
 // out the time that sink takes.
-func (h *guestHandler) Query(ctx context.Context, sql string, params map[string]any, sink sandbox.RowSink) (sandbox.QuerySummary, error) {
+func (h *guestHandler) Query(
+	ctx context.Context, sql string, params map[string]any, sink sandbox.RowSink) (sandbox.QuerySummary, error,
+) {
 	q := sandbox.Query{SQL: sql, Status: sandbox.QueryRunning, StartedAt: h.service.Clock()}
 	if len(params) > 0 {
 		q.Parameters, _ = json.Marshal(h.service.maskParameters(params))
@@ -82,7 +84,8 @@ func (h *guestHandler) Query(ctx context.Context, sql string, params map[string]
 	h.queryBytes += len(q.Error)
 	if begun { // else history has no record of its beginning, and gets the statement with the execution
 		if err := h.recordProgress(context.WithoutCancel(ctx), &q); err != nil {
-			h.service.Log.WithError(err).WithField("execution_id", h.execution.ID).Warn("could not record the end of a statement; the execution's record will have it")
+			h.service.Log.WithError(err).WithField("execution_id", h.execution.ID).
+				Warn("could not record the end of a statement; the execution's record will have it")
 		}
 	}
 	h.queries = append(h.queries, q)
@@ -99,7 +102,7 @@ func (h *guestHandler) runQuery(ctx context.Context, q *sandbox.Query, params ma
 	summary sandbox.QuerySummary, captured, begun bool, err error) {
 	if sandbox.JSONDepth(q.Parameters) > maxDepth {
 		q.Parameters = nil
-		return summary, false, false, &sandbox.Refusal{Reason: "invalid-parameter", Message: fmt.Sprintf("the parameters nest deeper than %d lists and objects", maxDepth)}
+		return summary, false, false, sandbox.Refusef("invalid-parameter", "the parameters nest deeper than %d lists and objects", maxDepth)
 	}
 	if err = h.recordProgress(ctx, q); err != nil {
 		return summary, false, false, err
@@ -107,7 +110,8 @@ func (h *guestHandler) runQuery(ctx context.Context, q *sandbox.Query, params ma
 	began := time.Now()
 	defer func() { q.DurationMS = float64(time.Since(began).Microseconds()) / 1000 }()
 	summary, err = h.service.Reader.Query(ctx, q.SQL, params, sandbox.QueryLimits{
-		MaxRows: h.sandbox.Policy.MaxRows, Timeout: time.Duration(h.sandbox.Policy.MaxExecutionTime) * time.Second, User: h.sandbox.Owner, Sandbox: h.sandbox.ID,
+		MaxRows: h.sandbox.Policy.MaxRows, Timeout: time.Duration(h.sandbox.Policy.MaxExecutionTime) * time.Second,
+		User: h.sandbox.Owner, Sandbox: h.sandbox.ID,
 	}, sink)
 	var refusal *sandbox.Refusal
 	if errors.As(err, &refusal) {
@@ -134,12 +138,16 @@ func (h *guestHandler) recordProgress(ctx context.Context, q *sandbox.Query) err
 	if h.isOnlyCounted(q) {
 		return nil
 	}
-	return h.service.History.Progress(ctx, sandbox.Progress{Execution: h.execution.ID, Number: int64(len(h.queries)), Query: q})
+	return h.service.History.Progress(ctx, sandbox.Progress{
+		Execution: h.execution.ID, Number: int64(len(h.queries)), Query: q,
+	})
 }
 
 // Connection records a connection while the execution goes on. Many goroutines call it.
 func (h *guestHandler) Connection(number int64, c sandbox.Connection) error {
-	return h.service.History.Progress(context.Background(), sandbox.Progress{Execution: h.execution.ID, Number: number, Connection: &c})
+	return h.service.History.Progress(context.Background(), sandbox.Progress{
+		Execution: h.execution.ID, Number: number, Connection: &c,
+	})
 }
 
 // checkQueryBounds refuses a statement that the execution cannot record: no statement runs
@@ -158,8 +166,9 @@ func (h *guestHandler) checkQueryBounds(q *sandbox.Query) error {
 	h.droppedQueries++
 	return &sandbox.Refusal{
 		Reason: "too-many-statements", Failed: true,
-		Message: fmt.Sprintf("a run may have %d different statements, of %d MiB with their parameters, and this one is beyond that", maxStatements, maxQueryBytes>>20),
-		Hint:    "read more rows with each statement, or pass what differs as parameters",
+		Message: fmt.Sprintf("a run may have %d different statements, of %d MiB with their parameters, and this one is beyond that",
+			maxStatements, maxQueryBytes>>20),
+		Hint: "read more rows with each statement, or pass what differs as parameters",
 	}
 }
 
@@ -271,7 +280,8 @@ func (h *guestHandler) Show(ctx context.Context, out sandbox.Output) sandbox.Out
 		out.Data = parts
 	}
 	if err = errors.Join(err, recordErr); err != nil {
-		s.Log.WithError(err).WithField("execution_id", h.execution.ID).Error("could not store a part of a rich output as an artifact")
+		s.Log.WithError(err).WithField("execution_id", h.execution.ID).
+			Error("could not store a part of a rich output as an artifact")
 	}
 	return out
 }

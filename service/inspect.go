@@ -13,7 +13,9 @@ import (
 
 // acquireIdle acquires a sandbox in which nothing runs, for an inspection; it returns
 // FaultBusy otherwise. A run that comes meanwhile waits for release.
-func (s *Service) acquireIdle(ctx context.Context, caller sandbox.Key, id string) (live *liveSandbox, release func(), err error) {
+func (s *Service) acquireIdle(
+	ctx context.Context, caller sandbox.Key, id string) (live *liveSandbox, release func(), err error,
+) {
 	live, err = s.find(ctx, caller, id)
 	if err != nil {
 		return nil, nil, err
@@ -25,7 +27,10 @@ func (s *Service) acquireIdle(ctx context.Context, caller sandbox.Key, id string
 	}
 	s.mu.Unlock()
 	if isBusy || !live.inUse.TryLock() {
-		return nil, nil, &sandbox.Error{Fault: sandbox.FaultBusy, Detail: "this sandbox is running something; ask again when it has ended", RetryAfter: 1}
+		return nil, nil, &sandbox.Error{
+			Fault:  sandbox.FaultBusy,
+			Detail: "this sandbox is running something; ask again when it has ended", RetryAfter: 1,
+		}
 	}
 	return live, live.inUse.Unlock, nil
 }
@@ -57,14 +62,19 @@ func (s *Service) Check(ctx context.Context, caller sandbox.Key, id, code string
 // of code. They come from the sandbox's values or, if those do not determine them, from an
 // analysis of the text. The analysis has a process of its own, because it needs more
 // memory than a sandbox may have left.
-func (s *Service) Complete(ctx context.Context, caller sandbox.Key, id, code string, cursor *int) (sandbox.Completion, error) {
+func (s *Service) Complete(
+	ctx context.Context, caller sandbox.Key, id, code string, cursor *int) (sandbox.Completion, error,
+) {
 	length := utf8.RuneCountInString(code)
 	position := length
 	if cursor != nil {
 		position = *cursor
 	}
 	if position < 0 || position > length {
-		return sandbox.Completion{}, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "cursor", Detail: fmt.Sprintf("it counts characters of the code, from 0 to %d", length)}
+		return sandbox.Completion{}, &sandbox.Error{
+			Fault: sandbox.FaultInvalid, Field: "cursor",
+			Detail: fmt.Sprintf("it counts characters of the code, from 0 to %d", length),
+		}
 	}
 	live, release, err := s.acquireIdle(ctx, caller, id)
 	if err != nil {
@@ -99,7 +109,10 @@ func (s *Service) Highlight(ctx context.Context, code string) (html, css string,
 
 func checkCodeSize(code string, p policy.Policy) error {
 	if n := len(code); n > p.MaxCodeSize {
-		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "code", Detail: fmt.Sprintf("the code has %d bytes, and max_code_size is %d", n, p.MaxCodeSize)}
+		return &sandbox.Error{
+			Fault: sandbox.FaultTooLarge, Field: "code",
+			Detail: fmt.Sprintf("the code has %d bytes, and max_code_size is %d", n, p.MaxCodeSize),
+		}
 	}
 	return nil
 }
@@ -132,7 +145,9 @@ func (s *Service) runTool(ctx context.Context, name string, input, result any) e
 	}()
 	release, err := s.slots.Acquire(ctx, 0)
 	if err != nil {
-		return &sandbox.Error{Fault: sandbox.FaultFull, Detail: "too many executions are running; try again", RetryAfter: 1}
+		return &sandbox.Error{
+			Fault: sandbox.FaultFull, Detail: "too many executions are running; try again", RetryAfter: 1,
+		}
 	}
 	defer release()
 	given, err := json.Marshal(input)

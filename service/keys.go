@@ -101,13 +101,21 @@ func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sand
 	switch {
 	case caller.Role == sandbox.RoleAdmin:
 	case caller.Role != sandbox.RoleDeveloper:
-		return want, "", sandbox.Errorf(sandbox.FaultForbidden, "an agent's key cannot make keys; a developer or an admin can")
+		return want, "", sandbox.Errorf(sandbox.FaultForbidden,
+			"an agent's key cannot make keys; a developer or an admin can")
 	case want.User != caller.User:
-		return want, "", &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "user_id", Detail: "a developer makes keys of their own only"}
+		return want, "", &sandbox.Error{
+			Fault: sandbox.FaultForbidden, Field: "user_id", Detail: "a developer makes keys of their own only",
+		}
 	case want.Limits != sandbox.KeyLimits{}:
-		return want, "", &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "limits", Detail: "only an admin sets the limits of a key; yours hold for the keys that you make, together"}
+		return want, "", &sandbox.Error{
+			Fault: sandbox.FaultForbidden, Field: "limits",
+			Detail: "only an admin sets the limits of a key; yours hold for the keys that you make, together",
+		}
 	case want.Role == sandbox.RoleAdmin:
-		return want, "", &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "role", Detail: "only an admin makes an admin's key"}
+		return want, "", &sandbox.Error{
+			Fault: sandbox.FaultForbidden, Field: "role", Detail: "only an admin makes an admin's key",
+		}
 	}
 	if want.ExpiresAt != nil && want.ExpiresAt.Before(s.Clock()) {
 		return want, "", &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "expires_at", Detail: "this time is past"}

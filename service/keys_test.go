@@ -33,7 +33,8 @@ func TestNoKeyOutlivesItsMaker(t *testing.T) {
 			}
 		}
 	}
-	_, secret, err := s.CreateKey(ctx, sandbox.Key{User: "ada", Role: sandbox.RoleDeveloper, ExpiresAt: hour}, sandbox.Key{Name: "k", Role: sandbox.RoleAgent})
+	maker := sandbox.Key{User: "ada", Role: sandbox.RoleDeveloper, ExpiresAt: hour}
+	_, secret, err := s.CreateKey(ctx, maker, sandbox.Key{Name: "k", Role: sandbox.RoleAgent})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,8 @@ func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID 
 	chunks, err := s.History.Chunks(ctx, executionID)
 	var known *sandbox.Error
 	if errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
-		return nil, sandbox.Errorf(sandbox.FaultNotFound, "this execution has no recording: it was not debugged, or its recording is no longer kept")
+		return nil, sandbox.Errorf(sandbox.FaultNotFound,
+			"this execution has no recording: it was not debugged, or its recording is no longer kept")
 	}
 	if err != nil {
 		return nil, err
@@ -111,7 +112,8 @@ func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID 
 		return s.History.ChunkData(ctx, executionID, sequence)
 	})
 	if errors.Is(err, recordings.ErrVersion) {
-		return nil, sandbox.Errorf(sandbox.FaultNotFound, "another version of the service made the recording of this execution, in a format that this version cannot read")
+		return nil, sandbox.Errorf(sandbox.FaultNotFound,
+			"another version of the service made the recording of this execution, in a format that this version cannot read")
 	}
 	if err != nil {
 		return nil, err

@@ -10,7 +10,9 @@ import (
 
 // Query runs one statement in the name of a sandbox. History has it as an execution of its
 // own. If there is an error, the rows that sink got are void.
-func (s *Service) Query(ctx context.Context, caller sandbox.Key, sandboxID, sql string, params map[string]any, sink sandbox.RowSink) (sandbox.QuerySummary, error) {
+func (s *Service) Query(
+	ctx context.Context, caller sandbox.Key, sandboxID, sql string, params map[string]any, sink sandbox.RowSink,
+) (sandbox.QuerySummary, error) {
 	live, err := s.find(ctx, caller, sandboxID)
 	if err != nil {
 		return sandbox.QuerySummary{}, err

@@ -37,7 +37,9 @@ type recording struct {
 }
 
 // startRecording starts the recording of an execution. steps gets each line; it may be nil.
-func (s *Service) startRecording(e *sandbox.Execution, recorded *debugger.Recording, steps func(sandbox.Step) bool) *recording {
+func (s *Service) startRecording(
+	e *sandbox.Execution, recorded *debugger.Recording, steps func(sandbox.Step) bool,
+) *recording {
 	r := &recording{service: s, execution: e, recorded: recorded}
 	s.recordings.begin(e.ID, &OpenRecording{Recording: recorded})
 	if steps != nil {
@@ -95,7 +97,8 @@ func (r *recording) writeChunk() bool {
 			r.pending = r.pending[1:]
 			return true
 		}
-		r.service.Log.WithError(err).WithField("execution_id", r.execution.ID).Warn("could not record a chunk of a recording; it is tried again at the end of the run")
+		r.service.Log.WithError(err).WithField("execution_id", r.execution.ID).
+			Warn("could not record a chunk of a recording; it is tried again at the end of the run")
 		r.failed = true
 	}
 	close(r.writing)

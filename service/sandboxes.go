@@ -47,7 +47,9 @@ func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte)
 		return sandbox.Sandbox{}, err
 	}
 	now := s.Clock()
-	sb := sandbox.Sandbox{ID: s.NewID(), Owner: caller.User, Policy: p, State: sandbox.StateActive, CreatedAt: now, LastUsed: now}
+	sb := sandbox.Sandbox{
+		ID: s.NewID(), Owner: caller.User, Policy: p, State: sandbox.StateActive, CreatedAt: now, LastUsed: now,
+	}
 	recorded := make(chan error, 1)
 	go func() {
 		recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
@@ -105,9 +107,17 @@ func (s *Service) reserveSandbox(user string) error {
 	}
 	switch {
 	case own >= s.PerUser:
-		return &sandbox.Error{Fault: sandbox.FaultLimit, Detail: fmt.Sprintf("you have %d sandboxes, which is all that a user may have; delete one", own), RetryAfter: 10}
+		return &sandbox.Error{
+			Fault: sandbox.FaultLimit,
+			Detail: fmt.Sprintf("you have %d sandboxes, which is all that a user may have; delete one",
+				own), RetryAfter: 10,
+		}
 	case all >= s.InAll:
-		return &sandbox.Error{Fault: sandbox.FaultFull, Detail: fmt.Sprintf("there are %d sandboxes, which is all that this service holds; try again soon", all), RetryAfter: 10}
+		return &sandbox.Error{
+			Fault: sandbox.FaultFull,
+			Detail: fmt.Sprintf("there are %d sandboxes, which is all that this service holds; try again soon",
+				all), RetryAfter: 10,
+		}
 	}
 	s.opening[user]++
 	return nil
@@ -123,7 +133,9 @@ func (s *Service) releaseReservation(user string) {
 // policyFault returns the fault for an error of policy.Accept.
 func policyFault(err error) error {
 	if field, ok := err.(*policy.FieldError); ok {
-		fault := map[policy.Why]sandbox.Fault{policy.WhyForbidden: sandbox.FaultForbidden, policy.WhyMalformed: sandbox.FaultMalformed}[field.Why]
+		fault := map[policy.Why]sandbox.Fault{
+			policy.WhyForbidden: sandbox.FaultForbidden, policy.WhyMalformed: sandbox.FaultMalformed,
+		}[field.Why]
 		if fault == "" {
 			fault = sandbox.FaultInvalid
 		}
@@ -145,9 +157,11 @@ func (s *Service) find(ctx context.Context, caller sandbox.Key, id string) (*liv
 			return nil, err
 		}
 		reason := map[sandbox.State]string{
-			sandbox.StateDeleted: "it was deleted", sandbox.StateExpired: "its lifetime or idle time ended", sandbox.StateLost: "the service was restarted",
+			sandbox.StateDeleted: "it was deleted", sandbox.StateExpired: "its lifetime or idle time ended",
+			sandbox.StateLost: "the service was restarted",
 		}[sb.State]
-		return nil, sandbox.Errorf(sandbox.FaultGone, "this sandbox is gone: %s. Create another; its history can still be read", reason)
+		return nil, sandbox.Errorf(sandbox.FaultGone,
+			"this sandbox is gone: %s. Create another; its history can still be read", reason)
 	case !maySee(caller, live.sandbox.Owner):
 		return nil, errNoSandbox()
 	}
@@ -306,7 +320,9 @@ func (s *Service) Status(ctx context.Context, caller sandbox.Key, id string) (Sa
 		return SandboxStatus{}, err
 	}
 	s.mu.Lock()
-	status := SandboxStatus{Sandbox: live.current(), Variables: sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}}}
+	status := SandboxStatus{
+		Sandbox: live.current(), Variables: sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}},
+	}
 	lastExecution, isBusy := live.lastExecution, live.isBusy
 	s.mu.Unlock()
 	if !isBusy && live.inUse.TryLock() {

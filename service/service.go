@@ -143,7 +143,9 @@ func (s *Service) Ready(ctx context.Context) error {
 var errShutdown = errors.New("the service is stopping")
 
 func errStopping() error {
-	return &sandbox.Error{Fault: sandbox.FaultFull, Detail: "the service is stopping; try again when it is back", RetryAfter: 5}
+	return &sandbox.Error{
+		Fault: sandbox.FaultFull, Detail: "the service is stopping; try again when it is back", RetryAfter: 5,
+	}
 }
 
 // beginWork makes Drain wait until done is called. It returns an error if Drain has begun.

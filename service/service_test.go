@@ -39,7 +39,9 @@ type fakeRuns struct {
 	closed   atomic.Int64 // sessions
 }
 
-func (f *fakeRuns) run(ctx context.Context, request supervisor.Request, callbacks supervisor.Callbacks) (sandbox.Outcome, error) {
+func (f *fakeRuns) run(
+	ctx context.Context, request supervisor.Request, callbacks supervisor.Callbacks) (sandbox.Outcome, error,
+) {
 	f.runs++
 	outcome := sandbox.Outcome{Status: sandbox.StatusCompleted}
 	if callbacks.Debugger != nil {
@@ -117,7 +119,8 @@ func startOn(t *testing.T, postgres *dbtest.Databases, wrap ...func(*history.Sto
 	log := logrus.New()
 	log.SetOutput(os.Stderr)
 	log.SetLevel(logrus.ErrorLevel)
-	store, err := history.Open(ctx, history.Config{URL: postgres.URL(embedded.RoleHistory, embedded.DatabaseHistory), Dir: t.TempDir()}, log)
+	historyURL := postgres.URL(embedded.RoleHistory, embedded.DatabaseHistory)
+	store, err := history.Open(ctx, history.Config{URL: historyURL, Dir: t.TempDir()}, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +207,8 @@ func TestNothingRunsLongWithoutHistory(t *testing.T) {
 	s := startOn(t, dbtest.StartPrivate(t))
 	ctx := context.Background()
 	sb := s.create(t, ada, "")
-	_, secret, err := s.CreateKey(ctx, sandbox.Key{User: "root", Role: sandbox.RoleAdmin}, sandbox.Key{Name: "k", User: "ada", Role: sandbox.RoleAgent})
+	admin := sandbox.Key{User: "root", Role: sandbox.RoleAdmin}
+	_, secret, err := s.CreateKey(ctx, admin, sandbox.Key{Name: "k", User: "ada", Role: sandbox.RoleAgent})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +235,8 @@ func TestNothingRunsLongWithoutHistory(t *testing.T) {
 	}
 	isFault(t, err, sandbox.FaultUnavailable)
 	if s.runs.runs != attempts-1 || time.Since(began) > limit {
-		t.Errorf("got %d runs in %d attempts after %s; want all but the last, within %s", s.runs.runs, attempts, time.Since(began), limit)
+		t.Errorf("got %d runs in %d attempts after %s; want all but the last, within %s",
+			s.runs.runs, attempts, time.Since(began), limit)
 	}
 	_, err = s.Query(ctx, ada, sb.ID, "SELECT 1", nil, nil)
 	isFault(t, err, sandbox.FaultUnavailable)

@@ -14,7 +14,9 @@ import (
 // captureWrite keeps a statement that was refused because it writes, if the sandbox's
 // policy is to capture writes; ok reports that it did. The error is why the statement
 // cannot be captured.
-func (h *guestHandler) captureWrite(ctx context.Context, sql string, params map[string]any, refusal *sandbox.Refusal, sink sandbox.RowSink) (summary sandbox.QuerySummary, ok bool, err error) {
+func (h *guestHandler) captureWrite(
+	ctx context.Context, sql string, params map[string]any, refusal *sandbox.Refusal, sink sandbox.RowSink,
+) (summary sandbox.QuerySummary, ok bool, err error) {
 	if h.sandbox.Policy.WritePolicy != policy.WriteCapture || refusal.Reason != "read-only" {
 		return summary, false, nil
 	}
@@ -66,7 +68,9 @@ func requireAdmin(caller sandbox.Key) error {
 }
 
 // PendingWrites lists captured statements of one status; "" means all.
-func (s *Service) PendingWrites(ctx context.Context, caller sandbox.Key, status string) ([]sandbox.PendingWrite, error) {
+func (s *Service) PendingWrites(
+	ctx context.Context, caller sandbox.Key, status string) ([]sandbox.PendingWrite, error,
+) {
 	if err := requireAdmin(caller); err != nil {
 		return nil, err
 	}
@@ -106,7 +110,9 @@ func (s *Service) RejectWrite(ctx context.Context, caller sandbox.Key, id string
 }
 
 // decide moves a write from pending to another status in the name of an admin.
-func (s *Service) decide(ctx context.Context, caller sandbox.Key, id string, to sandbox.WriteStatus) (sandbox.PendingWrite, error) {
+func (s *Service) decide(
+	ctx context.Context, caller sandbox.Key, id string, to sandbox.WriteStatus) (sandbox.PendingWrite, error,
+) {
 	if err := requireAdmin(caller); err != nil {
 		return sandbox.PendingWrite{}, err
 	}

@@ -56,7 +56,9 @@ func (s *Session) CollectArtifacts(store StoreArtifact) (found []sandbox.Artifac
 	if err != nil { // the code has removed the folder, or replaced it by a link
 		return nil, 0, nil
 	}
-	c := collection{store: store, before: s.collected, after: map[string]fileState{}, bytesLeft: s.sandbox.Policy.WorkspaceMaxBytes}
+	c := collection{
+		store: store, before: s.collected, after: map[string]fileState{}, bytesLeft: s.sandbox.Policy.WorkspaceMaxBytes,
+	}
 	c.collectFolder(folder, "", 1)
 	s.collected = c.after
 	return c.found, c.missed, c.err
@@ -139,7 +141,9 @@ func (c *collection) collectFile(folder int, entry, name string) {
 		c.missed++
 		return
 	}
-	now := fileState{inode: st.Ino, size: st.Size, changed: st.Ctim, isOld: time.Since(time.Unix(st.Ctim.Unix())) > minChangeAge}
+	now := fileState{
+		inode: st.Ino, size: st.Size, changed: st.Ctim, isOld: time.Since(time.Unix(st.Ctim.Unix())) > minChangeAge,
+	}
 	old, known := c.before[name]
 	if now.sha256 = old.sha256; known && old.isOld && old == now {
 		c.after[name] = now

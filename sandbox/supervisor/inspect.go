@@ -61,7 +61,9 @@ func (s *Session) Check(ctx context.Context, code string) (sandbox.CheckResult, 
 // Complete returns the completions at a cursor, counted in characters from 0. It is called
 // only between runs. If the session's values do not determine the completions, isFinal is
 // false, and earlier is the code that ran before, for an analysis of the text.
-func (s *Session) Complete(ctx context.Context, code string, cursor int) (c sandbox.Completion, isFinal bool, earlier string, err error) {
+func (s *Session) Complete(
+	ctx context.Context, code string, cursor int) (c sandbox.Completion, isFinal bool, earlier string, err error,
+) {
 	var v struct {
 		sandbox.Completion
 		Settled bool   `json:"settled"`
@@ -91,7 +93,9 @@ func errNotParsed(reason string) error {
 
 // ask sends one question to the guest and parses its answer into v. After timeout, or when
 // ctx ends, the guest is interrupted; if it does not answer then, it is ended.
-func (s *Session) ask(ctx context.Context, process *isolate.Process, question protocol.Inspect, timeout time.Duration, v any) error {
+func (s *Session) ask(
+	ctx context.Context, process *isolate.Process, question protocol.Inspect, timeout time.Duration, v any,
+) error {
 	process.EnforceLimits()
 	process.Thaw()
 	defer process.Freeze()
@@ -118,7 +122,8 @@ func (s *Session) ask(ctx context.Context, process *isolate.Process, question pr
 		select {
 		case err := <-answered:
 			if err != nil {
-				return errors.Join(s.drop(process), sandbox.Errorf(sandbox.FaultGone, "the session's process ended and its variables are lost; /session stays"))
+				return errors.Join(s.drop(process), sandbox.Errorf(sandbox.FaultGone,
+					"the session's process ended and its variables are lost; /session stays"))
 			}
 			return ctx.Err()
 		case <-timer.C:
@@ -134,5 +139,6 @@ func (s *Session) ask(ctx context.Context, process *isolate.Process, question pr
 	}
 	err := s.drop(process) // which closes the connection, and so ends the goroutine
 	<-answered
-	return errors.Join(err, sandbox.Errorf(sandbox.FaultGone, "the session did not answer within %s and was ended; /session stays", timeout))
+	return errors.Join(err, sandbox.Errorf(sandbox.FaultGone,
+		"the session did not answer within %s and was ended; /session stays", timeout))
 }

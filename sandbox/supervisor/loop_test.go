@@ -26,9 +26,12 @@ func TestDeepJSONIsNotKept(t *testing.T) {
 		}
 		err := l.keepOutput(t.Context(), []byte(`{"data":{"text/plain":`+deep+`}}`))
 		if err != nil || (l.truncated["outputs"] == 1) != isTooDeep || (len(l.outputs) == 0) != isTooDeep {
-			t.Errorf("output %d levels deep: got %d outputs, truncated %v, error %v; want it cut: %v", depth, len(l.outputs), l.truncated, err, isTooDeep)
+			t.Errorf("output %d levels deep: got %d outputs, truncated %v, error %v; want it cut: %v",
+				depth, len(l.outputs), l.truncated, err, isTooDeep)
 		}
-		text, err := json.Marshal(map[string]any{"history": []any{sandbox.Execution{DebugInfo: l.debugInfo, Outputs: l.outputs}}})
+		text, err := json.Marshal(map[string]any{"history": []any{sandbox.Execution{
+			DebugInfo: l.debugInfo, Outputs: l.outputs}},
+		})
 		if err == nil {
 			var parsed any
 			err = json.Unmarshal(text, &parsed)

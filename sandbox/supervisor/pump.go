@@ -43,7 +43,9 @@ func startRecordingPump(process *isolate.Process, debugger DebugDriver) (*record
 	if err != nil {
 		return nil, err
 	}
-	p := &recordingPump{process: process, debugger: debugger, ring: ring, stopping: make(chan struct{}), ended: make(chan struct{})}
+	p := &recordingPump{
+		process: process, debugger: debugger, ring: ring, stopping: make(chan struct{}), ended: make(chan struct{}),
+	}
 	go p.deliverAtIntervals()
 	return p, nil
 }

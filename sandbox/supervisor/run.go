@@ -181,7 +181,9 @@ func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 
 // conclude decides how the run ended. The clock and the kernel come before the guest's
 // claim. guestErr is why there is no claim; endedBy is what the watchdog ended the run for.
-func (s *Session) conclude(o *sandbox.Outcome, request Request, process *isolate.Process, done []byte, guestErr error, endedBy string) {
+func (s *Session) conclude(
+	o *sandbox.Outcome, request Request, process *isolate.Process, done []byte, guestErr error, endedBy string,
+) {
 	var claimed claim
 	if guestErr == nil {
 		claimed, guestErr = readClaim(done, process.Conn)

@@ -42,7 +42,10 @@ type Uploads struct {
 }
 
 func newUploads(sb sandbox.Sandbox, space *UploadSpace) *Uploads {
-	return &Uploads{limits: sb.Policy, space: space, user: sb.Owner, dir: -1, files: map[string]sandbox.File{}, folders: map[string]int{}}
+	return &Uploads{
+		limits: sb.Policy, space: space, user: sb.Owner, dir: -1,
+		files: map[string]sandbox.File{}, folders: map[string]int{},
+	}
 }
 
 // attach opens the folder of the sandbox's first guest. Later guests have the same folder.
@@ -252,7 +255,8 @@ func (u *Uploads) checkName(dir int, name string) error {
 	}
 	if count := len(u.files) + len(u.folders) + u.pending; count+added > u.limits.UploadMaxFiles {
 		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "upload_max_files",
-			Detail: fmt.Sprintf("this sandbox may have %d uploads and folders of them, and it has %d; delete some", u.limits.UploadMaxFiles, count)}
+			Detail: fmt.Sprintf("this sandbox may have %d uploads and folders of them, and it has %d; delete some",
+				u.limits.UploadMaxFiles, count)}
 	}
 	return nil
 }
@@ -279,7 +283,10 @@ func (p *pendingUpload) Write(b []byte) (int, error) {
 	p.hash.Write(b)
 	n, err := p.file.Write(b)
 	if errors.Is(err, unix.ENOSPC) {
-		err = &sandbox.Error{Fault: sandbox.FaultFull, Detail: "this machine has no memory left for the upload; try again later", RetryAfter: 10}
+		err = &sandbox.Error{
+			Fault:  sandbox.FaultFull,
+			Detail: "this machine has no memory left for the upload; try again later", RetryAfter: 10,
+		}
 	}
 	return n, err
 }
@@ -294,7 +301,10 @@ func (p *pendingUpload) reserve(n int64) error {
 		return errDeleted()
 	}
 	if p.size+n > u.limits.FileMaxBytes {
-		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "file_max_bytes", Detail: fmt.Sprintf("one file may have %d bytes", u.limits.FileMaxBytes)}
+		return &sandbox.Error{
+			Fault: sandbox.FaultTooLarge, Field: "file_max_bytes",
+			Detail: fmt.Sprintf("one file may have %d bytes", u.limits.FileMaxBytes),
+		}
 	}
 	if u.bytes+n > u.limits.UploadMaxBytes {
 		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "upload_max_bytes",
@@ -313,7 +323,10 @@ func (p *pendingUpload) reserve(n int64) error {
 // commit gives the temporary file its name.
 func (p *pendingUpload) commit(name string) (sandbox.File, error) {
 	u := p.uploads
-	f := sandbox.File{Path: name, Size: p.size, SHA256: hex.EncodeToString(p.hash.Sum(nil)), MIME: sandbox.MIMEType(name, p.head), UploadedAt: time.Now().UTC()}
+	f := sandbox.File{
+		Path: name, Size: p.size, SHA256: hex.EncodeToString(p.hash.Sum(nil)),
+		MIME: sandbox.MIMEType(name, p.head), UploadedAt: time.Now().UTC(),
+	}
 	if err := p.file.Chmod(0o644); err != nil {
 		return f, err
 	}
