@@ -188,8 +188,8 @@ type SignedURL struct {
 
 // SignArtifact returns a signed URL that works for lifetime; 0 means an hour.
 func (s *Service) SignArtifact(
-	ctx context.Context, caller sandbox.Key, id string, lifetime time.Duration) (SignedURL, error,
-) {
+	ctx context.Context, caller sandbox.Key, id string, lifetime time.Duration,
+) (SignedURL, error) {
 	if lifetime == 0 {
 		lifetime = defaultSigned
 	}

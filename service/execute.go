@@ -46,8 +46,8 @@ type OpenSession func(context.Context, sandbox.Sandbox) (*supervisor.Session, er
 // If the code did not start, it returns FaultBusy, FaultGone, FaultTooLarge, FaultInvalid,
 // FaultUnavailable, FaultLimit, FaultFull or an error of the service's own.
 func (s *Service) Execute(
-	ctx context.Context, caller sandbox.Key, sandboxID string, job Job) (*sandbox.Execution, error,
-) {
+	ctx context.Context, caller sandbox.Key, sandboxID string, job Job,
+) (*sandbox.Execution, error) {
 	lease, err := s.acquireSandbox(ctx, caller, sandboxID, job) // one run at a time
 	if err != nil {
 		return nil, err
@@ -66,8 +66,8 @@ func (s *Service) Execute(
 // QuickExecute runs a job in a new sandbox that is removed afterwards. config is the
 // sandbox's config as JSON; nil means the default one. Its errors are those of Execute.
 func (s *Service) QuickExecute(
-	ctx context.Context, caller sandbox.Key, job Job, config []byte) (*sandbox.Execution, error,
-) {
+	ctx context.Context, caller sandbox.Key, job Job, config []byte,
+) (*sandbox.Execution, error) {
 	p, err := policy.Accept(config, s.Default, s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
 	if err != nil {
 		return nil, policyFault(err)
@@ -80,8 +80,8 @@ func (s *Service) QuickExecute(
 // ExecuteEphemeral runs a job in a sandbox with policy p that exists for this run alone.
 // open opens its session, which ExecuteEphemeral closes. Its errors are those of Execute.
 func (s *Service) ExecuteEphemeral(
-	ctx context.Context, caller sandbox.Key, p policy.Policy, job Job, open OpenSession) (*sandbox.Execution, error,
-) {
+	ctx context.Context, caller sandbox.Key, p policy.Policy, job Job, open OpenSession,
+) (*sandbox.Execution, error) {
 	now := s.Clock()
 	sb := sandbox.Sandbox{
 		ID: s.NewID(), Owner: caller.User, Policy: p, Ephemeral: true, State: sandbox.StateActive, CreatedAt: now, LastUsed: now,
@@ -95,18 +95,22 @@ func (s *Service) ExecuteEphemeral(
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		go func() { // the answer need not wait until the kernel has removed the process
-			defer closed()
-			if r.session == nil {
-				return
-			}
-			if err := r.session.Close(); err != nil {
-				s.Log.WithError(err).Warn("could not close the session of an ephemeral sandbox")
-			}
-		}()
-	}()
+	defer func() { s.closeInBackground(r.session, closed) }()
 	return r.execute(ctx)
+}
+
+// closeInBackground closes a session, which may be nil, and then calls closed. The caller
+// need not wait until the kernel has removed the process.
+func (s *Service) closeInBackground(session *supervisor.Session, closed func()) {
+	go func() {
+		defer closed()
+		if session == nil {
+			return
+		}
+		if err := session.Close(); err != nil {
+			s.Log.WithError(err).Warn("could not close the session of an ephemeral sandbox")
+		}
+	}()
 }
 
 // Start begins a job and returns its event log as soon as the execution is on record. It
@@ -114,8 +118,8 @@ func (s *Service) ExecuteEphemeral(
 // is "". The run goes on whether anybody reads the log; Cancel ends it. Errors that keep
 // the job from running are those of Execute.
 func (s *Service) Start(
-	ctx context.Context, caller sandbox.Key, sandboxID string, job Job, config []byte) (*EventLog, error,
-) {
+	ctx context.Context, caller sandbox.Key, sandboxID string, job Job, config []byte,
+) (*EventLog, error) {
 	runCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	log := newEventLog()
 	job.events = log

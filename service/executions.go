@@ -53,8 +53,8 @@ func (s *Service) Execution(ctx context.Context, caller sandbox.Key, id string) 
 // Executions lists the executions that match the filter, and returns the cursor of the next
 // page. A caller who is no admin sees only their own.
 func (s *Service) Executions(
-	ctx context.Context, caller sandbox.Key, f sandbox.ExecutionFilter) ([]sandbox.Execution, string, error,
-) {
+	ctx context.Context, caller sandbox.Key, f sandbox.ExecutionFilter,
+) ([]sandbox.Execution, string, error) {
 	if caller.Role != sandbox.RoleAdmin {
 		f.User = caller.User
 	}

@@ -40,8 +40,8 @@ func (s *Service) findWithFiles(ctx context.Context, caller sandbox.Key, id stri
 
 // Upload writes body to /data/path of a sandbox. It may be called while code runs there.
 func (s *Service) Upload(
-	ctx context.Context, caller sandbox.Key, id, path string, body io.Reader) (sandbox.File, error,
-) {
+	ctx context.Context, caller sandbox.Key, id, path string, body io.Reader,
+) (sandbox.File, error) {
 	live, err := s.findWithFiles(ctx, caller, id)
 	if err != nil {
 		return sandbox.File{}, err

@@ -44,8 +44,8 @@ type guestHandler struct {
 // Query runs a statement of the code. It is on record before it runs. Its duration leaves
 // out the time that sink takes.
 func (h *guestHandler) Query(
-	ctx context.Context, sql string, params map[string]any, sink sandbox.RowSink) (sandbox.QuerySummary, error,
-) {
+	ctx context.Context, sql string, params map[string]any, sink sandbox.RowSink,
+) (sandbox.QuerySummary, error) {
 	q := sandbox.Query{SQL: sql, Status: sandbox.QueryRunning, StartedAt: h.service.Clock()}
 	if len(params) > 0 {
 		q.Parameters, _ = json.Marshal(h.service.maskParameters(params))

@@ -83,8 +83,8 @@ func (s *Service) Template(ctx context.Context, caller sandbox.Key, id, kind str
 // Analyze runs help/analyze.py in a new sandbox. kind is "summary" or "schema"; any other kind lists the tables. limit
 // is the number of rows of the sample.
 func (s *Service) Analyze(
-	ctx context.Context, caller sandbox.Key, table, kind string, limit int) (*sandbox.Execution, error,
-) {
+	ctx context.Context, caller sandbox.Key, table, kind string, limit int,
+) (*sandbox.Execution, error) {
 	if table == "" && (kind == "summary" || kind == "schema") {
 		return nil, &sandbox.Error{
 			Fault: sandbox.FaultInvalid, Field: "table_name",

@@ -14,8 +14,8 @@ import (
 // acquireIdle acquires a sandbox in which nothing runs, for an inspection; it returns
 // FaultBusy otherwise. A run that comes meanwhile waits for release.
 func (s *Service) acquireIdle(
-	ctx context.Context, caller sandbox.Key, id string) (live *liveSandbox, release func(), err error,
-) {
+	ctx context.Context, caller sandbox.Key, id string,
+) (live *liveSandbox, release func(), err error) {
 	live, err = s.find(ctx, caller, id)
 	if err != nil {
 		return nil, nil, err
@@ -63,8 +63,8 @@ func (s *Service) Check(ctx context.Context, caller sandbox.Key, id, code string
 // analysis of the text. The analysis has a process of its own, because it needs more
 // memory than a sandbox may have left.
 func (s *Service) Complete(
-	ctx context.Context, caller sandbox.Key, id, code string, cursor *int) (sandbox.Completion, error,
-) {
+	ctx context.Context, caller sandbox.Key, id, code string, cursor *int,
+) (sandbox.Completion, error) {
 	length := utf8.RuneCountInString(code)
 	position := length
 	if cursor != nil {
@@ -132,17 +132,7 @@ func (s *Service) runTool(ctx context.Context, name string, input, result any) e
 		return err
 	}
 	var session *supervisor.Session
-	defer func() {
-		go func() { // the answer need not wait until the kernel has removed the process
-			defer closed()
-			if session == nil {
-				return
-			}
-			if err := session.Close(); err != nil {
-				s.Log.WithError(err).Warn("could not close the session of a tool")
-			}
-		}()
-	}()
+	defer func() { s.closeInBackground(session, closed) }()
 	release, err := s.slots.Acquire(ctx, 0)
 	if err != nil {
 		return &sandbox.Error{

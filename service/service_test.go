@@ -40,8 +40,8 @@ type fakeRuns struct {
 }
 
 func (f *fakeRuns) run(
-	ctx context.Context, request supervisor.Request, callbacks supervisor.Callbacks) (sandbox.Outcome, error,
-) {
+	ctx context.Context, request supervisor.Request, callbacks supervisor.Callbacks,
+) (sandbox.Outcome, error) {
 	f.runs++
 	outcome := sandbox.Outcome{Status: sandbox.StatusCompleted}
 	if callbacks.Debugger != nil {

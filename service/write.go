@@ -69,8 +69,8 @@ func requireAdmin(caller sandbox.Key) error {
 
 // PendingWrites lists captured statements of one status; "" means all.
 func (s *Service) PendingWrites(
-	ctx context.Context, caller sandbox.Key, status string) ([]sandbox.PendingWrite, error,
-) {
+	ctx context.Context, caller sandbox.Key, status string,
+) ([]sandbox.PendingWrite, error) {
 	if err := requireAdmin(caller); err != nil {
 		return nil, err
 	}
@@ -111,8 +111,8 @@ func (s *Service) RejectWrite(ctx context.Context, caller sandbox.Key, id string
 
 // decide moves a write from pending to another status in the name of an admin.
 func (s *Service) decide(
-	ctx context.Context, caller sandbox.Key, id string, to sandbox.WriteStatus) (sandbox.PendingWrite, error,
-) {
+	ctx context.Context, caller sandbox.Key, id string, to sandbox.WriteStatus,
+) (sandbox.PendingWrite, error) {
 	if err := requireAdmin(caller); err != nil {
 		return sandbox.PendingWrite{}, err
 	}

@@ -62,8 +62,8 @@ func (s *Session) Check(ctx context.Context, code string) (sandbox.CheckResult, 
 // only between runs. If the session's values do not determine the completions, isFinal is
 // false, and earlier is the code that ran before, for an analysis of the text.
 func (s *Session) Complete(
-	ctx context.Context, code string, cursor int) (c sandbox.Completion, isFinal bool, earlier string, err error,
-) {
+	ctx context.Context, code string, cursor int,
+) (c sandbox.Completion, isFinal bool, earlier string, err error) {
 	var v struct {
 		sandbox.Completion
 		Settled bool   `json:"settled"`
