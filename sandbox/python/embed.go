@@ -1,5 +1,5 @@
-// Package python carries the Python that runs inside the wall. The wall stage
-// writes it into the sandbox's read-only root.
+// Package python embeds the Python code that runs in a guest. The launcher
+// writes it into the read-only root of the sandbox.
 package python
 
 import (
@@ -10,7 +10,7 @@ import (
 //go:embed guest/*.py
 var files embed.FS
 
-// Guest returns the files that run inside, by base name.
+// Guest returns the files of the guest by base name.
 func Guest() (map[string][]byte, error) {
 	out := map[string][]byte{}
 	names, err := fs.Glob(files, "guest/*.py")

@@ -179,11 +179,8 @@ def _imports(tree: ast.AST) -> list:
             found.append((node, caught))
         caught_body: list = []
         if isinstance(node, (ast.Try, ast.TryStar)):
-            caught_body = (
-                node.body
-                if any(handler.type is None or _CATCHING & _names_in(handler.type) for handler in node.handlers)
-                else []
-            )
+            if any(handler.type is None or _CATCHING & _names_in(handler.type) for handler in node.handlers):
+                caught_body = node.body
         elif isinstance(node, (ast.With, ast.AsyncWith)):
             names: set = set().union(*(_names_in(item.context_expr) for item in node.items))
             caught_body = node.body if "suppress" in names and _CATCHING & names else []

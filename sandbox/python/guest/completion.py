@@ -35,28 +35,9 @@ _LITERALS = {
     ast.JoinedStr: str,
 }
 _STR_LISTS = ("split", "rsplit", "splitlines")
-_STR_OTHER = (
-    "count",
-    "find",
-    "index",
-    "rfind",
-    "rindex",
-    "encode",
-    "startswith",
-    "endswith",
-    "partition",
-    "rpartition",
-)
-_CALLABLE = (
-    *(
-        types.FunctionType,
-        types.BuiltinFunctionType,
-        types.MethodType,
-        types.MethodDescriptorType,
-        types.WrapperDescriptorType,
-    ),
-    *(staticmethod, classmethod),
-)
+_STR_OTHER = "count find index rfind rindex encode startswith endswith partition rpartition".split()
+_CALLABLE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodDescriptorType)
+_CALLABLE += (types.WrapperDescriptorType, staticmethod, classmethod)  # type: ignore[assignment]
 _mro = vars(type)["__mro__"].__get__
 _vars_of_class = vars(type)["__dict__"].__get__
 

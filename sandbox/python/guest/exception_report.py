@@ -261,11 +261,8 @@ def _is_network_error(error: BaseException, text: str) -> bool:
         return True
     if type(error).__name__ in ("gaierror", "URLError", "ClientConnectorError", "ClientConnectorDNSError"):
         return True
-    if isinstance(error, OSError) and error.errno in (
-        101,
-        113,
-        111,
-    ):  # network unreachable, host unreachable, connection refused
+    # network unreachable, host unreachable, connection refused
+    if isinstance(error, OSError) and error.errno in (101, 113, 111):
         return True
     if isinstance(error, PermissionError) and error.filename is None:
         step = _trace(error)

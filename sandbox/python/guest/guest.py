@@ -45,9 +45,8 @@ class StartUp:
     def __init__(self) -> None:
         self.batch = Batch()
         self.descriptor_steps = 0  # the first steps, before which there is no connection
-        self.go: Step | None = (
-            None  # reads the word of the supervisor; None if the guest is told how to lock down later
-        )
+        # The step that reads the supervisor's go; None if an Enter frame will say how to lock down.
+        self.go: Step | None = None
 
 
 class Guest:

@@ -26,14 +26,8 @@ _OWN_PID = 0x7FFFFFFF  # stands in a filter for the pid of the guest; no pid is 
 _EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8  # rights of Landlock to files
 _CAPABILITIES = struct.pack("Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
 _NONE = struct.pack("6I", 0, 0, 0, 0, 0, 0)
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = (
-    1,
-    4,
-    24,
-    22,
-    38,
-    47,
-)
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 4, 22, 24
+_PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT = 38, 47
 _SIG_SETMASK = 2
 
 
@@ -176,9 +170,8 @@ def send_and_close(batch: Batch, message: bytes, fds: "list[int | Step]") -> Non
     text = ctypes.create_string_buffer(message, len(message))
     vector = ctypes.create_string_buffer(struct.pack("PN", ctypes.addressof(text), len(message)))
     header = struct.pack("PIPNPNi4x", 0, 0, ctypes.addressof(vector), 1, ctypes.addressof(rights), len(rights), 0)
-    batch.call(
-        "send", "sendmsg", CONNECTION, header, _MSG_NOSIGNAL, text, vector, rights
-    )  # the header points to the last three
+    # the header points to the last three
+    batch.call("send", "sendmsg", CONNECTION, header, _MSG_NOSIGNAL, text, vector, rights)
     for fd in fds:
         batch.call("close", "close", fd)
 

@@ -55,11 +55,8 @@ class Helpers(database.Database):
         """Records the value's type, size in bytes and a bounded repr under name, and returns the value."""
         size = None
         try:
-            size = (
-                value.nbytes
-                if values.shape(value) is not None and values.name_of(type(value)) == "ndarray"
-                else sys.getsizeof(value)
-            )
+            is_array = values.shape(value) is not None and values.name_of(type(value)) == "ndarray"
+            size = value.nbytes if is_array else sys.getsizeof(value)
         except Exception:
             pass  # its __sizeof__ raised
         note = {

@@ -20,11 +20,8 @@ MAX_SUMMARY = 300
 TABLE = "application/vnd.dataresource+json"  # the type of a table with its schema, in notebooks
 
 _loads, _dumps = json.loads, json.dumps
-_HOOKED_MODULES = (
-    "matplotlib.pyplot",
-    "IPython.core.display_functions",
-    "IPython.display",
-)  # the last takes its names from the second
+# the last takes its names from the second
+_HOOKED_MODULES = ("matplotlib.pyplot", "IPython.core.display_functions", "IPython.display")
 # Values of which there is nothing to see but their text.
 _TEXT_ONLY = frozenset((type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset))
 _REPR_METHODS = (

@@ -15,12 +15,8 @@ from helpers import helper
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 UTC = datetime.UTC
-_UNREPRESENTABLE = (
-    ValueError,
-    OverflowError,
-    ArithmeticError,
-    RecursionError,
-)  # the errors of values that Python does not have
+# the errors of values that Python does not have
+_UNREPRESENTABLE = (ValueError, OverflowError, ArithmeticError, RecursionError)
 
 
 @helper("database", signature='Range(lower=None, upper=None, bounds="[)", empty=False)')

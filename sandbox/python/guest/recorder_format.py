@@ -53,9 +53,8 @@ def text(value: str) -> bytes:
 # -- scalars: values of classes that user code can't subclass here
 
 
-_TINY = [b"i" + bytes([v << 1]) for v in range(64)] + [
-    b"i" + bytes([~(v << 1)]) for v in range(-64, 0)
-]  # by v, also < 0
+# by v, also < 0
+_TINY = [b"i" + bytes([v << 1]) for v in range(64)] + [b"i" + bytes([~(v << 1)]) for v in range(-64, 0)]
 _int16, _int32 = struct.Struct("<BBh").pack, struct.Struct("<BBi").pack
 
 

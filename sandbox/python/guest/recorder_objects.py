@@ -265,13 +265,8 @@ class Objects:
         before, entry.children = entry.children, children
         for child in before:
             self.drop_holder(child)
-        body = (
-            varint(exactness)
-            + varint(0 if length is None else length + 1)
-            + varint(shape)
-            + varint(len(items))
-            + b"".join(items)
-        )
+        head = varint(exactness) + varint(0 if length is None else length + 1) + varint(shape) + varint(len(items))
+        body = head + b"".join(items)
         if body == entry.body and (deeper or exactness == form.EXACT):
             return  # equal scalars have taken the place of others
         entry.body = body

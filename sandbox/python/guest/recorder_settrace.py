@@ -115,10 +115,8 @@ def fast_recorder() -> "type[SettraceRecorder]":
 
         def start(self) -> None:
             self._lock = self
-            self._few_names, self._full_read_interval = (
-                recorder_variables.FEW_NAMES,
-                recorder_variables.FULL_READ_INTERVAL,
-            )
+            self._few_names = recorder_variables.FEW_NAMES
+            self._full_read_interval = recorder_variables.FULL_READ_INTERVAL
             self._set_prefixes, self._global_prefixes = self._prefixes[form.SET], self._prefixes[form.GLOBAL]
             self._format, self._task_step, self._out = form, recorder._TASK_STEP, self._writer.out
             self._wait, self._max_objects = self._ring.wait, self._objects.max_objects

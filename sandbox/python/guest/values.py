@@ -155,7 +155,7 @@ class _Converter:
         size = dict.__len__(v)
         for key, item in v.items() if ordered else dict.items(v):
             name = _key(key)
-            if name is None or name in out:  # a key that JSON does not have, or 1 besides "1"
+            if name is None or name in out:  # a key that JSON does not have, or 1 next to "1"
                 return self._opaque(v)
             self.bytes_left -= len(name)
             if self._is_full():

@@ -186,9 +186,8 @@ WARM_UP_PROGRAMS = (
 )
 
 
-PANDAS_PROGRAM = (
-    "import pandas\npandas.DataFrame({'k': ['a', 'b'], 'v': [1, 0.5]})"  # it is shown as text, HTML and data
-)
+# Its result is shown as text, HTML and data.
+PANDAS_PROGRAM = "import pandas\npandas.DataFrame({'k': ['a', 'b'], 'v': [1, 0.5]})"
 
 
 def warm_session() -> None:

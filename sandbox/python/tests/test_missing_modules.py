@@ -33,11 +33,7 @@ def test_missing_module_has_a_hint(run, tmp_path, monkeypatch, code, name, says)
     assert says in failure.hint
     assert run(
         f"try:\n    {code}\nexcept ModuleNotFoundError as error:\n    kept = type(error) is ModuleNotFoundError, error.name, error.args\nkept"
-    ).ok == [
-        True,
-        name,
-        [f"No module named {name!r}"],
-    ]
+    ).ok == [True, name, [f"No module named {name!r}"]]
 
 
 def test_hint_names_the_environment():
