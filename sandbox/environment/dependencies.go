@@ -40,7 +40,8 @@ func findUnneeded(folders []string, lock Lock, names []string) ([]string, error)
 			continue
 		}
 		for _, name := range names {
-			if slices.ContainsFunc(p.dependencies, func(d string) bool { return normalizeName(d) == normalizeName(name) }) {
+			if slices.ContainsFunc(p.dependencies,
+				func(d string) bool { return normalizeName(d) == normalizeName(name) }) {
 				return nil, fmt.Errorf("%s needs %s: remove %s, too", p.Name, name, p.Name)
 			}
 		}

@@ -103,7 +103,8 @@ func TestAddAndRemovePackages(t *testing.T) {
 	expect("lower 2.0, upper 1.0")
 	add("other", "lower") // named, so it may change
 	expect("lower 1.0, other 1.0, upper 1.0")
-	if _, err := in.Remove(ctx, Default, []string{"lower"}); err == nil || !strings.Contains(err.Error(), "needs lower") {
+	if _, err := in.Remove(ctx, Default, []string{"lower"}); err == nil ||
+		!strings.Contains(err.Error(), "needs lower") {
 		t.Errorf("remove a package that others need: got error %v, want one that names a dependent package", err)
 	}
 	done(in.Remove(ctx, Default, []string{"Upper"}))
@@ -129,7 +130,8 @@ func TestFailedChangeChangesNothing(t *testing.T) {
 	must[any](t)(in.Add(ctx, "lab", []string{"upper"}))
 	before, _ := os.ReadFile(in.lockPath("lab"))
 	for _, specs := range [][]string{{"nothing-like-it"}, {"upper==9"}, {"lower==1.0", "nothing"}} {
-		if _, err := in.Add(ctx, "lab", specs); err == nil || !strings.Contains(err.Error(), "uv: ") || len(err.Error()) > 1000 {
+		if _, err := in.Add(ctx, "lab", specs); err == nil || !strings.Contains(err.Error(), "uv: ") ||
+			len(err.Error()) > 1000 {
 			t.Errorf("Add(%q): got error %v, want uv's reason in at most 1000 bytes", specs, err)
 		}
 	}
@@ -172,8 +174,10 @@ func TestInstallingRunsNoCodeOfPackages(t *testing.T) {
 	in, folder := newInstaller(t)
 	mark := filepath.Join(t.TempDir(), "ran")
 	evil := "open('" + mark + "', 'a').write(__name__ if '__name__' in globals() else 'pth')\n"
-	environmenttest.Wheel(t, folder, "evil", "1.0", map[string]string{"evil.pth": "import builtins; " + evil, "keyring.py": evil,
-		"sitecustomize.py": evil, "usercustomize.py": evil, "packaging/__init__.py": evil, "compileall.py": evil, "evil.py": evil})
+	environmenttest.Wheel(t, folder, "evil", "1.0",
+		map[string]string{"evil.pth": "import builtins; " + evil, "keyring.py": evil,
+			"sitecustomize.py": evil, "usercustomize.py": evil, "packaging/__init__.py": evil, "compileall.py": evil,
+			"evil.py": evil})
 	for _, change := range []func(context.Context, string, []string) (any, error){
 		func(ctx context.Context, name string, _ []string) (any, error) {
 			return in.Add(ctx, name, []string{"evil"})
@@ -197,13 +201,16 @@ func TestBuildsNeedPermission(t *testing.T) {
 	t.Parallel()
 	in, folder := newInstaller(t)
 	source := filepath.Join(t.TempDir(), "built-1.0")
-	files := map[string]string{"PKG-INFO": "Metadata-Version: 2.1\nName: built\nVersion: 1.0\n", "setup.py": "raise SystemExit('the build ran')\n"}
+	files := map[string]string{"PKG-INFO": "Metadata-Version: 2.1\nName: built\nVersion: 1.0\n",
+		"setup.py": "raise SystemExit('the build ran')\n"}
 	for name, body := range files {
-		if err := errors.Join(os.MkdirAll(source, 0o755), os.WriteFile(filepath.Join(source, name), []byte(body), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(source, 0o755),
+			os.WriteFile(filepath.Join(source, name), []byte(body), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tar := exec.Command("tar", "-czf", filepath.Join(folder, "built-1.0.tar.gz"), "-C", filepath.Dir(source), "built-1.0")
+	tar := exec.Command("tar", "-czf", filepath.Join(folder, "built-1.0.tar.gz"), "-C", filepath.Dir(source),
+		"built-1.0")
 	if out, err := tar.CombinedOutput(); err != nil {
 		t.Fatalf("tar: %v: %s", err, out)
 	}
@@ -225,7 +232,8 @@ func TestConcurrentChangesWaitForEachOther(t *testing.T) {
 	var changes sync.WaitGroup
 	for _, spec := range []string{"lower==1.0", "other", "upper==1.0"} {
 		changes.Go(func() {
-			if _, err := in.Add(t.Context(), Default, []string{spec}); err != nil && !strings.Contains(err.Error(), "lower") {
+			if _, err := in.Add(t.Context(), Default, []string{spec}); err != nil &&
+				!strings.Contains(err.Error(), "lower") {
 				t.Error(err)
 			}
 		})
@@ -253,18 +261,21 @@ func TestCreateFromAnotherEnvironment(t *testing.T) {
 	made(in.Create(ctx, "lab", Default, ""))
 	made(in.Remove(ctx, "lab", []string{"upper"}))
 	made(in.Create(ctx, "based", "", pin(t, in.Store, Default).Python))
-	for name, want := range map[string]string{Default: "lower 2.0, upper 2.0", "lab": "", "based": "lower 2.0, upper 2.0"} {
+	for name, want := range map[string]string{Default: "lower 2.0, upper 2.0", "lab": "",
+		"based": "lower 2.0, upper 2.0"} {
 		if got := packagesOf(pin(t, in.Store, name)); got != want {
 			t.Errorf("%s: got packages %q, want %q", name, got, want)
 		}
 	}
 	if based := pin(t, in.Store, "based"); len(based.Lock.Packages[0].Hashes) > 0 || len(based.Modules) > 0 {
-		t.Errorf("packages of an interpreter: got %+v with modules %q, want no hashes and no modules", based.Lock.Packages, based.Modules)
+		t.Errorf("packages of an interpreter: got %+v with modules %q, want no hashes and no modules",
+			based.Lock.Packages, based.Modules)
 	}
 	if added := pin(t, in.Store, Default); !slices.Equal(added.Modules, []string{"lower", "upper"}) {
 		t.Errorf("modules of added packages: got %q, want lower and upper", added.Modules)
 	}
-	for _, wrong := range [][3]string{{"lab", "", ""}, {"x", "nowhere", ""}, {"x", "lab", "/usr/bin/python3"}, {"x", "", "/bin/true"}, {"../x", "", ""}} {
+	for _, wrong := range [][3]string{{"lab", "", ""}, {"x", "nowhere", ""}, {"x", "lab", "/usr/bin/python3"},
+		{"x", "", "/bin/true"}, {"../x", "", ""}} {
 		if _, err := in.Create(ctx, wrong[0], wrong[1], wrong[2]); err == nil {
 			t.Errorf("Create(%q): got no error", wrong)
 		}
@@ -332,12 +343,13 @@ func TestOtherUsersReadEnvironments(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
 	in, _ := newInstaller(t)
 	must[any](t)(in.Add(t.Context(), Default, []string{"upper"}))
-	err := filepath.WalkDir(pin(t, in.Store, Default).Interpreter.Packages[0], func(path string, d fs.DirEntry, err error) error {
-		if info, e := d.Info(); err == nil && e == nil && info.Mode().Perm()&0o044 != 0o044 {
-			t.Errorf("%s: got mode %s, want it readable for everybody", path, info.Mode())
-		}
-		return err
-	})
+	err := filepath.WalkDir(pin(t, in.Store, Default).Interpreter.Packages[0],
+		func(path string, d fs.DirEntry, err error) error {
+			if info, e := d.Info(); err == nil && e == nil && info.Mode().Perm()&0o044 != 0o044 {
+				t.Errorf("%s: got mode %s, want it readable for everybody", path, info.Mode())
+			}
+			return err
+		})
 	if err != nil {
 		t.Error(err)
 	}

@@ -78,7 +78,7 @@ func (in Installer) Create(ctx context.Context, name, from, python string) (sand
 		return sandbox.Environment{}, err
 	}
 	if from != "" && python != "" {
-		return sandbox.Environment{}, errors.New("an environment starts from another one or from an interpreter: name one of the two")
+		return sandbox.Environment{}, errors.New("--from and --python exclude each other: name one of the two")
 	}
 	release, err := in.lockStore(ctx)
 	if err != nil {
@@ -86,7 +86,8 @@ func (in Installer) Create(ctx context.Context, name, from, python string) (sand
 	}
 	defer release()
 	if have, err := in.Names(); err != nil || slices.Contains(have, name) {
-		return sandbox.Environment{}, errors.Join(err, fmt.Errorf("an environment with the name %s exists: choose another name", name))
+		return sandbox.Environment{}, errors.Join(err,
+			fmt.Errorf("an environment with the name %s exists: choose another name", name))
 	}
 	draft := draft{name: name}
 	switch {
@@ -144,7 +145,8 @@ func (in Installer) Remove(ctx context.Context, name string, names []string) (sa
 			}
 			installed := draft.lock.find(each)
 			if installed == nil {
-				return fmt.Errorf("the package %s is not in the environment %s: `glasshouse env show %s` lists its packages", each, name, name)
+				return fmt.Errorf("the package %s is not in the environment %s: `glasshouse env show %s` lists its packages",
+					each, name, name)
 			}
 			if len(installed.Hashes) == 0 {
 				draft.lock.Removed = append(slices.Clip(draft.lock.Removed), installed.Name)
@@ -172,7 +174,8 @@ func (in Installer) Update(ctx context.Context, name string) (sandbox.Environmen
 		return sandbox.Environment{}, err
 	}
 	if text == nil {
-		return sandbox.Environment{}, fmt.Errorf("the environment %s has no packages of its own to update: it is the interpreter %s", name, in.Base)
+		return sandbox.Environment{}, fmt.Errorf(
+			"the environment %s has no packages of its own to update: it is the interpreter %s", name, in.Base)
 	}
 	lock, err := ParseLock(text)
 	if err != nil {

@@ -36,7 +36,8 @@ func Inspect(path string) (Interpreter, error) {
 		return py, fmt.Errorf("run %s to find its version: %w", path, err)
 	}
 	if len(py.Version) < 2 || py.Version[0] != 3 || py.Version[1] < 11 {
-		return py, fmt.Errorf("%s is Python %s, want 3.11 or newer: name another interpreter with --python", path, py.VersionString())
+		return py, fmt.Errorf("%s is Python %s, want 3.11 or newer: name another interpreter with --python", path,
+			py.VersionString())
 	}
 	return py, nil
 }

@@ -27,14 +27,16 @@ const (
 )
 
 var (
-	packageSpec = regexp.MustCompile(`^(` + namePattern + `)\s*` + extrasPattern + `(?:` + clausePattern + `(?:,` + clausePattern + `)*)?$`)
+	packageSpec = regexp.MustCompile(`^(` + namePattern + `)\s*` + extrasPattern + `(?:` + clausePattern + `(?:,` +
+		clausePattern + `)*)?$`)
 	archiveName = regexp.MustCompile(`(?i)\.(whl|zip|gz|tgz|bz2|tbz|xz|txz|tlz|lz|lzma|tar|txt)$`)
 )
 
 // checkSpec returns an error if spec is not a package with an optional version. uv would also accept
 // options, files and addresses; the operator names the sources of packages in pip's configuration only.
 func checkSpec(spec string) error {
-	const instead = "name the package; pip's configuration (pip.conf, PIP_INDEX_URL, PIP_FIND_LINKS) says where packages come from"
+	const instead = "name the package; pip's configuration (pip.conf, PIP_INDEX_URL, PIP_FIND_LINKS) " +
+		"says where packages come from"
 	switch {
 	case strings.HasPrefix(spec, "-"):
 		return fmt.Errorf("%.80q is an option, not a package: write options of glasshouse before the packages, "+

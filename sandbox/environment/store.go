@@ -41,7 +41,8 @@ func (s Store) Remember() error {
 	if s.Recall() == s.Base {
 		return nil
 	}
-	return errors.Join(os.MkdirAll(s.Dir, 0o755), os.WriteFile(filepath.Join(s.Dir, ".base"), []byte(s.Base+"\n"), 0o644))
+	return errors.Join(os.MkdirAll(s.Dir, 0o755),
+		os.WriteFile(filepath.Join(s.Dir, ".base"), []byte(s.Base+"\n"), 0o644))
 }
 
 // Recall returns the path that Remember stored last, or "".

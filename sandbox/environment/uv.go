@@ -66,7 +66,7 @@ func (in Installer) uvPath() (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("uv, which installs packages, is neither in %s nor in PATH: run scripts/setup, or `pip install uv`", tools)
+	return "", fmt.Errorf("uv is neither in %s nor in PATH: run scripts/setup, or `pip install uv`", tools)
 }
 
 // uv runs `uv pip` with args for the interpreter and returns its stdout. The error has uv's reason.
@@ -103,7 +103,7 @@ func (in Installer) uv(ctx context.Context, python Interpreter, args ...string) 
 	if err != nil {
 		hint := ""
 		if !in.AllowBuilds && strings.Contains(string(stderr), "no usable wheels") {
-			hint = "\n  (only wheels are installed: --source allows builds, which run code of the package on this machine)"
+			hint = "\n  (only wheels are installed: --source allows builds, which run code of the package here)"
 		}
 		reason := summarize(string(stderr))
 		if reason == "" {
@@ -149,8 +149,9 @@ func (in Installer) install(ctx context.Context, folder string, draft *draft) (m
 		if err := os.WriteFile(files["in"], []byte(requirements), 0o644); err != nil {
 			return nil, err
 		}
-		if _, err := in.uv(ctx, draft.interpreter, slices.Concat([]string{"compile", "--no-deps", "--no-header", "--no-annotate",
-			"--output-file", files["lock"]}, policy, []string{"--", files["in"]})...); err != nil {
+		if _, err := in.uv(ctx, draft.interpreter,
+			slices.Concat([]string{"compile", "--no-deps", "--no-header", "--no-annotate",
+				"--output-file", files["lock"]}, policy, []string{"--", files["in"]})...); err != nil {
 			return nil, err
 		}
 		if _, err := in.uv(ctx, draft.interpreter, slices.Concat([]string{"install", "--no-deps", "--compile-bytecode",
@@ -173,7 +174,8 @@ func (in Installer) install(ctx context.Context, folder string, draft *draft) (m
 
 // uninstall removes packages from the virtual environment at folder.
 func (in Installer) uninstall(ctx context.Context, folder string, draft *draft) error {
-	_, err := in.uv(ctx, draft.interpreter, append([]string{"uninstall", "--prefix", folder, "--"}, draft.uninstall...)...)
+	_, err := in.uv(ctx, draft.interpreter, append([]string{"uninstall", "--prefix", folder, "--"},
+		draft.uninstall...)...)
 	return err
 }
 
@@ -234,7 +236,8 @@ func summarize(messages string) string {
 		for _, prefix := range []string{"error: ", "cause: "} {
 			line = strings.TrimPrefix(line, prefix)
 		}
-		if line == "" || strings.HasPrefix(line, "warning: ") || strings.HasPrefix(line, "Using ") || line == "No solution found when resolving dependencies" {
+		if line == "" || strings.HasPrefix(line, "warning: ") || strings.HasPrefix(line, "Using ") ||
+			line == "No solution found when resolving dependencies" {
 			continue
 		}
 		kept = append(kept, oneLine(credentials.ReplaceAllString(line, "://***@"), 300))

@@ -60,7 +60,8 @@ func (s Store) Pin(name string) (*Version, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			// Either a change replaced the version just now, or somebody deleted the folder.
 			if now, again := s.readLock(name); again == nil && string(now) == string(text) {
-				return nil, fmt.Errorf("the folder of the environment %s is missing: run `glasshouse env update --env %s` to build it again", name, name)
+				return nil, fmt.Errorf(
+					"the folder of the environment %s is missing: run `glasshouse env update --env %s`", name, name)
 			}
 			continue
 		}
@@ -78,7 +79,8 @@ func (s Store) pinBase() (*Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Version{Interpreter: python, Python: s.Base, Lock: Lock{Python: s.Base, Version: python.VersionString()}, store: s}
+	v := &Version{Interpreter: python, Python: s.Base, Lock: Lock{Python: s.Base, Version: python.VersionString()},
+		store: s}
 	for _, p := range packages {
 		v.Lock.Packages = append(v.Lock.Packages, PinnedPackage{Name: p.Name, Version: p.Version})
 		v.Packages = append(v.Packages, p.Package)

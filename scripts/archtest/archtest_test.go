@@ -49,12 +49,18 @@ var layers = map[string]int{
 // forbidden lists imports that the layers would allow: cmd hands these packages in behind
 // interfaces, or they stay below the package that owns them.
 var forbidden = map[string][]string{
-	"dbaccess":         {"sandbox/supervisor", "sandbox/isolate", "sandbox/egress", "sandbox/protocol", "sandbox/python", "dbaccess/history"},
-	"dbaccess/history": {"dbaccess", "sandbox/supervisor", "sandbox/isolate", "sandbox/egress", "sandbox/protocol", "sandbox/python"},
-	"debugger":         {"dbaccess", "sandbox/supervisor", "sandbox/isolate", "sandbox/egress", "sandbox/protocol", "sandbox/python"},
-	"service":          {"dbaccess", "dbaccess/history", "sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
-	"service/httpapi":  {"dbaccess", "dbaccess/history", "sandbox/supervisor", "sandbox/blob", "sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
-	"service/compat":   {"dbaccess", "dbaccess/history", "debugger", "sandbox/supervisor", "sandbox/blob", "sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
+	"dbaccess": {"sandbox/supervisor", "sandbox/isolate", "sandbox/egress", "sandbox/protocol",
+		"sandbox/python", "dbaccess/history"},
+	"dbaccess/history": {"dbaccess", "sandbox/supervisor", "sandbox/isolate", "sandbox/egress", "sandbox/protocol",
+		"sandbox/python"},
+	"debugger": {"dbaccess", "sandbox/supervisor", "sandbox/isolate", "sandbox/egress", "sandbox/protocol",
+		"sandbox/python"},
+	"service": {"dbaccess", "dbaccess/history", "sandbox/isolate", "sandbox/egress", "sandbox/environment",
+		"sandbox/protocol", "sandbox/python"},
+	"service/httpapi": {"dbaccess", "dbaccess/history", "sandbox/supervisor", "sandbox/blob", "sandbox/isolate",
+		"sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
+	"service/compat": {"dbaccess", "dbaccess/history", "debugger", "sandbox/supervisor", "sandbox/blob",
+		"sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
 }
 
 // libraries says where each third-party library may be imported, by prefix of its import path.
@@ -147,7 +153,8 @@ func checkImport(from, to string) string {
 		return to + " has no layer: add it to layers in scripts/archtest"
 	}
 	// A package may import the packages below its own folder, unless the table names them apart.
-	if a != b && layers[b] >= layers[a] || a == b && !under(to, from) && !under(from, to) && path.Dir(from) != path.Dir(to) {
+	if a != b && layers[b] >= layers[a] || a == b && !under(to, from) && !under(from, to) &&
+		path.Dir(from) != path.Dir(to) {
 		return fmt.Sprintf("%s (layer %d) imports %s (layer %d): imports run down only", from, layers[a], to, layers[b])
 	}
 	rule, ok := longestPrefix(forbidden, from)
@@ -156,7 +163,8 @@ func checkImport(from, to string) string {
 	}
 	for _, no := range forbidden[rule] {
 		if named, _ := longestPrefix(layers, to); to == no || under(to, no) && named == no {
-			return fmt.Sprintf("%s imports %s: take it as an interface that cmd fills, or call the package in between", from, to)
+			return fmt.Sprintf("%s imports %s: take it as an interface that cmd fills, or call the package in between",
+				from, to)
 		}
 	}
 	return ""
@@ -222,7 +230,7 @@ func TestLibrariesAreImportedWhereTheyBelong(t *testing.T) {
 			}
 			library, ok := longestPrefix(libraries, imp)
 			if !ok {
-				t.Errorf("%s imports %s, which is not in libraries of scripts/archtest: add it with the packages that may import it", p.path(), imp)
+				t.Errorf("%s imports %s, which is not in libraries of scripts/archtest: add it there", p.path(), imp)
 				continue
 			}
 			if !slices.ContainsFunc(libraries[library], func(folder string) bool { return under(p.path(), folder) }) {
@@ -238,7 +246,8 @@ func TestPackagesHaveNamesAndComments(t *testing.T) {
 			t.Errorf("%s: the name says nothing about the content; name the concept", p.path())
 		}
 		if p.Doc == "" && len(p.GoFiles)+len(p.CgoFiles) > 0 {
-			t.Errorf("%s has no package comment: say what it does, which goroutines it starts, and who closes what", p.path())
+			t.Errorf("%s has no package comment: say what it does, which goroutines it starts, and who closes what",
+				p.path())
 		}
 	}
 }
@@ -268,8 +277,10 @@ func TestOnlyCmdReadsTheEnvironment(t *testing.T) {
 					return true
 				}
 				pkg, ok := call.X.(*ast.Ident)
-				if ok && (pkg.Name == "os" || pkg.Name == "syscall" || pkg.Name == "unix") && slices.Contains(readers, call.Sel.Name) {
-					t.Errorf("%s calls %s.%s; only cmd reads the environment", fset.Position(n.Pos()), pkg.Name, call.Sel.Name)
+				if ok && (pkg.Name == "os" || pkg.Name == "syscall" || pkg.Name == "unix") &&
+					slices.Contains(readers, call.Sel.Name) {
+					t.Errorf("%s calls %s.%s; only cmd reads the environment", fset.Position(n.Pos()), pkg.Name,
+						call.Sel.Name)
 				}
 				return true
 			})
@@ -287,7 +298,8 @@ func files(t *testing.T, visit func(name string, text []byte)) {
 		}
 		rel, _ := filepath.Rel(top, name)
 		if d.IsDir() {
-			if base := d.Name(); rel != "." && (strings.HasPrefix(base, ".") && base != ".ci" || base == "bin" || base == "testdata" || base == "node_modules" || base == "__pycache__") {
+			if base := d.Name(); rel != "." && (strings.HasPrefix(base, ".") && base != ".ci" || base == "bin" ||
+				base == "testdata" || base == "node_modules" || base == "__pycache__") {
 				return fs.SkipDir
 			}
 			return nil

@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = ROOT / "scripts" / "archtest"
 COLUMNS = {".go": 120, ".py": 120, ".c": 120, ".h": 120, ".md": 100}
 TAB = 4
+NOT_IMPERATIVE = re.compile(r"[^:]+: (?!(?:embed|need|feed|bring|string)\b)(?:\w+ed|\w+ing|an?|the)\b")
 SUBJECT = 72
 WITH_BODY = 0.6  # the share of commits whose message has a body that says why
 
@@ -53,7 +54,7 @@ def check_messages() -> list[str]:
             problems.append(f"{commit}: the subject has {len(subject)} characters, want at most {SUBJECT}: {subject}")
         if not re.match(r"[A-Za-z0-9_./,* -]+: \S", subject):
             problems.append(f"{commit}: the subject is not `area: do this`: {subject}")
-        elif re.match(r"[^:]+: (\w+ed|\w+ing|an?|the)\b", subject) and not re.match(r"[^:]+: (embed|need|feed)\b", subject):
+        elif NOT_IMPERATIVE.match(subject):
             problems.append(f"{commit}: the subject is not an imperative (`area: do this`): {subject}")
     if total >= 5 and with_body < WITH_BODY * total:
         problems.append(f"{with_body} of {total} commits have a body, want {WITH_BODY:.0%}: say why")
@@ -92,8 +93,9 @@ def long_lines() -> dict[str, list[tuple[str, int, int]]]:
 
 
 def folder_of(path: str) -> str:
-    """Return the key of long_lines.txt for a path: at most two folders, so that renames are free."""
-    return "/".join(pathlib.PurePath(path).parts[:-1][:2]) or "."
+    """Return the key of long_lines.txt for a path: the top folder, so that files may move below it."""
+    parts = pathlib.PurePath(path).parts
+    return parts[0] if len(parts) > 1 else "."
 
 
 def added_since(start: str, folder: str) -> set[tuple[str, int]]:
@@ -123,18 +125,19 @@ def check_lines() -> list[str]:
         if have <= allowed:
             continue
         new = added_since(start, folder) if start else set()
-        shown = [entry for entry in found[folder] if entry[:2] in new] or found[folder]
-        problems += [f"{path}:{line}: {width} columns, want at most {COLUMNS[pathlib.Path(path).suffix]}" for path, line, width in shown]
+        for path, line, width in [entry for entry in found[folder] if entry[:2] in new] or found[folder]:
+            limit = COLUMNS[pathlib.Path(path).suffix]
+            problems.append(f"{path}:{line}: {width} columns, want at most {limit}")
         problems.append(f"{folder} has {have} overlong lines, want at most {allowed}")
     fewer = sum(max(0, allowed - len(found.get(folder, []))) for folder, allowed in budget.items())
     if fewer and not problems:
-        print(f"lint: {fewer} overlong lines fewer than long_lines.txt allows; `lint.py budget` lowers its numbers")
+        print(f"lint: {fewer} overlong lines fewer than long_lines.txt allows; `lint.py budget` lowers the numbers")
     return problems
 
 
 def write_budget() -> None:
     """Write long_lines.txt from today's lines."""
-    text = "# Overlong lines that a folder may still have. The numbers only go down: `lint.py budget` writes this file.\n"
+    text = "# Overlong lines that a folder may still have. The numbers only go down: `lint.py budget` writes them.\n"
     text += "".join(f"{len(lines):5} {folder}\n" for folder, lines in sorted(long_lines().items()))
     (HERE / "long_lines.txt").write_text(text)
 

@@ -72,7 +72,8 @@ def read_go(group: Group, lines: list[str]) -> None:
             group.failures += [f"--- FAIL {package} {test}".rstrip(), *output[key]]
             group.good = False
         elif how == "skip" and test:
-            reason = next((text for text in output[key] if not text.lstrip().startswith(("===", "---"))), "no reason given")
+            texts = (text for text in output[key] if not text.lstrip().startswith(("===", "---")))
+            reason = next(texts, "no reason given")
             group.not_run.append(f"{package} {test}: {reason.strip()}")
         marks = [text.split("report: ", 1)[1] for text in output[key] if "report: " in text]
         group.reports += [f"{package} {test}: {text}" for text in marks]

@@ -69,7 +69,8 @@ func Wheel(t testing.TB, folder, name, version string, files map[string]string, 
 	t.Helper()
 	stem := strings.ReplaceAll(name, "-", "_") + "-" + version
 	info := stem + ".dist-info/"
-	metadata := fmt.Sprintf("Metadata-Version: 2.1\nName: %s\nVersion: %s\nSummary: %s, for a test\n", name, version, name)
+	metadata := fmt.Sprintf("Metadata-Version: 2.1\nName: %s\nVersion: %s\nSummary: %s, for a test\n", name, version,
+		name)
 	for _, r := range requires {
 		metadata += "Requires-Dist: " + r + "\n"
 	}
