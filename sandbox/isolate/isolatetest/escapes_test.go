@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,74 +23,76 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// escape is one program of escapes/: what it tries, and which walls stop it, each
-// on its own. It has escaped where its proof holds.
+// escape is one hostile program in escapes/. Its header says what it tries, and which
+// layers stop it, each on its own.
 type escape struct {
 	name, family, tries string
 	invariant           int
-	walls               []string
-	policy              string // what its sandbox asks for: key=value, ...
-	proof               string // "": it says so, which is its result; else see escaped
-	needs               string // what the machine must have, so that it can succeed
-	open                string // why the level landlock does not hold it; "" where it does
-	parts               []string
-	neighbour           bool // the second part runs in another sandbox
+	layers              []string
+	policy              string   // what its sandbox has: key=value, ...
+	proof               string   // how to see that it escaped: "" if its result is "escaped"; else see succeeded
+	needs               string   // what the machine must have so that it can succeed
+	openOnLandlock      string   // why the level landlock does not stop it; "" if it does
+	parts               []string // run one after the other
+	neighbour           bool     // the second part runs in another sandbox
 }
 
-// Walls that are not isolate's: a limit of the policy, and that each sandbox has a
-// process of its own. Left out, the limit is far off, and the sandbox is the same.
+// Layers that are not isolate's. A test leaves a limit out by setting it high, and the
+// separation of sandboxes by running both parts in the same one.
 const (
-	wallTime   = "max_execution_time"
-	wallOutput = "max_output_size"
-	wallApart  = "apart"
+	timeLimit        = "max_execution_time"
+	outputLimit      = "max_output_size"
+	separateSandbox  = "separate_sandbox"
+	neighbourDivider = "\n# --- another sandbox\n"
 )
 
-var header = regexp.MustCompile(`^# (\w+): (.+)$`)
+var (
+	headerPattern  = regexp.MustCompile(`^# (\w+): (.+)$`)
+	dividerPattern = regexp.MustCompile(`\n# --- [a-z ]+\n`)
+)
 
-func readEscapes(t *testing.T) []escape {
+func readEscapes(t *testing.T) (all []escape) {
 	t.Helper()
-	prelude, err := os.ReadFile("escapes/_prelude.py")
-	must(t, err)
-	files, _ := filepath.Glob("escapes/[a-z]*.py")
-	var all []escape
+	files, err := fs.Glob(escapesFS, "escapes/[a-z]*.py")
+	Must(t, err)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		must(t, err)
+		text, err := escapesFS.ReadFile(file)
+		Must(t, err)
 		e := escape{name: strings.TrimSuffix(filepath.Base(file), ".py")}
-		for _, line := range strings.Split(string(text), "\n") {
-			m := header.FindStringSubmatch(line)
-			if m == nil {
+		for line := range strings.SplitSeq(string(text), "\n") {
+			header := headerPattern.FindStringSubmatch(line)
+			if header == nil {
 				break
 			}
-			switch m[1] {
+			switch value := header[2]; header[1] {
 			case "family":
-				e.family = m[2]
+				e.family = value
 			case "tries":
-				e.tries = m[2]
+				e.tries = value
 			case "invariant":
-				e.invariant, err = strconv.Atoi(m[2])
-				must(t, err)
-			case "walls":
-				e.walls = strings.Split(m[2], ", ")
+				e.invariant, err = strconv.Atoi(value)
+				Must(t, err)
+			case "layers":
+				e.layers = strings.Split(value, ", ")
 			case "policy":
-				e.policy = m[2]
+				e.policy = value
 			case "proof":
-				e.proof = m[2]
+				e.proof = value
 			case "landlock":
-				e.open = m[2]
+				e.openOnLandlock = value
 			case "needs":
-				e.needs = m[2]
+				e.needs = value
 			default:
-				t.Fatalf("%s: unknown header %s", file, m[1])
+				t.Fatalf("%s: unknown header %s", file, header[1])
 			}
 		}
-		if e.family == "" || e.tries == "" || e.invariant < 1 || e.invariant > 16 || len(e.walls) == 0 {
-			t.Fatalf("%s: its header must have family, tries, invariant and walls", file)
+		if e.family == "" || e.tries == "" || e.invariant < 1 || e.invariant > 16 || len(e.layers) == 0 {
+			t.Fatalf("%s: its header must have family, tries, invariant (1 to 16) and layers", file)
 		}
-		e.neighbour = strings.Contains(string(text), "\n# --- another sandbox\n")
-		for _, part := range regexp.MustCompile(`\n# --- [a-z ]+\n`).Split(string(text), 2) {
+		e.neighbour = strings.Contains(string(text), neighbourDivider)
+		for _, part := range dividerPattern.Split(string(text), 2) {
 			if strings.Contains(part, "ctypes") || strings.Contains(part, "call(") {
-				part = string(prelude) + "\n" + part
+				part = callPrelude() + "\n" + part
 			}
 			e.parts = append(e.parts, part)
 		}
@@ -98,58 +101,70 @@ func readEscapes(t *testing.T) []escape {
 	return all
 }
 
-// attempt is one escape against a wall: the level, and what is left out.
+// Modes of an attempt, besides the name of the one layer that is left.
+const (
+	allLayers      = "all layers"
+	withoutCgroups = "without cgroups"
+	onLandlock     = "level landlock"
+	noLayer        = "none of them"
+)
+
+// attempt is one escape at one level, without some layers.
 type attempt struct {
-	escape escape
-	mode   string // "all on", "without cgroups", "level landlock", "all out", or the one wall that stands
-	level  string
-	out    []string
+	escape  escape
+	mode    string
+	level   string
+	without []string
 }
 
-func attempts(all []escape) (list []attempt) {
-	for _, e := range all {
-		list = append(list, attempt{e, "all on", "", nil})
-		if !slices.Equal(e.walls, []string{string(layer.Cgroups)}) {
-			list = append(list, attempt{e, "without cgroups", isolate.LevelWithoutCgroups, nil})
+// listAttempts returns the attempts that show that each layer stops an escape, and that
+// it succeeds without all of them. With -short all layers are there in each attempt.
+func listAttempts(escapes []escape) (list []attempt) {
+	for _, e := range escapes {
+		list = append(list, attempt{e, allLayers, "", nil})
+		if testing.Short() {
+			continue
 		}
-		if e.open == "" {
-			list = append(list, attempt{e, "level landlock", isolate.LevelLandlock, nil})
+		list = append(list, attempt{e, noLayer, "", e.layers})
+		if !slices.Equal(e.layers, []string{string(layer.Cgroups)}) {
+			list = append(list, attempt{e, withoutCgroups, isolate.LevelWithoutCgroups, nil})
 		}
-		if len(e.walls) > 1 {
-			for _, alone := range e.walls {
-				others := slices.DeleteFunc(slices.Clone(e.walls), func(w string) bool { return w == alone })
+		if e.openOnLandlock == "" {
+			list = append(list, attempt{e, onLandlock, isolate.LevelLandlock, nil})
+		}
+		if len(e.layers) > 1 {
+			for _, alone := range e.layers {
+				others := slices.DeleteFunc(slices.Clone(e.layers), func(l string) bool { return l == alone })
 				list = append(list, attempt{e, alone, "", others})
 			}
 		}
-		list = append(list, attempt{e, "all out", "", e.walls})
 	}
 	return list
 }
 
-// left are isolate's own among the walls that an attempt leaves out.
-func (a attempt) left() (walls []layer.Layer) {
-	for _, name := range a.out {
-		if name != wallTime && name != wallOutput && name != wallApart {
-			walls = append(walls, layer.Layer(name))
+// isolateLayers returns the layers of isolate that an attempt leaves out.
+func (a attempt) isolateLayers() (layers layer.Set) {
+	for _, name := range a.without {
+		if name != timeLimit && name != outputLimit && name != separateSandbox {
+			layers = append(layers, layer.Layer(name))
 		}
 	}
-	if slices.Contains(walls, layer.User) && !slices.Contains(walls, layer.UID) {
-		walls = append(walls, layer.Rlimits) // of another user of the host, whose limits even root may not be able to set
+	if layers.Has(layer.User) && !layers.Has(layer.UID) {
+		layers = append(layers, layer.Rlimits) // even root may not be able to set the limits of another user of the machine
 	}
-	if a.escape.proof == "left" && slices.Contains(walls, layer.PID) {
-		walls = append(walls, layer.Cgroups) // whose folder couldn't be removed
+	if a.escape.proof == "left" && layers.Has(layer.PID) {
+		layers = append(layers, layer.Cgroups) // the folder of a group with a process in it can't be removed
 	}
-	slices.Sort(walls)
-	return slices.Compact(walls)
+	slices.Sort(layers)
+	return slices.Compact(layers)
 }
 
 func (a attempt) policy() (policy.Policy, error) {
-	p := policy.Default()
-	p.Profile, p.CPUPercent, p.MaxExecutionTime = policy.ProfileUnrestricted, 200, 20
-	if slices.Contains(a.escape.walls, wallTime) && !slices.Contains(a.out, wallTime) {
+	p := Policy()
+	if slices.Contains(a.escape.layers, timeLimit) && !slices.Contains(a.without, timeLimit) {
 		p.MaxExecutionTime = 1
 	}
-	if slices.Contains(a.out, wallOutput) {
+	if slices.Contains(a.without, outputLimit) {
 		p.MaxOutputSize = 16 << 20
 	}
 	if a.escape.policy == "" {
@@ -158,13 +173,14 @@ func (a attempt) policy() (policy.Policy, error) {
 	return p, json.Unmarshal([]byte(`{"`+strings.NewReplacer("=", `":`, ", ", `,"`).Replace(a.escape.policy)+`}`), &p)
 }
 
-// stillness is for how long a sandbox is watched between its runs.
-const stillness = 400 * time.Millisecond
+// pauseBetweenRuns is for how long a session rests between the parts of an escape, which
+// would notice if anything of it ran meanwhile.
+const pauseBetweenRuns = 400 * time.Millisecond
 
-// run lets the escape try, and says whether it got through, and how it ended.
-func (a attempt) run(i *isolate.Isolator, at *targets) (escaped bool, how string, err error) {
-	at.refresh()
-	told, mark := map[string]any{}, nonce()
+// run runs the escape. It reports whether the escape succeeded, and how its run ended.
+func (a attempt) run(i *isolate.Isolator, at *targets) (escaped bool, end string, err error) {
+	at.restore()
+	told, mark := map[string]any{}, Nonce()
 	for k, v := range at.context {
 		told[k] = v
 	}
@@ -178,66 +194,63 @@ func (a attempt) run(i *isolate.Isolator, at *targets) (escaped bool, how string
 		return false, "", err
 	}
 	var sessions []*supervisor.Session
-	over := func() (err error) {
+	closeAll := func() (err error) {
 		for _, s := range sessions {
 			err = errors.Join(err, s.Close())
 		}
 		return err
 	}
-	defer func() { err = errors.Join(err, over()) }()
+	defer func() { err = errors.Join(err, closeAll()) }()
 	var e sandbox.Outcome
 	for n, part := range a.escape.parts {
-		if n == 0 || a.escape.neighbour && !slices.Contains(a.out, wallApart) {
-			s, err := supervisor.New(i, 20*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: pol}, "")
+		if n == 0 || a.escape.neighbour && !slices.Contains(a.without, separateSandbox) {
+			s, err := OpenSession(i, pol, 20*time.Second)
 			if err != nil {
 				return false, "", err
 			}
 			sessions = append(sessions, s)
 		} else if !a.escape.neighbour {
-			time.Sleep(stillness) // in which nothing may happen
+			time.Sleep(pauseBetweenRuns)
 		}
-		request := supervisor.Request{ExecutionID: "e", Code: part, Context: given}
-		if e, err = sessions[len(sessions)-1].Run(context.Background(), request, supervisor.Callbacks{Requests: deaf{}}); err != nil {
+		if e, err = RunWith(context.Background(), sessions[len(sessions)-1], part, given, Handler{}); err != nil {
 			return false, "", err
 		}
 		if n == 0 && len(a.escape.parts) > 1 && e.Status != sandbox.StatusCompleted {
 			break
 		}
 	}
-	how = string(e.Status)
-	if e.Error != nil {
-		how += ": " + *e.Error
-	}
+	end = string(e.Status) + " " + Why(e)
 	if a.escape.proof == "left" {
-		if err := over(); err != nil {
+		if err := closeAll(); err != nil {
 			return false, "", err
 		}
 	}
-	return a.proven(e, at, mark), how, nil
+	return a.succeeded(e, at, mark), end, nil
 }
 
-// proven looks at what the escape is to have done, from outside where that can be.
-func (a attempt) proven(e sandbox.Outcome, at *targets, mark string) bool {
-	said := e.Status == sandbox.StatusCompleted && string(e.Result) == `"escaped"`
-	patience := time.Duration(0)
-	if said && a.mode == "all out" {
-		patience = 3 * time.Second
+// succeeded reports whether the escape has done what it tries, seen from outside if
+// possible.
+func (a attempt) succeeded(e sandbox.Outcome, at *targets, mark string) bool {
+	claimed := e.Status == sandbox.StatusCompleted && string(e.Result) == `"escaped"`
+	wait := time.Duration(0)
+	if claimed && a.mode == noLayer {
+		wait = 3 * time.Second
 	}
 	switch a.escape.proof {
 	case "":
-		return said
-	case "secret": // only who has read it can say it
+		return claimed
+	case "secret": // only a program that has read it can print it
 		return strings.Contains(string(e.Result), at.token)
 	case "arrived":
-		return at.came(mark, patience)
+		return at.hasReceived(mark, wait)
 	case "signalled":
-		return at.signalled(patience)
+		return at.wasSignalled(wait)
 	case "changed":
 		body, _ := os.ReadFile(at.folder + "/target")
 		_, err := os.Stat(at.folder + "/open/" + mark)
 		return strings.Contains(string(body), mark) || err == nil
 	case "left":
-		return running(mark[:15])
+		return findProcess(mark[:15]) != 0
 	case "printed":
 		return strings.Contains(e.Stdout, mark)
 	case "root":
@@ -250,91 +263,80 @@ func (a attempt) proven(e sandbox.Outcome, at *targets, mark string) bool {
 	panic("unknown proof " + a.escape.proof)
 }
 
-// running says whether a process that calls itself name is there.
-func running(name string) bool {
-	files, _ := filepath.Glob("/proc/[0-9]*/comm")
-	for _, file := range files {
-		if comm, _ := os.ReadFile(file); strings.TrimSpace(string(comm)) == name {
-			return true
-		}
-	}
-	return false
-}
+const (
+	escapeWorkers  = 4  // more than cores, because most of an attempt is waiting for the kernel
+	attemptsOfWork = 30 // attempts of one worker with one isolator
+)
 
-// Every escape fails against all walls and against each of its walls alone, and
-// succeeds where none of them stands: so each wall is known to hold, and each
-// program to be an attack.
+// Each escape fails against all layers and against each of its layers alone, and succeeds
+// without all of them. So each layer is known to hold, and each program to be an attack.
 func TestEscapes(t *testing.T) {
-	if os.Getenv(levelKey) != "" {
-		return // it goes through the levels itself
+	t.Parallel()
+	if Level() != "" {
+		return // the test tries the levels itself
 	}
-	token := "gh-token-" + nonce()
-	t.Setenv("GLASSHOUSE_ESCAPE_TOKEN", token)
-	python, err := filepath.EvalSymlinks(os.Getenv("GLASSHOUSE_PYTHON"))
-	must(t, err)
-	all := readEscapes(t)
-	if len(all) < 60 {
-		t.Errorf("%d escapes; 60 are promised", len(all))
+	token := os.Getenv(tokenVariable)
+	python, err := filepath.EvalSymlinks(Python(t))
+	Must(t, err)
+	escapes := readEscapes(t)
+	if len(escapes) < 60 {
+		t.Errorf("escapes: got %d, want at least 60", len(escapes))
 	}
-	results := newTally()
-	byWall := map[string][]attempt{} // one raised wall serves all attempts against it
-	at := plant(t, python, token)
-	for _, a := range attempts(all) {
-		if why := missing(a.escape, at); why != "" {
-			results.skip(a.escape.name, why)
+	report := newEscapeReport()
+	byIsolator := map[string][]attempt{} // one isolator serves all attempts with the same level and layers
+	at := plantTargets(t, python, token)
+	for _, a := range listAttempts(escapes) {
+		if reason := cannotSucceed(a.escape, at); reason != "" {
+			report.skip(a.escape.name, reason)
 			continue
 		}
-		if slices.Contains(a.out, "user") && os.Geteuid() != 0 {
-			results.skip(a.escape.name+" ("+a.mode+")", "only root can do without a user namespace")
+		if slices.Contains(a.without, string(layer.User)) && os.Geteuid() != 0 {
+			report.skip(a.escape.name+" ("+a.mode+")", "only root can do without a user namespace")
 			continue
 		}
-		key := a.level + fmt.Sprint(a.left())
-		byWall[key] = append(byWall[key], a)
+		key := a.level + fmt.Sprint(a.isolateLayers())
+		byIsolator[key] = append(byIsolator[key], a)
 	}
-	var work sync.WaitGroup
-	next := make(chan []attempt)
-	for n := range 4 { // more than cores: most of it is waiting for the kernel
+	var workers sync.WaitGroup
+	work := make(chan []attempt)
+	for n := range escapeWorkers {
 		if n > 0 {
-			at = plant(t, python, token)
+			at = plantTargets(t, python, token)
 		}
-		work.Add(1)
-		go func(at *targets) {
-			defer work.Done()
-			for list := range next {
-				against(t, list, at, results)
+		workers.Go(func() {
+			for list := range work {
+				runAttempts(t, list, at, report)
 			}
-		}(at)
+		})
 	}
-	for _, list := range byWall {
-		for chunk := range slices.Chunk(list, 30) {
-			next <- chunk
+	for _, list := range byIsolator {
+		for chunk := range slices.Chunk(list, attemptsOfWork) {
+			work <- chunk
 		}
 	}
-	close(next)
-	work.Wait()
-	results.print(t, all)
+	close(work)
+	workers.Wait()
+	report.print(t, escapes)
 }
 
-// against raises one wall and runs the attempts against it.
-func against(t *testing.T, list []attempt, at *targets, results *tally) {
-	i, err := isolate.Open(isolate.Config{
-		Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: []isolate.WarmSet{{Name: "bare", Modules: []string{}, Pool: 1}},
-		DefaultPolicy: policy.Default(), Level: list[0].level, Without: list[0].left(), Log: func(string, ...any) {},
-	})
+// runAttempts runs attempts with the same level and layers in one isolator.
+func runAttempts(t *testing.T, list []attempt, at *targets, report *escapeReport) {
+	i, err := isolate.Open(withDefaults(t, isolate.Config{Level: list[0].level, Without: list[0].isolateLayers()}))
 	if err != nil {
-		t.Errorf("raise the wall without %v: %v", list[0].left(), err)
+		t.Errorf("open an isolator without %v: %v", list[0].isolateLayers(), err)
 		return
 	}
 	defer i.Close()
 	for _, a := range list {
-		escaped, how, err := a.run(i, at)
+		escaped, end, err := a.run(i, at)
 		if err != nil {
 			t.Errorf("%s, %s: %v", a.escape.name, a.mode, err)
 			continue
 		}
-		results.note(a, escaped)
-		if escaped != (a.mode == "all out") {
-			t.Errorf("%s (%s), %s: escaped is %v; %s", a.escape.name, a.escape.tries, a.mode, escaped, how)
+		report.add(a, escaped)
+		if want := a.mode == noLayer; escaped != want {
+			t.Errorf("%s, which tries %s, against %s: got escaped %v, want %v; its run ended: %s",
+				a.escape.name, a.escape.tries, a.mode, escaped, want, end)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package isolatetest
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,16 +13,18 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// What comes from outside is in data, to be read and no more, and outlives the process;
-// what goes out is collected, and nothing that a link leads to.
-func TestFilesInAndOut(t *testing.T) {
-	s := open(t, raise(t, ""), nil)
-	put := func(name, text string) {
-		if _, err := s.Uploads().Put(name, strings.NewReader(text)); err != nil {
-			t.Fatal(err)
-		}
+// User code can read uploads and data sets and not change them. They outlive the process.
+// Artifacts are collected once, without following links.
+func TestDataIsReadOnlyAndArtifactsAreCollected(t *testing.T) {
+	t.Parallel()
+	i := Shared(t)
+	s := NewSession(t, i, nil)
+	upload := func(name, text string) {
+		t.Helper()
+		_, err := s.Uploads().Put(name, strings.NewReader(text))
+		Must(t, err)
 	}
-	put("in/first.txt", "first")
+	upload("in/first.txt", "first")
 	code := `
 import os
 data = "/data" if os.environ["HOME"] == "/session" else os.path.join(os.environ["HOME"], "..", "data")
@@ -36,53 +40,73 @@ for change in (lambda: open(data + "/new", "w"), lambda: open(data + "/in/first.
 os.symlink("/etc/passwd", "artifacts/passwd"); os.symlink("/", "artifacts/root")
 open("artifacts/out.txt", "w").write("out")
 seen`
-	level, _ := raise(t, "").Level()
+	level, _ := i.Level()
 	chmod := `lambda: os.chmod(data, 0o777)`
-	if own := !private(level) && os.Geteuid() != 0; own { // the child has the service's uid: Landlock knows of no modes
+	if !hasNamespaces(level) && os.Geteuid() != 0 { // the child has the service's uid, and the change succeeds without effect
 		chmod = `lambda: open("/data/none")`
 	}
 	code = strings.Replace(code, "CHMOD", chmod, 1)
-	if level == isolate.LevelRLimits && os.Geteuid() != 0 { // no wall at all between them
+	if level == isolate.LevelRLimits && os.Geteuid() != 0 { // no layer protects the service's files
 		code = strings.Replace(code, "        change()", "        raise OSError", 1)
 	}
-	if e := run(t, s, strings.Replace(code, "NAMES", `["first"]`, 1)); string(e.Result) != `["first"]` {
-		t.Errorf("%s %v", e.Result, text(e.Error))
+	if e := Run(t, s, strings.Replace(code, "NAMES", `["first"]`, 1)); string(e.Result) != `["first"]` {
+		t.Errorf(`got %s (%s), want ["first"]`, e.Result, Why(e))
 	}
-	keep := func(name string, body io.Reader) (sandbox.Artifact, error) {
-		bytes, err := io.ReadAll(body)
-		return sandbox.Artifact{Size: int64(len(bytes)), SHA256: string(bytes)}, err
+	keep := func(_ string, body io.Reader) (sandbox.Artifact, error) {
+		content, err := io.ReadAll(body)
+		return sandbox.Artifact{Size: int64(len(content)), SHA256: string(content)}, err
 	}
 	found, missed, err := s.CollectArtifacts(keep)
 	if err != nil || len(found) != 1 || found[0].Path != "out.txt" || found[0].SHA256 != "out" || missed != 2 {
-		t.Errorf("collected %+v, missed %d: %v", found, missed, err)
+		t.Errorf("artifacts: got %+v, missed %d, %v; want out.txt, and 2 links missed", found, missed, err)
 	}
-	if e := run(t, s, "import os\nos._exit(0)"); !e.SessionReset {
-		t.Fatal("the process lives")
+	if e := Run(t, s, "import os\nos._exit(0)"); !e.SessionReset {
+		t.Fatal("SessionReset after an exit: got false")
 	}
-	put("in/second.txt", "second")
-	again := strings.Replace(strings.Replace(code, "NAMES", `["first", "second"]`, 1), "os.symlink", "(lambda *_: None)", 2)
-	if e := run(t, s, again); string(e.Result) != `["first", "second"]` && string(e.Result) != `["first","second"]` {
-		t.Errorf("after the process: %s %v", e.Result, text(e.Error))
+	upload("in/second.txt", "second")
+	code = strings.Replace(strings.Replace(code, "NAMES", `["first", "second"]`, 1), "os.symlink", "(lambda *_: None)", 2)
+	if e := Run(t, s, code); strings.ReplaceAll(string(e.Result), " ", "") != `["first","second"]` {
+		t.Errorf(`in the next process: got %s (%s), want ["first", "second"]`, e.Result, Why(e))
 	}
 	if found, _, err := s.CollectArtifacts(keep); err != nil || len(found) != 0 {
-		t.Errorf("what was the same is collected again: %+v, %v", found, err)
+		t.Errorf("artifacts that did not change: got %+v, %v, want none", found, err)
 	}
-	if err := s.Uploads().Remove("in/first.txt"); err != nil {
-		t.Error(err)
-	}
+	Must(t, s.Uploads().Remove("in/first.txt"))
 	if got := s.Uploads().List(); len(got) != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("uploads after a removal: got %+v, want one", got)
 	}
 }
 
-func text(s *string) string {
-	if s == nil {
-		return ""
+// Invariant 15: the files of a hostile session are removed, and nothing outside.
+func TestHostileFilesAreRemoved(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	outside := filepath.Join(t.TempDir(), "kept")
+	Must(t, os.WriteFile(outside, []byte("k"), 0o600))
+	i := Open(t, isolate.Config{WorkDir: filepath.Join(folder, "work")})
+	Must(t, os.Chmod(folder, 0o711))
+	s := NewSession(t, i, nil)
+	e := Run(t, s, fmt.Sprintf(`
+import os
+os.symlink(%q, "link"); os.symlink("/", "root")
+os.makedirs("locked/in"); open("locked/in/x", "w").close()
+fd = os.open("locked", os.O_RDONLY); os.fchmod(fd, 0)
+os.mkdir("read"); open("read/y", "w").close()
+fd = os.open("read", os.O_RDONLY); os.fchmod(fd, 0o500)
+for n in range(1500):
+    os.mkdir("deep"); os.chdir("deep")
+open("bottom", "w").close()
+os.chdir(os.environ["HOME"])
+`, outside))
+	if e.Status != sandbox.StatusCompleted && e.Usage.EndedBy != "workspace_max_inodes" {
+		t.Errorf("got %s %s", e.Status, Why(e))
 	}
-	return *s
-}
-
-// programs is a data set of these tests: the folder of the interpreter.
-func programs() map[string]string {
-	return map[string]string{"programs": filepath.Dir(os.Getenv("GLASSHOUSE_PYTHON"))}
+	Must(t, s.Close())
+	i.Close()
+	if left, _ := os.ReadDir(folder); len(left) > 0 {
+		t.Errorf("files after Close: got %v, want none", left)
+	}
+	if body, err := os.ReadFile(outside); err != nil || !bytes.Equal(body, []byte("k")) {
+		t.Errorf("a file outside: got %q %v, want it unchanged", body, err)
+	}
 }

@@ -3,7 +3,6 @@ package isolatetest
 import (
 	"bufio"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -21,22 +20,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// targets are what the escapes are after: files, sockets, a process, memory. All of
-// it is planted here; nothing else of the machine is touched, whatever walls are out.
+// targets are what the escapes attack: files, sockets, a process, memory. plantTargets
+// makes them; an escape touches nothing else of the machine, whatever layers are left out.
 type targets struct {
-	token   string // the secret; nobody inside can know it
+	token   string // a secret that no sandbox is told
 	folder  string
-	context map[string]any // what the programs are told: where the targets are
-	queue   uintptr
+	context map[string]any // where the targets are, as the programs are told
+	queue   uintptr        // a System V message queue
 
-	mu      sync.Mutex
-	arrived strings.Builder // what came to the listeners
-	news    chan struct{}   // something came
-	signals chan struct{}   // the victim's
+	mu       sync.Mutex
+	received strings.Builder // by the listeners
+	news     chan struct{}   // has an element after something was received
+	signals  chan struct{}   // has an element after the victim was signalled
 }
 
-// victimCode is a process of the host that has the token in its environment, its
-// memory and an open file, and tells of signals. It ends with its stdin.
+// victimCode is a process of the machine that has the token in its environment, its
+// memory and an open file, and prints a line for each signal. It ends with its stdin.
 const victimCode = `
 import json, os, signal, sqlite3, sys
 token = os.environ["GLASSHOUSE_ESCAPE_TOKEN"]
@@ -51,28 +50,28 @@ print(json.dumps({"address": id(secret) + bytes.__basicsize__ - 1, "descriptor":
 sys.stdin.read()
 `
 
-func plant(t *testing.T, python, token string) *targets {
+func plantTargets(t *testing.T, python, token string) *targets {
 	t.Helper()
-	folder, err := os.MkdirTemp("/var/tmp", "glasshouse-escapes-") // not /tmp, which a child hides by its own
-	must(t, err)
+	folder, err := os.MkdirTemp("/var/tmp", "glasshouse-escapes-") // not in /tmp, which each child hides by its own
+	Must(t, err)
 	at := &targets{token: token, folder: folder, news: make(chan struct{}, 1), signals: make(chan struct{}, 1)}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	must(t, os.Chmod(folder, 0o755))
-	must(t, os.Mkdir(folder+"/open", 0o755))
-	must(t, os.Chmod(folder+"/open", 0o1777))
+	Must(t, os.Chmod(folder, 0o755))
+	Must(t, os.Mkdir(folder+"/open", 0o755))
+	Must(t, os.Chmod(folder+"/open", 0o1777))
 	for name, mode := range map[string]os.FileMode{"secret": 0o600, "public": 0o644, "target": 0o600} {
 		body := token
 		if name == "target" {
 			body = ""
 		}
-		must(t, os.WriteFile(folder+"/"+name, []byte(body), mode))
+		Must(t, os.WriteFile(folder+"/"+name, []byte(body), mode))
 	}
 	id, err := os.ReadFile("/usr/bin/id")
-	must(t, err)
-	must(t, os.WriteFile(folder+"/id", id, 0o755))
-	must(t, os.Chmod(folder+"/id", 0o755|os.ModeSetuid))
+	Must(t, err)
+	Must(t, os.WriteFile(folder+"/id", id, 0o755))
+	Must(t, os.Chmod(folder+"/id", 0o755|os.ModeSetuid))
 	shm := fmt.Sprintf("/dev/shm/%s", filepath.Base(folder))
-	must(t, os.WriteFile(shm, []byte(token), 0o644))
+	Must(t, os.WriteFile(shm, []byte(token), 0o644))
 	t.Cleanup(func() { _ = os.Remove(shm) })
 
 	var interfaces []string
@@ -94,23 +93,16 @@ func plant(t *testing.T, python, token string) *targets {
 	return at
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// listen opens the sockets that an escape may reach, and keeps what comes.
+// listen opens the sockets that an escape may reach, and records what they receive.
 func (at *targets) listen(t *testing.T) {
 	for name, address := range map[string][2]string{
 		"port": {"tcp", "127.0.0.1:0"}, "port6": {"tcp", "[::1]:0"}, "": {"unix", at.folder + "/socket"}, "abstract": {"unix", "@" + filepath.Base(at.folder)},
 	} {
 		l, err := net.Listen(address[0], address[1])
 		if err != nil && name == "port6" {
-			continue // missing says so
+			continue // cannotSucceed reports it
 		}
-		must(t, err)
+		Must(t, err)
 		t.Cleanup(func() { _ = l.Close() })
 		if tcp, ok := l.Addr().(*net.TCPAddr); ok {
 			at.context[name] = tcp.Port
@@ -124,14 +116,14 @@ func (at *targets) listen(t *testing.T) {
 				_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
 				buf := make([]byte, 4096)
 				n, _ := conn.Read(buf)
-				at.heard(buf[:n])
+				at.record(buf[:n])
 				_ = conn.Close()
 			}
 		}()
 	}
-	must(t, os.Chmod(at.folder+"/socket", 0o777))
+	Must(t, os.Chmod(at.folder+"/socket", 0o777))
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(func() { _ = udp.Close() })
 	at.context["udp_port"] = udp.LocalAddr().(*net.UDPAddr).Port
 	go func() {
@@ -141,14 +133,14 @@ func (at *targets) listen(t *testing.T) {
 			if err != nil {
 				return
 			}
-			at.heard(buf[:n])
+			at.record(buf[:n])
 		}
 	}()
 }
 
-func (at *targets) heard(p []byte) {
+func (at *targets) record(p []byte) {
 	at.mu.Lock()
-	at.arrived.Write(p)
+	at.received.Write(p)
 	at.mu.Unlock()
 	select {
 	case at.news <- struct{}{}:
@@ -156,12 +148,12 @@ func (at *targets) heard(p []byte) {
 	}
 }
 
-// came says whether nonce has come to a listener; it waits for it so long.
-func (at *targets) came(nonce string, wait time.Duration) bool {
+// hasReceived reports whether a listener has received nonce. It waits for it.
+func (at *targets) hasReceived(nonce string, wait time.Duration) bool {
 	end := time.After(wait)
 	for {
 		at.mu.Lock()
-		found := strings.Contains(at.arrived.String(), nonce)
+		found := strings.Contains(at.received.String(), nonce)
 		at.mu.Unlock()
 		if found || wait == 0 {
 			return found
@@ -174,8 +166,8 @@ func (at *targets) came(nonce string, wait time.Duration) bool {
 	}
 }
 
-// signalled says whether the victim was signalled; it waits for it so long.
-func (at *targets) signalled(wait time.Duration) bool {
+// wasSignalled reports whether the victim was signalled. It waits for it.
+func (at *targets) wasSignalled(wait time.Duration) bool {
 	select {
 	case <-at.signals:
 		return true
@@ -184,18 +176,18 @@ func (at *targets) signalled(wait time.Duration) bool {
 	}
 }
 
-// share makes a System V memory segment and a queue that anybody may use.
+// share makes a System V memory segment and a queue that every account may use.
 func (at *targets) share(t *testing.T) {
 	var random [3]byte
 	_, _ = rand.Read(random[:])
 	key := int(random[0])<<16 | int(random[1])<<8 | int(random[2]) | 1<<24
 	shm, err := unix.SysvShmGet(key, 4096, unix.IPC_CREAT|0o666)
-	must(t, err)
+	Must(t, err)
 	t.Cleanup(func() { _, _ = unix.SysvShmCtl(shm, unix.IPC_RMID, nil) })
 	mapped, err := unix.SysvShmAttach(shm, 0, 0)
-	must(t, err)
+	Must(t, err)
 	copy(mapped, at.token)
-	must(t, unix.SysvShmDetach(mapped))
+	Must(t, unix.SysvShmDetach(mapped))
 	queue, _, errno := unix.Syscall(unix.SYS_MSGGET, uintptr(key), unix.IPC_CREAT|0o666, 0)
 	if errno != 0 {
 		t.Fatal(errno)
@@ -205,8 +197,8 @@ func (at *targets) share(t *testing.T) {
 	at.context["shm_key"], at.context["queue_key"] = key, key
 }
 
-// refresh puts back what an escape may have taken.
-func (at *targets) refresh() {
+// restore puts back what an escape may have taken.
+func (at *targets) restore() {
 	message := append(make([]byte, 8), at.token...)
 	message[0] = 1
 	drain := make([]byte, 128)
@@ -216,23 +208,23 @@ func (at *targets) refresh() {
 		}
 	}
 	_, _, _ = unix.Syscall6(unix.SYS_MSGSND, at.queue, uintptr(unsafe.Pointer(&message[0])), uintptr(len(at.token)), 0o4000, 0, 0)
-	at.signalled(0)
+	at.wasSignalled(0)
 }
 
 func (at *targets) startVictim(t *testing.T, python string) {
 	cmd := exec.Command(python, "-I", "-c", victimCode, at.folder+"/secret", at.folder+"/db")
-	cmd.Env = []string{"GLASSHOUSE_ESCAPE_TOKEN=" + at.token}
+	cmd.Env = []string{tokenVariable + "=" + at.token}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()
-	must(t, err)
+	Must(t, err)
 	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	Must(t, err)
+	Must(t, cmd.Start())
 	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
 	lines := bufio.NewReader(out)
 	said, err := lines.ReadBytes('\n')
-	must(t, err)
-	must(t, json.Unmarshal(said, &at.context))
+	Must(t, err)
+	Must(t, json.Unmarshal(said, &at.context))
 	at.context["victim"] = cmd.Process.Pid
 	go func() {
 		for {
@@ -247,16 +239,11 @@ func (at *targets) startVictim(t *testing.T, python string) {
 	}()
 }
 
-func nonce() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:])
-	return hex.EncodeToString(b[:])
-}
-
-// missing says why this machine can't show an escape succeed; "" where it can.
-func missing(e escape, at *targets) string {
+// cannotSucceed returns why an escape can't succeed on this machine even without layers;
+// "" if it can.
+func cannotSucceed(e escape, at *targets) string {
 	if runtime.GOARCH != "amd64" && strings.Contains(strings.Join(e.parts, ""), "call(") {
-		return "its system calls are numbered for amd64"
+		return "its system call numbers are those of amd64"
 	}
 	family := map[string]int{"AF_VSOCK": unix.AF_VSOCK, "AF_ALG": unix.AF_ALG}
 	switch e.needs {
@@ -271,15 +258,15 @@ func missing(e escape, at *targets) string {
 		}
 	case "an interface":
 		if len(at.context["interfaces"].([]string)) == 0 {
-			return "no network device but loopback"
+			return "there is no network device but loopback"
 		}
 	case "ports":
 		if err := unix.Ioperm(0x80, 1, 0); err == unix.ENOSYS {
-			return "the kernel has no call for the machine's ports"
+			return "the kernel has no call for I/O ports"
 		}
 	case "CAP_SYS_RESOURCE":
 		if held, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0); err != nil || held != 1 {
-			return "root itself may not raise limits here"
+			return "even root may not raise limits here"
 		}
 	case "AF_VSOCK", "AF_ALG":
 		fd, err := unix.Socket(family[e.needs], unix.SOCK_STREAM, 0)

@@ -1,7 +1,6 @@
 package isolatetest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,197 +15,173 @@ import (
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/environment"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/isolate/layer"
 	"glasshouse/sandbox/supervisor"
 )
 
-// below are the living processes that pid has started.
-func below(pid int) (pids []int) {
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	for _, task := range tasks {
-		body, _ := os.ReadFile(task)
-		for _, word := range strings.Fields(string(body)) {
-			var child int
-			if _, err := fmt.Sscan(word, &child); err == nil {
-				pids = append(pids, child)
-			}
-		}
+// A worn zygote forks until its successor is warm, so that no start waits. Its children
+// live on until their sessions end, and then it ends.
+func TestWornZygoteIsReplaced(t *testing.T) {
+	t.Parallel()
+	policies := map[string]isolate.RecyclePolicy{"by count": {MaxForks: 12}}
+	if Level() == "" && !testing.Short() { // one level is enough
+		policies["by age"] = isolate.RecyclePolicy{MaxAge: 2 * time.Second}
 	}
-	return pids
-}
-
-// zygotes are those of this process.
-func zygotes() (pids []int) {
-	for _, pid := range below(os.Getpid()) {
-		if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(line), "zygote.py") {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-func lives(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, after, _ := strings.Cut(string(stat), ") ")
-	return err == nil && !strings.HasPrefix(after, "Z")
-}
-
-// eventually waits for what has no event to wait for.
-func eventually(t *testing.T, what string, true func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !true(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-	}
-}
-
-func raiseSet(t *testing.T, set isolate.WarmSet, recycle isolate.RecyclePolicy) *isolate.Isolator {
-	t.Helper()
-	closeShared() // zygotes finds this one's only
-	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: []isolate.WarmSet{set}, DefaultPolicy: policy.Default(), Level: os.Getenv(levelKey), Recycle: recycle, Log: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(i.Close)
-	return i
-}
-
-// A worn zygote is replaced by one that was warmed beside it: nobody waits for that,
-// and its children live on until they are done with; then it goes.
-func TestWornZygotesAreReplaced(t *testing.T) {
-	worn := map[string]isolate.RecyclePolicy{"by count": {MaxForks: 12}}
-	if os.Getenv(levelKey) == "" { // on one level is enough
-		worn["by age"] = isolate.RecyclePolicy{MaxAge: 2 * time.Second}
-	}
-	for name, recycle := range worn {
+	for name, recycle := range policies {
 		t.Run(name, func(t *testing.T) {
-			began := time.Now()
-			i := raiseSet(t, isolate.WarmSet{Name: "pandas", Modules: []string{"numpy", "pandas"}, Pool: 4}, recycle)
-			warm := time.Since(began)
-			first := zygotes()[0]
-			old := open(t, i, nil)
-			run(t, old, "x = 42")
-			var slowest time.Duration
-			eventually(t, "another zygote", func() bool {
-				began := time.Now()
-				if err := open(t, i, nil).Close(); err != nil {
-					t.Error(err)
+			t.Parallel()
+			i := Open(t, isolate.Config{Recycle: recycle,
+				WarmSets: []isolate.WarmSet{{Name: "numpy", Modules: []string{"numpy"}, Pool: 4}}})
+			old := NewSession(t, i, nil)
+			Run(t, old, "x = 42")
+			first := zygoteOf(t, old)
+			Eventually(t, "a session has another zygote", func() bool {
+				if err := i.Ready(); err != nil {
+					t.Errorf("Ready while the zygote is replaced: got %v, want a zygote at any time", err)
 				}
-				slowest = max(slowest, time.Since(began))
-				now := zygotes()
-				return len(now) == 2 && i.Ready() == nil || len(now) == 1 && now[0] != first
+				s := NewSession(t, i, nil)
+				defer s.Close()
+				return zygoteOf(t, s) != first
 			})
-			if slowest > warm/2 {
-				t.Errorf("a request waited %s; to warm a zygote takes %s", slowest, warm)
+			if e := Run(t, old, "x"); string(e.Result) != "42" || !Lives(first) {
+				t.Errorf("a session of the old zygote: got %s %s, want 42", e.Status, e.Result)
 			}
-			if e := run(t, old, "x"); string(e.Result) != "42" || !lives(first) {
-				t.Errorf("a session of the old zygote: %s %s", e.Status, e.Result)
-			}
-			if err := old.Close(); err != nil {
-				t.Error(err)
-			}
-			eventually(t, "the old zygote goes", func() bool { return !lives(first) })
+			Must(t, old.Close())
+			Eventually(t, "the old zygote ends", func() bool { return !Lives(first) })
 		})
 	}
 }
 
-// A zygote's death takes its children with it, and no more: another comes at once,
-// without being asked for, and a session goes on with its files.
-func TestADeadZygoteIsReplaced(t *testing.T) {
-	i := raiseSet(t, isolate.WarmSet{Name: "bare", Pool: 4}, isolate.RecyclePolicy{})
-	s := open(t, i, nil)
-	run(t, s, "open('kept', 'w').write('k')")
-	first := zygotes()[0]
-	eventually(t, "a full pool", func() bool { return len(below(first)) >= 4 })
-	children := below(first)
-	if err := unix.Kill(first, unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+// A session whose zygote dies goes on with its files, and the pool is filled again
+// without a request.
+func TestDeadZygoteIsReplaced(t *testing.T) {
+	t.Parallel()
+	i := Open(t, isolate.Config{WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 4}}})
+	s := NewSession(t, i, nil)
+	Run(t, s, "open('kept', 'w').write('k')")
+	first := zygoteOf(t, s)
+	Eventually(t, "the pool is full", func() bool { return len(Children(first)) >= 4 })
+	children := Children(first)
+	Must(t, unix.Kill(first, unix.SIGKILL))
 	for _, pid := range children {
-		eventually(t, "a child ends with its zygote", func() bool { return !lives(pid) })
+		Eventually(t, "a child ends with its zygote", func() bool { return !Lives(pid) })
 	}
-	eventually(t, "another zygote with a full pool", func() bool {
-		now := zygotes()
-		return i.Ready() == nil && len(now) == 1 && now[0] != first && len(below(now[0])) >= 4
-	})
-	if e := run(t, s, "open('kept').read()"); string(e.Result) != `"k"` {
-		t.Errorf("after its zygote's death: %s %s %v", e.Status, e.Result, e.Error)
+	Eventually(t, "there is another zygote", func() bool { return i.Ready() == nil })
+	other := NewSession(t, i, nil)
+	second := zygoteOf(t, other)
+	Eventually(t, "its pool is full", func() bool { return len(Children(second)) >= 4 })
+	if second == first {
+		t.Error("got the dead zygote, want another")
+	}
+	if e := Run(t, s, "open('kept').read()"); string(e.Result) != `"k"` {
+		t.Errorf(`a file after the zygote's death: got %s %s %s, want "k"`, e.Status, e.Result, Why(e))
 	}
 }
 
-// A burst beyond the pool waits, and is told after its deadline to come again. One that
-// none of the pool is fit for gets the child that is forked beside it.
-func TestABurstQueues(t *testing.T) {
-	i := raiseSet(t, isolate.WarmSet{Name: "bare", Pool: 3}, isolate.RecyclePolicy{})
-	zygote := zygotes()[0]
-	eventually(t, "a full pool and one more", func() bool { return len(below(zygote)) >= 4 })
-	if err := unix.Kill(zygote, unix.SIGSTOP); err != nil {
-		t.Fatal(err)
+// Invariant 13: a zygote's death ends its children: by the pid namespace and, on its own,
+// by the signal that they asked for.
+func TestChildrenDieWithTheirZygote(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		without  layer.Set
+		survives bool
+	}{
+		{nil, false},
+		{layer.Set{layer.PID}, false},
+		{layer.Set{layer.Death}, !HasNamespaces()},
+		{layer.Set{layer.PID, layer.Death}, true},
+	} {
+		t.Run(fmt.Sprintf("without %v", c.without), func(t *testing.T) {
+			t.Parallel()
+			i := Open(t, isolate.Config{Without: c.without})
+			s := NewSession(t, i, nil)
+			child, zygote := processOf(t, s), zygoteOf(t, s)
+			Must(t, unix.Kill(zygote, unix.SIGKILL))
+			// A run on another zygote's child comes after the kernel has ended the children.
+			Eventually(t, "another zygote forks", func() bool {
+				return string(Run(t, NewSession(t, i, nil), "6 * 7").Result) == "42" // a child that waited may be dying
+			})
+			if c.survives {
+				if !Lives(child) {
+					t.Error("a child without these layers: got it dead, want it alive, or the test shows nothing")
+				}
+				return
+			}
+			Eventually(t, "the child ends", func() bool { return !Lives(child) })
+		})
 	}
+}
+
+// Starts beyond the pool wait, and get FaultFull at their deadline. A start that no
+// waiting child fits gets the spare child.
+func TestStartsBeyondThePoolWait(t *testing.T) {
+	t.Parallel()
+	i := Open(t, isolate.Config{WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 3}}})
+	zygote := zygoteOf(t, NewSession(t, i, nil))
+	const sessionPoolAndSpare = 1 + 3 + 1
+	Eventually(t, "the pool and the spare are there", func() bool { return len(Children(zygote)) >= sessionPoolAndSpare })
+	Must(t, unix.Kill(zygote, unix.SIGSTOP))
+	const short = 200 * time.Millisecond
 	p := policy.Default()
-	short := supervisor.New(i, 200*time.Millisecond)
+	isFull := func(err error) bool {
+		var known *sandbox.Error
+		return errors.As(err, &known) && known.Fault == sandbox.FaultFull && known.RetryAfter >= 1
+	}
 	var err error
-	for n := 0; n < 10 && err == nil; n++ { // the pool is empty after some
+	for n := 0; n < 10 && err == nil; n++ { // after some the pool is empty
 		var s *supervisor.Session
-		if s, err = short.Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, ""); err == nil {
+		if s, err = OpenSession(i, p, short); err == nil {
 			defer s.Close()
 		}
 	}
-	var known *sandbox.Error
-	if !errors.As(err, &known) || known.Fault != sandbox.FaultFull || known.RetryAfter < 1 {
-		t.Errorf("beyond the pool: %v", err)
+	if !isFull(err) {
+		t.Errorf("a start beyond the pool: got %v, want FaultFull", err)
 	}
-	p.WorkspaceMaxBytes /= 2                            // which none of the waiting has
-	if strings.HasPrefix(i.Isolation().Level, "full") { // elsewhere each of the pool is fit for any size
-		spare, err := supervisor.New(i, 30*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, "")
+	p.WorkspaceMaxBytes /= 2 // no waiting child has this size
+	if hasNamespaces(i.Isolation().Level) {
+		spare, err := OpenSession(i, p, 30*time.Second)
 		if err != nil {
-			t.Fatalf("the one that is forked already: %v", err)
+			t.Fatalf("a start with the spare child: %v", err)
 		}
 		defer spare.Close()
-		if e := run(t, spare, "6 * 7"); string(e.Result) != "42" {
-			t.Errorf("in it: %s %s %v", e.Status, e.Result, e.Error)
+		if e := Run(t, spare, "6 * 7"); string(e.Result) != "42" {
+			t.Errorf("a run in the spare child: got %s %s %s, want 42", e.Status, e.Result, Why(e))
 		}
 	}
-	began := time.Now()
-	if _, err = short.Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, ""); !errors.As(err, &known) || known.Fault != sandbox.FaultFull || time.Since(began) > 5*time.Second {
-		t.Errorf("one that is made to measure: %v after %s", err, time.Since(began))
+	if _, err = OpenSession(i, p, short); !isFull(err) {
+		t.Errorf("a start without a spare child: got %v, want FaultFull", err)
 	}
-	queued := make(chan error)
+	waiting := make(chan error)
 	go func() {
-		s, err := supervisor.New(i, 30*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "b", Policy: p}, "")
+		s, err := OpenSession(i, p, 30*time.Second)
 		if err == nil {
 			err = s.Close()
 		}
-		queued <- err
+		waiting <- err
 	}()
-	if err := unix.Kill(zygote, unix.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-queued; err != nil {
-		t.Errorf("one that waited: %v", err)
+	Must(t, unix.Kill(zygote, unix.SIGCONT))
+	if err := <-waiting; err != nil {
+		t.Errorf("a start that waited for the zygote: %v", err)
 	}
 }
 
-// The extension is in a zygote before its Python, which asks it for its first memory; and
-// what loaded it is not in the environment of children.
-func TestTheExtensionComesBeforePython(t *testing.T) {
-	i := raiseSet(t, isolate.WarmSet{Name: "bare", Pool: 1}, isolate.RecyclePolicy{})
-	py, err := environment.Inspect(os.Getenv("GLASSHOUSE_PYTHON"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var built []string
+// The extension is loaded before Python, which gets its first memory from it. Children
+// do not see the variable that loaded it.
+func TestExtensionIsPreloaded(t *testing.T) {
+	t.Parallel()
+	py, err := environment.Inspect(Python(t))
+	Must(t, err)
+	isBuilt := false
 	for _, folder := range py.Packages {
 		found, _ := filepath.Glob(filepath.Join(folder, "syscall_batch.*.so"))
-		built = append(built, found...)
+		isBuilt = isBuilt || len(found) > 0
 	}
-	for _, pid := range zygotes() {
-		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if loaded := strings.Contains(string(environ), "/syscall_batch."); err != nil || loaded != (len(built) > 0) {
-			t.Errorf("loaded: %v; built: %v; %v", loaded, built, err)
-		}
+	s := NewSession(t, Shared(t), nil)
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", zygoteOf(t, s)))
+	if isLoaded := strings.Contains(string(environ), "/syscall_batch."); err != nil || isLoaded != isBuilt {
+		t.Errorf("the extension: got loaded %v, %v; want %v, as it is built", isLoaded, err, isBuilt)
 	}
-	if e := run(t, open(t, i, nil), "import os\n[name for name in os.environ if name.startswith('LD_')]"); string(e.Result) != "[]" {
-		t.Errorf("%s %s %v", e.Status, e.Result, e.Error)
+	if e := Run(t, s, "import os\n[name for name in os.environ if name.startswith('LD_')]"); string(e.Result) != "[]" {
+		t.Errorf("variables of the loader: got %s %s, want none", e.Result, Why(e))
 	}
 }

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to leave a key in the kernel
 # invariant: 1
-# walls: seccomp
+# layers: seccomp
 
 call(248, b"user", b"glasshouse-escape", b"x", 1, -2)
 "escaped"

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to let others read its memory
 # invariant: 4
-# walls: seccomp
+# layers: seccomp
 
 call(157, 4, 1, 0, 0, 0)
 if call(157, 3, 0, 0, 0, 0) != 1:

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to load a map into the kernel
 # invariant: 5
-# walls: seccomp, user, capabilities, uid
+# layers: seccomp, user, capabilities, uid
 
 import struct
 

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to settle on one core
 # invariant: 5
-# walls: seccomp
+# layers: seccomp
 
 import os
 

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to make another folder its root
 # invariant: 5
-# walls: seccomp, capabilities, uid
+# layers: seccomp, capabilities, uid
 
 import os
 

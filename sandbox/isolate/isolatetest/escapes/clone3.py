@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to fork by the newest call
 # invariant: 5
-# walls: seccomp
+# layers: seccomp
 
 import os
 import struct

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to fork into a new user namespace
 # invariant: 5
-# walls: seccomp
+# layers: seccomp
 
 import os
 

@@ -1,8 +1,8 @@
 # family: exhaustion
 # tries: to use more than its share of a core
 # invariant: 10
-# walls: cgroups
-# landlock: the service looks now and then, so a share as small as this is held roughly; TestSharesHold measures it
+# layers: cgroups
+# landlock: the service looks now and then, so a share as small as this is held roughly; TestLimitsHoldOnEveryLevel`, `TestCPUShareHolds measures it
 # policy: cpu_percent=2
 
 import time

@@ -1,7 +1,7 @@
 # family: network
 # tries: to reach the kernel's ciphers
 # invariant: 7
-# walls: seccomp
+# layers: seccomp
 # needs: AF_ALG
 
 import socket

@@ -1,7 +1,7 @@
 # family: exhaustion
 # tries: to open five hundred files at once
 # invariant: 10
-# walls: rlimits
+# layers: rlimits
 
 held = [open("/dev/null") for _ in range(500)]
 "escaped"

@@ -1,7 +1,7 @@
 # family: files
 # tries: to make a device of the machine's memory
 # invariant: 5
-# walls: seccomp, landlock, capabilities, uid, user
+# layers: seccomp, landlock, capabilities, uid, user
 
 import os
 

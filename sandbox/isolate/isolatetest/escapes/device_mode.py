@@ -1,7 +1,7 @@
 # family: files
 # tries: to set the mode of the host's /dev/null
 # invariant: 6
-# walls: readonly, uid
+# layers: readonly, uid
 
 import os
 

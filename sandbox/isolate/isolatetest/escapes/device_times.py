@@ -1,7 +1,7 @@
 # family: files
 # tries: to set the times of the host's /dev/null
 # invariant: 6
-# walls: readonly
+# layers: readonly
 # landlock: whoever may write to it may set its times to now
 
 import os

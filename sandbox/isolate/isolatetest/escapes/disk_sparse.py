@@ -1,7 +1,7 @@
 # family: exhaustion
 # tries: to reserve more of /session than it may have, without writing
 # invariant: 6
-# walls: quota
+# layers: quota
 
 import os
 

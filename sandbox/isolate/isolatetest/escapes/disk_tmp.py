@@ -1,7 +1,7 @@
 # family: exhaustion
 # tries: to fill /tmp with more than it may have
 # invariant: 6
-# walls: quota
+# layers: quota
 
 for n in range(3):
     with open(f"/tmp/{n}", "wb") as file:

@@ -1,7 +1,7 @@
 # family: secrets
 # tries: to read the service's environment
 # invariant: 3
-# walls: environment
+# layers: environment
 # proof: secret
 
 import os

@@ -1,7 +1,7 @@
 # family: secrets
 # tries: to read the service's environment past Python
 # invariant: 3
-# walls: environment
+# layers: environment
 # proof: secret
 
 pointers = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")

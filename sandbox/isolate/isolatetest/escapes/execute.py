@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to become another program
 # invariant: 5
-# walls: seccomp, landlock
+# layers: seccomp, landlock
 # proof: printed
 
 import os

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to start a program that it has written itself
 # invariant: 6
-# walls: seccomp, landlock
+# layers: seccomp, landlock
 
 import os
 import shutil

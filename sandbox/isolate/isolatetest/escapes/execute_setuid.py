@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to become root by a program that makes root of who runs it
 # invariant: 4
-# walls: root, seccomp, landlock, no_new_privs
+# layers: root, seccomp, landlock, no_new_privs
 # proof: root
 
 import os

@@ -1,7 +1,7 @@
 # family: files
 # tries: to leave a FIFO, at which a reader would hang
 # invariant: 15
-# walls: seccomp, landlock
+# layers: seccomp, landlock
 
 import os
 

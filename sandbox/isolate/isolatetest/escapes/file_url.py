@@ -1,7 +1,7 @@
 # family: python
 # tries: to read a file of the host by its URL
 # invariant: 8
-# walls: root
+# layers: root
 # proof: secret
 
 import urllib.request

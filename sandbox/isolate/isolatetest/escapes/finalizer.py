@@ -1,7 +1,7 @@
 # family: python
 # tries: to escape an interrupt in a finalizer
 # invariant: 11
-# walls: max_execution_time
+# layers: max_execution_time
 
 import time
 

@@ -1,7 +1,7 @@
 # family: exhaustion
 # tries: to make more folders than /session may have
 # invariant: 6
-# walls: quota
+# layers: quota
 
 import os
 

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to make a 32-bit call, whose numbers are others
 # invariant: 5
-# walls: seccomp
+# layers: seccomp
 
 import mmap
 

@@ -1,7 +1,7 @@
-# family: hatch
+# family: protocol
 # tries: to go on after an answer that it forged
 # invariant: 2
-# walls: freeze
+# layers: freeze
 
 import json
 import os

@@ -1,7 +1,7 @@
 # family: exhaustion
 # tries: to fork thirty processes that stay
 # invariant: 10
-# walls: seccomp, cgroups
+# layers: seccomp, cgroups
 
 import os
 import signal

@@ -1,7 +1,7 @@
 # family: files
 # tries: to leave a file on the host where anybody may
 # invariant: 6
-# walls: root, landlock
+# layers: root, landlock
 # proof: changed
 
 with open(f"{open_folder}/{nonce}", "w") as file:

@@ -1,7 +1,7 @@
 # family: files
 # tries: to read a file of the host through a link in /session
 # invariant: 15
-# walls: root
+# layers: root
 # proof: secret
 
 import os

@@ -1,7 +1,7 @@
 # family: files
 # tries: to fill the host's shared memory
 # invariant: 6
-# walls: root, landlock
+# layers: root, landlock
 
 import os
 

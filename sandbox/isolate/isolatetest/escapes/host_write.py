@@ -1,7 +1,7 @@
 # family: files
 # tries: to change a file of root's on the host
 # invariant: 6
-# walls: root, landlock, uid
+# layers: root, landlock, uid
 # proof: changed
 
 with open(target_file, "a") as file:

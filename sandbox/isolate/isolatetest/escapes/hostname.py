@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to rename the machine that it sees
 # invariant: 5
-# walls: seccomp, capabilities, uid
+# layers: seccomp, capabilities, uid
 
 import socket
 

@@ -1,7 +1,7 @@
 # family: exhaustion
 # tries: to make more files than /tmp may have
 # invariant: 6
-# walls: quota
+# layers: quota
 
 for n in range(17000):
     open(f"/tmp/{n}", "w").close()

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to reach the machine's ports
 # invariant: 5
-# walls: seccomp, user, capabilities, uid
+# layers: seccomp, user, capabilities, uid
 # needs: ports
 
 call(173, 0x80, 1, 1)

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to have the kernel make its calls
 # invariant: 5
-# walls: seccomp, rlimits
+# layers: seccomp, rlimits
 
 call(425, 8, ctypes.create_string_buffer(120))
 "escaped"

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to enter the host's network namespace
 # invariant: 7
-# walls: root, seccomp, landlock, capabilities, uid, user
+# layers: root, seccomp, landlock, capabilities, uid, user
 
 import os
 

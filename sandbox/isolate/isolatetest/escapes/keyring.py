@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to open the session's keyring
 # invariant: 5
-# walls: seccomp
+# layers: seccomp
 
 call(250, 0, -3, 1)
 "escaped"

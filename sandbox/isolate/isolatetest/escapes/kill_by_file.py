@@ -1,7 +1,7 @@
 # family: signals
 # tries: to have the kernel signal a process of the host when a socket is readable
 # invariant: 4
-# walls: seccomp, landlock, pid, uid
+# layers: seccomp, landlock, pid, uid
 # proof: signalled
 
 import fcntl

@@ -1,7 +1,7 @@
 # family: signals
 # tries: to signal a process group of the host
 # invariant: 4
-# walls: seccomp, landlock, pid, uid
+# layers: seccomp, landlock, pid, uid
 # proof: signalled
 
 import os

@@ -1,7 +1,7 @@
 # family: signals
 # tries: to queue a signal with a value to a process of the host
 # invariant: 4
-# walls: seccomp, landlock, pid, uid
+# layers: seccomp, landlock, pid, uid
 # proof: signalled
 
 import struct

@@ -1,7 +1,7 @@
 # family: secrets
 # tries: to list a folder of the host
 # invariant: 8
-# walls: root
+# layers: root
 
 import os
 

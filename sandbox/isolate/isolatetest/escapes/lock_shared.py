@@ -1,7 +1,7 @@
 # family: files
 # tries: to lock a file that other sandboxes and the host use
 # invariant: 8
-# walls: seccomp
+# layers: seccomp
 
 import fcntl
 import os

@@ -1,7 +1,7 @@
 # family: stuck
 # tries: to run past its time with every signal blocked
 # invariant: 11
-# walls: max_execution_time
+# layers: max_execution_time
 
 import signal
 import time

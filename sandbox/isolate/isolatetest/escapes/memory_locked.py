@@ -1,7 +1,7 @@
 # family: exhaustion
 # tries: to pin a megabyte, which the kernel could then never take back
 # invariant: 10
-# walls: seccomp, rlimits
+# layers: seccomp, rlimits
 
 import mmap
 

@@ -1,7 +1,7 @@
 # family: exhaustion
 # tries: to hold twice the memory that it may have, in files that have no name
 # invariant: 10
-# walls: seccomp, cgroups
+# layers: seccomp, cgroups
 # policy: max_memory_mb=64
 
 import os

@@ -1,7 +1,7 @@
 # family: exhaustion
 # tries: to hold twice the memory that it may have, as shared
 # invariant: 10
-# walls: cgroups
+# layers: cgroups
 # landlock: shared memory is not counted by RLIMIT_DATA
 # policy: max_memory_mb=64
 

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to mount a file system without bounds over /tmp
 # invariant: 6
-# walls: seccomp, landlock, capabilities, uid
+# layers: seccomp, landlock, capabilities, uid
 
 call(165, b"x", b"/tmp", b"tmpfs", 0, None)
 "escaped"

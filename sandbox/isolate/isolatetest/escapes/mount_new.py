@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to mount by the calls that came later
 # invariant: 6
-# walls: seccomp, capabilities, uid
+# layers: seccomp, capabilities, uid
 
 fs = call(430, b"tmpfs", 0)
 call(431, fs, 6, None, None, 0)

@@ -1,7 +1,7 @@
 # family: python
 # tries: to fork by the standard library
 # invariant: 5
-# walls: seccomp
+# layers: seccomp
 
 import multiprocessing
 

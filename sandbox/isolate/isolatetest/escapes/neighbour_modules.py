@@ -1,7 +1,7 @@
 # family: secrets
 # tries: to find a module that another sandbox made
 # invariant: 8
-# walls: apart
+# layers: separate_sandbox
 
 import sys
 import types

@@ -1,7 +1,7 @@
 # family: secrets
 # tries: to find what another sandbox left in Python's heap
 # invariant: 8
-# walls: apart
+# layers: separate_sandbox
 
 held = {"secret": "gh-" + "left-in-the-heap", "list": []}
 

@@ -1,7 +1,7 @@
 # family: secrets
 # tries: to read another sandbox's /session
 # invariant: 8
-# walls: apart
+# layers: separate_sandbox
 
 open("/session/left", "w").write("x")
 

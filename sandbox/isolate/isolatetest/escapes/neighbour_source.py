@@ -1,7 +1,7 @@
 # family: secrets
 # tries: to read the code that another sandbox ran
 # invariant: 8
-# walls: apart
+# layers: separate_sandbox
 
 marker = "source of a neighbour"
 

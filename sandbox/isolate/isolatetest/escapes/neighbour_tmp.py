@@ -1,7 +1,7 @@
 # family: secrets
 # tries: to read what another sandbox left in /tmp
 # invariant: 8
-# walls: apart
+# layers: separate_sandbox
 
 open("/tmp/left", "w").write("x")
 

@@ -1,7 +1,7 @@
 # family: network
 # tries: to ask for the host's network devices
 # invariant: 7
-# walls: seccomp, network
+# layers: seccomp, network
 # needs: an interface
 
 import socket

@@ -1,7 +1,7 @@
 # family: exhaustion
 # tries: to write one file larger than a file may be
 # invariant: 10
-# walls: rlimits, quota
+# layers: rlimits, quota
 
 with open("/session/large", "wb") as file:
     for _ in range(70):

@@ -1,7 +1,7 @@
 # family: stuck
 # tries: to run past its time in one call of C, which no interrupt reaches
 # invariant: 11
-# walls: max_execution_time
+# layers: max_execution_time
 
 import itertools
 

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to open a file by its handle, past all folders
 # invariant: 6
-# walls: seccomp, user, capabilities, uid
+# layers: seccomp, user, capabilities, uid
 
 import os
 import struct

@@ -1,7 +1,7 @@
 # family: secrets
 # tries: to find what the service or the zygote left open
 # invariant: 3
-# walls: descriptors
+# layers: descriptors
 
 import os
 

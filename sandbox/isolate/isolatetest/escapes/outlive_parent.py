@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to live on when its zygote dies
 # invariant: 13
-# walls: seccomp
+# layers: seccomp
 
 call(157, 1, 0, 0, 0, 0)  # PR_SET_PDEATHSIG
 "escaped"

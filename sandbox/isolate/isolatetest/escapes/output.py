@@ -1,7 +1,7 @@
 # family: exhaustion
 # tries: to have the service keep eight megabytes of output
 # invariant: 16
-# walls: max_output_size
+# layers: max_output_size
 # proof: output
 
 for _ in range(128):

@@ -1,7 +1,7 @@
-# family: hatch
+# family: protocol
 # tries: to have the host hold an answer of forty megabytes
 # invariant: 12
-# walls: frames
+# layers: frames
 # proof: large
 
 import json

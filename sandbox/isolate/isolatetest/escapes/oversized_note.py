@@ -1,7 +1,7 @@
-# family: hatch
+# family: protocol
 # tries: to have the host hold a note of four megabytes
 # invariant: 12
-# walls: frames
+# layers: frames
 
 import json
 import os

@@ -1,7 +1,7 @@
 # family: files
 # tries: to change the code that guards it
 # invariant: 6
-# walls: readonly, landlock, uid
+# layers: readonly, landlock, uid
 
 open("/glasshouse/session.py", "a").write("#")
 "escaped"

@@ -1,7 +1,7 @@
 # family: files
 # tries: to move the code that guards it away
 # invariant: 6
-# walls: readonly, landlock, uid
+# layers: readonly, landlock, uid
 
 import os
 

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to decide on system calls by a filter of its own
 # invariant: 5
-# walls: seccomp
+# layers: seccomp
 
 import struct
 

@@ -1,7 +1,7 @@
 # family: python
 # tries: to mount by the tools that locked it down
 # invariant: 6
-# walls: seccomp, landlock, capabilities, uid
+# layers: seccomp, landlock, capabilities, uid
 
 import sys
 

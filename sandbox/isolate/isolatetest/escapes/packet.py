@@ -1,7 +1,7 @@
 # family: network
 # tries: to read packets from the wire
 # invariant: 7
-# walls: seccomp, capabilities, uid
+# layers: seccomp, capabilities, uid
 
 import socket
 

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to watch by performance counters
 # invariant: 5
-# walls: seccomp
+# layers: seccomp
 
 import struct
 

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to switch the randomness of addresses off
 # invariant: 5
-# walls: seccomp
+# layers: seccomp
 
 call(135, 0x0040000)
 "escaped"

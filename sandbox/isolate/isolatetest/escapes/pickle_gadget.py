@@ -1,7 +1,7 @@
 # family: python
 # tries: to start a program by a pickle
 # invariant: 5
-# walls: seccomp, landlock
+# layers: seccomp, landlock
 
 import pickle
 import subprocess

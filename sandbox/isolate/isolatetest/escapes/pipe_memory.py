@@ -1,7 +1,7 @@
 # family: exhaustion
 # tries: to make the kernel hold a megabyte for a pipe
 # invariant: 5
-# walls: seccomp
+# layers: seccomp
 
 import fcntl
 import os

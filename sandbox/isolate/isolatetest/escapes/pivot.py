@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to put another file system in the place of its root
 # invariant: 5
-# walls: seccomp, landlock, capabilities, uid
+# layers: seccomp, landlock, capabilities, uid
 
 call(155, b"/session", b"/session")
 "escaped"

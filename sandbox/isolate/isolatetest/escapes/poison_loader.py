@@ -1,7 +1,7 @@
 # family: files
 # tries: to name another loader for shared libraries
 # invariant: 8
-# walls: readonly, landlock, uid
+# layers: readonly, landlock, uid
 
 open("/etc/ld.so.preload", "w").write("/session/evil.so")
 

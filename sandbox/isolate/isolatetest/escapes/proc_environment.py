@@ -1,7 +1,7 @@
 # family: memory of others
 # tries: to read the environment of a process of the host through /proc
 # invariant: 3
-# walls: root, uid, user, capabilities
+# layers: root, uid, user, capabilities
 # proof: secret
 
 open(f"/proc/{victim}/environ").read()

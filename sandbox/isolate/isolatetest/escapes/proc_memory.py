@@ -1,7 +1,7 @@
 # family: memory of others
 # tries: to read the memory of a process of the host through /proc
 # invariant: 8
-# walls: root, uid, user, landlock, capabilities
+# layers: root, uid, user, landlock, capabilities
 # proof: secret
 
 with open(f"/proc/{victim}/mem", "rb", buffering=0) as memory:

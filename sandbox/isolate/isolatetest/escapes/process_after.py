@@ -1,7 +1,7 @@
 # family: python
 # tries: to leave a process that goes on after the answer
 # invariant: 2
-# walls: seccomp
+# layers: seccomp
 
 import mmap
 import os

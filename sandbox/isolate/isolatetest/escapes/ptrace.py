@@ -1,7 +1,7 @@
 # family: memory of others
 # tries: to trace a process of the host
 # invariant: 8
-# walls: seccomp, pid, uid, user, landlock, capabilities
+# layers: seccomp, pid, uid, user, landlock, capabilities
 
 call(101, 0x4206, victim, 0, 0)  # PTRACE_SEIZE
 "escaped"

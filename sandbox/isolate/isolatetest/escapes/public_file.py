@@ -1,7 +1,7 @@
 # family: secrets
 # tries: to read a file of the host that anybody may read
 # invariant: 8
-# walls: root
+# layers: root
 # proof: secret
 
 open(public_file).read()

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to raise its own limits
 # invariant: 10
-# walls: seccomp, user, capabilities, uid
+# layers: seccomp, user, capabilities, uid
 # needs: CAP_SYS_RESOURCE
 
 import resource

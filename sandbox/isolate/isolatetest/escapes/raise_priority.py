@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to go before the service
 # invariant: 5
-# walls: seccomp, user, capabilities, uid
+# layers: seccomp, user, capabilities, uid
 
 import os
 

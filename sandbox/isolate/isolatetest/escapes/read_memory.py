@@ -1,7 +1,7 @@
 # family: memory of others
 # tries: to read the memory of a process of the host
 # invariant: 8
-# walls: seccomp, pid, uid, user, landlock, capabilities
+# layers: seccomp, pid, uid, user, landlock, capabilities
 # proof: secret
 
 buffer = ctypes.create_string_buffer(64)

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to make the root writable again
 # invariant: 6
-# walls: seccomp, landlock, capabilities, uid
+# layers: seccomp, landlock, capabilities, uid
 
 import struct
 

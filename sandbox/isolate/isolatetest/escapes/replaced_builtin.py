@@ -1,7 +1,7 @@
 # family: python
 # tries: to replace a builtin that another sandbox uses
 # invariant: 8
-# walls: apart
+# layers: separate_sandbox
 
 import builtins
 

@@ -1,7 +1,7 @@
 # family: python
 # tries: to replace a function that another sandbox uses
 # invariant: 8
-# walls: apart
+# layers: separate_sandbox
 
 import json
 

@@ -1,7 +1,7 @@
 # family: secrets
 # tries: to read what a program of the host shares in /dev/shm
 # invariant: 8
-# walls: root
+# layers: root
 # proof: secret
 
 open(shm_file).read()

@@ -1,7 +1,7 @@
 # family: stuck
 # tries: to run past its time with the host in the middle of a frame
 # invariant: 11
-# walls: max_execution_time
+# layers: max_execution_time
 
 import os
 import time

@@ -1,7 +1,7 @@
 # family: files
 # tries: to leave a socket in a folder
 # invariant: 15
-# walls: seccomp, landlock
+# layers: seccomp, landlock
 
 import socket
 

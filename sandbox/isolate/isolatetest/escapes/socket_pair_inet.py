@@ -1,7 +1,7 @@
 # family: network
 # tries: to get a socket by another call than socket
 # invariant: 7
-# walls: seccomp
+# layers: seccomp
 
 import socket
 

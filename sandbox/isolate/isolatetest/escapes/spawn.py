@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to start a program
 # invariant: 5
-# walls: seccomp, landlock
+# layers: seccomp, landlock
 
 import os
 

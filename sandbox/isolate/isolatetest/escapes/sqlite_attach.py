@@ -1,7 +1,7 @@
 # family: python
 # tries: to open a database of the host as one more of its own
 # invariant: 8
-# walls: root
+# layers: root
 # proof: secret
 
 import sqlite3

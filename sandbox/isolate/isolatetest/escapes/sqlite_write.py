@@ -1,7 +1,7 @@
 # family: python
 # tries: to write a file in the shared root by a database's name
 # invariant: 6
-# walls: readonly, landlock, uid
+# layers: readonly, landlock, uid
 
 import sqlite3
 

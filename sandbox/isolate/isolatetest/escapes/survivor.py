@@ -1,7 +1,7 @@
 # family: python
 # tries: to leave a process that outlives the sandbox
 # invariant: 1
-# walls: seccomp, pid
+# layers: seccomp, pid
 # proof: left
 
 import os

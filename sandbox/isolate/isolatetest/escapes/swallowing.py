@@ -1,7 +1,7 @@
 # family: stuck
 # tries: to run past its time by catching the interrupt
 # invariant: 11
-# walls: max_execution_time
+# layers: max_execution_time
 
 import time
 

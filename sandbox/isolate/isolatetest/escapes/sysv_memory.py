@@ -1,7 +1,7 @@
 # family: secrets
 # tries: to map a memory segment of the host
 # invariant: 8
-# walls: seccomp, ipc
+# layers: seccomp, ipc
 # proof: secret
 
 libc = ctypes.CDLL(None, use_errno=True)

@@ -1,7 +1,7 @@
 # family: secrets
 # tries: to take a message from a queue of the host
 # invariant: 8
-# walls: seccomp, ipc
+# layers: seccomp, ipc
 # proof: secret
 
 buffer = ctypes.create_string_buffer(128)

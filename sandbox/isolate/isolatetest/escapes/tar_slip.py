@@ -1,7 +1,7 @@
 # family: python
 # tries: to unpack an archive over the code that guards it
 # invariant: 6
-# walls: readonly, landlock, uid
+# layers: readonly, landlock, uid
 
 import io
 import tarfile

@@ -1,7 +1,7 @@
 # family: network
 # tries: to reach a port of the host by IPv6
 # invariant: 7
-# walls: seccomp, network, landlock
+# layers: seccomp, network, landlock
 # proof: arrived
 # needs: ipv6
 

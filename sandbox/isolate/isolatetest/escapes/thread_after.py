@@ -1,7 +1,7 @@
 # family: python
 # tries: to count in a thread after the answer
 # invariant: 2
-# walls: freeze
+# layers: freeze
 
 import threading
 import time

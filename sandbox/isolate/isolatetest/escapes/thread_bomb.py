@@ -1,7 +1,7 @@
 # family: exhaustion
 # tries: to start forty threads with small stacks
 # invariant: 10
-# walls: cgroups
+# layers: cgroups
 
 import threading
 

@@ -1,7 +1,7 @@
 # family: python
 # tries: to be woken by a timer after the answer
 # invariant: 2
-# walls: freeze
+# layers: freeze
 
 import signal
 import time

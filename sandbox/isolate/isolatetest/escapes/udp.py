@@ -1,7 +1,7 @@
 # family: network
 # tries: to send a datagram to the host
 # invariant: 7
-# walls: seccomp, network
+# layers: seccomp, network
 # proof: arrived
 
 import socket

@@ -1,7 +1,7 @@
 # family: network
 # tries: to reach a socket of the host that has no path
 # invariant: 7
-# walls: seccomp, network, landlock
+# layers: seccomp, network, landlock
 # proof: arrived
 
 import socket

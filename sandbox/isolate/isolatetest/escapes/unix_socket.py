@@ -1,7 +1,7 @@
 # family: network
 # tries: to reach a socket of the host by its path
 # invariant: 7
-# walls: seccomp, root
+# layers: seccomp, root
 # proof: arrived
 
 import socket

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to take /tmp off and see what is below
 # invariant: 6
-# walls: seccomp, landlock, capabilities, uid
+# layers: seccomp, landlock, capabilities, uid
 
 call(166, b"/tmp", 2)
 "escaped"

@@ -1,7 +1,7 @@
 # family: network
 # tries: to fetch a page by the standard library
 # invariant: 7
-# walls: seccomp, network, landlock
+# layers: seccomp, network, landlock
 # proof: arrived
 
 import urllib.request

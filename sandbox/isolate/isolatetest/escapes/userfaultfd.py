@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to hold the kernel up at a page
 # invariant: 5
-# walls: seccomp
+# layers: seccomp
 
 call(323, 1)
 "escaped"

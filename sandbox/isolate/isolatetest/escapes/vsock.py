@@ -1,7 +1,7 @@
 # family: network
 # tries: to speak to the machine's own host
 # invariant: 7
-# walls: seccomp
+# layers: seccomp
 # needs: AF_VSOCK
 
 import socket

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to watch what others do with shared files
 # invariant: 8
-# walls: seccomp
+# layers: seccomp
 
 watch = call(294, 0)
 call(254, watch, b"/glasshouse", 0xFFF)

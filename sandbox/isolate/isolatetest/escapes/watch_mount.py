@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to watch a whole file system
 # invariant: 8
-# walls: seccomp
+# layers: seccomp
 
 call(300, 0x200, 0)
 "escaped"

@@ -1,7 +1,7 @@
 # family: memory of others
 # tries: to write into the memory of a process of the host
 # invariant: 8
-# walls: seccomp, pid, uid, user, landlock, capabilities
+# layers: seccomp, pid, uid, user, landlock, capabilities
 
 buffer = ctypes.create_string_buffer(b"g", 1)  # what is there already
 local = (ctypes.c_size_t * 2)(ctypes.addressof(buffer), 1)

@@ -1,7 +1,7 @@
 # family: kernel
 # tries: to make a call of the x32 ABI
 # invariant: 5
-# walls: seccomp
+# layers: seccomp
 # needs: x32
 
 call(0x40000000 | 39)

@@ -1,0 +1,6 @@
+//go:build nightly
+
+package timing
+
+// floodRounds is how often a flood of TestFloodsKeepMemoryFlat repeats its message.
+const floodRounds = 30_000
