@@ -84,14 +84,14 @@ func TestEventLogIsBounded(t *testing.T) {
 	t.Parallel()
 	s := NewSession(recordingOf(t, recordingtest.Loop(1)))
 	s.Begin(func() {})
-	log := []byte(`{"line":1,"text":"` + strings.Repeat("é", 20_000) + `"}`)
+	log := []byte(`{"line":1,"text":"` + strings.Repeat("é", 12_000) + `"}`)
 	for range 1000 {
 		s.Logged(log)
 	}
 	list, bytes := s.Events(t.Context(), 0), 0
 	for i, e := range list {
 		text := e.Body.(Output).Text
-		if bytes += len(text); len(text) > 20_100 || !strings.HasSuffix(text, "(cut: 40000 bytes in all)\n") {
+		if bytes += len(text); len(text) > 20_100 || !strings.HasSuffix(text, "(cut: 24000 bytes in all)\n") {
 			t.Fatalf("got %d bytes, ...%s, want a text cut to %d characters", len(text), text[len(text)-100:],
 				maxMessageChars)
 		}
@@ -115,7 +115,7 @@ func TestStopOfTheGuestIsCut(t *testing.T) {
 	t.Parallel()
 	s := NewSession(recordingOf(t, recordingtest.Loop(1)))
 	body, err := json.Marshal(map[string]any{
-		"reason": strings.Repeat("r", 1<<20), "text": strings.Repeat("t", 1<<20), "ids": make([]int, 1<<20),
+		"reason": strings.Repeat("r", 1<<17), "text": strings.Repeat("t", 1<<17), "ids": make([]int, 1<<14),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -200,7 +200,7 @@ func TestLargeStateIsStoredFewTimes(t *testing.T) {
 	t.Parallel()
 	b := recordingtest.New("list")
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := range 1000 { // 4 MB that hardly compress
+	for i := range 250 { // 1 MB that hardly compresses
 		noise := make([]byte, 4000)
 		for n := range noise {
 			noise[n] = byte(' ' + random.IntN(94))
@@ -208,7 +208,7 @@ func TestLargeStateIsStoredFewTimes(t *testing.T) {
 		b.Object(recordingtest.List(uint64(i+1), 3, recordingtest.Text(string(noise))))
 	}
 	b.Line(0)
-	b.Stream = append(b.Stream, bytes.Repeat([]byte{recording.ShortLineZero}, 4<<20)...)
+	b.Stream = append(b.Stream, bytes.Repeat([]byte{recording.ShortLineZero}, 1<<20)...)
 	if _, compressed := journalOf(t, b.Stream).ChunkSizes(); compressed > 3*len(b.Stream) {
 		t.Errorf("got %d stored bytes of %d, want at most three times as many", compressed, len(b.Stream))
 	}
@@ -283,9 +283,9 @@ func TestSnapshotDoesNotBlockAppend(t *testing.T) {
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	b := recordingtest.New("list")
-	for i := range 300 { // each chunk has a larger state than the one before
+	for i := range 150 { // each chunk has a larger state than the one before
 		b.Line(0)
-		b.Object(recordingtest.List(uint64(i+1), 3, recordingtest.Text(strings.Repeat("y", 2000))))
+		b.Object(recordingtest.List(uint64(i+1), 3, recordingtest.Text(strings.Repeat("y", 4000))))
 		b.Stream = append(b.Stream, bytes.Repeat([]byte{recording.ShortLineZero}, 2000)...)
 	}
 	j := journalOf(t, b.Stream)
