@@ -53,7 +53,7 @@ func findPostgres(s settings) isolate.Probe {
 		return p
 	}
 	var err error
-	if p.Found, err = embedded.Find(s.server.dataDir); err != nil {
+	if p.Found, err = embedded.FindPrograms(s.server.dataDir); err != nil {
 		p.OK, p.Found, p.Remedy = false, err.Error(), "install PostgreSQL, or name databases with --database-url and --knowledge-url"
 	}
 	return p

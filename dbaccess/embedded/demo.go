@@ -14,7 +14,7 @@ import (
 const demoVersion = 2
 
 //go:embed demo.sql
-var demo string
+var demoSQL string
 
 // LoadDemo makes the demo knowledge base where it is missing, and moves its dates
 // up to today. A table of the same name that is not the demo's is an error.
@@ -38,12 +38,12 @@ func (s *Server) LoadDemo(ctx context.Context) error {
 			}
 			if version == demoVersion {
 				var err error
-				made, err = shift(ctx, tx, at)
+				made, err = shiftDates(ctx, tx, at)
 				return err
 			}
 		}
 		made = true
-		return create(ctx, tx)
+		return createDemo(ctx, tx)
 	})
 	if err != nil {
 		return fmt.Errorf("demo data: %w", err)
@@ -55,7 +55,7 @@ func (s *Server) LoadDemo(ctx context.Context) error {
 }
 
 // create makes the demo, in place of one of another version.
-func create(ctx context.Context, tx pgx.Tx) error {
+func createDemo(ctx context.Context, tx pgx.Tx) error {
 	for _, sql := range []string{
 		`DO $$ DECLARE old regclass; BEGIN
 			IF to_regclass('glasshouse_demo.tables') IS NOT NULL THEN
@@ -65,7 +65,7 @@ func create(ctx context.Context, tx pgx.Tx) error {
 		END $$`,
 		`DROP SCHEMA IF EXISTS glasshouse_demo CASCADE`,
 		`CREATE TEMP TABLE before ON COMMIT DROP AS SELECT oid FROM pg_class`,
-		demo,
+		demoSQL,
 		`CREATE SCHEMA glasshouse_demo`,
 		`CREATE TABLE glasshouse_demo.tables AS SELECT format('public.%I', relname) AS name FROM pg_class
 			WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND oid NOT IN (SELECT oid FROM before)`,
@@ -80,7 +80,7 @@ func create(ctx context.Context, tx pgx.Tx) error {
 
 // shift moves every date of the demo by the whole days that have passed since at,
 // so that nothing is ever in the future. It says whether it had to.
-func shift(ctx context.Context, tx pgx.Tx, at time.Time) (bool, error) {
+func shiftDates(ctx context.Context, tx pgx.Tx, at time.Time) (bool, error) {
 	days := int(time.Since(at) / (24 * time.Hour))
 	if days <= 0 {
 		return false, nil

@@ -19,7 +19,7 @@ import (
 
 // Find says where the programs are that a server with its Config.Dir at data would be
 // run by.
-func Find(data string) (bin string, err error) {
+func FindPrograms(data string) (bin string, err error) {
 	return findBin("", filepath.Join(data, "postgres", "data"))
 }
 
@@ -64,7 +64,7 @@ func versionOf(bin string) int {
 }
 
 // account looks up whom a server of root's runs as.
-func account(name string) (*syscall.Credential, error) {
+func lookupAccount(name string) (*syscall.Credential, error) {
 	names := []string{name}
 	if name == "" {
 		names = []string{"postgres", "nobody"}
@@ -100,7 +100,7 @@ func (s *Server) makeFolders(dir string) error {
 		return err
 	}
 	home := filepath.Join(dir, "postgres")
-	s.data, s.socket = filepath.Join(home, "data"), socketIn(home)
+	s.data, s.socket = filepath.Join(home, "data"), socketDir(home)
 	if s.cred != nil {
 		// The data folder is ours to open a crack; what is above it is not.
 		st, err := os.Stat(dir)
@@ -121,7 +121,7 @@ func (s *Server) makeFolders(dir string) error {
 
 // socketIn is the folder of the socket: elsewhere where the kernel could not take
 // so long a path.
-func socketIn(home string) string {
+func socketDir(home string) string {
 	socket := filepath.Join(home, "socket")
 	if len(socket)+len("/.s.PGSQL.5432.lock") > maxSocketPath {
 		h := fnv.New64a()
@@ -146,7 +146,7 @@ func (s *Server) makePrivate(dir string) error {
 		return fmt.Errorf("%s is there and belongs to another account: remove it, or choose another data folder", dir)
 	}
 	if s.cred != nil {
-		if err := s.reachable(dir); err != nil {
+		if err := s.checkReachable(dir); err != nil {
 			return err
 		}
 		if err := os.Lchown(dir, int(s.cred.Uid), int(s.cred.Gid)); err != nil {
@@ -157,7 +157,7 @@ func (s *Server) makePrivate(dir string) error {
 }
 
 // reachable says whether the server's account may pass through all parents of dir.
-func (s *Server) reachable(dir string) error {
+func (s *Server) checkReachable(dir string) error {
 	for up := filepath.Dir(dir); ; up = filepath.Dir(up) {
 		st, err := os.Stat(up)
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	logMax  = 8 << 20 // bytes of one file; there are two, path and path.1
-	tailMax = 2 << 10 // bytes kept for error messages
+	maxLogBytes  = 8 << 20 // bytes of one file; there are two, path and path.1
+	maxTailBytes = 2 << 10 // bytes kept for error messages
 )
 
 // boundedLog is a log file that is moved aside when it is full. The server writes
@@ -17,8 +17,8 @@ const (
 // outlives the service for its last second writes into a closed pipe, which
 // PostgreSQL takes calmly.
 type boundedLog struct {
-	path string
-	wait sync.WaitGroup
+	path   string
+	copies sync.WaitGroup
 
 	mu   sync.Mutex
 	file *os.File
@@ -46,12 +46,12 @@ func (l *boundedLog) open() error {
 }
 
 // writeEnd is a pipe's end for one process; the caller closes it after the start.
-func (l *boundedLog) writeEnd() (*os.File, error) {
+func (l *boundedLog) newWriter() (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	l.wait.Go(func() {
+	l.copies.Go(func() {
 		defer r.Close()
 		_, _ = io.Copy(l, r)
 	})
@@ -63,12 +63,12 @@ func (l *boundedLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = append(l.last, p...)
-	l.last = l.last[max(0, len(l.last)-tailMax):]
-	if l.size+int64(len(p)) > logMax {
+	l.last = l.last[max(0, len(l.last)-maxTailBytes):]
+	if l.size+int64(len(p)) > maxLogBytes {
 		_ = l.file.Close()
 		_ = os.Rename(l.path, l.path+".1")
 		if err := l.open(); err != nil {
-			l.size = logMax // try again with the next line
+			l.size = maxLogBytes // try again with the next line
 			return len(p), nil
 		}
 	}
@@ -85,6 +85,6 @@ func (l *boundedLog) tail() string {
 }
 
 func (l *boundedLog) close() {
-	l.wait.Wait() // the server is gone, so its pipes have ended
+	l.copies.Wait() // the server is gone, so its pipes have ended
 	_ = l.file.Close()
 }

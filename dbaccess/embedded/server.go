@@ -45,17 +45,17 @@ type Server struct {
 	bin, data, socket string
 	cred              *syscall.Credential // nil: run as we are
 	log               logrus.FieldLogger
-	words             *boundedLog
+	serverLog         *boundedLog
 	lock              *os.File
 	settings          []string
 
-	stop chan struct{} // closed by Close
-	gone chan struct{} // closed when the supervisor has ended; nil before it began
-	once sync.Once
+	closing chan struct{} // closed by Close
+	ended   chan struct{} // closed when the supervisor has ended; nil before it began
+	once    sync.Once
 
-	mu      sync.Mutex
-	process *os.Process // nil between two lives
-	failed  int         // lives in a row that ended before the server answered
+	mu           sync.Mutex
+	process      *os.Process // nil between two lives
+	failedStarts int         // lives in a row that ended before the server answered
 }
 
 // Roles of the server, and its databases.
@@ -71,8 +71,8 @@ const (
 )
 
 const (
-	startPatience = 60 * time.Second // crash recovery may take a while
-	stopPatience  = 20 * time.Second
+	startTimeout  = 60 * time.Second // crash recovery may take a while
+	stopTimeout   = 20 * time.Second
 	maxSocketPath = 100 // bytes; the kernel's limit is 107
 )
 
@@ -83,12 +83,12 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{log: c.Log, settings: append(slices.Clone(settings), c.Settings...), stop: make(chan struct{})}
+	s := &Server{log: c.Log, settings: append(slices.Clone(settings), c.Settings...), closing: make(chan struct{})}
 	if s.log == nil {
 		s.log = logrus.StandardLogger()
 	}
 	if os.Geteuid() == 0 {
-		if s.cred, err = account(c.User); err != nil {
+		if s.cred, err = lookupAccount(c.User); err != nil {
 			return nil, err
 		}
 	}
@@ -98,15 +98,15 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if s.lock, err = lockFolder(ctx, filepath.Join(dir, "postgres.lock")); err != nil {
 		return nil, err
 	}
-	if err := s.launch(ctx, dir, c.BinDir); err != nil {
+	if err := s.start(ctx, dir, c.BinDir); err != nil {
 		_ = s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Server) launch(ctx context.Context, dir, bin string) (err error) {
-	if s.words, err = openLog(filepath.Join(dir, "postgres.log")); err != nil {
+func (s *Server) start(ctx context.Context, dir, bin string) (err error) {
+	if s.serverLog, err = openLog(filepath.Join(dir, "postgres.log")); err != nil {
 		return err
 	}
 	if s.bin, err = findBin(bin, s.data); err != nil {
@@ -117,13 +117,13 @@ func (s *Server) launch(ctx context.Context, dir, bin string) (err error) {
 			return err
 		}
 	}
-	if err := s.endOld(ctx); err != nil {
+	if err := s.stopPrevious(ctx); err != nil {
 		return err
 	}
-	s.gone = make(chan struct{})
+	s.ended = make(chan struct{})
 	go s.supervise()
-	if err := s.await(ctx); err != nil {
-		return fmt.Errorf("%w; the server's own words are in %s: %s", err, s.words.path, s.words.tail())
+	if err := s.waitUntilReady(ctx); err != nil {
+		return fmt.Errorf("%w; the server's own words are in %s: %s", err, s.serverLog.path, s.serverLog.tail())
 	}
 	if err := s.setUp(ctx); err != nil {
 		return fmt.Errorf("set up the embedded PostgreSQL: %w", err)
@@ -132,15 +132,15 @@ func (s *Server) launch(ctx context.Context, dir, bin string) (err error) {
 }
 
 // URL is a connection URL for a role and a database of the server.
-func (s *Server) URL(role, database string) string { return urlOf(s.socket, role, database) }
+func (s *Server) URL(role, database string) string { return connectionURL(s.socket, role, database) }
 
 // URL is the same for the server of a data folder, which another process runs.
 func URL(dir, role, database string) (string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
-	return urlOf(socketIn(filepath.Join(dir, "postgres")), role, database), err
+	return connectionURL(socketDir(filepath.Join(dir, "postgres")), role, database), err
 }
 
-func urlOf(socket, role, database string) string {
+func connectionURL(socket, role, database string) string {
 	// libpq's URLs know %20 only: a plus is a plus.
 	escape := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 	return "postgres:///" + escape(database) + "?host=" + escape(socket) + "&user=" + escape(role)
@@ -151,12 +151,12 @@ func urlOf(socket, role, database string) string {
 func (s *Server) Close() error {
 	var err error
 	s.once.Do(func() {
-		close(s.stop)
-		if s.gone != nil {
+		close(s.closing)
+		if s.ended != nil {
 			err = s.shutDown()
 		}
-		if s.words != nil {
-			s.words.close()
+		if s.serverLog != nil {
+			s.serverLog.close()
 		}
 		_ = s.lock.Close() // last: now another service may have the folder
 	})
@@ -166,18 +166,18 @@ func (s *Server) Close() error {
 func (s *Server) shutDown() error {
 	s.signal(syscall.SIGINT)
 	select {
-	case <-s.gone:
+	case <-s.ended:
 		return nil
-	case <-time.After(stopPatience):
+	case <-time.After(stopTimeout):
 	}
 	s.signal(syscall.SIGQUIT)
-	<-s.gone
-	return fmt.Errorf("the embedded PostgreSQL did not stop within %s and was ended at once; it recovers at the next start", stopPatience)
+	<-s.ended
+	return fmt.Errorf("the embedded PostgreSQL did not stop within %s and was ended at once; it recovers at the next start", stopTimeout)
 }
 
 // await waits until the server answers.
-func (s *Server) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startPatience)
+func (s *Server) waitUntilReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -185,14 +185,14 @@ func (s *Server) await(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, s.URL(RoleAdmin, "postgres"))
 		if err == nil {
 			s.mu.Lock()
-			s.failed = -1 // from now on it is restarted for ever
+			s.failedStarts = -1 // from now on it is restarted for ever
 			s.mu.Unlock()
 			return conn.Close(ctx)
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the embedded PostgreSQL does not answer: %w", err)
-		case <-s.gone:
+		case <-s.ended:
 			return errors.New("the embedded PostgreSQL ends as soon as it is started")
 		case <-tick.C:
 		}

@@ -12,14 +12,14 @@ import (
 // setUp makes the roles and the two databases, each where it is missing. Every
 // statement may be run again, so a service that is killed in the middle is no harm.
 func (s *Server) setUp(ctx context.Context) error {
-	if err := s.admin(ctx, "postgres", s.makeRoles); err != nil {
+	if err := s.withAdmin(ctx, "postgres", s.createRolesAndDatabases); err != nil {
 		return err
 	}
-	return s.admin(ctx, DatabaseKnowledge, s.closeKnowledge)
+	return s.withAdmin(ctx, DatabaseKnowledge, s.restrictKnowledge)
 }
 
 // admin runs f on a connection of the superuser's.
-func (s *Server) admin(ctx context.Context, database string, f func(context.Context, *pgx.Conn) error) error {
+func (s *Server) withAdmin(ctx context.Context, database string, f func(context.Context, *pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, s.URL(RoleAdmin, database))
 	if err != nil {
 		return err
@@ -28,14 +28,14 @@ func (s *Server) admin(ctx context.Context, database string, f func(context.Cont
 	return f(ctx, conn)
 }
 
-func (s *Server) makeRoles(ctx context.Context, conn *pgx.Conn) error {
+func (s *Server) createRolesAndDatabases(ctx context.Context, conn *pgx.Conn) error {
 	for _, role := range []string{RoleHistory, RoleOwner, RoleReader, RoleWriter} {
-		if err := unless(ctx, conn, `SELECT FROM pg_roles WHERE rolname = $1`, role, "CREATE ROLE "+role+" LOGIN"); err != nil {
+		if err := runIfMissing(ctx, conn, `SELECT FROM pg_roles WHERE rolname = $1`, role, "CREATE ROLE "+role+" LOGIN"); err != nil {
 			return err
 		}
 	}
 	for _, d := range [][2]string{{DatabaseHistory, RoleHistory}, {DatabaseKnowledge, RoleOwner}} {
-		if err := unless(ctx, conn, `SELECT FROM pg_database WHERE datname = $1`, d[0], "CREATE DATABASE "+d[0]+" OWNER "+d[1]); err != nil {
+		if err := runIfMissing(ctx, conn, `SELECT FROM pg_database WHERE datname = $1`, d[0], "CREATE DATABASE "+d[0]+" OWNER "+d[1]); err != nil {
 			return err
 		}
 	}
@@ -54,7 +54,7 @@ func (s *Server) makeRoles(ctx context.Context, conn *pgx.Conn) error {
 // closeKnowledge leaves the reader SELECT on what the owner makes, and nothing else.
 // The functions below are executable by PUBLIC as PostgreSQL comes, and change
 // something even in a read-only transaction.
-func (s *Server) closeKnowledge(ctx context.Context, conn *pgx.Conn) error {
+func (s *Server) restrictKnowledge(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `
 		ALTER SCHEMA public OWNER TO glasshouse_owner;
 		REVOKE CREATE ON SCHEMA public FROM PUBLIC;
@@ -70,7 +70,7 @@ func (s *Server) closeKnowledge(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // unless runs a statement where the query finds nothing.
-func unless(ctx context.Context, conn *pgx.Conn, query, name, statement string) error {
+func runIfMissing(ctx context.Context, conn *pgx.Conn, query, name, statement string) error {
 	var there bool
 	if err := conn.QueryRow(ctx, "SELECT EXISTS ("+query+")", name).Scan(&there); err != nil || there {
 		return err

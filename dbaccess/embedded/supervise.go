@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	firstBackoff = 50 * time.Millisecond
-	lastBackoff  = 5 * time.Second
-	steadyAfter  = time.Minute // a life this long starts the backoff anew
-	startTries   = 4           // lives in a row, before the first answer, that make Start give up
+	firstBackoff      = 50 * time.Millisecond
+	maxBackoff        = 5 * time.Second
+	backoffResetAfter = time.Minute // a life this long starts the backoff anew
+	maxFailedStarts   = 4           // lives in a row, before the first answer, that make Start give up
 )
 
 // settings suit a small machine that runs other things too. What agents' SQL gets
@@ -36,36 +36,36 @@ var settings = []string{
 // thread's end, with the service, is what ends the server (PDEATHSIG).
 func (s *Server) supervise() {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-	defer close(s.gone)
-	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
+	defer close(s.ended)
+	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		began := time.Now()
-		cmd, err := s.start()
+		cmd, err := s.startProcess()
 		if err == nil {
 			err = cmd.Wait()
 		}
 		s.mu.Lock()
 		s.process = nil
-		if s.failed >= 0 {
-			s.failed++
+		if s.failedStarts >= 0 {
+			s.failedStarts++
 		}
-		hopeless := s.failed >= startTries
+		hopeless := s.failedStarts >= maxFailedStarts
 		s.mu.Unlock()
 		select {
-		case <-s.stop:
+		case <-s.closing:
 			return
 		default:
 		}
 		if hopeless {
 			return
 		}
-		if time.Since(began) > steadyAfter {
+		if time.Since(began) > backoffResetAfter {
 			backoff = firstBackoff
 		}
 		s.log.WithError(err).Errorf("the embedded PostgreSQL ended; starting it again in %s", backoff)
 		// A killed postmaster's children may live on and hold the shared memory.
-		s.endStrays()
+		s.killStrays()
 		select {
-		case <-s.stop:
+		case <-s.closing:
 			return
 		case <-time.After(backoff):
 		}
@@ -73,11 +73,11 @@ func (s *Server) supervise() {
 }
 
 // start starts one life of the server, unless Close was called.
-func (s *Server) start() (*exec.Cmd, error) {
+func (s *Server) startProcess() (*exec.Cmd, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
-	case <-s.stop:
+	case <-s.closing:
 		return nil, errors.New("closed")
 	default:
 	}
@@ -86,7 +86,7 @@ func (s *Server) start() (*exec.Cmd, error) {
 		args = append(args, "-c", setting)
 	}
 	cmd := s.command("postgres", args...)
-	words, err := s.words.writeEnd()
+	words, err := s.serverLog.newWriter()
 	if err != nil {
 		return nil, err
 	}
@@ -120,21 +120,21 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 
 // endOld ends a server that runs on our folder: its service was killed. We hold
 // the folder's lock, so no living service is its owner.
-func (s *Server) endOld(ctx context.Context) error {
+func (s *Server) stopPrevious(ctx context.Context) error {
 	body, err := os.ReadFile(filepath.Join(s.data, "postmaster.pid"))
 	if err == nil {
 		pid, _ := strconv.Atoi(strings.SplitN(string(body), "\n", 2)[0])
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
-			if !s.ours(pid) {
+			if !s.isOurs(pid) {
 				break // stale: postgres itself sees to the file
 			}
 			_ = syscall.Kill(pid, sig)
-			if err := s.waitGone(ctx, pid); err != nil {
+			if err := s.waitForExit(ctx, pid); err != nil {
 				return err
 			}
 		}
 	}
-	s.endStrays()
+	s.killStrays()
 	// A zombie that nobody has reaped yet still counts as alive to postgres; none of
 	// the cluster's processes lives, so its lock means nothing.
 	locks, _ := filepath.Glob(filepath.Join(s.socket, ".s.PGSQL.*.lock"))
@@ -147,10 +147,10 @@ func (s *Server) endOld(ctx context.Context) error {
 }
 
 // waitGone waits for an earlier server's end, some seconds at the most.
-func (s *Server) waitGone(ctx context.Context, pid int) error {
+func (s *Server) waitForExit(ctx context.Context, pid int) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(5 * time.Second); s.ours(pid) && time.Now().Before(end); {
+	for end := time.Now().Add(5 * time.Second); s.isOurs(pid) && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for the PostgreSQL of an earlier service (pid %d) to end: %w", pid, ctx.Err())
@@ -162,7 +162,7 @@ func (s *Server) waitGone(ctx context.Context, pid int) error {
 
 // ours says whether a process is a living postgres that works in our data folder.
 // All of a cluster's processes have that folder as their working directory.
-func (s *Server) ours(pid int) bool {
+func (s *Server) isOurs(pid int) bool {
 	if pid <= 1 {
 		return false
 	}
@@ -177,10 +177,10 @@ func (s *Server) ours(pid int) bool {
 
 // endStrays kills what is left of a server without a postmaster. Nothing committed
 // is lost: the next start replays the log.
-func (s *Server) endStrays() {
+func (s *Server) killStrays() {
 	all, _ := os.ReadDir("/proc")
 	for _, entry := range all {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil && s.ours(pid) {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && s.isOurs(pid) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
