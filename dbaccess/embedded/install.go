@@ -17,14 +17,13 @@ import (
 	"time"
 )
 
-// Find says where the programs are that a server with its Config.Dir at data would be
-// run by.
-func FindPrograms(data string) (bin string, err error) {
-	return findBin("", filepath.Join(data, "postgres", "data"))
+// FindPrograms returns the folder of the PostgreSQL programs that Start would use for the data folder dir.
+func FindPrograms(dir string) (bin string, err error) {
+	return findBin("", filepath.Join(dir, "postgres", "data"))
 }
 
-// findBin finds the folder of the server's programs: dir, or the version that an
-// existing cluster was made by, or the newest installed.
+// findBin returns the folder of the server's programs: dir, if it is set, or those of the version that made an
+// existing cluster, or those of the newest version that is installed.
 func findBin(dir, data string) (string, error) {
 	dirs := []string{dir}
 	if dir == "" {
@@ -39,23 +38,25 @@ func findBin(dir, data string) (string, error) {
 		}
 	}
 	body, _ := os.ReadFile(filepath.Join(data, "PG_VERSION"))
-	made := strings.TrimSpace(string(body)) // "" where there is no cluster yet
+	clusterVersion := strings.TrimSpace(string(body)) // "": there is no cluster yet
 	for _, d := range dirs {
 		if _, err := os.Stat(filepath.Join(d, "initdb")); err != nil {
 			continue
 		}
-		// Outside of the known layout the version is not in the path: try it.
-		if v := versionOf(d); dir != "" || made == "" || v == 0 || strconv.Itoa(v) == made {
+		// 0: the path does not tell the version, so it is tried.
+		if v := versionOf(d); dir != "" || clusterVersion == "" || v == 0 || strconv.Itoa(v) == clusterVersion {
 			return d, nil
 		}
 	}
 	if dir != "" {
 		return "", fmt.Errorf("there is no PostgreSQL server (initdb, postgres) in %s", dir)
 	}
-	if made != "" {
-		return "", fmt.Errorf("%s was made by PostgreSQL %s, which is not installed: run `apt-get install postgresql-%s` as root, or choose another data folder", data, made, made)
+	if clusterVersion != "" {
+		return "", fmt.Errorf("%s was made by PostgreSQL %s, which is not installed: "+
+			"run `apt-get install postgresql-%[2]s` as root, or choose another data folder", data, clusterVersion)
 	}
-	return "", errors.New("no PostgreSQL server is installed: run `apt-get install postgresql` as root, or name databases of your own")
+	return "", errors.New("no PostgreSQL server is installed: " +
+		"run `apt-get install postgresql` as root, or name databases of your own")
 }
 
 func versionOf(bin string) int {
@@ -63,7 +64,7 @@ func versionOf(bin string) int {
 	return v
 }
 
-// account looks up whom a server of root's runs as.
+// lookupAccount returns the account that the server runs as if the service runs as root.
 func lookupAccount(name string) (*syscall.Credential, error) {
 	names := []string{name}
 	if name == "" {
@@ -77,32 +78,33 @@ func lookupAccount(name string) (*syscall.Credential, error) {
 		uid, errU := strconv.ParseUint(u.Uid, 10, 32)
 		gid, errG := strconv.ParseUint(u.Gid, 10, 32)
 		if errU != nil || errG != nil || uid == 0 {
-			return nil, fmt.Errorf("PostgreSQL cannot run as the account %q: name an ordinary one", n)
+			return nil, fmt.Errorf("PostgreSQL cannot run as the account %q: name an account other than root", n)
 		}
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
-	return nil, fmt.Errorf("PostgreSQL does not run as root and there is no account %s: make one (`useradd --system postgres`) or name another", strings.Join(names, " or "))
+	return nil, fmt.Errorf("PostgreSQL does not run as root, and there is no account %s: "+
+		"make one (`useradd --system postgres`) or name another", strings.Join(names, " or "))
 }
 
-// makeFolders makes dir/postgres and the socket's folder, which only the server's
-// account and root may enter, and sees that the account can reach them.
+// makeFolders makes dir/postgres and the folder of the socket, which only the server's account and root may enter, and
+// checks that the account can reach them.
 func (s *Server) makeFolders(dir string) error {
 	mode := fs.FileMode(0o700)
 	if s.cred != nil {
-		mode = 0o711 // the account passes through, and cannot list
+		mode = 0o711 // the account passes through the folder, and cannot list it
 	}
 	if err := os.MkdirAll(dir, mode); err != nil {
 		return err
 	}
-	// PostgreSQL names its folder as the kernel does; so must we, to know it again.
+	// isOurs compares the folder with the working directory of processes, in which the kernel has resolved links.
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return err
 	}
-	home := filepath.Join(dir, "postgres")
-	s.data, s.socket = filepath.Join(home, "data"), socketDir(home)
+	postgresDir := filepath.Join(dir, "postgres")
+	s.data, s.socket = filepath.Join(postgresDir, "data"), socketDir(postgresDir)
 	if s.cred != nil {
-		// The data folder is ours to open a crack; what is above it is not.
+		// The package changes the mode of the data folder only; checkReachable checks the folders above.
 		st, err := os.Stat(dir)
 		if err != nil {
 			return err
@@ -111,7 +113,7 @@ func (s *Server) makeFolders(dir string) error {
 			return err
 		}
 	}
-	for _, d := range []string{home, s.socket} {
+	for _, d := range []string{postgresDir, s.socket} {
 		if err := s.makePrivate(d); err != nil {
 			return err
 		}
@@ -119,31 +121,31 @@ func (s *Server) makeFolders(dir string) error {
 	return nil
 }
 
-// socketIn is the folder of the socket: elsewhere where the kernel could not take
-// so long a path.
-func socketDir(home string) string {
-	socket := filepath.Join(home, "socket")
+// socketDir returns the folder of the socket. It is in the temporary folder if the path would be too long for the
+// kernel.
+func socketDir(postgresDir string) string {
+	socket := filepath.Join(postgresDir, "socket")
 	if len(socket)+len("/.s.PGSQL.5432.lock") > maxSocketPath {
 		h := fnv.New64a()
-		_, _ = h.Write([]byte(home))
+		_, _ = h.Write([]byte(postgresDir))
 		socket = filepath.Join(os.TempDir(), fmt.Sprintf("glasshouse-%d-%x", os.Geteuid(), h.Sum64()))
 	}
 	return socket
 }
 
-// makePrivate makes one folder of mode 0700 that belongs to the server's account.
+// makePrivate makes a folder of mode 0700 that belongs to the server's account.
 func (s *Server) makePrivate(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// The temporary folder is everyone's: a name taken by another must not do.
+	// Everyone may write to the temporary folder: another account may have made the folder.
 	st, err := os.Lstat(dir)
 	if err != nil {
 		return err
 	}
 	uid := st.Sys().(*syscall.Stat_t).Uid
 	if !st.IsDir() || uid != uint32(os.Geteuid()) && (s.cred == nil || uid != s.cred.Uid) {
-		return fmt.Errorf("%s is there and belongs to another account: remove it, or choose another data folder", dir)
+		return fmt.Errorf("%s exists and belongs to another account: remove it, or choose another data folder", dir)
 	}
 	if s.cred != nil {
 		if err := s.checkReachable(dir); err != nil {
@@ -156,7 +158,7 @@ func (s *Server) makePrivate(dir string) error {
 	return os.Chmod(dir, 0o700)
 }
 
-// reachable says whether the server's account may pass through all parents of dir.
+// checkReachable returns an error if the server's account may not pass through a folder above dir.
 func (s *Server) checkReachable(dir string) error {
 	for up := filepath.Dir(dir); ; up = filepath.Dir(up) {
 		st, err := os.Stat(up)
@@ -171,7 +173,8 @@ func (s *Server) checkReachable(dir string) error {
 			need = 0o010
 		}
 		if st.Mode().Perm()&need == 0 {
-			return fmt.Errorf("PostgreSQL runs as an account other than root (uid %d) and cannot pass through %s: choose another data folder, or run `chmod o+x %s`", s.cred.Uid, up, up)
+			return fmt.Errorf("PostgreSQL runs as an account other than root (uid %d) and cannot pass through %s: "+
+				"choose another data folder, or run `chmod o+x %[2]s`", s.cred.Uid, up)
 		}
 		if up == "/" {
 			return nil
@@ -179,8 +182,8 @@ func (s *Server) checkReachable(dir string) error {
 	}
 }
 
-// lockFolder takes the lock that says a service lives here. The kernel lets go of
-// it when the service ends, however it ends.
+// lockFolder takes the lock that keeps two services from one data folder. The kernel releases the lock when the service
+// ends, however it ends.
 func lockFolder(ctx context.Context, path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -188,35 +191,37 @@ func lockFolder(ctx context.Context, path string) (*os.File, error) {
 	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(5 * time.Second); ; { // one that is just closing may take a moment
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	for {
 		if err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
 			return file, nil
 		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(end) {
+		if !errors.Is(err, syscall.EWOULDBLOCK) || ctx.Err() != nil {
 			_ = file.Close()
-			return nil, fmt.Errorf("another service uses this data folder (%s: %w): stop it, or choose another folder", path, err)
+			return nil, fmt.Errorf("another service uses this data folder (%s: %w): "+
+				"stop that service, or choose another folder", path, err)
 		}
 		select {
 		case <-ctx.Done():
-			_ = file.Close()
-			return nil, ctx.Err()
 		case <-tick.C:
 		}
 	}
 }
 
-// initdb makes the cluster aside and renames it: it is there whole or not at all.
+// initdb makes the cluster under another name and renames it, so that a service that is killed leaves no half cluster.
 func (s *Server) initdb(ctx context.Context) error {
-	fresh := s.data + ".new"
-	if err := os.RemoveAll(fresh); err != nil {
+	temp := s.data + ".new"
+	if err := os.RemoveAll(temp); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	cmd := s.command("initdb", "-D", fresh, "-U", RoleAdmin, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-instructions", "-k")
+	cmd := s.command("initdb", "-D", temp, "-U", RoleAdmin, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
+		"--no-instructions", "--data-checksums")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(string(out)))
 	}
-	return os.Rename(fresh, s.data)
+	return os.Rename(temp, s.data)
 }

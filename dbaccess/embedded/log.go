@@ -8,14 +8,13 @@ import (
 )
 
 const (
-	maxLogBytes  = 8 << 20 // bytes of one file; there are two, path and path.1
-	maxTailBytes = 2 << 10 // bytes kept for error messages
+	maxLogBytes  = 8 << 20 // of one file; there are two, path and path.1
+	maxTailBytes = 2 << 10 // kept for error messages
 )
 
-// boundedLog is a log file that is moved aside when it is full. The server writes
-// into a pipe, one a life, and a goroutine a pipe copies it here: a server that
-// outlives the service for its last second writes into a closed pipe, which
-// PostgreSQL takes calmly.
+// boundedLog is a log file that is renamed when it is full. Each process of the server writes into a pipe of its own,
+// and a goroutine copies the pipe to the file. A server that outlives the service for a second writes into a closed
+// pipe, which PostgreSQL ignores.
 type boundedLog struct {
 	path   string
 	copies sync.WaitGroup
@@ -45,7 +44,7 @@ func (l *boundedLog) open() error {
 	return nil
 }
 
-// writeEnd is a pipe's end for one process; the caller closes it after the start.
+// newWriter returns the write end of a new pipe for one process. The caller closes it after the start of the process.
 func (l *boundedLog) newWriter() (*os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -58,7 +57,7 @@ func (l *boundedLog) newWriter() (*os.File, error) {
 	return w, nil
 }
 
-// Write never fails: a full disk must not stop the reading, or the server blocks.
+// Write writes p and never fails: if a full disk stopped the copying, the server would block.
 func (l *boundedLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +76,7 @@ func (l *boundedLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail is the end of what this run has logged, on one line.
+// tail returns the end of the log of this run, on one line.
 func (l *boundedLog) tail() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,6 +84,6 @@ func (l *boundedLog) tail() string {
 }
 
 func (l *boundedLog) close() {
-	l.copies.Wait() // the server is gone, so its pipes have ended
+	l.copies.Wait() // the server has ended, and so have its pipes
 	_ = l.file.Close()
 }

@@ -1,15 +1,18 @@
-// Package embedded starts and supervises a private PostgreSQL, from the system's
-// packages, for a service that was given no database.
+// Package embedded starts and supervises a private PostgreSQL, with the programs of the system's packages, for a
+// service that was given no database:
 //
-// It listens on a unix socket in a folder of mode 0700 only, never runs as root,
-// and dies with the service: one goroutine holds the thread that is its parent
-// (PDEATHSIG is tied to a thread), waits for it, and starts it again where it
-// ends unasked. A second goroutine copies the server's words into a log of bounded
-// size. A lock in the folder keeps two services apart; whatever server a killed
-// service left behind there is ended first.
+//	server, err := embedded.Start(ctx, embedded.Config{Dir: dataDir, Log: log})
+//	url := server.URL(embedded.RoleReader, embedded.DatabaseKnowledge)
+//	err = server.Close()
 //
-// Files: install.go finds the programs and makes the folders, supervise.go starts
-// and ends the server, setup.go makes roles and databases, demo.go the demo data.
+// The package is responsible for:
+//
+//  1. Privacy: the server listens only on a unix socket in a folder of mode 0700, and never runs as root.
+//  2. Its life: the server ends with the service, however the service ends, and is restarted if it ends by itself. One
+//     goroutine holds the thread that is the server's parent (PDEATHSIG belongs to a thread) and waits for the server.
+//     One more goroutine for each process of the server copies its output to a log of bounded size.
+//  3. Its folder: a lock keeps two services from one folder. A server that a killed service left there is stopped first.
+//  4. Its roles and databases, and the demo data.
 package embedded
 
 import (
@@ -30,54 +33,55 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Config says where the server lives.
+// Config configures a Server.
 type Config struct {
-	Dir    string // the service's data folder; made where it is missing
-	BinDir string // of initdb and postgres; "" looks for the newest installed, or the one an existing cluster needs
-	User   string // the account to run as where the service is root; "" is postgres, else nobody
+	Dir    string // the service's data folder; Start makes it if it is missing
+	BinDir string // of initdb and postgres; "": of the version that made the cluster, or the newest that is installed
+	User   string // the account to run as if the service runs as root; "": postgres or, without it, nobody
 	Log    logrus.FieldLogger
 
 	Settings []string // of PostgreSQL, as name=value, beside those that the package sets; tests switch fsync off
 }
 
-// Server is the running server.
+// Server is a running server. The caller closes it.
 type Server struct {
 	bin, data, socket string
-	cred              *syscall.Credential // nil: run as we are
+	cred              *syscall.Credential // nil: the account of the service
 	log               logrus.FieldLogger
 	serverLog         *boundedLog
 	lock              *os.File
 	settings          []string
 
-	closing chan struct{} // closed by Close
-	ended   chan struct{} // closed when the supervisor has ended; nil before it began
-	once    sync.Once
+	closing   chan struct{} // closed by Close
+	ended     chan struct{} // closed when supervise has ended; nil: it was not started
+	closeOnce sync.Once
 
 	mu           sync.Mutex
-	process      *os.Process // nil between two lives
-	failedStarts int         // lives in a row that ended before the server answered
+	process      *os.Process // nil: it ended, and the next one is not started yet
+	failedStarts int         // in a row; -1: Start has reached the server
 }
 
-// Roles of the server, and its databases.
+// The roles and databases of the server.
 const (
-	RoleAdmin   = "glasshouse"         // superuser, for set-up only
+	RoleAdmin   = "glasshouse"         // superuser, for the setup
 	RoleHistory = "glasshouse_history" // owns DatabaseHistory
 	RoleOwner   = "glasshouse_owner"   // owns DatabaseKnowledge
 	RoleReader  = "glasshouse_reader"  // SELECT in DatabaseKnowledge and nothing else
-	RoleWriter  = "glasshouse_writer"  // and INSERT, UPDATE and DELETE, for what an admin applies
+	RoleWriter  = "glasshouse_writer"  // also INSERT, UPDATE and DELETE, for writes that an administrator approved
 
 	DatabaseHistory   = "history"
 	DatabaseKnowledge = "knowledge"
 )
 
 const (
-	startTimeout  = 60 * time.Second // crash recovery may take a while
+	startTimeout  = 60 * time.Second // crash recovery takes time
 	stopTimeout   = 20 * time.Second
-	maxSocketPath = 100 // bytes; the kernel's limit is 107
+	lockTimeout   = 5 * time.Second // for a service that is closing to release the folder
+	maxSocketPath = 100             // bytes; the kernel's limit is 107
 )
 
-// Start makes the cluster where there is none, ends what a killed service left,
-// starts the server and waits until it answers. Its errors say what to do.
+// Start starts the server and returns when it answers. It first makes the cluster if there is none, and stops a server
+// that a killed service left.
 func Start(ctx context.Context, c Config) (*Server, error) {
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
@@ -123,7 +127,7 @@ func (s *Server) start(ctx context.Context, dir, bin string) (err error) {
 	s.ended = make(chan struct{})
 	go s.supervise()
 	if err := s.waitUntilReady(ctx); err != nil {
-		return fmt.Errorf("%w; the server's own words are in %s: %s", err, s.serverLog.path, s.serverLog.tail())
+		return fmt.Errorf("%w; the server's log is in %s and ends with: %s", err, s.serverLog.path, s.serverLog.tail())
 	}
 	if err := s.setUp(ctx); err != nil {
 		return fmt.Errorf("set up the embedded PostgreSQL: %w", err)
@@ -131,26 +135,26 @@ func (s *Server) start(ctx context.Context, dir, bin string) (err error) {
 	return nil
 }
 
-// URL is a connection URL for a role and a database of the server.
+// URL returns a connection URL for a role and a database of the server.
 func (s *Server) URL(role, database string) string { return connectionURL(s.socket, role, database) }
 
-// URL is the same for the server of a data folder, which another process runs.
+// URL returns a connection URL for the server of a data folder that another process runs.
 func URL(dir, role, database string) (string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	return connectionURL(socketDir(filepath.Join(dir, "postgres")), role, database), err
 }
 
 func connectionURL(socket, role, database string) string {
-	// libpq's URLs know %20 only: a plus is a plus.
+	// In a connection URL of PostgreSQL a plus sign is a plus sign, and only %20 is a space.
 	escape := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
 	return "postgres:///" + escape(database) + "?host=" + escape(socket) + "&user=" + escape(role)
 }
 
-// Close shuts the server down (fast: open transactions are rolled back) and waits
-// until it is gone. A second call does nothing.
+// Close shuts the server down, which rolls back open transactions, and waits until it has ended. A second call does
+// nothing.
 func (s *Server) Close() error {
 	var err error
-	s.once.Do(func() {
+	s.closeOnce.Do(func() {
 		close(s.closing)
 		if s.ended != nil {
 			err = s.shutDown()
@@ -158,7 +162,7 @@ func (s *Server) Close() error {
 		if s.serverLog != nil {
 			s.serverLog.close()
 		}
-		_ = s.lock.Close() // last: now another service may have the folder
+		_ = s.lock.Close() // last: from now on another service may use the folder
 	})
 	return err
 }
@@ -172,10 +176,11 @@ func (s *Server) shutDown() error {
 	}
 	s.signal(syscall.SIGQUIT)
 	<-s.ended
-	return fmt.Errorf("the embedded PostgreSQL did not stop within %s and was ended at once; it recovers at the next start", stopTimeout)
+	return fmt.Errorf("the embedded PostgreSQL did not shut down within %s and was stopped at once; "+
+		"it recovers at the next start", stopTimeout)
 }
 
-// await waits until the server answers.
+// waitUntilReady returns when the server answers, or has failed maxFailedStarts times.
 func (s *Server) waitUntilReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -185,7 +190,7 @@ func (s *Server) waitUntilReady(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, s.URL(RoleAdmin, "postgres"))
 		if err == nil {
 			s.mu.Lock()
-			s.failedStarts = -1 // from now on it is restarted for ever
+			s.failedStarts = -1 // from now on there is no limit of restarts
 			s.mu.Unlock()
 			return conn.Close(ctx)
 		}

@@ -9,8 +9,8 @@ import (
 	"glasshouse/policy"
 )
 
-// setUp makes the roles and the two databases, each where it is missing. Every
-// statement may be run again, so a service that is killed in the middle is no harm.
+// setUp creates the roles and the two databases that are missing. Every statement may run again, so a service that is
+// killed in between does no harm.
 func (s *Server) setUp(ctx context.Context) error {
 	if err := s.withAdmin(ctx, "postgres", s.createRolesAndDatabases); err != nil {
 		return err
@@ -18,7 +18,7 @@ func (s *Server) setUp(ctx context.Context) error {
 	return s.withAdmin(ctx, DatabaseKnowledge, s.restrictKnowledge)
 }
 
-// admin runs f on a connection of the superuser's.
+// withAdmin runs f on a connection of the superuser.
 func (s *Server) withAdmin(ctx context.Context, database string, f func(context.Context, *pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, s.URL(RoleAdmin, database))
 	if err != nil {
@@ -30,17 +30,19 @@ func (s *Server) withAdmin(ctx context.Context, database string, f func(context.
 
 func (s *Server) createRolesAndDatabases(ctx context.Context, conn *pgx.Conn) error {
 	for _, role := range []string{RoleHistory, RoleOwner, RoleReader, RoleWriter} {
-		if err := runIfMissing(ctx, conn, `SELECT FROM pg_roles WHERE rolname = $1`, role, "CREATE ROLE "+role+" LOGIN"); err != nil {
+		const query = `SELECT FROM pg_roles WHERE rolname = $1`
+		if err := runIfMissing(ctx, conn, query, role, "CREATE ROLE "+role+" LOGIN"); err != nil {
 			return err
 		}
 	}
 	for _, d := range [][2]string{{DatabaseHistory, RoleHistory}, {DatabaseKnowledge, RoleOwner}} {
-		if err := runIfMissing(ctx, conn, `SELECT FROM pg_database WHERE datname = $1`, d[0], "CREATE DATABASE "+d[0]+" OWNER "+d[1]); err != nil {
+		const query = `SELECT FROM pg_database WHERE datname = $1`
+		if err := runIfMissing(ctx, conn, query, d[0], "CREATE DATABASE "+d[0]+" OWNER "+d[1]); err != nil {
 			return err
 		}
 	}
-	// PUBLIC would have TEMP everywhere, and entry to the other databases. The
-	// reader's settings are a second line: who connects as it sets its own.
+	// PUBLIC has TEMP in every database and may connect to all by default. The settings of the reader's role are a second
+	// line of defence: a client that connects as the reader can change them.
 	_, err := conn.Exec(ctx, `
 		REVOKE ALL ON DATABASE postgres, template1, history, knowledge FROM PUBLIC;
 		GRANT CONNECT ON DATABASE knowledge TO glasshouse_reader, glasshouse_writer;
@@ -51,9 +53,8 @@ func (s *Server) createRolesAndDatabases(ctx context.Context, conn *pgx.Conn) er
 	return err
 }
 
-// closeKnowledge leaves the reader SELECT on what the owner makes, and nothing else.
-// The functions below are executable by PUBLIC as PostgreSQL comes, and change
-// something even in a read-only transaction.
+// restrictKnowledge leaves the reader SELECT on the tables that the owner creates, and nothing else. PUBLIC may execute
+// the functions in policy.SQLRevoke by default, and these change something even in a read-only transaction.
 func (s *Server) restrictKnowledge(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `
 		ALTER SCHEMA public OWNER TO glasshouse_owner;
@@ -62,17 +63,19 @@ func (s *Server) restrictKnowledge(ctx context.Context, conn *pgx.Conn) error {
 		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner IN SCHEMA public GRANT SELECT ON TABLES TO glasshouse_reader;
 		GRANT USAGE ON SCHEMA public TO glasshouse_writer;
 		GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO glasshouse_writer;
-		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner IN SCHEMA public GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO glasshouse_writer;
-		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner IN SCHEMA public GRANT USAGE ON SEQUENCES TO glasshouse_writer;
+		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner IN SCHEMA public
+			GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO glasshouse_writer;
+		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner IN SCHEMA public
+			GRANT USAGE ON SEQUENCES TO glasshouse_writer;
 		ALTER DEFAULT PRIVILEGES FOR ROLE glasshouse_owner REVOKE EXECUTE ON ROUTINES FROM PUBLIC;
 		`+policy.SQLRevoke)
 	return err
 }
 
-// unless runs a statement where the query finds nothing.
+// runIfMissing runs a statement if the query finds nothing.
 func runIfMissing(ctx context.Context, conn *pgx.Conn, query, name, statement string) error {
-	var there bool
-	if err := conn.QueryRow(ctx, "SELECT EXISTS ("+query+")", name).Scan(&there); err != nil || there {
+	var exists bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS ("+query+")", name).Scan(&exists); err != nil || exists {
 		return err
 	}
 	if _, err := conn.Exec(ctx, statement); err != nil {

@@ -17,13 +17,13 @@ import (
 const (
 	firstBackoff      = 50 * time.Millisecond
 	maxBackoff        = 5 * time.Second
-	backoffResetAfter = time.Minute // a life this long starts the backoff anew
-	maxFailedStarts   = 4           // lives in a row, before the first answer, that make Start give up
+	backoffResetAfter = time.Minute     // a process that lived longer is restarted with firstBackoff
+	maxFailedStarts   = 4               // processes in a row that end before Start has reached the server
+	previousTimeout   = 5 * time.Second // for the server of a killed service to end
 )
 
-// settings suit a small machine that runs other things too. What agents' SQL gets
-// wrong is told to them and kept in history: the log is for the server's own
-// trouble (in log_min_messages, "log" is above "error").
+// settings suit a small machine that also runs other programs. The server's log has no errors of statements, because
+// agents get them as answers and history has them; in log_min_messages, "log" is above "error".
 var settings = []string{
 	"listen_addresses=", "unix_socket_permissions=0700", "max_connections=100",
 	"shared_buffers=128MB", "work_mem=8MB", "maintenance_work_mem=64MB", "max_wal_size=512MB",
@@ -32,8 +32,8 @@ var settings = []string{
 	"timezone=UTC", "log_timezone=UTC", "log_min_messages=log", "log_min_error_statement=panic", "log_checkpoints=off",
 }
 
-// supervise runs the server again and again until Close, on one thread: that
-// thread's end, with the service, is what ends the server (PDEATHSIG).
+// supervise runs the server, and restarts it when it ends, until Close. It runs on one thread: the kernel stops the
+// server when its parent thread ends (PDEATHSIG), and that thread ends with the service.
 func (s *Server) supervise() {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	defer close(s.ended)
@@ -48,21 +48,21 @@ func (s *Server) supervise() {
 		if s.failedStarts >= 0 {
 			s.failedStarts++
 		}
-		hopeless := s.failedStarts >= maxFailedStarts
+		givesUp := s.failedStarts >= maxFailedStarts
 		s.mu.Unlock()
 		select {
 		case <-s.closing:
 			return
 		default:
 		}
-		if hopeless {
+		if givesUp {
 			return
 		}
 		if time.Since(began) > backoffResetAfter {
 			backoff = firstBackoff
 		}
-		s.log.WithError(err).Errorf("the embedded PostgreSQL ended; starting it again in %s", backoff)
-		// A killed postmaster's children may live on and hold the shared memory.
+		s.log.WithError(err).Errorf("the embedded PostgreSQL ended; it is started again in %s", backoff)
+		// The children of a killed postmaster may live on and hold the shared memory.
 		s.killStrays()
 		select {
 		case <-s.closing:
@@ -72,13 +72,13 @@ func (s *Server) supervise() {
 	}
 }
 
-// start starts one life of the server, unless Close was called.
+// startProcess starts a process of the server, unless Close was called.
 func (s *Server) startProcess() (*exec.Cmd, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
 	case <-s.closing:
-		return nil, errors.New("closed")
+		return nil, errors.New("the server is closed")
 	default:
 	}
 	args := []string{"-D", s.data, "-k", s.socket}
@@ -86,12 +86,12 @@ func (s *Server) startProcess() (*exec.Cmd, error) {
 		args = append(args, "-c", setting)
 	}
 	cmd := s.command("postgres", args...)
-	words, err := s.serverLog.newWriter()
+	output, err := s.serverLog.newWriter()
 	if err != nil {
 		return nil, err
 	}
-	defer words.Close()
-	cmd.Stdout, cmd.Stderr = words, words
+	defer output.Close()
+	cmd.Stdout, cmd.Stderr = output, output
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGINT
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -104,12 +104,12 @@ func (s *Server) signal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process != nil {
-		_ = s.process.Signal(sig) // ErrProcessDone where it has just ended
+		_ = s.process.Signal(sig) // ErrProcessDone if the process has just ended
 	}
 }
 
-// command is a program of the server's, in a process group of its own so that a
-// Ctrl-C at the service's terminal does not reach it.
+// command returns a command for one of PostgreSQL's programs, in a process group of its own: a Ctrl-C at the service's
+// terminal must not reach the program.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = filepath.Dir(s.data)
@@ -118,15 +118,15 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// endOld ends a server that runs on our folder: its service was killed. We hold
-// the folder's lock, so no living service is its owner.
+// stopPrevious stops a server that a killed service left on the data folder. This service holds the folder's lock, so
+// the server belongs to no living service.
 func (s *Server) stopPrevious(ctx context.Context) error {
 	body, err := os.ReadFile(filepath.Join(s.data, "postmaster.pid"))
 	if err == nil {
 		pid, _ := strconv.Atoi(strings.SplitN(string(body), "\n", 2)[0])
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
 			if !s.isOurs(pid) {
-				break // stale: postgres itself sees to the file
+				break // postgres removes a stale file itself
 			}
 			_ = syscall.Kill(pid, sig)
 			if err := s.waitForExit(ctx, pid); err != nil {
@@ -135,8 +135,7 @@ func (s *Server) stopPrevious(ctx context.Context) error {
 		}
 	}
 	s.killStrays()
-	// A zombie that nobody has reaped yet still counts as alive to postgres; none of
-	// the cluster's processes lives, so its lock means nothing.
+	// To postgres, a zombie that is not yet reaped counts as alive. No process of the cluster lives, so its locks are void.
 	locks, _ := filepath.Glob(filepath.Join(s.socket, ".s.PGSQL.*.lock"))
 	for _, lock := range append(locks, filepath.Join(s.data, "postmaster.pid")) {
 		if err := os.Remove(lock); err != nil && !os.IsNotExist(err) {
@@ -146,22 +145,22 @@ func (s *Server) stopPrevious(ctx context.Context) error {
 	return nil
 }
 
-// waitGone waits for an earlier server's end, some seconds at the most.
+// waitForExit waits until the process has ended, or for previousTimeout.
 func (s *Server) waitForExit(ctx context.Context, pid int) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(5 * time.Second); s.isOurs(pid) && time.Now().Before(end); {
+	for end := time.Now().Add(previousTimeout); s.isOurs(pid) && time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for the PostgreSQL of an earlier service (pid %d) to end: %w", pid, ctx.Err())
+			return fmt.Errorf("wait for the PostgreSQL of a killed service (pid %d) to end: %w", pid, ctx.Err())
 		case <-tick.C:
 		}
 	}
 	return nil
 }
 
-// ours says whether a process is a living postgres that works in our data folder.
-// All of a cluster's processes have that folder as their working directory.
+// isOurs reports whether a process is a living postgres that has the data folder as its working directory, as all
+// processes of a cluster have.
 func (s *Server) isOurs(pid int) bool {
 	if pid <= 1 {
 		return false
@@ -175,8 +174,8 @@ func (s *Server) isOurs(pid int) bool {
 	return strings.TrimSpace(string(name)) == "postgres"
 }
 
-// endStrays kills what is left of a server without a postmaster. Nothing committed
-// is lost: the next start replays the log.
+// killStrays kills the processes of a server whose postmaster was killed. No committed data is lost: the next start
+// replays PostgreSQL's write-ahead log.
 func (s *Server) killStrays() {
 	all, _ := os.ReadDir("/proc")
 	for _, entry := range all {
