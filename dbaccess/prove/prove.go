@@ -26,7 +26,7 @@ import (
 )
 
 //go:embed attacks.sql
-var attacksText string
+var attacksSQL string
 
 // Attack is one statement that must not pass.
 type Attack struct {
@@ -37,15 +37,15 @@ type Attack struct {
 // Outcome says which layers an attack passes, each with the others off.
 type Outcome struct {
 	Attack
-	Check, Login, ReadOnly, Door bool
-	Why                          string // the door's words
+	Check, Login, ReadOnly, Reader bool
+	Refusal                        string // the door's words
 }
 
 // Attacks lists them, for a table and one of its columns.
 func Attacks(table, column string) []Attack {
 	fill := strings.NewReplacer("{table}", table, "{column}", column, "{chain}", strings.Repeat("+1", 30_000))
 	var out []Attack
-	for _, chunk := range strings.Split(attacksText, "\n### ")[1:] {
+	for _, chunk := range strings.Split(attacksSQL, "\n### ")[1:] {
 		name, sql, _ := strings.Cut(strings.TrimSpace(chunk), "\n")
 		a := Attack{Name: name}
 		if rest, ok := strings.CutPrefix(sql, "-- only: "); ok {
@@ -65,24 +65,24 @@ func Run(ctx context.Context, r *dbaccess.Reader, url, owner string) ([]Outcome,
 	if owner == "" {
 		owner = url
 	}
-	table, column, err := target(ctx, r)
+	table, column, err := findTarget(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	var out []Outcome
 	for _, a := range Attacks(table, column) {
 		o := Outcome{Attack: a}
-		if o.Check, _, err = passes(r.Check(ctx, a.SQL)); err != nil {
+		if o.Check, _, err = verdict(r.Check(ctx, a.SQL)); err != nil {
 			return nil, err
 		}
-		if o.Login, err = beside(ctx, url, "BEGIN READ WRITE", a); err != nil {
+		if o.Login, err = passesPostgreSQL(ctx, url, "BEGIN READ WRITE", a); err != nil {
 			return nil, err
 		}
-		if o.ReadOnly, err = beside(ctx, owner, "BEGIN READ ONLY", a); err != nil {
+		if o.ReadOnly, err = passesPostgreSQL(ctx, owner, "BEGIN READ ONLY", a); err != nil {
 			return nil, err
 		}
 		_, err := r.Query(ctx, a.SQL, nil, sandbox.QueryLimits{MaxRows: 10, Timeout: 5 * time.Second}, func(sandbox.RowBatch) error { return nil })
-		if o.Door, o.Why, err = passes(err); err != nil {
+		if o.Reader, o.Refusal, err = verdict(err); err != nil {
 			return nil, err
 		}
 		out = append(out, o)
@@ -91,7 +91,7 @@ func Run(ctx context.Context, r *dbaccess.Reader, url, owner string) ([]Outcome,
 }
 
 // target is a table to aim at, quoted, and a column of it.
-func target(ctx context.Context, r *dbaccess.Reader) (table, column string, err error) {
+func findTarget(ctx context.Context, r *dbaccess.Reader) (table, column string, err error) {
 	tables, err := r.Schema(ctx)
 	if err != nil {
 		return "", "", err
@@ -104,7 +104,7 @@ func target(ctx context.Context, r *dbaccess.Reader) (table, column string, err 
 	return "", "", errors.New("there is no table that the login may read, so there is nothing to prove")
 }
 
-func passes(err error) (passed bool, why string, failed error) {
+func verdict(err error) (passed bool, why string, failed error) {
 	var no *sandbox.Refusal
 	if errors.As(err, &no) {
 		return false, no.Message, nil
@@ -113,7 +113,7 @@ func passes(err error) (passed bool, why string, failed error) {
 }
 
 // beside tries an attack with nothing but PostgreSQL in its way.
-func beside(ctx context.Context, url, begin string, a Attack) (bool, error) {
+func passesPostgreSQL(ctx context.Context, url, begin string, a Attack) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	config, err := pgx.ParseConfig(url)
@@ -167,8 +167,8 @@ func Print(to io.Writer, all []Outcome) (through int, err error) {
 	fmt.Fprintln(out, "ATTACK\tCHECK\tLOGIN\tREAD ONLY\tTHE DOOR")
 	var check, login, readOnly int
 	for _, o := range all {
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", o.Name, words[o.Check], words[o.Login], words[o.ReadOnly], words[o.Door])
-		check, login, readOnly, through = check+count(o.Check), login+count(o.Login), readOnly+count(o.ReadOnly), through+count(o.Door)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", o.Name, words[o.Check], words[o.Login], words[o.ReadOnly], words[o.Reader])
+		check, login, readOnly, through = check+count(o.Check), login+count(o.Login), readOnly+count(o.ReadOnly), through+count(o.Reader)
 	}
 	fmt.Fprintf(out, "%d attacks; of them pass:\t%d\t%d\t%d\t%d\n", len(all), check, login, readOnly, through)
 	return through, out.Flush()

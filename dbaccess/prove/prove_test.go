@@ -48,8 +48,8 @@ func TestNothingPassesTheDoor(t *testing.T) {
 	}
 	login, readOnly := 0, 0
 	for _, o := range all {
-		if o.Check || o.Door {
-			t.Errorf("%s passes the check (%v) or the door (%v)", o.Name, o.Check, o.Door)
+		if o.Check || o.Reader {
+			t.Errorf("%s passes the check (%v) or the door (%v)", o.Name, o.Check, o.Reader)
 		}
 		if o.Login {
 			login++
