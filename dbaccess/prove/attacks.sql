@@ -1,7 +1,7 @@
--- What the door must stop. A case is a line "### name" and the statement below it;
--- {table} and {column} are a real table of the database and its first column.
--- Every one is harmless where it passes: it changes no row, and is rolled back.
--- "-- only: ..." tells by a question what is never run beside the door itself.
+-- Attacks that the reader must refuse. A case is a line "### name" and the statement below it.
+-- {table} and {column} stand for a table of the database and its first column. No attack changes a
+-- row where it passes, and each is rolled back. A line "-- only: expression" names a privilege: the
+-- statement is run through the reader only, and past the reader the expression is asked instead.
 ### INSERT
 INSERT INTO {table} SELECT * FROM {table} WHERE false
 ### UPDATE

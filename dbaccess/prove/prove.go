@@ -1,11 +1,18 @@
-// Package prove attacks a database through the read-only door and beside it, and
-// says what each layer stops by itself.
+// Package prove attacks a database through the read-only reader and past it, and tells which attacks each layer stops
+// by itself.
 //
-// An attack is tried four times: by the check alone, by the login alone (in a
-// transaction that may write), by READ ONLY alone (as the owner, where one is
-// given), and by the whole door. Beside the door each runs on a connection of its
-// own, in a transaction that is rolled back, and is harmless where it passes; those
-// that could not be rolled back are answered by the login's privileges instead.
+//	outcomes, err := prove.Run(ctx, reader, readerURL, ownerURL)
+//	succeeded, err := prove.Print(os.Stdout, outcomes)
+//
+// Run tries every attack against four defences:
+//
+//  1. the check of the SQL alone;
+//  2. the privileges of the reader's login alone, in a transaction that may write;
+//  3. a READ ONLY transaction alone, as the owner if there is a login for it;
+//  4. the reader, which has all of these.
+//
+// Attacks past the reader run in a transaction that is rolled back, on a connection of their own. They do no harm where
+// they succeed. For an attack that cannot be rolled back, Run asks for the privileges of the login instead.
 package prove
 
 import (
@@ -28,69 +35,76 @@ import (
 //go:embed attacks.sql
 var attacksSQL string
 
-// Attack is one statement that must not pass.
+const (
+	beginReadWrite = "BEGIN READ WRITE"
+	beginReadOnly  = "BEGIN READ ONLY"
+)
+
+// Attack is a statement that the reader must refuse.
 type Attack struct {
 	Name, SQL string
-	only      string // a question to ask instead of running it
+	privilege string // an expression that is asked for instead of running SQL past the reader; "": SQL is run
 }
 
-// Outcome says which layers an attack passes, each with the others off.
+// Outcome tells which defences an attack passes, each by itself.
 type Outcome struct {
 	Attack
 	Check, Login, ReadOnly, Reader bool
-	Refusal                        string // the door's words
+	Refusal                        string // the reader's message
 }
 
-// Attacks lists them, for a table and one of its columns.
+// Attacks returns the attacks on a table and one of its columns.
 func Attacks(table, column string) []Attack {
 	fill := strings.NewReplacer("{table}", table, "{column}", column, "{chain}", strings.Repeat("+1", 30_000))
-	var out []Attack
+	var list []Attack
 	for _, chunk := range strings.Split(attacksSQL, "\n### ")[1:] {
 		name, sql, _ := strings.Cut(strings.TrimSpace(chunk), "\n")
 		a := Attack{Name: name}
 		if rest, ok := strings.CutPrefix(sql, "-- only: "); ok {
-			a.only, sql, _ = strings.Cut(rest, "\n")
-			a.only = fill.Replace(a.only)
+			a.privilege, sql, _ = strings.Cut(rest, "\n")
+			a.privilege = fill.Replace(a.privilege)
 		}
 		a.SQL = fill.Replace(sql)
-		out = append(out, a)
+		list = append(list, a)
 	}
-	return out
+	return list
 }
 
-// Run tries every attack on the database of the reader. url is its login's, owner
-// that of a login which may write, "" where there is none: READ ONLY is then tried
-// as the reader. The error is that something could not be tried.
-func Run(ctx context.Context, r *dbaccess.Reader, url, owner string) ([]Outcome, error) {
-	if owner == "" {
-		owner = url
+// Run tries every attack on the database of the reader. readerURL is that of the reader's login. ownerURL is that of a
+// login which may write; if it is "", Run tries READ ONLY as the reader. Run returns an error if an attack could not be
+// tried.
+func Run(ctx context.Context, r *dbaccess.Reader, readerURL, ownerURL string) ([]Outcome, error) {
+	if ownerURL == "" {
+		ownerURL = readerURL
 	}
 	table, column, err := findTarget(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	var out []Outcome
+	limits := sandbox.QueryLimits{MaxRows: 10, Timeout: 5 * time.Second}
+	discard := func(sandbox.RowBatch) error { return nil }
+	var outcomes []Outcome
 	for _, a := range Attacks(table, column) {
 		o := Outcome{Attack: a}
 		if o.Check, _, err = verdict(r.Check(ctx, a.SQL)); err != nil {
 			return nil, err
 		}
-		if o.Login, err = passesPostgreSQL(ctx, url, "BEGIN READ WRITE", a); err != nil {
+		if o.Login, err = passesPostgreSQL(ctx, readerURL, beginReadWrite, a); err != nil {
 			return nil, err
 		}
-		if o.ReadOnly, err = passesPostgreSQL(ctx, owner, "BEGIN READ ONLY", a); err != nil {
+		if o.ReadOnly, err = passesPostgreSQL(ctx, ownerURL, beginReadOnly, a); err != nil {
 			return nil, err
 		}
-		_, err := r.Query(ctx, a.SQL, nil, sandbox.QueryLimits{MaxRows: 10, Timeout: 5 * time.Second}, func(sandbox.RowBatch) error { return nil })
+		_, err := r.Query(ctx, a.SQL, nil, limits, discard)
 		if o.Reader, o.Refusal, err = verdict(err); err != nil {
 			return nil, err
 		}
-		out = append(out, o)
+		outcomes = append(outcomes, o)
 	}
-	return out, nil
+	return outcomes, nil
 }
 
-// target is a table to aim at, quoted, and a column of it.
+// findTarget returns a table that the login may read, and a column of it, as quoted identifiers.
 func findTarget(ctx context.Context, r *dbaccess.Reader) (table, column string, err error) {
 	tables, err := r.Schema(ctx)
 	if err != nil {
@@ -98,21 +112,23 @@ func findTarget(ctx context.Context, r *dbaccess.Reader) (table, column string, 
 	}
 	for _, t := range tables {
 		if t.Kind == "table" && len(t.Columns) > 0 {
-			return pgx.Identifier(strings.SplitN(t.Name, ".", 2)).Sanitize(), pgx.Identifier{t.Columns[0].Name}.Sanitize(), nil
+			name := pgx.Identifier(strings.SplitN(t.Name, ".", 2))
+			return name.Sanitize(), pgx.Identifier{t.Columns[0].Name}.Sanitize(), nil
 		}
 	}
-	return "", "", errors.New("there is no table that the login may read, so there is nothing to prove")
+	return "", "", errors.New("the login may read no table, so there is nothing to attack: grant SELECT on a table")
 }
 
-func verdict(err error) (passed bool, why string, failed error) {
-	var no *sandbox.Refusal
-	if errors.As(err, &no) {
-		return false, no.Message, nil
+// verdict tells from the reader's error whether an attack passed or was refused; other errors are returned.
+func verdict(readerErr error) (passed bool, refusal string, err error) {
+	var refused *sandbox.Refusal
+	if errors.As(readerErr, &refused) {
+		return false, refused.Message, nil
 	}
-	return err == nil, "", err
+	return readerErr == nil, "", readerErr
 }
 
-// beside tries an attack with nothing but PostgreSQL in its way.
+// passesPostgreSQL reports whether PostgreSQL alone lets an attack pass, in a transaction that begins with begin.
 func passesPostgreSQL(ctx context.Context, url, begin string, a Attack) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -120,7 +136,10 @@ func passesPostgreSQL(ctx context.Context, url, begin string, a Attack) (bool, e
 	if err != nil {
 		return false, err
 	}
-	for key, value := range map[string]string{"default_transaction_read_only": "off", "statement_timeout": "5s", "lock_timeout": "1s", "application_name": "glasshouse-prove"} {
+	for key, value := range map[string]string{
+		"default_transaction_read_only": "off", "statement_timeout": "5s", "lock_timeout": "1s",
+		"application_name": "glasshouse-prove",
+	} {
 		config.RuntimeParams[key] = value
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -128,55 +147,50 @@ func passesPostgreSQL(ctx context.Context, url, begin string, a Attack) (bool, e
 		return false, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if a.only != "" {
-		var may bool
-		if err := conn.QueryRow(ctx, "SELECT coalesce("+a.only+", false)").Scan(&may); err != nil {
+	if a.privilege != "" {
+		var allowed bool
+		if err := conn.QueryRow(ctx, "SELECT coalesce("+a.privilege+", false)").Scan(&allowed); err != nil {
 			return false, fmt.Errorf("%s: %w", a.Name, err)
 		}
-		// READ ONLY refuses commands that write; of functions it stops none.
-		if may && begin == "BEGIN READ ONLY" && !strings.HasPrefix(a.SQL, "SELECT") && !strings.HasPrefix(a.SQL, "COPY (") && !strings.HasSuffix(a.SQL, "STDOUT") {
-			may = false
-		}
-		return may, nil
+		// READ ONLY stops commands that write, and no function.
+		isCommand := !strings.HasPrefix(a.SQL, "SELECT") && !strings.HasPrefix(a.SQL, "COPY (") &&
+			!strings.HasSuffix(a.SQL, "STDOUT")
+		return allowed && !(begin == beginReadOnly && isCommand), nil
 	}
 	if _, err := conn.Exec(ctx, begin); err != nil {
 		return false, err
 	}
-	// The extended protocol takes one statement: nothing ends the transaction first
-	// and then goes on.
+	// The extended protocol takes one statement, so no statement can end the transaction and then start another.
 	result := conn.PgConn().ExecParams(ctx, a.SQL, nil, nil, nil, nil).Read()
-	var said *pgconn.PgError
-	switch {
-	case result.Err == nil:
-	case errors.As(result.Err, &said):
-	default:
+	var pgErr *pgconn.PgError
+	if result.Err != nil && !errors.As(result.Err, &pgErr) {
 		return false, fmt.Errorf("%s: %w", a.Name, result.Err)
 	}
-	if conn.PgConn().TxStatus() == 'I' {
+	if conn.PgConn().TxStatus() == 'I' { // the attack itself ended the transaction
 		return result.Err == nil, nil
 	}
 	_, err = conn.Exec(ctx, "ROLLBACK")
 	return result.Err == nil, err
 }
 
-// Print writes the outcomes as a table with sums; it returns how many attacks pass
-// the whole door.
-func Print(to io.Writer, all []Outcome) (through int, err error) {
-	words := map[bool]string{true: "PASSES", false: "-"}
+// Print writes the outcomes as a table with totals. It returns how many attacks pass the reader.
+func Print(to io.Writer, outcomes []Outcome) (succeeded int, err error) {
 	out := tabwriter.NewWriter(to, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(out, "ATTACK\tCHECK\tLOGIN\tREAD ONLY\tTHE DOOR")
-	var check, login, readOnly int
-	for _, o := range all {
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", o.Name, words[o.Check], words[o.Login], words[o.ReadOnly], words[o.Reader])
-		check, login, readOnly, through = check+count(o.Check), login+count(o.Login), readOnly+count(o.ReadOnly), through+count(o.Reader)
+	fmt.Fprintln(out, "ATTACK\tCHECK\tLOGIN\tREAD ONLY\tREADER")
+	var totals [4]int
+	for _, o := range outcomes {
+		fmt.Fprint(out, o.Name)
+		for n, passed := range []bool{o.Check, o.Login, o.ReadOnly, o.Reader} {
+			if passed {
+				totals[n]++
+				fmt.Fprint(out, "\tPASSES")
+			} else {
+				fmt.Fprint(out, "\t-")
+			}
+		}
+		fmt.Fprintln(out)
 	}
-	fmt.Fprintf(out, "%d attacks; of them pass:\t%d\t%d\t%d\t%d\n", len(all), check, login, readOnly, through)
-	return through, out.Flush()
-}
-
-func count(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	fmt.Fprintf(out, "%d attacks, of which pass:\t%d\t%d\t%d\t%d\n",
+		len(outcomes), totals[0], totals[1], totals[2], totals[3])
+	return totals[3], out.Flush()
 }
