@@ -202,10 +202,10 @@ func TestSignedURLNeedsNoKeyUntilItExpires(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	found := artifactsOf(t, c.run(t, id, "for n in 'ab': open('/session/artifacts/' + n, 'w').write(n)"))
-	made := c.ok(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": 60})
-	signed, _ := made.get("url").(string)
-	nobody := client{}
-	if a := nobody.do(t, "GET", signed, nil); string(a.text) != "a" {
+	created := c.ok(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": 60})
+	signed, _ := created.get("url").(string)
+	anonymous := client{}
+	if a := anonymous.do(t, "GET", signed, nil); string(a.text) != "a" {
 		t.Errorf("got HTTP %d %s, want the file", a.status, a.text)
 	}
 	for name, url := range map[string]string{
@@ -214,7 +214,8 @@ func TestSignedURLNeedsNoKeyUntilItExpires(t *testing.T) {
 		"no signature":     signed[:strings.Index(signed, "signature=")] + "signature=0",
 		"another route":    "/sandbox/" + id + "/artifacts" + signed[strings.Index(signed, "?"):],
 	} {
-		if a := nobody.do(t, "GET", url, nil); a.status != http.StatusForbidden && a.status != http.StatusUnauthorized {
+		if a := anonymous.do(t, "GET", url, nil); a.status != http.StatusForbidden &&
+			a.status != http.StatusUnauthorized {
 			t.Errorf("%s: got HTTP %d, want 401 or 403: %s", name, a.status, a.text)
 		}
 	}
@@ -227,7 +228,7 @@ func TestSignedURLNeedsNoKeyUntilItExpires(t *testing.T) {
 	}
 	brief, _ := c.ok(t, "POST", found["a"].URL+"/url", map[string]any{"expires_in": 1}).get("url").(string)
 	eventually(t, "the URL to expire", func() bool {
-		return nobody.do(t, "GET", brief, nil).status == http.StatusForbidden
+		return anonymous.do(t, "GET", brief, nil).status == http.StatusForbidden
 	})
 }
 
@@ -307,8 +308,8 @@ display(Page())`})
 // The oldest artifacts of a user over the limit are deleted, from disk too. Newer ones and other users' stay.
 func TestSweepDeletesOldestArtifactsOverTheLimit(t *testing.T) {
 	c, other := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
-	id, hers := c.create(t, nil), other.create(t, nil)
-	kept := artifactsOf(t, other.run(t, hers, "open('/session/artifacts/x', 'w').write('old and small')"))["x"]
+	id, otherID := c.create(t, nil), other.create(t, nil)
+	kept := artifactsOf(t, other.run(t, otherID, "open('/session/artifacts/x', 'w').write('old and small')"))["x"]
 	var all []sandbox.Artifact
 	for n := range 4 {
 		all = append(all, artifactsOf(t,

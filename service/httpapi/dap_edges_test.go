@@ -156,7 +156,7 @@ func TestTwoDAPClients(t *testing.T) {
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
 	d, _ := c.openDebugSession(t, map[string]any{"code": steppedProgram, "stop_on_entry": true}, nil)
-	come := func(drive bool) *dapClient {
+	connect := func(drive bool) *dapClient {
 		e := dapConnect(t)
 		e.mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
 		e.mustRequest("attach", map[string]any{"token": c.secret, "session": d.session, "drive": drive})
@@ -173,7 +173,7 @@ func TestTwoDAPClients(t *testing.T) {
 			}
 		}
 	}
-	first, second := come(false), come(false)
+	first, second := connect(false), connect(false)
 	refused(second)
 	first.move("next")
 	for _, e := range []*dapClient{first, second} {
@@ -181,12 +181,12 @@ func TestTwoDAPClients(t *testing.T) {
 	}
 	second.conn.Close() // an observer that leaves changes nothing
 	<-second.served
-	third := come(true)
+	third := connect(true)
 	refused(first)
 	third.move("next")
 	first.wantStop("step", 5)
 	third.mustRequest("disconnect", map[string]any{})
-	fourth := come(false) // no client drives now
+	fourth := connect(false) // no client drives now
 	fourth.move("next")
 	fourth.wantStop("step", 6)
 	c.do(t, "POST", "/debug/sessions/"+d.session+"/drive", nil)

@@ -272,8 +272,8 @@ func TestDebugEventsResume(t *testing.T) {
 		"breakpoints": []any{map[string]any{"line": 2, "logMessage": "x is to come"}}}, nil)
 	d.command(t, "continue", nil)
 	read := func(last string) (kinds []string, text string) {
-		ctx, done := context.WithCancel(t.Context())
-		defer done()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, "GET", serverURL+"/debug/sessions/"+d.session+"/events", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -329,8 +329,8 @@ func TestLogPointOutputIsBounded(t *testing.T) {
 	if last := list[len(list)-1]; last.name != "terminated" || size < 4<<20 || size > 16<<20 {
 		t.Errorf("got %d bytes in %d events, the last %s; want 4 to 16 MiB and terminated", size, len(list), last.name)
 	}
-	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 400 {
-		t.Errorf("got %d MB allocated for events of %d MB, want at most 400", took, size>>20)
+	if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 400 {
+		t.Errorf("got %d MB allocated for events of %d MB, want at most 400", allocated, size>>20)
 	}
 }
 
@@ -339,13 +339,13 @@ func TestAbandonedEvaluateIsInterrupted(t *testing.T) {
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
 	d, _ := c.openDebugSession(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, nil)
-	ctx, giveUp := context.WithCancel(t.Context())
-	defer giveUp()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
 	go func() { // the output shows that the expression runs
 		for {
 			if e, ok := stream.next(); !ok || e.name == "output" {
-				giveUp()
+				cancel()
 				return
 			}
 		}
@@ -356,7 +356,7 @@ func TestAbandonedEvaluateIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.secret)
-	began := time.Now()
+	start := time.Now()
 	if resp, err := http.DefaultClient.Do(req); err == nil {
 		resp.Body.Close()
 		t.Errorf("an endless expression: got HTTP %d, want the request to be abandoned", resp.StatusCode)
@@ -365,8 +365,8 @@ func TestAbandonedEvaluateIsInterrupted(t *testing.T) {
 		map[string]any{"expression": "x + 1 if 'x' in globals() else 0"}); a.status != http.StatusOK {
 		t.Errorf("the next request: got %s, want success", a.text)
 	}
-	if took := time.Since(began); took > 4*time.Second { // it would end by itself after 5 s
-		t.Errorf("the next request was answered after %s, want at most 4s", took)
+	if elapsed := time.Since(start); elapsed > 4*time.Second { // it would end by itself after 5 s
+		t.Errorf("the next request was answered after %s, want at most 4s", elapsed)
 	}
 	wantStop(t, d.command(t, "next", nil), "step 2")
 	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)

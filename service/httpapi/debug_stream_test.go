@@ -131,7 +131,7 @@ func TestDebugStreamsLinesAsTheyRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+c.secret)
-	began := time.Now()
+	start := time.Now()
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -141,8 +141,8 @@ func TestDebugStreamsLinesAsTheyRun(t *testing.T) {
 	if n, err := resp.Body.Read(buf); err != nil || !strings.Contains(string(buf[:n]), `"line_number":1`) {
 		t.Errorf("got %s (%v), want the first line", buf[:n], err)
 	}
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("the first line came after %s, want at most 15s", took)
+	if elapsed := time.Since(start); elapsed > 15*time.Second {
+		t.Errorf("the first line came after %s, want at most 15s", elapsed)
 	}
 }
 
@@ -186,11 +186,11 @@ func TestDebugClientThatStopsReadingHoldsNothing(t *testing.T) {
 	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
 		t.Fatal(err)
 	}
-	wide := map[string]string{} // the steps soon fill every buffer on the way
+	wideContext := map[string]string{} // the steps soon fill every buffer on the way
 	for n := range 45 {
-		wide[fmt.Sprint("v", n)] = strings.Repeat("x", 190)
+		wideContext[fmt.Sprint("v", n)] = strings.Repeat("x", 190)
 	}
-	body := mustJSON(t, map[string]any{"code": "i = 0\nwhile True:\n    i += 1", "context": wide})
+	body := mustJSON(t, map[string]any{"code": "i = 0\nwhile True:\n    i += 1", "context": wideContext})
 	if _, err := fmt.Fprintf(conn,
 		"POST /sandbox/%s/debug HTTP/1.1\r\nHost: test\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", id, c.secret, len(body), body); err != nil {
 		t.Fatal(err)
@@ -201,11 +201,11 @@ func TestDebugClientThatStopsReadingHoldsNothing(t *testing.T) {
 	}
 	for running() == 0 {
 	}
-	began := time.Now()
-	for running() > 0 && time.Since(began) < 20*time.Second {
+	start := time.Now()
+	for running() > 0 && time.Since(start) < 20*time.Second {
 	}
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("the execution still holds its sandbox after %s, want at most 15s", took)
+	if elapsed := time.Since(start); elapsed > 15*time.Second {
+		t.Errorf("the execution still holds its sandbox after %s, want at most 15s", elapsed)
 	}
 	if a := c.run(t, id, "1+1"); a.get("result") != 2.0 {
 		t.Errorf("the next execution: got %s, want 2", a.text)

@@ -124,11 +124,11 @@ func TestKeysSeeTheirOwnOnly(t *testing.T) {
 		"forbidden")
 	wantProblem(t, developer.do(t, "POST", "/keys", `{"name":"more","user_id":"root"}`), http.StatusForbidden,
 		"forbidden")
-	made := developer.ok(t, "POST", "/keys", `{"name":"more"}`)
-	secret, _ := made.get("key").(string)
+	created := developer.ok(t, "POST", "/keys", `{"name":"more"}`)
+	secret, _ := created.get("key").(string)
 	more := client{secret: secret}
 	more.ok(t, "GET", "/executions", nil)
-	developer.ok(t, "DELETE", "/keys/"+made.get("id").(string), nil)
+	developer.ok(t, "DELETE", "/keys/"+created.get("id").(string), nil)
 	wantProblem(t, more.do(t, "GET", "/executions", nil), http.StatusUnauthorized, "unauthorized", "revoked")
 	if a := admin.ok(t, "GET", "/keys", nil); strings.Contains(string(a.text), secret) {
 		t.Error("the list of keys has a secret")

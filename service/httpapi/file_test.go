@@ -205,9 +205,9 @@ func TestUnusualFileNames(t *testing.T) {
 	}
 	want := unusualNames(names)
 	work := make(chan string)
-	var over sync.WaitGroup
+	var group sync.WaitGroup
 	for range 4 {
-		over.Go(func() {
+		group.Go(func() {
 			for name := range work {
 				if a := c.put(t, id, name, "I am "+name); a.status != http.StatusOK || fileNames(a)[0] != name {
 					t.Errorf("%q: got HTTP %d %s, want the same name", name, a.status, a.text)
@@ -226,7 +226,7 @@ func TestUnusualFileNames(t *testing.T) {
 		work <- name
 	}
 	close(work)
-	over.Wait()
+	group.Wait()
 	if list := fileNames(c.ok(t, "GET", "/sandbox/"+id+"/files", nil)); len(list) != len(want) {
 		t.Errorf("got %d files in the list", len(list))
 	}
@@ -270,11 +270,11 @@ func TestUploadLimitsOfASandbox(t *testing.T) {
 	}
 	c.ok(t, "DELETE", "/sandbox/"+id+"/files/a", nil)
 
-	var over sync.WaitGroup
+	var group sync.WaitGroup
 	var mu sync.Mutex
 	taken := 0
 	for n := range 40 {
-		over.Go(func() {
+		group.Go(func() {
 			a := c.put(t, id, fmt.Sprintf("many/%d", n), strings.Repeat("m", 7_000))
 			mu.Lock()
 			defer mu.Unlock()
@@ -285,7 +285,7 @@ func TestUploadLimitsOfASandbox(t *testing.T) {
 			}
 		})
 	}
-	over.Wait()
+	group.Wait()
 	if taken == 0 || taken > 8 { // 60 000 bytes and ten entries, b and many among them
 		t.Errorf("got %d stored files, want 1 to 8", taken)
 	}
@@ -355,11 +355,11 @@ func TestUseRenewsTheIdleTimeoutOnly(t *testing.T) {
 		}
 		return at
 	}
-	made := c.ok(t, "POST", "/sandbox/create", map[string]any{"idle_timeout": 60, "lifetime": 3600})
-	idle := made.get("sandbox_id").(string)
-	made = c.ok(t, "POST", "/sandbox/create", map[string]any{"idle_timeout": 600, "lifetime": 60})
-	brief := made.get("sandbox_id").(string)
-	fixed := end(made)
+	created := c.ok(t, "POST", "/sandbox/create", map[string]any{"idle_timeout": 60, "lifetime": 3600})
+	idle := created.get("sandbox_id").(string)
+	created = c.ok(t, "POST", "/sandbox/create", map[string]any{"idle_timeout": 600, "lifetime": 60})
+	brief := created.get("sandbox_id").(string)
+	fixed := end(created)
 	last := end(c.ok(t, "GET", "/sandbox/"+idle+"/status", nil))
 	for what, use := range map[string]func(id string){
 		"upload": func(id string) { c.put(t, id, "x", "x") },

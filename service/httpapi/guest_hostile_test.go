@@ -45,9 +45,9 @@ threading.Thread(target=flood, daemon=True).start()
 while True:
     pass
 `})
-	kept := c.ok(t, "GET", "/executions/"+opened.get("execution_id").(string)+"?wait=30", nil)
-	if kept.get("status") != "timeout" && kept.get("status") != "killed" {
-		t.Errorf("got %.500s, want timeout or killed", kept.text)
+	record := c.ok(t, "GET", "/executions/"+opened.get("execution_id").(string)+"?wait=30", nil)
+	if record.get("status") != "timeout" && record.get("status") != "killed" {
+		t.Errorf("got %.500s, want timeout or killed", record.text)
 	}
 }
 
@@ -63,9 +63,9 @@ print(time.process_time() - used)
 `, "stop_on_entry": true}, map[string]any{"cpu_percent": 10})
 	d.do(t, "POST", "/debug/sessions/"+d.session+"/evaluate", map[string]any{"expression": "[0 for _ in iter(int, 1)]"})
 	d.command(t, "continue", nil)
-	kept := d.ok(t, "GET", "/executions/"+d.execution+"?wait=30", nil)
+	record := d.ok(t, "GET", "/executions/"+d.execution+"?wait=30", nil)
 	var used float64
-	if err := json.Unmarshal([]byte(kept.get("stdout").(string)), &used); err != nil || used > 1.5 {
+	if err := json.Unmarshal([]byte(record.get("stdout").(string)), &used); err != nil || used > 1.5 {
 		t.Errorf("got %v s of CPU time in 3 s with a share of 10 %% (%v), want at most 1.5", used, err)
 	}
 }
@@ -129,10 +129,10 @@ os.write(3, struct.pack(">IB", len(deep), ord("A")) + deep)
 	if len(a.text) > 1<<20 {
 		t.Errorf("got a response of %d bytes, want at most 1 MiB", len(a.text))
 	}
-	kept := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
+	record := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
 	var e struct{ Queries []sandbox.Query }
-	if err := json.Unmarshal([]byte(kept.text), &e); err != nil || len(e.Queries) < 4 {
-		t.Fatalf("got %d statements (%v), want at least 4: %.2000s", len(e.Queries), err, kept.text)
+	if err := json.Unmarshal([]byte(record.text), &e); err != nil || len(e.Queries) < 4 {
+		t.Fatalf("got %d statements (%v), want at least 4: %.2000s", len(e.Queries), err, record.text)
 	}
 	for n, q := range e.Queries[:3] {
 		if q.Status != "failed" || len(q.Error) > 70_000 || !strings.Contains(q.Error, "more characters were cut") {
@@ -171,10 +171,10 @@ os.write(3, struct.pack(">IB", len(ask), ord("A")) + ask)
 time.sleep(3)
 while select.select([3], [], [], 0.5)[0]:
     os.read(3, 1 << 20)`)
-	kept := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
+	record := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
 	var e struct{ Queries []sandbox.Query }
-	if err := json.Unmarshal([]byte(kept.text), &e); err != nil || len(e.Queries) != 1 || e.Queries[0].Rows != 1000 ||
+	if err := json.Unmarshal([]byte(record.text), &e); err != nil || len(e.Queries) != 1 || e.Queries[0].Rows != 1000 ||
 		e.Queries[0].DurationMS > 1500 {
-		t.Errorf("got %v and %.1000s, want one statement of at most 1500 ms", err, kept.text)
+		t.Errorf("got %v and %.1000s, want one statement of at most 1500 ms", err, record.text)
 	}
 }

@@ -71,8 +71,8 @@ func TestConcurrentExecutionsAreLimited(t *testing.T) {
 	t.Parallel()
 	c := newLimitedUser(t, sandbox.RoleAgent, map[string]any{"concurrent_executions": 1})
 	first, second := c.create(t, nil), c.create(t, nil)
-	var over sync.WaitGroup
-	over.Go(func() { c.run(t, first, "open('/session/started', 'w').close()\nimport time; time.sleep(20)") })
+	var group sync.WaitGroup
+	group.Go(func() { c.run(t, first, "open('/session/started', 'w').close()\nimport time; time.sleep(20)") })
 	var list []any
 	eventually(t, "the run to begin", func() bool {
 		list, _ = c.ok(t, "GET", "/executions?status=running", nil).get("executions").([]any)
@@ -82,7 +82,7 @@ func TestConcurrentExecutionsAreLimited(t *testing.T) {
 	wantProblem(t, a, http.StatusTooManyRequests, "limit-reached", "1 executions at once")
 	headerNumber(t, a, "Retry-After")
 	c.ok(t, "POST", "/executions/"+list[0].(map[string]any)["execution_id"].(string)+"/cancel", nil)
-	over.Wait()
+	group.Wait()
 	if a := c.run(t, second, "1"); a.get("status") != "completed" {
 		t.Errorf("got %s, want the second execution to run", a.text)
 	}

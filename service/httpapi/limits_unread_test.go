@@ -61,16 +61,16 @@ func TestUnreadResponsesAreLimited(t *testing.T) {
 				t.Fatalf("got %.300s, want the large output", e.text)
 			}
 			path, let := "/executions/"+id, make(chan struct{})
-			var all sync.WaitGroup
+			var group sync.WaitGroup
 			readers := make([]*blockedWriter, 4)
 			for n := range readers {
 				w := &blockedWriter{header: http.Header{}, begun: make(chan struct{}), release: let}
 				readers[n] = w
-				all.Go(func() { get(t.Context(), c, path, w) })
+				group.Go(func() { get(t.Context(), c, path, w) })
 				<-w.begun
 			}
-			ctx, enough := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer enough()
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
 			if got := status(ctx, c, path); got == http.StatusOK {
 				t.Error("a fifth response was made")
 			}
@@ -85,7 +85,7 @@ func TestUnreadResponsesAreLimited(t *testing.T) {
 				t.Errorf("another user: got HTTP %d, want 200", got)
 			}
 			close(let)
-			all.Wait()
+			group.Wait()
 			for n, w := range readers {
 				if w.written < size {
 					t.Errorf("reader %d: got %d bytes, want the whole response", n, w.written)

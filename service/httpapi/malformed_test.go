@@ -81,10 +81,10 @@ while True:
 	// in the meantime
 	c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import time\ntime.sleep(1)"})
 	c.ok(t, "DELETE", "/debug/sessions/"+opened.get("session_id").(string), nil)
-	kept := c.ok(t, "GET", "/executions/"+opened.get("execution_id").(string), nil)
-	if cpu, _ := kept.get("usage.cpu_ms").(float64); kept.get("status") == "running" || cpu > 200 {
+	record := c.ok(t, "GET", "/executions/"+opened.get("execution_id").(string), nil)
+	if cpu, _ := record.get("usage.cpu_ms").(float64); record.get("status") == "running" || cpu > 200 {
 		t.Errorf("got the status %v after %v ms of CPU time, want an ended execution and at most 200",
-			kept.get("status"), cpu)
+			record.get("status"), cpu)
 	}
 }
 

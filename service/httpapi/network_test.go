@@ -62,9 +62,10 @@ func TestAllowedHostsAreReached(t *testing.T) {
 					!strings.Contains(fmt.Sprint(a.get("isolation.enforced_by.network")), "broker") {
 					t.Errorf("got the usage %s", a.text)
 				}
-				kept := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
-				if describeConnections(kept) != describeConnections(a) || kept.get("usage.network_sent_bytes") != sent {
-					t.Errorf("history: got %s, want the same connections", kept.text)
+				record := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
+				if describeConnections(record) != describeConnections(a) ||
+					record.get("usage.network_sent_bytes") != sent {
+					t.Errorf("history: got %s, want the same connections", record.text)
 				}
 			})
 		}
@@ -183,9 +184,9 @@ func TestSandboxesHaveSeparateNetworks(t *testing.T) {
 	defer c.do(t, "POST", "/sandbox/cleanup-all", nil)
 	one, two, off := c.createOnline(t, internet.plain()), c.createOnline(t, "data.example"), c.create(t, nil)
 	fetch := func(url string) string { return "import requests\nrequests.get('" + url + "').status_code" }
-	here, there := "http://"+internet.plain()+"/csv", "http://data.example/csv"
+	allowedURL, there := "http://"+internet.plain()+"/csv", "http://data.example/csv"
 	for id, want := range map[string][2]any{one: {200.0, 403.0}, two: {403.0, 200.0}, off: {nil, nil}} {
-		for n, url := range []string{here, there} {
+		for n, url := range []string{allowedURL, there} {
 			a := c.run(t, id, fetch(url))
 			if list, _ := a.get("connections").([]any); a.get("result") != want[n] ||
 				(want[n] == nil) != (len(list) == 0) {
@@ -214,15 +215,15 @@ func TestNetworkOffSaysSoAtOnce(t *testing.T) {
 		"import socket\nsocket.gethostbyname('example.org')",
 		"import smtplib\nsmtplib.SMTP('mail.example.org')",
 	} {
-		began := time.Now()
+		start := time.Now()
 		a := c.run(t, id, code)
 		message, _ := a.get("exception.message").(string)
 		if a.get("status") != "failed" || !strings.Contains(message, "the network is off for this sandbox") ||
 			!strings.Contains(message, "enable_network_access") {
 			t.Errorf("%s: got %s, want an error that the network is off", code, a.text)
 		}
-		if took := time.Since(began); took > 8*time.Second { // without an answer, a resolver gives up after 10 s
-			t.Errorf("%s took %s, want at most 8s", code, took)
+		if elapsed := time.Since(start); elapsed > 8*time.Second { // without an answer, a resolver gives up after 10 s
+			t.Errorf("%s took %s, want at most 8s", code, elapsed)
 		}
 	}
 }
@@ -279,13 +280,13 @@ func TestNetworkEndsWithTheSandbox(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	defer c.do(t, "POST", "/sandbox/cleanup-all", nil)
 	before := brokerListeners(t)
-	hold := "import requests\nrequests.get('http://" + internet.plain() + "/hold')"
+	holdCode := "import requests\nrequests.get('http://" + internet.plain() + "/hold')"
 	id := c.createOnline(t, internet.plain())
 	if brokerListeners(t) != before+1 {
 		t.Errorf("got %d brokers with %d before, want one more", brokerListeners(t), before)
 	}
 	done := make(chan answer, 1)
-	go func() { done <- c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": hold}) }()
+	go func() { done <- c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": holdCode}) }()
 	receive(t, internet.holding)
 	c.ok(t, "DELETE", "/sandbox/"+id, nil)
 	receive(t, internet.released)
@@ -300,7 +301,7 @@ func TestNetworkEndsWithTheSandbox(t *testing.T) {
 	id = c.create(t, map[string]any{"enable_network_access": true, "allowed_hosts": []string{internet.plain()},
 		"max_execution_time": 2, "cpu_percent": 200})
 	c.run(t, id, "import requests") // importing takes long
-	a = c.run(t, id, hold)
+	a = c.run(t, id, holdCode)
 	receive(t, internet.holding)
 	receive(t, internet.released)
 	if a.get("status") != "timeout" || describeConnections(a) != internet.plain()+" failed "+internet.plain() {

@@ -196,10 +196,10 @@ func TestNotebookCells(t *testing.T) {
 				t.Errorf("got the streamed stdout %q, stderr %q and %d outputs, want the execution's",
 					joinText(list, "stdout"), joinText(list, "stderr"), len(shown))
 			}
-			if kept := c.ok(t, "GET", "/executions/"+e.ID,
-				nil); compactJSON(kept.get("outputs")) != compactJSON(done["outputs"]) ||
-				!reflect.DeepEqual(kept.get("result"), done["result"]) {
-				t.Errorf("history: got %s, want the same", kept.text)
+			if record := c.ok(t, "GET", "/executions/"+e.ID,
+				nil); compactJSON(record.get("outputs")) != compactJSON(done["outputs"]) ||
+				!reflect.DeepEqual(record.get("result"), done["result"]) {
+				t.Errorf("history: got %s, want the same", record.text)
 			}
 		})
 	}

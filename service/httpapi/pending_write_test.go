@@ -33,7 +33,7 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 	}
 
 	wantProblem(t, c.do(t, "GET", "/pending-writes", nil), 403, "forbidden", "admin")
-	mine := func(status string) (out []map[string]any) {
+	pendingOf := func(status string) (out []map[string]any) {
 		list, _ := admin.ok(t, "GET", "/pending-writes?status="+status, nil).get("pending_writes").([]any)
 		for _, w := range list {
 			if w := w.(map[string]any); w["sandbox_id"] == id {
@@ -42,7 +42,7 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 		}
 		return out
 	}
-	pending := mine("pending")
+	pending := pendingOf("pending")
 	if len(pending) != 2 {
 		t.Fatalf("got the pending writes %v, want 2", pending)
 	}
@@ -57,12 +57,12 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 	// Of several admins at once, one applies it.
 	path := "/pending-writes/" + update["id"].(string) + "/apply"
 	wantProblem(t, c.do(t, "POST", path, nil), 403, "forbidden")
-	var all sync.WaitGroup
+	var group sync.WaitGroup
 	answers := make([]answer, 4)
 	for i := range answers {
-		all.Go(func() { answers[i] = admin.do(t, "POST", path, nil) })
+		group.Go(func() { answers[i] = admin.do(t, "POST", path, nil) })
 	}
-	all.Wait()
+	group.Wait()
 	applied := 0
 	for _, one := range answers {
 		if one.status == 200 {
@@ -90,10 +90,10 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 
 	// A write that fails when it is applied changes nothing, and records why.
 	c.run(t, id, `db_query("UPDATE products SET price = -1")`)
-	failing := mine("pending")[0]["id"].(string)
+	failing := pendingOf("pending")[0]["id"].(string)
 	wantProblem(t, admin.do(t, "POST", "/pending-writes/"+failing+"/apply", nil), 422, "query-refused",
 		"check constraint")
-	if w := mine("failed"); len(w) != 1 || w[0]["id"] != failing ||
+	if w := pendingOf("failed"); len(w) != 1 || w[0]["id"] != failing ||
 		!strings.Contains(compactJSON(w[0]["error"]), "check constraint") {
 		t.Errorf("got %v, want the failed write with its error", w)
 	}
@@ -109,7 +109,7 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 	// Without the policy, nothing is captured.
 	plain := c.create(t, nil)
 	a = c.run(t, plain, `db_query("DELETE FROM raw_data WHERE id = 9")`)
-	if a.get("exception.type") != "ReadOnlyError" || len(mine("pending")) != 0 {
+	if a.get("exception.type") != "ReadOnlyError" || len(pendingOf("pending")) != 0 {
 		t.Errorf("without the policy: got %s, want a ReadOnlyError and no pending write", a.text)
 	}
 }

@@ -86,31 +86,31 @@ const bulkQuery = "SELECT n AS a, repeat(chr(97 + n % 26), 1010) AS b FROM gener
 func TestLargeResultsTakeLittleServiceMemory(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	const at = 3
-	for helper, most := range map[string]float64{"db_query": 56 * 1.5, "db_frame": 56 * 1.5} {
+	for helper, maxMB := range map[string]float64{"db_query": 56 * 1.5, "db_frame": 56 * 1.5} {
 		var ids []string
 		var before float64 // peak memory of a guest without a result
 		for range at {
 			ids = append(ids, c.create(t, map[string]any{"max_memory_mb": 400}))
 			before = peakMemory(c.run(t, ids[len(ids)-1], "import pandas\ndb_frame('SELECT 1 AS a')"))
 		}
-		var was, is runtime.MemStats
-		runtime.ReadMemStats(&was)
-		var all sync.WaitGroup
+		var statsBefore, statsAfter runtime.MemStats
+		runtime.ReadMemStats(&statsBefore)
+		var group sync.WaitGroup
 		for _, id := range ids {
-			all.Go(func() {
+			group.Go(func() {
 				a := c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": fmt.Sprintf("n = len(%s(%q))\nn",
 					helper, bulkQuery)})
 				if a.get("result") != 57344.0 {
 					t.Errorf("%s: got %s, want all rows", helper, a.text)
-				} else if used := peakMemory(a) - before; used > most {
+				} else if used := peakMemory(a) - before; used > maxMB {
 					t.Errorf("%s of 56 MiB took %.0f MiB in the guest", helper, used)
 				}
 			})
 		}
-		all.Wait()
-		runtime.ReadMemStats(&is)
-		if took := is.TotalAlloc - was.TotalAlloc; took > at*8<<20 {
-			t.Errorf("%d results of 56 MiB: the service allocated %d MiB, want at most 8 each", at, took>>20)
+		group.Wait()
+		runtime.ReadMemStats(&statsAfter)
+		if allocated := statsAfter.TotalAlloc - statsBefore.TotalAlloc; allocated > at*8<<20 {
+			t.Errorf("%d results of 56 MiB: the service allocated %d MiB, want at most 8 each", at, allocated>>20)
 		}
 		for _, id := range ids {
 			c.ok(t, "DELETE", "/sandbox/"+id, nil)

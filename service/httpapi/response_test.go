@@ -20,17 +20,18 @@ func TestResponseEqualsHistory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := c.ok(t, "POST", "/sandbox/agent/quick-execute", body)
-			kept := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
+			record := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
 			if name == "no notes" {
 				none := map[string]any{"logs": []any{}, "variables": map[string]any{}}
-				if reflect.DeepEqual(a.body["debug_info"], none) || !reflect.DeepEqual(kept.body["debug_info"], none) {
+				if reflect.DeepEqual(a.body["debug_info"], none) ||
+					!reflect.DeepEqual(record.body["debug_info"], none) {
 					t.Errorf("got the notes %v in the response and %v in history, want none in history",
-						a.body["debug_info"], kept.body["debug_info"])
+						a.body["debug_info"], record.body["debug_info"])
 				}
-				kept.body["debug_info"] = a.body["debug_info"]
+				record.body["debug_info"] = a.body["debug_info"]
 			}
-			if !reflect.DeepEqual(a.body, kept.body) {
-				t.Errorf("got  %s\nwant %s", a.text, kept.text)
+			if !reflect.DeepEqual(a.body, record.body) {
+				t.Errorf("got  %s\nwant %s", a.text, record.text)
 			}
 		})
 	}

@@ -328,7 +328,7 @@ func TestDisconnectedClientCancelsItsExecution(t *testing.T) {
 	}
 	req.Header.Set("Authorization", "Bearer "+c.secret)
 	req.Header.Set("Content-Type", "application/json")
-	ctx, leave := contextOf(t)
+	ctx, cancel := contextOf(t)
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -343,7 +343,7 @@ func TestDisconnectedClientCancelsItsExecution(t *testing.T) {
 	}
 	for list("running") == 0 {
 	}
-	leave()
+	cancel()
 	<-gone
 	for list("running") > 0 {
 	}
@@ -357,11 +357,11 @@ func TestConcurrentCallsOnOneSandbox(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	var all sync.WaitGroup
+	var group sync.WaitGroup
 	for range 8 {
-		all.Add(1)
+		group.Add(1)
 		go func() {
-			defer all.Done()
+			defer group.Done()
 			for range 5 {
 				if a := c.do(t, "POST", "/sandbox/"+id+"/execute",
 					`{"code":"await db_query('SELECT 1 AS n')"}`); a.status != http.StatusOK &&
@@ -378,5 +378,5 @@ func TestConcurrentCallsOnOneSandbox(t *testing.T) {
 			}
 		}()
 	}
-	all.Wait()
+	group.Wait()
 }

@@ -125,27 +125,27 @@ func TestSlowUploadSucceeds(t *testing.T) {
 // A request whose client has left is neither logged nor counted as a failure.
 func TestDisconnectedClientIsNotLoggedAsFailure(t *testing.T) {
 	t.Parallel()
-	var said bytes.Buffer
+	var logged bytes.Buffer
 	log := logrus.New()
-	log.SetOutput(&said)
-	face := httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test"})
-	ask := func(ctx context.Context, secret, path string) *httptest.ResponseRecorder {
+	log.SetOutput(&logged)
+	handler := httpapi.New(httpapi.Config{Service: testService, Log: log, Version: "test"})
+	get := func(ctx context.Context, secret, path string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(ctx, "GET", path, nil)
 		r.Header.Set("Authorization", "Bearer "+secret)
 		w := httptest.NewRecorder()
-		face.ServeHTTP(w, r)
+		handler.ServeHTTP(w, r)
 		return w
 	}
 	unseen, seen := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
-	gone, leave := context.WithCancel(t.Context())
-	leave()
-	ask(gone, unseen.secret, "/executions")
-	ask(t.Context(), seen.secret, "/executions")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	get(gone, unseen.secret, "/executions")
+	get(t.Context(), seen.secret, "/executions")
 	for _, path := range []string{"/executions", "/sandbox/statistics", "/executions/none", "/keys"} {
-		ask(gone, seen.secret, path)
+		get(gone, seen.secret, path)
 	}
-	if w := ask(t.Context(), seen.secret, "/metrics"); said.Len() > 0 ||
+	if w := get(t.Context(), seen.secret, "/metrics"); logged.Len() > 0 ||
 		!strings.Contains(w.Body.String(), "glasshouse_http_errors_total 0\n") {
-		t.Errorf("got the log %q and the metrics\n%s\nwant neither a line nor an error", said.String(), w.Body)
+		t.Errorf("got the log %q and the metrics\n%s\nwant neither a line nor an error", logged.String(), w.Body)
 	}
 }
