@@ -1,10 +1,10 @@
 package httpapi_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"net/http"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -271,35 +271,20 @@ func TestDebugEventsResume(t *testing.T) {
 	d, _ := c.openDebugSession(t, map[string]any{"code": "print('hello')\nx = 1\ny = 2", "stop_on_entry": true,
 		"breakpoints": []any{map[string]any{"line": 2, "logMessage": "x is to come"}}}, nil)
 	d.command(t, "continue", nil)
-	read := func(last string) (kinds []string, text string) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, "GET", serverURL+"/debug/sessions/"+d.session+"/events", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+c.secret)
-		req.Header.Set("Last-Event-ID", last)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
-			text += lines.Text() + "\n"
-			if kind, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
-				kinds = append(kinds, kind)
-			}
-		}
-		return kinds, text
+	path := "/debug/sessions/" + d.session + "/events"
+	list := c.stream(t, "GET", path, nil).all()
+	checkEventIDs(t, list, 0)
+	text := string(mustJSON(t, list[len(list)-4].data)) + string(mustJSON(t, list[len(list)-3].data))
+	var kinds []string
+	for _, event := range list {
+		kinds = append(kinds, event.name)
 	}
-	kinds, text := read("")
 	if got := strings.Join(kinds, " "); got != "stopped continued output output exited terminated" ||
 		!strings.Contains(text, "x is to come") || !strings.Contains(text, `hello\n`) {
 		t.Errorf("got the events %s:\n%s", got, text)
 	}
-	if kinds, _ := read("4"); strings.Join(kinds, " ") != "exited terminated" {
-		t.Errorf("after the fourth event: got %v, want exited and terminated", kinds)
+	if rest := c.stream(t, "GET", path, nil, "Last-Event-ID", "4").all(); !reflect.DeepEqual(rest, list[4:]) {
+		t.Errorf("after the fourth event: got %v, want %v", rest, list[4:])
 	}
 }
 

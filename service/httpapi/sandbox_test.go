@@ -159,19 +159,6 @@ func TestExamplesAndTemplatesRunUnchanged(t *testing.T) {
 		if a := c.run(t, id, code); a.get("status") != "completed" || a.get("result") == nil {
 			t.Errorf("template %s: got %s", kind, a.text)
 		}
-		if used == "data_processor" {
-			for line, want := range map[string]string{
-				"data = [str(x).upper() for x in data]":                                `{"data":["A","B"],"processed":true}`,
-				"return {\"upper\": [str(x).upper() for x in data], \"n\": len(data)}": `{"n":2,"upper":["A","B"]}`,
-			} {
-				filled := strings.Replace(code, "# Add your transformation logic here", line, 1)
-				a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": filled,
-					"context": map[string]any{"data": []string{"a", "b"}}})
-				if filled == code || a.get("status") != "completed" || string(mustJSON(t, a.get("result"))) != want {
-					t.Errorf("a filled-in template: got %s", a.text)
-				}
-			}
-		}
 	}
 	functions := c.ok(t, "GET", "/sandbox/"+id+"/help/functions", nil)
 	for _, name := range []string{"db_query", "inspect_var", "get_sandbox_state", "pandas", "max_memory_mb"} {
