@@ -33,7 +33,7 @@ type openDebugInput struct {
 }
 
 type openRecordingInput struct {
-	ID     string `path:"id"`
+	InExecution
 	Client string `header:"X-Debug-Client" maxLength:"100"`
 }
 

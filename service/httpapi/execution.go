@@ -8,15 +8,18 @@ import (
 	"glasshouse/sandbox"
 )
 
-type getExecutionInput struct {
-	ID   string `path:"id"`
-	Wait int    `query:"wait" minimum:"0" maximum:"300" doc:"Seconds to wait for the end of a running execution"`
-	ExecutionForm
-	LastEventID string `header:"Last-Event-ID" doc:"With text/event-stream: resume after this event"`
+// InExecution is the path of an execution. It is exported because huma reads exported embedded fields only.
+type InExecution struct {
+	ID string `path:"id"`
 }
 
-type executionInput struct {
-	ID string `path:"id"`
+func (in InExecution) executionID() string { return in.ID }
+
+type getExecutionInput struct {
+	InExecution
+	Wait int `query:"wait" minimum:"0" maximum:"300" doc:"Seconds to wait for the end of a running execution"`
+	ExecutionForm
+	LastEventID string `header:"Last-Event-ID" doc:"With text/event-stream: resume after this event"`
 }
 
 type executionsInput struct {
@@ -61,7 +64,7 @@ func (a *api) getExecution(ctx context.Context, caller sandbox.Key, in *getExecu
 	return wholeResponse(&e, err)
 }
 
-func (a *api) cancelExecution(ctx context.Context, caller sandbox.Key, in *executionInput) (*message, error) {
+func (a *api) cancelExecution(ctx context.Context, caller sandbox.Key, in *InExecution) (*message, error) {
 	return &message{"The execution is being cancelled"}, a.service.Cancel(ctx, caller, in.ID)
 }
 

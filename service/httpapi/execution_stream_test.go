@@ -165,7 +165,7 @@ func TestStreamedExecutionCanBeCancelled(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	s := c.stream(t, "POST", "/sandbox/"+id+"/execute",
-		map[string]any{"code": "import sys, time\nsys.stdout.write('on\\n')\nwhile True: time.sleep(0.1)"}) // one write
+		map[string]any{"code": "import time\nprint('on\\n', end='')\nwhile True: time.sleep(0.1)"}) // one write
 	list := s.until("stdout")
 	c.ok(t, "POST", "/executions/"+fmt.Sprint(list[0].data["execution_id"])+"/cancel", nil)
 	rest := s.all()

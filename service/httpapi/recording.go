@@ -10,12 +10,13 @@ import (
 	"glasshouse/debugger/expr"
 	"glasshouse/debugger/recording"
 	"glasshouse/sandbox"
+	"glasshouse/service"
 )
 
 type stepsInput struct {
-	ID    string `path:"id"`
-	From  int    `query:"from" minimum:"1" default:"1" doc:"The first step"`
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	InExecution
+	From  int `query:"from" minimum:"1" default:"1" doc:"The first step"`
+	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
 type stepPage struct {
@@ -28,8 +29,8 @@ type stepPage struct {
 
 // InStep is the path of one step. It is exported because huma reads exported embedded fields only.
 type InStep struct {
-	ID   string `path:"id"`
-	Step int    `path:"step" minimum:"1"`
+	InExecution
+	Step int `path:"step" minimum:"1"`
 }
 
 type stepVariablesInput struct {
@@ -52,7 +53,7 @@ type stepObjectInput struct {
 }
 
 type explainInput struct {
-	ID     string `path:"id"`
+	InExecution
 	Budget string `query:"budget" pattern:"^[0-9]{2,5}$" doc:"Maximum length in tokens; 1000 by default"`
 }
 
@@ -65,7 +66,7 @@ type explanation struct {
 }
 
 type changesInput struct {
-	ID     string `path:"id"`
+	InExecution
 	Name   string `path:"name"`
 	Before int    `query:"before" minimum:"1" doc:"Only the last change before this step's line ran"`
 	From   int    `query:"from" minimum:"1" default:"1" doc:"The first step"`
@@ -79,7 +80,7 @@ type variableChanges struct {
 }
 
 type findStepInput struct {
-	ID        string `path:"id"`
+	InExecution
 	Condition string `query:"condition" required:"true" minLength:"1" doc:"An expression over variables, such as: total > 100 and 'x' in names"`
 	Function  string `query:"function" doc:"Only in this function"`
 	From      int    `query:"from" minimum:"1" default:"1" doc:"The first step"`
@@ -98,22 +99,37 @@ const (
 )
 
 func (a *api) routeRecordings(r *routes) {
-	forbidden, gone := http.StatusForbidden, http.StatusGone // gone: the recording was pruned
-	route(a, r, r.describe("GET", "/executions/{id}/steps", "listSteps", tagRecordings,
-		"List the steps of a debugged execution, as its stream showed them", forbidden, gone), a.listSteps)
-	route(a, r, r.describe("GET", "/executions/{id}/steps/{step}", "getStep", tagRecordings,
-		"Get one step: the call stack, and the variables before its line ran", forbidden, gone), a.getStep)
-	route(a, r, r.describe("GET", "/executions/{id}/steps/{step}/variables", "listStepVariables", tagRecordings,
-		"List the variables of one frame at a step", forbidden, gone), a.listStepVariables)
-	route(a, r, r.describe("GET", "/executions/{id}/steps/{step}/objects/{ref}", "getStepObject", tagRecordings,
-		"Get the content of an object at a step", forbidden, gone), a.getStepObject)
-	route(a, r, r.describe("GET", "/executions/{id}/explain", "explainExecution", tagRecordings,
+	const step = "/steps/{step}"
+	routeRecording(a, r, "/steps", "listSteps", "List the steps of a debugged execution, as its stream showed them",
+		a.listSteps)
+	routeRecording(a, r, step, "getStep", "Get one step: the call stack, and the variables before its line ran",
+		getStep)
+	routeRecording(a, r, step+"/variables", "listStepVariables", "List the variables of one frame at a step",
+		listStepVariables)
+	routeRecording(a, r, step+"/objects/{ref}", "getStepObject", "Get the content of an object at a step",
+		getStepObject)
+	routeRecording(a, r, "/explain", "explainExecution",
 		"Explain a debugged execution briefly: how it ended, what led there, what functions returned and lines did",
-		forbidden, gone), a.explainExecution)
-	route(a, r, r.describe("GET", "/executions/{id}/variables/{name}/changes", "listVariableChanges", tagRecordings,
-		"List the changes of a variable", forbidden, gone), a.listVariableChanges)
-	route(a, r, r.describe("GET", "/executions/{id}/find", "findStep", tagRecordings,
-		"Find the first step at which a condition holds", forbidden, gone), a.findStep)
+		explainExecution)
+	routeRecording(a, r, "/variables/{name}/changes", "listVariableChanges", "List the changes of a variable",
+		listVariableChanges)
+	routeRecording(a, r, "/find", "findStep", "Find the first step at which a condition holds", findStep)
+}
+
+// routeRecording registers an operation on the recording of an execution, at a path below the execution's.
+func routeRecording[I interface{ executionID() string }, O any](
+	a *api, r *routes, path, id, summary string, handle func(context.Context, *service.OpenRecording, *I) (*O, error),
+) {
+	op := r.describe("GET", "/executions/{id}"+path, id, tagRecordings, summary, http.StatusForbidden,
+		http.StatusGone) // gone: the recording was pruned
+	route(a, r, op, func(ctx context.Context, caller sandbox.Key, in *I) (*O, error) {
+		opened, err := a.service.Recorded(ctx, caller, (*in).executionID())
+		if err != nil {
+			return nil, err
+		}
+		out, err := handle(ctx, opened, in)
+		return out, recordingError(err)
+	})
 }
 
 // recordingError turns the errors of a recording into the API's.
@@ -125,97 +141,71 @@ func recordingError(err error) error {
 	return err
 }
 
-func (a *api) listSteps(ctx context.Context, caller sandbox.Key, in *stepsInput) (*stepPage, error) {
-	recording, err := a.service.Recorded(ctx, caller, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	out := &stepPage{ExecutionID: in.ID, Total: recording.Steps(), Bytes: recording.Bytes}
-	if out.Steps, err = a.service.Steps(recording, in.From, in.Limit); err == nil && in.From+in.Limit <= out.Total {
+func (a *api) listSteps(_ context.Context, opened *service.OpenRecording, in *stepsInput) (*stepPage, error) {
+	steps, err := a.service.Steps(opened, in.From, in.Limit)
+	out := &stepPage{ExecutionID: in.ID, Total: opened.Steps(), Steps: steps, Bytes: opened.Bytes}
+	if in.From+in.Limit <= out.Total {
 		out.Next = in.From + in.Limit
 	}
-	return out, recordingError(err)
+	return out, err
 }
 
-func (a *api) getStep(ctx context.Context, caller sandbox.Key, in *InStep) (*debugger.StepView, error) {
-	recording, err := a.service.Recorded(ctx, caller, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	view, err := recording.View(in.Step, stepViewVariables)
-	return &view, recordingError(err)
+func getStep(_ context.Context, opened *service.OpenRecording, in *InStep) (*debugger.StepView, error) {
+	view, err := opened.View(in.Step, stepViewVariables)
+	return &view, err
 }
 
-func (a *api) listStepVariables(
-	ctx context.Context, caller sandbox.Key, in *stepVariablesInput,
+func listStepVariables(
+	_ context.Context, opened *service.OpenRecording, in *stepVariablesInput,
 ) (*stepVariables, error) {
-	recording, err := a.service.Recorded(ctx, caller, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	list, total, err := recording.Scope(in.Step, in.Frame, in.Start, in.Count)
-	return &stepVariables{list, total}, recordingError(err)
+	list, total, err := opened.Scope(in.Step, in.Frame, in.Start, in.Count)
+	return &stepVariables{list, total}, err
 }
 
-func (a *api) getStepObject(
-	ctx context.Context, caller sandbox.Key, in *stepObjectInput,
-) (*debugger.ObjectView, error) {
-	recording, err := a.service.Recorded(ctx, caller, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	view, err := recording.Object(in.Step, in.Ref, in.Start, in.Count)
-	return &view, recordingError(err)
+func getStepObject(_ context.Context, opened *service.OpenRecording, in *stepObjectInput) (*debugger.ObjectView,
+	error) {
+	view, err := opened.Object(in.Step, in.Ref, in.Start, in.Count)
+	return &view, err
 }
 
-func (a *api) explainExecution(ctx context.Context, caller sandbox.Key, in *explainInput) (*explanation, error) {
-	recording, err := a.service.Recorded(ctx, caller, in.ID)
-	if err != nil {
-		return nil, err
-	}
+func explainExecution(_ context.Context, opened *service.OpenRecording, in *explainInput) (*explanation, error) {
 	budget, err := strconv.Atoi(in.Budget)
 	if err != nil { // not given: huma has checked the pattern
 		budget = defaultExplainBudget
 	}
-	text, err := recording.Explain(budget)
-	return &explanation{in.ID, recording.Steps(), text}, recordingError(err)
+	text, err := opened.Explain(budget)
+	return &explanation{in.ID, opened.Steps(), text}, err
 }
 
-func (a *api) listVariableChanges(ctx context.Context, caller sandbox.Key, in *changesInput) (*variableChanges, error) {
-	recording, err := a.service.Recorded(ctx, caller, in.ID)
-	if err != nil {
-		return nil, err
-	}
+func listVariableChanges(
+	_ context.Context, opened *service.OpenRecording, in *changesInput,
+) (*variableChanges, error) {
 	variable := debugger.Variable{Frame: in.Frame, Name: in.Name}
-	var list []debugger.ChangeView
 	if in.Before == 0 {
-		list, err = recording.Changes(variable, in.From, in.Limit)
-		return &variableChanges{in.Name, list}, recordingError(err)
+		list, err := opened.Changes(variable, in.From, in.Limit)
+		return &variableChanges{in.Name, list}, err
 	}
 	if in.Frame == 0 {
-		if variable, err = recording.Resolve(in.Before, in.Name); err != nil {
-			return nil, recordingError(err)
+		var err error
+		if variable, err = opened.Resolve(in.Before, in.Name); err != nil {
+			return nil, err
 		}
 	}
-	list, err = recording.LastChange(variable, in.Before)
-	return &variableChanges{in.Name, list}, recordingError(err)
+	list, err := opened.LastChange(variable, in.Before)
+	return &variableChanges{in.Name, list}, err
 }
 
-func (a *api) findStep(ctx context.Context, caller sandbox.Key, in *findStepInput) (*foundStep, error) {
-	recording, err := a.service.Recorded(ctx, caller, in.ID)
-	if err != nil {
-		return nil, err
-	}
+func findStep(ctx context.Context, opened *service.OpenRecording, in *findStepInput) (*foundStep, error) {
 	condition, err := expr.Parse(in.Condition)
 	if err != nil {
 		return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "condition", Detail: err.Error()}
 	}
 	out := &foundStep{}
-	if out.Step, out.Unknown, err = recording.FindCondition(ctx, condition, in.From, in.Function); err != nil ||
-		out.Step == 0 {
-		return out, recordingError(err)
+	out.Step, out.Unknown, err = opened.FindCondition(ctx, condition, in.From, in.Function)
+	if err != nil || out.Step == 0 {
+		return out, err
 	}
-	view, err := recording.View(out.Step, foundStepViewVariables)
+	view, err := opened.View(out.Step, foundStepViewVariables)
 	out.At = &view
-	return out, recordingError(err)
+	return out, err
 }
