@@ -74,28 +74,27 @@ func (e *Execution) FillEmpty() {
 	if len(e.Result) == 0 {
 		e.Result = json.RawMessage("null")
 	}
-	e.Outputs, e.Artifacts = emptyIfNil(e.Outputs), emptyIfNil(e.Artifacts)
-	e.Queries, e.Connections = emptyIfNil(e.Queries), emptyIfNil(e.Connections)
-	e.DebugInfo.Logs = emptyIfNil(e.DebugInfo.Logs)
-	if e.DebugInfo.Variables == nil {
-		e.DebugInfo.Variables = map[string][]Note{}
-	}
-	if e.ArtifactMap == nil {
-		e.ArtifactMap = map[string]string{}
-	}
-	if e.Isolation.EnforcedBy == nil {
-		e.Isolation.EnforcedBy = map[string]string{}
-	}
-	if e.Truncated == nil {
-		e.Truncated = map[string]int64{}
+	setEmptyList(&e.Outputs)
+	setEmptyList(&e.Artifacts)
+	setEmptyList(&e.Queries)
+	setEmptyList(&e.Connections)
+	setEmptyList(&e.DebugInfo.Logs)
+	setEmptyMap(&e.ArtifactMap)
+	setEmptyMap(&e.Isolation.EnforcedBy)
+	setEmptyMap(&e.Truncated)
+	setEmptyMap(&e.DebugInfo.Variables)
+}
+
+func setEmptyList[T any](list *[]T) {
+	if *list == nil {
+		*list = []T{}
 	}
 }
 
-func emptyIfNil[T any](list []T) []T {
-	if list == nil {
-		return []T{}
+func setEmptyMap[K comparable, V any](m *map[K]V) {
+	if *m == nil {
+		*m = map[K]V{}
 	}
-	return list
 }
 
 // Exception is what the code raised, with the user's own lines only.

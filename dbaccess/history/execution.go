@@ -100,7 +100,7 @@ func (s *Store) cancelOpen(ctx context.Context, id string, now time.Time) error 
 			return err
 		}
 		e.Timestamp = e.CreatedAt
-		fillEmpty(&e)
+		e.FillEmpty()
 	}
 	reason := "the service ended while this ran: run it again in a new sandbox"
 	e.Status, e.Error, e.CompletedAt = sandbox.StatusCancelled, &reason, &now

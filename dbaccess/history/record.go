@@ -83,37 +83,8 @@ func decode(text []byte) (sandbox.Execution, error) {
 			*field = string(exact)
 		}
 	}
-	fillEmpty(&r.Execution)
+	r.Execution.FillEmpty()
 	return r.Execution, nil
-}
-
-// fillEmpty replaces nil lists and objects by empty ones: in the API they are never null, and the record of an
-// execution that runs has none of them.
-func fillEmpty(e *sandbox.Execution) {
-	if e.Result == nil {
-		e.Result = json.RawMessage("null")
-	}
-	setEmptyList(&e.Outputs)
-	setEmptyList(&e.Artifacts)
-	setEmptyList(&e.Queries)
-	setEmptyList(&e.Connections)
-	setEmptyList(&e.DebugInfo.Logs)
-	setEmptyMap(&e.ArtifactMap)
-	setEmptyMap(&e.Isolation.EnforcedBy)
-	setEmptyMap(&e.Truncated)
-	setEmptyMap(&e.DebugInfo.Variables)
-}
-
-func setEmptyList[T any](list *[]T) {
-	if *list == nil {
-		*list = []T{}
-	}
-}
-
-func setEmptyMap[K comparable, V any](m *map[K]V) {
-	if *m == nil {
-		*m = map[K]V{}
-	}
 }
 
 // clean returns text that PostgreSQL's type text can hold, for the columns that are searched. The record has the
