@@ -15,40 +15,48 @@ import (
 	"time"
 )
 
-// answer is what a client of a local code-execution server gets.
-type answer struct {
+// compatAnswer is an answer of the compatibility API.
+type compatAnswer struct {
 	code   int
 	Status string `json:"process_status"`
 	Stdout string `json:"stdout"`
 	Stderr string `json:"stderr"`
 }
 
-// facade starts the service with a facade, on a free port.
-func facade(t *testing.T, environment ...string) string {
+// startCompat starts the service with the compatibility API and returns the API's URL.
+func startCompat(t *testing.T) string {
 	t.Helper()
-	url := facadeOf(t, environment...)
+	url := reserveCompat(t)
 	start(t, binary(t), dataDir(t))
 	return url
 }
 
-// facadeOf is the facade that a service of this test will have.
-func facadeOf(t *testing.T, environment ...string) string {
+// reserveCompat sets the address of the compatibility API for the services of a test and returns its URL.
+func reserveCompat(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := l.Addr().String()
-	l.Close() // the port stays free for the moment that it takes
-	for _, pair := range append(environment, "GLASSHOUSE_FACADE_LISTEN="+address) {
-		name, value, _ := strings.Cut(pair, "=")
-		t.Setenv(name, value)
-	}
+	l.Close() // the kernel does not reuse the port at once
+	t.Setenv("GLASSHOUSE_FACADE_LISTEN", address)
 	return "http://" + address
 }
 
-// post sends a body as such clients do; headers come in pairs.
-func post(t testing.TB, url, body string, headers ...string) answer {
+// postCompat sends a request to the compatibility API. headers are pairs of name and value. It repeats a
+// request that found no free sandbox, since Python takes longer to warm up while other tests run.
+func postCompat(t testing.TB, url, body string, headers ...string) (a compatAnswer) {
+	t.Helper()
+	for range 4 {
+		if a = postCompatOnce(t, url, body, headers...); a.code != http.StatusServiceUnavailable {
+			break
+		}
+	}
+	return a
+}
+
+func postCompatOnce(t testing.TB, url, body string, headers ...string) compatAnswer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "POST", url+"/execute", strings.NewReader(body))
 	if err != nil {
@@ -66,23 +74,22 @@ func post(t testing.TB, url, body string, headers ...string) answer {
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	a := answer{code: resp.StatusCode}
+	a := compatAnswer{code: resp.StatusCode}
 	if err == nil {
 		err = json.Unmarshal(text, &a)
 	}
 	if err != nil {
-		t.Fatalf("%s: %v", text, err)
+		t.Fatalf("got answer %s, %v, want JSON", text, err)
 	}
 	return a
 }
 
-func request(code string, timeout any) string {
+func compatRequest(code string, timeout any) string {
 	text, _ := json.Marshal(map[string]any{"generated_code": code, "timeout": timeout, "language": "python"})
 	return string(text)
 }
 
-// exchange is a request as a client of such a server was seen to send it, and what
-// that client then needs to find.
+// exchange is a request that a client of such a server sent, and what that client needs in the answer.
 type exchange struct {
 	Name     string            `json:"name"`
 	Method   string            `json:"method"`
@@ -94,13 +101,12 @@ type exchange struct {
 	Contains map[string]string `json:"contains"`
 }
 
-// The exchanges were recorded between a published client and the facade; the files say
-// which client.
-func TestRecordedClients(t *testing.T) {
-	url := facade(t)
-	files, err := filepath.Glob("testdata/facade/*.json")
+// TestCompatAnswersRecordedClients sends requests that published clients sent; the files name the clients.
+func TestCompatAnswersRecordedClients(t *testing.T) {
+	url := startCompat(t)
+	files, err := filepath.Glob("testdata/compat/*.json")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no recordings: %v", err)
+		t.Fatalf("got no recordings, %v", err)
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -133,16 +139,16 @@ func TestRecordedClients(t *testing.T) {
 					t.Fatal(err)
 				}
 				if resp.StatusCode != x.Code {
-					t.Errorf("HTTP %d: %v", resp.StatusCode, got)
+					t.Errorf("got HTTP %d: %v, want %d", resp.StatusCode, got, x.Code)
 				}
 				for key, want := range x.Answer {
 					if got[key] != want {
-						t.Errorf("%s is %q, not %q", key, got[key], want)
+						t.Errorf("got %s %q, want %q", key, got[key], want)
 					}
 				}
 				for key, part := range x.Contains {
 					if !strings.Contains(fmt.Sprint(got[key]), part) {
-						t.Errorf("%s is %q, without %q", key, got[key], part)
+						t.Errorf("got %s %q, want it to contain %q", key, got[key], part)
 					}
 				}
 			})
@@ -150,13 +156,13 @@ func TestRecordedClients(t *testing.T) {
 	}
 }
 
-func TestTheFacade(t *testing.T) {
-	url := facade(t)
+func TestCompatRunsCode(t *testing.T) {
+	url := startCompat(t)
 	for _, c := range []struct {
 		name, code     string
 		timeout        any
 		status, stdout string
-		stderr         string // that it begins with
+		stderr         string // the beginning of it
 	}{
 		{"plain", "print('hello')", 10, "completed", "hello\n", ""},
 		{"a dict", `{'generated_code': 'print("in a dict")'}`, 10, "completed", "in a dict\n", ""},
@@ -164,7 +170,7 @@ func TestTheFacade(t *testing.T) {
 		{"Markdown", "```python\nprint('fenced')\n```", 10, "completed", "fenced\n", ""},
 		{"Markdown in prose", "Here it is:\n\n```python\nx = 1\n```\nand then\n```\nprint(x)\n```\nDone.", 10, "completed", "1\n", ""},
 		{"a fence in a string", "s = '''\n```python\nprint('no')\n```\n'''\nprint(len(s.splitlines()))", 10, "completed", "4\n", ""},
-		{"a dict of its own", "{'generated_code': 1}\nprint('mine')", 10, "completed", "mine\n", ""},
+		{"a dict that the code uses", "{'generated_code': 1}\nprint('mine')", 10, "completed", "mine\n", ""},
 		{"os, sys and open", "import os, sys\nopen('f.txt', 'w').write('x')\nprint(os.getcwd(), sys.version_info[0], os.path.exists('f.txt'))", 10, "completed", "/session 3 True\n", ""},
 		{"exec and a main", "exec('y = 2')\nif __name__ == '__main__':\n    print(y, eval('y + 1'))", 10, "completed", "2 3\n", ""},
 		{"stderr", "import sys\nprint('e', file=sys.stderr)", 10, "completed", "", "e\n"},
@@ -173,16 +179,17 @@ func TestTheFacade(t *testing.T) {
 		{"a failure", "def f():\n    return 1 / 0\nprint('before')\nf()", 10, "error", "before\n", "Traceback (most recent call last):\n  File \"<string>\", line 4, in <module>\n    f()\n  File \"<string>\", line 2, in f\n    return 1 / 0\nZeroDivisionError: division by zero\n"},
 		{"a syntax error", "print('x'\n", 10, "error", "", "  File \"<string>\", line 1\nSyntaxError: "},
 		{"no database", "db_query('SELECT 1')", 10, "error", "", "Traceback"},
-		{"no names of ours", "print([n for n in dir() if n[:2] != '__'])", 10, "completed", "['exit', 'quit']\n", ""},
+		{"no helpers in the namespace", "print([n for n in dir() if n[:2] != '__'])", 10, "completed", "['exit', 'quit']\n", ""},
 		{"a timeout", "import time\nprint('on')\ntime.sleep(30)", 1, "timeout", "on\n", "Timed out\n"},
-		{"part of a second", "import time\nprint('on')\ntime.sleep(30)", 0.5, "timeout", "on\n", "Timed out\n"},
-		{"a deaf one", "import signal\nprint('on')\nwhile True:\n    try:\n        while True: pass\n    except BaseException: pass", 1, "timeout", "on\n", "Timed out\n"},
+		{"a timeout of half a second", "import time\nprint('on')\ntime.sleep(30)", 0.5, "timeout", "on\n", "Timed out\n"},
+		{"code that catches the interrupt", "import signal\nprint('on')\nwhile True:\n    try:\n        while True: pass\n    except BaseException: pass", 1, "timeout", "on\n", "Timed out\n"},
 		{"memory", "x = b'x' * (1 << 33)", 20, "error", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := post(t, url, request(c.code, c.timeout))
-			if a.code != 200 || a.Status != c.status || a.Stdout != c.stdout || !strings.HasPrefix(a.Stderr, c.stderr) || c.stderr == "" && c.name != "memory" && a.Stderr != "" {
-				t.Errorf("%+v", a)
+			a := postCompat(t, url, compatRequest(c.code, c.timeout))
+			unexpected := c.stderr == "" && c.name != "memory" && a.Stderr != ""
+			if a.code != 200 || a.Status != c.status || a.Stdout != c.stdout || !strings.HasPrefix(a.Stderr, c.stderr) || unexpected {
+				t.Errorf("got %+v, want status %s, stdout %q and stderr %q", a, c.status, c.stdout, c.stderr)
 			}
 		})
 	}
@@ -198,17 +205,17 @@ func TestTheFacade(t *testing.T) {
 		`{"generated_code":"1","timeout":1,"language":"cobol"}`:   "Only python execution is supported",
 		`{"generated_code":"1","timeout":1,"max_output_chars":0}`: "Invalid field: max_output_chars",
 	} {
-		if a := post(t, url, body); a.code != 400 || a.Status != "error" || a.Stdout != "" || !strings.HasPrefix(a.Stderr, want) {
-			t.Errorf("%s: %+v", body, a)
+		if a := postCompat(t, url, body); a.code != 400 || a.Status != "error" || a.Stdout != "" || !strings.HasPrefix(a.Stderr, want) {
+			t.Errorf("%s: got %+v, want HTTP 400 and %q", body, a, want)
 		}
 	}
-	ok := request("print(1)", 5)
-	if a := post(t, url, ok, "Content-Type", "text/plain"); a.code != 400 || a.Stderr != "Request must be JSON" {
-		t.Errorf("text: %+v", a)
+	ok := compatRequest("print(1)", 5)
+	if a := postCompat(t, url, ok, "Content-Type", "text/plain"); a.code != 400 || a.Stderr != "Request must be JSON" {
+		t.Errorf("a request that is not JSON: got %+v, want HTTP 400", a)
 	}
 	for _, headers := range [][]string{{"Origin", "https://example.com"}, {"Host", "example.com"}, {"Sec-Fetch-Site", "cross-site"}, {"Origin", "null"}} {
-		if a := post(t, url, ok, headers...); a.code != 403 {
-			t.Errorf("%v: %+v", headers, a)
+		if a := postCompat(t, url, ok, headers...); a.code != 403 {
+			t.Errorf("a request with %v: got %+v, want HTTP 403", headers, a)
 		}
 	}
 	for _, path := range []string{"/", "/execute", "/any/path"} {
@@ -219,26 +226,27 @@ func TestTheFacade(t *testing.T) {
 		text, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != 200 || string(text) != `{"status":"ok"}`+"\n" {
-			t.Errorf("GET %s: HTTP %d %s", path, resp.StatusCode, text)
+			t.Errorf("GET %s: got HTTP %d %s, want the status ok", path, resp.StatusCode, text)
 		}
 	}
-	// Output is cut with a mark; a request may ask for more of it.
+	// Long output is truncated with a note; a request may raise the limit.
 	long := "print('é' * 200_000)"
-	if a := post(t, url, request(long, 20)); a.Status != "completed" || a.Stdout != strings.Repeat("é", 1000)+"\n[... 199001 more characters were cut ...]\n" {
-		t.Errorf("a long output: %d bytes, ends in %q", len(a.Stdout), a.Stdout[max(0, len(a.Stdout)-60):])
+	truncated := strings.Repeat("é", 1000) + "\n[... 199001 more characters were cut ...]\n"
+	if a := postCompat(t, url, compatRequest(long, 20)); a.Status != "completed" || a.Stdout != truncated {
+		t.Errorf("a long output: got %d bytes that end in %q", len(a.Stdout), a.Stdout[max(0, len(a.Stdout)-60):])
 	}
-	whole := strings.Replace(request(long, 20), `{`, `{"max_output_chars":300000,`, 1)
-	if a := post(t, url, whole); a.Stdout != strings.Repeat("é", 200_000)+"\n" {
-		t.Errorf("the whole of it: %d bytes", len(a.Stdout))
+	whole := strings.Replace(compatRequest(long, 20), `{`, `{"max_output_chars":300000,`, 1)
+	if a := postCompat(t, url, whole); a.Stdout != strings.Repeat("é", 200_000)+"\n" {
+		t.Errorf("with max_output_chars: got %d bytes, want all", len(a.Stdout))
 	}
 }
 
-// Every request has a process of its own, and all have one folder.
-func TestTheFacadesFolder(t *testing.T) {
-	url := facade(t)
-	post(t, url, request("import math\nmath.kept = leaked = 1\nopen('data.csv', 'w').write('a,b\\n1,2\\n')", 10))
-	if a := post(t, url, request("import math\nprint(open('data.csv').read(), hasattr(math, 'kept'), 'leaked' in globals())", 10)); a.Stdout != "a,b\n1,2\n False False\n" {
-		t.Errorf("the next one: %+v", a)
+// TestCompatRequestsShareAFolder covers that requests share their files, and nothing else.
+func TestCompatRequestsShareAFolder(t *testing.T) {
+	url := startCompat(t)
+	postCompat(t, url, compatRequest("import math\nmath.kept = leaked = 1\nopen('data.csv', 'w').write('a,b\\n1,2\\n')", 10))
+	if a := postCompat(t, url, compatRequest("import math\nprint(open('data.csv').read(), hasattr(math, 'kept'), 'leaked' in globals())", 10)); a.Stdout != "a,b\n1,2\n False False\n" {
+		t.Errorf("the next request: got %+v, want the file and no variable", a)
 	}
 	var all sync.WaitGroup
 	began := time.Now()
@@ -246,60 +254,68 @@ func TestTheFacadesFolder(t *testing.T) {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			if a := post(t, url, request(fmt.Sprintf("import time, pathlib\ntime.sleep(2)\npathlib.Path('%d.txt').write_text('x')\nprint(%d)", n, n), 30)); a.Stdout != fmt.Sprintf("%d\n", n) {
-				t.Errorf("%d: %+v", n, a)
+			if a := postCompat(t, url, compatRequest(fmt.Sprintf("import time, pathlib\ntime.sleep(2)\npathlib.Path('%d.txt').write_text('x')\nprint(%d)", n, n), 30)); a.Stdout != fmt.Sprintf("%d\n", n) {
+				t.Errorf("request %d: got %+v", n, a)
 			}
 		}()
 	}
 	all.Wait()
 	if took := time.Since(began); took > 7*time.Second {
-		t.Errorf("four at once took %s: one waited for the other", took)
+		t.Errorf("four concurrent requests of 2 s: got %s, want less than 7 s", took)
 	}
-	if a := post(t, url, request("import os\nprint(sorted(os.listdir()))", 10)); a.Stdout != "['0.txt', '1.txt', '2.txt', '3.txt', 'artifacts', 'data.csv']\n" {
-		t.Errorf("the folder: %+v", a)
+	const names = "['0.txt', '1.txt', '2.txt', '3.txt', 'artifacts', 'data.csv']\n"
+	if a := postCompat(t, url, compatRequest("import os\nprint(sorted(os.listdir()))", 10)); a.Stdout != names {
+		t.Errorf("got %+v, want the files %s", a, names)
 	}
-	// One that is killed takes nothing with it.
-	if a := post(t, url, request("import os\nos._exit(1)", 10)); a.Status != "error" || a.Stderr == "" {
-		t.Errorf("a hard exit: %+v", a)
+	// A process that ends hard leaves the files.
+	if a := postCompat(t, url, compatRequest("import os\nos._exit(1)", 10)); a.Status != "error" || a.Stderr == "" {
+		t.Errorf("a hard exit: got %+v, want an error", a)
 	}
-	if a := post(t, url, request("print(open('data.csv').read())", 10)); a.Stdout != "a,b\n1,2\n\n" {
-		t.Errorf("after it: %+v", a)
+	if a := postCompat(t, url, compatRequest("print(open('data.csv').read())", 10)); a.Stdout != "a,b\n1,2\n\n" {
+		t.Errorf("after a hard exit: got %+v, want the file", a)
 	}
 }
 
-// With a folder of the machine's, both sides see what the other leaves there.
-func TestTheFacadesFolderOnTheHost(t *testing.T) {
-	folder := filepath.Join(dataDir(t), "out")
-	url := facade(t, "OUTPUT_DATA_PATH="+folder)
+// TestCompatFolderOnTheHost covers that code and host see each other's files in the folder that
+// OUTPUT_DATA_PATH names, and code nothing above it.
+func TestCompatFolderOnTheHost(t *testing.T) {
+	folder := filepath.Join(emptyDataDir(t), "out")
+	t.Setenv("OUTPUT_DATA_PATH", folder)
+	url := startCompat(t)
 	if err := os.WriteFile(filepath.Join(folder, "in.txt"), []byte("from outside"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if a := post(t, url, request("print(open('in.txt').read())\nopen('out.txt', 'a').write('inside ')", 10)); a.Stdout != "from outside\n" || a.Status != "completed" {
-			t.Errorf("%+v", a)
+		if a := postCompat(t, url, compatRequest("print(open('in.txt').read())\nopen('out.txt', 'a').write('inside ')", 10)); a.Stdout != "from outside\n" || a.Status != "completed" {
+			t.Errorf("got %+v, want the file of the host", a)
 		}
 	}
 	if text, err := os.ReadFile(filepath.Join(folder, "out.txt")); err != nil || string(text) != "inside inside " {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("on the host: got %q, %v, want the output of both requests", text, err)
 	}
-	// The folder is theirs alone: what is above it is not to be seen.
-	if a := post(t, url, request("import os\nprint(sorted(os.listdir('/session/..')), os.path.exists('"+folder+"'))", 10)); strings.Contains(a.Stdout, "admin.key") || !strings.HasSuffix(a.Stdout, "False\n") {
-		t.Errorf("%+v", a)
+	if a := postCompat(t, url, compatRequest("import os\nprint(sorted(os.listdir('/session/..')), os.path.exists('"+folder+"'))", 10)); strings.Contains(a.Stdout, "admin.key") || !strings.HasSuffix(a.Stdout, "False\n") {
+		t.Errorf("got %+v, want neither the key nor the folder's path", a)
 	}
 }
 
-func TestTheFacadeIsLocal(t *testing.T) {
-	for listen, ok := range map[string]bool{"": true, "127.0.0.1:6000": true, "localhost:6000": true, "[::1]:6000": true, "0.0.0.0:6000": false, ":6000": false, "192.0.2.1:6000": false, "example.com:6000": false} {
-		if err := (&settings{server: serverSettings{listen: "127.0.0.1:1", allowRemote: true}, compat: compatSettings{listen: listen}}).checkAddresses(); (err == nil) != ok {
-			t.Errorf("%s: %v", listen, err)
+func TestCompatListensOnLoopbackOnly(t *testing.T) {
+	for listen, ok := range map[string]bool{
+		"": true, "127.0.0.1:6000": true, "localhost:6000": true, "[::1]:6000": true,
+		"0.0.0.0:6000": false, ":6000": false, "192.0.2.1:6000": false, "example.com:6000": false,
+	} {
+		s := &settings{server: serverSettings{listen: "127.0.0.1:1", allowRemote: true}, compat: compatSettings{listen: listen}}
+		if err := s.checkAddresses(); (err == nil) != ok {
+			t.Errorf("--facade-listen %q: got %v, want it accepted: %v", listen, err, ok)
 		}
 	}
-	for _, c := range []struct{ host, port, listen string }{{"", "", ""}, {"", "6001", "127.0.0.1:6001"}, {"localhost", "", "localhost:6000"}, {"::1", "7", "[::1]:7"}} {
+	for _, c := range []struct{ host, port, listen string }{
+		{"", "", ""}, {"", "6001", "127.0.0.1:6001"}, {"localhost", "", "localhost:6000"}, {"::1", "7", "[::1]:7"},
+	} {
 		t.Setenv("SANDBOX_HOST", c.host)
 		t.Setenv("SANDBOX_PORT", c.port)
 		got, err := parseSettings()
 		if err != nil || got.compat.listen != c.listen {
-			t.Errorf("%v: %q, %v", c, got.compat.listen, err)
+			t.Errorf("SANDBOX_HOST=%q SANDBOX_PORT=%q: got %q, %v, want %q", c.host, c.port, got.compat.listen, err, c.listen)
 		}
 	}
 }

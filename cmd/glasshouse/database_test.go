@@ -6,47 +6,30 @@ import (
 	"testing"
 )
 
-func TestCheckSQL(t *testing.T) {
-	path := binary(t)
-	for sql, want := range map[string]string{
-		"SELECT id, :x FROM users WHERE day = :day": "allowed\n",
-		"SELECT 1,\n  pg_sleep(1)":                  "glasshouse: refused (function-not-allowed) at line 2, character 13: the function pg_sleep is not",
-		"DELETE FROM users":                         "glasshouse: refused (read-only)",
-		"SELECT FROM FROM":                          "glasshouse: refused (syntax-error)",
-	} {
-		cmd := exec.Command(path, "check", "sql", "-")
-		cmd.Stdin = strings.NewReader(sql)
-		out, err := cmd.CombinedOutput()
-		if !strings.HasPrefix(string(out), want) || (err == nil) != (want == "allowed\n") {
-			t.Errorf("%s: %s, %v", sql, out, err)
-		}
-	}
-}
-
-// The embedded database stands the attacks, with a service on it or without.
-func TestProve(t *testing.T) {
-	path, dir := binary(t), dataDir(t)
+// TestProveAttacksTheEmbeddedDatabase runs prove on a new data folder, beside a service, and on a database
+// that does not exist.
+func TestProveAttacksTheEmbeddedDatabase(t *testing.T) {
+	path, dir := binary(t), emptyDataDir(t)
 	prove := func() {
 		t.Helper()
-		out, err := exec.Command(path, "prove", "--data-dir", dir).CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "No attack succeeded, and the login can only read.") {
-			t.Errorf("%v: %s", err, out)
+		const want = "No attack succeeded, and the login can only read."
+		if out, err := exec.Command(path, "prove", "--data-dir", dir).CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("got %v and %s, want %q", err, out, want)
 		}
 	}
 	prove()
 	cmd, _ := start(t, path, dir)
 	prove()
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
+	kill(cmd)
 	out, err := exec.Command(path, "prove", "--dsn", "postgres:///nowhere?host="+dir).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "does not answer") {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("without a database: got %v and %s, want an error that says so", err, out)
 	}
 }
 
-func TestRoleSQL(t *testing.T) {
+func TestRoleSQLGrantsToTheNamedRole(t *testing.T) {
 	out, err := exec.Command(binary(t), "role-sql", "agents", "shop").Output()
-	if err != nil || !strings.Contains(string(out), `GRANT CONNECT ON DATABASE "shop" TO "agents"`) {
-		t.Errorf("%v: %s", err, out)
+	if want := `GRANT CONNECT ON DATABASE "shop" TO "agents"`; err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("got %v and %s, want it to contain %s", err, out, want)
 	}
 }

@@ -2,60 +2,56 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"glasshouse/sandbox/isolate"
 )
 
-// doctor says what there is, and by its exit code whether the service would start.
-func TestDoctor(t *testing.T) {
-	path, dir := binary(t), dataDir(t)
+// TestDoctorReportsTheLevelThatTheServiceUses covers both forms of the report, and the exit code, which says
+// whether the service would start.
+func TestDoctorReportsTheLevelThatTheServiceUses(t *testing.T) {
+	path, dir := binary(t), emptyDataDir(t)
 	out, err := exec.Command(path, "doctor", "--json", "--data-dir", dir).Output()
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("doctor --json: %v: %s", err, out)
 	}
 	var report isolate.Report
 	if err := json.Unmarshal(out, &report); err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Probes) < 10 || len(report.Levels) != 4 || report.Isolation.Level == "" || report.MinLevel != isolate.LevelLandlock {
-		t.Errorf("%+v", report)
+	if len(report.Probes) < 10 || len(report.Levels) != 4 || report.MinLevel != isolate.LevelLandlock {
+		t.Errorf("got %+v, want at least 10 probes, 4 levels and the minimum %s", report, isolate.LevelLandlock)
 	}
 	for _, p := range append(report.Probes, report.Levels...) {
 		if p.Found == "" || p.OK != (p.Remedy == "") {
-			t.Errorf("%+v", p)
+			t.Errorf("got probe %+v, want a finding, and a remedy if the probe failed", p)
 		}
 	}
-	for _, level := range report.Levels { // the strongest that holds is the one taken
-		if level.OK && level.Name != isolate.LevelRLimits {
-			if level.Name != report.Isolation.Level {
-				t.Errorf("%s holds, and %s is taken", level.Name, report.Isolation.Level)
-			}
-			break
-		}
+	strongest := slices.IndexFunc(report.Levels, func(p isolate.Probe) bool { return p.OK && p.Name != isolate.LevelRLimits })
+	if strongest >= 0 && report.Levels[strongest].Name != report.Isolation.Level {
+		t.Errorf("got level %s in use, want the strongest that works, %s", report.Isolation.Level, report.Levels[strongest].Name)
 	}
-	text, err := exec.Command(path, "doctor", "--data-dir", dir).Output()
-	if err != nil || !strings.Contains(string(text), "Level in use: "+report.Isolation.Level) {
-		t.Errorf("%v: %s", err, text)
+	out, err = exec.Command(path, "doctor", "--data-dir", dir).Output()
+	if want := "Level in use: " + report.Isolation.Level; err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("doctor: got %v and %s, want %q", err, out, want)
 	}
-	var exit *exec.ExitError
-	out, err = exec.Command(path, "doctor", "--isolation", "strongest", "--data-dir", dir).CombinedOutput()
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), "unknown isolation level") {
-		t.Errorf("doctor of an unknown level: got %v: %s", err, out)
+	cmd := exec.Command(path, "doctor", "--isolation", "strongest", "--data-dir", dir)
+	out, _ = cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(string(out), "unknown isolation level") {
+		t.Errorf("doctor of an unknown level: got exit code %d and %s, want %d and an error that says so", code, out, exitFailed)
 	}
 }
 
-// The service runs on a lower level when it is told to, and refuses one that is too low.
-func TestALevelIsForced(t *testing.T) {
+// TestIsolationLevelCanBeForced starts the service on a weaker level, and not on one below the minimum.
+func TestIsolationLevelCanBeForced(t *testing.T) {
 	path, dir := binary(t), dataDir(t)
 	t.Setenv("GLASSHOUSE_ISOLATION", isolate.LevelLandlock)
-	cmd, r := start(t, path, dir)
+	cmd, c := start(t, path, dir)
 	var e struct {
 		Result    json.RawMessage
 		Isolation struct {
@@ -63,26 +59,23 @@ func TestALevelIsForced(t *testing.T) {
 			EnforcedBy map[string]string `json:"enforced_by"`
 		}
 	}
-	if err := r.call(t.Context(), "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import pandas as pd\nlen(pd.DataFrame({'a': [1, 2]}))"}, &e); err != nil {
+	body := map[string]any{"code": "import pandas as pd\nlen(pd.DataFrame({'a': [1, 2]}))"}
+	if err := c.call(t.Context(), "POST", "/sandbox/agent/quick-execute", body, &e); err != nil {
 		t.Fatal(err)
 	}
 	if string(e.Result) != "2" || e.Isolation.Level != isolate.LevelLandlock || e.Isolation.EnforcedBy["enable_file_access"] != "Landlock" {
-		t.Errorf("%+v", e)
+		t.Errorf("got %+v, want result 2 on the level %s", e, isolate.LevelLandlock)
 	}
-	if left, _ := os.ReadDir(filepath.Join(dir, "homes")); len(left) == 0 {
-		t.Error("a service on this level has no folder of sessions")
+	homes := filepath.Join(dir, "homes")
+	if folders, _ := os.ReadDir(homes); len(folders) == 0 {
+		t.Errorf("got no session directory in %s, want those of the waiting sandboxes", homes)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
-	if left, _ := os.ReadDir(filepath.Join(dir, "homes")); len(left) > 0 {
-		t.Errorf("left: %v", left)
+	stop(t, cmd)
+	if folders, _ := os.ReadDir(homes); len(folders) > 0 {
+		t.Errorf("after the end: got session directories %v, want none", folders)
 	}
 	out, err := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--min-level", "full").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "weaker than the minimum") {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("with --min-level full: got %v and %s, want an error that says so", err, out)
 	}
 }

@@ -17,17 +17,17 @@ import (
 
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/environment/environmenttest"
+	"glasshouse/sandbox/isolate"
 )
 
 // operator runs `glasshouse env` on a data folder.
 type operator struct{ path, dir string }
 
+// try runs a command and returns what it prints.
 func (o operator) try(args ...string) (out string, err error) {
 	cmd := exec.Command(o.path, append([]string{"env", args[0], "--data-dir", o.dir}, args[1:]...)...)
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said
-	err = cmd.Run()
-	return said.String(), err
+	printed, err := cmd.CombinedOutput()
+	return string(printed), err
 }
 
 func (o operator) env(t *testing.T, args ...string) string {
@@ -39,21 +39,22 @@ func (o operator) env(t *testing.T, args ...string) string {
 	return out
 }
 
-// inEnvironment is what a test looks at of an execution.
-type inEnvironment struct {
+// environmentRun has the fields of an execution that the tests of environments compare.
+type environmentRun struct {
 	Status, ID  string
 	Result      any
 	Environment sandbox.EnvironmentVersion
 	Exception   *sandbox.Exception
 }
 
-func (r *client) executeIn(t *testing.T, id, code, environment string) (e inEnvironment) {
+// executeIn runs code in a sandbox, or with id "" in a fresh one of an environment.
+func (c *client) executeIn(t *testing.T, id, code, environment string) (e environmentRun) {
 	t.Helper()
 	path, body := "/sandbox/"+id+"/execute", map[string]any{"code": code}
 	if id == "" {
 		path, body["config"] = "/sandbox/agent/quick-execute", map[string]any{"environment": environment}
 	}
-	raw := r.must(t, "POST", path, body)
+	raw := c.must(t, "POST", path, body)
 	text, _ := json.Marshal(raw)
 	if err := json.Unmarshal(text, &e); err != nil {
 		t.Fatal(err)
@@ -62,56 +63,57 @@ func (r *client) executeIn(t *testing.T, id, code, environment string) (e inEnvi
 	return e
 }
 
-func (r *client) open(t *testing.T, environment string) string {
+// newSandboxIn creates a sandbox with an environment and returns its id.
+func (c *client) newSandboxIn(t *testing.T, environment string) string {
 	t.Helper()
-	return fmt.Sprint(r.must(t, "POST", "/sandbox/create", map[string]any{"environment": environment})["sandbox_id"])
+	return c.newSandbox(t, map[string]any{"environment": environment})
 }
 
-// zygotesOf counts the warm interpreters of a service.
-func zygotesOf(pid int) int { return len(childrenOf(pid, "/glasshouse/zygote.py")) }
+// zygoteCount returns how many zygotes a service has.
+func zygoteCount(pid int) int { return len(childrenOf(pid, "/glasshouse/zygote.py")) }
 
-// in waits until something is true.
-func in(t *testing.T, what string, is func() bool) {
+// waitUntil waits until a condition is true, for at most 30 s.
+func waitUntil(t *testing.T, condition string, isTrue func() bool) {
 	t.Helper()
 	eventually(t, func() error {
-		if is() {
+		if isTrue() {
 			return nil
 		}
-		return errors.New("not within 30 s: " + what)
+		return errors.New("not true within 30 s: " + condition)
 	})
 }
 
 const versionOf = "import tinypack\ntinypack.version"
 
-// The operator changes packages while the service works: whatever runs goes on, a session
-// keeps what it began with, also when its process is lost, and a new one has what is new.
-func TestPackagesChangeUnderWay(t *testing.T) {
+// TestPackagesChangeWhileTheServiceRuns adds a new version of a package under load. Running code continues, a
+// session keeps its version even if its process is killed, and new sessions have the new version.
+func TestPackagesChangeWhileTheServiceRuns(t *testing.T) {
 	wheels := environmenttest.Pip(t)
 	for _, v := range []string{"1.0", "2.0"} {
 		environmenttest.Wheel(t, wheels, "tinypack", v, map[string]string{"tinypack/__init__.py": "version = '" + v + "'\n"}, "tinypack-core")
 	}
 	environmenttest.Wheel(t, wheels, "tinypack-core", "1.5", map[string]string{"tinypack_core.py": ""})
 	o := operator{binary(t), dataDir(t)}
-	clients := facadeOf(t)
-	cmd, r := start(t, o.path, o.dir)
-	if e := r.executeIn(t, "", versionOf, "default"); e.Status != "failed" || e.Exception.Type != "ModuleNotFoundError" || !strings.Contains(e.Exception.Hint, "`glasshouse env add tinypack`") {
-		t.Fatalf("before it is installed: %+v", e)
+	clients := reserveCompat(t)
+	cmd, c := start(t, o.path, o.dir)
+	if e := c.executeIn(t, "", versionOf, "default"); e.Status != "failed" || e.Exception.Type != "ModuleNotFoundError" || !strings.Contains(e.Exception.Hint, "`glasshouse env add tinypack`") {
+		t.Fatalf("before the package is installed: got %+v, want a hint how to add it", e)
 	}
-	before := r.executeIn(t, "", "1", "default").Environment
+	before := c.executeIn(t, "", "1", "default").Environment
 	o.env(t, "add", "tinypack==1.0")
-	old := r.open(t, "default")
-	first := r.executeIn(t, old, "kept = 41\n"+versionOf, "")
+	old := c.newSandboxIn(t, "default")
+	first := c.executeIn(t, old, "kept = 41\n"+versionOf, "")
 	if first.Result != "1.0" || first.Environment.Name != "default" || first.Environment.Digest == before.Digest {
-		t.Fatalf("after it is installed: %+v", first)
+		t.Fatalf("after the package is installed: got %+v, want version 1.0 in a new environment version", first)
 	}
-	zygotes := zygotesOf(cmd.Process.Pid)
-	if a := post(t, clients, request("import tinypack\nopen('kept', 'w').write('k')\nprint(tinypack.version)", 20)); a.Stdout != "1.0\n" {
-		t.Errorf("a client of the facade: %+v", a)
+	zygotes := zygoteCount(cmd.Process.Pid)
+	if a := postCompat(t, clients, compatRequest("import tinypack\nopen('kept', 'w').write('k')\nprint(tinypack.version)", 20)); a.Stdout != "1.0\n" {
+		t.Errorf("the compatibility API: got %+v, want version 1.0", a)
 	}
 
-	// Runs come and go while the packages change.
-	var wrong atomic.Value
-	var runs, news atomic.Int64
+	// Fresh sandboxes run while the packages change.
+	var failure atomic.Value
+	var runs, newVersions atomic.Int64
 	stop, workers := make(chan struct{}), sync.WaitGroup{}
 	for range 3 {
 		workers.Go(func() {
@@ -125,145 +127,147 @@ func TestPackagesChangeUnderWay(t *testing.T) {
 					Status string
 					Result any
 				}
-				if err := r.call(t.Context(), "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import time\ntime.sleep(0.05)\n" + versionOf}, &e); err != nil || e.Status != "completed" {
-					wrong.Store(fmt.Sprintf("%+v, %v", e, err))
+				if err := c.call(t.Context(), "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import time\ntime.sleep(0.05)\n" + versionOf}, &e); err != nil || e.Status != "completed" {
+					failure.Store(fmt.Sprintf("%+v, %v", e, err))
 				}
 				runs.Add(1)
 				if e.Result == "2.0" {
-					news.Add(1)
+					newVersions.Add(1)
 				}
 			}
 		})
 	}
-	slow := make(chan inEnvironment, 1)
-	busy := fmt.Sprint(r.must(t, "POST", "/sandbox/create", map[string]any{"max_execution_time": 200})["sandbox_id"])
+	slow := make(chan environmentRun, 1)
+	busy := fmt.Sprint(c.must(t, "POST", "/sandbox/create", map[string]any{"max_execution_time": 200})["sandbox_id"])
 	go func() {
-		slow <- r.executeIn(t, busy, "import pathlib, time\nwhile not pathlib.Path('/data/go').exists():\n    time.sleep(0.05)\n"+versionOf, "")
+		slow <- c.executeIn(t, busy, "import pathlib, time\nwhile not pathlib.Path('/data/go').exists():\n    time.sleep(0.05)\n"+versionOf, "")
 	}()
 	o.env(t, "add", "tinypack==2.0")
-	in(t, "a run with the new package", func() bool { return news.Load() > 3 })
+	waitUntil(t, "runs have the new package", func() bool { return newVersions.Load() > 3 })
 	close(stop)
 	workers.Wait()
-	if w := wrong.Load(); w != nil {
-		t.Errorf("a run while the packages changed: %v", w)
+	if f := failure.Load(); f != nil {
+		t.Errorf("a run while the packages changed: got %v, want it completed", f)
 	}
-	r.must(t, "PUT", "/sandbox/"+busy+"/files/go", "on")
+	c.must(t, "PUT", "/sandbox/"+busy+"/files/go", "on")
 	if e := <-slow; e.Status != "completed" || e.Result != "1.0" || e.Environment != first.Environment {
-		t.Errorf("what ran meanwhile: %+v", e)
+		t.Errorf("a run during the change: got %+v, want version 1.0", e)
 	}
-	t.Logf("%d runs, %d of them with the new package", runs.Load(), news.Load())
+	t.Logf("%d runs, %d of them with the new package", runs.Load(), newVersions.Load())
 
-	if a := post(t, clients, request("import tinypack\nprint(open('kept').read(), tinypack.version)", 20)); a.Stdout != "k 2.0\n" {
-		t.Errorf("a client of the facade, whose folder stays: %+v", a)
+	if a := postCompat(t, clients, compatRequest("import tinypack\nprint(open('kept').read(), tinypack.version)", 20)); a.Stdout != "k 2.0\n" {
+		t.Errorf("the compatibility API: got %+v, want the kept file and version 2.0", a)
 	}
-	fresh := r.open(t, "default")
-	if e := r.executeIn(t, fresh, versionOf, ""); e.Result != "2.0" || e.Environment == first.Environment {
-		t.Errorf("a new session: %+v", e)
+	fresh := c.newSandboxIn(t, "default")
+	if e := c.executeIn(t, fresh, versionOf, ""); e.Result != "2.0" || e.Environment == first.Environment {
+		t.Errorf("a new session: got %+v, want version 2.0", e)
 	}
-	if e := r.executeIn(t, old, "import tinypack\nkept, tinypack.version", ""); fmt.Sprint(e.Result) != "[41 1.0]" || e.Environment != first.Environment {
-		t.Errorf("the old session: %+v", e)
+	if e := c.executeIn(t, old, "import tinypack\nkept, tinypack.version", ""); fmt.Sprint(e.Result) != "[41 1.0]" || e.Environment != first.Environment {
+		t.Errorf("the old session: got %+v, want its variable and version 1.0", e)
 	}
-	if e := r.executeIn(t, old, "x = []\nwhile True: x.append(' ' * 10_000_000)", ""); e.Status != "killed" {
-		t.Fatalf("%+v", e)
+	if e := c.executeIn(t, old, "x = []\nwhile True: x.append(' ' * 10_000_000)", ""); e.Status != "killed" {
+		t.Fatalf("a run that exceeds its memory: got %+v, want killed", e)
 	}
-	if e := r.executeIn(t, old, versionOf, ""); e.Result != "1.0" || e.Environment != first.Environment {
-		t.Errorf("the old session's next process: %+v", e)
+	if e := c.executeIn(t, old, versionOf, ""); e.Result != "1.0" || e.Environment != first.Environment {
+		t.Errorf("the old session after a kill: got %+v, want version 1.0", e)
 	}
 	var status struct {
 		Data struct {
 			Metadata struct{ Environment sandbox.EnvironmentVersion } `json:"sandbox_metadata"`
 		}
 	}
-	text, _ := json.Marshal(r.must(t, "GET", "/sandbox/"+old+"/status", nil))
+	text, _ := json.Marshal(c.must(t, "GET", "/sandbox/"+old+"/status", nil))
 	if err := json.Unmarshal(text, &status); err != nil || status.Data.Metadata.Environment != first.Environment {
-		t.Errorf("the status of the old session: %s", text)
+		t.Errorf("the status of the old session: got %s, want the environment %+v", text, first.Environment)
 	}
-	record := r.must(t, "GET", "/executions/"+first.ID, nil)
+	record := c.must(t, "GET", "/executions/"+first.ID, nil)
 	if got, _ := json.Marshal(record["environment"]); string(got) != fmt.Sprintf(`{"digest":%q,"name":"default"}`, first.Environment.Digest) {
-		t.Errorf("in history: %s", got)
+		t.Errorf("in history: got %s, want the digest %s", got, first.Environment.Digest)
 	}
 
-	// With the last sandbox that uses it the old one goes, processes and folder.
+	// Deleting the last sandbox with an environment version deletes its processes and its folder.
 	folder := filepath.Join(o.dir, "environments", "default", first.Environment.Digest)
 	if _, err := os.Stat(folder); err != nil {
-		t.Errorf("a folder that is in use: %v", err)
+		t.Errorf("the folder of a version in use: got %v, want it there", err)
 	}
 	for _, id := range []string{old, busy} {
-		r.must(t, "DELETE", "/sandbox/"+id, nil)
+		c.must(t, "DELETE", "/sandbox/"+id, nil)
 	}
-	in(t, "the old folder goes", func() bool { _, err := os.Stat(folder); return os.IsNotExist(err) })
-	in(t, "the old zygotes go", func() bool { return zygotesOf(cmd.Process.Pid) == zygotes })
+	waitUntil(t, "the old folder is deleted", func() bool { _, err := os.Stat(folder); return os.IsNotExist(err) })
+	waitUntil(t, "the old zygotes have ended", func() bool { return zygoteCount(cmd.Process.Pid) == zygotes })
 }
 
-// Several environments, each its own: on demand, so that many cost little.
+// TestNamedEnvironments covers that environments are independent, and have zygotes only if they are used.
 func TestNamedEnvironments(t *testing.T) {
 	wheels := environmenttest.Pip(t)
 	environmenttest.Wheel(t, wheels, "tinypack", "1.0", map[string]string{"tinypack/__init__.py": "version = '1.0'\n"})
 	o := operator{binary(t), dataDir(t)}
 	o.env(t, "create", "tiny")
 	o.env(t, "add", "--env", "tiny", "tinypack")
-	cmd, r := start(t, o.path, o.dir)
-	zygotes := zygotesOf(cmd.Process.Pid)
+	cmd, c := start(t, o.path, o.dir)
+	zygotes := len(isolate.WarmSets(1))
+	waitUntil(t, "the default environment has its zygotes", func() bool { return zygoteCount(cmd.Process.Pid) == zygotes })
 	for n := range 9 {
 		o.env(t, "create", "--from", "tiny", fmt.Sprintf("more-%d", n))
 	}
 	var list struct{ Environments []sandbox.Environment }
-	text, _ := json.Marshal(r.must(t, "GET", "/environments", nil))
+	text, _ := json.Marshal(c.must(t, "GET", "/environments", nil))
 	if err := json.Unmarshal(text, &list); err != nil || len(list.Environments) != 11 || list.Environments[0].Name != "default" || !slices.Equal(list.Environments[10].Modules, []string{"tinypack"}) {
-		t.Errorf("%v: %s", err, text)
+		t.Errorf("GET /environments: got %s, %v, want default first and ten more", text, err)
 	}
-	if now := zygotesOf(cmd.Process.Pid); now != zygotes {
-		t.Errorf("ten environments that nobody uses have %d zygotes", now-zygotes)
+	if now := zygoteCount(cmd.Process.Pid); now != zygotes {
+		t.Errorf("ten unused environments: got %d zygotes, want none", now-zygotes)
 	}
-	if e := r.executeIn(t, "", versionOf, "tiny"); e.Result != "1.0" || e.Environment.Name != "tiny" {
-		t.Errorf("%+v", e)
+	if e := c.executeIn(t, "", versionOf, "tiny"); e.Result != "1.0" || e.Environment.Name != "tiny" {
+		t.Errorf("got %+v, want version 1.0 in tiny", e)
 	}
-	id := r.open(t, "tiny")
-	if e := r.executeIn(t, id, "try:\n    import pandas\nexcept ImportError as error:\n    found = error.name\nfound", ""); e.Result != "pandas" {
-		t.Errorf("%+v", e)
+	id := c.newSandboxIn(t, "tiny")
+	if e := c.executeIn(t, id, "try:\n    import pandas\nexcept ImportError as error:\n    found = error.name\nfound", ""); e.Result != "pandas" {
+		t.Errorf("got %+v, want no pandas in tiny", e)
 	}
-	if now := zygotesOf(cmd.Process.Pid); now != zygotes+1 {
-		t.Errorf("one environment in use has %d zygotes", now-zygotes)
+	if now := zygoteCount(cmd.Process.Pid); now != zygotes+1 {
+		t.Errorf("one environment in use: got %d zygotes, want 1", now-zygotes)
 	}
 	var packages struct{ Packages []sandbox.Package }
-	text, _ = json.Marshal(r.must(t, "GET", "/environments/tiny/packages", nil))
+	text, _ = json.Marshal(c.must(t, "GET", "/environments/tiny/packages", nil))
 	want := sandbox.Package{Name: "tinypack", Version: "1.0", Summary: "tinypack, for a test", Modules: []string{"tinypack"}}
 	if err := json.Unmarshal(text, &packages); err != nil || len(packages.Packages) != 1 || fmt.Sprint(packages.Packages[0]) != fmt.Sprint(want) {
-		t.Errorf("%v: %s", err, text)
+		t.Errorf("GET /environments/tiny/packages: got %s, %v, want %+v", text, err, want)
 	}
-	if err := r.call(t.Context(), "POST", "/sandbox/create", map[string]any{"environment": "tinny"}, &struct{}{}); err == nil || !strings.Contains(err.Error(), "422") || !strings.Contains(err.Error(), "default, more-0") {
-		t.Errorf("an unknown environment: %v", err)
+	if err := c.call(t.Context(), "POST", "/sandbox/create", map[string]any{"environment": "tinny"}, &struct{}{}); err == nil || !strings.Contains(err.Error(), "422") || !strings.Contains(err.Error(), "default, more-0") {
+		t.Errorf("an unknown environment: got %v, want 422 and the known ones", err)
 	}
-	// What the operator added may be asked for by name, and what is not there may not.
+	// allowed_modules accepts modules of the environment only.
 	for module, status := range map[string]string{"tinypack": "completed", "psycopg2": "403"} {
 		var e struct{ Status string }
-		err := r.call(t.Context(), "POST", "/sandbox/agent/quick-execute", map[string]any{"code": versionOf, "config": map[string]any{"environment": "tiny", "allowed_modules": []string{module}}}, &e)
+		err := c.call(t.Context(), "POST", "/sandbox/agent/quick-execute", map[string]any{"code": versionOf, "config": map[string]any{"environment": "tiny", "allowed_modules": []string{module}}}, &e)
 		if got := fmt.Sprint(e.Status, err); !strings.Contains(got, status) {
-			t.Errorf("allowed_modules %s: %s", module, got)
+			t.Errorf("allowed_modules %s: got %s, want %s", module, got, status)
 		}
 	}
-	agent := &client{r.address, fmt.Sprint(r.must(t, "POST", "/keys", map[string]any{"name": "agent"})["key"])}
+	agent := c.newUser(t, "agent")
 	agent.must(t, "GET", "/environments", nil)
 	if err := agent.call(t.Context(), "POST", "/environments/refresh", nil, &struct{}{}); err == nil || !strings.Contains(err.Error(), "403") {
-		t.Errorf("an agent changes environments: %v", err)
+		t.Errorf("an agent refreshes environments: got %v, want 403", err)
 	}
-	// One that is deleted is there for those who have it, and for nobody else.
+	// A deleted environment stays for its sandboxes, and has no new ones.
 	o.env(t, "delete", "tiny")
-	if e := r.executeIn(t, id, versionOf, ""); e.Result != "1.0" {
-		t.Errorf("a session of an environment that was deleted: %+v", e)
+	if e := c.executeIn(t, id, versionOf, ""); e.Result != "1.0" {
+		t.Errorf("a session of a deleted environment: got %+v, want version 1.0", e)
 	}
-	if err := r.call(context.Background(), "POST", "/sandbox/create", map[string]any{"environment": "tiny"}, &struct{}{}); err == nil || !strings.Contains(err.Error(), "422") {
-		t.Errorf("an environment that was deleted: %v", err)
+	if err := c.call(context.Background(), "POST", "/sandbox/create", map[string]any{"environment": "tiny"}, &struct{}{}); err == nil || !strings.Contains(err.Error(), "422") {
+		t.Errorf("a new sandbox of a deleted environment: got %v, want 422", err)
 	}
-	r.must(t, "DELETE", "/sandbox/"+id, nil)
-	in(t, "its folder goes", func() bool {
+	c.must(t, "DELETE", "/sandbox/"+id, nil)
+	waitUntil(t, "the folder is deleted", func() bool {
 		_, err := os.Stat(filepath.Join(o.dir, "environments", "tiny"))
 		return os.IsNotExist(err)
 	})
 }
 
-// A change that is killed, or has no room, leaves what was there, and nothing else.
-func TestAChangeThatIsCutOff(t *testing.T) {
+// TestInterruptedChangeLeavesTheOldEnvironment kills a change, and lets another run out of file size. The old
+// version stays, and no temporary file does.
+func TestInterruptedChangeLeavesTheOldEnvironment(t *testing.T) {
 	wheels := environmenttest.Pip(t)
 	environmenttest.Wheel(t, wheels, "tinypack", "1.0", map[string]string{"tinypack.py": ""})
 	environmenttest.Wheel(t, wheels, "large", "1.0", map[string]string{"large.py": strings.Repeat("#", 8<<20)})
@@ -271,14 +275,14 @@ func TestAChangeThatIsCutOff(t *testing.T) {
 	o.env(t, "create", "lab")
 	o.env(t, "add", "--env", "lab", "tinypack")
 	top := filepath.Join(o.dir, "environments", "lab")
-	was, err := os.ReadFile(filepath.Join(top, "lock"))
+	lock, err := os.ReadFile(filepath.Join(top, "lock"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	same := func() {
+	requireSameLock := func() {
 		t.Helper()
-		if now, err := os.ReadFile(filepath.Join(top, "lock")); err != nil || !bytes.Equal(now, was) {
-			t.Errorf("the lock is another one: %s, %v", now, err)
+		if now, err := os.ReadFile(filepath.Join(top, "lock")); err != nil || !bytes.Equal(now, lock) {
+			t.Errorf("got lock %s, %v, want %s", now, err, lock)
 		}
 	}
 	cmd := exec.Command(o.path, "env", "add", "--data-dir", o.dir, "--env", "lab", "large")
@@ -286,48 +290,50 @@ func TestAChangeThatIsCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := filepath.Join(top, ".new-*")
-	in(t, "pip at work", func() bool {
-		return count(fresh) == 1 && len(childrenOf(cmd.Process.Pid, filepath.Join(top, ".new-"))) == 1
+	waitUntil(t, "pip runs", func() bool {
+		return countFiles(fresh) == 1 && len(childrenOf(cmd.Process.Pid, filepath.Join(top, ".new-"))) == 1
 	})
 	pip := childrenOf(cmd.Process.Pid, "")
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	same()
-	in(t, "pip ends with what started it", func() bool {
-		return !slices.ContainsFunc(pip, func(pid int) bool { line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); return len(line) > 0 })
+	kill(cmd)
+	requireSameLock()
+	waitUntil(t, "pip has ended with its parent", func() bool {
+		return !slices.ContainsFunc(pip, func(pid int) bool {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			return len(line) > 0
+		})
 	})
 	limited := exec.Command("sh", "-c", `ulimit -f 2000; exec "$0" env add --data-dir "$1" --env lab large`, o.path, o.dir)
 	if out, err := limited.CombinedOutput(); err == nil || !strings.Contains(string(out), "file size limit exceeded") || bytes.Count(out, []byte("\n")) > 10 {
-		t.Errorf("no room: %v: %s", err, out)
+		t.Errorf("with a limit of file size: got %v and %s, want a short error", err, out)
 	}
-	same()
-	if left := count(filepath.Join(top, ".*")); left > 0 {
-		t.Errorf("%d are left", left)
+	requireSameLock()
+	if left := countFiles(filepath.Join(top, ".*")); left > 0 {
+		t.Errorf("got %d temporary files, want none", left)
 	}
 	o.env(t, "add", "--env", "lab", "large")
 }
 
-// What odd names come to, on the command line and in the API.
-func TestOddNames(t *testing.T) {
+// TestInvalidEnvironmentNamesAreRefused covers the command line and the API.
+func TestInvalidEnvironmentNamesAreRefused(t *testing.T) {
 	o := operator{binary(t), dataDir(t)}
-	_, r := start(t, o.path, o.dir)
+	_, c := start(t, o.path, o.dir)
 	for _, name := range []string{"", "..", "../x", "/etc", ".pip", "Ä", "a b", strings.Repeat("a", 5000), "default\n"} {
 		for _, args := range [][]string{{"create", "--", name}, {"delete", "--", name}, {"show", "--", name}, {"add", "--env", name, "x"}, {"create", "--from", name + "x", "lab"}} {
 			if out, err := o.try(args...); err == nil || len(out) > 500 || !strings.Contains(out, "environment") {
-				t.Errorf("%.80q: %v: %s", args, err, out)
+				t.Errorf("env %.80q: got %v and %s, want a short error about the environment", args, err, out)
 			}
 		}
-		err := r.call(t.Context(), "POST", "/sandbox/create", map[string]any{"environment": name}, &struct{}{})
+		err := c.call(t.Context(), "POST", "/sandbox/create", map[string]any{"environment": name}, &struct{}{})
 		if err == nil || !strings.Contains(err.Error(), "422") {
-			t.Errorf("the environment %.80q of a sandbox: %v", name, err)
+			t.Errorf("a sandbox of the environment %.80q: got %v, want 422", name, err)
 		}
 	}
 	for _, no := range []string{"../default", "%2e%2e", "nowhere"} {
-		if err := r.call(t.Context(), "GET", "/environments/"+no+"/packages", nil, &struct{}{}); err == nil || !strings.Contains(err.Error(), "404") {
-			t.Errorf("packages of %s: %v", no, err)
+		if err := c.call(t.Context(), "GET", "/environments/"+no+"/packages", nil, &struct{}{}); err == nil || !strings.Contains(err.Error(), "404") {
+			t.Errorf("packages of %s: got %v, want 404", no, err)
 		}
 	}
-	if err := r.call(t.Context(), "POST", "/sandbox/create", map[string]any{"environment": 3}, &struct{}{}); err == nil || !strings.Contains(err.Error(), "422") {
-		t.Errorf("a number: %v", err)
+	if err := c.call(t.Context(), "POST", "/sandbox/create", map[string]any{"environment": 3}, &struct{}{}); err == nil || !strings.Contains(err.Error(), "422") {
+		t.Errorf("an environment that is a number: got %v, want 422", err)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -12,19 +13,19 @@ import (
 	"glasshouse/policy/limit"
 )
 
-// A client that reads a large answer slowly, for much longer than it may stand still,
-// has all of it: the kernel would say too late that it goes on.
-func TestServeASlowReader(t *testing.T) {
+// TestSlowReaderReceivesTheWholeAnswer reads a large answer for much longer than the stall timeout. With the
+// kernel's own buffers, the server would see no progress for too long.
+func TestSlowReaderReceivesTheWholeAnswer(t *testing.T) {
 	sockets := listenConfig()
 	listener, err := sockets.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := bytes.Repeat([]byte("0123456789abcdef"), 10<<16)
-	ended := make(chan error, 1)
+	body := bytes.Repeat([]byte("0123456789abcdef"), 10<<16)
+	written := make(chan error, 1)
 	server := &http.Server{Handler: limit.StallTimeout(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, err := w.Write(text)
-		ended <- err
+		_, err := w.Write(body)
+		written <- err
 	}), time.Second)}
 	defer server.Close()
 	go func() { _ = server.Serve(listener) }()
@@ -37,22 +38,22 @@ func TestServeASlowReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := bufio.NewReader(conn)
-	for tick, had := time.Tick(50*time.Millisecond), int64(0); had < int64(len(text)); <-tick {
+	for tick, received := time.Tick(50*time.Millisecond), int64(0); received < int64(len(body)); <-tick {
 		n, err := io.CopyN(io.Discard, in, 50<<10)
-		if had += n; err == io.EOF {
+		if received += n; err == io.EOF {
 			break
 		}
 		if err != nil {
-			t.Fatalf("after %d bytes: %v", had, err)
+			t.Fatalf("got %v after %d bytes, want %d bytes", err, received, len(body))
 		}
 	}
-	if err := <-ended; err != nil {
-		t.Error(err)
+	if err := <-written; err != nil {
+		t.Errorf("the handler: got %v, want the whole answer written", err)
 	}
 }
 
-// Who comes when as many are there as may be is let go, and has room again when one has gone.
-func TestConnectionsAreBounded(t *testing.T) {
+// TestConnectionsOverTheLimitAreClosed covers that a closed connection makes room for another.
+func TestConnectionsOverTheLimitAreClosed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -60,35 +61,27 @@ func TestConnectionsAreBounded(t *testing.T) {
 	server := newServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), 2)
 	defer server.Close()
 	go func() { _ = server.Serve(listener) }()
-	answered := func(conn net.Conn) bool {
+	connect := func() (conn net.Conn, answered bool) {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
 		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: here\r\n\r\n")
-		_, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		return err == nil
+		_, err = http.ReadResponse(bufio.NewReader(conn), nil)
+		return conn, err == nil
 	}
-	var conns []net.Conn
-	for n := range 3 {
-		conn, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		conns = append(conns, conn)
-		if got := answered(conn); got != (n < 2) {
-			t.Errorf("connection %d is answered: %v", n+1, got)
+	first, _ := connect()
+	for n, want := range []bool{true, false} {
+		if _, got := connect(); got != want {
+			t.Errorf("connection %d: got answered %v, want %v", n+2, got, want)
 		}
 	}
-	conns[0].Close()
-	for {
-		conn, err := net.Dial("tcp", listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
+	first.Close()
+	eventually(t, func() error {
+		if _, answered := connect(); !answered {
+			return errors.New("no connection is answered after one was closed")
 		}
-		defer conn.Close()
-		if answered(conn) {
-			return
-		}
-		if t.Context().Err() != nil {
-			t.Fatal("there is no room again")
-		}
-	}
+		return nil
+	})
 }

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// shared has what the tests of this package make once: the binary, and a data folder whose databases exist,
+// which spares the other tests initdb and the demo data.
+var shared struct {
+	dir      string
+	binary   func() (string, error)
+	template func() (string, error)
+}
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "gh-shared")
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // the database's account must be able to enter
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	shared.dir = dir
+	shared.binary = sync.OnceValues(func() (string, error) {
+		path := filepath.Join(dir, "glasshouse")
+		out, err := exec.Command("go", "build", "-trimpath", "-ldflags=-w", "-o", path, ".").CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("build: %w: %s", err, out)
+		}
+		return path, err
+	})
+	shared.template = sync.OnceValues(makeTemplate)
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// binary returns the path of the program, which the first test builds.
+func binary(t *testing.T) string {
+	t.Helper()
+	path, err := shared.binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// makeTemplate returns a data folder in which `glasshouse prove` has created the databases.
+func makeTemplate() (string, error) {
+	path, err := shared.binary()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(shared.dir, "template")
+	if out, err := exec.Command(path, "prove", "--data-dir", dir).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("create the databases of the tests: %w: %s", err, out)
+	}
+	for _, name := range []string{"lock", "postgres.lock", "postgres.log"} {
+		_ = os.Remove(filepath.Join(dir, name))
+	}
+	return dir, nil
+}
+
+// dataDir returns a data folder whose databases exist.
+func dataDir(t *testing.T) string {
+	t.Helper()
+	template, err := shared.template()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := emptyDataDir(t)
+	if out, err := exec.Command("cp", "-a", template+"/.", dir).CombinedOutput(); err != nil {
+		t.Fatalf("copy the template: %v: %s", err, out)
+	}
+	return dir
+}
+
+// emptyDataDir returns a data folder for a first start.
+func emptyDataDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "gh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { // the database's account must be able to enter
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// start starts the service on a free port and returns when it listens.
+func start(t *testing.T, path, dir string, flags ...string) (*exec.Cmd, *client) {
+	t.Helper()
+	if os.Getenv("GLASSHOUSE_PYTHON") == "" {
+		t.Fatal("GLASSHOUSE_PYTHON must name the Python of the sandboxes; scripts/test sets it")
+	}
+	flags = append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s"}, flags...)
+	cmd := exec.Command(path, flags...)
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			_ = cmd.Process.Kill()
+			return
+		}
+		_ = cmd.Process.Signal(syscall.SIGQUIT) // Go prints the stacks of all goroutines
+		defer time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() }).Stop()
+		_ = cmd.Wait()
+		t.Logf("the log of the service:\n%s", log.String()[max(0, log.Len()-30_000):])
+	})
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		rest, ok := strings.CutPrefix(lines.Text(), "Listening on ")
+		if !ok {
+			continue
+		}
+		address, _, _ := strings.Cut(rest, " ")
+		key, err := os.ReadFile(filepath.Join(dir, "admin.key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for lines.Scan() { // the service must not block on a full pipe
+			}
+		}()
+		return cmd, &client{address, strings.TrimSpace(string(key))}
+	}
+	_ = cmd.Wait()
+	t.Fatalf("the service did not start: %s", log.String())
+	return nil, nil
+}
+
+// must sends a request and returns the answer. It repeats a request that found no free sandbox, since
+// Python takes longer to warm up while other tests run.
+func (c *client) must(t *testing.T, method, path string, in any) map[string]any {
+	t.Helper()
+	out := map[string]any{}
+	err := c.call(context.Background(), method, path, in, &out)
+	for tries := 0; err != nil && strings.Contains(err.Error(), "no sandbox became free") && tries < 3; tries++ {
+		err = c.call(context.Background(), method, path, in, &out)
+	}
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return out
+}
+
+// newSandbox creates a sandbox and returns its id.
+func (c *client) newSandbox(t *testing.T, config map[string]any) string {
+	t.Helper()
+	if config == nil {
+		config = map[string]any{}
+	}
+	return fmt.Sprint(c.must(t, "POST", "/sandbox/create", config)["sandbox_id"])
+}
+
+// newUser creates a key for a user of that name and returns the user's client.
+func (c *client) newUser(t *testing.T, name string) *client {
+	t.Helper()
+	body := map[string]any{"name": name, "user_id": name, "role": "agent"}
+	return &client{c.address, fmt.Sprint(c.must(t, "POST", "/keys", body)["key"])}
+}
+
+// kill kills the service and waits for its end.
+func kill(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+// stop asks the service to end and requires that it ends without an error.
+func stop(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+		t.Errorf("after SIGTERM: got %v, want exit code 0", err)
+	}
+}
+
+// eventually calls check until it returns nil, for at most 30 s: a busy machine may need them.
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if err = check(); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
