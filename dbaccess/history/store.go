@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	beginTimeout  = 5 * time.Second  // for what has not begun: its caller is told soon
+	beginTimeout  = 5 * time.Second  // for a run or query that has not begun: its caller gets an error soon
 	finishTimeout = 30 * time.Second // for the end of an execution
 
 	statementTimeout = 30 * time.Second // for one attempt of a write
