@@ -6,10 +6,10 @@
 import sys
 
 sys.path.append("/glasshouse")
-import batch
 import lockdown
+import syscalls
 
-calls = batch.Batch()
+calls = syscalls.Batch()
 lockdown.mount_tmpfs(calls, "/tmp", size=1 << 30)
 calls.run()
 "escaped"
