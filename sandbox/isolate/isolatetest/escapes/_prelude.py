@@ -1,4 +1,4 @@
-# Put before each program: system calls by number, as no library would make them.
+# Comes before each program that uses call(): system calls by number, without a library.
 import ctypes
 import os
 

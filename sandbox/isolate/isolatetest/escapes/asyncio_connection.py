@@ -1,5 +1,5 @@
 # family: network
-# tries: to reach a port of the host by asyncio
+# tries: to reach a port of the machine by asyncio
 # invariant: 7
 # layers: seccomp, network, landlock
 # proof: arrived

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to let others read its memory
+# tries: to let other processes read its memory
 # invariant: 4
 # layers: seccomp
 

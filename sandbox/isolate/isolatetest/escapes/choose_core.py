@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to settle on one core
+# tries: to bind itself to one core
 # invariant: 5
 # layers: seccomp
 

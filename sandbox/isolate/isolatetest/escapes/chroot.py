@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to make another folder its root
+# tries: to make another folder its root directory
 # invariant: 5
 # layers: seccomp, capabilities, uid
 

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to fork by the newest call
+# tries: to fork by clone3, whose flags a filter cannot read
 # invariant: 5
 # layers: seccomp
 

@@ -2,7 +2,7 @@
 # tries: to use more than its share of a core
 # invariant: 10
 # layers: cgroups
-# landlock: the service looks now and then, so a share as small as this is held roughly; TestLimitsHoldOnEveryLevel`, `TestCPUShareHolds measures it
+# landlock: the service measures the CPU time every 50 ms, so it enforces a share this small only roughly; TestCPUShareHolds measures it
 # policy: cpu_percent=2
 
 import time
@@ -10,5 +10,5 @@ import time
 began, spent = time.monotonic(), time.process_time()
 while time.process_time() - spent < 0.2:
     if time.monotonic() - began > 4:
-        raise TimeoutError("held back")
+        raise TimeoutError("the CPU share is enforced")
 "escaped"

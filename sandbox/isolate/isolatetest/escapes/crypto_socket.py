@@ -1,5 +1,5 @@
 # family: network
-# tries: to reach the kernel's ciphers
+# tries: to use the kernel's ciphers through an AF_ALG socket
 # invariant: 7
 # layers: seccomp
 # needs: AF_ALG

@@ -1,5 +1,5 @@
 # family: stuck
-# tries: to run past its time, deaf to interrupts
+# tries: to run past its time while it ignores interrupts
 # invariant: 11
 # layers: max_execution_time
 

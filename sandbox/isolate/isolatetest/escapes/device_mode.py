@@ -1,5 +1,5 @@
 # family: files
-# tries: to set the mode of the host's /dev/null
+# tries: to set the mode of the machine's /dev/null
 # invariant: 6
 # layers: readonly, uid
 

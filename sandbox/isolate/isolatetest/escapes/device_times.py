@@ -1,8 +1,8 @@
 # family: files
-# tries: to set the times of the host's /dev/null
+# tries: to set the times of the machine's /dev/null
 # invariant: 6
 # layers: readonly
-# landlock: whoever may write to it may set its times to now
+# landlock: a process that may write to the device may set its times to now
 
 import os
 

@@ -1,5 +1,5 @@
 # family: secrets
-# tries: to read the service's environment past Python
+# tries: to read the service's environment from memory, without Python's os.environ
 # invariant: 3
 # layers: environment
 # proof: secret

@@ -6,5 +6,5 @@
 
 import os
 
-os.set_inheritable(3, True)  # or the host would see the hatch close
+os.set_inheritable(3, True)  # or the supervisor would see the socket close
 os.execve(python, ["x", "-I", "-S", "-c", f"print({nonce!r}, flush=True)"], {})

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to start a program that it has written itself
+# tries: to start a program that it has written
 # invariant: 6
 # layers: seccomp, landlock
 

@@ -1,5 +1,5 @@
 # family: files
-# tries: to leave a FIFO, at which a reader would hang
+# tries: to leave a FIFO, on which a reader would hang
 # invariant: 15
 # layers: seccomp, landlock
 

@@ -1,5 +1,5 @@
 # family: python
-# tries: to read a file of the host by its URL
+# tries: to read a file of the machine by a file: URL
 # invariant: 8
 # layers: root
 # proof: secret

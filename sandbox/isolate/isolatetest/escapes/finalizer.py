@@ -1,5 +1,5 @@
 # family: python
-# tries: to escape an interrupt in a finalizer
+# tries: to escape an interrupt inside a finalizer
 # invariant: 11
 # layers: max_execution_time
 

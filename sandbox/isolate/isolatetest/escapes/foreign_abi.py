@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to make a 32-bit call, whose numbers are others
+# tries: to make a 32-bit system call, whose number means another call
 # invariant: 5
 # layers: seccomp
 

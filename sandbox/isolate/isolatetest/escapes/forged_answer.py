@@ -1,5 +1,5 @@
 # family: protocol
-# tries: to go on after an answer that it forged
+# tries: to go on running after an answer that it forged
 # invariant: 2
 # layers: freeze
 
@@ -15,7 +15,7 @@ for _ in range(200):
     now = time.monotonic()
     before, gap = now, max(gap, now - before)
 if gap > 0.3:
-    raise TimeoutError("it stood still")
+    raise TimeoutError("stopped between the runs")
 "escaped"
 
 # --- the next run

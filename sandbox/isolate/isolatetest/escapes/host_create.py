@@ -1,5 +1,5 @@
 # family: files
-# tries: to leave a file on the host where anybody may
+# tries: to leave a file on the machine in a folder that everybody may write to
 # invariant: 6
 # layers: root, landlock
 # proof: changed

@@ -1,5 +1,5 @@
 # family: files
-# tries: to read a file of the host through a link in /session
+# tries: to read a file of the machine through a link in /session
 # invariant: 15
 # layers: root
 # proof: secret

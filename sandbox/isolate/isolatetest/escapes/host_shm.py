@@ -1,5 +1,5 @@
 # family: files
-# tries: to fill the host's shared memory
+# tries: to fill the machine's shared memory
 # invariant: 6
 # layers: root, landlock
 

@@ -1,5 +1,5 @@
 # family: files
-# tries: to change a file of root's on the host
+# tries: to change a file of root's on the machine
 # invariant: 6
 # layers: root, landlock, uid
 # proof: changed

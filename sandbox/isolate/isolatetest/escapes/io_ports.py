@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to reach the machine's ports
+# tries: to use the machine's I/O ports
 # invariant: 5
 # layers: seccomp, user, capabilities, uid
 # needs: ports

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to have the kernel make its calls
+# tries: to make the kernel do its system calls through io_uring
 # invariant: 5
 # layers: seccomp, rlimits
 

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to enter the host's network namespace
+# tries: to enter the machine's network namespace
 # invariant: 7
 # layers: root, seccomp, landlock, capabilities, uid, user
 

@@ -1,5 +1,5 @@
 # family: signals
-# tries: to signal a process of the host
+# tries: to signal a process of the machine
 # invariant: 4
 # layers: seccomp, landlock, pid, uid
 # proof: signalled

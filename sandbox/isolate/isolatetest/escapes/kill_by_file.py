@@ -1,5 +1,5 @@
 # family: signals
-# tries: to have the kernel signal a process of the host when a socket is readable
+# tries: to make the kernel signal a process of the machine when a socket is readable
 # invariant: 4
 # layers: seccomp, landlock, pid, uid
 # proof: signalled

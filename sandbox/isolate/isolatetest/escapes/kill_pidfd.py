@@ -1,5 +1,5 @@
 # family: signals
-# tries: to signal a process of the host through a descriptor of it
+# tries: to signal a process of the machine through a descriptor of it
 # invariant: 4
 # layers: seccomp, landlock, pid, uid
 # proof: signalled

@@ -1,5 +1,5 @@
 # family: signals
-# tries: to queue a signal with a value to a process of the host
+# tries: to queue a signal with a value to a process of the machine
 # invariant: 4
 # layers: seccomp, landlock, pid, uid
 # proof: signalled

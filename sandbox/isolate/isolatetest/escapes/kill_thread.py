@@ -1,5 +1,5 @@
 # family: signals
-# tries: to signal a thread of the host
+# tries: to signal a thread of the machine
 # invariant: 4
 # layers: seccomp, landlock, pid, uid
 # proof: signalled

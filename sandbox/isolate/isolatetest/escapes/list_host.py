@@ -1,5 +1,5 @@
 # family: secrets
-# tries: to list a folder of the host
+# tries: to list a folder of the machine
 # invariant: 8
 # layers: root
 

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to read its segment descriptors, an old way into the kernel
+# tries: to read its local descriptor table by modify_ldt, a call with a history of kernel bugs
 # invariant: 5
 # layers: seccomp
 

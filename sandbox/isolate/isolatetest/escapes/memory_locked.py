@@ -1,5 +1,5 @@
 # family: exhaustion
-# tries: to pin a megabyte, which the kernel could then never take back
+# tries: to pin a megabyte, which the kernel could then never reclaim
 # invariant: 10
 # layers: seccomp, rlimits
 

@@ -1,8 +1,8 @@
 # family: exhaustion
-# tries: to hold twice the memory that it may have, as shared
+# tries: to hold twice the memory that it may have, as shared memory
 # invariant: 10
 # layers: cgroups
-# landlock: shared memory is not counted by RLIMIT_DATA
+# landlock: RLIMIT_DATA does not count shared memory
 # policy: max_memory_mb=64
 
 import mmap

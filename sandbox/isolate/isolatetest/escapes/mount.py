@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to mount a file system without bounds over /tmp
+# tries: to mount a file system without limits over /tmp
 # invariant: 6
 # layers: seccomp, landlock, capabilities, uid
 

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to mount by the calls that came later
+# tries: to mount by the newer calls fsopen and fsmount
 # invariant: 6
 # layers: seccomp, capabilities, uid
 

@@ -1,5 +1,5 @@
 # family: secrets
-# tries: to find what another sandbox left in Python's heap
+# tries: to find objects of another sandbox in Python's heap
 # invariant: 8
 # layers: separate_sandbox
 

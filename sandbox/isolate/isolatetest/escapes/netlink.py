@@ -1,5 +1,5 @@
 # family: network
-# tries: to ask for the host's network devices
+# tries: to ask for the machine's network devices
 # invariant: 7
 # layers: seccomp, network
 # needs: an interface
@@ -7,5 +7,5 @@
 import socket
 
 if not {name for _, name in socket.if_nameindex()} & set(interfaces):
-    raise OSError("none of the host's")
+    raise OSError("no device of the machine")
 "escaped"

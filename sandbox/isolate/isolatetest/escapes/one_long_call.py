@@ -1,5 +1,5 @@
 # family: stuck
-# tries: to run past its time in one call of C, which no interrupt reaches
+# tries: to run past its time in one C call, which no interrupt reaches
 # invariant: 11
 # layers: max_execution_time
 

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to open a file by its handle, past all folders
+# tries: to open a file by its handle, without a path
 # invariant: 6
 # layers: seccomp, user, capabilities, uid
 

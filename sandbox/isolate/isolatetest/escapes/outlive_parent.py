@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to live on when its zygote dies
+# tries: to stay alive when its zygote dies
 # invariant: 13
 # layers: seccomp
 

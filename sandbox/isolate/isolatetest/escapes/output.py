@@ -1,5 +1,5 @@
 # family: exhaustion
-# tries: to have the service keep eight megabytes of output
+# tries: to make the service keep eight megabytes of output
 # invariant: 16
 # layers: max_output_size
 # proof: output

@@ -1,5 +1,5 @@
 # family: protocol
-# tries: to have the host hold an answer of forty megabytes
+# tries: to make the service hold an answer of forty megabytes
 # invariant: 12
 # layers: frames
 # proof: large

@@ -1,5 +1,5 @@
 # family: protocol
-# tries: to have the host hold a note of four megabytes
+# tries: to make the service hold a note of four megabytes
 # invariant: 12
 # layers: frames
 

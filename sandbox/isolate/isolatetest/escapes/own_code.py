@@ -1,5 +1,5 @@
 # family: files
-# tries: to change the code that guards it
+# tries: to change the guest's own code
 # invariant: 6
 # layers: readonly, landlock, uid
 

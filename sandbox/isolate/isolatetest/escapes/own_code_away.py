@@ -1,5 +1,5 @@
 # family: files
-# tries: to move the code that guards it away
+# tries: to rename the guest's own code
 # invariant: 6
 # layers: readonly, landlock, uid
 

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to decide on system calls by a filter of its own
+# tries: to answer its own system calls by a filter with a listener
 # invariant: 5
 # layers: seccomp
 

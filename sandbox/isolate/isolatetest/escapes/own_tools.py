@@ -1,5 +1,5 @@
 # family: python
-# tries: to mount by the tools that locked it down
+# tries: to mount with the functions that locked it down
 # invariant: 6
 # layers: seccomp, landlock, capabilities, uid
 

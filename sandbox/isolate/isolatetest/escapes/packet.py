@@ -1,5 +1,5 @@
 # family: network
-# tries: to read packets from the wire
+# tries: to read packets from a network device
 # invariant: 7
 # layers: seccomp, capabilities, uid
 

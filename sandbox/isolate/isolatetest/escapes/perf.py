@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to watch by performance counters
+# tries: to observe the kernel through performance counters
 # invariant: 5
 # layers: seccomp
 

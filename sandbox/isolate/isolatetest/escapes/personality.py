@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to switch the randomness of addresses off
+# tries: to switch address space randomization off
 # invariant: 5
 # layers: seccomp
 

@@ -1,5 +1,5 @@
 # family: python
-# tries: to start a program by a pickle
+# tries: to start a program by unpickling
 # invariant: 5
 # layers: seccomp, landlock
 

@@ -1,5 +1,5 @@
 # family: exhaustion
-# tries: to make the kernel hold a megabyte for a pipe
+# tries: to make the kernel hold a megabyte in a pipe
 # invariant: 5
 # layers: seccomp
 

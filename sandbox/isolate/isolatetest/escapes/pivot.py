@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to put another file system in the place of its root
+# tries: to replace its root file system
 # invariant: 5
 # layers: seccomp, landlock, capabilities, uid
 

@@ -1,5 +1,5 @@
 # family: files
-# tries: to name another loader for shared libraries
+# tries: to preload a library into later programs by /etc/ld.so.preload
 # invariant: 8
 # layers: readonly, landlock, uid
 

@@ -1,5 +1,5 @@
 # family: memory of others
-# tries: to read the environment of a process of the host through /proc
+# tries: to read the environment of a process of the machine through /proc
 # invariant: 3
 # layers: root, uid, user, capabilities
 # proof: secret

@@ -1,5 +1,5 @@
 # family: memory of others
-# tries: to read the open files of a process of the host through /proc
+# tries: to read the open files of a process of the machine through /proc
 # invariant: 8
 # layers: root, uid, user, landlock, capabilities
 # proof: secret

@@ -1,5 +1,5 @@
 # family: python
-# tries: to leave a process that goes on after the answer
+# tries: to leave a process that runs on after the answer
 # invariant: 2
 # layers: seccomp
 
@@ -24,5 +24,5 @@ now = time.monotonic()
 os.kill(left, 9)
 os.waitpid(left, 0)
 if not last > ended + 0.1:
-    raise TimeoutError("it stood still")
+    raise TimeoutError("stopped between the runs")
 "escaped"

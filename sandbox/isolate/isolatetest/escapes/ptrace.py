@@ -1,5 +1,5 @@
 # family: memory of others
-# tries: to trace a process of the host
+# tries: to trace a process of the machine
 # invariant: 8
 # layers: seccomp, pid, uid, user, landlock, capabilities
 

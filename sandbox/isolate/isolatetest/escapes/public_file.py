@@ -1,5 +1,5 @@
 # family: secrets
-# tries: to read a file of the host that anybody may read
+# tries: to read a file of the machine that anybody may read
 # invariant: 8
 # layers: root
 # proof: secret

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to go before the service
+# tries: to get a higher priority than the service
 # invariant: 5
 # layers: seccomp, user, capabilities, uid
 

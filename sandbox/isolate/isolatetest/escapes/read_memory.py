@@ -1,5 +1,5 @@
 # family: memory of others
-# tries: to read the memory of a process of the host
+# tries: to read the memory of a process of the machine
 # invariant: 8
 # layers: seccomp, pid, uid, user, landlock, capabilities
 # proof: secret

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to make the root writable again
+# tries: to remount the root writable
 # invariant: 6
 # layers: seccomp, landlock, capabilities, uid
 

@@ -1,5 +1,5 @@
 # family: python
-# tries: to replace a builtin that another sandbox uses
+# tries: to replace a builtin that another sandbox calls
 # invariant: 8
 # layers: separate_sandbox
 

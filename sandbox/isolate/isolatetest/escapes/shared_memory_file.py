@@ -1,5 +1,5 @@
 # family: secrets
-# tries: to read what a program of the host shares in /dev/shm
+# tries: to read what a program of the machine shares in /dev/shm
 # invariant: 8
 # layers: root
 # proof: secret

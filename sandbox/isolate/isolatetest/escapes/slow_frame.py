@@ -1,5 +1,5 @@
 # family: stuck
-# tries: to run past its time with the host in the middle of a frame
+# tries: to run past its time while the service reads half a frame
 # invariant: 11
 # layers: max_execution_time
 

@@ -1,5 +1,5 @@
 # family: network
-# tries: to get a socket by another call than socket
+# tries: to get a socket by socketpair
 # invariant: 7
 # layers: seccomp
 

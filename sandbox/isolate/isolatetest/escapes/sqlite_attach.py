@@ -1,5 +1,5 @@
 # family: python
-# tries: to open a database of the host as one more of its own
+# tries: to attach a database file of the machine
 # invariant: 8
 # layers: root
 # proof: secret

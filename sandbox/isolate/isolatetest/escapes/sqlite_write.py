@@ -1,5 +1,5 @@
 # family: python
-# tries: to write a file in the shared root by a database's name
+# tries: to write a file to the shared root as a database
 # invariant: 6
 # layers: readonly, landlock, uid
 

@@ -1,5 +1,5 @@
 # family: secrets
-# tries: to map a memory segment of the host
+# tries: to map a memory segment of the machine
 # invariant: 8
 # layers: seccomp, ipc
 # proof: secret

@@ -1,5 +1,5 @@
 # family: secrets
-# tries: to take a message from a queue of the host
+# tries: to take a message from a queue of the machine
 # invariant: 8
 # layers: seccomp, ipc
 # proof: secret

@@ -1,5 +1,5 @@
 # family: python
-# tries: to unpack an archive over the code that guards it
+# tries: to unpack an archive over the guest's own code
 # invariant: 6
 # layers: readonly, landlock, uid
 

@@ -1,5 +1,5 @@
 # family: network
-# tries: to reach a port of the host
+# tries: to reach a port of the machine
 # invariant: 7
 # layers: seccomp, network, landlock
 # proof: arrived

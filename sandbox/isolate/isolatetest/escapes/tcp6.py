@@ -1,5 +1,5 @@
 # family: network
-# tries: to reach a port of the host by IPv6
+# tries: to reach a port of the machine by IPv6
 # invariant: 7
 # layers: seccomp, network, landlock
 # proof: arrived

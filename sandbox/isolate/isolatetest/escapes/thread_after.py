@@ -1,5 +1,5 @@
 # family: python
-# tries: to count in a thread after the answer
+# tries: to go on counting in a thread after the answer
 # invariant: 2
 # layers: freeze
 
@@ -22,5 +22,5 @@ ended = time.monotonic()
 
 now = time.monotonic()
 if not any(ended + 0.1 < at < now - 0.1 for at in ticks):
-    raise TimeoutError("it stood still")
+    raise TimeoutError("stopped between the runs")
 "escaped"

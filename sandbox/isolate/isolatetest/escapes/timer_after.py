@@ -1,5 +1,5 @@
 # family: python
-# tries: to be woken by a timer after the answer
+# tries: to get a timer signal after the answer
 # invariant: 2
 # layers: freeze
 
@@ -16,5 +16,5 @@ ended = time.monotonic()
 signal.setitimer(signal.ITIMER_REAL, 0)
 now = time.monotonic()
 if not any(ended + 0.1 < at < now - 0.1 for at in ticks):
-    raise TimeoutError("it stood still")
+    raise TimeoutError("stopped between the runs")
 "escaped"

@@ -1,5 +1,5 @@
 # family: network
-# tries: to send a datagram to the host
+# tries: to send a datagram to the machine
 # invariant: 7
 # layers: seccomp, network
 # proof: arrived

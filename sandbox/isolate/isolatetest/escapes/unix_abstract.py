@@ -1,5 +1,5 @@
 # family: network
-# tries: to reach a socket of the host that has no path
+# tries: to reach a socket of the machine that has no path
 # invariant: 7
 # layers: seccomp, network, landlock
 # proof: arrived

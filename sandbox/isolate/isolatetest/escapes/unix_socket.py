@@ -1,5 +1,5 @@
 # family: network
-# tries: to reach a socket of the host by its path
+# tries: to reach a socket of the machine by its path
 # invariant: 7
 # layers: seccomp, root
 # proof: arrived

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to take /tmp off and see what is below
+# tries: to unmount /tmp and see what is below it
 # invariant: 6
 # layers: seccomp, landlock, capabilities, uid
 

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to hold the kernel up at a page
+# tries: to block the kernel on a page fault
 # invariant: 5
 # layers: seccomp
 

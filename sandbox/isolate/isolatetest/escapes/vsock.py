@@ -1,5 +1,5 @@
 # family: network
-# tries: to speak to the machine's own host
+# tries: to connect to the hypervisor of the machine
 # invariant: 7
 # layers: seccomp
 # needs: AF_VSOCK

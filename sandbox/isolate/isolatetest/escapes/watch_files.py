@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to watch what others do with shared files
+# tries: to watch what others do with shared files (inotify)
 # invariant: 8
 # layers: seccomp
 

@@ -1,5 +1,5 @@
 # family: kernel
-# tries: to watch a whole file system
+# tries: to watch a whole file system (fanotify)
 # invariant: 8
 # layers: seccomp
 

@@ -1,5 +1,5 @@
 # family: memory of others
-# tries: to write into the memory of a process of the host
+# tries: to write into the memory of a process of the machine
 # invariant: 8
 # layers: seccomp, pid, uid, user, landlock, capabilities
 
