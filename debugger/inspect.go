@@ -153,13 +153,13 @@ func (s *Session) Scopes(frame uint64) ([]ScopeView, error) {
 }
 
 // PartKind selects the numbered or the named parts of a value.
-type PartKind string
+type PartKind int
 
 // The kinds of parts.
 const (
-	AllParts   PartKind = ""
-	Numbered   PartKind = "indexed"
-	NamedParts PartKind = "named"
+	AllParts PartKind = iota
+	NumberedParts
+	NamedParts
 )
 
 // Variables returns a page of what a reference opens. With count 0 the page has maxPageVariables.
@@ -175,7 +175,7 @@ func (s *Session) Variables(ctx context.Context, number int, kind PartKind, star
 	if err != nil {
 		return nil, err
 	}
-	if has := map[bool]PartKind{true: Numbered, false: NamedParts}[r.indexed]; kind != AllParts && kind != has {
+	if kind == NumberedParts && !r.indexed || kind == NamedParts && r.indexed {
 		return []ValueView{}, nil
 	}
 	var list []VariableView

@@ -78,8 +78,17 @@ func formatValue(value, valueType string, format *godap.ValueFormat) string {
 	return fmt.Sprintf("%#x", n)
 }
 
+// partKinds are the filters of variables.
+var partKinds = map[string]debugger.PartKind{
+	"": debugger.AllParts, "indexed": debugger.NumberedParts, "named": debugger.NamedParts,
+}
+
 func variables(ctx context.Context, s *debugger.Session, in godap.VariablesArguments) (any, error) {
-	found, err := s.Variables(ctx, in.VariablesReference, debugger.PartKind(in.Filter), in.Start, in.Count)
+	kind, ok := partKinds[in.Filter]
+	if !ok {
+		return nil, fmt.Errorf("%w: unknown filter %.100q; want indexed or named", debugger.ErrRequest, in.Filter)
+	}
+	found, err := s.Variables(ctx, in.VariablesReference, kind, in.Start, in.Count)
 	list := []godap.Variable{}
 	for _, v := range found {
 		list = append(list, godap.Variable{
