@@ -1,5 +1,7 @@
 """Where a program stops, and what commands do while it is stopped."""
 
+import sys
+
 import protocol
 import pytest
 import recorder_factory
@@ -210,7 +212,7 @@ def test_program_uses_assigned_variables(run, recorder):
     code = "def outer(a):\n    def inner(b):\n        c = b\n        return c + shared\n    shared = 1\n    d = inner(a)\n    return d + a\nouter(1)"
     out, seen = stopped(run, code, at(3), script)
     assert (seen, answers[3]["value"]) == ([("breakpoint", 3)], "1020")
-    if recorder == "extension":
+    if recorder == "extension" or sys.version_info >= (3, 13):  # 3.13 writes to the variables of every frame
         assert (answers[2]["value"], out.ok) == ("100", 1120)
     else:
         assert "innermost" in answers[2]["error"] and out.ok == 1021
