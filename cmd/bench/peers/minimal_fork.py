@@ -24,7 +24,8 @@ def execute() -> Response:
             with contextlib.redirect_stdout(io.StringIO()) as printed:
                 exec(compile(code, "request", "exec"), {"__name__": "__main__"})
             with open(theirs, "w") as answer:
-                json.dump({"status": "completed", "stdout": printed.getvalue(), "error": None}, answer, separators=(",", ":"))
+                result = {"status": "completed", "stdout": printed.getvalue(), "error": None}
+                json.dump(result, answer, separators=(",", ":"))
         finally:
             os._exit(0)
     os.close(theirs)
