@@ -15,7 +15,13 @@ type result struct {
 }
 
 // all runs a query and collects its complete result.
-func all(ctx context.Context, r *dbaccess.Reader, sql string, params map[string]any, l sandbox.QueryLimits) (out result, err error) {
+func all(
+	ctx context.Context,
+	r *dbaccess.Reader,
+	sql string,
+	params map[string]any,
+	l sandbox.QueryLimits,
+) (out result, err error) {
 	out.QuerySummary, err = r.Query(ctx, sql, params, l, func(rows sandbox.RowBatch) error {
 		if out.Columns == nil {
 			out.Columns, out.Data = rows.Columns, make([][]any, len(rows.Columns))

@@ -32,7 +32,9 @@ func (r *Reader) AuditLogin(ctx context.Context) error {
 			return check.Unavailable(err)
 		}
 		if powerful {
-			return fmt.Errorf("the login of --writer-url is a superuser, has BYPASSRLS, or can create roles or databases: use a login that can only change rows of tables")
+			return fmt.Errorf(
+				"the login of --writer-url is a superuser, has BYPASSRLS, or can create roles or databases: use a login that can only change rows of tables",
+			)
 		}
 	}
 	why := ""
@@ -48,14 +50,20 @@ func (r *Reader) AuditLogin(ctx context.Context) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("the login %q of the knowledge database %s, but agents must only read. Create a read-only login and set it in --knowledge-url:\n\n%s", role, why, RoleSQL("glasshouse_reader", database))
+	return fmt.Errorf(
+		"the login %q of the knowledge database %s, but agents must only read. Create a read-only login and set it in --knowledge-url:\n\n%s",
+		role,
+		why,
+		RoleSQL("glasshouse_reader", database),
+	)
 }
 
 // RoleSQL returns SQL that creates a login which may read the public schema of a database and
 // nothing else. The owner of the tables runs it. Its last part needs a superuser: it revokes functions
 // that PostgreSQL lets everybody call and that have an effect even in a read-only transaction.
 func RoleSQL(role, database string) string {
-	return fmt.Sprintf(`CREATE ROLE %[1]s LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD 'choose-one';
+	return fmt.Sprintf(
+		`CREATE ROLE %[1]s LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD 'choose-one';
 ALTER ROLE %[1]s SET default_transaction_read_only = on;
 ALTER ROLE %[1]s SET statement_timeout = '5min';
 REVOKE TEMPORARY ON DATABASE %[2]s FROM PUBLIC;
@@ -66,5 +74,9 @@ GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %[1]s;
 -- As a superuser, in the database itself; whoever needs one of them is granted it again.
 %[3]s
-`, pgx.Identifier{role}.Sanitize(), pgx.Identifier{database}.Sanitize(), policy.SQLRevoke)
+`,
+		pgx.Identifier{role}.Sanitize(),
+		pgx.Identifier{database}.Sanitize(),
+		policy.SQLRevoke,
+	)
 }

@@ -142,7 +142,15 @@ func (p *rowBatcher) flush() error {
 	for i := range p.rows.Data {
 		v := &p.rows.Data[i]
 		clear(v.Others) // release what the values refer to
-		*v = sandbox.ColumnValues{Nulls: reuse(v.Nulls), Ints: reuse(v.Ints), Floats: reuse(v.Floats), Bools: reuse(v.Bools), Text: reuse(v.Text), Ends: reuse(v.Ends), Others: reuse(v.Others)}
+		*v = sandbox.ColumnValues{
+			Nulls:  reuse(v.Nulls),
+			Ints:   reuse(v.Ints),
+			Floats: reuse(v.Floats),
+			Bools:  reuse(v.Bools),
+			Text:   reuse(v.Text),
+			Ends:   reuse(v.Ends),
+			Others: reuse(v.Others),
+		}
 	}
 	p.rows.Count, p.bytes, p.flushedAny = 0, 0, true
 	return nil

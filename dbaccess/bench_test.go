@@ -51,7 +51,10 @@ func benchReader(b *testing.B) (*dbaccess.Reader, *dbtest.Databases) {
 	if err := s.LoadDemo(context.Background()); err != nil {
 		b.Fatal(err)
 	}
-	r, err := dbaccess.Open(context.Background(), dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge)})
+	r, err := dbaccess.Open(
+		context.Background(),
+		dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge)},
+	)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -126,7 +129,8 @@ func BenchmarkTransaction(b *testing.B) {
 	b.Run("rows", func(b *testing.B) {
 		const many = "SELECT n::int AS a, n::bigint * 7 AS b, (n / 3.0)::numeric(12, 3) AS c, 'row ' || n AS d, now() AS e, n % 2 = 0 AS f FROM generate_series(1, 100000) n"
 		for b.Loop() {
-			if rows, err := r.Query(ctx, many, nil, sandbox.QueryLimits{}, dropped); err != nil || rows.Rows != 100_000 {
+			if rows, err := r.Query(ctx, many, nil, sandbox.QueryLimits{}, dropped); err != nil ||
+				rows.Rows != 100_000 {
 				b.Fatal(err)
 			}
 		}

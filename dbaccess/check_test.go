@@ -172,7 +172,8 @@ func TestCheckSurvivesHugeStatements(t *testing.T) {
 			t.Errorf("a chain of %s: got %s", op, reason(err))
 		}
 		// A chain within the lexical limits must not crash the parser.
-		if err := c.Check(ctx, "SELECT 1"+repeat(" "+op+" 1", 1900)); reason(err) != "ok" && reason(err) != "syntax-error" {
+		if err := c.Check(ctx, "SELECT 1"+repeat(" "+op+" 1", 1900)); reason(err) != "ok" &&
+			reason(err) != "syntax-error" {
 			t.Errorf("a chain of 1900 %s: got %s (%v)", op, reason(err), err)
 		}
 	}

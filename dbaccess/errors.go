@@ -34,7 +34,11 @@ func translateError(ctx context.Context, err error, stmt *check.Statement, l san
 	}
 	var left *sinkError
 	if errors.As(err, &left) {
-		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled because its reader stopped", Failed: true}
+		return &sandbox.Refusal{
+			Reason:  "cancelled",
+			Message: "the statement was cancelled because its reader stopped",
+			Failed:  true,
+		}
 	}
 	var no *sandbox.Refusal
 	if errors.As(err, &no) {
@@ -47,7 +51,13 @@ func translateError(ctx context.Context, err error, stmt *check.Statement, l san
 	if !ok {
 		return check.Unavailable(err)
 	}
-	out := &sandbox.Refusal{Reason: "failed", Message: sandbox.Shorten(pg.Message, maxMessageChars), SQLState: pg.Code, Hint: sandbox.Shorten(pg.Hint, maxMessageChars), Failed: true}
+	out := &sandbox.Refusal{
+		Reason:   "failed",
+		Message:  sandbox.Shorten(pg.Message, maxMessageChars),
+		SQLState: pg.Code,
+		Hint:     sandbox.Shorten(pg.Hint, maxMessageChars),
+		Failed:   true,
+	}
 	if pg.Position > 0 {
 		out.Position, out.Line = stmt.Locate(int(pg.Position))
 	}

@@ -19,8 +19,14 @@ var masks = []string{"public.staff.ssn", "staff.pay", "shown.note", "parts.code"
 
 func maskedReader(t *testing.T, s *dbtest.Databases, columns ...string) *dbaccess.Reader {
 	t.Helper()
-	r, err := dbaccess.Open(context.Background(), dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge),
-		WriterURL: s.URL(embedded.RoleWriter, embedded.DatabaseKnowledge), AllowFunctions: []string{"told"}, MaskColumns: columns})
+	r, err := dbaccess.Open(
+		context.Background(),
+		dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge),
+			WriterURL: s.URL(
+				embedded.RoleWriter,
+				embedded.DatabaseKnowledge,
+			), AllowFunctions: []string{"told"}, MaskColumns: columns},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +123,13 @@ func TestMaskedColumnRefusal(t *testing.T) {
 	ctx := context.Background()
 	s := maskFixture(t)
 	r := maskedReader(t, s, masks...)
-	_, err := all(ctx, r, "SELECT id\nFROM staff WHERE id = :id AND ssn = 'x'", map[string]any{"id": json.Number("1")}, sandbox.QueryLimits{})
+	_, err := all(
+		ctx,
+		r,
+		"SELECT id\nFROM staff WHERE id = :id AND ssn = 'x'",
+		map[string]any{"id": json.Number("1")},
+		sandbox.QueryLimits{},
+	)
 	no, ok := err.(*sandbox.Refusal)
 	if !ok || no.Line != 2 || no.Position != 41 || no.Hint == "" || !strings.Contains(no.Message, "ssn") {
 		t.Errorf("got %#v, want a refusal with position 41 in line 2 that names ssn", err)
@@ -135,7 +147,10 @@ func TestMaskedColumnRefusal(t *testing.T) {
 			}
 		}
 	}
-	if want := "staff.ssn staff.pay staff.lower_ssn directory.number computed.id computed.u"; strings.Join(shown, " ") != want {
+	if want := "staff.ssn staff.pay staff.lower_ssn directory.number computed.id computed.u"; strings.Join(
+		shown,
+		" ",
+	) != want {
 		t.Errorf("masked columns in the schema: got %v, want %s", shown, want)
 	}
 
@@ -177,7 +192,8 @@ func TestMaskedColumnMissing(t *testing.T) {
 	if err := r.AuditLogin(ctx); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
 		t.Errorf("AuditLogin = %v, want an error that names staff.no_such", err)
 	}
-	if _, err := all(ctx, r, "SELECT ssn FROM staff", nil, sandbox.QueryLimits{}); err == nil || !strings.Contains(err.Error(), "staff.no_such") {
+	if _, err := all(ctx, r, "SELECT ssn FROM staff", nil, sandbox.QueryLimits{}); err == nil ||
+		!strings.Contains(err.Error(), "staff.no_such") {
 		t.Errorf("Query = %v, want an error that names staff.no_such", err)
 	}
 }

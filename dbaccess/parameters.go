@@ -17,8 +17,14 @@ const (
 
 // parameterTypes are the types that a caller may declare for a parameter: scalar and array OID.
 var parameterTypes = map[string][2]uint32{
-	"bytea": {17, 1001}, "float8": {701, 1022}, "numeric": {1700, 1231}, "date": {1082, 1182}, "time": {1083, 1183}, "timetz": {1266, 1270}, "timestamp": {1114, 1115}, "timestamptz": {1184, 1185},
-	"interval": {1186, 1187}, "uuid": {2950, 2951}, "inet": {869, 1041}, "cidr": {650, 651}, "int4range": {3904, 3905}, "int8range": {3926, 3927}, "numrange": {3906, 3907}, "daterange": {3912, 3913},
+	"bytea": {
+		17,
+		1001,
+	}, "float8": {701, 1022}, "numeric": {1700, 1231}, "date": {1082, 1182}, "time": {1083, 1183}, "timetz": {1266, 1270}, "timestamp": {1114, 1115}, "timestamptz": {1184, 1185},
+	"interval": {
+		1186,
+		1187,
+	}, "uuid": {2950, 2951}, "inet": {869, 1041}, "cidr": {650, 651}, "int4range": {3904, 3905}, "int8range": {3926, 3927}, "numrange": {3906, 3907}, "daterange": {3912, 3913},
 	"tsrange": {3908, 3909}, "tstzrange": {3910, 3911},
 }
 
@@ -58,7 +64,12 @@ func encodeParameter(name string, v any) ([]byte, uint32, error) {
 		}
 		return []byte(text.String()), oid, nil
 	}
-	return nil, 0, sandbox.Refusef("invalid-parameter", "the parameter :%s has a value that PostgreSQL cannot represent (%T)", name, v)
+	return nil, 0, sandbox.Refusef(
+		"invalid-parameter",
+		"the parameter :%s has a value that PostgreSQL cannot represent (%T)",
+		name,
+		v,
+	)
 }
 
 func numberType(digits string) uint32 {

@@ -20,7 +20,13 @@ import (
 // sends them. params are JSON values, with numbers as json.Number. The error is a *sandbox.Refusal
 // if the statement is refused or fails, even after some rows, and FaultUnavailable if the server
 // cannot be reached.
-func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, sink sandbox.RowSink) (sandbox.QuerySummary, error) {
+func (r *Reader) Query(
+	ctx context.Context,
+	sql string,
+	params map[string]any,
+	l sandbox.QueryLimits,
+	sink sandbox.RowSink,
+) (sandbox.QuerySummary, error) {
 	stmt, err := r.checker.Statement(ctx, parse.Request{SQL: sql, Names: keysOf(params)}, false)
 	if err != nil {
 		return sandbox.QuerySummary{}, err
@@ -51,7 +57,11 @@ func (r *Reader) Query(ctx context.Context, sql string, params map[string]any, l
 func (r *Reader) runOnConnection(ctx context.Context, t *transaction, bound *boundParameters) error {
 	release, err := r.acquire(ctx, t.limits)
 	if err != nil {
-		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled while it waited for a free connection", Failed: true}
+		return &sandbox.Refusal{
+			Reason:  "cancelled",
+			Message: "the statement was cancelled while it waited for a free connection",
+			Failed:  true,
+		}
 	}
 	defer release()
 	conn, err := r.pool.Acquire(ctx)
@@ -219,12 +229,18 @@ func (t *transaction) checkReadError(err error) error {
 func (t *transaction) describe(m *pgproto3.RowDescription) error {
 	n := len(m.Fields)
 	if t.statement.MaskedOutputs != nil && len(t.statement.MaskedOutputs) != n {
-		return sandbox.Refusef("masked-column", "the statement returns %d columns instead of the checked %d, and one of them is masked: list the columns by name", n, len(t.statement.MaskedOutputs))
+		return sandbox.Refusef(
+			"masked-column",
+			"the statement returns %d columns instead of the checked %d, and one of them is masked: list the columns by name",
+			n,
+			len(t.statement.MaskedOutputs),
+		)
 	}
 	columns, how := make([]sandbox.Column, n), make([]columnReader, n)
 	for i, f := range m.Fields {
 		columns[i], how[i] = describeColumn(t.statement.Catalog, string(f.Name), f.DataTypeOID)
-		if t.statement.MaskedOutputs != nil && t.statement.MaskedOutputs[i] || t.statement.Catalog.MaskedColumns[check.Origin{Relation: f.TableOID, Column: f.TableAttributeNumber}] {
+		if t.statement.MaskedOutputs != nil && t.statement.MaskedOutputs[i] ||
+			t.statement.Catalog.MaskedColumns[check.Origin{Relation: f.TableOID, Column: f.TableAttributeNumber}] {
 			columns[i].Kind, columns[i].Of, columns[i].Array, columns[i].Masked = "string", "", false, true
 			how[i] = columnReader{masked: true}
 		}

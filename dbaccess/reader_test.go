@@ -62,19 +62,37 @@ func TestReader(t *testing.T) {
 		if err := made.AuditLogin(ctx); err != nil {
 			t.Error(err)
 		}
-		if rows, err := all(ctx, made, "SELECT count(*) FROM users", nil, sandbox.QueryLimits{}); err != nil || rows.Data[0][0] != int64(500) {
+		if rows, err := all(ctx, made, "SELECT count(*) FROM users", nil, sandbox.QueryLimits{}); err != nil ||
+			rows.Data[0][0] != int64(500) {
 			t.Errorf("got %v, %v, want 500", rows.Data, err)
 		}
 	})
 
 	t.Run("values", func(t *testing.T) {
-		rows, err := query(`SELECT 1::int8 AS i, 1.50::numeric AS d, 'NaN'::float8 AS f, true AS b, NULL AS n, 'é' AS t, '\x00ff'::bytea AS y, '{"a": 9007199254740993}'::jsonb AS j,
-			ARRAY[[1,NULL],[3,4]] AS a, '2026-01-02 03:04:05.6+00'::timestamptz AS z, 'infinity'::timestamptz AS inf, interval '1 year 2 days 03:04:05.6' AS v, 9223372036854775807 AS big, ARRAY['a "b"', 'NULL', NULL] AS s`, nil, sandbox.QueryLimits{})
+		rows, err := query(
+			`SELECT 1::int8 AS i, 1.50::numeric AS d, 'NaN'::float8 AS f, true AS b, NULL AS n, 'é' AS t, '\x00ff'::bytea AS y, '{"a": 9007199254740993}'::jsonb AS j,
+			ARRAY[[1,NULL],[3,4]] AS a, '2026-01-02 03:04:05.6+00'::timestamptz AS z, 'infinity'::timestamptz AS inf, interval '1 year 2 days 03:04:05.6' AS v, 9223372036854775807 AS big, ARRAY['a "b"', 'NULL', NULL] AS s`,
+			nil,
+			sandbox.QueryLimits{},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]any{"i": int64(1), "d": "1.50", "b": true, "n": nil, "t": "é", "y": []byte{0, 255}, "j": `{"a": 9007199254740993}`, "a": []any{[]any{int64(1), nil}, []any{int64(3), int64(4)}},
-			"z": "2026-01-02T03:04:05.6+00:00", "inf": "infinity", "v": []any{int64(12), int64(2), int64(11045600000)}, "big": int64(9223372036854775807), "s": []any{`a "b"`, "NULL", nil}}
+		want := map[string]any{
+			"i":   int64(1),
+			"d":   "1.50",
+			"b":   true,
+			"n":   nil,
+			"t":   "é",
+			"y":   []byte{0, 255},
+			"j":   `{"a": 9007199254740993}`,
+			"a":   []any{[]any{int64(1), nil}, []any{int64(3), int64(4)}},
+			"z":   "2026-01-02T03:04:05.6+00:00",
+			"inf": "infinity",
+			"v":   []any{int64(12), int64(2), int64(11045600000)},
+			"big": int64(9223372036854775807),
+			"s":   []any{`a "b"`, "NULL", nil},
+		}
 		for i, c := range rows.Columns {
 			if w, ok := want[c.Name]; ok && !reflect.DeepEqual(rows.Data[i][0], w) {
 				t.Errorf("%s (%s): got %#v, want %#v", c.Name, c.Kind, rows.Data[i][0], w)
@@ -125,7 +143,9 @@ func TestReader(t *testing.T) {
 		if _, err := query(`SELECT :a`, nil, sandbox.QueryLimits{}); reason(err) != "missing-parameter" {
 			t.Errorf("missing parameter: got %v, want missing-parameter", err)
 		}
-		if _, err := query(`SELECT 1`, map[string]any{"a": true}, sandbox.QueryLimits{}); reason(err) != "unused-parameter" {
+		if _, err := query(`SELECT 1`, map[string]any{"a": true}, sandbox.QueryLimits{}); reason(
+			err,
+		) != "unused-parameter" {
 			t.Errorf("unused parameter: got %v, want unused-parameter", err)
 		}
 	})
@@ -139,23 +159,33 @@ func TestReader(t *testing.T) {
 		}
 		rows, err := query(`SELECT repeat('x', 1000) FROM users`, nil, sandbox.QueryLimits{MaxBytes: 10_000})
 		if err != nil || !rows.Truncated || rows.Rows != 10 {
-			t.Errorf("limit of 10 000 bytes: got %d rows, truncated %v, %v, want 10, true", rows.Rows, rows.Truncated, err)
+			t.Errorf(
+				"limit of 10 000 bytes: got %d rows, truncated %v, %v, want 10, true",
+				rows.Rows,
+				rows.Truncated,
+				err,
+			)
 		}
 	})
 
 	t.Run("errors have positions and suggestions", func(t *testing.T) {
 		_, err := query("SELECT :p,\n nme FROM users", map[string]any{"p": json.Number("1")}, sandbox.QueryLimits{})
 		var no *sandbox.Refusal
-		if !errors.As(err, &no) || no.Reason != "unknown-column" || no.Nearest != "name" || no.Line != 2 || no.Position != 13 {
+		if !errors.As(err, &no) || no.Reason != "unknown-column" || no.Nearest != "name" || no.Line != 2 ||
+			no.Position != 13 {
 			t.Errorf("unknown column: got %+v", no)
 		}
-		if _, err = query("SELECT * FROM user_activity", nil, sandbox.QueryLimits{}); !errors.As(err, &no) || no.Reason != "unknown-table" {
+		if _, err = query("SELECT * FROM user_activity", nil, sandbox.QueryLimits{}); !errors.As(err, &no) ||
+			no.Reason != "unknown-table" {
 			t.Errorf("unknown table: got %+v", no)
 		}
 		if _, err = query("SELECT 1/0", nil, sandbox.QueryLimits{}); !errors.As(err, &no) || no.SQLState != "22012" {
 			t.Errorf("division by zero: got %+v", no)
 		}
-		if _, err = query("SELECT repeat('é', 5000000)::int", nil, sandbox.QueryLimits{}); !errors.As(err, &no) || no.SQLState != "22P02" || len(no.Message) > 40_000 || !strings.Contains(no.Message, "more characters were cut") {
+		if _, err = query("SELECT repeat('é', 5000000)::int", nil, sandbox.QueryLimits{}); !errors.As(err, &no) ||
+			no.SQLState != "22P02" ||
+			len(no.Message) > 40_000 ||
+			!strings.Contains(no.Message, "more characters were cut") {
 			t.Errorf("huge value in a message: got %.300v", err)
 		}
 	})
@@ -192,7 +222,13 @@ func TestReader(t *testing.T) {
 		left, leave := context.WithCancel(ctx)
 		done := make(chan error)
 		go func() {
-			_, err := all(left, r, `SELECT count(*) AS leaves FROM generate_series(1, 10000000000)`, nil, sandbox.QueryLimits{})
+			_, err := all(
+				left,
+				r,
+				`SELECT count(*) AS leaves FROM generate_series(1, 10000000000)`,
+				nil,
+				sandbox.QueryLimits{},
+			)
 			done <- err
 		}()
 		for running() == 0 {
@@ -211,13 +247,22 @@ func TestReader(t *testing.T) {
 	})
 
 	t.Run("the session is clean after a statement", func(t *testing.T) {
-		one, err := dbaccess.Open(ctx, dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), MaxConns: 1})
+		one, err := dbaccess.Open(
+			ctx,
+			dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), MaxConns: 1},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer one.Close()
 		pid := func() any {
-			rows, err := all(ctx, one, `SELECT pg_backend_pid(), current_setting('search_path'), current_setting('statement_timeout')`, nil, sandbox.QueryLimits{})
+			rows, err := all(
+				ctx,
+				one,
+				`SELECT pg_backend_pid(), current_setting('search_path'), current_setting('statement_timeout')`,
+				nil,
+				sandbox.QueryLimits{},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,7 +278,10 @@ func TestReader(t *testing.T) {
 	})
 
 	t.Run("statements per user are limited", func(t *testing.T) {
-		turns, err := dbaccess.Open(ctx, dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), PerUser: 1})
+		turns, err := dbaccess.Open(
+			ctx,
+			dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), PerUser: 1},
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +292,13 @@ func TestReader(t *testing.T) {
 		go func() {
 			defer close(done)
 			close(started)
-			_, _ = all(slow, turns, `SELECT count(*) FROM generate_series(1, 10000000000)`, nil, sandbox.QueryLimits{User: "a"})
+			_, _ = all(
+				slow,
+				turns,
+				`SELECT count(*) FROM generate_series(1, 10000000000)`,
+				nil,
+				sandbox.QueryLimits{User: "a"},
+			)
 		}()
 		<-started
 		waited := func(user string) bool {
@@ -270,7 +324,11 @@ func TestReader(t *testing.T) {
 
 	t.Run("statement timeout", func(t *testing.T) {
 		began := time.Now()
-		_, err := query(`SELECT count(*) FROM generate_series(1, 10000000000)`, nil, sandbox.QueryLimits{Timeout: 200 * time.Millisecond})
+		_, err := query(
+			`SELECT count(*) FROM generate_series(1, 10000000000)`,
+			nil,
+			sandbox.QueryLimits{Timeout: 200 * time.Millisecond},
+		)
 		if reason(err) != "timeout" || time.Since(began) > 10*time.Second {
 			t.Errorf("got %v after %s, want timeout", err, time.Since(began))
 		}
@@ -303,7 +361,10 @@ func TestReader(t *testing.T) {
 			t.Fatalf("Schema = %+v, %v", described, err)
 		}
 		columns := described[0].Columns
-		if len(columns) != 6 || columns[0].Name != "id" || !columns[0].PrimaryKey || !columns[0].Unique || columns[1].References == nil || *columns[1].References != "users(id)" || columns[1].IsNullable != "NO" {
+		if len(columns) != 6 || columns[0].Name != "id" || !columns[0].PrimaryKey || !columns[0].Unique ||
+			columns[1].References == nil ||
+			*columns[1].References != "users(id)" ||
+			columns[1].IsNullable != "NO" {
 			t.Errorf("columns = %+v", columns)
 		}
 		if n := described[0].RowEstimate; n == nil || *n < 20_000 || *n > 30_000 {
@@ -311,7 +372,10 @@ func TestReader(t *testing.T) {
 		}
 		items, err := r.Schema(ctx, "order_items")
 		if err != nil || !reflect.DeepEqual(items[0].PrimaryKey, []string{"order_id", "line"}) ||
-			!reflect.DeepEqual(items[0].ForeignKeys[0], sandbox.ForeignKey{Columns: []string{"order_id"}, Table: "orders", ReferencedColumns: []string{"id"}}) || *items[0].Comment != "Lines of orders" || items[0].Kind != "table" {
+			!reflect.DeepEqual(
+				items[0].ForeignKeys[0],
+				sandbox.ForeignKey{Columns: []string{"order_id"}, Table: "orders", ReferencedColumns: []string{"id"}},
+			) || *items[0].Comment != "Lines of orders" || items[0].Kind != "table" {
 			t.Errorf("order_items = %+v, %v", items, err)
 		}
 		if all, err := r.Schema(ctx); err != nil || len(all) != len(tables) {

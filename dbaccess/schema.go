@@ -43,7 +43,13 @@ type catalogTable struct {
 func (r *Reader) tables(ctx context.Context) ([]catalogTable, error) {
 	rows, _ := r.pool.Query(ctx, tablesSQL)
 	tables, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (catalogTable, error) {
-		t := catalogTable{Table: sandbox.Table{PrimaryKey: []string{}, ForeignKeys: []sandbox.ForeignKey{}, Columns: []sandbox.TableColumn{}}}
+		t := catalogTable{
+			Table: sandbox.Table{
+				PrimaryKey:  []string{},
+				ForeignKeys: []sandbox.ForeignKey{},
+				Columns:     []sandbox.TableColumn{},
+			},
+		}
 		return t, row.Scan(&t.oid, &t.Name, &t.Kind, &t.Comment, &t.RowEstimate, &t.unqualifiedName)
 	})
 	return tables, check.Unavailable(err)
@@ -144,15 +150,19 @@ func (r *Reader) describe(ctx context.Context, tables []catalogTable) error {
 	var primary bool
 	var key sandbox.ForeignKey
 	rows, _ = r.pool.Query(ctx, keysSQL, oids)
-	_, err = pgx.ForEachRow(rows, []any{&oid, &primary, &key.Table, &key.Columns, &key.ReferencedColumns}, func() error {
-		if t := of[oid]; primary {
-			t.PrimaryKey = key.Columns
-		} else {
-			t.ForeignKeys = append(t.ForeignKeys, key)
-		}
-		key.Columns, key.ReferencedColumns = nil, nil // the next row needs its own memory
+	_, err = pgx.ForEachRow(
+		rows,
+		[]any{&oid, &primary, &key.Table, &key.Columns, &key.ReferencedColumns},
+		func() error {
+			if t := of[oid]; primary {
+				t.PrimaryKey = key.Columns
+			} else {
+				t.ForeignKeys = append(t.ForeignKeys, key)
+			}
+			key.Columns, key.ReferencedColumns = nil, nil // the next row needs its own memory
 
-		return nil
-	})
+			return nil
+		},
+	)
 	return err
 }

@@ -26,7 +26,10 @@ func TestRowsAreStreamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One connection: a statement that keeps it blocks the next one.
-	r, err := dbaccess.Open(ctx, dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), MaxConns: 1})
+	r, err := dbaccess.Open(
+		ctx,
+		dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge), MaxConns: 1},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +78,8 @@ func TestRowsAreStreamed(t *testing.T) {
 				stuck()
 			}
 			for i := range part.Count {
-				if v := &part.Data[1]; int(v.TextAt(i)[0]) != 'a'+(rows+i+1)%26 || part.Data[0].Ints[i] != int64(rows+i+1) {
+				if v := &part.Data[1]; int(v.TextAt(i)[0]) != 'a'+(rows+i+1)%26 ||
+					part.Data[0].Ints[i] != int64(rows+i+1) {
 					return errors.New("another value")
 				}
 			}
@@ -126,12 +130,18 @@ func TestRowsAreStreamed(t *testing.T) {
 	})
 
 	t.Run("a hanging sink is subject to the timeout", func(t *testing.T) {
-		_, err := r.Query(ctx, bulk, nil, sandbox.QueryLimits{Timeout: 100 * time.Millisecond}, func(sandbox.RowBatch) error {
-			for state("%") > 0 {
-				runtime.Gosched()
-			}
-			return nil
-		})
+		_, err := r.Query(
+			ctx,
+			bulk,
+			nil,
+			sandbox.QueryLimits{Timeout: 100 * time.Millisecond},
+			func(sandbox.RowBatch) error {
+				for state("%") > 0 {
+					runtime.Gosched()
+				}
+				return nil
+			},
+		)
 		if reason(err) != "timeout" {
 			t.Errorf("got %v, want timeout", err)
 		}
@@ -139,10 +149,16 @@ func TestRowsAreStreamed(t *testing.T) {
 
 	t.Run("an error can follow rows", func(t *testing.T) {
 		rows := 0
-		_, err := r.Query(ctx, "SELECT repeat('x', 100), 1 / (50001 - n) FROM generate_series(1, 100000) n", nil, sandbox.QueryLimits{}, func(part sandbox.RowBatch) error {
-			rows += part.Count
-			return nil
-		})
+		_, err := r.Query(
+			ctx,
+			"SELECT repeat('x', 100), 1 / (50001 - n) FROM generate_series(1, 100000) n",
+			nil,
+			sandbox.QueryLimits{},
+			func(part sandbox.RowBatch) error {
+				rows += part.Count
+				return nil
+			},
+		)
 		if reason(err) != "division-by-zero" || rows == 0 || rows > 50000 {
 			t.Errorf("got %d rows, %v, want some rows and division-by-zero", rows, err)
 		}
@@ -152,14 +168,20 @@ func TestRowsAreStreamed(t *testing.T) {
 		var was, is runtime.MemStats
 		runtime.ReadMemStats(&was)
 		var sizes []int
-		_, err := r.Query(ctx, "SELECT n, repeat('x', CASE n WHEN 2 THEN 60 * 1048576 ELSE 10 END), NULL FROM generate_series(1, 3) n", nil, sandbox.QueryLimits{}, func(part sandbox.RowBatch) error {
-			v := &part.Data[1]
-			sizes = append(sizes, len(v.Text))
-			if strings.Trim(string(v.Text[:9]), "x") != "" || part.Data[2].At(0) != nil {
-				t.Error("got another value")
-			}
-			return nil
-		})
+		_, err := r.Query(
+			ctx,
+			"SELECT n, repeat('x', CASE n WHEN 2 THEN 60 * 1048576 ELSE 10 END), NULL FROM generate_series(1, 3) n",
+			nil,
+			sandbox.QueryLimits{},
+			func(part sandbox.RowBatch) error {
+				v := &part.Data[1]
+				sizes = append(sizes, len(v.Text))
+				if strings.Trim(string(v.Text[:9]), "x") != "" || part.Data[2].At(0) != nil {
+					t.Error("got another value")
+				}
+				return nil
+			},
+		)
 		runtime.ReadMemStats(&is)
 		if err != nil || len(sizes) != 3 || sizes[1] != 60<<20 {
 			t.Errorf("batch sizes: got %v, %v", sizes, err)
@@ -182,7 +204,8 @@ func TestRowsAreStreamed(t *testing.T) {
 				t.Errorf("%s: got %d calls, %+v, %v, want one call without rows", sql, calls, total, err)
 			}
 		}
-		if got, err := all(ctx, r, "SELECT FROM generate_series(1, 5)", nil, sandbox.QueryLimits{}); err != nil || got.Rows != 5 {
+		if got, err := all(ctx, r, "SELECT FROM generate_series(1, 5)", nil, sandbox.QueryLimits{}); err != nil ||
+			got.Rows != 5 {
 			t.Errorf("got %+v, %v, want 5 rows", got, err)
 		}
 	})

@@ -47,7 +47,15 @@ var decoderByKind = map[string]decoder{
 	"timedelta":   decodeInterval,
 }
 
-var storageByKind = map[string]valueStorage{"int": storeInts, "float": storeFloats, "bool": storeBools, "timestamp": storeTime, "timestamptz": storeTime, "bytes": storeOthers, "timedelta": storeOthers}
+var storageByKind = map[string]valueStorage{
+	"int":         storeInts,
+	"float":       storeFloats,
+	"bool":        storeBools,
+	"timestamp":   storeTime,
+	"timestamptz": storeTime,
+	"bytes":       storeOthers,
+	"timedelta":   storeOthers,
+}
 
 // describeColumn describes an output column by the type OID that the server reports, and says how
 // its values are stored.

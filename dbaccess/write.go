@@ -35,7 +35,11 @@ func openWriter(ctx context.Context, url string) (*pgxpool.Pool, error) {
 
 // checkWrite checks a statement that writes and binds its parameters. The error is a
 // *sandbox.Refusal if the statement is not allowed or does not write.
-func (r *Reader) checkWrite(ctx context.Context, sql string, params map[string]any) (*check.Statement, *boundParameters, error) {
+func (r *Reader) checkWrite(
+	ctx context.Context,
+	sql string,
+	params map[string]any,
+) (*check.Statement, *boundParameters, error) {
 	stmt, err := r.checker.Statement(ctx, parse.Request{SQL: sql, Names: keysOf(params)}, true)
 	if err != nil {
 		return nil, nil, err
@@ -59,27 +63,34 @@ func (r *Reader) Capture(ctx context.Context, sql string, params map[string]any)
 	if r.writer == nil {
 		return out, nil
 	}
-	err = r.runWithWriter(ctx, stmt, bound, pgx.ReadOnly, "EXPLAIN (FORMAT JSON) ", func(res [][][]byte, _ int64) error {
-		var plans []struct {
-			Plan struct {
-				Rows  int64             `json:"Plan Rows"`
-				Plans []json.RawMessage `json:"Plans"`
+	err = r.runWithWriter(
+		ctx,
+		stmt,
+		bound,
+		pgx.ReadOnly,
+		"EXPLAIN (FORMAT JSON) ",
+		func(res [][][]byte, _ int64) error {
+			var plans []struct {
+				Plan struct {
+					Rows  int64             `json:"Plan Rows"`
+					Plans []json.RawMessage `json:"Plans"`
+				}
 			}
-		}
-		if len(res) == 0 || json.Unmarshal(res[0][0], &plans) != nil || len(plans) == 0 {
-			return errors.New("the server's query plan cannot be read")
-		}
-		out.Plan = json.RawMessage(res[0][0])
-		out.Rows = plans[0].Plan.Rows
-		// Without RETURNING the ModifyTable node itself has no rows; its input has those that change.
-		var input struct {
-			Rows int64 `json:"Plan Rows"`
-		}
-		if len(plans[0].Plan.Plans) > 0 && json.Unmarshal(plans[0].Plan.Plans[0], &input) == nil {
-			out.Rows = max(out.Rows, input.Rows)
-		}
-		return nil
-	})
+			if len(res) == 0 || json.Unmarshal(res[0][0], &plans) != nil || len(plans) == 0 {
+				return errors.New("the server's query plan cannot be read")
+			}
+			out.Plan = json.RawMessage(res[0][0])
+			out.Rows = plans[0].Plan.Rows
+			// Without RETURNING the ModifyTable node itself has no rows; its input has those that change.
+			var input struct {
+				Rows int64 `json:"Plan Rows"`
+			}
+			if len(plans[0].Plan.Plans) > 0 && json.Unmarshal(plans[0].Plan.Plans[0], &input) == nil {
+				out.Rows = max(out.Rows, input.Rows)
+			}
+			return nil
+		},
+	)
 	return out, err
 }
 
@@ -87,7 +98,10 @@ func (r *Reader) Capture(ctx context.Context, sql string, params map[string]any)
 // returns the number of changed rows.
 func (r *Reader) Apply(ctx context.Context, sql string, params map[string]any) (rows int64, err error) {
 	if r.writer == nil {
-		return 0, &sandbox.Error{Fault: sandbox.FaultForbidden, Detail: "the service has no writing login: the operator must set --writer-url before a write can be applied"}
+		return 0, &sandbox.Error{
+			Fault:  sandbox.FaultForbidden,
+			Detail: "the service has no writing login: the operator must set --writer-url before a write can be applied",
+		}
 	}
 	stmt, bound, err := r.checkWrite(ctx, sql, params)
 	if err != nil {
@@ -101,7 +115,14 @@ func (r *Reader) Apply(ctx context.Context, sql string, params map[string]any) (
 
 // runWithWriter runs prefix and the statement in one transaction of the writing login, and commits
 // in mode ReadWrite. The connection is closed afterwards.
-func (r *Reader) runWithWriter(ctx context.Context, stmt *check.Statement, bound *boundParameters, mode pgx.TxAccessMode, prefix string, take func(rows [][][]byte, changed int64) error) error {
+func (r *Reader) runWithWriter(
+	ctx context.Context,
+	stmt *check.Statement,
+	bound *boundParameters,
+	mode pgx.TxAccessMode,
+	prefix string,
+	take func(rows [][][]byte, changed int64) error,
+) error {
 	limits := r.config.Limits
 	ctx, cancel := context.WithTimeout(ctx, limits.Timeout+serverTimeoutMargin)
 	defer cancel()

@@ -76,7 +76,11 @@ func Accept(raw []byte, def, ceiling Policy, there Environments, admin bool) (Po
 		return slices.ContainsFunc(given, func(m member) bool { return m.name == name })
 	}
 	if _, ok := there[p.Environment]; !ok && asked("environment") {
-		return p, &FieldError{"environment", fmt.Sprintf("there is no environment %.80q; there are: %s", p.Environment, there), WhyInvalid}
+		return p, &FieldError{
+			"environment",
+			fmt.Sprintf("there is no environment %.80q; there are: %s", p.Environment, there),
+			WhyInvalid,
+		}
 	}
 	if err := acceptModules(&p, def, there[p.Environment], asked); err != nil {
 		return p, err

@@ -50,11 +50,13 @@ func TestAcceptKeepsWhatIsNotAsked(t *testing.T) {
 		if err != nil || p.MaxMemoryMB != 256 || p.Lifetime != 3600 || !p.EnableDebugging {
 			t.Errorf("%s: %+v, %v", raw, p, err)
 		}
-		if raw != "" && len(raw) > 4 && (p.MaxRows != 7 || p.Profile != policy.ProfileStrict || len(p.AllowedModules) != 2) {
+		if raw != "" && len(raw) > 4 &&
+			(p.MaxRows != 7 || p.Profile != policy.ProfileStrict || len(p.AllowedModules) != 2) {
 			t.Errorf("%s: %+v", raw, p)
 		}
 	}
-	if p, err := policy.Accept([]byte(`{"profile": "unrestricted"}`), policy.Default(), ceiling(), nil, true); err != nil || p.Profile != policy.ProfileUnrestricted {
+	if p, err := policy.Accept([]byte(`{"profile": "unrestricted"}`), policy.Default(), ceiling(), nil, true); err != nil ||
+		p.Profile != policy.ProfileUnrestricted {
 		t.Errorf("an admin's: %v", err)
 	}
 }
@@ -71,13 +73,16 @@ func TestAcceptNeverLoosens(t *testing.T) {
 		}
 	}
 	p, err := policy.Accept([]byte(`{"allowed_modules": [], "blocked_modules": ["csv"]}`), def, ceiling(), nil, false)
-	if err != nil || !slices.Equal(p.AllowedModules, def.AllowedModules) || !slices.Contains(p.BlockedModules, "requests") || !slices.Contains(p.BlockedModules, "csv") {
+	if err != nil || !slices.Equal(p.AllowedModules, def.AllowedModules) ||
+		!slices.Contains(p.BlockedModules, "requests") ||
+		!slices.Contains(p.BlockedModules, "csv") {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if _, err := policy.Accept([]byte(`{"allowed_modules": ["math"], "blocked_modules": ["csv", "json"]}`), def, ceiling(), nil, false); err != nil {
 		t.Error(err)
 	}
-	if !slices.Equal(def.AllowedModules, []string{"json", "math", "numpy"}) || !slices.Equal(def.BlockedModules, []string{"requests", "aiohttp"}) {
+	if !slices.Equal(def.AllowedModules, []string{"json", "math", "numpy"}) ||
+		!slices.Equal(def.BlockedModules, []string{"requests", "aiohttp"}) {
 		t.Errorf("a request wrote into the operator's lists: %v %v", def.AllowedModules, def.BlockedModules)
 	}
 }
@@ -86,8 +91,17 @@ func TestAcceptNeverLoosens(t *testing.T) {
 func TestAcceptHosts(t *testing.T) {
 	on := ceiling()
 	on.EnableNetworkAccess, on.AllowedHosts = true, []string{"*", "10.1.0.0/16:5000"}
-	p, err := policy.Accept([]byte(`{"enable_network_access": true, "allowed_hosts": ["Example.ORG", "*.example.com:443", "10.1.2.3:5000", "example.org"]}`), policy.Default(), on, nil, false)
-	if err != nil || !p.EnableNetworkAccess || !slices.Equal(p.AllowedHosts, []string{"example.org", "*.example.com:443", "10.1.2.3:5000"}) {
+	p, err := policy.Accept(
+		[]byte(
+			`{"enable_network_access": true, "allowed_hosts": ["Example.ORG", "*.example.com:443", "10.1.2.3:5000", "example.org"]}`,
+		),
+		policy.Default(),
+		on,
+		nil,
+		false,
+	)
+	if err != nil || !p.EnableNetworkAccess ||
+		!slices.Equal(p.AllowedHosts, []string{"example.org", "*.example.com:443", "10.1.2.3:5000"}) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	if p, err := policy.Accept(nil, policy.Default(), on, nil, false); err != nil || p.EnableNetworkAccess {

@@ -145,7 +145,8 @@ func TestRulesShareNothing(t *testing.T) {
 	first := Rules(strict, nil)
 	first.Allowed[0], first.Blocked["json"], first.Calls["print"] = "x", "x", "x"
 	second := Rules(Default(), nil)
-	if verdict(second, "json") != "allowed" || verdict(second, "pathlib") != "allowed" || second.Calls["open"] != "" || second.Calls["print"] != "" {
+	if verdict(second, "json") != "allowed" || verdict(second, "pathlib") != "allowed" || second.Calls["open"] != "" ||
+		second.Calls["print"] != "" {
 		t.Errorf("one policy's rules changed another's")
 	}
 }

@@ -117,7 +117,8 @@ func (r hostRule) covers(s hostRule) bool {
 	case r.port != s.port || r.prefix.IsValid() != s.prefix.IsValid():
 		return false
 	case r.prefix.IsValid():
-		return r.prefix.Bits() <= s.prefix.Bits() && r.prefix.Contains(s.prefix.Addr()) && (withinReserved(r.prefix) || !withinReserved(s.prefix))
+		return r.prefix.Bits() <= s.prefix.Bits() && r.prefix.Contains(s.prefix.Addr()) &&
+			(withinReserved(r.prefix) || !withinReserved(s.prefix))
 	case r.below:
 		return r.name == "" || strings.HasSuffix(s.name, "."+r.name) || s.below && s.name == r.name
 	}
@@ -266,7 +267,8 @@ func hostName(text string) (string, error) {
 	}
 	last := ""
 	for label := range strings.SplitSeq(name, ".") {
-		if last = label; label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		if last = label; label == "" || len(label) > 63 ||
+			strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 			return "", fmt.Errorf("is not a host name")
 		}
 	}

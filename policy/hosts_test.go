@@ -67,14 +67,24 @@ func TestHostsRefuseWhatIsNone(t *testing.T) {
 	} {
 		_, err := policy.ParseHosts([]string{"good.example", entry})
 		var field *policy.FieldError
-		if !errors.As(err, &field) || field.Field != "allowed_hosts" || field.Why != policy.WhyInvalid || !strings.Contains(field.Detail, "entry 2") {
+		if !errors.As(err, &field) || field.Field != "allowed_hosts" || field.Why != policy.WhyInvalid ||
+			!strings.Contains(field.Detail, "entry 2") {
 			t.Errorf("%q: %v", entry, err)
 		}
 	}
 }
 
 func TestHostsAllow(t *testing.T) {
-	list := hosts(t, "example.org", "*.deep.example", "bücher.example", "api.example:8443", "10.1.0.0/16", "[fd00::1]:9000", "0.0.0.0/0")
+	list := hosts(
+		t,
+		"example.org",
+		"*.deep.example",
+		"bücher.example",
+		"api.example:8443",
+		"10.1.0.0/16",
+		"[fd00::1]:9000",
+		"0.0.0.0/0",
+	)
 	for target, want := range map[string]bool{
 		"example.org:443":           true,
 		"example.org:80":            true,
@@ -106,7 +116,8 @@ func TestHostsAllow(t *testing.T) {
 			t.Errorf("%s: allowed %v, want %v (%v)", target, !want, want, err)
 		}
 	}
-	if (policy.Hosts{}).Allows(policy.Target{Name: "example.org", Port: 443}) || (policy.Hosts{}).Allows(policy.Target{}) {
+	if (policy.Hosts{}).Allows(policy.Target{Name: "example.org", Port: 443}) ||
+		(policy.Hosts{}).Allows(policy.Target{}) {
 		t.Error("no list allows something")
 	}
 	for _, bad := range []string{"", ":", ":80", "example.org", "*:80", "*.example.org:80", "10.0.0.0/8:80", "a@example.org:80", "example.org:80/x", "127.1:80", "0x7f000001:80", "[fe80::1%25lo]:80", "[fe80::1%lo]:80", "::1:80x"} {
@@ -125,7 +136,20 @@ func TestHostsRefuseReserved(t *testing.T) {
 		"168.63.129.16", "::", "::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", "64:ff9b::127.0.0.1", "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "2002:7f00:1::",
 		"2002:808:808::1", "2001:0:1::1", "2001:db8::1", "3fff::1", "100::1", "5f00::1", "fc00::1", "fd00:ec2::254", "fe80::1", "febf::1", "fec0::1", "ff02::1", "4000::1", "8000::1",
 	}
-	public := []string{"8.8.8.8", "1.1.1.1", "172.32.0.1", "100.128.0.1", "11.0.0.1", "::ffff:8.8.8.8", "64:ff9b::8.8.8.8", "2606:4700::1111", "2a00:1450::1", "2001:4860:4860::8888", "2003::1", "168.63.129.17"}
+	public := []string{
+		"8.8.8.8",
+		"1.1.1.1",
+		"172.32.0.1",
+		"100.128.0.1",
+		"11.0.0.1",
+		"::ffff:8.8.8.8",
+		"64:ff9b::8.8.8.8",
+		"2606:4700::1111",
+		"2a00:1450::1",
+		"2001:4860:4860::8888",
+		"2003::1",
+		"168.63.129.17",
+	}
 	wide := hosts(t, "*", "0.0.0.0/0", "::/0", "2000::/3", "8.0.0.0/6") // none lies within what is reserved
 	for _, text := range reserved {
 		addr := netip.MustParseAddr(text)
@@ -145,7 +169,9 @@ func TestHostsRefuseReserved(t *testing.T) {
 		t.Error("no address, or one with a zone, passes")
 	}
 	private := hosts(t, "10.0.0.0/8")
-	if private.Refuses(netip.MustParseAddr("10.9.9.9"), 80) != "" || private.Refuses(netip.MustParseAddr("192.168.0.1"), 80) == "" || private.Refuses(netip.MustParseAddr("64:ff9b::10.9.9.9"), 80) == "" {
+	if private.Refuses(netip.MustParseAddr("10.9.9.9"), 80) != "" ||
+		private.Refuses(netip.MustParseAddr("192.168.0.1"), 80) == "" ||
+		private.Refuses(netip.MustParseAddr("64:ff9b::10.9.9.9"), 80) == "" {
 		t.Error("10.0.0.0/8 does not mean itself")
 	}
 }

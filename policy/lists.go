@@ -13,18 +13,31 @@ func acceptModules(p *Policy, def Policy, added []string, asked func(string) boo
 	allowed := withAdded(added)
 	for _, m := range p.BlockedModules {
 		if asked("blocked_modules") && !isModule(m) {
-			return &FieldError{"blocked_modules", fmt.Sprintf("%q is not the name of a module, as in scipy.stats", m), WhyInvalid}
+			return &FieldError{
+				"blocked_modules",
+				fmt.Sprintf("%q is not the name of a module, as in scipy.stats", m),
+				WhyInvalid,
+			}
 		}
 	}
 	if asked("allowed_modules") {
 		for _, m := range p.AllowedModules {
 			if !isModule(m) {
-				return &FieldError{"allowed_modules", fmt.Sprintf("%q is not the name of a module, as in scipy.stats", m), WhyInvalid}
+				return &FieldError{
+					"allowed_modules",
+					fmt.Sprintf("%q is not the name of a module, as in scipy.stats", m),
+					WhyInvalid,
+				}
 			}
 			_, blocked := blockedModules[m]
-			byProfile := p.Profile == ProfileUnrestricted || (!blocked || slices.Contains(allowed, m)) && covers(allowed, m)
+			byProfile := p.Profile == ProfileUnrestricted ||
+				(!blocked || slices.Contains(allowed, m)) && covers(allowed, m)
 			if !byProfile || len(def.AllowedModules) > 0 && !covers(def.AllowedModules, m) {
-				return &FieldError{"allowed_modules", m + " is not among the modules that the profile and the operator allow", WhyForbidden}
+				return &FieldError{
+					"allowed_modules",
+					m + " is not among the modules that the profile and the operator allow",
+					WhyForbidden,
+				}
 			}
 		}
 	}

@@ -23,9 +23,13 @@ var (
 // only compute; SQLExtensionFunctions are those of them that do not, or that run
 // SQL from a string.
 var (
-	SQLExtensions         = set(`btree_gin btree_gist citext cube earthdistance fuzzystrmatch hstore intarray isn ltree pg_trgm postgis seg tablefunc unaccent uuid-ossp vector`)
-	SQLExtensionFunctions = set(`connectby crosstab crosstab2 crosstab3 crosstab4 crosstabn set_limit set_curcfg populate_geometry_columns updategeometrysrid addgeometrycolumn dropgeometrycolumn dropgeometrytable
-lockrow unlockrows addauth checkauth enablelongtransactions disablelongtransactions find_srid postgis_extensions_upgrade postgis_type_name st_estimatedextent st_findextent postgis_cache_bbox st_fromflatgeobuf st_fromflatgeobuftotable`)
+	SQLExtensions = set(
+		`btree_gin btree_gist citext cube earthdistance fuzzystrmatch hstore intarray isn ltree pg_trgm postgis seg tablefunc unaccent uuid-ossp vector`,
+	)
+	SQLExtensionFunctions = set(
+		`connectby crosstab crosstab2 crosstab3 crosstab4 crosstabn set_limit set_curcfg populate_geometry_columns updategeometrysrid addgeometrycolumn dropgeometrycolumn dropgeometrytable
+lockrow unlockrows addauth checkauth enablelongtransactions disablelongtransactions find_srid postgis_extensions_upgrade postgis_type_name st_estimatedextent st_findextent postgis_cache_bbox st_fromflatgeobuf st_fromflatgeobuftotable`,
+	)
 )
 
 // SQLTypes are the types of pg_catalog that a value may be cast to.
@@ -75,7 +79,8 @@ func set(words string) map[string]bool {
 func signatures(text string) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	for line := range strings.Lines(text) {
-		if words := strings.Fields(line); len(words) > 1 && words[0] != "#" || len(words) > 1 && strings.HasPrefix(words[1], "(") {
+		if words := strings.Fields(line); len(words) > 1 && words[0] != "#" ||
+			len(words) > 1 && strings.HasPrefix(words[1], "(") {
 			out[words[0]] = set(strings.Join(words[1:], " "))
 		}
 	}

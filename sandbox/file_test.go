@@ -18,7 +18,8 @@ func FuzzCheckPath(f *testing.F) {
 		if sandbox.CheckPath(p) != "" {
 			return
 		}
-		if !filepath.IsLocal(p) || path.Clean(p) != p || path.Join("/data", p) != "/data/"+p || strings.ContainsRune(p, 0) {
+		if !filepath.IsLocal(p) || path.Clean(p) != p || path.Join("/data", p) != "/data/"+p ||
+			strings.ContainsRune(p, 0) {
 			t.Errorf("CheckPath accepts %q, want it refused", p)
 		}
 	})

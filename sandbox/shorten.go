@@ -14,7 +14,11 @@ func Shorten(text string, maxRunes int) string {
 	n := 0
 	for i := range text {
 		if n == maxRunes {
-			return fmt.Sprintf("%s\n[... %d more characters were cut ...]\n", text[:i], utf8.RuneCountInString(text[i:]))
+			return fmt.Sprintf(
+				"%s\n[... %d more characters were cut ...]\n",
+				text[:i],
+				utf8.RuneCountInString(text[i:]),
+			)
 		}
 		n++
 	}

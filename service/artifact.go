@@ -205,7 +205,10 @@ func (s *Service) SignArtifact(
 	}
 	end := s.Clock().Add(lifetime).Truncate(time.Second)
 	expires := strconv.FormatInt(end.Unix(), 10)
-	return SignedURL{"/artifacts/" + a.ID + "?expires=" + expires + "&signature=" + s.signature(a.ID, expires), end}, nil
+	return SignedURL{
+		"/artifacts/" + a.ID + "?expires=" + expires + "&signature=" + s.signature(a.ID, expires),
+		end,
+	}, nil
 }
 
 func (s *Service) signature(id, expires string) string {

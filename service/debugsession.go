@@ -322,7 +322,10 @@ func (i *interactiveRun) Print(name string, text []byte) {
 	}
 	i.session.AddOutput(name, string(stream.take(text)))
 	if stream.isFull {
-		i.session.AddOutput(debugger.OutputConsole, "more than max_output_size was written to "+name+": the rest is not shown here\n")
+		i.session.AddOutput(
+			debugger.OutputConsole,
+			"more than max_output_size was written to "+name+": the rest is not shown here\n",
+		)
 	}
 }
 

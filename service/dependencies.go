@@ -19,7 +19,13 @@ type Environments interface {
 
 // Reader reads the knowledge database.
 type Reader interface {
-	Query(ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, sink sandbox.RowSink) (sandbox.QuerySummary, error)
+	Query(
+		ctx context.Context,
+		sql string,
+		params map[string]any,
+		l sandbox.QueryLimits,
+		sink sandbox.RowSink,
+	) (sandbox.QuerySummary, error)
 	Tables(context.Context) ([]string, error)
 	Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) // all tables if none is named
 	Ping(context.Context) error

@@ -72,9 +72,15 @@ func (s *Service) QuickExecute(
 	if err != nil {
 		return nil, policyFault(err)
 	}
-	return s.ExecuteEphemeral(ctx, caller, p, job, func(ctx context.Context, sb sandbox.Sandbox) (*supervisor.Session, error) {
-		return s.Supervisor.Open(ctx, sb, job.Code)
-	})
+	return s.ExecuteEphemeral(
+		ctx,
+		caller,
+		p,
+		job,
+		func(ctx context.Context, sb sandbox.Sandbox) (*supervisor.Session, error) {
+			return s.Supervisor.Open(ctx, sb, job.Code)
+		},
+	)
 }
 
 // ExecuteEphemeral runs a job in a sandbox with policy p that exists for this run alone.
@@ -309,7 +315,12 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 		r.recording = r.service.startRecording(&r.opening, recorded, r.job.Steps)
 		callbacks.Debugger = r.recording
 	}
-	request := supervisor.Request{ExecutionID: r.opening.ID, Code: r.job.Code, Context: r.job.Context, Timeout: r.job.Timeout}
+	request := supervisor.Request{
+		ExecutionID: r.opening.ID,
+		Code:        r.job.Code,
+		Context:     r.job.Context,
+		Timeout:     r.job.Timeout,
+	}
 	outcome, err := r.session.Run(ctx, request, callbacks)
 	if r.recording != nil {
 		r.recording.end()

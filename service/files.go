@@ -69,7 +69,12 @@ func (s *Service) Files(ctx context.Context, caller sandbox.Key, id string) (Fil
 		return Files{}, err
 	}
 	p := live.sandbox.Policy
-	files := Files{SandboxID: id, Files: live.session.Uploads().List(), MaxBytes: p.UploadMaxBytes, MaxFiles: p.UploadMaxFiles}
+	files := Files{
+		SandboxID: id,
+		Files:     live.session.Uploads().List(),
+		MaxBytes:  p.UploadMaxBytes,
+		MaxFiles:  p.UploadMaxFiles,
+	}
 	for _, f := range files.Files {
 		files.Bytes += f.Size
 	}

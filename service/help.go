@@ -66,7 +66,10 @@ func (s *Service) Rules(ctx context.Context, caller sandbox.Key, id string) (pol
 	if err != nil {
 		return policy.CodeRules{}, policy.Policy{}, err
 	}
-	return policy.Rules(live.sandbox.Policy, s.environments()[live.sandbox.Policy.Environment]), live.sandbox.Policy, nil
+	return policy.Rules(
+		live.sandbox.Policy,
+		s.environments()[live.sandbox.Policy.Environment],
+	), live.sandbox.Policy, nil
 }
 
 // Template returns the code of a processor template and its kind. An unknown kind falls back to data_processor.
@@ -95,5 +98,10 @@ func (s *Service) Analyze(
 	if err != nil {
 		return nil, err
 	}
-	return s.QuickExecute(ctx, caller, Job{Code: helpFile("analyze.py"), Context: input, Kind: sandbox.KindAnalyze}, nil)
+	return s.QuickExecute(
+		ctx,
+		caller,
+		Job{Code: helpFile("analyze.py"), Context: input, Kind: sandbox.KindAnalyze},
+		nil,
+	)
 }

@@ -25,7 +25,11 @@ func TestGeneratedHelpersMatchTheRegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s differs from the registry in sandbox/python/guest (error %v): run `go generate ./service`", path, err)
+			t.Errorf(
+				"%s differs from the registry in sandbox/python/guest (error %v): run `go generate ./service`",
+				path,
+				err,
+			)
 		}
 	}
 }

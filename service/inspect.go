@@ -90,7 +90,12 @@ func (s *Service) Complete(
 		return completion, err
 	}
 	var analysed sandbox.Completion
-	err = s.runTool(ctx, "tool_complete.py", map[string]any{"code": code, "cursor": position, "before": earlier}, &analysed)
+	err = s.runTool(
+		ctx,
+		"tool_complete.py",
+		map[string]any{"code": code, "cursor": position, "before": earlier},
+		&analysed,
+	)
 	if err == nil && len(analysed.Matches) > 0 {
 		completion = analysed
 	}
@@ -152,7 +157,11 @@ func (s *Service) runTool(ctx context.Context, name string, input, result any) e
 	if session, err = s.Supervisor.Open(ctx, sb, code); err != nil {
 		return err
 	}
-	outcome, err := session.Run(ctx, supervisor.Request{ExecutionID: s.NewID(), Code: code, Context: given}, supervisor.Callbacks{})
+	outcome, err := session.Run(
+		ctx,
+		supervisor.Request{ExecutionID: s.NewID(), Code: code, Context: given},
+		supervisor.Callbacks{},
+	)
 	switch {
 	case err != nil:
 		return err

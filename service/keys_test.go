@@ -18,7 +18,11 @@ func TestNoKeyOutlivesItsMaker(t *testing.T) {
 			{hour, nil, hour}, {hour, twoHours, hour}, {hour, minute, minute}, {nil, nil, nil}, {nil, twoHours, twoHours},
 		} {
 			maker := sandbox.Key{User: "ada", Role: role, ExpiresAt: c.maker}
-			key, secret, err := s.CreateKey(ctx, maker, sandbox.Key{Name: "k", Role: sandbox.RoleAgent, ExpiresAt: c.asked})
+			key, secret, err := s.CreateKey(
+				ctx,
+				maker,
+				sandbox.Key{Name: "k", Role: sandbox.RoleAgent, ExpiresAt: c.asked},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}

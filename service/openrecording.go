@@ -112,8 +112,10 @@ func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID 
 		return s.History.ChunkData(ctx, executionID, sequence)
 	})
 	if errors.Is(err, recordings.ErrVersion) {
-		return nil, sandbox.Errorf(sandbox.FaultNotFound,
-			"another version of the service made the recording of this execution, in a format that this version cannot read")
+		return nil, sandbox.Errorf(
+			sandbox.FaultNotFound,
+			"another version of the service made the recording of this execution, in a format that this version cannot read",
+		)
 	}
 	if err != nil {
 		return nil, err
@@ -145,7 +147,8 @@ const pruneInterval = time.Hour
 
 // pruneRecordings removes the recordings that RecordingRetention does not keep.
 func (s *Service) pruneRecordings() {
-	if s.RecordingRetention.Age <= 0 && s.RecordingRetention.Bytes <= 0 || s.Clock().Before(s.lastPrune.Add(pruneInterval)) {
+	if s.RecordingRetention.Age <= 0 && s.RecordingRetention.Bytes <= 0 ||
+		s.Clock().Before(s.lastPrune.Add(pruneInterval)) {
 		return
 	}
 	s.lastPrune = s.Clock()

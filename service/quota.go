@@ -104,8 +104,11 @@ func (s *Service) beginUsage(ctx context.Context, caller sandbox.Key) (end func(
 	if maxCPU := time.Duration(limits.CPUSeconds) * time.Second; maxCPU > 0 && u.cpu >= maxCPU {
 		return nil, &sandbox.Error{
 			Fault: sandbox.FaultLimit, RetryAfter: int(math.Ceil(today.Add(24 * time.Hour).Sub(now).Seconds())),
-			Detail: fmt.Sprintf("this key may use %d seconds of CPU time per day and has used %.1f; retry after 00:00 UTC",
-				limits.CPUSeconds, u.cpu.Seconds()),
+			Detail: fmt.Sprintf(
+				"this key may use %d seconds of CPU time per day and has used %.1f; retry after 00:00 UTC",
+				limits.CPUSeconds,
+				u.cpu.Seconds(),
+			),
 		}
 	}
 	u.running++

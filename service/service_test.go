@@ -125,7 +125,10 @@ func startOn(t *testing.T, postgres *dbtest.Databases, wrap ...func(*history.Sto
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	reader, err := dbaccess.Open(ctx, dbaccess.Config{URL: postgres.URL(embedded.RoleReader, embedded.DatabaseKnowledge)})
+	reader, err := dbaccess.Open(
+		ctx,
+		dbaccess.Config{URL: postgres.URL(embedded.RoleReader, embedded.DatabaseKnowledge)},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,8 +54,11 @@ func (h *guestHandler) captureWrite(
 	}
 	h.captured++
 	err = sink(sandbox.RowBatch{
-		Columns: []sandbox.Column{{Name: "affected_rows", Type: "int4", Kind: "int"}, {Name: "captured", Type: "bool", Kind: "bool"}},
-		Data:    []sandbox.ColumnValues{{Ints: []int64{0}}, {Bools: []bool{true}}}, Count: 1,
+		Columns: []sandbox.Column{
+			{Name: "affected_rows", Type: "int4", Kind: "int"},
+			{Name: "captured", Type: "bool", Kind: "bool"},
+		},
+		Data: []sandbox.ColumnValues{{Ints: []int64{0}}, {Bools: []bool{true}}}, Count: 1,
 	})
 	return sandbox.QuerySummary{Rows: 1, Fingerprint: plan.Fingerprint}, err == nil, err
 }

@@ -115,9 +115,24 @@ func constant(order *string, name string, value float64) sampleFunc {
 func TestPairsAreTakenInTurn(t *testing.T) {
 	for alternate, want := range map[bool]string{true: "ba" + "abbaabba", false: "ba" + "babababa"} {
 		order := ""
-		as, bs, err := inTurn(t.Context(), 4, time.Minute, constant(&order, "a", 3), constant(&order, "b", 2), alternate)
+		as, bs, err := inTurn(
+			t.Context(),
+			4,
+			time.Minute,
+			constant(&order, "a", 3),
+			constant(&order, "b", 2),
+			alternate,
+		)
 		if err != nil || order != want || len(as) != 4 || median(ratios(as, bs)) != 1.5 {
-			t.Errorf("alternate %v: got order %s, samples %v and %v, %v, want order %s", alternate, order, as, bs, err, want)
+			t.Errorf(
+				"alternate %v: got order %s, samples %v and %v, %v, want order %s",
+				alternate,
+				order,
+				as,
+				bs,
+				err,
+				want,
+			)
 		}
 	}
 	order := ""
@@ -214,7 +229,20 @@ func TestRowsAreSelectedBySuiteAndPattern(t *testing.T) {
 
 func TestReportHasEveryRow(t *testing.T) {
 	table := &table{Machine: map[string]string{"CPU": "one"}, Rows: []row{
-		{Suite: "api", Name: "fast", Unit: "ms", Samples: 9, Median: new(1.0), P99: new(2.0), Peer: "peer", PeerMedian: new(4.0), Ratio: new(0.25), Goal: "≤ 1x", Met: new(true), digits: 2},
+		{
+			Suite:      "api",
+			Name:       "fast",
+			Unit:       "ms",
+			Samples:    9,
+			Median:     new(1.0),
+			P99:        new(2.0),
+			Peer:       "peer",
+			PeerMedian: new(4.0),
+			Ratio:      new(0.25),
+			Goal:       "≤ 1x",
+			Met:        new(true),
+			digits:     2,
+		},
 		{Suite: "api", Name: "slow", Unit: "ms", Median: new(40.0), Goal: "≤ 1 ms", Met: new(false)},
 		{Suite: "sql", Name: "broken", Unit: "ms", Goal: "≤ 1 ms", Met: new(false), Error: "HTTP 500"},
 	}}
@@ -235,7 +263,10 @@ func TestReportHasEveryRow(t *testing.T) {
 			}
 		}
 	}
-	if want := "| fast | 1.00 ms | 2.00 | peer | 4.00 ms | 0.250 | ≤ 1x | met |\n"; !strings.Contains(string(markdown), want) {
+	if want := "| fast | 1.00 ms | 2.00 | peer | 4.00 ms | 0.250 | ≤ 1x | met |\n"; !strings.Contains(
+		string(markdown),
+		want,
+	) {
 		t.Errorf("got no %q in:\n%s", want, markdown)
 	}
 }
@@ -301,8 +332,17 @@ func TestConnectionsAreReused(t *testing.T) {
 		all := newConnections(server.URL, blocking)
 		for path, size := range map[string]int{"/": 6, "/last": 6, "/long": 100_006} {
 			for range 3 {
-				if status, body, err := all.exchange(t.Context(), "POST", path, "", []byte("{}")); err != nil || status != 200 || len(body) != size {
-					t.Errorf("%s: got status %d, %d bytes, %v, want 200 and %d bytes", path, status, len(body), err, size)
+				if status, body, err := all.exchange(t.Context(), "POST", path, "", []byte("{}")); err != nil ||
+					status != 200 ||
+					len(body) != size {
+					t.Errorf(
+						"%s: got status %d, %d bytes, %v, want 200 and %d bytes",
+						path,
+						status,
+						len(body),
+						err,
+						size,
+					)
 				}
 			}
 		}

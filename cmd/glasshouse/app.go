@@ -83,7 +83,10 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	}
 	if s.compat.folder != "" {
 		if err = os.MkdirAll(s.compat.folder, 0o755); err != nil {
-			return a, fmt.Errorf("make the folder of the compatibility API: %w; choose another with --facade-folder", err)
+			return a, fmt.Errorf(
+				"make the folder of the compatibility API: %w; choose another with --facade-folder",
+				err,
+			)
 		}
 	}
 	isolated := make(chan error, 1)
@@ -110,8 +113,11 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		Supervisor: a.supervisor, Environments: a.isolator, Reader: a.reader, Writer: a.reader, History: a.history,
 		Blobs: a.blobs, Default: policy.Default(), Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
 		Parallel: s.limits.parallel, KeyLimits: s.limits.keys, Mask: splitList(s.databases.maskParameters), SigningKey: signing, Log: a.log,
-		RecordingRetention: service.RecordingRetention{Age: s.retention.recordingAge, Bytes: int64(s.retention.recordingsMB) << 20},
-		ArtifactAge:        s.retention.artifactAge, ArtifactBytes: s.retention.artifactMB << 20,
+		RecordingRetention: service.RecordingRetention{
+			Age:   s.retention.recordingAge,
+			Bytes: int64(s.retention.recordingsMB) << 20,
+		},
+		ArtifactAge: s.retention.artifactAge, ArtifactBytes: s.retention.artifactMB << 20,
 	})
 	a.adminKey, err = a.storeAdminKey(ctx, s)
 	return a, err
@@ -147,7 +153,10 @@ func (a *app) openDatabases(ctx context.Context, s settings, progress func(strin
 		return err
 	}
 	if interrupted > 0 {
-		a.log.Warnf("%d executions were running when the service last ended; they are recorded as cancelled", interrupted)
+		a.log.Warnf(
+			"%d executions were running when the service last ended; they are recorded as cancelled",
+			interrupted,
+		)
 	}
 	reader := s.readerConfig(knowledgeURL)
 	reader.WriterURL, reader.MaxConns = writerURL, int32(s.limits.queries)
@@ -160,7 +169,11 @@ func (a *app) openDatabases(ctx context.Context, s settings, progress func(strin
 
 // readerConfig returns the configuration of a reader of a database, without limits.
 func (s *settings) readerConfig(url string) dbaccess.Config {
-	return dbaccess.Config{URL: url, AllowFunctions: s.databases.functions(), MaskColumns: splitList(s.databases.maskColumns)}
+	return dbaccess.Config{
+		URL:            url,
+		AllowFunctions: s.databases.functions(),
+		MaskColumns:    splitList(s.databases.maskColumns),
+	}
 }
 
 // close stops every part that has started, the service first.
@@ -249,7 +262,10 @@ func (a *app) storeAdminKey(ctx context.Context, s settings) (string, error) {
 	var known *sandbox.Error
 	if errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
 		key := sandbox.Key{
-			ID: "admin-" + fmt.Sprintf("%x", hash[:4]), Name: "first admin key", User: "admin", Role: sandbox.RoleAdmin, CreatedAt: a.service.Clock(),
+			ID: "admin-" + fmt.Sprintf(
+				"%x",
+				hash[:4],
+			), Name: "first admin key", User: "admin", Role: sandbox.RoleAdmin, CreatedAt: a.service.Clock(),
 		}
 		err = a.history.CreateKey(ctx, key, hash[:])
 	}

@@ -114,7 +114,11 @@ out = pathlib.Path("/session/artifacts")
 display(Image.fromarray(np.random.default_rng(1).integers(0, 255, (400, 400, 3), np.uint8)))
 None`)
 	_, second := c.execute(t, "/sandbox/"+id+"/execute", `(out / "a.csv").write_text("n\n2\n"); None`)
-	quick, own := c.execute(t, "/sandbox/agent/quick-execute", `open("/work/artifacts/x.txt", "w").write("quick"); None`)
+	quick, own := c.execute(
+		t,
+		"/sandbox/agent/quick-execute",
+		`open("/work/artifacts/x.txt", "w").write("quick"); None`,
+	)
 	other := c.newUser(t, "other")
 	bodies := map[string]string{} // by id
 	for _, a := range []sandbox.Artifact{first["a.csv"], first["deep/größe.txt"], first["output-1.png"], second["a.csv"], own["x.txt"]} {
@@ -134,12 +138,22 @@ None`)
 		_ = cmd.Wait() // a killed service ends with an error
 		cmd, c = start(t, path, dir)
 		list := c.artifacts(t, id)
-		if len(list) != 3 || list["a.csv"].ID != second["a.csv"].ID || list["deep/größe.txt"].ID != text.ID || list["output-1.png"].MIME != "image/png" {
+		if len(list) != 3 || list["a.csv"].ID != second["a.csv"].ID || list["deep/größe.txt"].ID != text.ID ||
+			list["output-1.png"].MIME != "image/png" {
 			t.Errorf("after %s: got the list %+v, want the newest a.csv, größe.txt and output-1.png", signal, list)
 		}
 		for _, a := range []sandbox.Artifact{first["a.csv"], text, first["output-1.png"], second["a.csv"], own["x.txt"]} {
-			if g := c.fetch(t, "GET", a.URL, c.key); g.code != 200 || g.body != bodies[a.ID] || g.header.Get("ETag") != `"`+a.SHA256+`"` || g.header.Get("Content-Type") != a.MIME {
-				t.Errorf("after %s, %s: got HTTP %d, %d bytes, %v, want the artifact", signal, a.Path, g.code, len(g.body), g.header)
+			if g := c.fetch(t, "GET", a.URL, c.key); g.code != 200 || g.body != bodies[a.ID] ||
+				g.header.Get("ETag") != `"`+a.SHA256+`"` ||
+				g.header.Get("Content-Type") != a.MIME {
+				t.Errorf(
+					"after %s, %s: got HTTP %d, %d bytes, %v, want the artifact",
+					signal,
+					a.Path,
+					g.code,
+					len(g.body),
+					g.header,
+				)
 			}
 			if g := c.fetch(t, "GET", a.URL, other.key); g.code != 404 {
 				t.Errorf("%s, requested by another user: got HTTP %d, want 404", a.Path, g.code)
@@ -252,7 +266,11 @@ open(out + "mine", "w").write("m" * 200_000)
 open(out + "again", "w").write("a" * 200_000)
 None`)
 	other := c.newUser(t, "other")
-	_, kept := other.execute(t, "/sandbox/agent/quick-execute", `open("/work/artifacts/other name", "w").write("s" * 200_000); None`)
+	_, kept := other.execute(
+		t,
+		"/sandbox/agent/quick-execute",
+		`open("/work/artifacts/other name", "w").write("s" * 200_000); None`,
+	)
 	signed := c.sign(t, old["mine"], 3600)
 	// Files that are on disk and not in history, as a kill between the two leaves them.
 	kill(cmd)
@@ -285,7 +303,13 @@ None`)
 		want = slices.Compact(want)
 		eventually(t, func() error {
 			if sums, linked := storedFiles(t, dir); !slices.Equal(sums, want) || len(linked) != names {
-				return fmt.Errorf("got blobs %q and links %q on disk, want blobs %q and %d links", sums, linked, want, names)
+				return fmt.Errorf(
+					"got blobs %q and links %q on disk, want blobs %q and %d links",
+					sums,
+					linked,
+					want,
+					names,
+				)
 			}
 			return nil
 		})
@@ -317,7 +341,11 @@ None`)
 	kill(cmd)
 	_, c = start(t, path, dir, "--artifact-mb", "1", "--artifact-age", "2s")
 	eventually(t, func() error { // old artifacts are deleted after a run
-		_, last := c.execute(t, "/sandbox/agent/quick-execute", `open("/work/artifacts/last", "w").write("l" * 200_000); None`)
+		_, last := c.execute(
+			t,
+			"/sandbox/agent/quick-execute",
+			`open("/work/artifacts/last", "w").write("l" * 200_000); None`,
+		)
 		sums, names := storedFiles(t, dir)
 		isOld := func(name string) bool { return filepath.Base(name) != "last" }
 		if !slices.Equal(sums, []string{last["last"].SHA256}) || slices.ContainsFunc(names, isOld) {

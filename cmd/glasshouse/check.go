@@ -25,7 +25,8 @@ func newCheckCodeCommand() *cobra.Command {
 		Example: `  glasshouse check code report.py
   glasshouse check code --config '{"profile": "strict"}' - <report.py`,
 	}
-	cmd.Flags().StringVar(&config, "config", "{}", "`JSON` configuration of the sandbox, such as {\"profile\": \"strict\"}")
+	cmd.Flags().
+		StringVar(&config, "config", "{}", "`JSON` configuration of the sandbox, such as {\"profile\": \"strict\"}")
 	return withSettings(cmd, func(ctx context.Context, s settings, args []string) error {
 		code, err := readFile(args[0])
 		if err != nil {
@@ -53,7 +54,12 @@ func newCheckCodeCommand() *cobra.Command {
 }
 
 // checkCode has the running service check code, or a service that it starts for this check.
-func checkCode(ctx context.Context, s settings, code string, config json.RawMessage) (result sandbox.CheckResult, err error) {
+func checkCode(
+	ctx context.Context,
+	s settings,
+	code string,
+	config json.RawMessage,
+) (result sandbox.CheckResult, err error) {
 	if c := dial(s.server.dataDir); c != nil {
 		var box struct {
 			ID string `json:"sandbox_id"`
@@ -62,7 +68,10 @@ func checkCode(ctx context.Context, s settings, code string, config json.RawMess
 			return result, err
 		}
 		err = c.call(ctx, "POST", "/sandbox/"+box.ID+"/check", map[string]any{"code": code}, &result)
-		return result, errors.Join(err, c.call(context.WithoutCancel(ctx), "DELETE", "/sandbox/"+box.ID, nil, &map[string]any{}))
+		return result, errors.Join(
+			err,
+			c.call(context.WithoutCancel(ctx), "DELETE", "/sandbox/"+box.ID, nil, &map[string]any{}),
+		)
 	}
 	a, err := buildForCode(ctx, s, "pass") // the code does not run, so its imports need not be warm
 	if err != nil {

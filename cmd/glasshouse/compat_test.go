@@ -122,7 +122,12 @@ func TestCompatAnswersRecordedClients(t *testing.T) {
 		}
 		for _, x := range recorded.Exchanges {
 			t.Run(filepath.Base(file)+"/"+x.Name, func(t *testing.T) {
-				req, err := http.NewRequestWithContext(t.Context(), x.Method, url+x.Path, bytes.NewReader([]byte(x.Body)))
+				req, err := http.NewRequestWithContext(
+					t.Context(),
+					x.Method,
+					url+x.Path,
+					bytes.NewReader([]byte(x.Body)),
+				)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -188,7 +193,9 @@ func TestCompatRunsCode(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			a := postCompat(t, url, compatRequest(c.code, c.timeout))
 			unexpected := c.stderr == "" && c.name != "memory" && a.Stderr != ""
-			if a.code != 200 || a.Status != c.status || a.Stdout != c.stdout || !strings.HasPrefix(a.Stderr, c.stderr) || unexpected {
+			if a.code != 200 || a.Status != c.status || a.Stdout != c.stdout ||
+				!strings.HasPrefix(a.Stderr, c.stderr) ||
+				unexpected {
 				t.Errorf("got %+v, want status %s, stdout %q and stderr %q", a, c.status, c.stdout, c.stderr)
 			}
 		})
@@ -205,7 +212,8 @@ func TestCompatRunsCode(t *testing.T) {
 		`{"generated_code":"1","timeout":1,"language":"cobol"}`:   "Only python execution is supported",
 		`{"generated_code":"1","timeout":1,"max_output_chars":0}`: "Invalid field: max_output_chars",
 	} {
-		if a := postCompat(t, url, body); a.code != 400 || a.Status != "error" || a.Stdout != "" || !strings.HasPrefix(a.Stderr, want) {
+		if a := postCompat(t, url, body); a.code != 400 || a.Status != "error" || a.Stdout != "" ||
+			!strings.HasPrefix(a.Stderr, want) {
 			t.Errorf("%s: got %+v, want HTTP 400 and %q", body, a, want)
 		}
 	}
@@ -244,7 +252,11 @@ func TestCompatRunsCode(t *testing.T) {
 // TestCompatRequestsShareAFolder covers that requests share their files, and nothing else.
 func TestCompatRequestsShareAFolder(t *testing.T) {
 	url := startCompat(t)
-	postCompat(t, url, compatRequest("import math\nmath.kept = leaked = 1\nopen('data.csv', 'w').write('a,b\\n1,2\\n')", 10))
+	postCompat(
+		t,
+		url,
+		compatRequest("import math\nmath.kept = leaked = 1\nopen('data.csv', 'w').write('a,b\\n1,2\\n')", 10),
+	)
 	if a := postCompat(t, url, compatRequest("import math\nprint(open('data.csv').read(), hasattr(math, 'kept'), 'leaked' in globals())", 10)); a.Stdout != "a,b\n1,2\n False False\n" {
 		t.Errorf("the next request: got %+v, want the file and no variable", a)
 	}
@@ -254,7 +266,10 @@ func TestCompatRequestsShareAFolder(t *testing.T) {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			if a := postCompat(t, url, compatRequest(fmt.Sprintf("import time, pathlib\ntime.sleep(2)\npathlib.Path('%d.txt').write_text('x')\nprint(%d)", n, n), 30)); a.Stdout != fmt.Sprintf("%d\n", n) {
+			if a := postCompat(t, url, compatRequest(fmt.Sprintf("import time, pathlib\ntime.sleep(2)\npathlib.Path('%d.txt').write_text('x')\nprint(%d)", n, n), 30)); a.Stdout != fmt.Sprintf(
+				"%d\n",
+				n,
+			) {
 				t.Errorf("request %d: got %+v", n, a)
 			}
 		}()
@@ -286,14 +301,19 @@ func TestCompatFolderOnTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if a := postCompat(t, url, compatRequest("print(open('in.txt').read())\nopen('out.txt', 'a').write('inside ')", 10)); a.Stdout != "from outside\n" || a.Status != "completed" {
+		if a := postCompat(t, url, compatRequest("print(open('in.txt').read())\nopen('out.txt', 'a').write('inside ')", 10)); a.Stdout != "from outside\n" ||
+			a.Status != "completed" {
 			t.Errorf("got %+v, want the file of the host", a)
 		}
 	}
 	if text, err := os.ReadFile(filepath.Join(folder, "out.txt")); err != nil || string(text) != "inside inside " {
 		t.Errorf("on the host: got %q, %v, want the output of both requests", text, err)
 	}
-	if a := postCompat(t, url, compatRequest("import os\nprint(sorted(os.listdir('/session/..')), os.path.exists('"+folder+"'))", 10)); strings.Contains(a.Stdout, "admin.key") || !strings.HasSuffix(a.Stdout, "False\n") {
+	if a := postCompat(t, url, compatRequest("import os\nprint(sorted(os.listdir('/session/..')), os.path.exists('"+folder+"'))", 10)); strings.Contains(
+		a.Stdout,
+		"admin.key",
+	) ||
+		!strings.HasSuffix(a.Stdout, "False\n") {
 		t.Errorf("got %+v, want neither the key nor the folder's path", a)
 	}
 }
@@ -303,7 +323,10 @@ func TestCompatListensOnLoopbackOnly(t *testing.T) {
 		"": true, "127.0.0.1:6000": true, "localhost:6000": true, "[::1]:6000": true,
 		"0.0.0.0:6000": false, ":6000": false, "192.0.2.1:6000": false, "example.com:6000": false,
 	} {
-		s := &settings{server: serverSettings{listen: "127.0.0.1:1", allowRemote: true}, compat: compatSettings{listen: listen}}
+		s := &settings{
+			server: serverSettings{listen: "127.0.0.1:1", allowRemote: true},
+			compat: compatSettings{listen: listen},
+		}
 		if err := s.checkAddresses(); (err == nil) != ok {
 			t.Errorf("--facade-listen %q: got %v, want it accepted: %v", listen, err, ok)
 		}
@@ -315,7 +338,14 @@ func TestCompatListensOnLoopbackOnly(t *testing.T) {
 		t.Setenv("SANDBOX_PORT", c.port)
 		got, err := parseSettings()
 		if err != nil || got.compat.listen != c.listen {
-			t.Errorf("SANDBOX_HOST=%q SANDBOX_PORT=%q: got %q, %v, want %q", c.host, c.port, got.compat.listen, err, c.listen)
+			t.Errorf(
+				"SANDBOX_HOST=%q SANDBOX_PORT=%q: got %q, %v, want %q",
+				c.host,
+				c.port,
+				got.compat.listen,
+				err,
+				c.listen,
+			)
 		}
 	}
 }

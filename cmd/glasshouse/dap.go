@@ -21,12 +21,20 @@ const acceptRetryInterval = 100 * time.Millisecond
 // serveDAP serves clients of the Debug Adapter Protocol until ctx ends. It returns the address and a
 // function that waits until all connections are closed. Addresses beyond loopback are refused: the token of
 // a client would cross the network in clear text.
-func serveDAP(ctx context.Context, address string, open dap.Opener, debugf func(string, ...any)) (net.Addr, func(), error) {
+func serveDAP(
+	ctx context.Context,
+	address string,
+	open dap.Opener,
+	debugf func(string, ...any),
+) (net.Addr, func(), error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, nil, fmt.Errorf("--dap-listen %q: %w", address, err)
 	}
 	if !isLoopback(address) {
-		return nil, nil, fmt.Errorf("--dap-listen %s is beyond loopback: use a loopback address, and a tunnel for editors elsewhere", address)
+		return nil, nil, fmt.Errorf(
+			"--dap-listen %s is beyond loopback: use a loopback address, and a tunnel for editors elsewhere",
+			address,
+		)
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

@@ -63,7 +63,10 @@ func TestDAPConnectionsAreLimited(t *testing.T) {
 		}
 		t.Cleanup(func() { conn.Close() })
 		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
-		_, _ = io.WriteString(conn, "Content-Length: 47\r\n\r\n{\"seq\":1,\"type\":\"request\",\"command\":\"threads\"}\n")
+		_, _ = io.WriteString(
+			conn,
+			"Content-Length: 47\r\n\r\n{\"seq\":1,\"type\":\"request\",\"command\":\"threads\"}\n",
+		)
 		n, _ := conn.Read(make([]byte, 1000))
 		return conn, n > 0
 	}

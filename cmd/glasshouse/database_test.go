@@ -13,7 +13,8 @@ func TestProveAttacksTheEmbeddedDatabase(t *testing.T) {
 	prove := func() {
 		t.Helper()
 		const want = "No attack succeeded, and the login can only read."
-		if out, err := exec.Command(path, "prove", "--data-dir", dir).CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
+		if out, err := exec.Command(path, "prove", "--data-dir", dir).CombinedOutput(); err != nil ||
+			!strings.Contains(string(out), want) {
 			t.Errorf("got %v and %s, want %q", err, out, want)
 		}
 	}

@@ -32,9 +32,16 @@ func TestDoctorReportsTheLevelThatTheServiceUses(t *testing.T) {
 			t.Errorf("got probe %+v, want a finding, and a remedy if the probe failed", p)
 		}
 	}
-	strongest := slices.IndexFunc(report.Levels, func(p isolate.Probe) bool { return p.OK && p.Name != isolate.LevelRLimits })
+	strongest := slices.IndexFunc(
+		report.Levels,
+		func(p isolate.Probe) bool { return p.OK && p.Name != isolate.LevelRLimits },
+	)
 	if strongest >= 0 && report.Levels[strongest].Name != report.Isolation.Level {
-		t.Errorf("got level %s in use, want the strongest that works, %s", report.Isolation.Level, report.Levels[strongest].Name)
+		t.Errorf(
+			"got level %s in use, want the strongest that works, %s",
+			report.Isolation.Level,
+			report.Levels[strongest].Name,
+		)
 	}
 	out, err = exec.Command(path, "doctor", "--data-dir", dir).Output()
 	if want := "Level in use: " + report.Isolation.Level; err != nil || !strings.Contains(string(out), want) {
@@ -42,8 +49,14 @@ func TestDoctorReportsTheLevelThatTheServiceUses(t *testing.T) {
 	}
 	cmd := exec.Command(path, "doctor", "--isolation", "strongest", "--data-dir", dir)
 	out, _ = cmd.CombinedOutput()
-	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(string(out), "unknown isolation level") {
-		t.Errorf("doctor of an unknown level: got exit code %d and %s, want %d and an error that says so", code, out, exitFailed)
+	if code := cmd.ProcessState.ExitCode(); code != exitFailed ||
+		!strings.Contains(string(out), "unknown isolation level") {
+		t.Errorf(
+			"doctor of an unknown level: got exit code %d and %s, want %d and an error that says so",
+			code,
+			out,
+			exitFailed,
+		)
 	}
 }
 
@@ -63,7 +76,8 @@ func TestIsolationLevelCanBeForced(t *testing.T) {
 	if err := c.call(t.Context(), "POST", "/sandbox/agent/quick-execute", body, &e); err != nil {
 		t.Fatal(err)
 	}
-	if string(e.Result) != "2" || e.Isolation.Level != isolate.LevelLandlock || e.Isolation.EnforcedBy["enable_file_access"] != "Landlock" {
+	if string(e.Result) != "2" || e.Isolation.Level != isolate.LevelLandlock ||
+		e.Isolation.EnforcedBy["enable_file_access"] != "Landlock" {
 		t.Errorf("got %+v, want result 2 on the level %s", e, isolate.LevelLandlock)
 	}
 	homes := filepath.Join(dir, "homes")
@@ -74,7 +88,8 @@ func TestIsolationLevelCanBeForced(t *testing.T) {
 	if folders, _ := os.ReadDir(homes); len(folders) > 0 {
 		t.Errorf("after the end: got session directories %v, want none", folders)
 	}
-	out, err := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--min-level", "full").CombinedOutput()
+	out, err := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--min-level", "full").
+		CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "weaker than the minimum") {
 		t.Errorf("with --min-level full: got %v and %s, want an error that says so", err, out)
 	}

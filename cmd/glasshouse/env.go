@@ -26,7 +26,14 @@ type envCommand struct {
 }
 
 func newEnvCommand() *cobra.Command {
-	list := &envCommand{cmd: &cobra.Command{Use: "list", Short: "List environments", Args: arguments(0, 0), Example: "  glasshouse env list"}}
+	list := &envCommand{
+		cmd: &cobra.Command{
+			Use:     "list",
+			Short:   "List environments",
+			Args:    arguments(0, 0),
+			Example: "  glasshouse env list",
+		},
+	}
 	show := &envCommand{cmd: &cobra.Command{
 		Use: "show [flags] [NAME]", Short: "List the packages of an environment", Args: arguments(0, 1), Example: "  glasshouse env show lab",
 	}}
@@ -101,7 +108,9 @@ func (e *envCommand) withStore(do func(context.Context, settings, []string) erro
 
 // withChange makes the command call do with an installer. It prints the environment that do returns, and
 // tells the service that runs on the data folder.
-func (e *envCommand) withChange(do func(context.Context, settings, []string) (sandbox.Environment, error)) *cobra.Command {
+func (e *envCommand) withChange(
+	do func(context.Context, settings, []string) (sandbox.Environment, error),
+) *cobra.Command {
 	return e.withStore(func(ctx context.Context, s settings, args []string) error {
 		syscall.Umask(0o022) // sandboxes have users of their own and must be able to read the files
 		e.installer = environment.Installer{
@@ -146,7 +155,11 @@ func rememberInterpreter(s settings, warn func(string, ...any)) (err error) {
 		return err
 	}
 	if other := store.Outdated(); other != "" {
-		warn("the environment default was made from %s, not from %s: `glasshouse env update` makes it again", other, store.Base)
+		warn(
+			"the environment default was made from %s, not from %s: `glasshouse env update` makes it again",
+			other,
+			store.Base,
+		)
 	}
 	return store.Remember()
 }
@@ -159,7 +172,10 @@ func refreshService(ctx context.Context, s settings) error {
 		return nil
 	}
 	if err := c.call(ctx, "POST", "/environments/refresh", nil, &struct{}{}); err != nil {
-		return fmt.Errorf("the environment is changed, but the running service does not use it yet: %w; restart the service", err)
+		return fmt.Errorf(
+			"the environment is changed, but the running service does not use it yet: %w; restart the service",
+			err,
+		)
 	}
 	fmt.Fprintln(os.Stderr, "glasshouse: the running service uses the change for new sandboxes")
 	return nil
@@ -178,7 +194,15 @@ func listEnvironments(store environment.Store) error {
 			fmt.Fprintf(out, "%s\t\t\t\t%v\n", name, err)
 			continue
 		}
-		fmt.Fprintf(out, "%s\t%s\t%d\t%.12s\t%s\n", name, h.Environment.Python, h.Environment.Packages, h.Digest, strings.Join(h.Lock.Requested, " "))
+		fmt.Fprintf(
+			out,
+			"%s\t%s\t%d\t%.12s\t%s\n",
+			name,
+			h.Environment.Python,
+			h.Environment.Packages,
+			h.Digest,
+			strings.Join(h.Lock.Requested, " "),
+		)
 		h.Release()
 	}
 	return out.Flush()

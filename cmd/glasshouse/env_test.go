@@ -90,13 +90,22 @@ const versionOf = "import tinypack\ntinypack.version"
 func TestPackagesChangeWhileTheServiceRuns(t *testing.T) {
 	wheels := environmenttest.Pip(t)
 	for _, v := range []string{"1.0", "2.0"} {
-		environmenttest.Wheel(t, wheels, "tinypack", v, map[string]string{"tinypack/__init__.py": "version = '" + v + "'\n"}, "tinypack-core")
+		environmenttest.Wheel(
+			t,
+			wheels,
+			"tinypack",
+			v,
+			map[string]string{"tinypack/__init__.py": "version = '" + v + "'\n"},
+			"tinypack-core",
+		)
 	}
 	environmenttest.Wheel(t, wheels, "tinypack-core", "1.5", map[string]string{"tinypack_core.py": ""})
 	o := operator{binary(t), dataDir(t)}
 	clients := reserveCompat(t)
 	cmd, c := start(t, o.path, o.dir)
-	if e := c.executeIn(t, "", versionOf, "default"); e.Status != "failed" || e.Exception.Type != "ModuleNotFoundError" || !strings.Contains(e.Exception.Hint, "`glasshouse env add tinypack`") {
+	if e := c.executeIn(t, "", versionOf, "default"); e.Status != "failed" ||
+		e.Exception.Type != "ModuleNotFoundError" ||
+		!strings.Contains(e.Exception.Hint, "`glasshouse env add tinypack`") {
 		t.Fatalf("before the package is installed: got %+v, want a hint how to add it", e)
 	}
 	before := c.executeIn(t, "", "1", "default").Environment
@@ -127,7 +136,8 @@ func TestPackagesChangeWhileTheServiceRuns(t *testing.T) {
 					Status string
 					Result any
 				}
-				if err := c.call(t.Context(), "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import time\ntime.sleep(0.05)\n" + versionOf}, &e); err != nil || e.Status != "completed" {
+				if err := c.call(t.Context(), "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "import time\ntime.sleep(0.05)\n" + versionOf}, &e); err != nil ||
+					e.Status != "completed" {
 					failure.Store(fmt.Sprintf("%+v, %v", e, err))
 				}
 				runs.Add(1)
@@ -162,7 +172,8 @@ func TestPackagesChangeWhileTheServiceRuns(t *testing.T) {
 	if e := c.executeIn(t, fresh, versionOf, ""); e.Result != "2.0" || e.Environment == first.Environment {
 		t.Errorf("a new session: got %+v, want version 2.0", e)
 	}
-	if e := c.executeIn(t, old, "import tinypack\nkept, tinypack.version", ""); fmt.Sprint(e.Result) != "[41 1.0]" || e.Environment != first.Environment {
+	if e := c.executeIn(t, old, "import tinypack\nkept, tinypack.version", ""); fmt.Sprint(e.Result) != "[41 1.0]" ||
+		e.Environment != first.Environment {
 		t.Errorf("the old session: got %+v, want its variable and version 1.0", e)
 	}
 	if e := c.executeIn(t, old, "x = []\nwhile True: x.append(' ' * 10_000_000)", ""); e.Status != "killed" {
@@ -181,7 +192,12 @@ func TestPackagesChangeWhileTheServiceRuns(t *testing.T) {
 		t.Errorf("the status of the old session: got %s, want the environment %+v", text, first.Environment)
 	}
 	record := c.must(t, "GET", "/executions/"+first.ID, nil)
-	if got, _ := json.Marshal(record["environment"]); string(got) != fmt.Sprintf(`{"digest":%q,"name":"default"}`, first.Environment.Digest) {
+	if got, _ := json.Marshal(record["environment"]); string(
+		got,
+	) != fmt.Sprintf(
+		`{"digest":%q,"name":"default"}`,
+		first.Environment.Digest,
+	) {
 		t.Errorf("in history: got %s, want the digest %s", got, first.Environment.Digest)
 	}
 
@@ -206,13 +222,19 @@ func TestNamedEnvironments(t *testing.T) {
 	o.env(t, "add", "--env", "tiny", "tinypack")
 	cmd, c := start(t, o.path, o.dir)
 	zygotes := len(isolate.WarmSets(1))
-	waitUntil(t, "the default environment has its zygotes", func() bool { return zygoteCount(cmd.Process.Pid) == zygotes })
+	waitUntil(
+		t,
+		"the default environment has its zygotes",
+		func() bool { return zygoteCount(cmd.Process.Pid) == zygotes },
+	)
 	for n := range 9 {
 		o.env(t, "create", "--from", "tiny", fmt.Sprintf("more-%d", n))
 	}
 	var list struct{ Environments []sandbox.Environment }
 	text, _ := json.Marshal(c.must(t, "GET", "/environments", nil))
-	if err := json.Unmarshal(text, &list); err != nil || len(list.Environments) != 11 || list.Environments[0].Name != "default" || !slices.Equal(list.Environments[10].Modules, []string{"tinypack"}) {
+	if err := json.Unmarshal(text, &list); err != nil || len(list.Environments) != 11 ||
+		list.Environments[0].Name != "default" ||
+		!slices.Equal(list.Environments[10].Modules, []string{"tinypack"}) {
 		t.Errorf("GET /environments: got %s, %v, want default first and ten more", text, err)
 	}
 	if now := zygoteCount(cmd.Process.Pid); now != zygotes {
@@ -230,24 +252,42 @@ func TestNamedEnvironments(t *testing.T) {
 	}
 	var packages struct{ Packages []sandbox.Package }
 	text, _ = json.Marshal(c.must(t, "GET", "/environments/tiny/packages", nil))
-	want := sandbox.Package{Name: "tinypack", Version: "1.0", Summary: "tinypack, for a test", Modules: []string{"tinypack"}}
-	if err := json.Unmarshal(text, &packages); err != nil || len(packages.Packages) != 1 || fmt.Sprint(packages.Packages[0]) != fmt.Sprint(want) {
+	want := sandbox.Package{
+		Name:    "tinypack",
+		Version: "1.0",
+		Summary: "tinypack, for a test",
+		Modules: []string{"tinypack"},
+	}
+	if err := json.Unmarshal(text, &packages); err != nil || len(packages.Packages) != 1 ||
+		fmt.Sprint(packages.Packages[0]) != fmt.Sprint(want) {
 		t.Errorf("GET /environments/tiny/packages: got %s, %v, want %+v", text, err, want)
 	}
-	if err := c.call(t.Context(), "POST", "/sandbox/create", map[string]any{"environment": "tinny"}, &struct{}{}); err == nil || !strings.Contains(err.Error(), "422") || !strings.Contains(err.Error(), "default, more-0") {
+	if err := c.call(t.Context(), "POST", "/sandbox/create", map[string]any{"environment": "tinny"}, &struct{}{}); err == nil ||
+		!strings.Contains(err.Error(), "422") ||
+		!strings.Contains(err.Error(), "default, more-0") {
 		t.Errorf("an unknown environment: got %v, want 422 and the known ones", err)
 	}
 	// allowed_modules accepts modules of the environment only.
 	for module, status := range map[string]string{"tinypack": "completed", "psycopg2": "403"} {
 		var e struct{ Status string }
-		err := c.call(t.Context(), "POST", "/sandbox/agent/quick-execute", map[string]any{"code": versionOf, "config": map[string]any{"environment": "tiny", "allowed_modules": []string{module}}}, &e)
+		err := c.call(
+			t.Context(),
+			"POST",
+			"/sandbox/agent/quick-execute",
+			map[string]any{
+				"code":   versionOf,
+				"config": map[string]any{"environment": "tiny", "allowed_modules": []string{module}},
+			},
+			&e,
+		)
 		if got := fmt.Sprint(e.Status, err); !strings.Contains(got, status) {
 			t.Errorf("allowed_modules %s: got %s, want %s", module, got, status)
 		}
 	}
 	agent := c.newUser(t, "agent")
 	agent.must(t, "GET", "/environments", nil)
-	if err := agent.call(t.Context(), "POST", "/environments/refresh", nil, &struct{}{}); err == nil || !strings.Contains(err.Error(), "403") {
+	if err := agent.call(t.Context(), "POST", "/environments/refresh", nil, &struct{}{}); err == nil ||
+		!strings.Contains(err.Error(), "403") {
 		t.Errorf("an agent refreshes environments: got %v, want 403", err)
 	}
 	// A deleted environment stays for its sandboxes, and has no new ones.
@@ -255,7 +295,8 @@ func TestNamedEnvironments(t *testing.T) {
 	if e := c.executeIn(t, id, versionOf, ""); e.Result != "1.0" {
 		t.Errorf("a session of a deleted environment: got %+v, want version 1.0", e)
 	}
-	if err := c.call(context.Background(), "POST", "/sandbox/create", map[string]any{"environment": "tiny"}, &struct{}{}); err == nil || !strings.Contains(err.Error(), "422") {
+	if err := c.call(context.Background(), "POST", "/sandbox/create", map[string]any{"environment": "tiny"}, &struct{}{}); err == nil ||
+		!strings.Contains(err.Error(), "422") {
 		t.Errorf("a new sandbox of a deleted environment: got %v, want 422", err)
 	}
 	c.must(t, "DELETE", "/sandbox/"+id, nil)
@@ -302,8 +343,15 @@ func TestInterruptedChangeLeavesTheOldEnvironment(t *testing.T) {
 			return len(line) > 0
 		})
 	})
-	limited := exec.Command("sh", "-c", `ulimit -f 2000; exec "$0" env add --data-dir "$1" --env lab large`, o.path, o.dir)
-	if out, err := limited.CombinedOutput(); err == nil || !strings.Contains(string(out), "file size limit exceeded") || bytes.Count(out, []byte("\n")) > 10 {
+	limited := exec.Command(
+		"sh",
+		"-c",
+		`ulimit -f 2000; exec "$0" env add --data-dir "$1" --env lab large`,
+		o.path,
+		o.dir,
+	)
+	if out, err := limited.CombinedOutput(); err == nil || !strings.Contains(string(out), "file size limit exceeded") ||
+		bytes.Count(out, []byte("\n")) > 10 {
 		t.Errorf("with a limit of file size: got %v and %s, want a short error", err, out)
 	}
 	requireSameLock()
@@ -329,11 +377,13 @@ func TestInvalidEnvironmentNamesAreRefused(t *testing.T) {
 		}
 	}
 	for _, no := range []string{"../default", "%2e%2e", "nowhere"} {
-		if err := c.call(t.Context(), "GET", "/environments/"+no+"/packages", nil, &struct{}{}); err == nil || !strings.Contains(err.Error(), "404") {
+		if err := c.call(t.Context(), "GET", "/environments/"+no+"/packages", nil, &struct{}{}); err == nil ||
+			!strings.Contains(err.Error(), "404") {
 			t.Errorf("packages of %s: got %v, want 404", no, err)
 		}
 	}
-	if err := c.call(t.Context(), "POST", "/sandbox/create", map[string]any{"environment": 3}, &struct{}{}); err == nil || !strings.Contains(err.Error(), "422") {
+	if err := c.call(t.Context(), "POST", "/sandbox/create", map[string]any{"environment": 3}, &struct{}{}); err == nil ||
+		!strings.Contains(err.Error(), "422") {
 		t.Errorf("an environment that is a number: got %v, want 422", err)
 	}
 }

@@ -63,7 +63,13 @@ func TestHistoryKnowsWhatAKilledRunDid(t *testing.T) {
 		run := &runs[n]
 		id := c.newSandbox(t, map[string]any{"enable_network_access": true, "allowed_hosts": []string{address}})
 		go func(c *client) {
-			_ = c.call(t.Context(), "POST", "/sandbox/"+id+"/execute", map[string]any{"code": run.code}, &map[string]any{})
+			_ = c.call(
+				t.Context(),
+				"POST",
+				"/sandbox/"+id+"/execute",
+				map[string]any{"code": run.code},
+				&map[string]any{},
+			)
 		}(c)
 		eventually(t, func() error {
 			list, _ := c.must(t, "GET", "/sandbox/"+id+"/history", nil)["history"].([]any)

@@ -31,7 +31,9 @@ func withService(do func(context.Context, *client, []string) error) func(context
 	return func(ctx context.Context, s settings, args []string) error {
 		c := dial(s.server.dataDir)
 		if c == nil {
-			return errors.New("no service runs on " + s.server.dataDir + ": start it with `glasshouse serve`, or name its folder with --data-dir")
+			return errors.New(
+				"no service runs on " + s.server.dataDir + ": start it with `glasshouse serve`, or name its folder with --data-dir",
+			)
 		}
 		return do(ctx, c, args)
 	}
@@ -48,8 +50,12 @@ func newKeysCreateCommand() *cobra.Command {
 	cmd.Flags().StringVar(&name, "name", "", "`NAME` that says what the key is for; required")
 	cmd.Flags().StringVar(&user, "user", "", "`USER` whose sandboxes and executions the key can see; empty: the name")
 	cmd.Flags().StringVar(&role, "role", "agent", "`ROLE`: agent, developer or admin")
-	cmd.Flags().DurationVar(&lifetime, "expires", 0, "`TIME` for which the key is valid, such as 720h; 0: until it is revoked")
-	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"agent", "developer", "admin"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().
+		DurationVar(&lifetime, "expires", 0, "`TIME` for which the key is valid, such as 720h; 0: until it is revoked")
+	_ = cmd.RegisterFlagCompletionFunc(
+		"role",
+		cobra.FixedCompletions([]string{"agent", "developer", "admin"}, cobra.ShellCompDirectiveNoFileComp),
+	)
 	return withSettings(cmd, withService(func(ctx context.Context, c *client, _ []string) error {
 		if name == "" {
 			return errors.New("--name is required: it says what the key is for")
@@ -69,7 +75,13 @@ func newKeysCreateCommand() *cobra.Command {
 			return err
 		}
 		fmt.Println(created.Secret)
-		fmt.Fprintf(os.Stderr, "key %s for user %s (%s); its secret is shown only now\n", created.ID, created.User, created.Role)
+		fmt.Fprintf(
+			os.Stderr,
+			"key %s for user %s (%s); its secret is shown only now\n",
+			created.ID,
+			created.User,
+			created.Role,
+		)
 		return nil
 	}))
 }
@@ -88,7 +100,16 @@ func listKeys(ctx context.Context, c *client, _ []string) error {
 		} else if k.ExpiresAt != nil {
 			state = "until " + k.ExpiresAt.Format(time.RFC3339)
 		}
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.User, k.Role, k.CreatedAt.Format(time.RFC3339), state)
+		fmt.Fprintf(
+			out,
+			"%s\t%s\t%s\t%s\t%s\t%s\n",
+			k.ID,
+			k.Name,
+			k.User,
+			k.Role,
+			k.CreatedAt.Format(time.RFC3339),
+			state,
+		)
 	}
 	return out.Flush()
 }

@@ -208,7 +208,14 @@ func checkAnswers(t *testing.T, c *client, l *load, killed map[string]int) {
 			t.Errorf("execution %s: got %q in history, %v, want %s as it was answered", id, e.Status, err, status)
 		}
 	}
-	t.Logf("report: killed %v; %d executions answered %v, %d lost; errors meanwhile: %v", killed, len(l.statuses), statuses, lost, l.errors)
+	t.Logf(
+		"report: killed %v; %d executions answered %v, %d lost; errors meanwhile: %v",
+		killed,
+		len(l.statuses),
+		statuses,
+		lost,
+		l.errors,
+	)
 }
 
 // checkAtRest requires that the service has as many waiting processes and cgroups as the pool needs.
@@ -229,7 +236,12 @@ func checkAtRest(t *testing.T, c *client, pid int) {
 		}
 		const spare = 8 // cgroups that are kept for the next children; each child has three
 		if groups > 3*(waiting+spare) || waiting > 16 {
-			return fmt.Errorf("got %d waiting processes and %d cgroups, want at most 16 and %d", waiting, groups, 3*(waiting+spare))
+			return fmt.Errorf(
+				"got %d waiting processes and %d cgroups, want at most 16 and %d",
+				waiting,
+				groups,
+				3*(waiting+spare),
+			)
 		}
 		return nil
 	})

@@ -63,9 +63,20 @@ func run(ctx context.Context, args []string) int {
 
 func newRootCommand() *cobra.Command {
 	cobra.EnableCommandSorting = false // the help lists commands in the order below
-	root := newGroup("glasshouse", "glasshouse runs Python that agents write, next to PostgreSQL, and shows everything that happened.",
-		newServeCommand(), newRunCommand(), newDebugCommand(), newCheckCommand(), newKeysCommand(), newEnvCommand(),
-		newProveCommand(), newRoleSQLCommand(), newDoctorCommand(), newVersionCommand())
+	root := newGroup(
+		"glasshouse",
+		"glasshouse runs Python that agents write, next to PostgreSQL, and shows everything that happened.",
+		newServeCommand(),
+		newRunCommand(),
+		newDebugCommand(),
+		newCheckCommand(),
+		newKeysCommand(),
+		newEnvCommand(),
+		newProveCommand(),
+		newRoleSQLCommand(),
+		newDoctorCommand(),
+		newVersionCommand(),
+	)
 	root.Version = version
 	root.SetVersionTemplate("glasshouse {{.Version}}\n")
 	root.SilenceErrors, root.SilenceUsage = true, true // run prints errors

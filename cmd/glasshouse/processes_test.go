@@ -80,7 +80,9 @@ func cgroupsOf(pid int) (dirs []string) {
 		}
 		for _, root := range []string{filepath.Join(parts[1], parts[2]), parts[1], parts[2]} {
 			for _, pattern := range []string{"", "*"} {
-				found, _ := filepath.Glob(filepath.Join("/sys/fs/cgroup", root, fmt.Sprintf("glasshouse-%d-*", pid), pattern))
+				found, _ := filepath.Glob(
+					filepath.Join("/sys/fs/cgroup", root, fmt.Sprintf("glasshouse-%d-*", pid), pattern),
+				)
 				for _, dir := range found {
 					if info, err := os.Stat(dir); err == nil && info.IsDir() {
 						dirs = append(dirs, dir)

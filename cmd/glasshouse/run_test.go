@@ -13,7 +13,8 @@ func TestRunPrintsOutputAndResult(t *testing.T) {
 	if err := os.WriteFile(file, []byte("print('out')\n6 * 7"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(path, "run", "--data-dir", dir, file).Output(); err != nil || string(out) != "out\n42\n" {
+	if out, err := exec.Command(path, "run", "--data-dir", dir, file).Output(); err != nil ||
+		string(out) != "out\n42\n" {
 		t.Errorf("got %q, %v, want out and 42", out, err)
 	}
 }

@@ -70,7 +70,10 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		return err
 	}
 	defer os.Remove(addressFile)
-	server := newServer(httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog}), connectionLimit())
+	server := newServer(
+		httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog}),
+		connectionLimit(),
+	)
 	ended := make(chan error, 2)
 	if compatListener != nil {
 		runner := a.supervisor.NewCompatRunner()
@@ -107,7 +110,10 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		fmt.Printf("Editors attach by the Debug Adapter Protocol at %s\n", dapAddress)
 	}
 	if compatListener != nil {
-		fmt.Printf("The compatibility API for clients of a local code-execution server is at http://%s\n", compatListener.Addr())
+		fmt.Printf(
+			"The compatibility API for clients of a local code-execution server is at http://%s\n",
+			compatListener.Addr(),
+		)
 	}
 	select {
 	case err := <-ended:
@@ -132,11 +138,17 @@ func (a *app) greet(s settings, address string, took time.Duration) {
 	fmt.Printf("Listening on %s (started in %.1f s)\n", address, took.Seconds())
 	fmt.Printf("Isolation: %s", level)
 	if reason != "" {
-		fmt.Printf(", which lacks: %s\n  (%s; `glasshouse doctor` shows what helps)", a.isolator.MissingProtection(), reason)
+		fmt.Printf(
+			", which lacks: %s\n  (%s; `glasshouse doctor` shows what helps)",
+			a.isolator.MissingProtection(),
+			reason,
+		)
 	}
 	if !s.databases.synchronousCommit {
-		fmt.Print("\nHistory: an answer may be sent up to 10 ms before its record is on disk (--synchronous-commit=false); " +
-			"a crash of the machine can lose these records")
+		fmt.Print(
+			"\nHistory: an answer may be sent up to 10 ms before its record is on disk (--synchronous-commit=false); " +
+				"a crash of the machine can lose these records",
+		)
 	}
 	fmt.Printf("\nAdmin key: %s (kept in %s)\n", a.adminKey, filepath.Join(s.server.dataDir, "admin.key"))
 	fmt.Printf(`

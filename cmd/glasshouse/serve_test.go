@@ -62,7 +62,13 @@ func TestHistorySurvivesARestart(t *testing.T) {
 		if got := statuses(interrupted); got != "cancelled" {
 			t.Errorf("after %s: got the interrupted run %q, want cancelled", signal, got)
 		}
-		err := c.call(context.Background(), "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "1"}, &map[string]any{})
+		err := c.call(
+			context.Background(),
+			"POST",
+			"/sandbox/"+id+"/execute",
+			map[string]any{"code": "1"},
+			&map[string]any{},
+		)
 		if err == nil || !strings.Contains(err.Error(), "410") {
 			t.Errorf("after %s: a run in the old sandbox: got %v, want 410", signal, err)
 		}
@@ -109,7 +115,9 @@ func TestAllowedHosts(t *testing.T) {
 // TestSandboxNetworkWorks covers that the service gives up its own capabilities for the network, and can
 // still give a sandbox one.
 func TestSandboxNetworkWorks(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) }))
+	server := httptest.NewServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) }),
+	)
 	defer server.Close()
 	host := server.Listener.Addr().String()
 	_, c := start(t, binary(t), dataDir(t), "--allowed-hosts", host)

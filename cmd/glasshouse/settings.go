@@ -19,7 +19,12 @@ import (
 )
 
 // isolationLevels are the levels that --isolation and --min-level accept, strongest first.
-var isolationLevels = []string{isolate.LevelFull, isolate.LevelWithoutCgroups, isolate.LevelLandlock, isolate.LevelRLimits}
+var isolationLevels = []string{
+	isolate.LevelFull,
+	isolate.LevelWithoutCgroups,
+	isolate.LevelLandlock,
+	isolate.LevelRLimits,
+}
 
 // settings has the value of every flag that serve has, by the section under which its help lists the flag.
 type settings struct {
@@ -67,15 +72,24 @@ func (s *serverSettings) register(f *pflag.FlagSet) {
 	f.StringVar(&s.listen, "listen", "127.0.0.1:8080", "`ADDRESS` of the HTTP API and the pages")
 	f.StringVar(&s.dataDir, "data-dir", defaultDataDir(),
 		"`FOLDER` of the keys, artifacts, environments and the embedded database; one service at a time uses it")
-	f.StringVar(&s.adminKey, "admin-key", "",
-		"`SECRET` of the first admin key, at least 16 characters; empty: generated at the first start and kept in admin.key in the data folder")
+	f.StringVar(
+		&s.adminKey,
+		"admin-key",
+		"",
+		"`SECRET` of the first admin key, at least 16 characters; empty: generated at the first start and kept in admin.key in the data folder",
+	)
 	f.StringVar(&s.tlsCert, "tls-cert", "", "`FILE` of the TLS certificate; needs --tls-key")
 	f.StringVar(&s.tlsKey, "tls-key", "", "`FILE` of the TLS certificate's private key")
 	f.BoolVar(&s.allowRemote, "allow-remote-plaintext", false,
 		"allow a --listen address beyond loopback without TLS; keys then cross the network in clear text")
 	f.StringVar(&s.dapListen, "dap-listen", "",
 		"loopback `ADDRESS` at which editors attach by the Debug Adapter Protocol, such as 127.0.0.1:8081; empty: none")
-	f.DurationVar(&s.drain, "drain", 10*time.Second, "maximum `TIME` that running executions may continue after SIGTERM")
+	f.DurationVar(
+		&s.drain,
+		"drain",
+		10*time.Second,
+		"maximum `TIME` that running executions may continue after SIGTERM",
+	)
 	f.BoolVar(&s.accessLog, "access-log", false, "log every request")
 	f.BoolVar(&s.logJSON, "log-json", false, "write the log as JSON")
 }
@@ -97,23 +111,75 @@ type limitSettings struct {
 
 func (s *limitSettings) register(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.IntVar(&s.parallel, "parallel", 16*runtime.NumCPU(), "maximum `NUMBER` of concurrent executions; others wait up to 10 s for a slot")
-	f.DurationVar(&s.queueTimeout, "queue", 10*time.Second, "maximum `TIME` that a start waits for a free sandbox before it is answered 503")
+	f.IntVar(
+		&s.parallel,
+		"parallel",
+		16*runtime.NumCPU(),
+		"maximum `NUMBER` of concurrent executions; others wait up to 10 s for a slot",
+	)
+	f.DurationVar(
+		&s.queueTimeout,
+		"queue",
+		10*time.Second,
+		"maximum `TIME` that a start waits for a free sandbox before it is answered 503",
+	)
 	f.IntVar(&s.sandboxes, "max-sandboxes", 200, "maximum `NUMBER` of live sandboxes")
 	f.IntVar(&s.sandboxesPerUser, "max-sandboxes-per-user", 50, "maximum `NUMBER` of live sandboxes of one user")
 	f.IntVar(&s.memoryMB, "max-memory-mb", 1024, "largest max_memory_mb that a sandbox may request, in `MIB`")
-	f.IntVar(&s.cpuPercent, "max-cpu-percent", 100*runtime.NumCPU(), "largest cpu_percent that a sandbox may request; 100 is one `CPU`")
-	f.IntVar(&s.keys.Requests, "key-requests", 6000,
-		"maximum `NUMBER` of requests per minute of a key without a limit of its own; admin keys are exempt; 0: no limit")
-	f.IntVar(&s.keys.Concurrent, "key-concurrent", 0,
-		"maximum `NUMBER` of concurrent executions of a key without a limit of its own; admin keys are exempt; 0: no limit")
-	f.IntVar(&s.keys.CPUSeconds, "key-cpu-seconds", 0,
-		"maximum CPU time per day, in `SECONDS`, of a key without a limit of its own; admin keys are exempt; 0: no limit")
-	f.Int64Var(&s.uploadsMB, "max-uploads-mb", 1024, "maximum memory that the uploads of all sandboxes use, in `MIB`; 0: no limit")
-	f.Int64Var(&s.uploadsPerUserMB, "max-uploads-mb-per-user", 512, "maximum memory that the uploads of one user use, in `MIB`; 0: no limit")
-	f.IntVar(&s.queries, "max-queries", 16, "maximum `NUMBER` of concurrent SQL statements, each on its own connection; others wait")
-	f.IntVar(&s.queriesPerUser, "max-queries-per-user", 8, "maximum `NUMBER` of concurrent SQL statements of one user; others wait")
-	f.IntVar(&s.queriesPerSandbox, "max-queries-per-sandbox", 4, "maximum `NUMBER` of concurrent SQL statements of one sandbox; others wait")
+	f.IntVar(
+		&s.cpuPercent,
+		"max-cpu-percent",
+		100*runtime.NumCPU(),
+		"largest cpu_percent that a sandbox may request; 100 is one `CPU`",
+	)
+	f.IntVar(
+		&s.keys.Requests,
+		"key-requests",
+		6000,
+		"maximum `NUMBER` of requests per minute of a key without a limit of its own; admin keys are exempt; 0: no limit",
+	)
+	f.IntVar(
+		&s.keys.Concurrent,
+		"key-concurrent",
+		0,
+		"maximum `NUMBER` of concurrent executions of a key without a limit of its own; admin keys are exempt; 0: no limit",
+	)
+	f.IntVar(
+		&s.keys.CPUSeconds,
+		"key-cpu-seconds",
+		0,
+		"maximum CPU time per day, in `SECONDS`, of a key without a limit of its own; admin keys are exempt; 0: no limit",
+	)
+	f.Int64Var(
+		&s.uploadsMB,
+		"max-uploads-mb",
+		1024,
+		"maximum memory that the uploads of all sandboxes use, in `MIB`; 0: no limit",
+	)
+	f.Int64Var(
+		&s.uploadsPerUserMB,
+		"max-uploads-mb-per-user",
+		512,
+		"maximum memory that the uploads of one user use, in `MIB`; 0: no limit",
+	)
+	f.IntVar(
+		&s.queries,
+		"max-queries",
+		16,
+		"maximum `NUMBER` of concurrent SQL statements, each on its own connection; others wait",
+	)
+	f.IntVar(
+		&s.queriesPerUser,
+		"max-queries-per-user",
+		8,
+		"maximum `NUMBER` of concurrent SQL statements of one user; others wait",
+	)
+	f.IntVar(
+		&s.queriesPerSandbox,
+		"max-queries-per-sandbox",
+		4,
+		"maximum `NUMBER` of concurrent SQL statements of one sandbox; others wait",
+	)
 }
 
 type isolationSettings struct {
@@ -124,14 +190,31 @@ type isolationSettings struct {
 
 func (s *isolationSettings) register(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVar(&s.level, "isolation", "",
-		"isolation `LEVEL` to use: full, full-without-cgroups, landlock or rlimits; empty: the strongest that this machine supports")
-	f.StringVar(&s.minLevel, "min-level", isolate.LevelLandlock,
-		"weakest isolation `LEVEL` with which the service starts; rlimits is used only if it is named here or as --isolation")
-	f.StringVar(&s.allowedHosts, "allowed-hosts", "*",
+	f.StringVar(
+		&s.level,
+		"isolation",
+		"",
+		"isolation `LEVEL` to use: full, full-without-cgroups, landlock or rlimits; empty: the strongest that this machine supports",
+	)
+	f.StringVar(
+		&s.minLevel,
+		"min-level",
+		isolate.LevelLandlock,
+		"weakest isolation `LEVEL` with which the service starts; rlimits is used only if it is named here or as --isolation",
+	)
+	f.StringVar(
+		&s.allowedHosts,
+		"allowed-hosts",
+		"*",
 		"comma-separated `HOSTS` that a sandbox with a network may request as allowed_hosts; *: every public name, on ports 80 and 443; "+
-			"a private address must be listed; none: no sandbox has a network")
-	f.StringVar(&s.caBundle, "ca-bundle", "", "PEM `FILE` of the certificates that code in sandboxes trusts; empty: those of this machine")
+			"a private address must be listed; none: no sandbox has a network",
+	)
+	f.StringVar(
+		&s.caBundle,
+		"ca-bundle",
+		"",
+		"PEM `FILE` of the certificates that code in sandboxes trusts; empty: those of this machine",
+	)
 }
 
 type pythonSettings struct {
@@ -143,14 +226,36 @@ type pythonSettings struct {
 
 func (s *pythonSettings) register(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVar(&s.interpreter, "python", "",
+	f.StringVar(
+		&s.interpreter,
+		"python",
+		"",
 		"Python `INTERPRETER` of the default environment, whose packages code may import; empty: the one that scripts/setup made "+
-			"in the data folder, else python3")
-	f.IntVar(&s.pool, "pool", 8,
-		"`NUMBER` of forked sandboxes kept ready without imported packages; half as many are kept ready with pandas, and with plotting")
-	f.DurationVar(&s.recycle.MaxAge, "zygote-age", time.Hour, "maximum `TIME` for which a warm interpreter is forked before it is replaced")
-	f.IntVar(&s.recycle.MaxForks, "zygote-forks", 10_000, "maximum `NUMBER` of forks before a warm interpreter is replaced")
-	f.Var(&s.data, "data", "file or folder that every sandbox can read as /data/NAME, as `NAME=PATH`; separated by commas, or given repeatedly")
+			"in the data folder, else python3",
+	)
+	f.IntVar(
+		&s.pool,
+		"pool",
+		8,
+		"`NUMBER` of forked sandboxes kept ready without imported packages; half as many are kept ready with pandas, and with plotting",
+	)
+	f.DurationVar(
+		&s.recycle.MaxAge,
+		"zygote-age",
+		time.Hour,
+		"maximum `TIME` for which a warm interpreter is forked before it is replaced",
+	)
+	f.IntVar(
+		&s.recycle.MaxForks,
+		"zygote-forks",
+		10_000,
+		"maximum `NUMBER` of forks before a warm interpreter is replaced",
+	)
+	f.Var(
+		&s.data,
+		"data",
+		"file or folder that every sandbox can read as /data/NAME, as `NAME=PATH`; separated by commas, or given repeatedly",
+	)
 }
 
 type databaseSettings struct {
@@ -162,16 +267,34 @@ type databaseSettings struct {
 
 func (s *databaseSettings) register(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVar(&s.historyURL, "database-url", "", "`URL` of the history database, with its owner's login; empty: the embedded database")
+	f.StringVar(
+		&s.historyURL,
+		"database-url",
+		"",
+		"`URL` of the history database, with its owner's login; empty: the embedded database",
+	)
 	f.StringVar(&s.knowledgeURL, "knowledge-url", "",
 		"`URL` of the database that agents query, with a login that has only SELECT; empty: the embedded demo")
-	f.StringVar(&s.writerURL, "writer-url", "",
+	f.StringVar(
+		&s.writerURL,
+		"writer-url",
+		"",
 		"`URL` of the same database with a login that may write, for statements that an admin applies; empty: the embedded demo's, "+
-			"or none with --knowledge-url")
-	f.BoolVar(&s.synchronousCommit, "synchronous-commit", true,
+			"or none with --knowledge-url",
+	)
+	f.BoolVar(
+		&s.synchronousCommit,
+		"synchronous-commit",
+		true,
 		"flush the record of a run to disk before its answer is sent; false: up to 10 ms after the answer, which is faster. In both cases "+
-			"killing the service loses nothing; with false, a crash of the machine can lose these 10 ms")
-	f.StringVar(&s.allowFunctions, "allow-functions", "", "comma-separated user-defined SQL `FUNCTIONS` that statements may call")
+			"killing the service loses nothing; with false, a crash of the machine can lose these 10 ms",
+	)
+	f.StringVar(
+		&s.allowFunctions,
+		"allow-functions",
+		"",
+		"comma-separated user-defined SQL `FUNCTIONS` that statements may call",
+	)
 	f.StringVar(&s.maskColumns, "mask-columns", "",
 		"comma-separated `COLUMNS` whose values agents never see, each schema.table.column or table.column")
 	f.StringVar(&s.maskParameters, "mask-parameters", "",
@@ -187,10 +310,25 @@ type retentionSettings struct {
 
 func (s *retentionSettings) register(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.DurationVar(&s.recordingAge, "recordings-max-age", 30*24*time.Hour, "maximum `AGE` of the recordings of debugged executions; 0: no limit")
-	f.IntVar(&s.recordingsMB, "recordings-max-mb", 4096, "maximum size of all recordings in history, in `MIB`; the oldest are deleted first; 0: no limit")
+	f.DurationVar(
+		&s.recordingAge,
+		"recordings-max-age",
+		30*24*time.Hour,
+		"maximum `AGE` of the recordings of debugged executions; 0: no limit",
+	)
+	f.IntVar(
+		&s.recordingsMB,
+		"recordings-max-mb",
+		4096,
+		"maximum size of all recordings in history, in `MIB`; the oldest are deleted first; 0: no limit",
+	)
 	f.DurationVar(&s.artifactAge, "artifact-age", 30*24*time.Hour, "maximum `AGE` of the artifacts of executions")
-	f.Int64Var(&s.artifactMB, "artifact-mb", 1024, "maximum size of the artifacts of one user, in `MIB`; the oldest are deleted first")
+	f.Int64Var(
+		&s.artifactMB,
+		"artifact-mb",
+		1024,
+		"maximum size of the artifacts of one user, in `MIB`; the oldest are deleted first",
+	)
 }
 
 // compatSettings are those of the compatibility API, whose flags begin with facade-.
@@ -202,11 +340,25 @@ type compatSettings struct {
 
 func (s *compatSettings) register(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.StringVar(&s.listen, "facade-listen", "",
+	f.StringVar(
+		&s.listen,
+		"facade-listen",
+		"",
 		"loopback `ADDRESS` for clients of a local code-execution server, which send no key; most of them try 127.0.0.1:6000; "+
-			"empty: SANDBOX_HOST and SANDBOX_PORT if one is set, else off")
-	f.StringVar(&s.folder, "facade-folder", "", "`FOLDER` of this machine in which their code works; empty: OUTPUT_DATA_PATH, else a folder in memory")
-	f.IntVar(&s.maxChars, "facade-max-output-chars", 1000, "maximum `NUMBER` of characters of output in an answer, unless the request names one")
+			"empty: SANDBOX_HOST and SANDBOX_PORT if one is set, else off",
+	)
+	f.StringVar(
+		&s.folder,
+		"facade-folder",
+		"",
+		"`FOLDER` of this machine in which their code works; empty: OUTPUT_DATA_PATH, else a folder in memory",
+	)
+	f.IntVar(
+		&s.maxChars,
+		"facade-max-output-chars",
+		1000,
+		"maximum `NUMBER` of characters of output in an answer, unless the request names one",
+	)
 }
 
 // resolve makes the folders absolute and fills in settings that depend on others.
@@ -320,8 +472,11 @@ func (s *settings) checkAddresses() error {
 	if isLoopback(listen) || s.server.tlsCert != "" || s.server.allowRemote {
 		return nil
 	}
-	return fmt.Errorf("--listen %s is beyond loopback, and keys would cross the network in clear text: set --tls-cert and --tls-key, "+
-		"or --allow-remote-plaintext behind a proxy that terminates TLS", listen)
+	return fmt.Errorf(
+		"--listen %s is beyond loopback, and keys would cross the network in clear text: set --tls-cert and --tls-key, "+
+			"or --allow-remote-plaintext behind a proxy that terminates TLS",
+		listen,
+	)
 }
 
 // network returns whether sandboxes may have a network, and the hosts that they may request.

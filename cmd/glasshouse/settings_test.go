@@ -15,10 +15,14 @@ import (
 
 // parseSettings returns the settings that a command line gives, over the environment.
 func parseSettings(args ...string) (got settings, err error) {
-	root := newGroup("glasshouse", "", withSettings(&cobra.Command{Use: "test"}, func(_ context.Context, s settings, _ []string) error {
-		got = s
-		return nil
-	}))
+	root := newGroup(
+		"glasshouse",
+		"",
+		withSettings(&cobra.Command{Use: "test"}, func(_ context.Context, s settings, _ []string) error {
+			got = s
+			return nil
+		}),
+	)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(explainFlagError)
 	args = append([]string{"test"}, args...)
@@ -72,7 +76,14 @@ func TestFlagOverridesEnvironmentOverridesDefault(t *testing.T) {
 	} {
 		t.Setenv("GLASSHOUSE_DRAIN", c.variable)
 		if s, err := parseSettings(c.args...); err != nil || s.server.drain != c.want {
-			t.Errorf("GLASSHOUSE_DRAIN=%q, flags %q: got %s, %v, want %s", c.variable, c.args, s.server.drain, err, c.want)
+			t.Errorf(
+				"GLASSHOUSE_DRAIN=%q, flags %q: got %s, %v, want %s",
+				c.variable,
+				c.args,
+				s.server.drain,
+				err,
+				c.want,
+			)
 		}
 	}
 	t.Setenv("GLASSHOUSE_DRAIN", "soon")

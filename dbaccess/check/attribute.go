@@ -23,7 +23,8 @@ func (w *walker) checkAttribute(name string, at int) {
 		return
 	}
 	w.mentionedNames[name] = true
-	if t := findInPath(w.catalog.types[name], "", w.searchPath, schemaOfType); t != nil && !w.catalog.ColumnNames[name] {
+	if t := findInPath(w.catalog.types[name], "", w.searchPath, schemaOfType); t != nil &&
+		!w.catalog.ColumnNames[name] {
 		w.checkType(t, at)
 	}
 	for _, f := range w.catalog.functions[name] {

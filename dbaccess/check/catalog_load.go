@@ -68,10 +68,15 @@ func (c *Checker) Catalog(ctx context.Context) (*Catalog, error) {
 		return c.catalog, nil
 	}
 	var cat *Catalog
-	err := pgx.BeginTxFunc(ctx, c.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		cat, err = loadCatalog(ctx, tx, c.allowedFunctions, c.maskColumns)
-		return err
-	})
+	err := pgx.BeginTxFunc(
+		ctx,
+		c.pool,
+		pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) (err error) {
+			cat, err = loadCatalog(ctx, tx, c.allowedFunctions, c.maskColumns)
+			return err
+		},
+	)
 	if err != nil {
 		return nil, Unavailable(err)
 	}

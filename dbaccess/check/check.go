@@ -57,7 +57,12 @@ type Checker struct {
 
 // New returns a Checker. Close it.
 func New(c Config) *Checker {
-	return &Checker{pool: c.Pool, parsers: parse.Open(0), allowedFunctions: setOf(c.AllowFunctions), maskColumns: c.MaskColumns}
+	return &Checker{
+		pool:             c.Pool,
+		parsers:          parse.Open(0),
+		allowedFunctions: setOf(c.AllowFunctions),
+		maskColumns:      c.MaskColumns,
+	}
 }
 
 // Close ends the parser processes. The pool stays open.
@@ -119,7 +124,12 @@ func Unavailable(err error) error {
 	if err == nil || errors.As(err, &known) || errors.As(err, &pg) && !isUnreachable(pg.Code) {
 		return err
 	}
-	return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "the knowledge database does not answer; try again soon", RetryAfter: 2, Cause: err}
+	return &sandbox.Error{
+		Fault:      sandbox.FaultUnavailable,
+		Detail:     "the knowledge database does not answer; try again soon",
+		RetryAfter: 2,
+		Cause:      err,
+	}
 }
 
 func isUnreachable(sqlState string) bool {

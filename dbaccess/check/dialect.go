@@ -15,14 +15,34 @@ type dialectHint struct {
 
 // dialectHints are tried in this order.
 var dialectHints = []dialectHint{
-	{nil, regexp.MustCompile(`(?i)^\s*show\s+(tables|databases|schemas|columns)\b`), "db_tables() lists the tables, db_schema(table) their columns"},
-	{syntaxError, regexp.MustCompile(`(?i)^\s*(describe|desc|pragma|\\d)\b`), "db_tables() lists the tables, db_schema(table) their columns"},
+	{
+		nil,
+		regexp.MustCompile(`(?i)^\s*show\s+(tables|databases|schemas|columns)\b`),
+		"db_tables() lists the tables, db_schema(table) their columns",
+	},
+	{
+		syntaxError,
+		regexp.MustCompile(`(?i)^\s*(describe|desc|pragma|\\d)\b`),
+		"db_tables() lists the tables, db_schema(table) their columns",
+	},
 	{syntaxError, regexp.MustCompile(`(?i)^\s*(select|delete)\s+top\b`), "write LIMIT and a number at the end"},
 	{regexp.MustCompile(`^LIMIT #,#`), nil, "write LIMIT count OFFSET skipped"},
-	{syntaxError, regexp.MustCompile(`(?i)(?:[=<>(,]|\blike|\bin)\s*(?:\?|%s)|%\(\w+\)s`), `parameters are named: write :name, and pass {"name": value}`},
+	{
+		syntaxError,
+		regexp.MustCompile(`(?i)(?:[=<>(,]|\blike|\bin)\s*(?:\?|%s)|%\(\w+\)s`),
+		`parameters are named: write :name, and pass {"name": value}`,
+	},
 	{syntaxError, regexp.MustCompile("`"), `write names in double quotes, "name", and text in single quotes`},
-	{regexp.MustCompile(`(?i)at or near "(from|where|group|order|limit|having)"$`), regexp.MustCompile(`(?i),\s*(from|where|group|order|limit|having)\b`), "remove the comma before that word"},
-	{regexp.MustCompile(`^operator does not exist: .*\[\]$`), regexp.MustCompile(`(?i)\bin\s*\(\s*:`), "compare with a list by = ANY(:name), not by IN (:name)"},
+	{
+		regexp.MustCompile(`(?i)at or near "(from|where|group|order|limit|having)"$`),
+		regexp.MustCompile(`(?i),\s*(from|where|group|order|limit|having)\b`),
+		"remove the comma before that word",
+	},
+	{
+		regexp.MustCompile(`^operator does not exist: .*\[\]$`),
+		regexp.MustCompile(`(?i)\bin\s*\(\s*:`),
+		"compare with a list by = ANY(:name), not by IN (:name)",
+	},
 	{regexp.MustCompile(`^date/time field value out of range`), nil, "write dates as '2026-01-31'"},
 }
 
@@ -41,7 +61,8 @@ func AddDialectHint(r *sandbox.Refusal, sql string) {
 			return
 		}
 	}
-	if name := QuotedName(r.Message); r.Reason == "unknown-column" && r.Nearest == "" && strings.Contains(sql, `"`+name+`"`) {
+	if name := QuotedName(r.Message); r.Reason == "unknown-column" && r.Nearest == "" &&
+		strings.Contains(sql, `"`+name+`"`) {
 		r.Hint = "write text in single quotes: '" + name + "'; " + r.Hint
 	}
 }

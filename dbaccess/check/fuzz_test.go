@@ -49,7 +49,15 @@ func FuzzTrace(f *testing.F) {
 	seedStatements(f, "../testdata/mask/cases.sql")
 	cat := &Catalog{searchPath: []string{"public"}, relations: map[string][]*relation{}, TableNames: map[string]bool{}}
 	for name, order := range map[string][]string{"staff": {"id", "name", "ssn", "pay", "boss"}, "logs": {"id", "staff_id", "text", "ssn", "meta"}} {
-		cat.relations[name] = []*relation{{schema: "public", name: name, columnOrder: order, readsMasked: name == "staff", maskedColumns: map[string]bool{"ssn": name == "staff"}}}
+		cat.relations[name] = []*relation{
+			{
+				schema:        "public",
+				name:          name,
+				columnOrder:   order,
+				readsMasked:   name == "staff",
+				maskedColumns: map[string]bool{"ssn": name == "staff"},
+			},
+		}
 	}
 	f.Fuzz(func(t *testing.T, sql string) {
 		if len(sql) > 16<<10 {

@@ -74,7 +74,13 @@ func (cat *Catalog) loadMaskedColumns(ctx context.Context, tx pgx.Tx, listed []s
 	}
 	for _, name := range listed {
 		if !found[name] {
-			return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: fmt.Sprintf("the masked column %s (--mask-columns) does not exist in the knowledge database; no statement runs until the list is correct", name)}
+			return &sandbox.Error{
+				Fault: sandbox.FaultUnavailable,
+				Detail: fmt.Sprintf(
+					"the masked column %s (--mask-columns) does not exist in the knowledge database; no statement runs until the list is correct",
+					name,
+				),
+			}
 		}
 	}
 	var oid uint32
@@ -128,7 +134,10 @@ func (c *Checker) traceMasked(ctx context.Context, stmt *Statement, w *walker) e
 		return nil
 	}
 	if t.refusal.Position > 0 {
-		t.refusal.Position, t.refusal.Line = characterAndLine(stmt.Original, originalOffset(stmt.toNumbered, t.refusal.Position-1))
+		t.refusal.Position, t.refusal.Line = characterAndLine(
+			stmt.Original,
+			originalOffset(stmt.toNumbered, t.refusal.Position-1),
+		)
 	}
 	return t.refusal
 }
@@ -263,7 +272,8 @@ func (c *Checker) MarkMasked(ctx context.Context, cat *Catalog, tables map[int64
 			}
 			for i := range table.Columns {
 				c := &table.Columns[i]
-				c.Masked = out.refusal != nil || slices.ContainsFunc(out.columns, func(o output) bool { return o.masked && o.name == c.Name })
+				c.Masked = out.refusal != nil ||
+					slices.ContainsFunc(out.columns, func(o output) bool { return o.masked && o.name == c.Name })
 			}
 		}
 	}

@@ -100,12 +100,18 @@ func (t *tracer) traceFromItem(n *pg_query.Node, left []source, in *scope) ([]ou
 		for _, call := range f.Functions {
 			t.requireUnmasked(call, lateral)
 		}
-		s := t.withAlias(source{name: functionName(f), columns: []output{{isOpenEnded: true}}, hasMoreColumns: true}, f.Alias)
+		s := t.withAlias(
+			source{name: functionName(f), columns: []output{{isOpenEnded: true}}, hasMoreColumns: true},
+			f.Alias,
+		)
 		return s.columns, []source{s}
 	case n.GetRangeTableFunc() != nil:
 		x := n.GetRangeTableFunc()
 		t.requireUnmaskedNode(reflect.ValueOf(x), lateral)
-		s := t.withAlias(source{name: "xmltable", columns: []output{{isOpenEnded: true}}, hasMoreColumns: true}, x.Alias)
+		s := t.withAlias(
+			source{name: "xmltable", columns: []output{{isOpenEnded: true}}, hasMoreColumns: true},
+			x.Alias,
+		)
 		return s.columns, []source{s}
 	case n.GetRangeTableSample() != nil:
 		x := n.GetRangeTableSample()
@@ -192,7 +198,12 @@ func (t *tracer) traceTable(n *pg_query.RangeVar, in *scope) source {
 		}
 	}
 	s := source{name: n.Relname, hiddenColumns: systemColumns}
-	r := findInPath(t.checker.catalog.relations[n.Relname], n.Schemaname, t.checker.searchPath, func(r *relation) string { return r.schema })
+	r := findInPath(
+		t.checker.catalog.relations[n.Relname],
+		n.Schemaname,
+		t.checker.searchPath,
+		func(r *relation) string { return r.schema },
+	)
 	if r == nil {
 		t.refusal = sandbox.Refusef("unknown-table", "there is no table %q that may be read", n.Relname)
 		t.refusal.Nearest = Nearest(n.Relname, t.checker.catalog.TableNames)

@@ -231,8 +231,13 @@ func (t *tracer) traceKey(n *pg_query.Node, outs []output, in *scope, group bool
 		return
 	case n.GetAConst() != nil:
 		i := int(n.GetAConst().GetIval().GetIval()) - 1
-		if slices.ContainsFunc(outs, func(o output) bool { return o.isOpenEnded }) && anyMasked(outs) || i >= 0 && i < len(outs) && outs[i].masked {
-			t.fail(int(n.GetAConst().Location), "output column %d is masked and used in ORDER BY, GROUP BY or DISTINCT", i+1)
+		if slices.ContainsFunc(outs, func(o output) bool { return o.isOpenEnded }) && anyMasked(outs) ||
+			i >= 0 && i < len(outs) && outs[i].masked {
+			t.fail(
+				int(n.GetAConst().Location),
+				"output column %d is masked and used in ORDER BY, GROUP BY or DISTINCT",
+				i+1,
+			)
 		}
 		return
 	}
@@ -300,7 +305,9 @@ func (t *tracer) requireUnmaskedNode(node reflect.Value, in *scope) {
 		t.failUntraceable(-1, "an expression")
 		return
 	}
-	nodeTypeOf(node.Type().Elem()).forEachChild(node.Elem(), func(_ *nodeType, below reflect.Value) { t.requireUnmaskedNode(below, in) })
+	nodeTypeOf(
+		node.Type().Elem(),
+	).forEachChild(node.Elem(), func(_ *nodeType, below reflect.Value) { t.requireUnmaskedNode(below, in) })
 }
 
 // traceReference resolves a column name and reports whether the column is masked.
@@ -322,7 +329,9 @@ func (t *tracer) traceReference(n *pg_query.ColumnRef, in *scope) (name string, 
 	}
 	if !loose {
 		t.failUntraceable(int(n.Location), strings.Join(parts, "."))
-		t.refusal.Nearest = strings.Clone(Nearest(name, in.columnNames())) // without Clone it keeps the text of the tree alive
+		t.refusal.Nearest = strings.Clone(
+			Nearest(name, in.columnNames()),
+		) // without Clone it keeps the text of the tree alive
 	}
 	return name, hidden
 }

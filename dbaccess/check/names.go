@@ -145,7 +145,8 @@ func (w *walker) isUserDefined(name string) bool {
 // hasAllowedFunction reports whether an allowed function has that name, for any arguments.
 func (w *walker) hasAllowedFunction(schema, name string) bool {
 	for _, f := range w.catalog.functions[name] {
-		if f.allowed && (f.schema == schema || schema == "" && (f.schema == "pg_catalog" || slices.Contains(w.searchPath, f.schema))) {
+		if f.allowed &&
+			(f.schema == schema || schema == "" && (f.schema == "pg_catalog" || slices.Contains(w.searchPath, f.schema))) {
 			return true
 		}
 	}
@@ -176,7 +177,10 @@ func (w *walker) checkCurrentSetting(n *pg_query.FuncCall) {
 			return
 		}
 	}
-	w.fail(int(n.Location), sandbox.Refusef("setting-not-allowed", "current_setting needs a constant name, so that it can be checked"))
+	w.fail(
+		int(n.Location),
+		sandbox.Refusef("setting-not-allowed", "current_setting needs a constant name, so that it can be checked"),
+	)
 }
 
 // betweenOperators are the operators that BETWEEN uses.
@@ -213,7 +217,11 @@ func (w *walker) checkOperator(op []*pg_query.Node, at int) {
 }
 
 func refuseOperator(full string) *sandbox.Refusal {
-	return sandbox.Refusef("function-not-allowed", "the operator %s is user-defined and not on the list of allowed operators", full)
+	return sandbox.Refusef(
+		"function-not-allowed",
+		"the operator %s is user-defined and not on the list of allowed operators",
+		full,
+	)
 }
 
 // checkOperatorName checks an operator. Qualifying it in the text would change its precedence.
@@ -290,7 +298,11 @@ func (w *walker) checkTypeName(n *pg_query.TypeName) {
 }
 
 func refuseType(full string) *sandbox.Refusal {
-	return sandbox.Refusef("type-not-allowed", "values of type %s cannot be created: only built-in types, enums and types composed of them are allowed", full)
+	return sandbox.Refusef(
+		"type-not-allowed",
+		"values of type %s cannot be created: only built-in types, enums and types composed of them are allowed",
+		full,
+	)
 }
 
 // checkType allows types that run no user-defined function, and types whose functions are checked

@@ -15,7 +15,16 @@ func editDistance(a, b string, bound int) int {
 	if len(a)-len(b) > bound || len(b)-len(a) > bound {
 		return bound + 1
 	}
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1) // rows i-2, i-1 and i of the distance matrix
+	before, last, row := make(
+		[]int,
+		len(b)+1,
+	), make(
+		[]int,
+		len(b)+1,
+	), make(
+		[]int,
+		len(b)+1,
+	) // rows i-2, i-1 and i of the distance matrix
 	for j := range row {
 		row[j] = j
 	}

@@ -12,16 +12,20 @@ import (
 // allowedNodes are the only nodes that a tree may contain. Any other node is refused, so a newer
 // parser does not allow anything new. A test compares all fields of these nodes with the reviewed
 // list in testdata/fields.txt.
-var allowedNodes = wordSet(`Node RawStmt SelectStmt ExplainStmt VariableShowStmt DefElem ResTarget ColumnRef A_Star A_Const Integer Float Boolean BitString String List FuncCall A_Expr BoolExpr NullTest BooleanTest
+var allowedNodes = wordSet(
+	`Node RawStmt SelectStmt ExplainStmt VariableShowStmt DefElem ResTarget ColumnRef A_Star A_Const Integer Float Boolean BitString String List FuncCall A_Expr BoolExpr NullTest BooleanTest
 SubLink ColumnDef CaseExpr CaseWhen CoalesceExpr MinMaxExpr RangeVar RangeSubselect RangeFunction RangeTableSample RangeTableFunc RangeTableFuncCol JoinExpr Alias SortBy WindowDef WithClause CommonTableExpr
 CTESearchClause CTECycleClause GroupingSet GroupingFunc TypeCast TypeName A_ArrayExpr A_Indirection A_Indices RowExpr SQLValueFunction CollateClause NamedArgExpr ParamRef XmlExpr XmlSerialize
-JsonObjectConstructor JsonArrayConstructor JsonArrayQueryConstructor JsonAggConstructor JsonObjectAgg JsonArrayAgg JsonIsPredicate JsonOutput JsonReturning JsonFormat JsonKeyValue JsonValueExpr`)
+JsonObjectConstructor JsonArrayConstructor JsonArrayQueryConstructor JsonAggConstructor JsonObjectAgg JsonArrayAgg JsonIsPredicate JsonOutput JsonReturning JsonFormat JsonKeyValue JsonValueExpr`,
+)
 
 // writingStatements may be captured. Other statements with an effect are refused.
 var writingStatements = wordSet("InsertStmt UpdateStmt DeleteStmt MergeStmt")
 
 // writeOnlyNodes occur only in writing statements.
-var writeOnlyNodes = wordSet("InsertStmt UpdateStmt DeleteStmt MergeStmt MergeWhenClause OnConflictClause InferClause MultiAssignRef SetToDefault IndexElem")
+var writeOnlyNodes = wordSet(
+	"InsertStmt UpdateStmt DeleteStmt MergeStmt MergeWhenClause OnConflictClause InferClause MultiAssignRef SetToDefault IndexElem",
+)
 
 // writingStatementNames are refused with the reason read-only.
 var writingStatementNames = map[string]string{
@@ -49,7 +53,11 @@ func wordSet(s string) map[string]bool {
 // refuseNode returns the refusal of a node that is not allowed.
 func refuseNode(name string) *sandbox.Refusal {
 	if what, ok := unsupportedStatementNames[name]; ok {
-		return sandbox.Refusef("statement-not-allowed", "%s is refused: only SELECT, VALUES, TABLE, WITH, plain EXPLAIN and SHOW are run", what)
+		return sandbox.Refusef(
+			"statement-not-allowed",
+			"%s is refused: only SELECT, VALUES, TABLE, WITH, plain EXPLAIN and SHOW are run",
+			what,
+		)
 	}
 	if what, ok := writingStatementNames[name]; ok {
 		return sandbox.Refusef("read-only", "%s is refused: db_query only reads", what)

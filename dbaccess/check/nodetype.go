@@ -59,7 +59,12 @@ func addNodeType(all map[reflect.Type]*nodeType, t reflect.Type) *nodeType {
 		return s
 	}
 	message := reflect.New(t).Interface().(proto.Message).ProtoReflect()
-	s := &nodeType{name: string(message.Descriptor().Name()), goType: t, fieldsByJSONName: map[string]*nodeField{}, locationIndex: -1}
+	s := &nodeType{
+		name:             string(message.Descriptor().Name()),
+		goType:           t,
+		fieldsByJSONName: map[string]*nodeField{},
+		locationIndex:    -1,
+	}
 	s.isAllowed = allowedNodes[s.name]
 	all[t] = s
 	for i := range t.NumField() {
@@ -87,7 +92,12 @@ func addNodeType(all map[reflect.Type]*nodeType, t reflect.Type) *nodeType {
 			one.Set(choices.Get(j), one.NewField(choices.Get(j)))
 			choice := reflect.ValueOf(one.Interface()).Elem().Field(i).Elem().Type().Elem()
 			if f := newNodeField(all, choice.Field(0), 0); f != nil {
-				s.fieldsByJSONName[jsonName(choice.Field(0))] = &nodeField{index: i, form: formOneof, oneofWrapper: choice, oneofField: f}
+				s.fieldsByJSONName[jsonName(choice.Field(0))] = &nodeField{
+					index:        i,
+					form:         formOneof,
+					oneofWrapper: choice,
+					oneofField:   f,
+				}
 			}
 		}
 	}

@@ -62,7 +62,8 @@ func TestNodeTypesCoverEveryField(t *testing.T) {
 		want, choices := 0, map[string]bool{}
 		for j := range described.Fields().Len() {
 			f := described.Fields().Get(j)
-			planned := f.IsList() && f.Message() == nil || f.Kind() == protoreflect.DoubleKind // only set by the planner
+			planned := f.IsList() && f.Message() == nil ||
+				f.Kind() == protoreflect.DoubleKind // only set by the planner
 			if _, read := s.fieldsByJSONName[f.JSONName()]; read == planned {
 				t.Errorf("%s.%s: readable = %v", s.name, f.JSONName(), read)
 			}

@@ -77,7 +77,13 @@ func TestRegression(t *testing.T) {
 			p.dirty = p.dirty || !reads.MatchString(st.sql)
 		}
 		_ = main.Close(ctx)
-		t.Logf("%s: so far %d statements, %d that run allowed, %d harmless ones refused", file, p.seen, p.allowed, p.harmless)
+		t.Logf(
+			"%s: so far %d statements, %d that run allowed, %d harmless ones refused",
+			file,
+			p.seen,
+			p.allowed,
+			p.harmless,
+		)
 	}
 	var reasons []string
 	for reason := range p.refused {
@@ -173,7 +179,8 @@ func (p *probe) judge(ctx context.Context, file, sql string) {
 	if no := checked.Refusal; reads.MatchString(sql) && no.Reason != "syntax-error" {
 		if ran, did, _ := p.effects(ctx, sql, "public"); ran && did == p.calm {
 			p.harmless++
-			why := no.Reason + " " + regexp.MustCompile(`the function [^ ]+|[^ ]+ is refused|type [^ ]+`).FindString(no.Message)
+			why := no.Reason + " " + regexp.MustCompile(`the function [^ ]+|[^ ]+ is refused|type [^ ]+`).
+				FindString(no.Message)
 			p.refused[why]++
 			p.examples[why] = strings.Join(strings.Fields(sql), " ")
 		}

@@ -44,7 +44,16 @@ type insertion struct {
 }
 
 func newWalker(sql string, cat *Catalog) *walker {
-	w := &walker{sql: sql, catalog: cat, droppedSchemas: map[string]bool{}, cteNames: map[string]bool{}, mentionedNames: map[string]bool{}, relations: map[*relation]bool{}, usedTypes: map[*Type]bool{}, aliases: map[string][]*relation{}}
+	w := &walker{
+		sql:            sql,
+		catalog:        cat,
+		droppedSchemas: map[string]bool{},
+		cteNames:       map[string]bool{},
+		mentionedNames: map[string]bool{},
+		relations:      map[*relation]bool{},
+		usedTypes:      map[*Type]bool{},
+		aliases:        map[string][]*relation{},
+	}
 	if cat != nil {
 		w.searchPath = cat.searchPath
 	}
@@ -66,7 +75,11 @@ func (w *walker) checkStatement(tree string) *sandbox.Refusal {
 		return sandbox.Refusef("syntax-error", "the statement is empty")
 	case 1:
 	default:
-		r := sandbox.Refusef("multiple-statements", "the text has %d statements; only one is allowed", len(parsed.Stmts))
+		r := sandbox.Refusef(
+			"multiple-statements",
+			"the text has %d statements; only one is allowed",
+			len(parsed.Stmts),
+		)
 		r.Hint = "call db_query once for each statement"
 		return r
 	}
@@ -188,7 +201,10 @@ func (w *walker) checkExplain(n *pg_query.ExplainStmt) {
 		}
 	}
 	if n.Query.GetSelectStmt() == nil {
-		w.fail(-1, sandbox.Refusef("read-only", "EXPLAIN of a statement that would write is refused: db_query only reads"))
+		w.fail(
+			-1,
+			sandbox.Refusef("read-only", "EXPLAIN of a statement that would write is refused: db_query only reads"),
+		)
 	}
 }
 
@@ -197,7 +213,12 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 	var r *relation
 	system := n.Schemaname == "pg_catalog" || n.Schemaname == "" && strings.HasPrefix(n.Relname, "pg_")
 	if w.catalog != nil {
-		r = findInPath(w.catalog.relations[n.Relname], n.Schemaname, w.searchPath, func(r *relation) string { return r.schema })
+		r = findInPath(
+			w.catalog.relations[n.Relname],
+			n.Schemaname,
+			w.searchPath,
+			func(r *relation) string { return r.schema },
+		)
 		if r != nil {
 			system = r.schema == "pg_catalog"
 		}
@@ -210,13 +231,22 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 	switch {
 	case w.isServerText && system:
 	case system && !policy.SQLCatalogRelations[n.Relname]:
-		w.fail(int(n.Location), sandbox.Refusef("permission", "%s is refused: it shows the activity of other users", n.Relname))
+		w.fail(
+			int(n.Location),
+			sandbox.Refusef("permission", "%s is refused: it shows the activity of other users", n.Relname),
+		)
 	case n.Schemaname != "pg_catalog" && strings.HasPrefix(n.Schemaname, "pg_"):
-		w.fail(int(n.Location), sandbox.Refusef("permission", "%s.%s is refused: it belongs to the server", n.Schemaname, n.Relname))
+		w.fail(
+			int(n.Location),
+			sandbox.Refusef("permission", "%s.%s is refused: it belongs to the server", n.Schemaname, n.Relname),
+		)
 	case r != nil && !system && r.schema != "information_schema":
 		w.relations[r] = true
 		if n.Schemaname == "" {
-			w.qualifications = append(w.qualifications, insertion{int(n.Location), pgx.Identifier{r.schema}.Sanitize() + ".", n.Relname})
+			w.qualifications = append(
+				w.qualifications,
+				insertion{int(n.Location), pgx.Identifier{r.schema}.Sanitize() + ".", n.Relname},
+			)
 		}
 	}
 }
@@ -239,10 +269,19 @@ func (w *walker) checkCasts() {
 		return
 	}
 	for _, c := range w.catalog.unlistedCasts {
-		implicit := !c.isExplicit || c.target.Name == "json" || c.target.Name == "jsonb" // to_json looks for casts itself
+		// to_json looks for casts to json itself.
+		implicit := !c.isExplicit || c.target.Name == "json" || c.target.Name == "jsonb"
 		near := w.mayHaveValue(c.source) && (w.mentionedNames[c.target.Name] || implicit && w.mayHaveValue(c.target))
 		if near {
-			w.fail(-1, sandbox.Refusef("function-not-allowed", "the cast from %s to %s calls a function that is not on the list of allowed functions", c.source.Name, c.target.Name))
+			w.fail(
+				-1,
+				sandbox.Refusef(
+					"function-not-allowed",
+					"the cast from %s to %s calls a function that is not on the list of allowed functions",
+					c.source.Name,
+					c.target.Name,
+				),
+			)
 		}
 	}
 }

@@ -93,8 +93,16 @@ func TestProgressIsStoredUntilTheEnd(t *testing.T) {
 	if n, err := h.Recover(ctx); n != 1 || err != nil {
 		t.Fatalf("Recover: got %d, %v; want 1", n, err)
 	}
-	checkProgress(t, h, "after a restart", "open",
-		"SELECT 1 ok ", "SELECT 2 cancelled "+cutReason, "a.example allowed ", "b.example allowed cut: "+cutReason+"; the number of bytes is not known")
+	checkProgress(
+		t,
+		h,
+		"after a restart",
+		"open",
+		"SELECT 1 ok ",
+		"SELECT 2 cancelled "+cutReason,
+		"a.example allowed ",
+		"b.example allowed cut: "+cutReason+"; the number of bytes is not known",
+	)
 	checkProgressRows(t, h, "open", 0)
 }
 

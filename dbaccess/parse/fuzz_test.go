@@ -55,7 +55,8 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("the shifts of %q are out of order: %v", sql, r.Shifts)
 		}
 		// A text without parameters must not change again.
-		if again := parse.ParseInProcess(parse.Request{SQL: sql, AllowAnyName: true}); again.Fault != nil && again.Fault.Reason == "missing-parameter" {
+		if again := parse.ParseInProcess(parse.Request{SQL: sql, AllowAnyName: true}); again.Fault != nil &&
+			again.Fault.Reason == "missing-parameter" {
 			t.Errorf("%q: got a missing parameter, want none", sql)
 		}
 	})

@@ -38,7 +38,12 @@ func newFault(reason, format string, args ...any) *Fault {
 // CheckText refuses text that need not reach the lexer.
 func CheckText(sql string) *Fault {
 	if len(sql) > MaxStatement {
-		return newFault("too-large", "the statement has %d bytes; the limit is %d: pass data as parameters", len(sql), MaxStatement)
+		return newFault(
+			"too-large",
+			"the statement has %d bytes; the limit is %d: pass data as parameters",
+			len(sql),
+			MaxStatement,
+		)
 	}
 	if !utf8.ValidString(sql) {
 		return newFault("syntax-error", "the statement is not valid UTF-8")
@@ -68,7 +73,12 @@ func scanTokens(sql string) ([]token, *Fault) {
 		return nil, syntaxFault(err)
 	}
 	if len(tokens) > maxTokens {
-		return nil, newFault("too-large", "the statement has %d tokens; the limit is %d: pass data as parameters", len(tokens), maxTokens)
+		return nil, newFault(
+			"too-large",
+			"the statement has %d tokens; the limit is %d: pass data as parameters",
+			len(tokens),
+			maxTokens,
+		)
 	}
 	depth, chain, keywords := 0, 0, 0
 	for _, t := range tokens {
@@ -80,7 +90,11 @@ func scanTokens(sql string) ([]token, *Fault) {
 			depth = max(depth-1, 0)
 		case pg_query.Token_ASCII_44, pg_query.Token_ASCII_59:
 			chain = 0
-		case pg_query.Token_IDENT, pg_query.Token_ICONST, pg_query.Token_FCONST, pg_query.Token_SCONST, pg_query.Token_PARAM:
+		case pg_query.Token_IDENT,
+			pg_query.Token_ICONST,
+			pg_query.Token_FCONST,
+			pg_query.Token_SCONST,
+			pg_query.Token_PARAM:
 		default:
 			chain++
 			if t.keyword {
@@ -88,7 +102,12 @@ func scanTokens(sql string) ([]token, *Fault) {
 			}
 		}
 		if depth > maxNesting || chain > maxChain || keywords > maxKeywords {
-			return nil, newFault("too-large", "the statement nests deeper than %d or chains more than %d operators: use a list, a CTE or parameters", maxNesting, maxChain)
+			return nil, newFault(
+				"too-large",
+				"the statement nests deeper than %d or chains more than %d operators: use a list, a CTE or parameters",
+				maxNesting,
+				maxChain,
+			)
 		}
 	}
 	return tokens, nil

@@ -13,7 +13,12 @@ type Shift struct{ At, Delta int }
 // numberParameters replaces :name by $1, $2, ... The lexer finds the names, so casts, strings,
 // comments, dollar quotes and array slices are never mistaken for one. It returns the names in the
 // order of their numbers.
-func numberParameters(sql string, tokens []token, given map[string]bool, any bool) (text string, names []string, shifts []Shift, bad *Fault) {
+func numberParameters(
+	sql string,
+	tokens []token,
+	given map[string]bool,
+	any bool,
+) (text string, names []string, shifts []Shift, bad *Fault) {
 	var out strings.Builder
 	numbers := map[string]int{}
 	copied := 0
@@ -21,7 +26,11 @@ func numberParameters(sql string, tokens []token, given map[string]bool, any boo
 	for i, t := range tokens {
 		switch t.kind {
 		case pg_query.Token_PARAM:
-			bad = newFault("syntax-error", "parameters are named: write :name and pass {\"name\": value}, not %s", sql[t.start:t.end])
+			bad = newFault(
+				"syntax-error",
+				"parameters are named: write :name and pass {\"name\": value}, not %s",
+				sql[t.start:t.end],
+			)
 			bad.Position = t.start + 1
 			return
 		case pg_query.Token_ASCII_91:
@@ -78,7 +87,14 @@ func numberParameters(sql string, tokens []token, given map[string]bool, any boo
 // mayStartExpression reports whether an expression may begin after this token.
 func mayStartExpression(t pg_query.Token) bool {
 	switch t {
-	case pg_query.Token_ASCII_91, pg_query.Token_ASCII_44, pg_query.Token_ASCII_40, pg_query.Token_ASCII_58, pg_query.Token_ASCII_43, pg_query.Token_ASCII_45, pg_query.Token_ASCII_42, pg_query.Token_ASCII_47:
+	case pg_query.Token_ASCII_91,
+		pg_query.Token_ASCII_44,
+		pg_query.Token_ASCII_40,
+		pg_query.Token_ASCII_58,
+		pg_query.Token_ASCII_43,
+		pg_query.Token_ASCII_45,
+		pg_query.Token_ASCII_42,
+		pg_query.Token_ASCII_47:
 		return true
 	}
 	return false

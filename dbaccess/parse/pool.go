@@ -159,7 +159,14 @@ func start() (*child, error) {
 		_, _ = theirIn.Close(), in.Close()
 		return nil, err
 	}
-	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{childArgv0}, Env: []string{}, Dir: "/", Stdin: theirIn, Stdout: theirOut}
+	cmd := &exec.Cmd{
+		Path:   "/proc/self/exe",
+		Args:   []string{childArgv0},
+		Env:    []string{},
+		Dir:    "/",
+		Stdin:  theirIn,
+		Stdout: theirOut,
+	}
 	// A process group of its own: an interrupt from the terminal reaches the service first.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = cmd.Start()
@@ -169,7 +176,15 @@ func start() (*child, error) {
 		return nil, err
 	}
 	buf, left := bufio.NewWriter(in), &io.LimitedReader{R: out}
-	return &child{cmd: cmd, in: in, out: out, buf: buf, send: gob.NewEncoder(buf), remaining: left, read: gob.NewDecoder(bufio.NewReader(left))}, nil
+	return &child{
+		cmd:       cmd,
+		in:        in,
+		out:       out,
+		buf:       buf,
+		send:      gob.NewEncoder(buf),
+		remaining: left,
+		read:      gob.NewDecoder(bufio.NewReader(left)),
+	}, nil
 }
 
 func (c *child) end() {

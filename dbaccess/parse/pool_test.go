@@ -24,7 +24,9 @@ func well(t *testing.T, p *Pool) {
 	const sql = "SELECT :a"
 	var got Result
 	fingerprint, err := p.Parse(t.Context(), Request{SQL: sql, AllowAnyName: true}, func(r Result) { got = r })
-	if want, _ := pg_query.Fingerprint("SELECT $1"); err != nil || got.SQL != "SELECT $1" || !strings.Contains(got.Tree, "ParamRef") || fingerprint != want {
+	if want, _ := pg_query.Fingerprint("SELECT $1"); err != nil || got.SQL != "SELECT $1" ||
+		!strings.Contains(got.Tree, "ParamRef") ||
+		fingerprint != want {
 		t.Errorf("got %+v, fingerprint %q, %v", got, fingerprint, err)
 	}
 }
@@ -100,7 +102,11 @@ func TestPoolBoundsAnswers(t *testing.T) {
 	left := &io.LimitedReader{R: huge}
 	buf := bufio.NewWriter(io.Discard)
 	c := &child{send: gob.NewEncoder(buf), buf: buf, remaining: left, read: gob.NewDecoder(left)}
-	if _, err := c.ask(Request{}, func(Result) { t.Error("take was called for a cut answer") }); !errors.Is(err, io.ErrUnexpectedEOF) || left.N != 0 {
+	if _, err := c.ask(Request{}, func(Result) { t.Error("take was called for a cut answer") }); !errors.Is(
+		err,
+		io.ErrUnexpectedEOF,
+	) ||
+		left.N != 0 {
 		t.Errorf("got %v with %d bytes left, want io.ErrUnexpectedEOF", err, left.N)
 	}
 }

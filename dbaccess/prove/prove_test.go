@@ -32,10 +32,13 @@ func TestNoAttackPassesTheReader(t *testing.T) {
 	}
 	defer admin.Close(ctx)
 	state := func() (text string) {
-		row := admin.QueryRow(ctx, `SELECT concat_ws(' ', (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_proc),
+		row := admin.QueryRow(
+			ctx,
+			`SELECT concat_ws(' ', (SELECT count(*) FROM pg_class), (SELECT count(*) FROM pg_proc),
 			(SELECT count(*) FROM pg_roles), (SELECT count(*) FROM pg_largeobject_metadata),
 			(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), (SELECT count(*) FROM pg_replication_slots),
-			(SELECT md5(string_agg(a::text, '' ORDER BY id)) FROM articles a))`)
+			(SELECT md5(string_agg(a::text, '' ORDER BY id)) FROM articles a))`,
+		)
 		if err := row.Scan(&text); err != nil {
 			t.Fatal(err)
 		}
@@ -63,8 +66,12 @@ func TestNoAttackPassesTheReader(t *testing.T) {
 	}
 	n := len(outcomes)
 	if n < 80 || login == 0 || login > n/2 || readOnly == 0 || readOnly > n/2 {
-		t.Errorf("of %d attacks %d pass the login and %d READ ONLY; want 80 or more, and some but at most half for each",
-			n, login, readOnly)
+		t.Errorf(
+			"of %d attacks %d pass the login and %d READ ONLY; want 80 or more, and some but at most half for each",
+			n,
+			login,
+			readOnly,
+		)
 	}
 	var text bytes.Buffer
 	succeeded, err := prove.Print(&text, outcomes)

@@ -145,8 +145,12 @@ func (in Installer) Remove(ctx context.Context, name string, names []string) (sa
 			}
 			installed := draft.lock.find(each)
 			if installed == nil {
-				return fmt.Errorf("the package %s is not in the environment %s: `glasshouse env show %s` lists its packages",
-					each, name, name)
+				return fmt.Errorf(
+					"the package %s is not in the environment %s: `glasshouse env show %s` lists its packages",
+					each,
+					name,
+					name,
+				)
 			}
 			if len(installed.Hashes) == 0 {
 				draft.lock.Removed = append(slices.Clip(draft.lock.Removed), installed.Name)

@@ -232,7 +232,12 @@ func (i *Isolator) takeChild(ctx context.Context, pool *zygotePool, spec Process
 
 // fullError returns the error for a start that waited too long.
 func fullError(cause error) error {
-	return &sandbox.Error{Fault: sandbox.FaultFull, Detail: "no sandbox became free in time; try again", RetryAfter: 1, Cause: cause}
+	return &sandbox.Error{
+		Fault:      sandbox.FaultFull,
+		Detail:     "no sandbox became free in time; try again",
+		RetryAfter: 1,
+		Cause:      cause,
+	}
 }
 
 // assign sets a locked child's limits and tells it its policy. It closes the child if

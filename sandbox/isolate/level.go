@@ -106,8 +106,11 @@ func candidates(forced, minLevel string) (wanted string, try []levelSpec, err er
 		}
 		// A level that is taken only by name was accepted by naming it.
 		if n > last && !levels[n].onlyByName {
-			return "", nil, fmt.Errorf("the isolation level %s is weaker than the minimum, %s: choose a stronger one, or lower --min-level",
-				forced, minLevel)
+			return "", nil, fmt.Errorf(
+				"the isolation level %s is weaker than the minimum, %s: choose a stronger one, or lower --min-level",
+				forced,
+				minLevel,
+			)
 		}
 		return forced, levels[n : n+1], nil
 	}

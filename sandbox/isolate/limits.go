@@ -25,7 +25,11 @@ const threadStackBytes = 8 << 20
 
 // cgroupLimits returns the limits of a process's control group.
 func cgroupLimits(pol policy.Policy) cgroup.Limits {
-	return cgroup.Limits{MemoryBytes: int64(pol.MaxMemoryMB) << 20, CPUPercent: pol.CPUPercent, Tasks: pol.MaxThreads + 1}
+	return cgroup.Limits{
+		MemoryBytes: int64(pol.MaxMemoryMB) << 20,
+		CPUPercent:  pol.CPUPercent,
+		Tasks:       pol.MaxThreads + 1,
+	}
 }
 
 // setLimits sets the limits of a policy for a locked child. It returns the resource
@@ -44,7 +48,8 @@ func (i *Isolator) setLimits(p *Process, pol policy.Policy) (bySelf map[int]int6
 		unix.RLIMIT_DATA:   p.zygote.DataKB<<10 + group.MemoryBytes + int64(pol.MaxThreads)*threadStackBytes,
 	}
 	without := i.baseSpec.Without
-	if p.group == nil && !without.Has(layer.Cgroups) { // a test that leaves cgroups out leaves their substitutes out, too
+	if p.group == nil &&
+		!without.Has(layer.Cgroups) { // a test that leaves cgroups out leaves their substitutes out, too
 		p.enforcer = &limitEnforcer{process: p, cpuPercent: pol.CPUPercent, maxThreads: -1}
 		if i.uids.Count > 0 { // the kernel counts by uid, and each child has its own
 			limits[unix.RLIMIT_NPROC] = int64(group.Tasks)
@@ -53,8 +58,14 @@ func (i *Isolator) setLimits(p *Process, pol policy.Policy) (bySelf map[int]int6
 		}
 		if !i.level.namespaces {
 			p.enforcer.folders = []*measuredFolder{
-				{path: filepath.Join(p.SessionDir.folder, "session"), limit: filetree.Size{Bytes: pol.WorkspaceMaxBytes, Files: maxInodes}},
-				{path: filepath.Join(p.SessionDir.folder, "tmp"), limit: filetree.Size{Bytes: tmpMaxBytes, Files: maxInodes}},
+				{
+					path:  filepath.Join(p.SessionDir.folder, "session"),
+					limit: filetree.Size{Bytes: pol.WorkspaceMaxBytes, Files: maxInodes},
+				},
+				{
+					path:  filepath.Join(p.SessionDir.folder, "tmp"),
+					limit: filetree.Size{Bytes: tmpMaxBytes, Files: maxInodes},
+				},
 			}
 		}
 	}

@@ -44,10 +44,18 @@ func (env *warmEnvironment) lockdownFor(spec ProcessSpec) protocol.Enter {
 // lockDown gives a forked child its limits and its session directory, and makes it lock
 // itself down. isTold says that the child was told at its birth how to do that. lockDown
 // closes the child if it fails.
-func (p *zygotePool) lockDown(ctx context.Context, child *Process, spec ProcessSpec, enter protocol.Enter, isTold bool) (_ *Process, err error) {
+func (p *zygotePool) lockDown(
+	ctx context.Context,
+	child *Process,
+	spec ProcessSpec,
+	enter protocol.Enter,
+	isTold bool,
+) (_ *Process, err error) {
 	child.givenDir = spec.SessionDir
 	if child.group != nil {
-		err = child.group.SetLimits(cgroupLimits(spec.Policy)) // most children then need no change when they are assigned
+		err = child.group.SetLimits(
+			cgroupLimits(spec.Policy),
+		) // most children then need no change when they are assigned
 	}
 	if err == nil {
 		child.SessionDir, err = p.env.enterSessionDir(ctx, child, spec, enter, isTold)
@@ -104,7 +112,12 @@ func (env *warmEnvironment) enterSessionDir(
 // lockDown makes the child lock itself down. mounts are an earlier child's mounts of
 // /session and /data. fds are the child's own mounts of these; none on levels without
 // private mounts. lockDown keeps the listener of the child's network, if it has one.
-func (p *Process) lockDown(ctx context.Context, enter protocol.Enter, isTold bool, mounts ...int) (fds []int, err error) {
+func (p *Process) lockDown(
+	ctx context.Context,
+	enter protocol.Enter,
+	isTold bool,
+	mounts ...int,
+) (fds []int, err error) {
 	if isTold {
 		err = p.Conn.WriteGo()
 	} else {

@@ -37,7 +37,12 @@ func (env *warmEnvironment) network() *protocol.Network {
 const innerCABundle = "/etc/ssl/certs/ca-certificates.crt"
 
 // machineCABundles are the paths of the bundle on Debian, Fedora, SUSE and Alpine.
-var machineCABundles = []string{innerCABundle, "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}
+var machineCABundles = []string{
+	innerCABundle,
+	"/etc/pki/tls/certs/ca-bundle.crt",
+	"/etc/ssl/ca-bundle.pem",
+	"/etc/ssl/cert.pem",
+}
 
 // findCABundle returns the bundle of certificates that user code trusts: the configured
 // one, else the machine's, else that of the package certifi, else "".

@@ -42,9 +42,13 @@ func ProbeMachine(config Config) Report {
 		syscall.CLONE_NEWUTS | syscall.CLONE_NEWCGROUP
 	report := Report{MinLevel: config.MinLevel, Probes: []Probe{
 		probeInProcess("user namespaces", "namespaces", syscall.CLONE_NEWUSER, namespacesRemedy),
-		probeInProcess("mounts inside them", "mounts", syscall.CLONE_NEWUSER|syscall.CLONE_NEWNS,
+		probeInProcess(
+			"mounts inside them",
+			"mounts",
+			syscall.CLONE_NEWUSER|syscall.CLONE_NEWNS,
 			"some systems allow a user namespace and then refuse mounts in it: set sysctl kernel.apparmor_restrict_unprivileged_userns=0, "+
-				"or give glasshouse an AppArmor profile with userns"),
+				"or give glasshouse an AppArmor profile with userns",
+		),
 		probeInProcess("pid, net, ipc, uts and cgroup namespaces", "namespaces", innerNamespaces, namespacesRemedy),
 		probeLandlock(),
 		probeInProcess("seccomp filter", "seccomp", 0, "run on a kernel with CONFIG_SECCOMP_FILTER"),
@@ -117,7 +121,10 @@ func probeUIDs() Probe {
 	p := Probe{Name: "a uid for each sandbox", OK: true}
 	uids := zygote.FindUIDRange()
 	if uids.Count == 0 {
-		p.OK, p.Found = false, fmt.Sprintf("all sandboxes have the service's uid, %d; only the other layers separate them", os.Geteuid())
+		p.OK, p.Found = false, fmt.Sprintf(
+			"all sandboxes have the service's uid, %d; only the other layers separate them",
+			os.Geteuid(),
+		)
 		p.Remedy = "run as root, with CAP_SETUID, CAP_SETGID and CAP_CHOWN"
 		return p
 	}

@@ -50,7 +50,12 @@ type warmEnvironment struct {
 // newEnvironment makes a warmEnvironment without starting anything. It takes pinned over
 // unless it fails.
 func (i *Isolator) newEnvironment(pinned *environment.Version) (env *warmEnvironment, err error) {
-	env = &warmEnvironment{isolator: i, pinned: pinned, policy: i.config.DefaultPolicy, alwaysWarm: pinned.Name == environment.Default}
+	env = &warmEnvironment{
+		isolator:   i,
+		pinned:     pinned,
+		policy:     i.config.DefaultPolicy,
+		alwaysWarm: pinned.Name == environment.Default,
+	}
 	env.policy.Environment = pinned.Name
 	if env.caBundle, err = findCABundle(i.config.CABundle, pinned.Interpreter.Packages); err != nil {
 		return nil, err

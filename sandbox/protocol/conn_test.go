@@ -87,7 +87,8 @@ func TestWriteAsyncSendsTheWholeFrameInOrder(t *testing.T) {
 				t.Error(err)
 			}
 			frame := string(got[before:])
-			if string(got[:before]) != string(make([]byte, before)) || frame[4] != byte(KindRun) || frame[headerBytes:] != `"`+text+"\"\n" {
+			if string(got[:before]) != string(make([]byte, before)) || frame[4] != byte(KindRun) ||
+				frame[headerBytes:] != `"`+text+"\"\n" {
 				t.Errorf("%d bytes, socket full %v: got another frame than was written", size, isFull)
 			}
 			if rights != 1 {

@@ -50,7 +50,8 @@ func parseTimestamp(s []byte) (int64, bool) {
 		s = s[:len(s)-6]
 	}
 	const dateSize, clockSize = len("2006-01-02"), len("2006-01-02T15:04:05")
-	if len(s) < clockSize || len(s) == clockSize+1 || len(s) > clockSize+7 || s[10] != 'T' || s[13] != ':' || s[16] != ':' {
+	if len(s) < clockSize || len(s) == clockSize+1 || len(s) > clockSize+7 || s[10] != 'T' || s[13] != ':' ||
+		s[16] != ':' {
 		return 0, false
 	}
 	t, ok1 := parseDate(s[:dateSize])

@@ -50,7 +50,10 @@ func (r *CompatRunner) Open(ctx context.Context, sb sandbox.Sandbox) (session *S
 			return nil, err
 		}
 	}
-	process, err := r.supervisor.isolator.Start(ctx, isolate.ProcessSpec{Policy: sb.Policy, SessionDir: r.directory, Unpinned: true})
+	process, err := r.supervisor.isolator.Start(
+		ctx,
+		isolate.ProcessSpec{Policy: sb.Policy, SessionDir: r.directory, Unpinned: true},
+	)
 	if err != nil {
 		if r.directory != nil && r.directory.MountFD() >= 0 { // a process that failed may have taken the mount
 			err = errors.Join(err, r.directory.Close())

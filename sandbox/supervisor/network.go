@@ -57,9 +57,13 @@ func (s *Supervisor) openNetwork(socket *os.File, allowedHosts []string, recorde
 
 // The code gets these errors, in one line.
 var (
-	errNotRecorded         = errors.New("history cannot record the connection, and nothing runs without a record; try again soon")
+	errNotRecorded = errors.New(
+		"history cannot record the connection, and nothing runs without a record; try again soon",
+	)
 	errTooManyDestinations = fmt.Errorf(
-		"this run has made %d connections; more are allowed only to hosts and ports that it has connected to", maxConnections)
+		"this run has made %d connections; more are allowed only to hosts and ports that it has connected to",
+		maxConnections,
+	)
 )
 
 // admit returns an error if the connection must not be made. Connections beyond

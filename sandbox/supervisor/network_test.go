@@ -67,7 +67,13 @@ func TestEveryDestinationIsRecorded(t *testing.T) {
 		t.Errorf("got %d connections that are only counted, want %d", got, want)
 	}
 	if got := len(recorder.statuses); got != maxConnections || recorder.statuses[0] != sandbox.ConnectionAllowed {
-		t.Errorf("got %d recorded connections, the first %s; want %d, %s", got, recorder.statuses[0], maxConnections, sandbox.ConnectionAllowed)
+		t.Errorf(
+			"got %d recorded connections, the first %s; want %d, %s",
+			got,
+			recorder.statuses[0],
+			maxConnections,
+			sandbox.ConnectionAllowed,
+		)
 	}
 	recorder.err = errors.New("history is full")
 	if err := n.opened(5, to("a.example", 443, sandbox.ConnectionOpen)); !errors.Is(err, errNotRecorded) {

@@ -70,6 +70,10 @@ func TestFullRingWaitsForTheDebuggerOnlyIfMuchIsPending(t *testing.T) {
 	}
 	close(debugger.called)
 	if !bytes.Equal(debugger.got, written) {
-		t.Errorf("got %d bytes of records, want the %d that were written, in their order", len(debugger.got), len(written))
+		t.Errorf(
+			"got %d bytes of records, want the %d that were written, in their order",
+			len(debugger.got),
+			len(written),
+		)
 	}
 }

@@ -111,7 +111,12 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 // watchdog kills it, or it breaks the protocol. It returns the body of the Done frame.
 func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) (done []byte, ended runEnd, err error) {
 	process, debugger := loop.process, loop.callbacks.Debugger
-	order := protocol.Run{ExecutionID: request.ExecutionID, Code: request.Code, Context: request.Context, Watch: debugger != nil}
+	order := protocol.Run{
+		ExecutionID: request.ExecutionID,
+		Code:        request.Code,
+		Context:     request.Context,
+		Watch:       debugger != nil,
+	}
 	var fds []int
 	if debugger != nil {
 		order.Stops = debugger.Begin(func() { process.Signal(unix.SIGUSR1) })
@@ -160,7 +165,8 @@ func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 		return claim{}, err
 	}
 	c := claim{result: done.Result, interrupted: done.Interrupt}
-	if len(done.Result) > maxResultBytes || len(done.Exception) > maxExceptionBytes || len(done.Truncated) > maxTruncatedBytes ||
+	if len(done.Result) > maxResultBytes || len(done.Exception) > maxExceptionBytes ||
+		len(done.Truncated) > maxTruncatedBytes ||
 		sandbox.JSONDepth(done.Result) > maxDepth {
 		if err := conn.Illegal("an outcome that no run has"); err != nil {
 			return claim{}, err
@@ -219,7 +225,9 @@ func (s *Session) conclude(
 		switch endedBy {
 		case endedByTimeout:
 			o.Status, o.Usage.EndedBy = sandbox.StatusTimeout, endedByTimeout
-			o.Error = new(fmt.Sprintf("the run took longer than max_execution_time = %d s", s.sandbox.Policy.MaxExecutionTime))
+			o.Error = new(
+				fmt.Sprintf("the run took longer than max_execution_time = %d s", s.sandbox.Policy.MaxExecutionTime),
+			)
 			if s.limit(request) == request.Timeout {
 				o.Usage.EndedBy = "timeout"
 				o.Error = new(fmt.Sprintf("the run took longer than its timeout of %s", request.Timeout))

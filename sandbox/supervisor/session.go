@@ -51,7 +51,10 @@ func (s *Session) guest(ctx context.Context, code string) (*isolate.Process, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.supervisor.queueTimeout)
 	defer cancel()
-	process, err := s.supervisor.isolator.Start(ctx, isolate.ProcessSpec{Policy: s.sandbox.Policy, SessionDir: directory, Code: code})
+	process, err := s.supervisor.isolator.Start(
+		ctx,
+		isolate.ProcessSpec{Policy: s.sandbox.Policy, SessionDir: directory, Code: code},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -136,5 +139,10 @@ func (s *Session) Usage() map[string]any {
 		return map[string]any{"memory_mb": 0.0, "cpu_percent": 0.0, "num_threads": 0, "open_files": 0}
 	}
 	threads, files := process.ThreadAndFileCounts()
-	return map[string]any{"memory_mb": megabytes(process.Memory()), "cpu_percent": 0.0, "num_threads": threads, "open_files": files}
+	return map[string]any{
+		"memory_mb":   megabytes(process.Memory()),
+		"cpu_percent": 0.0,
+		"num_threads": threads,
+		"open_files":  files,
+	}
 }

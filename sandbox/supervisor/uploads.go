@@ -217,7 +217,12 @@ func (u *Uploads) begin(name string) (*pendingUpload, error) {
 		return nil, err
 	}
 	u.reserved += p.reserved
-	fd, err := unix.Openat(dir, p.tempName, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	fd, err := unix.Openat(
+		dir,
+		p.tempName,
+		unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC,
+		0o600,
+	)
 	if err != nil {
 		u.releaseSpace(p.reserved)
 		return nil, fmt.Errorf("make a file for an upload: %w", err)
@@ -308,8 +313,11 @@ func (p *pendingUpload) reserve(n int64) error {
 	}
 	if u.bytes+n > u.limits.UploadMaxBytes {
 		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "upload_max_bytes",
-			Detail: fmt.Sprintf("all uploads of this sandbox may have %d bytes, and %d are taken; delete some, or ask for more when creating it",
-				u.limits.UploadMaxBytes, u.bytes-p.size)}
+			Detail: fmt.Sprintf(
+				"all uploads of this sandbox may have %d bytes, and %d are taken; delete some, or ask for more when creating it",
+				u.limits.UploadMaxBytes,
+				u.bytes-p.size,
+			)}
 	}
 	space := spaceOf(p.size+n) - p.reserved
 	if err := u.space.reserve(u.user, space); err != nil {

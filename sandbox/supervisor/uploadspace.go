@@ -29,11 +29,18 @@ func (s *UploadSpace) reserve(user string, n int64) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.User > 0 && s.users[user]+n > s.User:
-		return sandbox.Errorf(sandbox.FaultTooLarge,
-			"the uploads of all your sandboxes may take %d bytes, in whole pages, and %d are taken; delete some", s.User, s.users[user])
+		return sandbox.Errorf(
+			sandbox.FaultTooLarge,
+			"the uploads of all your sandboxes may take %d bytes, in whole pages, and %d are taken; delete some",
+			s.User,
+			s.users[user],
+		)
 	case s.All > 0 && s.used+n > s.All:
 		return &sandbox.Error{Fault: sandbox.FaultFull, RetryAfter: 10,
-			Detail: fmt.Sprintf("the uploads of all sandboxes take the %d bytes that this service has for them; try again soon", s.All)}
+			Detail: fmt.Sprintf(
+				"the uploads of all sandboxes take the %d bytes that this service has for them; try again soon",
+				s.All,
+			)}
 	}
 	s.add(user, n)
 	return nil

@@ -44,7 +44,11 @@ func (a *api) routeArtifacts(r *routes) {
 		op.Security = []map[string][]string{{"key": {}}, {}}
 		op.Parameters = []*huma.Param{
 			stringParam("path", "aid", ""),
-			stringParam("query", "expires", "From a signed URL"), stringParam("query", "signature", "From a signed URL"),
+			stringParam(
+				"query",
+				"expires",
+				"From a signed URL",
+			), stringParam("query", "signature", "From a signed URL"),
 		}
 		describeDownload(&op)
 		r.handle(r.signed, op, a.downloadArtifact)

@@ -68,8 +68,17 @@ for make in (os.mkfifo, lambda p: os.mknod(p, 0o20666, 259), lambda p: os.mknod(
 		delete(counts, 10_000)
 	}
 	for made, missed := range counts {
-		a := c.do(t, "POST", "/sandbox/agent/quick-execute",
-			map[string]any{"code": fmt.Sprintf("for n in range(%d): open(f'/session/artifacts/{n}', 'w').write(str(n) * 100)", made)})
+		a := c.do(
+			t,
+			"POST",
+			"/sandbox/agent/quick-execute",
+			map[string]any{
+				"code": fmt.Sprintf(
+					"for n in range(%d): open(f'/session/artifacts/{n}', 'w').write(str(n) * 100)",
+					made,
+				),
+			},
+		)
 		if n := len(artifactsOf(t, a)); n != 1000 || a.get("truncated.artifacts") != missed {
 			t.Errorf("of %d files: got %d artifacts and truncated %v (%v), want 1000 and the rest", made, n,
 				a.get("truncated"), a.get("error"))

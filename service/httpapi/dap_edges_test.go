@@ -116,8 +116,11 @@ func TestDAPVariablePages(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
-	e := dapAttach(t, c,
-		"big = list(range(10**6))\nmany = {n: n * n for n in range(5000)}\nclass P:\n    def __init__(self):\n        self.x, self.y = 3, 4\np = P()\nend = 1").configure(breakpointAt(7))
+	e := dapAttach(
+		t,
+		c,
+		"big = list(range(10**6))\nmany = {n: n * n for n in range(5000)}\nclass P:\n    def __init__(self):\n        self.x, self.y = 3, 4\np = P()\nend = 1",
+	).configure(breakpointAt(7))
 	frame := e.wantStop("breakpoint", 7)
 	ref := e.mustRequest("scopes",
 		map[string]any{"frameId": frame})["scopes"].([]any)[0].(map[string]any)["variablesReference"]

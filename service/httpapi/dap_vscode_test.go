@@ -19,7 +19,9 @@ import (
 func TestVSCodeTestClient(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("GLASSHOUSE_CLIENT_VSCODE") == "" {
-		t.Fatal("GLASSHOUSE_CLIENT_VSCODE is not set; set it to a folder with the packages of testdata/clients/vscode, as `scripts/test clients` does")
+		t.Fatal(
+			"GLASSHOUSE_CLIENT_VSCODE is not set; set it to a folder with the packages of testdata/clients/vscode, as `scripts/test clients` does",
+		)
 	}
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, nil)

@@ -159,8 +159,14 @@ func (a *api) routeDebugSessions(r *routes) {
 
 func (a *api) openDebugSession(ctx context.Context, caller sandbox.Key, in *openDebugInput) (*debugSession, error) {
 	session, breakpoints, err := a.service.OpenDebug(ctx, caller, in.ID, service.DebugStart{
-		Job:         service.Job{Code: in.Body.Code, Context: json.RawMessage(in.Body.Context), Kind: sandbox.KindDebug},
-		Breakpoints: dap.LineBreakpoints(in.Body.Breakpoints), Exceptions: in.Body.Exceptions, StopOnEntry: in.Body.StopOnEntry,
+		Job: service.Job{
+			Code:    in.Body.Code,
+			Context: json.RawMessage(in.Body.Context),
+			Kind:    sandbox.KindDebug,
+		},
+		Breakpoints: dap.LineBreakpoints(
+			in.Body.Breakpoints,
+		), Exceptions: in.Body.Exceptions, StopOnEntry: in.Body.StopOnEntry,
 		Driver: in.Client,
 	})
 	if err != nil {

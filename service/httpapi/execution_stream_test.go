@@ -322,8 +322,14 @@ func TestSlowStreamReaderHoldsNothingUp(t *testing.T) {
 func TestRichOutputsAreStreamedAndKept(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
-	s := c.stream(t, "POST", "/sandbox/"+c.create(t, nil)+"/execute",
-		map[string]any{"code": "import time\nimport pandas as pd\nimport matplotlib.pyplot as plt\ndisplay(pd.DataFrame({'n': [1, 2]}))\nplt.plot([1, 2])\nplt.title('Both')\nplt.show()\nwhile True: time.sleep(0.1)"})
+	s := c.stream(
+		t,
+		"POST",
+		"/sandbox/"+c.create(t, nil)+"/execute",
+		map[string]any{
+			"code": "import time\nimport pandas as pd\nimport matplotlib.pyplot as plt\ndisplay(pd.DataFrame({'n': [1, 2]}))\nplt.plot([1, 2])\nplt.title('Both')\nplt.show()\nwhile True: time.sleep(0.1)",
+		},
+	)
 	list := append(s.until("output"), s.until("output")...)
 	table, figure := list[len(list)-2].data, list[len(list)-1].data
 	if !strings.HasPrefix(fmt.Sprint(table["summary"]), "table of 2 rows and 1 columns: n int64") ||

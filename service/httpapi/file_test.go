@@ -338,7 +338,10 @@ try:
 except OSError as error:
     found.append(type(error).__name__)
 found`})
-	if fmt.Sprint(a.get("result")) != "[/data/prices /data/prices/2024 /data/prices/2024/may.csv /data/units.csv OSError]" && !strings.Contains(fmt.Sprint(a.get("result")), "PermissionError") {
+	if fmt.Sprint(
+		a.get("result"),
+	) != "[/data/prices /data/prices/2024 /data/prices/2024/may.csv /data/units.csv OSError]" &&
+		!strings.Contains(fmt.Sprint(a.get("result")), "PermissionError") {
 		t.Errorf("got %s, want the data sets, read-only", a.text)
 	}
 }

@@ -152,8 +152,11 @@ func TestVariablesAreShownWithoutRunningCode(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
-	c.run(t, id,
-		"import numpy as np\nx = 41\ngrid = np.zeros((3, 4))\nclass Loud:\n    def __repr__(self): raise SystemExit\nloud = Loud()")
+	c.run(
+		t,
+		id,
+		"import numpy as np\nx = 41\ngrid = np.zeros((3, 4))\nclass Loud:\n    def __repr__(self): raise SystemExit\nloud = Loud()",
+	)
 	a := c.ok(t, "GET", "/sandbox/"+id+"/variables", nil)
 	if a.get("variables.x.repr") != "41" || a.get("variables.grid.type") != "numpy.ndarray" ||
 		string(mustJSON(t, a.get("variables.grid.shape"))) != "[3,4]" || a.get("variables.loud.repr") != "<Loud>" ||

@@ -61,8 +61,13 @@ func runPsycopg(t testing.TB, program string, into any) {
 	if python == "" {
 		t.Fatal("GLASSHOUSE_DEV_PYTHON is not set; set it to a Python with psycopg 3, as scripts/test does")
 	}
-	cmd := exec.Command(python, "-c",
-		"import json, psycopg\nfrom psycopg.types.range import Range\nfrom psycopg.types.json import Jsonb\nconn = psycopg.connect("+compactJSON(knowledgeURL)+", autocommit=True, options='-c timezone=UTC')\n"+program)
+	cmd := exec.Command(
+		python,
+		"-c",
+		"import json, psycopg\nfrom psycopg.types.range import Range\nfrom psycopg.types.json import Jsonb\nconn = psycopg.connect("+compactJSON(
+			knowledgeURL,
+		)+", autocommit=True, options='-c timezone=UTC')\n"+program,
+	)
 	out, err := cmd.Output()
 	if err == nil {
 		err = json.Unmarshal(out, into)
@@ -102,8 +107,14 @@ func TestValuesMatchPsycopg(t *testing.T) {
 			if name == "int2vector" || name == "oidvector" || name == "pg_snapshot" {
 				continue // these are lists themselves, and psycopg does not know arrays of snapshots
 			}
-			statements = append(statements,
-				fmt.Sprintf(`SELECT NULL::%[2]s AS n, ARRAY[%[1]s::%[2]s, NULL] AS a, ARRAY[[%[1]s::%[2]s, NULL], [NULL, %[1]s::%[2]s]] AS b, array_fill(%[1]s::%[2]s, ARRAY[2, 1], ARRAY[-1, 5]) AS c, '{}'::%[2]s[] AS e`, v, typ))
+			statements = append(
+				statements,
+				fmt.Sprintf(
+					`SELECT NULL::%[2]s AS n, ARRAY[%[1]s::%[2]s, NULL] AS a, ARRAY[[%[1]s::%[2]s, NULL], [NULL, %[1]s::%[2]s]] AS b, array_fill(%[1]s::%[2]s, ARRAY[2, 1], ARRAY[-1, 5]) AS c, '{}'::%[2]s[] AS e`,
+					v,
+					typ,
+				),
+			)
 		}
 	}
 	statements = append(statements, `SELECT ROW(1, 'a "b", c', NULL, '', ROW(2, 'x')) AS r`,
@@ -173,13 +184,22 @@ func TestParametersMatchPsycopg(t *testing.T) {
 		return describeValues(t) + "def one(case):\n    v = eval(case[0])\n" + query
 	}
 	var theirs []any
-	runPsycopg(t,
-		program("    v = Jsonb(v) if type(v) is dict else v\n    return conn.execute('SELECT %(v)s'+case[1]+', pg_typeof(%(v)s'+case[1]+')::text', {'v': v}).fetchone()\n")+
-			"print(json.dumps(all_of(one, json.loads("+compactJSON(compactJSON(cases))+"))))", &theirs)
+	runPsycopg(
+		t,
+		program(
+			"    v = Jsonb(v) if type(v) is dict else v\n    return conn.execute('SELECT %(v)s'+case[1]+', pg_typeof(%(v)s'+case[1]+')::text', {'v': v}).fetchone()\n",
+		)+
+			"print(json.dumps(all_of(one, json.loads("+compactJSON(
+			compactJSON(cases),
+		)+"))))",
+		&theirs,
+	)
 	admin := newUser(t, sandbox.RoleAdmin)
 	id := admin.create(t, map[string]any{"profile": "unrestricted"})
 	a := admin.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{
-		"code":    program("    return db_query('SELECT :v'+case[1]+' AS v, pg_typeof(:v'+case[1]+')::text AS t', {'v': v})[0].values()\n") + "all_of(one, context.cases)",
+		"code": program(
+			"    return db_query('SELECT :v'+case[1]+' AS v, pg_typeof(:v'+case[1]+')::text AS t', {'v': v})[0].values()\n",
+		) + "all_of(one, context.cases)",
 		"context": map[string]any{"cases": cases}})
 	ours, _ := a.get("result").([]any)
 	if len(ours) != len(cases) {

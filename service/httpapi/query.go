@@ -82,7 +82,14 @@ func (a *api) queryDatabase(ctx context.Context, caller sandbox.Key, in *queryIn
 	if body.Parameters == nil {
 		body.Parameters = map[string]any{}
 	}
-	result := queryResult{in.Body.Query, body.Parameters, rows.json(), summary.Rows, summary.Truncated, time.Now().UTC()}
+	result := queryResult{
+		in.Body.Query,
+		body.Parameters,
+		rows.json(),
+		summary.Rows,
+		summary.Truncated,
+		time.Now().UTC(),
+	}
 	return &result, nil
 }
 

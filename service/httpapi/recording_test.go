@@ -178,8 +178,11 @@ cost(order[0], order[1])`})
 func TestCRecorderIsUsedWhereItIsBuilt(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
-	out, err := exec.Command(os.Getenv("GLASSHOUSE_PYTHON"), "-c",
-		"import sys; sys.path.insert(0, '../../sandbox/python/guest'); import recorder_factory; print(recorder_factory._fast is not None)").Output()
+	out, err := exec.Command(
+		os.Getenv("GLASSHOUSE_PYTHON"),
+		"-c",
+		"import sys; sys.path.insert(0, '../../sandbox/python/guest'); import recorder_factory; print(recorder_factory._fast is not None)",
+	).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

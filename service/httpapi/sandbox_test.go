@@ -24,9 +24,12 @@ func TestSandboxKeepsVariablesAndHistory(t *testing.T) {
 			created.get("data.config.max_memory_mb") != 256.0 || created.get("expires_at") == nil {
 			t.Errorf("create: got %s", created.text)
 		}
-		first := c.run(t, id,
+		first := c.run(
+			t,
+			id,
 			"import pandas as pd\nrows = await db_query('SELECT user_id, action FROM user_activities WHERE timestamp > :since', {'since': datetime.now(timezone.utc) - timedelta(days=7)})\n"+
-				"top = pd.DataFrame(rows).groupby('user_id').size().nlargest(10)\nprint(len(top))\ndebug('done')\n__result__ = top.to_dict()")
+				"top = pd.DataFrame(rows).groupby('user_id').size().nlargest(10)\nprint(len(top))\ndebug('done')\n__result__ = top.to_dict()",
+		)
 		if result, _ := first.get("result").(map[string]any); first.get("status") != "completed" || len(result) != 10 ||
 			first.get("stdout") != "10\n" {
 			t.Fatalf("the analysis: got %s", first.text)
@@ -202,8 +205,12 @@ func TestDatabaseQueryRoute(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	path := "/sandbox/" + id + "/database/query"
-	a := c.ok(t, "POST", path,
-		`{"query":"SELECT 1 AS a, 2 AS a, 123456789012345678.1234567890::numeric AS n, 'NaN'::float8 AS f, '{\"k\":[1, 2]}'::jsonb AS j, NULL AS z, :big::int8 AS big","parameters":{"big":9007199254740993}}`)
+	a := c.ok(
+		t,
+		"POST",
+		path,
+		`{"query":"SELECT 1 AS a, 2 AS a, 123456789012345678.1234567890::numeric AS n, 'NaN'::float8 AS f, '{\"k\":[1, 2]}'::jsonb AS j, NULL AS z, :big::int8 AS big","parameters":{"big":9007199254740993}}`,
+	)
 	for _, want := range []string{`"a":1`, `"a_2":2`, `"n":123456789012345678.1234567890`, `"type":"float"`,
 		`"j":{"k":[1,2]}`, `"z":null`, `"big":9007199254740993`, `"count":1`, `"truncated":false`} {
 		if !strings.Contains(strings.ReplaceAll(string(a.text), `": `, `":`), want) {

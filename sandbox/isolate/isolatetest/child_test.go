@@ -52,9 +52,18 @@ func TestChildStateIsFixed(t *testing.T) {
 		return c
 	}
 	got := stateWithout(t)
-	want := childState{NoNewPrivs: 1, Filter: 2, Root: os.Geteuid() != 0, PID: 1, Host: "glasshouse", Descriptors: []int{0, 1, 2, 3},
-		Environment: strings.Fields("ARROW_DEFAULT_MEMORY_POOL HOME LANG MKL_NUM_THREADS MPLBACKEND MPLCONFIGDIR NUMEXPR_NUM_THREADS " +
-			"OMP_NUM_THREADS OMP_THREAD_LIMIT OPENBLAS_NUM_THREADS PATH TMPDIR TZ")}
+	want := childState{
+		NoNewPrivs:  1,
+		Filter:      2,
+		Root:        os.Geteuid() != 0,
+		PID:         1,
+		Host:        "glasshouse",
+		Descriptors: []int{0, 1, 2, 3},
+		Environment: strings.Fields(
+			"ARROW_DEFAULT_MEMORY_POOL HOME LANG MKL_NUM_THREADS MPLBACKEND MPLCONFIGDIR NUMEXPR_NUM_THREADS " +
+				"OMP_NUM_THREADS OMP_THREAD_LIMIT OPENBLAS_NUM_THREADS PATH TMPDIR TZ",
+		),
+	}
 	if !HasNamespaces() {
 		want.PID, want.Host, want.Root = got.PID, got.Host, false
 		if os.Geteuid() != 0 {
@@ -77,7 +86,8 @@ func TestChildStateIsFixed(t *testing.T) {
 		{[]layer.Layer{layer.PID}, func(c childState) bool { return c.PID != 1 }},
 		{[]layer.Layer{layer.Environment}, func(c childState) bool { return slices.Contains(c.Environment, tokenVariable) }},
 	} {
-		if !HasNamespaces() && (slices.Contains(c.without, layer.PID) || slices.Contains(c.without, layer.Environment) || os.Geteuid() != 0) {
+		if !HasNamespaces() &&
+			(slices.Contains(c.without, layer.PID) || slices.Contains(c.without, layer.Environment) || os.Geteuid() != 0) {
 			continue // the level has no such layer, or the child does not see its effect
 		}
 		t.Run(fmt.Sprintf("without %v", c.without), func(t *testing.T) {
@@ -135,7 +145,12 @@ passed`
 	unlisted := func(i *isolate.Isolator) (calls []int) {
 		e := Run(t, NewSession(t, i, nil), sweep)
 		if err := json.Unmarshal(e.Result, &calls); err != nil || len(calls) < 50 {
-			t.Fatalf("the sweep: got %s %v; its last call is at the end of %s", e.Status, e.Error, e.Stdout[max(0, len(e.Stdout)-10):])
+			t.Fatalf(
+				"the sweep: got %s %v; its last call is at the end of %s",
+				e.Status,
+				e.Error,
+				e.Stdout[max(0, len(e.Stdout)-10):],
+			)
 		}
 		return slices.DeleteFunc(calls, func(n int) bool { return slices.Contains(listed, n) })
 	}
@@ -229,6 +244,11 @@ func TestClosedSessionHasNoProcess(t *testing.T) {
 	pid := processOf(t, s)
 	Must(t, s.Close())
 	if Lives(pid) || s.Usage()["num_threads"] != 0 {
-		t.Errorf("after Close: got the process %d alive (%v), and the usage %v; want neither", pid, Lives(pid), s.Usage())
+		t.Errorf(
+			"after Close: got the process %d alive (%v), and the usage %v; want neither",
+			pid,
+			Lives(pid),
+			s.Usage(),
+		)
 	}
 }

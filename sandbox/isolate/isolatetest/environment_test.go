@@ -20,7 +20,13 @@ func installLab(t *testing.T) environment.Installer {
 	offline := append(os.Environ(), "PIP_NO_INDEX=1", "PIP_FIND_LINKS="+wheels, "PIP_CONFIG_FILE="+os.DevNull,
 		"PIP_CACHE_DIR="+filepath.Join(wheels, "cache"))
 	environmenttest.Wheel(t, wheels, "tinypack", "1.0", map[string]string{"tinypack.py": "version = '1.0'\n"})
-	environmenttest.Wheel(t, wheels, "broken", "1.0", map[string]string{"numpy/__init__.py": "raise SystemExit('it breaks')\n"})
+	environmenttest.Wheel(
+		t,
+		wheels,
+		"broken",
+		"1.0",
+		map[string]string{"numpy/__init__.py": "raise SystemExit('it breaks')\n"},
+	)
 	dir, err := os.MkdirTemp("", "gh")
 	Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
@@ -49,8 +55,11 @@ func TestUnusedEnvironmentRunsNoZygote(t *testing.T) {
 	for _, level := range levels {
 		t.Run("level "+level, func(t *testing.T) {
 			i := Open(t, isolate.Config{EnvironmentsDir: installer.Dir, Level: level,
-				WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 1}, {Name: "numpy", Modules: []string{"numpy"}, Pool: 1}},
-				Recycle:  isolate.RecyclePolicy{IdleTimeout: 300 * time.Millisecond}, Log: t.Logf})
+				WarmSets: []isolate.WarmSet{
+					{Name: "bare", Pool: 1},
+					{Name: "numpy", Modules: []string{"numpy"}, Pool: 1},
+				},
+				Recycle: isolate.RecyclePolicy{IdleTimeout: 300 * time.Millisecond}, Log: t.Logf})
 			Eventually(t, "the default zygotes run", func() bool { return i.Ready() == nil })
 			useLabTwice(t, i, installer.Dir)
 			if level == "" && !testing.Short() {
@@ -67,7 +76,8 @@ func useLabTwice(t *testing.T, i *isolate.Isolator, environmentsDir string) {
 			t.Errorf("zygotes of an unused environment: got %v, want none", pids)
 		}
 		s := NewSession(t, i, func(p *policy.Policy) { p.Environment = "lab" })
-		if e := Run(t, s, "import tinypack\ntinypack.version"); string(e.Result) != `"1.0"` || e.Environment.Name != "lab" {
+		if e := Run(t, s, "import tinypack\ntinypack.version"); string(e.Result) != `"1.0"` ||
+			e.Environment.Name != "lab" {
 			t.Errorf(`the version of lab's package: got %s %s %s, want "1.0"`, e.Status, e.Result, Why(e))
 		}
 		if len(zygotesUsing(environmentsDir)) == 0 {

@@ -55,8 +55,11 @@ func (r *escapeReport) print(t *testing.T, escapes []escape) {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "report: %d escapes; for each invariant, how many each layer stopped on its own, and how many succeeded without their layers\n",
-		len(escapes))
+	fmt.Fprintf(
+		&b,
+		"report: %d escapes; for each invariant, how many each layer stopped on its own, and how many succeeded without their layers\n",
+		len(escapes),
+	)
 	fmt.Fprintf(&b, "%-20s", "invariant")
 	for n := 1; n <= 16; n++ {
 		fmt.Fprintf(&b, "%7d", n)

@@ -150,7 +150,10 @@ func (a attempt) isolateLayers() (layers layer.Set) {
 		}
 	}
 	if layers.Has(layer.User) && !layers.Has(layer.UID) {
-		layers = append(layers, layer.Rlimits) // even root may not be able to set the limits of another user of the machine
+		layers = append(
+			layers,
+			layer.Rlimits,
+		) // even root may not be able to set the limits of another user of the machine
 	}
 	if a.escape.proof == "left" && layers.Has(layer.PID) {
 		layers = append(layers, layer.Cgroups) // the folder of a group with a process in it can't be removed

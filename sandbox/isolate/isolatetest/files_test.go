@@ -42,7 +42,8 @@ open("artifacts/out.txt", "w").write("out")
 seen`
 	level, _ := i.Level()
 	chmod := `lambda: os.chmod(data, 0o777)`
-	if !hasNamespaces(level) && os.Geteuid() != 0 { // the child has the service's uid, and the change succeeds without effect
+	if !hasNamespaces(level) &&
+		os.Geteuid() != 0 { // the child has the service's uid, and the change succeeds without effect
 		chmod = `lambda: open("/data/none")`
 	}
 	code = strings.Replace(code, "CHMOD", chmod, 1)
@@ -64,7 +65,12 @@ seen`
 		t.Fatal("SessionReset after an exit: got false")
 	}
 	upload("in/second.txt", "second")
-	code = strings.Replace(strings.Replace(code, "NAMES", `["first", "second"]`, 1), "os.symlink", "(lambda *_: None)", 2)
+	code = strings.Replace(
+		strings.Replace(code, "NAMES", `["first", "second"]`, 1),
+		"os.symlink",
+		"(lambda *_: None)",
+		2,
+	)
 	if e := Run(t, s, code); strings.ReplaceAll(string(e.Result), " ", "") != `["first","second"]` {
 		t.Errorf(`in the next process: got %s (%s), want ["first", "second"]`, e.Result, Why(e))
 	}

@@ -126,7 +126,9 @@ done`, file))
 	after, err := os.Stat(file)
 	body, _ := os.ReadFile(file)
 	files, _ := os.ReadDir(dir)
-	if err != nil || string(body) != "kept" || after.Mode() != before.Mode() || !after.ModTime().Equal(before.ModTime()) || len(files) != 1 {
+	if err != nil || string(body) != "kept" || after.Mode() != before.Mode() ||
+		!after.ModTime().Equal(before.ModTime()) ||
+		len(files) != 1 {
 		t.Errorf("the file: got %v %q %v among %d, want it unchanged and alone", after, body, err, len(files))
 	}
 }

@@ -128,9 +128,20 @@ func runAgain(t *testing.T, level string, as user) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), levelTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", "-test.count=1", fmt.Sprintf("-test.timeout=%s", levelTimeout-10*time.Second))
+	cmd := exec.CommandContext(
+		ctx,
+		"/proc/self/exe",
+		"-test.count=1",
+		fmt.Sprintf("-test.timeout=%s", levelTimeout-10*time.Second),
+	)
 	cmd.Dir = "/"
-	cmd.Env = []string{levelVariable + "=" + level, "GLASSHOUSE_PYTHON=" + Python(t), "PATH=" + os.Getenv("PATH"), "HOME=/", "TMPDIR=/tmp"}
+	cmd.Env = []string{
+		levelVariable + "=" + level,
+		"GLASSHOUSE_PYTHON=" + Python(t),
+		"PATH=" + os.Getenv("PATH"),
+		"HOME=/",
+		"TMPDIR=/tmp",
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	if as.container {
 		cmd.Env = append(cmd.Env, containVariable+"="+strconv.Itoa(as.uid))
@@ -164,9 +175,22 @@ func becomeContained() {
 		return
 	}
 	runtime.LockOSThread()
-	kept := []int{unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FSETID, unix.CAP_FOWNER, unix.CAP_MKNOD, unix.CAP_NET_RAW,
-		unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_SETFCAP, unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT,
-		unix.CAP_KILL, unix.CAP_AUDIT_WRITE}
+	kept := []int{
+		unix.CAP_CHOWN,
+		unix.CAP_DAC_OVERRIDE,
+		unix.CAP_FSETID,
+		unix.CAP_FOWNER,
+		unix.CAP_MKNOD,
+		unix.CAP_NET_RAW,
+		unix.CAP_SETGID,
+		unix.CAP_SETUID,
+		unix.CAP_SETFCAP,
+		unix.CAP_SETPCAP,
+		unix.CAP_NET_BIND_SERVICE,
+		unix.CAP_SYS_CHROOT,
+		unix.CAP_KILL,
+		unix.CAP_AUDIT_WRITE,
+	}
 	err = os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0)
 	for c := 0; c <= unix.CAP_LAST_CAP; c++ {
 		if !slices.Contains(kept, c) {
@@ -177,7 +201,10 @@ func becomeContained() {
 		err = errors.Join(err, syscall.Setgroups(nil), syscall.Setgid(uid), syscall.Setuid(uid))
 	}
 	if err == nil {
-		env := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, containVariable+"=") })
+		env := slices.DeleteFunc(
+			os.Environ(),
+			func(kv string) bool { return strings.HasPrefix(kv, containVariable+"=") },
+		)
 		err = unix.Exec("/proc/self/exe", os.Args, env) // leaves the capabilities of the bounding set
 	}
 	fmt.Println("become contained:", err)
@@ -190,8 +217,10 @@ func exitIfLevelIsMissing() {
 	if Level() == "" {
 		return
 	}
-	i, err := isolate.Open(isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 1}},
-		DefaultPolicy: policy.Default(), Level: Level(), Log: func(string, ...any) {}})
+	i, err := isolate.Open(
+		isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 1}},
+			DefaultPolicy: policy.Default(), Level: Level(), Log: func(string, ...any) {}},
+	)
 	var failed *isolate.IsolationError
 	if errors.As(err, &failed) {
 		fmt.Println(failed.Attempts[0].Reason)

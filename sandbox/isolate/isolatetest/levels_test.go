@@ -38,8 +38,10 @@ func TestMinLevelRejectsWeakerLevels(t *testing.T) {
 		{"best", "", "unknown isolation level"},
 		{"", "most", "unknown minimum isolation level"},
 	} {
-		i, err := isolate.Open(isolate.Config{Python: Python(t), WarmSets: isolate.WarmSets(1), DefaultPolicy: policy.Default(),
-			Level: c.level, MinLevel: c.minLevel, Log: t.Logf})
+		i, err := isolate.Open(
+			isolate.Config{Python: Python(t), WarmSets: isolate.WarmSets(1), DefaultPolicy: policy.Default(),
+				Level: c.level, MinLevel: c.minLevel, Log: t.Logf},
+		)
 		if err == nil {
 			i.Close()
 			t.Errorf("level %q, minimum %q: got no error", c.level, c.minLevel)

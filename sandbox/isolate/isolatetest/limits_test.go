@@ -41,7 +41,10 @@ func TestExceededLimitIsNamed(t *testing.T) {
 	}
 	limits = append(limits, inodes)
 	if level == isolate.LevelFull {
-		limits = append(limits, limit{"memory", "x = []\nwhile True: x.append(bytearray(10**6))", "killed", "max_memory_mb", "", nil})
+		limits = append(
+			limits,
+			limit{"memory", "x = []\nwhile True: x.append(bytearray(10**6))", "killed", "max_memory_mb", "", nil},
+		)
 	}
 	for _, c := range limits {
 		t.Run(c.name, func(t *testing.T) {
@@ -109,7 +112,8 @@ threading.stack_size(64 << 10)
 for _ in range(50):
     threading.Thread(target=time.sleep, args=(9,), daemon=True).start()
     time.sleep(0.01)`)
-		if e.Usage.EndedBy != "max_threads" && (e.Exception == nil || !strings.Contains(e.Exception.Message, "thread")) {
+		if e.Usage.EndedBy != "max_threads" &&
+			(e.Exception == nil || !strings.Contains(e.Exception.Message, "thread")) {
 			t.Errorf("50 threads, at most 4: got %s, ended by %q, %s", e.Status, e.Usage.EndedBy, Why(e))
 		}
 	})
@@ -117,7 +121,11 @@ for _ in range(50):
 		t.Parallel()
 		s := NewSession(t, i, func(p *policy.Policy) { p.WorkspaceMaxBytes = 48 << 20 })
 		Run(t, s, "open('kept', 'w').write('k')")
-		e := Run(t, s, "import time\nfor n in range(200):\n    open(f'{n}', 'wb').write(b'x' * (1 << 20))\n    time.sleep(0.01)")
+		e := Run(
+			t,
+			s,
+			"import time\nfor n in range(200):\n    open(f'{n}', 'wb').write(b'x' * (1 << 20))\n    time.sleep(0.01)",
+		)
 		if e.Usage.EndedBy != "workspace_max_bytes" && !strings.Contains(Why(e), "No space left") {
 			t.Errorf("200 MB, at most 48: got %s, ended by %q, %s", e.Status, e.Usage.EndedBy, Why(e))
 		}
@@ -207,7 +215,12 @@ func TestForgedCountsAreBounded(t *testing.T) {
 
 	e := run(`for _ in range(40): frame("N", b'{"message": "' + b"x" * 1_000_000 + b'"}')`)
 	if e.Status != sandbox.StatusCompleted || len(e.DebugInfo.Logs) != 16 || e.Truncated["notes"] != 24 {
-		t.Errorf("40 notes of 1 MB: got %s, %d notes, truncated %v; want 16 notes and 24 truncated", e.Status, len(e.DebugInfo.Logs), e.Truncated)
+		t.Errorf(
+			"40 notes of 1 MB: got %s, %d notes, truncated %v; want 16 notes and 24 truncated",
+			e.Status,
+			len(e.DebugInfo.Logs),
+			e.Truncated,
+		)
 	}
 	e = run(`frame("D", b'{"result": 1, "truncated": {"outputs": 2, "result": -3, "queries": -4, "nonsense": 5}}')`)
 	if want := map[string]int64{"outputs": 2}; !maps.Equal(e.Truncated, want) {
@@ -217,20 +230,31 @@ func TestForgedCountsAreBounded(t *testing.T) {
 for _ in range(60): frame("O", b'{"data": {"text/plain": "x"}}')
 frame("D", b'{"truncated": {"outputs": 9223372036854775807}}')`)
 	if len(e.Outputs) != 50 || e.Truncated["outputs"] < 1<<50 {
-		t.Errorf("60 outputs and a huge count: got %d outputs, truncated %v; want 50 and no overflow", len(e.Outputs), e.Truncated)
+		t.Errorf(
+			"60 outputs and a huge count: got %d outputs, truncated %v; want 50 and no overflow",
+			len(e.Outputs),
+			e.Truncated,
+		)
 	}
 	e = run(`
 for n in (50, 51, 1_000_000): frame("O", b'{"data": {' + b",".join(b'"%x": 0' % i for i in range(n)) + b'}}')
 frame("O", b'{"data": {"application/json": ' + b"[" * 600 + b"]" * 600 + b'}}')`)
-	if e.Status != sandbox.StatusCompleted || len(e.Outputs) != 1 || len(e.Outputs[0].Data) != 50 || e.Truncated["outputs"] != 3 {
-		t.Errorf("outputs that are too large: got %s, %d outputs, truncated %v; want one output and 3 truncated", e.Status, len(e.Outputs), e.Truncated)
+	if e.Status != sandbox.StatusCompleted || len(e.Outputs) != 1 || len(e.Outputs[0].Data) != 50 ||
+		e.Truncated["outputs"] != 3 {
+		t.Errorf(
+			"outputs that are too large: got %s, %d outputs, truncated %v; want one output and 3 truncated",
+			e.Status,
+			len(e.Outputs),
+			e.Truncated,
+		)
 	}
 	for name, forged := range map[string]string{
 		"a deep result":     `b'{"result": ' + b"[" * 600 + b"]" * 600 + b'}'`,
 		"a thousand counts": `b'{"truncated": {' + b",".join(b'"%x": 1' % i for i in range(1000)) + b'}}'`,
 		"a million frames":  `b'{"exception": {"type": "X", "traceback": [' + b"{}," * 1_000_000 + b"{}]}}"`,
 	} {
-		if e = run(`frame("D", ` + forged + `); time.sleep(10)`); e.Status != sandbox.StatusKilled || e.Usage.EndedBy != "protocol" {
+		if e = run(`frame("D", ` + forged + `); time.sleep(10)`); e.Status != sandbox.StatusKilled ||
+			e.Usage.EndedBy != "protocol" {
 			t.Errorf("%s: got %s, ended by %q; want killed by protocol", name, e.Status, e.Usage.EndedBy)
 		}
 	}

@@ -33,9 +33,12 @@ answer = proxy.recv(100).decode()
 	if abi, _, _ := syscall.Syscall(444, 0, 0, 1); int(abi) < 4 { // Landlock restricts ports from ABI 4 on
 		otherPort = syscall.ECONNREFUSED
 	}
-	want := fmt.Sprintf(`["HTTP/1.1 403 10.0.0.1:80 is not in ", 1, 1, 1, 1, %d, 1, 2, ["ARROW_DEFAULT_MEMORY_POOL", "HOME", "HTTPS_PROXY", "HTTP_PROXY", `+
-		`"LANG", "MKL_NUM_THREADS", "MPLBACKEND", "MPLCONFIGDIR", "NO_PROXY", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OPENBLAS_NUM_THREADS", `+
-		`"PATH", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "TMPDIR", "TZ", "http_proxy", "https_proxy", "no_proxy"]]`, otherPort)
+	want := fmt.Sprintf(
+		`["HTTP/1.1 403 10.0.0.1:80 is not in ", 1, 1, 1, 1, %d, 1, 2, ["ARROW_DEFAULT_MEMORY_POOL", "HOME", "HTTPS_PROXY", "HTTP_PROXY", `+
+			`"LANG", "MKL_NUM_THREADS", "MPLBACKEND", "MPLCONFIGDIR", "NO_PROXY", "NUMEXPR_NUM_THREADS", "OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OPENBLAS_NUM_THREADS", `+
+			`"PATH", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "TMPDIR", "TZ", "http_proxy", "https_proxy", "no_proxy"]]`,
+		otherPort,
+	)
 	i := Shared(t)
 	online := func(p *policy.Policy) { p.EnableNetworkAccess, p.AllowedHosts = true, []string{"example.org"} }
 	if level, _ := i.Level(); !hasNamespaces(level) {
@@ -43,7 +46,8 @@ answer = proxy.recv(100).decode()
 		online(&p)
 		_, err := OpenSession(i, p, 10*time.Second)
 		var refused *sandbox.Error
-		if !errors.As(err, &refused) || refused.Fault != sandbox.FaultForbidden || refused.Field != "enable_network_access" ||
+		if !errors.As(err, &refused) || refused.Fault != sandbox.FaultForbidden ||
+			refused.Field != "enable_network_access" ||
 			!strings.Contains(refused.Detail, level) {
 			t.Errorf("a network without a namespace: got %v, want FaultForbidden", err)
 		}

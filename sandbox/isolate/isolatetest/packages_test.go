@@ -35,7 +35,8 @@ print(datetime.datetime.now(zoneinfo.ZoneInfo("Europe/Vienna")).tzname() is not 
 			t.Parallel()
 			p := Policy()
 			p.MaxExecutionTime, p.MaxMemoryMB = 60, 512
-			s, err := supervisor.New(i, 30*time.Second).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p}, codeHint)
+			s, err := supervisor.New(i, 30*time.Second).
+				Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p}, codeHint)
 			Must(t, err)
 			e := Run(t, s, code)
 			if want := "[2.0, 4, true, 42, true, true]"; string(e.Result) != want {

@@ -80,6 +80,7 @@ func zygotesUsing(folder string) []int {
 	return slices.DeleteFunc(Children(os.Getpid()), func(pid int) bool {
 		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // has the folder on levels without mounts
 		mounts, _ := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
-		return !strings.Contains(string(command), "zygote.py") || !strings.Contains(string(command)+string(mounts), folder)
+		return !strings.Contains(string(command), "zygote.py") ||
+			!strings.Contains(string(command)+string(mounts), folder)
 	})
 }

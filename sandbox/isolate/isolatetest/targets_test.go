@@ -207,7 +207,15 @@ func (at *targets) restore() {
 			break
 		}
 	}
-	_, _, _ = unix.Syscall6(unix.SYS_MSGSND, at.queue, uintptr(unsafe.Pointer(&message[0])), uintptr(len(at.token)), 0o4000, 0, 0)
+	_, _, _ = unix.Syscall6(
+		unix.SYS_MSGSND,
+		at.queue,
+		uintptr(unsafe.Pointer(&message[0])),
+		uintptr(len(at.token)),
+		0o4000,
+		0,
+		0,
+	)
 	at.wasSignalled(0)
 }
 
@@ -265,7 +273,8 @@ func cannotSucceed(e escape, at *targets) string {
 			return "the kernel has no call for I/O ports"
 		}
 	case "CAP_SYS_RESOURCE":
-		if held, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0); err != nil || held != 1 {
+		if held, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0); err != nil ||
+			held != 1 {
 			return "even root may not raise limits here"
 		}
 	case "AF_VSOCK", "AF_ALG":

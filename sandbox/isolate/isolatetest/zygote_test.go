@@ -119,7 +119,11 @@ func TestStartsBeyondThePoolWait(t *testing.T) {
 	i := Open(t, isolate.Config{WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 3}}})
 	zygote := zygoteOf(t, NewSession(t, i, nil))
 	const sessionPoolAndSpare = 1 + 3 + 1
-	Eventually(t, "the pool and the spare are there", func() bool { return len(Children(zygote)) >= sessionPoolAndSpare })
+	Eventually(
+		t,
+		"the pool and the spare are there",
+		func() bool { return len(Children(zygote)) >= sessionPoolAndSpare },
+	)
 	Must(t, unix.Kill(zygote, unix.SIGSTOP))
 	const short = 200 * time.Millisecond
 	p := policy.Default()

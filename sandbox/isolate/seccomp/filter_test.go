@@ -57,11 +57,26 @@ func TestFilterAnswersEveryCall(t *testing.T) {
 	const (
 		allow, kill          = unix.SECCOMP_RET_ALLOW, unix.SECCOMP_RET_KILL_PROCESS
 		succeed              = unix.SECCOMP_RET_ERRNO
-		eperm, enosys, again = succeed | uint32(unix.EPERM), succeed | uint32(unix.ENOSYS), succeed | uint32(unix.EAGAIN)
+		eperm, enosys, again = succeed | uint32(
+			unix.EPERM,
+		), succeed | uint32(
+			unix.ENOSYS,
+		), succeed | uint32(
+			unix.EAGAIN,
+		)
 	)
 	// The answers to these depend on their arguments: see below.
-	byArguments := []int{unix.SYS_CLONE, unix.SYS_SOCKETPAIR, unix.SYS_PRCTL, unix.SYS_IOCTL, unix.SYS_KILL, unix.SYS_TGKILL,
-		unix.SYS_FCNTL, unix.SYS_PRLIMIT64, unix.SYS_MMAP}
+	byArguments := []int{
+		unix.SYS_CLONE,
+		unix.SYS_SOCKETPAIR,
+		unix.SYS_PRCTL,
+		unix.SYS_IOCTL,
+		unix.SYS_KILL,
+		unix.SYS_TGKILL,
+		unix.SYS_FCNTL,
+		unix.SYS_PRLIMIT64,
+		unix.SYS_MMAP,
+	}
 	thread := uint64(unix.CLONE_THREAD | unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_FILES | unix.CLONE_FS)
 	for name, options := range map[string]Options{
 		"full":             {},
@@ -118,7 +133,14 @@ func TestFilterAnswersEveryCall(t *testing.T) {
 			is(eperm, unix.SYS_SOCKETPAIR, unix.AF_INET, unix.SOCK_STREAM)
 			is(eperm, unix.SYS_SOCKETPAIR, unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC)
 			is(allow, unix.SYS_MMAP, 0, 4096, 3, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-			is(succeed|uint32(unix.ENOMEM), unix.SYS_MMAP, 0, 4096, 3, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_HUGETLB)
+			is(
+				succeed|uint32(unix.ENOMEM),
+				unix.SYS_MMAP,
+				0,
+				4096,
+				3,
+				unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_HUGETLB,
+			)
 			is(allow, unix.SYS_PRCTL, unix.PR_SET_NAME)
 			is(allow, unix.SYS_FCNTL, 3, unix.F_GETLK)
 			is(succeed, unix.SYS_FCNTL, 3, unix.F_SETLK)

@@ -74,7 +74,8 @@ func buildRoot(spec Spec) error {
 func machineFolders() (folders []string) {
 	entries, _ := os.ReadDir("/")
 	for _, e := range entries {
-		if e.IsDir() && !slices.Contains([]string{"tmp", "session", "data", "glasshouse", "packages", "work"}, e.Name()) {
+		if e.IsDir() &&
+			!slices.Contains([]string{"tmp", "session", "data", "glasshouse", "packages", "work"}, e.Name()) {
 			folders = append(folders, "/"+e.Name())
 		}
 	}

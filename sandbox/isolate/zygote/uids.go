@@ -35,7 +35,8 @@ func FindUIDRange() UIDRange {
 func (r UIDRange) isMapped(file string) bool {
 	for line := range strings.SplitSeq(procfs.ReadFile(file), "\n") {
 		var inside, outside, size int
-		if n, _ := fmt.Sscan(line, &inside, &outside, &size); n == 3 && inside <= r.First && r.First+r.Count <= inside+size {
+		if n, _ := fmt.Sscan(line, &inside, &outside, &size); n == 3 && inside <= r.First &&
+			r.First+r.Count <= inside+size {
 			return true
 		}
 	}

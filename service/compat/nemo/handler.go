@@ -149,7 +149,8 @@ func parseRequest(raw []byte) (in request, problem string) {
 		return in, "Only python execution is supported"
 	}
 	for _, name := range []string{"max_output_chars", "max_output_characters"} {
-		if given := body[name]; given != nil && (json.Unmarshal(given, &in.maxOutputChars) != nil || in.maxOutputChars < 1) {
+		if given := body[name]; given != nil &&
+			(json.Unmarshal(given, &in.maxOutputChars) != nil || in.maxOutputChars < 1) {
 			return in, "Invalid field: " + name + " must be a whole number above 0"
 		}
 	}

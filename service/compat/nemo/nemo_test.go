@@ -32,7 +32,9 @@ func TestInvalidRequestIsExplained(t *testing.T) {
 
 func TestRequestIsParsed(t *testing.T) {
 	t.Parallel()
-	got, problem := parseRequest([]byte(`{"generated_code": "print(1)", "timeout": 0.5, "language": "Python3", "max_output_characters": 7}`))
+	got, problem := parseRequest(
+		[]byte(`{"generated_code": "print(1)", "timeout": 0.5, "language": "Python3", "max_output_characters": 7}`),
+	)
 	want := request{code: "print(1)", timeout: 500 * time.Millisecond, maxOutputChars: 7}
 	if got != want || problem != "" {
 		t.Errorf("got %+v, problem %q; want %+v", got, problem, want)

@@ -30,7 +30,9 @@ func countHoldings() (h holdings) {
 			continue
 		}
 		for _, root := range []string{part[1] + part[2], part[1], part[2], ""} {
-			found, _ := filepath.Glob(filepath.Join("/sys/fs/cgroup", root, fmt.Sprintf("glasshouse-%d-*", os.Getpid()), "*"))
+			found, _ := filepath.Glob(
+				filepath.Join("/sys/fs/cgroup", root, fmt.Sprintf("glasshouse-%d-*", os.Getpid()), "*"),
+			)
 			for _, dir := range found {
 				if info, err := os.Stat(dir); err == nil && info.IsDir() {
 					groups[dir] = true
@@ -75,7 +77,8 @@ for _ in range(%d):
 	})
 	for deadline := time.Now().Add(10 * time.Second); ; { // the Go runtime closes some files later
 		after := countHoldings()
-		if after.Processes == before.Processes && after.Descriptors <= before.Descriptors && after.Mounts == before.Mounts &&
+		if after.Processes == before.Processes && after.Descriptors <= before.Descriptors &&
+			after.Mounts == before.Mounts &&
 			after.Groups == before.Groups {
 			return
 		}

@@ -14,7 +14,12 @@ func TestCPUShareHolds(t *testing.T) {
 	s := isolatetest.NewSession(t, isolatetest.Shared(t), func(p *policy.Policy) { p.CPUPercent = 20 })
 	e := isolatetest.Run(t, s, "import time\nend = time.time() + 3\nwhile time.time() < end: pass")
 	if e.Status != sandbox.StatusCompleted || e.Usage.CPUMS > 1200 { // 20 % of 3 s, plus a period's share at both ends
-		t.Errorf("a share of 20%%: got %.0f ms of CPU in %.0f ms (%s), want at most 1200", e.Usage.CPUMS, e.Usage.WallMS, e.Status)
+		t.Errorf(
+			"a share of 20%%: got %.0f ms of CPU in %.0f ms (%s), want at most 1200",
+			e.Usage.CPUMS,
+			e.Usage.WallMS,
+			e.Status,
+		)
 	}
 }
 

@@ -20,7 +20,12 @@ import (
 // rowHandler answers every query with 1000 rows.
 type rowHandler struct{ isolatetest.Handler }
 
-func (rowHandler) Query(_ context.Context, _ string, _ map[string]any, sink sandbox.RowSink) (sandbox.QuerySummary, error) {
+func (rowHandler) Query(
+	_ context.Context,
+	_ string,
+	_ map[string]any,
+	sink sandbox.RowSink,
+) (sandbox.QuerySummary, error) {
 	column := make([]int64, 1000)
 	for n := range column {
 		column[n] = int64(n)
@@ -33,7 +38,9 @@ func (rowHandler) Query(_ context.Context, _ string, _ map[string]any, sink sand
 // heapGrowth runs work and returns by how much the heap in use grew meanwhile at the
 // most, and how much of that was left afterwards, in bytes.
 func heapGrowth(work func()) (peak, left int64) {
-	defer debug.SetGCPercent(debug.SetGCPercent(20)) // with the default, garbage would be most of the heap of a slow machine
+	defer debug.SetGCPercent(
+		debug.SetGCPercent(20),
+	) // with the default, garbage would be most of the heap of a slow machine
 	var stats runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&stats)
@@ -101,7 +108,11 @@ func TestFloodsKeepMemoryFlat(t *testing.T) {
 	}
 	unlimited := func(p *policy.Policy) { p.MaxOutputSize = 64 << 20 }
 	if peak, _ := flood("import os\nfor _ in range(1024): os.write(1, b'x' * 65536)", unlimited); peak < maxGrowth {
-		t.Errorf("growth without the limit on output: got %d MiB, want more than %d, or the test shows nothing", peak>>20, maxGrowth>>20)
+		t.Errorf(
+			"growth without the limit on output: got %d MiB, want more than %d, or the test shows nothing",
+			peak>>20,
+			maxGrowth>>20,
+		)
 	}
 }
 
@@ -143,13 +154,23 @@ def frame(kind, body=b'', size=None):
 		t.Errorf("the next run: got %s %s, want 42", e.Status, e.Result)
 	}
 	if peak > 16<<20 || left > 4<<20 {
-		t.Errorf("growth of the service's heap: got %d MiB, of which %d were left; want at most 16 and 4", peak>>20, left>>20)
+		t.Errorf(
+			"growth of the service's heap: got %d MiB, of which %d were left; want at most 16 and 4",
+			peak>>20,
+			left>>20,
+		)
 	}
 	// One more child than before may wait in the pool, with its descriptors. The programs
 	// are many more.
 	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines+2 || countDescriptors() > fds+8; runtime.Gosched() {
 		if time.Now().After(deadline) {
-			t.Fatalf("got %d goroutines and %d descriptors, had %d and %d", runtime.NumGoroutine(), countDescriptors(), goroutines, fds)
+			t.Fatalf(
+				"got %d goroutines and %d descriptors, had %d and %d",
+				runtime.NumGoroutine(),
+				countDescriptors(),
+				goroutines,
+				fds,
+			)
 		}
 	}
 }
@@ -159,7 +180,8 @@ def frame(kind, body=b'', size=None):
 func countDescriptors() (n int) {
 	fds, _ := os.ReadDir("/proc/self/fd")
 	for _, fd := range fds {
-		if target, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && !strings.HasPrefix(target, "/sys/fs/cgroup/") {
+		if target, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil &&
+			!strings.HasPrefix(target, "/sys/fs/cgroup/") {
 			n++
 		}
 	}
