@@ -13,40 +13,39 @@ import (
 	"strings"
 )
 
-// Why says what kind of no a FieldError is.
-type Why string
+// ErrorKind tells whether a value is invalid or the operator forbids it.
+type ErrorKind string
 
-// The kinds of a no.
+// The kinds of a FieldError.
 const (
-	WhyInvalid   Why = "invalid"
-	WhyMalformed Why = "malformed"
-	WhyForbidden Why = "forbidden"
+	KindInvalid   ErrorKind = "invalid"
+	KindForbidden ErrorKind = "forbidden"
 )
 
-// FieldError names the key of a config that cannot be taken, and what to do.
+// FieldError is the error of Accept and ParseHosts: it names a key of the config and what is wrong with its value.
 type FieldError struct {
 	Field  string
 	Detail string
-	Why    Why
+	Kind   ErrorKind
 }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Detail }
 
-// Environments are those that a sandbox may choose, each with the modules that the
-// operator has added to it.
+// Environments maps the name of each environment that a sandbox may choose to the modules that the operator
+// has added to it.
 type Environments map[string][]string
 
-// String lists their names.
+// String returns the sorted names, separated by commas.
 func (e Environments) String() string { return strings.Join(slices.Sorted(maps.Keys(e)), ", ") }
 
-// Accept reads a config, a JSON object whose keys are all optional (nothing and
-// null stand for {}), over the defaults. A number may not go beyond the ceiling,
-// where the ceiling has one, and a default that does is lowered to it. Nothing
-// loosens what the default forbids. The network alone is off by default and may be
-// asked for: what may be reached is in the ceiling's AllowedHosts, where its
-// EnableNetworkAccess is on. An environment must be one of those that there are. The
-// error is a *FieldError.
-func Accept(raw []byte, def, ceiling Policy, there Environments, admin bool) (Policy, error) {
+// Accept returns the policy def with the keys of the config raw, a JSON object. Every key is optional; empty text
+// and null count as {}. The error is a *FieldError.
+//
+//   - A number must not exceed that of ceiling, unless that is 0. A larger default is lowered to it.
+//   - A config may tighten what def allows and may not loosen it. The exception is the network, which is off by
+//     default: a config may enable it if ceiling.EnableNetworkAccess is set, for hosts in ceiling.AllowedHosts.
+//   - The environment must be one of environments.
+func Accept(raw []byte, def, ceiling Policy, environments Environments, admin bool) (Policy, error) {
 	p := def
 	value, limits := reflect.ValueOf(&p).Elem(), reflect.ValueOf(ceiling)
 	fields := map[string]int{}
@@ -63,32 +62,32 @@ func Accept(raw []byte, def, ceiling Policy, there Environments, admin bool) (Po
 	for _, m := range given {
 		i, ok := fields[m.name]
 		if !ok {
-			return p, &FieldError{m.name, "there is no such key; GET /openapi.json lists them", WhyInvalid}
+			return p, &FieldError{m.name, "unknown key; GET /openapi.json lists the keys", KindInvalid}
 		}
 		if err := assign(value.Field(i), m.value); err != nil {
-			return p, &FieldError{m.name, err.Error(), WhyInvalid}
+			return p, &FieldError{m.name, err.Error(), KindInvalid}
 		}
 		if err := inRange(value.Type().Field(i), value.Field(i), limits.Field(i)); err != nil {
 			return p, err
 		}
 	}
-	asked := func(name string) bool {
+	isGiven := func(name string) bool {
 		return slices.ContainsFunc(given, func(m member) bool { return m.name == name })
 	}
-	if _, ok := there[p.Environment]; !ok && asked("environment") {
+	if _, ok := environments[p.Environment]; !ok && isGiven("environment") {
 		return p, &FieldError{
 			"environment",
-			fmt.Sprintf("there is no environment %.80q; there are: %s", p.Environment, there),
-			WhyInvalid,
+			fmt.Sprintf("there is no environment %.80q; choose one of: %s", p.Environment, environments),
+			KindInvalid,
 		}
 	}
-	if err := acceptModules(&p, def, there[p.Environment], asked); err != nil {
+	if err := acceptModules(&p, def, environments[p.Environment], isGiven); err != nil {
 		return p, err
 	}
-	if err := acceptHosts(&p, ceiling, asked); err != nil {
+	if err := acceptHosts(&p, ceiling, isGiven); err != nil {
 		return p, err
 	}
-	return p, judge(p, def, admin)
+	return p, checkOperatorLimits(p, def, admin)
 }
 
 // member is one key of a JSON object with its value.
@@ -97,13 +96,13 @@ type member struct {
 	value json.RawMessage
 }
 
-// members reads an object in its order. A key that stands twice is an error: which
-// of the two was meant, nobody knows.
+// members returns the keys of a JSON object in their order. A repeated key is an error, because it is not clear
+// which value was meant.
 func members(raw []byte) ([]member, error) {
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || string(trimmed) == "null" {
 		return nil, nil
 	}
-	notObject := &FieldError{"config", "it must be a JSON object", WhyInvalid}
+	notObject := &FieldError{"config", "it must be a JSON object", KindInvalid}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
 		return nil, notObject
@@ -119,7 +118,7 @@ func members(raw []byte) ([]member, error) {
 			return nil, notObject
 		}
 		if slices.ContainsFunc(list, func(other member) bool { return other.name == m.name }) {
-			return nil, &FieldError{m.name, "it is given twice", WhyInvalid}
+			return nil, &FieldError{m.name, "this key is given twice", KindInvalid}
 		}
 		list = append(list, m)
 	}
@@ -132,7 +131,7 @@ func members(raw []byte) ([]member, error) {
 	return list, nil
 }
 
-// assign reads one value into its field, never into the default's own list.
+// assign decodes a value into its field. A list gets new memory, so that it never overwrites the default's list.
 func assign(field reflect.Value, value json.RawMessage) error {
 	wrong := errors.New("it must be " + describe(field.Kind()))
 	if field.Kind() != reflect.Slice {
@@ -141,7 +140,7 @@ func assign(field reflect.Value, value json.RawMessage) error {
 		}
 		return nil
 	}
-	var list []*string // a null among them would pass for "" otherwise
+	var list []*string // in a []string, null would become ""
 	if err := json.Unmarshal(value, &list); err != nil || list == nil || slices.Contains(list, nil) {
 		return wrong
 	}
@@ -153,6 +152,7 @@ func assign(field reflect.Value, value json.RawMessage) error {
 	return nil
 }
 
+// describe returns what a value of a field must be, for error messages.
 func describe(k reflect.Kind) string {
 	switch k {
 	case reflect.Bool:
@@ -165,15 +165,15 @@ func describe(k reflect.Kind) string {
 	return "a whole number"
 }
 
-// inRange checks a value against its own tags and against the ceiling.
+// inRange returns an error if a value exceeds the bounds in its field's tags or the ceiling.
 func inRange(f reflect.StructField, v, ceiling reflect.Value) error {
 	name := f.Tag.Get("json")
 	if enum := f.Tag.Get("enum"); enum != "" && !slices.Contains(strings.Split(enum, ","), v.String()) {
-		return &FieldError{name, "it must be one of " + strings.ReplaceAll(enum, ",", ", "), WhyInvalid}
+		return &FieldError{name, "it must be one of " + strings.ReplaceAll(enum, ",", ", "), KindInvalid}
 	}
 	high, _ := strconv.ParseInt(f.Tag.Get("maximum"), 10, 64)
-	if most, _ := strconv.Atoi(f.Tag.Get("maxItems")); v.Kind() == reflect.Slice && v.Len() > most {
-		return &FieldError{name, fmt.Sprintf("it may have at most %d entries", most), WhyInvalid}
+	if maxItems, _ := strconv.Atoi(f.Tag.Get("maxItems")); v.Kind() == reflect.Slice && v.Len() > maxItems {
+		return &FieldError{name, fmt.Sprintf("it may have at most %d entries", maxItems), KindInvalid}
 	}
 	if !v.CanInt() {
 		return nil
@@ -183,24 +183,24 @@ func inRange(f reflect.StructField, v, ceiling reflect.Value) error {
 		high = c
 	}
 	if v.Int() < low || v.Int() > high {
-		return &FieldError{name, fmt.Sprintf("it must be from %d to %d", low, high), WhyInvalid}
+		return &FieldError{name, fmt.Sprintf("it must be from %d to %d", low, high), KindInvalid}
 	}
 	return nil
 }
 
-// judge applies the rules that are about what the operator has off.
-func judge(p, def Policy, admin bool) error {
+// checkOperatorLimits refuses features and profiles that the operator has disabled.
+func checkOperatorLimits(p, def Policy, admin bool) error {
 	switch {
 	case p.EnableFileAccess && !def.EnableFileAccess:
-		return &FieldError{"enable_file_access", "the operator has it off", WhyForbidden}
+		return &FieldError{"enable_file_access", "the operator has disabled it", KindForbidden}
 	case p.EnableDebugging && !def.EnableDebugging:
-		return &FieldError{"enable_debugging", "the operator has it off", WhyForbidden}
+		return &FieldError{"enable_debugging", "the operator has disabled it", KindForbidden}
 	case p.SaveIntermediateResults && !def.SaveIntermediateResults:
-		return &FieldError{"save_intermediate_results", "the operator has it off", WhyForbidden}
+		return &FieldError{"save_intermediate_results", "the operator has disabled it", KindForbidden}
 	case admin || p.Profile == def.Profile || p.Profile == ProfileStrict || def.Profile == ProfileUnrestricted:
 		return nil
 	case p.Profile == ProfileUnrestricted:
-		return &FieldError{"profile", "only an admin's key may choose unrestricted", WhyForbidden}
+		return &FieldError{"profile", "only an admin's key may choose unrestricted", KindForbidden}
 	}
-	return &FieldError{"profile", "the operator allows no more than strict", WhyForbidden}
+	return &FieldError{"profile", "the operator allows only strict", KindForbidden}
 }

@@ -14,81 +14,80 @@ func ceiling() policy.Policy {
 	return c
 }
 
-func TestAcceptNamesTheKey(t *testing.T) {
+func TestAcceptNamesTheInvalidKey(t *testing.T) {
 	for raw, want := range map[string]struct {
 		field string
-		why   policy.Why
+		why   policy.ErrorKind
 	}{
-		`{"max_memory_mb": 513}`:             {"max_memory_mb", policy.WhyInvalid},
-		`{"max_memory_mb": 63}`:              {"max_memory_mb", policy.WhyInvalid},
-		`{"max_memory_mb": 1e400}`:           {"max_memory_mb", policy.WhyInvalid},
-		`{"max_memory_mb": 64.5}`:            {"max_memory_mb", policy.WhyInvalid},
-		`{"max_memory_mb": null}`:            {"max_memory_mb", policy.WhyInvalid},
-		`{"MAX_MEMORY_MB": 64}`:              {"MAX_MEMORY_MB", policy.WhyInvalid},
-		`{"colour": 1}`:                      {"colour", policy.WhyInvalid},
-		`{"profile": "root"}`:                {"profile", policy.WhyInvalid},
-		`{"profile": "compat"}`:              {"profile", policy.WhyInvalid},
-		`{"profile": "unrestricted"}`:        {"profile", policy.WhyForbidden},
-		`{"allowed_modules": ["os"]}`:        {"allowed_modules", policy.WhyForbidden},
-		`{"allowed_modules": ["torch"]}`:     {"allowed_modules", policy.WhyForbidden},
-		`{"allowed_modules": "json"}`:        {"allowed_modules", policy.WhyInvalid},
-		`{"enable_network_access": true}`:    {"enable_network_access", policy.WhyForbidden},
-		`{"allowed_hosts": ["example.com"]}`: {"allowed_hosts", policy.WhyForbidden},
-		`[]`:                                 {"config", policy.WhyInvalid},
+		`{"max_memory_mb": 513}`:             {"max_memory_mb", policy.KindInvalid},
+		`{"max_memory_mb": 63}`:              {"max_memory_mb", policy.KindInvalid},
+		`{"max_memory_mb": 1e400}`:           {"max_memory_mb", policy.KindInvalid},
+		`{"max_memory_mb": 64.5}`:            {"max_memory_mb", policy.KindInvalid},
+		`{"max_memory_mb": null}`:            {"max_memory_mb", policy.KindInvalid},
+		`{"MAX_MEMORY_MB": 64}`:              {"MAX_MEMORY_MB", policy.KindInvalid},
+		`{"colour": 1}`:                      {"colour", policy.KindInvalid},
+		`{"profile": "root"}`:                {"profile", policy.KindInvalid},
+		`{"profile": "compat"}`:              {"profile", policy.KindInvalid},
+		`{"profile": "unrestricted"}`:        {"profile", policy.KindForbidden},
+		`{"allowed_modules": ["os"]}`:        {"allowed_modules", policy.KindForbidden},
+		`{"allowed_modules": ["torch"]}`:     {"allowed_modules", policy.KindForbidden},
+		`{"allowed_modules": "json"}`:        {"allowed_modules", policy.KindInvalid},
+		`{"enable_network_access": true}`:    {"enable_network_access", policy.KindForbidden},
+		`{"allowed_hosts": ["example.com"]}`: {"allowed_hosts", policy.KindForbidden},
+		`[]`:                                 {"config", policy.KindInvalid},
 	} {
 		_, err := policy.Accept([]byte(raw), policy.Default(), ceiling(), nil, false)
 		var field *policy.FieldError
-		if !errors.As(err, &field) || field.Field != want.field || field.Why != want.why {
-			t.Errorf("%s: %#v", raw, err)
+		if !errors.As(err, &field) || field.Field != want.field || field.Kind != want.why {
+			t.Errorf("%s: got %#v, want a FieldError of %s, kind %s", raw, err, want.field, want.why)
 		}
 	}
 }
 
-func TestAcceptKeepsWhatIsNotAsked(t *testing.T) {
+func TestAcceptKeepsDefaultsOfAbsentKeys(t *testing.T) {
 	for _, raw := range []string{``, `null`, `{}`, `{"max_rows": 7, "profile": "strict", "allowed_modules": ["json", "numpy.linalg"]}`} {
 		p, err := policy.Accept([]byte(raw), policy.Default(), ceiling(), nil, false)
 		if err != nil || p.MaxMemoryMB != 256 || p.Lifetime != 3600 || !p.EnableDebugging {
-			t.Errorf("%s: %+v, %v", raw, p, err)
+			t.Errorf("%s: got %+v, %v; want the defaults", raw, p, err)
 		}
 		if raw != "" && len(raw) > 4 &&
 			(p.MaxRows != 7 || p.Profile != policy.ProfileStrict || len(p.AllowedModules) != 2) {
-			t.Errorf("%s: %+v", raw, p)
+			t.Errorf("%s: got %+v, want the given values", raw, p)
 		}
 	}
 	if p, err := policy.Accept([]byte(`{"profile": "unrestricted"}`), policy.Default(), ceiling(), nil, true); err != nil ||
 		p.Profile != policy.ProfileUnrestricted {
-		t.Errorf("an admin's: %v", err)
+		t.Errorf("unrestricted with an admin's key: got profile %s, %v", p.Profile, err)
 	}
 }
 
-// A request tightens the operator's rules and never loosens them, nor writes into
-// them.
+// A request may tighten the operator's rules. It may not loosen them, and does not change the operator's own lists.
 func TestAcceptNeverLoosens(t *testing.T) {
 	def := policy.Default()
 	def.Profile, def.EnableFileAccess, def.EnableDebugging = policy.ProfileStrict, false, false
 	def.AllowedModules, def.BlockedModules = []string{"json", "math", "numpy"}, []string{"requests", "aiohttp"}
 	for _, raw := range []string{`{"profile": "analyst"}`, `{"enable_file_access": true}`, `{"enable_debugging": true}`, `{"allowed_modules": ["pandas"]}`} {
 		if _, err := policy.Accept([]byte(raw), def, ceiling(), nil, false); err == nil {
-			t.Errorf("%s was accepted", raw)
+			t.Errorf("%s: got no error, want it refused", raw)
 		}
 	}
 	p, err := policy.Accept([]byte(`{"allowed_modules": [], "blocked_modules": ["csv"]}`), def, ceiling(), nil, false)
 	if err != nil || !slices.Equal(p.AllowedModules, def.AllowedModules) ||
 		!slices.Contains(p.BlockedModules, "requests") ||
 		!slices.Contains(p.BlockedModules, "csv") {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, %v; want the operator's lists and csv blocked", p, err)
 	}
 	if _, err := policy.Accept([]byte(`{"allowed_modules": ["math"], "blocked_modules": ["csv", "json"]}`), def, ceiling(), nil, false); err != nil {
 		t.Error(err)
 	}
 	if !slices.Equal(def.AllowedModules, []string{"json", "math", "numpy"}) ||
 		!slices.Equal(def.BlockedModules, []string{"requests", "aiohttp"}) {
-		t.Errorf("a request wrote into the operator's lists: %v %v", def.AllowedModules, def.BlockedModules)
+		t.Errorf("got the operator's lists %v and %v, want them unchanged", def.AllowedModules, def.BlockedModules)
 	}
 }
 
-// The network is asked for, with hosts that the operator allows.
-func TestAcceptHosts(t *testing.T) {
+// A request may enable the network for hosts that the operator allows.
+func TestAcceptHostsWithinTheOperatorsList(t *testing.T) {
 	on := ceiling()
 	on.EnableNetworkAccess, on.AllowedHosts = true, []string{"*", "10.1.0.0/16:5000"}
 	p, err := policy.Accept(
@@ -102,22 +101,22 @@ func TestAcceptHosts(t *testing.T) {
 	)
 	if err != nil || !p.EnableNetworkAccess ||
 		!slices.Equal(p.AllowedHosts, []string{"example.org", "*.example.com:443", "10.1.2.3:5000"}) {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v, %v; want the network with three hosts", p, err)
 	}
 	if p, err := policy.Accept(nil, policy.Default(), on, nil, false); err != nil || p.EnableNetworkAccess {
-		t.Errorf("nobody asked for the network: %+v, %v", p, err)
+		t.Errorf("without a config: got %+v, %v; want no network", p, err)
 	}
 	for raw, want := range map[string]policy.FieldError{
-		`{"enable_network_access": true}`:                                        {Field: "allowed_hosts", Why: policy.WhyInvalid},
-		`{"enable_network_access": true, "allowed_hosts": ["http://a.example"]}`: {Field: "allowed_hosts", Why: policy.WhyInvalid},
-		`{"enable_network_access": true, "allowed_hosts": ["a.example:22"]}`:     {Field: "allowed_hosts", Why: policy.WhyForbidden},
-		`{"enable_network_access": true, "allowed_hosts": ["10.1.2.3"]}`:         {Field: "allowed_hosts", Why: policy.WhyForbidden},
-		`{"allowed_hosts": ["10.0.0.0/8:5000"]}`:                                 {Field: "allowed_hosts", Why: policy.WhyForbidden},
+		`{"enable_network_access": true}`:                                        {Field: "allowed_hosts", Kind: policy.KindInvalid},
+		`{"enable_network_access": true, "allowed_hosts": ["http://a.example"]}`: {Field: "allowed_hosts", Kind: policy.KindInvalid},
+		`{"enable_network_access": true, "allowed_hosts": ["a.example:22"]}`:     {Field: "allowed_hosts", Kind: policy.KindForbidden},
+		`{"enable_network_access": true, "allowed_hosts": ["10.1.2.3"]}`:         {Field: "allowed_hosts", Kind: policy.KindForbidden},
+		`{"allowed_hosts": ["10.0.0.0/8:5000"]}`:                                 {Field: "allowed_hosts", Kind: policy.KindForbidden},
 	} {
 		_, err := policy.Accept([]byte(raw), policy.Default(), on, nil, true)
 		var field *policy.FieldError
-		if !errors.As(err, &field) || field.Field != want.Field || field.Why != want.Why {
-			t.Errorf("%s: %v", raw, err)
+		if !errors.As(err, &field) || field.Field != want.Field || field.Kind != want.Kind {
+			t.Errorf("%s: got %v, want a FieldError of %s, kind %s", raw, err, want.Field, want.Kind)
 		}
 	}
 }

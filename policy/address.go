@@ -2,10 +2,10 @@ package policy
 
 import "net/netip"
 
-// reserved are the ranges that are not the public internet: IANA's registries of
-// special-purpose addresses, multicast, and what clouds answer on. Narrow ones come
-// before those that hold them, so that the reason is the nearest. What carries an
-// IPv4 address inside (6to4, Teredo, ...) is refused whole; NAT64 is looked into.
+// reserved lists the ranges that are not the public internet: those in IANA's registries of special-purpose
+// addresses, multicast, and the metadata services of clouds. A range comes before the wider ranges that contain
+// it, so the most specific reason is found first. Ranges that embed an IPv4 address (6to4, Teredo) are refused
+// entirely; of NAT64, Reserved checks the embedded address.
 var reserved = []struct {
 	prefix netip.Prefix
 	why    string
@@ -36,10 +36,10 @@ var reserved = []struct {
 	{netip.MustParsePrefix("ff00::/8"), "a multicast address"},
 	{netip.MustParsePrefix("2001:db8::/32"), "an address for documentation"},
 	{netip.MustParsePrefix("3fff::/20"), "an address for documentation"},
-	{netip.MustParsePrefix("2001::/32"), "a Teredo address, which holds another"},
+	{netip.MustParsePrefix("2001::/32"), "a Teredo address, which embeds another"},
 	{netip.MustParsePrefix("2001::/23"), "a reserved address"},
-	{netip.MustParsePrefix("2002::/16"), "a 6to4 address, which holds another"},
-	// All but 2000::/3, which is the only part given out as global unicast.
+	{netip.MustParsePrefix("2002::/16"), "a 6to4 address, which embeds another"},
+	// Everything except 2000::/3, the only range that is allocated for global unicast.
 	{netip.MustParsePrefix("::/3"), "a reserved address"},
 	{netip.MustParsePrefix("4000::/2"), "a reserved address"},
 	{netip.MustParsePrefix("8000::/1"), "a reserved address"},
@@ -47,7 +47,7 @@ var reserved = []struct {
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// Reserved says what an address is reserved for, "" where it is a public one.
+// Reserved returns the purpose for which an address is reserved, or "" for a public address.
 func Reserved(addr netip.Addr) string {
 	addr = addr.Unmap().WithZone("")
 	if nat64.Contains(addr) {
@@ -67,7 +67,7 @@ func Reserved(addr netip.Addr) string {
 	return ""
 }
 
-// withinReserved says whether a range lies wholly within a reserved one.
+// withinReserved reports whether a range lies entirely within one reserved range.
 func withinReserved(p netip.Prefix) bool {
 	for _, r := range reserved {
 		if r.prefix.Bits() <= p.Bits() && r.prefix.Contains(p.Addr()) {

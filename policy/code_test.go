@@ -7,14 +7,14 @@ import (
 	"testing"
 )
 
-// verdict says what the rules make of an import, as the child reads them: the
-// most specific name decides, and what is neither allowed nor blocked is not allowed.
+// verdict returns how the guest applies the rules to an import. The most specific name decides. A module that is
+// neither allowed nor blocked is not allowed.
 func verdict(r CodeRules, module string) string {
 	if !r.Enabled {
 		return "allowed"
 	}
 	for name := module; name != ""; name, _ = cutLast(name) {
-		if slices.Contains(r.BlockedByOwner, name) {
+		if slices.Contains(r.BlockedByRequest, name) {
 			return "blocked by the request"
 		}
 	}
@@ -32,6 +32,7 @@ func verdict(r CodeRules, module string) string {
 	return "not allowed"
 }
 
+// cutLast splits a dotted name at its last dot.
 func cutLast(name string) (string, string) {
 	i := strings.LastIndexByte(name, '.')
 	if i < 0 {
@@ -40,7 +41,7 @@ func cutLast(name string) (string, string) {
 	return name[:i], name[i+1:]
 }
 
-func TestRules(t *testing.T) {
+func TestRulesDecideImportsAndCalls(t *testing.T) {
 	with := func(change func(*Policy)) Policy {
 		p := Default()
 		change(&p)
@@ -108,7 +109,7 @@ func TestRules(t *testing.T) {
 		{"unrestricted only", bareOnly, "sys", "not allowed"},
 	} {
 		if got := verdict(Rules(c.policy, nil), c.module); got != c.want {
-			t.Errorf("%s: import %s: %s, want %s", c.name, c.module, got, c.want)
+			t.Errorf("%s: import %s: got %s, want %s", c.name, c.module, got, c.want)
 		}
 	}
 
@@ -133,13 +134,14 @@ func TestRules(t *testing.T) {
 		hint, blocked := r.Calls[c.call]
 		blocked = blocked && r.Enabled
 		if blocked != c.blocked || blocked && (hint == "" || r.Keys[c.call] != c.key) {
-			t.Errorf("%s: %s(): blocked %v, hint %q, key %q", c.name, c.call, blocked, hint, r.Keys[c.call])
+			t.Errorf("%s: %s(): got blocked %v, hint %q, key %q; want blocked %v, key %q",
+				c.name, c.call, blocked, hint, r.Keys[c.call], c.blocked, c.key)
 		}
 	}
 }
 
-// A policy's rules are its own: narrowing one must not narrow the next.
-func TestRulesShareNothing(t *testing.T) {
+// A change of one policy's rules must not change those of another.
+func TestRulesShareNoMemory(t *testing.T) {
 	strict := Default()
 	strict.Profile = ProfileStrict
 	first := Rules(strict, nil)
@@ -147,7 +149,7 @@ func TestRulesShareNothing(t *testing.T) {
 	second := Rules(Default(), nil)
 	if verdict(second, "json") != "allowed" || verdict(second, "pathlib") != "allowed" || second.Calls["open"] != "" ||
 		second.Calls["print"] != "" {
-		t.Errorf("one policy's rules changed another's")
+		t.Errorf("after a change of other rules: got %+v, want those of the default policy", second)
 	}
 }
 
@@ -155,12 +157,13 @@ func TestEveryBlockedNameSaysWhatToUseInstead(t *testing.T) {
 	r := Rules(Default(), nil)
 	for name, instead := range r.Blocked {
 		if instead == "" || slices.Contains(r.Allowed, name) {
-			t.Errorf("module %s: instead %q, allowed too: %v", name, instead, slices.Contains(r.Allowed, name))
+			t.Errorf("module %s: got replacement %q, also allowed: %v; want a replacement and false",
+				name, instead, slices.Contains(r.Allowed, name))
 		}
 	}
 	for name, instead := range r.Calls {
 		if instead == "" {
-			t.Errorf("call %s has no hint", name)
+			t.Errorf("call %s: got no replacement", name)
 		}
 	}
 }
@@ -169,7 +172,7 @@ func TestRulesAreListsAndObjectsInJSON(t *testing.T) {
 	for _, profile := range []Profile{ProfileAnalyst, ProfileStrict, ProfileUnrestricted} {
 		body, err := json.Marshal(Rules(Policy{Profile: profile}, nil))
 		if err != nil || strings.Contains(string(body), "null") {
-			t.Errorf("%s: %v: %s", profile, err, body)
+			t.Errorf("%s: got %s, %v; want no null", profile, body, err)
 		}
 	}
 }

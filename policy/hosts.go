@@ -10,47 +10,43 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// Hosts is a parsed allowed_hosts: what a sandbox with the network on may
-// reach. The zero value allows nothing. An entry is one of
+// Hosts is a parsed list allowed_hosts: the hosts that a sandbox with network access may connect to. The zero value
+// allows nothing. An entry is one of
 //
 //	example.org         this name
-//	*.example.org       every name below it, at any depth, and not itself
+//	*.example.org       every name below it, at any depth, but not example.org itself
 //	*                   every name
 //	192.0.2.7           this address; an IPv6 address may be in brackets
 //	192.0.2.0/24        these addresses
 //
-// and may end in ":port" ([2001:db8::/32]:8443); without one it means the ports
-// 80 and 443. Names are compared in ASCII (IDNA) and lower case, without a
-// trailing dot.
+// and may end in ":port", as in [2001:db8::/32]:8443. Without a port it allows 80 and 443. Names are compared in
+// ASCII (IDNA) and lower case, without a trailing dot.
 //
-// A name allows the public addresses that it resolves to. An address that is
-// reserved (private, loopback, link-local, ...: Reserved) is allowed only where
-// an entry names it as an address, alone or in a range that lies wholly within
-// what it is reserved with: 10.1.0.0/16 names private addresses, and 0.0.0.0/0
-// means the public ones. So a name of an inner host needs two entries, its own
-// and its address's, and no answer of a name server opens anything.
+// A name allows the public addresses that it resolves to. A reserved address (private, loopback, link-local; see
+// Reserved) is allowed only by an entry for that address, or for a range that lies entirely within one reserved
+// range: 10.1.0.0/16 allows private addresses, 0.0.0.0/0 allows only public ones. Therefore a host in a private
+// network needs two entries, its name and its address, and a DNS answer cannot open a reserved address.
 type Hosts struct {
 	rules []hostRule
 	list  []string
 }
 
-// hostRule is one pattern with one port. Prefix is valid for addresses only.
+// hostRule is one entry with one port. prefix is valid for entries of addresses only.
 type hostRule struct {
-	entry  string // as List has it
-	name   string
-	below  bool // the names below name; every name where it is ""
-	prefix netip.Prefix
-	port   uint16
+	entry      string // as List returns it
+	name       string
+	subdomains bool // the rule matches the names below name, or every name if name is ""
+	prefix     netip.Prefix
+	port       uint16
 }
 
-// ParseHosts reads the entries of a list. Its error is a *FieldError of
-// allowed_hosts that quotes the entry.
+// ParseHosts parses the entries of a list. The error is a *FieldError of allowed_hosts that quotes the entry.
 func ParseHosts(entries []string) (Hosts, error) {
 	var h Hosts
 	for i, entry := range entries {
 		rule, ports, err := parseEntry(entry)
 		if err != nil {
-			return Hosts{}, &FieldError{"allowed_hosts", fmt.Sprintf("entry %d, %q, %v", i+1, entry, err), WhyInvalid}
+			return Hosts{}, &FieldError{"allowed_hosts", fmt.Sprintf("entry %d, %q: %v", i+1, entry, err), KindInvalid}
 		}
 		if slices.Contains(h.list, rule.entry) {
 			continue
@@ -63,12 +59,11 @@ func ParseHosts(entries []string) (Hosts, error) {
 	return h, nil
 }
 
-// List is the entries in the one form that each has, in the order given,
-// without duplicates.
+// List returns the entries in canonical form and in their order, without duplicates.
 func (h Hosts) List() []string { return append([]string{}, h.list...) }
 
-// Allows says whether an entry stands for what is asked for. The addresses that
-// a name then resolves to must be asked about with Refuses.
+// Allows reports whether an entry matches the target. The caller must also check each address that a name resolves to,
+// with RefusalReason.
 func (h Hosts) Allows(t Target) bool {
 	return slices.ContainsFunc(h.rules, func(r hostRule) bool { return r.port == t.Port && r.matches(t) })
 }
@@ -79,31 +74,32 @@ func (r hostRule) matches(t Target) bool {
 		return r.prefix.IsValid() && r.prefix.Contains(t.Addr)
 	case r.prefix.IsValid():
 		return false
-	case r.below:
+	case r.subdomains:
 		return r.name == "" || strings.HasSuffix(t.Name, "."+r.name)
 	}
 	return r.name == t.Name
 }
 
-// Refuses says why no connection may be made to an address, and "" where it
-// may: it is public, or an entry names it.
-func (h Hosts) Refuses(addr netip.Addr, port uint16) string {
+// RefusalReason returns why a connection to an address is refused, or "" if it is allowed: the address is public, or
+// an entry allows this reserved address.
+func (h Hosts) RefusalReason(addr netip.Addr, port uint16) string {
 	addr = addr.Unmap()
-	why := Reserved(addr)
-	if why == "" || slices.ContainsFunc(h.rules, func(r hostRule) bool { return r.port == port && r.opens(addr) }) {
+	reason := Reserved(addr)
+	isAllowed := func(r hostRule) bool { return r.port == port && r.allowsReserved(addr) }
+	if reason == "" || slices.ContainsFunc(h.rules, isAllowed) {
 		return ""
 	}
-	return why
+	return reason
 }
 
-// opens says whether the rule names a reserved address as reserved.
-func (r hostRule) opens(addr netip.Addr) bool {
+// allowsReserved reports whether the rule allows a reserved address.
+func (r hostRule) allowsReserved(addr netip.Addr) bool {
 	return r.prefix.IsValid() && r.prefix.Contains(addr) && withinReserved(r.prefix)
 }
 
-// Lacks returns the first entry of other that reaches further than h does, ""
-// where there is none. An entry must lie within one entry of h, a port at a time.
-func (h Hosts) Lacks(other Hosts) string {
+// FirstUncovered returns the first entry of other that allows more than h, or "". For each port, an entry must lie
+// within one entry of h.
+func (h Hosts) FirstUncovered(other Hosts) string {
 	for _, r := range other.rules {
 		if !slices.ContainsFunc(h.rules, func(wide hostRule) bool { return wide.covers(r) }) {
 			return r.entry
@@ -119,21 +115,20 @@ func (r hostRule) covers(s hostRule) bool {
 	case r.prefix.IsValid():
 		return r.prefix.Bits() <= s.prefix.Bits() && r.prefix.Contains(s.prefix.Addr()) &&
 			(withinReserved(r.prefix) || !withinReserved(s.prefix))
-	case r.below:
-		return r.name == "" || strings.HasSuffix(s.name, "."+r.name) || s.below && s.name == r.name
+	case r.subdomains:
+		return r.name == "" || strings.HasSuffix(s.name, "."+r.name) || s.subdomains && s.name == r.name
 	}
-	return !s.below && r.name == s.name
+	return !s.subdomains && r.name == s.name
 }
 
-// Target is one host and port that code asks for. Name is "" where it asks
-// for an address.
+// Target is the host and port of a requested connection. Name is "" if the host is an address.
 type Target struct {
 	Name string
 	Addr netip.Addr
 	Port uint16
 }
 
-// Host is the name or the address, as a URL has it, without the port.
+// Host returns the name or the address as in a URL, without the port.
 func (t Target) Host() string {
 	switch {
 	case t.Name != "":
@@ -146,8 +141,7 @@ func (t Target) Host() string {
 
 func (t Target) String() string { return t.Host() + ":" + strconv.Itoa(int(t.Port)) }
 
-// ParseTarget reads host:port. A port of 0 means that one must be given,
-// another stands where none is.
+// ParseTarget parses host:port. port is the default; if it is 0, text must have a port.
 func ParseTarget(text string, port uint16) (Target, error) {
 	host, given, err := splitPort(text)
 	if err != nil {
@@ -181,12 +175,12 @@ func parseEntry(entry string) (hostRule, []uint16, error) {
 	} else if addr, bad := parseAddr(host); bad == nil {
 		r.prefix = netip.PrefixFrom(addr, addr.BitLen())
 		r.entry = addr.String()
-	} else if r.below = host == "*"; r.below {
+	} else if r.subdomains = host == "*"; r.subdomains {
 		r.entry = "*"
 	} else {
-		host, r.below = strings.CutPrefix(host, "*.")
+		host, r.subdomains = strings.CutPrefix(host, "*.")
 		r.name, err = hostName(host)
-		if r.entry = r.name; r.below {
+		if r.entry = r.name; r.subdomains {
 			r.entry = "*." + r.name
 		}
 	}
@@ -200,13 +194,13 @@ func parseEntry(entry string) (hostRule, []uint16, error) {
 	return r, []uint16{port}, nil
 }
 
-// splitPort takes a host and its port apart; the port is 0 where there is none.
-// Brackets hold IPv6, which may stand without them where no port follows.
+// splitPort splits a host from its port, which is 0 if there is none. An IPv6 address needs brackets only if a port
+// follows.
 func splitPort(text string) (host string, port uint16, err error) {
 	host, rest := text, ""
 	if inner, ok := strings.CutPrefix(text, "["); ok {
 		if host, rest, ok = strings.Cut(inner, "]"); !ok || !strings.Contains(host, ":") {
-			return "", 0, fmt.Errorf("has brackets that hold no IPv6 address")
+			return "", 0, fmt.Errorf("has brackets around something other than an IPv6 address")
 		}
 	} else if strings.Count(text, ":") == 1 {
 		at := strings.IndexByte(text, ':')
@@ -218,7 +212,7 @@ func splitPort(text string) (host string, port uint16, err error) {
 	digits, ok := strings.CutPrefix(rest, ":")
 	n, bad := strconv.ParseUint(digits, 10, 16)
 	if !ok || bad != nil || n == 0 {
-		return "", 0, fmt.Errorf("must end in a port from 1 to 65535 after its colon")
+		return "", 0, fmt.Errorf("must have a port from 1 to 65535 after the colon")
 	}
 	return host, uint16(n), nil
 }
@@ -240,22 +234,19 @@ func parsePrefix(text string) (netip.Prefix, error) {
 	case err != nil || p.Addr().Is4In6():
 		return p, fmt.Errorf("must be a host, or a range of addresses like 192.0.2.0/24")
 	case p != p.Masked():
-		return p, fmt.Errorf("has bits after its length; the range is %s", p.Masked())
+		return p, fmt.Errorf("has bits set beyond its prefix length; did you mean %s?", p.Masked())
 	}
 	return p, nil
 }
 
-// names maps what people write to what the DNS holds. Underscores and odd
-// hyphens do exist there.
+// names converts a name as users write it to the form in the DNS, where underscores and unusual hyphens occur.
 var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(false), idna.CheckHyphens(false))
 
-// maxHostText bounds what is read as a name: IDNA takes time that grows faster
-// than its input.
+// maxHostText is the maximum length of a name in bytes: the time of the IDNA conversion grows faster than its input.
 const maxHostText = 1000
 
-// hostName returns the one form of a name. What a URL parser or a resolver
-// might take for an address (127.1, 0x7f000001) is not a name, nor is what IDNA
-// would map once more.
+// hostName returns the canonical form of a name. It refuses text that a URL parser or resolver may take for an address
+// (127.1, 0x7f000001), and names that change in a second IDNA conversion.
 func hostName(text string) (string, error) {
 	if len(text) > maxHostText {
 		return "", fmt.Errorf("is not a host name")

@@ -19,7 +19,7 @@ func hosts(t testing.TB, entries ...string) policy.Hosts {
 	return h
 }
 
-func TestHostsHaveOneForm(t *testing.T) {
+func TestHostsHaveACanonicalForm(t *testing.T) {
 	for entry, want := range map[string]string{
 		"example.org":              "example.org",
 		"Example.ORG.":             "example.org",
@@ -48,16 +48,16 @@ func TestHostsHaveOneForm(t *testing.T) {
 	} {
 		h, err := policy.ParseHosts([]string{entry, entry})
 		if err != nil || !slices.Equal(h.List(), []string{want}) {
-			t.Errorf("%q: %v, %v, want %q", entry, h.List(), err, want)
+			t.Errorf("%q: got %v, %v, want %q", entry, h.List(), err, want)
 			continue
 		}
-		if again := hosts(t, want); again.Lacks(h) != "" || h.Lacks(again) != "" {
-			t.Errorf("%q and %q mean different things", entry, want)
+		if again := hosts(t, want); again.FirstUncovered(h) != "" || h.FirstUncovered(again) != "" {
+			t.Errorf("%q and %q allow different hosts, want the same", entry, want)
 		}
 	}
 }
 
-func TestHostsRefuseWhatIsNone(t *testing.T) {
+func TestParseHostsRejectsInvalidEntries(t *testing.T) {
 	for _, entry := range []string{
 		"", " ", ".", "..", "*.", "**", "*.*.org", "a.*.org", "*org", "a..org", ".org", "exa mple.org", "example.org/", "example.org/path", "http://example.org",
 		"https://example.org:443/", "user@example.org", "example.org:", "example.org:0", "example.org:65536", "example.org:+80", "example.org:http", "example.org:80:80",
@@ -67,14 +67,14 @@ func TestHostsRefuseWhatIsNone(t *testing.T) {
 	} {
 		_, err := policy.ParseHosts([]string{"good.example", entry})
 		var field *policy.FieldError
-		if !errors.As(err, &field) || field.Field != "allowed_hosts" || field.Why != policy.WhyInvalid ||
+		if !errors.As(err, &field) || field.Field != "allowed_hosts" || field.Kind != policy.KindInvalid ||
 			!strings.Contains(field.Detail, "entry 2") {
-			t.Errorf("%q: %v", entry, err)
+			t.Errorf("%q: got %v, want a FieldError that names entry 2", entry, err)
 		}
 	}
 }
 
-func TestHostsAllow(t *testing.T) {
+func TestHostsAllowMatchingTargets(t *testing.T) {
 	list := hosts(
 		t,
 		"example.org",
@@ -103,7 +103,7 @@ func TestHostsAllow(t *testing.T) {
 		"api.example:443":           false,
 		"10.1.2.3:80":               true,
 		"[::ffff:10.1.2.3]:80":      true,
-		"10.2.0.1:80":               true, // by 0.0.0.0/0, which opens none that are reserved: Refuses
+		"10.2.0.1:80":               true, // by 0.0.0.0/0; RefusalReason refuses reserved addresses
 		"10.1.2.3:22":               false,
 		"[fd00::1]:9000":            true,
 		"[fd00::1]:443":             false,
@@ -113,23 +113,22 @@ func TestHostsAllow(t *testing.T) {
 	} {
 		to, err := policy.ParseTarget(target, 0)
 		if err != nil || list.Allows(to) != want {
-			t.Errorf("%s: allowed %v, want %v (%v)", target, !want, want, err)
+			t.Errorf("%s: got allowed %v, want %v (%v)", target, !want, want, err)
 		}
 	}
 	if (policy.Hosts{}).Allows(policy.Target{Name: "example.org", Port: 443}) ||
 		(policy.Hosts{}).Allows(policy.Target{}) {
-		t.Error("no list allows something")
+		t.Error("the zero Hosts allows a target, want none allowed")
 	}
 	for _, bad := range []string{"", ":", ":80", "example.org", "*:80", "*.example.org:80", "10.0.0.0/8:80", "a@example.org:80", "example.org:80/x", "127.1:80", "0x7f000001:80", "[fe80::1%25lo]:80", "[fe80::1%lo]:80", "::1:80x"} {
 		if to, err := policy.ParseTarget(bad, 0); err == nil {
-			t.Errorf("%q is a target: %v", bad, to)
+			t.Errorf("ParseTarget(%q): got %v, want an error", bad, to)
 		}
 	}
 }
 
-// What is reserved is refused whatever name led there, unless an entry names it as
-// an address.
-func TestHostsRefuseReserved(t *testing.T) {
+// A reserved address is refused for every name, unless an entry allows the address itself.
+func TestReservedAddressesAreRefused(t *testing.T) {
 	reserved := []string{
 		"127.0.0.1", "127.255.0.1", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "169.254.169.254", "169.254.170.2", "100.64.0.1", "100.100.100.200", "0.0.0.0",
 		"0.1.2.3", "192.0.0.192", "192.0.2.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "192.88.99.1", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255",
@@ -150,36 +149,37 @@ func TestHostsRefuseReserved(t *testing.T) {
 		"2003::1",
 		"168.63.129.17",
 	}
-	wide := hosts(t, "*", "0.0.0.0/0", "::/0", "2000::/3", "8.0.0.0/6") // none lies within what is reserved
+	wide := hosts(t, "*", "0.0.0.0/0", "::/0", "2000::/3", "8.0.0.0/6") // none of these ranges lies within a reserved range
 	for _, text := range reserved {
 		addr := netip.MustParseAddr(text)
-		if policy.Reserved(addr) == "" || wide.Refuses(addr, 443) == "" {
-			t.Errorf("%s passes", text)
+		if policy.Reserved(addr) == "" || wide.RefusalReason(addr, 443) == "" {
+			t.Errorf("%s: got allowed, want refused", text)
 		}
-		if named := hosts(t, text); named.Refuses(addr, 443) != "" || named.Refuses(addr, 8443) == "" {
-			t.Errorf("%s is named: %q on 443, %q on 8443", text, named.Refuses(addr, 443), named.Refuses(addr, 8443))
+		if named := hosts(t, text); named.RefusalReason(addr, 443) != "" || named.RefusalReason(addr, 8443) == "" {
+			t.Errorf("%s with an entry: got %q on port 443 and %q on 8443, want it allowed on 443 only",
+				text, named.RefusalReason(addr, 443), named.RefusalReason(addr, 8443))
 		}
 	}
 	for _, text := range public {
-		if why := (policy.Hosts{}).Refuses(netip.MustParseAddr(text), 443); why != "" {
-			t.Errorf("%s is refused: %s", text, why)
+		if why := (policy.Hosts{}).RefusalReason(netip.MustParseAddr(text), 443); why != "" {
+			t.Errorf("%s: got refused (%s), want allowed", text, why)
 		}
 	}
 	if policy.Reserved(netip.Addr{}) == "" || policy.Reserved(netip.MustParseAddr("fe80::1%eth0")) == "" {
-		t.Error("no address, or one with a zone, passes")
+		t.Error("the zero address or an address with a zone: got allowed, want refused")
 	}
 	private := hosts(t, "10.0.0.0/8")
-	if private.Refuses(netip.MustParseAddr("10.9.9.9"), 80) != "" ||
-		private.Refuses(netip.MustParseAddr("192.168.0.1"), 80) == "" ||
-		private.Refuses(netip.MustParseAddr("64:ff9b::10.9.9.9"), 80) == "" {
-		t.Error("10.0.0.0/8 does not mean itself")
+	if private.RefusalReason(netip.MustParseAddr("10.9.9.9"), 80) != "" ||
+		private.RefusalReason(netip.MustParseAddr("192.168.0.1"), 80) == "" ||
+		private.RefusalReason(netip.MustParseAddr("64:ff9b::10.9.9.9"), 80) == "" {
+		t.Error("10.0.0.0/8: got other addresses allowed, want this range only")
 	}
 }
 
-func TestHostsLack(t *testing.T) {
+func TestFirstUncoveredNamesTheEntryBeyondTheList(t *testing.T) {
 	for _, c := range []struct {
 		operators, asked string
-		lacks            string
+		uncovered        string
 	}{
 		{"example.org", "example.org", ""},
 		{"example.org", "EXAMPLE.org.", ""},
@@ -207,14 +207,15 @@ func TestHostsLack(t *testing.T) {
 		{"", "example.org", "example.org"},
 		{"example.org", "", ""},
 	} {
-		if got := hosts(t, strings.Fields(c.operators)...).Lacks(hosts(t, strings.Fields(c.asked)...)); got != c.lacks {
-			t.Errorf("%q asked of %q: lacks %q, want %q", c.asked, c.operators, got, c.lacks)
+		operators, asked := hosts(t, strings.Fields(c.operators)...), hosts(t, strings.Fields(c.asked)...)
+		if got := operators.FirstUncovered(asked); got != c.uncovered {
+			t.Errorf("%q within %q: got %q, want %q", c.asked, c.operators, got, c.uncovered)
 		}
 	}
 }
 
-// Whatever two lists say: what an accepted request reaches, the operator's list
-// reaches too. And what is parsed is parsed the same again.
+// An accepted list allows no target that the operator's list refuses. The canonical form of a list or target parses to
+// the same value.
 func FuzzHostsNeverLoosen(f *testing.F) {
 	f.Add("example.org *.example.org 10.0.0.0/8", "a.example.org:80 10.1.2.3", "a.example.org:80", "10.1.2.3")
 	f.Add("0.0.0.0/0 *", "10.0.0.1 127.0.0.1 *.x", "127.0.0.1:443", "127.0.0.1")
@@ -227,15 +228,16 @@ func FuzzHostsNeverLoosen(f *testing.F) {
 			return
 		}
 		again := hosts(t, narrow.List()...)
-		if !slices.Equal(again.List(), narrow.List()) || again.Lacks(narrow) != "" || narrow.Lacks(again) != "" {
-			t.Errorf("%q is not read back as it is written: %q", asked, narrow.List())
+		if !slices.Equal(again.List(), narrow.List()) || again.FirstUncovered(narrow) != "" ||
+			narrow.FirstUncovered(again) != "" {
+			t.Errorf("%q: its canonical form %q parses to another list", asked, narrow.List())
 		}
 		to, err := policy.ParseTarget(target, 0)
 		if err != nil {
 			return
 		}
 		if same, err := policy.ParseTarget(to.String(), 0); err != nil || same != to {
-			t.Errorf("target %q: %v, then %v, %v", target, to, same, err)
+			t.Errorf("target %q: got %v, and from its text %v, %v; want the same", target, to, same, err)
 		}
 		addr, err := netip.ParseAddr(address)
 		if to.Name == "" {
@@ -243,12 +245,12 @@ func FuzzHostsNeverLoosen(f *testing.F) {
 		} else if err != nil {
 			return
 		}
-		if wide.Lacks(narrow) != "" {
+		if wide.FirstUncovered(narrow) != "" {
 			return
 		}
-		reaches := func(h policy.Hosts) bool { return h.Allows(to) && h.Refuses(addr, to.Port) == "" }
+		reaches := func(h policy.Hosts) bool { return h.Allows(to) && h.RefusalReason(addr, to.Port) == "" }
 		if reaches(narrow) && !reaches(wide) {
-			t.Errorf("%q reaches %v at %v, and %q does not", narrow.List(), to, addr, wide.List())
+			t.Errorf("%q allows %v at %v, and %q does not; want both", narrow.List(), to, addr, wide.List())
 		}
 	})
 }

@@ -6,27 +6,26 @@ import (
 	"strings"
 )
 
-// acceptModules holds the module lists to the operator's and the profile's.
-// What the operator allows or blocks is the operator's affair: only what was
-// asked for is judged.
-func acceptModules(p *Policy, def Policy, added []string, asked func(string) bool) error {
+// acceptModules checks the module lists of a config against those of the operator and of the profile. It does not
+// check the operator's own lists.
+func acceptModules(p *Policy, def Policy, added []string, isGiven func(string) bool) error {
 	allowed := withAdded(added)
 	for _, m := range p.BlockedModules {
-		if asked("blocked_modules") && !isModule(m) {
+		if isGiven("blocked_modules") && !isModule(m) {
 			return &FieldError{
 				"blocked_modules",
-				fmt.Sprintf("%q is not the name of a module, as in scipy.stats", m),
-				WhyInvalid,
+				fmt.Sprintf("%q is not a module name such as scipy.stats", m),
+				KindInvalid,
 			}
 		}
 	}
-	if asked("allowed_modules") {
+	if isGiven("allowed_modules") {
 		for _, m := range p.AllowedModules {
 			if !isModule(m) {
 				return &FieldError{
 					"allowed_modules",
-					fmt.Sprintf("%q is not the name of a module, as in scipy.stats", m),
-					WhyInvalid,
+					fmt.Sprintf("%q is not a module name such as scipy.stats", m),
+					KindInvalid,
 				}
 			}
 			_, blocked := blockedModules[m]
@@ -36,12 +35,12 @@ func acceptModules(p *Policy, def Policy, added []string, asked func(string) boo
 				return &FieldError{
 					"allowed_modules",
 					m + " is not among the modules that the profile and the operator allow",
-					WhyForbidden,
+					KindForbidden,
 				}
 			}
 		}
 	}
-	if len(p.AllowedModules) == 0 { // "those of the profile" must not mean more than the operator's
+	if len(p.AllowedModules) == 0 { // an empty list means the profile's modules, within the operator's list
 		p.AllowedModules = slices.Clone(def.AllowedModules)
 	}
 	for _, m := range def.BlockedModules {
@@ -52,8 +51,8 @@ func acceptModules(p *Policy, def Policy, added []string, asked func(string) boo
 	return nil
 }
 
-// isModule says whether a name can stand after import: words joined by dots.
-// A name with a slip in it would be a rule that nothing ever meets.
+// isModule reports whether a name can be imported: identifiers joined by dots. A rule with any other name would
+// never match.
 func isModule(name string) bool {
 	for part := range strings.SplitSeq(name, ".") {
 		if part == "" || part[0] >= '0' && part[0] <= '9' || strings.ContainsFunc(part, func(r rune) bool {
@@ -65,20 +64,20 @@ func isModule(name string) bool {
 	return true
 }
 
-// acceptHosts holds the network to the operator's, which is the ceiling's.
-func acceptHosts(p *Policy, ceiling Policy, asked func(string) bool) error {
+// acceptHosts checks the network settings of a config against the operator's, which are in the ceiling.
+func acceptHosts(p *Policy, ceiling Policy, isGiven func(string) bool) error {
 	hosts, err := ParseHosts(p.AllowedHosts)
 	if err != nil {
 		return err
 	}
 	p.AllowedHosts = hosts.List()
 	if !ceiling.EnableNetworkAccess {
-		const off = "the operator has the network off for all sandboxes"
+		const off = "the operator has disabled the network for all sandboxes"
 		switch {
-		case p.EnableNetworkAccess && asked("enable_network_access"):
-			return &FieldError{"enable_network_access", off, WhyForbidden}
-		case len(p.AllowedHosts) > 0 && asked("allowed_hosts"):
-			return &FieldError{"allowed_hosts", off, WhyForbidden}
+		case p.EnableNetworkAccess && isGiven("enable_network_access"):
+			return &FieldError{"enable_network_access", off, KindForbidden}
+		case len(p.AllowedHosts) > 0 && isGiven("allowed_hosts"):
+			return &FieldError{"allowed_hosts", off, KindForbidden}
 		}
 		p.EnableNetworkAccess = false
 		return nil
@@ -87,11 +86,11 @@ func acceptHosts(p *Policy, ceiling Policy, asked func(string) bool) error {
 	if err != nil {
 		return err
 	}
-	if beyond := operators.Lacks(hosts); beyond != "" {
-		return &FieldError{"allowed_hosts", beyond + " is not within what the operator allows", WhyForbidden}
+	if entry := operators.FirstUncovered(hosts); entry != "" {
+		return &FieldError{"allowed_hosts", entry + " is not among the hosts that the operator allows", KindForbidden}
 	}
 	if p.EnableNetworkAccess && len(p.AllowedHosts) == 0 {
-		return &FieldError{"allowed_hosts", "with enable_network_access, name the hosts that it is for", WhyInvalid}
+		return &FieldError{"allowed_hosts", "enable_network_access needs at least one host here", KindInvalid}
 	}
 	return nil
 }

@@ -1,15 +1,20 @@
-// Package policy says what code may do and how much of it may be used. It is
-// pure data and pure functions: it does no I/O and holds no state. A request
-// may tighten what the operator allows, never loosen it (Accept).
+// Package policy defines what code in a sandbox may do, and its limits:
+//
+//	p, err := policy.Accept(config, policy.Default(), ceiling, environments, isAdmin)
+//	rules := policy.Rules(p, addedModules) // imports and calls
+//	hosts, err := policy.ParseHosts(p.AllowedHosts)
+//
+// A request may tighten what the operator allows and may not loosen it. The package also lists the SQL functions,
+// operators, types and settings that statements may use. It consists of data and pure functions: it does no I/O
+// and has no state.
 package policy
 
-// Profile names a set of rules for the user's own code. Profiles are a
-// courtesy to agents, an early and helpful error; the wall is the kernel.
+// Profile names a set of rules for imports and calls in user code. Profiles give agents an early and helpful
+// error. They are no protection: the isolation layers protect the machine.
 type Profile string
 
-// The profiles. Unrestricted has no import rules at all; only an admin's key
-// may choose it. Compat has none either, and none of the helpers: plain Python, for
-// the facade alone, so no request may choose it.
+// The profiles. ProfileUnrestricted has no import rules; only an admin's key may choose it. ProfileCompat is plain
+// Python, without import rules and helpers; only the compat API uses it, and no config may choose it.
 const (
 	ProfileAnalyst      Profile = "analyst"
 	ProfileStrict       Profile = "strict"
@@ -17,31 +22,31 @@ const (
 	ProfileCompat       Profile = "compat"
 )
 
-// WritePolicy says what becomes of a statement that would write.
+// WritePolicy decides how a statement that would write is handled.
 type WritePolicy string
 
-// WriteReject refuses it with a ReadOnlyError; WriteCapture keeps it for an admin to
-// apply, and runs nothing.
+// WriteReject refuses the statement with a ReadOnlyError. WriteCapture stores the statement without running it, until
+// an admin decides.
 const (
 	WriteReject  WritePolicy = "reject"
 	WriteCapture WritePolicy = "capture"
 )
 
-// Policy is the config of one sandbox. The struct tags are the API's schema;
-// where the operator's ceiling is lower than a maximum here, the ceiling holds.
+// Policy is the config of one sandbox. The struct tags are the API's schema. The operator's ceiling may be lower than
+// a maximum in the tags.
 type Policy struct {
 	MaxExecutionTime int `json:"max_execution_time" required:"false" minimum:"1" maximum:"300" doc:"Wall-clock seconds for one run"`
-	MaxMemoryMB      int `json:"max_memory_mb" required:"false" minimum:"64" maximum:"1024" doc:"Memory of the sandbox's own, MiB; what it shares with the warm interpreter is not counted"`
-	CPUPercent       int `json:"cpu_percent" required:"false" minimum:"1" maximum:"6400" doc:"CPU time as a share of each second"`
+	MaxMemoryMB      int `json:"max_memory_mb" required:"false" minimum:"64" maximum:"1024" doc:"Memory in MiB; memory that is shared with the warm interpreter is not counted"`
+	CPUPercent       int `json:"cpu_percent" required:"false" minimum:"1" maximum:"6400" doc:"Maximum CPU time per second of wall-clock time; 100 is one CPU"`
 	MaxOpenFiles     int `json:"max_open_files" required:"false" minimum:"16" maximum:"1024"`
 	MaxThreads       int `json:"max_threads" required:"false" minimum:"1" maximum:"64"`
 	MaxProcesses     int `json:"max_processes" required:"false" minimum:"1" maximum:"5"`
-	MaxRows          int `json:"max_rows" required:"false" minimum:"1" maximum:"1000000" doc:"Rows of one query; more are cut and said to be"`
-	MaxOutputSize    int `json:"max_output_size" required:"false" minimum:"1024" maximum:"16777216" doc:"Bytes of stdout, and of stderr; head and tail are kept"`
+	MaxRows          int `json:"max_rows" required:"false" minimum:"1" maximum:"1000000" doc:"Rows of one query; further rows are dropped and truncated is set"`
+	MaxOutputSize    int `json:"max_output_size" required:"false" minimum:"1024" maximum:"16777216" doc:"Bytes of stdout and of stderr, each; the middle of longer output is dropped"`
 	MaxCodeSize      int `json:"max_code_size" required:"false" minimum:"1" maximum:"1048576" doc:"Bytes of code"`
 
 	UploadMaxBytes    int64 `json:"upload_max_bytes" required:"false" minimum:"0" maximum:"1073741824" doc:"Bytes of all uploads"`
-	UploadMaxFiles    int   `json:"upload_max_files" required:"false" minimum:"0" maximum:"100000" doc:"Uploads, and the folders that they are in"`
+	UploadMaxFiles    int   `json:"upload_max_files" required:"false" minimum:"0" maximum:"100000" doc:"Number of uploads and of their folders"`
 	WorkspaceMaxBytes int64 `json:"workspace_max_bytes" required:"false" minimum:"65536" maximum:"1073741824"`
 	FileMaxBytes      int64 `json:"file_max_bytes" required:"false" minimum:"4096" maximum:"1073741824"`
 
@@ -51,17 +56,17 @@ type Policy struct {
 	EnableDebugging         bool     `json:"enable_debugging" required:"false"`
 	SaveIntermediateResults bool     `json:"save_intermediate_results" required:"false" doc:"Keep notes and inspected values of each run in history"`
 	EnableFileAccess        bool     `json:"enable_file_access" required:"false"`
-	EnableNetworkAccess     bool     `json:"enable_network_access" required:"false" doc:"Reach the hosts of allowed_hosts, through the service's broker"`
-	AllowedHosts            []string `json:"allowed_hosts" required:"false" nullable:"false" maxItems:"100" doc:"Names, *.names, addresses or ranges, each with an optional :port (80 and 443 without)"`
+	EnableNetworkAccess     bool     `json:"enable_network_access" required:"false" doc:"Allow connections to allowed_hosts, through the service's broker"`
+	AllowedHosts            []string `json:"allowed_hosts" required:"false" nullable:"false" maxItems:"100" doc:"Names, *.names, addresses or ranges, each with an optional :port; 80 and 443 by default"`
 
 	AllowedModules []string    `json:"allowed_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Only these modules; empty: those of the profile"`
-	BlockedModules []string    `json:"blocked_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Blocked on top of the profile"`
-	Environment    string      `json:"environment" required:"false" maxLength:"63" doc:"Which packages there are: an environment of the operator's; GET /environments lists them"`
+	BlockedModules []string    `json:"blocked_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Modules to block in addition to those of the profile"`
+	Environment    string      `json:"environment" required:"false" maxLength:"63" doc:"Name of the environment, which decides which packages are installed; GET /environments lists them"`
 	Profile        Profile     `json:"profile" required:"false" enum:"analyst,strict,unrestricted"`
 	WritePolicy    WritePolicy `json:"write_policy" required:"false" enum:"reject,capture"`
 }
 
-// Default is the config of a sandbox whose creator asks for nothing.
+// Default returns the policy of a sandbox that is created without a config.
 func Default() Policy {
 	return Policy{
 		MaxExecutionTime: 30, MaxMemoryMB: 256, CPUPercent: 50,

@@ -11,17 +11,16 @@ var functionsText string
 //go:embed sqloperators.txt
 var operatorsText string
 
-// SQLFunctions and SQLOperators are what a statement may call of pg_catalog: by
-// name, the signatures ("(int4,text)", an operator's with its left side first).
-// The files say how they are chosen.
+// SQLFunctions and SQLOperators are the functions and operators of pg_catalog that a statement may call. They map a
+// name to its signatures, such as "(int4,text)"; an operator's left side comes first. The embedded files say how
+// they are chosen.
 var (
 	SQLFunctions = signatures(functionsText)
 	SQLOperators = signatures(operatorsText)
 )
 
-// SQLExtensions are the well-known extensions whose functions, operators and types
-// only compute; SQLExtensionFunctions are those of them that do not, or that run
-// SQL from a string.
+// SQLExtensions are well-known extensions whose functions, operators and types only compute values.
+// SQLExtensionFunctions are the exceptions: functions of these extensions that have an effect or run SQL from a string.
 var (
 	SQLExtensions = set(
 		`btree_gin btree_gist citext cube earthdistance fuzzystrmatch hstore intarray isn ltree pg_trgm postgis seg tablefunc unaccent uuid-ossp vector`,
@@ -40,8 +39,8 @@ regclass regtype regnamespace regrole regproc regprocedure regoper regoperator r
 int4multirange int8multirange nummultirange tsmultirange tstzmultirange datemultirange
 `)
 
-// SQLCatalogRelations are the relations of pg_catalog that a statement may read:
-// what describes the database, and nothing of what others do on the server.
+// SQLCatalogRelations are the relations of pg_catalog that a statement may read. They describe the database. Relations
+// that show the activity of other users are not among them.
 var SQLCatalogRelations = set(`
 pg_aggregate pg_am pg_amop pg_amproc pg_attrdef pg_attribute pg_available_extension_versions pg_available_extensions pg_cast pg_class pg_collation pg_constraint pg_conversion pg_database pg_depend pg_description pg_enum
 pg_extension pg_foreign_table pg_index pg_indexes pg_inherits pg_language pg_matviews pg_namespace pg_opclass pg_operator pg_opfamily pg_partitioned_table pg_policies pg_policy pg_proc pg_range pg_rewrite pg_rules
@@ -49,16 +48,16 @@ pg_sequence pg_sequences pg_shdescription pg_stat_all_indexes pg_stat_all_tables
 pg_tablespace pg_timezone_abbrevs pg_timezone_names pg_trigger pg_ts_config pg_ts_config_map pg_ts_dict pg_ts_parser pg_ts_template pg_type pg_views
 `)
 
-// SQLSettings are the settings that a statement may look at, with SHOW or
-// current_setting; none can be set.
+// SQLSettings are the settings that a statement may read with SHOW or current_setting. No statement can change a
+// setting.
 var SQLSettings = set(`
 timezone datestyle intervalstyle server_version server_version_num server_encoding client_encoding search_path statement_timeout lock_timeout transaction_isolation transaction_read_only default_transaction_read_only
 lc_collate lc_ctype lc_messages lc_monetary lc_numeric lc_time default_text_search_config standard_conforming_strings bytea_output extra_float_digits integer_datetimes max_identifier_length block_size work_mem
 max_parallel_workers_per_gather jit xmlbinary xmloption is_superuser session_authorization
 `)
 
-// SQLRevoke takes from PUBLIC the functions that have an effect in a read-only
-// transaction, too. A superuser runs it, and may again.
+// SQLRevoke is SQL that revokes from PUBLIC the functions that have an effect even in a read-only transaction. It needs
+// a superuser, and may run again.
 const SQLRevoke = `DO $$ DECLARE f regprocedure; BEGIN
   FOR f IN SELECT p.oid FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace
     AND (p.proname ~ '^(lo_|lo(read|write)$|pg_(try_)?advisory_(xact_)?lock|pg_logical_|pg_replication_)' OR p.proname IN
@@ -75,7 +74,7 @@ func set(words string) map[string]bool {
 	return out
 }
 
-// signatures reads "name (a,b) (c)" lines; those that begin with "# " are prose.
+// signatures parses lines such as "name (a,b) (c)". Lines that begin with "# " are comments.
 func signatures(text string) map[string]map[string]bool {
 	out := map[string]map[string]bool{}
 	for line := range strings.Lines(text) {

@@ -133,11 +133,9 @@ func (s *Service) releaseReservation(user string) {
 // policyFault returns the fault for an error of policy.Accept.
 func policyFault(err error) error {
 	if field, ok := err.(*policy.FieldError); ok {
-		fault := map[policy.Why]sandbox.Fault{
-			policy.WhyForbidden: sandbox.FaultForbidden, policy.WhyMalformed: sandbox.FaultMalformed,
-		}[field.Why]
-		if fault == "" {
-			fault = sandbox.FaultInvalid
+		fault := sandbox.FaultInvalid
+		if field.Kind == policy.KindForbidden {
+			fault = sandbox.FaultForbidden
 		}
 		return &sandbox.Error{Fault: fault, Field: field.Field, Detail: field.Detail}
 	}

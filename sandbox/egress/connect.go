@@ -76,7 +76,7 @@ func (b *Broker) checkAddresses(to policy.Target, addrs []netip.Addr) *rejection
 	}
 	for _, addr := range addrs {
 		addr = addr.Unmap()
-		reason := b.Hosts.Refuses(addr, to.Port)
+		reason := b.Hosts.RefusalReason(addr, to.Port)
 		advice := "Such an address is reached only if allowed_hosts has the address or its range, with the port."
 		if policy.Reserved(addr) == "" && slices.Contains(local, addr) {
 			reason, advice = "an address of this service's own machine", "A sandbox cannot reach it."
