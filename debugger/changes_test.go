@@ -94,7 +94,7 @@ func TestChangedVariablesAreFoundFast(t *testing.T) {
 	}
 }
 
-func TestChangedVariablesAreSearchedToABound(t *testing.T) {
+func TestSearchForChangedVariablesIsBounded(t *testing.T) {
 	t.Parallel()
 	s := &recording.State{Objects: map[uint64]*recording.Object{},
 		Globals: map[uint64]recording.Value{1: recordingtest.Ref(1)}}

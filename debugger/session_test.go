@@ -111,7 +111,7 @@ func TestEventLogIsBounded(t *testing.T) {
 	}
 }
 
-func TestStopOfTheGuestIsCut(t *testing.T) {
+func TestLongStopOfTheGuestIsTruncated(t *testing.T) {
 	t.Parallel()
 	s := NewSession(recordingOf(t, recordingtest.Loop(1)))
 	body, err := json.Marshal(map[string]any{

@@ -7,7 +7,7 @@ import (
 )
 
 // A page of lines is the same as that part of all lines.
-func TestPagesOfLines(t *testing.T) {
+func TestPageOfLinesEqualsPartOfAllLines(t *testing.T) {
 	t.Parallel()
 	const turns = 20_000
 	r := recordingOf(t, recordingtest.Loop(turns), "first", "second", "third")

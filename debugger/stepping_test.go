@@ -203,7 +203,7 @@ func TestNextStaysInItsTask(t *testing.T) {
 }
 
 // What was read before changes no answer of a search.
-func TestCacheChangesNoAnswer(t *testing.T) {
+func TestCacheDoesNotChangeAnswers(t *testing.T) {
 	t.Parallel()
 	warm := recordingOf(t, recordingtest.Mixed(20_000))
 	warm.End()

@@ -80,7 +80,7 @@ func newSession(t *testing.T, past bool) *debugger.Session {
 	return debugger.NewSession(r)
 }
 
-func TestUnknownRequestIsRefusedAsSuch(t *testing.T) {
+func TestUnknownRequestIsReportedAsUnsupported(t *testing.T) {
 	t.Parallel()
 	for _, past := range []bool{true, false} { // stopped, and running
 		s := newSession(t, past)

@@ -64,7 +64,7 @@ func TestClientThatDoesNotAttachIsDisconnected(t *testing.T) {
 	}
 }
 
-func TestLittleIsReadBeforeAttach(t *testing.T) {
+func TestInputIsLimitedBeforeAttach(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := serve(t, refuse)
@@ -115,7 +115,7 @@ func TestHTTPIsRefused(t *testing.T) {
 
 // A client that has attached may send large messages, and many, but not without bound. If it does not read the
 // responses, it is disconnected.
-func TestAttachedClientIsBounded(t *testing.T) {
+func TestRequestsOfAttachedClientAreBounded(t *testing.T) {
 	t.Parallel()
 	open := func(context.Context, Attach) (*Target, error) {
 		time.Sleep(2 * attachTimeout) // in the bubble's time: a sandbox that starts slowly

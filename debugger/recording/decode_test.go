@@ -27,7 +27,7 @@ func journalOf(t testing.TB, stream []byte) *recording.Journal {
 }
 
 // The guest's tests write the same transcripts.
-func TestTranscriptIsTheGuests(t *testing.T) {
+func TestTranscriptEqualsTheGuests(t *testing.T) {
 	t.Parallel()
 	names := recordingtest.Names()
 	if len(names) < 10 {

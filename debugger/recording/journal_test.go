@@ -196,7 +196,7 @@ func TestRefusedDefinitionIsNotKept(t *testing.T) {
 
 // Each chunk begins with a key frame. If the state is large and the steps are small, key frames must not multiply the
 // size of the recording.
-func TestLargeStateIsStoredFewTimes(t *testing.T) {
+func TestLargeStateDoesNotMultiplyTheRecording(t *testing.T) {
 	t.Parallel()
 	b := recordingtest.New("list")
 	random := rand.New(rand.NewPCG(1, 2))

@@ -279,7 +279,7 @@ func TestSweepRemovesOldTemporaryFiles(t *testing.T) {
 
 // Goroutines store and forget the same few contents while sweeps run all the time. A content that is recorded can be
 // read.
-func TestSweepNextToPut(t *testing.T) {
+func TestSweepWhileFilesArePut(t *testing.T) {
 	t.Parallel()
 	s, dir := openStore(t)
 	var mu sync.Mutex

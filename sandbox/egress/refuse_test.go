@@ -95,7 +95,7 @@ func TestPrivateHostNeedsNameAndAddress(t *testing.T) {
 }
 
 // The broker connects to the address that it resolved and checked, even if the next answer differs (DNS rebinding).
-func TestRebindingGainsNothing(t *testing.T) {
+func TestDNSRebindingIsPrevented(t *testing.T) {
 	world := newInternet()
 	world.addServer(t, "turn.example", "44.1.1.1", "443", func(c *net.TCPConn) { io.WriteString(c, "public") })
 	answers := 0

@@ -181,7 +181,7 @@ func TestMaxBytesCountsAllConnections(t *testing.T) {
 }
 
 // A hundred tunnels at a time are separate streams; one more is rejected.
-func TestHundredConnectionsAndOneMore(t *testing.T) {
+func TestConnectionOverTheLimitIsRejected(t *testing.T) {
 	const all = 100
 	world := newInternet()
 	world.addServer(t, "data.example", "44.1.1.1", "443", func(c *net.TCPConn) { io.Copy(c, c) })
@@ -237,7 +237,7 @@ func TestTunnelMemoryIsBounded(t *testing.T) {
 }
 
 // The end of the context ends tunnels, requests, and connections that are being made.
-func TestEndOfContextEndsEverything(t *testing.T) {
+func TestEndOfContextClosesAllConnections(t *testing.T) {
 	world := newInternet()
 	over := make(chan error, 1)
 	world.addServer(t, "data.example", "44.1.1.1", "443", func(c *net.TCPConn) {

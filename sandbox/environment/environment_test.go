@@ -122,7 +122,7 @@ func TestAddAndRemovePackages(t *testing.T) {
 	}
 }
 
-func TestFailedChangeChangesNothing(t *testing.T) {
+func TestFailedChangeKeepsTheEnvironment(t *testing.T) {
 	t.Parallel()
 	in, _ := newInstaller(t)
 	ctx := t.Context()
@@ -148,7 +148,7 @@ func TestFailedChangeChangesNothing(t *testing.T) {
 	}
 }
 
-func TestNextChangeRemovesWhatAKilledOneLeft(t *testing.T) {
+func TestNextChangeRemovesFilesOfKilledChange(t *testing.T) {
 	t.Parallel()
 	in, _ := newInstaller(t)
 	ctx, made := t.Context(), must[any](t)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestStopReadsWhatIsInThePipe(t *testing.T) {
+func TestStopReadsTheRestOfThePipe(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, 4095, 4096, 4097, 65536} {
 		pipe, writer := newPipe(t)

@@ -38,7 +38,7 @@ func (w *ringWriter) write(data []byte) {
 	w.counter(ringWrittenIndex).Store(w.written)
 }
 
-func TestRingReturnsWhatWasWrittenInOrder(t *testing.T) {
+func TestRingReturnsBytesInOrder(t *testing.T) {
 	t.Parallel()
 	w := newRingWriter(t)
 	var written, got []byte

@@ -187,7 +187,7 @@ func TestRandomValuesDifferBetweenSandboxes(t *testing.T) {
 	}
 }
 
-func TestSandboxesShareNothing(t *testing.T) {
+func TestSandboxesShareNoFiles(t *testing.T) {
 	t.Parallel()
 	i := Shared(t)
 	const code = "import os\nopen('mine', 'a').write('x')\n[os.listdir(os.environ['TMPDIR']), os.path.getsize('mine')]"
@@ -201,7 +201,7 @@ func TestSandboxesShareNothing(t *testing.T) {
 
 // What a run leaves behind, a thread that never waits, can't undo the stop between runs.
 // Each thread counts the gaps of more than 0.15 s in its own clock.
-func TestNothingRunsBetweenRuns(t *testing.T) {
+func TestGuestIsStoppedBetweenRuns(t *testing.T) {
 	t.Parallel()
 	s := NewSession(t, Shared(t), nil)
 	Run(t, s, `

@@ -112,7 +112,7 @@ def test_any_module_except_blocked_ones_is_allowed():
     assert "policy: blocked_modules" in run("import os").failure.message
 
 
-def test_no_rules(run):
+def test_code_runs_without_rules(run):
     assert run("import os, sys\neval('os.sep')").ok == "/"
 
 

@@ -36,5 +36,5 @@ PRINT = "print('x')\n"
         ("(" * 10_000, "(" * 10_000),
     ],
 )
-def test_source(sent, code):
+def test_code_is_found(sent, code):
     assert compat.extract_code(sent) == code

@@ -105,7 +105,7 @@ def test_with_and_without_await(run, code):
     assert run(code).ok == [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
 
 
-def test_what_is_awaited_is_a_plain_list(run):
+def test_awaited_rows_are_a_plain_list(run):
     run.channel.answers(a=("int", [1]))
     assert run("rows = await db_query('q')\ntype(rows) is list").ok is True
 
@@ -118,7 +118,7 @@ def test_columns_of_one_name_are_kept_apart(run):
     assert run("db_query('q')").ok == [{"id": 1, "id_2": 2, "id_2_2": 3, "id_3": 4}]
 
 
-def test_no_rows(run):
+def test_result_without_rows(run):
     run.channel.answers(a=("int", []))
     assert run("await db_query('q')").ok == []
 
@@ -162,7 +162,7 @@ def test_an_error_after_rows_voids_them(run, helper):
     assert run(code).ok == [None, "division-by-zero"]
 
 
-def test_no_columns(run):
+def test_result_without_columns(run):
     run.channel.count = 5
     assert run("[db_query('q'), db_frame('q').shape]").ok == [[{}] * 5, [5, 0]]
 

@@ -104,7 +104,7 @@ def test_a_frame_of_bytes_that_are_no_text(run):
     assert run("db_frame('q')").failure.type in ("ArrowInvalid", "UnicodeDecodeError")
 
 
-def test_what_is_awaited_is_a_plain_frame(run):
+def test_awaited_frame_is_a_plain_dataframe(run):
     run.channel.answers(a=("int", [1]))
     assert (
         run(

@@ -184,7 +184,7 @@ def test_other_threads_wait_while_one_is_stopped(run):
     assert (out.ok, len(seen)) == (100, 3)
 
 
-def test_attention_stops_at_the_next_line(run):
+def test_stop_request_stops_at_the_next_line(run):
     code = "ring()\nx = 1\ny = 2"
     run.session._names["ring"] = lambda: run.channel.on_attention()
     assert stopped(run, code, {})[1] == [("attention", 2)]

@@ -84,7 +84,7 @@ def test_syntax_errors(run, code, kind, line, column, hint):
     assert hint in failure.hint and failure.message and failure.traceback == []
 
 
-def test_nothing_runs_before_a_syntax_error(run):
+def test_code_with_a_syntax_error_does_not_run(run):
     run("x = 1\nx = 2\n(")
     assert run("x").failure.type == "NameError"
 

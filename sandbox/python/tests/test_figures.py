@@ -85,7 +85,7 @@ def opened(png):
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_remembered_ticks_change_no_pixel(name, monkeypatch):
+def test_cached_ticks_do_not_change_pixels(name, monkeypatch):
     remembered = opened(figures.png(made(PLOTS[name])))
     monkeypatch.setattr(figures, "_cheap_drawing", lambda _: contextlib.nullcontext())
     assert numpy.array_equal(remembered, opened(figures.png(made(PLOTS[name]))))

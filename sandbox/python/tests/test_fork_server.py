@@ -146,7 +146,7 @@ def test_a_child_joins_its_groups_first(serving):
             os.close(ours)
 
 
-def test_too_many_descriptors_make_no_child(serving):
+def test_request_with_too_many_descriptors_fails(serving):
     made, _ = greeting("outside its groups")
 
     def live(_n):

@@ -20,7 +20,7 @@ def test_show_gives_each_figure_once_and_in_order(run):
     assert out.outputs[1]["data"]["text/plain"] == "<Figure size 100x100 with 0 Axes>"
 
 
-def test_show_warns_nothing(run, capsys):
+def test_show_gives_no_warning(run, capsys):
     run(PLOT + "plt.show()")
     assert capsys.readouterr().err == ""
 
@@ -110,7 +110,7 @@ def test_last_expression_with_a_rich_repr_is_shown(run):
 
 
 @pytest.mark.parametrize("how", ["SystemExit", "GeneratorExit", "ValueError", "RecursionError"])
-def test_a_last_expression_that_fails_to_show_itself_is_the_result_all_the_same(run, how):
+def test_last_expression_whose_display_fails_is_still_the_result(run, how):
     out = run(f"class Card:\n    def _repr_html_(self): raise {how}\n    def __repr__(self): return 'card'\nCard()")
     assert (out.ok, out.outputs) == ({"type": "Card", "repr": "card"}, [])
 
@@ -178,7 +178,7 @@ def test_hostile_objects(run, body):
     assert (out.ok, len(out.outputs)) == (7, 1)
 
 
-def test_nothing_of_an_earlier_run_is_shown_again(run):
+def test_outputs_of_an_earlier_run_are_not_shown_again(run):
     run("display(1)")
     assert run("1").outputs == []
 

@@ -51,7 +51,7 @@ def test_a_processor_that_is_only_defined_processes_the_contexts_data(run, code,
     assert run(code, context=context).ok == want
 
 
-def test_a_processor_of_an_earlier_run_is_not_driven_again(run):
+def test_processor_of_an_earlier_run_is_not_run_again(run):
     assert run(PIPELINE, context=DATA).ok == 42
     assert run("x = 1", context=DATA).ok is None
 

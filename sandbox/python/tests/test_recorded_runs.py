@@ -94,6 +94,6 @@ SAME = {
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_the_program_is_the_same_with_and_without(name, run):
+def test_recorder_does_not_change_the_program(name, run):
     plain, traced = type(run)()(SAME[name]), type(run)()(SAME[name], watch=True)
     assert plain == traced

@@ -87,7 +87,7 @@ def test_records(recorded, version, name):
 
 
 @pytest.mark.parametrize("name", [*CASES, *SAME, *LOST])
-def test_the_program_is_the_same_with_and_without(recorded, version, name):
+def test_recorder_does_not_change_the_program(recorded, version, name):
     plain, watched = recorded[name]
     if version == "3.11" and name == "an object dies within its line":  # the documented difference: see recorder.py
         assert sorted(plain["same"]["result"]) == sorted(watched["same"]["result"])
@@ -156,7 +156,7 @@ def test_recorders_agree(built, name):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_stopping_leaves_nothing(version):
+def test_stopping_removes_all_hooks(version):
     here = pathlib.Path(__file__).parent
     code = (
         "import sys, threading; sys.path.insert(0, sys.argv[1]); import record\n"

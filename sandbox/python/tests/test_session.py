@@ -222,13 +222,13 @@ def test_interrupt_while_an_error_is_described(run):
     assert run("x").ok == 3
 
 
-def test_nothing_is_interrupted_between_runs(run):
+def test_interrupt_between_runs_has_no_effect(run):
     interrupted(run, "1")
     os.kill(os.getpid(), signal.SIGINT)
     assert run("2").ok == 2
 
 
-def test_a_caught_interrupt_is_no_interrupt(run):
+def test_caught_interrupt_does_not_end_the_run(run):
     out = interrupted(run, "try:\n    ring()\n    while True: pass\nexcept KeyboardInterrupt:\n    x = 'caught'\nx")
     assert (out.ok, out.interrupt) == ("caught", False)
 
@@ -283,7 +283,7 @@ def test_session_survives_replaced_modules(run, monkeypatch, code):
     )
 
 
-def test_replaced_builtins_fail_no_run(run):
+def test_run_succeeds_with_replaced_builtins(run):
     import builtins
 
     kept = {n: getattr(builtins, n) for n in ("len", "isinstance", "print", "issubclass", "repr", "str")}
@@ -346,7 +346,7 @@ def test_variables_are_bounded(run):
     assert look["total"] > 5000 > len(look["variables"]) > 10
 
 
-def test_user_code_can_not_import_our_modules(run, monkeypatch):
+def test_user_code_cannot_import_guest_modules(run, monkeypatch):
     import session
     import values
 
@@ -366,7 +366,7 @@ def test_user_code_can_not_import_our_modules(run, monkeypatch):
         sys.modules.update(kept)
 
 
-def test_a_run_that_is_forgotten_leaves_nothing(run):
+def test_forgotten_run_leaves_no_names(run):
     import linecache
 
     before = dict(run.session._names)

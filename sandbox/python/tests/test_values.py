@@ -226,7 +226,7 @@ def test_huge_integers(run):
     assert out == {"type": "int", "repr": "<int of 40000001 bits>"}
 
 
-def test_the_users_own_limit_on_integers_stays_theirs(run):
+def test_digit_limit_of_the_user_is_kept(run):
     assert run("10 ** 5000").ok == 10**5000
     assert run("str(10 ** 5000)").failure.type == "ValueError"
 

@@ -46,7 +46,7 @@ func countHoldings() (h holdings) {
 
 // Invariant 1: nothing of a run survives it: no thread, open file, memory, deep folder or
 // file with an odd name.
-func TestNothingSurvivesARun(t *testing.T) {
+func TestRunLeavesNoResources(t *testing.T) {
 	before := countHoldings()
 	t.Run("runs", func(t *testing.T) {
 		i := isolatetest.Open(t, isolate.Config{})
