@@ -12,7 +12,7 @@ import (
 // maxBreakpoints bounds the breakpoints of each type.
 const maxBreakpoints = 1000
 
-// LineBreakpoint is a breakpoint that a client wants to have.
+// LineBreakpoint is a line breakpoint that a client requests.
 type LineBreakpoint struct {
 	Line         int
 	Condition    string // a Python expression; "" for always
@@ -143,8 +143,8 @@ func (s *Session) SetDataBreakpoints(list []Variable) ([]BreakpointView, error) 
 	return out, nil
 }
 
-// CopyBreakpoints takes over the breakpoints of another session over the same code, except data breakpoints: they
-// belong to frames of the other run.
+// CopyBreakpoints copies the breakpoints of another session over the same code. It does not copy data breakpoints,
+// because they belong to frames of the other run.
 func (s *Session) CopyBreakpoints(from *Session) {
 	from.mu.Lock()
 	stops, last := from.stops, from.lastID
@@ -158,7 +158,7 @@ func (s *Session) CopyBreakpoints(from *Session) {
 // SetStopOnEntry sets whether the run stops at its first line. Call it before the run begins.
 func (s *Session) SetStopOnEntry(stop bool) { s.stops.Entry = stop }
 
-// updateGuest makes a running program fetch the stops at its next line. The caller holds mu.
+// updateGuest makes a running program fetch the changed stops at its next line. The caller holds mu.
 func (s *Session) updateGuest() {
 	if s.running && s.state == StateRunning && s.interrupt != nil {
 		s.interrupt()

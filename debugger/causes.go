@@ -21,7 +21,7 @@ type codeStep struct {
 
 // causes returns the steps that a step depends on, as lines of text: the last changes of the variables that the step's
 // line names, then the changes of the variables that those lines name, and so on. It compares names and does not parse
-// the code, so it may list too many steps, and misses values that went through a library.
+// the code. So it may list too many steps, and it misses values that passed through a library.
 func (r *Recording) causes(reader *recording.Reader, failed codeStep) ([]string, error) {
 	type cause struct {
 		frame  uint64

@@ -2,8 +2,8 @@ package debugger
 
 import "glasshouse/debugger/recording"
 
-// maxHolderSearch bounds the objects and values that are visited to find the variables that one line changed: a client
-// waits for the answer at each stop.
+// maxHolderSearch bounds how many objects and values one search for changed variables visits, because a client waits
+// for the answer at each stop.
 const maxHolderSearch = 200_000
 
 // changedVariables returns the names of the variables that the line of a step changed in a frame. It is empty if the
@@ -51,9 +51,9 @@ func changedVariables(reader *recording.Reader, step int, frame uint64) []string
 	return out
 }
 
-// addHolders adds to names the variables in scopes that hold one of some objects, at any depth. It walks once from all
-// variables down, and then from the objects up along the edges that it came, so its time is linear in the size of the
-// graph. Objects beyond maxHolderSearch are not found.
+// addHolders adds to names the variables in scopes that hold one of the given objects, at any depth. It walks once from
+// all variables down to the objects, and then back up along the same edges, so its time is linear in the size of the
+// graph. It does not find objects beyond maxHolderSearch.
 func addHolders(s *recording.State, objects, names map[uint64]bool, scopes ...map[uint64]recording.Value) {
 	holders := map[uint64][]uint64{} // by object: the variables that hold it directly
 	parents := map[uint64][]uint64{} // by object: the objects that hold it directly

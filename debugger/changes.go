@@ -25,10 +25,10 @@ type change struct {
 type changeTracker struct {
 	frame, name uint64
 	reachable   map[uint64]bool // objects that the variable holds; nil: not computed yet
-	pending     *change         // since take was called last
+	pending     *change         // the change since the last call of take
 }
 
-// see looks at a record that has been applied to s.
+// see examines a record that has been applied to s.
 func (t *changeTracker) see(s *recording.State, rec *recording.Record) {
 	if t.name == 0 {
 		return
@@ -88,7 +88,7 @@ func (t *changeTracker) take() bool {
 }
 
 // eachChange calls visit for the changes of a variable in one chunk that are seen at the steps from to until. It may
-// also call visit for some that are seen before. A change behind the last line of the recording is seen at no step.
+// also call visit for some earlier changes. No step shows a change that comes after the last line of the recording.
 func eachChange(reader *recording.Reader, c *recording.Chunk, v Variable, from, until int,
 	visit func(*recording.State, change) (more bool)) error {
 	t := &changeTracker{frame: v.Frame, name: reader.Table().NumberOf(v.Name)}
@@ -173,7 +173,7 @@ func (r *Recording) changeView(t *recording.Table, s *recording.State, v Variabl
 	return view
 }
 
-// Changes returns the changes of a variable that are seen at or behind a step, at most limit.
+// Changes returns at most limit changes of a variable that are seen at or after a step.
 func (r *Recording) Changes(v Variable, from, limit int) ([]ChangeView, error) {
 	reader := r.journal.Snapshot()
 	out := []ChangeView{}

@@ -41,8 +41,8 @@ func TestChangesOfVariables(t *testing.T) {
 	}
 }
 
-// sharedObjects is a recording of a line that changes each of many objects. The objects hold one another in a row,
-// which a number of names begin. The name other holds an object that does not change, and near one that does.
+// sharedObjects returns a recording of a line that changes each of many objects. The objects form a chain, and many
+// variables hold its first object. The variable other holds an object that does not change; near holds one that does.
 func sharedObjects(t *testing.T, objects, names int) *Recording {
 	t.Helper()
 	b := recordingtest.New("list", "other", "near")
@@ -69,7 +69,7 @@ func sharedObjects(t *testing.T, objects, names int) *Recording {
 	b.Global(4, recordingtest.Ref(uint64(objects+1)))
 	b.Global(5, recordingtest.Ref(uint64(objects+2)))
 	b.Line(0)
-	for i := 1; i < objects; i++ { // not the object that the names hold themselves
+	for i := 1; i < objects; i++ { // all but the first object, which the variables hold directly
 		mutate(i)
 	}
 	mutate(objects + 2)
@@ -77,7 +77,7 @@ func sharedObjects(t *testing.T, objects, names int) *Recording {
 	return recordingOf(t, b.Stream)
 }
 
-// The time is linear in the number of objects and names, not in their product.
+// The search takes time linear in the sum of objects and names, not in their product.
 func TestChangedVariablesAreFoundFast(t *testing.T) {
 	t.Parallel()
 	r := sharedObjects(t, 5000, 3000)

@@ -62,10 +62,10 @@ type eventLog struct {
 	list    []Event
 	bytes   int
 	dropped int // number of events before list
-	taken   int // the last event that a client has: it may not change any more
+	taken   int // the last event that a client has received; this event must not change
 }
 
-// shorten cuts a text to a number of characters, and says so.
+// shorten cuts a text to a number of characters. If it cuts, it appends the original size in bytes.
 func shorten(text string, maxChars int) string {
 	n := 0
 	for at := range text {
@@ -132,8 +132,8 @@ func (s *Session) LastEvent() int {
 	return s.events.last()
 }
 
-// AddOutput adds output of a category. It extends the last event if that has the same category and no client has it
-// yet.
+// AddOutput adds output of a category. It extends the last event if that event has the same category and no client has
+// received it yet.
 func (s *Session) AddOutput(category, text string) {
 	if text == "" {
 		return
@@ -148,7 +148,7 @@ func (s *Session) AddOutput(category, text string) {
 			out.Text += text
 			last.Body = out
 			log.bytes += len(text)
-			return // adding the event has woken the clients that wait
+			return // the waiting clients were woken when the event was added
 		}
 	}
 	s.addEvent(Output{Category: category, Text: text})

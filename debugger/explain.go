@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	bytesPerToken = 3  // of code and numbers; prose has more
+	bytesPerToken = 3  // for code and numbers; prose has more bytes a token
 	seriesPreview = 60 // bytes of one value
 )
 
 // Explain describes a run in about budget tokens: how it ended, the chain of steps that led to a failure, what each
-// function returned, and what each line did, with loops folded. It counts what it leaves out.
+// function returned, and what each line did, with loops folded. It writes how many lines it leaves out.
 func (r *Recording) Explain(budget int) (string, error) {
 	reader := r.journal.Snapshot()
 	d := digest{table: reader.Table(), lines: map[codeLine]*lineDigest{}, calls: map[uint64]*callDigest{}}
@@ -40,7 +40,7 @@ func (r *Recording) Explain(budget int) (string, error) {
 			return "", err
 		}
 		if len(causes) > 0 {
-			out.WriteString("What led there, last first:\n")
+			out.WriteString("Steps that led to it, last first:\n")
 			writeLines(out, causes, maxBytes/2, "steps")
 		}
 	}
@@ -53,7 +53,7 @@ func (r *Recording) Explain(budget int) (string, error) {
 	return out.String(), nil
 }
 
-// writeLines writes lines as long as the whole has at most maxBytes, and counts the others.
+// writeLines writes lines while the text has at most maxBytes, and then the number of lines that it left out.
 func writeLines(out *strings.Builder, lines []string, maxBytes int, noun string) {
 	for i, text := range lines {
 		if out.Len()+len(text)+1 > maxBytes {
@@ -69,7 +69,7 @@ type digest struct {
 	table   *recording.Table
 	lines   map[codeLine]*lineDigest
 	calls   map[uint64]*callDigest // by code
-	failure *failureDigest         // the exception that is not handled so far
+	failure *failureDigest         // the exception that no code has handled yet
 	current *recording.Frame
 	lost    int // steps
 }
@@ -97,7 +97,7 @@ type failureDigest struct {
 	text     string
 }
 
-// valueSeries keeps the first two and the last two of some values.
+// valueSeries keeps the first two and the last two values of a series.
 type valueSeries struct {
 	count       int
 	first, last []string

@@ -50,7 +50,7 @@ type ScopeView struct {
 type ExceptionView struct {
 	Type          string
 	Description   string
-	StopsIfCaught bool // breakpoints stop for handled exceptions, too
+	StopsIfCaught bool // breakpoints also stop for handled exceptions
 }
 
 // Source returns the program.
@@ -101,7 +101,7 @@ func (s *Session) Stack(thread uint64, start, levels int) (calls []CallView, tot
 	err = s.viewState(at, func(w viewer) error {
 		innermost := w.state.Current
 		if f := w.state.CurrentFrame(); thread != 0 && f != nil && f.Thread != thread {
-			innermost = 0 // the innermost frame of another thread is its newest one
+			innermost = 0 // for another thread, the innermost frame is the newest one
 			for number, f := range w.state.Frames {
 				if f.Thread == thread && number > innermost && !f.Suspended {
 					innermost = number
@@ -162,7 +162,8 @@ const (
 	NamedParts
 )
 
-// Variables returns a page of what a reference opens. With count 0 the page has maxPageVariables.
+// Variables returns a page of the variables or parts that a reference opens. With count 0 the page has
+// maxPageVariables.
 func (s *Session) Variables(ctx context.Context, number int, kind PartKind, start, count int) ([]ValueView, error) {
 	at, live, err := s.inspected()
 	if err != nil {
@@ -209,8 +210,8 @@ func (s *Session) reference(number int) (reference, error) {
 	return s.references.get(number)
 }
 
-// parts returns a page of an object's contents. At the live position it asks the program if that has more than the
-// recording.
+// parts returns a page of an object's contents. At the live position it asks the program for contents that the
+// recording does not have.
 func (s *Session) parts(ctx context.Context, at int, live bool, r reference, start, count int) ([]VariableView, error) {
 	if r.object != 0 {
 		view, err := s.recording.Object(at, r.object, start, count)
@@ -267,8 +268,8 @@ func partExpression(of, name string) string {
 	return of + "." + name
 }
 
-// Watchable returns the variable that a client means by a name: one of the scope that a reference opens, or with number
-// 0 one that is visible at the session's position. ok is false for a part of an object, which cannot be watched.
+// Watchable returns the variable with a name: in the scope that a reference opens, or, with number 0, a variable that
+// is visible at the session's position. ok is false for a part of an object, which cannot be watched.
 func (s *Session) Watchable(number int, name string) (v Variable, ok bool, err error) {
 	at, _, err := s.inspected()
 	if err != nil {
@@ -306,7 +307,8 @@ func (s *Session) Exception() (ExceptionView, error) {
 }
 
 // Evaluate returns the value of an expression in a frame; 0 is the current frame. At the live position the program
-// evaluates it, with statements also as statements; at a past step only recorded values are available.
+// evaluates the expression, and may also execute statements if statements is set. At a past step only recorded values
+// are available.
 func (s *Session) Evaluate(ctx context.Context, expression string, frame uint64, statements bool) (ValueView, error) {
 	at, live, err := s.inspected()
 	if err != nil {
@@ -385,7 +387,7 @@ func (s *Session) setIn(ctx context.Context, frame uint64, name, value string) (
 
 var identifier = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
 
-// SetExpression assigns a value to an expression, and returns the expression's value then.
+// SetExpression assigns a value to an expression, and returns the expression's new value.
 func (s *Session) SetExpression(ctx context.Context, expression, value string, frame uint64) (VariableView, error) {
 	if err := s.requireLive(); err != nil {
 		return VariableView{}, err

@@ -29,10 +29,10 @@ func OpenRecording(code string, chunks []sandbox.Chunk, load func(sequence int) 
 	return &Recording{Source: SplitSource(code), journal: journal}, err
 }
 
-// Append adds a piece of what the recorder wrote. See recording.Journal.Append.
+// Append adds a piece of the recorder's stream. See recording.Journal.Append.
 func (r *Recording) Append(b []byte) error { return r.journal.Append(b) }
 
-// End completes the recording, and sends the lines that have not ended to the function that StreamLines was given.
+// End completes the recording, and passes the unfinished lines to the function that StreamLines registered.
 func (r *Recording) End() {
 	r.journal.End(func(last *recording.State) {
 		if r.stream != nil {
@@ -47,8 +47,8 @@ func (r *Recording) TakeChunks() []sandbox.Chunk { return r.journal.TakeChunks()
 // Steps returns the number of the last step.
 func (r *Recording) Steps() int { return r.journal.Steps() }
 
-// StreamLines has send called for each line of the program when it has run, until send returns false. Call it before
-// the first Append. send must not call methods of the Recording.
+// StreamLines registers send, which is called for each line of the program when the line has run, until send returns
+// false. Call StreamLines before the first Append. send must not call methods of the Recording.
 func (r *Recording) StreamLines(send func(Line) (more bool)) {
 	closed := false
 	r.journal.Follow(func(t *recording.Table, s *recording.State, rec *recording.Record) {
@@ -88,7 +88,7 @@ func (c *rootFrames) at(r *recording.Reader, step int) (*recording.Frame, error)
 	stack := s.Stack(s.Current)
 	f := *stack[len(stack)-1]
 	first := c.byStep[1]
-	c.byStep = map[int]*recording.Frame{step: &f} // the last step is another one as long as the run goes on
+	c.byStep = map[int]*recording.Frame{step: &f} // drops earlier entries: the last step changes while the run goes on
 	if first != nil {
 		c.byStep[1] = first
 	}

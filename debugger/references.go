@@ -2,7 +2,7 @@ package debugger
 
 import "fmt"
 
-// reference is what a client can open: a frame's variables, the namespace, or an object.
+// reference names something that a client can open: a frame's variables, the namespace, or an object.
 type reference struct {
 	isScope    bool
 	frame      uint64 // of a scope, 0 for the namespace; otherwise the frame of expression
@@ -11,8 +11,8 @@ type reference struct {
 	expression string // evaluates to the object; "" if there is none
 }
 
-// references numbers what clients have seen since the last move, from 1. One reference has one number, however often a
-// client asks for it.
+// references numbers, from 1, the references that clients have got since the last move. A reference keeps its number
+// when a client asks for it again.
 type references struct {
 	list    []reference
 	numbers map[reference]int

@@ -17,7 +17,7 @@ const (
 	maxCommandWait    = maxExpressionTime + 2*time.Second
 )
 
-// Limits of what the guest reports, which the program can forge.
+// Limits of the guest's reports. The program can forge them.
 const (
 	maxReasonChars  = 100
 	maxMessageChars = 10_000
@@ -26,7 +26,7 @@ const (
 // command is a command for the program that has stopped.
 type command struct {
 	ctx    context.Context // of the client that waits for the answer
-	body   map[string]any  // as the guest takes it
+	body   map[string]any  // JSON for the guest
 	answer chan answer
 }
 
@@ -36,7 +36,7 @@ type answer struct {
 }
 
 // Begin tells the session that the run begins. interrupt makes the guest report at its next line. Begin returns the
-// stops as the guest takes them.
+// stops as JSON for the guest.
 func (s *Session) Begin(interrupt func()) json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,8 +59,8 @@ func (s *Session) Logged(body []byte) {
 	s.addEvent(Output{Category: OutputConsole, Text: shorten(log.Text, maxMessageChars) + "\n", Line: log.Line})
 }
 
-// Stopped tells the session that the program has stopped. It executes the clients' commands through ask until one of
-// them lets the program run on, and returns the guest's orders. When ctx ends, the program runs on without stops.
+// Stopped tells the session that the program has stopped. It executes the clients' commands through ask until a command
+// resumes the program, and returns that command for the guest. When ctx ends, the program runs on without stops.
 func (s *Session) Stopped(
 	ctx context.Context, body []byte, ask func(context.Context, any) ([]byte, error),
 ) (any, error) {
@@ -126,7 +126,8 @@ func (s *Session) Ended(exit Exited) {
 	s.addEvent(Terminated{})
 }
 
-// ask has the stopped program execute a command, and interrupts it when ctx ends. The caller does not hold mu.
+// ask makes the stopped program execute a command, and interrupts the command when ctx ends. The caller does not hold
+// mu.
 func (s *Session) ask(ctx context.Context, body map[string]any) ([]byte, error) {
 	c := command{ctx, body, make(chan answer, 1)}
 	select {
@@ -140,7 +141,7 @@ func (s *Session) ask(ctx context.Context, body map[string]any) ([]byte, error) 
 	return a.body, a.err
 }
 
-// askFor has the stopped program execute a command and decodes the answer. The guest reports a failure as "error".
+// askFor makes the stopped program execute a command and decodes the answer. The guest reports a failure as "error".
 func askFor[T any](ctx context.Context, s *Session, body map[string]any) (T, error) {
 	var failed struct {
 		Error string `json:"error"`

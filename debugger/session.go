@@ -16,7 +16,7 @@ const (
 	StateEnded   = "ended"   // the run is over; its steps can still be inspected
 )
 
-// The errors of a Session. Their texts are made for clients.
+// The errors of a Session. Clients see their texts.
 var (
 	ErrRunning = errors.New("the program is running: pause it, or wait until it stops")
 	ErrPast    = errors.New("this is a past step, which cannot be changed: go to the last step to act on the program")
@@ -62,7 +62,7 @@ type Session struct {
 	stops      guestStops
 	lastID     int // of breakpoints
 	pausing    bool
-	interrupt  func() // makes the running program ask for its stops
+	interrupt  func() // makes the running program fetch its stops
 	commands   chan command
 	edits      map[Variable]VariableView // variables that clients set since the program stopped
 	events     eventLog
@@ -87,7 +87,7 @@ func NewPastSession(r *Recording) *Session {
 // OnUse sets a function that is called whenever a client uses the session. Call it before the session is shared.
 func (s *Session) OnUse(f func()) { s.onUse = f }
 
-// Use tells the session that a client uses it.
+// Use reports to the OnUse function that a client uses the session.
 func (s *Session) Use() { s.onUse() }
 
 // Position returns the session's current position.
@@ -130,7 +130,7 @@ func (s *Session) WaitForStop(ctx context.Context) Position {
 	}
 }
 
-// positionAt fills in a position at a step, as far as the recording has the step.
+// positionAt fills in a position at a step. If the recording lacks the step, the position has no details.
 func (s *Session) positionAt(step int, p Position) Position {
 	p.State, p.Step = StateStopped, step
 	_ = s.recording.journal.Read(func(reader *recording.Reader) error {
@@ -165,9 +165,9 @@ func (s *Session) moveTo(p Position) {
 	s.addEvent(Stopped{p.Reason, p.Description, p.HitIDs, p.Step, p.Line, p.Thread})
 }
 
-// Move moves the session: at the live position it lets the program run on, elsewhere it moves through the recording. It
-// returns when the program runs, or when the stop in the recording is found; a search ends with ctx. Use WaitForStop to
-// wait for the program's stop.
+// Move moves the session. At the live position it resumes the program and returns when the program runs; WaitForStop
+// waits for the stop. At any other position it searches the recording and returns when it has found the stop. A search
+// ends with ctx.
 func (s *Session) Move(ctx context.Context, move Move) error {
 	s.mu.Lock()
 	if s.state == StateRunning {
@@ -235,8 +235,8 @@ func (s *Session) Goto(step int) error {
 	return nil
 }
 
-// RestartFrame moves the session to the first step of a frame. The call does not run again, because its effects outside
-// the program cannot be undone.
+// RestartFrame moves the session to the first recorded step of a frame. The call does not run again, because its
+// effects outside the program cannot be undone.
 func (s *Session) RestartFrame(frame uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,8 +296,8 @@ type GotoTarget struct {
 	Line  int
 }
 
-// GotoTargets returns steps at which a line was reached: the first one, and the nearest ones before and behind the
-// session's position. It returns no steps that have not run: Goto never skips code.
+// GotoTargets returns steps at which a line was reached: the first one, and the nearest ones before and after the
+// session's position. It returns only recorded steps, because Goto never skips code.
 func (s *Session) GotoTargets(ctx context.Context, line int) ([]GotoTarget, error) {
 	at, _, err := s.inspected()
 	if err != nil {

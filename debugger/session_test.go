@@ -11,7 +11,8 @@ import (
 	"glasshouse/debugger/recording/recordingtest"
 )
 
-// A value has one reference, however often a client asks for it, and the references between two moves are bounded.
+// A value keeps its reference when a client asks for it again, and the number of references between two moves is
+// bounded.
 func TestReferencesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := NewPastSession(recordingOf(t, recordingtest.Loop(10)))
@@ -79,7 +80,8 @@ func TestReadingNeedsAStoppedProgram(t *testing.T) {
 	}
 }
 
-// The texts that a program sends are cut, and the event log is bounded in bytes; its numbers continue.
+// Long texts of a program are cut. The event log is bounded in bytes, and event numbers continue when events are
+// dropped.
 func TestEventLogIsBounded(t *testing.T) {
 	t.Parallel()
 	s := NewSession(recordingOf(t, recordingtest.Loop(1)))
@@ -96,7 +98,7 @@ func TestEventLogIsBounded(t *testing.T) {
 				maxMessageChars)
 		}
 		if e.ID != list[0].ID+i {
-			t.Fatalf("got event %d behind event %d", e.ID, list[i-1].ID)
+			t.Fatalf("got event %d after event %d", e.ID, list[i-1].ID)
 		}
 	}
 	if bytes > maxEventBytes || bytes < maxEventBytes/4 || list[len(list)-1].ID != 1000 ||

@@ -48,7 +48,7 @@ func noBreakpointReason(source []string, line int) string {
 	case line < 1 || line > len(source):
 		return "the program has no such line"
 	case text == "" || strings.HasPrefix(text, "#"):
-		return "there is no code in this line"
+		return "this line has no code"
 	}
 	return ""
 }

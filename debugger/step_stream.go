@@ -21,7 +21,7 @@ const (
 	StatusUnfinished = "unfinished" // the run ended within the line
 )
 
-// Line is a step of the plain stream: a line that has run, and the variables after it. A line that calls user code is
+// Line is a step of the line stream: a line that has run, and the variables after it. A line that calls user code is
 // sent before the lines of the call, with DuringCall set.
 type Line struct {
 	Step       int
@@ -31,15 +31,15 @@ type Line struct {
 	Frame      uint64
 	Thread     uint64
 	Status     string
-	Error      string // "ValueError: ...", or why steps were lost
+	Error      string // "ValueError: ...", or the reason why steps were lost
 	DuringCall bool
 	Variables  map[string]string // previews by name
 	Changed    []string          // variables that the line set, changed or deleted
-	Unread     string            // why there are no variables
+	Unread     string            // the reason why Variables is missing
 }
 
-// stepStream converts records to Lines. A line that was sent during a call is sent again at its end only if it
-// failed, or if it ends its frame and changed a variable: so no change is missing.
+// stepStream converts records to Lines. A line that was sent during a call is sent again at its end only if it failed,
+// or if it ends its frame and changed a variable. So the stream misses no change.
 type stepStream struct {
 	table   *recording.Table
 	source  []string
@@ -48,7 +48,7 @@ type stepStream struct {
 	scopes  map[uint64]*sentScope // by frame; 0 is the namespace
 	current uint64                // frame
 	mutated []uint64              // objects, in the order of their changes
-	from    int                   // earlier steps are followed but not sent
+	from    int                   // the first step to send; earlier steps only update the state
 }
 
 // openLine is a line that has begun and not ended.
@@ -206,7 +206,7 @@ func (p *stepStream) isUnchanged(s *recording.State, before *sentScope, name uin
 	return existed && old == v && !p.reachesMutated(s, v, before.mutated)
 }
 
-// rememberNew remembers the variables of a frame at its first line, so that arguments are not sent as changes.
+// rememberNew stores the variables of a frame at its first line, so that arguments are not sent as changes.
 func (p *stepStream) rememberNew(s *recording.State, f *recording.Frame) {
 	key, values := p.scope(s, f)
 	if p.scopes[key] != nil {
@@ -251,7 +251,7 @@ func (p *stepStream) reachesMutated(s *recording.State, v recording.Value, since
 	if v.Tag != recording.TagObject || len(mutated) == 0 {
 		return false
 	}
-	if len(mutated) > 64 { // in a loop, most of them are the same object
+	if len(mutated) > 64 { // a loop often changes the same object many times
 		mutated = slices.Clone(mutated)
 		slices.Sort(mutated)
 		mutated = slices.Compact(mutated)
@@ -262,8 +262,9 @@ func (p *stepStream) reachesMutated(s *recording.State, v recording.Value, since
 // maxLineSteps bounds how many later steps Lines reads to find the end of a line that calls user code.
 const maxLineSteps = 10_000
 
-// Lines returns the steps from first to last as the stream showed them, each once: as it was sent first, or as its
-// exception if that follows within maxLineSteps. Changed names changes within the step's chunk.
+// Lines returns the steps from first to last as the stream showed them, each step once: the Line that was sent first,
+// or the Line with the step's exception if that follows within maxLineSteps. Changed has only changes within the step's
+// chunk.
 func (r *Recording) Lines(first, last int) (out []Line, err error) {
 	err = r.journal.Read(func(reader *recording.Reader) error {
 		out, err = linesOf(reader, first, last, r.Source)

@@ -6,7 +6,7 @@ import (
 	"glasshouse/debugger/recording/recordingtest"
 )
 
-// A page of lines is the same as that part of all lines.
+// A page of lines equals the same range of all lines.
 func TestPageOfLinesEqualsPartOfAllLines(t *testing.T) {
 	t.Parallel()
 	const turns = 20_000

@@ -11,7 +11,7 @@ import (
 	"glasshouse/debugger/recording"
 )
 
-// Move is a way to move through a run. The guest receives the forward moves by these names.
+// Move is a way to move through a run. The guest protocol uses the same names for the forward moves.
 type Move string
 
 // The moves. Next, StepIn, StepOut and StepBack, the reverse of Next, stay in their thread, and stop early at a
@@ -51,9 +51,9 @@ type Breakpoints struct {
 	DataIDs    []int // the caller's, of Data
 }
 
-// LineStop stops at a line. With Hits it stops only where the number of times that the line was reached since the
-// beginning compares so with Hits: HitOp is ==, >=, >, <=, <, % or "" for ==. With a Condition it stops only where the
-// recording shows that the condition holds.
+// LineStop stops at a line. If Hits is set, it stops only where "count HitOp Hits" holds: count is how often the line
+// was reached since the beginning, and HitOp is ==, >=, >, <=, <, %, or "" for ==. If Condition is set, it stops only
+// where the condition holds in the recorded state.
 type LineStop struct {
 	Line      int
 	Hits      int
@@ -104,8 +104,8 @@ type stopRule struct {
 	breaks   Breakpoints
 }
 
-// FindStop returns where a move from a step stops. From 0 is before the first step; a backward move may also begin one
-// behind the last step. FindStop returns ctx's error when ctx ends.
+// FindStop returns where a move from a step stops. Step 0 is before the first step; a backward move may also begin one
+// step after the last one. FindStop returns ctx's error when ctx ends.
 func (r *Recording) FindStop(ctx context.Context, from int, move Move, breaks Breakpoints) (Stop, error) {
 	reader := r.journal.Snapshot()
 	rule := stopRule{from: from, backward: move.isBackward(), breaks: breaks}
@@ -222,7 +222,7 @@ func (w *stopSearch) addHits(c *recording.Chunk, sign int) {
 	}
 }
 
-// skip passes a chunk in which the rule does not stop.
+// skip counts the hits of a chunk in which the rule does not stop.
 func (w *stopSearch) skip(c *recording.Chunk) {
 	if w.rule.backward {
 		w.addHits(c, -1)
@@ -270,7 +270,7 @@ func (w *stopSearch) search(ctx context.Context, c *recording.Chunk) error {
 		if err := w.replay(ctx, c, start, end); err != nil {
 			return err
 		}
-		if w.found.Step < later.Step { // an exception that belongs to a line before the checkpoint
+		if w.found.Step < later.Step { // the stop is an exception of a line before the checkpoint
 			w.found = later
 		}
 		if w.found.Step > max(start, c.First-1) {
@@ -281,7 +281,7 @@ func (w *stopSearch) search(ctx context.Context, c *recording.Chunk) error {
 	return nil
 }
 
-// replay offers the stops in a chunk behind a step, up to another one; a forward search ends at the first stop.
+// replay offers the stops in a chunk after one step and up to another one; a forward search ends at the first stop.
 func (w *stopSearch) replay(ctx context.Context, c *recording.Chunk, from, until int) error {
 	hits := slices.Clone(w.hits)
 	trackers := make([]*changeTracker, len(w.names))

@@ -26,7 +26,7 @@ func recordingOf(t testing.TB, stream []byte, source ...string) *Recording {
 	return r
 }
 
-// reopened returns a recording as it is opened from its stored chunks, with nothing cached, and a counter of the chunks
+// reopened returns a recording that is opened from its stored chunks with an empty cache, and a counter of the chunks
 // that are loaded.
 func reopened(t testing.TB, chunks []sandbox.Chunk) (*Recording, *int) {
 	t.Helper()
@@ -202,7 +202,7 @@ func TestNextStaysInItsTask(t *testing.T) {
 	}
 }
 
-// What was read before changes no answer of a search.
+// The contents of the cache do not change the answer of a search.
 func TestCacheDoesNotChangeAnswers(t *testing.T) {
 	t.Parallel()
 	warm := recordingOf(t, recordingtest.Mixed(20_000))
@@ -267,7 +267,7 @@ func TestSearchLoadsFewChunks(t *testing.T) {
 	}
 }
 
-// countdown is a context that ends when it has been asked a number of times.
+// countdown is a context that ends after a number of calls of its Err.
 type countdown struct {
 	context.Context
 	left int
@@ -280,7 +280,7 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// A search checks its context at each step, because each may be slow.
+// A search checks its context at each step, because the evaluation of one step may be slow.
 func TestSearchEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	const asked = 100
@@ -299,7 +299,7 @@ func TestSearchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// pausing is a context whose Err waits when it is called first.
+// pausing is a context whose Err blocks in its first call.
 type pausing struct {
 	context.Context
 	reached, goOn chan bool
@@ -314,7 +314,7 @@ func (p *pausing) Err() error {
 	return nil
 }
 
-// A search holds up neither the program nor other clients.
+// A search does not block the program or other clients.
 func TestSearchDoesNotBlockTheProgram(t *testing.T) {
 	t.Parallel()
 	never := parsed(t, "x < 0")

@@ -12,7 +12,7 @@ import (
 
 const (
 	maxValuePreview = 300 // bytes
-	maxStackFrames  = 200 // where the client does not say how many
+	maxStackFrames  = 200 // the default; a client may request another number
 )
 
 // VariableView is a variable, or a part of an object, at one step.
@@ -59,7 +59,7 @@ type ObjectView struct {
 	Kept      int            `json:"kept" doc:"Number of items in the recording; length is the object's own"`
 }
 
-// page returns count items of list from start on, as far as list has them.
+// page returns at most count items of list, from start on.
 func page[T any](list []T, start, count int) []T {
 	start = min(max(start, 0), len(list))
 	return list[start:min(start+max(count, 0), len(list))]
@@ -206,7 +206,7 @@ func (r *Recording) Object(step int, number uint64, start, count int) (out Objec
 	return out, err
 }
 
-// Resolve returns which variable a name means at a step: one of the current frame, otherwise one of the namespace.
+// Resolve returns the variable with a name at a step: in the current frame, or else in the namespace.
 func (r *Recording) Resolve(step int, name string) (v Variable, err error) {
 	err = r.journal.Read(func(reader *recording.Reader) error {
 		s, err := reader.State(step)

@@ -31,11 +31,11 @@ type Target struct {
 	*debugger.Session
 	Fresh    bool         // the program was started for this client, and has stopped at its first line
 	Close    func() error // ends the session
-	MayDrive func() error // returns why this client may not drive the session now; nil: it is the only client
+	MayDrive func() error // returns why this client may not drive the session now; nil if no other client can
 	Detach   func()       // is called when the client leaves; may be nil
 }
 
-// Opener opens what a client attaches to, if its token allows that.
+// Opener opens the Target that a client asks to attach to. It returns an error if the client's token does not allow it.
 type Opener func(context.Context, Attach) (*Target, error)
 
 var (
@@ -117,7 +117,7 @@ func (c *connection) initialize(ctx context.Context, r message) error {
 }
 
 func (c *connection) attach(ctx context.Context, r message) error {
-	c.attachTimer.Stop() // opening may take longer than attachTimeout; a wrong token is refused before that
+	c.attachTimer.Stop() // opening may take longer than attachTimeout; it first checks the token
 	err := c.openTarget(ctx, r.Arguments)
 	sendErr := c.out.respond(ctx, r, nil, err)
 	if !c.isAttached {
@@ -149,7 +149,7 @@ func (c *connection) openTarget(ctx context.Context, arguments json.RawMessage) 
 
 func (c *connection) disconnect(ctx context.Context, r message) error {
 	var in godap.DisconnectArguments
-	_ = json.Unmarshal(r.Arguments, &in) // a client that sends invalid arguments still leaves
+	_ = json.Unmarshal(r.Arguments, &in) // a client can disconnect even with invalid arguments
 	c.detach(in.TerminateDebuggee && c.mayDrive() == nil)
 	c.disconnected = true
 	return c.out.respond(ctx, r, nil, nil)
@@ -188,7 +188,7 @@ func (c *connection) restart(ctx context.Context, arguments json.RawMessage) (an
 		return nil, err
 	}
 	old := c.target.Session
-	c.turn.Unlock() // the goroutine that sends events may wait for its turn
+	c.turn.Unlock() // the goroutine that sends events may wait for this mutex
 	c.detach(true)
 	c.turn.Lock()
 	target, err := c.open(ctx, c.attached)
@@ -200,13 +200,13 @@ func (c *connection) restart(ctx context.Context, arguments json.RawMessage) (an
 	return nil, c.startEvents(ctx)
 }
 
-// configurationDone begins to send events.
+// configurationDone starts the goroutine that sends events.
 func (c *connection) configurationDone(ctx context.Context, _ json.RawMessage) (any, error) {
 	return nil, c.startEvents(ctx)
 }
 
-// startEvents begins to send events. A program that was started for this client runs on, unless it is to stop on entry;
-// otherwise the first event is the stop at the current position.
+// startEvents starts the goroutine that sends events. A program that was started for this client without stopOnEntry
+// runs on; otherwise the first event is the stop at the current position.
 func (c *connection) startEvents(ctx context.Context) error {
 	if c.stopEvents != nil {
 		return nil
@@ -260,11 +260,11 @@ func (c *connection) detach(terminate bool) {
 	c.target = nil
 }
 
-// progressDelay is how long a request may take before its client sees a progress.
+// progressDelay is how long a request may take before its client gets progress events.
 const progressDelay = 500 * time.Millisecond
 
-// reportProgress shows the client that a request takes long, until done is called. The client may cancel the request by
-// its progress.
+// reportProgress sends progress events for a request that takes longer than progressDelay, until done is called. The
+// client may cancel the request by its progress ID.
 func (c *connection) reportProgress(r message) (done func()) {
 	if !c.client.SupportsProgressReporting {
 		return func() {}
@@ -272,7 +272,7 @@ func (c *connection) reportProgress(r message) (done func()) {
 	id, started := strconv.Itoa(r.Seq), make(chan struct{})
 	timer := time.AfterFunc(progressDelay, func() {
 		defer close(started)
-		// An error is not reported here: sending the response fails, too.
+		// The error is not reported here, because sending the response also fails.
 		_ = c.out.sendEvent("progressStart", godap.ProgressStartEventBody{ProgressId: id, Title: r.Command,
 			RequestId: r.Seq, Cancellable: true})
 	})

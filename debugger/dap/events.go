@@ -6,7 +6,7 @@ import (
 	"glasshouse/debugger"
 )
 
-// stoppedBody adds the step and the line, and has hitBreakpointIds even if it is empty.
+// stoppedBody adds the step and the line to the type of go-dap, which also omits an empty hitBreakpointIds.
 type stoppedBody struct {
 	godap.StoppedEventBody
 	HitBreakpointIDs []int `json:"hitBreakpointIds"`
@@ -14,7 +14,7 @@ type stoppedBody struct {
 	Line             int64 `json:"line"`
 }
 
-// exitedBody adds the execution and its status.
+// exitedBody adds the execution and its status to the type of go-dap.
 type exitedBody struct {
 	godap.ExitedEventBody
 	Status    string `json:"status,omitempty"`

@@ -66,7 +66,7 @@ func scopes(_ context.Context, s *debugger.Session, in godap.ScopesArguments) (a
 	return godap.ScopesResponseBody{Scopes: list}, err
 }
 
-// formatValue returns a value as the client wants to see it: an integer in hexadecimal if format says so.
+// formatValue returns a value in the format that the client requested: an integer may be in hexadecimal.
 func formatValue(value, valueType string, format *godap.ValueFormat) string {
 	if format == nil || !format.Hex || valueType != "int" {
 		return value
@@ -118,8 +118,8 @@ func setExpression(ctx context.Context, s *debugger.Session, in godap.SetExpress
 	return godap.SetExpressionResponseBody{Value: formatValue(v.Value, v.Type, in.Format), Type: v.Type}, err
 }
 
-// completionItem is a completion. go-dap leaves out a start of 0, which clients then take for the position of the
-// cursor.
+// completionItem is a completion. The type of go-dap omits a start of 0, and clients then use the position of the
+// cursor as the start.
 type completionItem struct {
 	Label  string `json:"label"`
 	Start  int    `json:"start"`

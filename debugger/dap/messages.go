@@ -32,8 +32,8 @@ type message struct {
 }
 
 // readFrame reads one message: headers, an empty line, and a body of Content-Length bytes. maxBody is called when the
-// length is known, and returns the limit. readFrame refuses headers that the protocol does not have, because a page
-// in a browser could send them within HTTP.
+// length is known, and returns the limit. readFrame rejects headers that the protocol does not define, because a web
+// page can make a browser send HTTP headers to this port.
 func readFrame(in *bufio.Reader, maxBody func() int) ([]byte, error) {
 	size, headers := -1, 0
 	for {
@@ -129,7 +129,7 @@ func (w *writer) write(message any, seq *int) error {
 		return err
 	}
 	if out, ok := w.out.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout)) // on a closed connection the write fails, too
+		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout)) // if the connection is closed, the write reports it
 	}
 	_, err = w.out.Write(append(fmt.Appendf(nil, "Content-Length: %d\r\n\r\n", len(text)), text...))
 	return err

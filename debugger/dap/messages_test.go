@@ -37,7 +37,8 @@ type stream struct {
 func (s *stream) Read(b []byte) (int, error) { return s.Reader.Read(b) }
 func (s *stream) Close() error               { return nil }
 
-// Whatever a client sends without a token, Serve ends, and no request of a session succeeds.
+// FuzzServe checks that Serve ends for any input of a client without a token, and that no request of a session
+// succeeds.
 func FuzzServe(f *testing.F) {
 	for _, command := range []string{"initialize", "continue", "attach"} {
 		f.Add([]byte(frame(command, "{}")))

@@ -17,7 +17,7 @@ func move(m debugger.Move) sessionHandler {
 	}
 }
 
-// gotoArguments accepts a step where DAP has only a target of gotoTargets. Targets are steps, too.
+// gotoArguments accepts a step besides DAP's targetId. The target IDs of gotoTargets are steps.
 type gotoArguments struct {
 	godap.GotoArguments
 	Step int `json:"step"`

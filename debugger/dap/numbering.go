@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Clients may count lines and columns from 0. We count both from 1.
+// Clients may count lines and columns from 0. This package counts both from 1.
 
 // zeroBasedFields returns the fields of messages that the client counts from 0.
 func (c *connection) zeroBasedFields() []string {
@@ -19,7 +19,7 @@ func (c *connection) zeroBasedFields() []string {
 	return fields
 }
 
-// fromClient returns a request's arguments as we count.
+// fromClient returns a request's arguments with lines and columns counted from 1.
 func (c *connection) fromClient(arguments json.RawMessage) json.RawMessage {
 	fields := c.zeroBasedFields()
 	if fields == nil || len(arguments) == 0 {
@@ -36,8 +36,8 @@ func (c *connection) fromClient(arguments json.RawMessage) json.RawMessage {
 	return text
 }
 
-// toClient returns the body of a response or an event as the client counts, with the client's path in the place of the
-// program's source.
+// toClient returns the body of a response or an event with lines and columns as the client counts them, and with the
+// client's path instead of the program's source.
 func (c *connection) toClient(body any) any {
 	fields := c.zeroBasedFields()
 	if c.attached.Path == "" && fields == nil || body == nil {
@@ -88,7 +88,7 @@ func add(v any, number float64) any {
 	return v
 }
 
-// setSourcePath replaces the program's source by a path, at any depth.
+// setSourcePath replaces each source that is the program by a path, at any depth of the message.
 func setSourcePath(v any, path string) {
 	switch v := v.(type) {
 	case []any:

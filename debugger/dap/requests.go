@@ -18,11 +18,11 @@ type request struct {
 	drives       bool   // acts on the session for all clients, so only the client that drives it may send it
 	moves        bool   // changes the session's position
 	immediate    bool   // executed when it is read, before the requests that wait
-	capabilities string // that initialize announces because of this request, separated by spaces
+	capabilities string // capabilities that initialize announces for this request, separated by spaces
 
 	// session executes a request on the session, and returns the body of its response.
 	session sessionHandler
-	// connection does so for a request that belongs to one client's connection. It needs an attached client.
+	// connection executes a request that concerns one client's connection. The client must be attached.
 	connection func(c *connection, ctx context.Context, arguments json.RawMessage) (any, error)
 	// beforeAttach executes a request that is also allowed before attach, and sends its response.
 	beforeAttach func(c *connection, ctx context.Context, r message) error
@@ -194,5 +194,5 @@ func capabilities() map[string]any {
 	return announced
 }
 
-// empty is the body of a response that says nothing.
+// empty is the body of a response without fields.
 type empty struct{}

@@ -36,7 +36,7 @@ func TestRequestsHaveOneHandler(t *testing.T) {
 	}
 }
 
-// The table has no request and no capability that the published schema does not have.
+// Each request and capability in the table is in the published schema.
 func TestRequestsAndCapabilitiesArePublished(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/debugProtocol.json")

@@ -12,13 +12,13 @@ import (
 	godap "github.com/google/go-dap"
 )
 
-// Limits of the requests that wait for their turn; more are not read. A client that has not attached has shown no key,
-// and gets little.
+// Limits of the requests that wait for execution. When one is reached, Serve stops reading until a request is done. The
+// limits are lower for a client that has not attached, because its token is not checked yet.
 const (
 	maxWaiting      = 1000
 	maxWaitingBytes = 16 << 20
 
-	maxBodyBytesBeforeAttach    = 256 << 10 // an attach may have code with it
+	maxBodyBytesBeforeAttach    = 256 << 10 // an attach request may contain code
 	maxWaitingBeforeAttach      = 10
 	maxWaitingBytesBeforeAttach = 512 << 10
 )
@@ -26,13 +26,13 @@ const (
 // attachTimeout is how long a client may take from connecting to attaching.
 const attachTimeout = 10 * time.Second
 
-// maxCommandChars is how much of a command is kept: responses repeat it.
+// maxCommandChars is how many characters of a command are kept, because responses repeat the command.
 const maxCommandChars = 100
 
 // readBufferBytes is the size of the buffer that messages are read through.
 const readBufferBytes = 16 << 10
 
-// waitingRequest is a request that waits for its turn. Its ctx ends when it is cancelled.
+// waitingRequest is a request that waits for execution. Its ctx ends when the client cancels the request.
 type waitingRequest struct {
 	message
 	bytes  int
@@ -61,7 +61,7 @@ func Serve(ctx context.Context, stream io.ReadWriteCloser, open Opener) error {
 		executed <- err
 	}()
 	err := c.readAll(bufio.NewReaderSize(stream, readBufferBytes), queue)
-	ended := ctx.Err() != nil // the client disconnected or the service ends; then the read failed because of that
+	ended := ctx.Err() != nil // the client disconnected or the service ends, which makes the read fail
 	cancel()
 	close(queue)
 	executeErr := <-executed
@@ -102,7 +102,7 @@ func (c *connection) readAll(in *bufio.Reader, queue chan<- waitingRequest) erro
 		}
 		ctx, cancel := context.WithCancel(c.ctx)
 		c.mu.Lock()
-		if r.Command == "disconnect" { // the client does not want the responses that it waits for
+		if r.Command == "disconnect" { // the client does not need the outstanding responses
 			for _, cancel := range c.cancels {
 				cancel()
 			}
@@ -113,7 +113,7 @@ func (c *connection) readAll(in *bufio.Reader, queue chan<- waitingRequest) erro
 	}
 }
 
-// maxBody returns how large the body of a message may be now.
+// maxBody returns how large the body of the next message may be.
 func (c *connection) maxBody() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

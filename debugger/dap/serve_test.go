@@ -113,8 +113,8 @@ func TestHTTPIsRefused(t *testing.T) {
 	})
 }
 
-// A client that has attached may send large messages, and many, but not without bound. If it does not read the
-// responses, it is disconnected.
+// An attached client may send many large messages, up to a limit. A client that does not read the responses is
+// disconnected.
 func TestRequestsOfAttachedClientAreBounded(t *testing.T) {
 	t.Parallel()
 	open := func(context.Context, Attach) (*Target, error) {

@@ -11,8 +11,8 @@ import (
 	"glasshouse/debugger/recording"
 )
 
-// maxOperations bounds one evaluation, in nodes and in items that are compared: a search evaluates a condition at very
-// many steps.
+// maxOperations bounds the nodes and the compared items of one evaluation, because a search evaluates a condition at
+// very many steps.
 const maxOperations = 10_000
 
 var (
@@ -38,7 +38,7 @@ func (c *Condition) Holds(s *recording.State, t *recording.Table) (bool, error) 
 }
 
 // Value returns the value of the expression in a frame. It returns ErrNewList for a list or tuple that the expression
-// itself makes: a recorded value cannot represent it.
+// itself makes, because a recorded value cannot represent a new list.
 func (c *Condition) Value(s *recording.State, t *recording.Table, frame uint64) (recording.Value, error) {
 	if name := c.Name(); name != "" {
 		v, ok := s.LookUp(t, frame, name)
@@ -71,14 +71,14 @@ func (c *Condition) Value(s *recording.State, t *recording.Table, frame uint64) 
 	return recording.Value{}, ErrNewList
 }
 
-func undefined(name string) error { return fmt.Errorf("%s is not defined here", name) }
+func undefined(name string) error { return fmt.Errorf("%s is not defined at this step", name) }
 
 // evaluator evaluates one expression in a frame.
 type evaluator struct {
 	state      *recording.State
 	table      *recording.Table
 	frame      uint64
-	operations *int // so far
+	operations *int // number of operations so far
 }
 
 func (e evaluator) count(operations int) error {
@@ -373,7 +373,7 @@ func (e evaluator) equal(a, b any) (bool, error) {
 	return true, nil
 }
 
-// items returns the items of a list, or with keys also the keys of a dict, if all of them are recorded.
+// items returns the items of a list, or, if keys is set, the keys of a dict. All of them must be recorded.
 func (e evaluator) items(v any, keys bool) ([]any, error) {
 	if list, ok := v.([]any); ok {
 		return list, e.count(len(list))

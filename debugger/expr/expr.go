@@ -4,8 +4,8 @@
 // A condition is an expression in a subset of Python: names, attributes, subscripts, literals, lists and tuples, the
 // operators + - * / // %, comparisons (== != < <= > >= in is, and their chains), and, or, not, len() and abs().
 //
-// The parser is our own because the best parser for Go, go.starlark.net/syntax, reads another language: Starlark has no
-// chained comparison (a < b < c) and no operator "is", and both are common in Python conditions (x is None).
+// The package has its own parser, because the best parser for Go, go.starlark.net/syntax, reads another language:
+// Starlark has no chained comparison (a < b < c) and no operator "is". Both are common in Python (x is None).
 package expr
 
 import (
@@ -39,7 +39,7 @@ type node struct {
 	comparisons []string // of opComparison: the operators between the operands
 }
 
-// Operations that are not named after a Python keyword or operator.
+// Operations that have no Python keyword or operator.
 const (
 	opName       = "name"
 	opValue      = "value"
@@ -51,7 +51,7 @@ const (
 	opComparison = "comparison"
 )
 
-// Parse parses a condition. Its errors quote the place that is not understood.
+// Parse parses a condition. Its errors quote the text from the first token that is invalid.
 func Parse(text string) (c *Condition, err error) {
 	if len(text) > maxTextBytes {
 		return nil, fmt.Errorf("the condition has %d bytes; at most %d are allowed", len(text), maxTextBytes)

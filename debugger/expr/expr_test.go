@@ -12,7 +12,7 @@ import (
 )
 
 // variables returns a state with n = 7, f = 0.5, s = "it's", yes = True, none = None, list = [1, 2, 3], dict = {"k":
-// 4}, p = <P x=9>, long, a list of 100 of which two are recorded, and many, a list of 1000.
+// 4}, p = <P x=9>, long, a list of 100 with two recorded items, and many, a list of 1000.
 func variables(t testing.TB) (*recording.State, *recording.Table) {
 	t.Helper()
 	ints := func(list ...int) (out []recording.Value) {

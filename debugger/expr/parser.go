@@ -24,8 +24,8 @@ const (
 	tokenOperator
 )
 
-// parser is a recursive-descent parser. Each of its methods for a grammar rule begins at the current token and leaves
-// the first token behind the rule. It panics with a parseError.
+// parser is a recursive-descent parser. Each of its methods for a grammar rule begins at the current token. It ends
+// with the first token after the rule as the current one, or panics with a parseError.
 type parser struct {
 	text       string
 	start, end int // of the current token
@@ -45,7 +45,7 @@ func (p *parser) nest() (leave func()) {
 	return func() { p.depth-- }
 }
 
-// operators are in an order in which no operator precedes a longer one that begins with it.
+// operators lists each operator after all longer operators that begin with it.
 var operators = strings.Fields("** // == != <= >= < > + - * / % ( ) [ ] , .")
 
 // next scans the next token.
@@ -128,7 +128,7 @@ func (p *parser) scanNumber(rest string) {
 	p.value = f
 }
 
-// accept passes the current token if it is one of these keywords or operators, and returns it.
+// accept consumes the current token if it is one of these keywords or operators, and returns it.
 func (p *parser) accept(tokens ...string) (string, bool) {
 	if p.kind != tokenName && p.kind != tokenOperator {
 		return "", false
@@ -221,7 +221,7 @@ func (p *parser) primary() node {
 		switch op {
 		case ".":
 			if p.kind != tokenName {
-				p.fail("expected a name behind the dot")
+				p.fail("expected a name after the dot")
 			}
 			n = node{op: opAttribute, text: p.token, operands: []node{n}}
 			p.next()

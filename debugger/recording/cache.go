@@ -8,9 +8,10 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Clients step to near-by steps. So the chunks that were read last stay in memory, unpacked, with checkpoints: key
-// frames from which a step in the middle of the chunk is few records away. Between two checkpoints are at least as many
-// bytes of records as the earlier key frame has, so the checkpoints of a chunk take hardly more memory than the chunk.
+// Clients mostly move to nearby steps. So the cache keeps the most recently read chunks, unpacked, with checkpoints:
+// key frames from which a step in the middle of the chunk is only a few records away. The records between two
+// checkpoints have at least as many bytes as the earlier key frame, so the checkpoints of a chunk take hardly more
+// memory than the chunk.
 const (
 	maxCachedBytes     = 2 << 20 // of one recording, besides the chunk that was read last
 	minCheckpointBytes = 2 << 10 // of records between checkpoints
@@ -23,7 +24,7 @@ type chunkCache struct {
 	unzip  *zstd.Decoder
 }
 
-// unpackedChunk is a chunk as it is read or written.
+// unpackedChunk is a decompressed chunk that is being read or written.
 type unpackedChunk struct {
 	*Chunk
 	key     []byte // key frame
@@ -37,7 +38,7 @@ type checkpoints struct {
 	list []checkpoint
 }
 
-// checkpoint is a place right behind the line record of a step.
+// checkpoint is the position directly after the line record of a step.
 type checkpoint struct {
 	step   int
 	offset int // in the records
@@ -69,8 +70,8 @@ func (u *unpackedChunk) addCheckpoint(s *State, offset int) {
 	}
 }
 
-// checkpointSteps returns the steps of the checkpoints before a step, the nearest first, and then 0, which stands for
-// the beginning of the chunk.
+// checkpointSteps returns the steps of the checkpoints before a step, the nearest first, and then 0 for the beginning
+// of the chunk.
 func (u *unpackedChunk) checkpointSteps(before int) []int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -83,10 +84,10 @@ func (u *unpackedChunk) checkpointSteps(before int) []int {
 	return append(out, 0)
 }
 
-// maxBytes is the most memory that the chunk takes with all checkpoints.
+// maxBytes is the most memory in bytes that the chunk takes with all its checkpoints.
 func (u *unpackedChunk) maxBytes() int { return 2*len(u.key) + 3*len(u.records) }
 
-// unpack returns a complete chunk as it is read.
+// unpack decompresses a complete chunk for reading.
 func (cache *chunkCache) unpack(c *Chunk) (*unpackedChunk, error) {
 	cache.mu.Lock()
 	defer cache.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A chunk ends behind a line record, once it has chunkFull bytes of records, so that the changes of a line stand in the
+// A chunk ends after a line record, once it has chunkFull bytes of records, so that the changes of a line are in the
 // same chunk as the next line. Only a step of more than a quarter of chunkSize, or a large key frame, makes a chunk
 // longer than chunkSize.
 const (
@@ -51,7 +51,7 @@ func (c *Chunk) LineCount(l Location) int {
 // HasFrame reports whether a frame has a step in the chunk, begins or ends in it.
 func (c *Chunk) HasFrame(frame uint64) bool { return c.frames[frame] }
 
-// MayChange reports whether a variable of this name may change in the chunk, by itself or through an object.
+// MayChange reports whether a variable of this name, or an object that it holds, may change in the chunk.
 func (c *Chunk) MayChange(name uint64) bool {
 	return name != 0 && (c.names[name] || len(c.objects) > 0)
 }
@@ -107,7 +107,7 @@ func (c *Chunk) countLine(l Location) {
 	*slot.count++
 }
 
-// index adds a record to the chunk's index. s is the state behind the record, left the current frame before it.
+// index adds a record to the chunk's index. s is the state after the record, left the current frame before the record.
 func (c *Chunk) index(t *Table, s *State, rec *Record, left uint64) {
 	switch rec.Kind {
 	case KindLine:
@@ -134,7 +134,7 @@ func (c *Chunk) index(t *Table, s *State, rec *Record, left uint64) {
 //
 //	uncompressed size, flags (1 has a raise record, 2 delta-encoded)
 //	number of lines, and each line: file, line, count; sorted by file and line
-//	number of frames, and each frame minus the one before, ascending; then names and objects likewise
+//	number of frames, and each frame minus the one before, ascending; then names and objects in the same form
 func (c *Chunk) appendIndex(b []byte) []byte {
 	b = appendNumbers(b, uint64(c.size), bit(c.Raises)|bit(c.deltaEncoded)<<1, uint64(len(c.lines)))
 	byFileAndLine := func(a, b Location) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) }

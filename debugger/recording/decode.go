@@ -26,7 +26,7 @@ type internTable [256]string
 // maxInternedBytes bounds the length of an interned text.
 const maxInternedBytes = 64
 
-// slot returns the slot of a text, or nil if the text is not to be interned.
+// slot returns the slot of a text, or nil if the text is too long to be interned.
 func (t *internTable) slot(b []byte) *string {
 	if t == nil || len(b) == 0 || len(b) > maxInternedBytes {
 		return nil

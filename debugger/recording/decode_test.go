@@ -26,7 +26,7 @@ func journalOf(t testing.TB, stream []byte) *recording.Journal {
 	return j
 }
 
-// The guest's tests write the same transcripts.
+// The guest's tests compare their decoder with the same transcripts.
 func TestTranscriptEqualsTheGuests(t *testing.T) {
 	t.Parallel()
 	names := recordingtest.Names()

@@ -14,7 +14,7 @@ type deltaCoder struct {
 	byType        map[uint64]*Object // the latest object of each type
 }
 
-// equalValue stands in the place of a tag for a value that equals the previous one. No tag is 0.
+// equalValue replaces the tag of a value that equals the previous one. No tag is 0.
 const equalValue = 0
 
 var errDeltas = errors.New("delta-encoded records are damaged")
@@ -107,7 +107,7 @@ func decodeDeltas(b []byte) ([]byte, error) {
 func (d *deltaCoder) objectDelta(n uint64) uint64      { return zigzag(int64(d.object - n)) }
 func (d *deltaCoder) objectNumber(delta uint64) uint64 { return d.object - uint64(unzigzag(delta)) }
 
-// convertNumbers converts the frame and object numbers of records without a case of their own, in either direction.
+// convertNumbers converts the frame and object numbers of the remaining record kinds, in either direction.
 func (d *deltaCoder) convertNumbers(rec *Record, convert func(n, latest uint64) uint64) {
 	switch rec.Kind {
 	case KindPush, KindResume:

@@ -8,7 +8,7 @@ import (
 	"glasshouse/debugger/recording/recordingtest"
 )
 
-// chunkRecords returns the records of a stream that are stored in chunks: those that define nothing.
+// chunkRecords returns the records of a stream that are stored in chunks: all records except definitions.
 func chunkRecords(t testing.TB, stream []byte) (out []byte) {
 	t.Helper()
 	var rec recording.Record
@@ -89,7 +89,7 @@ func TestDeltasOfSimilarRecordsAreSmall(t *testing.T) {
 	}
 }
 
-// Damaged deltas are an error, and records that can be encoded come back.
+// FuzzDeltas checks that damaged deltas are an error, and that encoded records decode to themselves.
 func FuzzDeltas(f *testing.F) {
 	f.Add(chunkRecords(f, recordingtest.Mixed(200)))
 	f.Add(chunkRecords(f, recordingtest.Loop(50)))

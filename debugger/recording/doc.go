@@ -1,12 +1,12 @@
 // Package recording reads, stores and replays the recording of a debugged run.
 //
 // A recorder inside the guest writes a stream of records. A Journal decodes the stream as hostile input, checks each
-// record, numbers the steps, and cuts the stream into compressed chunks. A Reader answers what the program's state was
-// at any step. The package starts no goroutine and does no I/O: callers hand bytes in and take chunks out. A Journal
-// may be read while it grows.
+// record, numbers the steps, and cuts the stream into compressed chunks. A Reader returns the program's state at any
+// step. The package starts no goroutine and does no I/O: callers pass bytes in and take chunks out. A Journal may be
+// read while it grows.
 //
 // A step is one line event of user code. Steps are numbered from 1 in the order of arrival. The state of a step is the
-// state on arrival at its line: the changes that a line makes stand behind its line record and before the next one.
+// state on arrival at its line: the changes that a line makes come after its line record and before the next one.
 //
 // # Stream format, version 2
 //
@@ -25,8 +25,8 @@
 //	value   one tag byte and the fields of that tag; see Values
 //
 // Strings, code objects and threads are defined once, by a name, code or thread record, and numbered from 1 in the
-// order of their definitions, each kind by itself. Later records refer to them by number. A definition is never
-// forgotten. Number 0 means none, and a reader refuses it where the table below does not allow it.
+// order of their definitions, separately for each kind. Later records refer to them by number. A definition is never
+// forgotten. Number 0 means none; a reader rejects it where the table below does not allow it.
 //
 // The record kinds are:
 //
@@ -50,16 +50,16 @@
 //	0e delete   n name. Deletes a variable of the current frame.
 //	0f forget   n name. Deletes a variable of the namespace.
 //	10 object   n object, n type (a name), contents. An object that has no number yet; its version is not 0.
-//	11 mutate   n object, contents. The object changed, under all names that hold it. Version 0 means the previous
-//	            version plus 1. The previous version means that the object did not change: its contents were only
-//	            read to a greater depth.
+//	11 mutate   n object, contents. The object changed, for all variables that hold it. Version 0 means the previous
+//	            version plus 1. The previous version means that the object did not change: the recorder only read its
+//	            contents to a greater depth.
 //	12 free     n object. No recorded variable holds the object any more; its number may be used again.
 //	13 raise    n exception type (a name), value message. An exception is raised in the current frame.
 //	14 handled  No fields. The current frame caught its exception.
 //	15 output   n stream (1 stdout, 2 stderr), n from, n to. The program wrote these bytes, by offset in the stream.
-//	16 event    n kind (a name), n number. A helper call, such as a note or a query, belongs here.
+//	16 event    n kind (a name), n number. The program called a helper here, such as a note or a query.
 //	17 lost     n steps, text reason. This many steps are missing. All frames, variables and objects are forgotten; the
-//	            recorder restates those that still exist. Step numbers continue behind the gap.
+//	            recorder restates those that still exist. Step numbers continue after the gap.
 //	18 unread   n reason (a name). The variables of the current frame cannot be read.
 //	80 to ff    A line record in one byte: the line delta is the byte minus c0.
 //
@@ -68,8 +68,8 @@
 //
 // # Values
 //
-// A scalar is recorded in full, with two exceptions that say so themselves: the tags S and B hold only a prefix. All
-// other values are objects, as are integers that are too long for the tag I.
+// A scalar is recorded in full, except that the tags S and B hold only a prefix. All other values are objects, and so
+// are integers that are too long for the tag I.
 //
 //	'N' None, 'T' True, 'F' False, '.' Ellipsis
 //	'i' z        an integer
@@ -78,10 +78,10 @@
 //	'd' n z      a float: the second number divided by 10 to the power of the first, which is at most 4
 //	'c' double double   a complex number: real part, imaginary part
 //	's' text     a str
-//	'S' n text   a str of n characters, of which only this prefix is recorded
+//	'S' n text   a str of n characters; the text is its recorded prefix
 //	'u' bytes    a str with lone surrogates, encoded like UTF-8
 //	'b' bytes    a bytes object
-//	'B' n bytes  a bytes object of n bytes, of which only this prefix is recorded
+//	'B' n bytes  a bytes object of n bytes; the bytes are its recorded prefix
 //	'@' n        the object with this number
 //
 // # Contents of objects
@@ -91,7 +91,7 @@
 //	n length      Python's len() plus 1, or 0 if the object has no length
 //	n form        0 opaque, 1 items, 2 pairs, 3 attributes, 4 table
 //	n count       number of values that follow
-//	count values  items in order; in forms 2 to 4, key and value in turn
+//	count values  items in order; in forms 2 to 4, keys and values alternate
 //
 // Exact: the contents are complete. Truncated: only the first values are recorded, but each change makes a new version.
 // Sampled: a change of a value that is not recorded may go unnoticed. Unread: only type and length are known. A table's
@@ -100,7 +100,7 @@
 //
 // # Limits
 //
-// A reader refuses a text or bytes of more than 64 KiB, a record of more than 1 MiB, an object with more than 1024
+// A reader rejects a text or bytes of more than 64 KiB, a record of more than 1 MiB, an object with more than 1024
 // values, more than 2^18 names, codes or threads, 2^17 frames or 2^20 objects at a time, 64 MiB of variables and
 // objects at a time, and a stream of more than 192 MiB.
 //

@@ -1,7 +1,7 @@
 package recording
 
-// This file opens internals to the package's tests, which are in another package: they share the recordings of
-// recordingtest, which imports this one.
+// This file exports internals to the package's tests. The tests are in another package, because they use recordingtest,
+// which imports this one.
 
 const (
 	ChunkSize        = chunkSize
@@ -76,7 +76,7 @@ func (j *Journal) StoreWithoutDeltas() error {
 	return nil
 }
 
-// SetFirstLoader has the first chunk's data loaded by a function that is given the data.
+// SetFirstLoader makes the recording load its first chunk through load, which gets the chunk's original data.
 func (j *Journal) SetFirstLoader(load func(data []byte) ([]byte, error)) {
 	first := j.reader.chunks[0]
 	data := first.data

@@ -15,13 +15,13 @@ import (
 const maxRecordingBytes = 192 << 20
 
 var (
-	// ErrIllegalRecord means that the stream breaks the format, which no recorder of ours does.
+	// ErrIllegalRecord means that the stream breaks the format. Our recorders never write such a stream.
 	ErrIllegalRecord = errors.New("illegal record")
 
 	// ErrVersion means that the recording has the format of another version of this program.
 	ErrVersion = errors.New("the recording has an unsupported format version")
 
-	// ErrNoStep means that a step is past the end of the recording, or was lost.
+	// ErrNoStep means that a step is after the end of the recording, or was lost.
 	ErrNoStep = errors.New("the recording has no such step")
 
 	// ErrNoFrame and ErrNoObject mean that a frame or an object does not exist at a step.
@@ -33,7 +33,7 @@ var (
 type Journal struct {
 	mu       sync.RWMutex
 	reader   Reader
-	latest   *State // behind the last record; nil once the recording is complete
+	latest   *State // after the last record; nil once the recording is complete
 	partial  []byte // the beginning of a record whose end has not arrived
 	deltas   []byte // the open chunk's records, delta-encoded
 	coder    *deltaCoder
@@ -68,8 +68,8 @@ func newJournal() (*Journal, error) {
 	return &Journal{zip: zip, reader: Reader{cache: &chunkCache{unzip: unzip}}}, nil
 }
 
-// Open returns a complete recording from its stored chunks, in order and without their Data. load returns the Data of a
-// chunk; it is called when the chunk is needed. Open returns ErrVersion for a recording of another format version.
+// Open returns a complete recording from its stored chunks, which are in order and without Data. It calls load for the
+// Data of a chunk when the chunk is needed. Open returns ErrVersion for a recording of another format version.
 func Open(chunks []sandbox.Chunk, load func(sequence int) ([]byte, error)) (*Journal, error) {
 	j, err := newJournal()
 	if err != nil {
@@ -91,8 +91,8 @@ func Open(chunks []sandbox.Chunk, load func(sequence int) ([]byte, error)) (*Jou
 	return j, nil
 }
 
-// Follow has visit called for each record that Append accepts, with the state behind it. Call Follow before the first
-// Append. visit may read its arguments, and must not call methods of the Journal.
+// Follow registers visit, which is called for each record that Append accepts, with the state after the record. Call
+// Follow before the first Append. visit may read its arguments, and must not call methods of the Journal.
 func (j *Journal) Follow(visit func(t *Table, s *State, rec *Record)) { j.follow = visit }
 
 // Append adds a piece of the stream, of any length. After an illegal record it returns ErrIllegalRecord; the recording
@@ -138,7 +138,7 @@ func (j *Journal) add(rec *Record, raw []byte) error {
 		return fmt.Errorf("more than %d bytes", maxRecordingBytes)
 	}
 	if defined, err := table.define(rec); err != nil {
-		return err // an invalid definition is not stored: it would make the whole recording unreadable
+		return err // before the definition is stored: an invalid one would make the whole recording unreadable
 	} else if defined {
 		j.newDefs = append(j.newDefs, raw...)
 		return nil
@@ -184,7 +184,8 @@ func (j *Journal) closeChunk() {
 	j.reader.open = nil
 }
 
-// End completes the recording: what is left becomes a chunk. If visit is not nil, it is called with the last state.
+// End completes the recording: the remaining records become a chunk. If visit is not nil, it is called with the last
+// state.
 func (j *Journal) End(visit func(*State)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -226,15 +227,15 @@ func (j *Journal) State(step int) (s *State, err error) {
 	return s, err
 }
 
-// Read calls f with a Reader of the recording, which does not grow until f returns. f must be fast: the program's next
-// record waits for it. Use Snapshot for a search.
+// Read calls f with a Reader of the recording, which does not grow until f returns. f must be fast, because the
+// program's next record waits for f. Use Snapshot for a search.
 func (j *Journal) Read(f func(*Reader) error) error {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return f(&j.reader)
 }
 
-// Snapshot returns a Reader of the recording as it is now. The recording may grow meanwhile.
+// Snapshot returns a Reader of the current recording. The recording may grow while the Reader is used.
 func (j *Journal) Snapshot() *Reader {
 	j.mu.RLock()
 	defer j.mu.RUnlock()

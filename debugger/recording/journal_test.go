@@ -13,7 +13,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// stored returns a recording as it is opened from its stored chunks, and a counter of the chunks that are loaded.
+// stored returns a recording that is opened from its stored chunks, and a counter of the chunks that are loaded.
 func stored(t *testing.T, j *recording.Journal) (*recording.Journal, *int) {
 	t.Helper()
 	j.End(nil)
@@ -258,7 +258,7 @@ func TestAnotherFormatVersionIsRefused(t *testing.T) {
 	}
 }
 
-// A search through a Snapshot holds up neither the program nor other readers.
+// A search through a Snapshot does not block the program or other readers.
 func TestSnapshotDoesNotBlockAppend(t *testing.T) {
 	t.Parallel()
 	j := journalOf(t, recordingtest.Loop(100_000))
@@ -279,7 +279,7 @@ func TestSnapshotDoesNotBlockAppend(t *testing.T) {
 	}
 }
 
-// However large the state is, and wherever a client looked, the cache is bounded, and checkpoints are near.
+// The cache is bounded and has checkpoints at small distances, for any size of the state and any order of reads.
 func TestCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	b := recordingtest.New("list")

@@ -14,8 +14,9 @@ const (
 	exceptionPreview  = 200  // bytes
 )
 
-// Preview returns a value nearly as Python's repr writes it, in about limit bytes. What the recording does not have is
-// shown as "...". An object of a user-defined class is shown by its attributes: its own __repr__ never ran.
+// Preview returns a value nearly as Python's repr writes it, in about limit bytes. It writes "..." for contents that
+// are not recorded. It writes an object of a user-defined class with its attributes, because no __repr__ of the user's
+// runs.
 func (s *State) Preview(t *Table, v Value, limit int) string {
 	p := previewer{state: s, table: t, limit: limit}
 	p.value(v, 0)
@@ -29,7 +30,7 @@ func (s *State) Preview(t *Table, v Value, limit int) string {
 	return cut + "..."
 }
 
-// ExceptionText returns an exception like the last line of a traceback.
+// ExceptionText returns an exception in the form of the last line of a traceback.
 func (s *State) ExceptionText(t *Table, e Exception) string {
 	switch e.Message.Tag {
 	case TagNone:

@@ -5,8 +5,8 @@ import "fmt"
 // Reader reads a recording. It may be used by one goroutine at a time; several Readers of one recording share a cache.
 type Reader struct {
 	table  Table
-	chunks []*Chunk       // the complete ones
-	open   *unpackedChunk // the one that is being written; nil once the recording is complete
+	chunks []*Chunk       // the complete chunks
+	open   *unpackedChunk // the chunk that is being written; nil once the recording is complete
 	cache  *chunkCache
 }
 
@@ -49,9 +49,9 @@ func (r *Reader) unpack(c *Chunk) (*unpackedChunk, error) {
 	return r.cache.unpack(c)
 }
 
-// CheckpointSteps returns steps of a chunk, the nearest first, such that calls of ReplayAfter from each of them up to
-// the one before it together visit the chunk up to a step. The last one is 0, which stands for the beginning of the
-// chunk.
+// CheckpointSteps divides the part of a chunk before a step into segments for a backward search. It returns the first
+// step of each segment, the nearest first; the last one is 0, for the beginning of the chunk. Each segment ends where
+// the previous one in the list begins, and the first ends at the step. ReplayAfter visits one segment.
 func (r *Reader) CheckpointSteps(c *Chunk, before int) ([]int, error) {
 	u, err := r.unpack(c)
 	if err != nil {
@@ -60,13 +60,13 @@ func (r *Reader) CheckpointSteps(c *Chunk, before int) ([]int, error) {
 	return u.checkpointSteps(before), nil
 }
 
-// Replay calls visit for each record of a chunk, with the state behind the record, until visit returns false. The state
+// Replay calls visit for each record of a chunk, with the state after the record, until visit returns false. The state
 // is valid until visit returns.
 func (r *Reader) Replay(c *Chunk, visit func(*State, *Record) bool) error {
 	return r.ReplayAfter(c, 0, nil, visit)
 }
 
-// ReplayAfter calls visit for each record of a chunk behind the line record of a step, and perhaps for some records
+// ReplayAfter calls visit for each record of a chunk after the line record of a step, and perhaps for some records
 // before it. If begin is not nil, it is called first, with the state before the first record; if it returns false, no
 // record is visited.
 func (r *Reader) ReplayAfter(c *Chunk, step int, begin func(*State) bool, visit func(*State, *Record) bool) error {

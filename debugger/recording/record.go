@@ -36,8 +36,8 @@ const (
 	KindUnread
 )
 
-// kindNames are the names of the kinds in transcripts, in the order of the constants. Thread records keep the name
-// lane, which the guest's transcripts share.
+// kindNames are the names of the kinds in transcripts, in the order of the constants. Transcripts call a thread record
+// "lane", also those that the guest's tests write.
 var kindNames = strings.Fields("head name code lane push resume suspend return unwind frame line set global delete " +
 	"forget object mutate free raise handled output event lost unread")
 
@@ -66,7 +66,7 @@ const (
 	shortLineZero  = 0xc0
 )
 
-// Limits of one record. The recorders stay far below them.
+// Limits of one record. The records of our recorders are much smaller.
 const (
 	maxTextBytes    = 64 << 10
 	maxObjectValues = 1024
@@ -84,7 +84,7 @@ type Record struct {
 	File   uint64 // a name
 	Number uint64 // format version, first line, thread type, push flags, lost steps, stream, or event number
 	From   uint64 // of output, the first offset; of a restated push, the line
-	To     uint64 // of output, the offset behind the last byte
+	To     uint64 // of output, the offset after the last byte
 	Delta  int64  // of line
 	Text   string
 	Python string // of head, the Python version

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Limits of what one recording holds at a time.
+// Limits of the state of one recording at any step.
 const (
 	maxFrames     = 1 << 17
 	maxObjects    = 1 << 20
@@ -93,7 +93,7 @@ func (s *State) Reachable(v Value) []uint64 {
 	return out
 }
 
-// definitionTypes are the types of values that code defines or imports.
+// definitionTypes are the types of modules, functions and classes, which lists of variables leave out.
 var definitionTypes = map[string]bool{
 	"module": true, "function": true, "builtin_function_or_method": true, "type": true, "abc.ABCMeta": true,
 	"enum.EnumType": true,
@@ -132,8 +132,8 @@ var (
 	needsName = kindSet(KindUnwind, KindRaise, KindSet, KindGlobal, KindDelete, KindForget, KindUnread, KindEvent)
 )
 
-// apply checks a record and changes the state by it. It fills in what the record leaves implicit: the frame of a push
-// and the version of a mutate.
+// apply checks a record and applies it to the state. It fills in the fields that the record leaves implicit: the frame
+// of a push and the version of a mutate.
 func (s *State) apply(t *Table, rec *Record) error {
 	var current *Frame
 	if needsFrame[rec.Kind] {
@@ -232,7 +232,8 @@ func (s *State) push(t *Table, rec *Record) error {
 	return nil
 }
 
-// pop removes a frame. In a forged or incomplete recording the frames that it called lose their caller.
+// pop removes a frame. Frames that it called may still exist in a forged or incomplete recording; they then have no
+// caller.
 func (s *State) pop(f *Frame) {
 	for _, v := range f.Variables {
 		s.bytes -= valueBytes(v)

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Transcript returns a whole stream as text, one line a record. It returns ErrIllegalRecord where a Journal does.
+// Transcript returns a whole stream as text, one line a record. It returns ErrIllegalRecord for the same streams as a
+// Journal.
 // sandbox/python/tests/recording.py writes the same text, so that both implementations of the format can be compared.
 func Transcript(stream []byte) (string, error) {
 	var out strings.Builder
@@ -31,7 +32,7 @@ func Transcript(stream []byte) (string, error) {
 	return out.String(), nil
 }
 
-// fieldText returns the fields of a record as text. s is the state behind the record.
+// fieldText returns the fields of a record as text. s is the state after the record.
 func fieldText(t *Table, rec *Record, s *State) string {
 	switch rec.Kind {
 	case KindHead:

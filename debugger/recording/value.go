@@ -60,7 +60,7 @@ func (v Value) BigInt() *big.Int {
 	return nil
 }
 
-// Exactness tells how much of an object its recorded contents show.
+// Exactness says how much of an object is recorded.
 type Exactness uint8
 
 // The degrees of exactness; the package comment defines them.
@@ -78,10 +78,10 @@ func (e Exactness) String() string {
 	return "exactness " + strconv.Itoa(int(e))
 }
 
-// Form tells how to interpret the values of an object.
+// Form says how to interpret the values of an object.
 type Form uint8
 
-// The forms of an object's contents. All forms after Items hold key and value in turn.
+// The forms of an object's contents. In all forms after Items, keys and values alternate.
 const (
 	Opaque Form = iota
 	Items
@@ -123,7 +123,7 @@ func IntValue(n *big.Int) Value {
 	if n.IsInt64() {
 		return Value{Tag: TagInt, Int: n.Int64()}
 	}
-	size := n.BitLen()/8 + 1 // with room for the sign
+	size := n.BitLen()/8 + 1 // including the sign bit
 	raw := new(big.Int).Set(n)
 	if n.Sign() < 0 {
 		raw.Add(raw, new(big.Int).Lsh(big.NewInt(1), uint(8*size)))

@@ -95,8 +95,9 @@ func List(number, typeName uint64, values ...recording.Value) recording.Object {
 		Values: values}
 }
 
-// Loop returns a recording of a loop over three lines, with 3 steps a turn. The second line sets x to the turn, and in
-// each thousandth turn changes the list that y holds. 100 000 turns make more than five chunks.
+// Loop returns a recording of a loop over three lines, with 3 steps an iteration. The second line sets x to the number
+// of the iteration, and changes the list that y holds in each thousandth iteration. 100 000 iterations make more than
+// five chunks.
 func Loop(turns int) []byte {
 	b := New("x", "y", "list")
 	list := List(1, 5, Int(-1))
@@ -122,7 +123,7 @@ func Loop(turns int) []byte {
 }
 
 // Mixed returns a recording of many chunks with calls, exceptions that pass through them, changes of objects and a gap.
-// It is the same for the same number of turns.
+// The recording depends only on the number of iterations.
 func Mixed(turns int) []byte {
 	b := New("x", "y", "list", "call", "E")
 	b.Add(recording.Record{Kind: recording.KindCode, File: 1, Name: 6, Number: 10})
