@@ -60,7 +60,7 @@ func (r *Reader) AuditLogin(ctx context.Context) error {
 
 // RoleSQL returns SQL that creates a login which may read the public schema of a database and
 // nothing else. The owner of the tables runs it. Its last part needs a superuser: it revokes functions
-// that PostgreSQL lets everybody call and that have an effect even in a read-only transaction.
+// that every role may call by default and that have an effect even in a read-only transaction.
 func RoleSQL(role, database string) string {
 	return fmt.Sprintf(
 		`CREATE ROLE %[1]s LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS PASSWORD 'choose-one';
@@ -72,7 +72,7 @@ GRANT CONNECT ON DATABASE %[2]s TO %[1]s;
 GRANT USAGE ON SCHEMA public TO %[1]s;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %[1]s;
--- As a superuser, in the database itself; whoever needs one of them is granted it again.
+-- Run the rest as a superuser in the same database. It revokes functions from PUBLIC; grant them again where needed.
 %[3]s
 `,
 		pgx.Identifier{role}.Sanitize(),

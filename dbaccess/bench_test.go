@@ -62,8 +62,8 @@ func benchReader(b *testing.B) (*dbaccess.Reader, *dbtest.Databases) {
 	return r, s
 }
 
-// BenchmarkCheck measures the cost of a check: for new texts, which are parsed and walked, and for a
-// cached one.
+// BenchmarkCheck measures the cost of a check: of new texts, which are parsed and walked, and of a
+// cached text.
 func BenchmarkCheck(b *testing.B) {
 	r, _ := benchReader(b)
 	ctx := context.Background()

@@ -53,7 +53,7 @@ func TestCheckLive(t *testing.T) {
 	if err := s.LoadDemo(ctx); err != nil {
 		t.Fatal(err)
 	}
-	trap(t, s)
+	createHostileObjects(t, s)
 	r, err := dbaccess.Open(ctx, dbaccess.Config{URL: s.URL(embedded.RoleReader, embedded.DatabaseKnowledge),
 		AllowFunctions: []string{"vouched", "public.by_type(int4)", "public.by_type(text)", "only_ints(text)"}})
 	if err != nil {
@@ -67,7 +67,7 @@ func TestCheckLive(t *testing.T) {
 		_, err := all(ctx, r, one.SQL, nil, sandbox.QueryLimits{})
 		got := reason(err)
 		if got == "unknown-function" && one.Want == "function-not-allowed" {
-			got = one.Want // a function of an extension or version that this server does not have
+			got = one.Want // this server lacks the extension or the version that has the function
 		}
 		if got != one.Want {
 			t.Errorf("%s: %s\n  got  %s (%v)\n  want %s", one.File, one.SQL, reason(err), err, one.Want)
@@ -105,8 +105,8 @@ func TestRefusalsSuggestTheIntendedName(t *testing.T) {
 	}
 }
 
-// trap creates the objects of the fixture as the owner of the database.
-func trap(t testing.TB, s *dbtest.Databases) {
+// createHostileObjects creates the objects of the fixture as the owner of the database.
+func createHostileObjects(t testing.TB, s *dbtest.Databases) {
 	t.Helper()
 	ctx := context.Background()
 	fixture, err := os.ReadFile("testdata/check/fixture.sql")

@@ -36,7 +36,7 @@ func translateError(ctx context.Context, err error, stmt *check.Statement, l san
 	if errors.As(err, &left) {
 		return &sandbox.Refusal{
 			Reason:  "cancelled",
-			Message: "the statement was cancelled because its reader stopped",
+			Message: "the statement was cancelled because its rows were no longer read",
 			Failed:  true,
 		}
 	}

@@ -118,7 +118,7 @@ func (t *transaction) run(ctx context.Context, bound *boundParameters) error {
 	})
 	err := t.roundTrip(bound)
 	if !stop() {
-		<-gone // a cancel request under way could hit the next statement
+		<-gone // a pending cancel request could hit the next statement
 		err = errors.Join(ctx.Err(), err)
 	}
 	if err == nil && !t.overByteLimit && t.isClean() {
@@ -255,7 +255,7 @@ func (t *transaction) addRow(row [][]byte) error {
 	size := int64(0)
 	for i, v := range row {
 		if t.batcher.columns[i].masked {
-			size += int64(len(check.MaskValue)) // the length of the value would reveal something
+			size += int64(len(check.MaskValue)) // the length of the value would reveal information
 		} else {
 			size += int64(len(v))
 		}

@@ -4,14 +4,14 @@
 //	if err := r.AuditLogin(ctx); err != nil { ... } // the login can do more than read
 //	summary, err := r.Query(ctx, "SELECT :n::int", map[string]any{"n": json.Number("1")}, limits, sink)
 //
-// Our own tables are package history's, with another login.
+// Package history reads and writes the service's own tables, with another login.
 //
 // A statement passes these layers, in this order:
 //
 //  1. Lexical limits and the parser, in a child process (package parse).
 //  2. The check (package check): every node of the tree and everything that a name can mean must be
-//     on an allow-list. Masked columns may be selected, which returns ***, and nothing else.
-//  3. A login that has SELECT and nothing else (AuditLogin).
+//     on an allow-list. A masked column may only be selected, which returns ***.
+//  3. A login that has only SELECT (AuditLogin).
 //  4. A READ ONLY transaction with a timeout that always rolls back.
 //
 // BEGIN, two SET LOCALs, the statement, ROLLBACK and DISCARD ALL are one round trip. The server

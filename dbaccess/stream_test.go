@@ -37,19 +37,19 @@ func TestRowsAreStreamed(t *testing.T) {
 	if _, err := all(ctx, r, "SELECT 1", nil, sandbox.QueryLimits{}); err != nil {
 		t.Fatal(err)
 	}
-	look, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, embedded.DatabaseKnowledge))
+	admin, err := dbtest.Connect(ctx, s.URL(embedded.RoleAdmin, embedded.DatabaseKnowledge))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer look.Close(ctx)
+	defer admin.Close(ctx)
 	state := func(wait string) (n int) {
-		if err := look.QueryRow(ctx, `SELECT count(*)::int FROM pg_stat_activity WHERE query LIKE '%streamed%' AND state = 'active' AND pid <> pg_backend_pid() AND concat(wait_event) LIKE $1`, wait).Scan(&n); err != nil {
+		if err := admin.QueryRow(ctx, `SELECT count(*)::int FROM pg_stat_activity WHERE query LIKE '%streamed%' AND state = 'active' AND pid <> pg_backend_pid() AND concat(wait_event) LIKE $1`, wait).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	// stuck returns when the server waits for its client to read.
-	stuck := func() {
+	// waitForBlockedServer returns when the server waits for its client to read.
+	waitForBlockedServer := func() {
 		for state("ClientWrite") == 0 {
 			runtime.Gosched()
 		}
@@ -72,28 +72,28 @@ func TestRowsAreStreamed(t *testing.T) {
 	t.Run("a slow sink slows the server down", func(t *testing.T) {
 		var was, is runtime.MemStats
 		runtime.ReadMemStats(&was)
-		parts, rows, bytes, largest := 0, 0, 0, 0
-		total, err := r.Query(ctx, bulk, nil, sandbox.QueryLimits{}, func(part sandbox.RowBatch) error {
-			if parts++; parts%20 == 1 {
-				stuck()
+		batches, rows, bytes, largest := 0, 0, 0, 0
+		total, err := r.Query(ctx, bulk, nil, sandbox.QueryLimits{}, func(batch sandbox.RowBatch) error {
+			if batches++; batches%20 == 1 {
+				waitForBlockedServer()
 			}
-			for i := range part.Count {
-				if v := &part.Data[1]; int(v.TextAt(i)[0]) != 'a'+(rows+i+1)%26 ||
-					part.Data[0].Ints[i] != int64(rows+i+1) {
+			for i := range batch.Count {
+				if v := &batch.Data[1]; int(v.TextAt(i)[0]) != 'a'+(rows+i+1)%26 ||
+					batch.Data[0].Ints[i] != int64(rows+i+1) {
 					return errors.New("another value")
 				}
 			}
-			rows += part.Count
-			bytes += len(part.Data[1].Text)
-			largest = max(largest, len(part.Data[1].Text))
+			rows += batch.Count
+			bytes += len(batch.Data[1].Text)
+			largest = max(largest, len(batch.Data[1].Text))
 			return nil
 		})
 		runtime.ReadMemStats(&is)
 		if err != nil || rows != 57344 || total.Rows != rows || bytes != 57344*1010 || total.Truncated {
 			t.Errorf("got %+v, %d rows, %d bytes, %v", total, rows, bytes, err)
 		}
-		if took := is.TotalAlloc - was.TotalAlloc; took > 4<<20 || largest > 1<<20 || parts < 100 {
-			t.Errorf("allocated %d MiB for %d batches, the largest has %d KiB", took>>20, parts, largest>>10)
+		if took := is.TotalAlloc - was.TotalAlloc; took > 4<<20 || largest > 1<<20 || batches < 100 {
+			t.Errorf("allocated %d MiB for %d batches, the largest has %d KiB", took>>20, batches, largest>>10)
 		}
 	})
 
@@ -103,7 +103,7 @@ func TestRowsAreStreamed(t *testing.T) {
 		var began time.Time
 		_, err := r.Query(left, bulk, nil, sandbox.QueryLimits{}, func(sandbox.RowBatch) error {
 			if began.IsZero() {
-				stuck()
+				waitForBlockedServer()
 				leave()
 				began = time.Now()
 			}
@@ -113,18 +113,18 @@ func TestRowsAreStreamed(t *testing.T) {
 	})
 
 	t.Run("an error of the sink ends the statement", func(t *testing.T) {
-		parts := 0
+		batches := 0
 		var began time.Time
 		_, err := r.Query(ctx, bulk, nil, sandbox.QueryLimits{}, func(sandbox.RowBatch) error {
-			if parts++; parts == 3 {
-				stuck()
+			if batches++; batches == 3 {
+				waitForBlockedServer()
 				began = time.Now()
 				return errors.New("gone")
 			}
 			return nil
 		})
-		if parts != 3 {
-			t.Errorf("sink was called %d times, want 3", parts)
+		if batches != 3 {
+			t.Errorf("sink was called %d times, want 3", batches)
 		}
 		next(t, err, began)
 	})
@@ -154,8 +154,8 @@ func TestRowsAreStreamed(t *testing.T) {
 			"SELECT repeat('x', 100), 1 / (50001 - n) FROM generate_series(1, 100000) n",
 			nil,
 			sandbox.QueryLimits{},
-			func(part sandbox.RowBatch) error {
-				rows += part.Count
+			func(batch sandbox.RowBatch) error {
+				rows += batch.Count
 				return nil
 			},
 		)
@@ -173,10 +173,10 @@ func TestRowsAreStreamed(t *testing.T) {
 			"SELECT n, repeat('x', CASE n WHEN 2 THEN 60 * 1048576 ELSE 10 END), NULL FROM generate_series(1, 3) n",
 			nil,
 			sandbox.QueryLimits{},
-			func(part sandbox.RowBatch) error {
-				v := &part.Data[1]
+			func(batch sandbox.RowBatch) error {
+				v := &batch.Data[1]
 				sizes = append(sizes, len(v.Text))
-				if strings.Trim(string(v.Text[:9]), "x") != "" || part.Data[2].At(0) != nil {
+				if strings.Trim(string(v.Text[:9]), "x") != "" || batch.Data[2].At(0) != nil {
 					t.Error("got another value")
 				}
 				return nil
@@ -194,9 +194,9 @@ func TestRowsAreStreamed(t *testing.T) {
 	t.Run("columns are passed on without rows", func(t *testing.T) {
 		for sql, want := range map[string]int{"SELECT id, name FROM users WHERE false": 2, "SELECT FROM users WHERE false": 0} {
 			calls := 0
-			total, err := r.Query(ctx, sql, nil, sandbox.QueryLimits{}, func(part sandbox.RowBatch) error {
-				if calls++; len(part.Columns) != want || part.Count != 0 {
-					t.Errorf("%s: got %+v", sql, part)
+			total, err := r.Query(ctx, sql, nil, sandbox.QueryLimits{}, func(batch sandbox.RowBatch) error {
+				if calls++; len(batch.Columns) != want || batch.Count != 0 {
+					t.Errorf("%s: got %+v", sql, batch)
 				}
 				return nil
 			})

@@ -133,8 +133,8 @@ func forEachIntervalPart(s string, take func(v string, unit byte)) {
 	}
 }
 
-// decodeArray decodes an array literal of any number of dimensions. Explicit bounds such as [0:1]=
-// are dropped, because a list has none.
+// decodeArray decodes an array literal of any number of dimensions. It drops explicit bounds such as
+// [0:1]=, because a list cannot have them.
 func decodeArray(s string, separator byte, one decoder) any {
 	if strings.HasPrefix(s, "[") {
 		_, s, _ = strings.Cut(s, "=")

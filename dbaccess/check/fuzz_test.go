@@ -16,8 +16,8 @@ func seedStatements(f *testing.F, pattern string) {
 	}
 }
 
-// FuzzCheck checks whatever parses, without a catalog. The check must not panic, and must refuse calls
-// with an effect.
+// FuzzCheck checks every text that parses, without a catalog. The check must not panic, and must refuse
+// calls with an effect.
 func FuzzCheck(f *testing.F) {
 	seedStatements(f, "../testdata/check/*.sql")
 	f.Fuzz(func(t *testing.T, sql string) {
@@ -44,7 +44,8 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// FuzzTrace traces whatever passes the check. It must not panic, and a refusal must have a position.
+// FuzzTrace traces every statement that passes the check. The trace must not panic, and a refusal must
+// have a position.
 func FuzzTrace(f *testing.F) {
 	seedStatements(f, "../testdata/mask/cases.sql")
 	cat := &Catalog{searchPath: []string{"public"}, relations: map[string][]*relation{}, TableNames: map[string]bool{}}
@@ -67,13 +68,13 @@ func FuzzTrace(f *testing.F) {
 		if r.Fault != nil {
 			return
 		}
-		judged := newWalker(r.SQL, nil) // without a catalog: functions do not matter here
-		if judged.checkStatement(r.Tree) != nil || judged.statementNode.GetSelectStmt() == nil {
+		walker := newWalker(r.SQL, nil) // without a catalog: functions do not matter here
+		if walker.checkStatement(r.Tree) != nil || walker.statementNode.GetSelectStmt() == nil {
 			return
 		}
-		judged.catalog, judged.searchPath = cat, cat.searchPath
-		trace := (&Checker{}).newTracer(t.Context(), judged)
-		trace.traceSelect(judged.statementNode.GetSelectStmt(), nil)
+		walker.catalog, walker.searchPath = cat, cat.searchPath
+		trace := (&Checker{}).newTracer(t.Context(), walker)
+		trace.traceSelect(walker.statementNode.GetSelectStmt(), nil)
 		if no := trace.refusal; no != nil && (no.Reason == "" || no.Position < 0 || no.Position > len(r.SQL)+1) {
 			t.Errorf("%q: got an incomplete refusal %+v", sql, no)
 		}

@@ -97,8 +97,8 @@ type tracedColumns struct {
 	refusal *sandbox.Refusal
 }
 
-// traceMasked refuses a statement that uses a masked column other than selecting it, and records
-// which output columns are masked. Statements that read no masked column skip the trace.
+// traceMasked refuses a statement that uses a masked column in any way other than selecting it, and
+// records which output columns are masked. Statements that read no masked column are not traced.
 func (c *Checker) traceMasked(ctx context.Context, stmt *Statement, w *walker) error {
 	tainted := false
 	for rel := range w.relations {

@@ -11,9 +11,9 @@ import (
 // systemColumns exist in every table in addition to its own columns.
 var systemColumns = []string{"ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"}
 
-// lookUp resolves a column name as the server does: in the innermost query level that has it. If two
-// sources of that level have it, which the server reports as ambiguous, a masked one wins. loose
-// reports that the name may refer to a column that is not listed.
+// lookUp resolves a column name as the server does: in the innermost query level that has the column. If
+// two sources of that level have the column, lookUp returns a masked one; the server reports the name as
+// ambiguous. loose reports that the name may refer to a column that is not listed.
 func (s *scope) lookUp(of, name string) (hit, hidden, loose bool) {
 	for ; s != nil; s = s.outer {
 		found := false

@@ -60,7 +60,7 @@ func (w *walker) checkFunction(n *pg_query.FuncCall) {
 	}
 	switch {
 	case system.allAllowed() && users.hasDisallowed:
-		// Qualified, a better match in another schema is not considered.
+		// A qualified name excludes better matches in other schemas.
 		if !w.qualify(at, name, "pg_catalog.") {
 			w.fail(at, refuseFunction(name, false))
 		}
@@ -72,7 +72,7 @@ func (w *walker) checkFunction(n *pg_query.FuncCall) {
 		}
 	case args == 1 && findInPath(w.catalog.types[name], schema, w.searchPath, schemaOfType) != nil:
 	case w.hasAllowedFunction(schema, name):
-		// Functions of this name take another number of arguments: the server reports it.
+		// No function of this name takes this number of arguments; the server reports the error.
 	case len(w.catalog.functions[name]) == 0:
 		w.fail(at, refuseUnknownFunction(strings.Join(parts, "."), name))
 	default:
@@ -262,11 +262,11 @@ func (w *walker) checkOperatorName(schema, name string, at int) {
 	}
 }
 
-// checkTypeName checks a type that the statement makes values of.
+// checkTypeName checks a type whose values the statement may create.
 func (w *walker) checkTypeName(n *pg_query.TypeName) {
 	parts := stringsOf(n.Names)
 	if len(parts) == 0 {
-		return // of a function's column list, or %TYPE: the server decides
+		return // the type is in a function's column list or is %TYPE, which the server checks
 	}
 	name, schema := parts[len(parts)-1], ""
 	if len(parts) > 1 {

@@ -50,7 +50,7 @@ func TestRegression(t *testing.T) {
 	defer pool.Close()
 	r := New(Config{Pool: pool})
 	defer r.Close()
-	p := &probe{t: t, r: r, url: url, dirty: true, refused: map[string]int{}, examples: map[string]string{}}
+	p := &probe{t: t, r: r, url: url, isCatalogStale: true, refused: map[string]int{}, examples: map[string]string{}}
 	p.connect(ctx)
 	for _, file := range schedule(t, dir) {
 		if end, ok := t.Deadline(); ok && time.Until(end) < 30*time.Second {
@@ -63,7 +63,7 @@ func TestRegression(t *testing.T) {
 		}
 		_, _ = main.Exec(ctx, "SET statement_timeout = '10s'; SET lock_timeout = '2s'").ReadAll()
 		for _, st := range statements(t, filepath.Join(dir, "sql", file+".sql"), dir) {
-			p.judge(ctx, file, st.sql)
+			p.compare(ctx, file, st.sql)
 			if main.IsClosed() {
 				break
 			}
@@ -74,7 +74,7 @@ func TestRegression(t *testing.T) {
 				_, _ = main.Exec(brief, st.sql).ReadAll()
 			}
 			cancel()
-			p.dirty = p.dirty || !reads.MatchString(st.sql)
+			p.isCatalogStale = p.isCatalogStale || !reads.MatchString(st.sql)
 		}
 		_ = main.Close(ctx)
 		t.Logf(
@@ -100,12 +100,12 @@ func TestRegression(t *testing.T) {
 
 // probe checks statements and runs them on a connection of its own.
 type probe struct {
-	t     *testing.T
-	r     *Checker
-	url   string
-	conn  *pgx.Conn
-	calm  string // effectSQL's answer if nothing happened
-	dirty bool   // the catalog may have changed
+	t              *testing.T
+	r              *Checker
+	url            string
+	conn           *pgx.Conn
+	noEffect       string // result of effectSQL for a statement without effect
+	isCatalogStale bool   // the catalog may have changed
 
 	seen, allowed, harmless int
 	refused                 map[string]int
@@ -129,11 +129,11 @@ func (p *probe) connect(ctx context.Context) {
 	if p.conn, err = pgx.ConnectConfig(ctx, config); err != nil {
 		p.t.Fatal(err)
 	}
-	_, p.calm, _ = p.effects(ctx, "SELECT 1", "pg_catalog")
+	_, p.noEffect, _ = p.effects(ctx, "SELECT 1", "pg_catalog")
 }
 
 // effects runs a statement in a transaction that is rolled back.
-func (p *probe) effects(ctx context.Context, sql, path string) (ran bool, did string, err error) {
+func (p *probe) effects(ctx context.Context, sql, path string) (ran bool, effect string, err error) {
 	var before, after string
 	_ = p.conn.QueryRow(ctx, sequencesSQL).Scan(&before)
 	pg := p.conn.PgConn()
@@ -142,7 +142,7 @@ func (p *probe) effects(ctx context.Context, sql, path string) (ran bool, did st
 	}
 	_, err = pg.ExecParams(ctx, sql, nil, nil, nil, nil).Close()
 	if err == nil {
-		ran, err = true, p.conn.QueryRow(ctx, effectSQL).Scan(&did)
+		ran, err = true, p.conn.QueryRow(ctx, effectSQL).Scan(&effect)
 	}
 	if pg.IsClosed() {
 		p.connect(ctx)
@@ -151,16 +151,17 @@ func (p *probe) effects(ctx context.Context, sql, path string) (ran bool, did st
 	_, _ = pg.Exec(ctx, "ROLLBACK").ReadAll()
 	_, _ = pg.Exec(ctx, "DISCARD ALL").ReadAll()
 	if _ = p.conn.QueryRow(ctx, sequencesSQL).Scan(&after); ran && before != "" && after != "" && after != before {
-		did += " sequences"
+		effect += " sequences"
 	}
-	return ran, did, err
+	return ran, effect, err
 }
 
-func (p *probe) judge(ctx context.Context, file, sql string) {
+// compare checks a statement and compares the decision with the effect that the statement has.
+func (p *probe) compare(ctx context.Context, file, sql string) {
 	p.seen++
-	if p.dirty && reads.MatchString(sql) {
+	if p.isCatalogStale && reads.MatchString(sql) {
 		p.r.mu.Lock()
-		p.r.nextVersionCheck, p.dirty = time.Time{}, false
+		p.r.nextVersionCheck, p.isCatalogStale = time.Time{}, false
 		p.r.mu.Unlock()
 	}
 	checked, err := p.r.Statement(ctx, parse.Request{SQL: sql}, false)
@@ -168,16 +169,16 @@ func (p *probe) judge(ctx context.Context, file, sql string) {
 		return // the session that runs the files has locked a view
 	}
 	if checked.Refusal == nil {
-		if ran, did, _ := p.effects(ctx, checked.SQL, checked.SearchPath); ran {
+		if ran, effect, _ := p.effects(ctx, checked.SQL, checked.SearchPath); ran {
 			p.allowed++
-			if did != p.calm {
-				p.t.Errorf("%s: allowed, and it has an effect (%s): %s", file, did, sql)
+			if effect != p.noEffect {
+				p.t.Errorf("%s: allowed, and it has an effect (%s): %s", file, effect, sql)
 			}
 		}
 		return
 	}
 	if no := checked.Refusal; reads.MatchString(sql) && no.Reason != "syntax-error" {
-		if ran, did, _ := p.effects(ctx, sql, "public"); ran && did == p.calm {
+		if ran, effect, _ := p.effects(ctx, sql, "public"); ran && effect == p.noEffect {
 			p.harmless++
 			why := no.Reason + " " + regexp.MustCompile(`the function [^ ]+|[^ ]+ is refused|type [^ ]+`).
 				FindString(no.Message)

@@ -114,8 +114,8 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 	return stmt, w
 }
 
-// qualifyNames writes the text that runs: with the insertions of the checker, and, if operators of
-// a schema must not be found, without that schema in the search path and with qualified tables.
+// qualifyNames sets the text that runs. The text has the insertions of the walker. If the operators of
+// a schema must not be found, that schema leaves the search path and the names of tables are qualified.
 func (stmt *Statement) qualifyNames(w *walker) {
 	if len(w.droppedSchemas) > 0 {
 		for _, i := range w.qualifications {

@@ -71,7 +71,7 @@ func FuzzTreeText(f *testing.F) {
 	})
 }
 
-// TestTreeRejectsUnknownAndRepeatedFields expects errors rather than omissions.
+// TestTreeRejectsUnknownAndRepeatedFields expects an error for a field that would otherwise be ignored.
 func TestTreeRejectsUnknownAndRepeatedFields(t *testing.T) {
 	const whole = `{"version":160001,"stmts":[{"stmt":{"SelectStmt":{"op":"SETOP_NONE","all":true}},"stmt_len":9}]}`
 	if _, err := readTree(whole); err != nil {

@@ -18,14 +18,14 @@ type walker struct {
 	catalog    *Catalog // nil without a database
 	searchPath []string // where unqualified names are looked up, after pg_catalog
 	// isServerText is set for text that the server wrote (a view, a policy, the check of a
-	// domain). Its calls are checked; what it reads is not.
+	// domain). Its calls are checked; the tables that it reads are not.
 	isServerText bool
-	allowWrites  bool // the statement writes and is to be captured
+	allowWrites  bool // the statement may write, because it will be captured and not run
 
 	statementNode  *pg_query.Node
 	err            *sandbox.Refusal
 	insertions     []insertion     // bind names to the checked meaning
-	qualifications []insertion     // would qualify tables and types
+	qualifications []insertion     // qualify tables and types, if a schema leaves the search path
 	droppedSchemas map[string]bool // schemas that must leave the search path because of their operators
 	cteNames       map[string]bool
 	mentionedNames map[string]bool // types and functions in the statement: possible targets of casts
@@ -113,7 +113,7 @@ func (w *walker) checkStatement(tree string) *sandbox.Refusal {
 func (w *walker) fail(at int, r *sandbox.Refusal) {
 	if w.err == nil {
 		if at >= 0 && at <= len(w.sql) {
-			r.Position = at + 1 // byte of the parsed text; the checkedStatement maps it to the original
+			r.Position = at + 1 // byte of the parsed text; Statement maps it to the original text
 		}
 		w.err = r
 	}

@@ -149,7 +149,7 @@ func create(t testing.TB, server *embedded.Server, name, template, owner string)
 	}
 }
 
-// StartPrivate returns the databases of a server that the test shares with no other.
+// StartPrivate returns databases on a server of the test's own.
 func StartPrivate(t testing.TB) *Databases {
 	t.Helper()
 	server, stop, err := start()
@@ -177,7 +177,7 @@ func start() (*embedded.Server, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	// If the test runs as root, PostgreSQL runs as another account, which must be able to enter.
+	// If the test runs as root, PostgreSQL runs as another account, which must be able to enter the folder.
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, nil, err
 	}
@@ -197,5 +197,5 @@ func start() (*embedded.Server, func() error, error) {
 	}, nil
 }
 
-// Connect opens a connection of pgx: for tests that prove what PostgreSQL itself refuses.
+// Connect opens a pgx connection, for tests of what PostgreSQL itself refuses.
 func Connect(ctx context.Context, url string) (*pgx.Conn, error) { return pgx.Connect(ctx, url) }

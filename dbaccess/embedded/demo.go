@@ -15,8 +15,8 @@ const demoVersion = 2
 //go:embed demo.sql
 var demoSQL string
 
-// LoadDemo creates the demo knowledge base if it is missing, and moves its dates up to today. It returns an error if
-// there is a table with the name of a demo table that is not the demo's.
+// LoadDemo creates the demo knowledge base if it is missing, and moves its dates up to today. It returns an error if a
+// table that does not belong to the demo has the name of a demo table.
 func (s *Server) LoadDemo(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.URL(RoleOwner, DatabaseKnowledge))
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"glasshouse/dbaccess/embedded"
 )
 
-// serviceDir is the variable that makes this binary run as a service in a folder, which a test can kill.
+// serviceDir is an environment variable. If it is set, this binary runs as a service in that folder, and a test kills it.
 const serviceDir = "GLASSHOUSE_TEST_SERVICE_DIR"
 
 func TestMain(m *testing.M) {
@@ -266,7 +266,7 @@ func TestStartStopsTheServerOfAKilledService(t *testing.T) {
 	conn := connect(t, url)
 	execute(t, conn, "CREATE TABLE kept AS SELECT 42 AS n")
 	pid := postmasterPID(t, dir)
-	// A process that is stopped does not handle the signal that its parent has died, so the server is left behind.
+	// A stopped process does not handle the signal for the death of its parent, so the server continues.
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

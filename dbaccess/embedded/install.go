@@ -22,8 +22,8 @@ func FindPrograms(dir string) (bin string, err error) {
 	return findBin("", filepath.Join(dir, "postgres", "data"))
 }
 
-// findBin returns the folder of the server's programs: dir, if it is set, or those of the version that made an
-// existing cluster, or those of the newest version that is installed.
+// findBin returns the folder of the server's programs: dir if it is set, else the folder of the version that made the
+// existing cluster, else that of the newest installed version.
 func findBin(dir, data string) (string, error) {
 	dirs := []string{dir}
 	if dir == "" {

@@ -57,7 +57,7 @@ func (l *boundedLog) newWriter() (*os.File, error) {
 	return w, nil
 }
 
-// Write writes p and never fails: if a full disk stopped the copying, the server would block.
+// Write writes p and never returns an error: if a full disk stopped the copying, the server would block on its pipe.
 func (l *boundedLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,6 +84,6 @@ func (l *boundedLog) tail() string {
 }
 
 func (l *boundedLog) close() {
-	l.copies.Wait() // the server has ended, and so have its pipes
+	l.copies.Wait() // returns because the server has ended and its pipes are closed
 	_ = l.file.Close()
 }

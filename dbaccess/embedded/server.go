@@ -8,11 +8,11 @@
 // The package is responsible for:
 //
 //  1. Privacy: the server listens only on a unix socket in a folder of mode 0700, and never runs as root.
-//  2. Its life: the server ends with the service, however the service ends, and is restarted if it ends by itself. One
-//     goroutine holds the thread that is the server's parent (PDEATHSIG belongs to a thread) and waits for the server.
-//     One more goroutine for each process of the server copies its output to a log of bounded size.
-//  3. Its folder: a lock keeps two services from one folder. A server that a killed service left there is stopped first.
-//  4. Its roles and databases, and the demo data.
+//  2. Lifetime: the server ends with the service, also if the service is killed, and is restarted if it ends by itself.
+//     One goroutine holds the thread that is the server's parent (PDEATHSIG belongs to a thread) and waits for the
+//     server. One more goroutine for each server process copies its output to a log of bounded size.
+//  3. Folder: a lock keeps two services from using one folder. A server that a killed service left is stopped first.
+//  4. Roles, databases and the demo data.
 package embedded
 
 import (
@@ -36,11 +36,11 @@ import (
 // Config configures a Server.
 type Config struct {
 	Dir    string // the service's data folder; Start makes it if it is missing
-	BinDir string // of initdb and postgres; "": of the version that made the cluster, or the newest that is installed
+	BinDir string // folder of initdb and postgres; "": the version that made the cluster, or the newest installed version
 	User   string // the account to run as if the service runs as root; "": postgres or, without it, nobody
 	Log    logrus.FieldLogger
 
-	Settings []string // of PostgreSQL, as name=value, beside those that the package sets; tests switch fsync off
+	Settings []string // additional settings of PostgreSQL, as name=value; tests switch fsync off
 }
 
 // Server is a running server. The caller closes it.
@@ -66,7 +66,7 @@ const (
 	RoleAdmin   = "glasshouse"         // superuser, for the setup
 	RoleHistory = "glasshouse_history" // owns DatabaseHistory
 	RoleOwner   = "glasshouse_owner"   // owns DatabaseKnowledge
-	RoleReader  = "glasshouse_reader"  // SELECT in DatabaseKnowledge and nothing else
+	RoleReader  = "glasshouse_reader"  // has only SELECT, in DatabaseKnowledge
 	RoleWriter  = "glasshouse_writer"  // also INSERT, UPDATE and DELETE, for writes that an administrator approved
 
 	DatabaseHistory   = "history"

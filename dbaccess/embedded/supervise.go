@@ -23,7 +23,7 @@ const (
 )
 
 // settings suit a small machine that also runs other programs. The server's log has no errors of statements, because
-// agents get them as answers and history has them; in log_min_messages, "log" is above "error".
+// agents receive these errors and history keeps them; in log_min_messages, "log" is above "error".
 var settings = []string{
 	"listen_addresses=", "unix_socket_permissions=0700", "max_connections=100",
 	"shared_buffers=128MB", "work_mem=8MB", "maintenance_work_mem=64MB", "max_wal_size=512MB",
@@ -62,7 +62,7 @@ func (s *Server) supervise() {
 			backoff = firstBackoff
 		}
 		s.log.WithError(err).Errorf("the embedded PostgreSQL ended; it is started again in %s", backoff)
-		// The children of a killed postmaster may live on and hold the shared memory.
+		// The children of a killed postmaster may continue and hold the shared memory.
 		s.killStrays()
 		select {
 		case <-s.closing:
@@ -135,7 +135,7 @@ func (s *Server) stopPrevious(ctx context.Context) error {
 		}
 	}
 	s.killStrays()
-	// To postgres, a zombie that is not yet reaped counts as alive. No process of the cluster lives, so its locks are void.
+	// postgres takes a zombie for a running server. No process of the cluster runs, so its lock files can be removed.
 	locks, _ := filepath.Glob(filepath.Join(s.socket, ".s.PGSQL.*.lock"))
 	for _, lock := range append(locks, filepath.Join(s.data, "postmaster.pid")) {
 		if err := os.Remove(lock); err != nil && !os.IsNotExist(err) {

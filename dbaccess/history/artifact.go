@@ -13,7 +13,7 @@ import (
 
 const artifactColumns = `id, execution_id, sandbox_id, owner, place, path, sha256, mime, change, size, created_at`
 
-// KeepArtifacts stores the artifacts of an execution. They are on disk when it returns nil.
+// KeepArtifacts stores the artifacts of an execution. When it returns nil, they are on disk.
 func (s *Store) KeepArtifacts(ctx context.Context, list []sandbox.Artifact) error {
 	var columns [9][]string
 	var sizes []int64
@@ -43,7 +43,7 @@ func scanArtifact(row pgx.CollectableRow) (sandbox.Artifact, error) {
 	return a, err
 }
 
-// Artifact returns an artifact. It returns FaultNotFound if there is none.
+// Artifact returns the artifact with an id, or FaultNotFound.
 func (s *Store) Artifact(ctx context.Context, id string) (sandbox.Artifact, error) {
 	var a sandbox.Artifact
 	err := s.read(ctx, func(ctx context.Context) (err error) {
@@ -58,8 +58,8 @@ func (s *Store) Artifact(ctx context.Context, id string) (sandbox.Artifact, erro
 	return a, err
 }
 
-// Artifacts returns the artifacts of a sandbox, ordered by folder and path, the newest version of each: the first
-// limit of those that follow after, or of all if after is zero.
+// Artifacts returns a page of at most limit artifacts of a sandbox, ordered by folder and path, with the newest
+// version of each file. The page begins behind the artifact after, or with the first one if after is zero.
 func (s *Store) Artifacts(
 	ctx context.Context, sandboxID string, after sandbox.Artifact, limit int,
 ) ([]sandbox.Artifact, error) {
@@ -75,9 +75,9 @@ func (s *Store) Artifacts(
 	return list, err
 }
 
-// ExpireArtifacts deletes the artifacts from before a time, and each user's oldest artifacts until at most maxBytes
-// remain. A file counts as the disk does: in pages of 4096 bytes, and one page more. ExpireArtifacts returns the
-// deleted artifacts whose name no other version has.
+// ExpireArtifacts deletes the artifacts that are older than a time, and each user's oldest artifacts until at most
+// maxBytes remain. A file counts in pages of 4096 bytes, as on disk, plus one page. ExpireArtifacts returns the deleted
+// artifacts that have no other version with the same folder and path.
 func (s *Store) ExpireArtifacts(ctx context.Context, before time.Time, maxBytes int64) ([]sandbox.Artifact, error) {
 	rows, _ := s.pool.Query(ctx, `DELETE FROM artifacts USING (
 			SELECT id AS old, sum(4096 + (size + 4095) / 4096 * 4096) OVER (PARTITION BY owner
@@ -103,12 +103,12 @@ func (s *Store) ExpireArtifacts(ctx context.Context, before time.Time, maxBytes 
 	return slices.DeleteFunc(deleted, func(a sandbox.Artifact) bool { return used[name{a.Folder, a.Path}] }), nil
 }
 
-// SumsInUse returns those of the SHA-256 sums that an artifact has.
+// SumsInUse returns the subset of the SHA-256 sums that belong to an artifact.
 func (s *Store) SumsInUse(ctx context.Context, sums []string) ([]string, error) {
 	return s.inUse(ctx, `SELECT DISTINCT sha256 FROM artifacts WHERE sha256 = ANY($1)`, sums)
 }
 
-// PlacesInUse returns those of the folders that an artifact is in.
+// PlacesInUse returns the subset of the folders that contain an artifact.
 func (s *Store) PlacesInUse(ctx context.Context, folders []string) ([]string, error) {
 	return s.inUse(ctx, `SELECT f FROM unnest($1::text[]) AS f
 		WHERE EXISTS (SELECT FROM artifacts WHERE place = f)`, folders)

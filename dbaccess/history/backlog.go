@@ -8,9 +8,10 @@ type backlog struct {
 	rows  []row
 	index map[string]int // into rows, by key
 	bytes int            // of the rows' records
-	since time.Time      // no row is older; zero: nothing waits, nor is being inserted
+	since time.Time      // lower bound for the age of every row; zero: no row waits and no row is being inserted
 }
 
+// add appends a row, or replaces the row with the same key.
 func (b *backlog) add(r row, now time.Time) {
 	if b.since.IsZero() {
 		b.since = now
@@ -28,21 +29,21 @@ func (b *backlog) add(r row, now time.Time) {
 	b.rows = append(b.rows, r)
 }
 
-// take returns all rows and empties the backlog. since stays, for as long as the rows are being inserted.
+// take returns all rows and empties the backlog. It keeps since, because the rows are not inserted yet.
 func (b *backlog) take() []row {
 	rows := b.rows
 	b.rows, b.index, b.bytes = nil, nil, 0
 	return rows
 }
 
-// inserted notes that the rows of the last take, which was at that time, are in PostgreSQL.
+// inserted records that the rows of the last take are in PostgreSQL. taken is the time of that take.
 func (b *backlog) inserted(taken time.Time) {
 	if b.since = taken; len(b.rows) == 0 {
 		b.since = time.Time{}
 	}
 }
 
-// putBack puts rows of the last take before the rows that were added since.
+// putBack puts rows of the last take in front of the rows that were added after it.
 func (b *backlog) putBack(rows []row) {
 	added, since := b.take(), b.since
 	for _, r := range append(rows, added...) {

@@ -22,7 +22,7 @@ func recordsOf(rows []row) (records []string) {
 	return records
 }
 
-// A short run's end replaces its beginning, so it is inserted once.
+// The end of a short run replaces its beginning, so the run is inserted once.
 func TestBacklogKeepsTheLatestRowOfAKey(t *testing.T) {
 	t.Parallel()
 	b := backlogOf(time.Unix(1, 0), "a begins", "b begins", "a ends")

@@ -38,7 +38,7 @@ func (s *Store) Begin(ctx context.Context, e *sandbox.Execution) error {
 }
 
 // Finish stores an execution that has ended; its CompletedAt must be set. When Finish returns nil, the record is on
-// disk, or with Config.AsynchronousCommit some 10 ms later.
+// disk, or with Config.AsynchronousCommit about 10 ms later.
 func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
 	if e.CompletedAt == nil {
 		return fmt.Errorf("execution %s has no completed_at although it has ended", e.ID)
@@ -50,8 +50,8 @@ func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
 	return unavailable(s.writer.write(ctx, r, finishTimeout))
 }
 
-// Recover closes what a killed service left open: executions become cancelled and sandboxes lost. It returns the
-// number of executions. The service calls it once, at its start, before anything begins.
+// Recover closes the records that a killed service left open: executions become cancelled and sandboxes become lost.
+// It returns the number of these executions. The service calls Recover once, before the first execution.
 func (s *Store) Recover(ctx context.Context) (int, error) {
 	var open []string
 	err := s.readWithin(ctx, func(ctx context.Context) (err error) {
@@ -81,16 +81,16 @@ func (s *Store) Recover(ctx context.Context) (int, error) {
 	return len(open), err
 }
 
-// cancelOpen finishes an execution that a killed service left open. What cannot be read, or is too large, is left out
-// and logged: no record may keep the service from starting.
+// cancelOpen finishes an execution that a killed service left open. It leaves out and logs parts that are unreadable or
+// too large, because no record may keep the service from starting.
 func (s *Store) cancelOpen(ctx context.Context, id string, now time.Time) error {
-	say := s.say.WithField("execution_id", id)
+	logger := s.logger.WithField("execution_id", id)
 	e, err := s.Execution(ctx, id)
 	if isUnavailable(err) {
 		return err
 	}
 	if err != nil {
-		say.WithError(err).Error("the record of an execution that was cut off cannot be read; its columns are kept")
+		logger.WithError(err).Error("the record of an interrupted execution cannot be read; its columns are kept")
 		err = s.readWithin(ctx, func(ctx context.Context) error {
 			return s.pool.QueryRow(ctx, `SELECT id, sandbox_id, owner, kind, code, created_at
 				FROM executions WHERE id = $1`, id).
@@ -109,14 +109,14 @@ func (s *Store) cancelOpen(ctx context.Context, id string, now time.Time) error 
 	if err = s.Finish(ctx, &e); err == nil || isUnavailable(err) {
 		return err
 	}
-	say.WithError(err).Error("the queries and connections of an execution that was cut off cannot be stored")
+	logger.WithError(err).Error("the queries and connections of an interrupted execution cannot be stored")
 	e.Truncated = map[string]int64{"queries": int64(len(e.Queries)), "connections": int64(len(e.Connections))}
 	e.Queries, e.Connections = []sandbox.Query{}, []sandbox.Connection{}
 	return s.Finish(ctx, &e)
 }
 
-// Execution returns an execution; if it runs, with its queries and connections so far. It returns FaultNotFound if
-// there is none.
+// Execution returns the execution with an id, or FaultNotFound. A running execution has its queries and connections so
+// far.
 func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, error) {
 	var record []byte
 	var progress [][]byte
@@ -144,13 +144,13 @@ func (s *Store) decodeExecution(record []byte, progress [][]byte) (sandbox.Execu
 		return e, err
 	}
 	if err := addProgress(&e, progress); err != nil {
-		s.say.WithError(err).WithField("execution_id", e.ID).
+		s.logger.WithError(err).WithField("execution_id", e.ID).
 			Error("a query or connection of a running execution is left out")
 	}
 	return e, nil
 }
 
-// CountExecutions returns how many executions a sandbox has had.
+// CountExecutions returns the number of executions of a sandbox.
 func (s *Store) CountExecutions(ctx context.Context, sandboxID string) (int, error) {
 	var n int
 	err := s.readExecutions(ctx, func(ctx context.Context) error {
@@ -159,8 +159,8 @@ func (s *Store) CountExecutions(ctx context.Context, sandboxID string) (int, err
 	return n, err
 }
 
-// Statistics sums up the executions of a user, or of all users if user is "". Executions that a limit or the kernel
-// ended count as failed. The rate and the average are those of executions that have ended.
+// Statistics summarises the executions of a user, or of all users if user is "". Executions that a limit or the kernel
+// ended count as failed. Running executions do not count in the success rate and the average duration.
 func (s *Store) Statistics(ctx context.Context, user string) (sandbox.Statistics, error) {
 	st := sandbox.Statistics{Timestamp: time.Now().UTC()}
 	var ended int

@@ -54,11 +54,11 @@ func openStore(t testing.TB, c Config) *testStore {
 
 func openWithTimeouts(t testing.TB, c Config, timeouts readTimeouts) *testStore {
 	t.Helper()
-	say := logrus.New()
-	say.SetOutput(io.Discard)
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
 	clock := &testClock{}
 	clock.nanoseconds.Store(time.Now().UnixNano())
-	s, err := open(context.Background(), c, say, clock.Now, timeouts)
+	s, err := open(context.Background(), c, logger, clock.Now, timeouts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ const (
 type inserter struct {
 	connect    func(context.Context) (*pgx.Conn, error)
 	refusedDir string // for the records that PostgreSQL refuses
-	say        logrus.FieldLogger
+	logger     logrus.FieldLogger
 
 	conn        *pgx.Conn       // nil: not connected
 	unreachable bool            // the last attempt failed, and the log says so
@@ -49,17 +49,18 @@ func (in *inserter) replay(records [][]byte) error {
 		if err := writeFileDurably(path, record); err != nil {
 			return err
 		}
-		in.say.WithError(err).Error("a record of history's write-ahead log cannot be read; its bytes are in " + path)
+		in.logger.WithError(err).Error("a record of history's write-ahead log cannot be read; its bytes are in " + path)
 	}
 	rows := b.take()
 	if _, err := in.insert(withoutEnded(rows)); err != nil {
 		return err
 	}
-	in.say.Infof("history: inserted %d records that were still in the write-ahead log", len(rows))
+	in.logger.Infof("history: inserted %d records that were still in the write-ahead log", len(rows))
 	return nil
 }
 
-// insert tries once to insert rows with different keys, in batches. It returns the rows that are not inserted, and why.
+// insert tries once to insert rows with different keys, in batches. It returns the rows that it could not insert, and
+// the error.
 func (in *inserter) insert(rows []row) (left []row, err error) {
 	total := len(rows)
 	for len(rows) > 0 {
@@ -72,7 +73,7 @@ func (in *inserter) insert(rows []row) (left []row, err error) {
 		if err != nil {
 			left = slices.Concat(left, rows[n:])
 			if !in.unreachable {
-				in.say.WithError(err).Warnf("the history database does not take %d records; they wait in the "+
+				in.logger.WithError(err).Warnf("the history database does not accept %d records; they wait in the "+
 					"write-ahead log", len(left))
 			}
 			in.unreachable = true
@@ -82,15 +83,15 @@ func (in *inserter) insert(rows []row) (left []row, err error) {
 		rows = rows[n:]
 	}
 	if in.unreachable {
-		in.say.Infof("the history database is reachable again; inserted %d records that waited", total)
+		in.logger.Infof("the history database is reachable again; inserted %d records that waited", total)
 	}
 	in.unreachable = false
 	return nil, nil
 }
 
-// insertOrRefuse inserts rows together or, if PostgreSQL refuses them, one by one. It refuses a row, which stores the
-// row as a file, if PostgreSQL takes other rows but not this one, or if the error is of the row's values. It returns
-// the rows that are neither inserted nor refused.
+// insertOrRefuse inserts rows in one transaction or, if PostgreSQL refuses them, one by one. It stores a row as a file
+// (refuse) if PostgreSQL accepts other rows but not this one, or if the error concerns the row's values. It returns the
+// rows that are neither in PostgreSQL nor in a file.
 func (in *inserter) insertOrRefuse(rows []row) (left []row, err error) {
 	if err = in.insertBatch(rows); err == nil || isConnectionError(err) {
 		return rows, err
@@ -172,10 +173,10 @@ func (in *inserter) refuse(r row, reason error) error {
 	if err := writeFileDurably(path, r.record); err != nil {
 		return err
 	}
-	in.say.WithError(reason).WithField("record", r.key).
+	in.logger.WithError(reason).WithField("record", r.key).
 		Error("the history database refuses a record; its bytes are in " + path)
 	if !r.isExecution() {
-		return nil // the end of an execution has its progress
+		return nil // the record of the execution's end will contain this progress
 	}
 	text := "the history database refused the record of this execution (" + reason.Error() +
 		"); the record is in the service's data folder: history/refused/" + name
@@ -190,7 +191,7 @@ func (in *inserter) refuse(r row, reason error) error {
 	if isConnectionError(err) {
 		return err
 	}
-	return nil // if even the pointer is refused, the file and the log have it
+	return nil // if PostgreSQL refuses the pointer too, the file and the log have the record
 }
 
 // close closes the connection; the next insert makes a new one.

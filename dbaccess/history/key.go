@@ -13,7 +13,7 @@ import (
 const keyColumns = `id, name, owner, role, created_at, expires_at, revoked_at, account, requests_per_minute,
 	concurrent_executions, cpu_seconds_per_day`
 
-// CreateKey stores a key under the hash of its secret. It returns FaultInvalid if the id or the hash is there.
+// CreateKey stores a key under the hash of its secret. It returns FaultInvalid if the id or the hash exists.
 func (s *Store) CreateKey(ctx context.Context, k sandbox.Key, hash []byte) error {
 	_, err := s.pool.Exec(ctx, `INSERT INTO keys (id, name, owner, role, hash, created_at, expires_at, account,
 			requests_per_minute, concurrent_executions, cpu_seconds_per_day)
@@ -34,8 +34,7 @@ func scanKey(row pgx.CollectableRow) (sandbox.Key, error) {
 	return k, err
 }
 
-// KeyByHash returns the key whose secret has this hash, expired and revoked keys too. It returns FaultNotFound if
-// there is none.
+// KeyByHash returns the key whose secret has this hash, or FaultNotFound. The key may be expired or revoked.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (sandbox.Key, error) {
 	var k sandbox.Key
 	err := s.read(ctx, func(ctx context.Context) (err error) {
@@ -61,7 +60,7 @@ func (s *Store) Keys(ctx context.Context, user string) ([]sandbox.Key, error) {
 	return keys, err
 }
 
-// RevokeKey revokes a key of the user, or of any user if user is "". It returns FaultNotFound if there is none.
+// RevokeKey revokes a key of the user, or of any user if user is "". It returns FaultNotFound if no key matches.
 // A second revocation changes nothing.
 func (s *Store) RevokeKey(ctx context.Context, id, user string) error {
 	var found int64

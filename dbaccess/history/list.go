@@ -60,9 +60,9 @@ func conditionsOf(f sandbox.ExecutionFilter) *conditions {
 }
 
 // Executions returns a page of the executions that match the filter, newest first, and the cursor of the next page,
-// "" if there is none. Executions that run have their queries and connections so far. A page has as many executions
-// as the filter's limit or, if they are very large, fewer and a cursor. Executions returns FaultInvalid if the
-// filter's cursor is not one of this list.
+// which is "" for the last page. Running executions have their queries and connections so far. A page has at most as
+// many executions as the filter's limit, and fewer if they are very large. Executions returns FaultInvalid if the
+// filter's cursor belongs to another list.
 func (s *Store) Executions(ctx context.Context, f sandbox.ExecutionFilter) ([]sandbox.Execution, string, error) {
 	if err := s.checkCursor(ctx, f); err != nil {
 		return nil, "", err
@@ -101,8 +101,8 @@ func (s *Store) Executions(ctx context.Context, f sandbox.ExecutionFilter) ([]sa
 	return list, next, nil
 }
 
-// checkCursor returns FaultInvalid if the filter's cursor is not an execution of the list. The error is the same if
-// the execution exists but is not of the list: the error must not tell another user's caller that it exists.
+// checkCursor returns FaultInvalid if the filter's cursor is not an execution of the list. The error is the same for an
+// execution of another user, so that the caller cannot find out whether that execution exists.
 func (s *Store) checkCursor(ctx context.Context, f sandbox.ExecutionFilter) error {
 	if f.After == "" {
 		return nil

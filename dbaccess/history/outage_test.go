@@ -27,7 +27,7 @@ func newProxiedStore(t *testing.T) (*testStore, *proxy) {
 	return openStore(t, Config{URL: url, Dir: t.TempDir()}), p
 }
 
-func TestOutageAcceptsRunsForAWhileAndThenEndsOnly(t *testing.T) {
+func TestOutageAcceptsRunsForAWhileAndThenOnlyEnds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	h, p := newProxiedStore(t)
@@ -83,7 +83,7 @@ func TestOutageAcceptsRunsForAWhileAndThenEndsOnly(t *testing.T) {
 	}
 }
 
-// A server that hangs closes no connection. It must not hang the callers.
+// A hanging server closes no connection. Its callers must still get an answer.
 func TestHangingServerHangsNoCaller(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -162,9 +162,9 @@ func TestStatementsWaitForTheServer(t *testing.T) {
 	}
 }
 
-// Many callers write while the real server is killed again and again. Every execution whose Finish returned nil must
-// be there, once.
-func TestNoFinishedExecutionIsLostWhenTheServerIsKilled(t *testing.T) {
+// Many callers write while the server is killed repeatedly. Every execution whose Finish returned nil must be stored
+// once.
+func TestFinishedExecutionsSurviveKillsOfTheServer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()

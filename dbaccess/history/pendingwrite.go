@@ -24,7 +24,7 @@ func (s *Store) AddWrite(ctx context.Context, w sandbox.PendingWrite) error {
 	return unavailable(err)
 }
 
-// MoveWrite stores a pending write that still has the status from, and returns FaultBusy if it has another: so each
+// MoveWrite stores a pending write if its stored status is still from, and returns FaultBusy otherwise. Therefore each
 // write is decided once.
 func (s *Store) MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sandbox.WriteStatus) error {
 	record, err := json.Marshal(w)
@@ -34,12 +34,12 @@ func (s *Store) MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sand
 	tag, err := s.pool.Exec(ctx, `UPDATE pending_writes SET status = $2, record = $3 WHERE id = $1 AND status = $4`,
 		w.ID, string(w.Status), record, string(from))
 	if err == nil && tag.RowsAffected() == 0 {
-		return sandbox.Errorf(sandbox.FaultBusy, "the write is no longer %s: it was decided before", from)
+		return sandbox.Errorf(sandbox.FaultBusy, "the write is no longer %s: another decision came first", from)
 	}
 	return unavailable(err)
 }
 
-// Write returns a pending write. It returns FaultNotFound if there is none.
+// Write returns the pending write with an id, or FaultNotFound.
 func (s *Store) Write(ctx context.Context, id string) (sandbox.PendingWrite, error) {
 	list, err := s.queryWrites(ctx, `WHERE id = $1`, clean(id))
 	if err == nil && len(list) == 0 {

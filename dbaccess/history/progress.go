@@ -22,7 +22,7 @@ func (s *Store) Progress(ctx context.Context, p sandbox.Progress) error {
 		}
 		waitCtx, cancel := context.WithTimeout(ctx, beginTimeout)
 		defer cancel()
-		if err := s.writer.waitForRoom(waitCtx); err != nil {
+		if err := s.writer.waitForSpace(waitCtx); err != nil {
 			return unavailable(err)
 		}
 	}

@@ -59,8 +59,8 @@ func checkProgressRows(t *testing.T, h *testStore, id string, want int) {
 
 const cutReason = "the service ended meanwhile"
 
-// Queries and connections are in history while the execution runs. Its end replaces them. If the service ends first,
-// those that were open are marked as cut.
+// Queries and connections are in history while the execution runs. The record of its end replaces them. If the service
+// ends first, open queries and connections are recorded as cut.
 func TestProgressIsStoredUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -106,7 +106,7 @@ func TestProgressIsStoredUntilTheEnd(t *testing.T) {
 	checkProgressRows(t, h, "open", 0)
 }
 
-// A killed service left everything in the log only; one of the executions has its end there.
+// A killed service left all records in the log only, among them the end of one execution.
 func TestProgressIsReplayed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

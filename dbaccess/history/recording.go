@@ -19,8 +19,7 @@ func (s *Store) KeepChunk(ctx context.Context, executionID string, c sandbox.Chu
 		clean(executionID), c.Sequence, c.First, c.Last, c.Definitions, c.Index, c.Data)
 }
 
-// Chunks returns the chunks of a recording in order, with their Bytes and without their Data. It returns
-// FaultNotFound if there are none.
+// Chunks returns the chunks of a recording in order, with their Bytes and without their Data, or FaultNotFound.
 func (s *Store) Chunks(ctx context.Context, executionID string) ([]sandbox.Chunk, error) {
 	var list []sandbox.Chunk
 	err := s.read(ctx, func(ctx context.Context) (err error) {
@@ -39,7 +38,7 @@ func (s *Store) Chunks(ctx context.Context, executionID string) ([]sandbox.Chunk
 	return list, err
 }
 
-// ChunkData returns the Data of a chunk. It returns FaultNotFound if there is none.
+// ChunkData returns the Data of a chunk, or FaultNotFound.
 func (s *Store) ChunkData(ctx context.Context, executionID string, sequence int) ([]byte, error) {
 	var data []byte
 	err := s.read(ctx, func(ctx context.Context) error {
@@ -52,8 +51,8 @@ func (s *Store) ChunkData(ctx context.Context, executionID string, sequence int)
 	return data, err
 }
 
-// PruneRecordings deletes the recordings whose last chunk is from before a time, and then the oldest until at most
-// maxBytes remain; 0 is no limit. It returns the number of deleted recordings.
+// PruneRecordings deletes the recordings whose last chunk is older than a time, and then the oldest recordings until at
+// most maxBytes remain; 0 means no limit. It returns the number of deleted recordings.
 func (s *Store) PruneRecordings(ctx context.Context, before time.Time, maxBytes int64) (int, error) {
 	var deleted int
 	err := s.readWithin(ctx, func(ctx context.Context) error {

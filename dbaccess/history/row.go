@@ -15,7 +15,7 @@ import (
 
 // row is a record on its way to PostgreSQL: that of an execution, of its progress, or of a sandbox.
 type row struct {
-	key         string // the same for rows of which only the latest matters
+	key         string // a row replaces an earlier one with the same key
 	executionID string // "": the row is a sandbox's
 	mustSync    bool   // the log is flushed before the caller goes on
 	record      []byte // JSON: what the log holds
@@ -112,7 +112,7 @@ func endedRow(e sandboxEnded) (row, error) {
 	return r, err
 }
 
-// Every record but that of an execution begins with one of these.
+// The first bytes of a record tell its kind. The record of an execution has no prefix.
 var (
 	progressPrefix = []byte(`{"progress_of":`)
 	createdPrefix  = []byte(`{"sandbox_created":`)
@@ -144,7 +144,7 @@ func decodeRow[T any](record []byte, rowOf func(T) (row, error)) (row, error) {
 	return rowOf(v)
 }
 
-// withoutEnded leaves out the progress of executions whose end is among the rows: the end has it.
+// withoutEnded leaves out the progress of executions whose end is among the rows, because the end contains it.
 func withoutEnded(rows []row) []row {
 	ended := map[string]bool{}
 	hasProgress := false
@@ -160,8 +160,8 @@ func withoutEnded(rows []row) []row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return r.isProgress() && ended[r.executionID] })
 }
 
-// upsertExecutions inserts executions. An end replaces an earlier row, and may be inserted again; the row of an
-// execution that runs changes nothing if there is a row.
+// upsertExecutions inserts executions. The row of an ended execution replaces an earlier row, and may be inserted
+// again. The row of a running execution is ignored if the execution already has a row.
 const upsertExecutions = `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record, error,
 		seconds, memory_mb, completed_at)
 	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
@@ -170,7 +170,7 @@ const upsertExecutions = `INSERT INTO executions (id, sandbox_id, owner, kind, s
 		seconds = excluded.seconds, memory_mb = excluded.memory_mb, completed_at = excluded.completed_at
 		WHERE excluded.completed_at IS NOT NULL`
 
-// insertConnections inserts the connections of one execution, unless they are there.
+// insertConnections inserts the connections of one execution that are not in the table yet.
 const insertConnections = `INSERT INTO connections (execution_id, number, sandbox_id, owner, host, port, address,
 		status, reason, bytes_sent, bytes_received, milliseconds, started_at)
 	SELECT $1, n, $2, $3, c.host, c.port, coalesce(c.address, ''), c.status, coalesce(c.reason, ''), c.bytes_sent,
@@ -180,8 +180,8 @@ const insertConnections = `INSERT INTO connections (execution_id, number, sandbo
 		AS c (host, port, address, status, reason, bytes_sent, bytes_received, duration_ms, started_at, n)
 	ON CONFLICT DO NOTHING`
 
-// insertRows inserts rows with different keys in one transaction, which also deletes the progress of the ended
-// executions: their ends, which have it, are among the rows.
+// insertRows inserts rows with different keys in one transaction. The transaction also deletes the progress of
+// executions whose end is among the rows, because the end contains it.
 func insertRows(ctx context.Context, conn *pgx.Conn, rows []row, ended []string) error {
 	var batch pgx.Batch // PostgreSQL runs a pipeline as one transaction
 	executions := make([]row, 0, len(rows))

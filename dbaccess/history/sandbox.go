@@ -30,8 +30,8 @@ type sandboxEnded struct {
 	EndedAt time.Time     `json:"ended_at"`
 }
 
-// CreateSandbox stores a new sandbox. When it returns nil, the record is in the log. It returns FaultUnavailable as
-// Begin does.
+// CreateSandbox stores a new sandbox. When it returns nil, the record is in the log. It returns FaultUnavailable in the
+// same cases as Begin.
 func (s *Store) CreateSandbox(ctx context.Context, b sandbox.Sandbox) error {
 	if err := s.writer.checkBegin(); err != nil {
 		return err
@@ -43,8 +43,8 @@ func (s *Store) CreateSandbox(ctx context.Context, b sandbox.Sandbox) error {
 	return unavailable(s.writer.write(ctx, r, beginTimeout))
 }
 
-// EndSandbox stores how and when a sandbox ended, once: a second end changes nothing. When it returns nil, the record
-// is on disk, as Finish's is.
+// EndSandbox stores how and when a sandbox ended. A second call changes nothing. When it returns nil, the record is on
+// disk, as after Finish.
 func (s *Store) EndSandbox(ctx context.Context, id string, state sandbox.State, at time.Time) error {
 	r, err := endedRow(sandboxEnded{id, state, at})
 	if err != nil {
@@ -53,8 +53,7 @@ func (s *Store) EndSandbox(ctx context.Context, id string, state sandbox.State, 
 	return unavailable(s.writer.write(ctx, r, finishTimeout))
 }
 
-// Sandbox returns a sandbox, active or ended. Its LastUsed is the time when its last execution began. It returns
-// FaultNotFound if there is none.
+// Sandbox returns an active or ended sandbox, or FaultNotFound. LastUsed is the time when its last execution began.
 func (s *Store) Sandbox(ctx context.Context, id string) (sandbox.Sandbox, error) {
 	var b sandbox.Sandbox
 	var policy []byte

@@ -29,16 +29,16 @@ type Store struct {
 	pool      *pgxpool.Pool // for reads and for rare writes
 	writePool *pgxpool.Pool // for exec: its statements may wait long, and must not take the reads' connections
 	writer    *writer
-	closed    chan struct{} // closed by Close: exec tries no more
+	closed    chan struct{} // closed by Close; exec stops its retries then
 	closeOnce sync.Once
 	timeouts  readTimeouts
-	say       logrus.FieldLogger
+	logger    logrus.FieldLogger
 }
 
 // readTimeouts bound reads, so that a server that hangs does not hang its callers.
 type readTimeouts struct {
 	read   time.Duration // for a key, a sandbox, an artifact
-	search time.Duration // for executions, of which there may be many
+	search time.Duration // for searches among all executions
 }
 
 // Config says where a Store keeps its data, and how safely.
@@ -46,7 +46,7 @@ type Config struct {
 	URL string // of the database, with the login that owns it
 	Dir string // of the write-ahead log; no other process may use it
 
-	// AsynchronousCommit flushes the end of an execution to disk some 10 ms after Finish returns, and not before: it
+	// AsynchronousCommit flushes the end of an execution to disk about 10 ms after Finish returns, and not before: it
 	// is what PostgreSQL calls synchronous_commit=off. The death of this process still loses nothing; a crash of the
 	// machine may lose the executions that ended in those 10 ms.
 	AsynchronousCommit bool
@@ -54,12 +54,12 @@ type Config struct {
 
 // Open connects to the database, runs missing migrations under a lock, and inserts the records that are left in the
 // log. The caller closes the Store.
-func Open(ctx context.Context, c Config, say logrus.FieldLogger) (*Store, error) {
-	return open(ctx, c, say, time.Now, readTimeouts{read: 10 * time.Second, search: time.Minute})
+func Open(ctx context.Context, c Config, logger logrus.FieldLogger) (*Store, error) {
+	return open(ctx, c, logger, time.Now, readTimeouts{read: 10 * time.Second, search: time.Minute})
 }
 
 func open(
-	ctx context.Context, c Config, say logrus.FieldLogger, now func() time.Time, timeouts readTimeouts,
+	ctx context.Context, c Config, logger logrus.FieldLogger, now func() time.Time, timeouts readTimeouts,
 ) (*Store, error) {
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
@@ -70,7 +70,7 @@ func open(
 	config.MaxConns = max(config.MaxConns, minPoolConns)
 	writeConfig := config.Copy()
 	writeConfig.MaxConns, writeConfig.MinConns = maxWriteConns, 0
-	s := &Store{closed: make(chan struct{}), timeouts: timeouts, say: say}
+	s := &Store{closed: make(chan struct{}), timeouts: timeouts, logger: logger}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("history database: %w", err)
 	}
@@ -85,7 +85,7 @@ func open(
 		connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return pgx.ConnectConfig(ctx, config.ConnConfig.Copy())
 		},
-		refusedDir: filepath.Join(c.Dir, "refused"), hasProgress: map[string]bool{}, say: say,
+		refusedDir: filepath.Join(c.Dir, "refused"), hasProgress: map[string]bool{}, logger: logger,
 	}
 	if s.writer, err = openWriter(c.Dir, c.AsynchronousCommit, db, now); err != nil {
 		s.closePools()
@@ -94,8 +94,8 @@ func open(
 	return s, nil
 }
 
-// Close inserts the backlog and closes the Store. Its error tells how many records could not be inserted: they are in
-// the log, for the next Open.
+// Close inserts the backlog and closes the Store. Its error has the number of records that could not be inserted. They
+// stay in the log, and the next Open inserts them.
 func (s *Store) Close() error {
 	err := s.writer.close()
 	s.closeOnce.Do(func() { close(s.closed) })
@@ -119,7 +119,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.read(ctx, func(ctx context.Context) error { return s.pool.Ping(ctx) })
 }
 
-// readExecutions runs a read that depends on executions, after all records that were appended before are inserted.
+// readExecutions runs a read of executions after all records that were appended before this call are inserted.
 func (s *Store) readExecutions(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.search)
 	defer cancel()
@@ -136,8 +136,8 @@ func (s *Store) read(ctx context.Context, f func(context.Context) error) error {
 	return s.readWithin(ctx, f)
 }
 
-// readWithin runs f, which must be harmless to repeat. If f met a lost connection, after a restart of the server for
-// example, f runs once more, on new connections.
+// readWithin runs f, which must be safe to repeat. If f fails because a connection was lost, for example after a
+// restart of the server, f runs once more on new connections.
 func (s *Store) readWithin(ctx context.Context, f func(context.Context) error) error {
 	err := f(ctx)
 	if isConnectionError(err) {

@@ -44,7 +44,7 @@ func TestSandboxes(t *testing.T) {
 	}
 }
 
-// A killed service left the sandboxes in the log only. Those that were active are lost.
+// A killed service left the sandboxes in the log only. After the replay, active sandboxes have the state lost.
 func TestSandboxesAreReplayed(t *testing.T) {
 	t.Parallel()
 	ctx, dir := context.Background(), t.TempDir()
@@ -118,7 +118,7 @@ func TestRecordingsAreStoredAndPruned(t *testing.T) {
 		}
 	}
 	if err := h.KeepChunk(ctx, "new", chunk(1)); err != nil {
-		t.Errorf("KeepChunk of a chunk that is there: %v", err)
+		t.Errorf("KeepChunk of a stored chunk: %v", err)
 	}
 	if err := h.KeepChunk(ctx, "new", sandbox.Chunk{Sequence: 3, First: 31, Last: 30}); err != nil {
 		t.Errorf("KeepChunk of an empty chunk: %v", err)

@@ -16,17 +16,17 @@ const (
 	flushInterval   = 50 * time.Millisecond  // between a record and its insertion, if nobody waits for it
 	flushNowBytes   = 4 << 20                // a larger backlog is inserted at once
 	maxRetryDelay   = 250 * time.Millisecond // between attempts while PostgreSQL is unreachable
-	maxBacklogAge   = 5 * time.Second        // if records wait longer, no run begins
-	maxBacklogBytes = 64 << 20               // if records amount to more, no run begins
+	maxBacklogAge   = 5 * time.Second        // if the oldest record waits longer, no run may begin
+	maxBacklogBytes = 64 << 20               // if the waiting records are larger, no run may begin
 )
 
 // writer stores records: it appends them to the write-ahead log, and its flush loop inserts them into PostgreSQL.
 type writer struct {
 	log          *wal.Log
 	space        freeSpace
-	asynchronous bool             // the end of an execution is flushed some 10 ms later
+	asynchronous bool             // the end of an execution is flushed about 10 ms later
 	now          func() time.Time // tests set it
-	say          logrus.FieldLogger
+	logger       logrus.FieldLogger
 
 	mu       sync.Mutex
 	backlog  backlog
@@ -43,7 +43,7 @@ type writer struct {
 	stopped chan struct{} // closed when the flush loop has ended
 }
 
-// flushResult tells how a flush ended.
+// flushResult is the result of a flush.
 type flushResult struct {
 	number uint64
 	err    error
@@ -53,7 +53,7 @@ type flushResult struct {
 // openWriter opens the log in dir, inserts the records that it holds, and starts the flush loop. The writer owns db.
 func openWriter(dir string, asynchronous bool, db *inserter, now func() time.Time) (*writer, error) {
 	w := &writer{
-		space: freeSpace{dir: dir, min: minFreeBytes}, asynchronous: asynchronous, now: now, say: db.say,
+		space: freeSpace{dir: dir, min: minFreeBytes}, asynchronous: asynchronous, now: now, logger: db.logger,
 		flushed: make(chan struct{}), wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	var err error
@@ -65,8 +65,8 @@ func openWriter(dir string, asynchronous bool, db *inserter, now func() time.Tim
 	return w, nil
 }
 
-// close stops the flush loop after one more flush, if rows wait, and closes the log. Its error tells how many rows are
-// only in the log, for the next start.
+// close flushes the waiting rows, stops the flush loop and closes the log. Its error has the number of rows that are
+// only in the log; the next start inserts them.
 func (w *writer) close() error {
 	w.mu.Lock()
 	if w.closing {
@@ -110,8 +110,8 @@ func (w *writer) checkBacklog() error {
 	return fmt.Errorf("%w: %w", errNotConfirmed, errors.Join(w.result.err, waiting))
 }
 
-// waitForRoom waits for a flush if the backlog has its maximum size.
-func (w *writer) waitForRoom(ctx context.Context) error {
+// waitForSpace waits for a flush if the backlog has reached its maximum size.
+func (w *writer) waitForSpace(ctx context.Context) error {
 	w.mu.Lock()
 	full := w.backlog.bytes >= maxBacklogBytes
 	w.mu.Unlock()
@@ -135,7 +135,7 @@ func (w *writer) write(ctx context.Context, r row, timeout time.Duration) error 
 	if err == nil || errors.Is(err, errClosed) {
 		return err
 	}
-	w.say.WithError(err).WithField("record", r.key).
+	w.logger.WithError(err).WithField("record", r.key).
 		Error("the write-ahead log of history cannot be written; the service waits for the history database instead")
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -151,7 +151,7 @@ func (w *writer) write(ctx context.Context, r row, timeout time.Duration) error 
 	}
 }
 
-// append adds a row to the log and to the backlog. If the log fails, the row is in the backlog all the same.
+// append adds a row to the log and to the backlog. If the log fails, append still adds the row to the backlog.
 func (w *writer) append(r row) (wal.Position, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -283,7 +283,7 @@ func (w *writer) flush(db *inserter) error {
 		w.inserted = target
 		w.backlog.inserted(began)
 		if err := w.log.Release(position); err != nil {
-			w.say.WithError(err).Warn("records of the write-ahead log of history cannot be released; " +
+			w.logger.WithError(err).Warn("records of the write-ahead log of history cannot be released; " +
 				"the next start inserts them again, which changes nothing")
 		}
 	}

@@ -112,7 +112,7 @@ func TestUnwritableLogWaitsForTheDatabase(t *testing.T) {
 	}
 }
 
-func TestFullDiskTakesEndsOnly(t *testing.T) {
+func TestFullDiskAcceptsOnlyEnds(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	h := newStore(t)
@@ -206,11 +206,11 @@ func TestCrashLosesNoExecution(t *testing.T) {
 	}
 }
 
-// An unreadable record is kept as a file. It keeps neither other records nor the service from coming back.
+// An unreadable record is kept as a file. Other records are replayed and the service starts.
 func TestUnreadableRecordIsKeptAsAFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	const depth = 10_001 // more than encoding/json reads
+	const depth = 10_001 // deeper than encoding/json can decode
 	writeLog(t, dir, `{"outputs":`+strings.Repeat("[", depth)+strings.Repeat("]", depth)+`}`, `{"execution_id":"good",`+
 		`"status":"completed","created_at":"2026-01-02T03:04:05Z","completed_at":"2026-01-02T03:04:06Z"}`)
 	h := openStore(t, Config{URL: databaseURL(t), Dir: dir})
@@ -253,7 +253,7 @@ func TestRefusedRowHarmsNoOther(t *testing.T) {
 	}
 }
 
-// If only a part of an execution is refused, a row with the rest points to the file.
+// If PostgreSQL refuses only the record of an execution, a row with its other columns points to the file.
 func TestRefusedRecordLeavesAPointer(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -269,7 +269,7 @@ func TestRefusedRecordLeavesAPointer(t *testing.T) {
 	}
 }
 
-func TestExecutionsThatNoRecordCanHoldAreErrors(t *testing.T) {
+func TestUnstorableExecutionsAreErrors(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	h := newStore(t)
@@ -290,7 +290,7 @@ func TestNewerDatabaseIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newStore(t)
 	h.query(t, `INSERT INTO schema_versions (name) VALUES ('9999_future.sql') RETURNING name`)
-	late, err := Open(context.Background(), Config{URL: h.url, Dir: t.TempDir()}, h.say)
+	late, err := Open(context.Background(), Config{URL: h.url, Dir: t.TempDir()}, h.logger)
 	if err == nil {
 		_ = late.Close()
 	}

@@ -26,7 +26,7 @@ func FuzzParse(f *testing.F) {
 		if len(sql) > 64<<10 {
 			return
 		}
-		// The pool would end a stalled child; here the input must be reported.
+		// The parser runs in this process, so a stall must report the input.
 		stalled := time.AfterFunc(10*time.Second, func() { panic("stalled") })
 		defer stalled.Stop()
 		r := parse.ParseInProcess(parse.Request{SQL: sql, Names: []string{name}})

@@ -9,8 +9,8 @@ import (
 	"github.com/pganalyze/pg_query_go/v5/parser"
 )
 
-// Limits that keep the recursive parser far from a stack overflow and its time short. They were
-// chosen from its crashes: it takes a chain of 24 000 operators or 3 000 casts to crash it.
+// The limits keep the recursive parser far from a stack overflow, and its time short. The parser
+// crashes on a chain of 24 000 operators or 3 000 casts.
 const (
 	MaxStatement = 1 << 20 // bytes
 	maxTokens    = 400_000 // a list of 50 000 items has 100 000
@@ -20,8 +20,8 @@ const (
 	maxComments  = 1000 // occurrences of "/*": nested comments take the lexer quadratic time
 )
 
-// A Fault says why a statement is not parsed. Position is a byte of the text that it was found in,
-// from 1, or 0 if unknown.
+// A Fault says why a statement is not parsed. Position is a byte offset, from 1, in the text in which
+// the fault was found; 0 means unknown.
 type Fault struct {
 	Reason   string // "too-large", "syntax-error" or "missing-parameter"
 	Message  string
@@ -35,7 +35,7 @@ func newFault(reason, format string, args ...any) *Fault {
 	return &Fault{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// CheckText refuses text that need not reach the lexer.
+// CheckText refuses text that is too long or no valid UTF-8, before it reaches the lexer.
 func CheckText(sql string) *Fault {
 	if len(sql) > MaxStatement {
 		return newFault(
@@ -59,7 +59,7 @@ func CheckText(sql string) *Fault {
 	return nil
 }
 
-// scanTokens lexes the statement and refuses what must not reach the parser.
+// scanTokens lexes the statement and refuses a statement over the limits, before it reaches the parser.
 func scanTokens(sql string) ([]token, *Fault) {
 	if f := CheckText(sql); f != nil {
 		return nil, f

@@ -18,7 +18,7 @@ func pool(t *testing.T) *Pool {
 	return p
 }
 
-// well fails the test if the pool does not parse.
+// well reports an error if the pool does not parse a statement.
 func well(t *testing.T, p *Pool) {
 	t.Helper()
 	const sql = "SELECT :a"

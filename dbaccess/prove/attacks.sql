@@ -1,7 +1,8 @@
 -- Attacks that the reader must refuse. A case is a line "### name" and the statement below it.
 -- {table} and {column} stand for a table of the database and its first column. No attack changes a
--- row where it passes, and each is rolled back. A line "-- only: expression" names a privilege: the
--- statement is run through the reader only, and past the reader the expression is asked instead.
+-- row, even if it succeeds, and each is rolled back. If a case has a line "-- only: expression", its
+-- statement runs through the reader only; for the other layers, prove evaluates the expression, which
+-- says whether the login has the privilege.
 ### INSERT
 INSERT INTO {table} SELECT * FROM {table} WHERE false
 ### UPDATE

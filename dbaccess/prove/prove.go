@@ -1,5 +1,5 @@
-// Package prove attacks a database through the read-only reader and past it, and tells which attacks each layer stops
-// by itself.
+// Package prove attacks a database through the read-only reader and directly, and reports which attacks each layer
+// stops without the others.
 //
 //	outcomes, err := prove.Run(ctx, reader, readerURL, ownerURL)
 //	succeeded, err := prove.Print(os.Stdout, outcomes)
@@ -11,8 +11,8 @@
 //  3. a READ ONLY transaction alone, as the owner if there is a login for it;
 //  4. the reader, which has all of these.
 //
-// Attacks past the reader run in a transaction that is rolled back, on a connection of their own. They do no harm where
-// they succeed. For an attack that cannot be rolled back, Run asks for the privileges of the login instead.
+// A direct attack runs in a transaction that is rolled back, on a connection of its own, and changes nothing if it
+// succeeds. For an attack that cannot be rolled back, Run checks the privileges of the login instead.
 package prove
 
 import (
@@ -43,10 +43,10 @@ const (
 // Attack is a statement that the reader must refuse.
 type Attack struct {
 	Name, SQL string
-	privilege string // an expression that is asked for instead of running SQL past the reader; "": SQL is run
+	privilege string // SQL expression that replaces the direct attack: whether the login has the privilege; "": none
 }
 
-// Outcome tells which defences an attack passes, each by itself.
+// Outcome says which defences an attack passes. Each defence is tested without the others.
 type Outcome struct {
 	Attack
 	Check, Login, ReadOnly, Reader bool
@@ -70,9 +70,9 @@ func Attacks(table, column string) []Attack {
 	return list
 }
 
-// Run tries every attack on the database of the reader. readerURL is that of the reader's login. ownerURL is that of a
-// login which may write; if it is "", Run tries READ ONLY as the reader. Run returns an error if an attack could not be
-// tried.
+// Run tries every attack on the database of the reader. readerURL has the reader's login. ownerURL has a login that may
+// write; if it is "", Run tests the READ ONLY transaction with the reader's login. Run returns an error if it cannot
+// try an attack.
 func Run(ctx context.Context, r *dbaccess.Reader, readerURL, ownerURL string) ([]Outcome, error) {
 	if ownerURL == "" {
 		ownerURL = readerURL
@@ -119,7 +119,7 @@ func findTarget(ctx context.Context, r *dbaccess.Reader) (table, column string, 
 	return "", "", errors.New("the login may read no table, so there is nothing to attack: grant SELECT on a table")
 }
 
-// verdict tells from the reader's error whether an attack passed or was refused; other errors are returned.
+// verdict reports whether an attack passed, from the reader's error. It returns errors that are not refusals.
 func verdict(readerErr error) (passed bool, refusal string, err error) {
 	var refused *sandbox.Refusal
 	if errors.As(readerErr, &refused) {
@@ -128,7 +128,7 @@ func verdict(readerErr error) (passed bool, refusal string, err error) {
 	return readerErr == nil, "", readerErr
 }
 
-// passesPostgreSQL reports whether PostgreSQL alone lets an attack pass, in a transaction that begins with begin.
+// passesPostgreSQL reports whether PostgreSQL alone allows an attack in a transaction that begins with begin.
 func passesPostgreSQL(ctx context.Context, url, begin string, a Attack) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -152,7 +152,7 @@ func passesPostgreSQL(ctx context.Context, url, begin string, a Attack) (bool, e
 		if err := conn.QueryRow(ctx, "SELECT coalesce("+a.privilege+", false)").Scan(&allowed); err != nil {
 			return false, fmt.Errorf("%s: %w", a.Name, err)
 		}
-		// READ ONLY stops commands that write, and no function.
+		// READ ONLY stops commands that write. It stops no function.
 		isCommand := !strings.HasPrefix(a.SQL, "SELECT") && !strings.HasPrefix(a.SQL, "COPY (") &&
 			!strings.HasSuffix(a.SQL, "STDOUT")
 		return allowed && !(begin == beginReadOnly && isCommand), nil
@@ -173,7 +173,7 @@ func passesPostgreSQL(ctx context.Context, url, begin string, a Attack) (bool, e
 	return result.Err == nil, err
 }
 
-// Print writes the outcomes as a table with totals. It returns how many attacks pass the reader.
+// Print writes the outcomes as a table with totals. It returns the number of attacks that pass the reader.
 func Print(to io.Writer, outcomes []Outcome) (succeeded int, err error) {
 	out := tabwriter.NewWriter(to, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(out, "ATTACK\tCHECK\tLOGIN\tREAD ONLY\tREADER")
@@ -190,7 +190,7 @@ func Print(to io.Writer, outcomes []Outcome) (succeeded int, err error) {
 		}
 		fmt.Fprintln(out)
 	}
-	fmt.Fprintf(out, "%d attacks, of which pass:\t%d\t%d\t%d\t%d\n",
+	fmt.Fprintf(out, "passed, of %d attacks:\t%d\t%d\t%d\t%d\n",
 		len(outcomes), totals[0], totals[1], totals[2], totals[3])
 	return totals[3], out.Flush()
 }

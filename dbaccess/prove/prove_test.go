@@ -12,9 +12,9 @@ import (
 	"glasshouse/dbaccess/prove"
 )
 
-// No attack passes the reader or the check. Each other layer stops some attacks and leaves some to the others. The
-// database is the same afterwards.
-func TestNoAttackPassesTheReader(t *testing.T) {
+// No attack passes the reader or the check. Each other layer stops only some attacks. The attacks do not change the
+// database.
+func TestReaderRefusesEveryAttack(t *testing.T) {
 	ctx := context.Background()
 	s := dbtest.Start(t)
 	if err := s.LoadDemo(ctx); err != nil {

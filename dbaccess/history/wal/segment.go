@@ -102,7 +102,7 @@ func checksum(header, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(header, castagnoli), castagnoli, payload)
 }
 
-// writeHeader records that nothing before the offset is needed any more.
+// writeHeader records that all records before the offset are released.
 func (s *segment) writeHeader(released int64) error {
 	header := append(make([]byte, 0, headerBytes), magic...)
 	header = binary.LittleEndian.AppendUint64(header, s.number)

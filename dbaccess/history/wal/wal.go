@@ -11,17 +11,17 @@
 //
 //  1. Order: Open replays records in the order in which Append wrote them.
 //  2. Durability: Sync returns after fdatasync(2). Callers that wait at the same time share one flush.
-//  3. Torn records: a record that was not written whole ends the reading. Append never returned for such a record, so
-//     nobody relies on it.
-//  4. Bounded space: the log has two segments, which take turns. A segment that was released is written again.
+//  3. Torn records: reading stops at a record that was not written completely. Append never returned for such a record,
+//     so no caller relies on it.
+//  4. Bounded space: the log alternates between two segments. A released segment is overwritten.
 //
 // The owner of the log is responsible for releasing records, and for opening a folder once at a time.
 //
 // # File format
 //
-// The files wal-0 and wal-1 hold one segment each. A file is filled with zeros when it is made and then overwritten
-// again and again: fdatasync is fastest, and its time varies least, while neither the length nor the blocks of the
-// file change. Every record carries the number of its segment, so a reader tells it from an older segment's record:
+// The files wal-0 and wal-1 hold one segment each. A new file is filled with zeros and then overwritten repeatedly:
+// fdatasync is fastest, and its time varies least, if neither the length nor the blocks of the file change. Every record
+// carries the number of its segment, which distinguishes it from records of an older segment in the same file:
 //
 //	file    = header, zeros up to 4096, record...
 //	header  = magic [8], segment uint64, released uint64, crc32c uint32
@@ -60,7 +60,7 @@ type Log struct {
 	segments    [2]*segment
 	current     int      // index of the segment that is written
 	last        Position // the end of the last record
-	err         error    // not nil: nothing can be written any more, for this reason
+	err         error    // not nil: the log failed and accepts no more records
 	buffer      []byte   // reused by Append
 	syncPending bool     // SyncSoon has started its timer
 
@@ -239,7 +239,7 @@ func (l *Log) Synced() Position {
 	return l.synced
 }
 
-// SyncSoon flushes the log some 10 ms later and does not wait for the flush. Calls within that time share one flush.
+// SyncSoon flushes the log about 10 ms later and does not wait for the flush. Calls within that time share one flush.
 // If the flush fails, the next Append returns its error.
 func (l *Log) SyncSoon() {
 	l.mu.Lock()

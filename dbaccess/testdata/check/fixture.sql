@@ -1,4 +1,4 @@
--- What a database may hold that makes an innocent statement call something.
+-- Objects that make a harmless-looking statement call a user-defined function.
 CREATE FUNCTION wrote(int) RETURNS int LANGUAGE sql AS 'SELECT $1';
 CREATE FUNCTION round(double precision, int) RETURNS numeric LANGUAGE sql AS 'SELECT -1::numeric';
 CREATE FUNCTION upper(varchar) RETURNS text LANGUAGE sql AS $$ SELECT 'stolen' $$;

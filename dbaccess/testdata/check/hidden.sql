@@ -1,5 +1,6 @@
--- Against the database of fixture.sql, with vouched, public.by_type(int4),
--- public.by_type(text) and only_ints(text) listed. A case is as in the other files.
+-- Statements on the database of fixture.sql. The functions vouched, public.by_type(int4),
+-- public.by_type(text) and only_ints(text) are allowed. A case is a line "### outcome" and the
+-- statement below it, up to the next such line.
 ### function-not-allowed
 SELECT wrote(1)
 ### function-not-allowed

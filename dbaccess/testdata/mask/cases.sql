@@ -1,5 +1,5 @@
--- A case is "### outcome", then the statement: the numbers of the output columns
--- that come back masked, "none", or the reason of the refusal.
+-- A case is a line "### outcome" and the statement below it. The outcome is the numbers of the
+-- masked output columns, "none", or the reason of the refusal.
 ### 1
 SELECT ssn FROM staff
 ### 1,2
