@@ -2,7 +2,7 @@ package sandbox
 
 import "time"
 
-// Artifact is a file that an execution left.
+// Artifact is a file that an execution left in its artifacts folder.
 type Artifact struct {
 	ID          string    `json:"artifact_id"`
 	ExecutionID string    `json:"execution_id"`
@@ -21,7 +21,7 @@ type Artifact struct {
 // Change is what an execution did to a file.
 type Change string
 
-// The changes. A file that an execution did not change is not one of its artifacts.
+// The changes. A file that an execution did not change is not an artifact of that execution.
 const (
 	ChangeNew     Change = "new"
 	ChangeChanged Change = "changed"

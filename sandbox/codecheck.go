@@ -1,7 +1,7 @@
 package sandbox
 
-// CheckResult is what is wrong with code that did not run: what Python could not parse, and
-// what the sandbox's policy refuses.
+// CheckResult lists the problems of code that did not run: syntax errors, and code that the
+// sandbox's policy refuses.
 type CheckResult struct {
 	OK       bool          `json:"ok"`
 	Problems []CodeProblem `json:"problems"`
@@ -16,8 +16,8 @@ type CodeProblem struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// Completion is what can be written at a cursor. Each match replaces the characters from
-// CursorStart to CursorEnd, counted from 0.
+// Completion lists the possible completions at a cursor. Each match replaces the characters
+// from CursorStart to CursorEnd, counted from 0.
 type Completion struct {
 	Matches     []CompletionMatch `json:"matches"`
 	CursorStart int               `json:"cursor_start"`

@@ -2,19 +2,19 @@ package sandbox
 
 import "time"
 
-// ConnectionStatus is what became of a Connection.
+// ConnectionStatus is the state or the end of a Connection.
 type ConnectionStatus string
 
 // The statuses of a connection.
 const (
-	ConnectionAllowed ConnectionStatus = "allowed" // it was made, and has ended
-	ConnectionRefused ConnectionStatus = "refused" // the policy does not allow it
-	ConnectionFailed  ConnectionStatus = "failed"  // it was allowed, and could not be made or used
-	ConnectionOpen    ConnectionStatus = "open"    // it was allowed, and goes on
+	ConnectionAllowed ConnectionStatus = "allowed" // the connection was allowed, and has ended
+	ConnectionRefused ConnectionStatus = "refused" // the policy does not allow the connection
+	ConnectionFailed  ConnectionStatus = "failed"  // the connection was allowed, but could not be made or used
+	ConnectionOpen    ConnectionStatus = "open"    // the connection was allowed, and is open
 )
 
-// Connection is one connection that code asked for out of its sandbox, as history keeps
-// it. The bytes are those of TCP between the broker and the host: for TLS the encrypted
+// Connection is history's record of one connection that code requested from its sandbox to
+// a host. The bytes are those of TCP between the broker and the host: for TLS the encrypted
 // stream, for plain HTTP with the headers.
 type Connection struct {
 	Host          string           `json:"host"` // as the policy compares it: ASCII, lower case

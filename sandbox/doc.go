@@ -1,17 +1,17 @@
-// Package sandbox has the nouns of Glasshouse, as data without behaviour.
+// Package sandbox declares the data types of Glasshouse.
 //
 //	e := sandbox.Execution{ID: id, Status: sandbox.StatusRunning, Code: "1 + 1"}
 //
-// An Execution is the record of one run of code in a Sandbox. It has the Outcome that the
-// supervisor found out, and what the service adds: each Query, Connection and Artifact. The
+// An Execution is the record of one run of code in a Sandbox. It contains the Outcome from
+// the supervisor, and each Query, Connection and Artifact, which the service adds. The
 // package declares:
 //
-//  1. the API's JSON and history's record, which are the same struct if their shapes
-//     agree, so that a field is named and documented once;
+//  1. the API's JSON and history's records; one struct serves both if they have the same
+//     fields, so that a field is named and documented once;
 //  2. Error and Refusal, the errors that a caller can act on;
 //  3. small functions on these types and on their JSON.
 //
-// Secrets of the service, such as paths and process IDs, are never a field of these types.
-// A guest's claims have types of their own in package protocol, so that a guest cannot set
-// a field that belongs to the service.
+// These types have no field for a secret of the service, such as a path or a process ID.
+// The messages of a guest have their own types in package protocol, so that a guest cannot
+// set a field that belongs to the service.
 package sandbox

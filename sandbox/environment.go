@@ -1,6 +1,6 @@
 package sandbox
 
-// Environment is a set of packages that code may run with, in its current version.
+// Environment is the current version of a set of packages that code may run with.
 type Environment struct {
 	Name     string   `json:"name"`
 	Digest   string   `json:"digest" doc:"SHA-256 of its lock file: environments with the same digest have the same packages"`

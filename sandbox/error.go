@@ -23,13 +23,13 @@ const (
 	FaultInternal     Fault = "internal-error"     // 500
 )
 
-// Error is an error that a caller can act on. An error that is neither an Error nor a
-// Refusal is the service's own, status 500.
+// Error is an error that a caller can act on. Any other error, except a Refusal, is an
+// internal error with status 500.
 type Error struct {
 	Fault      Fault
 	Detail     string // what is wrong and what to do
-	Field      string // the field of the input; "" if it is about none
-	RetryAfter int    // seconds; 0 if a retry is of no use
+	Field      string // the field of the input that is wrong, or ""
+	RetryAfter int    // seconds; 0 if a retry cannot succeed
 	Cause      error  // for the log only
 }
 
@@ -47,7 +47,7 @@ func Errorf(f Fault, format string, args ...any) *Error {
 	return &Error{Fault: f, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Refusal says why a statement did not run, or that it failed, in terms of the caller's own
+// Refusal says why a statement did not run, or why it failed. Positions are in the caller's
 // text. In Python it is a ReadOnlyError (reason "read-only") or a DatabaseError (all other
 // reasons).
 type Refusal struct {
@@ -56,7 +56,7 @@ type Refusal struct {
 	SQLState string `json:"sqlstate,omitempty"` // of the server's error, if there is one
 	Position int    `json:"position,omitempty"` // in characters from 1, in the caller's text; 0 if it is not known
 	Line     int    `json:"line,omitempty"`     // from 1
-	Nearest  string `json:"nearest,omitempty"`  // the nearest name that exists
+	Nearest  string `json:"nearest,omitempty"`  // the most similar name that exists
 	Hint     string `json:"hint,omitempty"`
 	Failed   bool   `json:"failed,omitempty"` // the statement ran, and the server failed it
 }

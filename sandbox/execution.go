@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Status is how an execution ended, or that it goes on.
+// Status says how an execution ended, or that it still runs.
 type Status string
 
 // The statuses of an execution.
@@ -32,8 +32,8 @@ const (
 	KindCompat  Kind = "facade"         // a request to the compat API
 )
 
-// Execution is the record of one run of code in a sandbox. It is what the API answers and
-// what history keeps.
+// Execution is the record of one run of code in a sandbox. The API returns it and history
+// stores it.
 type Execution struct {
 	ID        string          `json:"execution_id"`
 	SandboxID string          `json:"sandbox_id"`
@@ -68,8 +68,8 @@ type Execution struct {
 	CompletedAt *time.Time `json:"completed_at"`
 }
 
-// FillEmpty replaces missing lists, maps and the missing result by empty ones: the API
-// never answers null for a list or a map.
+// FillEmpty replaces missing lists and maps by empty ones, and a missing result by null:
+// the API never returns null for a list or a map.
 func (e *Execution) FillEmpty() {
 	if len(e.Result) == 0 {
 		e.Result = json.RawMessage("null")
@@ -97,7 +97,7 @@ func setEmptyMap[K comparable, V any](m *map[K]V) {
 	}
 }
 
-// Exception is what the code raised, with the user's own lines only.
+// Exception is an exception that the code raised. Its traceback has only the user's lines.
 type Exception struct {
 	Type      string  `json:"type"`
 	Message   string  `json:"message"`
@@ -106,10 +106,10 @@ type Exception struct {
 	Traceback []Frame `json:"traceback"`        // outermost first
 	Hint      string  `json:"hint,omitempty"`
 	Nearest   string  `json:"nearest,omitempty"` // the name, key or column that was probably meant
-	Queries   []Query `json:"queries,omitempty"` // the last statements before it, from the service's own record
+	Queries   []Query `json:"queries,omitempty"` // the last statements before the exception, from the service's record
 }
 
-// Summary returns the type and the message, as the last line of a Python traceback has them.
+// Summary returns the type and the message in the form of the last line of a Python traceback.
 func (x *Exception) Summary() string {
 	if x.Message == "" {
 		return x.Type
@@ -127,7 +127,7 @@ type Frame struct {
 	Variables map[string]string `json:"variables,omitempty"` // previews at the time of the exception; of the innermost frames only
 }
 
-// Usage is what an execution used, as the kernel counts it.
+// Usage is the resource usage of an execution, as the kernel counts it.
 type Usage struct {
 	WallMS       float64 `json:"wall_ms"`
 	CPUMS        float64 `json:"cpu_ms"`
@@ -165,8 +165,8 @@ type Note struct {
 	Function string          `json:"function"`
 }
 
-// Output is a rich output: a Jupyter MIME bundle, in which binary types are base64, and one
-// line of text that tells a model what a person would see.
+// Output is a rich output: a Jupyter MIME bundle, with binary types in base64, and one line
+// of text that describes the output to a language model.
 type Output struct {
 	Summary  string                     `json:"summary"`
 	Data     map[string]json.RawMessage `json:"data"`
@@ -187,8 +187,9 @@ type Variable struct {
 	Shape []int  `json:"shape,omitempty"`
 }
 
-// Step is one line of user code that ran. Number counts the lines as they begin. A line that
-// calls a function may come twice with the same number: at the call and at its end.
+// Step is one line of user code that ran. Number counts the lines in the order in which they
+// begin. A line that calls a function may be sent twice with the same number: at the call
+// and when the line ends.
 type Step struct {
 	Number     int64           `json:"step"`
 	LineNumber int             `json:"line_number"`
@@ -203,5 +204,5 @@ type StepState struct {
 	Variables map[string]string `json:"variables"` // of the line's frame, as previews
 	Changed   []string          `json:"changed"`   // since the previous step of the same frame
 	Function  string            `json:"function,omitempty"`
-	Unread    string            `json:"unread,omitempty"` // why Variables is missing
+	Unread    string            `json:"unread,omitempty"` // the reason why Variables is missing
 }

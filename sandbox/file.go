@@ -24,9 +24,9 @@ const (
 	MaxDepth     = 16 // names in a path
 )
 
-// CheckPath returns what is wrong with a path that a caller sent, in words for that caller;
-// "" if it is valid. All names are valid that Linux and JSON allow, except those that would
-// name a file elsewhere.
+// CheckPath returns the problem of a path that a caller sent, as a text for that caller, or
+// "" if the path is valid. A name is valid if Linux and JSON allow it and it cannot name a
+// file outside the folder.
 func CheckPath(p string) string {
 	names := strings.Split(p, "/")
 	switch {
@@ -110,7 +110,7 @@ var mimeTypes = map[string]string{
 	".db":      "application/vnd.sqlite3",
 }
 
-// Extension returns the shortest extension of a MIME type, with its dot; .bin if it is not known.
+// Extension returns the shortest extension of a MIME type, with its dot, or .bin for an unknown type.
 func Extension(mimeType string) string {
 	best := ".bin"
 	for ext, t := range mimeTypes {
@@ -122,8 +122,9 @@ func Extension(mimeType string) string {
 	return best
 }
 
-// MIMEType returns the type of a file by its name or, if the extension is not known, by
-// whether its first bytes are text. It does not depend on the machine.
+// MIMEType returns the type of a file by the extension of its name. For an unknown extension
+// it returns a text or a binary type, depending on the first bytes. The result does not
+// depend on the machine.
 func MIMEType(name string, head []byte) string {
 	if t, ok := mimeTypes[strings.ToLower(path.Ext(name))]; ok {
 		return t

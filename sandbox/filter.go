@@ -9,7 +9,7 @@ type ExecutionFilter struct {
 	Status    Status
 	Since     time.Time
 	Until     time.Time
-	Text      string // in the code or the error, in any case
+	Text      string // a part of the code or the error, in upper or lower case
 	Limit     int    // at most 1000; 0 means 50
 	After     string // the cursor at the end of the previous page
 }

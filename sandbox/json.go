@@ -1,6 +1,6 @@
 package sandbox
 
-// JSONDepth returns how deep valid JSON nests, in lists and objects.
+// JSONDepth returns the number of nested lists and objects in valid JSON.
 func JSONDepth(text []byte) int {
 	depth, deepest := 0, 0
 	forEachOutsideStrings(text, func(c byte) {

@@ -23,7 +23,7 @@ type Key struct {
 	ExpiresAt *time.Time `json:"expires_at"`
 	RevokedAt *time.Time `json:"revoked_at"`
 	Limits    KeyLimits  `json:"limits"`
-	Account   string     `json:"-"` // counts what keys use together: the key's own ID, or that of the key that made it
+	Account   string     `json:"-"` // the key whose usage counts: this key's ID, or the ID of the key that made it
 }
 
 // KeyLimits is how much a key may use; 0 means the operator's limit for all keys.

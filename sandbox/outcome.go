@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Outcome is how one run of code ended, as the supervisor found it out: the status, the
-// usage and the error come from the clock and the kernel, not from the code. The service
-// makes an Execution of it.
+// Outcome says how one run of code ended. The supervisor takes the status, the usage and the
+// error from the clock and the kernel, not from the code. The service makes an Execution of
+// the Outcome.
 type Outcome struct {
 	Status    Status
 	Result    json.RawMessage // any JSON; null if there is none
 	Stdout    string          // valid UTF-8, cut in its middle at max_output_size
-	Stderr    string          // likewise
+	Stderr    string          // in the same form as Stdout
 	Error     *string         // "TypeError: ...", or the limit that ended the run
 	Exception *Exception
 
-	Duration     time.Duration // wall-clock time, without the time in which a debugger held the program
+	Duration     time.Duration // wall-clock time, without the time that the program was stopped in a debugger
 	Usage        Usage
 	DebugInfo    DebugInfo
 	Outputs      []Output

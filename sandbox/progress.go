@@ -1,7 +1,7 @@
 package sandbox
 
-// Progress is a statement or a connection of a running execution, as history keeps it until
-// the execution's own record has it. A later Progress with the same number replaces it.
+// Progress is a statement or a connection of a running execution. History keeps it until the
+// execution's own record contains it. A later Progress with the same number replaces it.
 type Progress struct {
 	Execution  string      `json:"progress_of"`
 	Number     int64       `json:"number"` // from 0, counted for each kind

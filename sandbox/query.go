@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Query is one read-only statement with named parameters, as history keeps it.
+// Query is history's record of one read-only statement with named parameters.
 type Query struct {
 	SQL         string          `json:"query"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON object
@@ -41,7 +41,7 @@ type Column struct {
 	Kind   string `json:"kind"`
 	Of     string `json:"of,omitempty"`
 	Array  bool   `json:"array,omitempty"`
-	Masked bool   `json:"masked,omitempty"` // the operator hides the values: each is "***"
+	Masked bool   `json:"masked,omitempty"` // the operator hides the values; each value is "***"
 }
 
 // TypedParameter is a parameter whose PostgreSQL type the caller knows.
@@ -50,7 +50,7 @@ type TypedParameter struct {
 	Value any    // text in PostgreSQL's own format, a number, or a list of them
 }
 
-// MarshalJSON writes the value alone: history keeps parameters as the code passed them.
+// MarshalJSON writes only the value, because history stores parameters as the code passed them.
 func (t TypedParameter) MarshalJSON() ([]byte, error) { return json.Marshal(t.Value) }
 
 // Table is a table or view that may be read.
@@ -82,7 +82,7 @@ type TableColumn struct {
 	Unique     bool    `json:"unique"`      // by itself
 	References *string `json:"references"`  // "table(column)"
 	Position   int     `json:"ordinal_position"`
-	Masked     bool    `json:"masked"` // it may be selected, as "***", and not be used in any other way
+	Masked     bool    `json:"masked"` // a query may select it, as "***", but not use it in any other way
 }
 
 // QueryLimits are the limits of one statement. A zero limit means the reader's own.

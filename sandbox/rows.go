@@ -8,13 +8,13 @@ type RowBatch struct {
 	Count   int            // rows; a result may have rows and no columns
 }
 
-// RowSink gets a result batch by batch, from one goroutine, which waits for it. If a
-// statement returns columns, the sink is called at least once, with no rows if there are
-// none. An error of the sink ends the statement. A statement may fail after it has given rows.
+// RowSink gets a result batch by batch, from one goroutine, which waits for the sink. If a
+// statement returns columns, the sink is called at least once, even if there are no rows. An
+// error of the sink ends the statement. A statement may fail after the sink has got rows.
 type RowSink func(RowBatch) error
 
-// QuerySummary is what a statement returned. Truncated is set exactly if it had more rows,
-// or bytes, than its limits allow.
+// QuerySummary summarizes the result of a statement. Truncated is set if and only if the
+// result had more rows or bytes than the limits allow.
 type QuerySummary struct {
 	Rows        int
 	Bytes       int64 // of values, as the server sent them
@@ -22,18 +22,18 @@ type QuerySummary struct {
 	Fingerprint string // of the statement without its constants
 }
 
-// ColumnValues are the values of one column. Those of an array column are in Others. Those
-// of any other column are in the field for its Kind: Ints for int, Floats for float, Bools
-// for bool, Others for bytes and timedelta, and Text for all other kinds. A NULL has an
-// element, too.
+// ColumnValues are the values of one column. The values of an array column are in Others.
+// The values of any other column are in the field for its Kind: Ints for int, Floats for
+// float, Bools for bool, Others for bytes and timedelta, and Text for all other kinds. Each
+// field also has an element for NULL.
 type ColumnValues struct {
 	Nulls  []bool // one for each value; nil if no value is NULL
 	Ints   []int64
 	Floats []float64
 	Bools  []bool
-	Text   []byte // all values, one after the other
+	Text   []byte // all values, concatenated
 	Ends   []int  // where each value ends in Text
-	Others []any  // nil, []byte, or nested []any of what At may return
+	Others []any  // nil, []byte, or nested []any of the types that At may return
 }
 
 // At returns one value: nil, bool, int64, float64, string, []byte or nested []any. Column

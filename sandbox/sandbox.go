@@ -9,8 +9,8 @@ import (
 // State is the state of a sandbox.
 type State string
 
-// The states of a sandbox. Only an active one runs code. The history of the others can be
-// read; a run there is answered with 410 and the reason.
+// The states of a sandbox. Only an active sandbox runs code. For the others, clients can
+// still read the history; a run gets status 410 with the reason.
 const (
 	StateActive  State = "active"
 	StateDeleted State = "deleted"
@@ -30,8 +30,9 @@ type Sandbox struct {
 	EndedAt   *time.Time    `json:"ended_at,omitempty"`
 }
 
-// ExpiresAt returns when the sandbox ends if it is not used before: the earlier end of its
-// lifetime, which begins at its creation, and its idle time, which begins at its last use.
+// ExpiresAt returns when the sandbox ends if nobody uses it until then: at the end of its
+// lifetime, counted from its creation, or of its idle time, counted from its last use,
+// whichever is earlier.
 func (s Sandbox) ExpiresAt() time.Time {
 	lifetimeEnd := s.CreatedAt.Add(time.Duration(s.Policy.Lifetime) * time.Second)
 	idleEnd := s.LastUsed.Add(time.Duration(s.Policy.IdleTimeout) * time.Second)

@@ -6,7 +6,7 @@ import (
 )
 
 // Shorten returns the first maxRunes characters of text. If it cuts any, it appends a line
-// that says how many.
+// with the number of cut characters.
 func Shorten(text string, maxRunes int) string {
 	if len(text) <= maxRunes {
 		return text

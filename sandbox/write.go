@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// WritePlan is how the server would run a statement that writes. Plan is PostgreSQL's, as
-// JSON; it is nil if no writing login is configured.
+// WritePlan says how the server would run a statement that writes. Plan is PostgreSQL's
+// query plan as JSON, or nil if no writing login is configured.
 type WritePlan struct {
 	Plan        json.RawMessage
 	Rows        int64 // estimated
 	Fingerprint string
 }
 
-// PendingWrite is a statement that writes and did not run. An admin applies or rejects it.
+// PendingWrite is a statement that would write. It waits until an admin applies or rejects it.
 type PendingWrite struct {
 	ID          string            `json:"id"`
 	SandboxID   string            `json:"sandbox_id"`

@@ -12,8 +12,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Link names an artifact's bytes by its Folder, such as sessions/ID/artifacts, and its Path. It replaces what has the
-// name now. It returns the path of the link on this machine.
+// Link links an artifact's bytes at its Folder, such as sessions/ID/artifacts, and Path. It replaces a file or folder
+// that has this name. It returns the path of the link on this machine.
 func (s *Store) Link(a sandbox.Artifact) (file string, err error) {
 	defer func() {
 		if err != nil {
@@ -47,7 +47,7 @@ func (s *Store) Link(a sandbox.Artifact) (file string, err error) {
 	return filepath.Join(s.dir, filepath.FromSlash(name)), err
 }
 
-// removeFilesAbove removes a file of an earlier run that has the name of the subfolder, or of a folder above it.
+// removeFilesAbove removes a file of an earlier run where the link needs a folder: the subfolder or one of its parents.
 func (s *Store) removeFilesAbove(folder, subfolder string) error {
 	if subfolder == "." {
 		return nil
@@ -66,8 +66,8 @@ func (s *Store) removeFilesAbove(folder, subfolder string) error {
 	return err
 }
 
-// Unlink removes the name of an artifact and the folders that are empty then. The bytes stay until Sweep. It returns
-// nil if there is no such name.
+// Unlink removes the link of an artifact and the folders that become empty. The bytes stay until Sweep. Unlink returns
+// nil if the link does not exist.
 func (s *Store) Unlink(a sandbox.Artifact) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

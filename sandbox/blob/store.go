@@ -1,21 +1,21 @@
-// Package blob stores the files that executions leave, in a content-addressed store: each content once, under the
-// SHA-256 sum of its bytes. Links give contents names:
+// Package blob stores the artifacts of executions in a content-addressed store: each content once, under the SHA-256
+// sum of its bytes. Hard links give the contents names:
 //
 //	artifacts/ab/abcd...                 the bytes
-//	sessions/SANDBOX/artifacts/PATH      the newest version of a sandbox's file, as a hard link to the bytes
-//	outputs/EXECUTION/PATH               likewise for a run in a sandbox of its own
-//	shown/EXECUTION/NAME                 likewise for a large part of a rich output
+//	sessions/SANDBOX/artifacts/PATH      a link to the newest version of a sandbox's file
+//	outputs/EXECUTION/PATH               a link to a file of a run that had its own sandbox
+//	shown/EXECUTION/NAME                 a link to a large part of a rich output
 //
-// History knows which contents are in use, by whom and for how long. A caller therefore goes these steps, in order:
+// History knows which contents are in use, who uses them and for how long. A caller stores a file in these steps:
 //
 //  1. Put writes the bytes and pins them: Sweep removes no pinned bytes.
 //  2. Sync makes them durable.
-//  3. The caller records in history who uses them.
-//  4. Link names them.
-//  5. Unpin ends the pin. From now on Sweep removes the bytes as soon as history does not know them.
+//  3. The caller records in history who uses the bytes.
+//  4. Link gives them a name.
+//  5. Unpin ends the pin. From now on Sweep removes the bytes if history does not list them as used.
 //
-// One Store may use a folder at a time. A Store has no goroutines of its own, and its methods may be called from many
-// goroutines at once. Names come from user code, so all paths are resolved within an os.Root, which they cannot leave.
+// Only one Store may use a folder at a time. A Store starts no goroutines and is safe for concurrent use. User code
+// chooses the names, so all paths are resolved within an os.Root, which they cannot leave.
 package blob
 
 import (
@@ -41,8 +41,8 @@ type Store struct {
 
 	mu   sync.Mutex     // held to remove files, to link them, and for the maps
 	pins map[string]int // calls of Put without their Unpin, by sum
-	// touched counts, since the running sweep last asked what is in use, the sums of Put and the folders of Link. It is
-	// nil if no sweep runs.
+	// touched counts the sums of Put and the folders of Link since the running sweep last called InUse. It is nil if no
+	// sweep runs.
 	touched map[string]int
 
 	sweepMu sync.Mutex // held by the one sweep that runs
@@ -51,8 +51,8 @@ type Store struct {
 const (
 	contentDir  = "artifacts"
 	tempPrefix  = ".new-" // of a file that is being written or linked
-	sniffBytes  = 512     // of a content, which tell its MIME type
-	maxParallel = 16      // syncs at a time: the disk does many in little more time than one
+	sniffBytes  = 512     // first bytes of a content that determine its MIME type
+	maxParallel = 16      // parallel syncs: a disk does many in little more time than one
 )
 
 // Open opens the store in dir, which must exist, and makes the missing folders in it.
@@ -72,11 +72,11 @@ func Open(dir string) (*Store, error) {
 // Close closes the folder.
 func (s *Store) Close() error { return s.root.Close() }
 
-// contentPath returns where the bytes with a sum are.
+// contentPath returns the path of the bytes with a sum.
 func contentPath(sum string) string { return path.Join(contentDir, sum[:2], sum) }
 
-// Put stores the bytes of body, if they are not there, and pins them until Unpin. It returns an artifact with their
-// size, sum and MIME type, for which name is a hint. The bytes survive a loss of power after Sync.
+// Put stores the bytes of body, unless the store has them, and pins them until Unpin. It returns an artifact with their
+// size, sum and MIME type; name is a hint for the type. The bytes survive a loss of power after Sync.
 func (s *Store) Put(name string, body io.Reader) (a sandbox.Artifact, err error) {
 	temp := path.Join(contentDir, tempPrefix+rand.Text())
 	f, err := s.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o400)
@@ -130,7 +130,8 @@ func (s *Store) touch(key string) {
 	}
 }
 
-// Unpin ends pins of Put: once for each call of Put, after history has recorded the use, or if there will be none.
+// Unpin ends the pin of one call of Put. Call it once for each Put, after history has recorded the use, or when the
+// bytes will not be used.
 func (s *Store) Unpin(sums []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +175,8 @@ func (s *Store) syncAll(names []string) error {
 	return errors.Join(errs...)
 }
 
-// Open opens the bytes with a sum. It returns fs.ErrNotExist if there are none, or if sum is no SHA-256 sum.
+// Open opens the bytes with a sum. It returns fs.ErrNotExist if the store does not have them or sum is not a SHA-256
+// sum.
 func (s *Store) Open(sum string) (*os.File, error) {
 	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != sha256.Size {
 		return nil, fs.ErrNotExist

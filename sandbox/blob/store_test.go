@@ -71,7 +71,7 @@ func contentOf(t *testing.T, s *blob.Store, sum string) string {
 	return string(content)
 }
 
-// only returns a blob.InUse that knows these keys.
+// only returns a blob.InUse for which exactly these keys are in use.
 func only(used ...string) blob.InUse {
 	return func(keys []string) (found []string, err error) {
 		for _, key := range keys {
@@ -215,7 +215,7 @@ func TestSweepKeepsContentThatIsPinnedOrInUse(t *testing.T) {
 	}
 	sweep(t, s, only(used.SHA256), only(), 1)
 	if got := contentOf(t, s, free.SHA256); got == "free" {
-		t.Error("content that is not in use stays")
+		t.Error("content that is not in use: got it kept, want it removed")
 	}
 	s.Unpin([]string{twice.SHA256})
 	sweep(t, s, only(used.SHA256), only(), 1)
@@ -277,8 +277,7 @@ func TestSweepRemovesOldTemporaryFiles(t *testing.T) {
 	}
 }
 
-// Goroutines store and forget the same few contents while sweeps run all the time. A content that is recorded can be
-// read.
+// Goroutines store and forget the same few contents while sweeps run all the time. Each recorded content can be read.
 func TestSweepWhileFilesArePut(t *testing.T) {
 	t.Parallel()
 	s, dir := openStore(t)

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	abandonedAge = time.Hour // of a temporary file whose Put was killed
-	maxKeys      = 1000      // of one question to history
+	abandonedAge = time.Hour // a temporary file of this age belongs to a Put that was killed
+	maxKeys      = 1000      // in one call of InUse
 )
 
-// InUse returns those of the keys that are in use.
+// InUse returns the keys that are in use, of those that it gets.
 type InUse = func(keys []string) ([]string, error)
 
-// Sweep removes bytes that are neither pinned nor in use, by their sums, folders of links that are not in use, and
-// temporary files that are an hour old. It returns the number of removed files and folders.
+// Sweep removes bytes that are neither pinned nor in use, folders of links that are not in use, and temporary files
+// that are an hour old. It returns the number of removed files and folders.
 func (s *Store) Sweep(sumsInUse, foldersInUse InUse) (removed int, err error) {
 	s.sweepMu.Lock()
 	defer s.sweepMu.Unlock()
@@ -64,7 +64,7 @@ type sweep struct {
 }
 
 func (s *Store) sweep(w sweep) (removed int, err error) {
-	// The pins are read before inUse is asked: if a pin has ended by now, its use is recorded.
+	// The pins are read before inUse is called: if a pin has ended by now, history has recorded the use.
 	s.mu.Lock()
 	s.touched = maps.Clone(s.pins)
 	s.mu.Unlock()
@@ -95,7 +95,8 @@ func (s *Store) sweep(w sweep) (removed int, err error) {
 	return removed, nil
 }
 
-// removeUntouched removes a file or folder, unless it came into use since the sweep asked. It reports whether it did.
+// removeUntouched removes a file or folder, unless Put or Link has touched it since the sweep called InUse. It reports
+// whether it removed the file or folder.
 func (s *Store) removeUntouched(name, key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,8 +24,8 @@ type Config struct {
 	// The callbacks get the number of the connection, from 0, and are called from many goroutines.
 	//
 	// OnRequest is called before the name of a requested host is resolved, OnConnect after the connection is made and
-	// before any byte passes. If one returns an error, the connection ends there and the client gets the error.
-	// OnEnd is called once for each connection that has ended, also a rejected one, before Serve returns.
+	// before any byte passes. If one of them returns an error, the connection ends and the client gets the error.
+	// OnEnd is called once for each connection that has ended or was rejected, before Serve returns.
 	OnRequest func(number int64, c sandbox.Connection) error
 	OnConnect func(number int64, c sandbox.Connection) error
 	OnEnd     func(number int64, c sandbox.Connection)
@@ -36,14 +36,14 @@ type Config struct {
 	Clock          func() time.Time                                               // nil: time.Now
 }
 
-// Limits bounds a Broker. A field that is zero has its default.
+// Limits bounds a Broker. A zero field means the default that its comment names.
 type Limits struct {
 	HeaderTimeout  time.Duration // for the header of a request; 10 s
 	ConnectTimeout time.Duration // for resolving and connecting; 10 s
 	IdleTimeout    time.Duration // without a byte in either direction; 2 min
 	MaxDuration    time.Duration // of a connection; 10 min
 	MaxHeaderBytes int           // of a request or a response; 64 KiB
-	MaxConnections int           // at a time; 64. The client gets 503 for one more
+	MaxConnections int           // at a time; 64. The client gets 503 for each connection over the limit
 	MaxBytes       int64         // in both directions, of all connections together; 1 GiB
 }
 
@@ -64,10 +64,10 @@ type Broker struct {
 	Config
 	totalBytes atomic.Int64 // in both directions, of all flows
 	active     atomic.Int64 // flows that connect or are connected
-	flows      atomic.Int64 // that were started
+	flows      atomic.Int64 // number of flows that were started
 }
 
-// New returns a Broker, which does nothing until Serve.
+// New returns a Broker. Call Serve to start it.
 func New(c Config) *Broker {
 	c.Limits = c.Limits.orDefaults()
 	allow := func(int64, sandbox.Connection) error { return nil }
@@ -95,8 +95,8 @@ func New(c Config) *Broker {
 	return &Broker{Config: c}
 }
 
-// Environment returns the environment variables that tell programs the address of the proxy, in both spellings that
-// programs read.
+// Environment returns the environment variables that tell programs the address of the proxy, in upper and in lower
+// case, because programs differ in which they read.
 func Environment(address string) map[string]string {
 	url := "http://" + address
 	return map[string]string{
@@ -107,7 +107,7 @@ func Environment(address string) map[string]string {
 // Serve serves the clients that connect to the listener until ctx ends, and then returns nil. It closes the listener
 // and all connections, and returns after OnEnd has been called for each flow.
 func (b *Broker) Serve(ctx context.Context, l net.Listener) error {
-	// The flows have a context of their own, whose cause their records tell.
+	// The flows have their own context. Its cause becomes the reason in their records.
 	flowCtx, endFlows := context.WithCancelCause(context.WithoutCancel(ctx))
 	h := &handler{Broker: b}
 	server := &http.Server{
@@ -121,10 +121,10 @@ func (b *Broker) Serve(ctx context.Context, l net.Listener) error {
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	stop := context.AfterFunc(ctx, func() {
-		endFlows(errRunEnded) // before Close, which looks like a client that left
+		endFlows(errRunEnded) // before Close: a closed connection would be recorded as errClientLeft
 		server.Close()
 	})
-	// Twice the flows: clients may wait between requests, and a rejection takes a connection, too.
+	// Twice the number of flows, because idle clients and rejected requests also use a connection.
 	err := server.Serve(newLimitedListener(l, 2*b.Limits.MaxConnections))
 	ctxEnded := !stop()
 	endFlows(errRunEnded)
@@ -144,7 +144,7 @@ type handler struct {
 	requests sync.WaitGroup
 }
 
-// startRequest reports whether a request may start: not after wait.
+// startRequest reports whether a request may start. It returns false after wait was called.
 func (h *handler) startRequest() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

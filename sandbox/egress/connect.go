@@ -15,8 +15,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// rejection says why a request gets no connection. The reason is one line of ASCII that names the host, because it is
-// in the status line of the response.
+// rejection says why a request gets no connection. The reason names the host. It is one line of ASCII, because the
+// response has it in its status line.
 type rejection struct {
 	code   int // of HTTP
 	status sandbox.ConnectionStatus
@@ -34,14 +34,14 @@ func failed(code int, reason string) *rejection {
 	return &rejection{code: code, status: sandbox.ConnectionFailed, reason: reason}
 }
 
-const maxAddresses = 8 // of a name that are tried
+const maxAddresses = 8 // how many addresses of a name are tried
 
 // connect connects to a target, or returns why it does not.
 func (b *Broker) connect(ctx context.Context, to policy.Target) (net.Conn, netip.AddrPort, *rejection) {
 	var none netip.AddrPort
 	if !b.Hosts.Allows(to) {
 		return nil, none, refused(to.String()+" is not in allowed_hosts", "This sandbox reaches only the hosts and "+
-			"ports of its config key allowed_hosts, which can be set when a sandbox is created.")
+			"ports in its config key allowed_hosts. Set this key when you create a sandbox.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, b.Limits.ConnectTimeout)
 	defer cancel()
@@ -67,8 +67,8 @@ func (b *Broker) connect(ctx context.Context, to policy.Target) (net.Conn, netip
 	return nil, none, failed(errorCode(ctx), to.String()+" could not be reached"+describe(err))
 }
 
-// checkAddresses refuses a target if any of its addresses may not be reached. A name server that mixes public and
-// internal addresses is not trusted with either.
+// checkAddresses refuses a target if any of its addresses is not allowed, because a name server that mixes public and
+// internal addresses is not trusted.
 func (b *Broker) checkAddresses(to policy.Target, addrs []netip.Addr) *rejection {
 	local, err := b.LocalAddresses()
 	if err != nil {
@@ -77,7 +77,7 @@ func (b *Broker) checkAddresses(to policy.Target, addrs []netip.Addr) *rejection
 	for _, addr := range addrs {
 		addr = addr.Unmap()
 		reason := b.Hosts.RefusalReason(addr, to.Port)
-		advice := "Such an address is reached only if allowed_hosts has the address or its range, with the port."
+		advice := "A sandbox reaches such an address only if allowed_hosts has the address or its range, with the port."
 		if policy.Reserved(addr) == "" && slices.Contains(local, addr) {
 			reason, advice = "an address of this service's own machine", "A sandbox cannot reach it."
 		}
@@ -92,7 +92,7 @@ func (b *Broker) checkAddresses(to policy.Target, addrs []netip.Addr) *rejection
 }
 
 // dialWithShare dials one address within its share of the remaining time, so that an address that does not answer
-// leaves time for those after it. left is the number of addresses that are left, this one included.
+// leaves time for the next ones. left is the number of remaining addresses, including this one.
 func (b *Broker) dialWithShare(ctx context.Context, at netip.AddrPort, left int) (net.Conn, error) {
 	if end, ok := ctx.Deadline(); ok && left > 1 {
 		var cancel context.CancelFunc
@@ -109,8 +109,8 @@ func errorCode(ctx context.Context) int {
 	return http.StatusBadGateway
 }
 
-// describe returns the cause of an error in words of its own: the texts of system errors contain the machine's name
-// servers and addresses.
+// describe returns a fixed text for the cause of an error. It does not use the texts of system errors, because they
+// contain the machine's name servers and addresses.
 func describe(err error) string {
 	var dns *net.DNSError
 	var timeout interface{ Timeout() bool }
@@ -125,7 +125,8 @@ func describe(err error) string {
 	return ""
 }
 
-// resolve looks up the absolute name. The trailing dot keeps the machine's search list from making another host of it.
+// resolve looks up the absolute name. The trailing dot prevents that the resolver appends a domain of the machine's
+// search list.
 func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
 }

@@ -14,11 +14,11 @@ import (
 	"glasshouse/sandbox"
 )
 
-// The causes that end a flow early; its record has them as the reason.
+// The causes that end a flow early. They are the reason in the flow's record.
 var (
 	errIdle        = errors.New("cut: no byte for too long")
 	errMaxDuration = errors.New("cut: open for too long")
-	errMaxBytes    = errors.New("cut: the run has used all its bytes of network")
+	errMaxBytes    = errors.New("cut: the run has used all its bytes of network traffic")
 	errRunEnded    = errors.New("cut: the run ended")
 	errClientLeft  = errors.New("cut: the code did not wait for the response")
 )
@@ -26,14 +26,14 @@ var (
 // flow is one connection through the Broker, from the request for it to its record.
 type flow struct {
 	broker  *Broker
-	ctx     context.Context // ends with the flow; its cause tells why
+	ctx     context.Context // ends with the flow; its cause says why
 	cancel  context.CancelCauseFunc
 	release context.CancelFunc // of the timer of MaxDuration
 	idle    *time.Timer
 	number  int64
 	record  sandbox.Connection
 
-	writing  sync.Mutex // held during a Write to the host and the count of its bytes
+	writing  sync.Mutex // held while bytes are written to the host and counted
 	sent     atomic.Int64
 	received atomic.Int64
 }
@@ -99,15 +99,15 @@ func (f *flow) onConnect(to policy.Target, at netip.AddrPort) *rejection {
 	return nil
 }
 
-// wrap returns the flow's connection to the host: its bytes are counted and restart the idle time, and the end of the
-// flow closes it.
+// wrap returns the flow's connection to the host, which counts its bytes, restarts the idle time with each byte, and is
+// closed when the flow ends.
 func (f *flow) wrap(c net.Conn) *countedConn {
 	context.AfterFunc(f.ctx, func() { c.Close() })
 	return &countedConn{Conn: c, flow: f}
 }
 
-// count counts the n bytes of one Read or Write. If they exceed MaxBytes, they are the flow's last and count returns
-// an error; otherwise it returns err.
+// count counts the n bytes of one Read or Write. If the total exceeds MaxBytes, count ends the flow and returns an
+// error; otherwise it returns err.
 func (f *flow) count(direction *atomic.Int64, n int, err error) error {
 	if n <= 0 {
 		return err

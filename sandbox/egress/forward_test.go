@@ -69,7 +69,8 @@ func TestRequestArrivesUnchangedAndItsBytesAreCounted(t *testing.T) {
 	}
 }
 
-// Headers for one hop are not forwarded, all others are (RFC 9110, 7.6.1). The URL names the host, not the Host header.
+// Hop-by-hop headers are not forwarded; all others are (RFC 9110, 7.6.1). The host is that of the URL, not of the Host
+// header.
 func TestHopByHopHeadersAreNotForwarded(t *testing.T) {
 	world := newInternet()
 	arrived := make(chan *http.Request, 1)

@@ -25,7 +25,7 @@ import (
 // testTimeout bounds the wait for an event; it only ends a test that fails.
 const testTimeout = 20 * time.Second
 
-// internet stands for the hosts outside: names with public addresses, and real servers on this machine behind them.
+// internet simulates the hosts outside: names with public addresses that lead to real servers on this machine.
 type internet struct {
 	mu       sync.Mutex
 	names    map[string][]string
@@ -80,7 +80,7 @@ func (i *internet) addWebServer(t testing.TB, name, address string, h http.Handl
 	return s
 }
 
-// testBroker is a Broker that serves, as its sandbox sees it.
+// testBroker is a running Broker, seen from its sandbox.
 type testBroker struct {
 	*internet
 	t       testing.TB

@@ -14,7 +14,7 @@ import (
 	"glasshouse/sandbox/egress"
 )
 
-// A request that a proxy does not take gets an error and reaches no host.
+// A request that is not a valid proxy request gets an error and reaches no host.
 func TestMalformedRequestsAreRejected(t *testing.T) {
 	world := newInternet()
 	s := startBroker(t, world, "*.example *")
@@ -62,8 +62,8 @@ func TestMalformedRequestsAreRejected(t *testing.T) {
 	}
 }
 
-// However a request states its length, the host gets one request, on a connection of its own. The bytes after it are a
-// request to the broker, which is checked by itself.
+// The host gets one request on its own connection, in whatever way the request states its length. The bytes after it
+// are another request to the broker, which checks that request too.
 func TestSmuggledRequestsDoNotReachTheHost(t *testing.T) {
 	const hidden = "GET http://evil.test/ HTTP/1.1\r\nHost: evil.test\r\nConnection: close\r\n\r\n"
 	const post = "POST http://data.example/ HTTP/1.1\r\nHost: x\r\n"
@@ -117,7 +117,7 @@ func TestSmuggledRequestsDoNotReachTheHost(t *testing.T) {
 	}
 }
 
-// A header or a body that does not come and a response that is not read end their connections.
+// The broker closes a connection whose client does not send its header or body, or does not read the response.
 func TestSlowClientsAreCut(t *testing.T) {
 	world := newInternet()
 	world.addWebServer(t, "data.example", "44.1.1.1", func(w http.ResponseWriter, r *http.Request) {

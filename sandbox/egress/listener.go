@@ -8,8 +8,8 @@ import (
 	"glasshouse/policy/limit"
 )
 
-// limitedListener holds a bounded number of accepted connections; the others wait in the kernel's queue. It is
-// netutil.LimitListener, but its connections can close one direction.
+// limitedListener bounds the number of accepted connections; the others wait in the kernel's queue. It differs from
+// netutil.LimitListener in that its connections can close one direction.
 type limitedListener struct {
 	net.Listener
 	slots *limit.Slots
@@ -53,8 +53,8 @@ func (c *limitedConn) Close() error {
 
 func (c *limitedConn) CloseWrite() error { return closeWrite(c.Conn) }
 
-// closeWrite ends the sending direction of a connection, if it has one, so that the other side reads to the end and
-// can still answer.
+// closeWrite closes the sending direction of a connection, if its type supports that. The other side then reads EOF,
+// and can still answer.
 func closeWrite(c net.Conn) error {
 	if half, ok := c.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -19,7 +19,7 @@ import (
 
 const (
 	drainTimeout  = time.Second // for a client to read the rest of a response after its flow has ended
-	maxDrainBytes = 256 << 10   // of a request that was rejected
+	maxDrainBytes = 256 << 10   // how much of a rejected request is read before the connection closes
 
 	via = "1.1 glasshouse" // how the Broker names itself in forwarded messages (RFC 9110, 7.6.3)
 )
@@ -59,7 +59,7 @@ func parseTarget(r *http.Request) (policy.Target, *rejection) {
 	case r.Method == http.MethodTrace:
 		return to, &rejection{code: http.StatusMethodNotAllowed, reason: "TRACE is not forwarded"}
 	case r.URL.Scheme == "https":
-		return to, badRequest("an https URL takes a CONNECT")
+		return to, badRequest("an https URL needs a CONNECT request")
 	case r.URL.Scheme != "http" || r.URL.Host == "":
 		return to, badRequest("this is an HTTP proxy: send a request with an absolute http URL, or a CONNECT")
 	default:
@@ -75,10 +75,11 @@ func badRequest(reason string) *rejection {
 	return &rejection{code: http.StatusBadRequest, reason: reason}
 }
 
-// reserve counts a connection as active, or rejects one over the limits. The caller ends the count.
+// reserve counts a connection as active, or rejects a connection over the limits. The caller decrements the count.
 func (h *handler) reserve(to policy.Target) *rejection {
 	if h.totalBytes.Load() > h.Limits.MaxBytes {
-		return refused(fmt.Sprintf("%s: this run has used all its %d bytes of network", to, h.Limits.MaxBytes), "")
+		reason := fmt.Sprintf("%s: this run has used all its %d bytes of network traffic", to, h.Limits.MaxBytes)
+		return refused(reason, "")
 	}
 	if h.active.Add(1) > int64(h.Limits.MaxConnections) {
 		h.active.Add(-1)
@@ -133,12 +134,12 @@ func tunnel(w http.ResponseWriter, f *flow, upstream *countedConn) {
 	upload.Wait()
 }
 
-// copyToEnd copies one direction and then closes it. If the connection breaks, copyToEnd ends the flow, and so the
-// other direction.
+// copyToEnd copies one direction and then closes it. If the connection breaks, copyToEnd ends the flow, which also ends
+// the other direction.
 func copyToEnd(f *flow, to net.Conn, from io.Reader) {
 	buffer := buffers.Get()
 	defer buffers.Put(buffer)
-	// Without their other methods, so that the copy uses this buffer.
+	// The wrappers hide ReadFrom and WriteTo, so that the copy uses this buffer.
 	_, err := io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buffer)
 	if err != nil || closeWrite(to) != nil {
 		f.cancel(nil)
@@ -183,10 +184,10 @@ func (h *handler) forward(
 	return rejected
 }
 
-// rewrite restores the client's request, which ReverseProxy changes, except for hop-by-hop headers, and sets its Host
-// to that of the URL.
+// rewrite undoes the changes of ReverseProxy to the client's request, except that hop-by-hop headers stay removed, and
+// sets the Host header to the host of the URL.
 func rewrite(p *httputil.ProxyRequest, to policy.Target) {
-	p.Out.URL.RawQuery = p.In.URL.RawQuery // a query that cannot be parsed is the host's to judge
+	p.Out.URL.RawQuery = p.In.URL.RawQuery // also a query that cannot be parsed: the host decides what to do with it
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if values, ok := p.In.Header[name]; ok {
 			p.Out.Header[name] = values
@@ -234,11 +235,11 @@ func writeRejection(w http.ResponseWriter, r *http.Request, rejected *rejection)
 	if _, err := io.WriteString(client, text.String()); err != nil || closeWrite(client) != nil {
 		return
 	}
-	// If the connection closed with unread bytes, TCP would reset it and the client would lose the response.
+	// Reading the rest prevents a TCP reset, with which the client would lose the response.
 	io.Copy(io.Discard, io.LimitReader(client, maxDrainBytes))
 }
 
-// buffers holds the buffers of copies; there are as many as copies at a time.
+// buffers holds the buffers of copies, one for each concurrent copy.
 var buffers = &bufferPool{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
 
 type bufferPool struct{ sync.Pool }

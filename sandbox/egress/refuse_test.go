@@ -17,8 +17,8 @@ import (
 	"glasshouse/sandbox/egress"
 )
 
-// A refusal is a 403 with its reason in the status line and in the body, which names the config key. It is recorded,
-// and no host is connected to.
+// A refusal is a 403 with its reason in the status line and in the body. The body names the config key. The broker
+// records the refusal and connects to no host.
 func TestRefusedHosts(t *testing.T) {
 	const list = "*.example 44.1.1.9 inner.test 10.0.0.5:8080"
 	for _, c := range []struct{ target, host, reason string }{
@@ -132,7 +132,7 @@ func TestRedirectsAreChecked(t *testing.T) {
 	}
 }
 
-// The reason of a failure tells nothing about the machine's own network.
+// The reason of a failure reveals nothing about the machine's own network.
 func TestUnreachableHosts(t *testing.T) {
 	world := newInternet()
 	world.names["empty.example"] = []string{}

@@ -63,7 +63,7 @@ func (l countingListener) Accept() (net.Conn, error) {
 	return counted, nil
 }
 
-// A side that has sent everything still receives, on either side.
+// Each side of a tunnel still receives after it has sent everything.
 func TestHalfClosedTunnelStillReceives(t *testing.T) {
 	world := newInternet()
 	world.addServer(t, "data.example", "44.1.1.1", "443", func(c *net.TCPConn) {
@@ -157,7 +157,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// MaxBytes counts all connections of a run together. After that there is no new connection.
+// MaxBytes counts all connections of a run together. At the limit, new connections are refused.
 func TestMaxBytesCountsAllConnections(t *testing.T) {
 	world := newInternet()
 	world.addWebServer(t, "data.example", "44.1.1.1", func(w http.ResponseWriter, _ *http.Request) {
@@ -180,7 +180,7 @@ func TestMaxBytesCountsAllConnections(t *testing.T) {
 	}
 }
 
-// A hundred tunnels at a time are separate streams; one more is rejected.
+// A hundred parallel tunnels are separate streams; one more is rejected.
 func TestConnectionOverTheLimitIsRejected(t *testing.T) {
 	const all = 100
 	world := newInternet()
@@ -236,7 +236,7 @@ func TestTunnelMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// The end of the context ends tunnels, requests, and connections that are being made.
+// The end of the context closes tunnels and requests, and stops connection attempts.
 func TestEndOfContextClosesAllConnections(t *testing.T) {
 	world := newInternet()
 	over := make(chan error, 1)

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// findUnneeded returns the packages to uninstall together with names: those that were installed as their
-// dependencies and that no other package needs. lock lists what is requested without names. The error names a
-// package that stays and depends on one of names.
+// findUnneeded returns names and the packages to uninstall with them: packages that were installed as their
+// dependencies and that no other package needs. lock lists the requested packages without names. The error
+// names a package that stays and depends on one of names.
 func findUnneeded(folders []string, lock Lock, names []string) ([]string, error) {
 	packages, err := findPackages(folders)
 	if err != nil {
@@ -28,7 +28,7 @@ func findUnneeded(folders []string, lock Lock, names []string) ([]string, error)
 			}
 		}
 	}
-	for _, p := range packages { // packages of the interpreter stay until they are named
+	for _, p := range packages { // packages of the interpreter are removed only by name
 		if pinned := lock.find(p.Name); pinned == nil || len(pinned.Hashes) == 0 || contains(lock.Requested, p.Name) {
 			keep(p.Name)
 		}

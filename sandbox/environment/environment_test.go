@@ -144,7 +144,7 @@ func TestFailedChangeKeepsTheEnvironment(t *testing.T) {
 		t.Errorf("lock: got\n%s\nwant it unchanged:\n%s", after, before)
 	}
 	if left, _ := filepath.Glob(filepath.Join(in.Dir, "lab", ".*")); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
+		t.Errorf("files of the failed change: got %q, want none", left)
 	}
 }
 
@@ -250,7 +250,7 @@ func TestConcurrentChangesWaitForEachOther(t *testing.T) {
 		t.Errorf("wait of a cancelled caller: got error %v, want %v", err, context.DeadlineExceeded)
 	}
 	release()
-	must[any](t)(in.Add(t.Context(), Default, []string{"lower"})) // the abandoned wait gave the lock back
+	must[any](t)(in.Add(t.Context(), Default, []string{"lower"})) // the cancelled caller has released the lock
 }
 
 func TestCreateFromAnotherEnvironment(t *testing.T) {
@@ -338,7 +338,7 @@ func TestFolderStaysUntilItsLastRelease(t *testing.T) {
 	}
 }
 
-// TestOtherUsersReadEnvironments matters because each sandbox has a user ID of its own.
+// Other users must be able to read an environment, because each sandbox has its own user ID.
 func TestOtherUsersReadEnvironments(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
 	in, _ := newInstaller(t)

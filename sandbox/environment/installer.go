@@ -31,7 +31,7 @@ func (in Installer) lockStore(ctx context.Context) (release func(), err error) {
 		return nil, err
 	}
 	if release, err = in.acquireLock(false); errors.Is(err, syscall.EWOULDBLOCK) {
-		in.Progress("waiting for another change of the environments")
+		in.Progress("waiting until another change of the environments has ended")
 		release, err = in.waitForLock(ctx)
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func (in Installer) waitForLock(ctx context.Context) (release func(), err error)
 	case r := <-results:
 		return r.release, r.err
 	case <-ctx.Done():
-		go func() { // flock cannot be cancelled: give the lock back once it comes
+		go func() { // flock cannot be cancelled: release the lock when it succeeds
 			if r := <-results; r.err == nil {
 				r.release()
 			}
@@ -71,14 +71,14 @@ func (in Installer) waitForLock(ctx context.Context) (release func(), err error)
 }
 
 // Create makes an environment. It starts with the packages of the environment from, or with the interpreter
-// python and that interpreter's packages. If both are empty, it has the default environment's interpreter
-// and no packages.
+// python and that interpreter's packages. If both are empty, the new environment has the default
+// environment's interpreter and no packages.
 func (in Installer) Create(ctx context.Context, name, from, python string) (sandbox.Environment, error) {
 	if err := CheckName(name); err != nil {
 		return sandbox.Environment{}, err
 	}
 	if from != "" && python != "" {
-		return sandbox.Environment{}, errors.New("--from and --python exclude each other: name one of the two")
+		return sandbox.Environment{}, errors.New("--from and --python were both given: use only one of them")
 	}
 	release, err := in.lockStore(ctx)
 	if err != nil {
@@ -141,7 +141,7 @@ func (in Installer) Remove(ctx context.Context, name string, names []string) (sa
 	return in.change(ctx, name, func(draft *draft) error {
 		for _, each := range names {
 			if nameOf(each) != each {
-				return fmt.Errorf("%.80q is not the name of a package: write the name alone, without a version", each)
+				return fmt.Errorf("%.80q is not the name of a package: write only the name, without a version", each)
 			}
 			installed := draft.lock.find(each)
 			if installed == nil {
@@ -228,7 +228,7 @@ func (in Installer) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// change builds a new version of an environment from the current one; edit says what is different.
+// change builds a new version of an environment from the current one; edit changes the draft.
 func (in Installer) change(ctx context.Context, name string, edit func(*draft) error) (sandbox.Environment, error) {
 	release, err := in.lockStore(ctx)
 	if err != nil {
@@ -239,7 +239,7 @@ func (in Installer) change(ctx context.Context, name string, edit func(*draft) e
 	if err != nil {
 		return sandbox.Environment{}, err
 	}
-	// Not Release: it would lock the store, which this change has locked.
+	// Release is not used, because it would lock the store, which this change has locked.
 	defer func() {
 		if now.dir != nil {
 			_ = now.dir.Close()
@@ -254,17 +254,17 @@ func (in Installer) change(ctx context.Context, name string, edit func(*draft) e
 	return in.build(ctx, draft)
 }
 
-// draft describes a version that is to be built.
+// draft describes a version before it is built.
 type draft struct {
 	name        string
 	interpreter Interpreter
 	seedFolders []string // folders whose packages it starts with
-	lock        Lock     // of the packages that it starts with, and what was requested
+	lock        Lock     // the packages that it starts with, and the requested packages
 	uninstall   []string
 	install     []string
 }
 
-// startFrom starts a draft with everything that another version has.
+// startFrom starts a draft with all packages of another version.
 func (d *draft) startFrom(v *Version) {
 	d.interpreter, d.lock, d.seedFolders = v.Interpreter, v.Lock, v.Interpreter.Packages
 }
@@ -305,11 +305,11 @@ func (in Installer) buildFolder(ctx context.Context, folder string, draft *draft
 	}
 	site := filepath.Join(folder, sitePackages(draft.interpreter))
 	if len(draft.seedFolders) > 0 {
-		in.Progress("taking over the installed packages")
+		in.Progress("linking the installed packages")
 	}
 	for _, seed := range slices.Backward(draft.seedFolders) { // Python prefers the first folder, so it is linked last
 		if err := linkPackages(ctx, seed, site); err != nil {
-			return fmt.Errorf("take over the packages of %s: %w", seed, err)
+			return fmt.Errorf("link the packages of %s: %w", seed, err)
 		}
 	}
 	if len(draft.uninstall) > 0 {
@@ -347,8 +347,8 @@ func sitePackages(python Interpreter) string {
 	return filepath.Join("lib", fmt.Sprintf("python%d.%d", python.Version[0], python.Version[1]), "site-packages")
 }
 
-// pinInstalled writes the installed packages into the draft's lock. hashes has those of the packages that
-// were installed just now; other packages keep the hashes that they had.
+// pinInstalled writes the installed packages into the draft's lock. hashes has the hashes of the newly
+// installed packages; other packages keep their earlier hashes.
 func (d *draft) pinInstalled(packages []installedPackage, hashes map[string][]string) {
 	before := d.lock
 	d.lock.Version, d.lock.Packages = d.interpreter.VersionString(), nil
@@ -363,7 +363,7 @@ func (d *draft) pinInstalled(packages []installedPackage, hashes map[string][]st
 	}
 }
 
-// replaceFile replaces a file in one step, and on the disk.
+// replaceFile replaces a file in one step, and returns when the change is on the disk.
 func replaceFile(path string, text []byte) error {
 	fresh := filepath.Join(filepath.Dir(path), ".lock.new")
 	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
@@ -380,7 +380,7 @@ func replaceFile(path string, text []byte) error {
 	return os.Rename(fresh, path)
 }
 
-// ignoreMissing returns nil for the error of a file that does not exist.
+// ignoreMissing returns nil if err says that a file does not exist, and err otherwise.
 func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// isOurFile reports whether a name in a folder of packages is not part of a user's package: pip, or an
-// extension, which belongs to the version of Glasshouse that built it.
+// isOurFile reports whether a name in a folder of packages belongs to pip or to an extension of Glasshouse.
+// These files are not copied: an extension fits only the version of Glasshouse that built it.
 func isOurFile(name string) bool {
 	return name == "pip" || strings.HasPrefix(name, "pip-") && strings.HasSuffix(name, ".dist-info") ||
 		strings.HasPrefix(name, "recorder_fast") || strings.HasPrefix(name, "syscall_batch")
 }
 
-// linkPackages puts the packages of one folder into another, as hard links where the file system allows it.
-// uv replaces files and never writes into one, so versions can share them.
+// linkPackages links the packages of one folder into another, or copies them where the file system does not
+// allow hard links. Versions can share files, because uv replaces files and never writes into one.
 func linkPackages(ctx context.Context, from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err = errors.Join(err, ctx.Err()); err != nil {
@@ -52,7 +52,7 @@ func linkPackages(ctx context.Context, from, to string) error {
 	})
 }
 
-// copyFile copies a file with its modification time, by which Python recognises the compiled file.
+// copyFile copies a file with its modification time, because Python compares that time with the compiled file.
 func copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

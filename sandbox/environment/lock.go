@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Lock describes the content of an environment. Its text is a requirements file of pip, with the rest of the
-// description in comments.
+// Lock describes the content of an environment. Its text is a pip requirements file; fields that pip does not
+// know are in comments.
 type Lock struct {
 	Python    string          // path of the interpreter that the environment was made from
 	Version   string          // version of that interpreter
@@ -63,7 +63,7 @@ func digest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// find returns the package with the name, in any spelling, or nil.
+// find returns the package with a name, in any spelling, or nil.
 func (l Lock) find(name string) *PinnedPackage {
 	for i := range l.Packages {
 		if normalizeName(l.Packages[i].Name) == normalizeName(name) {
@@ -119,7 +119,7 @@ func normalizeName(name string) string {
 	return strings.ToLower(separators.ReplaceAllString(name, "-"))
 }
 
-// contains reports whether a list of requirements or names has one for the package.
+// contains reports whether a list of requirements or names contains the package.
 func contains(list []string, name string) bool {
 	return slices.ContainsFunc(list, func(spec string) bool {
 		return normalizeName(nameOf(spec)) == normalizeName(name)

@@ -15,18 +15,18 @@ import (
 	"glasshouse/sandbox"
 )
 
-// installedPackage is one package as it is on the disk.
+// installedPackage describes one package on the disk.
 type installedPackage struct {
 	sandbox.Package
 	dependencies         []string // names of unconditional dependencies
-	possibleDependencies []string // dependencies, and those of extras and of other platforms
+	possibleDependencies []string // all dependencies, including those of extras and of other platforms
 }
 
-// maxMetadata is the number of bytes that are read of a METADATA file, which the package writes.
+// maxMetadata bounds the bytes that are read of a METADATA file, because the package's author writes the file.
 const maxMetadata = 256 << 10
 
-// findPackages returns the packages in folders, sorted by name. As in Python, the first folder that has a
-// package wins.
+// findPackages returns the packages in folders, sorted by name. If several folders have a package, the first
+// folder counts, as in Python.
 func findPackages(folders []string) ([]installedPackage, error) {
 	var found []installedPackage
 	seen := map[string]bool{}
@@ -55,8 +55,8 @@ func findPackages(folders []string) ([]installedPackage, error) {
 	return found, nil
 }
 
-// readPackage reads a .dist-info folder. An interrupted removal leaves a folder without METADATA, for which
-// the package has no name.
+// readPackage reads a .dist-info folder. An interrupted removal leaves a folder without METADATA; readPackage
+// then returns a package without a name.
 func readPackage(dir string) (p installedPackage, err error) {
 	text, err := readBounded(filepath.Join(dir, "METADATA"), maxMetadata)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,8 +91,8 @@ var (
 	moduleName  = regexp.MustCompile(`^[A-Za-z_]\w*$`)
 )
 
-// parseMetadata reads the header of a METADATA file. The package wrote the file, so names and versions that
-// could mean something else in a lock are dropped.
+// parseMetadata reads the header of a METADATA file. The package's author wrote the file, so parseMetadata
+// drops names and versions that would have another meaning in a lock.
 func parseMetadata(text []byte) (p installedPackage) {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, maxMetadata+1)

@@ -33,14 +33,14 @@ var (
 )
 
 // checkSpec returns an error if spec is not a package with an optional version. uv would also accept
-// options, files and addresses; the operator names the sources of packages in pip's configuration only.
+// options, files and addresses, but only pip's configuration may name the sources of packages.
 func checkSpec(spec string) error {
-	const instead = "name the package; pip's configuration (pip.conf, PIP_INDEX_URL, PIP_FIND_LINKS) " +
-		"says where packages come from"
+	const instead = "write the package's name, and set where packages come from in pip's configuration " +
+		"(pip.conf, PIP_INDEX_URL, PIP_FIND_LINKS)"
 	switch {
 	case strings.HasPrefix(spec, "-"):
 		return fmt.Errorf("%.80q is an option, not a package: write options of glasshouse before the packages, "+
-			"and indexes into pip's configuration (pip.conf, PIP_...)", spec)
+			"and set indexes in pip's configuration (pip.conf, PIP_...)", spec)
 	case strings.Contains(spec, "://") || strings.Contains(spec, "@"):
 		return fmt.Errorf("%.80q is an address: %s", spec, instead)
 	case strings.ContainsAny(spec, `/\`) || strings.HasPrefix(spec, ".") || archiveName.MatchString(spec):

@@ -13,7 +13,7 @@ import (
 // Store reads the environments of a data folder.
 type Store struct {
 	Dir  string // folder of the environments; "" if only the default environment exists, without a lock
-	Base string // path of the interpreter that the default environment is or was made from
+	Base string // path of the interpreter of the default environment, or from which that environment is made
 }
 
 // Names returns the names of all environments, the default one first.
@@ -36,7 +36,7 @@ func (s Store) Names() ([]string, error) {
 
 func (s Store) lockPath(name string) string { return filepath.Join(s.Dir, name, "lock") }
 
-// Remember stores the path of Base, for commands that run without the service's flags.
+// Remember stores the path of Base for later commands, which run without the service's flags.
 func (s Store) Remember() error {
 	if s.Recall() == s.Base {
 		return nil
@@ -51,8 +51,8 @@ func (s Store) Recall() string {
 	return strings.TrimSpace(string(text))
 }
 
-// Outdated returns the interpreter that the default environment was made from if that is not Base,
-// and "" otherwise.
+// Outdated returns the interpreter from which the default environment was made if it is not Base, and ""
+// otherwise.
 func (s Store) Outdated() string {
 	text, err := os.ReadFile(s.lockPath(Default))
 	if err != nil {
@@ -71,7 +71,7 @@ type NotFoundError struct {
 }
 
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("there is no environment %.80q; there are: %s", e.Name, strings.Join(e.Have, ", "))
+	return fmt.Sprintf("there is no environment %.80q; choose one of: %s", e.Name, strings.Join(e.Have, ", "))
 }
 
 // readLock returns the text of an environment's lock, or nil if the default environment is the plain
@@ -144,7 +144,7 @@ func removeVersion(path string) {
 	if err != nil {
 		return
 	}
-	// The lock is held until the folder has another name: otherwise Pin could return half a folder.
+	// The lock is held until the folder has another name, so that Pin does not return a half-removed folder.
 	defer dir.Close()
 	if syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		return

@@ -31,8 +31,8 @@ func (in Installer) command(ctx context.Context, name string, args ...string) *e
 	return cmd
 }
 
-// run runs a command and returns its stdout and stderr. Pdeathsig follows the thread that started the
-// process, so the thread is locked until the process ends.
+// run runs a command and returns its stdout and stderr. Pdeathsig kills the process when the thread that
+// started it ends, so the thread is locked until the process ends.
 func run(cmd *exec.Cmd) (stdout, stderr []byte, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -50,7 +50,7 @@ func (in Installer) createVenv(ctx context.Context, python, path string) error {
 	return nil
 }
 
-// uvPath returns the uv that scripts/setup fetched into the data folder, or else the one in PATH.
+// uvPath returns the path of the uv that scripts/setup fetched into the data folder, or else of the uv in PATH.
 func (in Installer) uvPath() (string, error) {
 	tools := filepath.Join(filepath.Dir(in.Dir), "tools")
 	folders := []string{tools}
@@ -66,7 +66,7 @@ func (in Installer) uvPath() (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("uv is neither in %s nor in PATH: run scripts/setup, or `pip install uv`", tools)
+	return "", fmt.Errorf("uv was not found in %s or in PATH: run scripts/setup, or `pip install uv`", tools)
 }
 
 // uv runs `uv pip` with args for the interpreter and returns its stdout. The error has uv's reason.
@@ -92,10 +92,10 @@ func (in Installer) uv(ctx context.Context, python Interpreter, args ...string) 
 		}
 	}
 	cmd := in.command(ctx, program, append(command, args[1:]...)...)
-	// Hard links need the cache on the file system of the environments. The operator's UV_CACHE_DIR wins.
+	// Hard links need the cache on the file system of the environments. UV_CACHE_DIR of the operator takes precedence.
 	cache := "UV_CACHE_DIR=" + filepath.Join(filepath.Dir(in.Dir), "cache", "uv")
 	cmd.Env = slices.Concat([]string{cache, "UV_PYTHON_DOWNLOADS=never"}, cmd.Env, variables)
-	cmd.Dir = in.Dir // not the caller's, whose uv.toml or pyproject.toml uv would read
+	cmd.Dir = in.Dir // in the caller's folder, uv would read a uv.toml or pyproject.toml
 	stdout, stderr, err := run(cmd)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -114,8 +114,8 @@ func (in Installer) uv(ctx context.Context, python Interpreter, args ...string) 
 	return stdout, nil
 }
 
-// install resolves and installs the draft's requirements into the virtual environment at folder. A package
-// that is installed and not named keeps its version. It returns the hashes of the new packages, by name.
+// install resolves and installs the draft's requirements into the virtual environment at folder. An installed
+// package keeps its version unless a requirement names it. install returns the hashes of the new packages, by name.
 //
 // uv first resolves without installing, then looks up the hashes of exactly those versions, and then
 // installs them and verifies the hashes.
@@ -228,7 +228,7 @@ func lockedHashes(text string) (map[string][]string, error) {
 
 var credentials = regexp.MustCompile(`://[^/@\s]+@`)
 
-// summarize returns the lines of messages that give the reason, at most eight.
+// summarize returns at most eight lines of uv's messages: those that give the reason of a failure.
 func summarize(messages string) string {
 	var kept []string
 	for line := range strings.Lines(messages) {

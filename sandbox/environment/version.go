@@ -13,7 +13,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Version is an environment as it was when Pin returned it. Its folder stays on the disk until Release.
+// Version is the version of an environment that was current when Pin returned it. Its folder stays on the disk
+// until Release.
 type Version struct {
 	sandbox.Environment
 	Interpreter Interpreter
@@ -25,15 +26,15 @@ type Version struct {
 	dir   *os.File // the folder, with a shared file lock; nil if the version is the plain interpreter
 }
 
-// Release ends the use of the version. If it is no longer current and nobody else uses it, its folder is
-// removed.
+// Release ends the use of the version. It removes the folder if the version is no longer current and has no
+// other user.
 func (v *Version) Release() {
 	if v.dir == nil {
 		return
 	}
 	_ = v.dir.Close()
 	v.dir = nil
-	// If another process changes the store, it removes the folder.
+	// If another process is changing the store, that process removes the folder.
 	if release, err := v.store.acquireLock(false); err == nil {
 		v.store.removeUnused(v.Name)
 		release()
@@ -58,7 +59,7 @@ func (s Store) Pin(name string) (*Version, error) {
 		}
 		v, err := s.pinVersion(name, text)
 		if errors.Is(err, fs.ErrNotExist) {
-			// Either a change replaced the version just now, or somebody deleted the folder.
+			// A change has just replaced the version, or someone deleted the folder.
 			if now, again := s.readLock(name); again == nil && string(now) == string(text) {
 				return nil, fmt.Errorf(
 					"the folder of the environment %s is missing: run `glasshouse env update --env %s`", name, name)
@@ -89,7 +90,7 @@ func (s Store) pinBase() (*Version, error) {
 	return v, nil
 }
 
-// metadata is kept in the folder of a version because finding it out takes time.
+// metadata describes a version. It is stored in the version's folder, because computing it takes time.
 type metadata struct {
 	Interpreter Interpreter       `json:"interpreter"` // its Packages are relative to the folder
 	Packages    []sandbox.Package `json:"packages"`
@@ -131,8 +132,8 @@ func (s Store) pinVersion(name string, text []byte) (*Version, error) {
 	return v, nil
 }
 
-// describe sets the description that executions and the API carry. Its modules are those of packages that
-// the operator added, which have hashes.
+// describe sets the description that executions and the API return. Its modules are those of packages with
+// hashes, which the operator added.
 func (v *Version) describe(name, digest string) {
 	modules := []string{}
 	for _, p := range v.Packages {

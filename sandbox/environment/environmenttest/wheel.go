@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// Environ returns the environment variables for an Installer that takes packages only from folder, which is
-// empty at first. Tests that run in parallel use it.
+// Environ returns the environment variables for an Installer that takes packages only from folder. The folder
+// is empty at first. Tests that run in parallel use Environ.
 func Environ(t testing.TB) (folder string, environ []string) {
 	t.Helper()
 	folder = t.TempDir()
