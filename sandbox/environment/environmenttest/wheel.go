@@ -42,8 +42,10 @@ func variables(t testing.TB, folder string) map[string]string {
 		"PIP_NO_INDEX":    "1",
 		"PIP_FIND_LINKS":  folder,
 		"PIP_CONFIG_FILE": os.DevNull,
-		"UV_CACHE_DIR":    filepath.Join(folder, "cache"),
-		"PATH":            filepath.Dir(findUV(t)) + ":" + os.Getenv("PATH"),
+		// uv's own variables win over pip's, and scripts/setup exports some.
+		"UV_FIND_LINKS": "", "UV_DEFAULT_INDEX": "", "UV_INDEX_URL": "", "UV_EXTRA_INDEX_URL": "", "UV_INDEX_STRATEGY": "",
+		"UV_CACHE_DIR": filepath.Join(folder, "cache"),
+		"PATH":         filepath.Dir(findUV(t)) + ":" + os.Getenv("PATH"),
 	}
 }
 
