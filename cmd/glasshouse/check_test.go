@@ -9,6 +9,7 @@ import (
 )
 
 func TestCheckCodeListsProblems(t *testing.T) {
+	t.Parallel()
 	path, dir := binary(t), dataDir(t)
 	file := filepath.Join(dir, "x.py")
 	for code, want := range map[string]string{
@@ -32,6 +33,7 @@ func TestCheckCodeListsProblems(t *testing.T) {
 }
 
 func TestCheckSQLSaysWhyAStatementIsRefused(t *testing.T) {
+	t.Parallel()
 	path := binary(t)
 	for sql, want := range map[string]string{
 		"SELECT id, :x FROM users WHERE day = :day": "allowed\n",

@@ -9,6 +9,7 @@ import (
 // TestProveAttacksTheEmbeddedDatabase runs prove on a new data folder, beside a service, and on a database
 // that does not exist.
 func TestProveAttacksTheEmbeddedDatabase(t *testing.T) {
+	t.Parallel()
 	path, dir := binary(t), emptyDataDir(t)
 	prove := func() {
 		t.Helper()
@@ -29,6 +30,7 @@ func TestProveAttacksTheEmbeddedDatabase(t *testing.T) {
 }
 
 func TestRoleSQLGrantsToTheNamedRole(t *testing.T) {
+	t.Parallel()
 	out, err := exec.Command(binary(t), "role-sql", "agents", "shop").Output()
 	if want := `GRANT CONNECT ON DATABASE "shop" TO "agents"`; err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("got %v and %s, want it to contain %s", err, out, want)

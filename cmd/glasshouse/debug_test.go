@@ -8,6 +8,7 @@ import (
 
 // TestDebugStepsForwardAndBack types commands into a session and looks for their output, in order.
 func TestDebugStepsForwardAndBack(t *testing.T) {
+	t.Parallel()
 	_, c := start(t, binary(t), dataDir(t))
 	const code = "def double(n):\n    return n * 2\ntotal = 0\nfor i in range(4):\n    total += double(i)\nprint('all', total)\n"
 	typed := strings.Join([]string{

@@ -15,6 +15,7 @@ import (
 // TestDoctorReportsTheLevelThatTheServiceUses covers both forms of the report, and the exit code, which says
 // whether the service would start.
 func TestDoctorReportsTheLevelThatTheServiceUses(t *testing.T) {
+	t.Parallel()
 	path, dir := binary(t), emptyDataDir(t)
 	out, err := exec.Command(path, "doctor", "--json", "--data-dir", dir).Output()
 	if err != nil {

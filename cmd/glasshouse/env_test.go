@@ -363,6 +363,7 @@ func TestInterruptedChangeLeavesTheOldEnvironment(t *testing.T) {
 
 // TestInvalidEnvironmentNamesAreRefused covers the command line and the API.
 func TestInvalidEnvironmentNamesAreRefused(t *testing.T) {
+	t.Parallel()
 	o := operator{binary(t), dataDir(t)}
 	_, c := start(t, o.path, o.dir)
 	for _, name := range []string{"", "..", "../x", "/etc", ".pip", "Ä", "a b", strings.Repeat("a", 5000), "default\n"} {

@@ -8,6 +8,7 @@ import (
 )
 
 func TestRunPrintsOutputAndResult(t *testing.T) {
+	t.Parallel()
 	path, dir := binary(t), emptyDataDir(t)
 	file := filepath.Join(dir, "x.py")
 	if err := os.WriteFile(file, []byte("print('out')\n6 * 7"), 0o644); err != nil {

@@ -18,6 +18,7 @@ import (
 // TestHistorySurvivesARestart stops and kills the service. History keeps what was answered, and records the
 // run that was interrupted as cancelled.
 func TestHistorySurvivesARestart(t *testing.T) {
+	t.Parallel()
 	path, dir := binary(t), emptyDataDir(t)
 	cmd, c := start(t, path, dir)
 	if info, err := os.Stat(filepath.Join(dir, "admin.key")); err != nil || info.Mode().Perm() != 0o600 {
@@ -115,6 +116,7 @@ func TestAllowedHosts(t *testing.T) {
 // TestSandboxNetworkWorks covers that the service gives up its own capabilities for the network, and can
 // still give a sandbox one.
 func TestSandboxNetworkWorks(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("here")) }),
 	)

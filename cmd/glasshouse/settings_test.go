@@ -98,6 +98,7 @@ func TestFlagOverridesEnvironmentOverridesDefault(t *testing.T) {
 }
 
 func TestUnknownFlagsAndCommandsAreRefusedWithASuggestion(t *testing.T) {
+	t.Parallel()
 	path := binary(t)
 	for _, c := range []struct {
 		args string
@@ -130,6 +131,7 @@ func TestUnknownFlagsAndCommandsAreRefusedWithASuggestion(t *testing.T) {
 }
 
 func TestFlagsStandBeforeOrAfterArguments(t *testing.T) {
+	t.Parallel()
 	path := binary(t)
 	file := filepath.Join(t.TempDir(), "x.sql")
 	if err := os.WriteFile(file, []byte("SELECT 1"), 0o644); err != nil {
@@ -145,6 +147,7 @@ func TestFlagsStandBeforeOrAfterArguments(t *testing.T) {
 }
 
 func TestHelpListsTheFlagsOfTheCommand(t *testing.T) {
+	t.Parallel()
 	path := binary(t)
 	for command, want := range map[string][]string{
 		"serve --help": {

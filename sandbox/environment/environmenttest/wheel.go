@@ -19,7 +19,11 @@ import (
 func Environ(t testing.TB) (folder string, environ []string) {
 	t.Helper()
 	folder = t.TempDir()
-	environ = os.Environ()
+	for _, variable := range os.Environ() {
+		if !isIndexVariable(variable) {
+			environ = append(environ, variable)
+		}
+	}
 	for key, value := range variables(t, folder) {
 		environ = append(environ, key+"="+value)
 	}
@@ -30,10 +34,23 @@ func Environ(t testing.TB) (folder string, environ []string) {
 func Pip(t testing.TB) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
+	for _, variable := range os.Environ() {
+		if name, value, _ := strings.Cut(variable, "="); isIndexVariable(variable) {
+			t.Setenv(name, value) // restores it after the test
+			os.Unsetenv(name)
+		}
+	}
 	for key, value := range variables(t, folder) {
 		t.Setenv(key, value)
 	}
 	return folder
+}
+
+// isIndexVariable reports whether a variable of the environment tells uv where packages are. These
+// variables win over pip's, and scripts/setup exports some.
+func isIndexVariable(variable string) bool {
+	return strings.HasPrefix(variable, "UV_FIND_LINKS=") || strings.HasPrefix(variable, "UV_DEFAULT_INDEX=") ||
+		strings.HasPrefix(variable, "UV_INDEX") || strings.HasPrefix(variable, "UV_EXTRA_INDEX_URL=")
 }
 
 func variables(t testing.TB, folder string) map[string]string {
@@ -42,10 +59,8 @@ func variables(t testing.TB, folder string) map[string]string {
 		"PIP_NO_INDEX":    "1",
 		"PIP_FIND_LINKS":  folder,
 		"PIP_CONFIG_FILE": os.DevNull,
-		// uv's own variables win over pip's, and scripts/setup exports some.
-		"UV_FIND_LINKS": "", "UV_DEFAULT_INDEX": "", "UV_INDEX_URL": "", "UV_EXTRA_INDEX_URL": "", "UV_INDEX_STRATEGY": "",
-		"UV_CACHE_DIR": filepath.Join(folder, "cache"),
-		"PATH":         filepath.Dir(findUV(t)) + ":" + os.Getenv("PATH"),
+		"UV_CACHE_DIR":    filepath.Join(folder, "cache"),
+		"PATH":            filepath.Dir(findUV(t)) + ":" + os.Getenv("PATH"),
 	}
 }
 
