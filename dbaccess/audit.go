@@ -72,7 +72,7 @@ GRANT CONNECT ON DATABASE %[2]s TO %[1]s;
 GRANT USAGE ON SCHEMA public TO %[1]s;
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO %[1]s;
 ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %[1]s;
--- Run the rest as a superuser in the same database. It revokes functions from PUBLIC; grant them again where needed.
+-- Run the rest as a superuser in the same database. Grant a revoked function again to a role that needs it.
 %[3]s
 `,
 		pgx.Identifier{role}.Sanitize(),

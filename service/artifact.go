@@ -18,7 +18,7 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// artifactTimeout is how long history may take to record the artifacts of a run.
+// artifactTimeout limits the time in which history records the artifacts of a run.
 const artifactTimeout = 30 * time.Second
 
 // collectedArtifacts are the files that a run left in /session/artifacts.
@@ -28,8 +28,8 @@ type collectedArtifacts struct {
 	missed    int64             // files that could not be stored
 }
 
-// collectArtifacts stores the files that the run has left. Errors are logged, and the files
-// counted as missed: they do not change how the run ended.
+// collectArtifacts stores the files that the run has left. It logs errors and counts the files as missed; the
+// status of the run does not change.
 func (r *run) collectArtifacts(ctx context.Context) {
 	store, unpin := r.service.storePinned()
 	defer unpin()
@@ -70,25 +70,24 @@ func (s *Service) storePinned() (store supervisor.StoreArtifact, unpin func()) {
 	return store, func() { s.Blobs.Unpin(sums) }
 }
 
-// recordArtifacts records what an execution has left, even if its caller is gone. First
-// the bytes are on disk, then history has the record, then the artifact has a name in
-// folder on the host: each implies the one before. It fills in the fields of list, and
-// returns the host paths, "" for a file that could not be linked; nil means that history
-// has no record of the list.
+// recordArtifacts records the artifacts of an execution, even if its caller has left. The order is fixed: the
+// bytes are on disk before history has the record, and history has the record before the artifact has a name in
+// folder on the host. recordArtifacts fills in the fields of list. It returns the host paths, with "" for a file
+// that could not be linked, or nil if history could not record the list.
 func (s *Service) recordArtifacts(
 	ctx context.Context, e *sandbox.Execution, folder string, list []sandbox.Artifact, timeout time.Duration,
 ) (hostPaths []string, err error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
-	const nameBytes = 4096 // what a file's name takes on the disk
+	const nameBytes = 4096 // disk space of a file's name
 	var size int64
 	var sums []string
 	now := s.Clock().Truncate(time.Microsecond) // as PostgreSQL does
 	for n := range list {
 		a := &list[n]
 		a.ID, a.ExecutionID, a.SandboxID, a.User, a.Folder = s.NewID(), e.ID, e.SandboxID, e.User, folder
-		a.CreatedAt = now.Add(time.Duration(n) * time.Microsecond) // all differ, because the oldest are removed first
+		a.CreatedAt = now.Add(time.Duration(n) * time.Microsecond) // unique, so that artifacts have an order
 		a.URL = "/artifacts/" + a.ID
 		size += a.Size + nameBytes
 		sums = append(sums, a.SHA256)
@@ -111,9 +110,8 @@ func (s *Service) recordArtifacts(
 	return hostPaths, err
 }
 
-// Artifacts lists what a sandbox's executions have left, the newest version of each file,
-// limit at a time; next is the cursor of the next page, "" at the end. It answers for
-// sandboxes that have ended, too.
+// Artifacts returns a page of at most limit artifacts of a live or ended sandbox, with the newest version of each
+// file. next is the cursor of the next page, or "" for the last page.
 func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, sandboxID string, limit int, after string) (
 	list []sandbox.Artifact, next string, err error) {
 	if _, err := s.sandboxRecord(ctx, caller, sandboxID); err != nil {
@@ -127,7 +125,7 @@ func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, sandboxID s
 		if err == nil && last.SandboxID != sandboxID || errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
 			err = &sandbox.Error{
 				Fault: sandbox.FaultInvalid, Field: "after",
-				Detail: "this sandbox has no such artifact, or it is no longer kept; begin with the first page",
+				Detail: "this sandbox has no such artifact, or the artifact was deleted; begin with the first page",
 			}
 		}
 		if err != nil {
@@ -151,7 +149,7 @@ func (s *Service) visibleArtifact(ctx context.Context, caller sandbox.Key, id st
 	var known *sandbox.Error
 	if err == nil && !maySee(caller, a.User) || errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
 		err = sandbox.Errorf(sandbox.FaultNotFound,
-			"there is no such artifact, or it is not yours, or it is no longer kept")
+			"there is no such artifact, or it is not yours, or it was deleted")
 	}
 	return a, err
 }
@@ -169,24 +167,24 @@ func (s *Service) OpenArtifact(ctx context.Context, caller sandbox.Key, id strin
 func (s *Service) openBlob(a sandbox.Artifact) (*os.File, sandbox.Artifact, error) {
 	f, err := s.Blobs.Open(a.SHA256)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = sandbox.Errorf(sandbox.FaultGone, "the bytes of this artifact are no longer kept")
+		err = sandbox.Errorf(sandbox.FaultGone, "the bytes of this artifact were deleted")
 	}
 	return f, a, err
 }
 
-// How long a signed URL works at most, and if its maker does not say.
+// The maximum and the default lifetime of a signed URL.
 const (
 	MaxSigned     = 7 * 24 * time.Hour
 	defaultSigned = time.Hour
 )
 
-// SignedURL is the URL of an artifact that needs no key until it expires.
+// SignedURL is the URL of an artifact. It needs no key, and works until it expires.
 type SignedURL struct {
 	URL       string    `json:"url"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// SignArtifact returns a signed URL that works for lifetime; 0 means an hour.
+// SignArtifact returns a signed URL of an artifact. A lifetime of 0 means an hour.
 func (s *Service) SignArtifact(
 	ctx context.Context, caller sandbox.Key, id string, lifetime time.Duration,
 ) (SignedURL, error) {
@@ -234,8 +232,8 @@ func (s *Service) OpenSigned(ctx context.Context, id, expires, signature string)
 	return s.openBlob(a)
 }
 
-// countStored makes the sweeper run soon if a tenth of what one user may keep has been
-// stored since it last ran.
+// countStored counts stored bytes. It wakes the sweeper once the bytes since its last run exceed a tenth of one
+// user's limit.
 func (s *Service) countStored(size int64) {
 	if s.storedBytes.Add(size) > s.ArtifactBytes/10 {
 		select {
@@ -245,11 +243,11 @@ func (s *Service) countStored(size int64) {
 	}
 }
 
-// sweepInterval is how often old artifacts are removed.
+// sweepInterval is the time between two runs of the sweeper.
 const sweepInterval = 10 * time.Minute
 
-// runSweeper is a goroutine that removes old artifacts, and saves what keys have used,
-// until the service stops.
+// runSweeper removes old artifacts and saves the CPU time of keys, until the service stops. It runs in a goroutine of
+// its own.
 func (s *Service) runSweeper() {
 	defer s.work.Done()
 	sweep, save := time.NewTicker(sweepInterval), time.NewTicker(usageInterval)
@@ -271,8 +269,8 @@ func (s *Service) runSweeper() {
 	}
 }
 
-// Sweep removes artifacts that are too old or, of each user, too much in all; and bytes
-// and names that belong to no artifact.
+// Sweep removes artifacts that are too old, each user's oldest artifacts beyond the size limit, and stored bytes and
+// names that belong to no artifact.
 func (s *Service) Sweep(ctx context.Context) error {
 	s.storedBytes.Store(0)
 	expired, err := s.History.ExpireArtifacts(ctx, s.Clock().Add(-s.ArtifactAge), s.ArtifactBytes)

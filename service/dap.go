@@ -9,9 +9,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// AttachDAP returns what a client of the Debug Adapter Protocol attaches to: an open
-// session, which the client drives or watches; the recording of an execution; or code,
-// which begins in a sandbox and ends with the client.
+// AttachDAP returns the target to which a client of the Debug Adapter Protocol attaches: an open session, which
+// the client drives or watches; the recording of an execution; or code, which starts in a sandbox and ends when
+// the client leaves.
 func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, error) {
 	caller, err := s.Authenticate(ctx, in.Token)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, er
 		if err != nil {
 			return nil, err
 		}
-		d.WaitForStop(ctx) // waits until the code is at its first line, or over if it has none
+		d.WaitForStop(ctx) // waits until the code stops at its first line, or has ended because it has no line
 		return &dap.Target{Session: d.Session, Fresh: true,
 			Close: func() error { return s.CloseDebug(caller, d.ID) }}, nil
 	}

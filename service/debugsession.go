@@ -14,7 +14,7 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// DebugSession is a debugger's session with what the service knows of it.
+// DebugSession is a session of the debugger with its owner, its driver and its run.
 type DebugSession struct {
 	*debugger.Session
 	ID        string
@@ -25,34 +25,34 @@ type DebugSession struct {
 	over   chan struct{}           // closed when the run has ended
 
 	mu             sync.Mutex
-	execution      string // "" before the run has one
-	driver         string // the client whose commands are obeyed
+	execution      string // "" until the execution is on record
+	driver         string // name of the client whose commands are accepted
 	driverIsEditor bool   // the driver is an editor that is still connected
 	lastUsed       time.Time
 	idleTimeout    time.Duration
-	result         *sandbox.Execution // nil before the run has ended, or if it never began
+	result         *sandbox.Execution // nil until the run has ended, and if it never began
 }
 
 // maxDebugSessions limits the sessions of one user: recordings of past runs take memory, too.
 const maxDebugSessions = 20
 
-// pastIdleTimeout is how long a session is kept unused whose run is over.
+// pastIdleTimeout is the time after which an unused session is removed if its run has ended.
 const pastIdleTimeout = 10 * time.Minute
 
 // errDebuggerIdle is the cause of a run's cancellation if nobody used its stopped debugger.
 var errDebuggerIdle = errors.New("nobody used the debugger")
 
-// DebugStart is how a debug session begins.
+// DebugStart configures a new debug session.
 type DebugStart struct {
 	Job         Job
 	Breakpoints []debugger.LineBreakpoint
 	Exceptions  []string // filters
 	StopOnEntry bool
-	Driver      string // the client whose commands are obeyed
+	Driver      string // name of the client whose commands are accepted
 }
 
-// OpenDebug runs code in a sandbox under an interactive debugger, and returns when the code
-// runs. The sandbox is busy until the run is over.
+// OpenDebug runs code in a sandbox under an interactive debugger, and returns when the code has started. The sandbox
+// is busy until the run ends.
 func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID string, start DebugStart) (
 	*DebugSession, []debugger.BreakpointView, error) {
 	if err := s.MayDebug(caller); err != nil {
@@ -114,7 +114,7 @@ func (s *Service) OpenPast(ctx context.Context, caller sandbox.Key, executionID,
 	}
 	if e.CompletedAt == nil {
 		return nil, &sandbox.Error{
-			Fault: sandbox.FaultBusy, Detail: "this run goes on; use its own session", RetryAfter: 1,
+			Fault: sandbox.FaultBusy, Detail: "this run has not ended; use its own session", RetryAfter: 1,
 		}
 	}
 	d := &DebugSession{
@@ -139,7 +139,7 @@ func (s *Service) DebugSession(caller sandbox.Key, id string) (*DebugSession, er
 	return d, nil
 }
 
-// CloseDebug ends a session, and its run with it.
+// CloseDebug ends a session and its run.
 func (s *Service) CloseDebug(caller sandbox.Key, id string) error {
 	d, err := s.DebugSession(caller, id)
 	if err != nil {
@@ -153,8 +153,8 @@ func (s *Service) CloseDebug(caller sandbox.Key, id string) error {
 	return nil
 }
 
-// Drive makes a client the driver, whose commands are obeyed. If another client is the
-// driver, it returns FaultBusy, unless take is set. The client names itself.
+// Drive makes a client the driver, whose commands are accepted. It returns FaultBusy if another client is the driver
+// and take is not set. The clients choose their names.
 func (d *DebugSession) Drive(client string, take bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,15 +164,14 @@ func (d *DebugSession) Drive(client string, take bool) error {
 	if d.driver != client {
 		return &sandbox.Error{
 			Fault: sandbox.FaultBusy,
-			Detail: "another client drives this session; yours may look, or take over: " +
+			Detail: "another client drives this session; yours may watch, or take over " +
 				"with the command drive, or in an editor by attaching with drive",
 		}
 	}
 	return nil
 }
 
-// attachEditor makes an editor the driver, unless another editor is the driver and take is
-// not set.
+// attachEditor makes an editor the driver. It fails if another editor is the driver and take is not set.
 func (d *DebugSession) attachEditor(client string, take bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -188,14 +187,14 @@ func (d *DebugSession) detachEditor(client string) {
 	d.driverIsEditor = d.driverIsEditor && d.driver != client
 }
 
-// Execution returns the execution's ID; "" before the run has one.
+// Execution returns the execution's ID, or "" if the execution is not on record yet.
 func (d *DebugSession) Execution() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.execution
 }
 
-// Result returns the execution once the run is over; nil before.
+// Result returns the execution, or nil if the run has not ended.
 func (d *DebugSession) Result() *sandbox.Execution {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -214,7 +213,7 @@ func (d *DebugSession) setExecution(executionID string) {
 	d.execution = executionID
 }
 
-// end tells the debugger's clients that the run is over. e is nil if it never began.
+// end tells the debugger's clients that the run has ended. e is nil if the run never began.
 func (d *DebugSession) end(e *sandbox.Execution) {
 	exit := debugger.Exited{Code: 1}
 	if e != nil {
@@ -270,12 +269,12 @@ func (s *debugSessions) remove(id string) {
 	delete(s.all, id)
 }
 
-// expire ends the sessions that nobody has used: a stopped run is cancelled, and a session
-// whose run is over is removed. A program that is not stopped is bounded by its own limit.
+// expire ends unused sessions: it cancels a stopped run, and removes a session whose run has ended. A program that is
+// not stopped has its own time limit.
 func (s *debugSessions) expire(now time.Time) {
 	s.mu.Lock()
 	all := maps.Clone(s.all)
-	s.mu.Unlock() // Where may take a while, and must not hold up other sessions
+	s.mu.Unlock() // Where may wait, and must not delay other sessions
 	for id, d := range all {
 		d.mu.Lock()
 		unused, isOver := now.Sub(d.lastUsed), d.result != nil
@@ -312,7 +311,7 @@ func (i *interactiveRun) begin(r *recording, executionID string, maxOutput int) 
 	i.session.setExecution(executionID)
 }
 
-// Print shows the debugger's clients what was printed.
+// Print sends printed text to the debugger's clients.
 func (i *interactiveRun) Print(name string, text []byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -329,7 +328,7 @@ func (i *interactiveRun) Print(name string, text []byte) {
 	}
 }
 
-// flush shows the beginning of a character whose end never came.
+// flush sends the bytes of an incomplete character at the end of the output.
 func (i *interactiveRun) flush() {
 	for name, stream := range i.streams {
 		i.session.AddOutput(name, string(stream.partial))
@@ -349,7 +348,7 @@ func (i *interactiveRun) Begin(pause func()) json.RawMessage {
 	return breakpoints
 }
 
-// Logged shows the message of a log point.
+// Logged sends the message of a log point to the clients.
 func (i *interactiveRun) Logged(body []byte) { i.session.Logged(body) }
 
 // Stopped gives the session the stopped program.

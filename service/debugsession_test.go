@@ -9,8 +9,8 @@ import (
 	"glasshouse/debugger"
 )
 
-// The janitor asks each session for its state, which a busy session answers late.
-func TestBusySessionHoldsUpNoOther(t *testing.T) {
+// The janitor asks each session for its state, and a busy session answers late. Other sessions must stay available.
+func TestBusySessionDoesNotDelayOthers(t *testing.T) {
 	recording, err := debugger.NewRecording("")
 	if err != nil {
 		t.Fatal(err)

@@ -7,14 +7,14 @@ import (
 	"glasshouse/sandbox"
 )
 
-// The service declares what it needs of the packages that cmd hands it: it must not know
-// SQL, processes or package installers.
+// The service declares interfaces for the packages that cmd passes to it. Therefore it does not depend on SQL,
+// processes or package installers.
 
 // Environments are the sets of packages that code may run with.
 type Environments interface {
 	Environments() []sandbox.Environment // the default one first
 	Packages(environment string) ([]sandbox.Package, error)
-	Refresh(context.Context) error // loads what the operator has changed
+	Refresh(context.Context) error // loads the operator's changes
 }
 
 // Reader reads the knowledge database.
@@ -27,17 +27,17 @@ type Reader interface {
 		sink sandbox.RowSink,
 	) (sandbox.QuerySummary, error)
 	Tables(context.Context) ([]string, error)
-	Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) // all tables if none is named
+	Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) // without names, all tables
 	Ping(context.Context) error
 }
 
-// Writer plans statements that would write, and runs those that an admin has approved.
+// Writer plans statements that would write, and runs statements that an admin has approved.
 type Writer interface {
 	Capture(ctx context.Context, sql string, params map[string]any) (sandbox.WritePlan, error)
 	Apply(ctx context.Context, sql string, params map[string]any) (int64, error)
 }
 
-// History is the service's own database. It stores what it is given and changes nothing in it.
+// History is the service's own database. It stores records unchanged.
 type History interface {
 	ExecutionWriter
 	ExecutionReader
@@ -81,15 +81,14 @@ type KeyStore interface {
 	RevokeKey(ctx context.Context, id, user string) error
 }
 
-// ArtifactIndex keeps what is known of artifacts; the blob store has their bytes.
+// ArtifactIndex keeps the records of artifacts. The blob store has their bytes.
 type ArtifactIndex interface {
 	KeepArtifacts(context.Context, []sandbox.Artifact) error
 	Artifact(ctx context.Context, id string) (sandbox.Artifact, error)
 	Artifacts(ctx context.Context, sandboxID string, after sandbox.Artifact, limit int) ([]sandbox.Artifact, error)
 }
 
-// ArtifactRetention removes artifacts that have been kept long enough, and tells which
-// bytes and folders still belong to one.
+// ArtifactRetention removes old artifacts, and returns which blobs and folders still belong to an artifact.
 type ArtifactRetention interface {
 	ExpireArtifacts(ctx context.Context, before time.Time, maxBytesPerUser int64) ([]sandbox.Artifact, error)
 	SumsInUse(ctx context.Context, sums []string) ([]string, error)
@@ -104,7 +103,7 @@ type RecordingStore interface {
 	PruneRecordings(ctx context.Context, before time.Time, maxBytes int64) (int, error)
 }
 
-// PendingWriteStore keeps statements that wait for an admin.
+// PendingWriteStore keeps captured statements that wait for an admin's decision.
 type PendingWriteStore interface {
 	AddWrite(context.Context, sandbox.PendingWrite) error
 	MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sandbox.WriteStatus) error

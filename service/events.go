@@ -30,14 +30,14 @@ type Started struct {
 	CreatedAt   time.Time      `json:"created_at"`
 }
 
-// Text is a piece of what was printed. Truncated is set in the last piece that fits into
-// max_output_size, if more was printed.
+// Text is a piece of printed text. Truncated is set on the last piece that fits into max_output_size, if more was
+// printed.
 type Text struct {
 	Text      string `json:"text"`
 	Truncated bool   `json:"truncated,omitempty"`
 }
 
-// Result is how the code ended.
+// Result is the outcome of the code.
 type Result struct {
 	Status    sandbox.Status     `json:"status"`
 	Result    json.RawMessage    `json:"result"`
@@ -45,24 +45,24 @@ type Result struct {
 	Exception *sandbox.Exception `json:"exception,omitempty"`
 }
 
-// EventLog is what one execution has done so far, in order. The run appends to it without
-// waiting; any number of readers may read it, stop and come back. It holds no more than
-// the execution itself does. It is a supervisor.OutputListener.
+// EventLog holds the events of one execution so far, in order. The run appends events without waiting. Any number of
+// readers may read, stop and resume. The log holds no more data than the execution itself. An EventLog is a
+// supervisor.OutputListener.
 type EventLog struct {
 	owner string
 	begun chan struct{} // closed when the execution is on record and about to run
 	over  chan struct{} // closed when the execution has ended and its end is on record
 
 	mu        sync.Mutex
-	execution *sandbox.Execution // as it began; at the end, the whole one
+	execution *sandbox.Execution // the opening; after the end, the whole execution
 	events    []Event            // the Data of stdout and stderr is a *printed
-	read      int64              // ID of the last event that a reader has; those up to it never change
+	read      int64              // ID of the last event that a reader has read; the events up to it do not change
 	bytes     int                // approximate size of the events
 	changed   chan struct{}      // closed, and replaced, at each change
 	ended     bool
 	endedAt   time.Time
-	endNumber int64 // counts the logs of a service in the order of their ends; endedAt may be equal
-	err       error // the service's own, which ended the execution
+	endNumber int64 // position of this log in the order of ends; two logs may have the same endedAt
+	err       error // the service's error that ended the execution
 
 	streams map[string]*textStream
 }
@@ -73,7 +73,7 @@ type printed struct {
 	truncated bool
 }
 
-// maxTextBytes is the most text that one event has.
+// maxTextBytes is the maximum text in one event.
 const maxTextBytes = 32 << 10
 
 func newEventLog() *EventLog {
@@ -111,7 +111,7 @@ func (l *EventLog) add(name string, data any, size int) {
 	}
 }
 
-// Print adds what was printed to stdout or stderr.
+// Print adds text that was printed to stdout or stderr.
 func (l *EventLog) Print(name string, text []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,8 +122,8 @@ func (l *EventLog) Print(name string, text []byte) {
 	l.appendText(name, stream.take(text), stream.isFull)
 }
 
-// appendText adds text to the last event if that is of the same stream and nobody has read
-// it, else as a new event. The caller holds mu.
+// appendText adds text to the last event if that event belongs to the same stream and no reader has read it. Otherwise
+// it adds a new event. The caller holds mu.
 func (l *EventLog) appendText(name string, text []byte, truncated bool) {
 	if len(text) == 0 && !truncated {
 		return
@@ -157,8 +157,8 @@ func (l *EventLog) query(q sandbox.Query) {
 	l.add("query", q, len(q.SQL)+len(q.Parameters)+len(q.Error)+200)
 }
 
-// end adds the last events, or the error that kept the service from running the code.
-// number counts the logs that have ended.
+// end adds the last events, or the error because of which the service did not run the code. number counts the logs that
+// have ended.
 func (l *EventLog) end(e *sandbox.Execution, err error, now time.Time, number int64) {
 	if began, _ := l.Execution(); began == nil && err == nil { // cancelled before its code ran
 		l.begin(e, e.User, 0)
@@ -172,7 +172,7 @@ func (l *EventLog) end(e *sandbox.Execution, err error, now time.Time, number in
 			}
 		}
 		l.execution = e
-		exception, _ := json.Marshal(e.Exception) // for its size alone
+		exception, _ := json.Marshal(e.Exception) // only for its size
 		l.append("result", Result{e.Status, e.Result, e.Error, e.Exception}, len(e.Result)+len(exception))
 		l.append("done", e, len(e.Stdout)+len(e.Stderr))
 	}
@@ -184,9 +184,8 @@ func (l *EventLog) end(e *sandbox.Execution, err error, now time.Time, number in
 // Over is closed when the execution has ended and its end is on record.
 func (l *EventLog) Over() <-chan struct{} { return l.over }
 
-// Next waits for the first event after the one with this ID; 0 means the first event. It
-// returns io.EOF after the last event, FaultInvalid for an ID that no event has, ctx's
-// error, or the error that ended the execution.
+// Next waits for the event that follows the event with this ID; 0 means the first event. It returns io.EOF after the
+// last event, FaultInvalid for an unknown ID, ctx's error, or the error that ended the execution.
 func (l *EventLog) Next(ctx context.Context, after int64) (Event, error) {
 	for {
 		event, found, changed, err := l.peek(after)
@@ -230,14 +229,14 @@ func (l *EventLog) peek(after int64) (event Event, found bool, changed <-chan st
 	return event, event.ID > 0, l.changed, err
 }
 
-// Err returns the service's own error that ended the execution, once it is over.
+// Err returns the service's error that ended the execution, or nil.
 func (l *EventLog) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// Execution returns the execution as it began, or the whole one if it has ended.
+// Execution returns the opening of the execution, or the whole execution if it has ended.
 func (l *EventLog) Execution() (e *sandbox.Execution, ended bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -268,8 +267,7 @@ func replay(e sandbox.Execution, now time.Time) *EventLog {
 	return l
 }
 
-// Bounds of the event logs of executions that have ended; they are kept for readers whose
-// connection broke.
+// Bounds of the event logs of ended executions, which are kept for readers that lost their connection.
 const (
 	eventLogAge   = 5 * time.Minute
 	eventLogBytes = 64 << 20 // of all of them, approximately
@@ -283,8 +281,8 @@ func (s *Service) keepEventLog(executionID string, l *EventLog) {
 	s.removeEventLogs(s.Clock())
 }
 
-// removeEventLogs removes logs, in the order in which their executions ended, that are too
-// old or too much in all. The caller holds mu.
+// removeEventLogs removes logs that are too old, and then the logs that ended first until the rest is within
+// eventLogBytes. The caller holds mu.
 func (s *Service) removeEventLogs(now time.Time) {
 	for total := 0; ; total = 0 {
 		var first string
@@ -307,10 +305,9 @@ func (s *Service) removeEventLogs(now time.Time) {
 	}
 }
 
-// Follow returns the event log of an execution, and the ID after which to go on for a
-// reader that has the events up to after. If the service keeps no log of it, Follow waits
-// for the end of the execution and makes the log from its record; a reader that has some
-// events then gets the last one only, which is the whole execution.
+// Follow returns the event log of an execution, and the ID after which a reader continues that has read the events up
+// to after. If the service has no log of the execution, Follow waits for its end and makes the log from its record. A
+// reader that has read some events then receives only the last event, which is the whole execution.
 func (s *Service) Follow(ctx context.Context, caller sandbox.Key, id string, after int64) (*EventLog, int64, error) {
 	s.mu.Lock()
 	l := s.eventLogs[id]

@@ -23,9 +23,8 @@ func canceled(t *testing.T) context.Context {
 	return ctx
 }
 
-// Text is printed in pieces that begin and end in the middle of characters, and is read by
-// readers that stop and come back. Each reader gets the same events, with all of the text
-// up to max_output_size, in whole characters.
+// The pieces of printed text begin and end in the middle of characters. Several readers stop and resume. Each reader
+// gets the same events, with the whole text up to max_output_size, in whole characters.
 func TestEveryReaderGetsTheSameEvents(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -126,13 +125,13 @@ func printedText(events []service.Event) (text string, truncated int) {
 	return b.String(), truncated
 }
 
-// Every part of a note and an output counts, and the log that ended first is removed first,
-// also if the clock did not move between the ends.
+// All fields of notes and outputs count towards the size. The log that ended first is removed first, also if two logs
+// ended at the same time.
 func TestOldestEventLogIsRemovedWhenThereIsTooMuch(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	long := strings.Repeat("x", 3<<20)
-	s.runs.tell = func(listener supervisor.OutputListener) {
+	s.runs.report = func(listener supervisor.OutputListener) {
 		for range 4 {
 			listener.Note(sandbox.Note{Function: long, Message: "m"})
 			listener.Output(sandbox.Output{Data: map[string]json.RawMessage{long: []byte("0")}})
@@ -140,7 +139,7 @@ func TestOldestEventLogIsRemovedWhenThereIsTooMuch(t *testing.T) {
 	}
 	var logs []*service.EventLog
 	for range 4 { // of 24 MB each; when the last one begins, three have ended
-		l, err := s.Start(t.Context(), ada, "", service.Job{Code: "tell", Kind: sandbox.KindQuick}, nil)
+		l, err := s.Start(t.Context(), ada, "", service.Job{Code: "report", Kind: sandbox.KindQuick}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

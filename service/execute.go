@@ -22,11 +22,11 @@ type Job struct {
 	Context         json.RawMessage // a JSON object; empty means {}
 	Kind            sandbox.Kind
 	Files           []JobFile     // uploads that are written to /data before the code runs
-	Timeout         time.Duration // shorter than the policy's max_execution_time; 0: that alone
+	Timeout         time.Duration // limit below the policy's max_execution_time; 0: none
 	WithoutDatabase bool          // refuse every request of the code
 
-	// Steps gets each line of a debugged run, which waits for it. It returns false when it
-	// wants no more lines. If Steps is nil, the run is not debugged.
+	// Steps is called with each line of a debugged run; the run waits for it. It returns false to stop the
+	// calls. If Steps is nil, the run is not debugged.
 	Steps func(sandbox.Step) bool
 
 	debug  *interactiveRun // of a debug session; else nil
@@ -42,9 +42,9 @@ type JobFile struct {
 // OpenSession opens a session for a sandbox.
 type OpenSession func(context.Context, sandbox.Sandbox) (*supervisor.Session, error)
 
-// Execute runs a job in a sandbox and returns its execution, however the code ended.
-// If the code did not start, it returns FaultBusy, FaultGone, FaultTooLarge, FaultInvalid,
-// FaultUnavailable, FaultLimit, FaultFull or an error of the service's own.
+// Execute runs a job in a sandbox and returns its execution, also if the code failed. If the code did not start, it
+// returns FaultBusy, FaultGone, FaultTooLarge, FaultInvalid, FaultUnavailable, FaultLimit, FaultFull or an internal
+// error.
 func (s *Service) Execute(
 	ctx context.Context, caller sandbox.Key, sandboxID string, job Job,
 ) (*sandbox.Execution, error) {
@@ -83,8 +83,8 @@ func (s *Service) QuickExecute(
 	)
 }
 
-// ExecuteEphemeral runs a job in a sandbox with policy p that exists for this run alone.
-// open opens its session, which ExecuteEphemeral closes. Its errors are those of Execute.
+// ExecuteEphemeral runs a job in a sandbox with policy p that exists only for this run. It opens the session with open
+// and closes it. Its errors are those of Execute.
 func (s *Service) ExecuteEphemeral(
 	ctx context.Context, caller sandbox.Key, p policy.Policy, job Job, open OpenSession,
 ) (*sandbox.Execution, error) {
@@ -119,10 +119,9 @@ func (s *Service) closeInBackground(session *supervisor.Session, closed func()) 
 	}()
 }
 
-// Start begins a job and returns its event log as soon as the execution is on record. It
-// runs as Execute does, or in a new sandbox with config as QuickExecute does if sandboxID
-// is "". The run goes on whether anybody reads the log; Cancel ends it. Errors that keep
-// the job from running are those of Execute.
+// Start starts a job and returns its event log as soon as the execution is on record. The job runs as in Execute or,
+// if sandboxID is "", as in QuickExecute with config. The run continues if nobody reads the log; Cancel ends it. If the
+// job does not start, the errors are those of Execute.
 func (s *Service) Start(
 	ctx context.Context, caller sandbox.Key, sandboxID string, job Job, config []byte,
 ) (*EventLog, error) {
@@ -156,8 +155,8 @@ func (s *Service) Start(
 	}
 }
 
-// run is one job on its way to a durable execution. Only run makes the Execution: opening
-// before the code runs, and the whole one in finish.
+// run turns one job into a durable execution. Only run makes the Execution: the opening before the code runs, and the
+// whole one in finish.
 type run struct {
 	service     *Service
 	caller      sandbox.Key
@@ -166,7 +165,7 @@ type run struct {
 	open        OpenSession
 	onCodeEnded func() // called before the durable end; may be nil
 
-	opening   sandbox.Execution // what is on record before the code runs; it never changes
+	opening   sandbox.Execution // the record from before the code runs; it never changes
 	handler   *guestHandler
 	session   *supervisor.Session // nil before openSession
 	recording *recording          // nil if the run is not debugged
@@ -177,7 +176,7 @@ type run struct {
 	ended  chan struct{}           // closed when the end is on record
 }
 
-// maxDepth is the deepest JSON that is passed to Python, whose parser reads about 1000 levels.
+// maxDepth is the maximum depth of JSON that is passed to Python, whose parser can read about 1000 levels.
 const maxDepth = 500
 
 // newRun checks the job and makes its run.
@@ -224,7 +223,7 @@ func (r *run) execute(ctx context.Context) (*sandbox.Execution, error) {
 		return nil, err
 	}
 	defer releaseSlot()
-	if err := r.service.History.Begin(context.WithoutCancel(ctx), &r.opening); err != nil { // on record before it runs
+	if err := r.service.History.Begin(context.WithoutCancel(ctx), &r.opening); err != nil { // before the code runs
 		return nil, err
 	}
 	var outcome sandbox.Outcome
@@ -258,7 +257,7 @@ func (r *run) register(ctx context.Context) (_ context.Context, unregister func(
 	}, nil
 }
 
-// slotTimeout is how long an execution waits for one of Config.Parallel slots.
+// slotTimeout is the maximum time that an execution waits for one of Config.Parallel slots.
 const slotTimeout = 10 * time.Second
 
 func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
@@ -290,8 +289,8 @@ func (r *run) openSession(ctx context.Context) (err error) {
 	return nil
 }
 
-// runCode runs the code. A debugged run is recorded while it runs, so that what was
-// recorded survives the end of the code and of the service.
+// runCode runs the code. It writes the recording of a debugged run while the code runs, so that the recording survives
+// the death of the guest and of the service.
 func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 	callbacks := supervisor.Callbacks{Recorder: r.handler}
 	if !r.job.WithoutDatabase {
@@ -328,11 +327,11 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 	return outcome, err
 }
 
-// finish makes the execution and writes it to history, even if its caller is gone. runErr
-// is the service's own; the execution is then on record as failed.
+// finish makes the execution and writes it to history, even if its caller has left. runErr is an internal error, with
+// which the execution is recorded as failed.
 func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error) (*sandbox.Execution, error) {
 	switch {
-	case runErr != nil && ctx.Err() != nil: // cancelled before its code began
+	case runErr != nil && ctx.Err() != nil: // the run was cancelled before its code began
 		outcome.Status, outcome.Error, runErr = sandbox.StatusCancelled, new("the run was cancelled"), nil
 	case runErr != nil:
 		outcome.Status, outcome.Error = sandbox.StatusFailed, new("the service could not run it: "+runErr.Error())
@@ -364,8 +363,8 @@ func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error)
 	return execution, errors.Join(runErr, err)
 }
 
-// execution makes the whole execution from its opening, the supervisor's outcome, and what
-// the handler, the recording and the artifacts add to it.
+// execution makes the whole execution from its opening, the supervisor's outcome, the handler's records, the recording
+// and the artifacts.
 func (r *run) execution(outcome sandbox.Outcome) *sandbox.Execution {
 	e := r.opening
 	e.Status, e.Result, e.Stdout, e.Stderr = outcome.Status, outcome.Result, outcome.Stdout, outcome.Stderr
@@ -399,12 +398,12 @@ func (r *run) execution(outcome sandbox.Outcome) *sandbox.Execution {
 type lease struct {
 	service  *Service
 	live     *liveSandbox
-	markIdle func() // others may acquire the sandbox, and then wait until release
+	markIdle func() // lets others acquire the sandbox; they wait until release
 }
 
-// acquireSandbox acquires a live sandbox for one run. FaultBusy means that something else
-// runs in it. Clients that read in history that a run has ended may begin the next one at
-// once: so markIdle comes before the durable end of the execution, and release after it.
+// acquireSandbox acquires a live sandbox for one run. It returns FaultBusy if another run has the sandbox. A client
+// that reads in history that a run has ended may start the next run immediately. Therefore the caller calls markIdle
+// before the execution's end is durable, and release afterwards.
 func (s *Service) acquireSandbox(ctx context.Context, caller sandbox.Key, sandboxID string, job Job) (*lease, error) {
 	if job.Steps != nil {
 		if err := s.MayDebug(caller); err != nil {
@@ -437,7 +436,7 @@ func (l *lease) release() {
 	l.markIdle()
 }
 
-// noteExecution remembers the last execution of a sandbox.
+// noteExecution sets the last execution of a sandbox.
 func (s *Service) noteExecution(live *liveSandbox, executionID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,11 +16,11 @@ func (s *Service) Cancel(ctx context.Context, caller sandbox.Key, id string) err
 	if err != nil {
 		return err
 	}
-	return sandbox.Errorf(sandbox.FaultBusy, "the execution has ended already: %s", e.Status)
+	return sandbox.Errorf(sandbox.FaultBusy, "the execution has already ended: %s", e.Status)
 }
 
-// Await returns when the execution has ended, or when ctx ends. It returns at once if no
-// such execution is running, or the caller may not see it.
+// Await returns when the execution has ended, or when ctx ends. It returns at once if the execution does not run or the
+// caller may not see it.
 func (s *Service) Await(ctx context.Context, caller sandbox.Key, id string) {
 	if r := s.runningExecution(caller, id); r != nil {
 		select {
@@ -30,7 +30,7 @@ func (s *Service) Await(ctx context.Context, caller sandbox.Key, id string) {
 	}
 }
 
-// runningExecution returns the run of an execution that the caller may see; nil if there is none.
+// runningExecution returns the run of an execution that the caller may see, or nil if it does not run.
 func (s *Service) runningExecution(caller sandbox.Key, id string) *run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,8 +50,8 @@ func (s *Service) Execution(ctx context.Context, caller sandbox.Key, id string) 
 	return e, err
 }
 
-// Executions lists the executions that match the filter, and returns the cursor of the next
-// page. A caller who is no admin sees only their own.
+// Executions lists the executions that match the filter, and returns the cursor of the next page. Callers other than
+// admins see only their own.
 func (s *Service) Executions(
 	ctx context.Context, caller sandbox.Key, f sandbox.ExecutionFilter,
 ) ([]sandbox.Execution, string, error) {
@@ -61,8 +61,8 @@ func (s *Service) Executions(
 	return s.History.Executions(ctx, f)
 }
 
-// SandboxHistory lists a sandbox's executions, newest first. It returns the cursor of the
-// next page and the number of all executions. It answers for sandboxes that have ended, too.
+// SandboxHistory lists the executions of a live or ended sandbox, newest first. It returns the cursor of the next page
+// and the number of all executions.
 func (s *Service) SandboxHistory(ctx context.Context, caller sandbox.Key, id string, limit int, after string) (
 	list []sandbox.Execution, next string, total int, err error) {
 	if _, err := s.sandboxRecord(ctx, caller, id); err != nil {
@@ -76,7 +76,7 @@ func (s *Service) SandboxHistory(ctx context.Context, caller sandbox.Key, id str
 	return list, next, total, err
 }
 
-// Statistics sums up the caller's executions; for an admin, those of all users.
+// Statistics summarises the caller's executions or, for an admin, those of all users.
 func (s *Service) Statistics(ctx context.Context, caller sandbox.Key) (sandbox.Statistics, error) {
 	user := visibleUser(caller)
 	st, err := s.History.Statistics(ctx, user)

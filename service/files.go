@@ -8,7 +8,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Files are a sandbox's uploads, and how much of its limits they take.
+// Files lists a sandbox's uploads, with the sandbox's limits and usage.
 type Files struct {
 	Files     []sandbox.File `json:"files"`
 	Bytes     int64          `json:"bytes"`

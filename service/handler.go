@@ -17,19 +17,19 @@ import (
 
 // Bounds of the statements that one execution records.
 const (
-	maxQueries       = 1000     // beyond it, only statements with new texts are recorded, and the others counted
-	maxStatements    = 2000     // recorded in all; further ones with new texts are refused
+	maxQueries       = 1000     // beyond it, statements with a new text are recorded, and the others only counted
+	maxStatements    = 2000     // recorded in total; further statements with a new text are refused
 	maxQueryBytes    = 16 << 20 // of their texts, parameters and errors
 	maxErrorRunes    = 16 << 10 // of one statement's error
 	maxPendingWrites = 100      // captured writes of one execution
 )
 
-// guestHandler answers what one execution's code asks, and records it. It is the
-// execution's supervisor.RequestHandler and supervisor.Recorder; except for Connection, one goroutine uses it.
+// guestHandler answers the requests of one execution's code and records them. It is the execution's
+// supervisor.RequestHandler and supervisor.Recorder. Only Connection may be called by several goroutines.
 type guestHandler struct {
 	service   *Service
 	sandbox   sandbox.Sandbox
-	execution *sandbox.Execution // as it began; the handler does not change it
+	execution *sandbox.Execution // the opening; the handler does not change it
 	events    *EventLog          // nil if the run is not streamed
 
 	queries        []sandbox.Query
@@ -37,12 +37,12 @@ type guestHandler struct {
 	queryTexts     map[string]bool // of queries
 	queryBytes     int             // of the texts, parameters and errors of queries
 	captured       int             // writes
-	outputs        int             // that were shown
+	outputs        int             // rich outputs so far
 	artifacts      []sandbox.Artifact
 }
 
-// Query runs a statement of the code. It is on record before it runs. Its duration leaves
-// out the time that sink takes.
+// Query runs a statement of the code. The statement is on record before it runs. Its duration excludes the time of
+// sink.
 func (h *guestHandler) Query(
 	ctx context.Context, sql string, params map[string]any, sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
@@ -82,7 +82,7 @@ func (h *guestHandler) Query(
 		return summary, err
 	}
 	h.queryBytes += len(q.Error)
-	if begun { // else history has no record of its beginning, and gets the statement with the execution
+	if begun { // otherwise history has no record of its beginning, and the execution's record has the statement
 		if err := h.recordProgress(context.WithoutCancel(ctx), &q); err != nil {
 			h.service.Log.WithError(err).WithField("execution_id", h.execution.ID).
 				Warn("could not record the end of a statement; the execution's record will have it")
@@ -96,8 +96,7 @@ func (h *guestHandler) Query(
 	return summary, err
 }
 
-// runQuery records that a statement begins, and runs or captures it. begun reports that
-// history has the record.
+// runQuery records the beginning of a statement, and runs or captures it. begun reports that history has the record.
 func (h *guestHandler) runQuery(ctx context.Context, q *sandbox.Query, params map[string]any, sink sandbox.RowSink) (
 	summary sandbox.QuerySummary, captured, begun bool, err error) {
 	if sandbox.JSONDepth(q.Parameters) > maxDepth {
@@ -130,14 +129,13 @@ func (h *guestHandler) runQuery(ctx context.Context, q *sandbox.Query, params ma
 	return summary, false, true, err
 }
 
-// isOnlyCounted reports whether a statement is counted and not recorded: there are many,
-// and its text is on record.
+// isOnlyCounted reports whether a statement is counted and not recorded, because there are many statements and its text
+// is already on record.
 func (h *guestHandler) isOnlyCounted(q *sandbox.Query) bool {
 	return len(h.queries) >= maxQueries && h.queryTexts[q.SQL]
 }
 
-// recordProgress records the next statement while the execution goes on, in case the
-// service ends first.
+// recordProgress records the next statement while the execution runs, in case the service ends first.
 func (h *guestHandler) recordProgress(ctx context.Context, q *sandbox.Query) error {
 	if h.isOnlyCounted(q) {
 		return nil
@@ -147,15 +145,15 @@ func (h *guestHandler) recordProgress(ctx context.Context, q *sandbox.Query) err
 	})
 }
 
-// Connection records a connection while the execution goes on. Many goroutines call it.
+// Connection records a connection while the execution runs. It may be called by several goroutines.
 func (h *guestHandler) Connection(number int64, c sandbox.Connection) error {
 	return h.service.History.Progress(context.Background(), sandbox.Progress{
 		Execution: h.execution.ID, Number: number, Connection: &c,
 	})
 }
 
-// checkQueryBounds refuses a statement that the execution cannot record: no statement runs
-// whose text is not in history.
+// checkQueryBounds refuses a statement that the execution cannot record, because history must have the text of every
+// statement that runs.
 func (h *guestHandler) checkQueryBounds(q *sandbox.Query) error {
 	if h.queryTexts == nil {
 		h.queryTexts = map[string]bool{}
@@ -171,7 +169,7 @@ func (h *guestHandler) checkQueryBounds(q *sandbox.Query) error {
 	return &sandbox.Refusal{
 		Reason: "too-many-statements", Failed: true,
 		Message: fmt.Sprintf(
-			"a run may have %d different statements, of %d MiB with their parameters, and this one is beyond that",
+			"this statement exceeds the limits of a run: %d different statements, %d MiB of text and parameters",
 			maxStatements,
 			maxQueryBytes>>20,
 		),
@@ -191,7 +189,7 @@ func (s *Service) maskParameters(params map[string]any) map[string]any {
 	return masked
 }
 
-// Schema returns a table and its columns.
+// Schema returns a table with its columns.
 func (h *guestHandler) Schema(ctx context.Context, table string) (sandbox.Table, error) {
 	tables, err := h.service.Reader.Schema(ctx, table)
 	if err != nil {
@@ -205,7 +203,7 @@ func (h *guestHandler) Tables(ctx context.Context) ([]string, error) {
 	return h.service.Reader.Tables(ctx)
 }
 
-// History returns the sandbox's last 50 executions before this one, without their large fields.
+// History returns the sandbox's last 50 executions before this one, without large fields.
 func (h *guestHandler) History(ctx context.Context) ([]sandbox.Execution, error) {
 	list, _, err := h.service.History.Executions(ctx, sandbox.ExecutionFilter{SandboxID: h.sandbox.ID, Limit: 50})
 	earlier := make([]sandbox.Execution, 0, len(list))
@@ -218,14 +216,14 @@ func (h *guestHandler) History(ctx context.Context) ([]sandbox.Execution, error)
 	return earlier, err
 }
 
-// Bounds of the statements that an exception shows.
+// Bounds of the statements that an exception contains.
 const (
 	maxExceptionQueries  = 3
 	maxExceptionSQLBytes = 500
 )
 
-// explain adds the last statements to an exception: often one of them is the reason. The
-// guest's own claim about statements is dropped.
+// explain adds the last statements to an exception, because one of them is often the reason. It replaces any statements
+// that the guest itself has sent.
 func (h *guestHandler) explain(x *sandbox.Exception) *sandbox.Exception {
 	if x == nil {
 		return nil
@@ -241,17 +239,16 @@ func (h *guestHandler) explain(x *sandbox.Exception) *sandbox.Exception {
 	return x
 }
 
-// maxInlineBytes is the largest part of a rich output, as JSON, that stays in its
-// execution; a larger part becomes an artifact.
+// maxInlineBytes is the maximum size, as JSON, of a part of a rich output that stays in the execution. A larger part
+// becomes an artifact.
 const maxInlineBytes = 256 << 10
 
-// artifactMIME is the part of a rich output that lists its artifacts, by the MIME type of
-// the part that each replaces.
+// artifactMIME is the MIME type of the part that lists the artifacts of a rich output. The list maps the MIME type of
+// each replaced part to its artifact.
 const artifactMIME = "application/vnd.glasshouse.artifact+json"
 
-// Show stores the large parts of a rich output as artifacts, which can be read at once,
-// and returns the output with references in their place. A part that cannot be stored
-// stays in the output.
+// Show stores the large parts of a rich output as artifacts, which clients can read immediately. It returns the output
+// with references in place of these parts. A part that cannot be stored stays in the output.
 func (h *guestHandler) Show(ctx context.Context, out sandbox.Output) sandbox.Output {
 	s := h.service
 	h.outputs++
@@ -299,8 +296,8 @@ func (h *guestHandler) Show(ctx context.Context, out sandbox.Output) sandbox.Out
 	return out
 }
 
-// decodePart returns the bytes of a part: a JSON string's text, or the bytes that it has
-// as base64 if the type is binary; any other JSON as it is.
+// decodePart returns the bytes of a part: for a binary type the decoded base64, for another JSON string its text, and
+// for other JSON the JSON itself.
 func decodePart(kind string, part json.RawMessage) string {
 	var text string
 	if json.Unmarshal(part, &text) != nil {

@@ -18,7 +18,7 @@ type historyWithoutArtifacts struct {
 
 func (h *historyWithoutArtifacts) KeepArtifacts(ctx context.Context, list []sandbox.Artifact) error {
 	if h.fails {
-		return errors.New("there is no room")
+		return errors.New("the disk is full")
 	}
 	return h.Store.KeepArtifacts(ctx, list)
 }

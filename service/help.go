@@ -40,7 +40,7 @@ func Examples() []Example {
 	return out
 }
 
-// Helper is a name that code in a sandbox finds without an import.
+// Helper is a name that code in a sandbox can use without an import.
 type Helper struct {
 	Name        string `json:"name"`
 	Signature   string `json:"signature"`
@@ -60,7 +60,8 @@ var helpers = sync.OnceValue(func() (groups map[string][]Helper) {
 // Helpers returns the helpers by group. The registry in sandbox/python/guest declares them.
 func Helpers() map[string][]Helper { return helpers() }
 
-// Rules returns the code rules and the policy of a sandbox: what its code may import and call.
+// Rules returns the code rules and the policy of a sandbox. The code rules say which modules and functions its code may
+// use.
 func (s *Service) Rules(ctx context.Context, caller sandbox.Key, id string) (policy.CodeRules, policy.Policy, error) {
 	live, err := s.find(ctx, caller, id)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The registry of helpers is Python's; the service and the docs have what `go generate ./service` wrote.
+// The registry of helpers is in Python. `go generate ./service` writes it to service/help and to docs/helpers.md.
 func TestGeneratedHelpersMatchTheRegistry(t *testing.T) {
 	python := os.Getenv("GLASSHOUSE_PYTHON")
 	if python == "" {

@@ -11,8 +11,8 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// acquireIdle acquires a sandbox in which nothing runs, for an inspection; it returns
-// FaultBusy otherwise. A run that comes meanwhile waits for release.
+// acquireIdle acquires an idle sandbox for an inspection, and returns FaultBusy if something runs in it. A run that
+// arrives during the inspection waits for release.
 func (s *Service) acquireIdle(
 	ctx context.Context, caller sandbox.Key, id string,
 ) (live *liveSandbox, release func(), err error) {
@@ -35,7 +35,7 @@ func (s *Service) acquireIdle(
 	return live, live.inUse.Unlock, nil
 }
 
-// Variables returns a sandbox's variables. It runs none of the user's code.
+// Variables returns a sandbox's variables. It runs no user code.
 func (s *Service) Variables(ctx context.Context, caller sandbox.Key, id string) (sandbox.Variables, error) {
 	live, release, err := s.acquireIdle(ctx, caller, id)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Service) Variables(ctx context.Context, caller sandbox.Key, id string) 
 	return live.session.InspectVariables(ctx)
 }
 
-// Check returns what Python and the sandbox's policy would refuse of code. It runs nothing.
+// Check returns the parts of code that Python or the sandbox's policy would refuse. It does not run the code.
 func (s *Service) Check(ctx context.Context, caller sandbox.Key, id, code string) (sandbox.CheckResult, error) {
 	live, release, err := s.acquireIdle(ctx, caller, id)
 	if err != nil {
@@ -58,10 +58,9 @@ func (s *Service) Check(ctx context.Context, caller sandbox.Key, id, code string
 	return live.session.Check(ctx, code)
 }
 
-// Complete returns the completions at a cursor, which counts characters; nil means the end
-// of code. They come from the sandbox's values or, if those do not determine them, from an
-// analysis of the text. The analysis has a process of its own, because it needs more
-// memory than a sandbox may have left.
+// Complete returns the completions at a cursor. The cursor counts characters; nil means the end of code. Complete uses
+// the sandbox's values or, if those are not enough, an analysis of the text. The analysis runs in a process of its own,
+// because it needs more memory than a sandbox may have left.
 func (s *Service) Complete(
 	ctx context.Context, caller sandbox.Key, id, code string, cursor *int,
 ) (sandbox.Completion, error) {
@@ -73,7 +72,7 @@ func (s *Service) Complete(
 	if position < 0 || position > length {
 		return sandbox.Completion{}, &sandbox.Error{
 			Fault: sandbox.FaultInvalid, Field: "cursor",
-			Detail: fmt.Sprintf("it counts characters of the code, from 0 to %d", length),
+			Detail: fmt.Sprintf("it must be a position in characters from 0 to %d", length),
 		}
 	}
 	live, release, err := s.acquireIdle(ctx, caller, id)
@@ -116,21 +115,20 @@ func checkCodeSize(code string, p policy.Policy) error {
 	if n := len(code); n > p.MaxCodeSize {
 		return &sandbox.Error{
 			Fault: sandbox.FaultTooLarge, Field: "code",
-			Detail: fmt.Sprintf("the code has %d bytes, and max_code_size is %d", n, p.MaxCodeSize),
+			Detail: fmt.Sprintf("the code has %d bytes; max_code_size is %d", n, p.MaxCodeSize),
 		}
 	}
 	return nil
 }
 
-// Limits of a tool's run.
+// Limits of a run of a tool (runTool).
 const (
 	toolSeconds    = 8
 	toolCPUPercent = 100
 )
 
-// runTool runs a Python program of the service's own in a new process, and parses its
-// result. History has no record of it, as it runs none of a user's code. If it does not
-// answer within toolSeconds, result stays as it is.
+// runTool runs a Python program of the service in a new process, and decodes its result. History does not record the
+// run, because it runs no user code. If the program does not answer within toolSeconds, result stays unchanged.
 func (s *Service) runTool(ctx context.Context, name string, input, result any) error {
 	closed, err := s.beginWork() // Drain waits until the session is closed
 	if err != nil {

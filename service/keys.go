@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// keyCacheAge is how long a key is used without asking history: a key that another
-	// process revokes works so much longer.
+	// keyCacheAge is how long a cached key is used without a query of history. A key that another process revokes works
+	// for that much longer.
 	keyCacheAge = time.Second
-	// While history is unavailable, a cached key is used for keyGracePeriod, which is as long
-	// as new runs are accepted then. keyTimeout is how long history may take for such a key.
+	// keyGracePeriod is how long a cached key is used if history is unavailable: as long as new runs are accepted then.
+	// keyTimeout limits the query for such a key.
 	keyGracePeriod = 5 * time.Second
 	keyTimeout     = time.Second
 	// maxCachedKeys bounds the memory of the cache; a full cache is emptied.
@@ -28,8 +28,8 @@ type cachedKey struct {
 	readAt time.Time
 }
 
-// HashKey returns what is stored of a secret. The secret has 256 random bits, so nobody
-// can find it from a plain SHA-256 by guessing.
+// HashKey returns the hash under which a secret is stored. A secret has 256 random bits, so it cannot be guessed from a
+// plain SHA-256.
 func HashKey(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
 // NewSecret returns a new secret.
@@ -39,8 +39,7 @@ func NewSecret() string {
 	return "gh_" + base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// Authenticate returns the key of a secret. FaultUnauthorized means that there is none, or
-// that it was revoked or has expired.
+// Authenticate returns the key of a secret. It returns FaultUnauthorized if the key is unknown, revoked or expired.
 func (s *Service) Authenticate(ctx context.Context, secret string) (sandbox.Key, error) {
 	now := s.Clock()
 	key, err := s.keyOf(ctx, HashKey(secret), now)
@@ -84,16 +83,16 @@ func (s *Service) keyOf(ctx context.Context, hash [32]byte, now time.Time) (sand
 	case !errors.As(err, &known):
 		return key, err
 	case known.Fault == sandbox.FaultNotFound:
-		return key, sandbox.Errorf(sandbox.FaultUnauthorized, "this key is not known")
+		return key, sandbox.Errorf(sandbox.FaultUnauthorized, "this key is unknown")
 	case mayUseCached && known.Fault == sandbox.FaultUnavailable:
 		return cached.key, nil
 	}
 	return key, err
 }
 
-// CreateKey makes a key like want, and returns it with its secret, which is shown only
-// once. An agent makes no keys. A developer makes keys of their own that may do no more
-// than the developer. An admin makes any key. No key outlives the key that made it.
+// CreateKey creates a key like want and returns it with its secret, which is not stored. An agent may create no keys, a
+// developer only keys for themselves with no more rights than their own, an admin any key. A key expires no later than
+// the key that created it.
 func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sandbox.Key, string, error) {
 	if want.User == "" {
 		want.User = caller.User
@@ -102,26 +101,26 @@ func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sand
 	case caller.Role == sandbox.RoleAdmin:
 	case caller.Role != sandbox.RoleDeveloper:
 		return want, "", sandbox.Errorf(sandbox.FaultForbidden,
-			"an agent's key cannot make keys; a developer or an admin can")
+			"an agent's key may not create keys; use a developer's or an admin's key")
 	case want.User != caller.User:
 		return want, "", &sandbox.Error{
-			Fault: sandbox.FaultForbidden, Field: "user_id", Detail: "a developer makes keys of their own only",
+			Fault: sandbox.FaultForbidden, Field: "user_id", Detail: "a developer may create keys only for themselves",
 		}
 	case want.Limits != sandbox.KeyLimits{}:
 		return want, "", &sandbox.Error{
 			Fault: sandbox.FaultForbidden, Field: "limits",
-			Detail: "only an admin sets the limits of a key; yours hold for the keys that you make, together",
+			Detail: "only an admin may set the limits of a key; keys that you create share your limits",
 		}
 	case want.Role == sandbox.RoleAdmin:
 		return want, "", &sandbox.Error{
-			Fault: sandbox.FaultForbidden, Field: "role", Detail: "only an admin makes an admin's key",
+			Fault: sandbox.FaultForbidden, Field: "role", Detail: "only an admin may create an admin's key",
 		}
 	}
 	if want.ExpiresAt != nil && want.ExpiresAt.Before(s.Clock()) {
-		return want, "", &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "expires_at", Detail: "this time is past"}
+		return want, "", &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "expires_at", Detail: "it is in the past"}
 	}
 	if end := caller.ExpiresAt; end != nil && (want.ExpiresAt == nil || want.ExpiresAt.After(*end)) {
-		want.ExpiresAt = end // else a key could outlast its end by making another
+		want.ExpiresAt = end // otherwise a key could outlive its end through another key
 	}
 	if caller.Role != sandbox.RoleAdmin {
 		want.Account, want.Limits = caller.Account, caller.Limits
@@ -137,10 +136,11 @@ func (s *Service) ListKeys(ctx context.Context, caller sandbox.Key) ([]sandbox.K
 	return s.History.Keys(ctx, visibleUser(caller))
 }
 
-// RevokeKey ends a key, at once in this process.
+// RevokeKey revokes a key. In this process it takes effect immediately.
 func (s *Service) RevokeKey(ctx context.Context, caller sandbox.Key, id string) error {
 	if caller.Role == sandbox.RoleAgent {
-		return sandbox.Errorf(sandbox.FaultForbidden, "an agent's key cannot revoke keys; a developer or an admin can")
+		return sandbox.Errorf(sandbox.FaultForbidden,
+			"an agent's key may not revoke keys; use a developer's or an admin's key")
 	}
 	err := s.History.RevokeKey(ctx, id, visibleUser(caller))
 	s.keysMu.Lock()
@@ -149,7 +149,7 @@ func (s *Service) RevokeKey(ctx context.Context, caller sandbox.Key, id string) 
 	return err
 }
 
-// visibleUser returns the user whose records the caller sees; "" means all users.
+// visibleUser returns the user whose records the caller may see; "" means all users.
 func visibleUser(caller sandbox.Key) string {
 	if caller.Role == sandbox.RoleAdmin {
 		return ""

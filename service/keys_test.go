@@ -7,7 +7,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-func TestNoKeyOutlivesItsMaker(t *testing.T) {
+func TestKeyExpiresNoLaterThanItsCreator(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	ctx := t.Context()
@@ -32,7 +32,8 @@ func TestNoKeyOutlivesItsMaker(t *testing.T) {
 			}
 			for _, got := range []*time.Time{key.ExpiresAt, stored.ExpiresAt} {
 				if (got == nil) != (c.want == nil) || got != nil && got.Sub(*c.want).Abs() > time.Millisecond {
-					t.Errorf("maker %s until %v, asked until %v: got %v, want %v", role, c.maker, c.asked, got, c.want)
+					t.Errorf("creator %s until %v, requested until %v: got %v, want %v",
+						role, c.maker, c.asked, got, c.want)
 				}
 			}
 		}

@@ -12,23 +12,21 @@ import (
 	"glasshouse/sandbox"
 )
 
-// OpenRecording is the recording of a debugged run with its source. It can be read while
-// the run goes on.
+// OpenRecording is the recording of a debugged run with its source. It can be read during the run.
 type OpenRecording struct {
 	*debugger.Recording
-	Bytes int64 // that history keeps of it; 0 while the run goes on
+	Bytes int64 // size in history; 0 during the run
 }
 
-// maxCachedRecordings is how many recordings of past runs stay open.
+// maxCachedRecordings is the maximum number of open recordings of past runs.
 const maxCachedRecordings = 16
 
-// openRecordings keeps the recordings of running executions, and those of past ones that
-// were read last.
+// openRecordings keeps the recordings of running executions, and the recordings of past executions that were read last.
 type openRecordings struct {
 	mu      sync.Mutex
 	running map[string]*OpenRecording // by execution
 	past    map[string]*OpenRecording
-	order   []string // of past, the most recently used last
+	order   []string // keys of past, the most recently used last
 }
 
 // init makes the maps. The caller holds mu.
@@ -66,7 +64,7 @@ func (o *openRecordings) find(executionID string) *OpenRecording {
 	return nil
 }
 
-// cache adds the recording of a past execution, and removes the one that was not used for longest.
+// cache adds the recording of a past execution, and removes the least recently used one if there are too many.
 func (o *openRecordings) cache(executionID string, r *OpenRecording) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -81,11 +79,11 @@ func (o *openRecordings) cache(executionID string, r *OpenRecording) {
 	}
 }
 
-// chunkReadTimeout is how long history may take for one chunk.
+// chunkReadTimeout limits the time in which history returns one chunk.
 const chunkReadTimeout = 10 * time.Second
 
-// Recorded opens the recording of an execution, past or running. FaultNotFound means that
-// the execution was not debugged, or that its recording is no longer kept.
+// Recorded opens the recording of a past or running execution. It returns FaultNotFound if the execution was not
+// debugged or its recording was deleted.
 func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID string) (*OpenRecording, error) {
 	if err := s.MayDebug(caller); err != nil {
 		return nil, err
@@ -101,7 +99,7 @@ func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID 
 	var known *sandbox.Error
 	if errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
 		return nil, sandbox.Errorf(sandbox.FaultNotFound,
-			"this execution has no recording: it was not debugged, or its recording is no longer kept")
+			"this execution has no recording: it was not debugged, or its recording was deleted")
 	}
 	if err != nil {
 		return nil, err
@@ -130,7 +128,7 @@ func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID 
 	return r, nil
 }
 
-// Steps returns a page of a recording's steps as the step stream showed them.
+// Steps returns a page of a recording's steps, in the form of the step stream.
 func (s *Service) Steps(r *OpenRecording, from, limit int) ([]sandbox.Step, error) {
 	lines, err := r.Lines(from, from+limit-1)
 	steps := []sandbox.Step{}
@@ -142,10 +140,10 @@ func (s *Service) Steps(r *OpenRecording, from, limit int) ([]sandbox.Step, erro
 	return steps, err
 }
 
-// pruneInterval is how often old recordings are removed.
+// pruneInterval is the time between two removals of old recordings.
 const pruneInterval = time.Hour
 
-// pruneRecordings removes the recordings that RecordingRetention does not keep.
+// pruneRecordings removes the recordings beyond the bounds of RecordingRetention.
 func (s *Service) pruneRecordings() {
 	if s.RecordingRetention.Age <= 0 && s.RecordingRetention.Bytes <= 0 ||
 		s.Clock().Before(s.lastPrune.Add(pruneInterval)) {

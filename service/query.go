@@ -8,8 +8,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Query runs one statement in the name of a sandbox. History has it as an execution of its
-// own. If there is an error, the rows that sink got are void.
+// Query runs one statement on behalf of a sandbox, and records it as an execution of its own. After an error, the rows
+// that sink received are invalid.
 func (s *Service) Query(
 	ctx context.Context, caller sandbox.Key, sandboxID, sql string, params map[string]any, sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {

@@ -30,12 +30,13 @@ type quotas struct {
 // usage is what one account uses.
 type usage struct {
 	running int
-	day     time.Time     // of cpu, at 00:00 UTC; zero before history was asked
+	day     time.Time     // the day of cpu, at 00:00 UTC; zero until cpu was read from history
 	cpu     time.Duration // used on day
 	unsaved time.Duration // part of cpu that history does not have yet
 }
 
-// keyLimits returns the key's own limits. Where it has none, the operator's apply, except to admins.
+// keyLimits returns the key's limits. A limit that the key does not have is the operator's default, or none for an
+// admin's key.
 func (s *Service) keyLimits(caller sandbox.Key) sandbox.KeyLimits {
 	l := caller.Limits
 	if caller.Role == sandbox.RoleAdmin {
@@ -77,8 +78,8 @@ func (s *Service) Admit(caller sandbox.Key) (limit.RateState, error) {
 	}
 }
 
-// beginUsage counts an execution that is about to run; the returned function ends it and adds its CPU
-// time. beginUsage returns FaultLimit if the key runs too many executions, or has used its CPU time of the day.
+// beginUsage counts an execution that is about to run. The returned function counts it as ended and adds its CPU time.
+// beginUsage returns FaultLimit if the key runs too many executions or has used its CPU time of the day.
 func (s *Service) beginUsage(ctx context.Context, caller sandbox.Key) (end func(cpu time.Duration), err error) {
 	limits := s.keyLimits(caller)
 	if limits.Concurrent == 0 && limits.CPUSeconds == 0 {
@@ -132,7 +133,7 @@ func (s *Service) loadUsage(ctx context.Context, caller sandbox.Key, today time.
 	if loaded {
 		return nil
 	}
-	if err := s.saveUsage(ctx); err != nil { // it belongs to the day before
+	if err := s.saveUsage(ctx); err != nil { // the unsaved time belongs to the previous day
 		return err
 	}
 	used, err := s.History.CPUUsed(ctx, caller.Account, today)
@@ -147,7 +148,7 @@ func (s *Service) loadUsage(ctx context.Context, caller sandbox.Key, today time.
 	return nil
 }
 
-// usageInterval is how often CPU time is written to history; a crash loses at most that of one interval.
+// usageInterval is the time between two writes of CPU time to history. A crash loses at most the time of one interval.
 const usageInterval = 5 * time.Second
 
 // logSaveUsage calls saveUsage with a timeout, and logs its error.
@@ -159,7 +160,7 @@ func (s *Service) logSaveUsage() {
 	}
 }
 
-// saveUsage writes the CPU time that was used since the last call. What can't be written is kept for the next call.
+// saveUsage writes the CPU time that was used since the last call. If the write fails, the next call writes the time.
 func (s *Service) saveUsage(ctx context.Context) (err error) {
 	type entry struct {
 		account string

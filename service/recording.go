@@ -18,25 +18,24 @@ type RecordingRetention struct {
 	Bytes int64         // of all recordings together, the oldest are removed first; 0: no limit
 }
 
-// chunkWriteTimeout is how long history may take for one chunk of a recording.
+// chunkWriteTimeout limits the time in which history stores one chunk of a recording.
 const chunkWriteTimeout = 5 * time.Second
 
-// recording records a debugged run while it runs: it fills the debugger's recording, hands chunks
-// to history, and streams steps. It is the supervisor.DebugDriver of a run without
-// breakpoints.
+// recording records a debugged run during the run: it fills the debugger's recording, passes chunks to history, and
+// streams steps. It is the supervisor.DebugDriver of a run without breakpoints.
 type recording struct {
 	service   *Service
-	execution *sandbox.Execution // as it began
+	execution *sandbox.Execution // the opening
 	recorded  *debugger.Recording
-	missing   int64 // chunks that history has not taken, after end
+	missing   int64 // chunks that history has not stored; set by end
 
 	mu      sync.Mutex // guards the fields below
 	pending []sandbox.Chunk
-	failed  bool          // history has not taken a chunk in time
+	failed  bool          // history has not stored a chunk in time
 	writing chan struct{} // closed when writeChunks ends; nil if it does not run
 }
 
-// startRecording starts the recording of an execution. steps gets each line; it may be nil.
+// startRecording starts the recording of an execution. It calls steps with each line; steps may be nil.
 func (s *Service) startRecording(
 	e *sandbox.Execution, recorded *debugger.Recording, steps func(sandbox.Step) bool,
 ) *recording {
@@ -66,8 +65,8 @@ func (r *recording) Records(b []byte) error {
 	return err
 }
 
-// writeChunks starts a goroutine that hands complete chunks to history, unless one runs: the
-// program does not wait for history. After a failure only end tries again.
+// writeChunks starts a goroutine that passes complete chunks to history, unless it runs already. The program does not
+// wait for history. After a failure only end tries again.
 func (r *recording) writeChunks() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +81,7 @@ func (r *recording) writeChunks() {
 	}()
 }
 
-// writeChunk hands the first pending chunk to history, and reports whether to go on.
+// writeChunk passes the first pending chunk to history, and reports whether the next chunk may follow.
 func (r *recording) writeChunk() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +105,7 @@ func (r *recording) writeChunk() bool {
 	return false
 }
 
-// wait waits until writeChunks has ended, and returns how many chunks are still pending.
+// wait waits until writeChunks has ended, and returns the number of pending chunks.
 func (r *recording) wait() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +117,7 @@ func (r *recording) wait() int {
 	return len(r.pending)
 }
 
-// end closes the recording and tries once more to write what is pending.
+// end closes the recording and tries once more to write the pending chunks.
 func (r *recording) end() {
 	r.recorded.End()
 	r.wait()
@@ -130,7 +129,7 @@ func (r *recording) end() {
 	r.service.recordings.end(r.execution.ID)
 }
 
-// step returns a line as the step stream shows it.
+// step returns a line in the form of the step stream.
 func (s *Service) step(l debugger.Line) sandbox.Step {
 	result := struct {
 		Status     string `json:"status"`

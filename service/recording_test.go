@@ -12,11 +12,11 @@ import (
 	"glasshouse/service"
 )
 
-// slowHistory records a chunk when the test lets it.
+// slowHistory stores a chunk when the test sends its reply.
 type slowHistory struct {
 	*history.Store
-	asked chan int   // gets each chunk's number
-	reply chan error // nil: the chunk is recorded
+	asked chan int   // receives each chunk's number
+	reply chan error // nil: the chunk is stored
 }
 
 func (h *slowHistory) KeepChunk(ctx context.Context, execution string, c sandbox.Chunk) error {
@@ -32,8 +32,8 @@ func newSlowHistory(t *testing.T) (*slowHistory, *fixture) {
 	return h, start(t, func(store *history.Store) service.History { h.Store = store; return h })
 }
 
-// recordSteps returns the records of a number of steps, each of which sets a variable to a
-// new text. The first ones of a recording describe the program, too.
+// recordSteps returns the records of a number of steps. Each step sets a variable to a new text. The first records of a
+// recording also describe the program.
 func recordSteps(isFirst bool, steps int) []byte {
 	var b []byte
 	text := func(s string) { b = append(binary.AppendUvarint(b, uint64(len(s))), s...) }
@@ -67,9 +67,8 @@ func (f *fixture) executeRecorded(t *testing.T) *sandbox.Execution {
 	return e
 }
 
-// The program does not wait for history. The end of the run does, and history then has all
-// chunks in their order.
-func TestRecordingIsWrittenBesideTheRun(t *testing.T) {
+// The program does not wait for history. Only the end of the run waits, and history then has all chunks in order.
+func TestRecordingIsWrittenDuringTheRun(t *testing.T) {
 	t.Parallel()
 	h, s := newSlowHistory(t)
 	const batches, steps = 5, 2000
@@ -103,7 +102,7 @@ func TestRecordingIsWrittenBesideTheRun(t *testing.T) {
 	}
 }
 
-func TestExecutionCountsChunksThatHistoryNeverTook(t *testing.T) {
+func TestExecutionCountsChunksThatHistoryDidNotStore(t *testing.T) {
 	t.Parallel()
 	h, s := newSlowHistory(t)
 	s.runs.record = func(debugger supervisor.DebugDriver) error { return debugger.Records(recordSteps(true, 2000)) }

@@ -14,11 +14,11 @@ import (
 
 // liveSandbox is a sandbox with a session.
 type liveSandbox struct {
-	sandbox sandbox.Sandbox // as it was created; it never changes
+	sandbox sandbox.Sandbox // the state at its creation; it never changes
 	session *supervisor.Session
 	inUse   sync.Mutex // held by a run or an inspection
 
-	isBusy        bool      // a run has it, or it is being ended; guarded by Service.mu
+	isBusy        bool      // a run has acquired it, or it is being ended; guarded by Service.mu
 	lastUsed      time.Time // guarded by Service.mu
 	lastExecution string    // guarded by Service.mu
 }
@@ -30,14 +30,14 @@ func (l *liveSandbox) current() sandbox.Sandbox {
 	return sb
 }
 
-// How long history may take to record the beginning and the end of a sandbox.
+// Limits of the time in which history records the creation and the end of a sandbox.
 const (
 	recordTimeout    = 5 * time.Second
 	endRecordTimeout = 10 * time.Second
 )
 
-// Create opens a sandbox for the caller. config is a JSON object whose keys are all
-// optional; errors name the key. FaultFull means that there are too many sandboxes.
+// Create opens a sandbox for the caller. config is a JSON object with optional keys; an error names the key. Create
+// returns FaultFull if there are too many sandboxes.
 func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte) (sandbox.Sandbox, error) {
 	p, err := policy.Accept(config, s.Default, s.Ceiling, s.environments(), caller.Role == sandbox.RoleAdmin)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte)
 	return sandbox.Sandbox{}, err
 }
 
-// recordEnd records that a sandbox has ended, even if the caller is gone.
+// recordEnd records that a sandbox has ended, even if the caller has left.
 func (s *Service) recordEnd(id string, state sandbox.State) error {
 	ctx, cancel := context.WithTimeout(context.Background(), endRecordTimeout)
 	defer cancel()
@@ -109,13 +109,13 @@ func (s *Service) reserveSandbox(user string) error {
 	case own >= s.PerUser:
 		return &sandbox.Error{
 			Fault: sandbox.FaultLimit,
-			Detail: fmt.Sprintf("you have %d sandboxes, which is all that a user may have; delete one",
+			Detail: fmt.Sprintf("you have %d sandboxes, the maximum for one user; delete one",
 				own), RetryAfter: 10,
 		}
 	case all >= s.InAll:
 		return &sandbox.Error{
 			Fault: sandbox.FaultFull,
-			Detail: fmt.Sprintf("there are %d sandboxes, which is all that this service holds; try again soon",
+			Detail: fmt.Sprintf("the service has %d sandboxes, its maximum; try again soon",
 				all), RetryAfter: 10,
 		}
 	}
@@ -142,8 +142,8 @@ func policyFault(err error) error {
 	return err
 }
 
-// find returns a live sandbox that the caller may use. For a sandbox that has ended it
-// returns FaultGone with the reason to its owner and to admins, and FaultNotFound to others.
+// find returns a live sandbox that the caller may use. For an ended sandbox it returns FaultGone with the reason to its
+// owner and to admins, and FaultNotFound to other callers.
 func (s *Service) find(ctx context.Context, caller sandbox.Key, id string) (*liveSandbox, error) {
 	s.mu.Lock()
 	live := s.live[id]
@@ -173,7 +173,7 @@ func (s *Service) sandboxRecord(ctx context.Context, caller sandbox.Key, id stri
 		err = errNoSandbox()
 	}
 	if err == nil && sb.State == sandbox.StateActive {
-		sb.State = sandbox.StateLost // it is not live, so the service ended before it did
+		sb.State = sandbox.StateLost // the service ended before the sandbox did
 	}
 	return sb, err
 }
@@ -182,12 +182,12 @@ func errNoSandbox() error {
 	return sandbox.Errorf(sandbox.FaultNotFound, "there is no such sandbox, or it is not yours")
 }
 
-// maySee reports whether the caller may see what owner owns.
+// maySee reports whether the caller may see objects of an owner.
 func maySee(caller sandbox.Key, owner string) bool {
 	return caller.Role == sandbox.RoleAdmin || caller.User == owner
 }
 
-// Delete ends a sandbox. Its process and its files are gone when it returns.
+// Delete ends a sandbox. When it returns, the sandbox's process and files do not exist any more.
 func (s *Service) Delete(ctx context.Context, caller sandbox.Key, id string) error {
 	live, err := s.find(ctx, caller, id)
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *Service) Delete(ctx context.Context, caller sandbox.Key, id string) err
 	return s.endSandbox(live, sandbox.StateDeleted)
 }
 
-// DeleteAll ends the caller's own sandboxes and returns how many there were.
+// DeleteAll ends the caller's own sandboxes and returns their number.
 func (s *Service) DeleteAll(_ context.Context, caller sandbox.Key) (int, error) {
 	s.mu.Lock()
 	var own []*liveSandbox
@@ -214,7 +214,7 @@ func (s *Service) DeleteAll(_ context.Context, caller sandbox.Key) (int, error) 
 	return len(own), nil
 }
 
-// endSandbox removes a sandbox, and cancels what runs in it.
+// endSandbox removes a sandbox and cancels its run.
 func (s *Service) endSandbox(live *liveSandbox, state sandbox.State) error {
 	s.mu.Lock()
 	if s.live[live.sandbox.ID] != live {
@@ -229,10 +229,10 @@ func (s *Service) endSandbox(live *liveSandbox, state sandbox.State) error {
 	return errors.Join(live.session.Close(), s.recordEnd(live.sandbox.ID, state))
 }
 
-// janitorInterval is how often the janitor looks for what has expired.
+// janitorInterval is the time between two runs of the janitor.
 const janitorInterval = time.Second
 
-// runJanitor is a goroutine that ends what has expired until the service stops.
+// runJanitor ends expired sandboxes and debug sessions until the service stops. It runs in a goroutine of its own.
 func (s *Service) runJanitor() {
 	defer s.work.Done()
 	ticker := time.NewTicker(janitorInterval)
@@ -249,8 +249,7 @@ func (s *Service) runJanitor() {
 	}
 }
 
-// Expire ends every sandbox that has expired and in which nothing runs, and removes old
-// event logs.
+// Expire ends every expired sandbox that is idle, and removes old event logs.
 func (s *Service) Expire() {
 	now := s.Clock()
 	s.mu.Lock()
@@ -301,7 +300,7 @@ func (s *Service) markIdle(live *liveSandbox) {
 	live.isBusy = false
 }
 
-// SandboxStatus is what a sandbox holds now.
+// SandboxStatus is the current state of a sandbox.
 type SandboxStatus struct {
 	Sandbox     sandbox.Sandbox
 	Running     bool
@@ -311,7 +310,7 @@ type SandboxStatus struct {
 	Last        *sandbox.Execution          // nil if nothing has run yet
 }
 
-// Status returns what a sandbox holds; while something runs in it, without the variables.
+// Status returns the current state of a sandbox. It leaves out the variables while something runs in the sandbox.
 func (s *Service) Status(ctx context.Context, caller sandbox.Key, id string) (SandboxStatus, error) {
 	live, err := s.find(ctx, caller, id)
 	if err != nil {

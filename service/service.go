@@ -1,5 +1,5 @@
-// Package service is what Glasshouse does: it runs code in sandboxes and keeps a record of
-// every run. It knows no HTTP and no SQL.
+// Package service implements the functions of Glasshouse: it runs code in sandboxes and records every run. It does not
+// depend on HTTP or SQL.
 //
 //	s := service.New(service.Config{...})
 //	sb, err := s.Create(ctx, caller, config)
@@ -9,17 +9,17 @@
 // A Service is safe for concurrent use. It has these responsibilities:
 //
 //  1. Run code (execute.go is the main path). An execution is on record before its code
-//     runs. Its end is on disk before it is answered, also if the caller has gone away.
-//  2. Answer what running code asks, and record each statement and connection (handler.go).
-//  3. Keep the live sandboxes. One thing runs in a sandbox at a time; a second one gets
-//     FaultBusy (sandboxes.go).
-//  4. Stream what a run does to any number of readers (events.go), and record debugged
+//     runs. Its end is on disk before the answer is sent, also if the caller has left.
+//  2. Answer the requests of running code, and record each statement and connection (handler.go).
+//  3. Keep the live sandboxes. A sandbox runs one job at a time; a second job gets FaultBusy
+//     (sandboxes.go).
+//  4. Stream the events of a run to any number of readers (events.go), and record debugged
 //     runs (recording.go, debugsession.go).
 //  5. Store the files that runs leave, and remove old ones (artifact.go).
 //  6. Authenticate keys and hold them to their limits (keys.go, quota.go).
 //
-// New starts two goroutines: the janitor ends expired sandboxes, and the sweeper removes
-// old artifacts. Drain ends them and everything that runs, and waits for it.
+// New starts two goroutines: the janitor ends expired sandboxes, and the sweeper removes old artifacts. Drain ends
+// these goroutines and all runs, and waits for them.
 package service
 
 import (
@@ -40,7 +40,7 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// Config is what a Service needs. Only Clock and NewID are optional.
+// Config configures a Service. Only Clock and NewID are optional.
 type Config struct {
 	Supervisor         *supervisor.Supervisor
 	Environments       Environments
@@ -48,25 +48,25 @@ type Config struct {
 	Writer             Writer
 	History            History
 	Blobs              *blob.Store
-	Default            policy.Policy      // of a sandbox whose creator sets nothing
-	Ceiling            policy.Policy      // the highest limits that a creator may set
-	PerUser            int                // live sandboxes of one user
-	InAll              int                // live sandboxes in all
-	Parallel           int                // executions at a time; more wait for slotTimeout
+	Default            policy.Policy      // of a sandbox without a config
+	Ceiling            policy.Policy      // the highest limits in a config
+	PerUser            int                // maximum number of live sandboxes of one user
+	InAll              int                // maximum number of live sandboxes
+	Parallel           int                // maximum number of concurrent executions; more wait for slotTimeout
 	RecordingRetention RecordingRetention // which recordings are kept
 	Mask               []string           // parameters of statements whose values history does not keep; "*" means all
 	Log                logrus.FieldLogger
 
 	SigningKey    []byte // of URLs
 	KeyLimits     sandbox.KeyLimits
-	ArtifactAge   time.Duration // how long artifacts are kept
-	ArtifactBytes int64         // how much is kept of each user's
+	ArtifactAge   time.Duration // maximum age of artifacts
+	ArtifactBytes int64         // maximum size of one user's artifacts
 
 	Clock func() time.Time // nil: the machine's clock, in UTC
 	NewID func() string    // nil: 128 random bits as hex
 }
 
-// Service runs code and remembers it. Make it with New, end it with Drain.
+// Service runs code and records every run. New returns one; Drain ends it.
 type Service struct {
 	Config
 
@@ -77,7 +77,7 @@ type Service struct {
 	eventLogs  map[string]*EventLog
 	isDraining bool
 
-	work          sync.WaitGroup // what Drain waits for
+	work          sync.WaitGroup // Drain waits for it
 	debugSessions debugSessions
 	recordings    openRecordings
 	logsEnded     atomic.Int64 // event logs whose executions have ended
@@ -122,7 +122,7 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Ready returns why executions would not be accepted now, or nil.
+// Ready returns an error if the service would not accept executions now.
 func (s *Service) Ready(ctx context.Context) error {
 	s.mu.Lock()
 	isDraining := s.isDraining
@@ -159,8 +159,8 @@ func (s *Service) beginWork() (done func(), err error) {
 	return s.work.Done, nil
 }
 
-// Drain accepts nothing new, lets runs go on until ctx ends, then cancels them, and closes
-// every sandbox. When it returns nothing runs.
+// Drain rejects new work, waits for running executions until ctx ends, then cancels them, and closes every sandbox.
+// When it returns, nothing runs.
 func (s *Service) Drain(ctx context.Context) {
 	s.mu.Lock()
 	s.isDraining = true

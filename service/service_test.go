@@ -27,14 +27,14 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
-// fakeRuns runs code without Python, for tests of what the service does around a run. The
-// code is the name of what the run does; any other code completes at once.
+// fakeRuns runs code without Python, for tests of the service's work before and after a run. The code is the name of
+// an action; any other code completes immediately.
 type fakeRuns struct {
-	started  chan string                        // gets the execution's ID of a run that does "wait"
+	started  chan string                        // receives the execution's ID of a run with the code "wait"
 	printed  [][]byte                           // pieces that "print" prints
 	afterPut func()                             // called after each piece
-	tell     func(supervisor.OutputListener)    // what "tell" does
-	record   func(supervisor.DebugDriver) error // what a debugged run does
+	report   func(supervisor.OutputListener)    // action of the code "report"
+	record   func(supervisor.DebugDriver) error // action of a debugged run
 	runs     int
 	closed   atomic.Int64 // sessions
 }
@@ -54,8 +54,8 @@ func (f *fakeRuns) run(
 		page, _ := json.Marshal(strings.Repeat("x", 300_000))
 		output := sandbox.Output{Data: map[string]json.RawMessage{"text/html": page, "text/plain": []byte(`"page"`)}}
 		outcome.Outputs = []sandbox.Output{callbacks.Recorder.Show(ctx, output)}
-	case "tell":
-		f.tell(callbacks.Listener)
+	case "report":
+		f.report(callbacks.Listener)
 	case "print":
 		for n, piece := range f.printed {
 			callbacks.Listener.Print("stdout", piece)
@@ -89,7 +89,7 @@ var (
 	grace = sandbox.Key{User: "grace", Role: sandbox.RoleDeveloper}
 )
 
-// clock stands still unless the test moves it. The service's goroutines read it, too.
+// clock moves only when the test moves it. The service's goroutines read it, too.
 type clock struct{ now atomic.Pointer[time.Time] }
 
 func (c *clock) Now() time.Time { return *c.now.Load() }
@@ -205,7 +205,7 @@ func TestDrainCancelsRunsAndRecordsThem(t *testing.T) {
 	s.Drain(ctx) // a second time does nothing
 }
 
-func TestNothingRunsLongWithoutHistory(t *testing.T) {
+func TestRunsAreRejectedSoonWithoutHistory(t *testing.T) {
 	t.Parallel()
 	s := startOn(t, dbtest.StartPrivate(t))
 	ctx := context.Background()
@@ -279,10 +279,10 @@ func TestExecutionIsClosedIfItsCallerLeavesAtOnce(t *testing.T) {
 	}
 }
 
-// fullHistory has no room for progress.
+// fullHistory has no free space for progress.
 type fullHistory struct {
 	*history.Store
-	starts []bool // of each progress: whether it is the start of something
+	starts []bool // for each progress record: whether it is the start of a statement or connection
 }
 
 func (h *fullHistory) Progress(_ context.Context, p sandbox.Progress) error {
@@ -290,9 +290,8 @@ func (h *fullHistory) Progress(_ context.Context, p sandbox.Progress) error {
 	return &sandbox.Error{Fault: sandbox.FaultUnavailable, Detail: "no room"}
 }
 
-// The end of a statement whose beginning is not on record comes with the execution's
-// record, and not before.
-func TestStatementDoesNotRunIfHistoryHasNoRoomForIt(t *testing.T) {
+// If history could not store the beginning of a statement, its end is recorded with the execution's record only.
+func TestStatementDoesNotRunIfHistoryIsFull(t *testing.T) {
 	t.Parallel()
 	var full *fullHistory
 	s := start(t, func(store *history.Store) service.History { full = &fullHistory{Store: store}; return full })
@@ -312,7 +311,7 @@ func TestUnusedSandboxExpires(t *testing.T) {
 	s := start(t)
 	ctx := context.Background()
 	sb := s.create(t, ada, `{"idle_timeout": 60, "lifetime": 100}`)
-	for range 2 { // its lifetime ends after 100 s, however often it is used
+	for range 2 { // the lifetime ends after 100 s, and use does not extend it
 		if _, err := s.execute(sb.ID, "1"); err != nil {
 			t.Fatal(err)
 		}

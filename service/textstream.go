@@ -2,7 +2,7 @@ package service
 
 import "unicode/utf8"
 
-// textStream cuts what a run prints into whole characters, up to max_output_size.
+// textStream splits printed bytes into whole characters, up to max_output_size.
 type textStream struct {
 	bytesLeft int
 	isFull    bool
@@ -13,7 +13,7 @@ func newTextStreams(maxOutput int) map[string]*textStream {
 	return map[string]*textStream{"stdout": {bytesLeft: maxOutput}, "stderr": {bytesLeft: maxOutput}}
 }
 
-// take returns the whole characters of what was printed, as a copy.
+// take adds printed bytes and returns a copy of the whole characters so far.
 func (s *textStream) take(text []byte) []byte {
 	text = append(s.partial, text...)
 	s.partial = nil
@@ -29,7 +29,7 @@ func (s *textStream) take(text []byte) []byte {
 	return text[:whole]
 }
 
-// partialBytes returns how many bytes at the end of text begin a character without ending it.
+// partialBytes returns the number of bytes at the end of text that belong to an incomplete character.
 func partialBytes(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if c := text[len(text)-n]; utf8.RuneStart(c) {

@@ -11,9 +11,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// captureWrite keeps a statement that was refused because it writes, if the sandbox's
-// policy is to capture writes; ok reports that it did. The error is why the statement
-// cannot be captured.
+// captureWrite stores a statement that was refused because it writes, if the sandbox's policy captures writes. ok
+// reports that it did. The error says why the statement cannot be captured.
 func (h *guestHandler) captureWrite(
 	ctx context.Context, sql string, params map[string]any, refusal *sandbox.Refusal, sink sandbox.RowSink,
 ) (summary sandbox.QuerySummary, ok bool, err error) {
@@ -22,8 +21,9 @@ func (h *guestHandler) captureWrite(
 	}
 	if h.captured == maxPendingWrites {
 		return summary, false, &sandbox.Refusal{
-			Reason: "too-many-writes", Message: fmt.Sprintf("one run may leave %d writes for an admin, and this is one more", maxPendingWrites),
-			Hint: "use one statement, such as INSERT ... SELECT or UPDATE ... FROM",
+			Reason:  "too-many-writes",
+			Message: fmt.Sprintf("a run may capture at most %d writes", maxPendingWrites),
+			Hint:    "use one statement, such as INSERT ... SELECT or UPDATE ... FROM",
 		}
 	}
 	plan, err := h.service.Writer.Capture(ctx, sql, params)
@@ -65,7 +65,7 @@ func (h *guestHandler) captureWrite(
 
 func requireAdmin(caller sandbox.Key) error {
 	if caller.Role != sandbox.RoleAdmin {
-		return sandbox.Errorf(sandbox.FaultForbidden, "only an admin's key sees and decides on pending writes")
+		return sandbox.Errorf(sandbox.FaultForbidden, "only an admin's key may list and decide pending writes")
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id string)
 	if err != nil {
 		return w, err
 	}
-	// The write must be recorded as applied or failed, even if the caller is gone.
+	// The write must be recorded as applied or failed, even if the caller has left.
 	ctx = context.WithoutCancel(ctx)
 	var params map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(w.Parameters))
@@ -107,12 +107,12 @@ func (s *Service) ApplyWrite(ctx context.Context, caller sandbox.Key, id string)
 	return w, err
 }
 
-// RejectWrite rejects a pending write: it will not run.
+// RejectWrite rejects a pending write, which then never runs.
 func (s *Service) RejectWrite(ctx context.Context, caller sandbox.Key, id string) (sandbox.PendingWrite, error) {
 	return s.decide(ctx, caller, id, sandbox.WriteRejected)
 }
 
-// decide moves a write from pending to another status in the name of an admin.
+// decide moves a write from pending to another status and records the admin.
 func (s *Service) decide(
 	ctx context.Context, caller sandbox.Key, id string, to sandbox.WriteStatus,
 ) (sandbox.PendingWrite, error) {

@@ -22,7 +22,8 @@ import (
 	"glasshouse/dbaccess/embedded"
 )
 
-// serviceDir is an environment variable. If it is set, this binary runs as a service in that folder, and a test kills it.
+// serviceDir is an environment variable. If it is set, this binary runs as a service in that folder, for a test that
+// kills the service.
 const serviceDir = "GLASSHOUSE_TEST_SERVICE_DIR"
 
 func TestMain(m *testing.M) {

@@ -36,7 +36,7 @@ import (
 // Config configures a Server.
 type Config struct {
 	Dir    string // the service's data folder; Start makes it if it is missing
-	BinDir string // folder of initdb and postgres; "": the version that made the cluster, or the newest installed version
+	BinDir string // folder of initdb and postgres; "": of the cluster's version, or of the newest installed version
 	User   string // the account to run as if the service runs as root; "": postgres or, without it, nobody
 	Log    logrus.FieldLogger
 

@@ -1,4 +1,4 @@
-# What analyze-data runs: context has table_name, analysis_type and limit.
+# Code of the route analyze-data. context has table_name, analysis_type and limit.
 name, kind, limit = context["table_name"], context["analysis_type"], context["limit"]
 if kind == "schema":
     columns = await db_schema(name)
@@ -17,7 +17,7 @@ elif kind == "summary":
         q = quote(column["column_name"])
         numeric = column["data_type"].split("(")[0] in ("integer", "bigint", "smallint", "numeric", "double precision", "real")
         ordered = numeric or column["data_type"].startswith(("date", "timestamp", "text", "character varying"))
-        if column["masked"]:  # nothing may be computed of it
+        if column["masked"]:  # a statement may not compute anything from it
             summary.append({"column_name": column["column_name"], "data_type": column["data_type"], "masked": True})
             continue
         parts = [f"count(*) - count({q}) AS null_count"]

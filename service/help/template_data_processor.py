@@ -2,7 +2,7 @@ from processor_pipeline import AsyncProcessor
 
 
 class DataProcessor(AsyncProcessor):
-    """Takes rows or any other value and returns what transform makes of it."""
+    """Returns the result of transform for rows or any other value."""
 
     name = "data_processor"
 

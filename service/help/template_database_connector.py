@@ -2,7 +2,7 @@ from processor_pipeline import AsyncProcessor
 
 
 class DatabaseConnector(AsyncProcessor):
-    """Reads a statement with named parameters and returns its rows."""
+    """Runs a statement with named parameters and returns its rows."""
 
     name = "database_connector"
 

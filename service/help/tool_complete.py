@@ -1,5 +1,5 @@
-# What could be written at a cursor, as jedi reads it from the text: context has code,
-# cursor, and before, which is what ran earlier in the same session.
+# Completions at a cursor, from jedi's analysis of the text. context has code, cursor, and before: the
+# code that ran earlier in the same session.
 import jedi
 
 jedi.settings.cache_directory = "/tmp/jedi"

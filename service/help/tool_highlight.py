@@ -1,7 +1,8 @@
-# Code as HTML with classes, and their style sheet: context has code.
+# Code as HTML with classes, and the style sheet of the classes. context has code.
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-look = HtmlFormatter(cssclass="highlight", wrapcode=True)
-__result__ = {"html": highlight(context["code"], PythonLexer(stripnl=False), look), "css": look.get_style_defs(".highlight")}
+formatter = HtmlFormatter(cssclass="highlight", wrapcode=True)
+html = highlight(context["code"], PythonLexer(stripnl=False), formatter)
+__result__ = {"html": html, "css": formatter.get_style_defs(".highlight")}

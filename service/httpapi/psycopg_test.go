@@ -83,7 +83,7 @@ func runPsycopg(t testing.TB, program string, into any) {
 
 func describeValues(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("testdata/tell.py")
+	text, err := os.ReadFile("testdata/describe_values.py")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@
 // # File format
 //
 // The files wal-0 and wal-1 hold one segment each. A new file is filled with zeros and then overwritten repeatedly:
-// fdatasync is fastest, and its time varies least, if neither the length nor the blocks of the file change. Every record
-// carries the number of its segment, which distinguishes it from records of an older segment in the same file:
+// fdatasync is fastest, and its time varies least, if neither the length nor the blocks of the file change. Every
+// record carries the number of its segment, which distinguishes it from records of an older segment in the same file:
 //
 //	file    = header, zeros up to 4096, record...
 //	header  = magic [8], segment uint64, released uint64, crc32c uint32

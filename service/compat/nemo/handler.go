@@ -26,7 +26,7 @@ const maxBodyBytes = 4 << 20
 type Server struct {
 	Service        *service.Service
 	Open           service.OpenSession // opens a session in the folder that all requests share
-	MaxOutputChars int                 // of stdout and of stderr each, if a request does not say
+	MaxOutputChars int                 // default maximum of stdout and of stderr, each
 	Log            logrus.FieldLogger
 }
 
@@ -35,23 +35,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.Log.WithField("panic", p).Error("a request to the compat API panicked")
-			writeError(w, http.StatusInternalServerError, "the service failed; its log says more")
+			writeError(w, http.StatusInternalServerError, "the service failed; its log has the error")
 		}
 	}()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	switch {
 	case !isLocal(r):
-		writeError(w, http.StatusForbidden, "only programs on this machine may send requests, to its own name")
+		writeError(w, http.StatusForbidden, "only programs on this machine may send requests, to a loopback address")
 	case r.Method == http.MethodGet || r.Method == http.MethodHead:
 		writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 	case r.Method != http.MethodPost || strings.TrimRight(r.URL.Path, "/") != "/execute":
-		writeError(w, http.StatusNotFound, "POST /execute runs code; there is nothing else here")
+		writeError(w, http.StatusNotFound, "unknown route; POST /execute runs code")
 	default:
 		s.execute(w, r)
 	}
 }
 
-// isLocal reports whether a request names this machine, and does not come from another origin.
+// isLocal reports whether the Host of a request is this machine and its Origin, if any, is the same.
 func isLocal(r *http.Request) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -93,7 +93,7 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request) {
 		if !errors.Is(err, r.Context().Err()) {
 			s.Log.WithError(err).Error("a request to the compat API failed")
 		}
-		writeError(w, http.StatusInternalServerError, "the service failed; its log says more")
+		writeError(w, http.StatusInternalServerError, "the service failed; its log has the error")
 		return
 	}
 	if known.RetryAfter > 0 {
@@ -102,7 +102,7 @@ func (s *Server) execute(w http.ResponseWriter, r *http.Request) {
 	writeError(w, statusOf(known.Fault), known.Error())
 }
 
-// statusOf returns the HTTP status of the faults that a run can have.
+// statusOf returns the HTTP status for an error of a run.
 func statusOf(fault sandbox.Fault) int {
 	switch fault {
 	case sandbox.FaultInvalid:
@@ -119,7 +119,7 @@ func statusOf(fault sandbox.Fault) int {
 	return http.StatusInternalServerError
 }
 
-// parseRequest parses a body; problem is what the client is told if it cannot.
+// parseRequest parses a body. problem is the error message for the client, or "".
 func parseRequest(raw []byte) (in request, problem string) {
 	var body map[string]json.RawMessage
 	if json.Unmarshal(raw, &body) != nil || body == nil {
@@ -133,7 +133,7 @@ func parseRequest(raw []byte) (in request, problem string) {
 	if json.Unmarshal(body["generated_code"], &in.code) != nil || string(body["generated_code"]) == "null" {
 		return in, "Invalid field: generated_code must be a string"
 	}
-	const maxSeconds = 1e6 // of what fits into a duration
+	const maxSeconds = 1e6 // fits into a time.Duration
 	var seconds float64
 	if json.Unmarshal(body["timeout"], &seconds) != nil || !(seconds > 0) {
 		return in, "Invalid field: timeout must be a number of seconds above 0"
@@ -166,5 +166,5 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(v) // the client may have gone
+	_ = encoder.Encode(v) // fails if the client has left
 }

@@ -1,13 +1,13 @@
 // Package nemo serves clients of a local code-execution server, such as NVIDIA's NeMo Agent Toolkit:
-// POST /execute runs Python and answers its output.
+// POST /execute runs Python and answers with its output.
 //
 //	server := &nemo.Server{Service: s, Open: runner.Open, MaxOutputChars: 1000, Log: log}
 //	http.Serve(loopbackListener, server)
 //
-// Each request runs in a process of its own, with plain Python, no database, and a folder
-// that all requests share. History has the runs, under the user "facade". The package
-// translates requests and answers; package service runs the code. Its clients send no key, so it
-// must listen on a loopback address, and it refuses what a page in a browser could send.
+// Each request runs in a process of its own, with plain Python, no database, and a folder that all requests share.
+// History records the runs under the user "facade". The package translates requests and answers; package service runs
+// the code. The clients send no key. Therefore the server must listen on a loopback address, and it refuses requests
+// that a page in a browser could send.
 package nemo
 
 import (
@@ -22,14 +22,14 @@ import (
 	"glasshouse/service"
 )
 
-// request is what a client sends.
+// request is a decoded request of a client.
 type request struct {
 	code           string
 	timeout        time.Duration
 	maxOutputChars int // of stdout and of stderr each; 0: the server's
 }
 
-// answer is what a client gets. Status is completed, error or timeout.
+// answer is the body of a response. Status is completed, error or timeout.
 type answer struct {
 	Status string `json:"process_status"`
 	Stdout string `json:"stdout"`
@@ -39,13 +39,13 @@ type answer struct {
 // user owns the executions of all clients.
 const user = "facade"
 
-// maxTimeout is the longest timeout of a request, in seconds, if the operator sets no ceiling.
+// maxTimeout is the maximum timeout of a request, in seconds, if the operator sets no ceiling.
 const maxTimeout = 300
 
-// maxCodeSize is the most code that a request may have, in bytes.
+// maxCodeSize is the maximum size of the code in a request, in bytes.
 const maxCodeSize = 1 << 20
 
-// run runs one request. An error is the service's own: code that fails is an answer.
+// run runs one request. It returns an error only for a failure of the service; failed code is a normal answer.
 func (s *Server) run(ctx context.Context, in request) (answer, error) {
 	job := service.Job{Code: in.code, Kind: sandbox.KindCompat, Timeout: in.timeout, WithoutDatabase: true}
 	execution, err := s.Service.ExecuteEphemeral(ctx, sandbox.Key{User: user}, s.policy(in.timeout), job, s.Open)
@@ -73,7 +73,7 @@ func (s *Server) policy(timeout time.Duration) policy.Policy {
 	return p
 }
 
-// answerOf translates an execution.
+// answerOf translates an execution into an answer.
 func answerOf(e *sandbox.Execution) answer {
 	out := answer{"completed", e.Stdout, e.Stderr}
 	switch {
@@ -83,7 +83,7 @@ func answerOf(e *sandbox.Execution) answer {
 		out.Status = "error"
 		if e.Exception == nil {
 			out.Stderr += *e.Error + "\n"
-		} else if e.Exception.Type != "SystemExit" { // Python prints no traceback of it
+		} else if e.Exception.Type != "SystemExit" { // for SystemExit, Python prints no traceback
 			out.Stderr += traceback(e.Exception)
 		}
 	}

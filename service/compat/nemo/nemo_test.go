@@ -40,7 +40,7 @@ func TestRequestIsParsed(t *testing.T) {
 		t.Errorf("got %+v, problem %q; want %+v", got, problem, want)
 	}
 	if got, _ := parseRequest([]byte(`{"generated_code": "", "timeout": 1e-300}`)); got.timeout <= 0 {
-		t.Errorf("tiny timeout: got %s, want a limit", got.timeout)
+		t.Errorf("tiny timeout: got %s, want more than 0", got.timeout)
 	}
 }
 

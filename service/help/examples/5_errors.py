@@ -1,4 +1,4 @@
-# Errors can be caught: writing is refused
+# Catching an error: a write is refused
 try:
     await db_query("UPDATE documents SET processed = true WHERE id = :id", {"id": 1})
 except ReadOnlyError as error:

@@ -1,4 +1,4 @@
-# A DataFrame straight from a statement
+# A DataFrame from a query
 frame = await db_frame(
     "SELECT date_trunc('month', ordered_at) AS month, status, total FROM orders WHERE total > :least",
     {"least": 100},

@@ -1,9 +1,9 @@
-# Exercises in pandas, run cell by cell in one session. What a cell has to give stands
-# below its code; what is not there must not come:
+# Exercises in pandas, run cell by cell in one session. The annotations below a cell's code are its
+# complete outcome; any other outcome is an error:
 #
 #   # -> JSON               the result; has: JSON    some of its fields
 #   # stdout: TEXT          a line that is printed
-#   # stderr: TEXT          a part of what is written there
+#   # stderr: TEXT          text that stderr contains
 #   # shown: TYPES          a rich output's MIME types without text/plain, sorted, in the outputs' order
 #   # left: PATH TYPE       an artifact that is new; changed: PATH TYPE one that has changed
 #   # fails: TYPE at LINE: TEXT

@@ -1,12 +1,12 @@
-# Exercises in what code shows and leaves behind: they go on in the session of exercises.py,
-# which says how to read them.
+# Exercises with rich outputs and artifacts. They continue the session of exercises.py, which
+# explains the annotations.
 
-# %% 45. A table as the last thing is the result, and shown
+# %% 45. A table as the last expression is the result and a rich output
 sales.groupby("store", as_index=False)["units"].sum()
 # has: {"type": "DataFrame", "shape": [3, 2], "columns": ["store", "units"], "head": [{"store": "Berlin", "units": 22.0}, {"store": "Lyon", "units": 9.0}, {"store": "Osaka", "units": 18.0}]}
 # shown: application/vnd.dataresource+json text/html
 
-# %% 46. A column is the result alone
+# %% 46. A column is the result and no rich output
 sales["units"].tail(2)
 # has: {"type": "Series", "name": "units", "dtype": "float64", "index": [10, 11], "head": [1.0, 7.0]}
 
@@ -29,7 +29,7 @@ __result__ = len(plt.gca().lines)
 # -> 1
 # shown: image/png
 
-# %% 50. Nothing of it is left
+# %% 50. No figure is still open
 plt.get_fignums()
 # -> []
 
@@ -113,7 +113,7 @@ Image.fromarray(np.tile(np.arange(64, dtype=np.uint8) * 4, (64, 1)))
 # -> "picture"
 # shown: image/png
 
-# %% 60. Things that say themselves how they look
+# %% 60. Objects with representations of their own
 from IPython.display import HTML, Markdown, Math
 
 class Card:
@@ -142,7 +142,7 @@ done = sum(1 for _ in tqdm(range(50), desc="loop"))
 # stderr: loop: 100%
 # stderr: rows: 100%
 
-# %% 62. An error in the middle: what came before it stays
+# %% 62. Outputs before an error are kept
 plt.plot(x)
 kept = sales["units"].sum()
 print("before")
@@ -152,24 +152,24 @@ print("never")
 # fails: KeyError at 4: colour
 # shown: image/png
 
-# %% 63. Its correction goes on from there
+# %% 63. The corrected cell continues with the same variables
 ["lost" in dir(), kept, plt.get_fignums(), sales["product"].nunique()]
 # -> [false, 49.0, [], 2]
 
-# %% 64. A mistake that names what was meant
+# %% 64. An error that suggests the right name
 sales.groupby("store")["revenue"].totl()
 # fails: AttributeError at 1: totl
 
-# %% 65. A mistake in the grammar: nothing of the cell runs
+# %% 65. A syntax error: nothing of the cell runs
 kept = 0
 sales[
 # fails: SyntaxError at 2: '[' was never closed
 
-# %% 66. As if it had not been
+# %% 66. After the syntax error, the variables are unchanged
 kept
 # -> 49.0
 
-# %% 67. Functions and classes last, and know of each other
+# %% 67. Functions and classes are kept, and can use each other
 from dataclasses import asdict, dataclass
 
 @dataclass
@@ -223,7 +223,7 @@ inspect_var("counts", counts)
 [get_debug_info()["total_logs"], get_debug_info()["variable_names"]]
 # -> [1, ["counts"]]
 
-# %% 73. A loop of one's own around it
+# %% 73. An event loop of the code's own
 async def slowly():
     await asyncio.sleep(0.01)
     return (await db_query("SELECT 73 AS n"))[0]["n"]
@@ -231,6 +231,6 @@ async def slowly():
 asyncio.run(slowly())
 # -> 73
 
-# %% 74. All is still here
+# %% 74. All variables are still there
 sorted({"sales", "stores", "readings", "weekly", "report", "Card", "frame", "big"} & set(dir()))
 # -> ["Card", "frame", "readings", "report", "sales", "stores", "weekly"]

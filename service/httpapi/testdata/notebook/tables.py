@@ -1,4 +1,4 @@
-"""Writes the notebook's workbook and its Parquet file, outside the wall: python tables.py FOLDER."""
+"""Writes the notebook's workbook and its Parquet file: python tables.py FOLDER. It runs outside of a sandbox."""
 
 import pathlib
 import sys
@@ -12,6 +12,6 @@ with pd.ExcelWriter(folder / "stores.xlsx") as book:
     stores.to_excel(book, sheet_name="stores", index=False)
     goals.to_excel(book, sheet_name="goals", index=False)
 
-# A sensor's readings each half hour over the night in which Berlin's clocks go forward.
+# A sensor's readings every half hour in the night in which daylight saving time begins in Berlin.
 at = pd.date_range("2024-03-30 22:00", periods=12, freq="30min", tz="UTC")
 pd.DataFrame({"at": at, "sensor": ["a", "b"] * 6, "celsius": [float(n) for n in range(12)]}).to_parquet(folder / "readings.parquet", index=False)
