@@ -12,16 +12,16 @@
 //
 // The package is responsible for
 //
-//  1. choosing a level: Open takes the strongest that this machine has, after a child
-//     process has tried to break out of it (level.go, verify_level.go);
+//  1. choosing a level: Open takes the strongest level of this machine in which a child
+//     process has failed to break out (level.go, verify_level.go);
 //  2. starting processes fast: one WarmEnvironment for each environment has a zygotePool
 //     for each WarmSet, with children that wait for a sandbox (zygote_pool.go);
-//  3. limits: of the kernel where possible, else a limitEnforcer measures and kills
-//     (limits.go, limit_enforcer.go);
+//  3. limits: the kernel enforces them where possible, else a limitEnforcer measures and
+//     kills processes (limits.go, limit_enforcer.go);
 //  4. the files of a session: a SessionDir outlives the processes that use it
 //     (session_dir.go);
-//  5. explaining a machine to its operator: ProbeMachine is the command doctor
-//     (probe_machine.go).
+//  5. reporting what a machine supports: the command doctor prints the report of
+//     ProbeMachine (probe_machine.go).
 //
 // Package layer names the layers, seccomp builds the system call filter, cgroup manages
 // control groups, zygote starts interpreters, and filetree handles folders that user
@@ -44,15 +44,15 @@
 //
 //	full                  all layers, limits by cgroups
 //	full-without-cgroups  memory by RLIMIT_DATA; a limitEnforcer limits the CPU share and,
-//	                      if all children have one uid, threads
+//	                      if all children have the same uid, the number of threads
 //	landlock              no namespaces. Landlock restricts files. If children share the
-//	                      service's uid, the system call filter keeps modes and times of
-//	                      files as they are. Children set their own limits when they are
+//	                      service's uid, the system call filter prevents changes of file
+//	                      modes and times. Children set their own limits when they are
 //	                      assigned. /session is a folder of the machine, which the
 //	                      limitEnforcer measures; open files without a name are not
 //	                      measured, and max_open_files times file_max_bytes bounds them
-//	rlimits               as landlock, without Landlock: files are readable. Taken only if
-//	                      the operator names it
+//	rlimits               as landlock, without Landlock: files are readable. Used only if
+//	                      the operator chooses it
 //
 // On the lower two levels the path /session exists only if the machine has a symbolic
 // link /session to /proc/self/cwd. The session's folder is the working directory and
@@ -60,13 +60,13 @@
 //
 // # Why a fork is fast
 //
-// A forked Python process copies each page whose objects it touches. Those copies, the
+// A forked Python process copies each page with an object that it uses. Those copies, the
 // fork and the exit are most of the cost of a short run. Therefore a zygote prepares a
-// child's lockdown as one batch of system calls (syscalls.py, lockdown.py), which the C
-// extension syscall_batch makes without Python; the extension also runs the zygote's
-// loop, so that the zygote's memory stays on huge pages. It is preloaded (LD_PRELOAD) to
-// place memory from the first object on. A zygote takes a child's path once itself, so
-// that the interpreter has specialised that code, and a waiting child rehearses a run.
+// child's lockdown as one batch of system calls (syscalls.py, lockdown.py). The C extension
+// syscall_batch makes these calls without Python. It also runs the zygote's loop, so that
+// the zygote's memory stays on huge pages. It is preloaded (LD_PRELOAD) so that all objects
+// are allocated on huge pages. A zygote executes a child's code once itself, so that the
+// interpreter has specialised that code before the fork, and a waiting child rehearses a run.
 //
 // # Goroutines
 //

@@ -9,21 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// neededCapabilities are those that a service needs that was started as root: for the
-// namespaces, mounts and id maps of zygotes, for control groups and limits of children,
-// to run PostgreSQL as another user and keep its files, and for a port below 1024.
+// neededCapabilities are the capabilities that a service needs if it was started as root:
+// for the namespaces, mounts and id maps of zygotes, for control groups and limits of
+// children, to run PostgreSQL as another user and write its files, and for a port below 1024.
 var neededCapabilities = []int{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_KILL, unix.CAP_NET_BIND_SERVICE, unix.CAP_SETFCAP,
 	unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_SETUID, unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_SYS_RESOURCE,
 }
 
-// Harden drops for good what the service and its children never need: all but the
-// neededCapabilities, new privileges by exec, and core files, which would contain keys. It
-// also makes timers coarse (timerSlack).
+// Harden permanently drops privileges that the service and its children never need: all
+// capabilities except neededCapabilities, new privileges by exec, and core files, which
+// would contain keys. It also makes timers coarse (timerSlack).
 //
 // These settings belong to threads, so Harden runs the binary again, with environ, unless
-// all is dropped already. It must be called first in main, after RunLauncher. The error
-// says what could not be dropped.
+// all of them are already set. main must call it first, after RunLauncher. The error says
+// which privilege could not be dropped.
 func Harden(environ []string) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -49,11 +49,11 @@ func Harden(environ []string) error {
 	return fmt.Errorf("run the service again with fewer privileges: %w", unix.Exec("/proc/self/exe", os.Args, environ))
 }
 
-// timerSlack is how much later than asked for, in nanoseconds, the kernel may wake a
-// thread (PR_SET_TIMERSLACK(2const)). Go's runtime has a thread that checks all others
-// each 20 µs while there is work, and its idle threads sleep 3 µs before they steal work.
-// With the kernel's default of 50 µs this is a quarter of the service's CPU time for a
-// short run. No timer of the service needs to be more exact than a millisecond.
+// timerSlack is the delay, in nanoseconds, with which the kernel may wake a thread
+// (PR_SET_TIMERSLACK(2const)). Go's runtime has a thread that checks all others each 20 µs
+// while there is work, and its idle threads sleep 3 µs before they steal work. With the
+// kernel's default slack of 50 µs, these wake-ups take a quarter of the service's CPU time
+// for a short run. The service needs no timer more exact than a millisecond.
 const timerSlack = 500_000
 
 // setTimerSlack sets the timer slack of the threads that this thread starts. It reports
@@ -69,7 +69,7 @@ func setTimerSlack() bool {
 	if current() >= timerSlack || unix.Prctl(unix.PR_SET_TIMERSLACK, timerSlack, 0, 0, 0) != nil {
 		return false
 	}
-	return current() >= timerSlack // a real-time thread has none
+	return current() >= timerSlack // false for a real-time thread, which has no slack
 }
 
 // surplusCapabilities returns the capabilities that this process has, does not need, and

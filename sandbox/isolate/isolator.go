@@ -28,15 +28,15 @@ import (
 // Config configures an Isolator.
 type Config struct {
 	Python          string                           // the interpreter of the default environment, or the one it was made from
-	EnvironmentsDir string                           // folder of the environments; "" if there is only the default one
+	EnvironmentsDir string                           // folder of the environments; "" if only the default one exists
 	WarmSets        []WarmSet                        // from small to large; at least one
 	DataSets        map[string]string                // read-only as /data/NAME: NAME to a path on the machine
-	Level           string                           // the only level to try; "" is the strongest that the machine has
-	MinLevel        string                           // refuse a weaker one; "" is LevelLandlock
-	WorkDir         string                           // emptied, and used on levels without private mounts; "" is a temporary folder
+	Level           string                           // the only level to try; "" means the strongest of the machine
+	MinLevel        string                           // weaker levels are refused; "" means LevelLandlock
+	WorkDir         string                           // emptied; for levels without private mounts; "" means a temporary folder
 	SharedDir       string                           // a folder of the machine for SharedSessionDir; "" for none
-	DefaultPolicy   policy.Policy                    // of most sandboxes: waiting children are prepared for it
-	CABundle        string                           // PEM file of the certificates that user code trusts; "" is the machine's
+	DefaultPolicy   policy.Policy                    // of most sandboxes; waiting children are prepared for it
+	CABundle        string                           // PEM file of the certificates for user code; "" means the machine's
 	Recycle         RecyclePolicy                    // when a zygote is replaced
 	Log             func(format string, args ...any) // required
 	Without         layer.Set                        // layers to leave out; only tests of the layers set it
@@ -45,18 +45,18 @@ type Config struct {
 // ProcessSpec describes a process to start.
 type ProcessSpec struct {
 	Policy     policy.Policy
-	SessionDir *SessionDir // of an earlier process of the sandbox, or nil for a new one
-	Code       string      // the code that will run, if known: it chooses the warm set
-	Unpinned   bool        // the new SessionDir does not pin the environment's version: its next process has the current one
+	SessionDir *SessionDir // from an earlier process of the sandbox, or nil for a new one
+	Code       string      // the code that will run, if known; the warm set depends on it
+	Unpinned   bool        // the next process with the new SessionDir gets the current version of the environment
 }
 
 // Isolator starts processes. It owns the zygotes and the children that wait.
 type Isolator struct {
 	config    Config
 	level     levelSpec         // the level taken
-	isolation sandbox.Isolation // what executions report about it
+	isolation sandbox.Isolation // the level as executions report it
 	rejected  []Attempt         // stronger levels that this machine lacks
-	baseSpec  zygote.Spec       // what all environments have in common
+	baseSpec  zygote.Spec       // the fields that all environments have in common
 	uids      zygote.UIDRange
 	cgroups   *cgroup.Tree // nil on levels without
 	workDir   string       // of guest code and session directories, on levels without private mounts
@@ -70,14 +70,14 @@ type Isolator struct {
 	running   map[*warmEnvironment]bool   // current and retired ones; guarded by mu
 	closing   sync.WaitGroup              // of retired ones
 
-	uidCount atomic.Int64    // uids given to children so far
-	ctx      context.Context // of all background work
+	uidCount atomic.Int64    // number of uids given to children so far
+	ctx      context.Context // for all background work
 	cancel   context.CancelFunc
 }
 
-// Open takes the strongest level that the machine has, after it has started and tested
-// it with the smallest warm set. It returns before the other warm sets are imported and
-// the pools filled. *IsolationError says what the machine lacks.
+// Open chooses the strongest level of the machine: it starts the smallest warm set on each
+// level until a child passes the test. Open returns before the other warm sets are imported
+// and the pools are full. It returns *IsolationError if the machine has no accepted level.
 func Open(config Config) (*Isolator, error) {
 	config.Recycle = config.Recycle.withDefaults()
 	i := &Isolator{config: config, uids: zygote.FindUIDRange(),
@@ -109,7 +109,7 @@ func Open(config Config) (*Isolator, error) {
 		return nil, err
 	}
 	i.activate(env)
-	if err = i.Refresh(i.ctx); err != nil { // the other environments, which start no zygote yet
+	if err = i.Refresh(i.ctx); err != nil { // reads the other environments, without starting a zygote for them
 		config.Log("%v", err)
 	}
 	return i, nil
@@ -117,7 +117,7 @@ func Open(config Config) (*Isolator, error) {
 
 // guestFiles returns the Python files that run in the guest, and the C extensions that
 // scripts/setup has built into the packages of an interpreter. Every environment gets
-// the extensions, and an interpreter of another version ignores them.
+// the extensions. An interpreter of another version ignores them.
 func guestFiles(interpreter string) (map[string][]byte, error) {
 	files, err := python.Guest()
 	if err != nil {
@@ -150,14 +150,14 @@ func (i *Isolator) Ready() error {
 	return nil
 }
 
-// maxStartAttempts is how often Start takes another child if one died, with its zygote,
+// maxStartAttempts is how often Start tries another child after a child died with its zygote
 // before it was assigned.
 const maxStartAttempts = 5
 
-// Start starts a process; the caller closes it. Usually a child waits for it. A child is
-// made for a process with a SessionDir, with a network, or with another size of /session
-// than the default. Start returns FaultFull if ctx ends first, and FaultForbidden if the
-// level can't give the process a network.
+// Start starts a process; the caller closes it. Usually it takes a waiting child. It makes a
+// new child for a process with a SessionDir, with a network, or with another size of
+// /session than the default. Start returns FaultFull if ctx ends first, and FaultForbidden
+// if the level can't give the process a network.
 func (i *Isolator) Start(ctx context.Context, spec ProcessSpec) (*Process, error) {
 	if spec.Policy.EnableNetworkAccess && !i.level.namespaces {
 		return nil, &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_network_access",
@@ -200,7 +200,7 @@ func (i *Isolator) startOnce(ctx context.Context, spec ProcessSpec) (*Process, e
 
 var errRetired = errors.New("the environment was replaced while the process waited for a child")
 
-// takeChild returns a child that waits, or one that is made for spec.
+// takeChild returns a waiting child, or a new child for spec.
 func (i *Isolator) takeChild(ctx context.Context, pool *zygotePool, spec ProcessSpec) (*Process, error) {
 	hasOtherSize := i.level.namespaces && spec.Policy.WorkspaceMaxBytes != i.config.DefaultPolicy.WorkspaceMaxBytes
 	if spec.SessionDir != nil || hasOtherSize || spec.Policy.EnableNetworkAccess {
@@ -222,7 +222,7 @@ func (i *Isolator) takeChild(ctx context.Context, pool *zygotePool, spec Process
 				return nil, errRetired
 			}
 		}
-		if p.hasExited() { // it died with its zygote while it waited
+		if p.hasExited() { // the waiting child died with its zygote
 			_ = p.Close()
 			continue
 		}
@@ -240,8 +240,8 @@ func fullError(cause error) error {
 	}
 }
 
-// assign sets a locked child's limits and tells it its policy. It closes the child if
-// that fails.
+// assign sets the limits of a locked-down child and sends the child its policy. It closes the
+// child if that fails.
 func (env *warmEnvironment) assign(p *Process, pol policy.Policy) (err error) {
 	defer func() {
 		if err != nil {
@@ -262,7 +262,7 @@ func (env *warmEnvironment) assign(p *Process, pol policy.Policy) (err error) {
 	return p.Conn.Write(protocol.KindAssign, a)
 }
 
-// encodePolicy returns a policy, and the rules for code that follow from it, as JSON.
+// encodePolicy returns a policy, and the code rules that it implies, as JSON.
 func (env *warmEnvironment) encodePolicy(p policy.Policy) (pol, rules json.RawMessage, err error) {
 	if pol, err = json.Marshal(p); err == nil {
 		rules, err = json.Marshal(policy.Rules(p, env.pinned.Modules))
@@ -270,7 +270,7 @@ func (env *warmEnvironment) encodePolicy(p policy.Policy) (pol, rules json.RawMe
 	return pol, rules, err
 }
 
-// Close ends the zygotes, and with them every child, and removes their files.
+// Close ends all zygotes and all children, and removes their files.
 func (i *Isolator) Close() {
 	i.cancel()
 	i.refreshMu.Lock()

@@ -7,12 +7,13 @@ import (
 	"glasshouse/sandbox/isolate/zygote"
 )
 
-// RecyclePolicy says when a zygote is replaced: its children share their address layout
-// and hash seed, which should not be shared for long. A zero field is its default.
+// RecyclePolicy says when a zygote is replaced. The children of one zygote have the same
+// address layout and hash seed, which should not be used for long. A zero field means the
+// default.
 type RecyclePolicy struct {
 	MaxAge      time.Duration // since it was started; default an hour
 	MaxForks    int           // default 10000
-	IdleTimeout time.Duration // since a child was last wanted, if the environment is not always warm; default 10 minutes
+	IdleTimeout time.Duration // since the last start, if the environment is not always warm; default 10 minutes
 }
 
 func (r RecyclePolicy) withDefaults() RecyclePolicy {
@@ -37,10 +38,10 @@ func (p *zygotePool) startZygote() (*zygote.Zygote, error) {
 	return z, err
 }
 
-// keepZygote keeps a living zygote until the environment ends: always, if the environment
-// is always warm, and otherwise from a request until nobody has used it for IdleTimeout.
-// A worn zygote forks until its successor is warm, so that no start waits, and then lives
-// as long as its children.
+// keepZygote keeps a zygote alive until the environment ends. If the environment is not
+// always warm, it starts a zygote on request and ends it after IdleTimeout without use. A
+// worn zygote forks until its successor is warm, so that no start waits. Then it lives as
+// long as its children.
 func (p *zygotePool) keepZygote() {
 	for p.env.ctx.Err() == nil {
 		z, _ := p.currentZygote()
@@ -80,8 +81,8 @@ func (p *zygotePool) waitUntilWanted() bool {
 	}
 }
 
-// watchZygote returns when the zygote is no longer to fork. It reports whether another
-// one must take its place now.
+// watchZygote returns when the zygote must not fork any more. It reports whether another
+// zygote must replace it at once.
 func (p *zygotePool) watchZygote(z *zygote.Zygote) bool {
 	tooOld := time.NewTimer(time.Until(z.StartedAt.Add(p.isolator.config.Recycle.MaxAge)))
 	defer tooOld.Stop()
@@ -119,8 +120,8 @@ func (p *zygotePool) dropChildlessZygote() {
 	}
 }
 
-// dropIdleZygote retires the zygote if it is not always needed and nobody has used it for
-// IdleTimeout. It reports whether it did.
+// dropIdleZygote retires the zygote if the environment is not always warm and has not used
+// the zygote for IdleTimeout. It reports whether it retired the zygote.
 func (p *zygotePool) dropIdleZygote() bool {
 	p.mu.Lock()
 	isIdle := !p.mustHaveZygote() && time.Since(p.lastUsed) >= p.isolator.config.Recycle.IdleTimeout
@@ -131,7 +132,7 @@ func (p *zygotePool) dropIdleZygote() bool {
 	return isIdle
 }
 
-// replaceZygote makes z, or nil, the zygote that forks, and retires the one before.
+// replaceZygote makes z, which may be nil, the current zygote, and retires the previous one.
 func (p *zygotePool) replaceZygote(z *zygote.Zygote) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"glasshouse/sandbox/isolate/zygote"
 )
 
-// RunLauncher must be the first call of main. In the service it returns at once. In the
-// process that the package starts from the same binary, it becomes a zygote or runs one
-// of ProbeMachine's probes, and does not return.
+// RunLauncher must be the first call of main. In the service it returns at once. The package
+// also starts the same binary as a zygote or for one of ProbeMachine's probes; in such a
+// process RunLauncher does that work and does not return.
 func RunLauncher() {
 	if os.Args[0] != zygote.LauncherName {
 		return
@@ -35,8 +35,7 @@ func RunLauncher() {
 	os.Exit(70)
 }
 
-// probeInProcess runs a probe in a process of its own, in new namespaces if there are
-// any flags.
+// probeInProcess runs a probe in a new process, in new namespaces if flags has any.
 func probeInProcess(name, probe string, namespaces uintptr, remedy string) Probe {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Args, cmd.Env = []string{zygote.LauncherName, probe}, []string{}
@@ -52,12 +51,12 @@ func probeInProcess(name, probe string, namespaces uintptr, remedy string) Probe
 	return Probe{Name: name, OK: true, Found: strings.TrimSpace(string(out))}
 }
 
-// runProbe runs a probe in the process that probeInProcess started. It returns what the
-// probe found.
+// runProbe runs a probe in the process that probeInProcess started. It returns the finding
+// for Probe.Found.
 func runProbe(probe string) (found string, err error) {
 	switch probe {
 	case "namespaces":
-		return "created", nil // or this process would not run
+		return "created", nil // this process runs in them
 	case "mounts":
 		if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
 			return "", fmt.Errorf("make / private: %w", err)

@@ -20,16 +20,16 @@ const (
 	LevelRLimits        = "rlimits"
 )
 
-// levelSpec is one level: the layers that it needs, and what the operator reads about it.
+// levelSpec is one level: the layers that it needs, and its description for the operator.
 type levelSpec struct {
 	name       string
-	namespaces bool // and a root file system of its own
+	namespaces bool // and a private root file system
 	cgroups    bool
 	landlock   bool
-	onlyByName bool // taken only if the operator names it
+	onlyByName bool // used only if the operator chooses it
 
 	missing string // protection that it lacks, compared with the level above
-	remedy  string // for a machine that lacks it
+	remedy  string // how to get the level on a machine that lacks it
 }
 
 // levels are all levels, strongest first.
@@ -39,16 +39,16 @@ var levels = []levelSpec{
 		remedy:  "run as root, or with a cgroup handed over (systemd: Delegate=yes, with the memory, pids and cpu controllers)"},
 	{name: LevelWithoutCgroups, namespaces: true, landlock: true,
 		missing: "exact limits: RLIMIT_DATA bounds memory, and does not count files in /session and /tmp; " +
-			"the service limits the CPU share by stopping the process now and then",
+			"the service limits the CPU share by stopping the process for parts of a second",
 		remedy: namespacesRemedy},
 	{name: LevelLandlock, landlock: true,
-		missing: "private mounts and namespaces: code sees which files and processes the machine has (not what is in a file); " +
-			"/session is a folder whose size is measured now and then; " +
-			"as an ordinary user all sandboxes have one uid, and modes and times of files stay as they are",
+		missing: "private mounts and namespaces: code sees the names of the machine's files and processes, " +
+			"not their content; /session is a folder whose size is measured at intervals; " +
+			"as an ordinary user all sandboxes have the same uid, and code can't change the modes and times of files",
 		remedy: landlockRemedy},
 	{name: LevelRLimits, onlyByName: true,
 		missing: "protection of files: code reads what the service's user may read; only system calls are filtered",
-		remedy:  "run on a kernel with seccomp (CONFIG_SECCOMP_FILTER), as nearly all are"},
+		remedy:  "run on a kernel with seccomp (CONFIG_SECCOMP_FILTER), which nearly all kernels have"},
 }
 
 const (
@@ -56,7 +56,8 @@ const (
 		"kernel.apparmor_restrict_unprivileged_userns=0; in Docker, a seccomp and an AppArmor profile that allow unshare and mount"
 	landlockRemedy = "run on Linux 5.13 or newer with Landlock among the kernel's security modules (/sys/kernel/security/lsm), " +
 		"as root with CAP_SETUID or as an ordinary user"
-	interpreterRemedy = "name another interpreter with --python, which every user of this machine can read; scripts/setup makes one"
+	interpreterRemedy = "name an interpreter with --python that every user of this machine can read; " +
+		"scripts/setup makes one"
 )
 
 // Attempt is a level that was tried and failed.
@@ -64,7 +65,7 @@ type Attempt struct {
 	Level, Reason, Remedy string
 }
 
-// IsolationError is the error if the machine has no level that the operator accepts.
+// IsolationError reports that the machine has no level that the operator accepts.
 type IsolationError struct {
 	Wanted   string // a level, or "LEVEL or stronger"
 	Attempts []Attempt
@@ -79,13 +80,13 @@ func (e *IsolationError) Error() string {
 	return b.String()
 }
 
-// cgroupsError is the error of a level that needs cgroups on a machine without.
+// cgroupsError is the error of a level that needs cgroups on a machine without them.
 type cgroupsError struct{ cause error }
 
 func (e *cgroupsError) Error() string { return "no cgroups: " + e.cause.Error() }
 func (e *cgroupsError) Unwrap() error { return e.cause }
 
-// candidates returns the levels to try, strongest first: the forced one alone, or all
+// candidates returns the levels to try, strongest first: only the forced level, or all levels
 // that are not weaker than minLevel. wanted describes them.
 func candidates(forced, minLevel string) (wanted string, try []levelSpec, err error) {
 	if minLevel == "" {
@@ -104,7 +105,7 @@ func candidates(forced, minLevel string) (wanted string, try []levelSpec, err er
 		if n < 0 {
 			return "", nil, fmt.Errorf("unknown isolation level %q: %s, or leave it out", forced, known)
 		}
-		// A level that is taken only by name was accepted by naming it.
+		// An operator who forces an onlyByName level accepts it, whatever minLevel is.
 		if n > last && !levels[n].onlyByName {
 			return "", nil, fmt.Errorf(
 				"the isolation level %s is weaker than the minimum, %s: choose a stronger one, or lower --min-level",
@@ -122,8 +123,8 @@ func candidates(forced, minLevel string) (wanted string, try []levelSpec, err er
 	return minLevel + " or stronger", try, nil
 }
 
-// chooseLevel takes the strongest candidate that works: it starts a zygote of env on
-// each, until a child of that zygote passes the test.
+// chooseLevel chooses the strongest candidate that works: it starts a zygote of env on each
+// candidate until a child of the zygote passes the test.
 func (i *Isolator) chooseLevel(env *warmEnvironment) error {
 	if i.config.Level == "" && i.baseSpec.Without.Has(layer.Cgroups) {
 		i.config.Level = LevelWithoutCgroups
@@ -132,7 +133,7 @@ func (i *Isolator) chooseLevel(env *warmEnvironment) error {
 	if err != nil {
 		return err
 	}
-	var namespacesErr error // also holds for every other level that needs namespaces
+	var namespacesErr error // the same for every level that needs namespaces
 	for _, l := range try {
 		i.level = l
 		err := namespacesErr
@@ -177,7 +178,7 @@ func (i *Isolator) startLevel(env *warmEnvironment) (err error) {
 	if err != nil {
 		return err
 	}
-	if len(i.baseSpec.Without) == 0 { // the test would fail without a layer
+	if len(i.baseSpec.Without) == 0 { // the test fails if a layer is left out
 		err = i.verifyLevel(pool, z)
 	}
 	if err != nil {
@@ -188,7 +189,7 @@ func (i *Isolator) startLevel(env *warmEnvironment) (err error) {
 	return nil
 }
 
-// The names of the filters that a zygote has, with which protocol.Enter chooses one.
+// The names of a zygote's system call filters. protocol.Enter chooses one of them.
 const (
 	filterPlain   = "plain"
 	filterNetwork = "network"
@@ -211,7 +212,7 @@ func (i *Isolator) prepareLevel() (err error) {
 	return err
 }
 
-// Level returns the level, and why the machine does not have the stronger ones.
+// Level returns the level, and the reasons why the machine does not have the stronger levels.
 func (i *Isolator) Level() (level, reasons string) {
 	var all []string
 	for _, a := range i.rejected {

@@ -13,13 +13,13 @@ import (
 // measureInterval is how often a limitEnforcer measures a running process.
 const measureInterval = 50 * time.Millisecond
 
-// limitEnforcer enforces the limits of one process for which the level has no kernel
-// mechanism. During a run it stops the process for the rest of a second in which it has
-// used up its CPU share, and kills it for too many threads or too large folders.
+// limitEnforcer enforces the limits of one process that the kernel does not enforce on this
+// level. When the process has used up its CPU share of a second, limitEnforcer stops it for
+// the rest of that second. It kills the process for too many threads or too large folders.
 type limitEnforcer struct {
 	process    *Process
 	cpuPercent int               // of one core
-	maxThreads int               // -1 if the kernel enforces it
+	maxThreads int               // -1 if the kernel enforces the limit
 	folders    []*measuredFolder // none if the kernel enforces their size
 
 	nextMeasure time.Time // when to measure the folders again; used by one goroutine at a time
@@ -27,9 +27,9 @@ type limitEnforcer struct {
 	mu         sync.Mutex
 	stopping   chan struct{} // closed to end the goroutine; nil between runs
 	stopped    chan struct{} // closed when the goroutine has ended
-	isStopped  bool          // we have sent SIGSTOP
+	isStopped  bool          // the enforcer has sent SIGSTOP
 	cpuLifted  bool          // no CPU limit until the next run
-	exceeded   string        // the limit for which we killed the process
+	exceeded   string        // the limit for which the enforcer killed the process
 	second     time.Time     // when the current second began
 	usedBefore time.Duration // CPU time before the current second
 }
@@ -41,7 +41,7 @@ type measuredFolder struct {
 	allowed filetree.Size // the limit, or the size before the run if that is larger
 }
 
-// start begins to enforce the limits of a run.
+// start starts the enforcement of the limits of a run.
 func (e *limitEnforcer) start() {
 	e.stop()
 	e.nextMeasure = time.Time{}
@@ -74,8 +74,7 @@ func (e *limitEnforcer) run(stopping, stopped chan struct{}) {
 	}
 }
 
-// stop measures the folders a last time. When it returns, the enforcer sends no more
-// signals.
+// stop measures the folders one last time. After it returns, the enforcer sends no signals.
 func (e *limitEnforcer) stop() {
 	e.mu.Lock()
 	stopping, stopped := e.stopping, e.stopped
@@ -124,7 +123,7 @@ func (e *limitEnforcer) measure() {
 }
 
 // enforceCPU stops the process if it has used up its share of the current second, and
-// wakes it at the next one. The caller holds e.mu.
+// continues it in the next second. The caller holds e.mu.
 func (e *limitEnforcer) enforceCPU(now time.Time) {
 	used := procfs.CPUTime(e.process.pid)
 	if now.Sub(e.second) >= time.Second {

@@ -13,8 +13,8 @@ import (
 	"glasshouse/sandbox/isolate/layer"
 )
 
-// Limits of /tmp, and of the number of files in each of /session and /tmp. guest.py
-// mounts them with the same.
+// Limits of /tmp, and of the number of files in each of /session and /tmp. guest.py mounts
+// them with the same limits.
 const (
 	tmpMaxBytes = 64 << 20
 	maxInodes   = 16384
@@ -32,9 +32,9 @@ func cgroupLimits(pol policy.Policy) cgroup.Limits {
 	}
 }
 
-// setLimits sets the limits of a policy for a locked child. It returns the resource
+// setLimits sets the limits of a policy for a locked-down child. It returns the resource
 // limits that the child must set itself, because a process without CAP_SYS_RESOURCE can't
-// set those of another uid.
+// set the limits of a process with another uid.
 func (i *Isolator) setLimits(p *Process, pol policy.Policy) (bySelf map[int]int64, err error) {
 	group := cgroupLimits(pol)
 	if p.group != nil {
@@ -49,7 +49,7 @@ func (i *Isolator) setLimits(p *Process, pol policy.Policy) (bySelf map[int]int6
 	}
 	without := i.baseSpec.Without
 	if p.group == nil &&
-		!without.Has(layer.Cgroups) { // a test that leaves cgroups out leaves their substitutes out, too
+		!without.Has(layer.Cgroups) { // a test that leaves out cgroups also leaves out their substitutes
 		p.enforcer = &limitEnforcer{process: p, cpuPercent: pol.CPUPercent, maxThreads: -1}
 		if i.uids.Count > 0 { // the kernel counts by uid, and each child has its own
 			limits[unix.RLIMIT_NPROC] = int64(group.Tasks)
@@ -83,8 +83,8 @@ func (i *Isolator) setLimits(p *Process, pol policy.Policy) (bySelf map[int]int6
 	return nil, nil
 }
 
-// Isolation returns what an execution reports: the level, and which mechanism enforces
-// each limit. Callers share the map, and must not change it.
+// Isolation returns the level and the mechanism that enforces each limit, as executions report
+// them. Callers share the map, and must not change it.
 func (i *Isolator) Isolation() sandbox.Isolation { return i.isolation }
 
 func (i *Isolator) describeLimits() sandbox.Isolation {

@@ -17,7 +17,7 @@ import (
 // lockdownTimeout is how long a child may take to lock itself down.
 const lockdownTimeout = 10 * time.Second
 
-// lockdownFor returns how a child locks itself down, without its session directory.
+// lockdownFor returns the Enter message for a child, without its session directory.
 func (env *warmEnvironment) lockdownFor(spec ProcessSpec) protocol.Enter {
 	i := env.isolator
 	enter := protocol.Enter{Filter: filterPlain, Landlock: i.level.landlock, Workspace: spec.Policy.WorkspaceMaxBytes}
@@ -42,8 +42,8 @@ func (env *warmEnvironment) lockdownFor(spec ProcessSpec) protocol.Enter {
 }
 
 // lockDown gives a forked child its limits and its session directory, and makes it lock
-// itself down. isTold says that the child was told at its birth how to do that. lockDown
-// closes the child if it fails.
+// itself down. isTold says that the child got its Enter from its zygote. lockDown closes the
+// child if it fails.
 func (p *zygotePool) lockDown(
 	ctx context.Context,
 	child *Process,
@@ -55,7 +55,7 @@ func (p *zygotePool) lockDown(
 	if child.group != nil {
 		err = child.group.SetLimits(
 			cgroupLimits(spec.Policy),
-		) // most children then need no change when they are assigned
+		) // so that most children need no change when they are assigned
 	}
 	if err == nil {
 		child.SessionDir, err = p.env.enterSessionDir(ctx, child, spec, enter, isTold)
@@ -70,8 +70,8 @@ func (p *zygotePool) lockDown(
 	return child, nil
 }
 
-// enterSessionDir makes a child lock itself down in its session directory, which it makes
-// if spec has none.
+// enterSessionDir makes a child lock itself down in its session directory. It makes a new
+// session directory if spec has none.
 func (env *warmEnvironment) enterSessionDir(
 	ctx context.Context, child *Process, spec ProcessSpec, enter protocol.Enter, isTold bool,
 ) (*SessionDir, error) {
@@ -110,8 +110,8 @@ func (env *warmEnvironment) enterSessionDir(
 }
 
 // lockDown makes the child lock itself down. mounts are an earlier child's mounts of
-// /session and /data. fds are the child's own mounts of these; none on levels without
-// private mounts. lockDown keeps the listener of the child's network, if it has one.
+// /session and /data. fds are this child's mounts of them, or none on levels without private
+// mounts. lockDown stores the listener of the child's network, if the child has one.
 func (p *Process) lockDown(
 	ctx context.Context,
 	enter protocol.Enter,

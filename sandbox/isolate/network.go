@@ -24,7 +24,7 @@ const (
 	proxyPort = 3128
 )
 
-// network returns what a child needs to know about its network.
+// network returns the description of a child's network for its Enter message.
 func (env *warmEnvironment) network() *protocol.Network {
 	variables := egress.Environment(net.JoinHostPort(proxyHost, strconv.Itoa(proxyPort)))
 	if env.caBundle != "" {
@@ -45,7 +45,7 @@ var machineCABundles = []string{
 }
 
 // findCABundle returns the bundle of certificates that user code trusts: the configured
-// one, else the machine's, else that of the package certifi, else "".
+// bundle, else the machine's, else that of the package certifi, else "".
 func findCABundle(configured string, packageFolders []string) (string, error) {
 	if configured != "" {
 		info, err := os.Stat(configured)

@@ -17,26 +17,26 @@ import (
 	"glasshouse/sandbox/isolate/zygote"
 )
 
-// Probe is one thing that was tried on this machine.
+// Probe is the result of one test of this machine.
 type Probe struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
-	Found  string `json:"found"`            // what there is, or why it is missing
+	Found  string `json:"found"`            // what the test found, or why it failed
 	Remedy string `json:"remedy,omitempty"` // if not OK
 }
 
 // Report is the result of ProbeMachine.
 type Report struct {
-	Probes            []Probe           `json:"probes"` // what isolation layers are made of
+	Probes            []Probe           `json:"probes"` // kernel features that isolation layers need
 	Levels            []Probe           `json:"levels"` // each level started and tested, strongest first
 	MinLevel          string            `json:"min_level"`
-	Isolation         sandbox.Isolation `json:"isolation"`       // of the level that Open takes
-	MissingProtection string            `json:"loses,omitempty"` // what that level lacks
-	Error             string            `json:"error,omitempty"` // why Open takes no level
+	Isolation         sandbox.Isolation `json:"isolation"`       // of the level that Open chooses
+	MissingProtection string            `json:"loses,omitempty"` // protection that this level lacks
+	Error             string            `json:"error,omitempty"` // why Open can use no level
 }
 
-// ProbeMachine tries each part of the isolation layers, then each level, and then what
-// Open does with config. It takes a second or two.
+// ProbeMachine tests each kernel feature that the isolation layers need, then each level, and
+// then calls Open with config. It takes about two seconds.
 func ProbeMachine(config Config) Report {
 	const innerNamespaces = syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC |
 		syscall.CLONE_NEWUTS | syscall.CLONE_NEWCGROUP
@@ -46,7 +46,8 @@ func ProbeMachine(config Config) Report {
 			"mounts inside them",
 			"mounts",
 			syscall.CLONE_NEWUSER|syscall.CLONE_NEWNS,
-			"some systems allow a user namespace and then refuse mounts in it: set sysctl kernel.apparmor_restrict_unprivileged_userns=0, "+
+			"some systems allow a user namespace but refuse mounts in it: "+
+				"set sysctl kernel.apparmor_restrict_unprivileged_userns=0, "+
 				"or give glasshouse an AppArmor profile with userns",
 		),
 		probeInProcess("pid, net, ipc, uts and cgroup namespaces", "namespaces", innerNamespaces, namespacesRemedy),

@@ -20,20 +20,20 @@ import (
 type Process struct {
 	Conn           *protocol.Conn
 	Stdout, Stderr *os.File    // read ends, which do not block
-	SessionDir     *SessionDir // a caller that sets this to nil keeps the directory, and closes it
+	SessionDir     *SessionDir // a caller that sets this to nil takes over the directory, and must close it
 	Network        *os.File    // the listener in the child's network namespace, or nil
 
-	mu     sync.Mutex // held while the pidfd is used or closed, because its number may then be another process's
+	mu     sync.Mutex // held while the pidfd is used or closed, because a closed descriptor's number is reused
 	pidfd  int        // -1 after Close
 	pid    int        // in the service's namespace
 	zygote *zygote.Zygote
 	env    *warmEnvironment // nil until the process is assigned to a sandbox
 	group  *cgroup.Group    // nil on levels without
 
-	givenDir    *SessionDir // the SessionDir that it was started with, which another closes
+	givenDir    *SessionDir // the SessionDir that it was started with; its owner closes it
 	enforcer    *limitEnforcer
 	cpuLifted   bool // the CPU limit of the control group is off, so that an interrupted run can end
-	neverFrozen bool // a test leaves the layer Freeze out
+	neverFrozen bool // a test leaves out the layer Freeze
 
 	done    chan struct{} // closed when the process has exited
 	status  int           // wait status; valid after done
@@ -68,8 +68,8 @@ func (p *Process) hasExited() bool {
 	}
 }
 
-// cannotJoin is the exit status of a child that could not join its control groups. The
-// guest has the same number.
+// cannotJoin is the exit status of a child that could not join its control groups. It is the
+// same number as in the guest.
 const cannotJoin = 73
 
 func (p *Process) failedToJoin() bool {
@@ -85,7 +85,7 @@ func (p *Process) Signal(s unix.Signal) {
 	}
 }
 
-// Interrupt raises KeyboardInterrupt in the running code. It lifts the CPU limit until
+// Interrupt raises KeyboardInterrupt in the running code. It suspends the CPU limit until
 // RestoreCPULimit, so that code that has used up its share can end.
 func (p *Process) Interrupt() {
 	if p.group != nil {
@@ -110,9 +110,9 @@ func (p *Process) Freeze() {
 	}
 }
 
-// EnforceLimits begins to enforce the limits of a run, including the CPU limit that an
-// Interrupt lifted. The caller calls it before it sends the process anything to do,
-// because a process that was never frozen acts on that at once.
+// EnforceLimits starts the enforcement of the limits of a run, including a CPU limit that an
+// Interrupt suspended. Call it before sending the process a frame, because a process that was
+// never frozen handles the frame at once.
 func (p *Process) EnforceLimits() {
 	p.RestoreCPULimit()
 	if p.enforcer != nil {
@@ -130,8 +130,8 @@ func (p *Process) RestoreCPULimit() {
 // Thaw ends a Freeze.
 func (p *Process) Thaw() { p.Signal(unix.SIGCONT) }
 
-// Resume ends a Freeze in the middle of a run. A CPU limit that an Interrupt lifted stays
-// lifted in the control group.
+// Resume ends a Freeze in the middle of a run. A CPU limit that an Interrupt suspended stays
+// suspended in the control group.
 func (p *Process) Resume() {
 	if p.enforcer != nil {
 		p.enforcer.start()
@@ -139,8 +139,8 @@ func (p *Process) Resume() {
 	p.Thaw()
 }
 
-// ExceededLimit returns the limit for which the service, and not the kernel, killed the
-// process; else "".
+// ExceededLimit returns the limit for which the service killed the process. It returns "" if
+// the service did not kill it for a limit.
 func (p *Process) ExceededLimit() string {
 	if p.enforcer == nil {
 		return ""
@@ -187,7 +187,8 @@ func (p *Process) Peak() int64 {
 	return p.ownBytes("VmHWM")
 }
 
-// ownBytes estimates the process's own part of a value of /proc/PID/status.
+// ownBytes estimates the part of a value of /proc/PID/status that the process does not share
+// with its zygote.
 func (p *Process) ownBytes(name string) int64 {
 	return max(0, procfs.StatusKB(p.pid, name)-p.zygote.ResidentKB) << 10
 }
@@ -200,7 +201,7 @@ func (p *Process) ThreadAndFileCounts() (threads, files int) {
 // exitTimeout is how long a killed process may take to exit.
 const exitTimeout = 10 * time.Second
 
-// Close kills the process, waits until it has exited, and releases all that it holds.
+// Close kills the process, waits until it has exited, and releases its resources.
 func (p *Process) Close() error {
 	var err error
 	p.closed.Do(func() {
@@ -208,7 +209,7 @@ func (p *Process) Close() error {
 		select {
 		case <-p.done:
 		case <-time.After(exitTimeout):
-			err = fmt.Errorf("the process %d did not exit within %s of SIGKILL", p.pid, exitTimeout)
+			err = fmt.Errorf("the process %d did not exit within %s after SIGKILL", p.pid, exitTimeout)
 		}
 		if p.enforcer != nil {
 			p.enforcer.stop()
@@ -216,7 +217,7 @@ func (p *Process) Close() error {
 		p.waitForKernel()
 		err = errors.Join(err, p.closeFiles())
 		if p.group != nil {
-			if p.failedToJoin() { // a spare group must be one that can be joined
+			if p.failedToJoin() { // a group that cannot be joined must not become a spare
 				err = errors.Join(err, p.group.Remove())
 			} else {
 				err = errors.Join(err, p.group.Release())
@@ -229,7 +230,8 @@ func (p *Process) Close() error {
 	return err
 }
 
-// abandon releases what was made for a child whose fork failed. The child may still come.
+// abandon releases the resources of a child whose fork failed. The fork may still succeed
+// later.
 func (p *Process) abandon() error {
 	err := p.closeFiles()
 	if p.group != nil {
@@ -238,9 +240,8 @@ func (p *Process) abandon() error {
 	return err
 }
 
-// waitForKernel waits until the process is gone for the kernel, too. A zygote that died
-// reported all its children as killed, but without a pid namespace they die a little
-// later.
+// waitForKernel waits until the kernel has removed the process. When a zygote dies, all its
+// children are reported as killed, but without a pid namespace they die slightly later.
 func (p *Process) waitForKernel() {
 	for p.pidfd >= 0 {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}, int(exitTimeout.Milliseconds()))
@@ -250,8 +251,8 @@ func (p *Process) waitForKernel() {
 	}
 }
 
-// closeFiles closes the service's descriptors, and the session directory unless a
-// caller has it.
+// closeFiles closes the service's descriptors, and the session directory unless a caller has
+// taken it over.
 func (p *Process) closeFiles() (err error) {
 	_ = p.Conn.Close()
 	for _, f := range []*os.File{p.Stdout, p.Stderr, p.Network} {

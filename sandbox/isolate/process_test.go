@@ -11,7 +11,7 @@ import (
 	"glasshouse/sandbox/protocol"
 )
 
-// startSleeper starts a process that only waits, and returns its pidfd.
+// startSleeper starts a process that does nothing, and returns its pidfd.
 func startSleeper(t *testing.T) (*exec.Cmd, int) {
 	t.Helper()
 	cmd := exec.Command("sleep", "60")
@@ -37,7 +37,7 @@ func openConn(t *testing.T) *protocol.Conn {
 	return protocol.NewConn(conn)
 }
 
-// After Close the number of the pidfd may belong to another process.
+// After Close, the number of the pidfd may refer to another process.
 func TestSignalAfterCloseReachesNoProcess(t *testing.T) {
 	_, first := startSleeper(t)
 	p := &Process{Conn: openConn(t), pidfd: first}
@@ -58,7 +58,7 @@ func TestSignalAfterCloseReachesNoProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = other.Wait()
-	// A SIGKILL that came before the SIGTERM would have ended the process first.
+	// If a SIGKILL had reached the process before the SIGTERM, the status would show SIGKILL.
 	if status := other.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != unix.SIGTERM {
 		t.Errorf("another process: got %s, want only the SIGTERM of this test", status.Signal())
 	}
@@ -66,7 +66,7 @@ func TestSignalAfterCloseReachesNoProcess(t *testing.T) {
 
 func TestGroupThatCouldNotBeJoinedIsNotReused(t *testing.T) {
 	tree, err := cgroup.Open()
-	if err != nil || tree.Version() != 1 { // version 2 reuses none
+	if err != nil || tree.Version() != 1 { // groups of version 2 are never reused
 		t.Logf("report: not tested, because this machine has no control groups of version 1: %v", err)
 		return
 	}

@@ -12,8 +12,9 @@ import (
 	"glasshouse/sandbox/environment"
 )
 
-// leaseEnvironment returns the environment for a start: the one that its SessionDir
-// pins, or the current one that its policy names. The caller releases it.
+// leaseEnvironment returns the environment for a start: the version that its SessionDir pins,
+// or else the current version of the environment that its policy names. The caller releases
+// it.
 func (i *Isolator) leaseEnvironment(spec ProcessSpec) (*warmEnvironment, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -49,10 +50,10 @@ func (i *Isolator) environmentNames() []string {
 	})
 }
 
-// Refresh reads the environments again. New sandboxes get the new version of an
-// environment that has changed, as soon as its zygotes run; existing sandboxes keep the
-// old version, which ends with the last of them. If a new version can't start, the old
-// one stays, and the error says why.
+// Refresh reads the environments again. If an environment has changed, new sandboxes get its
+// new version as soon as the zygotes of that version run. Existing sandboxes keep the old
+// version, which ends with the last of them. If a new version can't start, the old version
+// stays current, and the error says why.
 func (i *Isolator) Refresh(context.Context) error {
 	i.refreshMu.Lock()
 	defer i.refreshMu.Unlock()
@@ -124,8 +125,8 @@ func (i *Isolator) activate(env *warmEnvironment) {
 	i.current[env.pinned.Name], i.running[env] = env, true
 }
 
-// retire closes an environment's waiting children, and the environment itself when
-// nothing uses it.
+// retire closes an environment's waiting children. It closes the environment when nothing
+// uses it any more.
 func (i *Isolator) retire(env *warmEnvironment) {
 	env.deactivate()
 	env.fillers.Wait()
@@ -150,8 +151,8 @@ func (i *Isolator) Environments() []sandbox.Environment {
 	return all
 }
 
-// Packages returns the packages of an environment. It returns FaultNotFound if there is
-// no environment of that name.
+// Packages returns the packages of an environment. It returns FaultNotFound if no environment
+// has that name.
 func (i *Isolator) Packages(name string) ([]sandbox.Package, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -17,15 +17,15 @@ import (
 	"glasshouse/sandbox/isolate/zygote"
 )
 
-// SessionDir is the part of a process's files that outlives it: /session, with the uid
-// that owns it, and /data, which user code only reads. The caller closes it.
+// SessionDir holds the files that outlive a process: /session, with the uid that owns it, and
+// /data, which user code can only read. The caller closes the SessionDir.
 type SessionDir struct {
-	uid     int    // as children see it
+	uid     int    // in the children's user namespace
 	mountFD int    // a detached mount of /session, which lives as long as the descriptor; or -1
 	dataFD  int    // a detached mount of /data, through which the service writes; or -1
 	folder  string // on levels without private mounts: a folder with session, data and tmp
 
-	env    *warmEnvironment // the version that the next process has; nil for the current one
+	env    *warmEnvironment // the version for the next process; nil for the current version
 	closed sync.Once
 }
 
@@ -46,7 +46,7 @@ func (d *SessionDir) open(mountFD int, name string) (int, error) {
 	return unix.Open(filepath.Join(d.folder, name), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
-// Close removes the files. No process may use them.
+// Close removes the files. They must not be in use by a process.
 func (d *SessionDir) Close() (err error) {
 	d.closed.Do(func() {
 		for _, fd := range []int{d.mountFD, d.dataFD} {
@@ -65,7 +65,7 @@ func (d *SessionDir) Close() (err error) {
 }
 
 // makeSessionDir makes a folder for a child without private mounts. Its name is secret,
-// because children with the service's uid may open it if they know the name.
+// because any child with the service's uid could open the folder by its name.
 func (i *Isolator) makeSessionDir(uid int) (*SessionDir, error) {
 	d := &SessionDir{uid: uid, mountFD: -1, dataFD: -1, folder: filepath.Join(i.workDir, rand.Text())}
 	if err := os.Mkdir(d.folder, 0o711); err != nil {
@@ -89,7 +89,7 @@ func (d *SessionDir) makeData(dataSets map[string]string) error {
 	path := filepath.Join(d.folder, "data")
 	err := os.Mkdir(path, 0o755)
 	if err == nil {
-		err = os.Chmod(path, 0o755) // whatever the umask
+		err = os.Chmod(path, 0o755) // independent of the umask
 	}
 	for name, source := range dataSets {
 		if err == nil {
@@ -111,8 +111,8 @@ func (d *SessionDir) makeFolder(name string) error {
 	return nil
 }
 
-// clean prepares the folder for the next child: it empties tmp, and also session if this
-// has grown beyond twice its limit between two measurements.
+// clean prepares the folder for the next child: it empties tmp. It also empties session if
+// session has grown beyond twice its limit between two measurements.
 func (d *SessionDir) clean(maxBytes int64) error {
 	names := []string{"tmp"}
 	size, err := filetree.Measure(filepath.Join(d.folder, "session"), 2*maxInodes)
@@ -130,9 +130,9 @@ func (d *SessionDir) clean(maxBytes int64) error {
 	return nil
 }
 
-// prepareWorkDir prepares the folder that replaces the root file system on levels without
-// one: it has the guest's code and the session directories. It removes what a killed
-// service left in it.
+// prepareWorkDir prepares the folder with the guest's code and the session directories, for
+// levels without a private root file system. It removes the files of an earlier, killed
+// service.
 func (i *Isolator) prepareWorkDir() error {
 	i.workDir = i.config.WorkDir
 	if i.workDir == "" {
@@ -149,7 +149,7 @@ func (i *Isolator) prepareWorkDir() error {
 		if err := os.MkdirAll(dir, mode); err != nil {
 			return err
 		}
-		if err := os.Chmod(dir, mode); err != nil { // whatever the umask
+		if err := os.Chmod(dir, mode); err != nil { // independent of the umask
 			return err
 		}
 	}
@@ -167,8 +167,8 @@ func (i *Isolator) prepareWorkDir() error {
 }
 
 // SharedSessionDir returns a SessionDir in the config's SharedDir, for one process and its
-// successors; nil if the config has none. Each zygote provides it once. If children have
-// uids of their own, the files that they leave there belong to the last uid of the range.
+// successors, or nil if the config has no SharedDir. Each zygote provides it once. If each
+// child has its own uid, the files in the SharedDir belong to the last uid of the range.
 func (i *Isolator) SharedSessionDir(ctx context.Context) (*SessionDir, error) {
 	dir := i.config.SharedDir
 	if dir == "" {
@@ -191,14 +191,14 @@ func (i *Isolator) SharedSessionDir(ctx context.Context) (*SessionDir, error) {
 	}
 	d := &SessionDir{dataFD: -1}
 	if i.uids.Count > 0 {
-		last := i.uids.Count - 1 // lockdownFor gives it to no child
+		last := i.uids.Count - 1 // reserved: lockdownFor does not give it to a child
 		d.uid = zygote.FirstInnerUID + last
 		if err := os.Chown(dir, i.uids.First+last, i.uids.First+last); err != nil {
 			return nil, fmt.Errorf("give %s to the account that code runs as: %w", dir, err)
 		}
 	}
 	if d.mountFD = z.TakeSharedMount(); d.mountFD < 0 {
-		return nil, errors.New("the mount of " + dir + " was lost: start the service again")
+		return nil, errors.New("the mount of " + dir + " was lost: restart the service")
 	}
 	return d, nil
 }

@@ -15,8 +15,8 @@ import (
 	"glasshouse/sandbox/protocol"
 )
 
-// breakoutCode runs in a child and tries what the level forbids. It reports "done" for
-// an attempt that succeeded, and the name of the exception for one that failed.
+// breakoutCode runs in a child and tries forbidden operations. It reports "done" for an
+// attempt that succeeded, and the name of the exception for an attempt that failed.
 const breakoutCode = `
 import ctypes, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
@@ -47,7 +47,7 @@ type breakoutResult struct {
 	Session                                   bool
 }
 
-// check returns an error if a layer of the level does not hold.
+// check returns an error if a layer of the level does not work.
 func (r breakoutResult) check(l levelSpec, uids zygote.UIDRange) error {
 	const succeeded = "done"
 	var failures []string
@@ -66,7 +66,7 @@ func (r breakoutResult) check(l levelSpec, uids zygote.UIDRange) error {
 	if len(failures) == 0 {
 		return nil
 	}
-	return errors.New("the isolation layers were set up, but do not hold: " + strings.Join(failures, "; "))
+	return errors.New("the isolation layers were set up, but do not work: " + strings.Join(failures, "; "))
 }
 
 // verifyLevel runs breakoutCode in a child of z.
@@ -77,7 +77,7 @@ func (i *Isolator) verifyLevel(pool *zygotePool, z *zygote.Zygote) (err error) {
 	}
 	defer os.RemoveAll(dir)
 	canary := filepath.Join(dir, "canary")
-	// Everybody may open the file, so that only the isolation layers protect it.
+	// The file's mode allows everyone to open it, so that only the isolation layers protect it.
 	if err := errors.Join(os.WriteFile(canary, nil, 0o666), os.Chmod(canary, 0o666), os.Chmod(dir, 0o755)); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (i *Isolator) verifyLevel(pool *zygotePool, z *zygote.Zygote) (err error) {
 	defer watchdog.Stop()
 	kind, body, err := p.Conn.Read()
 	if err != nil || kind != protocol.KindDone {
-		return fmt.Errorf("a child that tests the isolation level gave no answer: %w", err)
+		return fmt.Errorf("a child that tests the isolation level did not answer: %w", err)
 	}
 	var done protocol.Done
 	if err := json.Unmarshal(body, &done); err != nil {

@@ -23,13 +23,13 @@ import (
 //
 // The default environment is always warm: its zygotes run and its pools are full. Other
 // environments start a zygote when they need one, keep one child waiting, and stop the
-// zygote when they have not used it for RecyclePolicy.IdleTimeout. An environment that was
-// retired, because a newer version replaced it or it was removed, keeps no child waiting.
-// It serves the sandboxes that began in it, and ends with the last of them.
+// zygote when they have not used it for RecyclePolicy.IdleTimeout. An environment is retired
+// when a newer version replaces it or it is removed. A retired environment has no waiting
+// child. It serves the sandboxes that were created with it, and ends with the last of them.
 type warmEnvironment struct {
 	isolator   *Isolator
 	pinned     *environment.Version
-	policy     policy.Policy // of most of its sandboxes: waiting children are prepared for it
+	policy     policy.Policy // the policy of most of its sandboxes; waiting children are prepared for it
 	spec       zygote.Spec
 	caBundle   string    // certificates that user code trusts; "" if there are none
 	warmSets   []WarmSet // from small to large
@@ -47,8 +47,8 @@ type warmEnvironment struct {
 	leases int // processes, session directories and starts that use it; guarded by Isolator.mu
 }
 
-// newEnvironment makes a warmEnvironment without starting anything. It takes pinned over
-// unless it fails.
+// newEnvironment makes a warmEnvironment without starting a process. Unless it fails, it takes
+// over pinned and releases it later.
 func (i *Isolator) newEnvironment(pinned *environment.Version) (env *warmEnvironment, err error) {
 	env = &warmEnvironment{
 		isolator:   i,
@@ -72,8 +72,8 @@ func (i *Isolator) newEnvironment(pinned *environment.Version) (env *warmEnviron
 	return env, nil
 }
 
-// availableSets returns the sets with the modules that an environment has. It merges
-// sets that thereby have the same modules.
+// availableSets returns the warm sets without the modules that an environment lacks. It merges
+// sets that then have the same modules.
 func availableSets(sets []WarmSet, packageFolders []string) (available []WarmSet) {
 	for _, set := range sets {
 		set.Modules = slices.DeleteFunc(slices.Clone(set.Modules), func(module string) bool {
@@ -94,7 +94,7 @@ func availableSets(sets []WarmSet, packageFolders []string) (available []WarmSet
 
 // The indexes of a spec's Births.
 const (
-	birthToldLater = iota // the child is told over its socket how to lock itself down
+	birthToldLater = iota // the child gets its Enter later, over its socket
 	birthDefault          // the child locks itself down for the environment's policy
 )
 
@@ -148,13 +148,13 @@ func (env *warmEnvironment) start() {
 	for _, pool := range slices.Backward(env.pools) {
 		env.keepers.Go(pool.keepZygote)
 		env.fillers.Go(pool.keepSpare)
-		for range min(2, pool.set.Pool) { // one child joins its cgroup while the next is forked
+		for range min(2, pool.set.Pool) { // so that one child joins its cgroup while the next is forked
 			env.fillers.Go(pool.fill)
 		}
 	}
 }
 
-// startZygotes starts all zygotes side by side, and returns when they are warm.
+// startZygotes starts all zygotes in parallel, and returns when they are warm.
 func (env *warmEnvironment) startZygotes() error {
 	errs := make([]error, len(env.pools))
 	var all sync.WaitGroup
@@ -182,7 +182,7 @@ func (env *warmEnvironment) close() {
 	env.pinned.Release()
 }
 
-// lease counts one more user of the environment.
+// lease increments the number of users of the environment.
 func (env *warmEnvironment) lease() {
 	env.isolator.mu.Lock()
 	defer env.isolator.mu.Unlock()

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// WarmSet is a set of modules that a zygote has imported, with a pool of its children.
+// WarmSet is a set of modules that a zygote imports, with the size of its pool of children.
 type WarmSet struct {
 	Name    string
 	Modules []string // imported before the fork
-	Pool    int      // children that wait
+	Pool    int      // number of waiting children
 }
 
-// WarmSets returns the warm sets from small to large. Each has the modules of those
-// before it. A fork copies the page tables of all imported modules, so a smaller set
-// forks faster: bare takes a quarter of the time of plotting.
+// WarmSets returns the warm sets from small to large. Each set includes the modules of the
+// smaller sets. A fork copies the page tables of all imported modules, so a smaller set forks
+// faster: bare takes a quarter of the time of plotting.
 func WarmSets(pool int) []WarmSet {
 	return []WarmSet{
 		{"bare", []string{}, pool},
@@ -24,8 +24,8 @@ func WarmSets(pool int) []WarmSet {
 	}
 }
 
-// WarmSetsFor returns the one warm set that code needs, with one waiting child, for a
-// service that runs nothing else.
+// WarmSetsFor returns the one warm set that code needs, with one waiting child, for a service
+// that runs only this code.
 func WarmSetsFor(code string) []WarmSet {
 	all := WarmSets(1)
 	set := all[smallestSet(all, code)]
@@ -46,9 +46,9 @@ var (
 	namePattern   = regexp.MustCompile(`\w+`)
 )
 
-// smallestSet returns the index of the first set that has all modules that code seems
-// to import. A wrong guess costs only time. Empty code is code that is not known yet,
-// which gets the largest set.
+// smallestSet returns the index of the first set with all modules that code seems to import.
+// A wrong guess only costs time. Empty code means that the code is not known yet; it gets the
+// largest set.
 func smallestSet(sets []WarmSet, code string) int {
 	if code == "" {
 		return len(sets) - 1

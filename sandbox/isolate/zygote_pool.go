@@ -35,15 +35,15 @@ type zygotePool struct {
 	set      WarmSet
 	isolator *Isolator
 	env      *warmEnvironment
-	ready    chan *Process // locked down for the environment's policy
-	spare    chan *Process // forked, and not locked down
-	wanted   chan struct{} // has an element if a zygote is missing and wanted
+	ready    chan *Process // children that are locked down for the environment's policy
+	spare    chan *Process // at most one child that is forked but not locked down
+	wanted   chan struct{} // has an element if a zygote is missing and requested
 
 	mu       sync.Mutex
-	current  *zygote.Zygote   // nil before the first one, after a death, and while none is needed
+	current  *zygote.Zygote   // nil before the first start, after a death, and while no zygote is needed
 	changed  chan struct{}    // closed, and replaced, when current changes
-	retired  []*zygote.Zygote // with children that still live
-	lastUsed time.Time        // when a child was last wanted
+	retired  []*zygote.Zygote // retired zygotes with living children
+	lastUsed time.Time        // when a child was last requested
 }
 
 func newZygotePool(env *warmEnvironment, set WarmSet) *zygotePool {
@@ -56,7 +56,7 @@ func newZygotePool(env *warmEnvironment, set WarmSet) *zygotePool {
 	return p
 }
 
-// requestZygote asks keepZygote for a zygote if there is none.
+// requestZygote makes keepZygote start a zygote if the pool has none.
 func (p *zygotePool) requestZygote() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,15 +70,15 @@ func (p *zygotePool) requestZygote() {
 	}
 }
 
-// currentZygote returns the zygote that forks, or nil, and a channel that is closed when
-// another one takes its place.
+// currentZygote returns the current zygote, or nil, and a channel that is closed when the
+// current zygote changes.
 func (p *zygotePool) currentZygote() (*zygote.Zygote, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.current, p.changed
 }
 
-// awaitZygote returns a living zygote. It requests one and waits if there is none.
+// awaitZygote returns a living zygote. If the pool has none, it requests one and waits.
 func (p *zygotePool) awaitZygote(ctx context.Context) (*zygote.Zygote, error) {
 	for {
 		p.requestZygote()
@@ -110,7 +110,7 @@ func (p *zygotePool) checkZygote() error {
 func (p *zygotePool) fill() {
 	active := p.env.active
 	for {
-		if len(p.ready) > cap(p.ready)/2 { // the run that took a child begins first
+		if len(p.ready) > cap(p.ready)/2 { // the fork can wait until the run that took a child has begun
 			p.env.sleep(refillDelay)
 		}
 		if !p.env.alwaysWarm && !p.waitForZygote(active) || active.Err() != nil {
@@ -132,7 +132,7 @@ func (p *zygotePool) fill() {
 		}
 		select {
 		case p.ready <- child:
-		case <-child.done: // with its zygote; keepZygote discards those in the channel
+		case <-child.done: // died with its zygote; keepZygote discards the dead children in the channel
 			_ = child.Close()
 		case <-active.Done():
 			_ = child.Close()
@@ -141,8 +141,8 @@ func (p *zygotePool) fill() {
 	}
 }
 
-// waitForZygote waits until there is a zygote, without requesting one. It reports false
-// if ctx ends first.
+// waitForZygote waits until the pool has a zygote, without requesting one. It returns false if
+// ctx ends first.
 func (p *zygotePool) waitForZygote(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		z, changed := p.currentZygote()
@@ -157,9 +157,9 @@ func (p *zygotePool) waitForZygote(ctx context.Context) bool {
 	return false
 }
 
-// keepSpare keeps one child that is forked and in its control group, which on version 1
-// can take much longer than the rest, and has not locked itself down. It is for a
-// sandbox that no child of the pool fits.
+// keepSpare keeps one child that is forked and in its control group but has not locked itself
+// down. Joining a control group of version 1 can take much longer than the other steps. The
+// spare child is for a sandbox that cannot use a child of the pool.
 func (p *zygotePool) keepSpare() {
 	active := p.env.active
 	for p.waitForZygote(active) {
@@ -187,7 +187,7 @@ func (p *zygotePool) keepSpare() {
 	}
 }
 
-// close ends the zygotes, and with them their children, after the pool's goroutines.
+// close ends the zygotes and their children. The pool's goroutines must have ended.
 func (p *zygotePool) close() {
 	for _, z := range append(p.retired, p.current) {
 		if z != nil {
@@ -197,8 +197,8 @@ func (p *zygotePool) close() {
 	p.discardReady(func(*Process) bool { return true }, 0)
 }
 
-// discardReady closes the waiting children for which discard is true, and pauses after
-// each while the pool is filled again.
+// discardReady closes the waiting children for which discard returns true. It pauses after
+// each of them while the pool is filled again.
 func (p *zygotePool) discardReady(discard func(*Process) bool, pause time.Duration) {
 	for range cap(p.ready) + 2 { // fill holds two more
 		select {
@@ -218,7 +218,7 @@ func (p *zygotePool) discardReady(discard func(*Process) bool, pause time.Durati
 	}
 }
 
-// makeChildNow makes a child that a caller waits for. It takes the spare one if possible.
+// makeChildNow makes a child for a waiting caller. It takes the spare child if possible.
 func (p *zygotePool) makeChildNow(ctx context.Context, spec ProcessSpec) (*Process, error) {
 	select {
 	case child := <-p.spare:
@@ -226,14 +226,14 @@ func (p *zygotePool) makeChildNow(ctx context.Context, spec ProcessSpec) (*Proce
 		if err == nil || ctx.Err() != nil {
 			return child, err
 		}
-		// the spare child died with its zygote
+		// The spare child died with its zygote.
 	default:
 	}
 	return p.makeChild(ctx, spec)
 }
 
-// makeChild forks a child, which locks itself down: it can run user code when makeChild
-// returns.
+// makeChild forks a child and waits until it has locked itself down. The child can then run
+// user code.
 func (p *zygotePool) makeChild(ctx context.Context, spec ProcessSpec) (*Process, error) {
 	for {
 		z, err := p.awaitZygote(ctx)
@@ -299,9 +299,9 @@ func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int)
 		}
 		return nil, errors.Join(err, child.abandon())
 	}
-	_ = childSock.Close() // or the socket would not report the child's death during the lockdown
+	_ = childSock.Close() // otherwise the connection stays open if the child dies during the lockdown
 	if child.pid = procfs.PIDOf(child.pidfd); child.pid == 0 {
-		return nil, errors.Join(errors.New("the child died as soon as it was forked"), child.Close())
+		return nil, errors.Join(errors.New("the child died directly after the fork"), child.Close())
 	}
 	if child.group != nil && joinFDs == nil {
 		if err = child.group.Join(child.pid); err != nil {
@@ -328,7 +328,7 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 	return conn.(*net.UnixConn), childs, nil
 }
 
-// outputPipe makes a pipe with a read end that does not block. The caller closes both.
+// outputPipe makes a pipe with a read end that does not block. The caller closes both ends.
 func outputPipe(readEnd **os.File) (writeEnd *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {

@@ -19,7 +19,7 @@ import (
 // headerBytes is the size of a frame's length and kind.
 const headerBytes = 5
 
-// IllegalFrame is the error for a frame that an honest guest never sends.
+// IllegalFrame is the error for a frame that breaks the protocol. Our guest code never sends one.
 type IllegalFrame struct{ Why string }
 
 func (e *IllegalFrame) Error() string { return "illegal frame from the guest: " + e.Why }
@@ -30,8 +30,8 @@ type Conn struct {
 	reader *bufio.Reader
 	mu     sync.Mutex // held while a frame is written
 
-	// Trusting accepts frames of any kind and size. Only tests set it, to show what the
-	// checks protect from.
+	// Trusting accepts frames of any kind and size. Only tests set it, to show that an
+	// attack succeeds without the checks.
 	Trusting bool
 }
 
@@ -51,9 +51,9 @@ func (c *Conn) Illegal(why string) error {
 // Close closes the supervisor's end.
 func (c *Conn) Close() error { return c.sock.Close() }
 
-// CloseRead makes all writes fail, because the guest is dead. The kernel does not do it
-// reliably: a guest can send its end of the socket pair to the supervisor, which keeps
-// that end open.
+// CloseRead makes all writes fail. Call it when the guest is dead. The kernel alone does not
+// make them fail: a guest can send its end of the socket pair to the supervisor, and that
+// end then stays open.
 func (c *Conn) CloseRead() { _ = c.sock.SetWriteDeadline(time.Unix(1, 0)) }
 
 // Write sends v as the JSON body of one frame, with file descriptors.
@@ -65,9 +65,9 @@ func (c *Conn) Write(k Kind, v any, fds ...int) error {
 	return c.send(f.tail, fds)
 }
 
-// WriteAsync begins a Write to a guest that may be stopped: it sends as much as there is
-// space for, without waiting. finish sends the rest; the caller must call it, because
-// other writes wait for it.
+// WriteAsync begins a Write to a guest that may be stopped. It sends as many bytes as fit
+// into the socket, without waiting. finish sends the rest. The caller must call finish,
+// because other writes wait for it.
 func (c *Conn) WriteAsync(k Kind, v any, fds ...int) (finish func() error) {
 	var f frames
 	err := f.json(k, v)
@@ -95,7 +95,7 @@ func (c *Conn) WriteAsync(k Kind, v any, fds ...int) (finish func() error) {
 	}
 }
 
-// WriteGo sends an Enter without a body to a guest that has its Enter from its zygote.
+// WriteGo sends an Enter frame without a body, to a guest that got its Enter from its zygote.
 func (c *Conn) WriteGo() error { return c.send([]byte{0, 0, 0, 0, byte(KindEnter)}, nil) }
 
 // flush sends the frames in f and empties it.
@@ -132,10 +132,9 @@ func (c *Conn) transmit(bytes []byte, fds []int) error {
 	return err
 }
 
-// WaitReadable waits until the guest has sent something, at most for limit, and reports
-// whether it has. It blocks the calling thread, which the guest wakes directly and not
-// through Go's poller; so it is for a thread that has nothing else to do. The reading
-// goroutine may call it.
+// WaitReadable waits, at most for limit, until the guest has sent something, and reports
+// whether it has. It blocks the calling thread, because a guest wakes a blocked thread
+// faster than a goroutine in Go's poller. Only the reading goroutine may call it.
 func (c *Conn) WaitReadable(limit time.Duration) (isReadable bool) {
 	if c.reader.Buffered() > 0 {
 		return true
@@ -160,7 +159,8 @@ func (c *Conn) WaitReadable(limit time.Duration) (isReadable bool) {
 }
 
 // Read returns the kind and the body of the guest's next frame. It returns io.EOF if the
-// connection is closed, and *IllegalFrame if the guest must be ended.
+// connection is closed. It returns *IllegalFrame for a protocol violation; the caller must
+// then end the guest.
 func (c *Conn) Read() (Kind, []byte, error) {
 	var header [headerBytes]byte
 	if _, err := io.ReadFull(c.reader, header[:]); err != nil {
@@ -179,7 +179,7 @@ func (c *Conn) readBody(header [headerBytes]byte) (Kind, []byte, error) {
 			return 0, nil, &IllegalFrame{fmt.Sprintf("%d bytes in a %c frame, at most %d are allowed", size, kind, max)}
 		}
 	}
-	// The buffer grows as the bytes come, so a forged length alone allocates nothing.
+	// The buffer grows as bytes arrive, so a forged length without a body allocates nothing.
 	const smallBody = 4096
 	var body bytes.Buffer
 	if size <= smallBody {
@@ -194,8 +194,8 @@ func (c *Conn) readBody(header [headerBytes]byte) (Kind, []byte, error) {
 	return kind, body.Bytes(), nil
 }
 
-// ReadReady reads the guest's Ready within limit, and the descriptors that came with it,
-// which the caller closes even if there is an error. It comes before any Read.
+// ReadReady reads the guest's Ready within limit, and the descriptors that came with it. The
+// caller closes the descriptors, even after an error. Call ReadReady before any Read.
 func (c *Conn) ReadReady(limit time.Duration) (ready Ready, fds []int, err error) {
 	const maxDescriptors = 4
 	buf, control, size := make([]byte, 8192), make([]byte, syscall.CmsgSpace(maxDescriptors*4)), 0
@@ -222,7 +222,7 @@ func (c *Conn) ReadReady(limit time.Duration) (ready Ready, fds []int, err error
 		}
 		bodySize := int(binary.BigEndian.Uint32(buf))
 		if Kind(buf[4]) != KindReady || bodySize > len(buf)-headerBytes {
-			return ready, fds, &IllegalFrame{"the first frame is not a ready"}
+			return ready, fds, &IllegalFrame{"the first frame is not a Ready"}
 		}
 		end := headerBytes + bodySize
 		if size < end {

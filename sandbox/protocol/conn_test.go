@@ -89,7 +89,7 @@ func TestWriteAsyncSendsTheWholeFrameInOrder(t *testing.T) {
 			frame := string(got[before:])
 			if string(got[:before]) != string(make([]byte, before)) || frame[4] != byte(KindRun) ||
 				frame[headerBytes:] != `"`+text+"\"\n" {
-				t.Errorf("%d bytes, socket full %v: got another frame than was written", size, isFull)
+				t.Errorf("%d bytes, socket full %v: got a different frame, want the written one", size, isFull)
 			}
 			if rights != 1 {
 				t.Errorf("%d bytes, socket full %v: got descriptors %d times, want once", size, isFull, rights)
@@ -115,7 +115,7 @@ func TestWriteAsyncReturnsErrors(t *testing.T) {
 		t.Error("closed connection: got no error")
 	}
 	if err := c.WriteAsync(KindRun, func() {})(); err == nil {
-		t.Error("a value that is no JSON: got no error")
+		t.Error("a value that JSON cannot represent: got no error")
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package protocol is the protocol between the supervisor and a guest process. They speak
-// over one stream socket pair, which the guest gets when it starts; it is the guest's only
-// way in and out.
+// Package protocol implements the protocol between the supervisor and a guest process. They
+// communicate over one stream socket pair, which the guest gets when it starts. A guest
+// without a network has no other connection.
 //
 //	conn := protocol.NewConn(socket)
 //	err := conn.Write(protocol.KindRun, protocol.Run{Code: "1 + 1"})
@@ -31,8 +31,8 @@
 //
 //  1. Declare every message (protocol.go).
 //  2. Write and read frames (conn.go). User code runs in the guest and can forge any
-//     frame, so the reader trusts nothing: it checks sizes before it allocates, an illegal
-//     frame is an error that ends the guest, and a frame carries no identity.
+//     frame. So the reader checks sizes before it allocates, an illegal frame is an error
+//     that ends the guest, and no frame says which guest or execution it comes from.
 //  3. Encode rows (rows.go, times.go).
 package protocol
 
@@ -47,7 +47,7 @@ type Kind byte
 
 // The kinds of frames. The comment gives the direction and the body.
 const (
-	KindEnter   Kind = 'E' // to the guest: Enter, or nothing if the guest has it from its zygote
+	KindEnter   Kind = 'E' // to the guest: Enter, or no body if the guest got its Enter from its zygote
 	KindReady   Kind = 'R' // to the supervisor: Ready
 	KindAssign  Kind = 'P' // to the guest: Assign
 	KindRun     Kind = 'X' // to the guest: Run
@@ -88,28 +88,28 @@ type Enter struct {
 	UID       int      `json:"uid"`               // inside the namespace
 	Filter    string   `json:"filter"`            // the name of one of the zygote's seccomp filters
 	Landlock  bool     `json:"landlock"`          //
-	Workspace int64    `json:"workspace"`         // bytes of a new /session
+	Workspace int64    `json:"workspace"`         // size limit in bytes of a new /session
 	Attach    bool     `json:"attach"`            // mounts of /session and /data come with the frame
-	Folder    string   `json:"folder"`            // where session, data and tmp are; "" if the guest has mounts of its own
+	Folder    string   `json:"folder"`            // contains session, data and tmp; "" if the guest has private mounts
 	Network   *Network `json:"network,omitempty"` // nil: no network
 }
 
-// Network is a network of the guest's own: a loopback, and one listener on it.
+// Network describes a guest's private network: a loopback device, and one listener on it.
 type Network struct {
 	Host        string            `json:"host"`
 	Port        int               `json:"port"`
-	Environment map[string]string `json:"environment"` // variables that tell programs of the listener
+	Environment map[string]string `json:"environment"` // variables that tell programs the address of the listener
 }
 
-// Assign gives a locked-down guest to a sandbox. It has only what differs from the default
-// that the zygote has; if nothing differs, the frame is not sent.
+// Assign assigns a locked-down guest to a sandbox. It has only the values that differ from
+// the zygote's defaults. If no value differs, the frame is not sent.
 type Assign struct {
 	Policy json.RawMessage `json:"policy,omitempty"`
 	Rules  json.RawMessage `json:"rules,omitempty"`
 	Limits map[int]int64   `json:"limits,omitempty"` // for setrlimit, by number, if they cannot be set from outside
 }
 
-// Ready says that the guest is locked down, or why it is not.
+// Ready says that the guest is locked down, or why the lockdown failed.
 type Ready struct {
 	Error string `json:"error"`
 }
@@ -123,9 +123,9 @@ type Run struct {
 	Stops       json.RawMessage `json:"stops,omitempty"` // breakpoints, as JSON of package debugger
 }
 
-// Done is what a guest claims of its run. The supervisor checks the size of each part
-// before it parses the part; everything else of an outcome comes from the supervisor and
-// the kernel. A missing part is null or false.
+// Done is the guest's claim about its run. The supervisor checks the size of each part before
+// it parses the part. All other fields of an outcome come from the supervisor and the kernel.
+// A missing part is null or false.
 type Done struct {
 	Result    json.RawMessage `json:"result"`
 	Exception json.RawMessage `json:"exception"` // a sandbox.Exception
@@ -157,8 +157,8 @@ type Columns struct {
 	Columns []sandbox.Column `json:"columns"`
 }
 
-// Answer answers a Request. After rows it is the end, and Value says whether they were
-// truncated; if it is a refusal then, the rows are void.
+// Answer answers a Request. If rows came before it, it ends them, and Value says whether
+// they were truncated. If it is a refusal, the guest must discard those rows.
 type Answer struct {
 	ID      uint32           `json:"id"`
 	Value   any              `json:"value,omitempty"`

@@ -19,7 +19,7 @@ const (
 )
 
 const (
-	flushBytes   = 128 << 10 // frames are sent when there are so many bytes
+	flushBytes   = 128 << 10 // frames are sent when they have this size together
 	inPlaceBytes = 1 << 20   // values of this size are sent without a copy
 )
 
@@ -30,12 +30,12 @@ const (
 // a list of values, or a tuple (form, values, nulls) of a string and two bytes objects:
 //
 //	"q" "d" "?"  int64, float64 and bool, as C stores them; times of FormFrame are int64
-//	"t"          texts, separated by NUL, which no text contains
+//	"t"          texts, separated by NUL; a text does not contain NUL
 //	"a"          texts without separator; a fourth item has the length of each, as int32
 //
-// nulls has a byte for each value, 1 if it is NULL, and is empty if no value is. The format
-// is CPython's marshal, version 2, whose codes have not changed since Python 2.5
-// (Python/marshal.c).
+// nulls has a byte for each value, which is 1 for NULL. It is empty if the column has no
+// NULL. The format is CPython's marshal, version 2. Its codes have not changed since Python
+// 2.5 (Python/marshal.c).
 type RowWriter struct {
 	conn  *Conn
 	id    uint32
@@ -99,7 +99,7 @@ func (w *RowWriter) column(c sandbox.Column, v *sandbox.ColumnValues, count int)
 		f.tuple(3, "d", 8*count)
 		for i, x := range v.Floats {
 			if v.Nulls != nil && v.Nulls[i] {
-				x = math.NaN() // as a data frame has it
+				x = math.NaN() // as data frames represent NULL
 			}
 			f.tail = binary.LittleEndian.AppendUint64(f.tail, math.Float64bits(x))
 		}
@@ -138,15 +138,15 @@ func (w *RowWriter) column(c sandbox.Column, v *sandbox.ColumnValues, count int)
 	return nil
 }
 
-// frames are frames that are sent together: before, then tail. A large value is in before
-// without a copy, so its owner must not change it until the frames are sent.
+// frames holds frames that are sent together: first before, then tail. before refers to
+// large values without copying them, so their owner must not change them until they are sent.
 type frames struct {
 	tail       []byte
 	before     net.Buffers
 	beforeSize int // bytes of before
 
-	// The frame that has begun and not ended: the index of its buffer (len(before) means
-	// tail), its offset in that buffer, and its offset in all.
+	// The start of the unfinished frame: the index of its buffer (len(before) means tail),
+	// its offset in that buffer, and its offset in all buffers together.
 	buffer, offset, start int
 }
 
@@ -171,7 +171,7 @@ func (f *frames) json(k Kind, v any) error {
 	encoder := json.NewEncoder(body)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
-		return fmt.Errorf("encode a %c frame: %w", k, err)
+		return fmt.Errorf("encode a frame of kind %c: %w", k, err)
 	}
 	f.tail = body.Bytes()
 	f.end()
@@ -184,7 +184,7 @@ func (f *frames) tuple(n int, form string, size int) {
 	f.tail = appendSize(append(f.tail, 's'), size)
 }
 
-// raw adds bytes, without a copy if they are many.
+// raw adds bytes. It does not copy values of inPlaceBytes or more.
 func (f *frames) raw(v []byte) {
 	if len(v) < inPlaceBytes {
 		f.tail = append(f.tail, v...)

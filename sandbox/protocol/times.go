@@ -10,9 +10,9 @@ import (
 
 const notATime = math.MinInt64 // numpy's NaT
 
-// times encodes a column of times as numpy stores them: instants and intervals in
-// microseconds, dates in seconds, both since 1970; NULL is NaT. If the column is of another
-// kind, or a value does not fit, such as infinity, ok is false and nothing is added.
+// times encodes a column of times as numpy stores them: timestamps in microseconds and dates
+// in seconds since 1970, intervals in microseconds; NULL is NaT. If the column is of another
+// kind, or a value does not fit, such as infinity, ok is false and times adds nothing.
 func (f *frames) times(c sandbox.Column, v *sandbox.ColumnValues) (ok bool) {
 	if c.Array {
 		return false
@@ -105,7 +105,7 @@ func intervalMicroseconds(v any) (int64, bool) {
 		return 0, false
 	}
 	days += months/12*365 + months%12*30
-	const day, maxDays = 24 * 3600 * 1_000_000, 100_000_000 // an int64 holds so many days, and some time
+	const day, maxDays = 24 * 3600 * 1_000_000, 100_000_000 // an int64 holds this many days of microseconds, and more
 	if max(days, -days) > maxDays || max(micros, -micros) > math.MaxInt64-maxDays*day || micros == notATime {
 		return 0, false
 	}

@@ -10,8 +10,8 @@ import (
 	"glasshouse/sandbox/protocol"
 )
 
-// answerRequest answers one request of the code. No frame is read meanwhile, so the end of
-// the process cancels the request.
+// answerRequest answers one request of the code. The run loop reads no frame until it
+// returns, so answerRequest itself cancels the request when the process ends.
 func (l *runLoop) answerRequest(ctx context.Context, body []byte) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -25,8 +25,8 @@ func (l *runLoop) answerRequest(ctx context.Context, body []byte) error {
 	return answer(ctx, l.process.Conn, l.callbacks.Requests, body)
 }
 
-// answer parses a request, asks the handler and writes its answer. The error means that
-// the guest broke the protocol, or that it is gone.
+// answer parses a request, calls the handler and writes its answer. An error means that the
+// guest broke the protocol or has ended.
 func answer(ctx context.Context, conn *protocol.Conn, handler RequestHandler, body []byte) error {
 	var request protocol.Request
 	if err := unmarshalNumbers(body, &request); err != nil || len(request.Types) > 0 && request.Params == nil {
@@ -62,10 +62,10 @@ func answer(ctx context.Context, conn *protocol.Conn, handler RequestHandler, bo
 	return conn.Write(protocol.KindAnswer, reply)
 }
 
-// unavailable returns what code is told of an error that is not a refusal. It says nothing
-// of the service's own errors.
+// unavailable returns the refusal that code gets for an internal error. Its text does not
+// reveal the error.
 func unavailable(ctx context.Context, err error) *sandbox.Refusal {
-	message := "the database could not answer; the service's log has the reason"
+	message := "the database could not answer: the reason is in the service's log"
 	var known *sandbox.Error
 	if errors.As(err, &known) {
 		message = known.Detail
@@ -85,7 +85,7 @@ func unmarshalNumbers(body []byte, v any) error {
 // noDatabase refuses every request.
 type noDatabase struct{}
 
-var errNoDatabase = &sandbox.Refusal{Reason: "no-database", Message: "there is no database here"}
+var errNoDatabase = &sandbox.Refusal{Reason: "no-database", Message: "this sandbox has no database"}
 
 func (noDatabase) Query(context.Context, string, map[string]any, sandbox.RowSink) (sandbox.QuerySummary, error) {
 	return sandbox.QuerySummary{}, errNoDatabase

@@ -15,16 +15,16 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Bounds of one collection; files beyond them are counted as missed.
+// Bounds of one collection. Files over these bounds are counted as missed.
 const (
-	maxCollectedFiles = 1000   // that are new or changed, or may be
-	maxEntries        = 20_000 // of any kind that are examined
+	maxCollectedFiles = 1000   // files that are, or may be, new or changed
+	maxEntries        = 20_000 // examined directory entries of any kind
 )
 
-// StoreArtifact stores what body has, and returns an artifact with its size, hash and type.
+// StoreArtifact stores the bytes of body, and returns an artifact with their size, hash and type.
 type StoreArtifact func(name string, body io.Reader) (sandbox.Artifact, error)
 
-// fileState tells whether a file has changed since it was last collected.
+// fileState identifies the version of a file that was collected.
 type fileState struct {
 	inode   uint64
 	size    int64
@@ -33,14 +33,14 @@ type fileState struct {
 	sha256  string
 }
 
-// minChangeAge is how old a change must be for its time to differ from that of a later
-// change: file systems count time in steps.
+// minChangeAge is the age at which a change has another ctime than any later change. The
+// ctime of a newer change may be the same, because file systems count time in steps.
 const minChangeAge = 100 * time.Millisecond
 
 // CollectArtifacts stores the files of /session/artifacts that are new or have changed
 // since it was last called, and counts those that it could not store. It is called between
-// runs. It trusts nothing that it finds: it follows no link, opens regular files only,
-// never blocks, and never leaves the folder.
+// runs. User code has written the files, so CollectArtifacts follows no link, opens only
+// regular files, never blocks, and never leaves the folder.
 func (s *Session) CollectArtifacts(store StoreArtifact) (found []sandbox.Artifact, missed int64, err error) {
 	s.mu.Lock()
 	session := -1
@@ -68,12 +68,12 @@ func (s *Session) CollectArtifacts(store StoreArtifact) (found []sandbox.Artifac
 type collection struct {
 	store         StoreArtifact
 	before, after map[string]fileState
-	bytesLeft     int64 // that may still be read
-	files         int   // that were read
-	entries       int   // that were examined
+	bytesLeft     int64 // bytes that may still be read
+	files         int   // number of files that were read
+	entries       int   // number of entries that were examined
 	found         []sandbox.Artifact
 	missed        int64
-	err           error // the service's own
+	err           error // an internal error of the service
 }
 
 // collectFolder collects the files in the folder fd, which it closes.
@@ -125,7 +125,7 @@ func (c *collection) collectFolder(fd int, name string, depth int) {
 
 // collectFile collects one file, if it is still a regular file when it is open.
 func (c *collection) collectFile(folder int, entry, name string) {
-	if sandbox.CheckPath(escapeName(name)) != "" { // no request could name it
+	if sandbox.CheckPath(escapeName(name)) != "" { // a client could not request a file with this name
 		c.missed++
 		return
 	}
@@ -155,7 +155,7 @@ func (c *collection) collectFile(folder int, entry, name string) {
 	}
 	c.files, c.bytesLeft = c.files+1, c.bytesLeft-st.Size
 
-	// A thread may still be running, so the file may grow: read no more than its size.
+	// A thread of the guest may still run and extend the file, so only its first size bytes are read.
 	artifact, err := c.store(entry, io.LimitReader(f, st.Size))
 	if err != nil {
 		c.err = fmt.Errorf("collect artifacts: %w", err)
@@ -173,8 +173,8 @@ func (c *collection) collectFile(folder int, entry, name string) {
 	c.found = append(c.found, artifact)
 }
 
-// isSparse reports whether a file is mostly holes, which cost the code nothing and the
-// service the whole size.
+// isSparse reports whether a file is mostly holes. Such a file takes no space in the sandbox,
+// but its whole size in the store.
 func isSparse(st unix.Stat_t) bool { return st.Size > 1<<20 && st.Size > 4*512*st.Blocks }
 
 // escapeName writes the bytes of a name that are not UTF-8 as %XX.

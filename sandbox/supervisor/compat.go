@@ -9,10 +9,10 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// CompatRunner opens sessions that share one /session, at the same time or one after
-// another; it lasts until Close. A mount can be put into one process only, and each
-// process makes the next one's copy at its start: so starts are one by one, runs are not.
-// Without private mounts, sessions are one by one too.
+// CompatRunner opens sessions that share one /session. Several sessions may be open at the
+// same time. A mount can be attached in one process only, and each process clones it for the
+// next process when it starts. So processes start one after the other, but run in parallel.
+// Without private mounts, only one session may be open at a time.
 type CompatRunner struct {
 	supervisor *Supervisor
 	exclusive  sync.Mutex // held by a session if there are no private mounts
@@ -22,8 +22,8 @@ type CompatRunner struct {
 	closed    bool
 }
 
-// NewCompatRunner returns a CompatRunner. Its folder is the isolator's shared folder on
-// the host if there is one.
+// NewCompatRunner returns a CompatRunner, which the caller closes. Its folder is the
+// isolator's shared folder of the machine, if the isolator has one.
 func (s *Supervisor) NewCompatRunner() *CompatRunner { return &CompatRunner{supervisor: s} }
 
 // Open starts a process for sb in the shared /session. The caller closes the session.
@@ -55,7 +55,7 @@ func (r *CompatRunner) Open(ctx context.Context, sb sandbox.Sandbox) (session *S
 		isolate.ProcessSpec{Policy: sb.Policy, SessionDir: r.directory, Unpinned: true},
 	)
 	if err != nil {
-		if r.directory != nil && r.directory.MountFD() >= 0 { // a process that failed may have taken the mount
+		if r.directory != nil && r.directory.MountFD() >= 0 { // a failed start may have used up the mount
 			err = errors.Join(err, r.directory.Close())
 			r.directory = nil
 		}
@@ -81,7 +81,7 @@ func (r *CompatRunner) isExclusive() bool {
 	return r.directory != nil && r.directory.MountFD() < 0
 }
 
-// Close closes the shared folder. Sessions that are open keep it while they last.
+// Close closes the shared folder. Open sessions can use it until they are closed.
 func (r *CompatRunner) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

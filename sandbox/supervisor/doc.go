@@ -1,5 +1,5 @@
-// Package supervisor is the trusted side of a sandbox. It runs code in a guest process
-// and finds out how each run ended.
+// Package supervisor is the trusted side of a sandbox. It runs code in a guest process and
+// determines how each run ended.
 //
 //	s := supervisor.New(isolator, queueTimeout)
 //	session, err := s.Open(ctx, sandbox, "")
@@ -17,12 +17,12 @@
 //     forge any of them (run.go, loop.go, answer.go).
 //  3. End a run at its deadline or on cancellation: interrupt it, and kill it after a
 //     short time (watchdog.go). Killing the process also ends the reading of frames.
-//  4. Keep what the program prints. Output waits in the pipes; a goroutine for each pipe
-//     copies it only if the run lasts (output.go).
-//  5. Take the records of a debugged run from memory that the guest shares (pump.go, ring.go).
+//  4. Keep the program's output. Output waits in the pipes; if a run takes longer, a
+//     goroutine for each pipe copies it (output.go).
+//  5. Read the records of a debugged run from memory that the guest shares (pump.go, ring.go).
 //  6. Serve the guest's network listener with an egress broker (network.go).
-//  7. Collect the files that a run has left, and keep uploads within their limits
-//     (collect.go, uploads.go).
+//  7. Collect the artifacts of a run, and keep uploads within their limits (collect.go,
+//     uploads.go).
 //  8. Answer questions about variables and code between runs (inspect.go).
 //
 // All goroutines, connections and timers of a run end with it. Between runs the guest is

@@ -18,8 +18,8 @@ const (
 	codeTimeout      = 3 * time.Second // of a check or a completion
 )
 
-// InspectVariables returns the session's variables. It is called only between runs. A
-// guest that does not answer in time is ended, and the variables are lost.
+// InspectVariables returns the session's variables. Call it only between runs. If the guest
+// does not answer in time, it is killed and the variables are lost.
 func (s *Session) InspectVariables(ctx context.Context) (sandbox.Variables, error) {
 	v := sandbox.Variables{Variables: map[string]sandbox.Variable{}, Globals: []string{}}
 	s.mu.Lock()
@@ -29,7 +29,7 @@ func (s *Session) InspectVariables(ctx context.Context) (sandbox.Variables, erro
 		return v, nil
 	}
 	select {
-	case <-process.Done(): // it was killed between runs
+	case <-process.Done(): // the guest was killed between runs
 		return v, s.drop(process)
 	default:
 	}
@@ -37,8 +37,8 @@ func (s *Session) InspectVariables(ctx context.Context) (sandbox.Variables, erro
 	return v, err
 }
 
-// Check returns what Python and the policy refuse of code, without running it. It is
-// called only between runs.
+// Check returns the syntax errors and policy violations of code, without running it. Call it
+// only between runs.
 func (s *Session) Check(ctx context.Context, code string) (sandbox.CheckResult, error) {
 	var v struct {
 		sandbox.CheckResult
@@ -58,9 +58,9 @@ func (s *Session) Check(ctx context.Context, code string) (sandbox.CheckResult, 
 	return v.CheckResult, err
 }
 
-// Complete returns the completions at a cursor, counted in characters from 0. It is called
-// only between runs. If the session's values do not determine the completions, isFinal is
-// false, and earlier is the code that ran before, for an analysis of the text.
+// Complete returns the completions at a cursor, counted in characters from 0. Call it only
+// between runs. If the session's values do not determine the completions, isFinal is false,
+// and earlier has the code of earlier runs, for an analysis of the text.
 func (s *Session) Complete(
 	ctx context.Context, code string, cursor int,
 ) (c sandbox.Completion, isFinal bool, earlier string, err error) {
@@ -83,7 +83,7 @@ func (s *Session) Complete(
 	return v.Completion, v.Settled, v.Before, err
 }
 
-// errNotParsed returns the error for code that Python did not parse to its end.
+// errNotParsed returns the error for code that Python could not parse.
 func errNotParsed(reason string) error {
 	if reason == "KeyboardInterrupt" {
 		return sandbox.Errorf(sandbox.FaultInvalid, "Python could not read this code within %s", codeTimeout)
@@ -92,7 +92,7 @@ func errNotParsed(reason string) error {
 }
 
 // ask sends one question to the guest and parses its answer into v. After timeout, or when
-// ctx ends, the guest is interrupted; if it does not answer then, it is ended.
+// ctx ends, it interrupts the guest. If the guest still does not answer, ask kills it.
 func (s *Session) ask(
 	ctx context.Context, process *isolate.Process, question protocol.Inspect, timeout time.Duration, v any,
 ) error {
@@ -100,7 +100,7 @@ func (s *Session) ask(
 	process.Thaw()
 	defer process.Freeze()
 	answered := make(chan error, 1)
-	go func() { // because a guest that does not read may block the write
+	go func() { // in a goroutine, because a guest that does not read blocks the write
 		var kind protocol.Kind
 		var body []byte
 		err := process.Conn.Write(protocol.KindInspect, question)
@@ -137,7 +137,7 @@ func (s *Session) ask(
 		process.Interrupt()
 		timer.Reset(timeoutGracePeriod)
 	}
-	err := s.drop(process) // which closes the connection, and so ends the goroutine
+	err := s.drop(process) // closes the connection, which ends the goroutine
 	<-answered
 	return errors.Join(err, sandbox.Errorf(sandbox.FaultGone,
 		"the session did not answer within %s and was ended; /session stays", timeout))

@@ -17,16 +17,16 @@ const (
 	maxLogs           = 1000
 	maxVariables      = 200
 	maxNotesPerName   = 50
-	maxNoteBytes      = 16 << 20 // of the notes' frames
+	maxNoteBytes      = 16 << 20 // total of the frames with notes
 	maxOutputs        = 50
-	maxOutputBytes    = 16 << 20 // of the outputs' frames; an honest guest sends half of it
+	maxOutputBytes    = 16 << 20 // total of the frames with outputs; our guest code sends at most half of it
 	maxSummaryRunes   = 300
-	maxTypesPerOutput = 50  // each is kept and examined by itself
-	maxDepth          = 500 // of JSON: history stores it some levels deeper, and Python reads at most 1000
+	maxTypesPerOutput = 50  // each type is stored and examined separately
+	maxDepth          = 500 // of JSON: history adds some levels, and Python reads at most 1000
 )
 
-// runLoop reads the frames of one run, answers the guest's requests and keeps what the
-// code notes and shows.
+// runLoop reads the frames of one run, answers the guest's requests, and keeps the notes and
+// outputs of the code.
 type runLoop struct {
 	process   *isolate.Process
 	callbacks Callbacks
@@ -42,16 +42,16 @@ type runLoop struct {
 	truncated       map[string]int64
 	outputBytesLeft int
 	noteBytesLeft   int
-	frames          int // read so far
+	frames          int // number of frames read so far
 }
 
-// pollTime is how long a run that is alone may keep the calling thread in a poll, which
-// the guest wakes faster than it wakes a goroutine.
+// pollTime is how long a run may block the calling thread in poll(2) if no other run is
+// active. The guest wakes a thread in poll faster than a goroutine.
 const pollTime = time.Millisecond
 
 // run reads frames until the guest's Done frame, whose body it returns.
 func (l *runLoop) run(ctx context.Context) ([]byte, error) {
-	// A run that is over within pollTime needs no goroutines for its output.
+	// A run that ends within pollTime needs no goroutines for its output.
 	isShort := l.isAlone && l.process.Conn.WaitReadable(pollTime)
 	if !isShort {
 		l.startOutput()
@@ -85,7 +85,7 @@ func (l *runLoop) startOutput() {
 	l.stderr.start()
 }
 
-// catchUpOutput gives the listener what was printed before the frame that has come.
+// catchUpOutput gives the listener the output that was printed before the current frame.
 func (l *runLoop) catchUpOutput() {
 	if l.callbacks.Listener != nil {
 		l.stdout.catchUp()
@@ -93,12 +93,12 @@ func (l *runLoop) catchUpOutput() {
 	}
 }
 
-// readFrame returns the guest's next frame, after the debugger has got all that was
-// recorded before it.
+// readFrame returns the guest's next frame. Before that it gives the debugger all records
+// that the guest wrote before the frame.
 func (l *runLoop) readFrame() (protocol.Kind, []byte, error) {
 	kind, body, err := l.process.Conn.Read()
 	if err == nil && l.isFlood() {
-		err = l.process.Conn.Illegal("more of them than it had the time to send")
+		err = l.process.Conn.Illegal("more frames than the guest had CPU time to send")
 	}
 	if err == nil && l.pump != nil {
 		if kind == protocol.KindRecords { // the guest's ring is full, and it waits
@@ -110,15 +110,15 @@ func (l *runLoop) readFrame() (protocol.Kind, []byte, error) {
 	return kind, body, err
 }
 
-// Python takes more than ten times minFrameTime to send a frame, and the supervisor about
-// minFrameTime to read one. Frames that come faster were not sent by Python, and would cost
-// others more than their sender.
+// The guest's Python code takes more than ten times minFrameTime to send a frame, and the
+// supervisor takes about minFrameTime to read one. Frames that come faster were not sent by
+// that code, and would cost other sandboxes more CPU time than their sender.
 const (
 	minFrameTime    = time.Microsecond
-	framesPerSample = 5000 // the first so many are free, and the rate is checked after each so many
+	framesPerSample = 5000 // the rate is checked after each such number of frames; the first frames are free
 )
 
-// isFlood reports whether more frames have come than the process had CPU time for.
+// isFlood reports whether the process has sent more frames than its CPU time allows.
 func (l *runLoop) isFlood() bool {
 	if l.frames++; l.frames%framesPerSample != 0 {
 		return false
@@ -127,7 +127,7 @@ func (l *runLoop) isFlood() bool {
 	return used > 0 && used-l.cpuBefore < time.Duration(l.frames-framesPerSample)*minFrameTime
 }
 
-// handleFrame handles a frame that may come at any time of a run.
+// handleFrame handles a frame that may arrive at any time during a run.
 func (l *runLoop) handleFrame(ctx context.Context, kind protocol.Kind, body []byte) error {
 	switch {
 	case kind == protocol.KindNote:
@@ -147,25 +147,26 @@ func (l *runLoop) handleFrame(ctx context.Context, kind protocol.Kind, body []by
 	return &protocol.IllegalFrame{Why: fmt.Sprintf("%c in the middle of a run", kind)}
 }
 
-// A debugger's command that goes on after its context is interrupted each interruptInterval,
-// as the first interrupt may come before the command begins, and killed after interruptTimeout.
+// A debugger's command that continues after the end of its context is interrupted once each
+// interruptInterval, because the first interrupt may come before the command begins. After
+// interruptTimeout the process is killed.
 const (
 	interruptTimeout  = time.Second
 	interruptInterval = 50 * time.Millisecond
 )
 
-// handleStop gives the debugger the program, which is stopped, until it goes on.
+// handleStop lets the debugger control the stopped program until the program resumes.
 func (l *runLoop) handleStop(ctx context.Context, location []byte) error {
 	if l.callbacks.Debugger == nil {
-		return &protocol.IllegalFrame{Why: "a stop of a run that is not debugged"}
+		return &protocol.IllegalFrame{Why: "a stop in a run that is not debugged"}
 	}
 	resumeClock := sync.OnceFunc(l.watchdog.hold())
 	defer resumeClock()
-	// The clock is held, so all threads must really be stopped, whatever the guest claims.
+	// The deadline waits during a stop, so the supervisor itself checks that all threads are stopped.
 	l.process.Freeze()
 	defer l.process.Resume()
 	command := func(commandCtx context.Context, command any) ([]byte, error) {
-		answered := l.interruptAfter(commandCtx) // before anything that the program may not read
+		answered := l.interruptAfter(commandCtx) // before the write, which may block
 		l.process.Resume()
 		defer l.process.Freeze()
 		defer answered()
@@ -187,13 +188,13 @@ func (l *runLoop) handleStop(ctx context.Context, location []byte) error {
 		return err
 	}
 	l.watchdog.throttle()
-	resumeClock() // before the program goes on: it may not read what is written
+	resumeClock() // before the write, which blocks if the program does not read
 	l.process.Resume()
 	return l.process.Conn.Write(protocol.KindCommand, resume)
 }
 
 // interruptAfter interrupts the program's command when ctx ends, and kills the program if
-// that does not help, until answered is called.
+// the command still continues. It stops watching when answered is called.
 func (l *runLoop) interruptAfter(ctx context.Context) (answered func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
 	release := context.AfterFunc(ctx, func() {
@@ -220,8 +221,8 @@ func (l *runLoop) interruptAfter(ctx context.Context) (answered func()) {
 	}
 }
 
-// keepNote keeps a note within bounds. A note beyond maxNoteBytes is not even parsed: the
-// code does not pay for that work.
+// keepNote keeps a note within bounds. It does not parse a note beyond maxNoteBytes, because
+// the service would pay for that work, not the sandbox.
 func (l *runLoop) keepNote(body []byte) error {
 	if l.noteBytesLeft -= len(body); l.noteBytesLeft < 0 {
 		l.truncated["notes"]++
@@ -229,7 +230,7 @@ func (l *runLoop) keepNote(body []byte) error {
 	}
 	var note sandbox.Note
 	if err := json.Unmarshal(body, &note); err != nil || sandbox.JSONDepth(body) > maxDepth {
-		return &protocol.IllegalFrame{Why: "a note that cannot be parsed, or nests too deep"}
+		return &protocol.IllegalFrame{Why: "a note that is not valid JSON, or is nested too deeply"}
 	}
 	note.Time = time.Now().UTC()
 	if note.Name == "" {
@@ -253,8 +254,8 @@ func (l *runLoop) keepNote(body []byte) error {
 	return nil
 }
 
-// keepOutput keeps a rich output within bounds. It is kept as it comes, so a run that is
-// ended keeps what it has shown.
+// keepOutput keeps a rich output within bounds. Each output is kept at once, so a killed run
+// does not lose its outputs.
 func (l *runLoop) keepOutput(ctx context.Context, body []byte) error {
 	if l.outputBytesLeft -= len(body); l.outputBytesLeft < 0 || len(l.outputs) >= maxOutputs {
 		l.truncated["outputs"]++

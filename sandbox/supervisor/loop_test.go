@@ -10,8 +10,8 @@ import (
 	"glasshouse/sandbox/protocol"
 )
 
-// History could not be parsed with JSON that nests too deep, so the supervisor refuses it
-// in notes, and cuts it in outputs: an object of the user's may be deep without any intent.
+// A client cannot parse a history with deeply nested JSON. So the supervisor treats such a
+// note as illegal, and cuts such an output: an object of a user may be deep without intent.
 func TestDeepJSONIsNotKept(t *testing.T) {
 	for _, depth := range []int{maxDepth - 2, maxDepth + 1} {
 		isTooDeep := depth > maxDepth

@@ -17,16 +17,16 @@ import (
 // maxConnections is how many connections one execution records; more are counted.
 const maxConnections = 1000
 
-// runNetwork is the network of one run: an egress broker on the listener of the guest's
-// own network. It ends with the run and ends every connection, so each connection belongs
-// to exactly one execution, whose record of it is complete.
+// runNetwork is the network of one run: an egress broker on the listener in the guest's
+// network namespace. It ends with the run and then closes every connection, so each
+// connection belongs to exactly one execution, and its record is complete.
 type runNetwork struct {
 	cancel   context.CancelFunc
 	ended    chan error
 	recorder Recorder // nil: connections are not recorded while they are open
 
 	mu           sync.Mutex
-	connections  []sandbox.Connection // that have ended
+	connections  []sandbox.Connection // connections that have ended
 	destinations map[string]bool      // of the recorded connections, as "host port"
 	unrecorded   int64                // connections beyond maxConnections
 	sent         int64                // bytes
@@ -55,10 +55,10 @@ func (s *Supervisor) openNetwork(socket *os.File, allowedHosts []string, recorde
 	return n, nil
 }
 
-// The code gets these errors, in one line.
+// User code sees these errors. Each is one line.
 var (
 	errNotRecorded = errors.New(
-		"history cannot record the connection, and nothing runs without a record; try again soon",
+		"history cannot record the connection, and connections without a record are not allowed; try again later",
 	)
 	errTooManyDestinations = fmt.Errorf(
 		"this run has made %d connections; more are allowed only to hosts and ports that it has connected to",
@@ -81,7 +81,7 @@ func (n *runNetwork) admit(number int64, c sandbox.Connection) error {
 	return nil
 }
 
-// opened records a connection before it is used.
+// opened records a connection before any byte passes.
 func (n *runNetwork) opened(number int64, c sandbox.Connection) error {
 	if number < maxConnections && n.record(number, c) != nil {
 		return errNotRecorded
@@ -96,7 +96,7 @@ func (n *runNetwork) record(number int64, c sandbox.Connection) error {
 	return n.recorder.Connection(number, c)
 }
 
-// closed keeps how a connection ended.
+// closed records how a connection ended.
 func (n *runNetwork) closed(number int64, c sandbox.Connection) {
 	n.mu.Lock()
 	n.sent += c.BytesSent
@@ -109,7 +109,7 @@ func (n *runNetwork) closed(number int64, c sandbox.Connection) {
 	}
 	n.mu.Unlock()
 	if isRecorded {
-		_ = n.record(number, c) // if it fails, the execution's own record has the connection at its end
+		_ = n.record(number, c) // if it fails, the execution's record at the end of the run has the connection
 	}
 }
 

@@ -24,8 +24,8 @@ func (r *connectionRecorder) Connection(number int64, c sandbox.Connection) erro
 	return r.err
 }
 
-// A connection that was recorded while it was open is in the outcome, in whatever order
-// connections end. No connection goes to a host and port that no recorded one goes to.
+// The outcome has each connection that was recorded while it was open, in whatever order
+// connections end. Each connection goes to a host and port of a recorded connection.
 func TestEveryDestinationIsRecorded(t *testing.T) {
 	t.Parallel()
 	recorder := &connectionRecorder{statuses: map[int64]sandbox.ConnectionStatus{}}

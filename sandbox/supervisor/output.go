@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputBuffer keeps the head and the tail of what is written to one pipe, and counts the
-// bytes that it drops between them.
+// outputBuffer keeps the head and the tail of the output in one pipe, and counts the bytes
+// that it drops between them.
 type outputBuffer struct {
 	pipe   *os.File
 	max    int           // bytes to keep
-	listen func([]byte)  // gets everything as it is read; nil: no listener
+	listen func([]byte)  // gets all bytes as they are read; nil: no listener
 	timer  *time.Timer   // starts copyPipe; nil before start
 	ended  chan struct{} // closed when copyPipe has returned
 
@@ -31,8 +31,8 @@ type pipeBuffer [64 << 10]byte
 var pipeBuffers = sync.Pool{New: func() any { return new(pipeBuffer) }}
 
 // outputDelay is how long output waits in its pipe before a goroutine reads it. A short run
-// needs no goroutine; a long one that fills its pipe at once waits outputDelay and pollTime
-// at most.
+// needs no goroutine. A long run that fills its pipe at once waits at most outputDelay plus
+// pollTime.
 const outputDelay = 10 * time.Millisecond
 
 func newOutputBuffer(pipe *os.File, max int, listen func([]byte)) *outputBuffer {
@@ -68,7 +68,7 @@ func (b *outputBuffer) copyPipe() {
 	})
 }
 
-// read reads the pipe once, if it has anything.
+// read reads the pipe once, without waiting.
 func (b *outputBuffer) read(fd int, buf []byte) (n int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,8 +83,8 @@ func (b *outputBuffer) read(fd int, buf []byte) (n int, err error) {
 	return n, err
 }
 
-// catchUp reads what the pipe holds now, so that it comes before what the guest does next.
-// One goroutine calls it.
+// catchUp reads the current content of the pipe, so that the listener gets it before the
+// guest's next frame. Only one goroutine may call it.
 func (b *outputBuffer) catchUp() {
 	if conn, err := b.pipe.SyscallConn(); err == nil {
 		buf := pipeBuffers.Get().(*pipeBuffer)
@@ -93,9 +93,9 @@ func (b *outputBuffer) catchUp() {
 	}
 }
 
-// stop ends copyPipe and reads what is left in the pipe, whose writer is frozen or gone.
-// A writer that goes on all the same cannot hold stop up: it reads no more than the pipe
-// can hold. text may be called afterwards.
+// stop ends copyPipe and reads the rest of the pipe. The writer is frozen or has ended. stop
+// reads at most as much as the pipe can hold, so a writer that continues cannot delay it.
+// text may be called afterwards.
 func (b *outputBuffer) stop() {
 	if b.timer != nil && !b.timer.Stop() { // copyPipe has begun
 		_ = b.pipe.SetReadDeadline(time.Unix(1, 0))
@@ -146,7 +146,7 @@ func (b *outputBuffer) append(p []byte) {
 	}
 }
 
-// text returns what was kept as valid UTF-8, and adds the number of dropped bytes to
+// text returns the kept output as valid UTF-8, and adds the number of dropped bytes to
 // truncated[name].
 func (b *outputBuffer) text(name string, truncated map[string]int64) string {
 	dropped := b.total - int64(len(b.head)+len(b.tail))

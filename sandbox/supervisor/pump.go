@@ -9,19 +9,19 @@ import (
 	"glasshouse/sandbox/protocol"
 )
 
-// How long records may wait in the ring: minPumpInterval while the program writes some,
+// How long records may wait in the ring: minPumpInterval while the program writes records,
 // and up to maxPumpInterval while it writes none.
 const (
 	minPumpInterval = time.Millisecond
 	maxPumpInterval = 16 * time.Millisecond
 )
 
-// maxPendingBytes is how much may wait for the debugger before the guest waits too.
+// maxPendingBytes is how many bytes may wait for the debugger before the guest must wait.
 const maxPendingBytes = 1 << 20
 
-// recordingPump delivers what the recorder of a debugged run writes: at intervals, before
-// each frame that the guest sends, and at the end, however the run ended. When the guest
-// says that the ring is full, the pump empties it without waiting for the debugger.
+// recordingPump delivers the records of a debugged run to the debugger: at intervals, before
+// each frame of the guest, and at the end of the run, also if the run was killed. When the
+// guest reports that the ring is full, the pump empties it without waiting for the debugger.
 type recordingPump struct {
 	process  *isolate.Process
 	debugger DebugDriver
@@ -63,7 +63,7 @@ func (p *recordingPump) deliverAtIntervals() {
 		}
 		delivered, err := p.deliver()
 		if err != nil {
-			p.process.Kill() // which ends the run loop
+			p.process.Kill() // ends the run loop
 			return
 		}
 		if interval = min(2*interval, maxPumpInterval); delivered {
@@ -73,8 +73,8 @@ func (p *recordingPump) deliverAtIntervals() {
 	}
 }
 
-// deliver gives the debugger what is there, and reports whether there was any. Its error
-// stays: the guest broke the protocol.
+// deliver gives the debugger all waiting records, and reports whether there were any. An
+// error means that the guest broke the protocol; all later calls return it again.
 func (p *recordingPump) deliver() (delivered bool, err error) {
 	p.delivering.Lock()
 	defer p.delivering.Unlock()
@@ -95,7 +95,7 @@ func (p *recordingPump) deliver() (delivered bool, err error) {
 	return delivered, err
 }
 
-// readRing moves what is in the ring to pending, and returns how many bytes are pending.
+// readRing moves the content of the ring to pending, and returns how many bytes are pending.
 func (p *recordingPump) readRing() (pending int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +103,8 @@ func (p *recordingPump) readRing() (pending int, err error) {
 	return len(p.pending), err
 }
 
-// emptyRing makes room for a guest that waits. It waits for the debugger only if much is pending.
+// emptyRing frees the space of the ring for a waiting guest. It waits for the debugger only if
+// more than maxPendingBytes are pending.
 func (p *recordingPump) emptyRing() error {
 	pending, err := p.readRing()
 	if err == nil && pending > maxPendingBytes {
@@ -112,8 +113,8 @@ func (p *recordingPump) emptyRing() error {
 	return err
 }
 
-// stop delivers the last records; the guest is frozen or gone. A *protocol.IllegalFrame in
-// the error is the guest's fault, any other error is the service's.
+// stop delivers the last records. The guest is frozen or has ended. A *protocol.IllegalFrame
+// in the error means that the guest broke the protocol; any other error is internal.
 func (p *recordingPump) stop() error {
 	close(p.stopping)
 	<-p.ended

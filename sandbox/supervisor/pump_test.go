@@ -39,7 +39,7 @@ func TestFullRingWaitsForTheDebuggerOnlyIfMuchIsPending(t *testing.T) {
 		guest.write(records)
 	}
 	write(0)
-	<-debugger.called // and it blocks
+	<-debugger.called // the debugger blocks now
 	for i := 1; i <= maxPendingBytes/ringSize; i++ {
 		write(i)
 		if err := p.emptyRing(); err != nil {

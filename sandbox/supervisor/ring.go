@@ -22,12 +22,12 @@ const (
 	ringReadIndex    = 64 // the supervisor stores how many bytes it has read
 )
 
-// ring reads what the recorder of one debugged run writes: memory that the guest shares,
-// so that writing a record is a store and a kill loses nothing.
+// ring reads the records of one debugged run from memory that the guest shares. The guest
+// writes a record without a system call, and a killed guest loses no record.
 //
-// The guest can write anything there at any time. So its counter is read once and checked,
-// and only a copy of the bytes is parsed. Seals keep the guest from shrinking the memory,
-// which would end this process when it reads, and from growing it without bound.
+// The guest can write any bytes there at any time. So its counter is read once and checked,
+// and only a copy of the bytes is parsed. Seals prevent that the guest shrinks the memory,
+// which would end this process with SIGBUS, or extends it without bound.
 type ring struct {
 	file      *os.File
 	memory    []byte
@@ -53,13 +53,14 @@ func newRing() (*ring, error) {
 	return r, nil
 }
 
-// fd is the descriptor that the guest gets with its Run frame.
+// fd returns the descriptor of the memory, which the guest gets with its Run frame.
 func (r *ring) fd() int { return int(r.file.Fd()) }
 
-// close unmaps this side's memory.
+// close unmaps the memory in this process and closes its descriptor.
 func (r *ring) close() error { return errors.Join(unix.Munmap(r.memory), r.file.Close()) }
 
-// read appends to b what the guest has written since the last read, and frees as much space.
+// read appends to b the bytes that the guest has written since the last read, and frees their
+// space.
 func (r *ring) read(b []byte) ([]byte, error) {
 	written := r.counter(ringWrittenIndex).Load()
 	size := written - r.readCount

@@ -1,5 +1,5 @@
 package supervisor
 
-// fence does nothing: amd64 shows the stores of another processor in their order, and
-// Python makes them one by one.
+// fence does nothing, because amd64 keeps the order of another processor's stores, and
+// Python makes its stores one by one.
 func fence() {}

@@ -42,7 +42,7 @@ func TestRingReturnsBytesInOrder(t *testing.T) {
 	t.Parallel()
 	w := newRingWriter(t)
 	var written, got []byte
-	for i := range 50 { // which wraps around many times
+	for i := range 50 { // wraps around many times
 		records := bytes.Repeat([]byte{byte(i)}, 10_001+i*4000)
 		w.write(records)
 		written = append(written, records...)
@@ -88,7 +88,7 @@ func TestForgedReadCountHarmsOnlyTheGuest(t *testing.T) {
 	}
 }
 
-// If the guest could shrink the file, a read beyond its end would end this process.
+// A guest that could shrink the file would end this process, by SIGBUS in a read beyond its end.
 func TestRingMemoryCannotBeResized(t *testing.T) {
 	t.Parallel()
 	w := newRingWriter(t)

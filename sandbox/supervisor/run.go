@@ -15,7 +15,7 @@ import (
 	"glasshouse/sandbox/protocol"
 )
 
-// Request is what a run needs to know.
+// Request describes one run.
 type Request struct {
 	ExecutionID string
 	Code        string
@@ -23,9 +23,9 @@ type Request struct {
 	Timeout     time.Duration   // ends the run before the policy's max_execution_time does; 0: no such limit
 }
 
-// Callbacks get what a run asks and does. Each may be nil: without Requests every request
-// of the code is refused, without a Recorder outputs stay as they are and connections are
-// not recorded, without a Debugger the run is not debugged.
+// Callbacks handle the requests and events of a run. Each may be nil. Without Requests every
+// request of the code is refused. Without a Recorder outputs are not changed and connections
+// are not recorded. Without a Debugger the run is not debugged.
 type Callbacks struct {
 	Requests RequestHandler
 	Recorder Recorder
@@ -34,8 +34,8 @@ type Callbacks struct {
 }
 
 // Run runs code in the session and returns how it ended. Code that fails, hangs or is
-// killed is a status of the outcome, not an error; so is a run whose ctx was cancelled.
-// An error is the service's own, or FaultFull if no guest came free in time.
+// killed is a status of the outcome, not an error, and so is a cancelled ctx. Run returns
+// FaultFull if no guest became free in time; any other error is internal.
 func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks) (sandbox.Outcome, error) {
 	if s.supervisor.stub != nil {
 		return s.supervisor.stub(ctx, request, callbacks)
@@ -71,7 +71,7 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 	elapsed := time.Since(started) - ended.held
 	process.Freeze()
 	if limit := process.ExceededLimit(); limit != "" && guestErr == nil {
-		guestErr = errors.New("beyond " + limit) // found at the end
+		guestErr = errors.New("the guest exceeded " + limit) // detected only at the end
 	}
 	loop.stdout.stop()
 	loop.stderr.stop()
@@ -96,7 +96,7 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 		outcome.Isolation.EnforcedBy["network"] = "network namespace of its own, seccomp, broker"
 	}
 	s.conclude(&outcome, request, process, done, guestErr, ended.by)
-	outcome.SessionReset = outcome.SessionReset || ended.killed // the outcome may have come just before the kill
+	outcome.SessionReset = outcome.SessionReset || ended.killed // the Done frame may have come just before the kill
 	outcome.Stdout = loop.stdout.text("stdout", outcome.Truncated)
 	outcome.Stderr = loop.stderr.text("stderr", outcome.Truncated)
 	if outcome.SessionReset {
@@ -107,8 +107,9 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 	return outcome, err
 }
 
-// exchange sends the request and reads the guest's frames until its outcome comes, the
-// watchdog kills it, or it breaks the protocol. It returns the body of the Done frame.
+// exchange sends the request and reads the guest's frames until the Done frame, whose body it
+// returns. It returns an error if the watchdog kills the guest or the guest breaks the
+// protocol.
 func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) (done []byte, ended runEnd, err error) {
 	process, debugger := loop.process, loop.callbacks.Debugger
 	order := protocol.Run{
@@ -122,8 +123,8 @@ func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) 
 		order.Stops = debugger.Begin(func() { process.Signal(unix.SIGUSR1) })
 		fds = []int{loop.pump.ring.fd()}
 	}
-	process.EnforceLimits() // before anything may interrupt it
-	// Sent before the guest thaws, so that it wakes up only once.
+	process.EnforceLimits() // before an interrupt can happen
+	// The frame is sent before the guest thaws, so that the guest wakes up only once.
 	finishWrite := process.Conn.WriteAsync(protocol.KindRun, order, fds...)
 	process.Thaw()
 	loop.watchdog = newWatchdog(ctx, process, s.limit(request))
@@ -144,13 +145,13 @@ func (s *Session) limit(request Request) time.Duration {
 
 // Bounds of what a guest may claim in its Done frame.
 const (
-	maxExceptionBytes = 1 << 20  // JSON; an honest one has at most fifty frames, with bounded lines and values
-	maxResultBytes    = 21 << 20 // JSON; an honest guest holds a value to 20 MiB (values.py)
+	maxExceptionBytes = 1 << 20  // JSON; our guest code sends at most fifty frames, with bounded lines and values
+	maxResultBytes    = 21 << 20 // JSON; our guest code sends at most 20 MiB (values.py)
 	maxTruncatedBytes = 1000     // JSON
-	maxMissing        = 1 << 50  // of one thing; two of them cannot overflow
+	maxMissing        = 1 << 50  // one count in truncated; the sum of two does not overflow
 )
 
-// claim is a guest's Done frame, checked.
+// claim is the checked content of a guest's Done frame.
 type claim struct {
 	result      json.RawMessage
 	exception   *sandbox.Exception
@@ -168,7 +169,7 @@ func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 	if len(done.Result) > maxResultBytes || len(done.Exception) > maxExceptionBytes ||
 		len(done.Truncated) > maxTruncatedBytes ||
 		sandbox.JSONDepth(done.Result) > maxDepth {
-		if err := conn.Illegal("an outcome that no run has"); err != nil {
+		if err := conn.Illegal("a Done frame with values that no run has"); err != nil {
 			return claim{}, err
 		}
 	}
@@ -185,8 +186,9 @@ func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 	return c, nil
 }
 
-// conclude decides how the run ended. The clock and the kernel come before the guest's
-// claim. guestErr is why there is no claim; endedBy is what the watchdog ended the run for.
+// conclude decides how the run ended. Facts from the clock and the kernel take precedence over
+// the guest's claim. guestErr says why there is no claim; endedBy says why the watchdog ended
+// the run.
 func (s *Session) conclude(
 	o *sandbox.Outcome, request Request, process *isolate.Process, done []byte, guestErr error, endedBy string,
 ) {
@@ -197,7 +199,7 @@ func (s *Session) conclude(
 	peak := process.Peak()
 	if guestErr != nil {
 		process.Kill()
-		<-process.Done() // the kernel does not count its CPU time while it ends
+		<-process.Done() // the kernel does not count the CPU time of a process while it exits
 		peak = max(peak, process.Peak())
 	}
 	cpu := process.CPU() // 0 if it died with its zygote
@@ -220,7 +222,7 @@ func (s *Session) conclude(
 		o.Status = sandbox.StatusKilled
 		o.Usage.EndedBy, o.Error = s.causeOfDeath(process, guestErr)
 	}
-	// A run that was interrupted may have completed all the same; it was not cut short then.
+	// An interrupted run may have completed before the interrupt had an effect.
 	if claimed.interrupted || guestErr != nil {
 		switch endedBy {
 		case endedByTimeout:
@@ -241,7 +243,8 @@ func (s *Session) conclude(
 	}
 }
 
-// causeOfDeath returns what ended a guest that gave no outcome, for Usage.EndedBy and for people.
+// causeOfDeath returns why a guest ended without a Done frame: a value for Usage.EndedBy, and
+// a text for the user.
 func (s *Session) causeOfDeath(process *isolate.Process, guestErr error) (endedBy string, message *string) {
 	endedBy = process.EndedBy()
 	text := "the process was ended by " + endedBy

@@ -10,8 +10,8 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// Session is one sandbox's Python: its guest process and its files. It is safe for
-// concurrent use, except that the caller runs one thing at a time in it.
+// Session is the Python session of one sandbox: its guest process and its files. It is safe
+// for concurrent use, except that only one run or inspection may be active at a time.
 type Session struct {
 	supervisor *Supervisor
 	sandbox    sandbox.Sandbox
@@ -67,7 +67,7 @@ func (s *Session) guest(ctx context.Context, code string) (*isolate.Process, err
 	if err := s.uploads.attach(s.directory); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
-	s.cpuBefore = process.CPU() // the run does not pay for the start
+	s.cpuBefore = process.CPU() // the CPU time of the start does not count for the run
 	if s.closed {
 		_ = s.release()
 		return nil, errDeleted()

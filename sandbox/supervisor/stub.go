@@ -12,15 +12,15 @@ import (
 type RunFunc func(context.Context, Request, Callbacks) (sandbox.Outcome, error)
 
 // NewStub returns a Supervisor without processes, for tests of code that uses sessions.
-// run takes the place of each run, and onClose is called when a session is closed. The
-// sessions have no variables, uploads or artifacts.
+// run replaces Session.Run, and onClose is called when a session is closed. The sessions have
+// no variables, uploads or artifacts.
 func NewStub(run RunFunc, onClose func()) *Supervisor {
 	return &Supervisor{isolator: noIsolator{}, stub: run, onStubClose: onClose}
 }
 
 type noIsolator struct{}
 
-var errStub = errors.New("a stub of a supervisor starts no process")
+var errStub = errors.New("the stub supervisor does not start processes")
 
 func (noIsolator) Start(context.Context, isolate.ProcessSpec) (*isolate.Process, error) {
 	return nil, errStub

@@ -27,14 +27,14 @@ type RequestHandler interface {
 	History(ctx context.Context) ([]sandbox.Execution, error)
 }
 
-// Recorder keeps what a run shows and where it connects to.
+// Recorder stores the outputs and the connections of a run.
 type Recorder interface {
-	// Show returns a rich output as the outcome and the listener get it. Run's goroutine
-	// calls it.
+	// Show stores a rich output and returns it in the form for the outcome and the listener.
+	// Run's goroutine calls it.
 	Show(context.Context, sandbox.Output) sandbox.Output
 	// Connection is called when a connection to the outside opens and when it ends, with
-	// the connection's number. An error at its opening keeps it from being used. Many
-	// goroutines call it, all before Run returns.
+	// the connection's number. If it returns an error at the opening, the connection is
+	// closed. Many goroutines call it, all before Run returns.
 	Connection(number int64, c sandbox.Connection) error
 }
 
@@ -55,14 +55,13 @@ type DebugDriver interface {
 	Stopped(ctx context.Context, location []byte, command Command) (resume any, err error)
 }
 
-// Command has a stopped program do something, and returns its answer. When ctx ends, the
-// supervisor interrupts the program, which then answers that it was interrupted; if it
-// goes on, the run ends.
+// Command makes a stopped program execute a command, and returns its answer. When ctx ends,
+// the supervisor interrupts the command, and the program answers that it was interrupted. If
+// the command continues, the run is killed.
 type Command func(ctx context.Context, command any) ([]byte, error)
 
-// OutputListener gets what a run does while it does it. The calls for one stream come in
-// order; those for stdout and for stderr come from goroutines of their own. All come
-// before Run returns.
+// OutputListener gets the output of a run while it runs. The calls for one stream come in
+// order; stdout and stderr have separate goroutines. All calls end before Run returns.
 type OutputListener interface {
 	Print(stream string, text []byte) // "stdout" or "stderr"; text is valid until it returns
 	Note(sandbox.Note)
@@ -79,25 +78,26 @@ type Supervisor struct {
 
 	isolator     Isolator
 	queueTimeout time.Duration // how long a start may wait for a free guest
-	runs         atomic.Int64  // that are active
+	runs         atomic.Int64  // number of active runs
 	stub         RunFunc       // nil except in tests; see NewStub
-	onStubClose  func()        // likewise
+	onStubClose  func()        // nil except in tests; see NewStub
 }
 
-// New returns a Supervisor whose starts wait at most queueTimeout for a free guest.
+// New returns a Supervisor. A start waits at most queueTimeout for a free guest.
 func New(isolator Isolator, queueTimeout time.Duration) *Supervisor {
 	return &Supervisor{isolator: isolator, queueTimeout: queueTimeout}
 }
 
-// Ready returns why no session could be opened now, or nil.
+// Ready returns an error if no session can be opened now.
 func (s *Supervisor) Ready() error { return s.isolator.Ready() }
 
-// Isolation returns the level that every session has, and what enforces each limit.
+// Isolation returns the level of all sessions, and the mechanism that enforces each limit.
 func (s *Supervisor) Isolation() sandbox.Isolation { return s.isolator.Isolation() }
 
-// Open returns a session for sb, with a guest process. code tells which packages the
-// guest should have imported already, if it will run that code only; "" means all of
-// them. FaultFull means that no guest came free in time. The caller closes the session.
+// Open returns a session for sb, with a guest process. If the session will run only one
+// piece of code, code is that text, and the guest has imported the packages that it needs;
+// "" means all warm packages. Open returns FaultFull if no guest became free in time. The
+// caller closes the session.
 func (s *Supervisor) Open(ctx context.Context, sb sandbox.Sandbox, code string) (*Session, error) {
 	session := s.newSession(sb)
 	if s.stub != nil {

@@ -22,10 +22,10 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// Uploads are the files of a sandbox's /data, which code can only read. Only Uploads
-// writes them, through a descriptor of the folder, so it knows what is there without
-// reading it, and keeps the limits by counting. It is safe for concurrent use, also while
-// code runs: code never sees a part of a file under the file's name.
+// Uploads holds the files of a sandbox's /data, which code can only read. Only Uploads writes
+// them, through a descriptor of the folder, so it can enforce the limits by counting. It is
+// safe for concurrent use, also while code runs: code never sees an incomplete file under the
+// file's name.
 type Uploads struct {
 	limits policy.Policy
 	space  *UploadSpace // shared by all sandboxes
@@ -35,10 +35,10 @@ type Uploads struct {
 	dir      int // the folder's descriptor; -1 before there is one
 	closed   bool
 	files    map[string]sandbox.File
-	folders  map[string]int // how many files and folders each holds
+	folders  map[string]int // number of files and folders in each folder
 	bytes    int64          // of files and of uploads in progress
-	reserved int64          // of space
-	pending  int            // uploads in progress
+	reserved int64          // bytes reserved in space
+	pending  int            // number of uploads in progress
 }
 
 func newUploads(sb sandbox.Sandbox, space *UploadSpace) *Uploads {
@@ -72,8 +72,8 @@ func (u *Uploads) close() {
 	u.releaseSpace(u.reserved)
 }
 
-// releaseSpace gives space back; a negative n takes it without checking the limits. The
-// caller holds mu.
+// releaseSpace releases n bytes of space. A negative n reserves bytes without checking the
+// limits. The caller holds mu.
 func (u *Uploads) releaseSpace(n int64) {
 	u.space.release(u.user, n)
 	u.reserved -= n
@@ -143,8 +143,8 @@ func (u *Uploads) Remove(name string) error {
 	return u.removeEntry(dir, path.Dir(name))
 }
 
-// removeEntry counts one entry less in a folder, and removes the folder if that was its
-// last one.
+// removeEntry decrements the number of entries of a folder, and removes the folder if it is
+// then empty.
 func (u *Uploads) removeEntry(dir int, folder string) error {
 	for ; folder != "."; folder = path.Dir(folder) {
 		if u.folders[folder]--; u.folders[folder] > 0 {
@@ -159,7 +159,8 @@ func (u *Uploads) removeEntry(dir int, folder string) error {
 	return nil
 }
 
-// addEntry counts one entry more in a folder, and makes the folder and its parents.
+// addEntry increments the number of entries of a folder. It makes the folder and its parents
+// if they do not exist.
 func (u *Uploads) addEntry(dir int, folder string) error {
 	if folder == "." {
 		return nil
@@ -184,8 +185,9 @@ func (u *Uploads) addEntry(dir int, folder string) error {
 	return nil
 }
 
-// Put writes a file, replacing one of the same name. FaultTooLarge names the limit that
-// the file would exceed. If Put or body fails, nothing has changed.
+// Put writes a file, or replaces the file with the same name. It returns FaultTooLarge, with
+// the name of the limit, if the file would exceed one. If Put or body fails, the uploads stay
+// unchanged.
 func (u *Uploads) Put(name string, body io.Reader) (f sandbox.File, err error) {
 	if wrong := sandbox.CheckPath(name); wrong != "" {
 		return f, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "path", Detail: wrong}
@@ -232,13 +234,14 @@ func (u *Uploads) begin(name string) (*pendingUpload, error) {
 	return p, nil
 }
 
-// checkName returns an error if there can be no file of this name, or no more files.
+// checkName returns an error if a file cannot have this name, or if the sandbox may not have
+// more files.
 func (u *Uploads) checkName(dir int, name string) error {
 	invalid := func(format string, args ...any) error {
 		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "path", Detail: fmt.Sprintf(format, args...)}
 	}
 	if u.folders[name] > 0 {
-		return invalid("%q is a folder of this sandbox's uploads", name)
+		return invalid("%q is a folder of this sandbox's uploads; choose another name", name)
 	}
 	added := 1 // files and folders
 	if _, ok := u.files[name]; ok {
@@ -246,21 +249,21 @@ func (u *Uploads) checkName(dir int, name string) error {
 	}
 	for folder := path.Dir(name); folder != "."; folder = path.Dir(folder) {
 		if _, ok := u.files[folder]; ok {
-			return invalid("%q is a file, so nothing can be in it", folder)
+			return invalid("%q is a file, so it cannot contain another file; choose another folder", folder)
 		}
 		if u.folders[folder] == 0 {
 			added++
 		}
 	}
 	top, _, _ := strings.Cut(name, "/")
-	if _, ok := u.files[top]; !ok && u.folders[top] == 0 { // if it exists, it is the operator's
+	if _, ok := u.files[top]; !ok && u.folders[top] == 0 { // if the name exists, it is a data set of the operator
 		if err := unix.Faccessat(dir, top, unix.F_OK, unix.AT_SYMLINK_NOFOLLOW); err == nil {
 			return invalid("%q is the name of a data set; choose another", top)
 		}
 	}
 	if count := len(u.files) + len(u.folders) + u.pending; count+added > u.limits.UploadMaxFiles {
 		return &sandbox.Error{Fault: sandbox.FaultTooLarge, Field: "upload_max_files",
-			Detail: fmt.Sprintf("this sandbox may have %d uploads and folders of them, and it has %d; delete some",
+			Detail: fmt.Sprintf("this sandbox may have %d uploads and upload folders, and it has %d; delete some",
 				u.limits.UploadMaxFiles, count)}
 	}
 	return nil
@@ -273,8 +276,8 @@ type pendingUpload struct {
 	file     *os.File
 	hash     hash.Hash
 	size     int64
-	reserved int64  // of space
-	head     []byte // the first bytes, for the type
+	reserved int64  // bytes reserved in the space of all uploads
+	head     []byte // the first bytes, from which the MIME type follows
 	saved    bool
 }
 
@@ -296,8 +299,8 @@ func (p *pendingUpload) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// reserve takes n bytes of the sandbox's limits. A file that is being replaced counts
-// until it is replaced: both exist for a moment.
+// reserve reserves n bytes within the sandbox's limits. The old version of a file counts until
+// the new one replaces it, because both exist for a moment.
 func (p *pendingUpload) reserve(n int64) error {
 	u := p.uploads
 	u.mu.Lock()
@@ -345,7 +348,7 @@ func (p *pendingUpload) commit(name string) (sandbox.File, error) {
 		return f, err
 	}
 	u.pending--
-	err = u.checkName(dir, name) // another upload may have been committed meanwhile
+	err = u.checkName(dir, name) // again, because another upload may have been committed since begin
 	u.pending++
 	if err != nil {
 		return f, err
@@ -383,7 +386,7 @@ func (p *pendingUpload) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.pending--
-	if p.saved || u.closed { // after u.closed all files are gone
+	if p.saved || u.closed { // if u is closed, all files are removed
 		return
 	}
 	u.bytes -= p.size
@@ -391,7 +394,7 @@ func (p *pendingUpload) close() {
 	_ = unix.Unlinkat(u.dir, p.tempName, 0)
 }
 
-// unlinkBeneath removes the path name below dir, following no link.
+// unlinkBeneath removes the path name below dir. It follows no link.
 func unlinkBeneath(dir int, name string, flags int) error {
 	parent, err := openBeneath(dir, path.Dir(name), unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// UploadSpace limits the uploads of all sandboxes together. They are in file systems in
-// memory, each limited by its sandbox's policy; UploadSpace limits their sum. It counts
-// pages, and one page for each name, which is about what the kernel uses.
+// UploadSpace limits the memory that the uploads of all sandboxes take together. Each sandbox
+// has its uploads in a tmpfs, which its policy limits; UploadSpace limits the sum. It counts
+// whole pages, and one page for each name, which is about the memory that the kernel uses.
 type UploadSpace struct {
 	All, User int64 // bytes, of all users and of one; 0: no limit
 
@@ -23,7 +23,7 @@ const pageSize = 4096
 // spaceOf returns the space that a file of this size uses.
 func spaceOf(size int64) int64 { return pageSize + (size+pageSize-1)/pageSize*pageSize }
 
-// reserve takes n bytes for a user, if they are free.
+// reserve reserves n bytes for a user, or returns an error if a limit would be exceeded.
 func (s *UploadSpace) reserve(user string, n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,14 +31,14 @@ func (s *UploadSpace) reserve(user string, n int64) error {
 	case s.User > 0 && s.users[user]+n > s.User:
 		return sandbox.Errorf(
 			sandbox.FaultTooLarge,
-			"the uploads of all your sandboxes may take %d bytes, in whole pages, and %d are taken; delete some",
+			"the uploads of all your sandboxes may use %d bytes, in whole pages, and %d are in use; delete some",
 			s.User,
 			s.users[user],
 		)
 	case s.All > 0 && s.used+n > s.All:
 		return &sandbox.Error{Fault: sandbox.FaultFull, RetryAfter: 10,
 			Detail: fmt.Sprintf(
-				"the uploads of all sandboxes take the %d bytes that this service has for them; try again soon",
+				"the uploads of all sandboxes use the %d bytes that this service has for them; try again later",
 				s.All,
 			)}
 	}
@@ -46,7 +46,7 @@ func (s *UploadSpace) reserve(user string, n int64) error {
 	return nil
 }
 
-// release gives n bytes back. A negative n takes bytes without checking the limits.
+// release releases n bytes of a user. A negative n reserves bytes without checking the limits.
 func (s *UploadSpace) release(user string, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

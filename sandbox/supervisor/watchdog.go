@@ -8,7 +8,7 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// What the watchdog ends a run for; the values are public, as Usage.EndedBy.
+// The reasons for which the watchdog ends a run. Clients see these values in Usage.EndedBy.
 const (
 	endedByTimeout = "max_execution_time"
 	endedByCancel  = "cancel"
@@ -20,15 +20,15 @@ const (
 	cancelGracePeriod  = 30 * time.Millisecond
 )
 
-// runEnd is what a watchdog knows when the run is over.
+// runEnd is the report of a watchdog about a run that has ended.
 type runEnd struct {
 	by     string        // endedByTimeout, endedByCancel, or "" if the run ended by itself
 	killed bool          // the process was killed after its grace period
-	held   time.Duration // how long the deadline was held
+	held   time.Duration // how long the deadline was suspended
 }
 
-// watchdog ends what runs in a process at its deadline or when its context is cancelled:
-// it interrupts the process, and kills it after a grace period.
+// watchdog ends a run at its deadline or when its context is cancelled: it interrupts the
+// process, and kills it after a grace period.
 type watchdog struct {
 	process  *isolate.Process
 	requests context.Context // for the code's requests; ends when the watchdog interrupts the run
@@ -69,7 +69,7 @@ func (w *watchdog) endRun(by string, gracePeriod time.Duration) {
 	})
 }
 
-// interrupt interrupts a command of the debugger that goes on too long.
+// interrupt interrupts a command of the debugger that takes too long.
 func (w *watchdog) interrupt() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,8 +78,8 @@ func (w *watchdog) interrupt() {
 	}
 }
 
-// throttle restores the CPU limit that an interrupt lifted, unless the run is being ended
-// and needs that CPU time.
+// throttle restores the CPU limit that an interrupt lifted, unless the watchdog is ending the
+// run, which needs that CPU time.
 func (w *watchdog) throttle() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +88,7 @@ func (w *watchdog) throttle() {
 	}
 }
 
-// hold stops the clock until resume is called.
+// hold suspends the deadline until resume is called.
 func (w *watchdog) hold() (resume func()) {
 	began := time.Now()
 	w.timer.Stop()
@@ -102,7 +102,7 @@ func (w *watchdog) hold() (resume func()) {
 	}
 }
 
-// stop ends the watch and returns what it did.
+// stop ends the watchdog and returns its report.
 func (w *watchdog) stop() runEnd {
 	w.timer.Stop()
 	w.release()

@@ -8,9 +8,9 @@
 //	err = group.Release()          // after the process has ended
 //	tree.Close()
 //
-// Creating and removing a group on version 1 takes longer than all other steps of a
-// child's birth together. Therefore Release keeps up to maxSpares empty groups for the
-// next children, and a group keeps its files open.
+// On version 1, creating and removing a group takes longer than all other steps of starting
+// a child together. Therefore Release keeps up to maxSpares empty groups for the next
+// children, and a group keeps its files open.
 package cgroup
 
 import (
@@ -73,7 +73,7 @@ const period = 1_000_000
 var treeCount atomic.Int64
 
 // Open makes a subtree below this process's own group, and checks that it works by
-// making a group with limits. The error says why this process can't have one.
+// making a group with limits. The error says why this process can't have a subtree.
 func Open() (*Tree, error) {
 	own, err := ownGroups()
 	if err != nil {
@@ -121,7 +121,7 @@ func Open() (*Tree, error) {
 	return t, nil
 }
 
-// ownGroups returns this process's groups by controller; "" is the one of version 2.
+// ownGroups returns this process's groups by controller; the key "" has the group of version 2.
 func ownGroups() (map[string]string, error) {
 	file, err := os.Open("/proc/self/cgroup")
 	if err != nil {
@@ -139,7 +139,7 @@ func ownGroups() (map[string]string, error) {
 	return own, lines.Err()
 }
 
-// delegate makes both folders, and turns our controllers on for the groups in them.
+// delegate makes both folders, and enables the controllers for the groups in them.
 func delegate(base, subtree string) error {
 	for _, dir := range []string{base, subtree} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -165,7 +165,7 @@ func removeStale(parent string) {
 		}
 		groups, _ := filepath.Glob(filepath.Join(dir, "*"))
 		for _, group := range groups {
-			_ = os.Remove(group) // removes folders only: the kernel does not remove its files
+			_ = os.Remove(group) // removes the folders; the kernel refuses to remove its control files
 		}
 		_ = os.Remove(dir)
 	}
@@ -189,7 +189,7 @@ func (t *Tree) file(v1, v2 string) string {
 	return v1
 }
 
-// Close removes the tree and its groups, in which no process may live.
+// Close removes the tree and its groups. They must not contain a process.
 func (t *Tree) Close() {
 	t.mu.Lock()
 	names := t.busy
@@ -242,7 +242,7 @@ func (t *Tree) rmdir(name string, tries int) error {
 	return nil
 }
 
-// Name returns the name of the group's folder, which a reused group keeps.
+// Name returns the name of the group's folder. A reused group keeps its name.
 func (g *Group) Name() string { return g.name }
 
 func (g *Group) dir(controller string) string { return filepath.Join(g.tree.dirs[controller], g.name) }
@@ -250,7 +250,7 @@ func (g *Group) dir(controller string) string { return filepath.Join(g.tree.dirs
 // JoinFDs returns the descriptors through which a single-threaded process joins the
 // group: it writes "0" to each. The group closes them. On version 1 this takes a lock of
 // one process, while Join takes the lock of all forks, execs and exits of the machine,
-// and waits for every CPU. On version 2 there are none: use Join.
+// and waits for every CPU. On version 2 JoinFDs returns none: use Join.
 func (g *Group) JoinFDs() (fds []int, err error) {
 	if g.tree.version == 2 {
 		return nil, nil
@@ -270,7 +270,7 @@ func (g *Group) JoinFDs() (fds []int, err error) {
 
 // Join moves a process into the group. pid is its number in this process's namespace.
 func (g *Group) Join(pid int) error {
-	if pid <= 0 { // the kernel takes 0 for the writer, which is the service itself
+	if pid <= 0 { // to the kernel, 0 means the writing process, which is the service itself
 		return fmt.Errorf("join a control group: no process has the pid %d", pid)
 	}
 	return g.use(func() error {
@@ -325,7 +325,7 @@ func (g *Group) setLimits(l Limits) error {
 	return err
 }
 
-// RestoreCPU applies the CPU limit again after LiftCPU.
+// RestoreCPU sets the CPU limit again after LiftCPU.
 func (g *Group) RestoreCPU() error { return g.use(g.setQuota) }
 
 func (g *Group) setQuota() error {
@@ -370,13 +370,13 @@ func (g *Group) number(file string) (n int64) {
 	return n
 }
 
-// Release gives the group back, after its processes have ended: it becomes a spare, or
-// is removed. The kernel may need a moment to notice that the group is empty; on a busy
-// machine a later Release or Close removes it.
+// Release returns the group to the tree after its processes have ended: the group becomes a
+// spare or is removed. The kernel may need a moment to notice that the group is empty; on a
+// busy machine a later Release or Close removes it.
 func (g *Group) Release() error { return g.release(true) }
 
-// Remove removes the group, and never reuses it: a process that has its JoinFDs and
-// may still try to join fails.
+// Remove removes the group without reusing it. A process that still has its JoinFDs then
+// fails to join.
 func (g *Group) Remove() error { return g.release(false) }
 
 func (g *Group) release(mayReuse bool) error {

@@ -15,8 +15,8 @@ import (
 	"glasshouse/sandbox/isolate/procfs"
 )
 
-// The kernel takes the pid 0 for the writer, so it would put the service itself under
-// a child's limits. A pid is 0 when the child has died already.
+// To the kernel, pid 0 means the writing process, so Join(0) would put the service itself
+// under a child's limits. A pid is 0 if the child has already died.
 func TestJoinRejectsPIDsOfNoProcess(t *testing.T) {
 	dir := t.TempDir()
 	procs := filepath.Join(dir, "1", "cgroup.procs")
@@ -43,7 +43,7 @@ func TestJoinRejectsPIDsOfNoProcess(t *testing.T) {
 	}
 }
 
-// runIn runs a shell command in the group until it ends.
+// runIn runs a shell command in the group and waits for its end.
 func runIn(t *testing.T, g *Group, command string) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "read go; "+command)
@@ -63,7 +63,8 @@ func runIn(t *testing.T, g *Group, command string) {
 	_ = cmd.Wait()
 }
 
-// openTree opens a tree for the test; nil, and a report, if this machine has none.
+// openTree opens a tree for the test. If this machine has no control groups, it logs that
+// and returns nil.
 func openTree(t *testing.T) *Tree {
 	t.Helper()
 	tree, err := Open()
@@ -139,7 +140,7 @@ func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
 	}
 	runIn(t, second, "tail /dev/zero")
 	if second.OOMKills() == 0 {
-		t.Error("OOMKills of a process that wants endless memory: got 0")
+		t.Error("OOMKills of a process that allocates without limit: got 0, want at least 1")
 	}
 	release(second)
 	third := makeGroup(t, tree)
@@ -187,8 +188,7 @@ func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
 	}
 }
 
-// A child may be born after its group was given up. It must not end up in another
-// child's group.
+// A child may start after its group was removed. It must not join another child's group.
 func TestRemovedGroupCannotBeJoined(t *testing.T) {
 	tree := openTree(t)
 	if tree == nil || tree.version == 2 { // on version 2 children do not join by themselves

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFiles are the descriptors of a group's files that were used, by controller and
-// name. They stay open as long as the group exists, because each child needs the same
-// few files, and the kernel takes longer to open one than to read it.
+// openFiles holds the descriptors of a group's files, by controller and name. They stay open
+// as long as the group exists, because each child needs the same few files, and the kernel
+// takes longer to open a file than to read it.
 type openFiles map[[2]string]int
 
 func (f openFiles) close() {
@@ -28,7 +28,7 @@ func (g *Group) open(controller, file string) (fd int, err error) {
 	}
 	path := filepath.Join(g.dir(controller), file)
 	fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err == unix.EACCES || err == unix.EPERM { // a file that can only be read, even by root
+	if err == unix.EACCES || err == unix.EPERM { // the file is read-only, even for root
 		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	}
 	if err != nil {
@@ -53,21 +53,20 @@ func (g *Group) write(controller, file, value string) error {
 	return nil
 }
 
-// read returns the content of a file and keeps it open; "" if it cannot be read. The
-// caller holds g.mu.
+// read returns the content of a file, or "" if it cannot be read, and keeps the file open.
+// The caller holds g.mu.
 func (g *Group) read(controller, file string) string {
 	fd, err := g.open(controller, file)
 	if err != nil {
 		return ""
 	}
-	var buf [4096]byte // larger than any of these files
+	var buf [4096]byte // larger than each of these files
 	n, _ := unix.Pread(fd, buf[:], 0)
 	return string(buf[:max(n, 0)])
 }
 
-// writeFile writes a file that is needed once. It does not use os.File, because the Go
-// runtime first registers each opened file with its poller, which takes longer than
-// the write.
+// writeFile writes a file once, without keeping it open. It does not use os.File, because
+// the Go runtime registers each os.File with its poller, which takes longer than the write.
 func writeFile(dir, file, value string) error {
 	path := filepath.Join(dir, file)
 	fd, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
@@ -81,8 +80,8 @@ func writeFile(dir, file, value string) error {
 	return nil
 }
 
-// pwrite writes a control file. The kernel interrupts the reclaim that a new memory
-// limit needs when a signal arrives, and the Go runtime sends itself many.
+// pwrite writes a control file, and retries after EINTR: a new memory limit may need a
+// reclaim of memory, which a signal interrupts, and the Go runtime sends itself many signals.
 func pwrite(fd int, value string) (err error) {
 	for err = unix.EINTR; err == unix.EINTR; {
 		_, err = unix.Pwrite(fd, []byte(value), 0)

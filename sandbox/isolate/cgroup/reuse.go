@@ -9,9 +9,9 @@ const (
 	// maxSpares is how many empty groups wait for the next children.
 	maxSpares = 8
 
-	// maxLeftover is the memory in bytes that an empty group may still be charged with
-	// to be reused: pages that the kernel has not taken back yet, of which each CPU keeps
-	// up to 256 KiB. The next child's peak may be too high by this much.
+	// maxLeftover is the most memory in bytes that may still be charged to an empty group
+	// that is reused. Each CPU keeps up to 256 KiB of pages that are not yet returned. The
+	// next child's peak may be too high by this much.
 	maxLeftover = 512 << 10
 )
 
@@ -28,11 +28,11 @@ func (t *Tree) takeSpare() (g *Group, closed bool) {
 	return g, t.closed
 }
 
-// reuse makes a released group a spare if the next child can't tell it from a new one:
-// no process is in it, none was killed at its memory limit, it has no memory, swapped
-// out or not, and its CPU quota and memory peak can be reset. On version 2 the peak
-// can't be reset. reuse reports false if the caller must remove the group. The caller
-// holds g.mu. The group's open files belong to the spare.
+// reuse makes a released group a spare if it is like a new one: it has no process and no
+// memory, swapped out or not, no process was killed at its memory limit, and its CPU quota
+// and memory peak can be reset. On version 2 the peak can't be reset. reuse returns false if
+// the caller must remove the group. The caller holds g.mu. The spare takes over the group's
+// open files.
 func (g *Group) reuse() bool {
 	t := g.tree
 	if t.version != 1 || g.limits == (Limits{}) || !g.empty() {
@@ -51,8 +51,8 @@ func (g *Group) reuse() bool {
 	return true
 }
 
-// empty reports whether a group of version 1 contains no process and no memory, and
-// counts no kill. It reports false if a file can't be read.
+// empty reports whether a group of version 1 has no process, no memory and no counted kill.
+// It returns false if a file can't be read.
 func (g *Group) empty() bool {
 	isSmall := func(text string) bool {
 		bytes, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxDepth is the number of nested folders that Measure enters. A deeper tree counts
-// as one with too many files.
+// maxDepth is the number of nested folders that Measure enters. Measure treats a deeper
+// tree like a tree with too many files.
 const maxDepth = 64
 
 // Size is the disk usage of a folder.
@@ -72,9 +72,9 @@ func (s *Size) add(fd int, maxFiles int64, depth int) error {
 	return nil
 }
 
-// RemoveAll removes dir and everything below it. It differs from os.RemoveAll: it
-// restores permissions that user code removed, and it holds three descriptors however
-// deep the tree is, because it first moves nested folders up into dir.
+// RemoveAll removes dir and everything below it. Unlike os.RemoveAll, it restores
+// permissions that user code removed, and it holds only three descriptors for a tree of any
+// depth, because it first moves nested folders up into dir.
 func RemoveAll(dir string) error {
 	top, err := openFolder(unix.AT_FDCWD, dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -124,7 +124,7 @@ func removeFolder(top int, name string, moved *int) error {
 			if unix.Unlinkat(folder, inner, 0) == nil {
 				continue
 			}
-			// Moving a folder changes its "..", so it must be writable.
+			// The folder must be writable, because moving it changes its entry "..".
 			fd, err := openFolder(folder, inner)
 			if err != nil {
 				return err

@@ -16,7 +16,7 @@ import (
 	"glasshouse/sandbox/isolate/layer"
 )
 
-// childState is what a child sees of itself.
+// childState is the state that a child reads about itself.
 type childState struct {
 	Dumpable    int      `json:"dumpable"`
 	NoNewPrivs  int      `json:"no_new_privs"`
@@ -42,8 +42,8 @@ p = ctypes.CDLL(None).prctl
 {"dumpable": p(3, 0, 0, 0, 0), "no_new_privs": p(39, 0, 0, 0, 0), "filter": p(21, 0, 0, 0, 0), "bounding": sum(p(23, c, 0, 0, 0) == 1 for c in range(41)),
  "root": os.getuid() == 0, "pid": os.getpid(), "host": os.uname().nodename, "descriptors": fds, "environment": sorted(os.environ)}`
 
-// Invariants 3 and 4: a child's privileges, descriptors and environment are fixed, and
-// each of them follows from its layer.
+// Invariants 3 and 4: a child's privileges, descriptors and environment are fixed, and each
+// of them differs if its layer is left out.
 func TestChildStateIsFixed(t *testing.T) {
 	t.Parallel()
 	stateWithout := func(t *testing.T, layers ...layer.Layer) (c childState) {
@@ -88,7 +88,7 @@ func TestChildStateIsFixed(t *testing.T) {
 	} {
 		if !HasNamespaces() &&
 			(slices.Contains(c.without, layer.PID) || slices.Contains(c.without, layer.Environment) || os.Geteuid() != 0) {
-			continue // the level has no such layer, or the child does not see its effect
+			continue // the level does not have the layer, or the child cannot see the effect of the layer
 		}
 		t.Run(fmt.Sprintf("without %v", c.without), func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +99,8 @@ func TestChildStateIsFixed(t *testing.T) {
 	}
 }
 
-// A waiting child rehearses a run, and a zygote runs whole programs before it forks.
+// A waiting child rehearses a run, and a zygote runs whole programs before it forks. User
+// code must not see names or sources of these runs.
 func TestFirstRunFindsNoLeftovers(t *testing.T) {
 	t.Parallel()
 	e := Run(t, NewSession(t, Shared(t), nil), `
@@ -112,8 +113,8 @@ func TestFirstRunFindsNoLeftovers(t *testing.T) {
 //go:embed testdata/syscalls_amd64.txt
 var listedCalls string
 
-// Invariant 5: the kernel answers the listed system calls only. The sweep leaves out the
-// calls that end or stop the caller; they are listed.
+// Invariant 5: only the listed system calls reach the kernel. The test makes all calls except
+// those that end or stop the caller; these are in the list.
 func TestOnlyListedSystemCallsPass(t *testing.T) {
 	t.Parallel()
 	if runtime.GOARCH != "amd64" {
@@ -158,7 +159,7 @@ passed`
 		t.Errorf("unlisted calls that reach the kernel: got %v, want none", calls)
 	}
 	if calls := unlisted(OpenWithout(t, layer.Seccomp)); len(calls) < 50 {
-		t.Errorf("unlisted calls without the filter: got %v, want at least 50, or the sweep shows nothing", calls)
+		t.Errorf("unlisted calls without the filter: got %v, want at least 50, or the sweep proves nothing", calls)
 	}
 }
 
@@ -199,8 +200,8 @@ func TestSandboxesShareNoFiles(t *testing.T) {
 	}
 }
 
-// What a run leaves behind, a thread that never waits, can't undo the stop between runs.
-// Each thread counts the gaps of more than 0.15 s in its own clock.
+// A thread of an earlier run that never waits is stopped between runs, too. Each thread
+// counts the gaps of more than 0.15 s between two readings of its clock.
 func TestGuestIsStoppedBetweenRuns(t *testing.T) {
 	t.Parallel()
 	s := NewSession(t, Shared(t), nil)

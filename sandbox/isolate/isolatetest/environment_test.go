@@ -40,12 +40,12 @@ func installLab(t *testing.T) environment.Installer {
 	return installer
 }
 
-// An environment that is not used runs no zygote, and starts one again when it is used. A
-// version whose zygotes can't start does not replace one whose can.
+// An unused environment runs no zygote, and starts one again when a session uses it. A
+// version whose zygotes can't start does not replace a working version.
 func TestUnusedEnvironmentRunsNoZygote(t *testing.T) {
 	t.Parallel()
 	if Level() != "" {
-		return // the run for the strongest level tries the levels that differ
+		return // the run for the strongest level tests the other levels itself
 	}
 	levels := []string{isolate.LevelLandlock, ""}
 	if testing.Short() {
@@ -88,7 +88,7 @@ func useLabTwice(t *testing.T, i *isolate.Isolator, environmentsDir string) {
 	}
 }
 
-// breakDefault puts a numpy into the default environment that can't be imported.
+// breakDefault installs a numpy that can't be imported in the default environment.
 func breakDefault(t *testing.T, i *isolate.Isolator, installer environment.Installer) {
 	t.Helper()
 	before := i.Environments()[0]

@@ -14,7 +14,7 @@ import (
 type escapeReport struct {
 	mu      sync.Mutex
 	stopped map[string]int // attempts that failed, by "INVARIANT LAYER"
-	tried   map[string]int // all attempts, likewise
+	tried   map[string]int // all attempts, by "INVARIANT LAYER"
 	skipped map[string]string
 }
 
@@ -33,7 +33,7 @@ func (r *escapeReport) add(a attempt, escaped bool) {
 	defer r.mu.Unlock()
 	rows := []string{a.mode}
 	if a.mode == allLayers && len(a.escape.layers) == 1 {
-		rows = append(rows, a.escape.layers[0]) // this layer is the only one anyway
+		rows = append(rows, a.escape.layers[0]) // the escape has only this layer
 	}
 	for _, row := range rows {
 		key := fmt.Sprint(a.escape.invariant, " ", row)

@@ -23,22 +23,22 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// escape is one hostile program in escapes/. Its header says what it tries, and which
-// layers stop it, each on its own.
+// escape is one hostile program in escapes/. Its header says what it tries, and which layers
+// stop it. Each of these layers stops it alone.
 type escape struct {
 	name, family, tries string
 	invariant           int
 	layers              []string
-	policy              string   // what its sandbox has: key=value, ...
-	proof               string   // how to see that it escaped: "" if its result is "escaped"; else see succeeded
-	needs               string   // what the machine must have so that it can succeed
-	openOnLandlock      string   // why the level landlock does not stop it; "" if it does
-	parts               []string // run one after the other
+	policy              string   // changes of its sandbox's policy: key=value, ...
+	proof               string   // how the test detects success: "" by the result "escaped"; else see succeeded
+	needs               string   // feature of the machine without which the escape cannot succeed
+	openOnLandlock      string   // why the level landlock does not stop it; "" if the level stops it
+	parts               []string // programs that run one after the other
 	neighbour           bool     // the second part runs in another sandbox
 }
 
-// Layers that are not isolate's. A test leaves a limit out by setting it high, and the
-// separation of sandboxes by running both parts in the same one.
+// Layers outside package isolate. A test leaves out a limit by setting it high, and the
+// separation of sandboxes by running both parts in the same sandbox.
 const (
 	timeLimit        = "max_execution_time"
 	outputLimit      = "max_output_size"
@@ -101,7 +101,7 @@ func readEscapes(t *testing.T) (all []escape) {
 	return all
 }
 
-// Modes of an attempt, besides the name of the one layer that is left.
+// Modes of an attempt. Any other mode is the name of the only layer that is present.
 const (
 	allLayers      = "all layers"
 	withoutCgroups = "without cgroups"
@@ -118,7 +118,7 @@ type attempt struct {
 }
 
 // listAttempts returns the attempts that show that each layer stops an escape, and that
-// it succeeds without all of them. With -short all layers are there in each attempt.
+// it succeeds without all of them. With -short all layers are present in each attempt.
 func listAttempts(escapes []escape) (list []attempt) {
 	for _, e := range escapes {
 		list = append(list, attempt{e, allLayers, "", nil})
@@ -176,8 +176,8 @@ func (a attempt) policy() (policy.Policy, error) {
 	return p, json.Unmarshal([]byte(`{"`+strings.NewReplacer("=", `":`, ", ", `,"`).Replace(a.escape.policy)+`}`), &p)
 }
 
-// pauseBetweenRuns is for how long a session rests between the parts of an escape, which
-// would notice if anything of it ran meanwhile.
+// pauseBetweenRuns is the pause between the parts of an escape. The second part reports
+// whether code of the first part ran during the pause.
 const pauseBetweenRuns = 400 * time.Millisecond
 
 // run runs the escape. It reports whether the escape succeeded, and how its run ended.
@@ -231,8 +231,8 @@ func (a attempt) run(i *isolate.Isolator, at *targets) (escaped bool, end string
 	return a.succeeded(e, at, mark), end, nil
 }
 
-// succeeded reports whether the escape has done what it tries, seen from outside if
-// possible.
+// succeeded reports whether the escape had the effect that it tries, observed from outside
+// the sandbox if possible.
 func (a attempt) succeeded(e sandbox.Outcome, at *targets, mark string) bool {
 	claimed := e.Status == sandbox.StatusCompleted && string(e.Result) == `"escaped"`
 	wait := time.Duration(0)
@@ -242,7 +242,7 @@ func (a attempt) succeeded(e sandbox.Outcome, at *targets, mark string) bool {
 	switch a.escape.proof {
 	case "":
 		return claimed
-	case "secret": // only a program that has read it can print it
+	case "secret": // a program can print the secret only if it has read it
 		return strings.Contains(string(e.Result), at.token)
 	case "arrived":
 		return at.hasReceived(mark, wait)
@@ -267,16 +267,16 @@ func (a attempt) succeeded(e sandbox.Outcome, at *targets, mark string) bool {
 }
 
 const (
-	escapeWorkers  = 4  // more than cores, because most of an attempt is waiting for the kernel
+	escapeWorkers  = 4  // more than the number of cores, because an attempt mostly waits for the kernel
 	attemptsOfWork = 30 // attempts of one worker with one isolator
 )
 
 // Each escape fails against all layers and against each of its layers alone, and succeeds
-// without all of them. So each layer is known to hold, and each program to be an attack.
+// without all of them. This proves that each layer works, and that each program is an attack.
 func TestEscapes(t *testing.T) {
 	t.Parallel()
 	if Level() != "" {
-		return // the test tries the levels itself
+		return // the run for the strongest level tests all levels itself
 	}
 	token := os.Getenv(tokenVariable)
 	python, err := filepath.EvalSymlinks(Python(t))

@@ -13,7 +13,7 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// User code can read uploads and data sets and not change them. They outlive the process.
+// User code can read uploads and data sets but not change them. They outlive the process.
 // Artifacts are collected once, without following links.
 func TestDataIsReadOnlyAndArtifactsAreCollected(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// attemptCode runs the body of a function. Its result is what the body returned, or
+// attemptCode runs the body of a function. Its result is the return value of the body, or
 // "refused: " and the exception.
 const attemptCode = `
 def attempt():

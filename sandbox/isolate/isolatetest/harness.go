@@ -1,11 +1,11 @@
-// Package isolatetest tests package isolate from inside a sandbox: hostile programs
-// (escapes/) and programs that look around. They run under the profile that has no
+// Package isolatetest tests package isolate from inside a sandbox, with hostile programs
+// (escapes/) and programs that inspect their environment. They run under the profile without
 // import rules, so that only the isolation layers stop them.
 //
 // go test -short tests the strongest level that the machine has, as the current user.
 // Without -short TestEveryLevel runs the tests again on each other level, as one user
 // each, and with -tags nightly as every user. Tests that measure time, CPU or memory are
-// in the package timing, and need a machine that does nothing else.
+// in the package timing, and need an idle machine.
 package isolatetest
 
 import (
@@ -30,8 +30,8 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// tokenVariable names an environment variable of the service that has a secret. No child
-// gets it.
+// tokenVariable is the name of an environment variable of the service that contains a
+// secret. Children do not get it.
 const tokenVariable = "GLASSHOUSE_ESCAPE_TOKEN"
 
 // parallelTests is how many tests run at a time, unless -parallel is larger. Most of a
@@ -74,8 +74,8 @@ func Must(t testing.TB, err error) {
 	}
 }
 
-// Open opens an isolator for the test. It sets the fields of config that most tests
-// leave empty: a bare warm set with one waiting child, and the level of this run.
+// Open opens an isolator for the test. It sets empty fields of config to defaults: a bare
+// warm set with one waiting child, and the level of this run.
 func Open(t testing.TB, config isolate.Config) *isolate.Isolator {
 	t.Helper()
 	i, err := isolate.Open(withDefaults(t, config))
@@ -110,11 +110,11 @@ var shared struct {
 	err      error
 }
 
-// Shared returns the isolator of all tests that need no other. It has numpy, and the
-// data set "programs": the folder of the interpreter.
+// Shared returns the isolator for all tests that do not need their own. It has numpy, and
+// the data set "programs": the folder of the interpreter.
 func Shared(t testing.TB) *isolate.Isolator {
 	t.Helper()
-	python := Python(t) // fails the test, which once.Do would not notice
+	python := Python(t) // outside once.Do, because it may fail this test
 	shared.once.Do(func() {
 		shared.isolator, shared.err = isolate.Open(withDefaults(t, isolate.Config{
 			WarmSets: []isolate.WarmSet{{Name: "numpy", Modules: []string{"numpy"}, Pool: 4}},
@@ -125,8 +125,8 @@ func Shared(t testing.TB) *isolate.Isolator {
 	return shared.isolator
 }
 
-// Policy returns the policy of the tests' sandboxes: without import rules, and with
-// limits that only their own tests reach.
+// Policy returns the policy of the tests' sandboxes: without import rules, and with limits
+// that only the tests of limits reach.
 func Policy() policy.Policy {
 	p := policy.Default()
 	p.Profile, p.CPUPercent, p.MaxExecutionTime = policy.ProfileUnrestricted, 200, 20
@@ -150,7 +150,7 @@ func NewSession(t testing.TB, i *isolate.Isolator, change func(*policy.Policy)) 
 	return s
 }
 
-// OpenSession opens a session, for which it waits at most so long. The caller closes it.
+// OpenSession opens a session; wait bounds the time until it is open. The caller closes it.
 func OpenSession(i *isolate.Isolator, p policy.Policy, wait time.Duration) (*supervisor.Session, error) {
 	return supervisor.New(i, wait).Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p}, "")
 }
@@ -163,7 +163,7 @@ func Run(t testing.TB, s *supervisor.Session, code string) sandbox.Outcome {
 	return outcome
 }
 
-// RunWith runs code with a context, and with a handler for what it asks.
+// RunWith runs code with a context, and with a handler for its requests.
 func RunWith(
 	ctx context.Context, s *supervisor.Session, code string, given json.RawMessage, h supervisor.RequestHandler,
 ) (sandbox.Outcome, error) {
@@ -185,12 +185,12 @@ func Why(o sandbox.Outcome) string {
 // Handler is a request handler without a database.
 type Handler struct{}
 
-// Query refuses.
+// Query refuses every statement.
 func (Handler) Query(context.Context, string, map[string]any, sandbox.RowSink) (sandbox.QuerySummary, error) {
 	return sandbox.QuerySummary{}, &sandbox.Refusal{Reason: "there is no database"}
 }
 
-// Schema returns an empty table.
+// Schema returns a table without columns.
 func (Handler) Schema(context.Context, string) (sandbox.Table, error) { return sandbox.Table{}, nil }
 
 // Tables returns no table.
@@ -206,7 +206,7 @@ func Nonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Eventually waits up to 30 s for something that sends no event.
+// Eventually polls a condition for up to 30 s. Use it only for a condition without an event.
 func Eventually(t testing.TB, what string, isTrue func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !isTrue(); time.Sleep(5 * time.Millisecond) {
@@ -227,7 +227,7 @@ var escapesFS embed.FS
 func callPrelude() string {
 	text, err := escapesFS.ReadFile("escapes/_prelude.py")
 	if err != nil {
-		panic(fmt.Sprintf("it is part of this binary: %v", err))
+		panic(fmt.Sprintf("read the embedded prelude of the escapes: %v", err))
 	}
 	return string(text)
 }

@@ -23,7 +23,7 @@ import (
 // Environment variables of the test binary when it runs itself again.
 const (
 	levelVariable   = "GLASSHOUSE_TEST_LEVEL"   // the level to test
-	containVariable = "GLASSHOUSE_TEST_CONTAIN" // the uid to have in something like Docker's default container
+	containVariable = "GLASSHOUSE_TEST_CONTAIN" // the uid to run as, in an imitation of Docker's default container
 )
 
 // Exit statuses of the test binary.
@@ -32,7 +32,7 @@ const (
 	containFailed = 4
 )
 
-// Level returns the level that this run tests; "" is the strongest that the machine has.
+// Level returns the level that this run tests; "" means the strongest level of the machine.
 func Level() string { return os.Getenv(levelVariable) }
 
 // HasNamespaces reports whether the level of this run has namespaces.
@@ -46,7 +46,7 @@ func hasNamespaces(level string) bool {
 type user struct {
 	name      string
 	uid       int
-	container bool // with what Docker gives by default: few capabilities and no user namespaces
+	container bool // like in a Docker container: few capabilities and no user namespaces
 }
 
 const nobody = 65534
@@ -58,8 +58,8 @@ var (
 	nobodyInContainer = user{"ordinary user in a container", nobody, true}
 )
 
-// usersOf returns the users that can test a level. The first for whom the machine has the
-// level is the one that tests it; with everyUser all of them do.
+// usersOf returns the users as which a level can be tested. The tests use the first user for
+// whom the machine has the level, or all of them with everyUser.
 func usersOf(level string) []user {
 	if os.Geteuid() != 0 {
 		return []user{{"ordinary user", os.Geteuid(), false}}
@@ -75,12 +75,12 @@ func usersOf(level string) []user {
 	return []user{ordinary, root} // a container makes no difference to rlimits
 }
 
-// RunOnOtherLevels runs the tests of this package again on every level but the strongest,
-// as one user each or, with -tags nightly, as every user. It prints what this machine
-// can't do. With -short it does nothing.
+// RunOnOtherLevels runs the tests of this package again on every level except the strongest,
+// as one user each or, with -tags nightly, as every user. It prints the levels that this
+// machine does not have. With -short it does nothing.
 func RunOnOtherLevels(t *testing.T) {
 	if Level() != "" || testing.Short() {
-		return // this is such a run, or tests the strongest level only
+		return // this process tests one level of a larger run, or -short is set
 	}
 	strongest, _ := Shared(t).Level()
 	var missing []string
@@ -89,7 +89,7 @@ func RunOnOtherLevels(t *testing.T) {
 		for _, u := range usersOf(level) {
 			name := level + " as " + u.name
 			if u.uid == os.Geteuid() && !u.container && level == strongest {
-				tested[name] = true // by this process
+				tested[name] = true // this process tests it
 			} else {
 				t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 					out, err := runAgain(t, level, u)
@@ -120,7 +120,7 @@ func RunOnOtherLevels(t *testing.T) {
 	}
 }
 
-// levelTimeout is how long the tests of one level may take; 30 s are usual.
+// levelTimeout bounds the tests of one level. They typically take 30 s.
 const levelTimeout = 6 * time.Minute
 
 // runAgain runs this binary's tests on one level as one user.
@@ -167,8 +167,8 @@ func summarize(out string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// becomeContained replaces this process, the root of a user namespace, by one that has
-// what it would have in a container: it can make no namespaces and has few capabilities.
+// becomeContained replaces this process, the root of a user namespace, by a process with the
+// privileges of a container: few capabilities, and no right to make namespaces.
 func becomeContained() {
 	uid, err := strconv.Atoi(os.Getenv(containVariable))
 	if err != nil {
@@ -205,14 +205,14 @@ func becomeContained() {
 			os.Environ(),
 			func(kv string) bool { return strings.HasPrefix(kv, containVariable+"=") },
 		)
-		err = unix.Exec("/proc/self/exe", os.Args, env) // leaves the capabilities of the bounding set
+		err = unix.Exec("/proc/self/exe", os.Args, env) // exec keeps only the capabilities of the bounding set
 	}
 	fmt.Println("become contained:", err)
 	os.Exit(containFailed)
 }
 
-// exitIfLevelIsMissing ends the process if the machine does not have the level of this
-// run.
+// exitIfLevelIsMissing exits with levelMissing if the machine does not have the level of
+// this run.
 func exitIfLevelIsMissing() {
 	if Level() == "" {
 		return

@@ -15,7 +15,7 @@ import (
 func TestOrdinaryUserGetsNamespaces(t *testing.T) {
 	t.Parallel()
 	if Level() != isolate.LevelRLimits || os.Geteuid() == 0 {
-		return // one of the runs is enough
+		return // only the run for the level rlimits as an ordinary user tests this
 	}
 	probe := exec.Command("/bin/true")
 	probe.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS}

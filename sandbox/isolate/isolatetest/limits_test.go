@@ -13,8 +13,8 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// Invariant 10: a run that exceeds a limit ends with that limit's name, and the session
-// goes on.
+// Invariant 10: a run that exceeds a limit ends with that limit's name, and the session can
+// run the next code.
 func TestExceededLimitIsNamed(t *testing.T) {
 	t.Parallel()
 	i := Shared(t)
@@ -68,12 +68,12 @@ func TestExceededLimitIsNamed(t *testing.T) {
 	}
 }
 
-// After an interrupt variables and files are there. After a kill the files are.
+// Variables and files survive an interrupt. Only files survive a kill.
 func TestSessionSurvivesInterruptAndKill(t *testing.T) {
 	t.Parallel()
 	s := NewSession(t, Shared(t), func(p *policy.Policy) { p.MaxExecutionTime = 1 })
 	reset := true
-	for try := 0; reset && try < 3; try++ { // a busy machine may take longer than the time for an interrupt
+	for try := 0; reset && try < 3; try++ { // on a busy machine the interrupt may come too late
 		Run(t, s, "x = 1\nopen('kept', 'w').write('k')")
 		reset = Run(t, s, "while True: pass").SessionReset
 	}
@@ -144,8 +144,8 @@ for _ in range(50):
 	})
 }
 
-// A child that claims to be done and then reads nothing fills the socket. Its next run
-// ends at its time limit, and so does a request for a check.
+// A child sends a forged Done frame and then reads nothing, so the socket fills up. Its next
+// run ends at its time limit, and so does a request for a check.
 func TestChildThatReadsNothingTimesOut(t *testing.T) {
 	t.Parallel()
 	s := NewSession(t, Shared(t), func(p *policy.Policy) { p.MaxExecutionTime = 1 })
@@ -206,8 +206,8 @@ def frame(kind, body):
     while rest: rest = rest[os.write(3, rest):]
 `
 
-// Invariant 12: forged frames do not change what the service itself has counted, and the
-// history stores no more of them than of honest ones.
+// Invariant 12: forged frames do not change the counts of the service, and history stores no
+// more forged frames than genuine ones.
 func TestForgedCountsAreBounded(t *testing.T) {
 	t.Parallel()
 	i := Shared(t)

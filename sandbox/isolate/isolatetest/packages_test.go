@@ -10,8 +10,8 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// The packages work with no place to write to but the session's folders: from the largest
-// warm set, and imported from disk.
+// The packages work although only the session's folders are writable, both from the largest
+// warm set and imported from disk.
 func TestPackagesWorkOnEveryLevel(t *testing.T) {
 	t.Parallel()
 	all := isolate.WarmSets(1)
@@ -51,9 +51,9 @@ print(datetime.datetime.now(zoneinfo.ZoneInfo("Europe/Vienna")).tzname() is not 
 	})
 }
 
-// testPreparedPlotting checks what the plotting zygote prepares: it opens fonts from memory,
-// because a child can't read their files. Figures count from one and matplotlib has its
-// default settings in each child.
+// testPreparedPlotting checks the preparations of the plotting zygote. It keeps fonts in
+// memory, because a child can't read their files. In each child, figures are numbered from
+// one and matplotlib has its default settings.
 func testPreparedPlotting(t *testing.T, i *isolate.Isolator) {
 	t.Helper()
 	e := Run(t, NewSession(t, i, nil), `

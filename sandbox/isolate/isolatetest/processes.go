@@ -26,7 +26,7 @@ func Lives(pid int) bool {
 	return len(fields) > 0 && fields[0] != "Z"
 }
 
-// Children returns the processes that a process has started and that exist.
+// Children returns the living child processes of a process.
 func Children(pid int) (pids []int) {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, task := range tasks {
@@ -40,7 +40,7 @@ func Children(pid int) (pids []int) {
 	return pids
 }
 
-// findProcess returns the pid of the process that calls itself name, or 0.
+// findProcess returns the pid of the process with the command name name, or 0.
 func findProcess(name string) int {
 	files, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, file := range files {
@@ -59,7 +59,7 @@ func processOf(t testing.TB, s *supervisor.Session) int {
 	e := Run(t, s, fmt.Sprintf("import ctypes\nctypes.CDLL(None).prctl(15, %q.encode(), 0, 0, 0)  # PR_SET_NAME", name))
 	pid := findProcess(name)
 	if pid == 0 {
-		t.Fatalf("find the session's process: it is not there (%s %s)", e.Status, Why(e))
+		t.Fatalf("find the session's process: got none (%s %s)", e.Status, Why(e))
 	}
 	return pid
 }
@@ -69,7 +69,7 @@ func zygoteOf(t testing.TB, s *supervisor.Session) int {
 	t.Helper()
 	fields := stat(processOf(t, s))
 	if len(fields) < 2 {
-		t.Fatal("find the session's zygote: its process is gone")
+		t.Fatal("find the session's zygote: the session's process does not exist any more")
 	}
 	zygote, _ := strconv.Atoi(fields[1])
 	return zygote

@@ -20,16 +20,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// targets are what the escapes attack: files, sockets, a process, memory. plantTargets
-// makes them; an escape touches nothing else of the machine, whatever layers are left out.
+// targets are the targets of the escapes: files, sockets, a process, memory. plantTargets
+// makes them. An escape changes nothing else on the machine, even without any layer.
 type targets struct {
-	token   string // a secret that no sandbox is told
+	token   string // a secret that no sandbox gets
 	folder  string
-	context map[string]any // where the targets are, as the programs are told
+	context map[string]any // addresses of the targets, for the programs
 	queue   uintptr        // a System V message queue
 
 	mu       sync.Mutex
-	received strings.Builder // by the listeners
+	received strings.Builder // all bytes that the listeners received
 	news     chan struct{}   // has an element after something was received
 	signals  chan struct{}   // has an element after the victim was signalled
 }
@@ -93,7 +93,7 @@ func plantTargets(t *testing.T, python, token string) *targets {
 	return at
 }
 
-// listen opens the sockets that an escape may reach, and records what they receive.
+// listen opens the sockets that an escape may reach, and records the bytes that they receive.
 func (at *targets) listen(t *testing.T) {
 	for name, address := range map[string][2]string{
 		"port": {"tcp", "127.0.0.1:0"}, "port6": {"tcp", "[::1]:0"}, "": {"unix", at.folder + "/socket"}, "abstract": {"unix", "@" + filepath.Base(at.folder)},
@@ -148,7 +148,7 @@ func (at *targets) record(p []byte) {
 	}
 }
 
-// hasReceived reports whether a listener has received nonce. It waits for it.
+// hasReceived reports whether a listener receives nonce within wait.
 func (at *targets) hasReceived(nonce string, wait time.Duration) bool {
 	end := time.After(wait)
 	for {
@@ -166,7 +166,7 @@ func (at *targets) hasReceived(nonce string, wait time.Duration) bool {
 	}
 }
 
-// wasSignalled reports whether the victim was signalled. It waits for it.
+// wasSignalled reports whether the victim is signalled within wait.
 func (at *targets) wasSignalled(wait time.Duration) bool {
 	select {
 	case <-at.signals:
@@ -197,7 +197,7 @@ func (at *targets) share(t *testing.T) {
 	at.context["shm_key"], at.context["queue_key"] = key, key
 }
 
-// restore puts back what an escape may have taken.
+// restore restores the targets that an escape may have changed.
 func (at *targets) restore() {
 	message := append(make([]byte, 8), at.token...)
 	message[0] = 1
@@ -247,8 +247,8 @@ func (at *targets) startVictim(t *testing.T, python string) {
 	}()
 }
 
-// cannotSucceed returns why an escape can't succeed on this machine even without layers;
-// "" if it can.
+// cannotSucceed returns why an escape can't succeed on this machine even without layers, or
+// "" if it can succeed.
 func cannotSucceed(e escape, at *targets) string {
 	if runtime.GOARCH != "amd64" && strings.Contains(strings.Join(e.parts, ""), "call(") {
 		return "its system call numbers are those of amd64"
@@ -266,7 +266,7 @@ func cannotSucceed(e escape, at *targets) string {
 		}
 	case "an interface":
 		if len(at.context["interfaces"].([]string)) == 0 {
-			return "there is no network device but loopback"
+			return "the only network device is loopback"
 		}
 	case "ports":
 		if err := unix.Ioperm(0x80, 1, 0); err == unix.ENOSYS {

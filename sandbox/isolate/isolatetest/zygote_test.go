@@ -19,8 +19,8 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// A worn zygote forks until its successor is warm, so that no start waits. Its children
-// live on until their sessions end, and then it ends.
+// A worn zygote forks until its successor is warm, so that no start waits. It ends when the
+// sessions of its children have ended.
 func TestWornZygoteIsReplaced(t *testing.T) {
 	t.Parallel()
 	policies := map[string]isolate.RecyclePolicy{"by count": {MaxForks: 12}}
@@ -52,8 +52,7 @@ func TestWornZygoteIsReplaced(t *testing.T) {
 	}
 }
 
-// A session whose zygote dies goes on with its files, and the pool is filled again
-// without a request.
+// A session whose zygote dies keeps its files. The pool is filled again without a request.
 func TestDeadZygoteIsReplaced(t *testing.T) {
 	t.Parallel()
 	i := Open(t, isolate.Config{WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 4}}})
@@ -78,8 +77,8 @@ func TestDeadZygoteIsReplaced(t *testing.T) {
 	}
 }
 
-// Invariant 13: a zygote's death ends its children: by the pid namespace and, on its own,
-// by the signal that they asked for.
+// Invariant 13: the kernel ends the children of a dead zygote, by the pid namespace or by
+// their parent-death signal. Each of the two is enough.
 func TestChildrenDieWithTheirZygote(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -103,7 +102,7 @@ func TestChildrenDieWithTheirZygote(t *testing.T) {
 			})
 			if c.survives {
 				if !Lives(child) {
-					t.Error("a child without these layers: got it dead, want it alive, or the test shows nothing")
+					t.Error("a child without these layers: got it dead, want it alive, or the test proves nothing")
 				}
 				return
 			}
@@ -112,8 +111,8 @@ func TestChildrenDieWithTheirZygote(t *testing.T) {
 	}
 }
 
-// Starts beyond the pool wait, and get FaultFull at their deadline. A start that no
-// waiting child fits gets the spare child.
+// Starts wait while the pool is empty, and get FaultFull at their deadline. A start that
+// cannot use a waiting child gets the spare child.
 func TestStartsBeyondThePoolWait(t *testing.T) {
 	t.Parallel()
 	i := Open(t, isolate.Config{WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 3}}})
@@ -132,7 +131,7 @@ func TestStartsBeyondThePoolWait(t *testing.T) {
 		return errors.As(err, &known) && known.Fault == sandbox.FaultFull && known.RetryAfter >= 1
 	}
 	var err error
-	for n := 0; n < 10 && err == nil; n++ { // after some the pool is empty
+	for n := 0; n < 10 && err == nil; n++ { // until the pool is empty
 		var s *supervisor.Session
 		if s, err = OpenSession(i, p, short); err == nil {
 			defer s.Close()

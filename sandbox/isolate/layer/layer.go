@@ -1,9 +1,9 @@
 // Package layer names the isolation layers around a guest process.
 //
-// The layers overlap: several of them stop most attacks. isolate.Config.Without
-// leaves layers out, so that a test can show that each layer stops an attack on its
-// own, and that the attack succeeds without all of them. Only tests may set Without
-// (scripts/archtest checks this): no flag and no environment variable sets it.
+// The layers overlap: several of them stop most attacks. isolate.Config.Without leaves
+// layers out, so that a test can show that each layer alone stops an attack, and that the
+// attack succeeds without all of them. Only tests may set Without (scripts/archtest checks
+// this): no flag and no environment variable sets it.
 package layer
 
 import "slices"
@@ -11,11 +11,11 @@ import "slices"
 // Layer is the name of one isolation layer.
 type Layer string
 
-// The layers, from the root of the file system to the supervisor's end of the socket.
+// The layers.
 const (
-	Root         Layer = "root"         // a root file system of its own; without it the machine's folders are there, writable
-	ReadOnly     Layer = "readonly"     // that root is mounted read-only
-	User         Layer = "user"         // a user namespace; only root can do without
+	Root         Layer = "root"         // a private root file system; without it the machine's folders are writable
+	ReadOnly     Layer = "readonly"     // the private root is mounted read-only
+	User         Layer = "user"         // a user namespace; only root can leave it out
 	PID          Layer = "pid"          // pid namespaces of the zygote and of each child
 	Network      Layer = "network"      // a network namespace
 	IPC          Layer = "ipc"          // a namespace for System V and POSIX queues
@@ -25,7 +25,7 @@ const (
 	Rlimits      Layer = "rlimits"      // setrlimit(2)
 	Cgroups      Layer = "cgroups"      // memory, CPU and tasks by control groups
 	UID          Layer = "uid"          // a user that is not root
-	Capabilities Layer = "capabilities" // none held, and an empty bounding set
+	Capabilities Layer = "capabilities" // no capabilities, and an empty bounding set
 	NoNewPrivs   Layer = "no_new_privs" // the kernel requires it for Seccomp and Landlock
 	Dumpable     Layer = "dumpable"     // the process is not dumpable, so no other process reads its memory
 	Death        Layer = "death"        // PR_SET_PDEATHSIG: the kernel kills the child when its zygote dies

@@ -1,4 +1,4 @@
-// Package procfs reads what the kernel tells about a process.
+// Package procfs reads facts about a process from /proc and from the process's clock.
 package procfs
 
 import (
@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadFile returns the content of a file of at most 4096 bytes, or "" if it cannot be
-// read. It does not use os.File, because the Go runtime first registers each opened
-// file with its poller, which takes longer than the read.
+// ReadFile returns the content of a file of at most 4096 bytes, or "" if it cannot be read.
+// It does not use os.File, because the Go runtime registers each os.File with its poller,
+// which takes longer than the read.
 func ReadFile(path string) string {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {

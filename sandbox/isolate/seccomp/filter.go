@@ -1,9 +1,9 @@
 // Package seccomp builds the system call filter of user code.
 //
-// The filter lists the calls that Python and its packages need. It answers ENOSYS to a
-// call that it does not list, so that libraries fall back to another call, and EPERM to
-// one that is known to be harmful. It kills a process that uses the calls of another
-// architecture.
+// The filter allows the calls that Python and its packages need. A call that the filter does
+// not know fails with ENOSYS, so that libraries fall back to another call. A call that is
+// known to be harmful fails with EPERM. The kernel kills a process that makes calls of
+// another architecture.
 package seccomp
 
 import (
@@ -25,17 +25,18 @@ const (
 	dataArg3   = 40
 )
 
-// x32Bit is set in the numbers of the x32 ABI, which shares its architecture with amd64.
+// x32Bit is set in the call numbers of the x32 ABI, which has the same audit architecture as
+// amd64.
 const x32Bit = 0x40000000
 
-// OwnPID stands in a filter for the pid of the process that installs it. A child that
-// is not PID 1 of its own namespace replaces it (lockdown.py). No pid is as large.
+// OwnPID is a placeholder in a filter for the pid of the process that installs it. A child
+// that is not PID 1 of its own namespace replaces it (lockdown.py). No pid is that large.
 const OwnPID = 0x7fffffff
 
-// Options say how filters differ between levels.
+// Options are the differences between the filters of the levels.
 type Options struct {
 	SharedPIDNamespace bool // the process is not PID 1 of its own namespace
-	SharedUID          bool // other files have the process's uid, and only Landlock protects them
+	SharedUID          bool // files of the machine have the process's uid, and only Landlock protects them
 	Network            bool // the process has a network namespace, in which it may be a TCP client
 }
 
@@ -62,7 +63,7 @@ func Build(o Options) ([]byte, error) {
 	return out, nil
 }
 
-// rulesFor returns the rules of a filter. The first rule that is added for a call holds.
+// rulesFor returns the rules of a filter. The first rule that is added for a call applies.
 func rulesFor(o Options) rules {
 	calls := rules{}
 	if o.SharedUID {
@@ -74,7 +75,7 @@ func rulesFor(o Options) rules {
 	}
 	calls.add([]bpf.Instruction{eperm}, refused...)
 	allowThreads(calls)
-	// Stream sockets are connected for good. A datagram socket could send to any path.
+	// Only stream pairs are allowed, because a datagram socket could send to any path.
 	calls.add(slices.Concat(
 		require(dataArg0, allBits, bpf.JumpEqual, unix.AF_UNIX),
 		require(
@@ -87,13 +88,13 @@ func rulesFor(o Options) rules {
 	), unix.SYS_SOCKETPAIR)
 	calls.add(allowValues(dataArg0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE,
 		unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ), unix.SYS_PRCTL)
-	// Python asks these of files: TIOCGWINSZ, TCGETS, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD.
+	// Python makes these ioctl calls on files: TIOCGWINSZ, TCGETS, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD.
 	calls.add(allowValues(dataArg1, unix.TIOCGWINSZ, unix.TCGETS, 0x5421, 0x5451, 0x5450, 0x541b), unix.SYS_IOCTL)
 	// A process may signal itself: PID 1 of its namespace, or its own pid.
 	self := uint32(1)
 	if o.SharedPIDNamespace {
 		self = OwnPID
-		// The process sets its own limits when it is assigned. It can't raise them again.
+		// The process sets its own limits when it is assigned. It can't raise hard limits again.
 		calls.add(allowValues(dataArg0, 0), unix.SYS_PRLIMIT64)
 	}
 	// SIGCONT would undo the SIGSTOP between runs, even while that is pending.
@@ -120,26 +121,26 @@ func rulesFor(o Options) rules {
 	ignoreLocks(calls)
 	// POSIX_FADV_DONTNEED would evict pages that all sandboxes read from the page cache.
 	calls.add([]bpf.Instruction{succeed}, unix.SYS_FADVISE64)
-	// No limit counts the huge pages that the host has reserved.
+	// MAP_HUGETLB is refused, because no limit counts the huge pages that the machine has reserved.
 	calls.add([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: dataArg3, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.MAP_HUGETLB, SkipFalse: 1},
 		fail(unix.ENOMEM),
 		allow,
 	}, unix.SYS_MMAP)
-	calls.add(allowValues(dataArg2, 0), unix.SYS_PRLIMIT64) // reading only: no new limit
+	calls.add(allowValues(dataArg2, 0), unix.SYS_PRLIMIT64) // only to read limits
 	return calls
 }
 
 const (
 	allBits        = 0xffffffff
-	socketTypeMask = 0xf // the rest of a socket's type are flags
+	socketTypeMask = 0xf // the other bits of a socket's type are flags
 )
 
-// allowThreads allows clone to make threads and nothing else. clone3, whose flags are
-// in memory that a filter can't read, is unknown, so glibc falls back to clone.
+// allowThreads allows clone only to make threads. clone3 has its flags in memory, which a
+// filter can't read. It fails with ENOSYS, so glibc falls back to clone.
 func allowThreads(calls rules) {
-	// With descriptors of its own each thread would have the limit on open files again.
+	// Threads must share descriptors, because the limit on open files counts per descriptor table.
 	const thread = unix.CLONE_THREAD | unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_FILES | unix.CLONE_FS
 	const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC |
 		unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
@@ -149,18 +150,18 @@ func allowThreads(calls rules) {
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: thread},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: thread, SkipFalse: 1},
 		allow,
-		fail(unix.EAGAIN), // as at a limit on processes
+		fail(unix.EAGAIN), // like fork at the limit on processes
 		eperm,
 	}, unix.SYS_CLONE)
 }
 
-// protectFiles refuses changes to existing files that Landlock does not restrict: those
-// by path, and those through a descriptor that only reads. Changes of modes and times
-// succeed without effect, because copying a file would fail on an error.
+// protectFiles refuses changes to existing files that Landlock does not restrict: changes by
+// path, and changes through a read-only descriptor. Changes of modes and times succeed without
+// effect, because programs that copy files would fail on an error.
 func protectFiles(calls rules) {
 	calls.add([]bpf.Instruction{eperm}, unix.SYS_TRUNCATE)
 	calls.add([]bpf.Instruction{succeed}, setsAttributes...)
-	// Landlock before ABI 3 treats an open for reading that truncates as reading.
+	// Before ABI 3, Landlock allows O_RDONLY|O_TRUNC like an open for reading.
 	for nr, flags := range opensFile {
 		calls.add([]bpf.Instruction{
 			bpf.LoadAbsolute{Off: flags, Size: 4},
@@ -172,9 +173,9 @@ func protectFiles(calls rules) {
 	}
 }
 
-// ignoreLocks makes the calls that lock a file succeed without effect. Sandboxes share
-// files with each other and with the host, so a lock could block others or carry a
-// message. A sandbox is the only process that uses its own files.
+// ignoreLocks makes the calls that lock a file succeed without effect. Sandboxes share files
+// with each other and with the machine, so a lock could block other processes or transmit a
+// message. A sandbox needs no lock for its own files, because no other process uses them.
 func ignoreLocks(calls rules) {
 	calls.add([]bpf.Instruction{succeed}, unix.SYS_FLOCK)
 	fcntl := []bpf.Instruction{bpf.LoadAbsolute{Off: dataArg1, Size: 4}}

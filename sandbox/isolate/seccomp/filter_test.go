@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// evaluate runs a filter on a call as the kernel does (seccomp's subset of classic BPF).
-// It returns the answer, and the number of instructions that were run.
+// evaluate runs a filter on a call as the kernel does (seccomp's subset of classic BPF). It
+// returns the answer, and the number of instructions that were executed.
 func evaluate(t *testing.T, program []byte, arch, nr uint32, args ...uint64) (answer uint32, steps int) {
 	t.Helper()
 	data := make([]byte, 64) // struct seccomp_data
@@ -163,7 +163,7 @@ func TestFilterAnswersEveryCall(t *testing.T) {
 				is(eperm, nr, self+1)
 				is(eperm, nr, 0)
 			}
-			is(limited, unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, 1<<40+8) // a new limit of its own
+			is(limited, unix.SYS_PRLIMIT64, 0, unix.RLIMIT_NOFILE, 1<<40+8) // a new limit for itself
 			is(eperm, unix.SYS_PRLIMIT64, 7, unix.RLIMIT_NOFILE, 1<<40+8)
 			if options.Network {
 				is(allow, unix.SYS_SOCKET, unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rules are the instructions that answer each system call, by its number. They begin
-// with the call's number in the accumulator, and each path through them returns.
+// rules maps the number of a system call to the instructions that answer the call. When they
+// start, the accumulator holds the call's number. Each path through them returns.
 type rules map[int][]bpf.Instruction
 
-// add sets the rule of calls that have none.
+// add sets the rule of the given calls, unless a call has a rule already.
 func (r rules) add(rule []bpf.Instruction, calls ...int) {
 	for _, nr := range calls {
 		if r[nr] == nil {
@@ -21,16 +21,16 @@ func (r rules) add(rule []bpf.Instruction, calls ...int) {
 	}
 }
 
-// callRange is a range of call numbers with the same rule: from its first number to the
-// next range.
+// callRange is a range of call numbers with the same rule. It ends where the next range
+// begins.
 type callRange struct {
 	first int
 	rule  []bpf.Instruction
 }
 
-// compile returns a program that finds a call's rule by binary search, because the
-// kernel runs a new filter once for each call number, for each child. Calls without a
-// rule get the answer other.
+// compile returns a program that finds a call's rule by binary search. The search must be
+// fast, because the kernel evaluates a new filter for each call number, in each child. Calls
+// without a rule get the answer other.
 func (r rules) compile(other bpf.Instruction) []bpf.Instruction {
 	noRule := []bpf.Instruction{other}
 	ranges := []callRange{{0, noRule}}
@@ -70,7 +70,7 @@ func search(ranges []callRange) []bpf.Instruction {
 var (
 	allow = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
 	eperm = fail(unix.EPERM)
-	// succeed answers that the call succeeded, without making it.
+	// succeed returns success to the caller without making the call.
 	succeed = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO}
 )
 
@@ -78,8 +78,8 @@ func fail(errno unix.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 }
 
-// allowValues allows a call if the low 32 bits of an argument have one of the values,
-// and answers EPERM otherwise.
+// allowValues allows a call if the low 32 bits of an argument equal one of the values.
+// Otherwise the call fails with EPERM.
 func allowValues(arg uint32, values ...uint32) []bpf.Instruction {
 	n := uint8(len(values))
 	prog := []bpf.Instruction{bpf.LoadAbsolute{Off: arg, Size: 4}}
@@ -89,8 +89,8 @@ func allowValues(arg uint32, values ...uint32) []bpf.Instruction {
 	return append(prog, eperm, allow)
 }
 
-// require answers EPERM unless the low 32 bits of an argument, masked, compare to value
-// as cond says. Otherwise the next instruction decides.
+// require makes a call fail with EPERM unless the comparison cond of the low 32 bits of an
+// argument, masked, with value is true. If it is true, the next instruction decides.
 func require(arg, mask uint32, cond bpf.JumpTest, value uint32) []bpf.Instruction {
 	return []bpf.Instruction{
 		bpf.LoadAbsolute{Off: arg, Size: 4},

@@ -23,13 +23,13 @@ var allowed = append([]int{
 	unix.SYS_FCHMODAT, unix.SYS_UTIMENSAT, unix.SYS_FTRUNCATE, unix.SYS_TRUNCATE, unix.SYS_FALLOCATE, unix.SYS_FSYNC,
 	unix.SYS_FDATASYNC, unix.SYS_STATFS, unix.SYS_FSTATFS, unix.SYS_PIPE2, unix.SYS_PPOLL, unix.SYS_PSELECT6,
 	unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_EVENTFD2, unix.SYS_RESTART_SYSCALL,
-	// On the socket to the supervisor, and on socket pairs: no other socket can be made.
+	// For the socket to the supervisor, and for socket pairs. Other sockets can't be made.
 	unix.SYS_SENDTO, unix.SYS_RECVFROM, unix.SYS_SENDMSG, unix.SYS_RECVMSG, unix.SYS_SHUTDOWN, unix.SYS_GETSOCKOPT,
 	unix.SYS_GETSOCKNAME, unix.SYS_GETPEERNAME,
 }, allowedLegacy...)
 
-// refused are calls that are harmful in user code. They get EPERM, because ENOSYS
-// makes libraries look for another way.
+// refused are calls that are harmful in user code. They fail with EPERM, because libraries
+// would try another call after ENOSYS.
 var refused = append([]int{
 	unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_BIND, unix.SYS_LISTEN, unix.SYS_ACCEPT, unix.SYS_ACCEPT4,
 	unix.SYS_SETSOCKOPT, unix.SYS_EXECVE, unix.SYS_EXECVEAT, unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV,

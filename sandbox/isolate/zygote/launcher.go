@@ -61,7 +61,7 @@ func execPython(spec Spec, guestDir, tempDir string) error {
 	if err := unix.CloseRange(controlFD+1, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close_range: %w", err)
 	}
-	config, err := json.Marshal(map[string]any{ // as zygote.py reads it
+	config, err := json.Marshal(map[string]any{ // zygote.py reads it
 		"path": spec.Packages, "warm": spec.WarmModules, "filters": spec.Filters, "private": spec.Namespaces,
 		"readable": spec.Readable, "policy": spec.Policy, "rules": spec.Rules, "births": spec.Births, "without": spec.Without,
 	})
@@ -71,17 +71,17 @@ func execPython(spec Spec, guestDir, tempDir string) error {
 	env := []string{
 		"LANG=C.UTF-8", "HOME=/session", "TMPDIR=" + tempDir, "PATH=/usr/bin", "TZ=UTC",
 		"MPLBACKEND=Agg", "MPLCONFIGDIR=" + tempDir + "/.mpl",
-		// A zygote must have one thread when it forks, and libraries must keep to max_threads after that.
+		// A zygote must have one thread when it forks. In children, libraries must not exceed max_threads.
 		"OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1", "NUMEXPR_NUM_THREADS=1",
 		"ARROW_DEFAULT_MEMORY_POOL=system", "OMP_THREAD_LIMIT=1",
-		// Without this each child links a function again when it first calls it.
+		// Resolves all symbols at start. Otherwise each child resolves a function at its first call.
 		"LD_BIND_NOW=1",
 	}
 	env = append(env, spec.inherited...)
 	if spec.Preload != "" {
 		env = append(env, "LD_PRELOAD="+guestDir+"/"+spec.Preload)
 	}
-	// The service's timers may be coarse (isolate.Harden). Those of user code are not.
+	// The service's timers may be coarse (isolate.Harden), but user code gets the default.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, defaultTimerSlack, 0, 0, 0)
 	return unix.Exec(spec.Python, []string{"python3", "-I", "-S", guestDir + "/zygote.py", string(config)}, env)
 }

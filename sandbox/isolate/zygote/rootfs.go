@@ -12,19 +12,20 @@ import (
 	"glasshouse/sandbox/isolate/layer"
 )
 
-// newRoot is where the launcher builds the root before pivot_root. Any folder that
-// exists on every machine will do: the mount hides it in the launcher's namespace only.
+// newRoot is the folder in which the launcher builds the root before pivot_root. It can be
+// any folder that exists on every machine, because the mount hides it only in the launcher's
+// namespace.
 const newRoot = "/tmp"
 
 var devices = []string{"/dev/null", "/dev/zero", "/dev/urandom", "/dev/random"}
 
-// buildRoot makes the minimal root in which the zygote and its children live, and
-// moves this process into it.
+// buildRoot makes the minimal root for the zygote and its children, and moves this process
+// into it.
 func buildRoot(spec Spec) error {
 	if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("make / private: %w", err)
 	}
-	var writable []string // folders of the machine, if a test leaves the layer Root out
+	var writable []string // folders of the machine, if a test leaves out the layer Root
 	if spec.Without.Has(layer.Root) {
 		writable = machineFolders()
 	}
@@ -108,8 +109,8 @@ func attachMounts(spec Spec, mounts map[string]int, writable []string) error {
 		case slices.Contains(writable, path):
 			attr = unix.MountAttr{}
 		case slices.Contains(devices, path):
-			// A device on a read-only mount can be written to, but its times and mode, which
-			// are the machine's, can't be changed.
+			// A device on a read-only mount can be written to, but its times and its mode,
+			// which belong to the machine, can't be changed.
 			attr = unix.MountAttr{Attr_set: readOnly | unix.MOUNT_ATTR_NOEXEC}
 			if spec.Without.Has(layer.ReadOnly) {
 				attr.Attr_set &^= unix.MOUNT_ATTR_RDONLY
@@ -128,7 +129,7 @@ func attachMounts(spec Spec, mounts map[string]int, writable []string) error {
 	return nil
 }
 
-// makeMountPoint makes an empty folder or file at path, whichever the mount at fd is.
+// makeMountPoint makes an empty folder or file at path, of the same type as the mount at fd.
 func makeMountPoint(fd int, path string) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -146,8 +147,8 @@ func makeMountPoint(fd int, path string) error {
 	return os.WriteFile(path, nil, 0o644)
 }
 
-// fillRoot writes the root's links, folders and files. ownEtc says that /etc is the
-// root's own, and not the machine's.
+// fillRoot writes the root's links, folders and files. ownEtc says that /etc belongs to the
+// root and is not the machine's.
 func fillRoot(spec Spec, ownEtc bool) error {
 	for path, target := range spec.Links {
 		if err := os.Symlink(target, newRoot+path); err != nil {
@@ -175,8 +176,8 @@ func fillRoot(spec Spec, ownEtc bool) error {
 	return nil
 }
 
-// sendSharedMount sends the service a mount of a folder of the machine, which the
-// service gives to some children as their /session. Other children can't see it.
+// sendSharedMount sends the service a mount of a folder of the machine. The service gives it
+// to some children as their /session. Other children can't see the folder.
 func sendSharedMount(folder string) error {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, folder, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {

@@ -25,28 +25,28 @@ type Spec struct {
 	Namespaces bool              // new namespaces and a root of its own, from the next three fields
 	Binds      map[string]string // read-only mounts: path in the root to path on the machine
 	Links      map[string]string // symbolic links in the root: path to target
-	SharedDir  string            // a folder of the machine; the zygote hands back a mount of it, which is not in the root
+	SharedDir  string            // a folder of the machine; the zygote sends the service a mount of it
 
-	WorkDir  string   // without Namespaces: the folder on the machine that has the guest's code
+	WorkDir  string   // without Namespaces: the folder on the machine with the guest's code
 	Readable []string // paths that Landlock lets children read
 
 	Filters map[string][]byte // seccomp programs by name
 	Policy  json.RawMessage   // of most sandboxes
-	Rules   json.RawMessage   // for the code of most sandboxes
-	Births  []*protocol.Enter // ways in which children lock themselves down, except for the uid; nil: told after the fork
+	Rules   json.RawMessage   // code rules of most sandboxes
+	Births  []*protocol.Enter // Enter messages without a uid, which a fork chooses from; nil: sent after the fork
 	Without layer.Set         // layers that a test leaves out
 
-	inherited []string // environment variables, if a test leaves the layer Environment out
+	inherited []string // environment variables, if a test leaves out the layer Environment
 }
 
 // MinimalRoot returns the mounts and links of a root in which an interpreter can run:
 // its standard library, its packages, the system's shared libraries and loader, and
-// time zones. It mounts packages in /packages, so that user code does not see where an
-// environment lies; packages has these paths.
+// time zones. It mounts packages in /packages, so that user code does not see the path of an
+// environment on the machine; the result packages has the paths in /packages.
 func MinimalRoot(py environment.Interpreter) (binds, links map[string]string, packages []string) {
 	binds, links = map[string]string{}, map[string]string{}
 	paths := append([]string{py.Executable}, py.Stdlib...)
-	if py.Prefix != "/usr" && py.Prefix != "/usr/local" { // other interpreters have shared libraries of their own
+	if py.Prefix != "/usr" && py.Prefix != "/usr/local" { // other interpreters have their own shared libraries
 		paths = append(paths, filepath.Join(py.Prefix, "lib"))
 	}
 	libraries, _ := filepath.Glob("/usr/lib/*-linux-gnu")

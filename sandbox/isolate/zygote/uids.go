@@ -10,15 +10,16 @@ import (
 	"glasshouse/sandbox/isolate/procfs"
 )
 
-// UIDRange is a range of uids and gids, of which each child gets one. Count is 0 if
-// this process can't change its uid; then all children have this process's.
+// UIDRange is a range of uids and gids. Each child gets one uid and gid of the range. Count is
+// 0 if this process can't change its uid; all children then have the uid of this process.
 type UIDRange struct{ First, Count int }
 
-// FirstInnerUID is the first uid of the range as children with a user namespace see it.
+// FirstInnerUID is the first uid of the range in the user namespace of the children.
 const FirstInnerUID = 1000
 
-// FindUIDRange prefers a range that no other program uses. A container often maps the
-// lower 65536 uids only, and gets a part of these.
+// FindUIDRange returns a range that no other program is likely to use. A container often maps
+// only the lower 65536 uids; FindUIDRange then returns a part of these. It returns an empty
+// range if this process can't change its uid.
 func FindUIDRange() UIDRange {
 	if os.Geteuid() != 0 || !hasCapabilities(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_CHOWN) {
 		return UIDRange{}

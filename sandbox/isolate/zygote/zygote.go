@@ -10,13 +10,13 @@
 //     the launcher.
 //  2. The launcher (Launch) builds the root file system and replaces itself by Python.
 //     It runs no user code.
-//  3. The zygote (zygote.py) imports the warm modules and forks a child whenever the
-//     service asks for one over the control socket. It holds no secret and runs no
-//     user code; its children do.
+//  3. The zygote (zygote.py) imports the warm modules and forks a child for each request
+//     of the service on the control socket. It holds no secret. Only its children run
+//     user code.
 //
 // The zygote exits when its control socket closes. It is the init process of its pid
-// namespace, so the kernel then kills all of its children. Without namespaces the
-// children's parent-death signal does that.
+// namespace, so the kernel then kills all of its children. Without namespaces the kernel
+// kills the children by their parent-death signal.
 package zygote
 
 import (
@@ -56,10 +56,10 @@ type Zygote struct {
 	worn    chan struct{} // closed after maxForks forks
 
 	mu          sync.Mutex
-	lastID      int                 // of a request for a fork
-	waiting     map[int]chan forked // requests that Fork waits for
-	unborn      map[int]ExitFunc    // by the request's id
-	living      map[uint32]ExitFunc // by the child's pid in the zygote's namespace
+	lastID      int                 // ID of the last request for a fork
+	waiting     map[int]chan forked // unanswered requests, by ID
+	unborn      map[int]ExitFunc    // for children that are not forked yet, by the request's ID
+	living      map[uint32]ExitFunc // for living children, by the pid in the zygote's namespace
 	forks       int
 	maxForks    int
 	retired     bool // the zygote ends with its last child
@@ -76,19 +76,19 @@ type forked struct {
 	err   error
 }
 
-// InterpreterError is the error for an interpreter that fails in the sandbox, where
-// another one may work.
+// InterpreterError reports that the interpreter fails in the sandbox. Another interpreter may
+// work.
 type InterpreterError struct{ Message string }
 
 func (e *InterpreterError) Error() string { return e.Message }
 
 var (
 	errDied = errors.New("the zygote died")
-	errGone = errors.New("the zygote is gone")
+	errGone = errors.New("the zygote has ended")
 )
 
-// Start starts a zygote and waits until it is warm. The lines that the zygote prints go
-// to log.
+// Start starts a zygote and waits until it is warm. It passes the zygote's output to log, line
+// by line.
 func Start(spec Spec, uids UIDRange, log func(line string)) (*Zygote, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -146,11 +146,11 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-// outputLog is what a zygote printed.
+// outputLog collects the output of a zygote.
 type outputLog struct {
 	done      sync.WaitGroup // until the zygote's output ends
 	last      string         // the last line
-	traceback bool           // Python, which the launcher had started, printed a traceback
+	traceback bool           // the output has a Python traceback, so the launcher had started Python
 }
 
 func (o *outputLog) read(from *os.File, log func(line string)) {
@@ -199,8 +199,8 @@ func setNamespaces(attr *syscall.SysProcAttr, uids UIDRange, without layer.Set) 
 	}
 }
 
-// awaitReady waits for the zygote's first messages: a mount of the shared folder, if the
-// spec has one, and the word that it is ready.
+// awaitReady waits for the zygote's first messages: a mount of the shared folder, if the spec
+// has one, and then the ready message.
 func (z *Zygote) awaitReady(fd int, hasShared bool) error {
 	message, control := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: startTimeout})
@@ -239,7 +239,7 @@ func firstFD(control []byte) int {
 	return -1
 }
 
-// readAnswers reads the zygote's messages until it is gone. Then it fails all requests
+// readAnswers reads the zygote's messages until the zygote ends. Then it fails all requests
 // and reports all children as killed.
 //
 // A message begins with its kind: 'f' a child was forked, 'e' a fork failed, 'x' a child
@@ -292,8 +292,8 @@ func (z *Zygote) readAnswers(fd int) {
 	clear(z.living)
 }
 
-// answer sends an answer to the Fork that waits for it. If that has given up, answer
-// closes the pidfd. The caller holds z.mu.
+// answer sends an answer to the Fork that waits for it. If that Fork has returned already,
+// answer closes the pidfd. The caller holds z.mu.
 func (z *Zygote) answer(id int, a forked) {
 	if waiting := z.waiting[id]; waiting != nil {
 		delete(z.waiting, id)
@@ -305,9 +305,9 @@ func (z *Zygote) answer(id int, a forked) {
 
 // Fork forks one child and returns its pidfd, which the caller closes. fds are the
 // child's ends of the protocol socket, stdout and stderr, and the descriptors through
-// which it joins its control group. birth is an index of the spec's Births, and uid the
-// child's, or 0 if it is told both later. The zygote calls onExit once, even if Fork
-// fails because ctx ended.
+// which it joins its control group. birth is an index of the spec's Births. uid is the child's
+// uid, or 0 if the child gets its Enter after the fork. onExit is called once when the child
+// has ended, even if Fork fails because ctx ended.
 func (z *Zygote) Fork(ctx context.Context, fds []int, birth, uid int, onExit ExitFunc) (pidfd int, err error) {
 	answer := make(chan forked, 1)
 	z.mu.Lock()
@@ -339,10 +339,10 @@ func (z *Zygote) Fork(ctx context.Context, fds []int, birth, uid int, onExit Exi
 	case <-ctx.Done():
 	}
 	z.mu.Lock()
-	delete(z.waiting, id) // unborn stays: the child may come, finds its socket closed, and exits
+	delete(z.waiting, id) // not from unborn: the child may still be forked; it finds its socket closed and exits
 	z.mu.Unlock()
 	select {
-	case a := <-answer: // arrived meanwhile
+	case a := <-answer: // the answer arrived just before the lock
 		return a.pidfd, a.err
 	default:
 		return -1, ctx.Err()
@@ -394,8 +394,8 @@ func (z *Zygote) Alive() bool {
 	}
 }
 
-// TakeSharedMount returns a mount of the spec's SharedDir, which the caller closes; -1
-// if it was taken already.
+// TakeSharedMount returns a mount of the spec's SharedDir, which the caller closes, or -1 if
+// it was taken already.
 func (z *Zygote) TakeSharedMount() int {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -404,7 +404,7 @@ func (z *Zygote) TakeSharedMount() int {
 	return fd
 }
 
-// CloseSharedMount closes the mount of SharedDir if nobody took it.
+// CloseSharedMount closes the mount of SharedDir unless it was taken.
 func (z *Zygote) CloseSharedMount() {
 	if fd := z.TakeSharedMount(); fd >= 0 {
 		_ = unix.Close(fd)

@@ -13,7 +13,7 @@ import (
 	"glasshouse/sandbox/isolate/isolatetest"
 )
 
-// holdings counts what this process has and a sandbox could leave behind.
+// holdings counts the resources of this process that a sandbox could leak.
 type holdings struct{ Processes, Descriptors, Mounts, Groups int }
 
 func countHoldings() (h holdings) {
@@ -44,8 +44,8 @@ func countHoldings() (h holdings) {
 	return h
 }
 
-// Invariant 1: nothing of a run survives it: no thread, open file, memory, deep folder or
-// file with an odd name.
+// Invariant 1: a run leaves no thread, open file, memory, deep folder or file with an
+// unusual name.
 func TestRunLeavesNoResources(t *testing.T) {
 	before := countHoldings()
 	t.Run("runs", func(t *testing.T) {

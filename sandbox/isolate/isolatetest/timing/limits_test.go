@@ -24,8 +24,8 @@ func TestCPUShareHolds(t *testing.T) {
 }
 
 // Invariant 11: a run that blocks every signal ends within half a second of its time
-// limit, and within 50 ms of a cancel. The fastest of some counts, because a busy machine
-// may delay single ones.
+// limit, and within 50 ms of a cancel. The fastest of several runs counts, because a busy
+// machine may delay single runs.
 func TestTimeLimitAndCancelAreExact(t *testing.T) {
 	i := isolatetest.Shared(t)
 	const code = "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\nwhile True: time.sleep(1)"

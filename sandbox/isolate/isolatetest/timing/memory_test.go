@@ -35,12 +35,12 @@ func (rowHandler) Query(
 	return sandbox.QuerySummary{Rows: 1000, Bytes: 9000}, err
 }
 
-// heapGrowth runs work and returns by how much the heap in use grew meanwhile at the
-// most, and how much of that was left afterwards, in bytes.
+// heapGrowth runs work and returns the peak growth of the heap in use during work, and the
+// growth that was left afterwards, in bytes.
 func heapGrowth(work func()) (peak, left int64) {
 	defer debug.SetGCPercent(
 		debug.SetGCPercent(20),
-	) // with the default, garbage would be most of the heap of a slow machine
+	) // with the default GC percentage, garbage would dominate the heap of a slow machine
 	var stats runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&stats)
@@ -69,8 +69,8 @@ func heapGrowth(work func()) (peak, left int64) {
 	return peak, int64(stats.HeapInuse) - before
 }
 
-// Invariant 16: output, notes and queries, however many, cost the service a bounded heap,
-// and the policy sets the bound.
+// Invariant 16: any number of outputs, notes and queries takes a bounded part of the service's
+// heap, and the policy sets the bound.
 func TestFloodsKeepMemoryFlat(t *testing.T) {
 	i := isolatetest.Open(t, isolate.Config{})
 	flood := func(code string, change func(*policy.Policy)) (peak int64, e sandbox.Outcome) {
@@ -109,14 +109,14 @@ func TestFloodsKeepMemoryFlat(t *testing.T) {
 	unlimited := func(p *policy.Policy) { p.MaxOutputSize = 64 << 20 }
 	if peak, _ := flood("import os\nfor _ in range(1024): os.write(1, b'x' * 65536)", unlimited); peak < maxGrowth {
 		t.Errorf(
-			"growth without the limit on output: got %d MiB, want more than %d, or the test shows nothing",
+			"growth without the limit on output: got %d MiB, want more than %d, or the test proves nothing",
 			peak>>20,
 			maxGrowth>>20,
 		)
 	}
 }
 
-// Invariant 12: a forged frame ends the child at most. It leaves no memory, goroutine or
+// Invariant 12: a forged frame can only end the child. It leaks no memory, goroutine or
 // descriptor in the service.
 func TestForgedFramesHarmOnlyTheChild(t *testing.T) {
 	i := isolatetest.Open(t, isolate.Config{})
