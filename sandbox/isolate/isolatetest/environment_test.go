@@ -16,9 +16,7 @@ import (
 // package tinypack.
 func installLab(t *testing.T) environment.Installer {
 	t.Helper()
-	wheels := t.TempDir()
-	offline := append(os.Environ(), "PIP_NO_INDEX=1", "PIP_FIND_LINKS="+wheels, "PIP_CONFIG_FILE="+os.DevNull,
-		"PIP_CACHE_DIR="+filepath.Join(wheels, "cache"))
+	wheels, offline := environmenttest.Environ(t)
 	environmenttest.Wheel(t, wheels, "tinypack", "1.0", map[string]string{"tinypack.py": "version = '1.0'\n"})
 	environmenttest.Wheel(
 		t,
