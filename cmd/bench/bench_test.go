@@ -181,7 +181,7 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-func TestARowIsWorseOnlyIfItIsTwice(t *testing.T) {
+func TestRowIsWorseOnlyIfBothMeasurementsAre(t *testing.T) {
 	for _, c := range []struct {
 		unit          unit
 		ratios, again []float64

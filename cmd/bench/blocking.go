@@ -10,10 +10,10 @@ import (
 	"unsafe"
 )
 
-// blockingConn is a connection whose reads block their thread without telling Go's scheduler. The
-// scheduler would wake other threads meanwhile, on the cores that the server needs, which is an eighth of
-// the time of a short run. A process can have only few of them in use, since each occupies a processor
-// of the scheduler (GOMAXPROCS).
+// blockingConn is a connection whose reads block their thread without the knowledge of Go's scheduler. Otherwise
+// the scheduler would wake other threads on the cores that the server needs, which costs an eighth of the time
+// of a short run. A process can use only few of these connections at a time, since each occupies a processor of
+// the scheduler (GOMAXPROCS).
 type blockingConn struct {
 	net.Conn // for everything but reads, writes and the deadline
 	file     *os.File

@@ -13,7 +13,7 @@ import (
 // maxAnswer bounds the bytes of an answer. The largest is that of db_query with 1 MB of output.
 const maxAnswer = 16 << 20
 
-// client calls the API, or a peer that answers in the same words, over connections that it keeps.
+// client calls the API, or a peer with the same JSON fields, over persistent connections.
 type client struct {
 	base, key string
 	shared    *connections // for concurrent requests
@@ -140,8 +140,8 @@ func (c *client) timeRun(ctx context.Context, path string, body map[string]any, 
 	}
 }
 
-// runRate is a sample of the rate of runs by concurrent clients, of which client n uses paths[n]. The
-// answers are only searched for the expected text, since decoding would take the CPU of the service.
+// runRate is a sample of the rate of runs by concurrent clients. Client n uses paths[n]. The answers are only
+// searched for the expected text, since decoding would take CPU time from the service.
 func (c *client) runRate(ctx context.Context, paths []string, code string, want expectation) sampleFunc {
 	return func() (float64, error) {
 		return rate(ctx, len(paths), roundTime, func(ctx context.Context, n int) error {
@@ -198,7 +198,7 @@ func (x expectation) check(e *execution) error {
 	return nil
 }
 
-// search looks for the expectation in the bytes of an answer.
+// search returns an error if the bytes of an answer lack the expectation.
 func (x expectation) search(answer []byte) error {
 	want := []string{fmt.Sprintf(`"status":%q`, x.status), fmt.Sprintf(`"stdout":%q`, x.stdout)}
 	if x.result != "" {

@@ -34,7 +34,7 @@ func change(u unit, ratios []float64) float64 {
 	return 100 * (ratio - 1)
 }
 
-// worse says whether the row is worse than the threshold in both of its measurements.
+// worse reports whether the row is worse than the threshold in both of its measurements.
 func (c *comparison) worse(threshold float64) bool {
 	for _, list := range [][]float64{c.ratios, c.again} {
 		if c.err != nil || list != nil && !clearlyWorse(c.unit, list, threshold) {
@@ -44,17 +44,17 @@ func (c *comparison) worse(threshold float64) bool {
 	return true
 }
 
-// clearlyWorse says whether the median is worse than the threshold, and three quarters of the pairs are worse
-// at all.
+// clearlyWorse reports whether the median is worse than the threshold and three quarters of the pairs have a
+// ratio that is worse than 1.
 func clearlyWorse(u unit, list []float64, threshold float64) bool {
-	better := 0.25 // the quantile of a ratio that is better than those of most pairs
+	better := 0.25 // quantile of the ratios: three quarters of the pairs have a worse ratio
 	if u.higherIsBetter {
 		better = 0.75
 	}
 	return change(u, list) > threshold && change(u, []float64{quantile(list, better)}) > 0
 }
 
-// compare measures two binaries in turn and prints the ratios. Its error says how many rows are worse.
+// compare measures two binaries in turn and prints the ratios. Its error has the number of worse rows.
 func compare(ctx context.Context, o options) error {
 	if o.old == "" {
 		return errors.New("compare needs --old; ./scripts/bench compare REV builds the binary and sets it")
@@ -121,7 +121,7 @@ func comparePairs(ctx context.Context, m measurement, n int, old, new *glasshous
 	return median(olds), median(news), ratios(news, olds), err
 }
 
-// burst makes one sample of those of 200 ms, at most 25: their median. It keeps what else the machine does
+// burst returns as one sample the median of the samples of 200 ms, at most 25. It keeps other load of the machine
 // out of rows that take a millisecond.
 func burst(sample sampleFunc) sampleFunc {
 	return func() (float64, error) {

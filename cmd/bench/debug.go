@@ -16,12 +16,12 @@ var analysis string
 
 const (
 	stepping = "def work(n):\n    t = 0\n    for i in range(n):\n        t += i\n        half = t // 2\n    return t\nwork(100000)"
-	// countingLoop has two steps a turn, and its last line is lastLine.
+	// countingLoop has two steps per iteration, and its last line is lastLine.
 	countingLoop = "big = list(range(1000000))\ntotal = 0\nfor i in range(%d):\n    total += i\nlast = total"
 	lastLine     = 5
 
-	recordingSteps = 90_000 // of the recordings in which rows move
-	minSteps       = 10_000 // of a recording whose bytes per step mean something
+	recordingSteps = 90_000 // length of the recordings in which rows move
+	minSteps       = 10_000 // minimum length of a recording for a figure of bytes per step
 )
 
 // slowSandbox is the configuration of the sandboxes of debug sessions.
@@ -104,8 +104,8 @@ func (g *glasshouse) debugPast(ctx context.Context, execution string) (*debugSes
 	return d, err
 }
 
-// end closes the session. Its errors are ignored, since a session expires, and one whose program has ended
-// may be gone.
+// end closes the session. It ignores errors, since a session expires, and the session of an ended program may
+// already be removed.
 func (d *debugSession) end() {
 	ctx := context.Background()
 	_ = d.call(ctx, "DELETE", "/debug/sessions/"+d.Session, nil, nil)
@@ -159,7 +159,7 @@ func (g *glasshouse) recordLoop(ctx context.Context) (*debugSession, error) {
 	return d, nil
 }
 
-// recordPast records a program until its end and returns the session, of which only the execution is left.
+// recordPast records a program until its end and returns the closed session, whose execution is in history.
 func (g *glasshouse) recordPast(ctx context.Context, code string) (*debugSession, error) {
 	d, err := g.debug(ctx, map[string]any{"code": code})
 	if err != nil {

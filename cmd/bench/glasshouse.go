@@ -52,7 +52,7 @@ func startGlasshouse(ctx context.Context, binary, python string, settings ...str
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	go func() {
-		_ = g.cmd.Wait() // the output has the reason
+		_ = g.cmd.Wait() // its output has the reason for the failure
 		close(g.exited)
 	}()
 	if err := g.waitUntilReady(ctx, address); err != nil {

@@ -23,7 +23,7 @@ type measurement struct {
 	open        openFunc
 }
 
-// The numbers of samples: of rows that take milliseconds, tens of milliseconds, and seconds.
+// The numbers of samples for rows that take milliseconds, tens of milliseconds, and seconds.
 const (
 	manySamples = 400
 	someSamples = 60
@@ -34,7 +34,7 @@ const (
 // maxRowTime bounds the time for the samples of a row, once it has three.
 const maxRowTime = 40 * time.Second
 
-// unit is that of a row's figures.
+// unit is the unit of a row's figures.
 type unit struct {
 	label          string
 	digits         int
@@ -53,7 +53,7 @@ var (
 	wrongAnswers       = unit{label: "wrong"}
 )
 
-// goal is what a row must reach. The zero goal is none.
+// goal is the figure that a row must reach. The zero value is no goal.
 type goal struct {
 	set    bool
 	value  float64 // of the median; at least, if the unit's higherIsBetter is set, else at most
@@ -83,7 +83,7 @@ func (g goal) text(u unit) string {
 	return text
 }
 
-// met says whether figures reach the goal.
+// met reports whether figures reach the goal.
 func (g goal) met(u unit, median, p99, peer, ratio float64) bool {
 	if g.ofPeer {
 		median, p99 = ratio, p99/peer

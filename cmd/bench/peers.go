@@ -15,10 +15,10 @@ var errPeersMissing = errors.New("not measured")
 
 // peerRows returns the rows beside other servers:
 //
-//   - a fork server: Flask under uWSGI, two workers a core, each of which forks a warm interpreter for a
-//     request. It stands for such servers: it creates the child as they do, by multiprocessing with a
-//     queue, has limits of memory and a deadline, and no isolation and no history.
-//   - a minimal fork: the same with a bare os.fork and a pipe, without limits. It bounds such servers.
+//   - a fork server: Flask under uWSGI with two workers per core. A worker forks a warm interpreter for each
+//     request. The server represents its kind: it creates the child by multiprocessing with a queue, has
+//     limits of memory and time, and neither isolation nor history.
+//   - a minimal fork: the same with a bare os.fork and a pipe, without limits. No fork server can be faster.
 //   - a REPL server: FastAPI on uvicorn with uvloop and httptools, without isolation. Code runs in a thread,
 //     or in the event loop, where a run blocks all others.
 //   - a Jupyter kernel with its own client.
@@ -84,7 +84,7 @@ func peerRows(options) []measurement {
 	return rows
 }
 
-// afterBaseline has each sample follow a run of the baseline program, so that cores are asleep before it.
+// afterBaseline runs the baseline program before each sample, so that the cores sleep when the sample begins.
 func afterBaseline(ctx context.Context, sample sampleFunc) sampleFunc {
 	return func() (float64, error) {
 		if _, err := baselineMilliseconds(ctx); err != nil {
@@ -115,7 +115,7 @@ func forkServer(program string) serverCommand {
 	}}
 }
 
-// replServer has one process, which has all sessions.
+// replServer has one process for all sessions.
 var replServer = serverCommand{"repl_server.py", "/loop/none", func(python, address string) []string {
 	host, port, _ := strings.Cut(address, ":")
 	return []string{python, "-m", "uvicorn", "--host", host, "--port", port, "--log-level", "warning", "--no-access-log", "repl_server:app"}

@@ -75,7 +75,7 @@ func ratios(as, bs []float64) []float64 {
 	return out
 }
 
-// loop makes one sample of 100 in a row: their median. Without it, a sample would contain the time in
+// loop returns the median of 100 samples in a row as one sample. A single sample would contain the time in
 // which a sleeping core wakes up.
 func loop(sample sampleFunc) sampleFunc {
 	return func() (float64, error) {
@@ -93,10 +93,10 @@ func loop(sample sampleFunc) sampleFunc {
 // roundTime is how long one sample of a rate takes.
 const roundTime = 1500 * time.Millisecond
 
-// rate returns how often f succeeds per second with a number of concurrent clients, each of which calls
-// f with its own number. The first failure ends all.
+// rate returns how often f succeeds per second with a number of concurrent clients. Each client calls f with
+// its own number. The first failure ends all clients.
 func rate(ctx context.Context, clients int, d time.Duration, f func(ctx context.Context, client int) error) (float64, error) {
-	if err := f(ctx, 0); err != nil { // not counted: it may be the first ever
+	if err := f(ctx, 0); err != nil { // not counted: the first call may be slower
 		return 0, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

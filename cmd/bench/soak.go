@@ -30,7 +30,7 @@ var hostile = []string{
 	"import os\nfor n in range(10 ** 6): open(f'/tmp/{n}', 'w').close()",
 }
 
-// resources is what the service and its children hold of the machine.
+// resources are the machine's resources that the service and its children use.
 type resources struct {
 	megabytes                               float64 // resident, of the service alone
 	descriptors, processes, cgroups, mounts int
@@ -101,7 +101,7 @@ func soak(ctx context.Context, o options) error {
 	fmt.Printf("wrong answers: %d of %d\n", wrong, o.soakRuns)
 	for _, r := range []struct {
 		name               string
-		before, after, may float64 // may: the growth that is no leak
+		before, after, may float64 // may: the growth that does not count as a leak
 	}{
 		{"memory of the service, MB", before.megabytes, after.megabytes, max(16, before.megabytes/4)},
 		{"descriptors of the service", float64(before.descriptors), float64(after.descriptors), 16},

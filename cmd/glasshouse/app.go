@@ -207,7 +207,7 @@ func (a *app) close(ctx context.Context, s settings) {
 	}
 }
 
-// lockFolder locks a data folder, which one service at a time may use. Closing the file unlocks it.
+// lockFolder locks a data folder, because only one service at a time may use it. Closing the file unlocks the folder.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -254,7 +254,7 @@ func (a *app) storeAdminKey(ctx context.Context, s settings) (string, error) {
 	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
 		return "", err
 	}
-	if err := os.Chmod(path, 0o600); err != nil { // if the file was there with another mode
+	if err := os.Chmod(path, 0o600); err != nil { // if the file existed with another mode
 		return "", err
 	}
 	hash := service.HashKey(secret)

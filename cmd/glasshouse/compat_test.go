@@ -249,7 +249,7 @@ func TestCompatRunsCode(t *testing.T) {
 	}
 }
 
-// TestCompatRequestsShareAFolder covers that requests share their files, and nothing else.
+// TestCompatRequestsShareAFolder covers that requests share their files and no other state.
 func TestCompatRequestsShareAFolder(t *testing.T) {
 	url := startCompat(t)
 	postCompat(
@@ -291,8 +291,8 @@ func TestCompatRequestsShareAFolder(t *testing.T) {
 	}
 }
 
-// TestCompatFolderOnTheHost covers that code and host see each other's files in the folder that
-// OUTPUT_DATA_PATH names, and code nothing above it.
+// TestCompatFolderOnTheHost covers that code and host share the files in the folder that OUTPUT_DATA_PATH names. Code
+// sees no files above that folder.
 func TestCompatFolderOnTheHost(t *testing.T) {
 	folder := filepath.Join(emptyDataDir(t), "out")
 	t.Setenv("OUTPUT_DATA_PATH", folder)

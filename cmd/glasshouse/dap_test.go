@@ -11,7 +11,7 @@ import (
 	"glasshouse/debugger/dap"
 )
 
-// refuseEditors is an opener that has no session for anybody.
+// refuseEditors is an opener that refuses every session.
 func refuseEditors(context.Context, dap.Attach) (*dap.Target, error) {
 	return nil, errors.New("refused")
 }
@@ -45,8 +45,8 @@ func TestDAPListensOnLoopbackOnly(t *testing.T) {
 	wait() // returns although the client is silent
 }
 
-// TestDAPConnectionsAreLimited covers that connections over maxEditors are closed, and that a closed one
-// makes room for another.
+// TestDAPConnectionsAreLimited covers that connections over maxEditors are closed, and that closing a connection
+// lets another one in.
 func TestDAPConnectionsAreLimited(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	address, wait, err := serveDAP(ctx, "127.0.0.1:0", refuseEditors, t.Logf)

@@ -14,7 +14,7 @@ import (
 // dataSets is the value of --data: the paths that sandboxes can read, by their name in /data.
 type dataSets map[string]string
 
-// Type returns how the help names a value of the flag.
+// Type returns the placeholder for the flag's value in the help.
 func (d *dataSets) Type() string { return "NAME=PATH" }
 
 func (d *dataSets) String() string {

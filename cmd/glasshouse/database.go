@@ -17,7 +17,7 @@ import (
 func newProveCommand() *cobra.Command {
 	var dsn, ownerDSN string
 	cmd := &cobra.Command{
-		Use: "prove", Short: "Attack the database through the reader and beside it, and print which layer stops each attack",
+		Use: "prove", Short: "Attack the database through the reader and directly, and print which layer stops each attack",
 		Args: arguments(0, 0),
 		Example: `  glasshouse prove
   glasshouse prove --dsn postgres://reader@db/shop --owner-dsn postgres://owner@db/shop`,
@@ -104,7 +104,8 @@ func (s *settings) ensureEmbedded(ctx context.Context) (stop func(), err error) 
 	}, nil
 }
 
-// withCause replaces an error that users of the service see by its cause, which the operator may know.
+// withCause returns the cause of an error instead of the message for the service's users. The operator may see the
+// cause.
 func withCause(err error) error {
 	var known *sandbox.Error
 	if errors.As(err, &known) && known.Cause != nil {

@@ -29,7 +29,7 @@ const debugHelp = `  next (n), step (s), out (o), continue (c)   forward: a line
   quit (q)                                    end the program and leave; an empty line repeats a move
 `
 
-// moveCommands maps what is typed to the DAP request that moves the program.
+// moveCommands maps a typed command to the DAP request that moves the program.
 var moveCommands = map[string]string{
 	"next": "next", "n": "next", "step": "stepIn", "s": "stepIn", "out": "stepOut", "o": "stepOut", "continue": "continue", "c": "continue",
 	"back": "stepBack", "b": "stepBack", "reverse-continue": "reverseContinue", "rc": "reverseContinue", "goto": "goto",

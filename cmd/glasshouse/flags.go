@@ -56,7 +56,7 @@ func environmentName(flag string) string {
 // data sets (--data) of both are kept.
 func applyEnvironment(root *cobra.Command, args []string) (err error) {
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		return nil // the command that completes words, which cobra adds only later
+		return nil // the hidden command for shell completion, which cobra adds later
 	}
 	cmd, _, err := root.Find(args)
 	if err != nil {
@@ -73,20 +73,20 @@ func applyEnvironment(root *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// arguments returns a check that a command has from least to most arguments.
-func arguments(least, most int) cobra.PositionalArgs {
+// arguments returns a check that a command has from minArgs to maxArgs arguments.
+func arguments(minArgs, maxArgs int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) >= least && len(args) <= most {
+		if len(args) >= minArgs && len(args) <= maxArgs {
 			return nil
 		}
-		if most == 0 {
+		if maxArgs == 0 {
 			return fmt.Errorf("%s takes no argument, got %q", cmd.CommandPath(), args[0])
 		}
 		return fmt.Errorf("wrong number of arguments (%d); usage: %s", len(args), cmd.UseLine())
 	}
 }
 
-// explainFlagError adds to a mistake in the flags which flag was perhaps meant.
+// explainFlagError adds to an error of the flags the flag that was probably meant.
 func explainFlagError(cmd *cobra.Command, err error) error {
 	help := fmt.Sprintf("`%s --help` lists the flags", cmd.CommandPath())
 	var unknown *pflag.NotExistError

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// TestHistoryKnowsWhatAKilledRunDid kills the service while one run waits for a query and another for a
-// server. History has their finished and their open work, during the runs and after the kill.
-func TestHistoryKnowsWhatAKilledRunDid(t *testing.T) {
+// TestHistoryHasTheWorkOfKilledRuns kills the service while one run waits for a query and another for a server.
+// History has the finished and the open queries and connections, during the runs and after the kill.
+func TestHistoryHasTheWorkOfKilledRuns(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

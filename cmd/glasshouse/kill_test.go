@@ -110,7 +110,7 @@ func killUnderLoad(t *testing.T, kills int) {
 			killService(t, cmd)
 			logged = append(logged, errorLines(cmd)...)
 			killed["service"]++
-			// A kill loses nothing with either setting: the kernel writes what the service has handed over.
+			// A kill loses nothing with either setting: the kernel writes the data that the service has passed to it.
 			cmd, c = start(t, path, dir, "--pool", "2", fmt.Sprintf("--synchronous-commit=%t", len(services)%2 == 0))
 			services = append(services, cmd.Process.Pid)
 			l.service.Store(c)

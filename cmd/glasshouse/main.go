@@ -65,7 +65,7 @@ func newRootCommand() *cobra.Command {
 	cobra.EnableCommandSorting = false // the help lists commands in the order below
 	root := newGroup(
 		"glasshouse",
-		"glasshouse runs Python that agents write, next to PostgreSQL, and shows everything that happened.",
+		"glasshouse runs Python code that AI agents write, next to PostgreSQL, and records everything that the code does.",
 		newServeCommand(),
 		newRunCommand(),
 		newDebugCommand(),
@@ -94,7 +94,7 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// newGroup returns a command that only has other commands.
+// newGroup returns a command that consists of other commands.
 func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{
 		Use: name, Short: short, SuggestionsMinimumDistance: 2, // of edits
@@ -108,7 +108,7 @@ func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return group
 }
 
-// errUnknownCommand says that a group has no command of a name, or that none was given.
+// errUnknownCommand is the error if a group lacks the named command, or if no command was given.
 type errUnknownCommand struct {
 	command *cobra.Command
 	name    string

@@ -76,7 +76,7 @@ func runOnce(ctx context.Context, s settings, code string) (*sandbox.Execution, 
 	return a.service.QuickExecute(ctx, admin, service.Job{Code: code, Kind: sandbox.KindQuick}, nil)
 }
 
-// formatResult returns the repr of a result that JSON has no form for, else the JSON.
+// formatResult returns a result as JSON, or its repr if JSON cannot represent it.
 func formatResult(result json.RawMessage) string {
 	var object struct{ Type, Repr string }
 	if json.Unmarshal(result, &object) == nil && object.Type != "" && object.Repr != "" {
@@ -85,7 +85,7 @@ func formatResult(result json.RawMessage) string {
 	return string(result)
 }
 
-// describeOutputs names the pictures and files of a run, which a terminal does not show.
+// describeOutputs lists the pictures and files of a run, because a terminal does not show them.
 func describeOutputs(e *sandbox.Execution) string {
 	var all []string
 	for _, o := range e.Outputs {

@@ -20,7 +20,7 @@ import (
 // garbage several times a second, for a tenth of the service's CPU time.
 const garbagePercent = 400
 
-// shutdownTimeout is how long answers may take to reach their clients after the service has drained.
+// shutdownTimeout is the maximum time for sending answers to clients after the service has drained.
 const shutdownTimeout = 5 * time.Second
 
 func newServeCommand() *cobra.Command {

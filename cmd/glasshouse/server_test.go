@@ -52,7 +52,7 @@ func TestSlowReaderReceivesTheWholeAnswer(t *testing.T) {
 	}
 }
 
-// TestConnectionsOverTheLimitAreClosed covers that a closed connection makes room for another.
+// TestConnectionsOverTheLimitAreClosed also covers that closing a connection lets another one in.
 func TestConnectionsOverTheLimitAreClosed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

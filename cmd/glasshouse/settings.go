@@ -331,7 +331,7 @@ func (s *retentionSettings) register(f *pflag.FlagSet) {
 	)
 }
 
-// compatSettings are those of the compatibility API, whose flags begin with facade-.
+// compatSettings are the settings of the compatibility API. Their flags begin with facade-.
 type compatSettings struct {
 	listen   string
 	folder   string
@@ -448,7 +448,7 @@ func (s *settings) isolateConfig(sets []isolate.WarmSet, log func(string, ...any
 	}
 }
 
-// isLoopback says whether an address can be reached from this machine only.
+// isLoopback reports whether an address can be reached from this machine only.
 func isLoopback(address string) bool {
 	host, _, _ := net.SplitHostPort(address)
 	ip := net.ParseIP(host)

@@ -1,4 +1,4 @@
-"""The least that a server can do which forks a warm interpreter for each request: Flask under uWSGI.
+"""The minimal server that forks a warm interpreter for each request: Flask under uWSGI.
 
 The child runs the code and returns its output. The server waits for the child without any limit, so
 no server in use works like this; fork_server.py stands for those.
