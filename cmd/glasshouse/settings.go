@@ -237,7 +237,7 @@ func (s *pythonSettings) register(f *pflag.FlagSet) {
 		&s.pool,
 		"pool",
 		8,
-		"`NUMBER` of forked sandboxes kept ready without imported packages; half as many are kept ready with pandas, and with plotting",
+		"`NUMBER` of guests kept ready without imported packages; also a quarter of it with numpy, and half of it with pandas and with plotting",
 	)
 	f.DurationVar(
 		&s.recycle.MaxAge,

@@ -71,7 +71,7 @@ func newRoutes(router *gin.Engine, groups groups, version string) *routes {
 	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode}
 	config.Formats = map[string]huma.Format{"application/json": format, "json": format}
 	config.RejectUnknownQueryParameters = true // a misspelt filter would let everything through
-	config.Info.Description = "Runs Python that agents write, next to PostgreSQL, and shows everything that happened."
+	config.Info.Description = "Runs Python code that AI agents write, next to PostgreSQL, and records everything that the code does."
 	config.Tags = tagDescriptions
 	config.Servers = []*huma.Server{
 		{URL: "/"}, {URL: versionPrefix, Description: "The same routes, apart from those under the tag Service"},
