@@ -22,8 +22,8 @@ import (
 
 const module = "glasshouse"
 
-// layers gives every package the height of its layer, by the longest prefix of its path.
-// Imports run down only: to a lower layer, or within one entry of this table.
+// layers gives every package the number of its layer, by the longest prefix of its path. A package may import only
+// lower layers, or packages of the same entry of this table.
 var layers = map[string]int{
 	"cmd":                         50,
 	"service/httpapi":             41,
@@ -47,8 +47,8 @@ var layers = map[string]int{
 	"scripts":                     50,
 }
 
-// forbidden lists imports that the layers would allow: cmd hands these packages in behind
-// interfaces, or they stay below the package that owns them.
+// forbidden lists imports that the layers would allow: cmd passes these packages as interfaces, or only the package
+// above them may import them.
 var forbidden = map[string][]string{
 	"dbaccess": {"sandbox/supervisor", "sandbox/isolate", "sandbox/egress", "sandbox/protocol",
 		"sandbox/python", "dbaccess/history"},
@@ -81,7 +81,7 @@ var libraries = map[string][]string{
 	"golang.org/x/sync":                {"policy/limit"},               // semaphores
 	"golang.org/x/time":                {"policy/limit"},               // token buckets
 	"github.com/spf13":                 {"cmd"},                        // commands and flags
-	"github.com/sirupsen/logrus":       {"cmd", "service", "dbaccess"}, // what runs below returns its errors
+	"github.com/sirupsen/logrus":       {"cmd", "service", "dbaccess"}, // lower layers return errors
 	"google.golang.org/protobuf":       {"dbaccess"},                   // the parse tree's reflection
 }
 
@@ -247,7 +247,7 @@ func TestPackagesHaveNamesAndComments(t *testing.T) {
 			t.Errorf("%s: the name says nothing about the content; name the concept", p.path())
 		}
 		if p.Doc == "" && len(p.GoFiles)+len(p.CgoFiles) > 0 {
-			t.Errorf("%s has no package comment: say what it does, which goroutines it starts, and who closes what",
+			t.Errorf("%s has no package comment: describe its purpose, its goroutines, and who closes its values",
 				p.path())
 		}
 	}
@@ -323,8 +323,9 @@ func files(t *testing.T, visit func(name string, text []byte)) {
 	}
 }
 
-// TestNoTestSkips makes a test that cannot run fail and say what it needs, because setup brings it.
-// Tests of other projects' clients are the exception: what cannot be installed is counted as not run.
+// TestNoTestSkips fails if a test calls Skip. A test that cannot run must fail and name the missing program, because
+// setup installs all of them. Tests of other projects' clients are the exception: scripts/test counts a client that
+// cannot be installed as not run.
 func TestNoTestSkips(t *testing.T) {
 	calls := []string{"t.Sk" + "ip(", "t.Sk" + "ipf(", "t.Sk" + "ipNow(", "pytest.sk" + "ip", "skip" + "if("}
 	seen := 0
@@ -344,14 +345,14 @@ func TestNoTestSkips(t *testing.T) {
 	}
 }
 
-// TestBenchmarkIsAModuleOfItsOwn holds that the benchmark knows the service by its flags and by HTTP only,
-// and that its dependencies are not the product's.
+// TestBenchmarkIsAModuleOfItsOwn checks that the benchmark uses the service through its flags and HTTP only, and
+// that its dependencies are separate.
 func TestBenchmarkIsAModuleOfItsOwn(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root(t), "cmd/bench/go.mod"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(string(text), "module glasshouse/cmd/bench\n") || strings.Contains(string(text), "replace") {
-		t.Errorf("got cmd/bench/go.mod %q, want a module that replaces nothing by our packages", text)
+		t.Errorf("got cmd/bench/go.mod %q, want a module without a replace directive for our packages", text)
 	}
 }

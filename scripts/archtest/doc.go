@@ -1,5 +1,5 @@
-// Package archtest holds the architecture's rules as tests: the layer of each package and its imports,
-// where each third-party library may be imported, and who may read the environment. `scripts/check`
-// runs them. A package or library that the tables do not have fails the tests, so its place is chosen
-// on purpose.
+// Package archtest contains the rules of the architecture as tests: the layer of each package and its imports, the
+// packages that may import each third-party library, and the packages that may read the environment. `scripts/check`
+// runs the tests. They fail for a package or library that is missing in the tables, so that somebody decides where
+// it belongs.
 package archtest

@@ -10,8 +10,8 @@ import (
 
 var gateList = regexp.MustCompile(`(?ms)^(alone|shared)=\(([^)]*)\)`)
 
-// TestGateListsExistingPackages checks that scripts/test names packages that exist: a renamed package would run
-// without the race detector, or beside tests that measure time.
+// TestGateListsExistingPackages checks that scripts/test names packages that exist. A renamed package would run
+// without the race detector, or at the same time as tests that measure time.
 func TestGateListsExistingPackages(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root(t), "scripts", "test"))
 	if err != nil {

@@ -1,8 +1,8 @@
-"""Fails where code of the guest imports a module that is not in the standard library.
+"""Fails if code of the guest imports a module that is not in the standard library.
 
-The guest's root has our files and the standard library for certain, and nothing else, so
-third-party modules may only be looked up in sys.modules. Our own extensions, whose sources are in
-ext beside the guest's folder, may be imported.
+Only our own files and the standard library are always in the guest's root. Therefore third-party
+modules may only be looked up in sys.modules. Our own extensions may be imported; their sources are
+in the folder ext next to the guest's folder.
 
     guest_imports.py FOLDER
 """

@@ -1,4 +1,4 @@
-"""Checks what a person reads: commit messages and the length of lines.
+"""Checks commit messages and the length of lines.
 
     lint.py messages    commit messages since the base revision
     lint.py lines       lines over 120 columns in Go, Python and C, over 100 in Markdown prose
@@ -33,14 +33,14 @@ def git(*arguments: str) -> str:
 
 
 def base() -> str:
-    """Return the base revision, or "" where the history does not have it."""
+    """Return the base revision, or "" if the history does not contain it."""
     name = os.environ.get("GLASSHOUSE_LINT_BASE") or (HERE / "lint_base").read_text().split()[0]
     known = subprocess.run(["git", "merge-base", "--is-ancestor", name, "HEAD"], cwd=ROOT, capture_output=True)
     return name if known.returncode == 0 else ""
 
 
 def check_messages() -> list[str]:
-    """Return what is wrong with the commit messages since the base revision."""
+    """Return the problems of the commit messages since the base revision."""
     start = base()
     if not start:
         print("lint: the base revision is not in this history; commit messages are not checked")

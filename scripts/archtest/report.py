@@ -1,13 +1,13 @@
-"""Reports what the gate's test groups found.
+"""Prints a report of the gate's test groups.
 
     report.py GROUPS            prints the whole report; exits with 1 where a group failed
     report.py --line KIND LOG   prints one line of counts for one group
 
 GROUPS is a file with a line for each group: name, kind, exit status, seconds and log, separated by
 tabs. The kinds are "go" (the log is the output of `go test -json`), "pytest" (pytest's output) and
-"command" (a check that its exit status judges; status 3 says that it could not run).
+"command" (a check with an exit status; status 3 says that it could not run).
 
-The report has failures first, then what was not run with the reasons, the lines that tests printed
+The report has failures first, then the tests that were not run with the reasons, the lines that tests printed
 after "report: ", the slowest tests, and a table of the groups.
 """
 

@@ -16,7 +16,7 @@ import (
 type artifactsInput struct {
 	InSandbox
 	Limit int    `query:"limit" minimum:"1" maximum:"10000" default:"1000"`
-	After string `query:"after" doc:"next of the page before"`
+	After string `query:"after" doc:"Value of next in the previous page"`
 }
 
 type artifactList struct {
@@ -63,7 +63,7 @@ func (a *api) listArtifacts(ctx context.Context, caller sandbox.Key, in *artifac
 func (a *api) signArtifact(ctx context.Context, caller sandbox.Key, in *signArtifactInput) (*service.SignedURL, error) {
 	var lifetime time.Duration
 	if in.Body != nil {
-		// The service rejects what is out of range; the bounds keep the product from overflowing.
+		// The service rejects values out of range; the bounds here keep the product from overflowing.
 		lifetime = time.Duration(max(-1, min(in.Body.Seconds, 1<<30))) * time.Second
 	}
 	signed, err := a.service.SignArtifact(ctx, caller, in.ID, lifetime)
@@ -71,7 +71,7 @@ func (a *api) signArtifact(ctx context.Context, caller sandbox.Key, in *signArti
 	return &signed, err
 }
 
-// isSigned reports whether a request for an artifact comes by a signed URL.
+// isSigned reports whether a request for an artifact uses a signed URL.
 func isSigned(g *gin.Context) bool { return g.Query("signature") != "" }
 
 func (a *api) downloadArtifact(g *gin.Context) {

@@ -9,8 +9,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Whatever code leaves in the artifacts folder: no link out of the folder is followed, nothing makes the service wait,
-// and what exceeds a limit is reported as truncated.
+// The artifacts folder may have any content. The service follows no link out of the folder and never waits for a file.
+// It reports files beyond a limit as truncated.
 func TestHostileArtifacts(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
@@ -86,7 +86,7 @@ for make in (os.mkfifo, lambda p: os.mknod(p, 0o20666, 259), lambda p: os.mknod(
 	}
 }
 
-// Artifacts are data to a browser, whatever type they claim: none is run, sniffed as another type, or shown as a page.
+// A browser treats every artifact as data: it does not run the artifact, guess another type, or show it as a page.
 func TestBrowsersRunNoArtifact(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
@@ -119,7 +119,7 @@ for name in ["a.html", "a.HTM", "a.svg", "a.xml", "a.js", "a.pdf", "a.unknown", 
 	}
 }
 
-// A thread writes on when its execution is over: the stored bytes fit the size and hash, and are of one moment.
+// A thread continues to write after the end of its execution. The stored bytes match the recorded size and hash.
 func TestArtifactsWrittenDuringCollectionAreConsistent(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)

@@ -47,8 +47,8 @@ func sorted(list []string) []string {
 	return list
 }
 
-// New and changed files are kept, unchanged ones are not listed again. An artifact is reached by URL, on the host, and
-// after the end of the sandbox.
+// New and changed files are kept; unchanged files are not listed again. An artifact can be read by its URL and on the
+// host, also after the end of the sandbox.
 func TestArtifactsAreKeptWithURLAndPath(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
@@ -305,7 +305,7 @@ display(Page())`})
 	}
 }
 
-// The oldest artifacts of a user over the limit are deleted, from disk too. Newer ones and other users' stay.
+// A user's oldest artifacts beyond the limit are deleted, also from disk. Newer ones and those of other users are kept.
 func TestSweepDeletesOldestArtifactsOverTheLimit(t *testing.T) {
 	c, other := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
 	id, otherID := c.create(t, nil), other.create(t, nil)

@@ -30,7 +30,7 @@ func (a *api) serveDAP(g *gin.Context) {
 	}
 	socket, err := websocket.Accept(g.Writer, g.Request, nil)
 	if err != nil {
-		return // Accept has answered
+		return // Accept has sent the error response
 	}
 	stream := websocket.NetConn(ctx, socket, websocket.MessageBinary)
 	socket.SetReadLimit(dap.MaxFrameBytes) // after NetConn, which removes the limit

@@ -93,7 +93,7 @@ func breakpointAt(line int, more ...string) map[string]any {
 
 const failingProgram = "x = 1\ntry:\n    int('a')\nexcept ValueError:\n    x = 2\n{}['k']"
 
-// capabilityTests show what each announced capability does.
+// capabilityTests has a test for each announced capability.
 var capabilityTests = map[string]func(*testing.T, client){
 	"supportsConfigurationDoneRequest": func(t *testing.T, c client) {
 		e := dapAttach(t, c, "print('ran')\nx = 1")
@@ -380,7 +380,7 @@ var capabilityTests = map[string]func(*testing.T, client){
 // deleteSandboxes deletes the client's sandboxes; the service has a limit on all of them.
 func (c client) deleteSandboxes(t testing.TB) { c.ok(t, "POST", "/sandbox/cleanup-all", nil) }
 
-// Every announced capability works, and every one that works is announced.
+// Every announced capability has a test, and every capability with a test is announced.
 func TestAnnouncedDAPCapabilitiesWork(t *testing.T) {
 	t.Parallel()
 	announced := dapConnect(t).mustRequest("initialize", map[string]any{"adapterID": "glasshouse"})
@@ -388,7 +388,7 @@ func TestAnnouncedDAPCapabilitiesWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			effect := capabilityTests[name]
 			if effect == nil {
-				t.Fatalf("%s is announced as %v, and no test shows what it does", name, announced[name])
+				t.Fatalf("%s is announced as %v and has no test", name, announced[name])
 			}
 			if announced[name] == false {
 				t.Fatalf("%s is announced as false; leave it out", name)

@@ -9,8 +9,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// tour sends every request that is possible where a program stands, or stood, in line 3 of steppedProgram. Each message
-// is checked against the schema when it arrives.
+// tour sends every request that is possible at a stop in line 3 of steppedProgram, live or in a recording. The client
+// checks each message against the schema.
 func (e *dapClient) tour(past bool) {
 	e.t.Helper()
 	source := map[string]any{"path": "/home/ada/double.py"}
@@ -55,7 +55,8 @@ func (e *dapClient) tour(past bool) {
 	e.mustRequest("disconnect", map[string]any{"terminateDebuggee": true})
 }
 
-// TCP and WebSocket, live and from a recording, also in a service that has not made the recording, as after a restart.
+// The answers are the same over TCP and WebSocket, live and from a recording, and in a service that has not made the
+// recording, as after a restart.
 func TestDAPTransportsAnswerTheSame(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
@@ -153,7 +154,7 @@ func TestDAPVariablePages(t *testing.T) {
 	e.mustRequest("disconnect", nil)
 }
 
-// One client drives. Another may look, until it asks to drive or the driver leaves.
+// One client drives. Another client may only watch, until it takes over or the driver leaves.
 func TestTwoDAPClients(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
@@ -198,7 +199,7 @@ func TestTwoDAPClients(t *testing.T) {
 	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
 }
 
-// A paused program whose client has left is held until idle_timeout. The paused time does not count towards
+// A paused program whose client has left stays paused until idle_timeout. The paused time does not count towards
 // max_execution_time, which is shorter here.
 func TestDisconnectedDebuggerEndsAtTheIdleTimeout(t *testing.T) {
 	t.Parallel()
@@ -283,8 +284,8 @@ func TestDeepStackInPages(t *testing.T) {
 	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
 }
 
-// The HTTP API refuses an unknown request as such, when the program has stopped and while it runs.
-func TestUnknownDebugCommandIsRefusedAsSuch(t *testing.T) {
+// The HTTP API refuses an unknown request as unsupported, when the program has stopped and while it runs.
+func TestUnknownDebugCommandIsUnsupported(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)

@@ -93,7 +93,7 @@ type failureRecorder struct {
 func (q *failureRecorder) Errorf(string, ...any) { q.failed = true }
 func (q *failureRecorder) Helper()               {}
 
-// Every request in dap.Requests gets an answer of its own, and requests that make no sense now get an error.
+// Every request in dap.Requests is supported. A request that is invalid in the current state gets an error.
 func TestEveryDAPRequestIsSupported(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)

@@ -294,8 +294,8 @@ func TestDAPOverWebSocket(t *testing.T) {
 	e.mustRequest("disconnect", nil)
 }
 
-// A client attaches to a recording and to a session that another client opened. If the client disappears, its own program
-// ends and another's goes on.
+// A client attaches to a recording and to a session that another client opened. If the client disconnects, its own
+// program ends and the other client's program continues.
 func TestDAPAttachToSessionsAndRecordings(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)

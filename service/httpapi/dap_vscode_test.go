@@ -15,7 +15,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// VS Code's own test client drives a session. scripts/test installs it.
+// VS Code's test client drives a session. `scripts/test clients` installs the client.
 func TestVSCodeTestClient(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("GLASSHOUSE_CLIENT_VSCODE") == "" {

@@ -63,36 +63,36 @@ func TestDebugOutputAndStopsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)
-	const turns = 40
+	const iterations = 40
 	d, _ := c.openDebugSession(t, map[string]any{"code": fmt.Sprintf("for i in range(%d):\n    print(i)\n    x = i",
-		turns), "breakpoints": []any{3}}, nil)
-	for range turns {
+		iterations), "breakpoints": []any{3}}, nil)
+	for range iterations {
 		d.command(t, "continue", nil)
 	}
 	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
-	told, stops := "", 0
+	printed, stops := "", 0
 	for {
 		e, ok := stream.next()
 		if !ok || e.name == "terminated" {
 			break
 		}
 		if e.name == "output" {
-			told += e.data["output"].(string)
+			printed += e.data["output"].(string)
 		}
 		if e.name == "stopped" {
-			if want := fmt.Sprintf("%d\n", stops); told != want {
-				t.Errorf("before stop %d: got %q, want its own line", stops, told)
+			if want := fmt.Sprintf("%d\n", stops); printed != want {
+				t.Errorf("before stop %d: got %q, want its own line", stops, printed)
 			}
-			told = ""
+			printed = ""
 			stops++
 		}
 	}
-	if stops != turns {
+	if stops != iterations {
 		t.Errorf("got %d stops, want one for each iteration", stops)
 	}
 }
 
-// Output beyond max_output_size is cut, and one event says so.
+// Output beyond max_output_size is dropped, and one event has a note about it.
 func TestDebugOutputIsBounded(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
@@ -100,7 +100,7 @@ func TestDebugOutputIsBounded(t *testing.T) {
 	d, _ := c.openDebugSession(t, map[string]any{"code": "for i in range(300):\n    print('x' * 99)\n    y = i"},
 		map[string]any{"max_output_size": 10_000})
 	stream := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
-	size, said := 0, ""
+	size, notes := 0, ""
 	for {
 		e, ok := stream.next()
 		if !ok || e.name == "terminated" {
@@ -110,12 +110,12 @@ func TestDebugOutputIsBounded(t *testing.T) {
 			if text := e.data["output"].(string); e.data["category"] == "stdout" {
 				size += len(text)
 			} else {
-				said += text
+				notes += text
 			}
 		}
 	}
-	if size != 10_000 || strings.Count(said, "max_output_size") != 1 {
-		t.Errorf("got %d bytes and the note %q, want 10000 and one note", size, said)
+	if size != 10_000 || strings.Count(notes, "max_output_size") != 1 {
+		t.Errorf("got %d bytes and the note %q, want 10000 and one note", size, notes)
 	}
 }
 

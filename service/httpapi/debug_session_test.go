@@ -207,7 +207,7 @@ func TestStopsAtExceptionsAndChanges(t *testing.T) {
 	}
 }
 
-// A running program can be paused, given breakpoints and ended. Paused time does not count towards its time limit.
+// A client can pause a running program, set its breakpoints and end it. Paused time does not count towards its limit.
 func TestPausedTimeIsNotCounted(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
@@ -350,7 +350,7 @@ func TestAbandonedEvaluateIsInterrupted(t *testing.T) {
 		map[string]any{"expression": "x + 1 if 'x' in globals() else 0"}); a.status != http.StatusOK {
 		t.Errorf("the next request: got %s, want success", a.text)
 	}
-	if elapsed := time.Since(start); elapsed > 4*time.Second { // it would end by itself after 5 s
+	if elapsed := time.Since(start); elapsed > 4*time.Second { // the expression's own timeout is 5 s
 		t.Errorf("the next request was answered after %s, want at most 4s", elapsed)
 	}
 	wantStop(t, d.command(t, "next", nil), "step 2")

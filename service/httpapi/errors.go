@@ -64,7 +64,7 @@ var faultStatus = map[sandbox.Fault]int{
 	sandbox.FaultUnavailable:  http.StatusServiceUnavailable,
 }
 
-// statusFault returns the fault of an error that huma found itself.
+// statusFault returns the fault for the status of an error that huma itself reports.
 func statusFault(status int) sandbox.Fault {
 	if status == http.StatusServiceUnavailable || status == http.StatusUnprocessableEntity { // of two faults
 		return sandbox.FaultInvalid
@@ -88,7 +88,7 @@ func faultOf(err error) sandbox.Fault {
 // toProblem turns the service's error into a problem. retryAfter is in seconds, 0 if there is none.
 // An error that is not a sandbox.Error or sandbox.Refusal may hold internals, so its text stays in the log.
 func toProblem(err error, requestID string) (p *Problem, retryAfter int) {
-	p = &Problem{RequestID: requestID, Detail: "internal error; the service's log has it under the request id"}
+	p = &Problem{RequestID: requestID, Detail: "internal error; the service's log has the error under this request id"}
 	fault := sandbox.FaultInternal
 	var known *sandbox.Error
 	var refusal *sandbox.Refusal
@@ -142,7 +142,7 @@ func (a *api) logInternal(ctx context.Context, p *Problem, err error) {
 // maxFieldProblems is the number of validation errors that a problem lists; a body can have a million.
 const maxFieldProblems = 20
 
-// newProblem makes the problem of a request that huma rejects.
+// newProblem returns the problem for a request that huma rejects.
 func newProblem(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 	p := &Problem{Detail: message}
 	p.setFault(statusFault(status), status)

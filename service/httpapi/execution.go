@@ -30,7 +30,7 @@ type executionsInput struct {
 	Until   time.Time `query:"until"`
 	Text    string    `query:"text" doc:"Text in the code or the error"`
 	Limit   int       `query:"limit" minimum:"1" maximum:"1000" default:"50"`
-	After   string    `query:"after" doc:"next of the page before"`
+	After   string    `query:"after" doc:"Value of next in the previous page"`
 }
 
 type executionList struct {

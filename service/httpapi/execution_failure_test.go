@@ -8,7 +8,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// A failed execution, debugged or not, has what is needed to fix the code.
+// The record of a failed execution, debugged or not, has the variables and the queries before the failure.
 func TestFailedExecutionShowsVariablesAndQueries(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)

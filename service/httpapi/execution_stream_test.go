@@ -292,8 +292,8 @@ for n in tqdm(range(8), desc='work', mininterval=0):
 	}
 }
 
-// A slow reader holds up nothing. If it is cut off, it resumes where it was.
-func TestSlowStreamReaderHoldsNothingUp(t *testing.T) {
+// A slow reader does not delay the execution. If the service closes its connection, it resumes at the same event.
+func TestSlowStreamReaderDoesNotDelayTheExecution(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	lines := 300_000
@@ -348,7 +348,7 @@ func TestRichOutputsAreStreamedAndKept(t *testing.T) {
 	}
 }
 
-// A large output is a reference in the stream, too: to the artifact that the execution has at its end. The artifact can be
+// The stream has a reference for a large output: to the artifact that the execution has at its end. The artifact can be
 // read while the execution runs, and a client may resume after any event.
 func TestLargeOutputsAreReferencesInStream(t *testing.T) {
 	t.Parallel()

@@ -135,7 +135,7 @@ refused`)
 	wantProblem(t, c.do(t, "GET", "/sandbox/"+id+"/files/raw.json", nil), 410, "gone", "deleted")
 }
 
-// Uploads outlive the process that first saw them, as /session does.
+// Uploads survive the process that was started before them, as /session does.
 func TestUploadsOutliveTheProcess(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
@@ -194,7 +194,7 @@ func unusualNames(n int) []string {
 	return out
 }
 
-// Each of a thousand unusual names is one file under exactly this name: in the sandbox, in the list and at its URL.
+// Each of a thousand unusual names is kept exactly: in the sandbox, in the list and in the URL.
 func TestUnusualFileNames(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
@@ -307,8 +307,8 @@ files = [p for p in pathlib.Path("/data").rglob("*") if p.is_file() and p.parts[
 	wantProblem(t, c.put(t, off, "x", "x"), 403, "forbidden", "enable_file_access")
 }
 
-// Files may come with code, also if the code has no sandbox of its own.
-func TestFilesMayComeWithCode(t *testing.T) {
+// A request to execute code may contain files, also for quick-execute.
+func TestExecuteAcceptsFiles(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	body := map[string]any{"code": "[open('/data/in/a.txt').read(), open('/data/b', 'rb').read() == b'\\xff\\0']",
@@ -346,7 +346,7 @@ found`})
 	}
 }
 
-// Every use of a sandbox renews its idle timeout, and none its lifetime.
+// Every use of a sandbox renews its idle timeout and does not change its lifetime.
 func TestUseRenewsTheIdleTimeoutOnly(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)

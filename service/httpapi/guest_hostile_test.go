@@ -26,11 +26,11 @@ while True:
 		t.Errorf("got %v ms of CPU time, want at most 5000", cpu)
 	}
 	if a := c.run(t, id, "for n in range(30_000):\n    debug(n)\n'well'"); a.get("result") != "well" {
-		t.Errorf("an honest program: got %.500s", a.text)
+		t.Errorf("30000 notes of an ordinary program: got %.500s, want the result", a.text)
 	}
 }
 
-// A forged stop does not stop the clock for longer than the guest is paused.
+// A forged stop pauses the time limit only while the guest is paused.
 func TestForgedStopsDoNotExtendTheTimeLimit(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
@@ -51,7 +51,7 @@ while True:
 	}
 }
 
-// The larger CPU share that evaluate gets does not stay with the program.
+// After evaluate, which has a larger CPU share, the program has its own share again.
 func TestCPUShareHoldsAfterEvaluate(t *testing.T) {
 	t.Parallel()
 	d, _ := newUser(t, sandbox.RoleDeveloper).openDebugSession(t, map[string]any{"code": `
@@ -70,7 +70,7 @@ print(time.process_time() - used)
 	}
 }
 
-// A file that is mostly holes costs its maker nothing, and is not kept.
+// A file that consists mostly of holes takes no space in the sandbox, and is not kept.
 func TestSparseArtifactIsNotKept(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)

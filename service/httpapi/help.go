@@ -23,7 +23,7 @@ type moduleRules struct {
 	Note    string            `json:"note"`
 }
 
-const moduleNote = "These rules tell an agent early what will not work. They are not the isolation: the kernel is."
+const moduleNote = "These rules give an agent early errors. They are no protection; the kernel enforces the isolation."
 
 type helpExamples struct {
 	Examples []service.Example `json:"examples"`
@@ -56,7 +56,7 @@ type processorTemplate struct {
 }
 
 var templateInstructions = []string{
-	"Execute it as it is, or put your own return at the line \"# Add your transformation logic here\".",
+	"Execute it as it is, or replace the line \"# Add your transformation logic here\" with your own return.",
 	"Pass {\"data\": ...} as the execution's context to process your own data.",
 	"If code defines a processor and creates no instance, its process method is called with that data. " +
 		"The result is what process returns.",

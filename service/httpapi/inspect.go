@@ -43,7 +43,7 @@ type highlightedCode struct {
 	CSS  string `json:"css" doc:"The style sheet of the HTML's classes"`
 }
 
-// routeInspect routes what reads code and variables without running the user's code.
+// routeInspect routes the operations on code and variables that run no user code.
 func (a *api) routeInspect(r *routes) {
 	busy := []int{http.StatusConflict, http.StatusGone}
 	route(a, r, r.describe("POST", "/sandbox/{id}/check", "checkCode", tagSandboxes,

@@ -86,7 +86,8 @@ naïve = 1`)
 	}
 }
 
-// jedi completes what only the text shows, and knows the code that ran before. Not parallel: it has eight seconds.
+// jedi completes names that only the text determines, with the code that ran before. Not parallel: jedi's time limit is
+// eight seconds.
 func TestCompletionByJedi(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)

@@ -64,13 +64,13 @@ func (object) Schema(huma.Registry) *huma.Schema {
 }
 
 const (
-	smallBody = 64 << 10 // bytes; validating such a body is cheap whatever it holds
+	smallBody = 64 << 10 // bytes; validating such a body is cheap for any content
 	maxValues = 100_000  // of a larger body, without its context
 )
 
-// decode decodes a body for huma with bounded cost. huma decodes a body into Go values, which take many times
-// its size, and may report an error for each. decode therefore limits their number. It leaves the context of
-// a large body out of validation: any object is valid there.
+// decode decodes a body for huma with bounded cost. huma decodes a body into Go values, which take many times the
+// body's size, and may report an error for each value. Therefore decode limits the number of values. It leaves the
+// context of a large body out of validation, because any object is valid there.
 func decode(text []byte, v any) error {
 	if len(text) <= smallBody {
 		return json.Unmarshal(text, v)
@@ -88,7 +88,7 @@ func decode(text []byte, v any) error {
 	values := 0
 	for _, raw := range body {
 		if values += 1 + sandbox.JSONValueCount(raw); values > maxValues {
-			return fmt.Errorf("the body has more than %d values beside its context; pass data as context, or as a file",
+			return fmt.Errorf("the body has more than %d values outside of context; pass data as context, or as a file",
 				maxValues)
 		}
 	}

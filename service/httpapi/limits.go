@@ -18,7 +18,7 @@ const (
 	recordSlotWait     = 10 * time.Second // for one of maxRecordResponses
 )
 
-// limits are what an account may have in memory at once.
+// limits bound the memory that the responses to one account take.
 type limits struct {
 	records *limit.Keyed
 	unread  *limit.Responses

@@ -27,8 +27,8 @@ func headerNumber(t *testing.T, a answer, header string) int {
 	return n
 }
 
-// The headers count a key's requests down; then it gets 429 with Retry-After. Other keys go on; keys that the key made
-// share its limit.
+// The headers count down the remaining requests of a key; then the key gets 429 with Retry-After. Other keys are not
+// affected. Keys that the key created share its limit.
 func TestRequestRateIsLimited(t *testing.T) {
 	t.Parallel()
 	c := newLimitedUser(t, sandbox.RoleDeveloper, map[string]any{"requests_per_minute": 5})

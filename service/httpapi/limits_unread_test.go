@@ -33,8 +33,8 @@ func (s *blockedWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// An account that does not read its responses gets few with records, and none if they are large. Other accounts are not
-// affected, and the account goes on when it has read.
+// An account that does not read its responses gets only a few responses with records, and no response while large ones
+// are unread. Other accounts are not affected. After reading, the account gets responses again.
 func TestUnreadResponsesAreLimited(t *testing.T) {
 	t.Parallel()
 	log := logrus.New()

@@ -33,9 +33,9 @@ import (
 	"glasshouse/service/httpapi"
 )
 
-// The tests share one service as users have it: real isolation, a real PostgreSQL with the demo data and a real
-// HTTP server. Each test has users of its own, so tests run in parallel. A test that measures memory, or counts
-// something of the whole process, does not call t.Parallel.
+// The tests share one complete service: real isolation, a real PostgreSQL with the demo data and a real HTTP server.
+// Each test has users of its own, so tests run in parallel. A test that measures memory, or counts resources of the
+// whole process, does not call t.Parallel.
 var (
 	serverURL   string
 	testService *service.Service

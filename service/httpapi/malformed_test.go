@@ -10,7 +10,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// A problem with very many errors is short and answered soon.
+// The problem for a body with very many errors is short.
 func TestProblemListsFewOfManyErrors(t *testing.T) {
 	t.Parallel()
 	a := newUser(t, sandbox.RoleAgent).do(t, "POST", "/sandbox/agent/quick-execute", `{"code":"1","files":[`+
@@ -46,8 +46,8 @@ func TestLargeBodyTakesLittleMemory(t *testing.T) {
 		http.StatusBadRequest, "malformed", "the body must be a JSON object")
 }
 
-// A guest can send its own end of the socket to the supervisor, which then holds that end open after the guest's death.
-// The supervisor's writes must fail all the same.
+// A guest can send its own end of the socket to the supervisor, which then keeps that end open after the guest's death.
+// The supervisor's writes must fail nevertheless.
 func TestGuestThatSendsItsOwnSocketTimesOut(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
@@ -66,7 +66,7 @@ time.sleep(60)
 	}
 }
 
-// A guest that says that it is paused is stopped, and uses no CPU while the clock is stopped.
+// A guest that reports a stop is stopped, so it uses no CPU time while its time limit is paused.
 func TestForgedStopPausesTheGuest(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)

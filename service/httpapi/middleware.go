@@ -89,8 +89,8 @@ func limitBody(maxBytes int64) gin.HandlerFunc {
 	return func(g *gin.Context) { g.Request.Body = http.MaxBytesReader(g.Writer, g.Request.Body, maxBytes) }
 }
 
-// rejectAmbiguousQuery rejects a query string that can't be parsed or repeats a name. A filter that is
-// silently dropped would let through what the client wants to exclude.
+// rejectAmbiguousQuery rejects a query string that can't be parsed or repeats a name. If a filter was ignored, the
+// answer would contain items that the client wants to exclude.
 func (a *api) rejectAmbiguousQuery(g *gin.Context) {
 	if err := checkQuery(g.Request.URL.RawQuery); err != nil {
 		a.fail(g, err)

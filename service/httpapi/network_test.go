@@ -196,8 +196,8 @@ func TestSandboxesHaveSeparateNetworks(t *testing.T) {
 	}
 }
 
-// With the network off, every client fails at once with an error that says so.
-func TestNetworkOffSaysSoAtOnce(t *testing.T) {
+// Without network access, every client fails immediately with an error that says why.
+func TestClientsFailImmediatelyWithoutNetwork(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
 	defer c.do(t, "POST", "/sandbox/cleanup-all", nil)
@@ -228,8 +228,8 @@ func TestNetworkOffSaysSoAtOnce(t *testing.T) {
 	}
 }
 
-// Without import rules, the broker is still the only way out.
-func TestBrokerIsTheOnlyWayOut(t *testing.T) {
+// Also without import rules, code can reach other hosts only through the broker.
+func TestNetworkIsReachedOnlyThroughTheBroker(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
 	defer c.do(t, "POST", "/sandbox/cleanup-all", nil)
@@ -274,7 +274,7 @@ tcp = S.socket()
 	}
 }
 
-// A sandbox that is deleted, and an execution that times out, end their connections and leave no network behind.
+// The deletion of a sandbox and the timeout of an execution end their connections and remove the sandbox's network.
 // Not parallel: it counts the brokers of the process.
 func TestNetworkEndsWithTheSandbox(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)

@@ -70,7 +70,7 @@ func newRoutes(router *gin.Engine, groups groups, version string) *routes {
 	config.CreateHooks = nil                                             // no $schema in responses
 	format := huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: decode}
 	config.Formats = map[string]huma.Format{"application/json": format, "json": format}
-	config.RejectUnknownQueryParameters = true // a misspelt filter would let everything through
+	config.RejectUnknownQueryParameters = true // a misspelt filter would have no effect
 	config.Info.Description = "Runs Python code that AI agents write, next to PostgreSQL, and records everything that the code does."
 	config.Tags = tagDescriptions
 	config.Servers = []*huma.Server{
@@ -96,9 +96,8 @@ func (p everyPrefix) Handle(op *huma.Operation, handler func(huma.Context)) {
 
 func (p everyPrefix) ServeHTTP(w http.ResponseWriter, r *http.Request) { p[0].ServeHTTP(w, r) }
 
-// describe returns the description of a route with a key. statuses are the errors that this route can
-// answer with beside those of every such route: a key that is missing or used up, an unreadable query,
-// a path that names nothing.
+// describe returns the description of a route with a key. statuses are the errors of this route in addition to those of
+// every such route: a missing key, a used-up limit, an unreadable query, an unknown path.
 func (r *routes) describe(method, path, id string, t tag, summary string, statuses ...int) huma.Operation {
 	op := huma.Operation{
 		Method: method, Path: path, OperationID: id, Tags: []string{string(t)}, Summary: summary,

@@ -46,7 +46,7 @@ f.loc[0, "n"], f.loc[0, "s"], f.loc[0, "t"], f.loc[0, "x"] = 7, "seven", f.t[1],
     except DatabaseError as e:
         return [e.reason, e.sqlstate]
 [ask(db_query), ask(db_frame), db_query("SELECT 1 AS a")]`, `[["division-by-zero","22012"],["division-by-zero","22012"],[{"a":1}]]`},
-		// Threads take turns.
+		// The queries of several threads run one after the other.
 		{`import threading
 def ask(n):
     got[n] = sum(r["n"] for r in db_query("SELECT n, repeat('x', 100) FROM generate_series(1, 50000) n")) + n

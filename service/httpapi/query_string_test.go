@@ -8,7 +8,7 @@ import (
 )
 
 // No part of a request is dropped silently: a query that can't be parsed, a repeated name, a name in another case.
-func TestNoPartOfARequestIsIgnored(t *testing.T) {
+func TestAmbiguousQueryStringsAreRejected(t *testing.T) {
 	t.Parallel()
 	agent, developer := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleDeveloper)
 	for query, says := range map[string]string{

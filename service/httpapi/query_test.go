@@ -102,7 +102,7 @@ except ReadOnlyError:
 	}
 }
 
-// A column that the operator masks is hidden in every way to read it.
+// A masked column is hidden in every helper and route.
 func TestMaskedColumnsAreHiddenEverywhere(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
@@ -145,8 +145,8 @@ except DatabaseError:
 	}
 }
 
-// A statement ends on the server within a second of its execution: cancelled, deleted with its sandbox, killed,
-// or timed out. Not parallel, so that the second is one of an idle machine.
+// A statement ends on the server within a second after its execution was cancelled, deleted with its sandbox, killed,
+// or timed out. Not parallel: it measures time.
 func TestStatementEndsWhenItsExecutionEnds(t *testing.T) {
 	const (
 		counting = "SELECT count(*) AS asked_by_%s FROM generate_series(1, 10000000000)"

@@ -109,7 +109,7 @@ func (a *api) routeRecordings(r *routes) {
 	routeRecording(a, r, step+"/objects/{ref}", "getStepObject", "Get the content of an object at a step",
 		getStepObject)
 	routeRecording(a, r, "/explain", "explainExecution",
-		"Explain a debugged execution briefly: how it ended, what led there, what functions returned and lines did",
+		"Explain a debugged execution briefly: its outcome, the steps to a failure, returned and assigned values",
 		explainExecution)
 	routeRecording(a, r, "/variables/{name}/changes", "listVariableChanges", "List the changes of a variable",
 		listVariableChanges)

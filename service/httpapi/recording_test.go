@@ -138,7 +138,7 @@ func TestExecutionWithoutDebuggingHasNoSteps(t *testing.T) {
 	wantProblem(t, c.do(t, "GET", "/executions/"+e+"/steps", nil), http.StatusNotFound, "not-found", "not debugged")
 }
 
-// The explanation is short, whatever the length of the execution, and shows what led to a failure.
+// The explanation is short for an execution of any length, and shows the steps that led to a failure.
 func TestExplainIsShortAndNamesTheCause(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)

@@ -67,7 +67,7 @@ type sandboxMetadata struct {
 type sandboxHistoryInput struct {
 	InSandbox
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50"`
-	After string `query:"after" doc:"next of the page before"`
+	After string `query:"after" doc:"Value of next in the previous page"`
 }
 
 type sandboxHistory struct {
@@ -109,7 +109,7 @@ func (a *api) routeSandboxes(r *routes) {
 	route(a, r, r.describe("GET", "/sandbox/{id}/history", "listSandboxExecutions", tagSandboxes,
 		"List the executions of a live or ended sandbox, newest first"), a.listSandboxExecutions)
 	route(a, r, r.describe("GET", "/sandbox/statistics", "getStatistics", tagSandboxes,
-		"Get sums over the caller's executions, or over everybody's for an admin"), a.getStatistics)
+		"Get statistics of the caller's executions or, for an admin, of all executions"), a.getStatistics)
 }
 
 func (a *api) createSandbox(ctx context.Context, caller sandbox.Key, in *createSandboxInput) (*createdSandbox, error) {

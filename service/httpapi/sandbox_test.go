@@ -284,7 +284,7 @@ func TestDeleteCancelsTheRunningExecution(t *testing.T) {
 	}
 }
 
-// A status request must not make a sandbox busy for those who execute code.
+// A status request must not make a sandbox busy for executions.
 func TestStatusDoesNotMakeASandboxBusy(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)

@@ -9,8 +9,8 @@ import (
 	"glasshouse/sandbox"
 )
 
-// The uploads of one user in all sandboxes have an exact limit. Uploads that are rejected, replaced, deleted, incomplete or
-// gone with their sandbox do not count.
+// The uploads of one user in all sandboxes have an exact limit. Rejected, replaced, deleted and incomplete uploads do
+// not count, and neither do those of deleted sandboxes.
 func TestUploadsOfOneUserAreBounded(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
@@ -55,7 +55,7 @@ func TestUploadsOfOneUserAreBounded(t *testing.T) {
 	if a.get("result") != 1.0 {
 		t.Errorf("got %s, want 1", a.text)
 	}
-	eventually(t, "what came with a run to go with it",
+	eventually(t, "the deletion of the files that came with a run",
 		func() bool { return c.put(t, two, "all", all).status == http.StatusOK })
 }
 
