@@ -1,8 +1,8 @@
 """Prints pip's configuration as settings of uv, which does not read pip's files.
 
-The operator says where packages come from in one place: pip.conf and the PIP_ variables. Each
-line is NAME=VALUE for uv's process, or an option that uv reads from its command line alone.
-A variable of uv's own (UV_DEFAULT_INDEX and so on) wins over pip's setting.
+The operator configures the sources of packages in one place: pip.conf and the PIP_ variables.
+Each line is NAME=VALUE for uv's process, or an option that uv reads only from its command
+line. A variable of uv (UV_DEFAULT_INDEX and so on) takes precedence over pip's setting.
 """
 
 import configparser

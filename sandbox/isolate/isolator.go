@@ -33,10 +33,10 @@ type Config struct {
 	DataSets        map[string]string                // read-only as /data/NAME: NAME to a path on the machine
 	Level           string                           // the only level to try; "" means the strongest of the machine
 	MinLevel        string                           // weaker levels are refused; "" means LevelLandlock
-	WorkDir         string                           // emptied; for levels without private mounts; "" means a temporary folder
+	WorkDir         string                           // emptied; for levels without private mounts; "" means a temporary one
 	SharedDir       string                           // a folder of the machine for SharedSessionDir; "" for none
 	DefaultPolicy   policy.Policy                    // of most sandboxes; waiting children are prepared for it
-	CABundle        string                           // PEM file of the certificates for user code; "" means the machine's
+	CABundle        string                           // PEM file of certificates for user code; "" means the machine's
 	Recycle         RecyclePolicy                    // when a zygote is replaced
 	Log             func(format string, args ...any) // required
 	Without         layer.Set                        // layers to leave out; only tests of the layers set it

@@ -1,6 +1,6 @@
-"""Import and call rules for the user's own code: an early and helpful error for an agent, before anything runs.
+"""Import and call rules for the user's own code. They give an agent an early and helpful error, before the code runs.
 
-They protect nothing: the kernel does that.
+They are not a protection: the isolation layers protect the machine.
 """
 
 import ast
@@ -32,9 +32,9 @@ class PolicyError(Exception):
 class Rules:
     """The rules of one sandbox, made from what policy.Rules in Go sends.
 
-    rules has: enabled; allowed, a list of modules ("*" is any); blocked and calls, which map a name to what to use
-    instead; blocked_modules of the request; keys, the policy key behind a name if it is not the profile. Modules in
-    folder, by default the session's, may always be imported.
+    rules has: enabled; allowed, a list of modules ("*" is any); blocked and calls, which map a name to its
+    replacement; blocked_modules of the request; keys, which maps a name to the policy key that blocks it if that is
+    not the profile. Modules in folder, by default the session's, may always be imported.
     """
 
     def __init__(self, rules: dict, folder: str = ""):
@@ -50,7 +50,7 @@ class Rules:
 
     def check(self, source: str, tree: ast.AST, known=()) -> None:
         """Raises PolicyError for the first import or bare call, in the order of the lines, that the rules do not allow.
-        known are names that the user has bound earlier."""
+        known has the names that the user has bound earlier."""
         for error in self.problems(source, tree, known):
             raise error
 
@@ -75,8 +75,8 @@ class Rules:
                 yield error
 
     def passes(self, source: str) -> bool:
-        """Tells quickly that the code follows the rules, because none of their words is in it. Letters of other
-        alphabets, which Python may read as ASCII letters, need the slow way."""
+        """Tells whether a fast check proves that the code follows the rules: it contains no word of the rules. Code
+        with letters of other alphabets needs the slow check, because Python may read them as ASCII letters."""
         if not self._enabled:
             return True
         for word in self._keywords:
@@ -105,8 +105,8 @@ class Rules:
         return sorted(found, key=lambda each: each["line"])[:MAX_PROBLEMS]
 
     def missing(self, tree: ast.AST):
-        """Yields the import statements of missing modules, each with the name of the module. Imports whose failure the
-        code catches, and those that problems reports, are left out."""
+        """Yields the import statements of missing modules, each with the name of the module. It leaves out imports
+        whose failure the code catches, and imports that problems reports."""
         for node, caught in _imports(tree):
             if caught or isinstance(node, ast.ImportFrom) and node.level:
                 continue
@@ -136,7 +136,7 @@ class Rules:
             self._check_module(node, module, f"{module}.{alias.name}")
 
     def _check_module(self, node, name: str, full: str) -> None:
-        """Checks an import. full is name, or name and what is imported from it, which may be a module too."""
+        """Checks an import. full is name, or name with the imported name, which may also be a module."""
         for part in _parents(full):
             if part in self._blocked_by_request:
                 self._refuse(node, f"import of {part}", "", "blocked_modules")
@@ -212,8 +212,8 @@ def _installed(top: str) -> bool:
 
 
 def _bound(tree: ast.AST) -> set:
-    """Returns the names that the code itself binds: a function compile of the user's own, or of `from re import
-    compile`, is not the built-in one."""
+    """Returns the names that the code itself binds. For example, a function compile that the user defines, or imports
+    with `from re import compile`, is not the built-in function."""
     names = set()
     for node in _walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

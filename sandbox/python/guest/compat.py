@@ -1,5 +1,5 @@
-"""Finds the code in what clients of a local code-execution server send: raw Python, a Markdown code block, or the text
-of a dict with the key generated_code."""
+"""Finds the code in a request of a client of a local code-execution server. Such clients send raw Python, a Markdown
+code block, or the text of a dict with the key generated_code."""
 
 import ast
 import json
@@ -15,7 +15,7 @@ _KEY = "generated_code"
 
 
 def extract_code(text: str) -> str:
-    """Returns the code to run. Text that is valid Python is returned as it is."""
+    """Returns the code to run. Text that is valid Python is returned unchanged."""
     text = _generated_code(text)
     if _is_python(text):
         return text

@@ -1,8 +1,8 @@
-"""Completes code at a cursor, from the values that a session has.
+"""Completes code at a cursor, from the values in a session.
 
-Nothing of the user's runs. Attributes are looked up in the dictionaries of objects and of their classes, and the result
-of a call is taken from the annotation of the function. If that does not tell, "settled" is False in the answer, and the
-service asks a slower tool.
+No user code runs. Attributes are looked up in the dictionaries of objects and of their classes. The type of a call's
+result is the return annotation of the function. If these do not determine the completions, "settled" is False in the
+answer, and the service uses a slower tool.
 """
 
 import ast
@@ -43,15 +43,15 @@ _vars_of_class = vars(type)["__dict__"].__get__
 
 
 class Unknown:
-    """A value that is not known, of a known class."""
+    """An unknown value of a known class."""
 
     def __init__(self, kind: type):
         self.kind = kind
 
 
 def complete(source: str, cursor: int, names: dict, allows) -> dict:
-    """Returns {matches: [{text, type}], cursor_start, cursor_end, settled}. names are those of the session;
-    allows(module) tells whether it may be imported."""
+    """Returns {matches: [{text, type}], cursor_start, cursor_end, settled}. names has the names of the session;
+    allows(module) tells whether code may import the module."""
     cursor = min(max(cursor, 0), len(source))
     text = source[:cursor]
     string = incomplete_code.open_string(text)
@@ -99,12 +99,12 @@ def _matching(found: dict, word: str) -> list:
     return [{"text": values.readable(name, 200), "type": kind} for *_, name, kind in sorted(out)[:MAX_MATCHES]]
 
 
-# -- what names stand for
+# -- values of names
 
 
 class _Scope:
-    """The names of the session, and in front of them those that the text itself binds. bound maps each of these to an
-    expression, or to None if that is unknown."""
+    """The names that the text itself binds, and then the names of the session. bound maps each name of the text to an
+    expression, or to None if the expression is unknown."""
 
     def __init__(self, source: str, text: str, names: dict):
         self.names = names
@@ -172,7 +172,7 @@ def _imported(node, alias):
 
 
 def _is_class(value) -> "TypeGuard[type]":
-    return issubclass(type(value), type)  # isinstance would call a __class__ property of the user's
+    return issubclass(type(value), type)  # isinstance would call a __class__ property of user code
 
 
 def _class_of(value) -> type:
@@ -246,7 +246,7 @@ def _item(value, key):
 
 
 def _annotated_result(func: types.FunctionType, owner):
-    """Returns what the annotation of a function says that it returns."""
+    """Returns the type in the return annotation of a function."""
     annotation = func.__annotations__.get("return")
     if type(annotation) is not str:
         return Unknown(annotation) if _is_class(annotation) else None
@@ -254,7 +254,7 @@ def _annotated_result(func: types.FunctionType, owner):
     if name in ("Self", "FrameOrSeries", "NDFrameT"):
         return owner if type(owner) is Unknown else Unknown(owner if _is_class(owner) else type(owner))
     found = func.__globals__.get(name, vars(builtins).get(name))
-    if not _is_class(found):  # the module has imported it for annotations only
+    if not _is_class(found):  # the module imports it only for annotations
         package = str(func.__module__).partition(".")[0]
         modules = [
             m

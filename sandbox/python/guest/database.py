@@ -1,7 +1,7 @@
-"""The database helpers: statements out, values in.
+"""The database helpers. They send statements to the supervisor and convert the returned values.
 
-Values become what psycopg 3 makes of them. Values for which it would fail (infinity, BC, a year past 9999) stay the
-text that PostgreSQL prints.
+Values have the same Python types as with psycopg 3. Values that psycopg 3 cannot convert (infinity, BC, a year past
+9999) stay the text that PostgreSQL prints.
 """
 
 import builtins

@@ -1,4 +1,4 @@
-"""Where a debugged program stops, and what the supervisor can do in it while it is stopped.
+"""Decides where a debugged program stops, and executes the supervisor's commands while it is stopped.
 
 The recorder calls DebugControl at each line and each exception, under its lock: while one thread is stopped here, the
 others get no further than their next line. The supervisor sends the breakpoints when the run begins and with each
@@ -70,7 +70,7 @@ class DebugControl:
         self._break_on_raised = self._break_on_uncaught = False
         self._mode, self._thread = "entry" if breakpoints.get("entry") else "continue", 0
         self._step_frames: frozenset = frozenset()  # numbers of the frames in which a step ends
-        self._step_at_root = False  # a step ends in the run's last expression as well, which has a frame of its own
+        self._step_at_root = False  # a step also ends in the run's last expression, which has a frame of its own
         self.everywhere = True  # the recorder calls line at each line, and not only at those in lines
         self.set_breakpoints(breakpoints)
 

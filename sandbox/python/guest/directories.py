@@ -1,6 +1,6 @@
 """The directories of a guest.
 
-With a root of its own they are /session and /tmp. On a machine without private mounts they are in a folder of the host.
+In a guest with a private root they are /session and /tmp. Without private mounts they are in a folder of the machine.
 """
 
 import os
@@ -12,7 +12,7 @@ session, tmp = "/session", "/tmp"
 
 
 def use(folder: str) -> None:
-    """Makes the session and tmp in folder the directories of this guest, also for code that asks the environment."""
+    """Makes the session and tmp in folder the directories of this guest, also in its environment variables."""
     global session, tmp
     sys.path[:] = [folder + "/session" if p == session else p for p in sys.path]
     session, tmp = folder + "/session", folder + "/tmp"

@@ -37,7 +37,7 @@ _cause = vars(BaseException)["__cause__"].__get__
 
 
 def _is_users(filename: str) -> bool:
-    """Tells whether a file has the user's own code. Our modules may be in a /tmp too, when they are tested."""
+    """Tells whether a file has the user's own code. In tests, the guest's modules may also be below /tmp."""
     return filename.startswith(
         (*_USER_FILES, directories.session + "/", directories.tmp + "/")
     ) and not filename.startswith(directories.OWN + "/")
@@ -45,7 +45,7 @@ def _is_users(filename: str) -> bool:
 
 def describe(error: BaseException, filename: str, namespace: dict, policy: dict, given: "dict | None" = None) -> dict:
     """Returns a sandbox.Exception for an error that code compiled under filename raised. The error's own __str__ runs,
-    and nothing that it does makes this fail."""
+    but it cannot make this function fail."""
     out: dict = {"type": values.name_of(type(error)), "message": "", "line": 0, "traceback": []}
     steps: list = []
     try:
@@ -63,7 +63,7 @@ def describe(error: BaseException, filename: str, namespace: dict, policy: dict,
             out["line"], out["traceback"] = error.lineno, []  # type: ignore[attr-defined]
     except KeyboardInterrupt:
         raise
-    except BaseException:  # a hostile exception has failed in a property
+    except BaseException:  # a property of a hostile exception has failed
         pass
     try:
         hint = _hint(error, namespace, policy) or _cause_hint(error)
@@ -215,8 +215,8 @@ def _locals(error: BaseException) -> list:
 
 
 def _key_hint(error: KeyError) -> str:
-    """Suggests the nearest key or column, from the innermost frame that has a likely one. All columns are listed only
-    if pandas itself did not find one."""
+    """Suggests the most similar key or column of the innermost frame that has one. If pandas itself did not find a
+    column, the hint lists all columns."""
     if not error.args:
         return ""
     key, frames, step = error.args[0], [], _trace(error)
@@ -225,7 +225,7 @@ def _key_hint(error: KeyError) -> str:
         step = step.tb_next
     for frame in reversed(frames[-MAX_FRAMES:]):
         for value in list(frame.f_locals.values())[:200]:
-            if issubclass(type(value), list) and list.__len__(value):  # rows of a result: the keys of the first
+            if issubclass(type(value), list) and list.__len__(value):  # a list of rows: the keys of the first row
                 value = list.__getitem__(value, 0)
             kind = type(value)
             if kind is dict or kind in values.DICTS:

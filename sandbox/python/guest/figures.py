@@ -13,14 +13,14 @@ import zlib
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 _DEFAULT_SETTINGS = (("dpi", "figure"), ("facecolor", "auto"), ("transparent", False))
-_STRIP_ROWS = 64  # rows that are compressed at a time: a guest copies each page of memory that it writes to
-_LEVEL, _UP = 1, 2  # the level of zlib; the filter of PNG that stores a row as its difference from the one above
+_STRIP_ROWS = 64  # rows that are compressed at a time; few, because a guest copies each page that it writes to
+_LEVEL, _UP = 1, 2  # the level of zlib; the filter of PNG that stores the difference of a row from the row above
 _RGB, _RGBA = (2, 3), (6, 4)  # the color type of PNG, and the bytes of a pixel
 
 
 def png(figure) -> bytes:
-    """Returns what savefig(bbox_inches="tight") writes. That draws twice, to measure and to paint. Here one drawing is
-    cropped, unless something lies beyond its edges."""
+    """Returns the same PNG as savefig(bbox_inches="tight"). savefig draws twice, to measure and to paint. This function
+    draws once and crops the drawing, unless something lies beyond its edges."""
     matplotlib = sys.modules["matplotlib"]
     settings = matplotlib.rcParams
     is_default = all(settings["savefig." + name] == default for name, default in _DEFAULT_SETTINGS)
@@ -50,8 +50,8 @@ def _savefig(figure, box) -> bytes:
 
 @contextlib.contextmanager
 def _cheap_drawing(figure):
-    """Makes a drawing cheaper: the axes remember their ticks, simple markers are copied without deepcopy, and no
-    garbage is collected, since nearly all objects of a drawing are still in use."""
+    """Makes a drawing cheaper: the axes cache their ticks, simple markers are copied without deepcopy, and the garbage
+    collector is off, because nearly all objects of a drawing are still in use."""
     remembered = []
     collects = gc.isenabled()
     markers: typing.Any = sys.modules.get("matplotlib.markers")
@@ -75,9 +75,9 @@ def _cheap_drawing(figure):
 
 
 class _Copies:
-    """Replaces the module copy in matplotlib's markers. Each tick has three lines, each of which deep-copies a marker:
-    a tenth of the time of a drawing. A marker that only has a name can share with its copy what neither ever changes
-    in place."""
+    """Replaces the module copy in matplotlib's markers. Each tick has three lines, and each line deep-copies a marker,
+    which takes a tenth of the time of a drawing. A marker that only has a name can share its fields with its copy,
+    because neither changes them in place."""
 
     def __getattr__(self, name):
         return getattr(copy, name)
@@ -93,12 +93,12 @@ class _Copies:
 
 
 class _Ticks:
-    """The ticks of an axis and the boxes of their labels, computed once for as long as what they depend on stays the
-    same.
+    """A cache of the ticks of an axis and the boxes of their labels. It is valid while the state on which they depend
+    is the same.
 
-    A drawing asks for them ten times, to place the title, the label and the edges, and measuring does so again. An axis
-    computes them each time, which took a third of the time of a plot. Only this axis remembers them, until forget is
-    called.
+    A drawing needs them ten times, to place the title, the label and the edges, and measuring needs them again. Without
+    the cache an axis computes them each time, which took a third of the time of a plot. The cache belongs to one axis
+    and lasts until forget is called.
     """
 
     def __init__(self, axis):
@@ -110,7 +110,7 @@ class _Ticks:
 
     @staticmethod
     def suits(axis) -> bool:
-        """Tells whether the axis is one that matplotlib has made and nothing has changed."""
+        """Tells whether the axis is of matplotlib's own class and no code has replaced its methods."""
         kinds = sys.modules["matplotlib.axis"]
         default = (
             axis.axes.name == "rectilinear"
@@ -124,8 +124,8 @@ class _Ticks:
             vars(self._axis).pop(name, None)
 
     def _now(self) -> list:
-        """Returns what the ticks and their places depend on, and the state that computing them leaves: a formatter that
-        other axes share shows what it formatted last."""
+        """Returns the state on which the ticks and their positions depend, and the state that computing them changes: a
+        formatter that several axes share keeps the values of its last call."""
         axis = self._axis
         places, state = [axis.axes], [axis.axes.figure.dpi]
         for ticker in (axis.major, axis.minor):

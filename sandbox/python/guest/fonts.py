@@ -1,8 +1,8 @@
-"""Keeps the files of fonts in memory from the zygote on.
+"""Loads the files of fonts into memory in the zygote.
 
-matplotlib keeps the file of a font open and reads it in small pieces, a thousand times a plot. A guest has none of the
-zygote's descriptors, so each guest opened its fonts again, which took milliseconds, and a hook of matplotlib made it do
-so at each fork. Memory is shared by guests, and makes both reading and forking faster.
+matplotlib keeps the file of a font open and reads it in small pieces, a thousand times a plot. A guest does not inherit
+the zygote's descriptors, so without this module each guest opens its fonts again, which takes milliseconds, and a hook
+of matplotlib does so at each fork. Guests share the memory, which makes both reading and forking faster.
 """
 
 import contextlib
@@ -15,14 +15,14 @@ _SUFFIXES = (".ttf", ".otf", ".ttc")
 
 
 class FontFile(io.BytesIO):
-    """The file of a font in memory. name is its path, as a file has it."""
+    """The file of a font in memory. Its name is its path, like that of a file."""
 
     name = ""
 
 
 @contextlib.contextmanager
 def kept_in_memory() -> "Iterator[list[str]]":
-    """Keeps fonts that are opened in its context in memory. Yields the list of their paths, which grows."""
+    """Loads each font that is opened in its context into memory. Yields the growing list of their paths."""
     paths: list[str] = []
     plain: typing.Any = io.open
 

@@ -8,9 +8,9 @@ Messages go over the control socket (SOCK_SEQPACKET). Each begins with a kind; n
     e number text         answer: why there is no child
     x pid status time     report: a child has ended, with its wait status and its CPU time in microseconds
 
-After each fork the zygote copies, like the child, each page that it writes to, and memory on huge pages falls apart for
-all later forks. So the extension syscall_batch runs this loop without Python. Where it is not built, this module does
-the same.
+After each fork the zygote, like the child, copies each page that it writes to. This also splits huge pages into small
+pages for all later forks. So the extension syscall_batch runs this loop without Python. If the extension is not built,
+this module does the same.
 """
 
 import array
@@ -41,9 +41,10 @@ def serve(
 ) -> int:
     """Serves until it returns in a child, with the index of the child's batch. If the socket closes, the process exits.
 
-    batches are what children run first; each is given the three descriptors and the uid. signal_fd is a signalfd of
-    SIGCHLD. own_pidfd is a pidfd of this process if children get pid namespaces of their own, else -1: such a namespace
-    is good for one fork, and the zygote returns to its own through own_pidfd. fork replaces the plain fork.
+    A child first runs one of batches, with the three descriptors and the uid as arguments. signal_fd is a signalfd of
+    SIGCHLD. own_pidfd is a pidfd of this process if each child gets its own pid namespace, else -1. Such a namespace
+    can be used for one fork; the zygote then returns to its own namespace through own_pidfd. fork replaces the plain
+    fork.
     """
     if syscalls.syscall_batch and not fork:
         return syscalls.syscall_batch.serve(control, signal_fd, own_pidfd, batches)
@@ -105,7 +106,8 @@ def _fork_child(sock, number: int, words: "array.array", uid: int, fds: list[int
 
 
 def _join_groups(groups: list[int]) -> None:
-    """Joins control groups. "0" moves the writing thread; a pid would hold up every fork and exit of the machine."""
+    """Joins control groups. Writing "0" moves the writing thread; writing a pid would block all forks and exits of the
+    machine."""
     try:
         for group in groups:
             os.write(group, b"0")

@@ -1,7 +1,7 @@
-"""A guest's life: it locks itself down on Enter and then serves the frames of the supervisor.
+"""The main loop of a guest: it locks itself down on Enter and then serves the frames of the supervisor.
 
-Guest makes in the zygote what can be made before the fork. Each page that a child writes to is copied first, so the
-less a child does, the faster it starts and the less memory of its own it needs.
+Guest does as much work as possible in the zygote, before the fork. A child copies each page that it writes to, so a
+child that does less starts faster and needs less memory of its own.
 """
 
 import errno
@@ -21,9 +21,9 @@ import session
 from syscalls import Batch, Step, given
 
 TMP_BYTES, INODES = 64 << 20, 16384
-DATA_BYTES, DATA_INODES = 2 << 30, 1 << 18  # only the service writes to /data, and holds a sandbox to less
-_GO = protocol.encode_frame(protocol.ENTER, b"")  # for a guest that was told before the fork how to lock down
-# What most code does, without a trace in the session.
+DATA_BYTES, DATA_INODES = 2 << 30, 1 << 18  # only the service writes to /data, and it enforces lower limits
+_GO = protocol.encode_frame(protocol.ENTER, b"")  # for a guest that got its Enter before the fork
+# Operations that most code needs. They leave no names in the session.
 _REHEARSAL = {
     "code": "import time\nfor n in [n for n in (0,)]:\n    print(end=f'{n!r}'[:0])\ndel n, time",
     "context": {},
@@ -40,20 +40,20 @@ _ENDS, _UID = (given(0), given(1), given(2)), given(3)  # the connection, stdout
 
 
 class StartUp:
-    """What a child does before it runs Python: the batch."""
+    """The system calls that a child makes before it runs Python: a batch."""
 
     def __init__(self) -> None:
         self.batch = Batch()
-        self.descriptor_steps = 0  # the first steps, before which there is no connection
-        # The step that reads the supervisor's go; None if an Enter frame will say how to lock down.
+        self.descriptor_steps = 0  # the first steps; after them the connection is open
+        # The step that reads the supervisor's Enter frame without a body; None if an Enter frame with a body will come.
         self.go: Step | None = None
 
 
 class Guest:
-    """What all children of a zygote have in common.
+    """The state that all children of a zygote have in common.
 
-    filters are seccomp programs by name, readable is what Landlock lets guests read, policy and rules are those of most
-    sandboxes. private: guests have mounts and namespaces of their own.
+    filters has seccomp programs by name, readable has the paths that Landlock lets guests read, policy and rules are
+    those of most sandboxes. private says that guests have their own mounts and namespaces.
     """
 
     def __init__(self, filters: "dict[str, bytes]", readable: "list[str]", policy: dict, rules: dict, private: bool):
@@ -80,7 +80,8 @@ class Guest:
         self._warm_up()
 
     def prepare(self, enter: "dict | None") -> None:
-        """Adds the start-up of a guest that locks itself down as enter says, or else as an Enter frame will say."""
+        """Adds the start-up of a guest that locks itself down as enter says, or, if enter is None, as its Enter frame
+        will say."""
         start_up = StartUp()
         batch = start_up.batch
         lockdown.take_descriptors(batch, *_ENDS, self._private)
@@ -118,7 +119,7 @@ class Guest:
         os._exit(0)
 
     def _rehearse(self) -> None:
-        """Runs a small program and forgets it, so that the pages that most runs write to are copied in idle time."""
+        """Runs a small program and discards its result. This copies the pages that most runs write to in idle time."""
         frame = protocol.encode_frame(protocol.RUN, protocol.encode(_REHEARSAL))
         self._serve(protocol.RehearsalChannel(frame))
         self._session.forget_runs()
@@ -147,8 +148,8 @@ class Guest:
         return True
 
     def _warm_up(self) -> None:
-        """Does in the zygote what a guest does, so that specialised code and full caches are not written to in each
-        guest."""
+        """Executes a guest's code in the zygote, so that code is specialised and caches are filled before the fork and
+        not in each guest."""
         random.seed()  # forgets the value that gauss has kept
         ours, theirs = socket.socketpair()
         channel = protocol.Channel(theirs.detach())
@@ -211,8 +212,8 @@ def _mount_data(batch: Batch, uploads: int) -> Step:
     """Mounts the uploads of the sandbox at /data, and in it the operator's data sets, all read-only.
 
     uploads is the descriptor of their mount, or -1 for a fresh file system. The data sets are bound at /data before.
-    Returns the descriptor of a writable clone, for the service. The mount that came belongs to the service and stays as
-    it is: the guest sees another one, read-only, on top.
+    Returns the descriptor of a writable clone, for the service. The given mount belongs to the service and does not
+    change: the guest mounts a read-only clone on top of it.
     """
     paths = ["/data/" + name for name in os.listdir("/data")]
     trees = [lockdown.clone_mount(batch, path, within=True) for path in paths]
@@ -231,9 +232,9 @@ def _mount_data(batch: Batch, uploads: int) -> Step:
 
 
 def _reseed() -> None:
-    """Changes what must differ between guests and is the same after a fork: the thread's id and the random seeds.
+    """Sets the values that must differ between guests but are equal after a fork: the thread's id and the random seeds.
 
-    The zygote forks without the hooks of Python that would do this.
+    The zygote forks without Python's fork hooks, which would do this.
     """
     _MAIN._native_id = _native_id()  # type: ignore[attr-defined]
     if "reseed" not in lockdown.without:

@@ -20,7 +20,7 @@ PER_RUN = object()  # the value of a helper that each run, and not the session, 
 
 
 class Helper(typing.NamedTuple):
-    """A declared name. value is UNBOUND for a method of namespace.Helpers, or PER_RUN, or what the name is bound to."""
+    """A declared name. value is UNBOUND for a method of namespace.Helpers, or PER_RUN, or the value of the name."""
 
     name: str
     group: str
@@ -48,7 +48,7 @@ def helper(group: str, *, signature: str = "", awaitable: bool = False) -> "Call
 
 
 def value(name: str, group: str, signature: str, description: str, bound: object = PER_RUN, in_compat=False) -> None:
-    """Declares a name that is neither a method nor a class of ours: a value of Python's, or a variable of each run."""
+    """Declares any other name: a value of the standard library, or a variable that each run sets."""
     _add(Helper(name, group, signature, description, False, bound, in_compat), None)
 
 

@@ -1,4 +1,4 @@
-"""Calls functions with modules as soon as they are imported, by whatever code."""
+"""Calls a function with a module as soon as any code has imported the module."""
 
 import importlib.machinery
 import sys
@@ -40,7 +40,7 @@ class _Finder:
 
 
 class _Loader:
-    """The own loader of a module, with a callback after it."""
+    """The original loader of a module, and a callback that runs after it."""
 
     def __init__(self, loader, callback):
         self._loader, self._callback = loader, callback

@@ -62,8 +62,8 @@ def primary(text: str) -> str:
 
 
 def opening(text: str) -> int:
-    """Returns the index of the bracket that is open at the end of the text, or -1. Brackets in strings count as well:
-    the expression is then invalid, and nothing is completed."""
+    """Returns the index of the bracket that is open at the end of the text, or -1. Brackets in strings also count: the
+    expression is then invalid, and there are no completions."""
     depth = 0
     for at in range(len(text) - 1, max(len(text) - 10_000, 0) - 1, -1):
         if text[at] in ")]}":

@@ -1,8 +1,8 @@
-"""What a guest does to itself before it runs user code: mounts, limits, identity, seccomp filter.
+"""The lockdown of a guest before it runs user code: mounts, limits, identity, seccomp filter.
 
-These are system calls by number, in batches that are made before the fork if possible. Each result is checked. Their
-order matters: mounts need the capabilities that are dropped after them, setuid clears PDEATHSIG, and seccomp comes last
-because it forbids all of this.
+It consists of system calls by number, in batches that are prepared before the fork if possible. Each result is checked.
+The order matters: mounts need the capabilities that are dropped after them, setuid clears PDEATHSIG, and seccomp comes
+last because it forbids all of these calls.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ CONNECTION = 3  # the guest's descriptor of its connection to the supervisor
 _MSG_NOSIGNAL = 0x4000
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x20000, 0x4000000, 0x8000000
-_OWN_PID = 0x7FFFFFFF  # stands in a filter for the pid of the guest; no pid is as large
+_OWN_PID = 0x7FFFFFFF  # a placeholder in a filter for the pid of the guest; no pid is that large
 _EXECUTE, _WRITE, _READ, _READ_DIR = 1, 2, 4, 8  # rights of Landlock to files
 _CAPABILITIES = struct.pack("Ii", 0x20080522, 0)  # _LINUX_CAPABILITY_VERSION_3, this process
 _NONE = struct.pack("6I", 0, 0, 0, 0, 0, 0)
@@ -96,7 +96,7 @@ def clone_mount(batch: Batch, path: str, within: bool = False) -> Step:
 
 
 def make_read_only(batch: Batch, path: str) -> None:
-    """Makes the mount at path read-only here; its clones stay as they are."""
+    """Makes the mount at path read-only here; its clones do not change."""
     attributes = struct.pack("QQQQ", 1, 0, 0, 0)  # set MOUNT_ATTR_RDONLY
     batch.call("mount_setattr", "mount_setattr", _AT_FDCWD, path.encode(), 0, attributes, len(attributes))
 
@@ -115,7 +115,7 @@ def make_file(batch: Batch, path: str) -> None:
 
 
 def die_with(batch: Batch, parent: int) -> None:
-    """Has this process die with its parent, and fails if the parent is dead already. setuid undoes this."""
+    """Makes the kernel kill this process when its parent dies, and fails if the parent is dead. setuid undoes this."""
     batch.call("PDEATHSIG", "prctl", _PR_SET_PDEATHSIG, 9, 0, 0, 0)
     batch.expect("the parent", batch.call("getppid", "getppid"), parent, errno.ESRCH)
 
@@ -125,7 +125,7 @@ def set_limit(number: int, value: int) -> None:
 
 
 def drop_before_fork() -> None:
-    """Has the zygote, and every process that it forks, never gain a capability. Those that it has stay usable."""
+    """Prevents that the zygote and its children gain capabilities. The capabilities that it has stay usable."""
     for capability in () if "capabilities" in without else range(64):
         if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
             break  # EINVAL: the kernel knows no more capabilities
@@ -135,8 +135,8 @@ def drop_before_fork() -> None:
 
 
 def lock(batch: Batch, uid: int, parent: int, ruleset: "Step | None", filter: "Filter | None") -> None:
-    """Gives up all privileges for good. parent is the pid of the zygote as this process sees it: 0 from a pid namespace
-    of its own. The other limits come with the sandbox that the guest is assigned to."""
+    """Drops all privileges permanently. parent is the pid of the zygote as this process sees it: 0 in its own pid
+    namespace. The other limits are set when the guest is assigned to a sandbox."""
     if filter is None and "seccomp" not in without:
         raise OSError("the service named a seccomp filter that the zygote does not have")
     limits = resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE

@@ -1,4 +1,4 @@
-"""Hints for modules that are not installed. Nothing is searched before an import fails."""
+"""Hints for modules that are not installed. The search begins only after an import has failed."""
 
 import builtins
 import difflib
@@ -50,7 +50,7 @@ _listdir, _close = os.listdir, difflib.get_close_matches
 
 
 def hint(name: object, environment: object) -> str:
-    """Returns the hint of a ModuleNotFoundError in an environment of the operator's."""
+    """Returns the hint for a ModuleNotFoundError in one of the operator's environments."""
     if type(name) is not str or not name:
         return ""
     top, _, rest = name.partition(".")
@@ -72,7 +72,7 @@ def hint(name: object, environment: object) -> str:
 
 
 def _did_you_mean(name: str, names: list) -> str:
-    """Returns the likeliest of names as a question, or ""."""
+    """Returns the most similar of names as a question, or ""."""
     folded = {each.lower(): each for each in names if each[0] != "_"}
     close = _close(name.lower(), folded, 1, 0.75)
     return f"did you mean {folded[close[0]]!r}?" if close else ""

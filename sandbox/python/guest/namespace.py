@@ -31,7 +31,7 @@ class Helpers(database.Database):
         self._tracked: dict = {}
 
     def names(self) -> dict:
-        """Returns what the namespace of a session begins with."""
+        """Returns the initial content of a session's namespace."""
         return helpers.namespace(self)
 
     @helper("debugging")

@@ -1,9 +1,10 @@
 """The network of a guest.
 
-Most guests have none. If the network is switched on for a sandbox, its guest has a network namespace of its own with a
-loopback and one listener, which the service serves from outside as an HTTP proxy. There is no other way out.
+Most guests have no network. If the network is enabled for a sandbox, its guest has a private network namespace with a
+loopback device and one listener. The service serves this listener from outside as an HTTP proxy. The guest can reach
+nothing else.
 
-The kernel refuses connections. explain_refusals only makes Python say why, in words that an agent can act on.
+The kernel refuses all other connections. explain_refusals makes Python say why, in a text that an agent can act on.
 """
 
 import fcntl
@@ -26,9 +27,9 @@ _refusal = OFF
 
 
 def switch_on(host: str, port: int, environment: "dict[str, str]") -> int:
-    """Moves this process to an empty network of its own and returns the descriptor of a listener in it.
+    """Moves this process to a new, empty network namespace and returns the descriptor of a listener in it.
 
-    This comes before the lockdown, which forbids it.
+    Call it before the lockdown, which forbids it.
     """
     global _refusal
     lockdown.unshare(_CLONE_NEWNET)
@@ -67,7 +68,7 @@ class _AiohttpFinder:
 
 
 def explain_refusals() -> None:
-    """Has the socket module say why the kernel refuses a connection. The zygote calls this once."""
+    """Makes the socket module say why the kernel refuses a connection. The zygote calls this once."""
     socket.getaddrinfo = _explained(socket.getaddrinfo)
     socket.gethostbyname = _explained(socket.gethostbyname)
     socket.socket.__init__ = _explained(socket.socket.__init__)  # type: ignore[method-assign]

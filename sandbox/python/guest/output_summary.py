@@ -1,4 +1,4 @@
-"""One line of text for each rich output: what a model that sees no picture is told."""
+"""Summarises each rich output in one line of text, for language models that cannot see images."""
 
 MAX_COLUMNS = 12
 

@@ -22,7 +22,7 @@ TABLE = "application/vnd.dataresource+json"  # the type of a table with its sche
 _loads, _dumps = json.loads, json.dumps
 # the last takes its names from the second
 _HOOKED_MODULES = ("matplotlib.pyplot", "IPython.core.display_functions", "IPython.display")
-# Values of which there is nothing to see but their text.
+# Classes whose values are shown only as text.
 _TEXT_ONLY = frozenset((type(None), bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset))
 _REPR_METHODS = (
     ("text/html", "_repr_html_"),
@@ -107,8 +107,8 @@ class Outputs:
             self._add(self._bundle(each))
 
     def last(self, value) -> None:
-        """Shows the value of a last expression, besides returning it, if there is more to see than its text. Its
-        figures are shown already."""
+        """Shows the value of a last expression, in addition to returning it, if it has other representations than text.
+        Its figures are shown already."""
         if type(value) not in _TEXT_ONLY and not values.type_name(value).startswith("matplotlib.figure."):
             bundle = self._rich(value)
             if bundle.keys() - {"text/plain"}:
@@ -118,7 +118,7 @@ class Outputs:
         return _with_text(self._rich(v), v)
 
     def _rich(self, v) -> dict:
-        """Returns the representations of v besides its text, which may be none."""
+        """Returns the representations of v other than its text. There may be none."""
         try:
             bundle = self._special(v, values.type_name(v))
         except Exception:
@@ -148,7 +148,7 @@ class Outputs:
         return bundle
 
     def _special(self, v, kind: str) -> "dict | None":
-        """Returns the bundle of an object for which notebooks have a way of their own, or None."""
+        """Returns the bundle of an object that notebooks show in a special way, or None."""
         name = values.name_of(type(v))
         if kind.startswith("pandas.") and name == "DataFrame":
             bounds = {"max_rows": 20, "max_cols": 20}
@@ -163,7 +163,7 @@ class Outputs:
                     "shape": list(v.shape),
                 }
             except Exception:
-                pass  # no schema has such labels: HTML and text are enough
+                pass  # a schema cannot have such labels; the bundle has only HTML and text
             return bundle
         if kind.startswith("matplotlib.figure."):
             bundle = self._figure(v)

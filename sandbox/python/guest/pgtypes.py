@@ -1,4 +1,4 @@
-"""PostgreSQL's values as Python's, and Python's values as parameters."""
+"""Converts PostgreSQL's values to Python's, and Python's values to parameters."""
 
 import builtins
 import datetime
@@ -15,14 +15,14 @@ from helpers import helper
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 UTC = datetime.UTC
-# the errors of values that Python does not have
+# the errors for values that Python cannot represent
 _UNREPRESENTABLE = (ValueError, OverflowError, ArithmeticError, RecursionError)
 
 
 @helper("database", signature='Range(lower=None, upper=None, bounds="[)", empty=False)')
 class Range:
-    """A range of PostgreSQL's, in rows and as a parameter: lower and upper (None for an open end), and bounds, for
-    example "[)". The bounds of an empty range are ""."""
+    """A PostgreSQL range, in rows and as a parameter: lower and upper (None for an open end), and bounds, for example
+    "[)". The bounds of an empty range are ""."""
 
     __slots__ = ("lower", "upper", "bounds")
     __module__ = "builtins"
@@ -164,7 +164,7 @@ _CONVERT: dict = {
 
 
 def column(description: dict, data: list, nulls: bool) -> list:
-    """Converts the plain values of a column. nulls tells whether None may be among them."""
+    """Converts the plain values of a column. nulls says whether some of them may be None."""
     kind = description["kind"]
     convert: Callable | None
     if kind == "range":
@@ -201,7 +201,8 @@ def _array(convert, v, interval: bool):
 
 
 def parameter(v) -> "tuple[object, str]":
-    """Returns a parameter as JSON and, if PostgreSQL must not guess it, its type: for a list, that of its elements."""
+    """Returns a parameter as JSON and, if PostgreSQL must not guess the type, its type. For a list it is the type of
+    the elements."""
     kind = type(v)
     if v is None or kind in (bool, str):
         return v, ""

@@ -1,4 +1,4 @@
-"""The variables in the frames of a failed run, bounded. None of their code runs."""
+"""Adds bounded previews of the variables in the frames of a failed run. It runs no code of their classes."""
 
 import builtins
 import types
@@ -16,8 +16,8 @@ _HIDDEN = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type
 
 
 def fill(frames: list, steps: list, initial: dict) -> None:
-    """Adds "variables" to the innermost of frames, from steps. The variables that the function of the failing line
-    names come first. initial are the helpers, which are left out."""
+    """Adds "variables" to the innermost of frames, from steps. Variables that the function of the failing line uses
+    come first. initial has the helpers, which are left out."""
     left = MAX_TEXT
     for frame, (code, _, frame_object) in list(zip(reversed(frames), reversed(steps)))[:MAX_FRAMES]:
         shown: dict = {}
@@ -35,7 +35,7 @@ def fill(frames: list, steps: list, initial: dict) -> None:
 
 
 def describe(value) -> str:
-    """Returns a preview, or for a DataFrame or array what it is like."""
+    """Returns a preview. For a DataFrame or array it has the shape and the types."""
     shape = values.shape(value)
     if shape is None:
         return values.preview(value, MAX_PREVIEW)

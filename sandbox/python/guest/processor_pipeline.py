@@ -2,15 +2,15 @@
 
 import inspect
 
-_defined: list = []  # processors that the code has defined, as long as it has made none
+_defined: list = []  # processors that the code has defined, if it has made none
 
 
 class AsyncProcessor:
     """Subclass it and write `async def process(self, data)`.
 
     `await processor.run(data)`, or `await processor(data)`, validates the data and returns the result of process. name
-    and config are for the subclass. If code defines a processor and makes none, and its context has data, the processor
-    runs: process gets the data, or the whole context if its parameter is called context.
+    and config are for the subclass. If code defines a processor without making one, and the context of the run has
+    data, the processor runs: process gets the data, or the whole context if its parameter is called context.
     """
 
     name = "processor"
@@ -30,7 +30,7 @@ class AsyncProcessor:
         self.config = {**(config or {}), **options}
 
     def validate(self, data):
-        """Raise or return False if the data can't be processed. It may be async. By default all data is accepted."""
+        """Raises or returns False if the data can't be processed. It may be async. By default all data is accepted."""
         return True
 
     async def process(self, data):
@@ -55,7 +55,7 @@ def begin_run():
 
 
 def pending_run(context):
-    """Returns the run of a processor that the code has defined and not made, as a coroutine, or None."""
+    """Returns a coroutine that runs the processor that the code has defined but not made, or None."""
     if not _defined or not isinstance(context, dict) or "data" not in context:
         return None
     kind = _defined[-1]

@@ -1,4 +1,4 @@
-"""The guest's end of the protocol. Package sandbox/protocol is the supervisor's and says which frame goes which way.
+"""The guest's end of the protocol. Package sandbox/protocol is the supervisor's end and specifies the frames.
 
 A frame is the length of its body (4 bytes, big endian), a kind (1 byte) and the body.
 """
@@ -51,7 +51,7 @@ _encode_parts, _decode_text = _encoder(), json.JSONDecoder().scan_once  # type: 
 
 
 def decode(body: "bytes | bytearray") -> typing.Any:
-    """Decodes the JSON of a frame, in half the time of json.loads, which allows for whitespace around the value."""
+    """Decodes the JSON of a frame, in half the time of json.loads, because it expects no surrounding whitespace."""
     return _decode_text(body.decode(), 0)[0]
 
 
@@ -78,7 +78,7 @@ class Channel:
         self._is_requesting = False
         self._main = threading.get_ident()
         self._holds_interrupts = False  # the main thread is in the middle of a frame
-        self.interrupted = False  # an interrupt is held back
+        self.interrupted = False  # an interrupt is delayed
         self.attention = False  # the supervisor asks the program to stop at its next line
         self.running = False  # user code runs, so an interrupt may be raised
 
@@ -106,7 +106,7 @@ class Channel:
         return self._lock
 
     def take_interrupt(self) -> bool:
-        """Tells whether an interrupt was held back that this thread must raise now."""
+        """Tells whether this thread must now raise an interrupt that was delayed."""
         if not self.interrupted or self._holds_interrupts or threading.get_ident() != self._main:
             return False
         self.interrupted = False
@@ -118,7 +118,7 @@ class Channel:
     # -- frames
 
     def wait(self, milliseconds: int) -> bool:
-        """Tells whether a frame is there or arrives in this time."""
+        """Tells whether a frame has arrived or arrives within this time."""
         return bool(self._buffer or self._poll.poll(milliseconds))
 
     def send(self, kind: int, value: object) -> None:
@@ -213,7 +213,7 @@ class Channel:
             os.close(fd)
 
     def _wait_until_emptied(self) -> None:
-        """Has the supervisor empty the ring."""
+        """Makes the supervisor empty the ring, and waits until it has done so."""
         with self._lock:
             self.send(RECORDS, b"")
             while self.receive()[0] != RECORDS:
@@ -224,7 +224,7 @@ class Channel:
 
     def _exchange(self, request: dict, result):
         with self._lock:
-            if self._is_requesting:  # a finalizer, or code of the user's that a conversion calls
+            if self._is_requesting:  # a finalizer, or user code that a conversion calls
                 raise RuntimeError("another request is not answered yet: finish reading its rows first")
             self._is_requesting = True
             try:
@@ -268,7 +268,7 @@ class Channel:
             result.take(*_unmarshal(memoryview(body)[4:]))
 
     def _without_interrupts(self, call, *args):
-        """Calls call and holds interrupts back until it returns."""
+        """Calls call and delays interrupts until it returns."""
         if threading.get_ident() != self._main:
             return call(*args)
         before, self._holds_interrupts = self._holds_interrupts, True
@@ -281,7 +281,7 @@ class Channel:
 
 
 class RehearsalChannel(Channel):
-    """A channel that reads the frames that it is made with, and sends to nobody."""
+    """A channel that reads given frames, and discards the frames that are sent."""
 
     def __init__(self, frames: bytes):
         self._buffer = bytearray(frames)

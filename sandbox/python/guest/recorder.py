@@ -1,23 +1,23 @@
-"""The recorder writes all that user code does as records, from start to stop.
+"""The recorder writes the steps of user code as records, from start to stop.
 
-In a namespace of many names only some are compared: at each line of the module those that the line names, and all of
-them every FULL_READ_INTERVAL lines. A change that comes in another way (from a callback of a library, from a thread)
-may be recorded that much later.
+In a namespace with many names it compares only some: at each line of the module the names in that line, and all names
+every FULL_READ_INTERVAL lines. A change by other code (a callback of a library, a thread) may be recorded that much
+later.
 
-The recorder must not change the program, so no code of the user's objects runs here. It leaves out what it can't read
-without a change, and records that it does:
+The recorder must not change the program, so it runs no code of the user's objects. It leaves out variables that it
+can't read without a change, and records that it does:
 
 - Before Python 3.13 reading f_locals writes old values back to variables that a closure shares, so such a frame is not
   read, and neither is a frame that could keep its own locals().
-- Near the recursion limit a hook in Python has no space, so recording ends.
+- Near the recursion limit a hook in Python has no stack space, so recording ends.
 
-It can't hide everything. On 3.11 without the extension, an object that loses its variable lives until the next event of
-the hook, which is one line later at most. The small objects of the recorder may start a collection of cycles earlier,
-and sys.gettrace and sys.monitoring show it to code that asks.
+A program can notice some effects. On 3.11 without the extension, an object that loses its variable lives until the next
+event of the hook, which is at most one line later. The small objects of the recorder may start a collection of cycles
+earlier, and sys.gettrace and sys.monitoring show the recorder.
 
-One lock keeps the records of threads apart. If a hook fails, recording ends and says so; the program goes on. An
-interrupt never comes in the middle of a hook: the channel holds it back, and the hook raises it when its records are
-complete.
+A lock separates the records of threads. If a hook fails, recording ends with a record that says why, and the program
+continues. An interrupt never comes in the middle of a hook: the channel delays it, and the hook raises it when its
+records are complete.
 """
 
 import abc
@@ -45,9 +45,9 @@ _ident, _active, _getframe = threading.get_ident, threading._active, sys._getfra
 _recursion_limit = sys.getrecursionlimit
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # they have no frames of their own
 _ENDS_OF_ITERATION = {StopIteration, StopAsyncIteration, GeneratorExit}
-_LIMIT = "near the recursion limit; what follows is not recorded"
-_FULL = "too many objects at a time; what follows is not recorded"
-_INTERRUPTED = "interrupted; what follows is not recorded"
+_LIMIT = "near the recursion limit; later steps are not recorded"
+_FULL = "too many objects at a time; later steps are not recorded"
+_INTERRUPTED = "interrupted; later steps are not recorded"
 _TASK_STEP = asyncio.events.Handle._run.__code__
 _args_of = vars(BaseException)["args"].__get__
 
@@ -55,11 +55,11 @@ _args_of = vars(BaseException)["args"].__get__
 class Recorder(recorder_variables.Variables, abc.ABC):
     """Records code compiled under filename. hidden has the names of the helpers in names, which are not recorded.
 
-    channel.open_ring() takes the bytes. The hooks are in recorder_settrace and recorder_monitoring.
+    The records go to the ring of channel.open_ring(). The hooks are in recorder_settrace and recorder_monitoring.
     """
 
     kind = "none"
-    locals_are_copies = False  # whether a change of what variables() returns leaves the frame as it is
+    locals_are_copies = False  # whether a change of the dict that variables() returns leaves the frame unchanged
     raising_ends_events = False  # whether Python ends the events of a thread whose hook raises
 
     def __init__(self, channel, filename: str, names: dict, hidden):
@@ -84,10 +84,10 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         self._prefixes: dict = {form.SET: {}, form.GLOBAL: {}}  # the first bytes of set records, by name
         self._budget = recorder_budget.Budget(self)
         self._record_line = recorder_line.line_hook(self, self._ring)
-        self.budget_step = 0  # the step from which on the budget is applied
+        self.budget_step = 0  # the budget is applied from this step on
         self.control: Any = None  # a debug_control.DebugControl if the program may be stopped
         self.steps = 0
-        self.tail_only = False  # records are kept back, as the budget is used
+        self.tail_only = False  # records are held for the end, because the budget is used up
         self.ended = False
 
     def start(self) -> None:
@@ -153,7 +153,7 @@ class Recorder(recorder_variables.Variables, abc.ABC):
     # -- for debug_control.DebugControl
 
     def variables(self, frame, alone: bool) -> dict:
-        """Returns the variables of a frame that can be read. alone: no other thread runs, so all of them can."""
+        """Returns the readable variables of a frame. alone says that no other thread runs; then all are readable."""
         return frame.f_locals if alone or not recorder_code.unreadable(frame.f_code) else {}
 
     def assign(self, frame, name: str, value, innermost: bool) -> bool:
@@ -198,7 +198,7 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         return known
 
     def _caller(self, frame, code: Code) -> Frame | None:
-        """Returns the user's frame that called this one. A task has none: the event loop runs it."""
+        """Returns the user's frame that called this one. A task has no such frame, because the event loop runs it."""
         back = frame.f_back
         frames = self._frames
         while back is not None:
@@ -239,8 +239,8 @@ class Recorder(recorder_variables.Variables, abc.ABC):
     def _watch(self, code) -> None:
         """Finds the names of the namespace that code can change.
 
-        It, the functions in it, and functions that an earlier run has left can set names. Objects that can change
-        count, too.
+        Code can change a name if it, a function in it, or a function of an earlier run sets the name, or if the name's
+        object can change.
         """
         codes = [code]
         for value in list(self._names.values()):
@@ -255,13 +255,13 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         self._watched = tuple(sorted(stores))
 
     def _switch_to(self, known: Frame) -> None:
-        """Records that what follows happens in this frame, if it did not before."""
+        """Records that the next records belong to this frame, unless it is the current frame already."""
         if self._current_frame != known.number:
             self._current_frame = known.number
             self._writer.out += varint(form.FRAME) + varint(known.number)
 
     def _continue_frame(self, known: Frame) -> None:
-        """Records that a frame goes on after another frame, or after an exception that it has caught."""
+        """Records that a frame continues after another frame, or after an exception that it has caught."""
         self._switch_to(known)
         known.thrown = False
         self._handled(known)
@@ -304,7 +304,7 @@ class Recorder(recorder_variables.Variables, abc.ABC):
             self._writer.out += varint(form.HANDLED)
 
     def _failure(self, error) -> bytes:
-        """Encodes the class of an exception, and its message if that is one scalar."""
+        """Encodes the class of an exception, and its message if the message is one scalar."""
         args = _args_of(error)
         data = form.scalar(args[0]) if len(args) == 1 else None
         return self._writer.name(recorder_objects.label(type(error))) + (data or b"N")
@@ -325,7 +325,8 @@ class Recorder(recorder_variables.Variables, abc.ABC):
             raise KeyboardInterrupt
 
     def _near_limit(self, known: Frame) -> bool:
-        """Ends recording if a hook could soon have no space. C calls count for the limit too, so it tries."""
+        """Ends recording if a hook may soon run out of stack. It makes calls to test that, because C calls count
+        too."""
         if known.depth * 5 < _recursion_limit() or recorder_code.has_space(MARGIN):
             return False
         self._end(_LIMIT)

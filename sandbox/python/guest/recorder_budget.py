@@ -1,7 +1,7 @@
 """The budget of steps and bytes of a recording.
 
-The first steps are sent as they come. Once the budget is used, only the last steps are kept, in two segments that
-follow each other. They are sent at the end, behind a record that counts the steps between.
+The first steps are sent at once. When the budget is used up, only the last steps are kept, in two consecutive segments.
+They are sent at the end, after a record with the number of steps that are left out.
 """
 
 import recorder_format as form
@@ -11,7 +11,7 @@ from recorder_format import varint
 HEAD_STEPS = 10_000  # steps that are always sent
 MAX_STEPS = 1_000_000
 MAX_BYTES = 64 << 20
-MAX_OBJECTS = 100_000  # objects that are known at a time; those of a cycle are known to the end
+MAX_OBJECTS = 100_000  # objects that are known at a time; objects in a cycle stay known to the end
 CHECK_STEPS = 1000  # steps between two comparisons with MAX_BYTES
 SEGMENT_STEPS = 2000
 SEGMENT_BYTES = 1 << 20
@@ -26,7 +26,7 @@ class Budget:
         self._old_steps = 0
 
     def apply(self) -> None:
-        """Keeps a recording in its budget. It is called with each step from recorder.budget_step on, which it moves."""
+        """Keeps a recording within its budget. It is called at step recorder.budget_step, which it then increases."""
         recorder = self._recorder
         out = recorder._writer.out
         if recorder.tail_only:
@@ -53,7 +53,7 @@ class Budget:
         self._begin_segment()
 
     def end(self) -> None:
-        """Moves the last segments to where they will be sent from."""
+        """Stores the current segment as the last one."""
         writer = self._recorder._writer
         if not self._recorder.tail_only:
             return
@@ -66,7 +66,7 @@ class Budget:
         self._recorder.tail_only = False
 
     def _state(self) -> bytes:
-        """Returns the records that state again all that is live now: frames, variables, objects."""
+        """Returns records that restate the live frames, variables and objects."""
         recorder = self._recorder
         body, live = bytearray(), []
 

@@ -1,7 +1,7 @@
-"""What the recorder knows of code objects before they run, and of frames.
+"""The recorder's descriptions of code objects and of frames.
 
-For a code object: the names that it reads and sets, where it returns, and whether its frames can be read without a
-change of the program.
+A code object is described before it runs: the names that it reads and sets, where it returns, and whether its frames
+can be read without changing the program.
 """
 
 import builtins
@@ -39,7 +39,7 @@ def _instructions(code):
 
 
 class Code:
-    """What is known of a code object."""
+    """The description of a code object."""
 
     __slots__ = (
         *("number", "first_line", "module", "task", "unread", "is_simple", "reads_more", "clear_snapshot", "deletes"),
@@ -129,8 +129,8 @@ class Frame:
 
 
 def stored_names(codes: list) -> tuple[set, bool]:
-    """Returns the names of the namespace that these codes and those in them can set, and whether they can set any
-    other."""
+    """Returns the names of the namespace that these code objects and the nested ones can set, and whether they can also
+    set unknown names."""
     names, anything, waiting = set(), False, list(codes)
     while waiting:
         code = waiting.pop()
@@ -144,7 +144,7 @@ def stored_names(codes: list) -> tuple[set, bool]:
 
 
 def has_space(calls: int) -> bool:
-    """Tells whether so many more calls are possible here."""
+    """Tells whether this number of nested calls is still possible here."""
     try:
         return calls == 0 or has_space(calls - 1)
     except RecursionError:

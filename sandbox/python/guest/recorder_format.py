@@ -1,6 +1,6 @@
 """Writes records as bytes. The package comment of debugger/recording specifies the format.
 
-This module knows nothing of frames or objects.
+This module does not depend on frames or objects of the program.
 """
 
 import struct
@@ -50,7 +50,7 @@ def text(value: str) -> bytes:
     return varint(len(data)) + data
 
 
-# -- scalars: values of classes that user code can't subclass here
+# -- scalars: values whose class is exactly a built-in class
 
 
 # by v, also < 0

@@ -1,4 +1,4 @@
-"""The line event in one function, for the recorders in Python, where a call or an attribute costs as much as its work.
+"""The line event of the recorders in Python, in one function: each call or attribute would take as long as the work.
 
 The function leaves rare cases to the methods of the recorder.
 """
@@ -12,7 +12,7 @@ _SHORT, _line_record, _WRITTEN = form.SHORT_LINE, form.line, recorder_ring.WRITT
 
 
 def line_hook(recorder, ring):
-    """Returns the function that records that a frame has come to a line."""
+    """Returns the function that records that a frame has reached a line."""
     objects, writer, budget, channel = recorder._objects, recorder._writer, recorder._budget, recorder._channel
     unheld, prefixes, continue_frame = objects.unheld, recorder._prefixes[_SET], recorder._continue_frame
     memory, counters = ring.memory, ring.counters
@@ -42,7 +42,7 @@ def line_hook(recorder, ring):
                     recorder._record_variable(_SET, recorded, name, old, value)
             if code.reads_more:
                 if code.clear_snapshot:
-                    found.clear()  # or an object would outlive its variable
+                    found.clear()  # otherwise an object would outlive its variable
                 writer.out += data
                 data = b""
                 recorder._read_namespace(code.reads)

@@ -1,6 +1,6 @@
 """The recorder on sys.monitoring, for Python 3.12 and later.
 
-Events of other code are switched off where they come from, or cost a comparison.
+Events of other code are disabled at their location, or cost one comparison.
 """
 
 import sys

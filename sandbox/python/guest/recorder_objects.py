@@ -1,9 +1,9 @@
-"""Objects as records: what they hold and when that changes. None of their code runs.
+"""Records the contents of objects and their changes, without running code of their classes.
 
-An object is known by its address and class for as long as a recorded variable holds it. The recorder keeps no reference
-to the object, so it dies when it would have died without the recorder. The recorder does keep the scalars among its
-items, which no program can notice. One error follows: an object that takes the address of a dead object of its class,
-between two steps, is taken for that object.
+An object is identified by its address and class as long as a recorded variable holds it. The recorder keeps no
+reference to the object, so the object dies at the same time as without the recorder. It does keep references to scalars
+among the object's items, which a program cannot notice. This has one error: if an object dies and another object of its
+class gets its address between two steps, the recorder takes them for one object.
 """
 
 import builtins
@@ -37,8 +37,8 @@ class Entry:
         *("number", "serial", "address", "kind", "version", "length", "token", "scalars", "body", "children"),
         *("holders", "reader", "depth", "checked_at"),
     )
-    number: int  # among the objects that are known now: it is used again
-    serial: int  # among all objects that were ever known
+    number: int  # number among the objects that are known now; it is used again
+    serial: int  # number among all objects that were ever known
     address: int
     kind: int  # id of the class
     version: int  # -1 once the object is forgotten
@@ -109,13 +109,13 @@ def _array(v):
 
 
 def _frame(v):
-    """Samples a DataFrame: the identities of its axes and blocks stand for their contents."""
+    """Samples a DataFrame by the identities of its axes and blocks, not by their contents."""
     manager = object.__getattribute__(v, "_mgr")
     return len(manager.axes[-1]), [*manager.axes, *manager.blocks][: 2 * MAX_SAMPLE]
 
 
 class Attributes:
-    """Samples what instances of a class of the user's hold in __dict__ and __slots__."""
+    """Samples the attributes in __dict__ and __slots__ of instances of a user-defined class."""
 
     __slots__ = ("dict_of", "members")
 
@@ -220,7 +220,7 @@ class Objects:
         return entry
 
     def record_changes(self, v, entry: Entry, depth: int = 0) -> None:
-        """Records what has changed in an object and in what it holds."""
+        """Records the changes of an object and of the objects that it holds."""
         reader = entry.reader
         peek = reader.peek
         if peek is None or entry.checked_at == self.event or depth >= MAX_DEPTH:
@@ -229,7 +229,7 @@ class Objects:
         try:
             length, sample = peek(v)
         except Exception:
-            return  # another thread changes it now: the next step compares it again
+            return  # another thread is changing it; the next step compares it again
         if length != entry.length or (sample if reader.by_value else list(map(id, sample))) != entry.token:
             self._record_object(v, entry)
         elif entry.children:
@@ -279,7 +279,7 @@ class Objects:
 
     @staticmethod
     def _select_shown(v, reader: Reader, length, sample: list) -> tuple[list, int]:
-        """Returns what is recorded of a sample, and how exact that is."""
+        """Returns the recorded part of a sample, and its exactness."""
         if reader.peek is _frame:
             return _columns(v)
         if reader.peek is _array:
@@ -378,7 +378,7 @@ class Objects:
 
 
 def _columns(v) -> tuple[list, int]:
-    """Returns the first columns of a DataFrame with their types, without a look at its cells."""
+    """Returns the first columns of a DataFrame with their types, without reading its cells."""
     manager = object.__getattribute__(v, "_mgr")
     shown: list = []
     columns = manager.axes[0]

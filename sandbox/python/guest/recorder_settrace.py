@@ -156,7 +156,7 @@ def fast_recorder() -> "type[SettraceRecorder]":
         def assign(self, frame, name, value, innermost) -> bool:
             return self._assign_variable(frame, name, value) or not frame.f_code.co_flags & inspect.CO_OPTIMIZED
 
-        # -- called from C, for what is rare
+        # -- called from C, in rare cases
 
         def _record_unread(self, code) -> None:
             if code.unread:

@@ -1,4 +1,4 @@
-"""Compares variables with what was recorded of them last, and records the differences."""
+"""Compares variables with their last recorded values, and records the differences."""
 
 import builtins
 import sys
@@ -33,7 +33,7 @@ class Variables:
     steps: int
 
     def _read_variables(self, frame, known: Frame) -> None:
-        """Records what has changed in the variables that the frame can reach."""
+        """Records the changes of the variables that the frame can reach."""
         self._objects.event += 1
         code = known.code
         if code.module:
@@ -60,7 +60,7 @@ class Variables:
                 for name in [name for name in recorded if name not in found]:
                     self._record_deletion(form.DELETE, recorded, name)
             if code.clear_snapshot:
-                found.clear()  # or an object would outlive its variable
+                found.clear()  # otherwise an object would outlive its variable
         if code.reads:
             self._read_namespace(code.reads)
 

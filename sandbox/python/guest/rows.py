@@ -1,8 +1,7 @@
-"""Builds a result while it arrives, batch by batch: a list of dicts, or a DataFrame. Each batch is dropped once it is
-used.
+"""Builds a result while it arrives, batch by batch: a list of dicts, or a DataFrame. Each batch is freed after its use.
 
-The supervisor sends a column of a batch as package sandbox/protocol says: a list of plain values, or a tuple of a form,
-the values as bytes, and a byte for each value that is 1 if it is NULL.
+Package sandbox/protocol specifies the columns of a batch: a list of plain values, or a tuple of a form, the values as
+bytes, and a byte for each value that is 1 for NULL.
 """
 
 import builtins
@@ -16,8 +15,8 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may
 
 
 class Rows(list):
-    """A list that a helper returns. It may also be awaited, gathered or made a task of: asyncio takes it for a
-    coroutine that is done, whose result is a plain list. truncated is True if there were more rows or bytes than
+    """A list that a helper returns. Code may also await it, gather it or make a task of it: for asyncio it is a
+    finished coroutine whose result is a plain list. truncated is True if the result had more rows or bytes than
     allowed."""
 
     __module__ = "builtins"  # the module of its type
@@ -45,7 +44,7 @@ values.LISTS.add(Rows)
 
 
 class _CollectionPaused:
-    """Pauses garbage collection, which would again and again go through rows that can't be garbage yet."""
+    """Pauses garbage collection, which would repeatedly traverse rows that can't be garbage yet."""
 
     def __enter__(self):
         self._before = gc.isenabled()
@@ -111,7 +110,7 @@ def _awaitable_frame_class(pandas):
 
 
 class FrameResult:
-    """A result as a DataFrame, made column by column. It may be awaited like Rows; its result is a plain DataFrame."""
+    """A result as a DataFrame, built column by column. Code may await it like Rows, and gets a plain DataFrame."""
 
     def __init__(self):
         self._pandas = __import__("pandas")

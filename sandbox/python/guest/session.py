@@ -1,11 +1,11 @@
-"""The Python session of one sandbox: a namespace that lasts, and the runs in it.
+"""The Python session of one sandbox: a persistent namespace, and the runs in it.
 
 Code is compiled as a module body that may await at its top level. Code that does not await is passed to exec. Code that
-does is a task of the session's one event loop, which does not run between runs. The result is __result__, or else the
-value of a last expression.
+awaits becomes a task of the session's one event loop, which does not run between runs. The result is __result__, or
+else the value of a last expression.
 
-User code shares this process and can replace anything in it. Functions that are used after user code has run are bound
-at import. If one fails all the same, only this session fails.
+User code shares this process and can replace anything in it. So this module binds the functions that it uses after user
+code has run when it is imported. If one of them fails anyway, only this session fails.
 """
 
 import ast
@@ -66,7 +66,7 @@ values.DICTS.add(Context)
 class Session:
     """A session over channel, a protocol.Channel.
 
-    The zygote makes it once for all guests, so that they share its memory. enter() makes it the session of one sandbox.
+    The zygote makes it once for all guests, so that they share its memory. enter() assigns it to one sandbox.
     """
 
     def __init__(self, channel):
@@ -101,8 +101,8 @@ class Session:
 
     @staticmethod
     def hide_own_modules() -> None:
-        """Puts the session directory on the path, and makes sure that user code does not import our modules by
-        accident."""
+        """Puts the session directory on the path, and hides the guest's modules, so that user code does not import them
+        by accident."""
         sys.path[:] = [directories.session, *(p for p in sys.path if p not in (directories.session, _OWN))]
         for name, module in list(sys.modules.items()):
             if str(getattr(module, "__file__", "")).startswith(_OWN + "/") and name != "processor_pipeline":
@@ -111,7 +111,7 @@ class Session:
     # -- running
 
     def forget_runs(self) -> None:
-        """Makes the session as it was before its first run, which leaves no names."""
+        """Restores the state before the first run, so that a rehearsal leaves no names."""
         linecache.cache.pop(f"<execution {self._runs}>", None)
         self._runs = 0
         self._names.pop("context", None)
@@ -125,7 +125,7 @@ class Session:
         error: BaseException | None = None
         value = None
         try:
-            # In here an interrupt ends user code: the code itself, or its objects while they are described.
+            # From here an interrupt ends user code: the code itself, or methods of its objects in the description.
             try:
                 self._prepare_run(job)
                 channel.running = True
@@ -144,7 +144,7 @@ class Session:
             outcome["interrupt"] = issubclass(kind, KeyboardInterrupt)
             outcome["exception"] = {"type": values.name_of(kind), "message": "", "line": 0, "traceback": []}
         channel.attention = False
-        error = value = None  # the frames of a failure would hold each other and live on
+        error = value = None  # otherwise the frames of a failure would form a cycle and stay alive
         self._outputs.close()
         return outcome
 
@@ -213,7 +213,7 @@ class Session:
         text = source.replace("\r\n", "\n").replace("\r", "\n") + "\n"
         lines = text.replace("\n", "\n\0").split("\0")[:-1]  # with their line ends; code has no null byte
         linecache.cache[filename] = (len(source), None, lines, filename)
-        # Most code is one expression and needs no tree. With a backslash, a warning about an escape would come twice.
+        # Most code is one expression and needs no tree. With a backslash, a warning about an escape would appear twice.
         if "\n" not in source and "\\" not in source and self._rules.passes(source):
             try:
                 return None, _compile(source, filename, "eval", _FLAGS, True)
@@ -361,7 +361,7 @@ class Session:
         return found
 
     def variables(self) -> dict:
-        """Returns a bounded sandbox.Variables. No code of the user's runs."""
+        """Returns a bounded sandbox.Variables. It runs no user code."""
         shown: dict = {}
         total = 0
         for name, value in list(self._names.items()):
@@ -386,13 +386,13 @@ class Session:
 
 
 def text_stream(fd: int) -> io.TextIOWrapper:
-    """Returns a text stream that writes through: text that is printed before a kill is not lost."""
+    """Returns an unbuffered text stream, so that text that is printed before a kill is not lost."""
     raw = io.FileIO(fd, "w", closefd=False)
     return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
 
 
 def _exit_code(code) -> int:
-    """Returns the exit status that a process would have."""
+    """Returns the exit status that a process would have for this argument of sys.exit."""
     if code is None:
         return 0
     return int.__and__(code, 0xFF) if issubclass(type(code), int) else 1

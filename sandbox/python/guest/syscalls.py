@@ -1,9 +1,9 @@
-"""Batches of prepared system calls, which are made one after the other.
+"""Batches of prepared system calls, which run one after the other.
 
-The zygote prepares the first work of a child. A forked child copies each page that it writes to, and Python writes to
-the reference count of every object that it uses, so that a call from Python costs more copies than work. The extension
-syscall_batch makes the calls of a batch without Python. Where it is not built, this module makes them, with the same
-outcome.
+The zygote prepares the first system calls of a child. A forked child copies each page that it writes to, and Python
+writes to the reference count of every object that it uses, so for a system call from Python the copies take longer than
+the call. The extension syscall_batch makes the calls of a batch without Python. If the extension is not built, this
+module makes them with the same results.
 """
 
 import array
@@ -61,11 +61,11 @@ _STEP_WORDS, _REFERENCES, _TOLERATED, _ARGUMENTS, _RESULT = 10, 1, 2, 3, 9  # th
 
 
 class Step(int):
-    """The index of a step. As an argument of a later step it stands for the result of this one."""
+    """The index of a step. A later step uses it as an argument to refer to the result of this step."""
 
 
 def given(n: int) -> Step:
-    """Returns an argument that stands for the nth of the four numbers that the batch is given when it runs."""
+    """Returns an argument that refers to the nth of the four numbers that the batch gets when it runs."""
     return Step(-1 - n)
 
 
@@ -73,7 +73,7 @@ Argument = int | bytes | ctypes.Array | ctypes.Structure | None
 
 
 class Batch:
-    """A batch of steps, in the order in which they were added. words is its memory, which syscall_batch takes."""
+    """A batch of steps, in the order in which they were added. words is its memory, in the format of syscall_batch."""
 
     def __init__(self) -> None:
         self.words = array.array("q", [-1])
@@ -81,8 +81,8 @@ class Batch:
         self._buffers: list = []  # whose addresses are among the arguments
 
     def call(self, name: str, syscall: str, *args: Argument, tolerate: int = 0) -> Step:
-        """Adds a system call. bytes and buffers are passed by address. The error of a failure, except with the errno
-        tolerate, begins with name."""
+        """Adds a system call. bytes and buffers are passed by address. A failure with the errno tolerate is ignored;
+        the error of any other failure begins with name."""
         return self._add(name, _NUMBERS[syscall][_ARCHITECTURE], args, tolerate)
 
     def store(self, target: ctypes.Array, offset: int, value: int) -> None:

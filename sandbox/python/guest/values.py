@@ -1,11 +1,11 @@
-"""Values as JSON for any reader, and as short text.
+"""Converts values to JSON for any reader, and to short text.
 
 A value that JSON can't represent becomes {"type", "repr"}. Dates become ISO 8601 strings. A Decimal becomes a number if
 a float has its digits, else a string. A DataFrame becomes {"type", "repr", "columns", "dtypes", "shape", "head"}, a
 dataclass or named tuple an object of its fields.
 
-Nothing here fails, whatever the value, and everything is bounded in size, depth and time. plain() and safe_repr() may
-call the value's own __repr__. preview() runs no code of the user's.
+These functions do not fail for any value, and they are bounded in size, depth and time. plain() and safe_repr() may
+call the value's own __repr__. preview() runs no user code.
 """
 
 import builtins
@@ -55,7 +55,7 @@ DICTS: set = {dict}
 
 
 def plain(v, max_bytes: int = MAX_BYTES, max_items: int = MAX_ITEMS) -> "tuple[object, int]":
-    """Returns what json.dumps takes for v, and how many items (characters of a str) were left out."""
+    """Returns v as a value that json.dumps accepts, and how many items (characters of a str) were left out."""
     maker = _Converter(max_items, max_bytes)
     try:
         out = maker.value(v, 0)
@@ -270,7 +270,7 @@ def readable(s: str, limit: int) -> str:
 
 
 def unique(names) -> "list[str]":
-    """Returns the names, with _2, _3 ... after those that came before."""
+    """Returns the names, with _2, _3 ... appended to repeated names."""
     out: list = []
     seen: set = set()
     for name in names:
@@ -328,7 +328,7 @@ def preview(v, limit: int = 200) -> str:
 
 
 def shape(v) -> "list[int] | None":
-    """Returns the shape of a DataFrame, Series or array, and None for an object that only looks like one."""
+    """Returns the shape of a DataFrame, Series or array, and None for an object that only imitates one."""
     kind = type(v)
     try:
         for package, names in (("pandas", ("DataFrame", "Series")), ("numpy", ("ndarray",))):
@@ -362,7 +362,7 @@ def _type_only(v, limit: int) -> str:
 
 
 def _show(v, limit: int, depth: int, other) -> str:
-    """Returns the repr of built-in values, in time and length bounded by limit. other(v, limit) shows other values."""
+    """Returns the repr of built-in values. limit bounds its time and length. other(v, limit) returns that of others."""
     kind = type(v)
     known = type(kind) is type  # a metaclass of the user's may have a __hash__
     if known and kind in _SCALARS:

@@ -1,8 +1,8 @@
-"""The zygote imports the warm packages once and forks guests, which then have them.
+"""The zygote imports the warm packages once and forks guests, which inherit the imported packages.
 
 It runs no user code and holds no secret. It talks to the service over its control socket, descriptor 3, as
-fork_server.py describes. When the socket closes, the zygote exits, and the kernel ends every guest with it: the zygote
-is the init of their pid namespace or, where there is none, the parent with whose death they asked to die.
+fork_server.py describes. When the socket closes, the zygote exits, and the kernel kills every guest: the zygote is the
+init process of their pid namespace or, without a pid namespace, the parent of their parent-death signal.
 """
 
 import base64
@@ -70,10 +70,11 @@ def main() -> None:
 
 
 def collect_fork_hooks() -> "list[tuple[str, dict]]":
-    """Returns a list that gets the fork hooks which modules register from here on, each with the name of its module.
+    """Returns a list that gets the fork hooks that modules register from now on, each with the name of its module.
 
-    Hooks of the standard library are left out and registered at once: they are known, and a process with one thread
-    needs only what guest.py does itself. They would write to, and so copy, 200 pages.
+    Hooks of the standard library are registered but not in the list. A process with one thread does not need them,
+    because guest.py does the necessary part. If the list stays empty, the zygote forks without hooks, which would
+    write to, and so copy, 200 pages.
     """
     register, foreign = os.register_at_fork, []
 
@@ -89,10 +90,10 @@ def collect_fork_hooks() -> "list[tuple[str, dict]]":
 
 
 def fill_pools() -> None:
-    """Fills the free memory for small objects in old pools, so that a guest takes its objects from new pools.
+    """Fills the free memory for small objects in old pools, so that a guest allocates its objects in new pools.
 
-    New pools are next to each other. In old pools each size of object would cost a guest the copy of a page, and of
-    another one for the head of the pool.
+    New pools are next to each other. In old pools, a guest would copy a page for each size of object, and another page
+    for the head of the pool.
     """
     malloc, got = ctypes.pythonapi.PyObject_Malloc, (ctypes.c_size_t * 5)()
     malloc.restype, size = ctypes.c_size_t, 0
@@ -108,10 +109,10 @@ def fill_pools() -> None:
 
 
 def use_huge_pages(objects: list) -> None:
-    """Moves the memory of these objects to huge pages, as far as the kernel does so.
+    """Moves the memory of these objects to huge pages, if the kernel supports it.
 
-    A fork and the end of a guest then take one page-table entry for 2 MiB where they took 512. A guest that writes
-    still copies a small page.
+    A fork and the exit of a guest then process one page-table entry for 2 MiB instead of 512. A guest that writes still
+    copies only a small page.
     """
     collapse, shift = 25, 21  # MADV_COLLAPSE, since Linux 6.1; 2 MiB
     madvise = ctypes.CDLL(None).madvise
@@ -160,7 +161,7 @@ def warm_up(modules: list[str]) -> None:
             pyplot.close("all")
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
         if trim is not None:
-            trim(ctypes.c_size_t(0))  # a guest that draws then gets empty pages, which are cheaper than copies
+            trim(ctypes.c_size_t(0))  # a guest that draws then gets empty pages, which cost less than copies
     if "numpy" in sys.modules:
         importlib.import_module("numpy.random")  # numpy imports it later
     if "pandas" in sys.modules:
@@ -170,8 +171,8 @@ def warm_up(modules: list[str]) -> None:
         repr(frame)
 
 
-# What nearly every run does. These programs run before the fork, often enough that the interpreter specialises its code
-# and fills its caches, each of which would cost a guest the copy of a page.
+# Programs with operations of nearly every run. They run before the fork, often enough that the interpreter specialises
+# its code and fills its caches. Otherwise each of these changes would cost a guest the copy of a page.
 WARM_UP_PROGRAMS = (
     "print('hello')",
     "total = sum(n * n for n in range(10))\nf'{total:.2f}'",
@@ -190,7 +191,7 @@ PANDAS_PROGRAM = "import pandas\npandas.DataFrame({'k': ['a', 'b'], 'v': [1, 0.5
 
 
 def warm_session() -> None:
-    """Runs the programs in a session that is thrown away."""
+    """Runs the programs in a temporary session."""
     import asyncio
     import linecache
     import tempfile
@@ -230,7 +231,7 @@ def warm_session() -> None:
 
 
 def live(one, index: int) -> typing.NoReturn:
-    """Lives the life of a guest whose start-up has this index."""
+    """Runs a guest whose start-up has this index, until the guest exits."""
     try:
         one.live(index)
     except BaseException as error:  # a guest must never return into the loop of the zygote
