@@ -20,7 +20,7 @@ PROGRAMS = (
     ("pandas script", bench_recorder.SCRIPT, "stats[name].add("),
 )
 
-# Runs the program once for its imports. Then it prints its port and waits for a client, if it is to have one, and prints
+# Runs the program once for its imports. If it is debugged, it then prints its port and waits for a client. Then it prints
 # how long the program takes.
 CHILD = """
 import sys, time, types
@@ -40,7 +40,7 @@ print(time.perf_counter() - begun, flush=True)
 
 
 class Client:
-    """Speaks the Debug Adapter Protocol, as far as is needed to attach."""
+    """Speaks the part of the Debug Adapter Protocol that is needed to attach."""
 
     def __init__(self, port: int):
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)

@@ -40,7 +40,7 @@ SCRIPT = (pathlib.Path(__file__).parents[3] / "cmd" / "bench" / "script.py").rea
 
 
 class Ring(recorder_ring.Ring):
-    """A ring that is emptied without reading it: the reader is not measured."""
+    """A ring that is emptied without reading it, so that the measurement excludes the reader."""
 
     def __init__(self):
         super().__init__(mmap.mmap(-1, recorder_ring.HEAD_BYTES + recorder_ring.RING_BYTES), self.empty)

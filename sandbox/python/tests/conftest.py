@@ -1,4 +1,4 @@
-"""A session with a fake channel, as a guest has it. The channel checks that the supervisor would take what is sent: JSON
+"""A session of a guest with a fake channel. The channel checks that the supervisor would accept each frame: it is JSON
 without NaN, within the size of a frame."""
 
 import asyncio
@@ -119,7 +119,7 @@ _TIMES = {"date": "<M8[s]", "timestamp": "<M8[us]", "timestamptz": "<M8[us]", "t
 
 
 def pack(column, data, form):
-    """Packs values of a column as the supervisor does; a time that is out of range stays text."""
+    """Packs values of a column like the supervisor. A time that is out of range stays text."""
     kind, nulls = column["kind"], bytes(v is None for v in data) if None in data else b""
     if column["array"] or kind == "bytes":
         return list(data)
@@ -150,7 +150,7 @@ def pack(column, data, form):
 
 
 class FakeChannel(protocol.Channel):
-    """Answers requests from what a test has put into it, and keeps what it is sent."""
+    """Answers requests with the results that a test has set, and keeps the frames that it gets."""
 
     def __init__(self):
         super().__init__(socket.socket(socket.AF_UNIX).detach())  # a socket that is not connected
@@ -168,7 +168,7 @@ class FakeChannel(protocol.Channel):
         return json.loads(body)
 
     def query(self, sql, params, types, result):
-        """Sends one or two rows at a time, so that a result is made of several batches."""
+        """Sends one or two rows at a time, so that a result consists of several batches."""
         self.asked.append(self._sent((sql, params, types)))
         if self.refusal and not self.refuses_late:
             raise protocol.Refused(self.refusal)
@@ -210,7 +210,7 @@ class FakeChannel(protocol.Channel):
         self.outputs.append(json.loads(json.dumps(output, allow_nan=False)))
 
     def send(self, kind, value, fds=None):
-        """Keeps what a stopped program sends, and queues the command that the script answers with."""
+        """Keeps the messages of a stopped program, and queues the commands of the script."""
         self.told.append((kind, self._sent(value)))
         if kind == protocol.STOP:
             self.play = self.script(self.told[-1][1])
@@ -279,7 +279,7 @@ class Outcome(dict):
 
 @pytest.fixture(autouse=True)
 def _restored_process():
-    """Undoes what a session changes in this process."""
+    """Undoes the changes of a session in this process."""
     kept = (
         sys.modules["__main__"],
         asyncio.run,
@@ -311,5 +311,5 @@ def ruled(_restored_process):
 
 
 def pytest_make_parametrize_id(val):
-    """Names huge integers, which have no str."""
+    """Gives huge integers a test ID, because str() fails for them."""
     return "int" if type(val) is int and val.bit_length() > 1000 else None

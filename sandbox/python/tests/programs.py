@@ -45,7 +45,7 @@ def load(name: str) -> "dict[str, dict]":
     return out
 
 
-# Warnings that C for CPython can't avoid: unused parameters of methods, and {NULL} at the end of tables.
+# Warnings that a CPython extension can't avoid: unused parameters of methods, and {NULL} at the end of tables.
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-missing-field-initializers"]
 
 

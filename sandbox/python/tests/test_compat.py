@@ -1,4 +1,4 @@
-"""Code is found in what clients of a local code-execution server send."""
+"""The code is found in a request of a client of a local code-execution server."""
 
 import compat
 import pytest

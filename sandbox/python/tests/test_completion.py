@@ -1,4 +1,4 @@
-"""Completion from the values of a session. It runs no code of the user's, and no text breaks it."""
+"""Completion from the values of a session. It runs no user code, and does not fail for any text."""
 
 import pathlib
 import random

@@ -1,4 +1,4 @@
-"""Where a program stops, and what commands do while it is stopped."""
+"""Stops of a debugged program, and the commands while it is stopped."""
 
 import sys
 

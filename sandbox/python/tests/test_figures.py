@@ -10,7 +10,7 @@ import pytest
 from matplotlib import markers, transforms
 from PIL import Image
 
-# Each program leaves a figure open whose ticks and labels depend on something else.
+# Each program leaves a figure open. In each figure the ticks and labels depend on other settings.
 PLOTS = {
     "lines": "fig, ax = plt.subplots()\nax.plot([1, 2, 3], [3, 1, 2])\nax.set(title='title', xlabel='x', ylabel='y')",
     "a grid": "fig, axes = plt.subplots(2, 3, figsize=(9, 5))\nfor n, ax in enumerate(axes.flat): ax.plot([0, 10**n]); ax.set_title(n)",

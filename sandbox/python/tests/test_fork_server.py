@@ -1,4 +1,4 @@
-"""The loop of the zygote, with and without the extension: the outcome is the same."""
+"""The loop of the zygote. It has the same results with and without the extension."""
 
 import contextlib
 import errno

@@ -1,4 +1,4 @@
-"""The registry of helpers is the one source of a session's names, of completion and of the generated lists."""
+"""The registry of helpers is the only source of a session's names, of completion and of the generated lists."""
 
 import inspect
 import pathlib

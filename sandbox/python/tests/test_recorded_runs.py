@@ -1,4 +1,4 @@
-"""Recorded runs of a session. They are recorded whole, and do the same as other runs."""
+"""Recorded runs of a session. They are recorded completely, and have the same results as other runs."""
 
 import signal
 import threading

@@ -1,6 +1,6 @@
-"""Recordings of programs, by each recorder. A program does the same with and without a recorder.
+"""Recordings of programs, by each recorder. A program has the same result with and without a recorder.
 
-This Python is tested always, the other versions on this machine in the nightly tier.
+The tests always use this Python, and in the nightly tier also the other versions on this machine.
 """
 
 import functools
@@ -112,7 +112,7 @@ def test_a_program_that_removes_the_recorder(recorded):
 
 
 def test_replaced_evaluator_is_reported(recorded, version):
-    """Another evaluator would make the extension, which leaves libraries untraced, miss user code that they call."""
+    """The extension leaves libraries untraced. With another evaluator it would miss user code that libraries call."""
     reader = recorded["evaluator"][1]["reader"]
     assert any("taken the recorder away" in why for _, why in reader.lost) == (version == EXTENSION)
 

@@ -186,7 +186,7 @@ def test_exit_zero_keeps_the_result(run):
 
 
 def interrupted(run, code):
-    """Runs code that calls ring() where SIGINT shall arrive."""
+    """Runs code that calls ring() at the point where SIGINT must arrive."""
     signal.signal(signal.SIGINT, run.channel.on_interrupt)
     run.session._names["ring"] = lambda: os.kill(os.getpid(), signal.SIGINT)
     return run(code)

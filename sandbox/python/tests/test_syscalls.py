@@ -1,4 +1,4 @@
-"""Batches of system calls, with and without the extension: the outcome is the same."""
+"""Batches of system calls. They have the same results with and without the extension."""
 
 import ctypes
 import errno

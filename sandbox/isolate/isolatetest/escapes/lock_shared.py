@@ -1,5 +1,5 @@
 # family: files
-# tries: to lock a file that other sandboxes and the host use
+# tries: to lock a file that other sandboxes and the machine use
 # invariant: 8
 # layers: seccomp
 

@@ -12,7 +12,7 @@ typedef struct {
 
 enum { MAX_NUMBER_BYTES = 10 };
 
-/* Makes room for size more bytes. Returns 0, or -1 with MemoryError set. */
+/* Reserves space for size more bytes. Returns 0, or -1 with MemoryError set. */
 int reserve(Buffer *b, Py_ssize_t size);
 
 /* Grows *array, an array of capacity items, to hold at least one more. Returns 0, or -1 with MemoryError set. */
@@ -21,7 +21,7 @@ int grow_array(void *array, Py_ssize_t *capacity, size_t item_size);
 /* Reserves space and appends a bytes object. */
 int append_bytes(Buffer *b, PyObject *bytes);
 
-/* The put functions append without a check: the caller has reserved the space. */
+/* The put functions append without a check. The caller must have reserved the space. */
 static inline void put_byte(Buffer *b, int value) { b->data[b->used++] = (unsigned char)value; }
 
 static inline void put_number(Buffer *b, unsigned long long n)
@@ -50,7 +50,7 @@ typedef struct {
     size_t slots, used;
 } Map;
 
-void *map_get(const Map *m, const void *key); /* NULL if there is none */
+void *map_get(const Map *m, const void *key); /* NULL if the map does not have the key */
 int map_set(Map *m, void *key, void *value);  /* 0, or -1 with MemoryError set */
 void map_remove(Map *m, const void *key);
 void map_free(Map *m);

@@ -1,10 +1,10 @@
 /* A frame evaluator (PEP 523) that runs library code at full speed.
  *
- * While a thread is traced, CPython 3.11 works out the line of every instruction, in every file. The caller of a frame says
- * whether it does so, and an evaluator can say it. User code that a library calls passes through the evaluator again.
+ * While a thread is traced, CPython 3.11 computes the line of every instruction, in every file. The code that starts a frame
+ * can switch this off, and an evaluator starts frames. User code that a library calls passes through the evaluator again.
  *
- * With an evaluator, a Python call uses the C stack as well, which a program with a high recursion limit needs for other
- * things. Beyond MAX_NESTED calls the evaluator is suspended, and everything is traced. */
+ * With an evaluator, a Python call also uses the C stack, which may be too small for a program with a high recursion limit.
+ * Beyond MAX_NESTED calls the evaluator is suspended, and all code is traced. */
 #include "hooks.h"
 
 #define NEED_OPCODE_TABLES
@@ -15,13 +15,13 @@
 
 enum { MAX_NESTED = 256, FIXED_SUBSCRIPTS = 0x030b0400 /* Python 3.11.4 */ };
 
-static int nested;    /* evaluators that run now, in all threads */
+static int nested;    /* number of nested evaluators, in all threads */
 static int suspended; /* Python runs without the evaluator, because too many are nested */
-static int installed; /* since the recorder was attached */
+static int installed; /* the evaluator was installed since the recorder was attached */
 static Py_ssize_t extra_index = -1;
 
-/* Makes the subscripts of library code slow for good: before Python 3.11.4 a specialised subscript calls __getitem__ past
- * the evaluator. Returns 0 as long as CPython has not specialised the code yet. */
+/* Permanently disables the specialisation of subscripts in library code: before Python 3.11.4 a specialised subscript calls
+ * __getitem__ without the evaluator. Returns 0 as long as CPython has not specialised the code yet. */
 static int despecialize_subscripts(PyCodeObject *code)
 {
     void *done = NULL;
@@ -45,7 +45,7 @@ static void set_evaluator(_PyFrameEvalFunction f) { _PyInterpreterState_SetEvalF
 
 static int is_evaluator(_PyFrameEvalFunction f) { return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) == f; }
 
-/* Suspends the evaluator. Frames that run already do not pass through it again, so tracing is switched on for them. */
+/* Suspends the evaluator. Running frames do not pass through it again, so tracing is switched on for them. */
 static void suspend_evaluator(void)
 {
     suspended = 1;
@@ -55,7 +55,7 @@ static void suspend_evaluator(void)
             t->cframe->use_tracing = 255;
 }
 
-/* Runs a frame, traced or not. A tracer or profiler of the program's own sees everything. */
+/* Runs a frame, traced or not. If the program has its own tracer or profiler, all code is traced. */
 static PyObject *evaluate(PyThreadState *thread, _PyInterpreterFrame *frame, int throwing)
 {
     if (thread->c_tracefunc != trace_event || thread->c_profilefunc != NULL || thread->tracing)

@@ -1,6 +1,6 @@
 #include "frames.h"
 
-/* Returns what is known of a code object; Python finds it out, once. */
+/* Returns the description of a code object. Python makes it once. */
 static Code *code_of(Recorder *r, PyCodeObject *co)
 {
     Code *code = map_get(&r->codes, co);
@@ -120,7 +120,7 @@ Frame *enter_frame(Recorder *r, PyFrameObject *frame)
     return known;
 }
 
-/* Records what has changed in the frame's own variables, which are in its slots. */
+/* Records the changes of the frame's own variables, which are in its slots. */
 static int read_slots(Recorder *r, PyFrameObject *frame, Frame *known)
 {
     PyCodeObject *co = known->code->code;
@@ -147,7 +147,7 @@ static int read_slots(Recorder *r, PyFrameObject *frame, Frame *known)
                 return -1;
             continue;
         }
-        Py_INCREF(value); /* while Python code of ours may run */
+        Py_INCREF(value); /* while the recorder's Python code may run */
         int got = record_value(r, SET, prefix, old, value, &recorded);
         if (got > 0) {
             known->last[i] = recorded;

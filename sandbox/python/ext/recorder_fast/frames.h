@@ -4,13 +4,13 @@
 
 #include "variables.h"
 
-/* Returns what is known of a frame, borrowed. A new frame is recorded as pushed, a suspended one as resumed. */
+/* Returns the description of a frame, borrowed. A new frame is recorded as pushed, a suspended frame as resumed. */
 Frame *enter_frame(Recorder *r, PyFrameObject *frame);
 
-/* Appends the record that what follows happens in this frame, if it did not before. */
+/* Appends the record that the next records belong to this frame, unless it is the current frame already. */
 int switch_to_frame(Recorder *r, Frame *known);
 
-/* Records what has changed in the variables that the frame can reach. */
+/* Records the changes of the variables that the frame can reach. */
 int read_variables(Recorder *r, PyFrameObject *frame, Frame *known);
 
 /* Records that a frame returns value (RETURN), yields it (SUSPEND), or is left by an exception (UNWIND; value is NULL). */

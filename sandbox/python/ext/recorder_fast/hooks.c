@@ -2,7 +2,7 @@
 
 #include <opcode.h>
 
-/* Recording ends when so few Python calls are left: recorder.MARGIN calls, and those of the hook itself. */
+/* Recording ends when only this number of Python calls is left: recorder.MARGIN calls, and the calls of the hook itself. */
 enum { MIN_RECURSION_LEFT = 52 };
 
 void lock_recorder(Recorder *r)
@@ -158,7 +158,7 @@ static void end_recording(Recorder *r)
     r->ended = 1;
 }
 
-/* Finishes a hook: writes its records, and raises an interrupt that came while Python code of ours ran. */
+/* Finishes a hook: writes its records, and raises an interrupt that came while the recorder's Python code ran. */
 static int finish_hook(Recorder *r, int failed)
 {
     if (!failed && !r->tail_only && !r->ended)

@@ -7,14 +7,14 @@
 /* The trace function of CPython (Py_tracefunc); self is the Recorder. */
 int trace_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg);
 
-/* Tells whether code is not the user's, or has no frame of its own in a recording. */
+/* Tells whether code is library code, or has no frame of its own in a recording. */
 int is_foreign(Recorder *r, PyCodeObject *code);
 
 /* The GIL guards the lock itself. A hook keeps it while Python code that the hook calls lets other threads run. */
 void lock_recorder(Recorder *r);
 void unlock_recorder(Recorder *r);
 
-/* Installs the frame evaluator, unless the program has one: then everything is traced. */
+/* Installs the frame evaluator, unless the program has one; in that case all code is traced. */
 void install_evaluator(void);
 void remove_evaluator(void);
 

@@ -1,9 +1,9 @@
 /* recorder_fast: the frequent part of the debugger's recorder, in C, for Python 3.11.
  *
- * Recorder is a base class of recorder_settrace.FastRecorder, which does what is rare: the first sight of a code object or
+ * Recorder is a base class of recorder_settrace.FastRecorder, which handles rare events: the first use of a code object or
  * a class, threads, the texts of exceptions, the end of the budget, and stops. Both write the same records as the recorders
- * in Python. Variables are read from the slots of frames. Nothing is written back to them, so frames of closures can be
- * read as well. Library code runs untraced.
+ * in Python. Variables are read from the slots of frames, and reading does not write to them, so frames of closures can
+ * also be read. Library code runs untraced.
  *
  * Records are collected in Recorder.pending and written to the ring when a hook ends. Code that calls Python drains pending
  * first, so that records stay in order.
@@ -37,7 +37,7 @@ static PyObject *entry_body(PyObject *self, void *closure)
 
 static PyObject *entry_reader(PyObject *self, void *closure) { return Py_NewRef(((Entry *)self)->reader->reader); }
 
-/* Entries of a cycle give up their children when they are forgotten, so no entry outlives its last holder. */
+/* Entries of a cycle drop their children when they are forgotten, so that no entry outlives its last holder. */
 static void entry_dealloc(PyObject *self)
 {
     Entry *e = (Entry *)self;
@@ -222,7 +222,7 @@ static PyObject *forget_frames(PyObject *self, PyObject *none)
     Py_RETURN_NONE;
 }
 
-/* Returns the place of the variable that a slot of a frame, or the cell in it, has. */
+/* Returns the address of the variable in a slot of a frame, or in the cell in that slot. */
 static PyObject **variable_in_slot(PyFrameObject *frame, int i)
 {
     PyCodeObject *co = frame->f_frame->f_code;
@@ -298,7 +298,7 @@ static PyMethodDef methods[] = {
     {"_frame_locals", frame_locals, METH_O, "Returns a frame's variables in a new dict."},
     {"_assign_variable", assign_variable, METH_VARARGS, "Sets a variable of a frame. Returns False if it has none of that name."},
     {"_open_ring", open_ring, METH_O, "Writes records to this memory from now on."},
-    {"_close_ring", close_ring, METH_NOARGS, "Gives up the memory of the ring."},
+    {"_close_ring", close_ring, METH_NOARGS, "Releases the memory of the ring."},
     {NULL},
 };
 

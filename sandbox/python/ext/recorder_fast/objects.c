@@ -131,7 +131,7 @@ static int append_items(Recorder *r, Entry *e, Buffer *body, PyObject **shown, P
     return 0;
 }
 
-/* Gives e other children, whose references it takes over, and drops those that it had. */
+/* Sets the children of e, takes over their references, and drops the previous children. */
 static int replace_children(Recorder *r, Entry *e, Entry **children, Py_ssize_t count)
 {
     Entry **before = e->children;

@@ -1,11 +1,11 @@
-/* Objects as records: what they hold and when that changes, without running their code. */
+/* Records the contents of objects and their changes, without running code of their classes. */
 #ifndef OBJECTS_H
 #define OBJECTS_H
 
 #include "output.h"
 
-/* Sample is what is read of an object: its first items, or for pairs the keys and then the values. The items are borrowed
- * from the object, or from list if Python has sampled them. */
+/* Sample holds the items that were read of an object: its first items, or for pairs the keys and then the values. The items
+ * are borrowed from the object, or from list if Python has sampled them. */
 typedef struct {
     PyObject *items[2 * MAX_SAMPLE], *list;
     Py_ssize_t used, length;
@@ -14,7 +14,7 @@ typedef struct {
 /* Reads a sample of v into p. Returns 0, or -1 with an exception set. */
 int peek(Recorder *r, PyObject *v, Entry *e, Sample *p);
 
-/* Chooses what is recorded of a sample: in shown, ended by NULL, or in list, a new reference. Returns how exact that is, or -1. */
+/* Chooses the recorded part of a sample: in shown, ended by NULL, or in list, a new reference. Returns its exactness, or -1. */
 int select_shown(Recorder *r, PyObject *v, Entry *e, Sample *p, PyObject **shown, PyObject **list);
 
 /* Tells whether an array that Python has sampled has the same shape, type and sample. */
@@ -26,10 +26,10 @@ void release_sample(Sample *p, int held);
 /* Returns the reader of a class, which Python describes once; borrowed. */
 Reader *reader_of(Recorder *r, PyTypeObject *kind);
 
-/* Returns the entry of an object, borrowed, and records the object as far as it is new or has changed. */
+/* Returns the entry of an object, borrowed, and records the object if it is new or has changed. */
 Entry *entry_of(Recorder *r, PyObject *v, int depth);
 
-/* Records what has changed in an object and in what it holds. Returns 0, or -1 with an exception set. */
+/* Records the changes of an object and of the objects that it holds. Returns 0, or -1 with an exception set. */
 int record_changes(Recorder *r, PyObject *v, Entry *e, int depth);
 
 int queue_unheld(Recorder *r, Entry *e);

@@ -90,7 +90,7 @@ int flush(Recorder *r)
     return failed ? -1 : 0;
 }
 
-/* Appends a float: as a decimal if a short one is exact. */
+/* Appends a float, as a decimal if a short decimal is exact. */
 static void put_float(Buffer *b, double d)
 {
     static const double powers[] = {1, 10, 100, 1e3, 1e4};
@@ -114,7 +114,7 @@ static void put_float(Buffer *b, double d)
 int append_scalar(Recorder *r, Buffer *b, PyObject *prefix, PyObject *value)
 {
     PyTypeObject *kind = Py_TYPE(value);
-    PyObject *encoded = NULL; /* by Python, which encodes what is rare */
+    PyObject *encoded = NULL; /* encoded by Python, in rare cases */
     const char *data = NULL;
     Py_ssize_t size = 0, prefix_size = prefix ? PyBytes_GET_SIZE(prefix) : 0;
     long long integer = 0;

@@ -1,10 +1,10 @@
-/* Records on their way out: scalars as bytes, and the ring that the supervisor empties. */
+/* The output of records: scalars as bytes, and the ring that the supervisor empties. */
 #ifndef OUTPUT_H
 #define OUTPUT_H
 
 #include "recorder.h"
 
-/* Moves the pending records to out, where Python writes. Call it before Python code that may write records. */
+/* Moves the pending records to out, to which Python code appends. Call it before Python code that may write records. */
 int drain(Recorder *r);
 
 /* Writes the pending records and those in out to the ring. */
@@ -14,7 +14,7 @@ int flush(Recorder *r);
  * new reference, or NULL. */
 PyObject *call_python(Recorder *r, PyObject *object, const char *method, const char *format, ...);
 
-/* Gives up the result of a call. Returns -1 if the call failed. */
+/* Releases the result of a call. Returns -1 if the call failed. */
 static inline int discard(PyObject *result)
 {
     Py_XDECREF(result);

@@ -1,4 +1,4 @@
-/* Reads samples of objects. Nothing here runs code of the user's. */
+/* Reads samples of objects. These functions run no user code. */
 #include "objects.h"
 
 Reader *reader_of(Recorder *r, PyTypeObject *kind)
@@ -49,7 +49,7 @@ static void peek_dict(PyObject *v, Sample *p)
     p->length = PyDict_GET_SIZE(v);
 }
 
-/* Reads what an instance has in __dict__, which CPython may not have made yet, and in its slots. */
+/* Reads the attributes of an instance in its __dict__, which CPython may not have made yet, and in its slots. */
 static void peek_instance(PyObject *v, Reader *reader, Sample *p)
 {
     PyTypeObject *kind = Py_TYPE(v);
@@ -93,7 +93,7 @@ static void peek_instance(PyObject *v, Reader *reader, Sample *p)
     }
 }
 
-/* Reads the axes and blocks of a DataFrame. Its length is asked for only if they have changed. */
+/* Reads the axes and blocks of a DataFrame. It computes the length only if they have changed. */
 static int peek_dataframe(PyObject *v, Entry *e, Sample *p)
 {
     PyObject *name = PyUnicode_InternFromString("_mgr"), *manager = name ? PyObject_GenericGetAttr(v, name) : NULL;

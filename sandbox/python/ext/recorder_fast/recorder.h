@@ -52,7 +52,7 @@ typedef struct Entry {
     Py_ssize_t token_size, body_size, child_count;
 } Entry;
 
-/* Code is what is known of a code object: recorder_code.Code. */
+/* Code describes a code object: recorder_code.Code. */
 typedef struct {
     PyObject *known, *number, *reads, *names_by_line;
     PyObject **prefixes; /* of the set records of its slots, borrowed from Recorder.set_prefixes */
@@ -70,7 +70,7 @@ typedef struct {
     Code *code;
     PyObject *failure;   /* the record of the exception that leaves the frame */
     PyObject *recorded;  /* variables by name, in a frame whose variables are not in slots */
-    PyObject **last;     /* what was recorded of each slot: a scalar, an Entry or NULL */
+    PyObject **last;     /* the last recorded value of each slot: a scalar, an Entry or NULL */
 } Frame;
 
 /* Recorder is the base class of recorder_settrace.FastRecorder. */
@@ -91,7 +91,7 @@ typedef struct {
     Py_ssize_t free_count, free_capacity;
     PyFrameObject *last_frame;
     Frame *last_known;
-    PyThread_type_lock wake; /* released for a moment when a hook ends for which other threads wait */
+    PyThread_type_lock wake; /* released for a moment when a hook ends and other threads wait */
     int busy, waiting, woken;
     Py_buffer ring;
     unsigned long long written;

@@ -70,7 +70,7 @@ int record_in_dict(Recorder *r, int record, PyObject *recorded, PyObject *name, 
     if (old == value)
         return 0;
     if (old != NULL && is_entry_of(old, value)) {
-        Py_INCREF(value); /* while Python code of ours may run */
+        Py_INCREF(value); /* while the recorder's Python code may run */
         int failed = record_changes(r, value, (Entry *)old, 0);
         Py_DECREF(value);
         return failed;

@@ -10,8 +10,8 @@ int is_hidden(int record, PyObject *name);
 /* Returns the first bytes of a record that sets a name; borrowed. */
 PyObject *prefix_of(Recorder *r, int record, PyObject *name);
 
-/* Records the value of a variable if it is new. old is what was recorded last: a scalar, an Entry or NULL. Returns 1 with
- * a new reference in *recorded if that has changed, 0 if not, or -1. */
+/* Records the value of a variable if it is new. old is the last recorded value: a scalar, an Entry or NULL. Returns 1 with a
+ * new reference in *recorded if the value has changed, 0 if not, or -1. */
 int record_value(Recorder *r, int record, PyObject *prefix, PyObject *old, PyObject *value, PyObject **recorded);
 
 /* Recorder._record_variable for variables that are recorded in a dict. helpers, which may be NULL, has values to leave out. */
@@ -20,10 +20,10 @@ int record_in_dict(Recorder *r, int record, PyObject *recorded, PyObject *name, 
 /* Recorder._record_deletion. */
 int delete_from_dict(Recorder *r, int record, PyObject *recorded, PyObject *name);
 
-/* Appends a record that has nothing but a name. */
+/* Appends a record that has only a name. */
 int append_name_record(Recorder *r, int record, PyObject *name);
 
-/* Records what has changed in these variables of the namespace, a tuple of names. */
+/* Records the changes of these variables of the namespace, a tuple of names. */
 int read_namespace(Recorder *r, PyObject *names);
 
 #endif

@@ -41,7 +41,7 @@ static int receive_request(int control, unsigned char *message, int *descriptors
     struct cmsghdr *sent = n == REQUEST_BYTES ? CMSG_FIRSTHDR(&header) : NULL;
     if (!sent || sent->cmsg_type != SCM_RIGHTS || sent->cmsg_len < CMSG_LEN(ENDS * sizeof(int)))
         return 0;
-    if (header.msg_flags & MSG_CTRUNC) /* without all descriptors the child would run outside its control groups */
+    if (header.msg_flags & MSG_CTRUNC) /* a child without all descriptors would run outside its control groups */
         _exit(EXIT_PROTOCOL);
     size_t bytes = sent->cmsg_len - CMSG_LEN(0);
     memcpy(descriptors, CMSG_DATA(sent), bytes);
@@ -173,7 +173,7 @@ PyObject *serve_forks(PyObject *module, PyObject *args)
         taken++;
     if (!PyErr_Occurred())
         result = serve(control, signal_fd, own_pidfd, views, taken);
-    if (result) /* in a child: to release the buffers it would write to, and so copy, their pages */
+    if (result) /* in a child: releasing the buffers would write to, and so copy, their pages */
         return result;
     while (taken)
         PyBuffer_Release(&views[--taken]);

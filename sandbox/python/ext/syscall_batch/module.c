@@ -1,7 +1,7 @@
-/* syscall_batch: what the zygote and its children do without Python.
+/* syscall_batch: the system calls that the zygote and its children make without Python.
  *
- * A forked process copies each page that it writes to, and Python writes to every object that it uses. syscalls.py and
- * fork_server.py do the same work where this extension is not built. */
+ * A forked process copies each page that it writes to, and Python writes to every object that it uses. If this extension is
+ * not built, syscalls.py and fork_server.py do the same work. */
 #include "batch.h"
 
 enum { ABI_VERSION = 6 /* of the interface to syscalls.py, which has the same number */ };
