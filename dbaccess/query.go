@@ -159,7 +159,7 @@ func (t *transaction) isClean() bool {
 	return t.pg.TxStatus() == 'I'
 }
 
-// roundTrip sends all messages at once and reads the answers. The statement is in one implicit
+// roundTrip sends all messages together and reads the answers. The statement is in one implicit
 // group with BEGIN: if the server refuses BEGIN, it skips the statement. The returned error belongs
 // to the connection; the statement's error is in t.statementError.
 func (t *transaction) roundTrip(bound *boundParameters) error {

@@ -153,7 +153,7 @@ func TestRulesShareNoMemory(t *testing.T) {
 	}
 }
 
-func TestEveryBlockedNameSaysWhatToUseInstead(t *testing.T) {
+func TestEveryBlockedNameHasAReplacement(t *testing.T) {
 	r := Rules(Default(), nil)
 	for name, instead := range r.Blocked {
 		if instead == "" || slices.Contains(r.Allowed, name) {

@@ -40,7 +40,7 @@ const maxDebugSessions = 20
 const pastIdleTimeout = 10 * time.Minute
 
 // errDebuggerIdle is the cause of a run's cancellation if nobody used its stopped debugger.
-var errDebuggerIdle = errors.New("nobody used the debugger")
+var errDebuggerIdle = errors.New("the debug session was idle for too long")
 
 // DebugStart configures a new debug session.
 type DebugStart struct {

@@ -157,8 +157,7 @@ func (l *EventLog) query(q sandbox.Query) {
 	l.add("query", q, len(q.SQL)+len(q.Parameters)+len(q.Error)+200)
 }
 
-// end adds the last events, or the error because of which the service did not run the code. number counts the logs that
-// have ended.
+// end adds the last events, or the service's error if it did not run the code. number counts the logs that have ended.
 func (l *EventLog) end(e *sandbox.Execution, err error, now time.Time, number int64) {
 	if began, _ := l.Execution(); began == nil && err == nil { // cancelled before its code ran
 		l.begin(e, e.User, 0)
@@ -200,7 +199,7 @@ func (l *EventLog) Next(ctx context.Context, after int64) (Event, error) {
 	}
 }
 
-// Check returns the error that Next would return at once, or nil.
+// Check returns the error that Next would return without waiting, or nil.
 func (l *EventLog) Check(after int64) error {
 	_, _, _, err := l.peek(after)
 	return err

@@ -19,7 +19,7 @@ func (s *Service) Cancel(ctx context.Context, caller sandbox.Key, id string) err
 	return sandbox.Errorf(sandbox.FaultBusy, "the execution has already ended: %s", e.Status)
 }
 
-// Await returns when the execution has ended, or when ctx ends. It returns at once if the execution does not run or the
+// Await returns when the execution has ended, or when ctx ends. It returns immediately if the execution does not run or the
 // caller may not see it.
 func (s *Service) Await(ctx context.Context, caller sandbox.Key, id string) {
 	if r := s.runningExecution(caller, id); r != nil {

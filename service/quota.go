@@ -99,7 +99,7 @@ func (s *Service) beginUsage(ctx context.Context, caller sandbox.Key) (end func(
 	if limits.Concurrent > 0 && u.running >= limits.Concurrent {
 		return nil, &sandbox.Error{
 			Fault: sandbox.FaultLimit, RetryAfter: 1,
-			Detail: fmt.Sprintf("this key may run %d executions at once; wait until one ends", limits.Concurrent),
+			Detail: fmt.Sprintf("this key may run %d concurrent executions; wait until one ends", limits.Concurrent),
 		}
 	}
 	if maxCPU := time.Duration(limits.CPUSeconds) * time.Second; maxCPU > 0 && u.cpu >= maxCPU {

@@ -159,7 +159,7 @@ func (s *Service) find(ctx context.Context, caller sandbox.Key, id string) (*liv
 			sandbox.StateLost: "the service was restarted",
 		}[sb.State]
 		return nil, sandbox.Errorf(sandbox.FaultGone,
-			"this sandbox is gone: %s. Create another; its history can still be read", reason)
+			"this sandbox has ended: %s; create another (its history can still be read)", reason)
 	case !maySee(caller, live.sandbox.Owner):
 		return nil, errNoSandbox()
 	}

@@ -102,7 +102,7 @@ func openUsedMemory(ctx context.Context, g *glasshouse) (sampler, error) {
 }
 
 // openKill measures the time from the request that deletes a sandbox, in which an endless loop runs, until
-// its process is gone.
+// its process has ended.
 func openKill(ctx context.Context, g *glasshouse) (sampler, error) {
 	const timeout = 5 * time.Second
 	return only(func() (float64, error) {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// hostile are programs that attack the limits. Each must come back as an execution, whatever its status.
-// They run without import rules.
+// hostile are programs that attack the limits. They run without import rules. The answer to each must be an
+// execution, with any status.
 var hostile = []string{
 	"import os\nos._exit(3)",
 	"import os\nwhile True: os.fork()",

@@ -39,7 +39,7 @@ func reserveCompat(t *testing.T) string {
 		t.Fatal(err)
 	}
 	address := l.Addr().String()
-	l.Close() // the kernel does not reuse the port at once
+	l.Close() // the kernel does not reuse the port soon
 	t.Setenv("GLASSHOUSE_FACADE_LISTEN", address)
 	return "http://" + address
 }
@@ -89,7 +89,7 @@ func compatRequest(code string, timeout any) string {
 	return string(text)
 }
 
-// exchange is a request that a client of such a server sent, and what that client needs in the answer.
+// exchange is a recorded request of a client, with the fields that the client needs in the answer.
 type exchange struct {
 	Name     string            `json:"name"`
 	Method   string            `json:"method"`

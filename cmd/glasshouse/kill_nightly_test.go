@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestManyKillsLoseAndLeakNothing kills processes 2000 times; GLASSHOUSE_TEST_KILLS sets another number.
-func TestManyKillsLoseAndLeakNothing(t *testing.T) {
+// TestManyKillsLoseNoRecordAndLeakNoResource kills processes 2000 times; GLASSHOUSE_TEST_KILLS sets another number.
+func TestManyKillsLoseNoRecordAndLeakNoResource(t *testing.T) {
 	kills := 2000
 	if text := os.Getenv("GLASSHOUSE_TEST_KILLS"); text != "" {
 		var err error

@@ -298,7 +298,7 @@ func TestTwoServicesDoNotShareAFolder(t *testing.T) {
 	connect(t, s.URL(embedded.RoleHistory, embedded.DatabaseHistory)) // the first still answers
 }
 
-func TestErrorsSayWhatToDo(t *testing.T) {
+func TestStartErrorsNameTheRemedy(t *testing.T) {
 	t.Parallel()
 	t.Run("no programs", func(t *testing.T) {
 		t.Parallel()

@@ -176,7 +176,7 @@ func (s *Server) shutDown() error {
 	}
 	s.signal(syscall.SIGQUIT)
 	<-s.ended
-	return fmt.Errorf("the embedded PostgreSQL did not shut down within %s and was stopped at once; "+
+	return fmt.Errorf("the embedded PostgreSQL did not shut down within %s and was stopped immediately; "+
 		"it recovers at the next start", stopTimeout)
 }
 

@@ -17,7 +17,7 @@ import (
 type row struct {
 	key         string // a row replaces an earlier one with the same key
 	executionID string // "": the row is a sandbox's
-	mustSync    bool   // the log is flushed before the caller goes on
+	mustSync    bool   // the log is flushed before the caller continues
 	record      []byte // JSON: what the log holds
 
 	statement string // that inserts the row; "": queueExecutions does

@@ -22,8 +22,8 @@ const (
 	maxWriteConns    = 4
 )
 
-// Store keeps sandboxes, executions, recordings, artifacts and keys. Its methods may be called from many goroutines
-// at once. They return a *sandbox.Error if the caller can act on it: FaultNotFound, FaultInvalid, FaultBusy, and
+// Store keeps sandboxes, executions, recordings, artifacts and keys. Its methods are safe for concurrent
+// use. They return a *sandbox.Error if the caller can act on it: FaultNotFound, FaultInvalid, FaultBusy, and
 // FaultUnavailable while PostgreSQL is unreachable.
 type Store struct {
 	pool      *pgxpool.Pool // for reads and for rare writes

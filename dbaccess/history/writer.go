@@ -14,7 +14,7 @@ import (
 
 const (
 	flushInterval   = 50 * time.Millisecond  // between a record and its insertion, if nobody waits for it
-	flushNowBytes   = 4 << 20                // a larger backlog is inserted at once
+	flushNowBytes   = 4 << 20                // a larger backlog is inserted immediately
 	maxRetryDelay   = 250 * time.Millisecond // between attempts while PostgreSQL is unreachable
 	maxBacklogAge   = 5 * time.Second        // if the oldest record waits longer, no run may begin
 	maxBacklogBytes = 64 << 20               // if the waiting records are larger, no run may begin

@@ -56,7 +56,7 @@ func cpuTimeUsed() time.Duration {
 // need no code for it, and main cannot forget it.
 func init() { ServeIfChild() }
 
-// ServeIfChild returns at once if this process is not a parser child. Otherwise it never returns.
+// ServeIfChild returns immediately if this process is not a parser child. Otherwise it never returns.
 func ServeIfChild() {
 	if os.Args[0] != childArgv0 {
 		return

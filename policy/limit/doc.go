@@ -1,6 +1,6 @@
 // Package limit bounds concurrency, request rates and slow transfers.
 //
-//   - Slots limits how many operations run at once in the whole process.
+//   - Slots limits the number of concurrent operations in the whole process.
 //   - Keyed does the same for each key: a user, a sandbox, an account.
 //   - Rates gives each key a token bucket of requests per minute.
 //   - Responses counts the bytes of responses that each key has not yet read.

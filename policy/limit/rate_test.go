@@ -33,7 +33,7 @@ func TestRatesRefillSteadilyUpToOneMinute(t *testing.T) {
 	}
 }
 
-func TestRatesReportWhatIsLeft(t *testing.T) {
+func TestRatesReportRemainingRequests(t *testing.T) {
 	t.Parallel()
 	var rates limit.Rates
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -45,7 +45,7 @@ func TestRatesReportWhatIsLeft(t *testing.T) {
 		{"a", 30, limit.RateState{Limit: 30, Remaining: 29, Reset: 2 * time.Second}},
 		{"a", 30, limit.RateState{Limit: 30, Remaining: 28, Reset: 4 * time.Second}},
 		{"b", 30, limit.RateState{Limit: 30, Remaining: 29, Reset: 2 * time.Second}},
-		{"a", 6, limit.RateState{Limit: 6, Remaining: 5, Reset: 10 * time.Second}}, // a smaller limit applies at once
+		{"a", 6, limit.RateState{Limit: 6, Remaining: 5, Reset: 10 * time.Second}}, // a smaller limit applies immediately
 		{"a", 0, limit.RateState{}},
 	} {
 		if got, ok := rates.Take(c.key, c.perMinute, now); !ok || got != c.want {

@@ -16,7 +16,7 @@ var ErrFull = errors.New("all slots are in use")
 // Forever is the wait time of a caller that is bounded by its context only.
 const Forever = time.Duration(math.MaxInt64)
 
-// Slots bounds the operations that run at once. Waiters are served first in, first out.
+// Slots bounds the number of concurrent operations. Waiters are served first in, first out.
 type Slots struct{ semaphore *semaphore.Weighted }
 
 // NewSlots returns size slots, or one if size is less.

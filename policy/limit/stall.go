@@ -23,8 +23,8 @@ const (
 	largeWrite = 64 << 10
 )
 
-// StallTimeout ends connections that stand still: the client sends none of its body, or reads
-// none of the response, for the timeout. It bounds neither the handler nor a whole transfer.
+// StallTimeout ends stalled connections: for the timeout, the client sends no part of its body or
+// reads no part of the response. It limits neither the handler nor the duration of a transfer.
 func StallTimeout(next http.Handler, timeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := &Transfer{
@@ -130,7 +130,7 @@ func (t *Transfer) WriteHeader(status int) {
 	t.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes b in chunks, each of which must be read within the timeout.
+// Write writes b in chunks. The client must read each chunk within the timeout.
 func (t *Transfer) Write(b []byte) (n int, err error) {
 	t.begin(http.StatusOK)
 	if t.OnLargeWrite != nil && len(b) > largeWrite {

@@ -35,9 +35,9 @@ func tracked(t *testing.T, endings ...string) []string {
 	return list
 }
 
-// TestDocumentationNamesWhatExists fails if a Markdown file names a test or links to a file
+// TestDocumentationNamesExistingTestsAndFiles fails if a Markdown file names a test or links to a file
 // that does not exist.
-func TestDocumentationNamesWhatExists(t *testing.T) {
+func TestDocumentationNamesExistingTestsAndFiles(t *testing.T) {
 	tests := map[string]bool{}
 	for _, name := range tracked(t, "_test.go") {
 		text, err := os.ReadFile(name)

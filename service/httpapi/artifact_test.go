@@ -91,7 +91,7 @@ pathlib.Path("/session/mine.txt").write_text("mine")`)
 		string(part.text) != "1" {
 		t.Errorf("range: got HTTP %d %q, want 206 and one byte", part.status, part.text)
 	}
-	// The same size, at once: the file system's clock may not have ticked.
+	// The same size, immediately afterwards: the file system's clock may not have ticked.
 	second := artifactsOf(t, c.run(t, id,
 		`open("/session/artifacts/a.csv", "w").write("x\n2\n"); open("/session/artifacts/b.txt", "w").write("b")`))
 	if describeArtifacts(second) != "a.csv:changed b.txt:new" {

@@ -174,7 +174,7 @@ func TestDebugKeepsStepsUpToALimit(t *testing.T) {
 }
 
 // A client that stops reading must not hold its execution or its sandbox.
-func TestDebugClientThatStopsReadingHoldsNothing(t *testing.T) {
+func TestDebugClientThatStopsReadingBlocksNoSandbox(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, map[string]any{"max_execution_time": 4, "cpu_percent": 100})

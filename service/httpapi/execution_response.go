@@ -28,7 +28,7 @@ const (
 // huma reads exported embedded fields only.
 type ExecutionForm struct {
 	Accept string `header:"Accept" doc:"text/event-stream: stream the execution's events"`
-	Prefer string `header:"Prefer" doc:"respond-async: answer 202 with Location, at once or after wait=SECONDS"`
+	Prefer string `header:"Prefer" doc:"respond-async: answer 202 with Location, immediately or after wait=SECONDS"`
 }
 
 func (f ExecutionForm) wantsEvents() bool { return strings.Contains(f.Accept, "text/event-stream") }
@@ -113,7 +113,7 @@ func wholeResponse(e *sandbox.Execution, err error) (*executionResponse, error) 
 	return jsonResponse(http.StatusOK, e), nil
 }
 
-// startedResponse answers for an execution that goes on without its client.
+// startedResponse answers for an execution that continues without its client.
 func (a *api) startedResponse(
 	ctx context.Context, form ExecutionForm, log *service.EventLog, err error,
 ) (*executionResponse, error) {

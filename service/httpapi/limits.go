@@ -13,7 +13,7 @@ import (
 // A response takes memory until its client has read it, and a record takes several times its size
 // while it is encoded. These limits hold for each account.
 const (
-	maxRecordResponses = 4                // responses with records, being made or read at once
+	maxRecordResponses = 4                // concurrent responses with records, until they are read
 	maxUnreadBytes     = 64 << 20         // of large responses; an account with more gets no other response
 	recordSlotWait     = 10 * time.Second // for one of maxRecordResponses
 )

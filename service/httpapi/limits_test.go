@@ -79,7 +79,7 @@ func TestConcurrentExecutionsAreLimited(t *testing.T) {
 		return len(list) > 0
 	})
 	a := c.do(t, "POST", "/sandbox/"+second+"/execute", map[string]any{"code": "1"})
-	wantProblem(t, a, http.StatusTooManyRequests, "limit-reached", "1 executions at once")
+	wantProblem(t, a, http.StatusTooManyRequests, "limit-reached", "1 concurrent executions")
 	headerNumber(t, a, "Retry-After")
 	c.ok(t, "POST", "/executions/"+list[0].(map[string]any)["execution_id"].(string)+"/cancel", nil)
 	group.Wait()
@@ -88,7 +88,7 @@ func TestConcurrentExecutionsAreLimited(t *testing.T) {
 	}
 }
 
-// The CPU time of a day counts all executions of a key, however they ended.
+// The CPU time of a day includes all executions of a key, also failed ones.
 func TestCPUTimeIsLimited(t *testing.T) {
 	t.Parallel()
 	c := newLimitedUser(t, sandbox.RoleAgent, map[string]any{"cpu_seconds_per_day": 1})

@@ -54,7 +54,7 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 		t.Errorf("got %v, want the query with its parameters, plan and execution", update)
 	}
 
-	// Of several admins at once, one applies it.
+	// Several admins apply the write concurrently; it runs once.
 	path := "/pending-writes/" + update["id"].(string) + "/apply"
 	wantProblem(t, c.do(t, "POST", path, nil), 403, "forbidden")
 	var group sync.WaitGroup

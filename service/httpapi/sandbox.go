@@ -101,7 +101,7 @@ func (a *api) routeSandboxes(r *routes) {
 	route(a, r, r.describe("GET", "/sandbox/{id}/status", "getSandboxStatus", tagSandboxes,
 		"Get the variables, usage and limits of a sandbox", http.StatusConflict, http.StatusGone), a.getSandboxStatus)
 	route(a, r, r.describe("DELETE", "/sandbox/{id}", "deleteSandbox", tagSandboxes,
-		"Delete a sandbox, and wait until its process and its files are gone", http.StatusConflict, http.StatusGone),
+		"Delete a sandbox, and wait until its process and files are removed", http.StatusConflict, http.StatusGone),
 		a.deleteSandbox)
 	route(a, r, r.describe("POST", "/sandbox/cleanup-all", "deleteAllSandboxes", tagSandboxes,
 		"Delete the caller's own sandboxes",

@@ -26,8 +26,8 @@ type segment struct {
 	free   bool   // all records are released, so the file may be overwritten
 }
 
-// preallocate gives the file its length. It writes one page at a time: if many pages were written at once, the
-// kernel would keep them together as one large folio and go through all of it for each record and each flush.
+// preallocate gives the file its length. It writes one page at a time: if one call wrote many pages, the kernel would
+// keep them together as one large folio and process the whole folio for each record and each flush.
 func (s *segment) preallocate() error {
 	info, err := s.Stat()
 	if err != nil || info.Size() >= segmentBytes {

@@ -54,7 +54,7 @@ func (p Position) After(other Position) bool {
 	return p.segment > other.segment || p.segment == other.segment && p.offset > other.offset
 }
 
-// Log is a write-ahead log. Its methods may be called from many goroutines at once.
+// Log is a write-ahead log. Its methods are safe for concurrent use.
 type Log struct {
 	mu          sync.Mutex
 	segments    [2]*segment

@@ -96,7 +96,7 @@ func TestUnreleasedRecordsAreReplayedOnce(t *testing.T) {
 	}
 }
 
-func TestReleaseOfAnOldPositionReleasesNothing(t *testing.T) {
+func TestReleaseOfAnOldPositionReleasesNoRecord(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l, _ := open(t, dir)
