@@ -1,6 +1,6 @@
 // Package debugger steps through a debugged run, forward and back, while the run goes on or later.
 //
-// A Recording holds what the recorder in the guest wrote, and answers questions about any step: the state, the last
+// A Recording holds the stream of the recorder in the guest, and answers questions about any step: the state, the last
 // change of a variable, where a move stops, and why the run failed (Explain). A Session is a client's position in one
 // Recording. At the live position it drives the program, which has stopped there; at any other step it reads the
 // recording. Breakpoints are checked in the guest while the program runs, and in the recording when a session moves

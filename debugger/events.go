@@ -25,7 +25,7 @@ type Stopped struct {
 // Continued means that the program runs on.
 type Continued struct{ Thread uint64 }
 
-// Output is what the program printed, or a message about it.
+// Output is text that the program printed, or a message about the program.
 type Output struct {
 	Category string
 	Text     string

@@ -217,7 +217,7 @@ func (p *stepStream) rememberNew(s *recording.State, f *recording.Frame) {
 	p.scopes[key] = &sentScope{values: shown, mutated: len(p.mutated)}
 }
 
-// hasChanged reports whether a frame's variables differ from what was sent last.
+// hasChanged reports whether a frame's variables differ from the variables that were sent last.
 func (p *stepStream) hasChanged(s *recording.State, f *recording.Frame) bool {
 	key, values := p.scope(s, f)
 	before := p.scopes[key]

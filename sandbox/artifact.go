@@ -18,7 +18,7 @@ type Artifact struct {
 	CreatedAt   time.Time `json:"created_at"`
 }
 
-// Change is what an execution did to a file.
+// Change says how an execution changed a file.
 type Change string
 
 // The changes. A file that an execution did not change is not an artifact of that execution.

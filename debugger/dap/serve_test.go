@@ -17,7 +17,7 @@ import (
 )
 
 // serve starts Serve within a bubble of synctest, and returns the client's end of the connection. A net.Pipe has no
-// buffer: Serve has read what the client has written.
+// buffer: a completed write means that Serve has read the bytes.
 func serve(t *testing.T, open Opener) (client net.Conn, ended chan error) {
 	t.Helper()
 	client, server := net.Pipe()

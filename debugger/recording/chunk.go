@@ -21,7 +21,7 @@ type Location struct {
 	Line int64
 }
 
-// Chunk is a part of a recording that can be decoded on its own, with an index of what it contains, so that a search
+// Chunk is a part of a recording that can be decoded on its own, with an index of its contents, so that a search
 // decodes few chunks.
 type Chunk struct {
 	First, Last int  // steps; First is Last+1 in a chunk without steps

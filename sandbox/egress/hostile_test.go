@@ -149,7 +149,7 @@ func TestSlowClientsAreCut(t *testing.T) {
 	}
 }
 
-// Many clients that send their header byte by byte are cut in time, and other clients are served meanwhile.
+// The broker disconnects clients that send their header byte by byte, and serves other clients at the same time.
 func TestSlowLorisClientsAreCut(t *testing.T) {
 	world := newInternet()
 	world.addWebServer(t, "data.example", "44.1.1.1", func(w http.ResponseWriter, _ *http.Request) {

@@ -269,7 +269,7 @@ func (d *draft) startFrom(v *Version) {
 	d.interpreter, d.lock, d.seedFolders = v.Interpreter, v.Lock, v.Interpreter.Packages
 }
 
-// build builds a draft in a folder of its own and then makes that folder the current version.
+// build builds a draft in a new folder and then makes that folder the current version.
 func (in Installer) build(ctx context.Context, draft draft) (sandbox.Environment, error) {
 	top := filepath.Join(in.Dir, draft.name)
 	if err := os.MkdirAll(top, 0o755); err != nil {

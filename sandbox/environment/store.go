@@ -138,7 +138,7 @@ func (s Store) removeUnused(name string) {
 	}
 }
 
-// removeVersion removes a folder unless a process uses it. The next removeUnused retries what remains.
+// removeVersion removes a folder unless a process uses it. The next removeUnused removes folders that remain.
 func removeVersion(path string) {
 	dir, err := os.Open(path)
 	if err != nil {

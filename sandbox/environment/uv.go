@@ -17,7 +17,7 @@ import (
 	"syscall"
 )
 
-// uvConfig is a Python program that prints pip's configuration as settings of uv. scripts/setup runs it, too.
+// uvConfig is a Python program that prints pip's configuration as settings of uv. scripts/setup also runs it.
 //
 //go:embed uvconfig.py
 var uvConfig string

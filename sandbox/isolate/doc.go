@@ -33,7 +33,7 @@
 //	  launcher (Go)       the same binary in new namespaces; builds the root and
 //	                      replaces itself by the zygote; no user code
 //	    zygote (Python)   imports packages and forks children; no secret, no user code
-//	      child (Python)  PID 1 of its own pid namespace; locks itself down for good
+//	      child (Python)  PID 1 of its own pid namespace; locks itself down permanently
 //	                      before it is assigned to a sandbox; then runs user code
 //
 // The service, the launcher and this package's processes are the supervisor's side. The

@@ -262,7 +262,7 @@ func (p *zygotePool) makeChildOf(ctx context.Context, z *zygote.Zygote, spec Pro
 	return p.lockDown(ctx, child, spec, enter, birth == birthDefault)
 }
 
-// fork makes the zygote fork a child, in a control group of its own.
+// fork makes the zygote fork a child in its own control group.
 func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int) (*Process, error) {
 	sock, childSock, err := socketPair()
 	if err != nil {

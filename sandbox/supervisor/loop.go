@@ -12,7 +12,7 @@ import (
 	"glasshouse/sandbox/protocol"
 )
 
-// Bounds of what is kept of one run.
+// Bounds of the notes, outputs and other values that are kept of one run.
 const (
 	maxLogs           = 1000
 	maxVariables      = 200

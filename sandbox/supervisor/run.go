@@ -143,7 +143,7 @@ func (s *Session) limit(request Request) time.Duration {
 	return limit
 }
 
-// Bounds of what a guest may claim in its Done frame.
+// Bounds of the values in a guest's Done frame.
 const (
 	maxExceptionBytes = 1 << 20  // JSON; our guest code sends at most fifty frames, with bounded lines and values
 	maxResultBytes    = 21 << 20 // JSON; our guest code sends at most 20 MiB (values.py)

@@ -129,8 +129,8 @@ func (s *Session) release() error {
 // Uploads returns the files of its /data.
 func (s *Session) Uploads() *Uploads { return s.uploads }
 
-// Usage returns what the guest process uses now, as the kernel counts it. The CPU share is 0: between runs
-// the guest is frozen.
+// Usage returns the current resource usage of the guest process, as the kernel counts it. The CPU share is 0: between
+// runs the guest is frozen.
 func (s *Session) Usage() map[string]any {
 	s.mu.Lock()
 	process := s.process

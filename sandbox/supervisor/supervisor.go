@@ -45,12 +45,12 @@ type DebugDriver interface {
 	// Begin gets a function that makes the program stop at its next line, valid while the
 	// run lasts. It returns the breakpoints as JSON; nil means that the program never stops.
 	Begin(pause func()) (breakpoints json.RawMessage)
-	// Records gets what the recorder wrote; the bytes are valid until it returns.
+	// Records gets the recorder's bytes, which are valid until Records returns.
 	Records([]byte) error
 	// Logged gets the message of a log point.
 	Logged([]byte)
 	// Stopped is called while the program is stopped. It may call command, and returns
-	// how the program goes on. The run's deadline waits meanwhile. ctx ends when the run
+	// how the program continues. The run's deadline is suspended. ctx ends when the run
 	// must end.
 	Stopped(ctx context.Context, location []byte, command Command) (resume any, err error)
 }

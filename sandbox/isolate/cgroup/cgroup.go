@@ -1,4 +1,4 @@
-// Package cgroup gives each child process a control group of its own, on version 1 or
+// Package cgroup gives each child process its own control group, on version 1 or
 // version 2 of the kernel's interface.
 //
 //	tree, err := cgroup.Open()     // a subtree of this process's own

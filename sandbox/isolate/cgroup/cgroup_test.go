@@ -161,7 +161,7 @@ func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
 	}
 	_ = busy.Process.Kill()
 	_ = busy.Wait()
-	release(fourth) // removes third, too
+	release(fourth) // also removes third
 	// A file in shared memory stays charged to the group of the process that wrote it.
 	shared, err := os.MkdirTemp("/dev/shm", "group")
 	if err != nil {

@@ -23,7 +23,7 @@ const maxDepth = 64
 type Size struct{ Bytes, Files int64 }
 
 // Measure adds up the blocks and the number of files below dir. It stops after more
-// than maxFiles files. Files that disappear meanwhile do not count.
+// than maxFiles files. Files that disappear during the walk do not count.
 func Measure(dir string, maxFiles int64) (Size, error) {
 	fd, err := openFolder(unix.AT_FDCWD, dir)
 	if err != nil {

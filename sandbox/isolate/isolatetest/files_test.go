@@ -83,7 +83,7 @@ seen`
 	}
 }
 
-// Invariant 15: the files of a hostile session are removed, and nothing outside.
+// Invariant 15: the files of a hostile session are removed, and files outside stay.
 func TestHostileFilesAreRemoved(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

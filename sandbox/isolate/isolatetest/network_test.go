@@ -12,7 +12,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Invariant 7: a child with a network can be a TCP client of the proxy, and nothing else.
+// Invariant 7: a child with a network can only be a TCP client of the proxy.
 // A level without network namespaces refuses such a sandbox.
 func TestNetworkReachesOnlyTheProxy(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ type Spec struct {
 	Packages    []string          // folders of packages, in the root
 	WarmModules []string          // modules that the zygote imports
 
-	Namespaces bool              // new namespaces and a root of its own, from the next three fields
+	Namespaces bool              // new namespaces and a private root, which the next three fields describe
 	Binds      map[string]string // read-only mounts: path in the root to path on the machine
 	Links      map[string]string // symbolic links in the root: path to target
 	SharedDir  string            // a folder of the machine; the zygote sends the service a mount of it

@@ -30,7 +30,7 @@ class PolicyError(Exception):
 
 
 class Rules:
-    """The rules of one sandbox, made from what policy.Rules in Go sends.
+    """The rules of one sandbox, made from the JSON of policy.Rules in Go.
 
     rules has: enabled; allowed, a list of modules ("*" is any); blocked and calls, which map a name to its
     replacement; blocked_modules of the request; keys, which maps a name to the policy key that blocks it if that is

@@ -226,7 +226,7 @@ class DebugControl:
             return {"error": f"{name}: {message}" if message else name}
 
     def _scope(self, frame) -> tuple[dict, dict]:
-        """Returns the global and the local names of a frame, as far as they can be read."""
+        """Returns the global and the local names of a frame that can be read."""
         if frame is None or frame.f_code.co_name == "<module>":
             return self._names, self._names
         if self._stopped_frame is None:
@@ -317,7 +317,7 @@ def _token(held, depth: int):
 
 
 def _caught(frame, filename: str) -> bool:
-    """Tells whether this frame or an outer one of the user's has an except clause for its current instruction."""
+    """Tells whether this frame or an outer user frame has an except clause for its current instruction."""
     while frame is not None:
         code, at = frame.f_code, frame.f_lasti
         if code.co_filename == filename:
@@ -355,7 +355,7 @@ _SETS: tuple = (set, frozenset)
 
 
 def _items(value, start: int, count: int):
-    """Returns a page of the items of a container as names and values. No code of the user's runs."""
+    """Returns a page of the items of a container as names and values, without running user code."""
     kind = type(value)
     for base in _LISTS:
         if issubclass(kind, base):

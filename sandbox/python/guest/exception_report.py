@@ -209,7 +209,7 @@ def _import_hint(error: ImportError, policy: dict) -> str:
 
 
 def _locals(error: BaseException) -> list:
-    """Returns the names of the innermost frame of the user's."""
+    """Returns the names of the innermost user frame."""
     steps = _steps(error)
     return list(steps[-1][0].co_varnames) if steps else []
 

@@ -1,4 +1,4 @@
-"""Draws a matplotlib figure as PNG once, and crops it to what savefig(bbox_inches="tight") shows."""
+"""Draws a matplotlib figure as PNG once, and crops it to the same part as savefig(bbox_inches="tight")."""
 
 import builtins
 import contextlib

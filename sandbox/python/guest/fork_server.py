@@ -52,7 +52,7 @@ def serve(
 
 
 def serve_in_python(control: int, signal_fd: int, own_pidfd: int, batches: Batches, fork: "Callable[[], int]") -> int:
-    """Does what syscall_batch.serve does."""
+    """Does the same as syscall_batch.serve."""
     sock = socket.socket(fileno=control)
     try:
         poll = select.poll()

@@ -125,7 +125,7 @@ class Guest:
         self._session.forget_runs()
 
     def _serve(self, channel: protocol.Channel) -> bool:
-        """Does what the next frame asks for. Returns False for a frame of another kind."""
+        """Handles the next frame. Returns False for a frame of an unexpected kind."""
         kind, body = channel.receive_with_descriptors()
         live = self._session
         if kind == protocol.RUN:

@@ -20,7 +20,7 @@ def when_imported(name: str, callback: "Callable[[types.ModuleType], None]") -> 
 
 
 def all_pending(names: "tuple[str, ...]") -> bool:
-    """Tells whether none of these modules is imported yet and each has a callback."""
+    """Tells whether each of these modules has a callback and is not imported yet."""
     for name in names:
         if name not in _pending:
             return False

@@ -102,7 +102,7 @@ class MonitoringRecorder(recorder.Recorder):
         self._record(code, _getframe(1), self._catch)
 
     def _record(self, code, frame, record, *args) -> None:
-        """Calls record(frame, its Frame, *args) under the lock, for code of the user's."""
+        """Calls record(frame, its Frame, *args) under the lock, for user code."""
         if code.co_filename != self._filename or code.co_name in recorder._COMPREHENSIONS or self.ended:
             return
         self._acquire()

@@ -349,7 +349,7 @@ class Objects:
             self.unheld.append(entry)
 
     def forget_unheld(self) -> None:
-        """Records that the queued objects are free, if still nothing holds them."""
+        """Records that the queued objects are free, unless a variable holds them again."""
         waiting = self.unheld
         while waiting:
             entry: Entry = waiting.pop()

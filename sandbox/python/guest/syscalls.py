@@ -144,7 +144,7 @@ class Batch:
 
 
 def run_in_python(words: "array.array", *given: int) -> None:
-    """Does what syscall_batch.run does."""
+    """Does the same as syscall_batch.run."""
     words[0] = -1
     for at in range(1, len(words), _STEP_WORDS):
         a = list(words[at + _ARGUMENTS : at + _RESULT])
