@@ -141,7 +141,7 @@ func (p *rowBatcher) flush() error {
 	}
 	for i := range p.rows.Data {
 		v := &p.rows.Data[i]
-		clear(v.Others) // release what the values refer to
+		clear(v.Others) // release the memory that the values refer to
 		*v = sandbox.ColumnValues{
 			Nulls:  reuse(v.Nulls),
 			Ints:   reuse(v.Ints),

@@ -57,7 +57,7 @@ func maskFixture(t *testing.T) *dbtest.Databases {
 }
 
 // TestMaskedColumns expects each statement to return masked values or to be refused. Statements without
-// masked columns return what they return without --mask-columns, and statements refused because of
+// masked columns return the same rows as without --mask-columns, and statements refused because of
 // a masked column run without it.
 func TestMaskedColumns(t *testing.T) {
 	ctx := context.Background()

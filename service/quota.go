@@ -27,7 +27,7 @@ type quotas struct {
 	accounts map[string]*usage
 }
 
-// usage is what one account uses.
+// usage is the usage of one account.
 type usage struct {
 	running int
 	day     time.Time     // the day of cpu, at 00:00 UTC; zero until cpu was read from history

@@ -58,7 +58,7 @@ func (r *recording) Stopped(context.Context, []byte, supervisor.Command) (any, e
 	return nil, errors.New("a stop in a run that has no breakpoints")
 }
 
-// Records appends what the recorder wrote to the recording.
+// Records appends the recorder's output to the recording.
 func (r *recording) Records(b []byte) error {
 	err := r.recorded.Append(b)
 	r.writeChunks()

@@ -177,7 +177,7 @@ func (c *client) stream(ctx context.Context, method, path string, header http.He
 	return err
 }
 
-// expectation is what an execution must be. An empty result or error is not checked.
+// expectation has the required fields of an execution. An empty result or error is not checked.
 type expectation struct{ status, result, stdout, errorText string }
 
 func (x expectation) check(e *execution) error {

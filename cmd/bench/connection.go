@@ -15,7 +15,7 @@ import (
 // exchangeTimeout bounds one request with its answer.
 const exchangeTimeout = time.Minute
 
-// maxIdleTime is how long an unused connection is expected to stay open. Servers close them after some
+// maxIdleTime is the time for which an unused connection is expected to stay open. Servers close them after some
 // seconds; uvicorn does after five.
 const maxIdleTime = 2 * time.Second
 

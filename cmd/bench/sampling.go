@@ -90,7 +90,7 @@ func loop(sample sampleFunc) sampleFunc {
 	}
 }
 
-// roundTime is how long one sample of a rate takes.
+// roundTime is the duration of one sample of a rate.
 const roundTime = 1500 * time.Millisecond
 
 // rate returns how often f succeeds per second with a number of concurrent clients. Each client calls f with

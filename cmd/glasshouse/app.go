@@ -54,7 +54,7 @@ func newLog(s settings) *logrus.Logger {
 const coldStartTimeout = time.Minute
 
 // buildForCode builds the service for one command that runs only this code. Its warm interpreters import
-// only what the code imports.
+// only the packages that the code imports.
 func buildForCode(ctx context.Context, s settings, code string) (*app, error) {
 	s.limits.queueTimeout = max(s.limits.queueTimeout, coldStartTimeout)
 	return build(ctx, s, isolate.WarmSetsFor(code), func(string) {})

@@ -228,7 +228,7 @@ None`)
 	}
 }
 
-// storedFiles returns what the blob store has on disk: the hashes of the blobs, and the linked files.
+// storedFiles returns the files of the blob store: the hashes of the blobs, and the linked files.
 func storedFiles(t *testing.T, dir string) (sums, names []string) {
 	t.Helper()
 	for _, folder := range []string{"artifacts", "sessions", "outputs"} {

@@ -55,7 +55,7 @@ func TestDAPConnectionsAreLimited(t *testing.T) {
 	}
 	defer wait()
 	defer cancel()
-	// connect says whether a new connection is served.
+	// connect reports whether a new connection is served.
 	connect := func() (net.Conn, bool) {
 		conn, err := net.Dial("tcp", address.String())
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 	"glasshouse/sandbox/environment"
 )
 
-// envCommand has the flags that the env commands share, and what they work with.
+// envCommand has the flags and the state that the env commands share.
 type envCommand struct {
 	cmd         *cobra.Command
 	environment string // --env

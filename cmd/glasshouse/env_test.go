@@ -23,7 +23,7 @@ import (
 // operator runs `glasshouse env` on a data folder.
 type operator struct{ path, dir string }
 
-// try runs a command and returns what it prints.
+// try runs a command and returns its output.
 func (o operator) try(args ...string) (out string, err error) {
 	cmd := exec.Command(o.path, append([]string{"env", args[0], "--data-dir", o.dir}, args[1:]...)...)
 	printed, err := cmd.CombinedOutput()

@@ -78,7 +78,7 @@ func (w *walker) acceptsRow(f *function, of, name string) bool {
 	return len(w.aliases[of]) == 0
 }
 
-// addAlias records what a name of the FROM list refers to.
+// addAlias records the relation that a name of the FROM list refers to.
 func (w *walker) addAlias(a *pg_query.Alias, r *relation) {
 	if a != nil {
 		w.aliases[a.Aliasname] = append(w.aliases[a.Aliasname], r)

@@ -36,7 +36,7 @@ type openingRecord struct {
 	Exact     map[string][]byte `json:"exact,omitempty"`
 }
 
-// textFields returns the fields that may hold any bytes: what a program printed, or code as a client sent it. All
+// textFields returns the fields that may hold any bytes: printed output, and code as a client sent it. All
 // other fields came as JSON.
 func textFields(e *sandbox.Execution) map[string]*string {
 	fields := map[string]*string{"code": &e.Code, "stdout": &e.Stdout, "stderr": &e.Stderr}

@@ -18,7 +18,7 @@ type row struct {
 	key         string // a row replaces an earlier one with the same key
 	executionID string // "": the row is a sandbox's
 	mustSync    bool   // the log is flushed before the caller continues
-	record      []byte // JSON: what the log holds
+	record      []byte // JSON: the payload of the log's record
 
 	statement string // that inserts the row; "": queueExecutions does
 	args      []any  // of statement

@@ -57,7 +57,7 @@ func (a *api) debugCode(g *gin.Context) {
 	a.streamSteps(g, job)
 }
 
-// maxQueuedSteps is how many steps wait for the client. A client that reads slower holds the program up.
+// maxQueuedSteps is the maximum number of steps that wait for the client. A client that reads slower delays the program.
 const maxQueuedSteps = 1024
 
 // streamSteps executes a job in its own goroutine and writes its steps as they come.

@@ -171,7 +171,7 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 	return p
 }
 
-// plainMessage replaces huma's wording where it names Go's formats, or does not say what to do.
+// plainMessage replaces messages of huma that name Go's formats or suggest no remedy.
 var plainMessage = strings.NewReplacer(
 	"invalid date/time for format "+time.RFC3339Nano,
 	"expected a time in RFC 3339 format, such as 2026-01-31T12:00:00Z",

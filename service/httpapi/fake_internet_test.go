@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// fakeInternet is what sandboxes with a network can reach: a plain and a TLS server on this machine, and host names.
+// fakeInternet replaces the internet for sandboxes: a plain and a TLS server on this machine, and host names.
 // Public addresses lead to the servers, by their port; all other addresses stay as they are.
 type fakeInternet struct {
 	plainServer, tlsServer *httptest.Server

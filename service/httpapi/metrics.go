@@ -44,7 +44,7 @@ func (m *metrics) count(g *gin.Context) {
 	}
 }
 
-// visibleStatistics are the metrics that depend on what the caller may see.
+// visibleStatistics are the metrics of the executions and sandboxes that the caller may see.
 type visibleStatistics sandbox.Statistics
 
 var visibleMetrics = []struct {

@@ -18,7 +18,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// requestInfo is what the middlewares know about a request. identifyRequest puts it into the context.
+// requestInfo has the data that middlewares share about a request. identifyRequest puts it into the context.
 type requestInfo struct {
 	id     string
 	prefix string      // "" or versionPrefix

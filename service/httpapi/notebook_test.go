@@ -14,7 +14,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// cell is one cell of a notebook with what it must produce.
+// cell is one cell of a notebook with its expected outcome.
 type cell struct {
 	title, code                    string
 	result, fields                 string // JSON; has: only the fields that it names
@@ -64,7 +64,7 @@ func readNotebook(t *testing.T, name string) (cells []cell) {
 	return cells
 }
 
-// check compares the execution of a cell with what it must produce.
+// check compares the execution of a cell with the expected outcome.
 func (c cell) check(t *testing.T, e sandbox.Execution) {
 	t.Helper()
 	var fails string

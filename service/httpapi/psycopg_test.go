@@ -54,7 +54,7 @@ var typeSamples = map[string][]string{
 	"datemultirange": {"{[2024-01-01,2024-01-02),[2025-01-01,)}"},
 }
 
-// runPsycopg runs a program with a psycopg connection as conn and decodes what it prints.
+// runPsycopg runs a program with a psycopg connection as conn and decodes its output.
 func runPsycopg(t testing.TB, program string, into any) {
 	t.Helper()
 	python := os.Getenv("GLASSHOUSE_DEV_PYTHON")

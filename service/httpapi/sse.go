@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// eventTimeout is how long a client may take to read what is written. A client that stops reading
+	// eventTimeout limits the time in which a client reads written events. A client that stops reading
 	// must not hold its run, and the run's slot, for ever.
 	eventTimeout = 5 * time.Second
-	// heartbeatInterval is how often an idle stream sends a comment, so that proxies do not close it.
+	// heartbeatInterval is the time between two comments in an idle stream, so that proxies do not close it.
 	heartbeatInterval = 15 * time.Second
 )
 
