@@ -57,7 +57,8 @@ func (a *api) debugCode(g *gin.Context) {
 	a.streamSteps(g, job)
 }
 
-// maxQueuedSteps is the maximum number of steps that wait for the client. A client that reads slower delays the program.
+// maxQueuedSteps is the maximum number of steps that wait for the client. A client that reads more slowly delays the
+// program.
 const maxQueuedSteps = 1024
 
 // streamSteps executes a job in its own goroutine and writes its steps as they come.

@@ -24,7 +24,7 @@ const (
 	outputInterval = 20 * time.Millisecond
 )
 
-// ExecutionForm has the headers that choose the form of an execution: whole, as events, or later. It is exported because
+// ExecutionForm has the headers that choose the form of an execution: whole, as events, or later. It is exported as
 // huma reads exported embedded fields only.
 type ExecutionForm struct {
 	Accept string `header:"Accept" doc:"text/event-stream: stream the execution's events"`
