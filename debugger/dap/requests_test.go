@@ -84,7 +84,7 @@ func TestUnknownRequestIsReportedAsUnsupported(t *testing.T) {
 	t.Parallel()
 	for _, past := range []bool{true, false} { // stopped, and running
 		s := newSession(t, past)
-		for _, command := range []string{"nonsense", "", "stepInTargets", "attach", "Next"} {
+		for _, command := range []string{"nonsense", "", "readMemory", "attach", "Next"} {
 			_, err := Do(t.Context(), s, command, nil)
 			want := `unsupported request "` + command + `"`
 			if err == nil || err.Error() != want || !errors.Is(err, debugger.ErrRequest) {

@@ -294,7 +294,7 @@ func TestUnknownDebugCommandIsUnsupported(t *testing.T) {
 		if running {
 			d.ok(t, "POST", "/debug/sessions/"+d.session+"/continue?wait=0", nil)
 		}
-		for _, command := range []string{"stepInTargets", "attach", "Next"} {
+		for _, command := range []string{"readMemory", "attach", "Next"} {
 			a := d.do(t, "POST", "/debug/sessions/"+d.session+"/"+command, nil)
 			wantProblem(t, a, http.StatusUnprocessableEntity, "invalid-input", "unsupported request", command)
 		}

@@ -140,8 +140,8 @@ func TestDAPPauseAndException(t *testing.T) {
 	if list := e.mustRequest("threads", nil)["threads"].([]any); len(list) != 1 {
 		t.Errorf("a running program: got the threads %v, want 1", list)
 	}
-	unsupported := `unsupported request "stepInTargets"`
-	if m := e.request("stepInTargets", map[string]any{"frameId": 1}); m["message"] != unsupported {
+	unsupported := `unsupported request "readMemory"`
+	if m := e.request("readMemory", map[string]any{"frameId": 1}); m["message"] != unsupported {
 		t.Errorf("an unknown request while the program runs: got %v, want %s", m, unsupported)
 	}
 	if m := e.request("next", map[string]any{"threadId": 1}); m["success"] != false {
