@@ -23,16 +23,17 @@ type compatAnswer struct {
 	Stderr string `json:"stderr"`
 }
 
-// startCompat starts the service with the compatibility API and returns the API's URL.
-func startCompat(t *testing.T) string {
+// startCompat starts the service with the compatibility API and returns the API's URL. The arguments are
+// those of start.
+func startCompat(t *testing.T, arguments ...string) string {
 	t.Helper()
-	url := reserveCompat(t)
-	start(t, binary(t), dataDir(t))
+	url, setting := reserveCompat(t)
+	start(t, binary(t), dataDir(t), append(arguments, setting)...)
 	return url
 }
 
-// reserveCompat sets the address of the compatibility API for the services of a test and returns its URL.
-func reserveCompat(t *testing.T) string {
+// reserveCompat returns a URL for the compatibility API and the setting with which a service listens there.
+func reserveCompat(t *testing.T) (url, setting string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,8 +41,7 @@ func reserveCompat(t *testing.T) string {
 	}
 	address := l.Addr().String()
 	l.Close() // the kernel does not reuse the port soon
-	t.Setenv("GLASSHOUSE_FACADE_LISTEN", address)
-	return "http://" + address
+	return "http://" + address, "GLASSHOUSE_FACADE_LISTEN=" + address
 }
 
 // postCompat sends a request to the compatibility API. headers are pairs of name and value. It repeats a
@@ -103,6 +103,7 @@ type exchange struct {
 
 // TestCompatAnswersRecordedClients sends requests that published clients sent; the files name the clients.
 func TestCompatAnswersRecordedClients(t *testing.T) {
+	t.Parallel()
 	url := startCompat(t)
 	files, err := filepath.Glob("testdata/compat/*.json")
 	if err != nil || len(files) == 0 {
@@ -162,6 +163,7 @@ func TestCompatAnswersRecordedClients(t *testing.T) {
 }
 
 func TestCompatRunsCode(t *testing.T) {
+	t.Parallel()
 	url := startCompat(t)
 	for _, c := range []struct {
 		name, code     string
@@ -251,6 +253,7 @@ func TestCompatRunsCode(t *testing.T) {
 
 // TestCompatRequestsShareAFolder covers that requests share their files and no other state.
 func TestCompatRequestsShareAFolder(t *testing.T) {
+	t.Parallel()
 	url := startCompat(t)
 	postCompat(
 		t,
@@ -294,9 +297,9 @@ func TestCompatRequestsShareAFolder(t *testing.T) {
 // TestCompatFolderOnTheHost covers that code and host share the files in the folder that OUTPUT_DATA_PATH names. Code
 // sees no files above that folder.
 func TestCompatFolderOnTheHost(t *testing.T) {
+	t.Parallel()
 	folder := filepath.Join(emptyDataDir(t), "out")
-	t.Setenv("OUTPUT_DATA_PATH", folder)
-	url := startCompat(t)
+	url := startCompat(t, "OUTPUT_DATA_PATH="+folder)
 	if err := os.WriteFile(filepath.Join(folder, "in.txt"), []byte("from outside"), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -101,8 +101,8 @@ func TestPackagesChangeWhileTheServiceRuns(t *testing.T) {
 	}
 	environmenttest.Wheel(t, wheels, "tinypack-core", "1.5", map[string]string{"tinypack_core.py": ""})
 	o := operator{binary(t), dataDir(t)}
-	clients := reserveCompat(t)
-	cmd, c := start(t, o.path, o.dir)
+	clients, setting := reserveCompat(t)
+	cmd, c := start(t, o.path, o.dir, setting)
 	if e := c.executeIn(t, "", versionOf, "default"); e.Status != "failed" ||
 		e.Exception.Type != "ModuleNotFoundError" ||
 		!strings.Contains(e.Exception.Hint, "`glasshouse env add tinypack`") {

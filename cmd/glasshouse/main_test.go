@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -102,14 +103,25 @@ func emptyDataDir(t *testing.T) string {
 	return dir
 }
 
-// start starts the service on a free port and returns when it listens.
-func start(t *testing.T, path, dir string, flags ...string) (*exec.Cmd, *client) {
+var variable = regexp.MustCompile(`^[A-Z_]+=`)
+
+// start starts the service on a free port and returns when it listens. An argument NAME=value is a variable
+// of the service's environment, any other is a flag.
+func start(t *testing.T, path, dir string, arguments ...string) (*exec.Cmd, *client) {
 	t.Helper()
+	flags, environ := []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s"}, os.Environ()
+	for _, argument := range arguments {
+		if variable.MatchString(argument) {
+			environ = append(environ, argument)
+		} else {
+			flags = append(flags, argument)
+		}
+	}
 	if os.Getenv("GLASSHOUSE_PYTHON") == "" {
 		t.Fatal("GLASSHOUSE_PYTHON must name the Python of the sandboxes; scripts/test sets it")
 	}
-	flags = append([]string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s"}, flags...)
 	cmd := exec.Command(path, flags...)
+	cmd.Env = environ
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	out, err := cmd.StdoutPipe()

@@ -16,6 +16,7 @@ import (
 // TestSlowReaderReceivesTheWholeAnswer reads a large answer for much longer than the stall timeout. With the
 // kernel's own buffers, the server would see no progress for too long.
 func TestSlowReaderReceivesTheWholeAnswer(t *testing.T) {
+	t.Parallel()
 	sockets := listenConfig()
 	listener, err := sockets.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
