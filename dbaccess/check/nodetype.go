@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// nodeType describes one of the parser's Go types: how its JSON is read, and which fields hold
-// nodes. It is built once by reflection, so reading and walking a tree needs little reflection.
+// nodeType describes one of the parser's Go types. It says how the type's JSON is read and lists the
+// fields with child nodes. It is built once by reflection, so reading and walking a tree needs little reflection.
 type nodeType struct {
 	name             string // of the node in protobuf
 	goType           reflect.Type

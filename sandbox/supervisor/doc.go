@@ -26,5 +26,5 @@
 //  8. Answer questions about variables and code between runs (inspect.go).
 //
 // All goroutines, connections and timers of a run end with it. Between runs the guest is
-// frozen: none of its code executes.
+// frozen and executes no code.
 package supervisor

@@ -23,8 +23,8 @@ import (
 	"glasshouse/sandbox/supervisor"
 )
 
-// escape is one hostile program in escapes/. Its header says what it tries, and which layers
-// stop it. Each of these layers stops it alone.
+// escape is one hostile program in escapes/. Its header names the attack and the layers that
+// stop it. Each of these layers stops the program alone.
 type escape struct {
 	name, family, tries string
 	invariant           int
