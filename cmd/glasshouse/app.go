@@ -38,17 +38,6 @@ type app struct {
 	adminKey   string // secret of the first admin key
 }
 
-func newLog(s settings) *logrus.Logger {
-	log := logrus.New()
-	log.SetOutput(os.Stderr)
-	if s.server.logJSON {
-		log.SetFormatter(&logrus.JSONFormatter{})
-	} else {
-		log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "15:04:05"})
-	}
-	return log
-}
-
 // coldStartTimeout is the least time that a command waits for its sandbox. Python imports its packages
 // first, which takes a slow machine longer than a request should wait.
 const coldStartTimeout = time.Minute
@@ -205,6 +194,7 @@ func (a *app) close(ctx context.Context, s settings) {
 	if a.lock != nil {
 		_ = a.lock.Close()
 	}
+	flushLog(a.log)
 }
 
 // lockFolder locks a data folder, because only one service at a time may use it. Closing the file unlocks the folder.

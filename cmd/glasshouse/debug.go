@@ -63,7 +63,7 @@ func debugFile(ctx context.Context, s settings, args []string) error {
 	}
 	server := newServer(
 		httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version}),
-		connectionLimit(),
+		connectionLimit(), a.log,
 	)
 	go func() { _ = server.Serve(listener) }() // until server.Close
 	defer server.Close()

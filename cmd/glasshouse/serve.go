@@ -72,14 +72,14 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	defer os.Remove(addressFile)
 	server := newServer(
 		httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog}),
-		connectionLimit(),
+		connectionLimit(), a.log,
 	)
 	ended := make(chan error, 2)
 	if compatListener != nil {
 		runner := a.supervisor.NewCompatRunner()
 		defer func() { _ = runner.Close() }()
 		compat := &nemo.Server{Service: a.service, Open: runner.Open, MaxOutputChars: s.compat.maxChars, Log: a.log}
-		local := newServer(limit.StallTimeout(compat, limit.DefaultStallTimeout), connectionLimit())
+		local := newServer(limit.StallTimeout(compat, limit.DefaultStallTimeout), connectionLimit(), a.log)
 		go func() { ended <- local.Serve(compatListener) }()
 		defer local.Close()
 	}

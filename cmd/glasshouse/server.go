@@ -1,11 +1,14 @@
 package main
 
 import (
+	"log"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 // listenConfig returns a configuration whose sockets hold at most 128 KiB that the client has not yet
@@ -23,11 +26,13 @@ func listenConfig() net.ListenConfig {
 	return config
 }
 
-// newServer returns a server with header and idle timeouts that rejects connections over the limit.
-func newServer(handler http.Handler, maxConnections int64) *http.Server {
+// newServer returns a server with header and idle timeouts that rejects connections over the limit. It logs its errors
+// as warnings.
+func newServer(handler http.Handler, maxConnections int64, errors *logrus.Logger) *http.Server {
 	var open atomic.Int64
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: log.New(serverErrors{errors}, "", 0),
 		ConnState: func(conn net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:

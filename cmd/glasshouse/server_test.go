@@ -59,7 +59,7 @@ func TestConnectionsOverTheLimitAreClosed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := newServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), 2)
+	server := newServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), 2, newLog(settings{}))
 	defer server.Close()
 	go func() { _ = server.Serve(listener) }()
 	connect := func() (conn net.Conn, answered bool) {
