@@ -122,14 +122,15 @@ func TestValueIsARecordedValue(t *testing.T) {
 	for text, want := range map[string]string{
 		"n * 10000000000000000000000": "70000000000000000000000", "none": "None", "n > 1": "True", "not yes": "False",
 		"n / 2":   "3.5",
-		"s + '!'": `"it's!"`, "list": "@1", "long[0]": "1",
+		"s + '!'": `"it's!"`, "list": "[1, 2, 3]", "long[0]": "1",
 	} {
 		c, err := Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, err := c.Value(s, table, 1); err != nil || v.String() != want {
-			t.Errorf("%s: got %s, %v, want %s", text, v, err, want)
+		v, err := c.Value(s, table, 1)
+		if got := s.Preview(table, v, 100); err != nil || got != want {
+			t.Errorf("%s: got %s, %v, want %s", text, got, err, want)
 		}
 	}
 	c, err := Parse("[n, 2]")

@@ -100,7 +100,7 @@ func (p *previewer) value(v Value, depth int) {
 	case TagObject:
 		p.object(v.Object, depth)
 	default:
-		p.out.WriteString(v.String())
+		p.out.WriteString(v.scalarText())
 	}
 }
 

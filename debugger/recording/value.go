@@ -1,9 +1,11 @@
 package recording
 
 import (
+	"math"
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Tag is the type of a Value. The package comment lists the tags.
@@ -131,4 +133,44 @@ func IntValue(n *big.Int) Value {
 	b := raw.FillBytes(make([]byte, size))
 	slices.Reverse(b)
 	return Value{Tag: TagBigInt, Text: string(b)}
+}
+
+// scalarText returns None, a bool, an integer or a float as Python's repr writes it.
+func (v Value) scalarText() string {
+	switch v.Tag {
+	case TagNone:
+		return "None"
+	case TagTrue:
+		return "True"
+	case TagFalse:
+		return "False"
+	case TagInt:
+		return strconv.FormatInt(v.Int, 10)
+	case TagFloat:
+		return pythonFloat(v.Float)
+	case TagComplex:
+		return "complex(" + pythonFloat(v.Float) + ", " + pythonFloat(v.Imag) + ")"
+	}
+	return "?"
+}
+
+// pythonFloat returns a float as Python's repr writes it.
+func pythonFloat(bits uint64) string {
+	f := math.Float64frombits(bits)
+	switch {
+	case math.IsNaN(f):
+		return "nan"
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	}
+	if f != 0 && (math.Abs(f) >= 1e16 || math.Abs(f) < 1e-4) {
+		return strconv.FormatFloat(f, 'e', -1, 64)
+	}
+	s := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
 }

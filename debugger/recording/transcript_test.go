@@ -2,7 +2,6 @@ package recording
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 )
@@ -56,15 +55,15 @@ func fieldText(t *Table, rec *Record, s *State) string {
 	case KindResume:
 		return fmt.Sprintf("%d from %d", rec.Frame, rec.Parent)
 	case KindSuspend, KindReturn:
-		return rec.Value.String()
+		return valueText(rec.Value)
 	case KindUnwind, KindRaise:
-		return t.Name(rec.Name) + " " + rec.Value.String()
+		return t.Name(rec.Name) + " " + valueText(rec.Value)
 	case KindFrame:
 		return strconv.FormatUint(rec.Frame, 10)
 	case KindLine:
 		return strconv.FormatInt(s.CurrentFrame().Line, 10)
 	case KindSet, KindGlobal:
-		return t.Name(rec.Name) + " = " + rec.Value.String()
+		return t.Name(rec.Name) + " = " + valueText(rec.Value)
 	case KindDelete, KindForget, KindUnread:
 		return t.Name(rec.Name)
 	case KindObject:
@@ -86,10 +85,10 @@ func fieldText(t *Table, rec *Record, s *State) string {
 func contentsText(o *Object) string {
 	var parts []string
 	for i := 0; i < len(o.Values); i++ {
-		part := o.Values[i].String()
+		part := valueText(o.Values[i])
 		if o.Form > Items && i+1 < len(o.Values) {
 			i++
-			part += ": " + o.Values[i].String()
+			part += ": " + valueText(o.Values[i])
 		}
 		parts = append(parts, part)
 	}
@@ -97,23 +96,13 @@ func contentsText(o *Object) string {
 	return fmt.Sprintf("v%d %s length %d %s [%s]", o.Version, o.Exactness, o.Length, form, strings.Join(parts, ", "))
 }
 
-// String returns the value nearly as Python writes it. Texts are shown as their bytes.
-func (v Value) String() string {
+// valueText returns the value nearly as Python writes it. Texts are shown as their bytes.
+func valueText(v Value) string {
 	switch v.Tag {
-	case TagNone:
-		return "None"
-	case TagTrue:
-		return "True"
-	case TagFalse:
-		return "False"
 	case TagEllipsis:
 		return "..."
-	case TagInt, TagBigInt:
+	case TagBigInt:
 		return v.BigInt().String()
-	case TagFloat:
-		return pythonFloat(v.Float)
-	case TagComplex:
-		return "complex(" + pythonFloat(v.Float) + ", " + pythonFloat(v.Imag) + ")"
 	case TagText:
 		return quoteBytes(v.Text)
 	case TagTextCut:
@@ -125,28 +114,7 @@ func (v Value) String() string {
 	case TagObject:
 		return "@" + strconv.FormatUint(v.Object, 10)
 	}
-	return "?"
-}
-
-// pythonFloat returns a float as Python's repr writes it.
-func pythonFloat(bits uint64) string {
-	f := math.Float64frombits(bits)
-	switch {
-	case math.IsNaN(f):
-		return "nan"
-	case math.IsInf(f, 1):
-		return "inf"
-	case math.IsInf(f, -1):
-		return "-inf"
-	}
-	if f != 0 && (math.Abs(f) >= 1e16 || math.Abs(f) < 1e-4) {
-		return strconv.FormatFloat(f, 'e', -1, 64)
-	}
-	s := strconv.FormatFloat(f, 'f', -1, 64)
-	if !strings.Contains(s, ".") {
-		s += ".0"
-	}
-	return s
+	return v.scalarText()
 }
 
 // quoteBytes quotes a text; bytes other than printable ASCII are escaped.
