@@ -11,8 +11,8 @@ import (
 
 // Object identifiers from PostgreSQL's pg_type.dat. They never change.
 const (
-	oidBool, oidInt8, oidInt4, oidFloat8, oidNumeric, oidJSONB      = 16, 20, 23, 701, 1700, 3802
-	oidBools, oidInt4s, oidInt8s, oidFloat8s, oidNumerics, oidTexts = 1000, 1007, 1016, 1022, 1231, 1009
+	oidBool, oidInt8, oidInt4, oidFloat8, oidNumeric, oidJSONB = 16, 20, 23, 701, 1700, 3802
+	oidBools, oidInt4s, oidInt8s, oidFloat8s, oidNumerics      = 1000, 1007, 1016, 1022, 1231
 )
 
 // parameterTypes are the types that a caller may declare for a parameter: scalar and array OID.

@@ -17,7 +17,6 @@ type change struct {
 	code    uint64          // of line
 	value   recording.Value // of the variable after the change
 	object  uint64          // the object that changed, if the variable itself did not
-	version uint64          // of object
 	deleted bool
 }
 
@@ -62,7 +61,7 @@ func (t *changeTracker) see(s *recording.State, rec *recording.Record) {
 		if t.reachable[rec.Object.Number] {
 			t.reachable = nil // the object may hold other objects now
 			if !rec.ReadDeeper {
-				t.keep(s, change{value: v, object: rec.Object.Number, version: rec.Object.Version})
+				t.keep(s, change{value: v, object: rec.Object.Number})
 			}
 		}
 	case recording.KindLost:

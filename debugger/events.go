@@ -32,12 +32,8 @@ type Output struct {
 	Line     int // of a log point's message; otherwise 0
 }
 
-// The categories of Output. OutputConsole has messages of log points and of the service.
-const (
-	OutputStdout  = "stdout"
-	OutputStderr  = "stderr"
-	OutputConsole = "console"
-)
+// OutputConsole is the category of messages of log points and of the service. The others are stdout and stderr.
+const OutputConsole = "console"
 
 // Exited means that the run is over.
 type Exited struct {

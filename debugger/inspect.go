@@ -79,7 +79,7 @@ func (s *Session) Threads() ([]ThreadView, error) {
 		for _, number := range recording.SortedKeys(w.state.Frames) {
 			if thread := w.state.Frames[number].Thread; !seen[thread] {
 				seen[thread] = true
-				list = append(list, ThreadView{thread, w.table.Thread(thread).Name})
+				list = append(list, ThreadView{thread, w.table.ThreadName(thread)})
 			}
 		}
 		return nil

@@ -106,7 +106,7 @@ func TestEventLogIsBounded(t *testing.T) {
 		t.Errorf("got %d bytes up to event %d, want at most %d up to 1000", bytes, list[len(list)-1].ID, maxEventBytes)
 	}
 	for range 600 {
-		s.AddOutput(OutputStdout, strings.Repeat("x", maxOutputBytes-1))
+		s.AddOutput("stdout", strings.Repeat("x", maxOutputBytes-1))
 	}
 	if bytes := len(s.events.list) * maxOutputBytes; bytes > maxEventBytes+maxOutputBytes {
 		t.Errorf("got %d bytes of output, want at most %d", bytes, maxEventBytes+maxOutputBytes)

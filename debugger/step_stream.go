@@ -28,8 +28,6 @@ type Line struct {
 	Number     int64 // 0 if steps were lost
 	Code       string
 	Function   string
-	Frame      uint64
-	Thread     uint64
 	Status     string
 	Error      string // "ValueError: ...", or the reason why steps were lost
 	DuringCall bool
@@ -161,7 +159,7 @@ func (p *stepStream) complete(s *recording.State, open *openLine, line Line) {
 		p.rememberNew(s, f)
 		return
 	}
-	line.Step, line.Number, line.Frame, line.Thread = open.step, open.line, f.Number, f.Thread
+	line.Step, line.Number = open.step, open.line
 	line.Function = p.table.FunctionName(f.Code)
 	line.Code = SourceLine(p.source, open.line)
 	line.Unread = p.table.Name(f.Unread)

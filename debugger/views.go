@@ -177,7 +177,7 @@ func (r *Recording) view(reader *recording.Reader, step, limit int) (StepView, e
 	out := StepView{Step: step, Steps: reader.Steps(), Frames: w.frames(r.Source, limit)}
 	out.Globals, out.Total, _ = w.scope(0, 0, limit) // the namespace exists
 	f := w.state.CurrentFrame()
-	out.Lane, out.LaneID = w.table.Thread(f.Thread).Name, f.Thread
+	out.Lane, out.LaneID = w.table.ThreadName(f.Thread), f.Thread
 	out.Source = SourceContext(r.Source, f.Line)
 	return out, nil
 }

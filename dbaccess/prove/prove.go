@@ -50,7 +50,6 @@ type Attack struct {
 type Outcome struct {
 	Attack
 	Check, Login, ReadOnly, Reader bool
-	Refusal                        string // the reader's message
 }
 
 // Attacks returns the attacks on a table and one of its columns.
@@ -86,7 +85,7 @@ func Run(ctx context.Context, r *dbaccess.Reader, readerURL, ownerURL string) ([
 	var outcomes []Outcome
 	for _, a := range Attacks(table, column) {
 		o := Outcome{Attack: a}
-		if o.Check, _, err = verdict(r.Check(ctx, a.SQL)); err != nil {
+		if o.Check, err = verdict(r.Check(ctx, a.SQL)); err != nil {
 			return nil, err
 		}
 		if o.Login, err = passesPostgreSQL(ctx, readerURL, beginReadWrite, a); err != nil {
@@ -96,7 +95,7 @@ func Run(ctx context.Context, r *dbaccess.Reader, readerURL, ownerURL string) ([
 			return nil, err
 		}
 		_, err := r.Query(ctx, a.SQL, nil, limits, discard)
-		if o.Reader, o.Refusal, err = verdict(err); err != nil {
+		if o.Reader, err = verdict(err); err != nil {
 			return nil, err
 		}
 		outcomes = append(outcomes, o)
@@ -120,12 +119,11 @@ func findTarget(ctx context.Context, r *dbaccess.Reader) (table, column string, 
 }
 
 // verdict reports whether an attack passed, from the reader's error. It returns errors that are not refusals.
-func verdict(readerErr error) (passed bool, refusal string, err error) {
-	var refused *sandbox.Refusal
-	if errors.As(readerErr, &refused) {
-		return false, refused.Message, nil
+func verdict(readerErr error) (passed bool, err error) {
+	if _, refused := errors.AsType[*sandbox.Refusal](readerErr); refused {
+		return false, nil
 	}
-	return readerErr == nil, "", readerErr
+	return readerErr == nil, readerErr
 }
 
 // passesPostgreSQL reports whether PostgreSQL alone allows an attack in a transaction that begins with begin.

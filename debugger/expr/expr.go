@@ -18,7 +18,6 @@ const maxTextBytes = 2000
 
 // Condition is a parsed expression.
 type Condition struct {
-	Text string
 	node node
 }
 
@@ -71,5 +70,5 @@ func Parse(text string) (c *Condition, err error) {
 	if p.token != "" {
 		p.fail("expected an operator or the end of the condition")
 	}
-	return &Condition{Text: text, node: n}, nil
+	return &Condition{n}, nil
 }

@@ -17,20 +17,12 @@ type Code struct {
 	First      int64  // line
 }
 
-// Thread is a thread or an asyncio task.
-type Thread struct {
-	Task   bool
-	Parent uint64 // a thread; 0 for none
-	Name   string
-}
-
 // Table holds the definitions of a recording. It only grows.
 type Table struct {
 	Recorder string
-	Python   string
 	names    []string
 	codes    []Code
-	threads  []Thread
+	threads  []string          // names of threads and asyncio tasks
 	numbers  map[string]uint64 // of names
 }
 
@@ -56,10 +48,10 @@ func (t *Table) Code(n uint64) Code {
 // FunctionName returns the name of a code object's function.
 func (t *Table) FunctionName(code uint64) string { return t.Name(t.Code(code).Name) }
 
-// Thread returns a thread by its number.
-func (t *Table) Thread(n uint64) Thread {
+// ThreadName returns the name of a thread or asyncio task by its number.
+func (t *Table) ThreadName(n uint64) string {
 	if n == 0 || n > uint64(len(t.threads)) {
-		return Thread{}
+		return ""
 	}
 	return t.threads[n-1]
 }
@@ -77,7 +69,7 @@ func (t *Table) define(rec *Record) (bool, error) {
 		if t.Recorder != "" || rec.Text == "" {
 			return true, fmt.Errorf("a second head record, or one without a recorder: %q", rec.Text)
 		}
-		t.Recorder, t.Python = rec.Text, rec.Python
+		t.Recorder = rec.Text
 	case KindName:
 		if len(t.names) >= maxDefinitions {
 			return true, fmt.Errorf("more than %d names", maxDefinitions)
@@ -98,7 +90,7 @@ func (t *Table) define(rec *Record) (bool, error) {
 			return true, fmt.Errorf("invalid thread record %d: type %d, parent %d", len(t.threads)+1, rec.Number,
 				rec.Parent)
 		}
-		t.threads = append(t.threads, Thread{Task: rec.Number == threadTypeTask, Parent: rec.Parent, Name: rec.Text})
+		t.threads = append(t.threads, rec.Text)
 	default:
 		return false, nil
 	}
