@@ -32,16 +32,14 @@ func translateError(ctx context.Context, err error, stmt *check.Statement, l san
 	if ctx.Err() != nil {
 		return &sandbox.Refusal{Reason: "cancelled", Message: "the statement was cancelled", Failed: true}
 	}
-	var left *sinkError
-	if errors.As(err, &left) {
+	if _, ok := errors.AsType[*sinkError](err); ok {
 		return &sandbox.Refusal{
 			Reason:  "cancelled",
 			Message: "the statement was cancelled because its rows were no longer read",
 			Failed:  true,
 		}
 	}
-	var no *sandbox.Refusal
-	if errors.As(err, &no) {
+	if no, ok := errors.AsType[*sandbox.Refusal](err); ok {
 		return no
 	}
 	pg, ok := pgErrorOf(err)

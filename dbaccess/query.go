@@ -216,8 +216,7 @@ func (t *transaction) roundTrip(bound *boundParameters) error {
 // checkReadError returns nil if err means that a single row exceeds the byte limit; the result is
 // truncated then.
 func (t *transaction) checkReadError(err error) error {
-	var long *pgproto3.ExceededMaxBodyLenErr
-	if errors.As(err, &long) {
+	if _, ok := errors.AsType[*pgproto3.ExceededMaxBodyLenErr](err); ok {
 		t.summary.Truncated, t.overByteLimit = true, true
 		return nil
 	}

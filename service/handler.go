@@ -116,8 +116,7 @@ func (h *guestHandler) runQuery(ctx context.Context, q *sandbox.Query, params ma
 		MaxRows: h.sandbox.Policy.MaxRows, Timeout: time.Duration(h.sandbox.Policy.MaxExecutionTime) * time.Second,
 		User: h.sandbox.Owner, Sandbox: h.sandbox.ID,
 	}, sink)
-	var refusal *sandbox.Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*sandbox.Refusal](err); ok {
 		pending, ok, captureErr := h.captureWrite(ctx, q.SQL, params, refusal, sink)
 		switch {
 		case ok:

@@ -249,8 +249,7 @@ func (a *app) storeAdminKey(ctx context.Context, s settings) (string, error) {
 	}
 	hash := service.HashKey(secret)
 	_, err := a.history.KeyByHash(ctx, hash[:])
-	var known *sandbox.Error
-	if errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
+	if known, ok := errors.AsType[*sandbox.Error](err); ok && known.Fault == sandbox.FaultNotFound {
 		key := sandbox.Key{
 			ID: "admin-" + fmt.Sprintf(
 				"%x",

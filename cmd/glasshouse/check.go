@@ -105,8 +105,7 @@ func newCheckSQLCommand() *cobra.Command {
 			fmt.Println("allowed")
 			return nil
 		}
-		var refusal *sandbox.Refusal
-		if errors.As(err, &refusal) {
+		if refusal, ok := errors.AsType[*sandbox.Refusal](err); ok {
 			position := ""
 			if refusal.Line > 0 {
 				position = fmt.Sprintf(" at line %d, character %d", refusal.Line, refusal.Position)

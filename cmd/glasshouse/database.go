@@ -107,8 +107,7 @@ func (s *settings) ensureEmbedded(ctx context.Context) (stop func(), err error) 
 // withCause returns the cause of an error instead of the message for the service's users. The operator may see the
 // cause.
 func withCause(err error) error {
-	var known *sandbox.Error
-	if errors.As(err, &known) && known.Cause != nil {
+	if known, ok := errors.AsType[*sandbox.Error](err); ok && known.Cause != nil {
 		return fmt.Errorf("the database does not answer: %w", known.Cause)
 	}
 	return err

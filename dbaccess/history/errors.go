@@ -40,8 +40,7 @@ func isConnectionError(err error) bool {
 	if errors.Is(err, errNotConfirmed) || errors.Is(err, errClosed) {
 		return true
 	}
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		// SQLSTATE: shutting down or starting up; connection exception; insufficient resources.
 		return hasClass(pg, "57P", "08", "53")
 	}

@@ -54,8 +54,7 @@ func Fingerprint(bound string) string {
 
 func syntaxFault(err error) *Fault {
 	f := newFault("syntax-error", "%s", err.Error())
-	var at *parser.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*parser.Error](err); ok {
 		f.Position = at.Cursorpos
 	}
 	return f

@@ -146,8 +146,7 @@ func (i *Isolator) chooseLevel(env *warmEnvironment) error {
 		}
 		remedy := l.remedy
 		var noCgroups *cgroupsError
-		var interpreter *zygote.InterpreterError
-		if errors.As(err, &interpreter) {
+		if _, ok := errors.AsType[*zygote.InterpreterError](err); ok {
 			remedy = interpreterRemedy
 		} else if l.namespaces && !errors.As(err, &noCgroups) {
 			namespacesErr, remedy = err, namespacesRemedy

@@ -66,8 +66,7 @@ func answer(ctx context.Context, conn *protocol.Conn, handler RequestHandler, bo
 // reveal the error.
 func unavailable(ctx context.Context, err error) *sandbox.Refusal {
 	message := "the database could not answer: the reason is in the service's log"
-	var known *sandbox.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*sandbox.Error](err); ok {
 		message = known.Detail
 	} else if ctx.Err() != nil {
 		message = "the run was interrupted"

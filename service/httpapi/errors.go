@@ -78,8 +78,7 @@ func statusFault(status int) sandbox.Fault {
 }
 
 func faultOf(err error) sandbox.Fault {
-	var known *sandbox.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*sandbox.Error](err); ok {
 		return known.Fault
 	}
 	return sandbox.FaultInternal
@@ -151,8 +150,7 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 	}
 	unlisted := max(len(errs)-maxFieldProblems, 0)
 	for _, err := range errs[:len(errs)-unlisted] {
-		var detail *huma.ErrorDetail
-		if errors.As(err, &detail) {
+		if detail, ok := errors.AsType[*huma.ErrorDetail](err); ok {
 			p.Errors = append(p.Errors, FieldProblem{strings.TrimPrefix(detail.Location, "body."),
 				plainMessage.Replace(detail.Message)})
 		} else if err != nil {

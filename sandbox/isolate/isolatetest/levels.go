@@ -93,8 +93,7 @@ func RunOnOtherLevels(t *testing.T) {
 			} else {
 				t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 					out, err := runAgain(t, level, u)
-					var exit *exec.ExitError
-					if errors.As(err, &exit) && exit.ExitCode() == levelMissing {
+					if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == levelMissing {
 						missing = append(missing, name+": "+out)
 						return
 					}
@@ -221,8 +220,7 @@ func exitIfLevelIsMissing() {
 		isolate.Config{Python: os.Getenv("GLASSHOUSE_PYTHON"), WarmSets: []isolate.WarmSet{{Name: "bare", Pool: 1}},
 			DefaultPolicy: policy.Default(), Level: Level(), Log: func(string, ...any) {}},
 	)
-	var failed *isolate.IsolationError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*isolate.IsolationError](err); ok {
 		fmt.Println(failed.Attempts[0].Reason)
 		os.Exit(levelMissing)
 	}
