@@ -1,6 +1,9 @@
 package sandbox
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Fault is the class of an Error. It is the last part of the problem's type URI.
 type Fault string
@@ -41,6 +44,14 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Cause }
+
+// FaultOf returns the fault of an Error in err's chain, or FaultInternal if it has none.
+func FaultOf(err error) Fault {
+	if known, ok := errors.AsType[*Error](err); ok {
+		return known.Fault
+	}
+	return FaultInternal
+}
 
 // Errorf returns an Error with a formatted detail.
 func Errorf(f Fault, format string, args ...any) *Error {

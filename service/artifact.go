@@ -120,9 +120,8 @@ func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, sandboxID s
 	s.touchByID(sandboxID)
 	var last sandbox.Artifact
 	if after != "" {
-		var known *sandbox.Error
 		last, err = s.History.Artifact(ctx, after)
-		if err == nil && last.SandboxID != sandboxID || errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
+		if err == nil && last.SandboxID != sandboxID || sandbox.FaultOf(err) == sandbox.FaultNotFound {
 			err = &sandbox.Error{
 				Fault: sandbox.FaultInvalid, Field: "after",
 				Detail: "this sandbox has no such artifact, or the artifact was deleted; begin with the first page",
@@ -146,8 +145,7 @@ func (s *Service) Artifacts(ctx context.Context, caller sandbox.Key, sandboxID s
 // of another user does not differ from that for one that does not exist.
 func (s *Service) visibleArtifact(ctx context.Context, caller sandbox.Key, id string) (sandbox.Artifact, error) {
 	a, err := s.History.Artifact(ctx, id)
-	var known *sandbox.Error
-	if err == nil && !maySee(caller, a.User) || errors.As(err, &known) && known.Fault == sandbox.FaultNotFound {
+	if err == nil && !maySee(caller, a.User) || sandbox.FaultOf(err) == sandbox.FaultNotFound {
 		err = sandbox.Errorf(sandbox.FaultNotFound,
 			"there is no such artifact, or it is not yours, or it was deleted")
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"time"
 
 	"glasshouse/sandbox"
@@ -70,8 +69,7 @@ func (s *Service) keyOf(ctx context.Context, hash [32]byte, now time.Time) (sand
 		defer cancel()
 	}
 	key, err := s.History.KeyByHash(ctx, hash[:])
-	var known *sandbox.Error
-	switch {
+	switch fault := sandbox.FaultOf(err); {
 	case err == nil:
 		s.keysMu.Lock()
 		defer s.keysMu.Unlock()
@@ -80,11 +78,9 @@ func (s *Service) keyOf(ctx context.Context, hash [32]byte, now time.Time) (sand
 		}
 		s.keys[hash] = cachedKey{key, now}
 		return key, nil
-	case !errors.As(err, &known):
-		return key, err
-	case known.Fault == sandbox.FaultNotFound:
+	case fault == sandbox.FaultNotFound:
 		return key, sandbox.Errorf(sandbox.FaultUnauthorized, "this key is unknown")
-	case mayUseCached && known.Fault == sandbox.FaultUnavailable:
+	case mayUseCached && fault == sandbox.FaultUnavailable:
 		return cached.key, nil
 	}
 	return key, err

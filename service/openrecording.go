@@ -96,7 +96,7 @@ func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID 
 		return r, nil
 	}
 	chunks, err := s.History.Chunks(ctx, executionID)
-	if known, ok := errors.AsType[*sandbox.Error](err); ok && known.Fault == sandbox.FaultNotFound {
+	if sandbox.FaultOf(err) == sandbox.FaultNotFound {
 		return nil, sandbox.Errorf(sandbox.FaultNotFound,
 			"this execution has no recording: it was not debugged, or its recording was deleted")
 	}

@@ -249,7 +249,7 @@ func (a *app) storeAdminKey(ctx context.Context, s settings) (string, error) {
 	}
 	hash := service.HashKey(secret)
 	_, err := a.history.KeyByHash(ctx, hash[:])
-	if known, ok := errors.AsType[*sandbox.Error](err); ok && known.Fault == sandbox.FaultNotFound {
+	if sandbox.FaultOf(err) == sandbox.FaultNotFound {
 		key := sandbox.Key{
 			ID: "admin-" + fmt.Sprintf(
 				"%x",

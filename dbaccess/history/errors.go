@@ -28,8 +28,7 @@ func unavailable(err error) error {
 }
 
 func isUnavailable(err error) bool {
-	var known *sandbox.Error
-	return errors.As(err, &known) && known.Fault == sandbox.FaultUnavailable
+	return sandbox.FaultOf(err) == sandbox.FaultUnavailable
 }
 
 // isConnectionError reports whether the server or the connection failed, and not the statement.

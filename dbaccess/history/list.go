@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -108,8 +107,7 @@ func (s *Store) checkCursor(ctx context.Context, f sandbox.ExecutionFilter) erro
 		return nil
 	}
 	last, err := s.Execution(ctx, f.After)
-	var known *sandbox.Error
-	notFound := errors.As(err, &known) && known.Fault == sandbox.FaultNotFound
+	notFound := sandbox.FaultOf(err) == sandbox.FaultNotFound
 	ofOtherList := f.User != "" && last.User != f.User || f.SandboxID != "" && last.SandboxID != f.SandboxID
 	if notFound || err == nil && ofOtherList {
 		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "after",

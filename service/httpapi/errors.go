@@ -77,13 +77,6 @@ func statusFault(status int) sandbox.Fault {
 	return sandbox.FaultInvalid
 }
 
-func faultOf(err error) sandbox.Fault {
-	if known, ok := errors.AsType[*sandbox.Error](err); ok {
-		return known.Fault
-	}
-	return sandbox.FaultInternal
-}
-
 // toProblem turns the service's error into a problem. retryAfter is in seconds, 0 if there is none.
 // An error that is not a sandbox.Error or sandbox.Refusal may hold internals, so its text stays in the log.
 func toProblem(err error, requestID string) (p *Problem, retryAfter int) {

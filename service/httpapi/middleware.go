@@ -126,7 +126,7 @@ func (a *api) authenticate(g *gin.Context) {
 	}
 	caller, err := a.service.Authenticate(g.Request.Context(), strings.TrimSpace(secret))
 	if err != nil {
-		if faultOf(err) == sandbox.FaultUnauthorized {
+		if sandbox.FaultOf(err) == sandbox.FaultUnauthorized {
 			g.Header("WWW-Authenticate", `Bearer realm="glasshouse", error="invalid_token"`)
 		}
 		a.fail(g, err)
