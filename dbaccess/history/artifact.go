@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -45,17 +44,8 @@ func scanArtifact(row pgx.CollectableRow) (sandbox.Artifact, error) {
 
 // Artifact returns the artifact with an id, or FaultNotFound.
 func (s *Store) Artifact(ctx context.Context, id string) (sandbox.Artifact, error) {
-	var a sandbox.Artifact
-	err := s.read(ctx, func(ctx context.Context) (err error) {
-		rows, _ := s.pool.Query(ctx, `SELECT `+artifactColumns+` FROM artifacts WHERE id = $1`, clean(id))
-		a, err = pgx.CollectExactlyOneRow(rows, scanArtifact)
-		return err
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return a, sandbox.Errorf(sandbox.FaultNotFound,
-			"there is no such artifact, or it is not yours, or it has expired")
-	}
-	return a, err
+	return queryOne(ctx, s, "artifact, or it has expired", scanArtifact,
+		`SELECT `+artifactColumns+` FROM artifacts WHERE id = $1`, clean(id))
 }
 
 // Artifacts returns a page of at most limit artifacts of a sandbox, ordered by folder and path, with the newest
@@ -63,16 +53,10 @@ func (s *Store) Artifact(ctx context.Context, id string) (sandbox.Artifact, erro
 func (s *Store) Artifacts(
 	ctx context.Context, sandboxID string, after sandbox.Artifact, limit int,
 ) ([]sandbox.Artifact, error) {
-	var list []sandbox.Artifact
-	err := s.read(ctx, func(ctx context.Context) (err error) {
-		rows, _ := s.pool.Query(ctx, `SELECT DISTINCT ON (place, path) `+artifactColumns+` FROM artifacts
-			WHERE sandbox_id = $1 AND ($2 = '' OR place > $3 OR place = $3 AND path > $4)
-			ORDER BY place, path, created_at DESC, id LIMIT $5`,
-			clean(sandboxID), after.ID, after.Folder, after.Path, limit)
-		list, err = pgx.CollectRows(rows, scanArtifact)
-		return err
-	})
-	return list, err
+	return query(ctx, s, s.read, scanArtifact, `SELECT DISTINCT ON (place, path) `+artifactColumns+` FROM artifacts
+		WHERE sandbox_id = $1 AND ($2 = '' OR place > $3 OR place = $3 AND path > $4)
+		ORDER BY place, path, created_at DESC, id LIMIT $5`,
+		clean(sandboxID), after.ID, after.Folder, after.Path, limit)
 }
 
 // ExpireArtifacts deletes the artifacts that are older than a time, and each user's oldest artifacts until at most
@@ -105,21 +89,12 @@ func (s *Store) ExpireArtifacts(ctx context.Context, before time.Time, maxBytes 
 
 // SumsInUse returns the subset of the SHA-256 sums that belong to an artifact.
 func (s *Store) SumsInUse(ctx context.Context, sums []string) ([]string, error) {
-	return s.inUse(ctx, `SELECT DISTINCT sha256 FROM artifacts WHERE sha256 = ANY($1)`, sums)
+	return query(ctx, s, s.readWithin, pgx.RowTo[string],
+		`SELECT DISTINCT sha256 FROM artifacts WHERE sha256 = ANY($1)`, sums)
 }
 
 // PlacesInUse returns the subset of the folders that contain an artifact.
 func (s *Store) PlacesInUse(ctx context.Context, folders []string) ([]string, error) {
-	return s.inUse(ctx, `SELECT f FROM unnest($1::text[]) AS f
+	return query(ctx, s, s.readWithin, pgx.RowTo[string], `SELECT f FROM unnest($1::text[]) AS f
 		WHERE EXISTS (SELECT FROM artifacts WHERE place = f)`, folders)
-}
-
-func (s *Store) inUse(ctx context.Context, sql string, names []string) ([]string, error) {
-	var used []string
-	err := s.readWithin(ctx, func(ctx context.Context) (err error) {
-		rows, _ := s.pool.Query(ctx, sql, names)
-		used, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
-	return used, err
 }

@@ -53,12 +53,8 @@ func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
 // Recover closes the records that a killed service left open: executions become cancelled and sandboxes become lost.
 // It returns the number of these executions. The service calls Recover once, before the first execution.
 func (s *Store) Recover(ctx context.Context) (int, error) {
-	var open []string
-	err := s.readWithin(ctx, func(ctx context.Context) (err error) {
-		rows, _ := s.pool.Query(ctx, `SELECT id FROM executions WHERE completed_at IS NULL`)
-		open, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
+	const unended = `SELECT id FROM executions WHERE completed_at IS NULL`
+	open, err := query(ctx, s, s.readWithin, pgx.RowTo[string], unended)
 	if err != nil {
 		return 0, err
 	}

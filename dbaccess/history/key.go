@@ -36,28 +36,13 @@ func scanKey(row pgx.CollectableRow) (sandbox.Key, error) {
 
 // KeyByHash returns the key whose secret has this hash, or FaultNotFound. The key may be expired or revoked.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (sandbox.Key, error) {
-	var k sandbox.Key
-	err := s.read(ctx, func(ctx context.Context) (err error) {
-		rows, _ := s.pool.Query(ctx, `SELECT `+keyColumns+` FROM keys WHERE hash = $1`, hash)
-		k, err = pgx.CollectExactlyOneRow(rows, scanKey)
-		return err
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return k, notFound("key")
-	}
-	return k, err
+	return queryOne(ctx, s, "key", scanKey, `SELECT `+keyColumns+` FROM keys WHERE hash = $1`, hash)
 }
 
 // Keys returns the keys of a user, or of all users if user is "", oldest first.
 func (s *Store) Keys(ctx context.Context, user string) ([]sandbox.Key, error) {
-	var keys []sandbox.Key
-	err := s.read(ctx, func(ctx context.Context) (err error) {
-		rows, _ := s.pool.Query(ctx, `SELECT `+keyColumns+` FROM keys
-			WHERE $1 = '' OR owner = $1 ORDER BY created_at, id`, clean(user))
-		keys, err = pgx.CollectRows(rows, scanKey)
-		return err
-	})
-	return keys, err
+	return query(ctx, s, s.read, scanKey, `SELECT `+keyColumns+` FROM keys
+		WHERE $1 = '' OR owner = $1 ORDER BY created_at, id`, clean(user))
 }
 
 // RevokeKey revokes a key of the user, or of any user if user is "". It returns FaultNotFound if no key matches.

@@ -58,15 +58,11 @@ func (s *Store) Writes(ctx context.Context, status sandbox.WriteStatus) ([]sandb
 }
 
 func (s *Store) queryWrites(ctx context.Context, clauses, arg string) (list []sandbox.PendingWrite, err error) {
-	err = s.read(ctx, func(ctx context.Context) error {
-		rows, _ := s.pool.Query(ctx, `SELECT record FROM pending_writes `+clauses, arg)
-		records, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
-		list = make([]sandbox.PendingWrite, len(records))
-		for i, record := range records {
-			err = errors.Join(err, json.Unmarshal(record, &list[i]))
-		}
-		return err
-	})
+	records, err := query(ctx, s, s.read, pgx.RowTo[[]byte], `SELECT record FROM pending_writes `+clauses, arg)
+	list = make([]sandbox.PendingWrite, len(records))
+	for i, record := range records {
+		err = errors.Join(err, json.Unmarshal(record, &list[i]))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read pending writes: %w", err)
 	}

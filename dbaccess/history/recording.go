@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,17 +20,13 @@ func (s *Store) KeepChunk(ctx context.Context, executionID string, c sandbox.Chu
 
 // Chunks returns the chunks of a recording in order, with their Bytes and without their Data, or FaultNotFound.
 func (s *Store) Chunks(ctx context.Context, executionID string) ([]sandbox.Chunk, error) {
-	var list []sandbox.Chunk
-	err := s.read(ctx, func(ctx context.Context) (err error) {
-		rows, _ := s.pool.Query(ctx, `SELECT sequence, first_step, last_step, definitions, index,
-				length(definitions) + length(index) + length(data)
-			FROM recording_chunks WHERE execution_id = $1 ORDER BY sequence`, clean(executionID))
-		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c sandbox.Chunk, err error) {
-			err = row.Scan(&c.Sequence, &c.First, &c.Last, &c.Definitions, &c.Index, &c.Bytes)
-			return c, err
-		})
-		return err
-	})
+	scan := func(row pgx.CollectableRow) (c sandbox.Chunk, err error) {
+		err = row.Scan(&c.Sequence, &c.First, &c.Last, &c.Definitions, &c.Index, &c.Bytes)
+		return c, err
+	}
+	list, err := query(ctx, s, s.read, scan, `SELECT sequence, first_step, last_step, definitions, index,
+			length(definitions) + length(index) + length(data)
+		FROM recording_chunks WHERE execution_id = $1 ORDER BY sequence`, clean(executionID))
 	if err == nil && len(list) == 0 {
 		return nil, notFound("recording")
 	}
@@ -40,15 +35,8 @@ func (s *Store) Chunks(ctx context.Context, executionID string) ([]sandbox.Chunk
 
 // ChunkData returns the Data of a chunk, or FaultNotFound.
 func (s *Store) ChunkData(ctx context.Context, executionID string, sequence int) ([]byte, error) {
-	var data []byte
-	err := s.read(ctx, func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, `SELECT data FROM recording_chunks WHERE execution_id = $1 AND sequence = $2`,
-			clean(executionID), sequence).Scan(&data)
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, notFound("recording")
-	}
-	return data, err
+	return queryOne(ctx, s, "recording", pgx.RowTo[[]byte],
+		`SELECT data FROM recording_chunks WHERE execution_id = $1 AND sequence = $2`, clean(executionID), sequence)
 }
 
 // PruneRecordings deletes the recordings whose last chunk is older than a time, and then the oldest recordings until at

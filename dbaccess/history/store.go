@@ -147,6 +147,33 @@ func (s *Store) readWithin(ctx context.Context, f func(context.Context) error) e
 	return unavailable(err)
 }
 
+// query reads rows with read, such as s.read.
+func query[T any](
+	ctx context.Context, s *Store, read func(context.Context, func(context.Context) error) error,
+	scan pgx.RowToFunc[T], sql string, args ...any,
+) (list []T, err error) {
+	err = read(ctx, func(ctx context.Context) error {
+		rows, _ := s.pool.Query(ctx, sql, args...) // CollectRows returns its error
+		list, err = pgx.CollectRows(rows, scan)
+		return err
+	})
+	return list, err
+}
+
+// queryOne reads the row of a noun with s.read. Without a row it returns FaultNotFound.
+func queryOne[T any](
+	ctx context.Context, s *Store, noun string, scan pgx.RowToFunc[T], sql string, args ...any,
+) (one T, err error) {
+	list, err := query(ctx, s, s.read, scan, sql, args...)
+	if err != nil {
+		return one, err
+	}
+	if len(list) == 0 {
+		return one, notFound(noun)
+	}
+	return list[0], nil
+}
+
 // exec runs a statement that may run twice, and returns after its commit is on disk. While PostgreSQL is unreachable
 // exec tries again until ctx ends. Then the statement may still have been committed.
 func (s *Store) exec(ctx context.Context, sql string, args ...any) error {

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,15 +9,12 @@ import (
 
 // CPUUsed returns the CPU time that an account has used on a day, in UTC.
 func (s *Store) CPUUsed(ctx context.Context, account string, day time.Time) (time.Duration, error) {
-	var ms int64
-	err := s.read(ctx, func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, `SELECT ms FROM cpu_usage WHERE account = $1 AND day = $2::date`,
-			clean(account), day.Format(time.DateOnly)).Scan(&ms)
-	})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil
+	ms, err := query(ctx, s, s.read, pgx.RowTo[int64], `SELECT ms FROM cpu_usage WHERE account = $1 AND day = $2::date`,
+		clean(account), day.Format(time.DateOnly))
+	if err != nil || len(ms) == 0 {
+		return 0, err
 	}
-	return time.Duration(ms) * time.Millisecond, err
+	return time.Duration(ms[0]) * time.Millisecond, nil
 }
 
 // AddCPU adds to the CPU time that an account has used on a day. If the connection is lost during the commit, the
