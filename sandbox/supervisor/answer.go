@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/protocol"
@@ -32,10 +33,11 @@ func answer(ctx context.Context, conn *protocol.Conn, handler RequestHandler, bo
 	if err := unmarshalNumbers(body, &request); err != nil || len(request.Types) > 0 && request.Params == nil {
 		return &protocol.IllegalFrame{Why: "an unreadable request"}
 	}
-	if handler == nil {
-		handler = noDatabase{}
-	}
 	reply := protocol.Answer{ID: request.ID}
+	if handler == nil && slices.Contains([]string{"query", "tables", "schema", "history"}, request.What) {
+		reply.Refused = &sandbox.Refusal{Reason: "no-database", Message: "this sandbox has no database"}
+		return conn.Write(protocol.KindAnswer, reply)
+	}
 	var err error
 	switch request.What {
 	case "query":
@@ -80,18 +82,3 @@ func unmarshalNumbers(body []byte, v any) error {
 	decoder.UseNumber()
 	return decoder.Decode(v)
 }
-
-// noDatabase refuses every request.
-type noDatabase struct{}
-
-var errNoDatabase = &sandbox.Refusal{Reason: "no-database", Message: "this sandbox has no database"}
-
-func (noDatabase) Query(context.Context, string, map[string]any, sandbox.RowSink) (sandbox.QuerySummary, error) {
-	return sandbox.QuerySummary{}, errNoDatabase
-}
-
-func (noDatabase) Schema(context.Context, string) (sandbox.Table, error) {
-	return sandbox.Table{}, errNoDatabase
-}
-func (noDatabase) Tables(context.Context) ([]string, error)             { return nil, errNoDatabase }
-func (noDatabase) History(context.Context) ([]sandbox.Execution, error) { return nil, errNoDatabase }

@@ -2,10 +2,8 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 
 	"glasshouse/sandbox"
-	"glasshouse/sandbox/isolate"
 )
 
 // RunFunc is the signature of Session.Run.
@@ -15,16 +13,5 @@ type RunFunc func(context.Context, Request, Callbacks) (sandbox.Outcome, error)
 // run replaces Session.Run, and onClose is called when a session is closed. The sessions have
 // no variables, uploads or artifacts.
 func NewStub(run RunFunc, onClose func()) *Supervisor {
-	return &Supervisor{isolator: noIsolator{}, stub: run, onStubClose: onClose}
+	return &Supervisor{stub: run, onStubClose: onClose}
 }
-
-type noIsolator struct{}
-
-var errStub = errors.New("the stub supervisor does not start processes")
-
-func (noIsolator) Start(context.Context, isolate.ProcessSpec) (*isolate.Process, error) {
-	return nil, errStub
-}
-func (noIsolator) Isolation() sandbox.Isolation                                  { return sandbox.Isolation{} }
-func (noIsolator) Ready() error                                                  { return nil }
-func (noIsolator) SharedSessionDir(context.Context) (*isolate.SessionDir, error) { return nil, errStub }

@@ -11,14 +11,6 @@ import (
 	"glasshouse/sandbox/isolate"
 )
 
-// Isolator starts guest processes behind isolation layers.
-type Isolator interface {
-	Start(context.Context, isolate.ProcessSpec) (*isolate.Process, error)
-	Isolation() sandbox.Isolation // the caller must not change its map
-	Ready() error
-	SharedSessionDir(context.Context) (*isolate.SessionDir, error)
-}
-
 // RequestHandler answers the requests of running code. Run's goroutine calls it.
 type RequestHandler interface {
 	Query(ctx context.Context, sql string, params map[string]any, sink sandbox.RowSink) (sandbox.QuerySummary, error)
@@ -76,7 +68,7 @@ type Supervisor struct {
 	// Uploads limits the uploads of all sessions together. Set it before the first session.
 	Uploads UploadSpace
 
-	isolator     Isolator
+	isolator     *isolate.Isolator
 	queueTimeout time.Duration // how long a start may wait for a free guest
 	runs         atomic.Int64  // number of active runs
 	stub         RunFunc       // nil except in tests; see NewStub
@@ -84,7 +76,7 @@ type Supervisor struct {
 }
 
 // New returns a Supervisor. A start waits at most queueTimeout for a free guest.
-func New(isolator Isolator, queueTimeout time.Duration) *Supervisor {
+func New(isolator *isolate.Isolator, queueTimeout time.Duration) *Supervisor {
 	return &Supervisor{isolator: isolator, queueTimeout: queueTimeout}
 }
 
