@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -13,12 +14,6 @@ import (
 
 // maxMessageChars bounds a message of the server, which may quote a value of any size.
 const maxMessageChars = 16 << 10
-
-func pgErrorOf(err error) (*pgconn.PgError, bool) {
-	var pg *pgconn.PgError
-	ok := errors.As(err, &pg)
-	return pg, ok
-}
 
 // reasonBySQLState maps SQLSTATE to our stable reasons. Other states are "failed".
 var reasonBySQLState = map[string]string{
@@ -42,7 +37,7 @@ func translateError(ctx context.Context, err error, stmt *check.Statement, l san
 	if no, ok := errors.AsType[*sandbox.Refusal](err); ok {
 		return no
 	}
-	pg, ok := pgErrorOf(err)
+	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok && errors.Is(err, context.DeadlineExceeded) {
 		return timeoutRefusal(l) // the server missed its own timeout
 	}
@@ -64,12 +59,12 @@ func translateError(ctx context.Context, err error, stmt *check.Statement, l san
 	}
 	switch pg.Code {
 	case "42P01":
-		out.Nearest = check.Nearest(check.QuotedName(out.Message), stmt.Catalog.TableNames)
+		out.Nearest = check.Nearest(check.QuotedName(out.Message), maps.Keys(stmt.Catalog.TableNames))
 		out.Hint = "db_tables() lists the tables"
 	case "42703":
 		name := check.QuotedName(out.Message)
-		if out.Nearest = check.Nearest(name, stmt.ColumnNames); out.Nearest == "" {
-			out.Nearest = check.Nearest(name, stmt.Catalog.ColumnNames)
+		if out.Nearest = check.Nearest(name, maps.Keys(stmt.ColumnNames)); out.Nearest == "" {
+			out.Nearest = check.Nearest(name, maps.Keys(stmt.Catalog.ColumnNames))
 		}
 		out.Hint = "db_schema(table) lists the columns"
 		if out.Nearest == name {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -27,7 +29,7 @@ func (r *Reader) Query(
 	l sandbox.QueryLimits,
 	sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
-	stmt, err := r.checker.Statement(ctx, parse.Request{SQL: sql, Names: keysOf(params)}, false)
+	stmt, err := r.checker.Statement(ctx, parse.Request{SQL: sql, Names: slices.Collect(maps.Keys(params))}, false)
 	if err != nil {
 		return sandbox.QuerySummary{}, err
 	}

@@ -23,6 +23,7 @@
 package dbaccess
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -71,15 +72,9 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("knowledge database: %w", err)
 	}
-	if c.Limits.MaxRows == 0 {
-		c.Limits.MaxRows = 1_000_000
-	}
-	if c.Limits.MaxBytes == 0 {
-		c.Limits.MaxBytes = 64 << 20
-	}
-	if c.Limits.Timeout == 0 {
-		c.Limits.Timeout = 30 * time.Second
-	}
+	c.Limits.MaxRows = cmp.Or(c.Limits.MaxRows, 1_000_000)
+	c.Limits.MaxBytes = cmp.Or(c.Limits.MaxBytes, 64<<20)
+	c.Limits.Timeout = cmp.Or(c.Limits.Timeout, 30*time.Second)
 	if c.MaxConns <= 0 {
 		c.MaxConns = 16
 	}

@@ -2,6 +2,7 @@ package dbaccess
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -110,12 +111,12 @@ func findTable(tables []catalogTable, name string) *catalogTable {
 }
 
 func refuseUnknownTable(tables []catalogTable, name string) error {
-	among := map[string]bool{}
+	var among []string
 	for _, t := range tables {
-		among[t.Name] = true
+		among = append(among, t.Name)
 	}
 	no := sandbox.Refusef("unknown-table", "there is no table %q that may be read", name)
-	if no.Nearest = check.Nearest(name, among); no.Nearest != "" {
+	if no.Nearest = check.Nearest(name, slices.Values(among)); no.Nearest != "" {
 		no.Hint = "did you mean " + no.Nearest + "?"
 	} else {
 		no.Hint = "db_tables() lists the tables"

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -40,7 +42,7 @@ func (r *Reader) checkWrite(
 	sql string,
 	params map[string]any,
 ) (*check.Statement, *boundParameters, error) {
-	stmt, err := r.checker.Statement(ctx, parse.Request{SQL: sql, Names: keysOf(params)}, true)
+	stmt, err := r.checker.Statement(ctx, parse.Request{SQL: sql, Names: slices.Collect(maps.Keys(params))}, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -153,12 +155,4 @@ func (r *Reader) runWithWriter(
 		return translateError(ctx, err, stmt.WithPrefix(prefix), limits)
 	}
 	return nil
-}
-
-func keysOf(params map[string]any) []string {
-	out := make([]string, 0, len(params))
-	for name := range params {
-		out = append(out, name)
-	}
-	return out
 }

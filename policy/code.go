@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -17,7 +18,7 @@ type CodeRules struct {
 	BlockedByRequest []string          `json:"blocked_modules"` // of the request
 }
 
-var allowedModules = words(`
+var allowedModules = strings.Fields(`
 __future__ abc asyncio base64 bisect calendar collections concurrent contextlib copy csv dataclasses datetime decimal enum fractions functools
 gzip hashlib heapq io itertools json logging math operator pathlib pprint processor_pipeline random re statistics string struct textwrap
 threading time traceback typing urllib.parse uuid warnings zipfile zoneinfo
@@ -66,8 +67,8 @@ func Rules(p Policy, added []string) CodeRules {
 		r.Enabled = len(p.AllowedModules)+len(p.BlockedModules) > 0
 	} else {
 		r.Allowed = withAdded(added)
-		copyInto(r.Blocked, blockedModules)
-		copyInto(r.Calls, blockedCalls)
+		maps.Copy(r.Blocked, blockedModules)
+		maps.Copy(r.Calls, blockedCalls)
 		if p.Profile == ProfileStrict || !p.EnableFileAccess {
 			r.withoutFiles(p)
 		}
@@ -142,11 +143,3 @@ func covers(list []string, module string) bool {
 		module = module[:dot]
 	}
 }
-
-func copyInto(to, from map[string]string) {
-	for k, v := range from {
-		to[k] = v
-	}
-}
-
-func words(text string) []string { return strings.Fields(text) }

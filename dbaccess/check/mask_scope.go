@@ -2,6 +2,7 @@ package check
 
 import (
 	"glasshouse/sandbox"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -61,13 +62,12 @@ func (s *scope) sourceNamed(name string) *source {
 }
 
 // columnNames returns all column names that are visible, for suggestions.
-func (s *scope) columnNames() map[string]bool {
-	out := map[string]bool{}
+func (s *scope) columnNames() (out []string) {
 	for ; s != nil; s = s.outer {
 		for _, src := range s.sources {
 			for _, c := range src.columns {
 				if c.name != "" {
-					out[c.name] = true
+					out = append(out, c.name)
 				}
 			}
 		}
@@ -206,7 +206,7 @@ func (t *tracer) traceTable(n *pg_query.RangeVar, in *scope) source {
 	)
 	if r == nil {
 		t.refusal = sandbox.Refusef("unknown-table", "there is no table %q that may be read", n.Relname)
-		t.refusal.Nearest = Nearest(n.Relname, t.checker.catalog.TableNames)
+		t.refusal.Nearest = Nearest(n.Relname, maps.Keys(t.checker.catalog.TableNames))
 		t.refusal.Position = int(n.Location) + 1
 		return s
 	}

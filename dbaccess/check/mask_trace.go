@@ -330,7 +330,7 @@ func (t *tracer) traceReference(n *pg_query.ColumnRef, in *scope) (name string, 
 	if !loose {
 		t.failUntraceable(int(n.Location), strings.Join(parts, "."))
 		t.refusal.Nearest = strings.Clone(
-			Nearest(name, in.columnNames()),
+			Nearest(name, slices.Values(in.columnNames())),
 		) // without Clone it keeps the text of the tree alive
 	}
 	return name, hidden

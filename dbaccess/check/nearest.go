@@ -1,7 +1,9 @@
 package check
 
+import "iter"
+
 // Nearest returns the closest name by edit distance, or "". A transposition counts as one edit.
-func Nearest(name string, among map[string]bool) string {
+func Nearest(name string, among iter.Seq[string]) string {
 	best, cost := "", max(len(name)/3, 1)+1
 	for other := range among {
 		if d := editDistance(name, other, cost); d < cost || d == cost && other < best {
@@ -15,16 +17,8 @@ func editDistance(a, b string, bound int) int {
 	if len(a)-len(b) > bound || len(b)-len(a) > bound {
 		return bound + 1
 	}
-	before, last, row := make(
-		[]int,
-		len(b)+1,
-	), make(
-		[]int,
-		len(b)+1,
-	), make(
-		[]int,
-		len(b)+1,
-	) // rows i-2, i-1 and i of the distance matrix
+	// rows i-2, i-1 and i of the distance matrix
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
@@ -43,12 +37,4 @@ func editDistance(a, b string, bound int) int {
 		}
 	}
 	return row[len(b)]
-}
-
-func keySet[V any](m map[string]V) map[string]bool {
-	out := make(map[string]bool, len(m))
-	for k := range m {
-		out[k] = true
-	}
-	return out
 }

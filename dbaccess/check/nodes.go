@@ -42,13 +42,7 @@ var unsupportedStatementNames = map[string]string{
 	"ConstraintsSetStmt": "SET CONSTRAINTS", "AlterSystemStmt": "ALTER SYSTEM",
 }
 
-func wordSet(s string) map[string]bool {
-	out := map[string]bool{}
-	for _, w := range strings.Fields(s) {
-		out[w] = true
-	}
-	return out
-}
+func wordSet(s string) map[string]bool { return setOf(strings.Fields(s)) }
 
 // refuseNode returns the refusal of a node that is not allowed.
 func refuseNode(name string) *sandbox.Refusal {

@@ -70,7 +70,7 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 	if bad := parsed.Fault; bad != nil {
 		stmt.Refusal = refusalOf(bad)
 		if bad.Name != "" {
-			stmt.Refusal.Nearest = Nearest(bad.Name, keySet(setOf(q.Names)))
+			stmt.Refusal.Nearest = Nearest(bad.Name, slices.Values(q.Names))
 			stmt.Refusal.Hint = "pass it as {\"" + bad.Name + "\": ...}"
 		}
 		if bad.Position > 0 {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -257,7 +258,7 @@ func (w *walker) checkSetting(name string, at int) {
 		return
 	}
 	r := sandbox.Refusef("setting-not-allowed", "the setting %s is not on the list of readable settings", name)
-	r.Nearest = Nearest(strings.ToLower(name), policy.SQLSettings)
+	r.Nearest = Nearest(strings.ToLower(name), maps.Keys(policy.SQLSettings))
 	w.fail(at, r)
 }
 
