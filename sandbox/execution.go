@@ -49,19 +49,19 @@ type Execution struct {
 	Error     *string         `json:"error"` // "TypeError: ...", or the limit that ended it
 	Exception *Exception      `json:"exception,omitempty"`
 
-	ExecutionTime float64             `json:"execution_time"` // seconds
-	MemoryUsage   float64             `json:"memory_usage"`   // peak of the process's own memory, MB
-	Usage         Usage               `json:"usage"`
-	DebugInfo     DebugInfo           `json:"debug_info"`
-	Outputs       []Output            `json:"outputs"`
-	Artifacts     []Artifact          `json:"artifacts"`
-	ArtifactMap   map[string]string   `json:"artifact_map"`
-	Queries       []Query             `json:"queries"`
-	Connections   []Connection        `json:"connections"`
-	Truncated     map[string]int64    `json:"truncated"` // how much is missing: bytes of stdout, stderr and result, items of all others
-	Isolation     Isolation           `json:"isolation"`
-	Environment   *EnvironmentVersion `json:"environment,omitempty"` // nil if no code ran
-	SessionReset  bool                `json:"session_reset"`         // the session's variables are lost; /session stays
+	ExecutionTime float64           `json:"execution_time"` // seconds
+	MemoryUsage   float64           `json:"memory_usage"`   // peak of the process's own memory, MB
+	Usage         Usage             `json:"usage"`
+	DebugInfo     DebugInfo         `json:"debug_info"`
+	Outputs       []Output          `json:"outputs"`
+	Artifacts     []Artifact        `json:"artifacts"`
+	ArtifactMap   map[string]string `json:"artifact_map"`
+	Queries       []Query           `json:"queries"`
+	Connections   []Connection      `json:"connections"`
+	Truncated     map[string]int64  `json:"truncated"` // how much is missing: bytes of stdout, stderr and result, items of all others
+	Isolation
+	Environment  *EnvironmentVersion `json:"environment,omitempty"` // nil if no code ran
+	SessionReset bool                `json:"session_reset"`         // the session's variables are lost; /session stays
 
 	Timestamp   time.Time  `json:"timestamp"` // when it was accepted
 	CreatedAt   time.Time  `json:"created_at"`
@@ -83,6 +83,56 @@ func (e *Execution) FillEmpty() {
 	setEmptyMap(&e.Isolation.EnforcedBy)
 	setEmptyMap(&e.Truncated)
 	setEmptyMap(&e.DebugInfo.Variables)
+}
+
+// ExecutionAnswer is the form of an execution that answers a run: it has no code, context and enforced_by, and no
+// empty part. The caller has sent the first two, and GET /executions/{id} returns everything.
+type ExecutionAnswer struct {
+	*Execution
+	User        string              `json:"user_id,omitempty"`
+	Kind        Kind                `json:"kind,omitempty"`
+	Code        string              `json:"code,omitempty"`
+	Context     json.RawMessage     `json:"context,omitempty"`
+	DebugInfo   *DebugInfo          `json:"debug_info,omitempty"`
+	Outputs     []Output            `json:"outputs,omitempty"`
+	Artifacts   []Artifact          `json:"artifacts,omitempty"`
+	ArtifactMap map[string]string   `json:"artifact_map,omitempty"`
+	Queries     []Query             `json:"queries,omitempty"`
+	Connections []Connection        `json:"connections,omitempty"`
+	Truncated   map[string]int64    `json:"truncated,omitempty"`
+	EnforcedBy  map[string]string   `json:"enforced_by,omitempty"`
+	Environment *EnvironmentVersion `json:"environment,omitempty"`
+
+	SessionReset bool `json:"session_reset,omitempty"`
+}
+
+// Answer returns the answer form of e, with the parts of include: code, context, enforced_by, environment, user_id or
+// kind.
+func (e *Execution) Answer(include ...string) ExecutionAnswer {
+	a := ExecutionAnswer{
+		Execution: e, Outputs: e.Outputs, Artifacts: e.Artifacts, ArtifactMap: e.ArtifactMap, Queries: e.Queries,
+		Connections: e.Connections, Truncated: e.Truncated, SessionReset: e.SessionReset,
+	}
+	if len(e.DebugInfo.Logs)+len(e.DebugInfo.Variables) > 0 {
+		a.DebugInfo = &e.DebugInfo
+	}
+	for _, part := range include {
+		switch part {
+		case "code":
+			a.Code = e.Code
+		case "context":
+			a.Context = e.Context
+		case "enforced_by":
+			a.EnforcedBy = e.EnforcedBy
+		case "environment":
+			a.Environment = e.Environment
+		case "user_id":
+			a.User = e.User
+		case "kind":
+			a.Kind = e.Kind
+		}
+	}
+	return a
 }
 
 func setEmptyList[T any](list *[]T) {
@@ -140,8 +190,8 @@ type Usage struct {
 
 // Isolation is the level that an execution ran at.
 type Isolation struct {
-	Level      string            `json:"level"`       // full, full-without-cgroups, landlock or rlimits
-	EnforcedBy map[string]string `json:"enforced_by"` // the mechanism for each limit, by the limit's config key
+	Level      string            `json:"isolation" doc:"full, full-without-cgroups, landlock or rlimits; empty if no code ran"`
+	EnforcedBy map[string]string `json:"enforced_by" doc:"The mechanism for each limit, by the limit's config key"`
 }
 
 // DebugInfo has the calls of debug and inspect_var.
@@ -165,9 +215,20 @@ type Note struct {
 	Function string          `json:"function"`
 }
 
+// OutputRole says why an output was shown.
+type OutputRole string
+
+// The roles of an output.
+const (
+	RoleResult  OutputRole = "result"  // the value of the last expression
+	RoleDisplay OutputRole = "display" // a call of display
+	RoleFigure  OutputRole = "figure"  // a figure that was open at plt.show() or at the end of the run
+)
+
 // Output is a rich output: a Jupyter MIME bundle, with binary types in base64, and one line
 // of text that describes the output to a language model.
 type Output struct {
+	Role     OutputRole                 `json:"role,omitempty"` // empty in records from before outputs had roles
 	Summary  string                     `json:"summary"`
 	Data     map[string]json.RawMessage `json:"data"`
 	Metadata json.RawMessage            `json:"metadata,omitempty"`

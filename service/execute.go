@@ -88,11 +88,7 @@ func (s *Service) QuickExecute(
 func (s *Service) ExecuteEphemeral(
 	ctx context.Context, caller sandbox.Key, p policy.Policy, job Job, open OpenSession,
 ) (*sandbox.Execution, error) {
-	now := s.Clock()
-	sb := sandbox.Sandbox{
-		ID: s.NewID(), Owner: caller.User, Policy: p, Ephemeral: true, State: sandbox.StateActive, CreatedAt: now, LastUsed: now,
-	}
-	r, err := s.newRun(caller, sb, job)
+	r, err := s.newRun(caller, s.ephemeralSandbox(caller, p), job)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +99,15 @@ func (s *Service) ExecuteEphemeral(
 	}
 	defer func() { s.closeInBackground(r.session, closed) }()
 	return r.execute(ctx)
+}
+
+// ephemeralSandbox returns a sandbox that exists for one execution.
+func (s *Service) ephemeralSandbox(caller sandbox.Key, p policy.Policy) sandbox.Sandbox {
+	now := s.Clock()
+	return sandbox.Sandbox{
+		ID: s.NewID(), Owner: caller.User, Policy: p, Ephemeral: true, State: sandbox.StateActive,
+		CreatedAt: now, LastUsed: now,
+	}
 }
 
 // closeInBackground closes a session, which may be nil, and then calls closed. The caller

@@ -8,16 +8,21 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Query runs one statement on behalf of a sandbox, and records it as an execution of its own. After an error, the rows
-// that sink received are invalid.
+// Query runs one statement on behalf of a sandbox, and records it as an execution of its own. Without a sandboxID the
+// statement has the default policy. After an error, the rows that sink received are invalid.
 func (s *Service) Query(
 	ctx context.Context, caller sandbox.Key, sandboxID, sql string, params map[string]any, sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
-	live, err := s.find(ctx, caller, sandboxID)
-	if err != nil {
-		return sandbox.QuerySummary{}, err
+	sb := s.ephemeralSandbox(caller, s.Default)
+	if sandboxID != "" {
+		live, err := s.find(ctx, caller, sandboxID)
+		if err != nil {
+			return sandbox.QuerySummary{}, err
+		}
+		defer s.touch(live)
+		sb = live.sandbox
 	}
-	r, err := s.newRun(caller, live.sandbox, Job{Code: sql, Kind: sandbox.KindQuery})
+	r, err := s.newRun(caller, sb, Job{Code: sql, Kind: sandbox.KindQuery})
 	if err != nil {
 		return sandbox.QuerySummary{}, err
 	}
@@ -31,15 +36,16 @@ func (s *Service) Query(
 	if err != nil {
 		outcome.Status, outcome.Error = sandbox.StatusFailed, new(sandbox.Shorten(err.Error(), maxErrorRunes))
 	}
-	s.touch(live)
 	_, finishErr := r.finish(ctx, outcome, nil)
 	return summary, errors.Join(err, finishErr)
 }
 
-// Schema returns every table that may be read, with its columns.
+// Schema returns every table that may be read, with its columns. A sandboxID must name a live sandbox; it may be "".
 func (s *Service) Schema(ctx context.Context, caller sandbox.Key, sandboxID string) ([]sandbox.Table, error) {
-	if _, err := s.find(ctx, caller, sandboxID); err != nil {
-		return nil, err
+	if sandboxID != "" {
+		if _, err := s.find(ctx, caller, sandboxID); err != nil {
+			return nil, err
+		}
 	}
 	return s.Reader.Schema(ctx)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
 )
 
@@ -67,14 +68,11 @@ func TestIsolationLevelCanBeForced(t *testing.T) {
 	t.Setenv("GLASSHOUSE_ISOLATION", isolate.LevelLandlock)
 	cmd, c := start(t, path, dir)
 	var e struct {
-		Result    json.RawMessage
-		Isolation struct {
-			Level      string
-			EnforcedBy map[string]string `json:"enforced_by"`
-		}
+		Result json.RawMessage
+		sandbox.Isolation
 	}
 	body := map[string]any{"code": "import pandas as pd\nlen(pd.DataFrame({'a': [1, 2]}))"}
-	if err := c.call(t.Context(), "POST", "/sandbox/agent/quick-execute", body, &e); err != nil {
+	if err := c.call(t.Context(), "POST", "/sandbox/agent/quick-execute?include=enforced_by", body, &e); err != nil {
 		t.Fatal(err)
 	}
 	if string(e.Result) != "2" || e.Isolation.Level != isolate.LevelLandlock ||

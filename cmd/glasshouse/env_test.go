@@ -50,9 +50,9 @@ type environmentRun struct {
 // executeIn runs code in a sandbox, or with id "" in a fresh one of an environment.
 func (c *client) executeIn(t *testing.T, id, code, environment string) (e environmentRun) {
 	t.Helper()
-	path, body := "/sandbox/"+id+"/execute", map[string]any{"code": code}
+	path, body := "/sandbox/"+id+"/execute?include=environment", map[string]any{"code": code}
 	if id == "" {
-		path, body["config"] = "/sandbox/agent/quick-execute", map[string]any{"environment": environment}
+		path, body["config"] = "/sandbox/agent/quick-execute?include=environment", map[string]any{"environment": environment}
 	}
 	raw := c.must(t, "POST", path, body)
 	text, _ := json.Marshal(raw)

@@ -48,6 +48,29 @@ func TestEveryFieldComesBack(t *testing.T) {
 	}
 }
 
+// Records were written with an object for the isolation before the level had the field for itself.
+func TestRecordsWithTheOldIsolationAreRead(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := newStore(t)
+	e := runningExecution("e")
+	e.Stdout = "kept"
+	h.begin(t, e)
+	h.finish(t, e, sandbox.StatusCompleted)
+	if err := h.writer.waitInserted(ctx); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.pool.Exec(ctx, `UPDATE executions SET record = convert_to(replace(convert_from(record, 'UTF8'),
+		'"isolation":""', '"isolation":{"level":"landlock","enforced_by":{"max_rows":"the service"}}'), 'UTF8')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := h.Execution(ctx, "e")
+	if err != nil || got.Level != "landlock" || got.EnforcedBy["max_rows"] != "the service" || got.Stdout != "kept" {
+		t.Errorf("got level %q, enforced by %v, stdout %q, %v", got.Level, got.EnforcedBy, got.Stdout, err)
+	}
+}
+
 func TestAnyBytesComeBack(t *testing.T) {
 	t.Parallel()
 	h := newStore(t)

@@ -3,6 +3,7 @@ package history
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -75,7 +76,20 @@ func marshalPlain(v any) ([]byte, error) {
 
 func decode(text []byte) (sandbox.Execution, error) {
 	var r record
-	if err := json.Unmarshal(text, &r); err != nil {
+	err := json.Unmarshal(text, &r)
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && strings.HasSuffix(wrong.Field, "isolation") { // the rest is decoded
+		// Records had an object with level and enforced_by here before the level had the field for itself.
+		var old struct {
+			Isolation struct {
+				Level      string            `json:"level"`
+				EnforcedBy map[string]string `json:"enforced_by"`
+			} `json:"isolation"`
+		}
+		err = json.Unmarshal(text, &old)
+		r.Isolation = sandbox.Isolation(old.Isolation)
+	}
+	if err != nil {
 		return sandbox.Execution{}, fmt.Errorf("decode the record of an execution: %w", err)
 	}
 	for name, field := range textFields(&r.Execution) {

@@ -275,6 +275,11 @@ func (l *runLoop) keepOutput(ctx context.Context, body []byte) error {
 	if err := json.Unmarshal(body, &output); err != nil {
 		return &protocol.IllegalFrame{Why: "an output that cannot be parsed"}
 	}
+	switch output.Role {
+	case sandbox.RoleResult, sandbox.RoleDisplay, sandbox.RoleFigure:
+	default:
+		return &protocol.IllegalFrame{Why: "an output without a role"}
+	}
 	if runes := []rune(output.Summary); len(runes) > maxSummaryRunes {
 		output.Summary = string(runes[:maxSummaryRunes])
 	}

@@ -115,7 +115,7 @@ func (a *api) streamSteps(g *gin.Context, job service.Job) {
 				last.LineNumber = end.execution.Exception.Line
 			}
 		}
-		last.Result, _ = json.Marshal(end.execution)
+		last.Result, _ = json.Marshal(end.execution.Answer())
 		_ = send(last)
 	}
 	_ = stream.text("data: [DONE]")

@@ -76,7 +76,7 @@ func (a *api) executeCode(ctx context.Context, caller sandbox.Key, in *executeIn
 		log, err := a.service.Start(ctx, caller, in.ID, job, nil)
 		return a.startedResponse(ctx, in.ExecutionForm, log, err)
 	}
-	return wholeResponse(a.service.Execute(ctx, caller, in.ID, job))
+	return in.answer(a.service.Execute(ctx, caller, in.ID, job))
 }
 
 func (a *api) quickExecuteCode(
@@ -97,5 +97,5 @@ func (a *api) quickExecuteCode(
 		log, err := a.service.Start(ctx, caller, "", job, body.Config)
 		return a.startedResponse(ctx, in.ExecutionForm, log, err)
 	}
-	return wholeResponse(a.service.QuickExecute(ctx, caller, job, body.Config))
+	return in.answer(a.service.QuickExecute(ctx, caller, job, body.Config))
 }

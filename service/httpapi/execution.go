@@ -61,7 +61,10 @@ func (a *api) getExecution(ctx context.Context, caller sandbox.Key, in *getExecu
 		return nil, err
 	}
 	e, err := a.service.Execution(ctx, caller, in.ID)
-	return wholeResponse(&e, err)
+	if err != nil {
+		return nil, err
+	}
+	return jsonResponse(http.StatusOK, e), nil
 }
 
 func (a *api) cancelExecution(ctx context.Context, caller sandbox.Key, in *InExecution) (*message, error) {

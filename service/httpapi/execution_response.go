@@ -29,6 +29,8 @@ const (
 type ExecutionForm struct {
 	Accept string `header:"Accept" doc:"text/event-stream: stream the execution's events"`
 	Prefer string `header:"Prefer" doc:"respond-async: answer 202 with Location, immediately or after wait=SECONDS"`
+
+	Include []string `query:"include" enum:"code,context,enforced_by,environment,kind,user_id" doc:"Parts that an answer leaves out otherwise"`
 }
 
 func (f ExecutionForm) wantsEvents() bool { return strings.Contains(f.Accept, "text/event-stream") }
@@ -65,8 +67,8 @@ func routeExecution[I any](
 ) {
 	ok := &huma.Response{
 		Description: "The execution; or events with ids: started; stdout, stderr, debug, output and query; result; " +
-			"and done with the whole execution",
-		Content: jsonContent[sandbox.Execution](r),
+			"and done with the execution. An answer to POST has no empty part",
+		Content: jsonContent[sandbox.ExecutionAnswer](r),
 	}
 	ok.Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 	op.Responses["200"] = ok
@@ -106,11 +108,12 @@ func jsonResponse(status int, value any, headers ...string) *executionResponse {
 	}}
 }
 
-func wholeResponse(e *sandbox.Execution, err error) (*executionResponse, error) {
+// answer answers a run with its execution.
+func (f ExecutionForm) answer(e *sandbox.Execution, err error) (*executionResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsonResponse(http.StatusOK, e), nil
+	return jsonResponse(http.StatusOK, e.Answer(f.Include...)), nil
 }
 
 // startedResponse answers for an execution that continues without its client.
@@ -125,14 +128,14 @@ func (a *api) startedResponse(
 	if form.wantsEvents() {
 		return &executionResponse{func(ctx huma.Context) {
 			ctx.SetHeader("Location", location)
-			a.streamEvents(ctx, log, 0)
+			a.streamEvents(ctx, log, 0, form.Include)
 		}}, nil
 	}
 	if wait := form.wait(); wait > 0 {
 		select {
 		case <-log.Over():
 			e, _ := log.Execution()
-			return wholeResponse(e, log.Err())
+			return form.answer(e, log.Err())
 		case <-time.After(wait):
 		case <-ctx.Done():
 		}
@@ -163,12 +166,12 @@ func (a *api) followResponse(
 	case err != nil:
 		return nil, err
 	}
-	return &executionResponse{func(ctx huma.Context) { a.streamEvents(ctx, log, after) }}, nil
+	return &executionResponse{func(ctx huma.Context) { a.streamEvents(ctx, log, after, in.Include) }}, nil
 }
 
 // streamEvents writes the events after an id, until there are no more or the client stops reading.
-// Neither holds up the execution.
-func (a *api) streamEvents(to huma.Context, log *service.EventLog, after int64) {
+// Neither holds up the execution. The last event is the execution with the parts of include.
+func (a *api) streamEvents(to huma.Context, log *service.EventLog, after int64, include []string) {
 	g := humagin.Unwrap(to)
 	stream := newEventStream(g)
 	defer stream.close()
@@ -182,6 +185,9 @@ func (a *api) streamEvents(to huma.Context, log *service.EventLog, after int64) 
 		cancel()
 		switch {
 		case err == nil:
+			if e, isExecution := event.Data.(*sandbox.Execution); isExecution {
+				event.Data = e.Answer(include...)
+			}
 			if err := stream.event(strconv.FormatInt(event.ID, 10), event.Name, event.Data); err != nil {
 				return
 			}

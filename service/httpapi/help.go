@@ -13,7 +13,7 @@ type helpFunctions struct {
 	Functions map[string][]service.Helper `json:"functions"`
 	Modules   moduleRules                 `json:"modules"`
 	Limits    policy.Policy               `json:"limits"`
-	Isolation sandbox.Isolation           `json:"isolation" doc:"The level, and what enforces each limit"`
+	sandbox.Isolation
 }
 
 type moduleRules struct {

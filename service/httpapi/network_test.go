@@ -48,7 +48,7 @@ func TestAllowedHostsAreReached(t *testing.T) {
 	} {
 		for scheme, address := range map[string]string{"http": internet.plain(), "https": internet.secure()} {
 			t.Run(name+" "+scheme, func(t *testing.T) {
-				a := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code,
+				a := c.ok(t, "POST", "/sandbox/"+id+"/execute?include=enforced_by", map[string]any{"code": code,
 					"context": map[string]any{"url": scheme + "://" + address}})
 				if a.get("status") != "completed" || a.get("result") != "a,b\n1,2\n3,4\n" {
 					t.Fatalf("got %s, want the CSV", a.text)
@@ -59,7 +59,7 @@ func TestAllowedHostsAreReached(t *testing.T) {
 				sent, _ := a.get("usage.network_sent_bytes").(float64)
 				received, _ := a.get("usage.network_received_bytes").(float64)
 				if name == "post" && sent < 3_000_000 || sent < 50 || received < 50 ||
-					!strings.Contains(fmt.Sprint(a.get("isolation.enforced_by.network")), "broker") {
+					!strings.Contains(fmt.Sprint(a.get("enforced_by.network")), "broker") {
 					t.Errorf("got the usage %s", a.text)
 				}
 				record := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)

@@ -11,13 +11,18 @@ import (
 	"glasshouse/sandbox"
 )
 
-type queryInput struct {
-	InSandbox
+// QueryBody is a statement. It is exported because huma reads exported embedded fields only.
+type QueryBody struct {
 	Body struct {
 		Query      string         `json:"query" minLength:"1"`
-		Parameters map[string]any `json:"parameters,omitempty"`
+		Parameters map[string]any `json:"parameters,omitempty" doc:"The values of :name in the statement"`
 	}
 	RawBody []byte
+}
+
+type sandboxQueryInput struct {
+	InSandbox
+	QueryBody
 }
 
 type queryResult struct {
@@ -30,7 +35,7 @@ type queryResult struct {
 }
 
 type databaseSchema struct {
-	SandboxID string             `json:"sandbox_id"`
+	SandboxID string             `json:"sandbox_id,omitempty"`
 	Schema    databaseSchemaBody `json:"schema"`
 	Timestamp time.Time          `json:"timestamp"`
 }
@@ -56,17 +61,35 @@ type analyzeInput struct {
 const defaultAnalyzeLimit = 100 // rows
 
 func (a *api) routeQueries(r *routes) {
-	route(a, r, r.describe("POST", "/sandbox/{id}/database/query", "queryDatabase", tagDatabase,
-		"Run one read-only statement",
-		http.StatusForbidden, http.StatusGone), a.queryDatabase)
-	route(a, r, r.describe("GET", "/sandbox/{id}/database/schema", "getDatabaseSchema", tagDatabase,
+	route(a, r, r.describe("POST", "/sandbox/{id}/database/query", "queryDatabaseInSandbox", tagDatabase,
+		"Run one read-only statement under the policy of a sandbox",
+		http.StatusForbidden, http.StatusGone),
+		func(ctx context.Context, caller sandbox.Key, in *sandboxQueryInput) (*queryResult, error) {
+			return a.queryDatabase(ctx, caller, in.ID, &in.QueryBody)
+		})
+	route(a, r, r.describe("POST", "/database/query", "queryDatabase", tagDatabase,
+		"Run one read-only statement", http.StatusForbidden),
+		func(ctx context.Context, caller sandbox.Key, in *QueryBody) (*queryResult, error) {
+			return a.queryDatabase(ctx, caller, "", in)
+		})
+	route(a, r, r.describe("GET", "/sandbox/{id}/database/schema", "getDatabaseSchemaInSandbox", tagDatabase,
 		"Get every table that may be read, with its columns", http.StatusForbidden, http.StatusGone),
-		a.getDatabaseSchema)
+		func(ctx context.Context, caller sandbox.Key, in *InSandbox) (*databaseSchema, error) {
+			return a.getDatabaseSchema(ctx, caller, in.ID)
+		})
+	route(a, r, r.describe("GET", "/database/schema", "getDatabaseSchema", tagDatabase,
+		"Get every table that may be read, with its columns", http.StatusForbidden),
+		func(ctx context.Context, caller sandbox.Key, _ *struct{}) (*databaseSchema, error) {
+			return a.getDatabaseSchema(ctx, caller, "")
+		})
 	route(a, r, r.describe("POST", "/sandbox/agent/analyze-data", "analyzeData", tagDatabase, "Analyze a table",
 		http.StatusForbidden, http.StatusNotFound, http.StatusGone), a.analyzeData)
 }
 
-func (a *api) queryDatabase(ctx context.Context, caller sandbox.Key, in *queryInput) (*queryResult, error) {
+// queryDatabase runs a statement, in a sandbox unless sandboxID is "".
+func (a *api) queryDatabase(
+	ctx context.Context, caller sandbox.Key, sandboxID string, in *QueryBody,
+) (*queryResult, error) {
 	// The parameters are decoded again with json.Number: as float64, large integers would lose digits.
 	var body struct {
 		Parameters map[string]any `json:"parameters"`
@@ -75,7 +98,7 @@ func (a *api) queryDatabase(ctx context.Context, caller sandbox.Key, in *queryIn
 	decoder.UseNumber()
 	_ = decoder.Decode(&body) // huma has decoded it once
 	var rows rowEncoder
-	summary, err := a.service.Query(ctx, caller, in.ID, in.Body.Query, body.Parameters, rows.add)
+	summary, err := a.service.Query(ctx, caller, sandboxID, in.Body.Query, body.Parameters, rows.add)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +116,8 @@ func (a *api) queryDatabase(ctx context.Context, caller sandbox.Key, in *queryIn
 	return &result, nil
 }
 
-func (a *api) getDatabaseSchema(ctx context.Context, caller sandbox.Key, in *InSandbox) (*databaseSchema, error) {
-	tables, err := a.service.Schema(ctx, caller, in.ID)
+func (a *api) getDatabaseSchema(ctx context.Context, caller sandbox.Key, sandboxID string) (*databaseSchema, error) {
+	tables, err := a.service.Schema(ctx, caller, sandboxID)
 	body := databaseSchemaBody{
 		Tables: []string{}, Schema: map[string][]sandbox.TableColumn{}, Details: map[string]sandbox.Table{},
 		Total: len(tables),
@@ -105,12 +128,19 @@ func (a *api) getDatabaseSchema(ctx context.Context, caller sandbox.Key, in *InS
 		t.Columns = nil
 		body.Details[t.Name] = t
 	}
-	return &databaseSchema{in.ID, body, time.Now().UTC()}, err
+	return &databaseSchema{sandboxID, body, time.Now().UTC()}, err
 }
 
-func (a *api) analyzeData(ctx context.Context, caller sandbox.Key, in *analyzeInput) (*sandbox.Execution, error) {
+func (a *api) analyzeData(
+	ctx context.Context, caller sandbox.Key, in *analyzeInput,
+) (*sandbox.ExecutionAnswer, error) {
 	if b := in.Body; b != nil {
 		in.Table, in.Kind, in.Limit = cmp.Or(b.Table, in.Table), cmp.Or(b.Kind, in.Kind), max(b.Limit, in.Limit)
 	}
-	return a.service.Analyze(ctx, caller, in.Table, cmp.Or(in.Kind, "summary"), cmp.Or(in.Limit, defaultAnalyzeLimit))
+	limit := cmp.Or(in.Limit, defaultAnalyzeLimit)
+	e, err := a.service.Analyze(ctx, caller, in.Table, cmp.Or(in.Kind, "summary"), limit)
+	if err != nil {
+		return nil, err
+	}
+	return new(e.Answer()), nil
 }

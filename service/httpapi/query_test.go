@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -230,5 +231,33 @@ func TestStatementEndsWhenItsExecutionEnds(t *testing.T) {
 				c.ok(t, "DELETE", "/sandbox/"+id, nil)
 			}
 		})
+	}
+}
+
+// A statement and the schema need no sandbox. The statement is on record, and its owner and the key's limits apply.
+func TestQueriesNeedNoSandbox(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	a := c.ok(t, "POST", "/database/query",
+		map[string]any{"query": "SELECT :n::int + 1 AS n", "parameters": map[string]any{"n": 41}})
+	if got := compactJSON(a.get("results")); got != `[{"n":42}]` || a.get("count") != 1.0 {
+		t.Errorf("got %s", a.text)
+	}
+	if a := c.do(t, "POST", "/database/query", map[string]any{"query": "DELETE FROM users"}); a.status != 422 {
+		t.Errorf("a write: got %d %s, want 422", a.status, a.text)
+	}
+	list := c.ok(t, "GET", "/executions", nil).get("executions").([]any)
+	if len(list) != 2 || list[1].(map[string]any)["status"] != "completed" ||
+		list[0].(map[string]any)["status"] != "failed" {
+		t.Errorf("history: got %v, want both statements", list)
+	}
+	in := c.ok(t, "GET", "/sandbox/"+c.create(t, nil)+"/database/schema", nil)
+	a = c.ok(t, "GET", "/database/schema", nil)
+	if !reflect.DeepEqual(a.get("schema"), in.get("schema")) || a.get("schema.total_tables") == 0.0 {
+		t.Errorf("schema: got %s, want that of a sandbox, %s", a.text, in.text)
+	}
+	c.secret = ""
+	if a := c.do(t, "GET", "/database/schema", nil); a.status != 401 {
+		t.Errorf("without a key: got %d, want 401", a.status)
 	}
 }

@@ -1,7 +1,10 @@
 package httpapi_test
 
 import (
+	"maps"
+	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 
 	"glasshouse/sandbox"
@@ -19,7 +22,8 @@ func TestResponseEqualsHistory(t *testing.T) {
 		"no notes": {"code": "debug('n')", "config": map[string]any{"save_intermediate_results": false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := c.ok(t, "POST", "/sandbox/agent/quick-execute", body)
+			a := c.ok(t, "POST", "/sandbox/agent/quick-execute?include=code,context,enforced_by,environment,kind,user_id",
+				body)
 			record := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
 			if name == "no notes" {
 				none := map[string]any{"logs": []any{}, "variables": map[string]any{}}
@@ -28,11 +32,80 @@ func TestResponseEqualsHistory(t *testing.T) {
 					t.Errorf("got the notes %v in the response and %v in history, want none in history",
 						a.body["debug_info"], record.body["debug_info"])
 				}
-				record.body["debug_info"] = a.body["debug_info"]
+				delete(a.body, "debug_info")
 			}
-			if !reflect.DeepEqual(a.body, record.body) {
+			if want := withoutEmpty(record.body); !reflect.DeepEqual(withoutEmpty(a.body), want) {
 				t.Errorf("got  %s\nwant %s", a.text, record.text)
 			}
 		})
+	}
+}
+
+// withoutEmpty returns the parts of an execution that an answer has if all are included.
+func withoutEmpty(execution map[string]any) map[string]any {
+	out := maps.Clone(execution)
+	for name, part := range execution {
+		switch part := part.(type) {
+		case []any:
+			if len(part) == 0 {
+				delete(out, name)
+			}
+		case map[string]any:
+			if len(part) == 0 {
+				delete(out, name)
+			}
+		}
+	}
+	if reflect.DeepEqual(out["debug_info"], map[string]any{"logs": []any{}, "variables": map[string]any{}}) {
+		delete(out, "debug_info")
+	}
+	if out["session_reset"] == false {
+		delete(out, "session_reset")
+	}
+	return out
+}
+
+// TestAnswersAreLean holds the size of the answer to a small run, and what include adds to it.
+func TestAnswersAreLean(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	a := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "1 + 1"})
+	if len(a.text) > 550 || a.get("isolation") == "" || a.get("result") != 2.0 {
+		t.Errorf("got %d bytes, want at most 550 with the result and the level: %s", len(a.text), a.text)
+	}
+	for _, part := range []string{"code", "context", "enforced_by", "environment", "kind", "user_id", "outputs"} {
+		if _, found := a.body[part]; found {
+			t.Errorf("got %s in %s, want it left out", part, a.text)
+		}
+	}
+	a = c.ok(t, "POST", "/sandbox/agent/quick-execute?include=code,enforced_by", map[string]any{"code": "1 + 1"})
+	if a.get("code") != "1 + 1" || a.get("enforced_by.max_memory_mb") == nil {
+		t.Errorf("include=code,enforced_by: got %s", a.text)
+	}
+	a = c.do(t, "POST", "/sandbox/agent/quick-execute?include=everything", map[string]any{"code": "1 + 1"})
+	if a.status != http.StatusUnprocessableEntity || !strings.Contains(string(a.text), "include") {
+		t.Errorf("include=everything: got %d %s, want 422 that names it", a.status, a.text)
+	}
+}
+
+// TestOutputsHaveRoles shows that a client can tell the value of the last expression from what was displayed.
+func TestOutputsHaveRoles(t *testing.T) {
+	t.Parallel()
+	a := newUser(t, sandbox.RoleAgent).ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": `
+import pandas as pd
+import matplotlib.pyplot as plt
+frame = pd.DataFrame({"n": [1, 2]})
+display(frame)
+plt.plot([1, 2])
+plt.show()
+plt.plot([2, 1])
+frame`})
+	var roles []any
+	for _, output := range a.get("outputs").([]any) {
+		roles = append(roles, output.(map[string]any)["role"])
+	}
+	// The figure that is still open is shown when the code has ended, before the value.
+	if want := []any{"display", "figure", "figure", "result"}; !reflect.DeepEqual(roles, want) {
+		t.Errorf("got the roles %v, want %v", roles, want)
 	}
 }

@@ -76,7 +76,7 @@ class Outputs:
             return
         try:
             for number in pyplot.get_fignums():
-                self._add(self._figure(pyplot.figure(number)))
+                self._add("figure", self._figure(pyplot.figure(number)))
         finally:
             self.close()
 
@@ -104,7 +104,7 @@ class Outputs:
     def display(self, *objects, **_options) -> None:
         """Shows each object as a rich output, like a notebook."""
         for each in objects:
-            self._add(self._bundle(each))
+            self._add("display", self._bundle(each))
 
     def last(self, value) -> None:
         """Shows the value of a last expression, in addition to returning it, if it has other representations than text.
@@ -112,7 +112,7 @@ class Outputs:
         if type(value) not in _TEXT_ONLY and not values.type_name(value).startswith("matplotlib.figure."):
             bundle = self._rich(value)
             if bundle.keys() - {"text/plain"}:
-                self._add(_with_text(bundle, value))
+                self._add("result", _with_text(bundle, value))
 
     def _bundle(self, v) -> dict:
         return _with_text(self._rich(v), v)
@@ -183,7 +183,7 @@ class Outputs:
             }
         return None
 
-    def _add(self, bundle: dict) -> None:
+    def _add(self, role: str, bundle: dict) -> None:
         if self._sent >= MAX_OUTPUTS:
             self.left_out += 1
             return
@@ -197,7 +197,7 @@ class Outputs:
             return
         self._bytes += size
         self._sent += 1
-        self._send({"summary": values.readable(" ".join(line.split()), MAX_SUMMARY), "data": data})
+        self._send({"role": role, "summary": values.readable(" ".join(line.split()), MAX_SUMMARY), "data": data})
 
 
 def _with_figures():

@@ -160,7 +160,7 @@ def test_too_many_outputs_are_counted(run):
 def test_too_large_outputs_are_counted(run):
     out = run("class Big:\n    def _repr_html_(self): return '\\u00e9' * 3_000_000\ndisplay(Big(), Big(), 'small')")
     assert out.truncated["outputs"] == 2
-    assert out.outputs == [{"summary": "small", "data": {"text/plain": "small"}}]
+    assert out.outputs == [{"role": "display", "summary": "small", "data": {"text/plain": "small"}}]
 
 
 @pytest.mark.parametrize(
