@@ -190,7 +190,7 @@ type Usage struct {
 
 // Isolation is the level that an execution ran at.
 type Isolation struct {
-	Level      string            `json:"isolation" doc:"full, full-without-cgroups, landlock or rlimits; empty if no code ran"`
+	Level      string            `json:"isolation" doc:"The level; empty if no code ran"`
 	EnforcedBy map[string]string `json:"enforced_by" doc:"The mechanism for each limit, by the limit's config key"`
 }
 

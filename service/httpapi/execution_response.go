@@ -30,7 +30,7 @@ type ExecutionForm struct {
 	Accept string `header:"Accept" doc:"text/event-stream: stream the execution's events"`
 	Prefer string `header:"Prefer" doc:"respond-async: answer 202 with Location, immediately or after wait=SECONDS"`
 
-	Include []string `query:"include" enum:"code,context,enforced_by,environment,kind,user_id" doc:"Parts that an answer leaves out otherwise"`
+	Include []string `query:"include" enum:"code,context,enforced_by,environment,kind,user_id" doc:"Parts to add"`
 }
 
 func (f ExecutionForm) wantsEvents() bool { return strings.Contains(f.Accept, "text/event-stream") }
