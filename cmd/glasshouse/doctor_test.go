@@ -64,9 +64,10 @@ func TestDoctorReportsTheLevelThatTheServiceUses(t *testing.T) {
 
 // TestIsolationLevelCanBeForced starts the service on a weaker level, and not on one below the minimum.
 func TestIsolationLevelCanBeForced(t *testing.T) {
+	t.Parallel()
 	path, dir := binary(t), dataDir(t)
-	t.Setenv("GLASSHOUSE_ISOLATION", isolate.LevelLandlock)
-	cmd, c := start(t, path, dir)
+	const variable = "GLASSHOUSE_ISOLATION=" + isolate.LevelLandlock
+	cmd, c := start(t, path, dir, variable)
 	var e struct {
 		Result json.RawMessage
 		sandbox.Isolation
@@ -87,8 +88,9 @@ func TestIsolationLevelCanBeForced(t *testing.T) {
 	if folders, _ := os.ReadDir(homes); len(folders) > 0 {
 		t.Errorf("after the end: got session directories %v, want none", folders)
 	}
-	out, err := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--min-level", "full").
-		CombinedOutput()
+	refused := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--min-level", "full")
+	refused.Env = append(os.Environ(), variable)
+	out, err := refused.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "weaker than the minimum") {
 		t.Errorf("with --min-level full: got %v and %s, want an error that says so", err, out)
 	}

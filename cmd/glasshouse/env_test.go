@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"glasshouse/sandbox"
@@ -21,11 +22,15 @@ import (
 )
 
 // operator runs `glasshouse env` on a data folder.
-type operator struct{ path, dir string }
+type operator struct {
+	path, dir string
+	environ   []string // of the commands; nil: the test's own
+}
 
 // try runs a command and returns its output.
 func (o operator) try(args ...string) (out string, err error) {
 	cmd := exec.Command(o.path, append([]string{"env", args[0], "--data-dir", o.dir}, args[1:]...)...)
+	cmd.Env = o.environ
 	printed, err := cmd.CombinedOutput()
 	return string(printed), err
 }
@@ -72,14 +77,14 @@ func (c *client) newSandboxIn(t *testing.T, environment string) string {
 // zygoteCount returns how many zygotes a service has.
 func zygoteCount(pid int) int { return len(childrenOf(pid, "/glasshouse/zygote.py")) }
 
-// waitUntil waits until a condition is true, for at most 30 s.
+// waitUntil waits until a condition is true, as long as eventually does.
 func waitUntil(t *testing.T, condition string, isTrue func() bool) {
 	t.Helper()
 	eventually(t, func() error {
 		if isTrue() {
 			return nil
 		}
-		return errors.New("not true within 30 s: " + condition)
+		return errors.New("not true in time: " + condition)
 	})
 }
 
@@ -88,7 +93,8 @@ const versionOf = "import tinypack\ntinypack.version"
 // TestPackagesChangeWhileTheServiceRuns adds a new version of a package under load. Running code continues, a
 // session keeps its version even if its process is killed, and new sessions have the new version.
 func TestPackagesChangeWhileTheServiceRuns(t *testing.T) {
-	wheels := environmenttest.Pip(t)
+	t.Parallel()
+	wheels, offline := environmenttest.Environ(t)
 	for _, v := range []string{"1.0", "2.0"} {
 		environmenttest.Wheel(
 			t,
@@ -100,7 +106,7 @@ func TestPackagesChangeWhileTheServiceRuns(t *testing.T) {
 		)
 	}
 	environmenttest.Wheel(t, wheels, "tinypack-core", "1.5", map[string]string{"tinypack_core.py": ""})
-	o := operator{binary(t), dataDir(t)}
+	o := operator{binary(t), dataDir(t), offline}
 	clients, setting := reserveCompat(t)
 	cmd, c := start(t, o.path, o.dir, setting)
 	if e := c.executeIn(t, "", versionOf, "default"); e.Status != "failed" ||
@@ -215,9 +221,10 @@ func TestPackagesChangeWhileTheServiceRuns(t *testing.T) {
 
 // TestNamedEnvironments covers that environments are independent, and have zygotes only if they are used.
 func TestNamedEnvironments(t *testing.T) {
-	wheels := environmenttest.Pip(t)
+	t.Parallel()
+	wheels, offline := environmenttest.Environ(t)
 	environmenttest.Wheel(t, wheels, "tinypack", "1.0", map[string]string{"tinypack/__init__.py": "version = '1.0'\n"})
-	o := operator{binary(t), dataDir(t)}
+	o := operator{binary(t), dataDir(t), offline}
 	o.env(t, "create", "tiny")
 	o.env(t, "add", "--env", "tiny", "tinypack")
 	cmd, c := start(t, o.path, o.dir)
@@ -306,13 +313,42 @@ func TestNamedEnvironments(t *testing.T) {
 	})
 }
 
+// stoppingUV returns a variable PATH with a uv that stops after it has installed packages into a new environment
+// version, and a function that reports whether it has stopped.
+func stoppingUV(t *testing.T) (variable string, isStopped func() bool) {
+	t.Helper()
+	folder := t.TempDir()
+	pipe := filepath.Join(folder, "pipe")
+	script := `#!/bin/sh
+PATH=${PATH#*:}
+uv "$@" || exit
+case "$*" in
+  *--dry-run*) ;;
+  */.new-*) read -r _ <` + pipe + ` ;;
+esac
+`
+	err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.WriteFile(filepath.Join(folder, "uv"), []byte(script), 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "PATH=" + folder + ":" + environmenttest.Path(t), func() bool {
+		// A writer can open the pipe when the script has begun to open it. The script then waits for a line.
+		file, err := os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err == nil {
+			t.Cleanup(func() { _ = file.Close() })
+		}
+		return err == nil
+	}
+}
+
 // TestInterruptedChangeLeavesTheOldEnvironment kills a change, and lets another run out of file size. The old
 // version stays, and no temporary file does.
 func TestInterruptedChangeLeavesTheOldEnvironment(t *testing.T) {
-	wheels := environmenttest.Pip(t)
+	t.Parallel()
+	wheels, offline := environmenttest.Environ(t)
 	environmenttest.Wheel(t, wheels, "tinypack", "1.0", map[string]string{"tinypack.py": ""})
 	environmenttest.Wheel(t, wheels, "large", "1.0", map[string]string{"large.py": strings.Repeat("#", 8<<20)})
-	o := operator{binary(t), dataDir(t)}
+	o := operator{binary(t), dataDir(t), offline}
 	o.env(t, "create", "lab")
 	o.env(t, "add", "--env", "lab", "tinypack")
 	top := filepath.Join(o.dir, "environments", "lab")
@@ -327,18 +363,20 @@ func TestInterruptedChangeLeavesTheOldEnvironment(t *testing.T) {
 		}
 	}
 	cmd := exec.Command(o.path, "env", "add", "--data-dir", o.dir, "--env", "lab", "large")
+	stopped, isStopped := stoppingUV(t)
+	cmd.Env = append(slices.Clone(offline), stopped)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	fresh := filepath.Join(top, ".new-*")
-	waitUntil(t, "pip runs", func() bool {
-		return countFiles(fresh) == 1 && len(childrenOf(cmd.Process.Pid, filepath.Join(top, ".new-"))) == 1
-	})
-	pip := childrenOf(cmd.Process.Pid, "")
+	waitUntil(t, "uv has installed the package", isStopped)
+	if n := countFiles(filepath.Join(top, ".new-*")); n != 1 {
+		t.Errorf("got %d environments that are being built, want 1", n)
+	}
+	uv := childrenOf(cmd.Process.Pid, "")
 	kill(cmd)
 	requireSameLock()
-	waitUntil(t, "pip has ended with its parent", func() bool {
-		return !slices.ContainsFunc(pip, func(pid int) bool {
+	waitUntil(t, "uv has ended with its parent", func() bool {
+		return !slices.ContainsFunc(uv, func(pid int) bool {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 			return len(line) > 0
 		})
@@ -350,6 +388,7 @@ func TestInterruptedChangeLeavesTheOldEnvironment(t *testing.T) {
 		o.path,
 		o.dir,
 	)
+	limited.Env = append(slices.Clone(offline), "UV_CACHE_DIR="+t.TempDir()) // the killed uv has filled its own
 	if out, err := limited.CombinedOutput(); err == nil || !strings.Contains(string(out), "file size limit exceeded") ||
 		bytes.Count(out, []byte("\n")) > 10 {
 		t.Errorf("with a limit of file size: got %v and %s, want a short error", err, out)
@@ -364,7 +403,7 @@ func TestInterruptedChangeLeavesTheOldEnvironment(t *testing.T) {
 // TestInvalidEnvironmentNamesAreRefused covers the command line and the API.
 func TestInvalidEnvironmentNamesAreRefused(t *testing.T) {
 	t.Parallel()
-	o := operator{binary(t), dataDir(t)}
+	o := operator{binary(t), dataDir(t), nil}
 	_, c := start(t, o.path, o.dir)
 	for _, name := range []string{"", "..", "../x", "/etc", ".pip", "Ä", "a b", strings.Repeat("a", 5000), "default\n"} {
 		for _, args := range [][]string{{"create", "--", name}, {"delete", "--", name}, {"show", "--", name}, {"add", "--env", name, "x"}, {"create", "--from", name + "x", "lab"}} {

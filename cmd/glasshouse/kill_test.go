@@ -84,7 +84,10 @@ func errorLines(cmd *exec.Cmd) (lines []string) {
 }
 
 // TestKillsLoseNoRecordAndLeakNoResource kills each kind of process; kill_nightly_test.go has the long loop.
-func TestKillsLoseNoRecordAndLeakNoResource(t *testing.T) { killUnderLoad(t, 15) }
+func TestKillsLoseNoRecordAndLeakNoResource(t *testing.T) {
+	t.Parallel()
+	killUnderLoad(t, 15)
+}
 
 // killUnderLoad kills zygotes, launchers and the service under load. No answered execution may be lost, and
 // no process, cgroup, mount or file may be left. Each 15 kills have at least one of every kind.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,7 +26,14 @@ var shared struct {
 	template func() (string, error)
 }
 
+// parallelTests is more than two CPUs suggest, because most tests also wait: for a service to start, or to end.
+const parallelTests = "4"
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		_ = parallel.Value.Set(parallelTests) // a valid number
+	}
 	dir, err := os.MkdirTemp("", "gh-shared")
 	if err == nil {
 		err = os.Chmod(dir, 0o755) // the database's account must be able to enter
@@ -208,11 +216,11 @@ func stop(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// eventually calls check until it returns nil, for at most 30 s: a busy machine may need them.
+// eventually calls check until it returns nil. The limit only ends a test that fails: a busy machine needs a while.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if err = check(); err == nil {
 			return
 		}

@@ -134,6 +134,7 @@ func TestSandboxNetworkWorks(t *testing.T) {
 // TestServiceLimitsItself covers what the service changes about its own process: coarse timers, which
 // sandboxes do not inherit, and the privileges that it gives up.
 func TestServiceLimitsItself(t *testing.T) {
+	t.Parallel()
 	cmd, _ := start(t, binary(t), dataDir(t))
 	pid := cmd.Process.Pid
 	t.Run("timers", func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 )
 
 // Environ returns the environment variables for an Installer that takes packages only from folder. The folder
-// is empty at first. Tests that run in parallel use Environ.
+// is empty at first.
 func Environ(t testing.TB) (folder string, environ []string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -28,22 +28,6 @@ func Environ(t testing.TB) (folder string, environ []string) {
 		environ = append(environ, key+"="+value)
 	}
 	return folder, environ
-}
-
-// Pip sets the same variables in the test's own process, for commands that the test starts.
-func Pip(t testing.TB) (folder string) {
-	t.Helper()
-	folder = t.TempDir()
-	for _, variable := range os.Environ() {
-		if name, value, _ := strings.Cut(variable, "="); isIndexVariable(variable) {
-			t.Setenv(name, value) // restores it after the test
-			os.Unsetenv(name)
-		}
-	}
-	for key, value := range variables(t, folder) {
-		t.Setenv(key, value)
-	}
-	return folder
 }
 
 // isIndexVariable reports whether a variable of the environment tells uv where packages are. These
@@ -60,8 +44,14 @@ func variables(t testing.TB, folder string) map[string]string {
 		"PIP_FIND_LINKS":  folder,
 		"PIP_CONFIG_FILE": os.DevNull,
 		"UV_CACHE_DIR":    filepath.Join(folder, "cache"),
-		"PATH":            filepath.Dir(findUV(t)) + ":" + os.Getenv("PATH"),
+		"PATH":            Path(t),
 	}
+}
+
+// Path returns a value of the variable PATH that has uv.
+func Path(t testing.TB) string {
+	t.Helper()
+	return filepath.Dir(findUV(t)) + ":" + os.Getenv("PATH")
 }
 
 // findUV returns the uv in PATH, which scripts/test sets, or the one of the usual data folders.
