@@ -27,6 +27,7 @@ func reason(err error) string {
 
 // TestCheckOffline checks statements whose outcome does not depend on a catalog.
 func TestCheckOffline(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	c := check.New(check.Config{})
 	defer c.Close()
@@ -48,6 +49,7 @@ func TestCheckOffline(t *testing.T) {
 // TestCheckLive runs all cases against a database with objects that imitate built-in ones: hostile
 // statements are refused for the reason in the case file, benign ones run.
 func TestCheckLive(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	s := dbtest.Start(t)
 	if err := s.LoadDemo(ctx); err != nil {
@@ -77,6 +79,7 @@ func TestCheckLive(t *testing.T) {
 
 // TestRefusalsSuggestTheIntendedName misspells names and uses those of other databases.
 func TestRefusalsSuggestTheIntendedName(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	s := dbtest.Start(t)
 	if err := s.LoadDemo(ctx); err != nil {
@@ -126,6 +129,7 @@ func createHostileObjects(t testing.TB, s *dbtest.Databases) {
 // TestCheckSurvivesHugeStatements refuses statements that crash or stall the C parser, and allows long
 // lists.
 func TestCheckSurvivesHugeStatements(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	c := check.New(check.Config{})
 	defer c.Close()

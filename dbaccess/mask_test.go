@@ -60,6 +60,7 @@ func maskFixture(t *testing.T) *dbtest.Databases {
 // masked columns return the same rows as without --mask-columns, and statements refused because of
 // a masked column run without it.
 func TestMaskedColumns(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	s := maskFixture(t)
 	r, open := maskedReader(t, s, masks...), maskedReader(t, s)
@@ -120,6 +121,7 @@ func outcome(rows result, err error) string {
 
 // TestMaskedColumnRefusal checks positions and hints of refusals, the schema, and captured writes.
 func TestMaskedColumnRefusal(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	s := maskFixture(t)
 	r := maskedReader(t, s, masks...)
@@ -187,6 +189,7 @@ func TestMaskedColumnRefusal(t *testing.T) {
 // TestMaskedColumnMissing expects every statement to fail if a listed column does not exist, because
 // its values may be visible under another name.
 func TestMaskedColumnMissing(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	r := maskedReader(t, maskFixture(t), "staff.ssn", "staff.no_such")
 	if err := r.AuditLogin(ctx); err == nil || !strings.Contains(err.Error(), "staff.no_such") {

@@ -27,9 +27,11 @@ func reader(t *testing.T, role string, s *dbtest.Databases) *dbaccess.Reader {
 	return r
 }
 
+// TestReader measures allocations of the whole process, so it does not run in parallel. It creates a login, so its
+// server is its own.
 func TestReader(t *testing.T) {
 	ctx := context.Background()
-	s := dbtest.Start(t)
+	s := dbtest.StartPrivate(t)
 	if err := s.LoadDemo(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -231,19 +233,12 @@ func TestReader(t *testing.T) {
 			)
 			done <- err
 		}()
-		for running() == 0 {
-			runtime.Gosched()
-		}
+		eventually(t, "the statement runs", func() bool { return running() > 0 })
 		leave()
-		began := time.Now()
 		if err := <-done; reason(err) != "cancelled" {
 			t.Errorf("got %v, want cancelled", err)
 		}
-		for running() > 0 {
-			if time.Since(began) > time.Second {
-				t.Fatal("the statement still runs one second after the cancel")
-			}
-		}
+		eventually(t, "the cancel ends the statement", func() bool { return running() == 0 })
 	})
 
 	t.Run("the session is clean after a statement", func(t *testing.T) {
@@ -329,7 +324,7 @@ func TestReader(t *testing.T) {
 			nil,
 			sandbox.QueryLimits{Timeout: 200 * time.Millisecond},
 		)
-		if reason(err) != "timeout" || time.Since(began) > 10*time.Second {
+		if reason(err) != "timeout" || time.Since(began) > time.Minute {
 			t.Errorf("got %v after %s, want timeout", err, time.Since(began))
 		}
 		if _, err := query(`SELECT 1`, nil, sandbox.QueryLimits{}); err != nil {
