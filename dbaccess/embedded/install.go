@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -218,8 +219,12 @@ func (s *Server) initdb(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	cmd := s.command("initdb", "-D", temp, "-U", RoleAdmin, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
-		"--no-instructions", "--data-checksums")
+	args := []string{"-D", temp, "-U", RoleAdmin, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
+		"--no-instructions", "--data-checksums"}
+	if slices.Contains(s.settings, "fsync=off") {
+		args = append(args, "--no-sync")
+	}
+	cmd := s.command("initdb", args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(string(out)))
 	}

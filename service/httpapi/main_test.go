@@ -81,7 +81,9 @@ func runTests(m *testing.M) (int, error) {
 	ctx := context.Background()
 	log := logrus.New()
 	log.SetLevel(logrus.WarnLevel) // a failing test shows what the service logs
-	db, err := embedded.Start(ctx, embedded.Config{Dir: dir, Log: log})
+	// No test of this package stops the machine.
+	settings := []string{"fsync=off", "full_page_writes=off"}
+	db, err := embedded.Start(ctx, embedded.Config{Dir: dir, Log: log, Settings: settings})
 	if err != nil {
 		return 1, err
 	}
