@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -103,12 +104,7 @@ func freshRate(clients int) openFunc {
 	}
 }
 
-func repeat(text string, n int) (out []string) {
-	for range n {
-		out = append(out, text)
-	}
-	return out
-}
+func repeat(text string, n int) []string { return slices.Repeat([]string{text}, n) }
 
 func openCreate(ctx context.Context, g *glasshouse) (sampler, error) {
 	return only(func() (float64, error) {
@@ -221,22 +217,29 @@ func countWrongAnswers(o options) openFunc {
 
 // mixedRuns makes n runs, with one client for each path, and returns how many answers were wrong.
 func (c *client) mixedRuns(ctx context.Context, n int, paths []string) (float64, error) {
+	turns := make([]int, len(paths)) // the states that the sandboxes must have
+	wrong := countWrong(ctx, 0, n, len(paths), func(i, client int) error {
+		return c.mixedRun(ctx, i, client, paths[client], &turns[client])
+	})
+	return float64(wrong), ctx.Err()
+}
+
+// countWrong makes the runs from first to last with a number of clients, and returns how many returned an error.
+func countWrong(ctx context.Context, first, last, clients int, run func(i, client int) error) int {
 	var next, wrong atomic.Int64
+	next.Store(int64(first))
 	var wg sync.WaitGroup
-	for client, path := range paths {
+	for client := range clients {
 		wg.Go(func() {
-			turns := 0 // the state that the sandbox must have
-			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				if err := c.mixedRun(ctx, i, client, path, &turns); err != nil && ctx.Err() == nil {
-					if wrong.Add(1) <= 3 {
-						progress("a wrong answer: %v", err)
-					}
+			for i := int(next.Add(1)) - 1; i < last && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				if err := run(i, client); err != nil && ctx.Err() == nil && wrong.Add(1) <= 3 {
+					progress("a wrong answer: %v", err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	return float64(wrong.Load()), ctx.Err()
+	return int(wrong.Load())
 }
 
 func (c *client) mixedRun(ctx context.Context, i, client int, path string, turns *int) error {

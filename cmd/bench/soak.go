@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -123,25 +121,12 @@ func soak(ctx context.Context, o options) error {
 
 // soakRuns makes the runs from first to last, with a client for each path, and returns how many were wrong.
 func (c *client) soakRuns(ctx context.Context, first, last int, paths []string) int {
-	var next, wrong atomic.Int64
-	next.Store(int64(first))
-	var wg sync.WaitGroup
-	for client, path := range paths {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < last && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				if i%10_000 == 0 {
-					progress("soak: run %d", i)
-				}
-				if err := c.soakRun(ctx, i, client, path); err != nil && ctx.Err() == nil {
-					if wrong.Add(1) <= 3 {
-						progress("a wrong answer: %v", err)
-					}
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return int(wrong.Load())
+	return countWrong(ctx, first, last, len(paths), func(i, client int) error {
+		if i%10_000 == 0 {
+			progress("soak: run %d", i)
+		}
+		return c.soakRun(ctx, i, client, paths[client])
+	})
 }
 
 func (c *client) soakRun(ctx context.Context, i, client int, path string) error {
