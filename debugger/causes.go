@@ -43,7 +43,8 @@ func (r *Recording) causes(reader *recording.Reader, failed codeStep) ([]string,
 				continue
 			}
 			v := resolve(s, table, name)
-			c, found, err := lastChange(reader, v, current.step)
+			var c change
+			found, err := lastChange(reader, v, current.step, func(_ *recording.State, seen change) { c = seen })
 			if err != nil {
 				return nil, err
 			}

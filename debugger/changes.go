@@ -110,15 +110,14 @@ func eachChange(reader *recording.Reader, c *recording.Chunk, v Variable, from, 
 
 // latestChange calls visit for changes of a variable in one chunk up to a step, the last one at the end.
 func latestChange(reader *recording.Reader, c *recording.Chunk, v Variable, until int,
-	visit func(*recording.State, change)) error {
+	visit func(*recording.State, change)) (found bool, err error) {
 	if !c.MayChange(reader.Table().NumberOf(v.Name)) {
-		return nil
+		return false, nil
 	}
 	starts, err := reader.CheckpointSteps(c, until)
 	if err != nil {
-		return err
+		return false, err
 	}
-	found := false
 	for _, start := range starts {
 		err := eachChange(reader, c, v, start+1, until, func(s *recording.State, seen change) bool {
 			found = true
@@ -126,25 +125,26 @@ func latestChange(reader *recording.Reader, c *recording.Chunk, v Variable, unti
 			return true
 		})
 		if err != nil || found {
-			return err
+			return found, err
 		}
 		until = start
 	}
-	return nil
+	return false, nil
 }
 
-// lastChange returns the last change of a variable that is seen at or before a step.
-func lastChange(reader *recording.Reader, v Variable, step int) (last change, found bool, err error) {
+// lastChange calls visit with changes of a variable that are seen at or before a step; the last call has the last one.
+func lastChange(
+	reader *recording.Reader, v Variable, step int, visit func(*recording.State, change),
+) (found bool, err error) {
 	for _, c := range slices.Backward(reader.Chunks()) {
 		if c.First > step {
 			continue
 		}
-		err := latestChange(reader, c, v, step, func(_ *recording.State, seen change) { last, found = seen, true })
-		if err != nil || found {
-			return last, found, err
+		if found, err = latestChange(reader, c, v, step, visit); found || err != nil {
+			break
 		}
 	}
-	return change{}, false, nil
+	return found, err
 }
 
 // ChangeView is one change of a variable.
@@ -196,20 +196,11 @@ func (r *Recording) Changes(v Variable, from, limit int) ([]ChangeView, error) {
 // LastChange returns the last change of a variable that is seen at or before a step. The list is empty if there is
 // none.
 func (r *Recording) LastChange(v Variable, step int) ([]ChangeView, error) {
-	reader := r.journal.Snapshot()
-	for _, c := range slices.Backward(reader.Chunks()) {
-		if c.First > step {
-			continue
-		}
-		out := []ChangeView{}
-		err := latestChange(reader, c, v, step, func(s *recording.State, seen change) {
-			out = append(out[:0], r.changeView(reader.Table(), s, v, seen))
-		})
-		if err != nil || len(out) > 0 {
-			return out, err
-		}
-	}
-	return []ChangeView{}, nil
+	reader, out := r.journal.Snapshot(), []ChangeView{}
+	_, err := lastChange(reader, v, step, func(s *recording.State, seen change) {
+		out = append(out[:0], r.changeView(reader.Table(), s, v, seen))
+	})
+	return out, err
 }
 
 // FindCondition returns the first step, from a step on, at which a condition holds, and 0 if there is none. If function
