@@ -24,6 +24,7 @@ func withSettings(cmd *cobra.Command, do func(ctx context.Context, s settings, a
 	cmd.Flags().SortFlags = false
 	for _, section := range s.sections() {
 		flags := pflag.NewFlagSet(section.title, pflag.ContinueOnError)
+		flags.SortFlags = false
 		section.register(flags)
 		flags.VisitAll(func(f *pflag.Flag) {
 			f.Annotations = map[string][]string{sectionOf: {section.title}}

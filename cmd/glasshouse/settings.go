@@ -68,7 +68,6 @@ type serverSettings struct {
 }
 
 func (s *serverSettings) register(f *pflag.FlagSet) {
-	f.SortFlags = false
 	f.StringVar(&s.listen, "listen", "127.0.0.1:8080", "`ADDRESS` of the HTTP API and the pages")
 	f.StringVar(&s.dataDir, "data-dir", defaultDataDir(),
 		"`FOLDER` of the keys, artifacts, environments and the embedded database; one service at a time uses it")
@@ -110,7 +109,6 @@ type limitSettings struct {
 }
 
 func (s *limitSettings) register(f *pflag.FlagSet) {
-	f.SortFlags = false
 	f.IntVar(
 		&s.parallel,
 		"parallel",
@@ -189,7 +187,6 @@ type isolationSettings struct {
 }
 
 func (s *isolationSettings) register(f *pflag.FlagSet) {
-	f.SortFlags = false
 	f.StringVar(
 		&s.level,
 		"isolation",
@@ -225,7 +222,6 @@ type pythonSettings struct {
 }
 
 func (s *pythonSettings) register(f *pflag.FlagSet) {
-	f.SortFlags = false
 	f.StringVar(
 		&s.interpreter,
 		"python",
@@ -266,7 +262,6 @@ type databaseSettings struct {
 }
 
 func (s *databaseSettings) register(f *pflag.FlagSet) {
-	f.SortFlags = false
 	f.StringVar(
 		&s.historyURL,
 		"database-url",
@@ -309,7 +304,6 @@ type retentionSettings struct {
 }
 
 func (s *retentionSettings) register(f *pflag.FlagSet) {
-	f.SortFlags = false
 	f.DurationVar(
 		&s.recordingAge,
 		"recordings-max-age",
@@ -339,7 +333,6 @@ type compatSettings struct {
 }
 
 func (s *compatSettings) register(f *pflag.FlagSet) {
-	f.SortFlags = false
 	f.StringVar(
 		&s.listen,
 		"facade-listen",
