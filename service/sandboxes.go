@@ -50,16 +50,12 @@ func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte)
 	sb := sandbox.Sandbox{
 		ID: s.NewID(), Owner: caller.User, Policy: p, State: sandbox.StateActive, CreatedAt: now, LastUsed: now,
 	}
-	recorded := make(chan error, 1)
-	go func() {
-		recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-		defer cancel()
-		recorded <- s.History.CreateSandbox(recordCtx, sb)
-	}()
-	session, err := s.Supervisor.Open(ctx, sb, "")
-	recordErr := <-recorded
-	if err == nil {
-		err = recordErr
+	recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	recordErr := s.History.CreateSandbox(recordCtx, sb) // appends to the log, which takes microseconds
+	cancel()
+	var session *supervisor.Session
+	if err = recordErr; err == nil {
+		session, err = s.Supervisor.Open(ctx, sb, "")
 	}
 	s.mu.Lock()
 	s.releaseReservation(caller.User)
