@@ -26,6 +26,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -81,9 +82,7 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	config.MaxConns = c.MaxConns
 	// DISCARD ALL drops prepared statements, so pgx must not cache any.
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	for key, value := range pinnedSettings {
-		config.ConnConfig.RuntimeParams[key] = value
-	}
+	maps.Copy(config.ConnConfig.RuntimeParams, pinnedSettings)
 	config.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(c.Limits.Timeout.Milliseconds(), 10)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

@@ -27,9 +27,7 @@ func openWriter(ctx context.Context, url string) (*pgxpool.Pool, error) {
 		return nil, fmt.Errorf("writing login: %w", err)
 	}
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	for key, value := range pinnedSettings {
-		config.ConnConfig.RuntimeParams[key] = value
-	}
+	maps.Copy(config.ConnConfig.RuntimeParams, pinnedSettings)
 	config.ConnConfig.RuntimeParams["application_name"] = "glasshouse-writer"
 	config.MaxConns = 4
 	return pgxpool.NewWithConfig(ctx, config)

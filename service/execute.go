@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -382,9 +383,7 @@ func (r *run) execution(outcome sandbox.Outcome) *sandbox.Execution {
 	e.ArtifactMap = r.artifacts.hostPaths
 
 	e.Truncated = map[string]int64{}
-	for name, n := range outcome.Truncated {
-		e.Truncated[name] = n
-	}
+	maps.Copy(e.Truncated, outcome.Truncated)
 	dropped := map[string]int64{"queries": r.handler.droppedQueries, "artifacts": r.artifacts.missed}
 	if r.recording != nil {
 		dropped["recording"] = r.recording.missing

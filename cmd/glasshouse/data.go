@@ -30,7 +30,7 @@ func (d *dataSets) Set(text string) error {
 	if *d == nil {
 		*d = dataSets{}
 	}
-	for _, item := range strings.Split(text, ",") {
+	for item := range strings.SplitSeq(text, ",") {
 		name, path, _ := strings.Cut(item, "=")
 		if problem := sandbox.CheckPath(name); problem != "" || path == "" || strings.Contains(name, "/") {
 			return fmt.Errorf("%q must be NAME=PATH, and NAME a file name without /", item)

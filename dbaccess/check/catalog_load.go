@@ -179,7 +179,7 @@ func forEachRow(ctx context.Context, tx pgx.Tx, sql string, into []any, take fun
 
 func parseOIDs(s string) []uint32 {
 	var out []uint32
-	for _, word := range strings.Fields(s) {
+	for word := range strings.FieldsSeq(s) {
 		n, _ := strconv.ParseUint(word, 10, 32)
 		out = append(out, uint32(n))
 	}

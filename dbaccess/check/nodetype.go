@@ -130,7 +130,7 @@ func newNodeField(all map[reflect.Type]*nodeType, f reflect.StructField, index i
 
 // jsonName returns the name of a field in JSON.
 func jsonName(f reflect.StructField) (name string) {
-	for _, part := range strings.Split(f.Tag.Get("protobuf"), ",") {
+	for part := range strings.SplitSeq(f.Tag.Get("protobuf"), ",") {
 		if as, ok := strings.CutPrefix(part, "name="); ok && name == "" {
 			name = as
 		} else if as, ok := strings.CutPrefix(part, "json="); ok {

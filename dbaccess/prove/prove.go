@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -134,12 +135,10 @@ func passesPostgreSQL(ctx context.Context, url, begin string, a Attack) (bool, e
 	if err != nil {
 		return false, err
 	}
-	for key, value := range map[string]string{
+	maps.Copy(config.RuntimeParams, map[string]string{
 		"default_transaction_read_only": "off", "statement_timeout": "5s", "lock_timeout": "1s",
 		"application_name": "glasshouse-prove",
-	} {
-		config.RuntimeParams[key] = value
-	}
+	})
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false, err
