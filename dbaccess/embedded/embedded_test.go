@@ -302,10 +302,14 @@ func TestStartErrorsNameTheRemedy(t *testing.T) {
 	t.Parallel()
 	t.Run("no programs", func(t *testing.T) {
 		t.Parallel()
-		config := embedded.Config{Dir: newFolder(t), BinDir: t.TempDir(), Log: quiet()}
-		_, err := embedded.Start(context.Background(), config)
-		if err == nil || !strings.Contains(err.Error(), "no PostgreSQL server") {
-			t.Errorf("got %v, want an error that there is no PostgreSQL server", err)
+		dir := newFolder(t)
+		data := filepath.Join(dir, "postgres", "data")
+		err := errors.Join(os.MkdirAll(data, 0o700), os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte("9\n"), 0o600))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := start(dir); err == nil || !strings.Contains(err.Error(), "apt-get install postgresql-9") {
+			t.Errorf("got %v, want an error that PostgreSQL 9 is not installed", err)
 		}
 	})
 	t.Run("broken cluster", func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,21 +19,18 @@ import (
 
 // FindPrograms returns the folder of the PostgreSQL programs that Start would use for the data folder dir.
 func FindPrograms(dir string) (bin string, err error) {
-	return findBin("", filepath.Join(dir, "postgres", "data"))
+	return findBin(filepath.Join(dir, "postgres", "data"))
 }
 
-// findBin returns the folder of the server's programs: dir if it is set, else the folder of the version that made the
-// existing cluster, else that of the newest installed version.
-func findBin(dir, data string) (string, error) {
-	dirs := []string{dir}
-	if dir == "" {
-		dirs, _ = filepath.Glob("/usr/lib/postgresql/*/bin")
-		sort.Slice(dirs, func(i, j int) bool { return versionOf(dirs[i]) > versionOf(dirs[j]) })
-		for _, name := range []string{"postgres", "pg_ctl"} {
-			if path, err := exec.LookPath(name); err == nil {
-				if real, err := filepath.EvalSymlinks(path); err == nil {
-					dirs = append(dirs, filepath.Dir(real))
-				}
+// findBin returns the folder of the server's programs, of the version that made the existing cluster or, without a
+// cluster, of the newest installed version.
+func findBin(data string) (string, error) {
+	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	slices.SortFunc(dirs, func(a, b string) int { return versionOf(b) - versionOf(a) })
+	for _, name := range []string{"postgres", "pg_ctl"} {
+		if path, err := exec.LookPath(name); err == nil {
+			if real, err := filepath.EvalSymlinks(path); err == nil {
+				dirs = append(dirs, filepath.Dir(real))
 			}
 		}
 	}
@@ -45,12 +41,9 @@ func findBin(dir, data string) (string, error) {
 			continue
 		}
 		// 0: the path does not tell the version, so it is tried.
-		if v := versionOf(d); dir != "" || clusterVersion == "" || v == 0 || strconv.Itoa(v) == clusterVersion {
+		if v := versionOf(d); clusterVersion == "" || v == 0 || strconv.Itoa(v) == clusterVersion {
 			return d, nil
 		}
-	}
-	if dir != "" {
-		return "", fmt.Errorf("there is no PostgreSQL server (initdb, postgres) in %s", dir)
 	}
 	if clusterVersion != "" {
 		return "", fmt.Errorf("%s was made by PostgreSQL %s, which is not installed: "+
@@ -66,25 +59,21 @@ func versionOf(bin string) int {
 }
 
 // lookupAccount returns the account that the server runs as if the service runs as root.
-func lookupAccount(name string) (*syscall.Credential, error) {
-	names := []string{name}
-	if name == "" {
-		names = []string{"postgres", "nobody"}
-	}
-	for _, n := range names {
-		u, err := user.Lookup(n)
+func lookupAccount() (*syscall.Credential, error) {
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
 		if err != nil {
 			continue
 		}
 		uid, errU := strconv.ParseUint(u.Uid, 10, 32)
 		gid, errG := strconv.ParseUint(u.Gid, 10, 32)
 		if errU != nil || errG != nil || uid == 0 {
-			return nil, fmt.Errorf("PostgreSQL cannot run as the account %q: name an account other than root", n)
+			return nil, fmt.Errorf("PostgreSQL cannot run as the account %q: give it a uid other than root's", name)
 		}
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
-	return nil, fmt.Errorf("PostgreSQL does not run as root, and there is no account %s: "+
-		"make one (`useradd --system postgres`) or name another", strings.Join(names, " or "))
+	return nil, errors.New("PostgreSQL does not run as root, and there is no account postgres or nobody: " +
+		"make one (`useradd --system postgres`)")
 }
 
 // makeFolders makes dir/postgres and the folder of the socket, which only the server's account and root may enter, and

@@ -35,10 +35,8 @@ import (
 
 // Config configures a Server.
 type Config struct {
-	Dir    string // the service's data folder; Start makes it if it is missing
-	BinDir string // folder of initdb and postgres; "": of the cluster's version, or of the newest installed version
-	User   string // the account to run as if the service runs as root; "": postgres or, without it, nobody
-	Log    logrus.FieldLogger
+	Dir string             // the service's data folder; Start makes it if it is missing
+	Log logrus.FieldLogger // required
 
 	Settings []string // additional settings of PostgreSQL, as name=value; tests switch fsync off
 }
@@ -88,11 +86,8 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{log: c.Log, settings: append(slices.Clone(settings), c.Settings...), closing: make(chan struct{})}
-	if s.log == nil {
-		s.log = logrus.StandardLogger()
-	}
 	if os.Geteuid() == 0 {
-		if s.cred, err = lookupAccount(c.User); err != nil {
+		if s.cred, err = lookupAccount(); err != nil {
 			return nil, err
 		}
 	}
@@ -102,18 +97,18 @@ func Start(ctx context.Context, c Config) (*Server, error) {
 	if s.lock, err = lockFolder(ctx, filepath.Join(dir, "postgres.lock")); err != nil {
 		return nil, err
 	}
-	if err := s.start(ctx, dir, c.BinDir); err != nil {
+	if err := s.start(ctx, dir); err != nil {
 		_ = s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context, dir, bin string) (err error) {
+func (s *Server) start(ctx context.Context, dir string) (err error) {
 	if s.serverLog, err = openLog(filepath.Join(dir, "postgres.log")); err != nil {
 		return err
 	}
-	if s.bin, err = findBin(bin, s.data); err != nil {
+	if s.bin, err = findBin(s.data); err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(s.data, "PG_VERSION")); errors.Is(err, fs.ErrNotExist) {
