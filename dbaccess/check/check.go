@@ -59,7 +59,7 @@ type Checker struct {
 func New(c Config) *Checker {
 	return &Checker{
 		pool:             c.Pool,
-		parsers:          parse.Open(0),
+		parsers:          parse.Open(),
 		allowedFunctions: setOf(c.AllowFunctions),
 		maskColumns:      c.MaskColumns,
 	}

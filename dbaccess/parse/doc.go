@@ -1,6 +1,6 @@
 // Package parse parses SQL with PostgreSQL's own parser in child processes.
 //
-//	pool := parse.Open(0)
+//	pool := parse.Open()
 //	fingerprint, err := pool.Parse(ctx, parse.Request{SQL: sql}, func(r parse.Result) { ... })
 //
 // The parser is recursive C code that reads untrusted text, and recover() does not catch its

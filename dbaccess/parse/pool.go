@@ -40,14 +40,11 @@ type child struct {
 	read      *gob.Decoder
 }
 
-// Open returns a Pool with size children (0 means two) and one for large statements. Each is started
-// when it is first needed. Close it.
-func Open(size int) *Pool {
-	if size <= 0 {
-		size = 2
-	}
-	p := &Pool{small: make(chan *child, size), large: make(chan *child, 1)}
-	for range size {
+// Open returns a Pool with two children and one for large statements. Each is started when it is first needed.
+// Close it.
+func Open() *Pool {
+	p := &Pool{small: make(chan *child, 2), large: make(chan *child, 1)}
+	for range cap(p.small) {
 		p.small <- nil
 	}
 	p.large <- nil

@@ -12,8 +12,11 @@ import (
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
+// pool returns a Pool with one child for small statements.
 func pool(t *testing.T) *Pool {
-	p := Open(1)
+	p := &Pool{small: make(chan *child, 1), large: make(chan *child, 1)}
+	p.small <- nil
+	p.large <- nil
 	t.Cleanup(p.Close)
 	return p
 }
