@@ -31,11 +31,9 @@ func (p *zygotePool) startZygote() (*zygote.Zygote, error) {
 	if p.env.alwaysWarm && p == p.env.pools[len(p.env.pools)-1] {
 		spec.SharedDir = p.isolator.config.SharedDir
 	}
-	z, err := zygote.Start(spec, p.isolator.uids, func(line string) { p.isolator.config.Log("zygote: %s", line) })
-	if err == nil {
-		z.SetMaxForks(p.isolator.config.Recycle.MaxForks)
-	}
-	return z, err
+	config := &p.isolator.config
+	return zygote.Start(spec, p.isolator.uids, config.Recycle.MaxForks,
+		func(line string) { config.Log("zygote: %s", line) })
 }
 
 // keepZygote keeps a zygote alive until the environment ends. If the environment is not

@@ -1,6 +1,6 @@
 // Package zygote starts warm Python interpreters, which fork children.
 //
-//	z, err := zygote.Start(spec, uids, log)               // seconds: it imports the warm modules
+//	z, err := zygote.Start(spec, uids, maxForks, log)       // seconds: it imports the warm modules
 //	pidfd, err := z.Fork(ctx, fds, birth, uid, onExit)    // about a millisecond
 //	z.Retire()                                            // ends with the last child
 //
@@ -87,9 +87,9 @@ var (
 	errGone = errors.New("the zygote has ended")
 )
 
-// Start starts a zygote and waits until it is warm. It passes the zygote's output to log, line
-// by line.
-func Start(spec Spec, uids UIDRange, log func(line string)) (*Zygote, error) {
+// Start starts a zygote, which is worn after maxForks forks, and waits until it is warm. It passes the zygote's output
+// to log, line by line.
+func Start(spec Spec, uids UIDRange, maxForks int, log func(line string)) (*Zygote, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func Start(spec Spec, uids UIDRange, log func(line string)) (*Zygote, error) {
 	}
 	output := &outputLog{}
 	output.done.Go(func() { output.read(outputR, log) })
-	z := &Zygote{cmd: cmd, control: control, StartedAt: time.Now(), sharedMount: -1,
+	z := &Zygote{cmd: cmd, control: control, StartedAt: time.Now(), sharedMount: -1, maxForks: maxForks,
 		waiting: map[int]chan forked{}, unborn: map[int]ExitFunc{}, living: map[uint32]ExitFunc{},
 		dead: make(chan struct{}), worn: make(chan struct{})}
 	err = json.NewEncoder(specW).Encode(spec)
@@ -347,13 +347,6 @@ func (z *Zygote) Fork(ctx context.Context, fds []int, birth, uid int, onExit Exi
 	default:
 		return -1, ctx.Err()
 	}
-}
-
-// SetMaxForks sets the number of forks after which the zygote is worn.
-func (z *Zygote) SetMaxForks(n int) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	z.maxForks = n
 }
 
 // Worn returns a channel that is closed when the zygote is worn.
