@@ -23,7 +23,7 @@ func (w *walker) checkAttribute(name string, at int) {
 		return
 	}
 	w.mentionedNames[name] = true
-	if t := findInPath(w.catalog.types[name], "", w.searchPath, schemaOfType); t != nil &&
+	if t := w.findType("", name); t != nil &&
 		!w.catalog.ColumnNames[name] {
 		w.checkType(t, at)
 	}

@@ -1,12 +1,15 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"glasshouse/policy"
+
+	pg_query "github.com/pganalyze/pg_query_go/v5"
 )
 
 // Catalog holds everything that a name in a statement can mean in the live database. It is loaded as
@@ -26,9 +29,8 @@ type Catalog struct {
 
 	MaskedColumns map[Origin]bool
 
-	mu                 sync.Mutex
-	checkedDefinitions map[string]string            // of views, policies and domains: why they are refused, or ""
-	tracedViews        map[*relation]*tracedColumns // which columns of a view are masked
+	checkedDefinitions sync.Map // of views, policies and domains, by kind and oid: why they are refused, or ""
+	tracedViews        sync.Map // from *relation to *tracedColumns: which columns of a view are masked
 }
 
 type function struct {
@@ -116,12 +118,21 @@ func (f *function) acceptsArgs(n int) bool {
 	return n <= len(f.args) && n >= len(f.args)-f.defaults || f.isVariadic && n >= len(f.args)-1
 }
 
-// findInPath returns the object that a name refers to: in the given schema, or in the first schema of
-// pg_catalog and the path that has it. It returns nil if there is none.
-func findInPath[T any](among []*T, schema string, path []string, schemaOf func(*T) string) *T {
-	order := []string{schema}
+// findType returns the type that a name refers to: in the given schema or, if schema is "", in the first schema of the
+// search path that has it. nil: there is none.
+func (w *walker) findType(schema, name string) *Type {
+	return findInPath(w, w.catalog.types[name], schema, func(t *Type) string { return t.Schema })
+}
+
+// findRelation returns the relation that a name refers to, in the same way.
+func (w *walker) findRelation(n *pg_query.RangeVar) *relation {
+	return findInPath(w, w.catalog.relations[n.Relname], n.Schemaname, func(r *relation) string { return r.schema })
+}
+
+func findInPath[T any](w *walker, among []*T, schema string, schemaOf func(*T) string) *T {
+	order := []string{cmp.Or(schema, "pg_catalog")}
 	if schema == "" {
-		order = append([]string{"pg_catalog"}, path...)
+		order = append(order, w.searchPath...)
 	}
 	for _, s := range order {
 		for _, t := range among {

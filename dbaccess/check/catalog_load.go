@@ -88,8 +88,7 @@ func (c *Checker) Catalog(ctx context.Context) (*Catalog, error) {
 func loadCatalog(ctx context.Context, tx pgx.Tx, listed map[string]bool, masked []string) (*Catalog, error) {
 	cat := &Catalog{
 		functions: map[string][]*function{}, operators: map[string][]*operator{}, types: map[string][]*Type{}, TypesByOID: map[uint32]*Type{}, relations: map[string][]*relation{},
-		TableNames: map[string]bool{}, ColumnNames: map[string]bool{}, checkedDefinitions: map[string]string{},
-		tracedViews: map[*relation]*tracedColumns{},
+		TableNames: map[string]bool{}, ColumnNames: map[string]bool{},
 	}
 	if err := tx.QueryRow(ctx, catalogVersionSQL).Scan(&cat.version); err != nil {
 		return nil, err

@@ -79,16 +79,14 @@ func (c *Checker) checkDefinitions(ctx context.Context, w *walker) error {
 // checkDefinition returns why a definition is refused, or "", and caches the answer.
 func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definition) (string, error) {
 	key := fmt.Sprint(d.kind, d.oid)
-	cat.mu.Lock()
-	why, done := cat.checkedDefinitions[key]
-	cat.mu.Unlock()
-	if done {
-		return why, nil
+	if why, done := cat.checkedDefinitions.Load(key); done {
+		return why.(string), nil
 	}
 	texts, err := c.readDefinition(ctx, d)
 	if err != nil {
 		return "", err
 	}
+	why := ""
 	for _, text := range texts {
 		var w *walker
 		if w, why, err = c.checkServerText(ctx, cat, text); err != nil {
@@ -106,9 +104,7 @@ func (c *Checker) checkDefinition(ctx context.Context, cat *Catalog, d definitio
 			break
 		}
 	}
-	cat.mu.Lock()
-	cat.checkedDefinitions[key] = why
-	cat.mu.Unlock()
+	cat.checkedDefinitions.Store(key, why)
 	return why, nil
 }
 

@@ -165,11 +165,8 @@ func (c *Checker) columnsOf(ctx context.Context, cat *Catalog, rel *relation) (*
 	if !rel.readsMasked || !rel.isView && !rel.isMaterialized {
 		return out, nil
 	}
-	cat.mu.Lock()
-	done := cat.tracedViews[rel]
-	cat.mu.Unlock()
-	if done != nil {
-		return done, nil
+	if done, ok := cat.tracedViews.Load(rel); ok {
+		return done.(*tracedColumns), nil
 	}
 	outs, why, err := c.viewColumns(ctx, cat, rel)
 	if err != nil {
@@ -188,9 +185,7 @@ func (c *Checker) columnsOf(ctx context.Context, cat *Catalog, rel *relation) (*
 		out.refusal = sandbox.Refusef("masked-column", "%s.%s is refused: in it, %s", rel.schema, rel.name, why)
 		out.refusal.Hint = "query its underlying tables"
 	}
-	cat.mu.Lock()
-	cat.tracedViews[rel] = out
-	cat.mu.Unlock()
+	cat.tracedViews.Store(rel, out)
 	return out, nil
 }
 

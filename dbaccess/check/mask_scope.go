@@ -198,12 +198,7 @@ func (t *tracer) traceTable(n *pg_query.RangeVar, in *scope) source {
 		}
 	}
 	s := source{name: n.Relname, hiddenColumns: systemColumns}
-	r := findInPath(
-		t.checker.catalog.relations[n.Relname],
-		n.Schemaname,
-		t.checker.searchPath,
-		func(r *relation) string { return r.schema },
-	)
+	r := t.checker.findRelation(n)
 	if r == nil {
 		t.refusal = sandbox.Refusef("unknown-table", "there is no table %q that may be read", n.Relname)
 		t.refusal.Nearest = Nearest(n.Relname, maps.Keys(t.checker.catalog.TableNames))

@@ -71,7 +71,7 @@ func (w *walker) checkFunction(n *pg_query.FuncCall) {
 		if schema == "" && !system.found {
 			w.qualifications = append(w.qualifications, insertion{at, pgx.Identifier{home}.Sanitize() + ".", name})
 		}
-	case args == 1 && findInPath(w.catalog.types[name], schema, w.searchPath, schemaOfType) != nil:
+	case args == 1 && w.findType(schema, name) != nil:
 	case w.hasAllowedFunction(schema, name):
 		// No function of this name takes this number of arguments; the server reports the error.
 	case len(w.catalog.functions[name]) == 0:
@@ -156,15 +156,13 @@ func (w *walker) hasAllowedFunction(schema, name string) bool {
 
 // checkCastCall checks type(value), which may be a cast. It returns false if that is refused.
 func (w *walker) checkCastCall(schema, name string, at int) bool {
-	t := findInPath(w.catalog.types[name], schema, w.searchPath, schemaOfType)
+	t := w.findType(schema, name)
 	if t == nil || t.Schema == "pg_catalog" && len(policy.SQLFunctions[name]) > 0 {
 		return true
 	}
 	w.checkType(t, at)
 	return w.err == nil
 }
-
-func schemaOfType(t *Type) string { return t.Schema }
 
 // checkCurrentSetting allows current_setting('name') with a constant name.
 func (w *walker) checkCurrentSetting(n *pg_query.FuncCall) {
@@ -178,10 +176,7 @@ func (w *walker) checkCurrentSetting(n *pg_query.FuncCall) {
 			return
 		}
 	}
-	w.fail(
-		int(n.Location),
-		sandbox.Refusef("setting-not-allowed", "current_setting needs a constant name, so that it can be checked"),
-	)
+	w.refuse(int(n.Location), "setting-not-allowed", "current_setting needs a constant name, so that it can be checked")
 }
 
 // betweenOperators are the operators that BETWEEN uses.
@@ -285,7 +280,7 @@ func (w *walker) checkTypeName(n *pg_query.TypeName) {
 		}
 		return
 	}
-	t := findInPath(w.catalog.types[name], schema, w.searchPath, schemaOfType)
+	t := w.findType(schema, name)
 	if t == nil {
 		r := refuseType(strings.Join(parts, "."))
 		r.Nearest = Nearest(name, maps.Keys(policy.SQLTypes))

@@ -121,6 +121,10 @@ func (w *walker) fail(at int, r *sandbox.Refusal) {
 }
 
 // walk visits a node (a pointer to a struct of the parser's package) and everything below it.
+func (w *walker) refuse(at int, reason, format string, args ...any) {
+	w.fail(at, sandbox.Refusef(reason, format, args...))
+}
+
 func (w *walker) walk(s *nodeType, node reflect.Value) {
 	if w.err != nil {
 		return
@@ -185,7 +189,7 @@ func (w *walker) checkNode(m any) {
 		}
 	case *pg_query.RangeTableSample:
 		if s := stringsOf(n.Method); len(s) != 1 || s[0] != "system" && s[0] != "bernoulli" {
-			w.fail(int(n.Location), sandbox.Refusef("function-not-allowed", "TABLESAMPLE takes SYSTEM or BERNOULLI"))
+			w.refuse(int(n.Location), "function-not-allowed", "TABLESAMPLE takes SYSTEM or BERNOULLI")
 		}
 	case *pg_query.ExplainStmt:
 		w.checkExplain(n)
@@ -198,14 +202,11 @@ var explainOptions = wordSet("format costs verbose settings summary buffers gene
 func (w *walker) checkExplain(n *pg_query.ExplainStmt) {
 	for _, o := range n.Options {
 		if d := o.GetDefElem(); d == nil || !explainOptions[d.Defname] {
-			w.fail(-1, sandbox.Refusef("statement-not-allowed", "EXPLAIN takes no option that runs the statement"))
+			w.refuse(-1, "statement-not-allowed", "EXPLAIN takes no option that runs the statement")
 		}
 	}
 	if n.Query.GetSelectStmt() == nil {
-		w.fail(
-			-1,
-			sandbox.Refusef("read-only", "EXPLAIN of a statement that would write is refused: db_query only reads"),
-		)
+		w.refuse(-1, "read-only", "EXPLAIN of a statement that would write is refused: db_query only reads")
 	}
 }
 
@@ -214,13 +215,7 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 	var r *relation
 	system := n.Schemaname == "pg_catalog" || n.Schemaname == "" && strings.HasPrefix(n.Relname, "pg_")
 	if w.catalog != nil {
-		r = findInPath(
-			w.catalog.relations[n.Relname],
-			n.Schemaname,
-			w.searchPath,
-			func(r *relation) string { return r.schema },
-		)
-		if r != nil {
+		if r = w.findRelation(n); r != nil {
 			system = r.schema == "pg_catalog"
 		}
 	}
@@ -232,15 +227,9 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 	switch {
 	case w.isServerText && system:
 	case system && !policy.SQLCatalogRelations[n.Relname]:
-		w.fail(
-			int(n.Location),
-			sandbox.Refusef("permission", "%s is refused: it shows the activity of other users", n.Relname),
-		)
+		w.refuse(int(n.Location), "permission", "%s is refused: it shows the activity of other users", n.Relname)
 	case n.Schemaname != "pg_catalog" && strings.HasPrefix(n.Schemaname, "pg_"):
-		w.fail(
-			int(n.Location),
-			sandbox.Refusef("permission", "%s.%s is refused: it belongs to the server", n.Schemaname, n.Relname),
-		)
+		w.refuse(int(n.Location), "permission", "%s.%s is refused: it belongs to the server", n.Schemaname, n.Relname)
 	case r != nil && !system && r.schema != "information_schema":
 		w.relations[r] = true
 		if n.Schemaname == "" {
@@ -274,14 +263,12 @@ func (w *walker) checkCasts() {
 		implicit := !c.isExplicit || c.target.Name == "json" || c.target.Name == "jsonb"
 		near := w.mayHaveValue(c.source) && (w.mentionedNames[c.target.Name] || implicit && w.mayHaveValue(c.target))
 		if near {
-			w.fail(
+			w.refuse(
 				-1,
-				sandbox.Refusef(
-					"function-not-allowed",
-					"the cast from %s to %s calls a function that is not on the list of allowed functions",
-					c.source.Name,
-					c.target.Name,
-				),
+				"function-not-allowed",
+				"the cast from %s to %s calls a function that is not on the list of allowed functions",
+				c.source.Name,
+				c.target.Name,
 			)
 		}
 	}
