@@ -15,6 +15,7 @@ import (
 
 	"glasshouse/dbaccess/check"
 	"glasshouse/dbaccess/parse"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
@@ -29,7 +30,7 @@ func (r *Reader) Query(
 	l sandbox.QueryLimits,
 	sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
-	stmt, err := r.checker.Statement(ctx, parse.Request{SQL: sql, Names: slices.Collect(maps.Keys(params))}, false)
+	stmt, err := r.checkStatement(ctx, parse.Request{SQL: sql, Names: slices.Collect(maps.Keys(params))}, l.User)
 	if err != nil {
 		return sandbox.QuerySummary{}, err
 	}
@@ -54,16 +55,30 @@ func (r *Reader) Query(
 	return t.summary, nil
 }
 
+// checkStatement checks a statement of a user in the user's turn.
+func (r *Reader) checkStatement(ctx context.Context, q parse.Request, user string) (*check.Statement, error) {
+	release, err := r.checks.Acquire(ctx, user, limit.Forever)
+	if err != nil {
+		return nil, errCancelledWaiting()
+	}
+	defer release()
+	return r.checker.Statement(ctx, q, false)
+}
+
+func errCancelledWaiting() error {
+	return &sandbox.Refusal{
+		Reason:  "cancelled",
+		Message: "the statement was cancelled while it waited for a free connection",
+		Failed:  true,
+	}
+}
+
 // runOnConnection waits for a slot of the sandbox and the user and runs a transaction on a pooled
 // connection.
 func (r *Reader) runOnConnection(ctx context.Context, t *transaction, bound *boundParameters) error {
 	release, err := r.acquire(ctx, t.limits)
 	if err != nil {
-		return &sandbox.Refusal{
-			Reason:  "cancelled",
-			Message: "the statement was cancelled while it waited for a free connection",
-			Failed:  true,
-		}
+		return errCancelledWaiting()
 	}
 	defer release()
 	conn, err := r.pool.Acquire(ctx)

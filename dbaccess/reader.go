@@ -58,7 +58,12 @@ type Reader struct {
 	checker    *check.Checker
 	perUser    *limit.Keyed // concurrent statements
 	perSandbox *limit.Keyed
+	statements *limit.Shared // connections for statements of all users
+	checks     *limit.Shared // concurrent checks of all users
 }
+
+// maxChecks bounds concurrent checks. Few parsers run, so one user's checks must not queue before them.
+const maxChecks = 5
 
 // pinnedSettings are settings that the lexer and the decoders depend on. User SQL cannot change
 // them. After every statement the Reader compares those that the server reports.
@@ -91,6 +96,7 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	r := &Reader{
 		config: c, pool: pool, checker: check.New(check.Config{Pool: pool, AllowFunctions: c.AllowFunctions, MaskColumns: c.MaskColumns}),
 		perUser: limit.NewKeyed(c.PerUser), perSandbox: limit.NewKeyed(c.PerSandbox),
+		statements: limit.NewShared(int(c.MaxConns)), checks: limit.NewShared(maxChecks),
 	}
 	if c.WriterURL != "" {
 		if r.writer, err = openWriter(ctx, c.WriterURL); err != nil {
@@ -101,9 +107,9 @@ func Open(ctx context.Context, c Config) (*Reader, error) {
 	return r, nil
 }
 
-// acquire waits for one of the sandbox's slots and one of the user's, so that no sandbox and no
-// user takes every connection. The sandbox's slot comes first: a waiting sandbox holds no slot of
-// the user's other sandboxes.
+// acquire waits for one of the sandbox's slots, one of the user's and one of all, so that no sandbox
+// and no user takes every connection. The sandbox's slot comes first: a waiting sandbox holds no slot
+// of the user's other sandboxes.
 func (r *Reader) acquire(ctx context.Context, l sandbox.QueryLimits) (release func(), err error) {
 	releaseSandbox, err := r.perSandbox.Acquire(ctx, l.Sandbox, limit.Forever)
 	if err != nil {
@@ -114,7 +120,13 @@ func (r *Reader) acquire(ctx context.Context, l sandbox.QueryLimits) (release fu
 		releaseSandbox()
 		return nil, err
 	}
-	return func() { releaseUser(); releaseSandbox() }, nil
+	releaseShared, err := r.statements.Acquire(ctx, l.User, limit.Forever)
+	if err != nil {
+		releaseUser()
+		releaseSandbox()
+		return nil, err
+	}
+	return func() { releaseShared(); releaseUser(); releaseSandbox() }, nil
 }
 
 // Close closes the connections and ends the parser processes.

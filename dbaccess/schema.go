@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"glasshouse/dbaccess/check"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
@@ -26,6 +27,11 @@ ORDER BY 2`
 // Tables returns the names of readable tables and views. Names outside of the search path have
 // their schema.
 func (r *Reader) Tables(ctx context.Context) ([]string, error) {
+	release, err := r.acquire(ctx, sandbox.QueryLimits{User: limit.UserOf(ctx)})
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	tables, err := r.tables(ctx)
 	names := make([]string, 0, len(tables))
 	for _, t := range tables {
@@ -76,6 +82,11 @@ FROM pg_constraint k WHERE k.contype IN ('p', 'f') AND k.conrelid = ANY ($1::int
 // Schema describes the named tables, or all tables if no name is given, with their readable columns
 // in order. The error is a Refusal with the nearest name if there is no such readable table.
 func (r *Reader) Schema(ctx context.Context, names ...string) ([]sandbox.Table, error) {
+	release, err := r.acquire(ctx, sandbox.QueryLimits{User: limit.UserOf(ctx)})
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	all, err := r.tables(ctx)
 	if err != nil {
 		return nil, err

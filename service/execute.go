@@ -214,24 +214,11 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, job Job) (*run,
 
 // execute takes a run from its limits to its durable end.
 func (r *run) execute(ctx context.Context) (*sandbox.Execution, error) {
-	endUsage, err := r.service.beginUsage(ctx, r.caller) // the key's limits
+	ctx, end, err := r.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { endUsage(r.cpuTime) }()
-	ctx, unregister, err := r.register(ctx) // Cancel and Drain can reach it
-	if err != nil {
-		return nil, err
-	}
-	defer unregister()
-	releaseSlot, err := r.acquireSlot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer releaseSlot()
-	if err := r.service.History.Begin(context.WithoutCancel(ctx), &r.opening); err != nil { // before the code runs
-		return nil, err
-	}
+	defer end()
 	var outcome sandbox.Outcome
 	if err = r.openSession(ctx); err == nil {
 		outcome, err = r.runCode(ctx)
@@ -242,6 +229,35 @@ func (r *run) execute(ctx context.Context) (*sandbox.Execution, error) {
 	return r.finish(ctx, outcome, err) // durable before the answer
 }
 
+// begin takes a run through its limits and puts it on record. The caller calls end when the run is over.
+func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err error) {
+	endUsage, err := r.service.beginUsage(ctx, r.caller, executions) // the key's limits
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, unregister, err := r.register(ctx) // Cancel and Drain can reach it
+	if err != nil {
+		endUsage(0)
+		return nil, nil, err
+	}
+	releaseSlot, err := r.acquireSlot(ctx)
+	if err != nil {
+		releaseSlot = func() {}
+	} else {
+		err = r.service.History.Begin(context.WithoutCancel(ctx), &r.opening) // before the code runs
+	}
+	end = func() {
+		releaseSlot()
+		unregister()
+		endUsage(r.cpuTime)
+	}
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	return ctx, end, nil
+}
+
 // register makes the run known to Cancel and Drain.
 func (r *run) register(ctx context.Context) (_ context.Context, unregister func(), err error) {
 	s := r.service
@@ -249,7 +265,7 @@ func (r *run) register(ctx context.Context) (_ context.Context, unregister func(
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, r.cancel = context.WithCancelCause(ctx)
+	ctx, r.cancel = context.WithCancelCause(limit.WithUser(ctx, r.caller.User))
 	s.mu.Lock()
 	s.running[r.opening.ID] = r
 	s.mu.Unlock()
@@ -267,19 +283,23 @@ func (r *run) register(ctx context.Context) (_ context.Context, unregister func(
 const slotTimeout = 10 * time.Second
 
 func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
-	release, err = r.service.slots.Acquire(ctx, slotTimeout)
+	release, err = r.service.slots.Acquire(ctx, r.caller.User, slotTimeout)
 	switch {
 	case err == nil:
 		return release, nil
 	case errors.Is(err, limit.ErrFull):
-		return nil, &sandbox.Error{
-			Fault: sandbox.FaultFull, Detail: "too many executions are running; try again", RetryAfter: 2,
-		}
+		return nil, errBusy()
 	case errors.Is(context.Cause(ctx), errShutdown):
 		return nil, errStopping()
 	}
 	return nil, sandbox.Errorf(sandbox.FaultGone,
 		"the execution was cancelled, or its sandbox was deleted, before it began; none of its code ran")
+}
+
+func errBusy() error {
+	return &sandbox.Error{
+		Fault: sandbox.FaultFull, Detail: "too many executions are running; try again", RetryAfter: 2,
+	}
 }
 
 // openSession opens the session and writes the job's files to its /data.
@@ -351,7 +371,7 @@ func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error)
 		}
 	}
 	execution := r.execution(outcome)
-	r.cpuTime = time.Duration(outcome.Usage.CPUMS * float64(time.Millisecond))
+	r.cpuTime = cpuTime(outcome)
 	if r.onCodeEnded != nil {
 		r.onCodeEnded()
 	}
@@ -367,6 +387,11 @@ func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error)
 			Error("could not record the end of an execution")
 	}
 	return execution, errors.Join(runErr, err)
+}
+
+// cpuTime returns the CPU time of a run.
+func cpuTime(o sandbox.Outcome) time.Duration {
+	return time.Duration(o.Usage.CPUMS * float64(time.Millisecond))
 }
 
 // execution makes the whole execution from its opening, the supervisor's outcome, the handler's records, the recording

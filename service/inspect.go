@@ -3,13 +3,40 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"glasshouse/policy"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 )
+
+// minInspections is the least number of concurrent inspections of all users: so many that a limit.Shared has a reserve.
+const minInspections = 5
+
+// beginInspection takes work that runs no user code, but takes a process or a statement, through the key's limits, and
+// waits for a slot. The caller calls end with the CPU time of the work. It returns FaultLimit or FaultFull.
+func (s *Service) beginInspection(ctx context.Context, caller sandbox.Key) (end func(cpu time.Duration), err error) {
+	endUsage, err := s.beginUsage(ctx, caller, inspections)
+	if err != nil {
+		return nil, err
+	}
+	release, err := s.inspections.Acquire(ctx, caller.User, slotTimeout)
+	if err != nil {
+		endUsage(0)
+		if errors.Is(err, limit.ErrFull) {
+			err = errBusy()
+		}
+		return nil, err
+	}
+	return func(cpu time.Duration) {
+		release()
+		endUsage(cpu)
+	}, nil
+}
 
 // acquireIdle acquires an idle sandbox for an inspection, and returns FaultBusy if something runs in it. A run that
 // arrives during the inspection waits for release.
@@ -35,27 +62,45 @@ func (s *Service) acquireIdle(
 	return live, live.inUse.Unlock, nil
 }
 
-// Variables returns a sandbox's variables. It runs no user code.
-func (s *Service) Variables(ctx context.Context, caller sandbox.Key, id string) (sandbox.Variables, error) {
+// inspect calls f with the session of an idle sandbox. f may use the session, and its CPU time counts for the key.
+func (s *Service) inspect(
+	ctx context.Context, caller sandbox.Key, id string, f func(*liveSandbox) error,
+) error {
 	live, release, err := s.acquireIdle(ctx, caller, id)
 	if err != nil {
-		return sandbox.Variables{}, err
+		return err
 	}
 	defer release()
-	return live.session.InspectVariables(ctx)
+	end, err := s.beginInspection(ctx, caller)
+	if err != nil {
+		return err
+	}
+	defer func() { end(live.session.TakeInspectionCPU()) }()
+	return f(live)
+}
+
+// Variables returns a sandbox's variables. It runs no user code.
+func (s *Service) Variables(
+	ctx context.Context, caller sandbox.Key, id string,
+) (v sandbox.Variables, err error) {
+	err = s.inspect(ctx, caller, id, func(live *liveSandbox) (err error) {
+		v, err = live.session.InspectVariables(ctx)
+		return err
+	})
+	return v, err
 }
 
 // Check returns the parts of code that Python or the sandbox's policy would refuse. It does not run the code.
-func (s *Service) Check(ctx context.Context, caller sandbox.Key, id, code string) (sandbox.CheckResult, error) {
-	live, release, err := s.acquireIdle(ctx, caller, id)
-	if err != nil {
-		return sandbox.CheckResult{}, err
-	}
-	defer release()
-	if err := checkCodeSize(code, live.sandbox.Policy); err != nil {
-		return sandbox.CheckResult{}, err
-	}
-	return live.session.Check(ctx, code)
+func (s *Service) Check(
+	ctx context.Context, caller sandbox.Key, id, code string,
+) (result sandbox.CheckResult, err error) {
+	err = s.inspect(ctx, caller, id, func(live *liveSandbox) (err error) {
+		if err = checkCodeSize(code, live.sandbox.Policy); err == nil {
+			result, err = live.session.Check(ctx, code)
+		}
+		return err
+	})
+	return result, err
 }
 
 // Complete returns the completions at a cursor. The cursor counts characters; nil means the end of code. Complete uses
@@ -75,22 +120,21 @@ func (s *Service) Complete(
 			Detail: fmt.Sprintf("it must be a position in characters from 0 to %d", length),
 		}
 	}
-	live, release, err := s.acquireIdle(ctx, caller, id)
-	if err != nil {
-		return sandbox.Completion{}, err
-	}
 	var completion sandbox.Completion
 	isFinal, earlier := true, ""
-	if err = checkCodeSize(code, live.sandbox.Policy); err == nil {
-		completion, isFinal, earlier, err = live.session.Complete(ctx, code, position)
-	}
-	release()
+	err := s.inspect(ctx, caller, id, func(live *liveSandbox) (err error) {
+		if err = checkCodeSize(code, live.sandbox.Policy); err == nil {
+			completion, isFinal, earlier, err = live.session.Complete(ctx, code, position)
+		}
+		return err
+	})
 	if err != nil || isFinal {
 		return completion, err
 	}
 	var analysed sandbox.Completion
 	err = s.runTool(
 		ctx,
+		caller,
 		"tool_complete.py",
 		map[string]any{"code": code, "cursor": position, "before": earlier},
 		&analysed,
@@ -102,12 +146,12 @@ func (s *Service) Complete(
 }
 
 // Highlight returns code as HTML, and the style sheet of its classes.
-func (s *Service) Highlight(ctx context.Context, code string) (html, css string, err error) {
+func (s *Service) Highlight(ctx context.Context, caller sandbox.Key, code string) (html, css string, err error) {
 	if err := checkCodeSize(code, s.Default); err != nil {
 		return "", "", err
 	}
 	var result struct{ HTML, CSS string }
-	err = s.runTool(ctx, "tool_highlight.py", map[string]any{"code": code}, &result)
+	err = s.runTool(ctx, caller, "tool_highlight.py", map[string]any{"code": code}, &result)
 	return result.HTML, result.CSS, err
 }
 
@@ -129,20 +173,19 @@ const (
 
 // runTool runs a Python program of the service in a new process, and decodes its result. History does not record the
 // run, because it runs no user code. If the program does not answer within toolSeconds, result stays unchanged.
-func (s *Service) runTool(ctx context.Context, name string, input, result any) error {
+func (s *Service) runTool(ctx context.Context, caller sandbox.Key, name string, input, result any) error {
 	closed, err := s.beginWork() // Drain waits until the session is closed
 	if err != nil {
 		return err
 	}
 	var session *supervisor.Session
 	defer func() { s.closeInBackground(session, closed) }()
-	release, err := s.slots.Acquire(ctx, 0)
+	end, err := s.beginInspection(ctx, caller)
 	if err != nil {
-		return &sandbox.Error{
-			Fault: sandbox.FaultFull, Detail: "too many executions are running; try again", RetryAfter: 1,
-		}
+		return err
 	}
-	defer release()
+	var outcome sandbox.Outcome
+	defer func() { end(cpuTime(outcome)) }()
 	given, err := json.Marshal(input)
 	if err != nil {
 		return err
@@ -150,12 +193,12 @@ func (s *Service) runTool(ctx context.Context, name string, input, result any) e
 	p := s.Default
 	p.Profile, p.AllowedModules, p.BlockedModules = policy.ProfileUnrestricted, nil, nil
 	p.MaxExecutionTime, p.CPUPercent = toolSeconds, toolCPUPercent
-	sb := sandbox.Sandbox{ID: s.NewID(), Policy: p, Ephemeral: true, CreatedAt: s.Clock()}
+	sb := sandbox.Sandbox{ID: s.NewID(), Owner: caller.User, Policy: p, Ephemeral: true, CreatedAt: s.Clock()}
 	code := helpFile(name)
 	if session, err = s.Supervisor.Open(ctx, sb, code); err != nil {
 		return err
 	}
-	outcome, err := session.Run(
+	outcome, err = session.Run(
 		ctx,
 		supervisor.Request{ExecutionID: s.NewID(), Code: code, Context: given},
 		supervisor.Callbacks{},

@@ -26,9 +26,11 @@ func (s *Service) Query(
 	if err != nil {
 		return sandbox.QuerySummary{}, err
 	}
-	if err := s.History.Begin(context.WithoutCancel(ctx), &r.opening); err != nil {
+	ctx, end, err := r.begin(ctx)
+	if err != nil {
 		return sandbox.QuerySummary{}, err
 	}
+	defer end()
 	began := time.Now()
 	summary, err := r.handler.Query(ctx, sql, params, sink)
 	outcome := sandbox.Outcome{Status: sandbox.StatusCompleted, Duration: time.Since(began)}
@@ -47,5 +49,10 @@ func (s *Service) Schema(ctx context.Context, caller sandbox.Key, sandboxID stri
 			return nil, err
 		}
 	}
+	end, err := s.beginInspection(ctx, caller)
+	if err != nil {
+		return nil, err
+	}
+	defer end(0)
 	return s.Reader.Schema(ctx)
 }

@@ -18,6 +18,23 @@ type UsageStore interface {
 	AddCPU(ctx context.Context, account string, day time.Time, used time.Duration) error
 }
 
+// activity is something that a key may do a limited number of times concurrently.
+type activity int
+
+const (
+	executions  activity = iota // also a statement that a client sends
+	inspections                 // work that runs no user code, but takes a process or a statement: a check, a schema
+	activities
+)
+
+// plural returns the activity for an error.
+func (a activity) plural() string {
+	if a == inspections {
+		return "concurrent checks, completions, schemas and the like"
+	}
+	return "concurrent executions"
+}
+
 // quotas count the running executions and the CPU time of accounts. CPU time is written to
 // history every usageInterval.
 type quotas struct {
@@ -29,10 +46,10 @@ type quotas struct {
 
 // usage is the usage of one account.
 type usage struct {
-	running int
-	day     time.Time     // the day of cpu, at 00:00 UTC; zero until cpu was read from history
-	cpu     time.Duration // used on day
-	unsaved time.Duration // part of cpu that history does not have yet
+	active  [activities]int // what happens now
+	day     time.Time       // the day of cpu, at 00:00 UTC; zero until cpu was read from history
+	cpu     time.Duration   // used on day
+	unsaved time.Duration   // part of cpu that history does not have yet
 }
 
 // keyLimits returns the key's limits. A limit that the key does not have is the operator's default, or none for an
@@ -78,9 +95,11 @@ func (s *Service) Admit(caller sandbox.Key) (limit.RateState, error) {
 	}
 }
 
-// beginUsage counts an execution that is about to run. The returned function counts it as ended and adds its CPU time.
-// beginUsage returns FaultLimit if the key runs too many executions or has used its CPU time of the day.
-func (s *Service) beginUsage(ctx context.Context, caller sandbox.Key) (end func(cpu time.Duration), err error) {
+// beginUsage counts an activity that is about to begin. The returned function counts it as ended and adds its CPU time.
+// beginUsage returns FaultLimit if the key already does the same too often, or has used its CPU time of the day.
+func (s *Service) beginUsage(
+	ctx context.Context, caller sandbox.Key, what activity,
+) (end func(cpu time.Duration), err error) {
 	limits := s.keyLimits(caller)
 	if limits.Concurrent == 0 && limits.CPUSeconds == 0 {
 		return func(time.Duration) {}, nil
@@ -96,10 +115,10 @@ func (s *Service) beginUsage(ctx context.Context, caller sandbox.Key) (end func(
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	u := q.usageOf(caller)
-	if limits.Concurrent > 0 && u.running >= limits.Concurrent {
+	if limits.Concurrent > 0 && u.active[what] >= limits.Concurrent {
 		return nil, &sandbox.Error{
 			Fault: sandbox.FaultLimit, RetryAfter: 1,
-			Detail: fmt.Sprintf("this key may run %d concurrent executions; wait until one ends", limits.Concurrent),
+			Detail: fmt.Sprintf("this key may have %d %s; wait until one ends", limits.Concurrent, what.plural()),
 		}
 	}
 	if maxCPU := time.Duration(limits.CPUSeconds) * time.Second; maxCPU > 0 && u.cpu >= maxCPU {
@@ -112,11 +131,11 @@ func (s *Service) beginUsage(ctx context.Context, caller sandbox.Key) (end func(
 			),
 		}
 	}
-	u.running++
+	u.active[what]++
 	return func(cpu time.Duration) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		u.running--
+		u.active[what]--
 		if limits.CPUSeconds > 0 {
 			u.cpu += cpu
 			u.unsaved += cpu

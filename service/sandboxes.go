@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"glasshouse/policy"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 )
@@ -306,6 +307,22 @@ type SandboxStatus struct {
 	Last        *sandbox.Execution          // nil if nothing has run yet
 }
 
+// currentVariables returns the variables of a sandbox that the caller holds. Unlike an inspection by itself, it is
+// allowed to a key that has used its CPU time of the day.
+func (s *Service) currentVariables(
+	ctx context.Context, caller sandbox.Key, live *liveSandbox,
+) (sandbox.Variables, error) {
+	release, err := s.inspections.Acquire(ctx, caller.User, slotTimeout)
+	if errors.Is(err, limit.ErrFull) {
+		err = errBusy()
+	}
+	if err != nil {
+		return sandbox.Variables{}, err
+	}
+	defer release()
+	return live.session.InspectVariables(ctx)
+}
+
 // Status returns the current state of a sandbox. It leaves out the variables while something runs in the sandbox.
 func (s *Service) Status(ctx context.Context, caller sandbox.Key, id string) (SandboxStatus, error) {
 	live, err := s.find(ctx, caller, id)
@@ -319,7 +336,7 @@ func (s *Service) Status(ctx context.Context, caller sandbox.Key, id string) (Sa
 	lastExecution, isBusy := live.lastExecution, live.isBusy
 	s.mu.Unlock()
 	if !isBusy && live.inUse.TryLock() {
-		status.Variables, err = live.session.InspectVariables(ctx)
+		status.Variables, err = s.currentVariables(ctx, caller, live)
 		live.inUse.Unlock()
 		if err != nil {
 			return status, err

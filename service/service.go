@@ -52,7 +52,7 @@ type Config struct {
 	Ceiling            policy.Policy      // the highest limits in a config
 	PerUser            int                // maximum number of live sandboxes of one user
 	InAll              int                // maximum number of live sandboxes
-	Parallel           int                // maximum number of concurrent executions; more wait for slotTimeout
+	Parallel           int                // maximum number of concurrent executions, shared among users as limit.Shared does; more wait for slotTimeout
 	RecordingRetention RecordingRetention // which recordings are kept
 	Mask               []string           // parameters of statements whose values history does not keep; "*" means all
 	Log                logrus.FieldLogger
@@ -83,8 +83,9 @@ type Service struct {
 	logsEnded     atomic.Int64 // event logs whose executions have ended
 	lastPrune     time.Time    // of recordings; the janitor's
 
-	slots  *limit.Slots // of executions
-	quotas quotas
+	slots       *limit.Shared // of executions
+	inspections *limit.Shared // of work that runs no user code
+	quotas      quotas
 
 	keysMu sync.Mutex
 	keys   map[[32]byte]cachedKey
@@ -106,8 +107,9 @@ func New(config Config) *Service {
 	}
 	s := &Service{
 		Config: config, live: map[string]*liveSandbox{}, opening: map[string]int{}, running: map[string]*run{},
-		eventLogs: map[string]*EventLog{}, keys: map[[32]byte]cachedKey{}, slots: limit.NewSlots(config.Parallel),
-		sweepNow: make(chan struct{}, 1), stop: make(chan struct{}),
+		eventLogs: map[string]*EventLog{}, keys: map[[32]byte]cachedKey{}, slots: limit.NewShared(config.Parallel),
+		inspections: limit.NewShared(max(config.Parallel/4, minInspections)),
+		sweepNow:    make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	s.work.Add(2)
 	go s.runJanitor()

@@ -95,6 +95,9 @@ func parseInterspersed(args []string) (words []string, err error) {
 }
 
 func run(o options, words []string) error {
+	if len(words) == 2 && words[0] == floodCommand {
+		return runFlood(context.Background(), words[1])
+	}
 	if o.python == "" {
 		return errors.New("--python is needed; scripts/bench sets it")
 	}

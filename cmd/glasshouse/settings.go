@@ -112,8 +112,8 @@ func (s *limitSettings) register(f *pflag.FlagSet) {
 	f.IntVar(
 		&s.parallel,
 		"parallel",
-		16*runtime.NumCPU(),
-		"maximum `NUMBER` of concurrent executions; others wait up to 10 s for a slot",
+		20*runtime.NumCPU(),
+		"maximum `NUMBER` of concurrent executions; one user holds at most four fifths; others wait up to 10 s for a slot",
 	)
 	f.DurationVar(
 		&s.queueTimeout,

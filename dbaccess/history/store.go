@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/sirupsen/logrus"
+
+	"glasshouse/policy/limit"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 
 	statementTimeout = 30 * time.Second // for one attempt of a write
 	firstRetryDelay  = 5 * time.Millisecond
-	minPoolConns     = 8 // for reads
+	minPoolConns     = 10 // for reads
 	maxWriteConns    = 4
 )
 
@@ -31,6 +33,7 @@ type Store struct {
 	writer    *writer
 	closed    chan struct{} // closed by Close; exec stops its retries then
 	closeOnce sync.Once
+	reads     *limit.Shared // connections of pool
 	timeouts  readTimeouts
 	logger    logrus.FieldLogger
 }
@@ -70,7 +73,9 @@ func open(
 	config.MaxConns = max(config.MaxConns, minPoolConns)
 	writeConfig := config.Copy()
 	writeConfig.MaxConns, writeConfig.MinConns = maxWriteConns, 0
-	s := &Store{closed: make(chan struct{}), timeouts: timeouts, logger: logger}
+	s := &Store{
+		closed: make(chan struct{}), reads: limit.NewShared(int(config.MaxConns)), timeouts: timeouts, logger: logger,
+	}
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("history database: %w", err)
 	}
@@ -136,10 +141,15 @@ func (s *Store) read(ctx context.Context, f func(context.Context) error) error {
 	return s.readWithin(ctx, f)
 }
 
-// readWithin runs f, which must be safe to repeat. If f fails because a connection was lost, for example after a
-// restart of the server, f runs once more on new connections.
+// readWithin runs f in the turn of the context's user. f must be safe to repeat. If f fails because a connection was
+// lost, for example after a restart of the server, f runs once more on new connections.
 func (s *Store) readWithin(ctx context.Context, f func(context.Context) error) error {
-	err := f(ctx)
+	release, err := s.reads.Acquire(ctx, limit.UserOf(ctx), limit.Forever)
+	if err != nil {
+		return unavailable(notConfirmed(ctx, err))
+	}
+	defer release()
+	err = f(ctx)
 	if isConnectionError(err) {
 		s.pool.Reset()
 		err = f(ctx)

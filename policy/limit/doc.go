@@ -2,6 +2,8 @@
 //
 //   - Slots limits the number of concurrent operations in the whole process.
 //   - Keyed does the same for each key: a user, a sandbox, an account.
+//   - Shared gives the slots of the whole process to users in turn, and keeps some for users
+//     who hold none. WithUser passes the user to layers that do not know users.
 //   - Rates gives each key a token bucket of requests per minute.
 //   - Responses counts the bytes of responses that each key has not yet read.
 //   - StallTimeout ends HTTP requests whose client neither sends nor reads.

@@ -91,6 +91,25 @@ func errNotParsed(reason string) error {
 	return sandbox.Errorf(sandbox.FaultInvalid, "Python could not read this code: %s", reason)
 }
 
+// countInspection counts the CPU time that the guest has used since its last run or inspection.
+func (s *Session) countInspection(cpu time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cpu > s.cpuBefore { // 0 if it cannot be read
+		s.cpuAsked += cpu - s.cpuBefore
+		s.cpuBefore = cpu
+	}
+}
+
+// TakeInspectionCPU returns the CPU time of the inspections since it was last called. It does not count for a run.
+func (s *Session) TakeInspectionCPU() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.cpuAsked
+	s.cpuAsked = 0
+	return taken
+}
+
 // ask sends one question to the guest and parses its answer into v. After timeout, or when
 // ctx ends, it interrupts the guest. If the guest still does not answer, ask kills it.
 func (s *Session) ask(
@@ -98,7 +117,10 @@ func (s *Session) ask(
 ) error {
 	process.EnforceLimits()
 	process.Thaw()
-	defer process.Freeze()
+	defer func() {
+		process.Freeze()
+		s.countInspection(process.CPU())
+	}()
 	answered := make(chan error, 1)
 	go func() { // in a goroutine, because a guest that does not read blocks the write
 		var kind protocol.Kind

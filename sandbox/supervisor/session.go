@@ -25,6 +25,7 @@ type Session struct {
 	closed    bool
 	onClose   func()        // called once by Close; may be nil
 	cpuBefore time.Duration // CPU time of the process before this run
+	cpuAsked  time.Duration // CPU time of inspections; see TakeInspectionCPU
 }
 
 func (s *Supervisor) newSession(sb sandbox.Sandbox) *Session {

@@ -71,7 +71,7 @@ func (a *api) getVariables(ctx context.Context, caller sandbox.Key, in *InSandbo
 	return &sandboxVariables{in.ID, variables}, err
 }
 
-func (a *api) highlightCode(ctx context.Context, _ sandbox.Key, in *highlightInput) (*highlightedCode, error) {
-	html, css, err := a.service.Highlight(ctx, in.Body.Code)
+func (a *api) highlightCode(ctx context.Context, caller sandbox.Key, in *highlightInput) (*highlightedCode, error) {
+	html, css, err := a.service.Highlight(ctx, caller, in.Body.Code)
 	return &highlightedCode{html, css}, err
 }

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -86,6 +87,87 @@ func TestConcurrentExecutionsAreLimited(t *testing.T) {
 	if a := c.run(t, second, "1"); a.get("status") != "completed" {
 		t.Errorf("got %s, want the second execution to run", a.text)
 	}
+}
+
+// A statement that a client sends is an execution. Operations that run no user code have a limit of their own.
+func TestDirectQueriesAndInspectionsAreLimited(t *testing.T) {
+	t.Parallel()
+	c := newLimitedUser(t, sandbox.RoleAgent, map[string]any{"concurrent_executions": 1})
+	first, second := c.create(t, nil), c.create(t, nil)
+	query := map[string]any{"query": "SELECT 1"}
+	var group sync.WaitGroup
+	group.Go(func() { c.run(t, first, "import time; time.sleep(20)") })
+	var list []any
+	eventually(t, "the run to begin", func() bool {
+		list, _ = c.ok(t, "GET", "/executions?status=running", nil).get("executions").([]any)
+		return len(list) > 0
+	})
+	wantProblem(t, c.do(t, "POST", "/sandbox/"+second+"/database/query", query), http.StatusTooManyRequests,
+		"limit-reached", "1 concurrent executions")
+	c.ok(t, "POST", "/sandbox/"+second+"/check", map[string]any{"code": "1"})
+	c.ok(t, "POST", "/executions/"+list[0].(map[string]any)["execution_id"].(string)+"/cancel", nil)
+	group.Wait()
+	c.ok(t, "POST", "/sandbox/"+second+"/database/query", query)
+
+	statuses := make(chan int, 8)
+	for range cap(statuses) {
+		group.Go(func() {
+			statuses <- c.do(t, "POST", "/sandbox/highlight", map[string]any{"code": "1"}).status
+		})
+	}
+	group.Wait()
+	close(statuses)
+	count := map[int]int{}
+	for status := range statuses {
+		count[status]++
+	}
+	if count[http.StatusOK] == 0 || count[http.StatusTooManyRequests] == 0 || len(count) > 2 {
+		t.Errorf("concurrent highlights: got the statuses %v, want some 200 and some 429", count)
+	}
+}
+
+// A key that has used its CPU time gets no process and no statement either.
+func TestCPUTimeLimitsInspections(t *testing.T) {
+	t.Parallel()
+	c := newLimitedUser(t, sandbox.RoleAgent, map[string]any{"cpu_seconds_per_day": 1})
+	id := c.create(t, nil)
+	code := map[string]any{"code": "x = 1"}
+	requests := []struct {
+		method, path string
+		body         any
+	}{
+		{"POST", "/sandbox/highlight", code},
+		{"POST", "/sandbox/" + id + "/check", code},
+		{"POST", "/sandbox/" + id + "/complete", code},
+		{"GET", "/sandbox/" + id + "/variables", nil},
+		{"GET", "/sandbox/" + id + "/database/schema", nil},
+		{"POST", "/sandbox/" + id + "/database/query", map[string]any{"query": "SELECT 1"}},
+	}
+	for _, r := range requests {
+		c.ok(t, r.method, r.path, r.body)
+	}
+	for status := http.StatusOK; status == http.StatusOK; {
+		status = c.do(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "sum(range(12_000_000))",
+			"config": map[string]any{"cpu_percent": 200}}).status
+	}
+	for _, r := range requests {
+		wantProblem(t, c.do(t, r.method, r.path, r.body), http.StatusTooManyRequests, "limit-reached", "seconds of CPU")
+	}
+	c.ok(t, "GET", "/sandbox/"+id+"/status", nil)
+}
+
+// The CPU time of highlighting counts for the key.
+func TestInspectionsUseCPUTime(t *testing.T) {
+	t.Parallel()
+	c := newLimitedUser(t, sandbox.RoleAgent, map[string]any{"cpu_seconds_per_day": 1})
+	code := map[string]any{"code": strings.Repeat("x = [1, 2, 3]\n", 5000)}
+	for range 100 {
+		if a := c.do(t, "POST", "/sandbox/highlight", code); a.status == http.StatusTooManyRequests {
+			wantProblem(t, a, http.StatusTooManyRequests, "limit-reached", "seconds of CPU")
+			return
+		}
+	}
+	t.Error("got no refusal of 100 highlights of 70 kB, which take more than a second")
 }
 
 // The CPU time of a day includes all executions of a key, also failed ones.

@@ -15,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"github.com/sirupsen/logrus"
 
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
@@ -133,6 +134,7 @@ func (a *api) authenticate(g *gin.Context) {
 		return
 	}
 	infoFrom(g.Request.Context()).caller = caller
+	g.Request = g.Request.WithContext(limit.WithUser(g.Request.Context(), caller.User))
 }
 
 // authenticateUnlessSigned admits a request with a signed URL without a key. The handler checks the signature.

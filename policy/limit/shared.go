@@ -1,0 +1,136 @@
+package limit
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// reserveFactor is how many times as many slots as are free a user may hold. One user can
+// take 4 of 5 slots, and two users 4 of 9 each: the rest waits for other users.
+const reserveFactor = 4
+
+// Shared bounds the number of concurrent operations of all users together, and shares the
+// slots among the users:
+//
+//   - A user who holds n slots gets another one only while more than n/4 slots are free.
+//     So one user alone takes at most four fifths of the slots, and a user who holds none
+//     gets one at once. A Shared of fewer than 5 slots has no such reserve.
+//   - A slot that becomes free goes to the waiting user who holds the fewest slots. Users who
+//     hold the same number take turns. The operations of one user are served in their order.
+type Shared struct {
+	mu    sync.Mutex
+	free  int
+	users map[string]*sharer // users that hold a slot or wait for one
+	turns int64              // number of slots given so far
+}
+
+// sharer is one user of a Shared.
+type sharer struct {
+	held     int
+	lastTurn int64 // when the user last got a slot, counted in turns
+	waiting  []chan struct{}
+}
+
+// NewShared returns size slots, or one if size is less.
+func NewShared(size int) *Shared {
+	return &Shared{free: max(size, 1), users: map[string]*sharer{}}
+}
+
+// Acquire takes a slot for a user and returns the function that releases it, which must be
+// called once. It waits at most wait for a slot, then returns ErrFull; a wait of 0 does not
+// block. It returns the context's error if the context ends first.
+func (s *Shared) Acquire(ctx context.Context, user string, wait time.Duration) (release func(), err error) {
+	s.mu.Lock()
+	u := s.users[user]
+	if u == nil {
+		u = &sharer{lastTurn: s.turns - 1} // before the user who got the last slot
+		s.users[user] = u
+	}
+	if len(u.waiting) == 0 && s.mayTake(u) {
+		s.give(u)
+		s.mu.Unlock()
+		return func() { s.release(user, u) }, nil
+	}
+	if wait <= 0 {
+		s.forget(user, u)
+		s.mu.Unlock()
+		return nil, ErrFull
+	}
+	turn := make(chan struct{})
+	u.waiting = append(u.waiting, turn)
+	s.mu.Unlock()
+	var expired <-chan time.Time
+	if wait != Forever {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		expired = timer.C
+	}
+	select {
+	case <-turn:
+		return func() { s.release(user, u) }, nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-expired:
+		err = ErrFull
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for n, other := range u.waiting {
+		if other == turn {
+			u.waiting = append(u.waiting[:n], u.waiting[n+1:]...)
+			s.forget(user, u)
+			return nil, err
+		}
+	}
+	// The slot came at the same moment.
+	return func() { s.release(user, u) }, nil
+}
+
+// mayTake reports whether a user may take a free slot now. The caller holds mu.
+func (s *Shared) mayTake(u *sharer) bool { return s.free > 0 && u.held < reserveFactor*s.free }
+
+// give gives a slot to a user. The caller holds mu.
+func (s *Shared) give(u *sharer) {
+	s.free--
+	s.turns++
+	u.held, u.lastTurn = u.held+1, s.turns
+}
+
+// forget removes a user who neither holds nor waits. The caller holds mu.
+func (s *Shared) forget(user string, u *sharer) {
+	if u.held == 0 && len(u.waiting) == 0 {
+		delete(s.users, user)
+	}
+}
+
+func (s *Shared) release(user string, u *sharer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u.held--
+	s.free++
+	for {
+		next := s.next()
+		if next == nil {
+			break
+		}
+		s.give(next)
+		close(next.waiting[0])
+		next.waiting = next.waiting[1:]
+	}
+	s.forget(user, u)
+}
+
+// next returns the waiting user who gets the next slot, or nil if none may take one. The
+// caller holds mu.
+func (s *Shared) next() (next *sharer) {
+	for _, u := range s.users {
+		if len(u.waiting) == 0 || !s.mayTake(u) {
+			continue
+		}
+		if next == nil || u.held < next.held || u.held == next.held && u.lastTurn < next.lastTurn {
+			next = u
+		}
+	}
+	return next
+}

@@ -1,0 +1,179 @@
+package limit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"glasshouse/policy/limit"
+)
+
+// takeAll takes slots for a user until none is left for the user.
+func takeAll(t *testing.T, s *limit.Shared, user string) (releases []func()) {
+	t.Helper()
+	for {
+		release, err := s.Acquire(t.Context(), user, 0)
+		if errors.Is(err, limit.ErrFull) {
+			return releases
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		releases = append(releases, release)
+	}
+}
+
+func TestSharedKeepsAReserveForOtherUsers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ size, first, second, third int }{
+		{1, 1, 0, 0}, {4, 4, 0, 0}, {5, 4, 1, 0}, {10, 8, 2, 0}, {40, 32, 7, 1}, {80, 64, 13, 3},
+	} {
+		s := limit.NewShared(c.size)
+		var got []int
+		var releases []func()
+		for _, user := range []string{"first", "second", "third"} {
+			taken := takeAll(t, s, user)
+			got, releases = append(got, len(taken)), append(releases, taken...)
+		}
+		if want := []int{c.first, c.second, c.third}; !slices.Equal(got, want) {
+			t.Errorf("%d slots: got %v for three users, want %v", c.size, got, want)
+		}
+		for _, release := range releases {
+			release()
+		}
+		if again := takeAll(t, s, "first"); len(again) != c.first {
+			t.Errorf("%d slots, after all were released: got %d, want %d", c.size, len(again), c.first)
+		}
+	}
+}
+
+// However many operations one user queues, another user's operation waits for one turn.
+func TestSharedServesUsersInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := limit.NewShared(1)
+		release, err := s.Acquire(t.Context(), "many", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var served []string
+		var all sync.WaitGroup
+		queue := func(user string, n int) {
+			for i := range n {
+				all.Go(func() {
+					release, err := s.Acquire(t.Context(), user, limit.Forever)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					served = append(served, fmt.Sprint(user, i))
+					mu.Unlock()
+					release()
+				})
+				synctest.Wait() // the operation is in the queue
+			}
+		}
+		queue("many", 6)
+		queue("few", 2)
+		queue("one", 1)
+		release()
+		all.Wait()
+		for user, latest := range map[string]int{"few0": 3, "one0": 3, "few1": 6} {
+			if at := slices.Index(served, user); at >= latest {
+				t.Errorf("got the order %v, want %s among the first %d", served, user, latest)
+			}
+		}
+		own := slices.DeleteFunc(served, func(name string) bool { return !strings.HasPrefix(name, "many") })
+		if !slices.IsSorted(own) {
+			t.Errorf("got the order %v for one user, want the order of arrival", own)
+		}
+	})
+}
+
+// The user with the fewest slots is served first, so users who all want more come to hold equal numbers.
+func TestSharedEvensOutSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := limit.NewShared(40)
+		held := map[string]int{}
+		var mu sync.Mutex
+		ctx, end := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		worker := func(user string) {
+			for ctx.Err() == nil {
+				release, err := s.Acquire(ctx, user, limit.Forever)
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				held[user]++
+				mu.Unlock()
+				time.Sleep(time.Second)
+				mu.Lock()
+				held[user]--
+				mu.Unlock()
+				release()
+			}
+		}
+		for range 60 {
+			all.Go(func() { worker("a") })
+		}
+		time.Sleep(10500 * time.Millisecond)
+		for range 60 {
+			all.Go(func() { worker("b") })
+		}
+		time.Sleep(10 * time.Second)
+		mu.Lock()
+		if a, b := held["a"], held["b"]; a != b || a+b < 34 {
+			t.Errorf("got %d and %d slots of 40, want equal numbers, together at least 34", a, b)
+		}
+		mu.Unlock()
+		end()
+		all.Wait()
+	})
+}
+
+func TestSharedWaitsThenReportsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := limit.NewShared(1)
+		release, err := s.Acquire(t.Context(), "a", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if _, err := s.Acquire(t.Context(), "b", 10*time.Second); !errors.Is(err, limit.ErrFull) {
+			t.Errorf("after waiting: got %v, want ErrFull", err)
+		}
+		if waited := time.Since(start); waited != 10*time.Second {
+			t.Errorf("waited %s, want 10s", waited)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		if _, err := s.Acquire(ctx, "b", limit.Forever); !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: got %v, want context.Canceled", err)
+		}
+		time.AfterFunc(time.Second, release) // those who gave up are not served
+		release, err = s.Acquire(t.Context(), "c", 10*time.Second)
+		if err != nil {
+			t.Fatalf("after a release: %v", err)
+		}
+		release()
+	})
+}
+
+func BenchmarkSharedAcquire(b *testing.B) {
+	s := limit.NewShared(40)
+	for b.Loop() {
+		release, err := s.Acquire(b.Context(), "a", time.Second)
+		if err != nil {
+			b.Fatal(err)
+		}
+		release()
+	}
+}
