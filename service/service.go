@@ -52,7 +52,7 @@ type Config struct {
 	Ceiling            policy.Policy      // the highest limits in a config
 	PerUser            int                // maximum number of live sandboxes of one user
 	InAll              int                // maximum number of live sandboxes
-	Parallel           int                // maximum number of concurrent executions, shared among users as limit.Shared does; more wait for slotTimeout
+	Parallel           int                // maximum number of concurrent executions; limit.Shared shares them
 	RecordingRetention RecordingRetention // which recordings are kept
 	Mask               []string           // parameters of statements whose values history does not keep; "*" means all
 	Log                logrus.FieldLogger

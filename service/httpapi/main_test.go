@@ -144,7 +144,7 @@ func runTests(m *testing.M) (int, error) {
 	config := service.Config{
 		Supervisor: large, Environments: isolation, Reader: reader, Writer: reader, History: store,
 		Blobs: blobs, Default: policy.Default(), Ceiling: ceiling,
-		PerUser: 4, InAll: 100, Parallel: 8, Mask: []string{"secret"}, Log: log,
+		PerUser: 4, InAll: 400, Parallel: 8, Mask: []string{"secret"}, Log: log,
 		SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
 	}
 	testService = service.New(config)
