@@ -64,12 +64,8 @@ func encodeParameter(name string, v any) ([]byte, uint32, error) {
 		}
 		return []byte(text.String()), oid, nil
 	}
-	return nil, 0, sandbox.Refusef(
-		"invalid-parameter",
-		"the parameter :%s has a value that PostgreSQL cannot represent (%T)",
-		name,
-		v,
-	)
+	return nil, 0, sandbox.Refusef("invalid-parameter",
+		"the parameter :%s has a value that PostgreSQL cannot represent (%T)", name, v)
 }
 
 func numberType(digits string) uint32 {

@@ -24,11 +24,7 @@ import (
 // if the statement is refused or fails, even after some rows, and FaultUnavailable if the server
 // cannot be reached.
 func (r *Reader) Query(
-	ctx context.Context,
-	sql string,
-	params map[string]any,
-	l sandbox.QueryLimits,
-	sink sandbox.RowSink,
+	ctx context.Context, sql string, params map[string]any, l sandbox.QueryLimits, sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
 	stmt, err := r.checkStatement(ctx, parse.Request{SQL: sql, Names: slices.Collect(maps.Keys(params))}, l.User)
 	if err != nil {

@@ -36,9 +36,7 @@ func openWriter(ctx context.Context, url string) (*pgxpool.Pool, error) {
 // checkWrite checks a statement that writes and binds its parameters. The error is a
 // *sandbox.Refusal if the statement is not allowed or does not write.
 func (r *Reader) checkWrite(
-	ctx context.Context,
-	sql string,
-	params map[string]any,
+	ctx context.Context, sql string, params map[string]any,
 ) (*check.Statement, *boundParameters, error) {
 	stmt, err := r.checker.Statement(ctx, parse.Request{SQL: sql, Names: slices.Collect(maps.Keys(params))}, true)
 	if err != nil {
@@ -116,11 +114,7 @@ func (r *Reader) Apply(ctx context.Context, sql string, params map[string]any) (
 // runWithWriter runs prefix and the statement in one transaction of the writing login, and commits
 // in mode ReadWrite. The connection is closed afterwards.
 func (r *Reader) runWithWriter(
-	ctx context.Context,
-	stmt *check.Statement,
-	bound *boundParameters,
-	mode pgx.TxAccessMode,
-	prefix string,
+	ctx context.Context, stmt *check.Statement, bound *boundParameters, mode pgx.TxAccessMode, prefix string,
 	take func(rows [][][]byte, changed int64) error,
 ) error {
 	limits := r.config.Limits

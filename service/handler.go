@@ -101,11 +101,8 @@ func (h *guestHandler) runQuery(ctx context.Context, q *sandbox.Query, params ma
 	summary sandbox.QuerySummary, captured, begun bool, err error) {
 	if sandbox.JSONDepth(q.Parameters) > maxDepth {
 		q.Parameters = nil
-		return summary, false, false, sandbox.Refusef(
-			"invalid-parameter",
-			"the parameters nest deeper than %d lists and objects",
-			maxDepth,
-		)
+		return summary, false, false, sandbox.Refusef("invalid-parameter",
+			"the parameters nest deeper than %d lists and objects", maxDepth)
 	}
 	if err = h.recordProgress(ctx, q); err != nil {
 		return summary, false, false, err
@@ -271,13 +268,8 @@ func (h *guestHandler) Show(ctx context.Context, out sandbox.Output) sandbox.Out
 		artifact.Path, artifact.MIME, artifact.Change = name, kind, sandbox.ChangeNew
 		large = append(large, artifact)
 	}
-	hostPaths, recordErr := s.recordArtifacts(
-		ctx,
-		h.execution,
-		path.Join("shown", h.execution.ID),
-		large,
-		recordTimeout,
-	)
+	hostPaths, recordErr := s.recordArtifacts(ctx, h.execution, path.Join("shown", h.execution.ID), large,
+		recordTimeout)
 	if hostPaths != nil {
 		h.artifacts = append(h.artifacts, large...)
 		parts, references := maps.Clone(out.Data), map[string]sandbox.Artifact{}

@@ -67,10 +67,8 @@ func (s *Service) Rules(ctx context.Context, caller sandbox.Key, id string) (pol
 	if err != nil {
 		return policy.CodeRules{}, policy.Policy{}, err
 	}
-	return policy.Rules(
-		live.sandbox.Policy,
-		s.environments()[live.sandbox.Policy.Environment],
-	), live.sandbox.Policy, nil
+	return policy.Rules(live.sandbox.Policy,
+		s.environments()[live.sandbox.Policy.Environment]), live.sandbox.Policy, nil
 }
 
 // Template returns the code of a processor template and its kind. An unknown kind falls back to data_processor.
@@ -99,10 +97,6 @@ func (s *Service) Analyze(
 	if err != nil {
 		return nil, err
 	}
-	return s.QuickExecute(
-		ctx,
-		caller,
-		Job{Code: helpFile("analyze.py"), Context: input, Kind: sandbox.KindAnalyze},
-		nil,
-	)
+	return s.QuickExecute(ctx, caller, Job{Code: helpFile("analyze.py"), Context: input, Kind: sandbox.KindAnalyze},
+		nil)
 }

@@ -55,10 +55,7 @@ func newCheckCodeCommand() *cobra.Command {
 
 // checkCode has the running service check code, or a service that it starts for this check.
 func checkCode(
-	ctx context.Context,
-	s settings,
-	code string,
-	config json.RawMessage,
+	ctx context.Context, s settings, code string, config json.RawMessage,
 ) (result sandbox.CheckResult, err error) {
 	if c := dial(s.server.dataDir); c != nil {
 		var box struct {
@@ -68,10 +65,8 @@ func checkCode(
 			return result, err
 		}
 		err = c.call(ctx, "POST", "/sandbox/"+box.ID+"/check", map[string]any{"code": code}, &result)
-		return result, errors.Join(
-			err,
-			c.call(context.WithoutCancel(ctx), "DELETE", "/sandbox/"+box.ID, nil, &map[string]any{}),
-		)
+		return result, errors.Join(err,
+			c.call(context.WithoutCancel(ctx), "DELETE", "/sandbox/"+box.ID, nil, &map[string]any{}))
 	}
 	a, err := buildForCode(ctx, s, "pass") // the code does not run, so its imports need not be warm
 	if err != nil {

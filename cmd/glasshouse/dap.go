@@ -22,10 +22,7 @@ const acceptRetryInterval = 100 * time.Millisecond
 // function that waits until all connections are closed. Addresses beyond loopback are refused: the token of
 // a client would cross the network in clear text.
 func serveDAP(
-	ctx context.Context,
-	address string,
-	open dap.Opener,
-	debugf func(string, ...any),
+	ctx context.Context, address string, open dap.Opener, debugf func(string, ...any),
 ) (net.Addr, func(), error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, nil, fmt.Errorf("--dap-listen %q: %w", address, err)

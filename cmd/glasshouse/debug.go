@@ -61,10 +61,8 @@ func debugFile(ctx context.Context, s settings, args []string) error {
 	if err != nil {
 		return err
 	}
-	server := newServer(
-		httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version}),
-		connectionLimit(), a.log,
-	)
+	server := newServer(httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version}),
+		connectionLimit(), a.log)
 	go func() { _ = server.Serve(listener) }() // until server.Close
 	defer server.Close()
 	c := &client{"http://" + listener.Addr().String(), a.adminKey}
@@ -194,13 +192,8 @@ func (t *terminal) showCalls(ctx context.Context) error {
 		return err
 	}
 	for _, f := range body.Frames {
-		fmt.Fprintf(
-			t.out,
-			"  line %d, in %s: %s\n",
-			f.Line,
-			f.Name,
-			strings.TrimSpace(debugger.SourceLine(t.source, f.Line)),
-		)
+		fmt.Fprintf(t.out, "  line %d, in %s: %s\n", f.Line, f.Name,
+			strings.TrimSpace(debugger.SourceLine(t.source, f.Line)))
 	}
 	return nil
 }
@@ -213,10 +206,8 @@ func (t *terminal) setBreakpoints(ctx context.Context, command, argument string)
 		if err != nil {
 			return fmt.Errorf("%s needs the number of a line", command)
 		}
-		list := slices.DeleteFunc(
-			slices.Clone(t.breakpoints),
-			func(b dap.SourceBreakpoint) bool { return b.Line == line },
-		)
+		list := slices.DeleteFunc(slices.Clone(t.breakpoints),
+			func(b dap.SourceBreakpoint) bool { return b.Line == line })
 		if command == "break" {
 			condition = strings.TrimPrefix(strings.TrimSpace(condition), "if ")
 			list = append(list, dap.SourceBreakpoint{Line: line, Condition: condition})
@@ -271,16 +262,8 @@ func (t *terminal) showStop(ctx context.Context, state sessionState) error {
 			fmt.Fprintf(t.out, "  %s is deleted\n", name)
 		}
 	}
-	fmt.Fprintf(
-		t.out,
-		"step %d of %d, %s, line %d in %s: %s\n",
-		w.Step,
-		w.Steps,
-		w.Reason,
-		w.Line,
-		w.Function,
-		strings.TrimSpace(w.Code),
-	)
+	fmt.Fprintf(t.out, "step %d of %d, %s, line %d in %s: %s\n", w.Step, w.Steps, w.Reason, w.Line, w.Function,
+		strings.TrimSpace(w.Code))
 	if e := state.Result; e != nil && !t.ended {
 		t.ended = true
 		fmt.Fprint(t.out, e.Stdout, e.Stderr)

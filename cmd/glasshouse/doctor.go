@@ -79,13 +79,8 @@ func printReport(out io.Writer, r isolate.Report) error {
 		fmt.Fprintf(out, "\nNo level can be used: the weakest accepted level is %s\n", r.MinLevel)
 		return nil
 	}
-	fmt.Fprintf(
-		out,
-		"\nLevel in use: %s (the weakest accepted level is %s)\n  lacks: %s\n\n",
-		r.Isolation.Level,
-		r.MinLevel,
-		r.MissingProtection,
-	)
+	fmt.Fprintf(out, "\nLevel in use: %s (the weakest accepted level is %s)\n  lacks: %s\n\n", r.Isolation.Level,
+		r.MinLevel, r.MissingProtection)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "limit\tenforced by")
 	for _, limit := range slices.Sorted(maps.Keys(r.Isolation.EnforcedBy)) {

@@ -194,15 +194,8 @@ func listEnvironments(store environment.Store) error {
 			fmt.Fprintf(out, "%s\t\t\t\t%v\n", name, err)
 			continue
 		}
-		fmt.Fprintf(
-			out,
-			"%s\t%s\t%d\t%.12s\t%s\n",
-			name,
-			h.Environment.Python,
-			h.Environment.Packages,
-			h.Digest,
-			strings.Join(h.Lock.Requested, " "),
-		)
+		fmt.Fprintf(out, "%s\t%s\t%d\t%.12s\t%s\n", name, h.Environment.Python, h.Environment.Packages, h.Digest,
+			strings.Join(h.Lock.Requested, " "))
 		h.Release()
 	}
 	return out.Flush()

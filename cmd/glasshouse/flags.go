@@ -33,10 +33,8 @@ func withSettings(cmd *cobra.Command, do func(ctx context.Context, s settings, a
 		cmd.Flags().AddFlagSet(flags)
 	}
 	for _, flag := range []string{"isolation", "min-level"} {
-		_ = cmd.RegisterFlagCompletionFunc(
-			flag,
-			cobra.FixedCompletions(isolationLevels, cobra.ShellCompDirectiveNoFileComp),
-		)
+		_ = cmd.RegisterFlagCompletionFunc(flag,
+			cobra.FixedCompletions(isolationLevels, cobra.ShellCompDirectiveNoFileComp))
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := s.resolve(); err != nil {

@@ -52,10 +52,8 @@ func newKeysCreateCommand() *cobra.Command {
 	cmd.Flags().StringVar(&role, "role", "agent", "`ROLE`: agent, developer or admin")
 	cmd.Flags().
 		DurationVar(&lifetime, "expires", 0, "`TIME` for which the key is valid, such as 720h; 0: until it is revoked")
-	_ = cmd.RegisterFlagCompletionFunc(
-		"role",
-		cobra.FixedCompletions([]string{"agent", "developer", "admin"}, cobra.ShellCompDirectiveNoFileComp),
-	)
+	_ = cmd.RegisterFlagCompletionFunc("role",
+		cobra.FixedCompletions([]string{"agent", "developer", "admin"}, cobra.ShellCompDirectiveNoFileComp))
 	return withSettings(cmd, withService(func(ctx context.Context, c *client, _ []string) error {
 		if name == "" {
 			return errors.New("--name is required: it says what the key is for")
@@ -75,13 +73,8 @@ func newKeysCreateCommand() *cobra.Command {
 			return err
 		}
 		fmt.Println(created.Secret)
-		fmt.Fprintf(
-			os.Stderr,
-			"key %s for user %s (%s); its secret is shown only now\n",
-			created.ID,
-			created.User,
-			created.Role,
-		)
+		fmt.Fprintf(os.Stderr, "key %s for user %s (%s); its secret is shown only now\n", created.ID, created.User,
+			created.Role)
 		return nil
 	}))
 }
@@ -100,16 +93,8 @@ func listKeys(ctx context.Context, c *client, _ []string) error {
 		} else if k.ExpiresAt != nil {
 			state = "until " + k.ExpiresAt.Format(time.RFC3339)
 		}
-		fmt.Fprintf(
-			out,
-			"%s\t%s\t%s\t%s\t%s\t%s\n",
-			k.ID,
-			k.Name,
-			k.User,
-			k.Role,
-			k.CreatedAt.Format(time.RFC3339),
-			state,
-		)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.User, k.Role, k.CreatedAt.Format(time.RFC3339),
+			state)
 	}
 	return out.Flush()
 }

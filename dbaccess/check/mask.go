@@ -134,10 +134,8 @@ func (c *Checker) traceMasked(ctx context.Context, stmt *Statement, w *walker) e
 		return nil
 	}
 	if t.refusal.Position > 0 {
-		t.refusal.Position, t.refusal.Line = characterAndLine(
-			stmt.Original,
-			originalOffset(stmt.toNumbered, t.refusal.Position-1),
-		)
+		t.refusal.Position, t.refusal.Line = characterAndLine(stmt.Original,
+			originalOffset(stmt.toNumbered, t.refusal.Position-1))
 	}
 	return t.refusal
 }

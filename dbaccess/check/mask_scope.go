@@ -100,18 +100,14 @@ func (t *tracer) traceFromItem(n *pg_query.Node, left []source, in *scope) ([]ou
 		for _, call := range f.Functions {
 			t.requireUnmasked(call, lateral)
 		}
-		s := t.withAlias(
-			source{name: functionName(f), columns: []output{{isOpenEnded: true}}, hasMoreColumns: true},
-			f.Alias,
-		)
+		s := t.withAlias(source{name: functionName(f), columns: []output{{isOpenEnded: true}}, hasMoreColumns: true},
+			f.Alias)
 		return s.columns, []source{s}
 	case n.GetRangeTableFunc() != nil:
 		x := n.GetRangeTableFunc()
 		t.requireUnmaskedNode(reflect.ValueOf(x), lateral)
-		s := t.withAlias(
-			source{name: "xmltable", columns: []output{{isOpenEnded: true}}, hasMoreColumns: true},
-			x.Alias,
-		)
+		s := t.withAlias(source{name: "xmltable", columns: []output{{isOpenEnded: true}}, hasMoreColumns: true},
+			x.Alias)
 		return s.columns, []source{s}
 	case n.GetRangeTableSample() != nil:
 		x := n.GetRangeTableSample()

@@ -233,11 +233,8 @@ func (t *tracer) traceKey(n *pg_query.Node, outs []output, in *scope, group bool
 		i := int(n.GetAConst().GetIval().GetIval()) - 1
 		if slices.ContainsFunc(outs, func(o output) bool { return o.isOpenEnded }) && anyMasked(outs) ||
 			i >= 0 && i < len(outs) && outs[i].masked {
-			t.fail(
-				int(n.GetAConst().Location),
-				"output column %d is masked and used in ORDER BY, GROUP BY or DISTINCT",
-				i+1,
-			)
+			t.fail(int(n.GetAConst().Location), "output column %d is masked and used in ORDER BY, GROUP BY or DISTINCT",
+				i+1)
 		}
 		return
 	}

@@ -213,11 +213,8 @@ func (w *walker) checkOperator(op []*pg_query.Node, at int) {
 }
 
 func refuseOperator(full string) *sandbox.Refusal {
-	return sandbox.Refusef(
-		"function-not-allowed",
-		"the operator %s is user-defined and not on the list of allowed operators",
-		full,
-	)
+	return sandbox.Refusef("function-not-allowed",
+		"the operator %s is user-defined and not on the list of allowed operators", full)
 }
 
 // checkOperatorName checks an operator. Qualifying it in the text would change its precedence.
@@ -294,11 +291,8 @@ func (w *walker) checkTypeName(n *pg_query.TypeName) {
 }
 
 func refuseType(full string) *sandbox.Refusal {
-	return sandbox.Refusef(
-		"type-not-allowed",
-		"values of type %s cannot be created: only built-in types, enums and types composed of them are allowed",
-		full,
-	)
+	return sandbox.Refusef("type-not-allowed",
+		"values of type %s cannot be created: only built-in types, enums and types composed of them are allowed", full)
 }
 
 // checkType allows types that run no user-defined function, and types whose functions are checked

@@ -47,11 +47,8 @@ func wordSet(s string) map[string]bool { return setOf(strings.Fields(s)) }
 // refuseNode returns the refusal of a node that is not allowed.
 func refuseNode(name string) *sandbox.Refusal {
 	if what, ok := unsupportedStatementNames[name]; ok {
-		return sandbox.Refusef(
-			"statement-not-allowed",
-			"%s is refused: only SELECT, VALUES, TABLE, WITH, plain EXPLAIN and SHOW are run",
-			what,
-		)
+		return sandbox.Refusef("statement-not-allowed",
+			"%s is refused: only SELECT, VALUES, TABLE, WITH, plain EXPLAIN and SHOW are run", what)
 	}
 	if what, ok := writingStatementNames[name]; ok {
 		return sandbox.Refusef("read-only", "%s is refused: db_query only reads", what)

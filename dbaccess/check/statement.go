@@ -34,17 +34,10 @@ type Statement struct {
 
 // parseAndCheck parses and checks a statement, without the definitions that it uses.
 func parseAndCheck(
-	ctx context.Context,
-	parsers *parse.Pool,
-	q parse.Request,
-	cat *Catalog,
-	writes bool,
+	ctx context.Context, parsers *parse.Pool, q parse.Request, cat *Catalog, writes bool,
 ) (stmt *Statement, w *walker, err error) {
-	fingerprint, err := parsers.Parse(
-		ctx,
-		q,
-		func(parsed parse.Result) { stmt, w = checkParsed(q, parsed, cat, writes) },
-	)
+	fingerprint, err := parsers.Parse(ctx, q,
+		func(parsed parse.Result) { stmt, w = checkParsed(q, parsed, cat, writes) })
 	if errors.Is(err, parse.ErrParserFailed) {
 		no := sandbox.Refusef("too-large", "%s: write it shorter, or pass data as parameters", parse.ErrParserFailed)
 		return &Statement{Catalog: cat, Original: q.SQL, Refusal: no}, nil, nil
@@ -85,12 +78,8 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 	}
 	for _, name := range q.Names {
 		if !slices.Contains(stmt.ParameterNames, name) {
-			stmt.Refusal = sandbox.Refusef(
-				"unused-parameter",
-				"the parameter %q is given, but the statement has no :%s",
-				name,
-				name,
-			)
+			stmt.Refusal = sandbox.Refusef("unused-parameter",
+				"the parameter %q is given, but the statement has no :%s", name, name)
 			stmt.Refusal.Hint = "take it out, or use it"
 			return stmt, nil
 		}
@@ -99,10 +88,8 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 	w.allowWrites = writes
 	if stmt.Refusal = w.checkStatement(parsed.Tree); stmt.Refusal != nil {
 		if stmt.Refusal.Position > 0 {
-			stmt.Refusal.Position, stmt.Refusal.Line = characterAndLine(
-				q.SQL,
-				originalOffset(stmt.toNumbered, stmt.Refusal.Position-1),
-			)
+			stmt.Refusal.Position, stmt.Refusal.Line = characterAndLine(q.SQL,
+				originalOffset(stmt.toNumbered, stmt.Refusal.Position-1))
 		}
 		return stmt, nil
 	}
@@ -155,10 +142,8 @@ func (stmt *Statement) qualifyNames(w *walker) {
 // Locate maps a position that the server reports (in characters of sql, from 1) to the character
 // and line of the caller's text.
 func (stmt *Statement) Locate(position int) (int, int) {
-	return characterAndLine(
-		stmt.Original,
-		originalOffset(stmt.toNumbered, originalOffset(stmt.toSQL, byteOffset(stmt.SQL, position))),
-	)
+	return characterAndLine(stmt.Original,
+		originalOffset(stmt.toNumbered, originalOffset(stmt.toSQL, byteOffset(stmt.SQL, position))))
 }
 
 // WithPrefix returns a copy of stmt for a text that has prefix in front of stmt.SQL, such as "EXPLAIN ".

@@ -76,11 +76,8 @@ func (w *walker) checkStatement(tree string) *sandbox.Refusal {
 		return sandbox.Refusef("syntax-error", "the statement is empty")
 	case 1:
 	default:
-		r := sandbox.Refusef(
-			"multiple-statements",
-			"the text has %d statements; only one is allowed",
-			len(parsed.Stmts),
-		)
+		r := sandbox.Refusef("multiple-statements", "the text has %d statements; only one is allowed",
+			len(parsed.Stmts))
 		r.Hint = "call db_query once for each statement"
 		return r
 	}
@@ -233,10 +230,8 @@ func (w *walker) checkTable(n *pg_query.RangeVar) {
 	case r != nil && !system && r.schema != "information_schema":
 		w.relations[r] = true
 		if n.Schemaname == "" {
-			w.qualifications = append(
-				w.qualifications,
-				insertion{int(n.Location), pgx.Identifier{r.schema}.Sanitize() + ".", n.Relname},
-			)
+			w.qualifications = append(w.qualifications,
+				insertion{int(n.Location), pgx.Identifier{r.schema}.Sanitize() + ".", n.Relname})
 		}
 	}
 }
@@ -263,13 +258,9 @@ func (w *walker) checkCasts() {
 		implicit := !c.isExplicit || c.target.Name == "json" || c.target.Name == "jsonb"
 		near := w.mayHaveValue(c.source) && (w.mentionedNames[c.target.Name] || implicit && w.mayHaveValue(c.target))
 		if near {
-			w.refuse(
-				-1,
-				"function-not-allowed",
-				"the cast from %s to %s calls a function that is not on the list of allowed functions",
-				c.source.Name,
-				c.target.Name,
-			)
+			w.refuse(-1, "function-not-allowed",
+				"the cast from %s to %s calls a function that is not on the list of allowed functions", c.source.Name,
+				c.target.Name)
 		}
 	}
 }

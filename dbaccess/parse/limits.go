@@ -38,12 +38,8 @@ func newFault(reason, format string, args ...any) *Fault {
 // CheckText refuses text that is too long or no valid UTF-8, before it reaches the lexer.
 func CheckText(sql string) *Fault {
 	if len(sql) > MaxStatement {
-		return newFault(
-			"too-large",
-			"the statement has %d bytes; the limit is %d: pass data as parameters",
-			len(sql),
-			MaxStatement,
-		)
+		return newFault("too-large", "the statement has %d bytes; the limit is %d: pass data as parameters", len(sql),
+			MaxStatement)
 	}
 	if !utf8.ValidString(sql) {
 		return newFault("syntax-error", "the statement is not valid UTF-8")
@@ -73,12 +69,8 @@ func scanTokens(sql string) ([]token, *Fault) {
 		return nil, syntaxFault(err)
 	}
 	if len(tokens) > maxTokens {
-		return nil, newFault(
-			"too-large",
-			"the statement has %d tokens; the limit is %d: pass data as parameters",
-			len(tokens),
-			maxTokens,
-		)
+		return nil, newFault("too-large", "the statement has %d tokens; the limit is %d: pass data as parameters",
+			len(tokens), maxTokens)
 	}
 	depth, chain, keywords := 0, 0, 0
 	for _, t := range tokens {
@@ -102,12 +94,9 @@ func scanTokens(sql string) ([]token, *Fault) {
 			}
 		}
 		if depth > maxNesting || chain > maxChain || keywords > maxKeywords {
-			return nil, newFault(
-				"too-large",
+			return nil, newFault("too-large",
 				"the statement nests deeper than %d or chains more than %d operators: use a list, a CTE or parameters",
-				maxNesting,
-				maxChain,
-			)
+				maxNesting, maxChain)
 		}
 	}
 	return tokens, nil

@@ -14,10 +14,7 @@ type Shift struct{ At, Delta int }
 // comments, dollar quotes and array slices are never mistaken for one. It returns the names in the
 // order of their numbers.
 func numberParameters(
-	sql string,
-	tokens []token,
-	given map[string]bool,
-	any bool,
+	sql string, tokens []token, given map[string]bool, any bool,
 ) (text string, names []string, shifts []Shift, bad *Fault) {
 	var out strings.Builder
 	numbers := map[string]int{}
@@ -26,11 +23,8 @@ func numberParameters(
 	for i, t := range tokens {
 		switch t.kind {
 		case pg_query.Token_PARAM:
-			bad = newFault(
-				"syntax-error",
-				"parameters are named: write :name and pass {\"name\": value}, not %s",
-				sql[t.start:t.end],
-			)
+			bad = newFault("syntax-error", "parameters are named: write :name and pass {\"name\": value}, not %s",
+				sql[t.start:t.end])
 			bad.Position = t.start + 1
 			return
 		case pg_query.Token_ASCII_91:

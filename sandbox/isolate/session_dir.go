@@ -175,12 +175,9 @@ func (i *Isolator) SharedSessionDir(ctx context.Context) (*SessionDir, error) {
 		return nil, nil
 	}
 	if !i.level.namespaces {
-		return nil, sandbox.Errorf(
-			sandbox.FaultForbidden,
-			"on this machine code cannot work in %s: the isolation level is %s, which has no private mounts",
-			dir,
-			i.level.name,
-		)
+		return nil, sandbox.Errorf(sandbox.FaultForbidden,
+			"on this machine code cannot work in %s: the isolation level is %s, which has no private mounts", dir,
+			i.level.name)
 	}
 	i.mu.Lock()
 	pools := i.current[environment.Default].pools

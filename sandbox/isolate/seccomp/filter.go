@@ -76,16 +76,9 @@ func rulesFor(o Options) rules {
 	calls.add([]bpf.Instruction{eperm}, refused...)
 	allowThreads(calls)
 	// Only stream pairs are allowed, because a datagram socket could send to any path.
-	calls.add(slices.Concat(
-		require(dataArg0, allBits, bpf.JumpEqual, unix.AF_UNIX),
-		require(
-			dataArg1,
-			socketTypeMask,
-			bpf.JumpEqual,
-			unix.SOCK_STREAM,
-		),
-		[]bpf.Instruction{allow},
-	), unix.SYS_SOCKETPAIR)
+	calls.add(slices.Concat(require(dataArg0, allBits, bpf.JumpEqual, unix.AF_UNIX),
+		require(dataArg1, socketTypeMask, bpf.JumpEqual, unix.SOCK_STREAM),
+		[]bpf.Instruction{allow}), unix.SYS_SOCKETPAIR)
 	calls.add(allowValues(dataArg0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE,
 		unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ), unix.SYS_PRCTL)
 	// Python makes these ioctl calls on files: TIOCGWINSZ, TCGETS, FIONBIO, FIOCLEX, FIONCLEX, FIONREAD.
@@ -103,19 +96,8 @@ func rulesFor(o Options) rules {
 			require(signal, allBits, bpf.JumpNotEqual, uint32(unix.SIGCONT)), []bpf.Instruction{allow}), nr)
 	}
 	calls.add(
-		allowValues(
-			dataArg1,
-			unix.F_GETFD,
-			unix.F_SETFD,
-			unix.F_GETFL,
-			unix.F_SETFL,
-			unix.F_DUPFD,
-			unix.F_DUPFD_CLOEXEC,
-			unix.F_GETLK,
-			unix.F_OFD_GETLK,
-			unix.F_ADD_SEALS,
-			unix.F_GET_SEALS,
-		),
+		allowValues(dataArg1, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_DUPFD,
+			unix.F_DUPFD_CLOEXEC, unix.F_GETLK, unix.F_OFD_GETLK, unix.F_ADD_SEALS, unix.F_GET_SEALS),
 		unix.SYS_FCNTL,
 	)
 	ignoreLocks(calls)
@@ -202,16 +184,8 @@ func allowTCPClient(calls rules) {
 		allow,
 		eperm,
 	}, unix.SYS_SOCKET)
-	socket := allowValues(
-		dataArg2,
-		unix.SO_KEEPALIVE,
-		unix.SO_SNDBUF,
-		unix.SO_RCVBUF,
-		unix.SO_LINGER,
-		unix.SO_REUSEADDR,
-		unix.SO_RCVTIMEO,
-		unix.SO_SNDTIMEO,
-	)
+	socket := allowValues(dataArg2, unix.SO_KEEPALIVE, unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_LINGER,
+		unix.SO_REUSEADDR, unix.SO_RCVTIMEO, unix.SO_SNDTIMEO)
 	tcp := allowValues(dataArg2, unix.TCP_NODELAY, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT,
 		unix.TCP_USER_TIMEOUT, unix.TCP_QUICKACK)
 	calls.add(slices.Concat([]bpf.Instruction{

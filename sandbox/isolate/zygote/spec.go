@@ -51,14 +51,8 @@ func MinimalRoot(py environment.Interpreter) (binds, links map[string]string, pa
 	}
 	libraries, _ := filepath.Glob("/usr/lib/*-linux-gnu")
 	paths = append(paths, libraries...)
-	paths = append(
-		paths,
-		"/usr/lib64",
-		"/usr/local/lib",
-		"/usr/share/zoneinfo",
-		"/etc/ld.so.cache",
-		"/etc/alternatives",
-	)
+	paths = append(paths, "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo", "/etc/ld.so.cache",
+		"/etc/alternatives")
 	for _, dir := range []string{"/lib", "/lib64"} {
 		if target, err := os.Readlink(dir); err == nil {
 			links[dir] = target
