@@ -304,7 +304,8 @@ func TestStartErrorsNameTheRemedy(t *testing.T) {
 		t.Parallel()
 		dir := newFolder(t)
 		data := filepath.Join(dir, "postgres", "data")
-		err := errors.Join(os.MkdirAll(data, 0o700), os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte("9\n"), 0o600))
+		err := errors.Join(os.MkdirAll(data, 0o700),
+			os.WriteFile(filepath.Join(data, "PG_VERSION"), []byte("9\n"), 0o600))
 		if err != nil {
 			t.Fatal(err)
 		}
