@@ -135,6 +135,10 @@ func (a *app) openDatabases(ctx context.Context, s settings, progress func(strin
 	if a.history, err = history.Open(ctx, history.Config{
 		URL: historyURL, Dir: filepath.Join(s.server.dataDir, "history"), AsynchronousCommit: !s.databases.synchronousCommit,
 	}, a.log); err != nil {
+		if errors.Is(err, history.ErrOwned) {
+			const hint = "%w with --database-url; a command with the --data-dir of a running service asks that service"
+			err = fmt.Errorf(hint, err)
+		}
 		return err
 	}
 	interrupted, err := a.history.Recover(ctx)

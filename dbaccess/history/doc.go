@@ -25,7 +25,9 @@
 //  5. A bad row harms no other row. A row that PostgreSQL refuses is stored as a file in Dir/refused, the service's
 //     log names the file, and a row that points to the file takes its place.
 //  6. A failed log degrades. If the log cannot be written, Begin, Progress and Finish wait for PostgreSQL instead.
-//  7. An execution is stored as it is given: the record is its JSON, and Execution returns the same values.
+//  7. One service at a time uses a database. Open refuses a second one (ownership.go). Each row has its node, which is
+//     the folder of the service that wrote it.
+//  8. An execution is stored as it is given: the record is its JSON, and Execution returns the same values.
 //
 // # The writer
 //
@@ -38,8 +40,9 @@
 //	   └────────────── flush loop ───▶ PostgreSQL    one goroutine, one connection
 //
 // Open starts the flush loop after the replay. Store.Close stops it: the loop flushes once more, closes its
-// connection and ends; then Close closes the log and the pools. The timer of wal.Log.SyncSoon is the only other
-// goroutine. A record that is still in the log then is replayed by the next Open.
+// connection and ends; then Close closes the log and the pools. The other goroutines are the timer of wal.Log.SyncSoon
+// and the one that renews the ownership of the database (ownership.keep). A record that is still in the log then is
+// replayed by the next Open.
 //
 // Other writes (sandboxes, recordings, artifacts, quotas) are plain statements on a pool. They do not pass through
 // the log: their callers wait for PostgreSQL, and retry while it is unreachable.

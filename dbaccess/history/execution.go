@@ -19,7 +19,7 @@ func (s *Store) Begin(ctx context.Context, e *sandbox.Execution) error {
 	if e.CompletedAt != nil {
 		return fmt.Errorf("execution %s has completed_at set before it begins", e.ID)
 	}
-	if err := s.writer.checkBegin(); err != nil {
+	if err := s.checkBegin(); err != nil {
 		return err
 	}
 	r, err := executionRow(e)
@@ -50,17 +50,26 @@ func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
 	return unavailable(s.writer.write(ctx, r, finishTimeout))
 }
 
-// Recover closes the records that a killed service left open: executions become cancelled and sandboxes become lost.
-// It returns the number of these executions. The service calls Recover once, before the first execution.
+// Recover closes the records that killed services left open: executions become cancelled and sandboxes become lost. It
+// returns the number of these executions. No other service runs on the database, so every open record is left over. If
+// another node left it, and that node's folder still has the real end in its log, the end replaces this one as soon as
+// a service with that folder starts on this database. The service calls Recover once, before the first execution.
 func (s *Store) Recover(ctx context.Context) (int, error) {
-	const unended = `SELECT id FROM executions WHERE completed_at IS NULL`
-	open, err := query(ctx, s, s.readWithin, pgx.RowTo[string], unended)
+	type openExecution struct{ ID, Node string }
+	const unended = `SELECT id, node FROM executions WHERE completed_at IS NULL`
+	open, err := query(ctx, s, s.readWithin, pgx.RowToStructByPos[openExecution], unended)
 	if err != nil {
 		return 0, err
 	}
 	now := time.Now().UTC()
-	for _, id := range open {
-		if err := s.cancelOpen(ctx, id, now); err != nil {
+	ofOthers := map[string]int{} // by node
+	for _, e := range open {
+		reason := "the service ended while this ran: run it again in a new sandbox"
+		if e.Node != s.owner.node.ID && e.Node != "" {
+			ofOthers[e.Node]++
+			reason = "the service that ran this, node " + e.Node + ", ended or lost its history database: run it again"
+		}
+		if err := s.cancelOpen(ctx, e.ID, reason, now); err != nil {
 			return 0, err
 		}
 	}
@@ -74,12 +83,17 @@ func (s *Store) Recover(ctx context.Context) (int, error) {
 		b.Queue(`DELETE FROM progress`) // no execution runs
 		return s.pool.SendBatch(ctx, &b).Close()
 	})
+	for node, count := range ofOthers {
+		s.logger.Warnf("history: node %s left %d executions running; they are recorded as cancelled. If its data "+
+			"folder still exists, a service that starts with it on this database adds the ends that it has answered",
+			node, count)
+	}
 	return len(open), err
 }
 
-// cancelOpen finishes an execution that a killed service left open. It leaves out and logs parts that are unreadable or
+// cancelOpen finishes, with a reason, an execution that a killed service left open. It leaves out and logs parts that are unreadable or
 // too large, because no record may keep the service from starting.
-func (s *Store) cancelOpen(ctx context.Context, id string, now time.Time) error {
+func (s *Store) cancelOpen(ctx context.Context, id, reason string, now time.Time) error {
 	logger := s.logger.WithField("execution_id", id)
 	e, err := s.Execution(ctx, id)
 	if isUnavailable(err) {
@@ -98,7 +112,6 @@ func (s *Store) cancelOpen(ctx context.Context, id string, now time.Time) error 
 		e.Timestamp = e.CreatedAt
 		e.FillEmpty()
 	}
-	reason := "the service ended while this ran: run it again in a new sandbox"
 	e.Status, e.Error, e.CompletedAt = sandbox.StatusCancelled, &reason, &now
 	e.Usage.EndedBy, e.SessionReset = "shutdown", true
 	cutShort(&e)

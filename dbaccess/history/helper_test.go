@@ -46,13 +46,16 @@ func newStore(t testing.TB) *testStore {
 	return openStore(t, Config{URL: databaseURL(t), Dir: t.TempDir()})
 }
 
+// patient are timeouts that end no test on a busy machine.
+var patient = timeouts{read: time.Minute, search: time.Minute, lease: leaseDuration}
+
 // openStore opens a Store whose log messages go nowhere, and closes it at the end of the test.
 func openStore(t testing.TB, c Config) *testStore {
 	t.Helper()
-	return openWithTimeouts(t, c, readTimeouts{read: time.Minute, search: time.Minute})
+	return openWithTimeouts(t, c, patient)
 }
 
-func openWithTimeouts(t testing.TB, c Config, timeouts readTimeouts) *testStore {
+func openWithTimeouts(t testing.TB, c Config, timeouts timeouts) *testStore {
 	t.Helper()
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
@@ -132,6 +135,8 @@ type proxy struct {
 	mu       sync.Mutex
 	listener net.Listener
 	conns    []net.Conn
+	clients  []net.Conn
+	silent   atomic.Bool // the server is not told that a client is gone
 }
 
 const socketName = ".s.PGSQL.5432"
@@ -178,7 +183,7 @@ func (p *proxy) restore() {
 				continue
 			}
 			p.mu.Lock()
-			p.conns = append(p.conns, client, server)
+			p.conns, p.clients = append(p.conns, client, server), append(p.clients, client)
 			p.mu.Unlock()
 			go p.copy(client, server)
 			go p.copy(server, client)
@@ -187,7 +192,11 @@ func (p *proxy) restore() {
 }
 
 func (p *proxy) copy(to, from net.Conn) {
-	defer to.Close()
+	defer func() {
+		if !p.silent.Load() {
+			_ = to.Close()
+		}
+	}()
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -212,6 +221,18 @@ func (p *proxy) cut() {
 		_ = c.Close()
 	}
 	p.conns = nil
+}
+
+// cutUnnoticed closes the connections of the clients and refuses new ones. The server does not notice.
+func (p *proxy) cutUnnoticed() {
+	p.silent.Store(true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.listener.Close()
+	for _, c := range p.clients {
+		_ = c.Close()
+	}
+	p.clients = nil
 }
 
 // stall lets nothing through, until the returned function is called.

@@ -27,6 +27,7 @@ const (
 // inserter inserts rows into PostgreSQL over a connection of its own. One goroutine may use it.
 type inserter struct {
 	connect    func(context.Context) (*pgx.Conn, error)
+	node       string // id of this node
 	refusedDir string // for the records that PostgreSQL refuses
 	logger     logrus.FieldLogger
 
@@ -152,7 +153,7 @@ func (in *inserter) tryInsert(rows []row) error {
 			ended = append(ended, r.executionID)
 		}
 	}
-	if err := insertRows(ctx, in.conn, rows, ended); err != nil {
+	if err := insertRows(ctx, in.conn, in.node, rows, ended); err != nil {
 		return err
 	}
 	for _, r := range rows {

@@ -88,7 +88,8 @@ func TestHangingServerHangsNoCaller(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	p, url := newProxy(t, databaseURL(t))
-	timeouts := readTimeouts{read: 300 * time.Millisecond, search: time.Minute}
+	timeouts := patient
+	timeouts.read = 300 * time.Millisecond
 	h := openWithTimeouts(t, Config{URL: url, Dir: t.TempDir()}, timeouts)
 	resume := sync.OnceFunc(p.stall())
 	defer resume()

@@ -96,18 +96,19 @@ func progressRow(p sandbox.Progress) (row, error) {
 // createdRow returns the row of a sandbox that was created.
 func createdRow(c sandboxCreated) (row, error) {
 	r, err := newRow("sandbox/"+clean(c.ID), c)
-	r.statement = `INSERT INTO sandboxes (id, owner, policy, ephemeral, state, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (id) DO NOTHING`
-	r.args = []any{clean(c.ID), clean(c.Owner), c.Policy, c.Ephemeral, string(c.State), c.CreatedAt}
+	r.statement = `INSERT INTO sandboxes (id, owner, policy, ephemeral, state, created_at, node)
+		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING`
+	r.args = []any{clean(c.ID), clean(c.Owner), c.Policy, c.Ephemeral, string(c.State), c.CreatedAt, c.Node}
 	return r, err
 }
 
-// endedRow returns the row of a sandbox that ended. Its key has the state and the time, so that the first end is
-// inserted first, and counts.
+// endedRow returns the row of a sandbox that ended. Its key has the state and the time, and the earliest end counts:
+// another node may already have recorded the sandbox as lost.
 func endedRow(e sandboxEnded) (row, error) {
 	r, err := newRow(fmt.Sprint("sandbox/", clean(e.ID), "/", e.State, "/", e.EndedAt.UnixNano()), e)
 	r.mustSync = true
-	r.statement = `UPDATE sandboxes SET state = $2, ended_at = $3 WHERE id = $1 AND ended_at IS NULL`
+	r.statement = `UPDATE sandboxes SET state = $2, ended_at = $3 WHERE id = $1
+		AND (ended_at IS NULL OR ended_at > $3)`
 	r.args = []any{clean(e.ID), string(e.State), e.EndedAt}
 	return r, err
 }
@@ -163,8 +164,8 @@ func withoutEnded(rows []row) []row {
 // upsertExecutions inserts executions. The row of an ended execution replaces an earlier row, and may be inserted
 // again. The row of a running execution is ignored if the execution already has a row.
 const upsertExecutions = `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record, error,
-		seconds, memory_mb, completed_at)
-	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
+		seconds, memory_mb, completed_at, node)
+	SELECT *, $13 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
 		$8::bytea[], $9::text[], $10::float8[], $11::float8[], $12::timestamptz[])
 	ON CONFLICT (id) DO UPDATE SET status = excluded.status, record = excluded.record, error = excluded.error,
 		seconds = excluded.seconds, memory_mb = excluded.memory_mb, completed_at = excluded.completed_at
@@ -180,9 +181,9 @@ const insertConnections = `INSERT INTO connections (execution_id, number, sandbo
 		AS c (host, port, address, status, reason, bytes_sent, bytes_received, duration_ms, started_at, n)
 	ON CONFLICT DO NOTHING`
 
-// insertRows inserts rows with different keys in one transaction. The transaction also deletes the progress of
-// executions whose end is among the rows, because the end contains it.
-func insertRows(ctx context.Context, conn *pgx.Conn, rows []row, ended []string) error {
+// insertRows inserts rows of a node with different keys in one transaction. The transaction also deletes the progress
+// of executions whose end is among the rows, because the end contains it.
+func insertRows(ctx context.Context, conn *pgx.Conn, node string, rows []row, ended []string) error {
 	var batch pgx.Batch // PostgreSQL runs a pipeline as one transaction
 	executions := make([]row, 0, len(rows))
 	for _, r := range rows {
@@ -196,12 +197,12 @@ func insertRows(ctx context.Context, conn *pgx.Conn, rows []row, ended []string)
 		batch.Queue(`DELETE FROM progress WHERE execution_id = ANY($1)`, ended)
 	}
 	if len(executions) > 0 {
-		queueExecutions(&batch, executions)
+		queueExecutions(&batch, node, executions)
 	}
 	return conn.SendBatch(ctx, &batch).Close() // returns the first error of any statement
 }
 
-func queueExecutions(batch *pgx.Batch, rows []row) {
+func queueExecutions(batch *pgx.Batch, node string, rows []row) {
 	var texts [6][]string
 	var createdAt []time.Time
 	var completedAt []*time.Time
@@ -217,7 +218,7 @@ func queueExecutions(batch *pgx.Batch, rows []row) {
 		seconds, memoryMB = append(seconds, r.seconds), append(memoryMB, r.memoryMB)
 	}
 	batch.Queue(upsertExecutions, texts[0], texts[1], texts[2], texts[3], texts[4], texts[5], createdAt, records,
-		failures, seconds, memoryMB, completedAt)
+		failures, seconds, memoryMB, completedAt, node)
 	for _, r := range rows {
 		if r.connections != nil {
 			batch.Queue(insertConnections, r.executionID, r.sandboxID, r.user, string(r.connections))

@@ -21,6 +21,7 @@ type sandboxCreated struct {
 	Ephemeral bool          `json:"ephemeral"`
 	State     sandbox.State `json:"state"`
 	CreatedAt time.Time     `json:"created_at"`
+	Node      string        `json:"node"`
 }
 
 // sandboxEnded is the record of a sandbox's end in the log.
@@ -33,10 +34,10 @@ type sandboxEnded struct {
 // CreateSandbox stores a new sandbox. When it returns nil, the record is in the log. It returns FaultUnavailable in the
 // same cases as Begin.
 func (s *Store) CreateSandbox(ctx context.Context, b sandbox.Sandbox) error {
-	if err := s.writer.checkBegin(); err != nil {
+	if err := s.checkBegin(); err != nil {
 		return err
 	}
-	r, err := createdRow(sandboxCreated{b.ID, b.Owner, b.Policy, b.Ephemeral, b.State, b.CreatedAt})
+	r, err := createdRow(sandboxCreated{b.ID, b.Owner, b.Policy, b.Ephemeral, b.State, b.CreatedAt, s.owner.node.ID})
 	if err != nil {
 		return err
 	}

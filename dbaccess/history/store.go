@@ -31,17 +31,19 @@ type Store struct {
 	pool      *pgxpool.Pool // for reads and for rare writes
 	writePool *pgxpool.Pool // for exec: its statements may wait long, and must not take the reads' connections
 	writer    *writer
+	owner     *ownership
 	closed    chan struct{} // closed by Close; exec stops its retries then
 	closeOnce sync.Once
 	reads     *limit.Shared // connections of pool
-	timeouts  readTimeouts
+	timeouts  timeouts
 	logger    logrus.FieldLogger
 }
 
-// readTimeouts bound reads, so that a server that hangs does not hang its callers.
-type readTimeouts struct {
+// timeouts bound reads, so that a server that hangs does not hang its callers, and the wait for another node.
+type timeouts struct {
 	read   time.Duration // for a key, a sandbox, an artifact
 	search time.Duration // for searches among all executions
+	lease  time.Duration // of a node; see ownership
 }
 
 // Config says where a Store keeps its data, and how safely.
@@ -55,14 +57,15 @@ type Config struct {
 	AsynchronousCommit bool
 }
 
-// Open connects to the database, runs missing migrations under a lock, and inserts the records that are left in the
-// log. The caller closes the Store.
+// Open connects to the database, keeps other services off it, runs missing migrations, and inserts the records that are
+// left in the log. It returns an error if another service uses the database. After a kill of that service, Open waits
+// 10 s in case it returns. The caller closes the Store.
 func Open(ctx context.Context, c Config, logger logrus.FieldLogger) (*Store, error) {
-	return open(ctx, c, logger, time.Now, readTimeouts{read: 10 * time.Second, search: time.Minute})
+	return open(ctx, c, logger, time.Now, timeouts{read: 10 * time.Second, search: time.Minute, lease: leaseDuration})
 }
 
 func open(
-	ctx context.Context, c Config, logger logrus.FieldLogger, now func() time.Time, timeouts readTimeouts,
+	ctx context.Context, c Config, logger logrus.FieldLogger, now func() time.Time, timeouts timeouts,
 ) (*Store, error) {
 	config, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
@@ -76,24 +79,36 @@ func open(
 	s := &Store{
 		closed: make(chan struct{}), reads: limit.NewShared(int(config.MaxConns)), timeouts: timeouts, logger: logger,
 	}
+	node, err := openNode(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	s.owner = newOwnership(config.ConnConfig, node, timeouts.lease, logger)
 	if s.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("history database: %w", err)
 	}
 	if s.writePool, err = pgxpool.NewWithConfig(ctx, writeConfig); err == nil {
+		err = s.owner.acquire(ctx)
+	}
+	if err == nil {
 		err = migrate(ctx, s.pool)
 	}
+	if err == nil {
+		err = s.owner.register(ctx)
+	}
 	if err != nil {
-		s.closePools()
+		s.release()
 		return nil, fmt.Errorf("history database: %w", err)
 	}
 	db := &inserter{
+		node: node.ID,
 		connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return pgx.ConnectConfig(ctx, config.ConnConfig.Copy())
 		},
 		refusedDir: filepath.Join(c.Dir, "refused"), hasProgress: map[string]bool{}, logger: logger,
 	}
 	if s.writer, err = openWriter(c.Dir, c.AsynchronousCommit, db, now); err != nil {
-		s.closePools()
+		s.release()
 		return nil, fmt.Errorf("history: %w", err)
 	}
 	return s, nil
@@ -103,12 +118,16 @@ func open(
 // stay in the log, and the next Open inserts them.
 func (s *Store) Close() error {
 	err := s.writer.close()
-	s.closeOnce.Do(func() { close(s.closed) })
-	s.closePools()
+	s.closeOnce.Do(func() {
+		close(s.closed)
+		s.release()
+	})
 	return err
 }
 
-func (s *Store) closePools() {
+// release closes the pools and lets other services use the database.
+func (s *Store) release() {
+	defer s.owner.close()
 	for _, pool := range []*pgxpool.Pool{s.pool, s.writePool} {
 		if pool != nil {
 			pool.Close()
@@ -118,10 +137,18 @@ func (s *Store) closePools() {
 
 // Ping returns an error if the database does not answer or if Begin would refuse an execution.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.writer.checkBegin(); err != nil {
+	if err := s.checkBegin(); err != nil {
 		return err
 	}
 	return s.read(ctx, func(ctx context.Context) error { return s.pool.Ping(ctx) })
+}
+
+// checkBegin returns FaultUnavailable if no run may begin: because of the disk, of the backlog, or of another service.
+func (s *Store) checkBegin() error {
+	if err := s.owner.check(); err != nil {
+		return err
+	}
+	return s.writer.checkBegin()
 }
 
 // readExecutions runs a read of executions after all records that were appended before this call are inserted.

@@ -159,9 +159,8 @@ func TestFreeSpaceRefusesBelowItsMinimum(t *testing.T) {
 // The end of an execution is on disk when Finish returns or, with asynchronous commit, soon after.
 func TestFinishSyncsTheLog(t *testing.T) {
 	t.Parallel()
-	url := databaseURL(t)
 	for _, asynchronous := range []bool{false, true} {
-		h := openStore(t, Config{URL: url, Dir: t.TempDir(), AsynchronousCommit: asynchronous})
+		h := openStore(t, Config{URL: databaseURL(t), Dir: t.TempDir(), AsynchronousCommit: asynchronous})
 		for n := range 3 {
 			h.finish(t, runningExecution(fmt.Sprint(asynchronous, n)), sandbox.StatusCompleted)
 			h.writer.mu.Lock()
@@ -290,6 +289,7 @@ func TestNewerDatabaseIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newStore(t)
 	h.query(t, `INSERT INTO schema_versions (name) VALUES ('9999_future.sql') RETURNING name`)
+	_ = h.Close()
 	late, err := Open(context.Background(), Config{URL: h.url, Dir: t.TempDir()}, h.logger)
 	if err == nil {
 		_ = late.Close()
