@@ -234,6 +234,20 @@ type Output struct {
 	Metadata json.RawMessage            `json:"metadata,omitempty"`
 }
 
+// ArtifactMIME is the MIME type of the part of an Output that lists the parts which are too large for an answer and are
+// artifacts instead. It maps the MIME type of each such part to its artifact.
+const ArtifactMIME = "application/vnd.glasshouse.artifact+json"
+
+// Reference returns the artifact that has the part of a MIME type.
+func (o Output) Reference(kind string) (a Artifact, ok bool) {
+	var references map[string]Artifact
+	if json.Unmarshal(o.Data[ArtifactMIME], &references) != nil {
+		return a, false
+	}
+	a, ok = references[kind]
+	return a, ok
+}
+
 // Variables are a session's variables, as bounded previews.
 type Variables struct {
 	Variables map[string]Variable `json:"variables"`

@@ -239,10 +239,6 @@ func (h *guestHandler) explain(x *sandbox.Exception) *sandbox.Exception {
 // becomes an artifact.
 const maxInlineBytes = 256 << 10
 
-// artifactMIME is the MIME type of the part that lists the artifacts of a rich output. The list maps the MIME type of
-// each replaced part to its artifact.
-const artifactMIME = "application/vnd.glasshouse.artifact+json"
-
 // Show stores the large parts of a rich output as artifacts, which clients can read immediately. It returns the output
 // with references in place of these parts. A part that cannot be stored stays in the output.
 func (h *guestHandler) Show(ctx context.Context, out sandbox.Output) sandbox.Output {
@@ -277,7 +273,7 @@ func (h *guestHandler) Show(ctx context.Context, out sandbox.Output) sandbox.Out
 			delete(parts, artifact.MIME)
 			references[artifact.MIME] = artifact
 		}
-		parts[artifactMIME], _ = json.Marshal(references)
+		parts[sandbox.ArtifactMIME], _ = json.Marshal(references)
 		out.Data = parts
 	}
 	if err = errors.Join(err, recordErr); err != nil {

@@ -241,7 +241,7 @@ func TestRunsAreRejectedSoonWithoutHistory(t *testing.T) {
 		t.Errorf("got %d runs in %d attempts after %s; want all but the last, within %s",
 			s.runs.runs, attempts, time.Since(began), limit)
 	}
-	_, err = s.Query(ctx, ada, sb.ID, "SELECT 1", nil, nil)
+	_, err = s.Query(ctx, ada, sb.ID, "SELECT 1", nil, 0, nil)
 	isFault(t, err, sandbox.FaultUnavailable)
 	_, err = s.Create(ctx, ada, nil)
 	isFault(t, err, sandbox.FaultUnavailable)

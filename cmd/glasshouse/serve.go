@@ -14,6 +14,7 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/service/compat/nemo"
 	"glasshouse/service/httpapi"
+	"glasshouse/service/mcpapi"
 )
 
 // garbagePercent replaces the 100 of GOGC. The live heap is a few MB, so with 100 Go would collect
@@ -71,7 +72,12 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	}
 	defer os.Remove(addressFile)
 	server := newServer(
-		httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog}),
+		httpapi.New(httpapi.Config{
+			Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog,
+			MCP: mcpapi.New(mcpapi.Config{
+				Service: a.service, Log: a.log, Version: version, MaxChars: s.server.mcpMaxChars,
+			}),
+		}),
 		connectionLimit(), a.log,
 	)
 	ended := make(chan error, 2)

@@ -16,6 +16,7 @@ import (
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/service"
 )
 
 // isolationLevels are the levels that --isolation and --min-level accept, strongest first.
@@ -65,6 +66,7 @@ type serverSettings struct {
 	drain           time.Duration
 	accessLog       bool
 	logJSON         bool
+	mcpMaxChars     int
 }
 
 func (s *serverSettings) register(f *pflag.FlagSet) {
@@ -89,6 +91,8 @@ func (s *serverSettings) register(f *pflag.FlagSet) {
 		10*time.Second,
 		"maximum `TIME` that running executions may continue after SIGTERM",
 	)
+	f.IntVar(&s.mcpMaxChars, "mcp-max-chars", service.DefaultModelTextChars,
+		"maximum `NUMBER` of characters of an answer to a model; at least 1000")
 	f.BoolVar(&s.accessLog, "access-log", false, "log every request")
 	f.BoolVar(&s.logJSON, "log-json", false, "write the log as JSON")
 }

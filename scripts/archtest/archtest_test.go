@@ -28,6 +28,7 @@ var layers = map[string]int{
 	"cmd":                         50,
 	"service/httpapi":             41,
 	"service/compat":              41,
+	"service/mcpapi":              41,
 	"service":                     40,
 	"debugger":                    30,
 	"dbaccess":                    30,
@@ -62,6 +63,8 @@ var forbidden = map[string][]string{
 		"sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
 	"service/compat": {"dbaccess", "dbaccess/history", "debugger", "sandbox/supervisor", "sandbox/blob",
 		"sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
+	"service/mcpapi": {"dbaccess", "dbaccess/history", "sandbox/supervisor", "sandbox/blob",
+		"sandbox/isolate", "sandbox/egress", "sandbox/environment", "sandbox/protocol", "sandbox/python"},
 }
 
 // libraries says where each third-party library may be imported, by prefix of its import path.
@@ -73,6 +76,9 @@ var libraries = map[string][]string{
 	"github.com/jackc/pgx":             {"dbaccess"},
 	"github.com/santhosh-tekuri":       {"service/httpapi"},    // its tests: JSON schema, for messages
 	"github.com/klauspost/compress":    {"debugger/recording"}, // zstd, for chunks
+	"github.com/google/jsonschema-go":  {"service/mcpapi"},
+	"github.com/modelcontextprotocol":  {"service/mcpapi"},
+	"golang.org/x/image":               {"service/mcpapi"}, // smaller figures
 	"github.com/google/go-dap":         {"debugger/dap"},
 	"github.com/pganalyze/pg_query_go": {"dbaccess"},
 	"golang.org/x/sys":                 {"sandbox/isolate", "sandbox/supervisor", "sandbox/protocol"},

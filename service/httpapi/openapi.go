@@ -44,6 +44,7 @@ const (
 	tagEnvironments  tag = "Environments"
 	tagHelp          tag = "Help"
 	tagKeys          tag = "Keys"
+	tagMCP           tag = "MCP"
 	tagService       tag = "Service"
 )
 
@@ -60,6 +61,7 @@ var tagDescriptions = []*huma.Tag{
 	{Name: string(tagEnvironments), Description: "Python environments and their packages."},
 	{Name: string(tagHelp), Description: "Helper functions, examples and templates."},
 	{Name: string(tagKeys), Description: "API keys."},
+	{Name: string(tagMCP), Description: "The Model Context Protocol, for agents."},
 	{Name: string(tagService), Description: "Health, metrics and documentation."},
 }
 

@@ -98,7 +98,7 @@ func (a *api) queryDatabase(
 	decoder.UseNumber()
 	_ = decoder.Decode(&body) // huma has decoded it once
 	var rows rowEncoder
-	summary, err := a.service.Query(ctx, caller, sandboxID, in.Body.Query, body.Parameters, rows.add)
+	summary, err := a.service.Query(ctx, caller, sandboxID, in.Body.Query, body.Parameters, 0, rows.add)
 	if err != nil {
 		return nil, err
 	}

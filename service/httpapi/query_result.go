@@ -1,11 +1,8 @@
 package httpapi
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"math"
-	"strconv"
 
 	"glasshouse/sandbox"
 )
@@ -33,7 +30,7 @@ func (e *rowEncoder) add(rows sandbox.RowBatch) error {
 				e.text = append(e.text, ',')
 			}
 			e.text = append(append(e.text, name...), ':')
-			e.text = appendValue(e.text, rows.Data[i].At(r), rows.Columns[i].Kind)
+			e.text = sandbox.AppendJSON(e.text, rows.Data[i].At(r), rows.Columns[i].Kind)
 		}
 		e.text = append(e.text, '}')
 	}
@@ -55,55 +52,3 @@ func (e *rowEncoder) begin(columns []sandbox.Column) {
 
 // json returns the whole list. It must be called after add, which is called at least once for every result.
 func (e *rowEncoder) json() json.RawMessage { return append(e.text, ']') }
-
-func appendValue(b []byte, v any, kind string) []byte {
-	switch v := v.(type) {
-	case nil:
-		return append(b, "null"...)
-	case bool:
-		return strconv.AppendBool(b, v)
-	case int64:
-		return strconv.AppendInt(b, v, 10)
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return appendOpaque(b, "float", strconv.FormatFloat(v, 'g', -1, 64))
-		}
-		return strconv.AppendFloat(b, v, 'g', -1, 64)
-	case []byte:
-		return appendOpaque(b, "bytes", "base64:"+base64.StdEncoding.EncodeToString(v))
-	case []any:
-		if kind == "timedelta" && len(v) == 3 {
-			if _, whole := v[0].(int64); whole {
-				return append(b, fmt.Sprintf(`{"months":%d,"days":%d,"microseconds":%d}`, v[0], v[1], v[2])...)
-			}
-		}
-		b = append(b, '[')
-		for i, x := range v {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendValue(b, x, kind)
-		}
-		return append(b, ']')
-	case string:
-		if kind == "json" || kind == "decimal" {
-			if json.Valid([]byte(v)) {
-				return append(b, v...)
-			}
-			return appendOpaque(b, kind, v)
-		}
-		return appendText(b, v)
-	}
-	return appendOpaque(b, fmt.Sprintf("%T", v), fmt.Sprint(v))
-}
-
-func appendText(b []byte, s string) []byte {
-	text, _ := json.Marshal(s) // a string never fails
-	return append(b, text...)
-}
-
-func appendOpaque(b []byte, kind, repr string) []byte {
-	b = appendText(append(b, `{"type":`...), kind)
-	b = appendText(append(b, `,"repr":`...), repr)
-	return append(b, '}')
-}

@@ -26,6 +26,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/policy/limit"
+	"glasshouse/sandbox"
 	"glasshouse/service"
 )
 
@@ -35,8 +36,14 @@ type Config struct {
 	Log     logrus.FieldLogger
 	Version string // of the service, for OpenAPI
 	Access  bool   // log every request
+	MCP     MCP    // serves POST /mcp
 
 	StallTimeout time.Duration // of requests and responses; 0 is limit.DefaultStallTimeout
+}
+
+// MCP serves a request of the Model Context Protocol for a caller who is authenticated.
+type MCP interface {
+	ServeHTTP(w http.ResponseWriter, r *http.Request, caller sandbox.Key)
 }
 
 // api is the state that handlers and middlewares share.
@@ -108,5 +115,6 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a.routeEnvironments(r)
 	a.routeHelp(r)
 	a.routeKeys(r)
+	a.routeMCP(r, c.MCP)
 	return router, r.api.OpenAPI()
 }

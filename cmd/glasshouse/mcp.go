@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"glasshouse/service/mcpapi"
+)
+
+func newMCPCommand() *cobra.Command {
+	var url string
+	var isStandalone bool
+	cmd := &cobra.Command{
+		Use: "mcp [flags]", Short: "Serve the Model Context Protocol on stdin and stdout", Args: arguments(0, 0),
+		Long: "Serve the Model Context Protocol (MCP) on stdin and stdout, for a host that starts its servers.\n\n" +
+			"The command calls a running service: that of --url with the key in the environment variable GLASSHOUSE_KEY, or " +
+			"the one that runs on the data folder. With --standalone it starts a service of its own. A service also answers " +
+			"MCP over HTTP at /mcp.",
+		Example: `  glasshouse mcp --standalone
+  GLASSHOUSE_URL=https://glasshouse.example GLASSHOUSE_KEY=gh_... glasshouse mcp`,
+	}
+	cmd.Flags().StringVar(&url, "url", "", "`ADDRESS` of the service; empty: the service of the data folder")
+	cmd.Flags().BoolVar(&isStandalone, "standalone", false, "start a service in this process, on the data folder")
+	return withSettings(cmd, func(ctx context.Context, s settings, _ []string) error {
+		if isStandalone {
+			return serveMCP(ctx, s)
+		}
+		key := os.Getenv("GLASSHOUSE_KEY")
+		if url == "" {
+			c := dial(s.server.dataDir)
+			if c == nil {
+				return errors.New(
+					"no service runs on " + s.server.dataDir + ": start it with `glasshouse serve`, name one with " +
+						"--url, or use --standalone",
+				)
+			}
+			url = c.address
+			if key == "" {
+				key = c.key
+			}
+		}
+		if key == "" {
+			return fmt.Errorf("no key for %s: set GLASSHOUSE_KEY; `glasshouse keys create --name NAME` makes one", url)
+		}
+		return mcpapi.Bridge(ctx, os.Stdin, os.Stdout, strings.TrimSpace(url), key, version)
+	})
+}
+
+// serveMCP serves MCP on stdin and stdout with a service that ends with the input.
+func serveMCP(ctx context.Context, s settings) error {
+	a, err := build(ctx, s, nil, func(step string) { fmt.Fprintf(os.Stderr, "glasshouse: %s\n", step) })
+	if err != nil {
+		return err
+	}
+	defer a.close(context.WithoutCancel(ctx), s)
+	caller, err := a.service.Authenticate(ctx, a.adminKey)
+	if err != nil {
+		return err
+	}
+	server := mcpapi.New(mcpapi.Config{
+		Service: a.service, Log: a.log, Version: version, MaxChars: s.server.mcpMaxChars,
+	})
+	return server.ServeStream(ctx, os.Stdin, os.Stdout, caller)
+}

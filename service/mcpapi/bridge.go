@@ -1,0 +1,102 @@
+package mcpapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Bridge serves one MCP client over a pair of streams by calling the /mcp endpoint of a running service. It returns
+// when the input ends or ctx is done. url is the service's address, such as http://127.0.0.1:8080.
+func Bridge(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url, key, version string) error {
+	b := &bridge{progress: map[any]*mcp.ServerSession{}}
+	client := mcp.NewClient(&mcp.Implementation{Name: "glasshouse mcp", Version: version},
+		&mcp.ClientOptions{ProgressNotificationHandler: b.forwardProgress})
+	remote, err := client.Connect(ctx, &mcp.StreamableClientTransport{
+		Endpoint: strings.TrimRight(url, "/") + "/mcp", DisableStandaloneSSE: true,
+		HTTPClient: &http.Client{Transport: keyed{key}},
+	}, nil)
+	if err != nil {
+		return fmt.Errorf("connect to the service at %s: %w; check GLASSHOUSE_URL and GLASSHOUSE_KEY", url, err)
+	}
+	defer remote.Close()
+	b.remote = remote
+	server, err := b.server(ctx, version)
+	if err != nil {
+		return err
+	}
+	return server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+}
+
+// keyed adds the key to each request.
+type keyed struct{ key string }
+
+func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+k.key)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// bridge has the connection to the service, and the sessions that wait for progress, by token.
+type bridge struct {
+	remote *mcp.ClientSession
+
+	mu       sync.Mutex
+	progress map[any]*mcp.ServerSession
+}
+
+// server returns a server with the tools and the resource templates of the service.
+func (b *bridge) server(ctx context.Context, version string) (*mcp.Server, error) {
+	tools, err := b.remote.ListTools(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	templates, err := b.remote.ListResourceTemplates(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "glasshouse", Title: "Glasshouse", Version: version},
+		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{
+			Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{},
+		}})
+	for _, tool := range tools.Tools {
+		server.AddTool(tool, b.callTool)
+	}
+	for _, template := range templates.ResourceTemplates {
+		server.AddResourceTemplate(template,
+			func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+				return b.remote.ReadResource(ctx, &mcp.ReadResourceParams{URI: req.Params.URI})
+			})
+	}
+	return server, nil
+}
+
+func (b *bridge) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	params := &mcp.CallToolParams{Name: req.Params.Name, Arguments: req.Params.Arguments}
+	if token := req.Params.GetProgressToken(); token != nil {
+		params.SetProgressToken(token)
+		b.mu.Lock()
+		b.progress[token] = req.Session
+		b.mu.Unlock()
+		defer func() {
+			b.mu.Lock()
+			delete(b.progress, token)
+			b.mu.Unlock()
+		}()
+	}
+	return b.remote.CallTool(ctx, params)
+}
+
+func (b *bridge) forwardProgress(ctx context.Context, req *mcp.ProgressNotificationClientRequest) {
+	b.mu.Lock()
+	session := b.progress[req.Params.ProgressToken]
+	b.mu.Unlock()
+	if session != nil {
+		_ = session.NotifyProgress(ctx, req.Params) // a client that left is no error
+	}
+}

@@ -1,0 +1,314 @@
+package mcpapi
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"glasshouse/debugger"
+	"glasshouse/debugger/expr"
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+type getExecutionInput struct {
+	ID     string  `json:"execution_id"`
+	Part   string  `json:"part"`
+	Offset int     `json:"offset"`
+	Wait   float64 `json:"wait_seconds"`
+}
+
+// getExecution reads an execution, or a page of one of its parts.
+func (s *Server) getExecution(
+	ctx context.Context, caller sandbox.Key, _ *mcp.CallToolRequest, in getExecutionInput,
+) (*mcp.CallToolResult, error) {
+	if in.Wait > 0 {
+		waiting, cancel := context.WithTimeout(ctx, seconds(in.Wait))
+		s.service.Await(waiting, caller, in.ID)
+		cancel()
+	}
+	e, err := s.service.Execution(ctx, caller, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if number, ok := strings.CutPrefix(in.Part, "output:"); ok {
+		return s.showOutput(ctx, caller, &e, number, in.Offset)
+	}
+	switch in.Part {
+	case "stdout":
+		return s.page(&e, in.Part, e.Stdout, in.Offset)
+	case "stderr":
+		return s.page(&e, in.Part, e.Stderr, in.Offset)
+	case "code":
+		return s.page(&e, in.Part, e.Code, in.Offset)
+	case "result":
+		return s.page(&e, in.Part, service.ResultText(e.Result), in.Offset)
+	case "queries":
+		return s.page(&e, in.Part, queryLines(e.Queries), in.Offset)
+	}
+	if e.CompletedAt == nil {
+		return s.stillRunning(&e), nil
+	}
+	result := s.executionResult(ctx, caller, &e)
+	result.IsError = false // the reading did not fail
+	return result, nil
+}
+
+// page answers with the characters of a text from an offset on, as many as an answer has.
+func (s *Server) page(e *sandbox.Execution, part, text string, offset int) (*mcp.CallToolResult, error) {
+	runes := []rune(text)
+	if offset > len(runes) {
+		return nil, sandbox.Errorf(
+			sandbox.FaultInvalid,
+			"offset: %s has %d characters, so the offset must be less",
+			part,
+			len(runes),
+		)
+	}
+	end := min(offset+s.maxChars, len(runes))
+	text = string(runes[offset:end])
+	if text == "" {
+		text = fmt.Sprintf("[%s is empty]", part)
+	}
+	if end < len(runes) {
+		text += fmt.Sprintf(
+			"\n[characters %d to %d of %d; go on with get_execution(execution_id=%q, part=%q, offset=%d)]",
+			offset,
+			end,
+			len(runes),
+			e.ID,
+			part,
+			end,
+		)
+	}
+	return textResult(text), nil
+}
+
+func queryLines(queries []sandbox.Query) string {
+	var lines []string
+	for n, q := range queries {
+		line := fmt.Sprintf("%d. %s, %d rows, %.1f ms: %s", n+1, q.Status, q.Rows, q.DurationMS,
+			strings.Join(strings.Fields(q.SQL), " "))
+		if len(q.Parameters) > 0 {
+			line += " with " + string(q.Parameters)
+		}
+		if q.Error != "" {
+			line += "\n   " + q.Error
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// showOutput answers with one rich output: its text and, if it has one, its image.
+func (s *Server) showOutput(
+	ctx context.Context, caller sandbox.Key, e *sandbox.Execution, number string, offset int,
+) (*mcp.CallToolResult, error) {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > len(e.Outputs) {
+		return nil, sandbox.Errorf(
+			sandbox.FaultNotFound,
+			"part: the execution has %d outputs, counted from 1",
+			len(e.Outputs),
+		)
+	}
+	o := e.Outputs[n-1]
+	var text string
+	if json.Unmarshal(o.Data["text/plain"], &text) != nil || text == "" {
+		text = o.Summary
+	}
+	result, err := s.page(e, "output:"+number, text, offset)
+	if err != nil {
+		return nil, err
+	}
+	result.Content = append(result.Content, s.images(ctx, caller, []sandbox.Output{o})...)
+	return result, nil
+}
+
+type cancelInput struct {
+	ID string `json:"execution_id"`
+}
+
+// cancelTimeout is the longest time that cancel_execution waits for the end of the execution.
+const cancelTimeout = 5 * time.Second
+
+func (s *Server) cancelExecution(
+	ctx context.Context, caller sandbox.Key, _ *mcp.CallToolRequest, in cancelInput,
+) (*mcp.CallToolResult, error) {
+	if err := s.service.Cancel(ctx, caller, in.ID); err != nil {
+		return nil, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, cancelTimeout)
+	defer cancel()
+	s.service.Await(waiting, caller, in.ID)
+	return textResult("execution_id=" + in.ID + " is cancelled; what it printed is in get_execution"), nil
+}
+
+type explainInput struct {
+	ID       string `json:"execution_id"`
+	Question string `json:"question"`
+}
+
+// Sizes of the answers of explain_execution.
+const (
+	explainTokens    = 1000
+	maxStepVariables = 40
+	maxListedChanges = 10
+)
+
+// explainExecution answers a question from the recording of an execution. The failure of an execution without a
+// recording is explained from its record.
+func (s *Server) explainExecution(
+	ctx context.Context, caller sandbox.Key, _ *mcp.CallToolRequest, in explainInput,
+) (*mcp.CallToolResult, error) {
+	kind, argument, _ := strings.Cut(cmp.Or(in.Question, "failure"), ":")
+	argument = strings.TrimSpace(argument)
+	opened, err := s.service.Recorded(ctx, caller, in.ID)
+	if err != nil {
+		e, readErr := s.service.Execution(ctx, caller, in.ID)
+		if readErr != nil {
+			return nil, readErr
+		}
+		if kind != "failure" {
+			return nil, sandbox.Errorf(
+				sandbox.FaultGone,
+				"%v. Without a recording only question=failure has an answer; "+
+					"print the values and run the code again",
+				err,
+			)
+		}
+		return textResult(service.NewModelText(&e, s.maxChars).Text), nil
+	}
+	var text string
+	switch kind {
+	case "value":
+		text, err = explainValue(opened, argument)
+	case "line":
+		text, err = explainLine(ctx, opened, argument)
+	case "step":
+		text, err = explainStep(opened, argument)
+	case "find":
+		text, err = explainFind(ctx, opened, argument)
+	default:
+		text, err = opened.Explain(explainTokens)
+	}
+	if err != nil {
+		return nil, sandbox.Errorf(sandbox.FaultInvalid, "question: %v", err)
+	}
+	return textResult(service.CutMiddle(text, s.maxChars, func(_, left int) string {
+		return fmt.Sprintf("[%d characters left out]", left)
+	})), nil
+}
+
+// explainValue lists the last changes of a global variable, the last one first.
+func explainValue(opened *service.OpenRecording, name string) (string, error) {
+	changes, err := opened.Changes(debugger.Variable{Name: name}, 1, 1000)
+	if err != nil {
+		return "", err
+	}
+	if len(changes) == 0 {
+		return "", fmt.Errorf(
+			"no global variable %q changed in this run; ask step:%d for the variables at its end",
+			name,
+			opened.Steps(),
+		)
+	}
+	lines := []string{fmt.Sprintf("%s changed %d times. The last changes, newest first:", name, len(changes))}
+	slices.Reverse(changes)
+	for _, c := range changes[:min(maxListedChanges, len(changes))] {
+		lines = append(
+			lines,
+			fmt.Sprintf("  step %d, line %d: %s   # %s = %s", c.Step, c.Line, strings.TrimSpace(c.Code), name,
+				sandbox.Shorten(c.Value, 200)),
+		)
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// explainLine shows the variables at the first and the last time that a line ran.
+func explainLine(ctx context.Context, opened *service.OpenRecording, argument string) (string, error) {
+	line, _ := strconv.Atoi(argument)
+	var first, last, hits int
+	for from := 1; from <= opened.Steps(); {
+		const page = 1000
+		lines, err := opened.Lines(from, min(from+page-1, opened.Steps()))
+		if err != nil {
+			return "", err
+		}
+		for _, l := range lines {
+			if int(l.Number) == line {
+				if hits++; first == 0 {
+					first = int(l.Step)
+				}
+				last = int(l.Step)
+			}
+		}
+		if from += page; ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+	}
+	if hits == 0 {
+		return fmt.Sprintf("Line %d did not run.", line), nil
+	}
+	text, err := explainStep(opened, strconv.Itoa(first))
+	if err != nil || hits == 1 {
+		return fmt.Sprintf("Line %d ran once.\n%s", line, text), err
+	}
+	end, err := explainStep(opened, strconv.Itoa(last))
+	return fmt.Sprintf("Line %d ran %d times. The first time:\n%s\nThe last time:\n%s", line, hits, text, end), err
+}
+
+// explainStep shows the stack and the variables of a step.
+func explainStep(opened *service.OpenRecording, argument string) (string, error) {
+	step, _ := strconv.Atoi(argument)
+	view, err := opened.View(step, maxStepVariables)
+	if err != nil {
+		return "", err
+	}
+	lines := []string{fmt.Sprintf("Step %d of %d, before the line runs:", view.Step, view.Steps)}
+	for _, f := range view.Frames {
+		lines = append(lines, fmt.Sprintf("  line %d, in %s: %s", f.Line, f.Function, strings.TrimSpace(f.Code)))
+		for _, v := range f.Variables {
+			lines = append(lines, "    "+v.Name+" = "+sandbox.Shorten(v.Value, 200))
+		}
+	}
+	if len(view.Globals) > 0 {
+		lines = append(lines, "  global variables:")
+	}
+	for _, v := range view.Globals {
+		lines = append(lines, "    "+v.Name+" = "+sandbox.Shorten(v.Value, 200))
+	}
+	if view.Total > len(view.Globals) {
+		lines = append(lines, fmt.Sprintf("    and %d more", view.Total-len(view.Globals)))
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// explainFind shows the first step at which a condition holds.
+func explainFind(ctx context.Context, opened *service.OpenRecording, argument string) (string, error) {
+	condition, err := expr.Parse(argument)
+	if err != nil {
+		return "", err
+	}
+	step, unknown, err := opened.FindCondition(ctx, condition, 1, "")
+	if err != nil {
+		return "", err
+	}
+	if step == 0 {
+		return fmt.Sprintf(
+			"%s never held in %d steps; at %d of them it could not be evaluated.",
+			argument,
+			opened.Steps(),
+			unknown,
+		), nil
+	}
+	text, err := explainStep(opened, strconv.Itoa(step))
+	return fmt.Sprintf("%s held first at step %d.\n%s", argument, step, text), err
+}

@@ -1,0 +1,145 @@
+package mcpapi
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+type runInput struct {
+	Code    string            `json:"code"`
+	Session string            `json:"session_id"`
+	Timeout float64           `json:"timeout_seconds"`
+	Files   map[string]string `json:"files"`
+	Wait    *float64          `json:"wait_seconds"`
+}
+
+// runPython runs code in a session, which it creates if none is named. A run that takes longer than the call waits
+// continues, and its end is in history. A call that is cancelled cancels its run.
+func (s *Server) runPython(
+	ctx context.Context, caller sandbox.Key, req *mcp.CallToolRequest, in runInput,
+) (*mcp.CallToolResult, error) {
+	job := service.Job{Code: in.Code, Kind: sandbox.KindExecute, Timeout: seconds(in.Timeout)}
+	for _, name := range slices.Sorted(maps.Keys(in.Files)) {
+		job.Files = append(
+			job.Files,
+			service.JobFile{Path: strings.TrimPrefix(name, "/data/"), Body: []byte(in.Files[name])},
+		)
+	}
+	if in.Session == "" {
+		sb, err := s.service.Create(ctx, caller, nil)
+		if err != nil {
+			return nil, err
+		}
+		in.Session = sb.ID
+	}
+	log, err := s.service.Start(ctx, caller, in.Session, job, nil)
+	if err != nil {
+		return nil, err
+	}
+	e, _ := log.Execution()
+	wait := defaultWait * time.Second
+	if in.Wait != nil {
+		wait = seconds(*in.Wait)
+	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	s.followProgress(waiting, req, log)
+	select {
+	case <-log.Over():
+	case <-waiting.Done():
+		if ctx.Err() != nil {
+			_ = s.service.Cancel(context.WithoutCancel(ctx), caller, e.ID) // it may have ended meanwhile
+			return nil, ctx.Err()
+		}
+	}
+	if err := log.Err(); err != nil {
+		return nil, err
+	}
+	e, ended := log.Execution()
+	if !ended {
+		return s.stillRunning(e), nil
+	}
+	return s.executionResult(ctx, caller, e), nil
+}
+
+func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+
+// stillRunning answers for a run that the call does not wait for any longer.
+func (s *Server) stillRunning(e *sandbox.Execution) *mcp.CallToolResult {
+	result := textResult(
+		"The run continues. Call get_execution(execution_id=\"" + e.ID + "\", wait_seconds=55) for its end, or " +
+			"cancel_execution to stop it.\nsession_id=" + e.SandboxID + " execution_id=" + e.ID + " status=running",
+	)
+	result.StructuredContent = structured{Session: e.SandboxID, Execution: e.ID, Status: sandbox.StatusRunning}
+	return result
+}
+
+const (
+	progressInterval = 500 * time.Millisecond // least time between two progress notifications
+	maxProgressRunes = 200                    // of a notification's message
+)
+
+// followProgress sends the newest line of stdout to a client that asked for progress, until the run ends or ctx does.
+func (s *Server) followProgress(ctx context.Context, req *mcp.CallToolRequest, log *service.EventLog) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return
+	}
+	began := time.Now()
+	after, last, line := int64(0), time.Time{}, ""
+	for {
+		event, err := log.Next(ctx, after)
+		if err != nil { // the end of the log or of the waiting
+			return
+		}
+		after = event.ID
+		if text, ok := event.Data.(service.Text); ok && event.Name == "stdout" {
+			if printed := strings.TrimRight(text.Text, "\r\n "); printed != "" {
+				line = sandbox.Shorten(printed[strings.LastIndexAny(printed, "\r\n")+1:], maxProgressRunes)
+			}
+		}
+		if line == "" || time.Since(last) < progressInterval {
+			continue
+		}
+		last = time.Now()
+		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ // a client that left is no error
+			ProgressToken: token, Message: line, Progress: time.Since(began).Seconds(),
+		})
+	}
+}
+
+// structured is the structured content of an answer about an execution. It never repeats the text.
+type structured struct {
+	Session   string         `json:"session_id,omitempty"`
+	Execution string         `json:"execution_id"`
+	Status    sandbox.Status `json:"status"`
+	Cut       []string       `json:"cut,omitempty"` // parts that the text does not have whole
+	Result    any            `json:"result,omitempty"`
+}
+
+// maxStructuredResult is the maximum size of a result in structured content, in bytes of JSON.
+const maxStructuredResult = 2000
+
+// executionResult answers with an execution that has ended.
+func (s *Server) executionResult(ctx context.Context, caller sandbox.Key, e *sandbox.Execution) *mcp.CallToolResult {
+	text := service.NewModelText(e, s.maxChars)
+	result := textResult(text.Text)
+	result.IsError = e.Status != sandbox.StatusCompleted
+	content := structured{Session: e.SandboxID, Execution: e.ID, Status: e.Status, Cut: text.Cut}
+	if len(e.Result) < maxStructuredResult && e.Truncated["result"] == 0 && string(e.Result) != "null" {
+		content.Result = e.Result
+	}
+	result.StructuredContent = content
+	for _, image := range s.images(ctx, caller, e.Outputs) {
+		result.Content = append(result.Content, image)
+	}
+	return result
+}

@@ -1,0 +1,209 @@
+// Package mcpapi serves the service over the Model Context Protocol (MCP): seven tools and three resource templates.
+//
+// The package translates; it holds no rules of its own. A session of a tool is a sandbox, which the caller names in the
+// arguments, so the server itself is stateless: one handler serves protocol versions with a session (2025-11-25 and
+// older) and without one (2026-07-28). Every call authenticates its key, so a revoked key ends at the next call.
+//
+// A model pays for each character that it reads. Therefore each answer has a bound, a cut says how to read the rest,
+// and structured content never repeats the text. docs/mcp.md has the sizes.
+package mcpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/sirupsen/logrus"
+
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+// Config configures the server.
+type Config struct {
+	Service  *service.Service
+	Log      logrus.FieldLogger
+	Version  string // of Glasshouse, which clients show
+	MaxChars int    // of the text of an answer; 0 means service.DefaultModelTextChars
+}
+
+// Server is the MCP server.
+type Server struct {
+	service  *service.Service
+	log      logrus.FieldLogger
+	maxChars int
+	mcp      *mcp.Server
+	http     http.Handler
+}
+
+const instructions = `Glasshouse runs Python in an isolated sandbox next to a PostgreSQL database that code can only read. ` +
+	`Start with describe_database. Use query_database for one statement and run_python for analysis: variables, imports ` +
+	`and files stay in a session. If a run fails, read the hint and the variables in its answer, or ask explain_execution.`
+
+// New returns a server.
+func New(c Config) *Server {
+	s := &Server{service: c.Service, log: c.Log, maxChars: c.MaxChars}
+	if s.maxChars == 0 {
+		s.maxChars = service.DefaultModelTextChars
+	}
+	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "glasshouse", Title: "Glasshouse", Version: c.Version},
+		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{
+			Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, // neither list changes
+		}})
+	s.addTools()
+	s.addResources()
+	streamable := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp },
+		&mcp.StreamableHTTPOptions{
+			Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: -1, // the router bounds bodies
+			DisableLocalhostProtection: true, // every request has a key, which a page of another site does not have
+			Logger:                     slog.New(slog.DiscardHandler),
+		})
+	// The SDK hands the identity of the caller to tools only through its own middleware.
+	s.http = auth.RequireBearerToken(identify, nil)(streamable)
+	return s
+}
+
+type callerKey struct{}
+
+// ServeHTTP serves one request of a caller who is authenticated.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller sandbox.Key) {
+	s.http.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, caller)))
+}
+
+// identify returns the caller that ServeHTTP put into the request's context.
+func identify(_ context.Context, _ string, r *http.Request) (*auth.TokenInfo, error) {
+	caller, ok := r.Context().Value(callerKey{}).(sandbox.Key)
+	if !ok {
+		return nil, auth.ErrInvalidToken
+	}
+	return &auth.TokenInfo{
+		UserID: caller.User, Expiration: time.Now().Add(time.Hour), Extra: map[string]any{"caller": caller},
+	}, nil
+}
+
+// ServeStream serves one client, who is the caller, over a pair of streams until ctx or the input ends.
+func (s *Server) ServeStream(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller sandbox.Key) error {
+	return s.mcp.Run(context.WithValue(ctx, callerKey{}, caller), &mcp.IOTransport{Reader: in, Writer: out})
+}
+
+// callerOf returns who called a tool.
+func callerOf(ctx context.Context, extra *mcp.RequestExtra) (sandbox.Key, error) {
+	if extra != nil && extra.TokenInfo != nil {
+		if caller, ok := extra.TokenInfo.Extra["caller"].(sandbox.Key); ok {
+			return caller, nil
+		}
+	}
+	if caller, ok := ctx.Value(callerKey{}).(sandbox.Key); ok {
+		return caller, nil
+	}
+	return sandbox.Key{}, errors.New("the call has no API key")
+}
+
+// errorText returns what a model reads of an error: what happened and what to do. Text of an internal error stays in
+// the log.
+func (s *Server) errorText(tool string, err error) string {
+	var refusal *sandbox.Refusal
+	var known *sandbox.Error
+	switch {
+	case errors.As(err, &refusal):
+		text := refusal.Error()
+		if refusal.Hint != "" && !strings.Contains(text, refusal.Hint) {
+			text += "\nhint: " + refusal.Hint
+		}
+		return text
+	case errors.As(err, &known) && known.Fault != sandbox.FaultInternal:
+		text := known.Detail
+		if known.Field != "" && !strings.HasPrefix(text, known.Field) {
+			text = known.Field + ": " + text
+		}
+		return text
+	case errors.Is(err, context.Canceled):
+		return "the call was cancelled"
+	}
+	s.log.WithError(err).WithField("tool", tool).Error("an MCP tool failed")
+	return "internal error of Glasshouse; the operator finds it in the service's log. Try again once"
+}
+
+// textResult returns an answer of one text.
+func textResult(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}
+
+// addTool adds a tool whose handler gets the caller and its arguments, which agree with the tool's schema. The SDK's own
+// typed tools would pass arguments through float64, which has 53 bits for an integer.
+func addTool[In any](
+	s *Server,
+	tool *mcp.Tool,
+	handle func(context.Context, sandbox.Key, *mcp.CallToolRequest, In) (*mcp.CallToolResult, error),
+) {
+	var described jsonschema.Schema
+	if err := json.Unmarshal(tool.InputSchema.(json.RawMessage), &described); err != nil {
+		panic(fmt.Sprintf("the schema of the tool %s: %v", tool.Name, err)) // a mistake in this package
+	}
+	resolved, err := described.Resolve(nil)
+	if err != nil {
+		panic(fmt.Sprintf("the schema of the tool %s: %v", tool.Name, err))
+	}
+	s.mcp.AddTool(tool, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		caller, err := callerOf(ctx, req.Extra)
+		if err != nil {
+			return nil, err
+		}
+		var in In
+		err = decodeArguments(req.Params.Arguments, &described, resolved, &in)
+		var result *mcp.CallToolResult
+		if err == nil {
+			result, err = handle(ctx, caller, req, in)
+		}
+		if err != nil { // the model reads it and can repair its call
+			result = textResult(s.errorText(tool.Name, err))
+			result.IsError = true
+		}
+		return result, nil
+	})
+}
+
+// decodeArguments decodes the arguments of a call, after it has checked them against the tool's schema.
+func decodeArguments(raw json.RawMessage, described *jsonschema.Schema, resolved *jsonschema.Resolved, in any) error {
+	if len(raw) == 0 || string(raw) == "null" {
+		raw = json.RawMessage("{}")
+	}
+	var arguments map[string]any
+	if err := json.Unmarshal(raw, &arguments); err != nil {
+		return sandbox.Errorf(sandbox.FaultInvalid, "the arguments must be a JSON object: %v", err)
+	}
+	names := slices.Sorted(maps.Keys(described.Properties))
+	for name := range arguments {
+		if described.Properties[name] == nil {
+			return sandbox.Errorf(sandbox.FaultInvalid, "there is no argument %q; the arguments are %s", name,
+				strings.Join(names, ", "))
+		}
+	}
+	for _, name := range described.Required {
+		if arguments[name] == nil {
+			return sandbox.Errorf(sandbox.FaultInvalid, "the argument %s is missing", name)
+		}
+	}
+	if err := resolved.Validate(arguments); err != nil {
+		return sandbox.Errorf(sandbox.FaultInvalid, "the arguments are invalid: %v", err)
+	}
+	return json.Unmarshal(raw, in)
+}
+
+// schema returns a JSON schema of an object. properties is the JSON of its properties.
+func schema(properties string, required ...string) json.RawMessage {
+	names, _ := json.Marshal(append([]string{}, required...))
+	return json.RawMessage(`{"type":"object","properties":` + properties + `,"required":` + string(names) +
+		`,"additionalProperties":false}`)
+}

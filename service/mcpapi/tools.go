@@ -1,0 +1,106 @@
+package mcpapi
+
+import "github.com/modelcontextprotocol/go-sdk/mcp"
+
+// Limits of the tools' arguments.
+const (
+	defaultWait  = 55  // seconds; hosts end a call after 60
+	maxWait      = 300 // seconds
+	defaultRows  = 100
+	maxRows      = 1000
+	maxFileChars = 1 << 20 // of a text that a call writes
+)
+
+// addTools adds the seven tools. Their descriptions and schemas are what every model reads before its first call, so
+// each says when to use the tool, what it costs, and what to do next, in few words.
+func (s *Server) addTools() {
+	no, yes := new(false), new(true)
+	readOnly := func(title string) *mcp.ToolAnnotations {
+		return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: no}
+	}
+	addTool(s, &mcp.Tool{
+		Name: "run_python",
+		Description: "Run Python in a sandbox with pandas, numpy and matplotlib. Variables, imports and files stay in the " +
+			"session: pass the session_id of an earlier answer to go on. await db_query(sql, params) returns rows as dicts, " +
+			"db_frame(sql) a DataFrame; the database is read-only. Answers with what was printed, the value of the last " +
+			"expression, and figures as images. Print summaries, not whole tables. No network. If the run fails, use the hint " +
+			"and the variables in the answer. If status=running, call get_execution.",
+		InputSchema: schema(`{
+			"code":{"type":"string","description":"Body of one module; await works at top level"},
+			"session_id":{"type":"string","description":"Omit for a new session"},
+			"timeout_seconds":{"type":"number","minimum":1,"maximum":300,"description":"Limit of the run; default 30"},
+			"files":{"type":"object","additionalProperties":{"type":"string"},"description":"Text files by name, put into /data first"},
+			"wait_seconds":{"type":"number","minimum":0,"maximum":300,"default":55,"description":"A longer run answers status=running"}
+		}`, "code"),
+		Annotations: &mcp.ToolAnnotations{Title: "Run Python", DestructiveHint: no, OpenWorldHint: no},
+	}, s.runPython)
+	addTool(s, &mcp.Tool{
+		Name: "query_database",
+		Description: "Run one read-only SQL statement (PostgreSQL). Cheaper than run_python for a look at data. Write :name for " +
+			"parameters. Answers with column names and rows. Aggregate in SQL rather than raising limit. A refusal says why.",
+		InputSchema: schema(`{
+			"sql":{"type":"string"},
+			"params":{"type":"object","description":"Values of :name"},
+			"limit":{"type":"integer","minimum":1,"maximum":1000,"default":100,"description":"Rows at most"}
+		}`, "sql"),
+		Annotations: readOnly("Query the database"),
+	}, s.queryDatabase)
+	addTool(s, &mcp.Tool{
+		Name: "describe_database",
+		Description: "List tables, or describe one. Call it before you write SQL. Start with no arguments (names and sizes), then " +
+			"ask for one table. detail=full adds comments, keys and defaults.",
+		InputSchema: schema(`{
+			"table":{"type":"string"},
+			"like":{"type":"string","description":"Only tables or columns whose name contains this"},
+			"detail":{"type":"string","enum":["names","columns","full"],"description":"Default: names; columns for one table"}
+		}`),
+		Annotations: readOnly("Describe the database"),
+	}, s.describeDatabase)
+	addTool(s, &mcp.Tool{
+		Name: "get_execution",
+		Description: "Read an execution again: what an answer cut, or a run that was still running. part and offset page through " +
+			"a long text; part=output:N shows a rich output.",
+		InputSchema: schema(`{
+			"execution_id":{"type":"string"},
+			"part":{"type":"string","pattern":"^(summary|stdout|stderr|result|queries|code|output:[0-9]+)$","default":"summary"},
+			"offset":{"type":"integer","minimum":0,"default":0,"description":"In characters"},
+			"wait_seconds":{"type":"number","minimum":0,"maximum":300,"default":0,"description":"Wait for the end of a running one"}
+		}`, "execution_id"),
+		Annotations: readOnly("Get an execution"),
+	}, s.getExecution)
+	addTool(s, &mcp.Tool{
+		Name: "explain_execution",
+		Description: "Find out why a run failed or why a value is wrong, without running it again: failure (the default), " +
+			"value:NAME (what set it), line:N (what happened there), step:N (all variables), find:EXPRESSION (first step where " +
+			"it holds, such as find:total < 0). All but failure need a recorded run.",
+		InputSchema: schema(`{
+			"execution_id":{"type":"string"},
+			"question":{"type":"string","pattern":"^(failure|value:.+|line:[0-9]+|step:[0-9]+|find:.+)$","default":"failure"}
+		}`, "execution_id"),
+		Annotations: readOnly("Explain an execution"),
+	}, s.explainExecution)
+	addTool(s, &mcp.Tool{
+		Name:        "cancel_execution",
+		Description: "Stop a running execution. Its session stays.",
+		InputSchema: schema(`{"execution_id":{"type":"string"}}`, "execution_id"),
+		Annotations: &mcp.ToolAnnotations{
+			Title:           "Cancel an execution",
+			DestructiveHint: yes,
+			IdempotentHint:  true,
+			OpenWorldHint:   no,
+		},
+	}, s.cancelExecution)
+	addTool(s, &mcp.Tool{
+		Name: "session_files",
+		Description: "List, read, write or delete the uploads of a session, which code reads in /data. Files that code wrote to " +
+			"/session/artifacts are listed as artifacts and can be read.",
+		InputSchema: schema(`{
+			"session_id":{"type":"string"},
+			"action":{"type":"string","enum":["list","read","write","delete"]},
+			"path":{"type":"string"},
+			"text":{"type":"string"},
+			"base64":{"type":"string","description":"Instead of text, for binary content"}
+		}`, "session_id", "action"),
+		Annotations: &mcp.ToolAnnotations{Title: "Session files", DestructiveHint: yes, OpenWorldHint: no},
+	}, s.sessionFiles)
+}

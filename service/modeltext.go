@@ -1,0 +1,204 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"glasshouse/sandbox"
+)
+
+// The text form of an execution has at most DefaultModelTextChars characters unless the caller asks for another
+// number, which must be at least MinModelTextChars. The MCP server and the clients' Execution.text use it.
+const (
+	DefaultModelTextChars = 8000
+	MinModelTextChars     = 1000
+)
+
+// The maximum numbers of characters of the parts of a model text that are never cut further.
+const (
+	maxModelError   = 2000 // the error with its traceback, hint and variables
+	maxModelOutputs = 1200 // one line for each rich output and artifact
+)
+
+// ModelText is an execution in the words that a language model reads.
+type ModelText struct {
+	Text string
+	Cut  []string // the parts that Text does not have whole: stdout, stderr or result
+}
+
+// NewModelText returns the text of an execution in about maxChars characters: what it printed, its result, its error
+// with a hint, a line for each rich output and artifact, and last the ids and the status. A part that is too long
+// keeps its beginning and its end, and says how to read the rest.
+func NewModelText(e *sandbox.Execution, maxChars int) ModelText {
+	maxChars = max(maxChars, MinModelTextChars)
+	parts := []*textPart{
+		{name: "stdout", text: strings.TrimRight(e.Stdout, "\n")},
+		{name: "stderr", title: "stderr:", text: strings.TrimRight(e.Stderr, "\n")},
+		{name: "result", title: "result:", text: modelResult(e)},
+		{title: "", text: shortenMiddle(modelError(e), maxModelError)},
+		{title: "", text: shortenMiddle(modelOutputs(e), maxModelOutputs)},
+		{text: modelFooter(e)},
+	}
+	parts = slices.DeleteFunc(parts, func(p *textPart) bool { return p.text == "" })
+	fixed := 0
+	var flexible []*textPart
+	for _, p := range parts {
+		if p.name == "" {
+			fixed += utf8.RuneCountInString(p.text) + 1
+		} else {
+			flexible = append(flexible, p)
+		}
+	}
+	out := ModelText{Cut: shareChars(flexible, max(maxChars-fixed, MinModelTextChars/2), e.ID)}
+	var lines []string
+	for _, p := range parts {
+		if p.title != "" {
+			p.text = p.title + "\n" + p.text
+			if !strings.Contains(p.text[len(p.title)+1:], "\n") {
+				p.text = p.title + " " + p.text[len(p.title)+1:]
+			}
+		}
+		lines = append(lines, p.text)
+	}
+	out.Text = strings.Join(lines, "\n")
+	return out
+}
+
+// textPart is a part of a model text. A part with a name may be cut; get_execution reads it by this name.
+type textPart struct {
+	name, title, text string
+}
+
+// shareChars cuts parts so that they have at most maxChars characters together. Short parts stay whole. It returns the
+// names of those that it cut.
+func shareChars(parts []*textPart, maxChars int, executionID string) (cut []string) {
+	byLength := slices.Clone(parts)
+	slices.SortStableFunc(byLength, func(a, b *textPart) int { return len(a.text) - len(b.text) })
+	for i, p := range byLength {
+		share := maxChars / (len(byLength) - i)
+		n := utf8.RuneCountInString(p.text)
+		if n > share {
+			p.text = CutMiddle(p.text, share, func(head, left int) string {
+				return fmt.Sprintf("[%d of %d characters left out; get_execution(execution_id=%q, part=%q, offset=%d)]",
+					left, n, executionID, p.name, head)
+			})
+			cut = append(cut, p.name)
+			n = share
+		}
+		maxChars -= n
+	}
+	return cut
+}
+
+// CutMiddle returns the first five and the last three eighths of maxChars characters of a text, and between them, on a
+// line of its own, what note returns for the number of characters at the beginning and the number left out.
+func CutMiddle(text string, maxChars int, note func(head, left int) string) string {
+	runes := []rune(text)
+	if len(runes) <= maxChars {
+		return text
+	}
+	head := maxChars * 5 / 8
+	tail := maxChars - head
+	return string(runes[:head]) + "\n" + note(head, len(runes)-head-tail) + "\n" + string(runes[len(runes)-tail:])
+}
+
+func shortenMiddle(text string, maxChars int) string {
+	return CutMiddle(text, maxChars, func(_, left int) string { return fmt.Sprintf("[%d characters left out]", left) })
+}
+
+// modelResult returns the result as text: that of a table or another rich value, a string without quotes, or else JSON.
+func modelResult(e *sandbox.Execution) string {
+	for _, o := range e.Outputs {
+		if o.Role == sandbox.RoleResult {
+			var text string
+			if json.Unmarshal(o.Data["text/plain"], &text) == nil && text != "" {
+				return text
+			}
+		}
+	}
+	return ResultText(e.Result)
+}
+
+// ResultText returns a result as text: a string without its quotes, the repr of a value that JSON cannot hold, or else
+// the JSON. It returns "" for null.
+func ResultText(result json.RawMessage) string {
+	var value any
+	if len(result) == 0 || string(result) == "null" || json.Unmarshal(result, &value) != nil {
+		return ""
+	}
+	switch value := value.(type) {
+	case string:
+		return value
+	case map[string]any:
+		if repr, ok := value["repr"].(string); ok && len(value) == 2 && value["type"] != nil {
+			return repr
+		}
+	}
+	return string(result)
+}
+
+// modelError returns the error, the user's lines that led to it, the hint, and the variables of the innermost frame.
+func modelError(e *sandbox.Execution) string {
+	if e.Error == nil {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "error: %s", *e.Error)
+	if x := e.Exception; x != nil {
+		for _, f := range x.Traceback {
+			fmt.Fprintf(&b, "\n  line %d, in %s: %s", f.Line, f.Function, strings.TrimSpace(f.Code))
+		}
+		if len(x.Traceback) == 0 && x.Line > 0 {
+			fmt.Fprintf(&b, "\n  line %d", x.Line)
+		}
+		if x.Hint != "" {
+			fmt.Fprintf(&b, "\nhint: %s", x.Hint)
+		} else if x.Nearest != "" {
+			fmt.Fprintf(&b, "\nhint: the most similar name is %q", x.Nearest)
+		}
+		if n := len(x.Traceback); n > 0 && len(x.Traceback[n-1].Variables) > 0 {
+			b.WriteString("\nvariables there:")
+			variables := x.Traceback[n-1].Variables
+			for _, name := range slices.Sorted(maps.Keys(variables)) {
+				fmt.Fprintf(&b, "\n  %s = %s", name, sandbox.Shorten(variables[name], 200))
+			}
+		}
+	}
+	if e.SessionReset {
+		b.WriteString("\nThe session's variables are lost; its files in /session stay.")
+	}
+	return b.String()
+}
+
+func modelOutputs(e *sandbox.Execution) string {
+	var lines []string
+	for i, o := range e.Outputs {
+		if o.Role != sandbox.RoleResult { // the result has its text
+			lines = append(lines, fmt.Sprintf("output:%d %s", i+1, o.Summary))
+		}
+	}
+	for _, a := range e.Artifacts {
+		if !strings.HasPrefix(a.Path, "output-") {
+			lines = append(
+				lines,
+				fmt.Sprintf("artifact: %s (%d bytes, %s, artifact_id=%s)", a.Path, a.Size, a.MIME, a.ID),
+			)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Truncated)) {
+		lines = append(lines, fmt.Sprintf("%s was cut in the sandbox: %d missing for good", name, e.Truncated[name]))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func modelFooter(e *sandbox.Execution) string {
+	session := ""
+	if e.Kind == sandbox.KindExecute || e.Kind == sandbox.KindDebug { // the sandbox lives on
+		session = "session_id=" + e.SandboxID + " "
+	}
+	return fmt.Sprintf("%sexecution_id=%s status=%s", session, e.ID, e.Status)
+}
