@@ -47,6 +47,7 @@ type ProcessSpec struct {
 	Policy     policy.Policy
 	SessionDir *SessionDir // from an earlier process of the sandbox, or nil for a new one
 	Code       string      // the code that will run, if known; the warm set depends on it
+	User       string      // all processes of a user together get the user's share of CPU time
 	Unpinned   bool        // the next process with the new SessionDir gets the current version of the environment
 }
 
@@ -59,7 +60,8 @@ type Isolator struct {
 	baseSpec  zygote.Spec       // the fields that all environments have in common
 	uids      zygote.UIDRange
 	cgroups   *cgroup.Tree // nil on levels without
-	workDir   string       // of guest code and session directories, on levels without private mounts
+	sharing   cpuSharing
+	workDir   string // of guest code and session directories, on levels without private mounts
 	store     environment.Store
 
 	hasSessionPath bool // the path /session leads to the session directory
@@ -190,7 +192,7 @@ func (i *Isolator) startOnce(ctx context.Context, spec ProcessSpec) (*Process, e
 		return nil, err
 	}
 	env.lease()
-	p.env = env
+	p.env, p.sharing, p.user = env, &i.sharing, spec.User
 	if p.SessionDir.env == nil && !spec.Unpinned {
 		env.lease()
 		p.SessionDir.env = env

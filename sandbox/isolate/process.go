@@ -32,8 +32,11 @@ type Process struct {
 
 	givenDir    *SessionDir // the SessionDir that it was started with; its owner closes it
 	enforcer    *limitEnforcer
-	cpuLifted   bool // the CPU limit of the control group is off, so that an interrupted run can end
-	neverFrozen bool // a test leaves out the layer Freeze
+	sharing     *cpuSharing // of the isolator; nil until the process is assigned to a sandbox
+	user        string      // whose share of CPU time the process gets
+	cpuPart     int         // the n of setCPUPart on levels without control groups
+	cpuLifted   bool        // the CPU limit of the control group is off, so that an interrupted run can end
+	neverFrozen bool        // a test leaves out the layer Freeze
 
 	done    chan struct{} // closed when the process has exited
 	status  int           // wait status; valid after done
@@ -102,6 +105,7 @@ func (p *Process) Kill() { p.Signal(unix.SIGKILL) }
 
 // Freeze stops every thread of the process, until Thaw or Resume.
 func (p *Process) Freeze() {
+	defer p.sharing.end(p) // the process uses no CPU time now
 	if p.enforcer != nil {
 		p.enforcer.stop()
 	}
@@ -114,6 +118,7 @@ func (p *Process) Freeze() {
 // Interrupt suspended. Call it before sending the process a frame, because a process that was
 // never frozen handles the frame at once.
 func (p *Process) EnforceLimits() {
+	p.sharing.begin(p)
 	p.RestoreCPULimit()
 	if p.enforcer != nil {
 		p.enforcer.start()
@@ -133,6 +138,7 @@ func (p *Process) Thaw() { p.Signal(unix.SIGCONT) }
 // Resume ends a Freeze in the middle of a run. A CPU limit that an Interrupt suspended stays
 // suspended in the control group.
 func (p *Process) Resume() {
+	p.sharing.begin(p)
 	if p.enforcer != nil {
 		p.enforcer.start()
 	}
@@ -206,6 +212,7 @@ func (p *Process) Close() error {
 	var err error
 	p.closed.Do(func() {
 		p.Kill()
+		p.sharing.end(p)
 		select {
 		case <-p.done:
 		case <-time.After(exitTimeout):

@@ -54,7 +54,7 @@ func (s *Session) guest(ctx context.Context, code string) (*isolate.Process, err
 	defer cancel()
 	process, err := s.supervisor.isolator.Start(
 		ctx,
-		isolate.ProcessSpec{Policy: s.sandbox.Policy, SessionDir: directory, Code: code},
+		isolate.ProcessSpec{Policy: s.sandbox.Policy, SessionDir: directory, Code: code, User: s.sandbox.Owner},
 	)
 	if err != nil {
 		return nil, err

@@ -52,6 +52,7 @@ type Group struct {
 	mu       sync.Mutex // held while the group's files are used
 	released bool       // its files are closed, or belong to another Group
 	files    openFiles
+	divisor  int // as last set by Divide; 0: never
 }
 
 // Limits are the limits of a group.

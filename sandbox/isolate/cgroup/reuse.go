@@ -46,7 +46,9 @@ func (g *Group) reuse() bool {
 	if t.closed || len(t.spares) >= maxSpares {
 		return false
 	}
-	t.spares = append(t.spares, &Group{tree: t, name: g.name, quota: g.quota, limits: g.limits, files: g.files})
+	t.spares = append(t.spares, &Group{
+		tree: t, name: g.name, quota: g.quota, limits: g.limits, files: g.files, divisor: g.divisor,
+	})
 	g.files = nil
 	return true
 }

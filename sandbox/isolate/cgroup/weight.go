@@ -1,0 +1,29 @@
+package cgroup
+
+import "strconv"
+
+// The kernel's weights of a group among its siblings: the default, and the least.
+const (
+	defaultShares, minShares = 1024, 2 // cpu.shares of version 1
+	defaultWeight, minWeight = 100, 1  // cpu.weight of version 2
+)
+
+// Divide gives the group 1/n of the default weight. Groups that compete for the CPUs get CPU
+// time in proportion to their weights, so n groups with Divide(n) get as much as one group
+// with the default weight. n is at least 1.
+func (g *Group) Divide(n int) error {
+	return g.use(func() error {
+		if n == max(g.divisor, 1) {
+			return nil
+		}
+		value, file := max(defaultShares/n, minShares), "cpu.shares"
+		if g.tree.version == 2 {
+			value, file = max(defaultWeight/n, minWeight), "cpu.weight"
+		}
+		err := g.write("cpu", file, strconv.Itoa(value))
+		if err == nil {
+			g.divisor = n
+		}
+		return err
+	})
+}
