@@ -89,6 +89,20 @@ func TestAnyBytesComeBack(t *testing.T) {
 	}
 }
 
+// Earlier versions kept a result that was not UTF-8. Every JSON reader accepts the text that comes back.
+func TestRecordThatIsNotUTF8IsReadable(t *testing.T) {
+	t.Parallel()
+	h := newStore(t)
+	e := runningExecution("e")
+	e.Result, e.Stdout = json.RawMessage("[\"a\xffb\"]"), "\xff"
+	h.begin(t, e)
+	h.finish(t, e, sandbox.StatusCompleted)
+	got, err := h.Execution(context.Background(), "e")
+	if err != nil || string(got.Result) != "[\"a\uFFFDb\"]" || got.Stdout != e.Stdout {
+		t.Errorf("got %q, %q and %v; want a result with U+FFFD and the exact output", got.Result, got.Stdout, err)
+	}
+}
+
 // Connections are in the record and, for searches, in the table connections: once, however often Finish is called.
 func TestConnectionsAreInTheirTableOnce(t *testing.T) {
 	t.Parallel()

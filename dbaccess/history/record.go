@@ -76,6 +76,9 @@ func marshalPlain(v any) ([]byte, error) {
 
 func decode(text []byte) (sandbox.Execution, error) {
 	var r record
+	if !utf8.Valid(text) { // of an earlier version, which kept any result; one record must not spoil a list
+		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+	}
 	err := json.Unmarshal(text, &r)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && strings.HasSuffix(wrong.Field, "isolation") { // the rest is decoded

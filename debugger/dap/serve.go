@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"time"
+	"unicode/utf8"
 
 	godap "github.com/google/go-dap"
 )
@@ -78,6 +79,9 @@ func (c *connection) readAll(in *bufio.Reader, queue chan<- waitingRequest) erro
 		body, err := readFrame(in, c.maxBody)
 		if err != nil {
 			return err
+		}
+		if !utf8.Valid(body) {
+			return errors.New("decode a message: it is not UTF-8")
 		}
 		var r message
 		if err := json.Unmarshal(body, &r); err != nil {

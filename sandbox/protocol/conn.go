@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"glasshouse/sandbox"
 )
 
 // headerBytes is the size of a frame's length and kind.
@@ -22,7 +24,10 @@ const headerBytes = 5
 // IllegalFrame is the error for a frame that breaks the protocol. Our guest code never sends one.
 type IllegalFrame struct{ Why string }
 
-func (e *IllegalFrame) Error() string { return "illegal frame from the guest: " + e.Why }
+func (e *IllegalFrame) Error() string {
+	return "the process broke the protocol between sandbox and service: " + e.Why +
+		"; only code that writes to the sandbox's own connection does that"
+}
 
 // Conn is the supervisor's end of the connection. One goroutine reads; any may write.
 type Conn struct {
@@ -46,6 +51,27 @@ func (c *Conn) Illegal(why string) error {
 		return nil
 	}
 	return &IllegalFrame{why}
+}
+
+// Decode parses the JSON of a guest's frame into v. It returns *IllegalFrame if the JSON is not strict or does not
+// fit v.
+func (c *Conn) Decode(kind Kind, body []byte, v any) error {
+	if err := c.Check(kind, body); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return &IllegalFrame{fmt.Sprintf("a %c frame cannot be parsed: %s", kind, err)}
+	}
+	return nil
+}
+
+// Check returns *IllegalFrame if the body of a guest's frame is not strict JSON. Parts of a frame go into answers and
+// into history as they are, where every JSON reader must be able to read them.
+func (c *Conn) Check(kind Kind, body []byte) error {
+	if err := sandbox.CheckJSON(body); err != nil {
+		return c.Illegal(fmt.Sprintf("a %c frame has JSON that not every reader accepts: %s", kind, err))
+	}
+	return nil
 }
 
 // Close closes the supervisor's end.

@@ -37,6 +37,7 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"glasshouse/sandbox"
@@ -145,10 +146,20 @@ type Request struct {
 	ID     uint32            `json:"id"`
 	What   string            `json:"what"` // "query", "tables", "schema" or "history"
 	SQL    string            `json:"sql"`
-	Params map[string]any    `json:"params"` // numbers are json.Number
-	Types  map[string]string `json:"types"`  // PostgreSQL types of the parameters whose type is known
-	Form   string            `json:"form"`   // of rows: FormPlain, FormFrame or FormArrow
+	Params Params            `json:"params"`
+	Types  map[string]string `json:"types"` // PostgreSQL types of the parameters whose type is known
+	Form   string            `json:"form"`  // of rows: FormPlain, FormFrame or FormArrow
 	Table  string            `json:"table"`
+}
+
+// Params are the values of a statement's parameters by name. Numbers are json.Number, which keeps their digits.
+type Params map[string]any
+
+// UnmarshalJSON decodes an object or null.
+func (p *Params) UnmarshalJSON(text []byte) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode((*map[string]any)(p))
 }
 
 // Columns begins the answer to a Request that has rows.

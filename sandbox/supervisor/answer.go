@@ -1,10 +1,9 @@
 package supervisor
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"glasshouse/sandbox"
@@ -30,8 +29,11 @@ func (l *runLoop) answerRequest(ctx context.Context, body []byte) error {
 // guest broke the protocol or has ended.
 func answer(ctx context.Context, conn *protocol.Conn, handler RequestHandler, body []byte) error {
 	var request protocol.Request
-	if err := unmarshalNumbers(body, &request); err != nil || len(request.Types) > 0 && request.Params == nil {
-		return &protocol.IllegalFrame{Why: "an unreadable request"}
+	if err := conn.Decode(protocol.KindRequest, body, &request); err != nil {
+		return err
+	}
+	if len(request.Types) > 0 && request.Params == nil {
+		return &protocol.IllegalFrame{Why: "a request has types of parameters, but no parameters"}
 	}
 	reply := protocol.Answer{ID: request.ID}
 	if handler == nil && slices.Contains([]string{"query", "tables", "schema", "history"}, request.What) {
@@ -56,7 +58,7 @@ func answer(ctx context.Context, conn *protocol.Conn, handler RequestHandler, bo
 	case "history":
 		reply.Value, err = handler.History(ctx)
 	default:
-		return &protocol.IllegalFrame{Why: "an unknown request"}
+		return &protocol.IllegalFrame{Why: fmt.Sprintf("there is no request %.20q", request.What)}
 	}
 	if err != nil && !errors.As(err, &reply.Refused) {
 		reply.Refused = unavailable(ctx, err)
@@ -74,11 +76,4 @@ func unavailable(ctx context.Context, err error) *sandbox.Refusal {
 		message = "the run was interrupted"
 	}
 	return &sandbox.Refusal{Reason: "unavailable", Message: message, Failed: true}
-}
-
-// unmarshalNumbers parses JSON and keeps numbers as the digits that they came as.
-func unmarshalNumbers(body []byte, v any) error {
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.UseNumber()
-	return decoder.Decode(v)
 }

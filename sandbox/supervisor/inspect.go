@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -130,10 +129,10 @@ func (s *Session) ask(
 			kind, body, err = process.Conn.Read()
 		}
 		if err == nil && kind != protocol.KindValue {
-			err = &protocol.IllegalFrame{Why: fmt.Sprintf("%c as the answer to an inspection", kind)}
+			err = &protocol.IllegalFrame{Why: fmt.Sprintf("a %c frame came as the answer to an inspection", kind)}
 		}
 		if err == nil {
-			err = json.Unmarshal(body, v)
+			err = process.Conn.Decode(kind, body, v)
 		}
 		answered <- err
 	}()

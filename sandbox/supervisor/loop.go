@@ -141,10 +141,13 @@ func (l *runLoop) handleFrame(ctx context.Context, kind protocol.Kind, body []by
 		return l.process.Conn.Write(protocol.KindRecords, struct{}{}) // readFrame has emptied the ring
 	case kind == protocol.KindLog && l.pump != nil:
 		l.catchUpOutput()
-		l.callbacks.Debugger.Logged(body)
-		return nil
+		err := l.process.Conn.Check(kind, body)
+		if err == nil {
+			l.callbacks.Debugger.Logged(body)
+		}
+		return err
 	}
-	return &protocol.IllegalFrame{Why: fmt.Sprintf("%c in the middle of a run", kind)}
+	return &protocol.IllegalFrame{Why: fmt.Sprintf("a %c frame came in the middle of a run", kind)}
 }
 
 // A debugger's command that continues after the end of its context is interrupted once each
@@ -158,14 +161,19 @@ const (
 // handleStop lets the debugger control the stopped program until the program resumes.
 func (l *runLoop) handleStop(ctx context.Context, location []byte) error {
 	if l.callbacks.Debugger == nil {
-		return &protocol.IllegalFrame{Why: "a stop in a run that is not debugged"}
+		return &protocol.IllegalFrame{Why: "a stop came in a run that is not debugged"}
+	}
+	if err := l.process.Conn.Check(protocol.KindStop, location); err != nil {
+		return err
 	}
 	resumeClock := sync.OnceFunc(l.watchdog.hold())
 	defer resumeClock()
 	// The deadline waits during a stop, so the supervisor itself checks that all threads are stopped.
 	l.process.Freeze()
 	defer l.process.Resume()
-	command := func(commandCtx context.Context, command any) ([]byte, error) {
+	var commandErr error // of the connection
+	command := func(commandCtx context.Context, command any) (answer []byte, err error) {
+		defer func() { commandErr = err }()
 		answered := l.interruptAfter(commandCtx) // before the write, which may block
 		l.process.Resume()
 		defer l.process.Freeze()
@@ -175,8 +183,11 @@ func (l *runLoop) handleStop(ctx context.Context, location []byte) error {
 		}
 		for {
 			kind, body, err := l.readFrame()
-			if err != nil || kind == protocol.KindValue {
-				return body, err
+			switch {
+			case err != nil:
+				return nil, err
+			case kind == protocol.KindValue:
+				return body, l.process.Conn.Check(kind, body)
 			}
 			if err := l.handleFrame(ctx, kind, body); err != nil {
 				return nil, err
@@ -184,8 +195,11 @@ func (l *runLoop) handleStop(ctx context.Context, location []byte) error {
 		}
 	}
 	resume, err := l.callbacks.Debugger.Stopped(ctx, location, command)
-	if err != nil {
-		return err
+	switch {
+	case commandErr != nil:
+		return commandErr
+	case err != nil: // the debugger cannot read the guest's location
+		return &protocol.IllegalFrame{Why: err.Error()}
 	}
 	l.watchdog.throttle()
 	resumeClock() // before the write, which blocks if the program does not read
@@ -229,8 +243,11 @@ func (l *runLoop) keepNote(body []byte) error {
 		return nil
 	}
 	var note sandbox.Note
-	if err := json.Unmarshal(body, &note); err != nil || sandbox.JSONDepth(body) > maxDepth {
-		return &protocol.IllegalFrame{Why: "a note that is not valid JSON, or is nested too deeply"}
+	if err := l.process.Conn.Decode(protocol.KindNote, body, &note); err != nil {
+		return err
+	}
+	if sandbox.JSONDepth(body) > maxDepth {
+		return &protocol.IllegalFrame{Why: fmt.Sprintf("a note is nested deeper than %d levels", maxDepth)}
 	}
 	note.Time = time.Now().UTC()
 	if note.Name == "" {
@@ -264,8 +281,11 @@ func (l *runLoop) keepOutput(ctx context.Context, body []byte) error {
 	var parts struct { // the parts are counted before they are parsed
 		Data json.RawMessage `json:"data"`
 	}
-	if err := json.Unmarshal(body, &parts); err != nil || len(parts.Data) == 0 || parts.Data[0] != '{' {
-		return &protocol.IllegalFrame{Why: "an output that cannot be parsed"}
+	if err := l.process.Conn.Decode(protocol.KindOutput, body, &parts); err != nil {
+		return err
+	}
+	if len(parts.Data) == 0 || parts.Data[0] != '{' {
+		return &protocol.IllegalFrame{Why: "an output has no data"}
 	}
 	if sandbox.JSONMemberCount(parts.Data) > maxTypesPerOutput || sandbox.JSONDepth(body) > maxDepth {
 		l.truncated["outputs"]++
@@ -273,7 +293,7 @@ func (l *runLoop) keepOutput(ctx context.Context, body []byte) error {
 	}
 	var output sandbox.Output
 	if err := json.Unmarshal(body, &output); err != nil {
-		return &protocol.IllegalFrame{Why: "an output that cannot be parsed"}
+		return &protocol.IllegalFrame{Why: "an output cannot be parsed: " + err.Error()}
 	}
 	switch output.Role {
 	case sandbox.RoleResult, sandbox.RoleDisplay, sandbox.RoleFigure:

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/isolate"
 	"glasshouse/sandbox/protocol"
 )
 
@@ -16,6 +17,7 @@ func TestDeepJSONIsNotKept(t *testing.T) {
 	for _, depth := range []int{maxDepth - 2, maxDepth + 1} {
 		isTooDeep := depth > maxDepth
 		l := &runLoop{
+			process:   &isolate.Process{Conn: protocol.NewConn(nil)},
 			debugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}, truncated: map[string]int64{},
 			outputBytesLeft: 1 << 20, noteBytesLeft: 1 << 20,
 		}

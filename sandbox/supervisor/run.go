@@ -159,31 +159,53 @@ type claim struct {
 	interrupted bool
 }
 
-// readClaim checks the size of each part before it parses the part.
+// readClaim checks the size of each part before it parses the part. Its error is a *protocol.IllegalFrame.
 func readClaim(body []byte, conn *protocol.Conn) (claim, error) {
 	var done protocol.Done
-	if err := json.Unmarshal(body, &done); err != nil {
+	if err := conn.Decode(protocol.KindDone, body, &done); err != nil {
 		return claim{}, err
 	}
 	c := claim{result: done.Result, interrupted: done.Interrupt}
 	if len(done.Result) > maxResultBytes || len(done.Exception) > maxExceptionBytes ||
 		len(done.Truncated) > maxTruncatedBytes ||
 		sandbox.JSONDepth(done.Result) > maxDepth {
-		if err := conn.Illegal("a Done frame with values that no run has"); err != nil {
+		if err := conn.Illegal("the end of the run has values that are too large or too deep"); err != nil {
 			return claim{}, err
 		}
 	}
-	if len(done.Truncated) > 0 {
-		if err := json.Unmarshal(done.Truncated, &c.truncated); err != nil {
-			return claim{}, err
+	for _, part := range []struct {
+		text json.RawMessage
+		v    any
+	}{{done.Truncated, &c.truncated}, {done.Exception, &c.exception}} {
+		if len(part.text) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(part.text, part.v); err != nil {
+			return claim{}, &protocol.IllegalFrame{Why: "the end of the run cannot be parsed: " + err.Error()}
 		}
 	}
-	if len(done.Exception) > 0 {
-		if err := json.Unmarshal(done.Exception, &c.exception); err != nil {
-			return claim{}, err
-		}
+	if c.exception != nil && c.exception.Traceback == nil {
+		c.exception.Traceback = []sandbox.Frame{} // no answer has null for a list
 	}
 	return c, nil
+}
+
+// exitTimeout is how long a process may take to exit after the end of its connection.
+const exitTimeout = time.Second
+
+// explainEnd returns why a guest sent no Done frame. If it lives on although its connection has ended, that is a
+// violation of the protocol.
+func explainEnd(process *isolate.Process, err error) error {
+	var illegal *protocol.IllegalFrame
+	if errors.As(err, &illegal) {
+		return err
+	}
+	select {
+	case <-process.Done():
+		return err
+	case <-time.After(exitTimeout):
+		return &protocol.IllegalFrame{Why: "the connection ended, and the process did not"}
+	}
 }
 
 // conclude decides how the run ended. Facts from the clock and the kernel take precedence over
@@ -198,6 +220,7 @@ func (s *Session) conclude(
 	}
 	peak := process.Peak()
 	if guestErr != nil {
+		guestErr = explainEnd(process, guestErr)
 		process.Kill()
 		<-process.Done() // the kernel does not count the CPU time of a process while it exits
 		peak = max(peak, process.Peak())
@@ -238,7 +261,7 @@ func (s *Session) conclude(
 			o.Status, o.Usage.EndedBy, o.Error = sandbox.StatusCancelled, endedByCancel, new("the run was cancelled")
 		}
 	}
-	if len(o.Result) == 0 || !json.Valid(o.Result) {
+	if len(o.Result) == 0 {
 		o.Result = json.RawMessage("null")
 	}
 }
@@ -254,7 +277,7 @@ func (s *Session) causeOfDeath(process *isolate.Process, guestErr error) (endedB
 		text = fmt.Sprintf("out of memory: the run needed more than max_memory_mb = %d; use less at a time, "+
 			"or ask for more when creating the sandbox", s.sandbox.Policy.MaxMemoryMB)
 	case errors.As(guestErr, &illegal):
-		endedBy, text = "protocol", guestErr.Error()
+		endedBy, text = "protocol", illegal.Error()
 	case endedBy == "exit":
 		text = "the process exited without an answer (os._exit or a crash of the interpreter)"
 	}

@@ -211,6 +211,9 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 	if err != nil {
 		return nil, bodyTooLarge(maxBody)
 	}
+	if err := checkBody(arguments); err != nil {
+		return nil, sandbox.Errorf(sandbox.FaultMalformed, "%s", err)
+	}
 	var checked object
 	if len(arguments) > 0 && json.Unmarshal(arguments, &checked) != nil {
 		return nil, sandbox.Errorf(sandbox.FaultMalformed,

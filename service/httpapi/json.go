@@ -7,15 +7,28 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"glasshouse/sandbox"
 )
 
+// checkBody returns an error if a strict JSON reader refuses a body. Parts of it go into history and into answers as
+// they are.
+func checkBody(text []byte) error {
+	if err := sandbox.CheckJSON(text); err != nil && (!utf8.Valid(text) || json.Valid(text)) {
+		return fmt.Errorf("the body is not strict JSON in UTF-8: %w", err)
+	}
+	return nil // or encoding/json says where it is not JSON
+}
+
 // decodeStrict decodes a JSON object without unknown fields, for routes that huma does not decode. Its error
 // names the field, or the place where the JSON is malformed.
 func decodeStrict(raw []byte, v any) error {
+	if err := checkBody(raw); err != nil {
+		return sandbox.Errorf(sandbox.FaultMalformed, "%s", err)
+	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(v)
@@ -72,6 +85,9 @@ const (
 // body's size, and may report an error for each value. Therefore decode limits the number of values. It leaves the
 // context of a large body out of validation, because any object is valid there.
 func decode(text []byte, v any) error {
+	if err := checkBody(text); err != nil {
+		return err
+	}
 	if len(text) <= smallBody {
 		return json.Unmarshal(text, v)
 	}

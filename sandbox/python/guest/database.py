@@ -16,6 +16,7 @@ from rows import FrameResult, ListResult, Rows
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
+MAX_NAME = 10_000  # characters of the name of a table
 MAX_REQUEST = 900_000  # bytes of a request; the supervisor ends a guest that sends more than 1 MiB
 _EXPLAIN = "EXPLAIN (FORMAT JSON) "
 
@@ -114,7 +115,10 @@ class Database:
     def db_schema(self, table):
         """Returns the columns of a table: column_name, data_type, is_nullable, column_default, comment, primary_key,
         unique, references, and the row_estimate of the table."""
-        found = self._request(self._channel.schema, str(table)) or {"columns": []}
+        name = str(table)
+        if len(name) > MAX_NAME:
+            raise ValueError(f"db_schema: the name of the table has {len(name)} characters, over {MAX_NAME}")
+        found = self._request(self._channel.schema, name) or {"columns": []}
         return Rows({**column, "row_estimate": found["row_estimate"]} for column in found["columns"])
 
     @helper("debugging", awaitable=True)
@@ -125,6 +129,7 @@ class Database:
     def _query(self, name: str, sql, params, result: "ListResult | FrameResult") -> bool:
         if not isinstance(sql, str):
             raise TypeError(f"{name} takes the statement as a str, not {type(sql).__name__}")
+        sql = str.__str__(sql)
         if params is None:
             params = {}
         if not isinstance(params, dict):
@@ -147,7 +152,7 @@ class Database:
             raise ValueError(
                 f"{name}: the statement and its parameters are {size} bytes, over {MAX_REQUEST}: ask in smaller parts"
             )
-        return self._request(self._channel.query, str(sql), given, types, result)
+        return self._request(self._channel.query, sql, given, types, result)
 
     @staticmethod
     def _request(request, *args):

@@ -56,11 +56,11 @@ def describe(error: BaseException, filename: str, namespace: dict, policy: dict,
         out["line"] = next((line for code, line, _ in reversed(steps) if code.co_filename == filename), 0)
         out["message"] = message(error)
         if isinstance(error, SyntaxError) and error.filename == filename:
-            out["line"], out["column"] = _non_negative(error.lineno), _non_negative(error.offset)
+            out["line"], out["column"] = _position(error.lineno), _position(error.offset)
             out["message"] = values.readable(str(error.msg), MAX_MESSAGE)
             out["traceback"] = []
         elif out["type"] == "PolicyError" and type(getattr(error, "lineno", None)) is int:
-            out["line"], out["traceback"] = error.lineno, []  # type: ignore[attr-defined]
+            out["line"], out["traceback"] = _position(error.lineno), []  # type: ignore[attr-defined]
     except KeyboardInterrupt:
         raise
     except BaseException:  # a property of a hostile exception has failed
@@ -111,8 +111,9 @@ def _cause_hint(error: BaseException) -> str:
     return "" if cause is None else "the cause was " + _short_text(cause)
 
 
-def _non_negative(n: object) -> int:
-    return max(n, 0) if type(n) is int else 0
+def _position(n: object) -> int:
+    """Returns the number of a line or column; 0 if it is none. User code can set it to anything."""
+    return n if type(n) is int and 0 <= n < 1 << 31 else 0
 
 
 def _steps(error: BaseException) -> list:

@@ -4,6 +4,7 @@ import base64
 import builtins
 import io
 import json
+import re
 import sys
 
 import figures
@@ -20,6 +21,8 @@ MAX_SUMMARY = 300
 TABLE = "application/vnd.dataresource+json"  # the type of a table with its schema, in notebooks
 
 _loads, _dumps = json.loads, json.dumps
+# What a library may write as JSON, and not every reader takes: values.plain replaces it.
+_find_unfit = re.compile(rf"NaN|Infinity|[0-9]{{{values.MAX_DIGITS + 1}}}|\\ud[89a-f]").search
 # the last takes its names from the second
 _HOOKED_MODULES = ("matplotlib.pyplot", "IPython.core.display_functions", "IPython.display")
 # Classes whose values are shown only as text.
@@ -189,9 +192,13 @@ class Outputs:
             return
         line = bundle.pop(None, None) or output_summary.text(bundle)  # the key None has the summary
         data = {
-            mime: values.readable(part, len(part)) if isinstance(part, str) else part for mime, part in bundle.items()
+            mime: values.escaped(part) if isinstance(part, str) else part for mime, part in bundle.items()
         }
-        size = len(_dumps(data))
+        text = _dumps(data)
+        if _find_unfit(text):
+            data = {mime: part if type(part) is str else values.plain(part)[0] for mime, part in data.items()}
+            text = _dumps(data)
+        size = len(text)
         if self._bytes + size > MAX_BYTES:
             self.left_out += 1
             return
@@ -222,7 +229,7 @@ def _mimebundle(v) -> dict:
         representation = representation[0] if representation else {}
     out = {}
     for mime, part in dict(representation or {}).items():
-        if type(mime) is str and "/" in mime:
+        if type(mime) is str and "/" in mime and values.encodable(mime):
             part = _base64(part) if isinstance(part, bytes) else part
             out[mime] = part if isinstance(part, str) else values.plain(part)[0]
     return out

@@ -15,6 +15,7 @@ from helpers import helper
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 UTC = datetime.UTC
+_TOO_LARGE = 10**values.MAX_DIGITS
 # the errors for values that Python cannot represent
 _UNREPRESENTABLE = (ValueError, OverflowError, ArithmeticError, RecursionError)
 
@@ -207,7 +208,10 @@ def parameter(v) -> "tuple[object, str]":
     if v is None or kind in (bool, str):
         return v, ""
     if isinstance(v, int):
-        return int(v), ""
+        v = int(v)
+        if not -_TOO_LARGE < v < _TOO_LARGE:
+            raise ValueError(f"an integer has more than {values.MAX_DIGITS} digits: pass it as a decimal.Decimal")
+        return v, ""
     if isinstance(v, float):
         v = float(v)
         return (v, "") if v - v == 0 else ("NaN" if v != v else "Infinity" if v > 0 else "-Infinity", "float8")

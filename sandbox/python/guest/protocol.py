@@ -8,6 +8,7 @@ import json.encoder
 import marshal
 import mmap
 import os
+import re
 import select
 import socket
 import struct
@@ -55,9 +56,22 @@ def decode(body: "bytes | bytearray") -> typing.Any:
     return _decode_text(body.decode(), 0)[0]
 
 
+# An escape in JSON: of a whole surrogate pair, of a lone surrogate (group 1), or another.
+_replace_escapes = re.compile(r"\\(?:ud[89ab]..\\ud[c-f]..|(ud[89a-f]..)|.)").sub
+
+
+def _visible(escape: "re.Match") -> str:
+    """Returns an escape, or the text of the escape of a lone surrogate."""
+    return escape[0] if escape[1] is None else "\\" + escape[0]
+
+
 def encode(value: object) -> bytes:
-    """Encodes the body of a frame."""
-    return "".join(_encode_parts(value, 0)).encode("ascii")
+    """Encodes the body of a frame. A lone surrogate, which is not a character, becomes the text of its escape: the
+    supervisor ends a guest whose JSON has one."""
+    text = "".join(_encode_parts(value, 0))
+    if "\\ud" in text:
+        text = _replace_escapes(_visible, text)
+    return text.encode("ascii")
 
 
 def encode_frame(kind: int, body: bytes) -> bytes:

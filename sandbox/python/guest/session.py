@@ -294,7 +294,7 @@ class Session:
             code = _code_of(error)
             outcome["exit"] = _exit_code(code)
             if type(code) is str:
-                _print(values.readable(code, len(code)), file=sys.stderr)
+                _print(values.escaped(code), file=sys.stderr)
         if error is not None and outcome["exit"] != 0:
             outcome["exception"] = exception_report.describe(
                 error, filename, self._names, self._policy, self._initial_names

@@ -25,11 +25,13 @@ MAX_DEPTH = 32
 MAX_ITEMS = 200_000  # of one value, in all its containers
 MAX_BYTES = 10 << 20  # of one value as JSON
 MAX_REPR = 1000  # characters
+MAX_DIGITS = 4300  # of an int: Python's own JSON reader refuses a longer one
 HEAD_ROWS = 10
 MAX_COLUMNS = 1000
 
 _dumps = json.dumps
 _max_digits = sys.get_int_max_str_digits
+_TOO_LARGE = 10**MAX_DIGITS
 _intern_name, _intern_qualname, _intern_module = (
     vars(type)[n].__get__ for n in ("__name__", "__qualname__", "__module__")
 )
@@ -191,10 +193,10 @@ class _Converter:
 
     def _frame(self, v, depth: int):
         out = self._opaque(v)
-        columns = unique(str(c) for c in v.columns[:MAX_COLUMNS])
+        columns = unique(escaped(str(c)) for c in v.columns[:MAX_COLUMNS])
         self.cut += len(v.columns) - len(columns)
         head = v.head(HEAD_ROWS).iloc[:, :MAX_COLUMNS]
-        out.update(columns=columns, dtypes={c: str(d) for c, d in zip(columns, v.dtypes)}, shape=list(v.shape))
+        out.update(columns=columns, dtypes={c: escaped(str(d)) for c, d in zip(columns, v.dtypes)}, shape=list(v.shape))
         out["index"] = self.value(head.index.tolist(), depth + 1)
         rows = [dict(zip(columns, row)) for row in head.itertuples(index=False, name=None)]
         out["head"] = self.value(rows, depth + 1)
@@ -203,8 +205,8 @@ class _Converter:
     def _series(self, v, depth: int):
         out = self._opaque(v)
         head = v[:HEAD_ROWS] if hasattr(v, "get_loc") else v.head(HEAD_ROWS)
-        name = v.name if v.name is None else str(v.name)
-        out.update(name=name, dtype=str(v.dtype), shape=list(v.shape))
+        name = v.name if v.name is None else escaped(str(v.name))
+        out.update(name=name, dtype=escaped(str(v.dtype)), shape=list(v.shape))
         if hasattr(v, "iloc"):
             out["index"] = self.value(head.index.tolist(), depth + 1)
         out["head"] = self.value(head.tolist(), depth + 1)
@@ -212,12 +214,13 @@ class _Converter:
 
 
 def _printable(v: int) -> bool:
-    """Tells whether an int has a decimal text: Python limits its length, and the user may."""
+    """Tells whether an int has a decimal text that JSON readers take: Python limits its length, and the user may limit
+    it further."""
     bits = v.bit_length()
     if bits < 2000:
         return True
     limit = _max_digits()
-    return bits < 332_000 and (limit == 0 or bits * 0.30103 + 2 < limit)
+    return -_TOO_LARGE < v < _TOO_LARGE and (limit == 0 or limit >= MAX_DIGITS or bits * 0.30103 + 2 < limit)
 
 
 def _decimal(v: decimal.Decimal):
@@ -259,13 +262,17 @@ def encodable(s: str) -> bool:
         return False
 
 
+def escaped(s: str) -> str:
+    """Returns s as text that can be encoded: a lone surrogate becomes its escape."""
+    s = str.__str__(s)
+    return s if encodable(s) else s.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def readable(s: str, limit: int) -> str:
     """Returns s as text that can be encoded, of at most limit characters."""
     s = str.__str__(s)
     cut = len(s) > limit
-    s = s[:limit] if cut else s
-    if not encodable(s):
-        s = s.encode("utf-8", "backslashreplace").decode("utf-8")
+    s = escaped(s[:limit] if cut else s)
     return s[: limit - 3] + "..." if cut or len(s) > limit else s
 
 

@@ -152,6 +152,32 @@ def test_plotly_figures(run):
     assert out.outputs[0]["data"]["application/vnd.plotly.v1+json"]["data"][0]["y"] == [1, 2]
 
 
+def test_what_a_library_writes_is_json_for_every_reader(run):
+    """display checks that."""
+    out = run(
+        r"""
+import sys
+sys.set_int_max_str_digits(0)
+class Figure:
+    def to_json(self):
+        huge = "7" * 5000
+        return '{"data": [{"y": [NaN, -Infinity], "x": ' + huge + '}], "text": "\ud83d \ud83d\ude00", "text": "x"}'
+Figure.__module__ = "plotly.graph_objs"
+display(Figure())
+class Bundle:
+    def _repr_mimebundle_(self, **_):
+        return {"\ud800/x": "1", "text/html": "\ud800"}
+display(Bundle())
+"""
+    )
+    assert out.ok is None
+    figure, bundle = out.outputs
+    data = figure["data"]["application/vnd.plotly.v1+json"]
+    assert data["data"][0]["y"] == [{"type": "float", "repr": "nan"}, {"type": "float", "repr": "-inf"}]
+    assert data["data"][0]["x"] == {"type": "int", "repr": "<int of 16610 bits>"}
+    assert bundle["data"]["text/html"] == "\\ud800" and len(bundle["data"]) == 2
+
+
 def test_too_many_outputs_are_counted(run):
     out = run("for i in range(60): display(i)")
     assert (len(out.outputs), out.truncated["outputs"]) == (50, 10)

@@ -184,3 +184,17 @@ def test_wait_tells_whether_a_frame_is_there(talk):
     assert channel.wait(0), "the next frame is in the buffer"
     assert channel.receive() == (protocol.INSPECT, b"2")
     assert not channel.wait(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("\ud800", "\\ud800"),
+        ("a\udfff\ud83d😀\ud83d", "a\\udfff\\ud83d😀\\ud83d"),
+        ("\\ud800 \\\\ \\\ud800", "\\ud800 \\\\ \\\\ud800"),
+        ("é\0\U0010ffff\u2028\"\\", "é\0\U0010ffff\u2028\"\\"),
+    ],
+)
+def test_no_frame_has_a_lone_surrogate(text, sent):
+    read = json.loads(protocol.encode([text, {text: text}]))
+    assert read == [sent, {sent: sent}]

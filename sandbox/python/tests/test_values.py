@@ -97,6 +97,13 @@ def test_dataframe_with_tuple_columns(run):
     assert out["head"] == [{"('a', 1)": "2024-01-02T00:00:00"}]
 
 
+def test_dataframe_with_odd_labels(run):
+    run("import pandas as pd")
+    out = run("pd.DataFrame({'\\ud800': [1], 7 ** 9999: [2], 'a': [3]}).rename_axis('\\udfff')").ok
+    assert out["type"] == "DataFrame"
+    assert run("pd.Series([1], name='\\ud800')").ok["name"] == "\\ud800"
+
+
 def test_dataframe_inside_a_dict(run):
     out = run("import pandas as pd\n{'df': pd.DataFrame({'a': []})}").ok
     assert (out["df"]["shape"], out["df"]["head"]) == ([0, 1], [])
@@ -226,8 +233,25 @@ def test_huge_integers(run):
     assert out == {"type": "int", "repr": "<int of 40000001 bits>"}
 
 
+def test_integers_that_json_readers_refuse(run):
+    """Python's own reader takes 4300 digits."""
+    huge, opaque = "10 ** 4300", {"type": "int", "repr": "<int of 14285 bits>"}
+    assert run(f"[{huge} - 1, 1 - {huge}]").ok == [10**4300 - 1, 1 - 10**4300]
+    assert run(huge).ok == opaque
+    assert run(f"[-({huge}), {{'a': ({huge},)}}]").ok == [opaque, {"a": [opaque]}]
+    assert run(f"{{{huge}: 1}}").ok == {"type": "dict", "repr": "{<int of 14285 bits>: 1}"}
+    assert run(f"import sys; sys.set_int_max_str_digits(0); debug('', data={huge}); {huge}").ok == opaque
+    assert run.channel.notes[-1]["data"] == opaque
+    assert run(f"class A:\n def _repr_json_(self): return [{huge}, float('nan'), '\\ud800']\nA()").outputs[0]["data"][
+        "application/json"
+    ] == [opaque, {"type": "float", "repr": "nan"}, {"type": "str", "repr": "'\\ud800'"}]
+    assert run(f"raise SyntaxError('wrong', ('<execution 7>', {huge}, -({huge}), ''))").failure.line == 0
+    assert run(f"class PolicyError(Exception): lineno = {huge}\nraise PolicyError").failure.line == 0
+    assert "Decimal" in run(f"db_query('SELECT :n', {{'n': {huge}}})").failure.message
+
+
 def test_digit_limit_of_the_user_is_kept(run):
-    assert run("10 ** 5000").ok == 10**5000
+    assert run("10 ** 4000").ok == 10**4000
     assert run("str(10 ** 5000)").failure.type == "ValueError"
 
 

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sirupsen/logrus"
 
@@ -122,7 +123,7 @@ func statusOf(fault sandbox.Fault) int {
 // parseRequest parses a body. problem is the error message for the client, or "".
 func parseRequest(raw []byte) (in request, problem string) {
 	var body map[string]json.RawMessage
-	if json.Unmarshal(raw, &body) != nil || body == nil {
+	if !utf8.Valid(raw) || json.Unmarshal(raw, &body) != nil || body == nil {
 		return in, "Invalid JSON data"
 	}
 	for _, name := range []string{"generated_code", "timeout"} {
