@@ -9,9 +9,11 @@ import (
 )
 
 // Query runs one statement on behalf of a sandbox, and records it as an execution of its own. Without a sandboxID the
-// statement has the default policy. maxRows lowers the policy's limit of rows unless it is 0. After an error, the rows that sink received are invalid.
+// statement has the default policy. maxRows lowers the policy's limit of rows unless it is 0. After an error, the
+// rows that sink received are invalid.
 func (s *Service) Query(
-	ctx context.Context, caller sandbox.Key, sandboxID, sql string, params map[string]any, maxRows int, sink sandbox.RowSink,
+	ctx context.Context, caller sandbox.Key, sandboxID, sql string, params map[string]any, maxRows int,
+	sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
 	sb := s.ephemeralSandbox(caller, s.Default)
 	if sandboxID != "" {

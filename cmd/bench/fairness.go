@@ -152,7 +152,8 @@ func (g *glasshouse) endFlood(noisy *client) {
 		var list struct {
 			Executions []execution `json:"executions"`
 		}
-		if err := noisy.call(ctx, "GET", "/executions?status=running&limit=50", nil, &list); err == nil && len(list.Executions) == 0 {
+		if err := noisy.call(ctx, "GET", "/executions?status=running&limit=50", nil, &list); err == nil &&
+			len(list.Executions) == 0 {
 			return
 		}
 		for _, e := range list.Executions {
@@ -252,7 +253,14 @@ var floods = []flood{
 		id, err := c.create(ctx, nil)
 		body := strings.Repeat("x", 4<<20)
 		return func() error {
-			return c.stream(ctx, "PUT", fmt.Sprintf("/sandbox/%s/files/%d", id, worker), nil, strings.NewReader(body), io.Discard)
+			return c.stream(
+				ctx,
+				"PUT",
+				fmt.Sprintf("/sandbox/%s/files/%d", id, worker),
+				nil,
+				strings.NewReader(body),
+				io.Discard,
+			)
 		}, err
 	}},
 	{"16 clients that read history", 16, func(ctx context.Context, c *client, worker int) (func() error, error) {
@@ -261,10 +269,26 @@ var floods = []flood{
 		}
 		return func() error { return c.stream(ctx, "GET", "/executions?limit=1000", nil, nil, io.Discard) }, nil
 	}},
-	{"32 clients that complete", 32, openFlood("POST", "complete", map[string]any{"code": "import pandas as pd\npd.DataFrame().gro"})},
-	{"32 clients that highlight", 32, requestFlood("POST", "/sandbox/highlight", map[string]any{"code": strings.Repeat("x = 1\n", 2000)})},
-	{"32 clients that check", 32, openFlood("POST", "check", map[string]any{"code": strings.Repeat("x = [1, 2, 3]\n", 5000)})},
-	{"18 debug sessions", 18, openFlood("POST", "debug/sessions", map[string]any{"code": "while True:\n    x = 1\n    y = 2"})},
+	{
+		"32 clients that complete",
+		32,
+		openFlood("POST", "complete", map[string]any{"code": "import pandas as pd\npd.DataFrame().gro"}),
+	},
+	{
+		"32 clients that highlight",
+		32,
+		requestFlood("POST", "/sandbox/highlight", map[string]any{"code": strings.Repeat("x = 1\n", 2000)}),
+	},
+	{
+		"32 clients that check",
+		32,
+		openFlood("POST", "check", map[string]any{"code": strings.Repeat("x = [1, 2, 3]\n", 5000)}),
+	},
+	{
+		"18 debug sessions",
+		18,
+		openFlood("POST", "debug/sessions", map[string]any{"code": "while True:\n    x = 1\n    y = 2"}),
+	},
 	{"40 unread event streams", 40, func(ctx context.Context, c *client, _ int) (func() error, error) {
 		return func() error { return c.ignoreEvents(ctx, endlessOutput) }, nil
 	}},
@@ -272,7 +296,11 @@ var floods = []flood{
 
 // freshFlood runs code in fresh sandboxes, which have no import rules.
 func freshFlood(code string) func(context.Context, *client, int) (func() error, error) {
-	return requestFlood("POST", quickPath, map[string]any{"code": code, "config": map[string]any{"profile": "unrestricted"}})
+	return requestFlood(
+		"POST",
+		quickPath,
+		map[string]any{"code": code, "config": map[string]any{"profile": "unrestricted"}},
+	)
 }
 
 // requestFlood repeats a request.

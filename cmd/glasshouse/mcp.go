@@ -17,10 +17,10 @@ func newMCPCommand() *cobra.Command {
 	var isStandalone bool
 	cmd := &cobra.Command{
 		Use: "mcp [flags]", Short: "Serve the Model Context Protocol on stdin and stdout", Args: arguments(0, 0),
-		Long: "Serve the Model Context Protocol (MCP) on stdin and stdout, for a host that starts its servers.\n\n" +
-			"The command calls a running service: that of --url with the key in the environment variable GLASSHOUSE_KEY, or " +
-			"the one that runs on the data folder. With --standalone it starts a service of its own. A service also answers " +
-			"MCP over HTTP at /mcp.",
+		Long: "Serve the Model Context Protocol (MCP) on stdin and stdout, for a host that starts its " +
+			"servers.\n\nThe command calls a running service: that of --url with the key in the environment " +
+			"variable GLASSHOUSE_KEY, or the one that runs on the data folder. With --standalone it starts a " +
+			"service of its own. A service also answers MCP over HTTP at /mcp.",
 		Example: `  glasshouse mcp --standalone
   GLASSHOUSE_URL=https://glasshouse.example GLASSHOUSE_KEY=gh_... glasshouse mcp`,
 	}

@@ -274,13 +274,15 @@ func TestMCPOverStandardStreams(t *testing.T) {
 				return lines.Text()
 			}
 			ask(
-				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
+				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+					`"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`,
 			)
 			ask(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 			answer := ""
 			for tries := 0; tries == 0 || tries < 5 && strings.Contains(answer, "no sandbox became free"); tries++ {
 				answer = ask(
-					`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_python","arguments":{"code":"6 * 7"}}}`,
+					`{"jsonrpc":"2.0","id":2,"method":"tools/call",` +
+						`"params":{"name":"run_python","arguments":{"code":"6 * 7"}}}`,
 				)
 			}
 			if !strings.Contains(answer, "result: 42") {

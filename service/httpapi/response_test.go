@@ -22,8 +22,8 @@ func TestResponseEqualsHistory(t *testing.T) {
 		"no notes": {"code": "debug('n')", "config": map[string]any{"save_intermediate_results": false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := c.ok(t, "POST", "/sandbox/agent/quick-execute?include=code,context,enforced_by,environment,kind,user_id",
-				body)
+			const all = "?include=code,context,enforced_by,environment,kind,user_id"
+			a := c.ok(t, "POST", "/sandbox/agent/quick-execute"+all, body)
 			record := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil)
 			if name == "no notes" {
 				none := map[string]any{"logs": []any{}, "variables": map[string]any{}}

@@ -47,9 +47,10 @@ type Server struct {
 	http     http.Handler
 }
 
-const instructions = `Glasshouse runs Python in an isolated sandbox next to a PostgreSQL database that code can only read. ` +
-	`Start with describe_database. Use query_database for one statement and run_python for analysis: variables, imports ` +
-	`and files stay in a session. If a run fails, read the hint and the variables in its answer, or ask explain_execution.`
+const instructions = "Glasshouse runs Python in an isolated sandbox next to a PostgreSQL database that code can only " +
+	"read. Start with describe_database. Use query_database for one statement and run_python for analysis: " +
+	"variables, imports and files stay in a session. If a run fails, read the hint and the variables in its " +
+	"answer, or ask explain_execution."
 
 // New returns a server.
 func New(c Config) *Server {
@@ -140,8 +141,8 @@ func textResult(text string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// addTool adds a tool whose handler gets the caller and its arguments, which agree with the tool's schema. The SDK's own
-// typed tools would pass arguments through float64, which has 53 bits for an integer.
+// addTool adds a tool whose handler gets the caller and its arguments, which agree with the tool's schema. The typed
+// tools of the SDK would pass arguments through float64, which has 53 bits for an integer.
 func addTool[In any](
 	s *Server,
 	tool *mcp.Tool,

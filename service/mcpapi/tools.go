@@ -20,24 +20,28 @@ func (s *Server) addTools() {
 	}
 	addTool(s, &mcp.Tool{
 		Name: "run_python",
-		Description: "Run Python in a sandbox with pandas, numpy and matplotlib. Variables, imports and files stay in the " +
-			"session: pass the session_id of an earlier answer to go on. await db_query(sql, params) returns rows as dicts, " +
-			"db_frame(sql) a DataFrame; the database is read-only. Answers with what was printed, the value of the last " +
-			"expression, and figures as images. Print summaries, not whole tables. No network. If the run fails, use the hint " +
-			"and the variables in the answer. If status=running, call get_execution.",
+		Description: "Run Python in a sandbox with pandas, numpy and matplotlib. Variables, imports and files " +
+			"stay in the session: pass the session_id of an earlier answer to go on. await db_query(sql, params) " +
+			"returns rows as dicts, db_frame(sql) a DataFrame; the database is read-only. Answers with what was " +
+			"printed, the value of the last expression, and figures as images. Print summaries, not whole " +
+			"tables. No network. If the run fails, use the hint and the variables in the answer. If " +
+			"status=running, call get_execution.",
 		InputSchema: schema(`{
 			"code":{"type":"string","description":"Body of one module; await works at top level"},
 			"session_id":{"type":"string","description":"Omit for a new session"},
 			"timeout_seconds":{"type":"number","minimum":1,"maximum":300,"description":"Limit of the run; default 30"},
-			"files":{"type":"object","additionalProperties":{"type":"string"},"description":"Text files by name, put into /data first"},
-			"wait_seconds":{"type":"number","minimum":0,"maximum":300,"default":55,"description":"A longer run answers status=running"}
+			"files":{"type":"object","additionalProperties":{"type":"string"},
+				"description":"Text files by name, put into /data first"},
+			"wait_seconds":{"type":"number","minimum":0,"maximum":300,
+				"default":55,"description":"A longer run answers status=running"}
 		}`, "code"),
 		Annotations: &mcp.ToolAnnotations{Title: "Run Python", DestructiveHint: no, OpenWorldHint: no},
 	}, s.runPython)
 	addTool(s, &mcp.Tool{
 		Name: "query_database",
-		Description: "Run one read-only SQL statement (PostgreSQL). Cheaper than run_python for a look at data. Write :name for " +
-			"parameters. Answers with column names and rows. Aggregate in SQL rather than raising limit. A refusal says why.",
+		Description: "Run one read-only SQL statement (PostgreSQL). Cheaper than run_python for a look at data. " +
+			"Write :name for parameters. Answers with column names and rows. Aggregate in SQL rather than " +
+			"raising limit. A refusal says why.",
 		InputSchema: schema(`{
 			"sql":{"type":"string"},
 			"params":{"type":"object","description":"Values of :name"},
@@ -47,35 +51,40 @@ func (s *Server) addTools() {
 	}, s.queryDatabase)
 	addTool(s, &mcp.Tool{
 		Name: "describe_database",
-		Description: "List tables, or describe one. Call it before you write SQL. Start with no arguments (names and sizes), then " +
-			"ask for one table. detail=full adds comments, keys and defaults.",
+		Description: "List tables, or describe one. Call it before you write SQL. Start with no arguments (names " +
+			"and sizes), then ask for one table. detail=full adds comments, keys and defaults.",
 		InputSchema: schema(`{
 			"table":{"type":"string"},
 			"like":{"type":"string","description":"Only tables or columns whose name contains this"},
-			"detail":{"type":"string","enum":["names","columns","full"],"description":"Default: names; columns for one table"}
+			"detail":{"type":"string",
+				"enum":["names","columns","full"],"description":"Default: names; columns for one table"}
 		}`),
 		Annotations: readOnly("Describe the database"),
 	}, s.describeDatabase)
 	addTool(s, &mcp.Tool{
 		Name: "get_execution",
-		Description: "Read an execution again: what an answer cut, or a run that was still running. part and offset page through " +
-			"a long text; part=output:N shows a rich output.",
+		Description: "Read an execution again: what an answer cut, or a run that was still running. part and " +
+			"offset page through a long text; part=output:N shows a rich output.",
 		InputSchema: schema(`{
 			"execution_id":{"type":"string"},
-			"part":{"type":"string","pattern":"^(summary|stdout|stderr|result|queries|code|output:[0-9]+)$","default":"summary"},
+			"part":{"type":"string",
+				"pattern":"^(summary|stdout|stderr|result|queries|code|output:[0-9]+)$","default":"summary"},
 			"offset":{"type":"integer","minimum":0,"default":0,"description":"In characters"},
-			"wait_seconds":{"type":"number","minimum":0,"maximum":300,"default":0,"description":"Wait for the end of a running one"}
+			"wait_seconds":{"type":"number","minimum":0,"maximum":300,
+				"default":0,"description":"Wait for the end of a running one"}
 		}`, "execution_id"),
 		Annotations: readOnly("Get an execution"),
 	}, s.getExecution)
 	addTool(s, &mcp.Tool{
 		Name: "explain_execution",
-		Description: "Find out why a run failed or why a value is wrong, without running it again: failure (the default), " +
-			"value:NAME (what set it), line:N (what happened there), step:N (all variables), find:EXPRESSION (first step where " +
-			"it holds, such as find:total < 0). All but failure need a recorded run.",
+		Description: "Find out why a run failed or why a value is wrong, without running it again: failure (the " +
+			"default), value:NAME (what set it), line:N (what happened there), step:N (all variables), " +
+			"find:EXPRESSION (first step where it holds, such as find:total < 0). All but failure need a " +
+			"recorded run.",
 		InputSchema: schema(`{
 			"execution_id":{"type":"string"},
-			"question":{"type":"string","pattern":"^(failure|value:.+|line:[0-9]+|step:[0-9]+|find:.+)$","default":"failure"}
+			"question":{"type":"string",
+				"pattern":"^(failure|value:.+|line:[0-9]+|step:[0-9]+|find:.+)$","default":"failure"}
 		}`, "execution_id"),
 		Annotations: readOnly("Explain an execution"),
 	}, s.explainExecution)
@@ -92,8 +101,8 @@ func (s *Server) addTools() {
 	}, s.cancelExecution)
 	addTool(s, &mcp.Tool{
 		Name: "session_files",
-		Description: "List, read, write or delete the uploads of a session, which code reads in /data. Files that code wrote to " +
-			"/session/artifacts are listed as artifacts and can be read.",
+		Description: "List, read, write or delete the uploads of a session, which code reads in /data. Files " +
+			"that code wrote to /session/artifacts are listed as artifacts and can be read.",
 		InputSchema: schema(`{
 			"session_id":{"type":"string"},
 			"action":{"type":"string","enum":["list","read","write","delete"]},
