@@ -10,6 +10,7 @@ import (
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
+	"glasshouse/sandbox/supervisor"
 )
 
 // Invariant 7: a child with a network can only be a TCP client of the proxy.
@@ -63,5 +64,51 @@ answer = proxy.recv(100).decode()
 			t.Errorf("connections on record: got %+v, want one to 10.0.0.1", e.Connections)
 		}
 		Run(t, s, "import os\nos._exit(0)")
+	}
+}
+
+// networkSession opens a session whose sandbox may use the network, or returns nil on a level without network
+// namespaces, where code can't make a socket at all (TestForbiddenOperationsFail).
+func networkSession(t *testing.T, change func(*policy.Policy)) *supervisor.Session {
+	t.Helper()
+	i := Shared(t)
+	if level, _ := i.Level(); !hasNamespaces(level) {
+		return nil
+	}
+	return NewSession(t, i, func(p *policy.Policy) {
+		p.EnableNetworkAccess, p.AllowedHosts = true, []string{"example.org"}
+		if change != nil {
+			change(p)
+		}
+	})
+}
+
+// Landlock checks the port in connect, so a socket must not be able to connect in another call. Code can't choose
+// the size of a socket's buffers either.
+func TestSocketOptionsAreRestricted(t *testing.T) {
+	t.Parallel()
+	s := networkSession(t, nil)
+	if s == nil {
+		return
+	}
+	e := Run(t, s, `
+import errno, socket
+FASTOPEN, FASTOPEN_CONNECT, SNDBUFFORCE, RCVBUFFORCE = 0x20000000, 30, 32, 33
+def attempt(call, *args):
+    try:
+        with socket.socket() as s:
+            call(s, *args)
+            return "done"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+option = socket.socket.setsockopt
+results = {f"fast open of port {port}": attempt(socket.socket.sendto, b"x", FASTOPEN, ("127.0.0.1", port)) for port in (22, 3128)}
+results["fast open by sendmsg"] = attempt(socket.socket.sendmsg, [b"x"], [], FASTOPEN, ("127.0.0.1", 22))
+results["connect in the first send"] = attempt(option, socket.IPPROTO_TCP, FASTOPEN_CONNECT, 1)
+for name, number in {"send": socket.SO_SNDBUF, "receive": socket.SO_RCVBUF, "forced send": SNDBUFFORCE, "forced receive": RCVBUFFORCE}.items():
+    results[name + " buffer"] = attempt(option, socket.SOL_SOCKET, number, 1 << 20)
+{name: result for name, result in results.items() if result != "EPERM"}`)
+	if string(e.Result) != "{}" {
+		t.Errorf("calls that do not fail with EPERM: got %s (%s %s), want none", e.Result, e.Status, Why(e))
 	}
 }

@@ -69,10 +69,10 @@ func rulesFor(o Options) rules {
 	if o.SharedUID {
 		protectFiles(calls)
 	}
-	calls.add([]bpf.Instruction{allow}, allowed...)
 	if o.Network {
 		allowTCPClient(calls)
 	}
+	calls.add([]bpf.Instruction{allow}, allowed...)
 	calls.add([]bpf.Instruction{eperm}, refused...)
 	allowThreads(calls)
 	// Only stream pairs are allowed, because a datagram socket could send to any path.
@@ -167,9 +167,20 @@ func ignoreLocks(calls rules) {
 	calls[unix.SYS_FCNTL] = append(fcntl, calls[unix.SYS_FCNTL]...)
 }
 
-// allowTCPClient allows making, configuring and connecting TCP sockets over IPv4 and
-// IPv6.
+// allowTCPClient allows making, configuring and connecting TCP sockets over IPv4 and IPv6.
+//
+// Code can't choose the sizes of a socket's buffers: no limit of a version 1 control group counts
+// them, so the sysctls of the network namespace bound them. MSG_FASTOPEN is refused, because it
+// connects a socket without connect, which is the only call where Landlock checks the port.
 func allowTCPClient(calls rules) {
+	for nr, flags := range map[int]uint32{unix.SYS_SENDTO: dataArg3, unix.SYS_SENDMSG: dataArg2} {
+		calls.add([]bpf.Instruction{
+			bpf.LoadAbsolute{Off: flags, Size: 4},
+			bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.MSG_FASTOPEN, SkipTrue: 1},
+			allow,
+			eperm,
+		}, nr)
+	}
 	calls.add([]bpf.Instruction{allow}, unix.SYS_CONNECT)
 	calls.add([]bpf.Instruction{
 		bpf.LoadAbsolute{Off: dataArg0, Size: 4},
@@ -184,8 +195,8 @@ func allowTCPClient(calls rules) {
 		allow,
 		eperm,
 	}, unix.SYS_SOCKET)
-	socket := allowValues(dataArg2, unix.SO_KEEPALIVE, unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_LINGER,
-		unix.SO_REUSEADDR, unix.SO_RCVTIMEO, unix.SO_SNDTIMEO)
+	socket := allowValues(dataArg2, unix.SO_KEEPALIVE, unix.SO_LINGER, unix.SO_REUSEADDR, unix.SO_RCVTIMEO,
+		unix.SO_SNDTIMEO)
 	tcp := allowValues(dataArg2, unix.TCP_NODELAY, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT,
 		unix.TCP_USER_TIMEOUT, unix.TCP_QUICKACK)
 	calls.add(slices.Concat([]bpf.Instruction{

@@ -108,7 +108,8 @@ func TestFilterAnswersEveryCall(t *testing.T) {
 					want = eperm
 				case options.SharedUID && slices.Contains(setsAttributes, nr):
 					want = succeed
-				case options.Network && (nr == unix.SYS_SOCKET || nr == unix.SYS_SETSOCKOPT):
+				case options.Network && slices.Contains([]int{unix.SYS_SOCKET, unix.SYS_SETSOCKOPT, unix.SYS_SENDTO,
+					unix.SYS_SENDMSG}, nr):
 					continue
 				case slices.Contains(allowed, nr), options.Network && nr == unix.SYS_CONNECT:
 					want = allow
@@ -173,6 +174,14 @@ func TestFilterAnswersEveryCall(t *testing.T) {
 				is(allow, unix.SYS_SETSOCKOPT, 4, unix.IPPROTO_TCP, unix.TCP_NODELAY)
 				is(eperm, unix.SYS_SETSOCKOPT, 4, unix.IPPROTO_TCP, unix.TCP_ULP)
 				is(eperm, unix.SYS_SETSOCKOPT, 4, unix.SOL_SOCKET, unix.SO_BINDTODEVICE)
+				for _, size := range []uint64{unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE} {
+					is(eperm, unix.SYS_SETSOCKOPT, 4, unix.SOL_SOCKET, size)
+				}
+				is(eperm, unix.SYS_SETSOCKOPT, 4, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT)
+				is(allow, unix.SYS_SENDTO, 4, 0, 0, unix.MSG_NOSIGNAL)
+				is(eperm, unix.SYS_SENDTO, 4, 0, 0, unix.MSG_NOSIGNAL|unix.MSG_FASTOPEN)
+				is(allow, unix.SYS_SENDMSG, 4, 0, unix.MSG_NOSIGNAL)
+				is(eperm, unix.SYS_SENDMSG, 4, 0, unix.MSG_NOSIGNAL|unix.MSG_FASTOPEN)
 			} else {
 				is(eperm, unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, 0)
 			}
