@@ -33,7 +33,8 @@ func TestCompletionWorksOnEveryLevel(t *testing.T) {
 				type match struct{ Text string }
 				var got struct{ Matches []match }
 				var err error
-				for try := 0; err == nil && len(got.Matches) == 0 && try < 5; try++ { // jedi may take too long on a busy machine
+				// On a busy machine jedi may take too long.
+				for try := 0; err == nil && len(got.Matches) == 0 && try < 5; try++ {
 					err = c.call(t.Context(), "POST", "/sandbox/"+id+"/complete", map[string]any{"code": code}, &got)
 				}
 				if err != nil || !slices.Contains(got.Matches, match{want}) {

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/environment"
@@ -61,6 +63,7 @@ type Isolator struct {
 	uids      zygote.UIDRange
 	cgroups   *cgroup.Tree // nil on levels without
 	sharing   cpuSharing
+	sysctlsFD int    // the folder /proc/sys/net, or -1 if children can't write to it
 	workDir   string // of guest code and session directories, on levels without private mounts
 	store     environment.Store
 
@@ -83,7 +86,7 @@ type Isolator struct {
 func Open(config Config) (*Isolator, error) {
 	config.Recycle = config.Recycle.withDefaults()
 	i := &Isolator{config: config, uids: zygote.FindUIDRange(),
-		store:   environment.Store{Dir: config.EnvironmentsDir, Base: config.Python},
+		store: environment.Store{Dir: config.EnvironmentsDir, Base: config.Python}, sysctlsFD: -1,
 		current: map[string]*warmEnvironment{}, running: map[*warmEnvironment]bool{}}
 	if i.uids.Count > 1 {
 		// Two services on one machine must not start with the same uids, because they would
@@ -94,6 +97,9 @@ func Open(config Config) (*Isolator, error) {
 	pinned, err := i.store.Pin(environment.Default)
 	if err != nil {
 		return nil, err
+	}
+	if i.sysctlsFD, err = openSysctls(); err != nil {
+		config.Log("sockets of sandboxes with network access have the machine's buffer sizes: %v", err)
 	}
 	i.baseSpec = zygote.Spec{Without: config.Without}
 	if i.baseSpec.Files, err = guestFiles(config.Python); err != nil {
@@ -288,8 +294,11 @@ func (i *Isolator) Close() {
 	i.removeFiles()
 }
 
-// removeFiles removes the control groups and the working folder.
+// removeFiles removes the control groups and the working folder, and closes files.
 func (i *Isolator) removeFiles() {
+	if i.sysctlsFD >= 0 {
+		_ = unix.Close(i.sysctlsFD)
+	}
 	if i.cgroups != nil {
 		i.cgroups.Close()
 	}

@@ -20,16 +20,23 @@ const (
 	maxInodes   = 16384
 )
 
+// tcpMaxBytes limits the buffers of all TCP sockets of a child, besides its memory.
+const tcpMaxBytes = 16 << 20
+
 // threadStackBytes is added to RLIMIT_DATA for each thread.
 const threadStackBytes = 8 << 20
 
 // cgroupLimits returns the limits of a process's control group.
 func cgroupLimits(pol policy.Policy) cgroup.Limits {
-	return cgroup.Limits{
+	limits := cgroup.Limits{
 		MemoryBytes: int64(pol.MaxMemoryMB) << 20,
 		CPUPercent:  pol.CPUPercent,
 		Tasks:       pol.MaxThreads + 1,
 	}
+	if pol.EnableNetworkAccess {
+		limits.TCPBytes = tcpMaxBytes
+	}
+	return limits
 }
 
 // setLimits sets the limits of a policy for a locked-down child. It returns the resource

@@ -80,14 +80,17 @@ func (env *warmEnvironment) enterSessionDir(
 		enter.UID = dir.uid
 	}
 	if env.isolator.level.namespaces {
-		var mounts []int
+		var given []int
 		if enter.Attach = dir != nil; enter.Attach {
-			mounts = []int{dir.mountFD}
+			given = []int{dir.mountFD}
 			if dir.dataFD >= 0 {
-				mounts = append(mounts, dir.dataFD)
+				given = append(given, dir.dataFD)
 			}
 		}
-		fds, err := child.lockDown(ctx, enter, isTold, mounts...)
+		if enter.Network != nil && len(enter.Network.Sysctls) > 0 {
+			given = append(given, env.isolator.sysctlsFD)
+		}
+		fds, err := child.lockDown(ctx, enter, isTold, given...)
 		if err != nil {
 			return nil, err
 		}
@@ -109,19 +112,20 @@ func (env *warmEnvironment) enterSessionDir(
 	return dir, err
 }
 
-// lockDown makes the child lock itself down. mounts are an earlier child's mounts of
-// /session and /data. fds are this child's mounts of them, or none on levels without private
-// mounts. lockDown stores the listener of the child's network, if the child has one.
+// lockDown makes the child lock itself down. given are an earlier child's mounts of /session
+// and /data, and the folder of network sysctls. fds are this child's mounts of /session and
+// /data, or none on levels without private mounts. lockDown stores the listener of the child's
+// network, if the child has one.
 func (p *Process) lockDown(
 	ctx context.Context,
 	enter protocol.Enter,
 	isTold bool,
-	mounts ...int,
+	given ...int,
 ) (fds []int, err error) {
 	if isTold {
 		err = p.Conn.WriteGo()
 	} else {
-		err = p.Conn.Write(protocol.KindEnter, enter, mounts...)
+		err = p.Conn.Write(protocol.KindEnter, enter, given...)
 	}
 	if err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"glasshouse/sandbox/egress"
 	"glasshouse/sandbox/protocol"
 )
@@ -30,7 +32,38 @@ func (env *warmEnvironment) network() *protocol.Network {
 	if env.caBundle != "" {
 		maps.Copy(variables, map[string]string{"SSL_CERT_FILE": innerCABundle, "REQUESTS_CA_BUNDLE": innerCABundle})
 	}
-	return &protocol.Network{Host: proxyHost, Port: proxyPort, Environment: variables}
+	network := &protocol.Network{Host: proxyHost, Port: proxyPort, Environment: variables}
+	if env.isolator.sysctlsFD >= 0 {
+		network.Sysctls = networkSysctls
+	}
+	return network
+}
+
+// networkSysctls limit each buffer of a TCP socket of a network namespace to 256 KiB. The
+// values are the smallest, the first and the largest size. No limit of a level without cgroups
+// counts these buffers, and version 1 control groups count only those of the child's end of a
+// connection, not those of the service's end. Smaller buffers would make downloads slower.
+var networkSysctls = map[string]string{
+	"ipv4/tcp_rmem": "4096 65536 262144",
+	"ipv4/tcp_wmem": "4096 16384 262144",
+}
+
+// openSysctls returns a descriptor of /proc/sys/net, through which a child writes
+// networkSysctls, or an error if that folder is missing or read-only, as in a container.
+func openSysctls() (fd int, err error) {
+	const path = "/proc/sys/net"
+	if fd, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		return -1, fmt.Errorf("open %s: %w", path, err)
+	}
+	var fs unix.Statfs_t
+	if err = unix.Fstatfs(fd, &fs); err == nil && fs.Flags&unix.ST_RDONLY != 0 {
+		err = unix.EROFS
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, fmt.Errorf("%s: %w", path, err)
+	}
+	return fd, nil
 }
 
 // innerCABundle is where user code finds the certificates that it trusts.

@@ -100,6 +100,9 @@ type Network struct {
 	Host        string            `json:"host"`
 	Port        int               `json:"port"`
 	Environment map[string]string `json:"environment"` // variables that tell programs the address of the listener
+	// Sysctls are values of files below /proc/sys/net by path. If there are any, the last descriptor that comes
+	// with the frame is that folder.
+	Sysctls map[string]string `json:"sysctls,omitempty"`
 }
 
 // Assign assigns a locked-down guest to a sandbox. It has only the values that differ from

@@ -60,7 +60,18 @@ type Limits struct {
 	MemoryBytes int64
 	CPUPercent  int // of one core
 	Tasks       int // threads and processes together
+
+	// TCPBytes limits the buffers of the group's TCP sockets. Version 1 counts them only if it is set, and does
+	// not add them to MemoryBytes. Version 2 always counts them in MemoryBytes, and ignores TCPBytes.
+	TCPBytes int64
 }
+
+// The files of version 1 with the memory of TCP sockets.
+const (
+	tcpLimitFile = "memory.kmem.tcp.limit_in_bytes"
+	tcpUsageFile = "memory.kmem.tcp.usage_in_bytes"
+	tcpPeakFile  = "memory.kmem.tcp.max_usage_in_bytes"
+)
 
 // ErrReleased is the error for the use of a Group after Release, or of a Tree after Close.
 var ErrReleased = errors.New("the control group is removed")
@@ -317,6 +328,9 @@ func (g *Group) setLimits(l Limits) error {
 			writeFile(g.dir("cpu"), "cpu.cfs_period_us", strconv.Itoa(period)))
 	}
 	err = errors.Join(err, g.setQuota(), writeFile(g.dir("pids"), "pids.max", strconv.Itoa(l.Tasks)))
+	if g.tree.version == 1 && l.TCPBytes > 0 {
+		err = errors.Join(err, writeFile(g.dir("memory"), tcpLimitFile, strconv.FormatInt(l.TCPBytes, 10)))
+	}
 	if g.tree.version == 1 {
 		_ = writeFile(g.dir("memory"), "memory.memsw.limit_in_bytes", memory) // absent without swap accounting
 	}
@@ -355,19 +369,31 @@ func (g *Group) OOMKills() (n int64) {
 
 // Memory returns the bytes of memory that the group uses.
 func (g *Group) Memory() int64 {
-	return g.number(g.tree.file("memory.usage_in_bytes", "memory.current"))
+	return g.sum(g.tree.file("memory.usage_in_bytes", "memory.current"), tcpUsageFile)
 }
 
-// PeakMemory returns the most memory that the group used, in bytes; 0 after Release.
+// PeakMemory returns the most memory that the group used, in bytes; 0 after Release. On version 1 it is
+// the sum of the peaks with and without TCP sockets, which may have been at different times.
 func (g *Group) PeakMemory() int64 {
-	return g.number(g.tree.file("memory.max_usage_in_bytes", "memory.peak"))
+	return g.sum(g.tree.file("memory.max_usage_in_bytes", "memory.peak"), tcpPeakFile)
 }
 
-func (g *Group) number(file string) (n int64) {
-	_ = g.use(func() (err error) {
-		n, err = strconv.ParseInt(strings.TrimSpace(g.read("memory", file)), 10, 64)
-		return err
+// sum returns the number in a file, plus that in the file tcp if version 1 counts TCP sockets apart.
+func (g *Group) sum(file, tcp string) (n int64) {
+	_ = g.use(func() error {
+		n = g.number(file)
+		if g.tree.version == 1 && g.limits.TCPBytes > 0 {
+			n += g.number(tcp)
+		}
+		return nil
 	})
+	return n
+}
+
+// number returns the number in a file of the memory controller; 0 if the file can't be read. The
+// caller holds g.mu.
+func (g *Group) number(file string) int64 {
+	n, _ := strconv.ParseInt(strings.TrimSpace(g.read("memory", file)), 10, 64)
 	return n
 }
 

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"bufio"
 	"errors"
 	"io"
 	"os"
@@ -132,7 +133,7 @@ func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
 			first.name, second.name, second.PeakMemory())
 	}
 	err := first.LiftCPU()
-	if !errors.Is(err, ErrReleased) || first.PeakMemory() != 0 || first.SetLimits(Limits{64 << 20, 100, 99}) == nil {
+	if !errors.Is(err, ErrReleased) || first.PeakMemory() != 0 || first.SetLimits(Limits{MemoryBytes: 64 << 20, CPUPercent: 100, Tasks: 99}) == nil {
 		t.Errorf("use after Release: got %v, want %v", err, ErrReleased)
 	}
 	if quota := second.read("cpu", "cpu.cfs_quota_us"); quota != strconv.Itoa(period/2)+"\n" {
@@ -220,5 +221,69 @@ func TestRemovedGroupCannotBeJoined(t *testing.T) {
 	}
 	if other, err := tree.Make(); err != nil || other.name == g.name {
 		t.Errorf("Make after Remove: got %+v, %v, want another group", other, err)
+	}
+}
+
+// fillSockets fills the buffers of TCP connections that nobody reads, and exits when stdin ends.
+const fillSockets = `
+import select, socket, sys
+sys.stdin.readline()
+listener, held, poll = socket.create_server(("127.0.0.1", 0)), {}, select.poll()
+for _ in range(40):
+    ends = socket.create_connection(listener.getsockname()), listener.accept()[0]
+    ends[0].setblocking(False)
+    held[ends[0].fileno()] = ends
+    poll.register(ends[0], select.POLLOUT)
+while ready := poll.poll(500):
+    for number, _ in ready:
+        held[number][0].send(bytes(1 << 20))
+print("filled", flush=True)
+sys.stdin.read()
+`
+
+// On version 1 the memory limit does not count the buffers of TCP sockets, which have a limit of their own.
+func TestTCPBuffersAreCountedAndLimited(t *testing.T) {
+	tree := openTree(t)
+	if tree == nil {
+		return
+	}
+	python := os.Getenv("GLASSHOUSE_PYTHON")
+	if python == "" {
+		t.Fatal("GLASSHOUSE_PYTHON must name an interpreter; scripts/test sets it")
+	}
+	used := map[int64]int64{} // by limit
+	const low, high = 4 << 20, 256 << 20
+	for _, limit := range []int64{low, high} {
+		g, err := tree.Make()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.SetLimits(Limits{MemoryBytes: 512 << 20, CPUPercent: 200, Tasks: 16, TCPBytes: limit}); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(python, "-c", fillSockets)
+		stdin, inErr := cmd.StdinPipe()
+		stdout, outErr := cmd.StdoutPipe()
+		if err := errors.Join(inErr, outErr, cmd.Start(), g.Join(cmd.Process.Pid)); err != nil {
+			t.Fatal(err)
+		}
+		before := g.Memory()
+		_, _ = io.WriteString(stdin, "go\n")
+		if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "filled\n" {
+			t.Fatalf("fill sockets: got %q, %v", line, err)
+		}
+		used[limit] = g.Memory() - before
+		if peak := g.PeakMemory(); peak < g.Memory() {
+			t.Errorf("the peak: got %d bytes, want at least the %d in use", peak, g.Memory())
+		}
+		_ = stdin.Close()
+		_ = cmd.Wait()
+		if err := g.Release(); err != nil {
+			t.Error(err)
+		}
+	}
+	if used[low] > used[high]/2 || used[high] < 32<<20 {
+		t.Errorf("memory of a process with full sockets: got %d bytes with a limit of %d, and %d with %d; "+
+			"want at least 32 MiB, and with the low limit at most half of it", used[low], int64(low), used[high], int64(high))
 	}
 }

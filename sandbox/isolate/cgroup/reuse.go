@@ -30,7 +30,7 @@ func (t *Tree) takeSpare() (g *Group, closed bool) {
 
 // reuse makes a released group a spare if it is like a new one: it has no process and no
 // memory, swapped out or not, no process was killed at its memory limit, and its CPU quota
-// and memory peak can be reset. On version 2 the peak can't be reset. reuse returns false if
+// and memory peaks can be reset. On version 2 the peak can't be reset. reuse returns false if
 // the caller must remove the group. The caller holds g.mu. The spare takes over the group's
 // open files.
 func (g *Group) reuse() bool {
@@ -39,6 +39,9 @@ func (g *Group) reuse() bool {
 		return false
 	}
 	if g.setQuota() != nil || g.write("memory", "memory.max_usage_in_bytes", "0") != nil {
+		return false
+	}
+	if g.limits.TCPBytes > 0 && g.write("memory", tcpPeakFile, "0") != nil {
 		return false
 	}
 	t.mu.Lock()
@@ -63,5 +66,6 @@ func (g *Group) empty() bool {
 	swap := g.read("memory", "memory.memsw.usage_in_bytes") // absent without swap accounting
 	return g.read("pids", "pids.current") == "0\n" &&
 		strings.Contains(g.read("memory", "memory.oom_control"), "oom_kill 0\n") &&
-		isSmall(g.read("memory", "memory.usage_in_bytes")) && (swap == "" || isSmall(swap))
+		isSmall(g.read("memory", "memory.usage_in_bytes")) && (swap == "" || isSmall(swap)) &&
+		(g.limits.TCPBytes == 0 || g.read("memory", tcpUsageFile) == "0\n")
 }

@@ -1,8 +1,13 @@
 package isolatetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -102,13 +107,70 @@ def attempt(call, *args):
     except OSError as error:
         return errno.errorcode[error.errno]
 option = socket.socket.setsockopt
-results = {f"fast open of port {port}": attempt(socket.socket.sendto, b"x", FASTOPEN, ("127.0.0.1", port)) for port in (22, 3128)}
-results["fast open by sendmsg"] = attempt(socket.socket.sendmsg, [b"x"], [], FASTOPEN, ("127.0.0.1", 22))
+ssh, proxy = ("127.0.0.1", 22), ("127.0.0.1", 3128)
+results = {"fast open": attempt(socket.socket.sendto, b"x", FASTOPEN, ssh)}
+results["fast open of the proxy"] = attempt(socket.socket.sendto, b"x", FASTOPEN, proxy)
+results["fast open by sendmsg"] = attempt(socket.socket.sendmsg, [b"x"], [], FASTOPEN, ssh)
 results["connect in the first send"] = attempt(option, socket.IPPROTO_TCP, FASTOPEN_CONNECT, 1)
-for name, number in {"send": socket.SO_SNDBUF, "receive": socket.SO_RCVBUF, "forced send": SNDBUFFORCE, "forced receive": RCVBUFFORCE}.items():
-    results[name + " buffer"] = attempt(option, socket.SOL_SOCKET, number, 1 << 20)
+for number in socket.SO_SNDBUF, socket.SO_RCVBUF, SNDBUFFORCE, RCVBUFFORCE:
+    results[f"buffer by option {number}"] = attempt(option, socket.SOL_SOCKET, number, 1 << 20)
 {name: result for name, result in results.items() if result != "EPERM"}`)
 	if string(e.Result) != "{}" {
 		t.Errorf("calls that do not fail with EPERM: got %s (%s %s), want none", e.Result, e.Status, Why(e))
+	}
+}
+
+// Data that nobody reads fills the buffers of sockets, which no limit of memory counts on some levels. The broker
+// reads nothing of these requests, because the name of their host is never resolved.
+func TestUnreadSocketsTakeLittleMemory(t *testing.T) {
+	t.Parallel()
+	i := Shared(t)
+	if level, _ := i.Level(); !hasNamespaces(level) {
+		return
+	}
+	machine := func() (values []string) {
+		for _, name := range []string{"tcp_rmem", "tcp_wmem"} {
+			text, err := os.ReadFile("/proc/sys/net/ipv4/" + name)
+			Must(t, err)
+			values = append(values, string(text))
+		}
+		return values
+	}
+	before := machine()
+	super := supervisor.New(i, 20*time.Second)
+	super.Network.Resolve = func(ctx context.Context, _ string) ([]netip.Addr, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	p := Policy()
+	p.EnableNetworkAccess, p.AllowedHosts = true, []string{"example.org"}
+	s, err := super.Open(context.Background(), sandbox.Sandbox{ID: "t", Policy: p}, "")
+	Must(t, err)
+	defer s.Close()
+	const connections = 60
+	e := Run(t, s, fmt.Sprintf(`
+import select, socket
+poll, by_number = select.poll(), {}
+for _ in range(%d):
+    s = socket.create_connection(("127.0.0.1", 3128))
+    s.sendall(b"POST http://example.org/ HTTP/1.1\r\nHost: example.org\r\nContent-Length: 1000000000\r\n\r\n")
+    s.setblocking(False)
+    by_number[s.fileno()] = s
+    poll.register(s, select.POLLOUT)
+total, data = 0, b"x" * (1 << 20)
+while ready := poll.poll(500):
+    for number, _ in ready:
+        total += by_number[number].send(data)
+total`, connections))
+	const maxBytes = connections * 512 << 10
+	if sent, err := strconv.Atoi(string(e.Result)); err != nil || sent < connections<<10 || sent > maxBytes {
+		t.Errorf("bytes that %d connections accept before somebody reads them: got %s (%s %s), want at most %d",
+			connections, e.Result, e.Status, Why(e), maxBytes)
+	}
+	if strings.HasPrefix(i.Isolation().EnforcedBy["max_memory_mb"], "cgroup") && e.Usage.PeakMemoryMB < 12 {
+		t.Errorf("the peak of memory: got %g MB, want the buffers in it", e.Usage.PeakMemoryMB)
+	}
+	if after := machine(); !slices.Equal(before, after) {
+		t.Errorf("the machine's buffer sizes: got %q, want %q as before", after, before)
 	}
 }

@@ -184,10 +184,10 @@ class Guest:
         network.
         """
         uid, folder, own = enter["uid"], enter["folder"], enter.get("network")
+        listeners = [network.switch_on(own, fds.pop() if own.get("sysctls") else -1)] if own else []
         rights: list[int | Step] = [] if folder else self._mount(batch, enter, fds, uid)
+        rights += listeners
         batch.call("chdir", "chdir", directories.session.encode())
-        if own:
-            rights.append(network.switch_on(own["host"], own["port"], own["environment"]))
         ruleset = None
         if enter["landlock"]:
             readable = [*self._readable, folder + "/data"] if folder else self._readable

@@ -26,19 +26,28 @@ _BACKLOG = 64
 _refusal = OFF
 
 
-def switch_on(host: str, port: int, environment: "dict[str, str]") -> int:
-    """Moves this process to a new, empty network namespace and returns the descriptor of a listener in it.
+def switch_on(own: dict, folder: int) -> int:
+    """Moves this process to a new network namespace, which own describes, and returns the descriptor of a listener in
+    it.
 
-    Call it before the lockdown, which forbids it.
+    folder is the descriptor of /proc/sys/net, which this function closes, or -1 if own has no sysctls. Call it before
+    the lockdown, which forbids it.
     """
     global _refusal
     lockdown.unshare(_CLONE_NEWNET)
+    for path, value in own.get("sysctls", {}).items():
+        # The kernel looks the path up in the network namespace of this process.
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC, dir_fd=folder)
+        os.write(fd, value.encode())
+        os.close(fd)
+    if folder >= 0:
+        os.close(folder)
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         fcntl.ioctl(listener, _SIOCSIFFLAGS, struct.pack("16sH22x", b"lo", _IFF_UP))
-        listener.bind((host, port))
+        listener.bind((own["host"], own["port"]))
         listener.listen(_BACKLOG)
         fd = listener.detach()
-    os.environ.update(environment)
+    os.environ.update(own["environment"])
     sys.meta_path.insert(0, _AiohttpFinder())
     _refusal = ON
     return fd

@@ -25,7 +25,7 @@ NOTE, OUTPUT, RECORDS, INSPECT, VALUE, STOP, COMMAND, LOG = (ord(kind) for kind 
 _unmarshal, _pack_head, _unpack_head = marshal.loads, struct.Struct(">IB").pack, struct.Struct(">IB").unpack_from
 
 
-_DESCRIPTOR_SPACE = socket.CMSG_SPACE(2 * 4)  # two descriptors at a time
+_DESCRIPTOR_SPACE = socket.CMSG_SPACE(3 * 4)  # three descriptors at a time
 _SMALL_READ = 1 << 13  # bytes; frames between runs are seldom larger, and malloc has a block of this size
 _LARGE_FRAME = 1 << 16  # bytes of a frame that is read into its final place
 UNINTERRUPTIBLE_FILES: set[str] = set()  # files whose functions an interrupt must not cut short
