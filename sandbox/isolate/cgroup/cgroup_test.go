@@ -133,7 +133,7 @@ func TestGroupIsReusedOnlyIfItLooksNew(t *testing.T) {
 			first.name, second.name, second.PeakMemory())
 	}
 	err := first.LiftCPU()
-	if !errors.Is(err, ErrReleased) || first.PeakMemory() != 0 || first.SetLimits(Limits{MemoryBytes: 64 << 20, CPUPercent: 100, Tasks: 99}) == nil {
+	if !errors.Is(err, ErrReleased) || first.PeakMemory() != 0 || first.SetLimits(Limits{Tasks: 99}) == nil {
 		t.Errorf("use after Release: got %v, want %v", err, ErrReleased)
 	}
 	if quota := second.read("cpu", "cpu.cfs_quota_us"); quota != strconv.Itoa(period/2)+"\n" {
@@ -283,7 +283,7 @@ func TestTCPBuffersAreCountedAndLimited(t *testing.T) {
 		}
 	}
 	if used[low] > used[high]/2 || used[high] < 32<<20 {
-		t.Errorf("memory of a process with full sockets: got %d bytes with a limit of %d, and %d with %d; "+
-			"want at least 32 MiB, and with the low limit at most half of it", used[low], int64(low), used[high], int64(high))
+		t.Errorf("memory of a process with full sockets, by limit: got %v, want at least 32 MiB, "+
+			"and with the low limit at most half of it", used)
 	}
 }

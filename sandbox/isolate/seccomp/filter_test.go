@@ -174,8 +174,8 @@ func TestFilterAnswersEveryCall(t *testing.T) {
 				is(allow, unix.SYS_SETSOCKOPT, 4, unix.IPPROTO_TCP, unix.TCP_NODELAY)
 				is(eperm, unix.SYS_SETSOCKOPT, 4, unix.IPPROTO_TCP, unix.TCP_ULP)
 				is(eperm, unix.SYS_SETSOCKOPT, 4, unix.SOL_SOCKET, unix.SO_BINDTODEVICE)
-				for _, size := range []uint64{unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE} {
-					is(eperm, unix.SYS_SETSOCKOPT, 4, unix.SOL_SOCKET, size)
+				for _, o := range []uint64{unix.SO_SNDBUF, unix.SO_RCVBUF, unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE} {
+					is(eperm, unix.SYS_SETSOCKOPT, 4, unix.SOL_SOCKET, o)
 				}
 				is(eperm, unix.SYS_SETSOCKOPT, 4, unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT)
 				is(allow, unix.SYS_SENDTO, 4, 0, 0, unix.MSG_NOSIGNAL)
