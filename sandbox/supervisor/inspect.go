@@ -143,8 +143,12 @@ func (s *Session) ask(
 		select {
 		case err := <-answered:
 			if err != nil {
+				reason := "the session's process ended"
+				if illegal, ok := errors.AsType[*protocol.IllegalFrame](err); ok {
+					reason = illegal.Error()
+				}
 				return errors.Join(s.drop(process), sandbox.Errorf(sandbox.FaultGone,
-					"the session's process ended and its variables are lost; /session stays"))
+					"%s; the session's variables are lost; /session stays", reason))
 			}
 			return ctx.Err()
 		case <-timer.C:

@@ -26,7 +26,7 @@ func TestDeepJSONIsNotKept(t *testing.T) {
 		if err := l.keepNote([]byte(`{"level":"INFO","data":` + deep + `}`)); errors.As(err, &illegal) != isTooDeep {
 			t.Errorf("note %d levels deep: got error %v, want an illegal frame: %v", depth, err, isTooDeep)
 		}
-		err := l.keepOutput(t.Context(), []byte(`{"data":{"text/plain":`+deep+`}}`))
+		err := l.keepOutput(t.Context(), []byte(`{"role":"display","data":{"text/plain":`+deep+`}}`))
 		if err != nil || (l.truncated["outputs"] == 1) != isTooDeep || (len(l.outputs) == 0) != isTooDeep {
 			t.Errorf("output %d levels deep: got %d outputs, truncated %v, error %v; want it cut: %v",
 				depth, len(l.outputs), l.truncated, err, isTooDeep)

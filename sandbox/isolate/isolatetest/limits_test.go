@@ -227,7 +227,7 @@ func TestForgedCountsAreBounded(t *testing.T) {
 		t.Errorf("forged counts: got %v, want %v", e.Truncated, want)
 	}
 	e = run(`
-for _ in range(60): frame("O", b'{"data": {"text/plain": "x"}}')
+for _ in range(60): frame("O", b'{"role": "display", "data": {"text/plain": "x"}}')
 frame("D", b'{"truncated": {"outputs": 9223372036854775807}}')`)
 	if len(e.Outputs) != 50 || e.Truncated["outputs"] < 1<<50 {
 		t.Errorf(
@@ -237,8 +237,8 @@ frame("D", b'{"truncated": {"outputs": 9223372036854775807}}')`)
 		)
 	}
 	e = run(`
-for n in (50, 51, 1_000_000): frame("O", b'{"data": {' + b",".join(b'"%x": 0' % i for i in range(n)) + b'}}')
-frame("O", b'{"data": {"application/json": ' + b"[" * 600 + b"]" * 600 + b'}}')`)
+for n in (50, 51, 1_000_000): frame("O", b'{"role": "display", "data": {' + b",".join(b'"%x": 0' % i for i in range(n)) + b'}}')
+frame("O", b'{"role": "display", "data": {"application/json": ' + b"[" * 600 + b"]" * 600 + b'}}')`)
 	if e.Status != sandbox.StatusCompleted || len(e.Outputs) != 1 || len(e.Outputs[0].Data) != 50 ||
 		e.Truncated["outputs"] != 3 {
 		t.Errorf(

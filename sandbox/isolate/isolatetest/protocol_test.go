@@ -1,0 +1,72 @@
+package isolatetest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+// Invariant 12: a frame that no strict JSON reader accepts, that does not fit its kind, or that ends in the middle, is
+// a violation of the protocol. It ends the run, with a reason, and the session can run the next code.
+func TestMalformedFramesEndTheRun(t *testing.T) {
+	t.Parallel()
+	s := NewSession(t, Shared(t), nil)
+	for _, c := range []struct{ name, code, why string }{
+		{"UTF-8", `frame("D", b'{"result": "\xff"}')`, "byte 12 is not UTF-8"},
+		{"grammar", `frame("D", b'{"result": NaN}')`, "not JSON"},
+		{"surrogate", `frame("D", b'{"result": "\\ud800"}')`, "lone surrogate"},
+		{"integer", `frame("D", b'{"result": ' + b"7" * 4301 + b'}')`, "4301 digits"},
+		{"repeated key", `frame("D", b'{"result": {"a": 1, "a": 2}}')`, "twice"},
+		{"another type", `frame("D", b'{"exception": []}')`, "cannot be parsed"},
+		{"empty", `frame("D", b"")`, "not JSON"},
+		{"output", `frame("O", b'{"role": "display", "data": {"text/plain": "\xc0\x80"}}')`, "not UTF-8"},
+		{"note", `frame("N", b'{"message": "", "data": "\xed\xb0\x80"}')`, "not UTF-8"},
+		{"request", `frame("A", b'{"what": "query", "sql": "\xff"}')`, "not UTF-8"},
+		{"trailing text", `frame("A", b'{"what": "tables"} {}')`, "not JSON"},
+		{"a kind of the supervisor", `frame("J", b"{}")`, "must not send"},
+		{"size", `os.write(3, b"\xff\xff\xff\xffD")`, "bytes in a D frame"},
+		{"ready again", `frame("R", b"{}")`, "in the middle of a run"},
+		{"half a frame", `os.write(3, b"\0\0\0\x10D{")` + "\nos.close(3)", "the connection ended"},
+		{"closed", `os.close(3)`, "the connection ended"},
+	} {
+		e := Run(t, s, forgedFrames+c.code+"\ntime.sleep(60)")
+		if e.Status != sandbox.StatusKilled || e.Usage.EndedBy != "protocol" || !strings.Contains(Why(e), c.why) ||
+			!e.SessionReset || string(e.Result) != "null" {
+			t.Errorf("%s: got %s, ended by %q, %q, result %s; want it killed by protocol: %s",
+				c.name, e.Status, e.Usage.EndedBy, Why(e), e.Result, c.why)
+		}
+	}
+	e := Run(t, s, "import os; os.write(3, b'\\0\\0\\0\\x10D{'); os._exit(0)")
+	if e.Status != sandbox.StatusKilled || e.Usage.EndedBy != "exit" {
+		t.Errorf("an exit in the middle of a frame: got %s, ended by %q (%s)", e.Status, e.Usage.EndedBy, Why(e))
+	}
+	if e := Run(t, s, "1 + 1"); string(e.Result) != "2" {
+		t.Errorf("the next run: got %s %s, want 2", e.Status, Why(e))
+	}
+}
+
+// A guest that answers an inspection with anything else is ended, and the error says so.
+func TestMalformedAnswerToAnInspection(t *testing.T) {
+	t.Parallel()
+	s := NewSession(t, Shared(t), nil)
+	for name, body := range map[string]string{
+		"UTF-8":        `b'{"variables": {}, "globals": ["\xff"], "total": 1}'`,
+		"another type": `b'{"variables": [], "globals": [], "total": 1}'`,
+		"grammar":      `b'{"variables": {}'`,
+	} {
+		if e := Run(t, s, forgedFrames+`frame("D", b"{}"); frame("V", `+body+")"); e.Status != sandbox.StatusCompleted {
+			t.Fatalf("%s: got %s %s, want a forged end of the run", name, e.Status, Why(e))
+		}
+		_, err := s.InspectVariables(context.Background())
+		var gone *sandbox.Error
+		if !errors.As(err, &gone) || gone.Fault != sandbox.FaultGone || !strings.Contains(gone.Detail, "protocol") {
+			t.Errorf("%s: got %v, want it gone for a violation of the protocol", name, err)
+		}
+		if v, err := s.InspectVariables(context.Background()); err != nil || v.Total != 0 {
+			t.Errorf("%s: got %v and %v, want no variables in the new session", name, v, err)
+		}
+	}
+}
