@@ -44,19 +44,8 @@ func reserveCompat(t *testing.T) (url, setting string) {
 	return "http://" + address, "GLASSHOUSE_FACADE_LISTEN=" + address
 }
 
-// postCompat sends a request to the compatibility API. headers are pairs of name and value. It repeats a
-// request that found no free sandbox, since Python takes longer to warm up while other tests run.
-func postCompat(t testing.TB, url, body string, headers ...string) (a compatAnswer) {
-	t.Helper()
-	for range 4 {
-		if a = postCompatOnce(t, url, body, headers...); a.code != http.StatusServiceUnavailable {
-			break
-		}
-	}
-	return a
-}
-
-func postCompatOnce(t testing.TB, url, body string, headers ...string) compatAnswer {
+// postCompat sends a request to the compatibility API. headers are pairs of name and value.
+func postCompat(t testing.TB, url, body string, headers ...string) compatAnswer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "POST", url+"/execute", strings.NewReader(body))
 	if err != nil {

@@ -114,10 +114,11 @@ func emptyDataDir(t *testing.T) string {
 var variable = regexp.MustCompile(`^[A-Z_]+=`)
 
 // start starts the service on a free port and returns when it listens. An argument NAME=value is a variable
-// of the service's environment, any other is a flag.
+// of the service's environment, any other is a flag. Requests wait for a sandbox as long as a busy machine needs.
 func start(t *testing.T, path, dir string, arguments ...string) (*exec.Cmd, *client) {
 	t.Helper()
-	flags, environ := []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s"}, os.Environ()
+	flags := []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s", "--queue", "2m"}
+	environ := os.Environ()
 	for _, argument := range arguments {
 		if variable.MatchString(argument) {
 			environ = append(environ, argument)
@@ -171,16 +172,11 @@ func start(t *testing.T, path, dir string, arguments ...string) (*exec.Cmd, *cli
 	return nil, nil
 }
 
-// must sends a request and returns the answer. It repeats a request that found no free sandbox, since
-// Python takes longer to warm up while other tests run.
+// must sends a request and returns the answer.
 func (c *client) must(t *testing.T, method, path string, in any) map[string]any {
 	t.Helper()
 	out := map[string]any{}
-	err := c.call(context.Background(), method, path, in, &out)
-	for tries := 0; err != nil && strings.Contains(err.Error(), "no sandbox became free") && tries < 3; tries++ {
-		err = c.call(context.Background(), method, path, in, &out)
-	}
-	if err != nil {
+	if err := c.call(context.Background(), method, path, in, &out); err != nil {
 		t.Fatalf("%s %s: %v", method, path, err)
 	}
 	return out

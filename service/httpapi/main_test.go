@@ -138,7 +138,7 @@ func runTests(m *testing.M) (int, error) {
 	}
 	defer blobs.Close()
 	dataDir = dir
-	large := supervisor.New(isolation, 20*time.Second)
+	large := supervisor.New(isolation, 2*time.Minute) // a busy machine takes long to start Python
 	large.Network.Resolve, large.Network.Dial = internet.resolve, internet.dial
 	large.Uploads.User = 16 << 20
 	config := service.Config{
