@@ -43,6 +43,12 @@ func startHistory(t *testing.T) (flag string, kill func()) {
 		if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil { // all connections end at once
 			t.Fatal(err)
 		}
+		eventually(t, func() error {
+			if syscall.Kill(pid, 0) == nil {
+				return errors.New("PostgreSQL has not ended")
+			}
+			return nil
+		})
 	}
 }
 

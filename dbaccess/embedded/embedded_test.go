@@ -48,7 +48,7 @@ func quiet() *logrus.Logger {
 }
 
 func start(dir string) (*embedded.Server, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	return embedded.Start(ctx, embedded.Config{Dir: dir, Log: quiet()})
 }
@@ -124,9 +124,9 @@ func postmasterPID(t testing.TB, dir string) int {
 // eventually polls for a state that has no event; the limit only ends a test that fails.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not within 30 s", what)
+			t.Fatalf("%s: not within two minutes", what)
 		}
 	}
 }

@@ -17,7 +17,7 @@ func TestCPUWatchdog(t *testing.T) {
 			startCPUWatchdog(Request{})() // a stopped watchdog has no effect
 		}
 		list := "SELECT " + strings.Repeat("1,", 50_000) + "1"
-		for began := time.Now(); time.Since(began) < 60*time.Second; {
+		for began := time.Now(); time.Since(began) < 5*time.Minute; {
 			ParseInProcess(Request{SQL: list})
 		}
 		put()

@@ -125,15 +125,18 @@ func TestArtifactsWrittenDuringCollectionAreConsistent(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, map[string]any{"cpu_percent": 100})
 	c.run(t, id, `
-import threading, itertools
+import threading, itertools, time
+written = 0
 def write():
+    global written
     for n in itertools.count():
         with open("/session/artifacts/x", "r+b" if n else "wb") as f:
             f.truncate(n % 50_000)
             f.write(bytes([n % 256]) * (n * 7 % 90_000))
+        written = n
 threading.Thread(target=write, daemon=True).start()`)
 	for range 5 {
-		a, ok := artifactsOf(t, c.run(t, id, "import time; time.sleep(0.05)"))["x"]
+		a, ok := artifactsOf(t, c.run(t, id, "seen = written\nwhile written < seen + 9: time.sleep(0.01)"))["x"]
 		if !ok {
 			t.Fatal("the file is not among the artifacts; want a changed one")
 		}

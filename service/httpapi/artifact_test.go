@@ -232,13 +232,13 @@ func TestSignedURLNeedsNoKeyUntilItExpires(t *testing.T) {
 	})
 }
 
-// eventually waits for at most ten seconds until a condition holds.
+// eventually waits until a condition holds. The limit only ends a test that fails: a busy machine needs a while.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	last := time.Now().Add(10 * time.Second)
+	last := time.Now().Add(2 * time.Minute)
 	for tick := time.Tick(20 * time.Millisecond); !so(); <-tick {
 		if time.Now().After(last) {
-			t.Fatalf("waited 10 s for %s", what)
+			t.Fatalf("waited two minutes for %s", what)
 		}
 	}
 }

@@ -86,17 +86,18 @@ naïve = 1`)
 	}
 }
 
-// jedi completes names that only the text determines, with the code that ran before. Not parallel: jedi's time limit is
-// eight seconds.
+// jedi completes names that only the text determines, with the code that ran before. Not parallel: beyond its time limit
+// of eight seconds it finds nothing. On a busy machine the test asks again.
 func TestCompletionByJedi(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)
 	c.run(t, id, "class Shop:\n    open_hours = 9\n    def __getattr__(self, name): raise SystemExit\nshop = Shop()")
 	for code, want := range map[string]string{"def f():\n    for value in ['a']:\n        value.capit|": "capitalize",
 		"for each in [Shop()]:\n    each.op|": "open_hours"} {
-		if got, a := c.completions(t, id, code); !slices.Contains(got, want) {
-			t.Errorf("by jedi: %q: got %s", code, a.text)
-		}
+		eventually(t, fmt.Sprintf("jedi to complete %q to %s in time", code, want), func() bool {
+			got, _ := c.completions(t, id, code)
+			return slices.Contains(got, want)
+		})
 	}
 	if a := c.run(t, id, "shop.open_hours"); a.get("result") != 9.0 {
 		t.Errorf("the next execution: got %s", a.text)

@@ -13,7 +13,7 @@ import (
 func TestLargeAndUnusualResults(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)
-	id := c.create(t, map[string]any{"profile": "unrestricted", "max_memory_mb": 512, "max_execution_time": 60})
+	id := c.create(t, map[string]any{"profile": "unrestricted", "max_memory_mb": 512, "max_execution_time": 300})
 	for _, x := range []struct{ code, want string }{
 		{`[db_query("SELECT FROM generate_series(1, 3)"), db_query("SELECT FROM users WHERE false"), db_frame("SELECT FROM generate_series(1, 3)").shape]`, `[[{},{},{}],[],[3,0]]`},
 		{`f = db_frame("SELECT id, name, created_at FROM users WHERE false")

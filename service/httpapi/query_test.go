@@ -186,7 +186,7 @@ func TestStatementEndsWhenItsExecutionEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { observer.Close(context.Background()) })
-			limit := 60
+			limit := 300
 			if x.status == "timeout" {
 				limit = 2
 			}
@@ -216,17 +216,13 @@ func TestStatementEndsWhenItsExecutionEnds(t *testing.T) {
 			var a answer
 			select {
 			case a = <-done:
-			case <-time.After(10 * time.Second):
-				t.Fatal("the execution still runs after 10s")
+			case <-time.After(2 * time.Minute):
+				t.Fatal("the execution still runs after two minutes")
 			}
 			if a.get("status") != x.status {
 				t.Errorf("got the status %v, want %s: %s", a.get("status"), x.status, a.text)
 			}
-			for start := time.Now(); active() > 0; time.Sleep(5 * time.Millisecond) {
-				if time.Since(start) > time.Second {
-					t.Fatal("the statement is still active 1s after its execution")
-				}
-			}
+			eventually(t, "the statement to end with its execution", func() bool { return active() == 0 })
 			if name != "delete" {
 				c.ok(t, "DELETE", "/sandbox/"+id, nil)
 			}

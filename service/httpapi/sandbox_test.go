@@ -99,7 +99,7 @@ func TestCodeOfAnySize(t *testing.T) {
 func TestLargeOutputAfterANoteIsComplete(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
-	id := c.create(t, map[string]any{"max_execution_time": 5})
+	id := c.create(t, map[string]any{"max_execution_time": 60})
 	for range 5 { // the note is sent in most of them
 		if a := c.run(t, id, "debug('first')\nprint('x' * 300_000, end='')"); a.get("status") != "completed" ||
 			a.get("stdout") != strings.Repeat("x", 300_000) {

@@ -206,12 +206,12 @@ func Nonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Eventually polls a condition for up to 30 s. Use it only for a condition without an event.
+// Eventually polls a condition for up to two minutes. Use it only for a condition without an event.
 func Eventually(t testing.TB, what string, isTrue func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !isTrue(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !isTrue(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
+			t.Fatalf("not within two minutes: %s", what)
 		}
 	}
 }

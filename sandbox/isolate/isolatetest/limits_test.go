@@ -149,21 +149,21 @@ for _ in range(50):
 func TestChildThatReadsNothingTimesOut(t *testing.T) {
 	t.Parallel()
 	s := NewSession(t, Shared(t), func(p *policy.Policy) { p.MaxExecutionTime = 1 })
-	within30s := func(do func() error) error {
+	inTime := func(do func() error) error {
 		t.Helper()
 		done := make(chan error, 1)
 		go func() { done <- do() }()
 		select {
 		case err := <-done:
 			return err
-		case <-time.After(30 * time.Second):
-			t.Fatal("got no end within 30 s, want one at the limit of 1 s")
+		case <-time.After(2 * time.Minute):
+			t.Fatal("got no end within two minutes, want one at the limit of 1 s")
 			return nil
 		}
 	}
 	run := func(code string) (e sandbox.Outcome) {
 		t.Helper()
-		Must(t, within30s(func() (err error) {
+		Must(t, inTime(func() (err error) {
 			e, err = RunWith(context.Background(), s, code, json.RawMessage("{}"), Handler{})
 			return err
 		}))
@@ -177,7 +177,7 @@ func TestChildThatReadsNothingTimesOut(t *testing.T) {
 			}
 		},
 		func() {
-			if err := within30s(func() error { _, err := s.Check(context.Background(), largerThanTheSocket); return err }); err == nil {
+			if err := inTime(func() error { _, err := s.Check(context.Background(), largerThanTheSocket); return err }); err == nil {
 				t.Error("a check: got an answer from a process that reads nothing")
 			}
 		},

@@ -75,8 +75,10 @@ func zygoteOf(t testing.TB, s *supervisor.Session) int {
 	return zygote
 }
 
-// zygotesUsing returns this process's zygotes that import from a folder.
-func zygotesUsing(folder string) []int {
+// zygotesUsing returns this process's zygotes that import from the environments of a data folder.
+func zygotesUsing(environments string) []int {
+	// Mounts have the path within their file system, which is shorter if the data folder is on a mount of its own.
+	folder := filepath.Join(filepath.Base(filepath.Dir(environments)), filepath.Base(environments))
 	return slices.DeleteFunc(Children(os.Getpid()), func(pid int) bool {
 		command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // has the folder on levels without mounts
 		mounts, _ := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
