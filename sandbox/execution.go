@@ -103,7 +103,8 @@ type ExecutionAnswer struct {
 	EnforcedBy  map[string]string   `json:"enforced_by,omitempty"`
 	Environment *EnvironmentVersion `json:"environment,omitempty"`
 
-	SessionReset bool `json:"session_reset,omitempty"`
+	SessionReset bool   `json:"session_reset,omitempty"`
+	Text         string `json:"text,omitempty"` // the execution as a language model reads it
 }
 
 // Answer returns the answer form of e, with the parts of include: code, context, enforced_by, environment, user_id or

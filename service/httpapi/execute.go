@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"time"
 
 	"glasshouse/policy"
 	"glasshouse/sandbox"
@@ -17,6 +18,7 @@ type CodeBody struct {
 	Code    string     `json:"code" doc:"The body of one module"`
 	Context object     `json:"context,omitempty" doc:"Each key is a variable of the code; context is the whole object"`
 	Files   []CodeFile `json:"files,omitempty" doc:"Uploads that are in /data before the code runs"`
+	Timeout float64    `json:"timeout,omitempty" minimum:"0.1" doc:"Seconds; lowers the limit max_execution_time"`
 }
 
 // CodeFile is an upload that comes with code.
@@ -27,7 +29,10 @@ type CodeFile struct {
 }
 
 func (b CodeBody) job(kind sandbox.Kind) (service.Job, error) {
-	job := service.Job{Code: b.Code, Context: json.RawMessage(b.Context), Kind: kind}
+	job := service.Job{
+		Code: b.Code, Context: json.RawMessage(b.Context), Kind: kind,
+		Timeout: time.Duration(b.Timeout * float64(time.Second)),
+	}
 	for n, f := range b.Files {
 		if (f.Content == nil) == (f.Base64 == nil) {
 			return job, &sandbox.Error{

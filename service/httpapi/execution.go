@@ -3,9 +3,11 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"glasshouse/sandbox"
+	"glasshouse/service"
 )
 
 // InExecution is the path of an execution. It is exported because huma reads exported embedded fields only.
@@ -64,7 +66,14 @@ func (a *api) getExecution(ctx context.Context, caller sandbox.Key, in *getExecu
 	if err != nil {
 		return nil, err
 	}
-	return jsonResponse(http.StatusOK, e), nil
+	out := struct {
+		sandbox.Execution
+		Text string `json:"text,omitempty"`
+	}{Execution: e}
+	if slices.Contains(in.Include, "text") {
+		out.Text = service.NewModelText(&e, service.DefaultModelTextChars).Text
+	}
+	return jsonResponse(http.StatusOK, out), nil
 }
 
 func (a *api) cancelExecution(ctx context.Context, caller sandbox.Key, in *InExecution) (*message, error) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,7 +31,7 @@ type ExecutionForm struct {
 	Accept string `header:"Accept" doc:"text/event-stream: stream the execution's events"`
 	Prefer string `header:"Prefer" doc:"respond-async: answer 202 with Location, immediately or after wait=SECONDS"`
 
-	Include []string `query:"include" enum:"code,context,enforced_by,environment,kind,user_id" doc:"Parts to add"`
+	Include []string `query:"include" enum:"code,context,enforced_by,environment,kind,text,user_id" doc:"Parts to add"`
 }
 
 func (f ExecutionForm) wantsEvents() bool { return strings.Contains(f.Accept, "text/event-stream") }
@@ -113,7 +114,16 @@ func (f ExecutionForm) answer(e *sandbox.Execution, err error) (*executionRespon
 	if err != nil {
 		return nil, err
 	}
-	return jsonResponse(http.StatusOK, e.Answer(f.Include...)), nil
+	return jsonResponse(http.StatusOK, answerOf(e, f.Include)), nil
+}
+
+// answerOf returns the answer form of an execution with the parts of include.
+func answerOf(e *sandbox.Execution, include []string) sandbox.ExecutionAnswer {
+	answer := e.Answer(include...)
+	if slices.Contains(include, "text") {
+		answer.Text = service.NewModelText(e, service.DefaultModelTextChars).Text
+	}
+	return answer
 }
 
 // startedResponse answers for an execution that continues without its client.
@@ -186,7 +196,7 @@ func (a *api) streamEvents(to huma.Context, log *service.EventLog, after int64, 
 		switch {
 		case err == nil:
 			if e, isExecution := event.Data.(*sandbox.Execution); isExecution {
-				event.Data = e.Answer(include...)
+				event.Data = answerOf(e, include)
 			}
 			if err := stream.event(strconv.FormatInt(event.ID, 10), event.Name, event.Data); err != nil {
 				return

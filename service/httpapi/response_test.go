@@ -82,6 +82,12 @@ func TestAnswersAreLean(t *testing.T) {
 	if a.get("code") != "1 + 1" || a.get("enforced_by.max_memory_mb") == nil {
 		t.Errorf("include=code,enforced_by: got %s", a.text)
 	}
+	a = c.ok(t, "POST", "/sandbox/agent/quick-execute?include=text", map[string]any{"code": "print('a')\n1 + 1"})
+	id := a.get("execution_id").(string)
+	if want := "a\nresult: 2\nexecution_id=" + id + " status=completed"; a.get("text") != want ||
+		c.ok(t, "GET", "/executions/"+id+"?include=text", nil).get("text") != want {
+		t.Errorf("include=text: got %q, want %q, also from history", a.get("text"), want)
+	}
 	a = c.do(t, "POST", "/sandbox/agent/quick-execute?include=everything", map[string]any{"code": "1 + 1"})
 	if a.status != http.StatusUnprocessableEntity || !strings.Contains(string(a.text), "include") {
 		t.Errorf("include=everything: got %d %s, want 422 that names it", a.status, a.text)

@@ -1,0 +1,70 @@
+"""The Python client of Glasshouse, which runs Python that AI agents write next to PostgreSQL.
+
+    from glasshouse import Client
+
+    with Client() as client:                      # GLASSHOUSE_URL, GLASSHOUSE_KEY
+        print(client.run("6 * 7").result)         # 42
+        with client.sandboxes.create() as sandbox:
+            sandbox.run("rows = await db_query('SELECT * FROM users')")
+            print(sandbox.run("len(rows)").text)  # what a language model should read
+
+AsyncClient has the same methods for asyncio. docs/python.md of the project describes both.
+"""
+
+from ._async import AsyncClient, AsyncExecutions, AsyncFiles, AsyncSandbox, AsyncSandboxes
+from ._sync import Client, Executions, Files, Sandbox, Sandboxes
+from .errors import (
+    Busy,
+    ConnectionFailed,
+    ExecutionFailed,
+    Forbidden,
+    Full,
+    GlasshouseError,
+    Gone,
+    InternalError,
+    InvalidInput,
+    LimitReached,
+    NotFound,
+    QueryRefused,
+    TooLarge,
+    Unauthorized,
+    Unavailable,
+)
+from .models import Artifact, ExceptionInfo, Execution, File, Output, Page, Query, QueryResult, Step
+
+__all__ = [
+    "Artifact",
+    "AsyncClient",
+    "AsyncExecutions",
+    "AsyncFiles",
+    "AsyncSandbox",
+    "AsyncSandboxes",
+    "Busy",
+    "Client",
+    "ConnectionFailed",
+    "ExceptionInfo",
+    "Execution",
+    "ExecutionFailed",
+    "Executions",
+    "File",
+    "Files",
+    "Forbidden",
+    "Full",
+    "GlasshouseError",
+    "Gone",
+    "InternalError",
+    "InvalidInput",
+    "LimitReached",
+    "NotFound",
+    "Output",
+    "Page",
+    "Query",
+    "QueryRefused",
+    "QueryResult",
+    "Sandbox",
+    "Sandboxes",
+    "Step",
+    "TooLarge",
+    "Unauthorized",
+    "Unavailable",
+]

@@ -1,0 +1,401 @@
+"""The asynchronous client. The synchronous one in _sync.py is written from this file by make_sync.py."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+
+from . import _local, _transport, models
+from . import _operations as ops
+from .errors import ConnectionFailed, GlasshouseError
+from .models import Execution, Json
+
+T = TypeVar("T")
+
+MAX_RESUMES = 10  # in a row without an event, of a stream whose connection breaks
+
+
+class AsyncClient:
+    """A client of a Glasshouse service.
+
+    url: the service's address; by default the environment variable GLASSHOUSE_URL, or http://127.0.0.1:8080. key: the
+    API key; by default GLASSHOUSE_KEY. http: an httpx client to use instead of one made for this client; it has the
+    address and the key then. Use the client as a context manager, or call close.
+
+    Every method raises a GlasshouseError if the service does not do what was asked. Code that fails is no such error:
+    its Execution has the status "failed".
+    """
+
+    def __init__(
+        self, url: str | None = None, key: str | None = None, *, http: httpx.AsyncClient | None = None
+    ) -> None:
+        self._http = http or httpx.AsyncClient(**_transport.settings(url, key))
+        self._local: _local.Service | None = None
+        self.sandboxes = AsyncSandboxes(self)
+        self.executions = AsyncExecutions(self)
+
+    @classmethod
+    async def local(cls, binary: str = "glasshouse", **flags: str) -> AsyncClient:
+        """Starts a service on a free port and returns its client; close stops the service.
+
+        binary: the path of the program. flags: flags of `glasshouse serve`, such as data_dir="/tmp/glasshouse".
+        """
+        service = await asyncio.to_thread(_local.Service, binary, flags)
+        client = cls(service.url, service.key)
+        client._local = service
+        return client
+
+    async def close(self) -> None:
+        """Closes the connections, and stops the service that `local` started."""
+        await self._http.aclose()
+        if self._local is not None:
+            await asyncio.to_thread(self._local.stop)
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def run(
+        self,
+        code: str,
+        *,
+        context: Mapping[str, Any] | None = None,
+        files: ops.Files | None = None,
+        timeout: float | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> Execution:
+        """Runs code in a new sandbox, which is deleted afterwards.
+
+        context: variables of the code. files: uploads that are in /data first, by path. timeout: seconds. config: the
+        sandbox's config, such as {"max_memory_mb": 512}.
+        """
+        return await self._do(ops.run(ops.run_call(None, code, context, files, timeout, config)))
+
+    async def query(self, sql: str, params: Mapping[str, Any] | None = None) -> models.QueryResult:
+        """Runs one read-only statement. params: the values of :name in it. Raises QueryRefused."""
+        return await self._do(ops.query(None, sql, params))
+
+    async def schema(self) -> Json:
+        """Returns {"tables": [names], "schema": {table: [columns]}, "details": {...}, "total_tables": n}."""
+        return await self._do(ops.schema(None))
+
+    async def statistics(self) -> Json:
+        """Returns counts, rates and times of the caller's executions."""
+        answer: Json = (await self._do(ops.fetch(ops.Call("GET", "/sandbox/statistics"))))["statistics"]
+        return answer
+
+    async def _do(self, operation: ops.Operation[T]) -> T:
+        try:
+            call = next(operation)
+            while True:
+                call = operation.send(await self._send(call))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def _send(self, call: ops.Call) -> ops.Reply:
+        attempt = 0
+        while True:
+            try:
+                response = await self._http.request(**_transport.request_arguments(call))
+            except httpx.HTTPError as error:
+                raise _transport.connection_failed(error, self._http.base_url) from error
+            if response.is_success:
+                return ops.Reply(response.content)
+            problem = _transport.error_of(response)
+            delay = _transport.retry_delay(problem, attempt)
+            if delay is None:
+                raise problem
+            await asyncio.sleep(delay)
+            attempt += 1
+
+    @contextlib.asynccontextmanager
+    async def _open(self, call: ops.Call, headers: Mapping[str, str]) -> AsyncIterator[httpx.Response]:
+        """Opens a stream of events. Leaving it closes the connection."""
+        attempt = 0
+        while True:
+            try:
+                request = self._http.build_request(**_transport.request_arguments(call, headers))
+                response = await self._http.send(request, stream=True)
+            except httpx.HTTPError as error:
+                raise _transport.connection_failed(error, self._http.base_url) from error
+            if response.is_success:
+                try:
+                    yield response
+                finally:
+                    await response.aclose()
+                return
+            await response.aread()
+            problem = _transport.error_of(response)
+            delay = _transport.retry_delay(problem, attempt)
+            if delay is None:
+                raise problem
+            await asyncio.sleep(delay)
+            attempt += 1
+
+    async def _events(self, call: ops.Call) -> AsyncIterator[ops.Event]:
+        """Yields the events of a run, and goes on where it was if the connection breaks."""
+        headers: dict[str, str] = {}
+        location, failures = "", 0
+        while True:
+            try:
+                async with self._open(call, headers) as response:
+                    location = response.headers.get("Location", location)
+                    reader = ops.EventReader()
+                    async for line in response.aiter_lines():
+                        event = reader.line(line)
+                        if event is None:
+                            continue
+                        failures = 0
+                        headers = {"Last-Event-ID": event.id}
+                        yield event
+                        if event.name in ("done", "error"):
+                            return
+                raise ConnectionFailed("the stream of events ended early")
+            except (httpx.HTTPError, ConnectionFailed) as error:
+                failures += 1
+                if not location or failures > MAX_RESUMES:
+                    if isinstance(error, httpx.HTTPError):
+                        raise _transport.connection_failed(error, self._http.base_url) from error
+                    raise
+                await asyncio.sleep(min(0.1 * 2**failures, 5.0))
+                call = ops.Call("GET", location, params=ops.TEXT, stream=True)
+
+
+class AsyncSandboxes:
+    """The sandboxes of the caller."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def create(self, **config: Any) -> AsyncSandbox:
+        """Creates a sandbox, such as create(max_execution_time=60). The keys are those of the API's config."""
+        answer = await self._client._do(ops.create(config))
+        return AsyncSandbox(self._client, answer["sandbox_id"], answer["data"]["config"])
+
+    def get(self, sandbox_id: str) -> AsyncSandbox:
+        """Returns a sandbox that exists, without asking the service."""
+        return AsyncSandbox(self._client, sandbox_id, {})
+
+    async def close_all(self) -> str:
+        """Ends all sandboxes of the caller, and returns the service's message."""
+        answer = await self._client._do(ops.fetch(ops.Call("POST", "/sandbox/cleanup-all")))
+        return str(answer["message"])
+
+
+class AsyncExecutions:
+    """The history of executions: the caller's, and those of all users for an admin."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def get(self, execution_id: str, *, wait: float = 0) -> Execution:
+        """Returns an execution. wait: seconds to wait for the end of a running one, at most 300."""
+        return await self._client._do(ops.get_execution(execution_id, wait))
+
+    async def list(
+        self,
+        *,
+        user_id: str | None = None,
+        sandbox_id: str | None = None,
+        status: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        text: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> models.Page:
+        """Returns a page of executions, newest first. since, until: times in RFC 3339. text: in code or error."""
+        filters = {
+            "user_id": user_id,
+            "sandbox_id": sandbox_id,
+            "status": status,
+            "since": since,
+            "until": until,
+            "text": text,
+            "limit": limit,
+            "after": after,
+        }
+        return await self._client._do(ops.list_executions(filters))
+
+    async def cancel(self, execution_id: str) -> None:
+        """Ends a running execution."""
+        await self._client._do(ops.fetch(ops.Call("POST", f"/executions/{execution_id}/cancel")))
+
+    async def explain(self, execution_id: str, *, budget: int = 1000) -> str:
+        """Explains a debugged execution in about budget tokens: its end, the steps that led to it, values."""
+        return await self._client._do(ops.explain(execution_id, budget))
+
+    async def artifact(self, artifact: models.Artifact | str) -> bytes:
+        """Returns the bytes of an artifact, which its id can name."""
+        name = artifact if isinstance(artifact, str) else artifact.artifact_id
+        return await self._client._do(ops.read(f"/artifacts/{name}"))
+
+
+class AsyncSandbox:
+    """A sandbox: code that runs in it finds the variables, imports and files of earlier runs.
+
+    Use it as a context manager, or call close; it also ends after its idle time. id: its id. config: as the service
+    accepted it; empty for a sandbox of `sandboxes.get`.
+    """
+
+    def __init__(self, client: AsyncClient, sandbox_id: str, config: Json) -> None:
+        self._client = client
+        self.id = sandbox_id
+        self.config = config
+        self.files = AsyncFiles(client, sandbox_id)
+
+    async def __aenter__(self) -> AsyncSandbox:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(GlasshouseError):
+            await self.close()
+
+    async def close(self) -> None:
+        """Ends the sandbox: its process and files are gone."""
+        await self._client._do(ops.fetch(ops.Call("DELETE", f"/sandbox/{self.id}")))
+
+    async def run(
+        self,
+        code: str,
+        *,
+        context: Mapping[str, Any] | None = None,
+        files: ops.Files | None = None,
+        timeout: float | None = None,
+        on_stdout: Callable[[str], object] | None = None,
+        on_stderr: Callable[[str], object] | None = None,
+        on_output: Callable[[models.Output], object] | None = None,
+        on_query: Callable[[models.Query], object] | None = None,
+    ) -> Execution:
+        """Runs code. With a callback, the run is streamed, and goes on being so if the connection breaks.
+
+        context: variables of the code. files: uploads that are in /data first, by path. timeout: seconds. on_stdout and
+        on_stderr get text as it is printed; on_output and on_query get rich outputs and statements.
+        """
+        streams = any(each is not None for each in (on_stdout, on_stderr, on_output, on_query))
+        call = ops.run_call(self.id, code, context, files, timeout, stream=streams)
+        if not streams:
+            return await self._client._do(ops.run(call))
+        async for event in self._client._events(call):
+            data = json.loads(event.data)
+            if event.name == "stdout" and on_stdout is not None:
+                on_stdout(data["text"])
+            elif event.name == "stderr" and on_stderr is not None:
+                on_stderr(data["text"])
+            elif event.name == "output" and on_output is not None:
+                on_output(models.output(data))
+            elif event.name == "query" and on_query is not None:
+                on_query(models.query(data))
+            elif event.name == "error":
+                raise _stream_error(data)
+            elif event.name == "done":
+                return Execution.from_json(data)
+        raise ConnectionFailed("the stream of events ended without the execution")
+
+    async def debug(
+        self, code: str, *, context: Mapping[str, Any] | None = None, breakpoints: Sequence[int] = ()
+    ) -> AsyncIterator[models.Step]:
+        """Runs code under the debugger and yields each line that ran. The last step has the execution."""
+        call = ops.debug_call(self.id, code, context, breakpoints)
+        try:
+            async with self._client._open(call, {}) as response:
+                reader = ops.EventReader()
+                async for line in response.aiter_lines():
+                    event = reader.line(line)
+                    if event is None:
+                        continue
+                    if event.data == "[DONE]":
+                        return
+                    data = json.loads(event.data)
+                    if "line_number" not in data:
+                        raise _stream_error(data)
+                    yield models.Step.from_json(data)
+        except httpx.HTTPError as error:
+            raise _transport.connection_failed(error, self._client._http.base_url) from error
+
+    async def query(self, sql: str, params: Mapping[str, Any] | None = None) -> models.QueryResult:
+        """Runs one read-only statement under the sandbox's policy. Raises QueryRefused."""
+        return await self._client._do(ops.query(self.id, sql, params))
+
+    async def schema(self) -> Json:
+        """Returns the tables that may be read, as Client.schema does."""
+        return await self._client._do(ops.schema(self.id))
+
+    async def variables(self) -> Json:
+        """Returns the session's variables as {name: {"type", "repr", "shape"?}}."""
+        answer = await self._client._do(ops.fetch(ops.Call("GET", f"/sandbox/{self.id}/variables")))
+        found: Json = answer["variables"]
+        return found
+
+    async def status(self) -> Json:
+        """Returns the state of the sandbox: its variables, last execution and resource usage."""
+        answer: Json = await self._client._do(ops.fetch(ops.Call("GET", f"/sandbox/{self.id}/status")))
+        return answer
+
+    async def complete(self, code: str, cursor: int | None = None) -> Json:
+        """Returns {"matches": [{"text", "type"}], "cursor_start", "cursor_end"}: the completions at a position in
+        characters, by default the end of the code."""
+        return await self._client._do(ops.complete(self.id, code, cursor))
+
+    async def check(self, code: str) -> Json:
+        """Returns the syntax errors and violations of the import rules, without running the code."""
+        answer: Json = await self._client._do(ops.fetch(ops.Call("POST", f"/sandbox/{self.id}/check", {"code": code})))
+        return answer
+
+    async def artifacts(self) -> Sequence[models.Artifact]:
+        """Returns the files that code left in /session/artifacts, newest first."""
+        return await self._client._do(ops.artifacts(self.id))
+
+    async def history(self, limit: int = 50) -> Json:
+        """Returns {"history": [...], "total_executions": n} of the sandbox, newest first."""
+        call = ops.Call("GET", f"/sandbox/{self.id}/history", params={"limit": str(limit)})
+        answer: Json = await self._client._do(ops.fetch(call))
+        return answer
+
+    async def _template(self, processor_type: str) -> Json:
+        call = ops.Call("POST", f"/sandbox/{self.id}/templates/processor", {"processor_type": processor_type})
+        answer: Json = await self._client._do(ops.fetch(call))
+        return answer
+
+
+class AsyncFiles:
+    """The uploads of a sandbox, which code reads in /data."""
+
+    def __init__(self, client: AsyncClient, sandbox_id: str) -> None:
+        self._client = client
+        self._id = sandbox_id
+
+    async def list(self) -> Sequence[models.File]:
+        """Returns the uploads."""
+        return await self._client._do(ops.files(self._id))
+
+    async def write(self, path: str, content: str | bytes) -> models.File:
+        """Uploads a file, which replaces one of that path. Text is stored as UTF-8."""
+        return await self._client._do(ops.write_file(self._id, path, content))
+
+    async def read(self, path: str) -> bytes:
+        """Returns the bytes of an upload."""
+        return await self._client._do(ops.read(f"/sandbox/{self._id}/files/{ops.quote(path)}"))
+
+    async def delete(self, path: str) -> None:
+        """Deletes an upload."""
+        await self._client._do(ops.fetch(ops.Call("DELETE", f"/sandbox/{self._id}/files/{ops.quote(path)}")))
+
+
+def _stream_error(problem: Json) -> GlasshouseError:
+    from .errors import from_problem
+
+    return from_problem(int(problem.get("status", 500)), problem)

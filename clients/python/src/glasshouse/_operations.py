@@ -1,0 +1,205 @@
+"""The requests of the client, without input and output.
+
+Each operation is a generator: it yields a Call, gets its Reply, and returns its result. The clients drive it, one with
+httpx.Client and one with httpx.AsyncClient, so that both have the same behaviour.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote as quote
+
+from . import models
+from .models import Json
+
+T = TypeVar("T")
+Files = Mapping[str, "str | bytes"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A request. body is JSON unless content has bytes."""
+
+    method: str
+    path: str
+    body: Any = None
+    params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    content: bytes | None = None
+    stream: bool = False  # the answer is a stream of events
+
+
+@dataclasses.dataclass(frozen=True)
+class Reply:
+    """An answer with a status of 2xx."""
+
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body) if self.body else None
+
+
+Operation = Generator[Call, Reply, T]
+
+TEXT = {"include": "text"}
+
+
+def fetch(call: Call) -> Operation[Any]:
+    """Returns the JSON of an answer."""
+    reply = yield call
+    return reply.json()
+
+
+def run_call(
+    sandbox_id: str | None,
+    code: str,
+    context: Mapping[str, Any] | None,
+    files: Files | None,
+    timeout: float | None,
+    config: Mapping[str, Any] | None = None,
+    *,
+    stream: bool = False,
+) -> Call:
+    """Returns the call that runs code, in a fresh sandbox if sandbox_id is None."""
+    body: Json = {"code": code}
+    if context is not None:
+        body["context"] = dict(context)
+    if timeout is not None:
+        body["timeout"] = timeout
+    if files:
+        body["files"] = [_file(path, content) for path, content in files.items()]
+    path = "/sandbox/agent/quick-execute"
+    if sandbox_id is not None:
+        path = f"/sandbox/{sandbox_id}/execute"
+    elif config:
+        body["config"] = dict(config)
+    return Call("POST", path, body, TEXT, stream=stream)
+
+
+def _file(path: str, content: str | bytes) -> Json:
+    if isinstance(content, str):
+        return {"path": path, "content": content}
+    import base64
+
+    return {"path": path, "content_base64": base64.b64encode(content).decode("ascii")}
+
+
+def run(call: Call) -> Operation[models.Execution]:
+    reply = yield call
+    return models.Execution.from_json(reply.json())
+
+
+def query(sandbox_id: str | None, sql: str, params: Mapping[str, Any] | None) -> Operation[models.QueryResult]:
+    path = "/database/query" if sandbox_id is None else f"/sandbox/{sandbox_id}/database/query"
+    answer = yield from fetch(Call("POST", path, {"query": sql, "parameters": dict(params or {})}))
+    return models.QueryResult(answer["results"], answer["count"], answer["truncated"])
+
+
+def schema(sandbox_id: str | None) -> Operation[Json]:
+    path = "/database/schema" if sandbox_id is None else f"/sandbox/{sandbox_id}/database/schema"
+    answer = yield from fetch(Call("GET", path))
+    result: Json = answer["schema"]
+    return result
+
+
+def create(config: Mapping[str, Any]) -> Operation[Json]:
+    answer: Json = yield from fetch(Call("POST", "/sandbox/create", dict(config)))
+    return answer
+
+
+def get_execution(execution_id: str, wait: float) -> Operation[models.Execution]:
+    params = dict(TEXT, **({"wait": str(round(wait))} if wait else {}))
+    reply = yield Call("GET", f"/executions/{quote(execution_id, safe='')}", params=params)
+    return models.Execution.from_json(reply.json())
+
+
+def list_executions(filters: Mapping[str, Any]) -> Operation[models.Page]:
+    params = {name: str(value) for name, value in filters.items() if value is not None}
+    answer = yield from fetch(Call("GET", "/executions", params=params))
+    return models.Page([models.Execution.from_json(e) for e in answer["executions"]], answer.get("next", ""))
+
+
+def explain(execution_id: str, budget: int) -> Operation[str]:
+    path = f"/executions/{quote(execution_id, safe='')}/explain"
+    answer = yield from fetch(Call("GET", path, params={"budget": str(budget)}))
+    return str(answer["explanation"])
+
+
+def files(sandbox_id: str) -> Operation[list[models.File]]:
+    answer = yield from fetch(Call("GET", f"/sandbox/{sandbox_id}/files"))
+    return [_upload(f) for f in answer["files"]]
+
+
+def write_file(sandbox_id: str, path: str, content: str | bytes) -> Operation[models.File]:
+    data = content.encode() if isinstance(content, str) else content
+    answer = yield from fetch(Call("PUT", f"/sandbox/{sandbox_id}/files/{quote(path)}", content=data))
+    return _upload(answer["files"][0])
+
+
+def _upload(f: Json) -> models.File:
+    return models.File(f["path"], f["size"], f["sha256"], f["mime_type"])
+
+
+def read(path: str) -> Operation[bytes]:
+    reply = yield Call("GET", path)
+    return reply.body
+
+
+def artifacts(sandbox_id: str) -> Operation[list[models.Artifact]]:
+    found: list[models.Artifact] = []
+    after = ""
+    while True:
+        params = {"after": after} if after else {}
+        answer = yield from fetch(Call("GET", f"/sandbox/{sandbox_id}/artifacts", params=params))
+        found += [models.artifact(a) for a in answer["artifacts"]]
+        after = answer.get("next", "")
+        if not after:
+            return found
+
+
+def complete(sandbox_id: str, code: str, cursor: int | None) -> Operation[Json]:
+    body = {"code": code, "cursor": len(code) if cursor is None else cursor}
+    answer: Json = yield from fetch(Call("POST", f"/sandbox/{sandbox_id}/complete", body))
+    return answer
+
+
+def debug_call(sandbox_id: str, code: str, context: Mapping[str, Any] | None, breakpoints: Sequence[int]) -> Call:
+    body: Json = {"code": code, "context": dict(context or {})}
+    if breakpoints:
+        body["breakpoints"] = list(breakpoints)
+    return Call("POST", f"/sandbox/{sandbox_id}/debug", body, stream=True)
+
+
+@dataclasses.dataclass
+class Event:
+    """A server-sent event."""
+
+    name: str = ""
+    id: str = ""
+    data: str = ""
+
+
+class EventReader:
+    """Reads server-sent events from lines."""
+
+    def __init__(self) -> None:
+        self._event = Event()
+        self._data: list[str] = []
+
+    def line(self, line: str) -> Event | None:
+        """Takes the next line and returns the event that it ends."""
+        if line == "":
+            event, self._event = self._event, Event()
+            event.data, self._data = "\n".join(self._data), []
+            return event if event.data else None
+        name, _, value = line.partition(":")
+        value = value[1:] if value.startswith(" ") else value
+        if name == "data":
+            self._data.append(value)
+        elif name == "event":
+            self._event.name = value
+        elif name == "id":
+            self._event.id = value
+        return None

@@ -1,0 +1,401 @@
+"""The synchronous client. make_sync.py writes this file from _async.py."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+
+from . import _local, _transport, models
+from . import _operations as ops
+from .errors import ConnectionFailed, GlasshouseError
+from .models import Execution, Json
+
+T = TypeVar("T")
+
+MAX_RESUMES = 10  # in a row without an event, of a stream whose connection breaks
+
+
+class Client:
+    """A client of a Glasshouse service.
+
+    url: the service's address; by default the environment variable GLASSHOUSE_URL, or http://127.0.0.1:8080. key: the
+    API key; by default GLASSHOUSE_KEY. http: an httpx client to use instead of one made for this client; it has the
+    address and the key then. Use the client as a context manager, or call close.
+
+    Every method raises a GlasshouseError if the service does not do what was asked. Code that fails is no such error:
+    its Execution has the status "failed".
+    """
+
+    def __init__(
+        self, url: str | None = None, key: str | None = None, *, http: httpx.Client | None = None
+    ) -> None:
+        self._http = http or httpx.Client(**_transport.settings(url, key))
+        self._local: _local.Service | None = None
+        self.sandboxes = Sandboxes(self)
+        self.executions = Executions(self)
+
+    @classmethod
+    def local(cls, binary: str = "glasshouse", **flags: str) -> Client:
+        """Starts a service on a free port and returns its client; close stops the service.
+
+        binary: the path of the program. flags: flags of `glasshouse serve`, such as data_dir="/tmp/glasshouse".
+        """
+        service = _local.Service(binary, flags)
+        client = cls(service.url, service.key)
+        client._local = service
+        return client
+
+    def close(self) -> None:
+        """Closes the connections, and stops the service that `local` started."""
+        self._http.close()
+        if self._local is not None:
+            self._local.stop()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def run(
+        self,
+        code: str,
+        *,
+        context: Mapping[str, Any] | None = None,
+        files: ops.Files | None = None,
+        timeout: float | None = None,
+        config: Mapping[str, Any] | None = None,
+    ) -> Execution:
+        """Runs code in a new sandbox, which is deleted afterwards.
+
+        context: variables of the code. files: uploads that are in /data first, by path. timeout: seconds. config: the
+        sandbox's config, such as {"max_memory_mb": 512}.
+        """
+        return self._do(ops.run(ops.run_call(None, code, context, files, timeout, config)))
+
+    def query(self, sql: str, params: Mapping[str, Any] | None = None) -> models.QueryResult:
+        """Runs one read-only statement. params: the values of :name in it. Raises QueryRefused."""
+        return self._do(ops.query(None, sql, params))
+
+    def schema(self) -> Json:
+        """Returns {"tables": [names], "schema": {table: [columns]}, "details": {...}, "total_tables": n}."""
+        return self._do(ops.schema(None))
+
+    def statistics(self) -> Json:
+        """Returns counts, rates and times of the caller's executions."""
+        answer: Json = (self._do(ops.fetch(ops.Call("GET", "/sandbox/statistics"))))["statistics"]
+        return answer
+
+    def _do(self, operation: ops.Operation[T]) -> T:
+        try:
+            call = next(operation)
+            while True:
+                call = operation.send(self._send(call))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _send(self, call: ops.Call) -> ops.Reply:
+        attempt = 0
+        while True:
+            try:
+                response = self._http.request(**_transport.request_arguments(call))
+            except httpx.HTTPError as error:
+                raise _transport.connection_failed(error, self._http.base_url) from error
+            if response.is_success:
+                return ops.Reply(response.content)
+            problem = _transport.error_of(response)
+            delay = _transport.retry_delay(problem, attempt)
+            if delay is None:
+                raise problem
+            time.sleep(delay)
+            attempt += 1
+
+    @contextlib.contextmanager
+    def _open(self, call: ops.Call, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
+        """Opens a stream of events. Leaving it closes the connection."""
+        attempt = 0
+        while True:
+            try:
+                request = self._http.build_request(**_transport.request_arguments(call, headers))
+                response = self._http.send(request, stream=True)
+            except httpx.HTTPError as error:
+                raise _transport.connection_failed(error, self._http.base_url) from error
+            if response.is_success:
+                try:
+                    yield response
+                finally:
+                    response.close()
+                return
+            response.read()
+            problem = _transport.error_of(response)
+            delay = _transport.retry_delay(problem, attempt)
+            if delay is None:
+                raise problem
+            time.sleep(delay)
+            attempt += 1
+
+    def _events(self, call: ops.Call) -> Iterator[ops.Event]:
+        """Yields the events of a run, and goes on where it was if the connection breaks."""
+        headers: dict[str, str] = {}
+        location, failures = "", 0
+        while True:
+            try:
+                with self._open(call, headers) as response:
+                    location = response.headers.get("Location", location)
+                    reader = ops.EventReader()
+                    for line in response.iter_lines():
+                        event = reader.line(line)
+                        if event is None:
+                            continue
+                        failures = 0
+                        headers = {"Last-Event-ID": event.id}
+                        yield event
+                        if event.name in ("done", "error"):
+                            return
+                raise ConnectionFailed("the stream of events ended early")
+            except (httpx.HTTPError, ConnectionFailed) as error:
+                failures += 1
+                if not location or failures > MAX_RESUMES:
+                    if isinstance(error, httpx.HTTPError):
+                        raise _transport.connection_failed(error, self._http.base_url) from error
+                    raise
+                time.sleep(min(0.1 * 2**failures, 5.0))
+                call = ops.Call("GET", location, params=ops.TEXT, stream=True)
+
+
+class Sandboxes:
+    """The sandboxes of the caller."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def create(self, **config: Any) -> Sandbox:
+        """Creates a sandbox, such as create(max_execution_time=60). The keys are those of the API's config."""
+        answer = self._client._do(ops.create(config))
+        return Sandbox(self._client, answer["sandbox_id"], answer["data"]["config"])
+
+    def get(self, sandbox_id: str) -> Sandbox:
+        """Returns a sandbox that exists, without asking the service."""
+        return Sandbox(self._client, sandbox_id, {})
+
+    def close_all(self) -> str:
+        """Ends all sandboxes of the caller, and returns the service's message."""
+        answer = self._client._do(ops.fetch(ops.Call("POST", "/sandbox/cleanup-all")))
+        return str(answer["message"])
+
+
+class Executions:
+    """The history of executions: the caller's, and those of all users for an admin."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def get(self, execution_id: str, *, wait: float = 0) -> Execution:
+        """Returns an execution. wait: seconds to wait for the end of a running one, at most 300."""
+        return self._client._do(ops.get_execution(execution_id, wait))
+
+    def list(
+        self,
+        *,
+        user_id: str | None = None,
+        sandbox_id: str | None = None,
+        status: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        text: str | None = None,
+        limit: int = 50,
+        after: str | None = None,
+    ) -> models.Page:
+        """Returns a page of executions, newest first. since, until: times in RFC 3339. text: in code or error."""
+        filters = {
+            "user_id": user_id,
+            "sandbox_id": sandbox_id,
+            "status": status,
+            "since": since,
+            "until": until,
+            "text": text,
+            "limit": limit,
+            "after": after,
+        }
+        return self._client._do(ops.list_executions(filters))
+
+    def cancel(self, execution_id: str) -> None:
+        """Ends a running execution."""
+        self._client._do(ops.fetch(ops.Call("POST", f"/executions/{execution_id}/cancel")))
+
+    def explain(self, execution_id: str, *, budget: int = 1000) -> str:
+        """Explains a debugged execution in about budget tokens: its end, the steps that led to it, values."""
+        return self._client._do(ops.explain(execution_id, budget))
+
+    def artifact(self, artifact: models.Artifact | str) -> bytes:
+        """Returns the bytes of an artifact, which its id can name."""
+        name = artifact if isinstance(artifact, str) else artifact.artifact_id
+        return self._client._do(ops.read(f"/artifacts/{name}"))
+
+
+class Sandbox:
+    """A sandbox: code that runs in it finds the variables, imports and files of earlier runs.
+
+    Use it as a context manager, or call close; it also ends after its idle time. id: its id. config: as the service
+    accepted it; empty for a sandbox of `sandboxes.get`.
+    """
+
+    def __init__(self, client: Client, sandbox_id: str, config: Json) -> None:
+        self._client = client
+        self.id = sandbox_id
+        self.config = config
+        self.files = Files(client, sandbox_id)
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with contextlib.suppress(GlasshouseError):
+            self.close()
+
+    def close(self) -> None:
+        """Ends the sandbox: its process and files are gone."""
+        self._client._do(ops.fetch(ops.Call("DELETE", f"/sandbox/{self.id}")))
+
+    def run(
+        self,
+        code: str,
+        *,
+        context: Mapping[str, Any] | None = None,
+        files: ops.Files | None = None,
+        timeout: float | None = None,
+        on_stdout: Callable[[str], object] | None = None,
+        on_stderr: Callable[[str], object] | None = None,
+        on_output: Callable[[models.Output], object] | None = None,
+        on_query: Callable[[models.Query], object] | None = None,
+    ) -> Execution:
+        """Runs code. With a callback, the run is streamed, and goes on being so if the connection breaks.
+
+        context: variables of the code. files: uploads that are in /data first, by path. timeout: seconds. on_stdout and
+        on_stderr get text as it is printed; on_output and on_query get rich outputs and statements.
+        """
+        streams = any(each is not None for each in (on_stdout, on_stderr, on_output, on_query))
+        call = ops.run_call(self.id, code, context, files, timeout, stream=streams)
+        if not streams:
+            return self._client._do(ops.run(call))
+        for event in self._client._events(call):
+            data = json.loads(event.data)
+            if event.name == "stdout" and on_stdout is not None:
+                on_stdout(data["text"])
+            elif event.name == "stderr" and on_stderr is not None:
+                on_stderr(data["text"])
+            elif event.name == "output" and on_output is not None:
+                on_output(models.output(data))
+            elif event.name == "query" and on_query is not None:
+                on_query(models.query(data))
+            elif event.name == "error":
+                raise _stream_error(data)
+            elif event.name == "done":
+                return Execution.from_json(data)
+        raise ConnectionFailed("the stream of events ended without the execution")
+
+    def debug(
+        self, code: str, *, context: Mapping[str, Any] | None = None, breakpoints: Sequence[int] = ()
+    ) -> Iterator[models.Step]:
+        """Runs code under the debugger and yields each line that ran. The last step has the execution."""
+        call = ops.debug_call(self.id, code, context, breakpoints)
+        try:
+            with self._client._open(call, {}) as response:
+                reader = ops.EventReader()
+                for line in response.iter_lines():
+                    event = reader.line(line)
+                    if event is None:
+                        continue
+                    if event.data == "[DONE]":
+                        return
+                    data = json.loads(event.data)
+                    if "line_number" not in data:
+                        raise _stream_error(data)
+                    yield models.Step.from_json(data)
+        except httpx.HTTPError as error:
+            raise _transport.connection_failed(error, self._client._http.base_url) from error
+
+    def query(self, sql: str, params: Mapping[str, Any] | None = None) -> models.QueryResult:
+        """Runs one read-only statement under the sandbox's policy. Raises QueryRefused."""
+        return self._client._do(ops.query(self.id, sql, params))
+
+    def schema(self) -> Json:
+        """Returns the tables that may be read, as Client.schema does."""
+        return self._client._do(ops.schema(self.id))
+
+    def variables(self) -> Json:
+        """Returns the session's variables as {name: {"type", "repr", "shape"?}}."""
+        answer = self._client._do(ops.fetch(ops.Call("GET", f"/sandbox/{self.id}/variables")))
+        found: Json = answer["variables"]
+        return found
+
+    def status(self) -> Json:
+        """Returns the state of the sandbox: its variables, last execution and resource usage."""
+        answer: Json = self._client._do(ops.fetch(ops.Call("GET", f"/sandbox/{self.id}/status")))
+        return answer
+
+    def complete(self, code: str, cursor: int | None = None) -> Json:
+        """Returns {"matches": [{"text", "type"}], "cursor_start", "cursor_end"}: the completions at a position in
+        characters, by default the end of the code."""
+        return self._client._do(ops.complete(self.id, code, cursor))
+
+    def check(self, code: str) -> Json:
+        """Returns the syntax errors and violations of the import rules, without running the code."""
+        answer: Json = self._client._do(ops.fetch(ops.Call("POST", f"/sandbox/{self.id}/check", {"code": code})))
+        return answer
+
+    def artifacts(self) -> Sequence[models.Artifact]:
+        """Returns the files that code left in /session/artifacts, newest first."""
+        return self._client._do(ops.artifacts(self.id))
+
+    def history(self, limit: int = 50) -> Json:
+        """Returns {"history": [...], "total_executions": n} of the sandbox, newest first."""
+        call = ops.Call("GET", f"/sandbox/{self.id}/history", params={"limit": str(limit)})
+        answer: Json = self._client._do(ops.fetch(call))
+        return answer
+
+    def _template(self, processor_type: str) -> Json:
+        call = ops.Call("POST", f"/sandbox/{self.id}/templates/processor", {"processor_type": processor_type})
+        answer: Json = self._client._do(ops.fetch(call))
+        return answer
+
+
+class Files:
+    """The uploads of a sandbox, which code reads in /data."""
+
+    def __init__(self, client: Client, sandbox_id: str) -> None:
+        self._client = client
+        self._id = sandbox_id
+
+    def list(self) -> Sequence[models.File]:
+        """Returns the uploads."""
+        return self._client._do(ops.files(self._id))
+
+    def write(self, path: str, content: str | bytes) -> models.File:
+        """Uploads a file, which replaces one of that path. Text is stored as UTF-8."""
+        return self._client._do(ops.write_file(self._id, path, content))
+
+    def read(self, path: str) -> bytes:
+        """Returns the bytes of an upload."""
+        return self._client._do(ops.read(f"/sandbox/{self._id}/files/{ops.quote(path)}"))
+
+    def delete(self, path: str) -> None:
+        """Deletes an upload."""
+        self._client._do(ops.fetch(ops.Call("DELETE", f"/sandbox/{self._id}/files/{ops.quote(path)}")))
+
+
+def _stream_error(problem: Json) -> GlasshouseError:
+    from .errors import from_problem
+
+    return from_problem(int(problem.get("status", 500)), problem)

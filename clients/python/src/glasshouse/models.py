@@ -1,0 +1,243 @@
+"""What the service answers, as dataclasses."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import ExecutionFailed
+
+Json = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Output:
+    """A rich output.
+
+    role: "result" (the value of the last expression), "display" or "figure". data: a Jupyter MIME bundle; binary
+    types are base64. A part that is too large for an answer is an artifact, which
+    `data["application/vnd.glasshouse.artifact+json"]` names by MIME type. summary: one line for a language model.
+    """
+
+    role: str
+    summary: str
+    data: Json
+    metadata: Json | None = None
+
+    def image(self) -> bytes | None:
+        """Returns the PNG of a figure or an image, or None if there is none in the answer."""
+        text = self.data.get("image/png")
+        return base64.b64decode(text) if isinstance(text, str) else None
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Json:
+        return self.data
+
+
+@dataclasses.dataclass(frozen=True)
+class Artifact:
+    """A file that an execution left in /session/artifacts. size is in bytes; path is below that folder."""
+
+    artifact_id: str
+    path: str
+    size: int
+    sha256: str
+    mime_type: str
+    url: str
+    change: str = ""
+    raw: Json = dataclasses.field(default_factory=dict, repr=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Query:
+    """A statement that code ran. status: ok, refused, failed, cancelled or captured. duration_ms: milliseconds."""
+
+    query: str
+    status: str
+    rows: int
+    duration_ms: float
+    error: str = ""
+    raw: Json = dataclasses.field(default_factory=dict, repr=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class ExceptionInfo:
+    """An exception that the code raised. line is in the code, from 1; 0 if it is not known."""
+
+    type: str
+    message: str
+    line: int
+    traceback: list[Json]
+    hint: str = ""
+    nearest: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Execution:
+    """One run of code.
+
+    status: completed, failed, timeout, cancelled or killed; `usage["ended_by"]` names the limit that ended it.
+    result: the value of __result__ or of the last expression as JSON, or None. stdout, stderr: what was printed.
+    error: "TypeError: ..." or the limit, or None. execution_time: seconds. memory_usage: MB. truncated: how much is
+    missing, by part. text: the execution in the words that a language model should read. raw: the answer as it came.
+    """
+
+    execution_id: str
+    sandbox_id: str
+    status: str
+    result: Any
+    stdout: str
+    stderr: str
+    error: str | None
+    exception: ExceptionInfo | None
+    execution_time: float
+    memory_usage: float
+    usage: Json
+    debug_info: Json
+    outputs: list[Output]
+    artifacts: list[Artifact]
+    artifact_map: dict[str, str]
+    queries: list[Query]
+    connections: list[Json]
+    truncated: dict[str, int]
+    isolation: str
+    session_reset: bool
+    created_at: str
+    completed_at: str | None
+    text: str
+    raw: Json = dataclasses.field(repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """True if the code completed."""
+        return self.status == "completed"
+
+    def raise_for_status(self) -> Execution:
+        """Raises ExecutionFailed if the code did not complete; returns the execution otherwise."""
+        if not self.ok:
+            raise ExecutionFailed(self)
+        return self
+
+    @property
+    def images(self) -> list[bytes]:
+        """The PNG images among the outputs that are in the answer."""
+        return [png for png in (o.image() for o in self.outputs) if png is not None]
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Json:
+        for output in reversed(self.outputs):
+            if output.role == "result":
+                return output.data
+        return {"text/plain": self.text or json.dumps(self.result)}
+
+    @classmethod
+    def from_json(cls, answer: Mapping[str, Any]) -> Execution:
+        """Returns the execution of an answer, whose empty parts may be missing."""
+        x = answer.get("exception")
+        return cls(
+            execution_id=answer["execution_id"],
+            sandbox_id=answer.get("sandbox_id", ""),
+            status=answer["status"],
+            result=answer.get("result"),
+            stdout=answer.get("stdout", ""),
+            stderr=answer.get("stderr", ""),
+            error=answer.get("error"),
+            exception=None
+            if x is None
+            else ExceptionInfo(
+                x["type"], x["message"], x["line"], x.get("traceback") or [], x.get("hint", ""), x.get("nearest", "")
+            ),
+            execution_time=answer.get("execution_time", 0.0),
+            memory_usage=answer.get("memory_usage", 0.0),
+            usage=answer.get("usage") or {},
+            debug_info=answer.get("debug_info") or {"logs": [], "variables": {}},
+            outputs=[output(o) for o in answer.get("outputs") or ()],
+            artifacts=[artifact(a) for a in answer.get("artifacts") or ()],
+            artifact_map=answer.get("artifact_map") or {},
+            queries=[query(q) for q in answer.get("queries") or ()],
+            connections=list(answer.get("connections") or ()),
+            truncated=answer.get("truncated") or {},
+            isolation=answer.get("isolation", ""),
+            session_reset=answer.get("session_reset", False),
+            created_at=answer.get("created_at", ""),
+            completed_at=answer.get("completed_at"),
+            text=answer.get("text", ""),
+            raw=dict(answer),
+        )
+
+
+def output(o: Json) -> Output:
+    """Returns an output of its JSON."""
+    return Output(o.get("role", ""), o.get("summary", ""), o.get("data") or {}, o.get("metadata"))
+
+
+def artifact(a: Json) -> Artifact:
+    """Returns an artifact of its JSON."""
+    return Artifact(
+        a["artifact_id"], a["path"], a["size"], a["sha256"], a["mime_type"], a["url"], a.get("change", ""), dict(a)
+    )
+
+
+def query(q: Json) -> Query:
+    """Returns a statement of its JSON."""
+    return Query(q["query"], q["status"], q.get("rows", 0), q.get("duration_ms", 0.0), q.get("error", ""), dict(q))
+
+
+@dataclasses.dataclass(frozen=True)
+class QueryResult:
+    """The rows of a statement. rows: one dict for each row. truncated: True if there are more rows."""
+
+    rows: list[Json]
+    count: int
+    truncated: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class File:
+    """An upload, which code reads as /data/PATH. size is in bytes."""
+
+    path: str
+    size: int
+    sha256: str
+    mime_type: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """A page of executions. next: pass it as `after` to get the next page; "" on the last page."""
+
+    executions: list[Execution]
+    next: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A line of user code that ran under the debugger.
+
+    variables: previews by name, after the line ran. changed: the names that the line set. execution: on the last
+    step, the whole execution; None before.
+    """
+
+    step: int
+    line_number: int
+    line_code: str
+    variables: dict[str, str]
+    changed: list[str]
+    execution: Execution | None
+    raw: Json = dataclasses.field(repr=False)
+
+    @classmethod
+    def from_json(cls, s: Json) -> Step:
+        """Returns the step of an event of the debug stream."""
+        result = s.get("result") or {}
+        state = s.get("state") or {}
+        return cls(
+            s.get("step", 0),
+            s.get("line_number", 0),
+            s.get("line_code", ""),
+            state.get("variables") or {},
+            state.get("changed") or [],
+            Execution.from_json(result) if "execution_id" in result else None,
+            s,
+        )
