@@ -28,10 +28,11 @@ func (r *Recording) Explain(budget int) (string, error) {
 	maxBytes := budget * bytesPerToken
 	out := &strings.Builder{}
 	fmt.Fprintf(out, "%d steps", reader.Steps())
-	if d.lost > 0 {
-		fmt.Fprintf(out, ", %d of them not recorded", d.lost)
+	if lost := d.lostSteps(); lost > 0 {
+		fmt.Fprintf(out, ", %d of them not recorded", lost)
 	}
 	out.WriteString(".\n")
+	d.writeGaps(out)
 	if at := d.failure; at != nil {
 		fmt.Fprintf(out, "Failed at step %d, line %d in %s: %s\n    %s\n", at.step, at.line, at.function, at.text,
 			SourceLine(r.Source, at.line))
@@ -71,7 +72,7 @@ type digest struct {
 	calls   map[uint64]*callDigest // by code
 	failure *failureDigest         // the exception that no code has handled yet
 	current *recording.Frame
-	lost    int // steps
+	gaps    []Gap
 }
 
 type codeLine struct {
@@ -181,9 +182,28 @@ func (d *digest) see(s *recording.State, rec *recording.Record) bool {
 				s.ExceptionText(d.table, *f.Raised)}
 		}
 	case recording.KindLost:
-		d.lost += int(rec.Number)
+		d.gaps = append(d.gaps, gapOf(s, rec))
 	}
 	return true
+}
+
+func (d *digest) lostSteps() (sum int) {
+	for _, gap := range d.gaps {
+		sum += gap.Steps
+	}
+	return sum
+}
+
+// maxExplainedGaps bounds the gaps that an explanation lists.
+const maxExplainedGaps = 3
+
+func (d *digest) writeGaps(out *strings.Builder) {
+	for _, gap := range d.gaps[:min(len(d.gaps), maxExplainedGaps)] {
+		fmt.Fprintf(out, "Not recorded: %s.\n", gap)
+	}
+	if more := len(d.gaps) - maxExplainedGaps; more > 0 {
+		fmt.Fprintf(out, "  ... %d more gaps\n", more)
+	}
 }
 
 func (d *digest) callOf(f *recording.Frame) *callDigest {

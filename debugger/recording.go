@@ -15,6 +15,14 @@ type Recording struct {
 	journal *recording.Journal
 	stream  *stepStream
 	roots   rootFrames
+	held    heldSteps
+}
+
+// heldSteps counts the steps after a step that the recorder has not sent yet.
+type heldSteps struct {
+	sync.Mutex
+	steps uint64
+	after int
 }
 
 // NewRecording returns an empty recording of a run of code.
@@ -34,6 +42,7 @@ func (r *Recording) Append(b []byte) error { return r.journal.Append(b) }
 
 // End completes the recording, and passes the unfinished lines to the function that StreamLines registered.
 func (r *Recording) End() {
+	r.loseHeldSteps()
 	r.journal.End(func(last *recording.State) {
 		if r.stream != nil {
 			r.stream.end(last)

@@ -43,6 +43,7 @@ type Position struct {
 	Variables map[string]string `json:"variables,omitempty"`
 	Changed   []string          `json:"changed,omitempty" doc:"Variables of this frame that the previous line changed"`
 	Source    []SourceView      `json:"source,omitempty"`
+	Gap       *Gap              `json:"gap,omitempty" doc:"The last gap in the recording before this step"`
 }
 
 // Session moves through one run, while the run goes on or later. It may be used by several clients at once, which then
@@ -150,6 +151,7 @@ func (s *Session) positionAt(step int, p Position) Position {
 			p.Variables[v.Name] = v.Value
 		}
 		p.Thread, p.Changed = view.LaneID, changedVariables(reader, step-1, f.Frame)
+		p.Gap, _ = lastGap(reader, step) // damage is reported where the chunk is needed
 		return nil
 	})
 	return p

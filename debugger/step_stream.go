@@ -18,7 +18,7 @@ const (
 	StatusExecuted   = "executed"
 	StatusException  = "exception"
 	StatusLost       = "lost"
-	StatusUnfinished = "unfinished" // the run ended within the line
+	StatusUnfinished = "unfinished" // the run, or its recording, ended within the line
 )
 
 // Line is a step of the line stream: a line that has run, and the variables after it. A line that calls user code is
@@ -47,6 +47,7 @@ type stepStream struct {
 	current uint64                // frame
 	mutated []uint64              // objects, in the order of their changes
 	from    int                   // the first step to send; earlier steps only update the state
+	latest  recording.State       // the variables after the latest record
 }
 
 // openLine is a line that has begun and not ended.
@@ -68,7 +69,7 @@ type sentScope struct {
 func newStepStream(t *recording.Table, s *recording.State, source []string, send func(Line)) *stepStream {
 	p := &stepStream{
 		table: t, source: source, send: send, open: map[uint64]*openLine{}, scopes: map[uint64]*sentScope{},
-		current: s.Current,
+		current: s.Current, latest: *s,
 	}
 	callers := map[uint64]bool{}
 	for _, f := range s.Frames {
@@ -87,8 +88,8 @@ func newStepStream(t *recording.Table, s *recording.State, source []string, send
 
 // see takes a record that has been applied to s.
 func (p *stepStream) see(s *recording.State, rec *recording.Record) {
-	left := p.current
-	p.current = s.Current
+	left, before := p.current, p.latest
+	p.current, p.latest = s.Current, *s
 	switch rec.Kind {
 	case recording.KindLine:
 		f := s.CurrentFrame()
@@ -114,7 +115,7 @@ func (p *stepStream) see(s *recording.State, rec *recording.Record) {
 			p.mutated = append(p.mutated, rec.Object.Number)
 		}
 	case recording.KindLost:
-		clear(p.open)
+		p.end(&before)
 		clear(p.scopes)
 		p.send(Line{Step: s.Step, Status: StatusLost, Error: rec.Text, Variables: map[string]string{}})
 	}
@@ -272,9 +273,13 @@ func (r *Recording) Lines(first, last int) (out []Line, err error) {
 }
 
 func linesOf(reader *recording.Reader, first, last int, source []string) ([]Line, error) {
-	found := map[int]Line{}
+	found, gaps := map[int]Line{}, map[int][]Line{}
 	send := func(l Line) {
 		if l.Step < first || l.Step > last {
+			return
+		}
+		if l.Status == StatusLost {
+			gaps[l.Step] = append(gaps[l.Step], l)
 			return
 		}
 		if _, sent := found[l.Step]; !sent || l.Status == StatusException {
@@ -307,6 +312,13 @@ func linesOf(reader *recording.Reader, first, last int, source []string) ([]Line
 	out := make([]Line, 0, len(found))
 	for _, step := range slices.Sorted(maps.Keys(found)) {
 		out = append(out, found[step])
+	}
+	for _, step := range slices.Sorted(maps.Keys(gaps)) {
+		after := slices.IndexFunc(out, func(l Line) bool { return l.Step > step })
+		if after < 0 {
+			after = len(out)
+		}
+		out = slices.Insert(out, after, gaps[step]...)
 	}
 	return out, nil
 }

@@ -59,8 +59,9 @@ func (r *recording) Stopped(context.Context, []byte, supervisor.Command) (any, e
 }
 
 // Records appends the recorder's output to the recording.
-func (r *recording) Records(b []byte) error {
+func (r *recording) Records(b []byte, heldSteps uint64) error {
 	err := r.recorded.Append(b)
+	r.recorded.SetHeldSteps(heldSteps)
 	r.writeChunks()
 	return err
 }

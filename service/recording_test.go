@@ -74,7 +74,7 @@ func TestRecordingIsWrittenDuringTheRun(t *testing.T) {
 	const batches, steps = 5, 2000
 	s.runs.record = func(debugger supervisor.DebugDriver) error {
 		for i := range batches {
-			if err := debugger.Records(recordSteps(i == 0, steps)); err != nil {
+			if err := debugger.Records(recordSteps(i == 0, steps), 0); err != nil {
 				return err
 			}
 		}
@@ -105,7 +105,7 @@ func TestRecordingIsWrittenDuringTheRun(t *testing.T) {
 func TestExecutionCountsChunksThatHistoryDidNotStore(t *testing.T) {
 	t.Parallel()
 	h, s := newSlowHistory(t)
-	s.runs.record = func(debugger supervisor.DebugDriver) error { return debugger.Records(recordSteps(true, 2000)) }
+	s.runs.record = func(debugger supervisor.DebugDriver) error { return debugger.Records(recordSteps(true, 2000), 0) }
 	go func() {
 		for {
 			h.reply <- errors.New("unavailable")

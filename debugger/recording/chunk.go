@@ -26,6 +26,7 @@ type Location struct {
 type Chunk struct {
 	First, Last int  // steps; First is Last+1 in a chunk without steps
 	Raises      bool // has a raise record
+	Loses       bool // has a lost record
 
 	size         int                    // of the key frame and the records, uncompressed
 	deltaEncoded bool                   // the records are delta-encoded; those of older recordings are not
@@ -126,17 +127,17 @@ func (c *Chunk) index(t *Table, s *State, rec *Record, left uint64) {
 	case KindRaise:
 		c.Raises = true
 	case KindLost:
-		c.Last = s.Step
+		c.Last, c.Loses = s.Step, true
 	}
 }
 
 // appendIndex appends the stored index to b. All numbers are LEB128:
 //
-//	uncompressed size, flags (1 has a raise record, 2 delta-encoded)
+//	uncompressed size, flags (1 has a raise record, 2 delta-encoded, 4 has a lost record)
 //	number of lines, and each line: file, line, count; sorted by file and line
 //	number of frames, and each frame minus the one before, ascending; then names and objects in the same form
 func (c *Chunk) appendIndex(b []byte) []byte {
-	b = appendNumbers(b, uint64(c.size), bit(c.Raises)|bit(c.deltaEncoded)<<1, uint64(len(c.lines)))
+	b = appendNumbers(b, uint64(c.size), bit(c.Raises)|bit(c.deltaEncoded)<<1|bit(c.Loses)<<2, uint64(len(c.lines)))
 	byFileAndLine := func(a, b Location) int { return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line)) }
 	for _, l := range slices.SortedFunc(maps.Keys(c.lines), byFileAndLine) {
 		b = appendNumbers(b, l.File, uint64(l.Line), uint64(c.LineCount(l)))
@@ -156,7 +157,7 @@ func (c *Chunk) readIndex(b []byte) error {
 	r := &fieldReader{b: b}
 	c.size = int(r.n())
 	flags := r.n()
-	c.Raises, c.deltaEncoded = flags&1 != 0, flags&2 != 0
+	c.Raises, c.deltaEncoded, c.Loses = flags&1 != 0, flags&2 != 0, flags&4 != 0
 	c.lines = map[Location]*int{}
 	for count := r.n(); count > 0 && r.err == nil; count-- {
 		l := Location{File: r.n(), Line: int64(r.n())}

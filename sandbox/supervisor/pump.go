@@ -31,7 +31,8 @@ type recordingPump struct {
 
 	delivering sync.Mutex // held while records are delivered; guards delivery and failed
 	delivery   []byte
-	failed     error // the guest broke the protocol
+	held       uint64 // as the debugger knows it: steps that the guest holds
+	failed     error  // the guest broke the protocol
 
 	mu      sync.Mutex // guards the ring and pending
 	pending []byte     // read from the ring, not delivered yet
@@ -85,8 +86,10 @@ func (p *recordingPump) deliver() (delivered bool, err error) {
 		p.mu.Lock()
 		p.pending, p.delivery = p.delivery[:0], p.pending
 		p.mu.Unlock()
-		if delivered = len(p.delivery) > 0; delivered {
-			if err = p.debugger.Records(p.delivery); err != nil {
+		held := p.ring.heldSteps()
+		if delivered = len(p.delivery) > 0; delivered || held != p.held {
+			p.held = held
+			if err = p.debugger.Records(p.delivery, held); err != nil {
 				err = &protocol.IllegalFrame{Why: err.Error()}
 			}
 		}

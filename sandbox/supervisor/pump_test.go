@@ -17,7 +17,7 @@ func (d *blockingDebugger) Begin(func()) json.RawMessage                        
 func (d *blockingDebugger) Logged([]byte)                                         {}
 func (d *blockingDebugger) Stopped(context.Context, []byte, Command) (any, error) { return nil, nil }
 
-func (d *blockingDebugger) Records(b []byte) error {
+func (d *blockingDebugger) Records(b []byte, _ uint64) error {
 	d.called <- struct{}{}
 	<-d.goOn
 	d.got = append(d.got, b...)

@@ -12,14 +12,15 @@ import (
 	"glasshouse/sandbox/protocol"
 )
 
-// The layout of the ring's memory: two counters of bytes, which only ever grow, and from
-// ringHeader on the bytes themselves, each at its count modulo ringSize. recorder_ring.py
-// has the same numbers.
+// The layout of the ring's memory: two counters of bytes, which only ever grow, a number of
+// steps, and from ringHeader on the bytes themselves, each at its count modulo ringSize.
+// recorder_ring.py has the same numbers.
 const (
 	ringHeader       = 4096
 	ringSize         = 256 << 10
-	ringWrittenIndex = 0  // the guest stores how many bytes it has written, after writing them
-	ringReadIndex    = 64 // the supervisor stores how many bytes it has read
+	ringWrittenIndex = 0   // the guest stores how many bytes it has written, after writing them
+	ringReadIndex    = 64  // the supervisor stores how many bytes it has read
+	ringHeldIndex    = 128 // the guest stores how many steps it has recorded and not written yet
 )
 
 // ring reads the records of one debugged run from memory that the guest shares. The guest
@@ -81,6 +82,9 @@ func (r *ring) read(b []byte) ([]byte, error) {
 	r.counter(ringReadIndex).Store(r.readCount)
 	return b, nil
 }
+
+// heldSteps returns the number of steps that the guest has recorded and not written yet.
+func (r *ring) heldSteps() uint64 { return r.counter(ringHeldIndex).Load() }
 
 func (r *ring) counter(index int) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&r.memory[index]))

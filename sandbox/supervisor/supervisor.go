@@ -37,8 +37,9 @@ type DebugDriver interface {
 	// Begin gets a function that makes the program stop at its next line, valid while the
 	// run lasts. It returns the breakpoints as JSON; nil means that the program never stops.
 	Begin(pause func()) (breakpoints json.RawMessage)
-	// Records gets the recorder's bytes, which are valid until Records returns.
-	Records([]byte) error
+	// Records gets the recorder's bytes, which are valid until Records returns, and the
+	// number of steps that the recorder still holds. The guest can forge both.
+	Records(records []byte, heldSteps uint64) error
 	// Logged gets the message of a log point.
 	Logged([]byte)
 	// Stopped is called while the program is stopped. It may call command, and returns

@@ -172,7 +172,8 @@ class DebugControl:
     def _stop(self, frame, known, why: dict) -> None:
         """Tells the supervisor that the program is stopped, and runs its commands until it resumes the program."""
         channel, recorder = self._channel, self._recorder
-        recorder._flush()
+        if not recorder.send_all():
+            return  # a stop without its records would show another place
         why["step"] = recorder.steps
         channel.attention = False
         self._stopped_frame = frame

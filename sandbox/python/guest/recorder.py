@@ -106,15 +106,21 @@ class Recorder(recorder_variables.Variables, abc.ABC):
             self.ended = True
             self._forget_frames()
             self._budget.end()
-            self._flush()
+            self._flush_all()
             self._close()
 
     def _end(self, why: str) -> None:
         """Ends recording before the program ends."""
         self.ended = True
         self._silence()
-        self._writer.out += varint(form.LOST) + varint(0) + form.text(why)
+        self._budget.end()
+        if why != recorder_budget.TOO_LARGE:  # the budget has recorded that
+            self._writer.out += varint(form.LOST) + varint(0) + form.text(why)
         self._forget_frames()
+        try:
+            self._flush_all()
+        except (BufferError, OSError):
+            pass  # the supervisor is gone
 
     @abc.abstractmethod
     def _install(self) -> None:
@@ -134,6 +140,19 @@ class Recorder(recorder_variables.Variables, abc.ABC):
             self._ring.put(out)
             out.clear()
 
+    def _flush_all(self) -> None:
+        """Hands over all records, after those that were held."""
+        self._flush()
+        self._ring.tell_held(0)
+
+    def send_all(self) -> bool:
+        """Hands over all records up to here, for a stop of the program. Returns False if the recording has ended."""
+        if not self.ended and not self._budget.release():
+            self._end(recorder_budget.TOO_LARGE)
+        if not self.ended:
+            self._flush_all()
+        return not self.ended
+
     def _close(self) -> None:
         self._ring.close()
 
@@ -149,6 +168,10 @@ class Recorder(recorder_variables.Variables, abc.ABC):
 
     def _forget_frames(self) -> None:
         self._frames.clear()
+
+    def _forget_objects_except(self, numbers: set) -> None:
+        """Records that objects other than these are free."""
+        self._objects.forget_except(numbers)
 
     # -- for debug_control.DebugControl
 
@@ -321,7 +344,6 @@ class Recorder(recorder_variables.Variables, abc.ABC):
             if not self.ended and self.raising_ends_events:
                 with self._lock:
                     self._end(_INTERRUPTED)
-                    self._flush()
             raise KeyboardInterrupt
 
     def _near_limit(self, known: Frame) -> bool:

@@ -71,8 +71,11 @@ def line_hook(recorder, ring):
                 memory[at:end] = data
                 ring.at = end
                 counters[_WRITTEN] = ring.base + end
-            else:
-                ring.put(data)
+            else:  # the ring is full, or the budget holds the records
+                out += data
+                if not recorder.tail_only:
+                    ring.put(out)
+                    out.clear()
         control = recorder.control
         if control is not None and (control.everywhere or number in control.lines or channel.attention):
             control.line(frame, known, number)

@@ -365,8 +365,16 @@ class Objects:
                 waiting.append(child)
             entry.children = []
 
-    def restate(self, out: bytearray, live: list[Entry]) -> None:
-        """Appends records that state the live objects as new."""
+    def forget_except(self, numbers: set) -> None:
+        """Records that all other objects are free: no recorded variable reaches them, but objects in a cycle hold
+        each other."""
+        for entry in [entry for entry in self.entries.values() if entry.number not in numbers]:
+            entry.holders = 0
+            self.unheld.append(entry)
+        self.forget_unheld()
+
+    def restate(self, out: bytearray, live: list[Entry]) -> set:
+        """Appends records that state the live objects as new. Returns their numbers."""
         waiting, seen = list(live), set()
         while waiting:
             entry = waiting.pop()
@@ -375,6 +383,7 @@ class Objects:
             seen.add(entry.number)
             out += varint(form.OBJECT) + varint(entry.number) + entry.reader.name + varint(entry.version) + entry.body
             waiting.extend(entry.children)
+        return seen
 
 
 def _columns(v) -> tuple[list, int]:

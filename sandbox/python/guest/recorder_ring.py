@@ -10,7 +10,7 @@ HEAD_BYTES = 4096
 RING_BYTES = 256 << 10
 END = HEAD_BYTES + RING_BYTES
 MAX_WRITE = RING_BYTES // 2  # bytes that are handed over at once
-WRITTEN, READ = 0, 8  # indexes of the counters among the 64-bit words of the head
+WRITTEN, READ, HELD = 0, 8, 16  # indexes of the counters among the 64-bit words of the head
 
 
 class Ring:
@@ -61,6 +61,14 @@ class Ring:
 
     def bytes_sent(self) -> int:
         return self.base + self.at
+
+    def close_fast_path(self) -> None:
+        """Makes the next writer of records call put, or hold the records, even if the ring has space."""
+        self.until = 0
+
+    def tell_held(self, steps: int) -> None:
+        """Tells the supervisor how many steps it has not got, in case the guest is killed before they are sent."""
+        self.counters[HELD] = steps
 
     def wait(self) -> None:
         """Calls wait from this file: protocol.UNINTERRUPTIBLE_FILES keeps interrupts out of its functions."""

@@ -12,7 +12,7 @@ import recorder_variables
 from recorder_format import varint
 
 _settrace, _gettrace = sys.settrace, sys.gettrace
-ABI_VERSION = 3  # of the interface between FastRecorder and the extension: recorder_fast/recorder.h has the same number
+ABI_VERSION = 4  # of the interface between FastRecorder and the extension: recorder_fast/recorder.h has the same number
 _REMOVED = "the program has taken the recorder away"
 _UNWIND, _RETURN, _SUSPEND = varint(form.UNWIND), varint(form.RETURN), varint(form.SUSPEND)
 

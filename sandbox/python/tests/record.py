@@ -1,6 +1,7 @@
 """Runs programs with and without the recorder, in the interpreter that runs this file.
 
-It reads a JSON list of {"name", "code", "limits"} from stdin and writes a JSON list of results to stdout.
+It reads a JSON list of {"name", "code", "limits", "stops", "moves"} from stdin and writes a JSON list of results to
+stdout. At its first stop a program continues with the first move, and so on; the last move is repeated.
 """
 
 import base64
@@ -10,36 +11,65 @@ import json
 import linecache
 import pathlib
 import sys
+import threading
 import types
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "guest"))
 
+import debug_control  # noqa: E402
+import protocol  # noqa: E402
 import recorder_budget  # noqa: E402
 import recorder_factory  # noqa: E402
+import recording  # noqa: E402
 import supervisor_ring  # noqa: E402
 
 FILE = "<execution 1>"
 
 
 class Channel:
-    interrupted = False
+    """The supervisor's side of a recorded program. stops has what the recording shows at each stop."""
 
-    def __init__(self):
-        self.data = bytearray()
+    interrupted = attention = False
+
+    def __init__(self, moves=()):
+        self.data, self.moves = bytearray(), list(moves)
+        self.stops, self.logs, self.held = [], [], []
+        self.request_lock = threading.RLock()
 
     def open_ring(self):
-        return supervisor_ring.Ring(self.data)
+        self.ring = supervisor_ring.Ring(self.data)
+        return self.ring
+
+    def pause(self):
+        self.attention = True
+
+    def send(self, kind, body):
+        if kind == protocol.LOG:
+            self.logs.append(body["text"])
+        if kind != protocol.STOP:
+            return
+        self.ring.take()
+        seen = recording.Reader(self.data)
+        assert seen.step == body["step"] and self.ring.held() == 0
+        self.stops.append([body["reason"], body["step"], body["text"], *seen.stack()])
+
+    def receive(self):
+        move = self.moves.pop(0) if len(self.moves) > 1 else self.moves[0]
+        return protocol.COMMAND, json.dumps({"do": "resume", "mode": move}).encode()
 
 
-def run(source: str, watched: bool, fast: bool = False) -> dict:
+def run(source: str, watched: bool, fast: bool = False, stops=None, moves=()) -> dict:
     """Runs a program in a new namespace. Its variable r is its result."""
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
-    names, channel, count = main.__dict__, Channel(), 0
+    names, channel, count = main.__dict__, Channel(moves), 0
+    names["pause"] = channel.pause
     linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
     code = compile(source, FILE, "exec")
     program = types.FunctionType(code, names)  # exec uses more stack while it is traced
-    watch = recorder_factory.new_recorder(channel, FILE, names, (), fast=fast) if watched else None
+    watch = recorder_factory.new_recorder(channel, FILE, names, ("pause",), fast=fast) if watched else None
+    if watch and stops is not None:
+        watch.control = debug_control.DebugControl(watch, channel, names, stops)
     printed, error = io.StringIO(), None
     with contextlib.redirect_stdout(printed):
         if watch:
@@ -60,7 +90,8 @@ def run(source: str, watched: bool, fast: bool = False) -> dict:
             trace = trace.tb_next
         failed = [type(error).__name__, str(error), lines[1:]]
     same = {"stdout": printed.getvalue(), "result": repr(names.get("r")), "error": failed}
-    return {"same": same, "count": count, "records": base64.b64encode(channel.data).decode()}
+    records = base64.b64encode(channel.data).decode()
+    return {"same": same, "count": count, "records": records, "stops": channel.stops, "logs": channel.logs}
 
 
 def main() -> None:
@@ -71,7 +102,8 @@ def main() -> None:
         kept = {name: getattr(recorder_budget, name) for name in case.get("limits", {})}
         for name, value in case.get("limits", {}).items():
             setattr(recorder_budget, name, value)
-        out.append([run(case["code"], False), run(case["code"], True, case.get("fast", False))])
+        watched = run(case["code"], True, case.get("fast", False), case.get("stops"), case.get("moves", ["continue"]))
+        out.append([run(case["code"], False), watched])
         for name, value in kept.items():
             setattr(recorder_budget, name, value)
     print(json.dumps(out))

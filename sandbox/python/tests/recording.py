@@ -1,5 +1,6 @@
 """Decodes a recording to lines of text, one for each record."""
 
+import re
 import struct
 
 KINDS = (
@@ -11,16 +12,42 @@ FORMS = ("opaque", "items", "pairs", "attributes", "table")
 
 
 class Reader:
-    """A decoded recording. text has its records, steps its line records as (function, line)."""
+    """A decoded recording: text has its records, steps its line records as (function, line), lost its gaps.
+
+    step, frames, variables and objects are the state at the end: step counts lost steps, too; frames has [function,
+    line, caller] by number; variables those of each frame, and those of the namespace under 0.
+    """
 
     def __init__(self, data: bytes):
         self.data, self.off = bytes(data), 0
         self.names, self.codes, self.frames = [""], [None], {}
-        self.current = self.pushed = 0
-        self.versions = {}
+        self.current = self.pushed = self.step = 0
+        self.versions, self.objects, self.variables = {}, {}, {0: {}}
         self.text, self.steps, self.lost = [], [], []
         while self.off < len(self.data):
             self.text.append(self.record())
+
+    def stack(self) -> list:
+        """Returns [function, line, variables] for each frame, innermost first, and then the namespace."""
+        out, number = [], self.current
+        while number:
+            out.append([*self.frames[number][:2], self.shown(number)])
+            number = self.frames[number][2]
+        return [*out, self.shown(0)]
+
+    def shown(self, frame: int) -> dict:
+        return {name: self.contents_of(value, 0) for name, value in self.variables[frame].items()}
+
+    def contents_of(self, value: str, depth: int) -> str:
+        """Returns a value with the contents of the objects in it, and without their numbers and versions."""
+        if depth > 4:
+            return "..."
+
+        def contents(found) -> str:
+            _, _, text = self.objects[int(found[1])].partition(" ")
+            return self.contents_of(text, depth + 1)
+
+        return re.sub(r"@(\d+)", contents, value)
 
     def n(self):
         out = shift = 0
@@ -100,6 +127,7 @@ class Reader:
         frame = self.frames[self.current]
         frame[1] += self.z() if delta is None else delta
         self.steps.append((frame[0], frame[1]))
+        self.step += 1
         return f"line {frame[1]}" if delta is not None else str(frame[1])
 
     def take_head(self):
@@ -121,7 +149,7 @@ class Reader:
         number, code, lane, parent, flags = (self.n() for _ in range(5))
         number = number or self.pushed + 1
         self.pushed = max(number, self.pushed)
-        self.frames[number] = [*self.codes[code], parent]
+        self.frames[number], self.variables[number] = [*self.codes[code], parent], {}
         line = ""
         if flags & 1:
             self.frames[number][1] = self.n()
@@ -150,26 +178,41 @@ class Reader:
         self.current = self.n()
         return str(self.current)
 
-    def take_set(self):
-        return f"{self.name()} = {self.value()}"
+    def take_set(self, frame=None):
+        name, value = self.name(), self.value()
+        self.variables[self.current if frame is None else frame][name] = value
+        return f"{name} = {value}"
 
-    take_global = take_set
+    def take_global(self):
+        return self.take_set(0)
 
-    def take_delete(self):
+    def take_delete(self, frame=None):
+        name = self.name()
+        self.variables[self.current if frame is None else frame].pop(name, None)
+        return name
+
+    def take_forget(self):
+        return self.take_delete(0)
+
+    def take_unread(self):
         return self.name()
-
-    take_forget = take_unread = take_delete
 
     def take_object(self):
         number, kind = self.n(), self.name()
-        return f"{number} {kind} {self.contents(number)}"
+        assert number not in self.objects
+        self.objects[number] = contents = self.contents(number)
+        return f"{number} {kind} {contents}"
 
     def take_mutate(self):
         number = self.n()
-        return f"{number} {self.contents(number)}"
+        assert number in self.objects
+        self.objects[number] = contents = self.contents(number)
+        return f"{number} {contents}"
 
     def take_free(self):
-        return str(self.n())
+        number = self.n()
+        self.objects.pop(number, None)
+        return str(number)
 
     def take_raise(self):
         return f"{self.name()} {self.value()}"
@@ -185,7 +228,10 @@ class Reader:
 
     def take_lost(self):
         self.lost.append((self.n(), self.string()))
+        self.step += self.lost[-1][0]
         self.frames.clear()
+        self.objects.clear()
+        self.variables, self.current = {0: {}}, 0
         return f"{self.lost[-1][0]} {quoted(self.lost[-1][1].encode())}"
 
 

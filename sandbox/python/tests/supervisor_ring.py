@@ -22,6 +22,9 @@ class Ring(form.Ring):
             self.taken += size
         self.memory[64:72] = written.to_bytes(8, "little")
 
+    def held(self) -> int:
+        return int.from_bytes(self.memory[128:136], "little")
+
     def close(self) -> None:
         self.take()
         super().close()

@@ -202,6 +202,27 @@ static PyObject *live_frames(PyObject *self, PyObject *none)
     return out;
 }
 
+static PyObject *forget_objects_except(PyObject *self, PyObject *numbers)
+{
+    Recorder *r = (Recorder *)self;
+    Map *m = &r->entries;
+    for (size_t i = 0; i < m->slots; i++) {
+        Entry *e = m->values[i];
+        if (e == NULL)
+            continue;
+        PyObject *number = PyLong_FromLongLong(e->number);
+        int kept = number ? PySet_Contains(numbers, number) : -1;
+        Py_XDECREF(number);
+        if (kept == 0) {
+            e->holders = 0;
+            kept = queue_unheld(r, e);
+        }
+        if (kept < 0)
+            return NULL;
+    }
+    return none_or_error(forget_unheld(r) < 0 ? -1 : drain(r));
+}
+
 static void clear_frames(Recorder *r)
 {
     Map m = r->frames;
@@ -295,6 +316,7 @@ static PyMethodDef methods[] = {
     {"_record_deletion", record_deletion, METH_VARARGS, "recorder_variables.Variables._record_deletion"},
     {"_live_frames", live_frames, METH_NOARGS, "recorder.Recorder._live_frames"},
     {"_forget_frames", forget_frames, METH_NOARGS, "recorder.Recorder._forget_frames"},
+    {"_forget_objects_except", forget_objects_except, METH_O, "recorder.Recorder._forget_objects_except"},
     {"_frame_locals", frame_locals, METH_O, "Returns a frame's variables in a new dict."},
     {"_assign_variable", assign_variable, METH_VARARGS, "Sets a variable of a frame. Returns False if it has none of that name."},
     {"_open_ring", open_ring, METH_O, "Writes records to this memory from now on."},
