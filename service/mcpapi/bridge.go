@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -14,7 +15,7 @@ import (
 // Bridge serves one MCP client over a pair of streams by calling the /mcp endpoint of a running service. It returns
 // when the input ends or ctx is done. url is the service's address, such as http://127.0.0.1:8080.
 func Bridge(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url, key, version string) error {
-	b := &bridge{progress: map[any]*mcp.ServerSession{}}
+	b := &bridge{progress: map[string]progressTarget{}}
 	client := mcp.NewClient(&mcp.Implementation{Name: "glasshouse mcp", Version: version},
 		&mcp.ClientOptions{ProgressNotificationHandler: b.forwardProgress})
 	remote, err := client.Connect(ctx, &mcp.StreamableClientTransport{
@@ -42,12 +43,20 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// bridge has the connection to the service, and the sessions that wait for progress, by token.
+// bridge has the connection to the service, and who waits for progress, by the token of the bridge's own call.
 type bridge struct {
 	remote *mcp.ClientSession
 
 	mu       sync.Mutex
-	progress map[any]*mcp.ServerSession
+	calls    int
+	progress map[string]progressTarget
+}
+
+// progressTarget is a session that wants progress, and the token of its call. A client's token may be any number or
+// string, so the bridge does not send it on.
+type progressTarget struct {
+	session *mcp.ServerSession
+	token   any
 }
 
 // server returns a server with the tools and the resource templates of the service.
@@ -79,13 +88,15 @@ func (b *bridge) server(ctx context.Context, version string) (*mcp.Server, error
 func (b *bridge) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	params := &mcp.CallToolParams{Name: req.Params.Name, Arguments: req.Params.Arguments}
 	if token := req.Params.GetProgressToken(); token != nil {
-		params.SetProgressToken(token)
 		b.mu.Lock()
-		b.progress[token] = req.Session
+		b.calls++
+		own := strconv.Itoa(b.calls)
+		b.progress[own] = progressTarget{req.Session, token}
 		b.mu.Unlock()
+		params.SetProgressToken(own)
 		defer func() {
 			b.mu.Lock()
-			delete(b.progress, token)
+			delete(b.progress, own)
 			b.mu.Unlock()
 		}()
 	}
@@ -93,10 +104,13 @@ func (b *bridge) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 }
 
 func (b *bridge) forwardProgress(ctx context.Context, req *mcp.ProgressNotificationClientRequest) {
+	own, _ := req.Params.ProgressToken.(string)
 	b.mu.Lock()
-	session := b.progress[req.Params.ProgressToken]
+	target, wanted := b.progress[own]
 	b.mu.Unlock()
-	if session != nil {
-		_ = session.NotifyProgress(ctx, req.Params) // a client that left is no error
+	if wanted {
+		_ = target.session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ // a client that left is no error
+			ProgressToken: target.token, Message: req.Params.Message, Progress: req.Params.Progress, Total: req.Params.Total,
+		})
 	}
 }
