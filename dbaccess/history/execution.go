@@ -91,8 +91,8 @@ func (s *Store) Recover(ctx context.Context) (int, error) {
 	return len(open), err
 }
 
-// cancelOpen finishes, with a reason, an execution that a killed service left open. It leaves out and logs parts that are unreadable or
-// too large, because no record may keep the service from starting.
+// cancelOpen finishes, with a reason, an execution that a killed service left open. It leaves out and logs parts that
+// are unreadable or too large, because no record may keep the service from starting.
 func (s *Store) cancelOpen(ctx context.Context, id, reason string, now time.Time) error {
 	logger := s.logger.WithField("execution_id", id)
 	e, err := s.Execution(ctx, id)

@@ -1,6 +1,7 @@
 package isolate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,6 +41,7 @@ type Config struct {
 	DefaultPolicy   policy.Policy                    // of most sandboxes; waiting children are prepared for it
 	CABundle        string                           // PEM file of certificates for user code; "" means the machine's
 	Recycle         RecyclePolicy                    // when a zygote is replaced
+	MaxOpenIdle     int                              // idle processes that keep all descriptors open; 0 means 64
 	Log             func(format string, args ...any) // required
 	Without         layer.Set                        // layers to leave out; only tests of the layers set it
 }
@@ -62,6 +64,7 @@ type Isolator struct {
 	baseSpec  zygote.Spec       // the fields that all environments have in common
 	uids      zygote.UIDRange
 	cgroups   *cgroup.Tree // nil on levels without
+	idle      idleProcesses
 	sharing   cpuSharing
 	sysctlsFD int    // the folder /proc/sys/net, or -1 if children can't write to it
 	workDir   string // of guest code and session directories, on levels without private mounts
@@ -93,6 +96,7 @@ func Open(config Config) (*Isolator, error) {
 		// share what the kernel counts by uid.
 		i.uidCount.Store(rand.Int64N(int64(i.uids.Count)))
 	}
+	i.idle.max = cmp.Or(config.MaxOpenIdle, defaultMaxOpenIdle)
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	pinned, err := i.store.Pin(environment.Default)
 	if err != nil {
@@ -199,6 +203,7 @@ func (i *Isolator) startOnce(ctx context.Context, spec ProcessSpec) (*Process, e
 	}
 	env.lease()
 	p.env, p.sharing, p.user = env, &i.sharing, spec.User
+	p.Rest()
 	if p.SessionDir.env == nil && !spec.Unpinned {
 		env.lease()
 		p.SessionDir.env = env

@@ -81,10 +81,10 @@ func (env *warmEnvironment) enterSessionDir(
 	}
 	if env.isolator.level.namespaces {
 		var given []int
-		if enter.Attach = dir != nil; enter.Attach {
-			given = []int{dir.mountFD}
-			if dir.dataFD >= 0 {
-				given = append(given, dir.dataFD)
+		if dir != nil {
+			given, enter.Attach = []int{dir.mountFD}, protocol.AttachFiles
+			if dir.isShared {
+				enter.Attach = protocol.AttachSession
 			}
 		}
 		if enter.Network != nil && len(enter.Network.Sysctls) > 0 {
@@ -94,7 +94,7 @@ func (env *warmEnvironment) enterSessionDir(
 		if err != nil {
 			return nil, err
 		}
-		return &SessionDir{uid: enter.UID, mountFD: fds[0], dataFD: fds[1]}, nil
+		return &SessionDir{uid: enter.UID, mountFD: fds[0]}, nil
 	}
 	var err error
 	if dir == nil {
@@ -112,10 +112,10 @@ func (env *warmEnvironment) enterSessionDir(
 	return dir, err
 }
 
-// lockDown makes the child lock itself down. given are an earlier child's mounts of /session
-// and /data, and the folder of network sysctls. fds are this child's mounts of /session and
-// /data, or none on levels without private mounts. lockDown stores the listener of the child's
-// network, if the child has one.
+// lockDown makes the child lock itself down. given are an earlier child's tree of mounts of its
+// files, and the folder of network sysctls. fds is this child's clone of the tree, or none on
+// levels without private mounts. lockDown stores the listener of the child's network, if the
+// child has one.
 func (p *Process) lockDown(
 	ctx context.Context,
 	enter protocol.Enter,
@@ -140,7 +140,7 @@ func (p *Process) lockDown(
 	}
 	want := 0
 	if enter.Folder == "" {
-		want += 2
+		want++
 	}
 	if enter.Network != nil {
 		want++

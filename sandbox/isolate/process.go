@@ -1,6 +1,7 @@
 package isolate
 
 import (
+	"container/list"
 	"errors"
 	"fmt"
 	"os"
@@ -19,7 +20,7 @@ import (
 // Process is one child behind the isolation layers. The caller of Start closes it.
 type Process struct {
 	Conn           *protocol.Conn
-	Stdout, Stderr *os.File    // read ends, which do not block
+	Stdout, Stderr *os.File    // read ends, which do not block; nil while the process is idle, see Wake
 	SessionDir     *SessionDir // a caller that sets this to nil takes over the directory, and must close it
 	Network        *os.File    // the listener in the child's network namespace, or nil
 
@@ -37,6 +38,12 @@ type Process struct {
 	cpuPart     int         // the n of setCPUPart on levels without control groups
 	cpuLifted   bool        // the CPU limit of the control group is off, so that an interrupted run can end
 	neverFrozen bool        // a test leaves out the layer Freeze
+
+	idlers  *idleProcesses
+	idle    *list.Element // in idlers; nil: it is not idle, or its spare files are closed
+	isGone  bool          // it is closed
+	hasRun  bool          // it may have threads of user code
+	outputs [2]fileID     // the pipes of Stdout and Stderr while these are nil
 
 	done    chan struct{} // closed when the process has exited
 	status  int           // wait status; valid after done
@@ -222,6 +229,7 @@ func (p *Process) Close() error {
 			p.enforcer.stop()
 		}
 		p.waitForKernel()
+		p.idlers.remove(p, true)
 		err = errors.Join(err, p.closeFiles())
 		if p.group != nil {
 			if p.failedToJoin() { // a group that cannot be joined must not become a spare

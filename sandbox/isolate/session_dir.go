@@ -20,39 +20,37 @@ import (
 // SessionDir holds the files that outlive a process: /session, with the uid that owns it, and
 // /data, which user code can only read. The caller closes the SessionDir.
 type SessionDir struct {
-	uid     int    // in the children's user namespace
-	mountFD int    // a detached mount of /session, which lives as long as the descriptor; or -1
-	dataFD  int    // a detached mount of /data, through which the service writes; or -1
-	folder  string // on levels without private mounts: a folder with session, data and tmp
+	uid      int    // in the children's user namespace
+	mountFD  int    // a detached tree of mounts with files and session, which lives as long as the descriptor; or -1
+	isShared bool   // mountFD is the mount of a folder of the machine, which the first child makes /session
+	folder   string // on levels without private mounts: a folder with session, data and tmp
 
 	env    *warmEnvironment // the version for the next process; nil for the current version
 	closed sync.Once
 }
 
-// MountFD returns a descriptor of the mount of /session, or -1 if /session is a folder of
-// the machine.
-func (d *SessionDir) MountFD() int { return d.mountFD }
+// HasMounts reports whether the files are private mounts, and not in a folder of the machine.
+func (d *SessionDir) HasMounts() bool { return d.mountFD >= 0 }
 
 // OpenSession opens the process's /session; the caller closes it.
-func (d *SessionDir) OpenSession() (fd int, err error) { return d.open(d.mountFD, "session") }
+func (d *SessionDir) OpenSession() (fd int, err error) { return d.open("session", "session") }
 
 // OpenData opens the process's /data for writing; the caller closes it.
-func (d *SessionDir) OpenData() (fd int, err error) { return d.open(d.dataFD, "data") }
+func (d *SessionDir) OpenData() (fd int, err error) { return d.open("files", "data") }
 
-func (d *SessionDir) open(mountFD int, name string) (int, error) {
+func (d *SessionDir) open(inMounts, inFolder string) (int, error) {
+	const flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	if d.folder == "" {
-		return unix.FcntlInt(uintptr(mountFD), unix.F_DUPFD_CLOEXEC, 0)
+		return unix.Openat(d.mountFD, inMounts, flags, 0)
 	}
-	return unix.Open(filepath.Join(d.folder, name), unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	return unix.Open(filepath.Join(d.folder, inFolder), flags, 0)
 }
 
 // Close removes the files. They must not be in use by a process.
 func (d *SessionDir) Close() (err error) {
 	d.closed.Do(func() {
-		for _, fd := range []int{d.mountFD, d.dataFD} {
-			if fd >= 0 {
-				err = errors.Join(err, unix.Close(fd))
-			}
+		if d.mountFD >= 0 {
+			err = unix.Close(d.mountFD)
 		}
 		if d.folder != "" {
 			err = filetree.RemoveAll(d.folder)
@@ -67,7 +65,7 @@ func (d *SessionDir) Close() (err error) {
 // makeSessionDir makes a folder for a child without private mounts. Its name is secret,
 // because any child with the service's uid could open the folder by its name.
 func (i *Isolator) makeSessionDir(uid int) (*SessionDir, error) {
-	d := &SessionDir{uid: uid, mountFD: -1, dataFD: -1, folder: filepath.Join(i.workDir, rand.Text())}
+	d := &SessionDir{uid: uid, mountFD: -1, folder: filepath.Join(i.workDir, rand.Text())}
 	if err := os.Mkdir(d.folder, 0o711); err != nil {
 		return nil, err
 	}
@@ -186,7 +184,7 @@ func (i *Isolator) SharedSessionDir(ctx context.Context) (*SessionDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &SessionDir{dataFD: -1}
+	d := &SessionDir{isShared: true}
 	if i.uids.Count > 0 {
 		last := i.uids.Count - 1 // reserved: lockdownFor does not give it to a child
 		d.uid = zygote.FirstInnerUID + last

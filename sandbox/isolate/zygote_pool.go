@@ -269,7 +269,8 @@ func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int)
 		return nil, err
 	}
 	defer childSock.Close()
-	child := &Process{Conn: protocol.NewConn(sock), pidfd: -1, zygote: z, done: make(chan struct{})}
+	child := &Process{Conn: protocol.NewConn(sock), pidfd: -1, zygote: z, done: make(chan struct{}),
+		idlers: &p.isolator.idle}
 	without := p.isolator.baseSpec.Without
 	child.Conn.Trusting, child.neverFrozen = without.Has(layer.Frames), without.Has(layer.Freeze)
 	stdout, err := outputPipe(&child.Stdout)

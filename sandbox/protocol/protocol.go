@@ -90,10 +90,16 @@ type Enter struct {
 	Filter    string   `json:"filter"`            // the name of one of the zygote's seccomp filters
 	Landlock  bool     `json:"landlock"`          //
 	Workspace int64    `json:"workspace"`         // size limit in bytes of a new /session
-	Attach    bool     `json:"attach"`            // mounts of /session and /data come with the frame
+	Attach    string   `json:"attach"`            // the mount that comes with the frame: AttachFiles, AttachSession or ""
 	Folder    string   `json:"folder"`            // contains session, data and tmp; "" if the guest has private mounts
 	Network   *Network `json:"network,omitempty"` // nil: no network
 }
+
+// The values of Enter.Attach.
+const (
+	AttachFiles   = "files"   // the files of an earlier guest of the session
+	AttachSession = "session" // only /session: a folder of the machine
+)
 
 // Network describes a guest's private network: a loopback device, and one listener on it.
 type Network struct {

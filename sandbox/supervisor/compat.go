@@ -55,7 +55,7 @@ func (r *CompatRunner) Open(ctx context.Context, sb sandbox.Sandbox) (session *S
 		isolate.ProcessSpec{Policy: sb.Policy, SessionDir: r.directory, Unpinned: true},
 	)
 	if err != nil {
-		if r.directory != nil && r.directory.MountFD() >= 0 { // a failed start may have used up the mount
+		if r.directory != nil && r.directory.HasMounts() { // a failed start may have used up the mount
 			err = errors.Join(err, r.directory.Close())
 			r.directory = nil
 		}
@@ -65,7 +65,7 @@ func (r *CompatRunner) Open(ctx context.Context, sb sandbox.Sandbox) (session *S
 		_ = r.directory.Close() // the process has another descriptor of the same mount
 	}
 	r.directory, process.SessionDir = process.SessionDir, nil
-	if r.directory.MountFD() < 0 && session.onClose == nil { // the first session
+	if !r.directory.HasMounts() && session.onClose == nil { // the first session
 		r.exclusive.Lock()
 		session.onClose = r.exclusive.Unlock
 	}
@@ -78,7 +78,7 @@ func (r *CompatRunner) Open(ctx context.Context, sb sandbox.Sandbox) (session *S
 func (r *CompatRunner) isExclusive() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.directory != nil && r.directory.MountFD() < 0
+	return r.directory != nil && !r.directory.HasMounts()
 }
 
 // Close closes the shared folder. Open sessions can use it until they are closed.

@@ -114,6 +114,10 @@ func (s *Session) TakeInspectionCPU() time.Duration {
 func (s *Session) ask(
 	ctx context.Context, process *isolate.Process, question protocol.Inspect, timeout time.Duration, v any,
 ) error {
+	if err := process.Wake(); err != nil {
+		return err
+	}
+	defer process.Rest()
 	process.EnforceLimits()
 	process.Thaw()
 	defer func() {

@@ -44,6 +44,10 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 	if err != nil {
 		return sandbox.Outcome{}, err
 	}
+	if err := process.Wake(); err != nil {
+		return sandbox.Outcome{}, err
+	}
+	defer process.Rest() // does nothing if the process was closed
 	network, err := s.supervisor.openNetwork(process.Network, s.sandbox.Policy.AllowedHosts, callbacks.Recorder)
 	if err != nil {
 		return sandbox.Outcome{}, err

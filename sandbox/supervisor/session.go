@@ -61,12 +61,11 @@ func (s *Session) guest(ctx context.Context, code string) (*isolate.Process, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.directory != nil && s.directory != process.SessionDir {
-		_ = s.directory.Close() // the process has another descriptor of the same mount
-	}
+	last := s.directory
 	s.process, s.directory, process.SessionDir = process, process.SessionDir, nil
-	if err := s.uploads.attach(s.directory); err != nil {
-		return nil, errors.Join(err, s.release())
+	s.uploads.attach(s.directory)
+	if last != nil && last != s.directory {
+		_ = last.Close() // the process has another descriptor of the same mount
 	}
 	s.cpuBefore = process.CPU() // the CPU time of the start does not count for the run
 	if s.closed {
@@ -119,11 +118,11 @@ func (s *Session) release() error {
 		err = s.process.Close()
 		s.process = nil
 	}
+	s.uploads.close()
 	if s.directory != nil {
 		err = errors.Join(err, s.directory.Close())
 		s.directory = nil
 	}
-	s.uploads.close()
 	return err
 }
 

@@ -23,7 +23,7 @@ import (
 )
 
 // Uploads holds the files of a sandbox's /data, which code can only read. Only Uploads writes
-// them, through a descriptor of the folder, so it can enforce the limits by counting. It is
+// them, so it can enforce the limits by counting. It is
 // safe for concurrent use, also while code runs: code never sees an incomplete file under the
 // file's name.
 type Uploads struct {
@@ -31,44 +31,38 @@ type Uploads struct {
 	space  *UploadSpace // shared by all sandboxes
 	user   string
 
-	mu       sync.Mutex
-	dir      int // the folder's descriptor; -1 before there is one
-	closed   bool
-	files    map[string]sandbox.File
-	folders  map[string]int // number of files and folders in each folder
-	bytes    int64          // of files and of uploads in progress
-	reserved int64          // bytes reserved in space
-	pending  int            // number of uploads in progress
+	mu        sync.Mutex
+	directory *isolate.SessionDir // nil before there is one, and after close
+	closed    bool
+	files     map[string]sandbox.File
+	folders   map[string]int // number of files and folders in each folder
+	bytes     int64          // of files and of uploads in progress
+	reserved  int64          // bytes reserved in space
+	pending   int            // number of uploads in progress
 }
 
 func newUploads(sb sandbox.Sandbox, space *UploadSpace) *Uploads {
 	return &Uploads{
-		limits: sb.Policy, space: space, user: sb.Owner, dir: -1,
+		limits: sb.Policy, space: space, user: sb.Owner,
 		files: map[string]sandbox.File{}, folders: map[string]int{},
 	}
 }
 
-// attach opens the folder of the sandbox's first guest. Later guests have the same folder.
-func (u *Uploads) attach(directory *isolate.SessionDir) error {
+// attach gives the uploads their folder, and again whenever a new guest has another descriptor of it. It must be called
+// before the last directory is closed.
+func (u *Uploads) attach(directory *isolate.SessionDir) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.dir >= 0 || u.closed {
-		return nil
+	if !u.closed {
+		u.directory = directory
 	}
-	dir, err := directory.OpenData()
-	if err == nil {
-		u.dir = dir
-	}
-	return err
 }
 
+// close ends all uploads. It must be called before the directory is closed.
 func (u *Uploads) close() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.dir >= 0 {
-		_ = unix.Close(u.dir)
-	}
-	u.dir, u.closed = -1, true
+	u.directory, u.closed = nil, true
 	u.releaseSpace(u.reserved)
 }
 
@@ -79,12 +73,12 @@ func (u *Uploads) releaseSpace(n int64) {
 	u.reserved -= n
 }
 
-// folder returns the folder's descriptor, valid while the caller holds mu.
+// folder opens the folder, which the caller closes. The caller holds mu.
 func (u *Uploads) folder() (int, error) {
-	if u.dir < 0 {
+	if u.directory == nil {
 		return -1, errDeleted()
 	}
-	return u.dir, nil
+	return u.directory.OpenData()
 }
 
 // List returns all uploads, sorted by path.
@@ -107,6 +101,7 @@ func (u *Uploads) Open(name string) (*os.File, sandbox.File, error) {
 	if err != nil {
 		return nil, sandbox.File{}, err
 	}
+	defer unix.Close(dir)
 	f, ok := u.files[name]
 	if !ok {
 		return nil, f, errNoUpload(name)
@@ -130,6 +125,7 @@ func (u *Uploads) Remove(name string) error {
 	if err != nil {
 		return err
 	}
+	defer unix.Close(dir)
 	f, ok := u.files[name]
 	if !ok {
 		return errNoUpload(name)
@@ -211,6 +207,7 @@ func (u *Uploads) begin(name string) (*pendingUpload, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer unix.Close(dir)
 	if err := u.checkName(dir, name); err != nil {
 		return nil, err
 	}
@@ -305,7 +302,7 @@ func (p *pendingUpload) reserve(n int64) error {
 	u := p.uploads
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.dir < 0 {
+	if u.directory == nil {
 		return errDeleted()
 	}
 	if p.size+n > u.limits.FileMaxBytes {
@@ -347,6 +344,7 @@ func (p *pendingUpload) commit(name string) (sandbox.File, error) {
 	if err != nil {
 		return f, err
 	}
+	defer unix.Close(dir)
 	u.pending--
 	err = u.checkName(dir, name) // again, because another upload may have been committed since begin
 	u.pending++
@@ -391,7 +389,10 @@ func (p *pendingUpload) close() {
 	}
 	u.bytes -= p.size
 	u.releaseSpace(p.reserved)
-	_ = unix.Unlinkat(u.dir, p.tempName, 0)
+	if dir, err := u.folder(); err == nil {
+		_ = unix.Unlinkat(dir, p.tempName, 0)
+		_ = unix.Close(dir)
+	}
 }
 
 // unlinkBeneath removes the path name below dir. It follows no link.

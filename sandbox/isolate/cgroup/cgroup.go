@@ -52,7 +52,8 @@ type Group struct {
 	mu       sync.Mutex // held while the group's files are used
 	released bool       // its files are closed, or belong to another Group
 	files    openFiles
-	divisor  int // as last set by Divide; 0: never
+	isClosed bool // files are not kept open
+	divisor  int  // as last set by Divide; 0: never
 }
 
 // Limits are the limits of a group.
@@ -302,6 +303,7 @@ func (g *Group) use(f func() error) error {
 	if g.released {
 		return ErrReleased
 	}
+	defer g.closeUnkept()
 	return f()
 }
 

@@ -41,6 +41,30 @@ func (g *Group) open(controller, file string) (fd int, err error) {
 	return fd, nil
 }
 
+// CloseFiles closes the group's files. Until KeepFiles, each use opens and closes its file.
+func (g *Group) CloseFiles() {
+	_ = g.use(func() error {
+		g.files.close()
+		g.isClosed = true
+		return nil
+	})
+}
+
+// KeepFiles ends CloseFiles.
+func (g *Group) KeepFiles() {
+	_ = g.use(func() error {
+		g.isClosed = false
+		return nil
+	})
+}
+
+// closeUnkept closes the files that were opened after CloseFiles. The caller holds g.mu.
+func (g *Group) closeUnkept() {
+	if g.isClosed {
+		g.files.close()
+	}
+}
+
 // write writes a file and keeps it open. The caller holds g.mu.
 func (g *Group) write(controller, file, value string) error {
 	fd, err := g.open(controller, file)

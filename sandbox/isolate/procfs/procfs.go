@@ -66,6 +66,20 @@ func CountThreads(pid int) int { return countEntries(pid, "task") }
 // CountFiles returns the number of a process's open files.
 func CountFiles(pid int) int { return countEntries(pid, "fd") }
 
+// IsStopped reports whether every thread of a process is stopped by a signal, or has exited.
+func IsStopped(pid int) bool {
+	folder := "/proc/" + strconv.Itoa(pid) + "/task/"
+	threads, _ := os.ReadDir(folder)
+	for _, thread := range threads {
+		stat := ReadFile(folder + thread.Name() + "/stat") // PID (NAME) STATE ..., with any NAME
+		state := stat[strings.LastIndex(stat, ") ")+1:]
+		if stat != "" && !strings.HasPrefix(state, " T") && !strings.HasPrefix(state, " Z") {
+			return false
+		}
+	}
+	return true
+}
+
 func countEntries(pid int, folder string) int {
 	entries, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/" + folder)
 	return len(entries)

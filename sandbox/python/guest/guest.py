@@ -198,37 +198,37 @@ class Guest:
         lockdown.send_and_close(batch, ready, rights)
 
     def _mount(self, batch: Batch, enter: dict, fds: "list[int]", uid: int) -> "list[int | Step]":
+        """Mounts /tmp, /session and /data, and in it the operator's data sets, all of /data read-only.
+
+        The files of a session are one tree of mounts: a file system with the uploads in its directory files, and the
+        session mounted at its directory session. Returns the descriptor of a writable clone of the tree, by which the
+        service keeps the files for the next guest. The data sets are bound at /data before.
+        """
         lockdown.mount_tmpfs(batch, "/tmp", mode="1777", **lockdown.quota(TMP_BYTES, INODES))
-        if enter["attach"]:
-            lockdown.attach(batch, fds[0], "/session")
+        names = os.listdir("/data")
+        sets = [lockdown.clone_mount(batch, "/data/" + name, within=True) for name in names]
+        kinds = [os.path.isdir("/data/" + name) for name in names]
+        if enter["attach"] == "files":
+            lockdown.attach(batch, fds[0], "/data")
         else:
-            quota = lockdown.quota(enter["workspace"], INODES)
-            lockdown.mount_tmpfs(batch, "/session", mode="700", uid=uid, gid=uid, **quota)
-            lockdown.make_dir(batch, "/session/artifacts", uid)
-        return [lockdown.clone_mount(batch, "/session"), _mount_data(batch, fds[1] if len(fds) > 1 else -1)]
-
-
-def _mount_data(batch: Batch, uploads: int) -> Step:
-    """Mounts the uploads of the sandbox at /data, and in it the operator's data sets, all read-only.
-
-    uploads is the descriptor of their mount, or -1 for a fresh file system. The data sets are bound at /data before.
-    Returns the descriptor of a writable clone, for the service. The given mount belongs to the service and does not
-    change: the guest mounts a read-only clone on top of it.
-    """
-    paths = ["/data/" + name for name in os.listdir("/data")]
-    trees = [lockdown.clone_mount(batch, path, within=True) for path in paths]
-    if uploads < 0:
-        lockdown.mount_tmpfs(batch, "/data", mode="755", size=DATA_BYTES, nr_inodes=DATA_INODES)
-    else:
-        lockdown.attach(batch, uploads, "/data")
-    writable = lockdown.clone_mount(batch, "/data")
-    for path in paths:
-        (lockdown.make_dir if os.path.isdir(path) else lockdown.make_file)(batch, path)
-    lockdown.attach(batch, lockdown.clone_mount(batch, "/data"), "/data")
-    for path, tree in zip(paths, trees):
-        lockdown.attach(batch, tree, path)
-    lockdown.make_read_only(batch, "/data")
-    return writable
+            lockdown.mount_tmpfs(batch, "/data", mode="755", size=DATA_BYTES, nr_inodes=DATA_INODES)
+            lockdown.make_dir(batch, "/data/files")
+            lockdown.make_dir(batch, "/data/session")
+            if enter["attach"] == "session":
+                lockdown.attach(batch, fds[0], "/data/session")
+            else:
+                quota = lockdown.quota(enter["workspace"], INODES)
+                lockdown.mount_tmpfs(batch, "/data/session", mode="700", uid=uid, gid=uid, **quota)
+                lockdown.make_dir(batch, "/data/session/artifacts", uid)
+        files = lockdown.clone_mount(batch, "/data", within=True)
+        lockdown.attach(batch, lockdown.clone_mount(batch, "/data/session"), "/session")
+        for name, is_folder in zip(names, kinds):
+            (lockdown.make_dir if is_folder else lockdown.make_file)(batch, "/data/files/" + name)
+        lockdown.attach(batch, lockdown.clone_mount(batch, "/data/files"), "/data")
+        for name, tree in zip(names, sets):
+            lockdown.attach(batch, tree, "/data/" + name)
+        lockdown.make_read_only(batch, "/data")
+        return [files]
 
 
 def _reseed() -> None:

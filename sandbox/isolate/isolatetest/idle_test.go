@@ -1,0 +1,134 @@
+package isolatetest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/supervisor"
+)
+
+// idleDescriptors returns how many descriptors an idle session may have in the service: the pidfd, the connection, and
+// the mounts of its files or, without private mounts, the two pipes of its output.
+func idleDescriptors() int {
+	if HasNamespaces() {
+		return 3
+	}
+	return 4
+}
+
+func countDescriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	Must(t, err)
+	return len(entries)
+}
+
+// An idle session gives back every descriptor that can be opened again, and its next run works as if it had not.
+func TestIdleSessionsHoldFewDescriptors(t *testing.T) {
+	const sessions, kept = 30, 2
+	i := Open(t, isolate.Config{MaxOpenIdle: kept})
+	warm := NewSession(t, i, nil) // from now on the pool is full except for short times
+	Run(t, warm, "1")
+	before := countDescriptors(t)
+	var all []*supervisor.Session
+	for n := range sessions {
+		s := NewSession(t, i, nil)
+		if o := Run(t, s, fmt.Sprintf("print('first %d')", n)); o.Stdout != fmt.Sprintf("first %d\n", n) {
+			t.Fatalf("session %d: got %q, %s", n, o.Stdout, Why(o))
+		}
+		all = append(all, s)
+	}
+	const open = 20 // at most, of a session that keeps all
+	want := before + idleDescriptors()*sessions + open*kept
+	Eventually(t, fmt.Sprintf("%d sessions have at most %d descriptors", sessions, want-before), func() bool {
+		return countDescriptors(t) <= want
+	})
+	for n, s := range all {
+		s.Usage() // must not keep files open
+		o := Run(t, s, "import sys\nprint('out', x := 6 * 7)\nprint('err', file=sys.stderr)\nx")
+		if string(o.Result) != "42" || o.Stdout != "out 42\n" || o.Stderr != "err\n" || o.Usage.PeakMemoryMB == 0 {
+			t.Errorf("second run of session %d: got %+v", n, o)
+		}
+	}
+	if got := countDescriptors(t); got > want+open {
+		t.Errorf("after the second runs: got %d descriptors, want at most %d", got, want+open)
+	}
+}
+
+// User code may have moved or closed its output between two runs.
+func TestIdleSessionsKeepTheirOutput(t *testing.T) {
+	i := Open(t, isolate.Config{MaxOpenIdle: 1})
+	idle := func() { // closes the spare descriptors of all other sessions
+		Run(t, NewSession(t, i, nil), "1")
+	}
+	moved := NewSession(t, i, nil)
+	Run(t, moved, "import os\nkept = os.dup(1)\nos.dup2(os.open('file', os.O_CREAT | os.O_RDWR), 1)")
+	idle()
+	o := Run(t, moved, "_ = os.write(kept, b'to the pipe')\n_ = os.write(1, b'to the file')")
+	if o.Stdout != "to the pipe" {
+		t.Errorf("output that was moved: got %q, %s; want %q", o.Stdout, Why(o), "to the pipe")
+	}
+	idle()
+	if o := Run(t, moved, "_ = os.dup2(kept, 1)\nprint('back')"); o.Stdout != "back\n" {
+		t.Errorf("output that was moved back: got %q, %s; want %q", o.Stdout, Why(o), "back\n")
+	}
+
+	closed := NewSession(t, i, nil)
+	Run(t, closed, "import os\nos.close(1)")
+	idle()
+	o = Run(t, closed, "import sys\nsys.stderr.write('still here')\n7")
+	if string(o.Result) != "7" || o.Stdout != "" || o.Stderr != "still here" {
+		t.Errorf("output that was closed: got %+v", o)
+	}
+
+	// A device or another pipe in place of the output must not be read.
+	hostile := NewSession(t, i, nil)
+	Run(t, hostile, "import os\nr, w = os.pipe()\n_ = os.write(w, b'x' * 100)\nos.dup2(w, 1)\n"+
+		"os.dup2(os.open('/dev/zero', os.O_RDONLY), 2)")
+	idle()
+	if o := Run(t, hostile, "8"); string(o.Result) != "8" || o.Stdout != "" || o.Stderr != "" {
+		t.Errorf("other files in place of the output: got %d bytes and %d bytes, %s; want none",
+			len(o.Stdout), len(o.Stderr), Why(o))
+	}
+
+	// Threads that print while the session is idle must find their pipe when it runs again.
+	threads := NewSession(t, i, nil)
+	Run(t, threads, `
+import threading, time
+failed, ticks = [], 0
+def work():
+    global ticks
+    while True:
+        try:
+            print('tick', flush=True)
+            ticks += 1
+        except Exception as error:
+            failed.append(repr(error))
+        time.sleep(0.001)
+threading.Thread(target=work, daemon=True).start()`)
+	for range 20 {
+		idle()
+		o := Run(t, threads, "end = ticks + 2\nwhile ticks < end and not failed:\n    time.sleep(0.001)\nfailed")
+		if string(o.Result) != "[]" || !strings.Contains(o.Stdout, "tick") {
+			t.Fatalf("a thread that prints: got %q and errors %s", o.Stdout, o.Result)
+		}
+	}
+}
+
+// A session with a network has its listener, too. It cannot be opened again.
+func TestIdleSessionWithANetworkIsUsedAgain(t *testing.T) {
+	if !HasNamespaces() {
+		return // this level has no network
+	}
+	i := Open(t, isolate.Config{MaxOpenIdle: 1})
+	s := NewSession(t, i, func(p *policy.Policy) { p.EnableNetworkAccess = true })
+	Run(t, s, "1")
+	Run(t, NewSession(t, i, nil), "1")
+	if o := Run(t, s, "print('again')"); o.Stdout != "again\n" {
+		t.Errorf("got %q, %s", o.Stdout, Why(o))
+	}
+}
