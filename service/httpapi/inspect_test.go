@@ -86,8 +86,8 @@ naïve = 1`)
 	}
 }
 
-// jedi completes names that only the text determines, with the code that ran before. Not parallel: beyond its time limit
-// of eight seconds it finds nothing. On a busy machine the test asks again.
+// jedi completes names that only the text determines, with the code that ran before. Not parallel: beyond its time
+// limit of eight seconds it finds nothing. On a busy machine the test asks again.
 func TestCompletionByJedi(t *testing.T) {
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)

@@ -277,9 +277,15 @@ func (a answer) get(path string) any {
 	return v
 }
 
-func (c client) ok(t testing.TB, method, path string, body any) answer {
+// ok requires the status 200. It sends a request again that the service refused because PostgreSQL was late: a busy
+// machine delays its answers.
+func (c client) ok(t testing.TB, method, path string, body any) (a answer) {
 	t.Helper()
-	a := c.do(t, method, path, body)
+	eventually(t, "PostgreSQL to answer the service", func() bool {
+		a = c.do(t, method, path, body)
+		detail, _ := a.get("detail").(string)
+		return a.status != http.StatusServiceUnavailable || !strings.Contains(detail, "try again in a moment")
+	})
 	if a.status != http.StatusOK {
 		t.Fatalf("%s %s: got HTTP %d, want 200: %s", method, path, a.status, a.text)
 	}

@@ -177,7 +177,8 @@ func TestChildThatReadsNothingTimesOut(t *testing.T) {
 			}
 		},
 		func() {
-			if err := inTime(func() error { _, err := s.Check(context.Background(), largerThanTheSocket); return err }); err == nil {
+			err := inTime(func() error { _, err := s.Check(context.Background(), largerThanTheSocket); return err })
+			if err == nil {
 				t.Error("a check: got an answer from a process that reads nothing")
 			}
 		},
