@@ -43,8 +43,9 @@
 // # Levels
 //
 //	full                  all layers, limits by cgroups
-//	full-without-cgroups  memory by RLIMIT_DATA; a limitEnforcer limits the CPU share and,
-//	                      if all children have the same uid, the number of threads
+//	full-without-cgroups  memory by RLIMIT_DATA and a limitEnforcer, which also limits the CPU
+//	                      share and, if all children have the same uid, the number of threads.
+//	                      The system call filter refuses shared memory without a file
 //	landlock              no namespaces. Landlock restricts files. If children share the
 //	                      service's uid, the system call filter prevents changes of file
 //	                      modes and times. Children set their own limits when they are

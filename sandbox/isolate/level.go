@@ -38,7 +38,7 @@ var levels = []levelSpec{
 		missing: "nothing, but the kernel is shared with the machine",
 		remedy:  "run as root, or with a cgroup handed over (systemd: Delegate=yes, with the memory, pids and cpu controllers)"},
 	{name: LevelWithoutCgroups, namespaces: true, landlock: true,
-		missing: "exact limits: RLIMIT_DATA bounds memory, and does not count files in /session and /tmp; " +
+		missing: "exact limits: the service measures memory every 50 ms, without files in /session and /tmp; " +
 			"the service limits the CPU share by stopping the process for parts of a second",
 		remedy: namespacesRemedy},
 	{name: LevelLandlock, landlock: true,
@@ -199,7 +199,8 @@ func (i *Isolator) prepareLevel() (err error) {
 	private := i.level.namespaces
 	i.baseSpec.Namespaces, i.baseSpec.Readable = private, []string{"/"}
 	i.baseSpec.Filters = map[string][]byte{}
-	options := seccomp.Options{SharedPIDNamespace: !private, SharedUID: !private && i.uids.Count == 0}
+	options := seccomp.Options{SharedPIDNamespace: !private, SharedUID: !private && i.uids.Count == 0,
+		NoSharedMemory: !i.level.cgroups && !i.baseSpec.Without.Has(layer.Cgroups)}
 	if i.baseSpec.Filters[filterPlain], err = seccomp.Build(options); err != nil {
 		return err
 	}

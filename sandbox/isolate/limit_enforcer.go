@@ -15,10 +15,13 @@ const measureInterval = 50 * time.Millisecond
 
 // limitEnforcer enforces the limits of one process that the kernel does not enforce on this
 // level. When the process has used up its CPU share of a second, limitEnforcer stops it for
-// the rest of that second. It kills the process for too many threads or too large folders.
+// the rest of that second. It kills the process for too much memory, too many threads or too
+// large folders. RLIMIT_DATA bounds most memory exactly, but it counts neither page tables, nor
+// memory that became read-only after it was written, nor stacks.
 type limitEnforcer struct {
 	process    *Process
 	cpuPercent int               // of one core
+	maxMemory  int64             // in bytes
 	maxThreads int               // -1 if the kernel enforces the limit
 	folders    []*measuredFolder // none if the kernel enforces their size
 
@@ -32,6 +35,7 @@ type limitEnforcer struct {
 	exceeded   string        // the limit for which the enforcer killed the process
 	second     time.Time     // when the current second began
 	usedBefore time.Duration // CPU time before the current second
+	peakMemory int64         // the most memory that was measured, in bytes
 }
 
 // measuredFolder is a folder that a process writes to.
@@ -74,7 +78,7 @@ func (e *limitEnforcer) run(stopping, stopped chan struct{}) {
 	}
 }
 
-// stop measures the folders one last time. After it returns, the enforcer sends no signals.
+// stop measures memory and folders one last time. After it returns, the enforcer sends no signals.
 func (e *limitEnforcer) stop() {
 	e.mu.Lock()
 	stopping, stopped := e.stopping, e.stopped
@@ -86,6 +90,9 @@ func (e *limitEnforcer) stop() {
 	close(stopping)
 	<-stopped
 	if !e.process.hasExited() {
+		e.mu.Lock()
+		e.enforceMemory()
+		e.mu.Unlock()
 		e.measureFolders()
 	}
 }
@@ -112,6 +119,7 @@ func (e *limitEnforcer) measure() {
 		return
 	}
 	e.enforceCPU(time.Now())
+	e.enforceMemory()
 	if e.maxThreads >= 0 && procfs.CountThreads(e.process.pid) > e.maxThreads {
 		e.kill("max_threads")
 	}
@@ -119,6 +127,22 @@ func (e *limitEnforcer) measure() {
 	if began := time.Now(); !began.Before(e.nextMeasure) {
 		e.measureFolders()
 		e.nextMeasure = time.Now().Add(10 * time.Since(began)) // at most a tenth of a core
+	}
+}
+
+// peak returns the most memory that was measured, in bytes.
+func (e *limitEnforcer) peak() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.peakMemory
+}
+
+// enforceMemory kills the process if it has more memory than its limit. The caller holds e.mu.
+func (e *limitEnforcer) enforceMemory() {
+	held := e.process.Memory()
+	e.peakMemory = max(e.peakMemory, held)
+	if held > e.maxMemory {
+		e.kill("max_memory_mb")
 	}
 }
 

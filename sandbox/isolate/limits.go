@@ -57,7 +57,9 @@ func (i *Isolator) setLimits(p *Process, pol policy.Policy) (bySelf map[int]int6
 	without := i.baseSpec.Without
 	if p.group == nil &&
 		!without.Has(layer.Cgroups) { // a test that leaves out cgroups also leaves out their substitutes
-		p.enforcer = &limitEnforcer{process: p, cpuPercent: pol.CPUPercent, maxThreads: -1}
+		p.enforcer = &limitEnforcer{
+			process: p, cpuPercent: pol.CPUPercent, maxMemory: group.MemoryBytes, maxThreads: -1,
+		}
 		if i.uids.Count > 0 { // the kernel counts by uid, and each child has its own
 			limits[unix.RLIMIT_NPROC] = int64(group.Tasks)
 		} else {
@@ -100,7 +102,7 @@ func (i *Isolator) describeLimits() sandbox.Isolation {
 	by := map[string]string{
 		"max_execution_time":    "deadline and SIGKILL by the service",
 		"cpu_percent":           "SIGSTOP by the service, which measures every " + measureInterval.String(),
-		"max_memory_mb":         "RLIMIT_DATA",
+		"max_memory_mb":         "RLIMIT_DATA; " + measured,
 		"max_open_files":        "RLIMIT_NOFILE",
 		"max_threads":           measured,
 		"max_processes":         "seccomp, which forbids processes altogether",

@@ -184,26 +184,25 @@ func (p *Process) CPU() time.Duration {
 	return procfs.CPUTime(p.pid)
 }
 
-// Memory returns the bytes of memory that the process does not share with its zygote.
+// Memory returns the bytes of memory that the process does not share with its zygote. Without a
+// control group it is an estimate.
 func (p *Process) Memory() int64 {
 	if p.group != nil {
 		return p.group.Memory()
 	}
-	return p.ownBytes("VmRSS")
+	return max(0, procfs.HeldKB(p.pid)-p.zygote.HeldKB) << 10
 }
 
-// Peak returns the largest value that Memory had.
+// Peak returns the largest value that Memory had. Without a control group it is the largest
+// value that was measured.
 func (p *Process) Peak() int64 {
 	if p.group != nil {
 		return p.group.PeakMemory()
 	}
-	return p.ownBytes("VmHWM")
-}
-
-// ownBytes estimates the part of a value of /proc/PID/status that the process does not share
-// with its zygote.
-func (p *Process) ownBytes(name string) int64 {
-	return max(0, procfs.StatusKB(p.pid, name)-p.zygote.ResidentKB) << 10
+	if p.enforcer == nil {
+		return p.Memory()
+	}
+	return max(p.Memory(), p.enforcer.peak())
 }
 
 // ThreadAndFileCounts returns how many threads and open files the process has.

@@ -126,7 +126,8 @@ func listAttempts(escapes []escape) (list []attempt) {
 			continue
 		}
 		list = append(list, attempt{e, noLayer, "", e.layers})
-		if !slices.Equal(e.layers, []string{string(layer.Cgroups)}) {
+		// Without cgroups, the service enforces the same limits in another way.
+		if !slices.Equal(e.layers, []string{string(layer.Cgroups)}) || e.openOnLandlock == "" {
 			list = append(list, attempt{e, withoutCgroups, isolate.LevelWithoutCgroups, nil})
 		}
 		if e.openOnLandlock == "" {

@@ -41,6 +41,19 @@ func StatusKB(pid int, name string) int64 {
 	return kb
 }
 
+// HeldKB returns the memory in KiB that the kernel holds for a process: its resident pages
+// except those of files, its swapped pages and its page tables; 0 if the process is gone.
+func HeldKB(pid int) (total int64) {
+	for line := range strings.SplitSeq(ReadFile("/proc/"+strconv.Itoa(pid)+"/status"), "\n") {
+		switch name, value, _ := strings.Cut(line, ":"); name {
+		case "RssAnon", "RssShmem", "VmSwap", "VmPTE":
+			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			total += kb
+		}
+	}
+	return total
+}
+
 // PIDOf returns the pid, in this process's pid namespace, of the process that a pidfd
 // refers to; 0 if the process is gone.
 func PIDOf(pidfd int) int {

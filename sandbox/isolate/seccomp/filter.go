@@ -37,6 +37,7 @@ const OwnPID = 0x7fffffff
 type Options struct {
 	SharedPIDNamespace bool // the process is not PID 1 of its own namespace
 	SharedUID          bool // files of the machine have the process's uid, and only Landlock protects them
+	NoSharedMemory     bool // no limit counts shared memory, so the process can't allocate it
 	Network            bool // the process has a network namespace, in which it may be a TCP client
 }
 
@@ -103,13 +104,7 @@ func rulesFor(o Options) rules {
 	ignoreLocks(calls)
 	// POSIX_FADV_DONTNEED would evict pages that all sandboxes read from the page cache.
 	calls.add([]bpf.Instruction{succeed}, unix.SYS_FADVISE64)
-	// MAP_HUGETLB is refused, because no limit counts the huge pages that the machine has reserved.
-	calls.add([]bpf.Instruction{
-		bpf.LoadAbsolute{Off: dataArg3, Size: 4},
-		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.MAP_HUGETLB, SkipFalse: 1},
-		fail(unix.ENOMEM),
-		allow,
-	}, unix.SYS_MMAP)
+	calls.add(mapMemory(o.NoSharedMemory), unix.SYS_MMAP)
 	calls.add(allowValues(dataArg2, 0), unix.SYS_PRLIMIT64) // only to read limits
 	return calls
 }
@@ -118,6 +113,23 @@ const (
 	allBits        = 0xffffffff
 	socketTypeMask = 0xf // the other bits of a socket's type are flags
 )
+
+// mapMemory returns the rule of mmap. It refuses MAP_HUGETLB, because no limit counts the huge pages that the machine has
+// reserved. With noShared it refuses shared memory without a file, which stays allocated, but is counted nowhere, after
+// its pages are unmapped.
+func mapMemory(noShared bool) []bpf.Instruction {
+	const shared = unix.MAP_SHARED | unix.MAP_ANONYMOUS
+	rule := []bpf.Instruction{
+		bpf.LoadAbsolute{Off: dataArg3, Size: 4},
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: unix.MAP_HUGETLB, SkipFalse: 1},
+		fail(unix.ENOMEM),
+	}
+	if noShared {
+		rule = append(rule, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: shared},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: shared, SkipFalse: 1}, fail(unix.ENOMEM))
+	}
+	return append(rule, allow)
+}
 
 // allowThreads allows clone only to make threads. clone3 has its flags in memory, which a
 // filter can't read. It fails with ENOSYS, so glibc falls back to clone.

@@ -81,6 +81,7 @@ func TestFilterAnswersEveryCall(t *testing.T) {
 	for name, options := range map[string]Options{
 		"full":             {},
 		"network":          {Network: true},
+		"no shared memory": {NoSharedMemory: true},
 		"shared":           {SharedPIDNamespace: true},
 		"one uid":          {SharedPIDNamespace: true, SharedUID: true},
 		"one uid, network": {SharedPIDNamespace: true, SharedUID: true, Network: true},
@@ -142,6 +143,12 @@ func TestFilterAnswersEveryCall(t *testing.T) {
 				3,
 				unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_HUGETLB,
 			)
+			sharing := uint32(allow)
+			if options.NoSharedMemory {
+				sharing = succeed | uint32(unix.ENOMEM)
+			}
+			is(sharing, unix.SYS_MMAP, 0, 4096, 3, unix.MAP_SHARED|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+			is(allow, unix.SYS_MMAP, 0, 4096, 3, unix.MAP_SHARED, 4)
 			is(allow, unix.SYS_PRCTL, unix.PR_SET_NAME)
 			is(allow, unix.SYS_FCNTL, 3, unix.F_GETLK)
 			is(succeed, unix.SYS_FCNTL, 3, unix.F_SETLK)

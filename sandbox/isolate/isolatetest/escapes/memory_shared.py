@@ -2,7 +2,6 @@
 # tries: to hold twice the memory that it may have, as shared memory
 # invariant: 10
 # layers: cgroups
-# landlock: RLIMIT_DATA does not count shared memory
 # policy: max_memory_mb=64
 
 import mmap
