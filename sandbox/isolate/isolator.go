@@ -15,8 +15,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/environment"
@@ -66,8 +64,8 @@ type Isolator struct {
 	cgroups   *cgroup.Tree // nil on levels without
 	idle      idleProcesses
 	sharing   cpuSharing
-	sysctlsFD int    // the folder /proc/sys/net, or -1 if children can't write to it
-	workDir   string // of guest code and session directories, on levels without private mounts
+	sysctls   *os.File // the folder /proc/sys/net, or nil if children can't write to it
+	workDir   string   // of guest code and session directories, on levels without private mounts
 	store     environment.Store
 
 	hasSessionPath bool // the path /session leads to the session directory
@@ -89,7 +87,7 @@ type Isolator struct {
 func Open(config Config) (*Isolator, error) {
 	config.Recycle = config.Recycle.withDefaults()
 	i := &Isolator{config: config, uids: zygote.FindUIDRange(),
-		store: environment.Store{Dir: config.EnvironmentsDir, Base: config.Python}, sysctlsFD: -1,
+		store:   environment.Store{Dir: config.EnvironmentsDir, Base: config.Python},
 		current: map[string]*warmEnvironment{}, running: map[*warmEnvironment]bool{}}
 	if i.uids.Count > 1 {
 		// Two services on one machine must not start with the same uids, because they would
@@ -102,7 +100,7 @@ func Open(config Config) (*Isolator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i.sysctlsFD, err = openSysctls(); err != nil {
+	if i.sysctls, err = openSysctls(); err != nil {
 		config.Log("sockets of sandboxes with network access have the machine's buffer sizes: %v", err)
 	}
 	i.baseSpec = zygote.Spec{Without: config.Without}
@@ -301,8 +299,8 @@ func (i *Isolator) Close() {
 
 // removeFiles removes the control groups and the working folder, and closes files.
 func (i *Isolator) removeFiles() {
-	if i.sysctlsFD >= 0 {
-		_ = unix.Close(i.sysctlsFD)
+	if i.sysctls != nil {
+		_ = i.sysctls.Close()
 	}
 	if i.cgroups != nil {
 		i.cgroups.Close()

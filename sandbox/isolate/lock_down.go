@@ -88,7 +88,7 @@ func (env *warmEnvironment) enterSessionDir(
 			}
 		}
 		if enter.Network != nil && len(enter.Network.Sysctls) > 0 {
-			given = append(given, env.isolator.sysctlsFD)
+			given = append(given, int(env.isolator.sysctls.Fd()))
 		}
 		fds, err := child.lockDown(ctx, enter, isTold, given...)
 		if err != nil {

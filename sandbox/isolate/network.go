@@ -33,7 +33,7 @@ func (env *warmEnvironment) network() *protocol.Network {
 		maps.Copy(variables, map[string]string{"SSL_CERT_FILE": innerCABundle, "REQUESTS_CA_BUNDLE": innerCABundle})
 	}
 	network := &protocol.Network{Host: proxyHost, Port: proxyPort, Environment: variables}
-	if env.isolator.sysctlsFD >= 0 {
+	if env.isolator.sysctls != nil {
 		network.Sysctls = networkSysctls
 	}
 	return network
@@ -48,22 +48,22 @@ var networkSysctls = map[string]string{
 	"ipv4/tcp_wmem": "4096 16384 262144",
 }
 
-// openSysctls returns a descriptor of /proc/sys/net, through which a child writes
-// networkSysctls, or an error if that folder is missing or read-only, as in a container.
-func openSysctls() (fd int, err error) {
-	const path = "/proc/sys/net"
-	if fd, err = unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
-		return -1, fmt.Errorf("open %s: %w", path, err)
+// openSysctls opens /proc/sys/net, through which a child writes networkSysctls. It returns an
+// error if that folder is missing or read-only, as in a container.
+func openSysctls() (*os.File, error) {
+	folder, err := os.OpenFile("/proc/sys/net", unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
 	}
 	var fs unix.Statfs_t
-	if err = unix.Fstatfs(fd, &fs); err == nil && fs.Flags&unix.ST_RDONLY != 0 {
+	if err = unix.Fstatfs(int(folder.Fd()), &fs); err == nil && fs.Flags&unix.ST_RDONLY != 0 {
 		err = unix.EROFS
 	}
 	if err != nil {
-		_ = unix.Close(fd)
-		return -1, fmt.Errorf("%s: %w", path, err)
+		_ = folder.Close()
+		return nil, fmt.Errorf("%s: %w", folder.Name(), err)
 	}
-	return fd, nil
+	return folder, nil
 }
 
 // innerCABundle is where user code finds the certificates that it trusts.
