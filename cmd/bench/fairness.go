@@ -53,6 +53,17 @@ func fairnessRows(options) (rows []measurement) {
 	return rows
 }
 
+// thinkTime is the pause of the ordinary user before each request.
+const thinkTime = 20 * time.Millisecond
+
+// withPauses returns a sample after a pause, which is not part of the sample.
+func withPauses(sample sampleFunc) sampleFunc {
+	return func() (float64, error) {
+		time.Sleep(thinkTime)
+		return sample()
+	}
+}
+
 // floodSettleTime is the time from the start of a flood to the first sample.
 const floodSettleTime = 1500 * time.Millisecond
 
@@ -73,6 +84,7 @@ func besideFlood(p probe, f flood) measurement {
 			if err != nil {
 				return s, err
 			}
+			s.sample = withPauses(s.sample)
 			if idle, err = idleSamples(ctx, s.sample); err != nil {
 				return s, err
 			}

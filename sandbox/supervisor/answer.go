@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/protocol"
@@ -22,14 +23,17 @@ func (l *runLoop) answerRequest(ctx context.Context, body []byte) error {
 		case <-ctx.Done():
 		}
 	}()
-	return answer(ctx, l.process.Conn, l.callbacks.Requests, body)
+	return answer(ctx, l.process.Conn, l.callbacks.Requests, body, l.meter)
 }
 
-// answer parses a request, calls the handler and writes its answer. An error means that the
-// guest broke the protocol or has ended.
-func answer(ctx context.Context, conn *protocol.Conn, handler RequestHandler, body []byte) error {
+// answer parses a request, calls the handler and writes its answer. It charges meter for all but
+// the running of a statement. An error means that the guest broke the protocol or has ended.
+func answer(
+	ctx context.Context, conn *protocol.Conn, handler RequestHandler, body []byte, meter *workMeter,
+) error {
 	var request protocol.Request
-	if err := conn.Decode(protocol.KindRequest, body, &request); err != nil {
+	err := meter.measure(len(body), func() error { return conn.Decode(protocol.KindRequest, body, &request) })
+	if err != nil {
 		return err
 	}
 	if len(request.Types) > 0 && request.Params == nil {
@@ -40,26 +44,37 @@ func answer(ctx context.Context, conn *protocol.Conn, handler RequestHandler, bo
 		reply.Refused = &sandbox.Refusal{Reason: "no-database", Message: "this sandbox has no database"}
 		return conn.Write(protocol.KindAnswer, reply)
 	}
-	var err error
 	switch request.What {
 	case "query":
 		for name, kind := range request.Types {
 			request.Params[name] = sandbox.TypedParameter{Type: kind, Value: request.Params[name]}
 		}
+		meter.add(time.Duration(queryByteWork * len(body)))
 		rows := conn.RowWriter(request.ID, request.Form)
 		var summary sandbox.QuerySummary
 		if summary, err = handler.Query(ctx, request.SQL, request.Params, rows.WriteBatch); err == nil {
 			return rows.End(summary.Truncated)
 		}
-	case "tables":
-		reply.Value, err = handler.Tables(ctx)
-	case "schema":
-		reply.Value, err = handler.Schema(ctx, request.Table)
-	case "history":
-		reply.Value, err = handler.History(ctx)
+	case "tables", "schema", "history":
+		return meter.measure(minMeasuredBytes, func() error {
+			switch request.What {
+			case "tables":
+				reply.Value, err = handler.Tables(ctx)
+			case "schema":
+				reply.Value, err = handler.Schema(ctx, request.Table)
+			default:
+				reply.Value, err = handler.History(ctx)
+			}
+			return writeAnswer(ctx, conn, reply, err)
+		})
 	default:
 		return &protocol.IllegalFrame{Why: fmt.Sprintf("there is no request %.20q", request.What)}
 	}
+	return writeAnswer(ctx, conn, reply, err)
+}
+
+// writeAnswer writes an answer, or the refusal for an error.
+func writeAnswer(ctx context.Context, conn *protocol.Conn, reply protocol.Answer, err error) error {
 	if err != nil && !errors.As(err, &reply.Refused) {
 		reply.Refused = unavailable(ctx, err)
 	}

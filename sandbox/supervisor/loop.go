@@ -34,6 +34,7 @@ type runLoop struct {
 	watchdog  *watchdog
 	stdout    *outputBuffer
 	stderr    *outputBuffer
+	meter     *workMeter
 	isAlone   bool          // no other run is active
 	cpuBefore time.Duration // CPU time of the process when the run began
 
@@ -96,7 +97,9 @@ func (l *runLoop) catchUpOutput() {
 // readFrame returns the guest's next frame. Before that it gives the debugger all records
 // that the guest wrote before the frame.
 func (l *runLoop) readFrame() (protocol.Kind, []byte, error) {
+	l.meter.wait()
 	kind, body, err := l.process.Conn.Read()
+	l.meter.addFrame(len(body))
 	if err == nil && l.isFlood() {
 		err = l.process.Conn.Illegal("more frames than the guest had CPU time to send")
 	}
@@ -131,9 +134,9 @@ func (l *runLoop) isFlood() bool {
 func (l *runLoop) handleFrame(ctx context.Context, kind protocol.Kind, body []byte) error {
 	switch {
 	case kind == protocol.KindNote:
-		return l.keepNote(body)
+		return l.meter.measure(len(body), func() error { return l.keepNote(body) })
 	case kind == protocol.KindOutput:
-		return l.keepOutput(ctx, body)
+		return l.meter.measure(len(body), func() error { return l.keepOutput(ctx, body) })
 	case kind == protocol.KindRequest:
 		l.catchUpOutput()
 		return l.answerRequest(ctx, body)

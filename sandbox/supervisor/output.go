@@ -15,6 +15,7 @@ type outputBuffer struct {
 	pipe   *os.File
 	max    int           // bytes to keep
 	listen func([]byte)  // gets all bytes as they are read; nil: no listener
+	meter  *workMeter    // nil: the work is not charged
 	timer  *time.Timer   // starts copyPipe; nil before start
 	ended  chan struct{} // closed when copyPipe has returned
 
@@ -64,6 +65,9 @@ func (b *outputBuffer) copyPipe() {
 			if n, err := b.read(int(fd), buf[:]); n <= 0 {
 				return err != unix.EAGAIN
 			}
+			if b.meter != nil {
+				b.meter.wait()
+			}
 		}
 	})
 }
@@ -79,6 +83,9 @@ func (b *outputBuffer) read(fd int, buf []byte) (n int, err error) {
 	}
 	if n > 0 {
 		b.append(buf[:n])
+		if b.meter != nil {
+			b.meter.addPrinted(n)
+		}
 	}
 	return n, err
 }

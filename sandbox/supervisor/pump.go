@@ -25,6 +25,7 @@ const maxPendingBytes = 1 << 20
 type recordingPump struct {
 	process  *isolate.Process
 	debugger DebugDriver
+	meter    *workMeter
 	ring     *ring
 	stopping chan struct{}
 	ended    chan struct{}
@@ -39,13 +40,13 @@ type recordingPump struct {
 }
 
 // startRecordingPump starts a pump with a new ring. The caller stops it.
-func startRecordingPump(process *isolate.Process, debugger DebugDriver) (*recordingPump, error) {
+func startRecordingPump(process *isolate.Process, debugger DebugDriver, meter *workMeter) (*recordingPump, error) {
 	ring, err := newRing()
 	if err != nil {
 		return nil, err
 	}
 	p := &recordingPump{
-		process: process, debugger: debugger, ring: ring, stopping: make(chan struct{}), ended: make(chan struct{}),
+		process: process, debugger: debugger, meter: meter, ring: ring, stopping: make(chan struct{}), ended: make(chan struct{}),
 	}
 	go p.deliverAtIntervals()
 	return p, nil
@@ -89,7 +90,8 @@ func (p *recordingPump) deliver() (delivered bool, err error) {
 		held := p.ring.heldSteps()
 		if delivered = len(p.delivery) > 0; delivered || held != p.held {
 			p.held = held
-			if err = p.debugger.Records(p.delivery, held); err != nil {
+			err = p.meter.measure(len(p.delivery), func() error { return p.debugger.Records(p.delivery, held) })
+			if err != nil {
 				err = &protocol.IllegalFrame{Why: err.Error()}
 			}
 		}

@@ -27,7 +27,7 @@ func (d *blockingDebugger) Records(b []byte, _ uint64) error {
 func TestFullRingWaitsForTheDebuggerOnlyIfMuchIsPending(t *testing.T) {
 	t.Parallel()
 	debugger := &blockingDebugger{called: make(chan struct{}), goOn: make(chan struct{})}
-	p, err := startRecordingPump(nil, debugger)
+	p, err := startRecordingPump(nil, debugger, new(workMeter))
 	if err != nil {
 		t.Fatal(err)
 	}

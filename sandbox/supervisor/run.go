@@ -52,9 +52,10 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 	if err != nil {
 		return sandbox.Outcome{}, err
 	}
+	meter := s.newWorkMeter(process)
 	var pump *recordingPump
 	if callbacks.Debugger != nil {
-		if pump, err = startRecordingPump(process, callbacks.Debugger); err != nil {
+		if pump, err = startRecordingPump(process, callbacks.Debugger, meter); err != nil {
 			return sandbox.Outcome{}, errors.Join(err, network.close(&sandbox.Outcome{}))
 		}
 	}
@@ -65,8 +66,9 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 		stderr:    newOutputBuffer(process.Stderr, maxOutput, printTo(callbacks.Listener, "stderr")),
 		debugInfo: sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}},
 		outputs:   []sandbox.Output{}, truncated: map[string]int64{},
-		outputBytesLeft: maxOutputBytes, noteBytesLeft: maxNoteBytes,
+		outputBytesLeft: maxOutputBytes, noteBytesLeft: maxNoteBytes, meter: meter,
 	}
+	loop.stdout.meter, loop.stderr.meter = meter, meter
 	loop.isAlone = s.supervisor.runs.Add(1) == 1
 	defer s.supervisor.runs.Add(-1)
 
@@ -132,6 +134,7 @@ func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) 
 	finishWrite := process.Conn.WriteAsync(protocol.KindRun, order, fds...)
 	process.Thaw()
 	loop.watchdog = newWatchdog(ctx, process, s.limit(request))
+	context.AfterFunc(loop.watchdog.requests, loop.meter.stop)
 	if err = finishWrite(); err == nil {
 		done, err = loop.run(loop.watchdog.requests)
 	}

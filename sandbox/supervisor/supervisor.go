@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/egress"
 	"glasshouse/sandbox/isolate"
@@ -72,6 +73,7 @@ type Supervisor struct {
 	isolator     *isolate.Isolator
 	queueTimeout time.Duration // how long a start may wait for a free guest
 	runs         atomic.Int64  // number of active runs
+	work         limit.Work    // for the frames and the output of guests
 	stub         RunFunc       // nil except in tests; see NewStub
 	onStubClose  func()        // nil except in tests; see NewStub
 }

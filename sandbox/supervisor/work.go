@@ -1,0 +1,119 @@
+package supervisor
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"glasshouse/policy/limit"
+	"glasshouse/sandbox/isolate"
+)
+
+// The CPU time of work that is too short or too often interrupted to be measured.
+const (
+	frameWork       = 2 * time.Microsecond // to read a frame, beside its bytes
+	frameByteWork   = 1.5                  // to read a byte of a frame, in nanoseconds
+	queryByteWork   = 4                    // to check and record a byte of a statement or its parameters, in nanoseconds
+	printedByteWork = 0.3                  // to read and keep a byte of stdout or stderr, in nanoseconds
+)
+
+// minMeasuredBytes is the size of the smallest input whose work is measured. Measuring takes half a
+// microsecond.
+const minMeasuredBytes = 512
+
+// settledWork is how much work collects before the meter settles it with the user's account.
+const settledWork = time.Millisecond
+
+// workMeter charges the user of a run for the CPU time that the service spends on what the guest
+// sends. If the user's account is overdrawn, it makes the reader of the guest wait; the guest then
+// waits too, because its pipes and its socket are full. Several goroutines may use it.
+type workMeter struct {
+	work    *limit.Work
+	user    string
+	process *isolate.Process
+
+	over     chan struct{} // closed by stop; then nobody waits
+	overOnce sync.Once
+
+	owed atomic.Int64 // nanoseconds of work that are not settled
+
+	mu       sync.Mutex
+	credited time.Duration // CPU time of the process that was credited
+}
+
+func (s *Session) newWorkMeter(process *isolate.Process) *workMeter {
+	return &workMeter{
+		work: &s.supervisor.work, user: s.sandbox.Owner, process: process, over: make(chan struct{}),
+		credited: s.cpuBefore,
+	}
+}
+
+// stop ends all waiting, because the run is to end.
+func (m *workMeter) stop() { m.overOnce.Do(func() { close(m.over) }) }
+
+// add charges for work without waiting.
+func (m *workMeter) add(work time.Duration) { m.owed.Add(int64(work)) }
+
+// addFrame charges for reading a frame.
+func (m *workMeter) addFrame(bytes int) {
+	m.add(frameWork + time.Duration(frameByteWork*float64(bytes)))
+}
+
+// addPrinted charges for reading and keeping printed bytes.
+func (m *workMeter) addPrinted(bytes int) { m.add(time.Duration(printedByteWork * float64(bytes))) }
+
+// measure charges for the CPU time of f, whose input has a number of bytes. A small input is
+// not measured. f should seldom block, because its goroutine keeps its thread.
+func (m *workMeter) measure(bytes int, f func() error) error {
+	if bytes < minMeasuredBytes {
+		return f()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	began := threadCPUTime()
+	defer func() { m.add(threadCPUTime() - began) }()
+	return f()
+}
+
+// wait returns when the user's account allows more work. Usually that is at once.
+func (m *workMeter) wait() {
+	if m.owed.Load() < int64(settledWork) {
+		return
+	}
+	for {
+		now := time.Now()
+		pause := m.work.Charge(m.user, time.Duration(m.owed.Swap(0)), m.earned(), now)
+		if pause == 0 {
+			return
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+			continue
+		case <-m.over:
+		case <-m.process.Done():
+		}
+		timer.Stop()
+		return
+	}
+}
+
+// earned returns the CPU time of the process since it was last called.
+func (m *workMeter) earned() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	used := m.process.CPU() // 0 if it cannot be read
+	earned := max(used-m.credited, 0)
+	m.credited += earned
+	return earned
+}
+
+// threadCPUTime returns the CPU time that the calling thread has used.
+func threadCPUTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) // never fails
+	return time.Duration(t.Nano())
+}
