@@ -17,8 +17,9 @@ const DefaultStallTimeout = 30 * time.Second
 const (
 	// chunkBytes of a response must be read within the stall timeout.
 	chunkBytes = 128 << 10
-	// drainTimeout bounds how long net/http reads the rest of a body that the handler did not read.
+	// drainTimeout and drainBytes bound how much is read of a body that the handler did not read.
 	drainTimeout = 5 * time.Second
+	drainBytes   = 64 << 20
 	// largeWrite is the size in bytes from which OnLargeWrite is called.
 	largeWrite = 64 << 10
 )
@@ -39,6 +40,10 @@ func StallTimeout(next http.Handler, timeout time.Duration) http.Handler {
 		next.ServeHTTP(t, r)
 		t.begin(http.StatusOK)
 		t.extendWrite() // net/http flushes its buffer, then removes the deadline
+		if t.drainsAfter {
+			_ = t.out.Flush()
+			t.drain()
+		}
 	})
 }
 
@@ -61,6 +66,7 @@ type Transfer struct {
 	// to its end: a read deadline would now end the request, as net/http watches for a closed connection
 	bodyRead     bool
 	begun        bool // the response has begun, or the connection was hijacked
+	drainsAfter  bool // the rest of the body is read after the response
 	ownDeadlines bool // the handler sets the write deadlines
 
 	// OnLargeWrite is called with the size of each large write. Its result is called when the
@@ -75,9 +81,6 @@ func (t *Transfer) end() {
 		t.OnEnd()
 	}
 }
-
-// ReadBodyUntil bounds the time for reading the rest of the body.
-func (t *Transfer) ReadBodyUntil(deadline time.Time) { t.readBy = deadline }
 
 // Read reads from the body. Each call has the whole timeout.
 func (t *Transfer) Read(b []byte) (int, error) {
@@ -97,11 +100,12 @@ func (t *Transfer) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the body.
-func (t *Transfer) Close() error { return t.body.Close() }
+// Close does nothing. net/http closes the body itself, and after a Close its rest could not be read.
+func (t *Transfer) Close() error { return nil }
 
-// begin runs before the first byte of the response. net/http reads the rest of an unread body,
-// so begin bounds that, and closes the connection of a client whose request failed.
+// begin runs before the first byte of the response. Many clients send their whole body before they read. If the
+// connection was closed while they send, they would see a reset instead of the response. So the rest of the body is
+// read, within bounds: before a response, or after an error, so that a client that looks for one can stop.
 func (t *Transfer) begin(status int) {
 	if t.begun {
 		return
@@ -111,9 +115,20 @@ func (t *Transfer) begin(status int) {
 		return
 	}
 	if status >= 400 {
+		t.drainsAfter = true
+		_ = t.out.EnableFullDuplex() // otherwise net/http reads up to 256 KB of the body before it sends the response
+	} else {
+		t.drain()
+	}
+	if !t.bodyRead {
 		t.Header().Set("Connection", "close")
 	}
-	_ = t.out.SetReadDeadline(time.Now().Add(min(drainTimeout, t.timeout/2))) // leaves time for the response
+}
+
+// drain reads the rest of the body, up to drainBytes, for at most drainTimeout. It leaves time for the response.
+func (t *Transfer) drain() {
+	t.readBy = time.Now().Add(min(drainTimeout, t.timeout/2))
+	_, _ = io.CopyN(io.Discard, t, drainBytes) // bodyRead tells whether the body has ended
 }
 
 func (t *Transfer) extendWrite() {

@@ -11,12 +11,10 @@ import (
 	"net/textproto"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
 
-	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/service"
 )
@@ -64,7 +62,7 @@ func (a *api) routeFiles(r *routes) {
 	}
 	for method, id := range map[string]string{"GET": "getFile", "HEAD": "headFile"} {
 		op := describe(method, file, id, "Download an upload")
-		describeDownload(&op)
+		r.describeDownload(&op)
 		r.handle(r.keyed, op, a.downloadFile)
 	}
 	op = describe("DELETE", file, "deleteFile", "Delete an upload")
@@ -98,7 +96,6 @@ func (a *api) uploadFiles(g *gin.Context) {
 			g.Request.Body)
 	}
 	if err != nil {
-		drainBody(g)
 		a.fail(g, uploadError(err))
 		return
 	}
@@ -168,19 +165,6 @@ func bodyTooLarge(maxBytes int64) error {
 	return sandbox.Errorf(sandbox.FaultTooLarge, "the body has more than %d bytes", maxBytes)
 }
 
-// A client that still sends its body reads no response. So the rest of a rejected upload is read, up to these bounds.
-const (
-	drainBytes   = 64 << 20
-	drainTimeout = 5 * time.Second
-)
-
-func drainBody(g *gin.Context) {
-	if t := limit.TransferOf(g.Request.Context()); t != nil {
-		t.ReadBodyUntil(time.Now().Add(drainTimeout))
-	}
-	_, _ = io.CopyN(io.Discard, g.Request.Body, drainBytes) // the error response follows either way
-}
-
 func (a *api) downloadFile(g *gin.Context) {
 	ctx := g.Request.Context()
 	file, f, err := a.service.OpenFile(ctx, callerFrom(ctx), g.Param("id"), filePath(g))
@@ -189,7 +173,7 @@ func (a *api) downloadFile(g *gin.Context) {
 		return
 	}
 	defer file.Close()
-	serveDownload(g, download{file, f.Path, f.MIME, f.SHA256, f.UploadedAt})
+	a.serveDownload(g, download{file, f.Path, f.MIME, f.SHA256, f.UploadedAt})
 }
 
 func (a *api) deleteFile(g *gin.Context) {
