@@ -23,7 +23,10 @@ type Key struct {
 	ExpiresAt *time.Time `json:"expires_at"`
 	RevokedAt *time.Time `json:"revoked_at"`
 	Limits    KeyLimits  `json:"limits"`
-	Account   string     `json:"-"` // the key whose usage counts: this key's ID, or the ID of the key that made it
+	CreatedBy string     `json:"created_by,omitempty" doc:"The user who created the key; none: it was made at a start"`
+	// CreatedWith is the key that the creator showed. Its revocation revokes this key too.
+	CreatedWith string `json:"created_with,omitempty" doc:"The id of the key that the creator showed"`
+	Account     string `json:"-"` // the key whose usage counts: this key's ID, or the ID of the key that made it
 }
 
 // KeyLimits is how much a key may use; 0 means the operator's limit for all keys.

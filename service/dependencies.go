@@ -78,7 +78,7 @@ type KeyStore interface {
 	CreateKey(ctx context.Context, k sandbox.Key, hash []byte) error
 	KeyByHash(ctx context.Context, hash []byte) (sandbox.Key, error)
 	Keys(ctx context.Context, user string) ([]sandbox.Key, error)
-	RevokeKey(ctx context.Context, id, user string) error
+	RevokeKeys(ctx context.Context, id string, at time.Time, choose func([]sandbox.Key) (ids []string, err error)) error
 }
 
 // ArtifactIndex keeps the records of artifacts. The blob store has their bytes.

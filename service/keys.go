@@ -5,7 +5,12 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"glasshouse/sandbox"
 )
@@ -40,8 +45,48 @@ func NewSecret() string {
 
 // Authenticate returns the key of a secret. It returns FaultUnauthorized if the key is unknown, revoked or expired.
 func (s *Service) Authenticate(ctx context.Context, secret string) (sandbox.Key, error) {
+	return s.authenticateHash(ctx, HashKey(secret))
+}
+
+// keyCheckInterval is the time between two checks of the key of a request that takes long.
+const keyCheckInterval = 2 * time.Second
+
+// WhileValid returns a context that also ends when the key of a secret, which was valid, is revoked or expires. Its
+// cause is then FaultUnauthorized. The caller calls stop to release it.
+func (s *Service) WhileValid(ctx context.Context, secret string) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	hash := HashKey(secret)
+	timer := time.AfterFunc(keyCheckInterval, func() { // most requests have ended by then
+		ticker := time.NewTicker(keyCheckInterval)
+		defer ticker.Stop()
+		for {
+			if err := s.keyLost(ctx, hash); err != nil {
+				cancel(err)
+				return
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return ctx, func() { timer.Stop(); cancel(nil) }
+}
+
+// keyLost returns FaultUnauthorized if the key with a hash is not valid any more. If history cannot tell, the key stays
+// valid for what has begun.
+func (s *Service) keyLost(ctx context.Context, hash [32]byte) error {
+	_, err := s.authenticateHash(ctx, hash)
+	if sandbox.FaultOf(err) == sandbox.FaultUnauthorized {
+		return err
+	}
+	return nil
+}
+
+func (s *Service) authenticateHash(ctx context.Context, hash [32]byte) (sandbox.Key, error) {
 	now := s.Clock()
-	key, err := s.keyOf(ctx, HashKey(secret), now)
+	key, err := s.keyOf(ctx, hash, now)
 	switch {
 	case err != nil:
 		return key, err
@@ -57,6 +102,7 @@ func (s *Service) Authenticate(ctx context.Context, secret string) (sandbox.Key,
 func (s *Service) keyOf(ctx context.Context, hash [32]byte, now time.Time) (sandbox.Key, error) {
 	s.keysMu.Lock()
 	cached, isCached := s.keys[hash]
+	revocations := s.revocations
 	s.keysMu.Unlock()
 	age := now.Sub(cached.readAt)
 	if isCached && age <= keyCacheAge {
@@ -76,7 +122,9 @@ func (s *Service) keyOf(ctx context.Context, hash [32]byte, now time.Time) (sand
 		if len(s.keys) > maxCachedKeys {
 			clear(s.keys)
 		}
-		s.keys[hash] = cachedKey{key, now}
+		if s.revocations == revocations { // otherwise the key may be revoked by now
+			s.keys[hash] = cachedKey{key, now}
+		}
 		return key, nil
 	case fault == sandbox.FaultNotFound:
 		return key, sandbox.Errorf(sandbox.FaultUnauthorized, "this key is unknown")
@@ -92,6 +140,9 @@ func (s *Service) keyOf(ctx context.Context, hash [32]byte, now time.Time) (sand
 func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sandbox.Key, string, error) {
 	if want.User == "" {
 		want.User = caller.User
+	}
+	if err := errors.Join(checkName("name", want.Name), checkName("user_id", want.User)); err != nil {
+		return want, "", err
 	}
 	switch {
 	case caller.Role == sandbox.RoleAdmin:
@@ -112,8 +163,12 @@ func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sand
 			Fault: sandbox.FaultForbidden, Field: "role", Detail: "only an admin may create an admin's key",
 		}
 	}
-	if want.ExpiresAt != nil && want.ExpiresAt.Before(s.Clock()) {
-		return want, "", &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "expires_at", Detail: "it is in the past"}
+	if want.ExpiresAt != nil {
+		want.ExpiresAt = new(want.ExpiresAt.UTC()) // a year after 9999 in UTC has no form in JSON
+		if want.ExpiresAt.Before(s.Clock()) || want.ExpiresAt.Year() > 9999 {
+			return want, "", &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "expires_at",
+				Detail: "it must be in the future, and not after the year 9999 in UTC"}
+		}
 	}
 	if end := caller.ExpiresAt; end != nil && (want.ExpiresAt == nil || want.ExpiresAt.After(*end)) {
 		want.ExpiresAt = end // otherwise a key could outlive its end through another key
@@ -123,7 +178,7 @@ func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sand
 	}
 	secret := NewSecret()
 	hash := HashKey(secret)
-	want.ID, want.CreatedAt = s.NewID(), s.Clock()
+	want.ID, want.CreatedAt, want.CreatedBy, want.CreatedWith = s.NewID(), s.Clock(), caller.User, caller.ID
 	return want, secret, s.History.CreateKey(ctx, want, hash[:])
 }
 
@@ -132,17 +187,77 @@ func (s *Service) ListKeys(ctx context.Context, caller sandbox.Key) ([]sandbox.K
 	return s.History.Keys(ctx, visibleUser(caller))
 }
 
-// RevokeKey revokes a key. In this process it takes effect immediately.
-func (s *Service) RevokeKey(ctx context.Context, caller sandbox.Key, id string) error {
-	if caller.Role == sandbox.RoleAgent {
-		return sandbox.Errorf(sandbox.FaultForbidden,
-			"an agent's key may not revoke keys; use a developer's or an admin's key")
+// maxNameRunes limits the name of a key and of its user.
+const maxNameRunes = 200
+
+// checkName returns FaultInvalid if a name is not one line of plain text. Names appear in lists, logs and audits, where
+// invisible characters would hide what they are.
+func checkName(field, name string) error {
+	problem := ""
+	switch {
+	case name == "":
+		problem = "it is empty; give a name"
+	case utf8.RuneCountInString(name) > maxNameRunes:
+		problem = fmt.Sprintf("it has more than %d characters", maxNameRunes)
+	case !utf8.ValidString(name) || strings.ContainsRune(name, utf8.RuneError):
+		problem = "it is not valid UTF-8"
+	case strings.TrimSpace(name) != name:
+		problem = "it begins or ends with white space; leave that out"
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }):
+		problem = "it has control characters or invisible characters; use letters, digits, spaces and punctuation"
+	default:
+		return nil
 	}
-	err := s.History.RevokeKey(ctx, id, visibleUser(caller))
+	return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: field, Detail: problem}
+}
+
+// Revocation is the outcome of RevokeKey: the ids of keys.
+type Revocation struct {
+	Revoked []string `json:"revoked" doc:"The ids of the keys that this request revoked"`
+	Kept    []string `json:"kept" doc:"The ids of the valid keys that were created with them, and stay"`
+}
+
+// RevokeKey revokes a key and, unless keepMade is set, the keys that were created with it, directly or not: whoever has
+// stolen a key may have created others. In this process it takes effect immediately. Only an admin may revoke an
+// admin's key or set keepMade. RevokeKey returns FaultBusy for the key that the service was started with.
+func (s *Service) RevokeKey(ctx context.Context, caller sandbox.Key, id string, keepMade bool) (Revocation, error) {
+	out := Revocation{Revoked: []string{}, Kept: []string{}}
+	switch {
+	case caller.Role == sandbox.RoleAgent:
+		return out, sandbox.Errorf(sandbox.FaultForbidden,
+			"an agent's key may not revoke keys; use a developer's or an admin's key")
+	case keepMade && caller.Role != sandbox.RoleAdmin:
+		return out, &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "keep_made",
+			Detail: "only an admin may keep the keys that a revoked key created"}
+	}
+	err := s.History.RevokeKeys(ctx, id, s.Clock(), func(keys []sandbox.Key) ([]string, error) {
+		switch root := keys[0]; {
+		case !maySee(caller, root.User):
+			return nil, sandbox.Errorf(sandbox.FaultNotFound, "there is no such key, or it is not yours")
+		case root.Role == sandbox.RoleAdmin && caller.Role != sandbox.RoleAdmin:
+			return nil, sandbox.Errorf(sandbox.FaultForbidden, "only an admin may revoke an admin's key")
+		}
+		for n, k := range keys {
+			switch isRoot := n == 0; {
+			case !isRoot && keepMade:
+				if k.RevokedAt == nil {
+					out.Kept = append(out.Kept, k.ID)
+				}
+			case k.ID == s.AdminKeyID:
+				return nil, sandbox.Errorf(sandbox.FaultBusy, "the service was started with the key %s: start it "+
+					"with another --admin-key, or remove admin.key from its data folder and restart it, then revoke "+
+					"this key", k.ID)
+			case k.RevokedAt == nil:
+				out.Revoked = append(out.Revoked, k.ID)
+			}
+		}
+		return out.Revoked, nil
+	})
 	s.keysMu.Lock()
 	clear(s.keys)
+	s.revocations++
 	s.keysMu.Unlock()
-	return err
+	return out, err
 }
 
 // visibleUser returns the user whose records the caller may see; "" means all users.

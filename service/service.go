@@ -57,6 +57,7 @@ type Config struct {
 	Mask               []string           // parameters of statements whose values history does not keep; "*" means all
 	Log                logrus.FieldLogger
 
+	AdminKeyID    string // the key that the service was started with, which cannot be revoked; "" means none
 	SigningKey    []byte // of URLs
 	KeyLimits     sandbox.KeyLimits
 	ArtifactAge   time.Duration // maximum age of artifacts
@@ -87,8 +88,9 @@ type Service struct {
 	inspections *limit.Shared // of work that runs no user code
 	quotas      quotas
 
-	keysMu sync.Mutex
-	keys   map[[32]byte]cachedKey
+	keysMu      sync.Mutex
+	keys        map[[32]byte]cachedKey
+	revocations int // so far; a key that was read before one is not cached after it
 
 	storedBytes atomic.Int64  // of artifacts, since the last sweep
 	sweepNow    chan struct{} // wakes the sweeper

@@ -96,20 +96,23 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	if err != nil {
 		return a, err
 	}
+	adminKey, err := a.storeAdminKey(ctx, s)
+	if err != nil {
+		return a, err
+	}
 	a.supervisor = supervisor.New(a.isolator, s.limits.queueTimeout)
 	a.supervisor.Uploads.All, a.supervisor.Uploads.User = s.limits.uploadsMB<<20, s.limits.uploadsPerUserMB<<20
 	a.service = service.New(service.Config{
 		Supervisor: a.supervisor, Environments: a.isolator, Reader: a.reader, Writer: a.reader, History: a.history,
 		Blobs: a.blobs, Default: policy.Default(), Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
-		Parallel: s.limits.parallel, KeyLimits: s.limits.keys, Mask: splitList(s.databases.maskParameters), SigningKey: signing, Log: a.log,
+		Parallel: s.limits.parallel, KeyLimits: s.limits.keys, Mask: splitList(s.databases.maskParameters), AdminKeyID: adminKey.ID, SigningKey: signing, Log: a.log,
 		RecordingRetention: service.RecordingRetention{
 			Age:   s.retention.recordingAge,
 			Bytes: int64(s.retention.recordingsMB) << 20,
 		},
 		ArtifactAge: s.retention.artifactAge, ArtifactBytes: s.retention.artifactMB << 20,
 	})
-	a.adminKey, err = a.storeAdminKey(ctx, s)
-	return a, err
+	return a, nil
 }
 
 // openDatabases opens the history store and the reader, and starts the embedded server if one needs it.
@@ -229,9 +232,10 @@ func signingKey(dir string) ([]byte, error) {
 	return key, os.WriteFile(path, key, 0o600)
 }
 
-// storeAdminKey returns the secret of the first admin key: that of --admin-key, of the data folder, or a
-// new one. It writes the secret to the data folder and the key to history.
-func (a *app) storeAdminKey(ctx context.Context, s settings) (string, error) {
+// storeAdminKey sets the secret of the first admin key: that of --admin-key, of the data folder, or a new one. It writes
+// the secret to the data folder and the key to history, and returns the key. It returns an error if history has the key
+// and the key cannot administer the service.
+func (a *app) storeAdminKey(ctx context.Context, s settings) (sandbox.Key, error) {
 	path := filepath.Join(s.server.dataDir, "admin.key")
 	secret := s.server.adminKey
 	if secret == "" {
@@ -243,24 +247,45 @@ func (a *app) storeAdminKey(ctx context.Context, s settings) (string, error) {
 		secret = service.NewSecret()
 	}
 	if len(secret) < 16 {
-		return "", errors.New("the admin key has fewer than 16 characters: choose a longer --admin-key")
-	}
-	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
-		return "", err
-	}
-	if err := os.Chmod(path, 0o600); err != nil { // if the file existed with another mode
-		return "", err
+		return sandbox.Key{}, errors.New("the admin key has fewer than 16 characters: choose a longer --admin-key")
 	}
 	hash := service.HashKey(secret)
-	_, err := a.history.KeyByHash(ctx, hash[:])
+	key, err := a.history.KeyByHash(ctx, hash[:])
 	if sandbox.FaultOf(err) == sandbox.FaultNotFound {
-		key := sandbox.Key{
+		key = sandbox.Key{
 			ID: "admin-" + fmt.Sprintf(
 				"%x",
 				hash[:4],
-			), Name: "first admin key", User: "admin", Role: sandbox.RoleAdmin, CreatedAt: a.service.Clock(),
+			), Name: "first admin key", User: "admin", Role: sandbox.RoleAdmin, CreatedAt: time.Now().UTC(),
 		}
 		err = a.history.CreateKey(ctx, key, hash[:])
 	}
-	return secret, err
+	if err == nil {
+		err = checkAdminKey(key, path, time.Now())
+	}
+	if err != nil {
+		return key, err
+	}
+	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
+		return key, err
+	}
+	a.adminKey = secret
+	return key, os.Chmod(path, 0o600) // if the file existed with another mode
+}
+
+// checkAdminKey returns an error if the key of the settings, or of the file at path, is not a valid admin's key.
+func checkAdminKey(key sandbox.Key, path string, now time.Time) error {
+	problem := ""
+	switch {
+	case key.RevokedAt != nil:
+		problem = "was revoked on " + key.RevokedAt.UTC().Format(time.RFC3339)
+	case key.ExpiresAt != nil && now.After(*key.ExpiresAt):
+		problem = "expired on " + key.ExpiresAt.UTC().Format(time.RFC3339)
+	case key.Role != sandbox.RoleAdmin:
+		problem = fmt.Sprintf("is the key of the %s %q", key.Role, key.User)
+	default:
+		return nil
+	}
+	return fmt.Errorf("the admin key (id %s) %s: start with another --admin-key, or remove %s to get a new key",
+		key.ID, problem, path)
 }

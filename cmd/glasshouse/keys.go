@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"text/tabwriter"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"glasshouse/sandbox"
+	"glasshouse/service"
 )
 
 func newKeysCommand() *cobra.Command {
@@ -19,11 +22,31 @@ func newKeysCommand() *cobra.Command {
 		withSettings(&cobra.Command{
 			Use: "list", Short: "List keys", Args: arguments(0, 0), Example: "  glasshouse keys list",
 		}, withService(listKeys)),
-		withSettings(&cobra.Command{
-			Use: "revoke [flags] ID", Short: "Revoke a key", Args: arguments(1, 1), Example: "  glasshouse keys revoke 7d1c0c9e",
-		}, withService(func(ctx context.Context, c *client, args []string) error {
-			return c.call(ctx, "DELETE", "/keys/"+args[0], nil, &map[string]any{})
-		})))
+		newKeysRevokeCommand())
+}
+
+func newKeysRevokeCommand() *cobra.Command {
+	var keepMade bool
+	cmd := &cobra.Command{
+		Use: "revoke [flags] ID", Short: "Revoke a key, and all keys that were created with it", Args: arguments(1, 1),
+		Example: `  glasshouse keys revoke 7d1c0c9e
+  glasshouse keys revoke --keep-made 7d1c0c9e`,
+	}
+	cmd.Flags().BoolVar(&keepMade, "keep-made", false, "keep the keys that were created with it")
+	return withSettings(cmd, withService(func(ctx context.Context, c *client, args []string) error {
+		var out service.Revocation
+		path := fmt.Sprintf("/keys/%s?keep_made=%t", url.PathEscape(args[0]), keepMade)
+		if err := c.call(ctx, "DELETE", path, nil, &out); err != nil {
+			return err
+		}
+		for _, id := range out.Revoked {
+			fmt.Println("revoked", id)
+		}
+		for _, id := range out.Kept {
+			fmt.Println("kept", id)
+		}
+		return nil
+	}))
 }
 
 // withService returns a command's function that calls do with a client of the running service.
@@ -85,7 +108,7 @@ func listKeys(ctx context.Context, c *client, _ []string) error {
 		return err
 	}
 	out := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(out, "ID\tNAME\tUSER\tROLE\tCREATED\tSTATE")
+	fmt.Fprintln(out, "ID\tNAME\tUSER\tROLE\tCREATED\tCREATED WITH\tSTATE")
 	for _, k := range list.Keys {
 		state := "valid"
 		if k.RevokedAt != nil {
@@ -93,8 +116,8 @@ func listKeys(ctx context.Context, c *client, _ []string) error {
 		} else if k.ExpiresAt != nil {
 			state = "until " + k.ExpiresAt.Format(time.RFC3339)
 		}
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.User, k.Role, k.CreatedAt.Format(time.RFC3339),
-			state)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.User, k.Role,
+			k.CreatedAt.Format(time.RFC3339), cmp.Or(k.CreatedWith, "-"), state)
 	}
 	return out.Flush()
 }

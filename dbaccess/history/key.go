@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -10,27 +11,47 @@ import (
 	"glasshouse/sandbox"
 )
 
-const keyColumns = `id, name, owner, role, created_at, expires_at, revoked_at, account, requests_per_minute,
-	concurrent_executions, cpu_seconds_per_day`
+const keyColumns = `id, name, owner, role, created_at, expires_at, revoked_at, created_by, created_with, account,
+	requests_per_minute, concurrent_executions, cpu_seconds_per_day`
 
-// CreateKey stores a key under the hash of its secret. It returns FaultInvalid if the id or the hash exists.
+// changeKeys runs f in a transaction that changes keys. Such transactions run one after the other, so that a key cannot
+// create another while it is being revoked.
+func (s *Store) changeKeys(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeouts.read)
+	defer cancel()
+	return unavailable(pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `LOCK TABLE keys IN SHARE ROW EXCLUSIVE MODE`); err != nil { // does not block reads
+			return err
+		}
+		return f(ctx, tx)
+	}))
+}
+
+// CreateKey stores a key under the hash of its secret. It returns FaultInvalid if the id or the hash exists, and
+// FaultUnauthorized if the key with which it is created is revoked.
 func (s *Store) CreateKey(ctx context.Context, k sandbox.Key, hash []byte) error {
-	_, err := s.pool.Exec(ctx, `INSERT INTO keys (id, name, owner, role, hash, created_at, expires_at, account,
-			requests_per_minute, concurrent_executions, cpu_seconds_per_day)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, coalesce(nullif($8, ''), $1), $9, $10, $11)`,
-		k.ID, clean(k.Name), clean(k.User), string(k.Role), hash, k.CreatedAt, k.ExpiresAt, k.Account,
-		k.Limits.Requests, k.Limits.Concurrent, k.Limits.CPUSeconds)
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "23505" { // unique_violation
-		return sandbox.Errorf(sandbox.FaultInvalid, "there is already a key with this secret or id: create another")
-	}
-	return unavailable(err)
+	return s.changeKeys(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `INSERT INTO keys (id, name, owner, role, hash, created_at, expires_at, account,
+				requests_per_minute, concurrent_executions, cpu_seconds_per_day, created_by, created_with)
+			SELECT $1, $2, $3, $4, $5, $6, $7, coalesce(nullif($8, ''), $1), $9, $10, $11, $12, $13
+			WHERE NOT EXISTS (SELECT FROM keys WHERE id = $13 AND revoked_at IS NOT NULL)`,
+			k.ID, clean(k.Name), clean(k.User), string(k.Role), hash, k.CreatedAt, k.ExpiresAt, k.Account,
+			k.Limits.Requests, k.Limits.Concurrent, k.Limits.CPUSeconds, clean(k.CreatedBy), k.CreatedWith)
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == "23505" { // unique_violation
+			return sandbox.Errorf(sandbox.FaultInvalid, "there is already a key with this secret or id: create another")
+		}
+		if err == nil && tag.RowsAffected() == 0 {
+			return sandbox.Errorf(sandbox.FaultUnauthorized, "this key was revoked")
+		}
+		return err
+	})
 }
 
 func scanKey(row pgx.CollectableRow) (sandbox.Key, error) {
 	var k sandbox.Key
-	err := row.Scan(&k.ID, &k.Name, &k.User, &k.Role, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.Account,
-		&k.Limits.Requests, &k.Limits.Concurrent, &k.Limits.CPUSeconds)
+	err := row.Scan(&k.ID, &k.Name, &k.User, &k.Role, &k.CreatedAt, &k.ExpiresAt, &k.RevokedAt, &k.CreatedBy,
+		&k.CreatedWith, &k.Account, &k.Limits.Requests, &k.Limits.Concurrent, &k.Limits.CPUSeconds)
 	return k, err
 }
 
@@ -45,18 +66,29 @@ func (s *Store) Keys(ctx context.Context, user string) ([]sandbox.Key, error) {
 		WHERE $1 = '' OR owner = $1 ORDER BY created_at, id`, clean(user))
 }
 
-// RevokeKey revokes a key of the user, or of any user if user is "". It returns FaultNotFound if no key matches.
-// A second revocation changes nothing.
-func (s *Store) RevokeKey(ctx context.Context, id, user string) error {
-	var found int64
-	err := s.read(ctx, func(ctx context.Context) error {
-		tag, err := s.pool.Exec(ctx, `UPDATE keys SET revoked_at = coalesce(revoked_at, now())
-			WHERE id = $1 AND ($2 = '' OR owner = $2)`, clean(id), clean(user))
-		found = tag.RowsAffected()
+// RevokeKeys revokes keys at a time. choose gets the key with the id, then all keys that were created with it, directly
+// or not, revoked ones included; it returns the ids of those to revoke. A revoked key keeps its time.
+// RevokeKeys returns FaultNotFound if there is no such key, and the error of choose.
+func (s *Store) RevokeKeys(
+	ctx context.Context, id string, at time.Time, choose func([]sandbox.Key) (ids []string, err error),
+) error {
+	return s.changeKeys(ctx, func(ctx context.Context, tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, `WITH RECURSIVE made AS (
+				SELECT id, 0 AS depth FROM keys WHERE id = $1
+				UNION ALL SELECT k.id, depth + 1 FROM keys k JOIN made ON k.created_with = made.id)
+			SELECT `+keyColumns+` FROM made JOIN keys USING (id) ORDER BY depth, created_at, id`, clean(id))
+		keys, err := pgx.CollectRows(rows, scanKey)
+		if err == nil && len(keys) == 0 {
+			return notFound("key")
+		}
+		if err != nil {
+			return err
+		}
+		ids, err := choose(keys)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `UPDATE keys SET revoked_at = $2 WHERE id = ANY ($1) AND revoked_at IS NULL`, ids, at)
 		return err
 	})
-	if err == nil && found == 0 {
-		return notFound("key")
-	}
-	return err
 }

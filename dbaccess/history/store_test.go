@@ -82,11 +82,38 @@ func TestKeys(t *testing.T) {
 	if err != nil || k.User != "kate" || k.Role != sandbox.RoleAgent || k.RevokedAt != nil {
 		t.Errorf("KeyByHash: got %+v, %v; want kate's key", k, err)
 	}
-	if err := h.RevokeKey(ctx, "key-kate", "liam"); !hasFault(err, sandbox.FaultNotFound) {
-		t.Errorf("RevokeKey by another user: got %v, want %s", err, sandbox.FaultNotFound)
+	made := sandbox.Key{ID: "key-made", Name: "made", User: "kate", Role: sandbox.RoleAgent, CreatedAt: now,
+		CreatedBy: "kate", CreatedWith: "key-kate", Account: "key-kate"}
+	if err := h.CreateKey(ctx, made, []byte("hash of made")); err != nil {
+		t.Fatal(err)
 	}
-	if err := errors.Join(h.RevokeKey(ctx, "key-kate", "kate"), h.RevokeKey(ctx, "key-kate", "kate")); err != nil {
-		t.Errorf("RevokeKey twice: %v", err)
+	revoke := func(id string, at time.Time) error {
+		return h.RevokeKeys(ctx, id, at, func(keys []sandbox.Key) (ids []string, err error) {
+			for _, k := range keys {
+				ids = append(ids, k.ID)
+			}
+			return ids, nil
+		})
+	}
+	refused := errors.New("refused")
+	if err := h.RevokeKeys(ctx, "key-kate", now, func([]sandbox.Key) ([]string, error) {
+		return nil, refused
+	}); !errors.Is(err, refused) {
+		t.Errorf("RevokeKeys: got %v, want the error of choose", err)
+	}
+	if err := revoke("key-none", now); !hasFault(err, sandbox.FaultNotFound) {
+		t.Errorf("RevokeKeys of an unknown key: got %v, want %s", err, sandbox.FaultNotFound)
+	}
+	if err := errors.Join(revoke("key-made", now), revoke("key-kate", now.Add(time.Hour))); err != nil {
+		t.Errorf("RevokeKeys: %v", err)
+	}
+	if k, err := h.KeyByHash(ctx, []byte("hash of made")); err != nil || k.RevokedAt == nil ||
+		!k.RevokedAt.Equal(now) || k.CreatedBy != "kate" || k.CreatedWith != "key-kate" {
+		t.Errorf("KeyByHash: got %+v, %v; want a key made with key-kate and revoked at %s", k, err, now)
+	}
+	made.ID = "key-late"
+	if err := h.CreateKey(ctx, made, []byte("hash of late")); !hasFault(err, sandbox.FaultUnauthorized) {
+		t.Errorf("CreateKey with a revoked key: got %v, want %s", err, sandbox.FaultUnauthorized)
 	}
 	if k, err := h.KeyByHash(ctx, []byte("hash of kate")); err != nil || k.RevokedAt == nil {
 		t.Errorf("KeyByHash of a revoked key: got %+v, %v", k, err)
@@ -97,8 +124,8 @@ func TestKeys(t *testing.T) {
 	if own, err := h.Keys(ctx, "liam"); err != nil || len(own) != 1 || own[0].ID != "key-liam" {
 		t.Errorf("Keys of liam: got %+v, %v", own, err)
 	}
-	if all, err := h.Keys(ctx, ""); err != nil || len(all) != 2 {
-		t.Errorf("Keys of all users: got %+v, %v; want 2", all, err)
+	if all, err := h.Keys(ctx, ""); err != nil || len(all) != 3 {
+		t.Errorf("Keys of all users: got %+v, %v; want 3", all, err)
 	}
 }
 

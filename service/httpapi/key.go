@@ -2,10 +2,12 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
 	"glasshouse/sandbox"
+	"glasshouse/service"
 )
 
 type createKeyInput struct {
@@ -27,16 +29,22 @@ type keyList struct {
 	Keys []sandbox.Key `json:"keys"`
 }
 
-type keyInput struct {
-	ID string `path:"id"`
+type revokeKeyInput struct {
+	ID       string `path:"id"`
+	KeepMade bool   `query:"keep_made" doc:"Keep the keys that were created with it; only an admin may set it"`
+}
+
+type revokedKeys struct {
+	Message string `json:"message"`
+	service.Revocation
 }
 
 func (a *api) routeKeys(r *routes) {
 	route(a, r, r.describe("POST", "/keys", "createKey", tagKeys, "Create a key", http.StatusForbidden), a.createKey)
 	route(a, r, r.describe("GET", "/keys", "listKeys", tagKeys, "List the caller's keys, or all keys for an admin",
 		http.StatusForbidden), a.listKeys)
-	route(a, r, r.describe("DELETE", "/keys/{id}", "revokeKey", tagKeys, "Revoke a key", http.StatusForbidden),
-		a.revokeKey)
+	route(a, r, r.describe("DELETE", "/keys/{id}", "revokeKey", tagKeys,
+		"Revoke a key, and all keys that were created with it", http.StatusForbidden, http.StatusConflict), a.revokeKey)
 }
 
 func (a *api) createKey(ctx context.Context, caller sandbox.Key, in *createKeyInput) (*createdKey, error) {
@@ -51,6 +59,7 @@ func (a *api) listKeys(ctx context.Context, caller sandbox.Key, _ *struct{}) (*k
 	return &keyList{keys}, err
 }
 
-func (a *api) revokeKey(ctx context.Context, caller sandbox.Key, in *keyInput) (*message, error) {
-	return &message{"The key is revoked"}, a.service.RevokeKey(ctx, caller, in.ID)
+func (a *api) revokeKey(ctx context.Context, caller sandbox.Key, in *revokeKeyInput) (*revokedKeys, error) {
+	revocation, err := a.service.RevokeKey(ctx, caller, in.ID, in.KeepMade)
+	return &revokedKeys{fmt.Sprintf("%d keys are revoked", len(revocation.Revoked)), revocation}, err
 }

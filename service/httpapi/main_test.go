@@ -146,7 +146,7 @@ func runTests(m *testing.M) (int, error) {
 		Supervisor: large, Environments: isolation, Reader: reader, Writer: reader, History: store,
 		Blobs: blobs, Default: defaults, Ceiling: ceiling,
 		PerUser: 4, InAll: 400, Parallel: 8, Mask: []string{"secret"}, Log: log,
-		SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
+		AdminKeyID: "admin", SigningKey: []byte("of the tests"), ArtifactAge: time.Hour, ArtifactBytes: 2 << 20,
 	}
 	testService = service.New(config)
 	hash := service.HashKey(admin.secret)
@@ -312,6 +312,7 @@ func (c client) create(t testing.TB, config map[string]any) string {
 	if id == "" {
 		t.Fatal("the response has no sandbox_id")
 	}
+	t.Cleanup(func() { c.afterTest(t, "DELETE", "/sandbox/"+id) }) // it may have ended already
 	return id
 }
 
@@ -323,6 +324,20 @@ func (c client) finished(t testing.TB, id string) (record answer) {
 		return record.get("status") != "running"
 	})
 	return record
+}
+
+// afterTest sends a request when the test's context has ended.
+func (c client) afterTest(t testing.TB, method, path string) {
+	req, err := http.NewRequestWithContext(context.Background(), method, cmp.Or(c.server, serverURL)+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.secret)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
 }
 
 func (c client) run(t testing.TB, id, code string) answer {
