@@ -45,3 +45,11 @@ const (
 	WriteFailed   WriteStatus = "failed"
 	WriteRejected WriteStatus = "rejected"
 )
+
+// WriteFilter selects pending writes. A zero field selects all.
+type WriteFilter struct {
+	Status WriteStatus
+	User   string
+	Limit  int    // writes in a page; 0 is the default
+	After  string // cursor of the previous page
+}

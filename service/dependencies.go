@@ -105,8 +105,8 @@ type RecordingStore interface {
 
 // PendingWriteStore keeps captured statements that wait for an admin's decision.
 type PendingWriteStore interface {
-	AddWrite(context.Context, sandbox.PendingWrite) error
+	AddWrite(ctx context.Context, w sandbox.PendingWrite, maxWrites, maxBytes int) error
 	MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sandbox.WriteStatus) error
 	Write(ctx context.Context, id string) (sandbox.PendingWrite, error)
-	Writes(ctx context.Context, status sandbox.WriteStatus) ([]sandbox.PendingWrite, error)
+	Writes(context.Context, sandbox.WriteFilter) (list []sandbox.PendingWrite, next string, err error)
 }

@@ -17,11 +17,11 @@ import (
 
 // Bounds of the statements that one execution records.
 const (
-	maxQueries       = 1000     // beyond it, statements with a new text are recorded, and the others only counted
-	maxStatements    = 2000     // recorded in total; further statements with a new text are refused
-	maxQueryBytes    = 16 << 20 // of their texts, parameters and errors
-	maxErrorRunes    = 16 << 10 // of one statement's error
-	maxPendingWrites = 100      // captured writes of one execution
+	maxQueries        = 1000     // beyond it, statements with a new text are recorded, and the others only counted
+	maxStatements     = 2000     // recorded in total; further statements with a new text are refused
+	maxQueryBytes     = 16 << 20 // of their texts, parameters and errors
+	maxErrorRunes     = 16 << 10 // of one statement's error
+	maxCapturedWrites = 100      // of one execution
 )
 
 // guestHandler answers the requests of one execution's code and records them. It is the execution's

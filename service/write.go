@@ -11,6 +11,12 @@ import (
 	"glasshouse/sandbox"
 )
 
+// Limits of the writes of one user that wait for a decision. An admin must be able to review them all.
+const (
+	maxPendingWrites     = 500
+	maxPendingWriteBytes = 32 << 20
+)
+
 // captureWrite stores a statement that was refused because it writes, if the sandbox's policy captures writes. ok
 // reports that it did. The error says why the statement cannot be captured.
 func (h *guestHandler) captureWrite(
@@ -19,10 +25,10 @@ func (h *guestHandler) captureWrite(
 	if h.sandbox.Policy.WritePolicy != policy.WriteCapture || refusal.Reason != "read-only" {
 		return summary, false, nil
 	}
-	if h.captured == maxPendingWrites {
+	if h.captured == maxCapturedWrites {
 		return summary, false, &sandbox.Refusal{
 			Reason:  "too-many-writes",
-			Message: fmt.Sprintf("a run may capture at most %d writes", maxPendingWrites),
+			Message: fmt.Sprintf("a run may capture at most %d writes", maxCapturedWrites),
 			Hint:    "use one statement, such as INSERT ... SELECT or UPDATE ... FROM",
 		}
 	}
@@ -49,7 +55,17 @@ func (h *guestHandler) captureWrite(
 	if w.Parameters, err = json.Marshal(params); err != nil {
 		return summary, false, err
 	}
-	if err := h.service.History.AddWrite(ctx, w); err != nil {
+	err = h.service.History.AddWrite(ctx, w, maxPendingWrites, maxPendingWriteBytes)
+	var known *sandbox.Error
+	if errors.As(err, &known) && known.Fault == sandbox.FaultLimit {
+		return summary, false, &sandbox.Refusal{
+			Reason: "too-many-pending-writes",
+			Message: fmt.Sprintf("this write is not captured: your captured writes that wait for an admin would "+
+				"exceed the limits of %d writes and %d MiB", maxPendingWrites, maxPendingWriteBytes>>20),
+			Hint: "ask an admin to apply or reject the waiting writes, then run this again",
+		}
+	}
+	if err != nil {
 		return summary, false, err
 	}
 	h.captured++
@@ -70,14 +86,14 @@ func requireAdmin(caller sandbox.Key) error {
 	return nil
 }
 
-// PendingWrites lists captured statements of one status; "" means all.
-func (s *Service) PendingWrites(
-	ctx context.Context, caller sandbox.Key, status string,
-) ([]sandbox.PendingWrite, error) {
+// PendingWrites lists the captured statements that match the filter, newest first, and returns the cursor of the next
+// page.
+func (s *Service) PendingWrites(ctx context.Context, caller sandbox.Key, f sandbox.WriteFilter) (
+	list []sandbox.PendingWrite, next string, err error) {
 	if err := requireAdmin(caller); err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return s.History.Writes(ctx, sandbox.WriteStatus(status))
+	return s.History.Writes(ctx, f)
 }
 
 // ApplyWrite runs a pending write once, with the writing login.

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	defaultPageLimit = 50 // executions
+	defaultPageLimit = 50 // records
 	maxPageLimit     = 1000
 	maxPageBytes     = 16 << 20 // of records; a page ends early rather than exceed it
 )
@@ -66,11 +66,7 @@ func (s *Store) Executions(ctx context.Context, f sandbox.ExecutionFilter) ([]sa
 	if err := s.checkCursor(ctx, f); err != nil {
 		return nil, "", err
 	}
-	limit := f.Limit
-	if limit <= 0 {
-		limit = defaultPageLimit
-	}
-	limit = min(limit, maxPageLimit)
+	limit := pageLimit(f.Limit)
 	c := conditionsOf(f)
 	// The inner query adds up sizes, which PostgreSQL knows without reading large records, so that only the records of
 	// the page are read. One row more than the limit tells whether there is a next page.
@@ -107,13 +103,24 @@ func (s *Store) checkCursor(ctx context.Context, f sandbox.ExecutionFilter) erro
 		return nil
 	}
 	last, err := s.Execution(ctx, f.After)
-	notFound := sandbox.FaultOf(err) == sandbox.FaultNotFound
 	ofOtherList := f.User != "" && last.User != f.User || f.SandboxID != "" && last.SandboxID != f.SandboxID
-	if notFound || err == nil && ofOtherList {
-		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "after",
-			Detail: "is not a cursor: use the one that the previous page returned"}
+	if sandbox.FaultOf(err) == sandbox.FaultNotFound || err == nil && ofOtherList {
+		return errInvalidCursor()
 	}
 	return err
+}
+
+func errInvalidCursor() error {
+	return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "after",
+		Detail: "is not a cursor: use the one that the previous page returned"}
+}
+
+// pageLimit returns the number of records in a page for which limit was asked.
+func pageLimit(limit int) int {
+	if limit <= 0 {
+		limit = defaultPageLimit
+	}
+	return min(limit, maxPageLimit)
 }
 
 // collectPage decodes rows until the page is full, and returns the cursor of the next page.

@@ -3,7 +3,6 @@ package history
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -11,17 +10,30 @@ import (
 	"glasshouse/sandbox"
 )
 
-const maxPendingWrites = 1000 // in one list
-
-// AddWrite stores a new pending write.
-func (s *Store) AddWrite(ctx context.Context, w sandbox.PendingWrite) error {
+// AddWrite stores a new pending write. It returns FaultLimit if the user would have more than maxWrites pending writes,
+// or more than maxBytes of them.
+func (s *Store) AddWrite(ctx context.Context, w sandbox.PendingWrite, maxWrites, maxBytes int) error {
 	record, err := json.Marshal(w)
 	if err != nil {
 		return err
 	}
-	_, err = s.pool.Exec(ctx, `INSERT INTO pending_writes (id, status, created_at, record) VALUES ($1, $2, $3, $4)`,
-		w.ID, string(w.Status), w.CreatedAt, record)
-	return unavailable(err)
+	return unavailable(pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		// One at a time for each user, so that concurrent runs do not exceed the limits together.
+		_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('pending_writes'), hashtext($1))`, clean(w.User))
+		if err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `INSERT INTO pending_writes (id, status, created_at, owner, record)
+			SELECT $1, $2, $3, $4, $5::bytea WHERE (
+				SELECT count(*) < $6::int
+					AND coalesce(sum(octet_length(record)), 0) + octet_length($5::bytea) <= $7::int
+				FROM pending_writes WHERE owner = $4 AND status = 'pending')`,
+			w.ID, string(w.Status), w.CreatedAt, clean(w.User), record, maxWrites, maxBytes)
+		if err == nil && tag.RowsAffected() == 0 {
+			return sandbox.Errorf(sandbox.FaultLimit, "the user has too many pending writes")
+		}
+		return err
+	}))
 }
 
 // MoveWrite stores a pending write if its stored status is still from, and returns FaultBusy otherwise. Therefore each
@@ -41,30 +53,62 @@ func (s *Store) MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sand
 
 // Write returns the pending write with an id, or FaultNotFound.
 func (s *Store) Write(ctx context.Context, id string) (sandbox.PendingWrite, error) {
-	list, err := s.queryWrites(ctx, `WHERE id = $1`, clean(id))
-	if err == nil && len(list) == 0 {
-		err = notFound("pending write")
-	}
-	if err != nil {
-		return sandbox.PendingWrite{}, err
-	}
-	return list[0], nil
+	return queryOne(ctx, s, "pending write", scanWrite, `SELECT record FROM pending_writes WHERE id = $1`, clean(id))
 }
 
-// Writes returns the newest pending writes, of one status or, if status is "", of all.
-func (s *Store) Writes(ctx context.Context, status sandbox.WriteStatus) ([]sandbox.PendingWrite, error) {
-	order := fmt.Sprintf(`WHERE $1 IN ('', status) ORDER BY created_at DESC, id DESC LIMIT %d`, maxPendingWrites)
-	return s.queryWrites(ctx, order, clean(string(status)))
-}
-
-func (s *Store) queryWrites(ctx context.Context, clauses, arg string) (list []sandbox.PendingWrite, err error) {
-	records, err := query(ctx, s, s.read, pgx.RowTo[[]byte], `SELECT record FROM pending_writes `+clauses, arg)
-	list = make([]sandbox.PendingWrite, len(records))
-	for i, record := range records {
-		err = errors.Join(err, json.Unmarshal(record, &list[i]))
+func scanWrite(row pgx.CollectableRow) (w sandbox.PendingWrite, err error) {
+	var record []byte
+	if err = row.Scan(&record); err == nil {
+		err = json.Unmarshal(record, &w)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read pending writes: %w", err)
+		return w, fmt.Errorf("read a pending write: %w", err)
 	}
-	return list, nil
+	return w, nil
+}
+
+// Writes returns a page of the pending writes that match the filter, newest first, and the cursor of the next page,
+// which is "" for the last page. A page has fewer writes than the filter's limit if they are very large. Writes returns
+// FaultInvalid if the filter's cursor is not that of a page.
+func (s *Store) Writes(ctx context.Context, f sandbox.WriteFilter) ([]sandbox.PendingWrite, string, error) {
+	var c conditions
+	if f.Status != "" {
+		c.add("status = ?", clean(string(f.Status)))
+	}
+	if f.User != "" {
+		c.add("owner = ?", clean(f.User))
+	}
+	if f.After != "" {
+		if _, err := s.Write(ctx, f.After); sandbox.FaultOf(err) == sandbox.FaultNotFound {
+			return nil, "", errInvalidCursor()
+		} else if err != nil {
+			return nil, "", err
+		}
+		c.add("(created_at, id) < (SELECT a.created_at, a.id FROM pending_writes a WHERE a.id = ?)", clean(f.After))
+	}
+	limit := pageLimit(f.Limit)
+	// As for executions, the records beyond the page's size are not read.
+	sql := fmt.Sprintf(`SELECT w.record FROM pending_writes w JOIN (
+			SELECT id, sum(size) OVER newest - size AS before, row_number() OVER newest AS n FROM (
+				SELECT id, created_at, octet_length(record) AS size
+				FROM pending_writes WHERE %s ORDER BY created_at DESC, id DESC LIMIT %d) page
+			WINDOW newest AS (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING)) sized ON sized.id = w.id
+		WHERE sized.before <= %d OR sized.n <= 2 ORDER BY w.created_at DESC, w.id DESC`,
+		&c, limit+1, maxPageBytes)
+	type sized struct {
+		sandbox.PendingWrite
+		bytes int
+	}
+	rows, err := query(ctx, s, s.read, func(row pgx.CollectableRow) (sized, error) {
+		w, err := scanWrite(row)
+		return sized{w, len(row.RawValues()[0])}, err
+	}, sql, c.args...)
+	list, bytes := []sandbox.PendingWrite{}, 0
+	for _, w := range rows {
+		if bytes += w.bytes; len(list) == limit || len(list) > 0 && bytes > maxPageBytes {
+			return list, list[len(list)-1].ID, nil
+		}
+		list = append(list, w.PendingWrite)
+	}
+	return list, "", err
 }

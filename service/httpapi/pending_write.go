@@ -9,10 +9,14 @@ import (
 
 type pendingWriteList struct {
 	Writes []sandbox.PendingWrite `json:"pending_writes"`
+	Next   string                 `json:"next,omitempty" doc:"Pass it as after to get the next page"`
 }
 
 type pendingWritesInput struct {
 	Status string `query:"status" enum:"pending,applying,applied,failed,rejected" doc:"Only statements with this status"`
+	User   string `query:"user_id" doc:"Only statements of this user"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"1000"`
+	After  string `query:"after" doc:"Value of next in the previous page"`
 }
 
 type pendingWriteInput struct {
@@ -33,8 +37,13 @@ func (a *api) routePendingWrites(r *routes) {
 func (a *api) listPendingWrites(
 	ctx context.Context, caller sandbox.Key, in *pendingWritesInput,
 ) (*pendingWriteList, error) {
-	list, err := a.service.PendingWrites(ctx, caller, in.Status)
-	return &pendingWriteList{list}, err
+	if err := a.limits.holdRecords(ctx, caller.Account); err != nil {
+		return nil, err
+	}
+	list, next, err := a.service.PendingWrites(ctx, caller, sandbox.WriteFilter{
+		Status: sandbox.WriteStatus(in.Status), User: in.User, Limit: in.Limit, After: in.After,
+	})
+	return &pendingWriteList{list, next}, err
 }
 
 func (a *api) applyPendingWrite(

@@ -1,6 +1,9 @@
 package httpapi_test
 
 import (
+	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -111,5 +114,114 @@ for sql in ["DROP TABLE users", "UPDATE users SET name = pg_sleep(1)::text", "TR
 	a = c.run(t, plain, `db_query("DELETE FROM raw_data WHERE id = 9")`)
 	if a.get("exception.type") != "ReadOnlyError" || len(pendingOf("pending")) != 0 {
 		t.Errorf("without the policy: got %s, want a ReadOnlyError and no pending write", a.text)
+	}
+}
+
+// The list of pending writes has a cursor, so that the writes of one agent cannot hide those of another.
+func TestPendingWritesArePaged(t *testing.T) {
+	t.Parallel()
+	first, second := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
+	capture := map[string]any{"write_policy": "capture"}
+	boxes := map[string]bool{}
+	for _, c := range []client{first, second, first} {
+		id := c.create(t, capture)
+		boxes[id] = true
+		c.run(t, id, `for n in range(3):
+    db_query("DELETE FROM raw_data WHERE id = :n", {"n": n})`)
+	}
+	seen := map[any]bool{}
+	var order []string
+	user := ""
+	for path := "/pending-writes?limit=2"; ; {
+		page := admin.ok(t, "GET", path, nil)
+		list, _ := page.get("pending_writes").([]any)
+		for _, w := range list {
+			w := w.(map[string]any)
+			if seen[w["id"]] {
+				t.Fatalf("the write %v is on two pages", w["id"])
+			}
+			seen[w["id"]] = true
+			if boxes[w["sandbox_id"].(string)] {
+				order = append(order, w["created_at"].(string))
+				user = w["user_id"].(string)
+			}
+		}
+		next, _ := page.get("next").(string)
+		if next == "" {
+			break
+		}
+		if len(list) != 2 {
+			t.Fatalf("got a page of %d writes before the last, want 2", len(list))
+		}
+		path = "/pending-writes?limit=2&after=" + next
+	}
+	if len(order) != 9 || !slices.IsSortedFunc(order, func(a, b string) int { return strings.Compare(b, a) }) {
+		t.Errorf("got the writes of %v, want 9, newest first", order)
+	}
+	page := admin.ok(t, "GET", "/pending-writes?limit=1000&status=pending&user_id="+url.QueryEscape(user), nil)
+	if list := page.get("pending_writes").([]any); len(list) != 6 {
+		t.Errorf("got %d writes of the user %s, want 6", len(list), user)
+	}
+	for _, after := range []string{"none", "%00", "'", "a%20b"} {
+		wantProblem(t, admin.do(t, "GET", "/pending-writes?after="+after, nil), 422, "invalid-input", "after")
+	}
+	wantProblem(t, admin.do(t, "GET", "/pending-writes?limit=1001", nil), 422, "invalid-input", "limit")
+}
+
+// The pending writes of one user are limited in number and in bytes. The code learns what to do, and an admin's
+// decision makes room again.
+func TestPendingWritesOfAUserAreLimited(t *testing.T) {
+	t.Parallel()
+	const maxWrites, perRun = 500, 100
+	c := newUser(t, sandbox.RoleAgent)
+	config := map[string]any{"write_policy": "capture", "max_execution_time": 60}
+	id := c.create(t, config)
+	fill := fmt.Sprintf(`for n in range(%d):
+    db_query("DELETE FROM raw_data WHERE id = :n", {"n": n})`, perRun)
+	for range maxWrites / perRun {
+		if a := c.run(t, id, fill); a.get("status") != "completed" {
+			t.Fatalf("got %s, want it completed", a.text)
+		}
+	}
+	again := `try:
+    result = db_query("DELETE FROM raw_data WHERE id = 1")
+except DatabaseError as e:
+    result = [e.reason, str(e)]
+result`
+	a := c.run(t, id, again)
+	if text := compactJSON(a.get("result")); !strings.Contains(text, "too-many-pending-writes") ||
+		!strings.Contains(text, "admin") || !strings.Contains(text, "500 writes") {
+		t.Errorf("got %s, want a refusal that says what to do", a.text)
+	}
+	user := c.ok(t, "GET", "/executions/"+a.get("execution_id").(string), nil).get("user_id").(string)
+	other := newUser(t, sandbox.RoleAgent)
+	a = other.run(t, other.create(t, config), again)
+	if !strings.Contains(compactJSON(a.get("result")), `"captured":true`) {
+		t.Errorf("another user: got %s, want the write captured", a.text)
+	}
+	newest := admin.ok(t, "GET", "/pending-writes?limit=1&status=pending&user_id="+url.QueryEscape(user), nil)
+	write := newest.get("pending_writes").([]any)[0].(map[string]any)["id"].(string)
+	admin.ok(t, "POST", "/pending-writes/"+write+"/reject", nil)
+	if a := c.run(t, id, again); !strings.Contains(compactJSON(a.get("result")), `"captured":true`) {
+		t.Errorf("after a decision: got %s, want the write captured", a.text)
+	}
+
+	large := newUser(t, sandbox.RoleAgent)
+	id, refused := large.create(t, config), ""
+	for range 5 { // one run may send 16 MiB of statements
+		a = large.run(t, id, `refused = None
+for n in range(18):
+    try:
+        db_query("UPDATE documents SET content = :text WHERE id = 1", {"text": "x" * 800_000})
+    except DatabaseError as e:
+        refused = [e.reason, str(e)]
+        break
+refused`)
+		if refused = compactJSON(a.get("result")); refused != "null" {
+			break
+		}
+	}
+	if !strings.Contains(refused, "too-many-pending-writes") || !strings.Contains(refused, "32 MiB") {
+		t.Errorf("got %s, want a refusal after 32 MiB: %.500s", refused, a.text)
 	}
 }
