@@ -17,6 +17,16 @@ func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, er
 	if err != nil {
 		return nil, err
 	}
+	target, err := s.openDAP(ctx, caller, in)
+	if err != nil {
+		return nil, err
+	}
+	hash := HashKey(in.Token)
+	target.Authorize = func(ctx context.Context) error { return s.keyLost(ctx, hash) }
+	return target, nil
+}
+
+func (s *Service) openDAP(ctx context.Context, caller sandbox.Key, in dap.Attach) (*dap.Target, error) {
 	driver := "dap " + s.NewID()
 	switch {
 	case in.Session != "":

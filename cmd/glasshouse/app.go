@@ -105,7 +105,8 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	a.service = service.New(service.Config{
 		Supervisor: a.supervisor, Environments: a.isolator, Reader: a.reader, Writer: a.reader, History: a.history,
 		Blobs: a.blobs, Default: policy.Default(), Ceiling: ceiling, PerUser: s.limits.sandboxesPerUser, InAll: s.limits.sandboxes,
-		Parallel: s.limits.parallel, KeyLimits: s.limits.keys, Mask: splitList(s.databases.maskParameters), AdminKeyID: adminKey.ID, SigningKey: signing, Log: a.log,
+		Parallel: s.limits.parallel, KeyLimits: s.limits.keys, Mask: splitList(s.databases.maskParameters), SigningKey: signing, Log: a.log,
+		AdminKeyID: adminKey.ID,
 		RecordingRetention: service.RecordingRetention{
 			Age:   s.retention.recordingAge,
 			Bytes: int64(s.retention.recordingsMB) << 20,
@@ -232,9 +233,9 @@ func signingKey(dir string) ([]byte, error) {
 	return key, os.WriteFile(path, key, 0o600)
 }
 
-// storeAdminKey sets the secret of the first admin key: that of --admin-key, of the data folder, or a new one. It writes
-// the secret to the data folder and the key to history, and returns the key. It returns an error if history has the key
-// and the key cannot administer the service.
+// storeAdminKey sets the secret of the first admin key: that of --admin-key, of the data folder, or a new one.
+// It writes the secret to the data folder and the key to history, and returns the key. It returns an error if history
+// has the key and the key cannot administer the service.
 func (a *app) storeAdminKey(ctx context.Context, s settings) (sandbox.Key, error) {
 	path := filepath.Join(s.server.dataDir, "admin.key")
 	secret := s.server.adminKey

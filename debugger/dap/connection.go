@@ -33,6 +33,9 @@ type Target struct {
 	Close    func() error // ends the session
 	MayDrive func() error // returns why this client may not drive the session now; nil if no other client can
 	Detach   func()       // is called when the client leaves; may be nil
+
+	// Authorize returns an error if the client's token is not valid any more; may be nil.
+	Authorize func(context.Context) error
 }
 
 // Opener opens the Target that a client asks to attach to. It returns an error if the client's token does not allow it.
@@ -47,6 +50,7 @@ var (
 // connection is the connection of one client.
 type connection struct {
 	ctx  context.Context
+	end  context.CancelFunc // ends ctx
 	open Opener
 	out  *writer
 
@@ -80,6 +84,10 @@ func (c *connection) execute(ctx context.Context, r message) error {
 		return known.beforeAttach(c, ctx, r)
 	case c.target == nil:
 		return c.out.respond(ctx, r, nil, errNotAttached)
+	}
+	if err := c.target.authorize(ctx); err != nil {
+		c.disconnected = true
+		return errors.Join(c.out.respond(ctx, r, nil, err), c.announceEnd(err))
 	}
 	c.turn.Lock()
 	defer c.turn.Unlock()
@@ -144,7 +152,43 @@ func (c *connection) openTarget(ctx context.Context, arguments json.RawMessage) 
 	c.mu.Lock()
 	c.isAttached = true // only this goroutine writes the field
 	c.mu.Unlock()
+	go c.watchToken(target)
 	return nil
+}
+
+// authorizeInterval is the time between two checks of the token of a client that sends no requests.
+const authorizeInterval = 2 * time.Second
+
+// watchToken disconnects the client when its token is not valid any more.
+func (c *connection) watchToken(target *Target) {
+	ticker := time.NewTicker(authorizeInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-c.ctx.Done():
+			return
+		}
+		if err := target.authorize(c.ctx); err != nil {
+			_ = c.announceEnd(err) // the connection ends either way
+			c.end()
+			return
+		}
+	}
+}
+
+func (t *Target) authorize(ctx context.Context) error {
+	if t.Authorize == nil {
+		return nil
+	}
+	return t.Authorize(ctx)
+}
+
+// announceEnd tells the client why its session ends.
+func (c *connection) announceEnd(reason error) error {
+	return errors.Join(
+		c.out.sendEvent("output", godap.OutputEventBody{Category: "important", Output: reason.Error() + "\n"}),
+		c.out.sendEvent(TerminatedEvent, nil))
 }
 
 func (c *connection) disconnect(ctx context.Context, r message) error {

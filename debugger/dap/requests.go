@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 	godap "github.com/google/go-dap"
 
 	"glasshouse/debugger"
@@ -166,12 +169,15 @@ func decoded[T any](handle func(context.Context, *debugger.Session, T) (any, err
 	}
 }
 
-// decode decodes the arguments of a request. Without arguments, v keeps its values.
+// decode decodes the arguments of a request. Without arguments, v keeps its values. A key must have the protocol's
+// case, and may be given once; encoding/json would take EXPRESSION for expression, and the last of two.
 func decode(arguments json.RawMessage, v any) error {
 	if len(arguments) == 0 {
 		return nil
 	}
-	if err := json.Unmarshal(arguments, v); err != nil {
+	err := jsonv2.Unmarshal(arguments, v, jsonv1.DefaultOptionsV1(), jsonv2.MatchCaseInsensitiveNames(false),
+		jsontext.AllowDuplicateNames(false))
+	if err != nil {
 		return fmt.Errorf("%w: invalid arguments: %w", debugger.ErrRequest, err)
 	}
 	return nil

@@ -48,7 +48,7 @@ func Serve(ctx context.Context, stream io.ReadWriteCloser, open Opener) error {
 	defer context.AfterFunc(ctx, func() { _ = stream.Close() })()
 	defer stream.Close()
 	c := &connection{
-		ctx: ctx, open: open, out: &writer{out: stream}, cancels: map[int]context.CancelFunc{},
+		ctx: ctx, end: cancel, open: open, out: &writer{out: stream}, cancels: map[int]context.CancelFunc{},
 		freed:          make(chan struct{}, 1),
 		attachDeadline: time.Now().Add(attachTimeout),
 		client:         godap.InitializeRequestArguments{LinesStartAt1: true, ColumnsStartAt1: true},

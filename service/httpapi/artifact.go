@@ -50,7 +50,7 @@ func (a *api) routeArtifacts(r *routes) {
 				"From a signed URL",
 			), stringParam("query", "signature", "From a signed URL"),
 		}
-		describeDownload(&op)
+		r.describeDownload(&op)
 		r.handle(r.signed, op, a.downloadArtifact)
 	}
 }
@@ -89,5 +89,5 @@ func (a *api) downloadArtifact(g *gin.Context) {
 		return
 	}
 	defer file.Close()
-	serveDownload(g, download{file, artifact.Path, artifact.MIME, artifact.SHA256, artifact.CreatedAt})
+	a.serveDownload(g, download{file, artifact.Path, artifact.MIME, artifact.SHA256, artifact.CreatedAt})
 }

@@ -99,6 +99,9 @@ func (a *api) streamSteps(g *gin.Context, job service.Job) {
 		last = &step
 	}
 	end := <-ended
+	if lost := lostKey(ctx); lost != nil { // that is why the execution was cancelled
+		end.err = lost
+	}
 	if end.err != nil {
 		if !stream.begun {
 			a.fail(g, end.err)

@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -22,7 +24,7 @@ import (
 type openDebugInput struct {
 	InSandbox
 	Client string `header:"X-Debug-Client" maxLength:"100" doc:"The client's name; the client that opens a session drives it"`
-	Wait   string `query:"wait" pattern:"^[0-9]{1,2}$" doc:"Seconds to wait for the first stop; 10 by default"`
+	Wait   string `query:"wait" pattern:"^([0-9]|[1-5][0-9]|60)$" doc:"Seconds to wait for a stop; 10 by default"`
 	Body   struct {
 		Code        string         `json:"code"`
 		Context     object         `json:"context,omitempty"`
@@ -88,7 +90,7 @@ func (l *breakpointList) UnmarshalJSON(text []byte) error {
 	for _, item := range list {
 		var b dap.SourceBreakpoint
 		if json.Unmarshal(item, &b.Line) != nil {
-			if err := json.Unmarshal(item, &b); err != nil {
+			if err := unmarshalExact(item, &b); err != nil {
 				return err
 			}
 		}
@@ -99,10 +101,17 @@ func (l *breakpointList) UnmarshalJSON(text []byte) error {
 
 // Schema implements huma.SchemaProvider.
 func (breakpointList) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{
-		Type:  huma.TypeArray,
-		Items: &huma.Schema{Description: "A line number, or {line, condition, hitCondition, logMessage}"},
+	line, text := &huma.Schema{Type: huma.TypeInteger, Format: "int64"}, &huma.Schema{Type: huma.TypeString}
+	breakpoint := &huma.Schema{
+		Type: huma.TypeObject, Required: []string{"line"}, AdditionalProperties: false,
+		Properties: map[string]*huma.Schema{
+			"line": line, "column": line, "condition": text, "hitCondition": text, "logMessage": text, "mode": text,
+		},
 	}
+	breakpoint.PrecomputeMessages()
+	return &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{
+		Description: "A line number, or an object with a line", OneOf: []*huma.Schema{line, breakpoint},
+	}}
 }
 
 func (a *api) routeDebugSessions(r *routes) {
@@ -128,7 +137,8 @@ func (a *api) routeDebugSessions(r *routes) {
 	op.Parameters = []*huma.Param{
 		stringParam("path", "sid", ""), stringParam("path", "command", ""),
 		{Name: "wait", In: "query", Description: "Seconds that a move may wait for the program to stop; 10 by default",
-			Schema: &huma.Schema{Type: huma.TypeInteger}},
+			Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(float64(maxStopWait)),
+				Default: 10}},
 		stringParam("header", "X-Debug-Client", "The client's name, as in opening"),
 	}
 	op.RequestBody = &huma.RequestBody{Content: object}
@@ -172,7 +182,8 @@ func (a *api) openDebugSession(ctx context.Context, caller sandbox.Key, in *open
 	if err != nil {
 		return nil, err
 	}
-	return newDebugSession(session, waitForStop(ctx, session, in.Wait), breakpoints), nil
+	seconds, _ := strconv.Atoi(cmp.Or(in.Wait, defaultStopWait)) // huma has checked the pattern
+	return newDebugSession(session, waitForStop(ctx, session, seconds), breakpoints), nil
 }
 
 func (a *api) openRecordingSession(
@@ -203,6 +214,10 @@ const driveCommand = "drive"
 // sendDebugCommand does one command of a session. gin reads the body, with any content type.
 func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 	ctx, client, command := g.Request.Context(), g.GetHeader("X-Debug-Client"), g.Param("command")
+	wait, err := stopWait(g)
+	if err != nil {
+		return nil, err
+	}
 	session, err := a.service.DebugSession(callerFrom(ctx), g.Param("sid"))
 	if err != nil {
 		return nil, err
@@ -211,8 +226,8 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 	if err != nil {
 		return nil, bodyTooLarge(maxBody)
 	}
-	if err := checkBody(arguments); err != nil {
-		return nil, sandbox.Errorf(sandbox.FaultMalformed, "%s", err)
+	if err := checkBody(arguments); len(arguments) > 0 && err != nil {
+		return nil, err
 	}
 	var checked object
 	if len(arguments) > 0 && json.Unmarshal(arguments, &checked) != nil {
@@ -237,26 +252,33 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 		err = json.Unmarshal(text, &out)
 	}
 	if err == nil && dap.Moves(command) {
-		where := waitForStop(ctx, session, g.Query("wait"))
+		where := waitForStop(ctx, session, wait)
 		out["where"] = where
 		if where.State == debugger.StateEnded {
 			out["result"] = session.Result()
 		}
 	}
-	return out, err
+	return out, errors.Join(err, lostKey(ctx))
 }
 
 const (
-	defaultStopWait = 10 // seconds
+	defaultStopWait = "10" // seconds
 	maxStopWait     = 60
 )
 
-// waitForStop waits until the program stops or ends, for as many seconds as the client asks.
-func waitForStop(ctx context.Context, session *service.DebugSession, wait string) debugger.Position {
-	seconds, err := strconv.Atoi(wait)
+// stopWait returns the seconds that a client wants to wait for a stop.
+func stopWait(g *gin.Context) (int, error) {
+	text := g.DefaultQuery("wait", defaultStopWait)
+	seconds, err := strconv.Atoi(text)
 	if err != nil || seconds < 0 || seconds > maxStopWait {
-		seconds = defaultStopWait
+		return 0, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "query.wait",
+			Detail: fmt.Sprintf("expected a number of seconds from 0 to %d", maxStopWait)}
 	}
+	return seconds, nil
+}
+
+// waitForStop waits until the program stops or ends, for at most a number of seconds.
+func waitForStop(ctx context.Context, session *service.DebugSession, seconds int) debugger.Position {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
 	defer cancel()
 	return session.WaitForStop(ctx)
@@ -290,5 +312,8 @@ func (a *api) streamDebugEvents(g *gin.Context) {
 		if stream.flush() != nil || terminated {
 			return
 		}
+	}
+	if lost := lostKey(client); lost != nil {
+		stream.problem(lost)
 	}
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
+
+	"glasshouse/sandbox"
 )
 
 // download is a file that a client asked for.
@@ -20,7 +23,7 @@ type download struct {
 
 // serveDownload answers with a file, a range of it, or 304. The MIME type comes from a user or from user code, so
 // browsers are told not to guess another type and not to run the file.
-func serveDownload(g *gin.Context, d download) {
+func (a *api) serveDownload(g *gin.Context, d download) {
 	disposition := "attachment"
 	switch d.mime {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
@@ -32,18 +35,41 @@ func serveDownload(g *gin.Context, d download) {
 	g.Header("X-Content-Type-Options", "nosniff")
 	g.Header("ETag", `"`+d.sha256+`"`)
 	g.Header("Cache-Control", "private, no-cache")
-	var w http.ResponseWriter = g.Writer
+	plain := &plainErrors{ResponseWriter: g.Writer}
+	var w http.ResponseWriter = plain
 	if inner, ok := g.Writer.(interface{ Unwrap() http.ResponseWriter }); ok {
 		if to, ok := inner.Unwrap().(io.ReaderFrom); ok {
-			w = readerFromWriter{g.Writer, to}
+			w = readerFromWriter{plain, to}
 		}
 	}
 	http.ServeContent(w, g.Request, "", d.modified, d.ReadSeeker)
+	if plain.status == 0 {
+		return
+	}
+	for _, name := range []string{"Content-Disposition", "Content-Security-Policy", "ETag", "Last-Modified"} {
+		g.Writer.Header().Del(name) // they describe the file
+	}
+	switch plain.status {
+	case http.StatusPreconditionFailed:
+		a.fail(g, sandbox.Errorf(sandbox.FaultPrecondition,
+			"the file is not the one that If-Match or If-Unmodified-Since names; get it without these headers"))
+	case http.StatusRequestedRangeNotSatisfiable:
+		size, err := d.Seek(0, io.SeekEnd)
+		if err != nil {
+			a.fail(g, err)
+			return
+		}
+		g.Header("Content-Range", fmt.Sprintf("bytes */%d", size))
+		a.fail(g, sandbox.Errorf(sandbox.FaultRange,
+			"Range is malformed or outside of the file, which has %d bytes", size))
+	default:
+		a.fail(g, fmt.Errorf("send the file %s: %s", d.path, plain.text.String()))
+	}
 }
 
 // readerFromWriter adds ReadFrom, which gin's writer hides, so that files are sent with sendfile(2).
 type readerFromWriter struct {
-	gin.ResponseWriter
+	*plainErrors
 	to io.ReaderFrom
 }
 
@@ -53,11 +79,10 @@ func (w readerFromWriter) ReadFrom(from io.Reader) (int64, error) {
 }
 
 // describeDownload adds the responses of serveDownload.
-func describeDownload(op *huma.Operation) {
+func (r *routes) describeDownload(op *huma.Operation) {
 	op.Responses["200"] = &huma.Response{Description: "The file", Content: binaryContent()}
 	op.Responses["206"] = &huma.Response{Description: "The part of the file that Range asks for",
 		Content: binaryContent()}
 	op.Responses["304"] = &huma.Response{Description: "If-None-Match or If-Modified-Since holds"}
-	op.Responses["412"] = &huma.Response{Description: "If-Match or If-Unmodified-Since does not hold"}
-	op.Responses["416"] = &huma.Response{Description: "Range is outside of the file"}
+	r.describeErrors(op, http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable)
 }

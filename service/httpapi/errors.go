@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
@@ -55,6 +54,9 @@ var faultStatus = map[sandbox.Fault]int{
 	sandbox.FaultMethod:       http.StatusMethodNotAllowed,
 	sandbox.FaultBusy:         http.StatusConflict,
 	sandbox.FaultGone:         http.StatusGone,
+	sandbox.FaultPrecondition: http.StatusPreconditionFailed,
+	sandbox.FaultRange:        http.StatusRequestedRangeNotSatisfiable,
+	sandbox.FaultUpgrade:      http.StatusUpgradeRequired,
 	sandbox.FaultTooLarge:     http.StatusRequestEntityTooLarge,
 	sandbox.FaultInvalid:      http.StatusUnprocessableEntity,
 	sandbox.FaultRefused:      http.StatusUnprocessableEntity,
@@ -101,6 +103,9 @@ func toProblem(err error, requestID string) (p *Problem, retryAfter int) {
 // fail answers with an error, outside huma, and ends the chain of handlers.
 func (a *api) fail(g *gin.Context, err error) {
 	ctx := g.Request.Context()
+	if lost := lostKey(ctx); lost != nil {
+		err = lost
+	}
 	p, retryAfter := toProblem(err, infoFrom(ctx).id)
 	a.logInternal(ctx, p, err)
 	if retryAfter > 0 {
@@ -114,8 +119,38 @@ func writeProblem(g *gin.Context, p *Problem) {
 	g.AbortWithStatusJSON(p.Status, p)
 }
 
-// humaError turns the service's error into one that huma answers with.
+// plainErrors is a writer that holds back an error of another package, which has no problem for it.
+type plainErrors struct {
+	gin.ResponseWriter
+	status int // of the error; 0: none
+	text   strings.Builder
+}
+
+// WriteHeader sends the status, unless it is an error's.
+func (w *plainErrors) WriteHeader(status int) {
+	if status < 400 {
+		w.ResponseWriter.WriteHeader(status)
+		return
+	}
+	w.status = status
+}
+
+// Write writes b, or keeps it if it is the text of an error.
+func (w *plainErrors) Write(b []byte) (int, error) {
+	if w.status > 0 {
+		return w.text.Write(b)
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// humaError turns the service's error into one that huma answers with. If the request's key was lost, that is the error.
 func (a *api) humaError(ctx context.Context, err error) error {
+	if lost := lostKey(ctx); lost != nil {
+		err = lost
+	}
+	if err == nil {
+		return nil
+	}
 	p, retryAfter := toProblem(err, infoFrom(ctx).id)
 	a.logInternal(ctx, p, err)
 	if retryAfter > 0 {
@@ -144,6 +179,12 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 	unlisted := max(len(errs)-maxFieldProblems, 0)
 	for _, err := range errs[:len(errs)-unlisted] {
 		if detail, ok := errors.AsType[*huma.ErrorDetail](err); ok {
+			if field, ok := strings.CutPrefix(detail.Message, repeatedKey); ok { // from decode
+				p.setFault(sandbox.FaultInvalid, http.StatusUnprocessableEntity)
+				repeated := repeatedKeyError(field)
+				p.Errors = append(p.Errors, FieldProblem{repeated.Field, repeated.Detail})
+				continue
+			}
 			p.Errors = append(p.Errors, FieldProblem{strings.TrimPrefix(detail.Location, "body."),
 				plainMessage.Replace(detail.Message)})
 		} else if err != nil {
@@ -164,7 +205,8 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 
 // plainMessage replaces messages of huma that name Go's formats or suggest no remedy.
 var plainMessage = strings.NewReplacer(
-	"invalid date/time for format "+time.RFC3339Nano,
-	"expected a time in RFC 3339 format, such as 2026-01-31T12:00:00Z",
+	"invalid value: ", "", // of UnmarshalText, whose error says more
+	"expected value to match exactly one schema but matched none",
+	"expected one of the forms that GET /openapi.json describes",
 	"unknown content type: ", "send a JSON body with the header Content-Type: application/json, not ",
 )

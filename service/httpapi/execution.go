@@ -2,9 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"glasshouse/sandbox"
 	"glasshouse/service"
@@ -28,11 +32,33 @@ type executionsInput struct {
 	User    string    `query:"user_id" doc:"Only an admin may ask for other users"`
 	Sandbox string    `query:"sandbox_id"`
 	Status  string    `query:"status" enum:"created,running,completed,failed,timeout,cancelled,killed"`
-	Since   time.Time `query:"since"`
-	Until   time.Time `query:"until"`
+	Since   timestamp `query:"since" doc:"Only executions that began at this time or later"`
+	Until   timestamp `query:"until" doc:"Only executions that began before this time"`
 	Text    string    `query:"text" doc:"Text in the code or the error"`
 	Limit   int       `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 	After   string    `query:"after" doc:"Value of next in the previous page"`
+}
+
+// timestamp is a time in RFC 3339 format, in the years that PostgreSQL, JSON and other programs can hold.
+type timestamp struct{ time.Time }
+
+const firstYear, lastYear = 1970, 9999
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *timestamp) UnmarshalText(text []byte) error {
+	given, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		return errors.New("expected a time in RFC 3339 format, such as 2026-01-31T12:00:00Z")
+	}
+	if t.Time = given.UTC(); t.Year() < firstYear || t.Year() > lastYear {
+		return fmt.Errorf("expected a year from %d to %d", firstYear, lastYear)
+	}
+	return nil
+}
+
+// Schema implements huma.SchemaProvider.
+func (timestamp) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeString, Format: "date-time"}
 }
 
 type executionList struct {
@@ -85,8 +111,8 @@ func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *execut
 		return nil, err
 	}
 	list, next, err := a.service.Executions(ctx, caller, sandbox.ExecutionFilter{
-		User: in.User, SandboxID: in.Sandbox, Status: sandbox.Status(in.Status), Since: in.Since, Until: in.Until,
-		Text: in.Text, Limit: in.Limit, After: in.After,
+		User: in.User, SandboxID: in.Sandbox, Status: sandbox.Status(in.Status),
+		Since: in.Since.Time, Until: in.Until.Time, Text: in.Text, Limit: in.Limit, After: in.After,
 	})
 	return &executionList{list, next}, err
 }

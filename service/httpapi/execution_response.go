@@ -1,10 +1,12 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"reflect"
 	"slices"
@@ -34,21 +36,57 @@ type ExecutionForm struct {
 	Include []string `query:"include" enum:"code,context,enforced_by,environment,kind,text,user_id" doc:"Parts to add"`
 }
 
-func (f ExecutionForm) wantsEvents() bool { return strings.Contains(f.Accept, "text/event-stream") }
+func (f ExecutionForm) wantsEvents() bool {
+	for _, item := range listItems(f.Accept, ',') {
+		kind, parameters, err := mime.ParseMediaType(item)
+		if quality, _ := strconv.ParseFloat(cmp.Or(parameters["q"], "1"), 64); err == nil && quality > 0 &&
+			kind == "text/event-stream" {
+			return true
+		}
+	}
+	return false
+}
 
-func (f ExecutionForm) wantsAsync() bool { return strings.Contains(f.Prefer, "respond-async") }
+func (f ExecutionForm) wantsAsync() bool {
+	_, given := f.preference("respond-async")
+	return given
+}
 
 // wait returns how long the client waits for the end before it wants 202.
 func (f ExecutionForm) wait() time.Duration {
-	isSeparator := func(r rune) bool { return r == ',' || r == ';' || r == ' ' }
-	for preference := range strings.FieldsFuncSeq(f.Prefer, isSeparator) {
-		if text, ok := strings.CutPrefix(preference, "wait="); ok {
-			if seconds, err := strconv.Atoi(text); err == nil {
-				return time.Duration(min(max(seconds, 0), maxPreferWait)) * time.Second
-			}
+	text, _ := f.preference("wait")
+	seconds, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(min(max(seconds, 0), maxPreferWait)) * time.Second
+}
+
+// preference returns the value of a preference (RFC 7240). Names have no case, and the first of two counts.
+func (f ExecutionForm) preference(name string) (value string, given bool) {
+	for _, item := range listItems(f.Prefer, ',') {
+		first := listItems(item, ';')[0] // the others are parameters
+		if key, value, _ := strings.Cut(first, "="); strings.EqualFold(strings.TrimSpace(key), name) {
+			return strings.Trim(strings.TrimSpace(value), `"`), true
 		}
 	}
-	return 0
+	return "", false
+}
+
+// listItems returns the items of a header, at least one, which a separator outside of quoted strings separates.
+func listItems(header string, separator byte) (items []string) {
+	begin, quoted := 0, false
+	for i := 0; i < len(header); i++ {
+		switch c := header[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == '\\' && quoted:
+			i++
+		case c == separator && !quoted:
+			items, begin = append(items, strings.TrimSpace(header[begin:i])), i+1
+		}
+	}
+	return append(items, strings.TrimSpace(header[begin:]))
 }
 
 // executionResponse writes an execution in the form that was asked for.
@@ -89,8 +127,8 @@ func routeExecution[I any](
 	}
 	huma.Register(r.api, op, func(ctx context.Context, in *I) (*executionResponse, error) {
 		out, err := handle(ctx, callerFrom(ctx), in)
-		if err != nil {
-			return nil, a.humaError(ctx, err)
+		if err := a.humaError(ctx, err); err != nil {
+			return nil, err
 		}
 		return out, nil
 	})
@@ -202,6 +240,9 @@ func (a *api) streamEvents(to huma.Context, log *service.EventLog, after int64, 
 				return
 			}
 			after = event.ID
+		case lostKey(client) != nil:
+			stream.problem(lostKey(client))
+			return
 		case client.Err() != nil || errors.Is(err, io.EOF):
 			return
 		case errors.Is(err, context.DeadlineExceeded):
@@ -209,11 +250,7 @@ func (a *api) streamEvents(to huma.Context, log *service.EventLog, after int64, 
 				return
 			}
 		default: // an internal error, when the status has been sent
-			p, _ := toProblem(err, infoFrom(client).id)
-			a.logInternal(client, p, err)
-			if stream.event(strconv.FormatInt(after, 10), "error", p) == nil {
-				_ = stream.flush() // the stream ends either way
-			}
+			a.logInternal(client, stream.problem(err), err)
 			return
 		}
 		if stream.flush() != nil {

@@ -239,8 +239,8 @@ there = sum(p.is_file() for p in pathlib.Path("/data").rglob("*"))
 		t.Errorf("in the sandbox: got %v (%v), want no wrong file", a.get("result"), a.get("error"))
 	}
 	for name, word := range map[string]string{
-		"..": ". or ..", "../x": ". or ..", "a/../../x": ". or ..", "./a": ". or ..", "": "name", "/": "", "a//b": "//",
-		"a/": "/", "/etc/passwd": "/", "a\x00b": "null", "\xff\xfe": "UTF-8",
+		"..": ". or ..", "../x": ". or ..", "a/../../x": ". or ..", "./a": ". or ..", "": "value", "/": "",
+		"a//b": "//", "a/": "/", "/etc/passwd": "/", "a\x00b": "null", "\xff\xfe": "UTF-8",
 		strings.Repeat("x", 256): "255", strings.Repeat("d/", 16) + "x": "16", strings.Repeat("long/",
 			205): "1024", "prices": "data set", "prices/x": "data set", "units.csv": "data set",
 		"index.html/x": "is a file", "data": "is a folder",

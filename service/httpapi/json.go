@@ -10,41 +10,84 @@ import (
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"glasshouse/sandbox"
 )
 
+// repeatedKey begins the error of decode for a key that is given twice; the path of the key follows.
+const repeatedKey = "this key is given twice: "
+
 // checkBody returns an error if a strict JSON reader refuses a body. Parts of it go into history and into answers as
-// they are.
+// they are. If an object has a key twice, the error is FaultInvalid and names the key: encoding/json would use the last
+// value, and other readers use the first.
 func checkBody(text []byte) error {
-	if err := sandbox.CheckJSON(text); err != nil && (!utf8.Valid(text) || json.Valid(text)) {
-		return fmt.Errorf("the body is not strict JSON in UTF-8: %w", err)
+	err := sandbox.CheckJSON(text)
+	if err == nil || utf8.Valid(text) && !json.Valid(text) {
+		return nil // encoding/json says where it is not JSON
 	}
-	return nil // or encoding/json says where it is not JSON
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true))
+	if repeated := decoder.SkipValue(); errors.Is(repeated, jsontext.ErrDuplicateName) {
+		return repeatedKeyError(jsonPath(repeated))
+	}
+	return sandbox.Errorf(sandbox.FaultMalformed, "the body is not strict JSON in UTF-8: %s", err)
+}
+
+func repeatedKeyError(path string) *sandbox.Error {
+	return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: path, Detail: "this key is given twice; give it once"}
+}
+
+// jsonPath returns the place in a JSON text to which an error belongs, such as files[0].path.
+func jsonPath(err error) string {
+	var pointer jsontext.Pointer
+	var semantic *jsonv2.SemanticError
+	var syntactic *jsontext.SyntacticError
+	switch {
+	case errors.As(err, &syntactic):
+		pointer = syntactic.JSONPointer
+	case errors.As(err, &semantic):
+		pointer = semantic.JSONPointer
+	}
+	var path strings.Builder
+	for token := range pointer.Tokens() {
+		switch {
+		case strings.Trim(token, "0123456789") == "" && token != "":
+			path.WriteString("[" + token + "]")
+		case path.Len() > 0:
+			path.WriteString("." + token)
+		default:
+			path.WriteString(token)
+		}
+	}
+	return path.String()
+}
+
+// unmarshalExact is json.Unmarshal for which the case of keys counts. It returns errors for repeated and for unknown
+// keys.
+func unmarshalExact(text []byte, v any) error {
+	return jsonv2.Unmarshal(text, v, jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false),
+		jsonv2.MatchCaseInsensitiveNames(false), jsontext.AllowDuplicateNames(false), jsonv2.RejectUnknownMembers(true))
 }
 
 // decodeStrict decodes a JSON object without unknown fields, for routes that huma does not decode. Its error
 // names the field, or the place where the JSON is malformed.
-func decodeStrict(raw []byte, v any) error {
-	if err := checkBody(raw); err != nil {
-		return sandbox.Errorf(sandbox.FaultMalformed, "%s", err)
+func decodeStrict(text []byte, v any) error {
+	if err := checkBody(text); err != nil {
+		return err
 	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(v)
-	const unknown = "json: unknown field "
-	var mismatch *json.UnmarshalTypeError
+	err := unmarshalExact(text, v)
+	var mismatch *jsonv2.SemanticError
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, jsonv2.ErrUnknownName):
+		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: jsonPath(err),
+			Detail: "this field does not exist; GET /openapi.json lists the fields"}
 	case errors.As(err, &mismatch):
-		detail := "a JSON " + mismatch.Value + " is of the wrong type; GET /openapi.json has the right one"
-		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: mismatch.Field, Detail: detail}
-	case strings.HasPrefix(err.Error(), unknown):
-		field := strings.Trim(strings.TrimPrefix(err.Error(), unknown), `"`)
-		return &sandbox.Error{
-			Fault: sandbox.FaultInvalid, Field: field, Detail: "this field does not exist; GET /openapi.json lists the fields",
-		}
+		detail := "a JSON " + mismatch.JSONKind.String() + " is of the wrong type; GET /openapi.json has the right one"
+		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: jsonPath(err), Detail: detail}
 	}
 	return sandbox.Errorf(sandbox.FaultMalformed, "the body is not valid JSON: %s", err)
 }
@@ -85,8 +128,14 @@ const (
 // body's size, and may report an error for each value. Therefore decode limits the number of values. It leaves the
 // context of a large body out of validation, because any object is valid there.
 func decode(text []byte, v any) error {
-	if err := checkBody(text); err != nil {
-		return err
+	toValidate, isValidated := v.(*any) // otherwise v is the input, which huma decodes after the validation
+	if isValidated {
+		err := checkBody(text)
+		if known, ok := errors.AsType[*sandbox.Error](err); ok && known.Fault == sandbox.FaultInvalid {
+			return errors.New(repeatedKey + known.Field) // huma keeps only the text, where newProblem finds the key
+		} else if err != nil {
+			return err
+		}
 	}
 	if len(text) <= smallBody {
 		return json.Unmarshal(text, v)
@@ -108,8 +157,7 @@ func decode(text []byte, v any) error {
 				maxValues)
 		}
 	}
-	toValidate, ok := v.(*any)
-	if !ok {
+	if !isValidated {
 		return json.Unmarshal(text, v)
 	}
 	decoded := make(map[string]any, len(body))

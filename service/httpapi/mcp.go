@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"bytes"
+	"io"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -14,7 +16,7 @@ func (a *api) routeMCP(r *routes, server MCP) {
 	}
 	op := r.describe(http.MethodPost, "/mcp", "callMCP", tagMCP,
 		"Send one message of the Model Context Protocol, version 2026-07-28 or older (Streamable HTTP, stateless)",
-		http.StatusBadRequest, http.StatusNotFound, http.StatusUnsupportedMediaType)
+		append(bodyStatuses, http.StatusNotFound)...)
 	object := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 	op.RequestBody = &huma.RequestBody{
 		Required: true,
@@ -28,6 +30,17 @@ func (a *api) routeMCP(r *routes, server MCP) {
 	}
 	op.Responses["202"] = &huma.Response{Description: "The message was a notification"}
 	r.handle(r.keyed[:1], op, func(g *gin.Context) {
+		text, err := io.ReadAll(g.Request.Body)
+		if err == nil {
+			err = checkBody(text)
+		} else {
+			err = bodyTooLarge(maxBody)
+		}
+		if err != nil {
+			a.fail(g, err)
+			return
+		}
+		g.Request.Body = io.NopCloser(bytes.NewReader(text))
 		server.ServeHTTP(g.Writer, g.Request, callerFrom(g.Request.Context()))
 	})
 }

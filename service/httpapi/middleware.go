@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
 	"github.com/sirupsen/logrus"
 
@@ -90,8 +91,8 @@ func limitBody(maxBytes int64) gin.HandlerFunc {
 	return func(g *gin.Context) { g.Request.Body = http.MaxBytesReader(g.Writer, g.Request.Body, maxBytes) }
 }
 
-// rejectAmbiguousQuery rejects a query string that can't be parsed or repeats a name. If a filter was ignored, the
-// answer would contain items that the client wants to exclude.
+// rejectAmbiguousQuery rejects a query string that can't be parsed, repeats a name or has a name without a value. If a
+// filter was ignored, the answer would contain items that the client wants to exclude.
 func (a *api) rejectAmbiguousQuery(g *gin.Context) {
 	if err := checkQuery(g.Request.URL.RawQuery); err != nil {
 		a.fail(g, err)
@@ -108,12 +109,44 @@ func checkQuery(query string) error {
 			"the query string can't be parsed: %s; write ; as %%3B and %% as %%25", err)
 	}
 	for name, given := range values {
-		if len(given) > 1 {
+		switch {
+		case len(given) > 1:
 			return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: name,
 				Detail: "the query has it more than once; give it once"}
+		case given[0] == "":
+			return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: name,
+				Detail: "the query has it without a value; give it a value or leave it out"}
 		}
 	}
 	return nil
+}
+
+// rejectUnknownQuery rejects query parameters that an operation does not describe. huma does this for its own
+// operations.
+func (a *api) rejectUnknownQuery(op huma.Operation) gin.HandlerFunc {
+	known := map[string]bool{}
+	for _, p := range op.Parameters {
+		known[p.Name] = known[p.Name] || p.In == "query"
+	}
+	return func(g *gin.Context) {
+		for name := range g.Request.URL.Query() {
+			if !known[name] {
+				a.fail(g, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "query." + name,
+					Detail: "unknown query parameter"})
+				return
+			}
+		}
+	}
+}
+
+// joinHeaderLines makes one line of the headers that choose the form of a response. A client may send such a list in
+// several lines.
+func joinHeaderLines(g *gin.Context) {
+	for _, name := range []string{"Accept", "Prefer"} {
+		if lines := g.Request.Header[name]; len(lines) > 1 {
+			g.Request.Header.Set(name, strings.Join(lines, ", "))
+		}
+	}
 }
 
 // authenticate finds the caller's key, or answers 401.
@@ -134,7 +167,21 @@ func (a *api) authenticate(g *gin.Context) {
 		return
 	}
 	infoFrom(g.Request.Context()).caller = caller
-	g.Request = g.Request.WithContext(limit.WithUser(g.Request.Context(), caller.User))
+	ctx, stop := a.service.WhileValid(limit.WithUser(g.Request.Context(), caller.User), strings.TrimSpace(secret))
+	defer stop()
+	g.Request = g.Request.WithContext(ctx)
+	g.Next()
+}
+
+// lostKey returns FaultUnauthorized if the key of a request was revoked or expired since the request began.
+func lostKey(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); sandbox.FaultOf(cause) == sandbox.FaultUnauthorized {
+		return cause
+	}
+	return nil
 }
 
 // authenticateUnlessSigned admits a request with a signed URL without a key. The handler checks the signature.

@@ -26,7 +26,8 @@ type groups struct {
 // routes registers routes with gin and describes each of them once in OpenAPI.
 type routes struct {
 	groups
-	api huma.API
+	api                huma.API
+	rejectUnknownQuery func(huma.Operation) gin.HandlerFunc
 }
 
 // tag groups operations in the documentation.
@@ -66,7 +67,7 @@ var tagDescriptions = []*huma.Tag{
 }
 
 // newRoutes returns the routes of an API without operations.
-func newRoutes(router *gin.Engine, groups groups, version string) *routes {
+func (a *api) newRoutes(router *gin.Engine, groups groups, version string) *routes {
 	config := huma.DefaultConfig("Glasshouse", version)
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", "" // routeService serves them
 	config.CreateHooks = nil                                             // no $schema in responses
@@ -84,7 +85,7 @@ func newRoutes(router *gin.Engine, groups groups, version string) *routes {
 	for _, group := range groups.keyed {
 		adapter = append(adapter, humagin.NewWithGroup(router, group, huma.Config{OpenAPI: &huma.OpenAPI{}}).Adapter())
 	}
-	return &routes{groups, huma.NewAPI(config, adapter)}
+	return &routes{groups, huma.NewAPI(config, adapter), a.rejectUnknownQuery}
 }
 
 // everyPrefix is a huma.Adapter that registers an operation under every prefix. huma describes it once.
@@ -162,8 +163,8 @@ func route[I, O any](a *api, r *routes, op huma.Operation, handle func(context.C
 	}
 	huma.Register(r.api, op, func(ctx context.Context, in *I) (*output, error) {
 		out, err := handle(ctx, callerFrom(ctx), in)
-		if err != nil {
-			return nil, a.humaError(ctx, err)
+		if err := a.humaError(ctx, err); err != nil {
+			return nil, err
 		}
 		return &output{out}, nil
 	})
@@ -171,7 +172,9 @@ func route[I, O any](a *api, r *routes, op huma.Operation, handle func(context.C
 
 // handle describes an operation and registers its gin handler in each of the groups.
 func (r *routes) handle(groups []*gin.RouterGroup, op huma.Operation, handler gin.HandlerFunc) {
+	handlers := []gin.HandlerFunc{r.rejectUnknownQuery(op), handler}
 	if isPublic := slices.Equal(groups, r.public); isPublic {
+		handlers = handlers[1:]               // probes may add anything, such as a time that defeats caches
 		op.Security = []map[string][]string{} // none
 		for _, status := range []int{http.StatusUnauthorized, http.StatusTooManyRequests} {
 			delete(op.Responses, strconv.Itoa(status))
@@ -179,7 +182,7 @@ func (r *routes) handle(groups []*gin.RouterGroup, op huma.Operation, handler gi
 	}
 	r.api.OpenAPI().AddOperation(&op)
 	for _, group := range groups {
-		group.Handle(op.Method, ginPath(op.Path), handler)
+		group.Handle(op.Method, ginPath(op.Path), handlers...)
 	}
 }
 

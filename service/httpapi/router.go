@@ -86,7 +86,8 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{service: c.Service, log: c.Log, access: c.Access, limits: newLimits(), metrics: newMetrics()}
 	router := gin.New()
 	router.HandleMethodNotAllowed = true
-	router.Use(identifyRequest, a.logAccess, a.metrics.count, a.recoverPanics(), a.rejectAmbiguousQuery)
+	router.Use(identifyRequest, a.logAccess, a.metrics.count, a.recoverPanics(), a.rejectAmbiguousQuery,
+		joinHeaderLines)
 	router.NoRoute(a.authenticate, a.limitRate, a.notFound)
 	router.NoMethod(a.authenticate, a.limitRate, a.methodNotAllowed)
 
@@ -98,7 +99,7 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 			router.Group(prefix, limitBody(maxBody), a.authenticateUnlessSigned, a.limitRate))
 		groups.upload = append(groups.upload, router.Group(prefix, limitBody(maxUpload), a.authenticate, a.limitRate))
 	}
-	r := newRoutes(router, groups, c.Version)
+	r := a.newRoutes(router, groups, c.Version)
 	a.routeService(r)
 	a.routeSandboxes(r)
 	a.routeExecute(r)

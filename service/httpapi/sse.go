@@ -65,6 +65,15 @@ func (s *eventStream) event(id, name string, data any) error {
 // text buffers lines that are not JSON events: comments, retry times.
 func (s *eventStream) text(lines string) error { return s.write([]byte(lines + "\n\n")) }
 
+// problem ends the stream with an event error, whose data is the problem for err. It returns the problem.
+func (s *eventStream) problem(err error) *Problem {
+	p, _ := toProblem(err, infoFrom(s.g.Request.Context()).id)
+	if s.event("", "error", p) == nil {
+		_ = s.flush() // the stream ends either way
+	}
+	return p
+}
+
 func (s *eventStream) write(text []byte) error {
 	s.begin()
 	if err := s.control.SetWriteDeadline(time.Now().Add(eventTimeout)); err != nil {

@@ -165,7 +165,11 @@ func TestBodiesAreStrictJSON(t *testing.T) {
 	} {
 		for path, body := range routes {
 			a := c.do(t, "POST", path, fmt.Sprintf(body, value))
-			wantProblem(t, a, http.StatusBadRequest, "malformed", why)
+			if why == "twice" { // the problem names the key
+				wantProblem(t, a, http.StatusUnprocessableEntity, "invalid-input", why, `.a"`)
+			} else {
+				wantProblem(t, a, http.StatusBadRequest, "malformed", why)
+			}
 			wantStrictJSON(t, path, a.text)
 		}
 	}

@@ -1,6 +1,7 @@
 package nemo
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/sandbox"
@@ -125,6 +127,11 @@ func parseRequest(raw []byte) (in request, problem string) {
 	var body map[string]json.RawMessage
 	if !utf8.Valid(raw) || json.Unmarshal(raw, &body) != nil || body == nil {
 		return in, "Invalid JSON data"
+	}
+	repeated := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true)).SkipValue()
+	var syntactic *jsontext.SyntacticError
+	if errors.Is(repeated, jsontext.ErrDuplicateName) && errors.As(repeated, &syntactic) {
+		return in, "Field given twice: " + strings.TrimPrefix(string(syntactic.JSONPointer), "/")
 	}
 	for _, name := range []string{"generated_code", "timeout"} {
 		if body[name] == nil {

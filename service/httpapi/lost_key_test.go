@@ -1,0 +1,209 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// losingUser makes two keys of one user. lose revokes the first.
+func losingUser(t *testing.T) (losing, staying client, lose func()) {
+	t.Helper()
+	name := fmt.Sprintf("%s-%d", t.Name(), users.Add(1))
+	body := map[string]any{"name": name, "user_id": name, "role": "developer"}
+	losing, id := admin.newKey(t, body)
+	staying, _ = admin.newKey(t, body)
+	return losing, staying, func() { admin.ok(t, "DELETE", "/keys/"+id, nil) }
+}
+
+const waitForever = "import time\nprint('begun', flush=True)\nwhile True:\n    time.sleep(0.1)"
+
+// asyncRun starts code that runs until it is cancelled, and returns the path of its execution.
+func (c client) asyncRun(t *testing.T) string {
+	t.Helper()
+	id := c.create(t, map[string]any{"max_execution_time": 60})
+	a := c.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": waitForever}, "Prefer", "respond-async")
+	location := a.header.Get("Location")
+	if location == "" {
+		t.Fatalf("got HTTP %d without a Location: %s", a.status, a.text)
+	}
+	t.Cleanup(func() { admin.afterTest(t, "POST", location+"/cancel") })
+	return location
+}
+
+// wantLostStream reads a stream to its end, which must be an event with the problem.
+func wantLostStream(t *testing.T, s *eventReader, says string) {
+	t.Helper()
+	list := s.all()
+	if len(list) == 0 || list[len(list)-1].name != "error" || list[len(list)-1].data["status"] != 401.0 ||
+		!strings.Contains(fmt.Sprint(list[len(list)-1].data["detail"]), says) {
+		t.Errorf("got the events %.500v, want an error of status 401 that says %q", list, says)
+	}
+}
+
+func TestStreamsEndWhenTheirKeyIsRevoked(t *testing.T) {
+	t.Parallel()
+	c, staying, lose := losingUser(t)
+	location := c.asyncRun(t)
+	d, _ := c.openDebugSession(t, map[string]any{"code": "x = 1\ny = 2", "stop_on_entry": true}, nil)
+	events := c.stream(t, "GET", location, nil)
+	debugEvents := c.stream(t, "GET", "/debug/sessions/"+d.session+"/events", nil)
+	stays := staying.stream(t, "GET", location, nil)
+	for _, s := range []*eventReader{events, debugEvents, stays} {
+		if e, ok := s.next(); !ok {
+			t.Fatalf("got %v, want a first event", e)
+		}
+	}
+	lose()
+	wantLostStream(t, events, "revoked")
+	wantLostStream(t, debugEvents, "revoked")
+	staying.ok(t, "POST", location+"/cancel", nil)
+	if list := stays.all(); list[len(list)-1].name != "done" {
+		t.Errorf("the other key: got the last event %v, want done", list[len(list)-1])
+	}
+}
+
+func TestRequestsEndWhenTheirKeyIsRevoked(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(t *testing.T, c client) (method, path string, body any){
+		"long poll": func(t *testing.T, c client) (string, string, any) {
+			return "GET", c.asyncRun(t) + "?wait=300", nil
+		},
+		"execute": func(t *testing.T, c client) (string, string, any) {
+			return "POST", "/sandbox/" + c.create(t, nil) + "/execute", map[string]any{"code": waitForever}
+		},
+		"quick-execute": func(_ *testing.T, c client) (string, string, any) {
+			return "POST", "/sandbox/agent/quick-execute", map[string]any{"code": waitForever}
+		},
+		"debug command": func(t *testing.T, c client) (string, string, any) {
+			d, _ := c.openDebugSession(t, map[string]any{"code": waitForever, "stop_on_entry": true}, nil)
+			t.Cleanup(func() { admin.afterTest(t, "DELETE", "/debug/sessions/"+d.session) })
+			return "POST", "/debug/sessions/" + d.session + "/continue?wait=60", nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, staying, lose := losingUser(t)
+			method, path, body := prepare(t, c)
+			began := make(chan struct{})
+			go func() {
+				defer close(began)
+				staying.awaitRunning(t)
+				lose()
+			}()
+			wantProblem(t, c.do(t, method, path, body), http.StatusUnauthorized, "unauthorized", "revoked")
+			<-began
+			if strings.Contains(name, "execute") {
+				list, _ := staying.ok(t, "GET", "/executions", nil).get("executions").([]any)
+				if len(list) != 1 || list[0].(map[string]any)["status"] != "cancelled" {
+					t.Errorf("got the executions %s, want one that was cancelled", compactJSON(list))
+				}
+			}
+		})
+	}
+}
+
+// awaitRunning returns when the user has a running execution.
+func (c client) awaitRunning(t *testing.T) {
+	for tick := time.Tick(20 * time.Millisecond); t.Context().Err() == nil; <-tick {
+		if list, _ := c.do(t, "GET", "/executions?status=running", nil).get("executions").([]any); len(list) > 0 {
+			return
+		}
+	}
+}
+
+func TestDebugStreamEndsWhenItsKeyIsRevoked(t *testing.T) {
+	t.Parallel()
+	c, staying, lose := losingUser(t)
+	id := c.create(t, nil)
+	s := c.stream(t, "POST", "/sandbox/"+id+"/debug", map[string]any{"code": waitForever})
+	staying.awaitRunning(t)
+	lose()
+	last := ""
+	for s.lines.Scan() {
+		if data, ok := strings.CutPrefix(s.lines.Text(), "data: "); ok && data != "[DONE]" {
+			last = data
+		}
+	}
+	if !strings.Contains(last, `"status":401`) || !strings.Contains(last, "revoked") {
+		t.Errorf("got the last event %.300s, want a problem of status 401", last)
+	}
+	staying.ok(t, "GET", "/sandbox/"+id+"/status", nil) // the code does not run any more
+}
+
+func TestStreamEndsWhenItsKeyExpires(t *testing.T) {
+	t.Parallel()
+	c, _ := admin.newKey(t, map[string]any{"name": "n", "user_id": t.Name(),
+		"expires_at": time.Now().Add(4 * time.Second)})
+	wantLostStream(t, c.stream(t, "GET", c.asyncRun(t), nil), "expired")
+	wantProblem(t, c.do(t, "GET", "/executions", nil), http.StatusUnauthorized, "unauthorized", "expired")
+}
+
+// An editor is told why its session ends, and is disconnected; the program that it started ends.
+func TestEditorLosesItsSessionWithItsKey(t *testing.T) {
+	t.Parallel()
+	for name, connect := range map[string]func(*testing.T, client) *dapClient{
+		"TCP":       func(t *testing.T, _ client) *dapClient { return dapConnect(t) },
+		"WebSocket": func(t *testing.T, c client) *dapClient { return dapConnectWebSocket(t, c, serverURL) },
+	} {
+		for _, isIdle := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, idle %t", name, isIdle), func(t *testing.T) {
+				t.Parallel()
+				c, staying, lose := losingUser(t)
+				id := c.create(t, nil)
+				e := connect(t, c)
+				e.mustRequest("initialize", map[string]any{"adapterID": "test"})
+				e.mustRequest("attach", map[string]any{"token": c.secret, "sandbox": id, "code": "x = 1\ny = 2",
+					"stopOnEntry": true})
+				e.mustRequest("configurationDone", nil)
+				e.mustRequest("threads", nil)
+				lose()
+				if !isIdle {
+					m := e.request("threads", nil)
+					if m["success"] != false || !strings.Contains(fmt.Sprint(m["message"]), "revoked") {
+						t.Errorf("a command after the revocation: got %v, want it refused", m)
+					}
+				}
+				said := e.readToEnd()
+				if !strings.Contains(said, "this key was revoked") || !strings.Contains(said, `"event":"terminated"`) {
+					t.Errorf("got %s, want output that says why, and terminated", said)
+				}
+				// The session is closed, so the sandbox is idle again.
+				for tick := time.Tick(20 * time.Millisecond); ; <-tick {
+					a := staying.do(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": "1"})
+					if a.status == http.StatusOK {
+						break
+					}
+					if a.status != http.StatusConflict {
+						t.Fatalf("got HTTP %d, want the sandbox idle: %s", a.status, a.text)
+					}
+				}
+			})
+		}
+	}
+}
+
+// readToEnd returns all messages until the connection is closed, and the events before them.
+func (e *dapClient) readToEnd() string {
+	e.t.Helper()
+	text, _ := json.Marshal(e.events)
+	said := string(text)
+	for in := textproto.NewReader(e.in); ; {
+		header, err := in.ReadMIMEHeader()
+		if err != nil {
+			return said // a WebSocket reports its own end
+		}
+		size, _ := strconv.Atoi(header.Get("Content-Length"))
+		body := make([]byte, size)
+		if _, err := io.ReadFull(e.in, body); err != nil {
+			return said
+		}
+		said += string(body)
+	}
+}
