@@ -87,6 +87,16 @@ func (s *Shared) Acquire(ctx context.Context, user string, wait time.Duration) (
 	return func() { s.release(user, u) }, nil
 }
 
+// Held returns how many slots a user holds.
+func (s *Shared) Held(user string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u := s.users[user]; u != nil {
+		return u.held
+	}
+	return 0
+}
+
 // mayTake reports whether a user may take a free slot now. The caller holds mu.
 func (s *Shared) mayTake(u *sharer) bool { return s.free > 0 && u.held < reserveFactor*s.free }
 

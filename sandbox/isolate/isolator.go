@@ -49,6 +49,7 @@ type ProcessSpec struct {
 	Policy     policy.Policy
 	SessionDir *SessionDir // from an earlier process of the sandbox, or nil for a new one
 	Code       string      // the code that will run, if known; the warm set depends on it
+	First      bool        // the user starts no other process now, and may take one that is reserved for such users
 	User       string      // all processes of a user together get the user's share of CPU time
 	Unpinned   bool        // the next process with the new SessionDir gets the current version of the environment
 }
@@ -217,6 +218,10 @@ func (i *Isolator) takeChild(ctx context.Context, pool *zygotePool, spec Process
 	if spec.SessionDir != nil || hasOtherSize || spec.Policy.EnableNetworkAccess {
 		return pool.makeChildNow(ctx, spec)
 	}
+	reserved := pool.reserved
+	if !spec.First {
+		reserved = nil
+	}
 	for {
 		pool.requestZygote()
 		var p *Process
@@ -225,8 +230,9 @@ func (i *Isolator) takeChild(ctx context.Context, pool *zygotePool, spec Process
 		default:
 			select {
 			case p = <-pool.ready:
+			case p = <-reserved:
 			case <-ctx.Done():
-				return nil, fullError(ctx.Err())
+				return nil, FullError(ctx.Err())
 			case <-i.ctx.Done():
 				return nil, &sandbox.Error{Fault: sandbox.FaultFull, Detail: "the service is stopping", RetryAfter: 5}
 			case <-pool.env.active.Done():
@@ -241,8 +247,8 @@ func (i *Isolator) takeChild(ctx context.Context, pool *zygotePool, spec Process
 	}
 }
 
-// fullError returns the error for a start that waited too long.
-func fullError(cause error) error {
+// FullError returns the error for a start that waited too long.
+func FullError(cause error) error {
 	return &sandbox.Error{
 		Fault:      sandbox.FaultFull,
 		Detail:     "no sandbox became free in time; try again",

@@ -136,7 +136,7 @@ func (p *Process) lockDown(
 	}
 	ready, fds, err := p.Conn.ReadReady(timeout)
 	if err != nil && ctx.Err() != nil {
-		err = fullError(err)
+		err = FullError(err)
 	}
 	want := 0
 	if enter.Folder == "" {

@@ -36,6 +36,7 @@ type zygotePool struct {
 	isolator *Isolator
 	env      *warmEnvironment
 	ready    chan *Process // children that are locked down for the environment's policy
+	reserved chan *Process // as ready, for users who start no other process
 	spare    chan *Process // at most one child that is forked but not locked down
 	wanted   chan struct{} // has an element if a zygote is missing and requested
 
@@ -49,9 +50,11 @@ type zygotePool struct {
 func newZygotePool(env *warmEnvironment, set WarmSet) *zygotePool {
 	p := &zygotePool{set: set, isolator: env.isolator, env: env,
 		spare: make(chan *Process), wanted: make(chan struct{}, 1), changed: make(chan struct{})}
-	p.ready = make(chan *Process, max(set.Pool-2, 1)) // fill holds two more
+	reserve := max(set.Pool/4, 1)
+	p.reserved = make(chan *Process, reserve)
+	p.ready = make(chan *Process, max(set.Pool-2-reserve, 1)) // fill holds two more
 	if !env.alwaysWarm {
-		p.ready = make(chan *Process) // fill holds the one that waits
+		p.ready, p.reserved = make(chan *Process), nil // fill holds the one that waits
 	}
 	return p
 }
@@ -89,7 +92,7 @@ func (p *zygotePool) awaitZygote(ctx context.Context) (*zygote.Zygote, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, fullError(ctx.Err())
+			return nil, FullError(ctx.Err())
 		case <-p.env.ctx.Done():
 			return nil, errors.New("the environment is closed")
 		}
@@ -110,7 +113,7 @@ func (p *zygotePool) checkZygote() error {
 func (p *zygotePool) fill() {
 	active := p.env.active
 	for {
-		if len(p.ready) > cap(p.ready)/2 { // the fork can wait until the run that took a child has begun
+		if len(p.ready) > cap(p.ready)/2 && len(p.reserved) == cap(p.reserved) { // the fork can wait until the run that took a child has begun
 			p.env.sleep(refillDelay)
 		}
 		if !p.env.alwaysWarm && !p.waitForZygote(active) || active.Err() != nil {
@@ -131,7 +134,13 @@ func (p *zygotePool) fill() {
 			continue
 		}
 		select {
+		case p.reserved <- child:
+			continue
+		default:
+		}
+		select {
 		case p.ready <- child:
+		case p.reserved <- child:
 		case <-child.done: // died with its zygote; keepZygote discards the dead children in the channel
 			_ = child.Close()
 		case <-active.Done():
@@ -200,20 +209,23 @@ func (p *zygotePool) close() {
 // discardReady closes the waiting children for which discard returns true. It pauses after
 // each of them while the pool is filled again.
 func (p *zygotePool) discardReady(discard func(*Process) bool, pause time.Duration) {
-	for range cap(p.ready) + 2 { // fill holds two more
-		select {
-		case child := <-p.ready:
-			if !discard(child) {
-				select {
-				case p.ready <- child:
-					continue
-				default:
+	for _, waiting := range []chan *Process{p.ready, p.reserved} {
+		for range cap(waiting) + 2 { // fill holds two more
+			select {
+			case child := <-waiting:
+				if !discard(child) {
+					select {
+					case waiting <- child:
+						continue
+					default:
+					}
 				}
+				_ = child.Close()
+				p.env.sleep(pause)
+				continue
+			default:
 			}
-			_ = child.Close()
-			p.env.sleep(pause)
-		default:
-			return
+			break
 		}
 	}
 }
@@ -296,7 +308,7 @@ func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int)
 	child.pidfd, err = z.Fork(ctx, append(fds, joinFDs...), birth, uid, child.onExit)
 	if err != nil {
 		if ctx.Err() != nil {
-			err = fullError(err)
+			err = FullError(err)
 		}
 		return nil, errors.Join(err, child.abandon())
 	}

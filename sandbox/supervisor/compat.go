@@ -50,10 +50,9 @@ func (r *CompatRunner) Open(ctx context.Context, sb sandbox.Sandbox) (session *S
 			return nil, err
 		}
 	}
-	process, err := r.supervisor.isolator.Start(
-		ctx,
-		isolate.ProcessSpec{Policy: sb.Policy, SessionDir: r.directory, Unpinned: true},
-	)
+	process, err := r.supervisor.start(ctx, isolate.ProcessSpec{
+		Policy: sb.Policy, SessionDir: r.directory, User: sb.Owner, Unpinned: true,
+	})
 	if err != nil {
 		if r.directory != nil && r.directory.HasMounts() { // a failed start may have used up the mount
 			err = errors.Join(err, r.directory.Close())

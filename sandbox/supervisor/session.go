@@ -52,10 +52,9 @@ func (s *Session) guest(ctx context.Context, code string) (*isolate.Process, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.supervisor.queueTimeout)
 	defer cancel()
-	process, err := s.supervisor.isolator.Start(
-		ctx,
-		isolate.ProcessSpec{Policy: s.sandbox.Policy, SessionDir: directory, Code: code, User: s.sandbox.Owner},
-	)
+	process, err := s.supervisor.start(ctx, isolate.ProcessSpec{
+		Policy: s.sandbox.Policy, SessionDir: directory, Code: code, User: s.sandbox.Owner,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -72,15 +73,24 @@ type Supervisor struct {
 
 	isolator     *isolate.Isolator
 	queueTimeout time.Duration // how long a start may wait for a free guest
+	starts       *limit.Shared // concurrent starts of guests
 	runs         atomic.Int64  // number of active runs
 	work         limit.Work    // for the frames and the output of guests
 	stub         RunFunc       // nil except in tests; see NewStub
 	onStubClose  func()        // nil except in tests; see NewStub
 }
 
+// The number of guests that start concurrently: enough to keep the zygotes busy, and at least
+// so many that a limit.Shared has a reserve.
+const (
+	startsPerCPU = 2
+	minStarts    = 5
+)
+
 // New returns a Supervisor. A start waits at most queueTimeout for a free guest.
 func New(isolator *isolate.Isolator, queueTimeout time.Duration) *Supervisor {
-	return &Supervisor{isolator: isolator, queueTimeout: queueTimeout}
+	starts := limit.NewShared(max(startsPerCPU*runtime.NumCPU(), minStarts))
+	return &Supervisor{isolator: isolator, queueTimeout: queueTimeout, starts: starts}
 }
 
 // Ready returns an error if no session can be opened now.
@@ -103,4 +113,15 @@ func (s *Supervisor) Open(ctx context.Context, sb sandbox.Sandbox, code string) 
 		return nil, err
 	}
 	return session, nil
+}
+
+// start starts a guest in the turn of its user.
+func (s *Supervisor) start(ctx context.Context, spec isolate.ProcessSpec) (*isolate.Process, error) {
+	release, err := s.starts.Acquire(ctx, spec.User, limit.Forever)
+	if err != nil {
+		return nil, isolate.FullError(err)
+	}
+	defer release()
+	spec.First = s.starts.Held(spec.User) == 1
+	return s.isolator.Start(ctx, spec)
 }
