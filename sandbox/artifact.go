@@ -9,7 +9,7 @@ type Artifact struct {
 	SandboxID   string    `json:"sandbox_id"`
 	User        string    `json:"-"`
 	Folder      string    `json:"-"`    // below the data folder, where the file is linked
-	Path        string    `json:"path"` // below the sandbox's artifacts folder; a byte that is not UTF-8 is %XX
+	Path        string    `json:"path"` // below the sandbox's artifacts folder; see EscapePath
 	Size        int64     `json:"size"`
 	SHA256      string    `json:"sha256"`
 	MIME        string    `json:"mime_type"`

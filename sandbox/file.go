@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"fmt"
 	"path"
 	"strings"
 	"time"
@@ -52,6 +53,33 @@ func CheckPath(p string) string {
 		}
 	}
 	return ""
+}
+
+// EscapePath returns the path that clients see of a file that code has written. Linux allows any bytes in a name, JSON
+// does not: a byte that is not UTF-8 becomes %XX, from %80 to %FF. So that different files keep different paths, a %
+// that begins %25 or one of these escapes becomes %25. No other path changes.
+func EscapePath(p string) string {
+	var b strings.Builder
+	for i := 0; i < len(p); {
+		r, size := utf8.DecodeRuneInString(p[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&b, "%%%02X", p[i])
+		case r == '%' && beginsEscape(p[i:]):
+			b.WriteString("%25")
+		default:
+			b.WriteString(p[i : i+size])
+		}
+		i += size
+	}
+	return b.String()
+}
+
+// beginsEscape reports whether p begins with an escape of EscapePath.
+func beginsEscape(p string) bool {
+	const digits = "0123456789ABCDEF"
+	return len(p) >= 3 && (p[1:3] == "25" ||
+		strings.IndexByte(digits, p[1]) >= 8 && strings.IndexByte(digits, p[2]) >= 0)
 }
 
 // mimeTypes has the types of files that are common in data analysis, by extension.

@@ -3,8 +3,11 @@ package sandbox_test
 import (
 	"path"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"glasshouse/sandbox"
 )
@@ -46,4 +49,40 @@ func TestMIMETypeByContent(t *testing.T) {
 			t.Errorf("MIMEType of %q: got %s, want %s", head, got, want)
 		}
 	}
+}
+
+var pathEscape = regexp.MustCompile(`%(25|[89A-F][0-9A-F])`)
+
+// unescapePath reverses EscapePath, as the documentation of artifacts says.
+func unescapePath(p string) string {
+	return pathEscape.ReplaceAllStringFunc(p, func(escape string) string {
+		code, _ := strconv.ParseUint(escape[1:], 16, 8) // two digits
+		return string([]byte{byte(code)})
+	})
+}
+
+func TestEscapePath(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"a b/ü😀.csv": "a b/ü😀.csv", "a%20b": "a%20b", "100%": "100%", "%": "%", "%2": "%2", "%7F%ff%c3": "%7F%ff%c3",
+		"a\xff": "a%FF", "a%FF": "a%25FF", "a%25FF": "a%2525FF", "%25": "%2525", "%\xff": "%%FF", "%8\xff": "%8%FF",
+		"\xc3(": "%C3(", "\xed\xa0\x80": "%ED%A0%80", "d\xfe/f%80": "d%FE/f%2580", "\uFFFD": "\uFFFD",
+	} {
+		if got := sandbox.EscapePath(path); got != want {
+			t.Errorf("%q: got %q, want %q", path, got, want)
+		}
+	}
+}
+
+// FuzzEscapePath checks that the escape is UTF-8 and reversible, so no two paths have the same escape.
+func FuzzEscapePath(f *testing.F) {
+	for _, seed := range []string{"a", "a\xff", "a%FF", "%25\x80%", "%%8F\xf0\x9f"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, p string) {
+		escaped := sandbox.EscapePath(p)
+		if !utf8.ValidString(escaped) || unescapePath(escaped) != p {
+			t.Errorf("%q: got %q, which is %q", p, escaped, unescapePath(escaped))
+		}
+	})
 }

@@ -6,9 +6,7 @@ import (
 	"os"
 	"path"
 	"sort"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -125,7 +123,8 @@ func (c *collection) collectFolder(fd int, name string, depth int) {
 
 // collectFile collects one file, if it is still a regular file when it is open.
 func (c *collection) collectFile(folder int, entry, name string) {
-	if sandbox.CheckPath(escapeName(name)) != "" { // a client could not request a file with this name
+	escaped := sandbox.EscapePath(name)
+	if sandbox.CheckPath(escaped) != "" { // a client could not request a file with this name
 		c.missed++
 		return
 	}
@@ -166,7 +165,7 @@ func (c *collection) collectFile(folder int, entry, name string) {
 	if known && old.sha256 == artifact.SHA256 {
 		return
 	}
-	artifact.Path, artifact.Change = escapeName(name), sandbox.ChangeNew
+	artifact.Path, artifact.Change = escaped, sandbox.ChangeNew
 	if known {
 		artifact.Change = sandbox.ChangeChanged
 	}
@@ -176,21 +175,3 @@ func (c *collection) collectFile(folder int, entry, name string) {
 // isSparse reports whether a file is mostly holes. Such a file takes no space in the sandbox,
 // but its whole size in the store.
 func isSparse(st unix.Stat_t) bool { return st.Size > 1<<20 && st.Size > 4*512*st.Blocks }
-
-// escapeName writes the bytes of a name that are not UTF-8 as %XX.
-func escapeName(name string) string {
-	if utf8.ValidString(name) {
-		return name
-	}
-	var b strings.Builder
-	for len(name) > 0 {
-		r, n := utf8.DecodeRuneInString(name)
-		if r == utf8.RuneError && n == 1 {
-			fmt.Fprintf(&b, "%%%02X", name[0])
-		} else {
-			b.WriteString(name[:n])
-		}
-		name = name[n:]
-	}
-	return b.String()
-}

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"mime"
+	"os"
 	"strings"
 	"testing"
 
@@ -84,6 +85,49 @@ for make in (os.mkfifo, lambda p: os.mknod(p, 0o20666, 259), lambda p: os.mknod(
 				a.get("truncated"), a.get("error"))
 		}
 	}
+}
+
+// Names that differ only in bytes that are not UTF-8, or in the text of an escape, are different artifacts everywhere.
+func TestArtifactsWithNamesThatAreNotUTF8(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAdmin)
+	id := c.create(t, map[string]any{"profile": "unrestricted"})
+	const write = `
+import os
+out = b"/session/artifacts/"
+for folder in (b"d\xff", b"d\xfe", b"d%FF"):
+    os.makedirs(out + folder, exist_ok=True)
+names = [b"a\xff.txt", b"a\xfe.txt", b"a%FF.txt", b"a%25FF.txt", b"a%20b.txt", "\ufffd.txt".encode()]
+names += [b"d\xff/x", b"d\xfe/x", b"d%FF/x"]
+for n, name in enumerate(names):
+    with open(out + name, "w") as f:
+        f.write(TEXT % n)
+`
+	paths := []string{"a%FF.txt", "a%FE.txt", "a%25FF.txt", "a%2525FF.txt", "a%20b.txt", "\uFFFD.txt",
+		"d%FF/x", "d%FE/x", "d%25FF/x"}
+	a := c.run(t, id, strings.Replace(write, "TEXT", `"first %d"`, 1))
+	list := c.ok(t, "GET", "/sandbox/"+id+"/artifacts", nil)
+	found, listed := artifactsOf(t, a), artifactsOf(t, list)
+	hosts, _ := a.get("artifact_map").(map[string]any)
+	for n, path := range paths {
+		want := fmt.Sprintf("first %d", n)
+		if got := c.do(t, "GET", found[path].URL, nil); string(got.text) != want || listed[path].ID != found[path].ID {
+			t.Errorf("%q: got %q, and %+v in the list; want %q", path, got.text, listed[path], want)
+		}
+		host, _ := hosts["/session/artifacts/"+path].(string)
+		if text, err := os.ReadFile(host); string(text) != want {
+			t.Errorf("%q on the host: got %q at %q (%v), want %q", path, text, host, err, want)
+		}
+	}
+	if len(found) != len(paths) || len(listed) != len(paths) || len(hosts) != len(paths) {
+		t.Errorf("got %d artifacts, %d in the list and %d on the host, want %d", len(found), len(listed), len(hosts),
+			len(paths))
+	}
+	again := artifactsOf(t, c.run(t, id, strings.Replace(write, "TEXT", `("first %d" if n else "second %d")`, 1)))
+	if got := describeArtifacts(again); got != "a%FF.txt:changed" {
+		t.Errorf("after a change of one file: got %q, want that file", got)
+	}
+	wantStrictJSON(t, "artifacts", a.text, list.text)
 }
 
 // A browser treats every artifact as data: it does not run the artifact, guess another type, or show it as a page.

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -176,5 +177,62 @@ while select.select([3], [], [], 0.5)[0]:
 	if err := json.Unmarshal([]byte(record.text), &e); err != nil || len(e.Queries) != 1 || e.Queries[0].Rows != 1000 ||
 		e.Queries[0].DurationMS > 1500 {
 		t.Errorf("got %v and %.1000s, want one statement of at most 1500 ms", err, record.text)
+	}
+}
+
+// A program may use any object as a name. Debugging it, and looking at its variables, leaves it and its session unharmed.
+func TestOddNamesHarmNothing(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAdmin)
+	const code = `
+class Name(str):
+    ran = 0
+    def __hash__(self):
+        Name.ran += 1
+        return str.__hash__(self)
+    def __eq__(self, other):
+        Name.ran += 1
+        return self is other
+    __str__ = __repr__ = __len__ = lambda self: Name.ran
+names = globals()
+names[1] = names[b"b"] = names[None] = names[(1,)] = 3
+names[Name("total")] = names[Name("context")] = 3
+class Kind:
+    locals()[1] = locals()[Name("part")] = 3
+kind = Kind()
+kind.own = 1
+kind.__dict__[1] = kind.__dict__[b"b"] = kind.__dict__[Name("own")] = 3
+total = 0
+for n in range(3):
+    names[n] = total = total + n
+    kind.own += n
+Name.ran = 0
+first = Name.ran
+`
+	for name, run := range map[string]func(id string) string{
+		"a run":    func(id string) string { return fmt.Sprint(c.run(t, id, code).get("execution_id")) },
+		"a stream": func(id string) string { return c.debugStream(t, id, map[string]any{"code": code}).execution.ID },
+	} {
+		id := c.create(t, map[string]any{"profile": "unrestricted"})
+		record := c.ok(t, "GET", "/executions/"+run(id), nil)
+		if record.get("status") != "completed" || record.get("truncated.recording") != nil {
+			t.Fatalf("%s: got %.1000s, want it completed, and a whole recording", name, record.text)
+		}
+		v := c.ok(t, "GET", "/sandbox/"+id+"/variables", nil)
+		if v.get("variables.total.repr") != "3" || v.get("variables.kind.repr") != "<Kind>" {
+			t.Errorf("%s: got the variables %.1000s, want total and kind", name, v.text)
+		}
+		before := c.run(t, id, "Name.ran").get("result")
+		c.ok(t, "GET", "/sandbox/"+id+"/variables", nil)
+		c.ok(t, "GET", "/sandbox/"+id+"/status", nil)
+		c.ok(t, "POST", "/sandbox/"+id+"/check", map[string]any{"code": "total +"})
+		c.ok(t, "POST", "/sandbox/"+id+"/complete", map[string]any{"code": "kind.ow", "cursor": 7})
+		after := c.run(t, id, "Name.ran").get("result")
+		a, b := before.(float64), after.(float64)
+		again := c.run(t, id, "Name.ran").get("result").(float64)
+		if b-a != again-b { // a run itself looks up names
+			t.Errorf("%s: looking at variables ran code: the count went from %v to %v, and by a run alone to %v",
+				name, a, b, again)
+		}
 	}
 }

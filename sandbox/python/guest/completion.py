@@ -16,6 +16,7 @@ import types
 from typing import TypeGuard
 
 import incomplete_code
+import lookup
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -36,10 +37,10 @@ _LITERALS = {
 }
 _STR_LISTS = ("split", "rsplit", "splitlines")
 _STR_OTHER = "count find index rfind rindex encode startswith endswith partition rpartition".split()
+_PATHS = (list, importlib._bootstrap_external._NamespacePath)  # type: ignore[attr-defined]  # of packages
 _CALLABLE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodDescriptorType)
 _CALLABLE += (types.WrapperDescriptorType, staticmethod, classmethod)  # type: ignore[assignment]
 _mro = vars(type)["__mro__"].__get__
-_vars_of_class = vars(type)["__dict__"].__get__
 
 
 class Unknown:
@@ -69,7 +70,7 @@ def _candidates(source: str, text: str, string: "int | None", word: str, names: 
         if (at := pattern.match(line)) is not None:
             return _modules(at.group(1).rpartition(".")[0], allows), True
     if (at := _FROM_IMPORT.match(line)) is not None:
-        module = sys.modules.get(at.group(1))
+        module = _module(at.group(1))
         below = _modules(at.group(1), allows)
         return {**below, **_members(module)} if module is not None else below, module is not None
     scope = _Scope(source, text, names)
@@ -79,8 +80,8 @@ def _candidates(source: str, text: str, string: "int | None", word: str, names: 
         value = scope.infer(incomplete_code.parse(base)) if base else None
         return (_members(value), True) if value is not None else ({}, not base)
     found = dict.fromkeys([*keyword.kwlist, *keyword.softkwlist], "keyword")
-    found.update((name, _kind(value)) for name, value in vars(builtins).items())
-    found.update((name, _kind(value)) for name, value in list(names.items()) if type(name) is str)
+    found.update((name, _kind(value)) for name, value in lookup.pairs(vars(builtins)))
+    found.update((name, _kind(value)) for name, value in names.items())
     found.update(
         (name, _kind(scope.infer(node)) if node is not None else "instance") for name, node in scope.bound.items()
     )
@@ -136,7 +137,7 @@ class _Scope:
         if isinstance(node, ast.Name):
             if node.id in self.bound:
                 return self.infer(self.bound[node.id], depth + 1)
-            return self.names.get(node.id, vars(builtins).get(node.id))
+            return self.names.get(node.id, lookup.find(vars(builtins), node.id))
         if isinstance(node, ast.Await):
             return self.infer(node.value, depth + 1)
         if isinstance(node, ast.Attribute):
@@ -166,9 +167,16 @@ class _Scope:
 
 def _imported(node, alias):
     if isinstance(node, ast.Import):
-        return sys.modules.get(alias.name if alias.asname else alias.name.partition(".")[0])
-    module = sys.modules.get(node.module or "")
-    return None if module is None else vars(module).get(alias.name, sys.modules.get(f"{node.module}.{alias.name}"))
+        return _module(alias.name if alias.asname else alias.name.partition(".")[0])
+    module = _module(node.module or "")
+    if module is None:
+        return None
+    found = lookup.find(lookup.own_attributes(module), alias.name)
+    return _module(f"{node.module}.{alias.name}") if found is None else found
+
+
+def _module(name: str):
+    return lookup.find(sys.modules, name)
 
 
 def _is_class(value) -> "TypeGuard[type]":
@@ -179,24 +187,9 @@ def _class_of(value) -> type:
     return value.kind if type(value) is Unknown else type(value)
 
 
-def _in_class(kind: type, name: str):
-    for base in _mro(kind):
-        if name in _vars_of_class(base):
-            return _vars_of_class(base)[name]
-    return None
-
-
 def _own_attributes(value) -> dict:
     """Returns the attributes of the value itself."""
-    if type(value) is Unknown:
-        return {}
-    if type(value) is types.ModuleType:
-        return vars(value)
-    try:
-        members = object.__getattribute__(value, "__dict__")
-    except Exception:
-        return {}
-    return members if type(members) is dict else {}
+    return {} if type(value) is Unknown else lookup.own_attributes(value)
 
 
 def _columns(value) -> list:
@@ -206,18 +199,18 @@ def _columns(value) -> list:
 
 
 def _series() -> type:
-    return vars(sys.modules["pandas"]).get("Series", object) if "pandas" in sys.modules else object
+    return lookup.find(lookup.own_attributes(_module("pandas")), "Series", object)
 
 
 def _attribute(value, name: str):
     if value is None:
         return None
     if _is_class(value):
-        found = _in_class(value, name)
+        found = lookup.in_class(value, name)
     else:
-        found = _own_attributes(value).get(name)
+        found = lookup.find(_own_attributes(value), name)
         if found is None:
-            found = _in_class(_class_of(value), name)
+            found = lookup.in_class(_class_of(value), name)
         if found is None and name in _columns(value):
             found = Unknown(_series())
     if type(found) in (staticmethod, classmethod):
@@ -227,7 +220,7 @@ def _attribute(value, name: str):
     if type(found) in (types.GetSetDescriptorType, types.MemberDescriptorType):
         return None
     accessor = (
-        _own_attributes(found).get("_accessor")
+        lookup.find(_own_attributes(found), "_accessor")
         if values.name_of(type(found)) in ("Accessor", "CachedAccessor")
         else None
     )
@@ -237,7 +230,9 @@ def _attribute(value, name: str):
 def _item(value, key):
     constant = key.value if isinstance(key, ast.Constant) else None
     if type(value) is dict:
-        return value.get(constant) if type(constant) in (str, int) else None
+        if type(constant) is str:
+            return lookup.find(value, constant)
+        return next((v for k, v in list(value.items()) if type(k) is int and k == constant), None)
     if type(value) in (list, tuple) and type(constant) is int and -len(value) <= constant < len(value):
         return value[constant]
     if value is None or values.name_of(_class_of(value)) != "DataFrame":
@@ -247,21 +242,22 @@ def _item(value, key):
 
 def _annotated_result(func: types.FunctionType, owner):
     """Returns the type in the return annotation of a function."""
-    annotation = func.__annotations__.get("return")
+    annotation = lookup.find(func.__annotations__, "return")
     if type(annotation) is not str:
         return Unknown(annotation) if _is_class(annotation) else None
     name = annotation.partition("[")[0].partition("|")[0].strip().rpartition(".")[2]
     if name in ("Self", "FrameOrSeries", "NDFrameT"):
         return owner if type(owner) is Unknown else Unknown(owner if _is_class(owner) else type(owner))
-    found = func.__globals__.get(name, vars(builtins).get(name))
+    found = lookup.find(func.__globals__, name, lookup.find(vars(builtins), name))
     if not _is_class(found):  # the module imports it only for annotations
-        package = str(func.__module__).partition(".")[0]
+        package = func.__module__.partition(".")[0] if type(func.__module__) is str else ""
         modules = [
             m
-            for key, m in list(sys.modules.items())
+            for key, m in lookup.pairs(sys.modules)
             if key.partition(".")[0] == package and type(m) is types.ModuleType
         ]
-        found = next((vars(m)[name] for m in modules if _is_class(vars(m).get(name))), None)
+        members = (lookup.find(vars(m), name) for m in modules)
+        found = next((member for member in members if _is_class(member)), None)
     return Unknown(found) if found is not None and _is_class(found) else None
 
 
@@ -281,8 +277,8 @@ def _members(value) -> dict:
     found: dict = {}
     if type(value) is not types.ModuleType:
         for base in reversed(_mro(value if _is_class(value) else _class_of(value))):
-            found.update((name, _kind(members)) for name, members in _vars_of_class(base).items())
-    found.update((name, _kind(members)) for name, members in list(_own_attributes(value).items()) if type(name) is str)
+            found.update((name, _kind(members)) for name, members in lookup.of_class(base))
+    found.update((name, _kind(members)) for name, members in lookup.pairs(_own_attributes(value)))
     found.update((name, "instance") for name in _columns(value) if name.isidentifier())
     return found
 
@@ -304,7 +300,7 @@ def _parameters(before: str, scope: _Scope) -> dict:
         return {}
     func = scope.infer(incomplete_code.parse(incomplete_code.primary(before[:at])))
     if _is_class(func):
-        func = _in_class(func, "__init__")
+        func = lookup.in_class(func, "__init__")
     if type(func) is types.MethodType:
         func = func.__func__
     if type(func) is not types.FunctionType:
@@ -319,10 +315,11 @@ def _modules(package: str, allows) -> dict:
     if not package:
         names = {*sys.stdlib_module_names, *(m.name for m in pkgutil.iter_modules()), "processor_pipeline"}
         return {name: "module" for name in names if allows(name)}
-    parent = sys.modules.get(package)
-    paths = getattr(parent, "__path__", None) if type(parent) is types.ModuleType else None
-    if paths is None and "." not in package and package not in sys.modules:
+    parent = _module(package)
+    paths = lookup.find(vars(parent), "__path__") if type(parent) is types.ModuleType else None
+    if paths is None and "." not in package and parent is None:
         spec = importlib.machinery.PathFinder.find_spec(package)
         paths = spec.submodule_search_locations if spec is not None else None
-    found = {m.name for m in pkgutil.iter_modules(list(paths))} if paths is not None else set()
+    folders = [path for path in list(paths) if type(path) is str] if isinstance(paths, _PATHS) else []
+    found = {m.name for m in pkgutil.iter_modules(folders)}
     return {name: "module" for name in found if allows(f"{package}.{name}")}

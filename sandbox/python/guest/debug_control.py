@@ -15,6 +15,7 @@ import keyword
 import re
 import threading
 
+import lookup
 import protocol
 import recorder_objects
 import values
@@ -25,6 +26,7 @@ FILE = "<execution expression>"  # starts like the file of user code, so an inte
 MAX_VALUE = 1000  # characters of a value
 MAX_PAGE = 500  # items of a page
 MAX_PAGE_VALUE = 300  # characters of an item in a page
+MAX_LABEL = 100  # characters of a label of a row
 MAX_COMPLETIONS = 200
 
 _compile, _eval, _exec = compile, eval, exec
@@ -251,7 +253,7 @@ class DebugControl:
             names, local = self._scope(frame)
             before = dict(local)
             _exec(_compile(text, FILE, "exec"), names, local)
-            for name, value in list(local.items()) if local is not names and self._recorder.locals_are_copies else ():
+            for name, value in lookup.pairs(local) if local is not names and self._recorder.locals_are_copies else ():
                 if before.get(name, self) is not value:
                     self._recorder.assign(frame, name, value, frame is self._stopped_frame)
             return {"value": "", "type": ""}
@@ -301,7 +303,10 @@ class DebugControl:
             {
                 name
                 for name in known
-                if type(name) is str and name.startswith(start) and (start[:1] == "_" or name[:1] != "_")
+                if type(name) is str
+                and len(name) <= MAX_LABEL
+                and name.startswith(start)
+                and (start[:1] == "_" or name[:1] != "_")
             }
         )
         return {"names": fits[:MAX_COMPLETIONS], "start": len(text) - len(start)}
@@ -373,16 +378,15 @@ def _items(value, start: int, count: int):
     if name.endswith("DataFrame") and name.startswith("pandas"):
         rows = value.iloc[start : start + count, :50]
         return [
-            (str(label), dict(zip(map(str, rows.columns), row)))
+            (_label(label), dict(zip(map(str, rows.columns), row)))
             for label, row in zip(rows.index, rows.itertuples(index=False, name=None))
         ]
     if name.endswith(("Series", "ndarray")):
         part = value.iloc[start : start + count] if name.endswith("Series") else value[start : start + count]
         labels = list(part.index) if name.endswith("Series") else range(start, start + count)
-        return [(str(label), item) for label, item in zip(labels, part.tolist())]
-    held = getattr(value, "__dict__", None)
-    return (
-        [(name, item) for i, (name, item) in enumerate(held.items()) if start <= i < start + count]
-        if type(held) is dict
-        else []
-    )
+        return [(_label(label), item) for label, item in zip(labels, part.tolist())]
+    return lookup.pairs(lookup.own_attributes(value))[start : start + count]
+
+
+def _label(label) -> str:
+    return values.readable(str(label), MAX_LABEL)

@@ -3,6 +3,7 @@
 import builtins
 import types
 
+import lookup
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -22,10 +23,10 @@ def fill(frames: list, steps: list, initial: dict) -> None:
     for frame, (code, _, frame_object) in list(zip(reversed(frames), reversed(steps)))[:MAX_FRAMES]:
         shown: dict = {}
         source = frame_object.f_locals if code.co_name != "<module>" else frame_object.f_globals
-        names = [name for name, value in list(source.items()) if not _hidden(name, value, initial)]
+        found = [(name, value) for name, value in _pairs(source) if not _hidden(name, value, initial)]
         named = set(code.co_names).union(code.co_varnames, code.co_cellvars, code.co_freevars)
-        for name in sorted(names, key=lambda name: name not in named)[:MAX_NAMES]:
-            text = describe(source[name])
+        for name, value in sorted(found, key=lambda pair: pair[0] not in named)[:MAX_NAMES]:
+            text = describe(value)
             left -= len(name) + len(text)
             if left < 0:
                 return
@@ -48,7 +49,15 @@ def describe(value) -> str:
     return values.readable(text, MAX_PREVIEW * 3) + ">"
 
 
+def _pairs(source) -> list:
+    """Returns the variables in f_locals or f_globals, which may be a dict, a view of a frame, or any mapping that a
+    metaclass has prepared."""
+    if isinstance(source, dict):
+        return lookup.pairs(source)
+    return [(name, value) for name, value in list(source.items()) if type(name) is str]
+
+
 def _hidden(name: str, value, initial: dict) -> bool:
-    if type(name) is not str or name[:2] == "__" or name[:1] == "." or issubclass(type(value), _HIDDEN):
+    if name[:2] == "__" or name[:1] == "." or issubclass(type(value), _HIDDEN):
         return True
     return name == "context" or name in initial and initial[name] is value

@@ -12,8 +12,9 @@ can't read without a change, and records that it does:
 - Near the recursion limit a hook in Python has no stack space, so recording ends.
 
 A program can notice some effects. On 3.11 without the extension, an object that loses its variable lives until the next
-event of the hook, which is at most one line later. The small objects of the recorder may start a collection of cycles
-earlier, and sys.gettrace and sys.monitoring show the recorder.
+event of the hook, which is at most one line later. A recorder in Python may compare a name whose class is derived from
+str, which calls its __eq__, until the next line of the code that makes such names. The small objects of the recorder
+may start a collection of cycles earlier, and sys.gettrace and sys.monitoring show the recorder.
 
 A lock separates the records of threads. If a hook fails, recording ends with a record that says why, and the program
 continues. An interrupt never comes in the middle of a hook: the channel delays it, and the hook raises it when its
@@ -28,6 +29,7 @@ import threading
 import types
 from typing import Any
 
+import lookup
 import recorder_budget
 import recorder_code
 import recorder_format as form
@@ -67,9 +69,11 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         self._ring = channel.open_ring()
         self._filename = filename
         self._names = names
-        self._helpers = {name: names[name] for name in hidden if name in names}
+        self._helpers = {name: value for name, value in lookup.pairs(names) if name in hidden}
         self._writer = form.Writer()
-        self._objects = recorder_objects.Objects(self._writer, names.get("__name__", "__main__"))
+        self._has_odd_names = False  # the namespace has keys that are not exactly str
+        module = lookup.find(names, "__name__")
+        self._objects = recorder_objects.Objects(self._writer, module if type(module) is str else "__main__")
         self._objects.max_objects = recorder_budget.MAX_OBJECTS
         self._lock = threading.Lock()
         self._acquire, self._release = self._lock.acquire, self._lock.release
@@ -92,7 +96,7 @@ class Recorder(recorder_variables.Variables, abc.ABC):
 
     def start(self) -> None:
         self._writer.head(self.kind, sys.version.split()[0])
-        self._read_namespace(list(self._names))
+        self._read_all_names()
         self._install()
 
     def stop(self) -> None:
@@ -102,7 +106,7 @@ class Recorder(recorder_variables.Variables, abc.ABC):
                 self._end(why)
             elif not self.ended:
                 self._begin_event()
-                self._read_namespace(list(self._names))
+                self._read_all_names()
             self.ended = True
             self._forget_frames()
             self._budget.end()
@@ -243,15 +247,16 @@ class Recorder(recorder_variables.Variables, abc.ABC):
             thread = self._threads[key] = self._writer.thread(False, 0, name)
         back = frame.f_back
         if code.task and back is not None and back.f_code is _TASK_STEP:
-            return self._writer.thread(True, thread, frame.f_code.co_name[: form.MAX_NAME])
+            return self._writer.thread(True, thread, str.__str__(frame.f_code.co_name)[: form.MAX_NAME])
         return thread
 
     def _code_of(self, code) -> Code:
         known = self._codes.get(id(code))
         if known is None:
-            name = code.co_name if code.co_name == "<module>" else code.co_qualname
-            number = self._writer.code(code.co_filename, name, code.co_firstlineno)
-            known = Code(code, number, self._names)
+            name = str.__str__(code.co_name)
+            name = name if name == "<module>" else str.__str__(code.co_qualname)
+            number = self._writer.code(str.__str__(code.co_filename), name, code.co_firstlineno)
+            known = Code(code, number, self._plain_names())
             self._codes[id(code)] = known, code
             if known.module:
                 self._watch(code)

@@ -43,13 +43,14 @@ class Code:
 
     __slots__ = (
         *("number", "first_line", "module", "task", "unread", "is_simple", "reads_more", "clear_snapshot", "deletes"),
-        *("reads", "names_by_line", "returns", "yields"),
+        *("reads", "names_by_line", "returns", "yields", "dynamic"),
     )
 
     def __init__(self, code, number: bytes, names: dict):
         optimized = code.co_flags & inspect.CO_OPTIMIZED
         self.number, self.first_line = number, code.co_firstlineno
-        self.module = code.co_name == "<module>"
+        self.module = str.__str__(code.co_name) == "<module>"
+        self.dynamic = not _DYNAMIC.isdisjoint(code.co_names)  # it can set names that are not in it
         self.unread = unreadable(code)
         self.task = bool(code.co_flags & inspect.CO_COROUTINE)
         self.returns, self.yields = set(), set()
@@ -74,14 +75,15 @@ class Code:
                 self.returns.add(offset)
             elif op in _YIELDS:
                 self.yields.add(offset)
-        self.is_simple = bool(optimized) and not (self.unread or self.deletes)  # its variables need no special care
+        # Its variables need no special care.
+        self.is_simple = bool(optimized) and not (self.unread or self.deletes or self.dynamic)
         self.names_by_line = {line: tuple(sorted(each)) for line, each in names_by_line.items()}
         kinds = types.FunctionType, types.BuiltinFunctionType, types.ModuleType
         self.reads = tuple(  # names of the namespace that are compared with each of its lines
             name
             for name in sorted(reads | stores)
             if name in stores
-            or (name in names and type(names[name]) not in kinds)
+            or (name in names and not any(type(names[name]) is kind for kind in kinds))
             or (name not in names and name not in _BUILTINS)
         )
         self.reads_more = bool(self.reads or self.clear_snapshot)  # more than its own variables
@@ -89,7 +91,7 @@ class Code:
 
 def unreadable(code) -> str:
     """Returns why the variables of a frame can't be read without a change of the program, or ""."""
-    if PROXY or code.co_name == "<module>":
+    if PROXY or str.__str__(code.co_name) == "<module>":
         return ""
     inner = {"__class__", "__classdict__"}  # the cells that super() needs never change
     if not code.co_flags & inspect.CO_OPTIMIZED:  # a class body: its names are a dict of its own
@@ -136,7 +138,7 @@ def stored_names(codes: list) -> tuple[set, bool]:
         code = waiting.pop()
         waiting.extend(c for c in code.co_consts if type(c) is types.CodeType)
         anything = anything or not _DYNAMIC.isdisjoint(code.co_names)
-        module = code.co_name == "<module>"
+        module = str.__str__(code.co_name) == "<module>"
         for _, op, name in _instructions(code):
             if op in _STORES or module and op in _MODULE_STORES:
                 names.add(name)

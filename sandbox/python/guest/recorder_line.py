@@ -3,11 +3,10 @@
 The function leaves rare cases to the methods of the recorder.
 """
 
-import recorder_code
 import recorder_format as form
 import recorder_ring
 
-_integer, _SET, _MISSING, _PROXY = form.integer, form.SET, object(), recorder_code.PROXY
+_integer, _SET, _MISSING = form.integer, form.SET, object()
 _SHORT, _line_record, _WRITTEN = form.SHORT_LINE, form.line, recorder_ring.WRITTEN
 
 
@@ -25,9 +24,9 @@ def line_hook(recorder, ring):
         if code.is_simple:
             objects.event += 1
             recorded, found = known.recorded, frame.f_locals
-            if _PROXY:
-                found = dict(found)
             for name, value in found.items():
+                if type(name) is not str:  # another frame has put it there
+                    continue
                 old = recorded.get(name, _MISSING)
                 if old is value:
                     continue

@@ -11,6 +11,7 @@ import itertools
 import sys
 import types
 
+import lookup
 import recorder_format as form
 from recorder_format import varint
 
@@ -20,9 +21,10 @@ MAX_SHOWN = 16  # items of an object that are recorded
 MAX_SAMPLE = 64  # items of an object that are compared
 MAX_DEPTH = 4
 
-_mro, _module_of, _qualname = (vars(type)[name].__get__ for name in ("__mro__", "__module__", "__qualname__"))
+_mro, _qualname = (vars(type)[name].__get__ for name in ("__mro__", "__qualname__"))
 _slice = slice(MAX_SAMPLE)
 _islice = itertools.islice
+_DESCRIPTORS = types.GetSetDescriptorType, types.MemberDescriptorType
 _modules = sys.modules
 
 
@@ -122,26 +124,29 @@ class Attributes:
     def __init__(self, kind: type):
         self.dict_of, self.members = None, []
         for base in _mro(kind):
-            for name, member in list(type.__dict__["__dict__"].__get__(base).items()):
-                if type(member) is types.GetSetDescriptorType and name == "__dict__":
-                    self.dict_of = self.dict_of or member.__get__
-                elif type(member) is types.MemberDescriptorType:
+            for name, member in lookup.of_class(base):
+                # A descriptor of another class reads memory that objects of this one do not have.
+                if type(member) not in _DESCRIPTORS or member.__objclass__ is not base:
+                    continue
+                if type(member) is types.MemberDescriptorType:
                     self.members.append((name, member))
+                elif name == "__dict__":
+                    self.dict_of = self.dict_of or member.__get__
 
     def __call__(self, v):
         held = self.dict_of(v) if self.dict_of else {}
         length = dict.__len__(held)
-        names, items = [*_islice(dict.keys(held), MAX_SAMPLE)], [*_islice(dict.values(held), MAX_SAMPLE)]
+        found, items = [*_islice(dict.keys(held), MAX_SAMPLE)], [*_islice(dict.values(held), MAX_SAMPLE)]
         for name, member in self.members:
             try:
                 item = member.__get__(v)
             except AttributeError:
                 continue
             length += 1
-            if len(names) < MAX_SAMPLE:
+            if len(found) < MAX_SAMPLE:
                 items.append(item)
-                names.append(name)
-        return length, names + items
+                found.append(name)
+        return length, found + items
 
 
 _BASES = (
@@ -155,17 +160,9 @@ _BASES = (
 _HOW_IN_C = {_list: 1, _tuple: 2, _dict: 3, _set: 4, _frozenset: 4, _frame: 6, _array: 7}  # of recorder_fast/recorder.h
 
 
-def _own_module(kind: type) -> str:
-    try:
-        module = _module_of(kind)
-    except AttributeError:
-        return ""
-    return module if type(module) is str else ""
-
-
 def label(kind: type, user: str = "__main__") -> str:
     """Returns the name of a class, with its module unless that is builtins or the user's."""
-    module = _own_module(kind)
+    module = lookup.module_of(kind)
     name = str.__str__(_qualname(kind))
     return name if module in ("builtins", user, "") else f"{module}.{name}"
 
@@ -253,6 +250,8 @@ class Objects:
         entry.scalars = [item for item in sample if _is_scalar(item)]
         shape = reader.form
         if exactness == form.EXACT:
+            if reader.form == form.ATTRIBUTES:
+                length, sample = _without_odd_names(length, sample)
             shown, exactness = self._select_shown(v, reader, length, sample)
         else:
             shown, shape = [], form.OPAQUE
@@ -307,14 +306,14 @@ class Objects:
         return reader
 
     def _new_reader(self, kind: type) -> Reader:
-        module = _own_module(kind)
+        module, own_name = lookup.module_of(kind), str.__str__(_qualname(kind))
         name = self._writer.name(label(kind, self._user))
         for library, classname, shape, peek in (
             ("numpy", "ndarray", form.TABLE, _array),
             ("pandas", "DataFrame", form.TABLE, _frame),
         ):
-            loaded = _modules.get(library)
-            if type(loaded) is types.ModuleType and vars(loaded).get(classname) is kind:
+            loaded = lookup.find(_modules, library) if own_name == classname else None
+            if type(loaded) is types.ModuleType and lookup.find(vars(loaded), classname) is kind:
                 return Reader(kind, name, shape, peek)
         for base, shape, peek in _BASES:
             if any(b is base for b in _mro(kind)):
@@ -384,6 +383,15 @@ class Objects:
             out += varint(form.OBJECT) + varint(entry.number) + entry.reader.name + varint(entry.version) + entry.body
             waiting.extend(entry.children)
         return seen
+
+
+def _without_odd_names(length, sample: list) -> "tuple":
+    """Leaves out the attributes of a sample whose names are not exactly str."""
+    half = len(sample) // 2
+    if lookup.are_plain(sample[:half]):
+        return length, sample
+    kept = [i for i in range(half) if type(sample[i]) is str]
+    return length - half + len(kept), [*(sample[i] for i in kept), *(sample[half + i] for i in kept)]
 
 
 def _columns(v) -> tuple[list, int]:

@@ -3,6 +3,7 @@
 import builtins
 import sys
 
+import lookup
 import recorder_code
 import recorder_format as form
 import recorder_objects
@@ -28,6 +29,7 @@ class Variables:
     _prefixes: dict
     _watched: tuple
     _watch_all: bool
+    _has_odd_names: bool
     _writer: form.Writer
     _objects: recorder_objects.Objects
     steps: int
@@ -38,12 +40,14 @@ class Variables:
         code = known.code
         if code.module:
             if self._watch_all:
-                self._read_namespace(list(self._names))
+                self._read_all_names()
             elif len(self._watched) <= FEW_NAMES or self.steps % FULL_READ_INTERVAL == 0:
                 self._read_namespace(self._watched)
             else:
                 self._read_namespace(code.names_by_line.get(known.line, ()))
             return
+        if code.dynamic and not self._has_odd_names:
+            self._has_odd_names = not lookup.are_plain(self._names)
         if not code.unread:
             recorded, found = known.recorded, frame.f_locals
             if type(found) is not dict:
@@ -51,7 +55,9 @@ class Variables:
                     code.unread = _PREPARED
                     self._writer.out += varint(form.UNREAD) + self._writer.name(_PREPARED)
                     return
-                found = dict(found)
+            snapshot = found
+            if recorder_code.PROXY or not lookup.are_plain(found):
+                found = {name: value for name, value in found.items() if type(name) is str}
             for name, value in found.items():
                 old = recorded.get(name, _MISSING)
                 if old is not value:
@@ -60,12 +66,25 @@ class Variables:
                 for name in [name for name in recorded if name not in found]:
                     self._record_deletion(form.DELETE, recorded, name)
             if code.clear_snapshot:
-                found.clear()  # otherwise an object would outlive its variable
+                snapshot.clear()  # otherwise an object would outlive its variable
         if code.reads:
             self._read_namespace(code.reads)
 
+    def _plain_names(self) -> dict:
+        """Returns the namespace, or a copy of it without the keys that are not exactly str."""
+        return dict(lookup.pairs(self._names)) if self._has_odd_names else self._names
+
+    def _read_all_names(self) -> None:
+        names = dict(lookup.pairs(self._names))
+        self._has_odd_names = len(names) < len(self._names)
+        self._record_changes(names, names)
+
     def _read_namespace(self, which) -> None:
-        names, recorded, helpers = self._names, self._recorded, self._helpers
+        self._record_changes(self._plain_names(), which)
+
+    def _record_changes(self, names: dict, which) -> None:
+        """Records the changes of these variables of the namespace."""
+        recorded, helpers = self._recorded, self._helpers
         for name in which:
             value, old = names.get(name, _MISSING), recorded.get(name, _MISSING)
             if old is value:

@@ -29,6 +29,7 @@ import debug_control
 import directories
 import exception_report
 import helpers
+import lookup
 import namespace
 import nested_asyncio
 import outputs
@@ -337,13 +338,14 @@ class Session:
     def _check(self, question: dict) -> dict:
         """Returns a sandbox.Verdict on code without running it."""
         source = question["code"]
+        names = dict(lookup.pairs(self._names))
         problems: list = []
         try:
             tree = self._parse(source, "<code>")
-            problems += self._rules.findings(source, tree, self._names, self._policy.get("environment", "default"))
+            problems += self._rules.findings(source, tree, names, self._policy.get("environment", "default"))
             _compile(tree, "<code>", "exec", _FLAGS, True)  # the compiler finds some errors only now
         except SyntaxError as error:
-            described = exception_report.describe(error, "<code>", self._names, self._policy)
+            described = exception_report.describe(error, "<code>", names, self._policy)
             keys = [key for key in ("line", "column", "message", "hint") if key in described]
             problems.append({"kind": "syntax", **{key: described[key] for key in keys}})
         except (RecursionError, MemoryError):
@@ -351,7 +353,9 @@ class Session:
         return {"problems": problems}
 
     def _complete(self, question: dict) -> dict:
-        names = self._names if self._is_compat else {**dict.fromkeys(helpers.REGISTRY), **self._names}
+        names = dict(lookup.pairs(self._names))
+        if not self._is_compat:
+            names = {**dict.fromkeys(helpers.REGISTRY), **names}
         found = completion.complete(question["code"], question["cursor"], names, self._rules.allows)
         if not found["settled"]:  # the service asks jedi, which reads the code of earlier runs
             runs = range(max(self._runs - 20, 1), self._runs + 1)
@@ -364,7 +368,8 @@ class Session:
         """Returns a bounded sandbox.Variables. It runs no user code."""
         shown: dict = {}
         total = 0
-        for name, value in list(self._names.items()):
+        names = lookup.pairs(self._names)
+        for name, value in names:
             is_initial = self._initial_names.get(name, self) is value
             if name[:1] == "_" or name == "context" or is_initial or type(value) is types.ModuleType:
                 continue
@@ -376,7 +381,7 @@ class Session:
             if size is not None:
                 entry["shape"] = size
             shown[values.readable(name, 100)] = entry
-        public = [values.readable(name, 100) for name in list(self._names) if name[:1] != "_"][:1000]
+        public = [values.readable(name, 100) for name, _ in names if name[:1] != "_"][:1000]
         answer = {"variables": shown, "globals": public, "total": total}
         while len(_dumps(answer)) > MAX_VARIABLES_BYTES and shown:
             for name in list(shown)[len(shown) // 2 :]:

@@ -16,8 +16,11 @@ import itertools
 import json
 import math
 import sys
+import types
 import uuid
 import zoneinfo
+
+import lookup
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
@@ -32,9 +35,7 @@ MAX_COLUMNS = 1000
 _dumps = json.dumps
 _max_digits = sys.get_int_max_str_digits
 _TOO_LARGE = 10**MAX_DIGITS
-_intern_name, _intern_qualname, _intern_module = (
-    vars(type)[n].__get__ for n in ("__name__", "__qualname__", "__module__")
-)
+_intern_name, _intern_qualname = (vars(type)[n].__get__ for n in ("__name__", "__qualname__"))
 _SCALARS = {int, str, float, bool, bytes, complex, type(None), type(...)}
 _SAFE_REPR = {
     decimal.Decimal,
@@ -51,6 +52,9 @@ _DATES = {datetime.datetime, datetime.date, datetime.time}
 
 # The classes of lists and dicts whose items preview shows; a module adds its own.
 LISTS: set = {list, tuple, set, frozenset}
+# Classes whose objects have a shape, by the name of the class: the package that has them.
+_SHAPED = {"DataFrame": "pandas", "Series": "pandas", "ndarray": "numpy"}
+_shaped: dict = {}  # by id: those that were found in their package
 # Classes whose str is the JSON text.
 TEXTS: set = {uuid.UUID}
 DICTS: set = {dict}
@@ -297,23 +301,15 @@ def name_of(kind: type) -> str:
 def type_name(v) -> str:
     """Returns the name of v's class, with its module unless that is the user's own."""
     kind = type(v)
-    try:
-        module = _intern_module(kind)
-    except Exception:
-        module = ""
-    name = readable(_intern_qualname(kind), 200)
-    return (
-        name if type(module) is not str or module in ("builtins", "__main__", "") else f"{readable(module, 100)}.{name}"
-    )
+    module, name = lookup.module_of(kind), readable(_intern_qualname(kind), 200)
+    return name if module in ("builtins", "__main__", "") else f"{readable(module, 100)}.{name}"
 
 
-def _is_of_package(kind: type, *names: str) -> bool:
+def _is_of_package(kind: type, *packages: str) -> bool:
     """Tells whether kind or one of its base classes belongs to one of these packages."""
-    for base in type.__dict__["__mro__"].__get__(kind):
-        module = _intern_module(base) if base is not object else "builtins"
-        if type(module) is str and module.partition(".")[0] in names:
-            return True
-    return False
+    return any(
+        lookup.module_of(base).partition(".")[0] in packages for base in type.__dict__["__mro__"].__get__(kind)
+    )
 
 
 def opaque(v) -> dict:
@@ -337,14 +333,18 @@ def preview(v, limit: int = 200) -> str:
 def shape(v) -> "list[int] | None":
     """Returns the shape of a DataFrame, Series or array, and None for an object that only imitates one."""
     kind = type(v)
+    name = str.__str__(_intern_name(kind))
+    if name not in _SHAPED:
+        return None
     try:
-        for package, names in (("pandas", ("DataFrame", "Series")), ("numpy", ("ndarray",))):
-            module = sys.modules.get(package)
-            if module is not None and any(vars(module).get(name) is kind for name in names):
-                return [int(n) for n in v.shape]
-    except Exception:  # user code has replaced the package
-        pass
-    return None
+        if _shaped.get(id(kind)) is not kind:
+            package = lookup.find(sys.modules, _SHAPED[name])
+            if type(package) is not types.ModuleType or lookup.find(vars(package), name) is not kind:
+                return None
+            _shaped[id(kind)] = kind
+        return [int(n) for n in v.shape]
+    except Exception:  # user code has replaced a part of the package
+        return None
 
 
 def _own_repr(v, limit: int) -> str:

@@ -96,6 +96,13 @@ def test_recorder_does_not_change_the_program(recorded, version, name):
     assert not any("failed" in why for _, why in watched["reader"].lost)
 
 
+@pytest.mark.parametrize("name", [name for name in SAME if "names" in name])
+def test_odd_names_do_not_end_the_recording(recorded, name):
+    _, watched = recorded[name]
+    assert watched["reader"].lost == []
+    assert watched["count"] == len(watched["reader"].steps)
+
+
 def test_budget_keeps_the_first_and_the_last_steps(recorded):
     reader = recorded["budget"][1]["reader"]
     ((count, why),) = reader.lost

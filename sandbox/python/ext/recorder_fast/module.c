@@ -173,7 +173,7 @@ static PyObject *record_variable(PyObject *self, PyObject *args)
     PyObject *recorded, *name, *old, *value;
     Recorder *r = (Recorder *)self;
     int record;
-    if (!PyArg_ParseTuple(args, "iO!OOO", &record, &PyDict_Type, &recorded, &name, &old, &value))
+    if (!PyArg_ParseTuple(args, "iO!UOO", &record, &PyDict_Type, &recorded, &name, &old, &value))
         return NULL;
     return none_or_error(record_in_dict(r, record, recorded, name, value, NULL) < 0 ? -1 : drain(r));
 }
@@ -183,7 +183,7 @@ static PyObject *record_deletion(PyObject *self, PyObject *args)
     PyObject *recorded, *name;
     Recorder *r = (Recorder *)self;
     int record;
-    if (!PyArg_ParseTuple(args, "iO!O", &record, &PyDict_Type, &recorded, &name))
+    if (!PyArg_ParseTuple(args, "iO!U", &record, &PyDict_Type, &recorded, &name))
         return NULL;
     return none_or_error(delete_from_dict(r, record, recorded, name) < 0 ? -1 : drain(r));
 }

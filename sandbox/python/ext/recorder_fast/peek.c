@@ -222,8 +222,13 @@ int select_shown(Recorder *r, PyObject *v, Entry *e, Sample *p, PyObject **shown
         Py_DECREF(got);
         return exactness;
     }
-    Py_ssize_t half = e->reader->form == ITEMS ? p->used : p->used / 2;
-    for (Py_ssize_t i = 0; i < half && i < MAX_SHOWN; i++) {
+    Py_ssize_t half = e->reader->form == ITEMS ? p->used : p->used / 2, limit = MAX_SHOWN;
+    for (Py_ssize_t i = 0; i < half && i < limit; i++) {
+        if (e->reader->form == ATTRIBUTES && !PyUnicode_CheckExact(p->items[i])) { /* not a name */
+            p->length--;
+            limit++;
+            continue;
+        }
         shown[n++] = p->items[i];
         if (e->reader->form != ITEMS)
             shown[n++] = p->items[half + i];

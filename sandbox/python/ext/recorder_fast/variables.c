@@ -113,10 +113,24 @@ int delete_from_dict(Recorder *r, int record, PyObject *recorded, PyObject *name
     return failed ? -1 : 0;
 }
 
+/* Returns a variable of the namespace; borrowed, NULL if there is none. A key that is not exactly a str may have the hash of
+ * the name, and comparing the two would run user code. */
+static PyObject *find_name(Recorder *r, PyObject *name)
+{
+    PyObject *key, *value;
+    Py_ssize_t at = 0;
+    if (((PyDictObject *)r->names)->ma_keys->dk_kind != DICT_KEYS_GENERAL)
+        return PyDict_GetItemWithError(r->names, name);
+    while (PyDict_Next(r->names, &at, &key, &value))
+        if (key == name || (PyUnicode_CheckExact(key) && is_equal(&PyUnicode_Type, key, name)))
+            return value;
+    return NULL;
+}
+
 int read_namespace(Recorder *r, PyObject *names)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
-        PyObject *name = PyTuple_GET_ITEM(names, i), *value = PyDict_GetItemWithError(r->names, name);
+        PyObject *name = PyTuple_GET_ITEM(names, i), *value = find_name(r, name);
         if ((value == NULL ? delete_from_dict(r, FORGET, r->recorded, name)
                            : record_in_dict(r, GLOBAL, r->recorded, name, value, r->helpers)) < 0)
             return -1;
