@@ -73,7 +73,7 @@ func (s *Store) Recover(ctx context.Context) (int, error) {
 			return 0, err
 		}
 	}
-	if err := s.writer.waitInserted(ctx); err != nil {
+	if err := s.writer.waitInserted(ctx, scope{}); err != nil {
 		return 0, unavailable(err)
 	}
 	err = s.readWithin(ctx, func(ctx context.Context) error {
@@ -129,7 +129,7 @@ func (s *Store) cancelOpen(ctx context.Context, id, reason string, now time.Time
 func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, error) {
 	var record []byte
 	var progress [][]byte
-	err := s.readExecutions(ctx, func(ctx context.Context) error {
+	err := s.readExecutions(ctx, ofExecution(id), func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT `+recordColumns+` FROM executions e WHERE id = $1`, clean(id)).
 			Scan(&record, &progress)
 	})
@@ -162,7 +162,7 @@ func (s *Store) decodeExecution(record []byte, progress [][]byte) (sandbox.Execu
 // CountExecutions returns the number of executions of a sandbox.
 func (s *Store) CountExecutions(ctx context.Context, sandboxID string) (int, error) {
 	var n int
-	err := s.readExecutions(ctx, func(ctx context.Context) error {
+	err := s.readExecutions(ctx, ofSandbox(sandboxID), func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT count(*) FROM executions WHERE sandbox_id = $1`, clean(sandboxID)).Scan(&n)
 	})
 	return n, err
@@ -173,7 +173,7 @@ func (s *Store) CountExecutions(ctx context.Context, sandboxID string) (int, err
 func (s *Store) Statistics(ctx context.Context, user string) (sandbox.Statistics, error) {
 	st := sandbox.Statistics{Timestamp: time.Now().UTC()}
 	var ended int
-	err := s.readExecutions(ctx, func(ctx context.Context) error {
+	err := s.readExecutions(ctx, ofUser(user), func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT count(*), count(completed_at), count(*) FILTER (WHERE status = 'completed'),
 			count(*) FILTER (WHERE status IN ('failed', 'killed')), count(*) FILTER (WHERE status = 'timeout'),
 			coalesce(avg(seconds) FILTER (WHERE completed_at IS NOT NULL), 0), coalesce(max(memory_mb), 0)

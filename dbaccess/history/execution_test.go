@@ -57,7 +57,7 @@ func TestRecordsWithTheOldIsolationAreRead(t *testing.T) {
 	e.Stdout = "kept"
 	h.begin(t, e)
 	h.finish(t, e, sandbox.StatusCompleted)
-	if err := h.writer.waitInserted(ctx); err != nil {
+	if err := h.writer.waitInserted(ctx, scope{}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := h.pool.Exec(ctx, `UPDATE executions SET record = convert_to(replace(convert_from(record, 'UTF8'),

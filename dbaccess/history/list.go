@@ -58,6 +58,14 @@ func conditionsOf(f sandbox.ExecutionFilter) *conditions {
 	return &c
 }
 
+// scopeOf returns a scope that has all executions of a filter.
+func scopeOf(f sandbox.ExecutionFilter) scope {
+	if f.SandboxID != "" {
+		return ofSandbox(f.SandboxID)
+	}
+	return ofUser(f.User)
+}
+
 // Executions returns a page of the executions that match the filter, newest first, and the cursor of the next page,
 // which is "" for the last page. Running executions have their queries and connections so far. A page has at most as
 // many executions as the filter's limit, and fewer if they are very large. Executions returns FaultInvalid if the
@@ -82,7 +90,7 @@ func (s *Store) Executions(ctx context.Context, f sandbox.ExecutionFilter) ([]sa
 		recordColumns, c, limit+1, maxPageBytes)
 	var list []sandbox.Execution
 	var next string
-	err := s.readExecutions(ctx, func(ctx context.Context) error {
+	err := s.readExecutions(ctx, scopeOf(f), func(ctx context.Context) error {
 		rows, err := s.pool.Query(ctx, sql, c.args...)
 		if err != nil {
 			return err

@@ -23,7 +23,7 @@ type row struct {
 	statement string // that inserts the row; "": queueExecutions does
 	args      []any  // of statement
 
-	// The columns of an execution. All texts are made valid for PostgreSQL.
+	// The columns of an execution; a sandbox has the first two. All texts are made valid for PostgreSQL.
 	sandboxID, user    string
 	kind, status, code string
 	createdAt          time.Time
@@ -98,6 +98,7 @@ func createdRow(c sandboxCreated) (row, error) {
 	r, err := newRow("sandbox/"+clean(c.ID), c)
 	r.statement = `INSERT INTO sandboxes (id, owner, policy, ephemeral, state, created_at, node)
 		VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING`
+	r.sandboxID, r.user = clean(c.ID), clean(c.Owner)
 	r.args = []any{clean(c.ID), clean(c.Owner), c.Policy, c.Ephemeral, string(c.State), c.CreatedAt, c.Node}
 	return r, err
 }
@@ -109,6 +110,7 @@ func endedRow(e sandboxEnded) (row, error) {
 	r.mustSync = true
 	r.statement = `UPDATE sandboxes SET state = $2, ended_at = $3 WHERE id = $1
 		AND (ended_at IS NULL OR ended_at > $3)`
+	r.sandboxID = clean(e.ID)
 	r.args = []any{clean(e.ID), string(e.State), e.EndedAt}
 	return r, err
 }

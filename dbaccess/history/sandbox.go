@@ -59,7 +59,7 @@ func (s *Store) Sandbox(ctx context.Context, id string) (sandbox.Sandbox, error)
 	var b sandbox.Sandbox
 	var policy []byte
 	var state string
-	err := s.readExecutions(ctx, func(ctx context.Context) error {
+	err := s.readExecutions(ctx, ofSandbox(id), func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, `SELECT id, owner, policy, ephemeral, state, created_at, ended_at,
 				greatest(created_at, (SELECT max(e.created_at) FROM executions e WHERE e.sandbox_id = sandboxes.id))
 			FROM sandboxes WHERE id = $1`, clean(id)).

@@ -151,11 +151,12 @@ func (s *Store) checkBegin() error {
 	return s.writer.checkBegin()
 }
 
-// readExecutions runs a read of executions after all records that were appended before this call are inserted.
-func (s *Store) readExecutions(ctx context.Context, f func(context.Context) error) error {
+// readExecutions runs a read of executions after all records of its scope that were appended before this call are
+// inserted.
+func (s *Store) readExecutions(ctx context.Context, of scope, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.search)
 	defer cancel()
-	if err := s.writer.waitInserted(ctx); err != nil {
+	if err := s.writer.waitInserted(ctx, of); err != nil {
 		return unavailable(err)
 	}
 	return s.readWithin(ctx, f)

@@ -33,6 +33,7 @@ type writer struct {
 	last     wal.Position  // of the last record in the log
 	appended uint64        // number of rows that were appended
 	inserted uint64        // number of these that are in PostgreSQL
+	scopes   scopes        // of the rows that are not
 	flushes  uint64        // number of flushes that have begun
 	result   flushResult   // of the last flush that has ended
 	flushed  chan struct{} // closed and replaced when a flush ends
@@ -118,7 +119,7 @@ func (w *writer) waitForSpace(ctx context.Context) error {
 	if !full {
 		return nil
 	}
-	return w.waitInserted(ctx)
+	return w.waitInserted(ctx, scope{})
 }
 
 // write stores a row: in the log, and on disk if the row asks for it. If the log cannot be written, write waits
@@ -140,7 +141,7 @@ func (w *writer) write(ctx context.Context, r row, timeout time.Duration) error 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
-		if err = w.waitInserted(ctx); err == nil || errors.Is(err, errClosed) {
+		if err = w.waitInserted(ctx, scope{}); err == nil || errors.Is(err, errClosed) {
 			return err
 		}
 		select {
@@ -165,6 +166,7 @@ func (w *writer) append(r row) (wal.Position, error) {
 	idle := w.backlog.since.IsZero()
 	w.backlog.add(r, w.now())
 	w.appended++
+	w.scopes.add(r, w.appended)
 	if idle || w.backlog.bytes > flushNowBytes {
 		w.wakeLoop()
 	}
@@ -178,12 +180,15 @@ func (w *writer) wakeLoop() {
 	}
 }
 
-// waitInserted returns when all rows that were appended before the call are in PostgreSQL. It returns an error if a
-// flush that began after the call fails.
-func (w *writer) waitInserted(ctx context.Context) error {
+// waitInserted returns when all rows of a scope that were appended before the call are in PostgreSQL. It returns an
+// error if a flush that began after the call fails.
+func (w *writer) waitInserted(ctx context.Context, of scope) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	target, before := w.appended, w.flushes
+	if of != (scope{}) {
+		target = w.scopes.lastOf(of)
+	}
 	for w.inserted < target {
 		if w.result.err != nil && w.result.number > before {
 			return fmt.Errorf("%w: %w", errNotConfirmed, w.result.err)
@@ -281,6 +286,7 @@ func (w *writer) flush(db *inserter) error {
 		w.backlog.putBack(left)
 	} else {
 		w.inserted = target
+		w.scopes.inserted(target)
 		w.backlog.inserted(began)
 		if err := w.log.Release(position); err != nil {
 			w.logger.WithError(err).Warn("records of the write-ahead log of history cannot be released; " +
