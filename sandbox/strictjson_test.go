@@ -143,3 +143,11 @@ func isStrict(text []byte) bool {
 		top.count++
 	}
 }
+
+// A search that begins again after each escape would take hours for such a string, and the test would not end.
+func TestManyEscapesAreCheckedOnce(t *testing.T) {
+	text := append([]byte(`{"text":"`), bytes.Repeat([]byte(`\n\u0000`), 2<<20)...)
+	if err := sandbox.CheckJSON(append(text, `"}`...)); err != nil {
+		t.Errorf("got %v, want the text accepted", err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -274,6 +275,9 @@ func (l *runLoop) keepNote(body []byte) error {
 	return nil
 }
 
+// outputParts are the parts of an output that a guest may send.
+var outputParts = []string{"role", "summary", "data", "metadata"}
+
 // keepOutput keeps a rich output within bounds. Each output is kept at once, so a killed run
 // does not lose its outputs.
 func (l *runLoop) keepOutput(ctx context.Context, body []byte) error {
@@ -281,16 +285,23 @@ func (l *runLoop) keepOutput(ctx context.Context, body []byte) error {
 		l.truncated["outputs"]++
 		return nil
 	}
-	var parts struct { // the parts are counted before they are parsed
-		Data json.RawMessage `json:"data"`
+	// The parts are counted before they are parsed. encoding/json would take DATA for data, and merge both.
+	if n := sandbox.JSONMemberCount(body); n > len(outputParts) {
+		return &protocol.IllegalFrame{Why: fmt.Sprintf("an output has %d parts", n)}
 	}
+	var parts map[string]json.RawMessage
 	if err := l.process.Conn.Decode(protocol.KindOutput, body, &parts); err != nil {
 		return err
 	}
-	if len(parts.Data) == 0 || parts.Data[0] != '{' {
+	for name := range parts {
+		if !slices.Contains(outputParts, name) {
+			return &protocol.IllegalFrame{Why: fmt.Sprintf("an output has the unknown part %q", name)}
+		}
+	}
+	if data := parts["data"]; len(data) == 0 || data[0] != '{' {
 		return &protocol.IllegalFrame{Why: "an output has no data"}
 	}
-	if sandbox.JSONMemberCount(parts.Data) > maxTypesPerOutput || sandbox.JSONDepth(body) > maxDepth {
+	if sandbox.JSONMemberCount(parts["data"]) > maxTypesPerOutput || sandbox.JSONDepth(body) > maxDepth {
 		l.truncated["outputs"]++
 		return nil
 	}
