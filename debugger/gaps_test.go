@@ -9,8 +9,8 @@ import (
 	"glasshouse/debugger/recording/recordingtest"
 )
 
-// gappy returns the stream of a recording of the steps 1 to 3, and of 14 to 15 behind a gap. The variable of line n is n. Its end is
-// lost without a number of steps.
+// gappy returns the stream of a recording of the steps 1 to 3, and of 14 to 15 behind a gap. The variable of line n
+// is n. Its end is lost without a number of steps.
 func gappy() []byte {
 	b := recordingtest.New("x")
 	b.Line(0)
@@ -21,7 +21,14 @@ func gappy() []byte {
 	b.Global(3, recordingtest.Int(3))
 	b.Add(
 		recording.Record{Kind: recording.KindLost, Number: 10, Text: "too many"},
-		recording.Record{Kind: recording.KindPush, Frame: 1, Code: 1, Thread: 1, Number: recording.FlagRestated, From: 3},
+		recording.Record{
+			Kind:   recording.KindPush,
+			Frame:  1,
+			Code:   1,
+			Thread: 1,
+			Number: recording.FlagRestated,
+			From:   3,
+		},
 	)
 	b.Global(3, recordingtest.Int(13))
 	b.Line(1)

@@ -58,7 +58,8 @@ type Execution struct {
 	ArtifactMap   map[string]string `json:"artifact_map"`
 	Queries       []Query           `json:"queries"`
 	Connections   []Connection      `json:"connections"`
-	Truncated     map[string]int64  `json:"truncated"` // how much is missing: bytes of stdout, stderr and result, items of all others
+	// Truncated says how much is missing: bytes of stdout, stderr and result, items of all others.
+	Truncated map[string]int64 `json:"truncated"`
 	Isolation
 	Environment  *EnvironmentVersion `json:"environment,omitempty"` // nil if no code ran
 	SessionReset bool                `json:"session_reset"`         // the session's variables are lost; /session stays

@@ -342,7 +342,8 @@ func (c *client) ignoreEvents(ctx context.Context, code string) error {
 	}
 	defer conn.Close()
 	body := fmt.Sprintf(`{"code":%q}`, code)
-	if _, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nAccept: text/event-stream\r\n"+
+	if _, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\n"+
+		"Authorization: Bearer %s\r\nAccept: text/event-stream\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", quickPath, c.key, len(body), body); err != nil {
 		return err
 	}

@@ -137,7 +137,8 @@ var howToRead string
 
 // suiteTitles are the headings of the suites in docs/benchmarks.md.
 var suiteTitles = map[string]string{
-	"api": "The API", "debug": "The debugger", "fairness": "Fairness between users", "isolation": "Isolation", "peers": "Beside other servers", "sql": "SQL",
+	"api": "The API", "debug": "The debugger", "fairness": "Fairness between users", "isolation": "Isolation",
+	"peers": "Beside other servers", "sql": "SQL",
 }
 
 // writeMarkdown writes docs/benchmarks.md.

@@ -57,7 +57,8 @@ func (c *client) executeIn(t *testing.T, id, code, environment string) (e enviro
 	t.Helper()
 	path, body := "/sandbox/"+id+"/execute?include=environment", map[string]any{"code": code}
 	if id == "" {
-		path, body["config"] = "/sandbox/agent/quick-execute?include=environment", map[string]any{"environment": environment}
+		path = "/sandbox/agent/quick-execute?include=environment"
+		body["config"] = map[string]any{"environment": environment}
 	}
 	raw := c.must(t, "POST", path, body)
 	text, _ := json.Marshal(raw)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -255,9 +256,9 @@ func TestMCPOverStandardStreams(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(binary(t), arguments...)
 			cmd.Env = append(os.Environ(), "GLASSHOUSE_KEY="+admin.newUser(t, "host").key)
-			in, _ := cmd.StdinPipe()
-			out, err := cmd.StdoutPipe()
-			if err = cmd.Start(); err != nil {
+			in, inErr := cmd.StdinPipe()
+			out, outErr := cmd.StdoutPipe()
+			if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
 				t.Fatal(err)
 			}
 			defer sync.OnceFunc(func() { kill(cmd) })()

@@ -117,7 +117,7 @@ func (s *limitSettings) register(f *pflag.FlagSet) {
 		&s.parallel,
 		"parallel",
 		20*runtime.NumCPU(),
-		"maximum `NUMBER` of concurrent executions; one user holds at most four fifths; others wait up to 10 s for a slot",
+		"maximum `NUMBER` of concurrent executions, of one user four fifths; others wait up to 10 s",
 	)
 	f.DurationVar(
 		&s.queueTimeout,

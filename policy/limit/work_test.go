@@ -42,7 +42,13 @@ func TestWorkIsBoundedByTheCPUTimeOfItsUser(t *testing.T) {
 		{"busy", 1, 9 * time.Second, 10 * time.Second},
 	} {
 		if got := flood(&w, c.user, start, 10*time.Second, c.cpu); got < c.least || got > c.most {
-			t.Errorf("a user whose processes use %.1f CPUs: got %s of work in 10 s, want %s to %s", c.cpu, got, c.least, c.most)
+			t.Errorf(
+				"a user whose processes use %.1f CPUs: got %s of work in 10 s, want %s to %s",
+				c.cpu,
+				got,
+				c.least,
+				c.most,
+			)
 		}
 	}
 	if wait := w.Charge("another", 200*time.Millisecond, 0, start); wait != 0 {

@@ -113,7 +113,8 @@ func (p *zygotePool) checkZygote() error {
 func (p *zygotePool) fill() {
 	active := p.env.active
 	for {
-		if len(p.ready) > cap(p.ready)/2 && len(p.reserved) == cap(p.reserved) { // the fork can wait until the run that took a child has begun
+		if len(p.ready) > cap(p.ready)/2 && len(p.reserved) == cap(p.reserved) {
+			// The fork can wait until the run that took a child has begun.
 			p.env.sleep(refillDelay)
 		}
 		if !p.env.alwaysWarm && !p.waitForZygote(active) || active.Err() != nil {

@@ -46,7 +46,8 @@ func startRecordingPump(process *isolate.Process, debugger DebugDriver, meter *w
 		return nil, err
 	}
 	p := &recordingPump{
-		process: process, debugger: debugger, meter: meter, ring: ring, stopping: make(chan struct{}), ended: make(chan struct{}),
+		process: process, debugger: debugger, meter: meter, ring: ring,
+		stopping: make(chan struct{}), ended: make(chan struct{}),
 	}
 	go p.deliverAtIntervals()
 	return p, nil

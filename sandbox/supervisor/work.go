@@ -16,7 +16,7 @@ import (
 const (
 	frameWork       = 2 * time.Microsecond // to read a frame, beside its bytes
 	frameByteWork   = 1.5                  // to read a byte of a frame, in nanoseconds
-	queryByteWork   = 4                    // to check and record a byte of a statement or its parameters, in nanoseconds
+	queryByteWork   = 4                    // a byte of a statement or its parameters, in nanoseconds
 	printedByteWork = 0.3                  // to read and keep a byte of stdout or stderr, in nanoseconds
 )
 

@@ -143,7 +143,8 @@ func (w *plainErrors) Write(b []byte) (int, error) {
 	return w.ResponseWriter.Write(b)
 }
 
-// humaError turns the service's error into one that huma answers with. If the request's key was lost, that is the error.
+// humaError turns the service's error into one that huma answers with. If the request's key was lost, that is the
+// error.
 func (a *api) humaError(ctx context.Context, err error) error {
 	if lost := lostKey(ctx); lost != nil {
 		err = lost

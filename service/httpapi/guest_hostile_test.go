@@ -180,7 +180,8 @@ while select.select([3], [], [], 0.5)[0]:
 	}
 }
 
-// A program may use any object as a name. Debugging it, and looking at its variables, leaves it and its session unharmed.
+// A program may use any object as a name. Debugging it, and looking at its variables, leaves it and its session
+// unharmed.
 func TestOddNamesHarmNothing(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAdmin)

@@ -110,7 +110,8 @@ func (b *bridge) forwardProgress(ctx context.Context, req *mcp.ProgressNotificat
 	b.mu.Unlock()
 	if wanted {
 		_ = target.session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ // a client that left is no error
-			ProgressToken: target.token, Message: req.Params.Message, Progress: req.Params.Progress, Total: req.Params.Total,
+			ProgressToken: target.token, Message: req.Params.Message,
+			Progress: req.Params.Progress, Total: req.Params.Total,
 		})
 	}
 }

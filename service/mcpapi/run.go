@@ -138,8 +138,6 @@ func (s *Server) executionResult(ctx context.Context, caller sandbox.Key, e *san
 		content.Result = e.Result
 	}
 	result.StructuredContent = content
-	for _, image := range s.images(ctx, caller, e.Outputs) {
-		result.Content = append(result.Content, image)
-	}
+	result.Content = append(result.Content, s.images(ctx, caller, e.Outputs)...)
 	return result
 }

@@ -3,7 +3,6 @@ import pathlib
 import subprocess
 
 import pytest
-
 from glasshouse import Client
 
 ROOT = pathlib.Path(__file__).parents[3]

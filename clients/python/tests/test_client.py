@@ -7,11 +7,10 @@ import subprocess
 import sys
 import threading
 
+import glasshouse
 import httpx
 import pytest
 from conftest import ROOT
-
-import glasshouse
 from glasshouse import AsyncClient, Client
 
 
@@ -39,7 +38,8 @@ def test_failing_code_is_no_error_of_the_client(service):
 def test_sandbox_keeps_variables_and_files(sandbox):
     sandbox.run("x = 1")
     sandbox.files.write("a b/ü.txt", "é")
-    e = sandbox.run("open('/session/artifacts/r.bin', 'wb').write(bytes([0, 255]))\n[x, open('/data/a b/ü.txt').read()]")
+    sandbox.run("open('/session/artifacts/r.bin', 'wb').write(bytes([0, 255]))")
+    e = sandbox.run("[x, open('/data/a b/ü.txt').read()]")
     assert e.result == [1, "é"]
     assert [f.path for f in sandbox.files.list()] == ["a b/ü.txt"]
     assert sandbox.files.read("a b/ü.txt") == "é".encode()
@@ -48,7 +48,7 @@ def test_sandbox_keeps_variables_and_files(sandbox):
     (artifact,) = sandbox.artifacts()
     assert artifact.path == "r.bin" and sandbox._client.executions.artifact(artifact) == b"\x00\xff"
     assert sandbox.variables()["x"]["repr"] == "1"
-    assert sandbox.history()["total_executions"] == 2
+    assert sandbox.history()["total_executions"] == 3
 
 
 def test_outputs_have_roles_and_images(service):
@@ -107,7 +107,8 @@ def test_stream_resumes_when_the_connection_breaks(service, sandbox):
     with Client(f"http://127.0.0.1:{proxy.getsockname()[1]}", key) as client:
         got = []
         e = client.sandboxes.get(sandbox.id).run(
-            "import time\nfor n in range(40):\n    print(n, flush=True)\n    time.sleep(0.03)\n'end'", on_stdout=got.append
+            "import time\nfor n in range(40):\n    print(n, flush=True)\n    time.sleep(0.03)\n'end'",
+            on_stdout=got.append,
         )
     proxy.close()
     assert len(cuts) == 5
@@ -139,8 +140,9 @@ def test_errors_have_a_class_for_each_problem(service, sandbox):
     assert "max_memory" in str(invalid.value)
     with Client(str(service._http.base_url), "wrong") as stranger, pytest.raises(glasshouse.Unauthorized):
         stranger.run("1")
-    with Client("http://127.0.0.1:9", "x") as nobody, pytest.raises(glasshouse.ConnectionFailed, match="GLASSHOUSE_URL"):
-        nobody.run("1")
+    with Client("http://127.0.0.1:9", "x") as nobody:
+        with pytest.raises(glasshouse.ConnectionFailed, match="GLASSHOUSE_URL"):
+            nobody.run("1")
     sandbox.close()
     with pytest.raises(glasshouse.Gone, match="deleted"):
         sandbox.run("1")
@@ -156,7 +158,8 @@ def test_a_full_service_is_asked_again(monkeypatch):
     )
     http = httpx.Client(base_url="http://test", transport=httpx.MockTransport(lambda request: next(answers)))
     assert Client(http=http).run("1").execution_id == "1"
-    refused = httpx.MockTransport(lambda r: httpx.Response(429, json={"type": "x:limit-reached"}, headers={"Retry-After": "99"}))
+    late = httpx.Response(429, json={"type": "x:limit-reached"}, headers={"Retry-After": "99"})
+    refused = httpx.MockTransport(lambda request: late)
     with pytest.raises(glasshouse.LimitReached) as error:
         Client(http=httpx.Client(base_url="http://test", transport=refused)).run("1")
     assert error.value.retry_after == 99
@@ -248,6 +251,7 @@ def test_package_is_built_and_installed(tmp_path):
         subprocess.run([*command, "--python", sys.executable], check=True)
         code = "import glasshouse, glasshouse.guide; print(glasshouse.__file__)"
         environ = {**os.environ, "PYTHONPATH": str(target)}
-        out = subprocess.run([sys.executable, "-c", code], env=environ, check=True, capture_output=True, text=True).stdout
+        command = [sys.executable, "-c", code]
+        out = subprocess.run(command, env=environ, check=True, capture_output=True, text=True).stdout
         assert out.startswith(str(target)) and (target / "glasshouse" / "py.typed").exists()
     assert len(list(tmp_path.glob("*.whl"))) == len(list(tmp_path.glob("*.tar.gz"))) == 1

@@ -250,7 +250,8 @@ frame("D", b'{"truncated": {"outputs": 9223372036854775807}}')`)
 		)
 	}
 	e = run(`
-for n in (50, 51, 1_000_000): frame("O", b'{"role": "display", "data": {' + b",".join(b'"%x": 0' % i for i in range(n)) + b'}}')
+for n in (50, 51, 1_000_000):
+    frame("O", b'{"role": "display", "data": {' + b",".join(b'"%x": 0' % i for i in range(n)) + b'}}')
 frame("O", b'{"role": "display", "data": {"application/json": ' + b"[" * 600 + b"]" * 600 + b'}}')`)
 	if e.Status != sandbox.StatusCompleted || len(e.Outputs) != 1 || len(e.Outputs[0].Data) != 50 ||
 		e.Truncated["outputs"] != 3 {

@@ -114,7 +114,8 @@ const (
 	socketTypeMask = 0xf // the other bits of a socket's type are flags
 )
 
-// mapMemory returns the rule of mmap. It refuses MAP_HUGETLB, because no limit counts the huge pages that the machine has
+// mapMemory returns the rule of mmap. It refuses MAP_HUGETLB, because no limit counts the huge pages that the machine
+// has
 // reserved. With noShared it refuses shared memory without a file, which stays allocated, but is counted nowhere, after
 // its pages are unmapped.
 func mapMemory(noShared bool) []bpf.Instruction {

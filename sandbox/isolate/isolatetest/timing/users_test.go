@@ -27,7 +27,13 @@ func TestUsersShareCPUTime(t *testing.T) {
 			isolatetest.Must(t, err)
 			defer session.Close()
 			all.Go(func() {
-				outcome, err := isolatetest.RunWith(context.Background(), session, "while True: pass", nil, isolatetest.Handler{})
+				outcome, err := isolatetest.RunWith(
+					context.Background(),
+					session,
+					"while True: pass",
+					nil,
+					isolatetest.Handler{},
+				)
 				if err != nil {
 					t.Error(err)
 				}

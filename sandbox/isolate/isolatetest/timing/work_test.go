@@ -55,8 +55,14 @@ while True: os.write(3, ask)`,
 			t.Logf("%s in %.1f s: %s of the service, %s of the guest", e.Status, e.Usage.WallMS/1000, service, guest)
 			const burst = 1200 * time.Millisecond // of the account, its floor, and the garbage collector
 			if e.Status != sandbox.StatusTimeout || service > burst+guest*3/2 {
-				t.Errorf("got %s and %s of CPU time in the service for %s in the guest, want timeout and at most 1.5 times + %s",
-					e.Status, service, guest, burst)
+				t.Errorf(
+					"got %s and %s of CPU time in the service for %s in the guest, want timeout and at most "+
+						"1.5 times + %s",
+					e.Status,
+					service,
+					guest,
+					burst,
+				)
 			}
 		})
 	}

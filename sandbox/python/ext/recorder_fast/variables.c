@@ -113,8 +113,8 @@ int delete_from_dict(Recorder *r, int record, PyObject *recorded, PyObject *name
     return failed ? -1 : 0;
 }
 
-/* Returns a variable of the namespace; borrowed, NULL if there is none. A key that is not exactly a str may have the hash of
- * the name, and comparing the two would run user code. */
+/* Returns a variable of the namespace; borrowed, NULL if there is none. A key that is not exactly a str may have the
+ * hash of the name, and comparing the two would run user code. */
 static PyObject *find_name(Recorder *r, PyObject *name)
 {
     PyObject *key, *value;
