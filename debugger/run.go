@@ -25,14 +25,10 @@ const (
 
 // command is a command for the program that has stopped.
 type command struct {
-	ctx    context.Context // of the client that waits for the answer
-	body   map[string]any  // JSON for the guest
-	answer chan answer
-}
-
-type answer struct {
-	body []byte // the guest's JSON
-	err  error
+	ctx    context.Context         // of the client that waits for the end
+	body   map[string]any          // JSON for the guest
+	decode func(text []byte) error // decodes the guest's answer; not called for resume
+	ended  chan error
 }
 
 // Begin tells the session that the run begins. interrupt makes the guest report at its next line. Begin returns the
@@ -94,17 +90,22 @@ func (s *Session) Stopped(
 		case c := <-s.commands:
 			c.body["calm"] = ctx.Err() == nil
 			if c.body["do"] == "resume" {
-				c.answer <- answer{}
+				c.ended <- nil
 				return c.body, nil
 			}
 			limited, done := context.WithTimeout(c.ctx, maxExpressionTime)
 			text, err := ask(limited, c.body)
 			done()
+			if err == nil {
+				if err = c.decode(text); err != nil {
+					err = fmt.Errorf("decode the guest's answer: %w", err)
+				}
+			}
 			if err != nil {
-				c.answer <- answer{nil, fmt.Errorf("%w: the program ended while it evaluated this", ErrRequest)}
+				c.ended <- fmt.Errorf("%w: the program ended while it evaluated this", ErrRequest)
 				return nil, err
 			}
-			c.answer <- answer{text, nil}
+			c.ended <- nil
 		case <-ctx.Done():
 			s.mu.Lock()
 			s.state = StateRunning
@@ -126,19 +127,18 @@ func (s *Session) Ended(exit Exited) {
 	s.addEvent(Terminated{})
 }
 
-// ask makes the stopped program execute a command, and interrupts the command when ctx ends. The caller does not hold
-// mu.
-func (s *Session) ask(ctx context.Context, body map[string]any) ([]byte, error) {
-	c := command{ctx, body, make(chan answer, 1)}
+// ask makes the stopped program execute a command, and interrupts the command when ctx ends. An error of decode, which
+// gets the guest's answer, ends the program. The caller does not hold mu.
+func (s *Session) ask(ctx context.Context, body map[string]any, decode func(text []byte) error) error {
+	c := command{ctx, body, decode, make(chan error, 1)}
 	select {
 	case s.commands <- c:
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	case <-time.After(maxCommandWait):
-		return nil, ErrRunning
+		return ErrRunning
 	}
-	a := <-c.answer
-	return a.body, a.err
+	return <-c.ended
 }
 
 // askFor makes the stopped program execute a command and decodes the answer. The guest reports a failure as "error".
@@ -147,18 +147,14 @@ func askFor[T any](ctx context.Context, s *Session, body map[string]any) (T, err
 		Error string `json:"error"`
 	}
 	var v T
-	text, err := s.ask(ctx, body)
-	if err != nil {
-		return v, err
+	err := s.ask(ctx, body, func(text []byte) error {
+		if err := json.Unmarshal(text, &failed); err != nil || failed.Error != "" {
+			return err
+		}
+		return json.Unmarshal(text, &v)
+	})
+	if err == nil && failed.Error != "" {
+		err = fmt.Errorf("%w: %s", ErrRequest, failed.Error)
 	}
-	if err := json.Unmarshal(text, &failed); err != nil {
-		return v, fmt.Errorf("decode the guest's answer: %w", err)
-	}
-	if failed.Error != "" {
-		return v, fmt.Errorf("%w: %s", ErrRequest, failed.Error)
-	}
-	if err := json.Unmarshal(text, &v); err != nil {
-		return v, fmt.Errorf("decode the guest's answer: %w", err)
-	}
-	return v, nil
+	return v, err
 }

@@ -183,8 +183,7 @@ func (s *Session) Move(ctx context.Context, move Move) error {
 		resume := map[string]any{"do": "resume", "mode": string(move), "stops": s.stops}
 		s.addEvent(Continued{s.position.Thread})
 		s.mu.Unlock()
-		_, err := s.ask(ctx, resume)
-		return err
+		return s.ask(ctx, resume, nil)
 	}
 	breaks, moves, from := s.stops.pastBreakpoints(), s.moves, s.position.Step
 	if move.isBackward() && s.position.Reason == string(ReasonEnd) {

@@ -182,3 +182,45 @@ func TestBodiesAreStrictJSON(t *testing.T) {
 	}
 	wantStrictJSON(t, "context", append(c.readBack(t, id, fmt.Sprint(a.get("execution_id"))), a.text)...)
 }
+
+// A stopped program whose answers or reports cannot be read is ended, and its client hears why. None is an internal
+// error.
+func TestForgedAnswersOfAStoppedProgram(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAdmin)
+	for name, forged := range map[string]string{
+		"a value of another type": `frame("V", b'{"value": 5}')`,
+		"no object":               `frame("V", b'[]')`,
+		"a list as a name":        `frame("V", b'{"items": [{"name": []}], "value": {}}')`,
+		"UTF-8":                   `frame("V", b'{"value": "\xff"}')`,
+		"a stop":                  `frame("S", b'{"reason": []}')`,
+		"a location":              `frame("S", b'{"reason": "step", "ids": ["x"]}')`,
+		"a log point":             `frame("G", b'{"text": "\xff"}')`,
+		"records":                 `frame("T", b"x" * 100); frame("D", b'{"result": NaN}')`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := map[string]any{"code": sendFrame + "x = 1\ny = 2\nz = 3", "breakpoints": []int{10}}
+			d, _ := c.openDebugSession(t, body, map[string]any{"profile": "unrestricted"})
+			path := "/debug/sessions/" + d.session
+			for _, request := range []struct {
+				command string
+				body    any
+			}{
+				{"evaluate", map[string]any{"expression": forged}}, {"stackTrace", nil}, {"threads", nil}, {"scopes", nil},
+				{"next", nil}, {"continue", nil}, {"evaluate", map[string]any{"expression": "x"}},
+			} {
+				a := d.do(t, "POST", path+"/"+request.command, request.body)
+				if a.status >= http.StatusInternalServerError {
+					t.Errorf("%s: got HTTP %d, want no internal error: %s", request.command, a.status, a.text)
+				}
+				wantStrictJSON(t, request.command, a.text)
+			}
+			record := d.ok(t, "GET", "/executions/"+d.execution+"?wait=30", nil)
+			if record.get("status") != "killed" || record.get("usage.ended_by") != "protocol" {
+				t.Errorf("got %.600s, want it killed for a violation of the protocol", record.text)
+			}
+			wantStrictJSON(t, name, c.readBack(t, fmt.Sprint(record.get("sandbox_id")), d.execution)...)
+			c.ok(t, "DELETE", "/sandbox/"+fmt.Sprint(record.get("sandbox_id")), nil)
+		})
+	}
+}

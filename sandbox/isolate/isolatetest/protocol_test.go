@@ -73,3 +73,20 @@ func TestMalformedAnswerToAnInspection(t *testing.T) {
 		}
 	}
 }
+
+// Names that are not strings end neither a session nor an inspection.
+func TestInspectionPassesOverOddNames(t *testing.T) {
+	t.Parallel()
+	s := NewSession(t, Shared(t), nil)
+	e := Run(t, s, "x = 1\nfor odd in (1, b'b', None, (1,), type('Name', (str,), {'__hash__': lambda s: 1 // 0})('y')):\n"+
+		"    try: globals()[odd] = 3\n    except ZeroDivisionError: pass\ndel odd")
+	if e.Status != sandbox.StatusCompleted {
+		t.Fatalf("got %s %s, want the odd names set", e.Status, Why(e))
+	}
+	for range 2 {
+		v, err := s.InspectVariables(context.Background())
+		if _, ok := v.Variables["x"]; err != nil || !ok || v.Total != 1 {
+			t.Errorf("got %v and %v, want x alone", v, err)
+		}
+	}
+}
