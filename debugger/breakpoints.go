@@ -91,13 +91,22 @@ func (s *Session) SetLineBreakpoints(list []LineBreakpoint) ([]BreakpointView, e
 			view.Message = "a hit condition is a number, with an optional ==, >=, >, <=, < or % before it"
 		}
 		if view.Message == "" {
-			view.Verified = true
+			view = s.breakpointView(line.ID, b.Line)
 			s.stops.Lines = append(s.stops.Lines, line)
 		}
 		out = append(out, view)
 	}
 	s.updateGuest()
 	return out, nil
+}
+
+// breakpointView returns the view of a valid breakpoint. It is verified unless the program is not recorded at present.
+// The caller holds mu.
+func (s *Session) breakpointView(id, line int) BreakpointView {
+	if s.unrecorded != "" {
+		return BreakpointView{ID: id, Line: line, Message: "the program does not stop here: " + s.unrecorded}
+	}
+	return BreakpointView{ID: id, Verified: true, Line: line}
 }
 
 // BreakpointLines returns the lines from first to last that can have a breakpoint.
@@ -137,7 +146,7 @@ func (s *Session) SetDataBreakpoints(list []Variable) ([]BreakpointView, error) 
 	for _, v := range list {
 		s.lastID++
 		s.stops.Data = append(s.stops.Data, guestData{s.lastID, v.Frame, v.Name})
-		out = append(out, BreakpointView{ID: s.lastID, Verified: true})
+		out = append(out, s.breakpointView(s.lastID, 0))
 	}
 	s.updateGuest()
 	return out, nil

@@ -10,7 +10,7 @@ import (
 // Event is an event of a session. Events are numbered from 1.
 type Event struct {
 	ID   int
-	Body any // Stopped, Continued, Output, Exited or Terminated
+	Body any // Stopped, Continued, Output, BreakpointChanged, Exited or Terminated
 }
 
 // Stopped means that the session has a new position. See Position for the fields.
@@ -24,6 +24,9 @@ type Stopped struct {
 
 // Continued means that the program runs on.
 type Continued struct{ Thread uint64 }
+
+// BreakpointChanged means that a breakpoint can or cannot be hit any more.
+type BreakpointChanged struct{ Breakpoint BreakpointView }
 
 // Output is text that the program printed, or a message about the program.
 type Output struct {
@@ -94,6 +97,8 @@ func eventBytes(body any) int {
 	switch body := body.(type) {
 	case Output:
 		return eventOverhead + len(body.Text)
+	case BreakpointChanged:
+		return eventOverhead + len(body.Breakpoint.Message)
 	case Stopped:
 		return eventOverhead + len(body.Description) + 8*len(body.HitIDs)
 	}

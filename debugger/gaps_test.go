@@ -9,8 +9,8 @@ import (
 	"glasshouse/debugger/recording/recordingtest"
 )
 
-// gappy returns the stream of a recording of the steps 1 to 3, and of 14 to 15 behind a gap. The variable of line n
-// is n. Its end is lost without a number of steps.
+// gappy returns the stream of a recording of the steps 1 to 3, and of 14 to 15 behind a gap. Its end is lost without a
+// number of steps.
 func gappy() []byte {
 	b := recordingtest.New("x")
 	b.Line(0)
@@ -89,6 +89,9 @@ func TestPositionsNameTheGapBeforeThem(t *testing.T) {
 			t.Errorf("step %d: got the gap %q, want %q", step, got, want)
 		}
 	}
+	if err := s.Goto(15); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Move(t.Context(), StepBack); err != nil || s.Position().Step != 14 {
 		t.Errorf("got step %d, %v, want 14", s.Position().Step, err)
 	}
@@ -125,5 +128,49 @@ func TestHeldStepsOfAKilledRunAreLost(t *testing.T) {
 		if r.Steps() != 30 {
 			t.Errorf("without held steps: got %d steps, want 30", r.Steps())
 		}
+	}
+}
+
+// Breakpoints become unverified while the program is not recorded, because it does not stop then.
+func TestBreakpointsFollowTheRecorder(t *testing.T) {
+	t.Parallel()
+	r := recordingOf(t, gappy()[:len(gappy())-len("\x17\x00\x07the end")], strings.Split(gappySource, "\n")...)
+	s := NewSession(r)
+	s.Begin(func() {})
+	list, err := s.SetLineBreakpoints([]LineBreakpoint{{Line: 4}})
+	if err != nil || !list[0].Verified {
+		t.Fatalf("got %+v, %v, want a verified breakpoint", list, err)
+	}
+	var got []string
+	arrive := func(records ...recording.Record) {
+		var stream []byte
+		for i := range records {
+			stream = recording.AppendRecord(stream, &records[i])
+		}
+		if err := r.Append(stream); err != nil {
+			t.Fatal(err)
+		}
+		s.Recorded()
+		for _, e := range s.events.list[len(got):] {
+			b := e.Body.(BreakpointChanged).Breakpoint
+			got = append(got, fmt.Sprintf("%d %t %d %s", b.ID, b.Verified, b.Line, b.Message))
+		}
+	}
+	again := recording.Record{Kind: recording.KindPush, Frame: 1, Code: 1, Thread: 1, Number: recording.FlagRestated,
+		From: 3}
+	arrive(recording.Record{Kind: recording.KindLost, Number: 10, Text: "too many"}, again)
+	arrive(recording.Record{Kind: recording.KindLost, Text: "too deep"})
+	if err := s.Pause(); err == nil || !strings.Contains(err.Error(), "too deep") {
+		t.Errorf("pause: got %v, want the reason why the program cannot stop", err)
+	}
+	list, err = s.SetLineBreakpoints([]LineBreakpoint{{Line: 4}, {Line: 5}})
+	if err != nil || list[1].Verified || !strings.Contains(list[1].Message, "too deep") {
+		t.Errorf("got %+v, %v, want an unverified breakpoint with the reason", list, err)
+	}
+	arrive(again)
+	arrive(recording.Record{Kind: recording.KindLine, Delta: 1})
+	want := []string{"1 false 4 the program does not stop here: too deep", "1 true 4 ", "2 true 5 "}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got the events %q, want %q", got, want)
 	}
 }

@@ -41,6 +41,24 @@ func (s *Session) Begin(interrupt func()) json.RawMessage {
 	return text
 }
 
+// Recorded tells the session that records have arrived. If the recorder has stopped recording, or records again, the
+// clients get the breakpoints, which cannot or can be hit.
+func (s *Session) Recorded() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gap := s.recording.journal.OpenGap()
+	if gap == s.unrecorded || !s.running {
+		return
+	}
+	s.unrecorded = gap
+	for _, b := range s.stops.Lines {
+		s.addEvent(BreakpointChanged{s.breakpointView(b.ID, b.Line)})
+	}
+	for _, b := range s.stops.Data {
+		s.addEvent(BreakpointChanged{s.breakpointView(b.ID, 0)})
+	}
+}
+
 // Logged adds the message of a log point.
 func (s *Session) Logged(body []byte) {
 	var log struct {

@@ -63,6 +63,7 @@ type Session struct {
 	stops      guestStops
 	lastID     int // of breakpoints
 	pausing    bool
+	unrecorded string // why the program is not recorded at present, and cannot stop; "" if it is
 	interrupt  func() // makes the running program fetch its stops
 	commands   chan command
 	edits      map[Variable]VariableView // variables that clients set since the program stopped
@@ -284,6 +285,9 @@ func (s *Session) Pause() error {
 	defer s.mu.Unlock()
 	if s.state != StateRunning || s.interrupt == nil {
 		return fmt.Errorf("%w: the program does not run", ErrRequest)
+	}
+	if s.unrecorded != "" {
+		return fmt.Errorf("%w: the program cannot stop now: %s", ErrRequest, s.unrecorded)
 	}
 	s.pausing = true
 	s.interrupt()

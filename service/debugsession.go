@@ -348,6 +348,13 @@ func (i *interactiveRun) Begin(pause func()) json.RawMessage {
 	return breakpoints
 }
 
+// Records appends the recorder's output to the recording, and tells the session.
+func (i *interactiveRun) Records(b []byte, heldSteps uint64) error {
+	err := i.recording.Records(b, heldSteps)
+	i.session.Recorded()
+	return err
+}
+
 // Logged sends the message of a log point to the clients.
 func (i *interactiveRun) Logged(body []byte) { i.session.Logged(body) }
 

@@ -24,10 +24,14 @@ func LineBreakpoints(list []SourceBreakpoint) []debugger.LineBreakpoint {
 	return out
 }
 
+func breakpointBody(v debugger.BreakpointView) godap.Breakpoint {
+	return godap.Breakpoint{Id: v.ID, Verified: v.Verified, Line: v.Line, Message: v.Message}
+}
+
 func breakpointsBody(views []debugger.BreakpointView) any {
 	list := []godap.Breakpoint{}
 	for _, v := range views {
-		list = append(list, godap.Breakpoint{Id: v.ID, Verified: v.Verified, Line: v.Line, Message: v.Message})
+		list = append(list, breakpointBody(v))
 	}
 	return godap.SetBreakpointsResponseBody{Breakpoints: list}
 }

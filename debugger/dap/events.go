@@ -43,6 +43,8 @@ func Event(e debugger.Event) (name string, body any) {
 		return "continued", godap.ContinuedEventBody{ThreadId: threadID(b.Thread), AllThreadsContinued: true}
 	case debugger.Output:
 		return "output", godap.OutputEventBody{Category: b.Category, Output: b.Text, Line: b.Line}
+	case debugger.BreakpointChanged:
+		return "breakpoint", godap.BreakpointEventBody{Reason: "changed", Breakpoint: breakpointBody(b.Breakpoint)}
 	case debugger.Exited:
 		return "exited", exitedBody{godap.ExitedEventBody{ExitCode: b.Code}, b.Status, b.Execution}
 	}

@@ -41,6 +41,7 @@ type Journal struct {
 	bytes    int    // of all records so far
 	newDefs  []byte // records that made definitions since the last complete chunk
 	numTaken int    // chunks that TakeChunks has returned
+	openGap  string // the reason of the gap that the latest record tells; "" if it tells none
 	follow   func(*Table, *State, *Record)
 	zip      *zstd.Encoder
 }
@@ -149,6 +150,10 @@ func (j *Journal) add(rec *Record, raw []byte) error {
 		j.deltas = j.deltas[:before]
 		return err
 	}
+	j.openGap = ""
+	if rec.Kind == KindLost { // a recorder that goes on restates its state behind this record
+		j.openGap = rec.Text
+	}
 	chunk.records = append(chunk.records, raw...)
 	chunk.index(table, j.latest, rec, left)
 	if j.follow != nil {
@@ -219,6 +224,13 @@ func (j *Journal) Steps() int {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
 	return j.reader.Steps()
+}
+
+// OpenGap returns why the recorder records nothing at present, and "" if it records.
+func (j *Journal) OpenGap() string {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.openGap
 }
 
 // State returns the state on arrival at a step.

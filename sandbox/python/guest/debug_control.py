@@ -68,6 +68,7 @@ class DebugControl:
         self._data: list = []  # data breakpoints: id, frame, name
         self._tokens: dict = {}  # of their values, by id
         self._stopped_frame = None
+        self.stopped_thread = 0  # the id of the thread that is stopped
         self._locals: dict = {}  # of frames, read since the program stopped
         self._break_on_raised = self._break_on_uncaught = False
         self._mode, self._thread = "entry" if breakpoints.get("entry") else "continue", 0
@@ -169,6 +170,10 @@ class DebugControl:
                 ids.append(number)
         return ids
 
+    def forget_objects(self) -> None:
+        """Forgets the state of the objects in data breakpoints, because their numbers have changed."""
+        self._tokens = {i: token for i, token in self._tokens.items() if token is None or len(token) == 2}
+
     # -- stopped
 
     def _stop(self, frame, known, why: dict) -> None:
@@ -178,7 +183,7 @@ class DebugControl:
             return  # a stop without its records would show another place
         why["step"] = recorder.steps
         channel.attention = False
-        self._stopped_frame = frame
+        self._stopped_frame, self.stopped_thread = frame, threading.get_ident()
         with channel.request_lock:
             channel.send(protocol.STOP, why)
             while True:
@@ -194,7 +199,7 @@ class DebugControl:
                     break
                 channel.send(protocol.VALUE, self._answer(command))
         self._changed_data()  # changes that commands have made do not count
-        self._stopped_frame = None
+        self._stopped_frame, self.stopped_thread = None, 0
         self._locals.clear()
         if "mode" in command:
             self._begin_step(known, command["mode"])

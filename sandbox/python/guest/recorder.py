@@ -9,21 +9,25 @@ can't read without a change, and records that it does:
 
 - Before Python 3.13 reading f_locals writes old values back to variables that a closure shares, so such a frame is not
   read, and neither is a frame that could keep its own locals().
-- Near the recursion limit a hook in Python has no stack space, so recording ends.
+- Near the recursion limit a hook in Python has no stack space, so recording pauses until the stack is shorter. The hook
+  in C always has space.
 
-A program can notice some effects. On 3.11 without the extension, an object that loses its variable lives until the next
-event of the hook, which is at most one line later. A recorder in Python may compare a name whose class is derived from
-str, which calls its __eq__, until the next line of the code that makes such names. The small objects of the recorder
-may start a collection of cycles earlier, and sys.gettrace and sys.monitoring show the recorder.
+A program can notice some effects. While Python 3.11 traces lines, an operation such as a comparison can count as a call
+near the recursion limit, so the limit may be reached one call earlier with the extension. On 3.11 without the
+extension, an object that loses its variable lives until the next event of the hook, which is at most one line later. A
+recorder in Python may compare a name whose class is derived from str, which calls its __eq__, until the next line of
+the code that makes such names. The small objects of the recorder may start a collection of cycles earlier, and
+sys.gettrace and sys.monitoring show the recorder.
 
-A lock separates the records of threads. If a hook fails, recording ends with a record that says why, and the program
-continues. An interrupt never comes in the middle of a hook: the channel delays it, and the hook raises it when its
-records are complete.
+A lock separates the records of threads. If a hook fails, or the program takes the hooks away, recording ends with a
+record that says why, and the program continues. An interrupt never comes in the middle of a hook: the channel delays
+it, and the hook raises it when its records are complete.
 """
 
 import abc
 import asyncio
 import builtins
+import contextlib
 import sys
 import threading
 import types
@@ -33,6 +37,7 @@ import lookup
 import recorder_budget
 import recorder_code
 import recorder_format as form
+import recorder_guard
 import recorder_line
 import recorder_objects
 import recorder_variables
@@ -42,12 +47,18 @@ from recorder_format import varint
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 MARGIN = 48  # calls that a hook may need
+PAUSE_CALLS = 64  # calls by which the stack is shorter when recording goes on after a pause
+MAX_PAUSES = 50  # a pause costs as much as the stack is long
 
 _ident, _active, _getframe = threading.get_ident, threading._active, sys._getframe  # type: ignore[attr-defined]
 _recursion_limit = sys.getrecursionlimit
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # they have no frames of their own
 _ENDS_OF_ITERATION = {StopIteration, StopAsyncIteration, GeneratorExit}
-_LIMIT = "near the recursion limit; later steps are not recorded"
+_LIMIT = "near the recursion limit; steps are not recorded until the stack is shorter"
+_LIMIT_OFTEN = "near the recursion limit too often; later steps are not recorded"
+_CALLED = "the program called {}; {} are not recorded"
+LATER_STEPS, LATER_THREADS = "later steps", "threads that begin later"
+THREAD_STEPS = "later steps of this thread"
 _FULL = "too many objects at a time; later steps are not recorded"
 _INTERRUPTED = "interrupted; later steps are not recorded"
 _TASK_STEP = asyncio.events.Handle._run.__code__
@@ -92,14 +103,20 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         self.control: Any = None  # a debug_control.DebugControl if the program may be stopped
         self.steps = 0
         self.tail_only = False  # records are held for the end, because the budget is used up
-        self.ended = False
+        self.ended = False  # no events are recorded now
+        self._guard = recorder_guard.Guard()
+        self._pause: _Pause | None = None  # near the recursion limit
+        self._pauses = 0
 
     def start(self) -> None:
+        self._main_thread = _ident()
         self._writer.head(self.kind, sys.version.split()[0])
         self._read_all_names()
         self._install()
 
     def stop(self) -> None:
+        self._guard.restore()
+        self._pause = None
         why = self._uninstall()
         with self._lock:
             if why and not self.ended:
@@ -126,6 +143,25 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         except (BufferError, OSError):
             pass  # the supervisor is gone
 
+    def _end_by_call(self, function: str) -> None:
+        """Ends recording because the program calls a function that ends the events."""
+        if not self.ended:
+            with self._lock_for_call():
+                self._end(_CALLED.format(function, LATER_STEPS))
+
+    def _lose_by_call(self, function: str, lost: str) -> None:
+        """Records that the program calls a function after which some steps are not recorded. Recording goes on."""
+        if not self.ended:
+            with self._lock_for_call():
+                why = form.text(_CALLED.format(function, lost))
+                state = self._budget.state()
+                self._writer.out += varint(form.LOST) + varint(0) + why + state
+
+    def _lock_for_call(self):
+        """Returns the lock, or a stand-in if this thread has it because the debugger evaluates an expression."""
+        stopped = self.control is not None and self.control.stopped_thread == _ident()
+        return contextlib.nullcontext() if stopped else self._lock
+
     @abc.abstractmethod
     def _install(self) -> None:
         """Installs the hooks."""
@@ -137,6 +173,10 @@ class Recorder(recorder_variables.Variables, abc.ABC):
     @abc.abstractmethod
     def _silence(self) -> None:
         """Ends the events that can be ended."""
+
+    @abc.abstractmethod
+    def _reopen(self) -> None:
+        """Begins the events again that _silence has ended."""
 
     def _flush(self) -> None:
         out = self._writer.out
@@ -201,15 +241,16 @@ class Recorder(recorder_variables.Variables, abc.ABC):
             self._current_frame = known.number
         return known
 
-    def _push(self, frame) -> Frame:
+    def _push(self, frame, number: int = 0) -> Frame:
+        """Records that a call begins; with a number, that the frame with this number is at its present line."""
         self._objects.forget_unheld()  # before new objects take the addresses of these
         code = self._code_of(frame.f_code)
         known = Frame()
         parent = self._caller(frame, code)
-        self._frames_pushed += 1
-        known.number, known.code, known.line, known.recorded = self._frames_pushed, code, code.first_line, {}
+        self._frames_pushed += not number
+        known.number, known.code, known.line = number or self._frames_pushed, code, code.first_line
+        known.recorded, known.failure = {}, b""
         known.suspended = known.raised = known.thrown = False
-        known.failure = b""
         known.depth = parent.depth + 1 if parent is not None else 1
         if parent is not None:
             known.parent, known.thread = parent.number, parent.thread
@@ -217,8 +258,11 @@ class Recorder(recorder_variables.Variables, abc.ABC):
             known.parent, known.thread = 0, self._thread_of(frame, code)
         self._frames[frame] = known
         out = self._writer.out
-        out += varint(form.PUSH) + varint(known.number if self.tail_only else 0) + code.number
-        out += varint(known.thread) + varint(known.parent) + b"\0"
+        out += varint(form.PUSH) + varint(known.number if self.tail_only or number else 0) + code.number
+        out += varint(known.thread) + varint(known.parent) + varint(form.RESTATED if number else 0)
+        if number:
+            known.line = frame.f_lineno
+            out += varint(known.line)
         self._current_frame = known.number
         if code.unread:
             out += varint(form.UNREAD) + self._writer.name(code.unread)
@@ -351,10 +395,66 @@ class Recorder(recorder_variables.Variables, abc.ABC):
                     self._end(_INTERRUPTED)
             raise KeyboardInterrupt
 
-    def _near_limit(self, known: Frame) -> bool:
-        """Ends recording if a hook may soon run out of stack. It makes calls to test that, because C calls count
+    def _near_limit(self, frame, known: Frame) -> bool:
+        """Pauses recording if a hook may soon run out of stack. It makes calls to test that, because C calls count
         too."""
         if known.depth * 5 < _recursion_limit() or recorder_code.has_space(MARGIN):
             return False
-        self._end(_LIMIT)
+        numbers = {id(each): (each.f_code, of.number) for each, of in self._live_frames()}
+        self._pauses += 1
+        self._end(_LIMIT if self._pauses <= MAX_PAUSES else _LIMIT_OFTEN)
+        if self._pauses <= MAX_PAUSES:
+            self._pause = _Pause(numbers, _ident())
+            for _ in range(PAUSE_CALLS):
+                if frame.f_back is None or frame.f_back.f_code.co_name == "<module>":
+                    break
+                frame = frame.f_back
+            frame.f_trace = _EndOfFrame(self, self._pause)
         return True
+
+    def _resume(self, pause: "_Pause") -> None:
+        """Ends a pause, if it is the present one and this is its thread."""
+        if self._pause is not pause or _ident() != pause.thread:
+            return
+        try:
+            with self._lock:
+                self._pause, self.ended = None, False
+                self._restate(pause.numbers, _getframe(1))
+            self._reopen()
+        except Exception as error:
+            self._hook_failed(error)
+
+    def _restate(self, numbers: dict, frame) -> None:
+        """Records the state of the program after a pause: its variables, and the frames that still run here."""
+        self._objects.reset()
+        self._recorded.clear()
+        self._current_frame = 0
+        self._begin_event()
+        self._read_all_names()
+        if self.control is not None:
+            self.control.forget_objects()
+        stack = []
+        while frame is not None:
+            code, number = numbers.get(id(frame), (None, 0))
+            if code is frame.f_code:
+                stack.append((frame, number))
+            frame = frame.f_back
+        for frame, number in reversed(stack):
+            self._read_variables(frame, self._push(frame, number))
+
+
+class _Pause:
+    """A time in which nothing is recorded. numbers has (code, number) of the frames before it, by their ids."""
+
+    def __init__(self, numbers: dict, thread: int):
+        self.numbers, self.thread = numbers, thread
+
+
+class _EndOfFrame:
+    """Ends a pause when it dies. It is the f_trace of a frame without events, so it dies with the frame."""
+
+    def __init__(self, recorder: Recorder, pause: _Pause):
+        self._recorder, self._pause = recorder, pause
+
+    def __del__(self):
+        self._recorder._resume(self._pause)

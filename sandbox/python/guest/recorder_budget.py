@@ -71,7 +71,7 @@ class Budget:
         segment = self._current
         size, key_size = len(segment.records), len(segment.key_frame or b"")
         if size >= max(SEGMENT_BYTES, key_size) or steps - segment.first >= SEGMENT_STEPS and size >= key_size // 2:
-            key_frame = self._state()
+            key_frame = self.state()
             self._old = segment
             self._begin(steps, key_frame)
 
@@ -105,7 +105,7 @@ class Budget:
 
     def _only_state(self) -> bytearray:
         """Returns records of the present state, and that all held steps are lost."""
-        state = self._state()  # it may define names
+        state = self.state()  # it may define names
         out = bytearray(self._recorder._writer.defined)
         out += _lost(self._recorder.steps - self._sent, _DROPPED)
         return out + state
@@ -121,7 +121,7 @@ class Budget:
         writer.out = writer.defined = recorder._out = records
         recorder.tail_only = False
 
-    def _state(self) -> bytes:
+    def state(self) -> bytes:
         """Returns records that restate the live frames, variables and objects. Other objects are forgotten."""
         recorder = self._recorder
         body, live = bytearray(), []

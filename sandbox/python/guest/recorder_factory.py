@@ -8,6 +8,7 @@ import recorder
 import recorder_budget
 import recorder_code
 import recorder_format
+import recorder_guard
 import recorder_line
 import recorder_objects
 import recorder_ring
@@ -30,7 +31,16 @@ else:
         pass  # the extension is not built
 
 for _module in (
-    *(debug_control, recorder, recorder_budget, recorder_code, recorder_format, recorder_line, recorder_objects),
+    *(
+        debug_control,
+        recorder,
+        recorder_budget,
+        recorder_code,
+        recorder_format,
+        recorder_guard,
+        recorder_line,
+        recorder_objects,
+    ),
     *(recorder_ring, recorder_variables, hooks),
 ):
     protocol.UNINTERRUPTIBLE_FILES.add(str(_module.__file__))

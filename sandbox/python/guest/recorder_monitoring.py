@@ -3,6 +3,7 @@
 Events of other code are disabled at their location, or cost one comparison.
 """
 
+import functools
 import sys
 from typing import Any
 
@@ -11,6 +12,8 @@ import recorder_format as form
 from recorder_format import varint
 
 _monitoring: Any = getattr(sys, "monitoring", None)
+_set_events: Any = getattr(_monitoring, "set_events", None)
+_set_local_events: Any = getattr(_monitoring, "set_local_events", None)
 _getframe = sys._getframe
 _TOOL = "glasshouse"
 _REMOVED = "the program has taken the recorder away"
@@ -39,7 +42,20 @@ class MonitoringRecorder(recorder.Recorder):
         for event, hook in self._hooks.items():
             m.register_callback(self._tool, event, hook)
         self._local_events = e.LINE | e.PY_RETURN | e.PY_YIELD | e.PY_RESUME
-        m.set_events(self._tool, e.PY_START | e.PY_THROW | e.PY_UNWIND | e.RAISE | e.EXCEPTION_HANDLED)
+        self._global_events = e.PY_START | e.PY_THROW | e.PY_UNWIND | e.RAISE | e.EXCEPTION_HANDLED
+        _set_events(self._tool, self._global_events)
+        for name in ("free_tool_id", "clear_tool_id", "register_callback", "set_events", "set_local_events"):
+            self._guard.replace(m, name, functools.partial(self._on_monitoring_call, name))
+
+    def _on_monitoring_call(self, name: str, original, *args):
+        if args and type(args[0]) is int and args[0] == self._tool:
+            self._end_by_call(f"sys.monitoring.{name}")
+        return original(*args)
+
+    def _reopen(self) -> None:
+        for _, code in self._codes.values():
+            _set_local_events(self._tool, code, self._local_events)
+        _set_events(self._tool, self._global_events)
 
     def _uninstall(self) -> str:
         m = _monitoring
@@ -55,9 +71,18 @@ class MonitoringRecorder(recorder.Recorder):
     def _silence(self) -> None:
         if _monitoring.get_tool(self._tool) != _TOOL:
             return
-        _monitoring.set_events(self._tool, 0)
+        _set_events(self._tool, 0)
         for _, code in self._codes.values():
-            _monitoring.set_local_events(self._tool, code, 0)
+            _set_local_events(self._tool, code, 0)
+
+    def _near_limit(self, frame, known) -> bool:
+        if not super()._near_limit(frame, known):
+            return False
+        if self._pause is not None:  # a line of the module ends the pause: there the stack is short
+            for described, code in self._codes.values():
+                if described.module:
+                    _set_local_events(self._tool, code, _monitoring.events.LINE)
+        return True
 
     def _on_start(self, code, _offset):
         if code.co_filename != self._filename or code.co_name in recorder._COMPREHENSIONS:
@@ -69,8 +94,8 @@ class MonitoringRecorder(recorder.Recorder):
                 new = id(code) not in self._codes
                 known = self._enter(_getframe(1))
                 if new:
-                    _monitoring.set_local_events(self._tool, code, self._local_events)
-                self._near_limit(known)
+                    _set_local_events(self._tool, code, self._local_events)
+                self._near_limit(_getframe(1), known)
         except Exception as error:
             self._hook_failed(error)
         if self._channel.interrupted:
@@ -103,8 +128,14 @@ class MonitoringRecorder(recorder.Recorder):
 
     def _record(self, code, frame, record, *args) -> None:
         """Calls record(frame, its Frame, *args) under the lock, for user code."""
-        if code.co_filename != self._filename or code.co_name in recorder._COMPREHENSIONS or self.ended:
+        if code.co_filename != self._filename or code.co_name in recorder._COMPREHENSIONS:
             return
+        if self.ended:
+            if self._pause is None or code.co_name != "<module>":
+                return
+            self._resume(self._pause)
+            if self.ended:
+                return
         self._acquire()
         try:
             known = self._frames.get(frame)

@@ -364,6 +364,13 @@ class Objects:
                 waiting.append(child)
             entry.children = []
 
+    def reset(self) -> None:
+        """Forgets all objects without records."""
+        self.entries.clear()
+        self.unheld.clear()
+        self._free.clear()
+        self._last_number = 0
+
     def forget_except(self, numbers: set) -> None:
         """Records that all other objects are free: no recorded variable reaches them, but objects in a cycle hold
         each other."""

@@ -11,7 +11,8 @@ import recorder_objects
 import recorder_variables
 from recorder_format import varint
 
-_settrace, _gettrace = sys.settrace, sys.gettrace
+_settrace, _gettrace, _thread_settrace = sys.settrace, sys.gettrace, threading.settrace
+_ident = threading.get_ident
 ABI_VERSION = 4  # of the interface between FastRecorder and the extension: recorder_fast/recorder.h has the same number
 _REMOVED = "the program has taken the recorder away"
 _UNWIND, _RETURN, _SUSPEND = varint(form.UNWIND), varint(form.RETURN), varint(form.SUSPEND)
@@ -22,18 +23,60 @@ class SettraceRecorder(recorder.Recorder):
     raising_ends_events = True
 
     def _install(self) -> None:
-        self._hook, self._frame_hook = self._on_call, self._make_frame_hook()
-        threading.settrace(self._hook)
-        _settrace(self._hook)
+        self._hook = self._make_hook()
+        self._reopen()
+        self._guard.replace(sys, "settrace", self._on_settrace)
+        self._guard.replace(threading, "settrace", self._on_thread_settrace)
+
+    def _make_hook(self):
+        self._frame_hook = self._make_frame_hook()
+        return self._on_call
+
+    def _reopen(self) -> None:
+        _thread_settrace(self._hook)
+        self._attach_thread()
 
     def _uninstall(self) -> str:
-        ours = _gettrace() is self._hook
+        is_attached = self._is_attached()
         self._silence()
-        return "" if ours else _REMOVED
+        return "" if is_attached else _REMOVED
 
     def _silence(self) -> None:
         _settrace(None)
-        threading.settrace(None)
+        _thread_settrace(None)
+
+    def _is_attached(self) -> bool:
+        return _gettrace() is self._hook
+
+    def _is_own_hook(self, function) -> bool:
+        """Tells whether the program passes on what gettrace has returned."""
+        return function is self._hook
+
+    # -- called by the program
+
+    def _on_settrace(self, original, *args):
+        if len(args) == 1:
+            if self._is_own_hook(args[0]):
+                if not self.ended:
+                    self._attach_thread()
+                return None
+            if self._is_attached():
+                if _ident() == self._main_thread:
+                    self._end_by_call("sys.settrace")
+                else:
+                    self._lose_by_call("sys.settrace in a thread", recorder.THREAD_STEPS)
+        return original(*args)
+
+    def _attach_thread(self) -> None:
+        _settrace(self._hook)
+
+    def _on_thread_settrace(self, original, *args, **kwargs):
+        hook = args[0] if args else kwargs.get("func")
+        if hook is None and not self.ended:
+            return None  # the recorder's hook stays
+        if hook is not None and not self._is_own_hook(hook):
+            self._lose_by_call("threading.settrace", recorder.LATER_THREADS)
+        return original(*args, **kwargs)
 
     def _on_call(self, frame, event, _arg):
         code = frame.f_code
@@ -42,7 +85,7 @@ class SettraceRecorder(recorder.Recorder):
         try:
             with self._lock:
                 known = self._enter(frame)
-                if self._near_limit(known):
+                if self._near_limit(frame, known):
                     return None
         except Exception as error:
             self._hook_failed(error)
@@ -123,22 +166,25 @@ def fast_recorder() -> "type[SettraceRecorder]":
             self._open_ring(self._ring.memory)
             super().start()
 
-        def _install(self) -> None:
-            threading.settrace(self._begin_thread)
-            self.attach()
+        def _make_hook(self):
+            return self._begin_thread
 
         def _begin_thread(self, frame, event, arg):
             """Handles the first event of a new thread."""
             self.attach()
 
-        def _uninstall(self) -> str:
-            ours = self.is_attached()
-            self._silence()
-            return "" if ours else _REMOVED
+        def _is_attached(self) -> bool:
+            return self.is_attached()
+
+        def _is_own_hook(self, function) -> bool:
+            return function is self or function is self._hook
+
+        def _attach_thread(self) -> None:
+            self.attach()
 
         def _silence(self) -> None:
             self.detach()
-            threading.settrace(None)
+            _thread_settrace(None)
 
         def _close(self) -> None:
             self._close_ring()
@@ -167,9 +213,6 @@ def fast_recorder() -> "type[SettraceRecorder]":
                 known.failure = self._writer.name(recorder_objects.label(kind)) + b"N"
             else:
                 known.failure = self._failure(error)
-
-        def _reach_limit(self) -> None:
-            self._end(recorder._LIMIT)
 
         def _apply_budget(self) -> None:
             self._budget.apply()

@@ -6,6 +6,7 @@ stdout. At its first stop a program continues with the first move, and so on; th
 
 import base64
 import contextlib
+import gc
 import io
 import json
 import linecache
@@ -62,6 +63,7 @@ def run(source: str, watched: bool, fast: bool = False, stops=None, moves=()) ->
     """Runs a program in a new namespace. Its variable r is its result."""
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
+    gc.collect()  # otherwise a suspended generator of an earlier program may be closed, and recorded, during this one
     names, channel, count = main.__dict__, Channel(moves), 0
     names["pause"] = channel.pause
     linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)

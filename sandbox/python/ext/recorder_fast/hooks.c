@@ -2,8 +2,8 @@
 
 #include <opcode.h>
 
-/* Recording ends when only this number of Python calls is left: recorder.MARGIN calls, and the calls of the hook itself. */
-enum { MIN_RECURSION_LEFT = 52 };
+/* A hook may make this number of nested Python calls more than the program, so that it also works at the recursion limit. */
+enum { HOOK_CALLS = 200 };
 
 void lock_recorder(Recorder *r)
 {
@@ -188,6 +188,8 @@ int trace_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
         unlock_recorder(r);
         return 0;
     }
+    PyThreadState *thread = PyThreadState_Get();
+    thread->recursion_remaining += HOOK_CALLS;
     Frame *known = enter_frame(r, frame);
     int failed = known == NULL ? -1 : 0;
     if (!failed && what == PyTrace_LINE)
@@ -196,7 +198,7 @@ int trace_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
         failed = on_return(r, frame, known, arg);
     else if (!failed && what == PyTrace_EXCEPTION)
         failed = on_exception(r, frame, known, arg);
-    else if (!failed && what == PyTrace_CALL && PyThreadState_Get()->recursion_remaining < MIN_RECURSION_LEFT)
-        failed = discard(call_python(r, (PyObject *)r, "_reach_limit", "()"));
-    return finish_hook(r, failed < 0);
+    failed = finish_hook(r, failed < 0);
+    thread->recursion_remaining -= HOOK_CALLS;
+    return failed;
 }
