@@ -331,7 +331,10 @@ func (g *Group) setLimits(l Limits) error {
 	}
 	err = errors.Join(err, g.setQuota(), writeFile(g.dir("pids"), "pids.max", strconv.Itoa(l.Tasks)))
 	if g.tree.version == 1 && l.TCPBytes > 0 {
-		err = errors.Join(err, writeFile(g.dir("memory"), tcpLimitFile, strconv.FormatInt(l.TCPBytes, 10)))
+		tcpErr := writeFile(g.dir("memory"), tcpLimitFile, strconv.FormatInt(l.TCPBytes, 10))
+		if !errors.Is(tcpErr, os.ErrNotExist) { // absent in kernels that do not count sockets
+			err = errors.Join(err, tcpErr)
+		}
 	}
 	if g.tree.version == 1 {
 		_ = writeFile(g.dir("memory"), "memory.memsw.limit_in_bytes", memory) // absent without swap accounting

@@ -269,7 +269,7 @@ func cannotSucceed(e escape, at *targets) string {
 			return "the only network device is loopback"
 		}
 	case "ports":
-		if err := unix.Ioperm(0x80, 1, 0); err == unix.ENOSYS {
+		if err := tryPorts(); err == unix.ENOSYS {
 			return "the kernel has no call for I/O ports"
 		}
 	case "CAP_SYS_RESOURCE":

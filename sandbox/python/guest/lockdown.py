@@ -139,7 +139,8 @@ def lock(batch: Batch, uid: int, parent: int, ruleset: "Step | None", filter: "F
     namespace. The other limits are set when the guest is assigned to a sandbox."""
     if filter is None and "seccomp" not in without:
         raise OSError("the service named a seccomp filter that the zygote does not have")
-    limits = resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE
+    # Without RLIMIT_SIGPENDING the kernel keeps one signal of each number, and does not queue more of them.
+    limits = resource.RLIMIT_CORE, resource.RLIMIT_MEMLOCK, resource.RLIMIT_MSGQUEUE, resource.RLIMIT_SIGPENDING
     for number in () if "rlimits" in without else limits:
         batch.call("setrlimit", "prlimit64", 0, number, bytes(16), None)
     if uid:
