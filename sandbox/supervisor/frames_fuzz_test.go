@@ -31,11 +31,12 @@ var honestFrames = []string{
 		`"function": "<module>"}` + "\x00" + `D{"result": null}`,
 	`O{"role": "result", "summary": "a table", "data": {"text/html": "<table>", "text/plain": "a", ` +
 		`"application/json": {"b": [{}]}}, "metadata": {"width": 3}}` + "\x00" + `D{"result": null}`,
-	`A{"what": "query", "sql": "SELECT :a", "params": {"a": 1, "b": ["x"]}, "types": {"a": "numeric"}, "form": "", "id": 1}` +
-		"\x00" + `A{"what": "tables", "id": 2}` + "\x00" + `A{"what": "schema", "table": "t", "id": 3}` + "\x00" +
+	`A{"what": "query", "sql": "SELECT :a", "params": {"a": 1, "b": ["x"]}, "types": {"a": "numeric"}, ` +
+		`"form": "", "id": 1}` + "\x00" + `A{"what": "tables", "id": 2}` + "\x00" + `A{"what": "schema", "table": "t", "id": 3}` + "\x00" +
 		`A{"what": "history", "id": 4}` + "\x00" + `D{"result": []}`,
-	"T\x00" + `G{"text": "n is 3", "line": 2}` + "\x00" + `S{"reason": "breakpoint", "ids": [1, 2], "text": "", "step": 7}` +
-		"\x00" + `N{"message": "in an expression"}` + "\x00" + `V{"value": "3", "type": "int"}` + "\x00" + `D{"result": 3}`,
+	"T\x00" + `G{"text": "n is 3", "line": 2}` + "\x00" +
+		`S{"reason": "breakpoint", "ids": [1, 2], "text": "", "step": 7}` + "\x00" +
+		`N{"message": "in an expression"}` + "\x00" + `V{"value": "3", "type": "int"}` + "\x00" + `D{"result": 3}`,
 }
 
 // FuzzFrames sends a guest's frames to a run loop. Nothing that a guest sends makes the supervisor fail, or makes a

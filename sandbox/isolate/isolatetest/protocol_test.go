@@ -78,8 +78,8 @@ func TestMalformedAnswerToAnInspection(t *testing.T) {
 func TestInspectionPassesOverOddNames(t *testing.T) {
 	t.Parallel()
 	s := NewSession(t, Shared(t), nil)
-	e := Run(t, s, "x = 1\nfor odd in (1, b'b', None, (1,), type('Name', (str,), {'__hash__': lambda s: 1 // 0})('y')):\n"+
-		"    try: globals()[odd] = 3\n    except ZeroDivisionError: pass\ndel odd")
+	e := Run(t, s, "x = 1\nfor odd in (1, b'b', None, (1,), type('Name', (str,), {'__eq__': lambda *a: 1 // 0, "+
+		"'__hash__': str.__hash__})('y')):\n    globals()[odd] = 3\ndel odd")
 	if e.Status != sandbox.StatusCompleted {
 		t.Fatalf("got %s %s, want the odd names set", e.Status, Why(e))
 	}
