@@ -18,7 +18,7 @@
 //     batches.
 //     If an execution has ended by then, only its end is inserted, once.
 //  3. Readers see their own writes. A method that reads executions first waits until the records that were appended
-//     before are in PostgreSQL.
+//     before, and that it is about, are in PostgreSQL.
 //  4. The backlog is bounded. If records have waited for 5 s, or amount to 64 MiB, or the disk is nearly full, Begin
 //     returns FaultUnavailable. Executions that run may always end. The backlog is inserted when PostgreSQL is back,
 //     or by the next Open.
