@@ -76,7 +76,10 @@ def test_callbacks_get_the_run_as_it_happens(sandbox):
 
 
 def test_stream_resumes_when_the_connection_breaks(service, sandbox):
-    """A proxy cuts the connection after each few bytes of the stream; nothing is lost and nothing comes twice."""
+    """A proxy cuts the first five connections after some kilobytes; nothing is lost and nothing comes twice.
+
+    The output is so long that each of the five gets its kilobytes, however the service divides it into events.
+    """
     address = (service._http.base_url.host, service._http.base_url.port)
     proxy = socket.create_server(("127.0.0.1", 0))
     cuts = []
@@ -90,7 +93,7 @@ def test_stream_resumes_when_the_connection_breaks(service, sandbox):
                 connection.sendall(data)
                 if b"text/event-stream" in request:
                     streamed += len(data)
-                    if streamed > 600 and len(cuts) < 5:
+                    if streamed > 2000 and len(cuts) < 5:
                         cuts.append(streamed)
                         return
 
@@ -107,12 +110,12 @@ def test_stream_resumes_when_the_connection_breaks(service, sandbox):
     with Client(f"http://127.0.0.1:{proxy.getsockname()[1]}", key) as client:
         got = []
         e = client.sandboxes.get(sandbox.id).run(
-            "import time\nfor n in range(40):\n    print(n, flush=True)\n    time.sleep(0.03)\n'end'",
+            "import time\nfor n in range(40):\n    print(f'{n:02}' * 1000, flush=True)\n    time.sleep(0.01)\n'end'",
             on_stdout=got.append,
         )
     proxy.close()
     assert len(cuts) == 5
-    assert e.result == "end" and "".join(got) == e.stdout == "".join(f"{n}\n" for n in range(40))
+    assert e.result == "end" and "".join(got) == e.stdout == "".join(f"{n:02}" * 1000 + "\n" for n in range(40))
 
 
 def test_debug_yields_each_line(sandbox):
