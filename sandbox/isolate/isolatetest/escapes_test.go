@@ -238,7 +238,7 @@ func (a attempt) succeeded(e sandbox.Outcome, at *targets, mark string) bool {
 	claimed := e.Status == sandbox.StatusCompleted && string(e.Result) == `"escaped"`
 	wait := time.Duration(0)
 	if claimed && a.mode == noLayer {
-		wait = 3 * time.Second
+		wait = 20 * time.Second
 	}
 	switch a.escape.proof {
 	case "":

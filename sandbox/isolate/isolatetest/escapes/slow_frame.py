@@ -9,7 +9,7 @@ import time
 body = b'{"level": "INFO", "message": "slow"}'
 os.write(3, len(body).to_bytes(4, "big") + b"N" + body[:10])
 began = time.monotonic()
-while time.monotonic() - began < 1.9:
+while time.monotonic() - began < 6:
     try:
         time.sleep(0.01)
     except BaseException:
