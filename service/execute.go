@@ -89,6 +89,9 @@ func (s *Service) QuickExecute(
 func (s *Service) ExecuteEphemeral(
 	ctx context.Context, caller sandbox.Key, p policy.Policy, job Job, open OpenSession,
 ) (*sandbox.Execution, error) {
+	if err := s.Supervisor.Full(job.Code); err != nil { // before it is on record
+		return nil, err
+	}
 	r, err := s.newRun(caller, s.ephemeralSandbox(caller, p), job)
 	if err != nil {
 		return nil, err

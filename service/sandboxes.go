@@ -44,6 +44,9 @@ func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte)
 	if err != nil {
 		return sandbox.Sandbox{}, policyFault(err)
 	}
+	if err := s.Supervisor.Full(""); err != nil { // before it is on record
+		return sandbox.Sandbox{}, err
+	}
 	if err := s.reserveSandbox(caller.User); err != nil {
 		return sandbox.Sandbox{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"glasshouse/dbaccess/embedded"
 	"glasshouse/dbaccess/history"
 	"glasshouse/policy"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/blob"
 	"glasshouse/sandbox/isolate"
@@ -36,6 +38,7 @@ type app struct {
 	lock       *os.File // of the data folder
 	log        *logrus.Logger
 	adminKey   string // secret of the first admin key
+	plan       plan
 }
 
 // coldStartTimeout is the least time that a command waits for its sandbox. Python imports its packages
@@ -59,6 +62,9 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 			a = nil
 		}
 	}()
+	if sets, err = a.makePlan(&s, sets, progress); err != nil {
+		return a, err
+	}
 	ceiling := policy.Policy{MaxMemoryMB: s.limits.memoryMB, CPUPercent: s.limits.cpuPercent}
 	if ceiling.EnableNetworkAccess, ceiling.AllowedHosts, err = s.isolation.network(); err != nil {
 		return a, err
@@ -81,7 +87,9 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 	isolated := make(chan error, 1)
 	go func() {
 		var err error
-		a.isolator, err = isolate.Open(s.isolateConfig(sets, a.log.Warnf))
+		config := s.isolateConfig(sets, a.log.Warnf)
+		config.MaxOpenIdle, config.Descriptors = a.plan.openIdle, limit.NewDescriptors(a.plan.reserve)
+		a.isolator, err = isolate.Open(config)
 		isolated <- err
 	}()
 	progress("starting the isolation and the warm interpreters")
@@ -101,6 +109,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		return a, err
 	}
 	a.supervisor = supervisor.New(a.isolator, s.limits.queueTimeout)
+	a.supervisor.Network.Descriptors = limit.NewDescriptors(a.plan.reserve)
 	a.supervisor.Uploads.All, a.supervisor.Uploads.User = s.limits.uploadsMB<<20, s.limits.uploadsPerUserMB<<20
 	a.service = service.New(service.Config{
 		Supervisor: a.supervisor, Environments: a.isolator, Reader: a.reader, Writer: a.reader, History: a.history,
@@ -114,6 +123,29 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		ArtifactAge: s.retention.artifactAge, ArtifactBytes: s.retention.artifactMB << 20,
 	})
 	return a, nil
+}
+
+// makePlan raises this process's limits and lowers the settings that do not fit into them. It prints a line for each of
+// these, and returns the warm sets. A command that runs only one code brings its own set, and has no settings to lower.
+func (a *app) makePlan(s *settings, sets []isolate.WarmSet, progress func(string)) ([]isolate.WarmSet, error) {
+	if err := isolate.RaiseLimits(); err != nil {
+		a.log.Warn(err)
+	}
+	if sets != nil {
+		a.plan = plan{warmSets: sets, connections: 64, reserve: 16}
+		return sets, nil
+	}
+	capacity := isolate.MeasureCapacity()
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(max(capacity.MemoryBytes/4, 64<<20)) // collect garbage rather than run out of memory
+	}
+	var lines []string
+	var err error
+	a.plan, lines, err = s.makePlan(capacity)
+	for _, line := range lines {
+		progress(line)
+	}
+	return a.plan.warmSets, err
 }
 
 // openDatabases opens the history store and the reader, and starts the embedded server if one needs it.

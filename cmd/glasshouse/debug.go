@@ -62,7 +62,7 @@ func debugFile(ctx context.Context, s settings, args []string) error {
 		return err
 	}
 	server := newServer(httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version}),
-		connectionLimit(), a.log)
+		a.plan.connections, a.log)
 	go func() { _ = server.Serve(listener) }() // until server.Close
 	defer server.Close()
 	c := &client{"http://" + listener.Addr().String(), a.adminKey}

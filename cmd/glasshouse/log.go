@@ -100,8 +100,8 @@ func (c *repeatCounter) isRepetition(entry *logrus.Entry) bool {
 	return false
 }
 
-// number matches a run of digits that belongs to no word, such as a count, a pid or a port, but not to an id.
-var number = regexp.MustCompile(`\b[0-9]+\b`)
+// number matches a number that belongs to no word, such as a count, a pid or a time, but not a part of an id.
+var number = regexp.MustCompile(`\b[0-9]+(\.[0-9]+)?(µs|ms|s|m)?\b`)
 
 // lineKey returns a text that is equal for lines that are the same.
 func lineKey(entry *logrus.Entry) string {

@@ -31,7 +31,7 @@ func TestRepeatedLogLinesAreCounted(t *testing.T) {
 		log.SetOutput(&out)
 		log.SetFormatter(countRepeats(&logrus.JSONFormatter{}))
 		for n := range 1000 {
-			log.Warnf("cannot prepare sandbox %d: too many open files", n)
+			log.Warnf("cannot prepare sandbox %d: too many open files; retrying in %dms", n, n)
 			log.WithField("request_id", fmt.Sprint("r", n%2)).WithError(errors.New("x")).Error("a request failed")
 			if n < 2 {
 				log.Info("request") // an access log has every request
@@ -39,26 +39,26 @@ func TestRepeatedLogLinesAreCounted(t *testing.T) {
 		}
 		time.Sleep(repeatWindow + time.Second)
 		synctest.Wait()
-		log.Warn("cannot prepare sandbox 7: too many open files")
+		log.Warn("cannot prepare sandbox 7: too many open files; retrying in 7ms")
 		time.Sleep(3 * repeatWindow) // the windows end
 		synctest.Wait()
-		log.Warn("cannot prepare sandbox 8: too many open files")
-		log.Warn("cannot prepare sandbox 9: too many open files")
+		log.Warn("cannot prepare sandbox 8: too many open files; retrying in 8ms")
+		log.Warn("cannot prepare sandbox 9: too many open files; retrying in 9ms")
 		flushLog(log)
 		got := messages(out.String())
 		slices.Sort(got[5:8]) // three windows ended at the same time
 		want := []string{
-			"cannot prepare sandbox 0: too many open files",
+			"cannot prepare sandbox 0: too many open files; retrying in 0ms",
 			"a request failed",
 			"request",
 			"a request failed",
 			"request",
 			"a request failed (repeated 499 times in 10 s)",
 			"a request failed (repeated 499 times in 10 s)",
-			"cannot prepare sandbox 999: too many open files (repeated 999 times in 10 s)",
-			"cannot prepare sandbox 7: too many open files (repeated once in 10 s)",
-			"cannot prepare sandbox 8: too many open files",
-			"cannot prepare sandbox 9: too many open files (repeated once in 10 s)",
+			"cannot prepare sandbox 999: too many open files; retrying in 999ms (repeated 999 times in 10 s)",
+			"cannot prepare sandbox 7: too many open files; retrying in 7ms (repeated once in 10 s)",
+			"cannot prepare sandbox 8: too many open files; retrying in 8ms",
+			"cannot prepare sandbox 9: too many open files; retrying in 9ms (repeated once in 10 s)",
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -78,14 +78,14 @@ func serve(ctx context.Context, s settings, _ []string) error {
 				Service: a.service, Log: a.log, Version: version, MaxChars: s.server.mcpMaxChars,
 			}),
 		}),
-		connectionLimit(), a.log,
+		a.plan.connections, a.log,
 	)
 	ended := make(chan error, 2)
 	if compatListener != nil {
 		runner := a.supervisor.NewCompatRunner()
 		defer func() { _ = runner.Close() }()
 		compat := &nemo.Server{Service: a.service, Open: runner.Open, MaxOutputChars: s.compat.maxChars, Log: a.log}
-		local := newServer(limit.StallTimeout(compat, limit.DefaultStallTimeout), connectionLimit(), a.log)
+		local := newServer(limit.StallTimeout(compat, limit.DefaultStallTimeout), a.plan.connections/4, a.log)
 		go func() { ended <- local.Serve(compatListener) }()
 		defer local.Close()
 	}

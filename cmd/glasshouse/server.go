@@ -1,10 +1,11 @@
 package main
 
 import (
+	"container/list"
 	"log"
 	"net"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,32 +27,48 @@ func listenConfig() net.ListenConfig {
 	return config
 }
 
-// newServer returns a server with header and idle timeouts that rejects connections over the limit. It logs its errors
+// newServer returns a server with header and idle timeouts and at most maxConnections connections. It logs its errors
 // as warnings.
-func newServer(handler http.Handler, maxConnections int64, errors *logrus.Logger) *http.Server {
-	var open atomic.Int64
+func newServer(handler http.Handler, maxConnections int, errors *logrus.Logger) *http.Server {
+	connections := &connections{max: maxConnections, idle: map[net.Conn]*list.Element{}}
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: log.New(serverErrors{errors}, "", 0),
-		ConnState: func(conn net.Conn, state http.ConnState) {
-			switch state {
-			case http.StateNew:
-				if open.Add(1) > maxConnections {
-					_ = conn.Close()
-				}
-			case http.StateHijacked, http.StateClosed:
-				open.Add(-1)
-			}
-		},
+		ErrorLog: log.New(serverErrors{errors}, "", 0), ConnState: connections.note,
 	}
 }
 
-// connectionLimit returns how many connections a server may have: half of the process's file
-// descriptors, since the service needs some to answer them.
-func connectionLimit() int64 {
-	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return 500
+// connections bounds the connections of a server. If there are too many, it closes the one that has been idle longest,
+// so that clients which keep connections open do not keep others out. If none is idle, it closes the new one.
+type connections struct {
+	max int
+
+	mu      sync.Mutex
+	open    int
+	idle    map[net.Conn]*list.Element // of waiting
+	waiting list.List                  // idle connections, the one that has been idle longest first
+}
+
+// note is the server's ConnState.
+func (c *connections) note(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.idle[conn]; e != nil {
+		c.waiting.Remove(e)
+		delete(c.idle, conn)
 	}
-	return int64(min(limit.Cur/2, 1<<16))
+	switch state {
+	case http.StateNew:
+		if c.open++; c.open <= c.max {
+			return
+		}
+		if longest := c.waiting.Front(); longest != nil {
+			conn = c.waiting.Remove(longest).(net.Conn)
+			delete(c.idle, conn)
+		}
+		_ = conn.Close()
+	case http.StateIdle:
+		c.idle[conn] = c.waiting.PushBack(conn)
+	case http.StateHijacked, http.StateClosed:
+		c.open--
+	}
 }

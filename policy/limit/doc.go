@@ -7,6 +7,7 @@
 //   - Work slows down work that costs the service more CPU time than its user's processes use.
 //   - Rates gives each key a token bucket of requests per minute.
 //   - Responses counts the bytes of responses that each key has not yet read.
+//   - Descriptors keeps a reserve of file descriptors.
 //   - StallTimeout ends HTTP requests whose client neither sends nor reads.
 //
 // The types are safe for concurrent use and start no goroutine. They know nothing about users,

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"glasshouse/policy"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
@@ -34,6 +35,7 @@ type Config struct {
 	Dial           func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // nil: TCP
 	LocalAddresses func() ([]netip.Addr, error)                                   // nil: of all interfaces
 	Clock          func() time.Time                                               // nil: time.Now
+	Descriptors    *limit.Descriptors                                             // keeps a reserve; nil: none
 }
 
 // Limits bounds a Broker. A zero field means the default that its comment names.
@@ -125,7 +127,7 @@ func (b *Broker) Serve(ctx context.Context, l net.Listener) error {
 		server.Close()
 	})
 	// Twice the number of flows, because idle clients and rejected requests also use a connection.
-	err := server.Serve(newLimitedListener(l, 2*b.Limits.MaxConnections))
+	err := server.Serve(newLimitedListener(l, 2*b.Limits.MaxConnections, b.Descriptors))
 	ctxEnded := !stop()
 	endFlows(errRunEnded)
 	server.Close()

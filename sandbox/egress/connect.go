@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"glasshouse/policy"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
@@ -99,7 +100,15 @@ func (b *Broker) dialWithShare(ctx context.Context, at netip.AddrPort, left int)
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(left))
 		defer cancel()
 	}
-	return b.Dial(ctx, at)
+	c, err := b.Dial(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDescriptor(b.Descriptors, c); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 func errorCode(ctx context.Context) int {
@@ -121,6 +130,8 @@ func describe(err error) string {
 		return ": no answer in time"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return ": connection refused"
+	case errors.Is(err, limit.ErrNoDescriptors), errors.Is(err, syscall.EMFILE):
+		return ": the service has no file descriptors left for it, try again later"
 	}
 	return ""
 }

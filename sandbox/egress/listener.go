@@ -2,8 +2,10 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
+	"syscall"
 
 	"glasshouse/policy/limit"
 )
@@ -12,14 +14,17 @@ import (
 // netutil.LimitListener in that its connections can close one direction.
 type limitedListener struct {
 	net.Listener
-	slots *limit.Slots
-	ctx   context.Context // ends with Close
-	end   context.CancelFunc
+	slots       *limit.Slots
+	descriptors *limit.Descriptors
+	ctx         context.Context // ends with Close
+	end         context.CancelFunc
 }
 
-func newLimitedListener(l net.Listener, maxConns int) *limitedListener {
+func newLimitedListener(l net.Listener, maxConns int, descriptors *limit.Descriptors) *limitedListener {
 	ctx, end := context.WithCancel(context.Background())
-	return &limitedListener{Listener: l, slots: limit.NewSlots(maxConns), ctx: ctx, end: end}
+	return &limitedListener{
+		Listener: l, slots: limit.NewSlots(maxConns), descriptors: descriptors, ctx: ctx, end: end,
+	}
 }
 
 func (l *limitedListener) Accept() (net.Conn, error) {
@@ -28,11 +33,29 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	c, err := l.Listener.Accept()
+	for err == nil && checkDescriptor(l.descriptors, c) != nil {
+		_ = c.Close()
+		c, err = l.Listener.Accept()
+	}
 	if err != nil {
 		release()
 		return nil, err
 	}
 	return &limitedConn{Conn: c, release: sync.OnceFunc(release)}, nil
+}
+
+// checkDescriptor returns limit.ErrNoDescriptors if a connection has a descriptor of the reserve.
+func checkDescriptor(descriptors *limit.Descriptors, c net.Conn) error {
+	system, ok := c.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := system.SyscallConn()
+	if err != nil {
+		return err
+	}
+	controlErr := raw.Control(func(fd uintptr) { err = descriptors.Check(int(fd)) })
+	return errors.Join(err, controlErr)
 }
 
 func (l *limitedListener) Close() error {

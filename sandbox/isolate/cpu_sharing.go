@@ -21,6 +21,8 @@ type cpuSharing struct {
 	running map[*Process]bool
 	counts  map[string]int // running processes at the last count, by user
 	isTimed bool           // count will be called
+	begun   int64          // number of times that a process began to run
+	memory  memoryGuard
 }
 
 // sharingInterval is the time between two counts.
@@ -36,7 +38,11 @@ func (s *cpuSharing) begin(p *Process) {
 	if s.running == nil {
 		s.running, s.counts = map[*Process]bool{}, map[string]int{}
 	}
-	s.running[p] = true
+	if !s.running[p] {
+		s.running[p] = true
+		s.begun++
+		p.begun = s.begun
+	}
 	p.setCPUPart(max(s.counts[p.user], 1))
 	if !s.isTimed {
 		s.isTimed = true
@@ -65,6 +71,7 @@ func (s *cpuSharing) count() {
 	for p := range s.running {
 		p.setCPUPart(s.counts[p.user])
 	}
+	s.memory.relieve(s.running)
 	if s.isTimed = len(s.running) > 0; s.isTimed {
 		time.AfterFunc(sharingInterval, s.count)
 	}

@@ -65,8 +65,8 @@ func (q *idleProcesses) remove(p *Process, isGone bool) {
 	}
 }
 
-// Wake prepares an idle process for a run or an inspection. It returns an error if the process's output cannot be
-// opened. The caller calls Rest afterwards.
+// Wake prepares an idle process for a run or an inspection. It returns FaultFull if there are no descriptors for its
+// output. The caller calls Rest afterwards.
 func (p *Process) Wake() error {
 	p.idlers.remove(p, false)
 	p.hasRun = true
@@ -82,7 +82,7 @@ func (p *Process) Wake() error {
 	}
 	if err != nil {
 		p.Rest()
-		return fmt.Errorf("open the output of a sandbox: %w", err)
+		return AsShortage(fmt.Errorf("open the output of a sandbox: %w", err))
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"glasshouse/policy"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/environment"
 	"glasshouse/sandbox/isolate/cgroup"
@@ -40,6 +41,7 @@ type Config struct {
 	CABundle        string                           // PEM file of certificates for user code; "" means the machine's
 	Recycle         RecyclePolicy                    // when a zygote is replaced
 	MaxOpenIdle     int                              // idle processes that keep all descriptors open; 0 means 64
+	Descriptors     *limit.Descriptors               // keeps a reserve from processes; nil: none
 	Log             func(format string, args ...any) // required
 	Without         layer.Set                        // layers to leave out; only tests of the layers set it
 }
@@ -64,6 +66,7 @@ type Isolator struct {
 	uids      zygote.UIDRange
 	cgroups   *cgroup.Tree // nil on levels without
 	idle      idleProcesses
+	released  chan struct{} // capacity 1: a process has ended, so that another may fit
 	sharing   cpuSharing
 	sysctls   *os.File // the folder /proc/sys/net, or nil if children can't write to it
 	workDir   string   // of guest code and session directories, on levels without private mounts
@@ -95,6 +98,7 @@ func Open(config Config) (*Isolator, error) {
 		// share what the kernel counts by uid.
 		i.uidCount.Store(rand.Int64N(int64(i.uids.Count)))
 	}
+	i.released = make(chan struct{}, 1)
 	i.idle.max = cmp.Or(config.MaxOpenIdle, defaultMaxOpenIdle)
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	pinned, err := i.store.Pin(environment.Default)
@@ -161,14 +165,27 @@ func (i *Isolator) Ready() error {
 	return nil
 }
 
+// Full returns FaultFull, with the reason, if Start in the default environment would find no waiting child for code and
+// could not make one.
+func (i *Isolator) Full(code string) error {
+	i.mu.Lock()
+	env := i.current[environment.Default]
+	i.mu.Unlock()
+	pool := env.pools[smallestSet(env.warmSets, code)]
+	if last := pool.shortage.last.Load(); last != nil && len(pool.ready)+len(pool.reserved) == 0 {
+		return last
+	}
+	return nil
+}
+
 // maxStartAttempts is how often Start tries another child after a child died with its zygote
 // before it was assigned.
 const maxStartAttempts = 5
 
 // Start starts a process; the caller closes it. Usually it takes a waiting child. It makes a
 // new child for a process with a SessionDir, with a network, or with another size of
-// /session than the default. Start returns FaultFull if ctx ends first, and FaultForbidden
-// if the level can't give the process a network.
+// /session than the default. Start returns FaultFull if ctx ends first or something of the
+// machine has run out, and FaultForbidden if the level can't give the process a network.
 func (i *Isolator) Start(ctx context.Context, spec ProcessSpec) (*Process, error) {
 	if spec.Policy.EnableNetworkAccess && !i.level.namespaces {
 		return nil, &sandbox.Error{Fault: sandbox.FaultForbidden, Field: "enable_network_access",
@@ -228,9 +245,23 @@ func (i *Isolator) takeChild(ctx context.Context, pool *zygotePool, spec Process
 		select {
 		case p = <-pool.ready:
 		default:
+			begins := pool.shortage.begins()
+			last := pool.shortage.last.Load()
+			select {
+			case p = <-reserved:
+			default:
+				if last != nil {
+					return nil, last // at once: nobody knows when the shortage ends
+				}
+			}
+			if p != nil {
+				break
+			}
 			select {
 			case p = <-pool.ready:
 			case p = <-reserved:
+			case <-begins:
+				continue
 			case <-ctx.Done():
 				return nil, FullError(ctx.Err())
 			case <-i.ctx.Done():

@@ -162,6 +162,9 @@ func (i *Isolator) startLevel(env *warmEnvironment) (err error) {
 		if i.cgroups, err = cgroup.Open(); err != nil {
 			return &cgroupsError{err}
 		}
+		i.cgroups.KeepSpares(i.idle.max)
+		i.limitGuests()
+		i.sharing.memory.tree = i.cgroups
 	}
 	defer func() {
 		if err != nil && i.cgroups != nil {

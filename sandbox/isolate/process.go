@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -44,6 +45,10 @@ type Process struct {
 	isGone  bool          // it is closed
 	hasRun  bool          // it may have threads of user code
 	outputs [2]fileID     // the pipes of Stdout and Stderr while these are nil
+
+	released chan<- struct{} // Isolator.released
+	begun    int64           // a number that is larger the later it began to run; guarded by sharing
+	isVictim atomic.Bool     // killed because the guests together have no memory left
 
 	done    chan struct{} // closed when the process has exited
 	status  int           // wait status; valid after done
@@ -161,13 +166,23 @@ func (p *Process) ExceededLimit() string {
 	return p.enforcer.exceededLimit()
 }
 
+// EndedByMachineMemory is the value of EndedBy if the memory of all sandboxes together, or of the
+// machine, ran out before the process reached its own limit.
+const EndedByMachineMemory = "machine_memory"
+
 // EndedBy returns the limit for which the kernel or the service killed the process, the
 // name of a signal, or "exit". It is valid after Done.
 func (p *Process) EndedBy() string {
 	if limit := p.ExceededLimit(); limit != "" {
 		return limit
 	}
+	if p.isVictim.Load() {
+		return EndedByMachineMemory
+	}
 	if p.group != nil && p.group.OOMKills() > 0 {
+		if p.group.IsFarFromLimit() {
+			return EndedByMachineMemory
+		}
 		return "max_memory_mb"
 	}
 	if w := unix.WaitStatus(p.status); w.Signaled() {
@@ -240,8 +255,17 @@ func (p *Process) Close() error {
 		if p.env != nil {
 			p.env.release()
 		}
+		p.noteRelease()
 	})
 	return err
+}
+
+// noteRelease makes one of the pools that lack something try again.
+func (p *Process) noteRelease() {
+	select {
+	case p.released <- struct{}{}:
+	default:
+	}
 }
 
 // abandon releases the resources of a child whose fork failed. The fork may still succeed

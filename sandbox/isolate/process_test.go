@@ -29,7 +29,7 @@ func startSleeper(t *testing.T) (*exec.Cmd, int) {
 // openConn returns a connection whose other end is open until the test ends.
 func openConn(t *testing.T) *protocol.Conn {
 	t.Helper()
-	conn, other, err := socketPair()
+	conn, other, err := socketPair(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox/isolate/layer"
 	"glasshouse/sandbox/isolate/procfs"
 	"glasshouse/sandbox/isolate/zygote"
@@ -26,8 +27,9 @@ const (
 	// have to import its packages first.
 	forkTimeout = time.Minute
 
-	// forkRetryDelay is the pause after a fork in the background failed.
-	forkRetryDelay = 100 * time.Millisecond
+	// The pause after a fork in the background failed doubles with each failure.
+	forkRetryDelay    = 100 * time.Millisecond
+	maxForkRetryDelay = time.Second
 )
 
 // zygotePool is the zygote of one warm set and its waiting children.
@@ -39,6 +41,8 @@ type zygotePool struct {
 	reserved chan *Process // as ready, for users who start no other process
 	spare    chan *Process // at most one child that is forked but not locked down
 	wanted   chan struct{} // has an element if a zygote is missing and requested
+
+	shortage shortage
 
 	mu       sync.Mutex
 	current  *zygote.Zygote   // nil before the first start, after a death, and while no zygote is needed
@@ -112,6 +116,7 @@ func (p *zygotePool) checkZygote() error {
 // fill keeps the pool full until the environment is retired.
 func (p *zygotePool) fill() {
 	active := p.env.active
+	delay := forkRetryDelay
 	for {
 		if len(p.ready) > cap(p.ready)/2 && len(p.reserved) == cap(p.reserved) {
 			// The fork can wait until the run that took a child has begun.
@@ -131,9 +136,11 @@ func (p *zygotePool) fill() {
 		}
 		if err != nil {
 			p.isolator.config.Log("cannot prepare a sandbox: %v", err)
-			p.env.sleep(forkRetryDelay)
+			p.sleepInShortage(delay)
+			delay = min(2*delay, maxForkRetryDelay)
 			continue
 		}
+		delay = forkRetryDelay
 		select {
 		case p.reserved <- child:
 			continue
@@ -148,6 +155,16 @@ func (p *zygotePool) fill() {
 			_ = child.Close()
 			return
 		}
+	}
+}
+
+// sleepInShortage waits for d, until a process has released what it used, or until the
+// environment is retired.
+func (p *zygotePool) sleepInShortage(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-p.isolator.released:
+	case <-p.env.active.Done():
 	}
 }
 
@@ -172,6 +189,7 @@ func (p *zygotePool) waitForZygote(ctx context.Context) bool {
 // spare child is for a sandbox that cannot use a child of the pool.
 func (p *zygotePool) keepSpare() {
 	active := p.env.active
+	delay := forkRetryDelay
 	for p.waitForZygote(active) {
 		z, changed := p.currentZygote()
 		if z == nil {
@@ -181,9 +199,11 @@ func (p *zygotePool) keepSpare() {
 		child, err := p.fork(ctx, z, birthToldLater, 0)
 		cancel()
 		if err != nil {
-			p.env.sleep(forkRetryDelay) // the caller that needs a child gets the error
+			p.env.sleep(delay) // the caller that needs a child gets the error
+			delay = min(2*delay, maxForkRetryDelay)
 			continue
 		}
+		delay = forkRetryDelay
 		select {
 		case p.spare <- child:
 			p.env.sleep(refillDelay)
@@ -237,9 +257,9 @@ func (p *zygotePool) makeChildNow(ctx context.Context, spec ProcessSpec) (*Proce
 	case child := <-p.spare:
 		child, err := p.lockDown(ctx, child, spec, p.env.lockdownFor(spec), false)
 		if err == nil || ctx.Err() != nil {
-			return child, err
+			return child, AsShortage(err)
 		}
-		// The spare child died with its zygote.
+		// The spare child died with its zygote, or there is a shortage, which may have ended.
 	default:
 	}
 	return p.makeChild(ctx, spec)
@@ -262,7 +282,11 @@ func (p *zygotePool) makeChild(ctx context.Context, spec ProcessSpec) (*Process,
 }
 
 // makeChildOf is makeChild with a given zygote.
-func (p *zygotePool) makeChildOf(ctx context.Context, z *zygote.Zygote, spec ProcessSpec) (*Process, error) {
+func (p *zygotePool) makeChildOf(ctx context.Context, z *zygote.Zygote, spec ProcessSpec) (_ *Process, err error) {
+	defer func() {
+		err = AsShortage(err)
+		p.shortage.note(err)
+	}()
 	enter := p.env.lockdownFor(spec)
 	birth, uid := birthToldLater, 0
 	if spec.SessionDir == nil && p.env.isDefaultBirth(enter) {
@@ -275,15 +299,27 @@ func (p *zygotePool) makeChildOf(ctx context.Context, z *zygote.Zygote, spec Pro
 	return p.lockDown(ctx, child, spec, enter, birth == birthDefault)
 }
 
+// guestOOMScore is what a guest has more than the service on the kernel's scale of 1000
+// (proc(5)): if the machine has no memory left, the kernel ends guests before zygotes.
+const guestOOMScore = 600
+
 // fork makes the zygote fork a child in its own control group.
 func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int) (*Process, error) {
-	sock, childSock, err := socketPair()
+	if tree := p.isolator.cgroups; tree != nil {
+		if !tree.MayFork() {
+			return nil, errNoTasks
+		}
+		if tree.MemoryUse() > maxMemoryUse {
+			return nil, unix.ENOMEM
+		}
+	}
+	sock, childSock, err := socketPair(p.isolator.config.Descriptors)
 	if err != nil {
 		return nil, err
 	}
 	defer childSock.Close()
 	child := &Process{Conn: protocol.NewConn(sock), pidfd: -1, zygote: z, done: make(chan struct{}),
-		idlers: &p.isolator.idle}
+		idlers: &p.isolator.idle, released: p.isolator.released}
 	without := p.isolator.baseSpec.Without
 	child.Conn.Trusting, child.neverFrozen = without.Has(layer.Frames), without.Has(layer.Freeze)
 	stdout, err := outputPipe(&child.Stdout)
@@ -314,9 +350,10 @@ func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int)
 		return nil, errors.Join(err, child.abandon())
 	}
 	_ = childSock.Close() // otherwise the connection stays open if the child dies during the lockdown
-	if child.pid = procfs.PIDOf(child.pidfd); child.pid == 0 {
-		return nil, errors.Join(errors.New("the child died directly after the fork"), child.Close())
+	if child.pid, err = procfs.PIDOf(child.pidfd); child.pid == 0 {
+		return nil, errors.Join(errors.New("the child died directly after the fork"), err, child.Close())
 	}
+	procfs.SetOOMScore(child.pid, guestOOMScore)
 	if child.group != nil && joinFDs == nil {
 		if err = child.group.Join(child.pid); err != nil {
 			return nil, errors.Join(fmt.Errorf("join the control group: %w", err), child.Close())
@@ -326,10 +363,14 @@ func (p *zygotePool) fork(ctx context.Context, z *zygote.Zygote, birth, uid int)
 }
 
 // socketPair returns a connected pair of stream sockets: ours as a connection, and the
-// child's as a file.
-func socketPair() (*net.UnixConn, *os.File, error) {
+// child's as a file. It returns an error if only the reserve of descriptors is left.
+func socketPair(reserve *limit.Descriptors) (*net.UnixConn, *os.File, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := reserve.Check(max(pair[0], pair[1])); err != nil {
+		_, _ = unix.Close(pair[0]), unix.Close(pair[1])
 		return nil, nil, err
 	}
 	ours, childs := os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "socket-child")

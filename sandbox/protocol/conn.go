@@ -229,9 +229,12 @@ func (c *Conn) ReadReady(limit time.Duration) (ready Ready, fds []int, err error
 		return ready, fds, err
 	}
 	for {
-		n, controlSize, _, _, err := c.sock.ReadMsgUnix(buf[size:], control)
+		n, controlSize, flags, _, err := c.sock.ReadMsgUnix(buf[size:], control)
 		if err != nil {
 			return ready, fds, err
+		}
+		if flags&unix.MSG_CTRUNC != 0 { // this process has no descriptor left for those of the guest
+			return ready, fds, unix.EMFILE
 		}
 		if n == 0 {
 			return ready, fds, io.EOF

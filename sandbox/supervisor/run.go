@@ -50,13 +50,13 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 	defer process.Rest() // does nothing if the process was closed
 	network, err := s.supervisor.openNetwork(process.Network, s.sandbox.Policy.AllowedHosts, callbacks.Recorder)
 	if err != nil {
-		return sandbox.Outcome{}, err
+		return sandbox.Outcome{}, isolate.AsShortage(err)
 	}
 	meter := s.newWorkMeter(process)
 	var pump *recordingPump
 	if callbacks.Debugger != nil {
 		if pump, err = startRecordingPump(process, callbacks.Debugger, meter); err != nil {
-			return sandbox.Outcome{}, errors.Join(err, network.close(&sandbox.Outcome{}))
+			return sandbox.Outcome{}, errors.Join(isolate.AsShortage(err), network.close(&sandbox.Outcome{}))
 		}
 	}
 	maxOutput := s.sandbox.Policy.MaxOutputSize
@@ -283,6 +283,9 @@ func (s *Session) causeOfDeath(process *isolate.Process, guestErr error) (endedB
 	case endedBy == "max_memory_mb":
 		text = fmt.Sprintf("out of memory: the run needed more than max_memory_mb = %d; use less at a time, "+
 			"or ask for more when creating the sandbox", s.sandbox.Policy.MaxMemoryMB)
+	case endedBy == isolate.EndedByMachineMemory:
+		text = "the machine has no memory left for all sandboxes together, so the system ended this one: try again " +
+			"when others have ended, or use less"
 	case errors.As(guestErr, &illegal):
 		endedBy, text = "protocol", illegal.Error()
 	case endedBy == "exit":

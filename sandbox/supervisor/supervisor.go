@@ -96,6 +96,14 @@ func New(isolator *isolate.Isolator, queueTimeout time.Duration) *Supervisor {
 // Ready returns an error if no session can be opened now.
 func (s *Supervisor) Ready() error { return s.isolator.Ready() }
 
+// Full returns FaultFull, with the reason, if something of the machine has run out that a new session for code needs.
+func (s *Supervisor) Full(code string) error {
+	if s.stub != nil {
+		return nil
+	}
+	return s.isolator.Full(code)
+}
+
 // Isolation returns the level of all sessions, and the mechanism that enforces each limit.
 func (s *Supervisor) Isolation() sandbox.Isolation { return s.isolator.Isolation() }
 

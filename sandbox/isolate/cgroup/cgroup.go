@@ -36,6 +36,10 @@ type Tree struct {
 	dirs    map[string]string // by controller; the same folder three times on version 2
 	serial  atomic.Int64      // number of groups made
 
+	maxMemory int64 // bytes of all groups together; 0: no limit
+	maxTasks  int   // of all groups together; 0: no limit
+	maxSpares int
+
 	mu     sync.Mutex
 	busy   []string // groups that could not be removed yet, by name
 	spares []*Group // empty groups for the next children
@@ -93,7 +97,7 @@ func Open() (*Tree, error) {
 		return nil, err
 	}
 	name := fmt.Sprintf("glasshouse-%d-%d", os.Getpid(), treeCount.Add(1))
-	t := &Tree{dirs: map[string]string{}}
+	t := &Tree{dirs: map[string]string{}, maxSpares: maxSpares}
 	if _, ok := own["memory"]; ok {
 		t.version = 1
 		for _, controller := range controllers {
@@ -370,6 +374,13 @@ func (g *Group) OOMKills() (n int64) {
 		return nil
 	})
 	return n
+}
+
+// IsFarFromLimit reports whether the group never used nine tenths of its memory limit. Then a
+// process that the kernel killed for lack of memory was not killed for this limit.
+func (g *Group) IsFarFromLimit() bool {
+	peak := g.PeakMemory() // 0 if the kernel does not count it
+	return peak > 0 && peak < g.limits.MemoryBytes/10*9
 }
 
 // Memory returns the bytes of memory that the group uses.

@@ -15,6 +15,13 @@ const (
 	maxLeftover = 512 << 10
 )
 
+// KeepSpares makes the tree keep at most n empty groups, if that is fewer than usual.
+func (t *Tree) KeepSpares(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.maxSpares = min(n, maxSpares)
+}
+
 // takeSpare returns a spare group, or nil, and whether the tree is closed.
 func (t *Tree) takeSpare() (g *Group, closed bool) {
 	t.mu.Lock()
@@ -46,7 +53,7 @@ func (g *Group) reuse() bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || len(t.spares) >= maxSpares {
+	if t.closed || len(t.spares) >= t.maxSpares {
 		return false
 	}
 	t.spares = append(t.spares, &Group{

@@ -55,10 +55,18 @@ func HeldKB(pid int) (total int64) {
 }
 
 // PIDOf returns the pid, in this process's pid namespace, of the process that a pidfd
-// refers to; 0 if the process is gone.
-func PIDOf(pidfd int) int {
-	pid, _ := strconv.Atoi(field("/proc/self/fdinfo/"+strconv.Itoa(pidfd), "Pid"))
-	return max(pid, 0)
+// refers to; 0 if the process is gone. It needs a descriptor, and returns an error if there is none.
+func PIDOf(pidfd int) (int, error) {
+	path := "/proc/self/fdinfo/" + strconv.Itoa(pidfd)
+	pid, _ := strconv.Atoi(field(path, "Pid"))
+	if pid != 0 {
+		return max(pid, 0), nil
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) // why there is no pid
+	if err == nil {
+		_ = unix.Close(fd)
+	}
+	return 0, err
 }
 
 // CPUTime returns the CPU time of all threads that a process has or had; 0 if the
@@ -79,6 +87,17 @@ func CountThreads(pid int) int { return countEntries(pid, "task") }
 // CountFiles returns the number of a process's open files.
 func CountFiles(pid int) int { return countEntries(pid, "fd") }
 
+// SetOOMScore sets the score of a process by which the kernel chooses what it ends when there is
+// no memory left. It does nothing if this process may not set it.
+func SetOOMScore(pid, score int) {
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	_, _ = unix.Write(fd, strconv.AppendInt(nil, int64(score), 10))
+	_ = unix.Close(fd)
+}
+
 // IsStopped reports whether every thread of a process is stopped by a signal, or has exited.
 func IsStopped(pid int) bool {
 	folder := "/proc/" + strconv.Itoa(pid) + "/task/"
@@ -91,6 +110,23 @@ func IsStopped(pid int) bool {
 		}
 	}
 	return true
+}
+
+// CountTasksOf returns the number of threads of all processes of a user.
+func CountTasksOf(uid int) (n int) {
+	processes, _ := os.ReadDir("/proc")
+	for _, p := range processes {
+		pid, err := strconv.Atoi(p.Name())
+		if err != nil {
+			continue
+		}
+		status := "/proc/" + p.Name() + "/status"
+		owner, _, _ := strings.Cut(field(status, "Uid"), "\t")
+		if owner == strconv.Itoa(uid) {
+			n += CountThreads(pid)
+		}
+	}
+	return n
 }
 
 func countEntries(pid int, folder string) int {

@@ -21,6 +21,9 @@ const (
 	specFD    = 4
 )
 
+// oomScore is what zygotes and guests have more than the service on the kernel's scale of 1000 (proc(5)).
+const oomScore = "300"
+
 // defaultTimerSlack is the kernel's default for PR_SET_TIMERSLACK, in nanoseconds.
 const defaultTimerSlack = 50_000
 
@@ -28,6 +31,8 @@ const defaultTimerSlack = 50_000
 // descriptor 4 describes and replaces this process by Python. It returns only if that
 // fails. It must run on the main thread (runtime.LockOSThread).
 func Launch() error {
+	// If the machine has no memory left, the kernel ends guests first. It fails only if this is set already.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(oomScore), 0)
 	var spec Spec
 	if err := json.NewDecoder(os.NewFile(specFD, "spec")).Decode(&spec); err != nil {
 		return fmt.Errorf("read the spec: %w", err)

@@ -261,7 +261,11 @@ func (z *Zygote) readAnswers(fd int) {
 			pid := binary.BigEndian.Uint32(rest)
 			z.living[pid] = z.unborn[int(id)]
 			delete(z.unborn, int(id))
-			z.answer(int(id), forked{pidfd: firstFD(control[:controlLen])})
+			answer := forked{pidfd: firstFD(control[:controlLen])}
+			if answer.pidfd < 0 { // the child finds its connection closed and exits
+				answer.err = unix.EMFILE
+			}
+			z.answer(int(id), answer)
 		case kind == 'e':
 			delete(z.unborn, int(id))
 			z.answer(int(id), forked{pidfd: -1, err: errors.New(string(rest))})

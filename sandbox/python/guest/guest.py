@@ -84,8 +84,7 @@ class Guest:
         will say."""
         start_up = StartUp()
         batch = start_up.batch
-        lockdown.take_descriptors(batch, *_ENDS, self._private)
-        start_up.descriptor_steps = batch.steps()
+        start_up.descriptor_steps = lockdown.take_descriptors(batch, *_ENDS, self._private)
         if enter:
             start_up.go = batch.call("the supervisor's go", "read", lockdown.CONNECTION, bytes(len(_GO)), len(_GO))
             batch.expect("the supervisor's go", start_up.go, len(_GO), errno.EPIPE)
@@ -180,8 +179,7 @@ class Guest:
     def _lock_down(self, batch: Batch, enter: dict, fds: "list[int]") -> None:
         """Adds the lockdown, and then Ready with its descriptors.
 
-        These are clones of the /session and /data mounts, if the guest has its own, and the listener of its own
-        network.
+        These are a clone of the mounts of its files, if the guest has its own, and the listener of its own network.
         """
         uid, folder, own = enter["uid"], enter["folder"], enter.get("network")
         listeners = [network.switch_on(own, fds.pop() if own.get("sysctls") else -1)] if own else []

@@ -49,10 +49,11 @@ def unshare(flags: int) -> None:
 # -- steps of a batch
 
 
-def take_descriptors(batch: Batch, connection: Step, out: Step, err: Step, private: bool) -> None:
+def take_descriptors(batch: Batch, connection: Step, out: Step, err: Step, private: bool) -> int:
     """Leaves only the descriptors 0 /dev/null, 1 stdout, 2 stderr and 3 the connection open, and unblocks all signals.
 
-    private: the guest gets namespaces of its own. Without them it dies with this process.
+    private: the guest gets namespaces of its own. Without them it dies with this process. Returns the number of steps
+    after which the connection is open.
     """
     null = batch.call("/dev/null", "openat", _AT_FDCWD, b"/dev/null", os.O_RDONLY)
     for fd, target, flags in ((null, 0, 0), (out, 1, 0), (err, 2, 0), (connection, CONNECTION, os.O_CLOEXEC)):
@@ -60,10 +61,12 @@ def take_descriptors(batch: Batch, connection: Step, out: Step, err: Step, priva
     if "descriptors" not in without:
         batch.call("close_range", "close_range", CONNECTION + 1, 0x7FFFFFFF, 0)
     batch.call("signals", "rt_sigprocmask", _SIG_SETMASK, bytes(8), None, 8)
+    steps = batch.steps()
     if private:
         batch.call("unshare", "unshare", _CLONE_NEWNS | _CLONE_NEWUTS | (0 if "ipc" in without else _CLONE_NEWIPC))
     else:
         die_with(batch, os.getpid())
+    return steps
 
 
 def quota(size: int, inodes: int) -> "dict[str, int]":
