@@ -76,24 +76,27 @@ def test_callbacks_get_the_run_as_it_happens(sandbox):
 
 
 def test_stream_resumes_when_the_connection_breaks(service, sandbox):
-    """A proxy cuts the first five connections after some kilobytes; nothing is lost and nothing comes twice.
+    """A proxy cuts the first five connections after 40 kB; nothing is lost and nothing comes twice.
 
-    The output is so long that each of the five gets its kilobytes, however the service divides it into events.
+    An event has at most 32 KiB of text, and the output is longer than five times what a connection lets through, so
+    neither depends on how the service divides the output into events.
     """
     address = (service._http.base_url.host, service._http.base_url.port)
     proxy = socket.create_server(("127.0.0.1", 0))
     cuts = []
 
     def relay(connection):
-        with connection, socket.create_connection(address) as upstream:
-            request = connection.recv(1 << 20)
+        with connection, connection.makefile("rb") as reader, socket.create_connection(address) as upstream:
+            head = b"".join(iter(reader.readline, b"\r\n"))
+            length = re.search(rb"(?i)content-length: (\d+)", head)
+            request = head + b"\r\n" + reader.read(int(length[1]) if length else 0)
             upstream.sendall(re.sub(rb"(?i)connection: keep-alive", b"Connection: close", request))
             streamed = 0
             while data := upstream.recv(4096):
                 connection.sendall(data)
                 if b"text/event-stream" in request:
                     streamed += len(data)
-                    if streamed > 2000 and len(cuts) < 5:
+                    if streamed > 40_000 and len(cuts) < 5:
                         cuts.append(streamed)
                         return
 
@@ -110,12 +113,12 @@ def test_stream_resumes_when_the_connection_breaks(service, sandbox):
     with Client(f"http://127.0.0.1:{proxy.getsockname()[1]}", key) as client:
         got = []
         e = client.sandboxes.get(sandbox.id).run(
-            "import time\nfor n in range(40):\n    print(f'{n:02}' * 1000, flush=True)\n    time.sleep(0.01)\n'end'",
+            "import time\nfor n in range(40):\n    print(f'{n:02}' * 5000, flush=True)\n    time.sleep(0.01)\n'end'",
             on_stdout=got.append,
         )
     proxy.close()
     assert len(cuts) == 5
-    assert e.result == "end" and "".join(got) == e.stdout == "".join(f"{n:02}" * 1000 + "\n" for n in range(40))
+    assert e.result == "end" and "".join(got) == e.stdout == "".join(f"{n:02}" * 5000 + "\n" for n in range(40))
 
 
 def test_debug_yields_each_line(sandbox):
