@@ -61,7 +61,7 @@ type Policy struct {
 
 	AllowedModules []string    `json:"allowed_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Only these modules; empty: those of the profile"`
 	BlockedModules []string    `json:"blocked_modules" required:"false" nullable:"false" maxItems:"1000" doc:"Modules to block in addition to those of the profile"`
-	Environment    string      `json:"environment" required:"false" maxLength:"63" doc:"Name of the environment, which decides which packages are installed; GET /environments lists them"`
+	Environment    string      `json:"environment" required:"false" format:"environment" minLength:"1" maxLength:"63" doc:"Name of the environment, which decides which packages are installed; GET /environments lists them"`
 	Profile        Profile     `json:"profile" required:"false" enum:"analyst,strict,unrestricted"`
 	WritePolicy    WritePolicy `json:"write_policy" required:"false" enum:"reject,capture"`
 }

@@ -28,7 +28,7 @@ type artifactList struct {
 type signArtifactInput struct {
 	ID   string `path:"aid"`
 	Body *struct {
-		Seconds int `json:"expires_in,omitempty" doc:"Seconds; by default an hour, at most a week"`
+		Seconds int `json:"expires_in,omitempty" minimum:"1" maximum:"604800" doc:"Seconds; by default an hour"`
 	} `required:"false"`
 }
 
@@ -63,8 +63,7 @@ func (a *api) listArtifacts(ctx context.Context, caller sandbox.Key, in *artifac
 func (a *api) signArtifact(ctx context.Context, caller sandbox.Key, in *signArtifactInput) (*service.SignedURL, error) {
 	var lifetime time.Duration
 	if in.Body != nil {
-		// The service rejects values out of range; the bounds here keep the product from overflowing.
-		lifetime = time.Duration(max(-1, min(in.Body.Seconds, 1<<30))) * time.Second
+		lifetime = time.Duration(in.Body.Seconds) * time.Second
 	}
 	signed, err := a.service.SignArtifact(ctx, caller, in.ID, lifetime)
 	signed.URL = infoFrom(ctx).prefix + signed.URL

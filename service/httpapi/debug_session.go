@@ -88,6 +88,7 @@ func (l *breakpointList) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	for _, item := range list {
+		item = withIntegers(item)
 		var b dap.SourceBreakpoint
 		if json.Unmarshal(item, &b.Line) != nil {
 			if err := unmarshalExact(item, &b); err != nil {
@@ -105,7 +106,7 @@ func (breakpointList) Schema(huma.Registry) *huma.Schema {
 	breakpoint := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"line"}, AdditionalProperties: false,
 		Properties: map[string]*huma.Schema{
-			"line": line, "column": line, "condition": text, "hitCondition": text, "logMessage": text, "mode": text,
+			"line": line, "column": line, "condition": text, "hitCondition": text, "logMessage": text,
 		},
 	}
 	breakpoint.PrecomputeMessages()

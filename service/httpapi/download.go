@@ -80,9 +80,9 @@ func (w readerFromWriter) ReadFrom(from io.Reader) (int64, error) {
 
 // describeDownload adds the responses of serveDownload.
 func (r *routes) describeDownload(op *huma.Operation) {
-	op.Responses["200"] = &huma.Response{Description: "The file", Content: binaryContent()}
-	op.Responses["206"] = &huma.Response{Description: "The part of the file that Range asks for",
-		Content: binaryContent()}
+	anyType := map[string]*huma.MediaType{"*/*": binaryContent()["application/octet-stream"]}
+	op.Responses["200"] = &huma.Response{Description: "The file", Content: anyType}
+	op.Responses["206"] = &huma.Response{Description: "The part of the file that Range asks for", Content: anyType}
 	op.Responses["304"] = &huma.Response{Description: "If-None-Match or If-Modified-Since holds"}
 	r.describeErrors(op, http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable)
 }

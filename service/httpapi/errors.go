@@ -122,13 +122,14 @@ func writeProblem(g *gin.Context, p *Problem) {
 // plainErrors is a writer that holds back an error of another package, which has no problem for it.
 type plainErrors struct {
 	gin.ResponseWriter
-	status int // of the error; 0: none
-	text   strings.Builder
+	keepJSON bool // errors in JSON are sent as they are
+	status   int  // of the error; 0: none
+	text     strings.Builder
 }
 
 // WriteHeader sends the status, unless it is an error's.
 func (w *plainErrors) WriteHeader(status int) {
-	if status < 400 {
+	if status < 400 || w.keepJSON && strings.HasPrefix(w.Header().Get("Content-Type"), "application/json") {
 		w.ResponseWriter.WriteHeader(status)
 		return
 	}
@@ -207,6 +208,8 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 // plainMessage replaces messages of huma that name Go's formats or suggest no remedy.
 var plainMessage = strings.NewReplacer(
 	"invalid value: ", "", // of UnmarshalText, whose error says more
+	"expected value to match exactly one schema but matched multiple",
+	"expected exactly one of the forms that GET /openapi.json describes",
 	"expected value to match exactly one schema but matched none",
 	"expected one of the forms that GET /openapi.json describes",
 	"unknown content type: ", "send a JSON body with the header Content-Type: application/json, not ",

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/service"
@@ -18,14 +20,25 @@ type CodeBody struct {
 	Code    string     `json:"code" doc:"The body of one module"`
 	Context object     `json:"context,omitempty" doc:"Each key is a variable of the code; context is the whole object"`
 	Files   []CodeFile `json:"files,omitempty" doc:"Uploads that are in /data before the code runs"`
-	Timeout float64    `json:"timeout,omitempty" minimum:"0.1" doc:"Seconds; lowers the limit max_execution_time"`
+	Timeout float64    `json:"timeout,omitempty" minimum:"0.1" maximum:"86400" doc:"Seconds; lowers the limit max_execution_time"`
 }
 
 // CodeFile is an upload that comes with code.
 type CodeFile struct {
-	Path    string  `json:"path" doc:"Path below /data"`
+	Path    string  `json:"path" format:"file-path" doc:"Path below /data"`
 	Content *string `json:"content,omitempty" doc:"Text; either this or content_base64"`
-	Base64  []byte  `json:"content_base64,omitempty"`
+	Base64  base64  `json:"content_base64,omitempty"`
+}
+
+// base64 is bytes that JSON has in base64. huma's own schema of bytes refuses "".
+type base64 []byte
+
+// Schema implements huma.SchemaProvider.
+func (base64) Schema(huma.Registry) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString, PatternDescription: "base64",
+		Pattern: `^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$`}
+	s.PrecomputeMessages()
+	return s
 }
 
 func (b CodeBody) job(kind sandbox.Kind) (service.Job, error) {
@@ -97,6 +110,7 @@ func (a *api) quickExecuteCode(
 	}
 	if in.Body.Config != nil {
 		_ = json.Unmarshal(in.RawBody, &body) // huma has decoded it once
+		body.Config = withIntegers(body.Config)
 	}
 	if in.wantsEvents() || in.wantsAsync() {
 		log, err := a.service.Start(ctx, caller, "", job, body.Config)

@@ -47,8 +47,9 @@ func (a *api) routeFiles(r *routes) {
 	op.Parameters = append(op.Parameters, stringParam("query", "path", "The file's path, if the body is not a form"))
 	op.RequestBody = &huma.RequestBody{Required: true, Content: binaryContent()}
 	op.RequestBody.Content["multipart/form-data"] = &huma.MediaType{Schema: &huma.Schema{
-		Type: huma.TypeObject, Properties: map[string]*huma.Schema{
-			"files": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
+		Type: huma.TypeObject, Required: []string{"files"}, AdditionalProperties: true,
+		Properties: map[string]*huma.Schema{
+			"files": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Format: "binary"}, MinItems: new(1)},
 		},
 	}}
 	op.Responses["200"] = uploaded
@@ -119,6 +120,10 @@ func (a *api) uploadForm(g *gin.Context, boundary string) ([]sandbox.File, error
 		// part.FileName() would remove the folders.
 		_, disposition, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 		name, isFile := disposition["filename"]
+		if err == nil && !isFile && disposition["name"] == "files" { // otherwise its content would be lost silently
+			return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "files",
+				Detail: "this part of the form has no filename, which is the file's path in /data"}
+		}
 		if err == nil && !isFile { // another field of the form
 			continue
 		}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"glasshouse/policy"
@@ -64,11 +65,11 @@ var templateInstructions = []string{
 
 func (a *api) routeHelp(r *routes) {
 	route(a, r, r.describe("GET", "/sandbox/{id}/help/functions", "getHelpFunctions", tagHelp,
-		"Get the helper functions, allowed modules and limits of a sandbox"), a.getHelpFunctions)
+		"Get the helper functions, allowed modules and limits of a sandbox", http.StatusGone), a.getHelpFunctions)
 	route(a, r, r.describe("GET", "/sandbox/{id}/help/examples", "getHelpExamples", tagHelp,
-		"Get examples that run unchanged on the demo data"), a.getHelpExamples)
+		"Get examples that run unchanged on the demo data", http.StatusGone), a.getHelpExamples)
 	route(a, r, r.describe("POST", "/sandbox/{id}/templates/processor", "createProcessorTemplate", tagHelp,
-		"Get the code of a processor, to run or to change"), a.createProcessorTemplate)
+		"Get the code of a processor, to run or to change", http.StatusGone), a.createProcessorTemplate)
 }
 
 func (a *api) getHelpFunctions(ctx context.Context, caller sandbox.Key, in *InSandbox) (*helpFunctions, error) {

@@ -23,7 +23,7 @@ type completeInput struct {
 	InSandbox
 	Body struct {
 		Code   string `json:"code"`
-		Cursor *int   `json:"cursor,omitempty" doc:"Position in characters from 0; by default the end of the code"`
+		Cursor *int   `json:"cursor,omitempty" minimum:"0" doc:"Position in characters from 0, at most the end of the code, which is the default"`
 	}
 }
 

@@ -6,18 +6,33 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"glasshouse/sandbox"
 	"glasshouse/service"
 )
 
 type createKeyInput struct {
 	Body struct {
-		Name      string            `json:"name" minLength:"1" maxLength:"200"`
-		User      string            `json:"user_id,omitempty" maxLength:"200" doc:"The key's user; by default the caller's own"`
+		Name      keyName           `json:"name"`
+		User      keyName           `json:"user_id,omitempty" doc:"The key's user; by default the caller's own"`
 		Role      sandbox.Role      `json:"role,omitempty" enum:"agent,developer,admin" default:"agent"`
 		ExpiresAt *time.Time        `json:"expires_at,omitempty"`
 		Limits    sandbox.KeyLimits `json:"limits,omitempty" doc:"Only an admin may set them; by default the operator's"`
 	}
+}
+
+// keyName is the name of a key or of its user: one line of visible characters.
+type keyName string
+
+// Schema implements huma.SchemaProvider.
+func (keyName) Schema(huma.Registry) *huma.Schema {
+	const visible = `[\p{L}\p{M}\p{N}\p{P}\p{S}]`
+	s := &huma.Schema{Type: huma.TypeString, MinLength: new(1), MaxLength: new(200),
+		Pattern:            "^" + visible + `([\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}]*` + visible + ")?$",
+		PatternDescription: "one line of visible characters, without white space at its ends"}
+	s.PrecomputeMessages()
+	return s
 }
 
 type createdKey struct {
@@ -49,8 +64,8 @@ func (a *api) routeKeys(r *routes) {
 
 func (a *api) createKey(ctx context.Context, caller sandbox.Key, in *createKeyInput) (*createdKey, error) {
 	b := in.Body
-	key, secret, err := a.service.CreateKey(ctx, caller, sandbox.Key{Name: b.Name, User: b.User, Role: b.Role,
-		ExpiresAt: b.ExpiresAt, Limits: b.Limits})
+	key, secret, err := a.service.CreateKey(ctx, caller, sandbox.Key{Name: string(b.Name), User: string(b.User),
+		Role: b.Role, ExpiresAt: b.ExpiresAt, Limits: b.Limits})
 	return &createdKey{key, secret}, err
 }
 

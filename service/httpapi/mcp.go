@@ -2,11 +2,15 @@ package httpapi
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
+
+	"glasshouse/sandbox"
 )
 
 // routeMCP routes the endpoint of the Model Context Protocol. It has no prefix: clients configure one address.
@@ -17,22 +21,30 @@ func (a *api) routeMCP(r *routes, server MCP) {
 	op := r.describe(http.MethodPost, "/mcp", "callMCP", tagMCP,
 		"Send one message of the Model Context Protocol, version 2026-07-28 or older (Streamable HTTP, stateless)",
 		append(bodyStatuses, http.StatusNotFound)...)
-	object := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
+	object, text := &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}, &huma.Schema{Type: huma.TypeString}
+	message := &huma.Schema{
+		Type: huma.TypeObject, Required: []string{"jsonrpc", "method"}, AdditionalProperties: true,
+		Properties: map[string]*huma.Schema{
+			"jsonrpc": {Type: huma.TypeString, Enum: []any{"2.0"}}, "params": object,
+			"method": {Type: huma.TypeString, MinLength: new(1)},
+			"id":     {OneOf: []*huma.Schema{text, {Type: huma.TypeInteger}}, Description: "Absent in a notification"},
+		},
+	}
 	op.RequestBody = &huma.RequestBody{
 		Required: true,
-		Content:  map[string]*huma.MediaType{"application/json": {Schema: object}},
+		Content:  map[string]*huma.MediaType{"application/json": {Schema: message}},
 	}
 	op.Responses["200"] = &huma.Response{
 		Description: "The answer, as JSON or as events",
 		Content: map[string]*huma.MediaType{
-			"application/json": {Schema: object}, "text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
+			"application/json": {Schema: object}, "text/event-stream": {Schema: text},
 		},
 	}
 	op.Responses["202"] = &huma.Response{Description: "The message was a notification"}
 	r.handle(r.keyed[:1], op, func(g *gin.Context) {
-		text, err := io.ReadAll(g.Request.Body)
+		body, err := io.ReadAll(g.Request.Body)
 		if err == nil {
-			err = checkBody(text)
+			err = checkMessage(body)
 		} else {
 			err = bodyTooLarge(maxBody)
 		}
@@ -40,7 +52,26 @@ func (a *api) routeMCP(r *routes, server MCP) {
 			a.fail(g, err)
 			return
 		}
-		g.Request.Body = io.NopCloser(bytes.NewReader(text))
-		server.ServeHTTP(g.Writer, g.Request, callerFrom(g.Request.Context()))
+		g.Request.Body = io.NopCloser(bytes.NewReader(body))
+		plain := &plainErrors{ResponseWriter: g.Writer, keepJSON: true}
+		server.ServeHTTP(plain, g.Request, callerFrom(g.Request.Context()))
+		if plain.status > 0 {
+			p := &Problem{Detail: strings.TrimSpace(plain.text.String()), RequestID: infoFrom(g.Request.Context()).id}
+			p.setFault(statusFault(plain.status), plain.status)
+			writeProblem(g, p)
+		}
 	})
+}
+
+// checkMessage returns an error for a body that is no strict JSON, or no message that a stateless server takes: it asks
+// its clients nothing, so a message without a method, which would be an answer, is a mistake.
+func checkMessage(body []byte) error {
+	if err := checkBody(body); err != nil {
+		return err
+	}
+	var message map[string]json.RawMessage
+	if json.Unmarshal(body, &message) == nil && message["method"] == nil {
+		return &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "method", Detail: "the message has no method"}
+	}
+	return nil // the server says what else is wrong
 }

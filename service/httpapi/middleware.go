@@ -219,6 +219,11 @@ func (a *api) notFound(g *gin.Context) {
 }
 
 func (a *api) methodNotAllowed(g *gin.Context) {
+	path := g.Request.URL.Path
+	if strings.HasPrefix(path, versionPrefix+"/") {
+		path = strings.TrimPrefix(path, versionPrefix)
+	}
+	g.Header("Allow", strings.Join(a.methodsOf(path), ", "))
 	a.fail(g, sandbox.Errorf(sandbox.FaultMethod, "%s does not accept %s; GET /docs lists the methods",
 		g.Request.URL.Path, g.Request.Method))
 }

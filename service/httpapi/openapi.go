@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"context"
+	"maps"
+	"math"
 	"net/http"
 	"reflect"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
 	"github.com/gin-gonic/gin"
 
+	"glasshouse/policy"
 	"glasshouse/sandbox"
 )
 
@@ -184,6 +187,125 @@ func (r *routes) handle(groups []*gin.RouterGroup, op huma.Operation, handler gi
 	for _, group := range groups {
 		group.Handle(op.Method, ginPath(op.Path), handlers...)
 	}
+}
+
+// finish completes the description when all routes are registered, and routes methods that a path does not have.
+func (r *routes) finish(a *api) {
+	openapi := r.api.OpenAPI()
+	for path, item := range openapi.Paths {
+		for method, op := range operationsOf(item) {
+			a.methods = append(a.methods, pathMethod{strings.Split(path, "/"), method})
+			r.finishOperation(op)
+		}
+	}
+	// A path such as /sandbox/create also matches /sandbox/{id}, which has other methods, and gin would redirect
+	// /sandbox/{id}/files to /sandbox/{id}/files/{path}.
+	for path := range openapi.Paths {
+		own := a.methodsOf(path)
+		for _, other := range a.methods {
+			if (other.matches(path) || other.matches(path+"/")) && !slices.Contains(own, other.method) {
+				own = append(own, other.method)
+				for _, group := range r.keyed {
+					group.Handle(other.method, ginPath(path), a.methodNotAllowed)
+				}
+			}
+		}
+	}
+}
+
+// operationsOf returns the operations of a path by method.
+func operationsOf(item *huma.PathItem) map[string]*huma.Operation {
+	operations := map[string]*huma.Operation{
+		"GET": item.Get, "HEAD": item.Head, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete,
+	}
+	maps.DeleteFunc(operations, func(_ string, op *huma.Operation) bool { return op == nil })
+	return operations
+}
+
+// finishOperation describes what holds for the requests of all operations.
+func (r *routes) finishOperation(op *huma.Operation) {
+	for _, p := range op.Parameters {
+		if p.In != "query" {
+			continue
+		}
+		switch s := p.Schema; s.Type { // rejectAmbiguousQuery
+		case huma.TypeString:
+			s.MinLength = new(1)
+		case huma.TypeArray:
+			s.MinItems = new(1)
+		}
+	}
+	if op.RequestBody == nil || op.RequestBody.Content["application/json"] == nil {
+		return
+	}
+	delete(op.RequestBody.Content, "application/octet-stream") // huma adds it for an input with RawBody
+	body := op.RequestBody.Content["application/json"].Schema
+	if body.Ref != r.schema(reflect.TypeFor[policy.Policy]()).Ref { // which accepts no null
+		r.acceptNull(body)
+	}
+}
+
+// acceptNull describes that huma takes null for an optional property that is absent.
+func (r *routes) acceptNull(s *huma.Schema) {
+	if s.Ref != "" {
+		s = r.api.OpenAPI().Components.Schemas.SchemaFromRef(s.Ref)
+	}
+	for name, property := range s.Properties {
+		if property.Items != nil {
+			r.acceptNull(property.Items)
+		}
+		if slices.Contains(s.Required, name) {
+			continue
+		}
+		nullable := *property
+		if property.Ref != "" { // other schemas may refer to it, too
+			nullable = *r.api.OpenAPI().Components.Schemas.SchemaFromRef(property.Ref)
+		}
+		if nullable.Type != "" && !nullable.Nullable {
+			nullable.Nullable = true
+			if nullable.Enum != nil {
+				nullable.Enum = append(slices.Clip(nullable.Enum), nil)
+			}
+		}
+		s.Properties[name] = &nullable
+	}
+}
+
+// pathMethod is a method of an OpenAPI path.
+type pathMethod struct {
+	segments []string
+	method   string
+}
+
+// matches reports whether a request for path, which may itself have parameters, could be one for p.
+func (p pathMethod) matches(path string) bool {
+	given := strings.Split(path, "/")
+	for n, segment := range p.segments {
+		switch isParameter := strings.HasPrefix(segment, "{"); {
+		case n >= len(given), !isParameter && segment != given[n]:
+			return false
+		case segment == "{path}":
+			return true
+		}
+	}
+	return len(given) == len(p.segments)
+}
+
+func (p pathMethod) parameters() int { return strings.Count(strings.Join(p.segments, "/"), "{") }
+
+// methodsOf returns the methods of the path that is most like a request's.
+func (a *api) methodsOf(path string) (methods []string) {
+	fewest := math.MaxInt
+	for _, p := range a.methods {
+		if n := p.parameters(); n <= fewest && p.matches(path) {
+			if n < fewest {
+				fewest, methods = n, nil
+			}
+			methods = append(methods, p.method)
+		}
+	}
+	slices.Sort(methods)
+	return methods
 }
 
 // ginPath turns an OpenAPI path into gin's: {id} matches one segment, and {path} the rest of the path.

@@ -12,19 +12,6 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// operationsOf returns the operations of a path by method.
-func operationsOf(item *huma.PathItem) map[string]*huma.Operation {
-	operations := map[string]*huma.Operation{
-		"GET": item.Get, "HEAD": item.Head, "POST": item.Post, "PUT": item.Put, "DELETE": item.Delete,
-	}
-	for method, operation := range operations {
-		if operation == nil {
-			delete(operations, method)
-		}
-	}
-	return operations
-}
-
 func TestEveryRouteIsDescribed(t *testing.T) {
 	t.Parallel()
 	log := logrus.New()
@@ -36,6 +23,9 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	parameter := regexp.MustCompile(`[:*](\w+)`)
 	routed := map[string]bool{} // method and OpenAPI path
 	for _, r := range router.Routes() {
+		if strings.Contains(r.Handler, "methodNotAllowed") {
+			continue
+		}
 		path := parameter.ReplaceAllString(strings.TrimPrefix(r.Path, versionPrefix), "{$1}")
 		routed[r.Method+" "+path] = true
 		item := openapi.Paths[path]

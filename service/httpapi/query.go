@@ -14,7 +14,7 @@ import (
 // QueryBody is a statement. It is exported because huma reads exported embedded fields only.
 type QueryBody struct {
 	Body struct {
-		Query      string         `json:"query" minLength:"1"`
+		Query      string         `json:"query" minLength:"1" format:"sql"`
 		Parameters map[string]any `json:"parameters,omitempty" doc:"The values of :name in the statement"`
 	}
 	RawBody []byte

@@ -19,6 +19,7 @@ package httpapi
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -53,6 +54,7 @@ type api struct {
 	access  bool
 	limits  limits
 	metrics *metrics
+	methods []pathMethod // of all paths, without the prefix; for 405
 }
 
 // The maximum body sizes of requests, in bytes. An upload is also bounded by its sandbox's policy.
@@ -86,18 +88,21 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{service: c.Service, log: c.Log, access: c.Access, limits: newLimits(), metrics: newMetrics()}
 	router := gin.New()
 	router.HandleMethodNotAllowed = true
-	router.Use(identifyRequest, a.logAccess, a.metrics.count, a.recoverPanics(), a.rejectAmbiguousQuery,
-		joinHeaderLines)
+	router.Use(identifyRequest, a.logAccess, a.metrics.count, a.recoverPanics(), joinHeaderLines)
 	router.NoRoute(a.authenticate, a.limitRate, a.notFound)
 	router.NoMethod(a.authenticate, a.limitRate, a.methodNotAllowed)
 
 	var groups groups
-	groups.public = []*gin.RouterGroup{router.Group("", limitBody(maxBody))}
+	group := func(prefix string, maxBytes int64, admit ...gin.HandlerFunc) *gin.RouterGroup {
+		// Without a key, a client learns nothing else about its request.
+		return router.Group(prefix, slices.Concat(
+			[]gin.HandlerFunc{limitBody(maxBytes)}, admit, []gin.HandlerFunc{a.rejectAmbiguousQuery})...)
+	}
+	groups.public = []*gin.RouterGroup{group("", maxBody)}
 	for _, prefix := range []string{"", versionPrefix} {
-		groups.keyed = append(groups.keyed, router.Group(prefix, limitBody(maxBody), a.authenticate, a.limitRate))
-		groups.signed = append(groups.signed,
-			router.Group(prefix, limitBody(maxBody), a.authenticateUnlessSigned, a.limitRate))
-		groups.upload = append(groups.upload, router.Group(prefix, limitBody(maxUpload), a.authenticate, a.limitRate))
+		groups.keyed = append(groups.keyed, group(prefix, maxBody, a.authenticate, a.limitRate))
+		groups.signed = append(groups.signed, group(prefix, maxBody, a.authenticateUnlessSigned, a.limitRate))
+		groups.upload = append(groups.upload, group(prefix, maxUpload, a.authenticate, a.limitRate))
 	}
 	r := a.newRoutes(router, groups, c.Version)
 	a.routeService(r)
@@ -117,5 +122,6 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a.routeHelp(r)
 	a.routeKeys(r)
 	a.routeMCP(r, c.MCP)
+	r.finish(a)
 	return router, r.api.OpenAPI()
 }

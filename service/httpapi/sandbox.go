@@ -50,7 +50,7 @@ type sandboxStatusData struct {
 	Status        string                      `json:"status" enum:"idle,running"`
 	Variables     map[string]sandbox.Variable `json:"variables"`
 	Globals       []string                    `json:"globals"`
-	DebugInfo     *sandbox.DebugInfo          `json:"debug_info"`
+	DebugInfo     sandbox.DebugInfo           `json:"debug_info"`
 	QueryLog      []sandbox.Query             `json:"query_log"`
 	ExecutionTime float64                     `json:"execution_time" doc:"Seconds"`
 	Usage         map[string]any              `json:"resource_usage"`
@@ -113,7 +113,7 @@ func (a *api) routeSandboxes(r *routes) {
 }
 
 func (a *api) createSandbox(ctx context.Context, caller sandbox.Key, in *createSandboxInput) (*createdSandbox, error) {
-	box, err := a.service.Create(ctx, caller, in.RawBody)
+	box, err := a.service.Create(ctx, caller, withIntegers(in.RawBody))
 	if err != nil {
 		return nil, err
 	}
@@ -134,14 +134,15 @@ func (a *api) getSandboxStatus(ctx context.Context, caller sandbox.Key, in *InSa
 		ExpiresAt: box.ExpiresAt()}
 	out.Data = sandboxStatusData{
 		Status: "idle", Variables: status.Variables.Variables, Globals: status.Variables.Globals,
-		QueryLog: []sandbox.Query{}, Usage: status.Usage,
+		DebugInfo: sandbox.DebugInfo{Logs: []sandbox.Note{}, Variables: map[string][]sandbox.Note{}},
+		QueryLog:  []sandbox.Query{}, Usage: status.Usage,
 		Metadata: sandboxMetadata{box.CreatedAt, time.Since(box.CreatedAt).Seconds(), box.Policy, status.Environment},
 	}
 	if status.Running {
 		out.Data.Status = "running"
 	}
 	if last := status.Last; last != nil {
-		out.Data.ExecutionID, out.Data.DebugInfo, out.Data.QueryLog, out.Data.ExecutionTime = last.ID, &last.DebugInfo,
+		out.Data.ExecutionID, out.Data.DebugInfo, out.Data.QueryLog, out.Data.ExecutionTime = last.ID, last.DebugInfo,
 			last.Queries, last.ExecutionTime
 	}
 	return out, nil
