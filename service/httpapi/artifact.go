@@ -70,8 +70,9 @@ func (a *api) signArtifact(ctx context.Context, caller sandbox.Key, in *signArti
 	return &signed, err
 }
 
-// isSigned reports whether a request for an artifact uses a signed URL.
-func isSigned(g *gin.Context) bool { return g.Query("signature") != "" }
+// isSigned reports whether a request for an artifact uses a signed URL. Without both parts of the signature it needs a
+// key.
+func isSigned(g *gin.Context) bool { return g.Query("signature") != "" && g.Query("expires") != "" }
 
 func (a *api) downloadArtifact(g *gin.Context) {
 	var file *os.File
