@@ -184,7 +184,7 @@ type Usage struct {
 	WallMS       float64 `json:"wall_ms"`
 	CPUMS        float64 `json:"cpu_ms"`
 	PeakMemoryMB float64 `json:"peak_memory_mb"`
-	EndedBy      string  `json:"ended_by,omitempty"` // the limit's config key, a signal's name, "machine_memory" or "shutdown"
+	EndedBy      string  `json:"ended_by,omitempty"` // the limit's config key, a signal, "machine_memory" or "shutdown"
 
 	NetworkSent     int64 `json:"network_sent_bytes,omitempty"` // of all connections
 	NetworkReceived int64 `json:"network_received_bytes,omitempty"`
