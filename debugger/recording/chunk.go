@@ -57,6 +57,14 @@ func (c *Chunk) MayChange(name uint64) bool {
 	return name != 0 && (c.names[name] || len(c.objects) > 0)
 }
 
+// SetsName reports whether a variable of this name is set or deleted in the chunk.
+func (c *Chunk) SetsName(name uint64) bool { return name != 0 && c.names[name] }
+
+// TouchesAny reports whether one of these objects is new or changed in the chunk.
+func (c *Chunk) TouchesAny(objects []uint64) bool {
+	return slices.ContainsFunc(objects, func(n uint64) bool { return c.objects[n] })
+}
+
 func newChunk(afterStep int) *Chunk {
 	return &Chunk{
 		First: afterStep + 1, Last: afterStep, deltaEncoded: true, latest: &indexed{},

@@ -213,7 +213,7 @@ func decodeRecord(b []byte, rec *Record, intern *internTable) (int, error) {
 	switch rec.Kind {
 	case KindHead:
 		rec.Number, rec.Text, rec.Python = r.n(), r.text(), r.text()
-	case KindName:
+	case KindName, KindStatement:
 		rec.Text = r.text()
 	case KindCode:
 		rec.File, rec.Name, rec.Number = r.n(), r.n(), r.n()

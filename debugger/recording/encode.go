@@ -82,7 +82,7 @@ func AppendRecord(b []byte, rec *Record) []byte {
 	switch rec.Kind {
 	case KindHead:
 		return appendText(appendText(appendNumbers(b, rec.Number), rec.Text), rec.Python)
-	case KindName:
+	case KindName, KindStatement:
 		return appendText(b, rec.Text)
 	case KindCode:
 		return appendNumbers(b, rec.File, rec.Name, rec.Number)

@@ -34,12 +34,13 @@ const (
 	KindEvent
 	KindLost
 	KindUnread
+	KindStatement
 )
 
 // kindNames are the names of the kinds in transcripts, in the order of the constants. Transcripts call a thread record
 // "lane", also those that the guest's tests write.
 var kindNames = strings.Fields("head name code lane push resume suspend return unwind frame line set global delete " +
-	"forget object mutate free raise handled output event lost unread")
+	"forget object mutate free raise handled output event lost unread statement")
 
 func (k Kind) String() string {
 	if k > 0 && int(k) <= len(kindNames) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// maxDefinitions bounds the names, the codes and the threads of one recording, each.
+// maxDefinitions bounds the names, the codes, the threads and the statements of one recording, each.
 const maxDefinitions = 1 << 18
 
 // ModuleName is the function name of a module's own code, and of a run's top-level statements.
@@ -24,6 +24,8 @@ type Table struct {
 	codes    []Code
 	threads  []string          // names of threads and asyncio tasks
 	numbers  map[string]uint64 // of names
+
+	statements []string
 }
 
 // Name returns the text of a name, and "" for 0.
@@ -55,6 +57,9 @@ func (t *Table) ThreadName(n uint64) string {
 	}
 	return t.threads[n-1]
 }
+
+// Statements returns the descriptions of the program's statements, by number minus 1. A guest can forge them.
+func (t *Table) Statements() []string { return t.statements }
 
 // ProgramFile returns the file that the recorded program was compiled as, and "" before the first code record.
 func (t *Table) ProgramFile() string { return t.Name(t.Code(1).File) }
@@ -91,6 +96,11 @@ func (t *Table) define(rec *Record) (bool, error) {
 				rec.Parent)
 		}
 		t.threads = append(t.threads, rec.Text)
+	case KindStatement:
+		if len(t.statements) >= maxDefinitions {
+			return true, fmt.Errorf("more than %d statements", maxDefinitions)
+		}
+		t.statements = append(t.statements, rec.Text)
 	default:
 		return false, nil
 	}

@@ -38,6 +38,8 @@ func fieldText(t *Table, rec *Record, s *State) string {
 		return fmt.Sprintf("%d %s %s", rec.Number, rec.Text, rec.Python)
 	case KindName:
 		return fmt.Sprintf("%d %s", len(t.names), quoteBytes(rec.Text))
+	case KindStatement:
+		return fmt.Sprintf("%d %s", len(t.statements), quoteBytes(rec.Text))
 	case KindCode:
 		return fmt.Sprintf("%d %s %s line %d", len(t.codes), quoteBytes(t.Name(rec.File)),
 			quoteBytes(t.Name(rec.Name)), rec.Number)

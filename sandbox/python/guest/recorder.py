@@ -101,6 +101,7 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         self._record_line = recorder_line.line_hook(self, self._ring)
         self.budget_step = 0  # the budget is applied from this step on
         self.control: Any = None  # a debug_control.DebugControl if the program may be stopped
+        self.statements: list = []  # texts of recorder_source.describe, which are recorded first
         self.steps = 0
         self.tail_only = False  # records are held for the end, because the budget is used up
         self.ended = False  # no events are recorded now
@@ -111,6 +112,8 @@ class Recorder(recorder_variables.Variables, abc.ABC):
     def start(self) -> None:
         self._main_thread = _ident()
         self._writer.head(self.kind, sys.version.split()[0])
+        for each in self.statements:
+            self._writer.statement(each)
         self._read_all_names()
         self._install()
 

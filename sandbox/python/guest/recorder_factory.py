@@ -12,6 +12,7 @@ import recorder_guard
 import recorder_line
 import recorder_objects
 import recorder_ring
+import recorder_source
 import recorder_variables
 
 _fast: type[recorder.Recorder] | None = None  # with the C extension
@@ -41,7 +42,7 @@ for _module in (
         recorder_line,
         recorder_objects,
     ),
-    *(recorder_ring, recorder_variables, hooks),
+    *(recorder_ring, recorder_source, recorder_variables, hooks),
 ):
     protocol.UNINTERRUPTIBLE_FILES.add(str(_module.__file__))
 

@@ -6,7 +6,7 @@ This module does not depend on frames or objects of the program.
 import struct
 
 HEAD, NAME, CODE, THREAD, PUSH, RESUME, SUSPEND, RETURN, UNWIND, FRAME, LINE, SET = range(1, 13)
-GLOBAL, DELETE, FORGET, OBJECT, MUTATE, FREE, RAISE, HANDLED, OUTPUT, EVENT, LOST, UNREAD = range(13, 25)
+GLOBAL, DELETE, FORGET, OBJECT, MUTATE, FREE, RAISE, HANDLED, OUTPUT, EVENT, LOST, UNREAD, STATEMENT = range(13, 26)
 EXACT, TRUNCATED, SAMPLED, PART_UNREAD = range(4)
 OPAQUE, ITEMS, PAIRS, ATTRIBUTES, TABLE = range(5)
 RESTATED, SUSPENDED = 1, 2
@@ -135,6 +135,10 @@ class Writer:
         self.defined += _ONE_BYTE[CODE] + names + varint(first_line)
         self._codes += 1
         return varint(self._codes)
+
+    def statement(self, description: str) -> None:
+        """Defines the next statement of the program."""
+        self.defined += _ONE_BYTE[STATEMENT] + text(description)
 
     def thread(self, is_task: bool, parent: int, name: str) -> int:
         """Defines a thread or an asyncio task and returns its number."""

@@ -35,6 +35,7 @@ import nested_asyncio
 import outputs
 import processor_pipeline
 import recorder_factory
+import recorder_source
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -179,12 +180,14 @@ class Session:
 
     def _run_code(self, job: dict, filename: str):
         """Compiles, checks and runs the code, and returns the value of its last expression."""
-        code, last = self._compile(compat.extract_code(job["code"]) if self._is_compat else job["code"], filename)
+        source = compat.extract_code(job["code"]) if self._is_compat else job["code"]
+        code, last = self._compile(source, filename)
         if not job.get("watch"):
             return self._execute(code, last)
         recorder = recorder_factory.new_recorder(
             self._channel, filename, self._names, {*self._initial_names, "context"}
         )
+        recorder.statements = recorder_source.describe(self._parse(source, filename))
         if job.get("stops") is not None:
             recorder.control = debug_control.DebugControl(recorder, self._channel, self._names, job["stops"])
         recorder.start()

@@ -5,7 +5,7 @@ import struct
 
 KINDS = (
     "head name code lane push resume suspend return unwind frame line set global delete forget "
-    "object mutate free raise handled output event lost unread"
+    "object mutate free raise handled output event lost unread statement"
 ).split()
 EXACTNESS = ("exact", "truncated", "sampled", "unread")
 FORMS = ("opaque", "items", "pairs", "attributes", "table")
@@ -21,6 +21,7 @@ class Reader:
     def __init__(self, data: bytes):
         self.data, self.off = bytes(data), 0
         self.names, self.codes, self.frames = [""], [None], {}
+        self.statements = []
         self.current = self.pushed = self.step = 0
         self.versions, self.objects, self.variables = {}, {}, {0: {}}
         self.text, self.steps, self.lost = [], [], []
@@ -196,6 +197,10 @@ class Reader:
 
     def take_unread(self):
         return self.name()
+
+    def take_statement(self):
+        self.statements.append(self.raw())
+        return f"{len(self.statements)} {quoted(self.statements[-1])}"
 
     def take_object(self):
         number, kind = self.n(), self.name()

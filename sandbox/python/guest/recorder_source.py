@@ -1,0 +1,415 @@
+"""Describes the statements of a program for its recording: what each one reads and sets, and operations in it that
+often explain a wrong result. The service has no parser of Python, so it asks a recording why a value is so.
+
+statements() returns a list of dicts. Type statement of package debugger has their keys.
+"""
+
+import ast
+import builtins
+import json
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
+
+MAX_STATEMENTS = 20_000
+MAX_NAMES = 40  # of one statement
+MAX_CHECKS = 12
+MAX_TEXT = 120  # characters of a piece of source
+MAX_DESCRIPTION = 16_000  # bytes of one statement's description; a longer one is left out
+
+_AGGREGATES = frozenset(
+    "sum mean median std var min max count nunique idxmax idxmin prod cumsum cumprod corr cov quantile sem mode describe "
+    "average nanmean nansum nanstd agg aggregate argsort argmax argmin stdev pstdev variance pvariance".split()
+)
+_GROUPS = frozenset("groupby pivot_table crosstab value_counts resample".split())
+_TIMES = frozenset(
+    "tz_localize tz_convert utcnow now today date normalize fromtimestamp utcfromtimestamp to_period strftime floor day "
+    "hour month year weekday dayofweek strptime replace astimezone".split()
+)
+_CONSUMERS = frozenset(
+    "sum list tuple set frozenset sorted max min any all dict enumerate zip map filter next reversed iter Counter deque "
+    "join DataFrame Series array fromiter reduce chain islice compress extend update writerows mean fmean stdev pstdev "
+    "median islice accumulate".split()
+)
+_PAIRED = frozenset(("zip", "compress", "map"))
+_ORDERS = frozenset(("max", "min", "sorted", "sort", "nlargest", "nsmallest"))
+_NEW = frozenset(  # methods that return a new object and leave their own as it is
+    "dropna fillna sort_values sort_index reset_index set_index rename drop drop_duplicates replace astype merge assign "
+    "query strip upper lower title removeprefix removesuffix union intersection difference round clip shift".split()
+)
+_MUTATORS = frozenset(
+    "append extend insert remove pop clear sort reverse add discard update setdefault popitem appendleft popleft "
+    "fill put resize difference_update intersection_update".split()
+)
+_LIBRARIES = frozenset(("np", "numpy", "pd", "pandas", "statistics", "itertools", "math", "stats"))
+_BODIES = "body", "orelse", "finalbody", "handlers", "cases"
+
+
+_dumps = json.dumps
+
+
+def describe(tree) -> list:
+    """Returns the descriptions of statements() as JSON. It is empty if the program is nested too deeply."""
+    try:
+        texts = [_dumps(each, separators=(",", ":")) for each in statements(tree)]
+    except RecursionError:
+        return []
+    return [each if len(each) <= MAX_DESCRIPTION else "{}" for each in texts]
+
+
+def statements(tree) -> list:
+    """Returns the descriptions of the statements of a module, each after the statement that it is in."""
+    found: list = []
+    waiting = [(tree.body, 0, "<module>")]
+    while waiting and len(found) < MAX_STATEMENTS:
+        body, parent, function = waiting.pop()
+        for node in body[: MAX_STATEMENTS - len(found)]:
+            found.append(_describe(node, parent, function))
+            number, inner = len(found), function
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                outer = "" if function == "<module>" else function + ("." if _is_class(found, parent) else ".<locals>.")
+                inner = outer + node.name
+            for field in _BODIES:
+                nested = getattr(node, field, None)
+                if type(nested) is list and nested:
+                    waiting.append((nested, number, inner))
+    return found
+
+
+def _is_class(found: list, parent: int) -> bool:
+    return bool(parent) and found[parent - 1]["kind"] == "class"
+
+
+def _describe(node, parent: int, function: str) -> dict:
+    finder = _Finder()
+    kind = _kind(node)
+    for name, value in ast.iter_fields(node):
+        if name not in _BODIES:
+            for each in value if type(value) is list else [value]:
+                if isinstance(each, ast.AST):
+                    finder.visit(each)
+    finder.statement(node)
+    line, end = node_lines(node)
+    out = {"line": line, "end": end, "kind": kind}
+    if parent:
+        out["in"] = parent
+    if function != "<module>":
+        out["function"] = function
+    for key, names in (("reads", finder.reads), ("sets", finder.sets), ("mutates", finder.mutates), ("calls", finder.calls)):
+        if names:
+            out[key] = [name[:MAX_TEXT] for name in list(names)[:MAX_NAMES]]
+    if finder.checks:
+        out["checks"] = finder.checks[:MAX_CHECKS]
+    return out
+
+
+def node_lines(node) -> tuple:
+    """Returns the first and the last line of a statement, and for a compound statement those of its head."""
+    first = getattr(node, "lineno", 0)
+    if isinstance(node, ast.match_case):
+        return node.pattern.lineno, node.pattern.end_lineno
+    if isinstance(node, (ast.Try, ast.TryStar)):
+        return first, max(first, node.body[-1].end_lineno)  # what it guards
+    heads = [
+        getattr(each, "end_lineno", 0) or 0
+        for name in ("test", "iter", "target", "items", "subject", "type", "args", "bases", "returns")
+        for each in _listed(getattr(node, name, None))
+    ]
+    heads += [getattr(each.context_expr, "end_lineno", 0) for each in getattr(node, "items", ())]
+    if any(getattr(node, field, None) for field in _BODIES):
+        return first, max([first, *heads])
+    return first, getattr(node, "end_lineno", first) or first
+
+
+def _listed(value) -> list:
+    return value if type(value) is list else [] if value is None else [value]
+
+
+def _kind(node) -> str:
+    names = {
+        "FunctionDef": "def",
+        "AsyncFunctionDef": "def",
+        "ClassDef": "class",
+        "AsyncFor": "for",
+        "AsyncWith": "with",
+        "TryStar": "try",
+        "ExceptHandler": "except",
+        "ImportFrom": "import",
+        "match_case": "case",
+    }
+    name = type(node).__name__
+    return names.get(name, name.lower())
+
+
+def _text(node) -> str:
+    try:
+        return ast.unparse(node)[:MAX_TEXT]
+    except (RecursionError, ValueError):
+        return ""
+
+
+def _root(node) -> str:
+    """Returns the variable that an expression such as df["a"].dropna() begins with, or ""."""
+    while True:
+        if isinstance(node, ast.Name):
+            return node.id
+        if isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred, ast.Await)):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        else:
+            return ""
+
+
+def _column(node) -> str:
+    """Returns the column that an expression such as df["a"].str.strip() is about, or ""."""
+    found = ""
+    while True:
+        if isinstance(node, ast.Subscript):
+            index = node.slice
+            if isinstance(index, ast.Tuple) and index.elts:
+                index = index.elts[-1]
+            if isinstance(index, ast.Constant) and isinstance(index.value, str):
+                return index.value[:MAX_TEXT]
+            node = node.value
+        elif isinstance(node, ast.Attribute):
+            if isinstance(node.value, ast.Name):
+                return found or node.attr
+            found, node = "", node.value
+        elif isinstance(node, ast.Call):
+            node = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+        else:
+            return found
+
+
+def _texts(node) -> list:
+    """Returns the texts of a constant, or of a list of constants."""
+    nodes = node.elts if isinstance(node, (ast.List, ast.Tuple)) else [node]
+    return [each.value[:MAX_TEXT] for each in nodes if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+
+
+class _Finder(ast.NodeVisitor):
+    """Finds the names and operations of one statement, without those of the statements in it."""
+
+    def __init__(self):
+        self.reads, self.sets, self.mutates, self.calls = {}, {}, {}, {}  # by name, in order
+        self.checks: list = []
+        self._own: list = []  # names that only a comprehension or lambda has
+
+    def check(self, kind: str, node, **facts) -> None:
+        if len(self.checks) < MAX_CHECKS:
+            shown = {key: value for key, value in facts.items() if value not in ("", [], None, False)}
+            self.checks.append({"kind": kind, "text": _text(node), **shown})
+
+    def visit_Name(self, node):
+        if any(node.id in names for names in self._own):
+            return
+        (self.reads if isinstance(node.ctx, ast.Load) else self.sets)[node.id] = True
+
+    def _scope(self, node, names: set, parts: list) -> None:
+        self._own.append(names)
+        for part in parts:
+            self.visit(part)
+        self._own.pop()
+
+    def _comprehension(self, node) -> None:
+        self.visit(node.generators[0].iter)
+        names = {each.id for g in node.generators for each in ast.walk(g.target) if isinstance(each, ast.Name)}
+        values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+        for g in node.generators:
+            self._iterates(g.iter)
+        conditions = [each for g in node.generators for each in g.ifs]
+        self._scope(node, names, [*(g.iter for g in node.generators[1:]), *conditions, *values])
+        if isinstance(node, ast.DictComp):
+            self.check("keys", node, names=[_root(node.generators[0].iter)])
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
+
+    def visit_Lambda(self, node):
+        for each in [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]:
+            self.visit(each)
+        self._scope(node, _parameters(node.args), [node.body])
+
+    def visit_FunctionDef(self, node):
+        pass
+
+    visit_AsyncFunctionDef = visit_ClassDef = visit_FunctionDef
+
+    def visit_arguments(self, node):
+        for each in [*node.defaults, *(d for d in node.kw_defaults if d is not None)]:
+            self.visit(each)
+
+    def visit_Attribute(self, node):
+        if not isinstance(node.ctx, ast.Load):
+            self._mutate(node)
+        if node.attr in _TIMES and _column(node.value) != "" and isinstance(node.value, ast.Attribute):
+            self.check("time", node, call=node.attr, of=_root(node), column=_column(node.value.value))
+        self.visit(node.value)
+
+    def visit_Subscript(self, node):
+        if not isinstance(node.ctx, ast.Load):
+            self._mutate(node)
+            base = node.value
+            if isinstance(base, ast.Attribute) and base.attr in ("loc", "iloc", "at", "iat"):
+                base = base.value
+            if isinstance(base, (ast.Subscript, ast.Call)):
+                self.check("chained", node, of=_root(node), column=_column(node))
+        index = node.slice
+        if isinstance(index, ast.Slice) and isinstance(node.ctx, ast.Load):
+            first, last = _number(index.lower), _number(index.upper)
+            if not (isinstance(node.value, ast.Attribute) and node.value.attr in ("loc", "str")) and (first or last):
+                self.check("slice", node, of=_root(node), first=first, last=last)
+        elif isinstance(index, ast.Name):
+            self.check("select", node, of=_root(node), names=[index.id])
+        self.visit(node.value)
+        self.visit(index)
+
+    def _mutate(self, node) -> None:
+        name = _root(node)
+        if name:
+            self.mutates[name] = True
+
+    def visit_BinOp(self, node):
+        names = [name for name in (_root(node.left), _root(node.right)) if name]
+        columns = [_column(node.left), _column(node.right)]
+        if isinstance(node.op, ast.FloorDiv):
+            self.check("floor_division", node, names=names)
+        elif isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Mod)) and names:
+            self.check("arithmetic", node, call=_OPERATORS[type(node.op)], names=names, columns=columns)
+        self.generic_visit(node)
+
+    def visit_Compare(self, node):
+        sides = [node.left, *node.comparators]
+        if any(_text(side) in ("np.nan", "numpy.nan", "float('nan')", "math.nan", "pd.NA", "pd.NaT") for side in sides):
+            self.check("compares_nan", node)
+        self.generic_visit(node)
+
+    def visit_Call(self, node):
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        receiver = function.value if isinstance(function, ast.Attribute) else None
+        library = _root(receiver) if isinstance(receiver, ast.Name) and receiver.id in _LIBRARIES else ""
+        if name:
+            self.calls[name] = True
+        keywords = {each.arg: each.value for each in node.keywords if each.arg}
+        subject = node.args[0] if (library or receiver is None) and node.args else receiver
+        of, column = (_root(subject), _column(subject)) if subject is not None else ("", "")
+        given = {key: _text(value) for key, value in keywords.items()}
+        if name in ("merge", "join", "merge_asof", "merge_ordered") and receiver is not None:
+            rest = node.args[1:] if library else node.args
+            right = rest[0] if rest else keywords.get("right")
+            how = given.get("how") or (_text(rest[1]) if len(rest) > 1 else "")
+            if not isinstance(receiver, ast.Constant) and right is not None:
+                keys = {k: given[k] for k in ("on", "left_on", "right_on", "left_index", "right_index") if k in given}
+                self.check("merge", node, of=of, right=_root(right), how=how.strip("'\""), call=name, given=keys,
+                           keys=_texts(keywords.get("on") or keywords.get("left_on")),
+                           right_keys=_texts(keywords.get("on") or keywords.get("right_on")),
+                           validated="validate" in given)
+        elif name in _GROUPS and receiver is not None:
+            keys = keywords.get("by") or keywords.get("index") or (node.args[0] if node.args and not library else None)
+            names = _texts(keys) if keys is not None else [column] if name == "value_counts" and column else []
+            self.check("groupby", node, of=of, keys=names, call=name, keeps=given.get("dropna") == "False")
+        elif name in _AGGREGATES and (receiver is not None or name in ("stdev", "pstdev", "variance", "pvariance")):
+            axis = given.get("axis") or (_text(node.args[-1]) if _is_axis(node, library) else "")
+            self.check("aggregate", node, call=name, of=of, column=column, library=library, axis=axis,
+                       ddof=given.get("ddof", ""), skips=given.get("skipna", ""))
+        elif name in ("sort_values", "nlargest", "nsmallest", "drop_duplicates") and receiver is not None:
+            by = keywords.get("by") or keywords.get("subset") or (node.args[-1] if node.args else None)
+            self.check("sort", node, of=of, call=name, keys=_texts(by) if by is not None else [], how=given.get("kind", ""))
+        elif name == "concat" and library:
+            self.check("concat", node, names=[_root(each) for each in getattr(node.args[0], "elts", ())] if node.args else [],
+                       axis=given.get("axis", ""), ignores=given.get("ignore_index") == "True")
+        elif name in _TIMES and receiver is not None and (name != "replace" or "tzinfo" in given):
+            self.check("time", node, call=name, of=of, column=column, zone="tz" in given or bool(node.args))
+        elif name == "astype" or name == "int" and node.args and isinstance(node.args[0], ast.BinOp):
+            self.check("convert", node, of=of, column=column, call=name, to=_text(node.args[0]) if node.args else "")
+        elif name == "range" and node.args:
+            self.check("range", node, args=[_text(each) for each in node.args])
+        elif name in ("apply", "drop", "argsort", "concatenate", "diff") and "axis" in given:
+            self.check("aggregate", node, call=name, of=of, column=column, library=library, axis=given["axis"])
+        if given.get("errors", "").strip("'\"") == "coerce":
+            self.check("coerce", node, of=of, column=column, call=name)
+        if name in _CONSUMERS:
+            for each in node.args:
+                self._iterates(each)
+        if name in _PAIRED:
+            self.check("zip", node, names=[each.id for each in node.args if isinstance(each, ast.Name)],
+                       strict="strict" in given)
+        if name in _ORDERS:
+            self.check("order", node, of=of or (_root(receiver) if receiver is not None else ""), column=column, call=name)
+        if receiver is not None and not library:
+            if given.get("inplace") == "True":
+                self._mutate(receiver)
+                if isinstance(receiver, (ast.Subscript, ast.Call)):
+                    self.check("chained", node, of=_root(receiver), column=_column(receiver))
+            elif name in _MUTATORS:
+                self._mutate(receiver)
+        self.visit(function)
+        for each in [*node.args, *keywords.values(), *(k.value for k in node.keywords if not k.arg)]:
+            self.visit(each)
+
+    def _iterates(self, node) -> None:
+        if isinstance(node, ast.Starred):
+            node = node.value
+        if isinstance(node, ast.Name):
+            self.check("iterate", node, of=node.id)
+
+    def statement(self, node) -> None:
+        """Adds what only the statement itself tells."""
+        if isinstance(node, (ast.For, ast.AsyncFor)):
+            self._iterates(node.iter)
+        elif isinstance(node, ast.AugAssign):
+            name = _root(node.target)
+            if name:
+                self.reads[name] = True
+            if isinstance(node.op, ast.FloorDiv):
+                self.check("floor_division", node, names=[name])
+            elif name and isinstance(node.op, ast.Add):
+                self.check("arithmetic", node, call="+", names=[name, _root(node.value)])
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+            self.check("alias", node, of=node.value.id, names=[t.id for t in node.targets if isinstance(t, ast.Name)])
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            call = node.value
+            if isinstance(call.func, ast.Attribute) and call.func.attr in _NEW:
+                if not any(each.arg == "inplace" for each in call.keywords):
+                    self.check("discarded", call, of=_root(call), call=call.func.attr)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self.sets[node.name] = True
+            arguments = node.args
+            named = [*arguments.posonlyargs, *arguments.args]
+            pairs = [*zip(named[len(named) - len(arguments.defaults) :], arguments.defaults)]
+            pairs += [(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults) if d is not None]
+            for argument, default in pairs:
+                if isinstance(default, (ast.List, ast.Dict, ast.Set, ast.Call, ast.ListComp)):
+                    self.check("default", default, of=argument.arg, call=node.name)
+        elif isinstance(node, ast.ClassDef):
+            self.sets[node.name] = True
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            for each in node.names:
+                self.sets[(each.asname or each.name).partition(".")[0]] = True
+        elif isinstance(node, ast.ExceptHandler):
+            if node.name:
+                self.sets[node.name] = True
+            passes = all(isinstance(each, (ast.Pass, ast.Continue)) for each in node.body)
+            self.checks.append({"kind": "except", "text": _text(node.type) if node.type else "", "passes": passes})
+
+
+_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Mod: "%"}
+
+
+def _parameters(arguments) -> set:
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return {each.arg for each in every if each is not None}
+
+
+def _number(node) -> int:
+    """Returns the value of an integer constant, or 0."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_number(node.operand)
+    if isinstance(node, ast.Constant) and type(node.value) is int and abs(node.value) < 1 << 31:
+        return node.value
+    return 0
+
+
+def _is_axis(node, library: str) -> bool:
+    """Tells whether the last argument of an aggregate can be its axis."""
+    return len(node.args) > (1 if library else 0) and isinstance(node.args[-1], ast.Constant) and node.args[-1].value in (0, 1)

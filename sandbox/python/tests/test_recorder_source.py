@@ -1,0 +1,73 @@
+"""The descriptions of a program's statements, which the service reads to explain a value."""
+
+import ast
+import textwrap
+
+import pytest
+import recorder_source
+
+
+def described(source):
+    return recorder_source.statements(ast.parse(textwrap.dedent(source)))
+
+
+@pytest.mark.parametrize(
+    ("source", "reads", "sets", "mutates"),
+    [
+        ("total = a + b.c", "a b", "total", ""),
+        ("a[i] = b", "a i b", "", "a"),
+        ("a.b.c += 1", "a", "", "a"),
+        ("x += y", "x y", "x", ""),
+        ("xs.append(y)", "xs y", "", "xs"),
+        ("r = [x * k for x in xs if x > low]", "xs low k", "r", ""),
+        ("f = lambda n, m=d: n + m + o", "d o", "f", ""),
+        ("if (n := len(xs)) > 2:\n    pass", "xs len", "n", ""),
+        ("for i, (j, k) in pairs:\n    pass", "pairs", "i j k", ""),
+        ("with open(p) as f:\n    pass", "open p", "f", ""),
+        ("def f(a, b=c):\n    return z", "c", "f", ""),
+        ("import a.b, c as d", "", "a d", ""),
+        ("del a[0]", "a", "", "a"),
+        ("print(f'{x!r:>{w}}')", "print x w", "", ""),
+        ("a, *b = c", "c", "a b", ""),
+    ],
+)
+def test_reads_and_sets(source, reads, sets, mutates):
+    first = described(source)[0]
+    found = [" ".join(sorted(first.get(key, []))) for key in ("reads", "sets", "mutates")]
+    assert found == [" ".join(sorted(names.split())) for names in (reads, sets, mutates)]
+
+
+def test_statements_name_the_one_that_they_are_in():
+    found = described("""
+        def f(xs):
+            for x in xs:
+                try:
+                    y = int(x)
+                except ValueError:
+                    pass
+        class A:
+            def m(self):
+                z = 1
+    """)
+    lines = {each["line"]: each for each in found}
+    chain, number = [], found.index(lines[5]) + 1
+    while number:
+        chain.append(found[number - 1]["kind"])
+        number = found[number - 1].get("in", 0)
+    assert chain == ["assign", "try", "for", "def"]
+    assert (lines[4]["end"], lines[5]["function"], lines[10]["function"]) == (5, "f", "A.m")
+    assert lines[6]["checks"] == [{"kind": "except", "text": "ValueError", "passes": True}]
+
+
+def test_checks_have_what_a_reader_needs():
+    (check,) = described("m = a.merge(b, on='id', how='left')")[0]["checks"]
+    assert (check["of"], check["right"], check["how"], check["keys"]) == ("a", "b", "left", ["id"])
+    kinds = {c["kind"] for c in described("t = df.groupby('k')['x'].sum() // n")[0]["checks"]}
+    assert kinds == {"groupby", "aggregate", "floor_division"}
+
+
+def test_a_deep_program_has_no_descriptions():
+    tree = ast.parse("x = " + "-" * 80 + "1")
+    for _ in range(5000):
+        tree.body[0].value = ast.UnaryOp(ast.USub(), tree.body[0].value)
+    assert recorder_source.describe(tree) == []
