@@ -195,6 +195,8 @@ func checkOperatorLimits(p, def Policy, admin bool) error {
 		return &FieldError{"enable_file_access", "the operator has disabled it", KindForbidden}
 	case p.EnableDebugging && !def.EnableDebugging:
 		return &FieldError{"enable_debugging", "the operator has disabled it", KindForbidden}
+	case p.Record == RecordAlways && !p.EnableDebugging:
+		return &FieldError{"record", "it records runs, so it needs enable_debugging", KindInvalid}
 	case p.SaveIntermediateResults && !def.SaveIntermediateResults:
 		return &FieldError{"save_intermediate_results", "the operator has disabled it", KindForbidden}
 	case admin || p.Profile == def.Profile || p.Profile == ProfileStrict || def.Profile == ProfileUnrestricted:

@@ -32,6 +32,15 @@ const (
 	WriteCapture WritePolicy = "capture"
 )
 
+// Record decides which runs are recorded without being asked to.
+type Record string
+
+// RecordNever records only debugged runs and those that ask for it. RecordAlways records each run of the sandbox.
+const (
+	RecordNever  Record = "never"
+	RecordAlways Record = "always"
+)
+
 // Policy is the config of one sandbox. The struct tags are the API's schema. The operator's ceiling may be lower than
 // a maximum in the tags.
 type Policy struct {
@@ -54,6 +63,7 @@ type Policy struct {
 	IdleTimeout int `json:"idle_timeout" required:"false" minimum:"1" maximum:"604800" doc:"Seconds from the last use"`
 
 	EnableDebugging         bool     `json:"enable_debugging" required:"false"`
+	Record                  Record   `json:"record" required:"false" enum:"never,always" doc:"always: record every run of this sandbox, so that GET /executions/{id}/why answers for it"`
 	SaveIntermediateResults bool     `json:"save_intermediate_results" required:"false" doc:"Keep notes and inspected values of each run in history"`
 	EnableFileAccess        bool     `json:"enable_file_access" required:"false"`
 	EnableNetworkAccess     bool     `json:"enable_network_access" required:"false" doc:"Allow connections to allowed_hosts, through the service's broker"`
@@ -74,7 +84,7 @@ func Default() Policy {
 		MaxRows: 100_000, MaxOutputSize: 1 << 20, MaxCodeSize: 100_000,
 		UploadMaxBytes: 5 << 20, UploadMaxFiles: 2000, WorkspaceMaxBytes: 64 << 20, FileMaxBytes: 50 << 20,
 		Lifetime: 3600, IdleTimeout: 600,
-		EnableDebugging: true, SaveIntermediateResults: true, EnableFileAccess: true,
+		EnableDebugging: true, Record: RecordNever, SaveIntermediateResults: true, EnableFileAccess: true,
 		AllowedHosts: []string{}, AllowedModules: []string{}, BlockedModules: []string{},
 		Environment: "default", Profile: ProfileAnalyst, WritePolicy: WriteReject,
 	}

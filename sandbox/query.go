@@ -18,6 +18,7 @@ type Query struct {
 	Fingerprint string          `json:"fingerprint,omitempty"`
 	DurationMS  float64         `json:"duration_ms"`
 	StartedAt   time.Time       `json:"started_at"`
+	Step        int             `json:"step,omitempty" doc:"Of a recorded run: the step that sent the statement"`
 }
 
 // QueryRunning is the status of a statement that has not ended.

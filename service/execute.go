@@ -25,9 +25,10 @@ type Job struct {
 	Files           []JobFile     // uploads that are written to /data before the code runs
 	Timeout         time.Duration // limit below the policy's max_execution_time; 0: none
 	WithoutDatabase bool          // refuse every request of the code
+	Record          bool          // record the run, so that its values can be explained; the policy may also ask for it
 
 	// Steps is called with each line of a debugged run; the run waits for it. It returns false to stop the
-	// calls. If Steps is nil, the run is not debugged.
+	// calls. If Steps is nil, no lines are streamed.
 	Steps func(sandbox.Step) bool
 
 	debug  *interactiveRun // of a debug session; else nil
@@ -177,7 +178,7 @@ type run struct {
 	opening   sandbox.Execution // the record from before the code runs; it never changes
 	handler   *guestHandler
 	session   *supervisor.Session // nil before openSession
-	recording *recording          // nil if the run is not debugged
+	recording *recording          // nil if the run is not recorded
 	artifacts collectedArtifacts
 	cpuTime   time.Duration // for the key's limit, once the code has ended
 
@@ -198,6 +199,9 @@ func (s *Service) newRun(caller sandbox.Key, sb sandbox.Sandbox, job Job) (*run,
 			Fault: sandbox.FaultInvalid, Field: "context",
 			Detail: fmt.Sprintf("it nests deeper than %d lists and objects", maxDepth),
 		}
+	}
+	if job.Record && !sb.Policy.EnableDebugging {
+		return nil, errDebuggingOff()
 	}
 	if len(job.Files) > 0 && !sb.Policy.EnableFileAccess {
 		return nil, errFileAccessOff()
@@ -299,6 +303,13 @@ func (r *run) acquireSlot(ctx context.Context) (release func(), err error) {
 		"the execution was cancelled, or its sandbox was deleted, before it began; none of its code ran")
 }
 
+func errDebuggingOff() error {
+	return &sandbox.Error{
+		Fault: sandbox.FaultForbidden, Field: "enable_debugging",
+		Detail: "this sandbox was created with debugging off",
+	}
+}
+
 func errBusy() error {
 	return &sandbox.Error{
 		Fault: sandbox.FaultFull, Detail: "too many executions are running; try again", RetryAfter: 2,
@@ -318,7 +329,13 @@ func (r *run) openSession(ctx context.Context) (err error) {
 	return nil
 }
 
-// runCode runs the code. It writes the recording of a debugged run while the code runs, so that the recording survives
+// isRecorded reports whether the run is recorded. A debug session has its own recording.
+func (r *run) isRecorded() bool {
+	p := r.sandbox.Policy
+	return r.job.Steps != nil || r.job.Record || p.Record == policy.RecordAlways && p.EnableDebugging
+}
+
+// runCode runs the code. It writes the recording of a recorded run while the code runs, so that the recording survives
 // the death of the guest and of the service.
 func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 	callbacks := supervisor.Callbacks{Recorder: r.handler}
@@ -335,13 +352,16 @@ func (r *run) runCode(ctx context.Context) (sandbox.Outcome, error) {
 		r.recording = r.service.startRecording(&r.opening, r.job.debug.recorded, nil)
 		r.job.debug.begin(r.recording, r.opening.ID, r.sandbox.Policy.MaxOutputSize)
 		callbacks.Debugger, callbacks.Listener = r.job.debug, r.job.debug
-	case r.job.Steps != nil:
+	case r.isRecorded():
 		recorded, err := debugger.NewRecording(r.job.Code)
 		if err != nil {
 			return sandbox.Outcome{}, err
 		}
 		r.recording = r.service.startRecording(&r.opening, recorded, r.job.Steps)
 		callbacks.Debugger = r.recording
+	}
+	if r.recording != nil {
+		r.handler.recorded = r.recording.recorded
 	}
 	request := supervisor.Request{
 		ExecutionID: r.opening.ID,
@@ -447,10 +467,7 @@ func (s *Service) acquireSandbox(ctx context.Context, caller sandbox.Key, sandbo
 		return nil, err
 	}
 	if (job.Steps != nil || job.debug != nil) && !live.sandbox.Policy.EnableDebugging {
-		return nil, &sandbox.Error{
-			Fault: sandbox.FaultForbidden, Field: "enable_debugging",
-			Detail: "this sandbox was created with debugging off",
-		}
+		return nil, errDebuggingOff()
 	}
 	if !s.markBusy(live) {
 		return nil, &sandbox.Error{

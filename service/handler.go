@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"glasshouse/debugger"
 	"glasshouse/sandbox"
 )
 
@@ -29,8 +30,9 @@ const (
 type guestHandler struct {
 	service   *Service
 	sandbox   sandbox.Sandbox
-	execution *sandbox.Execution // the opening; the handler does not change it
-	events    *EventLog          // nil if the run is not streamed
+	execution *sandbox.Execution  // the opening; the handler does not change it
+	events    *EventLog           // nil if the run is not streamed
+	recorded  *debugger.Recording // nil if the run is not recorded
 
 	queries        []sandbox.Query
 	droppedQueries int64
@@ -47,6 +49,9 @@ func (h *guestHandler) Query(
 	ctx context.Context, sql string, params map[string]any, sink sandbox.RowSink,
 ) (sandbox.QuerySummary, error) {
 	q := sandbox.Query{SQL: sql, Status: sandbox.QueryRunning, StartedAt: h.service.Clock()}
+	if h.recorded != nil {
+		q.Step = h.recorded.Steps() // the supervisor has delivered all records from before the request
+	}
 	if len(params) > 0 {
 		q.Parameters, _ = json.Marshal(h.service.maskParameters(params))
 	}

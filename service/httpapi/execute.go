@@ -21,6 +21,7 @@ type CodeBody struct {
 	Context object     `json:"context,omitempty" doc:"Each key is a variable of the code; context is the whole object"`
 	Files   []CodeFile `json:"files,omitempty" doc:"Uploads that are in /data before the code runs"`
 	Timeout float64    `json:"timeout,omitempty" minimum:"0.1" maximum:"86400" doc:"Seconds; lowers the limit max_execution_time"`
+	Record  bool       `json:"record,omitempty" doc:"Record the run, so that its values can be explained"`
 }
 
 // CodeFile is an upload that comes with code.
@@ -44,7 +45,7 @@ func (base64) Schema(huma.Registry) *huma.Schema {
 func (b CodeBody) job(kind sandbox.Kind) (service.Job, error) {
 	job := service.Job{
 		Code: b.Code, Context: json.RawMessage(b.Context), Kind: kind,
-		Timeout: time.Duration(b.Timeout * float64(time.Second)),
+		Timeout: time.Duration(b.Timeout * float64(time.Second)), Record: b.Record,
 	}
 	for n, f := range b.Files {
 		if (f.Content == nil) == (f.Base64 == nil) {
