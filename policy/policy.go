@@ -63,7 +63,7 @@ type Policy struct {
 	IdleTimeout int `json:"idle_timeout" required:"false" minimum:"1" maximum:"604800" doc:"Seconds from the last use"`
 
 	EnableDebugging         bool     `json:"enable_debugging" required:"false"`
-	Record                  Record   `json:"record" required:"false" enum:"never,always" doc:"always: record every run of this sandbox, so that GET /executions/{id}/why answers for it"`
+	Record                  Record   `json:"record" required:"false" enum:"never,always" doc:"always: record every run"`
 	SaveIntermediateResults bool     `json:"save_intermediate_results" required:"false" doc:"Keep notes and inspected values of each run in history"`
 	EnableFileAccess        bool     `json:"enable_file_access" required:"false"`
 	EnableNetworkAccess     bool     `json:"enable_network_access" required:"false" doc:"Allow connections to allowed_hosts, through the service's broker"`

@@ -18,7 +18,7 @@ type Query struct {
 	Fingerprint string          `json:"fingerprint,omitempty"`
 	DurationMS  float64         `json:"duration_ms"`
 	StartedAt   time.Time       `json:"started_at"`
-	Step        int             `json:"step,omitempty" doc:"Of a recorded run: the step that sent the statement"`
+	Step        int             `json:"step,omitempty" doc:"The step of a recorded run that sent it"`
 }
 
 // QueryRunning is the status of a statement that has not ended.

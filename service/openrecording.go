@@ -12,7 +12,7 @@ import (
 	"glasshouse/sandbox"
 )
 
-// OpenRecording is the recording of a debugged run with its source. It can be read during the run.
+// OpenRecording is the recording of a run with its source. It can be read during the run.
 type OpenRecording struct {
 	*debugger.Recording
 	Bytes int64 // size in history; 0 during the run
@@ -88,6 +88,13 @@ func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID 
 	if err := s.MayDebug(caller); err != nil {
 		return nil, err
 	}
+	return s.Explainable(ctx, caller, executionID)
+}
+
+// Explainable opens the recording of an execution for the questions that every caller may ask about the own executions:
+// why a value is so, and what a run did. The answers have only values that the code itself could read. Its errors are
+// those of Recorded.
+func (s *Service) Explainable(ctx context.Context, caller sandbox.Key, executionID string) (*OpenRecording, error) {
 	e, err := s.Execution(ctx, caller, executionID)
 	if err != nil {
 		return nil, err
@@ -98,7 +105,8 @@ func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID 
 	chunks, err := s.History.Chunks(ctx, executionID)
 	if sandbox.FaultOf(err) == sandbox.FaultNotFound {
 		return nil, sandbox.Errorf(sandbox.FaultNotFound,
-			"this execution has no recording: it was not debugged, or its recording was deleted")
+			"this execution has no recording: it was not debugged and did not ask for one with \"record\": true, "+
+				"or its recording was deleted")
 	}
 	if err != nil {
 		return nil, err
@@ -111,7 +119,8 @@ func (s *Service) Recorded(ctx context.Context, caller sandbox.Key, executionID 
 	if errors.Is(err, recordings.ErrVersion) {
 		return nil, sandbox.Errorf(
 			sandbox.FaultNotFound,
-			"another version of the service made the recording of this execution, in a format that this version cannot read",
+			"another version of the service made the recording of this execution, in a format that this version "+
+				"cannot read",
 		)
 	}
 	if err != nil {

@@ -157,6 +157,17 @@ func testMCP(t *testing.T, c mcpClient) {
 		t.Errorf("explain_execution: got %q", explained.text())
 	}
 
+	recorded := c.tool(t, "run_python", map[string]any{
+		"session_id": session, "code": "pairs = zip([1, 2], [3])\nn = len(list(pairs))\nm = len(list(pairs))",
+		"record": true,
+	})
+	why := c.tool(t, "explain_execution", map[string]any{
+		"execution_id": recorded.Result.Fields.Execution, "question": "value:m",
+	})
+	if !strings.Contains(why.text(), "m is 0") || !strings.Contains(why.text(), "line 2 (step 2) had used it up") {
+		t.Errorf("explain_execution of a value: got %q, want the used iterator", why.text())
+	}
+
 	long := run("for n in range(20_000): print(n)")
 	if n := utf8.RuneCountInString(long.text()); n > 8000+300 || len(long.Result.Fields.Cut) != 1 {
 		t.Errorf("a long output: got %d characters, cut %v, want about 8000 and stdout", n, long.Result.Fields.Cut)

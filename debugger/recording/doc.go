@@ -25,8 +25,8 @@
 //	value   one tag byte and the fields of that tag; see Values
 //
 // Strings, code objects, threads and statements are defined once, by a name, code, thread or statement record, and
-// numbered from 1 in the order of their definitions, separately for each kind. Later records refer to them by number. A definition is never
-// forgotten. Number 0 means none; a reader rejects it where the table below does not allow it.
+// numbered from 1 in the order of their definitions, separately for each kind. Later records refer to them by number. A
+// definition is never forgotten. Number 0 means none; a reader rejects it where the table below does not allow it.
 //
 // The record kinds are:
 //
@@ -61,7 +61,7 @@
 //	17 lost     n steps, text reason. This many steps are missing. All frames, variables and objects are forgotten; the
 //	            recorder restates those that still exist. Step numbers continue after the gap.
 //	18 unread   n reason (a name). The variables of the current frame cannot be read.
-//	19 statement text description. Defines the next statement of the program, as JSON: see statement in package debugger.
+//	19 statement text description. Defines the next statement of the program, as JSON (statement in package debugger).
 //	80 to ff    A line record in one byte: the line delta is the byte minus c0.
 //
 // Push and resume make their frame the current one. Suspend, return and unwind make the calling frame the current one.
@@ -102,8 +102,8 @@
 // # Limits
 //
 // A reader rejects a text or bytes of more than 64 KiB, a record of more than 1 MiB, an object with more than 1024
-// values, more than 2^18 names, codes, threads or statements, 2^17 frames or 2^20 objects at a time, 64 MiB of variables and
-// objects at a time, and a stream of more than 192 MiB.
+// values, more than 2^18 names, codes, threads or statements, 2^17 frames or 2^20 objects at a time, 64 MiB of
+// variables and objects at a time, and a stream of more than 192 MiB.
 //
 // # Stored chunks
 //

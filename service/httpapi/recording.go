@@ -108,7 +108,8 @@ func (a *api) routeRecordings(r *routes) {
 		listStepVariables)
 	routeRecording(a, r, step+"/objects/{ref}", "getStepObject", "Get the content of an object at a step",
 		getStepObject)
-	routeRecording(a, r, "/explain", "explainExecution",
+	a.routeWhy(r)
+	routeExplainable(a, r, "/explain", "explainExecution",
 		"Explain a debugged execution briefly: its outcome, the steps to a failure, returned and assigned values",
 		explainExecution)
 	routeRecording(a, r, "/variables/{name}/changes", "listVariableChanges", "List the changes of a variable",
@@ -116,14 +117,31 @@ func (a *api) routeRecordings(r *routes) {
 	routeRecording(a, r, "/find", "findStep", "Find the first step at which a condition holds", findStep)
 }
 
+// openRecording opens the recording of an execution for a caller.
+type openRecording func(context.Context, sandbox.Key, string) (*service.OpenRecording, error)
+
 // routeRecording registers an operation on the recording of an execution, at a path below the execution's.
 func routeRecording[I interface{ executionID() string }, O any](
 	a *api, r *routes, path, id, summary string, handle func(context.Context, *service.OpenRecording, *I) (*O, error),
 ) {
+	routeOpened(a, r, path, id, summary, a.service.Recorded, handle)
+}
+
+// routeExplainable registers an operation that agents may use on recordings of their own executions.
+func routeExplainable[I interface{ executionID() string }, O any](
+	a *api, r *routes, path, id, summary string, handle func(context.Context, *service.OpenRecording, *I) (*O, error),
+) {
+	routeOpened(a, r, path, id, summary, a.service.Explainable, handle)
+}
+
+func routeOpened[I interface{ executionID() string }, O any](
+	a *api, r *routes, path, id, summary string, open openRecording,
+	handle func(context.Context, *service.OpenRecording, *I) (*O, error),
+) {
 	op := r.describe("GET", "/executions/{id}"+path, id, tagRecordings, summary, http.StatusForbidden,
 		http.StatusGone) // gone: the recording was pruned
 	route(a, r, op, func(ctx context.Context, caller sandbox.Key, in *I) (*O, error) {
-		opened, err := a.service.Recorded(ctx, caller, (*in).executionID())
+		opened, err := open(ctx, caller, (*in).executionID())
 		if err != nil {
 			return nil, err
 		}

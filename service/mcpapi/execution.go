@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -160,7 +159,6 @@ type explainInput struct {
 const (
 	explainTokens    = 1000
 	maxStepVariables = 40
-	maxListedChanges = 10
 )
 
 // explainExecution answers a question from the recording of an execution. The failure of an execution without a
@@ -170,17 +168,20 @@ func (s *Server) explainExecution(
 ) (*mcp.CallToolResult, error) {
 	kind, argument, _ := strings.Cut(cmp.Or(in.Question, "failure"), ":")
 	argument = strings.TrimSpace(argument)
-	opened, err := s.service.Recorded(ctx, caller, in.ID)
+	opened, err := s.openExplained(ctx, caller, in.ID, kind)
 	if err != nil {
 		e, readErr := s.service.Execution(ctx, caller, in.ID)
 		if readErr != nil {
 			return nil, readErr
 		}
+		if sandbox.FaultOf(err) == sandbox.FaultForbidden {
+			return nil, err
+		}
 		if kind != "failure" {
 			return nil, sandbox.Errorf(
 				sandbox.FaultGone,
 				"%v. Without a recording only question=failure has an answer; "+
-					"print the values and run the code again",
+					"run the code again with record=true",
 				err,
 			)
 		}
@@ -189,7 +190,10 @@ func (s *Server) explainExecution(
 	var text string
 	switch kind {
 	case "value":
-		text, err = explainValue(opened, argument)
+		var why *debugger.Why
+		if why, err = s.service.Why(ctx, caller, in.ID, debugger.WhyQuestion{Name: argument}); err == nil {
+			text = why.Text
+		}
 	case "line":
 		text, err = explainLine(ctx, opened, argument)
 	case "step":
@@ -207,29 +211,16 @@ func (s *Server) explainExecution(
 	})), nil
 }
 
-// explainValue lists the last changes of a global variable, the last one first.
-func explainValue(opened *service.OpenRecording, name string) (string, error) {
-	changes, err := opened.Changes(debugger.Variable{Name: name}, 1, 1000)
-	if err != nil {
-		return "", err
+// openExplained opens the recording for a question. Agents may ask why a run failed and why a value is so; other
+// questions
+// show all variables of a step, and need a key that may debug.
+func (s *Server) openExplained(
+	ctx context.Context, caller sandbox.Key, id, kind string,
+) (*service.OpenRecording, error) {
+	if kind == "failure" || kind == "value" {
+		return s.service.Explainable(ctx, caller, id)
 	}
-	if len(changes) == 0 {
-		return "", fmt.Errorf(
-			"no global variable %q changed in this run; ask step:%d for the variables at its end",
-			name,
-			opened.Steps(),
-		)
-	}
-	lines := []string{fmt.Sprintf("%s changed %d times. The last changes, newest first:", name, len(changes))}
-	slices.Reverse(changes)
-	for _, c := range changes[:min(maxListedChanges, len(changes))] {
-		lines = append(
-			lines,
-			fmt.Sprintf("  step %d, line %d: %s   # %s = %s", c.Step, c.Line, strings.TrimSpace(c.Code), name,
-				sandbox.Shorten(c.Value, 200)),
-		)
-	}
-	return strings.Join(lines, "\n"), nil
+	return s.service.Recorded(ctx, caller, id)
 }
 
 // explainLine shows the variables at the first and the last time that a line ran.

@@ -19,6 +19,7 @@ type runInput struct {
 	Timeout float64           `json:"timeout_seconds"`
 	Files   map[string]string `json:"files"`
 	Wait    *float64          `json:"wait_seconds"`
+	Record  bool              `json:"record"`
 }
 
 // runPython runs code in a session, which it creates if none is named. A run that takes longer than the call waits
@@ -26,7 +27,7 @@ type runInput struct {
 func (s *Server) runPython(
 	ctx context.Context, caller sandbox.Key, req *mcp.CallToolRequest, in runInput,
 ) (*mcp.CallToolResult, error) {
-	job := service.Job{Code: in.Code, Kind: sandbox.KindExecute, Timeout: seconds(in.Timeout)}
+	job := service.Job{Code: in.Code, Kind: sandbox.KindExecute, Timeout: seconds(in.Timeout), Record: in.Record}
 	for _, name := range slices.Sorted(maps.Keys(in.Files)) {
 		job.Files = append(
 			job.Files,

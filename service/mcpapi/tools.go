@@ -33,7 +33,8 @@ func (s *Server) addTools() {
 			"files":{"type":"object","additionalProperties":{"type":"string"},
 				"description":"Text files by name, put into /data first"},
 			"wait_seconds":{"type":"number","minimum":0,"maximum":300,
-				"default":55,"description":"A longer run answers status=running"}
+				"default":55,"description":"A longer run answers status=running"},
+			"record":{"type":"boolean","description":"Record it, so that explain_execution can tell why a value is so"}
 		}`, "code"),
 		Annotations: &mcp.ToolAnnotations{Title: "Run Python", DestructiveHint: no, OpenWorldHint: no},
 	}, s.runPython)
@@ -78,9 +79,10 @@ func (s *Server) addTools() {
 	addTool(s, &mcp.Tool{
 		Name: "explain_execution",
 		Description: "Find out why a run failed or why a value is wrong, without running it again: failure (the " +
-			"default), value:NAME (what set it), line:N (what happened there), step:N (all variables), " +
-			"find:EXPRESSION (first step where it holds, such as find:total < 0). All but failure need a " +
-			"recorded run.",
+			"default), value:NAME (what made it, and what may be wrong there), line:N (what happened " +
+			"there), step:N (all variables), " +
+			"find:EXPRESSION (first step where it holds, such as find:total < 0). All but failure need " +
+			"run_python(record=true).",
 		InputSchema: schema(`{
 			"execution_id":{"type":"string"},
 			"question":{"type":"string",

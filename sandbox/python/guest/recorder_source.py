@@ -17,28 +17,30 @@ MAX_TEXT = 120  # characters of a piece of source
 MAX_DESCRIPTION = 16_000  # bytes of one statement's description; a longer one is left out
 
 _AGGREGATES = frozenset(
-    "sum mean median std var min max count nunique idxmax idxmin prod cumsum cumprod corr cov quantile sem mode describe "
-    "average nanmean nansum nanstd agg aggregate argsort argmax argmin stdev pstdev variance pvariance".split()
+    "sum mean median std var min max count nunique idxmax idxmin prod cumsum cumprod corr cov quantile sem "
+    "mode describe average nanmean nansum nanstd agg aggregate argsort argmax argmin stdev pstdev variance "
+    "pvariance".split()
 )
 _GROUPS = frozenset("groupby pivot_table crosstab value_counts resample".split())
 _TIMES = frozenset(
-    "tz_localize tz_convert utcnow now today date normalize fromtimestamp utcfromtimestamp to_period strftime floor day "
-    "hour month year weekday dayofweek strptime replace astimezone".split()
+    "tz_localize tz_convert utcnow now today date normalize fromtimestamp utcfromtimestamp to_period strftime "
+    "floor day hour month year weekday dayofweek strptime replace astimezone".split()
 )
 _CONSUMERS = frozenset(
-    "sum list tuple set frozenset sorted max min any all dict enumerate zip map filter next reversed iter Counter deque "
-    "join DataFrame Series array fromiter reduce chain islice compress extend update writerows mean fmean stdev pstdev "
-    "median islice accumulate".split()
+    "sum list tuple set frozenset sorted max min any all dict enumerate zip map filter next reversed iter "
+    "Counter deque join DataFrame Series array fromiter reduce chain islice compress extend update writerows "
+    "mean fmean stdev pstdev median islice accumulate".split()
 )
 _PAIRED = frozenset(("zip", "compress", "map"))
 _ORDERS = frozenset(("max", "min", "sorted", "sort", "nlargest", "nsmallest"))
 _NEW = frozenset(  # methods that return a new object and leave their own as it is
-    "dropna fillna sort_values sort_index reset_index set_index rename drop drop_duplicates replace astype merge assign "
-    "query strip upper lower title removeprefix removesuffix union intersection difference round clip shift".split()
+    "dropna fillna sort_values sort_index reset_index set_index rename drop drop_duplicates replace astype "
+    "merge assign query strip upper lower title removeprefix removesuffix union intersection difference round "
+    "clip shift".split()
 )
 _MUTATORS = frozenset(
-    "append extend insert remove pop clear sort reverse add discard update setdefault popitem appendleft popleft "
-    "fill put resize difference_update intersection_update".split()
+    "append extend insert remove pop clear sort reverse add discard update setdefault popitem appendleft "
+    "popleft fill put resize difference_update intersection_update".split()
 )
 _LIBRARIES = frozenset(("np", "numpy", "pd", "pandas", "statistics", "itertools", "math", "stats"))
 _BODIES = "body", "orelse", "finalbody", "handlers", "cases"
@@ -94,7 +96,12 @@ def _describe(node, parent: int, function: str) -> dict:
         out["in"] = parent
     if function != "<module>":
         out["function"] = function
-    for key, names in (("reads", finder.reads), ("sets", finder.sets), ("mutates", finder.mutates), ("calls", finder.calls)):
+    for key, names in (
+        ("reads", finder.reads),
+        ("sets", finder.sets),
+        ("mutates", finder.mutates),
+        ("calls", finder.calls),
+    ):
         if names:
             out[key] = [name[:MAX_TEXT] for name in list(names)[:MAX_NAMES]]
     if finder.checks:
@@ -104,19 +111,19 @@ def _describe(node, parent: int, function: str) -> dict:
 
 def node_lines(node) -> tuple:
     """Returns the first and the last line of a statement, and for a compound statement those of its head."""
-    first = getattr(node, "lineno", 0)
+    first: int = getattr(node, "lineno", 0)
     if isinstance(node, ast.match_case):
         return node.pattern.lineno, node.pattern.end_lineno
     if isinstance(node, (ast.Try, ast.TryStar)):
-        return first, max(first, node.body[-1].end_lineno)  # what it guards
-    heads = [
-        getattr(each, "end_lineno", 0) or 0
+        return first, max(first, node.body[-1].end_lineno or 0)  # what it guards
+    heads: list[int] = [
+        int(getattr(each, "end_lineno", 0) or 0)
         for name in ("test", "iter", "target", "items", "subject", "type", "args", "bases", "returns")
         for each in _listed(getattr(node, name, None))
     ]
-    heads += [getattr(each.context_expr, "end_lineno", 0) for each in getattr(node, "items", ())]
+    heads += [int(getattr(each.context_expr, "end_lineno", 0)) for each in getattr(node, "items", ())]
     if any(getattr(node, field, None) for field in _BODIES):
-        return first, max([first, *heads])
+        return first, max(first, *heads, 0)
     return first, getattr(node, "end_lineno", first) or first
 
 
@@ -299,25 +306,49 @@ class _Finder(ast.NodeVisitor):
             right = rest[0] if rest else keywords.get("right")
             how = given.get("how") or (_text(rest[1]) if len(rest) > 1 else "")
             if not isinstance(receiver, ast.Constant) and right is not None:
-                keys = {k: given[k] for k in ("on", "left_on", "right_on", "left_index", "right_index") if k in given}
-                self.check("merge", node, of=of, right=_root(right), how=how.strip("'\""), call=name, given=keys,
-                           keys=_texts(keywords.get("on") or keywords.get("left_on")),
-                           right_keys=_texts(keywords.get("on") or keywords.get("right_on")),
-                           validated="validate" in given)
+                joined = {k: given[k] for k in ("on", "left_on", "right_on", "left_index", "right_index") if k in given}
+                self.check(
+                    "merge",
+                    node,
+                    of=of,
+                    right=_root(right),
+                    how=how.strip("'\""),
+                    call=name,
+                    given=joined,
+                    keys=_texts(keywords.get("on") or keywords.get("left_on")),
+                    right_keys=_texts(keywords.get("on") or keywords.get("right_on")),
+                    validated="validate" in given,
+                )
         elif name in _GROUPS and receiver is not None:
             keys = keywords.get("by") or keywords.get("index") or (node.args[0] if node.args and not library else None)
             names = _texts(keys) if keys is not None else [column] if name == "value_counts" and column else []
             self.check("groupby", node, of=of, keys=names, call=name, keeps=given.get("dropna") == "False")
         elif name in _AGGREGATES and (receiver is not None or name in ("stdev", "pstdev", "variance", "pvariance")):
             axis = given.get("axis") or (_text(node.args[-1]) if _is_axis(node, library) else "")
-            self.check("aggregate", node, call=name, of=of, column=column, library=library, axis=axis,
-                       ddof=given.get("ddof", ""), skips=given.get("skipna", ""))
+            self.check(
+                "aggregate",
+                node,
+                call=name,
+                of=of,
+                column=column,
+                library=library,
+                axis=axis,
+                ddof=given.get("ddof", ""),
+                skips=given.get("skipna", ""),
+            )
         elif name in ("sort_values", "nlargest", "nsmallest", "drop_duplicates") and receiver is not None:
             by = keywords.get("by") or keywords.get("subset") or (node.args[-1] if node.args else None)
-            self.check("sort", node, of=of, call=name, keys=_texts(by) if by is not None else [], how=given.get("kind", ""))
+            self.check(
+                "sort", node, of=of, call=name, keys=_texts(by) if by is not None else [], how=given.get("kind", "")
+            )
         elif name == "concat" and library:
-            self.check("concat", node, names=[_root(each) for each in getattr(node.args[0], "elts", ())] if node.args else [],
-                       axis=given.get("axis", ""), ignores=given.get("ignore_index") == "True")
+            self.check(
+                "concat",
+                node,
+                names=[_root(each) for each in getattr(node.args[0], "elts", ())] if node.args else [],
+                axis=given.get("axis", ""),
+                ignores=given.get("ignore_index") == "True",
+            )
         elif name in _TIMES and receiver is not None and (name != "replace" or "tzinfo" in given):
             self.check("time", node, call=name, of=of, column=column, zone="tz" in given or bool(node.args))
         elif name == "astype" or name == "int" and node.args and isinstance(node.args[0], ast.BinOp):
@@ -332,10 +363,16 @@ class _Finder(ast.NodeVisitor):
             for each in node.args:
                 self._iterates(each)
         if name in _PAIRED:
-            self.check("zip", node, names=[each.id for each in node.args if isinstance(each, ast.Name)],
-                       strict="strict" in given)
+            self.check(
+                "zip",
+                node,
+                names=[each.id for each in node.args if isinstance(each, ast.Name)],
+                strict="strict" in given,
+            )
         if name in _ORDERS:
-            self.check("order", node, of=of or (_root(receiver) if receiver is not None else ""), column=column, call=name)
+            self.check(
+                "order", node, of=of or (_root(receiver) if receiver is not None else ""), column=column, call=name
+            )
         if receiver is not None and not library:
             if given.get("inplace") == "True":
                 self._mutate(receiver)
@@ -412,4 +449,8 @@ def _number(node) -> int:
 
 def _is_axis(node, library: str) -> bool:
     """Tells whether the last argument of an aggregate can be its axis."""
-    return len(node.args) > (1 if library else 0) and isinstance(node.args[-1], ast.Constant) and node.args[-1].value in (0, 1)
+    return (
+        len(node.args) > (1 if library else 0)
+        and isinstance(node.args[-1], ast.Constant)
+        and node.args[-1].value in (0, 1)
+    )

@@ -1,0 +1,193 @@
+package debugger
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"glasshouse/debugger/recording"
+)
+
+// statement is what the guest told about one statement of the program, as sandbox/python/guest/recorder_source.py
+// writes it. Names are those of variables. A guest can forge it, so an answer may be wrong about a forged program, and
+// nothing else.
+type statement struct {
+	Line     int64    `json:"line"`
+	End      int64    `json:"end"`      // the last line; of a compound statement, of its head; of try, of its body
+	Kind     string   `json:"kind"`     // such as assign, augassign, for, if, try, except, def, return, expr
+	In       int      `json:"in"`       // number of the statement that it is a part of, from 1; 0 for none
+	Function string   `json:"function"` // "" at the top level
+	Reads    []string `json:"reads"`
+	Sets     []string `json:"sets"`
+	Mutates  []string `json:"mutates"` // through a subscript, an attribute or a method
+	Calls    []string `json:"calls"`   // the last parts of the names of functions
+	Checks   []check  `json:"checks"`
+}
+
+// check is an operation that often explains a wrong result. Which fields are set depends on the kind.
+type check struct {
+	Kind      string            `json:"kind"`
+	Text      string            `json:"text"` // its source
+	Call      string            `json:"call"`
+	Of        string            `json:"of"` // the variable that it is about
+	Right     string            `json:"right"`
+	How       string            `json:"how"`
+	Column    string            `json:"column"`
+	Columns   []string          `json:"columns"`
+	Names     []string          `json:"names"`
+	Keys      []string          `json:"keys"`
+	RightKeys []string          `json:"right_keys"`
+	Args      []string          `json:"args"`
+	Given     map[string]string `json:"given"`
+	Library   string            `json:"library"`
+	Axis      string            `json:"axis"`
+	DDOF      string            `json:"ddof"`
+	Skips     string            `json:"skips"`
+	To        string            `json:"to"`
+	First     int64             `json:"first"`
+	Last      int64             `json:"last"`
+	Passes    bool              `json:"passes"`
+	Strict    bool              `json:"strict"`
+	Validated bool              `json:"validated"`
+	Keeps     bool              `json:"keeps"`
+	Ignores   bool              `json:"ignores"`
+	Zone      bool              `json:"zone"`
+}
+
+// program is the program of a recording by its statements.
+type program struct {
+	source     []string
+	statements []statement
+	byLine     map[int64][]int // indexes of the statements at a line, the shortest first; without try
+	isGuessed  bool            // the recording does not describe its statements: names come from the text of lines
+}
+
+// newProgram reads the descriptions of the statements in a recording. Damaged descriptions are empty.
+func newProgram(t *recording.Table, source []string) *program {
+	p := &program{source: source, byLine: map[int64][]int{}}
+	texts := t.Statements()
+	p.statements = make([]statement, len(texts))
+	for i, text := range texts {
+		if json.Unmarshal([]byte(text), &p.statements[i]) != nil {
+			p.statements[i] = statement{}
+		}
+		st := &p.statements[i]
+		if st.In > i {
+			st.In = 0 // a statement comes after those that it is in
+		}
+		st.End = min(max(st.End, st.Line), int64(len(source)))
+	}
+	if p.isGuessed = len(texts) == 0; p.isGuessed {
+		for i, line := range source {
+			p.statements = append(p.statements, guessedStatement(line, int64(i+1)))
+		}
+	}
+	lines := 0
+	for i, st := range p.statements {
+		for line := st.Line; st.Kind != "try" && line > 0 && line <= st.End && lines < maxStatementLineEntries; line++ {
+			p.byLine[line] = append(p.byLine[line], i)
+			lines++
+		}
+	}
+	for _, list := range p.byLine {
+		slices.SortStableFunc(list, func(a, b int) int {
+			return cmp.Compare(p.statements[a].length(), p.statements[b].length())
+		})
+	}
+	return p
+}
+
+func (st *statement) length() int64 { return st.End - st.Line }
+
+// guessedStatement describes a line of a program whose statements are unknown.
+func guessedStatement(line string, number int64) statement {
+	st := statement{Line: number, End: number, Reads: namesIn(line)}
+	if left, _, found := strings.Cut(line, "="); found && !strings.ContainsAny(left, "()!<>") {
+		st.Sets = namesIn(left)
+	}
+	return st
+}
+
+// at returns the number of the statement at a line of a function, and 0 if there is none. It prefers a statement of the
+// function, because a lambda or comprehension has lines of the statement that it is in.
+func (p *program) at(function string, line int64) int {
+	if function == recording.ModuleName {
+		function = ""
+	}
+	list := p.byLine[line]
+	for _, i := range list {
+		if p.statements[i].Function == function {
+			return i + 1
+		}
+	}
+	if len(list) > 0 {
+		return list[0] + 1
+	}
+	return 0
+}
+
+// get returns a statement by its number.
+func (p *program) get(number int) *statement {
+	if number < 1 || number > len(p.statements) {
+		return &statement{}
+	}
+	return &p.statements[number-1]
+}
+
+// text returns the source of a statement in one line.
+func (p *program) text(st *statement) string {
+	var parts []string
+	for line := st.Line; line <= st.End && line < st.Line+maxStatementLines; line++ {
+		parts = append(parts, strings.TrimSpace(SourceLine(p.source, line)))
+		if st.Kind == "try" || st.Kind == "except" {
+			break
+		}
+	}
+	return clip(strings.Join(parts, " "), maxStatementChars)
+}
+
+const (
+	maxStatementLines       = 6
+	maxStatementChars       = 160
+	maxStatementLineEntries = 1 << 18 // lines of all statements, which a guest can forge
+)
+
+// isIn reports whether a statement is a part of another one, at any depth.
+func (p *program) isIn(number, outer int) bool {
+	for number > 0 {
+		if number == outer {
+			return true
+		}
+		number = p.get(number).In
+	}
+	return false
+}
+
+// writers returns the lines of the statements that set or mutate a variable, other than a given statement. The variable
+// is a local of function, or with function "" a global.
+func (p *program) writers(name, function string, except int) []int64 {
+	var out []int64
+	for i := range p.statements {
+		st := &p.statements[i]
+		if i+1 == except || function != "" && st.Function != function {
+			continue
+		}
+		if slices.Contains(st.Sets, name) || slices.Contains(st.Mutates, name) {
+			for line := st.Line; line <= st.End; line++ {
+				out = append(out, line)
+			}
+		}
+	}
+	return out
+}
+
+// checksOf returns the statement's checks of one kind.
+func (st *statement) checksOf(kind string) (out []check) {
+	for _, c := range st.Checks {
+		if c.Kind == kind {
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,809 @@
+package debugger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"glasshouse/debugger/recording"
+	"glasshouse/sandbox"
+)
+
+// Bounds of one answer of Why.
+const (
+	maxWhyNodes      = 24 // steps of the answer
+	maxWhyReads      = 6  // variables that a step lists
+	maxWhyVisits     = 60 // statements that are looked at
+	whyValueBytes    = 120
+	whyReturnWindow  = 20_000 // steps in which the calls of a statement are searched
+	maxEffectChunks  = 3      // chunks that are searched for the effect of a line
+	maxRaisingChunks = 6      // chunks that are searched for handled exceptions
+	defaultWhyBudget = 600    // tokens
+)
+
+// WhyQuestion asks where a value comes from.
+type WhyQuestion struct {
+	Name    string // a variable, or an expression whose variables are meant; "" is the result of the run
+	Step    int    // the value on arrival at this step; 0 is the end of the run
+	Budget  int    // tokens of the text; 0 is 600
+	Context []string
+	Queries []sandbox.Query // of the run
+
+	// Earlier returns where an earlier run of the session set a variable, or nil. It may be nil.
+	Earlier func(ctx context.Context, name string) *WhyEarlier
+}
+
+// Why is the answer to a WhyQuestion: the backward slice of a value.
+type Why struct {
+	Name     string       `json:"name"`
+	Value    string       `json:"value,omitempty"`
+	Type     string       `json:"type,omitempty"`
+	Total    int          `json:"total_steps"`
+	Step     int          `json:"step" doc:"The value on arrival at this step; total_steps + 1 is the end"`
+	Findings []WhyFinding `json:"findings" doc:"What may explain a wrong value, the most telling first"`
+	Steps    []WhyStep    `json:"steps" doc:"The steps that made the value, the last first"`
+	Earlier  []WhyEarlier `json:"earlier" doc:"Values that the run found in the session"`
+	Queries  []WhyQuery   `json:"queries" doc:"The queries behind the value"`
+	Limits   []string     `json:"limits" doc:"What the recording does not tell; empty if the answer is exact"`
+	Text     string       `json:"text" doc:"The answer for a model, in at most the given number of tokens"`
+}
+
+// WhyStep is an execution of a statement that the value depends on.
+type WhyStep struct {
+	Step      int       `json:"step"`
+	Line      int64     `json:"line_number"`
+	Code      string    `json:"line_code"`
+	Function  string    `json:"function,omitempty"`
+	Name      string    `json:"name,omitempty" doc:"The variable that the step set or changed"`
+	Value     string    `json:"value,omitempty" doc:"The value of the variable after the step, or the returned value"`
+	First     string    `json:"first_value,omitempty" doc:"Of a line that ran often: the first value that it set"`
+	Type      string    `json:"type,omitempty"`
+	Role      string    `json:"role" enum:"set,changed,returned,condition,used" doc:"changed: in place"`
+	Times     int       `json:"times" doc:"How often the line ran in the whole run"`
+	Reads     []WhyRead `json:"reads" doc:"The variables that the step read"`
+	Rows      string    `json:"rows,omitempty" doc:"Of data frames: the rows before and after"`
+	Through   string    `json:"through,omitempty" doc:"Other name through which the object was changed"`
+	statement int
+	state     *recording.State // on arrival
+	after     *recording.State // once the value was set; nil if unknown
+	frame     uint64
+	code      uint64
+	until     int // the step that shows the effect
+	value     recording.Value
+	hasValue  bool
+}
+
+// WhyRead is a variable that a step read.
+type WhyRead struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Type  string `json:"type,omitempty"`
+}
+
+// WhyFinding is a fact that often explains a wrong value.
+type WhyFinding struct {
+	Kind  string `json:"kind"`
+	Step  int    `json:"step,omitempty"`
+	Line  int64  `json:"line_number,omitempty"`
+	Text  string `json:"text"`
+	score int
+}
+
+// WhyEarlier is a variable that an earlier run of the session set.
+type WhyEarlier struct {
+	Name      string `json:"name"`
+	Value     string `json:"value,omitempty"`
+	Execution string `json:"execution_id,omitempty" doc:"The run that set it, if it is known"`
+	Step      int    `json:"step,omitempty"`
+	Line      int64  `json:"line_number,omitempty"`
+	Code      string `json:"line_code,omitempty"`
+}
+
+// WhyQuery is a query behind the value.
+type WhyQuery struct {
+	Number    int    `json:"number" doc:"Its number in the execution, from 1"`
+	Step      int    `json:"step,omitempty"`
+	SQL       string `json:"query"`
+	Rows      int    `json:"rows"`
+	Status    string `json:"status"`
+	Truncated bool   `json:"truncated,omitempty"`
+}
+
+// slicer computes one backward slice.
+type slicer struct {
+	ctx      context.Context
+	r        *Recording
+	reader   *recording.Reader
+	table    *recording.Table
+	program  *program
+	question WhyQuestion
+	out      *Why
+	states   map[int]*recording.State
+	nodes    []*WhyStep
+	byKey    map[sliceKey]*WhyStep
+	read     map[readKey]bool
+	visited  map[int]bool // statements
+	visits   int
+	queue    []func()
+	later    []func() // conditions, after the values
+	earlier  map[string]bool
+	limits   map[string]bool
+}
+
+// sliceKey identifies an effect of a statement: later executions of a loop are folded into one.
+type sliceKey struct {
+	statement int
+	line      int64
+	name      string
+}
+
+type readKey struct {
+	Variable
+	step int
+}
+
+// Why returns the backward slice of a value: the steps that made it, what each of them read, and what about them may
+// explain a wrong value. It reads the recording only. It returns recording.ErrNoStep for a step that does not exist and
+// ErrNoVariable if the run has no such variable at the step.
+func (r *Recording) Why(ctx context.Context, q WhyQuestion) (*Why, error) {
+	w := r.slicer(ctx, q)
+	w.out.Total = w.reader.Steps()
+	if w.question.Budget == 0 {
+		w.question.Budget = defaultWhyBudget
+	}
+	step := q.Step
+	if step == 0 {
+		step = w.reader.Steps() + 1
+	}
+	s, err := w.stateAt(step)
+	if err != nil {
+		return nil, err
+	}
+	w.out.Step = step
+	if err := w.begin(s, step); err != nil {
+		return nil, err
+	}
+	w.run()
+	w.finish()
+	return w.out, ctx.Err()
+}
+
+func (r *Recording) slicer(ctx context.Context, q WhyQuestion) *slicer {
+	reader := r.journal.Snapshot()
+	return &slicer{
+		ctx: ctx, r: r, reader: reader, table: reader.Table(), program: newProgram(reader.Table(), r.Source),
+		question: q,
+		states:   map[int]*recording.State{}, byKey: map[sliceKey]*WhyStep{}, read: map[readKey]bool{},
+		visited: map[int]bool{}, earlier: map[string]bool{}, limits: map[string]bool{},
+		out: &Why{Name: q.Name, Findings: []WhyFinding{}, Steps: []WhyStep{}, Earlier: []WhyEarlier{},
+			Queries: []WhyQuery{}, Limits: []string{}},
+	}
+}
+
+// LastSet returns the step that set or changed a global variable last, or nil if the run did not.
+func (r *Recording) LastSet(ctx context.Context, name string) *WhyEarlier {
+	w := r.slicer(ctx, WhyQuestion{})
+	step := w.reader.Steps() + 1
+	s, err := w.stateAt(step)
+	if err != nil {
+		return nil
+	}
+	v := Variable{0, name}
+	value, ok := valueOf(s, w.table, v)
+	if !ok {
+		return nil
+	}
+	c, after, found := w.lastChangeBefore(v, value, s, step)
+	if !found || c.madeBy == 0 {
+		return nil
+	}
+	return &WhyEarlier{Name: name, Value: after.Preview(w.table, c.value, whyValueBytes), Step: c.madeBy, Line: c.line,
+		Code: strings.TrimSpace(SourceLine(r.Source, c.line))}
+}
+
+// LineThatSets returns the last line of a program that seems to set a variable, and its number, or 0.
+func LineThatSets(code, name string) (number int64, line string) {
+	for i, text := range SplitSource(code) {
+		if slices.Contains(guessedStatement(text, 0).Sets, name) {
+			number, line = int64(i+1), strings.TrimSpace(text)
+		}
+	}
+	return number, line
+}
+
+// stateAt returns the state on arrival at a step, or after the last record for the step behind the last one.
+func (w *slicer) stateAt(step int) (*recording.State, error) {
+	if s := w.states[step]; s != nil {
+		return s, nil
+	}
+	var s *recording.State
+	var err error
+	if step == w.reader.Steps()+1 && step > 1 {
+		s, err = w.endState()
+	} else {
+		s, err = w.reader.State(step)
+	}
+	if err == nil {
+		w.states[step] = s
+	}
+	return s, err
+}
+
+// endState returns the state after the last record.
+func (w *slicer) endState() (*recording.State, error) {
+	chunks := w.reader.Chunks()
+	last := chunks[len(chunks)-1]
+	var end *recording.State
+	begin := func(s *recording.State) bool { end = s; return true }
+	err := w.reader.ReplayAfter(last, w.reader.Steps(), begin, func(*recording.State,
+		*recording.Record) bool {
+		return true
+	})
+	return end, err
+}
+
+// begin finds what the question is about.
+func (w *slicer) begin(s *recording.State, step int) error {
+	if w.question.Name == "" || w.question.Name == "result" &&
+		s.Globals[w.table.NumberOf("result")] == (recording.Value{}) {
+		return w.beginResult()
+	}
+	v, value, at, err := w.variableAt(s, w.question.Name, step)
+	if err == nil {
+		w.out.Step = at
+		state, err := w.stateAt(at)
+		if err != nil {
+			return err
+		}
+		w.out.Value, w.out.Type = state.Preview(w.table, value, maxValuePreview), state.TypeOf(w.table, value)
+		w.follow(v, at)
+		return nil
+	}
+	names := namesIn(w.question.Name)
+	found := false
+	for _, name := range names {
+		if v, _, at, nameErr := w.variableAt(s, name, step); nameErr == nil && name != w.question.Name {
+			found = true
+			w.follow(v, at)
+		}
+	}
+	if !found {
+		return err
+	}
+	return nil
+}
+
+// ErrNoVariable means that a run has no variable of a name at a step.
+var ErrNoVariable = fmt.Errorf("the run has no such variable")
+
+// variableAt finds a variable by name: in the frame of the step, in the namespace, or else in the function that set it
+// last.
+func (w *slicer) variableAt(s *recording.State, name string, step int) (Variable, recording.Value, int, error) {
+	number := w.table.NumberOf(name)
+	if f := s.CurrentFrame(); f != nil {
+		if value, ok := f.Variables[number]; ok && number != 0 {
+			return Variable{f.Number, name}, value, step, nil
+		}
+	}
+	if value, ok := s.Globals[number]; ok && number != 0 {
+		return Variable{0, name}, value, step, nil
+	}
+	// A local of a call that has ended: as it was when its frame had its last line.
+	for _, c := range slices.Backward(w.reader.Chunks()) {
+		if c.First > step || !c.SetsName(number) {
+			continue
+		}
+		var found Variable
+		var value recording.Value
+		at := 0
+		err := w.reader.Replay(c, func(s *recording.State, rec *recording.Record) bool {
+			f := s.CurrentFrame()
+			switch {
+			case s.Step > step:
+				return false
+			case rec.Kind == recording.KindSet && rec.Name == number:
+				found = Variable{f.Number, name}
+			case rec.Kind == recording.KindLine && f.Number == found.Frame:
+				if v, ok := f.Variables[number]; ok {
+					at, value = s.Step, v
+				}
+			}
+			return true
+		})
+		if err != nil || at > 0 {
+			return found, value, at, err
+		}
+	}
+	return Variable{}, recording.Value{}, 0, fmt.Errorf("%w: %s at step %d", ErrNoVariable, name, step)
+}
+
+// beginResult begins with the value of the last expression.
+func (w *slicer) beginResult() error {
+	chunks := w.reader.Chunks()
+	var at codeStep
+	for _, c := range slices.Backward(chunks) {
+		var left *recording.Frame
+		err := w.reader.Replay(c, func(s *recording.State, rec *recording.Record) bool {
+			if rec.Kind == recording.KindReturn && left != nil && s.Current == 0 && left.Step > 0 &&
+				w.table.FunctionName(left.Code) == recording.ModuleName {
+				at = codeStep{left.Step, left.Line}
+				w.out.Value, w.out.Type = s.Preview(w.table, rec.Value, maxValuePreview), s.TypeOf(w.table, rec.Value)
+			}
+			left = s.CurrentFrame()
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		if at.step > 0 {
+			break
+		}
+	}
+	if at.step == 0 {
+		return fmt.Errorf("%w: the run ended without a result", ErrNoVariable)
+	}
+	w.out.Name = "result"
+	w.visit(at.step, w.reader.Steps()+1, WhyStep{Role: "returned", Value: w.out.Value, Type: w.out.Type})
+	return nil
+}
+
+// run follows the values first, and then the conditions under which they were set.
+func (w *slicer) run() {
+	for w.ctx.Err() == nil && len(w.nodes) < maxWhyNodes && w.visits < maxWhyVisits {
+		if len(w.queue) == 0 {
+			w.queue, w.later = w.later, nil
+		}
+		if len(w.queue) == 0 {
+			return
+		}
+		next := w.queue[0]
+		w.queue = w.queue[1:]
+		next()
+	}
+	if len(w.queue)+len(w.later) > 0 {
+		w.limit("the value depends on more steps than are listed")
+	}
+}
+
+func (w *slicer) limit(text string) {
+	if !w.limits[text] && len(w.out.Limits) < 8 {
+		w.limits[text] = true
+		w.out.Limits = append(w.out.Limits, text)
+	}
+}
+
+// follow adds the step that made a variable what it is on arrival at a step.
+func (w *slicer) follow(v Variable, step int) {
+	if key := (readKey{v, step}); w.read[key] {
+		return
+	} else {
+		w.read[key] = true
+	}
+	w.visits++
+	s, err := w.stateAt(step)
+	if err != nil {
+		w.limit(fmt.Sprintf("step %d is not recorded", step))
+		return
+	}
+	value, ok := valueOf(s, w.table, v)
+	if !ok {
+		return
+	}
+	c, after, found := w.lastChangeBefore(v, value, s, step)
+	if !found {
+		w.origin(v, value, s, step)
+		return
+	}
+	w.followChange(v, c, after)
+}
+
+// valueOf returns the value of a variable.
+func valueOf(s *recording.State, t *recording.Table, v Variable) (recording.Value, bool) {
+	scope := s.Globals
+	if v.Frame != 0 {
+		f := s.Frames[v.Frame]
+		if f == nil {
+			return recording.Value{}, false
+		}
+		scope = f.Variables
+	}
+	value, ok := scope[t.NumberOf(v.Name)]
+	return value, ok
+}
+
+// followChange adds the step of a change. A change in place depends on the earlier value of the variable, too.
+func (w *slicer) followChange(v Variable, c change, after *recording.State) {
+	if c.madeBy == 0 {
+		if v.Frame == 0 {
+			w.origin(v, c.value, after, c.seenAt)
+		} else {
+			w.parameter(v, c)
+		}
+		return
+	}
+	node := WhyStep{Role: "set", Name: v.Name, after: after, value: c.value, hasValue: true}
+	if c.object != 0 {
+		node.Role = "changed"
+	}
+	node.Value, node.Type = after.Preview(w.table, c.value, whyValueBytes), after.TypeOf(w.table, c.value)
+	number := w.program.at(w.table.FunctionName(c.code), c.line)
+	if node.Role == "changed" {
+		node.Through = w.through(v, number, c)
+	}
+	key := sliceKey{number, c.line, v.Name}
+	if known := w.byKey[key]; known != nil { // the same line in an earlier turn of a loop
+		w.beforeLoop(v, number, c, known)
+		return
+	}
+	if w.visit(c.madeBy, c.seenAt, node) && (node.Role == "changed" || w.rebuilds(number, v.Name)) {
+		w.queue = append(w.queue, func() { w.follow(v, c.madeBy) })
+	}
+}
+
+// through returns another variable that a statement changed the object of a variable through, and "" if there is none.
+func (w *slicer) through(v Variable, number int, c change) string {
+	st := w.program.get(number)
+	s, err := w.stateAt(c.madeBy)
+	if err != nil || slices.Contains(st.Mutates, v.Name) {
+		return ""
+	}
+	for _, name := range append(slices.Clone(st.Mutates), st.Reads...) {
+		other := resolve(s, w.table, name)
+		if other == v {
+			continue
+		}
+		if value, ok := valueOf(s, w.table, other); ok && slices.Contains(s.Reachable(value), c.object) {
+			return name
+		}
+	}
+	return ""
+}
+
+// rebuilds reports whether a statement changes a variable that it does not set.
+func (w *slicer) rebuilds(number int, name string) bool {
+	st := w.program.get(number)
+	return slices.Contains(st.Mutates, name) && !slices.Contains(st.Sets, name)
+}
+
+// visit adds a step to the slice, and queues what its statement read. It reports whether the step is new.
+func (w *slicer) visit(step, until int, node WhyStep) bool {
+	s, err := w.stateAt(step)
+	if err != nil || s.CurrentFrame() == nil {
+		w.limit(fmt.Sprintf("step %d is not recorded", step))
+		return false
+	}
+	f := s.CurrentFrame()
+	number := w.program.at(w.table.FunctionName(f.Code), f.Line)
+	key := sliceKey{number, f.Line, node.Name}
+	if w.byKey[key] != nil || node.Role == "used" && w.visited[number] {
+		return false
+	}
+	st := w.program.get(number)
+	node.Step, node.Line, node.statement, node.state = step, f.Line, number, s
+	node.frame, node.code, node.until, node.Reads = f.Number, f.Code, until, []WhyRead{}
+	if node.Code = w.program.text(st); number == 0 {
+		node.Code = strings.TrimSpace(SourceLine(w.r.Source, f.Line))
+	}
+	if name := w.table.FunctionName(f.Code); name != recording.ModuleName {
+		node.Function = name
+	}
+	node.Times = w.timesOf(f.Code, f.Line)
+	if f.Unread != 0 {
+		w.limit("variables of " + w.table.FunctionName(f.Code) + " are not recorded: " + w.table.Name(f.Unread))
+	}
+	kept := &node
+	w.byKey[key] = kept
+	w.nodes = append(w.nodes, kept)
+	if w.visited[number] && number != 0 { // another effect of a statement whose reads are followed already
+		w.addReads(kept, st)
+		return true
+	}
+	w.visited[number] = true
+	w.addReads(kept, st)
+	w.queue = append(w.queue, func() { w.followCalls(kept, st) })
+	w.later = append(w.later, func() { w.followCondition(kept, st) })
+	return true
+}
+
+// addReads lists the variables that a statement read, and queues them.
+func (w *slicer) addReads(node *WhyStep, st *statement) {
+	reads := st.Reads
+	if node.statement == 0 {
+		reads = namesIn(SourceLine(w.r.Source, node.Line))
+	}
+	for _, name := range reads {
+		v := resolve(node.state, w.table, name)
+		value, ok := valueOf(node.state, w.table, v)
+		if !ok {
+			if outer, found := w.enclosing(node.state, name); found {
+				v = outer
+				value, ok = valueOf(node.state, w.table, v)
+			}
+		}
+		if !ok || node.state.IsDefinition(w.table, value) {
+			continue
+		}
+		if len(node.Reads) < maxWhyReads {
+			node.Reads = append(node.Reads, WhyRead{name, node.state.Preview(w.table, value, whyValueBytes),
+				node.state.TypeOf(w.table, value)})
+		}
+		w.queue = append(w.queue, func() { w.follow(v, node.Step) })
+	}
+}
+
+// enclosing finds a variable of a closure in the frames that called the current one.
+func (w *slicer) enclosing(s *recording.State, name string) (Variable, bool) {
+	number := w.table.NumberOf(name)
+	for _, f := range s.Stack(s.Current) {
+		if _, ok := f.Variables[number]; ok && number != 0 {
+			return Variable{f.Number, name}, true
+		}
+	}
+	return Variable{}, false
+}
+
+// timesOf returns how often a line ran in the whole run.
+func (w *slicer) timesOf(code uint64, line int64) (times int) {
+	at := recording.Location{File: w.table.Code(code).File, Line: line}
+	for _, c := range w.reader.Chunks() {
+		times += c.LineCount(at)
+	}
+	return times
+}
+
+// parameter follows an argument, or a variable of a closure, to the call.
+func (w *slicer) parameter(v Variable, c change) {
+	at, _ := callOf(w.reader, v.Frame, c.seenAt)
+	if at.step == 0 {
+		return
+	}
+	w.visit(at.step, c.seenAt, WhyStep{Role: "used"})
+}
+
+// origin notes a variable that existed before the first step.
+func (w *slicer) origin(v Variable, value recording.Value, s *recording.State, step int) {
+	if v.Frame != 0 || w.earlier[v.Name] || s.IsDefinition(w.table, value) {
+		return
+	}
+	if gap, err := lastGap(w.reader, step); err == nil && gap != nil {
+		w.limit("the value of " + v.Name + " was set before or in a gap: " + gap.String())
+		return
+	}
+	w.earlier[v.Name] = true
+	if slices.Contains(w.question.Context, v.Name) || v.Name == "context" {
+		w.out.Earlier = append(w.out.Earlier, WhyEarlier{Name: v.Name, Code: "given as context of the run",
+			Value: s.Preview(w.table, value, whyValueBytes)})
+		return
+	}
+	found := &WhyEarlier{}
+	if w.question.Earlier != nil {
+		if known := w.question.Earlier(w.ctx, v.Name); known != nil {
+			found = known
+		}
+	}
+	found.Name, found.Value = v.Name, s.Preview(w.table, value, whyValueBytes)
+	w.out.Earlier = append(w.out.Earlier, *found)
+}
+
+// beforeLoop goes on before the loop in which a statement changed a variable again and again. known is the node of the
+// last change.
+func (w *slicer) beforeLoop(v Variable, number int, c change, known *WhyStep) {
+	if first, s, found := w.firstChange(v, c); found && first.seenAt < c.seenAt && known.First == "" &&
+		first.line == c.line {
+		known.First = s.Preview(w.table, first.value, whyValueBytes)
+	}
+	function := ""
+	if v.Frame != 0 {
+		function = w.table.FunctionName(c.code)
+	}
+	step := w.lastStepAt(w.program.writers(v.Name, function, number), v.Frame, c.madeBy)
+	if step == 0 {
+		if first, s, found := w.firstChange(v, c); found && first.line != c.line {
+			w.followChange(v, first, s)
+		} else if found && first.madeBy > 0 {
+			w.queue = append(w.queue, func() { w.follow(v, first.madeBy) }) // what it was before the loop
+		}
+		return
+	}
+	if made, s, ok := w.changeMadeAt(v, step, c.madeBy); ok {
+		w.followChange(v, made, s)
+		return
+	}
+	w.queue = append(w.queue, func() { w.follow(v, step+1) })
+}
+
+// changeMadeAt returns the change of a variable that a step's line made.
+func (w *slicer) changeMadeAt(v Variable, step, until int) (made change, after *recording.State, found bool) {
+	searched := 0
+	for _, c := range w.reader.Chunks() {
+		if c.Last < step || c.First > until || searched >= maxEffectChunks {
+			continue
+		}
+		searched++
+		err := eachChange(w.reader, c, v, step+1, until, func(s *recording.State, seen change) bool {
+			if seen.madeBy == step {
+				made, after, found = seen, s, true
+			}
+			return !found
+		})
+		if err != nil || found {
+			break
+		}
+	}
+	return made, after, found
+}
+
+// firstChange returns the first change of a variable in the run.
+func (w *slicer) firstChange(v Variable, last change) (first change, after *recording.State, found bool) {
+	number := w.table.NumberOf(v.Name)
+	for _, c := range w.reader.Chunks() {
+		if c.First > last.seenAt || !c.SetsName(number) || v.Frame != 0 && !c.HasFrame(v.Frame) {
+			continue
+		}
+		err := eachChange(w.reader, c, v, 1, last.seenAt, func(s *recording.State, seen change) bool {
+			if seen.madeBy == 0 && v.Frame == 0 {
+				return true
+			}
+			first, found, after = seen, true, s
+			return false
+		})
+		if err != nil || found {
+			break
+		}
+	}
+	return first, after, found
+}
+
+// lastStepAt returns the last step before a step at one of the lines, in a frame unless it is 0, and 0 if there is
+// none.
+func (w *slicer) lastStepAt(lines []int64, frame uint64, before int) (found int) {
+	if len(lines) == 0 {
+		return 0
+	}
+	file := w.table.NumberOf(w.table.ProgramFile())
+	for _, c := range slices.Backward(w.reader.Chunks()) {
+		if c.First >= before || frame != 0 && !c.HasFrame(frame) ||
+			!slices.ContainsFunc(lines, func(l int64) bool {
+				return c.LineCount(recording.Location{File: file,
+					Line: l}) > 0
+			}) {
+			continue
+		}
+		starts, err := w.reader.CheckpointSteps(c, before)
+		if err != nil {
+			return 0
+		}
+		until := before
+		for _, start := range starts {
+			err := w.reader.ReplayAfter(c, start, nil, func(s *recording.State, rec *recording.Record) bool {
+				if s.Step >= until {
+					return false
+				}
+				f := s.CurrentFrame()
+				if rec.Kind == recording.KindLine && slices.Contains(lines, f.Line) && (frame == 0 ||
+					f.Number == frame) {
+					found = s.Step
+				}
+				return true
+			})
+			if err != nil || found > 0 {
+				return found
+			}
+			until = start + 1
+		}
+	}
+	return 0
+}
+
+// followCondition adds the statement that decided whether a statement ran.
+func (w *slicer) followCondition(node *WhyStep, st *statement) {
+	number := st.In
+	for number > 0 {
+		outer := w.program.get(number)
+		switch outer.Kind {
+		case "def", "class":
+			return
+		case "if", "while", "for", "match", "case", "with":
+			var lines []int64
+			for line := outer.Line; line <= outer.End; line++ {
+				lines = append(lines, line)
+			}
+			w.visits++
+			if step := w.lastStepAt(lines, node.frame, node.Step); step > 0 && !w.visited[number] {
+				w.visit(step, step+1, WhyStep{Role: "condition"})
+			}
+			return
+		}
+		number = outer.In
+	}
+}
+
+// followCalls adds the return statements of the program's functions that a statement called.
+func (w *slicer) followCalls(node *WhyStep, st *statement) {
+	if len(st.Calls) == 0 && node.statement != 0 || node.until <= node.Step+1 {
+		return
+	}
+	w.visits++
+	type returned struct {
+		step  int
+		value string
+		kind  string
+	}
+	last := map[uint64]returned{}
+	from := max(node.Step, node.until-whyReturnWindow)
+	for _, c := range w.reader.Chunks() {
+		if c.Last < from || c.First > node.until {
+			continue
+		}
+		var left *recording.Frame
+		err := w.reader.ReplayAfter(c, from, func(s *recording.State) bool { left = s.CurrentFrame(); return true },
+			func(s *recording.State, rec *recording.Record) bool {
+				if (rec.Kind == recording.KindReturn || rec.Kind == recording.KindSuspend) && left != nil &&
+					s.Current == node.frame && left.Step >= node.Step && left.Number != node.frame {
+					last[left.Code] = returned{left.Step, s.Preview(w.table, rec.Value, whyValueBytes),
+						s.TypeOf(w.table, rec.Value)}
+				}
+				left = s.CurrentFrame()
+				return s.Step < node.until
+			})
+		if err != nil {
+			return
+		}
+	}
+	for _, code := range recording.SortedKeys(last) {
+		r := last[code]
+		w.visit(r.step, node.until, WhyStep{Role: "returned", Value: r.value, Type: r.kind})
+	}
+}
+
+// lastChangeBefore returns the last change of a variable that is seen at or before a step, and the state after it. s is
+// the state at the step. It opens only chunks that set the name, or change an object that the variable holds.
+func (w *slicer) lastChangeBefore(v Variable, value recording.Value, s *recording.State, step int) (c change,
+	after *recording.State, found bool) {
+	number, objects := w.table.NumberOf(v.Name), s.Reachable(value)
+	chunks := w.reader.Chunks()
+	for i, chunk := range slices.Backward(chunks) {
+		sets := chunk.SetsName(number) && (v.Frame == 0 || chunk.HasFrame(v.Frame))
+		if chunk.First > step || !sets && !chunk.TouchesAny(objects) {
+			continue
+		}
+		if i == len(chunks)-1 && step > w.reader.Steps() {
+			if c, after, found = w.changeAtEnd(chunk, v); found {
+				return c, after, true
+			}
+		}
+		ok, err := latestChange(w.reader, chunk, v, step, func(_ *recording.State, seen change) { c = seen })
+		if err != nil {
+			return c, nil, false
+		}
+		if ok {
+			after, err = w.stateAt(c.seenAt)
+			return c, after, err == nil
+		}
+	}
+	return c, nil, false
+}
+
+// changeAtEnd returns a change that the last line made, which no later step shows.
+func (w *slicer) changeAtEnd(last *recording.Chunk, v Variable) (c change, after *recording.State, found bool) {
+	t := &changeTracker{frame: v.Frame, name: w.table.NumberOf(v.Name)}
+	err := w.reader.ReplayAfter(last, w.reader.Steps(), nil, func(s *recording.State, rec *recording.Record) bool {
+		if s.Step < w.reader.Steps() {
+			return true
+		}
+		if rec.Kind == recording.KindLine {
+			t.pending = nil
+			return true
+		}
+		t.see(s, rec)
+		return true
+	})
+	if err != nil || t.pending == nil {
+		return c, nil, false
+	}
+	c = *t.pending
+	c.seenAt = w.reader.Steps() + 1
+	after, err = w.stateAt(c.seenAt)
+	return c, after, err == nil
+}

@@ -1,0 +1,374 @@
+package debugger
+
+import (
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+
+	"glasshouse/debugger/recording"
+)
+
+// The scores order the findings: what the values prove comes before what only the code suggests.
+const (
+	scoreProven   = 85
+	scoreLikely   = 65
+	scorePossible = 45
+	scoreHint     = 30
+)
+
+// check adds what about a step may explain a wrong value.
+func (w *slicer) check(node *WhyStep) {
+	st := w.program.get(node.statement)
+	if node.Through != "" {
+		w.find(scoreProven, "aliasing", node, "%s was changed in place through %s, another name of the same object",
+			node.Name, node.Through)
+	}
+	for _, c := range st.Checks {
+		if f := stepChecks[c.Kind]; f != nil {
+			f(w, node, st, c)
+		}
+	}
+	w.checkDefaults(node, st)
+	w.checkSetAgain(node)
+	w.checkTables(node, st)
+}
+
+// stepChecks are the checks of a statement of the slice, by kind.
+var stepChecks = map[string]func(*slicer, *WhyStep, *statement, check){
+	"iterate": (*slicer).checkIterate, "zip": (*slicer).checkLengths, "select": (*slicer).checkSelect,
+	"floor_division": (*slicer).checkFloorDivision, "range": (*slicer).checkRange, "slice": (*slicer).checkSlice,
+	"order": (*slicer).checkOrder, "arithmetic": (*slicer).checkArithmetic, "aggregate": (*slicer).checkAggregate,
+	"groupby": (*slicer).checkGroups, "merge": (*slicer).checkMerge, "sort": (*slicer).checkSort,
+	"concat": (*slicer).checkConcat, "time": (*slicer).checkTime, "convert": (*slicer).checkConvert,
+	"coerce": (*slicer).checkCoerce, "keys": (*slicer).checkKeys, "compares_nan": (*slicer).checkNaN,
+}
+
+// value returns a variable that a step could read, on arrival at the step.
+func (w *slicer) value(node *WhyStep, name string) (recording.Value, bool) {
+	if name == "" {
+		return recording.Value{}, false
+	}
+	return valueOf(node.state, w.table, resolve(node.state, w.table, name))
+}
+
+func (w *slicer) object(s *recording.State, v recording.Value) *recording.Object {
+	if v.Tag != recording.TagObject {
+		return nil
+	}
+	return s.Objects[v.Object]
+}
+
+// length returns the number of items of a variable, and -1 if it is unknown.
+func (w *slicer) length(node *WhyStep, name string) int64 {
+	v, ok := w.value(node, name)
+	switch {
+	case !ok:
+		return -1
+	case v.Tag == recording.TagText:
+		return int64(len([]rune(v.Text)))
+	}
+	if o := w.object(node.state, v); o != nil {
+		return o.Length
+	}
+	return -1
+}
+
+var iteratorType = regexp.MustCompile(
+	`^(generator|map|filter|zip|enumerate|reversed|\w*iterator|_csv\.reader|itertools\..*)$`)
+
+// checkIterate tells that an iterator had been used up by an earlier step.
+func (w *slicer) checkIterate(node *WhyStep, _ *statement, c check) {
+	v, ok := w.value(node, c.Of)
+	if !ok || !iteratorType.MatchString(node.state.TypeOf(w.table, v)) {
+		return
+	}
+	var lines []int64
+	for i, st := range w.program.statements {
+		if slices.ContainsFunc(st.checksOf("iterate"), func(other check) bool { return other.Of == c.Of }) &&
+			(i+1 != node.statement || st.Kind != "for") {
+			lines = append(lines, st.Line)
+		}
+	}
+	step := w.lastStepAt(lines, 0, node.Step)
+	if step == 0 {
+		return
+	}
+	s, err := w.stateAt(step)
+	if err != nil {
+		return
+	}
+	if before, ok := valueOf(s, w.table, resolve(s, w.table, c.Of)); ok && before == v {
+		w.find(95, "exhausted_iterator", node, "%s is a %s, which gives its items once: line %d (step %d) had used "+
+			"it up, "+
+			"so nothing was left here", c.Of, s.TypeOf(w.table, before), s.CurrentFrame().Line, step)
+	}
+}
+
+func (w *slicer) checkLengths(node *WhyStep, _ *statement, c check) {
+	if c.Strict || len(c.Names) < 2 {
+		return
+	}
+	var sizes []string
+	differ, first := false, int64(-1)
+	for _, name := range c.Names {
+		n := w.length(node, name)
+		if n < 0 {
+			return
+		}
+		sizes = append(sizes, fmt.Sprintf("%s has %d", name, n))
+		differ, first = differ || first >= 0 && n != first, n
+	}
+	if differ {
+		w.find(90, "different_lengths", node, "%s stops at the shortest: %s items", c.Text, strings.Join(sizes, ", "))
+	}
+}
+
+func (w *slicer) checkSelect(node *WhyStep, _ *statement, c check) {
+	index, ok := w.value(node, c.Names[0])
+	if !ok {
+		return
+	}
+	if index.Tag == recording.TagInt && index.Int < 0 {
+		w.find(scoreLikely, "negative_index", node, "%s is %d, which counts from the end of %s", c.Names[0], index.Int,
+			c.Of)
+	}
+	mask, of := w.length(node, c.Names[0]), w.length(node, c.Of)
+	if o := w.object(node.state, index); o != nil && mask >= 0 && of >= 0 && mask != of && w.isMask(node.state, o) {
+		w.find(90, "different_lengths", node, "the mask %s has %d items, and %s has %d", c.Names[0], mask, c.Of, of)
+	}
+}
+
+// isMask reports whether an object holds truth values.
+func (w *slicer) isMask(s *recording.State, o *recording.Object) bool {
+	if t := w.tableOf(s, o); t != nil {
+		return len(t.columns) == 1 && t.columns[0].dtype == "bool" || t.dtype == "bool"
+	}
+	return len(o.Values) > 0 && (o.Values[0].Tag == recording.TagTrue || o.Values[0].Tag == recording.TagFalse)
+}
+
+// integer returns the integer that a name or a literal stands for, or nil.
+func (w *slicer) integer(node *WhyStep, text string) *big.Int {
+	text = strings.TrimSpace(text)
+	if v, ok := w.value(node, text); ok {
+		return v.BigInt()
+	}
+	if n, ok := new(big.Int).SetString(text, 10); ok {
+		return n
+	}
+	return nil
+}
+
+func (w *slicer) checkFloorDivision(node *WhyStep, _ *statement, c check) {
+	score := scoreLikely + 5
+	left, right, _ := strings.Cut(c.Text, "//")
+	if x, y := w.integer(node, left), w.integer(node, right); x != nil && y != nil && y.Sign() != 0 {
+		if rest := new(big.Int).Mod(x, y); rest.Sign() != 0 {
+			w.find(scoreProven, "floor_division", node, "%s drops the fraction: %s // %s leaves a rest of %s", c.Text,
+				x, y, rest)
+			return
+		}
+		score = scoreHint
+	}
+	w.find(score, "floor_division", node, "%s drops the fraction: // rounds down, / does not", c.Text)
+}
+
+var minusNumber = regexp.MustCompile(`- ?\d+$`)
+
+func (w *slicer) checkRange(node *WhyStep, _ *statement, c check) {
+	stop, start := c.Args[0], "0"
+	if len(c.Args) > 1 {
+		start, stop = c.Args[0], c.Args[1]
+	}
+	switch {
+	case minusNumber.MatchString(stop) && len(c.Args) < 3:
+		w.find(scoreLikely+5, "off_by_one", node, "%s ends before %s: the last items are left out", c.Text, stop)
+	case start == "1" && strings.Contains(stop, "len("):
+		w.find(scoreLikely+5, "off_by_one", node, "%s begins at 1: item 0 is left out", c.Text)
+	case len(c.Args) < 3:
+		text := fmt.Sprintf("%s ends at %s - 1, without %s itself", c.Text, stop, stop)
+		if node.Name != "" && node.Value != "" {
+			text += fmt.Sprintf("; the last %s is %s", node.Name, node.Value)
+		}
+		w.find(scorePossible, "off_by_one", node, "%s", text)
+	}
+}
+
+func (w *slicer) checkSlice(node *WhyStep, _ *statement, c check) {
+	var left []string
+	if c.First > 0 {
+		left = append(left, fmt.Sprintf("leaves out the first %d", c.First))
+	} else if c.First < 0 {
+		left = append(left, fmt.Sprintf("keeps only the last %d", -c.First))
+	}
+	if c.Last < 0 {
+		left = append(left, fmt.Sprintf("leaves out the last %d", -c.Last))
+	} else if c.Last > 0 {
+		left = append(left, fmt.Sprintf("ends before item %d", c.Last))
+	}
+	text := c.Text + " " + strings.Join(left, " and ")
+	if n := w.length(node, c.Of); n >= 0 {
+		text += fmt.Sprintf(" of %d items", n)
+	}
+	w.find(scorePossible, "off_by_one", node, "%s", text)
+}
+
+var numericText = regexp.MustCompile(`^\s*[-+]?\d+([.,]\d+)*\s*$`)
+
+// numberTexts returns one of the items of a list that are texts of numbers, and "" if not all are.
+func (w *slicer) numberTexts(s *recording.State, v recording.Value) string {
+	o := w.object(s, v)
+	if o == nil || len(o.Values) == 0 || w.tableOf(s, o) != nil {
+		return ""
+	}
+	found := ""
+	for i, item := range o.Values {
+		if o.Form == recording.Pairs && i%2 == 0 {
+			continue
+		}
+		if item.Tag != recording.TagText || !numericText.MatchString(item.Text) {
+			return ""
+		}
+		found = item.Text
+	}
+	return found
+}
+
+func (w *slicer) checkOrder(node *WhyStep, _ *statement, c check) {
+	v, ok := w.value(node, c.Of)
+	if !ok {
+		return
+	}
+	if found := w.numberTexts(node.state, v); found != "" {
+		w.find(scoreProven, "text_numbers", node, "%s compares text, not numbers: the items of %s are strings such "+
+			"as '%s'", c.Text,
+			c.Of, found)
+	}
+}
+
+func (w *slicer) checkArithmetic(node *WhyStep, st *statement, c check) {
+	for _, name := range c.Names {
+		v, ok := w.value(node, name)
+		if !ok {
+			continue
+		}
+		text := w.numberTexts(node.state, v)
+		if v.Tag == recording.TagText && numericText.MatchString(v.Text) {
+			text = v.Text
+		}
+		if text != "" {
+			effect := map[string]string{"+": "joins texts", "*": "repeats the text"}[c.Call]
+			if effect == "" {
+				effect = "works on text"
+			}
+			w.find(scoreProven, "text_numbers", node, "%s %s: %s is the string '%s', not a number", c.Text, effect,
+				name, clip(text, 30))
+			return
+		}
+	}
+	w.checkAlignment(node, c)
+}
+
+// checkDefaults tells of a default argument that keeps what earlier calls put into it.
+func (w *slicer) checkDefaults(node *WhyStep, st *statement) {
+	if node.Function == "" {
+		return
+	}
+	for number := st.In; number > 0; number = w.program.get(number).In {
+		def := w.program.get(number)
+		if def.Kind != "def" {
+			continue
+		}
+		for _, c := range def.checksOf("default") {
+			if !slices.Contains(st.Mutates, c.Of) {
+				continue
+			}
+			n := w.length(node, c.Of)
+			score, text := scorePossible, ""
+			if n > 0 {
+				score, text = scoreProven, fmt.Sprintf("; it had %d items from earlier calls here", n)
+			}
+			w.find(score, "mutable_default", node, "%s is a mutable default argument of %s, one object for all "+
+				"calls%s", c.Of, c.Call,
+				text)
+		}
+		return
+	}
+}
+
+// checkSetAgain tells of a variable that has changed since a step read it.
+func (w *slicer) checkSetAgain(node *WhyStep) {
+	if node.Times != 1 || node.Role == "condition" {
+		return
+	}
+	end, err := w.stateAt(w.out.Step)
+	if err != nil {
+		return
+	}
+	for _, read := range node.Reads {
+		v := resolve(node.state, w.table, read.Name)
+		if v.Frame != 0 || read.Name == node.Name || read.Name == w.out.Name {
+			continue
+		}
+		before, _ := valueOf(node.state, w.table, v)
+		if now, ok := valueOf(end, w.table, v); ok && now != before && before.Tag != recording.TagObject {
+			w.find(scorePossible+10, "set_again", node, "%s was %s here and is %s now: it was set again after this "+
+				"step had read it",
+				read.Name, read.Value, end.Preview(w.table, now, 40))
+		}
+	}
+}
+
+func (w *slicer) checkKeys(node *WhyStep, _ *statement, c check) {
+	if node.after == nil || !node.hasValue || len(c.Names) == 0 {
+		return
+	}
+	o, from := w.object(node.after, node.value), w.length(node, c.Names[0])
+	if o != nil && o.Form == recording.Pairs && o.Length >= 0 && from > o.Length {
+		w.find(scoreLikely, "equal_keys", node, "%d items of %s gave %d keys: with equal keys, the last item is kept",
+			from,
+			c.Names[0], o.Length)
+	}
+}
+
+func (w *slicer) checkNaN(node *WhyStep, _ *statement, c check) {
+	w.find(scoreProven, "compares_nan", node, "%s: NaN equals nothing, not even itself; use isna()", c.Text)
+}
+
+func (w *slicer) checkConvert(node *WhyStep, _ *statement, c check) {
+	if c.Call == "int" || strings.Contains(c.To, "int") {
+		w.find(scorePossible+5, "truncation", node, "%s cuts fractions off: 2.9 becomes 2", c.Text)
+	}
+}
+
+func (w *slicer) checkTime(node *WhyStep, _ *statement, c check) {
+	zone := ""
+	if v, ok := w.value(node, c.Of); ok {
+		if t := w.tableOf(node.state, w.object(node.state, v)); t != nil {
+			if column := t.column(c.Column); column != nil {
+				if _, found, ok := strings.Cut(column.dtype, ", "); ok {
+					zone = strings.TrimSuffix(found, "]")
+				}
+			}
+		} else if text := node.state.Preview(w.table, v, 200); strings.Contains(text, "utc") || strings.Contains(text,
+			"UTC") ||
+			strings.Contains(text, "+00:00") {
+			zone = "UTC"
+		}
+	}
+	switch {
+	case zone != "" && c.Call != "tz_convert" && c.Call != "astimezone":
+		w.find(scoreProven-5, "time_zone", node, "%s is about the time zone %s: a local day or hour may be another "+
+			"one", c.Text, zone)
+	case c.Call == "tz_localize" || c.Call == "replace":
+		w.find(scorePossible+10, "time_zone", node, "%s sets or drops the time zone and keeps the clock time; "+
+			"tz_convert keeps the "+
+			"moment", c.Text)
+	case slices.Contains([]string{"utcnow", "now", "today", "fromtimestamp", "utcfromtimestamp"}, c.Call):
+		w.find(scorePossible, "time_zone", node, "%s depends on the clock and the time zone of the machine (UTC)",
+			c.Text)
+	case c.Call == "strptime":
+		w.find(scoreHint, "time_zone", node, "%s has no time zone", c.Text)
+	}
+}

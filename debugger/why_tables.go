@@ -1,0 +1,427 @@
+package debugger
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"glasshouse/debugger/recording"
+)
+
+// tableFacts are the recorded facts of an array, a series or a data frame.
+type tableFacts struct {
+	kind    string // DataFrame, Series, ndarray or another class of pandas
+	rows    int64
+	dtype   string // of an array
+	columns []columnFacts
+}
+
+type columnFacts struct {
+	name, dtype string
+	missing     int64 // -1 if it is unknown
+}
+
+// column returns a column by name; "" is the only column of a series.
+func (t *tableFacts) column(name string) *columnFacts {
+	for i := range t.columns {
+		if t.columns[i].name == name || t.kind == "Series" {
+			return &t.columns[i]
+		}
+	}
+	return nil
+}
+
+// isText reports whether a column holds Python objects or texts.
+func (c *columnFacts) isText() bool {
+	return c.dtype == "object" || c.dtype == "str" || strings.HasPrefix(c.dtype, "string")
+}
+
+// tableOf returns the facts of an object that is a table, and nil for other objects.
+func (w *slicer) tableOf(s *recording.State, o *recording.Object) *tableFacts {
+	if o == nil || o.Form != recording.Tabular {
+		return nil
+	}
+	name := w.table.Name(o.Type)
+	t := &tableFacts{kind: name[strings.LastIndexByte(name, '.')+1:], rows: o.Length}
+	v := o.Values
+	if t.kind == "ndarray" {
+		if len(v) >= 2 {
+			t.dtype = v[1].Text
+		}
+		return t
+	}
+	for i := 0; i+1 < len(v); i += 2 {
+		t.columns = append(t.columns, columnFacts{s.Preview(w.table, v[i], 60), v[i+1].Text, -1})
+		if v[i].Tag == recording.TagText {
+			t.columns[len(t.columns)-1].name = v[i].Text
+		}
+	}
+	return t
+}
+
+// tableBefore returns the facts of a variable on arrival at a step, or nil.
+func (w *slicer) tableBefore(node *WhyStep, name string) *tableFacts {
+	v, ok := w.value(node, name)
+	if !ok {
+		return nil
+	}
+	return w.tableOf(node.state, w.object(node.state, v))
+}
+
+// tableAfter returns the facts of the table that a step made, or nil.
+func (w *slicer) tableAfter(node *WhyStep) *tableFacts {
+	if node.after == nil || !node.hasValue {
+		return nil
+	}
+	return w.tableOf(node.after, w.object(node.after, node.value))
+}
+
+// checkTables compares the tables before and after a step.
+func (w *slicer) checkTables(node *WhyStep, st *statement) {
+	after := w.tableAfter(node)
+	if after == nil {
+		return
+	}
+	var rows []string
+	var tables []*tableFacts
+	for _, name := range st.Reads {
+		before := w.tableBefore(node, name)
+		if before == nil {
+			continue
+		}
+		tables = append(tables, before)
+		rows = append(rows, fmt.Sprintf("%s %d", name, before.rows))
+		w.compareColumns(node, name, before, after)
+	}
+	if len(rows) > 0 {
+		w.checkNewColumns(node, tables, after)
+		node.Rows = fmt.Sprintf("rows: %s -> %d", strings.Join(rows, ", "), after.rows)
+	}
+}
+
+// compareColumns tells of new missing values and of changed types.
+func (w *slicer) compareColumns(node *WhyStep, name string, before, after *tableFacts) {
+	for _, c := range after.columns {
+		old := before.column(c.name)
+		switch {
+		case old == nil:
+			continue
+		case c.missing > 0 && old.missing == 0:
+			w.find(78, "new_missing", node, "%d of %d values of %s are missing after this step, none before",
+				c.missing, after.rows,
+				c.name)
+		case c.missing > old.missing && old.missing >= 0:
+			w.find(70, "new_missing", node, "%d values of %s are missing after this step, %d before", c.missing,
+				c.name, old.missing)
+		}
+		if old.dtype != c.dtype {
+			score := scorePossible - 5
+			if c.isText() && !old.isText() {
+				score = scoreProven
+			}
+			w.find(score, "dtype", node, "%s changed its type from %s to %s", c.name, old.dtype, c.dtype)
+		}
+	}
+}
+
+// checkNewColumns tells of missing values in columns that no table before had.
+func (w *slicer) checkNewColumns(node *WhyStep, before []*tableFacts, after *tableFacts) {
+	for _, c := range after.columns {
+		has := func(t *tableFacts) bool { return t.kind == after.kind && t.column(c.name) != nil }
+		if c.missing > 0 && after.kind == "DataFrame" && !slices.ContainsFunc(before, has) {
+			w.find(77, "new_missing", node, "%d of %d values of the new column %s are missing", c.missing, after.rows,
+				c.name)
+		}
+	}
+}
+
+// checkAlignment tells of series whose labels do not fit.
+func (w *slicer) checkAlignment(node *WhyStep, c check) {
+	after := w.tableAfter(node)
+	if after == nil {
+		return
+	}
+	most := int64(-1)
+	missing := int64(0)
+	tables := 0
+	for i, name := range c.Names {
+		t := w.tableBefore(node, name)
+		if t == nil {
+			continue
+		}
+		tables++
+		most = max(most, t.rows)
+		if i < len(c.Columns) {
+			if column := t.column(c.Columns[i]); column != nil && column.missing > 0 {
+				missing = max(missing, column.missing)
+			}
+		}
+	}
+	if tables < 2 {
+		return
+	}
+	if after.rows > most {
+		w.find(90, "alignment", node, "%s has %d rows, more than either side (%d): the index has duplicate labels, "+
+			"or labels that "+
+			"only one side has", c.Text, after.rows, most)
+	}
+	if len(after.columns) == 1 && after.columns[0].missing > missing {
+		w.find(88, "alignment", node, "%s has %d missing values: labels that only one side has give NaN", c.Text,
+			after.columns[0].missing)
+	}
+}
+
+func (w *slicer) checkAggregate(node *WhyStep, _ *statement, c check) {
+	t := w.tableBefore(node, c.Of)
+	if c.Call == "std" || c.Call == "var" || strings.HasSuffix(c.Call, "stdev") || strings.HasSuffix(c.Call,
+		"variance") {
+		w.checkDeviation(node, c, t)
+	}
+	if t == nil {
+		return
+	}
+	if c.Axis != "" {
+		w.find(scorePossible+10, "axis", node, "%s works along axis %s of %s; axis 0 goes down the rows (one value "+
+			"a column), axis 1 "+
+			"across the columns (one value a row)", c.Text, c.Axis, w.describe(node, c.Of, t))
+	}
+	column := t.column(c.Column)
+	if column == nil {
+		return
+	}
+	if column.missing > 0 && c.Skips != "False" {
+		w.find(76, "skips_missing", node, "%s skips the %d missing values of %s (of %d rows)", c.Call, column.missing,
+			name(column, c.Of), t.rows)
+	}
+	if column.isText() && slices.Contains([]string{"sum", "max", "min", "mean", "median", "idxmax", "idxmin", "prod",
+		"cumsum",
+		"argsort"}, c.Call) {
+		w.find(scoreProven, "text_numbers", node, "%s works on text: %s has the type %s, so '9' comes after '10' "+
+			"and + joins", c.Call,
+			name(column, c.Of), column.dtype)
+	}
+}
+
+func name(c *columnFacts, of string) string {
+	if c.name == "" || c.name == "None" {
+		return of
+	}
+	return c.name
+}
+
+// describe returns the size of a table.
+func (w *slicer) describe(node *WhyStep, of string, t *tableFacts) string {
+	v, _ := w.value(node, of)
+	return of + " (" + clip(node.state.Preview(w.table, v, 60), 60) + ")"
+}
+
+func (w *slicer) checkDeviation(node *WhyStep, c check, t *tableFacts) {
+	if c.DDOF != "" {
+		return
+	}
+	population := c.Library == "np" || c.Library == "numpy" || strings.HasPrefix(c.Call, "p") || t != nil &&
+		t.kind == "ndarray"
+	divides, other := "n - 1 (sample)", "numpy and statistics.pstdev divide by n (population)"
+	if population {
+		divides, other = "n (population)", "pandas and statistics.stdev divide by n - 1 (sample)"
+	}
+	w.find(scorePossible+15, "deviation", node, "%s divides by %s; %s", c.Text, divides, other)
+}
+
+func (w *slicer) checkGroups(node *WhyStep, _ *statement, c check) {
+	t := w.tableBefore(node, c.Of)
+	if t == nil || c.Keeps {
+		return
+	}
+	for _, key := range c.Keys {
+		if column := t.column(key); column != nil && column.missing > 0 {
+			w.find(88, "dropped_groups", node, "%s leaves out the %d of %d rows whose %s is missing; dropna=False "+
+				"keeps them", c.Call,
+				column.missing, t.rows, key)
+		}
+	}
+}
+
+// checkMerge tells which keys of a merge did not match, or matched more than once, from the rows before and after.
+func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
+	left, right, after := w.tableBefore(node, c.Of), w.tableBefore(node, c.Right), w.tableAfter(node)
+	if left == nil || right == nil {
+		return
+	}
+	for i, key := range c.Keys {
+		if i >= len(c.RightKeys) {
+			break
+		}
+		a, b := left.column(key), right.column(c.RightKeys[i])
+		if a != nil && b != nil && a.dtype != b.dtype {
+			w.find(86, "merge", node, "the keys have different types: %s of %s is %s, %s of %s is %s", key, c.Of,
+				a.dtype,
+				c.RightKeys[i], c.Right, b.dtype)
+		}
+	}
+	if after == nil {
+		return
+	}
+	rows := fmt.Sprintf("%s has %d rows, %s %d, the result %d", c.Of, left.rows, c.Right, right.rows, after.rows)
+	how := c.How
+	if how == "" {
+		how = map[string]string{"join": "left", "merge_asof": "left", "merge_ordered": "outer"}[c.Call]
+	}
+	unmatched := w.unmatched(c, left, right, after)
+	switch how {
+	case "", "inner":
+		switch {
+		case after.rows == 0:
+			w.find(95, "merge", node, "no key of %s matched one of %s%s: %s", c.Of, c.Right, onKeys(c), rows)
+		case after.rows > left.rows && after.rows > right.rows:
+			w.find(92, "merge", node, "many-to-many: keys are duplicate on both sides%s, so rows are multiplied: %s",
+				onKeys(c), rows)
+		case after.rows > left.rows:
+			w.find(88, "merge", node, "keys of %s are duplicate%s, so rows of %s are repeated: %s", c.Right, onKeys(c),
+				c.Of, rows)
+		case after.rows < left.rows:
+			w.find(82, "merge", node, "at least %d rows of %s matched nothing%s and are dropped: %s",
+				left.rows-after.rows, c.Of,
+				onKeys(c), rows)
+		}
+	case "left":
+		if after.rows > left.rows {
+			w.find(90, "merge", node, "keys of %s are duplicate%s, so rows of %s are repeated: %s", c.Right, onKeys(c),
+				c.Of, rows)
+		}
+		if unmatched > 0 {
+			w.find(89, "merge", node, "%d of %d rows matched nothing in %s%s and have missing values: %s", unmatched,
+				after.rows,
+				c.Right, onKeys(c), rows)
+		}
+	default:
+		if after.rows > max(left.rows, right.rows) {
+			w.find(80, "merge", node, "%s merge: keys are duplicate or unmatched%s: %s", how, onKeys(c), rows)
+		}
+	}
+	if how != "left" && unmatched > 0 {
+		w.find(80, "merge", node, "%d rows of the result have no match in %s%s", unmatched, c.Right, onKeys(c))
+	}
+}
+
+func onKeys(c check) string {
+	var parts []string
+	for _, key := range []string{"on", "left_on", "right_on"} {
+		if text := c.Given[key]; text != "" {
+			parts = append(parts, key+"="+text)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
+}
+
+// unmatched returns how many rows of a merge have no match on the right: the missing values of a column that only the
+// right side has, and that has none there. It returns -1 if that is unknown.
+func (w *slicer) unmatched(c check, left, right, after *tableFacts) int64 {
+	for _, column := range right.columns {
+		if column.missing != 0 || left.column(column.name) != nil || slices.Contains(c.RightKeys, column.name) {
+			continue
+		}
+		if merged := after.column(column.name); merged != nil {
+			return merged.missing
+		}
+	}
+	return -1
+}
+
+func (w *slicer) checkSort(node *WhyStep, _ *statement, c check) {
+	if c.How == "'stable'" || c.How == "'mergesort'" || w.tableBefore(node, c.Of) == nil {
+		return
+	}
+	keys := strings.Join(c.Keys, ", ")
+	switch c.Call {
+	case "drop_duplicates":
+		w.find(scoreHint+5, "order", node, "%s keeps the first row of each %s, so it depends on the order of the rows",
+			c.Text, keys)
+	default:
+		w.find(scorePossible+5, "order", node, "%s orders by %s alone and is not stable: rows with equal %s come in "+
+			"no fixed order; "+
+			"kind=\"stable\" keeps theirs", c.Call, keys, keys)
+	}
+}
+
+func (w *slicer) checkConcat(node *WhyStep, _ *statement, c check) {
+	if c.Ignores || strings.Contains(c.Axis, "1") || strings.Contains(c.Axis, "columns") {
+		return
+	}
+	w.find(scorePossible, "duplicate_index", node, "%s keeps the labels of each part, so the index has duplicate "+
+		"labels; "+
+		"ignore_index=True makes new ones", c.Text)
+}
+
+func (w *slicer) checkCoerce(node *WhyStep, _ *statement, c check) {
+	if after := w.tableAfter(node); after != nil {
+		column := after.column(c.Column)
+		if column != nil && column.missing > 0 {
+			w.find(scoreProven, "coerced", node, "errors=\"coerce\" made %d of %d values missing that could not be "+
+				"converted",
+				column.missing, after.rows)
+			return
+		}
+		if column != nil && column.missing == 0 {
+			return
+		}
+	}
+	w.find(scorePossible, "coerced", node, "%s turns what it cannot convert into missing values", c.Text)
+}
+
+// checkWithoutEffect tells of statements that seem to change a variable of the slice and did not.
+func (w *slicer) checkWithoutEffect() {
+	names := map[string]bool{w.question.Name: true}
+	for _, node := range w.nodes {
+		names[node.Name] = true
+		for _, read := range node.Reads {
+			names[read.Name] = true
+		}
+	}
+	for i := range w.program.statements {
+		st := &w.program.statements[i]
+		for _, c := range append(st.checksOf("chained"), st.checksOf("discarded")...) {
+			if names[c.Of] && c.Of != "" {
+				w.checkNoChange(st, c)
+			}
+		}
+	}
+}
+
+// checkNoChange tells of the last execution of a statement if it did not change the variable that it is about.
+func (w *slicer) checkNoChange(st *statement, c check) {
+	step := w.lastStepAt([]int64{st.Line}, 0, w.out.Step)
+	if step == 0 {
+		return
+	}
+	before, err := w.stateAt(step)
+	if err != nil {
+		return
+	}
+	after, err := w.stateAt(step + 1)
+	if err != nil {
+		return
+	}
+	v := resolve(before, w.table, c.Of)
+	a, okA := valueOf(before, w.table, v)
+	b, okB := valueOf(after, w.table, v)
+	if !okA || !okB || a != b {
+		return
+	}
+	node := &WhyStep{Step: step, Line: before.CurrentFrame().Line}
+	o, p := w.object(before, a), w.object(after, b)
+	isTable := w.tableOf(before, o) != nil
+	if o != nil && p != nil && o.Version != p.Version || !isTable && a.Tag != recording.TagText {
+		return
+	}
+	if c.Kind == "chained" && isTable {
+		w.find(93, "chained_assignment", node, "%s was assigned to a copy, so %s did not change: use %s.loc[rows, "+
+			"column] = ...",
+			c.Text, c.Of, c.Of)
+	} else if c.Kind == "discarded" {
+		w.find(91, "discarded", node, "%s returns a new object, which is not kept: %s did not change", c.Text, c.Of)
+	}
+}

@@ -1,0 +1,362 @@
+package debugger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"glasshouse/debugger/recording"
+)
+
+// finish completes the answer from the steps of the slice.
+func (w *slicer) finish() {
+	slices.SortStableFunc(w.nodes, func(a, b *WhyStep) int { return cmp.Compare(b.Step, a.Step) })
+	w.addQueries()
+	w.findHandled()
+	for _, node := range w.nodes {
+		w.check(node)
+	}
+	w.checkWithoutEffect()
+	w.checkEarlier()
+	w.findLimits()
+	slices.SortStableFunc(w.out.Findings, func(a, b WhyFinding) int { return cmp.Compare(b.score, a.score) })
+	for _, node := range w.nodes {
+		w.out.Steps = append(w.out.Steps, *node)
+	}
+	w.out.Text = w.out.text(w.question.Budget)
+}
+
+// find adds a finding about a step, once.
+func (w *slicer) find(score int, kind string, node *WhyStep, format string, args ...any) {
+	f := WhyFinding{Kind: kind, Text: fmt.Sprintf(format, args...), score: score}
+	if node != nil {
+		f.Step, f.Line = node.Step, node.Line
+	}
+	for _, known := range w.out.Findings {
+		if known.Kind == f.Kind && known.Line == f.Line && known.Text == f.Text {
+			return
+		}
+	}
+	w.out.Findings = append(w.out.Findings, f)
+}
+
+// addQueries adds the queries that the steps of the slice sent.
+func (w *slicer) addQueries() {
+	for i, q := range w.question.Queries {
+		sends := func(n *WhyStep) bool { return n.Step <= q.Step && q.Step < max(n.until, n.Step+1) }
+		if q.Step == 0 || !slices.ContainsFunc(w.nodes, sends) {
+			continue
+		}
+		w.out.Queries = append(w.out.Queries, WhyQuery{i + 1, q.Step, clip(strings.Join(strings.Fields(q.SQL), " "),
+			200),
+			q.Rows, q.Status, q.Truncated})
+		node := w.nodes[slices.IndexFunc(w.nodes, sends)]
+		switch {
+		case q.Truncated:
+			w.find(90, "query", node, "query %d returned only its first %d rows: it has more than max_rows", i+1,
+				q.Rows)
+		case q.Status == "ok" && q.Rows == 0:
+			w.find(80, "query", node, "query %d returned 0 rows", i+1)
+		case q.Status != "ok":
+			w.find(80, "query", node, "query %d was %s: %s", i+1, q.Status, clip(q.Error, 100))
+		}
+	}
+}
+
+// handled is an exception that the program caught, each time at one line.
+type handled struct {
+	step, times int
+	line        int64 // where it was raised
+	caughtAt    int64 // the line of the catching frame at that time
+	function    string
+	text        string
+	caughtIn    string // the function
+}
+
+// findHandled adds the exceptions that were caught in the functions of the slice.
+func (w *slicer) findHandled() {
+	list, complete := w.handledExceptions()
+	for _, h := range list {
+		number := w.guard(h)
+		if !w.program.isGuessed && !w.concerns(number, h) {
+			continue
+		}
+		times := fmt.Sprintf("%d times, first", h.times)
+		if h.times == 1 {
+			times = "once,"
+		}
+		if !complete && h.times > 1 {
+			times = "at least " + times
+		}
+		what := "was caught"
+		if handler := w.passes(number); handler {
+			what = "was caught and ignored"
+		}
+		where := ""
+		if h.caughtAt != h.line {
+			where = fmt.Sprintf(" (called in line %d)", h.caughtAt)
+		}
+		f := WhyFinding{Kind: "handled_exception", Step: h.step, Line: h.line, score: 85,
+			Text: fmt.Sprintf("%s %s %s at step %d%s: %s", h.text, what, times, h.step, where,
+				strings.TrimSpace(SourceLine(w.r.Source, h.line)))}
+		w.out.Findings = append(w.out.Findings, f)
+	}
+}
+
+// guard returns the innermost try statement around the line that let an exception pass.
+func (w *slicer) guard(h handled) (number int) {
+	function := h.caughtIn
+	if function == recording.ModuleName {
+		function = ""
+	}
+	for i, st := range w.program.statements {
+		if st.Kind == "try" && st.Function == function && st.Line <= h.caughtAt && h.caughtAt <= st.End {
+			number = i + 1 // a later one is the inner one
+		}
+	}
+	return number
+}
+
+// concerns reports whether a try statement guards a part of the slice, or a statement that sets a variable of it.
+func (w *slicer) concerns(number int, h handled) bool {
+	if number == 0 {
+		return false
+	}
+	names := map[string]bool{}
+	for _, node := range w.nodes {
+		if w.program.isIn(node.statement, number) {
+			return true
+		}
+		if node.Name != "" {
+			names[node.Name] = true
+		}
+	}
+	for i, st := range w.program.statements {
+		if !w.program.isIn(i+1, number) {
+			continue
+		}
+		for _, name := range append(slices.Clone(st.Sets), st.Mutates...) {
+			if names[name] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// passes reports whether all handlers of a try statement only pass or continue.
+func (w *slicer) passes(number int) bool {
+	found := false
+	for _, st := range w.program.statements {
+		if st.Kind == "except" && st.In == number {
+			for _, c := range st.checksOf("except") {
+				if !c.Passes {
+					return false
+				}
+				found = true
+			}
+		}
+	}
+	return found
+}
+
+// handledExceptions returns the exceptions that the program caught, by the line that raised them. complete is false if
+// some parts of a long recording were not searched.
+func (w *slicer) handledExceptions() (out []handled, complete bool) {
+	var raising []*recording.Chunk
+	for _, c := range w.reader.Chunks() {
+		if c.Raises {
+			raising = append(raising, c)
+		}
+	}
+	complete = len(raising) <= maxRaisingChunks
+	if !complete {
+		raising = append(raising[:maxRaisingChunks-1:maxRaisingChunks-1], raising[len(raising)-1])
+	}
+	type key struct {
+		line int64
+		text string
+	}
+	index := map[key]int{}
+	for _, c := range raising {
+		var raised *handled
+		err := w.reader.Replay(c, func(s *recording.State, rec *recording.Record) bool {
+			f := s.CurrentFrame()
+			switch rec.Kind {
+			case recording.KindRaise:
+				if raised == nil {
+					raised = &handled{step: f.Step, line: f.Line, times: 1, function: w.table.FunctionName(f.Code),
+						text: w.exceptionType(s, f)}
+				}
+				raised.caughtAt, raised.caughtIn = f.Line, w.table.FunctionName(f.Code)
+			case recording.KindHandled:
+				if raised == nil {
+					return true
+				}
+				k := key{raised.line, raised.text}
+				if i, known := index[k]; known {
+					out[i].times++
+				} else {
+					index[k] = len(out)
+					out = append(out, *raised)
+				}
+				raised = nil
+			case recording.KindLost:
+				raised = nil
+			}
+			return s.Step < w.out.Step || s.Step == w.reader.Steps()
+		})
+		if err != nil {
+			return out, false
+		}
+	}
+	return out, complete
+}
+
+func (w *slicer) exceptionType(s *recording.State, f *recording.Frame) string {
+	return clip(s.ExceptionText(w.table, *f.Raised), 120)
+}
+
+// checkEarlier adds the variables of earlier executions.
+func (w *slicer) checkEarlier() {
+	for _, e := range w.out.Earlier {
+		switch {
+		case e.Code == "given as context of the run":
+		case e.Execution != "":
+			w.find(88, "earlier_execution", nil, "%s was not set in this run: execution %s set it to %s%s", e.Name,
+				e.Execution,
+				e.Value, at(e))
+		default:
+			w.find(88, "earlier_execution", nil, "%s was not set in this run: it existed in the session before, as %s",
+				e.Name,
+				e.Value)
+		}
+	}
+}
+
+func at(e WhyEarlier) string {
+	if e.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (line %d: %s)", e.Line, clip(e.Code, 100))
+}
+
+// findLimits says where the answer is not exact.
+func (w *slicer) findLimits() {
+	if w.program.isGuessed {
+		w.limit("the recording does not describe the statements, so what a line reads is guessed from its text")
+	}
+	for _, node := range w.nodes {
+		if !node.hasValue || node.value.Tag != recording.TagObject || node.after == nil {
+			continue
+		}
+		if o := node.after.Objects[node.value.Object]; o != nil && (o.Exactness == recording.Sampled ||
+			o.Exactness == recording.Unread) {
+			w.limit(fmt.Sprintf("%s is recorded in part (%s), so a change in place may be missing", node.Name,
+				o.Exactness))
+		}
+	}
+	for _, c := range w.reader.Chunks() {
+		if c.Loses {
+			w.limit("the recording has a gap")
+			break
+		}
+	}
+}
+
+// text returns the answer in about budget tokens: the findings first, then the steps.
+func (y *Why) text(budget int) string {
+	maxBytes := budget * bytesPerToken
+	out := &strings.Builder{}
+	if y.Value != "" {
+		fmt.Fprintf(out, "%s is %s", y.Name, clip(y.Value, 160))
+		if y.Type != "" && !strings.HasPrefix(y.Value, "<") {
+			fmt.Fprintf(out, " (%s)", y.Type)
+		}
+		out.WriteString(".\n")
+	}
+	var lines []string
+	for _, f := range y.Findings {
+		if f.Line > 0 {
+			lines = append(lines, fmt.Sprintf("  line %d: %s", f.Line, f.Text))
+		} else {
+			lines = append(lines, "  "+f.Text)
+		}
+	}
+	if len(lines) > 0 {
+		out.WriteString("Check first:\n")
+		writeLines(out, lines, maxBytes*3/5, "findings")
+	}
+	lines = nil
+	for _, s := range y.Steps {
+		lines = append(lines, s.text())
+	}
+	if len(lines) > 0 {
+		out.WriteString("Made by, last first:\n")
+		writeLines(out, lines, maxBytes*9/10, "steps")
+	}
+	lines = nil
+	for _, q := range y.Queries {
+		lines = append(lines, fmt.Sprintf("Query %d (step %d, %s, %d rows): %s", q.Number, q.Step, q.Status, q.Rows,
+			q.SQL))
+	}
+	for _, limit := range y.Limits {
+		lines = append(lines, "Not exact: "+limit+".")
+	}
+	writeLines(out, lines, maxBytes-30, "notes")
+	return strings.TrimRight(out.String(), "\n")
+}
+
+// text returns a step as one line.
+func (s *WhyStep) text() string {
+	out := &strings.Builder{}
+	fmt.Fprintf(out, "  step %d, line %d", s.Step, s.Line)
+	if s.Function != "" {
+		out.WriteString(" in " + s.Function)
+	}
+	fmt.Fprintf(out, ": %s", s.Code)
+	var notes []string
+	switch s.Role {
+	case "set", "changed":
+		value := clip(s.Value, 80)
+		if s.First != "" && s.First != s.Value {
+			value = clip(s.First, 40) + ", ..., " + value
+		}
+		notes = append(notes, s.Name+" = "+value)
+		if s.Role == "changed" {
+			notes = append(notes, strings.TrimSuffix("changed in place through "+s.Through, " through "))
+		}
+	case "returned":
+		notes = append(notes, "returned "+clip(s.Value, 80))
+	case "condition":
+		notes = append(notes, "decided what ran")
+	}
+	if s.Times > 1 {
+		notes = append(notes, fmt.Sprintf("ran %d times", s.Times))
+	}
+	if s.Rows != "" {
+		notes = append(notes, s.Rows)
+	}
+	var reads []string
+	for _, read := range s.Reads {
+		if read.Name != s.Name {
+			reads = append(reads, read.Name+" = "+clip(read.Value, 60))
+		}
+	}
+	if len(reads) > 0 {
+		notes = append(notes, "read "+strings.Join(reads, ", "))
+	}
+	if len(notes) > 0 {
+		out.WriteString("   # " + strings.Join(notes, "; "))
+	}
+	return out.String()
+}
+
+// clip returns at most maxBytes of text, with an ellipsis if it is longer.
+func clip(text string, maxBytes int) string {
+	if len(text) <= maxBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxBytes-3], "") + "..."
+}

@@ -1,0 +1,9 @@
+# why: growth
+# line: 8
+# words: range(1, len(totals) - 1); left out
+# The last pair is never compared.
+rows = db_query("SELECT total::float AS total FROM orders ORDER BY id LIMIT 6")
+totals = [row["total"] for row in rows]
+growth = []
+for i in range(1, len(totals) - 1):
+    growth.append(totals[i] - totals[i - 1])

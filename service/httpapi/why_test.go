@@ -1,0 +1,185 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"glasshouse/debugger"
+	"glasshouse/sandbox"
+)
+
+// why asks where a value of an execution comes from.
+func (c client) why(t testing.TB, execution, query string) (answer debugger.Why) {
+	t.Helper()
+	text := c.ok(t, "GET", "/executions/"+execution+"/why?"+query, nil).text
+	if err := json.Unmarshal(text, &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// recorded runs code with "record": true in a sandbox, and returns the execution's id.
+func (c client) recorded(t testing.TB, id, code string) string {
+	t.Helper()
+	execution, _ := c.ok(t, "POST", "/sandbox/"+id+"/execute", map[string]any{"code": code, "record": true}).
+		get("execution_id").(string)
+	return execution
+}
+
+const whyProgram = `prices = {'a': 2, 'b': 'x', 'c': 5}
+def price(name):
+    found = prices[name]
+    return found * 10 - 0
+unused = 1
+total = start
+names = list(prices)
+for name in names:
+    try:
+        total += price(name)
+    except TypeError:
+        pass
+shares = names
+shares.append(total)
+rows = db_query("SELECT 1 AS one")
+total`
+
+// An agent asks about its own ordinary run, which was recorded on request, and gets the steps that made a value.
+func TestWhyTellsWhereAValueComesFrom(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	first, _ := c.run(t, id, "start = 7").get("execution_id").(string)
+	execution := c.recorded(t, id, whyProgram)
+	c.ok(t, "DELETE", "/sandbox/"+id, nil) // the recording outlives its sandbox
+
+	y := c.why(t, execution, "name=total")
+	if y.Value != "77" || y.Type != "int" {
+		t.Errorf("got the value %s %s, want 77", y.Type, y.Value)
+	}
+	var steps []string
+	for _, s := range y.Steps {
+		steps = append(steps, fmt.Sprintf("%d %s %s=%s", s.Line, s.Role, s.Name, s.Value))
+	}
+	got := strings.Join(steps, "\n")
+	for _, want := range []string{"10 set total=77", "4 returned =50", "3 set found=5", "6 set total=7",
+		"8 set name='c'"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("want the step %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "unused") || strings.Contains(got, "shares") {
+		t.Errorf("want only steps that made the value, got\n%s", got)
+	}
+	for _, want := range []string{"line 4: TypeError", "caught and ignored once", "called in line 10",
+		"start was not set in this run: execution " + first + " set it to 7 (line 1: start = 7)"} {
+		if !strings.Contains(y.Text, want) {
+			t.Errorf("want %q in\n%s", want, y.Text)
+		}
+	}
+	if len(y.Text) > 1800 || len(y.Limits) > 0 {
+		t.Errorf("got %d bytes and the limits %q, want at most 1800 and none", len(y.Text), y.Limits)
+	}
+
+	if y := c.why(t, execution, "name=names"); !strings.Contains(y.Text, "changed in place through shares") {
+		t.Errorf("want the change in place, got\n%s", y.Text)
+	}
+	if y := c.why(t, execution, "name=rows"); len(y.Queries) != 1 || y.Queries[0].Rows != 1 {
+		t.Errorf("want the query, got\n%s", y.Text)
+	}
+	if y := c.why(t, execution, "name=total&step=6"); y.Value != "7" {
+		t.Errorf("got %s at step 6, want 7:\n%s", y.Value, y.Text)
+	}
+	if y := c.why(t, execution, ""); y.Value != "77" || y.Name != "result" {
+		t.Errorf("got the result %s, want 77:\n%s", y.Value, y.Text)
+	}
+	text := c.ok(t, "GET", "/executions/"+execution+"/explain", nil).text
+	if !strings.Contains(string(text), "total = ") {
+		t.Errorf("got the explanation %s", text)
+	}
+	wantProblem(t, c.do(t, "GET", "/executions/"+execution+"/why?name=missing", nil), http.StatusNotFound, "not-found",
+		"missing")
+	wantProblem(t, c.do(t, "GET", "/executions/"+execution+"/why?name=total&step=999", nil), http.StatusNotFound,
+		"not-found",
+		"no such step")
+	wantProblem(t, c.do(t, "GET", "/executions/"+first+"/why?name=start", nil), http.StatusNotFound, "not-found",
+		"record")
+	other := newUser(t, sandbox.RoleAgent)
+	wantProblem(t, other.do(t, "GET", "/executions/"+execution+"/why?name=total", nil), http.StatusNotFound,
+		"not-found")
+	wantProblem(t, c.do(t, "GET", "/executions/"+execution+"/steps", nil), http.StatusForbidden, "forbidden")
+}
+
+// A sandbox can record every run, and a quick execution one. A sandbox without debugging records none.
+func TestRunsAreRecordedOnRequest(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	always := c.create(t, map[string]any{"record": "always"})
+	execution, _ := c.run(t, always, "x = 1\ny = x + 1").get("execution_id").(string)
+	if y := c.why(t, execution, "name=y"); y.Value != "2" || len(y.Steps) != 2 {
+		t.Errorf("got %+v, want y = 2 with two steps", y)
+	}
+	quick, _ := c.ok(t, "POST", "/sandbox/agent/quick-execute", map[string]any{"code": "x = 1\ny = x + 1",
+		"record": true}).
+		get("execution_id").(string)
+	if y := c.why(t, quick, "name="+url.QueryEscape("y * 2 + x")); len(y.Steps) != 2 {
+		t.Errorf("an expression: got %+v, want two steps", y)
+	}
+	never := c.create(t, map[string]any{"enable_debugging": false})
+	wantProblem(t, c.do(t, "POST", "/sandbox/"+never+"/execute", map[string]any{"code": "1", "record": true}),
+		http.StatusForbidden, "forbidden", "debugging off")
+	wantProblem(t, c.do(t, "POST", "/sandbox/create",
+		map[string]any{"record": "always", "enable_debugging": false}),
+		http.StatusUnprocessableEntity, "invalid-input", "record")
+}
+
+// The answer's first 600 tokens name the cause of small wrong analyses. The head of each program in testdata/why has
+// the
+// name to ask for, the line that the answer must name, and the words that it must contain.
+func TestWhyNamesTheCauseOfWrongAnalyses(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/why/*.py")
+	if err != nil || len(files) < minWrongAnalyses {
+		t.Fatalf("got %d programs, %v, want at least %d", len(files), err, minWrongAnalyses)
+	}
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".py"), func(t *testing.T) {
+			code, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			head := map[string]string{}
+			for _, found := range headField.FindAllStringSubmatch(string(code), -1) {
+				head[found[1]] = found[2]
+			}
+			if head["before"] != "" {
+				c.run(t, id, head["before"])
+			}
+			execution := c.recorded(t, id, string(code))
+			y := c.why(t, execution, "name="+head["why"])
+			if len(y.Text) > 600*3 {
+				t.Errorf("got %d bytes, want at most 600 tokens of 3 bytes", len(y.Text))
+			}
+			for _, word := range strings.Split(head["words"], "; ") {
+				if !strings.Contains(y.Text, word) {
+					t.Errorf("want %q in\n%s", word, y.Text)
+				}
+			}
+			if len(y.Findings) == 0 || head["line"] != "0" && !strings.Contains(y.Text, "line "+head["line"]+":") {
+				t.Errorf("want line %s among the findings, got\n%s", head["line"], y.Text)
+			}
+		})
+	}
+}
+
+var headField = regexp.MustCompile(`(?m)^# (why|line|words|before): (.*)$`)
+
+const minWrongAnalyses = 14

@@ -1,0 +1,74 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"glasshouse/debugger"
+	"glasshouse/sandbox"
+)
+
+// maxEarlierExecutions bounds the executions of a session that are searched for the one that set a variable.
+const maxEarlierExecutions = 30
+
+// Why explains a value of a recorded run: the steps that made it, and what about them may explain a wrong value. It
+// answers for a run of any time and reads nothing but history. It returns FaultNotFound if the execution has no
+// recording, or no such step or variable.
+func (s *Service) Why(
+	ctx context.Context, caller sandbox.Key, executionID string, q debugger.WhyQuestion,
+) (*debugger.Why, error) {
+	e, err := s.Execution(ctx, caller, executionID)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := s.Explainable(ctx, caller, executionID)
+	if err != nil {
+		return nil, err
+	}
+	q.Queries, q.Context = e.Queries, contextNames(e.Context)
+	q.Earlier = func(ctx context.Context, name string) *debugger.WhyEarlier {
+		return s.earlierSetter(ctx, caller, &e, name)
+	}
+	answer, err := opened.Why(ctx, q)
+	if errors.Is(err, debugger.ErrNoVariable) {
+		return nil, sandbox.Errorf(sandbox.FaultNotFound, "%v; ask for one that the run sets", err)
+	}
+	return answer, err
+}
+
+// contextNames returns the keys of an execution's context, which are variables of the code.
+func contextNames(context json.RawMessage) []string {
+	var given map[string]json.RawMessage
+	if json.Unmarshal(context, &given) != nil {
+		return nil
+	}
+	return slices.Collect(maps.Keys(given))
+}
+
+// earlierSetter returns the latest earlier execution of the sandbox that set a variable, or nil. Recordings tell it
+// exactly; of an execution without one, its code tells it.
+func (s *Service) earlierSetter(
+	ctx context.Context, caller sandbox.Key, e *sandbox.Execution, name string,
+) *debugger.WhyEarlier {
+	list, _, err := s.Executions(ctx, caller, sandbox.ExecutionFilter{
+		SandboxID: e.SandboxID, After: e.ID, Limit: maxEarlierExecutions,
+	})
+	if err != nil {
+		return nil // the answer then says that the variable existed before
+	}
+	for _, earlier := range list {
+		line, code := debugger.LineThatSets(earlier.Code, name)
+		if opened, err := s.Explainable(ctx, caller, earlier.ID); err == nil {
+			if set := opened.LastSet(ctx, name); set != nil {
+				set.Execution = earlier.ID
+				return set
+			}
+		} else if line > 0 {
+			return &debugger.WhyEarlier{Execution: earlier.ID, Line: line, Code: code}
+		}
+	}
+	return nil
+}
