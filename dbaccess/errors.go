@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"glasshouse/dbaccess/check"
+	"glasshouse/policy"
 	"glasshouse/sandbox"
 )
 
@@ -59,12 +60,12 @@ func translateError(ctx context.Context, err error, stmt *check.Statement, l san
 	}
 	switch pg.Code {
 	case "42P01":
-		out.Nearest = check.Nearest(check.QuotedName(out.Message), maps.Keys(stmt.Catalog.TableNames))
+		out.Nearest = policy.Nearest(check.QuotedName(out.Message), maps.Keys(stmt.Catalog.TableNames))
 		out.Hint = "db_tables() lists the tables"
 	case "42703":
 		name := check.QuotedName(out.Message)
-		if out.Nearest = check.Nearest(name, maps.Keys(stmt.ColumnNames)); out.Nearest == "" {
-			out.Nearest = check.Nearest(name, maps.Keys(stmt.Catalog.ColumnNames))
+		if out.Nearest = policy.Nearest(name, maps.Keys(stmt.ColumnNames)); out.Nearest == "" {
+			out.Nearest = policy.Nearest(name, maps.Keys(stmt.Catalog.ColumnNames))
 		}
 		out.Hint = "db_schema(table) lists the columns"
 		if out.Nearest == name {

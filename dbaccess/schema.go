@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"glasshouse/dbaccess/check"
+	"glasshouse/policy"
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
@@ -127,7 +128,7 @@ func refuseUnknownTable(tables []catalogTable, name string) error {
 		among = append(among, t.Name)
 	}
 	no := sandbox.Refusef("unknown-table", "there is no table %q that may be read", name)
-	if no.Nearest = check.Nearest(name, slices.Values(among)); no.Nearest != "" {
+	if no.Nearest = policy.Nearest(name, slices.Values(among)); no.Nearest != "" {
 		no.Hint = "did you mean " + no.Nearest + "?"
 	} else {
 		no.Hint = "db_tables() lists the tables"

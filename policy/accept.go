@@ -62,7 +62,7 @@ func Accept(raw []byte, def, ceiling Policy, environments Environments, admin bo
 	for _, m := range given {
 		i, ok := fields[m.name]
 		if !ok {
-			return p, &FieldError{m.name, "unknown key; GET /openapi.json lists the keys", KindInvalid}
+			return p, &FieldError{m.name, UnknownField(m.name, slices.Collect(maps.Keys(fields))), KindInvalid}
 		}
 		if err := assign(value.Field(i), m.value); err != nil {
 			return p, &FieldError{m.name, err.Error(), KindInvalid}

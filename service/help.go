@@ -82,12 +82,12 @@ func (s *Service) Template(ctx context.Context, caller sandbox.Key, id, kind str
 	return "data_processor", helpFile("template_data_processor.py"), nil
 }
 
-// Analyze runs help/analyze.py in a new sandbox. kind is "summary" or "schema"; any other kind lists the tables. limit
+// Analyze runs help/analyze.py in a new sandbox. kind is "summary", "schema", or "tables", which lists the tables. limit
 // is the number of rows of the sample.
 func (s *Service) Analyze(
 	ctx context.Context, caller sandbox.Key, table, kind string, limit int,
 ) (*sandbox.Execution, error) {
-	if table == "" && (kind == "summary" || kind == "schema") {
+	if table == "" && kind != "tables" {
 		return nil, &sandbox.Error{
 			Fault: sandbox.FaultInvalid, Field: "table_name",
 			Detail: "table_name is missing: name the table; analysis_type \"tables\" lists all tables",

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"maps"
 	"reflect"
@@ -197,7 +198,7 @@ func (t *tracer) traceTable(n *pg_query.RangeVar, in *scope) source {
 	r := t.checker.findRelation(n)
 	if r == nil {
 		t.refusal = sandbox.Refusef("unknown-table", "there is no table %q that may be read", n.Relname)
-		t.refusal.Nearest = Nearest(n.Relname, maps.Keys(t.checker.catalog.TableNames))
+		t.refusal.Nearest = policy.Nearest(n.Relname, maps.Keys(t.checker.catalog.TableNames))
 		t.refusal.Position = int(n.Location) + 1
 		return s
 	}

@@ -8,6 +8,7 @@ import (
 
 	pg_query "github.com/pganalyze/pg_query_go/v5"
 
+	"glasshouse/policy"
 	"glasshouse/sandbox"
 )
 
@@ -327,7 +328,7 @@ func (t *tracer) traceReference(n *pg_query.ColumnRef, in *scope) (name string, 
 	if !loose {
 		t.failUntraceable(int(n.Location), strings.Join(parts, "."))
 		t.refusal.Nearest = strings.Clone(
-			Nearest(name, slices.Values(in.columnNames())),
+			policy.Nearest(name, slices.Values(in.columnNames())),
 		) // without Clone it keeps the text of the tree alive
 	}
 	return name, hidden

@@ -91,7 +91,7 @@ var otherDialectFunctions = map[string]string{
 func refuseUnknownFunction(full, name string) *sandbox.Refusal {
 	r := sandbox.Refusef("unknown-function", "there is no function %s", full)
 	if r.Nearest = otherDialectFunctions[name]; r.Nearest == "" {
-		r.Nearest = Nearest(name, maps.Keys(policy.SQLFunctions))
+		r.Nearest = policy.Nearest(name, maps.Keys(policy.SQLFunctions))
 	}
 	if r.Hint = "write it with PostgreSQL's functions, or compute it in Python instead"; r.Nearest != "" {
 		r.Hint = "did you mean " + r.Nearest + "?"
@@ -112,7 +112,7 @@ func (v candidates) allAllowed() bool { return v.found && !v.hasDisallowed }
 func refuseFunction(full string, suggest bool) *sandbox.Refusal {
 	r := sandbox.Refusef("function-not-allowed", "the function %s is not on the list of allowed functions", full)
 	if suggest {
-		r.Nearest = Nearest(full[strings.LastIndexByte(full, '.')+1:], maps.Keys(policy.SQLFunctions))
+		r.Nearest = policy.Nearest(full[strings.LastIndexByte(full, '.')+1:], maps.Keys(policy.SQLFunctions))
 	}
 	if r.Nearest != "" {
 		r.Hint = "did you mean " + r.Nearest + "?"
@@ -280,7 +280,7 @@ func (w *walker) checkTypeName(n *pg_query.TypeName) {
 	t := w.findType(schema, name)
 	if t == nil {
 		r := refuseType(strings.Join(parts, "."))
-		r.Nearest = Nearest(name, maps.Keys(policy.SQLTypes))
+		r.Nearest = policy.Nearest(name, maps.Keys(policy.SQLTypes))
 		w.fail(at, r)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"glasshouse/dbaccess/parse"
+	"glasshouse/policy"
 	"glasshouse/sandbox"
 
 	"github.com/jackc/pgx/v5"
@@ -63,7 +64,7 @@ func checkParsed(q parse.Request, parsed parse.Result, cat *Catalog, writes bool
 	if bad := parsed.Fault; bad != nil {
 		stmt.Refusal = refusalOf(bad)
 		if bad.Name != "" {
-			stmt.Refusal.Nearest = Nearest(bad.Name, slices.Values(q.Names))
+			stmt.Refusal.Nearest = policy.Nearest(bad.Name, slices.Values(q.Names))
 			stmt.Refusal.Hint = "pass it as {\"" + bad.Name + "\": ...}"
 		}
 		if bad.Position > 0 {

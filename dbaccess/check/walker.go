@@ -242,7 +242,7 @@ func (w *walker) checkSetting(name string, at int) {
 		return
 	}
 	r := sandbox.Refusef("setting-not-allowed", "the setting %s is not on the list of readable settings", name)
-	r.Nearest = Nearest(strings.ToLower(name), maps.Keys(policy.SQLSettings))
+	r.Nearest = policy.Nearest(strings.ToLower(name), maps.Keys(policy.SQLSettings))
 	w.fail(at, r)
 }
 

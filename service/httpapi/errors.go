@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/validation"
 	"github.com/gin-gonic/gin"
 
 	"glasshouse/sandbox"
@@ -187,8 +188,11 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 				p.Errors = append(p.Errors, FieldProblem{repeated.Field, repeated.Detail})
 				continue
 			}
-			p.Errors = append(p.Errors, FieldProblem{strings.TrimPrefix(detail.Location, "body."),
-				plainMessage.Replace(detail.Message)})
+			text := plainMessage.Replace(detail.Message)
+			if detail.Message == validation.MsgUnexpectedProperty && ctx != nil {
+				text = unknownField(ctx.Operation(), detail.Location)
+			}
+			p.Errors = append(p.Errors, FieldProblem{strings.TrimPrefix(detail.Location, "body."), text})
 		} else if err != nil {
 			p.Errors = append(p.Errors, FieldProblem{"", err.Error()})
 			if strings.Contains(err.Error(), "too large") {

@@ -108,6 +108,7 @@ func (r *routes) describe(method, path, id string, t tag, summary string, status
 	op := huma.Operation{
 		Method: method, Path: path, OperationID: id, Tags: []string{string(t)}, Summary: summary,
 		MaxBodyBytes: maxBody, Responses: map[string]*huma.Response{},
+		Metadata: map[string]any{schemasKey: r.api.OpenAPI().Components.Schemas},
 	}
 	r.describeErrors(&op, http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
 		http.StatusInternalServerError, http.StatusServiceUnavailable)

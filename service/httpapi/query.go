@@ -49,11 +49,11 @@ type databaseSchemaBody struct {
 
 type analyzeInput struct {
 	Table string `query:"table_name"`
-	Kind  string `query:"analysis_type"`
+	Kind  string `query:"analysis_type" enum:"summary,schema,tables"`
 	Limit int    `query:"limit" minimum:"0" maximum:"10000"`
 	Body  *struct {
 		Table string `json:"table_name,omitempty"`
-		Kind  string `json:"analysis_type,omitempty" doc:"summary, schema, or anything else for the list of tables"`
+		Kind  string `json:"analysis_type,omitempty" enum:"summary,schema,tables" doc:"summary by default; tables lists all tables"`
 		Limit int    `json:"limit,omitempty" minimum:"1" maximum:"10000"`
 	} `required:"false"`
 }

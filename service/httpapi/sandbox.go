@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -21,7 +22,10 @@ type message struct {
 }
 
 type createSandboxInput struct {
-	Body    *policy.Policy `required:"false"`
+	Body *struct {
+		policy.Policy
+		Config *policy.Policy `json:"config,omitempty" doc:"The same fields; give them here or beside, not both"`
+	} `required:"false"`
 	RawBody []byte
 }
 
@@ -113,7 +117,17 @@ func (a *api) routeSandboxes(r *routes) {
 }
 
 func (a *api) createSandbox(ctx context.Context, caller sandbox.Key, in *createSandboxInput) (*createdSandbox, error) {
-	box, err := a.service.Create(ctx, caller, withIntegers(in.RawBody))
+	// The service decodes the config itself, to tell a field that is absent from one that is zero.
+	config := in.RawBody
+	var body map[string]json.RawMessage
+	if in.Body != nil && json.Unmarshal(in.RawBody, &body) == nil && body["config"] != nil {
+		if len(body) > 1 {
+			return nil, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "config",
+				Detail: "the body has config and other fields; give the config's fields in one of the two places"}
+		}
+		config = body["config"]
+	}
+	box, err := a.service.Create(ctx, caller, withIntegers(config))
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,11 @@ func TestSandboxKeepsVariablesAndHistory(t *testing.T) {
 			created.get("data.config.max_memory_mb") != 256.0 || created.get("expires_at") == nil {
 			t.Errorf("create: got %s", created.text)
 		}
+		nested := c.ok(t, "POST", "/sandbox/create", map[string]any{"config": map[string]any{"max_rows": 5000}})
+		c.ok(t, "DELETE", fmt.Sprint("/sandbox/", nested.get("sandbox_id")), nil)
+		if nested.get("data.config.max_rows") != 5000.0 || nested.get("data.config.max_memory_mb") != 256.0 {
+			t.Errorf("create with config: got %s", nested.text)
+		}
 		first := c.run(
 			t,
 			id,

@@ -1,8 +1,9 @@
-package check
+package policy
 
 import "iter"
 
-// Nearest returns the closest name by edit distance, or "". A transposition counts as one edit.
+// Nearest returns the name closest to one that does not exist, by edit distance, or "" if none is close. A
+// transposition counts as one edit.
 func Nearest(name string, among iter.Seq[string]) string {
 	best, cost := "", max(len(name)/3, 1)+1
 	for other := range among {
