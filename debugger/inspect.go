@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"glasshouse/debugger/expr"
@@ -176,8 +175,14 @@ func (s *Session) Variables(ctx context.Context, number int, kind PartKind, star
 	if err != nil {
 		return nil, err
 	}
-	if kind == NumberedParts && !r.indexed || kind == NamedParts && r.indexed {
+	if kind == NumberedParts && !r.indexed || kind == NamedParts && r.indexed && r.columns <= start {
 		return []ValueView{}, nil
+	}
+	switch {
+	case kind == NumberedParts:
+		start += r.columns
+	case kind == NamedParts && r.indexed:
+		count = min(count, r.columns-start)
 	}
 	var list []VariableView
 	if r.isScope {
@@ -218,7 +223,8 @@ func (s *Session) parts(ctx context.Context, at int, live bool, r reference, sta
 		if err != nil {
 			return nil, err
 		}
-		if !live || view.Length == nil || int64(view.Kept) >= *view.Length || r.expression == "" {
+		whole := view.Length == nil || int64(view.Kept-r.columns) >= *view.Length
+		if !live || whole && r.columns == 0 || r.expression == "" {
 			return view.Items, nil
 		}
 	}
@@ -227,45 +233,37 @@ func (s *Session) parts(ctx context.Context, at int, live bool, r reference, sta
 	}
 	command := map[string]any{
 		"do": "page", "expression": r.expression, "frame": r.frame, "start": start, "count": count,
+		"columns": r.columns,
 	}
 	page, err := askFor[struct {
-		Items []VariableView `json:"items"`
+		Items []liveView `json:"items"`
 	}](ctx, s, command)
-	return page.Items, err
+	out := []VariableView{}
+	for _, item := range page.Items {
+		out = append(out, item.view())
+	}
+	return out, err
 }
 
 // valueView returns a part of parent, or a value of one of its frame's variables. The caller holds mu.
 func (s *Session) valueView(v VariableView, parent reference) (out ValueView, err error) {
 	out = ValueView{Name: v.Name, Value: v.Value, Type: v.Type, Expression: v.Name}
 	if !parent.isScope {
-		out.Expression = partExpression(parent.expression, v.Name)
+		out.Expression = v.path.of(parent.expression)
 	}
 	switch {
 	case v.Length != nil && v.isAttributes:
 		out.Attributes = *v.Length
 	case v.Length != nil:
-		out.Items = *v.Length
+		out.Items, out.Attributes = *v.Length, int64(v.columns)
 	}
 	if v.Ref != 0 || v.Length != nil {
 		out.Reference, err = s.references.number(reference{
-			frame: parent.frame, object: v.Ref, indexed: v.Length != nil && !v.isAttributes, expression: out.Expression,
+			frame: parent.frame, object: v.Ref, indexed: v.Length != nil && !v.isAttributes, columns: v.columns,
+			expression: out.Expression,
 		})
 	}
 	return out, err
-}
-
-// partExpression returns an expression for a part of a value: name is an attribute's name, a number, a key's repr, or
-// an index in brackets.
-func partExpression(of, name string) string {
-	switch {
-	case of == "" || name == "":
-		return ""
-	case name[0] == '[':
-		return of + name
-	case name[0] >= '0' && name[0] <= '9' || name[0] == '\'' || name[0] == '"':
-		return of + "[" + name + "]"
-	}
-	return of + "." + name
 }
 
 // Watchable returns the variable with a name: in the scope that a reference opens, or, with number 0, a variable that
@@ -319,9 +317,11 @@ func (s *Session) Evaluate(ctx context.Context, expression string, frame uint64,
 	}
 	var v VariableView
 	if live {
-		v, err = askFor[VariableView](ctx, s, map[string]any{
+		var found liveView
+		found, err = askFor[liveView](ctx, s, map[string]any{
 			"do": "evaluate", "expression": expression, "frame": frame, "statements": statements,
 		})
+		v = found.view()
 	} else {
 		v, err = s.evaluatePast(at, expression, frame)
 	}
@@ -384,8 +384,6 @@ func (s *Session) setIn(ctx context.Context, frame uint64, name, value string) (
 	s.edits[Variable{frame, name}] = v
 	return v, nil
 }
-
-var identifier = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
 
 // SetExpression assigns a value to an expression, and returns the expression's new value.
 func (s *Session) SetExpression(ctx context.Context, expression, value string, frame uint64) (VariableView, error) {

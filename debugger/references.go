@@ -8,6 +8,7 @@ type reference struct {
 	frame      uint64 // of a scope, 0 for the namespace; otherwise the frame of expression
 	object     uint64 // its number in the recording; 0 if only the program has it
 	indexed    bool   // the parts are numbered
+	columns    int    // number of named parts of a DataFrame, which come before the numbered ones
 	expression string // evaluates to the object; "" if there is none
 }
 

@@ -23,6 +23,8 @@ type VariableView struct {
 	Ref          uint64 `json:"ref,omitempty" doc:"The object's number, if it can be opened"`
 	Length       *int64 `json:"length,omitempty"`
 	isAttributes bool   // the parts are attributes
+	columns      int    // number of columns of a DataFrame: these parts come before the rows
+	path         path   // from the object that this is a part of
 }
 
 // FrameView is a call at one step.
@@ -80,14 +82,22 @@ func viewAt(reader *recording.Reader, step int) (viewer, error) {
 func (w viewer) variable(name string, v recording.Value) VariableView {
 	out := VariableView{Name: name, Value: w.state.Preview(w.table, v, maxValuePreview),
 		Type: w.state.TypeOf(w.table, v)}
-	if o := w.state.Objects[v.Object]; v.Tag == recording.TagObject && o != nil && o.Form != recording.Opaque {
+	if o := w.state.Objects[v.Object]; v.Tag == recording.TagObject && o != nil && isOpenable(o) {
 		out.Ref = o.Number
 		if o.Length >= 0 {
 			length := o.Length
 			out.Length, out.isAttributes = &length, o.Form == recording.Attributes
 		}
+		if f, ok := o.DataFrame(); ok && !isSeries(out.Type) {
+			out.columns = len(f.Columns)
+		}
 	}
 	return out
+}
+
+// isOpenable reports whether the recording may have parts of an object.
+func isOpenable(o *recording.Object) bool {
+	return o.Form != recording.Opaque && (o.Form < recording.Described || len(o.Values) > 1)
 }
 
 // scope returns a page of a frame's variables by name, or with frame 0 of the namespace's without definitions, and the
@@ -121,22 +131,12 @@ func (w viewer) object(number uint64, start, count int) (ObjectView, error) {
 	}
 	out := ObjectView{
 		VariableView: w.variable("", recording.Value{Tag: recording.TagObject, Object: number}),
-		Exactness:    o.Exactness.String(), Version: o.Version, Items: []VariableView{}, Kept: len(o.Values),
+		Exactness:    o.Exactness.String(), Version: o.Version, Items: []VariableView{},
 	}
-	if o.Form <= recording.Items {
-		for i, v := range page(o.Values, start, count) {
-			out.Items = append(out.Items, w.variable(fmt.Sprint(max(start, 0)+i), v))
-		}
-		return out, nil
-	}
-	out.Kept /= 2
-	for i := max(start, 0); i < min(start+count, out.Kept); i++ {
-		key := o.Values[2*i]
-		name := w.state.Preview(w.table, key, maxValuePreview)
-		if o.Form != recording.Pairs && key.Tag == recording.TagText {
-			name = key.Text
-		}
-		out.Items = append(out.Items, w.variable(name, o.Values[2*i+1]))
+	parts := w.parts(o, out.Type)
+	out.Kept = parts.count
+	for i := max(start, 0); i < min(start+count, parts.count); i++ {
+		out.Items = append(out.Items, parts.at(i))
 	}
 	return out, nil
 }

@@ -177,6 +177,11 @@ func (e evaluator) fromRecorded(v recording.Value) (any, error) {
 	case recording.TagText:
 		return v.Text, nil
 	case recording.TagObject:
+		if o := e.state.Objects[v.Object]; o != nil {
+			if scalar, ok := o.Scalar(); ok {
+				return e.fromRecorded(scalar)
+			}
+		}
 		return object(v.Object), nil
 	}
 	return nil, errNotRecorded

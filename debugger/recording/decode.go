@@ -139,7 +139,7 @@ func (r *fieldReader) value() Value {
 		v = r.decimal()
 	case TagComplex:
 		v.Float, v.Imag = r.double(), r.double()
-	case TagText:
+	case TagText, TagRaw:
 		v.Text = r.text()
 	case TagTextCut:
 		v.Length, v.Text = r.n(), r.text()
@@ -182,10 +182,11 @@ func integerValue(raw string) Value {
 func (r *fieldReader) contents(o *Object) {
 	o.Version = r.n()
 	exactness, length, form, count := r.n(), r.n(), r.n(), r.n()
-	if exactness > uint64(Unread) || form > uint64(Tabular) || length > math.MaxInt64 {
+	if exactness > uint64(Unread) || form > uint64(Framed) || length > math.MaxInt64 {
 		r.fail("an object has exactness %d, form %d and length %d", exactness, form, length)
 	}
-	if count > maxObjectValues || Form(form) == Opaque && count > 0 || Form(form) > Items && count%2 != 0 {
+	if count > maxObjectValues || Form(form) == Opaque && count > 0 || Form(form) > Items && Form(form) < Described && count%2 != 0 ||
+		Form(form) == Described && count > 0 && count%2 == 0 {
 		r.fail("an object of form %d has %d values", form, count)
 	}
 	if r.err != nil {

@@ -40,7 +40,7 @@ func appendValue(b []byte, v Value) []byte {
 		return binary.LittleEndian.AppendUint64(b, v.Float)
 	case TagComplex:
 		return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, v.Float), v.Imag)
-	case TagText, TagBigInt, TagSurrogates, TagBytes:
+	case TagText, TagBigInt, TagSurrogates, TagBytes, TagRaw:
 		return appendText(b, v.Text)
 	case TagTextCut, TagBytesCut:
 		return appendText(binary.AppendUvarint(b, v.Length), v.Text)

@@ -32,7 +32,6 @@ func EncodeDeltas(records []byte) ([]byte, error) {
 	return out, nil
 }
 
-func PythonText(s string) string  { return pythonText(s) }
 func PythonBytes(s string) string { return pythonBytes(s) }
 
 // ThroughKeyFrame returns the state that a key frame of s restores.

@@ -81,9 +81,11 @@ func (p *previewer) full() bool { return p.out.Len() > p.limit }
 func (p *previewer) value(v Value, depth int) {
 	switch v.Tag {
 	case TagText, TagSurrogates:
-		p.out.WriteString(pythonText(v.Text))
+		p.out.WriteString(PythonText(v.Text))
+	case TagRaw:
+		p.out.WriteString(v.Text)
 	case TagTextCut:
-		p.out.WriteString(pythonText(v.Text) + "... " + strconv.FormatUint(v.Length, 10) + " characters")
+		p.out.WriteString(PythonText(v.Text) + "... " + strconv.FormatUint(v.Length, 10) + " characters")
 	case TagBytes:
 		p.out.WriteString(pythonBytes(v.Text))
 	case TagBytesCut:
@@ -122,7 +124,11 @@ func (p *previewer) object(number uint64, depth int) {
 			depth = previewDepth // a cycle
 		}
 	}
-	if o.Form == Opaque || depth >= previewDepth || p.full() {
+	if o.Form >= Described && len(o.Values) > 0 {
+		p.value(o.Values[0], previewDepth)
+		return
+	}
+	if o.Form == Opaque || o.Form >= Described || depth >= previewDepth || p.full() {
 		if b, ok := brackets[name]; ok && o.Form != Opaque {
 			p.out.WriteString(b[0] + "..." + b[1])
 			return
@@ -235,8 +241,8 @@ func (p *previewer) separator(first bool) {
 	}
 }
 
-// pythonText returns a str as Python's repr writes it. Lone surrogates are encoded in s like UTF-8.
-func pythonText(s string) string {
+// PythonText returns a str as Python's repr writes it. Lone surrogates are encoded in s like UTF-8.
+func PythonText(s string) string {
 	quote := byte('\'')
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
 		quote = '"'

@@ -84,18 +84,21 @@ func fieldText(t *Table, rec *Record, s *State) string {
 	return ""
 }
 
+// formNames are the names of the forms in transcripts.
+var formNames = [...]string{"opaque", "items", "pairs", "attributes", "table", "described", "frame"}
+
 func contentsText(o *Object) string {
 	var parts []string
 	for i := 0; i < len(o.Values); i++ {
 		part := valueText(o.Values[i])
-		if o.Form > Items && i+1 < len(o.Values) {
+		if o.Form > Items && o.Form < Described && i+1 < len(o.Values) {
 			i++
 			part += ": " + valueText(o.Values[i])
 		}
 		parts = append(parts, part)
 	}
-	form := [...]string{"opaque", "items", "pairs", "attributes", "table"}[o.Form]
-	return fmt.Sprintf("v%d %s length %d %s [%s]", o.Version, o.Exactness, o.Length, form, strings.Join(parts, ", "))
+	return fmt.Sprintf("v%d %s length %d %s [%s]", o.Version, o.Exactness, o.Length, formNames[o.Form],
+		strings.Join(parts, ", "))
 }
 
 // valueText returns the value nearly as Python writes it. Texts are shown as their bytes.
@@ -109,6 +112,8 @@ func valueText(v Value) string {
 		return quoteBytes(v.Text)
 	case TagTextCut:
 		return fmt.Sprintf("%d chars %s", v.Length, quoteBytes(v.Text))
+	case TagRaw:
+		return "raw " + quoteBytes(v.Text)
 	case TagSurrogates, TagBytes:
 		return string(v.Tag) + quoteBytes(v.Text)
 	case TagBytesCut:

@@ -26,6 +26,7 @@ const (
 	TagSurrogates Tag = 'u'
 	TagBytes      Tag = 'b'
 	TagBytesCut   Tag = 'B'
+	TagRaw        Tag = 'R'
 	TagObject     Tag = '@'
 
 	tagDecimal Tag = 'd' // a float in the stream; a decoded Value has TagFloat instead
@@ -37,7 +38,7 @@ type Value struct {
 	Int    int64  // of TagInt
 	Float  uint64 // the bits of TagFloat, and of the real part of TagComplex
 	Imag   uint64 // the bits of the imaginary part of TagComplex
-	Text   string // the text of TagText and TagTextCut; the bytes of TagBigInt, TagSurrogates, TagBytes and TagBytesCut
+	Text   string // the text of TagText, TagTextCut and TagRaw; the bytes of TagBigInt, TagSurrogates, TagBytes and TagBytesCut
 	Length uint64 // of TagTextCut and TagBytesCut: the complete length
 	Object uint64 // of TagObject: the object's number
 }
@@ -83,13 +84,15 @@ func (e Exactness) String() string {
 // Form says how to interpret the values of an object.
 type Form uint8
 
-// The forms of an object's contents. In all forms after Items, keys and values alternate.
+// The forms of an object's contents; the package comment defines them.
 const (
 	Opaque Form = iota
 	Items
 	Pairs
 	Attributes
 	Tabular
+	Described
+	Framed
 )
 
 // Object is one version of a value that is not a scalar.
@@ -110,6 +113,64 @@ func (o *Object) EachHeld(visit func(object uint64)) {
 			visit(v.Object)
 		}
 	}
+}
+
+// Parts returns the values of o that are parts of the object: without the text of a described object or a frame.
+func (o *Object) Parts() []Value {
+	if o.Form >= Described && len(o.Values) > 0 {
+		return o.Values[1:]
+	}
+	return o.Values
+}
+
+// Scalar returns the scalar that a described object equals, such as a numpy.float64.
+func (o *Object) Scalar() (v Value, ok bool) {
+	if o.Form == Described && len(o.Values) == 1 && o.Values[0].Tag != TagRaw && o.Values[0].Tag != TagObject {
+		return o.Values[0], true
+	}
+	return v, false
+}
+
+// Column is a column of a DataFrame.
+type Column struct {
+	Label   Value
+	Type    string // its dtype
+	Missing int64  // number of missing values; -1 if unknown
+}
+
+// Row is a row of a DataFrame.
+type Row struct {
+	Label Value
+	Cells []Value // one for each recorded column
+}
+
+// DataFrame is what is recorded of a DataFrame or Series: its first columns and rows. The object's length is the number of
+// all rows. A cell is a scalar or a TagRaw.
+type DataFrame struct {
+	Text    string
+	Columns []Column
+	Rows    []Row
+}
+
+// DataFrame returns the contents of a DataFrame or Series, and false for another object and for one that is not whole.
+func (o *Object) DataFrame() (f DataFrame, ok bool) {
+	v := o.Values
+	if o.Form != Framed || len(v) < 2 || v[1].Tag != TagInt || v[1].Int < 0 || v[1].Int > int64(len(v)-2)/3 {
+		return f, false
+	}
+	f.Text = v[0].Text
+	columns := int(v[1].Int)
+	for v = v[2:]; len(f.Columns) < columns; v = v[3:] {
+		missing := int64(-1)
+		if v[2].Tag == TagInt {
+			missing = v[2].Int
+		}
+		f.Columns = append(f.Columns, Column{Label: v[0], Type: v[1].Text, Missing: missing})
+	}
+	for ; len(v) > columns; v = v[1+columns:] {
+		f.Rows = append(f.Rows, Row{Label: v[0], Cells: v[1 : 1+columns]})
+	}
+	return f, true
 }
 
 // valueAt returns the value at an index, or the zero Value if there are fewer values.

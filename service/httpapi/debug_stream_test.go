@@ -106,7 +106,7 @@ func TestDebugStepsShowVariablesAfterEachLine(t *testing.T) {
 		{6, `{"n":"3","twice":"6"}`, []string{}},
 		{8, `{"b":"[1, 'x']","old":"7","y":"6"}`, []string{"a", "y"}},
 		{9, `{"b":"[1, 'x']","old":"7","y":"6"}`, []string{}},
-		{10, `{"b":"[1, 'x']","df":"\u003cDataFrame of 2 rows: v int64\u003e","old":"7","y":"6"}`, []string{"df"}},
+		{10, `{"b":"[1, 'x']","df":"\u003cDataFrame 2x1: v int64 | 1 | 2\u003e","old":"7","y":"6"}`, []string{"df"}},
 	} {
 		s := d.steps[i]
 		slices.Sort(s.State.Changed)

@@ -10,14 +10,18 @@ Expressions are the user's code and run in the stopped process: they can change 
 
 import ast
 import builtins
+import collections
 import dis
+import itertools
 import keyword
 import re
 import threading
 
+import library_values
 import lookup
 import protocol
 import recorder_objects
+import tables
 import values
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -266,15 +270,25 @@ class DebugControl:
 
     def _described(self, value, limit: int = MAX_VALUE) -> dict:
         out: dict = {"value": values.preview(value, limit), "type": values.type_name(value)}
-        size = _length(value)
+        attributes = values.attributes(value)
+        size = _length(value) if attributes is None else len(attributes)
         if size is not None:
             out["length"] = size
+            out["attributes"] = attributes is not None
+        shape = values.shape(value)
+        if shape is not None and len(shape) == 2 and values.name_of(type(value)) == "DataFrame":
+            out["columns"] = shape[1]
         return out
 
     def _page(self, frame, command: dict) -> dict:
         value = self._value(_compile(command["expression"], FILE, "eval"), frame)
         start, count = command["start"], min(command["count"], MAX_PAGE)
-        items = [{"name": name, **self._described(item, MAX_PAGE_VALUE)} for name, item in _items(value, start, count)]
+        columns = command.get("columns", 0)
+        found = _columns(value, start, min(start + count, columns)) if start < columns else []
+        items = [
+            {"name": name, **self._described(item, MAX_PAGE_VALUE), "path": {"prefix": path[0], "suffix": path[1]}}
+            for name, item, path in [*found, *_items(value, max(start - columns, 0), count - len(found))]
+        ]
         return {"items": items, "length": _length(value) or 0}
 
     def _set(self, frame, command: dict) -> dict:
@@ -355,42 +369,73 @@ def _length(value) -> int | None:
     shape = values.shape(value)
     if shape is not None:
         return shape[0] if shape else None
-    for kind in (list, tuple, dict, set, frozenset):
+    for kind in (list, tuple, dict, set, frozenset, collections.deque):
         if issubclass(type(value), kind):
             return kind.__len__(value)
+    if library_values.is_view(type(value)) or tables.kind_of(type(value)):
+        return len(value)
     return None
 
 
-_LISTS: tuple = (list, tuple)
-_SETS: tuple = (set, frozenset)
+_LISTS: tuple = (list, tuple, collections.deque)
+_LITERALS = {str, bytes, int, bool, type(None)}
 
 
-def _items(value, start: int, count: int):
-    """Returns a page of the items of a container as names and values, without running user code."""
+def _columns(value, start: int, end: int) -> list:
+    """Returns columns of a DataFrame as names, values and paths."""
+    out = []
+    for i, label in enumerate(value.columns[start:end].tolist(), start):
+        path = f"[{label!r}]" if type(label) in (str, int) else f".iloc[:, {i}]"
+        out.append((_label(label), value.iloc[:, i], ("", path)))
+    return out
+
+
+def _items(value, start: int, count: int) -> list:
+    """Returns a page of the parts of a value, without running user code: their names, values and paths. The part's
+    expression is that of the value between the two texts of its path."""
     kind = type(value)
     for base in _LISTS:
         if issubclass(kind, base):
-            return [
-                (f"[{start + i}]", item) for i, item in enumerate(base.__getitem__(value, slice(start, start + count)))
-            ]
+            page = list(itertools.islice(base.__iter__(value), start, start + count))
+            return [(f"[{i}]", item, ("", f"[{i}]")) for i, item in enumerate(page, start)]
     if issubclass(kind, dict):
-        pairs = zip(dict.keys(value), dict.values(value))
-        return [(values.preview(key, 100), item) for i, (key, item) in enumerate(pairs) if start <= i < start + count]
-    for base in _SETS:
-        if issubclass(kind, base):
-            return [(f"[{i}]", item) for i, item in enumerate(base.__iter__(value)) if start <= i < start + count]
-    name = values.type_name(value)
-    if name.endswith("DataFrame") and name.startswith("pandas"):
-        rows = value.iloc[start : start + count, :50]
+        pairs = itertools.islice(zip(dict.keys(value), dict.values(value)), start, start + count)
+        return [(values.preview(key, 100), item, _key_path(key, i)) for i, (key, item) in enumerate(pairs, start)]
+    table = tables.kind_of(kind)
+    if table:
+        return _rows(value, table, start, count)
+    if issubclass(kind, (set, frozenset)) or library_values.is_view(kind):
+        base = set if issubclass(kind, set) else frozenset
+        listed = [*value] if library_values.is_view(kind) else base.__iter__(value)
+        page = list(itertools.islice(listed, start, start + count))
+        return [(f"[{i}]", item, ("[*", f"][{i}]")) for i, item in enumerate(page, start)]
+    found = values.attributes(value) or lookup.pairs(lookup.own_attributes(value))
+    return [(name, item, _attribute_path(name)) for name, item in found[start : start + count]]
+
+
+def _key_path(key, i: int) -> tuple:
+    return ("", f"[{key!r}]") if type(key) in _LITERALS else ("[*dict.values(", f")][{i}]")
+
+
+def _attribute_path(name: str) -> tuple:
+    return ("", f".{name}") if name.isidentifier() and not keyword.iskeyword(name) else ("getattr(", f", {name!r})")
+
+
+def _rows(value, table: str, start: int, count: int) -> list:
+    """Returns rows of a table, or elements of an array."""
+    end = start + count
+    if table == "DataFrame":
+        rows = value.iloc[start:end, :50]
         return [
-            (_label(label), dict(zip(map(str, rows.columns), row)))
-            for label, row in zip(rows.index, rows.itertuples(index=False, name=None))
+            (_label(label), dict(zip(map(str, rows.columns), row)), ("", f".iloc[{i}]"))
+            for i, (label, row) in enumerate(zip(rows.index, rows.itertuples(index=False, name=None)), start)
         ]
-    if name.endswith(("Series", "ndarray")):
-        part = value.iloc[start : start + count] if name.endswith("Series") else value[start : start + count]
-        labels = list(part.index) if name.endswith("Series") else range(start, start + count)
-        return [(_label(label), item) for label, item in zip(labels, part.tolist())]
-    return lookup.pairs(lookup.own_attributes(value))[start : start + count]
+    if table == "Series":
+        part = value.iloc[start:end]
+        found = zip(list(part.index), part.tolist())
+        return [(_label(label), item, ("", f".iloc[{i}]")) for i, (label, item) in enumerate(found, start)]
+    part = value[start:end]
+    return [(str(i), item, ("", f"[{i}]")) for i, item in enumerate(list(part), start)]
 
 
 def _label(label) -> str:

@@ -6,11 +6,13 @@ str; these functions pass over all other keys.
 """
 
 import builtins
+import itertools
 import types
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
 _MISSING, _ONLY_STR = object(), {str}
+_islice = itertools.islice
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: user code may have made the class, or changed it
 _vars_of, _mro_of, _flags_of, _module_of = (
     vars(type)[name].__get__ for name in ("__dict__", "__mro__", "__flags__", "__module__")
@@ -70,3 +72,39 @@ def own_attributes(value) -> dict:
                 return held if isinstance(held, dict) else {}
             return {}
     return {}
+
+
+class Attributes:
+    """Reads the attributes in __dict__ and __slots__ of instances of a class, without running its code.
+
+    A call returns the number of attributes, and the first names and then their values, most_read of each.
+    """
+
+    __slots__ = ("dict_of", "members", "most_read")
+
+    def __init__(self, kind: type, most_read: int):
+        self.dict_of, self.members, self.most_read = None, [], most_read
+        for base in _mro_of(kind):
+            for name, member in of_class(base):
+                # A descriptor of another class reads memory that objects of this one do not have.
+                if type(member) not in _DICT_DESCRIPTORS or member.__objclass__ is not base:
+                    continue
+                if name == "__dict__":
+                    self.dict_of = self.dict_of or member.__get__
+                elif type(member) is types.MemberDescriptorType:
+                    self.members.append((name, member))
+
+    def __call__(self, v):
+        held = self.dict_of(v) if self.dict_of else {}
+        length = dict.__len__(held)
+        found, items = [*_islice(dict.keys(held), self.most_read)], [*_islice(dict.values(held), self.most_read)]
+        for name, member in self.members:
+            try:
+                item = member.__get__(v)
+            except AttributeError:
+                continue
+            length += 1
+            if len(found) < self.most_read:
+                items.append(item)
+                found.append(name)
+        return length, found + items

@@ -11,7 +11,7 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may
 MAX_FRAMES = 8  # the innermost frames
 MAX_NAMES = 20  # variables of one frame
 MAX_TEXT = 8000  # characters of all variables
-MAX_PREVIEW = 200
+MAX_PREVIEW = 280
 
 _HIDDEN = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type)
 
@@ -26,27 +26,13 @@ def fill(frames: list, steps: list, initial: dict) -> None:
         found = [(name, value) for name, value in _pairs(source) if not _hidden(name, value, initial)]
         named = set(code.co_names).union(code.co_varnames, code.co_cellvars, code.co_freevars)
         for name, value in sorted(found, key=lambda pair: pair[0] not in named)[:MAX_NAMES]:
-            text = describe(value)
+            text = values.preview(value, MAX_PREVIEW)
             left -= len(name) + len(text)
             if left < 0:
                 return
             shown[values.readable(name, 100)] = text
         if shown:
             frame["variables"] = shown
-
-
-def describe(value) -> str:
-    """Returns a preview. For a DataFrame or array it has the shape and the types."""
-    shape = values.shape(value)
-    if shape is None:
-        return values.preview(value, MAX_PREVIEW)
-    text = f"<{values.type_name(value).rpartition('.')[2]} {'x'.join(map(str, shape))}"
-    if len(shape) == 2 and hasattr(value, "dtypes"):
-        pairs = list(zip(value.columns[:MAX_NAMES].tolist(), value.dtypes[:MAX_NAMES].tolist()))
-        text += ": " + ", ".join(f"{values.preview(name, 60)} {kind}" for name, kind in pairs)
-    else:
-        text += f" {value.dtype}"
-    return values.readable(text, MAX_PREVIEW * 3) + ">"
 
 
 def _pairs(source) -> list:

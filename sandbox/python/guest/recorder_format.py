@@ -5,10 +5,12 @@ This module does not depend on frames or objects of the program.
 
 import struct
 
+from library_values import Raw
+
 HEAD, NAME, CODE, THREAD, PUSH, RESUME, SUSPEND, RETURN, UNWIND, FRAME, LINE, SET = range(1, 13)
 GLOBAL, DELETE, FORGET, OBJECT, MUTATE, FREE, RAISE, HANDLED, OUTPUT, EVENT, LOST, UNREAD, STATEMENT = range(13, 26)
 EXACT, TRUNCATED, SAMPLED, PART_UNREAD = range(4)
-OPAQUE, ITEMS, PAIRS, ATTRIBUTES, TABLE = range(5)
+OPAQUE, ITEMS, PAIRS, ATTRIBUTES, TABLE, DESCRIBED, FRAMED = range(7)
 RESTATED, SUSPENDED = 1, 2
 
 VERSION = 2
@@ -98,6 +100,7 @@ SCALARS = {
     complex: lambda v: b"c" + _complex(v.real, v.imag),
     type(None): lambda v: b"N",
     type(...): lambda v: b".",
+    Raw: lambda v: b"R" + text(v.text),
 }
 
 

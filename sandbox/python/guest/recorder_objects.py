@@ -7,12 +7,17 @@ class gets its address between two steps, the recorder takes them for one object
 """
 
 import builtins
+import collections
 import itertools
 import sys
 import types
 
+import library_values
 import lookup
 import recorder_format as form
+import tables
+import values
+from library_values import Raw
 from recorder_format import varint
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
@@ -20,11 +25,13 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may
 MAX_SHOWN = 16  # items of an object that are recorded
 MAX_SAMPLE = 64  # items of an object that are compared
 MAX_DEPTH = 4
+MAX_LINE = 1000  # characters of the text of an object
+_UNREADABLE: tuple = [], form.PART_UNREAD, None
 
+_args_of = vars(BaseException)["args"].__get__
 _mro, _qualname = (vars(type)[name].__get__ for name in ("__mro__", "__qualname__"))
 _slice = slice(MAX_SAMPLE)
 _islice = itertools.islice
-_DESCRIPTORS = types.GetSetDescriptorType, types.MemberDescriptorType
 _modules = sys.modules
 
 
@@ -63,13 +70,16 @@ class Reader:
 
     peek(v) returns the length and a sample of the items: for pairs, the keys and then the values. It is None if nothing
     can be read. A change shows in the identities of the items, or, if peek makes them by value, in their values.
+
+    show(v, sample) returns what is recorded in place of the sample, its exactness, and the length. If only show is
+    there, the object never changes.
     """
 
-    __slots__ = ("kind", "name", "form", "peek", "by_value")
+    __slots__ = ("kind", "name", "form", "peek", "show", "by_value")
 
-    def __init__(self, kind: type, name: bytes, shape: int, peek):
-        self.kind, self.name, self.form, self.peek = kind, name, shape, peek
-        self.by_value = peek is _array or peek is _bytearray
+    def __init__(self, kind: type, name: bytes, shape: int, peek, show=None):
+        self.kind, self.name, self.form, self.peek, self.show = kind, name, shape, peek, show
+        self.by_value = peek is _bytearray or type(peek) is Table
 
 
 def _is_scalar(v) -> bool:
@@ -101,52 +111,65 @@ def _bytearray(v):
     return bytearray.__len__(v), [bytes(bytearray.__getitem__(v, _slice))]
 
 
-def _array(v):
-    """Samples an ndarray: its dtype, its shape and, evenly spread, up to MAX_SAMPLE of its numbers."""
-    size = v.size
-    sample = [v.dtype.str, "x".join(map(str, v.shape))]
-    if v.dtype.kind in "biufc" and v.flags.c_contiguous:
-        sample.append(v.reshape(-1)[:: max(1, size // MAX_SAMPLE)][:MAX_SAMPLE].tobytes())
-    return len(v) if v.ndim else None, sample
+class Table:
+    """Samples a table by its shape and values, some values if it is large."""
 
-
-def _frame(v):
-    """Samples a DataFrame by the identities of its axes and blocks, not by their contents."""
-    manager = object.__getattribute__(v, "_mgr")
-    return len(manager.axes[-1]), [*manager.axes, *manager.blocks][: 2 * MAX_SAMPLE]
-
-
-class Attributes:
-    """Samples the attributes in __dict__ and __slots__ of instances of a user-defined class."""
-
-    __slots__ = ("dict_of", "members")
-
-    def __init__(self, kind: type):
-        self.dict_of, self.members = None, []
-        for base in _mro(kind):
-            for name, member in lookup.of_class(base):
-                # A descriptor of another class reads memory that objects of this one do not have.
-                if type(member) not in _DESCRIPTORS or member.__objclass__ is not base:
-                    continue
-                if type(member) is types.MemberDescriptorType:
-                    self.members.append((name, member))
-                elif name == "__dict__":
-                    self.dict_of = self.dict_of or member.__get__
+    def __init__(self, kind: str):
+        self.kind = kind
 
     def __call__(self, v):
-        held = self.dict_of(v) if self.dict_of else {}
-        length = dict.__len__(held)
-        found, items = [*_islice(dict.keys(held), MAX_SAMPLE)], [*_islice(dict.values(held), MAX_SAMPLE)]
-        for name, member in self.members:
-            try:
-                item = member.__get__(v)
-            except AttributeError:
-                continue
-            length += 1
-            if len(found) < MAX_SAMPLE:
-                items.append(item)
-                found.append(name)
-        return length, found + items
+        length = len(v) if self.kind != "ndarray" or v.ndim else None
+        return length, tables.token(v, self.kind)
+
+
+def _show_table(v, kind: str, form_of: int) -> tuple:
+    table = tables.read(v, kind, values.preview)
+    shown: list = [Raw(values.readable(tables.text(table, values.preview), MAX_LINE))]
+    if form_of == form.FRAMED:
+        shown.append(len(table.columns))
+        for column in table.columns:
+            shown += column
+        for label, cells in table.rows:
+            shown += [label, *cells]
+    else:
+        for label, cells in table.rows:
+            shown += [label, *cells]
+    length = table.shape[0] if table.shape else None
+    if not kind.endswith("Index") and not tables.covers(tables.arrays(v, kind)[0]):
+        return shown, form.SAMPLED, length
+    return shown, form.EXACT if table.is_whole else form.TRUNCATED, length
+
+
+def _show_leaf(read, v) -> tuple:
+    found = read(v)
+    return _UNREADABLE if found is None else ([found], form.EXACT, None)
+
+
+def _deque(v):
+    return library_values.deque_items(v, MAX_SAMPLE)
+
+
+def _view(v):
+    return library_values.view_items(v, MAX_SAMPLE)
+
+
+class Error:
+    """Samples the arguments and the attributes of an exception."""
+
+    def __init__(self, kind: type):
+        self.attributes = lookup.Attributes(kind, MAX_SAMPLE)
+
+    def __call__(self, v):
+        length, found = self.attributes(v)
+        names, items = found[: len(found) // 2], found[len(found) // 2 :]
+        pairs = [(name, item) for name, item in zip(names, items) if type(name) is str and name[:2] != "__"]
+        return len(pairs) + 1, [_args_of(v), *(x for pair in pairs for x in pair)]
+
+
+def _show_error(v, sample: list) -> tuple:
+    text = library_values.error_text(v, values.MAX_REPR // 2, values.preview)
+    shown = [Raw(values.readable(text, MAX_LINE)), "args", *sample[: 2 * MAX_SHOWN - 1]]
+    return shown, form.EXACT if len(sample) <= 2 * MAX_SHOWN - 1 else form.TRUNCATED, None
 
 
 _BASES = (
@@ -156,8 +179,11 @@ _BASES = (
     (set, form.ITEMS, _set),
     (frozenset, form.ITEMS, _frozenset),
     (bytearray, form.ITEMS, _bytearray),
+    (collections.deque, form.ITEMS, _deque),
 )
-_HOW_IN_C = {_list: 1, _tuple: 2, _dict: 3, _set: 4, _frozenset: 4, _frame: 6, _array: 7}  # of recorder_fast/recorder.h
+_HOW_IN_C = {_list: 1, _tuple: 2, _dict: 3, _set: 4, _frozenset: 4, _bytearray: 8}  # of recorder_fast/recorder.h
+_TABLES_IN_C = {"DataFrame": 6, "Series": 6, "ndarray": 7}
+_LEAVES_IN_C = {("numpy", "float64"): 11, ("numpy", "int64"): 12, ("pandas", "Timestamp"): 13}
 
 
 def label(kind: type, user: str = "__main__") -> str:
@@ -240,7 +266,9 @@ class Objects:
         """Reads an object and records it as new or changed or, if deeper, with more of its contents than before."""
         reader, children, items = entry.reader, [], []
         exactness, length, sample = form.PART_UNREAD, None, []
-        if reader.peek is not None and entry.depth < MAX_DEPTH:
+        if reader.peek is None:
+            exactness = form.PART_UNREAD if reader.show is None else form.EXACT
+        elif entry.depth < MAX_DEPTH:
             try:
                 length, sample = reader.peek(v)
                 exactness = form.EXACT
@@ -252,7 +280,7 @@ class Objects:
         if exactness == form.EXACT:
             if reader.form == form.ATTRIBUTES:
                 length, sample = _without_odd_names(length, sample)
-            shown, exactness = self._select_shown(v, reader, length, sample)
+            shown, exactness, length = self._select_shown(v, reader, length, sample)
         else:
             shown, shape = [], form.OPAQUE
         for item in shown:
@@ -277,27 +305,20 @@ class Objects:
             out += varint(form.MUTATE) + varint(entry.number) + varint(entry.version if deeper else 0) + body
 
     @staticmethod
-    def _select_shown(v, reader: Reader, length, sample: list) -> tuple[list, int]:
-        """Returns the recorded part of a sample, and its exactness."""
-        if reader.peek is _frame:
-            return _columns(v)
-        if reader.peek is _array:
-            shown = ["dtype", str(v.dtype), "shape", sample[1]]
-            if len(sample) == 2:
-                return shown, form.PART_UNREAD
-            for i, item in enumerate(v.reshape(-1)[:MAX_SHOWN].tolist()):
-                shown += [i, item]
-            return (
-                shown,
-                form.EXACT if v.size <= MAX_SHOWN else form.TRUNCATED if v.size <= MAX_SAMPLE else form.SAMPLED,
-            )
+    def _select_shown(v, reader: Reader, length, sample: list) -> tuple:
+        """Returns what is recorded of an object, its exactness, and its length or None."""
+        if reader.show is not None:
+            try:
+                return reader.show(v, sample)
+            except Exception:  # another thread is changing it, or user code has replaced a part of the library
+                return _UNREADABLE
         if reader.peek is _bytearray:
-            return sample, form.EXACT if length <= MAX_SAMPLE else form.SAMPLED
+            return sample, form.EXACT if length <= MAX_SAMPLE else form.SAMPLED, length
         exactness = form.EXACT if length <= MAX_SHOWN else form.TRUNCATED if length <= MAX_SAMPLE else form.SAMPLED
         if reader.form == form.ITEMS:
-            return list(sample[:MAX_SHOWN]), exactness
+            return list(sample[:MAX_SHOWN]), exactness, length
         half = len(sample) // 2
-        return [x for pair in zip(sample[: min(half, MAX_SHOWN)], sample[half:]) for x in pair], exactness
+        return [x for pair in zip(sample[: min(half, MAX_SHOWN)], sample[half:]) for x in pair], exactness, length
 
     def _reader_of(self, kind: type) -> Reader:
         reader = self._readers.get(id(kind))
@@ -306,35 +327,46 @@ class Objects:
         return reader
 
     def _new_reader(self, kind: type) -> Reader:
-        module, own_name = lookup.module_of(kind), str.__str__(_qualname(kind))
+        module = lookup.module_of(kind)
         name = self._writer.name(label(kind, self._user))
-        for library, classname, shape, peek in (
-            ("numpy", "ndarray", form.TABLE, _array),
-            ("pandas", "DataFrame", form.TABLE, _frame),
-        ):
-            loaded = lookup.find(_modules, library) if own_name == classname else None
-            if type(loaded) is types.ModuleType and lookup.find(vars(loaded), classname) is kind:
-                return Reader(kind, name, shape, peek)
-        for base, shape, peek in _BASES:
+        read = library_values.leaf_reader(kind)
+        if read is not None:
+            return Reader(kind, name, form.DESCRIBED, None, lambda v, _: _show_leaf(read, v))
+        table = tables.kind_of(kind)
+        if table:
+            shape = form.FRAMED if table in ("DataFrame", "Series") else form.DESCRIBED
+            peek = None if table.endswith("Index") else Table(table)
+            return Reader(kind, name, shape, peek, lambda v, _: _show_table(v, table, shape))
+        if library_values.is_view(kind):
+            return Reader(kind, name, form.PAIRS if library_values.has_pairs(kind) else form.ITEMS, _view)
+        if library_values.is_exception(kind):
+            return Reader(kind, name, form.DESCRIBED, Error(kind), _show_error)
+        for base, shape, sample in _BASES:
             if any(b is base for b in _mro(kind)):
-                return Reader(kind, name, shape, peek)
-        if module == self._user and not any(b is type for b in _mro(kind)):
-            return Reader(kind, name, form.ATTRIBUTES, Attributes(kind))
+                return Reader(kind, name, shape, sample)
+        if kind is types.SimpleNamespace or module == self._user and not any(b is type for b in _mro(kind)):
+            return Reader(kind, name, form.ATTRIBUTES, lookup.Attributes(kind, MAX_SAMPLE))
         return Reader(kind, name, form.OPAQUE, None)
 
     def describe_reader(self, kind: type) -> tuple:
         """Returns the reader of a class for the extension, with how the extension itself reads such objects."""
         reader = self._reader_of(kind)
         peek = reader.peek
-        slots = peek if type(peek) is Attributes else None
-        how = 0 if peek is None else 5 if slots else _HOW_IN_C.get(peek, 8)
+        slots = peek if type(peek) is lookup.Attributes else None
+        if peek is None:
+            own_name = lookup.module_of(kind), str.__str__(_qualname(kind))
+            how = 0 if reader.show is None else _LEAVES_IN_C.get(own_name, 10)
+        elif type(peek) is Table:
+            how = _TABLES_IN_C.get(peek.kind, 8)
+        else:
+            how = 5 if slots else _HOW_IN_C.get(peek, 9)
         return (
             reader,
             reader.name,
             reader.form,
             how,
             peek,
-            tuple(slots.members) if slots else (),
+            tuple(slots.members) if slots else tables.array_class(kind) if type(peek) is Table else (),
             bool(slots and slots.dict_of),
         )
 
@@ -399,13 +431,3 @@ def _without_odd_names(length, sample: list) -> "tuple":
         return length, sample
     kept = [i for i in range(half) if type(sample[i]) is str]
     return length - half + len(kept), [*(sample[i] for i in kept), *(sample[half + i] for i in kept)]
-
-
-def _columns(v) -> tuple[list, int]:
-    """Returns the first columns of a DataFrame with their types, without reading its cells."""
-    manager = object.__getattribute__(v, "_mgr")
-    shown: list = []
-    columns = manager.axes[0]
-    for i, column in enumerate((columns if len(columns) <= MAX_SHOWN else columns[:MAX_SHOWN]).tolist()):
-        shown += [column if form.scalar(column) is not None else "?", str(manager.blocks[manager.blknos[i]].dtype)]
-    return shown, form.SAMPLED

@@ -4,6 +4,7 @@ import inspect
 import sys
 import threading
 
+import library_values
 import recorder
 import recorder_code
 import recorder_format as form
@@ -13,7 +14,7 @@ from recorder_format import varint
 
 _settrace, _gettrace, _thread_settrace = sys.settrace, sys.gettrace, threading.settrace
 _ident = threading.get_ident
-ABI_VERSION = 4  # of the interface between FastRecorder and the extension: recorder_fast/recorder.h has the same number
+ABI_VERSION = 5  # of the interface between FastRecorder and the extension: recorder_fast/recorder.h has the same number
 _REMOVED = "the program has taken the recorder away"
 _UNWIND, _RETURN, _SUSPEND = varint(form.UNWIND), varint(form.RETURN), varint(form.SUSPEND)
 
@@ -162,6 +163,7 @@ def fast_recorder() -> "type[SettraceRecorder]":
             self._full_read_interval = recorder_variables.FULL_READ_INTERVAL
             self._set_prefixes, self._global_prefixes = self._prefixes[form.SET], self._prefixes[form.GLOBAL]
             self._format, self._task_step, self._out = form, recorder._TASK_STEP, self._writer.out
+            self._raw = library_values.Raw
             self._wait, self._max_objects = self._ring.wait, self._objects.max_objects
             self._open_ring(self._ring.memory)
             super().start()

@@ -18,9 +18,10 @@ import math
 import sys
 import types
 import uuid
-import zoneinfo
 
+import library_values
 import lookup
+import tables
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
@@ -30,6 +31,8 @@ MAX_BYTES = 10 << 20  # of one value as JSON
 MAX_REPR = 1000  # characters
 MAX_DIGITS = 4300  # of an int: Python's own JSON reader refuses a longer one
 HEAD_ROWS = 10
+MAX_SHOWN = 16  # items of a view, a deque or an object in a preview
+MAX_NESTED = 4  # objects in objects in a preview
 MAX_COLUMNS = 1000
 
 _dumps = json.dumps
@@ -37,17 +40,6 @@ _max_digits = sys.get_int_max_str_digits
 _TOO_LARGE = 10**MAX_DIGITS
 _intern_name, _intern_qualname = (vars(type)[n].__get__ for n in ("__name__", "__qualname__"))
 _SCALARS = {int, str, float, bool, bytes, complex, type(None), type(...)}
-_SAFE_REPR = {
-    decimal.Decimal,
-    datetime.datetime,
-    datetime.date,
-    datetime.time,
-    datetime.timedelta,
-    datetime.timezone,
-    uuid.UUID,
-    range,
-}
-_ZONES = {type(None), datetime.timezone, zoneinfo.ZoneInfo}  # classes whose repr is not the user's
 _DATES = {datetime.datetime, datetime.date, datetime.time}
 
 # The classes of lists and dicts whose items preview shows; a module adds its own.
@@ -307,9 +299,7 @@ def type_name(v) -> str:
 
 def _is_of_package(kind: type, *packages: str) -> bool:
     """Tells whether kind or one of its base classes belongs to one of these packages."""
-    return any(
-        lookup.module_of(base).partition(".")[0] in packages for base in type.__dict__["__mro__"].__get__(kind)
-    )
+    return any(lookup.module_of(base).partition(".")[0] in packages for base in type.__dict__["__mro__"].__get__(kind))
 
 
 def opaque(v) -> dict:
@@ -323,9 +313,10 @@ def safe_repr(v, limit: int = MAX_REPR) -> str:
 
 
 def preview(v, limit: int = 200) -> str:
-    """Returns the value as text without running its code. A value that is not built in is shown as <Type>."""
+    """Returns the value as text without running its code. An object of the user's is shown with its attributes, and
+    one of an unknown class as <Type>. The recorder and the reader of recordings write the same text."""
     try:
-        return readable(_show(v, limit, 0, _type_only), limit)
+        return readable(_show(v, limit, 0, _read_only), limit)
     except Exception:  # another thread changes the value
         return f"<{type_name(v)}>"
 
@@ -347,7 +338,7 @@ def shape(v) -> "list[int] | None":
         return None
 
 
-def _own_repr(v, limit: int) -> str:
+def _own_repr(v, limit: int, depth: int = 0) -> str:
     try:
         return str.__str__(repr(v))
     except KeyboardInterrupt:
@@ -358,18 +349,62 @@ def _own_repr(v, limit: int) -> str:
         return f"<{type_name(v)}: its repr raised {name_of(type(error))}>"
 
 
-def _type_only(v, limit: int) -> str:
+def _read_only(v, limit: int, depth: int = 0) -> str:
+    """Returns the text of a value that is not built in, without running its code."""
     kind = type(v)
-    if type(kind) is type and kind in _SAFE_REPR:
-        if type(getattr(v, "tzinfo", None)) in _ZONES:
-            return repr(v)
-        return f"<{type_name(v)}>"
-    size = shape(v)
-    return f"<{type_name(v)}>" if size is None else f"<{name_of(kind)} {'x'.join(str(n) for n in size)}>"
+    read = library_values.leaf_reader(kind)
+    if read is not None:
+        found = read(v)
+        if type(found) is library_values.Raw:
+            return found.text
+        return f"<{type_name(v)}>" if found is None else _show(found, limit, 0, _read_only)
+    table = tables.kind_of(kind)
+    if table:
+        return tables.text(tables.read(v, table, preview), preview)
+    if library_values.is_exception(kind):
+        return library_values.error_text(v, limit, preview)
+    if library_values.is_view(kind):
+        size, found = library_values.view_items(v, MAX_SHOWN)
+        if library_values.has_pairs(kind):
+            found = dict(enumerate(zip(found[: len(found) // 2], found[len(found) // 2 :])))
+            return _with_more(name_of(kind), "({", _pairs(found.values(), limit, depth, ": "), size, len(found), "})")
+        text = [_show(item, limit, depth + 1, _read_only) for item in found]
+        return _with_more(name_of(kind), "([", text, size, len(found), "])")
+    if kind is collections.deque:
+        size, found = library_values.deque_items(v, MAX_SHOWN)
+        text = [_show(item, limit, depth + 1, _read_only) for item in found]
+        return _with_more(type_name(v), "([", text, size, len(found), "])")
+    found = attributes(v, MAX_SHOWN + 1) if depth < MAX_NESTED else None
+    if found is not None:
+        text = [f"{name}={_show(item, limit, depth + 1, _read_only)}" for name, item in found[:MAX_SHOWN]]
+        return _with_more(f"<{type_name(v)}{' ' if text else ''}", "", text, len(found), len(text), ">")
+    return f"<{type_name(v)}>"
+
+
+def attributes(v, most: int = 1000) -> "list | None":
+    """Returns the names and values of the attributes of an object of a user's class; None for another object."""
+    kind = type(v)
+    is_users = lookup.module_of(kind) == "__main__" and not library_values.is_static(kind)
+    if not is_users or issubclass(kind, (type, list, tuple, dict, set, frozenset, collections.deque, BaseException)):
+        return None
+    _, found = lookup.Attributes(kind, most)(v)
+    return [pair for pair in zip(found[: len(found) // 2], found[len(found) // 2 :]) if type(pair[0]) is str]
+
+
+def _pairs(pairs, limit: int, depth: int, join: str) -> list:
+    return [
+        _show(key, limit, depth + 1, _read_only) + join + _show(item, limit, depth + 1, _read_only)
+        for key, item in pairs
+    ]
+
+
+def _with_more(name: str, start: str, texts: list, size: int, shown: int, end: str) -> str:
+    return name + start + ", ".join([*texts, *(["..."] if shown < size else [])]) + end
 
 
 def _show(v, limit: int, depth: int, other) -> str:
-    """Returns the repr of built-in values. limit bounds its time and length. other(v, limit) returns that of others."""
+    """Returns the repr of built-in values. limit bounds its time and length. other(v, limit, depth) returns that of
+    others."""
     kind = type(v)
     known = type(kind) is type  # a metaclass of the user's may have a __hash__
     if known and kind in _SCALARS:
@@ -382,7 +417,9 @@ def _show(v, limit: int, depth: int, other) -> str:
         base = next(b for b in (list, tuple, set, frozenset, dict) if issubclass(kind, b))
         if base.__len__(v) > 200 or depth > 20:  # its own repr would be too long
             return _items(v, name_of(kind), limit, depth, other)
-    return other(v, limit)
+    if issubclass(kind, (list, tuple, set, frozenset, dict)) and other is _read_only and depth < MAX_NESTED:
+        return _items(v, type_name(v), limit, depth, other)
+    return other(v, limit, depth)
 
 
 def _items(v, name: str, limit: int, depth: int, other) -> str:

@@ -36,7 +36,7 @@ def f(n):
 f(15000)
 """
 
-SCRIPT = (pathlib.Path(__file__).parents[3] / "cmd" / "bench" / "script.py").read_text()
+SCRIPT = (pathlib.Path(__file__).parents[3] / "cmd" / "bench" / "analysis.py").read_text()
 
 
 class Ring(recorder_ring.Ring):

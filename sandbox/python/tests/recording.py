@@ -8,7 +8,7 @@ KINDS = (
     "object mutate free raise handled output event lost unread statement"
 ).split()
 EXACTNESS = ("exact", "truncated", "sampled", "unread")
-FORMS = ("opaque", "items", "pairs", "attributes", "table")
+FORMS = ("opaque", "items", "pairs", "attributes", "table", "described", "frame")
 
 
 class Reader:
@@ -99,6 +99,8 @@ class Reader:
             return f"complex({self.double()}, {self.double()})"
         if tag == "s":
             return quoted(self.raw())
+        if tag == "R":
+            return "raw " + quoted(self.raw())
         if tag == "S":
             return f"{self.n()} chars {quoted(self.raw())}"
         if tag in "ub":
@@ -112,7 +114,7 @@ class Reader:
         version, exactness, length, form = self.n(), self.n(), self.n() - 1, self.n()
         version = self.versions[number] = version or self.versions[number] + 1
         values = [self.value() for _ in range(self.n())]
-        if form > 1:
+        if 1 < form < 5:
             values = [f"{k}: {v}" for k, v in zip(values[::2], values[1::2])]
         return f"v{version} {EXACTNESS[exactness]} length {length} {FORMS[form]} [{', '.join(values)}]"
 

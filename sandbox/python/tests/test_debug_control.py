@@ -158,13 +158,15 @@ def test_commands_while_the_program_is_stopped(run):
     assert answers[6]["value"] == "100" and "error" in answers[8]
     assert answers[9] == {
         "items": [
-            {"name": "[500000]", "value": "500000", "type": "int"},
-            {"name": "[500001]", "value": "500001", "type": "int"},
+            {"name": f"[{n}]", "value": str(n), "type": "int", "path": {"prefix": "", "suffix": f"[{n}]"}}
+            for n in (500000, 500001)
         ],
         "length": 10**6,
     }
     assert answers[10]["items"][0]["value"] == "{'u': 2, 'v': 'y'}"
-    assert answers[11]["items"] == [{"name": "'b'", "value": "[2]", "type": "list", "length": 1}]
+    ((name, item),) = ((item.pop("name"), item) for item in answers[11]["items"])
+    assert name == "'b'" and item["path"] == {"prefix": "", "suffix": "['b']"}
+    assert (item["value"], item["type"], item["length"]) == ("[2]", "list", 1)
     assert "append" in answers[12]["names"] and "made" in answers[13]["names"]
     assert answers[14] == {"error": "this frame has ended"}
     text = recording.Reader(run.channel.recorded).text

@@ -84,7 +84,7 @@ def test_variables_have_only_names(odd):
         assert not {"fresh", "1", "None"} & look["variables"].keys()
         assert look["variables"]["df"]["shape"] == [1, 1]
         assert look["variables"]["thing"] == {"type": "Odd", "repr": "<Odd>"}
-        assert look["variables"]["kind"]["repr"] == "<Kind>"
+        assert look["variables"]["kind"]["repr"] == "<Kind own=1>"
     odd.ran.clear()
     odd.session.variables()
     assert odd.ran == []
@@ -129,7 +129,7 @@ def test_a_run_goes_on_with_odd_names(odd):
     assert odd("attributes = [n for n in vars(kind) if type(n) is str]; attributes").ok == ["own"]
     assert odd("len([n for n in globals() if type(n) is not str])").ok == 12
     failure = odd("def f(a):\n    locals()[1] = 0\n    return a.missing\nf(kind)").failure
-    assert failure.type == "AttributeError" and failure.traceback[1]["variables"] == {"a": "<Kind>"}
+    assert failure.type == "AttributeError" and failure.traceback[1]["variables"] == {"a": "<Kind own=1>"}
 
 
 def test_stopped_program_with_odd_names(odd):

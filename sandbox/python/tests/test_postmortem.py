@@ -21,9 +21,9 @@ def test_nearest_name_has_a_field_of_its_own(run):
 def test_tables_are_described_by_shape_and_types(run):
     code = "import pandas as pd, numpy as np\ndf = pd.DataFrame({'a': [1, 2], 'b': ['x', 'y']})\ns = df['a']\narr = np.zeros((3, 4))\ndf['c']"
     assert variables(run, code)[0] == {
-        "df": "<DataFrame 2x2: 'a' int64, 'b' str>",
-        "s": "<Series 2 int64>",
-        "arr": "<ndarray 3x4 float64>",
+        "df": "<DataFrame 2x2: a int64, b str | 1, 'x' | 2, 'y'>",
+        "s": "<Series a int64 2: 1, 2>",
+        "arr": "<ndarray float64 3x4: [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]>",
     }
 
 

@@ -329,7 +329,7 @@ def test_variables_are_listed_without_running_code(run):
     assert run("ran").ok == []
     assert shown["n"] == {"type": "int", "repr": "5"}
     assert shown["loud"] == {"type": "Loud", "repr": "<Loud>"}
-    assert shown["df"] == {"type": "pandas.DataFrame", "repr": "<DataFrame 2x1>", "shape": [2, 1]}
+    assert shown["df"] == {"type": "pandas.DataFrame", "repr": "<DataFrame 2x1: a int64 | 1 | 2>", "shape": [2, 1]}
     assert shown["arr"]["shape"] == [2, 3]
     assert shown["rows"]["repr"] == "[{'a': 1}]"
     assert not {"_private", "pd", "db_query", "context"} & set(shown)

@@ -10,6 +10,7 @@
  *
  *     output     scalars as bytes, the ring
  *     peek       samples of objects
+ *     tables     samples of arrays, series and frames
  *     objects    the table of objects, their records
  *     variables  variables in dicts and in the namespace
  *     frames     frames and their slots
@@ -352,12 +353,13 @@ static PyMemberDef members[] = {
     OBJECT_FIELD("_task_step", task_step),
     OBJECT_FIELD("_objects", objects),
     OBJECT_FIELD("_format", format),
+    OBJECT_FIELD("_raw", raw),
     {NULL},
 };
 
 #define EACH_OBJECT(do)                                                                                                      \
     do(filename) do(filename_alias) do(channel) do(recorded) do(names) do(helpers) do(watched) do(set_prefixes)              \
-    do(global_prefixes) do(out) do(wait) do(control) do(task_step) do(objects) do(format)
+    do(global_prefixes) do(out) do(wait) do(control) do(task_step) do(objects) do(format) do(raw)
 
 static PyObject *new_recorder(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -456,7 +458,7 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "recorder_fast", 
 
 PyMODINIT_FUNC PyInit_recorder_fast(void)
 {
-    if (PyType_Ready(&RecorderType) < 0 || PyType_Ready(&FrameType) < 0 || PyType_Ready(&EntryType) < 0)
+    if (prepare_peek() < 0 || PyType_Ready(&RecorderType) < 0 || PyType_Ready(&FrameType) < 0 || PyType_Ready(&EntryType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL || PyModule_AddObjectRef(module, "Recorder", (PyObject *)&RecorderType) < 0 ||

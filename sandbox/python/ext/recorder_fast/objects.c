@@ -29,8 +29,9 @@ void clear_token(Entry *e)
     e->token = NULL;
     e->token_size = 0;
     Py_CLEAR(e->sample);
-    Py_CLEAR(e->dtype);
 }
+
+static int can_change(Reader *reader) { return reader->how != PEEK_NOTHING && reader->how < PEEK_LEAF; }
 
 /* Records that an object is free, and forgets its entry. */
 static int forget(Recorder *r, Entry *e)
@@ -74,7 +75,7 @@ static int is_unchanged(Entry *e, Sample *p)
         return 0;
     if (e->sample != NULL)
         return p->list != NULL && PyObject_RichCompareBool(e->sample, p->list, Py_EQ) == 1;
-    if (p->used != e->token_size)
+    if (p->used != e->token_size || p->digest != e->digest)
         return 0;
     for (Py_ssize_t i = 0; i < p->used; i++)
         if ((e->token[i] & ~(uintptr_t)1) != (uintptr_t)p->items[i])
@@ -83,14 +84,13 @@ static int is_unchanged(Entry *e, Sample *p)
 }
 
 /* Keeps a sample for the next comparison. */
-static int keep_sample(PyObject *v, Entry *e, Sample *p)
+static int keep_sample(Entry *e, Sample *p)
 {
     clear_token(e);
     e->length = p->length;
-    if (p->list != NULL && (e->reader->how == PEEK_ARRAY || e->reader->how == PEEK_PYTHON)) {
+    e->digest = p->digest;
+    if (p->list != NULL && e->reader->how == PEEK_PYTHON) {
         e->sample = Py_NewRef(p->list);
-        if (e->reader->how == PEEK_ARRAY && (e->dtype = PyObject_GetAttrString(v, "dtype")) == NULL)
-            PyErr_Clear();
         return 0;
     }
     if (p->used == 0)
@@ -179,7 +179,9 @@ static int record_object(Recorder *r, PyObject *v, Entry *e, int deeper)
     Py_ssize_t count = 0, child_count = 0;
     int exactness = UNREAD, form = OPAQUE;
     own[0] = NULL;
-    if (e->reader->how != PEEK_NOTHING && e->depth < MAX_DEPTH) {
+    if (e->reader->how >= PEEK_LEAF)
+        exactness = EXACT;
+    else if (e->reader->how != PEEK_NOTHING && e->depth < MAX_DEPTH) {
         if (peek(r, v, e, &p) == 0)
             exactness = EXACT;
         else if (PyErr_ExceptionMatches(PyExc_Exception)) {
@@ -192,7 +194,7 @@ static int record_object(Recorder *r, PyObject *v, Entry *e, int deeper)
     }
     hold_sample(&p);
     Buffer body = {NULL};
-    int failed = keep_sample(v, e, &p);
+    int failed = keep_sample(e, &p);
     if (!failed && exactness == EXACT) {
         exactness = select_shown(r, v, e, &p, own, &list);
         failed = exactness < 0;
@@ -231,11 +233,9 @@ static int record_object(Recorder *r, PyObject *v, Entry *e, int deeper)
 
 int record_changes(Recorder *r, PyObject *v, Entry *e, int depth)
 {
-    if (e->reader->how == PEEK_NOTHING || e->checked_at == r->event || depth >= MAX_DEPTH)
+    if (!can_change(e->reader) || e->checked_at == r->event || depth >= MAX_DEPTH)
         return 0;
     e->checked_at = r->event;
-    if (e->reader->how == PEEK_ARRAY && is_same_array(v, e))
-        return 0;
     Sample p;
     if (peek(r, v, e, &p) < 0) { /* another thread changes the object now: the next step compares it again */
         if (!PyErr_ExceptionMatches(PyExc_Exception))
@@ -251,7 +251,7 @@ int record_changes(Recorder *r, PyObject *v, Entry *e, int depth)
             if (is_scalar(kind))
                 continue;
             Entry *child = map_get(&r->entries, p.items[i]);
-            if (child != NULL && child->reader->kind == kind && child->reader->how != PEEK_NOTHING)
+            if (child != NULL && child->reader->kind == kind && can_change(child->reader))
                 failed = record_changes(r, p.items[i], child, depth + 1);
         }
     }
@@ -287,7 +287,7 @@ Entry *entry_of(Recorder *r, PyObject *v, int depth)
     Entry *e = map_get(&r->entries, v);
     if (e != NULL && e->reader->kind == Py_TYPE(v)) {
         int failed;
-        if (depth < e->depth && e->reader->how != PEEK_NOTHING) {
+        if (depth < e->depth && can_change(e->reader)) {
             e->depth = depth;
             failed = record_object(r, v, e, 1);
         } else

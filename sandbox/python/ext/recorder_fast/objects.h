@@ -9,7 +9,11 @@
 typedef struct {
     PyObject *items[2 * MAX_SAMPLE], *list;
     Py_ssize_t used, length;
+    unsigned long long digest; /* of the values of a table */
 } Sample;
+
+/* Reads the shape, the types and the values of a table into p, some values if it is large. */
+int peek_table(PyObject *v, Entry *e, Sample *p);
 
 /* Reads a sample of v into p. Returns 0, or -1 with an exception set. */
 int peek(Recorder *r, PyObject *v, Entry *e, Sample *p);
@@ -17,8 +21,7 @@ int peek(Recorder *r, PyObject *v, Entry *e, Sample *p);
 /* Chooses the recorded part of a sample: in shown, ended by NULL, or in list, a new reference. Returns its exactness, or -1. */
 int select_shown(Recorder *r, PyObject *v, Entry *e, Sample *p, PyObject **shown, PyObject **list);
 
-/* Tells whether an array that Python has sampled has the same shape, type and sample. */
-int is_same_array(PyObject *v, Entry *e);
+int prepare_peek(void); /* imports what the functions of peek.c need */
 
 void hold_sample(Sample *p); /* while Python code may run */
 void release_sample(Sample *p, int held);

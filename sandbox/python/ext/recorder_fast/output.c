@@ -119,7 +119,7 @@ int append_scalar(Recorder *r, Buffer *b, PyObject *prefix, PyObject *value)
     Py_ssize_t size = 0, prefix_size = prefix ? PyBytes_GET_SIZE(prefix) : 0;
     long long integer = 0;
     int tag = 0, overflow = 0;
-    if (!is_scalar(kind))
+    if (!is_scalar(kind) && (PyObject *)kind != r->raw)
         return 0;
     if (kind == &PyLong_Type) {
         Py_ssize_t digits = Py_SIZE(value);

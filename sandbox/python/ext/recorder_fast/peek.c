@@ -1,6 +1,14 @@
 /* Reads samples of objects. These functions run no user code. */
 #include "objects.h"
 
+#include <datetime.h>
+
+/* A numpy.int64. */
+typedef struct {
+    PyObject_HEAD
+    long long value;
+} NumpyInt;
+
 Reader *reader_of(Recorder *r, PyTypeObject *kind)
 {
     Reader *reader = map_get(&r->readers, kind);
@@ -93,31 +101,6 @@ static void peek_instance(PyObject *v, Reader *reader, Sample *p)
     }
 }
 
-/* Reads the axes and blocks of a DataFrame. It computes the length only if they have changed. */
-static int peek_dataframe(PyObject *v, Entry *e, Sample *p)
-{
-    PyObject *name = PyUnicode_InternFromString("_mgr"), *manager = name ? PyObject_GenericGetAttr(v, name) : NULL;
-    PyObject *axes = manager ? PyObject_GetAttrString(manager, "axes") : NULL;
-    PyObject *blocks = axes ? PyObject_GetAttrString(manager, "blocks") : NULL;
-    int failed = -1;
-    if (blocks != NULL && PyList_Check(axes) && PyTuple_Check(blocks) && PyList_GET_SIZE(axes) > 0) {
-        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(axes); i++)
-            add_item(p, PyList_GET_ITEM(axes, i));
-        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(blocks); i++)
-            add_item(p, PyTuple_GET_ITEM(blocks, i));
-        p->length = e->length;
-        if (p->used != e->token_size || memcmp(p->items, e->token, p->used * sizeof *p->items) != 0)
-            p->length = PyObject_Size(PyList_GET_ITEM(axes, PyList_GET_SIZE(axes) - 1));
-        failed = p->length < 0 ? -1 : 0; /* v holds the manager, which holds what is borrowed */
-    } else if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "the DataFrame has no block manager");
-    Py_XDECREF(name);
-    Py_XDECREF(manager);
-    Py_XDECREF(axes);
-    Py_XDECREF(blocks);
-    return failed;
-}
-
 static int peek_in_python(Recorder *r, PyObject *v, Reader *reader, Sample *p)
 {
     r->called_python = 1;
@@ -135,7 +118,7 @@ static int peek_in_python(Recorder *r, PyObject *v, Reader *reader, Sample *p)
 
 int peek(Recorder *r, PyObject *v, Entry *e, Sample *p)
 {
-    p->used = p->length = 0;
+    p->used = p->length = p->digest = 0;
     p->list = NULL;
     switch (e->reader->how) {
     case PEEK_LIST:
@@ -161,36 +144,12 @@ int peek(Recorder *r, PyObject *v, Entry *e, Sample *p)
     case PEEK_INSTANCE:
         peek_instance(v, e->reader, p);
         return 0;
-    case PEEK_DATAFRAME:
-        return peek_dataframe(v, e, p);
+    case PEEK_FRAME:
+    case PEEK_ARRAY:
+        return peek_table(v, e, p);
     default:
         return peek_in_python(r, v, e->reader, p);
     }
-}
-
-int is_same_array(PyObject *v, Entry *e)
-{
-    if (e->dtype == NULL || e->sample == NULL || PyList_GET_SIZE(e->sample) != 3)
-        return 0;
-    PyObject *dtype = PyObject_GetAttrString(v, "dtype"), *bytes = PyList_GET_ITEM(e->sample, 2);
-    Py_XDECREF(dtype); /* the array holds it */
-    Py_buffer b;
-    if (dtype != e->dtype || !PyBytes_Check(bytes) || PyObject_GetBuffer(v, &b, PyBUF_ND | PyBUF_C_CONTIGUOUS) < 0) {
-        PyErr_Clear();
-        return 0;
-    }
-    char shape[256];
-    int at = 0, same = b.itemsize > 0;
-    for (int i = 0; i < b.ndim && at < 200; i++)
-        at += snprintf(shape + at, sizeof shape - at, i ? "x%zd" : "%zd", b.shape[i]);
-    shape[at] = 0;
-    same = same && PyUnicode_CompareWithASCIIString(PyList_GET_ITEM(e->sample, 1), shape) == 0;
-    Py_ssize_t size = same ? b.len / b.itemsize : 0, step = size / MAX_SAMPLE ? size / MAX_SAMPLE : 1, n = 0;
-    for (Py_ssize_t i = 0; same && i < size && n < MAX_SAMPLE; i += step, n++)
-        same = (n + 1) * b.itemsize <= PyBytes_GET_SIZE(bytes) &&
-               memcmp((char *)b.buf + i * b.itemsize, PyBytes_AS_STRING(bytes) + n * b.itemsize, b.itemsize) == 0;
-    PyBuffer_Release(&b);
-    return same;
 }
 
 void hold_sample(Sample *p)
@@ -206,21 +165,63 @@ void release_sample(Sample *p, int held)
     Py_CLEAR(p->list);
 }
 
+int prepare_peek(void)
+{
+    PyDateTime_IMPORT;
+    return PyDateTimeAPI ? 0 : -1;
+}
+
+/* Returns the text of a pandas Timestamp without a time zone, in a list; NULL without an exception if it has one. A table has
+ * many of them, and repr takes ten times as long. */
+static PyObject *show_timestamp(Recorder *r, PyObject *v)
+{
+    if (!PyDateTime_Check(v) || PyDateTime_DATE_GET_TZINFO(v) != Py_None)
+        return NULL;
+    PyObject *nanosecond = PyObject_GetAttrString(v, "nanosecond");
+    long nanoseconds = nanosecond ? PyLong_AsLong(nanosecond) : -1;
+    Py_XDECREF(nanosecond);
+    if (nanoseconds < 0)
+        return NULL;
+    char text[80];
+    int used = snprintf(text, sizeof text, "Timestamp('%d-%02d-%02d %02d:%02d:%02d", PyDateTime_GET_YEAR(v), PyDateTime_GET_MONTH(v),
+                        PyDateTime_GET_DAY(v), PyDateTime_DATE_GET_HOUR(v), PyDateTime_DATE_GET_MINUTE(v),
+                        PyDateTime_DATE_GET_SECOND(v));
+    int microseconds = PyDateTime_DATE_GET_MICROSECOND(v);
+    if (nanoseconds > 0)
+        used += snprintf(text + used, sizeof text - used, ".%06d%03ld", microseconds, nanoseconds);
+    else if (microseconds > 0)
+        used += snprintf(text + used, sizeof text - used, ".%06d", microseconds);
+    snprintf(text + used, sizeof text - used, "')");
+    PyObject *raw = PyObject_CallFunction(r->raw, "s", text);
+    return raw ? Py_BuildValue("[N]", raw) : NULL;
+}
+
 int select_shown(Recorder *r, PyObject *v, Entry *e, Sample *p, PyObject **shown, PyObject **list)
 {
     int n = 0;
+    if (e->reader->how == PEEK_NUMPY_FLOAT || e->reader->how == PEEK_NUMPY_INT) {
+        *list = e->reader->how == PEEK_NUMPY_FLOAT ? Py_BuildValue("[d]", PyFloat_AS_DOUBLE(v))
+                                                   : Py_BuildValue("[L]", ((NumpyInt *)v)->value);
+        return *list ? EXACT : -1;
+    }
+    if (e->reader->how == PEEK_TIMESTAMP && (*list = show_timestamp(r, v)) != NULL)
+        return EXACT;
+    if (PyErr_Occurred())
+        return -1;
     if (e->reader->how > PEEK_INSTANCE) {
         PyObject *sample = p->list ? p->list : Py_None;
         PyObject *got = call_python(r, r->objects, "_select_shown", "(OOnO)", v, e->reader->reader, p->length, sample);
+        PyObject *length;
         int exactness;
-        if (got == NULL || !PyArg_ParseTuple(got, "O!i", &PyList_Type, list, &exactness)) {
+        if (got == NULL || !PyArg_ParseTuple(got, "O!iO", &PyList_Type, list, &exactness, &length)) {
             Py_XDECREF(got);
             *list = NULL;
             return -1;
         }
         Py_INCREF(*list);
+        p->length = length == Py_None ? -1 : PyLong_AsSsize_t(length);
         Py_DECREF(got);
-        return exactness;
+        return p->length == -1 && PyErr_Occurred() ? -1 : exactness;
     }
     Py_ssize_t half = e->reader->form == ITEMS ? p->used : p->used / 2, limit = MAX_SHOWN;
     for (Py_ssize_t i = 0; i < half && i < limit; i++) {

@@ -18,20 +18,23 @@
 
 /* The same numbers as in recorder_format.py, recorder_objects.py and recorder_ring.py. */
 enum {
-    ABI_VERSION = 4, /* of the interface to recorder_settrace.FastRecorder, which has the same number */
+    ABI_VERSION = 5, /* of the interface to recorder_settrace.FastRecorder, which has the same number */
     PUSH = 5, RESUME, SUSPEND, RETURN, UNWIND, FRAME, LINE, SET, GLOBAL, DELETE, FORGET, OBJECT, MUTATE, FREE, RAISE, HANDLED,
     EXACT = 0, TRUNCATED, SAMPLED, UNREAD,
-    OPAQUE = 0, ITEMS, PAIRS, ATTRIBUTES, TABLE,
-    MAX_SHOWN = 16, MAX_SAMPLE = 64, MAX_DEPTH = 4, MAX_TEXT = 4096,
+    OPAQUE = 0, ITEMS, PAIRS, ATTRIBUTES, TABLE, DESCRIBED, FRAMED,
+    MAX_SHOWN = 16, MAX_SAMPLE = 64, MAX_DEPTH = 4, MAX_TEXT = 4096, MAX_COMPARED_BYTES = 4096,
     RING_HEAD = 4096, RING_SIZE = 256 << 10, MAX_RING_WRITE = RING_SIZE / 2, RING_READ_OFFSET = 64
 };
 
-/* Reader says how objects of one class are read: recorder_objects.Reader. */
+/* Reader says how objects of one class are read: recorder_objects.Reader. From PEEK_LEAF on, they never change. PEEK_PYTHON
+ * samples by value, PEEK_PYTHON_ITEMS by identity. */
 typedef struct {
-    PyObject *reader, *name, *peek, *members; /* members has (name, descriptor) for each of __slots__ */
+    PyObject *reader, *name, *peek;
+    PyObject *members; /* (name, descriptor) for each of __slots__; of tables, the class of arrays */
     PyTypeObject *kind;
     int form;
-    enum { PEEK_NOTHING, PEEK_LIST, PEEK_TUPLE, PEEK_DICT, PEEK_SET, PEEK_INSTANCE, PEEK_DATAFRAME, PEEK_ARRAY, PEEK_PYTHON } how;
+    enum { PEEK_NOTHING, PEEK_LIST, PEEK_TUPLE, PEEK_DICT, PEEK_SET, PEEK_INSTANCE, PEEK_FRAME, PEEK_ARRAY, PEEK_PYTHON,
+           PEEK_PYTHON_ITEMS, PEEK_LEAF, PEEK_NUMPY_FLOAT, PEEK_NUMPY_INT, PEEK_TIMESTAMP } how;
     int has_dict;
 } Reader;
 
@@ -46,7 +49,8 @@ typedef struct Entry {
     Py_ssize_t length; /* -1 if the object has none */
     int depth;
     uintptr_t *token;
-    PyObject *sample, *dtype; /* instead of a token for what Python samples by value; dtype of an array */
+    PyObject *sample;           /* instead of a token for what Python samples by value */
+    unsigned long long digest;  /* of the values of a table */
     unsigned char *body;
     struct Entry **children;
     Py_ssize_t token_size, body_size, child_count;
@@ -83,6 +87,7 @@ typedef struct {
     PyObject *filename, *filename_alias; /* another string that is equal to filename */
     PyObject *channel, *recorded, *names, *helpers, *watched, *set_prefixes, *global_prefixes, *out, *wait, *control, *task_step;
     PyObject *objects, *format; /* a recorder_objects.Objects, which describes new classes; the module recorder_format */
+    PyObject *raw;              /* the class library_values.Raw */
     Buffer pending;             /* records that are not in out or in the ring yet */
     Map frames, codes, readers, entries;
     Entry **unheld; /* entries without a holder, which are forgotten unless the next line holds them */

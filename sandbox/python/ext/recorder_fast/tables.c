@@ -1,0 +1,202 @@
+/* Compares numpy arrays, and the series and frames of pandas, by their values: tables.py. These functions run no user code. */
+#include "objects.h"
+
+enum { MAX_ARRAYS = 256, C_CONTIGUOUS = 1, F_CONTIGUOUS = 2, KNOWN_TYPES = 64 };
+
+/* The fields of an array: PyArrayObject_fields of numpy, the same in all its versions. */
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    int dimensions;
+    Py_ssize_t *shape, *strides;
+    PyObject *base, *dtype;
+    int flags;
+} Array;
+
+/* The arrays that a table holds, borrowed, and a digest of its other parts. */
+typedef struct {
+    PyTypeObject *array_type;
+    Array *arrays[MAX_ARRAYS];
+    Py_ssize_t item_sizes[MAX_ARRAYS];
+    int count;
+    Py_ssize_t bytes;
+    unsigned long long digest;
+} Parts;
+
+static unsigned long long mix(unsigned long long digest, unsigned long long word)
+{
+    digest = (digest ^ word) * 0x9E3779B97F4A7C15ull;
+    return digest ^ digest >> 32;
+}
+
+static unsigned long long mix_bytes(unsigned long long digest, const char *data, Py_ssize_t size)
+{
+    unsigned long long word;
+    for (; size >= 8; data += 8, size -= 8) {
+        memcpy(&word, data, 8);
+        digest = mix(digest, word);
+    }
+    word = 0;
+    memcpy(&word, data, size);
+    return size ? mix(digest, word) : digest;
+}
+
+static Py_ssize_t array_size(Array *a)
+{
+    Py_ssize_t size = 1;
+    for (int i = 0; i < a->dimensions; i++)
+        size *= a->shape[i];
+    return size;
+}
+
+/* Returns the bytes of an item of this type; -1 with an exception set. It keeps a reference to some types. */
+static Py_ssize_t item_size(PyObject *dtype)
+{
+    static struct {
+        PyObject *dtype;
+        Py_ssize_t size;
+    } known[KNOWN_TYPES];
+    size_t slot = ((uintptr_t)dtype >> 4) % KNOWN_TYPES;
+    if (known[slot].dtype == dtype)
+        return known[slot].size;
+    PyObject *number = PyObject_GetAttrString(dtype, "itemsize");
+    Py_ssize_t size = number ? PyLong_AsSsize_t(number) : -1;
+    Py_XDECREF(number);
+    if (size >= 0) {
+        Py_XSETREF(known[slot].dtype, Py_NewRef(dtype));
+        known[slot].size = size;
+    }
+    return size;
+}
+
+static int add_array(Parts *parts, PyObject *object)
+{
+    Array *a = (Array *)object;
+    if (parts->count == MAX_ARRAYS)
+        return 0;
+    Py_ssize_t size = item_size(a->dtype);
+    if (size < 0)
+        return -1;
+    parts->item_sizes[parts->count] = size;
+    parts->arrays[parts->count++] = a;
+    parts->bytes += size * array_size(a);
+    return 0;
+}
+
+static int look_up(PyObject *object, const char *name, PyObject **found)
+{
+    PyObject *key = PyUnicode_InternFromString(name);
+    int got = key ? _PyObject_LookupAttr(object, key, found) : -1;
+    Py_XDECREF(key);
+    return got;
+}
+
+/* Adds the arrays of the values of a block: an array, or an extension array that holds one or more. */
+static int add_values(Parts *parts, PyObject *values)
+{
+    static const char *const arrays[] = {"_ndarray", "_data", "_mask"}, *const others[] = {"_pa_array", "_dtype"};
+    PyObject *found;
+    if (Py_IS_TYPE(values, parts->array_type))
+        return add_array(parts, values);
+    parts->digest = mix(parts->digest, (uintptr_t)values);
+    for (int i = 0; i < 3; i++) {
+        if (look_up(values, arrays[i], &found) < 0 ||
+            (found != NULL && Py_IS_TYPE(found, parts->array_type) && add_array(parts, found) < 0))
+            return -1;
+        Py_XDECREF(found); /* values holds it */
+    }
+    for (int i = 0; i < 2; i++) {
+        if (look_up(values, others[i], &found) < 0)
+            return -1;
+        parts->digest = mix(parts->digest, (uintptr_t)found);
+        Py_XDECREF(found);
+    }
+    return 0;
+}
+
+/* Returns the address of an item by its number in the order of C. */
+static const char *item_at(Array *a, Py_ssize_t number, Py_ssize_t item_bytes)
+{
+    if (a->flags & C_CONTIGUOUS)
+        return a->data + number * item_bytes;
+    const char *at = a->data;
+    for (int i = a->dimensions - 1; i >= 0; i--) {
+        at += number % a->shape[i] * a->strides[i];
+        number /= a->shape[i];
+    }
+    return at;
+}
+
+static unsigned long long mix_items(unsigned long long digest, Array *a, Py_ssize_t item_bytes, Py_ssize_t first, Py_ssize_t step,
+                                    Py_ssize_t count)
+{
+    if (step == 1 && a->flags & C_CONTIGUOUS)
+        return mix_bytes(digest, a->data + first * item_bytes, count * item_bytes);
+    for (Py_ssize_t i = 0; i < count; i++)
+        digest = mix_bytes(digest, item_at(a, first + i * step, item_bytes), item_bytes);
+    return digest;
+}
+
+static unsigned long long mix_array(unsigned long long digest, Array *a, Py_ssize_t item_bytes, int whole)
+{
+    Py_ssize_t size = array_size(a), few = size < MAX_SAMPLE ? size : MAX_SAMPLE;
+    digest = mix(mix(digest, (uintptr_t)a->dtype), a->dimensions);
+    for (int i = 0; i < a->dimensions; i++)
+        digest = mix(digest, a->shape[i]);
+    if (whole && a->flags & (C_CONTIGUOUS | F_CONTIGUOUS))
+        return mix_bytes(digest, a->data, size * item_bytes);
+    if (whole)
+        return mix_items(digest, a, item_bytes, 0, 1, size);
+    digest = mix_items(digest, a, item_bytes, 0, 1, few);
+    digest = mix_items(digest, a, item_bytes, size - few, 1, few);
+    return mix_items(digest, a, item_bytes, 0, few ? size / few : 1, few);
+}
+
+/* Reads the axes and blocks of a DataFrame or Series. The last axis has the rows. */
+static int add_blocks(PyObject *v, Parts *parts, Sample *p, PyObject **rows)
+{
+    PyObject *name = PyUnicode_InternFromString("_mgr"), *manager = name ? PyObject_GenericGetAttr(v, name) : NULL;
+    PyObject *axes = manager ? PyObject_GetAttrString(manager, "axes") : NULL;
+    PyObject *blocks = axes ? PyObject_GetAttrString(manager, "blocks") : NULL;
+    int failed = -1;
+    if (blocks != NULL && PyList_Check(axes) && PyTuple_Check(blocks) && PyList_GET_SIZE(axes) > 0) {
+        failed = 0; /* v holds the manager, which holds what is borrowed */
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(axes) && p->used < MAX_SAMPLE; i++)
+            p->items[p->used++] = *rows = PyList_GET_ITEM(axes, i);
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(blocks) && !failed; i++) {
+            if (p->used < 2 * MAX_SAMPLE)
+                p->items[p->used++] = PyTuple_GET_ITEM(blocks, i);
+            PyObject *values = PyObject_GetAttrString(PyTuple_GET_ITEM(blocks, i), "values");
+            failed = values == NULL || add_values(parts, values) < 0 ? -1 : 0;
+            Py_XDECREF(values);
+        }
+    } else if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "the table has no block manager");
+    Py_XDECREF(name);
+    Py_XDECREF(manager);
+    Py_XDECREF(axes);
+    Py_XDECREF(blocks);
+    return failed;
+}
+
+int peek_table(PyObject *v, Entry *e, Sample *p)
+{
+    Parts parts = {.array_type = (PyTypeObject *)PyTuple_GET_ITEM(e->reader->members, 0)};
+    PyObject *rows = NULL;
+    if (e->reader->how == PEEK_ARRAY) {
+        Array *a = (Array *)v;
+        p->length = a->dimensions > 0 ? a->shape[0] : -1;
+        if (add_array(&parts, v) < 0)
+            return -1;
+    } else if (add_blocks(v, &parts, p, &rows) < 0)
+        return -1;
+    for (int i = 0; i < parts.count; i++)
+        parts.digest = mix_array(parts.digest, parts.arrays[i], parts.item_sizes[i], parts.bytes <= MAX_COMPARED_BYTES);
+    p->digest = parts.digest;
+    if (e->reader->how == PEEK_ARRAY)
+        return 0;
+    p->length = e->length;
+    if (p->used != e->token_size || memcmp(p->items, e->token, p->used * sizeof *p->items) != 0)
+        p->length = PyObject_Size(rows); /* it is slow, and the same as long as the axes are */
+    return p->length < 0 ? -1 : 0;
+}

@@ -1,0 +1,225 @@
+"""Reads values of the standard library, numpy and pandas that can't be opened, without running user code.
+
+A value counts only if its class is exactly the library's own. A class that Python code can change must also be the one
+that its library has under that name.
+"""
+
+import builtins
+import collections
+import datetime
+import decimal
+import fractions
+import functools
+import gc
+import itertools
+import pathlib
+import re
+import sys
+import types
+import uuid
+import zoneinfo
+from typing import Any
+
+import lookup
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
+
+ZONES = {type(None), datetime.timezone, zoneinfo.ZoneInfo}  # classes whose texts are not the user's
+
+_flags_of, _mro_of, _plain_name_of = (vars(type)[name].__get__ for name in ("__flags__", "__mro__", "__name__"))
+_args_of = vars(BaseException)["args"].__get__
+_referents, _islice, _modules = gc.get_referents, itertools.islice, sys.modules
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: Python code may have made the class, or changed it
+_VIEWS: tuple = type({}.keys()), type({}.values()), type({}.items())
+_known: dict = {}  # by id of a class: the class, and whether it is a library's
+_BUILT_IN_SCALARS = {int, str, float, bool, bytes, complex, type(None)}
+
+
+class Raw:
+    """The text of a value that is no scalar, as its repr would write it."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str):
+        self.text = text
+
+
+def name_of(kind: type) -> str:
+    """Returns the name of a class. User code can give it a name whose class is derived from str."""
+    return str.__str__(_plain_name_of(kind))
+
+
+def is_static(kind: type) -> bool:
+    """Tells whether a class is written in C, so that user code can't have made or changed it."""
+    return not _flags_of(kind) & _HEAP_TYPE
+
+
+def is_from(kind: type, package: str, name: str = "") -> bool:
+    """Tells whether a class is the one that a package has under the name, which is the class's own if it is empty."""
+    if is_static(kind):
+        module = lookup.module_of(kind)
+        return module.partition(".")[0] == package and (not name or name_of(kind) == name)
+    key = id(kind), package, name
+    known = _known.get(key)
+    if known is None or known[0] is not kind:
+        module = package if name else lookup.module_of(kind)
+        held = lookup.find(_modules, module) if module.partition(".")[0] == package else None
+        found = lookup.find(vars(held), name or name_of(kind)) if type(held) is types.ModuleType else None
+        known = _known[key] = kind, found is kind
+    return known[1]
+
+
+# -- functions that return the scalar that a value equals, or its text
+
+
+def _number(v):
+    """Reads a numpy scalar."""
+    kind: Any = type(v)
+    found = _numpy_item(kind)(v)
+    if type(found) in _BUILT_IN_SCALARS and found is not None:
+        return found
+    return Raw(repr(v))
+
+
+@functools.cache
+def _numpy_item(kind: type):
+    return next(vars(base)["item"] for base in _mro_of(kind) if name_of(base) == "generic")
+
+
+def _by_repr(v):
+    return Raw(repr(v))
+
+
+def _moment(v):
+    """Reads a datetime, time, timezone or pandas Timestamp, unless its time zone is of the user."""
+    zone = getattr(v, "tzinfo", None)
+    if type(zone) not in ZONES or type(zone) is datetime.timezone and type(zone.tzname(None)) is not str:
+        return None
+    return Raw(repr(v))
+
+
+def _zone(v):
+    return Raw(repr(v)) if type(v.tzname(None)) is str else None
+
+
+def _uuid(v):
+    return Raw(repr(v)) if type(v.int) is int else None
+
+
+def _fraction(v):
+    numerator, denominator = v._numerator, v._denominator
+    return Raw(f"Fraction({numerator}, {denominator})") if type(numerator) is int is type(denominator) else None
+
+
+def _path(v):
+    parts = getattr(v, "_raw_paths", None) or getattr(v, "_parts", None) or ()
+    return Raw(repr(v)) if all(type(part) is str for part in parts) else None
+
+
+def _slice(v):
+    parts = v.start, v.stop, v.step
+    return Raw(repr(v)) if all(type(part) in _BUILT_IN_SCALARS for part in parts) else None
+
+
+def _match(v):
+    return Raw(repr(v)) if type(v.string) in (str, bytes) else None
+
+
+def _pattern(v):
+    return Raw(repr(v)) if type(v.pattern) in (str, bytes) else None
+
+
+def _dtype(v):
+    return Raw(f"dtype('{v}')")
+
+
+_LEAVES: dict = {
+    decimal.Decimal: _by_repr,
+    datetime.datetime: _moment,
+    datetime.date: _by_repr,
+    datetime.time: _moment,
+    datetime.timedelta: _by_repr,
+    datetime.timezone: _zone,
+    zoneinfo.ZoneInfo: _by_repr,
+    uuid.UUID: _uuid,
+    fractions.Fraction: _fraction,
+    range: _by_repr,
+    slice: _slice,
+    re.Match: _match,
+    re.Pattern: _pattern,
+    type(NotImplemented): _by_repr,
+    **dict.fromkeys((pathlib.PurePosixPath, pathlib.PosixPath, pathlib.PureWindowsPath), _path),
+}
+_LEAVES_BY_ID = {id(kind): (kind, read) for kind, read in _LEAVES.items()}  # a class of the user's may have a __hash__
+_PANDAS_LEAVES = {"Timestamp": _moment, "Timedelta": _by_repr, "Period": _by_repr, "Interval": _by_repr}
+
+
+def leaf_reader(kind: type):
+    """Returns the function that reads values of a class, or None. It returns a scalar, a Raw or None."""
+    known = _LEAVES_BY_ID.get(id(kind))
+    if known is not None:
+        return known[1]
+    if is_static(kind):
+        if lookup.module_of(kind) == "numpy.dtypes":
+            return _dtype
+        return _number if _is_numpy_scalar(kind) else None
+    name = name_of(kind)
+    if name in _PANDAS_LEAVES and is_from(kind, "pandas", name):
+        return _PANDAS_LEAVES[name]
+    if name.endswith("Dtype") and is_from(kind, "pandas", name):
+        return _dtype
+    if name in ("NaTType", "NAType"):
+        package = lookup.find(_modules, "pandas")
+        only = lookup.find(vars(package), name[:-4]) if type(package) is types.ModuleType else None
+        return _by_repr if type(only) is kind else None
+    return None
+
+
+def _is_numpy_scalar(kind: type) -> bool:
+    return lookup.module_of(kind) == "numpy" and any(
+        name_of(base) == "generic" and lookup.module_of(base) == "numpy" and is_static(base) for base in _mro_of(kind)
+    ) and name_of(kind) not in ("void", "object_")  # fmt: skip
+
+
+# -- containers
+
+
+def deque_items(v, count: int) -> tuple:
+    """Returns the length and the first items of a deque or of a class derived from it."""
+    return collections.deque.__len__(v), [*_islice(collections.deque.__iter__(v), count)]
+
+
+def is_view(kind: type) -> bool:
+    return kind is _VIEWS[0] or kind is _VIEWS[1] or kind is _VIEWS[2]
+
+
+def has_pairs(kind: type) -> bool:
+    """Tells whether a class of views has keys and values."""
+    return kind is _VIEWS[2]
+
+
+def view_items(v, count: int) -> tuple:
+    """Returns the length and the first items of a view of a dict: of items(), the keys and then the values."""
+    held = next(each for each in _referents(v) if issubclass(type(each), dict))
+    items: list = []
+    if type(v) is not _VIEWS[1]:
+        items += _islice(dict.keys(held), count)
+    if type(v) is not _VIEWS[0]:
+        items += _islice(dict.values(held), count)
+    return dict.__len__(held), items
+
+
+def is_exception(kind: type) -> bool:
+    return any(base is BaseException for base in _mro_of(kind))
+
+
+def error_text(v, limit: int, show) -> str:
+    """Returns an exception with its arguments. show(value, limit) returns the text of one."""
+    parts, left = [], limit
+    for argument in _args_of(v):
+        if left <= 0:
+            parts.append("...")
+            break
+        parts.append(show(argument, left))
+        left -= len(parts[-1]) + 2
+    return f"{name_of(type(v))}({', '.join(parts)})"

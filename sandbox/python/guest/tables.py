@@ -1,0 +1,335 @@
+"""Reads numpy arrays, and the series, indexes and frames of pandas, without running user code.
+
+A table is read from the arrays that it holds: its shape, its types, how many values are missing, and its first rows.
+Code of numpy and pandas runs, so only objects whose classes are exactly theirs are read.
+"""
+
+import builtins
+import math
+import zlib
+from typing import Any
+
+import library_values
+import lookup
+from library_values import Raw, is_from
+
+__builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
+
+MAX_COLUMNS = 16
+MAX_ROWS = 5  # of a frame that are read
+MAX_ITEMS = 16  # of an array, series or index that are read
+MAX_TEXT = 240  # characters of the text of a frame that may be followed by another row
+MAX_CELL = 60  # characters of a text in a table
+MAX_COMPARED_BYTES = 4096  # of a table whose values are all compared; of larger ones, some are
+MAX_COUNTED = 1 << 20  # values of a column in which missing ones are counted
+MAX_COUNTED_OBJECTS = 1 << 15  # the same, if they are Python objects
+
+_SAMPLES = 64
+_LISTED = {
+    *("Categorical", "Index", "RangeIndex", "MultiIndex", "CategoricalIndex", "IntervalIndex", "DatetimeIndex"),
+    *("TimedeltaIndex", "PeriodIndex"),
+}
+_SHORT = {"Timestamp", "Timedelta", "Period", "Interval"}  # shown as their str
+
+
+class Table:
+    """What is read of a table.
+
+    columns has (label, type, missing values or None) for each; a series has one column, with its name. rows has the
+    label and the cells of each row. Labels and cells are scalars or Raw. An array has rows of one cell and no columns.
+    """
+
+    __slots__ = ("name", "shape", "dtype", "columns", "rows")
+
+    def __init__(self, name: str, shape: tuple, dtype: str = ""):
+        self.name, self.shape, self.dtype = name, shape, dtype
+        self.columns: list = []
+        self.rows: list = []
+
+    @property
+    def is_whole(self) -> bool:
+        """Tells whether all columns, rows and cells are read completely."""
+        if len(self.rows) < (self.shape[0] if self.shape else 1) or self.name == "MultiIndex":
+            return False
+        if self.name == "DataFrame" and len(self.columns) < self.shape[1]:
+            return False
+        return not any(type(cell) is Raw and "..." in cell.text for _, cells in self.rows for cell in cells)
+
+
+def kind_of(kind: type) -> str:
+    """Returns the name of a class of tables: DataFrame, Series, ndarray or another; "" if it is none."""
+    name = library_values.name_of(kind)
+    if name == "ndarray":
+        return name if library_values.is_static(kind) and lookup.module_of(kind) == "numpy" else ""
+    if name in ("DataFrame", "Series") or name in _LISTED:
+        return name if is_from(kind, "pandas", name) else ""
+    return ""
+
+
+def read(v, kind: str, show) -> Table:
+    """Reads a table of a kind that kind_of has returned. show(value, limit) returns the text of another value."""
+    if kind == "DataFrame":
+        return _frame(v, show)
+    if kind == "Series":
+        return _series(v, show)
+    if kind == "ndarray":
+        return _array(v, show)
+    return _listed(v, kind, show)
+
+
+def _frame(v, show) -> Table:
+    manager = _manager(v)
+    columns, index = manager.axes
+    table = Table("DataFrame", (len(index), len(columns)))
+    counts: dict = {}
+    cells = []
+    for i, label in enumerate(_labels(columns, MAX_COLUMNS, show)):
+        block, at = manager.blocks[manager.blknos[i]], manager.blklocs[i]
+        if id(block) not in counts:
+            counts[id(block)] = _missing(block.values)
+        found = counts[id(block)]
+        missing = found if found is None else found[at if len(found) > 1 else 0]
+        table.columns.append((label, _dtype(block.values), missing))
+        part = block.values
+        part = part[at] if getattr(part, "ndim", 1) == 2 else part
+        cells.append(_cells(part, MAX_ROWS, show))
+    labels = _labels(index, MAX_ROWS, show)
+    table.rows = [(label, [column[i] for column in cells]) for i, label in enumerate(labels)]
+    return table
+
+
+def _series(v, show) -> Table:
+    manager = _manager(v)
+    values = manager.blocks[0].values
+    table = Table("Series", (len(manager.axes[0]),))
+    name = object.__getattribute__(v, "_name")
+    missing = _missing(values)
+    table.columns = [(_cell(name, show), _dtype(values), missing if missing is None else missing[0])]
+    table.rows = [
+        (label, [cell])
+        for label, cell in zip(_labels(manager.axes[0], MAX_ITEMS, show), _cells(values, MAX_ITEMS, show))
+    ]
+    return table
+
+
+def _array(v, show) -> Table:
+    table = Table("ndarray", v.shape, str(v.dtype))
+    if v.dtype.kind == "V":
+        return table
+    if v.ndim > 1:
+        rows = [v[i].flat[: MAX_ITEMS + 1].tolist() for i in range(min(len(v), MAX_ITEMS))]
+        cells: list = [Raw(show(row[:MAX_ITEMS], MAX_CELL) + " ..." * (len(row) > MAX_ITEMS)) for row in rows]
+    else:
+        cells = _cells(v if v.ndim else v.flat[:1], MAX_ITEMS, show)
+    table.rows = [(i, [cell]) for i, cell in enumerate(cells)]
+    return table
+
+
+def _listed(v, kind: str, show) -> Table:
+    table = Table(kind, (len(v),), "" if kind == "MultiIndex" else _dtype(v))
+    if kind == "Categorical":
+        cells = _cells(v, MAX_ITEMS, show)
+    else:
+        cells = _labels(v, MAX_ITEMS, show)
+    table.rows = [(i, [cell]) for i, cell in enumerate(cells)]
+    return table
+
+
+def _manager(v):
+    return object.__getattribute__(v, "_mgr")
+
+
+def _labels(index, count: int, show) -> list:
+    """Returns the first labels of an index."""
+    kind = library_values.name_of(type(index))
+    if kind not in _LISTED or not is_from(type(index), "pandas", kind):
+        return [Raw("?")] * min(len(index), count)
+    if kind == "RangeIndex":
+        return list(index._range[:count])
+    if kind == "MultiIndex":
+        return [_cell(label, show) for label in index[:count].tolist()]
+    return _cells(index._data, count, show)
+
+
+def _cells(values, count: int, show) -> list:
+    """Returns the first values of a column."""
+    kind = type(values)
+    if kind_of(kind) == "ndarray":
+        part = values[:count]
+        if part.dtype.kind in "mM":
+            return [Raw(text) for text in part.astype(str).tolist()]
+        return [_cell(item, show) for item in part.tolist()]
+    if not _is_readable(values):
+        return [Raw("?")] * min(len(values), count)
+    name = library_values.name_of(kind)
+    if name == "DatetimeArray" and getattr(values, "tz", None) is None:
+        part = values._ndarray[:count]
+        rounded = part.astype("M8[us]")
+        if ((rounded == part) | (part != part)).all():  # making a Timestamp of each takes ten times as long
+            return [Raw("NaT" if item is None else str(item)) for item in rounded.tolist()]
+    if name == "Categorical":
+        categories = values.categories
+        return [_cell(math.nan if code < 0 else categories[code], show) for code in values._ndarray[:count].tolist()]
+    mask: Any = getattr(values, "_mask", None)
+    if kind_of(type(mask)) == "ndarray":
+        pairs = zip(values._data[:count].tolist(), mask[:count].tolist())
+        return [Raw("<NA>") if missing else _cell(item, show) for item, missing in pairs]
+    return [_cell(item, show) for item in list(values[:count])]
+
+
+def _cell(item, show):
+    kind = type(item)
+    if kind is float or kind is bool or item is None:
+        return item
+    if kind is int:
+        return item if item.bit_length() < 64 else Raw(show(item, MAX_CELL))
+    if kind is str:
+        return item if len(item) <= MAX_CELL and item.isascii() else Raw(show(item, MAX_CELL))
+    read = library_values.leaf_reader(kind)
+    found = read(item) if read is not None else None
+    if found is None or type(found) is str:
+        return Raw(show(item, MAX_CELL))
+    return Raw(str(item)) if type(found) is Raw and library_values.name_of(kind) in _SHORT else found
+
+
+def _is_readable(values) -> bool:
+    """Tells whether an extension array is one of pandas, with no time zone of the user."""
+    kind = type(values)
+    if not is_from(kind, "pandas"):
+        return False
+    return type(getattr(values, "tz", None)) in library_values.ZONES
+
+
+def _dtype(values) -> str:
+    kind = type(values)
+    readable = kind_of(kind) or is_from(kind, "pandas")
+    return str(values.dtype) if readable else library_values.name_of(kind)
+
+
+def _missing(values) -> "list | None":
+    """Counts the missing values in each row of an array of columns; None if that is unknown or would take long."""
+    kind = type(values)
+    if kind_of(kind) == "ndarray":
+        letter = values.dtype.kind
+        rows = values.shape[0] if values.ndim == 2 else 1
+        if letter in "biuSV":
+            return [0] * rows
+        if values.size > (MAX_COUNTED_OBJECTS if letter in "OUT" else MAX_COUNTED):
+            return None
+        if letter in "fcmM":
+            missing = values != values
+        else:
+            missing = lookup.find(vars(library_values._modules["pandas"]), "isna")(values)
+        return missing.reshape(rows, -1).sum(axis=1).tolist()
+    if not is_from(kind, "pandas"):
+        return None
+    held = getattr(values, "_pa_array", None)
+    if held is not None:
+        return [held.null_count]
+    if len(values) > MAX_COUNTED:
+        return None
+    name, mask = library_values.name_of(kind), getattr(values, "_mask", None)
+    if name == "Categorical":
+        missing = values._ndarray < 0
+    elif name in ("DatetimeArray", "TimedeltaArray"):
+        missing = values._ndarray != values._ndarray
+    else:
+        missing = mask if kind_of(type(mask)) == "ndarray" else values.isna()
+    return missing.reshape(len(missing) if missing.ndim == 2 else 1, -1).sum(axis=1).tolist()
+
+
+# -- texts
+
+
+def text(table: Table, show) -> str:
+    """Returns a table in one line."""
+    shape = "x".join(map(str, table.shape))
+    if table.name == "DataFrame":
+        columns = [f"{_plain(label, show)} {dtype}{_count(missing)}" for label, dtype, missing in table.columns]
+        if len(columns) < table.shape[1]:
+            columns.append("...")
+        out = f"<DataFrame {shape}{': ' if columns else ''}{', '.join(columns)}"
+        for _, cells in table.rows if columns else ():
+            row = ", ".join(_shown(cell, show) for cell in cells)
+            if len(out) + len(row) > MAX_TEXT:
+                return out + " | ...>"
+            out += " | " + row
+        return out + (" | ...>" if columns and len(table.rows) < table.shape[0] else ">")
+    head = [table.name]
+    if table.columns:
+        ((label, dtype, missing),) = table.columns
+        head += [*([] if label is None else [_plain(label, show)]), dtype, shape + _count(missing)]
+    else:
+        head += [*([table.dtype] if table.dtype else []), *([shape] if shape else [])]
+    cells = [_shown(row[0], show) for _, row in table.rows]
+    if table.shape and len(table.rows) < table.shape[0]:
+        cells.append("...")
+    return f"<{' '.join(head)}{': ' if cells else ''}{', '.join(cells)}>"
+
+
+def _count(missing) -> str:
+    return f" ({missing} null)" if missing else ""
+
+
+def _plain(label, show) -> str:
+    return label if type(label) is str else _shown(label, show)
+
+
+def _shown(item, show) -> str:
+    return item.text if type(item) is Raw else show(item, MAX_CELL + 2)
+
+
+# -- comparison
+
+
+def array_class(kind: type) -> tuple:
+    """Returns the class of numpy's arrays, in a tuple, for a class of tables."""
+    if kind_of(kind) == "ndarray":
+        return (kind,)
+    found = lookup.find(vars(library_values._modules["numpy"]), "ndarray")
+    return (found,) if kind_of(found) == "ndarray" else (type(None),)
+
+
+def arrays(v, kind: str) -> "tuple[list, list]":
+    """Returns the numpy arrays that a table holds, and the identities of other parts that change with its values."""
+    if kind == "ndarray":
+        return [v], []
+    if kind in ("DataFrame", "Series"):
+        manager = _manager(v)
+        parts, found = [block.values for block in manager.blocks], [*map(id, manager.axes), *map(id, manager.blocks)]
+    else:
+        parts, found = [v], []
+    held: list = []
+    for part in parts:
+        if kind_of(type(part)) == "ndarray":
+            held.append(part)
+            continue
+        found.append(id(part))
+        for name in ("_ndarray", "_data", "_mask"):
+            array = getattr(part, name, None)
+            if kind_of(type(array)) == "ndarray":
+                held.append(array)
+        for name in ("_pa_array", "_dtype"):
+            found.append(id(getattr(part, name, None)))
+    return held, found
+
+
+def token(v, kind: str) -> list:
+    """Returns a list that differs when the table has changed, if the change is among the values that are compared."""
+    held, found = arrays(v, kind)
+    whole = covers(held)
+    for array in held:
+        found += [array.dtype.str, array.shape]
+        if whole:
+            found.append(zlib.crc32(array.tobytes()))
+        elif array.size:
+            flat = array.flat
+            found.append(zlib.crc32(flat[:_SAMPLES].tobytes()))
+            found.append(zlib.crc32(flat[-_SAMPLES:].tobytes()))
+            found.append(zlib.crc32(flat[:: max(1, array.size // _SAMPLES)][:_SAMPLES].tobytes()))
+    return found
+
+
+def covers(held: list) -> bool:
+    """Tells whether all values in these arrays are compared."""
+    return sum(array.nbytes for array in held) <= MAX_COMPARED_BYTES
