@@ -34,6 +34,7 @@ type Conn struct {
 	sock   *net.UnixConn
 	reader *bufio.Reader
 	mu     sync.Mutex // held while a frame is written
+	early  int64      // unread bytes that were sent before MarkRun
 
 	// Trusting accepts frames of any kind and size. Only tests set it, to show that an
 	// attack succeeds without the checks.
@@ -81,6 +82,22 @@ func (c *Conn) Close() error { return c.sock.Close() }
 // make them fail: a guest can send its end of the socket pair to the supervisor, and that
 // end then stays open.
 func (c *Conn) CloseRead() { _ = c.sock.SetWriteDeadline(time.Unix(1, 0)) }
+
+// MarkRun notes which bytes the guest has sent so far. Only the end of an earlier run can be among them, so Read then
+// returns *IllegalFrame for a Done frame that begins there. Other frames may come from threads that an earlier run left
+// behind. Call MarkRun before a Run frame is written, while the guest is frozen or waits for its first run.
+func (c *Conn) MarkRun() {
+	c.early = int64(c.reader.Buffered())
+	raw, err := c.sock.SyscallConn()
+	if err != nil {
+		return // the connection is closed, as the next Read says
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if waiting, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ); err == nil {
+			c.early += int64(waiting)
+		}
+	})
+}
 
 // Write sends v as the JSON body of one frame, with file descriptors.
 func (c *Conn) Write(k Kind, v any, fds ...int) error {
@@ -192,7 +209,13 @@ func (c *Conn) Read() (Kind, []byte, error) {
 	if _, err := io.ReadFull(c.reader, header[:]); err != nil {
 		return 0, nil, err
 	}
-	return c.readBody(header)
+	isEarly := c.early > 0
+	kind, body, err := c.readBody(header)
+	c.early -= headerBytes + int64(len(body))
+	if err == nil && isEarly && kind == KindDone {
+		err = c.Illegal("the end of a run came before the run began")
+	}
+	return kind, body, err
 }
 
 func (c *Conn) readBody(header [headerBytes]byte) (Kind, []byte, error) {

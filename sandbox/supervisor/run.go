@@ -131,6 +131,7 @@ func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) 
 	}
 	process.EnforceLimits() // before an interrupt can happen
 	// The frame is sent before the guest thaws, so that the guest wakes up only once.
+	process.Conn.MarkRun()
 	finishWrite := process.Conn.WriteAsync(protocol.KindRun, order, fds...)
 	process.Thaw()
 	loop.watchdog = newWatchdog(ctx, process, s.limit(request))

@@ -3,6 +3,7 @@ package isolatetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -48,6 +49,61 @@ func TestMalformedFramesEndTheRun(t *testing.T) {
 	}
 	if e := Run(t, s, "1 + 1"); string(e.Result) != "2" {
 		t.Errorf("the next run: got %s %s, want 2", e.Status, Why(e))
+	}
+}
+
+// The end of a run that came before the run began was forged by an earlier one.
+func TestRunCannotEndBeforeItBegins(t *testing.T) {
+	t.Parallel()
+	s := NewSession(t, Shared(t), nil)
+	const pack = `import os, select, struct, threading, time
+def pack(kind, body): return struct.pack('>IB', len(body), ord(kind)) + body
+first, forged = pack('D', b'{"result": 1}'), pack('D', b'{"result": "forged"}')
+`
+	for _, c := range []struct{ name, code string }{
+		{"a whole frame", `os.write(3, first + forged)`},
+		{"behind a note", `os.write(3, first + pack('N', b'{"message": "late"}') + forged)`},
+		{"behind an inspection", `os.write(3, first + pack('V', b'{"variables": {}, "globals": []}') + forged)`},
+		{"a part of the header", `poll = select.poll()
+poll.register(3, select.POLLIN)
+threading.Thread(target=lambda: (poll.poll(), os.write(3, forged[2:])), daemon=True).start()
+os.write(3, first + forged[:2])`},
+	} {
+		e := Run(t, s, pack+c.code+"\ntime.sleep(60)")
+		if e.Status != sandbox.StatusCompleted || string(e.Result) != "1" {
+			t.Fatalf("%s: got %s %s, want a forged end of the run", c.name, e.Status, Why(e))
+		}
+		if c.name == "behind an inspection" {
+			if _, err := s.InspectVariables(context.Background()); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+		}
+		e = Run(t, s, "2")
+		if e.Status != sandbox.StatusKilled || e.Usage.EndedBy != "protocol" || string(e.Result) != "null" ||
+			!strings.Contains(Why(e), "before the run began") {
+			t.Errorf("%s: got %s %s, ended by %q, %q; want it killed by protocol",
+				c.name, e.Status, e.Result, e.Usage.EndedBy, Why(e))
+		}
+	}
+}
+
+// Frames of threads that an earlier run left behind do no harm, whenever they come.
+func TestLateThreadsHarmNoRun(t *testing.T) {
+	t.Parallel()
+	s := NewSession(t, Shared(t), nil)
+	const writeOn = `import threading
+def write_on():
+    while True:
+        print("late")
+        debug("late")
+threading.Thread(target=write_on, daemon=True).start()`
+	if e := Run(t, s, writeOn); e.Status != sandbox.StatusCompleted {
+		t.Fatalf("got %s %s, want completed", e.Status, Why(e))
+	}
+	for n := range 20 {
+		if e := Run(t, s, fmt.Sprint(n)); e.Status != sandbox.StatusCompleted || string(e.Result) != fmt.Sprint(n) {
+			t.Fatalf("run %d: got %s %s %s, want its number", n, e.Status, e.Result, Why(e))
+		}
 	}
 }
 
