@@ -38,6 +38,7 @@ type Chunk struct {
 	frames  map[uint64]bool   // frames that have a step, begin or end
 	names   map[uint64]bool   // names of variables that are set or deleted
 	objects map[uint64]bool   // objects that are new or changed
+	memory  int               // of these maps, estimated, in bytes
 	latest  *indexed          // of the open chunk
 }
 
@@ -96,11 +97,24 @@ type indexed struct {
 
 type recentNumbers [64]uint64
 
-// add adds n, which is not 0, to set.
-func (r *recentNumbers) add(set map[uint64]bool, n uint64) {
-	if slot := &r[n%uint64(len(r))]; *slot != n {
-		*slot = n
+// The memory of an entry of an index, in bytes.
+const (
+	lineEntryBytes   = 80
+	numberEntryBytes = 24
+
+	maxRecordIndexBytes = lineEntryBytes + numberEntryBytes // that one record adds
+)
+
+// add adds n, which is not 0, to set, a map of c.
+func (r *recentNumbers) add(c *Chunk, set map[uint64]bool, n uint64) {
+	slot := &r[n%uint64(len(r))]
+	if *slot == n {
+		return
+	}
+	*slot = n
+	if !set[n] {
 		set[n] = true
+		c.memory += numberEntryBytes
 	}
 }
 
@@ -110,6 +124,7 @@ func (c *Chunk) countLine(l Location) {
 	if slot.count == nil || slot.location != l {
 		if c.lines[l] == nil {
 			c.lines[l] = new(int)
+			c.memory += lineEntryBytes
 		}
 		slot.location, slot.count = l, c.lines[l]
 	}
@@ -123,15 +138,15 @@ func (c *Chunk) index(t *Table, s *State, rec *Record, left uint64) {
 		c.Last = s.Step
 		f := s.CurrentFrame()
 		c.countLine(Location{t.Code(f.Code).File, f.Line})
-		c.latest.frames.add(c.frames, f.Number)
+		c.latest.frames.add(c, c.frames, f.Number)
 	case KindPush, KindResume:
-		c.latest.frames.add(c.frames, rec.Frame)
+		c.latest.frames.add(c, c.frames, rec.Frame)
 	case KindReturn, KindUnwind, KindSuspend:
-		c.latest.frames.add(c.frames, left)
+		c.latest.frames.add(c, c.frames, left)
 	case KindSet, KindGlobal, KindDelete, KindForget:
-		c.latest.names.add(c.names, rec.Name)
+		c.latest.names.add(c, c.names, rec.Name)
 	case KindObject, KindMutate:
-		c.latest.objects.add(c.objects, rec.Object.Number)
+		c.latest.objects.add(c, c.objects, rec.Object.Number)
 	case KindRaise:
 		c.Raises = true
 	case KindLost:
@@ -171,6 +186,7 @@ func (c *Chunk) readIndex(b []byte) error {
 		l := Location{File: r.n(), Line: int64(r.n())}
 		c.lines[l] = new(int(r.n()))
 	}
+	c.memory = len(c.lines) * lineEntryBytes
 	for _, set := range []*map[uint64]bool{&c.frames, &c.names, &c.objects} {
 		*set = map[uint64]bool{}
 		before := uint64(0)
@@ -178,6 +194,7 @@ func (c *Chunk) readIndex(b []byte) error {
 			before += r.n()
 			(*set)[before] = true
 		}
+		c.memory += len(*set) * numberEntryBytes
 	}
 	if r.err != nil {
 		return fmt.Errorf("the index of steps %d to %d is damaged: %w", c.First, c.Last, r.err)

@@ -108,7 +108,7 @@ func (j *Journal) Cached() (list []CachedChunk) {
 func IndexNumbers(numbers []uint64) (set map[uint64]bool, count func(Location) int) {
 	c := newChunk(0)
 	for _, n := range numbers {
-		c.latest.names.add(c.names, n)
+		c.latest.names.add(c, c.names, n)
 		c.countLine(Location{n % 3, int64(n)})
 	}
 	return c.names, c.LineCount

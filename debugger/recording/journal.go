@@ -11,8 +11,12 @@ import (
 	"glasshouse/sandbox"
 )
 
-// maxRecordingBytes bounds the records of one recording, as they arrive.
-const maxRecordingBytes = 192 << 20
+// Limits of one recording.
+const (
+	maxRecordingBytes = 192 << 20 // of records, as they arrive
+	maxRecordedSteps  = 32 << 20  // beside those that are lost; our recorders stop at a million, and then keep few
+	maxIndexBytes     = 256 << 20 // of memory for the indexes of all chunks
+)
 
 var (
 	// ErrIllegalRecord means that the stream breaks the format. Our recorders never write such a stream.
@@ -23,6 +27,8 @@ var (
 
 	// ErrNoStep means that a step is after the end of the recording, or was lost.
 	ErrNoStep = errors.New("the recording has no such step")
+
+	errLargeIndexes = fmt.Errorf("more than %d bytes of different lines, frames, names and objects", maxIndexBytes)
 
 	// ErrNoFrame and ErrNoObject mean that a frame or an object does not exist at a step.
 	ErrNoFrame  = errors.New("there is no such frame at this step")
@@ -39,6 +45,8 @@ type Journal struct {
 	coder    *deltaCoder
 	intern   internTable
 	bytes    int    // of all records so far
+	recorded int    // line records so far
+	indexes  int    // estimated memory of the indexes of the complete chunks, in bytes
 	newDefs  []byte // records that made definitions since the last complete chunk
 	numTaken int    // chunks that TakeChunks has returned
 	openGap  string // the reason of the gap that the latest record tells; "" if it tells none
@@ -86,6 +94,9 @@ func Open(chunks []sandbox.Chunk, load func(sequence int) ([]byte, error)) (*Jou
 		}
 		if err := j.reader.table.defineAll(stored.Definitions); err != nil {
 			return nil, fmt.Errorf("chunk %d of the recording: %w", i, err)
+		}
+		if j.indexes += c.memory; j.indexes > maxIndexBytes {
+			return nil, errLargeIndexes
 		}
 		j.reader.chunks = append(j.reader.chunks, c)
 	}
@@ -138,6 +149,15 @@ func (j *Journal) add(rec *Record, raw []byte) error {
 	if j.bytes > maxRecordingBytes {
 		return fmt.Errorf("more than %d bytes", maxRecordingBytes)
 	}
+	if rec.Kind == KindLine {
+		j.recorded++
+	}
+	switch {
+	case j.recorded > maxRecordedSteps:
+		return fmt.Errorf("more than %d recorded steps", maxRecordedSteps)
+	case j.indexes+chunk.memory > maxIndexBytes-maxRecordIndexBytes:
+		return errLargeIndexes
+	}
 	if defined, err := table.define(rec); err != nil {
 		return err // before the definition is stored: an invalid one would make the whole recording unreadable
 	} else if defined {
@@ -185,6 +205,7 @@ func (j *Journal) closeChunk() {
 	open.data = j.zip.EncodeAll(whole, nil)
 	open.definitions, j.newDefs = j.newDefs, nil
 	open.latest = nil
+	j.indexes += open.memory
 	j.reader.chunks = append(j.reader.chunks, open.Chunk)
 	j.reader.open = nil
 }

@@ -177,6 +177,71 @@ func TestRefusedRecordIsNotKept(t *testing.T) {
 	checkSameRecords(t, got, chunkRecords(t, stream))
 }
 
+// A forged stream ends where it would cost its readers more than any recorder's stream.
+func TestForgedStreamsAreBounded(t *testing.T) {
+	t.Parallel()
+	lost := recording.AppendRecord(nil, &recording.Record{Kind: recording.KindLost, Number: 1 << 40, Text: "forged"})
+	const shortLine = 0xc0 // a line record of the same line
+	for _, c := range []struct {
+		name, why string
+		piece     []byte
+		maxSteps  int
+	}{
+		{"lost steps", "lost steps", bytes.Repeat(lost, 1<<12), 1 << 50},
+		{"steps", "recorded steps", bytes.Repeat([]byte{shortLine}, 1<<20), 32 << 20},
+		{"different lines", "different lines", bytes.Repeat([]byte{shortLine + 1}, 1<<18), 4 << 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.name == "different lines" && testing.Short() {
+				t.Skip("its chunks take seconds to compress")
+			}
+			j, err := recording.NewJournal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = j.Append(recordingtest.New().Stream)
+			var chunks []sandbox.Chunk
+			for n := 0; err == nil && n < 1000; n++ {
+				err = j.Append(c.piece)
+				chunks = append(chunks, j.TakeChunks()...)
+			}
+			chunks = append(chunks, j.TakeChunks()...)
+			if !errors.Is(err, recording.ErrIllegalRecord) || !strings.Contains(err.Error(), c.why) {
+				t.Errorf("got %v, want an illegal record: %s", err, c.why)
+			}
+			if j.Steps() > c.maxSteps || j.Steps() < 0 {
+				t.Errorf("got %d steps, want at most %d", j.Steps(), c.maxSteps)
+			}
+			stored, err := recording.Open(chunks, func(n int) ([]byte, error) { return chunks[n].Data, nil })
+			if err != nil || stored.Steps() != j.Steps() {
+				t.Errorf("the part before: got %v, want it readable", err)
+			}
+		})
+	}
+}
+
+// A stored recording whose indexes are larger than a journal makes was written before they were bounded.
+func TestLargeStoredIndexesAreRefused(t *testing.T) {
+	t.Parallel()
+	j, err := recording.NewJournal()
+	if err == nil {
+		err = j.Append(append(recordingtest.New().Stream, bytes.Repeat([]byte{0xc1}, 1<<17)...))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.End(nil)
+	chunks := j.TakeChunks()
+	for first := chunks[0]; len(chunks) < 100; {
+		first.Sequence, first.Definitions = len(chunks), nil
+		chunks = append(chunks, first)
+	}
+	if _, err := recording.Open(chunks, nil); err == nil || !strings.Contains(err.Error(), "different lines") {
+		t.Errorf("got %v, want an error about the different lines", err)
+	}
+}
+
 func TestRefusedDefinitionIsNotKept(t *testing.T) {
 	t.Parallel()
 	for _, illegal := range []recording.Record{

@@ -8,6 +8,8 @@ import (
 
 // Limits of the state of one recording at any step.
 const (
+	maxStep       = 1 << 50 // JSON readers read larger integers as floats
+	maxLostSteps  = 1 << 40 // of one record
 	maxFrames     = 1 << 17
 	maxObjects    = 1 << 20
 	maxStateBytes = 64 << 20 // of variables and objects, as valueBytes and Object.bytes estimate them
@@ -169,7 +171,9 @@ func (s *State) apply(t *Table, rec *Record) error {
 		if current.Line < 0 || current.Line > 1<<31 {
 			return fmt.Errorf("line %d is out of range", current.Line)
 		}
-		s.Step++
+		if s.Step++; s.Step > maxStep {
+			return fmt.Errorf("more than %d steps", maxStep)
+		}
 		current.Step = s.Step
 	case KindSet:
 		return s.set(current.Variables, rec)
@@ -195,8 +199,8 @@ func (s *State) apply(t *Table, rec *Record) error {
 			return fmt.Errorf("invalid output record: stream %d, bytes %d to %d", rec.Number, rec.From, rec.To)
 		}
 	case KindLost:
-		if rec.Number > 1<<40 {
-			return fmt.Errorf("%d lost steps", rec.Number)
+		if rec.Number > maxLostSteps || rec.Number > maxStep-uint64(s.Step) {
+			return fmt.Errorf("%d lost steps after step %d", rec.Number, s.Step)
 		}
 		fresh := newState()
 		fresh.Step, fresh.maxFrame = s.Step+int(rec.Number), s.maxFrame
