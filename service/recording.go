@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"glasshouse/debugger"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/supervisor"
 )
@@ -89,7 +90,8 @@ func (r *recording) writeChunk() bool {
 	if len(r.pending) > 0 && !r.failed {
 		chunk := r.pending[0]
 		r.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), chunkWriteTimeout)
+		user := limit.WithUser(context.Background(), r.execution.User)
+		ctx, cancel := context.WithTimeout(user, chunkWriteTimeout)
 		err := r.service.History.KeepChunk(ctx, r.execution.ID, chunk)
 		cancel()
 		r.mu.Lock()

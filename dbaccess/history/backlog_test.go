@@ -3,16 +3,25 @@ package history
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"glasshouse/dbaccess/history/wal"
 )
 
+// backlogOf returns the backlog of one user with these records, whose keys are their first letters.
 func backlogOf(now time.Time, records ...string) *backlog {
 	var b backlog
-	for _, r := range records {
-		b.add(row{key: r[:1], record: []byte(r)}, now)
-	}
+	addTo(&b, "ada", 1, now, records...)
 	return &b
+}
+
+func addTo(b *backlog, user string, number uint64, now time.Time, records ...string) {
+	for n, r := range records {
+		b.add(row{key: r[:1], record: []byte(r)}, user, number+uint64(n), wal.Position{}, now)
+	}
 }
 
 func recordsOf(rows []row) (records []string) {
@@ -22,6 +31,9 @@ func recordsOf(rows []row) (records []string) {
 	return records
 }
 
+// all takes all rows.
+func all(b *backlog) []string { return recordsOf(b.take(100, 1<<20)) }
+
 // The end of a short run replaces its beginning, so the run is inserted once.
 func TestBacklogKeepsTheLatestRowOfAKey(t *testing.T) {
 	t.Parallel()
@@ -29,58 +41,126 @@ func TestBacklogKeepsTheLatestRowOfAKey(t *testing.T) {
 	if want := len("a ends") + len("b begins"); b.bytes != want {
 		t.Errorf("bytes: got %d, want %d", b.bytes, want)
 	}
-	if got, want := recordsOf(b.take()), []string{"a ends", "b begins"}; !reflect.DeepEqual(got, want) {
+	if got, want := all(b), []string{"a ends", "b begins"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("rows: got %q, want %q", got, want)
 	}
-	if b.bytes != 0 || len(b.rows) != 0 || b.since != time.Unix(1, 0) {
-		t.Errorf("after take: got %+v, want an empty backlog since 1 s", b)
+	if b.bytes != 0 || b.rows != 0 || b.since != time.Unix(1, 0) || b.first().number != 1 {
+		t.Errorf("after take: got %d bytes in %d rows since %s, want an empty backlog since 1 s, whose first row is "+
+			"not inserted", b.bytes, b.rows, b.since)
 	}
 }
 
 func TestBacklogPutsRowsBackBehindNewerOnes(t *testing.T) {
 	t.Parallel()
 	b := backlogOf(time.Unix(1, 0), "a begins", "b begins", "c begins")
-	taken := b.take()
-	b.add(row{key: "b", record: []byte("b ends")}, time.Unix(2, 0))
-	b.add(row{key: "d", record: []byte("d begins")}, time.Unix(2, 0))
+	taken := b.take(100, 1<<20)
+	addTo(b, "ada", 4, time.Unix(2, 0), "b ends", "d begins")
 	b.putBack(taken[1:]) // a was inserted
-	if b.since != time.Unix(1, 0) || b.bytes != len("b ends")+len("c begins")+len("d begins") {
-		t.Errorf("after putBack: got since %s, %d bytes", b.since, b.bytes)
+	if b.since != time.Unix(1, 0) || b.bytes != len("b ends")+len("c begins")+len("d begins") || b.first().number != 2 {
+		t.Errorf("after putBack: got %d bytes since %s, %+v", b.bytes, b.since, b.first())
 	}
-	if got, want := recordsOf(b.take()), []string{"b ends", "c begins", "d begins"}; !reflect.DeepEqual(got, want) {
+	if got, want := all(b), []string{"b ends", "c begins", "d begins"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("rows: got %q, want %q", got, want)
 	}
 }
 
-func TestBacklogForgetsItsAgeWhenAllIsInserted(t *testing.T) {
+func TestBacklogIsYoungWhenRowsWereInserted(t *testing.T) {
 	t.Parallel()
 	b := backlogOf(time.Unix(1, 0), "a begins")
-	b.take()
-	b.add(row{key: "b"}, time.Unix(3, 0))
-	if b.inserted(time.Unix(2, 0)); b.since != time.Unix(2, 0) {
-		t.Errorf("with a row that came meanwhile: got since %s, want the time of take", b.since)
+	all(b)
+	addTo(b, "ada", 2, time.Unix(3, 0), "b begins")
+	if b.inserted(time.Unix(4, 0)); b.since != time.Unix(4, 0) || b.first().number != 2 {
+		t.Errorf("with a row that came meanwhile: got since %s, first %+v; want the time of inserted",
+			b.since, b.first())
 	}
-	b.take()
-	if b.inserted(time.Unix(4, 0)); !b.since.IsZero() {
-		t.Errorf("empty: got since %s, want zero", b.since)
+	all(b)
+	if b.inserted(time.Unix(5, 0)); !b.since.IsZero() || b.first() != nil || len(b.users) != 0 {
+		t.Errorf("empty: got since %s, %d users, want zero", b.since, len(b.users))
 	}
 }
 
-func TestWithoutEndedDropsProgressOfEndedExecutions(t *testing.T) {
+// The end of an execution has its progress, so it takes the place of all rows of the execution that wait.
+func TestBacklogDropsProgressOfEndedExecutions(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1, 0)
+	execution := func(id string, end *time.Time) row { return row{key: id, executionID: id, completedAt: end} }
 	progress := func(id string, n int) row {
-		return row{key: fmt.Sprint(id, "/query/", n), executionID: id, statement: "INSERT"}
+		return row{key: fmt.Sprint(id, "/query/", n), executionID: id, statement: "INSERT", record: []byte("x")}
 	}
 	rows := []row{
-		{key: "a", executionID: "a"}, progress("a", 0), progress("b", 0), progress("b", 1),
-		{key: "b", executionID: "b", completedAt: &at}, {key: "sandbox/b", statement: "INSERT"},
+		progress("c", 0), execution("a", nil), progress("a", 0), execution("b", nil), progress("b", 0),
+		progress("b", 1), {key: "sandbox/b", statement: "INSERT"}, execution("b", &at), progress("b", 2),
+		progress("c", 1), execution("c", &at),
 	}
-	var keys []string
-	for _, r := range withoutEnded(rows) {
-		keys = append(keys, r.key)
+	b := &backlog{}
+	for n, r := range rows {
+		b.add(r, "ada", uint64(n+1), wal.Position{}, at)
 	}
-	if want := []string{"a", "a/query/0", "b", "sandbox/b"}; !reflect.DeepEqual(keys, want) {
-		t.Errorf("got %q, want %q", keys, want)
+	keys := func(rows []row) (keys []string) {
+		for _, r := range rows {
+			keys = append(keys, r.key)
+		}
+		return keys
+	}
+	if b.rows != 5 || b.bytes != 1 {
+		t.Errorf("got %d rows of %d bytes, want 5 of 1", b.rows, b.bytes)
+	}
+	taken := b.take(2, 1<<20)
+	b.add(execution("a", &at), "ada", 12, wal.Position{}, at)
+	b.putBack(taken)
+	if got, want := keys(b.take(100, 1<<20)), []string{"c", "a", "b", "sandbox/b"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// However much one user's rows are, another user's rows are inserted next.
+func TestBacklogServesUsersInTurn(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1, 0)
+	b := &backlog{}
+	for n := range 20 {
+		r := row{key: fmt.Sprint("m", n), record: []byte(fmt.Sprint("many", n, strings.Repeat(".", 100)))}
+		b.add(r, "many", uint64(n+1), wal.Position{}, now)
+	}
+	addTo(b, "few", 21, now, "a few", "b few", "c few")
+	addTo(b, "one", 24, now, "d one")
+	var order []string
+	for b.rows > 0 {
+		for _, record := range recordsOf(b.take(3, 200)) {
+			order = append(order, strings.TrimRight(record, "."))
+		}
+		b.inserted(now)
+	}
+	if got := order[:5]; !slices.Equal(got, []string{"many0", "a few", "d one", "many1", "b few"}) {
+		t.Errorf("got the order %q, want the users in turn", order)
+	}
+	if len(order) != 24 || order[23] != "many19" {
+		t.Errorf("got %d rows, the last %s; want all 24 in order", len(order), order[len(order)-1])
+	}
+}
+
+func TestBacklogHasRoomForEachUser(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1, 0)
+	b := &backlog{}
+	fill := func(user string) (bytes int) {
+		for n := 0; !b.isFull(user); n++ {
+			r := row{key: fmt.Sprint(user, n), record: make([]byte, 1<<20)}
+			b.add(r, user, uint64(n+1), wal.Position{}, now)
+			bytes += len(r.record)
+		}
+		return bytes
+	}
+	for n, user := range []string{"many", "some", "few"} {
+		if got, want := fill(user), maxBacklogBytes/(n+1); got < want || got > want+1<<20 {
+			t.Errorf("%s: got room for %d bytes, want %d", user, got, want)
+		}
+	}
+	b.take(1000, 1<<30)
+	if !b.isFull("few") || b.isFull("one") {
+		t.Error("while the rows are inserted: want room for other users only")
+	}
+	if b.inserted(now); b.isFull("few") {
+		t.Error("after the rows are inserted: want room")
 	}
 }

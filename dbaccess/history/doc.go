@@ -19,9 +19,11 @@
 //     If an execution has ended by then, only its end is inserted, once.
 //  3. Readers see their own writes. A method that reads executions first waits until the records that were appended
 //     before, and that it is about, are in PostgreSQL.
-//  4. The backlog is bounded. If records have waited for 5 s, or amount to 64 MiB, or the disk is nearly full, Begin
-//     returns FaultUnavailable. Executions that run may always end. The backlog is inserted when PostgreSQL is back,
-//     or by the next Open.
+//  4. The backlog is bounded and shared. If records wait and none was inserted for 5 s, or the disk is nearly full,
+//     Begin returns FaultUnavailable. Users whose records wait have equal shares of 64 MiB. A user whose share is used
+//     up waits up to 5 s to begin a run or a statement; other users do not. Each flush takes equal parts of the records
+//     of all users. Executions that run may always end. The backlog is inserted when PostgreSQL is back, or by the next
+//     Open.
 //  5. A bad row harms no other row. A row that PostgreSQL refuses is stored as a file in Dir/refused, the service's
 //     log names the file, and a row that points to the file takes its place.
 //  6. A failed log degrades. If the log cannot be written, Begin, Progress and Finish wait for PostgreSQL instead.

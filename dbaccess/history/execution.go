@@ -13,8 +13,8 @@ import (
 
 // Begin stores an execution that is about to run; its CompletedAt must be nil. When Begin returns nil, the record is
 // in the log, so it survives the death of this process. Begin returns FaultUnavailable if PostgreSQL has been
-// unreachable for a while or the disk is nearly full. Then the execution has no record, or one that says that it did
-// not run.
+// unreachable for a while, the disk is nearly full, or the user's share of the backlog stays used up for 5 s. Then the
+// execution has no record, or one that says that it did not run.
 func (s *Store) Begin(ctx context.Context, e *sandbox.Execution) error {
 	if e.CompletedAt != nil {
 		return fmt.Errorf("execution %s has completed_at set before it begins", e.ID)
@@ -25,6 +25,9 @@ func (s *Store) Begin(ctx context.Context, e *sandbox.Execution) error {
 	r, err := executionRow(e)
 	if err != nil {
 		return err
+	}
+	if err := s.writer.waitForSpace(ctx, r.user); err != nil {
+		return unavailable(err)
 	}
 	if err = s.writer.write(ctx, r, beginTimeout); err == nil {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/sirupsen/logrus"
 
+	"glasshouse/dbaccess/history/wal"
 	"glasshouse/sandbox"
 )
 
@@ -42,7 +44,7 @@ func (in *inserter) replay(records [][]byte) error {
 	for n, record := range records {
 		r, err := parseRow(record)
 		if err == nil {
-			b.add(r, time.Now())
+			b.add(r, "", uint64(n+1), wal.Position{}, time.Now())
 			continue
 		}
 		// One unreadable record must not keep the service from starting.
@@ -52,8 +54,8 @@ func (in *inserter) replay(records [][]byte) error {
 		}
 		in.logger.WithError(err).Error("a record of history's write-ahead log cannot be read; its bytes are in " + path)
 	}
-	rows := b.take()
-	if _, err := in.insert(withoutEnded(rows)); err != nil {
+	rows := b.take(math.MaxInt, math.MaxInt)
+	if _, err := in.insert(rows); err != nil {
 		return err
 	}
 	in.logger.Infof("history: inserted %d records that were still in the write-ahead log", len(rows))

@@ -19,12 +19,12 @@ const keyColumns = `id, name, owner, role, created_at, expires_at, revoked_at, c
 func (s *Store) changeKeys(ctx context.Context, f func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.read)
 	defer cancel()
-	return unavailable(pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	return s.transact(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `LOCK TABLE keys IN SHARE ROW EXCLUSIVE MODE`); err != nil { // does not block reads
 			return err
 		}
 		return f(ctx, tx)
-	}))
+	})
 }
 
 // CreateKey stores a key under the hash of its secret. It returns FaultInvalid if the id or the hash exists, and

@@ -17,7 +17,7 @@ func (s *Store) AddWrite(ctx context.Context, w sandbox.PendingWrite, maxWrites,
 	if err != nil {
 		return err
 	}
-	return unavailable(pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	return s.transact(ctx, func(tx pgx.Tx) error {
 		// One at a time for each user, so that concurrent runs do not exceed the limits together.
 		_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('pending_writes'), hashtext($1))`, clean(w.User))
 		if err != nil {
@@ -33,7 +33,7 @@ func (s *Store) AddWrite(ctx context.Context, w sandbox.PendingWrite, maxWrites,
 			return sandbox.Errorf(sandbox.FaultLimit, "the user has too many pending writes")
 		}
 		return err
-	}))
+	})
 }
 
 // MoveWrite stores a pending write if its stored status is still from, and returns FaultBusy otherwise. Therefore each
@@ -43,12 +43,14 @@ func (s *Store) MoveWrite(ctx context.Context, w sandbox.PendingWrite, from sand
 	if err != nil {
 		return err
 	}
-	tag, err := s.pool.Exec(ctx, `UPDATE pending_writes SET status = $2, record = $3 WHERE id = $1 AND status = $4`,
-		w.ID, string(w.Status), record, string(from))
-	if err == nil && tag.RowsAffected() == 0 {
-		return sandbox.Errorf(sandbox.FaultBusy, "the write is no longer %s: another decision came first", from)
-	}
-	return unavailable(err)
+	return s.inTurn(ctx, func() error {
+		tag, err := s.pool.Exec(ctx, `UPDATE pending_writes SET status = $2, record = $3 WHERE id = $1 AND status = $4`,
+			w.ID, string(w.Status), record, string(from))
+		if err == nil && tag.RowsAffected() == 0 {
+			return sandbox.Errorf(sandbox.FaultBusy, "the write is no longer %s: another decision came first", from)
+		}
+		return err
+	})
 }
 
 // Write returns the pending write with an id, or FaultNotFound.

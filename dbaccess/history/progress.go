@@ -10,7 +10,7 @@ import (
 
 // Progress stores a query or a connection of a running execution. When it returns nil, the record is in the log, as
 // Begin's is. It returns FaultUnavailable if the record cannot be stored, or if the query or connection is about to
-// begin and the disk is nearly full or the backlog has its maximum size.
+// begin and the disk is nearly full. It waits while the user's share of the backlog is used up.
 func (s *Store) Progress(ctx context.Context, p sandbox.Progress) error {
 	r, err := progressRow(p)
 	if err != nil {
@@ -20,9 +20,7 @@ func (s *Store) Progress(ctx context.Context, p sandbox.Progress) error {
 		if err := s.writer.space.check(); err != nil {
 			return err
 		}
-		waitCtx, cancel := context.WithTimeout(ctx, beginTimeout)
-		defer cancel()
-		if err := s.writer.waitForSpace(waitCtx); err != nil {
+		if err := s.writer.waitForSpace(ctx, s.writer.userOf(p.Execution)); err != nil {
 			return unavailable(err)
 		}
 	}

@@ -147,22 +147,6 @@ func decodeRow[T any](record []byte, rowOf func(T) (row, error)) (row, error) {
 	return rowOf(v)
 }
 
-// withoutEnded leaves out the progress of executions whose end is among the rows, because the end contains it.
-func withoutEnded(rows []row) []row {
-	ended := map[string]bool{}
-	hasProgress := false
-	for _, r := range rows {
-		hasProgress = hasProgress || r.isProgress()
-		if r.completedAt != nil {
-			ended[r.executionID] = true
-		}
-	}
-	if !hasProgress {
-		return rows
-	}
-	return slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return r.isProgress() && ended[r.executionID] })
-}
-
 // upsertExecutions inserts executions. The row of an ended execution replaces an earlier row, and may be inserted
 // again. The row of a running execution is ignored if the execution already has a row.
 const upsertExecutions = `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record, error,

@@ -41,6 +41,9 @@ func (s *Store) CreateSandbox(ctx context.Context, b sandbox.Sandbox) error {
 	if err != nil {
 		return err
 	}
+	if err := s.writer.waitForSpace(ctx, r.user); err != nil {
+		return unavailable(err)
+	}
 	return unavailable(s.writer.write(ctx, r, beginTimeout))
 }
 

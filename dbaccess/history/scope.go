@@ -1,5 +1,7 @@
 package history
 
+import "slices"
+
 // scope names the rows that a read is about: those of one user, sandbox or execution. The zero value is all rows.
 type scope struct{ user, sandbox, execution string }
 
@@ -13,46 +15,83 @@ func (s scope) parts() [3]scope {
 }
 
 // scopes knows the last row of each scope that waits to be inserted, so that a read waits only for rows that it is
-// about, and not for the rows of another user's flood. A row is known by its number, in the order of the log.
+// about, and not for the rows of another user's flood. A row is known by its number, in the order of the log, and by
+// the user whose backlog has it.
 type scopes struct {
-	last    map[scope]uint64
-	unknown uint64           // the last row whose user is not known
+	last    map[scope]lastRow
+	unknown uint64           // the last row whose user is not known; it is in the backlog of the user ""
 	running map[string]scope // scopes of running executions: rows of their progress have only the execution's id
+	enough  int              // forget looks for old entries of last when there are more
 }
 
-// add adds a row.
-func (s *scopes) add(r row, number uint64) {
+// lastRow is the last row of a scope in the backlog of a user.
+type lastRow struct {
+	user   string
+	number uint64
+	others []lastRow // in the backlogs of other users, for example of an admin who runs code in a user's sandbox
+}
+
+// add adds a row, and returns the user whose backlog gets it.
+func (s *scopes) add(r row, number uint64) (user string) {
 	if s.last == nil {
-		s.last, s.running = map[scope]uint64{}, map[string]scope{}
+		s.last, s.running = map[scope]lastRow{}, map[string]scope{}
 	}
 	of := scope{r.user, r.sandboxID, r.executionID}
-	if r.isProgress() {
+	switch {
+	case r.isProgress():
 		known, ok := s.running[r.executionID]
 		if !ok {
 			s.unknown = number
-			return
+			return ""
 		}
 		of = known
-	} else if r.isExecution() {
+	case r.isExecution():
 		if s.running[r.executionID] = of; r.completedAt != nil {
 			delete(s.running, r.executionID)
 		}
+	case r.user == "": // the end of a sandbox follows its beginning
+		of.user = s.last[scope{sandbox: r.sandboxID}].user
 	}
 	for _, part := range of.parts() {
 		if part != (scope{}) {
-			s.last[part] = number
+			s.last[part] = s.last[part].with(of.user, number)
 		}
 	}
+	return of.user
 }
 
-// lastOf returns the number of the last row that a read of a scope is about.
-func (s *scopes) lastOf(of scope) uint64 { return max(s.last[of], s.unknown) }
+// with returns l with a later row.
+func (l lastRow) with(user string, number uint64) lastRow {
+	if l.user == user || l.number == 0 {
+		l.user, l.number = user, number
+		return l
+	}
+	others := slices.DeleteFunc(slices.Clone(l.others), func(other lastRow) bool { return other.user == user })
+	l.others = append(others, lastRow{user: user, number: number})
+	return l
+}
 
-// inserted forgets the rows up to a number.
-func (s *scopes) inserted(number uint64) {
+// lastOf returns the last rows that a read of a scope is about.
+func (s *scopes) lastOf(of scope) []lastRow {
+	last := s.last[of]
+	return append([]lastRow{{number: s.unknown}, {user: last.user, number: last.number}}, last.others...)
+}
+
+// userOf returns the user of a running execution.
+func (s *scopes) userOf(execution string) string { return s.running[clean(execution)].user }
+
+// forget forgets scopes without waiting rows, from time to time. isInserted reports whether a row does not wait.
+func (s *scopes) forget(isInserted func(lastRow) bool) {
+	if len(s.last) <= s.enough {
+		return
+	}
 	for of, last := range s.last {
-		if last <= number {
+		if isInserted(last) && !slices.ContainsFunc(last.others, func(other lastRow) bool { return !isInserted(other) }) {
 			delete(s.last, of)
 		}
 	}
+	s.enough = 2*len(s.last) + minScopes
 }
+
+// minScopes is the number of scopes that forget leaves alone.
+const minScopes = 1000

@@ -20,8 +20,8 @@ const (
 
 	statementTimeout = 30 * time.Second // for one attempt of a write
 	firstRetryDelay  = 5 * time.Millisecond
-	minPoolConns     = 10 // for reads
-	maxWriteConns    = 4
+	minPoolConns     = 10 // for reads and transactions
+	maxWriteConns    = 5  // so many that a limit.Shared has a reserve
 )
 
 // Store keeps sandboxes, executions, recordings, artifacts and keys. Its methods are safe for concurrent
@@ -35,6 +35,7 @@ type Store struct {
 	closed    chan struct{} // closed by Close; exec stops its retries then
 	closeOnce sync.Once
 	reads     *limit.Shared // connections of pool
+	writes    *limit.Shared // connections of writePool
 	timeouts  timeouts
 	logger    logrus.FieldLogger
 }
@@ -77,7 +78,8 @@ func open(
 	writeConfig := config.Copy()
 	writeConfig.MaxConns, writeConfig.MinConns = maxWriteConns, 0
 	s := &Store{
-		closed: make(chan struct{}), reads: limit.NewShared(int(config.MaxConns)), timeouts: timeouts, logger: logger,
+		closed: make(chan struct{}), reads: limit.NewShared(int(config.MaxConns)),
+		writes: limit.NewShared(maxWriteConns), timeouts: timeouts, logger: logger,
 	}
 	node, err := openNode(c.Dir)
 	if err != nil {
@@ -172,17 +174,29 @@ func (s *Store) read(ctx context.Context, f func(context.Context) error) error {
 // readWithin runs f in the turn of the context's user. f must be safe to repeat. If f fails because a connection was
 // lost, for example after a restart of the server, f runs once more on new connections.
 func (s *Store) readWithin(ctx context.Context, f func(context.Context) error) error {
+	return s.inTurn(ctx, func() error {
+		err := f(ctx)
+		if isConnectionError(err) {
+			s.pool.Reset()
+			err = f(ctx)
+		}
+		return err
+	})
+}
+
+// transact runs f in a transaction, in the turn of the context's user.
+func (s *Store) transact(ctx context.Context, f func(pgx.Tx) error) error {
+	return s.inTurn(ctx, func() error { return pgx.BeginFunc(ctx, s.pool, f) })
+}
+
+// inTurn runs f, which takes a connection of the pool, in the turn of the context's user.
+func (s *Store) inTurn(ctx context.Context, f func() error) error {
 	release, err := s.reads.Acquire(ctx, limit.UserOf(ctx), limit.Forever)
 	if err != nil {
 		return unavailable(notConfirmed(ctx, err))
 	}
 	defer release()
-	err = f(ctx)
-	if isConnectionError(err) {
-		s.pool.Reset()
-		err = f(ctx)
-	}
-	return unavailable(err)
+	return unavailable(f())
 }
 
 // query reads rows with read, such as s.read.
@@ -236,9 +250,14 @@ func (s *Store) execAsync(ctx context.Context, sql string, args ...any) error {
 
 func (s *Store) retry(ctx context.Context, f func(context.Context) error) error {
 	for delay := firstRetryDelay; ; delay = min(2*delay, maxRetryDelay) {
+		release, err := s.writes.Acquire(ctx, limit.UserOf(ctx), limit.Forever)
+		if err != nil {
+			return unavailable(notConfirmed(ctx, err))
+		}
 		attempt, cancel := context.WithTimeout(ctx, statementTimeout)
-		err := f(attempt)
+		err = f(attempt)
 		cancel()
+		release()
 		if err == nil {
 			return nil
 		}

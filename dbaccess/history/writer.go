@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,9 +16,12 @@ import (
 const (
 	flushInterval   = 50 * time.Millisecond  // between a record and its insertion, if nobody waits for it
 	flushNowBytes   = 4 << 20                // a larger backlog is inserted immediately
+	maxFlushBytes   = 4 << 20                // of a flush, beside its last record
+	maxFlushRows    = 512                    // of a flush
 	maxRetryDelay   = 250 * time.Millisecond // between attempts while PostgreSQL is unreachable
-	maxBacklogAge   = 5 * time.Second        // if the oldest record waits longer, no run may begin
-	maxBacklogBytes = 64 << 20               // if the waiting records are larger, no run may begin
+	maxBacklogAge   = 5 * time.Second        // if records wait and none was inserted for longer, no run may begin
+	slowInsertBytes = 4 << 20                // a flush of so many bytes may take another second
+	maxBacklogBytes = 64 << 20               // users share it; a user whose share is used up must wait
 )
 
 // writer stores records: it appends them to the write-ahead log, and its flush loop inserts them into PostgreSQL.
@@ -32,9 +36,9 @@ type writer struct {
 	backlog  backlog
 	last     wal.Position  // of the last record in the log
 	appended uint64        // number of rows that were appended
-	inserted uint64        // number of these that are in PostgreSQL
-	scopes   scopes        // of the rows that are not
+	scopes   scopes        // of the rows that wait
 	flushes  uint64        // number of flushes that have begun
+	flushing int           // bytes of the flush that goes on
 	result   flushResult   // of the last flush that has ended
 	flushed  chan struct{} // closed and replaced when a flush ends
 	urgent   bool          // a caller waits for a flush
@@ -79,7 +83,7 @@ func (w *writer) close() error {
 	w.wakeLoop()
 	<-w.stopped
 	err := w.log.Close()
-	if waiting := len(w.backlog.rows); waiting > 0 {
+	if waiting := w.backlog.rows; waiting > 0 {
 		const message = "%d records are not in the history database; they are in the write-ahead log, and the next " +
 			"start inserts them: %w"
 		err = errors.Join(fmt.Errorf(message, waiting, w.result.err), err)
@@ -95,8 +99,7 @@ func (w *writer) checkBegin() error {
 	return unavailable(w.checkBacklog())
 }
 
-// checkBacklog returns an error if the backlog is too old or too large: PostgreSQL is unreachable, or inserts more
-// slowly than records come.
+// checkBacklog returns an error if PostgreSQL is unreachable: records wait, and none was inserted for a while.
 func (w *writer) checkBacklog() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,22 +107,32 @@ func (w *writer) checkBacklog() error {
 		return errClosed
 	}
 	b := &w.backlog
-	if b.since.IsZero() || w.now().Sub(b.since) < maxBacklogAge && b.bytes < maxBacklogBytes {
+	maxAge := maxBacklogAge + time.Duration(w.flushing/slowInsertBytes)*time.Second
+	if b.since.IsZero() || w.now().Sub(b.since) < maxAge {
 		return nil
 	}
-	waiting := fmt.Errorf("%d records wait for the history database", len(b.rows))
+	waiting := fmt.Errorf("%d records wait for the history database", b.rows)
 	return fmt.Errorf("%w: %w", errNotConfirmed, errors.Join(w.result.err, waiting))
 }
 
-// waitForSpace waits for a flush if the backlog has reached its maximum size.
-func (w *writer) waitForSpace(ctx context.Context) error {
+// waitForSpace waits until the backlog has room for a record of a user. It returns an error if a flush fails meanwhile,
+// or after beginTimeout.
+func (w *writer) waitForSpace(ctx context.Context, user string) error {
 	w.mu.Lock()
-	full := w.backlog.bytes >= maxBacklogBytes
-	w.mu.Unlock()
-	if !full {
+	defer w.mu.Unlock()
+	if !w.backlog.isFull(user) {
 		return nil
 	}
-	return w.waitInserted(ctx, scope{})
+	ctx, cancel := context.WithTimeout(ctx, beginTimeout)
+	defer cancel()
+	return w.waitUntil(ctx, func() bool { return !w.backlog.isFull(user) })
+}
+
+// userOf returns the user of a running execution; "" if it is not known.
+func (w *writer) userOf(execution string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.scopes.userOf(execution)
 }
 
 // write stores a row: in the log, and on disk if the row asks for it. If the log cannot be written, write waits
@@ -159,14 +172,14 @@ func (w *writer) append(r row) (wal.Position, error) {
 	if w.closing {
 		return wal.Position{}, errClosed
 	}
+	before := w.last
 	position, err := w.log.Append(r.record)
 	if err == nil {
 		w.last = position
 	}
 	idle := w.backlog.since.IsZero()
-	w.backlog.add(r, w.now())
 	w.appended++
-	w.scopes.add(r, w.appended)
+	w.backlog.add(r, w.scopes.add(r, w.appended), w.appended, before, w.now())
 	if idle || w.backlog.bytes > flushNowBytes {
 		w.wakeLoop()
 	}
@@ -185,11 +198,30 @@ func (w *writer) wakeLoop() {
 func (w *writer) waitInserted(ctx context.Context, of scope) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	target, before := w.appended, w.flushes
-	if of != (scope{}) {
-		target = w.scopes.lastOf(of)
+	if of == (scope{}) {
+		target := w.appended
+		return w.waitUntil(ctx, func() bool {
+			first := w.backlog.first()
+			return first == nil || first.number > target
+		})
 	}
-	for w.inserted < target {
+	targets := w.scopes.lastOf(of)
+	return w.waitUntil(ctx, func() bool {
+		return !slices.ContainsFunc(targets, func(target lastRow) bool { return !w.isInserted(target) })
+	})
+}
+
+// isInserted reports whether a row does not wait. The caller holds mu.
+func (w *writer) isInserted(r lastRow) bool {
+	oldest := w.backlog.oldest(r.user)
+	return oldest == nil || oldest.number > r.number
+}
+
+// waitUntil flushes until a condition is true. It returns an error if a flush that began after the call fails. The
+// caller holds mu, as condition's caller does.
+func (w *writer) waitUntil(ctx context.Context, condition func() bool) error {
+	before := w.flushes
+	for !condition() {
 		if w.result.err != nil && w.result.number > before {
 			return fmt.Errorf("%w: %w", errNotConfirmed, w.result.err)
 		}
@@ -206,7 +238,7 @@ func (w *writer) waitInserted(ctx context.Context, of scope) error {
 			err = notConfirmed(ctx, nil)
 		}
 		w.mu.Lock()
-		if err != nil && w.inserted < target {
+		if err != nil && !condition() {
 			return err
 		}
 	}
@@ -224,7 +256,7 @@ func (w *writer) flushLoop(db *inserter) {
 	defer db.close()
 	for delay := flushInterval; ; {
 		w.mu.Lock()
-		empty, closing := len(w.backlog.rows) == 0, w.closing
+		empty, closing := w.backlog.rows == 0, w.closing
 		w.mu.Unlock()
 		if empty && closing {
 			return
@@ -270,24 +302,29 @@ func (w *writer) waitForFlush(delay time.Duration) {
 	}
 }
 
-// flush tries once to insert the backlog, and then releases its records in the log.
+// flush tries once to insert rows of the backlog, and then releases their records in the log.
 func (w *writer) flush(db *inserter) error {
 	w.mu.Lock()
-	target, position, began := w.appended, w.last, w.now()
-	rows := w.backlog.take()
-	w.urgent = false
+	before := w.backlog.bytes
+	rows := w.backlog.take(maxFlushRows, maxFlushBytes)
+	w.flushing = before - w.backlog.bytes
+	w.urgent = w.backlog.rows > 0 // what is left is inserted next
 	w.flushes++
 	number := w.flushes
 	w.mu.Unlock()
-	left, err := db.insert(withoutEnded(rows))
+	left, err := db.insert(rows)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.flushing = 0
 	if err != nil {
 		w.backlog.putBack(left)
 	} else {
-		w.inserted = target
-		w.scopes.inserted(target)
-		w.backlog.inserted(began)
+		w.backlog.inserted(w.now())
+		w.scopes.forget(w.isInserted)
+		position := w.last
+		if first := w.backlog.first(); first != nil {
+			position = first.before
+		}
 		if err := w.log.Release(position); err != nil {
 			w.logger.WithError(err).Warn("records of the write-ahead log of history cannot be released; " +
 				"the next start inserts them again, which changes nothing")
