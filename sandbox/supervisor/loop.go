@@ -145,11 +145,13 @@ func (l *runLoop) handleFrame(ctx context.Context, kind protocol.Kind, body []by
 		return l.process.Conn.Write(protocol.KindRecords, struct{}{}) // readFrame has emptied the ring
 	case kind == protocol.KindLog && l.pump != nil:
 		l.catchUpOutput()
-		err := l.process.Conn.Check(kind, body)
-		if err == nil {
-			l.callbacks.Debugger.Logged(body)
-		}
-		return err
+		return l.meter.measure(len(body), func() error {
+			err := l.process.Conn.Check(kind, body)
+			if err == nil {
+				l.callbacks.Debugger.Logged(body)
+			}
+			return err
+		})
 	}
 	return &protocol.IllegalFrame{Why: fmt.Sprintf("a %c frame came in the middle of a run", kind)}
 }
@@ -167,7 +169,9 @@ func (l *runLoop) handleStop(ctx context.Context, location []byte) error {
 	if l.callbacks.Debugger == nil {
 		return &protocol.IllegalFrame{Why: "a stop came in a run that is not debugged"}
 	}
-	if err := l.process.Conn.Check(protocol.KindStop, location); err != nil {
+	l.meter.add(stopWork)
+	check := func() error { return l.process.Conn.Check(protocol.KindStop, location) }
+	if err := l.meter.measure(len(location), check); err != nil {
 		return err
 	}
 	resumeClock := sync.OnceFunc(l.watchdog.hold())
@@ -191,6 +195,7 @@ func (l *runLoop) handleStop(ctx context.Context, location []byte) error {
 			case err != nil:
 				return nil, err
 			case kind == protocol.KindValue:
+				l.meter.add(time.Duration(valueByteWork * len(body)))
 				return body, l.process.Conn.Check(kind, body)
 			}
 			if err := l.handleFrame(ctx, kind, body); err != nil {
@@ -198,7 +203,11 @@ func (l *runLoop) handleStop(ctx context.Context, location []byte) error {
 			}
 		}
 	}
-	resume, err := l.callbacks.Debugger.Stopped(ctx, location, command)
+	var resume any
+	err := l.meter.measure(len(location), func() (err error) { // a long location is forged
+		resume, err = l.callbacks.Debugger.Stopped(ctx, location, command)
+		return err
+	})
 	switch {
 	case commandErr != nil:
 		return commandErr
@@ -208,7 +217,9 @@ func (l *runLoop) handleStop(ctx context.Context, location []byte) error {
 	l.watchdog.throttle()
 	resumeClock() // before the write, which blocks if the program does not read
 	l.process.Resume()
-	return l.process.Conn.Write(protocol.KindCommand, resume)
+	return l.meter.measure(minMeasuredBytes, func() error { // it may have many breakpoints
+		return l.process.Conn.Write(protocol.KindCommand, resume)
+	})
 }
 
 // interruptAfter interrupts the program's command when ctx ends, and kills the program if

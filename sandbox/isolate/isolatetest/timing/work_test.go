@@ -2,6 +2,7 @@ package timing
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"glasshouse/policy"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate/isolatetest"
+	"glasshouse/sandbox/supervisor"
 )
 
 // cpuTime returns the CPU time that this process, which has the supervisor, has used.
@@ -81,5 +83,55 @@ print("answered")`, asks), nil, isolatetest.Handler{})
 	isolatetest.Must(t, err)
 	if e.Stdout != "answered\n" {
 		t.Errorf("got %s, %q and %s; want %d answers", e.Status, e.Stdout, isolatetest.Why(e), asks)
+	}
+}
+
+// resuming is a debugger that decodes what the guest sends, and lets the program run on at each stop.
+type resuming struct{ stops *int }
+
+func (resuming) Begin(func()) json.RawMessage { return json.RawMessage(`{"entry": false}`) }
+func (resuming) Records([]byte, uint64) error { return nil }
+func (resuming) Logged(body []byte)           { _ = decodeStop(body) }
+func (r resuming) Stopped(_ context.Context, body []byte, _ supervisor.Command) (any, error) {
+	*r.stops++
+	return map[string]string{"do": "resume"}, decodeStop(body)
+}
+
+func decodeStop(body []byte) error {
+	var stop struct {
+		Reason, Text string
+		IDs          []int
+	}
+	return json.Unmarshal(body, &stop)
+}
+
+// Stops and log points that the guest forges cost the service about as much CPU time as the guest, beside a burst.
+func TestForgedStopsAreCharged(t *testing.T) {
+	for name, code := range map[string]string{
+		"small": `frame("S", b'{"reason":"attention"}') * 100`,
+		"texts": `frame("S", b'{"reason":"attention","text":"' + b"x" * 900_000 + b'"}')`,
+		"lists": `frame("S", b'{"reason":"attention","ids":[' + b"1," * 450_000 + b'1]}')`,
+		"logs":  `frame("G", b'{"ids":[' + b"1," * 450_000 + b'1]}')`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := isolatetest.NewSession(t, isolatetest.Shared(t), func(p *policy.Policy) { p.MaxExecutionTime = 4 })
+			stops := 0
+			before := cpuTime()
+			e, err := s.Run(context.Background(), supervisor.Request{
+				ExecutionID: "e", Code: sendFrames + "forged = " + code + `
+while True:
+    rest = memoryview(forged) # a stop may cut a write short
+    while rest: rest = rest[os.write(3, rest):]`,
+			}, supervisor.Callbacks{Debugger: resuming{&stops}})
+			isolatetest.Must(t, err)
+			service, guest := cpuTime()-before, time.Duration(e.Usage.CPUMS*float64(time.Millisecond))
+			t.Logf("%s in %.1f s with %d stops: %s of the service, %s of the guest",
+				e.Status, e.Usage.WallMS/1000, stops, service, guest)
+			const burst = 1200 * time.Millisecond
+			if e.Status != sandbox.StatusTimeout || service > burst+guest*3/2 {
+				t.Errorf("got %s and %s of CPU time in the service for %s in the guest, want timeout and at most "+
+					"1.5 times + %s", e.Status, service, guest, burst)
+			}
+		})
 	}
 }
