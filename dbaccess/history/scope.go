@@ -85,8 +85,9 @@ func (s *scopes) forget(isInserted func(lastRow) bool) {
 	if len(s.last) <= s.enough {
 		return
 	}
+	waits := func(r lastRow) bool { return !isInserted(r) }
 	for of, last := range s.last {
-		if isInserted(last) && !slices.ContainsFunc(last.others, func(other lastRow) bool { return !isInserted(other) }) {
+		if !waits(last) && !slices.ContainsFunc(last.others, waits) {
 			delete(s.last, of)
 		}
 	}
