@@ -60,11 +60,16 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 	}
 	defer res.Body.Close()
 	if res.StatusCode >= 300 {
-		var problem struct{ Detail string }
-		_ = json.NewDecoder(res.Body).Decode(&problem)
-		return fmt.Errorf("%s: %s", res.Status, problem.Detail)
+		return fmt.Errorf("%s: %s", res.Status, problemDetail(res.Body))
 	}
 	return json.NewDecoder(res.Body).Decode(out)
+}
+
+// problemDetail returns the detail of an error's answer; empty if it has none.
+func problemDetail(body io.Reader) string {
+	var problem struct{ Detail string }
+	_ = json.NewDecoder(body).Decode(&problem)
+	return problem.Detail
 }
 
 // readFile reads the file that a command was given; - is standard input.

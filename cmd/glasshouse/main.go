@@ -70,6 +70,7 @@ func newRootCommand() *cobra.Command {
 		newRunCommand(),
 		newDebugCommand(),
 		newCheckCommand(),
+		newDAPCommand(),
 		newMCPCommand(),
 		newKeysCommand(),
 		newEnvCommand(),

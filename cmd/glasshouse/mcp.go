@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,24 +28,11 @@ func newMCPCommand() *cobra.Command {
 		if isStandalone {
 			return serveMCP(ctx, s)
 		}
-		key := os.Getenv("GLASSHOUSE_KEY")
-		if url == "" {
-			c := dial(s.server.dataDir)
-			if c == nil {
-				return errors.New(
-					"no service runs on " + s.server.dataDir + ": start it with `glasshouse serve`, name one with " +
-						"--url, or use --standalone",
-				)
-			}
-			url = c.address
-			if key == "" {
-				key = c.key
-			}
+		c, err := serviceClient(s.server.dataDir, url)
+		if err != nil {
+			return fmt.Errorf("%w; --standalone starts a service here", err)
 		}
-		if key == "" {
-			return fmt.Errorf("no key for %s: set GLASSHOUSE_KEY; `glasshouse keys create --name NAME` makes one", url)
-		}
-		return mcpapi.Bridge(ctx, os.Stdin, os.Stdout, strings.TrimSpace(url), key, version)
+		return mcpapi.Bridge(ctx, os.Stdin, os.Stdout, c.address, c.key, version)
 	})
 }
 

@@ -118,6 +118,19 @@ func (w *writer) sendEvent(name string, body any) error {
 	return w.write(&e, &e.Seq)
 }
 
+// forward numbers a message that another sender made, and writes it.
+func (w *writer) forward(message map[string]json.RawMessage) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seq++
+	message["seq"] = strconv.AppendInt(nil, int64(w.seq), 10)
+	text, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	return writeFrame(w.out, text)
+}
+
 // write numbers a message and writes it; seq is its number.
 func (w *writer) write(message any, seq *int) error {
 	w.mu.Lock()
@@ -128,9 +141,14 @@ func (w *writer) write(message any, seq *int) error {
 	if err != nil {
 		return err
 	}
-	if out, ok := w.out.(interface{ SetWriteDeadline(time.Time) error }); ok {
+	return writeFrame(w.out, text)
+}
+
+// writeFrame writes a message with its header. It waits at most writeTimeout for a reader of a connection.
+func writeFrame(to io.Writer, body []byte) error {
+	if out, ok := to.(interface{ SetWriteDeadline(time.Time) error }); ok {
 		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout)) // if the connection is closed, the write reports it
 	}
-	_, err = w.out.Write(append(fmt.Appendf(nil, "Content-Length: %d\r\n\r\n", len(text)), text...))
+	_, err := to.Write(append(fmt.Appendf(nil, "Content-Length: %d\r\n\r\n", len(body)), body...))
 	return err
 }
