@@ -182,7 +182,9 @@ func TestEditorStartsAFile(t *testing.T) {
 	e.must("launch", launch)
 	e.event("initialized")
 	set := e.must("setBreakpoints", map[string]any{
-		"source": map[string]any{"path": program}, "breakpoints": []any{map[string]any{"line": 3, "condition": "i == 2"}},
+		"source": map[string]any{
+			"path": program,
+		}, "breakpoints": []any{map[string]any{"line": 3, "condition": "i == 2"}},
 	})
 	if first := set.Body["breakpoints"].([]any)[0].(map[string]any); first["verified"] != true {
 		t.Errorf("the breakpoint: got %v, want it verified", first)

@@ -16,7 +16,9 @@ import (
 func TestVSCodeExtension(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("GLASSHOUSE_CLIENT_VSCODE_EXTENSION") == "" {
-		t.Fatal("GLASSHOUSE_CLIENT_VSCODE_EXTENSION must name the folder of the client; scripts/test clients installs it")
+		t.Fatal(
+			"GLASSHOUSE_CLIENT_VSCODE_EXTENSION must name the folder of the client; scripts/test clients installs it",
+		)
 	}
 	dir := dataDir(t)
 	start(t, binary(t), dir)

@@ -194,7 +194,9 @@ func (s *adapterSession) begin(ctx context.Context, r message, body []byte) erro
 	s.remote = remote
 	go func() { s.fromService <- s.receive() }()
 	if s.initialize == nil {
-		s.initialize = []byte(`{"seq":0,"type":"request","command":"initialize","arguments":{"adapterID":"glasshouse"}}`)
+		s.initialize = []byte(
+			`{"seq":0,"type":"request","command":"initialize","arguments":{"adapterID":"glasshouse"}}`,
+		)
 	}
 	return errors.Join(s.send(s.initialize), s.send(body))
 }

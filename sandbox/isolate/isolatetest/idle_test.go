@@ -50,7 +50,8 @@ func TestIdleSessionsHoldFewDescriptors(t *testing.T) {
 	for n, s := range all {
 		s.Usage() // must not keep files open
 		o := Run(t, s, "import sys\nprint('out', x := 6 * 7)\nprint('err', file=sys.stderr)\nx")
-		unmeasured := o.Usage.PeakMemoryMB == 0 && i.Isolation().Level == isolate.LevelFull // elsewhere it is an estimate
+		unmeasured := o.Usage.PeakMemoryMB == 0 &&
+			i.Isolation().Level == isolate.LevelFull // elsewhere it is an estimate
 		if string(o.Result) != "42" || o.Stdout != "out 42\n" || o.Stderr != "err\n" || unmeasured {
 			t.Errorf("second run of session %d: got %+v", n, o)
 		}

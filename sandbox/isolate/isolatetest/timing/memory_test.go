@@ -162,7 +162,9 @@ def frame(kind, body=b'', size=None):
 	}
 	// One more child than before may wait in the pool, and the session may hold more descriptors, as it ran just now.
 	// The programs are many more.
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines+2 || countDescriptors() > fds+24; runtime.Gosched() {
+	deadline := time.Now().Add(5 * time.Second)
+	for runtime.NumGoroutine() > goroutines+2 || countDescriptors() > fds+24 {
+		runtime.Gosched()
 		if time.Now().After(deadline) {
 			t.Fatalf(
 				"got %d goroutines and %d descriptors, had %d and %d",
