@@ -20,6 +20,7 @@ const (
 func (r *Recording) Explain(budget int) (string, error) {
 	reader := r.journal.Snapshot()
 	d := digest{table: reader.Table(), lines: map[codeLine]*lineDigest{}, calls: map[uint64]*callDigest{}}
+	d.caught.table, d.statements = reader.Table(), newProgram(reader.Table(), r.Source)
 	for _, c := range reader.Chunks() {
 		if err := reader.Replay(c, d.see); err != nil {
 			return "", err
@@ -45,6 +46,18 @@ func (r *Recording) Explain(budget int) (string, error) {
 			writeLines(out, causes, maxBytes/2, "steps")
 		}
 	}
+	if caught := d.caughtExceptions(r.Source); len(caught) > 0 {
+		out.WriteString("Exceptions that the program caught:\n")
+		writeLines(out, caught, maxBytes/2, "exceptions")
+	}
+	if earlier := d.readFromEarlier(); len(earlier) > 0 {
+		out.WriteString("Variables that the program read and had not set:\n")
+		writeLines(out, earlier, maxBytes*3/5, "variables")
+	}
+	if again := d.setAgain(); len(again) > 0 {
+		out.WriteString("Variables that several lines set:\n")
+		writeLines(out, again, maxBytes*3/5, "variables")
+	}
 	if calls := d.functions(); len(calls) > 0 {
 		out.WriteString("Functions:\n")
 		writeLines(out, calls, maxBytes*2/3, "functions")
@@ -67,12 +80,16 @@ func writeLines(out *strings.Builder, lines []string, maxBytes int, noun string)
 
 // digest summarises a recording, record by record.
 type digest struct {
-	table   *recording.Table
-	lines   map[codeLine]*lineDigest
-	calls   map[uint64]*callDigest // by code
-	failure *failureDigest         // the exception that no code has handled yet
-	current *recording.Frame
-	gaps    []Gap
+	table      *recording.Table
+	lines      map[codeLine]*lineDigest
+	calls      map[uint64]*callDigest // by code
+	failure    *failureDigest         // the exception that no code has handled yet
+	current    *recording.Frame
+	gaps       []Gap
+	caught     handledTracker
+	statements *program
+	initial    map[string]string // variables that existed before the first step, without definitions
+	setFrom    map[string]int    // by variable: the step that set it first in this run
 }
 
 type codeLine struct {
@@ -81,8 +98,11 @@ type codeLine struct {
 }
 
 type lineDigest struct {
-	count int
-	sets  map[uint64]*valueSeries // by name
+	count   int
+	first   int                     // step
+	sets    map[uint64]*valueSeries // by name
+	changes map[string]bool         // variables whose objects it changed in place
+	changed map[uint64]bool         // the objects
 }
 
 type callDigest struct {
@@ -136,11 +156,16 @@ func (d *digest) addValue(series *valueSeries, s *recording.State, v recording.V
 func (d *digest) see(s *recording.State, rec *recording.Record) bool {
 	left := d.current
 	d.current = s.CurrentFrame()
+	d.caught.see(s, rec)
 	switch rec.Kind {
 	case recording.KindLine:
+		if d.initial == nil {
+			d.keepInitial(s)
+		}
 		at := codeLine{d.current.Code, d.current.Line}
 		if d.lines[at] == nil {
-			d.lines[at] = &lineDigest{sets: map[uint64]*valueSeries{}}
+			d.lines[at] = &lineDigest{first: s.Step, sets: map[uint64]*valueSeries{}, changes: map[string]bool{},
+				changed: map[uint64]bool{}}
 		}
 		d.lines[at].count++
 		d.failure = nil
@@ -163,10 +188,15 @@ func (d *digest) see(s *recording.State, rec *recording.Record) bool {
 		if line == nil {
 			return true
 		}
+		if name := d.table.Name(rec.Name); rec.Kind == recording.KindGlobal && d.setFrom[name] == 0 {
+			d.setFrom[name] = f.Step
+		}
 		if line.sets[rec.Name] == nil {
 			line.sets[rec.Name] = &valueSeries{}
 		}
 		d.addValue(line.sets[rec.Name], s, rec.Value)
+	case recording.KindMutate:
+		d.seeMutation(s, rec)
 	case recording.KindReturn:
 		if call := d.callOf(left); call != nil {
 			d.addValue(&call.returned, s, rec.Value)
@@ -185,6 +215,85 @@ func (d *digest) see(s *recording.State, rec *recording.Record) bool {
 		d.gaps = append(d.gaps, gapOf(s, rec))
 	}
 	return true
+}
+
+// keepInitial keeps the variables that exist before the first step.
+func (d *digest) keepInitial(s *recording.State) {
+	d.initial, d.setFrom = map[string]string{}, map[string]int{}
+	for _, n := range recording.SortedKeys(s.Globals) {
+		if v := s.Globals[n]; !s.IsDefinition(d.table, v) {
+			d.initial[d.table.Name(n)] = s.Preview(d.table, v, seriesPreview)
+		}
+	}
+}
+
+// maxMutations bounds the objects of one line whose variables are looked up, because that takes time.
+const maxMutations = 4
+
+// seeMutation notes which variables hold an object that a line has changed.
+func (d *digest) seeMutation(s *recording.State, rec *recording.Record) {
+	f := d.current
+	if rec.ReadDeeper || f == nil || f.Step == 0 {
+		return
+	}
+	line := d.lines[codeLine{f.Code, f.Line}]
+	if line == nil || line.changed[rec.Object.Number] || len(line.changed) >= maxMutations {
+		return
+	}
+	line.changed[rec.Object.Number] = true
+	names := map[uint64]bool{}
+	addHolders(s, map[uint64]bool{rec.Object.Number: true}, names, f.Variables, s.Globals)
+	for n := range names {
+		line.changes[d.table.Name(n)] = true
+	}
+}
+
+// caughtExceptions returns one line of text for each exception that the program caught.
+func (d *digest) caughtExceptions(source []string) (out []string) {
+	for _, h := range d.caught.list {
+		out = append(out, fmt.Sprintf("  line %d: %s", h.line, h.describe("was caught", true, source)))
+	}
+	return out
+}
+
+// readFromEarlier returns the variables that a line read before the run set them: those of earlier runs or the context.
+func (d *digest) readFromEarlier() (out []string) {
+	read := map[string]bool{}
+	for at, l := range d.lines {
+		for _, name := range d.statements.get(d.statements.at(d.table.FunctionName(at.code), at.line)).Reads {
+			if set := d.setFrom[name]; set == 0 || l.first <= set {
+				read[name] = true
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(read)) {
+		if value, ok := d.initial[name]; ok {
+			out = append(out, "  "+name+" = "+value)
+		}
+	}
+	return out
+}
+
+// setAgain returns the global variables that more than one line assigned without reading them, with these lines.
+func (d *digest) setAgain() (out []string) {
+	lines := map[string][]int64{}
+	for at, l := range d.lines {
+		st := d.statements.get(d.statements.at(d.table.FunctionName(at.code), at.line))
+		for n := range l.sets {
+			name := d.table.Name(n)
+			if d.setFrom[name] > 0 && st.Kind == "assign" && st.Function == "" && !slices.Contains(st.Reads, name) {
+				lines[name] = append(lines[name], at.line)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(lines)) {
+		list := lines[name]
+		slices.Sort(list)
+		if list = slices.Compact(list); len(list) > 1 {
+			out = append(out, fmt.Sprintf("  %s: lines %s", name, strings.ReplaceAll(strings.Trim(fmt.Sprint(list), "[]"), " ", ", ")))
+		}
+	}
+	return out
 }
 
 func (d *digest) lostSteps() (sum int) {
@@ -248,6 +357,9 @@ func (d *digest) program(source []string) []string {
 		var sets []string
 		for _, name := range recording.SortedKeys(l.sets) {
 			sets = append(sets, d.table.Name(name)+" = "+l.sets[name].String())
+		}
+		if names := slices.Sorted(maps.Keys(l.changes)); len(names) > 0 {
+			sets = append(sets, "changed in place: "+strings.Join(names, ", "))
 		}
 		if len(sets) > 0 {
 			text += "   # " + strings.Join(sets, "; ")

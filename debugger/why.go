@@ -18,6 +18,7 @@ const (
 	whyValueBytes    = 120
 	whyReturnWindow  = 20_000 // steps in which the calls of a statement are searched
 	maxEffectChunks  = 3      // chunks that are searched for the effect of a line
+	maxNameChunks    = 8      // chunks that are searched for the last call with a local variable
 	maxRaisingChunks = 6      // chunks that are searched for handled exceptions
 	defaultWhyBudget = 600    // tokens
 )
@@ -160,6 +161,14 @@ func (r *Recording) Why(ctx context.Context, q WhyQuestion) (*Why, error) {
 	if err != nil {
 		return nil, err
 	}
+	if q.Step == 0 && len(s.Globals) == 0 { // the run was killed, and its last steps are lost
+		if gap, gapErr := lastGap(w.reader, step); gapErr == nil && gap != nil && gap.After > 0 {
+			step = gap.After
+			if s, err = w.stateAt(step); err != nil {
+				return nil, err
+			}
+		}
+	}
 	w.out.Step = step
 	if err := w.begin(s, step); err != nil {
 		return nil, err
@@ -290,9 +299,13 @@ func (w *slicer) variableAt(s *recording.State, name string, step int) (Variable
 		return Variable{0, name}, value, step, nil
 	}
 	// A local of a call that has ended: as it was when its frame had its last line.
+	searched := 0
 	for _, c := range slices.Backward(w.reader.Chunks()) {
 		if c.First > step || !c.SetsName(number) {
 			continue
+		}
+		if searched++; searched > maxNameChunks {
+			break
 		}
 		var found Variable
 		var value recording.Value

@@ -186,7 +186,7 @@ func (w *slicer) checkRange(node *WhyStep, _ *statement, c check) {
 		w.find(scoreLikely+5, "off_by_one", node, "%s ends before %s: the last items are left out", c.Text, stop)
 	case start == "1" && strings.Contains(stop, "len("):
 		w.find(scoreLikely+5, "off_by_one", node, "%s begins at 1: item 0 is left out", c.Text)
-	case len(c.Args) < 3:
+	case len(c.Args) < 3 && !(start == "0" && strings.HasPrefix(stop, "len(")):
 		text := fmt.Sprintf("%s ends at %s - 1, without %s itself", c.Text, stop, stop)
 		if node.Name != "" && node.Value != "" {
 			text += fmt.Sprintf("; the last %s is %s", node.Name, node.Value)

@@ -2,6 +2,7 @@ package debugger
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +15,8 @@ type tableFacts struct {
 	rows    int64
 	dtype   string // of an array
 	columns []columnFacts
+	labels  []recording.Value   // of the first rows
+	cells   [][]recording.Value // of the first rows, by column; an array has one
 }
 
 type columnFacts struct {
@@ -38,25 +41,82 @@ func (c *columnFacts) isText() bool {
 
 // tableOf returns the facts of an object that is a table, and nil for other objects.
 func (w *slicer) tableOf(s *recording.State, o *recording.Object) *tableFacts {
-	if o == nil || o.Form != recording.Tabular {
+	if o == nil || o.Form < recording.Tabular || len(o.Values) < 2 {
 		return nil
 	}
 	name := w.table.Name(o.Type)
 	t := &tableFacts{kind: name[strings.LastIndexByte(name, '.')+1:], rows: o.Length}
-	v := o.Values
-	if t.kind == "ndarray" {
-		if len(v) >= 2 {
-			t.dtype = v[1].Text
+	switch o.Form {
+	case recording.Tabular:
+		w.readTabular(s, o, t)
+	case formFrame:
+		w.readFrame(s, o, t)
+	default: // an array or an index; the text names its type first
+		found := arrayText.FindStringSubmatch(o.Values[0].Text)
+		if found == nil {
+			return nil
 		}
-		return t
-	}
-	for i := 0; i+1 < len(v); i += 2 {
-		t.columns = append(t.columns, columnFacts{s.Preview(w.table, v[i], 60), v[i+1].Text, -1})
-		if v[i].Tag == recording.TagText {
-			t.columns[len(t.columns)-1].name = v[i].Text
+		t.dtype = found[1]
+		for i := 2; i < len(o.Values); i += 2 {
+			t.cells = append(t.cells, o.Values[i:i+1])
 		}
 	}
 	return t
+}
+
+const formFrame = recording.Tabular + 2 // a DataFrame or a Series
+
+var arrayText = regexp.MustCompile(`^<\w+ ([\w\[\], ]+) \d+(?:x\d+)*[:>]`)
+
+// readTabular reads the form of older recordings.
+func (w *slicer) readTabular(s *recording.State, o *recording.Object, t *tableFacts) {
+	v := o.Values
+	if t.kind == "ndarray" {
+		t.dtype = v[1].Text
+		return
+	}
+	for i := 0; i+1 < len(v); i += 2 {
+		t.columns = append(t.columns, columnFacts{w.label(s, v[i]), v[i+1].Text, -1})
+	}
+}
+
+// readFrame reads a DataFrame or a Series.
+func (w *slicer) readFrame(s *recording.State, o *recording.Object, t *tableFacts) {
+	v, n := o.Values, int(o.Values[1].Int)
+	if n < 0 || n > (len(v)-2)/3 {
+		return
+	}
+	for i := range n {
+		c := columnFacts{w.label(s, v[2+3*i]), v[3+3*i].Text, -1}
+		if missing := v[4+3*i]; missing.Tag == recording.TagInt {
+			c.missing = missing.Int
+		}
+		t.columns = append(t.columns, c)
+	}
+	for v = v[2+3*n:]; len(v) > n; v = v[1+n:] {
+		t.labels, t.cells = append(t.labels, v[0]), append(t.cells, v[1:1+n])
+	}
+}
+
+// label returns the name of a column.
+func (w *slicer) label(s *recording.State, v recording.Value) string {
+	if v.Tag == recording.TagText {
+		return v.Text
+	}
+	return s.Preview(w.table, v, 60)
+}
+
+// cellsOf returns the first recorded cells of a column.
+func (t *tableFacts) cellsOf(name string) (out []recording.Value) {
+	for i, c := range t.columns {
+		if c.name == name || t.kind == "Series" {
+			for _, row := range t.cells {
+				out = append(out, row[i])
+			}
+			return out
+		}
+	}
+	return nil
 }
 
 // tableBefore returns the facts of a variable on arrival at a step, or nil.

@@ -64,16 +64,6 @@ func (w *slicer) addQueries() {
 	}
 }
 
-// handled is an exception that the program caught, each time at one line.
-type handled struct {
-	step, times int
-	line        int64 // where it was raised
-	caughtAt    int64 // the line of the catching frame at that time
-	function    string
-	text        string
-	caughtIn    string // the function
-}
-
 // findHandled adds the exceptions that were caught in the functions of the slice.
 func (w *slicer) findHandled() {
 	list, complete := w.handledExceptions()
@@ -82,24 +72,12 @@ func (w *slicer) findHandled() {
 		if !w.program.isGuessed && !w.concerns(number, h) {
 			continue
 		}
-		times := fmt.Sprintf("%d times, first", h.times)
-		if h.times == 1 {
-			times = "once,"
+		how := "was caught"
+		if w.passes(number) {
+			how = "was caught and ignored"
 		}
-		if !complete && h.times > 1 {
-			times = "at least " + times
-		}
-		what := "was caught"
-		if handler := w.passes(number); handler {
-			what = "was caught and ignored"
-		}
-		where := ""
-		if h.caughtAt != h.line {
-			where = fmt.Sprintf(" (called in line %d)", h.caughtAt)
-		}
-		f := WhyFinding{Kind: "handled_exception", Step: h.step, Line: h.line, score: 85,
-			Text: fmt.Sprintf("%s %s %s at step %d%s: %s", h.text, what, times, h.step, where,
-				strings.TrimSpace(SourceLine(w.r.Source, h.line)))}
+		f := WhyFinding{Kind: "handled_exception", Step: h.step, Line: h.line, score: scoreProven,
+			Text: h.describe(how, complete, w.r.Source)}
 		w.out.Findings = append(w.out.Findings, f)
 	}
 }
@@ -174,48 +152,18 @@ func (w *slicer) handledExceptions() (out []handled, complete bool) {
 	if !complete {
 		raising = append(raising[:maxRaisingChunks-1:maxRaisingChunks-1], raising[len(raising)-1])
 	}
-	type key struct {
-		line int64
-		text string
-	}
-	index := map[key]int{}
+	tracker := handledTracker{table: w.table}
 	for _, c := range raising {
-		var raised *handled
+		tracker.raised = nil
 		err := w.reader.Replay(c, func(s *recording.State, rec *recording.Record) bool {
-			f := s.CurrentFrame()
-			switch rec.Kind {
-			case recording.KindRaise:
-				if raised == nil {
-					raised = &handled{step: f.Step, line: f.Line, times: 1, function: w.table.FunctionName(f.Code),
-						text: w.exceptionType(s, f)}
-				}
-				raised.caughtAt, raised.caughtIn = f.Line, w.table.FunctionName(f.Code)
-			case recording.KindHandled:
-				if raised == nil {
-					return true
-				}
-				k := key{raised.line, raised.text}
-				if i, known := index[k]; known {
-					out[i].times++
-				} else {
-					index[k] = len(out)
-					out = append(out, *raised)
-				}
-				raised = nil
-			case recording.KindLost:
-				raised = nil
-			}
+			tracker.see(s, rec)
 			return s.Step < w.out.Step || s.Step == w.reader.Steps()
 		})
 		if err != nil {
-			return out, false
+			return tracker.list, false
 		}
 	}
-	return out, complete
-}
-
-func (w *slicer) exceptionType(s *recording.State, f *recording.Frame) string {
-	return clip(s.ExceptionText(w.table, *f.Raised), 120)
+	return tracker.list, complete
 }
 
 // checkEarlier adds the variables of earlier executions.

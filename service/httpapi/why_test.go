@@ -47,6 +47,7 @@ for name in names:
         pass
 shares = names
 shares.append(total)
+unused = 2
 rows = db_query("SELECT 1 AS one")
 total`
 
@@ -99,9 +100,12 @@ func TestWhyTellsWhereAValueComesFrom(t *testing.T) {
 	if y := c.why(t, execution, ""); y.Value != "77" || y.Name != "result" {
 		t.Errorf("got the result %s, want 77:\n%s", y.Value, y.Text)
 	}
-	text := c.ok(t, "GET", "/executions/"+execution+"/explain", nil).text
-	if !strings.Contains(string(text), "total = ") {
-		t.Errorf("got the explanation %s", text)
+	text, _ := c.ok(t, "GET", "/executions/"+execution+"/explain", nil).get("explanation").(string)
+	for _, want := range []string{"line 4: TypeError", "was caught once", "start = 7", "changed in place: names, shares",
+		"unused: lines 5, 15"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("want %q in the explanation\n%s", want, text)
+		}
 	}
 	wantProblem(t, c.do(t, "GET", "/executions/"+execution+"/why?name=missing", nil), http.StatusNotFound, "not-found",
 		"missing")

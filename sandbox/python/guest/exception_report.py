@@ -30,6 +30,7 @@ _USUAL_IMPORTS = {
 }
 _NETWORK = ("requests", "aiohttp", "urllib", "urllib3", "http", "socket", "ssl")
 
+_INTEGER = re.compile(r"-?\d{1,18}")
 _NEAREST = re.compile(r"did you mean '([^']+)'\?")
 _getline, _nearest = linecache.getline, difflib.get_close_matches
 _trace = vars(BaseException)["__traceback__"].__get__
@@ -140,10 +141,10 @@ def _frames(steps: list, filename: str) -> list:
 
 
 def near(name: object, names) -> str:
-    """Returns the name in names that is most like name, or ""."""
-    listed = [n for n in list(names)[:MAX_NAMES] if type(n) is str]
-    folded = {n.lower(): n for n in reversed(listed)}
+    """Returns the name in names that is most like name and not the same, or ""."""
     wanted = str(name)
+    listed = [n for n in list(names)[:MAX_NAMES] if type(n) is str and n != wanted]
+    folded = {n.lower(): n for n in reversed(listed)}
     if wanted.lower() in folded:
         return folded[wanted.lower()]
     close = _nearest(wanted, listed, 1, 0.6)
@@ -176,6 +177,8 @@ def _hint(error: BaseException, namespace: dict, policy: dict) -> str:
     if isinstance(error, AttributeError) and error.name:
         if type(error.obj).__name__ in ("coroutine", "async_generator"):
             return "an await is missing before the call"
+        if message(error).startswith("Can only use ."):  # of pandas
+            return _ACCESSORS.get(error.name, "")
         return _did_you_mean(error.name, dir(error.obj))
     if isinstance(error, KeyError):
         return _key_hint(error)
@@ -232,7 +235,7 @@ def _key_hint(error: KeyError) -> str:
             if kind is dict or kind in values.DICTS:
                 if "__builtins__" in value:
                     continue
-                found = _did_you_mean(key, value)
+                found = _dict_hint(key, value)
             elif values.name_of(kind) == "DataFrame" and values.shape(value) is not None:
                 columns = value.columns[:MAX_NAMES].tolist()
                 found = _did_you_mean(key, columns)
@@ -243,6 +246,23 @@ def _key_hint(error: KeyError) -> str:
             if found:
                 return found
     return ""
+
+
+_ACCESSORS = {
+    "dt": "the values are not dates: parse them first, with pd.to_datetime(...)",
+    "str": "the values are not text: convert them first, with .astype(str)",
+}
+
+
+def _dict_hint(key: object, value: dict) -> str:
+    """Suggests a key of a dict. A dict that has the key is another one than the one that was searched."""
+    if type(key) is int and dict.__contains__(value, str(key)):
+        return f"the key is the text {str(key)!r}"
+    if type(key) is not str or dict.__contains__(value, key):
+        return ""
+    if _INTEGER.fullmatch(key) and dict.__contains__(value, int(key)):
+        return f"the key is the number {int(key)}"
+    return _did_you_mean(key, value)
 
 
 def _syntax_hint(error: SyntaxError) -> str:

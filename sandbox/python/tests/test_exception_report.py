@@ -23,6 +23,11 @@ import pytest
         ("import pandas as pd\npd.DataFrame({'amount': [1]})['zzz']", "KeyError", 2, "'amount'"),
         ("import pandas as pd\ndf = pd.DataFrame({'amount': [1]})\ndf.amout", "AttributeError", 3, "'amount'"),
         ("rows = [{'name': 1}]\nrows[0]['nmae']", "KeyError", 2, "'name'"),
+        ("a = {'north': 1}\nb = {'south': 2}\nb['north']", "KeyError", 3, ""),
+        ("d = {7: 1}\nd['7']", "KeyError", 2, "the number 7"),
+        ("d = {'7': 1}\nd[7]", "KeyError", 2, "the text '7'"),
+        ("import pandas as pd\npd.Series(['2024-01-31']).dt.day", "AttributeError", 2, "pd.to_datetime"),
+        ("import pandas as pd\npd.Series([1]).str.upper()", "AttributeError", 2, "astype(str)"),
         ("import pandsa", "ModuleNotFoundError", 1, "'pandas'"),
         ("from math import squrt", "ImportError", 1, "'sqrt'"),
         ("async def f(): pass\nc = f()\nc.x\n", "AttributeError", 3, "await"),
@@ -55,6 +60,7 @@ def test_exceptions(run, code, kind, line, hint):
     failure = run(code).failure
     assert (failure.type, failure.line) == (kind, line)
     assert hint in failure.hint
+    assert "north" not in (failure.get("hint") or "")
 
 
 def test_key_hint_ignores_unrelated_tables(run):
