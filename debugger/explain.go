@@ -290,7 +290,8 @@ func (d *digest) setAgain() (out []string) {
 		list := lines[name]
 		slices.Sort(list)
 		if list = slices.Compact(list); len(list) > 1 {
-			out = append(out, fmt.Sprintf("  %s: lines %s", name, strings.ReplaceAll(strings.Trim(fmt.Sprint(list), "[]"), " ", ", ")))
+			out = append(out, fmt.Sprintf("  %s: lines %s", name, strings.ReplaceAll(strings.Trim(fmt.Sprint(list),
+				"[]"), " ", ", ")))
 		}
 	}
 	return out

@@ -15,7 +15,6 @@ type tableFacts struct {
 	rows    int64
 	dtype   string // of an array
 	columns []columnFacts
-	labels  []recording.Value   // of the first rows
 	cells   [][]recording.Value // of the first rows, by column; an array has one
 }
 
@@ -49,7 +48,7 @@ func (w *slicer) tableOf(s *recording.State, o *recording.Object) *tableFacts {
 	switch o.Form {
 	case recording.Tabular:
 		w.readTabular(s, o, t)
-	case formFrame:
+	case recording.Framed:
 		w.readFrame(s, o, t)
 	default: // an array or an index; the text names its type first
 		found := arrayText.FindStringSubmatch(o.Values[0].Text)
@@ -63,8 +62,6 @@ func (w *slicer) tableOf(s *recording.State, o *recording.Object) *tableFacts {
 	}
 	return t
 }
-
-const formFrame = recording.Tabular + 2 // a DataFrame or a Series
 
 var arrayText = regexp.MustCompile(`^<\w+ ([\w\[\], ]+) \d+(?:x\d+)*[:>]`)
 
@@ -82,19 +79,12 @@ func (w *slicer) readTabular(s *recording.State, o *recording.Object, t *tableFa
 
 // readFrame reads a DataFrame or a Series.
 func (w *slicer) readFrame(s *recording.State, o *recording.Object, t *tableFacts) {
-	v, n := o.Values, int(o.Values[1].Int)
-	if n < 0 || n > (len(v)-2)/3 {
-		return
+	frame, _ := o.DataFrame() // it is empty if it is not whole
+	for _, c := range frame.Columns {
+		t.columns = append(t.columns, columnFacts{w.label(s, c.Label), c.Type, c.Missing})
 	}
-	for i := range n {
-		c := columnFacts{w.label(s, v[2+3*i]), v[3+3*i].Text, -1}
-		if missing := v[4+3*i]; missing.Tag == recording.TagInt {
-			c.missing = missing.Int
-		}
-		t.columns = append(t.columns, c)
-	}
-	for v = v[2+3*n:]; len(v) > n; v = v[1+n:] {
-		t.labels, t.cells = append(t.labels, v[0]), append(t.cells, v[1:1+n])
+	for _, row := range frame.Rows {
+		t.cells = append(t.cells, row.Cells)
 	}
 }
 

@@ -186,4 +186,4 @@ func TestWhyNamesTheCauseOfWrongAnalyses(t *testing.T) {
 
 var headField = regexp.MustCompile(`(?m)^# (why|line|words|before): (.*)$`)
 
-const minWrongAnalyses = 14
+const minWrongAnalyses = 26

@@ -24,6 +24,7 @@ import lookup
 
 __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may replace the real ones
 
+OWN_FRAMES: list = []  # the classes of DataFrames that helpers return
 ZONES = {type(None), datetime.timezone, zoneinfo.ZoneInfo}  # classes whose texts are not the user's
 
 _flags_of, _mro_of, _plain_name_of = (vars(type)[name].__get__ for name in ("__flags__", "__mro__", "__name__"))

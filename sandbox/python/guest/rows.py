@@ -8,6 +8,7 @@ import builtins
 import gc
 import sys
 
+import library_values
 import pgtypes
 import values
 
@@ -106,6 +107,7 @@ def _awaitable_frame_class(pandas):
             "__reduce_ex__": lambda self, _protocol: (pandas.DataFrame, (), self.__getstate__()),
         }
         _awaitable_class.append(type("DataFrame", (pandas.DataFrame,), body))
+        library_values.OWN_FRAMES.append(_awaitable_class[0])
     return _awaitable_class[0]
 
 

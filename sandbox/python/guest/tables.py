@@ -61,6 +61,8 @@ def kind_of(kind: type) -> str:
     name = library_values.name_of(kind)
     if name == "ndarray":
         return name if library_values.is_static(kind) and lookup.module_of(kind) == "numpy" else ""
+    if any(kind is each for each in library_values.OWN_FRAMES):
+        return "DataFrame"
     if name in ("DataFrame", "Series") or name in _LISTED:
         return name if is_from(kind, "pandas", name) else ""
     return ""

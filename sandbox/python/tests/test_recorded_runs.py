@@ -97,3 +97,14 @@ SAME = {
 def test_recorder_does_not_change_the_program(name, run):
     plain, traced = type(run)()(SAME[name]), type(run)()(SAME[name], watch=True)
     assert plain == traced
+
+
+def test_a_frame_of_a_query_is_recorded(run):
+    run.channel.answers(i=("int", [1, 2]), f=("float", [1.5, None]))
+    _, reader = watched(run, "frame = db_frame('q', {})\nn = len(frame)")
+    assert any("<DataFrame 2x2: i int64, f float64 (1 null) | 1, 1.5 | 2, nan>" in text for text in reader.text)
+
+
+def test_a_recording_begins_with_the_statements(run):
+    _, reader = watched(run, "x = 1\ny = x + 1")
+    assert [b'"reads":["x"]' in each for each in reader.statements] == [False, True]
