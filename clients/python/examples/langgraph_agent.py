@@ -1,0 +1,44 @@
+"""A LangGraph agent that analyses the database with code. Its model is scripted, so no key of a model is needed.
+
+Run it with GLASSHOUSE_URL and GLASSHOUSE_KEY set, after `pip install './clients/python[langchain]' langgraph`. For an
+agent that thinks, replace `scripted` with a chat model that `model.bind_tools(toolkit.get_tools())` has bound.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from glasshouse import Client
+from glasshouse.langchain import GlasshouseToolkit
+from langchain_core.messages import AIMessage, ToolCall
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+
+CODE = """
+import pandas as pd
+users = pd.DataFrame(await db_query("SELECT country FROM users"))
+users["country"].value_counts().head(3).to_dict()
+"""
+
+
+def scripted() -> Iterator[AIMessage]:
+    """Returns the answers of a model that looks at the table first and then runs code."""
+    yield AIMessage("", tool_calls=[ToolCall(name="describe_database", args={"table": "users"}, id="1")])
+    yield AIMessage("", tool_calls=[ToolCall(name="code_sandbox", args={"code": CODE}, id="2")])
+    yield AIMessage("These are the three countries with the most users.")
+
+
+def build(toolkit: GlasshouseToolkit) -> Any:
+    """Returns the graph: the model calls tools until it answers."""
+    answers = scripted()
+    graph = StateGraph(MessagesState)
+    graph.add_node("model", lambda state: {"messages": [next(answers)]})
+    graph.add_node("tools", ToolNode(toolkit.get_tools()))
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", tools_condition, {"tools": "tools", END: END})
+    graph.add_edge("tools", "model")
+    return graph.compile()
+
+
+with Client() as client, GlasshouseToolkit(client=client) as toolkit:
+    for message in build(toolkit).invoke({"messages": [("user", "Where do most users live?")]})["messages"]:
+        message.pretty_print()
