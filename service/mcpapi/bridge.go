@@ -15,7 +15,7 @@ import (
 // Bridge serves one MCP client over a pair of streams by calling the /mcp endpoint of a running service. It returns
 // when the input ends or ctx is done. url is the service's address, such as http://127.0.0.1:8080.
 func Bridge(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url, key, version string) error {
-	b := &bridge{progress: map[string]progressTarget{}}
+	b := &bridge{url: url, progress: map[string]progressTarget{}}
 	client := mcp.NewClient(&mcp.Implementation{Name: "glasshouse mcp", Version: version},
 		&mcp.ClientOptions{ProgressNotificationHandler: b.forwardProgress})
 	remote, err := client.Connect(ctx, &mcp.StreamableClientTransport{
@@ -45,6 +45,7 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // bridge has the connection to the service, and who waits for progress, by the token of the bridge's own call.
 type bridge struct {
+	url    string
 	remote *mcp.ClientSession
 
 	mu       sync.Mutex
@@ -100,7 +101,14 @@ func (b *bridge) callTool(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 			b.mu.Unlock()
 		}()
 	}
-	return b.remote.CallTool(ctx, params)
+	result, err := b.remote.CallTool(ctx, params)
+	if err != nil && ctx.Err() == nil { // the model reads it; a host shows an error of the protocol to nobody
+		result, err = textResult(fmt.Sprintf("The service at %s did not answer: %v. If it was restarted, its sessions "+
+			"and the programs that ran are gone: try again without session_id. If its key was revoked, the user must "+
+			"set another.", b.url, err)), nil
+		result.IsError = true
+	}
+	return result, err
 }
 
 func (b *bridge) forwardProgress(ctx context.Context, req *mcp.ProgressNotificationClientRequest) {
