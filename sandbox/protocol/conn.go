@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -20,6 +21,10 @@ import (
 
 // headerBytes is the size of a frame's length and kind.
 const headerBytes = 5
+
+// largeFrameTimeout is how long a body of more than 1 MiB may take to arrive. Our guest code takes milliseconds of CPU
+// time.
+const largeFrameTimeout = 30 * time.Second
 
 // IllegalFrame is the error for a frame that breaks the protocol. Our guest code never sends one.
 type IllegalFrame struct{ Why string }
@@ -35,6 +40,10 @@ type Conn struct {
 	reader *bufio.Reader
 	mu     sync.Mutex // held while a frame is written
 	early  int64      // unread bytes that were sent before MarkRun
+
+	// ReserveLarge is called before the body of a frame is read that has more than 1 MiB, and release when the body is
+	// there. The body must then arrive within largeFrameTimeout. Nil: such bodies are not limited.
+	ReserveLarge func() (release func(), err error)
 
 	// Trusting accepts frames of any kind and size. Only tests set it, to show that an
 	// attack succeeds without the checks.
@@ -228,19 +237,46 @@ func (c *Conn) readBody(header [headerBytes]byte) (Kind, []byte, error) {
 			return 0, nil, &IllegalFrame{fmt.Sprintf("%d bytes in a %c frame, at most %d are allowed", size, kind, max)}
 		}
 	}
-	// The buffer grows as bytes arrive, so a forged length without a body allocates nothing.
-	const smallBody = 4096
-	var body bytes.Buffer
-	if size <= smallBody {
-		body.Grow(int(size))
-	}
-	if n, err := io.CopyN(&body, c.reader, size); err != nil {
-		if err == io.EOF && n < size {
-			err = io.ErrUnexpectedEOF
+	if size > maxSmallBody && c.ReserveLarge != nil {
+		release, err := c.ReserveLarge()
+		if err != nil {
+			return 0, nil, err
 		}
-		return 0, nil, err
+		defer release()
+		if err := c.sock.SetReadDeadline(time.Now().Add(largeFrameTimeout)); err != nil {
+			return 0, nil, err
+		}
+		defer func() { _ = c.sock.SetReadDeadline(time.Time{}) }()
 	}
-	return kind, body.Bytes(), nil
+	body, err := c.readBytes(size)
+	switch {
+	case err == io.EOF:
+		err = io.ErrUnexpectedEOF
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = c.Illegal(fmt.Sprintf("%d bytes in a %c frame did not arrive within %s", size, kind, largeFrameTimeout))
+	}
+	return kind, body, err
+}
+
+// readBytes reads a number of bytes. The buffer grows as bytes arrive, so a forged length without a body allocates
+// nothing.
+func (c *Conn) readBytes(size int64) ([]byte, error) {
+	const smallBody = 4096
+	body := make([]byte, 0, min(size, smallBody))
+	for int64(len(body)) < size {
+		if len(body) == cap(body) {
+			body = append(make([]byte, 0, min(2*int64(len(body)), size)), body...)
+		}
+		n, err := io.ReadFull(c.reader, body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if err != nil {
+			if err == io.ErrUnexpectedEOF {
+				err = io.EOF
+			}
+			return body, err
+		}
+	}
+	return body, nil
 }
 
 // ReadReady reads the guest's Ready within limit, and the descriptors that came with it. The

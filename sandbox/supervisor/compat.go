@@ -68,6 +68,7 @@ func (r *CompatRunner) Open(ctx context.Context, sb sandbox.Sandbox) (session *S
 		r.exclusive.Lock()
 		session.onClose = r.exclusive.Unlock
 	}
+	r.supervisor.shareLargeFrames(process, sb.Owner)
 	session.process = process
 	session.cpuBefore = process.CPU()
 	return session, nil

@@ -58,6 +58,7 @@ func (s *Session) guest(ctx context.Context, code string) (*isolate.Process, err
 	if err != nil {
 		return nil, err
 	}
+	s.supervisor.shareLargeFrames(process, s.sandbox.Owner)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.directory

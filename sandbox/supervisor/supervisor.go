@@ -74,6 +74,7 @@ type Supervisor struct {
 	isolator     *isolate.Isolator
 	queueTimeout time.Duration // how long a start may wait for a free guest
 	starts       *limit.Shared // concurrent starts of guests
+	largeFrames  *limit.Shared // frames of more than 1 MiB that are being received
 	runs         atomic.Int64  // number of active runs
 	work         limit.Work    // for the frames and the output of guests
 	stub         RunFunc       // nil except in tests; see NewStub
@@ -87,10 +88,16 @@ const (
 	minStarts    = 5
 )
 
+// maxLargeFrames is how many frames of more than 1 MiB may be received concurrently. A guest can send most of a frame of
+// 32 MiB and then wait, and the service holds what it has sent.
+const maxLargeFrames = 10
+
 // New returns a Supervisor. A start waits at most queueTimeout for a free guest.
 func New(isolator *isolate.Isolator, queueTimeout time.Duration) *Supervisor {
 	starts := limit.NewShared(max(startsPerCPU*runtime.NumCPU(), minStarts))
-	return &Supervisor{isolator: isolator, queueTimeout: queueTimeout, starts: starts}
+	return &Supervisor{
+		isolator: isolator, queueTimeout: queueTimeout, starts: starts, largeFrames: limit.NewShared(maxLargeFrames),
+	}
 }
 
 // Ready returns an error if no session can be opened now.
@@ -121,6 +128,22 @@ func (s *Supervisor) Open(ctx context.Context, sb sandbox.Sandbox, code string) 
 		return nil, err
 	}
 	return session, nil
+}
+
+// shareLargeFrames makes a process send its large frames in the turn of its user.
+func (s *Supervisor) shareLargeFrames(process *isolate.Process, user string) {
+	process.Conn.ReserveLarge = func() (release func(), err error) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() {
+			select {
+			case <-process.Done():
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		return s.largeFrames.Acquire(ctx, user, limit.Forever)
+	}
 }
 
 // start starts a guest in the turn of its user.
