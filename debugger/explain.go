@@ -20,7 +20,7 @@ const (
 func (r *Recording) Explain(budget int) (string, error) {
 	reader := r.journal.Snapshot()
 	d := digest{table: reader.Table(), lines: map[codeLine]*lineDigest{}, calls: map[uint64]*callDigest{}}
-	d.caught.table, d.statements = reader.Table(), newProgram(reader.Table(), r.Source)
+	d.caught.table, d.statements = reader.Table(), r.program.of(reader.Table(), r.Source)
 	for _, c := range reader.Chunks() {
 		if err := reader.Replay(c, d.see); err != nil {
 			return "", err

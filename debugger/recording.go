@@ -16,6 +16,7 @@ type Recording struct {
 	stream  *stepStream
 	roots   rootFrames
 	held    heldSteps
+	program programCache
 }
 
 // heldSteps counts the steps after a step that the recorder has not sent yet.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 
 	"glasshouse/debugger/recording"
 )
@@ -61,6 +62,23 @@ type program struct {
 	statements []statement
 	byLine     map[int64][]int // indexes of the statements at a line, the shortest first; without try
 	isGuessed  bool            // the recording does not describe its statements: names come from the text of lines
+}
+
+// programCache keeps the program of a recording, because decoding its statements takes time.
+type programCache struct {
+	mu      sync.Mutex
+	program *program
+	texts   int // statements that were there
+}
+
+// of returns the program of a recording.
+func (c *programCache) of(t *recording.Table, source []string) *program {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(t.Statements()); c.program == nil || c.texts != n {
+		c.program, c.texts = newProgram(t, source), n
+	}
+	return c.program
 }
 
 // newProgram reads the descriptions of the statements in a recording. Damaged descriptions are empty.

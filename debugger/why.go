@@ -181,7 +181,7 @@ func (r *Recording) Why(ctx context.Context, q WhyQuestion) (*Why, error) {
 func (r *Recording) slicer(ctx context.Context, q WhyQuestion) *slicer {
 	reader := r.journal.Snapshot()
 	return &slicer{
-		ctx: ctx, r: r, reader: reader, table: reader.Table(), program: newProgram(reader.Table(), r.Source),
+		ctx: ctx, r: r, reader: reader, table: reader.Table(), program: r.program.of(reader.Table(), r.Source),
 		question: q,
 		states:   map[int]*recording.State{}, byKey: map[sliceKey]*WhyStep{}, read: map[readKey]bool{},
 		visited: map[int]bool{}, earlier: map[string]bool{}, limits: map[string]bool{},

@@ -26,6 +26,9 @@ func (w *slicer) check(node *WhyStep) {
 			node.Name, node.Through)
 	}
 	for _, c := range st.Checks {
+		if len(c.Args) == 0 && c.Kind == "range" || len(c.Names) == 0 && c.Kind == "select" {
+			continue // forged
+		}
 		if f := stepChecks[c.Kind]; f != nil {
 			f(w, node, st, c)
 		}

@@ -382,7 +382,8 @@ func (w *slicer) unmatched(c check, left, right, after *tableFacts) int64 {
 }
 
 func (w *slicer) checkSort(node *WhyStep, _ *statement, c check) {
-	if c.How == "'stable'" || c.How == "'mergesort'" || w.tableBefore(node, c.Of) == nil {
+	t := w.tableBefore(node, c.Of)
+	if c.How == "'stable'" || c.How == "'mergesort'" || t == nil {
 		return
 	}
 	keys := strings.Join(c.Keys, ", ")
@@ -391,10 +392,26 @@ func (w *slicer) checkSort(node *WhyStep, _ *statement, c check) {
 		w.find(scoreHint+5, "order", node, "%s keeps the first row of each %s, so it depends on the order of the rows",
 			c.Text, keys)
 	default:
-		w.find(scorePossible+5, "order", node, "%s orders by %s alone and is not stable: rows with equal %s come in "+
+		score := scorePossible + 5
+		if len(c.Keys) == 1 && hasEqual(t.cellsOf(c.Keys[0])) {
+			score = scoreLikely + 5
+		}
+		w.find(score, "order", node, "%s orders by %s alone and is not stable: rows with equal %s come in "+
 			"no fixed order; "+
 			"kind=\"stable\" keeps theirs", c.Call, keys, keys)
 	}
+}
+
+// hasEqual reports whether two of the values are equal.
+func hasEqual(values []recording.Value) bool {
+	seen := map[recording.Value]bool{}
+	for _, v := range values {
+		if seen[v] {
+			return true
+		}
+		seen[v] = true
+	}
+	return false
 }
 
 func (w *slicer) checkConcat(node *WhyStep, _ *statement, c check) {
@@ -422,6 +439,9 @@ func (w *slicer) checkCoerce(node *WhyStep, _ *statement, c check) {
 	w.find(scorePossible, "coerced", node, "%s turns what it cannot convert into missing values", c.Text)
 }
 
+// maxEffectChecks bounds the statements that are searched for one without an effect.
+const maxEffectChecks = 50
+
 // checkWithoutEffect tells of statements that seem to change a variable of the slice and did not.
 func (w *slicer) checkWithoutEffect() {
 	names := map[string]bool{w.question.Name: true}
@@ -431,10 +451,12 @@ func (w *slicer) checkWithoutEffect() {
 			names[read.Name] = true
 		}
 	}
+	left := maxEffectChecks
 	for i := range w.program.statements {
 		st := &w.program.statements[i]
 		for _, c := range append(st.checksOf("chained"), st.checksOf("discarded")...) {
-			if names[c.Of] && c.Of != "" {
+			if names[c.Of] && c.Of != "" && left > 0 {
+				left--
 				w.checkNoChange(st, c)
 			}
 		}

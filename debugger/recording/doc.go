@@ -110,9 +110,9 @@
 //
 // A reader rejects a text or bytes of more than 64 KiB, a record of more than 1 MiB, an object with more than 1024
 // values, more than 2^18 names, codes, threads or statements, 2^17 frames or 2^20 objects at a time, 64 MiB of
-// variables and objects at a time, a step number of more than 2^50, and a stream of more than 192 MiB, with more than
-// 2^25 line records, or with so many different lines, frames, names and objects that the indexes of its chunks take
-// more than 256 MiB.
+// variables and objects at a time, 8 MiB of statements, a step number of more than 2^50, and a stream of more than 192
+// MiB, with more than 2^25 line records, or with so many different lines, frames, names and objects that the indexes of
+// its chunks take more than 256 MiB.
 //
 // # Stored chunks
 //

@@ -8,6 +8,9 @@ import (
 // maxDefinitions bounds the names, the codes, the threads and the statements of one recording, each.
 const maxDefinitions = 1 << 18
 
+// maxStatementBytes bounds the descriptions of statements, which are decoded to explain a value.
+const maxStatementBytes = 8 << 20
+
 // ModuleName is the function name of a module's own code, and of a run's top-level statements.
 const ModuleName = "<module>"
 
@@ -25,7 +28,8 @@ type Table struct {
 	threads  []string          // names of threads and asyncio tasks
 	numbers  map[string]uint64 // of names
 
-	statements []string
+	statements     []string
+	statementBytes int
 }
 
 // Name returns the text of a name, and "" for 0.
@@ -97,8 +101,9 @@ func (t *Table) define(rec *Record) (bool, error) {
 		}
 		t.threads = append(t.threads, rec.Text)
 	case KindStatement:
-		if len(t.statements) >= maxDefinitions {
-			return true, fmt.Errorf("more than %d statements", maxDefinitions)
+		t.statementBytes += len(rec.Text)
+		if len(t.statements) >= maxDefinitions || t.statementBytes > maxStatementBytes {
+			return true, fmt.Errorf("more than %d statements, or %d bytes of them", maxDefinitions, maxStatementBytes)
 		}
 		t.statements = append(t.statements, rec.Text)
 	default:

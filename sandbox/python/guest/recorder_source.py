@@ -15,6 +15,7 @@ MAX_NAMES = 40  # of one statement
 MAX_CHECKS = 12
 MAX_TEXT = 120  # characters of a piece of source
 MAX_DESCRIPTION = 16_000  # bytes of one statement's description; a longer one is left out
+MAX_DESCRIPTIONS = 6 << 20  # bytes of all; more are left out, because the service refuses more than 8 MiB
 
 _AGGREGATES = frozenset(
     "sum mean median std var min max count nunique idxmax idxmin prod cumsum cumprod corr cov quantile sem "
@@ -50,12 +51,13 @@ _dumps = json.dumps
 
 
 def describe(tree) -> list:
-    """Returns the descriptions of statements() as JSON. It is empty if the program is nested too deeply."""
+    """Returns the descriptions of statements() as JSON. It is empty for a program that is nested too deeply or too long."""
     try:
         texts = [_dumps(each, separators=(",", ":")) for each in statements(tree)]
     except RecursionError:
         return []
-    return [each if len(each) <= MAX_DESCRIPTION else "{}" for each in texts]
+    texts = [each if len(each) <= MAX_DESCRIPTION else "{}" for each in texts]
+    return texts if sum(map(len, texts)) <= MAX_DESCRIPTIONS else []
 
 
 def statements(tree) -> list:
