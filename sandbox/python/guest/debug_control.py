@@ -78,6 +78,7 @@ class DebugControl:
         self._mode, self._thread = "entry" if breakpoints.get("entry") else "continue", 0
         self._step_frames: frozenset = frozenset()  # numbers of the frames in which a step ends
         self._step_at_root = False  # a step also ends in the run's last expression, which has a frame of its own
+        self._called_in = 0  # the id of the thread that called breakpoint()
         self.everywhere = True  # the recorder calls line at each line, and not only at those in lines
         self.set_breakpoints(breakpoints)
 
@@ -93,9 +94,14 @@ class DebugControl:
         self._tokens = {i: token for i, token in self._tokens.items() if any(i == d[0] for d in self._data)}
 
     def _choose_lines(self) -> None:
-        self.everywhere = bool(self._data or self._step_frames) or self._mode in ("entry", "stepIn")
+        self.everywhere = bool(self._data or self._step_frames or self._called_in) or self._mode in ("entry", "stepIn")
 
     # -- deciding
+
+    def breakpoint_called(self, *_arguments, **_options) -> None:
+        """The program called breakpoint(): it stops at the next line of this thread, as with pdb."""
+        self._called_in = threading.get_ident()
+        self._choose_lines()
 
     def line(self, frame, known, line: int) -> None:
         """Stops the program at this line, if a breakpoint, a step or a request of the supervisor asks for that."""
@@ -115,6 +121,8 @@ class DebugControl:
             and (self._mode == "stepIn" or self._step_at_root and not known.parent)
         ):
             reason = "entry" if self._mode == "entry" else "step"
+        if not reason and self._called_in == threading.get_ident():
+            reason = "breakpoint"
         if not reason and self._channel.attention:
             reason = "attention"
         if reason:
@@ -187,6 +195,7 @@ class DebugControl:
             return  # a stop without its records would show another place
         why["step"] = recorder.steps
         channel.attention = False
+        self._called_in = 0
         self._stopped_frame, self.stopped_thread = frame, threading.get_ident()
         with channel.request_lock:
             channel.send(protocol.STOP, why)
@@ -205,6 +214,7 @@ class DebugControl:
         self._changed_data()  # changes that commands have made do not count
         self._stopped_frame, self.stopped_thread = None, 0
         self._locals.clear()
+        self._choose_lines()
         if "mode" in command:
             self._begin_step(known, command["mode"])
 

@@ -65,6 +65,11 @@ class Context(dict):
 values.DICTS.add(Context)
 
 
+def _no_debugger(*_arguments, **_options) -> None:
+    """breakpoint() in a run that no debugger can stop; pdb would read commands from a terminal."""
+    print("breakpoint() has no effect: it stops only in a debug session", file=sys.stderr)
+
+
 class Session:
     """A session over channel, a protocol.Channel.
 
@@ -182,6 +187,7 @@ class Session:
         """Compiles, checks and runs the code, and returns the value of its last expression."""
         source = compat.extract_code(job["code"]) if self._is_compat else job["code"]
         code, last = self._compile(source, filename)
+        sys.breakpointhook = _no_debugger
         if not job.get("watch"):
             return self._execute(code, last)
         recorder = recorder_factory.new_recorder(
@@ -190,11 +196,13 @@ class Session:
         recorder.statements = recorder_source.describe(self._parse(source, filename))
         if job.get("stops") is not None:
             recorder.control = debug_control.DebugControl(recorder, self._channel, self._names, job["stops"])
+            sys.breakpointhook = recorder.control.breakpoint_called
         recorder.start()
         try:
             return self._execute(code, last)
         finally:
             recorder.stop()
+            sys.breakpointhook = _no_debugger
             if self._channel.take_interrupt():
                 raise KeyboardInterrupt
 

@@ -61,6 +61,19 @@ def test_program_stops_at_breakpoints(run, stops, want):
     assert (out.exception, seen) == (None, want)
 
 
+@pytest.mark.parametrize("call", ["breakpoint()", "breakpoint(1, header='x')", "import sys; sys.breakpointhook()"])
+def test_breakpoint_stops_at_the_next_line(run, call):
+    code = f"def f(n):\n    if n == 2:\n        {call}\n    return n\nfor i in range(4):\n    y = f(i)\ny"
+    out, seen = stopped(run, code, {"entry": False})
+    assert seen == [("breakpoint", 4)] and out.ok == 3
+
+
+def test_breakpoint_without_a_debugger_goes_on(run):
+    for options in ({}, {"watch": True}):
+        out = run("import io, sys\nsys.stderr = io.StringIO()\nbreakpoint()\nsys.stderr.getvalue()", **options)
+        assert "debug session" in out.ok
+
+
 def test_log_point_logs_its_message(run):
     stopped(run, LOOP, at(2, log="n is {n} and {n +}", hits="2"))
     assert run.channel.told == [(protocol.LOG, {"text": "n is 1 and <SyntaxError>", "line": 2})]
