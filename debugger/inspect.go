@@ -117,7 +117,8 @@ func (s *Session) Stack(thread uint64, start, levels int) (calls []CallView, tot
 	return calls, total, err
 }
 
-// Scopes returns the scopes of a frame: its locals, unless it is a module's, and the namespace.
+// Scopes returns the scopes of a frame: its locals, and the namespace. A module has locals while a
+// comprehension runs in its frame.
 func (s *Session) Scopes(frame uint64) ([]ScopeView, error) {
 	at, _, err := s.inspected()
 	if err != nil {
@@ -129,7 +130,7 @@ func (s *Session) Scopes(frame uint64) ([]ScopeView, error) {
 		if f == nil {
 			return fmt.Errorf("frame %d: %w", frame, recording.ErrNoFrame)
 		}
-		if w.table.FunctionName(f.Code) != recording.ModuleName {
+		if w.table.FunctionName(f.Code) != recording.ModuleName || len(f.Variables) > 0 {
 			scopes = append(scopes, ScopeView{Name: "Locals", Variables: len(f.Variables)})
 			frames = append(frames, frame)
 		}

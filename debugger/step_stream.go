@@ -236,10 +236,16 @@ func (p *stepStream) hasChanged(s *recording.State, f *recording.Frame) bool {
 	return shown < len(before.values)
 }
 
-// scope returns a frame's variables and their key in p.scopes. A module's variables are the namespace's.
+// scope returns a frame's variables and their key in p.scopes. A module's variables are the namespace's, and those of a
+// comprehension that runs in the module's frame.
 func (p *stepStream) scope(s *recording.State, f *recording.Frame) (uint64, map[uint64]recording.Value) {
 	if p.table.FunctionName(f.Code) == recording.ModuleName {
-		return 0, s.Globals
+		if len(f.Variables) == 0 {
+			return 0, s.Globals
+		}
+		all := maps.Clone(s.Globals)
+		maps.Copy(all, f.Variables)
+		return 0, all
 	}
 	return f.Number, f.Variables
 }

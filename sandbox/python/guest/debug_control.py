@@ -250,7 +250,11 @@ class DebugControl:
     def _scope(self, frame) -> tuple[dict, dict]:
         """Returns the global and the local names of a frame that can be read."""
         if frame is None or frame.f_code.co_name == "<module>":
-            return self._names, self._names
+            found = self._names if frame is None or not frame.f_code.co_varnames else frame.f_locals
+            if found is self._names:
+                return self._names, self._names
+            hidden = {name: found[name] for name in frame.f_code.co_varnames if name in found}  # of a comprehension
+            return self._names, hidden
         if self._stopped_frame is None:
             return frame.f_globals, self._recorder.variables(frame, len(_active) == 1)
         if frame not in self._locals:  # reading them again would undo assignments

@@ -52,7 +52,6 @@ MAX_PAUSES = 50  # a pause costs as much as the stack is long
 
 _ident, _active, _getframe = threading.get_ident, threading._active, sys._getframe  # type: ignore[attr-defined]
 _recursion_limit = sys.getrecursionlimit
-_COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}  # they have no frames of their own
 _ENDS_OF_ITERATION = {StopIteration, StopAsyncIteration, GeneratorExit}
 _LIMIT = "near the recursion limit; steps are not recorded until the stack is shorter"
 _LIMIT_OFTEN = "near the recursion limit too often; later steps are not recorded"
@@ -253,7 +252,7 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         self._frames_pushed += not number
         known.number, known.code, known.line = number or self._frames_pushed, code, code.first_line
         known.recorded, known.failure = {}, b""
-        known.suspended = known.raised = known.thrown = False
+        known.suspended = known.raised = known.thrown = known.has_steps = False
         known.depth = parent.depth + 1 if parent is not None else 1
         if parent is not None:
             known.parent, known.thread = parent.number, parent.thread

@@ -5,6 +5,7 @@ can be read without changing the program.
 """
 
 import builtins
+import dis
 import inspect
 import opcode
 import sys
@@ -21,6 +22,48 @@ _STORES, _MODULE_STORES, _LOADS, _YIELDS = (
 )
 _NAMED = _STORES | _MODULE_STORES | _LOADS
 _RETURNS = {number for name, number in opcode.opmap.items() if name.startswith("RETURN_")}
+_FOR_ITERS = {opcode.opmap[name] for name in ("FOR_ITER", "GET_ANEXT") if name in opcode.opmap}
+_NO_STEPS = {  # in a comprehension
+    opcode.opmap[name]
+    for name in (
+        *(
+            "LIST_APPEND",
+            "SET_ADD",
+            "MAP_ADD",
+            "YIELD_VALUE",
+            "SEND",
+            "RETURN_VALUE",
+            "RETURN_CONST",
+            "RETURN_GENERATOR",
+        ),
+        *("POP_TOP", "RESUME", "GET_ITER", "GET_AITER", "JUMP_BACKWARD", "END_ASYNC_FOR", "BUILD_LIST", "BUILD_SET"),
+        *(
+            "BUILD_MAP",
+            "SWAP",
+            "END_FOR",
+            "STORE_FAST_MAYBE_NULL",
+            "COPY_FREE_VARS",
+            "MAKE_CELL",
+            "CALL_INTRINSIC_1",
+            "RERAISE",
+            "END_SEND",
+        ),
+    )
+    if name in opcode.opmap
+}
+_CLEAR, _LOAD_CONST, _MAKE_FUNCTION, _GET_ITER, _GET_ANEXT, _SWAP, _RERAISE = (
+    opcode.opmap.get(name, -1)
+    for name in "LOAD_FAST_AND_CLEAR LOAD_CONST MAKE_FUNCTION GET_ITER GET_ANEXT SWAP RERAISE".split()
+)
+_MAKERS_DIFFER = _CLEAR < 0
+_CLOSURES = {opcode.opmap[name] for name in ("LOAD_CLOSURE", "BUILD_TUPLE") if name in opcode.opmap}
+_BEGINS = {opcode.opmap[name] for name in ("PRECALL", "CALL", "LOAD_FAST_AND_CLEAR") if name in opcode.opmap}
+_RESTORES = {"END_FOR", "POP_TOP", "POP_ITER", "SWAP", "STORE_FAST", "STORE_FAST_MAYBE_NULL", "END_ASYNC_FOR"}
+_CONDITIONAL_JUMPS = {number for name, number in opcode.opmap.items() if name.startswith("POP_JUMP")}
+_instructions_of = dis.get_instructions
+_COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+_SKIPPED = {opcode.opmap[name] for name in ("CACHE", "EXTENDED_ARG") if name in opcode.opmap}
+_LOADS_FAST = {number for name, number in opcode.opmap.items() if name.startswith("LOAD_FAST")}
 _LOAD_GLOBAL, _DELETE_FAST, _EXTENDED = (opcode.opmap[name] for name in ("LOAD_GLOBAL", "DELETE_FAST", "EXTENDED_ARG"))
 CLOSURE = "it shares variables with a closure"
 LOCALS = "it may keep its own locals()"
@@ -43,7 +86,7 @@ class Code:
 
     __slots__ = (
         *("number", "first_line", "module", "task", "unread", "is_simple", "reads_more", "clear_snapshot", "deletes"),
-        *("reads", "names_by_line", "returns", "yields", "dynamic"),
+        *("reads", "names_by_line", "returns", "yields", "dynamic", "comprehensions", "is_comprehension", "hidden"),
     )
 
     def __init__(self, code, number: bytes, names: dict):
@@ -54,6 +97,9 @@ class Code:
         self.unread = unreadable(code)
         self.task = bool(code.co_flags & inspect.CO_COROUTINE)
         self.returns, self.yields = set(), set()
+        self.comprehensions = _steps_of_comprehensions(code)
+        self.is_comprehension = str.__str__(code.co_name) in _COMPREHENSIONS
+        self.hidden = code.co_varnames if self.module else ()
         self.clear_snapshot = bool(_SNAPSHOT and optimized)
         self.deletes = not optimized
         stores: set = set()
@@ -89,6 +135,113 @@ class Code:
         self.reads_more = bool(self.reads or self.clear_snapshot)  # more than its own variables
 
 
+def _steps_of_comprehensions(code) -> "dict | None":
+    """Returns where the steps of comprehensions in this code differ from its line events: the line by the offset, 0 for
+    none, and a tuple for two steps. It returns None if the code has no comprehension.
+
+    Versions of Python have other line events for instructions that are not in the program, such as the one that appends
+    an item. Here the steps of a comprehension are the lines of its variables, at each item and at the end, of its
+    conditions and of its items. A step in the same line as the one before is left out, so a comprehension in one line
+    has no steps of its own, and a generator expression in one line has one.
+    """
+    is_own = str.__str__(code.co_name) in _COMPREHENSIONS
+    units = code.co_code
+    found: dict = {}
+    ops = units[::2]
+    if _MAKERS_DIFFER and any(_is_comprehension(c) for c in code.co_consts):
+        for at in range(len(ops) - 1):
+            _leave_out_maker(code, at, ops, found)
+    if not is_own and (_MAKERS_DIFFER or _CLEAR not in ops):
+        return found or None
+    lines = [position[0] or 0 for position in code.co_positions()]
+    if is_own and len({line for line in lines if line}) < 2:
+        return found if code.co_name == "<genexpr>" else dict.fromkeys(range(0, len(units), 2), 0)
+    last = len(ops) if is_own else -1  # of the comprehension
+    first_loop = is_own
+    for at, op in enumerate(ops):
+        if op == _CLEAR and not (at and ops[at - 1] == _CLEAR):
+            if at < last:
+                found[2 * at] = lines[at]
+            loop = next((i for i in range(at, len(ops)) if ops[i] in _FOR_ITERS), at)
+            begins = ops[at - 1] == _GET_ITER and lines[at - 2] != lines[at - 1] == lines[loop]
+            if begins and lines[_next_real(ops, loop)] != lines[loop]:  # the loop begins without an event of its own
+                found[2 * at - 2] = lines[loop], lines[_next_real(ops, loop)]
+            loop_end, end = _end_of_inlined(code, 2 * at)
+            found.update(dict.fromkeys(range(2 * loop_end, 2 * end, 2), 0))
+            found.update(dict.fromkeys(_clean_up(code, ops, at, end), 0))
+            last = max(last, end)
+        elif at >= last or op in _SKIPPED:
+            continue
+        elif op in _FOR_ITERS:
+            after = _next_real(ops, at)
+            found[2 * at] = found[2 * after] = lines[after]
+            first_loop = False
+        elif op == _GET_ITER and ops[_next_real(ops, at)] in _BEGINS:
+            continue
+        elif (
+            op in _NO_STEPS
+            or first_loop
+            and op in _LOADS_FAST
+            or op in _CONDITIONAL_JUMPS
+            and lines[_next_real(ops, at)] != lines[at]
+        ):
+            found.setdefault(2 * at, 0)
+    if is_own:  # it begins with its first loop, which has no event of its own in some versions
+        loop = next((at for at, op in enumerate(ops) if op in _FOR_ITERS), 0)
+        first = found[2 * loop] if ops[loop] != _GET_ANEXT else 0
+        found.update((2 * at, first) for at in range(loop) if first == 0 or not found.get(2 * at, 1))
+    return found
+
+
+def _is_comprehension(value) -> bool:
+    return type(value) is types.CodeType and value.co_name in _COMPREHENSIONS
+
+
+def _leave_out_maker(code, at: int, ops: bytes, found: dict) -> None:
+    """Leaves out that Python 3.11 makes a comprehension's function before it evaluates an iterable in another line."""
+    if ops[at] != _LOAD_CONST or ops[at + 1] != _MAKE_FUNCTION and ops[at + 1] != _LOAD_CONST:
+        return
+    constant = code.co_consts[code.co_code[2 * at + 1]]
+    if not _is_comprehension(constant) or constant.co_name == "<genexpr>":
+        return
+    lines = [position[0] or 0 for position in code.co_positions()]
+    after = next((i for i in range(at + 1, len(ops)) if ops[i] not in _SKIPPED and lines[i] != lines[at]), 0)
+    if after and ops.find(_GET_ITER, at) > after:
+        found[2 * at] = 0
+        while at and ops[at - 1] in _CLOSURES and lines[at - 1] == lines[at]:
+            at -= 1
+            found[2 * at] = 0
+
+
+def _next_real(ops: bytes, at: int) -> int:
+    return next(i for i in range(at + 1, len(ops)) if ops[i] not in _SKIPPED)
+
+
+def _clean_up(code, ops: bytes, at: int, end: int):
+    """Yields the offsets that run after an exception in a comprehension that Python has inlined."""
+    for entry in dis._parse_exception_table(code):  # type: ignore[attr-defined]
+        if 2 * at <= entry.start < 2 * end and ops[entry.target // 2] == _SWAP:
+            yield from range(entry.target, 2 * ops.find(_RERAISE, entry.target // 2) + 2, 2)
+
+
+def _end_of_inlined(code, offset: int) -> tuple[int, int]:
+    """Returns the numbers of the first units behind the loop and behind the end of a comprehension that Python has
+    inlined, which begins at an offset."""
+    cleared, until = 0, 0
+    for i in _instructions_of(code):
+        if i.offset < offset:
+            continue
+        if not until:
+            cleared += i.opcode == _CLEAR
+            if i.opcode in _FOR_ITERS:
+                until = i.argval if i.opname == "FOR_ITER" else i.offset + 2
+        elif i.offset >= until:
+            cleared -= i.opname.startswith("STORE_FAST")
+            if cleared <= 0 or i.opname not in _RESTORES:
+                return until // 2, i.offset // 2 + (cleared <= 0)
+    return (len(code.co_code) // 2,) * 2
+
+
 def unreadable(code) -> str:
     """Returns why the variables of a frame can't be read without a change of the program, or ""."""
     if PROXY or str.__str__(code.co_name) == "<module>":
@@ -116,6 +269,7 @@ class Frame:
         "thrown",
         "failure",
         "depth",
+        "has_steps",
     )
     number: int
     code: Code
@@ -128,6 +282,7 @@ class Frame:
     thrown: bool  # an exception is on its way through the frame
     failure: bytes
     depth: int
+    has_steps: bool
 
 
 def stored_names(codes: list) -> tuple[set, bool]:

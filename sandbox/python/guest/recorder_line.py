@@ -16,10 +16,21 @@ def line_hook(recorder, ring):
     unheld, prefixes, continue_frame = objects.unheld, recorder._prefixes[_SET], recorder._continue_frame
     memory, counters = ring.memory, ring.counters
 
-    def record_line(frame, known, number: int) -> None:
+    def record_line(frame, known, number: int, is_step: bool = False) -> None:
         if known.number != recorder._current_frame or known.thrown:
             continue_frame(known)
         code = known.code
+        steps = code.comprehensions
+        if steps is not None and not is_step:
+            at = frame.f_lasti
+            number = steps.get(at, number)
+            if type(number) is tuple:
+                record_line(frame, known, number[0], True)
+                number = number[1]
+            if not number or number == known.line and known.has_steps and (code.is_comprehension or at in steps):
+                recorder._read_variables(frame, known)
+                return
+        known.has_steps = True
         data = b""
         if code.is_simple:
             objects.event += 1

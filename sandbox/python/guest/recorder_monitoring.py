@@ -85,7 +85,7 @@ class MonitoringRecorder(recorder.Recorder):
         return True
 
     def _on_start(self, code, _offset):
-        if code.co_filename != self._filename or code.co_name in recorder._COMPREHENSIONS:
+        if code.co_filename != self._filename:
             return _monitoring.DISABLE
         if self.ended:
             return None
@@ -128,7 +128,7 @@ class MonitoringRecorder(recorder.Recorder):
 
     def _record(self, code, frame, record, *args) -> None:
         """Calls record(frame, its Frame, *args) under the lock, for user code."""
-        if code.co_filename != self._filename or code.co_name in recorder._COMPREHENSIONS:
+        if code.co_filename != self._filename:
             return
         if self.ended:
             if self._pause is None or code.co_name != "<module>":

@@ -14,7 +14,7 @@ from recorder_format import varint
 
 _settrace, _gettrace, _thread_settrace = sys.settrace, sys.gettrace, threading.settrace
 _ident = threading.get_ident
-ABI_VERSION = 5  # of the interface between FastRecorder and the extension: recorder_fast/recorder.h has the same number
+ABI_VERSION = 6  # of the interface between FastRecorder and the extension: recorder_fast/recorder.h has the same number
 _REMOVED = "the program has taken the recorder away"
 _UNWIND, _RETURN, _SUSPEND = varint(form.UNWIND), varint(form.RETURN), varint(form.SUSPEND)
 
@@ -81,7 +81,7 @@ class SettraceRecorder(recorder.Recorder):
 
     def _on_call(self, frame, event, _arg):
         code = frame.f_code
-        if code.co_filename != self._filename or code.co_name in recorder._COMPREHENSIONS or self.ended:
+        if code.co_filename != self._filename or self.ended:
             return None
         try:
             with self._lock:

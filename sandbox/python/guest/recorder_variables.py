@@ -39,6 +39,8 @@ class Variables:
         self._objects.event += 1
         code = known.code
         if code.module:
+            if code.hidden:
+                self._read_hidden(frame, known)
             if self._watch_all:
                 self._read_all_names()
             elif len(self._watched) <= FEW_NAMES or self.steps % FULL_READ_INTERVAL == 0:
@@ -69,6 +71,19 @@ class Variables:
                 snapshot.clear()  # otherwise an object would outlive its variable
         if code.reads:
             self._read_namespace(code.reads)
+
+    def _read_hidden(self, frame, known: Frame) -> None:
+        """Records the variables of a comprehension that Python has inlined into the module's code. While it runs,
+        f_locals is not the namespace."""
+        found, recorded = frame.f_locals, known.recorded
+        if found is not self._names:
+            for name in known.code.hidden:
+                value = found.get(name, _MISSING)
+                if value is not _MISSING and (name not in self._names or self._names[name] is not value):
+                    self._record_variable(form.SET, recorded, name, recorded.get(name, _MISSING), value)
+        elif recorded:
+            for name in list(recorded):
+                self._record_deletion(form.DELETE, recorded, name)
 
     def _plain_names(self) -> dict:
         """Returns the namespace, or a copy of it without the keys that are not exactly str."""

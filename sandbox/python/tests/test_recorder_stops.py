@@ -88,6 +88,16 @@ for i in range(100):
         bad = str(error)
 """
 PAUSED = "def f(n):\n    if n == 150:\n        pause()\n    return n\nfor i in range(200):\n    f(i)\n"
+COMPREHENSION = """\
+def double(i):
+    return 2 * i
+a = [
+    double(i)
+    for i in range(60)
+]
+b = a
+"""
+GENERATOR = COMPREHENSION.replace("[", "sum(").replace("]", ")")
 
 
 def at(line, **more):
@@ -115,6 +125,8 @@ STOPS = {
     "tasks": (TASKS, at(5, condition="i == 25"), ["next"]),
     "threads": (THREADS, at(6, condition="i > 47"), ["next"]),
     "an exception": (RAISING, {"exceptions": ["raised"]}, ["next"]),
+    "a comprehension": (COMPREHENSION, at(4, condition="i > 50"), ["next", "continue"]),
+    "a generator expression": (GENERATOR, at(4, condition="i > 50"), ["next", "continue"]),
     "nothing": (CALLS, at(99), ["continue"]),
 }
 # Limits in which a key frame is large compared with a segment, and in which no step is dropped.
@@ -171,6 +183,13 @@ def test_a_recording_with_stops_stays_whole(recorded, name, limits):
     assert cut.step == len(cut.steps) + sum(count for count, _ in cut.lost)
     assert all("budget" in why and count > 0 for count, why in cut.lost)
     assert cut.shown(0) == whole.shown(0)
+
+
+@pytest.mark.parametrize("name", ["a comprehension", "a generator expression"])
+def test_breakpoints_in_comprehensions(recorded, name):
+    stops = recorded[name, "none"][1]["stops"]
+    assert [stop[3][1] for stop in stops if stop[0] == "breakpoint"] == [4] * 9  # items 51 to 59
+    assert stops[0][3][2]["i"] == "51"
 
 
 def test_a_stop_sends_only_the_last_steps(recorded):

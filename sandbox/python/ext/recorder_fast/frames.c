@@ -10,10 +10,13 @@ static Code *code_of(Recorder *r, PyCodeObject *co)
     if (known == NULL || (code = PyMem_Calloc(1, sizeof *code)) == NULL)
         return NULL;
     PyObject *module = PyObject_GetAttrString(known, "module"), *task = PyObject_GetAttrString(known, "task");
+    PyObject *own = PyObject_GetAttrString(known, "is_comprehension");
     code->known = known;
     code->number = PyObject_GetAttrString(known, "number");
     code->reads = PyObject_GetAttrString(known, "reads");
     code->names_by_line = PyObject_GetAttrString(known, "names_by_line");
+    code->comprehensions = PyObject_GetAttrString(known, "comprehensions");
+    code->is_comprehension = own == Py_True;
     code->prefixes = PyMem_Calloc(co->co_nlocalsplus + 1, sizeof *code->prefixes);
     code->is_module = module == Py_True;
     code->is_task = task == Py_True;
@@ -22,6 +25,7 @@ static Code *code_of(Recorder *r, PyCodeObject *co)
     code->code = (PyCodeObject *)Py_NewRef(co);
     Py_XDECREF(module);
     Py_XDECREF(task);
+    Py_XDECREF(own);
     if (PyErr_Occurred() || code->prefixes == NULL || map_set(&r->codes, co, code) < 0)
         return NULL;
     return code;

@@ -52,9 +52,30 @@ static int may_stop(Recorder *r, long line)
     return found;
 }
 
+/* Returns the line of the step at a line event in code with comprehensions, 0 if the event is no step, or -1:
+ * recorder_code._steps_of_comprehensions. */
+static long step_in_comprehension(PyFrameObject *frame, Frame *known, long line)
+{
+    PyObject *at = PyLong_FromLong(PyFrame_GetLasti(frame));
+    PyObject *number = at ? PyDict_GetItemWithError(known->code->comprehensions, at) : NULL;
+    Py_XDECREF(at);
+    if (number != NULL)
+        line = PyLong_AsLong(number);
+    else if (PyErr_Occurred())
+        return -1;
+    return line == known->line && known->has_steps && (number != NULL || known->code->is_comprehension) ? 0 : line;
+}
+
 static int on_line(Recorder *r, PyFrameObject *frame, Frame *known)
 {
     long line = PyFrame_GetLineNumber(frame);
+    int is_step = 1;
+    if (known->code->comprehensions != Py_None) {
+        if ((line = step_in_comprehension(frame, known, line)) < 0)
+            return -1;
+        is_step = line > 0;
+    }
+    known->has_steps = known->has_steps || is_step;
     if (switch_to_frame(r, known) < 0 || reserve(&r->pending, 1) < 0)
         return -1;
     if (known->raised) {
@@ -62,6 +83,8 @@ static int on_line(Recorder *r, PyFrameObject *frame, Frame *known)
         put_byte(&r->pending, HANDLED);
     }
     known->thrown = 0;
+    if (!is_step)
+        return read_variables(r, frame, known);
     if (read_variables(r, frame, known) < 0 || (r->unheld_count > 0 && forget_unheld(r) < 0) || reserve(&r->pending, 16) < 0)
         return -1;
     long delta = line - known->line;
@@ -122,16 +145,6 @@ static int on_exception(Recorder *r, PyFrameObject *frame, Frame *known, PyObjec
     return discard(call_python(r, (PyObject *)r, "_stop_raised", "(OOO)", frame, known, arg));
 }
 
-/* Tells whether this is the code of a comprehension or generator expression, which has no frame of its own in a
- * recording: <listcomp>, <setcomp>, <dictcomp> or <genexpr>. */
-static int is_comprehension(PyObject *name)
-{
-    if (PyUnicode_GET_LENGTH(name) < 3 || PyUnicode_READ_CHAR(name, 0) != '<')
-        return 0;
-    Py_UCS4 c = PyUnicode_READ_CHAR(name, 1);
-    return c == 's' || c == 'd' || c == 'g' || (c == 'l' && PyUnicode_READ_CHAR(name, 2) == 'i');
-}
-
 int is_foreign(Recorder *r, PyCodeObject *code)
 {
     PyObject *filename = code->co_filename;
@@ -141,7 +154,7 @@ int is_foreign(Recorder *r, PyCodeObject *code)
         Py_INCREF(filename);
         Py_XSETREF(r->filename_alias, filename);
     }
-    return is_comprehension(code->co_name);
+    return 0;
 }
 
 /* Ends recording after an exception in a hook, which never reaches the program. */

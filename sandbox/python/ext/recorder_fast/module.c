@@ -394,6 +394,7 @@ static void free_code(Code *code)
     Py_XDECREF(code->number);
     Py_XDECREF(code->reads);
     Py_XDECREF(code->names_by_line);
+    Py_XDECREF(code->comprehensions);
     Py_XDECREF(code->code);
     PyMem_Free(code->prefixes);
     PyMem_Free(code);

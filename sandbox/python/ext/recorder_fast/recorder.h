@@ -18,7 +18,7 @@
 
 /* The same numbers as in recorder_format.py, recorder_objects.py and recorder_ring.py. */
 enum {
-    ABI_VERSION = 5, /* of the interface to recorder_settrace.FastRecorder, which has the same number */
+    ABI_VERSION = 6, /* of the interface to recorder_settrace.FastRecorder, which has the same number */
     PUSH = 5, RESUME, SUSPEND, RETURN, UNWIND, FRAME, LINE, SET, GLOBAL, DELETE, FORGET, OBJECT, MUTATE, FREE, RAISE, HANDLED,
     EXACT = 0, TRUNCATED, SAMPLED, UNREAD,
     OPAQUE = 0, ITEMS, PAIRS, ATTRIBUTES, TABLE, DESCRIBED, FRAMED,
@@ -59,9 +59,10 @@ typedef struct Entry {
 /* Code describes a code object: recorder_code.Code. */
 typedef struct {
     PyObject *known, *number, *reads, *names_by_line;
+    PyObject *comprehensions; /* None, or the line of a step by the offset of its event, 0 for none */
     PyObject **prefixes; /* of the set records of its slots, borrowed from Recorder.set_prefixes */
     PyCodeObject *code;
-    int is_module, is_task, is_optimized;
+    int is_module, is_task, is_optimized, is_comprehension;
     long first_line;
 } Code;
 
@@ -69,7 +70,7 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     long long number, thread, parent, line;
-    char suspended, raised, thrown;
+    char suspended, raised, thrown, has_steps;
     int slots;
     Code *code;
     PyObject *failure;   /* the record of the exception that leaves the frame */
