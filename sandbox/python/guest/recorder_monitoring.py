@@ -12,8 +12,12 @@ import recorder_format as form
 from recorder_format import varint
 
 _monitoring: Any = getattr(sys, "monitoring", None)
-_set_events: Any = getattr(_monitoring, "set_events", None)
-_set_local_events: Any = getattr(_monitoring, "set_local_events", None)
+_originals: dict = dict(vars(_monitoring)) if _monitoring else {}  # the program may replace those of the module
+_set_events: Any = _originals.get("set_events")
+_set_local_events: Any = _originals.get("set_local_events")
+_get_tool: Any = _originals.get("get_tool")
+_register: Any = _originals.get("register_callback")
+_DISABLE, _LINE = _originals.get("DISABLE"), getattr(_originals.get("events"), "LINE", 0)
 _getframe = sys._getframe
 _TOOL = "glasshouse"
 _REMOVED = "the program has taken the recorder away"
@@ -24,10 +28,9 @@ class MonitoringRecorder(recorder.Recorder):
     kind = "monitoring"
 
     def _install(self) -> None:
-        m = _monitoring
-        e = m.events
-        self._tool = m.DEBUGGER_ID
-        m.use_tool_id(self._tool, _TOOL)
+        e = _originals["events"]
+        self._tool = _originals["DEBUGGER_ID"]
+        _originals["use_tool_id"](self._tool, _TOOL)
         self._hooks = {
             e.PY_START: self._on_start,
             e.PY_RESUME: self._on_resume,
@@ -40,12 +43,12 @@ class MonitoringRecorder(recorder.Recorder):
             e.EXCEPTION_HANDLED: self._on_handled,
         }
         for event, hook in self._hooks.items():
-            m.register_callback(self._tool, event, hook)
+            _register(self._tool, event, hook)
         self._local_events = e.LINE | e.PY_RETURN | e.PY_YIELD | e.PY_RESUME
         self._global_events = e.PY_START | e.PY_THROW | e.PY_UNWIND | e.RAISE | e.EXCEPTION_HANDLED
         _set_events(self._tool, self._global_events)
         for name in ("free_tool_id", "clear_tool_id", "register_callback", "set_events", "set_local_events"):
-            self._guard.replace(m, name, functools.partial(self._on_monitoring_call, name))
+            self._guard.replace(_monitoring, name, functools.partial(self._on_monitoring_call, name))
 
     def _on_monitoring_call(self, name: str, original, *args):
         if args and type(args[0]) is int and args[0] == self._tool:
@@ -58,18 +61,17 @@ class MonitoringRecorder(recorder.Recorder):
         _set_events(self._tool, self._global_events)
 
     def _uninstall(self) -> str:
-        m = _monitoring
-        if m.get_tool(self._tool) != _TOOL:
+        if _get_tool(self._tool) != _TOOL:
             return _REMOVED
         self._silence()
         for event in self._hooks:
-            m.register_callback(self._tool, event, None)
+            _register(self._tool, event, None)
         self._hooks.clear()
-        m.free_tool_id(self._tool)
+        _originals["free_tool_id"](self._tool)
         return ""
 
     def _silence(self) -> None:
-        if _monitoring.get_tool(self._tool) != _TOOL:
+        if _get_tool(self._tool) != _TOOL:
             return
         _set_events(self._tool, 0)
         for _, code in self._codes.values():
@@ -81,12 +83,12 @@ class MonitoringRecorder(recorder.Recorder):
         if self._pause is not None:  # a line of the module ends the pause: there the stack is short
             for described, code in self._codes.values():
                 if described.module:
-                    _set_local_events(self._tool, code, _monitoring.events.LINE)
+                    _set_local_events(self._tool, code, _LINE)
         return True
 
     def _on_start(self, code, _offset):
         if code.co_filename != self._filename:
-            return _monitoring.DISABLE
+            return _DISABLE
         if self.ended:
             return None
         try:
