@@ -52,8 +52,8 @@ func listed(i int) path { return path{"[*", "][" + strconv.Itoa(i) + "]"} }
 var identifier = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
 
 // keywords cannot be the names of attributes in an expression.
-var keywords = strings.Fields("False None True and as assert async await break class continue def del elif else except " +
-	"finally for from global if import in is lambda nonlocal not or pass raise return try while with yield")
+var keywords = strings.Fields("False None True and as assert async await break class continue def del elif else " +
+	"except finally for from global if import in is lambda nonlocal not or pass raise return try while with yield")
 
 func attribute(name string) path {
 	if identifier.MatchString(name) && !slices.Contains(keywords, name) {
@@ -121,7 +121,8 @@ func (w viewer) keyPath(form recording.Form, typeName string, key recording.Valu
 // isLiteral reports whether the preview of a key evaluates to an equal key.
 func isLiteral(key recording.Value) bool {
 	switch key.Tag {
-	case recording.TagText, recording.TagBytes, recording.TagInt, recording.TagTrue, recording.TagFalse, recording.TagNone:
+	case recording.TagText, recording.TagBytes, recording.TagInt, recording.TagTrue, recording.TagFalse,
+		recording.TagNone:
 		return true
 	case recording.TagFloat:
 		f := math.Float64frombits(key.Float)

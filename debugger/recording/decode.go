@@ -185,8 +185,7 @@ func (r *fieldReader) contents(o *Object) {
 	if exactness > uint64(Unread) || form > uint64(Framed) || length > math.MaxInt64 {
 		r.fail("an object has exactness %d, form %d and length %d", exactness, form, length)
 	}
-	if count > maxObjectValues || Form(form) == Opaque && count > 0 || Form(form) > Items && Form(form) < Described && count%2 != 0 ||
-		Form(form) == Described && count > 0 && count%2 == 0 {
+	if count > maxObjectValues || !Form(form).allows(count) {
 		r.fail("an object of form %d has %d values", form, count)
 	}
 	if r.err != nil {

@@ -38,7 +38,7 @@ type Value struct {
 	Int    int64  // of TagInt
 	Float  uint64 // the bits of TagFloat, and of the real part of TagComplex
 	Imag   uint64 // the bits of the imaginary part of TagComplex
-	Text   string // the text of TagText, TagTextCut and TagRaw; the bytes of TagBigInt, TagSurrogates, TagBytes and TagBytesCut
+	Text   string // of TagText, TagTextCut and TagRaw; the bytes of TagBigInt, TagSurrogates, TagBytes, TagBytesCut
 	Length uint64 // of TagTextCut and TagBytesCut: the complete length
 	Object uint64 // of TagObject: the object's number
 }
@@ -95,6 +95,19 @@ const (
 	Framed
 )
 
+// allows reports whether an object of this form may have count values.
+func (f Form) allows(count uint64) bool {
+	switch f {
+	case Opaque:
+		return count == 0
+	case Pairs, Attributes, Tabular:
+		return count%2 == 0
+	case Described:
+		return count == 0 || count%2 == 1
+	}
+	return true
+}
+
 // Object is one version of a value that is not a scalar.
 type Object struct {
 	Number    uint64
@@ -144,8 +157,8 @@ type Row struct {
 	Cells []Value // one for each recorded column
 }
 
-// DataFrame is what is recorded of a DataFrame or Series: its first columns and rows. The object's length is the number of
-// all rows. A cell is a scalar or a TagRaw.
+// DataFrame is what is recorded of a DataFrame or Series: its first columns and rows. The object's length is the number
+// of all rows. A cell is a scalar or a TagRaw.
 type DataFrame struct {
 	Text    string
 	Columns []Column

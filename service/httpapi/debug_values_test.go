@@ -70,7 +70,8 @@ func TestDebugOpensValuesOfDataAnalysis(t *testing.T) {
 			a := d.command(t, "evaluate", map[string]any{"expression": expression})
 			result, _ := a.get("result").(string)
 			text, _ := part["value"].(string)
-			isTable := strings.HasPrefix(result, "<Series") || strings.HasPrefix(result, "<ndarray") // a part shows its values
+			// The text of a part that is a table shows its values only.
+			isTable := strings.HasPrefix(result, "<Series") || strings.HasPrefix(result, "<ndarray")
 			if !isTable && result != text && !strings.Contains(result, "'"+text+"'") {
 				t.Errorf("%s: got %s, want %s", expression, result, text)
 			}

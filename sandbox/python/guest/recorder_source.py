@@ -51,7 +51,7 @@ _dumps = json.dumps
 
 
 def describe(tree) -> list:
-    """Returns the descriptions of statements() as JSON. It is empty for a program that is nested too deeply or too long."""
+    """Returns the descriptions of statements() as JSON; nothing for a program that is nested too deeply or too long."""
     try:
         texts = [_dumps(each, separators=(",", ":")) for each in statements(tree)]
     except RecursionError:

@@ -3,14 +3,17 @@
 An empty tracer is measured for comparison. The variants run in turn, and the fastest run of each counts.
 """
 
+import json
 import mmap
 import pathlib
+import subprocess
 import sys
 import time
 import types
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "guest"))
 
+import programs  # noqa: E402
 import recorder_factory  # noqa: E402
 import recorder_ring  # noqa: E402
 
@@ -97,13 +100,16 @@ def once(source: str, how: str) -> "tuple[float, int, int]":
     return seconds, count, channel.given.size if watch else 0
 
 
-def main() -> None:
-    kinds = ["alone", "empty", "python", "extension"]
+def measure() -> dict:
+    """Returns, for each program and recorder on this Python, the nanoseconds added to a line, the ratio and the bytes of
+    a step."""
+    has_extension = recorder_factory._fast is not None
+    kinds = ["alone", "empty", "python", *(["extension"] if has_extension else [])]
+    out: dict = {}
     for name, source in (("tight loop", LOOP), ("calls", CALLS), ("pandas script", SCRIPT)):
         try:
             once(source, "alone")
         except ImportError:
-            print(f"{name}: not run, pandas is not here")
             continue
         best: dict = {}
         for _ in range(5):
@@ -113,10 +119,26 @@ def main() -> None:
         alone, steps = best["alone"][0], best["python"][1]
         for how in kinds[1:]:
             seconds, _, size = best[how]
-            added = (seconds - alone) / steps * 1e9
-            print(
-                f"{name}, {steps} lines: {how} {added:.0f} ns a line, {seconds / alone:.1f}x, {size / steps:.2f} bytes a step"
-            )
+            out[f"{name}, {how}"] = (seconds - alone) / steps * 1e9, seconds / alone, size / steps
+    return out
+
+
+def main() -> None:
+    """Prints a table with a column for each version of Python on this machine. With --json, it measures this one."""
+    if "--json" in sys.argv:
+        print(json.dumps(measure()))
+        return
+    found = programs.interpreters()
+    columns = {}
+    for version in sorted(found):
+        done = subprocess.run([found[version], __file__, "--json"], capture_output=True, text=True, check=True)
+        columns[version] = json.loads(done.stdout.splitlines()[-1])
+    print("ns added to a line, ratio to the program alone, bytes a step; - is not built or not installed here")
+    print(f"{'':32}" + "".join(f"{version:>26}" for version in columns))
+    for name in dict.fromkeys(name for column in columns.values() for name in column):
+        cells = (column.get(name) for column in columns.values())
+        shown = ("-" if c is None else f"{c[0]:.0f} ns  {c[1]:.1f}x  {c[2]:.2f} B" for c in cells)
+        print(f"{name:32}" + "".join(f"{cell:>26}" for cell in shown))
 
 
 if __name__ == "__main__":
