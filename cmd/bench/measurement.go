@@ -119,7 +119,7 @@ func (s sampler) end() {
 func only(sample sampleFunc) sampler { return sampler{sample: sample} }
 
 var suites = map[string]func(options) []measurement{
-	"api": apiRows, "fairness": fairnessRows, "isolation": isolationRows, "sql": sqlRows, "debug": debugRows,
+	"api": apiRows, "fairness": fairnessRows, "isolation": isolationRows, "sql": sqlRows, "debug": debugRows, "mcp": mcpRows,
 	"peers": peerRows,
 }
 

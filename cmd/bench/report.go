@@ -138,7 +138,7 @@ var howToRead string
 // suiteTitles are the headings of the suites in docs/benchmarks.md.
 var suiteTitles = map[string]string{
 	"api": "The API", "debug": "The debugger", "fairness": "Fairness between users", "isolation": "Isolation",
-	"peers": "Beside other servers", "sql": "SQL",
+	"mcp": "The Model Context Protocol", "peers": "Beside other servers", "sql": "SQL",
 }
 
 // writeMarkdown writes docs/benchmarks.md.
