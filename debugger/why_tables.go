@@ -243,13 +243,23 @@ func (w *slicer) checkAggregate(node *WhyStep, _ *statement, c check) {
 		w.find(76, "skips_missing", node, "%s skips the %d missing values of %s (of %d rows)", c.Call, column.missing,
 			name(column, c.Of), t.rows)
 	}
-	if column.isText() && slices.Contains([]string{"sum", "max", "min", "mean", "median", "idxmax", "idxmin", "prod",
-		"cumsum",
-		"argsort"}, c.Call) {
+	if column.isText() && t.holdsText(column) && slices.Contains(orderedCalls, c.Call) {
 		w.find(scoreProven, "text_numbers", node, "%s works on text: %s has the type %s, so '9' comes after '10' "+
 			"and + joins", c.Call,
 			name(column, c.Of), column.dtype)
 	}
+}
+
+// orderedCalls are the aggregates that add or compare, which text answers in a way of its own.
+var orderedCalls = []string{
+	"sum", "max", "min", "mean", "median", "idxmax", "idxmin", "prod", "cumsum", "argsort",
+}
+
+// holdsText reports whether a column holds texts. The type object says nothing: it is also that of Decimal and of
+// dates, so one of the recorded values must be a text.
+func (t *tableFacts) holdsText(c *columnFacts) bool {
+	return c.dtype != "object" ||
+		slices.ContainsFunc(t.cellsOf(c.name), func(v recording.Value) bool { return v.Tag == recording.TagText })
 }
 
 func name(c *columnFacts, of string) string {

@@ -144,8 +144,7 @@ func TestRunsAreRecordedOnRequest(t *testing.T) {
 }
 
 // The answer's first 600 tokens name the cause of small wrong analyses. The head of each program in testdata/why has
-// the
-// name to ask for, the line that the answer must name, and the words that it must contain.
+// the name to ask for, the line that the answer must name, and the words that it must contain.
 func TestWhyNamesTheCauseOfWrongAnalyses(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/why/*.py")
@@ -181,6 +180,22 @@ func TestWhyNamesTheCauseOfWrongAnalyses(t *testing.T) {
 				t.Errorf("want line %s among the findings, got\n%s", head["line"], y.Text)
 			}
 		})
+	}
+}
+
+// Correct code is not blamed: columns of Decimal and of dates have the type object, as columns of text have.
+func TestWhyBlamesNoCorrectCode(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	for _, code := range []string{
+		"orders = await db_frame('SELECT id, total FROM orders LIMIT 50')\nx = orders['total'].sum()",
+		"import datetime, pandas as pd\n" +
+			"days = pd.DataFrame({'day': [datetime.date(2024, 1, n) for n in range(1, 9)]})\nx = days['day'].max()",
+	} {
+		if y := c.why(t, c.recorded(t, id, code), "name=x"); strings.Contains(y.Text, "text") {
+			t.Errorf("%s\ngot\n%s\nwant no text named", code, y.Text)
+		}
 	}
 }
 
