@@ -1,8 +1,8 @@
 """The recorder writes the steps of user code as records, from start to stop.
 
 In a namespace with many names it compares only some: at each line of the module the names in that line, and all names
-every FULL_READ_INTERVAL lines. A change by other code (a callback of a library, a thread) may be recorded that much
-later.
+every FULL_READ_INTERVAL lines. Tables are compared likewise, however few names there are. A change by other code (a
+callback of a library, a thread) may be recorded that much later.
 
 The recorder must not change the program, so it runs no code of the user's objects. It leaves out variables that it
 can't read without a change, and records that it does:

@@ -75,10 +75,11 @@ class Reader:
     there, the object never changes.
     """
 
-    __slots__ = ("kind", "name", "form", "peek", "show", "by_value")
+    __slots__ = ("kind", "name", "form", "peek", "show", "by_value", "is_table")
 
     def __init__(self, kind: type, name: bytes, shape: int, peek, show=None):
         self.kind, self.name, self.form, self.peek, self.show = kind, name, shape, peek, show
+        self.is_table = type(peek) is Table and peek.kind in _TABLES_IN_C
         self.by_value = peek is _bytearray or type(peek) is Table
 
 
@@ -205,6 +206,7 @@ class Objects:
         self.unheld: list = []  # entries without a holder, which are forgotten unless the next line holds them
         self.entries: dict = {}  # by address
         self.max_objects = 0  # objects that may be known at a time
+        self.skips_tables = False  # tables are not compared now
         self.event = 0  # counts events: an object is compared once in each
 
     @staticmethod
@@ -247,6 +249,8 @@ class Objects:
         reader = entry.reader
         peek = reader.peek
         if peek is None or entry.checked_at == self.event or depth >= MAX_DEPTH:
+            return
+        if self.skips_tables and reader.is_table:
             return
         entry.checked_at = self.event
         try:

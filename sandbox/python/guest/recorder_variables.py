@@ -43,10 +43,14 @@ class Variables:
                 self._read_hidden(frame, known)
             if self._watch_all:
                 self._read_all_names()
-            elif len(self._watched) <= FEW_NAMES or self.steps % FULL_READ_INTERVAL == 0:
+                return
+            self._read_namespace(code.names_by_line.get(known.line, ()))
+            if self.steps % FULL_READ_INTERVAL == 0:
                 self._read_namespace(self._watched)
-            else:
-                self._read_namespace(code.names_by_line.get(known.line, ()))
+            elif len(self._watched) <= FEW_NAMES:
+                self._objects.skips_tables = True
+                self._read_namespace(self._watched)
+                self._objects.skips_tables = False
             return
         if code.dynamic and not self._has_odd_names:
             self._has_odd_names = not lookup.are_plain(self._names)

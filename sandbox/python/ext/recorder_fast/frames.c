@@ -169,12 +169,19 @@ int read_variables(Recorder *r, PyFrameObject *frame, Frame *known)
     Code *code = known->code;
     r->event++;
     if (code->is_module && !r->watch_all) {
-        if (PyTuple_GET_SIZE(r->watched) <= r->few_names || r->steps % r->full_read_interval == 0)
-            return read_namespace(r, r->watched);
         PyObject *line = PyLong_FromLongLong(known->line);
         PyObject *names = line ? PyDict_GetItemWithError(code->names_by_line, line) : NULL;
         Py_XDECREF(line);
-        return names == NULL ? (PyErr_Occurred() ? -1 : 0) : read_namespace(r, names);
+        if (names == NULL ? PyErr_Occurred() != NULL : read_namespace(r, names) < 0)
+            return -1;
+        if (r->steps % r->full_read_interval == 0)
+            return read_namespace(r, r->watched);
+        if (PyTuple_GET_SIZE(r->watched) > r->few_names)
+            return 0;
+        r->skips_tables = 1;
+        int failed = read_namespace(r, r->watched);
+        r->skips_tables = 0;
+        return failed;
     }
     if (code->is_optimized)
         return read_slots(r, frame, known) < 0 ? -1 : read_namespace(r, code->reads);

@@ -235,6 +235,8 @@ int record_changes(Recorder *r, PyObject *v, Entry *e, int depth)
 {
     if (!can_change(e->reader) || e->checked_at == r->event || depth >= MAX_DEPTH)
         return 0;
+    if (r->skips_tables && (e->reader->how == PEEK_FRAME || e->reader->how == PEEK_ARRAY))
+        return 0;
     e->checked_at = r->event;
     Sample p;
     if (peek(r, v, e, &p) < 0) { /* another thread changes the object now: the next step compares it again */

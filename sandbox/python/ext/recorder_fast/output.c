@@ -114,7 +114,7 @@ static void put_float(Buffer *b, double d)
 int append_scalar(Recorder *r, Buffer *b, PyObject *prefix, PyObject *value)
 {
     PyTypeObject *kind = Py_TYPE(value);
-    PyObject *encoded = NULL; /* encoded by Python, in rare cases */
+    PyObject *encoded = NULL, *text = NULL; /* encoded by Python, in rare cases; of a Raw */
     const char *data = NULL;
     Py_ssize_t size = 0, prefix_size = prefix ? PyBytes_GET_SIZE(prefix) : 0;
     long long integer = 0;
@@ -143,6 +143,14 @@ int append_scalar(Recorder *r, Buffer *b, PyObject *prefix, PyObject *value)
         data = PyBytes_AS_STRING(value);
         size = PyBytes_GET_SIZE(value);
     }
+    else if ((PyObject *)kind == r->raw && (text = PyObject_GetAttrString(value, "text")) != NULL && PyUnicode_Check(text) &&
+             PyUnicode_IS_COMPACT_ASCII(text)) { /* value holds the text */
+        tag = 'R';
+        data = (const char *)PyUnicode_1BYTE_DATA(text);
+        size = PyUnicode_GET_LENGTH(text);
+    }
+    Py_XDECREF(text);
+    PyErr_Clear();
     if (tag == 0) {
         encoded = PyObject_CallMethod(r->format, "scalar", "O", value);
         if (encoded == NULL || encoded == Py_None) {

@@ -84,6 +84,7 @@ typedef struct {
     long long steps, current_frame, frames_pushed, budget_step, objects_seen, max_objects;
     unsigned long long event; /* counts events: an object is compared once in each */
     char ended, watch_all, tail_only, called_python;
+    char skips_tables; /* tables are not compared now */
     Py_ssize_t few_names, full_read_interval;
     PyObject *filename, *filename_alias; /* another string that is equal to filename */
     PyObject *channel, *recorded, *names, *helpers, *watched, *set_prefixes, *global_prefixes, *out, *wait, *control, *task_step;
