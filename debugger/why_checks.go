@@ -21,7 +21,13 @@ const (
 // check adds what about a step may explain a wrong value.
 func (w *slicer) check(node *WhyStep) {
 	st := w.program.get(node.statement)
-	if node.Through != "" {
+	switch {
+	case node.Through == "" || node.Through == "self" || node.Through == "cls":
+	case node.Function != "":
+		w.find(scoreLikely, "aliasing", node, "%s was changed in place by %s, which has the same object as %s",
+			node.Name,
+			node.Function, node.Through)
+	default:
 		w.find(scoreProven, "aliasing", node, "%s was changed in place through %s, another name of the same object",
 			node.Name, node.Through)
 	}
@@ -190,11 +196,14 @@ func (w *slicer) checkRange(node *WhyStep, _ *statement, c check) {
 	case start == "1" && strings.Contains(stop, "len("):
 		w.find(scoreLikely+5, "off_by_one", node, "%s begins at 1: item 0 is left out", c.Text)
 	case len(c.Args) < 3 && !(start == "0" && strings.HasPrefix(stop, "len(")):
-		text := fmt.Sprintf("%s ends at %s - 1, without %s itself", c.Text, stop, stop)
+		score, text := scorePossible, fmt.Sprintf("%s ends at %s - 1, without %s itself", c.Text, stop, stop)
+		if n := w.integer(node, stop); n != nil {
+			score, text = scoreHint, fmt.Sprintf("%s ends at %s", c.Text, n.Sub(n, big.NewInt(1)))
+		}
 		if node.Name != "" && node.Value != "" {
 			text += fmt.Sprintf("; the last %s is %s", node.Name, node.Value)
 		}
-		w.find(scorePossible, "off_by_one", node, "%s", text)
+		w.find(score, "off_by_one", node, "%s", text)
 	}
 }
 

@@ -34,6 +34,10 @@ func (s *Service) Why(
 	}
 	answer, err := opened.Why(ctx, q)
 	if errors.Is(err, debugger.ErrNoVariable) {
+		if e.Exception != nil {
+			return nil, sandbox.Errorf(sandbox.FaultNotFound, "%v: the run failed in line %d; ask explain why", err,
+				e.Exception.Line)
+		}
 		return nil, sandbox.Errorf(sandbox.FaultNotFound, "%v; ask for one that the run sets", err)
 	}
 	return answer, err

@@ -59,12 +59,7 @@ func debugRows(options) []measurement {
 				return d.timeRequest(ctx, "goto", map[string]any{"step": 1 + rand.IntN(d.Where.Steps)})()
 			}, nil
 		})
-		move("why a value is so, at any step", absolute(20, 0), func(ctx context.Context, d *debugSession) (sampleFunc, error) {
-			return func() (float64, error) {
-				step := 10 + rand.IntN(d.Where.Steps-10)
-				return d.timeCall(ctx, "GET", fmt.Sprintf("/executions/%s/why?name=total&step=%d", d.Execution, step), nil)()
-			}, nil
-		})
+		move("why a value is so, at any step", absolute(20, 0), timeWhy)
 		move("last change of a variable before any step", absolute(10, 0), func(ctx context.Context, d *debugSession) (sampleFunc, error) {
 			return func() (float64, error) {
 				before := 10 + rand.IntN(d.Where.Steps-10)
@@ -73,6 +68,15 @@ func debugRows(options) []measurement {
 		})
 	}
 	return rows
+}
+
+// timeWhy asks where a value of a random step comes from.
+func timeWhy(ctx context.Context, d *debugSession) (sampleFunc, error) {
+	return func() (float64, error) {
+		step := 10 + rand.IntN(d.Where.Steps-10)
+		path := fmt.Sprintf("/executions/%s/why?name=total&step=%d", d.Execution, step)
+		return d.timeCall(ctx, "GET", path, nil)()
+	}, nil
 }
 
 // debugSession is a session on a running program or on a past execution.

@@ -101,11 +101,16 @@ func TestWhyTellsWhereAValueComesFrom(t *testing.T) {
 		t.Errorf("got the result %s, want 77:\n%s", y.Value, y.Text)
 	}
 	text, _ := c.ok(t, "GET", "/executions/"+execution+"/explain", nil).get("explanation").(string)
-	for _, want := range []string{"line 4: TypeError", "was caught once", "start = 7", "changed in place: names, shares",
+	for _, want := range []string{"line 4: TypeError", "was caught once", "start = 7",
+		"changed in place: names, shares",
 		"unused: lines 5, 15"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("want %q in the explanation\n%s", want, text)
 		}
+	}
+	restarted := client{secret: c.secret, server: smallServerURL}
+	if y := restarted.why(t, execution, "name=total"); y.Value != "77" {
+		t.Errorf("after a restart: got %s, want 77:\n%s", y.Value, y.Text)
 	}
 	wantProblem(t, c.do(t, "GET", "/executions/"+execution+"/why?name=missing", nil), http.StatusNotFound, "not-found",
 		"missing")
