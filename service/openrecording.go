@@ -106,7 +106,7 @@ func (s *Service) Explainable(ctx context.Context, caller sandbox.Key, execution
 	if sandbox.FaultOf(err) == sandbox.FaultNotFound {
 		return nil, sandbox.Errorf(sandbox.FaultNotFound,
 			"this execution has no recording: it was not debugged and did not ask for one with \"record\": true, "+
-				"or its recording was deleted")
+				"none of its code ran, or its recording was deleted")
 	}
 	if err != nil {
 		return nil, err
