@@ -229,6 +229,13 @@ def test_guide_names(service):
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("name", ["langchain", "smolagents", "adk"])
+def test_an_integration_without_its_framework_names_the_extra(name):
+    code = f"import sys; sys.modules.update(pydantic=None, PIL=None); import glasshouse.{name}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1 and f"[{name}]" in done.stderr, done.stderr
+
+
 def test_synchronous_client_is_made_from_the_asynchronous_one():
     subprocess.run([sys.executable, ROOT / "clients" / "python" / "make_sync.py", "--check"], check=True)
 

@@ -13,10 +13,13 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from google.adk.agents.invocation_context import InvocationContext
-from google.adk.code_executors.base_code_executor import BaseCodeExecutor
-from google.adk.code_executors.code_execution_utils import CodeExecutionInput, CodeExecutionResult, File
-from pydantic import ConfigDict, Field, PrivateAttr
+try:
+    from google.adk.agents.invocation_context import InvocationContext
+    from google.adk.code_executors.base_code_executor import BaseCodeExecutor
+    from google.adk.code_executors.code_execution_utils import CodeExecutionInput, CodeExecutionResult, File
+    from pydantic import ConfigDict, Field, PrivateAttr
+except ModuleNotFoundError as error:
+    raise ImportError(f"{error}: install the extra, as with pip install './clients/python[adk]'") from error
 
 from ._sync import Client, Sandbox
 from .errors import GlasshouseError, Gone, NotFound

@@ -16,8 +16,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal
 
-from langchain_core.tools import BaseTool, BaseToolkit, StructuredTool, ToolException
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+try:
+    from langchain_core.tools import BaseTool, BaseToolkit, StructuredTool, ToolException
+    from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+except ModuleNotFoundError as error:
+    raise ImportError(f"{error}: install the extra, as with pip install './clients/python[langchain]'") from error
 
 from ._sync import Client, Sandbox
 from .errors import GlasshouseError, Gone, NotFound

@@ -15,13 +15,16 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-import PIL.Image
-from smolagents.local_python_executor import BASE_BUILTIN_MODULES, CodeOutput
-from smolagents.monitoring import AgentLogger
-from smolagents.remote_executors import RemotePythonExecutor
-from smolagents.serialization import SafeSerializer
-from smolagents.tools import get_tools_definition_code
-from smolagents.utils import AgentError
+try:
+    import PIL.Image
+    from smolagents.local_python_executor import BASE_BUILTIN_MODULES, CodeOutput
+    from smolagents.monitoring import AgentLogger
+    from smolagents.remote_executors import RemotePythonExecutor
+    from smolagents.serialization import SafeSerializer
+    from smolagents.tools import get_tools_definition_code
+    from smolagents.utils import AgentError
+except ModuleNotFoundError as error:
+    raise ImportError(f"{error}: install the extra, as with pip install './clients/python[smolagents]'") from error
 
 from ._sync import Client
 from .errors import GlasshouseError
