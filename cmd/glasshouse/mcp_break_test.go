@@ -92,8 +92,8 @@ func (c *client) running(t *testing.T) (id string) {
 	return id
 }
 
-// TestMCPHostOutlivesTheService kills the service in the middle of a call. The model reads what to do, and the next call
-// reaches the service that has started again. A revoked key ends at the next call.
+// TestMCPHostOutlivesTheService kills the service in the middle of a call. The model reads what to do, and the next
+// call reaches the service that has started again. A revoked key ends at the next call.
 func TestMCPHostOutlivesTheService(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)
@@ -105,7 +105,8 @@ func TestMCPHostOutlivesTheService(t *testing.T) {
 	user.running(t)
 	kill(service)
 	if id, text, isError := host.answer(t); id != 1 || !isError || !strings.Contains(text, "try again") {
-		t.Errorf("a call while the service was killed: got %d %v %q, want an error that says what to do", id, isError, text)
+		t.Errorf("a call while the service was killed: got %d %v %q, want an error that says what to do", id, isError,
+			text)
 	}
 	host.call(2, "describe_database", nil)
 	if _, text, isError := host.answer(t); !isError || !strings.Contains(text, admin.address) {
@@ -147,7 +148,8 @@ func TestMCPRunEndsWithItsClient(t *testing.T) {
 	})
 }
 
-// TestMCPUnderLoad sends 100 calls at the same time, over HTTP and over one pair of streams, and a run that prints 50 MB.
+// TestMCPUnderLoad sends 100 calls at the same time, over HTTP and over one pair of streams, and a run that prints
+// 50 MB.
 func TestMCPUnderLoad(t *testing.T) {
 	t.Parallel()
 	_, admin := start(t, binary(t), dataDir(t))

@@ -16,8 +16,8 @@ func installedClient(t *testing.T, name string) string {
 	variable := "GLASSHOUSE_CLIENT_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 	folder := os.Getenv(variable)
 	if folder == "" {
-		t.Skipf("%s is not set; set it to a folder with the packages of testdata/clients/%s, as `scripts/test clients` "+
-			"does", variable, name)
+		t.Skipf("%s is not set; set it to a folder with the packages of testdata/clients/%s, as "+
+			"`scripts/test clients` does", variable, name)
 	}
 	return folder
 }

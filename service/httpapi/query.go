@@ -53,7 +53,7 @@ type analyzeInput struct {
 	Limit int    `query:"limit" minimum:"0" maximum:"10000"`
 	Body  *struct {
 		Table string `json:"table_name,omitempty"`
-		Kind  string `json:"analysis_type,omitempty" enum:"summary,schema,tables" doc:"summary by default; tables lists all tables"`
+		Kind  string `json:"analysis_type,omitempty" enum:"summary,schema,tables" doc:"By default summary"`
 		Limit int    `json:"limit,omitempty" minimum:"1" maximum:"10000"`
 	} `required:"false"`
 }
