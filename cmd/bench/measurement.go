@@ -119,8 +119,8 @@ func (s sampler) end() {
 func only(sample sampleFunc) sampler { return sampler{sample: sample} }
 
 var suites = map[string]func(options) []measurement{
-	"api": apiRows, "fairness": fairnessRows, "isolation": isolationRows, "sql": sqlRows, "debug": debugRows, "mcp": mcpRows,
-	"peers": peerRows,
+	"api": apiRows, "fairness": fairnessRows, "isolation": isolationRows, "sql": sqlRows, "debug": debugRows,
+	"mcp": mcpRows, "peers": peerRows,
 }
 
 func suiteNames() []string { return slices.Sorted(maps.Keys(suites)) }
