@@ -31,7 +31,8 @@ func (a *api) routeDebug(r *routes) {
 	op.Responses["200"] = &huma.Response{
 		Description: "One data line for each step; the last has the whole execution as its result. " +
 			"data: [DONE] ends the stream",
-		Content: map[string]*huma.MediaType{"text/event-stream": jsonContent[sandbox.Step](r)["application/json"]},
+		Content: map[string]*huma.MediaType{"text/event-stream": eventSchema(
+			"A step as JSON: " + jsonContent[sandbox.Step](r)["application/json"].Schema.Ref + ". The last is [DONE].")},
 	}
 	r.handle(r.keyed, op, a.debugCode)
 }
@@ -40,7 +41,7 @@ func (a *api) routeDebug(r *routes) {
 func (a *api) debugCode(g *gin.Context) {
 	raw, err := io.ReadAll(g.Request.Body)
 	if err != nil {
-		a.fail(g, bodyTooLarge(maxBody))
+		a.fail(g, readError(err))
 		return
 	}
 	var body debugBody

@@ -135,8 +135,12 @@ func (a *api) routeDebugSessions(r *routes) {
 		"A command that moves the program also answers where it is. " +
 		"The commands are " + strings.Join(dap.SessionRequests(), ", ") +
 		"; and drive, which makes the client the session's driver."
+	command := stringParam("path", "command", "")
+	for _, name := range append(dap.SessionRequests(), driveCommand) {
+		command.Schema.Enum = append(command.Schema.Enum, name)
+	}
 	op.Parameters = []*huma.Param{
-		stringParam("path", "sid", ""), stringParam("path", "command", ""),
+		stringParam("path", "sid", ""), command,
 		{Name: "wait", In: "query", Description: "Seconds that a move may wait for the program to stop; 10 by default",
 			Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0), Maximum: new(float64(maxStopWait)),
 				Default: 10}},
@@ -163,7 +167,7 @@ func (a *api) routeDebugSessions(r *routes) {
 	}
 	op.Responses["200"] = &huma.Response{
 		Description: "Events of the Debug Adapter Protocol",
-		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
+		Content:     map[string]*huma.MediaType{"text/event-stream": eventSchema("The body of the event, as JSON")},
 	}
 	r.handle(r.keyed, op, a.streamDebugEvents)
 }
@@ -225,7 +229,7 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 	}
 	arguments, err := io.ReadAll(g.Request.Body)
 	if err != nil {
-		return nil, bodyTooLarge(maxBody)
+		return nil, readError(err)
 	}
 	if err := checkBody(arguments); len(arguments) > 0 && err != nil {
 		return nil, err
@@ -295,6 +299,9 @@ func (a *api) streamDebugEvents(g *gin.Context) {
 	after, _ := strconv.Atoi(g.GetHeader("Last-Event-ID")) // without it, from the first event
 	stream := newEventStream(g)
 	defer stream.close()
+	if stream.text(": open") != nil || stream.flush() != nil { // the first event may be far away
+		return
+	}
 	for client.Err() == nil {
 		ctx, cancel := context.WithTimeout(client, heartbeatInterval)
 		events := session.Events(ctx, after)

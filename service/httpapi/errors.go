@@ -32,6 +32,14 @@ type FieldProblem struct {
 	Message string `json:"message"`
 }
 
+// maxProblemText is how many characters a problem has of the name and of the message of a field. A client chooses names.
+const maxProblemText = 500
+
+func (p *Problem) addField(field, message string) {
+	p.Errors = append(p.Errors,
+		FieldProblem{sandbox.Shorten(field, maxProblemText), sandbox.Shorten(message, maxProblemText)})
+}
+
 func (p *Problem) Error() string { return p.Detail }
 
 // GetStatus implements huma.StatusError.
@@ -93,8 +101,9 @@ func toProblem(err error, requestID string) (p *Problem, retryAfter int) {
 	case errors.As(err, &known):
 		fault, p.Detail, retryAfter = known.Fault, known.Detail, known.RetryAfter
 		if known.Field != "" {
-			p.Errors = []FieldProblem{{known.Field, known.Detail}}
-			p.Detail = known.Field + ": " + known.Detail
+			field := sandbox.Shorten(known.Field, maxProblemText)
+			p.Errors = []FieldProblem{{field, known.Detail}}
+			p.Detail = field + ": " + known.Detail
 		}
 	}
 	p.setFault(fault, faultStatus[fault])
@@ -185,16 +194,19 @@ func newProblem(ctx huma.Context, status int, message string, errs ...error) hum
 			if field, ok := strings.CutPrefix(detail.Message, repeatedKey); ok { // from decode
 				p.setFault(sandbox.FaultInvalid, http.StatusUnprocessableEntity)
 				repeated := repeatedKeyError(field)
-				p.Errors = append(p.Errors, FieldProblem{repeated.Field, repeated.Detail})
+				p.addField(repeated.Field, repeated.Detail)
 				continue
 			}
 			text := plainMessage.Replace(detail.Message)
 			if detail.Message == validation.MsgUnexpectedProperty && ctx != nil {
 				text = unknownField(ctx.Operation(), detail.Location)
 			}
-			p.Errors = append(p.Errors, FieldProblem{strings.TrimPrefix(detail.Location, "body."), text})
+			p.addField(strings.TrimPrefix(detail.Location, "body."), text)
+		} else if known, ok := errors.AsType[*sandbox.Error](err); ok { // from requestBody
+			read, _ := toProblem(known, p.RequestID)
+			return read
 		} else if err != nil {
-			p.Errors = append(p.Errors, FieldProblem{"", err.Error()})
+			p.addField("", err.Error())
 			if strings.Contains(err.Error(), "too large") {
 				p.setFault(sandbox.FaultTooLarge, http.StatusRequestEntityTooLarge)
 			}

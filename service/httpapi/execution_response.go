@@ -109,7 +109,7 @@ func routeExecution[I any](
 			"and done with the execution. An answer to POST has no empty part",
 		Content: jsonContent[sandbox.ExecutionAnswer](r),
 	}
-	ok.Content["text/event-stream"] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
+	ok.Content["text/event-stream"] = eventSchema("JSON; docs/api.md lists the events")
 	op.Responses["200"] = ok
 	if op.Method == http.MethodPost {
 		op.Responses["202"] = &huma.Response{

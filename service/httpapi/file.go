@@ -149,19 +149,22 @@ func formFileError(index int, name string, err error) error {
 // uploadError turns a failure to read the body into an error for the client. Errors of our own files stay as they are.
 func uploadError(err error) error {
 	var known *sandbox.Error
-	var tooLarge *http.MaxBytesError
 	var ours *os.PathError
 	var header textproto.ProtocolError
 	switch {
 	case errors.As(err, &known), errors.As(err, &ours):
 		return err
-	case errors.As(err, &tooLarge):
-		return bodyTooLarge(tooLarge.Limit)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return sandbox.Errorf(sandbox.FaultMalformed, "the body stopped before its end; send it without long pauses")
 	case errors.As(err, &header), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF),
 		strings.HasPrefix(err.Error(), "multipart: "), strings.HasPrefix(err.Error(), "mime: "):
 		return sandbox.Errorf(sandbox.FaultMalformed, "the body is incomplete or not a multipart form: %s", err)
+	}
+	return readError(err)
+}
+
+// readError returns the error for a body that stalled, and any other error as it is.
+func readError(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return sandbox.Errorf(sandbox.FaultMalformed, "the body stopped before its end; send it without long pauses")
 	}
 	return err
 }

@@ -21,6 +21,26 @@ func TestProblemListsFewOfManyErrors(t *testing.T) {
 	}
 }
 
+// The name of a wrong field is cut, so that the answer is not a multiple of the request.
+func TestProblemCutsLongNames(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	name := strings.Repeat("a", 1<<20)
+	for path, body := range map[string]string{
+		"/sandbox/agent/quick-execute": `{"code":"1","` + name + `":1}`,
+		"/sandbox/create":              `{"` + name + `":1}`,
+		"/sandbox/" + id + "/debug":    `{"code":"1","` + name + `":1}`,
+		"/sandbox/" + id + "/execute":  `{"code":"1","context":{"` + name + `":1,"` + name + `":2}}`,
+	} {
+		a := c.do(t, "POST", path, body)
+		wantProblem(t, a, http.StatusUnprocessableEntity, "invalid-input", "aaaa")
+		if len(a.text) > 25_000 {
+			t.Errorf("%.60s: got a problem of %d bytes, want at most 25000", path, len(a.text))
+		}
+	}
+}
+
 // Decoded values take many times the size of a body, so most values of a large body are not decoded. Not parallel: it
 // measures memory.
 func TestLargeBodyTakesLittleMemory(t *testing.T) {

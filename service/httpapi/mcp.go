@@ -37,7 +37,7 @@ func (a *api) routeMCP(r *routes, server MCP) {
 	op.Responses["200"] = &huma.Response{
 		Description: "The answer, as JSON or as events",
 		Content: map[string]*huma.MediaType{
-			"application/json": {Schema: object}, "text/event-stream": {Schema: text},
+			"application/json": {Schema: object}, "text/event-stream": eventSchema("A message, as JSON"),
 		},
 	}
 	op.Responses["202"] = &huma.Response{Description: "The message was a notification"}
@@ -45,11 +45,9 @@ func (a *api) routeMCP(r *routes, server MCP) {
 		body, err := io.ReadAll(g.Request.Body)
 		if err == nil {
 			err = checkMessage(body)
-		} else {
-			err = bodyTooLarge(maxBody)
 		}
 		if err != nil {
-			a.fail(g, err)
+			a.fail(g, readError(err))
 			return
 		}
 		g.Request.Body = io.NopCloser(bytes.NewReader(body))

@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -88,7 +91,26 @@ func (a *api) recoverPanics() gin.HandlerFunc {
 
 // limitBody ends the reading of a request's body after maxBytes.
 func limitBody(maxBytes int64) gin.HandlerFunc {
-	return func(g *gin.Context) { g.Request.Body = http.MaxBytesReader(g.Writer, g.Request.Body, maxBytes) }
+	return func(g *gin.Context) {
+		g.Request.Body = requestBody{http.MaxBytesReader(g.Writer, g.Request.Body, maxBytes)}
+	}
+}
+
+// requestBody turns the errors of reading a body into those of the client. net/http has many for wrong framing.
+type requestBody struct{ io.ReadCloser }
+
+// Read returns FaultTooLarge after the last byte that is allowed, FaultMalformed for wrong framing and a body that is
+// incomplete, and os.ErrDeadlineExceeded for one that stalls.
+func (b requestBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	tooLarge, isTooLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case err == nil, err == io.EOF, errors.Is(err, os.ErrDeadlineExceeded): //nolint:errorlint // EOF is not wrapped
+		return n, err
+	case isTooLarge:
+		return n, bodyTooLarge(tooLarge.Limit)
+	}
+	return n, &sandbox.Error{Fault: sandbox.FaultMalformed, Detail: "the body cannot be read: " + err.Error(), Cause: err}
 }
 
 // rejectAmbiguousQuery rejects a query string that can't be parsed, repeats a name or has a name without a value. If a

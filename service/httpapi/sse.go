@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
 )
 
@@ -16,6 +17,17 @@ const (
 	// heartbeatInterval is the time between two comments in an idle stream, so that proxies do not close it.
 	heartbeatInterval = 15 * time.Second
 )
+
+// eventSchema describes one event of a stream. data says what the text of its data is.
+func eventSchema(data string) *huma.MediaType {
+	text := &huma.Schema{Type: huma.TypeString}
+	return &huma.MediaType{Schema: &huma.Schema{
+		Type: huma.TypeObject, Description: "One of the server-sent events", AdditionalProperties: true,
+		Required: []string{"data"}, Properties: map[string]*huma.Schema{
+			"data": {Type: huma.TypeString, Description: data}, "event": text, "id": text,
+		},
+	}}
+}
 
 // eventStream writes server-sent events. The response begins with the first write, so that a
 // handler can still answer with an error before it.
