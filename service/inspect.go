@@ -172,7 +172,8 @@ const (
 )
 
 // runTool runs a Python program of the service in a new process, and decodes its result. History does not record the
-// run, because it runs no user code. If the program does not answer within toolSeconds, result stays unchanged.
+// run, because it runs no user code. If the program does not answer within toolSeconds, or needs too much memory for the
+// text that it is given, result stays unchanged.
 func (s *Service) runTool(ctx context.Context, caller sandbox.Key, name string, input, result any) error {
 	closed, err := s.beginWork() // Drain waits until the session is closed
 	if err != nil {
@@ -208,7 +209,7 @@ func (s *Service) runTool(ctx context.Context, caller sandbox.Key, name string, 
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case outcome.Status == sandbox.StatusTimeout:
+	case outcome.Status == sandbox.StatusTimeout, outcome.Usage.EndedBy == "max_memory_mb":
 		return nil
 	case outcome.Status != sandbox.StatusCompleted:
 		return fmt.Errorf("%s: %s: %s", name, outcome.Status, *outcome.Error)

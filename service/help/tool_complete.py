@@ -14,7 +14,10 @@ line = (before + text).count("\n") + 1
 column = len(text.rpartition("\n")[2])
 matches = []
 start = context["cursor"]
-for found in jedi.Script(before + context["code"], environment=environment).complete(line, column):
-    start = context["cursor"] - found.get_completion_prefix_length()
-    matches.append({"text": found.name_with_symbols, "type": found.type})
+try:
+    for found in jedi.Script(before + context["code"], environment=environment).complete(line, column):
+        start = context["cursor"] - found.get_completion_prefix_length()
+        matches.append({"text": found.name_with_symbols, "type": found.type})
+except Exception:  # jedi fails on some texts, for example if an expression is nested too deeply
+    pass
 __result__ = {"matches": matches[:200], "cursor_start": start, "cursor_end": context["cursor"]}

@@ -194,3 +194,15 @@ func TestHighlight(t *testing.T) {
 		t.Errorf("got %.300s, want a style sheet", css)
 	}
 }
+
+// jedi fails on some texts; then there are no completions.
+func TestCompletionOfTextsOnWhichJediFails(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	for _, code := range []string{strings.Repeat("-", 90_000) + "1|", strings.Repeat("(", 90_000) + "1|"} {
+		if got, a := c.completions(t, id, code); len(got) > 0 {
+			t.Errorf("%.20s: got %q, want nothing: %s", code, got, a.text)
+		}
+	}
+}
