@@ -46,8 +46,12 @@ DEPENDENT = {
     "queryDatabase": ["422"],  # the statement uses the parameters
     "queryDatabaseInSandbox": ["422"],
     "quickExecuteCode": ["422"],  # as createSandbox and executeCode
+    "sendDebugCommand": ["422"],  # the arguments are those of the command, and valid where the program is
     "uploadFiles": ["400", "422"],  # names of fields are printable; a body that is no form needs path
 }
+
+# Routes that still answer for a sandbox that was deleted: its executions and their artifacts stay.
+OUTLIVING = ["listArtifacts", "listSandboxExecutions"]
 
 
 class Service:
@@ -120,7 +124,7 @@ def make_samples(service: Service, key: str, role: str) -> dict[str, list[str]]:
 
 def configuration(samples: dict[str, list[str]]) -> str:
     """Returns the configuration of schemathesis. Most requests name samples, unless they would delete them."""
-    out = [f'hooks = "{HERE / "hooks.py"}"', "max-stream-events = 5", "request-timeout = 120"]
+    out = [f'hooks = "{HERE / "hooks.py"}"', "max-stream-events = 1", "request-timeout = 120"]
     out.append(f"checks.positive_data_acceptance.expected-statuses = {json.dumps(ACCEPTED)}")
     for kind, ids in samples.items():
         if ids:
@@ -140,6 +144,10 @@ def configuration(samples: dict[str, list[str]]) -> str:
                 f"[[operations]]\ninclude-path-regex = {json.dumps(pattern)}\n"
                 f'parameters = {{ "path.{name}" = {{ dictionary = "{kind}", probability = 0.8 }} }}'
             )
+    # The events of a session end with it, and a client that has received all waits for the next.
+    out.append('[[operations]]\ninclude-operation-id = "streamDebugEvents"\nrequest-timeout = 2')
+    for operation in OUTLIVING:
+        out.append(f'[[operations]]\ninclude-operation-id = "{operation}"\nchecks.use_after_free.enabled = false')
     for operation, statuses in DEPENDENT.items():
         out.append(
             f"[[operations]]\ninclude-operation-id = {json.dumps(operation)}\n"
