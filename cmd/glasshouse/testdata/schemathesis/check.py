@@ -28,8 +28,9 @@ db_query("DELETE FROM raw_data WHERE id = 1")
 """
 
 
-# Statuses of requests that the schema allows: those of schemathesis, and 410 for what has ended.
-ACCEPTED = ["2xx", "3xx", "401", "403", "404", "409", "410", "429", "5xx"]
+# Statuses of requests that the schema allows: those of schemathesis, 410 for what has ended, and 413 for what is larger
+# than a limit that the sandbox was created with.
+ACCEPTED = ["2xx", "3xx", "401", "403", "404", "409", "410", "413", "429", "5xx"]
 # Routes that refuse further requests that the schema allows, because JSON Schema cannot say what else must hold.
 DEPENDENT = {
     "analyzeData": ["422"],  # the table is named in the query or in the body
