@@ -54,7 +54,8 @@ func (a *api) routeMCP(r *routes, server MCP) {
 		plain := &plainErrors{ResponseWriter: g.Writer, keepJSON: true}
 		server.ServeHTTP(plain, g.Request, callerFrom(g.Request.Context()))
 		if plain.status > 0 {
-			p := &Problem{Detail: strings.TrimSpace(plain.text.String()), RequestID: infoFrom(g.Request.Context()).id}
+			p := &Problem{RequestID: infoFrom(g.Request.Context()).id,
+				Detail: sandbox.Shorten(strings.TrimSpace(plain.text.String()), maxProblemText)}
 			p.setFault(statusFault(plain.status), plain.status)
 			writeProblem(g, p)
 		}
@@ -62,10 +63,14 @@ func (a *api) routeMCP(r *routes, server MCP) {
 }
 
 // checkMessage returns an error for a body that is no strict JSON, or no message that a stateless server takes: it asks
-// its clients nothing, so a message without a method, which would be an answer, is a mistake.
+// its clients nothing, so a message without a method, which would be an answer, is a mistake. A batch of messages would
+// pass the limit of requests, and its answer could be a hundred times as large.
 func checkMessage(body []byte) error {
 	if err := checkBody(body); err != nil {
 		return err
+	}
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
+		return sandbox.Errorf(sandbox.FaultInvalid, "the body is a batch; send each message in a request of its own")
 	}
 	var message map[string]json.RawMessage
 	if json.Unmarshal(body, &message) == nil && message["method"] == nil {

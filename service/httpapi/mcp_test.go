@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -33,6 +34,10 @@ func TestMistakesInMCPMessagesAreProblems(t *testing.T) {
 	wantProblem(t, c.do(t, "POST", "/mcp", list, "Accept", "image/png"), http.StatusBadRequest, "malformed", "Accept")
 	a := c.do(t, "POST", "/mcp", list, "Accept", both, "Content-Type", "text/plain")
 	wantProblem(t, a, http.StatusUnsupportedMediaType, "invalid-input", "application/json")
+	for _, batch := range []string{"[" + list + "]", " \n[" + strings.Repeat(list+",", 1000) + list + "]", "[]"} {
+		wantProblem(t, c.do(t, "POST", "/mcp", batch, "Accept", both), http.StatusUnprocessableEntity, "invalid-input",
+			"batch")
+	}
 	a = c.do(t, "DELETE", "/mcp", nil)
 	wantProblem(t, a, http.StatusMethodNotAllowed, "method-not-allowed", "DELETE")
 	if got := a.header.Get("Allow"); got != "POST" {
