@@ -237,17 +237,25 @@ func (a *app) close(ctx context.Context, s settings) {
 	flushLog(a.log)
 }
 
+// lockTimeout is how long lockFolder waits. A service that was killed while it started a process leaves the lock to
+// that process for a moment.
+const lockTimeout = 2 * time.Second
+
 // lockFolder locks a data folder, because only one service at a time may use it. Closing the file unlocks the folder.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("another glasshouse uses %s: stop it, or choose another --data-dir", dir)
+	for end := time.Now().Add(lockTimeout); ; time.Sleep(20 * time.Millisecond) {
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			return f, nil
+		}
+		if time.Now().After(end) {
+			f.Close()
+			return nil, fmt.Errorf("another glasshouse uses %s: stop it, or choose another --data-dir", dir)
+		}
 	}
-	return f, nil
 }
 
 // signingKey returns the key that signs URLs. It is kept in the data folder, so that URLs are valid
