@@ -172,8 +172,8 @@ const (
 )
 
 // runTool runs a Python program of the service in a new process, and decodes its result. History does not record the
-// run, because it runs no user code. If the program does not answer within toolSeconds, or needs too much memory for the
-// text that it is given, result stays unchanged.
+// run, because it runs no user code. If the program needs more than toolSeconds, or more memory than a sandbox has by
+// default, result stays unchanged.
 func (s *Service) runTool(ctx context.Context, caller sandbox.Key, name string, input, result any) error {
 	closed, err := s.beginWork() // Drain waits until the session is closed
 	if err != nil {

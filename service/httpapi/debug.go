@@ -32,7 +32,7 @@ func (a *api) routeDebug(r *routes) {
 		Description: "One data line for each step; the last has the whole execution as its result. " +
 			"data: [DONE] ends the stream",
 		Content: map[string]*huma.MediaType{"text/event-stream": eventSchema(
-			"A step as JSON: " + jsonContent[sandbox.Step](r)["application/json"].Schema.Ref + ". The last is [DONE].")},
+			"A step as JSON: " + jsonContent[sandbox.Step](r)["application/json"].Schema.Ref + "; the last is [DONE]")},
 	}
 	r.handle(r.keyed, op, a.debugCode)
 }

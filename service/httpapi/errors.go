@@ -32,7 +32,7 @@ type FieldProblem struct {
 	Message string `json:"message"`
 }
 
-// maxProblemText is how many characters a problem has of the name and of the message of a field. A client chooses names.
+// maxProblemText is how many characters a problem has of a field's name, which a client chooses, and of its message.
 const maxProblemText = 500
 
 func (p *Problem) addField(field, message string) {

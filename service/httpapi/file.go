@@ -49,7 +49,8 @@ func (a *api) routeFiles(r *routes) {
 	op.RequestBody.Content["multipart/form-data"] = &huma.MediaType{Schema: &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"files"}, AdditionalProperties: true,
 		Properties: map[string]*huma.Schema{
-			"files": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString, Format: "binary"}, MinItems: new(1)},
+			"files": {Type: huma.TypeArray, MinItems: new(1),
+				Items: &huma.Schema{Type: huma.TypeString, Format: "binary"}},
 		},
 	}}
 	op.Responses["200"] = uploaded

@@ -110,7 +110,7 @@ func (b requestBody) Read(p []byte) (int, error) {
 	case isTooLarge:
 		return n, bodyTooLarge(tooLarge.Limit)
 	}
-	return n, &sandbox.Error{Fault: sandbox.FaultMalformed, Detail: "the body cannot be read: " + err.Error(), Cause: err}
+	return n, sandbox.Errorf(sandbox.FaultMalformed, "the body cannot be read: %s", err)
 }
 
 // rejectAmbiguousQuery rejects a query string that can't be parsed, repeats a name or has a name without a value. If a
