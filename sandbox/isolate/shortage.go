@@ -35,8 +35,8 @@ var shortageKinds = []shortageKind{
 const (
 	descriptorsRemedy = "the operator can raise the hard limit of open files (LimitNOFILE in systemd, ulimit -Hn, " +
 		"--ulimit nofile of a container)"
-	tasksRemedy = "the operator can raise the limit of processes (TasksMax in systemd, the pids limit of a container, " +
-		"ulimit -u, the sysctl kernel.pid_max)"
+	tasksRemedy = "the operator can raise the limit of processes (TasksMax in systemd, the pids limit of a " +
+		"container, ulimit -u, the sysctl kernel.pid_max)"
 )
 
 // errShortage is in the chain of every error that AsShortage makes, and errNoTasks is one of its causes.

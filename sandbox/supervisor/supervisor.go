@@ -88,7 +88,8 @@ const (
 	minStarts    = 5
 )
 
-// maxLargeFrames is how many frames of more than 1 MiB may be received concurrently. A guest can send most of a frame of
+// maxLargeFrames is how many frames of more than 1 MiB may be received concurrently. A guest can send most of a frame
+// of
 // 32 MiB and then wait, and the service holds what it has sent.
 const maxLargeFrames = 10
 

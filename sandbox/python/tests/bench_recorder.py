@@ -101,8 +101,7 @@ def once(source: str, how: str) -> "tuple[float, int, int]":
 
 
 def measure() -> dict:
-    """Returns, for each program and recorder on this Python, the nanoseconds added to a line, the ratio and the bytes of
-    a step."""
+    """Returns, for each program and recorder, the nanoseconds added to a line, the ratio and the bytes of a step."""
     has_extension = recorder_factory._fast is not None
     kinds = ["alone", "empty", "python", *(["extension"] if has_extension else [])]
     out: dict = {}

@@ -60,7 +60,9 @@ VALUES = {
     "pd.Series(range(20))": f"<Series int64 20: {', '.join(map(str, range(16)))}, ...>",
     "pd.Index(['a', 'b'])": "<Index str 2: 'a', 'b'>",
     "pd.RangeIndex(3)": "<RangeIndex int64 3: 0, 1, 2>",
-    "pd.date_range('2024-01-01', periods=2)": "<DatetimeIndex datetime64[us] 2: 2024-01-01 00:00:00, 2024-01-02 00:00:00>",
+    "pd.date_range('2024-01-01', periods=2)": (
+        "<DatetimeIndex datetime64[us] 2: 2024-01-01 00:00:00, 2024-01-02 00:00:00>"
+    ),
     "pd.MultiIndex.from_tuples([(1, 'a')])": "<MultiIndex 1: (1, 'a')>",
     "pd.Categorical(['b', 'a', None])": "<Categorical category 3: 'b', 'a', nan>",
     "np.array([[1, 2], [3, 4]])": "<ndarray int64 2x2: [1, 2], [3, 4]>",

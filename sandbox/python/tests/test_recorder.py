@@ -74,7 +74,7 @@ def _lines(steps):
 
 @pytest.mark.parametrize("name", [name for name in CASES if name.startswith(("comprehension", "generator expression"))])
 def test_comprehensions_have_the_same_lines_on_each_version(name):
-    """Python 3.11 makes a function of each comprehension. 3.13 has events at a jump and at the end of one with await."""
+    """Python 3.11 makes a function of each comprehension. 3.13 has events at jumps and at the end of one with await."""
     case = CASES[name]
     for key in (key for key in case if key.startswith("steps ")):
         if (name, key) not in (("comprehension, condition", "steps 3.13"), ("comprehension, async", "steps 3.13")):

@@ -459,7 +459,8 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "recorder_fast", 
 
 PyMODINIT_FUNC PyInit_recorder_fast(void)
 {
-    if (prepare_peek() < 0 || PyType_Ready(&RecorderType) < 0 || PyType_Ready(&FrameType) < 0 || PyType_Ready(&EntryType) < 0)
+    if (prepare_peek() < 0 || PyType_Ready(&RecorderType) < 0 || PyType_Ready(&FrameType) < 0 ||
+        PyType_Ready(&EntryType) < 0)
         return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL || PyModule_AddObjectRef(module, "Recorder", (PyObject *)&RecorderType) < 0 ||

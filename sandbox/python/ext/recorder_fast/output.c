@@ -143,7 +143,8 @@ int append_scalar(Recorder *r, Buffer *b, PyObject *prefix, PyObject *value)
         data = PyBytes_AS_STRING(value);
         size = PyBytes_GET_SIZE(value);
     }
-    else if ((PyObject *)kind == r->raw && (text = PyObject_GetAttrString(value, "text")) != NULL && PyUnicode_Check(text) &&
+    else if ((PyObject *)kind == r->raw && (text = PyObject_GetAttrString(value, "text")) != NULL &&
+             PyUnicode_Check(text) &&
              PyUnicode_IS_COMPACT_ASCII(text)) { /* value holds the text */
         tag = 'R';
         data = (const char *)PyUnicode_1BYTE_DATA(text);

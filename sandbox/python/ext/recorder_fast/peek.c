@@ -171,8 +171,8 @@ int prepare_peek(void)
     return PyDateTimeAPI ? 0 : -1;
 }
 
-/* Returns the text of a pandas Timestamp without a time zone, in a list; NULL without an exception if it has one. A table has
- * many of them, and repr takes ten times as long. */
+/* Returns the text of a pandas Timestamp without a time zone, in a list; NULL without an exception if it has one. A
+ * table has many of them, and repr takes ten times as long. */
 static PyObject *show_timestamp(Recorder *r, PyObject *v)
 {
     if (!PyDateTime_Check(v) || PyDateTime_DATE_GET_TZINFO(v) != Py_None)
@@ -183,8 +183,8 @@ static PyObject *show_timestamp(Recorder *r, PyObject *v)
     if (nanoseconds < 0)
         return NULL;
     char text[80];
-    int used = snprintf(text, sizeof text, "Timestamp('%d-%02d-%02d %02d:%02d:%02d", PyDateTime_GET_YEAR(v), PyDateTime_GET_MONTH(v),
-                        PyDateTime_GET_DAY(v), PyDateTime_DATE_GET_HOUR(v), PyDateTime_DATE_GET_MINUTE(v),
+    int used = snprintf(text, sizeof text, "Timestamp('%d-%02d-%02d %02d:%02d:%02d", PyDateTime_GET_YEAR(v),
+                        PyDateTime_GET_MONTH(v), PyDateTime_GET_DAY(v), PyDateTime_DATE_GET_HOUR(v), PyDateTime_DATE_GET_MINUTE(v),
                         PyDateTime_DATE_GET_SECOND(v));
     int microseconds = PyDateTime_DATE_GET_MICROSECOND(v);
     if (nanoseconds > 0)

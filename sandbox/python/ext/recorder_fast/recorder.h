@@ -26,8 +26,8 @@ enum {
     RING_HEAD = 4096, RING_SIZE = 256 << 10, MAX_RING_WRITE = RING_SIZE / 2, RING_READ_OFFSET = 64
 };
 
-/* Reader says how objects of one class are read: recorder_objects.Reader. From PEEK_LEAF on, they never change. PEEK_PYTHON
- * samples by value, PEEK_PYTHON_ITEMS by identity. */
+/* Reader says how objects of one class are read: recorder_objects.Reader. From PEEK_LEAF on, they never change.
+ * PEEK_PYTHON samples by value, PEEK_PYTHON_ITEMS by identity. */
 typedef struct {
     PyObject *reader, *name, *peek;
     PyObject *members; /* (name, descriptor) for each of __slots__; of tables, the class of arrays */

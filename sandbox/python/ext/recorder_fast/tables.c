@@ -1,4 +1,5 @@
-/* Compares numpy arrays, and the series and frames of pandas, by their values: tables.py. These functions run no user code. */
+/* Compares numpy arrays, and the series and frames of pandas, by their values: tables.py. These functions run no
+ * user code. */
 #include "objects.h"
 
 enum { MAX_ARRAYS = 256, C_CONTIGUOUS = 1, F_CONTIGUOUS = 2, KNOWN_TYPES = 64 };
@@ -127,8 +128,8 @@ static const char *item_at(Array *a, Py_ssize_t number, Py_ssize_t item_bytes)
     return at;
 }
 
-static unsigned long long mix_items(unsigned long long digest, Array *a, Py_ssize_t item_bytes, Py_ssize_t first, Py_ssize_t step,
-                                    Py_ssize_t count)
+static unsigned long long mix_items(unsigned long long digest, Array *a, Py_ssize_t item_bytes, Py_ssize_t first,
+                                    Py_ssize_t step, Py_ssize_t count)
 {
     if (step == 1 && a->flags & C_CONTIGUOUS)
         return mix_bytes(digest, a->data + first * item_bytes, count * item_bytes);
