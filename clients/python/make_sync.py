@@ -30,7 +30,7 @@ def synchronous(text: str) -> str:
     for old, new in RULES:
         text = text.replace(old, new)
     text = re.sub(r"\b(async|await) ", "", text)
-    return re.sub(r"\bAsync(Client|Sandboxes|Sandbox|Executions|Files)\b", r"\1", text)
+    return re.sub(r"\bAsync(Client|Sandboxes|Sandbox|Executions|PendingWrites|Files)\b", r"\1", text)
 
 
 if __name__ == "__main__":

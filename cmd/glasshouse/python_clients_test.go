@@ -32,7 +32,7 @@ func TestFrameworks(t *testing.T) {
 	}
 	for name, programs := range map[string][]string{
 		"langchain": {
-			"testdata/clients/langchain/check.py", "../../clients/python/examples/langgraph_agent.py",
+			"testdata/clients/langchain/check.py", "../../examples/langgraph_agent.py",
 		},
 		"smolagents": {"testdata/clients/smolagents/check.py"},
 		"adk":        {"testdata/clients/adk/check.py"},
@@ -43,8 +43,14 @@ func TestFrameworks(t *testing.T) {
 				cmd := exec.Command(python, program)
 				cmd.Env = append(os.Environ(), "PYTHONPATH="+source, "PYTHONDONTWRITEBYTECODE=1",
 					"GLASSHOUSE_URL="+admin.address, "GLASSHOUSE_KEY="+admin.newUser(t, name).key)
-				if out, err := cmd.CombinedOutput(); err != nil {
+				out, err := cmd.CombinedOutput()
+				if err != nil {
 					t.Errorf("%s: %v\n%.20000s", program, err, out)
+				}
+				// The agent of the example reads a hint, repairs its code, and hands on a file.
+				if strings.HasSuffix(program, "langgraph_agent.py") &&
+					(!strings.Contains(string(out), "KeyError") || !strings.Contains(string(out), "file: countries.csv")) {
+					t.Errorf("%s: got\n%.20000s\nwant a KeyError and the file countries.csv", program, out)
 				}
 			}
 		})

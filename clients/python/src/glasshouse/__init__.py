@@ -11,8 +11,8 @@
 AsyncClient has the same methods for asyncio. docs/python.md of the project describes both.
 """
 
-from ._async import AsyncClient, AsyncExecutions, AsyncFiles, AsyncSandbox, AsyncSandboxes
-from ._sync import Client, Executions, Files, Sandbox, Sandboxes
+from ._async import AsyncClient, AsyncExecutions, AsyncFiles, AsyncPendingWrites, AsyncSandbox, AsyncSandboxes
+from ._sync import Client, Executions, Files, PendingWrites, Sandbox, Sandboxes
 from .errors import (
     Busy,
     ConnectionFailed,
@@ -30,13 +30,14 @@ from .errors import (
     Unauthorized,
     Unavailable,
 )
-from .models import Artifact, ExceptionInfo, Execution, File, Output, Page, Query, QueryResult, Step
+from .models import Artifact, ExceptionInfo, Execution, File, Output, Page, PendingWrite, Query, QueryResult, Step, Why
 
 __all__ = [
     "Artifact",
     "AsyncClient",
     "AsyncExecutions",
     "AsyncFiles",
+    "AsyncPendingWrites",
     "AsyncSandbox",
     "AsyncSandboxes",
     "Busy",
@@ -58,6 +59,8 @@ __all__ = [
     "NotFound",
     "Output",
     "Page",
+    "PendingWrite",
+    "PendingWrites",
     "Query",
     "QueryRefused",
     "QueryResult",
@@ -67,4 +70,5 @@ __all__ = [
     "TooLarge",
     "Unauthorized",
     "Unavailable",
+    "Why",
 ]

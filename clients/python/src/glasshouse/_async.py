@@ -39,6 +39,7 @@ class AsyncClient:
         self._local: _local.Service | None = None
         self.sandboxes = AsyncSandboxes(self)
         self.executions = AsyncExecutions(self)
+        self.pending_writes = AsyncPendingWrites(self)
 
     @classmethod
     async def local(cls, binary: str = "glasshouse", **flags: str) -> AsyncClient:
@@ -73,13 +74,14 @@ class AsyncClient:
         files: ops.Files | None = None,
         timeout: float | None = None,
         config: Mapping[str, Any] | None = None,
+        record: bool = False,
     ) -> Execution:
         """Runs code in a new sandbox, which is deleted afterwards.
 
         context: variables of the code. files: uploads that are in /data first, by path. timeout: seconds. config: the
-        sandbox's config, such as {"max_memory_mb": 512}.
+        sandbox's config, such as {"max_memory_mb": 512}. record: keep a recording, for `executions.why`.
         """
-        return await self._do(ops.run(ops.run_call(None, code, context, files, timeout, config)))
+        return await self._do(ops.run(ops.run_call(None, code, context, files, timeout, config, record=record)))
 
     async def query(self, sql: str, params: Mapping[str, Any] | None = None) -> models.QueryResult:
         """Runs one read-only statement. params: the values of :name in it. Raises QueryRefused."""
@@ -233,13 +235,45 @@ class AsyncExecutions:
         await self._client._do(ops.fetch(ops.Call("POST", f"/executions/{execution_id}/cancel")))
 
     async def explain(self, execution_id: str, *, budget: int = 1000) -> str:
-        """Explains a debugged execution in about budget tokens: its end, the steps that led to it, values."""
+        """Explains a recorded execution in about budget tokens: its end, the steps that led to it, values."""
         return await self._client._do(ops.explain(execution_id, budget))
+
+    async def why(
+        self, execution_id: str, name: str | None = None, *, step: int | None = None, budget: int = 600
+    ) -> models.Why:
+        """Tells where a value of a recorded execution comes from, and what may make it wrong.
+
+        name: a variable, or an expression whose variables are meant; by default the result. step: the value on arrival
+        at this step; by default at the end. budget: the length of the text in tokens. Raises NotFound if the execution
+        was not recorded or has no such variable.
+        """
+        return await self._client._do(ops.why(execution_id, name, step, budget))
 
     async def artifact(self, artifact: models.Artifact | str) -> bytes:
         """Returns the bytes of an artifact, which its id can name."""
         name = artifact if isinstance(artifact, str) else artifact.artifact_id
         return await self._client._do(ops.read(f"/artifacts/{name}"))
+
+
+class AsyncPendingWrites:
+    """Statements that sandboxes with write_policy="capture" would have run. Only an admin's key may see and decide."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def list(
+        self, *, status: str | None = "pending", user_id: str | None = None
+    ) -> Sequence[models.PendingWrite]:
+        """Returns the statements, newest first. status: pending, applying, applied, failed, rejected; None for all."""
+        return await self._client._do(ops.pending_writes(status, user_id))
+
+    async def apply(self, write_id: str) -> models.PendingWrite:
+        """Checks the statement again, runs it once, and returns it with its status and affected rows."""
+        return await self._client._do(ops.decide(write_id, "apply"))
+
+    async def reject(self, write_id: str) -> models.PendingWrite:
+        """Rejects the statement, which is then never run."""
+        return await self._client._do(ops.decide(write_id, "reject"))
 
 
 class AsyncSandbox:
@@ -275,6 +309,7 @@ class AsyncSandbox:
         context: Mapping[str, Any] | None = None,
         files: ops.Files | None = None,
         timeout: float | None = None,
+        record: bool = False,
         on_stdout: Callable[[str], object] | None = None,
         on_stderr: Callable[[str], object] | None = None,
         on_output: Callable[[models.Output], object] | None = None,
@@ -282,11 +317,12 @@ class AsyncSandbox:
     ) -> Execution:
         """Runs code. With a callback, the run is streamed, and goes on being so if the connection breaks.
 
-        context: variables of the code. files: uploads that are in /data first, by path. timeout: seconds. on_stdout and
-        on_stderr get text as it is printed; on_output and on_query get rich outputs and statements.
+        context: variables of the code. files: uploads that are in /data first, by path. timeout: seconds. record:
+        keep a recording, for `executions.why`. on_stdout and on_stderr get text as it is printed; on_output and
+        on_query get rich outputs and statements.
         """
         streams = any(each is not None for each in (on_stdout, on_stderr, on_output, on_query))
-        call = ops.run_call(self.id, code, context, files, timeout, stream=streams)
+        call = ops.run_call(self.id, code, context, files, timeout, record=record, stream=streams)
         if not streams:
             return await self._client._do(ops.run(call))
         async for event in self._client._events(call):

@@ -60,6 +60,7 @@ def run_call(
     timeout: float | None,
     config: Mapping[str, Any] | None = None,
     *,
+    record: bool = False,
     stream: bool = False,
 ) -> Call:
     """Returns the call that runs code, in a fresh sandbox if sandbox_id is None."""
@@ -68,6 +69,8 @@ def run_call(
         body["context"] = dict(context)
     if timeout is not None:
         body["timeout"] = timeout
+    if record:
+        body["record"] = True
     if files:
         body["files"] = [_file(path, content) for path, content in files.items()]
     path = "/sandbox/agent/quick-execute"
@@ -125,6 +128,30 @@ def explain(execution_id: str, budget: int) -> Operation[str]:
     path = f"/executions/{quote(execution_id, safe='')}/explain"
     answer = yield from fetch(Call("GET", path, params={"budget": str(budget)}))
     return str(answer["explanation"])
+
+
+def why(execution_id: str, name: str | None, step: int | None, budget: int) -> Operation[models.Why]:
+    params = {"name": name, "step": step, "budget": budget}
+    path = f"/executions/{quote(execution_id, safe='')}/why"
+    answer = yield from fetch(Call("GET", path, params={k: str(v) for k, v in params.items() if v is not None}))
+    return models.Why.from_json(answer)
+
+
+def pending_writes(status: str | None, user_id: str | None) -> Operation[list[models.PendingWrite]]:
+    found: list[models.PendingWrite] = []
+    params = {"status": status, "user_id": user_id, "after": None}
+    while True:
+        call = Call("GET", "/pending-writes", params={k: v for k, v in params.items() if v is not None})
+        answer = yield from fetch(call)
+        found += [models.PendingWrite.from_json(w) for w in answer["pending_writes"]]
+        params["after"] = answer.get("next")
+        if not params["after"]:
+            return found
+
+
+def decide(write_id: str, decision: str) -> Operation[models.PendingWrite]:
+    answer = yield from fetch(Call("POST", f"/pending-writes/{quote(write_id, safe='')}/{decision}"))
+    return models.PendingWrite.from_json(answer)
 
 
 def files(sandbox_id: str) -> Operation[list[models.File]]:

@@ -241,3 +241,76 @@ class Step:
             Execution.from_json(result) if "execution_id" in result else None,
             s,
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class Why:
+    """Where a value of a recorded execution comes from.
+
+    text: the answer for a model or a person. findings: what may explain a wrong value, the most telling first; each
+    has "kind", "line_number" and "text". limits: what the recording does not tell; empty if the answer is exact. raw:
+    the whole answer, with "steps", "earlier" and "queries".
+    """
+
+    name: str
+    value: str
+    type: str
+    text: str
+    findings: list[Json]
+    limits: list[str]
+    raw: Json = dataclasses.field(repr=False)
+
+    @classmethod
+    def from_json(cls, w: Json) -> Why:
+        """Returns the answer of the route."""
+        return cls(
+            w["name"],
+            w.get("value", ""),
+            w.get("type", ""),
+            w["text"],
+            w.get("findings") or [],
+            w.get("limits") or [],
+            w,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class PendingWrite:
+    """A statement that waits for an admin.
+
+    status: pending, applying, applied, failed or rejected. row_estimate: the planner's. affected_rows: of an applied
+    one. plan: of PostgreSQL, None if no writing login is configured. decided_by: the user whose key decided.
+    """
+
+    id: str
+    sandbox_id: str
+    execution_id: str
+    user_id: str
+    query: str
+    parameters: Any
+    plan: Any = dataclasses.field(repr=False)
+    row_estimate: int
+    status: str
+    created_at: str
+    affected_rows: int
+    decided_by: str
+    error: str
+
+    @classmethod
+    def from_json(cls, w: Json) -> PendingWrite:
+        """Returns the write of the routes."""
+        return cls(
+            w["id"],
+            w["sandbox_id"],
+            w["execution_id"],
+            w["user_id"],
+            w["query"],
+            w["parameters"],
+            w["plan"],
+            w["row_estimate"],
+            w["status"],
+            w["created_at"],
+            w.get("affected_rows", 0),
+            w.get("decided_by", ""),
+            w.get("error", ""),
+        )

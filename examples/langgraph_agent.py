@@ -9,22 +9,30 @@ from typing import Any
 
 from glasshouse import Client
 from glasshouse.langchain import GlasshouseToolkit
-from langchain_core.messages import AIMessage, ToolCall
+from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 
-CODE = """
+ANALYSE = """
 import pandas as pd
 users = pd.DataFrame(await db_query("SELECT country FROM users"))
-users["country"].value_counts().head(3).to_dict()
+top = users["{column}"].value_counts().head(3)
+top.to_dict()
+"""
+PLOT = """
+import matplotlib.pyplot as plt
+top.plot.bar(title="Users by country")
+top.to_csv("/session/artifacts/countries.csv")
+None
 """
 
 
 def scripted() -> Iterator[AIMessage]:
-    """Returns the answers of a model that looks at the table first and then runs code."""
+    """Yields the answers of a model: it looks at the table, mistypes a column, reads the hint, and plots."""
     yield AIMessage("", tool_calls=[ToolCall(name="describe_database", args={"table": "users"}, id="1")])
-    yield AIMessage("", tool_calls=[ToolCall(name="code_sandbox", args={"code": CODE}, id="2")])
-    yield AIMessage("These are the three countries with the most users.")
+    for number, code in enumerate((ANALYSE.format(column="contry"), ANALYSE.format(column="country"), PLOT), 2):
+        yield AIMessage("", tool_calls=[ToolCall(name="code_sandbox", args={"code": code}, id=str(number))])
+    yield AIMessage("These are the three countries with the most users; countries.csv has the numbers.")
 
 
 def build(toolkit: GlasshouseToolkit) -> Any:
@@ -40,5 +48,9 @@ def build(toolkit: GlasshouseToolkit) -> Any:
 
 
 with Client() as client, GlasshouseToolkit(client=client) as toolkit:
-    for message in build(toolkit).invoke({"messages": [("user", "Where do most users live?")]})["messages"]:
+    messages = build(toolkit).invoke({"messages": [("user", "Where do most users live?")]})["messages"]
+    for message in messages:
         message.pretty_print()
+        if isinstance(message, ToolMessage) and message.name == "code_sandbox":
+            for file in message.artifact.artifacts:
+                print("file:", file.path, len(client.executions.artifact(file)), "bytes")
