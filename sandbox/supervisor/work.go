@@ -14,12 +14,12 @@ import (
 
 // The CPU time of work that is too short or too often interrupted to be measured.
 const (
-	frameWork       = 2 * time.Microsecond  // to read a frame, beside its bytes
-	frameByteWork   = 1.5                   // to read a byte of a frame, in nanoseconds
-	stopWork        = 20 * time.Microsecond // to freeze a guest that has stopped, and to resume it
-	valueByteWork   = 10                    // to check and decode a byte of the answer to a command, in nanoseconds
-	queryByteWork   = 4                     // a byte of a statement or its parameters, in nanoseconds
-	printedByteWork = 0.3                   // to read and keep a byte of stdout or stderr, in nanoseconds
+	frameWork       = 2 * time.Microsecond   // to read a frame, beside its bytes
+	frameByteWork   = 1.5                    // to read a byte of a frame, in nanoseconds
+	stopWork        = 100 * time.Microsecond // to freeze and resume a stopped guest: 20 with a control group, 90 by signals
+	valueByteWork   = 10                     // to check and decode a byte of the answer to a command, in nanoseconds
+	queryByteWork   = 4                      // a byte of a statement or its parameters, in nanoseconds
+	printedByteWork = 0.3                    // to read and keep a byte of stdout or stderr, in nanoseconds
 )
 
 // minMeasuredBytes is the size of the smallest input whose work is measured. Measuring takes half a

@@ -162,7 +162,8 @@ n`)
 	}
 }
 
-// The duration of a statement excludes the time in which the guest does not read its rows. Not parallel: it measures time.
+// The duration of a statement excludes the time in which the guest does not read its rows. Not parallel: it measures
+// time.
 func TestStatementDurationExcludesItsReader(t *testing.T) {
 	c := newUser(t, sandbox.RoleAdmin)
 	a := c.run(t, c.create(t, map[string]any{"profile": "unrestricted"}), `
@@ -220,7 +221,8 @@ first = Name.ran
 			t.Fatalf("%s: got %.1000s, want it completed, and a whole recording", name, record.text)
 		}
 		v := c.ok(t, "GET", "/sandbox/"+id+"/variables", nil)
-		if v.get("variables.total.repr") != "3" || v.get("variables.kind.repr") != "<Kind>" {
+		if v.get("variables.total.repr") != "3" ||
+			v.get("variables.kind.repr") != "<Kind own=4>" {
 			t.Errorf("%s: got the variables %.1000s, want total and kind", name, v.text)
 		}
 		before := c.run(t, id, "Name.ran").get("result")
