@@ -16,7 +16,7 @@ import (
 const (
 	frameWork       = 2 * time.Microsecond   // to read a frame, beside its bytes
 	frameByteWork   = 1.5                    // to read a byte of a frame, in nanoseconds
-	stopWork        = 100 * time.Microsecond // to freeze and resume a stopped guest: 20 with a control group, 90 by signals
+	stopWork        = 100 * time.Microsecond // to freeze and resume a stopped guest; 90 by signals, 20 otherwise
 	valueByteWork   = 10                     // to check and decode a byte of the answer to a command, in nanoseconds
 	queryByteWork   = 4                      // a byte of a statement or its parameters, in nanoseconds
 	printedByteWork = 0.3                    // to read and keep a byte of stdout or stderr, in nanoseconds

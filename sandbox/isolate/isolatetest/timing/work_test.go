@@ -55,7 +55,7 @@ while True: os.write(3, ask)`,
 			e := isolatetest.Run(t, s, code)
 			service, guest := cpuTime()-before, time.Duration(e.Usage.CPUMS*float64(time.Millisecond))
 			t.Logf("%s in %.1f s: %s of the service, %s of the guest", e.Status, e.Usage.WallMS/1000, service, guest)
-			const burst = 2 * time.Second // of the account, and one stop of a slow machine // of the account, its floor, and the garbage collector
+			const burst = 1200 * time.Millisecond // of the account, its floor, and the garbage collector
 			if e.Status != sandbox.StatusTimeout || service > burst+guest*3/2 {
 				t.Errorf(
 					"got %s and %s of CPU time in the service for %s in the guest, want timeout and at most "+
