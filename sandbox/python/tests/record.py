@@ -63,7 +63,9 @@ def run(source: str, watched: bool, fast: bool = False, stops=None, moves=()) ->
     """Runs a program in a new namespace. Its variable r is its result."""
     main = types.ModuleType("__main__")
     sys.modules["__main__"] = main
+    gc.enable()
     gc.collect()  # otherwise a suspended generator of an earlier program may be closed, and recorded, during this one
+    gc.disable()  # so that objects die at the same step with each recorder
     names, channel, count = main.__dict__, Channel(moves), 0
     names["pause"] = channel.pause
     linecache.cache[FILE] = (len(source), None, source.splitlines(True), FILE)
