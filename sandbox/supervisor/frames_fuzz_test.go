@@ -85,7 +85,7 @@ func TestHonestFramesEndTheirRun(t *testing.T) {
 	}
 }
 
-// framed returns the frames of an input, of which null bytes separate the frames.
+// framed returns the frames of an input. Null bytes separate the frames in it.
 func framed(input []byte) (stream []byte) {
 	for frame := range bytes.SplitSeq(input, []byte{0}) {
 		if len(frame) > 0 {
