@@ -190,68 +190,6 @@ func (r *Recording) slicer(ctx context.Context, q WhyQuestion) *slicer {
 	}
 }
 
-// LastSet returns the step that set or changed a global variable last, or nil if the run did not.
-func (r *Recording) LastSet(ctx context.Context, name string) *WhyEarlier {
-	w := r.slicer(ctx, WhyQuestion{})
-	step := w.reader.Steps() + 1
-	s, err := w.stateAt(step)
-	if err != nil {
-		return nil
-	}
-	v := Variable{0, name}
-	value, ok := valueOf(s, w.table, v)
-	if !ok {
-		return nil
-	}
-	c, after, found := w.lastChangeBefore(v, value, s, step)
-	if !found || c.madeBy == 0 {
-		return nil
-	}
-	return &WhyEarlier{Name: name, Value: after.Preview(w.table, c.value, whyValueBytes), Step: c.madeBy, Line: c.line,
-		Code: strings.TrimSpace(SourceLine(r.Source, c.line))}
-}
-
-// LineThatSets returns the last line of a program that seems to set a variable, and its number, or 0.
-func LineThatSets(code, name string) (number int64, line string) {
-	for i, text := range SplitSource(code) {
-		if slices.Contains(guessedStatement(text, 0).Sets, name) {
-			number, line = int64(i+1), strings.TrimSpace(text)
-		}
-	}
-	return number, line
-}
-
-// stateAt returns the state on arrival at a step, or after the last record for the step behind the last one.
-func (w *slicer) stateAt(step int) (*recording.State, error) {
-	if s := w.states[step]; s != nil {
-		return s, nil
-	}
-	var s *recording.State
-	var err error
-	if step == w.reader.Steps()+1 && step > 1 {
-		s, err = w.endState()
-	} else {
-		s, err = w.reader.State(step)
-	}
-	if err == nil {
-		w.states[step] = s
-	}
-	return s, err
-}
-
-// endState returns the state after the last record.
-func (w *slicer) endState() (*recording.State, error) {
-	chunks := w.reader.Chunks()
-	last := chunks[len(chunks)-1]
-	var end *recording.State
-	begin := func(s *recording.State) bool { end = s; return true }
-	err := w.reader.ReplayAfter(last, w.reader.Steps(), begin, func(*recording.State,
-		*recording.Record) bool {
-		return true
-	})
-	return end, err
-}
-
 // begin finds what the question is about.
 func (w *slicer) begin(s *recording.State, step int) error {
 	if w.question.Name == "" || w.question.Name == "result" &&
@@ -411,20 +349,6 @@ func (w *slicer) follow(v Variable, step int) {
 	w.followChange(v, c, after)
 }
 
-// valueOf returns the value of a variable.
-func valueOf(s *recording.State, t *recording.Table, v Variable) (recording.Value, bool) {
-	scope := s.Globals
-	if v.Frame != 0 {
-		f := s.Frames[v.Frame]
-		if f == nil {
-			return recording.Value{}, false
-		}
-		scope = f.Variables
-	}
-	value, ok := scope[t.NumberOf(v.Name)]
-	return value, ok
-}
-
 // followChange adds the step of a change. A change in place depends on the earlier value of the variable, too.
 func (w *slicer) followChange(v Variable, c change, after *recording.State) {
 	if c.madeBy == 0 {
@@ -545,26 +469,6 @@ func (w *slicer) addReads(node *WhyStep, st *statement) {
 	}
 }
 
-// enclosing finds a variable of a closure in the frames that called the current one.
-func (w *slicer) enclosing(s *recording.State, name string) (Variable, bool) {
-	number := w.table.NumberOf(name)
-	for _, f := range s.Stack(s.Current) {
-		if _, ok := f.Variables[number]; ok && number != 0 {
-			return Variable{f.Number, name}, true
-		}
-	}
-	return Variable{}, false
-}
-
-// timesOf returns how often a line ran in the whole run.
-func (w *slicer) timesOf(code uint64, line int64) (times int) {
-	at := recording.Location{File: w.table.Code(code).File, Line: line}
-	for _, c := range w.reader.Chunks() {
-		times += c.LineCount(at)
-	}
-	return times
-}
-
 // parameter follows an argument, or a variable of a closure, to the call.
 func (w *slicer) parameter(v Variable, c change) {
 	at, _ := callOf(w.reader, v.Frame, c.seenAt)
@@ -626,89 +530,6 @@ func (w *slicer) beforeLoop(v Variable, number int, c change, known *WhyStep) {
 	w.queue = append(w.queue, func() { w.follow(v, step+1) })
 }
 
-// changeMadeAt returns the change of a variable that a step's line made.
-func (w *slicer) changeMadeAt(v Variable, step, until int) (made change, after *recording.State, found bool) {
-	searched := 0
-	for _, c := range w.reader.Chunks() {
-		if c.Last < step || c.First > until || searched >= maxEffectChunks {
-			continue
-		}
-		searched++
-		err := eachChange(w.reader, c, v, step+1, until, func(s *recording.State, seen change) bool {
-			if seen.madeBy == step {
-				made, after, found = seen, s, true
-			}
-			return !found
-		})
-		if err != nil || found {
-			break
-		}
-	}
-	return made, after, found
-}
-
-// firstChange returns the first change of a variable in the run.
-func (w *slicer) firstChange(v Variable, last change) (first change, after *recording.State, found bool) {
-	number := w.table.NumberOf(v.Name)
-	for _, c := range w.reader.Chunks() {
-		if c.First > last.seenAt || !c.SetsName(number) || v.Frame != 0 && !c.HasFrame(v.Frame) {
-			continue
-		}
-		err := eachChange(w.reader, c, v, 1, last.seenAt, func(s *recording.State, seen change) bool {
-			if seen.madeBy == 0 && v.Frame == 0 {
-				return true
-			}
-			first, found, after = seen, true, s
-			return false
-		})
-		if err != nil || found {
-			break
-		}
-	}
-	return first, after, found
-}
-
-// lastStepAt returns the last step before a step at one of the lines, in a frame unless it is 0, and 0 if there is
-// none.
-func (w *slicer) lastStepAt(lines []int64, frame uint64, before int) (found int) {
-	if len(lines) == 0 {
-		return 0
-	}
-	file := w.table.NumberOf(w.table.ProgramFile())
-	for _, c := range slices.Backward(w.reader.Chunks()) {
-		if c.First >= before || frame != 0 && !c.HasFrame(frame) ||
-			!slices.ContainsFunc(lines, func(l int64) bool {
-				return c.LineCount(recording.Location{File: file,
-					Line: l}) > 0
-			}) {
-			continue
-		}
-		starts, err := w.reader.CheckpointSteps(c, before)
-		if err != nil {
-			return 0
-		}
-		until := before
-		for _, start := range starts {
-			err := w.reader.ReplayAfter(c, start, nil, func(s *recording.State, rec *recording.Record) bool {
-				if s.Step >= until {
-					return false
-				}
-				f := s.CurrentFrame()
-				if rec.Kind == recording.KindLine && slices.Contains(lines, f.Line) && (frame == 0 ||
-					f.Number == frame) {
-					found = s.Step
-				}
-				return true
-			})
-			if err != nil || found > 0 {
-				return found
-			}
-			until = start + 1
-		}
-	}
-	return 0
-}
-
 // followCondition adds the statement that decided whether a statement ran.
 func (w *slicer) followCondition(node *WhyStep, st *statement) {
 	number := st.In
@@ -768,55 +589,4 @@ func (w *slicer) followCalls(node *WhyStep, st *statement) {
 		r := last[code]
 		w.visit(r.step, node.until, WhyStep{Role: "returned", Value: r.value, Type: r.kind})
 	}
-}
-
-// lastChangeBefore returns the last change of a variable that is seen at or before a step, and the state after it. s is
-// the state at the step. It opens only chunks that set the name, or change an object that the variable holds.
-func (w *slicer) lastChangeBefore(v Variable, value recording.Value, s *recording.State, step int) (c change,
-	after *recording.State, found bool) {
-	number, objects := w.table.NumberOf(v.Name), s.Reachable(value)
-	chunks := w.reader.Chunks()
-	for i, chunk := range slices.Backward(chunks) {
-		sets := chunk.SetsName(number) && (v.Frame == 0 || chunk.HasFrame(v.Frame))
-		if chunk.First > step || !sets && !chunk.TouchesAny(objects) {
-			continue
-		}
-		if i == len(chunks)-1 && step > w.reader.Steps() {
-			if c, after, found = w.changeAtEnd(chunk, v); found {
-				return c, after, true
-			}
-		}
-		ok, err := latestChange(w.reader, chunk, v, step, func(_ *recording.State, seen change) { c = seen })
-		if err != nil {
-			return c, nil, false
-		}
-		if ok {
-			after, err = w.stateAt(c.seenAt)
-			return c, after, err == nil
-		}
-	}
-	return c, nil, false
-}
-
-// changeAtEnd returns a change that the last line made, which no later step shows.
-func (w *slicer) changeAtEnd(last *recording.Chunk, v Variable) (c change, after *recording.State, found bool) {
-	t := &changeTracker{frame: v.Frame, name: w.table.NumberOf(v.Name)}
-	err := w.reader.ReplayAfter(last, w.reader.Steps(), nil, func(s *recording.State, rec *recording.Record) bool {
-		if s.Step < w.reader.Steps() {
-			return true
-		}
-		if rec.Kind == recording.KindLine {
-			t.pending = nil
-			return true
-		}
-		t.see(s, rec)
-		return true
-	})
-	if err != nil || t.pending == nil {
-		return c, nil, false
-	}
-	c = *t.pending
-	c.seenAt = w.reader.Steps() + 1
-	after, err = w.stateAt(c.seenAt)
-	return c, after, err == nil
 }
