@@ -49,15 +49,16 @@ func (a mcpAnswer) text() string {
 	return a.Result.Content[0].Text
 }
 
-func (c mcpClient) request(t testing.TB, method string, params map[string]any) mcpAnswer {
+// send sends a request. The caller must close the body of the response, which has events.
+func (c mcpClient) send(t testing.TB, method string, params map[string]any) *http.Response {
 	t.Helper()
+	meta := map[string]any{"progressToken": "token"}
 	if c.version >= "2026" {
-		params["_meta"] = map[string]any{
-			"io.modelcontextprotocol/protocolVersion":    c.version,
-			"io.modelcontextprotocol/clientInfo":         map[string]any{"name": "test", "version": "1"},
-			"io.modelcontextprotocol/clientCapabilities": map[string]any{},
-		}
+		meta["io.modelcontextprotocol/protocolVersion"] = c.version
+		meta["io.modelcontextprotocol/clientInfo"] = map[string]any{"name": "test", "version": "1"}
+		meta["io.modelcontextprotocol/clientCapabilities"] = map[string]any{}
 	}
+	params["_meta"] = meta
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {
 		t.Fatal(err)
@@ -79,6 +80,12 @@ func (c mcpClient) request(t testing.TB, method string, params map[string]any) m
 	if err != nil {
 		t.Fatal(err)
 	}
+	return res
+}
+
+func (c mcpClient) request(t testing.TB, method string, params map[string]any) mcpAnswer {
+	t.Helper()
+	res := c.send(t, method, params)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -104,6 +111,43 @@ func (c mcpClient) tool(t testing.TB, name string, arguments map[string]any) mcp
 		a := c.request(t, "tools/call", map[string]any{"name": name, "arguments": arguments})
 		if tries == 5 || !strings.Contains(a.text(), "no sandbox became free") {
 			return a
+		}
+	}
+}
+
+// TestMCPProgress reads the notifications of a run that prints its lines in pieces. A client gets whole lines, and also
+// the last one before a long computation.
+func TestMCPProgress(t *testing.T) {
+	t.Parallel()
+	_, admin := start(t, binary(t), dataDir(t))
+	c := mcpClient{admin.newUser(t, "host"), "2026-07-28"}
+	code := `import time
+for piece in ("li", "ne 1", "\nli", "ne", " 2\r\n", " \n", "line 3\nli"):
+    print(piece, end='', flush=True)
+    time.sleep(0.2)
+time.sleep(300)`
+	res := c.send(t, "tools/call", map[string]any{
+		"name": "run_python", "arguments": map[string]any{"code": code, "timeout_seconds": 300},
+	})
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	for last := ""; last != "line 3"; {
+		if !lines.Scan() {
+			t.Fatalf("the answer ended after the progress %q, want line 3", last)
+		}
+		data, ok := strings.CutPrefix(lines.Text(), "data:")
+		if !ok {
+			continue
+		}
+		var event struct {
+			Method string
+			Params struct{ Message string }
+		}
+		if err := json.Unmarshal([]byte(data), &event); err != nil {
+			t.Fatal(err)
+		}
+		if last = event.Params.Message; event.Method != "notifications/progress" || !strings.HasPrefix(last, "line ") {
+			t.Fatalf("got %s, want the progress of a whole line", data)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package mcpapi
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -85,36 +86,74 @@ func (s *Server) stillRunning(e *sandbox.Execution) *mcp.CallToolResult {
 
 const (
 	progressInterval = 500 * time.Millisecond // least time between two progress notifications
-	maxProgressRunes = 200                    // of a notification's message
+	maxProgressBytes = 400                    // of a notification's message
 )
 
 // followProgress sends the newest line of stdout to a client that asked for progress, until the run ends or ctx does.
+// A line that came too early for a notification is sent later, unless a newer line replaces it.
 func (s *Server) followProgress(ctx context.Context, req *mcp.CallToolRequest, log *service.EventLog) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
 		return
 	}
-	began := time.Now()
-	after, last, line := int64(0), time.Time{}, ""
+	var (
+		began   = time.Now()
+		lines   newestLine
+		after   int64
+		waiting time.Time // until the next notification
+	)
 	for {
-		event, err := log.Next(ctx, after)
-		if err != nil { // the end of the log or of the waiting
-			return
+		next, cancel := ctx, func() {}
+		if lines.unsent {
+			next, cancel = context.WithDeadline(ctx, waiting)
 		}
-		after = event.ID
-		if text, ok := event.Data.(service.Text); ok && event.Name == "stdout" {
-			if printed := strings.TrimRight(text.Text, "\r\n "); printed != "" {
-				line = sandbox.Shorten(printed[strings.LastIndexAny(printed, "\r\n")+1:], maxProgressRunes)
+		event, err := log.Next(next, after)
+		cancel()
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+			return // the end of the log or of the waiting
+		}
+		if err == nil {
+			after = event.ID
+			if text, ok := event.Data.(service.Text); ok && event.Name == "stdout" {
+				lines.add(text.Text)
 			}
 		}
-		if line == "" || time.Since(last) < progressInterval {
+		if !lines.unsent || time.Now().Before(waiting) {
 			continue
 		}
-		last = time.Now()
+		waiting = time.Now().Add(progressInterval)
 		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ // a client that left is no error
-			ProgressToken: token, Message: line, Progress: time.Since(began).Seconds(),
+			ProgressToken: token, Message: lines.take(), Progress: time.Since(began).Seconds(),
 		})
 	}
+}
+
+// newestLine is the last whole line of an output that comes in pieces. Blank lines do not count. A carriage return ends
+// a line too: bars of progress write one.
+type newestLine struct {
+	line   string
+	begun  string // what came after the last whole line, of at most maxProgressBytes
+	unsent bool
+}
+
+func (l *newestLine) add(text string) {
+	text = l.begun + text
+	end := strings.LastIndexAny(text, "\r\n") + 1
+	l.begun = text[end:]
+	if len(l.begun) > maxProgressBytes {
+		l.begun = strings.ToValidUTF8(l.begun[:maxProgressBytes], "")
+	}
+	if whole := strings.TrimRight(text[:end], "\r\n "); whole != "" {
+		l.line, l.unsent = whole[strings.LastIndexAny(whole, "\r\n")+1:], true
+		if len(l.line) > maxProgressBytes {
+			l.line = strings.ToValidUTF8(l.line[:maxProgressBytes], "") + " [...]"
+		}
+	}
+}
+
+func (l *newestLine) take() string {
+	l.unsent = false
+	return l.line
 }
 
 // structured is the structured content of an answer about an execution. It never repeats the text.
