@@ -3,6 +3,7 @@
 The tests always use this Python, and in the nightly tier also the other versions on this machine.
 """
 
+import difflib
 import functools
 import pathlib
 import re
@@ -207,7 +208,8 @@ def test_recorders_agree(built, name):
     if any(line.startswith("unread ") for line in slow.text):
         assert programs.folded(slow.steps) == programs.folded(fast.steps) or name == "counter of threads"
     else:
-        assert _agreed(slow) == _agreed(fast)
+        difference = "\n".join(difflib.unified_diff(_agreed(slow), _agreed(fast), "Python", "extension", lineterm=""))
+        assert not difference, f"the recorders differ:\n{difference}"
 
 
 @pytest.mark.parametrize("version", VERSIONS)
