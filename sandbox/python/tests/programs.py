@@ -18,18 +18,24 @@ import recording
 
 HERE = pathlib.Path(__file__).parent
 VERSIONS = ("3.11", "3.12", "3.13")
+OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"  # of this Python
 
 
 def interpreters() -> "dict[str, str]":
     """Returns one Python for each version, this one first, from the path or from pyenv."""
-    found = {f"{sys.version_info[0]}.{sys.version_info[1]}": sys.executable}
+    found = {version: next(iter(candidates(version)), "") for version in (OWN, *VERSIONS)}
+    return {version: python for version, python in found.items() if python}
+
+
+def candidates(version: str) -> "list[str]":
+    """Returns the Pythons of a version that run: this one, then those of the path and of pyenv."""
     pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv"))
-    for version in VERSIONS:
-        local = sorted(str(p) for p in pyenv.glob(f"versions/{version}.*/bin/python"))
-        for python in filter(None, (shutil.which(f"python{version}"), *local)):
-            if subprocess.run([python, "-c", ""], capture_output=True).returncode == 0:
-                found.setdefault(version, python)
-    return found
+    local = sorted(str(p) for p in pyenv.glob(f"versions/{version}.*/bin/python"))
+    there = [sys.executable] if version == OWN else []
+    for python in filter(None, (shutil.which(f"python{version}"), *local)):
+        if subprocess.run([python, "-c", ""], capture_output=True).returncode == 0:
+            there.append(python)
+    return there
 
 
 def load(name: str) -> "dict[str, dict]":
