@@ -69,6 +69,23 @@ type Execution struct {
 	CompletedAt *time.Time `json:"completed_at"`
 }
 
+// TextBytes returns the bytes of the parts of e that may be large, without the overhead of JSON.
+func (e *Execution) TextBytes() int {
+	n := len(e.Code) + len(e.Context) + len(e.Result) + len(e.Stdout) + len(e.Stderr)
+	for _, note := range e.DebugInfo.Logs {
+		n += len(note.Message) + len(note.Data)
+	}
+	for _, o := range e.Outputs {
+		for _, data := range o.Data {
+			n += len(data)
+		}
+	}
+	for _, q := range e.Queries {
+		n += len(q.SQL) + len(q.Parameters)
+	}
+	return n
+}
+
 // FillEmpty replaces missing lists and maps by empty ones, and a missing result by null:
 // the API never returns null for a list or a map.
 func (e *Execution) FillEmpty() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -39,6 +40,7 @@ type app struct {
 	log        *logrus.Logger
 	adminKey   string // secret of the first admin key
 	plan       plan
+	cpu        *limit.CPU // for the service's own computations
 }
 
 // coldStartTimeout is the least time that a command waits for its sandbox. Python imports its packages
@@ -55,7 +57,7 @@ func buildForCode(ctx context.Context, s settings, code string) (*app, error) {
 // build starts every part; the isolation and the databases start concurrently. It calls progress at the
 // beginning of each step. If a part fails, it stops those that have started.
 func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress func(string)) (a *app, err error) {
-	a = &app{log: newLog(s)}
+	a = &app{log: newLog(s), cpu: limit.NewCPU(runtime.GOMAXPROCS(0))}
 	defer func() {
 		if err != nil {
 			a.close(context.WithoutCancel(ctx), s)
@@ -109,6 +111,7 @@ func build(ctx context.Context, s settings, sets []isolate.WarmSet, progress fun
 		return a, err
 	}
 	a.supervisor = supervisor.New(a.isolator, s.limits.queueTimeout)
+	a.supervisor.CPU = a.cpu
 	a.supervisor.Network.Descriptors = limit.NewDescriptors(a.plan.reserve)
 	a.supervisor.Uploads.All, a.supervisor.Uploads.User = s.limits.uploadsMB<<20, s.limits.uploadsPerUserMB<<20
 	a.service = service.New(service.Config{
@@ -170,6 +173,7 @@ func (a *app) openDatabases(ctx context.Context, s settings, progress func(strin
 	}
 	if a.history, err = history.Open(ctx, history.Config{
 		URL: historyURL, Dir: filepath.Join(s.server.dataDir, "history"), AsynchronousCommit: !s.databases.synchronousCommit,
+		CPU: a.cpu,
 	}, a.log); err != nil {
 		if errors.Is(err, history.ErrOwned) {
 			const hint = "%w with --database-url; a command with the --data-dir of a running service asks that service"

@@ -61,7 +61,7 @@ func debugFile(ctx context.Context, s settings, args []string) error {
 	if err != nil {
 		return err
 	}
-	server := newServer(httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version}),
+	server := newServer(httpapi.New(httpapi.Config{Service: a.service, Log: a.log, Version: version, CPU: a.cpu}),
 		a.plan.connections, a.log)
 	go func() { _ = server.Serve(listener) }() // until server.Close
 	defer server.Close()

@@ -73,7 +73,7 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	defer os.Remove(addressFile)
 	server := newServer(
 		httpapi.New(httpapi.Config{
-			Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog,
+			Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu,
 			MCP: mcpapi.New(mcpapi.Config{
 				Service: a.service, Log: a.log, Version: version, MaxChars: s.server.mcpMaxChars,
 			}),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 )
 
@@ -46,7 +47,9 @@ func (s *Store) Finish(ctx context.Context, e *sandbox.Execution) error {
 	if e.CompletedAt == nil {
 		return fmt.Errorf("execution %s has no completed_at although it has ended", e.ID)
 	}
-	r, err := executionRow(e)
+	var r row
+	var err error
+	s.cpu.Compute(e.User, e.TextBytes(), func() { r, err = executionRow(e) })
 	if err != nil {
 		return err
 	}
@@ -142,24 +145,31 @@ func (s *Store) Execution(ctx context.Context, id string) (sandbox.Execution, er
 	if err != nil {
 		return sandbox.Execution{}, err
 	}
-	return s.decodeExecution(record, progress)
+	return s.decodeExecution(ctx, record, progress)
 }
 
 // recordColumns are the record of an execution e and, if it runs, the records of its progress.
 const recordColumns = `e.record, CASE WHEN e.completed_at IS NULL THEN
 	ARRAY(SELECT p.record FROM progress p WHERE p.execution_id = e.id ORDER BY p.kind, p.number) END`
 
-// decodeExecution returns the execution of recordColumns.
-func (s *Store) decodeExecution(record []byte, progress [][]byte) (sandbox.Execution, error) {
-	e, err := decode(record)
-	if err != nil {
-		return e, err
+// decodeExecution returns the execution of recordColumns. It decodes a large record in the turn of the context's user.
+func (s *Store) decodeExecution(
+	ctx context.Context, record []byte, progress [][]byte,
+) (e sandbox.Execution, err error) {
+	size := len(record)
+	for _, p := range progress {
+		size += len(p)
 	}
-	if err := addProgress(&e, progress); err != nil {
-		s.logger.WithError(err).WithField("execution_id", e.ID).
-			Error("a query or connection of a running execution is left out")
-	}
-	return e, nil
+	s.cpu.Compute(limit.UserOf(ctx), size, func() {
+		if e, err = decode(record); err != nil {
+			return
+		}
+		if err := addProgress(&e, progress); err != nil {
+			s.logger.WithError(err).WithField("execution_id", e.ID).
+				Error("a query or connection of a running execution is left out")
+		}
+	})
+	return e, err
 }
 
 // CountExecutions returns the number of executions of a sandbox.

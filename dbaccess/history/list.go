@@ -95,7 +95,7 @@ func (s *Store) Executions(ctx context.Context, f sandbox.ExecutionFilter) ([]sa
 		if err != nil {
 			return err
 		}
-		list, next, err = s.collectPage(rows, limit)
+		list, next, err = s.collectPage(ctx, rows, limit)
 		return err
 	})
 	if err != nil {
@@ -132,7 +132,7 @@ func pageLimit(limit int) int {
 }
 
 // collectPage decodes rows until the page is full, and returns the cursor of the next page.
-func (s *Store) collectPage(rows pgx.Rows, limit int) ([]sandbox.Execution, string, error) {
+func (s *Store) collectPage(ctx context.Context, rows pgx.Rows, limit int) ([]sandbox.Execution, string, error) {
 	defer rows.Close()
 	list, pageBytes := []sandbox.Execution{}, 0
 	for rows.Next() {
@@ -148,7 +148,7 @@ func (s *Store) collectPage(rows pgx.Rows, limit int) ([]sandbox.Execution, stri
 		if len(list) == limit || len(list) > 0 && pageBytes+size > maxPageBytes {
 			return list, list[len(list)-1].ID, nil
 		}
-		e, err := s.decodeExecution(record, progress)
+		e, err := s.decodeExecution(ctx, record, progress)
 		if err != nil {
 			return nil, "", err
 		}

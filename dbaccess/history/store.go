@@ -36,6 +36,7 @@ type Store struct {
 	closeOnce sync.Once
 	reads     *limit.Shared // connections of pool
 	writes    *limit.Shared // connections of writePool
+	cpu       *limit.CPU    // for the JSON of large records; may be nil
 	timeouts  timeouts
 	logger    logrus.FieldLogger
 }
@@ -56,6 +57,8 @@ type Config struct {
 	// is what PostgreSQL calls synchronous_commit=off. The death of this process still loses nothing; a crash of the
 	// machine may lose the executions that ended in those 10 ms.
 	AsynchronousCommit bool
+
+	CPU *limit.CPU // shares the encoding and decoding of large records; nil: unlimited
 }
 
 // Open connects to the database, keeps other services off it, runs missing migrations, and inserts the records that are
@@ -79,7 +82,7 @@ func open(
 	writeConfig.MaxConns, writeConfig.MinConns = maxWriteConns, 0
 	s := &Store{
 		closed: make(chan struct{}), reads: limit.NewShared(int(config.MaxConns)),
-		writes: limit.NewShared(maxWriteConns), timeouts: timeouts, logger: logger,
+		writes: limit.NewShared(maxWriteConns), cpu: c.CPU, timeouts: timeouts, logger: logger,
 	}
 	node, err := openNode(c.Dir)
 	if err != nil {

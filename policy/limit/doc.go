@@ -4,6 +4,7 @@
 //   - Keyed does the same for each key: a user, a sandbox, an account.
 //   - Shared gives the slots of the whole process to users in turn, and keeps some for users
 //     who hold none. WithUser passes the user to layers that do not know users.
+//   - CPU does the same for the process's own computations, so that other work finds a free CPU.
 //   - Work slows down work that costs the service more CPU time than its user's processes use.
 //   - Rates gives each key a token bucket of requests per minute.
 //   - Responses counts the bytes of responses that each key has not yet read.

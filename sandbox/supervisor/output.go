@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"glasshouse/policy/limit"
 )
 
 // outputBuffer keeps the head and the tail of the output in one pipe, and counts the bytes
@@ -16,6 +18,8 @@ type outputBuffer struct {
 	max    int           // bytes to keep
 	listen func([]byte)  // gets all bytes as they are read; nil: no listener
 	meter  *workMeter    // nil: the work is not charged
+	cpu    *limit.CPU    // for much output; nil: it takes no turns
+	user   string        // of cpu
 	timer  *time.Timer   // starts copyPipe; nil before start
 	ended  chan struct{} // closed when copyPipe has returned
 
@@ -35,6 +39,9 @@ var pipeBuffers = sync.Pool{New: func() any { return new(pipeBuffer) }}
 // needs no goroutine. A long run that fills its pipe at once waits at most outputDelay plus
 // pollTime.
 const outputDelay = 10 * time.Millisecond
+
+// maxSoonBytes of output are read as soon as they are there: more than an ordinary run prints.
+const maxSoonBytes = 4 << 20
 
 func newOutputBuffer(pipe *os.File, max int, listen func([]byte)) *outputBuffer {
 	return &outputBuffer{pipe: pipe, max: max, listen: listen, ended: make(chan struct{})}
@@ -62,7 +69,8 @@ func (b *outputBuffer) copyPipe() {
 		buf := pipeBuffers.Get().(*pipeBuffer)
 		defer pipeBuffers.Put(buf)
 		for {
-			if n, err := b.read(int(fd), buf[:]); n <= 0 {
+			n, err := b.readInTurn(int(fd), buf[:])
+			if n <= 0 {
 				return err != unix.EAGAIN
 			}
 			if b.meter != nil {
@@ -70,6 +78,18 @@ func (b *outputBuffer) copyPipe() {
 			}
 		}
 	})
+}
+
+// readInTurn reads the pipe once. After maxSoonBytes it reads in the turn of the run's user.
+func (b *outputBuffer) readInTurn(fd int, buf []byte) (n int, err error) {
+	b.mu.Lock()
+	isFlood := b.total > maxSoonBytes
+	b.mu.Unlock()
+	if b.cpu == nil || !isFlood {
+		return b.read(fd, buf)
+	}
+	b.cpu.Compute(b.user, len(buf), func() { n, err = b.read(fd, buf) })
+	return n, err
 }
 
 // read reads the pipe once, without waiting.

@@ -69,6 +69,11 @@ func (s *Session) Run(ctx context.Context, request Request, callbacks Callbacks)
 		outputBytesLeft: maxOutputBytes, noteBytesLeft: maxNoteBytes, meter: meter,
 	}
 	loop.stdout.meter, loop.stderr.meter = meter, meter
+	if callbacks.Debugger == nil { // a debugger may be busy while it gets output, and must not keep others' turns
+		for _, b := range []*outputBuffer{loop.stdout, loop.stderr} {
+			b.cpu, b.user = s.supervisor.CPU, s.sandbox.Owner
+		}
+	}
 	loop.isAlone = s.supervisor.runs.Add(1) == 1
 	defer s.supervisor.runs.Add(-1)
 

@@ -29,7 +29,7 @@ type Session struct {
 }
 
 func (s *Supervisor) newSession(sb sandbox.Sandbox) *Session {
-	return &Session{supervisor: s, sandbox: sb, uploads: newUploads(sb, &s.Uploads)}
+	return &Session{supervisor: s, sandbox: sb, uploads: newUploads(sb, &s.Uploads, s.CPU)}
 }
 
 // guest returns the live guest process. It starts one if there is none.

@@ -70,6 +70,8 @@ type Supervisor struct {
 	Network egress.Config
 	// Uploads limits the uploads of all sessions together. Set it before the first session.
 	Uploads UploadSpace
+	// CPU shares the work for printed output and for uploads; nil: unlimited. Set it before the first session.
+	CPU *limit.CPU
 
 	isolator     *isolate.Isolator
 	queueTimeout time.Duration // how long a start may wait for a free guest

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"glasshouse/policy"
+	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
 )
@@ -30,6 +31,7 @@ type Uploads struct {
 	limits policy.Policy
 	space  *UploadSpace // shared by all sandboxes
 	user   string
+	cpu    *limit.CPU
 
 	mu        sync.Mutex
 	directory *isolate.SessionDir // nil before there is one, and after close
@@ -41,9 +43,9 @@ type Uploads struct {
 	pending   int            // number of uploads in progress
 }
 
-func newUploads(sb sandbox.Sandbox, space *UploadSpace) *Uploads {
+func newUploads(sb sandbox.Sandbox, space *UploadSpace, cpu *limit.CPU) *Uploads {
 	return &Uploads{
-		limits: sb.Policy, space: space, user: sb.Owner,
+		limits: sb.Policy, space: space, user: sb.Owner, cpu: cpu,
 		files: map[string]sandbox.File{}, folders: map[string]int{},
 	}
 }
@@ -278,15 +280,17 @@ type pendingUpload struct {
 	saved    bool
 }
 
-func (p *pendingUpload) Write(b []byte) (int, error) {
+func (p *pendingUpload) Write(b []byte) (n int, err error) {
 	if err := p.reserve(int64(len(b))); err != nil {
 		return 0, err
 	}
 	if len(p.head) < 512 {
 		p.head = append(p.head, b[:min(len(b), 512-len(p.head))]...)
 	}
-	p.hash.Write(b)
-	n, err := p.file.Write(b)
+	p.uploads.cpu.Compute(p.uploads.user, len(b), func() {
+		p.hash.Write(b)
+		n, err = p.file.Write(b)
+	})
 	if errors.Is(err, unix.ENOSPC) {
 		err = &sandbox.Error{
 			Fault:  sandbox.FaultFull,

@@ -95,7 +95,8 @@ func (a *api) executeCode(ctx context.Context, caller sandbox.Key, in *executeIn
 		log, err := a.service.Start(ctx, caller, in.ID, job, nil)
 		return a.startedResponse(ctx, in.ExecutionForm, log, err)
 	}
-	return in.answer(a.service.Execute(ctx, caller, in.ID, job))
+	e, err := a.service.Execute(ctx, caller, in.ID, job)
+	return a.answer(in.ExecutionForm, e, err)
 }
 
 func (a *api) quickExecuteCode(
@@ -117,5 +118,6 @@ func (a *api) quickExecuteCode(
 		log, err := a.service.Start(ctx, caller, "", job, body.Config)
 		return a.startedResponse(ctx, in.ExecutionForm, log, err)
 	}
-	return in.answer(a.service.QuickExecute(ctx, caller, job, body.Config))
+	e, err := a.service.QuickExecute(ctx, caller, job, body.Config)
+	return a.answer(in.ExecutionForm, e, err)
 }

@@ -72,8 +72,10 @@ func (a *api) routeExecutions(r *routes) {
 	route(a, r, r.describe("POST", "/executions/{id}/cancel", "cancelExecution", tagExecutions,
 		"Cancel a running execution",
 		http.StatusConflict, http.StatusGone), a.cancelExecution)
-	route(a, r, r.describe("GET", "/executions", "listExecutions", tagExecutions, "List executions, newest first",
-		http.StatusForbidden), a.listExecutions)
+	list := r.describe("GET", "/executions", "listExecutions", tagExecutions, "List executions, newest first",
+		http.StatusForbidden)
+	list.Responses["200"] = &huma.Response{Description: "OK", Content: jsonContent[executionList](r)}
+	registerResponse(a, r, list, a.listExecutions)
 }
 
 func (a *api) getExecution(ctx context.Context, caller sandbox.Key, in *getExecutionInput) (*executionResponse, error) {
@@ -99,14 +101,14 @@ func (a *api) getExecution(ctx context.Context, caller sandbox.Key, in *getExecu
 	if slices.Contains(in.Include, "text") {
 		out.Text = service.NewModelText(&e, service.DefaultModelTextChars).Text
 	}
-	return jsonResponse(http.StatusOK, out), nil
+	return a.recordResponse(caller.User, out, e.TextBytes()), nil
 }
 
 func (a *api) cancelExecution(ctx context.Context, caller sandbox.Key, in *InExecution) (*message, error) {
 	return &message{"The execution is being cancelled"}, a.service.Cancel(ctx, caller, in.ID)
 }
 
-func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *executionsInput) (*executionList, error) {
+func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *executionsInput) (*executionResponse, error) {
 	if err := a.limits.holdRecords(ctx, caller.Account); err != nil {
 		return nil, err
 	}
@@ -114,5 +116,8 @@ func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *execut
 		User: in.User, SandboxID: in.Sandbox, Status: sandbox.Status(in.Status),
 		Since: in.Since.Time, Until: in.Until.Time, Text: in.Text, Limit: in.Limit, After: in.After,
 	})
-	return &executionList{list, next}, err
+	if err != nil {
+		return nil, err
+	}
+	return a.listResponse(caller.User, executionList{list, next}), nil
 }

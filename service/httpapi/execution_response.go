@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -122,6 +123,13 @@ func routeExecution[I any](
 	} else {
 		op.Responses["204"] = &huma.Response{Description: "No events after Last-Event-ID; an EventSource stops here"}
 	}
+	registerResponse(a, r, op, handle)
+}
+
+// registerResponse registers an operation whose handler writes its response, which op describes.
+func registerResponse[I any](
+	a *api, r *routes, op huma.Operation, handle func(context.Context, sandbox.Key, *I) (*executionResponse, error),
+) {
 	if _, hasBody := reflect.TypeFor[I]().FieldByName("Body"); hasBody {
 		r.describeErrors(&op, bodyStatuses...)
 	}
@@ -141,18 +149,64 @@ func jsonResponse(status int, value any, headers ...string) *executionResponse {
 			ctx.SetHeader(headers[i], headers[i+1])
 		}
 		ctx.SetStatus(status)
-		encoder := json.NewEncoder(ctx.BodyWriter())
-		encoder.SetEscapeHTML(false)
-		_ = encoder.Encode(value) // fails if the client has left
+		_ = encodeJSON(ctx.BodyWriter(), value) // fails if the client has left
 	}}
 }
 
+// encodeJSON writes a value as JSON without HTML escapes.
+func encodeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// recordResponse answers with the JSON of an execution, which has textBytes of text. It encodes a large one in the
+// caller's turn.
+func (a *api) recordResponse(user string, value any, textBytes int) *executionResponse {
+	return &executionResponse{func(ctx huma.Context) {
+		var body bytes.Buffer
+		a.cpu.Compute(user, textBytes, func() { _ = encodeJSON(&body, value) })
+		writeJSON(ctx, body.Bytes())
+	}}
+}
+
+// listResponse answers with a page of executions. It encodes each large one in the caller's turn.
+func (a *api) listResponse(user string, page executionList) *executionResponse {
+	return &executionResponse{func(ctx huma.Context) {
+		var body bytes.Buffer
+		body.WriteString(`{"executions":[`)
+		for n := range page.Executions {
+			if n > 0 {
+				body.WriteByte(',')
+			}
+			e := &page.Executions[n]
+			a.cpu.Compute(user, e.TextBytes(), func() { _ = encodeJSON(&body, e) }) // a record can be encoded
+			body.Truncate(body.Len() - len("\n"))
+		}
+		body.WriteByte(']')
+		if page.Next != "" {
+			body.WriteString(`,"next":`)
+			_ = encodeJSON(&body, page.Next)
+			body.Truncate(body.Len() - len("\n"))
+		}
+		body.WriteString("}\n")
+		writeJSON(ctx, body.Bytes())
+	}}
+}
+
+// writeJSON answers with a JSON text.
+func writeJSON(ctx huma.Context, text []byte) {
+	ctx.SetHeader("Content-Type", "application/json")
+	ctx.SetStatus(http.StatusOK)
+	_, _ = ctx.BodyWriter().Write(text) // fails if the client has left
+}
+
 // answer answers a run with its execution.
-func (f ExecutionForm) answer(e *sandbox.Execution, err error) (*executionResponse, error) {
+func (a *api) answer(f ExecutionForm, e *sandbox.Execution, err error) (*executionResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	return jsonResponse(http.StatusOK, answerOf(e, f.Include)), nil
+	return a.recordResponse(e.User, answerOf(e, f.Include), e.TextBytes()), nil
 }
 
 // answerOf returns the answer form of an execution with the parts of include.
@@ -183,7 +237,7 @@ func (a *api) startedResponse(
 		select {
 		case <-log.Over():
 			e, _ := log.Execution()
-			return form.answer(e, log.Err())
+			return a.answer(form, e, log.Err())
 		case <-time.After(wait):
 		case <-ctx.Done():
 		}

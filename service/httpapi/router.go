@@ -39,6 +39,8 @@ type Config struct {
 	Access  bool   // log every request
 	MCP     MCP    // serves POST /mcp
 
+	CPU *limit.CPU // shares the encoding of large records; nil: unlimited
+
 	StallTimeout time.Duration // of requests and responses; 0 is limit.DefaultStallTimeout
 }
 
@@ -54,6 +56,7 @@ type api struct {
 	access  bool
 	limits  limits
 	metrics *metrics
+	cpu     *limit.CPU
 	methods []pathMethod // of all paths, without the prefix; for 405
 }
 
@@ -85,7 +88,7 @@ func New(c Config) http.Handler {
 
 // newRouter returns the router and the description of its routes.
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
-	a := &api{service: c.Service, log: c.Log, access: c.Access, limits: newLimits(), metrics: newMetrics()}
+	a := &api{service: c.Service, log: c.Log, access: c.Access, limits: newLimits(), metrics: newMetrics(), cpu: c.CPU}
 	router := gin.New()
 	router.HandleMethodNotAllowed = true
 	router.Use(identifyRequest, a.logAccess, a.metrics.count, a.recoverPanics(), joinHeaderLines)

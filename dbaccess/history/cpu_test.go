@@ -1,0 +1,71 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"glasshouse/policy/limit"
+	"glasshouse/sandbox"
+)
+
+// Large records are decoded and encoded in the turn of their user. Small ones do not wait.
+func TestLargeRecordsTakeTurns(t *testing.T) {
+	t.Parallel()
+	cpu := limit.NewCPU(2)
+	h := openStore(t, Config{URL: databaseURL(t), Dir: t.TempDir(), CPU: cpu})
+	of := func(user, stdout string) *sandbox.Execution {
+		e := runningExecution("e-" + user)
+		e.User, e.Stdout = user, ""
+		h.begin(t, e)
+		e.Stdout = stdout
+		return end(e, sandbox.StatusCompleted)
+	}
+	text := strings.Repeat("x", 1<<20)
+	ctx := context.Background()
+	for _, e := range []*sandbox.Execution{of("many", text), of("few", "few")} {
+		if err := h.Finish(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unfinished := of("ends", text)
+
+	holds, release := make(chan struct{}), make(chan struct{})
+	go cpu.Compute("another", len(text), func() { close(holds); <-release })
+	<-holds
+	done := make(chan error, 5)
+	read := func(user string, f sandbox.ExecutionFilter) {
+		list, _, err := h.Executions(limit.WithUser(ctx, user), f)
+		if err == nil && len(list) != 1 {
+			err = fmt.Errorf("got %d executions of %s, want 1", len(list), user)
+		}
+		done <- err
+	}
+	for range 2 {
+		go read("many", sandbox.ExecutionFilter{User: "many"})
+	}
+	go func() {
+		_, err := h.Execution(limit.WithUser(ctx, "many"), "e-many")
+		done <- err
+	}()
+	go func() { done <- h.Finish(ctx, unfinished) }()
+	for cpu.Waiting("many") < 3 || cpu.Waiting("ends") < 1 {
+		select {
+		case err := <-done:
+			t.Fatalf("a large record did not wait for its turn: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	read("few", sandbox.ExecutionFilter{User: "few"}) // returns while the others wait
+	if cpu.Waiting("many") != 3 {
+		t.Errorf("got %d records that wait, want 3", cpu.Waiting("many"))
+	}
+	close(release)
+	for range 5 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}

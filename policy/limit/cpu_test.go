@@ -1,0 +1,85 @@
+package limit_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"glasshouse/policy/limit"
+)
+
+const large = 1 << 20 // bytes of a computation that takes turns
+
+// While one user has fifty computations waiting, another user's next one runs before the first user's third.
+func TestComputationsRunInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cpu, end := limit.NewCPU(2), make(chan struct{})
+		var all sync.WaitGroup
+		var order []string // one computation runs at a time
+		compute := func(user string, bytes int) {
+			all.Go(func() {
+				cpu.Compute(user, bytes, func() {
+					order = append(order, user)
+					<-end
+				})
+			})
+			synctest.Wait() // it runs or waits
+		}
+		for range 50 {
+			compute("many", large)
+		}
+		compute("few", large)
+		if got := []int{len(order), cpu.Waiting("many"), cpu.Waiting("few"), cpu.Waiting("none")}; !slices.Equal(got,
+			[]int{1, 49, 1, 0}) {
+			t.Errorf("got %v computations that run, and wait for many, few and none; want [1 49 1 0]", got)
+		}
+		cpu.Compute("few", 1000, func() { order = append(order, "small") }) // at once
+		close(end)
+		all.Wait()
+		if at := slices.Index(order, "few"); order[1] != "small" || at > 3 {
+			t.Errorf("got the order %.20q, want small second and few at most fourth", order)
+		}
+	})
+}
+
+// One CPU stays free for other work if there are several, and computations of one user leave others some.
+func TestComputationsLeaveACPU(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ cpus, want int }{{1, 1}, {2, 1}, {3, 2}, {8, 6}} {
+		t.Run(fmt.Sprint(c.cpus), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cpu, end, running := limit.NewCPU(c.cpus), make(chan struct{}), 0
+				var mu sync.Mutex
+				var all sync.WaitGroup
+				for range 10 {
+					all.Go(func() {
+						cpu.Compute("many", large, func() {
+							mu.Lock()
+							running++
+							mu.Unlock()
+							<-end
+						})
+					})
+				}
+				synctest.Wait()
+				if running != c.want {
+					t.Errorf("got %d concurrent computations, want %d", running, c.want)
+				}
+				close(end)
+				all.Wait()
+			})
+		})
+	}
+}
+
+func TestNilCPULimitsNothing(t *testing.T) {
+	t.Parallel()
+	var cpu *limit.CPU
+	ran := false
+	cpu.Compute("any", large, func() { cpu.Compute("any", large, func() { ran = true }) })
+	if !ran {
+		t.Error("the computation did not run")
+	}
+}

@@ -1,0 +1,74 @@
+package supervisor
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"glasshouse/policy/limit"
+	"glasshouse/sandbox"
+	"glasshouse/sandbox/isolate"
+)
+
+// Much output and large uploads are handled in the turn of their user. Others do not wait.
+func TestMuchDataTakesTurns(t *testing.T) {
+	t.Parallel()
+	cpu := limit.NewCPU(2)
+	output := func(total int64) func() (int, error) {
+		pipe, writer := newPipe(t)
+		if _, err := writer.WriteString("text"); err != nil {
+			t.Fatal(err)
+		}
+		b := newOutputBuffer(pipe, 1<<10, nil)
+		b.total, b.cpu, b.user = total, cpu, "many"
+		return func() (int, error) { return b.readInTurn(int(pipe.Fd()), make([]byte, 64<<10)) }
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "upload"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	uploads := newUploads(sandbox.Sandbox{Owner: "many"}, &UploadSpace{}, cpu)
+	uploads.directory, uploads.limits.FileMaxBytes, uploads.limits.UploadMaxBytes = &isolate.SessionDir{}, 1<<30, 1<<30
+	upload := pendingUpload{uploads: uploads, file: file, hash: sha256.New()}
+	data := bytes.Repeat([]byte("x"), 256<<10)
+
+	holds, release := make(chan struct{}), make(chan struct{})
+	go cpu.Compute("another", len(data), func() { close(holds); <-release })
+	<-holds
+	if n, err := output(0)(); n != 4 || err != nil {
+		t.Errorf("a little output: got %d bytes, %v; want 4 at once", n, err)
+	}
+	if _, err := upload.Write(data[:1000]); err != nil {
+		t.Errorf("a small upload: %v", err)
+	}
+	type result struct {
+		n, want int
+		err     error
+	}
+	done := make(chan result, 2)
+	begin := func(want int, f func() (int, error)) {
+		go func() {
+			n, err := f()
+			done <- result{n, want, err}
+		}()
+	}
+	begin(4, output(maxSoonBytes+1))
+	begin(len(data), func() (int, error) { return upload.Write(data) })
+	for cpu.Waiting("many") < 2 {
+		select {
+		case r := <-done:
+			t.Fatalf("%d bytes did not wait for their turn: %v", r.n, r.err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	close(release)
+	for range 2 {
+		if r := <-done; r.n != r.want || r.err != nil {
+			t.Errorf("got %d bytes, %v; want %d", r.n, r.err, r.want)
+		}
+	}
+}
