@@ -2,6 +2,7 @@
 
 import builtins
 import difflib
+import itertools
 import linecache
 import os
 import re
@@ -17,6 +18,7 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may
 MAX_MESSAGE = 4000
 MAX_FRAMES = 50
 MAX_NAMES = 2000  # among which the nearest is searched
+MAX_LISTED = 20  # labels of a table that a hint lists
 
 # Files of the user's code, besides those in its directories.
 _USER_FILES = ("<execution",)
@@ -219,15 +221,19 @@ def _locals(error: BaseException) -> list:
 
 
 def _key_hint(error: KeyError) -> str:
-    """Suggests the most similar key or column of the innermost frame that has one. If pandas itself did not find a
-    column, the hint lists all columns."""
+    """Suggests the most similar key or column of the innermost frame that has one. If pandas did not find a label, the
+    hint is about the table or index in which pandas searched."""
     if not error.args:
         return ""
     key, frames, step = error.args[0], [], _trace(error)
     while step is not None:
         frames.append(step.tb_frame)
         step = step.tb_next
-    for frame in reversed(frames[-MAX_FRAMES:]):
+    frames = frames[: -MAX_FRAMES - 1 : -1]  # innermost first
+    searching = list(itertools.takewhile(_is_of_pandas, frames))
+    if searching:
+        return _label_hint(key, searching)
+    for frame in frames:
         for value in list(frame.f_locals.values())[:200]:
             if issubclass(type(value), list) and list.__len__(value):  # a list of rows: the keys of the first row
                 value = list.__getitem__(value, 0)
@@ -236,16 +242,41 @@ def _key_hint(error: KeyError) -> str:
                 if "__builtins__" in value:
                     continue
                 found = _dict_hint(key, value)
-            elif values.name_of(kind) == "DataFrame" and values.shape(value) is not None:
-                columns = value.columns[:MAX_NAMES].tolist()
-                found = _did_you_mean(key, columns)
-                if not found and str(frames[-1].f_globals.get("__name__")).startswith("pandas."):
-                    found = "the columns are " + ", ".join(map(repr, columns[:20]))
+            elif _is_data_frame(value):
+                found = _did_you_mean(key, value.columns[:MAX_NAMES].tolist())
             else:
                 continue
             if found:
                 return found
     return ""
+
+
+def _is_of_pandas(frame) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith("pandas.")
+
+
+def _is_data_frame(value: object) -> bool:
+    return values.name_of(type(value)) == "DataFrame" and values.shape(value) is not None
+
+
+def _label_hint(key: object, frames: list) -> str:
+    """Suggests the most similar label of the index in which pandas' frames, innermost first, searched for key, or lists
+    the labels. If no frame is a method of an index, the labels are the columns of the innermost table."""
+    index = noun = None
+    for frame in frames:
+        variables = frame.f_locals
+        if index is None and values.name_of(type(variables.get("self"))).endswith("Index"):
+            index, noun = variables["self"], "labels"
+        table = next(filter(_is_data_frame, variables.values()), None)
+        if table is not None and (index is None or table.columns.equals(index)):
+            index, noun = table.columns, "columns"
+        if noun == "columns":
+            break
+    if index is None:
+        return ""
+    labels = index[:MAX_NAMES].tolist()
+    more = f", ... ({len(index)} in all)" if len(index) > MAX_LISTED else ""
+    return _dict_hint(key, dict.fromkeys(labels)) or f"the {noun} are {', '.join(map(repr, labels[:MAX_LISTED]))}{more}"
 
 
 _ACCESSORS = {

@@ -68,6 +68,37 @@ def test_key_hint_ignores_unrelated_tables(run):
     assert run(table + "d = {'host': 1}\nd['missing']").failure.hint == ""
 
 
+TABLES = """import pandas as pd
+other = pd.DataFrame({'norht': [1], 'nrth': [2]})
+d = {'norht': 1}
+df = pd.DataFrame({'city': ['a', 'b'], 'total': [1, 2]}, index=['north', 'south'])
+s = df['total']
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("s['nort']", "did you mean 'north'?"),
+        ("s.loc['zzz']", "the labels are 'north', 'south'"),
+        ("df.loc['totl']", "the labels are 'north', 'south'"),
+        ("df.loc['north', 'totl']", "did you mean 'total'?"),
+        ("df.at['sout', 'total']", "did you mean 'south'?"),
+        ("df.apply(lambda row: row['totl'], axis=1)", "did you mean 'total'?"),
+        ("df.groupby('nrth')", "the columns are 'city', 'total'"),
+        ("df.merge(other, on='nrth')", "the columns are 'city', 'total'"),
+        ("s.groupby('nrth')", ""),
+        ("pd.Series([1])['0']", "the key is the number 0"),
+        ("pd.Series(range(300))[300]", "19, ... (300 in all)"),
+    ],
+    ids=str,
+)
+def test_hint_for_a_label_is_about_the_table_that_was_searched(run, code, hint):
+    failure = run(TABLES + code).failure
+    assert (failure.type, failure.line) == ("KeyError", 6)
+    assert hint in failure.hint if hint else not failure.hint
+
+
 @pytest.mark.parametrize(
     ("code", "kind", "line", "column", "hint"),
     [
