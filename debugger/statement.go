@@ -53,6 +53,7 @@ type check struct {
 	Validated bool              `json:"validated"`
 	Keeps     bool              `json:"keeps"`
 	Ignores   bool              `json:"ignores"`
+	Partial   bool              `json:"partial"` // Of, Right or the result may have other rows than the variables
 	Zone      bool              `json:"zone"`
 }
 

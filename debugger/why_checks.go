@@ -185,7 +185,7 @@ func (w *slicer) checkFloorDivision(node *WhyStep, _ *statement, c check) {
 
 var minusNumber = regexp.MustCompile(`- ?\d+$`)
 
-func (w *slicer) checkRange(node *WhyStep, _ *statement, c check) {
+func (w *slicer) checkRange(node *WhyStep, st *statement, c check) {
 	stop, start := c.Args[0], "0"
 	if len(c.Args) > 1 {
 		start, stop = c.Args[0], c.Args[1]
@@ -200,7 +200,7 @@ func (w *slicer) checkRange(node *WhyStep, _ *statement, c check) {
 		if n := w.integer(node, stop); n != nil {
 			score, text = scoreHint, fmt.Sprintf("%s ends at %s", c.Text, n.Sub(n, big.NewInt(1)))
 		}
-		if node.Name != "" && node.Value != "" {
+		if st.Kind == "for" && node.Name != "" && node.Value != "" {
 			text += fmt.Sprintf("; the last %s is %s", node.Name, node.Value)
 		}
 		w.find(score, "off_by_one", node, "%s", text)

@@ -239,7 +239,7 @@ func (w *slicer) checkAggregate(node *WhyStep, _ *statement, c check) {
 	if column == nil {
 		return
 	}
-	if column.missing > 0 && c.Skips != "False" {
+	if column.missing > 0 && c.Skips != "False" && !c.Partial {
 		w.find(76, "skips_missing", node, "%s skips the %d missing values of %s (of %d rows)", c.Call, column.missing,
 			name(column, c.Of), t.rows)
 	}
@@ -290,7 +290,7 @@ func (w *slicer) checkDeviation(node *WhyStep, c check, t *tableFacts) {
 
 func (w *slicer) checkGroups(node *WhyStep, _ *statement, c check) {
 	t := w.tableBefore(node, c.Of)
-	if t == nil || c.Keeps {
+	if t == nil || c.Keeps || c.Partial {
 		return
 	}
 	for _, key := range c.Keys {
@@ -305,7 +305,7 @@ func (w *slicer) checkGroups(node *WhyStep, _ *statement, c check) {
 // checkMerge tells which keys of a merge did not match, or matched more than once, from the rows before and after.
 func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
 	left, right, after := w.tableBefore(node, c.Of), w.tableBefore(node, c.Right), w.tableAfter(node)
-	if left == nil || right == nil {
+	if left == nil || right == nil || c.Partial {
 		return
 	}
 	for i, key := range c.Keys {
@@ -343,6 +343,9 @@ func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
 			w.find(82, "merge", node, "at least %d rows of %s matched nothing%s and are dropped: %s",
 				left.rows-after.rows, c.Of,
 				onKeys(c), rows)
+		case after.rows == left.rows && repeatsRows(c, left, right, after):
+			w.find(87, "merge", node, "rows of %s matched nothing%s and are dropped, and as many are repeated, because "+
+				"keys of %s are duplicate: %s", c.Of, onKeys(c), c.Right, rows)
 		}
 	case "left":
 		if after.rows > left.rows {
@@ -362,6 +365,27 @@ func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
 	if how != "left" && unmatched > 0 {
 		w.find(80, "merge", node, "%d rows of the result have no match in %s%s", unmatched, c.Right, onKeys(c))
 	}
+}
+
+// repeatsRows reports whether an inner merge with as many rows as its left side has other rows than that. A merge keeps
+// the order of the left side, so its first rows differ then, or the missing values in a column of the left side. It
+// returns false if the recorded facts do not show a difference.
+func repeatsRows(c check, left, right, after *tableFacts) bool {
+	for _, column := range left.columns {
+		merged := after.column(column.name)
+		isKey := slices.Contains(c.Keys, column.name)
+		if merged == nil || merged.dtype != column.dtype || right.column(column.name) != nil && !isKey {
+			continue
+		}
+		if column.missing >= 0 && merged.missing >= 0 && merged.missing != column.missing {
+			return true
+		}
+		before, now := left.cellsOf(column.name), after.cellsOf(column.name)
+		if c.Given["sort"] == "" && c.Call != "merge_ordered" && len(before) == len(now) && !slices.Equal(before, now) {
+			return true
+		}
+	}
+	return false
 }
 
 func onKeys(c check) string {

@@ -43,6 +43,8 @@ _MUTATORS = frozenset(
     "append extend insert remove pop clear sort reverse add discard update setdefault popitem appendleft "
     "popleft fill put resize difference_update intersection_update".split()
 )
+_SAME_ROWS = frozenset("copy groupby rename reset_index sort_index sort_values".split())  # methods that keep the rows
+_MERGE_KEYWORDS = "on", "left_on", "right_on", "left_index", "right_index", "sort"
 _LIBRARIES = frozenset(("np", "numpy", "pd", "pandas", "statistics", "itertools", "math", "stats"))
 _BODIES = "body", "orelse", "finalbody", "handlers", "cases"
 
@@ -84,7 +86,7 @@ def _is_class(found: list, parent: int) -> bool:
 
 
 def _describe(node, parent: int, function: str) -> dict:
-    finder = _Finder()
+    finder = _Finder(getattr(node, "value", None))
     kind = _kind(node)
     for name, value in ast.iter_fields(node):
         if name not in _BODIES:
@@ -169,6 +171,26 @@ def _root(node) -> str:
             return ""
 
 
+def _same_rows(node) -> list:
+    """Returns an expression and the ones that it begins with, as long as they are tables with the same rows."""
+    found = [node]
+    while True:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SAME_ROWS:
+            node = node.func.value
+        elif isinstance(node, ast.Subscript) and _texts(node.slice):
+            node = node.value
+        elif isinstance(node, ast.Await) or isinstance(node, ast.Attribute) and node.attr not in ("T", "at", "loc"):
+            node = node.value
+        else:
+            return found
+        found.append(node)
+
+
+def _is_partial(node) -> bool:
+    """Tells whether a table may have other rows than the variable that the expression begins with."""
+    return not isinstance(_same_rows(node)[-1], ast.Name)
+
+
 def _column(node) -> str:
     """Returns the column that an expression such as df["a"].str.strip() is about, or ""."""
     found = ""
@@ -199,7 +221,8 @@ def _texts(node) -> list:
 class _Finder(ast.NodeVisitor):
     """Finds the names and operations of one statement, without those of the statements in it."""
 
-    def __init__(self):
+    def __init__(self, value):
+        self.value = value  # of the statement, or None
         self.reads, self.sets, self.mutates, self.calls = {}, {}, {}, {}  # by name, in order
         self.checks: list = []
         self._own: list = []  # names that only a comprehension or lambda has
@@ -308,7 +331,7 @@ class _Finder(ast.NodeVisitor):
             right = rest[0] if rest else keywords.get("right")
             how = given.get("how") or (_text(rest[1]) if len(rest) > 1 else "")
             if not isinstance(receiver, ast.Constant) and right is not None:
-                joined = {k: given[k] for k in ("on", "left_on", "right_on", "left_index", "right_index") if k in given}
+                joined = {k: given[k] for k in _MERGE_KEYWORDS if k in given}
                 self.check(
                     "merge",
                     node,
@@ -320,11 +343,13 @@ class _Finder(ast.NodeVisitor):
                     keys=_texts(keywords.get("on") or keywords.get("left_on")),
                     right_keys=_texts(keywords.get("on") or keywords.get("right_on")),
                     validated="validate" in given,
+                    partial=_is_partial(subject) or _is_partial(right) or node not in _same_rows(self.value),
                 )
         elif name in _GROUPS and receiver is not None:
             keys = keywords.get("by") or keywords.get("index") or (node.args[0] if node.args and not library else None)
             names = _texts(keys) if keys is not None else [column] if name == "value_counts" and column else []
-            self.check("groupby", node, of=of, keys=names, call=name, keeps=given.get("dropna") == "False")
+            keeps = given.get("dropna") == "False"
+            self.check("groupby", node, of=of, keys=names, call=name, keeps=keeps, partial=_is_partial(subject))
         elif name in _AGGREGATES and (receiver is not None or name in ("stdev", "pstdev", "variance", "pvariance")):
             axis = given.get("axis") or (_text(node.args[-1]) if _is_axis(node, library) else "")
             self.check(
@@ -337,6 +362,7 @@ class _Finder(ast.NodeVisitor):
                 axis=axis,
                 ddof=given.get("ddof", ""),
                 skips=given.get("skipna", ""),
+                partial=subject is not None and _is_partial(subject),
             )
         elif name in ("sort_values", "nlargest", "nsmallest", "drop_duplicates") and receiver is not None:
             by = keywords.get("by") or keywords.get("subset") or (node.args[-1] if node.args else None)
