@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +39,7 @@ func newCheckCodeCommand() *cobra.Command {
 		}
 		for _, p := range result.Problems {
 			fmt.Printf("%s:%d:%d: %s: %s\n", args[0], p.Line, max(p.Column, 1), p.Kind, p.Message)
-			if p.Hint != "" {
+			if p.Hint != "" && !strings.Contains(p.Message, p.Hint) {
 				fmt.Println("  hint:", p.Hint)
 			}
 		}

@@ -77,5 +77,9 @@ func readFile(name string) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(os.Stdin)
 	}
-	return os.ReadFile(name)
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("the file cannot be read: %w; name a file that your account can read", err)
+	}
+	return content, nil
 }

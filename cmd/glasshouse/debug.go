@@ -45,7 +45,10 @@ func newDebugCommand() *cobra.Command {
 }
 
 func debugFile(ctx context.Context, s settings, args []string) error {
-	code, err := os.ReadFile(args[0])
+	if args[0] == "-" {
+		return errors.New("debug reads its commands from standard input: name a file with the program")
+	}
+	code, err := readFile(args[0])
 	if err != nil {
 		return err
 	}
@@ -262,8 +265,10 @@ func (t *terminal) showStop(ctx context.Context, state sessionState) error {
 			fmt.Fprintf(t.out, "  %s is deleted\n", name)
 		}
 	}
-	fmt.Fprintf(t.out, "step %d of %d, %s, line %d in %s: %s\n", w.Step, w.Steps, w.Reason, w.Line, w.Function,
-		strings.TrimSpace(w.Code))
+	if w.Steps > 0 {
+		fmt.Fprintf(t.out, "step %d of %d, %s, line %d in %s: %s\n", w.Step, w.Steps, w.Reason, w.Line, w.Function,
+			strings.TrimSpace(w.Code))
+	}
 	if e := state.Result; e != nil && !t.ended {
 		t.ended = true
 		fmt.Fprint(t.out, e.Stdout, e.Stderr)

@@ -81,6 +81,9 @@ func newKeysCreateCommand() *cobra.Command {
 		if name == "" {
 			return errors.New("--name is required: it says what the key is for")
 		}
+		if lifetime < 0 {
+			return fmt.Errorf("--expires is %s: it must be a time to come, such as 720h", lifetime)
+		}
 		if user == "" {
 			user = name
 		}

@@ -29,6 +29,10 @@ func TestAdminKeyIsReplaced(t *testing.T) {
 		out := map[string]any{}
 		return out, c.call(context.Background(), "DELETE", "/keys/"+id+query, nil, &out)
 	}
+	create := exec.Command(path, "keys", "create", "--data-dir", dir, "--name", "past", "--expires", "-1h")
+	if out, err := create.CombinedOutput(); err == nil || !strings.Contains(string(out), "--expires is -1h0m0s") {
+		t.Errorf("create a key that has expired: got %v and %s, want a refusal", err, out)
+	}
 	if _, err := revoke(""); err == nil || !strings.Contains(err.Error(), "--admin-key") {
 		t.Errorf("revoke the key of the start: got %v, want a refusal that names --admin-key", err)
 	}

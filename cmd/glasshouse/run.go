@@ -52,8 +52,11 @@ func runFile(ctx context.Context, s settings, args []string) error {
 			}
 			fmt.Fprintf(os.Stderr, "  line %d, in %s\n    %s\n", f.Line, f.Function, f.Code)
 		}
-		if e.Exception.Hint != "" {
-			defer fmt.Fprintln(os.Stderr, "hint:", e.Exception.Hint)
+		if len(e.Exception.Traceback) == 0 && e.Exception.Line > 0 {
+			fmt.Fprintf(os.Stderr, "line %d, column %d\n", e.Exception.Line, max(e.Exception.Column, 1))
+		}
+		if hint := e.Exception.Hint; hint != "" && !strings.Contains(e.Exception.Message, hint) {
+			defer fmt.Fprintln(os.Stderr, "hint:", hint)
 		}
 	}
 	if e.Error != nil {

@@ -160,7 +160,7 @@ func (a *app) greet(s settings, address string, took time.Duration) {
 	fmt.Printf(`
 Try next:
   curl -s -H "Authorization: Bearer %[2]s" -d '{"code": "1 + 1"}' -H 'Content-Type: application/json' %[1]s/sandbox/agent/quick-execute
-  curl -s -H "Authorization: Bearer %[2]s" -X POST '%[1]s/sandbox/agent/analyze-data?table_name=users&analysis_type=summary&limit=3'
+  curl -s -H "Authorization: Bearer %[2]s" -X POST '%[1]s/sandbox/agent/analyze-data?analysis_type=tables'
   curl -s -H "Authorization: Bearer %[2]s" %[1]s/executions
 The documentation of the API is at %[1]s/docs
 `, address, a.adminKey)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -360,6 +361,9 @@ func (s *compatSettings) register(f *pflag.FlagSet) {
 
 // resolve makes the folders absolute and fills in settings that depend on others.
 func (s *settings) resolve() (err error) {
+	if err = s.checkBounds(); err != nil {
+		return err
+	}
 	if s.server.dataDir, err = filepath.Abs(s.server.dataDir); err != nil {
 		return err
 	}
@@ -452,6 +456,39 @@ func isLoopback(address string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// checkBounds refuses a number that is smaller than its setting allows.
+func (s *settings) checkBounds() error {
+	for _, setting := range []struct {
+		flag         string
+		value, least int64
+	}{
+		{"drain", int64(s.server.drain), 0},
+		{"mcp-max-chars", int64(s.server.mcpMaxChars), 1000},
+		{"parallel", int64(s.limits.parallel), 1},
+		{"queue", int64(s.limits.queueTimeout), 0},
+		{"max-sandboxes", int64(s.limits.sandboxes), 1},
+		{"max-sandboxes-per-user", int64(s.limits.sandboxesPerUser), 1},
+		{"max-memory-mb", int64(s.limits.memoryMB), 1},
+		{"max-cpu-percent", int64(s.limits.cpuPercent), 1},
+		{"max-uploads-mb", s.limits.uploadsMB, 0},
+		{"max-uploads-mb-per-user", s.limits.uploadsPerUserMB, 0},
+		{"max-queries", int64(s.limits.queries), 1},
+		{"max-queries-per-user", int64(s.limits.queriesPerUser), 0},
+		{"max-queries-per-sandbox", int64(s.limits.queriesPerSandbox), 0},
+		{"pool", int64(s.python.pool), 0},
+		{"recordings-max-age", int64(s.retention.recordingAge), 0},
+		{"recordings-max-mb", int64(s.retention.recordingsMB), 0},
+		{"artifact-age", int64(s.retention.artifactAge), 0},
+		{"artifact-mb", s.retention.artifactMB, 0},
+	} {
+		if setting.value < setting.least {
+			return fmt.Errorf("--%s (%s) is too small: it must be at least %d", setting.flag,
+				environmentName(setting.flag), setting.least)
+		}
+	}
+	return nil
+}
+
 // checkAddresses refuses an address beyond loopback without TLS. It refuses every address beyond loopback
 // for the compatibility API, which asks for no key.
 func (s *settings) checkAddresses() error {
@@ -465,6 +502,11 @@ func (s *settings) checkAddresses() error {
 	}
 	if (s.server.tlsCert == "") != (s.server.tlsKey == "") {
 		return errors.New("--tls-cert and --tls-key need each other: set both or none")
+	}
+	if s.server.tlsCert != "" {
+		if _, err := tls.LoadX509KeyPair(s.server.tlsCert, s.server.tlsKey); err != nil {
+			return fmt.Errorf("--tls-cert and --tls-key must name a certificate and its private key in PEM: %w", err)
+		}
 	}
 	if isLoopback(listen) || s.server.tlsCert != "" || s.server.allowRemote {
 		return nil

@@ -101,7 +101,7 @@ func (a *api) uploadFiles(g *gin.Context) {
 		a.fail(g, uploadError(err))
 		return
 	}
-	g.JSON(http.StatusOK, uploadedFiles{g.Param("id"), fmt.Sprintf("%d files are in /data", len(files)), files})
+	g.JSON(http.StatusOK, uploadedFiles{g.Param("id"), fmt.Sprintf("files uploaded to /data: %d", len(files)), files})
 }
 
 func (a *api) uploadForm(g *gin.Context, boundary string) ([]sandbox.File, error) {

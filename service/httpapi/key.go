@@ -76,5 +76,5 @@ func (a *api) listKeys(ctx context.Context, caller sandbox.Key, _ *struct{}) (*k
 
 func (a *api) revokeKey(ctx context.Context, caller sandbox.Key, in *revokeKeyInput) (*revokedKeys, error) {
 	revocation, err := a.service.RevokeKey(ctx, caller, in.ID, in.KeepMade)
-	return &revokedKeys{fmt.Sprintf("%d keys are revoked", len(revocation.Revoked)), revocation}, err
+	return &revokedKeys{fmt.Sprintf("keys revoked: %d", len(revocation.Revoked)), revocation}, err
 }
