@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -349,5 +350,50 @@ func TestMCPOverStandardStreams(t *testing.T) {
 				t.Errorf("when its input ends: got %v, want exit code 0", err)
 			}
 		})
+	}
+}
+
+// TestMCPClientThatGaveUpDiscoverBegins sends what a client sends while a service of its own is still starting:
+// server/discover, and initialize when no answer came in time. The error names the version with which to try again.
+func TestMCPClientThatGaveUpDiscoverBegins(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(binary(t), "mcp", "--standalone", "--data-dir", dataDir(t))
+	in, inErr := cmd.StdinPipe()
+	out, outErr := cmd.StdoutPipe()
+	if err := errors.Join(inErr, outErr, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	defer kill(cmd)
+	const discover = `{"jsonrpc":"2.0","id":%d,"method":"server/discover","params":{"_meta":{` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}}}` + "\n"
+	lines := bufio.NewScanner(out)
+	read := func() (answer struct {
+		ID     int
+		Result json.RawMessage
+		Error  struct {
+			Code int
+			Data struct{ Supported []string }
+		}
+	}) {
+		if !lines.Scan() {
+			t.Fatalf("no answer: %v", lines.Err())
+		}
+		if err := json.Unmarshal(lines.Bytes(), &answer); err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	fmt.Fprintf(in, discover, 1)
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
+		`"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	for range 2 {
+		if a := read(); a.ID == 2 && (a.Error.Code != -32022 || !slices.Equal(a.Error.Data.Supported, []string{"2026-07-28"})) {
+			t.Errorf("got %+v, want the error -32022 with the version 2026-07-28", a)
+		}
+	}
+	fmt.Fprintf(in, discover, 3)
+	if a := read(); a.ID != 3 || len(a.Result) == 0 {
+		t.Errorf("got %+v, want the answer to the second server/discover", a)
 	}
 }

@@ -74,6 +74,7 @@ func (b *bridge) server(ctx context.Context, version string) (*mcp.Server, error
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{
 			Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{},
 		}})
+	server.AddReceivingMiddleware(answerLateInitialize)
 	for _, tool := range tools.Tools {
 		server.AddTool(tool, b.callTool)
 	}

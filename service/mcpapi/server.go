@@ -62,6 +62,7 @@ func New(c Config) *Server {
 		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{
 			Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}, // neither list changes
 		}})
+	s.mcp.AddReceivingMiddleware(answerLateInitialize)
 	s.addTools()
 	s.addResources()
 	streamable := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp },
