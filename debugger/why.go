@@ -25,10 +25,10 @@ const (
 
 // WhyQuestion asks where a value comes from.
 type WhyQuestion struct {
-	Name    string // a variable, or an expression whose variables are meant; "" is the result of the run
-	Step    int    // the value on arrival at this step; 0 is the end of the run
-	Budget  int    // tokens of the text; 0 is 600
-	Context []string
+	Name    string          // a variable, or an expression whose variables are meant; "" is the result of the run
+	Step    int             // the value on arrival at this step; 0 is the end of the run
+	Budget  int             // tokens of the text; 0 is 600
+	Context []string        // keys of the run's context, which are variables of the code
 	Queries []sandbox.Query // of the run
 
 	// Earlier returns where an earlier run of the session set a variable, or nil. It may be nil.

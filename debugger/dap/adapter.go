@@ -49,7 +49,7 @@ type launchArguments struct {
 
 var (
 	errTokenInConfiguration = errors.New(
-		"token: a key does not belong into a configuration; remove it, and set GLASSHOUSE_KEY where the editor starts")
+		"token: a key does not belong in a configuration; remove it, and set GLASSHOUSE_KEY where the editor starts")
 	errNoProgram  = errors.New("program is missing: name the Python file to debug, such as \"${file}\"")
 	errArgs       = errors.New("args: code in a sandbox has no command line; set the values in the program")
 	errEnv        = errors.New("env: a sandbox has its own environment variables; set the values in the program")

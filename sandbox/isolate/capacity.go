@@ -20,7 +20,7 @@ type Capacity struct {
 	Tasks       int   // processes and threads
 	Namespaces  int   // processes that can have those that every sandbox needs: pid, mount, uts and ipc
 	Networks    int   // network namespaces
-	MemoryBytes int64 // of the machine or of the control group, also those that are used
+	MemoryBytes int64 // of the machine or of the control group, including what is in use
 }
 
 // ReservedTasks are never given to sandboxes. They are for the service, its PostgreSQL, its zygotes and the commands

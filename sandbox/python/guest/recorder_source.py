@@ -327,24 +327,7 @@ class _Finder(ast.NodeVisitor):
         of, column = (_root(subject), _column(subject)) if subject is not None else ("", "")
         given = {key: _text(value) for key, value in keywords.items()}
         if name in ("merge", "join", "merge_asof", "merge_ordered") and receiver is not None:
-            rest = node.args[1:] if library else node.args
-            right = rest[0] if rest else keywords.get("right")
-            how = given.get("how") or (_text(rest[1]) if len(rest) > 1 else "")
-            if not isinstance(receiver, ast.Constant) and right is not None:
-                joined = {k: given[k] for k in _MERGE_KEYWORDS if k in given}
-                self.check(
-                    "merge",
-                    node,
-                    of=of,
-                    right=_root(right),
-                    how=how.strip("'\""),
-                    call=name,
-                    given=joined,
-                    keys=_texts(keywords.get("on") or keywords.get("left_on")),
-                    right_keys=_texts(keywords.get("on") or keywords.get("right_on")),
-                    validated="validate" in given,
-                    partial=_is_partial(subject) or _is_partial(right) or node not in _same_rows(self.value),
-                )
+            self._check_merge(node, of, subject, node.args[1:] if library else node.args, keywords, given)
         elif name in _GROUPS and receiver is not None:
             keys = keywords.get("by") or keywords.get("index") or (node.args[0] if node.args and not library else None)
             names = _texts(keys) if keys is not None else [column] if name == "value_counts" and column else []
@@ -411,6 +394,25 @@ class _Finder(ast.NodeVisitor):
         self.visit(function)
         for each in [*node.args, *keywords.values(), *(k.value for k in node.keywords if not k.arg)]:
             self.visit(each)
+
+    def _check_merge(self, node, of: str, left, rest: list, keywords: dict, given: dict) -> None:
+        right = rest[0] if rest else keywords.get("right")
+        if isinstance(left, ast.Constant) or right is None:
+            return  # str.join, or no merge of two tables
+        how = given.get("how") or (_text(rest[1]) if len(rest) > 1 else "")
+        self.check(
+            "merge",
+            node,
+            of=of,
+            right=_root(right),
+            how=how.strip("'\""),
+            call=node.func.attr,
+            given={key: given[key] for key in _MERGE_KEYWORDS if key in given},
+            keys=_texts(keywords.get("on") or keywords.get("left_on")),
+            right_keys=_texts(keywords.get("on") or keywords.get("right_on")),
+            validated="validate" in given,
+            partial=_is_partial(left) or _is_partial(right) or node not in _same_rows(self.value),
+        )
 
     def _iterates(self, node) -> None:
         if isinstance(node, ast.Starred):
