@@ -344,8 +344,8 @@ func (w *slicer) checkMerge(node *WhyStep, _ *statement, c check) {
 				left.rows-after.rows, c.Of,
 				onKeys(c), rows)
 		case after.rows == left.rows && repeatsRows(c, left, right, after):
-			w.find(87, "merge", node, "rows of %s matched nothing%s and are dropped, and as many are repeated, because "+
-				"keys of %s are duplicate: %s", c.Of, onKeys(c), c.Right, rows)
+			w.find(87, "merge", node, "rows of %s matched nothing%s and are dropped, and as many are repeated, "+
+				"because keys of %s are duplicate: %s", c.Of, onKeys(c), c.Right, rows)
 		}
 	case "left":
 		if after.rows > left.rows {
@@ -381,7 +381,8 @@ func repeatsRows(c check, left, right, after *tableFacts) bool {
 			return true
 		}
 		before, now := left.cellsOf(column.name), after.cellsOf(column.name)
-		if c.Given["sort"] == "" && c.Call != "merge_ordered" && len(before) == len(now) && !slices.Equal(before, now) {
+		keepsOrder := c.Given["sort"] == "" && c.Call != "merge_ordered"
+		if keepsOrder && len(before) == len(now) && !slices.Equal(before, now) {
 			return true
 		}
 	}

@@ -388,7 +388,8 @@ func TestMCPClientThatGaveUpDiscoverBegins(t *testing.T) {
 	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
 		`"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	for range 2 {
-		if a := read(); a.ID == 2 && (a.Error.Code != -32022 || !slices.Equal(a.Error.Data.Supported, []string{"2026-07-28"})) {
+		a := read()
+		if a.ID == 2 && (a.Error.Code != -32022 || !slices.Equal(a.Error.Data.Supported, []string{"2026-07-28"})) {
 			t.Errorf("got %+v, want the error -32022 with the version 2026-07-28", a)
 		}
 	}
