@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"glasshouse/sandbox"
 )
@@ -20,6 +23,37 @@ var admin = sandbox.Key{User: "admin", Role: sandbox.RoleAdmin}
 
 // client calls the service that runs on a data folder, with the first admin key.
 type client struct{ address, key string }
+
+// callsService says in the help of a command with urlFlag which service the command calls.
+const callsService = "The command calls a running service: that of --url with the key in the environment variable " +
+	"GLASSHOUSE_KEY, or the one that runs on the data folder."
+
+// urlFlag adds --url to a command. serviceClient takes its value.
+func urlFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().String("url", "", "`ADDRESS` of the service; empty: the service of the data folder")
+}
+
+// serviceClient returns a client of the service at url with the key in GLASSHOUSE_KEY. An empty url means the service
+// that runs on a data folder, whose admin key is used unless GLASSHOUSE_KEY is set.
+func serviceClient(dataDir, url string) (*client, error) {
+	c := &client{strings.TrimRight(strings.TrimSpace(url), "/"), os.Getenv("GLASSHOUSE_KEY")}
+	if c.address == "" {
+		local := dial(dataDir)
+		if local == nil {
+			return nil, errors.New("no service runs on " + dataDir +
+				": start it with `glasshouse serve`, or name one with --url")
+		}
+		c.address = local.address
+		if c.key == "" {
+			c.key = local.key
+		}
+	}
+	if c.key == "" {
+		return nil, fmt.Errorf(
+			"no key for %s: set GLASSHOUSE_KEY; `glasshouse keys create --name NAME` makes one", c.address)
+	}
+	return c, nil
+}
 
 // dial returns a client of the service that runs on a data folder, or nil if none answers.
 func dial(dataDir string) *client {

@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"strings"
 
 	"github.com/coder/websocket"
 	"github.com/spf13/cobra"
@@ -17,19 +15,17 @@ import (
 )
 
 func newDAPCommand() *cobra.Command {
-	var url string
 	cmd := &cobra.Command{
 		Use: "dap [flags]", Short: "Serve the Debug Adapter Protocol on stdin and stdout", Args: arguments(0, 0),
 		Long: "Serve the Debug Adapter Protocol (DAP) on stdin and stdout, for an editor that starts its debug " +
 			"adapters.\n\nlaunch takes program, a Python file, and runs it in a fresh sandbox, or in the one that " +
-			"sandbox names. attach takes session or execution. The command calls a running service: that of --url " +
-			"with the key in the environment variable GLASSHOUSE_KEY, or the one that runs on the data folder.",
+			"sandbox names. attach takes session or execution. " + callsService,
 		Example: "  glasshouse dap\n  GLASSHOUSE_URL=https://glasshouse.example GLASSHOUSE_KEY=gh_... glasshouse dap",
 	}
-	cmd.Flags().StringVar(&url, "url", "", "`ADDRESS` of the service; empty: the service of the data folder")
+	url := urlFlag(cmd)
 	return withSettings(cmd, func(ctx context.Context, s settings, _ []string) error {
 		a := &dap.Adapter{}
-		c, err := serviceClient(s.server.dataDir, url)
+		c, err := serviceClient(s.server.dataDir, *url)
 		if err != nil { // the editor shows the error of a launch, and not what is written to stderr
 			a.CreateSandbox = func(context.Context, json.RawMessage) (string, error) { return "", err }
 			a.Dial = func(context.Context) (io.ReadWriteCloser, error) { return nil, err }
@@ -38,28 +34,6 @@ func newDAPCommand() *cobra.Command {
 		}
 		return a.Serve(ctx, os.Stdin, os.Stdout)
 	})
-}
-
-// serviceClient returns a client of the service at url with the key in GLASSHOUSE_KEY. An empty url means the service
-// that runs on a data folder, whose admin key is used unless GLASSHOUSE_KEY is set.
-func serviceClient(dataDir, url string) (*client, error) {
-	c := &client{strings.TrimRight(strings.TrimSpace(url), "/"), os.Getenv("GLASSHOUSE_KEY")}
-	if c.address == "" {
-		local := dial(dataDir)
-		if local == nil {
-			return nil, errors.New("no service runs on " + dataDir +
-				": start it with `glasshouse serve`, or name one with --url")
-		}
-		c.address = local.address
-		if c.key == "" {
-			c.key = local.key
-		}
-	}
-	if c.key == "" {
-		return nil, fmt.Errorf(
-			"no key for %s: set GLASSHOUSE_KEY; `glasshouse keys create --name NAME` makes one", c.address)
-	}
-	return c, nil
 }
 
 // dialDAP connects to the service's DAP endpoint.

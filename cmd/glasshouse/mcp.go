@@ -11,24 +11,22 @@ import (
 )
 
 func newMCPCommand() *cobra.Command {
-	var url string
 	var isStandalone bool
 	cmd := &cobra.Command{
 		Use: "mcp [flags]", Short: "Serve the Model Context Protocol on stdin and stdout", Args: arguments(0, 0),
 		Long: "Serve the Model Context Protocol (MCP) on stdin and stdout, for a host that starts its " +
-			"servers.\n\nThe command calls a running service: that of --url with the key in the environment " +
-			"variable GLASSHOUSE_KEY, or the one that runs on the data folder. With --standalone it starts a " +
-			"service of its own. A service also answers MCP over HTTP at /mcp.",
+			"servers.\n\n" + callsService + " With --standalone it starts a service of its own. A service also " +
+			"answers MCP over HTTP at /mcp.",
 		Example: `  glasshouse mcp --standalone
   GLASSHOUSE_URL=https://glasshouse.example GLASSHOUSE_KEY=gh_... glasshouse mcp`,
 	}
-	cmd.Flags().StringVar(&url, "url", "", "`ADDRESS` of the service; empty: the service of the data folder")
+	url := urlFlag(cmd)
 	cmd.Flags().BoolVar(&isStandalone, "standalone", false, "start a service in this process, on the data folder")
 	return withSettings(cmd, func(ctx context.Context, s settings, _ []string) error {
 		if isStandalone {
 			return serveMCP(ctx, s)
 		}
-		c, err := serviceClient(s.server.dataDir, url)
+		c, err := serviceClient(s.server.dataDir, *url)
 		if err != nil {
 			return fmt.Errorf("%w; --standalone starts a service here", err)
 		}
