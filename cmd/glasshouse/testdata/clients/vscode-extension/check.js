@@ -9,7 +9,7 @@ const path = require('node:path');
 
 const [binary, dataDir, source] = process.argv.slice(2);
 const installed = createRequire(process.env.GLASSHOUSE_CLIENT_VSCODE_EXTENSION + '/');
-const { DebugClient } = installed('@vscode/debugadapter-testsupport');
+const { newClient, report } = require('../../../../../clients/vscode/test/client.js');
 const work = fs.mkdtempSync(path.join(os.tmpdir(), 'vsix'));
 
 async function pack() {
@@ -32,9 +32,8 @@ async function debug({ extension, manifest }) {
   const { adapterCommand } = require(path.join(extension, 'adapter.js'));
   const { command, args } = adapterCommand({ get: (name) => settings[name] });
   const adapter = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-  const client = new DebugClient('node', 'none', manifest.contributes.debuggers[0].type);
+  const client = newClient(process.env.GLASSHOUSE_CLIENT_VSCODE_EXTENSION, 60_000);
   client.connect(adapter.stdout, adapter.stdin);
-  client.defaultTimeout = 60_000;
 
   const program = path.join(work, 'orders.py');
   fs.writeFileSync(program, "total = 0\nfor n in [3, 4]:\n    total += n\nprint('total is', total)\n");
@@ -56,11 +55,4 @@ async function debug({ extension, manifest }) {
   assert.strictEqual(code, 0);
 }
 
-pack().then(debug).then(() => {
-  console.log('ok');
-  fs.rmSync(work, { recursive: true });
-  process.exit(0);
-}, (error) => {
-  console.error(error.stderr?.toString() ?? '', error.stdout?.toString() ?? '', error);
-  process.exit(1);
-});
+report(pack().then(debug).then(() => fs.rmSync(work, { recursive: true })));

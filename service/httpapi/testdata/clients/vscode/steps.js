@@ -1,16 +1,14 @@
 // VS Code's own test client drives a debug session: node steps.js PORT TOKEN SANDBOX.
 // It prints "ok" at the end, or fails with an error.
 const assert = require('node:assert');
-const { createRequire } = require('node:module');
-const { DebugClient } = createRequire(process.env.GLASSHOUSE_CLIENT_VSCODE + '/')('@vscode/debugadapter-testsupport');
+const { newClient, report } = require('../../../../../clients/vscode/test/client.js');
 
 const code = 'def double(n):\n    twice = n * 2\n    return twice\ntotal = 0\nfor i in range(3):\n    total += double(i)\ndone = total';
 const path = '/home/ada/double.py';
 
 async function main(port, token, sandbox) {
-  const client = new DebugClient('node', 'none', 'glasshouse');
+  const client = newClient(process.env.GLASSHOUSE_CLIENT_VSCODE, 20_000);
   await client.start(port);
-  client.defaultTimeout = 20000;
   const arrived = client.waitForEvent('initialized');
   const capabilities = (await client.initializeRequest()).body;
   assert(capabilities.supportsStepBack && capabilities.supportsRestartFrame);
@@ -29,6 +27,8 @@ async function main(port, token, sandbox) {
   const scopes = (await client.scopesRequest({ frameId: frame })).body.scopes;
   const variables = (await client.variablesRequest({ variablesReference: scopes[0].variablesReference })).body.variables;
   assert.deepStrictEqual(variables.map((v) => [v.name, v.value]), [['n', '1'], ['twice', '2']]);
+  const hover = (await client.evaluateRequest({ expression: 'twice', frameId: frame, context: 'hover' })).body.result;
+  assert.match(hover, /^2\nline 2: twice = n \* 2/);
   await stopped('step', 2, () => client.stepBackRequest({ threadId }));
   frame = await stopped('breakpoint', 3, () => client.nextRequest({ threadId }));
   await client.setVariableRequest({ variablesReference: (await client.scopesRequest({ frameId: frame })).body.scopes[0].variablesReference, name: 'twice', value: '20' });
@@ -39,12 +39,7 @@ async function main(port, token, sandbox) {
   await Promise.all([client.continueRequest({ threadId }), client.waitForEvent('terminated')]);
   assert.strictEqual((await client.evaluateRequest({ expression: 'total' })).body.result, '24');
   await client.disconnectRequest({});
-  console.log('ok');
-  process.exit(0);
 }
 
 const [port, token, sandbox] = process.argv.slice(2);
-main(Number(port), token, sandbox).catch((error) => {
-  console.error(error);
-  process.exit(1);
-});
+report(main(Number(port), token, sandbox));
