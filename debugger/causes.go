@@ -53,6 +53,10 @@ func (r *Recording) causes(reader *recording.Reader, failed codeStep) ([]string,
 				continue
 			}
 			listed[key] = true
+			if e := r.edit(c.edit, c.seenAt); e != nil {
+				out = append(out, "  "+describeEdit(*e))
+				continue
+			}
 			at, call := codeStep{c.madeBy, c.line}, ""
 			if c.madeBy == 0 { // an argument, or a variable of an earlier run
 				if at, call = callOf(reader, v.Frame, c.seenAt); at.step == 0 {

@@ -6,9 +6,9 @@ import "glasshouse/debugger/recording"
 // for the answer at each stop.
 const maxHolderSearch = 200_000
 
-// changedVariables returns the names of the variables that the line of a step changed in a frame. It is empty if the
-// next step is in another frame.
-func changedVariables(reader *recording.Reader, step int, frame uint64) []string {
+// changedVariables returns the names of the variables that the line of a step changed in a frame, or with an edit those
+// that the edit at the step changed there. Those of the line are empty if the next step is in another frame.
+func changedVariables(reader *recording.Reader, step int, frame, edit uint64) []string {
 	t := reader.Table()
 	names := map[uint64]bool{}
 	for _, c := range reader.Chunks() {
@@ -20,7 +20,8 @@ func changedVariables(reader *recording.Reader, step int, frame uint64) []string
 		begin := func(s *recording.State) bool { end = s; return true }
 		// Damage is not reported here: reading the step's state has reported it.
 		_ = reader.ReplayAfter(c, step, begin, func(s *recording.State, rec *recording.Record) bool {
-			if rec.Kind == recording.KindLine && s.Step > step || s.Step < step || s.Current != frame {
+			if rec.Kind == recording.KindLine && s.Step > step || s.Step < step || s.Edit != edit ||
+				edit == 0 && s.Current != frame {
 				return s.Step <= step
 			}
 			switch rec.Kind {
@@ -40,9 +41,11 @@ func changedVariables(reader *recording.Reader, step int, frame uint64) []string
 		if end == nil || len(mutated) == 0 {
 			continue
 		}
+		scopes := []map[uint64]recording.Value{end.Globals}
 		if f := end.Frames[frame]; f != nil {
-			addHolders(end, mutated, names, f.Variables, end.Globals)
+			scopes = append(scopes, f.Variables)
 		}
+		addHolders(end, mutated, names, scopes...)
 	}
 	var out []string
 	for _, n := range recording.SortedKeys(names) {

@@ -7,6 +7,7 @@ import (
 
 	"glasshouse/debugger/expr"
 	"glasshouse/debugger/recording"
+	"glasshouse/sandbox"
 )
 
 // change is one change of a variable.
@@ -18,6 +19,7 @@ type change struct {
 	value   recording.Value // of the variable after the change
 	object  uint64          // the object that changed, if the variable itself did not
 	deleted bool
+	edit    uint64 // the number of the edit that made it; 0: the line did
 }
 
 // changeTracker detects, record by record, when a variable or an object that it holds changes.
@@ -70,6 +72,7 @@ func (t *changeTracker) see(s *recording.State, rec *recording.Record) {
 }
 
 func (t *changeTracker) keep(s *recording.State, c change) {
+	c.edit = s.Edit
 	if f := s.CurrentFrame(); f != nil {
 		c.madeBy, c.line, c.code = f.Step, f.Line, f.Code
 		if c.madeBy == 0 {
@@ -79,15 +82,16 @@ func (t *changeTracker) keep(s *recording.State, c change) {
 	t.pending = &c
 }
 
-// take reports whether there was a change since the last call.
+// take reports whether the program changed the variable since the last call. Edits do not count.
 func (t *changeTracker) take() bool {
-	changed := t.pending != nil
+	changed := t.pending != nil && t.pending.edit == 0
 	t.pending = nil
 	return changed
 }
 
 // eachChange calls visit for the changes of a variable in one chunk that are seen at the steps from to until. It may
-// also call visit for some earlier changes. No step shows a change that comes after the last line of the recording.
+// also call visit for some earlier changes. The step at which an edit was made shows it. No step shows a change that
+// comes after the last line of the recording.
 func eachChange(reader *recording.Reader, c *recording.Chunk, v Variable, from, until int,
 	visit func(*recording.State, change) (more bool)) error {
 	t := &changeTracker{frame: v.Frame, name: reader.Table().NumberOf(v.Name)}
@@ -99,7 +103,8 @@ func eachChange(reader *recording.Reader, c *recording.Chunk, v Variable, from, 
 			return false
 		}
 		t.see(s, rec)
-		if rec.Kind != recording.KindLine || t.pending == nil {
+		endsEdit := rec.Kind == recording.KindEvent && s.Edit == 0 && t.pending != nil && t.pending.edit > 0
+		if rec.Kind != recording.KindLine && !endsEdit || t.pending == nil {
 			return true
 		}
 		seen := *t.pending
@@ -137,7 +142,7 @@ func lastChange(
 	reader *recording.Reader, v Variable, step int, visit func(*recording.State, change),
 ) (found bool, err error) {
 	for _, c := range slices.Backward(reader.Chunks()) {
-		if c.First > step {
+		if c.First > step+1 { // the next chunk may begin with an edit at this step
 			continue
 		}
 		if found, err = latestChange(reader, c, v, step, visit); found || err != nil {
@@ -158,6 +163,8 @@ type ChangeView struct {
 	Type     string `json:"type,omitempty"`
 	Gone     bool   `json:"gone,omitempty"`
 	Frame    uint64 `json:"frame"`
+
+	Edit *sandbox.Edit `json:"edit,omitempty" doc:"A person made the change in the debugger, and not the line"`
 }
 
 func (r *Recording) changeView(t *recording.Table, s *recording.State, v Variable, c change) ChangeView {
@@ -165,6 +172,9 @@ func (r *Recording) changeView(t *recording.Table, s *recording.State, v Variabl
 		Seen: c.seenAt, Step: c.madeBy, Line: c.line, Code: SourceLine(r.Source,
 			c.line), Function: t.FunctionName(c.code),
 		Gone: c.deleted, Frame: v.Frame,
+	}
+	if c.edit > 0 {
+		view.Edit = r.edit(c.edit, c.seenAt)
 	}
 	if !c.deleted {
 		view.Value, view.Type = s.Preview(t, c.value, maxValuePreview), s.TypeOf(t, c.value)

@@ -82,7 +82,7 @@ func TestChangedVariablesAreFoundFast(t *testing.T) {
 	t.Parallel()
 	r := sharedObjects(t, 5000, 3000)
 	found := make(chan []string, 1)
-	go func() { found <- changedVariables(r.journal.Snapshot(), 1, 1) }()
+	go func() { found <- changedVariables(r.journal.Snapshot(), 1, 1, 0) }()
 	select {
 	case names := <-found:
 		if len(names) != 3001 || slices.Contains(names, "other") || !slices.Contains(names, "near") ||

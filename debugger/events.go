@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"glasshouse/sandbox"
 )
 
 // Event is an event of a session. Events are numbered from 1.
 type Event struct {
 	ID   int
-	Body any // Stopped, Continued, Output, BreakpointChanged, Exited or Terminated
+	Body any // Stopped, Continued, Edited, Output, BreakpointChanged, Exited or Terminated
 }
 
 // Stopped means that the session has a new position. See Position for the fields.
@@ -27,6 +29,9 @@ type Continued struct{ Thread uint64 }
 
 // BreakpointChanged means that a breakpoint can or cannot be hit any more.
 type BreakpointChanged struct{ Breakpoint BreakpointView }
+
+// Edited means that a client changed the stopped program.
+type Edited struct{ Edit sandbox.Edit }
 
 // Output is text that the program printed, or a message about the program.
 type Output struct {
@@ -99,6 +104,12 @@ func eventBytes(body any) int {
 		return eventOverhead + len(body.Text)
 	case BreakpointChanged:
 		return eventOverhead + len(body.Breakpoint.Message)
+	case Edited:
+		bytes := eventOverhead + len(body.Edit.Code)
+		for _, c := range body.Edit.Changes {
+			bytes += len(c.Name) + len(c.Value) + len(c.Type)
+		}
+		return bytes
 	case Stopped:
 		return eventOverhead + len(body.Description) + 8*len(body.HitIDs)
 	}

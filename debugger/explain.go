@@ -46,6 +46,10 @@ func (r *Recording) Explain(budget int) (string, error) {
 			writeLines(out, causes, maxBytes/2, "steps")
 		}
 	}
+	if edits := r.describeEdits(); len(edits) > 0 {
+		out.WriteString("Changed by a person in the debugger, and not by the code:\n")
+		writeLines(out, edits, maxBytes/2, "changes")
+	}
 	if caught := d.caughtExceptions(r.Source); len(caught) > 0 {
 		out.WriteString("Exceptions that the program caught:\n")
 		writeLines(out, caught, maxBytes/2, "exceptions")
@@ -181,6 +185,9 @@ func (d *digest) see(s *recording.State, rec *recording.Record) bool {
 		call.last = s.Step
 	case recording.KindSet, recording.KindGlobal:
 		f := d.current
+		if s.Edit > 0 { // no line set it
+			return true
+		}
 		if f == nil || f.Step == 0 || s.IsDefinition(d.table, rec.Value) {
 			return true
 		}
@@ -233,7 +240,7 @@ const maxMutations = 4
 // seeMutation notes which variables hold an object that a line has changed.
 func (d *digest) seeMutation(s *recording.State, rec *recording.Record) {
 	f := d.current
-	if rec.ReadDeeper || f == nil || f.Step == 0 {
+	if rec.ReadDeeper || s.Edit > 0 || f == nil || f.Step == 0 {
 		return
 	}
 	line := d.lines[codeLine{f.Code, f.Line}]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"glasshouse/debugger/expr"
@@ -45,11 +46,12 @@ type ScopeView struct {
 	Variables int
 }
 
-// ExceptionView is the exception at a step.
+// ExceptionView is the exception at a step. Its texts are made without code of the program.
 type ExceptionView struct {
 	Type          string
-	Description   string
-	StopsIfCaught bool // breakpoints also stop for handled exceptions
+	Message       string // "" if it has none, or if the recording does not have it
+	Traceback     string // as Python writes it, of the program's own frames
+	StopsIfCaught bool   // breakpoints also stop for handled exceptions
 }
 
 // Source returns the program.
@@ -198,9 +200,6 @@ func (s *Session) Variables(ctx context.Context, number int, kind PartKind, star
 	defer s.mu.Unlock()
 	out := []ValueView{}
 	for _, v := range list {
-		if set, ok := s.edits[Variable{r.frame, v.Name}]; ok && r.isScope && live {
-			v.Value, v.Type, v.Ref, v.Length = set.Value, set.Type, 0, nil
-		}
 		view, err := s.valueView(v, r)
 		if err != nil {
 			return nil, err
@@ -289,20 +288,45 @@ func (s *Session) Exception() (ExceptionView, error) {
 		return ExceptionView{}, err
 	}
 	s.mu.Lock()
-	p, always := s.position, s.stopsWhereRaised()
+	p, e := s.position, ExceptionView{Message: s.liveMessage, StopsIfCaught: s.stopsWhereRaised()}
 	s.mu.Unlock()
 	if p.Reason == string(ReasonException) && p.Description != "" && p.Live {
-		return ExceptionView{Type: p.Description, StopsIfCaught: always}, nil
+		e.Type = p.Description
+	} else {
+		lines, err := s.recording.Lines(at, at)
+		if err != nil {
+			return ExceptionView{}, err
+		}
+		if len(lines) == 0 || lines[0].Status != StatusException {
+			return ExceptionView{}, fmt.Errorf("%w: there is no exception at this step", ErrRequest)
+		}
+		e.Type, e.Message, _ = strings.Cut(lines[0].Error, ": ")
 	}
-	lines, err := s.recording.Lines(at, at)
-	if err != nil {
-		return ExceptionView{}, err
+	e.Traceback, err = s.traceback(at, e)
+	return e, err
+}
+
+// traceback returns the frames of a step in the form of a Python traceback that ends with an exception.
+func (s *Session) traceback(step int, e ExceptionView) (string, error) {
+	out := &strings.Builder{}
+	out.WriteString("Traceback (most recent call last):\n")
+	err := s.viewState(step, func(w viewer) error {
+		stack := w.state.Stack(w.state.Current)
+		if more := len(stack) - maxStackFrames; more > 0 {
+			fmt.Fprintf(out, "  ... %d more frames\n", more)
+			stack = stack[:maxStackFrames]
+		}
+		for _, f := range slices.Backward(stack) {
+			fmt.Fprintf(out, "  line %d, in %s\n    %s\n", f.Line, w.table.FunctionName(f.Code),
+				strings.TrimSpace(SourceLine(s.recording.Source, f.Line)))
+		}
+		return nil
+	})
+	out.WriteString(e.Type)
+	if e.Message != "" {
+		out.WriteString(": " + e.Message)
 	}
-	if len(lines) == 0 || lines[0].Status != StatusException {
-		return ExceptionView{}, fmt.Errorf("%w: there is no exception at this step", ErrRequest)
-	}
-	name, _, _ := strings.Cut(lines[0].Error, ":")
-	return ExceptionView{Type: name, Description: lines[0].Error, StopsIfCaught: always}, nil
+	return out.String(), err
 }
 
 // Evaluate returns the value of an expression in a frame; 0 is the current frame. At the live position the program
@@ -319,9 +343,15 @@ func (s *Session) Evaluate(ctx context.Context, expression string, frame uint64,
 	var v VariableView
 	if live {
 		var found liveView
-		found, err = askFor[liveView](ctx, s, map[string]any{
+		command := map[string]any{
 			"do": "evaluate", "expression": expression, "frame": frame, "statements": statements,
-		})
+		}
+		if identifier.MatchString(expression) { // it changes nothing
+			found, err = askFor[liveView](ctx, s, command)
+		} else {
+			ranStatements := func(v liveView) bool { return v.Type == "" }
+			found, err = s.change(ctx, command, expression, "", ranStatements)
+		}
 		v = found.view()
 	} else {
 		v, err = s.evaluatePast(at, expression, frame)
@@ -376,14 +406,8 @@ func (s *Session) SetVariable(ctx context.Context, number int, name, value strin
 
 func (s *Session) setIn(ctx context.Context, frame uint64, name, value string) (VariableView, error) {
 	command := map[string]any{"do": "set", "name": name, "expression": value, "frame": frame}
-	v, err := askFor[VariableView](ctx, s, command)
-	if err != nil {
-		return v, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.edits[Variable{frame, name}] = v
-	return v, nil
+	v, err := s.change(ctx, command, name+" = "+value, name, func(liveView) bool { return true })
+	return v.view(), err
 }
 
 // SetExpression assigns a value to an expression, and returns the expression's new value.
@@ -397,8 +421,9 @@ func (s *Session) SetExpression(ctx context.Context, expression, value string, f
 	assignment := map[string]any{
 		"do": "evaluate", "expression": expression + " = (" + value + "\n)", "frame": frame, "statements": true,
 	}
-	if v, err := askFor[VariableView](ctx, s, assignment); err != nil {
-		return v, err
+	_, err := s.change(ctx, assignment, expression+" = "+value, "", func(liveView) bool { return true })
+	if err != nil {
+		return VariableView{}, err
 	}
 	return askFor[VariableView](ctx, s, map[string]any{"do": "evaluate", "expression": expression, "frame": frame})
 }

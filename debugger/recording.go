@@ -17,6 +17,7 @@ type Recording struct {
 	roots   rootFrames
 	held    heldSteps
 	program programCache
+	edits   editList
 }
 
 // heldSteps counts the steps after a step that the recorder has not sent yet.

@@ -82,11 +82,14 @@ func (s *Session) Stopped(
 		Reason string `json:"reason"`
 		IDs    []int  `json:"ids"`
 		Text   string `json:"text"`
+
+		Message string `json:"message"` // of an exception
 	}
 	if err := json.Unmarshal(body, &stop); err != nil {
 		return nil, fmt.Errorf("decode the guest's stop: %w", err)
 	}
 	stop.Reason, stop.Text = shorten(stop.Reason, maxReasonChars), shorten(stop.Text, maxMessageChars)
+	stop.Message = shorten(stop.Message, maxMessageChars)
 	stop.IDs = slices.Clone(stop.IDs[:min(len(stop.IDs), maxBreakpoints)])
 	s.mu.Lock()
 	if stop.Reason == "attention" { // the answer to interrupt
@@ -97,8 +100,7 @@ func (s *Session) Stopped(
 			return resume, nil
 		}
 	}
-	s.pausing = false
-	s.edits = map[Variable]VariableView{}
+	s.pausing, s.liveMessage = false, stop.Message
 	s.live = s.positionAt(s.recording.Steps(),
 		Position{Reason: stop.Reason, Description: stop.Text, HitIDs: stop.IDs, Live: true})
 	s.moveTo(s.live)

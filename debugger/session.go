@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"glasshouse/debugger/recording"
+	"glasshouse/sandbox"
 )
 
 // The states of a Session.
@@ -44,37 +46,43 @@ type Position struct {
 	Changed   []string          `json:"changed,omitempty" doc:"Variables of this frame that the previous line changed"`
 	Source    []SourceView      `json:"source,omitempty"`
 	Gap       *Gap              `json:"gap,omitempty" doc:"The last gap in the recording before this step"`
+	Edits     []sandbox.Edit    `json:"edits,omitempty" doc:"Changes that a person made in the debugger at this step"`
 }
 
 // Session moves through one run, while the run goes on or later. It may be used by several clients at once, which then
 // share its position and breakpoints.
 type Session struct {
+	Clock func() time.Time // set it before the session is shared
+
 	recording *Recording
 	onUse     func()
 
-	mu         sync.Mutex
-	updated    chan struct{} // closed and replaced when an event is added
-	state      string
-	running    bool     // the run has not ended
-	live       Position // of the program, when it has stopped
-	position   Position
-	moves      int // number of position changes
-	references references
-	stops      guestStops
-	lastID     int // of breakpoints
-	pausing    bool
-	unrecorded string // why the program is not recorded at present, and cannot stop; "" if it is
-	interrupt  func() // makes the running program fetch its stops
-	commands   chan command
-	edits      map[Variable]VariableView // variables that clients set since the program stopped
-	events     eventLog
+	mu          sync.Mutex
+	updated     chan struct{} // closed and replaced when an event is added
+	state       string
+	running     bool     // the run has not ended
+	live        Position // of the program, when it has stopped
+	liveMessage string   // of the exception at which the program has stopped
+	position    Position
+	moves       int // number of position changes
+	references  references
+	stops       guestStops
+	lastID      int // of breakpoints
+	pausing     bool
+	unrecorded  string // why the program is not recorded at present, and cannot stop; "" if it is
+	interrupt   func() // makes the running program fetch its stops
+	commands    chan command
+	lastEdit    uint64 // number of the last edit
+	editCount   int    // edits that changed something
+	onEdit      func(sandbox.Edit)
+	events      eventLog
 }
 
 // NewSession returns a session over the recording of a run that is about to begin.
 func NewSession(r *Recording) *Session {
 	return &Session{
-		recording: r, running: true, state: StateRunning, onUse: func() {},
-		updated: make(chan struct{}), commands: make(chan command), edits: map[Variable]VariableView{},
+		Clock: time.Now, recording: r, running: true, state: StateRunning, onUse: func() {},
+		updated: make(chan struct{}), commands: make(chan command), onEdit: func(sandbox.Edit) {},
 	}
 }
 
@@ -88,6 +96,10 @@ func NewPastSession(r *Recording) *Session {
 
 // OnUse sets a function that is called whenever a client uses the session. Call it before the session is shared.
 func (s *Session) OnUse(f func()) { s.onUse = f }
+
+// OnEdit sets a function that is called for each change that a client made to the stopped program. Call it before the
+// session is shared.
+func (s *Session) OnEdit(f func(sandbox.Edit)) { s.onEdit = f }
 
 // Use reports to the OnUse function that a client uses the session.
 func (s *Session) Use() { s.onUse() }
@@ -134,7 +146,7 @@ func (s *Session) WaitForStop(ctx context.Context) Position {
 
 // positionAt fills in a position at a step. If the recording lacks the step, the position has no details.
 func (s *Session) positionAt(step int, p Position) Position {
-	p.State, p.Step = StateStopped, step
+	p.State, p.Step, p.Edits = StateStopped, step, s.recording.EditsAt(step)
 	_ = s.recording.journal.Read(func(reader *recording.Reader) error {
 		p.Steps = reader.Steps()
 		view, err := s.recording.view(reader, step, maxLineVariables)
@@ -151,7 +163,7 @@ func (s *Session) positionAt(step int, p Position) Position {
 		for _, v := range shown {
 			p.Variables[v.Name] = v.Value
 		}
-		p.Thread, p.Changed = view.LaneID, changedVariables(reader, step-1, f.Frame)
+		p.Thread, p.Changed = view.LaneID, changedVariables(reader, step-1, f.Frame, 0)
 		p.Gap, _ = lastGap(reader, step) // damage is reported where the chunk is needed
 		return nil
 	})

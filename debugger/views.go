@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"glasshouse/debugger/recording"
+	"glasshouse/sandbox"
 )
 
 const (
@@ -50,6 +51,7 @@ type StepView struct {
 	Globals []VariableView `json:"globals"`
 	Total   int            `json:"total_globals"`
 	Source  []SourceView   `json:"source"`
+	Edits   []sandbox.Edit `json:"edits,omitempty" doc:"Changes that a person made in the debugger at this step"`
 }
 
 // ObjectView is the contents of an object at one step.
@@ -174,7 +176,7 @@ func (r *Recording) view(reader *recording.Reader, step, limit int) (StepView, e
 	if err != nil {
 		return StepView{}, err
 	}
-	out := StepView{Step: step, Steps: reader.Steps(), Frames: w.frames(r.Source, limit)}
+	out := StepView{Step: step, Steps: reader.Steps(), Frames: w.frames(r.Source, limit), Edits: r.EditsAt(step)}
 	out.Globals, out.Total, _ = w.scope(0, 0, limit) // the namespace exists
 	f := w.state.CurrentFrame()
 	out.Lane, out.LaneID = w.table.ThreadName(f.Thread), f.Thread

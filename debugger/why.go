@@ -60,11 +60,12 @@ type WhyStep struct {
 	Value     string    `json:"value,omitempty" doc:"The value of the variable after the step, or the returned value"`
 	First     string    `json:"first_value,omitempty" doc:"Of a line that ran often: the first value that it set"`
 	Type      string    `json:"type,omitempty"`
-	Role      string    `json:"role" enum:"set,changed,returned,condition,used" doc:"changed: in place"`
+	Role      string    `json:"role" enum:"set,changed,returned,condition,used,edited" doc:"changed: in place"`
 	Times     int       `json:"times" doc:"How often the line ran in the whole run"`
 	Reads     []WhyRead `json:"reads" doc:"The variables that the step read"`
 	Rows      string    `json:"rows,omitempty" doc:"Of data frames: the rows before and after"`
 	Through   string    `json:"through,omitempty" doc:"Other name through which the object was changed"`
+	By        string    `json:"by,omitempty" doc:"Of role edited: the person who set the value in the debugger"`
 	statement int
 	state     *recording.State // on arrival
 	after     *recording.State // once the value was set; nil if unknown
@@ -126,10 +127,13 @@ type slicer struct {
 	read     map[readKey]bool
 	visited  map[int]bool // statements
 	visits   int
-	queue    []func()
-	later    []func() // conditions, after the values
-	earlier  map[string]bool
-	limits   map[string]bool
+
+	maxNodes, maxVisits int
+
+	queue   []func()
+	later   []func() // conditions, after the values
+	earlier map[string]bool
+	limits  map[string]bool
 }
 
 // sliceKey identifies an effect of a statement: later executions of a loop are folded into one.
@@ -182,8 +186,8 @@ func (r *Recording) slicer(ctx context.Context, q WhyQuestion) *slicer {
 	reader := r.journal.Snapshot()
 	return &slicer{
 		ctx: ctx, r: r, reader: reader, table: reader.Table(), program: r.program.of(reader.Table(), r.Source),
-		question: q,
-		states:   map[int]*recording.State{}, byKey: map[sliceKey]*WhyStep{}, read: map[readKey]bool{},
+		question: q, maxNodes: maxWhyNodes, maxVisits: maxWhyVisits,
+		states: map[int]*recording.State{}, byKey: map[sliceKey]*WhyStep{}, read: map[readKey]bool{},
 		visited: map[int]bool{}, earlier: map[string]bool{}, limits: map[string]bool{},
 		out: &Why{Name: q.Name, Findings: []WhyFinding{}, Steps: []WhyStep{}, Earlier: []WhyEarlier{},
 			Queries: []WhyQuery{}, Limits: []string{}},
@@ -301,7 +305,7 @@ func (w *slicer) beginResult() error {
 
 // run follows the values first, and then the conditions under which they were set.
 func (w *slicer) run() {
-	for w.ctx.Err() == nil && len(w.nodes) < maxWhyNodes && w.visits < maxWhyVisits {
+	for w.ctx.Err() == nil && len(w.nodes) < w.maxNodes && w.visits < w.maxVisits {
 		if len(w.queue) == 0 {
 			w.queue, w.later = w.later, nil
 		}
@@ -351,6 +355,10 @@ func (w *slicer) follow(v Variable, step int) {
 
 // followChange adds the step of a change. A change in place depends on the earlier value of the variable, too.
 func (w *slicer) followChange(v Variable, c change, after *recording.State) {
+	if e := w.r.edit(c.edit, c.seenAt); e != nil {
+		w.addEdit(v, c, after, e)
+		return
+	}
 	if c.madeBy == 0 {
 		if v.Frame == 0 {
 			w.origin(v, c.value, after, c.seenAt)
@@ -376,6 +384,27 @@ func (w *slicer) followChange(v Variable, c change, after *recording.State) {
 	if w.visit(c.madeBy, c.seenAt, node) && (node.Role == "changed" || w.rebuilds(number, v.Name)) {
 		w.queue = append(w.queue, func() { w.follow(v, c.madeBy) })
 	}
+}
+
+// addEdit adds a value that a person set. The line at which the program was stopped did not make it.
+func (w *slicer) addEdit(v Variable, c change, after *recording.State, e *sandbox.Edit) {
+	key := sliceKey{-1, int64(e.Number), v.Name}
+	if w.byKey[key] != nil {
+		return
+	}
+	node := &WhyStep{
+		Step: e.Step, Line: e.Line, Code: clip(e.Code, whyValueBytes), Function: e.Function, Name: v.Name,
+		Role: "edited", Value: after.Preview(w.table, c.value, whyValueBytes), Type: after.TypeOf(w.table, c.value),
+		Times: 1, Reads: []WhyRead{}, By: e.By(),
+		state: after, after: after, until: e.Step, value: c.value, hasValue: true,
+	}
+	if node.Function == recording.ModuleName {
+		node.Function = ""
+	}
+	w.byKey[key] = node
+	w.nodes = append(w.nodes, node)
+	w.find(scoreEdited, "edit", node, "%s did not come from the code: %s set it in the debugger, with %s", v.Name,
+		e.By(), node.Code)
 }
 
 // through returns another variable that a statement changed the object of a variable through, and "" if there is none.

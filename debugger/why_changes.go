@@ -73,7 +73,7 @@ func (w *slicer) changeMadeAt(v Variable, step, until int) (made change, after *
 		}
 		searched++
 		err := eachChange(w.reader, c, v, step+1, until, func(s *recording.State, seen change) bool {
-			if seen.madeBy == step {
+			if seen.madeBy == step && seen.edit == 0 {
 				made, after, found = seen, s, true
 			}
 			return !found
@@ -155,7 +155,7 @@ func (w *slicer) lastChangeBefore(v Variable, value recording.Value, s *recordin
 	chunks := w.reader.Chunks()
 	for i, chunk := range slices.Backward(chunks) {
 		sets := chunk.SetsName(number) && (v.Frame == 0 || chunk.HasFrame(v.Frame))
-		if chunk.First > step || !sets && !chunk.TouchesAny(objects) {
+		if chunk.First > step+1 || !sets && !chunk.TouchesAny(objects) {
 			continue
 		}
 		if i == len(chunks)-1 && step > w.reader.Steps() {
@@ -189,7 +189,7 @@ func (w *slicer) changeAtEnd(last *recording.Chunk, v Variable) (c change, after
 		t.see(s, rec)
 		return true
 	})
-	if err != nil || t.pending == nil {
+	if err != nil || t.pending == nil || t.pending.edit > 0 { // the step itself shows an edit
 		return c, nil, false
 	}
 	c = *t.pending
@@ -215,8 +215,12 @@ func (r *Recording) LastSet(ctx context.Context, name string) *WhyEarlier {
 	if !found || c.madeBy == 0 {
 		return nil
 	}
-	return &WhyEarlier{Name: name, Value: after.Preview(w.table, c.value, whyValueBytes), Step: c.madeBy, Line: c.line,
+	set := &WhyEarlier{Name: name, Value: after.Preview(w.table, c.value, whyValueBytes), Step: c.madeBy, Line: c.line,
 		Code: strings.TrimSpace(SourceLine(r.Source, c.line))}
+	if e := r.edit(c.edit, c.seenAt); e != nil {
+		set.Code = clip(e.Code, whyValueBytes) + "   # by " + e.By() + " in the debugger"
+	}
+	return set
 }
 
 // LineThatSets returns the last line of a program that seems to set a variable, and its number, or 0.

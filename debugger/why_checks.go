@@ -12,6 +12,7 @@ import (
 
 // The scores order the findings: what the values prove comes before what only the code suggests.
 const (
+	scoreEdited   = 100
 	scoreProven   = 85
 	scoreLikely   = 65
 	scorePossible = 45

@@ -44,7 +44,9 @@ func (w *slicer) find(score int, kind string, node *WhyStep, format string, args
 // addQueries adds the queries that the steps of the slice sent.
 func (w *slicer) addQueries() {
 	for i, q := range w.question.Queries {
-		sends := func(n *WhyStep) bool { return n.Step <= q.Step && q.Step < max(n.until, n.Step+1) }
+		sends := func(n *WhyStep) bool {
+			return n.Role != "edited" && n.Step <= q.Step && q.Step < max(n.until, n.Step+1)
+		}
 		if q.Step == 0 || !slices.ContainsFunc(w.nodes, sends) {
 			continue
 		}
@@ -277,6 +279,8 @@ func (s *WhyStep) text() string {
 		}
 	case "returned":
 		notes = append(notes, "returned "+clip(s.Value, 80))
+	case "edited":
+		notes = append(notes, s.Name+" = "+clip(s.Value, 80), "set by "+s.By+" in the debugger")
 	case "condition":
 		notes = append(notes, "decided what ran")
 	}
@@ -286,19 +290,24 @@ func (s *WhyStep) text() string {
 	if s.Rows != "" {
 		notes = append(notes, s.Rows)
 	}
+	if reads := s.readsText(); reads != "" {
+		notes = append(notes, "read "+reads)
+	}
+	if len(notes) > 0 {
+		out.WriteString("   # " + strings.Join(notes, "; "))
+	}
+	return out.String()
+}
+
+// readsText returns the variables that a step read, with their values, other than the one that it set.
+func (s *WhyStep) readsText() string {
 	var reads []string
 	for _, read := range s.Reads {
 		if read.Name != s.Name {
 			reads = append(reads, read.Name+" = "+clip(read.Value, 60))
 		}
 	}
-	if len(reads) > 0 {
-		notes = append(notes, "read "+strings.Join(reads, ", "))
-	}
-	if len(notes) > 0 {
-		out.WriteString("   # " + strings.Join(notes, "; "))
-	}
-	return out.String()
+	return strings.Join(reads, ", ")
 }
 
 // clip returns at most maxBytes of text, with an ellipsis if it is longer.

@@ -58,6 +58,7 @@ type Execution struct {
 	ArtifactMap   map[string]string `json:"artifact_map"`
 	Queries       []Query           `json:"queries"`
 	Connections   []Connection      `json:"connections"`
+	Edits         []Edit            `json:"edits,omitempty" doc:"Changes that a person made in the debugger"`
 	// Truncated says how much is missing: bytes of stdout, stderr and result, items of all others.
 	Truncated map[string]int64 `json:"truncated"`
 	Isolation
@@ -291,6 +292,7 @@ type Step struct {
 	Result     json.RawMessage `json:"result"` // {"status", ...}; on the last step the whole execution
 	State      StepState       `json:"state"`
 	Timestamp  time.Time       `json:"timestamp,omitzero"` // when the stream sent it; zero in a recording
+	Edits      []Edit          `json:"edits,omitempty"`    // what a person changed before the line ran
 }
 
 // StepState is the state after a step.

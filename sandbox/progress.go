@@ -1,12 +1,13 @@
 package sandbox
 
-// Progress is a statement or a connection of a running execution. History keeps it until the
+// Progress is a statement, a connection or an edit of a running execution. History keeps it until the
 // execution's own record contains it. A later Progress with the same number replaces it.
 type Progress struct {
 	Execution  string      `json:"progress_of"`
 	Number     int64       `json:"number"` // from 0, counted for each kind
 	Query      *Query      `json:"query,omitempty"`
 	Connection *Connection `json:"connection,omitempty"`
+	Edit       *Edit       `json:"edit,omitempty"`
 }
 
 // IsStart reports whether the statement or connection has just begun.
@@ -17,10 +18,13 @@ func (p Progress) IsStart() bool {
 	return p.Connection != nil && p.Connection.Status == ConnectionOpen
 }
 
-// Kind returns "query" or "connection".
+// Kind returns "query", "connection" or "edit".
 func (p Progress) Kind() string {
-	if p.Query != nil {
+	switch {
+	case p.Query != nil:
 		return "query"
+	case p.Edit != nil:
+		return "edit"
 	}
 	return "connection"
 }

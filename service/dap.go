@@ -22,6 +22,7 @@ func (s *Service) AttachDAP(ctx context.Context, in dap.Attach) (*dap.Target, er
 		return nil, err
 	}
 	hash := HashKey(in.Token)
+	target.Person = PersonOf(caller)
 	target.Authorize = func(ctx context.Context) error { return s.keyLost(ctx, hash) }
 	return target, nil
 }

@@ -71,7 +71,9 @@ func (s *Service) OpenDebug(ctx context.Context, caller sandbox.Key, sandboxID s
 		over: make(chan struct{}), driver: start.Driver, lastUsed: s.Clock(),
 		idleTimeout: time.Duration(live.sandbox.Policy.IdleTimeout) * time.Second,
 	}
+	d.Clock = s.Clock
 	d.OnUse(func() { d.touch(s.Clock()) })
+	d.OnEdit(func(e sandbox.Edit) { s.recordEdit(d.Execution(), e) })
 	d.SetStopOnEntry(start.StopOnEntry)
 	views, err := d.SetLineBreakpoints(start.Breakpoints)
 	if err == nil {
@@ -227,6 +229,22 @@ func (d *DebugSession) end(e *sandbox.Execution) {
 	d.mu.Unlock()
 	d.Ended(exit)
 	close(d.over)
+}
+
+// recordEdit records a change that a person made, in case the service ends before the run does.
+func (s *Service) recordEdit(executionID string, e sandbox.Edit) {
+	err := s.History.Progress(context.Background(), sandbox.Progress{
+		Execution: executionID, Number: int64(e.Number), Edit: &e,
+	})
+	if err != nil {
+		s.Log.WithError(err).WithField("execution_id", executionID).
+			Warn("could not record a change by the debugger; the execution's record will have it")
+	}
+}
+
+// PersonOf returns the person who has a key, for the commands of a debug session.
+func PersonOf(caller sandbox.Key) debugger.Person {
+	return debugger.Person{User: caller.User, Key: caller.Name}
 }
 
 // debugSessions are the open debug sessions, by ID.

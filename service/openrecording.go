@@ -126,6 +126,9 @@ func (s *Service) Explainable(ctx context.Context, caller sandbox.Key, execution
 	if err != nil {
 		return nil, err
 	}
+	for _, edit := range e.Edits {
+		recorded.AddEdit(edit)
+	}
 	r := &OpenRecording{Recording: recorded}
 	for _, c := range chunks {
 		r.Bytes += c.Bytes
@@ -142,7 +145,7 @@ func (s *Service) Steps(r *OpenRecording, from, limit int) ([]sandbox.Step, erro
 	steps := []sandbox.Step{}
 	for _, l := range lines {
 		step := s.step(l)
-		step.Timestamp = time.Time{}
+		step.Timestamp, step.Edits = time.Time{}, r.EditsAt(l.Step)
 		steps = append(steps, step)
 	}
 	return steps, err

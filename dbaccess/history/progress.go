@@ -8,9 +8,9 @@ import (
 	"glasshouse/sandbox"
 )
 
-// Progress stores a query or a connection of a running execution. When it returns nil, the record is in the log, as
-// Begin's is. It returns FaultUnavailable if the record cannot be stored, or if the query or connection is about to
-// begin and the disk is nearly full. It waits while the user's share of the backlog is used up.
+// Progress stores a query, a connection or an edit of a running execution. When it returns nil, the record is in the
+// log, as Begin's is. It returns FaultUnavailable if the record cannot be stored, or if the query or connection is
+// about to begin and the disk is nearly full. It waits while the user's share of the backlog is used up.
 func (s *Store) Progress(ctx context.Context, p sandbox.Progress) error {
 	r, err := progressRow(p)
 	if err != nil {
@@ -27,13 +27,13 @@ func (s *Store) Progress(ctx context.Context, p sandbox.Progress) error {
 	return unavailable(s.writer.write(ctx, r, beginTimeout))
 }
 
-// addProgress adds the queries and connections so far to an execution that runs. It leaves out a record that it cannot
-// decode and returns an error for it.
+// addProgress adds the queries, connections and edits so far to an execution that runs. It leaves out a record that it
+// cannot decode and returns an error for it.
 func addProgress(e *sandbox.Execution, records [][]byte) (err error) {
 	for _, record := range records {
 		var p sandbox.Progress
 		if decodeErr := json.Unmarshal(record, &p); decodeErr != nil {
-			err = fmt.Errorf("decode the record of a query or connection: %w", decodeErr)
+			err = fmt.Errorf("decode the progress of an execution: %w", decodeErr)
 			continue
 		}
 		if p.Query != nil {
@@ -41,6 +41,9 @@ func addProgress(e *sandbox.Execution, records [][]byte) (err error) {
 		}
 		if p.Connection != nil {
 			e.Connections = append(e.Connections, *p.Connection)
+		}
+		if p.Edit != nil {
+			e.Edits = append(e.Edits, *p.Edit)
 		}
 	}
 	return err

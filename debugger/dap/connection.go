@@ -34,6 +34,9 @@ type Target struct {
 	MayDrive func() error // returns why this client may not drive the session now; nil if no other client can
 	Detach   func()       // is called when the client leaves; may be nil
 
+	// Person is who the client's token belongs to.
+	Person debugger.Person
+
 	// Authorize returns an error if the client's token is not valid any more; may be nil.
 	Authorize func(context.Context) error
 }
@@ -105,6 +108,7 @@ func (c *connection) executeAttached(ctx context.Context, r *request, arguments 
 	if r.connection != nil {
 		return r.connection(c, ctx, arguments)
 	}
+	ctx = debugger.WithPerson(ctx, c.target.Person)
 	body, err := r.do(ctx, c.target.Session, c.fromClient(arguments))
 	return c.toClient(body), err
 }
@@ -275,6 +279,9 @@ func (c *connection) sendEvents(ctx context.Context, s *debugger.Session, after 
 		for _, e := range s.Events(ctx, after) {
 			after = e.ID
 			name, body := Event(e)
+			if name == invalidatedEvent && !c.client.SupportsInvalidatedEvent {
+				continue
+			}
 			c.turn.Lock()
 			err := c.out.sendEvent(name, c.toClient(body))
 			c.turn.Unlock()

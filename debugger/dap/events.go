@@ -4,6 +4,7 @@ import (
 	godap "github.com/google/go-dap"
 
 	"glasshouse/debugger"
+	"glasshouse/sandbox"
 )
 
 // stoppedBody adds the step and the line to the type of go-dap, which also omits an empty hitBreakpointIds.
@@ -24,6 +25,15 @@ type exitedBody struct {
 // TerminatedEvent is the name of a session's last event.
 const TerminatedEvent = "terminated"
 
+// invalidatedEvent is the name of the event for a change by a client, of which the others read the variables again.
+const invalidatedEvent = "invalidated"
+
+// invalidatedBody adds the change to the type of go-dap.
+type invalidatedBody struct {
+	godap.InvalidatedEventBody
+	Edit sandbox.Edit `json:"edit"`
+}
+
 // Event returns the name and the body of a session's event in the protocol.
 func Event(e debugger.Event) (name string, body any) {
 	switch b := e.Body.(type) {
@@ -39,6 +49,9 @@ func Event(e debugger.Event) (name string, body any) {
 			stopped.HitBreakpointIDs = []int{}
 		}
 		return "stopped", stopped
+	case debugger.Edited:
+		areas := []godap.InvalidatedAreas{"variables"}
+		return invalidatedEvent, invalidatedBody{godap.InvalidatedEventBody{Areas: areas}, b.Edit}
 	case debugger.Continued:
 		return "continued", godap.ContinuedEventBody{ThreadId: threadID(b.Thread), AllThreadsContinued: true}
 	case debugger.Output:

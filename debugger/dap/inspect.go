@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"strings"
 
 	godap "github.com/google/go-dap"
 
@@ -99,11 +100,19 @@ func variables(ctx context.Context, s *debugger.Session, in godap.VariablesArgum
 	return godap.VariablesResponseBody{Variables: list}, err
 }
 
+// evaluate adds to the value of a hover the lines that tell where the value comes from.
 func evaluate(ctx context.Context, s *debugger.Session, in godap.EvaluateArguments) (any, error) {
-	statements := in.Context == "repl" || in.Context == ""
-	v, err := s.Evaluate(ctx, in.Expression, uint64(in.FrameId), statements)
+	var v debugger.ValueView
+	var origin []string
+	var err error
+	if in.Context == "hover" {
+		v, origin, err = s.Hover(ctx, in.Expression, uint64(in.FrameId))
+	} else {
+		v, err = s.Evaluate(ctx, in.Expression, uint64(in.FrameId), in.Context == "repl" || in.Context == "")
+	}
+	lines := append([]string{formatValue(v.Value, v.Type, in.Format)}, origin...)
 	return godap.EvaluateResponseBody{
-		Result: formatValue(v.Value, v.Type, in.Format), Type: v.Type,
+		Result: strings.Join(lines, "\n"), Type: v.Type,
 		VariablesReference: v.Reference, IndexedVariables: int(v.Items), NamedVariables: int(v.Attributes),
 	}, err
 }
@@ -145,5 +154,12 @@ func exceptionInfo(_ context.Context, s *debugger.Session, _ json.RawMessage) (a
 	if e.StopsIfCaught {
 		mode = "always"
 	}
-	return godap.ExceptionInfoResponseBody{ExceptionId: e.Type, Description: e.Description, BreakMode: mode}, err
+	if err != nil {
+		return nil, err
+	}
+	return godap.ExceptionInfoResponseBody{
+		ExceptionId: e.Type, Description: e.Message, BreakMode: mode,
+		Details: &godap.ExceptionDetails{Message: e.Message, TypeName: e.Type, FullTypeName: e.Type,
+			StackTrace: e.Traceback},
+	}, nil
 }

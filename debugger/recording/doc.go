@@ -6,7 +6,8 @@
 // read while it grows.
 //
 // A step is one line event of user code. Steps are numbered from 1 in the order of arrival. The state of a step is the
-// state on arrival at its line: the changes that a line makes come after its line record and before the next one.
+// state on arrival at its line: the changes that a line makes come after its line record and before the next one. If a
+// debugger changed variables while the program was stopped there, the state has these changes: see Journal.SetEdit.
 //
 // # Stream format, version 2
 //
@@ -57,7 +58,8 @@
 //	13 raise    n exception type (a name), value message. An exception is raised in the current frame.
 //	14 handled  No fields. The current frame caught its exception.
 //	15 output   n stream (1 stdout, 2 stderr), n from, n to. The program wrote these bytes, by offset in the stream.
-//	16 event    n kind (a name), n number. The program called a helper here, such as a note or a query.
+//	16 event    n kind (a name), n number. Something happened here that is no step. Kind edit: a command of the
+//	            debugger made the changes up to the next edit event with number 0.
 //	17 lost     n steps, text reason. This many steps are missing. All frames, variables and objects are forgotten; the
 //	            recorder restates those that still exist. Step numbers continue after the gap.
 //	18 unread   n reason (a name). The variables of the current frame cannot be read.

@@ -240,6 +240,20 @@ func (j *Journal) TakeChunks() []sandbox.Chunk {
 	return out
 }
 
+// SetEdit says that a debugger changed the program at a step, where the program was stopped; number is that of its last
+// edit event. The state of the step then has these changes. A recording alone cannot say so, because the guest could
+// forge it.
+func (j *Journal) SetEdit(step int, number uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	edits := maps.Clone(j.reader.edits) // snapshots share the map
+	if edits == nil {
+		edits = map[int]uint64{}
+	}
+	edits[step] = max(edits[step], number)
+	j.reader.edits = edits
+}
+
 // Steps returns the number of the last step.
 func (j *Journal) Steps() int {
 	j.mu.RLock()

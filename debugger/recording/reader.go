@@ -8,6 +8,7 @@ type Reader struct {
 	chunks []*Chunk       // the complete chunks
 	open   *unpackedChunk // the chunk that is being written; nil once the recording is complete
 	cache  *chunkCache
+	edits  map[int]uint64 // by step: the number of the last edit there; replaced, never modified
 }
 
 // Steps returns the number of the last step.
@@ -103,8 +104,14 @@ func (r *Reader) ReplayAfter(c *Chunk, step int, begin func(*State) bool, visit 
 	return nil
 }
 
-// State returns the state on arrival at a step. It returns ErrNoStep if the recording does not have the step.
+// State returns the state on arrival at a step, after the edits there. It returns ErrNoStep if the recording does not
+// have the step.
 func (r *Reader) State(step int) (*State, error) {
+	if number := r.edits[step]; number > 0 {
+		if s, err := r.stateAfterEdit(step, number); s != nil || err != nil {
+			return s, err
+		}
+	}
 	var found *State
 	for _, c := range r.Chunks() {
 		if step < c.First || step > c.Last {
@@ -126,4 +133,27 @@ func (r *Reader) State(step int) (*State, error) {
 		return nil, fmt.Errorf("step %d: %w", step, ErrNoStep)
 	}
 	return found, nil
+}
+
+// stateAfterEdit returns the state at the end of an edit, or nil if the recorder has not recorded it at that step.
+func (r *Reader) stateAfterEdit(step int, number uint64) (found *State, err error) {
+	for _, c := range r.Chunks() {
+		if step+1 < c.First || step > c.Last { // the next chunk may begin between the line and the edit
+			continue
+		}
+		open := uint64(0)
+		err := r.ReplayAfter(c, step, nil, func(s *State, rec *Record) bool {
+			if s.Step == step && rec.Kind == KindEvent {
+				if open == number && s.Edit == 0 {
+					found = s
+				}
+				open = s.Edit
+			}
+			return s.Step <= step && found == nil
+		})
+		if err != nil || found != nil {
+			return found, err
+		}
+	}
+	return nil, nil
 }

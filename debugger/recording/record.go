@@ -58,6 +58,9 @@ const (
 // threadTypeTask is the type of a thread record that defines an asyncio task.
 const threadTypeTask = 2
 
+// editEvent is the kind of the events around the changes that a command of the debugger made.
+const editEvent = "edit"
+
 // FormatVersion is the version of the stream format that this package reads.
 const FormatVersion = 2
 

@@ -42,6 +42,7 @@ type State struct {
 	Frames  map[uint64]*Frame
 	Globals map[uint64]Value   // the run's namespace, by name
 	Objects map[uint64]*Object // the objects that variables hold; an entry is replaced, never modified
+	Edit    uint64             // the number of the edit whose changes come next; 0: the changes are the program's
 
 	maxFrame uint64 // the highest frame number so far
 	bytes    int    // of Globals, Variables and Objects
@@ -174,7 +175,7 @@ func (s *State) apply(t *Table, rec *Record) error {
 		if s.Step++; s.Step > maxStep {
 			return fmt.Errorf("more than %d steps", maxStep)
 		}
-		current.Step = s.Step
+		current.Step, s.Edit = s.Step, 0
 	case KindSet:
 		return s.set(current.Variables, rec)
 	case KindGlobal:
@@ -197,6 +198,10 @@ func (s *State) apply(t *Table, rec *Record) error {
 	case KindOutput:
 		if rec.Number != 1 && rec.Number != 2 || rec.From > rec.To {
 			return fmt.Errorf("invalid output record: stream %d, bytes %d to %d", rec.Number, rec.From, rec.To)
+		}
+	case KindEvent:
+		if t.Name(rec.Name) == editEvent {
+			s.Edit = rec.Number
 		}
 	case KindLost:
 		if rec.Number > maxLostSteps || rec.Number > maxStep-uint64(s.Step) {

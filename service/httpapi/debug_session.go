@@ -247,7 +247,8 @@ func (a *api) sendDebugCommand(g *gin.Context) (map[string]any, error) {
 	if command == driveCommand {
 		return map[string]any{"driver": client}, nil
 	}
-	body, err := dap.Do(ctx, session.Session, command, arguments)
+	person := service.PersonOf(callerFrom(ctx))
+	body, err := dap.Do(debugger.WithPerson(ctx, person), session.Session, command, arguments)
 	if err != nil {
 		return nil, sessionError(err)
 	}

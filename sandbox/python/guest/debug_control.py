@@ -28,6 +28,7 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may
 
 FILE = "<execution expression>"  # starts like the file of user code, so an interrupt ends an expression
 MAX_VALUE = 1000  # characters of a value
+MAX_MESSAGE = 10_000  # characters of an exception's message
 MAX_PAGE = 500  # items of a page
 MAX_PAGE_VALUE = 300  # characters of an item in a page
 MAX_LABEL = 100  # characters of a label of a row
@@ -36,6 +37,9 @@ MAX_COMPLETIONS = 200
 _compile, _eval, _exec = compile, eval, exec
 _active = threading._active  # type: ignore[attr-defined]
 _args_of, _traceback_of = (vars(BaseException)[name].__get__ for name in ("args", "__traceback__"))
+_flags_of, _mro_of, _vars_of = (vars(type)[name].__get__ for name in ("__flags__", "__mro__", "__dict__"))
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: Python code may have made the class
+_SCALARS = {str, bytes, int, float, bool, type(None)}
 _HITS = {
     "==": int.__eq__,
     ">=": int.__ge__,
@@ -140,7 +144,7 @@ class DebugControl:
             trace = trace.tb_next
         if self._break_on_raised or self._break_on_uncaught and not _caught(frame, filename):
             text = values.name_of(type(error))
-            self._stop(frame, known, {"reason": "exception", "ids": [], "text": text})
+            self._stop(frame, known, {"reason": "exception", "ids": [], "text": text, "message": _message(error)})
 
     def _hit(self, b: LineBreakpoint, frame) -> str | None:
         """Counts a hit. Returns a text for the stop, or None to go on; a log point logs its text and goes on."""
@@ -238,7 +242,11 @@ class DebugControl:
             frame = next((f for f, known in self._recorder._live_frames() if known.number == number), None)
             if number and frame is None:
                 return {"error": "this frame has ended"}
-            return self._COMMANDS[command["do"]](self, frame, command)
+            try:
+                return self._COMMANDS[command["do"]](self, frame, command)
+            finally:
+                if "edit" in command:  # also after an error: statements may have run in part
+                    self._recorder.record_edit(frame, self._scope(frame)[1], command["edit"])
         except KeyboardInterrupt:
             return {"error": "the expression was interrupted: it took too long"}
         except BaseException as error:
@@ -377,6 +385,22 @@ def _handles(code, target: int) -> bool:
         if op.opname in ("RERAISE", "WITH_EXCEPT_START"):
             return False
     return False
+
+
+def _message(error) -> str:
+    """Returns the text of an exception as Python shows it, or its arguments if that needed user code."""
+    found = _args_of(error)
+    try:
+        own_text = next(base for base in _mro_of(type(error)) if "__str__" in dict(lookup.pairs(_vars_of(base))))
+        if not _flags_of(own_text) & _HEAP_TYPE and all(type(each) in _SCALARS for each in found):
+            text = _vars_of(own_text)["__str__"](error)
+        elif len(found) == 1 and type(found[0]) is str:
+            text = found[0]
+        else:
+            text = ", ".join(values.preview(each, MAX_VALUE) for each in found[:MAX_COMPLETIONS])
+        return values.readable(text, MAX_MESSAGE)
+    except Exception:  # such as an integer that is too long for a text
+        return ""
 
 
 def _length(value) -> int | None:

@@ -48,6 +48,7 @@ __builtins__ = dict(vars(builtins))  # type: ignore[assignment]  # user code may
 
 MARGIN = 48  # calls that a hook may need
 PAUSE_CALLS = 64  # calls by which the stack is shorter when recording goes on after a pause
+EDIT = "edit"  # the kind of the events around the changes that a person made
 MAX_PAUSES = 50  # a pause costs as much as the stack is long
 
 _ident, _active, _getframe = threading.get_ident, threading._active, sys._getframe  # type: ignore[attr-defined]
@@ -229,6 +230,38 @@ class Recorder(recorder_variables.Variables, abc.ABC):
         """Sets a variable of a frame, or returns False. The dict of variables() has the value already."""
         return recorder_code.PROXY or innermost and recorder_code.WRITTEN_BACK
 
+    def record_edit(self, frame, local: dict, number: int) -> None:
+        """Records the changes that a command of the debugger has made, between two event records. local has the
+        variables of frame, the frame of the command, which may be None."""
+        if self.ended:
+            return
+        try:
+            self._record_edit(frame, local, number)
+        except Exception as error:
+            self._hook_failed(error)
+
+    def _record_edit(self, frame, local: dict, number: int) -> None:
+        known = next((known for each, known in self._live_frames() if each is frame), None)
+        event, current = varint(form.EVENT) + self._writer.name(EDIT), self._current_frame
+        self._writer.out += event + varint(number)
+        self._objects.forget_unheld()  # before new objects take the addresses of these
+        self._begin_event()
+        self._read_all_names()
+        if known is not None and local is not self._names and not known.code.unread:
+            self._switch_to_frame(known.number)
+            self._read_edited(frame, known, local)
+            self._switch_to_frame(current)
+        self._writer.out += event + varint(0)
+        self.send_all()
+
+    def _read_edited(self, frame, known: Frame, local: dict) -> None:
+        """Records the changes of a frame's own variables. Reading them from the frame again could undo a change."""
+        recorded = known.recorded
+        for name, value in lookup.pairs(dict(local)):
+            old = recorded.get(name, known)  # known is the value of no variable
+            if old is not value:
+                self._record_variable(form.SET, recorded, name, old, value)
+
     # -- events, each under the lock
 
     def _enter(self, frame) -> Frame:
@@ -330,9 +363,12 @@ class Recorder(recorder_variables.Variables, abc.ABC):
 
     def _switch_to(self, known: Frame) -> None:
         """Records that the next records belong to this frame, unless it is the current frame already."""
-        if self._current_frame != known.number:
-            self._current_frame = known.number
-            self._writer.out += varint(form.FRAME) + varint(known.number)
+        self._switch_to_frame(known.number)
+
+    def _switch_to_frame(self, number: int) -> None:
+        if self._current_frame != number:
+            self._current_frame = number
+            self._writer.out += varint(form.FRAME) + varint(number)
 
     def _continue_frame(self, known: Frame) -> None:
         """Records that a frame continues after another frame, or after an exception that it has caught."""

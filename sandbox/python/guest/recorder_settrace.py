@@ -14,7 +14,7 @@ from recorder_format import varint
 
 _settrace, _gettrace, _thread_settrace = sys.settrace, sys.gettrace, threading.settrace
 _ident = threading.get_ident
-ABI_VERSION = 6  # of the interface between FastRecorder and the extension: recorder_fast/recorder.h has the same number
+ABI_VERSION = 7  # of the interface between FastRecorder and the extension: recorder_fast/recorder.h has the same number
 _REMOVED = "the program has taken the recorder away"
 _UNWIND, _RETURN, _SUSPEND = varint(form.UNWIND), varint(form.RETURN), varint(form.SUSPEND)
 
@@ -203,6 +203,9 @@ def fast_recorder() -> "type[SettraceRecorder]":
 
         def assign(self, frame, name, value, innermost) -> bool:
             return self._assign_variable(frame, name, value) or not frame.f_code.co_flags & inspect.CO_OPTIMIZED
+
+        def _read_edited(self, frame, known, local: dict) -> None:
+            self._read_frame(frame, known)
 
         # -- called from C, in rare cases
 

@@ -370,6 +370,8 @@ def _read_only(v, limit: int, depth: int = 0) -> str:
             return _with_more(name_of(kind), "({", _pairs(found.values(), limit, depth, ": "), size, len(found), "})")
         text = [_show(item, limit, depth + 1, _read_only) for item in found]
         return _with_more(name_of(kind), "([", text, size, len(found), "])")
+    if kind is bytearray:
+        return f"bytearray({bytes(bytearray.__getitem__(v, slice(limit)))!r})"
     if kind is collections.deque:
         size, found = library_values.deque_items(v, MAX_SHOWN)
         text = [_show(item, limit, depth + 1, _read_only) for item in found]

@@ -231,3 +231,47 @@ def test_program_uses_assigned_variables(run, recorder):
         assert (answers[2]["value"], out.ok) == ("100", 1120)
     else:
         assert "innermost" in answers[2]["error"] and out.ok == 1021
+
+
+def test_changes_by_commands_are_recorded_between_events(run, recorder):
+    def script(stop, n):
+        for number, command in enumerate(
+            (
+                {"do": "set", "name": "b", "expression": "20", "frame": 3},
+                {"do": "evaluate", "expression": "xs.append(3)", "frame": 0},
+                {"do": "evaluate", "expression": "total = 7; 1 / 0", "frame": 0, "statements": True},
+                {"do": "set", "name": "b", "expression": "nothing", "frame": 3},
+            ),
+            1,
+        ):
+            yield {**command, "edit": number}
+        yield GO
+
+    code = "xs = [1]\ntotal = 0\ndef outer(a):\n    def inner(b):\n        c = b\n        return c\n"
+    code += "    return inner(a)\nd = outer(1)"
+    out, seen = stopped(run, code, at(5), script)
+    can_set = recorder == "extension" or sys.version_info[:2] != (3, 12)  # which writes nothing back
+    b = 20 if can_set else 1
+    assert (out.exception, seen, run("d").ok) == (None, [("breakpoint", 5)], b)
+    text = [
+        line
+        for line in recording.Reader(run.channel.recorded).text
+        if line.split()[0] in ("line", "event", "set", "global", "mutate", "frame")
+    ]
+    begin = text.index("event edit 1")
+    assert text[begin - 1].startswith("line")
+    (mutation,) = (line for line in text if line.startswith("mutate"))
+    assert text[begin:][: 11 + can_set] == [
+        "event edit 1",
+        *(["set b = 20"] if can_set else []),
+        "event edit 0",
+        "event edit 2",
+        mutation,
+        "event edit 0",
+        "event edit 3",
+        "global total = 7",
+        "event edit 0",
+        "event edit 4",
+        "event edit 0",
+        f"set c = {b}",
+    ]

@@ -179,6 +179,16 @@ static PyObject *record_variable(PyObject *self, PyObject *args)
     return none_or_error(record_in_dict(r, record, recorded, name, value, NULL) < 0 ? -1 : drain(r));
 }
 
+static PyObject *read_frame(PyObject *self, PyObject *args)
+{
+    Recorder *r = (Recorder *)self;
+    PyObject *frame, *known;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyFrame_Type, &frame, &FrameType, &known))
+        return NULL;
+    int failed = forget_unheld(r) < 0 || read_variables(r, (PyFrameObject *)frame, (Frame *)known) < 0;
+    return none_or_error(failed ? -1 : drain(r));
+}
+
 static PyObject *record_deletion(PyObject *self, PyObject *args)
 {
     PyObject *recorded, *name;
@@ -314,6 +324,7 @@ static PyMethodDef methods[] = {
     {"_flush", flush_all, METH_NOARGS, "recorder.Recorder._flush"},
     {"_bytes_sent", bytes_sent, METH_NOARGS, "recorder.Recorder._bytes_sent"},
     {"_record_variable", record_variable, METH_VARARGS, "recorder_variables.Variables._record_variable"},
+    {"_read_frame", read_frame, METH_VARARGS, "Records the changes of the variables that a frame can reach."},
     {"_record_deletion", record_deletion, METH_VARARGS, "recorder_variables.Variables._record_deletion"},
     {"_live_frames", live_frames, METH_NOARGS, "recorder.Recorder._live_frames"},
     {"_forget_frames", forget_frames, METH_NOARGS, "recorder.Recorder._forget_frames"},

@@ -18,7 +18,7 @@
 
 /* The same numbers as in recorder_format.py, recorder_objects.py and recorder_ring.py. */
 enum {
-    ABI_VERSION = 6, /* of the interface to recorder_settrace.FastRecorder, which has the same number */
+    ABI_VERSION = 7, /* of the interface to recorder_settrace.FastRecorder, which has the same number */
     PUSH = 5, RESUME, SUSPEND, RETURN, UNWIND, FRAME, LINE, SET, GLOBAL, DELETE, FORGET, OBJECT, MUTATE, FREE, RAISE, HANDLED,
     EXACT = 0, TRUNCATED, SAMPLED, UNREAD,
     OPAQUE = 0, ITEMS, PAIRS, ATTRIBUTES, TABLE, DESCRIBED, FRAMED,
