@@ -166,8 +166,8 @@ def _steps_of_comprehensions(code) -> "dict | None":
             begins = ops[at - 1] == _GET_ITER and lines[at - 2] != lines[at - 1] == lines[loop]
             if begins and lines[_next_real(ops, loop)] != lines[loop]:  # the loop begins without an event of its own
                 found[2 * at - 2] = lines[loop], lines[_next_real(ops, loop)]
-            loop_end, end = _end_of_inlined(code, 2 * at)
-            found.update(dict.fromkeys(range(2 * loop_end, 2 * end, 2), 0))
+            loop_end, end, behind = _end_of_inlined(code, 2 * at)
+            found.update(dict.fromkeys((*range(2 * loop_end, 2 * end, 2), *behind), 0))
             found.update(dict.fromkeys(_clean_up(code, ops, at, end), 0))
             last = max(last, end)
         elif at >= last or op in _SKIPPED:
@@ -224,10 +224,11 @@ def _clean_up(code, ops: bytes, at: int, end: int):
             yield from range(entry.target, 2 * ops.find(_RERAISE, entry.target // 2) + 2, 2)
 
 
-def _end_of_inlined(code, offset: int) -> tuple[int, int]:
-    """Returns the numbers of the first units behind the loop and behind the end of a comprehension that Python has
-    inlined, which begins at an offset."""
-    cleared, until = 0, 0
+def _end_of_inlined(code, offset: int) -> tuple[int, int, list]:
+    """Returns where a comprehension that Python has inlined, and that begins at an offset, ends: the numbers of the
+    first units behind the loop and behind the end. If the end jumps, the offsets of what follows the jump come last."""
+    cleared, until, end, behind = 0, 0, 0, []
+    loop_end = 0
     for i in _instructions_of(code):
         if i.offset < offset:
             continue
@@ -235,11 +236,18 @@ def _end_of_inlined(code, offset: int) -> tuple[int, int]:
             cleared += i.opcode == _CLEAR
             if i.opcode in _FOR_ITERS:
                 until = i.argval if i.opname == "FOR_ITER" else i.offset + 2
+                loop_end = until // 2
         elif i.offset >= until:
+            if i.opname == "JUMP_FORWARD" and not end:  # Python 3.13 may have the clean-up here
+                end, until = i.offset // 2 + 1, i.argval
+                continue
             cleared -= i.opname.startswith("STORE_FAST")
+            if end:
+                behind.append(i.offset)
             if cleared <= 0 or i.opname not in _RESTORES:
-                return until // 2, i.offset // 2 + (cleared <= 0)
-    return (len(code.co_code) // 2,) * 2
+                return loop_end, end or i.offset // 2 + (cleared <= 0), behind
+    size = len(code.co_code) // 2
+    return loop_end or size, end or size, behind
 
 
 def unreadable(code) -> str:

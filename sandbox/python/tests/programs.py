@@ -100,10 +100,18 @@ def record(python: str, cases: list, path: str = "") -> list:
     return out
 
 
+COMPREHENSIONS = re.compile(r"<(list|set|dict)comp>(\.|$)")
+
+
 def folded(steps: list) -> str:
-    """Returns steps in the notation of the case files."""
+    """Returns steps in the notation of the case files.
+
+    The steps of a list, set or dict comprehension belong to the function that it is in. Python 3.11 runs it as a
+    function of its own.
+    """
     items, function = [], None
     for name, line in steps:
+        name = COMPREHENSIONS.sub("", name).removesuffix(".<locals>.").removesuffix(".") or "<module>"
         items.append(str(line) if name == function else f"{name}:{line}")
         function = name
     return " ".join(fold(items))
