@@ -24,6 +24,8 @@ type statement struct {
 	Mutates  []string `json:"mutates"` // through a subscript, an attribute or a method
 	Calls    []string `json:"calls"`   // the last parts of the names of functions
 	Checks   []check  `json:"checks"`
+
+	Comprehensions [][2]int64 `json:"comprehensions"` // first and last lines of those over several lines
 }
 
 // check is an operation that often explains a wrong result. Which fields are set depends on the kind.

@@ -34,6 +34,9 @@ type Line struct {
 	Variables  map[string]string // previews by name
 	Changed    []string          // variables that the line set, changed or deleted
 	Unread     string            // the reason why Variables is missing
+
+	frame    uint64
+	isFolded bool // the line is a step of a comprehension
 }
 
 // stepStream converts records to Lines. A line that was sent during a call is sent again at its end only if it failed,
@@ -44,10 +47,12 @@ type stepStream struct {
 	send    func(Line)
 	open    map[uint64]*openLine  // by frame: the line that runs
 	scopes  map[uint64]*sentScope // by frame; 0 is the namespace
+	lines   map[uint64]int64      // by frame: its last line, if folding is set
 	current uint64                // frame
 	mutated []uint64              // objects, in the order of their changes
 	from    int                   // the first step to send; earlier steps only update the state
 	latest  recording.State       // the variables after the latest record
+	folding *folding              // nil if the steps of comprehensions are steps like others
 }
 
 // openLine is a line that has begun and not ended.
@@ -56,6 +61,8 @@ type openLine struct {
 	step  int
 	line  int64
 	sent  bool
+
+	isFolded bool
 }
 
 // sentScope holds the variables of a frame as they were sent last.
@@ -69,15 +76,18 @@ type sentScope struct {
 func newStepStream(t *recording.Table, s *recording.State, source []string, send func(Line)) *stepStream {
 	p := &stepStream{
 		table: t, source: source, send: send, open: map[uint64]*openLine{}, scopes: map[uint64]*sentScope{},
-		current: s.Current, latest: *s,
+		lines: map[uint64]int64{}, current: s.Current, latest: *s,
 	}
 	callers := map[uint64]bool{}
 	for _, f := range s.Frames {
 		callers[f.Parent] = true
 	}
 	for number, f := range s.Frames {
+		if f.Step > 0 {
+			p.lines[number] = f.Line
+		}
 		if f.Step > 0 && !f.Suspended {
-			p.open[number] = &openLine{f, f.Step, f.Line, callers[number]}
+			p.open[number] = &openLine{frame: f, step: f.Step, line: f.Line, sent: callers[number]}
 		}
 		if f.Step > 0 {
 			p.rememberNew(s, f)
@@ -97,7 +107,12 @@ func (p *stepStream) see(s *recording.State, rec *recording.Record) {
 			p.complete(s, line, Line{Status: StatusExecuted})
 		}
 		p.rememberNew(s, f)
-		p.open[f.Number] = &openLine{frame: f, step: s.Step, line: f.Line}
+		line := &openLine{frame: f, step: s.Step, line: f.Line}
+		if p.folding != nil {
+			line.isFolded = p.folding.folds(p.table.FunctionName(f.Code), p.lines[f.Number], f.Line)
+			p.lines[f.Number] = f.Line
+		}
+		p.open[f.Number] = line
 	case recording.KindPush, recording.KindResume:
 		if line := p.open[rec.Parent]; line != nil && !line.sent {
 			p.complete(s, line, Line{Status: StatusExecuted, DuringCall: true})
@@ -117,6 +132,7 @@ func (p *stepStream) see(s *recording.State, rec *recording.Record) {
 	case recording.KindLost:
 		p.end(&before)
 		clear(p.scopes)
+		clear(p.lines)
 		p.send(Line{Step: s.Step, Status: StatusLost, Error: rec.Text, Variables: map[string]string{}})
 	}
 }
@@ -148,6 +164,7 @@ func (p *stepStream) leaveFrame(s *recording.State, left uint64, rec *recording.
 	}
 	if rec.Kind != recording.KindSuspend {
 		delete(p.scopes, left)
+		delete(p.lines, left)
 	}
 }
 
@@ -161,6 +178,7 @@ func (p *stepStream) complete(s *recording.State, open *openLine, line Line) {
 		return
 	}
 	line.Step, line.Number = open.step, open.line
+	line.frame, line.isFolded = f.Number, open.isFolded
 	line.Function = p.table.FunctionName(f.Code)
 	line.Code = SourceLine(p.source, open.line)
 	line.Unread = p.table.Name(f.Unread)
@@ -272,13 +290,13 @@ const maxLineSteps = 10_000
 // chunk.
 func (r *Recording) Lines(first, last int) (out []Line, err error) {
 	err = r.journal.Read(func(reader *recording.Reader) error {
-		out, err = linesOf(reader, first, last, r.Source)
+		out, err = linesOf(reader, first, last, r.Source, nil)
 		return err
 	})
 	return out, err
 }
 
-func linesOf(reader *recording.Reader, first, last int, source []string) ([]Line, error) {
+func linesOf(reader *recording.Reader, first, last int, source []string, fold *folding) ([]Line, error) {
 	found, gaps := map[int]Line{}, map[int][]Line{}
 	send := func(l Line) {
 		if l.Step < first || l.Step > last {
@@ -301,7 +319,7 @@ func linesOf(reader *recording.Reader, first, last int, source []string) ([]Line
 		var end *recording.State
 		begin := func(s *recording.State) bool {
 			stream, end = newStepStream(reader.Table(), s, source, send), s
-			stream.from = first
+			stream.from, stream.folding = first, fold
 			return true
 		}
 		err := reader.ReplayAfter(c, 0, begin, func(s *recording.State, rec *recording.Record) bool {

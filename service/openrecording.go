@@ -139,9 +139,14 @@ func (s *Service) Explainable(ctx context.Context, caller sandbox.Key, execution
 	return r, nil
 }
 
-// Steps returns a page of a recording's steps, in the form of the step stream.
-func (s *Service) Steps(r *OpenRecording, from, limit int) ([]sandbox.Step, error) {
-	lines, err := r.Lines(from, from+limit-1)
+// Steps returns a page of a recording's steps, in the form of the step stream. If folded is set, the page is without
+// the steps of comprehensions.
+func (s *Service) Steps(r *OpenRecording, from, limit int, folded bool) ([]sandbox.Step, error) {
+	read := r.Lines
+	if folded {
+		read = r.FoldedLines
+	}
+	lines, err := read(from, from+limit-1)
 	steps := []sandbox.Step{}
 	for _, l := range lines {
 		step := s.step(l)

@@ -16,7 +16,9 @@ import (
 type stepsInput struct {
 	InExecution
 	From  int `query:"from" minimum:"1" default:"1" doc:"The first step"`
-	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The number of steps, before they are folded"`
+
+	Fold string `query:"fold" enum:"comprehensions" doc:"Leave out the steps of comprehensions and generator expressions"`
 }
 
 type stepPage struct {
@@ -160,7 +162,7 @@ func recordingError(err error) error {
 }
 
 func (a *api) listSteps(_ context.Context, opened *service.OpenRecording, in *stepsInput) (*stepPage, error) {
-	steps, err := a.service.Steps(opened, in.From, in.Limit)
+	steps, err := a.service.Steps(opened, in.From, in.Limit, in.Fold != "")
 	out := &stepPage{ExecutionID: in.ID, Total: opened.Steps(), Steps: steps, Bytes: opened.Bytes}
 	if in.From+in.Limit <= out.Total {
 		out.Next = in.From + in.Limit

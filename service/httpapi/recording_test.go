@@ -130,6 +130,43 @@ func TestRecordingIsReadStepByStep(t *testing.T) {
 	wantProblem(t, newUser(t, sandbox.RoleAgent).do(t, "GET", path+"/steps", nil), http.StatusForbidden, "forbidden")
 }
 
+// A client may leave out the steps of comprehensions. The recording keeps them.
+func TestStepsOfComprehensionsAreFolded(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	d := c.debugStream(t, c.create(t, nil), map[string]any{"code": `a = [
+    i * 2
+    for i in range(3)
+    if i
+]
+b = sum(
+    i for i in a
+)
+b`})
+	path := "/executions/" + d.execution.ID + "/steps"
+	for query, want := range map[string]string{
+		"":                             "3 1* 3 4 3 4 2 3 4 2 3 6 7 6* 7 9",
+		"?fold=comprehensions":         "3* 6* 9",
+		"?fold=comprehensions&limit=5": "3*",
+		"?fold=comprehensions&from=5":  "6* 9",
+	} {
+		var page struct {
+			Total int            `json:"total_steps"`
+			Steps []sandbox.Step `json:"steps"`
+			Next  int            `json:"next"`
+		}
+		answer := c.ok(t, "GET", path+query, nil)
+		if err := json.Unmarshal(answer.text, &page); err != nil {
+			t.Fatal(err)
+		}
+		got, hasNext := stepMarks(page.Steps), strings.Contains(query, "limit")
+		if got != want || page.Total != 16 || hasNext != (page.Next == 6) {
+			t.Errorf("%s: got %s of %d, next %d; want %s of 16", query, got, page.Total, page.Next, want)
+		}
+	}
+	wantProblem(t, c.do(t, "GET", path+"?fold=all", nil), http.StatusUnprocessableEntity, "invalid-input", "fold")
+}
+
 func TestExecutionWithoutDebuggingHasNoSteps(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)

@@ -128,6 +128,14 @@ def test_debug_yields_each_line(sandbox):
     assert steps[1].execution.ok
 
 
+def test_pages_of_recorded_steps(service, sandbox):
+    *_, last = sandbox.debug("a = [\n    i\n    for i in range(9)\n]\nb = 1\n")
+    page = service.executions.steps(last.execution.execution_id, limit=2)
+    assert [s.line_number for s in page.steps] == [3, 1] and page.next == 3 and page.total > 20
+    page = service.executions.steps(last.execution.execution_id, fold=True)
+    assert [s.line_number for s in page.steps] == [3, 5] and page.next is None
+
+
 def test_queries_and_schema(service):
     result = service.query("SELECT id, :word::text AS word FROM users ORDER BY id LIMIT 2", {"word": "é"})
     assert result.rows == [{"id": 1, "word": "é"}, {"id": 2, "word": "é"}]

@@ -108,6 +108,8 @@ def _describe(node, parent: int, function: str) -> dict:
     ):
         if names:
             out[key] = [name[:MAX_TEXT] for name in list(names)[:MAX_NAMES]]
+    if finder.comprehensions:
+        out["comprehensions"] = finder.comprehensions[:MAX_NAMES]
     if finder.checks:
         out["checks"] = finder.checks[:MAX_CHECKS]
     return out
@@ -225,6 +227,7 @@ class _Finder(ast.NodeVisitor):
         self.value = value  # of the statement, or None
         self.reads, self.sets, self.mutates, self.calls = {}, {}, {}, {}  # by name, in order
         self.checks: list = []
+        self.comprehensions: list = []  # first and last lines of those over several lines, without nested ones
         self._own: list = []  # names that only a comprehension or lambda has
 
     def check(self, kind: str, node, **facts) -> None:
@@ -244,6 +247,10 @@ class _Finder(ast.NodeVisitor):
         self._own.pop()
 
     def _comprehension(self, node) -> None:
+        lines = [node.lineno, node.end_lineno]
+        outer = self.comprehensions[-1] if self.comprehensions else [0, 0]
+        if lines[0] < lines[1] and lines[1] > outer[1]:
+            self.comprehensions.append(lines)
         self.visit(node.generators[0].iter)
         names = {each.id for g in node.generators for each in ast.walk(g.target) if isinstance(each, ast.Name)}
         values = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]

@@ -37,6 +37,19 @@ def test_reads_and_sets(source, reads, sets, mutates):
     assert found == [" ".join(sorted(names.split())) for names in (reads, sets, mutates)]
 
 
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("x = [i for i in y]", []),
+        ("x = [\n i\n for i in y]", [[1, 3]]),
+        ("x = f(\n {i\n  for i in y},\n sum(\n  i for i in {j:\n   1 for j in y}))", [[2, 3], [4, 6]]),
+        ("for x in [\n  i for i in y]:\n z = [\n  i for i in y]", [[1, 2]]),
+    ],
+)
+def test_lines_of_comprehensions(source, lines):
+    assert described(source)[0].get("comprehensions", []) == lines
+
+
 def test_statements_name_the_one_that_they_are_in():
     found = described("""
         def f(xs):

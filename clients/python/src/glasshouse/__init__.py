@@ -30,7 +30,20 @@ from .errors import (
     Unauthorized,
     Unavailable,
 )
-from .models import Artifact, ExceptionInfo, Execution, File, Output, Page, PendingWrite, Query, QueryResult, Step, Why
+from .models import (
+    Artifact,
+    ExceptionInfo,
+    Execution,
+    File,
+    Output,
+    Page,
+    PendingWrite,
+    Query,
+    QueryResult,
+    Step,
+    StepPage,
+    Why,
+)
 
 __all__ = [
     "Artifact",
@@ -67,6 +80,7 @@ __all__ = [
     "Sandbox",
     "Sandboxes",
     "Step",
+    "StepPage",
     "TooLarge",
     "Unauthorized",
     "Unavailable",

@@ -238,6 +238,16 @@ class AsyncExecutions:
         """Explains a recorded execution in about budget tokens: its end, the steps that led to it, values."""
         return await self._client._do(ops.explain(execution_id, budget))
 
+    async def steps(
+        self, execution_id: str, first: int = 1, *, limit: int = 100, fold: bool = False
+    ) -> models.StepPage:
+        """Returns a page of the steps of a recorded execution, from step first on.
+
+        limit: at most 1000 steps. fold: leave out the steps of comprehensions; then a page may have fewer steps. Raises
+        NotFound if the execution was not recorded.
+        """
+        return await self._client._do(ops.steps(execution_id, first, limit, fold))
+
     async def why(
         self, execution_id: str, name: str | None = None, *, step: int | None = None, budget: int = 600
     ) -> models.Why:

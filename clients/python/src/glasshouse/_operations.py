@@ -130,6 +130,14 @@ def explain(execution_id: str, budget: int) -> Operation[str]:
     return str(answer["explanation"])
 
 
+def steps(execution_id: str, first: int, limit: int, fold: bool) -> Operation[models.StepPage]:
+    params = {"from": str(first), "limit": str(limit)} | ({"fold": "comprehensions"} if fold else {})
+    answer = yield from fetch(Call("GET", f"/executions/{quote(execution_id, safe='')}/steps", params=params))
+    return models.StepPage(
+        [models.Step.from_json(s) for s in answer["steps"]], answer["total_steps"], answer.get("next")
+    )
+
+
 def why(execution_id: str, name: str | None, step: int | None, budget: int) -> Operation[models.Why]:
     params = {"name": name, "step": step, "budget": budget}
     path = f"/executions/{quote(execution_id, safe='')}/why"

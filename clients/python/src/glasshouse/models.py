@@ -244,6 +244,16 @@ class Step:
 
 
 @dataclasses.dataclass(frozen=True)
+class StepPage:
+    """A page of the steps of a recorded execution, which has total steps. next: pass it as `first` to get the next
+    page; None on the last page."""
+
+    steps: list[Step]
+    total: int
+    next: int | None
+
+
+@dataclasses.dataclass(frozen=True)
 class Why:
     """Where a value of a recorded execution comes from.
 
