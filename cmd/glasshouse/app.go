@@ -249,7 +249,8 @@ const lockTimeout = 2 * time.Second
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf(
+			"the data folder cannot be used: %w; choose another --data-dir, or use its owner's account", err)
 	}
 	for end := time.Now().Add(lockTimeout); ; time.Sleep(20 * time.Millisecond) {
 		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -40,8 +41,7 @@ func serviceClient(dataDir, url string) (*client, error) {
 	if c.address == "" {
 		local := dial(dataDir)
 		if local == nil {
-			return nil, errors.New("no service runs on " + dataDir +
-				": start it with `glasshouse serve`, or name one with --url")
+			return nil, noService(dataDir, "name one with --url")
 		}
 		c.address = local.address
 		if c.key == "" {
@@ -69,6 +69,16 @@ func dial(dataDir string) *client {
 		return nil // a killed service left the address behind
 	}
 	return c
+}
+
+// noService returns the error for a data folder on which dial has found no service. remedy says how to name another.
+func noService(dataDir, remedy string) error {
+	if _, err := os.ReadFile(filepath.Join(dataDir, "admin.key")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf(
+			"the admin key of the data folder cannot be read: %w; use the account that runs the service, or %s",
+			err, remedy)
+	}
+	return fmt.Errorf("no service runs on %s: start it with `glasshouse serve`, or %s", dataDir, remedy)
 }
 
 // call sends in as JSON, unless it is nil, and decodes the answer into out. An HTTP status of 300 or more

@@ -54,9 +54,7 @@ func withService(do func(context.Context, *client, []string) error) func(context
 	return func(ctx context.Context, s settings, args []string) error {
 		c := dial(s.server.dataDir)
 		if c == nil {
-			return errors.New(
-				"no service runs on " + s.server.dataDir + ": start it with `glasshouse serve`, or name its folder with --data-dir",
-			)
+			return noService(s.server.dataDir, "name its folder with --data-dir")
 		}
 		return do(ctx, c, args)
 	}

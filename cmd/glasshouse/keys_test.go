@@ -59,3 +59,25 @@ func TestAdminKeyIsReplaced(t *testing.T) {
 	c.must(t, "GET", "/keys", nil)
 	stop(t, cmd)
 }
+
+// TestErrorsOfADataFolderSayWhatToDo uses a folder whose files cannot be read or written. The test may run as root, so
+// they are folders.
+func TestErrorsOfADataFolderSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	path, dir := binary(t), t.TempDir()
+	for _, name := range []string{"admin.key", "lock"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for arguments, want := range map[string]string{
+		"keys list":                  "use the account that runs the service, or name its folder with --data-dir",
+		"mcp":                        "use the account that runs the service, or name one with --url",
+		"serve --listen 127.0.0.1:0": "choose another --data-dir, or use its owner's account",
+	} {
+		cmd := exec.Command(path, append(strings.Fields(arguments), "--data-dir", dir)...)
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("glasshouse %s: got %v and %s, want an error with %q", arguments, err, out, want)
+		}
+	}
+}
