@@ -274,6 +274,10 @@ func TestCreateFromAnotherEnvironment(t *testing.T) {
 	if added := pin(t, in.Store, Default); !slices.Equal(added.Modules, []string{"lower", "upper"}) {
 		t.Errorf("modules of added packages: got %q, want lower and upper", added.Modules)
 	}
+	made(in.Add(ctx, "based", []string{"upper"})) // which is there already, without a hash
+	if named := pin(t, in.Store, "based"); !slices.Equal(named.Modules, []string{"upper"}) {
+		t.Errorf("modules of a package of the interpreter that was added too: got %q, want upper", named.Modules)
+	}
 	for _, wrong := range [][3]string{{"lab", "", ""}, {"x", "nowhere", ""}, {"x", "lab", "/usr/bin/python3"},
 		{"x", "", "/bin/true"}, {"../x", "", ""}} {
 		if _, err := in.Create(ctx, wrong[0], wrong[1], wrong[2]); err == nil {

@@ -132,12 +132,13 @@ func (s Store) pinVersion(name string, text []byte) (*Version, error) {
 	return v, nil
 }
 
-// describe sets the description that executions and the API return. Its modules are those of packages with
-// hashes, which the operator added.
+// describe sets the description that executions and the API return. Its modules are those of the packages that
+// the operator added: those with hashes, and those that came with the interpreter and were requested too.
 func (v *Version) describe(name, digest string) {
 	modules := []string{}
 	for _, p := range v.Packages {
-		if pinned := v.Lock.find(p.Name); pinned != nil && len(pinned.Hashes) > 0 {
+		pinned := v.Lock.find(p.Name)
+		if pinned != nil && (len(pinned.Hashes) > 0 || contains(v.Lock.Requested, p.Name)) {
 			modules = append(modules, p.Modules...)
 		}
 	}
