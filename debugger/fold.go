@@ -56,8 +56,8 @@ func (r *Recording) FoldedLines(first, last int) (out []Line, err error) {
 	return out, err
 }
 
-// foldLines removes the steps of comprehensions. A failed step stays if the step that stands for its comprehension is not
-// among the lines.
+// foldLines removes the steps of comprehensions. A failed step stays if the step that stands for its comprehension is
+// not among the lines.
 func foldLines(lines []Line) []Line {
 	out := []Line{}
 	shown := map[uint64]int{} // by frame: the index of its last line in out
