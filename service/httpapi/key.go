@@ -18,7 +18,7 @@ type createKeyInput struct {
 		User      keyName           `json:"user_id,omitempty" doc:"The key's user; by default the caller's own"`
 		Role      sandbox.Role      `json:"role,omitempty" enum:"agent,developer,admin" default:"agent"`
 		ExpiresAt *time.Time        `json:"expires_at,omitempty"`
-		Limits    sandbox.KeyLimits `json:"limits,omitempty" doc:"Only an admin may set them; by default the operator's"`
+		Limits    sandbox.KeyLimits `json:"limits,omitempty" doc:"Only an admin may set them; default: the operator's"`
 	}
 }
 
