@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -127,6 +128,7 @@ func Open() (*Tree, error) {
 			return nil, err
 		}
 	}
+	_ = t.weigh(runtime.NumCPU()) // otherwise guests only wait longer
 	probe, err := t.Make()
 	if err == nil {
 		err = errors.Join(probe.SetLimits(Limits{MemoryBytes: 64 << 20, CPUPercent: 50, Tasks: 16}), probe.Remove())

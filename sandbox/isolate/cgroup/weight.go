@@ -5,8 +5,20 @@ import "strconv"
 // The kernel's weights of a group among its siblings: the default, and the least.
 const (
 	defaultShares, minShares = 1024, 2 // cpu.shares of version 1
+	maxShares                = 1 << 18 // likewise
 	defaultWeight, minWeight = 100, 1  // cpu.weight of version 2
 )
+
+// weigh gives the tree the weight of one thread on each CPU, beside the threads of other groups.
+// The kernel divides the weight of a group among the CPUs where its processes run, so guests
+// with the weight of one thread would wait behind every other thread, also those with a higher nice
+// value. Version 2 compares the tree with other groups only, for which the same holds.
+func (t *Tree) weigh(cpus int) error {
+	if t.version == 2 {
+		return nil
+	}
+	return writeFile(t.dirs["cpu"], "cpu.shares", strconv.Itoa(min(defaultShares*cpus, maxShares)))
+}
 
 // Divide gives the group 1/n of the default weight. Groups that compete for the CPUs get CPU
 // time in proportion to their weights, so n groups with Divide(n) get as much as one group

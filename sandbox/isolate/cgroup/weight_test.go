@@ -3,6 +3,8 @@ package cgroup
 import (
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -41,5 +43,34 @@ func TestDivideWritesTheWeight(t *testing.T) {
 		if text, _ := os.ReadFile(path); !strings.HasPrefix(string(text), want) {
 			t.Errorf("version %d, %s for the whole weight: got %q, want %q", c.version, c.file, text, want)
 		}
+	}
+}
+
+// All guests together have the weight of one thread on each CPU.
+func TestTreeHasTheWeightOfAThreadOnEachCPU(t *testing.T) {
+	for _, c := range []struct {
+		version, cpus int
+		want          string
+	}{{1, 1, "1024"}, {1, 2, "2048"}, {1, 1000, "262144"}, {2, 2, ""}} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "cpu.shares")
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := (&Tree{version: c.version, dirs: map[string]string{"cpu": dir}}).weigh(c.cpus); err != nil {
+			t.Error(err)
+		}
+		if text, _ := os.ReadFile(path); string(text) != c.want {
+			t.Errorf("version %d, %d CPUs: got %q, want %q", c.version, c.cpus, text, c.want)
+		}
+	}
+	tree := openTree(t)
+	if tree == nil {
+		return
+	}
+	text, err := os.ReadFile(filepath.Join(tree.dirs["cpu"], "cpu.shares"))
+	if want := strconv.Itoa(min(1024*runtime.NumCPU(), maxShares)); tree.Version() == 1 && (err != nil ||
+		strings.TrimSpace(string(text)) != want) {
+		t.Errorf("a tree of the kernel: got %q, %v; want %s", text, err, want)
 	}
 }
