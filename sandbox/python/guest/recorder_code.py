@@ -115,7 +115,7 @@ class Code:
                     stores.add(name)
                 elif op in _LOADS:
                     reads.add(name)
-            elif op == _DELETE_FAST:
+            elif op in (_DELETE_FAST, _CLEAR):  # _CLEAR: at its end an inlined comprehension deletes its variables
                 self.deletes = True
             elif op in _RETURNS:
                 self.returns.add(offset)

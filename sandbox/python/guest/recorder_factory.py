@@ -7,6 +7,7 @@ import protocol
 import recorder
 import recorder_budget
 import recorder_code
+import recorder_extension
 import recorder_format
 import recorder_guard
 import recorder_line
@@ -26,10 +27,10 @@ else:
     import recorder_settrace as hooks
 
     _plain = hooks.SettraceRecorder
-    try:
-        _fast = hooks.fast_recorder()
-    except ImportError:
-        pass  # the extension is not built
+try:
+    _fast = hooks.fast_recorder()
+except ImportError:
+    pass  # the extension is not built
 
 for _module in (
     *(
@@ -37,6 +38,7 @@ for _module in (
         recorder,
         recorder_budget,
         recorder_code,
+        recorder_extension,
         recorder_format,
         recorder_guard,
         recorder_line,

@@ -1,4 +1,4 @@
-"""The recorder on sys.monitoring, for Python 3.12 and later.
+"""The recorder on sys.monitoring, for Python 3.12 and later, and its variant with the C extension recorder_fast.
 
 Events of other code are disabled at their location, or cost one comparison.
 """
@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 import recorder
+import recorder_extension
 import recorder_format as form
 from recorder_format import varint
 
@@ -159,3 +160,22 @@ class MonitoringRecorder(recorder.Recorder):
 
     def _unwind(self, frame, known, error) -> None:
         self._leave(frame, known, _UNWIND + self._failure(error), raised=True)
+
+
+def fast_recorder() -> "type[MonitoringRecorder]":
+    """Returns the recorder with its events in C. Raises ImportError if the extension is not built for this version."""
+    base = recorder_extension.extension_recorder()
+
+    class FastRecorder(base, MonitoringRecorder):  # type: ignore[misc, valid-type]
+        """Its callbacks are methods of the extension."""
+
+        def _install(self) -> None:
+            self._disable = _DISABLE
+            super()._install()
+
+        def _watch_code(self, code) -> None:
+            """Begins the events of user code that starts for the first time."""
+            if not self.ended:
+                _set_local_events(self._tool, code, self._local_events)
+
+    return FastRecorder

@@ -5,6 +5,7 @@ An empty tracer is measured for comparison. The variants run in turn, and the fa
 
 import json
 import mmap
+import os
 import pathlib
 import subprocess
 import sys
@@ -122,16 +123,31 @@ def measure() -> dict:
     return out
 
 
+def extension_folder(python: str) -> str:
+    """Returns the folder of the extension for an interpreter, or "" if it cannot be built here."""
+    try:
+        return str(programs.extension("recorder_fast", python).parent)
+    except subprocess.CalledProcessError:
+        return ""
+
+
 def main() -> None:
-    """Prints a table with a column for each version of Python on this machine. With --json, it measures this one."""
+    """Prints a table with a column for each interpreter in the arguments, or for each version of Python on this
+    machine. With --json, it measures this one."""
     if "--json" in sys.argv:
-        print(json.dumps(measure()))
+        print(json.dumps([sys.version.split()[0], measure()]))
         return
-    found = programs.interpreters()
     columns = {}
-    for version in sorted(found):
-        done = subprocess.run([found[version], __file__, "--json"], capture_output=True, text=True, check=True)
-        columns[version] = json.loads(done.stdout.splitlines()[-1])
+    for python in sys.argv[1:] or programs.interpreters().values():
+        done = subprocess.run(
+            [python, __file__, "--json"],
+            env={**os.environ, "PYTHONPATH": extension_folder(python)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        version, column = json.loads(done.stdout.splitlines()[-1])
+        columns[version] = column
     print("ns added to a line, ratio to the program alone, bytes a step; - is not built or not installed here")
     print(f"{'':32}" + "".join(f"{version:>26}" for version in columns))
     for name in dict.fromkeys(name for column in columns.values() for name in column):

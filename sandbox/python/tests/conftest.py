@@ -25,7 +25,8 @@ matplotlib.use("Agg")
 
 import programs  # noqa: E402
 
-if sys.version_info[:2] == (3, 11):  # the extension of this source, whatever is installed
+# The extension of this source, whatever is installed.
+if f"{sys.version_info[0]}.{sys.version_info[1]}" in programs.VERSIONS:
     sys.path.insert(0, str(programs.extension("recorder_fast", sys.executable).parent))
 
 import import_hooks  # noqa: E402

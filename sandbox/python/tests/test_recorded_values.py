@@ -7,7 +7,7 @@ import programs
 import pytest
 import values
 
-RECORDERS = ["python", *(["extension"] if sys.version_info[:2] == (3, 11) else [])]
+RECORDERS = ["python", *(["extension"] if f"{sys.version_info[0]}.{sys.version_info[1]}" in programs.VERSIONS else [])]
 
 
 @pytest.fixture(scope="module", params=RECORDERS)

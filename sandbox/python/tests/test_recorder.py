@@ -13,7 +13,6 @@ import programs
 import pytest
 
 FOUND = programs.interpreters()
-EXTENSION = "3.11 extension"
 CASES = programs.load("recorder_programs.txt")
 SAME = programs.load("recorder_same.txt")
 
@@ -32,30 +31,36 @@ def test_interpreters():
 
 OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
 VERSIONS = [pytest.param(version, marks=() if version == OWN else pytest.mark.nightly) for version in sorted(FOUND)]
+EXTENSIONS = [pytest.param(f"{version.values[0]} extension", marks=version.marks) for version in VERSIONS]
 
 
-@pytest.fixture(scope="module", params=[*VERSIONS, *([EXTENSION] if "3.11" in FOUND else [])])
+def has_extension(version):
+    return version.endswith(" extension")
+
+
+@pytest.fixture(scope="module", params=[*VERSIONS, *EXTENSIONS])
 def version(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
-def built():
-    """Returns the folder of the extension."""
-    return str(programs.extension("recorder_fast", FOUND["3.11"]).parent)
-
-
-@pytest.fixture(scope="module")
-def recorded(version, request):
+def recorded(version):
     """Returns what each program did, by name."""
-    return _recorded(version[:4], request.getfixturevalue("built") if version == EXTENSION else "")
+    return _recorded(version)
 
 
 @functools.cache
-def _recorded(version, path):
+def _recorded(version):
     cases = {**CASES, **SAME, **LOST}
     jobs = [{"name": name, "code": case["code"], "limits": LIMITS.get(name, {})} for name, case in cases.items()]
-    return dict(zip(cases, programs.record(FOUND[version], jobs, path)))
+    return dict(zip(cases, record(version, jobs)))
+
+
+def record(version, jobs):
+    """Returns what programs.record returns for the recorder of a version, such as "3.12" or "3.12 extension"."""
+    python = FOUND[version[:4]]
+    path = str(programs.extension("recorder_fast", python).parent) if has_extension(version) else ""
+    return programs.record(python, jobs, path)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -88,7 +93,7 @@ def test_recorder_does_not_change_the_program(recorded, version, name):
     plain, watched = recorded[name]
     if version == "3.11" and name == "an object dies within its line":  # the documented difference: see recorder.py
         assert sorted(plain["same"]["result"]) == sorted(watched["same"]["result"])
-    elif version == EXTENSION and name == "recursion just below the limit":  # see recorder.py
+    elif version == "3.11 extension" and name == "recursion just below the limit":  # see recorder.py
         assert 0 <= int(plain["same"]["result"]) - int(watched["same"]["result"]) <= 1
     elif name not in REMOVED:
         assert plain["same"] == watched["same"]
@@ -135,9 +140,10 @@ def test_threads_that_are_not_recorded_are_reported(recorded, version):
 
 
 def test_replaced_evaluator_is_reported(recorded, version):
-    """The extension leaves libraries untraced. With another evaluator it would miss user code that libraries call."""
+    """The extension leaves libraries untraced. With another evaluator it would miss user code that libraries call.
+    On Python 3.12 and later it has no evaluator."""
     reader = recorded["evaluator"][1]["reader"]
-    assert any("taken the recorder away" in why for _, why in reader.lost) == (version == EXTENSION)
+    assert any("taken the recorder away" in why for _, why in reader.lost) == (version == "3.11 extension")
 
 
 def test_too_many_objects_are_reported(recorded):
@@ -150,7 +156,7 @@ def test_too_many_objects_are_reported(recorded):
 def test_recording_goes_on_after_a_recursion_error(recorded, version, name):
     plain, watched = recorded[name]
     reader = watched["reader"]
-    if version == EXTENSION:  # it has its own stack space
+    if has_extension(version):  # it has its own stack space
         assert reader.lost == []
     else:
         gap, end = (
@@ -162,7 +168,7 @@ def test_recording_goes_on_after_a_recursion_error(recorded, version, name):
     last = LOST[name]["code"].count("\n")
     if name == "limit, kept exception" and version == "3.11":
         return  # nothing happens at which the recorder could go on
-    if name == "limit, often" and version != EXTENSION:
+    if name == "limit, often" and not has_extension(version):
         return  # it does not go on after too many pauses
     assert reader.steps[-1] == ("<module>", last)
     shown = reader.stack()[-1]
@@ -175,10 +181,32 @@ def test_recording_goes_on_after_a_recursion_error(recorded, version, name):
         assert shown["x"] == shown["r"] == "exact length 1 items [1]"
 
 
+NESTED = """
+def f(n):
+    global r
+    r = n
+    return {call}
+try:
+    f(0)
+except RecursionError as error:
+    r = r, str(error)
+"""
+
+
+def test_calls_through_c_reach_the_same_depth(version):
+    """Python 3.12 and later limit nested calls of C separately."""
+    if version < "3.12" or not has_extension(version):
+        return  # see recorder.py
+    calls = "list(map(f, [n + 1]))", "sorted([n + 1], key=f)", "f(n + 1)"
+    for plain, watched in record(version, [{"name": call, "code": NESTED.format(call=call)} for call in calls]):
+        assert plain["same"] == watched["same"] and "depth exceeded" in plain["same"]["result"]
+        assert watched["reader"].lost == []
+
+
 def test_unread_closure_is_reported(recorded, version):
     text = "\n".join(recorded["closure"][1]["reader"].text)
-    assert ("unread it shares variables" in text) == (version < "3.13" and version != EXTENSION)
-    if version == EXTENSION:
+    assert ("unread it shares variables" in text) == (version in ("3.11", "3.12"))
+    if has_extension(version):
         assert "set n = 2" in text
 
 
@@ -191,11 +219,10 @@ def _agreed(reader):
 NOT_ALIKE = "when objects die", "an object dies within its line", "a profiler of its own"
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", [name for name in [*CASES, *SAME] if name not in NOT_ALIKE])
-def test_recorders_agree(built, name):
-    if "3.11" not in FOUND:
-        return
-    slow, fast = _recorded("3.11", "")[name][1]["reader"], _recorded("3.11", built)[name][1]["reader"]
+def test_recorders_agree(version, name):
+    slow, fast = (_recorded(each)[name][1]["reader"] for each in (version, f"{version} extension"))
     assert fast.text[0].startswith("head 2 extension ")
     if slow.lost:  # near the recursion limit
         return
@@ -206,17 +233,20 @@ def test_recorders_agree(built, name):
         assert not difference, f"the recorders differ:\n{difference}"
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [*VERSIONS, *EXTENSIONS])
 def test_stopping_removes_all_hooks(version):
     here = pathlib.Path(__file__).parent
+    python = FOUND[version[:4]]
+    folder = str(programs.extension("recorder_fast", python).parent) if has_extension(version) else ""
     code = (
-        "import sys, threading; sys.path.insert(0, sys.argv[1]); import record\n"
-        "record.run('x = 1', True); record.run('1 / 0', True)\n"
+        "import sys, threading; sys.path[:0] = filter(None, sys.argv[1:]); import record\n"
+        "assert record.recorder_factory._fast or not sys.argv[2]\n"
+        "for code in ('x = 1', '1 / 0'): record.run(code, True, bool(sys.argv[2]))\n"
         "assert sys.gettrace() is None and threading.gettrace() is None\n"
         "m = getattr(sys, 'monitoring', None)\n"
-        "assert m is None or m.get_tool(0) is None and m.get_events(0) == 0 if m and m.get_tool(0) else True\n"
+        "assert m is None or m.get_tool(m.DEBUGGER_ID) is None\n"
     )
-    subprocess.run([FOUND[version], "-c", code, str(here)], check=True, timeout=60)
+    subprocess.run([python, "-c", code, str(here), folder], check=True, timeout=60)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -234,8 +264,8 @@ def test_instructions_are_those_of_dis(version):
     subprocess.run([FOUND[version], "-c", code, str(here.parents[1] / "guest"), str(here)], check=True, timeout=60)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", ["recorder_fast", "syscall_batch"])
-def test_extensions_compile_without_warnings(name):
-    if "3.11" in FOUND:
-        command, _ = programs.compiler(name, FOUND["3.11"])
-        subprocess.run([*command, "-fsyntax-only", *programs.WARNINGS], check=True, timeout=120)
+def test_extensions_compile_without_warnings(name, version):
+    command, _ = programs.compiler(name, FOUND[version])
+    subprocess.run([*command, "-fsyntax-only", *programs.WARNINGS], check=True, timeout=120)

@@ -5,9 +5,8 @@ Each program runs with the usual budget and with a small one. Its stops must be 
 
 import functools
 
-import programs
 import pytest
-from test_recorder import EXTENSION, FOUND, VERSIONS
+from test_recorder import EXTENSIONS, VERSIONS, record
 
 SMALL = {"HEAD_STEPS": 20, "MAX_STEPS": 40, "SEGMENT_STEPS": 15, "CHECK_STEPS": 5, "CHECK_HELD_STEPS": 4}
 
@@ -140,24 +139,21 @@ LIMITS = {
 FULL = {**SMALL, "SEGMENT_STEPS": 10**6, "MAX_SENT_BYTES": 1200}
 
 
-@pytest.fixture(scope="module", params=[*VERSIONS, *([EXTENSION] if "3.11" in FOUND else [])])
+@pytest.fixture(scope="module", params=[*VERSIONS, *EXTENSIONS])
 def recorded(request):
     """Returns what each program did, by the names of its stops and limits."""
-    version, path = request.param, ""
-    if version == EXTENSION:
-        path = str(programs.extension("recorder_fast", FOUND["3.11"]).parent)
-    return _recorded(version[:4], path)
+    return _recorded(request.param)
 
 
 @functools.cache
-def _recorded(version, path):
+def _recorded(version):
     jobs = {}
     for name, (code, stops, moves) in STOPS.items():
         for limits, values in {"none": {}, **LIMITS}.items():
             jobs[name, limits] = {"code": code, "stops": stops, "moves": moves, "limits": values}
     jobs["full"] = {"code": SUM, "stops": at(3, hits="% 40"), "moves": ["continue"], "limits": FULL}
     jobs["not full"] = {**jobs["full"], "limits": {}}
-    return dict(zip(jobs, programs.record(FOUND[version], list(jobs.values()), path)))
+    return dict(zip(jobs, record(version, list(jobs.values()))))
 
 
 @pytest.mark.parametrize("limits", LIMITS)

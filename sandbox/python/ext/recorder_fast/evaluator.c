@@ -7,6 +7,8 @@
  * Beyond MAX_NESTED calls the evaluator is suspended, and all code is traced. */
 #include "hooks.h"
 
+#if !HAS_MONITORING
+
 #define NEED_OPCODE_TABLES
 #define Py_BUILD_CORE
 #include <internal/pycore_opcode.h>
@@ -94,3 +96,5 @@ void remove_evaluator(void)
 }
 
 int is_evaluator_replaced(void) { return installed && !suspended && !is_evaluator(evaluate); }
+
+#endif

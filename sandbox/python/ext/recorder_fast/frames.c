@@ -22,6 +22,7 @@ static Code *code_of(Recorder *r, PyCodeObject *co)
     code->is_task = task == Py_True;
     code->is_optimized = co->co_flags & CO_OPTIMIZED;
     code->first_line = co->co_firstlineno;
+    code->has_hidden_slots = code->is_module && HIDDEN_SLOT && co->co_nlocalsplus > 0;
     code->code = (PyCodeObject *)Py_NewRef(co);
     Py_XDECREF(module);
     Py_XDECREF(task);
@@ -34,8 +35,8 @@ static Code *code_of(Recorder *r, PyCodeObject *co)
 /* Returns the user's frame that called this one: Recorder._caller. */
 static Frame *caller_of(Recorder *r, PyFrameObject *frame, Code *code)
 {
-    for (_PyInterpreterFrame *back = frame->f_frame->previous; back != NULL; back = back->previous) {
-        if (code->is_task && (PyObject *)back->f_code == r->task_step)
+    for (RunningFrame *back = calling_frame(frame->f_frame); back != NULL; back = calling_frame(back)) {
+        if (code->is_task && (PyObject *)code_in_frame(back) == r->task_step)
             return NULL;
         if (back->frame_obj != NULL) {
             Frame *known = map_get(&r->frames, back->frame_obj);
@@ -62,7 +63,7 @@ static Frame *push_frame(Recorder *r, PyFrameObject *frame)
 {
     if (forget_unheld(r) < 0) /* new objects may take the addresses of these */
         return NULL;
-    Code *code = code_of(r, frame->f_frame->f_code);
+    Code *code = code_of(r, code_in_frame(frame->f_frame));
     Frame *known = code ? PyObject_New(Frame, &FrameType) : NULL;
     if (known == NULL)
         return NULL;
@@ -124,15 +125,39 @@ Frame *enter_frame(Recorder *r, PyFrameObject *frame)
     return known;
 }
 
+PyObject *variable_in_slot(RunningFrame *frame, PyCodeObject *co, int i)
+{
+    PyObject *value = slot_of(frame, i);
+    if (value != NULL && kind_of_slot(co, i) & (CO_FAST_CELL | CO_FAST_FREE) && PyCell_Check(value))
+        value = PyCell_GET(value);
+    return value;
+}
+
+/* Records that variables of the frame are not set any more. */
+static int delete_slots(Recorder *r, PyFrameObject *frame, Frame *known)
+{
+    PyCodeObject *co = known->code->code;
+    for (int i = 0; i < known->slots; i++) {
+        PyObject *old = known->last[i];
+        if (old == NULL || variable_in_slot(frame->f_frame, co, i) != NULL)
+            continue;
+        known->last[i] = NULL;
+        int failed = append_name_record(r, DELETE, PyTuple_GET_ITEM(co->co_localsplusnames, i)) < 0 ||
+                     (IS_ENTRY(old) && drop_holder(r, (Entry *)old) < 0);
+        Py_DECREF(old);
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
+
 /* Records the changes of the frame's own variables, which are in its slots. */
 static int read_slots(Recorder *r, PyFrameObject *frame, Frame *known)
 {
     PyCodeObject *co = known->code->code;
-    const unsigned char *kinds = (const unsigned char *)PyBytes_AS_STRING(co->co_localspluskinds);
+    int deletions = 0;
     for (int i = 0; i < known->slots; i++) {
-        PyObject *value = frame->f_frame->localsplus[i], *old = known->last[i], *recorded = NULL;
-        if (kinds[i] & (CO_FAST_CELL | CO_FAST_FREE) && value != NULL && PyCell_Check(value))
-            value = PyCell_GET(value);
+        PyObject *value = variable_in_slot(frame->f_frame, co, i), *old = known->last[i], *recorded = NULL;
         if (value == old) /* a scalar that last holds, or NULL twice */
             continue;
         PyObject *name = PyTuple_GET_ITEM(co->co_localsplusnames, i), *prefix = known->code->prefixes[i];
@@ -144,11 +169,7 @@ static int read_slots(Recorder *r, PyFrameObject *frame, Frame *known)
             known->code->prefixes[i] = prefix;
         }
         if (value == NULL) {
-            known->last[i] = NULL;
-            int failed = append_name_record(r, DELETE, name) < 0 || (IS_ENTRY(old) && drop_holder(r, (Entry *)old) < 0);
-            Py_DECREF(old);
-            if (failed)
-                return -1;
+            deletions = 1;
             continue;
         }
         Py_INCREF(value); /* while the recorder's Python code may run */
@@ -161,7 +182,30 @@ static int read_slots(Recorder *r, PyFrameObject *frame, Frame *known)
         if (got < 0)
             return -1;
     }
-    return 0;
+    return deletions ? delete_slots(r, frame, known) : 0;
+}
+
+/* Records the variables of comprehensions that are inlined into the code of the module: Variables._read_hidden. */
+static int read_hidden_slots(Recorder *r, PyFrameObject *frame, Frame *known)
+{
+    PyCodeObject *co = known->code->code;
+    int are_set = 0;
+    for (int i = 0; i < co->co_nlocalsplus; i++) {
+        PyObject *value = variable_in_slot(frame->f_frame, co, i), *name = PyTuple_GET_ITEM(co->co_localsplusnames, i);
+        if (value == NULL)
+            continue;
+        are_set = 1;
+        if (find_name(r, name) != value && record_in_dict(r, SET, known->recorded, name, value, NULL) < 0)
+            return -1;
+    }
+    if (are_set || PyDict_GET_SIZE(known->recorded) == 0)
+        return 0;
+    PyObject *names = PySequence_Tuple(known->recorded);
+    int failed = names == NULL;
+    for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(names); i++)
+        failed = delete_from_dict(r, DELETE, known->recorded, PyTuple_GET_ITEM(names, i)) < 0;
+    Py_XDECREF(names);
+    return failed ? -1 : 0;
 }
 
 int read_variables(Recorder *r, PyFrameObject *frame, Frame *known)
@@ -169,6 +213,8 @@ int read_variables(Recorder *r, PyFrameObject *frame, Frame *known)
     Code *code = known->code;
     r->event++;
     if (code->is_module && !r->watch_all) {
+        if (code->has_hidden_slots && read_hidden_slots(r, frame, known) < 0)
+            return -1;
         PyObject *line = PyLong_FromLongLong(known->line);
         PyObject *names = line ? PyDict_GetItemWithError(code->names_by_line, line) : NULL;
         Py_XDECREF(line);

@@ -4,6 +4,15 @@
 
 #include "variables.h"
 
+/* Returns the kind of a slot in the frames of a code object: bits of CO_FAST_... */
+static inline int kind_of_slot(PyCodeObject *co, int i)
+{
+    return (unsigned char)PyBytes_AS_STRING(co->co_localspluskinds)[i];
+}
+
+/* Returns the variable in a slot of a frame, or in the cell in that slot; borrowed, NULL if the variable is not set. */
+PyObject *variable_in_slot(RunningFrame *frame, PyCodeObject *co, int i);
+
 /* Returns the description of a frame, borrowed. A new frame is recorded as pushed, a suspended frame as resumed. */
 Frame *enter_frame(Recorder *r, PyFrameObject *frame);
 

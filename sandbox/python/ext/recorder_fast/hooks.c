@@ -1,8 +1,6 @@
 #include "hooks.h"
 
-#include <opcode.h>
-
-/* A hook may make this number of nested Python calls more than the program, so that it also works at the recursion limit. */
+/* A hook may make this number of nested calls more than the program, so that it also works at the recursion limit. */
 enum { HOOK_CALLS = 200 };
 
 void lock_recorder(Recorder *r)
@@ -52,40 +50,30 @@ static int may_stop(Recorder *r, long line)
     return found;
 }
 
-/* Returns the line of the step at a line event in code with comprehensions, 0 if the event is no step, or -1:
- * recorder_code._steps_of_comprehensions. */
-static long step_in_comprehension(PyFrameObject *frame, Frame *known, long line)
+int record_handled(Recorder *r, Frame *known)
 {
-    PyObject *at = PyLong_FromLong(PyFrame_GetLasti(frame));
-    PyObject *number = at ? PyDict_GetItemWithError(known->code->comprehensions, at) : NULL;
-    Py_XDECREF(at);
-    if (number != NULL)
-        line = PyLong_AsLong(number);
-    else if (PyErr_Occurred())
-        return -1;
-    return line == known->line && known->has_steps && (number != NULL || known->code->is_comprehension) ? 0 : line;
-}
-
-static int on_line(Recorder *r, PyFrameObject *frame, Frame *known)
-{
-    long line = PyFrame_GetLineNumber(frame);
-    int is_step = 1;
-    if (known->code->comprehensions != Py_None) {
-        if ((line = step_in_comprehension(frame, known, line)) < 0)
-            return -1;
-        is_step = line > 0;
-    }
-    known->has_steps = known->has_steps || is_step;
+    if (!known->raised)
+        return 0;
+    known->raised = 0;
     if (switch_to_frame(r, known) < 0 || reserve(&r->pending, 1) < 0)
         return -1;
-    if (known->raised) {
-        known->raised = 0;
-        put_byte(&r->pending, HANDLED);
-    }
+    put_byte(&r->pending, HANDLED);
+    return 0;
+}
+
+/* Records that a frame continues after another frame, or after an exception that it has caught. */
+static int continue_frame(Recorder *r, Frame *known)
+{
     known->thrown = 0;
-    if (!is_step)
-        return read_variables(r, frame, known);
-    if (read_variables(r, frame, known) < 0 || (r->unheld_count > 0 && forget_unheld(r) < 0) || reserve(&r->pending, 16) < 0)
+    return switch_to_frame(r, known) < 0 ? -1 : record_handled(r, known);
+}
+
+/* Records that a frame has reached a line, and stops the program there if the debugger wants that. */
+static int record_step(Recorder *r, PyFrameObject *frame, Frame *known, long line)
+{
+    known->has_steps = 1;
+    if (continue_frame(r, known) < 0 || read_variables(r, frame, known) < 0 ||
+        (r->unheld_count > 0 && forget_unheld(r) < 0) || reserve(&r->pending, 16) < 0)
         return -1;
     long delta = line - known->line;
     if (delta >= -64 && delta < 64)
@@ -111,38 +99,43 @@ static int on_line(Recorder *r, PyFrameObject *frame, Frame *known)
     return failed;
 }
 
-static int on_return(Recorder *r, PyFrameObject *frame, Frame *known, PyObject *value)
+/* Records the steps at a line event in code with comprehensions: recorder_code._steps_of_comprehensions. */
+static int record_comprehension(Recorder *r, PyFrameObject *frame, Frame *known, long line)
 {
-    if (value != NULL) {
-        int opcode = _Py_OPCODE(*frame->f_frame->prev_instr);
-        return leave_frame(r, frame, known, opcode == YIELD_VALUE ? SUSPEND : RETURN, value);
-    }
-    if (known->failure == NULL && discard(call_python(r, (PyObject *)r, "_set_failure", "(O)", known)) < 0)
+    PyObject *at = PyLong_FromLong(PyFrame_GetLasti(frame));
+    PyObject *steps = at ? PyDict_GetItemWithError(known->code->comprehensions, at) : NULL; /* the code holds them */
+    Py_XDECREF(at);
+    if (steps == NULL && PyErr_Occurred())
         return -1;
-    return leave_frame(r, frame, known, UNWIND, NULL);
+    if (steps != NULL && PyTuple_Check(steps)) {
+        if (record_step(r, frame, known, PyLong_AsLong(PyTuple_GET_ITEM(steps, 0))) < 0)
+            return -1;
+        line = PyLong_AsLong(PyTuple_GET_ITEM(steps, 1));
+    } else if (steps != NULL)
+        line = PyLong_AsLong(steps);
+    int is_same = line == known->line && known->has_steps && (steps != NULL || known->code->is_comprehension);
+    if (line > 0 && !is_same)
+        return record_step(r, frame, known, line);
+    return continue_frame(r, known) < 0 ? -1 : read_variables(r, frame, known);
 }
 
-/* Records an exception. The end of an iteration is recorded only when it leaves its frame. */
-static int on_exception(Recorder *r, PyFrameObject *frame, Frame *known, PyObject *arg)
+int on_line(Recorder *r, PyFrameObject *frame, Frame *known, long line)
 {
-    PyObject *kind = PyTuple_GET_ITEM(arg, 0);
-    if (kind == PyExc_StopIteration || kind == PyExc_StopAsyncIteration)
-        return discard(call_python(r, (PyObject *)r, "_set_failure", "(OO)", known, kind));
-    known->thrown = 1;
-    if (discard(call_python(r, (PyObject *)r, "_set_failure", "(OOO)", known, kind, PyTuple_GET_ITEM(arg, 1))) < 0)
-        return -1;
-    if (kind == PyExc_GeneratorExit)
-        return 0;
-    if (switch_to_frame(r, known) < 0 || read_variables(r, frame, known) < 0 || switch_to_frame(r, known) < 0 ||
-        reserve(&r->pending, 1) < 0)
+    return known->code->comprehensions == Py_None ? record_step(r, frame, known, line)
+                                                  : record_comprehension(r, frame, known, line);
+}
+
+int record_raise(Recorder *r, PyFrameObject *frame, Frame *known, PyObject *error, PyObject *trace)
+{
+    if (switch_to_frame(r, known) < 0 || reserve(&r->pending, 1) < 0)
         return -1;
     put_byte(&r->pending, RAISE);
     if (append_bytes(&r->pending, known->failure) < 0)
         return -1;
-    known->raised = 1;
+    known->raised = known->thrown = 1;
     if (r->control == Py_None)
         return 0;
-    return discard(call_python(r, (PyObject *)r, "_stop_raised", "(OOO)", frame, known, arg));
+    return discard(call_python(r, (PyObject *)r, "_stop_raised", "(OOOO)", frame, known, error, trace));
 }
 
 int is_foreign(Recorder *r, PyCodeObject *code)
@@ -157,22 +150,38 @@ int is_foreign(Recorder *r, PyCodeObject *code)
     return 0;
 }
 
+int begin_hook(Recorder *r)
+{
+    lock_recorder(r);
+    if (r->ended) {
+        unlock_recorder(r);
+        return 0;
+    }
+    add_call_space(PyThreadState_Get(), HOOK_CALLS);
+    return 1;
+}
+
 /* Ends recording after an exception in a hook, which never reaches the program. */
 static void end_recording(Recorder *r)
 {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (discard(call_python(r, (PyObject *)r, "_hook_failed", "(O)", value)) < 0)
+    PyObject *error = take_exception();
+    if (discard(call_python(r, (PyObject *)r, "_hook_failed", "(O)", error)) < 0)
         PyErr_Clear();
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
+    Py_XDECREF(error);
     r->ended = 1;
 }
 
-/* Finishes a hook: writes its records, and raises an interrupt that came while the recorder's Python code ran. */
-static int finish_hook(Recorder *r, int failed)
+/* Raises an interrupt that came while the recorder's Python code ran. */
+static int raise_interrupt(Recorder *r)
+{
+    PyObject *interrupted = PyObject_GetAttrString(r->channel, "interrupted");
+    if (interrupted != Py_True)
+        return discard(interrupted);
+    Py_DECREF(interrupted);
+    return discard(PyObject_CallMethod((PyObject *)r, "_raise_interrupt", NULL));
+}
+
+int finish_hook(Recorder *r, int failed)
 {
     if (!failed && !r->tail_only && !r->ended)
         failed = flush(r) < 0;
@@ -181,37 +190,10 @@ static int finish_hook(Recorder *r, int failed)
         failed = 0;
     }
     unlock_recorder(r);
-    if (failed || !r->called_python)
-        return failed ? -1 : 0;
-    r->called_python = 0;
-    PyObject *interrupted = PyObject_GetAttrString(r->channel, "interrupted");
-    if (interrupted != Py_True)
-        return discard(interrupted);
-    Py_DECREF(interrupted);
-    return discard(PyObject_CallMethod((PyObject *)r, "_raise_interrupt", NULL));
-}
-
-int trace_event(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
-{
-    Recorder *r = (Recorder *)self;
-    if (r->ended || what == PyTrace_OPCODE || (frame != r->last_frame && is_foreign(r, frame->f_frame->f_code)))
-        return 0;
-    lock_recorder(r);
-    if (r->ended) {
-        unlock_recorder(r);
-        return 0;
+    if (!failed && r->called_python) {
+        r->called_python = 0;
+        failed = raise_interrupt(r) < 0;
     }
-    PyThreadState *thread = PyThreadState_Get();
-    thread->recursion_remaining += HOOK_CALLS;
-    Frame *known = enter_frame(r, frame);
-    int failed = known == NULL ? -1 : 0;
-    if (!failed && what == PyTrace_LINE)
-        failed = on_line(r, frame, known);
-    else if (!failed && what == PyTrace_RETURN)
-        failed = on_return(r, frame, known, arg);
-    else if (!failed && what == PyTrace_EXCEPTION)
-        failed = on_exception(r, frame, known, arg);
-    failed = finish_hook(r, failed < 0);
-    thread->recursion_remaining -= HOOK_CALLS;
-    return failed;
+    add_call_space(PyThreadState_Get(), -HOOK_CALLS);
+    return failed ? -1 : 0;
 }

@@ -1,9 +1,9 @@
-/* recorder_fast: the frequent part of the debugger's recorder, in C, for Python 3.11.
+/* recorder_fast: the frequent part of the debugger's recorder, in C, for Python 3.11 to 3.14; it was not tried on 3.14.
  *
- * Recorder is a base class of recorder_settrace.FastRecorder, which handles rare events: the first use of a code object or
- * a class, threads, the texts of exceptions, the end of the budget, and stops. Both write the same records as the recorders
- * in Python. Variables are read from the slots of frames, and reading does not write to them, so frames of closures can
- * also be read. Library code runs untraced.
+ * Recorder is a base class of recorder_extension.ExtensionRecorder, which handles rare events: the first use of a code
+ * object or a class, threads, the texts of exceptions, the end of the budget, and stops. Both write the same records as the
+ * recorders in Python. Variables are read from the slots of frames, and reading does not write to them, so frames of
+ * closures can also be read. Library code runs untraced.
  *
  * Records are collected in Recorder.pending and written to the ring when a hook ends. Code that calls Python drains pending
  * first, so that records stay in order.
@@ -14,8 +14,11 @@
  *     objects    the table of objects, their records
  *     variables  variables in dicts and in the namespace
  *     frames     frames and their slots
- *     hooks      the trace function
- *     evaluator  library code at full speed */
+ *     hooks      what the hooks of all versions share
+ *     settrace   the trace function of Python 3.11
+ *     evaluator  library code at full speed on Python 3.11
+ *     monitoring the callbacks of Python 3.12 and later
+ *     versions   the internals of CPython that differ between versions */
 #include "hooks.h"
 
 static PyObject *none_or_error(int failed) { return failed < 0 ? NULL : Py_NewRef(Py_None); }
@@ -127,6 +130,8 @@ PyTypeObject FrameType = {
 
 /* -- Recorder: methods */
 
+#if !HAS_MONITORING
+
 static PyObject *attach(PyObject *self, PyObject *none)
 {
     PyEval_SetTrace(trace_event, self);
@@ -146,6 +151,8 @@ static PyObject *is_attached(PyObject *self, PyObject *none)
     PyThreadState *t = PyThreadState_Get();
     return PyBool_FromLong(t->c_tracefunc == trace_event && t->c_traceobj == self && !is_evaluator_replaced());
 }
+
+#endif
 
 static PyObject *enter(PyObject *self, PyObject *none)
 {
@@ -254,26 +261,17 @@ static PyObject *forget_frames(PyObject *self, PyObject *none)
     Py_RETURN_NONE;
 }
 
-/* Returns the address of the variable in a slot of a frame, or in the cell in that slot. */
-static PyObject **variable_in_slot(PyFrameObject *frame, int i)
-{
-    PyCodeObject *co = frame->f_frame->f_code;
-    PyObject **at = &frame->f_frame->localsplus[i];
-    if (PyBytes_AS_STRING(co->co_localspluskinds)[i] & (CO_FAST_CELL | CO_FAST_FREE) && *at != NULL && PyCell_Check(*at))
-        at = &((PyCellObject *)*at)->ob_ref;
-    return at;
-}
-
 static PyObject *frame_locals(PyObject *self, PyObject *frame)
 {
     if (!PyFrame_Check(frame))
         return PyErr_Format(PyExc_TypeError, "_frame_locals takes a frame, not %s", Py_TYPE(frame)->tp_name);
-    PyCodeObject *co = ((PyFrameObject *)frame)->f_frame->f_code;
+    RunningFrame *running = ((PyFrameObject *)frame)->f_frame;
+    PyCodeObject *co = code_in_frame(running);
     if (!(co->co_flags & CO_OPTIMIZED))
         return PyObject_GetAttrString(frame, "f_locals");
     PyObject *out = PyDict_New();
     for (int i = 0; out != NULL && i < co->co_nlocalsplus; i++) {
-        PyObject *value = *variable_in_slot((PyFrameObject *)frame, i);
+        PyObject *value = variable_in_slot(running, co, i);
         if (value != NULL && PyDict_SetItem(out, PyTuple_GET_ITEM(co->co_localsplusnames, i), value) < 0)
             Py_CLEAR(out);
     }
@@ -285,14 +283,20 @@ static PyObject *assign_variable(PyObject *self, PyObject *args)
     PyObject *frame, *name, *value;
     if (!PyArg_ParseTuple(args, "O!UO", &PyFrame_Type, &frame, &name, &value))
         return NULL;
-    PyCodeObject *co = ((PyFrameObject *)frame)->f_frame->f_code;
-    for (int i = 0; i < co->co_nlocalsplus; i++)
-        if (PyUnicode_Compare(PyTuple_GET_ITEM(co->co_localsplusnames, i), name) == 0) {
-            PyObject **at = variable_in_slot((PyFrameObject *)frame, i), *before = *at;
-            *at = Py_NewRef(value);
-            Py_XDECREF(before);
-            Py_RETURN_TRUE;
-        }
+    RunningFrame *running = ((PyFrameObject *)frame)->f_frame;
+    PyCodeObject *co = code_in_frame(running);
+    for (int i = 0; i < co->co_nlocalsplus; i++) {
+        PyObject *held = slot_of(running, i);
+        if (PyUnicode_Compare(PyTuple_GET_ITEM(co->co_localsplusnames, i), name) != 0 ||
+            (held == NULL && kind_of_slot(co, i) & HIDDEN_SLOT)) /* that comprehension does not run now */
+            continue;
+        if (held != NULL && kind_of_slot(co, i) & (CO_FAST_CELL | CO_FAST_FREE) && PyCell_Check(held)) {
+            if (PyCell_Set(held, value) < 0)
+                return NULL;
+        } else
+            set_slot(running, i, value);
+        Py_RETURN_TRUE;
+    }
     Py_RETURN_FALSE;
 }
 
@@ -315,9 +319,11 @@ static PyObject *close_ring(PyObject *self, PyObject *none)
 }
 
 static PyMethodDef methods[] = {
+#if !HAS_MONITORING
     {"attach", attach, METH_NOARGS, "Traces this thread."},
     {"detach", detach, METH_NOARGS, "Stops tracing this thread."},
     {"is_attached", is_attached, METH_NOARGS, "Tells whether this thread is traced, and nothing has replaced the evaluator."},
+#endif
     {"__enter__", enter, METH_NOARGS, "Keeps out the hooks of other threads."},
     {"__exit__", leave, METH_VARARGS, "Lets in the hooks of other threads."},
     {"_begin_event", begin_event, METH_NOARGS, "recorder.Recorder._begin_event"},
@@ -365,12 +371,13 @@ static PyMemberDef members[] = {
     OBJECT_FIELD("_objects", objects),
     OBJECT_FIELD("_format", format),
     OBJECT_FIELD("_raw", raw),
+    OBJECT_FIELD("_disable", disable),
     {NULL},
 };
 
 #define EACH_OBJECT(do)                                                                                                      \
     do(filename) do(filename_alias) do(channel) do(recorded) do(names) do(helpers) do(watched) do(set_prefixes)              \
-    do(global_prefixes) do(out) do(wait) do(control) do(task_step) do(objects) do(format) do(raw)
+    do(global_prefixes) do(out) do(wait) do(control) do(task_step) do(objects) do(format) do(raw) do(disable)
 
 static PyObject *new_recorder(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -464,6 +471,9 @@ PyTypeObject RecorderType = {
     .tp_clear = clear,
     .tp_members = members,
     .tp_methods = methods,
+#if HAS_MONITORING
+    .tp_getset = callbacks,
+#endif
 };
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "recorder_fast", "The frequent part of the recorder.", -1, NULL};
@@ -473,6 +483,10 @@ PyMODINIT_FUNC PyInit_recorder_fast(void)
     if (prepare_peek() < 0 || PyType_Ready(&RecorderType) < 0 || PyType_Ready(&FrameType) < 0 ||
         PyType_Ready(&EntryType) < 0)
         return NULL;
+#if HAS_MONITORING
+    if (PyType_Ready(&CallbackType) < 0)
+        return NULL;
+#endif
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL || PyModule_AddObjectRef(module, "Recorder", (PyObject *)&RecorderType) < 0 ||
         PyModule_AddObjectRef(module, "Entry", (PyObject *)&EntryType) < 0 ||

@@ -122,10 +122,7 @@ int append_scalar(Recorder *r, Buffer *b, PyObject *prefix, PyObject *value)
     if (!is_scalar(kind) && (PyObject *)kind != r->raw)
         return 0;
     if (kind == &PyLong_Type) {
-        Py_ssize_t digits = Py_SIZE(value);
-        if (digits >= -1 && digits <= 1)
-            integer = digits * (long long)((PyLongObject *)value)->ob_digit[0] * (digits != 0);
-        else
+        if (!small_int(value, &integer))
             integer = PyLong_AsLongLongAndOverflow(value, &overflow);
         tag = !overflow && integer < 1LL << 62 && integer > -(1LL << 62) ? 'i' : 0;
     } else if (kind == &PyUnicode_Type && PyUnicode_IS_COMPACT_ASCII(value) && PyUnicode_GET_LENGTH(value) <= MAX_TEXT) {

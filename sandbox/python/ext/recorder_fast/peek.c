@@ -57,12 +57,24 @@ static void peek_dict(PyObject *v, Sample *p)
     p->length = PyDict_GET_SIZE(v);
 }
 
-/* Reads the attributes of an instance in its __dict__, which CPython may not have made yet, and in its slots. */
-static void peek_instance(PyObject *v, Reader *reader, Sample *p)
+#if HAS_MONITORING
+/* Reads the __dict__ of an instance, which CPython makes if it has not done that yet. */
+static void peek_attributes(PyObject *v, Sample *p)
+{
+    PyObject *dict = PyObject_GenericGetDict(v, NULL);
+    if (dict != NULL)
+        peek_dict(dict, p);
+    else
+        PyErr_Clear();
+    Py_XDECREF(dict); /* v holds it as well */
+}
+#else
+/* Reads the __dict__ of an instance, or the values in its place: CPython makes the dict when somebody asks for it. */
+static void peek_attributes(PyObject *v, Sample *p)
 {
     PyTypeObject *kind = Py_TYPE(v);
     int managed = kind->tp_flags & Py_TPFLAGS_MANAGED_DICT;
-    PyDictValues *inlined = reader->has_dict && managed ? *_PyObject_ValuesPointer(v) : NULL;
+    PyDictValues *inlined = managed ? *_PyObject_ValuesPointer(v) : NULL;
     if (inlined != NULL) {
         PyDictKeysObject *keys = ((PyHeapTypeObject *)kind)->ht_cached_keys;
         PyDictUnicodeEntry *entries = DK_UNICODE_ENTRIES(keys);
@@ -76,11 +88,19 @@ static void peek_instance(PyObject *v, Reader *reader, Sample *p)
         }
         p->used = 2 * n;
         p->length = order[-2];
-    } else if (reader->has_dict) {
-        PyObject **dict = managed ? _PyObject_ManagedDictPointer(v) : _PyObject_GetDictPtr(v);
-        if (dict != NULL && *dict != NULL)
-            peek_dict(*dict, p);
+        return;
     }
+    PyObject **dict = managed ? _PyObject_ManagedDictPointer(v) : _PyObject_GetDictPtr(v);
+    if (dict != NULL && *dict != NULL)
+        peek_dict(*dict, p);
+}
+#endif
+
+/* Reads the attributes of an instance: in its __dict__, if it has one, and in its slots. */
+static void peek_instance(PyObject *v, Reader *reader, Sample *p)
+{
+    if (reader->has_dict)
+        peek_attributes(v, p);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(reader->members); i++) {
         PyObject *member = PyTuple_GET_ITEM(reader->members, i);
         PyMemberDef *def = ((PyMemberDescrObject *)PyTuple_GET_ITEM(member, 1))->d_member;

@@ -2,23 +2,13 @@
 #ifndef RECORDER_H
 #define RECORDER_H
 
-#define Py_BUILD_CORE /* for the layout of frames, dicts and code objects */
+#include "versions.h"
+
 #include "buffer.h"
-
-#include <structmember.h>
-#include <internal/pycore_code.h>
-#include <internal/pycore_dict.h>
-#include <internal/pycore_frame.h>
-#include <internal/pycore_object.h>
-#undef Py_BUILD_CORE
-
-#if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030c0000
-#error "recorder_fast reads frames and objects as Python 3.11 lays them out"
-#endif
 
 /* The same numbers as in recorder_format.py, recorder_objects.py and recorder_ring.py. */
 enum {
-    ABI_VERSION = 7, /* of the interface to recorder_settrace.FastRecorder, which has the same number */
+    ABI_VERSION = 8, /* of the interface to recorder_extension.ExtensionRecorder, which has the same number */
     PUSH = 5, RESUME, SUSPEND, RETURN, UNWIND, FRAME, LINE, SET, GLOBAL, DELETE, FORGET, OBJECT, MUTATE, FREE, RAISE, HANDLED,
     EXACT = 0, TRUNCATED, SAMPLED, UNREAD,
     OPAQUE = 0, ITEMS, PAIRS, ATTRIBUTES, TABLE, DESCRIBED, FRAMED,
@@ -63,6 +53,8 @@ typedef struct {
     PyObject **prefixes; /* of the set records of its slots, borrowed from Recorder.set_prefixes */
     PyCodeObject *code;
     int is_module, is_task, is_optimized, is_comprehension;
+    int is_watched; /* sys.monitoring reports its events */
+    int has_hidden_slots; /* for the variables of comprehensions that are inlined into a module */
     long first_line;
 } Code;
 
@@ -78,7 +70,7 @@ typedef struct {
     PyObject **last;     /* the last recorded value of each slot: a scalar, an Entry or NULL */
 } Frame;
 
-/* Recorder is the base class of recorder_settrace.FastRecorder. */
+/* Recorder is the base class of recorder_extension.ExtensionRecorder. */
 typedef struct {
     PyObject_HEAD
     long long steps, current_frame, frames_pushed, budget_step, objects_seen, max_objects;
@@ -88,6 +80,7 @@ typedef struct {
     Py_ssize_t few_names, full_read_interval;
     PyObject *filename, *filename_alias; /* another string that is equal to filename */
     PyObject *channel, *recorded, *names, *helpers, *watched, *set_prefixes, *global_prefixes, *out, *wait, *control, *task_step;
+    PyObject *disable; /* sys.monitoring.DISABLE */
     PyObject *objects, *format; /* a recorder_objects.Objects, which describes new classes; the module recorder_format */
     PyObject *raw;              /* the class library_values.Raw */
     Buffer pending;             /* records that are not in out or in the ring yet */

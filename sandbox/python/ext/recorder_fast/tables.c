@@ -87,7 +87,7 @@ static int add_array(Parts *parts, PyObject *object)
 static int look_up(PyObject *object, const char *name, PyObject **found)
 {
     PyObject *key = PyUnicode_InternFromString(name);
-    int got = key ? _PyObject_LookupAttr(object, key, found) : -1;
+    int got = key ? find_attribute(object, key, found) : -1;
     Py_XDECREF(key);
     return got;
 }

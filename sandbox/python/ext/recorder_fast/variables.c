@@ -32,9 +32,9 @@ static inline int is_entry_of(PyObject *old, PyObject *value)
 /* Compares two integers or two texts. Other values count as different and are recorded again. */
 static int is_equal(PyTypeObject *kind, PyObject *a, PyObject *b)
 {
+    long long small, other;
     if (kind == &PyLong_Type)
-        return Py_SIZE(a) == Py_SIZE(b) &&
-               memcmp(((PyLongObject *)a)->ob_digit, ((PyLongObject *)b)->ob_digit, Py_ABS(Py_SIZE(a)) * sizeof(digit)) == 0;
+        return small_int(a, &small) ? small_int(b, &other) && small == other : PyObject_RichCompareBool(a, b, Py_EQ);
     return kind == &PyUnicode_Type && PyUnicode_GET_LENGTH(a) == PyUnicode_GET_LENGTH(b) && PyUnicode_Compare(a, b) == 0;
 }
 
@@ -113,9 +113,8 @@ int delete_from_dict(Recorder *r, int record, PyObject *recorded, PyObject *name
     return failed ? -1 : 0;
 }
 
-/* Returns a variable of the namespace; borrowed, NULL if there is none. A key that is not exactly a str may have the
- * hash of the name, and comparing the two would run user code. */
-static PyObject *find_name(Recorder *r, PyObject *name)
+/* A key that is not exactly a str may have the hash of the name, and comparing the two would run user code. */
+PyObject *find_name(Recorder *r, PyObject *name)
 {
     PyObject *key, *value;
     Py_ssize_t at = 0;

@@ -23,6 +23,9 @@ int delete_from_dict(Recorder *r, int record, PyObject *recorded, PyObject *name
 /* Appends a record that has only a name. */
 int append_name_record(Recorder *r, int record, PyObject *name);
 
+/* Returns a variable of the namespace; borrowed, NULL if there is none. */
+PyObject *find_name(Recorder *r, PyObject *name);
+
 /* Records the changes of these variables of the namespace, a tuple of names. */
 int read_namespace(Recorder *r, PyObject *names);
 
