@@ -475,7 +475,7 @@ func (s *settings) checkBounds() error {
 		{"max-queries", int64(s.limits.queries), 1},
 		{"max-queries-per-user", int64(s.limits.queriesPerUser), 0},
 		{"max-queries-per-sandbox", int64(s.limits.queriesPerSandbox), 0},
-		{"pool", int64(s.python.pool), 0},
+		{"pool", int64(s.python.pool), 1},
 		{"recordings-max-age", int64(s.retention.recordingAge), 0},
 		{"recordings-max-mb", int64(s.retention.recordingsMB), 0},
 		{"artifact-age", int64(s.retention.artifactAge), 0},
