@@ -185,6 +185,22 @@ func (p *program) isIn(number, outer int) bool {
 	return false
 }
 
+// assignments returns the lines of the statements that always assign to a variable, other than a given statement. The
+// variable is a local of function, or with function "" a global that the module sets.
+func (p *program) assignments(name, function string, except int) (lines []int64) {
+	for i := range p.statements {
+		st := &p.statements[i]
+		if i+1 == except || st.Function != function || st.Kind != "assign" && st.Kind != "augassign" ||
+			!slices.Contains(st.Sets, name) {
+			continue
+		}
+		for line := st.Line; line <= st.End; line++ {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 // writers returns the lines of the statements that set or mutate a variable, other than a given statement. The variable
 // is a local of function, or with function "" a global.
 func (p *program) writers(name, function string, except int) []int64 {

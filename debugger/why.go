@@ -346,11 +346,25 @@ func (w *slicer) follow(v Variable, step int) {
 		return
 	}
 	c, after, found := w.lastChangeBefore(v, value, s, step)
-	if !found {
+	switch at, seen := w.setToSame(v, s, c, step); {
+	case at > 0:
+		w.followSameValue(v, value, at, seen)
+	case found:
+		w.followChange(v, c, after)
+	default:
 		w.origin(v, value, s, step)
+	}
+}
+
+// followSameValue adds the step of an assignment that left a variable as it was. The step after it is seen.
+func (w *slicer) followSameValue(v Variable, value recording.Value, at, seen int) {
+	after, err := w.stateAt(seen)
+	if err != nil {
+		w.limit(fmt.Sprintf("step %d is not recorded", seen))
 		return
 	}
-	w.followChange(v, c, after)
+	w.visit(at, seen, WhyStep{Role: "set", Name: v.Name, after: after, value: value, hasValue: true,
+		Value: after.Preview(w.table, value, whyValueBytes), Type: after.TypeOf(w.table, value)})
 }
 
 // followChange adds the step of a change. A change in place depends on the earlier value of the variable, too.

@@ -175,6 +175,71 @@ func (w *slicer) lastChangeBefore(v Variable, value recording.Value, s *recordin
 	return c, nil, false
 }
 
+// setToSame returns the last assignment of a variable before a step that gave it the object that it already had, after
+// the change last, and the next step of its frame. A recording has no change there. It returns 0 if there is none, or if
+// an exception left the assignment. s is the state at the step.
+func (w *slicer) setToSame(v Variable, s *recording.State, last change, before int) (at, seen int) {
+	function, frame := "", v.Frame
+	if f := s.Frames[v.Frame]; f != nil {
+		function = w.table.FunctionName(f.Code)
+	}
+	number := 0
+	if last.madeBy > 0 {
+		number = w.program.at(w.table.FunctionName(last.code), last.line)
+	}
+	lines := w.program.assignments(v.Name, function, number)
+	if len(lines) == 0 {
+		return 0, 0
+	}
+	if frame == 0 {
+		first, err := w.stateAt(1)
+		if err != nil || first.CurrentFrame() == nil {
+			return 0, 0
+		}
+		frame = first.CurrentFrame().Number
+	}
+	at = w.lastStepAt(lines, frame, before)
+	if at <= last.madeBy {
+		return 0, 0
+	}
+	if seen = w.completed(at, frame); seen == 0 || seen > before {
+		return 0, 0
+	}
+	return at, seen
+}
+
+// completed returns the next step of a frame after its step at, and 0 if an exception left that step's line. After the
+// last line it returns the number of the steps and 1.
+func (w *slicer) completed(at int, frame uint64) int {
+	seen, failed, searched := 0, false, 0
+	for _, c := range w.reader.Chunks() {
+		if c.Last < at {
+			continue
+		}
+		if searched++; searched > maxEffectChunks {
+			return 0
+		}
+		err := w.reader.ReplayAfter(c, at, nil, func(s *recording.State, rec *recording.Record) bool {
+			f := s.CurrentFrame()
+			switch isIn := f != nil && f.Number == frame; {
+			case s.Step < at, s.Step == at && rec.Kind == recording.KindLine:
+			case rec.Kind == recording.KindRaise && isIn, rec.Kind == recording.KindLost:
+				failed = true
+			case rec.Kind == recording.KindLine && isIn:
+				seen = s.Step
+			}
+			return seen == 0 && !failed
+		})
+		switch {
+		case err != nil || failed:
+			return 0
+		case seen > 0:
+			return seen
+		}
+	}
+	return w.reader.Steps() + 1
+}
+
 // changeAtEnd returns a change that the last line made, which no later step shows.
 func (w *slicer) changeAtEnd(last *recording.Chunk, v Variable) (c change, after *recording.State, found bool) {
 	t := &changeTracker{frame: v.Frame, name: w.table.NumberOf(v.Name)}
@@ -212,6 +277,13 @@ func (r *Recording) LastSet(ctx context.Context, name string) *WhyEarlier {
 		return nil
 	}
 	c, after, found := w.lastChangeBefore(v, value, s, step)
+	if at, seen := w.setToSame(v, s, c, step); at > 0 {
+		set, err := w.stateAt(at)
+		if after, _ = w.stateAt(seen); err != nil || after == nil {
+			return nil
+		}
+		c, found = change{madeBy: at, seenAt: seen, line: set.CurrentFrame().Line, value: value}, true
+	}
 	if !found || c.madeBy == 0 {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -230,3 +231,43 @@ func findingsOf(y debugger.Why) string {
 var headField = regexp.MustCompile(`(?m)^# (why|line|words|before): (.*)$`)
 
 const minWrongAnalyses = 27
+
+// A recording has no change where an assignment gives a variable the object that it has. The answer names the assignment
+// nevertheless, if it ended.
+func TestWhyNamesAssignmentsOfTheSameValue(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	c.run(t, id, "y = 2")
+	for _, run := range []struct {
+		code    string
+		want    []int64 // lines, the last first
+		earlier bool    // the value comes from the earlier run
+	}{
+		{"x = 1\ny = x + 1\nz = y", []int64{2, 1}, false},
+		{"x = 1\ny = x + 1", []int64{2, 1}, false},
+		{"y = 2\nx = 0\ny += x", []int64{3, 2, 1}, false},
+		{"y = 2\ny = (\n    1 +\n    sum(n for n in [1])\n)", []int64{2}, false},
+		{"for n in range(3):\n    y = 2", []int64{2, 1}, false},
+		{"try:\n    y = 1 / 0\nexcept ZeroDivisionError:\n    x = 1", nil, true},
+		{"if y > 5:\n    y = 2", nil, true},
+		{"def f():\n    y = 2\n    return y\nx = f()", nil, true},
+	} {
+		answer := c.why(t, c.recorded(t, id, run.code), "name=y")
+		var lines []int64
+		for _, s := range answer.Steps {
+			lines = append(lines, s.Line)
+		}
+		if !slices.Equal(lines, run.want) || (len(answer.Earlier) > 0) != run.earlier || answer.Value != "2" {
+			t.Errorf("%q: got lines %v, want %v:\n%s", run.code, lines, run.want, answer.Text)
+		}
+		if run.earlier && answer.Earlier[0].Line == 0 {
+			t.Errorf("%q: got no line of the earlier run:\n%s", run.code, answer.Text)
+		}
+	}
+
+	f := "def f(x):\n    y = x\n    if x:\n        y = x\n    return y\nr = f(3)"
+	if y := c.why(t, c.recorded(t, id, f), "name=r"); !strings.Contains(y.Text, "line 4 in f: y = x") {
+		t.Errorf("got\n%s\nwant line 4 of f", y.Text)
+	}
+}
