@@ -198,6 +198,16 @@ func TestKilledServerIsRestarted(t *testing.T) {
 	for name, victim := range map[string]func(t *testing.T, dir string, conn *pgx.Conn) int{
 		"postmaster": func(t *testing.T, dir string, _ *pgx.Conn) int { return postmasterPID(t, dir) },
 		"backend":    func(_ *testing.T, _ string, conn *pgx.Conn) int { return int(conn.PgConn().PID()) },
+		"postmaster while it makes its lock files": func(t *testing.T, dir string, conn *pgx.Conn) int {
+			pid := postmasterPID(t, dir)
+			socket := filepath.Join(conn.Config().Host, ".s.PGSQL.5432.lock")
+			for _, lock := range []string{filepath.Join(dir, "postgres", "data", "postmaster.pid"), socket} {
+				if err := os.Truncate(lock, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return pid
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

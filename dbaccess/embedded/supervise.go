@@ -62,8 +62,9 @@ func (s *Server) supervise() {
 			backoff = firstBackoff
 		}
 		s.log.WithError(err).Errorf("the embedded PostgreSQL ended; it is started again in %s", backoff)
-		// The children of a killed postmaster may continue and hold the shared memory.
-		s.killStrays()
+		// The children of a killed postmaster may continue and hold the shared memory. A lock file that it had just made
+		// is empty, and postgres does not start with such a file.
+		_ = s.clear()
 		select {
 		case <-s.closing:
 			return
@@ -134,8 +135,15 @@ func (s *Server) stopPrevious(ctx context.Context) error {
 			}
 		}
 	}
-	s.killStrays()
-	// postgres takes a zombie for a running server. No process of the cluster runs, so its lock files can be removed.
+	return s.clear()
+}
+
+// clear kills the processes of a server whose postmaster has ended, and removes the cluster's lock files if none is left.
+func (s *Server) clear() error {
+	if !s.killStrays() {
+		return nil // postgres finds out by the lock files whether it may start
+	}
+	// postgres takes a zombie, or another process with the same number, for a running server.
 	locks, _ := filepath.Glob(filepath.Join(s.socket, ".s.PGSQL.*.lock"))
 	for _, lock := range append(locks, filepath.Join(s.data, "postmaster.pid")) {
 		if err := os.Remove(lock); err != nil && !os.IsNotExist(err) {
@@ -174,13 +182,22 @@ func (s *Server) isOurs(pid int) bool {
 	return strings.TrimSpace(string(name)) == "postgres"
 }
 
-// killStrays kills the processes of a server whose postmaster was killed. No committed data is lost: the next start
-// replays PostgreSQL's write-ahead log.
-func (s *Server) killStrays() {
-	all, _ := os.ReadDir("/proc")
-	for _, entry := range all {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil && s.isOurs(pid) {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+// killStrays kills the processes of a server whose postmaster was killed, and waits until they have ended, at most for
+// previousTimeout. It reports whether all have. No committed data is lost: the next start replays PostgreSQL's
+// write-ahead log.
+func (s *Server) killStrays() bool {
+	for end := time.Now().Add(previousTimeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		all, err := os.ReadDir("/proc")
+		left := err != nil
+		for _, entry := range all {
+			if pid, err := strconv.Atoi(entry.Name()); err == nil && s.isOurs(pid) {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+				left = true
+			}
+		}
+		if !left {
+			return true
 		}
 	}
+	return false
 }
