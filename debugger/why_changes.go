@@ -176,8 +176,8 @@ func (w *slicer) lastChangeBefore(v Variable, value recording.Value, s *recordin
 }
 
 // setToSame returns the last assignment of a variable before a step that gave it the object that it already had, after
-// the change last, and the next step of its frame. A recording has no change there. It returns 0 if there is none, or if
-// an exception left the assignment. s is the state at the step.
+// the change last, and the next step of its frame. A recording has no change there. It returns 0 if there is none, or
+// if an exception left the assignment. s is the state at the step.
 func (w *slicer) setToSame(v Variable, s *recording.State, last change, before int) (at, seen int) {
 	function, frame := "", v.Frame
 	if f := s.Frames[v.Frame]; f != nil {

@@ -62,8 +62,8 @@ func (s *Server) supervise() {
 			backoff = firstBackoff
 		}
 		s.log.WithError(err).Errorf("the embedded PostgreSQL ended; it is started again in %s", backoff)
-		// The children of a killed postmaster may continue and hold the shared memory. A lock file that it had just made
-		// is empty, and postgres does not start with such a file.
+		// The children of a killed postmaster may continue and hold the shared memory. A lock file that it had just
+		// made is empty, and postgres does not start with such a file.
 		_ = s.clear()
 		select {
 		case <-s.closing:
@@ -138,7 +138,8 @@ func (s *Server) stopPrevious(ctx context.Context) error {
 	return s.clear()
 }
 
-// clear kills the processes of a server whose postmaster has ended, and removes the cluster's lock files if none is left.
+// clear kills the processes of a server whose postmaster has ended, and removes the cluster's lock files if none is
+// left.
 func (s *Server) clear() error {
 	if !s.killStrays() {
 		return nil // postgres finds out by the lock files whether it may start

@@ -232,8 +232,8 @@ var headField = regexp.MustCompile(`(?m)^# (why|line|words|before): (.*)$`)
 
 const minWrongAnalyses = 27
 
-// A recording has no change where an assignment gives a variable the object that it has. The answer names the assignment
-// nevertheless, if it ended.
+// A recording has no change where an assignment gives a variable the object that it has. The answer names the
+// assignment nevertheless, if it ended.
 func TestWhyNamesAssignmentsOfTheSameValue(t *testing.T) {
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)

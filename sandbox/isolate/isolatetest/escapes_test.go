@@ -179,7 +179,7 @@ func (a attempt) policy() (policy.Policy, error) {
 
 // pauseBetweenRuns is the pause between the parts of an escape. The second part reports
 // whether code of the first part ran during the pause.
-const pauseBetweenRuns = 400 * time.Millisecond
+const pauseBetweenRuns = 800 * time.Millisecond
 
 // run runs the escape. It reports whether the escape succeeded, and how its run ended.
 func (a attempt) run(i *isolate.Isolator, at *targets) (escaped bool, end string, err error) {

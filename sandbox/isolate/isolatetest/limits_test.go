@@ -132,8 +132,11 @@ for _ in range(50):
 	t.Run("workspace", func(t *testing.T) {
 		t.Parallel()
 		s := NewSession(t, i, func(p *policy.Policy) { p.WorkspaceMaxBytes = 48 << 20 })
-		Run(t, s, "open('kept', 'w').write('k')")
-		e := Run(
+		e := Run(t, s, "open('kept', 'w').write('k')")
+		if e.Status != sandbox.StatusCompleted {
+			t.Fatalf("writing a small file: got %s %s", e.Status, Why(e))
+		}
+		e = Run(
 			t,
 			s,
 			"import time\nfor n in range(200):\n    open(f'{n}', 'wb').write(b'x' * (1 << 20))\n    time.sleep(0.01)",
