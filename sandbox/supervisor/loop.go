@@ -177,8 +177,13 @@ func (l *runLoop) handleStop(ctx context.Context, location []byte) error {
 	resumeClock := sync.OnceFunc(l.watchdog.hold())
 	defer resumeClock()
 	// The deadline waits during a stop, so the supervisor itself checks that all threads are stopped.
+	measured := l.meter.begin()
 	l.process.Freeze()
-	defer l.process.Resume()
+	measured()
+	defer func() {
+		defer l.meter.begin()()
+		l.process.Resume()
+	}()
 	var commandErr error // of the connection
 	command := func(commandCtx context.Context, command any) (answer []byte, err error) {
 		defer func() { commandErr = err }()
