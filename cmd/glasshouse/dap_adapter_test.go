@@ -11,7 +11,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
+
+// maxEditorWait is how long an editor waits for a message. It is longer than any test needs on a busy machine.
+const maxEditorWait = 3 * time.Minute
 
 // editor starts `glasshouse dap` as an editor does, and speaks DAP with it.
 type editor struct {
@@ -68,9 +72,11 @@ func (e *editor) send(command string, arguments map[string]any) (seq int) {
 	return e.seq
 }
 
-// wait returns the first message that fits and that wait has not returned before.
+// wait returns the first message that fits and that wait has not returned before. If none comes within maxEditorWait,
+// it kills the adapter, which ends the test with the other messages.
 func (e *editor) wait(what string, fits func(dapMessage) bool) dapMessage {
 	e.t.Helper()
+	defer time.AfterFunc(maxEditorWait, func() { _ = e.cmd.Process.Kill() }).Stop()
 	for n, m := range e.seen {
 		if fits(m) {
 			e.seen = append(e.seen[:n], e.seen[n+1:]...)
@@ -209,8 +215,12 @@ func TestEditorStartsAFile(t *testing.T) {
 		t.Errorf("total after the restart with a changed file: got %s, want 10", got)
 	}
 	e.must("continue", map[string]any{"threadId": 1})
-	e.wait("the output", func(m dapMessage) bool {
-		return m.Event == "output" && strings.Contains(fmt.Sprint(m.Body["output"]), "total 30")
+	printed := ""
+	e.wait("the output", func(m dapMessage) bool { // which may come in several events
+		if m.Event == "output" {
+			printed += fmt.Sprint(m.Body["output"])
+		}
+		return strings.Contains(printed, "total 30")
 	})
 	e.event("terminated")
 	e.must("disconnect", nil)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -75,6 +76,9 @@ func dapConnectWebSocket(t testing.TB, c client, server string) *dapClient {
 
 func (e *dapClient) read() map[string]any {
 	e.t.Helper()
+	if err := e.conn.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil { // fail instead of hanging
+		e.t.Fatal(err)
+	}
 	size := 0
 	for {
 		line, err := e.in.ReadString('\n')
@@ -163,6 +167,16 @@ func (e *dapClient) waitEvent(kind string) map[string]any {
 		}
 		if m["event"] == kind {
 			body, _ := m["body"].(map[string]any)
+			return body
+		}
+	}
+}
+
+// waitEventOf reads events until one of a kind whose body has a value in a field, and returns the body.
+func (e *dapClient) waitEventOf(kind, field string, value any) map[string]any {
+	e.t.Helper()
+	for {
+		if body := e.waitEvent(kind); body[field] == value {
 			return body
 		}
 	}
