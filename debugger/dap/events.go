@@ -25,7 +25,8 @@ type exitedBody struct {
 // TerminatedEvent is the name of a session's last event.
 const TerminatedEvent = "terminated"
 
-// invalidatedEvent is the name of the event for a change by a client, of which the others read the variables again.
+// invalidatedEvent is the name of the event that tells all clients that one of them changed a variable. A client that
+// gets it reads the variables again.
 const invalidatedEvent = "invalidated"
 
 // invalidatedBody adds the change to the type of go-dap.

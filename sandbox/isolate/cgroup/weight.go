@@ -2,11 +2,17 @@ package cgroup
 
 import "strconv"
 
-// The kernel's weights of a group among its siblings: the default, and the least.
+// The kernel's limits of cpu.shares, the weight of a group among its siblings in version 1, and its default.
 const (
-	defaultShares, minShares = 1024, 2 // cpu.shares of version 1
-	maxShares                = 1 << 18 // likewise
-	defaultWeight, minWeight = 100, 1  // cpu.weight of version 2
+	minShares     = 2
+	defaultShares = 1024
+	maxShares     = 1 << 18
+)
+
+// The least value and the default of cpu.weight, the weight in version 2.
+const (
+	minWeight     = 1
+	defaultWeight = 100
 )
 
 // weigh gives the tree the weight of one thread on each CPU, beside the threads of other groups.

@@ -1,0 +1,97 @@
+package debugger
+
+import (
+	"context"
+
+	"glasshouse/debugger/recording"
+	"glasshouse/sandbox"
+)
+
+// WhyQuestion asks where a value comes from.
+type WhyQuestion struct {
+	Name    string          // a variable, or an expression whose variables are meant; "" is the result of the run
+	Step    int             // the value on arrival at this step; 0 is the end of the run
+	Budget  int             // tokens of the text; 0 is 600
+	Context []string        // keys of the run's context, which are variables of the code
+	Queries []sandbox.Query // of the run
+
+	// Earlier returns where an earlier run of the session set a variable, or nil. It may be nil.
+	Earlier func(ctx context.Context, name string) *WhyEarlier
+}
+
+// Why is the answer to a WhyQuestion: the backward slice of a value.
+type Why struct {
+	Name     string       `json:"name"`
+	Value    string       `json:"value,omitempty"`
+	Type     string       `json:"type,omitempty"`
+	Total    int          `json:"total_steps"`
+	Step     int          `json:"step" doc:"The value on arrival at this step; total_steps + 1 is the end"`
+	Findings []WhyFinding `json:"findings" doc:"What may explain a wrong value, the most telling first"`
+	Steps    []WhyStep    `json:"steps" doc:"The steps that made the value, the last first"`
+	Earlier  []WhyEarlier `json:"earlier" doc:"Values that the run found in the session"`
+	Queries  []WhyQuery   `json:"queries" doc:"The queries behind the value"`
+	Limits   []string     `json:"limits" doc:"What the recording does not tell; empty if the answer is exact"`
+	Text     string       `json:"text" doc:"The answer for a model, in at most the given number of tokens"`
+}
+
+// WhyStep is an execution of a statement that the value depends on.
+type WhyStep struct {
+	Step      int       `json:"step"`
+	Line      int64     `json:"line_number"`
+	Code      string    `json:"line_code"`
+	Function  string    `json:"function,omitempty"`
+	Name      string    `json:"name,omitempty" doc:"The variable that the step set or changed"`
+	Value     string    `json:"value,omitempty" doc:"The value of the variable after the step, or the returned value"`
+	First     string    `json:"first_value,omitempty" doc:"Of a line that ran often: the first value that it set"`
+	Type      string    `json:"type,omitempty"`
+	Role      string    `json:"role" enum:"set,changed,returned,condition,used,edited" doc:"changed: in place"`
+	Times     int       `json:"times" doc:"How often the line ran in the whole run"`
+	Reads     []WhyRead `json:"reads" doc:"The variables that the step read"`
+	Rows      string    `json:"rows,omitempty" doc:"Of data frames: the rows before and after"`
+	Through   string    `json:"through,omitempty" doc:"Other name through which the object was changed"`
+	By        string    `json:"by,omitempty" doc:"Of role edited: the person who set the value in the debugger"`
+	statement int
+	state     *recording.State // on arrival
+	after     *recording.State // once the value was set; nil if unknown
+	frame     uint64
+	code      uint64
+	until     int // the step that shows the effect
+	value     recording.Value
+	hasValue  bool
+}
+
+// WhyRead is a variable that a step read.
+type WhyRead struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Type  string `json:"type,omitempty"`
+}
+
+// WhyFinding is a fact that often explains a wrong value.
+type WhyFinding struct {
+	Kind  string `json:"kind"`
+	Step  int    `json:"step,omitempty"`
+	Line  int64  `json:"line_number,omitempty"`
+	Text  string `json:"text"`
+	score int
+}
+
+// WhyEarlier is a variable that an earlier run of the session set.
+type WhyEarlier struct {
+	Name      string `json:"name"`
+	Value     string `json:"value,omitempty"`
+	Execution string `json:"execution_id,omitempty" doc:"The run that set it, if it is known"`
+	Step      int    `json:"step,omitempty"`
+	Line      int64  `json:"line_number,omitempty"`
+	Code      string `json:"line_code,omitempty"`
+}
+
+// WhyQuery is a query behind the value.
+type WhyQuery struct {
+	Number    int    `json:"number" doc:"Its number in the execution, from 1"`
+	Step      int    `json:"step,omitempty"`
+	SQL       string `json:"query"`
+	Rows      int    `json:"rows"`
+	Status    string `json:"status"`
+	Truncated bool   `json:"truncated,omitempty"`
+}
