@@ -342,6 +342,27 @@ func TestFolderStaysUntilItsLastRelease(t *testing.T) {
 	}
 }
 
+// A process that is being started has copies of the locks' descriptors until it executes its program. They do not keep a
+// folder that nobody uses.
+func TestCopiesOfDescriptorsKeepNoFolder(t *testing.T) {
+	t.Parallel()
+	in, _ := newInstaller(t)
+	ctx := t.Context()
+	must[any](t)(in.Create(ctx, "lab", "", ""))
+	used := pin(t, in.Store, "lab")
+	path := filepath.Dir(filepath.Dir(used.Python))
+	must[any](t)(in.Add(ctx, "lab", []string{"lower"}))
+	copied, err := syscall.Dup(int(used.dir.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(copied)
+	used.Release()
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder whose descriptor has a copy: got %v, want it removed", err)
+	}
+}
+
 // Other users must be able to read an environment, because each sandbox has its own user ID.
 func TestOtherUsersReadEnvironments(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))

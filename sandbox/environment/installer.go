@@ -242,7 +242,7 @@ func (in Installer) change(ctx context.Context, name string, edit func(*draft) e
 	// Release is not used, because it would lock the store, which this change has locked.
 	defer func() {
 		if now.dir != nil {
-			_ = now.dir.Close()
+			_ = unlock(now.dir)
 		}
 		in.removeUnused(name)
 	}()
@@ -295,7 +295,7 @@ func (in Installer) build(ctx context.Context, draft draft) (sandbox.Environment
 	if err != nil {
 		return sandbox.Environment{}, err
 	}
-	return v.Environment, v.dir.Close()
+	return v.Environment, unlock(v.dir)
 }
 
 // buildFolder makes the virtual environment of a draft in its folder and completes the draft's lock.

@@ -115,7 +115,13 @@ func (s Store) acquireLock(wait bool) (release func(), err error) {
 		f.Close()
 		return nil, err
 	}
-	return func() { _ = f.Close() }, nil
+	return func() { _ = unlock(f) }, nil
+}
+
+// unlock releases the lock of a file and closes it. Close alone would leave the lock to a process that is being started
+// at that moment: it has copies of all descriptors until it executes its program.
+func unlock(f *os.File) error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close())
 }
 
 // removeUnused removes the folders of an environment that are neither current nor in use. The caller holds
@@ -145,10 +151,11 @@ func removeVersion(path string) {
 		return
 	}
 	// The lock is held until the folder has another name, so that Pin does not return a half-removed folder.
-	defer dir.Close()
 	if syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		dir.Close()
 		return
 	}
+	defer unlock(dir)
 	if top, name := filepath.Split(path); !strings.HasPrefix(name, ".") {
 		gone := filepath.Join(top, ".gone-"+name)
 		if os.Rename(path, gone) != nil {

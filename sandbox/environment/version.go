@@ -32,7 +32,7 @@ func (v *Version) Release() {
 	if v.dir == nil {
 		return
 	}
-	_ = v.dir.Close()
+	_ = unlock(v.dir)
 	v.dir = nil
 	// If another process is changing the store, that process removes the folder.
 	if release, err := v.store.acquireLock(false); err == nil {
@@ -121,7 +121,7 @@ func (s Store) pinVersion(name string, text []byte) (*Version, error) {
 		err = json.Unmarshal(body, &about)
 	}
 	if err != nil {
-		dir.Close()
+		_ = unlock(dir)
 		return nil, err
 	}
 	v.Interpreter, v.Packages = about.Interpreter, about.Packages
