@@ -102,7 +102,7 @@ func (c *client) artifacts(t *testing.T, id string) map[string]sandbox.Artifact 
 func TestArtifactsSurviveARestart(t *testing.T) {
 	t.Parallel()
 	path, dir := binary(t), dataDir(t)
-	cmd, c := start(t, path, dir)
+	cmd, c := start(t, path, dir, withPackages())
 	id := c.newSandbox(t, nil)
 	e, first := c.execute(t, "/sandbox/"+id+"/execute", `
 import pathlib

@@ -92,7 +92,7 @@ type exchange struct {
 // TestCompatAnswersRecordedClients sends requests that published clients sent; the files name the clients.
 func TestCompatAnswersRecordedClients(t *testing.T) {
 	t.Parallel()
-	url := startCompat(t)
+	url := startCompat(t, withPackages())
 	files, err := filepath.Glob("testdata/compat/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("got no recordings, %v", err)

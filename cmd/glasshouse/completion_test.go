@@ -25,7 +25,7 @@ func TestCompletionWorksOnEveryLevel(t *testing.T) {
 			continue
 		}
 		t.Run(level.Name, func(t *testing.T) {
-			cmd, c := start(t, path, dataDir(t), "--isolation", level.Name)
+			cmd, c := start(t, path, dataDir(t), withPackages(), "--isolation", level.Name)
 			id := c.newSandbox(t, nil)
 			for code, want := range map[string]string{
 				"for value in ['a']:\n    value.capit":                  "capitalize",

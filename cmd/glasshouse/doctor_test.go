@@ -67,7 +67,7 @@ func TestIsolationLevelCanBeForced(t *testing.T) {
 	t.Parallel()
 	path, dir := binary(t), dataDir(t)
 	const variable = "GLASSHOUSE_ISOLATION=" + isolate.LevelLandlock
-	cmd, c := start(t, path, dir, variable)
+	cmd, c := start(t, path, dir, withPackages(), variable)
 	var e struct {
 		Result json.RawMessage
 		sandbox.Isolation

@@ -228,7 +228,7 @@ func TestNamedEnvironments(t *testing.T) {
 	o := operator{binary(t), dataDir(t), offline}
 	o.env(t, "create", "tiny")
 	o.env(t, "add", "--env", "tiny", "tinypack")
-	cmd, c := start(t, o.path, o.dir)
+	cmd, c := start(t, o.path, o.dir, withPackages())
 	zygotes := len(isolate.WarmSets(1))
 	waitUntil(
 		t,

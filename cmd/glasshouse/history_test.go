@@ -24,7 +24,7 @@ func TestHistoryHasTheWorkOfKilledRuns(t *testing.T) {
 	defer close(release)
 	address := server.Listener.Addr().String()
 	path, dir := binary(t), dataDir(t)
-	cmd, c := start(t, path, dir, "--allowed-hosts", address)
+	cmd, c := start(t, path, dir, withPackages(), "--allowed-hosts", address)
 	describe := func(id string) string {
 		var e struct {
 			Status      string

@@ -16,7 +16,7 @@ import (
 
 // TestMCPClients runs real clients of MCP, unchanged, against the service.
 func TestMCPClients(t *testing.T) {
-	_, admin := start(t, binary(t), dataDir(t))
+	_, admin := start(t, binary(t), dataDir(t), withPackages())
 	mcpClient{admin, "2025-11-25"}.tool(t, "run_python", map[string]any{"code": "1"}) // waits until Python is warm
 	for _, folder := range []string{"mcp", "mcp-before"} {
 		t.Run(folder, func(t *testing.T) {

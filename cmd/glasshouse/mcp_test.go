@@ -156,7 +156,7 @@ time.sleep(300)`
 // TestMCP calls the tools over HTTP with the newest protocol version and with the one before.
 func TestMCP(t *testing.T) {
 	t.Parallel()
-	_, admin := start(t, binary(t), dataDir(t))
+	_, admin := start(t, binary(t), dataDir(t), withPackages())
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) { testMCP(t, mcpClient{admin.newUser(t, "model-"+version), version}) })
 	}

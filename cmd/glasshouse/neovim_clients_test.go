@@ -34,7 +34,7 @@ func TestNeovim(t *testing.T) {
 		t.Fatal("docs/debugging.md has no configuration for Neovim")
 	}
 	dir, folder := dataDir(t), t.TempDir()
-	start(t, binary(t), dir)
+	start(t, binary(t), dir, withPackages())
 	files := map[string]string{
 		"snippet.lua": string(found[1]),
 		"orders.py":   "total = 0\nfor n in [3, 4]:\n    total += n\nprint('total is', total)\n",

@@ -24,7 +24,7 @@ func installedClient(t *testing.T, name string) string {
 
 // TestFrameworks runs the integrations of clients/python with the real frameworks and with a scripted model.
 func TestFrameworks(t *testing.T) {
-	_, admin := start(t, binary(t), dataDir(t))
+	_, admin := start(t, binary(t), dataDir(t), withPackages())
 	mcpClient{admin, "2025-11-25"}.tool(t, "run_python", map[string]any{"code": "1"}) // waits until Python is warm
 	source, err := filepath.Abs("../../clients/python/src")
 	if err != nil {

@@ -122,7 +122,7 @@ func TestSandboxNetworkWorks(t *testing.T) {
 	)
 	defer server.Close()
 	host := server.Listener.Addr().String()
-	_, c := start(t, binary(t), dataDir(t), "--allowed-hosts", host)
+	_, c := start(t, binary(t), dataDir(t), withPackages(), "--allowed-hosts", host)
 	e := c.must(t, "POST", "/sandbox/agent/quick-execute", map[string]any{
 		"code": "import requests\nrequests.get('" + server.URL + "').text", "config": map[string]any{"enable_network_access": true, "allowed_hosts": []string{host}},
 	})

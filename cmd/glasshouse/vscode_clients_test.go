@@ -21,7 +21,7 @@ func TestVSCodeExtension(t *testing.T) {
 		)
 	}
 	dir := dataDir(t)
-	start(t, binary(t), dir)
+	start(t, binary(t), dir, withPackages())
 	source, err := filepath.Abs("../../clients/vscode")
 	if err != nil {
 		t.Fatal(err)
