@@ -114,7 +114,8 @@ func killUnderLoad(t *testing.T, kills int) {
 			logged = append(logged, errorLines(cmd)...)
 			killed["service"]++
 			// A kill loses nothing with either setting: the kernel writes the data that the service has passed to it.
-			cmd, c = start(t, path, dir, withPackages(), "--pool", "2", fmt.Sprintf("--synchronous-commit=%t", len(services)%2 == 0))
+			cmd, c = start(t, path, dir, withPackages(), "--pool", "2",
+				fmt.Sprintf("--synchronous-commit=%t", len(services)%2 == 0))
 			services = append(services, cmd.Process.Pid)
 			l.service.Store(c)
 			continue

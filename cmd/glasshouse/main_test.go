@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// shared has what the tests of this package make once: the binary, a data folder whose databases exist, which spares the
-// other tests initdb and the demo data, and a Python without packages. A service that starts with it takes 0.4 s of CPU
-// time. With the packages of requirements.txt it takes 3 s, because the zygotes import them.
+// shared has what the tests of this package make once: the binary, a data folder whose databases exist, which spares
+// the other tests initdb and the demo data, and a Python without packages. A service that starts with it takes 0.4 s of
+// CPU time. With the packages of requirements.txt it takes 3 s, because the zygotes import them.
 var shared struct {
 	dir      string
 	binary   func() (string, error)

@@ -42,7 +42,8 @@ type shortageTest struct {
 // runs in live sandboxes under load, loses no answered execution, and is as before when the load has ended.
 func (s shortageTest) stands(t *testing.T) {
 	t.Helper()
-	cmd, c := start(t, limited(t, s.script), s.dir, withPackages(), "--max-sandboxes", "400", "--max-sandboxes-per-user", "1000")
+	cmd, c := start(t, limited(t, s.script), s.dir, withPackages(),
+		"--max-sandboxes", "400", "--max-sandboxes-per-user", "1000")
 	ids := fillWithSandboxes(t, c, s.reason)
 	l := &load{statuses: map[string]string{}, errors: map[string]int{}}
 	l.service.Store(c)

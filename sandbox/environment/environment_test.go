@@ -342,8 +342,8 @@ func TestFolderStaysUntilItsLastRelease(t *testing.T) {
 	}
 }
 
-// A process that is being started has copies of the locks' descriptors until it executes its program. They do not keep a
-// folder that nobody uses.
+// A process that is being started has copies of the locks' descriptors until it executes its program. They do not keep
+// a folder that nobody uses.
 func TestCopiesOfDescriptorsKeepNoFolder(t *testing.T) {
 	t.Parallel()
 	in, _ := newInstaller(t)

@@ -155,10 +155,13 @@ class Recorder(recorder_variables.Variables, abc.ABC):
     def _lose_by_call(self, function: str, lost: str) -> None:
         """Records that the program calls a function after which some steps are not recorded. Recording goes on."""
         if not self.ended:
-            with self._lock_for_call():
-                why = form.text(_CALLED.format(function, lost))
-                state = self._budget.state()
-                self._writer.out += varint(form.LOST) + varint(0) + why + state
+            self._lose(_CALLED.format(function, lost))
+
+    def _lose(self, why: str) -> None:
+        """Records that some steps are not recorded from here on. Recording goes on."""
+        with self._lock_for_call():
+            state = self._budget.state()
+            self._writer.out += varint(form.LOST) + varint(0) + form.text(why) + state
 
     def _lock_for_call(self):
         """Returns the lock, or a stand-in if this thread has it because the debugger evaluates an expression."""

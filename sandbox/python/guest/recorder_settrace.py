@@ -12,6 +12,7 @@ from recorder_format import varint
 _settrace, _gettrace, _thread_settrace = sys.settrace, sys.gettrace, threading.settrace
 _ident = threading.get_ident
 _REMOVED = "the program has taken the recorder away"
+_NO_HOOK = "the program set f_trace of {}; later steps of this call are not recorded"
 _UNWIND, _RETURN, _SUSPEND = varint(form.UNWIND), varint(form.RETURN), varint(form.SUSPEND)
 
 
@@ -25,8 +26,21 @@ class SettraceRecorder(recorder.Recorder):
         self._guard.replace(sys, "settrace", self._on_settrace)
         self._guard.replace(threading, "settrace", self._on_thread_settrace)
 
+    def stop(self) -> None:
+        for frame, known in self._live_frames():
+            self._check_hook(frame, known)
+        super().stop()
+
+    def _check_hook(self, frame, known) -> None:
+        """Records that the program has set f_trace of a frame, which has no events since then. The recorder learns of
+        it from a call of the frame, or at the end of the run."""
+        if not self.ended and frame.f_trace is not self._frame_hook and known.number not in self._without_hook:
+            self._without_hook.add(known.number)
+            self._lose(_NO_HOOK.format(frame.f_code.co_name))
+
     def _make_hook(self):
         self._frame_hook = self._make_frame_hook()
+        self._without_hook: set[int] = set()  # numbers of frames whose f_trace the program has set
         return self._on_call
 
     def _reopen(self) -> None:
@@ -79,6 +93,9 @@ class SettraceRecorder(recorder.Recorder):
         code = frame.f_code
         if code.co_filename != self._filename or self.ended:
             return None
+        caller = self._frames.get(frame.f_back)
+        if caller is not None:
+            self._check_hook(frame.f_back, caller)
         try:
             with self._lock:
                 known = self._enter(frame)
@@ -145,6 +162,9 @@ def fast_recorder() -> "type[SettraceRecorder]":
     class FastRecorder(base, SettraceRecorder):  # type: ignore[misc, valid-type]
         def _make_hook(self):
             return self._begin_thread
+
+        def _check_hook(self, frame, known) -> None:
+            """The extension has its events whatever f_trace is."""
 
         def _begin_thread(self, frame, event, arg):
             """Handles the first event of a new thread."""

@@ -36,6 +36,10 @@ DIFFERENCES = {
     ("test_17_none_f_trace", "monitoring"): F_TRACE,
     ("test_17_none_f_trace", "extension"): F_TRACE,
 }
+# By test and recorder: why the recording says that lines are missing.
+LOST = {
+    ("test_17_none_f_trace", "settrace"): ["the program set f_trace of func; later steps of this call are not recorded"]
+}
 
 
 def extension_folder(python):
@@ -74,13 +78,13 @@ def test_lines_are_those_of_cpython(version, recorder):
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout.splitlines()[-1])
     assert results["failed"] == []
-    kinds = {"extension"} if folder else set()
-    kinds.add("monitoring" if version >= "3.12" else "settrace")
+    kind = "monitoring" if version >= "3.12" else "settrace"
+    kinds = {kind, "extension"} if folder else {kind}
     lines, used = 0, set()
     for name, wanted, got, lost in results["compared"]:
         different = [key for key in DIFFERENCES if key[0] == name and key[1] in kinds]
         assert got == (DIFFERENCES[different[0]][0] if different else wanted), name
-        assert lost == [], name
+        assert lost == ([] if folder else LOST.get((name, kind), [])), name
         used.update(different)
         lines += len(wanted)
     assert used == {key for key in DIFFERENCES if key[1] in kinds}

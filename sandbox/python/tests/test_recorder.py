@@ -139,6 +139,19 @@ def test_threads_that_are_not_recorded_are_reported(recorded, version):
     assert reader.steps[-1] == ("<module>", 12)
 
 
+def test_frames_without_events_are_reported(recorded, version):
+    reader = recorded["removed f_trace"][1]["reader"]
+    if version == "3.11":
+        assert [why for _, why in reader.lost] == [
+            f"the program set f_trace of {name}; later steps of this call are not recorded"
+            for name in ("f", "<module>", "h")  # f called a function; the others are noticed at the end
+        ]
+        assert reader.steps[-1] == ("<module>", 17) and ("g", 9) in reader.steps and ("f", 5) not in reader.steps
+    else:  # events do not depend on f_trace
+        assert reader.lost == [] and reader.steps[-1] == ("<module>", 18) and ("f", 7) in reader.steps
+    assert reader.stack()[-1]["u"] == "5"
+
+
 def test_replaced_evaluator_is_reported(recorded, version):
     """The extension leaves libraries untraced. With another evaluator it would miss user code that libraries call.
     On Python 3.12 and later it has no evaluator."""
