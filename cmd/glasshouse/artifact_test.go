@@ -100,6 +100,9 @@ func (c *client) artifacts(t *testing.T, id string) map[string]sandbox.Artifact 
 // TestArtifactsSurviveARestart deletes the sandbox, then stops and kills the service. The artifacts stay in
 // the list, at their URL and at URLs that were signed before.
 func TestArtifactsSurviveARestart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	path, dir := binary(t), dataDir(t)
 	cmd, c := start(t, path, dir, withPackages())
@@ -257,6 +260,9 @@ func storedFiles(t *testing.T, dir string) (sums, names []string) {
 // TestOldAndExcessArtifactsAreDeleted covers the limits of age and of the size for each user. The blob and
 // the links of a deleted artifact are deleted, unless another artifact has the same content.
 func TestOldAndExcessArtifactsAreDeleted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	path, dir := binary(t), dataDir(t)
 	cmd, c := start(t, path, dir)

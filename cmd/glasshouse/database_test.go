@@ -9,6 +9,9 @@ import (
 // TestProveAttacksTheEmbeddedDatabase runs prove on a new data folder, beside a service, and on a database
 // that does not exist.
 func TestProveAttacksTheEmbeddedDatabase(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	path, dir := binary(t), emptyDataDir(t)
 	prove := func() {

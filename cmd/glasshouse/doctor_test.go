@@ -16,6 +16,9 @@ import (
 // TestDoctorReportsTheLevelThatTheServiceUses covers both forms of the report, and the exit code, which says
 // whether the service would start.
 func TestDoctorReportsTheLevelThatTheServiceUses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	path, dir := binary(t), emptyDataDir(t)
 	out, err := exec.Command(path, "doctor", "--json", "--data-dir", dir).Output()
@@ -64,6 +67,9 @@ func TestDoctorReportsTheLevelThatTheServiceUses(t *testing.T) {
 
 // TestIsolationLevelCanBeForced starts the service on a weaker level, and not on one below the minimum.
 func TestIsolationLevelCanBeForced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	path, dir := binary(t), dataDir(t)
 	const variable = "GLASSHOUSE_ISOLATION=" + isolate.LevelLandlock

@@ -94,6 +94,9 @@ const versionOf = "import tinypack\ntinypack.version"
 // TestPackagesChangeWhileTheServiceRuns adds a new version of a package under load. Running code continues, a
 // session keeps its version even if its process is killed, and new sessions have the new version.
 func TestPackagesChangeWhileTheServiceRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	wheels, offline := environmenttest.Environ(t)
 	for _, v := range []string{"1.0", "2.0"} {
@@ -222,6 +225,9 @@ func TestPackagesChangeWhileTheServiceRuns(t *testing.T) {
 
 // TestNamedEnvironments covers that environments are independent, and have zygotes only if they are used.
 func TestNamedEnvironments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	wheels, offline := environmenttest.Environ(t)
 	environmenttest.Wheel(t, wheels, "tinypack", "1.0", map[string]string{"tinypack/__init__.py": "version = '1.0'\n"})
@@ -345,6 +351,9 @@ esac
 // TestInterruptedChangeLeavesTheOldEnvironment kills a change, and lets another run out of file size. The old
 // version stays, and no temporary file does.
 func TestInterruptedChangeLeavesTheOldEnvironment(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	wheels, offline := environmenttest.Environ(t)
 	environmenttest.Wheel(t, wheels, "tinypack", "1.0", map[string]string{"tinypack.py": ""})

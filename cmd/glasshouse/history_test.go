@@ -12,6 +12,9 @@ import (
 // TestHistoryHasTheWorkOfKilledRuns kills the service while one run waits for a query and another for a server.
 // History has the finished and the open queries and connections, during the runs and after the kill.
 func TestHistoryHasTheWorkOfKilledRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -13,6 +13,9 @@ import (
 // TestAdminKeyIsReplaced replaces the key that the service was started with. Until then it cannot be revoked;
 // afterwards the service does not start with it.
 func TestAdminKeyIsReplaced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	path, dir := binary(t), dataDir(t)
 	cmd, c := start(t, path, dir)

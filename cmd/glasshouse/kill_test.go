@@ -85,6 +85,9 @@ func errorLines(cmd *exec.Cmd) (lines []string) {
 
 // TestKillsLoseNoRecordAndLeakNoResource kills each kind of process; kill_nightly_test.go has the long loop.
 func TestKillsLoseNoRecordAndLeakNoResource(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	killUnderLoad(t, 15)
 }

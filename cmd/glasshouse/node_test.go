@@ -68,6 +68,9 @@ func wantRefused(t *testing.T, dir, flag string, texts ...string) {
 
 // TestOneServiceOwnsAHistoryDatabase starts services with different data folders and with the same one on one database.
 func TestOneServiceOwnsAHistoryDatabase(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	flag, killPostgres := startHistory(t)
 	path, firstDir, secondDir := binary(t), dataDir(t), dataDir(t)

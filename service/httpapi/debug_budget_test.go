@@ -85,6 +85,9 @@ func TestRecordingOfARunThatIsEndedAtAStop(t *testing.T) {
 
 // The end of a recording is told when the run is killed while the recorder holds its last steps.
 func TestKilledRunBehindTheBudgetLosesItsLastStepsVisibly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	defer c.deleteSandboxes(t)

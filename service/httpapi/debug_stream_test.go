@@ -153,6 +153,9 @@ func (c client) running(t testing.TB, id string) int {
 
 // The steps up to the moment when a limit ended the execution are kept.
 func TestDebugKeepsStepsUpToALimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	c := newUser(t, sandbox.RoleDeveloper)
 	id := c.create(t, map[string]any{"max_execution_time": 3, "cpu_percent": 100, "max_memory_mb": 64})

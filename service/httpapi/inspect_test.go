@@ -197,6 +197,9 @@ func TestHighlight(t *testing.T) {
 
 // jedi fails on some texts; then there are no completions.
 func TestCompletionOfTextsOnWhichJediFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	c := newUser(t, sandbox.RoleAgent)
 	id := c.create(t, nil)

@@ -171,6 +171,9 @@ func TestPendingWritesArePaged(t *testing.T) {
 // The pending writes of one user are limited in number and in bytes. The code learns what to do, and an admin's
 // decision makes room again.
 func TestPendingWritesOfAUserAreLimited(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long; the whole gate runs it")
+	}
 	t.Parallel()
 	const maxWrites, perRun = 500, 100
 	c := newUser(t, sandbox.RoleAgent)

@@ -8,6 +8,8 @@ import functools
 import pytest
 from test_recorder import EXTENSIONS, VERSIONS, record
 
+pytestmark = pytest.mark.long
+
 SMALL = {"HEAD_STEPS": 20, "MAX_STEPS": 40, "SEGMENT_STEPS": 15, "CHECK_STEPS": 5, "CHECK_HELD_STEPS": 4}
 
 SUM = "t = 0\nfor i in range(500):\n    t += i\nprint(t)\n"
