@@ -31,7 +31,7 @@ type debugClient struct {
 func (c client) openDebugSession(t testing.TB, body map[string]any, config map[string]any) (debugClient, answer) {
 	t.Helper()
 	id := c.create(t, config)
-	a := c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions", body)
+	a := c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions?wait=60", body)
 	session, _ := a.get("session_id").(string)
 	execution, _ := a.get("execution_id").(string)
 	if session == "" || execution == "" {
@@ -217,14 +217,11 @@ func TestPausedTimeIsNotCounted(t *testing.T) {
 		t.Errorf("an endless loop: got %s, want timeout", a.text)
 	}
 	id := c.create(t, map[string]any{"max_execution_time": 4, "cpu_percent": 100})
-	a = c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions?wait=0",
-		map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n"})
+	a = c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions",
+		map[string]any{"code": "n = 0\nwhile n >= 0:\n    n += 1\n    m = n", "stop_on_entry": true})
 	d := debugClient{c, a.get("session_id").(string), a.get("execution_id").(string)}
+	wantStop(t, a, "entry 1")
 	wantProblem(t, c.do(t, "POST", "/sandbox/"+id+"/execute", `{"code":"1"}`), http.StatusConflict, "busy")
-	a = d.command(t, "pause", nil)
-	if a.get("where.reason") != "pause" || a.get("where.live") != true {
-		t.Errorf("pause: got %s, want a live stop", a.text)
-	}
 	for range 2 {
 		d.command(t, "evaluate", map[string]any{"expression": "__import__('time').sleep(2.5)"})
 	}
@@ -242,6 +239,18 @@ func TestPausedTimeIsNotCounted(t *testing.T) {
 	if a := c.run(t, id, "1 + 1"); a.get("result") != 2.0 {
 		t.Errorf("the next execution: got %s, want 2", a.text)
 	}
+}
+
+func TestPauseStopsARunningProgram(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	id := c.create(t, map[string]any{"max_execution_time": 60})
+	a := c.ok(t, "POST", "/sandbox/"+id+"/debug/sessions?wait=0", map[string]any{"code": "while True:\n    n = 1"})
+	d := debugClient{c, a.get("session_id").(string), a.get("execution_id").(string)}
+	if a := d.command(t, "pause", nil); a.get("where.reason") != "pause" || a.get("where.live") != true {
+		t.Errorf("got %s, want a live stop", a.text)
+	}
+	d.ok(t, "DELETE", "/debug/sessions/"+d.session, nil)
 }
 
 func TestOneClientDrivesOthersObserve(t *testing.T) {
