@@ -69,3 +69,38 @@ func TestLargeRecordsTakeTurns(t *testing.T) {
 		}
 	}
 }
+
+// Large rows are written to the log in the turn of their user. Small ones do not wait for those that wait.
+func TestLargeRowsAreWrittenInTurn(t *testing.T) {
+	t.Parallel()
+	h := openStore(t, Config{URL: databaseURL(t), Dir: t.TempDir()})
+	ctx := context.Background()
+	large, small := runningExecution("e-large"), runningExecution("e-small")
+	large.User, small.User = "many", "few"
+	h.begin(t, large)
+	h.begin(t, small)
+	large.Stdout = strings.Repeat("x", largeRowBytes)
+	release, err := h.writer.large.Acquire(ctx, "another", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- h.Finish(ctx, end(large, sandbox.StatusCompleted)) }()
+	for h.writer.large.Waiting("many") < 1 {
+		select {
+		case err := <-done:
+			t.Fatalf("a large row did not wait for its turn: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := h.Finish(ctx, end(small, sandbox.StatusCompleted)); err != nil {
+		t.Error(err)
+	}
+	if n := h.writer.large.Waiting("many"); n != 1 {
+		t.Errorf("got %d large rows that wait, want 1", n)
+	}
+	release()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/dbaccess/history/wal"
+	"glasshouse/policy/limit"
 )
 
 const (
@@ -31,6 +32,7 @@ type writer struct {
 	asynchronous bool             // the end of an execution is flushed about 10 ms later
 	now          func() time.Time // tests set it
 	logger       logrus.FieldLogger
+	large        *limit.Shared // appends of large rows
 
 	mu       sync.Mutex
 	backlog  backlog
@@ -59,6 +61,7 @@ type flushResult struct {
 func openWriter(dir string, asynchronous bool, db *inserter, now func() time.Time) (*writer, error) {
 	w := &writer{
 		space: freeSpace{dir: dir, min: minFreeBytes}, asynchronous: asynchronous, now: now, logger: db.logger,
+		large:   limit.NewShared(1),
 		flushed: make(chan struct{}), wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	var err error
@@ -138,14 +141,7 @@ func (w *writer) userOf(execution string) string {
 // write stores a row: in the log, and on disk if the row asks for it. If the log cannot be written, write waits
 // until the row is in PostgreSQL, or until the timeout.
 func (w *writer) write(ctx context.Context, r row, timeout time.Duration) error {
-	position, err := w.append(r)
-	switch {
-	case err != nil || !r.mustSync:
-	case w.asynchronous:
-		w.log.SyncSoon()
-	default:
-		err = w.log.Sync(position)
-	}
+	err := w.writeLog(r)
 	if err == nil || errors.Is(err, errClosed) {
 		return err
 	}
@@ -163,6 +159,28 @@ func (w *writer) write(ctx context.Context, r row, timeout time.Duration) error 
 		case <-time.After(maxRetryDelay):
 		}
 	}
+}
+
+// largeRowBytes is the size of a row that is written to the log alone. Writing and flushing 1 MB takes milliseconds,
+// and all other rows wait for it.
+const largeRowBytes = 64 << 10
+
+// writeLog appends a row to the log, and flushes the log if the row asks for it. Large rows are written one after the
+// other, in turn by user, so that small rows wait for one of them at most.
+func (w *writer) writeLog(r row) error {
+	if len(r.record) >= largeRowBytes {
+		release, _ := w.large.Acquire(context.Background(), r.user, limit.Forever) // no deadline, no error
+		defer release()
+	}
+	position, err := w.append(r)
+	switch {
+	case err != nil || !r.mustSync:
+	case w.asynchronous:
+		w.log.SyncSoon()
+	default:
+		err = w.log.Sync(position)
+	}
+	return err
 }
 
 // append adds a row to the log and to the backlog. If the log fails, append still adds the row to the backlog.

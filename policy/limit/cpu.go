@@ -1,21 +1,73 @@
 package limit
 
-import "context"
+import (
+	"context"
+	"sync"
+	"time"
+)
 
 // CPU shares the CPU time of the process's own computations among users. Go has no priorities:
 // a goroutine that becomes ready waits behind all that are ready already, for up to 10 ms each.
 // So computations run one behind the other, in turn by user, and one CPU stays free for all
-// other work. A caller divides a long task into computations of some milliseconds. The nil CPU
-// limits nothing.
-type CPU struct{ slots *Shared }
+// other work. While other users send requests, a user's computations also pause, which slows
+// down what feeds them, such as PostgreSQL's reading of large records. A caller divides a long
+// task into computations of some milliseconds. The nil CPU limits nothing.
+type CPU struct {
+	slots   *Shared
+	perUser *Keyed // as many as slots; a slot of it is held through the pause
+
+	mu      sync.Mutex
+	seen    [2]request     // the last requests of two different users, the newest first
+	waiting map[string]int // computations that wait for their turn, by user
+}
+
+// request says when a user sent a request.
+type request struct {
+	user string
+	at   time.Time
+}
+
+const (
+	// minComputedBytes is the size of the smallest input whose computation takes turns. A turn would
+	// take longer than the computation of a smaller one.
+	minComputedBytes = 64 << 10
+	// pauseFactor is how many times as long as a computation the pause after it is, if there is one:
+	// a user's computations then take a quarter of the CPUs for computations.
+	pauseFactor = 3
+	// othersTime is the time for which a request of another user makes computations pause.
+	othersTime = time.Second
+)
 
 // NewCPU returns a CPU for a process with this GOMAXPROCS. One CPU is left for other work, but there
 // is always one for computations.
-func NewCPU(gomaxprocs int) *CPU { return &CPU{NewShared(gomaxprocs - 1)} }
+func NewCPU(gomaxprocs int) *CPU {
+	size := max(gomaxprocs-1, 1)
+	return &CPU{slots: NewShared(size), perUser: NewKeyed(size), waiting: map[string]int{}}
+}
 
-// minComputedBytes is the size of the smallest input whose computation takes turns. A turn would
-// take longer than the computation of a smaller one.
-const minComputedBytes = 64 << 10
+// Seen tells that a user has sent a request.
+func (c *CPU) Seen(user string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen[0].user != user {
+		c.seen[1] = c.seen[0]
+	}
+	c.seen[0] = request{user, time.Now()}
+}
+
+// othersSeen reports whether a user other than this one has sent a request lately.
+func (c *CPU) othersSeen(user string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.seen[0]
+	if last.user == user {
+		last = c.seen[1]
+	}
+	return time.Since(last.at) < othersTime
+}
 
 // Compute runs f, which computes with a number of bytes. If they are many, f runs in the turn of
 // its user. f waits for nothing that needs a turn itself.
@@ -24,17 +76,39 @@ func (c *CPU) Compute(user string, bytes int, f func()) {
 		f()
 		return
 	}
-	release, _ := c.slots.Acquire(context.Background(), user, Forever) // returns no error without an end
-	defer release()
+	endPause, endTurn := c.wait(user)
+	began := time.Now()
+	defer func() {
+		endTurn()
+		if c.othersSeen(user) {
+			time.AfterFunc(pauseFactor*time.Since(began), endPause)
+		} else {
+			endPause()
+		}
+	}()
 	f()
+}
+
+// wait waits for the turn of a user. It returns the functions that end the turn and the pause after it.
+func (c *CPU) wait(user string) (endPause, endTurn func()) {
+	count := func(n int) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.waiting[user] += n; c.waiting[user] == 0 {
+			delete(c.waiting, user)
+		}
+	}
+	count(1)
+	defer count(-1)
+	// Without a deadline, neither returns an error.
+	endPause, _ = c.perUser.Acquire(context.Background(), user, Forever)
+	endTurn, _ = c.slots.Acquire(context.Background(), user, Forever)
+	return endPause, endTurn
 }
 
 // Waiting returns how many computations of a user wait for their turn.
 func (c *CPU) Waiting(user string) int {
-	c.slots.mu.Lock()
-	defer c.slots.mu.Unlock()
-	if u := c.slots.users[user]; u != nil {
-		return len(u.waiting)
-	}
-	return 0
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.waiting[user]
 }

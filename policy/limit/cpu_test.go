@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"glasshouse/policy/limit"
 )
@@ -81,5 +82,38 @@ func TestNilCPULimitsNothing(t *testing.T) {
 	cpu.Compute("any", large, func() { cpu.Compute("any", large, func() { ran = true }) })
 	if !ran {
 		t.Error("the computation did not run")
+	}
+}
+
+// A computation is followed by a pause of three times its length while another user sends requests.
+func TestComputationsPauseForOtherUsers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		seen func(*limit.CPU)
+		want time.Duration // of two computations of 10 ms
+	}{
+		{"nobody", func(*limit.CPU) {}, 20 * time.Millisecond},
+		{"the user alone", func(cpu *limit.CPU) { cpu.Seen("many") }, 20 * time.Millisecond},
+		{"another user", func(cpu *limit.CPU) { cpu.Seen("few") }, 50 * time.Millisecond},
+		{"another user, then the user", func(cpu *limit.CPU) { cpu.Seen("few"); cpu.Seen("many"); cpu.Seen("many") },
+			50 * time.Millisecond},
+		{"another user, a second ago", func(cpu *limit.CPU) { cpu.Seen("few"); time.Sleep(time.Second) },
+			20 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cpu := limit.NewCPU(2)
+				c.seen(cpu)
+				began := time.Now()
+				for range 2 {
+					cpu.Compute("many", large, func() { time.Sleep(10 * time.Millisecond) })
+				}
+				if took := time.Since(began); took != c.want {
+					t.Errorf("two computations took %s, want %s", took, c.want)
+				}
+				time.Sleep(time.Second) // until the last pause ends
+			})
+		})
 	}
 }

@@ -97,6 +97,16 @@ func (s *Shared) Held(user string) int {
 	return 0
 }
 
+// Waiting returns how many operations of a user wait for a slot.
+func (s *Shared) Waiting(user string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u := s.users[user]; u != nil {
+		return len(u.waiting)
+	}
+	return 0
+}
+
 // mayTake reports whether a user may take a free slot now. The caller holds mu.
 func (s *Shared) mayTake(u *sharer) bool { return s.free > 0 && u.held < reserveFactor*s.free }
 

@@ -32,7 +32,7 @@ func answer(
 	ctx context.Context, conn *protocol.Conn, handler RequestHandler, body []byte, meter *workMeter,
 ) error {
 	var request protocol.Request
-	err := meter.measure(len(body), func() error { return conn.Decode(protocol.KindRequest, body, &request) })
+	err := meter.parse(len(body), func() error { return conn.Decode(protocol.KindRequest, body, &request) })
 	if err != nil {
 		return err
 	}

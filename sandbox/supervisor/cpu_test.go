@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,9 +12,10 @@ import (
 	"glasshouse/policy/limit"
 	"glasshouse/sandbox"
 	"glasshouse/sandbox/isolate"
+	"glasshouse/sandbox/protocol"
 )
 
-// Much output and large uploads are handled in the turn of their user. Others do not wait.
+// Much output, large notes and large uploads are handled in the turn of their user. Others do not wait.
 func TestMuchDataTakesTurns(t *testing.T) {
 	t.Parallel()
 	cpu := limit.NewCPU(2)
@@ -36,6 +38,14 @@ func TestMuchDataTakesTurns(t *testing.T) {
 	upload := pendingUpload{uploads: uploads, file: file, hash: sha256.New()}
 	data := bytes.Repeat([]byte("x"), 256<<10)
 
+	loop := func() *runLoop {
+		return &runLoop{
+			process: &isolate.Process{Conn: protocol.NewConn(nil)}, meter: &workMeter{cpu: cpu, user: "many"},
+			debugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}, truncated: map[string]int64{},
+			outputBytesLeft: 1 << 20, noteBytesLeft: 1 << 20,
+		}
+	}
+
 	holds, release := make(chan struct{}), make(chan struct{})
 	go cpu.Compute("another", len(data), func() { close(holds); <-release })
 	<-holds
@@ -49,7 +59,7 @@ func TestMuchDataTakesTurns(t *testing.T) {
 		n, want int
 		err     error
 	}
-	done := make(chan result, 2)
+	done := make(chan result, 4)
 	begin := func(want int, f func() (int, error)) {
 		go func() {
 			n, err := f()
@@ -58,17 +68,27 @@ func TestMuchDataTakesTurns(t *testing.T) {
 	}
 	begin(4, output(maxSoonBytes+1))
 	begin(len(data), func() (int, error) { return upload.Write(data) })
-	for cpu.Waiting("many") < 2 {
+	begin(1, func() (int, error) {
+		l := loop()
+		err := l.keepNote(fmt.Appendf(nil, `{"level":"INFO","data":"%s"}`, data))
+		return len(l.debugInfo.Logs), err
+	})
+	begin(1, func() (int, error) {
+		l := loop()
+		err := l.keepOutput(t.Context(), fmt.Appendf(nil, `{"role":"display","data":{"text/plain":"%s"}}`, data))
+		return len(l.outputs), err
+	})
+	for cpu.Waiting("many") < 4 {
 		select {
 		case r := <-done:
-			t.Fatalf("%d bytes did not wait for their turn: %v", r.n, r.err)
+			t.Fatalf("%d bytes, notes or outputs did not wait for their turn: %v", r.n, r.err)
 		case <-time.After(time.Millisecond):
 		}
 	}
 	close(release)
-	for range 2 {
+	for range 4 {
 		if r := <-done; r.n != r.want || r.err != nil {
-			t.Errorf("got %d bytes, %v; want %d", r.n, r.err, r.want)
+			t.Errorf("got %d bytes, notes or outputs, %v; want %d", r.n, r.err, r.want)
 		}
 	}
 }

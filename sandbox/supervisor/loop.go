@@ -135,9 +135,9 @@ func (l *runLoop) isFlood() bool {
 func (l *runLoop) handleFrame(ctx context.Context, kind protocol.Kind, body []byte) error {
 	switch {
 	case kind == protocol.KindNote:
-		return l.meter.measure(len(body), func() error { return l.keepNote(body) })
+		return l.keepNote(body)
 	case kind == protocol.KindOutput:
-		return l.meter.measure(len(body), func() error { return l.keepOutput(ctx, body) })
+		return l.keepOutput(ctx, body)
 	case kind == protocol.KindRequest:
 		l.catchUpOutput()
 		return l.answerRequest(ctx, body)
@@ -263,11 +263,8 @@ func (l *runLoop) keepNote(body []byte) error {
 		return nil
 	}
 	var note sandbox.Note
-	if err := l.process.Conn.Decode(protocol.KindNote, body, &note); err != nil {
+	if err := l.meter.parse(len(body), func() error { return l.parseNote(body, &note) }); err != nil {
 		return err
-	}
-	if sandbox.JSONDepth(body) > maxDepth {
-		return &protocol.IllegalFrame{Why: fmt.Sprintf("a note is nested deeper than %d levels", maxDepth)}
 	}
 	note.Time = time.Now().UTC()
 	if note.Name == "" {
@@ -284,9 +281,22 @@ func (l *runLoop) keepNote(body []byte) error {
 		}
 		l.debugInfo.Variables[note.Name] = append(earlier, note)
 	}
-	if l.callbacks.Listener != nil {
+	if l.callbacks.Listener == nil {
+		return nil
+	}
+	return l.meter.measure(len(body), func() error {
 		l.catchUpOutput()
 		l.callbacks.Listener.Note(note)
+		return nil
+	})
+}
+
+func (l *runLoop) parseNote(body []byte, note *sandbox.Note) error {
+	if err := l.process.Conn.Decode(protocol.KindNote, body, note); err != nil {
+		return err
+	}
+	if sandbox.JSONDepth(body) > maxDepth {
+		return &protocol.IllegalFrame{Why: fmt.Sprintf("a note is nested deeper than %d levels", maxDepth)}
 	}
 	return nil
 }
@@ -301,35 +311,26 @@ func (l *runLoop) keepOutput(ctx context.Context, body []byte) error {
 		l.truncated["outputs"]++
 		return nil
 	}
-	// The parts are counted before they are parsed. encoding/json would take DATA for data, and merge both.
-	if n := sandbox.JSONMemberCount(body); n > len(outputParts) {
-		return &protocol.IllegalFrame{Why: fmt.Sprintf("an output has %d parts", n)}
-	}
-	var parts map[string]json.RawMessage
-	if err := l.process.Conn.Decode(protocol.KindOutput, body, &parts); err != nil {
+	var output *sandbox.Output
+	err := l.meter.parse(len(body), func() (err error) {
+		output, err = l.parseOutput(body)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	for name := range parts {
-		if !slices.Contains(outputParts, name) {
-			return &protocol.IllegalFrame{Why: fmt.Sprintf("an output has the unknown part %q", name)}
-		}
-	}
-	if data := parts["data"]; len(data) == 0 || data[0] != '{' {
-		return &protocol.IllegalFrame{Why: "an output has no data"}
-	}
-	if sandbox.JSONMemberCount(parts["data"]) > maxTypesPerOutput || sandbox.JSONDepth(body) > maxDepth {
+	if output == nil {
 		l.truncated["outputs"]++
 		return nil
 	}
-	var output sandbox.Output
-	if err := json.Unmarshal(body, &output); err != nil {
-		return &protocol.IllegalFrame{Why: "an output cannot be parsed: " + err.Error()}
-	}
-	switch output.Role {
-	case sandbox.RoleResult, sandbox.RoleDisplay, sandbox.RoleFigure:
-	default:
-		return &protocol.IllegalFrame{Why: "an output without a role"}
-	}
+	return l.meter.measure(len(body), func() error {
+		l.showOutput(ctx, *output)
+		return nil
+	})
+}
+
+// showOutput keeps an output, with what the recorder makes of it, and gives it to the listener.
+func (l *runLoop) showOutput(ctx context.Context, output sandbox.Output) {
 	if runes := []rune(output.Summary); len(runes) > maxSummaryRunes {
 		output.Summary = string(runes[:maxSummaryRunes])
 	}
@@ -341,5 +342,37 @@ func (l *runLoop) keepOutput(ctx context.Context, body []byte) error {
 		l.catchUpOutput()
 		l.callbacks.Listener.Output(output)
 	}
-	return nil
+}
+
+// parseOutput returns the output of a frame, or nil if it has too many types or is nested too deep.
+func (l *runLoop) parseOutput(body []byte) (*sandbox.Output, error) {
+	// The parts are counted before they are parsed. encoding/json would take DATA for data, and merge both.
+	if n := sandbox.JSONMemberCount(body); n > len(outputParts) {
+		return nil, &protocol.IllegalFrame{Why: fmt.Sprintf("an output has %d parts", n)}
+	}
+	var parts map[string]json.RawMessage
+	if err := l.process.Conn.Decode(protocol.KindOutput, body, &parts); err != nil {
+		return nil, err
+	}
+	for name := range parts {
+		if !slices.Contains(outputParts, name) {
+			return nil, &protocol.IllegalFrame{Why: fmt.Sprintf("an output has the unknown part %q", name)}
+		}
+	}
+	if data := parts["data"]; len(data) == 0 || data[0] != '{' {
+		return nil, &protocol.IllegalFrame{Why: "an output has no data"}
+	}
+	if sandbox.JSONMemberCount(parts["data"]) > maxTypesPerOutput || sandbox.JSONDepth(body) > maxDepth {
+		return nil, nil
+	}
+	var output sandbox.Output
+	if err := json.Unmarshal(body, &output); err != nil {
+		return nil, &protocol.IllegalFrame{Why: "an output cannot be parsed: " + err.Error()}
+	}
+	switch output.Role {
+	case sandbox.RoleResult, sandbox.RoleDisplay, sandbox.RoleFigure:
+	default:
+		return nil, &protocol.IllegalFrame{Why: "an output without a role"}
+	}
+	return &output, nil
 }

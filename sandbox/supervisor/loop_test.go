@@ -19,7 +19,7 @@ func TestDeepJSONIsNotKept(t *testing.T) {
 		l := &runLoop{
 			process:   &isolate.Process{Conn: protocol.NewConn(nil)},
 			debugInfo: sandbox.DebugInfo{Variables: map[string][]sandbox.Note{}}, truncated: map[string]int64{},
-			outputBytesLeft: 1 << 20, noteBytesLeft: 1 << 20,
+			outputBytesLeft: 1 << 20, noteBytesLeft: 1 << 20, meter: &workMeter{},
 		}
 		deep := strings.Repeat("[", depth) + strings.Repeat("]", depth)
 		var illegal *protocol.IllegalFrame

@@ -34,6 +34,7 @@ const settledWork = time.Millisecond
 // waits too, because its pipes and its socket are full. Several goroutines may use it.
 type workMeter struct {
 	work    *limit.Work
+	cpu     *limit.CPU
 	user    string
 	process *isolate.Process
 
@@ -48,7 +49,8 @@ type workMeter struct {
 
 func (s *Session) newWorkMeter(process *isolate.Process) *workMeter {
 	return &workMeter{
-		work: &s.supervisor.work, user: s.sandbox.Owner, process: process, over: make(chan struct{}),
+		work: &s.supervisor.work, cpu: s.supervisor.CPU, user: s.sandbox.Owner, process: process,
+		over:     make(chan struct{}),
 		credited: s.cpuBefore,
 	}
 }
@@ -75,6 +77,12 @@ func (m *workMeter) measure(bytes int, f func() error) error {
 	}
 	defer m.begin()()
 	return f()
+}
+
+// parse is measure for an f that only computes. A large input is parsed in the turn of the user.
+func (m *workMeter) parse(bytes int, f func() error) (err error) {
+	m.cpu.Compute(m.user, bytes, func() { err = m.measure(bytes, f) })
+	return err
 }
 
 // begin begins to measure. The function that it returns charges for the CPU time since then. The same goroutine must

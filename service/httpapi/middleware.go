@@ -189,6 +189,7 @@ func (a *api) authenticate(g *gin.Context) {
 		return
 	}
 	infoFrom(g.Request.Context()).caller = caller
+	a.cpu.Seen(caller.User)
 	ctx, stop := a.service.WhileValid(limit.WithUser(g.Request.Context(), caller.User), strings.TrimSpace(secret))
 	defer stop()
 	g.Request = g.Request.WithContext(ctx)
