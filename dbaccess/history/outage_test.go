@@ -261,15 +261,23 @@ func startKillableServer(ctx context.Context, t *testing.T) (*embedded.Server, f
 			t.Error(err)
 		}
 	})
-	return server, func() {
+	kill := func() error {
 		text, err := os.ReadFile(filepath.Join(dir, "postgres", "data", "postmaster.pid"))
 		if err != nil {
-			t.Error(err)
-			return
+			return err
 		}
 		pid, err := strconv.Atoi(strings.SplitN(string(text), "\n", 2)[0])
-		if err == nil {
-			err = syscall.Kill(pid, syscall.SIGKILL)
+		if err != nil {
+			return err
+		}
+		return syscall.Kill(pid, syscall.SIGKILL)
+	}
+	return server, func() {
+		err := kill()
+		// The backends of a killed server may answer while the file still names it or the next one is written.
+		for wait := time.Millisecond; err != nil && wait < 20*time.Second; wait *= 2 {
+			time.Sleep(wait)
+			err = kill()
 		}
 		if err != nil {
 			t.Error(err)
