@@ -144,7 +144,11 @@ func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) 
 	if err = finishWrite(); err == nil {
 		done, err = loop.run(loop.watchdog.requests)
 	}
-	return done, loop.watchdog.stop(), err
+	ended = loop.watchdog.stop()
+	if err != nil && ended.by == "" && ctx.Err() != nil {
+		ended.by = endedByCancel // the process was killed before the watchdog's function for the context could run
+	}
+	return done, ended, err
 }
 
 // limit returns how long a run may take.
