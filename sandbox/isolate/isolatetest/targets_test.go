@@ -35,9 +35,10 @@ type targets struct {
 }
 
 // victimCode is a process of the machine that has the token in its environment, its
-// memory and an open file, and prints a line for each signal. It ends with its stdin.
+// memory and an open file, and prints a line for each signal. It ends with its stdin. The signals come
+// through a pipe, because Python does not notice one that arrives just before a blocking call.
 const victimCode = `
-import json, os, signal, sqlite3, sys
+import json, os, select, signal, sqlite3, sys
 token = os.environ["GLASSHOUSE_ESCAPE_TOKEN"]
 secret = token.encode()
 file = open(sys.argv[1])
@@ -45,9 +46,12 @@ db = sqlite3.connect(sys.argv[2])
 db.execute("CREATE TABLE secrets (token)")
 db.execute("INSERT INTO secrets VALUES (?)", (token,))
 db.commit()
-signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"signalled\n"))
+signals, end = os.pipe2(os.O_NONBLOCK)
+signal.set_wakeup_fd(end)
+signal.signal(signal.SIGUSR1, lambda *_: None)
 print(json.dumps({"address": id(secret) + bytes.__basicsize__ - 1, "descriptor": file.fileno()}), flush=True)
-sys.stdin.read()
+while 0 not in select.select([0, signals], [], [])[0]:
+    os.write(1, b"signalled\n" * len(os.read(signals, 4096)))
 `
 
 func plantTargets(t *testing.T, python, token string) *targets {
