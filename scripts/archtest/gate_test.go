@@ -1,7 +1,9 @@
 package archtest
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -25,6 +27,68 @@ func TestGateListsExistingPackages(t *testing.T) {
 		for name := range strings.FieldsSeq(list[2]) {
 			if found, _ := filepath.Glob(filepath.Join(root(t), name, "*_test.go")); len(found) == 0 {
 				t.Errorf("scripts/test lists %s in %s, a package without tests: write its new name", name, list[1])
+			}
+		}
+	}
+}
+
+// TestGateRunsFewFailedTestsAgain checks what the gate runs again of a Go group, and that the report fails unless all
+// of it passes then.
+func TestGateRunsFewFailedTestsAgain(t *testing.T) {
+	event := func(action, test string) string {
+		return fmt.Sprintf(`{"Action":%q,"Package":"glasshouse/p","Test":%q}`, action, test) + "\n"
+	}
+	outcome := func(how string, tests ...string) (text string) {
+		for _, test := range tests {
+			text += event("run", test) + event(how, test)
+		}
+		return text
+	}
+	ends, passes := event("fail", ""), outcome("pass", "TestGood")
+	report := func(arguments ...string) (string, error) {
+		program := filepath.Join(root(t), "scripts/archtest/report.py")
+		out, err := exec.Command("python3", append([]string{program}, arguments...)...).Output()
+		return string(out), err
+	}
+	for _, c := range []struct{ name, log, want string }{
+		{"one test", passes + outcome("fail", "TestA") + ends, "^(TestA)$\nglasshouse/p\n"},
+		{"subtests", outcome("fail", "TestA/x", "TestA/y", "TestA") + ends, "^(TestA)$\nglasshouse/p\n"},
+		{"too many", outcome("fail", "TestA", "TestB", "TestC", "TestD") + ends, "\n"},
+		{"a package that broke off", passes + ends, "\n"},
+		{"a test that did not end", outcome("fail", "TestA") + event("run", "TestB") + ends, "\n"},
+		{"the compiler's message", "undefined: x\n" + outcome("fail", "TestA") + ends, "\n"},
+		{"no failure", passes + event("pass", ""), "\n"},
+	} {
+		log := filepath.Join(t.TempDir(), "log")
+		write := func(name, text string) string {
+			name = filepath.Join(filepath.Dir(log), name)
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return name
+		}
+		write("log", c.log)
+		if got, err := report("--again", log); got != c.want || err != nil {
+			t.Errorf("%s: got %q to run again, error %v; want %q", c.name, got, err, c.want)
+		}
+		if c.want == "\n" {
+			continue
+		}
+		for _, again := range []struct {
+			log  string
+			exit string
+			good bool
+		}{
+			{outcome("pass", "TestA") + event("pass", ""), "0", true},
+			{outcome("fail", "TestA") + ends, "1", false},
+			{event("pass", ""), "0", false}, // it ran nothing
+		} {
+			groups := write("groups", "go\tgo\t1\t9\t"+log+"\n"+
+				"go, again\tgo\t"+again.exit+"\t1\t"+write("again", again.log)+"\n")
+			got, err := report(groups)
+			if (err == nil) != again.good || !strings.Contains(got, "--- FAIL glasshouse/p TestA") ||
+				strings.Contains(got, "passed when run again") != again.good {
+				t.Errorf("%s: got error %v and\n%s\nwant that it passes: %v", c.name, err, got, again.good)
 			}
 		}
 	}

@@ -2,10 +2,15 @@
 
     report.py GROUPS            prints the whole report; exits with 1 where a group failed
     report.py --line KIND LOG   prints one line of counts for one group
+    report.py --again LOG       prints what to run again of a failed Go group: an expression that matches
+                                its tests and, on the next line, their packages
 
 GROUPS is a file with a line for each group: name, kind, exit status, seconds and log, separated by
 tabs. The kinds are "go" (the log is the output of `go test -json`), "pytest" (pytest's output) and
 "command" (a check with an exit status; status 3 says that it could not run).
+
+A failed Go group of at most three tests is followed by a group "NAME, again", which runs them once more. If they pass
+then, the group counts as good, and the report begins with what failed the first time.
 
 The report has failures first, then the tests that were not run with the reasons, the lines that tests printed
 after "report: ", the slowest tests, and a table of the groups.
@@ -29,6 +34,7 @@ class Group:
     skipped: int = 0
     good: bool = True
     failures: list[str] = dataclasses.field(default_factory=list)
+    unsteady: list[str] = dataclasses.field(default_factory=list)  # failures of tests that passed when run again
     not_run: list[str] = dataclasses.field(default_factory=list)
     reports: list[str] = dataclasses.field(default_factory=list)
     times: list[tuple[float, str]] = dataclasses.field(default_factory=list)
@@ -85,6 +91,44 @@ def read_go(group: Group, lines: list[str]) -> None:
         group.failed = 1  # a package that did not build or broke off outside of a test
 
 
+MAX_AGAIN = 3  # tests of a group; if more fail, something is wrong with all of them
+
+
+def again(lines: list[str]) -> list[str]:
+    """Return the expression and the packages of the failed tests, or nothing if other things failed as well."""
+    tests: dict[str, set[str]] = collections.defaultdict(set)  # by package
+    packages: set[str] = set()
+    running: set[tuple[str, str]] = set()
+    for raw in lines:
+        try:
+            event = json.loads(raw)
+        except ValueError:
+            return []  # the compiler's messages
+        package, test, action = event.get("Package", ""), event.get("Test", ""), event["Action"]
+        if action == "run":
+            running.add((package, test))
+        elif action in ("pass", "fail", "skip"):
+            running.discard((package, test))
+        if action == "fail" and test:
+            tests[package].add(test.split("/")[0])
+        elif action in ("fail", "build-fail"):
+            packages.add(package)
+    count = sum(len(names) for names in tests.values())
+    if running or not packages or packages != set(tests) or count > MAX_AGAIN:
+        return []
+    return ["^(" + "|".join(sorted(set().union(*tests.values()))) + ")$", " ".join(sorted(packages))]
+
+
+def forgive(groups: list[Group]) -> None:
+    """Count groups as good whose failed tests passed when they were run again."""
+    by_name = {group.name: group for group in groups}
+    for group in groups:
+        repeated = by_name.get(f"{group.name}, again")
+        if not group.good and repeated and repeated.good and repeated.passed:
+            group.good, group.failed = True, 0
+            group.unsteady, group.failures = group.failures, []
+
+
 def read_pytest(group: Group, lines: list[str]) -> None:
     """Read pytest's output with -ra."""
     last = next((text for text in reversed(lines) if re.search(r"\d+ (passed|failed|error|skipped)", text)), "")
@@ -123,24 +167,40 @@ def main() -> int:
     if sys.argv[1] == "--line":
         print(read("", sys.argv[2], 0, 0, sys.argv[3]).line())
         return 0
+    if sys.argv[1] == "--again":
+        with open(sys.argv[2], encoding="utf-8", errors="replace") as file:
+            print("\n".join(again(file.read().splitlines())))
+        return 0
     groups = []
     with open(sys.argv[1], encoding="utf-8") as file:
         for text in file:
             name, kind, status, seconds, log = text.rstrip("\n").split("\t")
             groups.append(read(name, kind, int(status), float(seconds), log))
-    for title, field in (("Failures", "failures"), ("Not run", "not_run"), ("Measured by tests", "reports")):
+    forgive(groups)
+    unsteady = "Failed, and passed when run again: a defect of the test or of the program"
+    titles = (
+        (unsteady, "unsteady"),
+        ("Failures", "failures"),
+        ("Not run", "not_run"),
+        ("Measured by tests", "reports"),
+    )
+    for title, field in titles:
         lines = [text for group in groups for text in getattr(group, field)]
         if lines:
-            print(f"\n{title}\n" + "\n".join(f"  {text}" if field != "failures" else text for text in lines))
+            print(
+                f"\n{title}\n" + "\n".join(f"  {text}" if field in ("not_run", "reports") else text for text in lines)
+            )
     slowest = sorted((entry for group in groups for entry in group.times), reverse=True)[:10]
     if slowest:
         print("\nSlowest tests\n" + "\n".join(f"  {seconds:6.1f} s  {test}" for seconds, test in slowest))
     print("\nGroups")
     for group in groups:
-        state = "ok" if group.good else "FAILED"
+        state = "again" if group.unsteady else "ok" if group.good else "FAILED"
         print(f"  {group.name:24} {state:7} {group.seconds:6.0f} s  {group.line()}")
     total = [sum(getattr(group, field) for group in groups) for field in ("passed", "failed", "skipped")]
-    print(f"\ntotal: {total[0]} passed, {total[1]} failed, {total[2]} skipped")
+    count = sum(bool(group.unsteady) for group in groups)
+    note = f"; groups with tests that passed only when run again: {count}" if count else ""
+    print(f"\ntotal: {total[0]} passed, {total[1]} failed, {total[2]} skipped{note}")
     return int(not all(group.good for group in groups) or total[0] == 0)
 
 
