@@ -132,10 +132,14 @@ def forgive(groups: list[Group]) -> None:
 def read_pytest(group: Group, lines: list[str]) -> None:
     """Read pytest's output with -ra."""
     last = next((text for text in reversed(lines) if re.search(r"\d+ (passed|failed|error|skipped)", text)), "")
-    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error|skipped)", last)}
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|error|skipped|deselected)", last)}
     group.passed, group.skipped = counts.get("passed", 0), counts.get("skipped", 0)
     group.failed = counts.get("failed", 0) + counts.get("error", 0)
     group.not_run = [text for text in lines if text.startswith("SKIPPED ")]
+    if count := counts.get("deselected"):
+        group.not_run.append(
+            f"{group.name}: {count} tests with the mark of a later tier (long: whole, nightly: nightly)"
+        )
 
 
 def read(name: str, kind: str, status: int, seconds: float, log: str) -> Group:
