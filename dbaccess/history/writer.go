@@ -162,7 +162,8 @@ func (w *writer) write(ctx context.Context, r row, timeout time.Duration) error 
 }
 
 // largeRowBytes is the size of a row that is written to the log alone. Writing and flushing 1 MB takes milliseconds,
-// and all other rows wait for it.
+// and all other rows wait for it. Beside 16 clients that print 900 kB a run, a small run took 5.5 to 7 ms before large
+// rows were written alone, and 4 ms since.
 const largeRowBytes = 64 << 10
 
 // writeLog appends a row to the log, and flushes the log if the row asks for it. Large rows are written one after the

@@ -32,7 +32,8 @@ const (
 	// take longer than the computation of a smaller one.
 	minComputedBytes = 64 << 10
 	// pauseFactor is how many times as long as a computation the pause after it is, if there is one:
-	// a user's computations then take a quarter of the CPUs for computations.
+	// a user's computations then take a quarter of the CPUs for computations. On two cores, another
+	// user's 1+1 beside 16 clients that upload took 3.5 to 6 times as long without pauses, and 1.5 with.
 	pauseFactor = 3
 	// othersTime is the time for which a request of another user makes computations pause.
 	othersTime = time.Second

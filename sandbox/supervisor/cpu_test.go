@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 	"glasshouse/sandbox/protocol"
 )
 
-// Much output, large notes and large uploads are handled in the turn of their user. Others do not wait.
+// Much output, large frames and large uploads are handled in the turn of their user. Others do not wait.
 func TestMuchDataTakesTurns(t *testing.T) {
 	t.Parallel()
 	cpu := limit.NewCPU(2)
@@ -59,7 +60,7 @@ func TestMuchDataTakesTurns(t *testing.T) {
 		n, want int
 		err     error
 	}
-	done := make(chan result, 4)
+	done := make(chan result, 5)
 	begin := func(want int, f func() (int, error)) {
 		go func() {
 			n, err := f()
@@ -78,7 +79,15 @@ func TestMuchDataTakesTurns(t *testing.T) {
 		err := l.keepOutput(t.Context(), fmt.Appendf(nil, `{"role":"display","data":{"text/plain":"%s"}}`, data))
 		return len(l.outputs), err
 	})
-	for cpu.Waiting("many") < 4 {
+	begin(0, func() (int, error) {
+		request := fmt.Appendf(nil, `{"id":1,"what":"%s"}`, data)
+		err := answer(t.Context(), protocol.NewConn(nil), nil, request, &workMeter{cpu: cpu, user: "many"})
+		if _, isUnknown := errors.AsType[*protocol.IllegalFrame](err); isUnknown {
+			err = nil
+		}
+		return 0, err
+	})
+	for cpu.Waiting("many") < 5 {
 		select {
 		case r := <-done:
 			t.Fatalf("%d bytes, notes or outputs did not wait for their turn: %v", r.n, r.err)
@@ -86,7 +95,7 @@ func TestMuchDataTakesTurns(t *testing.T) {
 		}
 	}
 	close(release)
-	for range 4 {
+	for range 5 {
 		if r := <-done; r.n != r.want || r.err != nil {
 			t.Errorf("got %d bytes, notes or outputs, %v; want %d", r.n, r.err, r.want)
 		}

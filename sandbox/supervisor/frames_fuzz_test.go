@@ -124,7 +124,7 @@ func runFrames(t *testing.T, stream []byte, isDebugged bool) (*sandbox.Execution
 		defer loop.pump.stop()
 	}
 	loop.watchdog = newWatchdog(t.Context(), process, time.Hour)
-	defer loop.watchdog.stop()
+	defer loop.watchdog.stop(false)
 	go func() {
 		_, _ = theirs.Write(stream) // fails if the loop has ended
 		_ = theirs.CloseWrite()

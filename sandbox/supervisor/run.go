@@ -144,11 +144,7 @@ func (s *Session) exchange(ctx context.Context, loop *runLoop, request Request) 
 	if err = finishWrite(); err == nil {
 		done, err = loop.run(loop.watchdog.requests)
 	}
-	ended = loop.watchdog.stop()
-	if err != nil && ended.by == "" && ctx.Err() != nil {
-		ended.by = endedByCancel // the process was killed before the watchdog's function for the context could run
-	}
-	return done, ended, err
+	return done, loop.watchdog.stop(err != nil), err
 }
 
 // limit returns how long a run may take.

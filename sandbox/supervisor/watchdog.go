@@ -31,6 +31,7 @@ type runEnd struct {
 // process, and kills it after a grace period.
 type watchdog struct {
 	process  *isolate.Process
+	caller   context.Context // its end cancels the run
 	requests context.Context // for the code's requests; ends when the watchdog interrupts the run
 	cancel   context.CancelFunc
 	release  func() bool // stops watching the caller's context
@@ -43,7 +44,7 @@ type watchdog struct {
 }
 
 func newWatchdog(ctx context.Context, process *isolate.Process, limit time.Duration) *watchdog {
-	w := &watchdog{process: process, deadline: time.Now().Add(limit)}
+	w := &watchdog{process: process, caller: ctx, deadline: time.Now().Add(limit)}
 	w.requests, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	w.timer = time.AfterFunc(limit, func() { w.endRun(endedByTimeout, timeoutGracePeriod) })
 	w.release = context.AfterFunc(ctx, func() { w.endRun(endedByCancel, cancelGracePeriod) })
@@ -102,13 +103,17 @@ func (w *watchdog) hold() (resume func()) {
 	}
 }
 
-// stop ends the watchdog and returns its report.
-func (w *watchdog) stop() runEnd {
+// stop ends the watchdog and returns its report. died says that the guest ended without an answer. If the caller's
+// context has ended as well, that is why, even if the function that watches the context has not yet run.
+func (w *watchdog) stop(died bool) runEnd {
 	w.timer.Stop()
 	w.release()
 	w.cancel()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = true
+	if died && w.end.by == "" && w.caller.Err() != nil {
+		w.end.by = endedByCancel
+	}
 	return w.end
 }

@@ -59,4 +59,17 @@ func TestLargeResponsesTakeTurns(t *testing.T) {
 			t.Errorf("got HTTP %d and %d bytes, want the large record", w.Code, w.Body.Len())
 		}
 	}
+
+	// A user's computations pause after a request of another user.
+	var began, ended time.Time
+	cpu.Compute(user, 1<<20, func() {
+		began = time.Now()
+		get(few, "/executions")
+		ended = time.Now()
+	})
+	cpu.Compute(user, 1<<20, func() {
+		if took, pause := ended.Sub(began), time.Since(ended); pause < 3*took {
+			t.Errorf("got a pause of %s after a computation of %s, want three times as long", pause, took)
+		}
+	})
 }
