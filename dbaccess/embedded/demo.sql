@@ -83,3 +83,6 @@ CREATE INDEX ON orders (customer_id);
 
 CREATE VIEW customer_revenue AS SELECT c.id, c.name, count(o.id) AS orders, coalesce(sum(o.total), 0) AS revenue FROM customers c LEFT JOIN orders o ON o.customer_id = c.id AND o.status <> 'cancelled' GROUP BY c.id, c.name;
 COMMENT ON VIEW customer_revenue IS 'Orders and revenue of each customer, cancelled ones left out';
+
+-- Without this, the functions would exist until the server has ended the session, some time after its client.
+DROP FUNCTION pg_temp.pick, pg_temp.roll;
