@@ -135,10 +135,11 @@ func (s *Session) Stopped(
 	}
 }
 
-// Ended tells the session that the run is over.
+// Ended tells the session that the run is over. It is called once.
 func (s *Session) Ended(exit Exited) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	close(s.over)
 	s.running, s.state = false, StateEnded
 	s.position = s.positionAt(s.recording.Steps(), Position{Reason: string(ReasonEnd)})
 	s.references = references{}
@@ -153,6 +154,8 @@ func (s *Session) ask(ctx context.Context, body map[string]any, decode func(text
 	c := command{ctx, body, decode, make(chan error, 1)}
 	select {
 	case s.commands <- c:
+	case <-s.over: // the last command has ended the program
+		return fmt.Errorf("%w: the program has ended", ErrRequest)
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(maxCommandWait):

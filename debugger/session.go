@@ -72,6 +72,7 @@ type Session struct {
 	unrecorded  string // why the program is not recorded at present, and cannot stop; "" if it is
 	interrupt   func() // makes the running program fetch its stops
 	commands    chan command
+	over        chan struct{} // closed when the run has ended
 	lastEdit    uint64 // number of the last edit
 	editCount   int    // edits that changed something
 	onEdit      func(sandbox.Edit)
@@ -82,7 +83,8 @@ type Session struct {
 func NewSession(r *Recording) *Session {
 	return &Session{
 		Clock: time.Now, recording: r, running: true, state: StateRunning, onUse: func() {},
-		updated: make(chan struct{}), commands: make(chan command), onEdit: func(sandbox.Edit) {},
+		updated: make(chan struct{}), commands: make(chan command), over: make(chan struct{}),
+		onEdit: func(sandbox.Edit) {},
 	}
 }
 

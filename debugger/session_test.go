@@ -131,3 +131,27 @@ func TestLongStopOfTheGuestIsTruncated(t *testing.T) {
 		t.Errorf("got %d, %d and %d bytes or IDs, want the limits", len(p.Reason), len(p.Description), len(p.HitIDs))
 	}
 }
+
+// A command that waits for a program which an earlier command has ended gets an error at once.
+func TestCommandForAnEndedProgramFails(t *testing.T) {
+	t.Parallel()
+	s := NewSession(recordingOf(t, recordingtest.Loop(1)))
+	killed := errors.New("killed")
+	ended := make(chan error)
+	go func() {
+		_, err := s.Stopped(context.Background(), []byte(`{"reason":"entry"}`),
+			func(context.Context, any) ([]byte, error) { return nil, killed })
+		ended <- err
+	}()
+	s.WaitForStop(t.Context())
+	if _, err := s.Evaluate(t.Context(), "1 + 1", 0, false); !errors.Is(err, ErrRequest) {
+		t.Errorf("evaluate: got %v, want %v", err, ErrRequest)
+	}
+	if err := <-ended; !errors.Is(err, killed) {
+		t.Fatalf("got %v, want %v", err, killed)
+	}
+	go s.Ended(Exited{})
+	if err := s.Move(t.Context(), Continue); err != nil && !errors.Is(err, ErrRequest) {
+		t.Errorf("continue: got %v, want %v, or the end", err, ErrRequest)
+	}
+}
