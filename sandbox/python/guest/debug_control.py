@@ -415,7 +415,7 @@ def _length(value) -> int | None:
     return None
 
 
-_LISTS: tuple = (list, tuple, collections.deque)
+_SEQUENCES: tuple = (list, tuple)
 _LITERALS = {str, bytes, int, bool, type(None)}
 
 
@@ -432,10 +432,13 @@ def _items(value, start: int, count: int) -> list:
     """Returns a page of the parts of a value, without running user code: their names, values and paths. The part's
     expression is that of the value between the two texts of its path."""
     kind = type(value)
-    for base in _LISTS:
+    for base in _SEQUENCES:
         if issubclass(kind, base):
-            page = list(itertools.islice(base.__iter__(value), start, start + count))
+            page = base.__getitem__(value, slice(start, start + count))
             return [(f"[{i}]", item, ("", f"[{i}]")) for i, item in enumerate(page, start)]
+    if issubclass(kind, collections.deque):
+        page = list(itertools.islice(collections.deque.__iter__(value), start, start + count))
+        return [(f"[{i}]", item, ("", f"[{i}]")) for i, item in enumerate(page, start)]
     if issubclass(kind, dict):
         pairs = itertools.islice(zip(dict.keys(value), dict.values(value)), start, start + count)
         return [(values.preview(key, 100), item, _key_path(key, i)) for i, (key, item) in enumerate(pairs, start)]
