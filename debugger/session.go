@@ -73,8 +73,8 @@ type Session struct {
 	interrupt   func() // makes the running program fetch its stops
 	commands    chan command
 	over        chan struct{} // closed when the run has ended
-	lastEdit    uint64 // number of the last edit
-	editCount   int    // edits that changed something
+	lastEdit    uint64        // number of the last edit
+	editCount   int           // edits that changed something
 	onEdit      func(sandbox.Edit)
 	events      eventLog
 }
