@@ -62,7 +62,8 @@ while time.time() - began < 3:
     pass
 print(time.process_time() - used)
 `, "stop_on_entry": true}, map[string]any{"cpu_percent": 10})
-	d.do(t, "POST", "/debug/sessions/"+d.session+"/evaluate", map[string]any{"expression": "sum(1 for _ in iter(int, 1))"})
+	endless := map[string]any{"expression": "sum(1 for _ in iter(int, 1))"}
+	d.do(t, "POST", "/debug/sessions/"+d.session+"/evaluate", endless)
 	d.command(t, "continue", nil)
 	record := d.finished(t, d.execution)
 	var used float64
