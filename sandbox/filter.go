@@ -7,11 +7,31 @@ type ExecutionFilter struct {
 	User      string
 	SandboxID string
 	Status    Status
+	Kind      Kind
 	Since     time.Time
 	Until     time.Time
 	Text      string // a part of the code or the error, in upper or lower case
 	Limit     int    // at most 1000; 0 means 50
 	After     string // the cursor at the end of the previous page
+}
+
+// RecordFilter selects sandboxes, statements, connections, artifacts or audit entries for a list, newest first. A zero
+// field does not filter. Each list uses the fields that it has.
+type RecordFilter struct {
+	User        string
+	SandboxID   string
+	ExecutionID string
+	Status      string
+	Fingerprint string // of a statement
+	Host        string // of a connection
+	Action      string // of an audit entry
+	Object      string // of an audit entry
+	Text        string // a part of a statement, or of an artifact's path, in upper or lower case
+	Ephemeral   bool   // also sandboxes that existed for one execution
+	Since       time.Time
+	Until       time.Time
+	Limit       int    // at most 1000; 0 means 50
+	After       string // the cursor at the end of the previous page
 }
 
 // Statistics sums up executions. The service fills in ActiveSandboxes.

@@ -41,3 +41,15 @@ func (s Sandbox) ExpiresAt() time.Time {
 	}
 	return lifetimeEnd
 }
+
+// Summary returns s as lists show it.
+func (s Sandbox) Summary() SandboxSummary {
+	out := SandboxSummary{
+		ID: s.ID, Owner: s.Owner, State: s.State, Ephemeral: s.Ephemeral, CreatedAt: s.CreatedAt, LastUsed: s.LastUsed,
+		EndedAt: s.EndedAt,
+	}
+	if s.State == StateActive {
+		out.ExpiresAt = new(s.ExpiresAt())
+	}
+	return out
+}

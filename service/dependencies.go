@@ -69,7 +69,7 @@ type ExecutionReader interface {
 // SandboxStore keeps the record of sandboxes.
 type SandboxStore interface {
 	CreateSandbox(context.Context, sandbox.Sandbox) error
-	EndSandbox(ctx context.Context, id string, state sandbox.State, at time.Time) error
+	EndSandbox(ctx context.Context, id, owner string, state sandbox.State, at time.Time) error
 	Sandbox(ctx context.Context, id string) (sandbox.Sandbox, error)
 }
 

@@ -76,16 +76,16 @@ func (s *Service) Create(ctx context.Context, caller sandbox.Key, config []byte)
 		err = errors.Join(err, session.Close())
 	}
 	if recordErr == nil {
-		err = errors.Join(err, s.recordEnd(sb.ID, sandbox.StateLost))
+		err = errors.Join(err, s.recordEnd(sb.ID, sb.Owner, sandbox.StateLost))
 	}
 	return sandbox.Sandbox{}, err
 }
 
 // recordEnd records that a sandbox has ended, even if the caller has left.
-func (s *Service) recordEnd(id string, state sandbox.State) error {
+func (s *Service) recordEnd(id, owner string, state sandbox.State) error {
 	ctx, cancel := context.WithTimeout(context.Background(), endRecordTimeout)
 	defer cancel()
-	return s.History.EndSandbox(ctx, id, state, s.Clock())
+	return s.History.EndSandbox(ctx, id, owner, state, s.Clock())
 }
 
 // reserveSandbox counts a sandbox that is about to be opened against the limits.
@@ -226,7 +226,7 @@ func (s *Service) endSandbox(live *liveSandbox, state sandbox.State) error {
 		r.cancel(nil)
 	}
 	s.mu.Unlock()
-	return errors.Join(live.session.Close(), s.recordEnd(live.sandbox.ID, state))
+	return errors.Join(live.session.Close(), s.recordEnd(live.sandbox.ID, live.sandbox.Owner, state))
 }
 
 // janitorInterval is the time between two runs of the janitor.

@@ -182,19 +182,26 @@ func (s *Store) CountExecutions(ctx context.Context, sandboxID string) (int, err
 }
 
 // Statistics summarises the executions of a user, or of all users if user is "". Executions that a limit or the kernel
-// ended count as failed. Running executions do not count in the success rate and the average duration.
+// ended count as failed. Running executions do not count in the success rate and the average duration. The peak memory
+// is that of all executions so far, also of those that were erased.
 func (s *Store) Statistics(ctx context.Context, user string) (sandbox.Statistics, error) {
 	st := sandbox.Statistics{Timestamp: time.Now().UTC()}
 	var ended int
+	var seconds float64
 	err := s.readExecutions(ctx, ofUser(user), func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, `SELECT count(*), count(completed_at), count(*) FILTER (WHERE status = 'completed'),
-			count(*) FILTER (WHERE status IN ('failed', 'killed')), count(*) FILTER (WHERE status = 'timeout'),
-			coalesce(avg(seconds) FILTER (WHERE completed_at IS NOT NULL), 0), coalesce(max(memory_mb), 0)
-			FROM executions WHERE $1 = '' OR owner = $1`, clean(user)).
+		return s.pool.QueryRow(ctx, `SELECT coalesce(sum(executions), 0),
+			coalesce(sum(executions) FILTER (WHERE status NOT IN ('created', 'running')), 0),
+			coalesce(sum(executions) FILTER (WHERE status = 'completed'), 0),
+			coalesce(sum(executions) FILTER (WHERE status IN ('failed', 'killed')), 0),
+			coalesce(sum(executions) FILTER (WHERE status = 'timeout'), 0),
+			coalesce(sum(seconds) FILTER (WHERE status NOT IN ('created', 'running')), 0),
+			coalesce(max(peak_memory_mb), 0)
+			FROM execution_totals WHERE $1 = '' OR owner = $1`, clean(user)).
 			Scan(&st.TotalExecutions, &ended, &st.SuccessfulExecutions, &st.FailedExecutions, &st.TimeoutExecutions,
-				&st.AverageExecutionTime, &st.PeakMemoryUsage)
+				&seconds, &st.PeakMemoryUsage)
 	})
 	if ended > 0 {
+		st.AverageExecutionTime = seconds / float64(ended)
 		st.SuccessRate = 100 * float64(st.SuccessfulExecutions) / float64(ended)
 	}
 	return st, err

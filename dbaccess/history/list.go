@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -32,8 +33,8 @@ func (c *conditions) String() string {
 	return strings.Join(append([]string{"true"}, c.clauses...), " AND ")
 }
 
-func conditionsOf(f sandbox.ExecutionFilter) *conditions {
-	var c conditions
+// conditionsOf returns the conditions of a filter, apart from its text and its cursor.
+func conditionsOf(f sandbox.ExecutionFilter) (c conditions) {
 	if f.User != "" {
 		c.add("owner = ?", clean(f.User))
 	}
@@ -43,19 +44,16 @@ func conditionsOf(f sandbox.ExecutionFilter) *conditions {
 	if f.Status != "" {
 		c.add("status = ?", clean(string(f.Status)))
 	}
+	if f.Kind != "" {
+		c.add("kind = ?", clean(string(f.Kind)))
+	}
 	if !f.Since.IsZero() {
 		c.add("created_at >= ?", f.Since)
 	}
 	if !f.Until.IsZero() {
 		c.add("created_at < ?", f.Until)
 	}
-	if f.Text != "" {
-		c.add("(strpos(lower(code), lower(?)) > 0 OR strpos(lower(error), lower(?)) > 0)", clean(f.Text))
-	}
-	if f.After != "" {
-		c.add("(created_at, id) < (SELECT a.created_at, a.id FROM executions a WHERE a.id = ?)", clean(f.After))
-	}
-	return &c
+	return c
 }
 
 // scopeOf returns a scope that has all executions of a filter.
@@ -68,54 +66,44 @@ func scopeOf(f sandbox.ExecutionFilter) scope {
 
 // Executions returns a page of the executions that match the filter, newest first, and the cursor of the next page,
 // which is "" for the last page. Running executions have their queries and connections so far. A page has at most as
-// many executions as the filter's limit, and fewer if they are very large. Executions returns FaultInvalid if the
-// filter's cursor belongs to another list.
+// many executions as the filter's limit, and fewer if they are very large.
 func (s *Store) Executions(ctx context.Context, f sandbox.ExecutionFilter) ([]sandbox.Execution, string, error) {
-	if err := s.checkCursor(ctx, f); err != nil {
+	summaries, next, err := s.ExecutionSummaries(ctx, f)
+	if err != nil {
 		return nil, "", err
 	}
-	limit := pageLimit(f.Limit)
-	c := conditionsOf(f)
+	ids := make([]string, len(summaries))
+	for n, e := range summaries {
+		ids[n] = e.ID
+	}
 	// The inner query adds up sizes, which PostgreSQL knows without reading large records, so that only the records of
-	// the page are read. One row more than the limit tells whether there is a next page.
+	// the page are read.
 	sql := fmt.Sprintf(`SELECT %s FROM executions e JOIN (
 			SELECT id, sum(size) OVER newest - size AS before, row_number() OVER newest AS n FROM (
 				SELECT id, created_at, octet_length(record) + CASE WHEN completed_at IS NULL THEN
 					(SELECT coalesce(sum(octet_length(p.record)), 0) FROM progress p
 						WHERE p.execution_id = executions.id)
 					ELSE 0 END AS size
-				FROM executions WHERE %s ORDER BY created_at DESC, id DESC LIMIT %d) page
+				FROM executions WHERE id = ANY ($1)) page
 			WINDOW newest AS (ORDER BY created_at DESC, id DESC ROWS UNBOUNDED PRECEDING)) sized ON sized.id = e.id
-		WHERE sized.before <= %d OR sized.n <= 2 ORDER BY e.created_at DESC, e.id DESC`,
-		recordColumns, c, limit+1, maxPageBytes)
+		WHERE sized.before <= %d OR sized.n <= 2 ORDER BY e.created_at DESC, e.id DESC`, recordColumns, maxPageBytes)
 	var list []sandbox.Execution
-	var next string
-	err := s.readExecutions(ctx, scopeOf(f), func(ctx context.Context) error {
-		rows, err := s.pool.Query(ctx, sql, c.args...)
+	err = s.readWithin(ctx, func(ctx context.Context) error {
+		rows, err := s.pool.Query(ctx, sql, ids)
 		if err != nil {
 			return err
 		}
-		list, next, err = s.collectPage(ctx, rows, limit)
+		list, err = s.collectPage(ctx, rows)
 		return err
 	})
-	if err != nil {
-		return nil, "", err
+	if err != nil || len(list) == 0 {
+		return list, next, err
 	}
-	return list, next, nil
-}
-
-// checkCursor returns FaultInvalid if the filter's cursor is not an execution of the list. The error is the same for an
-// execution of another user, so that the caller cannot find out whether that execution exists.
-func (s *Store) checkCursor(ctx context.Context, f sandbox.ExecutionFilter) error {
-	if f.After == "" {
-		return nil
+	if last := slices.Index(ids, clean(list[len(list)-1].ID)); last >= 0 && last < len(ids)-1 { // the page ended early
+		// The summary has the time of the column, which is less exact than that of the record.
+		next, err = encodeCursor(executionSummaries.key(summaries[last]))
 	}
-	last, err := s.Execution(ctx, f.After)
-	ofOtherList := f.User != "" && last.User != f.User || f.SandboxID != "" && last.SandboxID != f.SandboxID
-	if sandbox.FaultOf(err) == sandbox.FaultNotFound || err == nil && ofOtherList {
-		return errInvalidCursor()
-	}
-	return err
+	return list, next, err
 }
 
 func errInvalidCursor() error {
@@ -131,28 +119,28 @@ func pageLimit(limit int) int {
 	return min(limit, maxPageLimit)
 }
 
-// collectPage decodes rows until the page is full, and returns the cursor of the next page.
-func (s *Store) collectPage(ctx context.Context, rows pgx.Rows, limit int) ([]sandbox.Execution, string, error) {
+// collectPage decodes rows until the page is full.
+func (s *Store) collectPage(ctx context.Context, rows pgx.Rows) ([]sandbox.Execution, error) {
 	defer rows.Close()
 	list, pageBytes := []sandbox.Execution{}, 0
 	for rows.Next() {
 		var record []byte
 		var progress [][]byte
 		if err := rows.Scan(&record, &progress); err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		size := len(record)
 		for _, p := range progress {
 			size += len(p)
 		}
-		if len(list) == limit || len(list) > 0 && pageBytes+size > maxPageBytes {
-			return list, list[len(list)-1].ID, nil
+		if len(list) > 0 && pageBytes+size > maxPageBytes {
+			return list, nil
 		}
 		e, err := s.decodeExecution(ctx, record, progress)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		list, pageBytes = append(list, e), pageBytes+size
 	}
-	return list, "", rows.Err()
+	return list, rows.Err()
 }

@@ -2,19 +2,27 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"sort"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/sirupsen/logrus"
 
 	"glasshouse/migrations"
 )
 
+// fills are the steps that follow a migration, by its name, in the same transaction: they fill new columns and tables
+// from the records, which SQL cannot always read.
+var fills = map[string]func(context.Context, pgx.Tx, logrus.FieldLogger) error{"0011_statements.sql": fillStatements}
+
 // migrate runs the migrations that the database does not have, in one transaction and under a lock. It returns an
 // error if the database has a migration that this program does not know.
-func migrate(ctx context.Context, pool *pgxpool.Pool) error {
+func migrate(ctx context.Context, pool *pgxpool.Pool, logger logrus.FieldLogger) error {
 	names, err := fs.Glob(migrations.Files, "*.sql")
 	if err != nil {
 		return err
@@ -47,10 +55,114 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 			if _, err := tx.Exec(ctx, string(sql)); err != nil {
 				return fmt.Errorf("migration %s: %w", name, err)
 			}
+			if fill := fills[name]; fill != nil {
+				if err := fill(ctx, tx, logger); err != nil {
+					return fmt.Errorf("migration %s: %w", name, err)
+				}
+			}
 			if _, err := tx.Exec(ctx, `INSERT INTO schema_versions (name) VALUES ($1)`, name); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+const (
+	fillBatch          = 500 // executions
+	fillBatchBytes     = 32 << 20
+	fillReportInterval = 10 * time.Second
+	fillSummaries      = `UPDATE executions e SET cpu_ms = f.cpu_ms, query_count = f.queries, rows_read = f.rows_read,
+			connection_count = f.connections, artifact_count = f.artifacts
+		FROM unnest($1::text[], $2::float8[], $3::int[], $4::bigint[], $5::int[], $6::int[])
+			AS f(id, cpu_ms, queries, rows_read, connections, artifacts) WHERE e.id = f.id`
+)
+
+// fillStatements fills the columns of executions that lists show, and the table queries, from the records of the ended
+// executions. It leaves out records that it cannot decode, and logs them.
+func fillStatements(ctx context.Context, tx pgx.Tx, logger logrus.FieldLogger) error {
+	var total int
+	err := tx.QueryRow(ctx, `SELECT count(*) FROM executions WHERE completed_at IS NOT NULL`).Scan(&total)
+	if err != nil || total == 0 {
+		return err
+	}
+	logger.Infof("history: the database gets a table of statements; reading %d executions", total)
+	done, reported := 0, time.Now()
+	for last := ""; ; {
+		rows, next, err := readRecords(ctx, tx, last, logger)
+		if err != nil || next == "" {
+			return err
+		}
+		var batch pgx.Batch
+		var ids []string
+		for _, r := range rows {
+			ids = append(ids, r.executionID)
+			queueQueries(&batch, r)
+		}
+		batch.Queue(fillSummaries, append([]any{ids}, summaryColumns(rows)...)...)
+		if err := tx.SendBatch(ctx, &batch).Close(); err != nil {
+			return err
+		}
+		last, done = next, done+len(rows)
+		if time.Since(reported) > fillReportInterval {
+			logger.Infof("history: %d of %d executions are read", done, total)
+			reported = time.Now()
+		}
+	}
+}
+
+// readRecords returns the rows of the next ended executions after an id, and the id of the last of them; "" if there
+// are no more.
+func readRecords(
+	ctx context.Context, tx pgx.Tx, last string, logger logrus.FieldLogger,
+) (list []row, next string, err error) {
+	rows, err := tx.Query(ctx, `SELECT id, record FROM (
+			SELECT id, record, sum(octet_length(record)) OVER (ORDER BY id) - octet_length(record) AS before FROM (
+				SELECT id, record FROM executions WHERE completed_at IS NOT NULL AND id > $1 ORDER BY id LIMIT $2) page
+		) sized WHERE before < $3 ORDER BY id`, last, fillBatch, fillBatchBytes)
+	if err != nil {
+		return nil, "", err
+	}
+	var id string
+	var record []byte
+	_, err = pgx.ForEachRow(rows, []any{&id, &record}, func() error {
+		next = id
+		e, err := decode(record)
+		if err == nil {
+			var r row
+			if r, err = executionRow(&e); err == nil {
+				r.executionID = id
+				list = append(list, r)
+			}
+		}
+		if err != nil {
+			logger.WithError(err).WithField("execution_id", id).
+				Error("a record cannot be read: lists show no statements of this execution")
+		}
+		return nil
+	})
+	return list, next, err
+}
+
+// textIndex lets searches find text in any of a million executions. It needs an extension that belongs to PostgreSQL,
+// but that some servers do not have, or do not let this role create.
+const textIndex = `CREATE INDEX IF NOT EXISTS executions_text ON executions
+	USING gin (code gin_trgm_ops, error gin_trgm_ops)`
+
+// ensureTextIndex makes the index for searches. Without it, searches read every execution.
+func ensureTextIndex(ctx context.Context, pool *pgxpool.Pool, logger logrus.FieldLogger) error {
+	for _, sql := range []string{`CREATE EXTENSION IF NOT EXISTS pg_trgm`, textIndex} {
+		_, err := pool.Exec(ctx, sql)
+		var refused *pgconn.PgError
+		if errors.As(err, &refused) && !isConnectionError(err) {
+			logger.WithError(err).Warn("history: the index for text cannot be made, so searches for text will be " +
+				"slow in a large history: install PostgreSQL's contrib modules, or let an administrator run " +
+				"CREATE EXTENSION pg_trgm in the history database, and restart this service")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -117,7 +117,7 @@ func TestBacklogIsInsertedWhenTheServerIsBack(t *testing.T) {
 	e := runningExecution("e")
 	h.finish(t, e, sandbox.StatusCompleted)
 	if err := errors.Join(h.CreateSandbox(ctx, sandbox.Sandbox{ID: "s", State: sandbox.StateActive}),
-		h.EndSandbox(ctx, "s", sandbox.StateDeleted, time.Now())); err != nil {
+		h.EndSandbox(ctx, "s", "ada", sandbox.StateDeleted, time.Now())); err != nil {
 		t.Errorf("a sandbox during the outage: %v", err)
 	}
 	if _, err := h.Execution(ctx, "e"); !hasFault(err, sandbox.FaultUnavailable) {

@@ -181,7 +181,7 @@ func TestServiceWhoseDatabaseWasTakenOverStartsNoNewWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.cut()
-	if err := first.EndSandbox(ctx, "ended", sandbox.StateDeleted, time.Now()); err != nil {
+	if err := first.EndSandbox(ctx, "ended", "ada", sandbox.StateDeleted, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	impatient := patient

@@ -23,12 +23,14 @@ func (s *Store) AddWrite(ctx context.Context, w sandbox.PendingWrite, maxWrites,
 		if err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `INSERT INTO pending_writes (id, status, created_at, owner, record)
-			SELECT $1, $2, $3, $4, $5::bytea WHERE (
+		tag, err := tx.Exec(ctx, `INSERT INTO pending_writes (id, status, created_at, owner, record,
+				execution_id)
+			SELECT $1, $2, $3, $4, $5::bytea, $8 WHERE (
 				SELECT count(*) < $6::int
 					AND coalesce(sum(octet_length(record)), 0) + octet_length($5::bytea) <= $7::int
 				FROM pending_writes WHERE owner = $4 AND status = 'pending')`,
-			w.ID, string(w.Status), w.CreatedAt, clean(w.User), record, maxWrites, maxBytes)
+			w.ID, string(w.Status), w.CreatedAt, clean(w.User), record, maxWrites, maxBytes,
+			clean(w.ExecutionID))
 		if err == nil && tag.RowsAffected() == 0 {
 			return sandbox.Errorf(sandbox.FaultLimit, "the user has too many pending writes")
 		}

@@ -31,6 +31,8 @@ type row struct {
 	failure            *string
 	seconds, memoryMB  float64
 	connections        []byte // JSON for the table connections; nil: none
+	queries            []byte // JSON for the table queries; nil: none
+	summary            sandbox.ExecutionSummary
 }
 
 func (r row) isExecution() bool { return r.statement == "" }
@@ -63,6 +65,7 @@ func executionRow(e *sandbox.Execution) (row, error) {
 	r.executionID, r.sandboxID, r.user = r.key, clean(e.SandboxID), clean(e.User)
 	r.kind, r.status, r.code = clean(string(e.Kind)), clean(string(e.Status)), clean(e.Code)
 	r.createdAt, r.completedAt, r.seconds, r.memoryMB = e.CreatedAt, e.CompletedAt, e.ExecutionTime, e.MemoryUsage
+	r.summary = e.Summary()
 	if r.completedAt == nil {
 		return r, nil
 	}
@@ -77,7 +80,18 @@ func executionRow(e *sandbox.Execution) (row, error) {
 			c := &list[n]
 			c.Host, c.Address, c.Reason = clean(c.Host), clean(c.Address), clean(c.Reason)
 		}
-		r.connections, err = json.Marshal(list)
+		if r.connections, err = json.Marshal(list); err != nil {
+			return r, err
+		}
+	}
+	if len(e.Queries) > 0 {
+		list := slices.Clone(e.Queries)
+		for n := range list {
+			q := &list[n]
+			q.SQL, q.Error, q.Reason, q.Parameters = clean(q.SQL), clean(q.Error), clean(q.Reason), nil
+			q.Fingerprint = clean(q.Fingerprint)
+		}
+		r.queries, err = json.Marshal(list)
 	}
 	return r, err
 }
@@ -110,7 +124,7 @@ func endedRow(e sandboxEnded) (row, error) {
 	r.mustSync = true
 	r.statement = `UPDATE sandboxes SET state = $2, ended_at = $3 WHERE id = $1
 		AND (ended_at IS NULL OR ended_at > $3)`
-	r.sandboxID = clean(e.ID)
+	r.sandboxID, r.user = clean(e.ID), clean(e.Owner)
 	r.args = []any{clean(e.ID), string(e.State), e.EndedAt}
 	return r, err
 }
@@ -150,11 +164,14 @@ func decodeRow[T any](record []byte, rowOf func(T) (row, error)) (row, error) {
 // upsertExecutions inserts executions. The row of an ended execution replaces an earlier row, and may be inserted
 // again. The row of a running execution is ignored if the execution already has a row.
 const upsertExecutions = `INSERT INTO executions (id, sandbox_id, owner, kind, status, code, created_at, record, error,
-		seconds, memory_mb, completed_at, node)
-	SELECT *, $13 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
-		$8::bytea[], $9::text[], $10::float8[], $11::float8[], $12::timestamptz[])
+		seconds, memory_mb, completed_at, cpu_ms, query_count, rows_read, connection_count, artifact_count, node)
+	SELECT *, $18 FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
+		$8::bytea[], $9::text[], $10::float8[], $11::float8[], $12::timestamptz[], $13::float8[], $14::int[],
+		$15::bigint[], $16::int[], $17::int[])
 	ON CONFLICT (id) DO UPDATE SET status = excluded.status, record = excluded.record, error = excluded.error,
-		seconds = excluded.seconds, memory_mb = excluded.memory_mb, completed_at = excluded.completed_at
+		seconds = excluded.seconds, memory_mb = excluded.memory_mb, completed_at = excluded.completed_at,
+		cpu_ms = excluded.cpu_ms, query_count = excluded.query_count, rows_read = excluded.rows_read,
+		connection_count = excluded.connection_count, artifact_count = excluded.artifact_count
 		WHERE excluded.completed_at IS NOT NULL`
 
 // insertConnections inserts the connections of one execution that are not in the table yet.
@@ -165,6 +182,17 @@ const insertConnections = `INSERT INTO connections (execution_id, number, sandbo
 	FROM ROWS FROM (jsonb_to_recordset($4::jsonb) AS (host text, port int, address text, status text, reason text,
 		bytes_sent bigint, bytes_received bigint, duration_ms double precision, started_at timestamptz)) WITH ORDINALITY
 		AS c (host, port, address, status, reason, bytes_sent, bytes_received, duration_ms, started_at, n)
+	ON CONFLICT DO NOTHING`
+
+// insertQueries inserts the statements of one execution that are not in the table yet.
+const insertQueries = `INSERT INTO queries (execution_id, number, sandbox_id, owner, sql, fingerprint, status, reason,
+		error, rows, bytes, truncated, milliseconds, started_at)
+	SELECT $1, n, $2, $3, q.query, coalesce(q.fingerprint, ''), q.status, coalesce(q.reason, ''),
+		coalesce(q.error, ''), q.rows, q.bytes, q.truncated, q.duration_ms, q.started_at
+	FROM ROWS FROM (jsonb_to_recordset($4::jsonb) AS (query text, fingerprint text, status text, reason text,
+		error text, rows bigint, bytes bigint, truncated boolean, duration_ms double precision, started_at timestamptz))
+		WITH ORDINALITY
+		AS q (query, fingerprint, status, reason, error, rows, bytes, truncated, duration_ms, started_at, n)
 	ON CONFLICT DO NOTHING`
 
 // insertRows inserts rows of a node with different keys in one transaction. The transaction also deletes the progress
@@ -203,11 +231,32 @@ func queueExecutions(batch *pgx.Batch, node string, rows []row) {
 		records, failures = append(records, r.record), append(failures, r.failure)
 		seconds, memoryMB = append(seconds, r.seconds), append(memoryMB, r.memoryMB)
 	}
-	batch.Queue(upsertExecutions, texts[0], texts[1], texts[2], texts[3], texts[4], texts[5], createdAt, records,
-		failures, seconds, memoryMB, completedAt, node)
+	args := []any{texts[0], texts[1], texts[2], texts[3], texts[4], texts[5], createdAt, records,
+		failures, seconds, memoryMB, completedAt}
+	batch.Queue(upsertExecutions, append(append(args, summaryColumns(rows)...), node)...)
 	for _, r := range rows {
 		if r.connections != nil {
 			batch.Queue(insertConnections, r.executionID, r.sandboxID, r.user, string(r.connections))
 		}
+		queueQueries(batch, r)
 	}
+}
+
+func queueQueries(batch *pgx.Batch, r row) {
+	if r.queries != nil {
+		batch.Queue(insertQueries, r.executionID, r.sandboxID, r.user, string(r.queries))
+	}
+}
+
+// summaryColumns returns the columns cpu_ms, query_count, rows_read, connection_count and artifact_count of rows.
+func summaryColumns(rows []row) []any {
+	var cpu []float64
+	var queries, connections, artifacts []int
+	var rowsRead []int64
+	for _, r := range rows {
+		cpu, queries = append(cpu, r.summary.CPUMS), append(queries, r.summary.Queries)
+		rowsRead, connections = append(rowsRead, r.summary.RowsRead), append(connections, r.summary.Connections)
+		artifacts = append(artifacts, r.summary.Artifacts)
+	}
+	return []any{cpu, queries, rowsRead, connections, artifacts}
 }

@@ -27,6 +27,7 @@ type sandboxCreated struct {
 // sandboxEnded is the record of a sandbox's end in the log.
 type sandboxEnded struct {
 	ID      string        `json:"sandbox_ended"`
+	Owner   string        `json:"owner,omitempty"` // missing in the logs of earlier versions
 	State   sandbox.State `json:"state"`
 	EndedAt time.Time     `json:"ended_at"`
 }
@@ -47,10 +48,10 @@ func (s *Store) CreateSandbox(ctx context.Context, b sandbox.Sandbox) error {
 	return unavailable(s.writer.write(ctx, r, beginTimeout))
 }
 
-// EndSandbox stores how and when a sandbox ended. A second call changes nothing. When it returns nil, the record is on
-// disk, as after Finish.
-func (s *Store) EndSandbox(ctx context.Context, id string, state sandbox.State, at time.Time) error {
-	r, err := endedRow(sandboxEnded{id, state, at})
+// EndSandbox stores how and when a sandbox of an owner ended. A second call changes nothing. When it returns nil, the
+// record is on disk, as after Finish.
+func (s *Store) EndSandbox(ctx context.Context, id, owner string, state sandbox.State, at time.Time) error {
+	r, err := endedRow(sandboxEnded{id, owner, state, at})
 	if err != nil {
 		return err
 	}

@@ -33,12 +33,14 @@ type Store struct {
 	writer    *writer
 	owner     *ownership
 	closed    chan struct{} // closed by Close; exec stops its retries then
-	closeOnce sync.Once
-	reads     *limit.Shared // connections of pool
-	writes    *limit.Shared // connections of writePool
-	cpu       *limit.CPU    // for the JSON of large records; may be nil
-	timeouts  timeouts
-	logger    logrus.FieldLogger
+
+	refusedDir string // of records that PostgreSQL refused
+	closeOnce  sync.Once
+	reads      *limit.Shared // connections of pool
+	writes     *limit.Shared // connections of writePool
+	cpu        *limit.CPU    // for the JSON of large records; may be nil
+	timeouts   timeouts
+	logger     logrus.FieldLogger
 }
 
 // timeouts bound reads, so that a server that hangs does not hang its callers, and the wait for another node.
@@ -81,8 +83,9 @@ func open(
 	writeConfig := config.Copy()
 	writeConfig.MaxConns, writeConfig.MinConns = maxWriteConns, 0
 	s := &Store{
-		closed: make(chan struct{}), reads: limit.NewShared(int(config.MaxConns)),
-		writes: limit.NewShared(maxWriteConns), cpu: c.CPU, timeouts: timeouts, logger: logger,
+		closed: make(chan struct{}), refusedDir: filepath.Join(c.Dir, "refused"),
+		reads: limit.NewShared(int(config.MaxConns)), writes: limit.NewShared(maxWriteConns), cpu: c.CPU,
+		timeouts: timeouts, logger: logger,
 	}
 	node, err := openNode(c.Dir)
 	if err != nil {
@@ -96,7 +99,10 @@ func open(
 		err = s.owner.acquire(ctx)
 	}
 	if err == nil {
-		err = migrate(ctx, s.pool)
+		err = migrate(ctx, s.pool, logger)
+	}
+	if err == nil {
+		err = ensureTextIndex(ctx, s.pool, logger)
 	}
 	if err == nil {
 		err = s.owner.register(ctx)
@@ -110,7 +116,7 @@ func open(
 		connect: func(ctx context.Context) (*pgx.Conn, error) {
 			return pgx.ConnectConfig(ctx, config.ConnConfig.Copy())
 		},
-		refusedDir: filepath.Join(c.Dir, "refused"), hasProgress: map[string]bool{}, logger: logger,
+		refusedDir: s.refusedDir, hasProgress: map[string]bool{}, logger: logger,
 	}
 	if s.writer, err = openWriter(c.Dir, c.AsynchronousCommit, db, now); err != nil {
 		s.release()

@@ -31,8 +31,8 @@ func TestSandboxes(t *testing.T) {
 	if got, err := h.Sandbox(ctx, "s"); err != nil || !got.LastUsed.Equal(e.CreatedAt) {
 		t.Errorf("LastUsed: got %s, %v; want the beginning of its execution, %s", got.LastUsed, err, e.CreatedAt)
 	}
-	if err := errors.Join(h.EndSandbox(ctx, "s", sandbox.StateExpired, now.Add(time.Hour)),
-		h.EndSandbox(ctx, "s", sandbox.StateDeleted, now.Add(2*time.Hour))); err != nil {
+	if err := errors.Join(h.EndSandbox(ctx, "s", "ada", sandbox.StateExpired, now.Add(time.Hour)),
+		h.EndSandbox(ctx, "s", "ada", sandbox.StateDeleted, now.Add(2*time.Hour))); err != nil {
 		t.Fatal(err)
 	}
 	got, err := h.Sandbox(ctx, "s")

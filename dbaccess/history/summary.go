@@ -1,0 +1,105 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"glasshouse/policy"
+	"glasshouse/sandbox"
+)
+
+// maxScanned is the number of the newest executions that a search reads before it asks the index for text. A text that
+// is frequent is found among them in milliseconds; the index would first find all executions that have the text.
+const maxScanned = 5000
+
+var executionSummaries = timeline[sandbox.ExecutionSummary]{
+	from: "executions",
+	columns: fmt.Sprintf(`id, sandbox_id, owner, kind, status, left(code, %d), octet_length(code), left(error, %d),
+		seconds, cpu_ms, memory_mb, query_count, rows_read, connection_count, artifact_count, created_at, completed_at`,
+		sandbox.SummaryCodeChars, sandbox.SummaryErrorChars),
+	order: []string{"created_at", "id"}, types: []string{"timestamptz", "text"},
+	scan: func(row pgx.CollectableRow) (e sandbox.ExecutionSummary, err error) {
+		err = row.Scan(&e.ID, &e.SandboxID, &e.User, &e.Kind, &e.Status, &e.Code, &e.CodeBytes, &e.Error,
+			&e.ExecutionTime, &e.CPUMS, &e.MemoryUsage, &e.Queries, &e.RowsRead, &e.Connections, &e.Artifacts,
+			&e.CreatedAt, &e.CompletedAt)
+		e.CreatedAt, e.CompletedAt = e.CreatedAt.UTC(), inUTC(e.CompletedAt)
+		return e, err
+	},
+	key: func(e sandbox.ExecutionSummary) []any { return []any{e.CreatedAt, e.ID} },
+}
+
+func inUTC(at *time.Time) *time.Time {
+	if at != nil {
+		*at = at.UTC()
+	}
+	return at
+}
+
+// ExecutionSummaries returns a page of the summaries of executions that match the filter, newest first, and the cursor
+// of the next page, which is "" for the last page.
+func (s *Store) ExecutionSummaries(
+	ctx context.Context, f sandbox.ExecutionFilter,
+) (list []sandbox.ExecutionSummary, next string, err error) {
+	c, t := conditionsOf(f), executionSummaries
+	if f.Text == "" {
+		return t.page(ctx, s, scopeOf(f), c, f.After, f.Limit)
+	}
+	if f.After != "" {
+		if err := t.addCursor(&c, f.After); err != nil {
+			return nil, "", err
+		}
+	}
+	matches := conditions{args: c.args}
+	matches.addText(f.Text, "code", "error")
+	newest := t
+	newest.from = fmt.Sprintf(`(SELECT * FROM executions WHERE %s ORDER BY created_at DESC, id DESC LIMIT %d) newest`,
+		&c, maxScanned)
+	list, next, err = newest.page(ctx, s, scopeOf(f), matches, "", f.Limit)
+	if err != nil || next != "" {
+		return list, next, err
+	}
+	// The matches are materialized, so that their order does not lead PostgreSQL to read all executions by time.
+	found := t
+	found.from = fmt.Sprintf(`(WITH found AS MATERIALIZED (SELECT * FROM executions WHERE %s AND %s)
+		SELECT * FROM found) found`, &c, &matches)
+	return found.page(ctx, s, scopeOf(f), conditions{args: matches.args}, "", f.Limit)
+}
+
+var sandboxSummaries = timeline[sandbox.SandboxSummary]{
+	from: "sandboxes b",
+	columns: `b.id, b.owner, b.policy, b.state, b.ephemeral, b.created_at, b.ended_at, greatest(b.created_at,
+		(SELECT max(e.created_at) FROM executions e WHERE e.sandbox_id = b.id))`,
+	order: []string{"b.created_at", "b.id"}, types: []string{"timestamptz", "text"},
+	scan: func(row pgx.CollectableRow) (sandbox.SandboxSummary, error) {
+		var b sandbox.Sandbox
+		var text []byte
+		err := row.Scan(&b.ID, &b.Owner, &text, &b.State, &b.Ephemeral, &b.CreatedAt, &b.EndedAt, &b.LastUsed)
+		if err != nil {
+			return sandbox.SandboxSummary{}, err
+		}
+		var p policy.Policy
+		if err := json.Unmarshal(text, &p); err != nil {
+			return sandbox.SandboxSummary{}, fmt.Errorf("read a sandbox's policy: %w", err)
+		}
+		b.Policy, b.CreatedAt, b.LastUsed, b.EndedAt = p, b.CreatedAt.UTC(), b.LastUsed.UTC(), inUTC(b.EndedAt)
+		return b.Summary(), nil
+	},
+	key: func(b sandbox.SandboxSummary) []any { return []any{b.CreatedAt, b.ID} },
+}
+
+// SandboxSummaries returns a page of the live and ended sandboxes that match the filter, newest first, and the cursor
+// of the next page.
+func (s *Store) SandboxSummaries(
+	ctx context.Context, f sandbox.RecordFilter,
+) (list []sandbox.SandboxSummary, next string, err error) {
+	var c conditions
+	c.addRecordFilter(f, "b.owner", "b.id", "", "b.state", "b.created_at")
+	if !f.Ephemeral {
+		c.clauses = append(c.clauses, "NOT b.ephemeral")
+	}
+	return sandboxSummaries.page(ctx, s, scopeOfRecords(f), c, f.After, f.Limit)
+}

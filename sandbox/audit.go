@@ -1,0 +1,54 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// AuditEntry says who did what to the records of the service: in general an admin to those of another user.
+type AuditEntry struct {
+	ID     int64           `json:"id"`
+	At     time.Time       `json:"at"`
+	User   string          `json:"user_id" doc:"Who did it"`
+	KeyID  string          `json:"key_id" doc:"With which key"`
+	Action AuditAction     `json:"action"`
+	Object string          `json:"object" doc:"Such as execution/ID, user/NAME"`
+	Owner  string          `json:"owner,omitempty" doc:"The user to whom the object belongs"`
+	Detail json.RawMessage `json:"detail,omitempty"`
+}
+
+// AuditAction is an action that the audit log records.
+type AuditAction string
+
+// The actions.
+const (
+	AuditViewed   AuditAction = "viewed"   // a record of another user
+	AuditExported AuditAction = "exported" // a file of another user was downloaded, or got a URL
+	AuditApplied  AuditAction = "applied"  // a pending write
+	AuditRejected AuditAction = "rejected" // a pending write
+	AuditErased   AuditAction = "erased"   // from history
+	AuditCreated  AuditAction = "created"  // a key
+	AuditRevoked  AuditAction = "revoked"  // a key
+)
+
+// Erased says how much was erased from history.
+type Erased struct {
+	Executions    int `json:"executions"`
+	Statements    int `json:"statements"`
+	Connections   int `json:"connections"`
+	Artifacts     int `json:"artifacts"`
+	Recordings    int `json:"recordings"`
+	PendingWrites int `json:"pending_writes"`
+	Sandboxes     int `json:"sandboxes"`
+}
+
+// Add adds the numbers of other.
+func (e *Erased) Add(other Erased) {
+	e.Executions += other.Executions
+	e.Statements += other.Statements
+	e.Connections += other.Connections
+	e.Artifacts += other.Artifacts
+	e.Recordings += other.Recordings
+	e.PendingWrites += other.PendingWrites
+	e.Sandboxes += other.Sandboxes
+}

@@ -1,0 +1,64 @@
+package sandbox
+
+import "time"
+
+// StatementChars is the number of characters of its SQL that a Statement has.
+const StatementChars = 2000
+
+// Statement is a Query of an ended execution in a list.
+type Statement struct {
+	ExecutionID string    `json:"execution_id"`
+	Number      int       `json:"number" doc:"Within the execution, from 1"`
+	SandboxID   string    `json:"sandbox_id"`
+	User        string    `json:"user_id"`
+	SQL         string    `json:"query" doc:"The first 2000 characters; the execution has all, and the parameters"`
+	SQLBytes    int64     `json:"query_bytes" doc:"Size of the whole statement"`
+	Status      string    `json:"status"`
+	Reason      string    `json:"reason,omitempty" doc:"The rule that refused it"`
+	Error       string    `json:"error,omitempty"`
+	Rows        int64     `json:"rows"`
+	Bytes       int64     `json:"bytes"`
+	Truncated   bool      `json:"truncated"`
+	Fingerprint string    `json:"fingerprint,omitempty" doc:"The same for statements that differ only in constants"`
+	DurationMS  float64   `json:"duration_ms"`
+	StartedAt   time.Time `json:"started_at"`
+}
+
+// StatementStatistics sums up the statements with one fingerprint.
+type StatementStatistics struct {
+	Fingerprint string         `json:"fingerprint"`
+	SQL         string         `json:"query" doc:"The newest of them, its first 2000 characters"`
+	Calls       int64          `json:"calls"`
+	TotalMS     float64        `json:"total_ms"`
+	MeanMS      float64        `json:"mean_ms"`
+	P95MS       float64        `json:"p95_ms"`
+	MaxMS       float64        `json:"max_ms"`
+	Rows        int64          `json:"rows"`
+	Failed      int64          `json:"failed"`
+	Refused     int64          `json:"refused"`
+	Reasons     map[string]int `json:"reasons" doc:"Refusals by rule"`
+	Users       int            `json:"users" doc:"Number of users who sent it"`
+	LastAt      time.Time      `json:"last_at"`
+}
+
+// StatementOrder names a number by which StatementStatistics are sorted, the largest first.
+type StatementOrder string
+
+// The orders of statistics.
+const (
+	OrderTotal   StatementOrder = "total" // total_ms
+	OrderCalls   StatementOrder = "calls"
+	OrderMean    StatementOrder = "mean"
+	OrderP95     StatementOrder = "p95"
+	OrderRows    StatementOrder = "rows"
+	OrderRefused StatementOrder = "refused"
+)
+
+// ConnectionRecord is a Connection of an ended execution in a list.
+type ConnectionRecord struct {
+	ExecutionID string `json:"execution_id"`
+	Number      int    `json:"number" doc:"Within the execution, from 1"`
+	SandboxID   string `json:"sandbox_id"`
+	User        string `json:"user_id"`
+	Connection
+}

@@ -1,0 +1,76 @@
+package sandbox
+
+import "time"
+
+// Limits of the texts in an ExecutionSummary, in characters.
+const (
+	SummaryCodeChars  = 200
+	SummaryErrorChars = 500
+)
+
+// ExecutionSummary is an execution in a list: without its outputs, and with numbers instead of its parts.
+type ExecutionSummary struct {
+	ID            string     `json:"execution_id"`
+	SandboxID     string     `json:"sandbox_id"`
+	User          string     `json:"user_id"`
+	Kind          Kind       `json:"kind"`
+	Status        Status     `json:"status"`
+	Code          string     `json:"code" doc:"The first 200 characters"`
+	CodeBytes     int64      `json:"code_bytes" doc:"Size of the whole code"`
+	Error         *string    `json:"error" doc:"The first 500 characters"`
+	ExecutionTime float64    `json:"execution_time" doc:"Seconds"`
+	CPUMS         float64    `json:"cpu_ms"`
+	MemoryUsage   float64    `json:"memory_usage" doc:"MB"`
+	Queries       int        `json:"queries" doc:"Number of statements; 0 while it runs, as the other numbers"`
+	RowsRead      int64      `json:"rows_read" doc:"Rows that its statements returned"`
+	Connections   int        `json:"connections" doc:"Number of network connections"`
+	Artifacts     int        `json:"artifacts" doc:"Number of files that it left"`
+	CreatedAt     time.Time  `json:"created_at"`
+	CompletedAt   *time.Time `json:"completed_at"`
+}
+
+// Summary returns the summary of e. Its texts are cut at a character.
+func (e *Execution) Summary() ExecutionSummary {
+	s := ExecutionSummary{
+		ID: e.ID, SandboxID: e.SandboxID, User: e.User, Kind: e.Kind, Status: e.Status,
+		Code: firstChars(e.Code, SummaryCodeChars), CodeBytes: int64(len(e.Code)), ExecutionTime: e.ExecutionTime,
+		CPUMS: e.Usage.CPUMS, MemoryUsage: e.MemoryUsage, Queries: len(e.Queries), RowsRead: e.RowsRead(),
+		Connections: len(e.Connections), Artifacts: len(e.Artifacts), CreatedAt: e.CreatedAt,
+		CompletedAt: e.CompletedAt,
+	}
+	if e.Error != nil {
+		s.Error = new(firstChars(*e.Error, SummaryErrorChars))
+	}
+	return s
+}
+
+// RowsRead returns the number of rows that the statements of e returned.
+func (e *Execution) RowsRead() (n int64) {
+	for _, q := range e.Queries {
+		n += int64(q.Rows)
+	}
+	return n
+}
+
+// firstChars returns the first n characters of text.
+func firstChars(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
+}
+
+// SandboxSummary is a live or ended sandbox in a list.
+type SandboxSummary struct {
+	ID        string     `json:"sandbox_id"`
+	Owner     string     `json:"user_id"`
+	State     State      `json:"status"`
+	Ephemeral bool       `json:"ephemeral" doc:"It existed for one execution"`
+	CreatedAt time.Time  `json:"created_at"`
+	LastUsed  time.Time  `json:"last_used_at" doc:"When its last execution began, or its creation"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"Of an active sandbox, if nobody uses it until then"`
+	EndedAt   *time.Time `json:"ended_at,omitempty"`
+}
