@@ -31,6 +31,7 @@ var layers = map[string]int{
 	"service/compat":              41,
 	"service/mcpapi":              41,
 	"service":                     40,
+	"service/webui":               39,
 	"debugger":                    30,
 	"dbaccess":                    30,
 	"dbaccess/history":            30,

@@ -21,6 +21,7 @@ import (
 // groups are gin's groups by how a request is admitted, each with one group per prefix.
 type groups struct {
 	public []*gin.RouterGroup // without a key
+	pages  []*gin.RouterGroup // without a key, with any query: the pages read it themselves
 	keyed  []*gin.RouterGroup
 	signed []*gin.RouterGroup // with a key or a signed URL
 	upload []*gin.RouterGroup // with a key, and a large body
@@ -177,7 +178,7 @@ func route[I, O any](a *api, r *routes, op huma.Operation, handle func(context.C
 // handle describes an operation and registers its gin handler in each of the groups.
 func (r *routes) handle(groups []*gin.RouterGroup, op huma.Operation, handler gin.HandlerFunc) {
 	handlers := []gin.HandlerFunc{r.rejectUnknownQuery(op), handler}
-	if isPublic := slices.Equal(groups, r.public); isPublic {
+	if isPublic := slices.Equal(groups, r.public) || slices.Equal(groups, r.pages); isPublic {
 		handlers = handlers[1:]               // probes may add anything, such as a time that defeats caches
 		op.Security = []map[string][]string{} // none
 		for _, status := range []int{http.StatusUnauthorized, http.StatusTooManyRequests} {

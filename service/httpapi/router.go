@@ -102,6 +102,7 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 			[]gin.HandlerFunc{limitBody(maxBytes)}, admit, []gin.HandlerFunc{a.rejectAmbiguousQuery})...)
 	}
 	groups.public = []*gin.RouterGroup{group("", maxBody)}
+	groups.pages = []*gin.RouterGroup{router.Group("", limitBody(maxBody))}
 	for _, prefix := range []string{"", versionPrefix} {
 		groups.keyed = append(groups.keyed, group(prefix, maxBody, a.authenticate, a.limitRate))
 		groups.signed = append(groups.signed, group(prefix, maxBody, a.authenticateUnlessSigned, a.limitRate))

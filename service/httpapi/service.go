@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
 
+	"glasshouse/service/webui"
 	"glasshouse/web"
 )
 
@@ -45,9 +46,12 @@ func (a *api) routeService(r *routes) {
 	})
 	r.handle(r.keyed[:1], get("/metrics", "getMetrics", "Get metrics in Prometheus's text format", "200", "text/plain",
 		text), a.serveMetrics)
-	r.handle(r.public, get("/", "redirectToDocs", "Redirect to /docs", "302", "", nil), func(g *gin.Context) {
-		g.Redirect(http.StatusFound, "/docs")
+	r.handle(r.public, get("/", "redirectToPages", "Redirect to /ui/", "302", "", nil), func(g *gin.Context) {
+		g.Redirect(http.StatusFound, webui.Prefix)
 	})
+	page := get(webui.Prefix+"{path}", "getPage", "Get a page for people, or a file of it", "200", "text/html", text)
+	page.Parameters = []*huma.Param{stringParam("path", "path", "The path of a page or of a file")}
+	r.handle(r.pages, page, gin.WrapH(webui.Embedded()))
 	r.handle(r.public, get("/docs", "getDocs", "Get this documentation as a page", "200", "text/html", text),
 		func(g *gin.Context) {
 			g.Data(http.StatusOK, "text/html; charset=utf-8", web.Docs)

@@ -1,0 +1,168 @@
+// Package webui serves the pages under /ui/: one HTML document that shows every page, and its assets. The pages get
+// their data from the API with the cookie of POST /login; the files themselves need no key.
+package webui
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+
+	"glasshouse/web"
+)
+
+// Policy is the Content-Security-Policy of every response under /ui/. Nothing is loaded from other hosts, and text can
+// become code in no way: records contain what hostile programs wrote.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; " +
+	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; " +
+	"require-trusted-types-for 'script'"
+
+// Prefix is the path under which the pages are served.
+const Prefix = "/ui/"
+
+const (
+	index  = "index.html"
+	assets = "assets/" // files whose names contain the hash of their content
+)
+
+// Pages is a handler for the files of web/dist.
+type Pages struct {
+	files map[string]*file
+}
+
+// file is a file in the form in which it is sent.
+type file struct {
+	contentType string
+	plain       []byte
+	etag        string // without quotes
+	compressed  func() []byte
+}
+
+// Embedded returns the handler of the pages that are part of the program.
+var Embedded = sync.OnceValue(func() *Pages {
+	pages, err := New(web.Pages())
+	if err != nil {
+		panic(err) // a test serves the same files
+	}
+	return pages
+})
+
+// New returns a handler for the files, which must include index.html.
+func New(dist fs.FS) (*Pages, error) {
+	p := &Pages{files: map[string]*file{}}
+	err := fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(dist, name)
+		if err != nil {
+			return err
+		}
+		p.files[name], err = newFile(name, content)
+		return err
+	})
+	if err == nil && p.files[index] == nil {
+		err = errors.New("no index.html; run `go -C scripts/tools run ./buildweb ../..`")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the files of the pages: %w", err)
+	}
+	return p, nil
+}
+
+func newFile(name string, content []byte) (*file, error) {
+	contentType := contentTypes[path.Ext(name)]
+	if contentType == "" {
+		return nil, fmt.Errorf("%s: unknown type of file", name)
+	}
+	sum := sha256.Sum256(content)
+	return &file{contentType: contentType, plain: content, etag: hex.EncodeToString(sum[:12]),
+		compressed: sync.OnceValue(func() []byte { return compress(content) })}, nil
+}
+
+// contentTypes does not use package mime's table: that one depends on the machine.
+var contentTypes = map[string]string{
+	".css":  "text/css; charset=utf-8",
+	".html": "text/html; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
+	".txt":  "text/plain; charset=utf-8",
+}
+
+func compress(content []byte) []byte {
+	var out bytes.Buffer
+	w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // a valid level
+	_, _ = w.Write(content)                                 // a bytes.Buffer takes everything
+	_ = w.Close()
+	return out.Bytes()
+}
+
+// ServeHTTP answers with a file, or with index.html for the path of a page, so that a deep link survives a reload.
+func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", Policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	name := strings.TrimPrefix(r.URL.Path, Prefix)
+	f := p.files[name]
+	if f == nil {
+		if strings.HasPrefix(name, assets) || path.Ext(name) != "" {
+			http.Error(w, "there is no such file; a newer version of the pages may be served: reload the page",
+				http.StatusNotFound)
+			return
+		}
+		name, f = index, p.files[index]
+	}
+	if strings.HasPrefix(name, assets) {
+		header.Set("Cache-Control", "public, max-age=31536000, immutable")
+	} else {
+		header.Set("Cache-Control", "no-cache")
+	}
+	f.serve(w, r)
+}
+
+func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+	header, body, etag := w.Header(), f.plain, `"`+f.etag+`"`
+	header.Set("Content-Type", f.contentType)
+	header.Set("Vary", "Accept-Encoding")
+	if acceptsGzip(r) {
+		body, etag = f.compressed(), `"`+f.etag+`-gzip"`
+		header.Set("Content-Encoding", "gzip")
+	}
+	header.Set("ETag", etag)
+	for given := range strings.SplitSeq(r.Header.Get("If-None-Match"), ",") {
+		if given = strings.TrimPrefix(strings.TrimSpace(given), "W/"); given == etag || given == "*" {
+			header.Del("Content-Encoding")
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	_, _ = w.Write(body) // fails if the client has left
+}
+
+// acceptsGzip reports whether the client names gzip, or any encoding, and does not rule it out.
+func acceptsGzip(r *http.Request) bool {
+	accepts := false
+	for coding := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, parameters, err := mime.ParseMediaType("x/" + strings.TrimSpace(coding)) // the same syntax below a type
+		quality, qualityErr := strconv.ParseFloat(parameters["q"], 64)
+		if err != nil || name != "x/gzip" && name != "x/*" {
+			continue
+		}
+		accepts = qualityErr != nil || quality > 0
+		if name == "x/gzip" {
+			return accepts
+		}
+	}
+	return accepts
+}

@@ -1,0 +1,126 @@
+import { send } from "./client";
+import { isAborted, Problem } from "./problem";
+
+export interface ServerEvent {
+  id: string;
+  name: string;
+  data: string;
+}
+
+interface Listener {
+  onEvent: (event: ServerEvent) => void;
+  onOpen?: () => void;
+  onLost?: (problem: Problem) => void; // it tries again, unless the problem is final
+}
+
+// maxDelay is the longest time between two attempts to connect, in milliseconds.
+const maxDelay = 15_000;
+
+// follow reads server-sent events until the returned function is called, and connects again after a failure with the
+// id of the last event. It does what EventSource does, and tells the reason of a failure. A hidden page keeps no
+// connection: a browser has six for a server, and each tab would take one.
+export function follow(path: string, query: Record<string, string>, listener: Listener): () => void {
+  let lastID = "";
+  let attempts = 0;
+  let stopped = false;
+  let timer = 0;
+  let request: AbortController | undefined;
+
+  const connect = async () => {
+    const mine = (request = new AbortController());
+    try {
+      const response = await send("GET", path, {
+        query,
+        accept: "text/event-stream",
+        headers: lastID ? { "Last-Event-ID": lastID } : {},
+        signal: mine.signal,
+      });
+      if (response.status === 204 || !response.body) {
+        stop();
+        return;
+      }
+      attempts = 0;
+      listener.onOpen?.();
+      for await (const event of events(response.body)) {
+        if (event.id) lastID = event.id;
+        if (event.name === "error") throw problemOf(event);
+        listener.onEvent(event);
+      }
+      again();
+    } catch (thrown) {
+      if (isAborted(thrown) || stopped || request !== mine) return;
+      const problem = Problem.from(thrown);
+      listener.onLost?.(problem);
+      // 4xx will not get better by itself; 429 will.
+      if (problem.status >= 400 && problem.status < 500 && problem.status !== 429) stop();
+      else again();
+    }
+  };
+  const again = () => {
+    if (stopped || document.hidden) return;
+    timer = window.setTimeout(connect, Math.min(maxDelay, 500 * 2 ** attempts++));
+  };
+  const show = () => {
+    window.clearTimeout(timer);
+    request?.abort();
+    request = undefined;
+    if (!document.hidden && !stopped) void connect();
+  };
+  const stop = () => {
+    stopped = true;
+    window.clearTimeout(timer);
+    document.removeEventListener("visibilitychange", show);
+    request?.abort();
+  };
+  document.addEventListener("visibilitychange", show);
+  if (!document.hidden) void connect();
+  return stop;
+}
+
+function problemOf(event: ServerEvent): Problem {
+  const body = JSON.parse(event.data) as { status?: number; title?: string; detail?: string };
+  return new Problem(body.status ?? 500, body.title ?? "The stream failed", body.detail ?? "");
+}
+
+async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
+  const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const blocks = (rest + value).split("\n\n");
+      rest = blocks.pop() ?? "";
+      for (const block of blocks) {
+        const event = parse(block);
+        if (event) yield event;
+      }
+    }
+  } finally {
+    reader.releaseLock();
+  }
+}
+
+// parse returns the event of a block, or undefined for a comment.
+function parse(block: string): ServerEvent | undefined {
+  const event: ServerEvent = { id: "", name: "message", data: "" };
+  let hasData = false;
+  for (const line of block.split("\n")) {
+    const colon = line.indexOf(":");
+    if (colon <= 0) continue;
+    const value = line.slice(colon + 1).replace(/^ /, "");
+    switch (line.slice(0, colon)) {
+      case "id":
+        event.id = value;
+        break;
+      case "event":
+        event.name = value;
+        break;
+      case "data":
+        event.data += (hasData ? "\n" : "") + value;
+        hasData = true;
+        break;
+    }
+  }
+  return hasData ? event : undefined;
+}

@@ -1,0 +1,32 @@
+// Problem is an error response of the API (RFC 9457), or the failure to get a response.
+export class Problem extends Error {
+  constructor(
+    readonly status: number, // 0: there was no response
+    readonly title: string,
+    readonly detail: string,
+  ) {
+    super(detail || title);
+  }
+
+  // of returns the problem of a response that is not a success.
+  static async of(response: Response): Promise<Problem> {
+    const fallback = `The service answered ${response.status} ${response.statusText}`.trim() + ".";
+    try {
+      const body = (await response.json()) as { title?: string; detail?: string };
+      return new Problem(response.status, body.title ?? fallback, body.detail ?? "");
+    } catch {
+      return new Problem(response.status, fallback, "");
+    }
+  }
+
+  // from returns the problem for anything that was thrown.
+  static from(thrown: unknown): Problem {
+    if (thrown instanceof Problem) return thrown;
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    return new Problem(0, "The service cannot be reached", reason);
+  }
+}
+
+export function isAborted(thrown: unknown): boolean {
+  return thrown instanceof DOMException && thrown.name === "AbortError";
+}

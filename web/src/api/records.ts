@@ -1,0 +1,229 @@
+// The records of the API, as far as the pages show them. A field that the API leaves out when it is empty is optional.
+
+export type Status = "created" | "running" | "completed" | "failed" | "timeout" | "cancelled" | "killed";
+export type Role = "agent" | "developer" | "admin";
+
+export const statuses: Status[] = ["created", "running", "completed", "failed", "timeout", "cancelled", "killed"];
+export const kinds = ["execute", "quick-execute", "analyze-data", "debug", "database-query", "facade"];
+
+export interface Me {
+  key_id: string;
+  name: string;
+  user_id: string;
+  role: Role;
+  expires_at: string | null;
+}
+
+export interface Summary {
+  execution_id: string;
+  sandbox_id: string;
+  user_id: string;
+  kind: string;
+  status: Status;
+  code: string;
+  code_bytes: number;
+  error: string | null;
+  execution_time: number; // seconds
+  cpu_ms: number;
+  memory_usage: number; // MB
+  queries: number;
+  rows_read: number;
+  connections: number;
+  artifacts: number;
+  created_at: string;
+  completed_at: string | null;
+}
+
+export interface Frame {
+  line: number;
+  function: string;
+  code: string;
+  file?: string; // none: the submitted code
+  variables?: Record<string, string>;
+}
+
+export interface Exception {
+  type: string;
+  message: string;
+  line: number;
+  column?: number;
+  traceback: Frame[] | null;
+  hint?: string;
+  nearest?: string;
+}
+
+export interface Query {
+  query: string;
+  parameters?: Record<string, unknown>;
+  status: string;
+  reason?: string;
+  error?: string;
+  rows: number;
+  bytes: number;
+  truncated: boolean;
+  fingerprint?: string;
+  duration_ms: number;
+  started_at: string;
+}
+
+export interface Connection {
+  host: string;
+  port: number;
+  address?: string;
+  status: string;
+  reason?: string;
+  bytes_sent: number;
+  bytes_received: number;
+  duration_ms: number;
+  started_at: string;
+}
+
+export interface Artifact {
+  artifact_id: string;
+  execution_id: string;
+  sandbox_id: string;
+  user_id?: string;
+  path: string;
+  size: number;
+  sha256: string;
+  mime_type: string;
+  url: string;
+  created_at: string;
+}
+
+export interface Output {
+  role?: string;
+  summary: string;
+  data: Record<string, unknown>;
+}
+
+export interface Note {
+  timestamp: string;
+  level?: string;
+  message?: string;
+  data?: unknown;
+  name?: string;
+  type?: string;
+  repr?: string;
+  line: number;
+  function: string;
+}
+
+export interface Usage {
+  wall_ms: number;
+  cpu_ms: number;
+  peak_memory_mb: number;
+  ended_by?: string;
+  network_sent_bytes?: number;
+  network_received_bytes?: number;
+}
+
+export interface Execution {
+  execution_id: string;
+  sandbox_id: string;
+  user_id: string;
+  kind: string;
+  status: Status;
+  code?: string;
+  context?: Record<string, unknown>;
+  result: unknown;
+  stdout: string;
+  stderr: string;
+  error: string | null;
+  exception?: Exception;
+  execution_time: number;
+  memory_usage: number;
+  usage: Usage;
+  debug_info: { logs: Note[]; variables: Record<string, Note[]> };
+  outputs: Output[];
+  artifacts: Artifact[];
+  queries: Query[];
+  connections: Connection[];
+  truncated: Record<string, number>;
+  isolation: string;
+  enforced_by: Record<string, string>;
+  environment?: { name: string; digest: string };
+  session_reset: boolean;
+  created_at: string;
+  completed_at: string | null;
+}
+
+export interface Statement extends Query {
+  execution_id: string;
+  number: number;
+  sandbox_id: string;
+  user_id: string;
+}
+
+export interface TopStatement {
+  fingerprint: string;
+  query: string;
+  calls: number;
+  total_ms: number;
+  mean_ms: number;
+  p95_ms: number;
+  max_ms: number;
+  rows: number;
+  failed: number;
+  refused: number;
+  reasons: Record<string, number> | null;
+  users: number;
+  last_at: string;
+}
+
+export interface OwnedConnection extends Connection {
+  execution_id: string;
+  number: number;
+  sandbox_id: string;
+  user_id: string;
+}
+
+export interface Sandbox {
+  sandbox_id: string;
+  user_id: string;
+  status: string;
+  ephemeral: boolean;
+  created_at: string;
+  last_used_at: string | null;
+  expires_at: string | null;
+  ended_at: string | null;
+}
+
+export interface PendingWrite {
+  id: string;
+  sandbox_id: string;
+  execution_id: string;
+  user_id: string;
+  query: string;
+  parameters: Record<string, unknown> | null;
+  types?: Record<string, string>;
+  plan: unknown;
+  row_estimate: number;
+  status: "pending" | "applying" | "applied" | "failed" | "rejected";
+  created_at: string;
+  decided_by?: string;
+  decided_at?: string | null;
+  affected_rows: number;
+  error?: string;
+}
+
+export interface Key {
+  id: string;
+  name: string;
+  user_id: string;
+  role: Role;
+  created_at: string;
+  expires_at: string | null;
+  revoked_at: string | null;
+  created_by?: string;
+}
+
+export interface AuditEntry {
+  id: string | number;
+  at: string;
+  user_id: string;
+  key_id: string;
+  action: string;
+  object: string;
+  detail?: unknown;
+}

@@ -1,0 +1,82 @@
+// Times have a zone and numbers a unit, always.
+
+const integers = new Intl.NumberFormat("en");
+
+export function count(n: number): string {
+  return integers.format(n);
+}
+
+// plural returns "1 row" or "5 rows".
+export function plural(n: number, one: string, many = one + "s"): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+function digits(n: number, unit: string): string {
+  return `${n >= 100 ? n.toFixed(0) : n >= 10 ? n.toFixed(1) : n.toFixed(2)} ${unit}`;
+}
+
+// duration takes milliseconds.
+export function duration(ms: number): string {
+  if (ms <= 0) return "0 ms";
+  if (ms < 1000) return digits(ms, "ms");
+  if (ms < 60_000) return digits(ms / 1000, "s");
+  const minutes = Math.floor(ms / 60_000);
+  if (minutes < 60) return `${minutes} min ${Math.round((ms % 60_000) / 1000)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+export function megabytes(mb: number): string {
+  return mb >= 1024 ? digits(mb / 1024, "GB") : digits(mb, "MB");
+}
+
+export function bytes(n: number): string {
+  if (n < 1024) return `${n} B`;
+  if (n < 1024 ** 2) return digits(n / 1024, "KB");
+  if (n < 1024 ** 3) return digits(n / 1024 ** 2, "MB");
+  return digits(n / 1024 ** 3, "GB");
+}
+
+const pad = (n: number, width = 2) => String(n).padStart(width, "0");
+
+// zone returns the zone of the browser at a time, such as "UTC" or "UTC+02:00".
+export function zone(at = new Date()): string {
+  const minutes = -at.getTimezoneOffset();
+  if (minutes === 0) return "UTC";
+  const size = Math.abs(minutes);
+  return `UTC${minutes < 0 ? "−" : "+"}${pad(Math.floor(size / 60))}:${pad(size % 60)}`;
+}
+
+export function clock(at: Date): string {
+  return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`;
+}
+
+export function day(at: Date): string {
+  return `${at.getFullYear()}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}`;
+}
+
+// dateTime returns a time of the API in the browser's zone, without the zone: for columns whose heading has it.
+export function dateTime(text: string): string {
+  const at = new Date(text);
+  return `${day(at)} ${clock(at).slice(0, 8)}`;
+}
+
+// fullTime returns a time of the API with milliseconds and zone.
+export function fullTime(text: string): string {
+  const at = new Date(text);
+  return `${day(at)} ${clock(at)} ${zone(at)}`;
+}
+
+// firstLine returns the first line of a program that says something.
+export function firstLine(code: string): string {
+  return code.split("\n").find((line) => line.trim() !== "" && !line.trim().startsWith("#"))?.trim() ?? code.trim();
+}
+
+// shortID returns the beginning of an identifier, which is enough to tell it from others on a page.
+export function shortID(id: string): string {
+  return id.length > 12 ? id.slice(0, 8) : id;
+}
+
+// asText returns a JSON value as people read it.
+export function asText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}

@@ -1,0 +1,23 @@
+import "../styles/main.css";
+import { render } from "preact";
+import { Failure, Loading } from "./parts/feedback";
+import { SignIn } from "./pages/sign_in";
+import { Routes } from "./pages/routes";
+import { failure, start, state } from "./session";
+import { Shell } from "./shell";
+
+function App() {
+  switch (state.value) {
+    case "loading":
+      return <main class="sign-in"><Loading what="Glasshouse" /></main>;
+    case "unreachable":
+      return <main class="sign-in">{failure.value && <Failure problem={failure.value} retry={start} />}</main>;
+    case "signed-out":
+      return <SignIn />;
+    case "signed-in":
+      return <Shell><Routes /></Shell>;
+  }
+}
+
+render(<App />, document.getElementById("app")!);
+void start();

@@ -1,0 +1,213 @@
+import type { JSX } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Summary } from "../api/records";
+import { count, duration, firstLine, megabytes, plural } from "../format";
+import { Empty, Failure, Loading } from "../parts/feedback";
+import { Status, Time, timeHeading } from "../parts/label";
+import { navigate, query } from "../router";
+import { isAdmin } from "../session";
+import { Page } from "../shell";
+import { clearFilter, currentFilter, FilterBar, isFiltered } from "./executions_filter";
+import { ExecutionList } from "./executions_list";
+
+// The list is kept when one opens an execution, so that one comes back to the same place.
+let kept: ExecutionList | undefined;
+
+function useList(): ExecutionList {
+  const key = query.value.toString();
+  const list = useMemo(() => {
+    if (kept?.key !== key) kept = new ExecutionList(key, currentFilter());
+    return kept;
+  }, [key]);
+  useEffect(() => {
+    if (list.scrollTop === 0) list.reload(); // it may be old
+    list.start();
+    return () => list.stop();
+  }, [list]);
+  return list;
+}
+
+// Executions is the list of all executions, newest first.
+export function Executions() {
+  const list = useList();
+  const live = list.live.value;
+  return (
+    <Page title="Executions" fill
+      actions={<span class={`live ${live}`} role="status">
+        <span class="dot" aria-hidden="true" />
+        {live === "live" ? "Live" : live === "connecting" ? "Connecting…" : "Not live with this filter"}
+      </span>}>
+      <FilterBar />
+      <Rows list={list} />
+    </Page>
+  );
+}
+
+const narrow = window.matchMedia("(max-width: 760px)");
+
+function useRowHeight(): number {
+  const [isNarrow, setNarrow] = useState(narrow.matches);
+  useEffect(() => {
+    const change = () => setNarrow(narrow.matches);
+    narrow.addEventListener("change", change);
+    return () => narrow.removeEventListener("change", change);
+  }, []);
+  return isNarrow ? 62 : 34;
+}
+
+const overscan = 12;
+
+// Rows draws the rows that one sees, and a few more. All rows are equally high, so the place of each is known.
+function Rows({ list }: { list: ExecutionList }) {
+  list.version.value; // draw again when the list changes
+  const height = useRowHeight();
+  const box = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ top: list.scrollTop, height: 800 });
+  const total = list.count;
+  const first = Math.max(0, Math.floor(view.top / height) - overscan);
+  const last = Math.min(total - 1, Math.ceil((view.top + view.height) / height) + overscan);
+
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    element.scrollTop = list.scrollTop;
+    const measure = () => setView({ top: element.scrollTop, height: element.clientHeight });
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [list]);
+  useEffect(() => list.want(first, last));
+
+  const [focusAt, setFocusAt] = useState(-1);
+  useEffect(() => {
+    if (focusAt < 0) return;
+    box.current?.querySelector<HTMLElement>(`[data-index="${focusAt}"] a`)?.focus({ preventScroll: true });
+    setFocusAt(-1);
+  }, [focusAt]);
+  useEffect(() => {
+    const move = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement;
+      if (event.ctrlKey || event.metaKey || event.altKey || target.matches("input, select, textarea")) return;
+      const by = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+      if (!by || list.count === 0) return;
+      event.preventDefault();
+      const index = Math.max(0, Math.min(list.count - 1, list.active + by));
+      list.active = index;
+      const element = box.current!;
+      const top = index * height;
+      if (top < element.scrollTop) element.scrollTop = top;
+      else if (top + height > element.scrollTop + element.clientHeight) element.scrollTop = top + height - element.clientHeight;
+      setView({ top: element.scrollTop, height: element.clientHeight });
+      setFocusAt(index);
+    };
+    document.addEventListener("keydown", move);
+    return () => document.removeEventListener("keydown", move);
+  }, [list, height]);
+
+  const rows: JSX.Element[] = [];
+  const draw = (index: number) => {
+    const e = list.row(index);
+    rows.push(<Row key={e?.execution_id ?? `missing-${index}`} index={index} top={index * height} height={height} of={e}
+      onFocus={() => (list.active = index)} />);
+  };
+  for (let index = first; index <= last; index++) draw(index);
+  // The row with the focus stays, or the focus would be lost.
+  if (list.active >= 0 && list.active < total && (list.active < first || list.active > last)) draw(list.active);
+
+  const showNew = () => {
+    list.showWaiting();
+    if (box.current) box.current.scrollTop = 0;
+  };
+  return (
+    <div class="executions" role="table" aria-label="Executions" aria-rowcount={list.isComplete ? total + 1 : -1}>
+      <div role="rowgroup" class="header">
+        <div role="row" aria-rowindex={1} class="row">
+          <span role="columnheader" class="time">{timeHeading()}</span>
+          <span role="columnheader" class="user">User</span>
+          <span role="columnheader" class="kind">Kind</span>
+          <span role="columnheader" class="state">Status</span>
+          <span role="columnheader" class="code">Code</span>
+          <span role="columnheader" class="number">Duration</span>
+          <span role="columnheader" class="number cpu">CPU</span>
+          <span role="columnheader" class="number queries">Queries</span>
+          <span role="columnheader" class="number rows">Rows read</span>
+          <span role="columnheader" class="number memory">Memory</span>
+        </div>
+      </div>
+      {(list.waiting.value > 0 || list.isStale.value) && (
+        <button class="newer primary" onClick={showNew}>
+          {list.waiting.value > 0 ? plural(list.waiting.value, "new execution") : "Show what is new"} ↑
+        </button>
+      )}
+      <div class="scroll" role="rowgroup" ref={box}
+        onScroll={(event) => {
+          const { scrollTop, clientHeight } = event.currentTarget;
+          list.scrollTop = scrollTop;
+          setView({ top: scrollTop, height: clientHeight });
+        }}>
+        <div class="sizer" role="presentation" style={{ height: `${total * height}px` }}>{rows}</div>
+      </div>
+      <Ending list={list} />
+    </div>
+  );
+}
+
+// Ending is below the rows: that more are loading, why there are none, what went wrong.
+function Ending({ list }: { list: ExecutionList }) {
+  list.version.value;
+  if (list.problem.value) return <Failure problem={list.problem.value} retry={() => list.retry()} />;
+  if (!list.isComplete) return list.isLoading || list.count === 0 ? <Loading what="executions" /> : null;
+  if (list.count > 0) return <p class="ending muted">{plural(list.count, "execution")}</p>;
+  if (isFiltered()) {
+    return (
+      <Empty title="No execution matches these filters.">
+        <button onClick={clearFilter}>Clear all filters</button>
+      </Empty>
+    );
+  }
+  return (
+    <Empty title="Nothing has run yet.">
+      {isAdmin.value ? "Runs of all users appear here as they begin. " : "Your runs appear here as they begin. "}
+      Send code to <code>POST /sandbox/agent/quick-execute</code>, or connect an agent to <code>/mcp</code>.{" "}
+      <a href="/docs">The API</a>
+    </Empty>
+  );
+}
+
+function Row(props: { index: number; top: number; height: number; of: Summary | undefined; onFocus: () => void }) {
+  const e = props.of;
+  const place = { top: `${props.top}px`, height: `${props.height}px` };
+  if (!e) return <div role="row" class="row missing" style={place} aria-rowindex={props.index + 2}><span role="cell" class="code">Loading…</span></div>;
+  const isOver = e.completed_at !== null;
+  return (
+    <div role="row" class="row" style={place} aria-rowindex={props.index + 2} data-index={props.index}>
+      <span role="cell" class="time">
+        <a href={`/ui/executions/${encodeURIComponent(e.execution_id)}`} onFocus={props.onFocus}
+          onClick={(event) => {
+            if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+            event.preventDefault();
+            navigate(event.currentTarget.href);
+          }}>
+          <Time at={e.created_at} />
+        </a>
+      </span>
+      <span role="cell" class="user" title={e.user_id}>{e.user_id}</span>
+      <span role="cell" class="kind">{e.kind}</span>
+      <span role="cell" class="state"><Status of={e.status} /></span>
+      <span role="cell" class="code" title={e.error ?? undefined}>
+        <code>{firstLine(e.code) || "no code"}</code>
+        {e.error && <span class="error">{e.error}</span>}
+      </span>
+      <span role="cell" class="number">{isOver ? duration(e.execution_time * 1000) : "running"}</span>
+      <span role="cell" class="number cpu">{isOver ? duration(e.cpu_ms) : "–"}</span>
+      <span role="cell" class="number queries">{count(e.queries)}</span>
+      <span role="cell" class="number rows">{count(e.rows_read)}</span>
+      <span role="cell" class="number memory">{isOver ? megabytes(e.memory_usage) : "–"}</span>
+    </div>
+  );
+}
+
+// address of the list as the person left it, for links back.
+export function listAddress(): string {
+  return kept?.key ? `/ui/?${kept.key}` : "/ui/";
+}

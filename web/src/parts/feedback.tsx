@@ -1,0 +1,106 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Problem } from "../api/problem";
+
+// The states of a page without its content, and what answers to a person's actions.
+
+export function Loading({ what }: { what: string }) {
+  return (
+    <p class="loading" role="status">
+      <span class="spinner" aria-hidden="true" /> Loading {what}…
+    </p>
+  );
+}
+
+export function Failure({ problem, retry }: { problem: Problem; retry?: (() => void) | undefined }) {
+  return (
+    <div class="notice danger" role="alert">
+      <strong>{problem.title}</strong>
+      {problem.detail && <p>{problem.detail}</p>}
+      {retry && <button onClick={retry}>Try again</button>}
+    </div>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <strong>{title}</strong>
+      {children && <p>{children}</p>}
+    </div>
+  );
+}
+
+// TwoSteps is a button whose action happens at the second click, on another button that says what will happen.
+export function TwoSteps(props: {
+  label: string;
+  confirm: string;
+  danger?: boolean;
+  action: () => Promise<void>;
+}) {
+  const [asking, setAsking] = useState(false);
+  const [running, setRunning] = useState(false);
+  const confirm = useRef<HTMLButtonElement>(null);
+  const first = useRef<HTMLButtonElement>(null);
+  const wasAsking = useRef(false);
+  useEffect(() => {
+    if (asking) confirm.current?.focus();
+    else if (wasAsking.current) first.current?.focus();
+    wasAsking.current = asking;
+  }, [asking]);
+  if (!asking) {
+    return (
+      <button ref={first} class={props.danger ? "danger" : ""} onClick={() => setAsking(true)}>
+        {props.label}
+      </button>
+    );
+  }
+  const act = async () => {
+    setRunning(true);
+    try {
+      await props.action();
+    } finally {
+      setRunning(false);
+      setAsking(false);
+    }
+  };
+  return (
+    <span class="two-steps" onKeyDown={(event) => event.key === "Escape" && setAsking(false)}>
+      <button ref={confirm} class={props.danger ? "danger solid" : "primary"} disabled={running} onClick={act}>
+        {running ? "Working…" : props.confirm}
+      </button>
+      <button disabled={running} onClick={() => setAsking(false)}>Keep</button>
+    </span>
+  );
+}
+
+// Copy is a button that puts a text on the clipboard.
+export function Copy({ label, text }: { label: string; text: () => string }) {
+  const [said, setSaid] = useState("");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      setSaid("Copied");
+    } catch {
+      setSaid(copyWithSelection(text()) ? "Copied" : "The browser does not allow copying");
+    }
+    window.setTimeout(() => setSaid(""), 2000);
+  };
+  return (
+    <button onClick={copy}>
+      <span aria-live="polite">{said || label}</span>
+    </button>
+  );
+}
+
+// copyWithSelection copies where the page is not served by HTTPS or from this machine, so that it has no clipboard.
+function copyWithSelection(text: string): boolean {
+  const field = document.createElement("textarea");
+  field.value = text;
+  field.className = "visually-hidden";
+  document.body.append(field);
+  field.select();
+  const copied = document.execCommand("copy");
+  field.remove();
+  return copied;
+}

@@ -1,0 +1,63 @@
+import { dateTime, fullTime, shortID, zone } from "../format";
+
+const tones: Record<string, string> = {
+  completed: "good",
+  ok: "good",
+  applied: "good",
+  allowed: "good",
+  active: "good",
+  idle: "good",
+  ready: "good",
+  failed: "bad",
+  refused: "bad",
+  killed: "bad",
+  rejected: "quiet",
+  timeout: "warn",
+  captured: "warn",
+  pending: "warn",
+  applying: "busy",
+  running: "busy",
+  open: "busy",
+  busy: "busy",
+};
+
+// Status shows a status by a word; the colour only repeats it.
+export function Status({ of }: { of: string }) {
+  return (
+    <span class={`status ${tones[of] ?? "quiet"}`}>
+      <span class="dot" aria-hidden="true" />
+      {of}
+    </span>
+  );
+}
+
+// Time shows a time of the API; the heading of its column has the zone.
+export function Time({ at }: { at: string | null | undefined }) {
+  if (!at) return <span class="muted">–</span>;
+  return (
+    <time dateTime={at} title={fullTime(at)}>
+      {dateTime(at)}
+    </time>
+  );
+}
+
+export function timeHeading(name = "Time"): string {
+  return `${name} (${zone()})`;
+}
+
+export function ExecutionLink({ id }: { id: string }) {
+  if (!id) return <span class="muted">–</span>;
+  return (
+    <a class="mono" href={`/ui/executions/${encodeURIComponent(id)}`} title={`Execution ${id}`}>
+      {shortID(id)}
+    </a>
+  );
+}
+
+export function SandboxLink({ id }: { id: string }) {
+  return (
+    <a class="mono" href={`/ui/?sandbox=${encodeURIComponent(id)}`} title={`Executions of sandbox ${id}`}>
+      {shortID(id)}
+    </a>
+  );
+}

@@ -1,0 +1,115 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { SchemeSwitch } from "./parts/scheme";
+import { here, path } from "./router";
+import { isAdmin, me, signOut } from "./session";
+import { Problem } from "./api/problem";
+
+interface Entry {
+  path: string;
+  name: string;
+  admin?: boolean;
+  icon: string; // the path of a picture of 16 x 16
+}
+
+const entries: Entry[] = [
+  { path: "/", name: "Executions", icon: "M3 4h10M3 8h10M3 12h6" },
+  { path: "/statements", name: "Statements", icon: "M3 4c0-2 10-2 10 0v8c0 2-10 2-10 0zM3 4c0 2 10 2 10 0M3 8c0 2 10 2 10 0" },
+  { path: "/writes", name: "Pending writes", admin: true, icon: "M3 13l1-3 7-7 2 2-7 7zM9 13h4" },
+  { path: "/sandboxes", name: "Sandboxes", icon: "M8 2l5 3v6l-5 3-5-3V5zM3 5l5 3 5-3M8 8v6" },
+  { path: "/connections", name: "Connections", icon: "M8 2a6 6 0 100 12A6 6 0 008 2zM2 8h12M8 2c-4 4-4 8 0 12 4-4 4-8 0-12" },
+  { path: "/artifacts", name: "Artifacts", icon: "M4 2h5l3 3v9H4zM9 2v3h3" },
+  { path: "/keys", name: "Keys", icon: "M8 10a3 3 0 10-3 3 3 3 0 003-3zM7 8l6-6M11 4l2 2" },
+  { path: "/system", name: "System", admin: true, icon: "M2 8h3l2-5 3 10 2-5h2" },
+  { path: "/audit", name: "Audit", admin: true, icon: "M8 2l5 2v4c0 3-2 5-5 6-3-1-5-3-5-6V4zM6 8l2 2 3-4" },
+];
+
+export function Icon({ of }: { of: string }) {
+  return (
+    <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+      <path d={of} fill="none" stroke="currentColor" stroke-width="1.4" stroke-linejoin="round" stroke-linecap="round" />
+    </svg>
+  );
+}
+
+export function Logo() {
+  return (
+    <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
+      <rect width="32" height="32" rx="7" class="logo-ground" />
+      <path d="M6 25V14l10-8 10 8v11zM6 14h20M16 6v19M11 14v11M21 14v11" class="logo-lines" />
+    </svg>
+  );
+}
+
+function isCurrent(entry: Entry): boolean {
+  if (entry.path === "/") return path.value === "/" || path.value.startsWith("/executions");
+  return path.value === entry.path || path.value.startsWith(entry.path + "/");
+}
+
+// Shell is what all pages have: the navigation, and who is signed in.
+export function Shell({ children }: { children: ComponentChildren }) {
+  const [open, setOpen] = useState(false);
+  const [failure, setFailure] = useState("");
+  useEffect(() => setOpen(false), [here.value]);
+  const leave = async () => {
+    try {
+      await signOut();
+    } catch (thrown) {
+      setFailure(Problem.from(thrown).message);
+    }
+  };
+  return (
+    <div class="shell">
+      <a class="skip" href="#content" onClick={(event) => {
+        event.preventDefault();
+        document.querySelector<HTMLElement>("h1")?.focus();
+      }}>
+        Skip to the content
+      </a>
+      <header class={open ? "side open" : "side"}>
+        <div class="brand">
+          <a href="/ui/"><Logo /> Glasshouse</a>
+          <button class="menu" aria-expanded={open} aria-controls="navigation" onClick={() => setOpen(!open)}>Menu</button>
+        </div>
+        <nav id="navigation" aria-label="Pages">
+          <ul>
+            {entries.filter((entry) => !entry.admin || isAdmin.value).map((entry) => (
+              <li key={entry.path}>
+                <a href={"/ui" + entry.path} aria-current={isCurrent(entry) ? "page" : undefined}>
+                  <Icon of={entry.icon} /> {entry.name}
+                </a>
+              </li>
+            ))}
+            <li><a href="/docs"><Icon of="M5 4L2 8l3 4M11 4l3 4-3 4M9 3L7 13" /> API</a></li>
+          </ul>
+        </nav>
+        <div class="person">
+          <div class="who">
+            <strong title={me.value?.user_id}>{me.value?.user_id}</strong>
+            <span class="muted">{me.value?.role}, key “{me.value?.name}”</span>
+          </div>
+          <SchemeSwitch />
+          <button onClick={leave}>Sign out</button>
+          {failure && <p role="alert">{failure}</p>}
+        </div>
+      </header>
+      <main id="content">{children}</main>
+    </div>
+  );
+}
+
+// Page is the frame of a page's content. The heading takes the focus when the page is opened.
+export function Page(props: { title: string; heading?: ComponentChildren; actions?: ComponentChildren; fill?: boolean; children: ComponentChildren }) {
+  useEffect(() => {
+    document.title = `${props.title} · Glasshouse`;
+  }, [props.title]);
+  return (
+    <div class={props.fill ? "page fill" : "page"}>
+      <div class="head">
+        <h1 tabIndex={-1}>{props.heading ?? props.title}</h1>
+        {props.actions && <div class="actions">{props.actions}</div>}
+      </div>
+      {props.children}
+    </div>
+  );
+}
