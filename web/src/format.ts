@@ -66,6 +66,12 @@ export function fullTime(text: string): string {
   return `${day(at)} ${clock(at)} ${zone(at)}`;
 }
 
+// milliseconds returns a time of the API with its fraction, which Date cuts off.
+export function milliseconds(text: string): number {
+  const micros = /\.\d{3}(\d{1,6})/.exec(text)?.[1] ?? "0";
+  return new Date(text).getTime() + Number(`0.${micros}`);
+}
+
 // firstLine returns the first line of a program that says something.
 export function firstLine(code: string): string {
   return code.split("\n").find((line) => line.trim() !== "" && !line.trim().startsWith("#"))?.trim() ?? code.trim();

@@ -12,6 +12,7 @@ import { ExecutionList } from "./executions_list";
 
 // The list is kept when one opens an execution, so that one comes back to the same place.
 let kept: ExecutionList | undefined;
+let lastKey = ""; // of a list that was forgotten
 
 function useList(): ExecutionList {
   const key = query.value.toString();
@@ -209,5 +210,13 @@ function Row(props: { index: number; top: number; height: number; of: Summary | 
 
 // address of the list as the person left it, for links back.
 export function listAddress(): string {
-  return kept?.key ? `/ui/?${kept.key}` : "/ui/";
+  const key = kept?.key ?? lastKey;
+  return key ? `/ui/?${key}` : "/ui/";
+}
+
+// forgetList lets the list be loaded again when it is shown next.
+export function forgetList(): void {
+  const key = kept?.key ?? "";
+  kept = undefined;
+  lastKey = key;
 }

@@ -1,0 +1,220 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { get, post, remove } from "../api/client";
+import { follow } from "../api/events";
+import { isAborted, Problem } from "../api/problem";
+import type { Execution as Record } from "../api/records";
+import { duration, firstLine, fullTime, shortID } from "../format";
+import { Code, type LineMark } from "../parts/code";
+import { Copy, Failure, Loading, TwoSteps } from "../parts/feedback";
+import { Status } from "../parts/label";
+import { Panel, TextPanel } from "../parts/panel";
+import { isTable, Value } from "../parts/value";
+import { navigate } from "../router";
+import { isAdmin } from "../session";
+import { Page } from "../shell";
+import { asCurl, asPython } from "./execution_commands";
+import { Artifacts, Connections, ExceptionPanel, Facts, Logs, Queries } from "./execution_details";
+import { Outputs } from "./execution_outputs";
+import { TimeAxis } from "./execution_time_axis";
+import { forgetList, listAddress } from "./executions";
+
+const isOver = (e: Record) => e.status !== "running" && e.status !== "created";
+
+interface Live {
+  record: Record | undefined;
+  problem: Problem | undefined;
+  stdout: string;
+  stderr: string;
+  reload: () => void;
+}
+
+// useExecution loads an execution and follows it until it has ended.
+function useExecution(id: string): Live {
+  const [record, setRecord] = useState<Record>();
+  const [problem, setProblem] = useState<Problem>();
+  const [text, setText] = useState({ stdout: "", stderr: "" });
+  const [attempt, setAttempt] = useState(0);
+  const path = `/executions/${encodeURIComponent(id)}`;
+  const running = record !== undefined && !isOver(record);
+
+  const load = async (signal?: AbortSignal) => {
+    try {
+      setRecord(await get<Record>(path, {}, signal));
+      setProblem(undefined);
+    } catch (thrown) {
+      if (!isAborted(thrown)) setProblem(Problem.from(thrown));
+    }
+  };
+  useEffect(() => {
+    const request = new AbortController();
+    setRecord(undefined);
+    setProblem(undefined);
+    void load(request.signal);
+    return () => request.abort();
+  }, [id, attempt]);
+  useEffect(() => {
+    if (!running) return;
+    const request = new AbortController();
+    const received = { stdout: "", stderr: "" }; // the events begin with the first
+    let timer = 0;
+    const soon = () => {
+      // Many statements in a row load the record once.
+      timer ||= window.setTimeout(() => {
+        timer = 0;
+        void load(request.signal);
+      }, 500);
+    };
+    const stop = follow(path, {}, {
+      onEvent: ({ name, data }) => {
+        if (name === "stdout" || name === "stderr") {
+          received[name] += (JSON.parse(data) as { text: string }).text;
+          setText({ ...received });
+        } else if (name === "done") void load(request.signal);
+        else soon();
+      },
+      onLost: soon,
+    });
+    return () => {
+      stop();
+      request.abort();
+      window.clearTimeout(timer);
+    };
+  }, [id, running]);
+  return { record, problem, ...text, reload: () => setAttempt(attempt + 1) };
+}
+
+// useNow returns the time, which goes on while something runs.
+function useNow(runs: boolean): number {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    if (!runs) return;
+    const timer = window.setInterval(() => setNow(Date.now()), 250);
+    return () => window.clearInterval(timer);
+  }, [runs]);
+  return now;
+}
+
+// marks returns the lines of the code that an exception passed through. The innermost one in the code itself is where
+// it failed; deeper frames are in libraries.
+function marks(e: Record): LineMark[] {
+  const frames = (e.exception?.traceback ?? []).filter((frame) => !frame.file && frame.line > 0);
+  const summary = e.error ?? "";
+  if (frames.length === 0) {
+    return e.exception?.line ? [{ line: e.exception.line, isFailure: true, message: summary, hint: e.exception.hint ?? "" }] : [];
+  }
+  const last = frames.at(-1)!;
+  return [
+    ...frames.slice(0, -1).filter((frame) => frame.line !== last.line).map((frame) => ({ line: frame.line, isFailure: false })),
+    { line: last.line, isFailure: true, code: last.code, message: summary, hint: e.exception?.hint ?? "", variables: last.variables ?? {} },
+  ];
+}
+
+// Execution is the page of one execution.
+export function Execution({ id }: { id: string }) {
+  const { record: e, problem, stdout, stderr, reload } = useExecution(id);
+  const runs = e !== undefined && !isOver(e);
+  const now = useNow(runs);
+  useEffect(() => {
+    const back = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement;
+      if (event.key === "Escape" && target.matches("body, h1")) navigate(listAddress());
+    };
+    document.addEventListener("keydown", back);
+    return () => document.removeEventListener("keydown", back);
+  }, []);
+  if (!e) {
+    return (
+      <Page title={`Execution ${shortID(id)}`}>
+        {problem ? <Failure problem={problem} retry={problem.status === 404 ? undefined : reload} /> : <Loading what="the execution" />}
+        {problem && <p><a href={listAddress()}>All executions</a></p>}
+      </Page>
+    );
+  }
+  const code = e.code ?? "";
+  const hasResult = e.result !== null && !e.outputs.some((output) => output.role === "result");
+  const logs = e.debug_info.logs.length + Object.keys(e.debug_info.variables).length;
+  return (
+    <Page title={firstLine(code) || `Execution ${shortID(id)}`}
+      heading={<>
+        <a class="crumb" href={listAddress()}>Executions</a> <span class="muted" aria-hidden="true">/</span>{" "}
+        <span class="mono">{shortID(e.execution_id)}</span>
+      </>}
+      actions={<Actions of={e} />}>
+      <p class="summary">
+        <Status of={e.status} />
+        <span>{runs ? `for ${duration(now - new Date(e.created_at).getTime())}` : duration(e.execution_time * 1000)}</span>
+        <span class="muted">{e.kind} of {e.user_id}, {fullTime(e.created_at)}</span>
+      </p>
+      {problem && <Failure problem={problem} retry={reload} />}
+      <TimeAxis execution={e} now={now} />
+      <div class="columns">
+        <div class="main">
+          {e.exception ? <ExceptionPanel of={e.exception} /> : e.error && (
+            <div class="notice danger"><strong>{e.error}</strong></div>
+          )}
+          {code && (
+            <Panel title="Code" note={`${code.trimEnd().split("\n").length} lines`} actions={<Copy label="Copy" text={() => code} />}>
+              <Code code={code} marks={marks(e)} label="Code" />
+            </Panel>
+          )}
+          {hasResult && (
+            <Panel title="Result" note={isTable(e.result) ? `${e.result.length} rows` : undefined}
+              actions={<Copy label="Copy JSON" text={() => JSON.stringify(e.result, null, 2)} />}>
+              <Value of={e.result} label="Result" />
+            </Panel>
+          )}
+          <Outputs outputs={e.outputs} />
+          {(e.stdout || (runs && stdout)) && <TextPanel title="stdout" text={e.stdout || stdout} cut={e.truncated["stdout"]} />}
+          {(e.stderr || (runs && stderr)) && <TextPanel title="stderr" text={e.stderr || stderr} cut={e.truncated["stderr"]} />}
+          {e.queries.length > 0 && <Queries queries={e.queries} cut={e.truncated["queries"]} />}
+          {e.connections.length > 0 && <Connections connections={e.connections} />}
+          {e.artifacts.length > 0 && <Artifacts of={e} />}
+          {logs > 0 && <Logs logs={e.debug_info.logs} variables={e.debug_info.variables} />}
+          {!runs && !hasResult && !e.error && e.outputs.length === 0 && !e.stdout && !e.stderr && (
+            <p class="muted">The code ended without a result and printed nothing.</p>
+          )}
+          {runs && <Loading what="what the code prints" />}
+        </div>
+        <Facts of={e} />
+      </div>
+    </Page>
+  );
+}
+
+function Actions({ of: e }: { of: Record }) {
+  const [problem, setProblem] = useState<Problem>();
+  const [isCancelled, setCancelled] = useState(false);
+  const gone = useRef(false);
+  useEffect(() => () => void (gone.current = true), []);
+  const attempt = (action: () => Promise<unknown>) => async () => {
+    setProblem(undefined);
+    try {
+      await action();
+    } catch (thrown) {
+      if (!gone.current) setProblem(Problem.from(thrown));
+    }
+  };
+  return (
+    <>
+      {problem && <span class="field-error" role="alert">{problem.message}</span>}
+      {!isOver(e) && (
+        <button disabled={isCancelled} onClick={attempt(async () => {
+          setCancelled(true);
+          await post(`/executions/${encodeURIComponent(e.execution_id)}/cancel`);
+        })}>
+          {isCancelled ? "Cancelling…" : "Cancel"}
+        </button>
+      )}
+      {e.kind === "debug" && <a class="button" href={`/ui/executions/${encodeURIComponent(e.execution_id)}/steps`}>Steps</a>}
+      {e.code && <Copy label="Copy as curl" text={() => asCurl(e)} />}
+      {e.code && <Copy label="Copy as Python" text={() => asPython(e)} />}
+      {isAdmin.value && isOver(e) && (
+        <TwoSteps label="Erase" confirm="Erase this record for ever" danger action={attempt(async () => {
+          await remove(`/executions/${encodeURIComponent(e.execution_id)}`);
+          forgetList();
+          navigate(listAddress(), true);
+        })} />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,180 @@
+import type { Connection, Exception, Execution, Note, Query } from "../api/records";
+import { asText, bytes, clock, count, duration, fullTime, megabytes, plural, zone } from "../format";
+import { Panel } from "../parts/panel";
+import { SandboxLink, Status } from "../parts/label";
+
+// The parts of an execution below its code.
+
+export function ExceptionPanel({ of }: { of: Exception }) {
+  const frames = of.traceback ?? [];
+  return (
+    <Panel title={of.type} danger note={of.line ? `line ${of.line}` : undefined}>
+      <div class="body">
+        <pre class="message">{of.message || of.type}</pre>
+        {of.hint && <p>{of.hint}</p>}
+        {of.nearest && <p>Did the code mean <code>{of.nearest}</code>?</p>}
+        {frames.length > 0 && (
+          <ol class="frames" aria-label="Calls, outermost first">
+            {frames.map((frame, index) => (
+              <li key={index}>
+                <span class="muted">{frame.file ? `${frame.file}, ` : ""}line {frame.line}, {frame.function}</span>
+                <code>{frame.code}</code>
+              </li>
+            ))}
+          </ol>
+        )}
+      </div>
+    </Panel>
+  );
+}
+
+export function Queries({ queries, cut }: { queries: Query[]; cut?: number | undefined }) {
+  return (
+    <Panel title="Statements" note={count(queries.length) + (cut ? `, ${count(cut)} more were left out` : "")}>
+      <div class="scroll-x" tabIndex={0} role="region" aria-label="Statements">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Started ({zone()})</th><th scope="col">Statement</th><th scope="col">Outcome</th>
+              <th scope="col" class="number">Rows</th><th scope="col" class="number">Size</th><th scope="col" class="number">Duration</th>
+            </tr>
+          </thead>
+          <tbody>
+            {queries.map((q, index) => (
+              <tr key={index}>
+                <td class="nowrap"><time dateTime={q.started_at} title={fullTime(q.started_at)}>{clock(new Date(q.started_at))}</time></td>
+                <td class="sql">
+                  <pre>{q.query}</pre>
+                  {q.parameters && Object.keys(q.parameters).length > 0 && <pre class="muted">{JSON.stringify(q.parameters)}</pre>}
+                </td>
+                <td>
+                  <Status of={q.status} />
+                  {q.reason && <div class="why">rule: {q.reason}</div>}
+                  {q.error && <div class="why">{q.error}</div>}
+                </td>
+                <td class="number">{count(q.rows)}{q.truncated && <div class="muted">cut</div>}</td>
+                <td class="number">{bytes(q.bytes)}</td>
+                <td class="number">{duration(q.duration_ms)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Panel>
+  );
+}
+
+export function Connections({ connections }: { connections: Connection[] }) {
+  return (
+    <Panel title="Connections" note={count(connections.length)}>
+      <div class="scroll-x" tabIndex={0} role="region" aria-label="Connections">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Started ({zone()})</th><th scope="col">Host</th><th scope="col">Address</th><th scope="col">Outcome</th>
+              <th scope="col" class="number">Sent</th><th scope="col" class="number">Received</th><th scope="col" class="number">Duration</th>
+            </tr>
+          </thead>
+          <tbody>
+            {connections.map((c, index) => (
+              <tr key={index}>
+                <td class="nowrap"><time dateTime={c.started_at} title={fullTime(c.started_at)}>{clock(new Date(c.started_at))}</time></td>
+                <td class="mono">{c.host}:{c.port}</td>
+                <td class="mono">{c.address || "–"}</td>
+                <td><Status of={c.status} />{c.reason && <div class="why">{c.reason}</div>}</td>
+                <td class="number">{bytes(c.bytes_sent)}</td>
+                <td class="number">{bytes(c.bytes_received)}</td>
+                <td class="number">{duration(c.duration_ms)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Panel>
+  );
+}
+
+export function Artifacts({ of: e }: { of: Execution }) {
+  return (
+    <Panel title="Artifacts" note={count(e.artifacts.length)}>
+      <ul class="files">
+        {e.artifacts.map((artifact) => (
+          <li key={artifact.artifact_id}>
+            <a href={artifact.url} download>{artifact.path}</a>
+            <span class="muted">{artifact.mime_type}</span>
+            <span class="muted">{bytes(artifact.size)}</span>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+export function Logs({ logs, variables }: { logs: Note[]; variables: Record<string, Note[]> }) {
+  const all = [...logs, ...Object.values(variables).flat()].sort((a, b) => a.timestamp.localeCompare(b.timestamp));
+  return (
+    <Panel title="Debug log" note={count(all.length)}>
+      <ul class="logs">
+        {all.map((note, index) => (
+          <li key={index}>
+            <time dateTime={note.timestamp} title={fullTime(note.timestamp)}>{clock(new Date(note.timestamp))}</time>
+            <span class="muted">line {note.line}</span>
+            <span>
+              {note.message ?? note.name}
+              {note.repr !== undefined && <code> = {note.repr}</code>}
+              {note.data !== undefined && note.data !== null && <code> {asText(note.data)}</code>}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+// Facts is what the service knows about a run beside its code and output.
+export function Facts({ of: e }: { of: Execution }) {
+  const { usage } = e;
+  const limits = Object.entries(e.enforced_by);
+  return (
+    <aside class="facts" aria-label="Facts">
+      <h2>Usage</h2>
+      <dl>
+        <dt>Wall time</dt><dd>{duration(usage.wall_ms)}</dd>
+        <dt>CPU time</dt><dd>{duration(usage.cpu_ms)}</dd>
+        <dt>Peak memory</dt><dd>{megabytes(usage.peak_memory_mb)}</dd>
+        <dt>Rows read</dt><dd>{plural(e.queries.reduce((sum, q) => sum + q.rows, 0), "row")}</dd>
+        {(usage.network_sent_bytes || usage.network_received_bytes) ? (
+          <><dt>Network</dt><dd>{bytes(usage.network_sent_bytes ?? 0)} sent, {bytes(usage.network_received_bytes ?? 0)} received</dd></>
+        ) : null}
+        {usage.ended_by && <><dt>Ended by</dt><dd><code>{usage.ended_by}</code></dd></>}
+      </dl>
+      <h2>Request</h2>
+      <dl>
+        <dt>User</dt><dd><a href={`/ui/?user=${encodeURIComponent(e.user_id)}`}>{e.user_id}</a></dd>
+        <dt>Kind</dt><dd>{e.kind}</dd>
+        <dt>Sandbox</dt><dd><SandboxLink id={e.sandbox_id} /></dd>
+        <dt>Accepted</dt><dd>{fullTime(e.created_at)}</dd>
+        {e.completed_at && <><dt>Ended</dt><dd>{fullTime(e.completed_at)}</dd></>}
+        <dt>Execution</dt><dd class="mono">{e.execution_id}</dd>
+      </dl>
+      <h2>Isolation</h2>
+      <dl>
+        <dt>Level</dt><dd>{e.isolation || "no code ran"}</dd>
+        {e.environment && <><dt>Environment</dt><dd>{e.environment.name} <code title={e.environment.digest}>{e.environment.digest.slice(0, 12)}</code></dd></>}
+        <dt>Session</dt><dd>{e.session_reset ? "its variables were lost" : "its variables were kept"}</dd>
+      </dl>
+      {limits.length > 0 && (
+        <details>
+          <summary>What enforces each limit</summary>
+          <dl>{limits.map(([limit, by]) => <><dt key={limit}><code>{limit}</code></dt><dd>{by}</dd></>)}</dl>
+        </details>
+      )}
+      {e.context && Object.keys(e.context).length > 0 && (
+        <details>
+          <summary>Context</summary>
+          <pre>{asText(e.context)}</pre>
+        </details>
+      )}
+    </aside>
+  );
+}

@@ -1,0 +1,139 @@
+import { pythonLanguage } from "@codemirror/lang-python";
+import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { EditorState, RangeSetBuilder } from "@codemirror/state";
+import { Decoration, EditorView, highlightSpecialChars, keymap, lineNumbers, WidgetType, type DecorationSet } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import type { LineMark } from "./code";
+
+// This module is loaded when code is shown: CodeMirror is four times as large as everything else.
+
+const highlighting = HighlightStyle.define([
+  { tag: [tags.keyword, tags.operatorKeyword, tags.modifier, tags.self], color: "var(--code-keyword)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--code-string)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--code-number)" },
+  { tag: tags.comment, color: "var(--code-comment)", fontStyle: "italic" },
+  { tag: [tags.function(tags.variableName), tags.function(tags.definition(tags.variableName)), tags.definition(tags.className)], color: "var(--code-name)" },
+]);
+
+const theme = EditorView.theme({
+  "&": { backgroundColor: "var(--ground)", color: "var(--text)", fontSize: "12px" },
+  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-2px" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.6", maxHeight: "640px" },
+  ".cm-content": { padding: "8px 0" },
+  ".cm-gutters": { backgroundColor: "var(--ground)", color: "var(--muted)", border: "none", paddingLeft: "6px" },
+  ".cm-line": { padding: "0 12px" },
+  ".cm-called": { backgroundColor: "var(--warn-ground)" },
+  ".cm-failed": { backgroundColor: "var(--bad-ground)", boxShadow: "inset 3px 0 var(--bad)" },
+  ".cm-failure": {
+    backgroundColor: "var(--bad-ground)",
+    boxShadow: "inset 3px 0 var(--bad)",
+    padding: "2px 12px 8px 16px",
+    fontFamily: "system-ui, sans-serif",
+    whiteSpace: "normal",
+    overflowWrap: "anywhere",
+  },
+  ".cm-failure strong": { color: "var(--bad)" },
+  ".cm-failure dl": { display: "grid", gridTemplateColumns: "max-content minmax(0, 1fr)", gap: "1px 12px", margin: "4px 0 0", fontFamily: "var(--mono)" },
+  ".cm-failure dt": { color: "var(--muted)" },
+  ".cm-failure dd": { margin: "0", maxHeight: "4.8em", overflow: "auto" },
+  ".cm-failure summary": { cursor: "pointer", color: "var(--muted)", marginTop: "4px" },
+});
+
+// Failure is shown below the line at which the program failed.
+class Failure extends WidgetType {
+  constructor(private readonly mark: LineMark) {
+    super();
+  }
+
+  override eq(other: Failure): boolean {
+    return other.mark === this.mark;
+  }
+
+  override toDOM(view: EditorView): HTMLElement {
+    const box = element("div", "cm-failure");
+    if (this.mark.message) box.append(element("strong", "", this.mark.message));
+    if (this.mark.hint) box.append(element("div", "", this.mark.hint));
+    const variables = Object.entries(this.mark.variables ?? {});
+    // The variables that the line names say most.
+    const isNamed = ([name]: [string, string]) => new RegExp(`\\b${escape(name)}\\b`, "u").test(this.mark.code ?? "");
+    const named = variables.filter(isNamed);
+    const others = variables.filter((variable) => !isNamed(variable));
+    if (named.length > 0) box.append(list(named));
+    if (others.length > 0) {
+      const details = document.createElement("details");
+      details.append(element("summary", "", `${others.length} other variable${others.length === 1 ? "" : "s"}`), list(others));
+      details.addEventListener("toggle", () => view.requestMeasure());
+      box.append(details);
+    }
+    return box;
+  }
+
+  override ignoreEvent(): boolean {
+    return true;
+  }
+}
+
+function escape(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+}
+
+function element(name: string, className: string, text = ""): HTMLElement {
+  const made = document.createElement(name);
+  if (className) made.className = className;
+  if (text) made.textContent = text;
+  return made;
+}
+
+function list(variables: [string, string][]): HTMLElement {
+  const made = element("dl", "");
+  for (const [name, value] of variables) made.append(element("dt", "", name), element("dd", "", value));
+  return made;
+}
+
+function decorations(state: EditorState, marks: LineMark[]): DecorationSet {
+  const builder = new RangeSetBuilder<Decoration>();
+  const lines = marks.filter((mark) => mark.line >= 1 && mark.line <= state.doc.lines).sort((a, b) => a.line - b.line);
+  for (const mark of lines) {
+    const line = state.doc.line(mark.line);
+    builder.add(line.from, line.from, Decoration.line({ class: mark.isFailure ? "cm-failed" : "cm-called" }));
+    if (mark.isFailure) builder.add(line.to, line.to, Decoration.widget({ widget: new Failure(mark), block: true, side: 1 }));
+  }
+  return builder.finish();
+}
+
+// showCode draws code that cannot be edited into an element, and returns the function that removes it.
+//
+// The editor lives in a shadow tree: there, CodeMirror uses style sheets that are objects. In the document it would
+// add style elements, which the policy of these pages forbids.
+export function showCode(parent: HTMLElement, code: string, marks: LineMark[], label: string): () => void {
+  const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open" });
+  code = code.replace(/\n$/, ""); // not a line of its own
+  let state = EditorState.create({ doc: code });
+  const marked = decorations(state, marks);
+  state = EditorState.create({
+    doc: code,
+    extensions: [
+      lineNumbers(),
+      highlightSpecialChars(),
+      EditorState.readOnly.of(true),
+      EditorView.editable.of(false),
+      EditorView.contentAttributes.of({ "aria-label": label, "aria-readonly": "true", tabindex: "0" }),
+      EditorView.decorations.of(marked),
+      pythonLanguage,
+      syntaxHighlighting(highlighting),
+      theme,
+      // With Escape one leaves the code.
+      keymap.of([{ key: "Escape", run: (view) => (view.contentDOM.blur(), true) }]),
+    ],
+  });
+  const view = new EditorView({ state, root, parent: root });
+  const failed = marks.find((mark) => mark.isFailure && mark.line >= 1 && mark.line <= view.state.doc.lines);
+  if (failed) {
+    // Without scrolling the page, as EditorView.scrollIntoView would do.
+    view.requestMeasure({
+      read: () => view.lineBlockAt(view.state.doc.line(failed.line).from).top,
+      write: (top) => (view.scrollDOM.scrollTop = top - 200),
+    });
+  }
+  return () => view.destroy();
+}

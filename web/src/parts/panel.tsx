@@ -1,0 +1,32 @@
+import type { ComponentChildren } from "preact";
+import { bytes } from "../format";
+import { Copy } from "./feedback";
+
+// Panel is one part of a page, with a heading.
+export function Panel(props: {
+  title: string;
+  note?: string | undefined;
+  danger?: boolean;
+  actions?: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  return (
+    <section class={props.danger ? "panel danger" : "panel"} aria-label={props.title}>
+      <header>
+        <h2><span>{props.title}</span> {props.note && <span class="muted" title={props.note}>{props.note}</span>}</h2>
+        {props.actions}
+      </header>
+      {props.children}
+    </section>
+  );
+}
+
+// TextPanel shows a text as it is, and how much of it is missing.
+export function TextPanel({ title, text, cut }: { title: string; text: string; cut?: number | undefined }) {
+  const note = cut ? `${bytes(cut)} more were left out` : undefined;
+  return (
+    <Panel title={title} note={note} actions={<Copy label="Copy" text={() => text} />}>
+      <pre class="text" tabIndex={0} role="region" aria-label={title}>{text}</pre>
+    </Panel>
+  );
+}
