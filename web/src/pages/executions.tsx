@@ -7,7 +7,8 @@ import { Status, Time, timeHeading } from "../parts/label";
 import { navigate, query } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
-import { clearFilter, currentFilter, FilterBar, isFiltered } from "./executions_filter";
+import { clearFilters, isFiltered } from "../parts/filters";
+import { currentFilter, FilterBar, filterNames } from "./executions_filter";
 import { ExecutionList } from "./executions_list";
 
 // The list is kept when one opens an execution, so that one comes back to the same place.
@@ -159,10 +160,10 @@ function Ending({ list }: { list: ExecutionList }) {
   if (list.problem.value) return <Failure problem={list.problem.value} retry={() => list.retry()} />;
   if (!list.isComplete) return list.isLoading || list.count === 0 ? <Loading what="executions" /> : null;
   if (list.count > 0) return <p class="ending muted">{plural(list.count, "execution")}</p>;
-  if (isFiltered()) {
+  if (isFiltered(filterNames)) {
     return (
       <Empty title="No execution matches these filters.">
-        <button onClick={clearFilter}>Clear all filters</button>
+        <button onClick={() => clearFilters(filterNames)}>Clear all filters</button>
       </Empty>
     );
   }

@@ -1,7 +1,28 @@
+import type { FunctionComponent } from "preact";
 import { path } from "../router";
 import { Page } from "../shell";
+import { Artifacts } from "./artifacts";
+import { Audit } from "./audit";
+import { Connections } from "./connections";
 import { Execution } from "./execution";
 import { Executions } from "./executions";
+import { Keys } from "./keys";
+import { Sandboxes } from "./sandboxes";
+import { Statements } from "./statements";
+import { System } from "./system";
+import { Writes } from "./writes";
+
+const pages = new Map<string, FunctionComponent>([
+  ["/", Executions],
+  ["/artifacts", Artifacts],
+  ["/audit", Audit],
+  ["/connections", Connections],
+  ["/keys", Keys],
+  ["/sandboxes", Sandboxes],
+  ["/statements", Statements],
+  ["/system", System],
+  ["/writes", Writes],
+]);
 
 function decoded(part: string): string {
   try {
@@ -13,15 +34,10 @@ function decoded(part: string): string {
 
 // Routes shows the page of the address.
 export function Routes() {
-  const [first, second, third] = path.value.slice(1).split("/").map(decoded);
-  if (third === undefined) {
-    switch (first) {
-      case "":
-        return <Executions />;
-      case "executions":
-        if (second) return <Execution key={second} id={second} />;
-    }
-  }
+  const Shown = pages.get(path.value);
+  if (Shown) return <Shown />;
+  const execution = /^\/executions\/([^/]+)$/.exec(path.value)?.[1];
+  if (execution) return <Execution key={execution} id={decoded(execution)} />;
   return (
     <Page title="Not found">
       <p>There is no page at this address. <a href="/ui/">Go to the executions</a>.</p>

@@ -1,0 +1,129 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { post, remove } from "../api/client";
+import { Problem } from "../api/problem";
+import type { Key, Role } from "../api/records";
+import { Copy, Empty, Failure, TwoSteps } from "../parts/feedback";
+import { Status, Time, timeHeading } from "../parts/label";
+import { ListTable, useList } from "../parts/list";
+import { isAdmin, me } from "../session";
+import { Page } from "../shell";
+
+interface Created extends Key {
+  key: string;
+}
+
+const lifetimes: Record<string, [label: string, days: number]> = {
+  "1": ["1 day", 1], "30": ["30 days", 30], "365": ["365 days", 365], "": ["Never", 0],
+};
+
+function stateOf(key: Key): string {
+  if (key.revoked_at) return "revoked";
+  if (key.expires_at && new Date(key.expires_at) < new Date()) return "expired";
+  return "active";
+}
+
+// Keys lists API keys, makes and revokes them.
+export function Keys() {
+  const list = useList<Key>("/keys", "keys", {});
+  const [created, setCreated] = useState<Created>();
+  const [problem, setProblem] = useState<Problem>();
+  const revoke = async (key: Key) => {
+    setProblem(undefined);
+    try {
+      await remove(`/keys/${encodeURIComponent(key.id)}`);
+      list.reload();
+    } catch (thrown) {
+      setProblem(Problem.from(thrown));
+    }
+  };
+  return (
+    <Page title="Keys">
+      <NewKey done={(key) => {
+        setCreated(key);
+        list.reload();
+      }} />
+      {created && <Secret of={created} hide={() => setCreated(undefined)} />}
+      {problem && <Failure problem={problem} />}
+      <ListTable list={list} what="keys" id={(k) => k.id}
+        empty={<Empty title="There are no keys.">Create one above; an agent or a program signs in with it.</Empty>}
+        columns={[
+          { name: "Name", cell: (k) => <>{k.name}{k.id === me.value?.key_id && <span class="muted"> (yours)</span>}</> },
+          { name: "User", cell: (k) => k.user_id },
+          { name: "Role", cell: (k) => k.role },
+          { name: "State", cell: (k) => <Status of={stateOf(k)} /> },
+          { name: timeHeading("Created"), class: "nowrap", cell: (k) => <Time at={k.created_at} /> },
+          { name: "Created by", cell: (k) => k.created_by ?? <span class="muted">at a start</span> },
+          { name: timeHeading("Expires"), class: "nowrap", cell: (k) => k.expires_at ? <Time at={k.expires_at} /> : <span class="muted">never</span> },
+          { name: "Key", cell: (k) => <code>{k.id}</code> },
+          { name: "Action", class: "actions-cell", cell: (k) => stateOf(k) !== "active" ? null : (
+            <TwoSteps label="Revoke" confirm={k.id === me.value?.key_id ? "Revoke your own key" : "Revoke it and the keys it made"} danger
+              action={() => revoke(k)} />
+          ) },
+        ]} />
+    </Page>
+  );
+}
+
+// Secret shows the secret of a new key, which the service does not show again.
+function Secret({ of: key, hide }: { of: Created; hide: () => void }) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => box.current?.focus(), [key.id]);
+  return (
+    <div class="notice warn" ref={box} tabIndex={-1} role="status">
+      <strong>The secret of “{key.name}”. It is shown only now: copy it.</strong>
+      <code class="secret">{key.key}</code>
+      <span class="actions">
+        <Copy label="Copy the secret" text={() => key.key} />
+        <button onClick={hide}>I have copied it</button>
+      </span>
+    </div>
+  );
+}
+
+function NewKey({ done }: { done: (key: Created) => void }) {
+  const [name, setName] = useState("");
+  const [user, setUser] = useState("");
+  const [role, setRole] = useState<Role>("agent");
+  const [days, setDays] = useState("30");
+  const [problem, setProblem] = useState<Problem>();
+  const [running, setRunning] = useState(false);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setRunning(true);
+    setProblem(undefined);
+    try {
+      const lifetime = lifetimes[days]![1];
+      done(await post<Created>("/keys", {
+        name: name.trim(),
+        role,
+        ...(user.trim() ? { user_id: user.trim() } : {}),
+        ...(lifetime ? { expires_at: new Date(Date.now() + lifetime * 86_400_000).toISOString() } : {}),
+      }));
+      setName("");
+    } catch (thrown) {
+      setProblem(Problem.from(thrown));
+    }
+    setRunning(false);
+  };
+  const roles: Role[] = isAdmin.value ? ["agent", "developer", "admin"] : ["agent", "developer"];
+  return (
+    <form class="panel form" onSubmit={submit} aria-label="Create a key">
+      <label>Name<input required maxLength={200} value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
+      {isAdmin.value && (
+        <label>User<input maxLength={200} placeholder={me.value?.user_id} value={user} onInput={(event) => setUser(event.currentTarget.value)} /></label>
+      )}
+      <label>Role
+        <select value={role} onChange={(event) => setRole(event.currentTarget.value as Role)}>
+          {roles.map((r) => <option key={r} value={r}>{r}</option>)}
+        </select>
+      </label>
+      <label>Expires
+        <select value={days} onChange={(event) => setDays(event.currentTarget.value)}>
+          {["1", "30", "365", ""].map((d) => <option key={d} value={d}>{lifetimes[d]![0]}</option>)}
+        </select>
+      </label>
+      <button class="primary" disabled={running}>{running ? "Creating…" : "Create key"}</button>
+      {problem && <p class="field-error" role="alert">{problem.message}</p>}
+    </form>
+  );
+}

@@ -1,0 +1,62 @@
+import { useState } from "preact/hooks";
+import { remove } from "../api/client";
+import { Problem } from "../api/problem";
+import type { Sandbox } from "../api/records";
+import { Empty, Failure, TwoSteps } from "../parts/feedback";
+import { Choice, clearFilters, Filters, isFiltered, TextFilter } from "../parts/filters";
+import { SandboxLink, Status, Time, timeHeading } from "../parts/label";
+import { ListTable, NoMatch, useList } from "../parts/list";
+import { parameter, setParameters } from "../router";
+import { isAdmin } from "../session";
+import { Page } from "../shell";
+
+const names = ["user", "status", "ephemeral"];
+
+// Sandboxes lists the sandboxes that are there, and those that have ended.
+export function Sandboxes() {
+  const [problem, setProblem] = useState<Problem>();
+  const list = useList<Sandbox>("/sandboxes", "sandboxes", {
+    user_id: parameter("user"), status: parameter("status"), ephemeral: parameter("ephemeral"),
+  });
+  const end = async (sandbox: Sandbox) => {
+    setProblem(undefined);
+    try {
+      await remove(`/sandbox/${encodeURIComponent(sandbox.sandbox_id)}`);
+      list.reload();
+    } catch (thrown) {
+      setProblem(Problem.from(thrown));
+    }
+  };
+  return (
+    <Page title="Sandboxes">
+      <Filters label="Filter sandboxes" names={names}>
+        <Choice name="status" label="Status" any="Any status" values={["ready", "running", "ended"]} />
+        {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
+        <label class="check">
+          <input type="checkbox" checked={parameter("ephemeral") === "true"}
+            onChange={(event) => setParameters({ ephemeral: event.currentTarget.checked ? "true" : "" })} />
+          With those of one run
+        </label>
+      </Filters>
+      {problem && <Failure problem={problem} />}
+      <ListTable list={list} what="sandboxes" id={(s) => s.sandbox_id}
+        empty={isFiltered(names) ? <NoMatch what="sandboxes" clear={() => clearFilters(names)} /> : (
+          <Empty title="There are no sandboxes.">
+            <code>POST /sandbox/create</code> makes one, whose variables and files stay between runs.
+          </Empty>
+        )}
+        columns={[
+          { name: "Sandbox", cell: (s) => <SandboxLink id={s.sandbox_id} /> },
+          { name: "User", cell: (s) => s.user_id },
+          { name: "Status", cell: (s) => <Status of={s.status} /> },
+          { name: timeHeading("Created"), class: "nowrap", cell: (s) => <Time at={s.created_at} /> },
+          { name: timeHeading("Last used"), class: "nowrap", cell: (s) => <Time at={s.last_used_at} /> },
+          { name: timeHeading("Expires"), class: "nowrap", cell: (s) => s.ended_at ? <span class="muted">–</span> : <Time at={s.expires_at} /> },
+          { name: timeHeading("Ended"), class: "nowrap", cell: (s) => <Time at={s.ended_at} /> },
+          { name: "Action", class: "actions-cell", cell: (s) => s.ended_at ? null : (
+            <TwoSteps label="End" confirm="End it, with its variables" danger action={() => end(s)} />
+          ) },
+        ]} />
+    </Page>
+  );
+}

@@ -1,0 +1,185 @@
+import { useEffect, useState } from "preact/hooks";
+import { get } from "../api/client";
+import { isAborted, Problem } from "../api/problem";
+import type { Statement, TopStatement } from "../api/records";
+import { bytes, count, duration, fullTime, plural } from "../format";
+import { Empty, Failure, Loading } from "../parts/feedback";
+import { Choice, clearFilters, Filters, isFiltered, TextFilter, TimeChoice, timeNames, timeQuery } from "../parts/filters";
+import { ExecutionLink, Status, Time, timeHeading } from "../parts/label";
+import { ListTable, NoMatch, useList } from "../parts/list";
+import { here, parameter } from "../router";
+import { isAdmin } from "../session";
+import { Page } from "../shell";
+
+const outcomes = ["ok", "refused", "failed", "cancelled", "captured"];
+
+// Statements shows what code asked the database: the same statements together, or each by itself.
+export function Statements() {
+  const isList = parameter("view") === "all";
+  return (
+    <Page title="Statements"
+      actions={
+        <div class="tabs" role="group" aria-label="View">
+          <a href="/ui/statements" aria-current={isList ? undefined : "true"}>Top</a>
+          <a href="/ui/statements?view=all" aria-current={isList ? "true" : undefined}>All</a>
+        </div>
+      }>
+      {isList ? <AllStatements /> : <TopStatements />}
+    </Page>
+  );
+}
+
+const listNames = ["user", "sandbox", "execution", "fingerprint", "status", "text", ...timeNames];
+
+function AllStatements() {
+  const list = useList<Statement>("/statements", "statements", {
+    user_id: parameter("user"), sandbox_id: parameter("sandbox"), execution_id: parameter("execution"),
+    fingerprint: parameter("fingerprint"), status: parameter("status"), text: parameter("text"), ...useTime(),
+  });
+  return (
+    <>
+      <Filters label="Filter statements" names={listNames}>
+        <TextFilter name="text" label="Text in the statement" placeholder="Search statements" keys="/" />
+        <Choice name="status" label="Outcome" any="Any outcome" values={outcomes} />
+        <TimeChoice />
+        {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
+      </Filters>
+      <ListTable list={list} what="statements" id={(s) => `${s.execution_id} ${s.number}`}
+        empty={isFiltered(listNames) ? <NoMatch what="statements" clear={() => clearFilters(listNames)} /> : <NoStatements />}
+        columns={[
+          { name: timeHeading(), class: "nowrap", cell: (s) => <Time at={s.started_at} /> },
+          { name: "User", cell: (s) => s.user_id },
+          { name: "Statement", class: "sql", cell: (s) => <pre class="clamp" title={s.query}>{s.query}</pre> },
+          { name: "Outcome", cell: (s) => (
+            <>
+              <Status of={s.status} />
+              {s.reason && <div class="why">rule: {s.reason}</div>}
+              {s.error && <div class="why clamp" title={s.error}>{s.error}</div>}
+            </>
+          ) },
+          { name: "Rows", class: "number", cell: (s) => count(s.rows) },
+          { name: "Size", class: "number", cell: (s) => bytes(s.bytes) },
+          { name: "Duration", class: "number", cell: (s) => duration(s.duration_ms) },
+          { name: "Execution", cell: (s) => <ExecutionLink id={s.execution_id} /> },
+        ]} />
+    </>
+  );
+}
+
+// useTime keeps the times of a range while the address stays: each draw is at another now.
+export function useTime(): { since: string; until: string } {
+  const [state, setState] = useState({ key: "", time: { since: "", until: "" } });
+  const key = JSON.stringify(timeNames.map(parameter));
+  if (state.key === key) return state.time;
+  const next = { key, time: timeQuery() };
+  setState(next);
+  return next.time;
+}
+
+function NoStatements() {
+  return (
+    <Empty title="No code has asked the database yet.">
+      Code reads it with <code>await db_query("SELECT …")</code>. Each statement appears here, also a refused one.
+    </Empty>
+  );
+}
+
+const orders: Record<string, string> = {
+  total: "Most time in all", calls: "Most calls", mean: "Longest mean", p95: "Longest p95", rows: "Most rows", refused: "Most refusals",
+};
+
+interface Top {
+  statements: TopStatement[];
+  considered: number;
+  since?: string;
+}
+
+const topNames = ["user", ...timeNames];
+
+function TopStatements() {
+  const [top, setTop] = useState<Top>();
+  const [problem, setProblem] = useState<Problem>();
+  const [attempt, setAttempt] = useState(0);
+  const order = orders[parameter("order")] ? parameter("order") : "total";
+  useEffect(() => {
+    const request = new AbortController();
+    setTop(undefined);
+    setProblem(undefined);
+    get<Top>("/statements/top", { user_id: parameter("user"), order, limit: 100, ...timeQuery() }, request.signal)
+      .then(setTop, (thrown) => isAborted(thrown) || setProblem(Problem.from(thrown)));
+    return () => request.abort();
+  }, [here.value, attempt]);
+  return (
+    <>
+      <Filters label="Choose statements" names={topNames}>
+        <Order value={order} />
+        <TimeChoice />
+        {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
+      </Filters>
+      {problem ? <Failure problem={problem} retry={() => setAttempt(attempt + 1)} />
+        : !top ? <Loading what="the statements" />
+        : top.statements.length === 0
+          ? (isFiltered(topNames) ? <NoMatch what="statements" clear={() => clearFilters(topNames)} /> : <NoStatements />)
+          : <TopTable top={top} />}
+    </>
+  );
+}
+
+function Order({ value }: { value: string }) {
+  return <Choice name="order" label="Order" any={orders["total"]!} values={Object.keys(orders).filter((o) => o !== "total")}
+    texts={orders} value={value === "total" ? "" : value} />;
+}
+
+function TopTable({ top }: { top: Top }) {
+  const longest = Math.max(1, ...top.statements.map((s) => s.total_ms));
+  return (
+    <>
+      <p class="muted below-filters">
+        {plural(top.considered, "statement")}{top.since && ` since ${fullTime(top.since)}`}, grouped by their shape without constants.
+      </p>
+      <div class="scroll-x list" tabIndex={0} role="region" aria-label="Table of statements by shape">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Statement</th><th scope="col" class="number">Calls</th><th scope="col" class="number">Total</th>
+              <th scope="col" class="number">Mean</th><th scope="col" class="number">p95</th><th scope="col" class="number">Longest</th>
+              <th scope="col" class="number">Rows</th><th scope="col">Refused, failed</th><th scope="col" class="number">Users</th>
+              <th scope="col">{timeHeading("Last")}</th>
+            </tr>
+          </thead>
+          <tbody>
+            {top.statements.map((s) => (
+              <tr key={s.fingerprint}>
+                <td class="sql">
+                  <a class="plain" href={`/ui/statements?view=all&fingerprint=${encodeURIComponent(s.fingerprint)}`}>
+                    <pre class="clamp" title={s.query}>{s.query}</pre>
+                  </a>
+                </td>
+                <td class="number">{count(s.calls)}</td>
+                <td class="number">
+                  {duration(s.total_ms)}
+                  <div class="share" aria-hidden="true"><div style={{ width: `${(s.total_ms / longest) * 100}%` }} /></div>
+                </td>
+                <td class="number">{duration(s.mean_ms)}</td>
+                <td class="number">{duration(s.p95_ms)}</td>
+                <td class="number">{duration(s.max_ms)}</td>
+                <td class="number">{count(s.rows)}</td>
+                <td>
+                  {s.refused + s.failed === 0 ? <span class="muted">none</span> : (
+                    <>
+                      {s.refused > 0 && <div class="why">{count(s.refused)} refused</div>}
+                      {s.failed > 0 && <div class="why">{count(s.failed)} failed</div>}
+                      {Object.entries(s.reasons ?? {}).map(([reason, n]) => <div key={reason} class="muted">{reason}: {count(n)}</div>)}
+                    </>
+                  )}
+                </td>
+                <td class="number">{count(s.users)}</td>
+                <td class="nowrap"><Time at={s.last_at} /></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,128 @@
+import { useState } from "preact/hooks";
+import { post } from "../api/client";
+import { Problem } from "../api/problem";
+import type { PendingWrite } from "../api/records";
+import { asText, fullTime, plural } from "../format";
+import { Empty, Failure, TwoSteps } from "../parts/feedback";
+import { Choice, clearFilters, Filters, isFiltered, TextFilter } from "../parts/filters";
+import { ExecutionLink, Status } from "../parts/label";
+import { More, NoMatch, useList } from "../parts/list";
+import { Loading } from "../parts/feedback";
+import { parameter } from "../router";
+import { Page } from "../shell";
+
+const names = ["status", "user"];
+
+// Writes lists the statements that wait for an admin, each with its plan.
+export function Writes() {
+  const list = useList<PendingWrite>("/pending-writes", "pending_writes", {
+    status: parameter("status"), user_id: parameter("user"),
+  });
+  return (
+    <Page title="Pending writes">
+      <Filters label="Filter pending writes" names={names}>
+        <Choice name="status" label="Status" any="Any status" values={["pending", "applying", "applied", "failed", "rejected"]} />
+        <TextFilter name="user" label="User" placeholder="User" />
+      </Filters>
+      {list.rows.length === 0 && list.problem && <Failure problem={list.problem} retry={list.reload} />}
+      {list.isLoading && <Loading what="the pending writes" />}
+      {!list.isLoading && !list.problem && list.rows.length === 0 && (
+        isFiltered(names) ? <NoMatch what="writes" clear={() => clearFilters(names)} /> : (
+          <Empty title="No statement waits for a decision.">
+            In a sandbox with <code>write_policy: "capture"</code>, a statement that writes waits here until an admin applies or rejects it.
+          </Empty>
+        )
+      )}
+      {list.rows.map((write) => (
+        <Write key={write.id} of={write} changed={(next) => list.replace((other) => (other.id === next.id ? next : other))} />
+      ))}
+      <More list={list} what="writes" />
+    </Page>
+  );
+}
+
+function Write({ of: write, changed }: { of: PendingWrite; changed: (next: PendingWrite) => void }) {
+  const [problem, setProblem] = useState<Problem>();
+  const decide = (what: "apply" | "reject") => async () => {
+    setProblem(undefined);
+    try {
+      changed(await post<PendingWrite>(`/pending-writes/${encodeURIComponent(write.id)}/${what}`));
+    } catch (thrown) {
+      setProblem(Problem.from(thrown));
+    }
+  };
+  const parameters = Object.entries(write.parameters ?? {});
+  return (
+    <section class="panel write" aria-label={`Write of ${write.user_id}, ${fullTime(write.created_at)}`}>
+      <header>
+        <h2>
+          <Status of={write.status} />
+          <span class="muted">{write.user_id}, {fullTime(write.created_at)}, execution <ExecutionLink id={write.execution_id} /></span>
+        </h2>
+        {write.status === "pending" && (
+          <div class="actions">
+            <TwoSteps label="Reject" confirm="Reject: it never runs" danger action={decide("reject")} />
+            <TwoSteps label="Apply" confirm={`Apply to about ${plural(write.row_estimate, "row")}`} action={decide("apply")} />
+          </div>
+        )}
+      </header>
+      {problem && <Failure problem={problem} />}
+      <div class="body">
+        <pre class="statement">{write.query}</pre>
+        {parameters.length > 0 && (
+          <dl>
+            {parameters.map(([name, value]) => (
+              <><dt key={name} class="mono">:{name}{write.types?.[name] && ` ${write.types[name]}`}</dt><dd class="mono">{asText(value)}</dd></>
+            ))}
+          </dl>
+        )}
+        <p class="muted">
+          {write.status === "applied" ? `It changed ${plural(write.affected_rows, "row")}.`
+            : `PostgreSQL expects to change about ${plural(write.row_estimate, "row")}.`}
+          {write.decided_by && ` Decided by ${write.decided_by}${write.decided_at ? `, ${fullTime(write.decided_at)}` : ""}.`}
+        </p>
+        {write.error && <p class="why">{write.error}</p>}
+        {write.plan !== null && write.plan !== undefined && (
+          <details>
+            <summary>Plan</summary>
+            <Plan of={write.plan} />
+          </details>
+        )}
+      </div>
+    </section>
+  );
+}
+
+interface Node {
+  "Node Type"?: string;
+  "Operation"?: string;
+  "Relation Name"?: string;
+  "Index Name"?: string;
+  "Plan Rows"?: number;
+  "Total Cost"?: number;
+  "Filter"?: string;
+  "Index Cond"?: string;
+  "Plans"?: Node[];
+}
+
+// Plan shows PostgreSQL's plan as a tree, or as it is if it has another form.
+function Plan({ of }: { of: unknown }) {
+  const root = Array.isArray(of) ? (of[0] as { Plan?: Node } | undefined)?.Plan : (of as { Plan?: Node }).Plan;
+  if (!root) return <pre class="text">{asText(of)}</pre>;
+  return <ul class="plan"><PlanNode of={root} /></ul>;
+}
+
+function PlanNode({ of: node }: { of: Node }) {
+  const condition = node["Index Cond"] ?? node["Filter"];
+  return (
+    <li>
+      <strong>{node["Operation"] ?? node["Node Type"]}</strong>
+      {node["Operation"] && <span class="muted"> {node["Node Type"]}</span>}
+      {node["Relation Name"] && <> on <code>{node["Relation Name"]}</code></>}
+      {node["Index Name"] && <> by <code>{node["Index Name"]}</code></>}
+      <span class="muted"> about {plural(node["Plan Rows"] ?? 0, "row")}, cost {node["Total Cost"]}</span>
+      {condition && <div><code>{condition}</code></div>}
+      {node["Plans"] && <ul>{node["Plans"].map((child, index) => <PlanNode key={index} of={child} />)}</ul>}
+    </li>
+  );
+}

@@ -1,0 +1,136 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { get } from "../api/client";
+import { isAborted, Problem } from "../api/problem";
+import { Empty, Failure, Loading } from "./feedback";
+
+// Lists of the API come in pages. The next one is loaded when one sees the end of the list.
+
+const pageSize = 100;
+
+export interface List<T> {
+  rows: T[];
+  problem: Problem | undefined;
+  isLoading: boolean;
+  hasMore: boolean;
+  loadMore: () => void;
+  reload: () => void;
+  replace: (change: (row: T) => T) => void; // takes up what an action changed
+}
+
+interface State<T> {
+  rows: T[];
+  next: string | undefined; // "": the first page is still to come
+  problem: Problem | undefined;
+}
+
+const fresh = { rows: [], next: "", problem: undefined };
+
+// useList loads a list, whose rows are in a field of the answer.
+export function useList<T>(path: string, field: string, query: Record<string, string | undefined>): List<T> {
+  const [state, setState] = useState<State<T>>(fresh);
+  const [attempt, setAttempt] = useState(0);
+  const request = useRef<AbortController | undefined>(undefined);
+  const loading = useRef(false);
+  const key = JSON.stringify([path, query, attempt]);
+
+  const load = async (after: string, before: T[]) => {
+    const mine = request.current!;
+    loading.current = true;
+    try {
+      const page = await get<Record<string, unknown>>(path, { ...query, limit: pageSize, after }, mine.signal);
+      const rows = (page[field] ?? []) as T[];
+      if (mine.signal.aborted) return;
+      loading.current = false;
+      setState({ rows: [...before, ...rows], next: page["next"] as string | undefined, problem: undefined });
+    } catch (thrown) {
+      if (isAborted(thrown)) return;
+      loading.current = false;
+      setState({ rows: before, next: after, problem: Problem.from(thrown) });
+    }
+  };
+  useEffect(() => {
+    request.current = new AbortController();
+    setState(fresh);
+    void load("", []);
+    return () => request.current?.abort();
+  }, [key]);
+  return {
+    rows: state.rows,
+    problem: state.problem,
+    isLoading: state.next === "" && !state.problem,
+    hasMore: state.next !== undefined,
+    loadMore: () => {
+      if (!loading.current && state.next) void load(state.next, state.rows);
+    },
+    reload: () => setAttempt(attempt + 1),
+    replace: (change) => setState({ ...state, rows: state.rows.map(change) }),
+  };
+}
+
+export interface Column<T> {
+  name: string;
+  class?: string;
+  cell: (row: T) => ComponentChildren;
+}
+
+// ListTable shows a list with its columns, or why there is nothing to show.
+export function ListTable<T>(props: {
+  list: List<T>;
+  what: string; // for example "statements"
+  id: (row: T) => string;
+  columns: Column<T>[];
+  empty: ComponentChildren;
+}) {
+  const { list, columns } = props;
+  if (list.rows.length === 0) {
+    if (list.problem) return <Failure problem={list.problem} retry={list.reload} />;
+    return list.isLoading ? <Loading what={props.what} /> : <>{props.empty}</>;
+  }
+  return (
+    <>
+      <div class="scroll-x list" tabIndex={0} role="region" aria-label={`Table of ${props.what}`}>
+        <table>
+          <thead>
+            <tr>{columns.map((column) => <th key={column.name} scope="col" class={column.class}>{column.name}</th>)}</tr>
+          </thead>
+          <tbody>
+            {list.rows.map((row) => (
+              <tr key={props.id(row)}>
+                {columns.map((column) => <td key={column.name} class={column.class}>{column.cell(row)}</td>)}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <More list={list} what={props.what} />
+    </>
+  );
+}
+
+// More is at the end of a list.
+export function More<T>({ list, what }: { list: List<T>; what: string }) {
+  const end = useRef<HTMLDivElement>(null);
+  const current = useRef(list);
+  current.current = list;
+  useEffect(() => {
+    if (!end.current || !list.hasMore) return;
+    const observer = new IntersectionObserver((entries) => {
+      if (entries.some((entry) => entry.isIntersecting)) current.current.loadMore();
+    }, { rootMargin: "400px" });
+    observer.observe(end.current);
+    return () => observer.disconnect();
+  }, [list.hasMore, list.rows.length]);
+  if (list.problem) return <Failure problem={list.problem} retry={list.loadMore} />;
+  if (!list.hasMore) return null;
+  return <div ref={end}><Loading what={`more ${what}`} /></div>;
+}
+
+// NoMatch is the empty state of a list that has filters.
+export function NoMatch({ what, clear }: { what: string; clear: () => void }) {
+  return (
+    <Empty title={`No ${what} match these filters.`}>
+      <button onClick={clear}>Clear all filters</button>
+    </Empty>
+  );
+}
