@@ -125,3 +125,24 @@ func TestBuiltPages(t *testing.T) {
 		}
 	}
 }
+
+// TestSizes checks the budgets: 80 KB compressed until the list of executions is shown, and 250 KB for everything.
+func TestSizes(t *testing.T) {
+	pages, err := New(web.Pages())
+	if err != nil {
+		t.Fatal(err)
+	}
+	document := string(pages.files[index].plain)
+	first, all := len(pages.files[index].compressed()), 0
+	for name, file := range pages.files {
+		size := len(file.compressed())
+		all += size
+		if strings.Contains(document, `"`+Prefix+name+`"`) {
+			first += size
+		}
+	}
+	t.Logf("the first load has %d bytes, all files %d", first, all)
+	if first > 80_000 || all > 250_000 {
+		t.Errorf("got %d bytes for the first load and %d in all, want at most 80000 and 250000", first, all)
+	}
+}

@@ -227,3 +227,27 @@ export interface AuditEntry {
   object: string;
   detail?: unknown;
 }
+
+export interface Occupancy {
+  now: number;
+  max: number;
+}
+
+export interface SystemStatus {
+  version: string;
+  started_at: string;
+  isolation: string;
+  enforced_by: Record<string, string>;
+  sandboxes: Occupancy;
+  sandboxes_per_user: number;
+  executions: Occupancy;
+  history: {
+    waiting_records: number;
+    waiting_bytes: number;
+    waiting_seconds: number;
+    database_bytes: number;
+    free_bytes: number;
+    error?: string;
+  };
+  environments: { name: string; digest: string; python: string; packages: number; modules: string[] | null }[] | null;
+}

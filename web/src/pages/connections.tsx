@@ -21,7 +21,7 @@ export function Connections() {
     <Page title="Connections">
       <Filters label="Filter connections" names={names}>
         <TextFilter name="host" label="Host" placeholder="Host" keys="/" />
-        <Choice name="status" label="Outcome" any="Any outcome" values={["allowed", "refused", "failed", "open"]} />
+        <Choice name="status" label="Outcome" any="Any outcome" values={["allowed", "refused", "failed"]} />
         <TimeChoice />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
       </Filters>

@@ -24,7 +24,7 @@ function stateOf(key: Key): string {
 
 // Keys lists API keys, makes and revokes them.
 export function Keys() {
-  const list = useList<Key>("/keys", "keys", {});
+  const list = useList<Key>("/keys", "keys", {}, false);
   const [created, setCreated] = useState<Created>();
   const [problem, setProblem] = useState<Problem>();
   const revoke = async (key: Key) => {

@@ -30,7 +30,7 @@ export function Sandboxes() {
   return (
     <Page title="Sandboxes">
       <Filters label="Filter sandboxes" names={names}>
-        <Choice name="status" label="Status" any="Any status" values={["ready", "running", "ended"]} />
+        <Choice name="status" label="Status" any="Any status" values={["active", "deleted", "expired", "lost"]} />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
         <label class="check">
           <input type="checkbox" checked={parameter("ephemeral") === "true"}

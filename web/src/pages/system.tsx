@@ -1,19 +1,17 @@
-import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/client";
 import { isAborted, Problem } from "../api/problem";
-import { bytes, count, duration, fullTime, megabytes } from "../format";
+import type { Occupancy, SystemStatus } from "../api/records";
+import { bytes, count, duration, fullTime, plural } from "../format";
 import { Failure, Loading } from "../parts/feedback";
 import { Panel } from "../parts/panel";
 import { Page } from "../shell";
-
-type Tree = { [name: string]: unknown };
 
 const interval = 5000; // milliseconds between two readings
 
 // System shows the state of the service, and follows it while the page is seen.
 export function System() {
-  const [system, setSystem] = useState<Tree>();
+  const [system, setSystem] = useState<SystemStatus>();
   const [problem, setProblem] = useState<Problem>();
   const [attempt, setAttempt] = useState(0);
   useEffect(() => {
@@ -22,7 +20,7 @@ export function System() {
     const read = async () => {
       if (!document.hidden) {
         try {
-          setSystem(await get<Tree>("/system", {}, request.signal));
+          setSystem(await get<SystemStatus>("/system", {}, request.signal));
           setProblem(undefined);
         } catch (thrown) {
           if (isAborted(thrown)) return;
@@ -37,63 +35,82 @@ export function System() {
       window.clearTimeout(timer);
     };
   }, [attempt]);
-  const single = Object.entries(system ?? {}).filter(([, value]) => !isTree(value));
-  const groups = Object.entries(system ?? {}).filter((entry): entry is [string, Tree] => isTree(entry[1]));
   return (
     <Page title="System">
       {problem && <Failure problem={problem} retry={() => setAttempt(attempt + 1)} />}
       {!system && !problem && <Loading what="the state of the service" />}
-      {system && (
-        <div class="cards">
-          {single.length > 0 && <Panel title="Service"><Facts of={Object.fromEntries(single)} /></Panel>}
-          {groups.map(([name, group]) => <Panel key={name} title={titleOf(name)}><Facts of={group} /></Panel>)}
-        </div>
-      )}
+      {system && <State of={system} />}
     </Page>
   );
 }
 
-function isTree(value: unknown): value is Tree {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function Facts({ of }: { of: Tree }) {
+function State({ of: system }: { of: SystemStatus }) {
+  const { history } = system;
   return (
-    <dl class="body">
-      {Object.entries(of).map(([name, value]) => (
-        <><dt key={name}>{titleOf(name)}</dt><dd>{shown(name, value)}</dd></>
-      ))}
-    </dl>
+    <>
+      <div class="cards">
+        <Panel title="Service">
+          <dl class="body">
+            <dt>Version</dt><dd>{system.version}</dd>
+            <dt>Started</dt><dd>{fullTime(system.started_at)}</dd>
+            <dt>Runs for</dt><dd>{duration(Date.now() - new Date(system.started_at).getTime())}</dd>
+            <dt>Isolation</dt><dd>{system.isolation}</dd>
+          </dl>
+        </Panel>
+        <Panel title="Occupancy">
+          <dl class="body">
+            <dt>Executions</dt><dd><Meter label="Executions" of={system.executions} /></dd>
+            <dt>Sandboxes</dt><dd><Meter label="Sandboxes" of={system.sandboxes} /></dd>
+            <dt>Per user</dt><dd>at most {plural(system.sandboxes_per_user, "sandbox", "sandboxes")}</dd>
+          </dl>
+        </Panel>
+        <Panel title="History" danger={!!history.error}>
+          <dl class="body">
+            {history.error && <><dt>Problem</dt><dd class="why">{history.error}</dd></>}
+            <dt>Waiting</dt><dd>{plural(history.waiting_records, "record")}, {bytes(history.waiting_bytes)}</dd>
+            <dt>Delay</dt><dd>{duration(history.waiting_seconds * 1000)}</dd>
+            <dt>Database</dt><dd>{bytes(history.database_bytes)}</dd>
+            <dt>Free disk</dt><dd>{bytes(history.free_bytes)}</dd>
+          </dl>
+        </Panel>
+      </div>
+      <h2 class="section">Environments</h2>
+      <div class="scroll-x list" tabIndex={0} role="region" aria-label="Table of environments">
+        <table>
+          <thead>
+            <tr><th scope="col">Name</th><th scope="col">Python</th><th scope="col" class="number">Packages</th><th scope="col">Added modules</th><th scope="col">Digest</th></tr>
+          </thead>
+          <tbody>
+            {(system.environments ?? []).map((e) => (
+              <tr key={e.name}>
+                <td>{e.name}</td><td>{e.python}</td><td class="number">{count(e.packages)}</td>
+                <td>{e.modules?.length ? e.modules.join(", ") : <span class="muted">none</span>}</td>
+                <td><code title={e.digest}>{e.digest.slice(0, 12)}</code></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <h2 class="section">What enforces each limit</h2>
+      <div class="scroll-x list" tabIndex={0} role="region" aria-label="Table of limits">
+        <table>
+          <thead><tr><th scope="col">Limit</th><th scope="col">Mechanism</th></tr></thead>
+          <tbody>
+            {Object.entries(system.enforced_by ?? {}).map(([limit, by]) => (
+              <tr key={limit}><td><code>{limit}</code></td><td>{by}</td></tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
   );
 }
 
-const units = /_(bytes|mb|ms|seconds|at)$/;
-
-// titleOf returns the name of a field as words, without its unit.
-function titleOf(name: string): string {
-  const words = name.replace(units, "").replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
-// shown returns a value with the unit that the field's name ends in.
-function shown(name: string, value: unknown): ComponentChildren {
-  if (value === null || value === undefined || value === "") return <span class="muted">none</span>;
-  if (isTree(value)) return <Facts of={value} />;
-  if (Array.isArray(value)) {
-    return value.length === 0 ? <span class="muted">none</span> : <ul class="values">{value.map((v, i) => <li key={i}>{shown(name, v)}</li>)}</ul>;
-  }
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  if (typeof value === "string") return name.endsWith("_at") ? fullTime(value) : value;
-  if (typeof value !== "number") return String(value);
-  switch (units.exec(name)?.[1]) {
-    case "bytes":
-      return bytes(value);
-    case "mb":
-      return megabytes(value);
-    case "ms":
-      return duration(value);
-    case "seconds":
-      return duration(value * 1000);
-  }
-  return count(value);
+function Meter({ label, of }: { label: string; of: Occupancy }) {
+  return (
+    <>
+      {count(of.now)} of {count(of.max)}
+      <meter aria-label={label} min={0} max={Math.max(1, of.max)} high={of.max * 0.9} value={of.now} />
+    </>
+  );
 }

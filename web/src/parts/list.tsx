@@ -26,8 +26,10 @@ interface State<T> {
 
 const fresh = { rows: [], next: "", problem: undefined };
 
-// useList loads a list, whose rows are in a field of the answer.
-export function useList<T>(path: string, field: string, query: Record<string, string | undefined>): List<T> {
+// useList loads a list, whose rows are in a field of the answer. A list of one page takes no limit.
+export function useList<T>(
+  path: string, field: string, query: Record<string, string | undefined>, isPaged = true,
+): List<T> {
   const [state, setState] = useState<State<T>>(fresh);
   const [attempt, setAttempt] = useState(0);
   const request = useRef<AbortController | undefined>(undefined);
@@ -38,7 +40,7 @@ export function useList<T>(path: string, field: string, query: Record<string, st
     const mine = request.current!;
     loading.current = true;
     try {
-      const page = await get<Record<string, unknown>>(path, { ...query, limit: pageSize, after }, mine.signal);
+      const page = await get<Record<string, unknown>>(path, isPaged ? { ...query, limit: pageSize, after } : query, mine.signal);
       const rows = (page[field] ?? []) as T[];
       if (mine.signal.aborted) return;
       loading.current = false;
