@@ -15,6 +15,11 @@ export function onUnauthorized(call: (problem: Problem) => void): void {
   whenUnauthorized = call;
 }
 
+// reportUnauthorized tells the session of a key that is no longer valid.
+export function reportUnauthorized(problem: Problem): void {
+  whenUnauthorized(problem);
+}
+
 // address returns a path with a query. It leaves out empty values, which the API refuses.
 export function address(path: string, query: Query = {}): string {
   const pairs = new URLSearchParams();

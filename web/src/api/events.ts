@@ -1,4 +1,4 @@
-import { send } from "./client";
+import { reportUnauthorized, send } from "./client";
 import { isAborted, Problem } from "./problem";
 
 export interface ServerEvent {
@@ -43,7 +43,11 @@ export function follow(path: string, query: Record<string, string>, listener: Li
       listener.onOpen?.();
       for await (const event of events(response.body)) {
         if (event.id) lastID = event.id;
-        if (event.name === "error") throw problemOf(event);
+        if (event.name === "error") {
+          const problem = problemOf(event);
+          if (problem.status === 401) reportUnauthorized(problem);
+          throw problem;
+        }
         listener.onEvent(event);
       }
       again();

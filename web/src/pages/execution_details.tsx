@@ -31,7 +31,7 @@ export function ExceptionPanel({ of }: { of: Exception }) {
 export function Queries({ queries, cut }: { queries: Query[]; cut?: number | undefined }) {
   return (
     <Panel title="Statements" note={count(queries.length) + (cut ? `, ${count(cut)} more were left out` : "")}>
-      <div class="scroll-x" tabIndex={0} role="region" aria-label="Statements">
+      <div class="scroll-x" tabIndex={0} role="group" aria-label="Statements">
         <table>
           <thead>
             <tr>
@@ -67,7 +67,7 @@ export function Queries({ queries, cut }: { queries: Query[]; cut?: number | und
 export function Connections({ connections }: { connections: Connection[] }) {
   return (
     <Panel title="Connections" note={count(connections.length)}>
-      <div class="scroll-x" tabIndex={0} role="region" aria-label="Connections">
+      <div class="scroll-x" tabIndex={0} role="group" aria-label="Connections">
         <table>
           <thead>
             <tr>

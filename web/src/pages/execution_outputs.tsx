@@ -52,7 +52,7 @@ function Shown({ output }: { output: Output }) {
   const files = Object.entries(stored);
   return (
     <>
-      {text !== undefined && <pre class="text" tabIndex={0} role="region" aria-label={summary}>{textOf(text)}</pre>}
+      {text !== undefined && <pre class="text" tabIndex={0} role="group" aria-label={summary}>{textOf(text)}</pre>}
       {files.map(([type, artifact]) => (
         <p key={type} class="body"><a href={artifact.url} download>{type}</a>, stored as a file because of its size</p>
       ))}

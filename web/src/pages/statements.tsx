@@ -137,7 +137,7 @@ function TopTable({ top }: { top: Top }) {
       <p class="muted below-filters">
         {plural(top.considered, "statement")}{top.since && ` since ${fullTime(top.since)}`}, grouped by their shape without constants.
       </p>
-      <div class="scroll-x list" tabIndex={0} role="region" aria-label="Table of statements by shape">
+      <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of statements by shape">
         <table>
           <thead>
             <tr>

@@ -75,7 +75,7 @@ function State({ of: system }: { of: SystemStatus }) {
         </Panel>
       </div>
       <h2 class="section">Environments</h2>
-      <div class="scroll-x list" tabIndex={0} role="region" aria-label="Table of environments">
+      <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of environments">
         <table>
           <thead>
             <tr><th scope="col">Name</th><th scope="col">Python</th><th scope="col" class="number">Packages</th><th scope="col">Added modules</th><th scope="col">Digest</th></tr>
@@ -92,7 +92,7 @@ function State({ of: system }: { of: SystemStatus }) {
         </table>
       </div>
       <h2 class="section">What enforces each limit</h2>
-      <div class="scroll-x list" tabIndex={0} role="region" aria-label="Table of limits">
+      <div class="scroll-x list" tabIndex={0} role="group" aria-label="Table of limits">
         <table>
           <thead><tr><th scope="col">Limit</th><th scope="col">Mechanism</th></tr></thead>
           <tbody>

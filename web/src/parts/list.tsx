@@ -91,7 +91,7 @@ export function ListTable<T>(props: {
   }
   return (
     <>
-      <div class="scroll-x list" tabIndex={0} role="region" aria-label={`Table of ${props.what}`}>
+      <div class="scroll-x list" tabIndex={0} role="group" aria-label={`Table of ${props.what}`}>
         <table>
           <thead>
             <tr>{columns.map((column) => <th key={column.name} scope="col" class={column.class}>{column.name}</th>)}</tr>

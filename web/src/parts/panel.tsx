@@ -11,7 +11,7 @@ export function Panel(props: {
   children: ComponentChildren;
 }) {
   return (
-    <section class={props.danger ? "panel danger" : "panel"} aria-label={props.title}>
+    <section class={props.danger ? "panel danger" : "panel"}>
       <header>
         <h2><span>{props.title}</span> {props.note && <span class="muted" title={props.note}>{props.note}</span>}</h2>
         {props.actions}
@@ -26,7 +26,7 @@ export function TextPanel({ title, text, cut }: { title: string; text: string; c
   const note = cut ? `${bytes(cut)} more were left out` : undefined;
   return (
     <Panel title={title} note={note} actions={<Copy label="Copy" text={() => text} />}>
-      <pre class="text" tabIndex={0} role="region" aria-label={title}>{text}</pre>
+      <pre class="text" tabIndex={0} role="group" aria-label={title}>{text}</pre>
     </Panel>
   );
 }

@@ -21,7 +21,7 @@ export function RowTable({ rows, columns, label }: { rows: Row[]; columns?: stri
   const isNumber = (name: string) => rows.every((row) => typeof row[name] === "number" || row[name] == null);
   return (
     <>
-      <div class="scroll-x data" tabIndex={0} role="region" aria-label={label}>
+      <div class="scroll-x data" tabIndex={0} role="group" aria-label={label}>
         <table>
           <thead>
             <tr>{names.map((name) => <th key={name} scope="col" class={isNumber(name) ? "number" : ""}>{name}</th>)}</tr>
@@ -50,5 +50,5 @@ function cell(value: unknown) {
 // Value shows a JSON value.
 export function Value({ of, label }: { of: unknown; label: string }) {
   if (isTable(of)) return <RowTable rows={of} label={label} />;
-  return <pre class="text" tabIndex={0} role="region" aria-label={label}>{asText(of)}</pre>;
+  return <pre class="text" tabIndex={0} role="group" aria-label={label}>{asText(of)}</pre>;
 }

@@ -76,8 +76,8 @@ async function seed() {
     headers: { Authorization: `Bearer ${adminKey}`, 'Content-Type': 'application/json' },
     body: JSON.stringify({ code: 'total = 0\nfor n in range(3):\n    total += n\ntotal' }),
   });
-  assert(response.ok, await response.text());
-  await response.text();
+  const steps = await response.text();
+  assert(response.ok, steps);
   const { executions } = await call('GET', '/executions?kind=debug');
   ids.recorded = executions[0].execution_id;
   return ids;
@@ -93,8 +93,8 @@ async function open(key, options = {}) {
   page.on('pageerror', (error) => page.wrong.push(String(error)));
   page.on('dialog', (dialog) => { page.wrong.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
   page.on('console', (message) => {
-    // A sandboxed frame reports the scripts that it does not run; a missing key is an answer of 401.
-    if (message.type() === 'error' && !/Blocked script execution in|status of 40[1349]/.test(message.text())) {
+    // A sandboxed frame reports what it does not do; a missing key is an answer of 401.
+    if (message.type() === 'error' && !/Blocked script execution in|is sandboxed|status of 40[1349]/.test(message.text())) {
       page.wrong.push(message.text());
     }
   });
@@ -109,7 +109,7 @@ async function open(key, options = {}) {
 async function signIn(page, key) {
   await page.getByLabel('API key').fill(key);
   await page.keyboard.press('Enter');
-  await page.getByRole('button', { name: 'Sign out' }).waitFor({ state: 'attached' });
+  await page.locator('.shell').waitFor();
 }
 
 const heading = (page, name) => page.getByRole('heading', { level: 1, name }).waitFor();
@@ -261,6 +261,7 @@ const checks = {
         box.scrollTop = box.scrollHeight;
         await frame();
       }
+      box.scrollTop = 20_000 * 34;
     });
     await page.getByText('number = 20010', { exact: true }).waitFor();
     const rows = await page.locator('.sizer .row').count();
@@ -344,10 +345,12 @@ const checks = {
     const write = page.locator('.write').first();
     await write.getByText('DELETE FROM raw_data WHERE id = :id').waitFor();
     await write.getByRole('button', { name: 'Reject' }).click();
-    await page.waitForFunction(() => /it never runs/.test(document.activeElement.textContent));
+    const asked = () => page.waitForFunction(() => /it never runs/.test(document.activeElement.textContent));
+    await asked();
     await page.keyboard.press('Escape');
     await page.waitForFunction(() => document.activeElement.textContent === 'Reject');
     await page.keyboard.press('Enter');
+    await asked();
     await page.keyboard.press('Enter');
     await write.getByText('rejected').waitFor();
     await wantNothingWrong(page);
