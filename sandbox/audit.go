@@ -40,6 +40,14 @@ type Erased struct {
 	Recordings    int `json:"recordings"`
 	PendingWrites int `json:"pending_writes"`
 	Sandboxes     int `json:"sandboxes"`
+
+	Files []ErasedFile `json:"-"` // the artifacts that were erased
+}
+
+// ErasedFile is an erased artifact and the newest other version of the same file, which takes its name; nil: none.
+type ErasedFile struct {
+	Artifact Artifact
+	Version  *Artifact
 }
 
 // Add adds the numbers of other.
@@ -51,4 +59,5 @@ func (e *Erased) Add(other Erased) {
 	e.Recordings += other.Recordings
 	e.PendingWrites += other.PendingWrites
 	e.Sandboxes += other.Sandboxes
+	e.Files = append(e.Files, other.Files...)
 }

@@ -158,6 +158,9 @@ func (s *Service) OpenArtifact(ctx context.Context, caller sandbox.Key, id strin
 	if err != nil {
 		return nil, a, err
 	}
+	if err := s.auditExport(ctx, caller, a); err != nil {
+		return nil, a, err
+	}
 	s.touchByID(a.SandboxID)
 	return s.openBlob(a)
 }
@@ -196,6 +199,9 @@ func (s *Service) SignArtifact(
 		}
 	}
 	a, err := s.visibleArtifact(ctx, caller, id)
+	if err == nil {
+		err = s.auditExport(ctx, caller, a)
+	}
 	if err != nil {
 		return SignedURL{}, err
 	}
@@ -234,10 +240,14 @@ func (s *Service) OpenSigned(ctx context.Context, id, expires, signature string)
 // user's limit.
 func (s *Service) countStored(size int64) {
 	if s.storedBytes.Add(size) > s.ArtifactBytes/10 {
-		select {
-		case s.sweepNow <- struct{}{}:
-		default:
-		}
+		s.wakeSweeper()
+	}
+}
+
+func (s *Service) wakeSweeper() {
+	select {
+	case s.sweepNow <- struct{}{}:
+	default:
 	}
 }
 

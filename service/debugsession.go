@@ -137,6 +137,9 @@ func (s *Service) DebugSession(caller sandbox.Key, id string) (*DebugSession, er
 	if d == nil || !maySee(caller, d.owner) {
 		return nil, sandbox.Errorf(sandbox.FaultNotFound, "there is no such debug session, or it is not yours")
 	}
+	if err := s.auditView(context.Background(), caller, "debug-session/"+id, d.owner); err != nil {
+		return nil, err
+	}
 	d.touch(s.Clock())
 	return d, nil
 }
@@ -285,6 +288,21 @@ func (s *debugSessions) remove(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.all, id)
+}
+
+// forget removes the sessions over erased executions.
+func (s *debugSessions) forget(isErased func(execution, user string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, d := range s.all {
+		select {
+		case <-d.over:
+			if d.result != nil && isErased(d.execution, d.result.User) {
+				delete(s.all, id)
+			}
+		default: // it runs
+		}
+	}
 }
 
 // expire ends unused sessions: it cancels a stopped run, and removes a session whose run has ended. A program that is

@@ -48,6 +48,10 @@ type History interface {
 	ArtifactRetention
 	RecordingStore
 	PendingWriteStore
+	ReviewReader
+	ActivityReader
+	AuditLog
+	Eraser
 	Ping(context.Context) error
 }
 
@@ -71,6 +75,34 @@ type SandboxStore interface {
 	CreateSandbox(context.Context, sandbox.Sandbox) error
 	EndSandbox(ctx context.Context, id, owner string, state sandbox.State, at time.Time) error
 	Sandbox(ctx context.Context, id string) (sandbox.Sandbox, error)
+}
+
+// ReviewReader lists executions, sandboxes and artifacts.
+type ReviewReader interface {
+	ExecutionSummaries(context.Context, sandbox.ExecutionFilter) ([]sandbox.ExecutionSummary, string, error)
+	SandboxSummaries(context.Context, sandbox.RecordFilter) ([]sandbox.SandboxSummary, string, error)
+	ArtifactRecords(context.Context, sandbox.RecordFilter) ([]sandbox.Artifact, string, error)
+}
+
+// ActivityReader lists what executions did, and says how history itself is.
+type ActivityReader interface {
+	Statements(context.Context, sandbox.RecordFilter) ([]sandbox.Statement, string, error)
+	TopStatements(context.Context, sandbox.RecordFilter, sandbox.StatementOrder) (
+		list []sandbox.StatementStatistics, considered int64, err error)
+	Connections(context.Context, sandbox.RecordFilter) ([]sandbox.ConnectionRecord, string, error)
+	Status(context.Context) (sandbox.HistoryStatus, error)
+}
+
+// AuditLog says who did what to the records of others.
+type AuditLog interface {
+	AddAudit(context.Context, sandbox.AuditEntry) error
+	AuditEntries(context.Context, sandbox.RecordFilter) ([]sandbox.AuditEntry, string, error)
+}
+
+// Eraser deletes from history.
+type Eraser interface {
+	EraseExecution(ctx context.Context, id string) (sandbox.Erased, error)
+	EraseUser(ctx context.Context, user string) (sandbox.Erased, error)
 }
 
 // KeyStore keeps API keys.

@@ -312,7 +312,7 @@ func (s *Service) Follow(ctx context.Context, caller sandbox.Key, id string, aft
 	l := s.eventLogs[id]
 	s.mu.Unlock()
 	if l != nil && maySee(caller, l.owner) {
-		return l, after, nil
+		return l, after, s.auditView(ctx, caller, "execution/"+id, l.owner)
 	}
 	s.Await(ctx, caller, id)
 	e, err := s.Execution(context.WithoutCancel(ctx), caller, id)

@@ -262,6 +262,7 @@ func (r *run) begin(ctx context.Context) (_ context.Context, end func(), err err
 		end()
 		return nil, nil, err
 	}
+	r.service.feed.add(FeedBegan, r.opening.Summary())
 	return ctx, end, nil
 }
 
@@ -405,6 +406,7 @@ func (r *run) finish(ctx context.Context, outcome sandbox.Outcome, runErr error)
 		record = &copied
 	}
 	err := r.service.History.Finish(context.Background(), record) // it has a timeout of its own
+	r.service.feed.add(FeedEnded, execution.Summary())
 	if err != nil {
 		r.service.Log.WithError(err).WithField("execution_id", execution.ID).
 			Error("could not record the end of an execution")

@@ -47,6 +47,9 @@ func (s *Service) Execution(ctx context.Context, caller sandbox.Key, id string) 
 		return sandbox.Execution{}, sandbox.Errorf(sandbox.FaultNotFound,
 			"there is no such execution, or it is not yours")
 	}
+	if err == nil {
+		err = s.auditView(ctx, caller, "execution/"+id, e.User)
+	}
 	return e, err
 }
 
@@ -54,11 +57,17 @@ func (s *Service) Execution(ctx context.Context, caller sandbox.Key, id string) 
 // admins see only their own.
 func (s *Service) Executions(
 	ctx context.Context, caller sandbox.Key, f sandbox.ExecutionFilter,
-) ([]sandbox.Execution, string, error) {
+) (list []sandbox.Execution, next string, err error) {
 	if caller.Role != sandbox.RoleAdmin {
 		f.User = caller.User
 	}
-	return s.History.Executions(ctx, f)
+	list, next, err = s.History.Executions(ctx, f)
+	for _, e := range list {
+		if err == nil {
+			err = s.auditView(ctx, caller, "user/"+e.User, e.User)
+		}
+	}
+	return list, next, err
 }
 
 // SandboxHistory lists the executions of a live or ended sandbox, newest first. It returns the cursor of the next page

@@ -179,7 +179,10 @@ func (s *Service) CreateKey(ctx context.Context, caller, want sandbox.Key) (sand
 	secret := NewSecret()
 	hash := HashKey(secret)
 	want.ID, want.CreatedAt, want.CreatedBy, want.CreatedWith = s.NewID(), s.Clock(), caller.User, caller.ID
-	return want, secret, s.History.CreateKey(ctx, want, hash[:])
+	if err := s.History.CreateKey(ctx, want, hash[:]); err != nil {
+		return want, "", err
+	}
+	return want, secret, s.audit(ctx, caller, sandbox.AuditCreated, "key/"+want.ID, want.User)
 }
 
 // ListKeys lists the caller's keys; for an admin, those of all users.
@@ -257,6 +260,11 @@ func (s *Service) RevokeKey(ctx context.Context, caller sandbox.Key, id string, 
 	clear(s.keys)
 	s.revocations++
 	s.keysMu.Unlock()
+	for _, revoked := range out.Revoked {
+		if err == nil {
+			err = s.audit(ctx, caller, sandbox.AuditRevoked, "key/"+revoked, "")
+		}
+	}
 	return out, err
 }
 

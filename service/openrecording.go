@@ -79,6 +79,14 @@ func (o *openRecordings) cache(executionID string, r *OpenRecording) {
 	}
 }
 
+// forgetPast forgets all recordings of past executions.
+func (o *openRecordings) forgetPast() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.past)
+	o.order = nil
+}
+
 // chunkReadTimeout limits the time in which history returns one chunk.
 const chunkReadTimeout = 10 * time.Second
 

@@ -163,7 +163,7 @@ func (s *Service) find(ctx context.Context, caller sandbox.Key, id string) (*liv
 	case !maySee(caller, live.sandbox.Owner):
 		return nil, errNoSandbox()
 	}
-	return live, nil
+	return live, s.auditView(ctx, caller, "sandbox/"+id, live.sandbox.Owner)
 }
 
 // sandboxRecord returns the record of a sandbox, live or ended, that the caller may see.
@@ -174,6 +174,9 @@ func (s *Service) sandboxRecord(ctx context.Context, caller sandbox.Key, id stri
 	}
 	if err == nil && sb.State == sandbox.StateActive {
 		sb.State = sandbox.StateLost // the service ended before the sandbox did
+	}
+	if err == nil {
+		err = s.auditView(ctx, caller, "sandbox/"+id, sb.Owner)
 	}
 	return sb, err
 }

@@ -95,6 +95,11 @@ type Service struct {
 	storedBytes atomic.Int64  // of artifacts, since the last sweep
 	sweepNow    chan struct{} // wakes the sweeper
 
+	startedAt time.Time
+
+	views recentViews
+	feed  *ExecutionFeed
+
 	stop     chan struct{} // closed to end the janitor and the sweeper
 	stopOnce sync.Once
 }
@@ -111,8 +116,9 @@ func New(config Config) *Service {
 		Config: config, live: map[string]*liveSandbox{}, opening: map[string]int{}, running: map[string]*run{},
 		eventLogs: map[string]*EventLog{}, keys: map[[32]byte]cachedKey{}, slots: limit.NewShared(config.Parallel),
 		inspections: limit.NewShared(max(config.Parallel/4, minInspections)),
-		sweepNow:    make(chan struct{}, 1), stop: make(chan struct{}),
+		sweepNow:    make(chan struct{}, 1), stop: make(chan struct{}), feed: newExecutionFeed(),
 	}
+	s.startedAt = s.Clock()
 	s.work.Add(2)
 	go s.runJanitor()
 	go s.runSweeper()

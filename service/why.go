@@ -58,7 +58,7 @@ func (s *Service) earlierSetter(
 	ctx context.Context, caller sandbox.Key, e *sandbox.Execution, name string,
 ) *debugger.WhyEarlier {
 	list, _, err := s.Executions(ctx, caller, sandbox.ExecutionFilter{
-		SandboxID: e.SandboxID, After: e.ID, Limit: maxEarlierExecutions,
+		SandboxID: e.SandboxID, Until: e.CreatedAt, Limit: maxEarlierExecutions,
 	})
 	if err != nil {
 		return nil // the answer then says that the variable existed before

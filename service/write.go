@@ -79,18 +79,21 @@ func (h *guestHandler) captureWrite(
 	return sandbox.QuerySummary{Rows: 1, Fingerprint: plan.Fingerprint}, err == nil, err
 }
 
-func requireAdmin(caller sandbox.Key) error {
+// requireAdmin returns FaultForbidden unless the caller is an admin. action says what only an admin may do.
+func requireAdmin(caller sandbox.Key, action string) error {
 	if caller.Role != sandbox.RoleAdmin {
-		return sandbox.Errorf(sandbox.FaultForbidden, "only an admin's key may list and decide pending writes")
+		return sandbox.Errorf(sandbox.FaultForbidden, "only an admin's key may %s", action)
 	}
 	return nil
 }
+
+const decideWrites = "list and decide pending writes"
 
 // PendingWrites lists the captured statements that match the filter, newest first, and returns the cursor of the next
 // page.
 func (s *Service) PendingWrites(ctx context.Context, caller sandbox.Key, f sandbox.WriteFilter) (
 	list []sandbox.PendingWrite, next string, err error) {
-	if err := requireAdmin(caller); err != nil {
+	if err := requireAdmin(caller, decideWrites); err != nil {
 		return nil, "", err
 	}
 	return s.History.Writes(ctx, f)
@@ -132,7 +135,7 @@ func (s *Service) RejectWrite(ctx context.Context, caller sandbox.Key, id string
 func (s *Service) decide(
 	ctx context.Context, caller sandbox.Key, id string, to sandbox.WriteStatus,
 ) (sandbox.PendingWrite, error) {
-	if err := requireAdmin(caller); err != nil {
+	if err := requireAdmin(caller, decideWrites); err != nil {
 		return sandbox.PendingWrite{}, err
 	}
 	w, err := s.History.Write(ctx, id)
@@ -141,6 +144,12 @@ func (s *Service) decide(
 	}
 	if w.Status != sandbox.WritePending {
 		return w, sandbox.Errorf(sandbox.FaultBusy, "the write is already %s", w.Status)
+	}
+	action := map[sandbox.WriteStatus]sandbox.AuditAction{
+		sandbox.WriteApplying: sandbox.AuditApplied, sandbox.WriteRejected: sandbox.AuditRejected,
+	}[to]
+	if err := s.audit(ctx, caller, action, "pending-write/"+id, w.User); err != nil {
+		return w, err
 	}
 	now := s.Clock()
 	w.Status, w.DecidedBy, w.DecidedAt = to, caller.User, &now

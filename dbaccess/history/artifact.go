@@ -71,20 +71,38 @@ func (s *Store) ExpireArtifacts(ctx context.Context, before time.Time, maxBytes 
 	if err != nil || len(deleted) == 0 {
 		return nil, unavailable(err)
 	}
-	var folders, paths []string
-	for _, a := range deleted {
-		folders, paths = append(folders, a.Folder), append(paths, a.Path)
-	}
-	type name struct{ folder, path string }
-	rows, _ = s.pool.Query(ctx, `SELECT DISTINCT place, path FROM artifacts
-		JOIN unnest($1::text[], $2::text[]) AS deleted(folder, name) ON place = folder AND path = name`, folders, paths)
-	used := map[name]bool{}
-	var n name
-	_, err = pgx.ForEachRow(rows, []any{&n.folder, &n.path}, func() error { used[n] = true; return nil })
+	versions, err := newestVersions(ctx, s.pool, deleted)
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	return slices.DeleteFunc(deleted, func(a sandbox.Artifact) bool { return used[name{a.Folder, a.Path}] }), nil
+	return slices.DeleteFunc(deleted, func(a sandbox.Artifact) bool {
+		_, isUsed := versions[fileName{a.Folder, a.Path}]
+		return isUsed
+	}), nil
+}
+
+// fileName is the name of an artifact, which several versions of a file have.
+type fileName struct{ folder, path string }
+
+// newestVersions returns the newest artifact of each of the names that artifacts have, if there is one.
+func newestVersions(
+	ctx context.Context, db interface {
+		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	}, list []sandbox.Artifact,
+) (map[fileName]sandbox.Artifact, error) {
+	var folders, paths []string
+	for _, a := range list {
+		folders, paths = append(folders, a.Folder), append(paths, a.Path)
+	}
+	rows, _ := db.Query(ctx, `SELECT DISTINCT ON (place, path) `+artifactColumns+` FROM artifacts
+		JOIN unnest($1::text[], $2::text[]) AS wanted(folder, name) ON place = folder AND path = name
+		ORDER BY place, path, created_at DESC, id`, folders, paths)
+	found, err := pgx.CollectRows(rows, scanArtifact)
+	versions := map[fileName]sandbox.Artifact{}
+	for _, a := range found {
+		versions[fileName{a.Folder, a.Path}] = a
+	}
+	return versions, err
 }
 
 // SumsInUse returns the subset of the SHA-256 sums that belong to an artifact.

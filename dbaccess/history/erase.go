@@ -16,16 +16,15 @@ import (
 const eraseBatch = 500
 
 // eraseExecutions deletes all that belongs to the executions whose ids it gets, and returns how much that was. A
-// pending write that is being applied stays. The blobs of the artifacts go with the next sweep.
+// pending write that is being applied stays.
 const eraseExecutions = `WITH
 	e AS (DELETE FROM executions WHERE id = ANY ($1) AND completed_at IS NOT NULL RETURNING id),
 	q AS (DELETE FROM queries WHERE execution_id IN (SELECT id FROM e) RETURNING 1),
 	c AS (DELETE FROM connections WHERE execution_id IN (SELECT id FROM e) RETURNING 1),
-	a AS (DELETE FROM artifacts WHERE execution_id IN (SELECT id FROM e) RETURNING 1),
 	r AS (DELETE FROM recording_chunks WHERE execution_id IN (SELECT id FROM e) RETURNING execution_id),
 	p AS (DELETE FROM progress WHERE execution_id IN (SELECT id FROM e)),
 	w AS (DELETE FROM pending_writes WHERE execution_id IN (SELECT id FROM e) AND status <> 'applying' RETURNING 1)
-	SELECT (SELECT count(*) FROM e), (SELECT count(*) FROM q), (SELECT count(*) FROM c), (SELECT count(*) FROM a),
+	SELECT (SELECT count(*) FROM e), (SELECT count(*) FROM q), (SELECT count(*) FROM c),
 		(SELECT count(DISTINCT execution_id) FROM r), (SELECT count(*) FROM w)`
 
 // EraseExecution deletes an ended execution with its statements, connections, artifacts, recording and pending writes.
@@ -90,9 +89,28 @@ func (s *Store) EraseUser(ctx context.Context, user string) (erased sandbox.Eras
 
 // erase deletes ended executions, and the files of records that PostgreSQL had refused.
 func (s *Store) erase(ctx context.Context, ids []string) (out sandbox.Erased, err error) {
-	err = s.inTurn(ctx, func() error {
-		return s.pool.QueryRow(ctx, eraseExecutions, ids).Scan(&out.Executions, &out.Statements, &out.Connections,
-			&out.Artifacts, &out.Recordings, &out.PendingWrites)
+	err = s.transact(ctx, func(tx pgx.Tx) error {
+		rows, _ := tx.Query(ctx, `DELETE FROM artifacts WHERE execution_id IN (
+			SELECT id FROM executions WHERE id = ANY ($1) AND completed_at IS NOT NULL)
+			RETURNING `+artifactColumns, ids)
+		deleted, err := pgx.CollectRows(rows, scanArtifact)
+		if err != nil {
+			return err
+		}
+		versions, err := newestVersions(ctx, tx, deleted)
+		if err != nil {
+			return err
+		}
+		out = sandbox.Erased{Artifacts: len(deleted)}
+		for _, a := range deleted {
+			file := sandbox.ErasedFile{Artifact: a}
+			if version, ok := versions[fileName{a.Folder, a.Path}]; ok {
+				file.Version = &version
+			}
+			out.Files = append(out.Files, file)
+		}
+		return tx.QueryRow(ctx, eraseExecutions, ids).Scan(&out.Executions, &out.Statements, &out.Connections,
+			&out.Recordings, &out.PendingWrites)
 	})
 	for _, id := range ids {
 		if err != nil {

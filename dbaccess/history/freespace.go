@@ -23,21 +23,27 @@ type freeSpace struct {
 	free    uint64 // bytes, when it was checked
 }
 
-// check returns FaultUnavailable if less than min is free. It asks the kernel once a second at most.
-func (f *freeSpace) check() error {
+// measure returns the free space in bytes.
+func (f *freeSpace) measure() (uint64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if now := time.Now(); now.Sub(f.checked) > time.Second {
 		var st syscall.Statfs_t
 		if err := syscall.Statfs(f.dir, &st); err != nil {
-			return fmt.Errorf("free space of the history folder %s: %w", f.dir, err)
+			return 0, fmt.Errorf("free space of the history folder %s: %w", f.dir, err)
 		}
 		f.checked, f.free = now, st.Bavail*uint64(st.Bsize)
 	}
-	if f.free >= f.min {
-		return nil
+	return f.free, nil
+}
+
+// check returns FaultUnavailable if less than min is free. It asks the kernel once a second at most.
+func (f *freeSpace) check() error {
+	free, err := f.measure()
+	if err != nil || free >= f.min {
+		return err
 	}
 	return &sandbox.Error{Fault: sandbox.FaultUnavailable, RetryAfter: 60, Detail: fmt.Sprintf(
 		"the disk of the service's data folder is nearly full: %d MiB are free, and a run needs %d MiB, because "+
-			"nothing runs without history: ask the operator to free space", f.free>>20, f.min>>20)}
+			"nothing runs without history: ask the operator to free space", free>>20, f.min>>20)}
 }

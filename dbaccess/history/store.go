@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"glasshouse/policy/limit"
+	"glasshouse/sandbox"
 )
 
 const (
@@ -160,6 +161,18 @@ func (s *Store) checkBegin() error {
 		return err
 	}
 	return s.writer.checkBegin()
+}
+
+// Status says how much of history waits for PostgreSQL, and how much space there is.
+func (s *Store) Status(ctx context.Context) (sandbox.HistoryStatus, error) {
+	st := s.writer.status()
+	err := s.read(ctx, func(ctx context.Context) error {
+		return s.pool.QueryRow(ctx, `SELECT pg_database_size(current_database())`).Scan(&st.DatabaseBytes)
+	})
+	if isUnavailable(err) { // the rest of the status says since when
+		st.Error, err = err.Error(), nil
+	}
+	return st, err
 }
 
 // readExecutions runs a read of executions after all records of its scope that were appended before this call are

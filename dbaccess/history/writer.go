@@ -12,6 +12,7 @@ import (
 
 	"glasshouse/dbaccess/history/wal"
 	"glasshouse/policy/limit"
+	"glasshouse/sandbox"
 )
 
 const (
@@ -116,6 +117,18 @@ func (w *writer) checkBacklog() error {
 	}
 	waiting := fmt.Errorf("%d records wait for the history database", b.rows)
 	return fmt.Errorf("%w: %w", errNotConfirmed, errors.Join(w.result.err, waiting))
+}
+
+// status returns how many records wait for PostgreSQL, and the free space of the disk.
+func (w *writer) status() sandbox.HistoryStatus {
+	free, _ := w.space.measure() // 0 if it is not known
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st := sandbox.HistoryStatus{WaitingRecords: w.backlog.rows, WaitingBytes: int64(w.backlog.bytes), FreeBytes: free}
+	if !w.backlog.since.IsZero() {
+		st.WaitingSeconds = w.now().Sub(w.backlog.since).Seconds()
+	}
+	return st
 }
 
 // waitForSpace waits until the backlog has room for a record of a user. It returns an error if a flush fails meanwhile,

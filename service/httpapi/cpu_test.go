@@ -40,7 +40,7 @@ func TestLargeResponsesTakeTurns(t *testing.T) {
 	go cpu.Compute("another", 1<<20, func() { close(holds); <-release })
 	<-holds
 	done := make(chan *httptest.ResponseRecorder, 2)
-	for _, path := range []string{path, "/executions"} {
+	for _, path := range []string{path, "/executions?include=record"} {
 		go func() { done <- get(many, path) }()
 	}
 	for cpu.Waiting(user) < 2 {

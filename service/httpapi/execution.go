@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
@@ -32,11 +33,13 @@ type executionsInput struct {
 	User    string    `query:"user_id" doc:"Only an admin may ask for other users"`
 	Sandbox string    `query:"sandbox_id"`
 	Status  string    `query:"status" enum:"created,running,completed,failed,timeout,cancelled,killed"`
+	Kind    string    `query:"kind" enum:"execute,quick-execute,analyze-data,debug,database-query,facade"`
 	Since   timestamp `query:"since" doc:"Only executions that began at this time or later"`
 	Until   timestamp `query:"until" doc:"Only executions that began before this time"`
 	Text    string    `query:"text" doc:"Text in the code or the error"`
 	Limit   int       `query:"limit" minimum:"1" maximum:"1000" default:"50"`
 	After   string    `query:"after" doc:"Value of next in the previous page"`
+	Include []string  `query:"include" enum:"record" doc:"record: list whole executions instead of summaries"`
 }
 
 // timestamp is a time in RFC 3339 format, in the years that PostgreSQL, JSON and other programs can hold.
@@ -66,16 +69,32 @@ type executionList struct {
 	Next       string              `json:"next,omitempty" doc:"Pass it as after to get the next page"`
 }
 
+type executionSummaryList struct {
+	Executions []sandbox.ExecutionSummary `json:"executions"`
+	Next       string                     `json:"next,omitempty" doc:"Pass it as after to get the next page"`
+}
+
 func (a *api) routeExecutions(r *routes) {
 	routeExecution(a, r, r.describe("GET", "/executions/{id}", "getExecution", tagExecutions,
 		"Get an execution: as it is, when it has ended, or as events"), a.getExecution)
 	route(a, r, r.describe("POST", "/executions/{id}/cancel", "cancelExecution", tagExecutions,
 		"Cancel a running execution",
 		http.StatusConflict, http.StatusGone), a.cancelExecution)
-	list := r.describe("GET", "/executions", "listExecutions", tagExecutions, "List executions, newest first",
-		http.StatusForbidden)
-	list.Responses["200"] = &huma.Response{Description: "OK", Content: jsonContent[executionList](r)}
+	list := r.describe("GET", "/executions", "listExecutions", tagExecutions,
+		"List executions, newest first: summaries, or whole executions", http.StatusForbidden)
+	list.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{
+		"application/json": {Schema: &huma.Schema{AnyOf: []*huma.Schema{
+			r.schema(reflect.TypeFor[executionSummaryList]()), r.schema(reflect.TypeFor[executionList]()),
+		}}},
+	}}
 	registerResponse(a, r, list, a.listExecutions)
+	route(a, r, r.describe("DELETE", "/executions/{id}", "eraseExecution", tagExecutions,
+		"Erase an ended execution and all that belongs to it from history; needs an admin's key",
+		http.StatusForbidden, http.StatusConflict), a.eraseExecution)
+	route(a, r, r.describe("DELETE", "/users/{user_id}/history", "eraseUser", tagExecutions,
+		"Erase all that history has of a user; needs an admin's key", http.StatusForbidden, http.StatusConflict),
+		a.eraseUser)
+	a.routeExecutionFeed(r)
 }
 
 func (a *api) getExecution(ctx context.Context, caller sandbox.Key, in *getExecutionInput) (*executionResponse, error) {
@@ -109,15 +128,43 @@ func (a *api) cancelExecution(ctx context.Context, caller sandbox.Key, in *InExe
 }
 
 func (a *api) listExecutions(ctx context.Context, caller sandbox.Key, in *executionsInput) (*executionResponse, error) {
+	filter := sandbox.ExecutionFilter{
+		User: in.User, SandboxID: in.Sandbox, Status: sandbox.Status(in.Status), Kind: sandbox.Kind(in.Kind),
+		Since: in.Since.Time, Until: in.Until.Time, Text: in.Text, Limit: in.Limit, After: in.After,
+	}
+	if !slices.Contains(in.Include, "record") {
+		list, next, err := a.service.ExecutionSummaries(ctx, caller, filter)
+		if err != nil {
+			return nil, err
+		}
+		return jsonResponse(http.StatusOK, executionSummaryList{list, next}), nil
+	}
 	if err := a.limits.holdRecords(ctx, caller.Account); err != nil {
 		return nil, err
 	}
-	list, next, err := a.service.Executions(ctx, caller, sandbox.ExecutionFilter{
-		User: in.User, SandboxID: in.Sandbox, Status: sandbox.Status(in.Status),
-		Since: in.Since.Time, Until: in.Until.Time, Text: in.Text, Limit: in.Limit, After: in.After,
-	})
+	list, next, err := a.service.Executions(ctx, caller, filter)
 	if err != nil {
 		return nil, err
 	}
 	return a.listResponse(caller.User, executionList{list, next}), nil
+}
+
+// erasure is the body of a response that confirms an erasure.
+type erasure struct {
+	Message string         `json:"message"`
+	Erased  sandbox.Erased `json:"erased" doc:"How much was erased"`
+}
+
+type eraseUserInput struct {
+	User string `path:"user_id"`
+}
+
+func (a *api) eraseExecution(ctx context.Context, caller sandbox.Key, in *InExecution) (*erasure, error) {
+	numbers, err := a.service.EraseExecution(ctx, caller, in.ID)
+	return &erasure{"the execution is erased", numbers}, err
+}
+
+func (a *api) eraseUser(ctx context.Context, caller sandbox.Key, in *eraseUserInput) (*erasure, error) {
+	numbers, err := a.service.EraseUser(ctx, caller, in.User)
+	return &erasure{"the user's history is erased; keys and the audit log stay", numbers}, err
 }

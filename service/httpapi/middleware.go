@@ -171,16 +171,17 @@ func joinHeaderLines(g *gin.Context) {
 	}
 }
 
-// authenticate finds the caller's key, or answers 401.
+// authenticate finds the caller's key, in the header Authorization or in the cookie of a page, or answers 401.
 func (a *api) authenticate(g *gin.Context) {
-	scheme, secret, _ := strings.Cut(g.GetHeader("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
-		g.Header("WWW-Authenticate", `Bearer realm="glasshouse"`)
-		a.fail(g, sandbox.Errorf(sandbox.FaultUnauthorized,
-			"no API key; send the header Authorization: Bearer KEY (`glasshouse keys create` makes a key)"))
+	secret, err := secretOf(g.Request)
+	if err != nil {
+		if sandbox.FaultOf(err) == sandbox.FaultUnauthorized {
+			g.Header("WWW-Authenticate", `Bearer realm="glasshouse"`)
+		}
+		a.fail(g, err)
 		return
 	}
-	caller, err := a.service.Authenticate(g.Request.Context(), strings.TrimSpace(secret))
+	caller, err := a.service.Authenticate(g.Request.Context(), secret)
 	if err != nil {
 		if sandbox.FaultOf(err) == sandbox.FaultUnauthorized {
 			g.Header("WWW-Authenticate", `Bearer realm="glasshouse", error="invalid_token"`)
@@ -190,7 +191,7 @@ func (a *api) authenticate(g *gin.Context) {
 	}
 	infoFrom(g.Request.Context()).caller = caller
 	a.cpu.Seen(caller.User)
-	ctx, stop := a.service.WhileValid(limit.WithUser(g.Request.Context(), caller.User), strings.TrimSpace(secret))
+	ctx, stop := a.service.WhileValid(limit.WithUser(g.Request.Context(), caller.User), secret)
 	defer stop()
 	g.Request = g.Request.WithContext(ctx)
 	g.Next()

@@ -22,6 +22,7 @@ import (
 type groups struct {
 	public []*gin.RouterGroup // without a key
 	pages  []*gin.RouterGroup // without a key, with any query: the pages read it themselves
+	login  []*gin.RouterGroup // without a key, with every prefix
 	keyed  []*gin.RouterGroup
 	signed []*gin.RouterGroup // with a key or a signed URL
 	upload []*gin.RouterGroup // with a key, and a large body
@@ -49,6 +50,7 @@ const (
 	tagEnvironments  tag = "Environments"
 	tagHelp          tag = "Help"
 	tagKeys          tag = "Keys"
+	tagReview        tag = "Review"
 	tagMCP           tag = "MCP"
 	tagService       tag = "Service"
 )
@@ -66,6 +68,7 @@ var tagDescriptions = []*huma.Tag{
 	{Name: string(tagEnvironments), Description: "Python environments and their packages."},
 	{Name: string(tagHelp), Description: "Helper functions, examples and templates."},
 	{Name: string(tagKeys), Description: "API keys."},
+	{Name: string(tagReview), Description: "What ran and who saw it: lists over all executions, and the audit log."},
 	{Name: string(tagMCP), Description: "The Model Context Protocol, for agents."},
 	{Name: string(tagService), Description: "Health, metrics and documentation."},
 }
@@ -104,15 +107,15 @@ func (p everyPrefix) Handle(op *huma.Operation, handler func(huma.Context)) {
 func (p everyPrefix) ServeHTTP(w http.ResponseWriter, r *http.Request) { p[0].ServeHTTP(w, r) }
 
 // describe returns the description of a route with a key. statuses are the errors of this route in addition to those of
-// every such route: a missing key, a used-up limit, an unreadable query, an unknown path.
+// every such route: a missing key, a page of another origin, a used-up limit, an unreadable query, an unknown path.
 func (r *routes) describe(method, path, id string, t tag, summary string, statuses ...int) huma.Operation {
 	op := huma.Operation{
 		Method: method, Path: path, OperationID: id, Tags: []string{string(t)}, Summary: summary,
 		MaxBodyBytes: maxBody, Responses: map[string]*huma.Response{},
 		Metadata: map[string]any{schemasKey: r.api.OpenAPI().Components.Schemas},
 	}
-	r.describeErrors(&op, http.StatusUnauthorized, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
-		http.StatusInternalServerError, http.StatusServiceUnavailable)
+	r.describeErrors(&op, http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity,
+		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable)
 	if strings.Contains(path, "{") {
 		r.describeErrors(&op, http.StatusNotFound)
 	}
@@ -181,7 +184,7 @@ func (r *routes) handle(groups []*gin.RouterGroup, op huma.Operation, handler gi
 	if isPublic := slices.Equal(groups, r.public) || slices.Equal(groups, r.pages); isPublic {
 		handlers = handlers[1:]               // probes may add anything, such as a time that defeats caches
 		op.Security = []map[string][]string{} // none
-		for _, status := range []int{http.StatusUnauthorized, http.StatusTooManyRequests} {
+		for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests} {
 			delete(op.Responses, strconv.Itoa(status))
 		}
 	}

@@ -54,6 +54,7 @@ type api struct {
 	service *service.Service
 	log     logrus.FieldLogger
 	access  bool
+	version string
 	limits  limits
 	metrics *metrics
 	cpu     *limit.CPU
@@ -88,7 +89,10 @@ func New(c Config) http.Handler {
 
 // newRouter returns the router and the description of its routes.
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
-	a := &api{service: c.Service, log: c.Log, access: c.Access, limits: newLimits(), metrics: newMetrics(), cpu: c.CPU}
+	a := &api{
+		service: c.Service, log: c.Log, access: c.Access, version: c.Version, limits: newLimits(),
+		metrics: newMetrics(), cpu: c.CPU,
+	}
 	router := gin.New()
 	router.HandleMethodNotAllowed = true
 	router.Use(identifyRequest, a.logAccess, a.metrics.count, a.recoverPanics(), joinHeaderLines)
@@ -104,6 +108,7 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	groups.public = []*gin.RouterGroup{group("", maxBody)}
 	groups.pages = []*gin.RouterGroup{router.Group("", limitBody(maxBody))}
 	for _, prefix := range []string{"", versionPrefix} {
+		groups.login = append(groups.login, group(prefix, maxBody))
 		groups.keyed = append(groups.keyed, group(prefix, maxBody, a.authenticate, a.limitRate))
 		groups.signed = append(groups.signed, group(prefix, maxBody, a.authenticateUnlessSigned, a.limitRate))
 		groups.upload = append(groups.upload, group(prefix, maxUpload, a.authenticate, a.limitRate))
@@ -125,6 +130,8 @@ func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a.routeEnvironments(r)
 	a.routeHelp(r)
 	a.routeKeys(r)
+	a.routeLogin(r)
+	a.routeReview(r)
 	a.routeMCP(r, c.MCP)
 	r.finish(a)
 	return router, r.api.OpenAPI()

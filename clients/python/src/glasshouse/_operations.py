@@ -120,7 +120,7 @@ def get_execution(execution_id: str, wait: float) -> Operation[models.Execution]
 
 def list_executions(filters: Mapping[str, Any]) -> Operation[models.Page]:
     params = {name: str(value) for name, value in filters.items() if value is not None}
-    answer = yield from fetch(Call("GET", "/executions", params=params))
+    answer = yield from fetch(Call("GET", "/executions", params={**params, "include": "record"}))
     return models.Page([models.Execution.from_json(e) for e in answer["executions"]], answer.get("next", ""))
 
 

@@ -1,0 +1,31 @@
+package sandbox
+
+import "time"
+
+// HistoryStatus says how history is.
+type HistoryStatus struct {
+	WaitingRecords int     `json:"waiting_records" doc:"Records that are not yet in PostgreSQL"`
+	WaitingBytes   int64   `json:"waiting_bytes"`
+	WaitingSeconds float64 `json:"waiting_seconds" doc:"Since the last of them was inserted; below 0.1 in general"`
+	DatabaseBytes  int64   `json:"database_bytes"`
+	FreeBytes      uint64  `json:"free_bytes" doc:"Free space on the disk of the data folder"`
+	Error          string  `json:"error,omitempty" doc:"Why PostgreSQL does not answer"`
+}
+
+// ServiceStatus says how a service is.
+type ServiceStatus struct {
+	StartedAt time.Time         `json:"started_at"`
+	Isolation string            `json:"isolation" doc:"The isolation level"`
+	Enforced  map[string]string `json:"enforced_by" doc:"The mechanism for each limit, by the limit's config key"`
+	Sandboxes Occupancy         `json:"sandboxes" doc:"Live sandboxes"`
+	PerUser   int               `json:"sandboxes_per_user" doc:"Maximum number of live sandboxes of one user"`
+	Runs      Occupancy         `json:"executions" doc:"Running and waiting executions; max is the number of slots"`
+	History   HistoryStatus     `json:"history"`
+	Python    []Environment     `json:"environments"`
+}
+
+// Occupancy is a number and its limit.
+type Occupancy struct {
+	Now int `json:"now"`
+	Max int `json:"max"`
+}

@@ -1,0 +1,130 @@
+package httpapi
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gin-gonic/gin"
+
+	"glasshouse/sandbox"
+)
+
+// keyCookie is the cookie with the key of a person who uses the pages. Scripts cannot read it, and browsers send it
+// only with requests from pages of this host. It ends with the browser's session.
+const keyCookie = "glasshouse_key"
+
+// crossOrigin refuses requests with the cookie that a page of another origin causes.
+var crossOrigin = http.NewCrossOriginProtection()
+
+// secretOf returns the secret of a request: from the header Authorization, or else from the cookie. It returns
+// FaultUnauthorized if there is none, and FaultForbidden for a request with the cookie from another origin.
+func secretOf(r *http.Request) (string, error) {
+	if given := r.Header.Get("Authorization"); given != "" {
+		scheme, secret, _ := strings.Cut(given, " ")
+		if secret = strings.TrimSpace(secret); strings.EqualFold(scheme, "Bearer") && secret != "" {
+			return secret, nil
+		}
+	} else if cookie, err := r.Cookie(keyCookie); err == nil && cookie.Value != "" {
+		return cookie.Value, checkOrigin(r)
+	}
+	return "", sandbox.Errorf(sandbox.FaultUnauthorized,
+		"no API key; send the header Authorization: Bearer KEY (`glasshouse keys create` makes a key)")
+}
+
+// checkOrigin returns FaultForbidden if a page of another origin caused the request. A WebSocket begins with a GET,
+// and its messages act as any other method does.
+func checkOrigin(r *http.Request) error {
+	checked := *r
+	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		checked.Method = http.MethodPost
+	}
+	if err := crossOrigin.Check(&checked); err != nil {
+		return sandbox.Errorf(sandbox.FaultForbidden, "a page of another origin sent this request with the cookie of "+
+			"the Glasshouse pages: use a key in the header Authorization")
+	}
+	return nil
+}
+
+// loginBody is the body of POST /login.
+type loginBody struct {
+	Key string `json:"key" minLength:"1" doc:"The secret of a key"`
+}
+
+// identity says whose key a request has.
+type identity struct {
+	KeyID     string       `json:"key_id"`
+	Name      string       `json:"name" doc:"The key's name"`
+	User      string       `json:"user_id"`
+	Role      sandbox.Role `json:"role"`
+	ExpiresAt *time.Time   `json:"expires_at"`
+}
+
+func identityOf(k sandbox.Key) identity { return identity{k.ID, k.Name, k.User, k.Role, k.ExpiresAt} }
+
+func (a *api) routeLogin(r *routes) {
+	login := r.describe("POST", "/login", "signIn", tagKeys,
+		"Sign in for the pages: the key becomes a cookie, which requests without the header Authorization use",
+		http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge)
+	login.RequestBody = &huma.RequestBody{Required: true, Content: jsonContent[loginBody](r)}
+	login.Responses["200"] = &huma.Response{Description: "OK", Content: jsonContent[identity](r)}
+	login.Security = []map[string][]string{} // none
+	r.handle(r.login, login, a.login)
+
+	logout := r.describe("POST", "/logout", "signOut", tagKeys, "Sign out of the pages: remove the cookie",
+		http.StatusForbidden)
+	logout.Responses["200"] = &huma.Response{Description: "OK", Content: jsonContent[message](r)}
+	logout.Security = []map[string][]string{} // none
+	r.handle(r.login, logout, func(g *gin.Context) {
+		if err := checkOrigin(g.Request); err != nil {
+			a.fail(g, err)
+			return
+		}
+		http.SetCookie(g.Writer, cookieOf(g.Request, "", -1))
+		g.JSON(http.StatusOK, message{"signed out"})
+	})
+	me := r.describe("GET", "/me", "getMe", tagKeys, "Get the caller's key: its user and its role")
+	me.Responses["200"] = &huma.Response{Description: "OK", Content: jsonContent[identity](r)}
+	r.handle(r.keyed, me, func(g *gin.Context) {
+		g.JSON(http.StatusOK, identityOf(callerFrom(g.Request.Context())))
+	})
+}
+
+func (a *api) login(g *gin.Context) {
+	if err := checkOrigin(g.Request); err != nil { // another page must not sign a person in as somebody else
+		a.fail(g, err)
+		return
+	}
+	raw, err := io.ReadAll(g.Request.Body)
+	if err != nil {
+		a.fail(g, readError(err))
+		return
+	}
+	var body loginBody
+	if err := decodeStrict(raw, &body); err != nil {
+		a.fail(g, err)
+		return
+	}
+	secret := strings.TrimSpace(body.Key)
+	if secret == "" {
+		a.fail(g, &sandbox.Error{Fault: sandbox.FaultInvalid, Field: "key", Detail: "it is missing: give an API key"})
+		return
+	}
+	caller, err := a.service.Authenticate(g.Request.Context(), secret)
+	if err != nil {
+		a.fail(g, err)
+		return
+	}
+	http.SetCookie(g.Writer, cookieOf(g.Request, secret, 0))
+	g.JSON(http.StatusOK, identityOf(caller))
+}
+
+// cookieOf returns the cookie with a secret. A negative maxAge removes it.
+func cookieOf(r *http.Request, secret string, maxAge int) *http.Cookie {
+	return &http.Cookie{
+		Name: keyCookie, Value: secret, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil,
+	}
+}

@@ -1,0 +1,245 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"glasshouse/sandbox"
+)
+
+// textsOf returns the field of each item of a list in an answer.
+func textsOf(a answer, list, field string) (texts []string) {
+	items, _ := a.get(list).([]any)
+	for _, item := range items {
+		object, _ := item.(map[string]any)
+		texts = append(texts, fmt.Sprint(object[field]))
+	}
+	return texts
+}
+
+// A user's lists have what the user's executions did. Other users do not see it; an admin does.
+func TestReviewLists(t *testing.T) {
+	t.Parallel()
+	c, other := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
+	id := c.create(t, nil)
+	a := c.run(t, id, `
+db_query("SELECT 1")
+try:
+    db_query("DELETE FROM users")
+except DatabaseError:
+    pass
+open("/session/artifacts/Report.txt", "w").write("done")
+1 / 0`)
+	execution, _ := a.get("execution_id").(string)
+	user, _ := c.ok(t, "GET", "/me", nil).get("user_id").(string)
+	for _, l := range []struct{ path, list, field, want string }{
+		{"/executions", "executions", "execution_id", execution},
+		{"/executions?kind=execute&status=failed&text=select+1", "executions", "execution_id", execution},
+		{"/executions?kind=debug", "executions", "execution_id", ""},
+		{"/executions?include=record", "executions", "stderr", ""},
+		{"/sandboxes", "sandboxes", "sandbox_id", id},
+		{"/sandboxes?status=active", "sandboxes", "status", "active"},
+		{"/statements", "statements", "status", "refused ok"},
+		{"/statements?status=refused", "statements", "reason", "read-only"},
+		{"/statements?execution_id=" + execution, "statements", "number", "2 1"},
+		{"/statements/top", "statements", "calls", "1 1"},
+		{"/statements/top?order=refused&limit=1", "statements", "refused", "1"},
+		{"/connections", "connections", "host", ""},
+		{"/artifacts", "artifacts", "path", "Report.txt"},
+		{"/artifacts?text=report", "artifacts", "execution_id", execution},
+	} {
+		got := strings.TrimSpace(strings.Join(textsOf(c.ok(t, "GET", l.path, nil), l.list, l.field), " "))
+		if got != l.want {
+			t.Errorf("%s: got the %s %q, want %q", l.path, l.field, got, l.want)
+		}
+		separator := "?"
+		if strings.Contains(l.path, "?") {
+			separator = "&"
+		}
+		ofUser := l.path + separator + "user_id=" + url.QueryEscape(user)
+		seen := strings.TrimSpace(strings.Join(textsOf(admin.ok(t, "GET", ofUser, nil), l.list, l.field), " "))
+		if seen != l.want {
+			t.Errorf("%s: an admin got %q, want %q", ofUser, seen, l.want)
+		}
+		if theirs := textsOf(other.ok(t, "GET", ofUser, nil), l.list, l.field); len(theirs) > 0 {
+			t.Errorf("%s: another user got %q", ofUser, theirs)
+		}
+	}
+	summary := c.ok(t, "GET", "/executions", nil)
+	for field, want := range map[string]any{"queries": 2.0, "rows_read": 1.0, "artifacts": 1.0, "status": "failed",
+		"error": "ZeroDivisionError: division by zero"} {
+		if got := textsOf(summary, "executions", field); len(got) != 1 || got[0] != fmt.Sprint(want) {
+			t.Errorf("summary: got %s %q, want %v", field, got, want)
+		}
+	}
+	if strings.Contains(string(summary.text), `"stdout"`) {
+		t.Errorf("summary: got outputs: %s", summary.text)
+	}
+	for _, path := range []string{"/audit", "/system"} {
+		wantProblem(t, c.do(t, "GET", path, nil), http.StatusForbidden, "forbidden", "admin")
+	}
+	system := admin.ok(t, "GET", "/system", nil)
+	if system.get("isolation") == "" || system.get("sandboxes.max") == nil ||
+		system.get("history.database_bytes") == 0.0 {
+		t.Errorf("/system: got %s", system.text)
+	}
+}
+
+// An admin's look at another user's records, and each change, is in the audit log once.
+func TestAuditLogSaysWhoDidWhat(t *testing.T) {
+	t.Parallel()
+	c, boss := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAdmin)
+	id := c.create(t, nil)
+	a := c.run(t, id, `open("/session/artifacts/a.txt", "w").write("x")`)
+	execution, _ := a.get("execution_id").(string)
+	artifact := textsOf(c.ok(t, "GET", "/artifacts", nil), "artifacts", "artifact_id")[0]
+	c.ok(t, "GET", "/executions/"+execution, nil) // the user's own, which is no entry
+	boss.ok(t, "GET", "/executions/"+execution, nil)
+	boss.ok(t, "GET", "/executions/"+execution, nil)
+	if got := boss.do(t, "GET", "/artifacts/"+artifact, nil); got.status != http.StatusOK {
+		t.Fatalf("download: got HTTP %d: %s", got.status, got.text)
+	}
+	key := boss.ok(t, "POST", "/keys", `{"name":"more"}`).get("id").(string)
+	boss.ok(t, "DELETE", "/keys/"+key, nil)
+	user, _ := boss.ok(t, "GET", "/me", nil).get("user_id").(string)
+	entries := boss.ok(t, "GET", "/audit?user_id="+url.QueryEscape(user), nil)
+	got := textsOf(entries, "entries", "action")
+	objects := textsOf(entries, "entries", "object")
+	want := []string{"revoked key/" + key, "created key/" + key, "exported artifact/" + artifact,
+		"viewed execution/" + execution}
+	for n := range got {
+		got[n] += " " + objects[n]
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// What an admin erases is nowhere any more; what runs cannot be erased.
+func TestErasedExecutionIsGone(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleDeveloper)
+	id := c.create(t, map[string]any{"record": "always"})
+	write := `open("/session/artifacts/a.txt", "w").write("%s"); db_query("SELECT 1")`
+	first, _ := c.run(t, id, fmt.Sprintf(write, "first")).get("execution_id").(string)
+	second, _ := c.run(t, id, fmt.Sprintf(write, "second")).get("execution_id").(string)
+	user, _ := c.ok(t, "GET", "/me", nil).get("user_id").(string)
+	wantProblem(t, c.do(t, "DELETE", "/executions/"+second, nil), http.StatusForbidden, "forbidden", "admin")
+	artifacts := textsOf(c.ok(t, "GET", "/artifacts?execution_id="+second, nil), "artifacts", "artifact_id")
+	c.ok(t, "GET", "/executions/"+second+"/steps", nil)
+
+	erased := admin.ok(t, "DELETE", "/executions/"+second, nil)
+	for field, want := range map[string]float64{"executions": 1, "statements": 1, "artifacts": 1, "recordings": 1} {
+		if erased.get("erased."+field) != want {
+			t.Errorf("erased %s: got %v, want %v", field, erased.get("erased."+field), want)
+		}
+	}
+	for _, path := range []string{"/executions/" + second, "/executions/" + second + "/steps",
+		"/artifacts/" + artifacts[0]} {
+		wantProblem(t, c.do(t, "GET", path, nil), http.StatusNotFound, "not-found")
+	}
+	if got := textsOf(c.ok(t, "GET", "/sandbox/"+id+"/artifacts", nil), "artifacts", "execution_id"); len(got) != 1 ||
+		got[0] != first {
+		t.Errorf("the file after the erasure of its second version: got those of %q, want that of %s", got, first)
+	}
+	wantProblem(t, admin.do(t, "DELETE", "/executions/"+second, nil), http.StatusNotFound, "not-found")
+
+	path := "/users/" + url.PathEscape(user) + "/history"
+	wantProblem(t, admin.do(t, "DELETE", path, nil), http.StatusConflict, "busy", "1 live sandboxes")
+	c.ok(t, "DELETE", "/sandbox/"+id, nil)
+	erased = admin.ok(t, "DELETE", path, nil)
+	if erased.get("erased.executions") != 1.0 || erased.get("erased.sandboxes") != 1.0 {
+		t.Errorf("a user: got %s, want 1 execution and 1 sandbox", erased.text)
+	}
+	if left := c.ok(t, "GET", "/sandbox/statistics", nil); left.get("statistics.total_executions") != 0.0 {
+		t.Errorf("statistics of the erased user: got %s", left.text)
+	}
+}
+
+// A person signs in with a key. Requests with the cookie from other origins are refused, and the cookie ends with the
+// key.
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	c := newUser(t, sandbox.RoleAgent)
+	key := map[string]any{"key": c.secret}
+	signedIn := client{}.ok(t, "POST", "/login", key)
+	set := signedIn.header.Get("Set-Cookie")
+	if !strings.Contains(set, "HttpOnly") || !strings.Contains(set, "SameSite=Strict") ||
+		strings.Contains(string(signedIn.text), c.secret) {
+		t.Fatalf("got the cookie %q and %s", set, signedIn.text)
+	}
+	cookie, _, _ := strings.Cut(set, ";")
+	code := map[string]any{"code": "6 * 7"}
+	const run = "/sandbox/agent/quick-execute"
+	for name, r := range map[string]struct {
+		method, path  string
+		body          any
+		header, value string
+		want          int
+	}{
+		"own page":     {"POST", "/api/v1" + run, code, "Sec-Fetch-Site", "same-origin", http.StatusOK},
+		"read":         {"GET", "/me", nil, "Sec-Fetch-Site", "none", http.StatusOK},
+		"other site":   {"POST", run, code, "Sec-Fetch-Site", "cross-site", http.StatusForbidden},
+		"other port":   {"POST", run, code, "Sec-Fetch-Site", "same-site", http.StatusForbidden},
+		"other origin": {"DELETE", "/sandbox/x", nil, "Origin", "http://evil.test", http.StatusForbidden},
+		"wrong key": {"POST", "/login", map[string]any{"key": "gh_wrong"}, "Sec-Fetch-Site", "none",
+			http.StatusUnauthorized},
+		"no key":        {"POST", "/login", "{}", "Sec-Fetch-Site", "none", http.StatusUnprocessableEntity},
+		"login by link": {"POST", "/login", key, "Sec-Fetch-Site", "cross-site", http.StatusForbidden},
+		"header first":  {"GET", "/me", nil, "Authorization", "Bearer gh_wrong", http.StatusUnauthorized},
+	} {
+		if a := (client{}).do(t, r.method, r.path, r.body, "Cookie", cookie, r.header, r.value); a.status != r.want {
+			t.Errorf("%s: got HTTP %d, want %d: %s", name, a.status, r.want, a.text)
+		}
+	}
+	// A page of another origin may open a WebSocket, which begins with a GET.
+	a := client{}.do(t, "GET", "/debug/sessions/x/dap", nil, "Cookie", cookie, "Origin", "http://evil.test",
+		"Connection", "Upgrade", "Upgrade", "websocket")
+	wantProblem(t, a, http.StatusForbidden, "forbidden", "another origin")
+	out := client{}.ok(t, "POST", "/logout", nil)
+	if set := out.header.Get("Set-Cookie"); !strings.Contains(set, "Max-Age=0") {
+		t.Errorf("sign out: got the cookie %q", set)
+	}
+	admin.ok(t, "DELETE", "/keys/"+fmt.Sprint(c.ok(t, "GET", "/me", nil).get("key_id")), nil)
+	if a := (client{}).do(t, "GET", "/me", nil, "Cookie", cookie); a.status != http.StatusUnauthorized {
+		t.Errorf("after the key was revoked: got HTTP %d, want 401", a.status)
+	}
+}
+
+// The feed tells of the user's executions, and a reader that comes back continues where it was.
+func TestExecutionFeed(t *testing.T) {
+	t.Parallel()
+	c, other := newUser(t, sandbox.RoleAgent), newUser(t, sandbox.RoleAgent)
+	const path = "/executions/events"
+	feed := c.stream(t, "GET", path, nil)
+	if !feed.lines.Scan() { // it has begun
+		t.Fatalf("got HTTP %d and no line", feed.resp.StatusCode)
+	}
+	code := map[string]any{"code": "6 * 7"}
+	other.ok(t, "POST", "/sandbox/agent/quick-execute", code)
+	ran := c.ok(t, "POST", "/sandbox/agent/quick-execute", code).get("execution_id")
+	began, _ := feed.next()
+	if began.name != "began" || began.data["execution_id"] != ran || began.data["completed_at"] != nil ||
+		began.data["code"] != "6 * 7" {
+		t.Errorf("first event: got %+v, want began of %s", began, ran)
+	}
+	wantEnded := func(name string, e serverEvent) {
+		t.Helper()
+		if e.name != "ended" || e.data["execution_id"] != ran || e.data["status"] != "completed" {
+			t.Errorf("%s: got %+v, want ended of %s", name, e, ran)
+		}
+	}
+	ended, _ := feed.next()
+	wantEnded("second event", ended)
+	ended, _ = c.stream(t, "GET", path, nil, "Last-Event-ID", strconv.FormatInt(began.id, 10)).next()
+	wantEnded("resumed", ended)
+	if e, _ := c.stream(t, "GET", path, nil, "Last-Event-ID", "1").next(); e.name != "gap" {
+		t.Errorf("after an event that is not held: got %+v, want gap", e)
+	}
+	wantProblem(t, c.do(t, "GET", path, nil, "Last-Event-ID", "x"), http.StatusUnprocessableEntity,
+		"invalid-input", "event")
+}
