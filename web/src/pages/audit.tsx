@@ -32,10 +32,16 @@ export function Audit() {
           { name: timeHeading(), class: "nowrap", cell: (e) => <Time at={e.at} /> },
           { name: "User", cell: (e) => e.user_id },
           { name: "Action", cell: (e) => e.action },
-          { name: "Object", class: "mono", cell: (e) => e.object },
+          { name: "Object", class: "mono", cell: (e) => <AuditObject name={e.object} /> },
           { name: "Detail", cell: (e) => e.detail ? <pre class="clamp">{asText(e.detail)}</pre> : null },
           { name: "Key", class: "mono", cell: (e) => e.key_id },
         ]} />
     </Page>
   );
+}
+
+// AuditObject links an execution; the other kinds of objects have no page of their own.
+function AuditObject({ name }: { name: string }) {
+  const execution = /^execution\/([^/]+)$/.exec(name)?.[1];
+  return execution ? <a href={`/ui/executions/${encodeURIComponent(execution)}`}>{name}</a> : <>{name}</>;
 }

@@ -10,7 +10,7 @@ import { parameter, setParameters } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
 
-const names = ["user", "status", "ephemeral"];
+const names = ["user", "status"]; // and ephemeral, whose box shows whether it is set
 
 // Sandboxes lists the sandboxes that are there, and those that have ended.
 export function Sandboxes() {
@@ -40,7 +40,7 @@ export function Sandboxes() {
       </Filters>
       {problem && <Failure problem={problem} />}
       <ListTable list={list} what="sandboxes" id={(s) => s.sandbox_id}
-        empty={isFiltered(names) ? <NoMatch what="sandboxes" clear={() => clearFilters(names)} /> : (
+        empty={isFiltered(names) || parameter("ephemeral") ? <NoMatch what="sandboxes" clear={() => clearFilters(names)} /> : (
           <Empty title="There are no sandboxes.">
             <code>POST /sandbox/create</code> makes one, whose variables and files stay between runs.
           </Empty>
