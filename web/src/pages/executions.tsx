@@ -80,12 +80,14 @@ function Rows({ list }: { list: ExecutionList }) {
   }, [list]);
   useEffect(() => list.want(first, last));
 
-  const [focusAt, setFocusAt] = useState(-1);
-  useEffect(() => {
-    if (focusAt < 0) return;
-    box.current?.querySelector<HTMLElement>(`[data-index="${focusAt}"] a`)?.focus({ preventScroll: true });
-    setFocusAt(-1);
-  }, [focusAt]);
+  const wanted = useRef(-1); // the row that gets the focus when it is drawn
+  useLayoutEffect(() => {
+    if (wanted.current < 0) return;
+    const link = box.current?.querySelector<HTMLElement>(`[data-index="${wanted.current}"] a`);
+    if (!link) return;
+    wanted.current = -1;
+    link.focus({ preventScroll: true });
+  });
   useEffect(() => {
     const move = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
@@ -99,8 +101,8 @@ function Rows({ list }: { list: ExecutionList }) {
       const top = index * height;
       if (top < element.scrollTop) element.scrollTop = top;
       else if (top + height > element.scrollTop + element.clientHeight) element.scrollTop = top + height - element.clientHeight;
+      wanted.current = index;
       setView({ top: element.scrollTop, height: element.clientHeight });
-      setFocusAt(index);
     };
     document.addEventListener("keydown", move);
     return () => document.removeEventListener("keydown", move);

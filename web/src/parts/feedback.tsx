@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api/problem";
 
 // The states of a page without its content, and what answers to a person's actions.
@@ -43,7 +43,7 @@ export function TwoSteps(props: {
   const confirm = useRef<HTMLButtonElement>(null);
   const first = useRef<HTMLButtonElement>(null);
   const wasAsking = useRef(false);
-  useEffect(() => {
+  useLayoutEffect(() => { // before the next key
     if (asking) confirm.current?.focus();
     else if (wasAsking.current) first.current?.focus();
     wasAsking.current = asking;

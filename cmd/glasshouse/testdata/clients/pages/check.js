@@ -345,10 +345,12 @@ const checks = {
     const write = page.locator('.write').first();
     await write.getByText('DELETE FROM raw_data WHERE id = :id').waitFor();
     await write.getByRole('button', { name: 'Reject' }).click();
-    const asked = () => page.waitForFunction(() => /it never runs/.test(document.activeElement.textContent));
+    const focus = (text) => page.waitForFunction((wanted) => document.activeElement.matches('button') &&
+      document.activeElement.textContent === wanted, text);
+    const asked = () => focus('Reject: it never runs');
     await asked();
     await page.keyboard.press('Escape');
-    await page.waitForFunction(() => document.activeElement.textContent === 'Reject');
+    await focus('Reject');
     await page.keyboard.press('Enter');
     await asked();
     await page.keyboard.press('Enter');
@@ -372,7 +374,8 @@ const checks = {
   async 'a revoked key leads to the sign-in page and back'() {
     const page = await open(adminKey);
     await page.goto(`${address}/ui/keys`);
-    await page.getByLabel('Name').fill('for the pages');
+    const name = `for the pages, ${Date.now()}`; // another run may have left one
+    await page.getByLabel('Name').fill(name);
     await page.getByLabel('User').fill('visitor');
     await page.getByLabel('Role').selectOption('developer');
     await page.getByRole('button', { name: 'Create key' }).click();
@@ -388,7 +391,7 @@ const checks = {
     await visitor.goto(`${address}/ui/`);
     await visitor.getByText('Live', { exact: true }).waitFor();
 
-    const row = page.locator('tr', { hasText: 'for the pages' });
+    const row = page.locator('tr', { hasText: name });
     await row.getByRole('button', { name: 'Revoke' }).click();
     await row.getByRole('button', { name: 'Revoke it and the keys it made' }).click();
     await row.getByText('revoked').waitFor();
