@@ -12,15 +12,17 @@ import (
 // historySizes are the numbers of executions in history, smallest first: each row adds what is missing.
 var historySizes = []int{1_000, 100_000, 1_000_000}
 
-// fillHistory adds executions number $1 to $2 with a statement each. They are a minute apart; one in ten failed, and one
-// in 50 000 was killed. Their 50 users have equal shares. Texts: each code has "revenue", and one in 500 000 "zebra".
+// fillHistory adds executions, from one number to another, with a statement each. They are a minute apart; one in ten
+// failed, and one in 50 000 was killed. Their 50 users have equal shares. Each code has the text "revenue", and one in
+// 500 000 "zebra".
 const fillHistory = `
 INSERT INTO executions (id, sandbox_id, owner, kind, status, code, error, seconds, memory_mb, created_at, completed_at,
 	record, cpu_ms, query_count, rows_read)
 SELECT format('bench-%%s', lpad(n::text, 8, '0')), format('s-%%s', n / 20), format('user-%%s', n %% 50),
 	(ARRAY['execute', 'quick-execute', 'debug'])[1 + n %% 3],
 	CASE WHEN n %% 50000 = 7 THEN 'killed' WHEN n %% 10 = 3 THEN 'failed' ELSE 'completed' END,
-	format(E'# Question %%s\nrows = db_query("SELECT month, sum(total) AS revenue FROM orders WHERE customer_id = %%s GROUP BY 1")\n'
+	format(E'# Question %%s\nrows = db_query("SELECT month, sum(total) AS revenue FROM orders '
+		'WHERE customer_id = %%s GROUP BY 1")\n'
 		'import pandas as pd\nframe = pd.DataFrame(rows)\nframe["growth"] = frame.revenue.pct_change()\n'
 		'# %%s\nframe.tail(12)\n', n, n %% 997, CASE WHEN n %% 500000 = 9 THEN 'zebra' ELSE md5(n::text) END),
 	CASE WHEN n %% 10 = 3 THEN format('KeyError: %%L', md5(n::text)) END, 0.1 + n %% 7, 20 + n %% 90,
@@ -30,9 +32,10 @@ FROM (SELECT n, now() - interval '1 minute' * (%[2]d - n) - interval '1 day' AS 
 	FROM generate_series(%[1]d, %[2]d) n) numbered;
 INSERT INTO queries (execution_id, number, sandbox_id, owner, sql, fingerprint, status, reason, error, rows, bytes,
 	truncated, milliseconds, started_at)
-SELECT id, 1, sandbox_id, owner, 'SELECT month, sum(total) FROM orders GROUP BY 1', md5((rows_read %% 200)::text), 'ok', '',
-	'', rows_read, rows_read * 40, false, cpu_ms / 10, created_at
-FROM executions WHERE id BETWEEN format('bench-%%s', lpad('%[1]d', 8, '0')) AND format('bench-%%s', lpad('%[2]d', 8, '0'));
+SELECT id, 1, sandbox_id, owner, 'SELECT month, sum(total) FROM orders GROUP BY 1', md5((rows_read %% 200)::text),
+	'ok', '', '', rows_read, rows_read * 40, false, cpu_ms / 10, created_at
+FROM executions
+WHERE id BETWEEN format('bench-%%s', lpad('%[1]d', 8, '0')) AND format('bench-%%s', lpad('%[2]d', 8, '0'));
 ANALYZE executions; ANALYZE queries;
 `
 

@@ -53,7 +53,8 @@ func TestSamplesAreMadeOnce(t *testing.T) {
 	var writes struct {
 		Writes []any `json:"pending_writes"`
 	}
-	if err := c.call(context.Background(), "GET", "/pending-writes", nil, &writes); err != nil || len(writes.Writes) != 1 {
+	err := c.call(context.Background(), "GET", "/pending-writes", nil, &writes)
+	if err != nil || len(writes.Writes) != 1 {
 		t.Errorf("got %d pending writes, %v; want 1", len(writes.Writes), err)
 	}
 	stop(t, service)
