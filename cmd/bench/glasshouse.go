@@ -46,7 +46,7 @@ func startGlasshouse(ctx context.Context, binary, python string, settings ...str
 	}
 	output := &tail{}
 	g.cmd = exec.Command(binary, append([]string{"serve", "--listen", address, "--data-dir", dir, "--python", python}, settings...)...)
-	g.cmd.Env = withoutSettings(os.Environ())
+	g.cmd.Env = append(withoutSettings(os.Environ()), "GLASSHOUSE_SAMPLES=false") // no flag: older binaries lack it
 	g.cmd.Stdout, g.cmd.Stderr = output, output
 	if err := g.cmd.Start(); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

@@ -120,7 +120,7 @@ func only(sample sampleFunc) sampler { return sampler{sample: sample} }
 
 var suites = map[string]func(options) []measurement{
 	"api": apiRows, "fairness": fairnessRows, "isolation": isolationRows, "sql": sqlRows, "debug": debugRows,
-	"mcp": mcpRows, "peers": peerRows,
+	"history": historyRows, "mcp": mcpRows, "peers": peerRows,
 }
 
 func suiteNames() []string { return slices.Sorted(maps.Keys(suites)) }

@@ -149,7 +149,8 @@ var variable = regexp.MustCompile(`^[A-Z_]+=`)
 // Python of the sandboxes has no packages unless an argument is withPackages.
 func start(t *testing.T, path, dir string, arguments ...string) (*exec.Cmd, *client) {
 	t.Helper()
-	flags := []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s", "--queue", "2m"}
+	flags := []string{"serve", "--listen", "127.0.0.1:0", "--data-dir", dir, "--drain", "1s", "--queue", "2m",
+		"--samples=false"}
 	python, err := shared.python()
 	if err != nil {
 		t.Fatal(err)

@@ -71,9 +71,10 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		return err
 	}
 	defer os.Remove(addressFile)
+	link := httpapi.NewSignInLink(a.adminKey)
 	server := newServer(
 		httpapi.New(httpapi.Config{
-			Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu,
+			Service: a.service, Log: a.log, Version: version, Access: s.server.accessLog, CPU: a.cpu, SignInLink: link,
 			MCP: mcpapi.New(mcpapi.Config{
 				Service: a.service, Log: a.log, Version: version, MaxChars: s.server.mcpMaxChars,
 			}),
@@ -112,6 +113,16 @@ func serve(ctx context.Context, s settings, _ []string) error {
 		a.log.Warn(err)
 	}
 	a.greet(s, address, time.Since(begun))
+	fmt.Printf("\nOpen this link in a browser on this machine; it signs you in once, within an hour:\n  %s\n",
+		link.URL(localAddress(scheme, listener.Addr())))
+	if s.server.samples && s.databases.knowledgeURL == "" {
+		samplesDone := make(chan struct{})
+		go func() {
+			defer close(samplesDone)
+			a.runSamples(ctx)
+		}()
+		defer func() { <-samplesDone }()
+	}
 	if dapAddress != nil {
 		fmt.Printf("Editors attach by the Debug Adapter Protocol at %s\n", dapAddress)
 	}
@@ -136,6 +147,14 @@ func serve(ctx context.Context, s settings, _ []string) error {
 	shutdown, cancelShutdown := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancelShutdown()
 	return server.Shutdown(shutdown)
+}
+
+// localAddress returns the address at which programs on this machine reach a listener.
+func localAddress(scheme string, listener net.Addr) string {
+	if tcp, ok := listener.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("%s://127.0.0.1:%d", scheme, tcp.Port)
+	}
+	return scheme + "://" + listener.String()
 }
 
 // greet prints where the service listens, its isolation level and the first commands to try.

@@ -66,6 +66,7 @@ type serverSettings struct {
 	adminKey        string
 	drain           time.Duration
 	accessLog       bool
+	samples         bool
 	logJSON         bool
 	mcpMaxChars     int
 }
@@ -95,6 +96,7 @@ func (s *serverSettings) register(f *pflag.FlagSet) {
 	f.IntVar(&s.mcpMaxChars, "mcp-max-chars", service.DefaultModelTextChars,
 		"maximum `NUMBER` of characters of an answer to a model; at least 1000")
 	f.BoolVar(&s.accessLog, "access-log", false, "log every request")
+	f.BoolVar(&s.samples, "samples", true, "with the demo data, make a few sample executions at the first start")
 	f.BoolVar(&s.logJSON, "log-json", false, "write the log as JSON")
 }
 

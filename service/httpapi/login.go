@@ -1,9 +1,13 @@
 package httpapi
 
 import (
+	"crypto/rand"
+	"crypto/subtle"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -48,6 +52,43 @@ func checkOrigin(r *http.Request) error {
 	return nil
 }
 
+// signInLinkAge is how long a link works.
+const signInLinkAge = time.Hour
+
+// SignInLink signs a person on this machine in once, without a key to type.
+type SignInLink struct {
+	token, secret string
+	until         time.Time
+
+	mu     sync.Mutex
+	isUsed bool
+}
+
+// NewSignInLink returns a link that makes the secret of a key the cookie of the person who opens it.
+func NewSignInLink(secret string) *SignInLink {
+	return &SignInLink{token: rand.Text(), secret: secret, until: time.Now().Add(signInLinkAge)}
+}
+
+// URL returns the link of a service at an address, such as http://127.0.0.1:8080.
+func (l *SignInLink) URL(address string) string { return address + "/login?token=" + l.token }
+
+// use returns the secret if the token is that of the link, and the link is used for the first time, in time, and from
+// this machine.
+func (l *SignInLink) use(r *http.Request, token string) (secret string, ok bool) {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if l == nil || err != nil || !net.ParseIP(host).IsLoopback() ||
+		subtle.ConstantTimeCompare([]byte(token), []byte(l.token)) != 1 {
+		return "", false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isUsed || time.Now().After(l.until) {
+		return "", false
+	}
+	l.isUsed = true
+	return l.secret, true
+}
+
 // loginBody is the body of POST /login.
 type loginBody struct {
 	Key string `json:"key" minLength:"1" doc:"The secret of a key"`
@@ -72,6 +113,14 @@ func (a *api) routeLogin(r *routes) {
 	login.Responses["200"] = &huma.Response{Description: "OK", Content: jsonContent[identity](r)}
 	login.Security = []map[string][]string{} // none
 	r.handle(r.login, login, a.login)
+
+	link := r.describe("GET", "/login", "openSignInLink", tagKeys,
+		"Sign in for the pages with the link that the service printed when it started; it works once, on its machine",
+		http.StatusForbidden)
+	link.Parameters = []*huma.Param{stringParam("query", "token", "From the link")}
+	link.Responses["303"] = &huma.Response{Description: "Signed in: see the pages"}
+	link.Security = []map[string][]string{} // none
+	r.handle(r.login, link, a.openSignInLink)
 
 	logout := r.describe("POST", "/logout", "signOut", tagKeys, "Sign out of the pages: remove the cookie",
 		http.StatusForbidden)
@@ -119,6 +168,17 @@ func (a *api) login(g *gin.Context) {
 	}
 	http.SetCookie(g.Writer, cookieOf(g.Request, secret, 0))
 	g.JSON(http.StatusOK, identityOf(caller))
+}
+
+func (a *api) openSignInLink(g *gin.Context) {
+	secret, ok := a.link.use(g.Request, g.Query("token"))
+	if !ok {
+		a.fail(g, sandbox.Errorf(sandbox.FaultForbidden, "this link was used, has expired, or was opened on another "+
+			"machine: sign in with a key, or restart the service to get another link"))
+		return
+	}
+	http.SetCookie(g.Writer, cookieOf(g.Request, secret, 0))
+	g.Redirect(http.StatusSeeOther, "/")
 }
 
 // cookieOf returns the cookie with a secret. A negative maxAge removes it.

@@ -41,6 +41,8 @@ type Config struct {
 
 	CPU *limit.CPU // shares the encoding of large records; nil: unlimited
 
+	SignInLink *SignInLink // nil: none
+
 	StallTimeout time.Duration // of requests and responses; 0 is limit.DefaultStallTimeout
 }
 
@@ -55,6 +57,7 @@ type api struct {
 	log     logrus.FieldLogger
 	access  bool
 	version string
+	link    *SignInLink // may be nil
 	limits  limits
 	metrics *metrics
 	cpu     *limit.CPU
@@ -91,7 +94,7 @@ func New(c Config) http.Handler {
 func newRouter(c Config) (*gin.Engine, *huma.OpenAPI) {
 	a := &api{
 		service: c.Service, log: c.Log, access: c.Access, version: c.Version, limits: newLimits(),
-		metrics: newMetrics(), cpu: c.CPU,
+		metrics: newMetrics(), cpu: c.CPU, link: c.SignInLink,
 	}
 	router := gin.New()
 	router.HandleMethodNotAllowed = true

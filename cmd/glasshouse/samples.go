@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+// samples are executions that a service with the demo data makes at its first start, so that a newcomer finds something
+// to look at. The names of their files say what they show.
+var samples = []struct {
+	code, config string
+	record       bool
+}{
+	{code: sampleRevenue},
+	{code: sampleFailed},
+	{code: sampleRecorded, record: true},
+	{code: sampleWrite, config: `{"write_policy": "capture"}`},
+}
+
+//go:embed samples/revenue.py
+var sampleRevenue string
+
+//go:embed samples/failed.py
+var sampleFailed string
+
+//go:embed samples/recorded.py
+var sampleRecorded string
+
+//go:embed samples/write.py
+var sampleWrite string
+
+// runSamples makes the sample executions, with the first admin key, if history is empty. It logs errors: the service
+// works without samples.
+func (a *app) runSamples(ctx context.Context) {
+	caller, err := a.service.Authenticate(ctx, a.adminKey)
+	if err != nil {
+		a.log.WithError(err).Warn("could not make the sample executions")
+		return
+	}
+	statistics, err := a.history.Statistics(ctx, "")
+	if err == nil && statistics.TotalExecutions > 0 {
+		return
+	}
+	for _, sample := range samples {
+		if err == nil {
+			job := service.Job{Code: sample.code, Kind: sandbox.KindQuick, Record: sample.record}
+			_, err = a.service.QuickExecute(ctx, caller, job, []byte(sample.config))
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		a.log.WithError(err).Warn("could not make all sample executions")
+	}
+}
