@@ -251,3 +251,48 @@ export interface SystemStatus {
   };
   environments: { name: string; digest: string; python: string; packages: number; modules: string[] | null }[] | null;
 }
+
+export interface StepVariable {
+  name: string;
+  value: string;
+  type: string;
+  ref?: number;
+  length?: number;
+}
+
+export interface StepFrame {
+  frame: number;
+  function: string;
+  line_number: number;
+  line_code: string;
+  unread?: string;
+  exception?: string;
+  variables: StepVariable[] | null;
+  total_variables: number;
+}
+
+export interface StepView {
+  step: number;
+  total_steps: number;
+  lane: string;
+  frames: StepFrame[] | null; // innermost first
+  globals: StepVariable[] | null;
+  total_globals: number;
+}
+
+export interface VariableChange {
+  seen_at: number; // the first step at which the new value is there
+  step: number; // the step whose line set it
+  line_number: number;
+  line_code: string;
+  function: string;
+  value: string;
+  type: string;
+}
+
+export interface Why {
+  name: string;
+  value: string;
+  findings: { step: number; line_number: number; text: string }[] | null;
+  steps: { step: number; line_number: number; line_code: string; name: string; value: string; role: string }[] | null;
+}

@@ -9,6 +9,7 @@ import { Executions } from "./executions";
 import { Keys } from "./keys";
 import { Sandboxes } from "./sandboxes";
 import { Statements } from "./statements";
+import { Steps } from "./steps";
 import { System } from "./system";
 import { Writes } from "./writes";
 
@@ -38,6 +39,8 @@ export function Routes() {
   if (Shown) return <Shown />;
   const execution = /^\/executions\/([^/]+)$/.exec(path.value)?.[1];
   if (execution) return <Execution key={execution} id={decoded(execution)} />;
+  const recorded = /^\/executions\/([^/]+)\/steps$/.exec(path.value)?.[1];
+  if (recorded) return <Steps key={recorded} id={decoded(recorded)} />;
   return (
     <Page title="Not found">
       <p>There is no page at this address. <a href="/ui/">Go to the executions</a>.</p>

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { ShownCode } from "./editor";
 
 // LineMark is what is to be seen at a line: that the program failed there, or called the function that failed.
 export interface LineMark {
@@ -10,27 +11,31 @@ export interface LineMark {
   variables?: Record<string, string>;
 }
 
-// Code shows Python. Until the editor is loaded, or if it cannot be, it shows the plain text.
-export function Code({ code, marks, label }: { code: string; marks: LineMark[]; label: string }) {
+// Code shows Python. Until the editor is loaded, or if it cannot be, it shows the plain text. current is the line at
+// which a recorded program stands.
+export function Code({ code, marks, label, current }: { code: string; marks: LineMark[]; label: string; current?: number }) {
   const place = useRef<HTMLDivElement>(null);
-  const [isDrawn, setDrawn] = useState(false);
+  const [shown, setShown] = useState<ShownCode>();
   const key = JSON.stringify(marks);
   useEffect(() => {
-    let remove: (() => void) | undefined;
+    let mine: ShownCode | undefined;
     let gone = false;
     import("./editor").then(({ showCode }) => {
       if (gone || !place.current) return;
-      remove = showCode(place.current, code, marks, label);
-      setDrawn(true);
+      mine = showCode(place.current, code, marks, label);
+      setShown(mine);
     }, () => {}); // the plain text stays
     return () => {
       gone = true;
-      remove?.();
+      mine?.remove();
     };
   }, [code, key, label]);
+  useEffect(() => {
+    if (current !== undefined) shown?.moveTo(current);
+  }, [shown, current]);
   return (
     <>
-      {!isDrawn && <pre class="text plain-code">{code}</pre>}
+      {!shown && <pre class="text plain-code">{code}</pre>}
       <div ref={place} class="editor" />
     </>
   );

@@ -1,6 +1,6 @@
 import { pythonLanguage } from "@codemirror/lang-python";
 import { HighlightStyle, syntaxHighlighting } from "@codemirror/language";
-import { EditorState, RangeSetBuilder } from "@codemirror/state";
+import { EditorState, RangeSetBuilder, StateEffect, StateField } from "@codemirror/state";
 import { Decoration, EditorView, highlightSpecialChars, keymap, lineNumbers, WidgetType, type DecorationSet } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import type { LineMark } from "./code";
@@ -22,6 +22,7 @@ const theme = EditorView.theme({
   ".cm-content": { padding: "8px 0" },
   ".cm-gutters": { backgroundColor: "var(--ground)", color: "var(--muted)", border: "none", paddingLeft: "6px" },
   ".cm-line": { padding: "0 12px" },
+  ".cm-current": { backgroundColor: "var(--accent-ground)", boxShadow: "inset 3px 0 var(--accent)" },
   ".cm-called": { backgroundColor: "var(--warn-ground)" },
   ".cm-failed": { backgroundColor: "var(--bad-ground)", boxShadow: "inset 3px 0 var(--bad)" },
   ".cm-failure": {
@@ -101,11 +102,33 @@ function decorations(state: EditorState, marks: LineMark[]): DecorationSet {
   return builder.finish();
 }
 
-// showCode draws code that cannot be edited into an element, and returns the function that removes it.
+const setCurrent = StateEffect.define<number>();
+
+// current marks the line at which a recorded program stands; 0 is none.
+const current = StateField.define<DecorationSet>({
+  create: () => Decoration.none,
+  update(marked, transaction) {
+    for (const effect of transaction.effects) {
+      if (!effect.is(setCurrent)) continue;
+      const { doc } = transaction.state;
+      if (effect.value < 1 || effect.value > doc.lines) return Decoration.none;
+      return Decoration.set(Decoration.line({ class: "cm-current" }).range(doc.line(effect.value).from));
+    }
+    return marked;
+  },
+  provide: (field) => EditorView.decorations.from(field),
+});
+
+export interface ShownCode {
+  moveTo: (line: number) => void; // marks the current line and shows it
+  remove: () => void;
+}
+
+// showCode draws code that cannot be edited into an element, and returns what moves in it and removes it.
 //
 // The editor lives in a shadow tree: there, CodeMirror uses style sheets that are objects. In the document it would
 // add style elements, which the policy of these pages forbids.
-export function showCode(parent: HTMLElement, code: string, marks: LineMark[], label: string): () => void {
+export function showCode(parent: HTMLElement, code: string, marks: LineMark[], label: string): ShownCode {
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open" });
   code = code.replace(/\n$/, ""); // not a line of its own
   let state = EditorState.create({ doc: code });
@@ -119,6 +142,7 @@ export function showCode(parent: HTMLElement, code: string, marks: LineMark[], l
       EditorView.editable.of(false),
       EditorView.contentAttributes.of({ "aria-label": label, "aria-readonly": "true", tabindex: "0" }),
       EditorView.decorations.of(marked),
+      current,
       pythonLanguage,
       syntaxHighlighting(highlighting),
       theme,
@@ -127,13 +151,21 @@ export function showCode(parent: HTMLElement, code: string, marks: LineMark[], l
     ],
   });
   const view = new EditorView({ state, root, parent: root });
+  // show scrolls the code, but not the page as EditorView.scrollIntoView would do.
+  const show = (line: number, always: boolean) => view.requestMeasure({
+    read: () => view.lineBlockAt(view.state.doc.line(line).from),
+    write: ({ top, bottom }) => {
+      const box = view.scrollDOM;
+      if (always || top < box.scrollTop || bottom > box.scrollTop + box.clientHeight) box.scrollTop = top - 200;
+    },
+  });
   const failed = marks.find((mark) => mark.isFailure && mark.line >= 1 && mark.line <= view.state.doc.lines);
-  if (failed) {
-    // Without scrolling the page, as EditorView.scrollIntoView would do.
-    view.requestMeasure({
-      read: () => view.lineBlockAt(view.state.doc.line(failed.line).from).top,
-      write: (top) => (view.scrollDOM.scrollTop = top - 200),
-    });
-  }
-  return () => view.destroy();
+  if (failed) show(failed.line, true);
+  return {
+    moveTo: (line) => {
+      view.dispatch({ effects: setCurrent.of(line) });
+      if (line >= 1 && line <= view.state.doc.lines) show(line, false);
+    },
+    remove: () => view.destroy(),
+  };
 }

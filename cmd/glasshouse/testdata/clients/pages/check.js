@@ -154,7 +154,8 @@ const checks = {
   async 'every page, in both schemes'(ids) {
     for (const colorScheme of schemes) {
       const page = await open(adminKey, { colorScheme });
-      const pages = [...lists, ...[ids.plain, ids.failed, ids.refused, ids.hostile].map((id) => `/executions/${id}`), '/nowhere'];
+      const pages = [...lists, ...[ids.plain, ids.failed, ids.refused, ids.hostile].map((id) => `/executions/${id}`),
+        `/executions/${ids.recorded}/steps?step=5&name=total`, `/executions/${ids.plain}/steps`, '/nowhere'];
       for (const name of pages) {
         await page.goto(`${address}/ui${name}`);
         await settled(page);
@@ -169,7 +170,7 @@ const checks = {
     const page = await open(undefined, { viewport: { width: 375, height: 740 } });
     await page.goto(`${address}/ui/`);
     await signIn(page, adminKey);
-    for (const name of [...lists, `/executions/${ids.failed}`]) {
+    for (const name of [...lists, `/executions/${ids.failed}`, `/executions/${ids.recorded}/steps?step=5&name=total`]) {
       await page.goto(`${address}/ui${name}`);
       await settled(page);
       const width = await page.evaluate(() => document.documentElement.scrollWidth);
@@ -299,6 +300,36 @@ const checks = {
     assert.match(await failure.textContent(), /total0/);
     await page.reload(); // the link is deep
     await failure.waitFor();
+    await wantNothingWrong(page);
+  },
+
+  async 'the steps of a recorded execution'(ids) {
+    const page = await open(adminKey);
+    await page.goto(`${address}/ui/executions/${ids.recorded}`);
+    await page.getByRole('link', { name: 'Steps' }).click();
+    await page.locator('.cm-current', { hasText: 'total = 0' }).waitFor();
+    const value = (name) => page.locator('.variables li', { has: page.locator('.name', { hasText: new RegExp(`^${name}$`) }) });
+    for (const line of ['for n in range(3):', 'total += n', 'for n in range(3):', 'total += n', 'for n in range(3):']) {
+      await page.keyboard.press('ArrowRight');
+      await page.locator('.cm-current', { hasText: line }).waitFor();
+    }
+    await page.waitForURL(/step=6/);
+    await value('total').getByText('changed').waitFor();
+    assert.strictEqual(await value('total').locator('.value').textContent(), '1');
+    await page.keyboard.press('ArrowLeft');
+    await page.locator('.variables li .value', { hasText: /^0$/ }).waitFor();
+    await page.reload(); // the link is deep
+    await page.waitForURL(/step=5/);
+    await page.getByLabel('Next step at which this holds').fill('total == 3');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/step=8/);
+    await value('total').getByRole('button').click();
+    await page.getByText('History of total').waitFor();
+    await page.getByText('Why total is 3').waitFor();
+    await page.getByRole('button', { name: 'step 2', exact: true }).first().click();
+    await page.waitForURL(/step=2/);
+    await page.getByRole('slider').fill('9');
+    await page.getByText('9 of 9 steps').waitFor();
     await wantNothingWrong(page);
   },
 
