@@ -7,7 +7,7 @@ import { Code } from "../parts/code";
 import { Empty, Failure, Loading } from "../parts/feedback";
 import { Panel } from "../parts/panel";
 import { parameter, setParameters } from "../router";
-import { Page } from "../shell";
+import { Icon, Page } from "../shell";
 import { StepViews } from "./steps_views";
 
 const title = (id: string) => `Steps of ${shortID(id)}`;
@@ -76,10 +76,10 @@ export function Steps({ id }: { id: string }) {
       <span class="muted" aria-hidden="true">/</span> Steps
     </>}>
       <div class="scrubber panel" role="group" aria-label="Step">
-        <button aria-label="First step" title="First step (Home)" disabled={step <= 1} onClick={() => go(1)}>⏮</button>
-        <button aria-label="Step back" title="Step back (←, Shift for ten)" disabled={step <= 1} onClick={() => go(step - 1)}>◀</button>
-        <button aria-label="Step forward" title="Step forward (→, Shift for ten)" disabled={step >= total} onClick={() => go(step + 1)}>▶</button>
-        <button aria-label="Last step" title="Last step (End)" disabled={step >= total} onClick={() => go(total)}>⏭</button>
+        <button aria-label="First step" title="First step (Home)" disabled={step <= 1} onClick={() => go(1)}><Icon of="M4 3v10M13 3L6 8l7 5z" /></button>
+        <button aria-label="Step back" title="Step back (←, Shift for ten)" disabled={step <= 1} onClick={() => go(step - 1)}><Icon of="M12 3L5 8l7 5z" /></button>
+        <button aria-label="Step forward" title="Step forward (→, Shift for ten)" disabled={step >= total} onClick={() => go(step + 1)}><Icon of="M4 3l7 5-7 5z" /></button>
+        <button aria-label="Last step" title="Last step (End)" disabled={step >= total} onClick={() => go(total)}><Icon of="M12 3v10M3 3l7 5-7 5z" /></button>
         <input type="range" aria-label="Step" min={1} max={total} value={step} onInput={(event) => go(Number(event.currentTarget.value))} />
         <output>{count(shown.view.step)} of {plural(total, "step")}</output>
       </div>
@@ -222,7 +222,7 @@ function Story({ path, name, step, go }: { path: string; name: string; step: num
             {(why.steps ?? []).map((cause) => (
               <li key={`${cause.step} ${cause.name}`}>
                 <Jump to={cause.step} go={go} /> <span class="muted">line {cause.line_number}</span> <code>{cause.line_code.trim()}</code>{" "}
-                <span>{cause.role} <code>{cause.name} = {cause.value}</code></span>
+                <span class="muted">{cause.role}</span> <code>{cause.name} = {cause.value}</code>
               </li>
             ))}
           </ol>
