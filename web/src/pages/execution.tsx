@@ -3,14 +3,14 @@ import { get, post, remove } from "../api/client";
 import { follow } from "../api/events";
 import { isAborted, Problem } from "../api/problem";
 import type { Execution as Record } from "../api/records";
-import { duration, firstLine, fullTime, shortID } from "../format";
+import { duration, firstLine, fullTime, plural, shortID } from "../format";
 import { Code, type LineMark } from "../parts/code";
 import { Copy, Failure, Loading, TwoSteps } from "../parts/feedback";
 import { Status } from "../parts/label";
 import { Panel, TextPanel } from "../parts/panel";
 import { isTable, Value } from "../parts/value";
 import { navigate } from "../router";
-import { isAdmin } from "../session";
+import { isAdmin, me } from "../session";
 import { Page } from "../shell";
 import { asCurl, asPython } from "./execution_commands";
 import { Artifacts, Connections, ExceptionPanel, Facts, Logs, Queries } from "./execution_details";
@@ -153,12 +153,12 @@ export function Execution({ id }: { id: string }) {
             <div class="notice danger"><strong>{e.error}</strong></div>
           )}
           {code && (
-            <Panel title="Code" note={`${code.trimEnd().split("\n").length} lines`} actions={<Copy label="Copy" text={() => code} />}>
+            <Panel title="Code" note={plural(code.trimEnd().split("\n").length, "line")} actions={<Copy label="Copy" text={() => code} />}>
               <Code code={code} marks={marks(e)} label="Code" />
             </Panel>
           )}
           {hasResult && (
-            <Panel title="Result" note={isTable(e.result) ? `${e.result.length} rows` : undefined}
+            <Panel title="Result" note={isTable(e.result) ? plural(e.result.length, "row") : undefined}
               actions={<Copy label="Copy JSON" text={() => JSON.stringify(e.result, null, 2)} />}>
               <Value of={e.result} label="Result" />
             </Panel>
@@ -181,7 +181,23 @@ export function Execution({ id }: { id: string }) {
   );
 }
 
+// useSteps returns the number of recorded steps. The record does not tell whether there is a recording, so this asks
+// for one; agents may not read it.
+function useSteps(e: Record): number {
+  const [steps, setSteps] = useState(0);
+  const canBe = isOver(e) && e.environment !== undefined && me.value?.role !== "agent";
+  useEffect(() => {
+    if (!canBe) return;
+    const request = new AbortController();
+    get<{ total_steps: number }>(`/executions/${encodeURIComponent(e.execution_id)}/steps`, { limit: 1 }, request.signal)
+      .then((page) => setSteps(page.total_steps), () => {}); // there is none
+    return () => request.abort();
+  }, [e.execution_id, canBe]);
+  return steps;
+}
+
 function Actions({ of: e }: { of: Record }) {
+  const steps = useSteps(e);
   const [problem, setProblem] = useState<Problem>();
   const [isCancelled, setCancelled] = useState(false);
   const gone = useRef(false);
@@ -205,7 +221,9 @@ function Actions({ of: e }: { of: Record }) {
           {isCancelled ? "Cancelling…" : "Cancel"}
         </button>
       )}
-      {e.kind === "debug" && <a class="button" href={`/ui/executions/${encodeURIComponent(e.execution_id)}/steps`}>Steps</a>}
+      {steps > 0 && (
+        <a class="button" href={`/ui/executions/${encodeURIComponent(e.execution_id)}/steps`}>{plural(steps, "step")}</a>
+      )}
       {e.code && <Copy label="Copy as curl" text={() => asCurl(e)} />}
       {e.code && <Copy label="Copy as Python" text={() => asPython(e)} />}
       {isAdmin.value && isOver(e) && (

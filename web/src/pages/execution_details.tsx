@@ -1,6 +1,7 @@
 import type { Connection, Exception, Execution, Note, Query } from "../api/records";
 import { asText, bytes, clock, count, duration, fullTime, megabytes, plural, zone } from "../format";
 import { Panel } from "../parts/panel";
+import { isAdmin } from "../session";
 import { SandboxLink, Status } from "../parts/label";
 
 // The parts of an execution below its code.
@@ -12,7 +13,7 @@ export function ExceptionPanel({ of }: { of: Exception }) {
       <div class="body">
         <pre class="message">{of.message || of.type}</pre>
         {of.hint && <p>{of.hint}</p>}
-        {of.nearest && <p>Did the code mean <code>{of.nearest}</code>?</p>}
+        {of.nearest && !of.hint?.includes(of.nearest) && <p>Did the code mean <code>{of.nearest}</code>?</p>}
         {frames.length > 0 && (
           <ol class="frames" aria-label="Calls, outermost first">
             {frames.map((frame, index) => (
@@ -49,6 +50,7 @@ export function Queries({ queries, cut }: { queries: Query[]; cut?: number | und
                 </td>
                 <td>
                   <Status of={q.status} />
+                  {q.status === "captured" && isAdmin.value && <div><a href="/ui/writes?status=pending">Pending writes</a></div>}
                   {q.reason && <div class="why">rule: {q.reason}</div>}
                   {q.error && <div class="why">{q.error}</div>}
                 </td>
@@ -161,7 +163,7 @@ export function Facts({ of: e }: { of: Execution }) {
       <dl>
         <dt>Level</dt><dd>{e.isolation || "no code ran"}</dd>
         {e.environment && <><dt>Environment</dt><dd>{e.environment.name} <code title={e.environment.digest}>{e.environment.digest.slice(0, 12)}</code></dd></>}
-        <dt>Session</dt><dd>{e.session_reset ? "its variables were lost" : "its variables were kept"}</dd>
+        {e.session_reset && <><dt>Session</dt><dd>its variables were lost</dd></>}
       </dl>
       {limits.length > 0 && (
         <details>

@@ -112,7 +112,7 @@ async function signIn(page, key) {
   await page.locator('.shell').waitFor();
 }
 
-const heading = (page, name) => page.getByRole('heading', { level: 1, name }).waitFor();
+const heading = (page, name) => page.getByRole('heading', { level: 1, name, exact: true }).waitFor();
 
 // settled waits until nothing is loading.
 const settled = (page) => page.waitForFunction(() => document.querySelector('h1') && !document.querySelector('.spinner'));
@@ -306,7 +306,7 @@ const checks = {
   async 'the steps of a recorded execution'(ids) {
     const page = await open(adminKey);
     await page.goto(`${address}/ui/executions/${ids.recorded}`);
-    await page.getByRole('link', { name: 'Steps' }).click();
+    await page.getByRole('link', { name: '9 steps' }).click();
     await page.locator('.cm-current', { hasText: 'total = 0' }).waitFor();
     const value = (name) => page.locator('.variables li', { has: page.locator('.name', { hasText: new RegExp(`^${name}$`) }) });
     for (const line of ['for n in range(3):', 'total += n', 'for n in range(3):', 'total += n', 'for n in range(3):']) {
