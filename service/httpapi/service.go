@@ -11,7 +11,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"glasshouse/service/webui"
-	"glasshouse/web"
 )
 
 // readyTimeout bounds the checks of /readyz.
@@ -53,9 +52,7 @@ func (a *api) routeService(r *routes) {
 	page.Parameters = []*huma.Param{stringParam("path", "path", "The path of a page or of a file")}
 	r.handle(r.pages, page, gin.WrapH(webui.Embedded()))
 	r.handle(r.public, get("/docs", "getDocs", "Get this documentation as a page", "200", "text/html", text),
-		func(g *gin.Context) {
-			g.Data(http.StatusOK, "text/html; charset=utf-8", web.Docs)
-		})
+		gin.WrapF(webui.Embedded().ServeDocs))
 	openapi := r.api.OpenAPI()
 	for _, document := range []struct {
 		path, id, summary, contentType string

@@ -26,10 +26,16 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; " +
 	"require-trusted-types-for 'script'"
 
+// docsPolicy is the Content-Security-Policy of the page at /docs. Its viewer of OpenAPI documents needs inline styles and
+// pictures, and makes HTML of Markdown. The document is the service's own: no record is shown there.
+const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
 // Prefix is the path under which the pages are served.
 const Prefix = "/ui/"
 
 const (
+	docs   = "docs.html"
 	index  = "index.html"
 	assets = "assets/" // files whose names contain the hash of their content
 )
@@ -56,7 +62,7 @@ var Embedded = sync.OnceValue(func() *Pages {
 	return pages
 })
 
-// New returns a handler for the files, which must include index.html.
+// New returns a handler for the files, which must include index.html and docs.html.
 func New(dist fs.FS) (*Pages, error) {
 	p := &Pages{files: map[string]*file{}}
 	err := fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -70,8 +76,8 @@ func New(dist fs.FS) (*Pages, error) {
 		p.files[name], err = newFile(name, content)
 		return err
 	})
-	if err == nil && p.files[index] == nil {
-		err = errors.New("no index.html; run `go -C scripts/tools run ./buildweb ../..`")
+	if err == nil && (p.files[index] == nil || p.files[docs] == nil) {
+		err = errors.New("no index.html or docs.html; run `go -C scripts/tools run ./buildweb ../..`")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the files of the pages: %w", err)
@@ -109,9 +115,7 @@ func compress(content []byte) []byte {
 // ServeHTTP answers with a file, or with index.html for the path of a page, so that a deep link survives a reload.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	header.Set("Content-Security-Policy", Policy)
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Referrer-Policy", "no-referrer")
+	setPolicy(header, Policy)
 	name := strings.TrimPrefix(r.URL.Path, Prefix)
 	f := p.files[name]
 	if f == nil {
@@ -128,6 +132,19 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("Cache-Control", "no-cache")
 	}
 	f.serve(w, r)
+}
+
+// ServeDocs answers with the page that shows the description of the API.
+func (p *Pages) ServeDocs(w http.ResponseWriter, r *http.Request) {
+	setPolicy(w.Header(), docsPolicy)
+	w.Header().Set("Cache-Control", "no-cache")
+	p.files[docs].serve(w, r)
+}
+
+func setPolicy(header http.Header, policy string) {
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
 }
 
 func (f *file) serve(w http.ResponseWriter, r *http.Request) {

@@ -68,7 +68,7 @@ func run(web string, check bool) error {
 func build(web string) (map[string][]byte, error) {
 	result := api.Build(api.BuildOptions{
 		AbsWorkingDir: web,
-		EntryPoints:   []string{"src/main.tsx", "src/theme.ts", "styles/frame.css", "src/favicon.svg"},
+		EntryPoints:   []string{"src/main.tsx", "src/docs.ts", "src/theme.ts", "styles/frame.css", "src/favicon.svg"},
 		Outdir:        "dist",
 		EntryNames:    "assets/[name]-[hash]",
 		ChunkNames:    "assets/[name]-[hash]",
@@ -107,13 +107,16 @@ func build(web string) (map[string][]byte, error) {
 		}
 		files[filepath.ToSlash(name)] = file.Contents
 	}
-	page, err := os.ReadFile(filepath.Join(web, "src", "index.html"))
-	if err != nil {
-		return nil, err
+	for _, name := range []string{"index.html", "docs.html"} {
+		page, err := os.ReadFile(filepath.Join(web, "src", name))
+		if err == nil {
+			files[name], err = built.link(page)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("src/%s: %w", name, err)
+		}
 	}
-	if files["index.html"], err = built.link(page); err != nil {
-		return nil, err
-	}
+	var err error
 	files["licenses.txt"], err = licenses(web, built)
 	return files, err
 }
@@ -131,8 +134,8 @@ type metafile struct {
 	} `json:"outputs"`
 }
 
-// link replaces the names of sources in the page by those of their bundles, and makes browsers load the chunks of the
-// main module together with it.
+// link replaces the names of sources in a page by those of their bundles, and makes browsers load the chunks of the
+// main module together with it. The styles of src/NAME.ts are src/NAME.css.
 func (m metafile) link(page []byte) ([]byte, error) {
 	served := func(output string) string { return "/ui/" + strings.TrimPrefix(output, "dist/") }
 	var preloads []string
@@ -142,10 +145,12 @@ func (m metafile) link(page []byte) ([]byte, error) {
 			continue
 		}
 		names[o.EntryPoint] = served(output)
+		if o.CSSBundle != "" {
+			names[strings.TrimSuffix(o.EntryPoint, path.Ext(o.EntryPoint))+".css"] = served(o.CSSBundle)
+		}
 		if o.EntryPoint != "src/main.tsx" {
 			continue
 		}
-		names["src/main.css"] = served(o.CSSBundle)
 		for _, i := range o.Imports {
 			if i.Kind == "import-statement" {
 				preloads = append(preloads, fmt.Sprintf("<link rel=\"modulepreload\" href=%q>\n", served(i.Path)))
@@ -162,7 +167,7 @@ func (m metafile) link(page []byte) ([]byte, error) {
 		page = bytes.ReplaceAll(page, []byte(`"`+source+`"`), []byte(`"`+name+`"`))
 	}
 	if bytes.Contains(page, []byte(`"src/`)) || bytes.Contains(page, []byte(`"styles/`)) {
-		return nil, fmt.Errorf("src/index.html names a source that is not built; built: %v", names)
+		return nil, fmt.Errorf("it names a source that is not built; built: %v", names)
 	}
 	slices.Sort(preloads)
 	return bytes.Replace(page, []byte("<!-- preloads -->\n"), []byte(strings.Join(preloads, "")), 1), nil
