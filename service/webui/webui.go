@@ -26,8 +26,8 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'; " +
 	"require-trusted-types-for 'script'"
 
-// docsPolicy is the Content-Security-Policy of the page at /docs. Its viewer of OpenAPI documents needs inline styles and
-// pictures, and makes HTML of Markdown. The document is the service's own: no record is shown there.
+// docsPolicy is the Content-Security-Policy of the page at /docs. Its viewer of OpenAPI documents needs inline styles
+// and pictures, and makes HTML of Markdown. The document is the service's own: no record is shown there.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
