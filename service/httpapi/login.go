@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -31,8 +32,10 @@ func secretOf(r *http.Request) (string, error) {
 		if secret = strings.TrimSpace(secret); strings.EqualFold(scheme, "Bearer") && secret != "" {
 			return secret, nil
 		}
-	} else if cookie, err := r.Cookie(keyCookie); err == nil && cookie.Value != "" {
-		return cookie.Value, checkOrigin(r)
+	} else if cookie, err := r.Cookie(keyCookie); err == nil {
+		if secret, err := url.QueryUnescape(cookie.Value); err == nil && secret != "" {
+			return secret, checkOrigin(r)
+		}
 	}
 	return "", sandbox.Errorf(sandbox.FaultUnauthorized,
 		"no API key; send the header Authorization: Bearer KEY (`glasshouse keys create` makes a key)")
@@ -181,10 +184,11 @@ func (a *api) openSignInLink(g *gin.Context) {
 	g.Redirect(http.StatusSeeOther, "/")
 }
 
-// cookieOf returns the cookie with a secret. A negative maxAge removes it.
+// cookieOf returns the cookie with a secret, escaped: an operator may choose a key with any characters. A negative
+// maxAge removes the cookie.
 func cookieOf(r *http.Request, secret string, maxAge int) *http.Cookie {
 	return &http.Cookie{
-		Name: keyCookie, Value: secret, Path: "/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil,
+		Name: keyCookie, Value: url.QueryEscape(secret), Path: "/", MaxAge: maxAge, HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
 	}
 }

@@ -244,6 +244,16 @@ func TestSignInLink(t *testing.T) {
 	if w := open(url, here); w.Code != http.StatusForbidden {
 		t.Errorf("second: got HTTP %d, want 403", w.Code)
 	}
+	link = httpapi.NewSignInLink(`chosen by; an "operator", ü`)
+	handler = httpapi.New(httpapi.Config{Service: testService, Log: logrus.New(), SignInLink: link})
+	w = open(link.URL("http://127.0.0.1:8080"), here)
+	r := httptest.NewRequest("GET", "/me", nil)
+	r.Header.Set("Cookie", strings.Split(w.Header().Get("Set-Cookie"), ";")[0])
+	w = httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	if w.Code != http.StatusUnauthorized || !strings.Contains(w.Body.String(), "this key is unknown") {
+		t.Errorf("a key with other characters: got HTTP %d, want it to be looked up: %s", w.Code, w.Body)
+	}
 }
 
 // The feed tells of the user's executions, and a reader that comes back continues where it was.
