@@ -445,6 +445,16 @@ const checks = {
     await one.getByRole('button', { name: 'Sign out' }).waitFor();
     await wantNothingWrong(one);
   },
+
+  async 'a route can be tried in the description of the API'() {
+    const page = await open(adminKey);
+    await page.goto(address + '/docs');
+    const route = page.locator('#operations-Keys-getMe');
+    await route.locator('.opblock-summary-control').click();
+    await route.getByRole('button', { name: 'Execute' }).click();
+    await route.locator('.live-responses-table').getByText('first admin key').first().waitFor();
+    await wantNothingWrong(page);
+  },
 };
 
 async function main() {
