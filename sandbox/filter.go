@@ -27,7 +27,6 @@ type RecordFilter struct {
 	Action      string // of an audit entry
 	Object      string // of an audit entry
 	Text        string // a part of a statement, or of an artifact's path, in upper or lower case
-	Ephemeral   bool   // also sandboxes that existed for one execution
 	Since       time.Time
 	Until       time.Time
 	Limit       int    // at most 1000; 0 means 50

@@ -45,7 +45,7 @@ func (s Sandbox) ExpiresAt() time.Time {
 // Summary returns s as lists show it.
 func (s Sandbox) Summary() SandboxSummary {
 	out := SandboxSummary{
-		ID: s.ID, Owner: s.Owner, State: s.State, Ephemeral: s.Ephemeral, CreatedAt: s.CreatedAt, LastUsed: s.LastUsed,
+		ID: s.ID, Owner: s.Owner, State: s.State, CreatedAt: s.CreatedAt, LastUsed: s.LastUsed,
 		EndedAt: s.EndedAt,
 	}
 	if s.State == StateActive {

@@ -68,7 +68,6 @@ type SandboxSummary struct {
 	ID        string     `json:"sandbox_id"`
 	Owner     string     `json:"user_id"`
 	State     State      `json:"status"`
-	Ephemeral bool       `json:"ephemeral" doc:"It existed for one execution"`
 	CreatedAt time.Time  `json:"created_at"`
 	LastUsed  time.Time  `json:"last_used_at" doc:"When its last execution began, or its creation"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"Of an active sandbox, if nobody uses it until then"`

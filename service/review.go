@@ -30,7 +30,7 @@ func (s *Service) Sandboxes(ctx context.Context, caller sandbox.Key, f sandbox.R
 		switch {
 		case live != nil:
 			*b = live.current().Summary()
-		case b.State == sandbox.StateActive && !b.Ephemeral: // the service ended before the sandbox did
+		case b.State == sandbox.StateActive: // the service ended before the sandbox did
 			b.State, b.ExpiresAt = sandbox.StateLost, nil
 		}
 	}

@@ -98,8 +98,6 @@ func (s *Store) SandboxSummaries(
 ) (list []sandbox.SandboxSummary, next string, err error) {
 	var c conditions
 	c.addRecordFilter(f, "b.owner", "b.id", "", "b.state", "b.created_at")
-	if !f.Ephemeral {
-		c.clauses = append(c.clauses, "NOT b.ephemeral")
-	}
+	c.clauses = append(c.clauses, "NOT b.ephemeral") // earlier versions recorded sandboxes of one execution
 	return sandboxSummaries.page(ctx, s, scopeOfRecords(f), c, f.After, f.Limit)
 }

@@ -37,8 +37,7 @@ func filterOf(p Page, u OfUser, e OfExecution) sandbox.RecordFilter {
 type sandboxesInput struct {
 	Page
 	OfUser
-	Status    string `query:"status" enum:"active,deleted,expired,lost"`
-	Ephemeral bool   `query:"ephemeral" doc:"Also sandboxes that existed for one execution"`
+	Status string `query:"status" enum:"active,deleted,expired,lost"`
 }
 
 type sandboxList struct {
@@ -124,7 +123,7 @@ func (a *api) routeReview(r *routes) {
 		"List live and ended sandboxes, newest first"),
 		func(ctx context.Context, caller sandbox.Key, in *sandboxesInput) (*sandboxList, error) {
 			f := filterOf(in.Page, in.OfUser, OfExecution{})
-			f.Status, f.Ephemeral = in.Status, in.Ephemeral
+			f.Status = in.Status
 			list, next, err := a.service.Sandboxes(ctx, caller, f)
 			return &sandboxList{list, next}, err
 		})

@@ -182,7 +182,6 @@ export interface Sandbox {
   sandbox_id: string;
   user_id: string;
   status: string;
-  ephemeral: boolean;
   created_at: string;
   last_used_at: string | null;
   expires_at: string | null;

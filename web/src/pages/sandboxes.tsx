@@ -6,17 +6,17 @@ import { Empty, Failure, TwoSteps } from "../parts/feedback";
 import { Choice, clearFilters, Filters, isFiltered, TextFilter } from "../parts/filters";
 import { SandboxLink, Status, Time, timeHeading } from "../parts/label";
 import { ListTable, NoMatch, useList } from "../parts/list";
-import { parameter, setParameters } from "../router";
+import { parameter } from "../router";
 import { isAdmin } from "../session";
 import { Page } from "../shell";
 
-const names = ["user", "status"]; // and ephemeral, whose box shows whether it is set
+const names = ["user", "status"];
 
 // Sandboxes lists the sandboxes that are there, and those that have ended.
 export function Sandboxes() {
   const [problem, setProblem] = useState<Problem>();
   const list = useList<Sandbox>("/sandboxes", "sandboxes", {
-    user_id: parameter("user"), status: parameter("status"), ephemeral: parameter("ephemeral"),
+    user_id: parameter("user"), status: parameter("status"),
   });
   const end = async (sandbox: Sandbox) => {
     setProblem(undefined);
@@ -32,15 +32,10 @@ export function Sandboxes() {
       <Filters label="Filter sandboxes" names={names}>
         <Choice name="status" label="Status" any="Any status" values={["active", "deleted", "expired", "lost"]} />
         {isAdmin.value && <TextFilter name="user" label="User" placeholder="User" />}
-        <label class="check">
-          <input type="checkbox" checked={parameter("ephemeral") === "true"}
-            onChange={(event) => setParameters({ ephemeral: event.currentTarget.checked ? "true" : "" })} />
-          With those of one run
-        </label>
       </Filters>
       {problem && <Failure problem={problem} />}
       <ListTable list={list} what="sandboxes" id={(s) => s.sandbox_id}
-        empty={isFiltered(names) || parameter("ephemeral") ? <NoMatch what="sandboxes" clear={() => clearFilters(names)} /> : (
+        empty={isFiltered(names) ? <NoMatch what="sandboxes" clear={() => clearFilters(names)} /> : (
           <Empty title="There are no sandboxes.">
             <code>POST /sandbox/create</code> makes one, whose variables and files stay between runs.
           </Empty>

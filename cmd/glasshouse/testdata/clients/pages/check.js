@@ -14,7 +14,7 @@ const axe = fs.readFileSync(installed.resolve('axe-core/axe.min.js'), 'utf8');
 const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync'];
 const schemes = ['light', 'dark'];
-const lists = ['/', '/statements', '/statements?view=all', '/writes', '/sandboxes?ephemeral=true', '/connections', '/artifacts', '/keys',
+const lists = ['/', '/statements', '/statements?view=all', '/writes', '/sandboxes', '/connections', '/artifacts', '/keys',
   '/system', '/audit'];
 
 async function call(method, route, body, key = adminKey) {
