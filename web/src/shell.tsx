@@ -46,7 +46,7 @@ function isCurrent(entry: Entry): boolean {
   return path.value === entry.path || path.value.startsWith(entry.path + "/");
 }
 
-// Shell is what all pages have: the navigation, and who is signed in.
+// Shell draws the parts that all pages have: the navigation, and the user who is signed in.
 export function Shell({ children }: { children: ComponentChildren }) {
   const [open, setOpen] = useState(false);
   const [failure, setFailure] = useState("");

@@ -133,7 +133,7 @@ export function Logs({ logs, variables }: { logs: Note[]; variables: Record<stri
   );
 }
 
-// Facts is what the service knows about a run beside its code and output.
+// Facts shows the usage, the request and the isolation of a run.
 export function Facts({ of: e }: { of: Execution }) {
   const { usage } = e;
   const limits = Object.entries(e.enforced_by);

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ShownCode } from "./editor";
 
-// LineMark is what is to be seen at a line: that the program failed there, or called the function that failed.
+// LineMark marks a line of code: the program failed at this line, or called the function that failed.
 export interface LineMark {
   line: number;
   isFailure: boolean;
