@@ -238,6 +238,7 @@ while True: os.write(3, frame)`
 body = b'{"data":{"text/plain":"' + b"x" * 900_000 + b'"}}'
 frame = struct.pack(">IB", len(body), ord("O")) + body
 while True: os.write(3, frame)`
+	printLarge     = "print('x' * 900_000)"
 	endlessQueries = "while True: await db_query(\"SELECT 1\")"
 )
 
@@ -275,11 +276,14 @@ var floods = []flood{
 			)
 		}, err
 	}},
+	{"16 clients that print 900 kB", 16, requestFlood("POST", quickPath, map[string]any{"code": printLarge})},
 	{"16 clients that read history", 16, func(ctx context.Context, c *client, worker int) (func() error, error) {
-		for n := range 10 { // large records to read
-			_, _ = c.run(ctx, quickPath, fmt.Sprintf("print('%d %d ' + 'x' * 900_000)", worker, n), nil)
+		for range 10 { // large records to read
+			_, _ = c.run(ctx, quickPath, printLarge, nil)
 		}
-		return func() error { return c.stream(ctx, "GET", "/executions?limit=1000", nil, nil, io.Discard) }, nil
+		return func() error {
+			return c.stream(ctx, "GET", "/executions?limit=1000&include=record", nil, nil, io.Discard)
+		}, nil
 	}},
 	{
 		"32 clients that complete",

@@ -79,11 +79,10 @@ func TestLargeRowsAreWrittenInTurn(t *testing.T) {
 	large.User, small.User = "many", "few"
 	h.begin(t, large)
 	h.begin(t, small)
-	large.Stdout = strings.Repeat("x", largeRowBytes)
-	release, err := h.writer.large.Acquire(ctx, "another", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	large.Stdout = strings.Repeat("x", 64<<10)
+	began, release := make(chan struct{}), make(chan struct{})
+	go h.writer.large.Compute("another", 64<<10, func() { close(began); <-release })
+	<-began
 	done := make(chan error, 1)
 	go func() { done <- h.Finish(ctx, end(large, sandbox.StatusCompleted)) }()
 	for h.writer.large.Waiting("many") < 1 {
@@ -99,8 +98,31 @@ func TestLargeRowsAreWrittenInTurn(t *testing.T) {
 	if n := h.writer.large.Waiting("many"); n != 1 {
 		t.Errorf("got %d large rows that wait, want 1", n)
 	}
-	release()
+	close(release)
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// PostgreSQL compresses large records with LZ4 if it can: its own method takes ten times as long.
+func TestLargeRecordsAreCompressedWithLZ4(t *testing.T) {
+	t.Parallel()
+	h := openStore(t, Config{URL: databaseURL(t), Dir: t.TempDir()})
+	ctx := context.Background()
+	e := runningExecution("e-large")
+	h.begin(t, e)
+	e.Stdout = strings.Repeat("x", 1<<20)
+	if err := h.Finish(ctx, end(e, sandbox.StatusCompleted)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Execution(ctx, e.ID); err != nil { // it waits until the record is in PostgreSQL
+		t.Fatal(err)
+	}
+	var got, want string
+	err := h.pool.QueryRow(ctx, "SELECT (SELECT pg_column_compression(record) FROM executions WHERE id = $1), "+
+		"CASE WHEN 'lz4' = ANY (enumvals) THEN 'lz4' ELSE 'pglz' END FROM pg_settings "+
+		"WHERE name = 'default_toast_compression'", e.ID).Scan(&got, &want)
+	if err != nil || got != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 }

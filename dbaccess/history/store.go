@@ -115,11 +115,11 @@ func open(
 	db := &inserter{
 		node: node.ID,
 		connect: func(ctx context.Context) (*pgx.Conn, error) {
-			return pgx.ConnectConfig(ctx, config.ConnConfig.Copy())
+			return connectForInserts(ctx, config.ConnConfig.Copy())
 		},
 		refusedDir: s.refusedDir, hasProgress: map[string]bool{}, logger: logger,
 	}
-	if s.writer, err = openWriter(c.Dir, c.AsynchronousCommit, db, now); err != nil {
+	if s.writer, err = openWriter(c.Dir, c.AsynchronousCommit, c.CPU, db, now); err != nil {
 		s.release()
 		return nil, fmt.Errorf("history: %w", err)
 	}

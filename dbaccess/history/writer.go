@@ -33,7 +33,7 @@ type writer struct {
 	asynchronous bool             // the end of an execution is flushed about 10 ms later
 	now          func() time.Time // tests set it
 	logger       logrus.FieldLogger
-	large        *limit.Shared // appends of large rows
+	large        *limit.CPU // appends of large rows
 
 	mu       sync.Mutex
 	backlog  backlog
@@ -59,10 +59,12 @@ type flushResult struct {
 }
 
 // openWriter opens the log in dir, inserts the records that it holds, and starts the flush loop. The writer owns db.
-func openWriter(dir string, asynchronous bool, db *inserter, now func() time.Time) (*writer, error) {
+func openWriter(
+	dir string, asynchronous bool, cpu *limit.CPU, db *inserter, now func() time.Time,
+) (*writer, error) {
 	w := &writer{
 		space: freeSpace{dir: dir, min: minFreeBytes}, asynchronous: asynchronous, now: now, logger: db.logger,
-		large:   limit.NewShared(1),
+		large:   cpu.Serial(),
 		flushed: make(chan struct{}), wake: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	var err error
@@ -174,26 +176,23 @@ func (w *writer) write(ctx context.Context, r row, timeout time.Duration) error 
 	}
 }
 
-// largeRowBytes is the size of a row that is written to the log alone. Writing and flushing 1 MB takes milliseconds,
-// and all other rows wait for it. Beside 16 clients that print 900 kB a run, a small run took 5.5 to 7 ms before large
-// rows were written alone, and 4 ms since.
-const largeRowBytes = 64 << 10
-
-// writeLog appends a row to the log, and flushes the log if the row asks for it. Large rows are written one after the
-// other, in turn by user, so that small rows wait for one of them at most.
-func (w *writer) writeLog(r row) error {
-	if len(r.record) >= largeRowBytes {
-		release, _ := w.large.Acquire(context.Background(), r.user, limit.Forever) // no deadline, no error
-		defer release()
-	}
-	position, err := w.append(r)
-	switch {
-	case err != nil || !r.mustSync:
-	case w.asynchronous:
-		w.log.SyncSoon()
-	default:
-		err = w.log.Sync(position)
-	}
+// writeLog appends a row to the log, and flushes the log if the row asks for it. Large rows (limit.CPU says from which
+// size on) are written one after the other, in turn by user, because writing and flushing 1 MB takes milliseconds, and
+// all other rows wait for it: beside 16 clients that print 900 kB a run, a small run took 5.5 to 7 ms before large rows
+// were written alone, and 4 ms since. While other users send requests, a pause follows each large row of a user,
+// because PostgreSQL takes several times as long for the row as the log.
+func (w *writer) writeLog(r row) (err error) {
+	w.large.Compute(r.user, len(r.record), func() {
+		var position wal.Position
+		position, err = w.append(r)
+		switch {
+		case err != nil || !r.mustSync:
+		case w.asynchronous:
+			w.log.SyncSoon()
+		default:
+			err = w.log.Sync(position)
+		}
+	})
 	return err
 }
 

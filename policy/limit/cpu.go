@@ -15,10 +15,16 @@ import (
 type CPU struct {
 	slots   *Shared
 	perUser *Keyed // as many as slots; a slot of it is held through the pause
+	seen    *requests
 
 	mu      sync.Mutex
-	seen    [2]request     // the last requests of two different users, the newest first
 	waiting map[string]int // computations that wait for their turn, by user
+}
+
+// requests are the last requests of two different users, the newest first.
+type requests struct {
+	mu   sync.Mutex
+	last [2]request
 }
 
 // request says when a user sent a request.
@@ -42,8 +48,20 @@ const (
 // NewCPU returns a CPU for a process with this GOMAXPROCS. One CPU is left for other work, but there
 // is always one for computations.
 func NewCPU(gomaxprocs int) *CPU {
-	size := max(gomaxprocs-1, 1)
-	return &CPU{slots: NewShared(size), perUser: NewKeyed(size), waiting: map[string]int{}}
+	return newCPU(max(gomaxprocs-1, 1), &requests{})
+}
+
+func newCPU(slots int, seen *requests) *CPU {
+	return &CPU{slots: NewShared(slots), perUser: NewKeyed(slots), seen: seen, waiting: map[string]int{}}
+}
+
+// Serial returns a CPU that runs one computation at a time, beside those of c, and pauses for the requests that c has
+// seen. It is for work that mostly waits for a disk.
+func (c *CPU) Serial() *CPU {
+	if c == nil {
+		return newCPU(1, &requests{})
+	}
+	return newCPU(1, c.seen)
 }
 
 // Seen tells that a user has sent a request.
@@ -51,21 +69,24 @@ func (c *CPU) Seen(user string) {
 	if c == nil {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.seen[0].user != user {
-		c.seen[1] = c.seen[0]
+	c.seen.mu.Lock()
+	defer c.seen.mu.Unlock()
+	if c.seen.last[0].user != user {
+		c.seen.last[1] = c.seen.last[0]
 	}
-	c.seen[0] = request{user, time.Now()}
+	c.seen.last[0] = request{user, time.Now()}
 }
 
-// othersSeen reports whether a user other than this one has sent a request lately.
-func (c *CPU) othersSeen(user string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	last := c.seen[0]
+// OthersSeen reports whether a user other than this one has sent a request in the last second.
+func (c *CPU) OthersSeen(user string) bool {
+	if c == nil {
+		return false
+	}
+	c.seen.mu.Lock()
+	defer c.seen.mu.Unlock()
+	last := c.seen.last[0]
 	if last.user == user {
-		last = c.seen[1]
+		last = c.seen.last[1]
 	}
 	return time.Since(last.at) < othersTime
 }
@@ -81,7 +102,7 @@ func (c *CPU) Compute(user string, bytes int, f func()) {
 	began := time.Now()
 	defer func() {
 		endTurn()
-		if c.othersSeen(user) {
+		if c.OthersSeen(user) {
 			time.AfterFunc(pauseFactor*time.Since(began), endPause)
 		} else {
 			endPause()

@@ -117,3 +117,32 @@ func TestComputationsPauseForOtherUsers(t *testing.T) {
 		})
 	}
 }
+
+// A Serial runs one computation at a time, beside those of its CPU, and pauses for the requests that the CPU has seen.
+func TestSerial(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cpu := limit.NewCPU(8)
+		serial, end, running := cpu.Serial(), make(chan struct{}), 0
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() { serial.Compute("many", large, func() { running++; <-end }) })
+		}
+		all.Go(func() { cpu.Compute("many", large, func() { <-end }) })
+		synctest.Wait()
+		if got := []int{running, cpu.Waiting("many")}; !slices.Equal(got, []int{1, 0}) {
+			t.Errorf("got %v serial computations that run and others that wait, want [1 0]", got)
+		}
+		close(end)
+		all.Wait()
+		cpu.Seen("few")
+		began := time.Now()
+		for range 2 {
+			serial.Compute("many", large, func() { time.Sleep(10 * time.Millisecond) })
+		}
+		if took := time.Since(began); took != 50*time.Millisecond {
+			t.Errorf("two computations with a pause took %s, want 50ms", took)
+		}
+		time.Sleep(time.Second) // until the last pause ends
+	})
+}

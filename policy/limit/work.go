@@ -1,15 +1,18 @@
 package limit
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
 
 // Work keeps an account of CPU time for each user. The service charges it for the work that a
 // user's processes make it do, such as reading what they send. The account earns the CPU time
-// that these processes use themselves, and workFloor all the time. So work that costs the
-// service more than its user is slowed down, and never refused. The zero value is ready to use.
+// that these processes use themselves, and Floor all the time. So work that costs the service
+// more than its user is slowed down, and never refused. The zero value is ready to use.
 type Work struct {
+	Floor float64 // CPUs that a user's work gets in any case; 0 means a tenth of one
+
 	mu       sync.Mutex
 	accounts map[string]*workAccount
 }
@@ -23,9 +26,8 @@ type workAccount struct {
 const (
 	// workBurst is the CPU time that a user's work may take before it is compared with what the
 	// user's processes use. It is enough for all notes, outputs and results of an ordinary run.
-	workBurst = 250 * time.Millisecond
-	// workFloor is the part of a CPU that a user's work gets in any case.
-	workFloor = 0.1
+	workBurst        = 250 * time.Millisecond
+	defaultWorkFloor = 0.1
 	// maxWorkWait is the longest wait between two calls of Charge, as the user may earn meanwhile.
 	maxWorkWait = 50 * time.Millisecond
 )
@@ -45,22 +47,24 @@ func (w *Work) Charge(user string, work, earned time.Duration, now time.Time) (w
 		w.forgetFull(now)
 		w.accounts[user] = a
 	}
-	a.balance, a.at = a.balanceAt(now, earned)-work, now
+	a.balance, a.at = w.balanceAt(a, now, earned)-work, now
 	if a.balance >= 0 {
 		return 0
 	}
-	return min(time.Duration(float64(-a.balance)/workFloor), maxWorkWait)
+	return min(time.Duration(float64(-a.balance)/w.floor()), maxWorkWait)
 }
 
-func (a *workAccount) balanceAt(now time.Time, earned time.Duration) time.Duration {
-	floor := time.Duration(workFloor * float64(max(now.Sub(a.at), 0)))
+func (w *Work) floor() float64 { return cmp.Or(w.Floor, defaultWorkFloor) }
+
+func (w *Work) balanceAt(a *workAccount, now time.Time, earned time.Duration) time.Duration {
+	floor := time.Duration(w.floor() * float64(max(now.Sub(a.at), 0)))
 	return min(a.balance+floor+earned, workBurst)
 }
 
 // forgetFull removes the accounts that are like new ones. The caller holds mu.
 func (w *Work) forgetFull(now time.Time) {
 	for user, a := range w.accounts {
-		if a.balanceAt(now, 0) == workBurst {
+		if w.balanceAt(a, now, 0) == workBurst {
 			delete(w.accounts, user)
 		}
 	}

@@ -51,6 +51,10 @@ func TestWorkIsBoundedByTheCPUTimeOfItsUser(t *testing.T) {
 			)
 		}
 	}
+	statements := limit.Work{Floor: 0.5}
+	if got := flood(&statements, "idle", start, 10*time.Second, 0); got < 5*time.Second || got > 5500*time.Millisecond {
+		t.Errorf("half a CPU for an idle user: got %s of work in 10 s, want 5 s to 5.5 s", got)
+	}
 	if wait := w.Charge("another", 200*time.Millisecond, 0, start); wait != 0 {
 		t.Errorf("another user's first 200 ms of work: got a wait of %s, want none", wait)
 	}

@@ -50,6 +50,7 @@ func answer(
 			request.Params[name] = sandbox.TypedParameter{Type: kind, Value: request.Params[name]}
 		}
 		meter.add(time.Duration(queryByteWork * len(body)))
+		meter.waitForStatement(ctx)
 		rows := conn.RowWriter(request.ID, request.Form)
 		var summary sandbox.QuerySummary
 		if summary, err = handler.Query(ctx, request.SQL, request.Params, rows.WriteBatch); err == nil {

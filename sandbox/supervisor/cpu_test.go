@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"glasshouse/policy/limit"
@@ -100,4 +101,33 @@ func TestMuchDataTakesTurns(t *testing.T) {
 			t.Errorf("got %d bytes, notes or outputs, %v; want %d", r.n, r.err, r.want)
 		}
 	}
+}
+
+// While another user sends requests, a user's statements wait as soon as they have used up what the user may take.
+func TestStatementsLeaveOthersTheMachine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cpu := limit.NewCPU(2)
+		meter := &workMeter{cpu: cpu, user: "many", statements: &limit.Work{Floor: 0.5}, over: make(chan struct{})}
+		statements := func(n int) time.Duration {
+			began := time.Now()
+			for range n {
+				meter.waitForStatement(t.Context())
+			}
+			return time.Since(began)
+		}
+		if took := statements(100_000); took != 0 {
+			t.Errorf("alone, 100 000 statements waited for %s, want no wait", took)
+		}
+		cpu.Seen("few")
+		// 250 us each of half a CPU, after a burst of 250 ms
+		if took := statements(1800); took < 390*time.Millisecond || took > 450*time.Millisecond {
+			t.Errorf("beside another user, 1800 statements waited for %s, want about 400 ms", took)
+		}
+		cpu.Seen("few")
+		close(meter.over)
+		if took := statements(1800); took != 0 {
+			t.Errorf("at the end of the run, statements waited for %s, want no wait", took)
+		}
+	})
 }

@@ -79,6 +79,7 @@ type Supervisor struct {
 	largeFrames  *limit.Shared // frames of more than 1 MiB that are being received
 	runs         atomic.Int64  // number of active runs
 	work         limit.Work    // for the frames and the output of guests
+	statements   limit.Work    // for the statements of guests, while other users send requests
 	stub         RunFunc       // nil except in tests; see NewStub
 	onStubClose  func()        // nil except in tests; see NewStub
 }
@@ -100,6 +101,7 @@ func New(isolator *isolate.Isolator, queueTimeout time.Duration) *Supervisor {
 	starts := limit.NewShared(max(startsPerCPU*runtime.NumCPU(), minStarts))
 	return &Supervisor{
 		isolator: isolator, queueTimeout: queueTimeout, starts: starts, largeFrames: limit.NewShared(maxLargeFrames),
+		statements: limit.Work{Floor: statementCPUs * float64(runtime.NumCPU())},
 	}
 }
 
