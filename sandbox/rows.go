@@ -20,6 +20,7 @@ type QuerySummary struct {
 	Bytes       int64 // of values, as the server sent them
 	Truncated   bool
 	Fingerprint string // of the statement without its constants
+	ExecutionID string // of the execution that records a client's statement; "" for a statement of code
 }
 
 // ColumnValues are the values of one column. The values of an array column are in Others.

@@ -43,6 +43,7 @@ func (s *Service) Query(
 	if err != nil {
 		outcome.Status, outcome.Error = sandbox.StatusFailed, new(sandbox.Shorten(err.Error(), maxErrorRunes))
 	}
+	summary.ExecutionID = r.opening.ID
 	_, finishErr := r.finish(ctx, outcome, nil)
 	return summary, errors.Join(err, finishErr)
 }

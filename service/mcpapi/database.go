@@ -35,6 +35,7 @@ func (s *Server) queryDatabase(
 	limit := cmp.Or(in.Limit, defaultRows)
 	answer := rowText{maxChars: s.maxChars, limit: limit}
 	summary, err := s.service.Query(ctx, caller, "", in.SQL, params, limit+1, answer.add)
+	reportRun(ctx, summary.ExecutionID, nil)
 	if err != nil {
 		return nil, err
 	}

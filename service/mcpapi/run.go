@@ -47,6 +47,7 @@ func (s *Server) runPython(
 		return nil, err
 	}
 	e, _ := log.Execution()
+	reportRun(ctx, e.ID, log)
 	wait := defaultWait * time.Second
 	if in.Wait != nil {
 		wait = seconds(*in.Wait)

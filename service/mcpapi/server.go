@@ -45,6 +45,7 @@ type Server struct {
 	maxChars int
 	mcp      *mcp.Server
 	http     http.Handler
+	tools    []registeredTool // in the order of their registration
 }
 
 const instructions = "Glasshouse runs Python in an isolated sandbox next to a PostgreSQL database that code can only " +
@@ -157,13 +158,9 @@ func addTool[In any](
 	if err != nil {
 		panic(fmt.Sprintf("the schema of the tool %s: %v", tool.Name, err))
 	}
-	s.mcp.AddTool(tool, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		caller, err := callerOf(ctx, req.Extra)
-		if err != nil {
-			return nil, err
-		}
+	call := func(ctx context.Context, caller sandbox.Key, req *mcp.CallToolRequest) *mcp.CallToolResult {
 		var in In
-		err = decodeArguments(req.Params.Arguments, &described, resolved, &in)
+		err := decodeArguments(req.Params.Arguments, &described, resolved, &in)
 		var result *mcp.CallToolResult
 		if err == nil {
 			result, err = handle(ctx, caller, req, in)
@@ -172,7 +169,15 @@ func addTool[In any](
 			result = textResult(s.errorText(tool.Name, err))
 			result.IsError = true
 		}
-		return result, nil
+		return result
+	}
+	s.tools = append(s.tools, registeredTool{tool, call})
+	s.mcp.AddTool(tool, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		caller, err := callerOf(ctx, req.Extra)
+		if err != nil {
+			return nil, err
+		}
+		return call(ctx, caller, req), nil
 	})
 }
 

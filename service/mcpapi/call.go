@@ -1,0 +1,74 @@
+package mcpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"glasshouse/sandbox"
+	"glasshouse/service"
+)
+
+// This file lets other packages of the service call the tools without a connection.
+
+// registeredTool is a tool with its implementation. A failed call is a result for the model.
+type registeredTool struct {
+	*mcp.Tool
+	call func(context.Context, sandbox.Key, *mcp.CallToolRequest) *mcp.CallToolResult
+}
+
+// Tools returns the tools that the server offers.
+func (s *Server) Tools() []service.Tool {
+	var out []service.Tool
+	for _, t := range s.tools {
+		schema, _ := t.InputSchema.(json.RawMessage)
+		out = append(out, service.Tool{Name: t.Name, Description: t.Description, Schema: schema})
+	}
+	return out
+}
+
+// CallTool calls a tool on behalf of the caller. onRun gets each execution that the tool makes: one of Python code when
+// it begins, and one of a statement when it has ended. CallTool has no error: the answer tells the model what is wrong.
+func (s *Server) CallTool(
+	ctx context.Context, caller sandbox.Key, name string, arguments json.RawMessage, onRun func(service.ToolRun),
+) service.ToolAnswer {
+	ctx = context.WithValue(ctx, runListenerKey{}, onRun)
+	var names []string
+	for _, t := range s.tools {
+		if t.Name == name {
+			return answerOf(t.call(ctx, caller, &mcp.CallToolRequest{
+				Params: &mcp.CallToolParamsRaw{Name: name, Arguments: arguments},
+			}))
+		}
+		names = append(names, t.Name)
+	}
+	return service.ToolAnswer{
+		Text: fmt.Sprintf("there is no tool %q; the tools are %s", name, strings.Join(names, ", ")), Failed: true,
+	}
+}
+
+// answerOf returns the text of a result. A model that reads text only does not get the images; the text names them.
+func answerOf(result *mcp.CallToolResult) service.ToolAnswer {
+	var texts []string
+	for _, content := range result.Content {
+		switch content := content.(type) {
+		case *mcp.TextContent:
+			texts = append(texts, content.Text)
+		case *mcp.ImageContent:
+			texts = append(texts, "["+content.MIMEType+", which the user sees and you do not]")
+		}
+	}
+	return service.ToolAnswer{Text: strings.Join(texts, "\n"), Failed: result.IsError}
+}
+
+type runListenerKey struct{}
+
+// reportRun tells the caller of CallTool of an execution. log may be nil.
+func reportRun(ctx context.Context, executionID string, log *service.EventLog) {
+	if onRun, ok := ctx.Value(runListenerKey{}).(func(service.ToolRun)); ok && onRun != nil && executionID != "" {
+		onRun(service.ToolRun{ExecutionID: executionID, Log: log})
+	}
+}

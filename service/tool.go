@@ -1,0 +1,22 @@
+package service
+
+import "encoding/json"
+
+// Tool is a function of the service that a language model may call.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON schema of the arguments, an object
+}
+
+// ToolAnswer is what a model reads of a call of a tool.
+type ToolAnswer struct {
+	Text   string
+	Failed bool
+}
+
+// ToolRun is an execution that a tool has made. Log is nil if the execution has no events.
+type ToolRun struct {
+	ExecutionID string
+	Log         *EventLog
+}
